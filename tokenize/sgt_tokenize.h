@@ -7,7 +7,7 @@
  *     sgt_encoder *e;
  *     if (sgt_vocab_gpt2(&v, &err) < 0 || sgt_encoder_new(&e, v, &err) < 0)
  *         fprintf(stderr, "%s\n", err.text), exit(1);
- *     uint16_t *ids = malloc(n * sizeof *ids);     // there are never more ids than bytes
+ *     uint16_t *ids = malloc(n * sgt_vocab_width(v)); // there are never more ids than bytes
  *     size_t count = sgt_encode(e, text, n, ids);  // as tiktoken's gpt2.encode_ordinary(text)
  *     sgt_encoder_free(e);
  *     sgt_vocab_free(v);                           // after its encoders
@@ -53,7 +53,7 @@ typedef enum sgt_normalize {
  * The caller frees it. Return 0 or SGT_ENOMEM. */
 int sgt_vocab_gpt2(sgt_vocab **out, sgt_error *err);
 
-/* Load a byte-level BPE vocabulary of at most 65,536 ids from `path`, checking all of its text. The
+/* Load a byte-level BPE vocabulary of at most 1,048,576 ids from `path`, checking all of its text. The
  * caller frees *out. `path` is one of: tokenizer.json; merges.txt (or vocab.bpe) with vocab.json
  * (or encoder.json) beside it, or either alone; NAME.tiktoken; or a folder, in which the first of
  * these that exists is read. "gpt2" is the built-in vocabulary.
@@ -77,8 +77,10 @@ int sgt_vocab_gpt2(sgt_vocab **out, sgt_error *err);
 int sgt_vocab_load(sgt_vocab **out, const char *path, const char *rule, sgt_error *err);
 
 void sgt_vocab_free(sgt_vocab *v); /* NULL is allowed; free the encoders first */
-/* Return the number of ids, at most 65,536; every id is below it. GPT-2: 50257. */
+/* Return the number of ids; every id is below it. GPT-2: 50257. */
 uint32_t sgt_vocab_size(const sgt_vocab *v);
+/* Return the bytes of an id: 2 (uint16_t), or 4 (uint32_t) if there are more than 65,536 ids. */
+size_t sgt_vocab_width(const sgt_vocab *v);
 /* Return the id that begins each document of a shard. GPT-2: 50256. */
 uint32_t sgt_vocab_eot(const sgt_vocab *v);
 /* Return the XXH3-64 of the tokens, the rule, and those merges that the ids do not imply. */
@@ -108,13 +110,14 @@ int sgt_vocab_save(const sgt_vocab *v, const char *folder, sgt_error *err);
 int sgt_encoder_new(sgt_encoder **out, const sgt_vocab *v, sgt_error *err);
 void sgt_encoder_free(sgt_encoder *e); /* NULL is allowed */
 
-/* Encode the n bytes of `text`, which may be any bytes, into `ids`, which has room for n. Return
+/* Encode the n bytes of `text`, which may be any bytes, into `ids`, which has room for n ids of
+ * sgt_vocab_width bytes. Return
  * the number of ids. Bytes that are not UTF-8 become tokens of their own (split.h says how they
  * split). Nothing is normalized, and a <|endoftext|> in the text is plain text. The time is linear
  * in n for any text. A custom rule may take longer and may fail: the result is SGT_ENCODE_FAILED if
  * the rule backtracks beyond PCRE2's limits or memory runs out, and sgt_encoder_failure says
  * which. */
-size_t sgt_encode(sgt_encoder *e, const void *text, size_t n, uint16_t *ids);
+size_t sgt_encode(sgt_encoder *e, const void *text, size_t n, void *ids);
 /* Return the reason of SGT_ENCODE_FAILED. The encoder owns it, until the next call. */
 const sgt_error *sgt_encoder_failure(const sgt_encoder *e);
 
@@ -128,13 +131,13 @@ typedef struct sgt_text {
  * ids[0]) up to, but not including, ids[ends[i]]. `ids` has room for as many ids as the texts have
  * bytes. Return 0, or the reason of SGT_ENCODE_FAILED; after a failure `ids` and `ends` are
  * undefined. */
-int sgt_encode_texts(sgt_encoder *e, const sgt_text *texts, size_t count, uint16_t *ids,
+int sgt_encode_texts(sgt_encoder *e, const sgt_text *texts, size_t count, void *ids,
                      size_t *ends, sgt_error *err);
 
-/* Write the bytes of ids[count] into malloc'd *text of *n bytes, followed by a NUL; the caller
+/* Write the bytes of ids[count], of sgt_vocab_width bytes each, into malloc'd *text of *n bytes, followed by a NUL; the caller
  * frees it. Return 0, SGT_ENOMEM, or SGT_EFORMAT, which names an id that is out of range. Any
  * number of threads may call this at once. */
-int sgt_decode(const sgt_vocab *v, const uint16_t *ids, size_t count, char **text, size_t *n,
+int sgt_decode(const sgt_vocab *v, const void *ids, size_t count, char **text, size_t *n,
                sgt_error *err);
 
 /* ---- whole corpora: what sgt-tokenize does ---- */

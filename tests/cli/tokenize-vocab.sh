@@ -80,8 +80,8 @@ refused 'empty: holds no tokenizer.json, vocab.json or merges.txt' empty
 refused 'empty.tiktoken: holds no tokens' empty.tiktoken
 
 R=$D/ranks.tiktoken
-{ cat "$R"; echo 'QUFBQQ== 70000'; } > big.tiktoken
-refused "big.tiktoken: id 70000; sgt's tokens are of 16 bits, up to 65535" big.tiktoken
+{ cat "$R"; echo 'QUFBQQ== 1048576'; } > big.tiktoken
+refused 'big.tiktoken: id 1048576: a vocabulary of sgt has at most 1048576 ids' big.tiktoken
 { cat "$R"; echo 'QUFBQQ 699'; } > base64.tiktoken
 refused 'base64.tiktoken: line 700: expected a token in base64, a space, and its rank' base64.tiktoken
 { cat "$R"; echo 'QUFBQQ== 6x'; } > rank.tiktoken

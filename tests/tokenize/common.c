@@ -7,12 +7,51 @@
 #include "loader/base/file.h"
 #include "loader/base/philox.h"
 #include "tests/scratch.h"
-#include "tokenize/vocab/vocab.h"
+#include "tokenize/learn/merges.h"
 
 sgt_vocab *gpt2(void)
 {
     sgt_vocab *v = NULL;
     must(sgt_vocab_gpt2(&v, why));
+    return v;
+}
+
+/* Train on pairs of GPT-2's tokens, so that real text is merged in many steps. */
+static void train_wide(sgt_vocab_parts *p)
+{
+    scoped(sgt_vocab) *v = gpt2();
+    sgt_pieces pieces = {0};
+    for (uint32_t id = 0; id < 50256; id++) {
+        size_t n, m;
+        const uint8_t *s = sgt_vocab_token(v, id, &n),
+                      *t = sgt_vocab_token(v, id * 7919 % 50256, &m);
+        uint8_t both[512];
+        memcpy(mempcpy(both, s, n), t, m);
+        must(sgt_pieces_add(&pieces, both, n + m, 1 + id % 3, why));
+    }
+    must(sgt_merges_train(p, &pieces, 100001, NULL, why));
+    cr_assert_eq(p->size, 100001);
+    sgt_pieces_free(&pieces);
+}
+
+sgt_vocab *wide_vocab(const char *rule, int eot_first)
+{
+    sgt_vocab_parts trained = {.path = "wide", .rule = rule},
+                    parts = {.path = "wide", .rule = rule};
+    sgt_vocab *v = NULL;
+    train_wide(&trained);
+    for (uint32_t id = 1; id < trained.size; id++)
+        must(sgt_vocab_parts_token(&parts, id - 1, trained.tokens[id].s, trained.tokens[id].n, 0,
+                                   why));
+    for (size_t i = 0; i < trained.merge_count; i++) {
+        const sgt_vocab_merge *m = &trained.merges[i];
+        must(sgt_vocab_parts_merge(&parts, m->left - 1, m->right - 1, m->made - 1, why));
+    }
+    must(sgt_vocab_parts_token(&parts, parts.size, "<|endoftext|>", 13, 1, why));
+    must(sgt_vocab_from_parts(&v, eot_first ? &trained : &parts, why));
+    cr_assert_eq(sgt_vocab_width(v), 4);
+    sgt_vocab_parts_free(&trained);
+    sgt_vocab_parts_free(&parts);
     return v;
 }
 

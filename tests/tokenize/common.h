@@ -22,6 +22,9 @@ SCOPED_POINTER(sgt_pattern, sgt_pattern_free)
 /* Return GPT-2's vocabulary, and an encoder for a vocabulary; the caller frees both. */
 sgt_vocab *gpt2(void);
 sgt_encoder *new_encoder(const sgt_vocab *v);
+/* Return a vocabulary of 100,001 tokens, whose ids take 4 bytes, with this rule (NULL: GPT-2's). Ids are
+ * numbered as GPT-2's are, or by the trainer: the end of text is 0. The caller frees it. */
+sgt_vocab *wide_vocab(const char *rule, int eot_first);
 /* Return the vocabulary of a text of merges, or NULL with *err if it is refused. */
 sgt_vocab *vocab_of_merges(const char *text, sgt_error *err);
 

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "loader/base/cpu.h"
+#include "loader/base/ids.h"
 #include "tokenize/bpe/bpe.h"
 #include "tests/expect.h"
 #include "tests/tokenize/common.h"
@@ -14,18 +15,19 @@
 /* ---- the definition for pieces of any length. It looks up whole byte strings, so it shares no
  * table with the code under test ---- */
 
-/* Return GPT-2's vocabulary with a rule that makes the whole text one piece: its encoders encode a piece
- * by the fastest method for its length. */
-static sgt_vocab *one_piece(void)
+/* Return GPT-2's vocabulary, or the one of 4-byte ids, with a rule that makes the whole text one piece:
+ * its encoders encode a piece by the fastest method for its length. */
+static sgt_vocab *one_piece(int wide)
 {
     sgt_vocab *v = NULL;
+    if (wide) return wide_vocab("(?s).+", 0);
     must(sgt_vocab_load(&v, "gpt2", "(?s).+", why));
     return v;
 }
 
-#define NAMES 131072 /* slots of an open-addressing table (FNV-1a) */
+#define NAMES 262144 /* slots of an open-addressing table (FNV-1a) */
 
-static size_t name_slot(const sgt_vocab *v, const uint16_t *by_name, const uint8_t *s, size_t n)
+static size_t name_slot(const sgt_vocab *v, const uint32_t *by_name, const uint8_t *s, size_t n)
 {
     uint32_t h = 2166136261u;
     for (size_t i = 0; i < n; i++) h = (h ^ s[i]) * 16777619u;
@@ -36,19 +38,19 @@ static size_t name_slot(const sgt_vocab *v, const uint16_t *by_name, const uint8
     }
 }
 
-static uint16_t *make_names(const sgt_vocab *v)
+static uint32_t *make_names(const sgt_vocab *v)
 {
-    uint16_t *by_name = calloc(NAMES, sizeof *by_name);
+    uint32_t *by_name = calloc(NAMES, sizeof *by_name);
     for (uint32_t id = 0; id < sgt_vocab_eot(v); id++) {
         size_t n;
         const uint8_t *s = sgt_vocab_token(v, id, &n);
-        by_name[name_slot(v, by_name, s, n)] = (uint16_t)(id + 1);
+        by_name[name_slot(v, by_name, s, n)] = id + 1;
     }
     return by_name;
 }
 
-static size_t encode_by_names(const sgt_vocab *v, const uint16_t *by_name, const uint8_t *s,
-                              size_t n, uint16_t *ids)
+static size_t encode_by_names(const sgt_vocab *v, const uint32_t *by_name, const uint8_t *s,
+                              size_t n, uint32_t *ids)
 {
     size_t from[512], count = n;
     for (size_t i = 0; i <= n; i++) from[i] = i;
@@ -64,7 +66,7 @@ static size_t encode_by_names(const sgt_vocab *v, const uint16_t *by_name, const
         count--;
     }
     for (size_t i = 0; i < count; i++)
-        ids[i] = (uint16_t)(by_name[name_slot(v, by_name, s + from[i], from[i + 1] - from[i])] - 1);
+        ids[i] = by_name[name_slot(v, by_name, s + from[i], from[i + 1] - from[i])] - 1;
     return count;
 }
 
@@ -74,10 +76,10 @@ static size_t merging_bytes(const sgt_vocab *v, rng *r, uint8_t *out, size_t n)
 {
     /* use a small part of the vocabulary, so that runs repeat */
     uint32_t few = 1 + below(r, 8) * below(r, 500);
-    uint32_t base = below(r, 50000);
+    uint32_t base = below(r, sgt_vocab_size(v));
     for (size_t i = 0; i < n;) {
         size_t len;
-        const uint8_t *t = sgt_vocab_token(v, (base + below(r, few)) % 50256, &len);
+        const uint8_t *t = sgt_vocab_token(v, (base + below(r, few)) % sgt_vocab_size(v), &len);
         if (len > 1 && below(r, 4) == 0) len = 1 + below(r, (uint32_t)len);
         for (size_t j = 0; j < len && i < n; j++) out[i++] = t[j];
         if (i < n && below(r, 16) == 0) out[i++] = (uint8_t)below(r, 256);
@@ -85,25 +87,26 @@ static size_t merging_bytes(const sgt_vocab *v, rng *r, uint8_t *out, size_t n)
     return n;
 }
 
-/* Check that `call`, which writes ids to `got`, gives the `count` ids in `want`. The other
+/* Check that `call`, which writes ids of v to `got`, gives the `count` ids in `want`. The other
  * arguments are a printf format for the message. */
-#define expect_ids(call, ...)                                           \
-    do {                                                                \
-        cr_assert_eq(call, count, __VA_ARGS__);                         \
-        cr_assert_arr_eq(got, want, count * sizeof *want, __VA_ARGS__); \
+#define expect_ids(call, ...)                                                    \
+    do {                                                                         \
+        cr_assert_eq(call, count, __VA_ARGS__);                                  \
+        for (size_t at_ = 0; at_ < count; at_++)                                 \
+            cr_assert_eq(sgt_id_at(got, v->width, at_), want[at_], __VA_ARGS__); \
     } while (0)
 
-Test(bpe, three_ways_and_the_definition_agree)
+static void agree_with_the_definition(int wide)
 {
-    scoped(sgt_vocab) *v = one_piece();
+    scoped(sgt_vocab) *v = one_piece(wide);
     scoped(sgt_encoder) *e = new_encoder(v);
-    scoped_memory uint16_t *by_name = make_names(v);
+    scoped_memory uint32_t *by_name = make_names(v);
     uint64_t seed = test_seed();
     rng r = {seed, 0};
     for (int i = 0; i < 20000; i++) {
         static const uint32_t longest[] = {4, 20, 64, 64, 66, 130, 300, 500};
         uint8_t s[512];
-        uint16_t want[512], got[512];
+        uint32_t want[512], got[512];
         size_t n = merging_bytes(v, &r, s, 1 + below(&r, longest[i % 8]));
         size_t count = encode_by_names(v, by_name, s, n, want);
         expect_ids(sgt_bpe_steps(e, s, n, got), "steps, SEED=%llu, %d", (unsigned long long)seed,
@@ -114,7 +117,19 @@ Test(bpe, three_ways_and_the_definition_agree)
     }
 }
 
+Test(bpe, three_ways_and_the_definition_agree) { agree_with_the_definition(0); }
+Test(bpe, three_ways_and_the_definition_agree_on_4_byte_ids) { agree_with_the_definition(1); }
+
 /* ---- every CPU level against the definition ---- */
+
+/* Likewise: `got` has the public ids of those in `want`, which are in merge order. */
+#define expect_public(call, ...)                                                               \
+    do {                                                                                       \
+        cr_assert_eq(call, count, __VA_ARGS__);                                                \
+        for (size_t at_ = 0; at_ < count; at_++)                                               \
+            cr_assert_eq(sgt_id_at(got, v->width, at_),                                        \
+                         sgt_vocab_public_id(v, sgt_id_at(want, v->width, at_)), __VA_ARGS__); \
+    } while (0)
 
 static const char *const levels[] = {"plain", "avx2", "avx512"};
 enum { LEVELS = sizeof levels / sizeof *levels };
@@ -131,25 +146,25 @@ static sgt_encoder *encoder_at(const sgt_vocab *v, const char *level)
 
 /* Encode each piece by the definition, without cuts and without the encoder's tables. */
 static size_t encode_by_scan(const sgt_vocab *v, sgt_encoder *e, const uint8_t *s, size_t n,
-                             uint16_t *ids)
+                             char *ids)
 {
+    const size_t width = v->width;
     sgt_splitter sp = sgt_splitter_by(NULL, s, n);
     size_t count = 0;
     for (size_t from = 0, len; from < n; from += len) {
         uint32_t end;
         cr_assert_eq(sgt_split(&sp, &end, 1), 1);
         len = sp.at - from;
-        count += len <= SGT_BPE_SCAN_MAX ? sgt_bpe_scan(v, s + from, len, ids + count)
-                                         : sgt_bpe_steps(e, s + from, len, ids + count);
+        count += len <= SGT_BPE_SCAN_MAX ? sgt_bpe_scan(v, s + from, len, ids + count * width)
+                                         : sgt_bpe_steps(e, s + from, len, ids + count * width);
     }
     return count;
 }
 
 /* Encode text of every length up to two blocks, and some longer text, at the end of its allocation.
  * Encode each text twice: the second time, the encoder's tables hold its words. */
-Test(bpe, levels_agree_with_the_definition)
+static void levels_agree(const sgt_vocab *v)
 {
-    scoped(sgt_vocab) *v = gpt2();
     uint64_t seed = test_seed();
     for (int l = 0; l < LEVELS; l++) {
         scoped(sgt_encoder) *e = encoder_at(v, levels[l]);
@@ -159,44 +174,59 @@ Test(bpe, levels_agree_with_the_definition)
             scoped_memory uint8_t *s = malloc(n + 1);
             n = i % 3 ? hard_text(&r, s, n, i % 2) : merging_bytes(v, &r, s, n);
             s = realloc(s, n + !n);
-            scoped_memory uint16_t *want = malloc(n * sizeof *want + 1),
-                                   *got = malloc(n * sizeof *got + 1);
+            scoped_memory char *want = malloc(n * v->width + 1), *got = malloc(n * v->width + 1);
             size_t count = encode_by_scan(v, e, s, n, want);
-            for (int again = 0; again < 2; again++) {
-                expect_ids(sgt_encode(e, s, n, got), "%s, SEED=%llu, %d", levels[l],
-                           (unsigned long long)seed, i);
-            }
+            for (int again = 0; again < 2; again++)
+                expect_public(sgt_encode(e, s, n, got), "%s, SEED=%llu, %d", levels[l],
+                              (unsigned long long)seed, i);
         }
     }
     sgt_cpu_limit("auto", NULL);
 }
 
+Test(bpe, levels_agree_with_the_definition)
+{
+    scoped(sgt_vocab) *v = gpt2();
+    levels_agree(v);
+}
+
+Test(bpe, levels_agree_with_the_definition_on_4_byte_ids)
+{
+    for (int eot_first = 0; eot_first < 2; eot_first++) {
+        scoped(sgt_vocab) *v = wide_vocab(NULL, eot_first);
+        levels_agree(v);
+    }
+}
+
 /* Encode every token, alone and with one of some bytes after it. Some of these words are in the
  * tables, some are not, and some have more ids than a table entry holds. */
-Test(bpe, levels_agree_on_every_token)
+static void levels_agree_on_every_token(int wide)
 {
     static const char behind[] = {0, 'e', ' ', '\'', '\xC3', '\xFF'};
-    scoped(sgt_vocab) *v = one_piece();
+    scoped(sgt_vocab) *v = one_piece(wide);
     for (int l = 0; l < LEVELS; l++) {
         scoped(sgt_encoder) *e = encoder_at(v, levels[l]);
         for (uint32_t id = 0; e && id < sgt_vocab_eot(v); id++)
             for (size_t b = 0; b < sizeof behind; b++) {
                 uint8_t s[256];
-                uint16_t want[256], got[256];
+                uint32_t want[256], got[256];
                 size_t n;
                 const uint8_t *token = sgt_vocab_token(v, id, &n);
                 memcpy(s, token, n);
                 s[n++] = (uint8_t)behind[b];
                 if (n > SGT_BPE_SCAN_MAX) continue;
                 size_t count = sgt_bpe_scan(v, s, n, want);
-                expect_ids(sgt_encode(e, s, n, got), "%s, token %u", levels[l], id);
+                expect_public(sgt_encode(e, s, n, got), "%s, token %u", levels[l], id);
                 if (b) continue;
-                cr_assert(sgt_encode(e, s, n - 1, got) == 1 && got[0] == id, "%s, token %u",
-                          levels[l], id);
+                cr_assert(sgt_encode(e, s, n - 1, got) == 1 && sgt_id_at(got, v->width, 0) == id,
+                          "%s, token %u", levels[l], id);
             }
     }
     sgt_cpu_limit("auto", NULL);
 }
+
+Test(bpe, levels_agree_on_every_token_of_gpt2) { levels_agree_on_every_token(0); }
+Test(bpe, levels_agree_on_every_token_of_4_byte_ids) { levels_agree_on_every_token(1); }
 
 /* ---- cuts ---- */
 
@@ -292,11 +322,29 @@ Test(pairs, tell_every_merge_and_nothing_else)
     cr_assert_eq(sgt_pair(&v->pairs, 65535, 65535), SGT_NO_TOKEN);
 }
 
+/* So does the table of 4-byte ids. */
+Test(pairs, tell_every_merge_of_4_byte_ids_and_nothing_else)
+{
+    scoped(sgt_vocab) *v = wide_vocab(NULL, 0);
+    rng r = {5, 0};
+    for (uint32_t id = 256; id < sgt_vocab_eot(v); id++) {
+        cr_assert_eq(sgt_pair_wide(&v->pairs, v->halves[id][0], v->halves[id][1]), id);
+        uint32_t left = below(&r, v->made), right = below(&r, v->made),
+                 merged = sgt_pair_wide(&v->pairs, left, right);
+        if (merged == SGT_NO_TOKEN) continue;
+        cr_assert(v->halves[merged][0] == left && v->halves[merged][1] == right, "%u %u", left,
+                  right);
+        cr_assert_eq(sgt_pair_wide(&v->pairs, left, UINT32_MAX), SGT_NO_TOKEN);
+    }
+    cr_assert_eq(sgt_pair_wide(&v->pairs, UINT32_MAX, UINT32_MAX), SGT_NO_TOKEN);
+    cr_assert_eq(sgt_pair_wide(&v->pairs, UINT32_MAX >> 4, UINT32_MAX), SGT_NO_TOKEN);
+}
+
 /* A table can be made for 65,279 random pairs, the most that 16-bit ids allow. */
 Test(pairs, sixty_five_thousand_random_ones_have_a_table)
 {
     enum { END = 65535 };
-    uint16_t(*halves)[2] = calloc(END, sizeof *halves);
+    uint32_t(*halves)[2] = calloc(END, sizeof *halves);
     sgt_pairs p = {0};
     rng r = {6, 0};
     for (uint32_t id = 256; id < END; id++) {
@@ -304,7 +352,7 @@ Test(pairs, sixty_five_thousand_random_ones_have_a_table)
         halves[id][0] = (uint16_t)(id * 40503u);
         halves[id][1] = (uint16_t)below(&r, 65536);
     }
-    must(sgt_pairs_make(&p, (const uint16_t(*)[2])halves, 256, END, NULL, why));
+    must(sgt_pairs_make(&p, (const uint32_t(*)[2])halves, 256, END, NULL, why));
     for (uint32_t id = 256; id < END; id++)
         cr_assert_eq(sgt_pair(&p, halves[id][0], halves[id][1]), id);
     sgt_arena_unmap(&p.memory);
@@ -312,25 +360,33 @@ Test(pairs, sixty_five_thousand_random_ones_have_a_table)
 }
 
 /* sgt_bpe_steps relies on this: the merges make each token from its own bytes. */
-Test(bpe, every_token_is_what_its_bytes_merge_to)
+static void every_token_is_what_its_bytes_merge_to(const sgt_vocab *v)
 {
-    scoped(sgt_vocab) *v = gpt2();
     scoped(sgt_encoder) *e = new_encoder(v);
     for (uint32_t id = 0; id < sgt_vocab_eot(v); id++) {
-        uint16_t ids[256];
+        uint32_t ids[256];
         size_t n;
         const uint8_t *s = sgt_vocab_token(v, id, &n);
         if (n <= SGT_BPE_SCAN_MAX)
-            cr_assert(sgt_bpe_scan(v, s, n, ids) == 1 && ids[0] == id, "token %u", id);
-        cr_assert(sgt_bpe_steps(e, s, n, ids) == 1 && ids[0] == id, "token %u", id);
+            cr_assert(sgt_bpe_scan(v, s, n, ids) == 1 && sgt_id_at(ids, v->width, 0) == id,
+                      "token %u", id);
+        cr_assert(sgt_bpe_steps(e, s, n, ids) == 1 && sgt_id_at(ids, v->width, 0) == id, "token %u",
+                  id);
     }
+}
+
+Test(bpe, every_token_is_what_its_bytes_merge_to)
+{
+    scoped(sgt_vocab) *v = gpt2(), *wide = wide_vocab(NULL, 0);
+    every_token_is_what_its_bytes_merge_to(v);
+    every_token_is_what_its_bytes_merge_to(wide);
 }
 
 /* Encode more different pieces than the tables hold, each twice: evicted or kept entries must not
  * change the ids. */
 Test(bpe, what_the_table_forgot_changes_nothing)
 {
-    scoped(sgt_vocab) *v = one_piece();
+    scoped(sgt_vocab) *v = one_piece(0);
     scoped(sgt_encoder) *e = new_encoder(v);
     rng r = {7, 0};
     for (int i = 0; i < 400000; i++) {

@@ -73,10 +73,11 @@ Test(vocab, the_fingerprint_is_for_good)
 Test(vocab, the_embedded_tables_are_those_of_the_merges)
 {
     scoped(sgt_vocab) *v = gpt2(), *lines = from_lines();
-    const size_t merges = 50000 * sizeof *v->halves, all = merges + SGT_PAIR_GROUPS * 2;
+    const size_t merges = 50000 * 2 * sizeof(uint16_t), all = merges + SGT_PAIR_GROUPS * 2;
     size_t n;
     scoped_memory char *file = whole_file("tokenize/vocab/gpt2.tables", &n), *want = malloc(all);
-    memcpy(want, lines->halves + 256, merges);
+    for (uint32_t i = 0; i < 100000; i++)
+        ((uint16_t *)want)[i] = (uint16_t)lines->halves[256 + i / 2][i % 2];
     memcpy(want + merges, lines->pairs.factors, all - merges);
     if (n != all || memcmp(file, want, all) != 0)
         must(sgt_file_put("build/gpt2.tables", want, all, why));
@@ -130,7 +131,6 @@ Test(vocab, merges_that_make_no_sense_are_refused)
         *to++ = '\n';
     }
     *to = 0;
-    refused(text, "m: id 65536; sgt's tokens are of 16 bits, up to 65535");
 }
 
 Test(vocab, a_short_list_of_merges_will_do)

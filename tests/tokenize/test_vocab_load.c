@@ -103,7 +103,7 @@ static sgt_vocab *random_vocab(rng *r, uint32_t size, unsigned letters)
     /* the merge that was found is the one from training */
     for (uint32_t i = 0; i < trained.merge_count; i++) {
         const sgt_vocab_merge *m = &trained.merges[i];
-        const uint16_t *half = v->halves[256 + i];
+        const uint32_t *half = v->halves[256 + i];
         cr_assert(v->ids[half[0]] == m->left && v->ids[half[1]] == m->right, "merge %u", i);
     }
     sgt_vocab_parts_free(&parts);

@@ -1,5 +1,6 @@
-/* bpe.c: turns the bytes of a piece into ids. Of all adjacent pairs that have a merge, the pair
- * with the lowest merged id is merged, the leftmost first, until no pair has one.
+/* bpe.c: the encoder's handle. bpe.inc.h turns the bytes of a piece into ids, in code for each width
+ * of ids: of all adjacent pairs that have a merge, the pair with the lowest merged id is merged, the
+ * leftmost first, until no pair has one.
  *
  * A piece takes the first of these methods that fits:
  *   words   up to 15 bytes: nearly all pieces (words.h)
@@ -11,39 +12,25 @@
  * bytes. The last part finds cuts between the tokens of a long piece. */
 #include "tokenize/bpe/bpe.h"
 
-#include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "loader/base/memory.h"
 #include "loader/base/cpu.h"
-#include "tokenize/text/pattern.h"
 #include "tokenize/bpe/words.h"
 
-#define MARKS 4096 /* places of dead ends that an encoder remembers */
-
-struct sgt_encoder {
-    sgt_words words;
-    /* memory of the tables, in huge pages that are faulted in on first use */
-    sgt_arena memory;
-    sgt_pattern *pattern; /* if set, what to split by */
-    sgt_error failure;    /* last failure of `pattern` */
-};
-
-static sgt_words_encode *encode_of_level(void)
+static sgt_words_encode *encode_of_level(int wide)
 {
 #if defined(__x86_64__)
-    if (sgt_cpu() == SGT_CPU_AVX512) return sgt_words_avx512;
-    if (sgt_cpu() == SGT_CPU_AVX2) return sgt_words_avx2;
+    if (sgt_cpu() == SGT_CPU_AVX512) return wide ? sgt_words32_avx512 : sgt_words_avx512;
+    if (sgt_cpu() == SGT_CPU_AVX2) return wide ? sgt_words32_avx2 : sgt_words_avx2;
 #endif
-    return sgt_words_plain;
+    return wide ? sgt_words32_plain : sgt_words_plain;
 }
 
 int sgt_encoder_new(sgt_encoder **out, const sgt_vocab *v, sgt_error *err)
 {
     sgt_encoder *e = calloc(1, sizeof *e);
     if (!e) return sgt_fail_memory(err, "encoder");
-    size_t bytes = SGT_WORD_TABLE + 16 + SGT_LONG_WORDS_BYTES + MARKS * sizeof(uint64_t) +
+    size_t bytes = SGT_WORD_TABLE + 16 + SGT_LONG_WORDS_BYTES + SGT_MARKS * sizeof(uint64_t) +
                    (size_t)3 * SGT_ARENA_ALIGN;
     int rc =
         v->rule.by == SGT_RULE_PCRE2 ? sgt_pattern_new(&e->pattern, v->rule.text, err) : SGT_OK;
@@ -52,11 +39,12 @@ int sgt_encoder_new(sgt_encoder **out, const sgt_vocab *v, sgt_error *err)
         sgt_encoder_free(e);
         return rc;
     }
+    e->by = v->width == 4 ? &sgt_bpe_32 : &sgt_bpe_16;
     e->words.v = v;
-    e->words.encode = encode_of_level();
+    e->words.encode = encode_of_level(v->width == 4);
     e->words.table = sgt_arena_take(&e->memory, SGT_WORD_TABLE + 16, 1);
     e->words.place = 1;
-    e->words.marks = sgt_arena_take(&e->memory, MARKS, sizeof *e->words.marks);
+    e->words.marks = sgt_arena_take(&e->memory, SGT_MARKS, sizeof *e->words.marks);
     e->words.long_words = sgt_arena_take(&e->memory, SGT_LONG_WORDS_BYTES, 1);
     *out = e;
     return SGT_OK;
@@ -70,211 +58,35 @@ void sgt_encoder_free(sgt_encoder *e)
     free(e);
 }
 
-/* ---- the definition ----
- *
- * The definition of byte-pair encoding, quadratic in the number of bytes. */
-
-size_t sgt_bpe_scan(const sgt_vocab *v, const uint8_t *s, size_t n, uint16_t *ids)
+size_t sgt_bpe_scan(const sgt_vocab *v, const uint8_t *s, size_t n, void *ids)
 {
-    /* the id that ids[i] and ids[i + 1] merge to; the last entry is always SGT_NO_PAIR */
-    uint16_t merged[SGT_BPE_SCAN_MAX];
-    if (!n) return 0;
-    for (size_t i = 0; i < n; i++) {
-        ids[i] = v->byte_id[s[i]];
-        merged[i] = i + 1 < n ? v->byte_pairs[s[i] | s[i + 1] << 8] : SGT_NO_PAIR;
-    }
-    for (;;) {
-        size_t at = 0;
-        for (size_t i = 1; i < n; i++)
-            if (merged[i] < merged[at]) at = i;
-        if (merged[at] == SGT_NO_PAIR) return n;
-        ids[at] = merged[at];
-        n--;
-        memmove(ids + at + 1, ids + at + 2, (n - at - 1) * sizeof *ids);
-        memmove(merged + at + 1, merged + at + 2, (n - at - 1) * sizeof *merged);
-        merged[at] = at + 1 < n ? (uint16_t)sgt_pair(&v->pairs, ids[at], ids[at + 1]) : SGT_NO_PAIR;
-        if (at > 0) merged[at - 1] = (uint16_t)sgt_pair(&v->pairs, ids[at - 1], ids[at]);
-    }
+    return (v->width == 4 ? sgt_bpe_scan_32 : sgt_bpe_scan_16)(v, s, n, ids);
 }
 
-/* ---- steps ----
- *
- * A row of tokens is what the merges make of its bytes exactly if every two adjacent tokens are what
- * the merges make of those two alone: they "fit". (Each token must be what the merges make of its
- * own bytes, which the maker of a vocabulary ensures.) The proof is in H. van Antwerpen, A. Neubeck,
- * "So many tokens, so little time: introducing a faster, more flexible byte-pair tokenizer" (GitHub,
- * 2024). So, from left to right, take the longest token that fits behind the last one. If none leads
- * on, replace the last token by a shorter one. */
-
-static size_t encode_by_steps(sgt_words *w, const uint8_t *s, size_t n, uint16_t *ids)
+size_t sgt_bpe_steps(sgt_encoder *e, const uint8_t *s, size_t n, void *ids)
 {
-    const sgt_vocab *v = w->v;
-    size_t at = 0, count = 0, len = 0; /* ids[0..count) cover s[0..at), and all adjacent ones fit */
-    sgt_vocab_need_trie(v);
-    uint32_t token = n ? sgt_vocab_longest(v, s, n, &len) : 0;
-    while (at < n) {
-        const uint64_t after = w->place + at + len;
-        if (w->marks[after % MARKS] != after &&
-            (!count || sgt_vocab_may_follow(v, ids[count - 1], token))) {
-            ids[count++] = (uint16_t)token;
-            at += len;
-            if (at < n) token = sgt_vocab_longest(v, s + at, n - at, &len);
-        } else if (len > 1) {
-            token = sgt_vocab_longest(v, s + at, len - 1, &len);
-        } else {
-            /* Dead end: mark the place, so that it is not tried again. A mark that another
-             * overwrites costs time, not exactness. */
-            assert(count > 0);
-            w->marks[(w->place + at) % MARKS] = w->place + at;
-            token = ids[--count];
-            len = sgt_vocab_length(v, token);
-            at -= len;
-        }
-    }
-    w->place += n + 1;
-    return count;
+    return e->by->steps(e, s, n, ids);
 }
 
-size_t sgt_bpe_steps(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids)
+size_t sgt_extent_cut(sgt_encoder *e, const uint8_t *text, size_t n)
 {
-    return encode_by_steps(&e->words, s, n, ids);
+    return e->by->cut(e, text, n);
 }
 
-/* ---- long words ----
- *
- * Encode words that are too long for the table of words.h, in bytes or in ids. Words
- * of up to 126 bytes are cached in a table of their own. */
-
-#define LONGS (SGT_LONG_WORDS_BYTES / sizeof(long_word))
-#define LONG_BYTES 126 /* most bytes of a word that the table holds */
-#define LONG_IDS 64
-/* Words of more bytes are encoded whole by steps, whose cost per call is then small beside the
- * rest. Shorter ones are cut into parts first. */
-#define PARTS_BYTES 512
-
-typedef struct long_word {
-    uint8_t n, count; /* number of bytes (0: empty), and of ids */
-    uint8_t text[LONG_BYTES];
-    uint16_t ids[LONG_IDS];
-} long_word;
-
-static size_t encode_apart(sgt_words *w, const uint8_t *s, size_t n, uint16_t *ids)
+size_t sgt_encode(sgt_encoder *e, const void *text, size_t n, void *ids)
 {
-    return n <= SGT_BPE_SCAN_MAX ? sgt_bpe_scan(w->v, s, n, ids) : encode_by_steps(w, s, n, ids);
-}
-
-/* Encode a word in parts: cut it wherever no token spans the cut. */
-static size_t encode_parts(sgt_words *w, const uint8_t *s, size_t n, uint16_t *ids)
-{
-    size_t count = 0;
-    for (size_t from = 0, to; from < n; from = to) {
-        for (to = from + 1; to < n && sgt_vocab_joins_at(w->v, s + to); to++) continue;
-        count += encode_apart(w, s + from, to - from, ids + count);
-    }
-    return count;
-}
-
-static inline uint64_t load64(const uint8_t *p)
-{
-    uint64_t x;
-    memcpy(&x, p, sizeof x);
-    return x;
-}
-
-/* Return the table index of s[0..n). */
-static inline size_t long_line(const uint8_t *s, size_t n)
-{
-    uint64_t h = n;
-    if (n >= 8) h ^= load64(s + n - 8);
-    else
-        for (size_t i = 0; i < n; i++) h = h << 8 | s[i];
-    h *= 0x9E3779B97F4A7C15u;
-    for (size_t i = 0; i + 8 < n; i += 8) h = (h ^ h >> 29 ^ load64(s + i)) * 0x9E3779B97F4A7C15u;
-    return (size_t)(h >> 40) % LONGS;
-}
-
-size_t sgt_encode_long(sgt_words *w, const uint8_t *s, size_t n, uint16_t *ids)
-{
-    if (n > PARTS_BYTES) return encode_by_steps(w, s, n, ids);
-    if (n > LONG_BYTES) return encode_parts(w, s, n, ids);
-    long_word *at = &((long_word *)w->long_words)[long_line(s, n)];
-    if (at->n == n && !memcmp(at->text, s, n)) {
-        memcpy(ids, at->ids, at->count * sizeof *ids);
-        return at->count;
-    }
-    size_t count = encode_parts(w, s, n, ids);
-    if (count > LONG_IDS) return count;
-    at->n = (uint8_t)n;
-    at->count = (uint8_t)count;
-    memcpy(at->text, s, n);
-    memcpy(at->ids, ids, count * sizeof *ids);
-    return count;
-}
-
-/* ---- text ---- */
-
-/* Encode words at the end of the text, where fewer than 16 bytes can be read after a word's
- * start. */
-static size_t encode_tail(sgt_encoder *e, const uint8_t *s, const uint32_t *ends, size_t count,
-                          uint16_t *ids)
-{
-    uint8_t text[32] = {0};
-    uint16_t out[32];
-    memcpy(text, s, ends[count - 1]);
-    size_t n = e->words.encode(&e->words, text, ends, count, out);
-    memcpy(ids, out, n * sizeof *ids);
-    return n;
-}
-
-/* Encode `count` words. From s on, `left` bytes may be read and as many ids written. */
-static size_t encode_words(sgt_encoder *e, const uint8_t *s, const uint32_t *ends, size_t count,
-                           size_t left, uint16_t *ids)
-{
-    size_t safe = count;
-    while (safe && (safe > 1 ? (size_t)ends[safe - 2] : 0) + 16 > left) safe--;
-    size_t n = safe ? e->words.encode(&e->words, s, ends, safe, ids) : 0;
-    if (safe == count) return n;
-    uint32_t tail[16];
-    size_t from = safe ? ends[safe - 1] : 0;
-    for (size_t i = safe; i < count; i++) tail[i - safe] = ends[i] - (uint32_t)from;
-    return n + encode_tail(e, s + from, tail, count - safe, ids + n);
-}
-
-/* Split and encode to ids in merge order. Return SGT_ENCODE_FAILED if the pattern fails, with the
- * cause in e->failure. */
-static size_t encode_text(sgt_encoder *e, const void *text, size_t n, uint16_t *ids)
-{
-    const uint8_t *s = text;
-    sgt_splitter sp = e->pattern ? sgt_pattern_splitter(e->pattern, text, n, &e->failure)
-                                 : sgt_splitter_by(&e->words.v->rule, text, n);
-    uint32_t ends[SGT_WORDS];
-    size_t words, from = 0, count = 0;
-    sp.cuts = &e->words.v->cuts;
-    for (; (words = sgt_split(&sp, ends, SGT_WORDS)) > 0; from = sp.at) {
-        if (ends[0] == UINT32_MAX)
-            count += sgt_encode_long(&e->words, s + from, sp.at - from, ids + count);
-        else count += encode_words(e, s + from, ends, words, n - from, ids + count);
-    }
-    return sp.at < n ? SGT_ENCODE_FAILED : count;
-}
-
-size_t sgt_encode(sgt_encoder *e, const void *text, size_t n, uint16_t *ids)
-{
-    const uint16_t *public = e->words.v->ids;
-    const size_t count = encode_text(e, text, n, ids);
-    if (public && count != SGT_ENCODE_FAILED)
-        for (size_t i = 0; i < count; i++) ids[i] = public[ids[i]];
-    return count;
+    return e->by->text(e, text, n, ids);
 }
 
 const sgt_error *sgt_encoder_failure(const sgt_encoder *e) { return &e->failure; }
 
-int sgt_encode_texts(sgt_encoder *e, const sgt_text *texts, size_t count, uint16_t *ids,
-                     size_t *ends, sgt_error *err)
+int sgt_encode_texts(sgt_encoder *e, const sgt_text *texts, size_t count, void *ids, size_t *ends,
+                     sgt_error *err)
 {
     size_t at = 0;
     for (size_t i = 0; i < count; i++) {
-        const size_t got = sgt_encode(e, texts[i].bytes, texts[i].n, ids + at);
+        const size_t got =
+            sgt_encode(e, texts[i].bytes, texts[i].n, (char *)ids + at * e->words.v->width);
         if (got == SGT_ENCODE_FAILED) {
             if (err) *err = e->failure;
             return e->failure.code;
@@ -282,104 +94,4 @@ int sgt_encode_texts(sgt_encoder *e, const sgt_text *texts, size_t count, uint16
         ends[i] = at += got;
     }
     return SGT_OK;
-}
-
-/* ---- cuts inside a long piece (bpe.h) ---- */
-
-/* bytes at the end of the piece that are kept as look-ahead and encoded after the cut; a quarter of
- * the piece if that is less */
-#define AHEAD ((size_t)16 << 10)
-#define TRIES 24 /* most borders that are tried */
-
-typedef struct extent {
-    sgt_words *words;
-    const sgt_vocab *v;
-    const uint8_t *s; /* start of the piece */
-    size_t from;      /* bytes of text before it */
-    size_t n;         /* bytes of the piece in the text at hand; the piece may go on after them */
-    size_t longest;   /* bytes of the longest token */
-    uint16_t *ids;    /* (n): room for the ids of the piece */
-} extent;
-
-static size_t longest_token(const sgt_vocab *v)
-{
-    size_t most = 1;
-    for (uint32_t id = 0; id < v->made; id++)
-        if (sgt_vocab_length(v, id) > most) most = sgt_vocab_length(v, id);
-    return most;
-}
-
-/* Return a length, a few bytes below n, at which text[n] ends with a whole character, whatever
- * follows. */
-static size_t in_sight(const uint8_t *text, size_t n)
-{
-    size_t m = n > 4 ? n - 4 : 0, low = m > 3 ? m - 3 : 0;
-    while (m > low && (text[m] & 0xC0) == 0x80) m--;
-    /* all four are continuation bytes: the last one has no lead byte, so it is a unit of its own */
-    return (text[m] & 0xC0) == 0x80 && n > 4 ? n - 4 : m;
-}
-
-/* Find the longest piece of text[n]. Returns its length, and its start in *from. */
-static size_t longest_piece(const sgt_rule *r, const uint8_t *text, size_t n, size_t *from)
-{
-    sgt_splitter sp = sgt_splitter_by(r, text, n);
-    uint32_t ends[320];
-    size_t most = 0;
-    for (size_t start = 0, count; (count = sgt_split(&sp, ends, 320)) > 0; start = sp.at)
-        for (size_t i = 0, at = start; i < count; i++) {
-            size_t end = ends[i] == UINT32_MAX ? sp.at : start + ends[i];
-            if (end - at > most) most = end - at, *from = at;
-            at = end;
-        }
-    return most;
-}
-
-/* Return whether the tokens of the piece have a border at b, where token `last` ends, whatever text
- * follows s[0 ... t). */
-static int stands(const extent *x, size_t b, uint32_t last, size_t t)
-{
-    uint32_t first = SGT_NO_TOKEN;
-    /* ids + b leaves room for the tokens before b: they are no more than its bytes */
-    uint16_t *ids = x->ids + b;
-    for (size_t a = t - x->longest + 1; a <= t; a++) {
-        if (!encode_by_steps(x->words, x->s + b, a - b, ids)) return 0;
-        if (ids[0] != first && !sgt_vocab_may_follow(x->v, last, ids[0])) return 0;
-        first = ids[0];
-    }
-    return 1;
-}
-
-/* Search backwards from `until` for a border between two tokens that remains one whatever text
- * follows the piece, and at which the split rule allows a cut. Return its offset; 0 if none is
- * found. */
-static size_t find_border(const extent *x, size_t until)
-{
-    size_t count = encode_by_steps(x->words, x->s, until, x->ids), b = until;
-    for (int tries = 0; count > 1 && tries < TRIES;) {
-        b -= sgt_vocab_length(x->v, x->ids[--count]);
-        if (until - b < 2 * x->longest || !sgt_rule_within(&x->v->rule, x->s, x->n, b, x->from))
-            continue;
-        for (size_t ahead = 2 * x->longest; b + ahead <= x->n; ahead *= 8)
-            if (stands(x, b, x->ids[count - 1], b + ahead)) return b;
-        tries++;
-    }
-    return 0;
-}
-
-size_t sgt_extent_cut(sgt_encoder *e, const uint8_t *text, size_t n)
-{
-    const sgt_vocab *v = e->words.v;
-    extent x = {.words = &e->words, .v = v, .longest = longest_token(v)};
-    size_t ahead;
-    x.n = longest_piece(&v->rule, text, in_sight(text, n), &x.from);
-    x.s = text + x.from;
-    /* a piece of white space may lose its last character to the text that follows it */
-    if (x.n > 4) x.n = in_sight(x.s, x.n);
-    ahead = AHEAD < x.n / 4 ? AHEAD : x.n / 4;
-    if (x.longest > SGT_EXTENT_TOKEN || ahead < 2 * x.longest) return 0;
-    /* if memory runs out, report that there is no cut: the caller then takes more text, or fails */
-    if (!(x.ids = malloc(x.n * sizeof *x.ids))) return 0;
-    size_t b = find_border(&x, x.n - ahead);
-    free(x.ids);
-    return b ? x.from + b : 0;
 }

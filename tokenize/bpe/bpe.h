@@ -1,6 +1,6 @@
 /* bpe.h: encodes the bytes of one piece, for the files of tokenize/ and their tests (users have
- * sgt_encode). A piece may hold any bytes, and ids must have room for n. Each call returns the
- * number of ids, and all functions give the same ids. */
+ * sgt_encode). A piece may hold any bytes, and ids, of the vocabulary's width, must have room for n.
+ * Each call returns the number of ids, and all functions give the same ids, in merge order. */
 #ifndef SGT_BPE_H
 #define SGT_BPE_H
 
@@ -10,9 +10,9 @@
 #define SGT_BPE_SCAN_MAX 64
 
 /* Encode a piece of at most SGT_BPE_SCAN_MAX bytes by the definition, in quadratic time. */
-size_t sgt_bpe_scan(const sgt_vocab *v, const uint8_t *s, size_t n, uint16_t *ids);
-/* Encode a piece in linear time by steps (bpe.c). */
-size_t sgt_bpe_steps(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids);
+size_t sgt_bpe_scan(const sgt_vocab *v, const uint8_t *s, size_t n, void *ids);
+/* Encode a piece in linear time by steps (bpe.inc.h). */
+size_t sgt_bpe_steps(sgt_encoder *e, const uint8_t *s, size_t n, void *ids);
 
 /* ---- cuts inside a long piece ----
  *
@@ -28,7 +28,7 @@ size_t sgt_bpe_steps(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids);
  *   Let a piece start at f and reach at least to t. Let b be a place between them, and M the
  *   number of bytes of the longest token. Wherever the piece ends, one of its tokens ends at some
  *   place a in t-M+1 ... t, since none is longer than M. The tokens up to a are those of f ... a
- *   alone (bpe.c: adjacent tokens fit, so they are what the merges make of their bytes). If for
+ *   alone (bpe.inc.h: adjacent tokens fit, so they are what the merges make of their bytes). If for
  *   each of these M places the tokens of f ... a have a border at b, then those of the whole piece
  *   have it too.
  *   The tokens of f ... a have a border at b exactly if the last token of f ... b and the first

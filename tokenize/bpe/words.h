@@ -15,13 +15,15 @@
  * Words that the table cannot hold are those of 16 bytes or more, and shorter ones of many ids,
  * such as runs of spaces. Up to 126 bytes they are cached in a table of their own, with their ids.
  * Up to 512 bytes, a word that is not there is cut wherever no token spans the cut, and its parts
- * are merged separately. Longer words are encoded whole, by steps (bpe.c). */
+ * are merged separately. Longer words are encoded whole, by steps (bpe.inc.h). */
 #ifndef SGT_WORDS_H
 #define SGT_WORDS_H
 
-#include "tokenize/vocab/vocab.h"
+#include "tokenize/bpe/bpe.h"
+#include "tokenize/text/pattern.h"
 
 #define SGT_LONG_WORDS_BYTES ((size_t)1 << 20) /* size of the table of long words */
+#define SGT_MARKS 4096                         /* places of dead ends that an encoder remembers */
 #define SGT_WORDS 320                          /* most words in a batch */
 #define SGT_WORD_SHORT 7                       /* most bytes of a word in the table's first part */
 #define SGT_WORD_BYTES 15                      /* most bytes of a word in the table */
@@ -33,33 +35,26 @@
 
 /* A word's bytes, zero-padded, with its length in the last byte (of `low` for up to 7 bytes, and
  * `high` is 0 then). In the table, the upper half of that byte is the number of its ids, which
- * follow. A short word has `low` and up to 4 ids (8 bytes), a longer one up to 8 ids. A word with
- * more ids has the number 0: the table of long words has them. No word has length 0, so an empty
+ * follow. A short word has `low` and 8 bytes of ids, a longer one 16 bytes of ids. A word with more
+ * ids has the number 0: the table of long words has them. No word has length 0, so an empty
  * place equals no word. A word that is too long has a key that is never in the table. */
 typedef struct sgt_word_key {
     uint64_t low, high;
 } sgt_word_key;
 
-typedef struct sgt_word_ids {
-    uint16_t ids[16];
-} sgt_word_ids;
-
-/* Ids as they follow a key in the table: `count` has their number in its upper four bits, as the
- * last half of a key does. */
-typedef struct sgt_word_found {
-    uint64_t count;
-    uint16_t ids[16];
-} sgt_word_found;
+#define SGT_WORD_FOUND (8 + 16 * 4) /* most bytes of a word's number of ids and the ids */
 
 typedef struct sgt_words sgt_words;
+typedef size_t sgt_encode_piece(sgt_words *w, const uint8_t *s, size_t n, void *ids);
 
 /* Encode `count` words from s on; word i ends at ends[i]. Every word starts at least 16 bytes before
  * the end of the readable text and of the room for ids. Returns the number of ids. */
 typedef size_t sgt_words_encode(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t count,
-                                uint16_t *ids);
+                                void *ids);
 
-/* One for each CPU level; all give the same ids. The last two are for x86-64 only. */
+/* One for each CPU level and width; all give the same ids. Those of AVX are for x86-64 only. */
 sgt_words_encode sgt_words_plain, sgt_words_avx2, sgt_words_avx512;
+sgt_words_encode sgt_words32_plain, sgt_words32_avx2, sgt_words32_avx512;
 
 struct sgt_words {
     const sgt_vocab *v;
@@ -68,10 +63,11 @@ struct sgt_words {
     uint8_t *table;           /* SGT_WORD_TABLE bytes, and 16 more that may be read */
     sgt_word_key keys[SGT_WORDS];
     uint32_t places[SGT_WORDS]; /* (word): byte offset of its line in the table */
-    /* (word): its number of ids and the ids, as in sgt_word_found, in the table or in `merged` */
+    /* (word): its number of ids and the ids, as they follow a key, in the table or in `merged` */
     const uint8_t *found[SGT_WORDS];
-    uint16_t missing[SGT_WORDS];      /* indices of the words that the table does not hold */
-    sgt_word_found merged[SGT_WORDS]; /* of word missing[i] */
+    uint16_t missing[SGT_WORDS]; /* indices of the words that the table does not hold */
+    /* the same of each of the words `missing` (words.inc.h) */
+    uint64_t merged[SGT_WORDS * SGT_WORD_FOUND / 8];
     /* Places from which no tokens lead to the end of a piece. Places count the bytes of all pieces
      * that this encoder has encoded by steps. */
     uint64_t *marks;
@@ -80,6 +76,26 @@ struct sgt_words {
 
 /* Encode s[0..n), n > 0, a word that the table cannot hold, into ids, which has room for n.
  * Returns the number of ids. */
-size_t sgt_encode_long(sgt_words *w, const uint8_t *s, size_t n, uint16_t *ids);
+sgt_encode_piece sgt_encode_long_16, sgt_encode_long_32;
+/* sgt_bpe_scan of each width */
+size_t sgt_bpe_scan_16(const sgt_vocab *v, const uint8_t *s, size_t n, void *ids);
+size_t sgt_bpe_scan_32(const sgt_vocab *v, const uint8_t *s, size_t n, void *ids);
+
+/* For one width: sgt_bpe_steps, sgt_encode and sgt_extent_cut. */
+typedef struct sgt_bpe {
+    size_t (*steps)(sgt_encoder *e, const uint8_t *s, size_t n, void *ids);
+    size_t (*text)(sgt_encoder *e, const void *text, size_t n, void *ids);
+    size_t (*cut)(sgt_encoder *e, const uint8_t *text, size_t n);
+} sgt_bpe;
+extern const sgt_bpe sgt_bpe_16, sgt_bpe_32;
+
+struct sgt_encoder {
+    sgt_words words;
+    const sgt_bpe *by; /* of the vocabulary's width */
+    /* memory of the tables, in huge pages that are faulted in on first use */
+    sgt_arena memory;
+    sgt_pattern *pattern; /* if set, what to split by */
+    sgt_error failure;    /* last failure of `pattern` */
+};
 
 #endif

@@ -1,5 +1,5 @@
-/* words.inc.h: the loop of words.h, compiled once for each CPU level. The including file defines
- * the name of the level's function, ENCODE_WORDS.
+/* words.inc.h: the loop of words.h, compiled once for each CPU level and width of ids (width.h). The
+ * including file defines the name of its function, ENCODE_WORDS.
  *
  * Four passes over a batch. None has a branch that depends on the text if words are short, apart
  * from misses:
@@ -47,7 +47,7 @@
  * words. */
 #include <string.h>
 
-#include "tokenize/bpe/bpe.h"
+#include "tokenize/bpe/width.h"
 #include "tokenize/bpe/words.h"
 
 #if defined(__AVX2__)
@@ -60,6 +60,17 @@
 #define COUNT_SHIFT 60
 #define KEY_MASK (((uint64_t)1 << COUNT_SHIFT) - 1)
 #define NEVER ((sgt_word_key){~(uint64_t)0, 1})
+
+typedef struct word_ids {
+    sgt_id ids[16];
+} word_ids;
+
+/* Ids as they follow a key in the table: `count` has their number in its upper four bits, as the
+ * last half of a key does. */
+typedef struct word_found {
+    uint64_t count;
+    sgt_id ids[16];
+} word_found;
 
 static inline uint64_t load64(const void *p)
 {
@@ -137,49 +148,43 @@ INLINE size_t key_length(const sgt_word_key *k) { return (k->high ? k->high : k-
  * 50 cycles). So several words are processed at once, without a branch that depends on any of them.
  *
  * In each word, position i + 1 is byte i; positions 0 and n + 1 hold no token. ranks (16): the
- * token that the one at a position and its right neighbour merge to, or SGT_NO_PAIR. alive: a bit
+ * token that the one at a position and its right neighbour merge to, or NO_PAIR. alive: a bit
  * for each position where a token begins, and for positions 0 and n + 1. A merge at p with its
- * neighbour q writes the new token to ids[p] and clears q's bit in alive. */
+ * neighbour q writes the new token to ids[p] and clears q's bit in alive.
+ *
+ * Ranks of 2 bytes fit one register, and one instruction finds the lowest of eight. Those of 4 bytes
+ * are kept as rank << 4 | position, so that the lowest one says where it is. */
 #if defined(__AVX2__)
 
 enum { LANES = 4 };
 
+#if !defined(SGT_WIDE)
+typedef __m256i ranks16;
+#elif defined(__AVX512F__)
+typedef __m512i ranks16;
+#else
+typedef struct ranks16 {
+    __m256i low, high; /* of positions 0 to 7, and 8 to 15 */
+} ranks16;
+#endif
+
 typedef struct merging {
-    uint16_t ids[LANES][24];
+    sgt_id ids[LANES][24];
     uint32_t alive[LANES];
-    __m256i ranks[LANES];
+    ranks16 ranks[LANES];
 } merging;
 
-INLINE void merge_start(merging *g, int j, const sgt_vocab *v, const sgt_word_key *k)
+#if !defined(SGT_WIDE)
+
+/* Return the ranks of a word, which are NO_PAIR where `beyond` is. */
+INLINE ranks16 load_ranks(const sgt_id *ranks, const sgt_id *beyond)
 {
-#define NO8                                                                                    \
-    SGT_NO_PAIR, SGT_NO_PAIR, SGT_NO_PAIR, SGT_NO_PAIR, SGT_NO_PAIR, SGT_NO_PAIR, SGT_NO_PAIR, \
-        SGT_NO_PAIR
-    static const uint16_t beyond[48] = {0, 0, 0, 0, 0, 0, 0,   0,   0,   0,
-                                        0, 0, 0, 0, 0, 0, NO8, NO8, NO8, NO8};
-#undef NO8
-    uint8_t bytes[16];
-    uint16_t ranks[16];
-    size_t n = key_length(k);
-    memcpy(bytes, k, 16);
-    g->ids[j][0] = SGT_NO_PAIR;
-    ranks[0] = SGT_NO_PAIR;
-#pragma GCC unroll 15
-    for (int i = 0; i < 15; i++) {
-        uint16_t pair;
-        memcpy(&pair, bytes + i, 2);
-        g->ids[j][i + 1] = v->byte_id[bytes[i]];
-        ranks[i + 1] = v->byte_pairs[pair];
-    }
-    g->ids[j][n + 1] = SGT_NO_PAIR;
-    g->alive[j] = (uint32_t)((4u << n) - 1);
     __m256i r = _mm256_loadu_si256((const __m256i *)(const void *)ranks);
-    g->ranks[j] =
-        _mm256_or_si256(r, _mm256_loadu_si256((const __m256i *)(const void *)(beyond + 16 - n)));
+    return _mm256_or_si256(r, _mm256_loadu_si256((const __m256i *)(const void *)beyond));
 }
 
 /* Return v with one lane set to x. The lane is given both as a bit and as its index i. */
-INLINE __m256i set_lane(__m256i v, uint32_t bit, uint32_t i, uint32_t x)
+INLINE ranks16 set_lane(ranks16 v, uint32_t bit, uint32_t i, uint32_t x)
 {
 #if defined(__AVX512BW__)
     (void)i;
@@ -192,44 +197,135 @@ INLINE __m256i set_lane(__m256i v, uint32_t bit, uint32_t i, uint32_t x)
 #endif
 }
 
+/* Find the lowest rank, and the first lane that has it, as a bit and an index. Return 1 if it is lane
+ * 0. */
+INLINE uint32_t find_lowest(ranks16 r, uint32_t *best, uint32_t *bit, uint32_t *at)
+{
+    __m128i least =
+        _mm_minpos_epu16(_mm_min_epu16(_mm256_castsi256_si128(r), _mm256_extracti128_si256(r, 1)));
+    __m256i all = _mm256_broadcastw_epi16(least);
+    *best = (uint32_t)_mm_extract_epi16(least, 0);
+#if defined(__AVX512BW__)
+    uint32_t equal = _mm256_cmpeq_epi16_mask(r, all);
+    *at = _tzcnt_u32(equal);
+    *bit = equal & -equal;
+#else
+    uint32_t equal = (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi16(r, all));
+    *at = _tzcnt_u32(equal) / 2;
+    *bit = 1u << *at;
+#endif
+    return equal & 1;
+}
+
+#else
+
+INLINE __m256i load8(const sgt_id *p)
+{
+    return _mm256_loadu_si256((const __m256i *)(const void *)p);
+}
+
+INLINE ranks16 load_ranks(const sgt_id *ranks, const sgt_id *beyond)
+{
+    static const sgt_id positions[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    __m256i r[2];
+    for (int i = 0; i < 2; i++)
+        r[i] = _mm256_or_si256(
+            _mm256_slli_epi32(_mm256_or_si256(load8(ranks + 8 * i), load8(beyond + 8 * i)), 4),
+            load8(positions + 8 * i));
+#if defined(__AVX512F__)
+    return _mm512_inserti64x4(_mm512_castsi256_si512(r[0]), r[1], 1);
+#else
+    return (ranks16){r[0], r[1]};
+#endif
+}
+
+INLINE ranks16 set_lane(ranks16 v, uint32_t bit, uint32_t i, uint32_t x)
+{
+    x = x << 4 | i;
+#if defined(__AVX512F__)
+    return _mm512_mask_set1_epi32(v, (__mmask16)bit, (int)x);
+#else
+    static const sgt_id one[32] = {[16] = UINT32_MAX};
+    const __m256i all = _mm256_set1_epi32((int)x);
+    (void)bit;
+    return (ranks16){_mm256_blendv_epi8(v.low, all, load8(one + 16 - i)),
+                     _mm256_blendv_epi8(v.high, all, load8(one + 24 - i))};
+#endif
+}
+
+INLINE uint32_t find_lowest(ranks16 r, uint32_t *best, uint32_t *bit, uint32_t *at)
+{
+#if defined(__AVX512F__)
+    __m256i r8 = _mm256_min_epu32(_mm512_castsi512_si256(r), _mm512_extracti64x4_epi64(r, 1));
+#else
+    __m256i r8 = _mm256_min_epu32(r.low, r.high);
+#endif
+    __m128i r4 = _mm_min_epu32(_mm256_castsi256_si128(r8), _mm256_extracti128_si256(r8, 1));
+    r4 = _mm_min_epu32(r4, _mm_shuffle_epi32(r4, 0x4E));
+    const uint32_t least =
+        (uint32_t)_mm_cvtsi128_si32(_mm_min_epu32(r4, _mm_shuffle_epi32(r4, 0xB1)));
+    *best = least >> 4;
+    *at = least & 15;
+    *bit = 1u << *at;
+    return *at == 0;
+}
+
+#endif
+
+INLINE void merge_start(merging *g, int j, const sgt_vocab *v, const sgt_word_key *k)
+{
+#define NO8 NO_PAIR, NO_PAIR, NO_PAIR, NO_PAIR, NO_PAIR, NO_PAIR, NO_PAIR, NO_PAIR
+    static const sgt_id beyond[48] = {0, 0, 0, 0, 0, 0, 0,   0,   0,   0,
+                                      0, 0, 0, 0, 0, 0, NO8, NO8, NO8, NO8};
+#undef NO8
+    const sgt_id *byte_pairs = v->byte_pairs;
+    uint8_t bytes[16];
+    sgt_id ranks[16];
+    size_t n = key_length(k);
+    memcpy(bytes, k, 16);
+    g->ids[j][0] = NO_PAIR;
+    ranks[0] = NO_PAIR;
+#pragma GCC unroll 15
+    for (int i = 0; i < 15; i++) {
+        uint16_t pair;
+        memcpy(&pair, bytes + i, 2);
+        g->ids[j][i + 1] = v->byte_id[bytes[i]];
+        ranks[i + 1] = byte_pairs[pair];
+    }
+    g->ids[j][n + 1] = NO_PAIR;
+    g->alive[j] = (uint32_t)((4u << n) - 1);
+    g->ranks[j] = load_ranks(ranks, beyond + 16 - n);
+}
+
 /* Do one merge of word j. Return 1, and change nothing, if there is none left: then position 0,
  * which never merges, has the lowest rank too. */
 INLINE uint32_t merge_step(merging *g, int j, const sgt_vocab *v)
 {
-    __m256i r = g->ranks[j];
-    __m128i least =
-        _mm_minpos_epu16(_mm_min_epu16(_mm256_castsi256_si128(r), _mm256_extracti128_si256(r, 1)));
-    uint32_t best = (uint32_t)_mm_extract_epi16(least, 0), alive = g->alive[j];
-    __m256i all = _mm256_broadcastw_epi16(least);
-#if defined(__AVX512BW__)
-    uint32_t equal = _mm256_cmpeq_epi16_mask(r, all), at = _tzcnt_u32(equal), bit = equal & -equal;
-#else
-    uint32_t equal = (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi16(r, all));
-    uint32_t at = _tzcnt_u32(equal) / 2, bit = 1u << at;
-#endif
+    ranks16 r = g->ranks[j];
+    uint32_t best, bit, at, alive = g->alive[j];
+    const uint32_t none = find_lowest(r, &best, &bit, &at);
     uint32_t after = alive & -(2 * bit), gone = after & -after,
              next = _tzcnt_u32(after & (after - 1));
     uint32_t before = 31 - _lzcnt_u32((alive & (bit - 1)) | 1);
-    uint16_t *ids = g->ids[j];
-    ids[at] = (uint16_t)best;
-    g->alive[j] = alive ^ (gone & ((equal & 1) - 1));
-    uint32_t right = sgt_pair(&v->pairs, best, ids[next]),
-             left = sgt_pair(&v->pairs, ids[before], best);
-    r = set_lane(r, gone, _tzcnt_u32(gone), SGT_NO_PAIR);
+    sgt_id *ids = g->ids[j];
+    ids[at] = (sgt_id)best;
+    g->alive[j] = alive ^ (gone & (none - 1));
+    uint32_t right = PAIR(&v->pairs, best, ids[next]), left = PAIR(&v->pairs, ids[before], best);
+    r = set_lane(r, gone, _tzcnt_u32(gone), NO_PAIR);
     r = set_lane(r, bit, at, right);
     g->ranks[j] = set_lane(r, 1u << before, before, left);
-    return equal & 1;
+    return none;
 }
 
-INLINE void merge_end(const merging *g, int j, uint16_t *ids)
+INLINE void merge_end(const merging *g, int j, sgt_id *ids)
 {
-    const uint16_t *from = g->ids[j] + 1;
+    const sgt_id *from = g->ids[j] + 1;
     for (uint32_t tokens = g->alive[j] >> 1; tokens & (tokens - 1); tokens &= tokens - 1)
         *ids++ = from[_tzcnt_u32(tokens)]; /* the highest bit marks the word's end */
 }
 
 /* Merge keys[j] to counts[j] ids in out[j]. */
-INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], sgt_word_ids *out,
+INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], word_ids *out,
                         uint32_t counts[LANES])
 {
     merging g;
@@ -253,10 +349,10 @@ INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], sgt_
 
 enum { LANES = 1 };
 
-INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], sgt_word_ids *out,
+INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], word_ids *out,
                         uint32_t counts[LANES])
 {
-    counts[0] = (uint32_t)sgt_bpe_scan(v, (const uint8_t *)keys, key_length(keys), out->ids);
+    counts[0] = (uint32_t)WIDTH(sgt_bpe_scan)(v, (const uint8_t *)keys, key_length(keys), out->ids);
 }
 
 #endif
@@ -274,6 +370,7 @@ INLINE const uint8_t *second_place(const uint8_t *line, const sgt_word_key *k)
  * return their number. */
 INLINE size_t look_again(sgt_words *w, size_t missing, uint16_t *left)
 {
+    word_found *merged = (word_found *)w->merged;
     uint16_t seen[64] = {0}; /* by six bits of the place: the last word put in `left`, plus 1 */
     size_t count = 0;
     for (size_t m = 0; m < missing; m++) {
@@ -281,11 +378,11 @@ INLINE size_t look_again(sgt_words *w, size_t missing, uint16_t *left)
         const sgt_word_key *k = &w->keys[i];
         const uint8_t *second = second_place(w->table + w->places[i], k);
         uint16_t *last = &seen[w->places[i] / SGT_WORD_SHORT_LINE % 64];
-        w->found[i] = (const uint8_t *)&w->merged[m];
-        w->merged[m].count = 0;
+        w->found[i] = (const uint8_t *)&merged[m];
+        merged[m].count = 0;
         if (k->high == NEVER.high) continue;
         if (second) {
-            memcpy(&w->merged[m], second, 8 + 16);
+            memcpy(&merged[m], second, 8 + 16);
         } else if (*last && !memcmp(k, &w->keys[*last - 1], sizeof *k)) {
             w->found[i] = w->found[*last - 1];
         } else {
@@ -302,33 +399,33 @@ INLINE void merge(sgt_words *w, size_t missing)
     size_t count = look_again(w, missing, left);
     for (size_t m = 0; m < count; m += LANES) {
         sgt_word_key keys[LANES];
-        sgt_word_ids ids[LANES];
+        word_ids ids[LANES];
         uint32_t counts[LANES];
         size_t lanes = count - m < LANES ? count - m : LANES;
         for (size_t j = 0; j < LANES; j++)
             keys[j] = w->keys[w->missing[left[m + (j < lanes ? j : 0)]]];
         merge_lanes(w->v, keys, ids, counts);
         for (size_t j = 0; j < lanes; j++) {
-            sgt_word_found *to = &w->merged[left[m + j]];
+            word_found *to = (word_found *)w->merged + left[m + j];
+            publish(w->v, ids[j].ids, counts[j]);
             to->count = (uint64_t)counts[j] << COUNT_SHIFT;
             memcpy(to->ids, ids[j].ids, sizeof to->ids);
         }
     }
 }
 
-INLINE uint16_t *emit(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t count,
-                      uint16_t *ids)
+INLINE sgt_id *emit(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t count, sgt_id *ids)
 {
     for (size_t i = 0; i < count; i++) {
         const uint8_t *p = w->found[i];
         size_t n = (size_t)(load64(p) >> COUNT_SHIFT);
-        if (__builtin_expect(n - 1 < 8, 1)) {
+        if (__builtin_expect(n - 1 < 16 / sizeof *ids, 1)) {
             memcpy(ids, p + 8, 16);
         } else if (n) {
             memcpy(ids, p + 8, n * sizeof *ids);
         } else {
             uint32_t from = i ? ends[i - 1] : 0;
-            n = sgt_encode_long(w, s + from, ends[i] - from, ids);
+            n = WIDTH(sgt_encode_long)(w, s + from, ends[i] - from, ids);
         }
         ids += n;
     }
@@ -341,7 +438,7 @@ INLINE void keep(sgt_words *w, size_t missing)
     for (size_t m = 0; m < missing; m++) {
         const size_t i = w->missing[m];
         const sgt_word_key *k = &w->keys[i];
-        const uint64_t most = k->high ? 8 : 4, count = load64(w->found[i]);
+        const uint64_t most = (k->high ? 16 : 8) / sizeof(sgt_id), count = load64(w->found[i]);
         const size_t size = k->high ? 32 : 16;
         uint64_t tagged[2] = {k->low, k->high};
         uint8_t *p = w->table + w->places[i];
@@ -355,13 +452,12 @@ INLINE void keep(sgt_words *w, size_t missing)
     }
 }
 
-size_t ENCODE_WORDS(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t count,
-                    uint16_t *ids)
+size_t ENCODE_WORDS(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t count, void *ids)
 {
     fill(w, s, ends, count);
     size_t missing = look(w, count);
     merge(w, missing);
-    uint16_t *end = emit(w, s, ends, count, ids);
+    sgt_id *end = emit(w, s, ends, count, ids);
     keep(w, missing);
-    return (size_t)(end - ids);
+    return (size_t)(end - (sgt_id *)ids);
 }

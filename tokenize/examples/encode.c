@@ -12,9 +12,10 @@
 #include <sgt_tokenize.h>
 
 /* Print a line's ids, each with its bytes. Fails if the ids do not decode to the line. */
-static int show(const sgt_vocab *vocab, sgt_encoder *encoder, const char *line, size_t n,
-                uint16_t *ids, sgt_error *err)
+static int show(const sgt_vocab *vocab, sgt_encoder *encoder, const char *line, size_t n, char *ids,
+                sgt_error *err)
 {
+    const size_t width = sgt_vocab_width(vocab);
     char *text, shown[256];
     size_t size, count = sgt_encode(encoder, line, n, ids);
     if (count == SGT_ENCODE_FAILED) {
@@ -22,9 +23,11 @@ static int show(const sgt_vocab *vocab, sgt_encoder *encoder, const char *line, 
         return err->code;
     }
     for (size_t i = 0; i < count; i++) {
-        int rc = sgt_decode(vocab, &ids[i], 1, &text, &size, err);
+        int rc = sgt_decode(vocab, ids + i * width, 1, &text, &size, err);
         if (rc < 0) return rc;
-        printf("%s%u %s", i ? " | " : "", ids[i], sgt_printable(shown, sizeof shown, text));
+        uint32_t id = 0;
+        memcpy(&id, ids + i * width, width);
+        printf("%s%u %s", i ? " | " : "", id, sgt_printable(shown, sizeof shown, text));
         free(text);
     }
     printf("\n");
@@ -39,7 +42,7 @@ static int show(const sgt_vocab *vocab, sgt_encoder *encoder, const char *line, 
 int main(int argc, char **argv)
 {
     static char line[1 << 16];
-    static uint16_t ids[sizeof line]; /* a text never has more ids than bytes */
+    static char ids[4 * sizeof line]; /* a text never has more ids than bytes */
     sgt_vocab *vocab = NULL;
     sgt_encoder *encoder = NULL;
     sgt_error err;

@@ -82,12 +82,18 @@ int sgt_pieces_add_all(sgt_pieces *p, const sgt_pieces *other, sgt_error *err)
 
 /* ---- training ---- */
 
+/* Two ids of 20 bits: left << 20 | right. */
+typedef uint64_t pair_key;
+
 typedef struct pair {
-    uint32_t key; /* left << 16 | right; 0: free slot (ids begin at 1) */
+    pair_key key; /* 0: free slot (ids begin at 1) */
+    int64_t count;
     /* the last word that may hold the pair, an index in trainer.holders; 0: none */
     uint32_t last;
-    int64_t count;
 } pair;
+
+static uint32_t left_of(pair_key key) { return (uint32_t)(key >> 20); }
+static uint32_t right_of(pair_key key) { return key & 0xFFFFF; }
 
 /* A word that may hold a pair, and the holder before it; 0: none. */
 typedef struct holder {
@@ -96,18 +102,18 @@ typedef struct holder {
 
 typedef struct ranked {
     int64_t count;
-    uint32_t key;
+    pair_key key;
 } ranked;
 
 /* A distinct piece, as tokens. */
 typedef struct word {
-    uint16_t *ids; /* its tokens, in trainer.ids */
+    uint32_t *ids; /* its tokens, in trainer.ids */
     uint32_t n;    /* their current number */
     int64_t count; /* how often it occurs */
 } word;
 
 typedef struct trainer {
-    uint16_t *ids;
+    uint32_t *ids;
     word *words;
     size_t word_count;
     pair *pairs;
@@ -116,15 +122,15 @@ typedef struct trainer {
     size_t holder_count, holder_room;
     ranked *heap;
     size_t heap_count, heap_room;
-    uint32_t *fresh; /* keys of the pairs that are not in the heap yet */
+    pair_key *fresh; /* keys of the pairs that are not in the heap yet */
     size_t fresh_count, fresh_room;
 } trainer;
 
 /* ---- pairs ---- */
 
-static size_t find_pair(const trainer *t, uint32_t key)
+static size_t find_pair(const trainer *t, pair_key key)
 {
-    size_t mask = t->pair_room - 1, i = (size_t)((uint64_t)key * 0x9E3779B97F4A7C15u >> 32) & mask;
+    size_t mask = t->pair_room - 1, i = (size_t)(sgt_pair_wide_hash(key) >> 32) & mask;
     while (t->pairs[i].key && t->pairs[i].key != key) i = (i + 1) & mask;
     return i;
 }
@@ -160,7 +166,7 @@ static int add_holder(trainer *t, pair *p, uint32_t w, sgt_error *err)
 /* Count the pair of l and r `count` times more, in word w. */
 static int add_pair(trainer *t, uint32_t l, uint32_t r, uint32_t w, int64_t count, sgt_error *err)
 {
-    const uint32_t key = l << 16 | r;
+    const pair_key key = sgt_pair_wide_key(l, r);
     pair *p = &t->pairs[find_pair(t, key)];
     if (!p->key) {
         int rc =
@@ -179,7 +185,7 @@ static int add_pair(trainer *t, uint32_t l, uint32_t r, uint32_t w, int64_t coun
 /* Take `count` occurrences from the pair of l and r. */
 static void take_pair(trainer *t, uint32_t l, uint32_t r, int64_t count)
 {
-    t->pairs[find_pair(t, l << 16 | r)].count -= count;
+    t->pairs[find_pair(t, sgt_pair_wide_key(l, r))].count -= count;
 }
 
 /* ---- the heap ---- */
@@ -217,9 +223,9 @@ static ranked pop(trainer *t)
 
 static int read_words(trainer *t, const sgt_pieces *p, sgt_error *err)
 {
-    uint16_t id_of[256];
+    uint32_t id_of[256];
     size_t at = 0;
-    for (uint32_t i = 0; i < 256; i++) id_of[sgt_alphabet_byte(i)] = (uint16_t)(i + 1);
+    for (uint32_t i = 0; i < 256; i++) id_of[sgt_alphabet_byte(i)] = i + 1;
     t->ids = malloc((p->used + 1) * sizeof *t->ids);
     t->words = malloc((p->count + 1) * sizeof *t->words);
     if (!t->ids || !t->words) return sgt_fail_memory(err, "merges");
@@ -265,7 +271,7 @@ static int count_pairs(trainer *t, sgt_error *err)
  * sides of each replacement anew. */
 static int merge_word(trainer *t, uint32_t w, uint32_t l, uint32_t r, uint32_t made, sgt_error *err)
 {
-    uint16_t *s = t->words[w].ids;
+    uint32_t *s = t->words[w].ids;
     const uint32_t n = t->words[w].n;
     const int64_t count = t->words[w].count;
     uint32_t to = 0;
@@ -283,18 +289,18 @@ static int merge_word(trainer *t, uint32_t w, uint32_t l, uint32_t r, uint32_t m
             take_pair(t, r, s[i + 2], count);
             rc = add_pair(t, made, s[i + 2], w, count, err);
         }
-        s[to++] = (uint16_t)made;
+        s[to++] = made;
         i++;
     }
     t->words[w].n = to;
     return rc;
 }
 
-static int merge_pair(trainer *t, uint32_t key, uint32_t made, sgt_error *err)
+static int merge_pair(trainer *t, pair_key key, uint32_t made, sgt_error *err)
 {
     int rc = SGT_OK;
     for (uint32_t at = t->pairs[find_pair(t, key)].last; at && !rc; at = t->holders[at].before)
-        rc = merge_word(t, t->holders[at].word, key >> 16, key & 0xFFFF, made, err);
+        rc = merge_word(t, t->holders[at].word, left_of(key), right_of(key), made, err);
     /* The merged pair no longer occurs. If it is one token twice, its count has been changed as that
      * of a neighbour. */
     t->pairs[find_pair(t, key)].count = 0;
@@ -329,7 +335,7 @@ static int train(trainer *t, sgt_vocab_parts *parts, uint32_t size, const sgt_st
     while (parts->size < size && t->heap_count && !rc) {
         ranked top = pop(t);
         const int64_t count = t->pairs[find_pair(t, top.key)].count;
-        const uint32_t l = top.key >> 16, r = top.key & 0xFFFF, made = parts->size;
+        const uint32_t l = left_of(top.key), r = right_of(top.key), made = parts->size;
         if (count != top.count) {
             if (count > 0) rc = push(t, (ranked){count, top.key}, err);
             continue;

@@ -56,7 +56,7 @@ int sgt_pieces_add_all(sgt_pieces *p, const sgt_pieces *other, sgt_error *err);
 
 /* Fill in the tokens and merges of a vocabulary of `size` tokens, of which *parts has none yet. Returns
  * 0 or a negative SGT_E*, SGT_ESTOPPED if `stop` was requested. Memory for each byte of the distinct
- * pieces: at most 2 bytes for its token, 8 for the pair it begins, and 16 for pairs that merges
+ * pieces: at most 4 bytes for its token, 8 for the pair it begins, and 16 for pairs that merges
  * make of it; and 32 for each distinct piece. */
 int sgt_merges_train(sgt_vocab_parts *parts, const sgt_pieces *p, uint32_t size,
                      const sgt_stop *stop, sgt_error *err);

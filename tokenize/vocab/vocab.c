@@ -9,6 +9,8 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "loader/base/ids.h"
+
 __asm__(".section .rodata\n"
         ".balign 64\n"
         "sgt_gpt2_tables: .incbin \"tokenize/vocab/gpt2.tables\"\n"
@@ -75,20 +77,36 @@ size_t sgt_alphabet_write(const uint8_t *s, size_t n, char *out)
  * tries, and few groups are that large. */
 
 #define SLOTS_LOG 17
-/* token 65,535 twice, which is never merged: as the last token it is the end of text */
-#define NO_PAIR UINT32_MAX
+/* the last id twice, which is never merged: as the last token it is the end of text */
+#define NO_PAIR UINT64_MAX
 
 /* Lists of the merges of each group: of group g the first is head[g], and next[id] follows id; 0
  * ends a list. */
 typedef struct groups {
-    const uint16_t (*halves)[2];
-    uint32_t sizes[SGT_PAIR_GROUPS], largest;
-    uint16_t head[SGT_PAIR_GROUPS], next[65536];
+    const uint32_t (*halves)[2];
+    uint32_t *sizes, *head, *next; /* (count), (count), (ids) */
+    uint32_t count, largest;
 } groups;
 
-static inline uint32_t key_of(const uint16_t halves[2])
+/* Return the hash of a pair in the upper bits. */
+static inline uint64_t hash_of(const sgt_pairs *p, const uint32_t halves[2])
 {
-    return (uint32_t)halves[0] << 16 | halves[1];
+    if (p->wide) return sgt_pair_wide_hash(sgt_pair_wide_key(halves[0], halves[1]));
+    return sgt_pair_hash(halves[0] << 16 | halves[1]);
+}
+
+/* Return the slot of the pair that merges to `id`, if this is its group's factor. */
+static inline sgt_pair_slot *slot_of(const sgt_pairs *p, const uint32_t halves[2], uint32_t factor)
+{
+    const uint64_t hash = hash_of(p, halves) * factor;
+    return &p->slots[(p->wide ? hash : (uint32_t)hash) >> p->shift];
+}
+
+static inline void fill_slot(const sgt_pairs *p, sgt_pair_slot *at, const uint32_t halves[2],
+                             uint32_t id)
+{
+    if (p->wide) at->wide = sgt_pair_wide_key(halves[0], halves[1]) << 24 | id;
+    else *at = (sgt_pair_slot){.key = halves[0] << 16 | halves[1], .merged = id};
 }
 
 /* Put the group's pairs into the slots that this factor selects. If a slot is taken, undo that and
@@ -96,15 +114,13 @@ static inline uint32_t key_of(const uint16_t halves[2])
 static int assign_slots(sgt_pairs *p, const groups *g, uint32_t group, uint32_t factor)
 {
     for (uint32_t id = g->head[group]; id; id = g->next[id]) {
-        const uint32_t key = key_of(g->halves[id]);
-        sgt_pair_slot *at = &p->slots[sgt_pair_hash(key) * factor >> p->shift];
-        if (at->key == NO_PAIR) {
-            *at = (sgt_pair_slot){key, id};
+        sgt_pair_slot *at = slot_of(p, g->halves[id], factor);
+        if (at->wide == NO_PAIR) {
+            fill_slot(p, at, g->halves[id], id);
             continue;
         }
         for (uint32_t put = g->head[group]; put != id; put = g->next[put])
-            p->slots[sgt_pair_hash(key_of(g->halves[put])) * factor >> p->shift] =
-                (sgt_pair_slot){NO_PAIR, SGT_NO_TOKEN};
+            slot_of(p, g->halves[put], factor)->wide = NO_PAIR;
         return 0;
     }
     return 1;
@@ -113,7 +129,7 @@ static int assign_slots(sgt_pairs *p, const groups *g, uint32_t group, uint32_t 
 static int assign_all_slots(sgt_pairs *p, const groups *g)
 {
     for (uint32_t size = g->largest; size > 0; size--)
-        for (uint32_t i = 0; i < SGT_PAIR_GROUPS; i++) {
+        for (uint32_t i = 0; i < g->count; i++) {
             uint32_t factor = 1;
             if (g->sizes[i] != size) continue;
             while (factor < 65536 && !assign_slots(p, g, i, factor)) factor += 2;
@@ -123,55 +139,72 @@ static int assign_all_slots(sgt_pairs *p, const groups *g)
     return 1;
 }
 
+static uint32_t count_groups(const sgt_pairs *p, unsigned log)
+{
+    return p->wide ? 1u << (log - 4) : SGT_PAIR_GROUPS;
+}
+
 /* Make 2^log empty slots. All factors are 1. */
 static int make_slots(sgt_pairs *p, unsigned log, sgt_error *err)
 {
     const size_t slots = sizeof *p->slots << log;
+    const uint32_t count = count_groups(p, log);
     sgt_arena_unmap(&p->memory);
-    int rc = sgt_arena_map(&p->memory, slots + SGT_PAIR_GROUPS * sizeof *p->factors, 0, err);
+    int rc = sgt_arena_map(&p->memory, slots + count * sizeof *p->factors, 0, err);
     if (rc < 0) return rc;
     p->slots = sgt_arena_take(&p->memory, slots, 1);
-    p->factors = sgt_arena_take(&p->memory, SGT_PAIR_GROUPS, sizeof *p->factors);
+    p->factors = sgt_arena_take(&p->memory, count, sizeof *p->factors);
     memset(p->slots, 0xFF, slots);
-    for (uint32_t i = 0; i < SGT_PAIR_GROUPS; i++) p->factors[i] = 1;
-    p->shift = 32 - log;
+    for (uint32_t i = 0; i < count; i++) p->factors[i] = 1;
+    p->shift = (p->wide ? 64 : 32) - log;
     return SGT_OK;
 }
 
-/* Compute factors for the merges first ... end - 1. Double the table until all pairs find a slot. No
- * trained vocabulary is known to need that. */
-static int find_factors(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, uint32_t end,
-                        sgt_error *err)
+/* Make 2^log slots, and try to find a factor for each group of the merges first ... end - 1. Return 1
+ * if there are, 0 if not, or a negative SGT_E*. */
+static int try_factors(sgt_pairs *p, const uint32_t (*halves)[2], uint32_t first, uint32_t end,
+                       unsigned log, sgt_error *err)
 {
-    groups *g = calloc(1, sizeof *g);
-    int rc = SGT_OK, done = 0;
-    if (!g) return sgt_fail_memory(err, "vocabulary");
-    g->halves = halves;
+    groups g = {.halves = halves, .count = count_groups(p, log)};
+    int rc = make_slots(p, log, err);
+    if (rc < 0) return rc;
+    if (!(g.sizes = calloc((size_t)2 * g.count + end, sizeof *g.sizes)))
+        return sgt_fail_memory(err, "vocabulary");
+    g.head = g.sizes + g.count;
+    g.next = g.head + g.count;
     for (uint32_t id = first; id < end; id++) {
-        const uint32_t group = sgt_pair_group(sgt_pair_hash(key_of(halves[id])));
-        g->next[id] = g->head[group];
-        g->head[group] = (uint16_t)id;
-        if (++g->sizes[group] > g->largest) g->largest = g->sizes[group];
+        const uint64_t hash = hash_of(p, halves[id]);
+        const uint64_t group = p->wide ? hash >> (p->shift + 4) : sgt_pair_group((uint32_t)hash);
+        g.next[id] = g.head[group];
+        g.head[group] = id;
+        if (++g.sizes[group] > g.largest) g.largest = g.sizes[group];
     }
-    for (unsigned log = SLOTS_LOG; !rc && !done && log <= 22; log++)
-        if ((rc = make_slots(p, log, err)) == 0) done = assign_all_slots(p, g);
-    free(g);
-    if (rc < 0 || done) return rc;
-    return sgt_fail(err, SGT_ENOMEM, "vocabulary: no table for its %u merges", end - first);
+    rc = assign_all_slots(p, &g);
+    free(g.sizes);
+    return rc;
 }
 
-int sgt_pairs_make(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, uint32_t end,
+int sgt_pairs_make(sgt_pairs *p, const uint32_t (*halves)[2], uint32_t first, uint32_t end,
                    const uint16_t *factors, sgt_error *err)
 {
-    if (!factors) return find_factors(p, halves, first, end, err);
-    int rc = make_slots(p, SLOTS_LOG, err);
-    if (rc < 0) return rc;
-    memcpy(p->factors, factors, SGT_PAIR_GROUPS * sizeof *p->factors);
-    for (uint32_t id = first; id < end; id++) {
-        const uint32_t key = key_of(halves[id]), hash = sgt_pair_hash(key);
-        p->slots[hash * factors[sgt_pair_group(hash)] >> p->shift] = (sgt_pair_slot){key, id};
+    unsigned log = SLOTS_LOG;
+    if (factors) {
+        const int rc = make_slots(p, log, err);
+        if (rc < 0) return rc;
+        memcpy(p->factors, factors, SGT_PAIR_GROUPS * sizeof *p->factors);
+        for (uint32_t id = first; id < end; id++) {
+            const uint32_t group = sgt_pair_group((uint32_t)hash_of(p, halves[id]));
+            fill_slot(p, slot_of(p, halves[id], factors[group]), halves[id], id);
+        }
+        return SGT_OK;
     }
-    return SGT_OK;
+    /* Double the table until all pairs find a slot. No trained vocabulary is known to need that. */
+    while (end > 1u << (log - 1)) log++;
+    for (int tries = 0; tries < 6; tries++) {
+        const int rc = try_factors(p, halves, first, end, log++, err);
+        if (rc) return rc < 0 ? rc : SGT_OK;
+    }
+    return sgt_fail(err, SGT_ENOMEM, "vocabulary: no table for its %u merges", end - first);
 }
 
 /* ---- the trie ----
@@ -181,29 +214,19 @@ int sgt_pairs_make(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, ui
 
 #define ROOT 1u
 
-static uint32_t merged_by(const void *pairs, uint32_t left, uint32_t right)
-{
-    return sgt_pair(pairs, left, right);
-}
-
-int sgt_vocab_may_follow(const sgt_vocab *v, uint32_t left, uint32_t right)
-{
-    return sgt_stay_apart((const uint16_t(*)[2])v->halves, merged_by, &v->pairs, left, right);
-}
-
 static void fill_trie(sgt_vocab *v)
 {
     uint32_t nodes = ROOT + 1;
     for (uint32_t id = 0; id < v->made; id++) {
-        const uint8_t *s = sgt_vocab_bytes(v, id);
+        const uint8_t *s = sgt_vocab_bytes(v, id), *const end = s + sgt_vocab_length(v, id);
         uint32_t node = ROOT;
-        for (size_t i = 0; i < sgt_vocab_length(v, id); i++) {
-            uint32_t key = node << 8 | s[i];
+        for (; s < end; s++) {
+            uint32_t key = node << 8 | *s;
             sgt_vocab_slot *slot = sgt_vocab_slot_of(v->trie, v->trie_shift, key);
             if (!slot->value) *slot = (sgt_vocab_slot){key, nodes++};
             node = slot->value;
         }
-        v->trie_token[node] = (uint16_t)(id + 1);
+        v->trie_token[node] = id + 1;
     }
 }
 
@@ -228,7 +251,7 @@ uint32_t sgt_vocab_longest(const sgt_vocab *v, const uint8_t *s, size_t n, size_
         node = sgt_vocab_slot_of(v->trie, v->trie_shift, node << 8 | s[i])->value;
         if (!node) break;
         if (v->trie_token[node]) {
-            best = v->trie_token[node] - 1u;
+            best = v->trie_token[node] - 1;
             *len = i + 1;
         }
     }
@@ -248,10 +271,9 @@ static int add_gpt2_tokens(sgt_vocab *v)
     v->added = calloc(v->size, 1);
     if (!v->offsets || !v->halves || !v->added) return -1;
     v->added[v->eot] = 1;
-    memcpy(v->halves + 256, sgt_gpt2_tables, GPT2_MERGES * sizeof *v->halves);
     for (uint32_t id = 0; id < v->made; id++) {
-        const uint16_t *h = v->halves[id];
-        if (id < 256) v->halves[id][0] = v->halves[id][1] = (uint16_t)id;
+        uint32_t *h = v->halves[id];
+        for (uint32_t i = 0; i < 2; i++) h[i] = id < 256 ? id : sgt_gpt2_tables[2 * (id - 256) + i];
         const size_t n = id < 256 ? 1 : sgt_vocab_length(v, h[0]) + sgt_vocab_length(v, h[1]);
         v->offsets[id + 1] = v->offsets[id] + (uint32_t)n;
     }
@@ -277,11 +299,17 @@ static int reserve_tables(sgt_vocab *v)
     v->trie_nodes = (size_t)v->offsets[v->size] + 2;
     while ((size_t)1 << log_trie < 2 * v->trie_nodes) log_trie++;
     v->trie_shift = 64 - log_trie;
-    v->byte_pairs = malloc(65536 * sizeof *v->byte_pairs);
+    v->byte_pairs = malloc(65536 * v->width);
     v->joins = calloc(1024, sizeof *v->joins);
     v->trie = calloc((size_t)1 << log_trie, sizeof *v->trie);
     v->trie_token = calloc(v->trie_nodes, sizeof *v->trie_token);
     return v->byte_pairs && v->joins && v->trie && v->trie_token ? 0 : -1;
+}
+
+static void set_byte_pair(sgt_vocab *v, size_t pair, uint32_t id)
+{
+    if (v->width == 4) ((uint32_t *)v->byte_pairs)[pair] = id;
+    else ((uint16_t *)v->byte_pairs)[pair] = (uint16_t)id;
 }
 
 /* Fill the encoder's tables, except the pairs, from the tokens and their halves. This works for any
@@ -289,12 +317,12 @@ static int reserve_tables(sgt_vocab *v)
  * between them. So only the border has to be added for each token. */
 static void fill_tables(sgt_vocab *v)
 {
-    memset(v->byte_pairs, 0xFF, 65536 * sizeof *v->byte_pairs);
+    memset(v->byte_pairs, 0xFF, 65536 * v->width);
     for (uint32_t id = 0; id < 256; id++) v->byte_id[*sgt_vocab_bytes(v, id)] = (uint16_t)id;
     for (uint32_t id = 256; id < v->made; id++) {
         const uint8_t *s = sgt_vocab_bytes(v, id);
-        const uint16_t *h = v->halves[id];
-        if (h[0] < 256 && h[1] < 256) v->byte_pairs[s[0] | s[1] << 8] = (uint16_t)id;
+        const uint32_t *h = v->halves[id];
+        if (h[0] < 256 && h[1] < 256) set_byte_pair(v, s[0] | (size_t)s[1] << 8, id);
         const uint8_t *border = s + sgt_vocab_length(v, h[0]);
         unsigned pair = (unsigned)border[-1] << 8 | border[0];
         v->joins[pair >> 6] |= (uint64_t)1 << (pair & 63);
@@ -327,9 +355,11 @@ sgt_vocab *sgt_vocab_new(const char *path)
 
 int sgt_vocab_make_tables(sgt_vocab *v, const uint16_t *factors, sgt_error *err)
 {
+    v->width = sgt_id_width(v->size);
+    v->pairs.wide = v->width == 4;
     if (reserve_tables(v) < 0) return sgt_fail_memory(err, v->name);
     fill_tables(v);
-    return sgt_pairs_make(&v->pairs, (const uint16_t(*)[2])v->halves, 256, v->made, factors, err);
+    return sgt_pairs_make(&v->pairs, (const uint32_t(*)[2])v->halves, 256, v->made, factors, err);
 }
 
 int sgt_vocab_split_by(sgt_vocab *v, const char *rule, sgt_error *err)
@@ -422,6 +452,7 @@ int sgt_vocab_set_fingerprint(sgt_vocab *v, sgt_error *err)
 /* ---- asking one ---- */
 
 uint32_t sgt_vocab_size(const sgt_vocab *v) { return v->size; }
+size_t sgt_vocab_width(const sgt_vocab *v) { return v->width; }
 uint32_t sgt_vocab_eot(const sgt_vocab *v) { return v->eot; }
 uint64_t sgt_vocab_fingerprint(const sgt_vocab *v) { return v->fingerprint; }
 const char *sgt_vocab_name(const sgt_vocab *v) { return v->name; }
@@ -462,27 +493,28 @@ const uint8_t *sgt_vocab_token(const sgt_vocab *v, uint32_t id, size_t *n)
 
 /* ---- ids back to the bytes they came from ---- */
 
-int sgt_decode(const sgt_vocab *v, const uint16_t *ids, size_t count, char **text, size_t *n,
+int sgt_decode(const sgt_vocab *v, const void *ids, size_t count, char **text, size_t *n,
                sgt_error *err)
 {
-    const uint32_t size = v->size, *offsets = v->offsets;
+    const uint32_t *offsets = v->offsets;
     size_t total = 0;
     for (size_t i = 0; i < count; i++) {
-        if (ids[i] >= size)
+        const uint32_t id = sgt_id_at(ids, v->width, i);
+        if (id >= v->size)
             return sgt_fail(err, SGT_EFORMAT,
-                            "token %zu: id %u is not in the vocabulary %s (below %" PRIu32 ")", i,
-                            ids[i], v->name, size);
-        /* no overflow: a token has less than 64 KiB, so `ids` would not fit in memory before */
-        total += offsets[ids[i] + 1] - offsets[ids[i]];
+                            "token %zu: id %" PRIu32 " is not in the vocabulary %s (below %" PRIu32
+                            ")",
+                            i, id, v->name, v->size);
+        /* no overflow: a token has less than 8 MiB, so `ids` would not fit in memory before */
+        total += offsets[id + 1] - offsets[id];
     }
     char *out = malloc(total + 1);
     if (!out) return sgt_fail(err, SGT_ENOMEM, "text of %zu tokens: out of memory", count);
     *text = out;
     *n = total;
     for (size_t i = 0; i < count; i++) {
-        size_t len = offsets[ids[i] + 1] - offsets[ids[i]];
-        memcpy(out, v->bytes + offsets[ids[i]], len);
-        out += len;
+        const uint32_t id = sgt_id_at(ids, v->width, i);
+        out = mempcpy(out, v->bytes + offsets[id], offsets[id + 1] - offsets[id]);
     }
     *out = 0;
     return SGT_OK;

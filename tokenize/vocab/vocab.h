@@ -43,20 +43,27 @@ size_t sgt_alphabet_write(const uint8_t *s, size_t n, char *out);
  *
  * A pair's hash selects one of 8,192 groups, and the group's factor selects the slot. Factors are
  * chosen so that each pair has its own slot (Fredman, Komlós, Szemerédi 1984). Most of the pairs
- * that are looked up have no merge, the slowest case of an open-addressing table. */
+ * that are looked up have no merge, the slowest case of an open-addressing table.
+ *
+ * A wide table, of a vocabulary of 4-byte ids, has a group for each 16 slots, and hashes of 64 bits.
+ * It is looked up by sgt_pair_wide. */
 
 #define SGT_NO_TOKEN UINT32_MAX
 #define SGT_PAIR_GROUPS 8192
 
-typedef struct sgt_pair_slot {
-    uint32_t key, merged; /* key: left id << 16 | right id */
+typedef union sgt_pair_slot {
+    struct {
+        uint32_t key, merged; /* key: left id << 16 | right id */
+    };
+    uint64_t wide; /* of a wide table: left id << 44 | right id << 24 | merged */
 } sgt_pair_slot;
 
 typedef struct sgt_pairs {
     sgt_arena memory; /* of slots and factors: a huge page, as each look-up is a random access */
     sgt_pair_slot *slots;
-    uint16_t *factors; /* (SGT_PAIR_GROUPS): odd factors */
-    unsigned shift;    /* 32 - log2(slots) */
+    uint16_t *factors; /* (groups): odd factors */
+    unsigned shift;    /* bits of a hash - log2(slots) */
+    int wide;          /* 1: a wide table */
 } sgt_pairs;
 
 static inline uint32_t sgt_pair_hash(uint32_t key) { return key * 0x9E3779B1u; } /* one to one */
@@ -70,10 +77,25 @@ static inline uint32_t sgt_pair(const sgt_pairs *p, uint32_t left, uint32_t righ
     return at->merged | (0u - (at->key != key));
 }
 
-/* Build the table: halves[i] merge to id i, for i = first ... end - 1, and all pairs differ. factors
- * (SGT_PAIR_GROUPS): factors that are known to give no collision among 2^17 slots, which is faster;
- * NULL: find them. The caller unmaps p->memory. Returns 0, or SGT_ENOMEM. */
-int sgt_pairs_make(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, uint32_t end,
+static inline uint64_t sgt_pair_wide_key(uint32_t left, uint32_t right)
+{
+    return (uint64_t)left << 20 | right;
+}
+
+static inline uint64_t sgt_pair_wide_hash(uint64_t key) { return key * 0x9E3779B97F4A7C15u; }
+
+static inline uint32_t sgt_pair_wide(const sgt_pairs *p, uint32_t left, uint32_t right)
+{
+    const uint64_t key = sgt_pair_wide_key(left, right), hash = sgt_pair_wide_hash(key);
+    const uint64_t at = p->slots[hash * p->factors[hash >> (p->shift + 4)] >> p->shift].wide;
+    return (uint32_t)(at & 0xFFFFFF) | (0u - (at >> 24 != key));
+}
+
+/* Build the table, which is wide if p->wide is set: halves[i] merge to id i, for i = first ... end - 1,
+ * and all pairs differ. factors (SGT_PAIR_GROUPS): factors that are known to give no collision among
+ * 2^17 slots, which is faster; NULL: find them. The caller unmaps p->memory. Returns 0, or
+ * SGT_ENOMEM. */
+int sgt_pairs_make(sgt_pairs *p, const uint32_t (*halves)[2], uint32_t first, uint32_t end,
                    const uint16_t *factors, sgt_error *err);
 
 /* ---- vocabularies ---- */
@@ -81,8 +103,7 @@ int sgt_pairs_make(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, ui
 /* fingerprint of GPT-2's vocabulary, by which any file with it is recognized; a test recomputes
  * it */
 #define SGT_GPT2_FINGERPRINT 0xD7F9B057243F9BE1u
-/* "no merge" as a 16-bit id: token 65,535 could only be the end of text, which no merge makes */
-#define SGT_NO_PAIR UINT16_MAX
+#define SGT_VOCAB_MAX_IDS (1u << 20) /* most ids of any: a wide pair has two of 20 bits */
 #define SGT_EOT_TEXT "<|endoftext|>" /* the end of text of GPT-2, and of what is trained here */
 
 /* Slot of a hash table with open addressing. No value is 0, so a zeroed slot is empty. */
@@ -103,15 +124,16 @@ struct sgt_vocab {
     char name[64];
     /* Tokens by public id. */
     uint32_t size, eot;
+    size_t width;      /* bytes of an id: 2 or 4 */
     uint32_t *offsets; /* (size + 1): token `id` is bytes[offsets[id] .. offsets[id + 1]) */
     uint8_t *bytes;
     uint8_t *added; /* (size): 1: added token, written as it is; 0: written in the byte alphabet */
 
     /* Tokens in merge order: the bytes, and what merges make. */
     uint32_t made; /* their number */
-    uint16_t *ids; /* (made): public id; NULL: they are equal */
+    uint32_t *ids; /* (made): public id; NULL: they are equal */
     /* (made): the two tokens that merge to token `id`; for a byte, the byte twice */
-    uint16_t (*halves)[2];
+    uint32_t (*halves)[2];
 
     sgt_rule rule; /* what splits text */
     char *pattern; /* memory of rule.text; NULL: it is static */
@@ -128,8 +150,8 @@ struct sgt_vocab {
     /* The encoder's tables, by ids in merge order. */
     uint16_t byte_id[256];
     sgt_pairs pairs; /* two ids -> merged id */
-    /* (65536): first byte | second byte << 8 -> merged id or SGT_NO_PAIR */
-    uint16_t *byte_pairs;
+    /* (65536, `width` bytes each): first byte | second byte << 8 -> merged id, or all bits set */
+    void *byte_pairs;
     /* (1024): bit `first byte << 8 | second byte`: some token holds the two side by side */
     uint64_t *joins;
 
@@ -142,7 +164,7 @@ struct sgt_vocab {
     int trie_ready;
     sgt_vocab_slot *trie; /* node << 8 | byte -> next node */
     unsigned trie_shift;
-    uint16_t *trie_token; /* (trie_nodes): id + 1 of the token that ends at a node, or 0 */
+    uint32_t *trie_token; /* (trie_nodes): id + 1 of the token that ends at a node, or 0 */
     size_t trie_nodes;    /* nodes that there is room for */
 };
 
@@ -182,7 +204,7 @@ void sgt_vocab_need_trie(const sgt_vocab *v);
  * Undo the last merge of the two tokens, again and again. The last merge has the higher id; of equal
  * ids, it is the right one. The tokens that then touch at the border must not merge to an id below
  * that of the merge undone. Such a merge would go before it, and across the border. */
-static inline int sgt_stay_apart(const uint16_t (*halves)[2],
+static inline int sgt_stay_apart(const uint32_t (*halves)[2],
                                  uint32_t (*merged)(const void *pairs, uint32_t l, uint32_t r),
                                  const void *pairs, uint32_t left, uint32_t right)
 {
@@ -201,9 +223,6 @@ static inline int sgt_stay_apart(const uint16_t (*halves)[2],
         }
     }
 }
-
-/* Return whether two adjacent tokens of v stay apart under its merges. */
-int sgt_vocab_may_follow(const sgt_vocab *v, uint32_t left, uint32_t right);
 
 /* Return a vocabulary that has only a name, the last component of a path; NULL: out of memory. */
 sgt_vocab *sgt_vocab_new(const char *path);

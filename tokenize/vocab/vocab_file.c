@@ -10,7 +10,7 @@
 #include "loader/base/memory.h"
 
 #define MAX_BYTES ((size_t)1 << 23) /* most bytes of all tokens: the trie's keys hold 2^24 nodes */
-#define MAX_MERGES ((size_t)1 << 19)
+#define MAX_MERGES ((size_t)1 << 21)
 #define NAMES ((size_t)2 * SGT_VOCAB_MAX_IDS) /* slots of the table of names */
 /* most bytes of a token whose merge is found by trying every way to cut the token in two */
 #define MAX_RANKED 4096
@@ -61,8 +61,8 @@ static int add_token(sgt_vocab_parts *p, uint64_t id, int added, const void *l, 
     uint8_t *s = p->bytes + p->used;
     if (id >= SGT_VOCAB_MAX_IDS)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: id %" PRIu64 "; sgt's tokens are of 16 bits, up to 65535", p->path,
-                        id);
+                        "%s: id %" PRIu64 ": a vocabulary of sgt has at most %u ids", p->path, id,
+                        SGT_VOCAB_MAX_IDS);
     if (p->tokens[id].n)
         return sgt_fail(err, SGT_EFORMAT, "%s: two tokens have id %" PRIu64, p->path, id);
     if (!ln) return sgt_fail(err, SGT_EFORMAT, "%s: token %" PRIu64 " is empty", p->path, id);
@@ -130,17 +130,32 @@ typedef struct builder {
     uint32_t *order;
     /* (p->size): 1: a merge needed the token before any merge had made it */
     uint8_t *awaited;
-    /* hash tables of pairs: in merge order, to the token that they make; by the file's ids, to the
-     * number, from 1, of the last merge that lists them */
-    sgt_vocab_slot *made, *listed;
+    /* Hash tables of pairs: in merge order, to the token that they make; by the file's ids, to the
+     * number of the last merge that lists them. A slot has the pair, of two ids of 20 bits, and
+     * below it 24 bits: what it leads to, plus 1; 0: the slot is free. */
+    uint64_t *made, *listed;
     unsigned shift; /* of both */
 } builder;
 
-static sgt_vocab_slot *find_pair(const builder *b, sgt_vocab_slot *slots, uint32_t l, uint32_t r)
+#define VALUE 0xFFFFFF
+
+static uint64_t *find_pair(const builder *b, uint64_t *slots, uint32_t l, uint32_t r)
 {
-    sgt_vocab_slot *slot = sgt_vocab_slot_of(slots, b->shift, l << 16 | r);
-    slot->key = l << 16 | r;
-    return slot;
+    const uint64_t key = sgt_pair_wide_key(l, r);
+    const size_t mask = ((size_t)1 << (64 - b->shift)) - 1;
+    size_t i = (size_t)(sgt_pair_wide_hash(key) >> b->shift);
+    while (slots[i] && slots[i] >> 24 != key) i = (i + 1) & mask;
+    return &slots[i];
+}
+
+static uint32_t look_up(const builder *b, uint64_t *slots, uint32_t l, uint32_t r)
+{
+    return (uint32_t)(*find_pair(b, slots, l, r) & VALUE) - 1;
+}
+
+static void enter(const builder *b, uint64_t *slots, uint32_t l, uint32_t r, uint32_t value)
+{
+    *find_pair(b, slots, l, r) = sgt_pair_wide_key(l, r) << 24 | (value + 1);
 }
 
 static int reserve(builder *b, sgt_error *err)
@@ -198,8 +213,8 @@ static int order_bytes(builder *b, sgt_error *err)
             return sgt_fail(err, SGT_EFORMAT,
                             "%s: is not byte-level: no token is the byte 0x%02X alone", b->p->path,
                             byte);
-        b->order[id] = b->v->halves[i][0] = b->v->halves[i][1] = (uint16_t)i;
-        b->v->ids[i] = (uint16_t)id;
+        b->order[id] = b->v->halves[i][0] = b->v->halves[i][1] = i;
+        b->v->ids[i] = id;
     }
     b->v->made = 256;
     return SGT_OK;
@@ -210,14 +225,14 @@ static int order_bytes(builder *b, sgt_error *err)
 static uint32_t merged_by(const void *builder_, uint32_t left, uint32_t right)
 {
     const builder *b = builder_;
-    return find_pair(b, b->made, left, right)->value - 1;
+    return look_up(b, b->made, left, right);
 }
 
 /* Return whether the merges made so far keep two adjacent tokens apart, given as ids in merge
  * order. A merge of these two tokens is not among the merges yet. */
 static int stay_apart(const builder *b, uint32_t left, uint32_t right)
 {
-    return sgt_stay_apart((const uint16_t(*)[2])b->v->halves, merged_by, b, left, right);
+    return sgt_stay_apart((const uint32_t(*)[2])b->v->halves, merged_by, b, left, right);
 }
 
 /* Append token `id` to the merge order. It is made of the tokens left and right, which are given in
@@ -226,10 +241,10 @@ static void make_token(builder *b, uint32_t id, uint32_t left, uint32_t right)
 {
     sgt_vocab *v = b->v;
     const uint32_t at = v->made++;
-    find_pair(b, b->made, left, right)->value = at + 1;
-    v->halves[at][0] = (uint16_t)left;
-    v->halves[at][1] = (uint16_t)right;
-    v->ids[at] = (uint16_t)id;
+    enter(b, b->made, left, right, at);
+    v->halves[at][0] = left;
+    v->halves[at][1] = right;
+    v->ids[at] = id;
     b->order[id] = at;
 }
 
@@ -242,11 +257,11 @@ static int order_listed(builder *b, sgt_error *err)
     const sgt_vocab_parts *p = b->p;
     char text[300];
     for (size_t i = 0; i < p->merge_count; i++)
-        find_pair(b, b->listed, p->merges[i].left, p->merges[i].right)->value = (uint32_t)i + 1;
+        enter(b, b->listed, p->merges[i].left, p->merges[i].right, (uint32_t)i);
     for (size_t i = 0; i < p->merge_count; i++) {
         const sgt_vocab_merge *m = &p->merges[i];
         const uint32_t l = b->order[m->left], r = b->order[m->right];
-        if (find_pair(b, b->listed, m->left, m->right)->value != i + 1) continue;
+        if (look_up(b, b->listed, m->left, m->right) != i) continue;
         if (l == SGT_NO_TOKEN || r == SGT_NO_TOKEN)
             b->awaited[l == SGT_NO_TOKEN ? m->left : m->right] = 1;
         else if (b->order[m->made] == SGT_NO_TOKEN && stay_apart(b, l, r)) {

@@ -18,8 +18,6 @@
 
 #include "tokenize/vocab/vocab.h"
 
-#define SGT_VOCAB_MAX_IDS 65536u
-
 typedef struct sgt_vocab_part {
     const uint8_t *s; /* its bytes */
     size_t n;         /* their number; 0: there is no token with this id */

@@ -74,7 +74,7 @@ typedef struct piece {
 /* What a thread encodes with. */
 typedef struct coder {
     sgt_encoder *encoder;
-    uint16_t *ids; /* room for those of the longest piece */
+    void *ids; /* room for those of the longest piece */
 } coder;
 
 static struct {
@@ -152,7 +152,7 @@ static int read_text(sgt_error *err)
 
 static int allocate_ids(sgt_error *err)
 {
-    size_t bytes = state.longest * sizeof(uint16_t);
+    size_t bytes = state.longest * sgt_vocab_width(state.vocabs[0]);
     if (!(state.coders = calloc((size_t)state.threads, sizeof *state.coders)))
         return sgt_fail_memory(err, NULL);
     for (coder *c = state.coders; c < state.coders + state.threads; c++) {

@@ -2,7 +2,7 @@
 
 from collections import deque
 from ctypes import byref
-from typing import Callable, Deque, Iterable, List, TypeVar, Union
+from typing import Callable, Deque, Iterable, List, Type, TypeVar, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from ._native import ErrorText, Handle, check, check_range, open_handle
 from ._native import tokenize_library as library
 
 Text = Union[str, bytes]
-Ids = NDArray[np.uint16]
+Ids = NDArray[Union[np.uint16, np.uint32]]
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 _GROUP = 1 << 18  # characters or bytes of a group of texts; a thread takes a group at a time
@@ -38,13 +38,17 @@ def _all_as_bytes(texts: List[Text]) -> List[bytes]:
         return [*map(as_bytes, texts)]
 
 
+def type_of_ids(vocab: Handle) -> Type[Union[np.uint16, np.uint32]]:
+    return np.uint32 if library.sgt_vocab_width(vocab.pointer) == 4 else np.uint16
+
+
 class Encoder:
     """An encoder, which caches the words it has met. Only one thread at a time may use it."""
 
     def __init__(self, vocab: Handle) -> None:
         functions = library.sgt_encoder_new, library.sgt_encoder_free
         self.handle, self.error = open_handle(*functions, vocab.pointer, kept=[vocab]), ErrorText()
-        self.room = np.empty(_ROOM, np.uint16)  # the pages that are used take memory
+        self.room = np.empty(_ROOM, type_of_ids(vocab))  # the pages that are used take memory
 
     def encode(self, texts: List[Text]) -> List[Ids]:
         """Return the ids of each text, as views of one array."""
@@ -54,7 +58,7 @@ class Encoder:
         fields[:, 1] = np.fromiter(map(len, each), np.int64, len(each))
         fields[:, 0] = joined.ctypes.data + np.cumsum(fields[:, 1]) - fields[:, 1]
         is_short = len(joined) <= len(self.room)
-        ids: Ids = self.room if is_short else np.empty(len(joined), np.uint16)
+        ids: Ids = self.room if is_short else np.empty(len(joined), self.room.dtype)
         ends = np.empty(len(each), np.int64)
         given = self.handle.pointer, fields.ctypes.data, len(each), ids.ctypes.data
         check(library.sgt_encode_texts(*given, ends.ctypes.data, byref(self.error)), self.error)

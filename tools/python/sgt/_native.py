@@ -188,6 +188,7 @@ _TOKENIZE = {
     "sgt_vocab_load": (c_int, [_OUT, c_char_p, c_char_p, _ERROR]),
     "sgt_vocab_free": (None, [c_void_p]),
     "sgt_vocab_size": (c_uint32, [c_void_p]),
+    "sgt_vocab_width": (c_size_t, [c_void_p]),
     "sgt_vocab_eot": (c_uint32, [c_void_p]),
     "sgt_vocab_name": (c_char_p, [c_void_p]),
     "sgt_vocab_token": (c_void_p, [c_void_p, c_uint32, POINTER(c_size_t)]),

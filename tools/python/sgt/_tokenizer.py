@@ -21,7 +21,7 @@ from typing import (
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._encoder import Encoders, Ids, Text, as_bytes, each
+from ._encoder import Encoders, Ids, Text, as_bytes, each, type_of_ids
 from ._native import Path, call, check_range, default_threads, open_handle, path_of, text_of
 from ._native import tokenize_library as library
 
@@ -34,7 +34,8 @@ class Tokenizer:
     a tokenizer.json, a merges.txt, a NAME.tiktoken, or a folder with one of them.
 
     Ids are numpy arrays, not lists as tiktoken's: `ids + [enc.eot_token]` adds numbers. Use
-    ids.tolist() for a list, and numpy.append(ids, numpy.uint16(enc.eot_token)) for one more id."""
+    ids.tolist() for a list, and numpy.append(ids, numpy.uint16(enc.eot_token)) for one more id
+    (uint32 if n_vocab is above 65,536)."""
 
     def __init__(self, path: Path = "gpt2", *, pattern: Optional[str] = None) -> None:
         self._path, self._pattern = os.fspath(path), pattern
@@ -45,6 +46,7 @@ class Tokenizer:
         functions = library.sgt_vocab_load, library.sgt_vocab_free
         self._vocab = open_handle(*functions, path_of(self._path), rule)
         self._encoders = Encoders(self._vocab)
+        self._ids = type_of_ids(self._vocab)
 
     @classmethod
     def from_file(cls, path: Path, *, pattern: Optional[str] = None) -> "Tokenizer":
@@ -94,7 +96,8 @@ class Tokenizer:
         return self._by_bytes[as_bytes(text_or_bytes)]
 
     def encode_ordinary(self, text: Text) -> Ids:
-        """Return the ids of the text, uint16. A literal <|endoftext|> in it is plain text."""
+        """Return the ids of the text: uint16, or uint32 if n_vocab is above 65,536. A literal
+        <|endoftext|> in it is plain text."""
         return self._encoders.encode([text])[0]
 
     def encode(
@@ -123,7 +126,7 @@ class Tokenizer:
         if not is_allowed:
             return self.encode_ordinary(data)
         parts = [self.encode_ordinary(part) for part in data.split(end)]
-        mark = np.array([self.eot_token], np.uint16)
+        mark = np.array([self.eot_token], self._ids)
         return np.concatenate([p for part in parts for p in (mark, part)][1:])
 
     encode_to_numpy = encode
@@ -164,9 +167,9 @@ class Tokenizer:
         if wide.size and wide.dtype.kind not in "iu" and not is_large:
             name = wide.dtype if wide.dtype.kind != "O" else type(wide.flat[0]).__name__
             raise TypeError(f"ids are integers, not {name}")
-        if wide.size and (wide.min() < 0 or wide.max() > 0xFFFF):
+        if wide.size and (wide.min() < 0 or wide.max() >= self.n_vocab):
             raise ValueError(f"ids are from 0 to {self.n_vocab - 1}")
-        array = np.ascontiguousarray(wide, np.uint16).reshape(-1)
+        array = np.ascontiguousarray(wide, self._ids).reshape(-1)
         text, size = c_void_p(), c_size_t()
         given = self._vocab.pointer, array.ctypes.data, len(array)
         call(library.sgt_decode, *given, byref(text), byref(size))

@@ -1,0 +1,33 @@
+/* width.h: ids of either width, for the files that are compiled for both. A file that defines
+ * SGT_WIDE gets 4-byte ids, any other 2-byte ids:
+ *
+ *     sgt_id      an id in merge order, or a public one
+ *     NO_PAIR     "no merge" as a rank: more than any id. (Id 65,535 of a narrow vocabulary can only
+ *                 be the end of text, which no merge makes.)
+ *     PAIR        looks up a pair (vocab.h)
+ *     WIDTH(f)    the name of a function or table of this width
+ *     publish     replaces ids in merge order by public ones */
+#ifndef SGT_WIDTH_H
+#define SGT_WIDTH_H
+
+#include "tokenize/vocab/vocab.h"
+
+#ifdef SGT_WIDE
+typedef uint32_t sgt_id;
+#define NO_PAIR UINT32_MAX
+#define PAIR sgt_pair_wide
+#define WIDTH(f) f##_32
+#else
+typedef uint16_t sgt_id;
+#define NO_PAIR UINT16_MAX
+#define PAIR sgt_pair
+#define WIDTH(f) f##_16
+#endif
+
+static inline void publish(const sgt_vocab *v, sgt_id *ids, size_t count)
+{
+    if (v->ids)
+        for (size_t i = 0; i < count; i++) ids[i] = (sgt_id)v->ids[ids[i]];
+}
+
+#endif
