@@ -241,30 +241,6 @@ static void name_level(sgt_cpu_backend *c, const sgt_notice *notice)
                 c->shape.format == SGT_FORMAT_FP16 ? "fp16" : "bf16");
 }
 
-/* Refuse options that only the CUDA backend has. */
-static int refuse_cuda_options(const sgt_backend_options *o, sgt_error *err)
-{
-    const struct {
-        int asked;
-        const char *name;
-    } cuda[] = {
-        {o->attention == SGT_ATTENTION_CUDNN, "--attention cudnn"},
-        {o->attention == SGT_ATTENTION_NAIVE, "--attention naive"},
-        {o->no_fuse, "--no-fuse"},
-        {o->no_graphs, "--no-graphs"},
-        {o->sync_kernels, "--sync-kernels"},
-        {o->no_pad_vocab, "--no-pad-vocab"},
-        {o->variants != 0, "--variant"},
-    };
-    for (size_t i = 0; i < sizeof cuda / sizeof *cuda; i++)
-        if (cuda[i].asked)
-            return sgt_fail(err, SGT_EUNSUPPORTED, "%s: needs --device cuda", cuda[i].name);
-    if (o->precision == SGT_PRECISION_TF32)
-        return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "--precision tf32: no CPU has it (fp32 is as good, or --device cuda)");
-    return SGT_OK;
-}
-
 static int check_options(const sgt_backend_options *o, sgt_error *err)
 {
     int rc = sgt_model_check(&o->model, "model", err);
@@ -276,7 +252,10 @@ static int check_options(const sgt_backend_options *o, sgt_error *err)
     if (!(o->dropout >= 0 && (float)o->dropout < 1))
         return sgt_fail(err, SGT_EUSAGE, "--dropout %g: must be at least 0 and below 1",
                         (double)o->dropout);
-    return refuse_cuda_options(o, err);
+    if (o->precision == SGT_PRECISION_TF32)
+        return sgt_fail(err, SGT_EUNSUPPORTED,
+                        "--precision tf32: no CPU has it (fp32 is as good, or --device cuda)");
+    return SGT_OK;
 }
 
 /* Copy the options, and choose the kernels and what they round. */
