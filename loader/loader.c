@@ -165,13 +165,6 @@ static int open_sets(sgt_loader *l, const char *data, sgt_error *err)
     return rc;
 }
 
-static void close_sets(sgt_loader *l)
-{
-    for (uint32_t i = 0; i < l->set_count; i++) free(l->sets[i].path);
-    free(l->sets);
-    sgt_set_close(&l->set);
-}
-
 /* ---- packed rows: the plans of the sets, which say what documents a row holds ---- */
 
 /* The place of a document in a plan: the shard above, and below the token it begins at (documents.c
@@ -250,12 +243,6 @@ static int open_packs(sgt_loader *l, sgt_error *err)
     sgt_documents_free(&l->documents);
     l->documents.count = documents;
     return rc;
-}
-
-static void close_packs(sgt_loader *l)
-{
-    for (uint32_t i = 0; l->packs && i < l->set_count; i++) sgt_pack_free(&l->packs[i]);
-    free(l->packs);
 }
 
 /* Return where row `row` of the run begins. */
@@ -412,8 +399,13 @@ void sgt_loader_close(sgt_loader *l)
     if (l->reader) l->ops->close(l->reader);
     sgt_mix_free(&l->mix);
     sgt_documents_free(&l->documents);
-    close_packs(l);
-    close_sets(l);
+    for (uint32_t i = 0; i < l->set_count; i++) {
+        if (l->packs) sgt_pack_free(&l->packs[i]);
+        free(l->sets[i].path);
+    }
+    free(l->packs);
+    free(l->sets);
+    sgt_set_close(&l->set);
     free(l);
 }
 

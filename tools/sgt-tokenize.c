@@ -197,11 +197,9 @@ static void print_skipped(FILE *to, uint64_t files)
 static void print_no_validation(FILE *to, const sgt_tokenize_result *r)
 {
     fputs("No document fell into the validation split: ", to);
-    if (r->documents == 1) {
-        fputs("there is only one, and it is not cut.\n", to);
-        return;
-    }
-    print_things(to, "with ", r->documents, "document", "documents", ", ");
+    if (r->documents == 1) fputs("there is only one, and it is not cut.\n", to);
+    else print_things(to, "with ", r->documents, "document", "documents", ", ");
+    if (r->documents == 1) return;
     fprintf(to, "%g %% may pick none. Try --split %d%%.\n", 100 * t.val_fraction,
             t.val_fraction < .2 ? 20 : 50);
 }
@@ -334,6 +332,9 @@ static int make_vocab(sgt_error *err)
 {
     sgt_train_result result = {0};
     sgt_vocab *v = NULL;
+    sgt_out out;
+    const sgt_out_request r = {
+        .path = t.out, .force = SGT_OUT_BESIDE, .notice = &t.notice, .stop = t.stop};
     char what[120], pieces[80];
     if (sgt_ranks_size(t.ranks) > 1)
         return sgt_fail(
@@ -343,8 +344,12 @@ static int make_vocab(sgt_error *err)
     t.notice = sgt_progress_notice(bar, program.name);
     t.progress = show_pieces;
     t.progress_ctx = bar;
-    int rc = sgt_vocab_train(&v, &t, (uint32_t)o.train_vocab, &result, err);
-    if (!rc) rc = sgt_vocab_save(v, t.out, err);
+    int rc = sgt_out_claim(&out, &r, err);
+    if (!rc) {
+        rc = sgt_vocab_train(&v, &t, (uint32_t)o.train_vocab, &result, err);
+        if (!rc) rc = sgt_vocab_save(v, t.out, err);
+        sgt_out_release(&out, out.had_work);
+    }
     sgt_vocab_free(v);
     sgt_progress_end(bar);
     if (rc < 0) return rc;
@@ -396,16 +401,6 @@ static void check_train_vocab(void)
 
 /* ---- the command ---- */
 
-static void say_waiting(const char *out, const sgt_tokenize_result *r)
-{
-    char shown[1024];
-    fprintf(stderr,
-            "%s: %s: part %llu of %llu is whole, %u %s not (the process that makes the last one "
-            "completes OUT)\n",
-            program.name, sgt_printable(shown, sizeof shown, out), (unsigned long long)o.rank + 1,
-            (unsigned long long)o.ranks, r->waiting, r->waiting == 1 ? "is" : "are");
-}
-
 static int tokenize(sgt_error *err)
 {
     sgt_tokenize_result r;
@@ -413,11 +408,15 @@ static int tokenize(sgt_error *err)
     t.notice = sgt_progress_notice(m.bar, program.name);
     t.progress_ctx = &m;
     int rc = sgt_tokenize(&t, &r, err);
+    if (!rc && r.waiting)
+        sgt_say(&t.notice,
+                "%s: part %u of %u is whole, %u %s not (the process that makes the last one "
+                "completes OUT)",
+                t.out, t.ranks->rank + 1, t.ranks->size, r.waiting, r.waiting == 1 ? "is" : "are");
     sgt_progress_end(m.bar);
     if (rc == SGT_ESTOPPED) return sgt_fail(err, rc, "stopped (the same command continues it)");
     /* connected ranks count together, and rank 0 prints */
     if (rc < 0 || (sgt_ranks_connected(t.ranks) && !sgt_ranks_first(t.ranks))) return rc;
-    if (r.waiting && !o.quiet) say_waiting(t.out, &r);
     if (!r.waiting && o.json) return print_json(&r, err);
     if (!r.waiting && !o.quiet) print_summary(t.out, &r);
     return SGT_OK;

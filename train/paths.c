@@ -257,21 +257,19 @@ static int try_all(sgt_verdicts *v, const sgt_paths_options *o, sgt_error *err)
 
 #define CHECKED "self-check.json"
 
-/* Lock the folder, after waiting for any process that has locked it. Returns a file descriptor,
- * which the caller closes to release the lock; SGT_ESTOPPED; or another negative SGT_E* if the lock
- * cannot be taken. */
-static int lock_folder(const char *folder, const sgt_paths_options *o, sgt_error *err)
+/* Become the folder's owner, after waiting for any other. Return 0, SGT_ESTOPPED, or another
+ * negative SGT_E* if that fails. */
+static int own_folder(sgt_owner **owner, const sgt_paths_options *o, sgt_error *err)
 {
-    char path[SGT_PATH];
-    sgt_claimant who = {.notice = &o->warning};
-    int fd, rc = sgt_make_folders(folder, err);
+    sgt_claimant who = {.folder = o->cache, .notice = &o->notice, .stop = o->stop};
+    int rc = sgt_make_folders(o->cache, err);
     if (rc < 0) return rc;
-    sgt_path(path, folder, "self-check.lock");
-    while ((rc = sgt_lock(&fd, path, O_RDWR | O_CREAT, &who, err)) == 1) {
+    while ((rc = sgt_owner_take(owner, o->cache, "self-check.owner", "self-check.lock", &who,
+                                err)) == 1) {
         if (sgt_stopped(o->stop)) return SGT_ESTOPPED;
         poll(NULL, 0, 50);
     }
-    return rc < 0 ? rc : fd;
+    return rc;
 }
 
 static int is_verdict(const char *word)
@@ -320,23 +318,23 @@ int sgt_paths_check(sgt_verdicts *v, const sgt_cuda_library *lib, const sgt_path
 {
     char key[600];
     sgt_error why;
-    int lock = -1, rc = SGT_OK;
+    sgt_owner *owner = NULL;
+    int rc = SGT_OK;
     *v = (sgt_verdicts){0};
     if (!lib->checks) return SGT_OK;
     v->count = lib->checks->count();
     for (size_t i = 0; i < v->count; i++)
         snprintf(v->of[i].path, sizeof v->of[i].path, "%s", lib->checks->name(i));
     if ((rc = lib->checks->identity(key, sizeof key, o->device, err)) < 0) return rc;
-    if (o->cache && (lock = lock_folder(o->cache, o, &why)) == SGT_ESTOPPED)
-        return sgt_fail(err, SGT_ESTOPPED, "interrupted");
-    if (o->fresh || lock < 0 || !read_verdicts(v, o->cache, key)) {
+    int kept = o->cache ? own_folder(&owner, o, &why) : SGT_OK;
+    if (kept == SGT_ESTOPPED) return sgt_fail(err, SGT_ESTOPPED, "interrupted");
+    if (o->fresh || !owner || !read_verdicts(v, o->cache, key)) {
         rc = try_all(v, o, err);
-        if (rc == SGT_OK && lock >= 0 &&
-            sgt_cache_write(o->cache, CHECKED, key, verdicts_json(v), &why) < 0)
-            close(lock), lock = SGT_EIO;
+        if (rc == SGT_OK && owner)
+            kept = sgt_cache_write(o->cache, CHECKED, key, verdicts_json(v), &why);
     }
-    if (lock >= 0) close(lock);
-    else if (o->cache && rc == SGT_OK)
+    sgt_owner_leave(&owner);
+    if (kept < 0 && rc == SGT_OK)
         sgt_say(&o->warning, "self-check: its verdicts cannot be kept: %s", why.text);
     if (rc < 0) v->count = 0;
     return rc;

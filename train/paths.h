@@ -27,6 +27,7 @@ typedef struct sgt_paths_options {
     int fresh;           /* 1: try all paths again, even if verdicts were kept */
     int device;          /* number of the device: the local rank, or 0 without ranks */
     const sgt_stop *stop;
+    sgt_notice notice;  /* tells how the cache is kept for one process at a time */
     sgt_notice warning; /* called if the cache cannot be written */
 } sgt_paths_options;
 

@@ -336,6 +336,7 @@ static int check_paths(sgt_trainer *t, sgt_error *err)
                            .cache = t->o->cache,
                            .device = t->o->ranks ? (int)t->o->ranks->local : 0,
                            .stop = t->o->stop,
+                           .notice = t->o->notice,
                            .warning = t->o->warning};
     if (!t->cuda || !o.program) return SGT_OK;
     int rc = sgt_paths_check(&t->verdicts, t->cuda, &o, &why);
@@ -482,10 +483,10 @@ static int keep_choices(sgt_trainer *t, sgt_error *err)
 static int open_run_folder(sgt_trainer *t, const char *json, sgt_error *err)
 {
     sgt_ranks *r = t->o->ranks;
-    sgt_claimant who = {.notice = &t->o->warning, .stop = t->o->stop};
+    sgt_claimant who = {.folder = t->o->run, .notice = &t->o->notice, .stop = t->o->stop};
     int rc = r ? r->barrier(r, err) : SGT_OK;
     if (rc < 0 || !sgt_trainer_writes(t)) return rc;
-    rc = sgt_run_open(&t->run, t->o->run, t->state.step, t->o->force, &who, err);
+    rc = sgt_run_open(&t->run, t->state.step, t->o->force, &who, &t->o->warning, err);
     if (rc < 0 || t->state.step >= t->s->steps) return rc;
     rc = sgt_run_put(t->run, "options.json", json, err);
     if (rc < 0) return rc;

@@ -36,6 +36,7 @@ typedef struct record {
 
 struct sgt_owner {
     char path[SGT_PATH], text[TEXT];
+    int lock; /* descriptor of the locked file or folder; -1: none */
     pthread_t thread;
     pthread_mutex_t mutex; /* of the fields below */
     pthread_cond_t ends;
@@ -43,25 +44,6 @@ struct sgt_owner {
     int lost;      /* 1: the file is gone, or names another owner */
     double looked; /* time of the last look at the file, as from sgt_now */
 };
-
-int sgt_lock(int *fd, const char *path, int flags, sgt_claimant *who, sgt_error *err)
-{
-    *fd = sgt_file_open(path, flags, err);
-    if (*fd < 0 || flock(*fd, LOCK_EX | LOCK_NB) == 0) return *fd < 0 ? *fd : SGT_OK;
-    if (errno == ENOSYS || errno == EOPNOTSUPP || errno == ENOLCK || errno == EINVAL) {
-        if (!who->told++)
-            sgt_say(who->notice,
-                    "%s: cannot be locked on this file system (%s): only files that name their "
-                    "owner keep two writers apart",
-                    path, strerror(errno));
-        return SGT_OK;
-    }
-    const int busy = errno == EWOULDBLOCK || errno == EINTR;
-    const int rc = busy ? 1 : sgt_fail_errno(err, "%s: cannot lock", path);
-    close(*fd);
-    *fd = -1;
-    return rc;
-}
 
 /* ---- what a file says, and what is known of its owner ---- */
 
@@ -163,6 +145,24 @@ int sgt_owner_lives(const char *path, sgt_claimant *who, sgt_error *err)
 
 /* ---- taking, keeping and leaving ---- */
 
+/* Lock a file, which is made if it is missing, or the folder ".". Return 0, also if the file system
+ * refuses that; 1 if another process has locked it; or a negative SGT_E*. */
+static int lock(sgt_owner *o, const char *folder, const char *name, sgt_claimant *who,
+                sgt_error *err)
+{
+    char path[SGT_PATH];
+    const int flags = strcmp(name, ".") ? O_RDWR | O_CREAT : O_RDONLY | O_DIRECTORY;
+    o->lock = sgt_file_open(sgt_path(path, folder, "%s", name), flags, err);
+    if (o->lock < 0 || flock(o->lock, LOCK_EX | LOCK_NB) == 0) return o->lock < 0 ? o->lock : 0;
+    if (errno == EWOULDBLOCK || errno == EINTR) return 1;
+    if (!who->told++)
+        sgt_say(who->notice,
+                "%s: cannot be locked on this file system (%s): only files that name their owner "
+                "keep two writers apart",
+                who->folder, strerror(errno));
+    return SGT_OK;
+}
+
 /* Make the file. Return 0; 1 if there is one; or a negative SGT_E*. */
 static int create(const sgt_owner *o, sgt_error *err)
 {
@@ -195,19 +195,23 @@ static void *touch(void *ctx)
     return NULL;
 }
 
-int sgt_owner_take(sgt_owner **out, const char *path, sgt_claimant *who, sgt_error *err)
+int sgt_owner_take(sgt_owner **out, const char *folder, const char *name, const char *locked,
+                   sgt_claimant *who, sgt_error *err)
 {
     sgt_owner *o = calloc(1, sizeof *o);
-    if (!o) return sgt_fail_memory(err, path);
-    snprintf(o->path, sizeof o->path, "%s", path);
+    if (!o) return sgt_fail_memory(err, folder);
+    sgt_path(o->path, folder, "%s", name);
+    o->lock = -1;
     pthread_mutex_init(&o->mutex, NULL);
     pthread_cond_init(&o->ends, NULL);
-    int rc = describe(o->text, err) < 0 ? SGT_EIO : SGT_OK;
-    while (!rc && (rc = create(o, err)) == 1) rc = sgt_owner_lives(path, who, err);
+    int rc = locked ? lock(o, folder, locked, who, err) : SGT_OK;
+    if (!rc && describe(o->text, err) < 0) rc = SGT_EIO;
+    while (!rc && (rc = create(o, err)) == 1) rc = sgt_owner_lives(o->path, who, err);
     if (!rc && (errno = sgt_thread_start(&o->thread, touch, o))) {
-        rc = sgt_fail_errno(err, "%s: cannot start a thread", path);
-        unlink(path);
+        rc = sgt_fail_errno(err, "%s: cannot start a thread", o->path);
+        unlink(o->path);
     }
+    if (rc && o->lock >= 0) close(o->lock);
     if (rc) free(o);
     else *out = o;
     return rc;
@@ -238,5 +242,6 @@ void sgt_owner_leave(sgt_owner **owner)
     pthread_join(o->thread, NULL);
     /* if it stayed, this process would seem to be at work until it ends */
     for (int tries = 0; tries < 3 && !look(o); tries++) unlink(o->path);
+    if (o->lock >= 0) close(o->lock); /* last: who locks it finds no owner */
     free(o);
 }

@@ -1,13 +1,11 @@
 /* owner.h: keep two processes from writing in one folder. There are two guards: flock, and a file
  * that names its owner.
  *
- *     sgt_claimant who = {.notice = &notice, .stop = stop};
- *     rc = sgt_lock(&fd, "out/.work/lock", O_RDWR | O_CREAT, &who, &err);
- *     if (!rc) rc = sgt_owner_take(&owner, "out/.work/owner", &who, &err);
+ *     sgt_claimant who = {.folder = "out", .notice = &notice, .stop = stop};
+ *     rc = sgt_owner_take(&owner, "out/.work", "owner", "lock", &who, &err);
  *     if (rc == 1) ...;                                  // another process has the folder
  *     ... sgt_owner_check(owner, &err), then write ...   // now and then
  *     sgt_owner_leave(&owner);
- *     close(fd);
  *
  * flock decides at once. But some file systems refuse it, and on some (Lustre's localflock, some
  * NFS) a lock keeps out processes of the same machine only, or none. The owner's file holds then:
@@ -23,28 +21,28 @@
 
 /* The process that wants a folder. */
 typedef struct sgt_claimant {
+    const char *folder;       /* its path, as the user knows it */
     const sgt_notice *notice; /* is told once about a missing flock, and once about waits */
     const sgt_stop *stop;     /* ends a wait with SGT_ESTOPPED */
     int told, watched;        /* not 0: the notice about flock, or about waits, was given */
 } sgt_claimant;
 
-/* Open a file with sgt_file_open and lock it. *fd is its descriptor, which the caller closes to
- * release the lock, or negative if the result is not 0. Return 0; 1 if another process has locked
- * it; or a negative SGT_E*. On a file system without locks, return 0 and give a notice. */
-int sgt_lock(int *fd, const char *path, int flags, sgt_claimant *who, sgt_error *err);
-
 typedef struct sgt_owner sgt_owner;
 
-/* Become the owner that the file at `path` names. A thread touches it until sgt_owner_leave. Return
- * 0; 1 if another process is the owner; or a negative SGT_E*. */
-int sgt_owner_take(sgt_owner **out, const char *path, sgt_claimant *who, sgt_error *err);
+/* Lock the file `locked` of a folder, made if it is missing (".": the folder; NULL: nothing), and
+ * become the owner that its file `name` names. A thread touches that until sgt_owner_leave. Return
+ * 0; 1 if another process has the lock or is the owner; or a negative SGT_E*. If the file system
+ * refuses locks, give a notice: only the owner's file is a guard then. */
+int sgt_owner_take(sgt_owner **out, const char *folder, const char *name, const char *locked,
+                   sgt_claimant *who, sgt_error *err);
 
 /* Return SGT_EUNSUPPORTED if another process has replaced this owner, as it may if it did not see
  * the file touched for a minute; it then owns the folder. Look at the file at most once a second.
  * Any thread may call this. NULL: return 0. */
 int sgt_owner_check(sgt_owner *o, sgt_error *err);
 
-/* Remove the file, unless another owner has it, free *owner and set it to NULL. NULL is fine. */
+/* Remove the file, unless another owner has it, release the lock, free *owner and set it to NULL.
+ * NULL is fine. */
 void sgt_owner_leave(sgt_owner **owner);
 
 /* Look whether the owner that the file at `path` names is alive. Return 1 if it is; 0 if there is

@@ -14,27 +14,33 @@ head -c 9000 "$ROOT/tokenize/vocab/gpt2.bpe" > corpus/a
 cp corpus/a corpus/b.slow
 echo 'until [ -e go ]; do sleep .02; done; exec cat "$1"' > wait.sh
 echo 'exec sgt-tokenize --threads 1 --shard-tokens 1k --filter "slow=sh wait.sh" "$@"' > tokenize
+sed 's/--shard-tokens 1k/--train-vocab 260/' tokenize > learn
 touch go
 run 0 sh tokenize --quiet corpus one
-endless="sgt-train --quiet $small --steps 1000000 --save-every 3 --run run"
+loud="sgt-train $small --steps 1000000 --save-every 3 --run run"
+endless="$loud --quiet"
 run 0 sgt-train --quiet $small --steps 3 --run three
+run 0 sh learn --quiet corpus vocab
 lost='another program has taken over, or the file was removed, so this one stops'
 waits='its owner is not visible from here, so this program waits for up to 60 s to see whether it touches this file'
-# on_refusal FLOCK PATH: check whether stderr says that flock is refused
+guards='only files that name their owner keep two writers apart'
+# on_refusal FLOCK PROGRAM: check whether stderr says once that flock is refused
 on_refusal() {
     case $1 in
-    E*) [ "$(grep -cF "$2: cannot be locked on this file system (" .stderr)" -eq 1 ] || fail 'not said once' ;;
+    E*) [ "$(grep -cE "^$2: cannot be locked on this file system \\(.+\\): $guards\$" .stderr)" -eq 1 ] || fail 'not said once' ;;
     *) ! grep -q 'cannot be locked' .stderr || fail 'it says that flock is refused' ;;
     esac
 }
 
 # ---- one at work, and killed ----
-for flock in '' lies ENOLCK ENOSYS EOPNOTSUPP; do
-    rm -rf out go run
+for flock in '' lies ENOLCK ENOSYS EOPNOTSUPP EIO; do
+    rm -rf out go run v
     begin "$flock" '' out/.work/sources.jsonl sh tokenize --quiet corpus out
     run 1 on "$flock" '' sh tokenize corpus out
     stderr_has 'sgt-tokenize: out: another sgt-tokenize is running here (wait for it)'
-    on_refusal "$flock" out/.work/lock
+    on_refusal "$flock" 'sgt-tokenize: out'
+    run 1 on "$flock" '' sh tokenize --quiet corpus out
+    stderr_is 'sgt-tokenize: out: another sgt-tokenize is running here (wait for it)'
     kill_begun
     touch go
     run 0 on "$flock" '' sh tokenize corpus out
@@ -42,9 +48,11 @@ for flock in '' lies ENOLCK ENOSYS EOPNOTSUPP; do
     same_folders out one
 
     begin "$flock" '' run/latest $endless
-    run 1 on "$flock" '' $endless --force
+    run 1 on "$flock" '' $loud --force
     stderr_has 'sgt-train: run: another sgt-train is writing to this run (wait for it, or take another --run)'
-    on_refusal "$flock" run/.
+    on_refusal "$flock" 'sgt-train: run'
+    run 1 on "$flock" '' $endless --force
+    stderr_is 'sgt-train: run: another sgt-train is writing to this run (wait for it, or take another --run)'
     kill_begun
     exists run/owner
     run 1 on "$flock" '' env SGT_TEST_RENAME=1 timeout 20 $endless --force # as in a folder of another user
@@ -52,10 +60,31 @@ for flock in '' lies ENOLCK ENOSYS EOPNOTSUPP; do
     run 0 on "$flock" '' sgt-train --quiet $small --steps 3 --run run --force
     ! grep -qF "$waits" .stderr || fail 'it waits for a dead process'
     [ "$(ls -A run)" = "$(ls -A three)" ] || fail "the run holds $(ls -A run)"
+
+    rm go
+    begin "$flock" '' v/.work/owner sh learn --quiet corpus v
+    run 1 on "$flock" '' sh learn corpus v
+    stderr_has 'sgt-tokenize: v: another program is at work here (wait for it)'
+    on_refusal "$flock" 'sgt-tokenize: v'
+    kill_begun
+    touch go
+    run 0 on "$flock" '' sh learn --quiet corpus v
+    stderr_is ''
+    same_folders v vocab
 done
-# other errors of flock are failures
-run 1 on EIO '' sgt-tokenize corpus/a new
-stderr_is 'sgt-tokenize: new/.work/lock: cannot lock: Input/output error'
+# a vocabulary is written beside an unfinished set, which stays
+rm -rf out go
+begin '' '' out/.work/sources.jsonl sh tokenize --quiet corpus out
+run 1 timeout 20 sh learn --force corpus out
+stderr_is 'sgt-tokenize: out: another program is at work here (wait for it)'
+kill_begun
+touch go
+run 0 sh learn --quiet --force corpus out
+for file in merges.txt tokenizer.json vocab.json; do same out/$file vocab/$file; done
+exists out/.work/journal
+run 0 sh tokenize --quiet corpus out
+rm out/merges.txt out/vocab.json
+same_folders out one
 
 # ---- one of another machine: at work, killed, and stopped for so long that it is replaced ----
 rm -rf out go run
@@ -87,7 +116,7 @@ begin lies far run/latest $endless
 run 1 on lies near $endless --force
 stderr_has 'sgt-train: run: another sgt-train is writing to this run (wait for it, or take another --run)'
 kill -STOP $pid
-run 0 on lies near sgt-train --quiet $small --steps 3 --run run --force
+run 0 on lies near sgt-train $small --steps 3 --run run --force
 stderr_has "run/owner: $waits"
 cp -r run kept
 kill -CONT $pid

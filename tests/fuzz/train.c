@@ -80,11 +80,11 @@ enum { LONGEST_LOG = 1 << 16 };
 static size_t taken(char *log, uint64_t step)
 {
     sgt_run *r;
-    sgt_claimant nobody = {0};
+    sgt_claimant nobody = {.folder = path_of("run")};
     sgt_error err;
     scoped_memory char *text = NULL;
     size_t n;
-    must(sgt_run_open(&r, path_of("run"), step, 0, &nobody, &err) == 0, "a run takes its folder");
+    must(sgt_run_open(&r, step, 0, &nobody, NULL, &err) == 0, "a run takes its folder");
     sgt_run_close(r);
     must(sgt_file_get(&text, &n, path_of("run/log.jsonl"), LONGEST_LOG, &err) == 0,
          "there is a log");

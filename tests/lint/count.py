@@ -10,13 +10,13 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 12692,
-    "loader": 6956,
-    "train": 13668,
+    "tokenize": 12682,
+    "loader": 6954,
+    "train": 13663,
     "kernels": 12191,
     "tools": 13499,
-    "tests": 51597,
-    "manuals": 2594,
+    "tests": 51626,
+    "manuals": 2596,
     "pages": 1223,
 }
 DATA = set(

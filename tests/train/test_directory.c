@@ -64,18 +64,19 @@ Test(directory, what_another_process_has_just_saved_stays)
 {
     sgt_run *r;
     sgt_error err;
-    sgt_claimant nobody = {0};
+    char run[SGT_PATH];
+    sgt_claimant nobody = {.folder = sgt_path(run, folder, "r")};
     must_train(tiny(2), "r", 0);
-    cr_expect_eq(sgt_run_open(&r, in_folder("r"), 0, 0, &nobody, &err), SGT_EUNSUPPORTED);
+    cr_expect_eq(sgt_run_open(&r, 0, 0, &nobody, NULL, &err), SGT_EUNSUPPORTED);
     cr_expect(
         strstr(err.text,
                "/r: another sgt-train has just saved step-00000002 (the same command looks again)"),
         "%s", err.text);
     cr_expect(exists("r/step-00000002/model.safetensors") && exists("r/latest"));
-    must(sgt_run_open(&r, in_folder("r"), 2, 0, &nobody, why));
+    must(sgt_run_open(&r, 2, 0, &nobody, NULL, why));
     sgt_run_close(r);
     cr_expect(exists("r/step-00000002"));
-    must(sgt_run_open(&r, in_folder("r"), 0, 1, &nobody, why));
+    must(sgt_run_open(&r, 0, 1, &nobody, NULL, why));
     sgt_run_close(r);
     cr_expect_not(exists("r/step-00000002") || exists("r/latest"));
 }

@@ -433,32 +433,16 @@ static int make_work(const char *out, const char *work, sgt_error *err)
     return SGT_OK; /* a folder; or the run that just ended has removed it */
 }
 
-static void unlock(sgt_out *o)
-{
-    sgt_owner_leave(&o->owner);
-    if (o->lock >= 0) close(o->lock);
-    o->lock = -1;
-}
-
 /* Take OUT/.work for this process alone. Return 1 if another run prevents that. A run that ends
- * removes the lock and .work, so check that the locked file is the one that exists. */
+ * removes the lock and .work, so check that they are still there. */
 static int lock_work(sgt_out *o, sgt_error *err)
 {
-    char path[SGT_PATH], owner[SGT_PATH];
-    struct stat held, there;
-    int rc, again;
-    sgt_path(path, o->work, "lock");
-    sgt_path(owner, o->work, "owner");
+    int rc;
     do {
+        sgt_owner_leave(&o->owner);
         if ((rc = make_work(o->path, o->work, err)) < 0) return rc;
-        rc = sgt_lock(&o->lock, path, O_RDWR | O_CREAT, &o->who, err);
-        if (!rc) rc = sgt_owner_take(&o->owner, owner, &o->who, err);
-        if (rc < 0 && o->lock < 0) again = sgt_file_gone(o->work);
-        else
-            again = rc <= 0 && (fstat(o->lock, &held) < 0 || stat(path, &there) < 0 ||
-                                held.st_ino != there.st_ino || held.st_dev != there.st_dev);
-        if (rc || again) unlock(o);
-    } while (again);
+        rc = sgt_owner_take(&o->owner, o->work, "owner", "lock", &o->who, err);
+    } while (rc < 0 ? sgt_file_gone(o->work) : !rc && !sgt_out_file_exists(o->work, "lock"));
     return rc;
 }
 
@@ -468,14 +452,16 @@ static int at_work(const char *path, const sgt_out_request *r, sgt_error *err)
                     r->corpus ? "sgt-tokenize is running" : "program is at work");
 }
 
-/* Remove .work, the lock last. */
+/* Remove .work, and hold the lock until then. */
 static void remove_work(sgt_out *o)
 {
     char path[SGT_PATH];
-    if (empty_work(o->work, NULL) < 0) return; /* the next run does it */
-    sgt_owner_leave(&o->owner); /* before the lock: who makes another lock then takes over */
-    unlink(sgt_path(path, o->work, "lock"));
+    /* if it cannot be emptied, the next run does it */
+    if (sgt_out_check(o, NULL) < 0 || empty_work(o->work, NULL) < 0) return;
+    unlink(sgt_path(path, o->work, "owner"));
+    unlink(sgt_path(path, o->work, "lock")); /* who makes another lock then takes over */
     rmdir(o->work); /* fails, as it should, if another run has just made its lock */
+    sgt_owner_leave(&o->owner);
 }
 
 /* ---- claiming ---- */
@@ -650,8 +636,7 @@ static int approach(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     struct stat st;
     int rc = check_folder(r, err);
     *o = (sgt_out){.path = r->path,
-                   .lock = -1,
-                   .who = {.notice = r->notice, .stop = r->stop},
+                   .who = {.folder = r->path, .notice = r->notice, .stop = r->stop},
                    .made = stat(r->path, &st) < 0};
     o->had_work = sgt_out_file_exists(r->path, ".work");
     sgt_path(o->work, r->path, ".work");
@@ -712,25 +697,30 @@ static int set_up(sgt_out *o, const sgt_out_request *r, sgt_error *err)
         rc = find_sharer(o, &o->who, err);
     }
     if (rc) return rc < 0 ? rc : at_work(r->path, r, err);
+    if (r->force == SGT_OUT_BESIDE) {
+        o->had_work = holds_work(o->work);
+        return SGT_OK;
+    }
     return r->corpus ? resume_or_start(o, r, err) : remove_begun(o, err);
 }
 
 int sgt_out_claim(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     const int shared = r->journal_options != NULL;
-    char own[SGT_PATH], part[SGT_PATH];
+    char name[32], own[SGT_PATH], part[SGT_PATH];
     int rc = approach(o, r, err);
-    sgt_path(own, o->work, "owner-%06" PRIu32, r->rank);
+    snprintf(name, sizeof name, "owner-%06" PRIu32, r->rank);
+    sgt_path(own, o->work, "%s", name);
     sgt_path(part, o->work, "part-%06" PRIu32, r->rank);
     /* before the lock, for which other ranks wait, as this may watch the file for a minute */
     if (!rc && shared && (rc = sgt_owner_lives(own, &o->who, err)) == 1) rc = at_work(part, r, err);
     for (int turn = 0; !rc && (rc = lock_work(o, err)) == 1; turn++)
         rc = shared && turn < WAIT_TURNS ? wait_a_turn(r, err) : at_work(r->path, r, err);
     if (!rc) rc = set_up(o, r, err);
-    if (!rc && shared && (rc = sgt_owner_take(&o->sharer, own, &o->who, err)) == 1)
+    if (!rc && shared && (rc = sgt_owner_take(&o->sharer, o->work, name, NULL, &o->who, err)) == 1)
         rc = at_work(part, r, err);
-    if (!rc && shared) unlock(o);
-    if (rc) sgt_out_release(o, rc == 1 || (o->had_work && (o->lock < 0 || holds_work(o->work))));
+    if (!rc && shared) sgt_owner_leave(&o->owner);
+    if (rc) sgt_out_release(o, rc == 1 || (o->had_work && (!o->owner || holds_work(o->work))));
     return rc;
 }
 
@@ -739,7 +729,7 @@ int sgt_out_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     int rc;
     sgt_owner_leave(&o->sharer);
     while ((rc = lock_work(o, err)) == 1 || (!rc && (rc = find_sharer(o, &o->who, err)) == 1)) {
-        unlock(o);
+        sgt_owner_leave(&o->owner);
         if ((rc = wait_a_turn(r, err)) < 0) return rc;
     }
     if (rc < 0) return rc;
@@ -860,12 +850,12 @@ int sgt_out_publish(sgt_out *o, const sgt_manifest *m, const sgt_vocab *v, sgt_e
 void sgt_out_release(sgt_out *o, int keep)
 {
     if (!keep && !sgt_out_check(o, NULL)) {
-        if (o->lock >= 0) remove_work(o);
+        if (o->owner) remove_work(o);
         else rmdir(o->work); /* .work was made but never locked */
         if (o->made) rmdir(o->path);
     }
     sgt_journal_close(o->journal);
     o->journal = NULL;
     sgt_owner_leave(&o->sharer);
-    unlock(o);
+    sgt_owner_leave(&o->owner);
 }

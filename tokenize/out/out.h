@@ -35,7 +35,8 @@
 typedef enum sgt_out_force {
     SGT_OUT_KEEP,
     SGT_OUT_ANEW, /* replaced, unless it is an unfinished run of the same set, which is resumed */
-    SGT_OUT_DIFFERENT /* replaced if it differs; for parts of a set */
+    SGT_OUT_DIFFERENT, /* replaced if it differs; for parts of a set */
+    SGT_OUT_BESIDE     /* kept, and other files come beside it */
 } sgt_out_force;
 
 typedef struct sgt_out_request {
@@ -67,9 +68,8 @@ typedef struct sgt_out {
     /* folder of the complete shards: OUT, or, if OUT gets another layout, OUT/.work/set, which OUT's
      * files are written from in the end (export.h) */
     char shards[SGT_PATH];
-    /* .work/lock and .work/owner of this process alone: a descriptor (-1: not locked), and the
-     * owner or NULL; and while OUT is shared, the owner of .work/owner-RANK */
-    int lock;
+    /* the owner of .work/owner, which holds .work/lock; and while OUT is shared, of
+     * .work/owner-RANK; or NULL */
     sgt_owner *owner, *sharer;
     sgt_claimant who;
     int made;     /* 1: OUT did not exist before */
@@ -96,7 +96,7 @@ int sgt_out_compare_inputs(const sgt_out_request *r, const char *folder, const s
  *
  * Files that are not made from text need only `path` and `force`: OUT must be new, empty, or left
  * by such a claim that did not end in sgt_out_publish. With `force`, an earlier set may be in it,
- * and stays there until sgt_out_clear. */
+ * and stays there until sgt_out_clear; with SGT_OUT_BESIDE, an unfinished one stays, too. */
 int sgt_out_claim(sgt_out *o, const sgt_out_request *r, sgt_error *err);
 
 /* Remove an earlier set from OUT, its manifest first. */

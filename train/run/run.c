@@ -27,7 +27,6 @@
 
 struct sgt_run {
     char path[SGT_PATH];
-    int lock; /* descriptor of the folder, locked with flock */
     sgt_owner *owner;
     int log;
     int log_error; /* errno of the last line; 0: all lines are written. A thread that saves reads it */
@@ -357,12 +356,8 @@ static void compare_best(sgt_run *r, uint64_t step, double loss)
 
 static int lock_run(sgt_run *r, sgt_claimant *who, sgt_error *err)
 {
-    char path[SGT_PATH];
     int rc = sgt_make_folders(r->path, err);
-    if (rc < 0) return rc;
-    sgt_path(path, r->path, "."); /* RUN itself may be a symbolic link */
-    rc = sgt_lock(&r->lock, path, O_RDONLY | O_DIRECTORY, who, err);
-    if (rc == SGT_OK) rc = sgt_owner_take(&r->owner, sgt_path(path, r->path, "owner"), who, err);
+    if (rc == SGT_OK) rc = sgt_owner_take(&r->owner, r->path, "owner", ".", who, err);
     return rc <= 0 ? rc
                    : sgt_fail(err, SGT_EUNSUPPORTED,
                               "%s: another sgt-train is writing to this run (wait for it, or take "
@@ -394,14 +389,14 @@ static int look_at_steps(sgt_run *r, uint64_t step, int force, sgt_error *err)
     return rc;
 }
 
-int sgt_run_open(sgt_run **out, const char *path, uint64_t step, int force, sgt_claimant *who,
-                 sgt_error *err)
+int sgt_run_open(sgt_run **out, uint64_t step, int force, sgt_claimant *who,
+                 const sgt_notice *warning, sgt_error *err)
 {
     int rc;
     sgt_run *r = calloc(1, sizeof *r);
-    if (!r) return sgt_fail_memory(err, path);
-    r->lock = r->log = -1;
-    snprintf(r->path, sizeof r->path, "%s", path);
+    if (!r) return sgt_fail_memory(err, who->folder);
+    r->log = -1;
+    snprintf(r->path, sizeof r->path, "%s", who->folder);
     rc = lock_run(r, who, err);
     if (rc == SGT_OK) rc = look_at_steps(r, step, force, err);
     if (rc == SGT_OK) rc = remove_leftovers(r, err);
@@ -412,7 +407,7 @@ int sgt_run_open(sgt_run **out, const char *path, uint64_t step, int force, sgt_
     if (rc == SGT_OK && !step) rc = remove_name(r, "memory.jsonl", err);
     /* later checkpoints are incomplete, or the run starts over */
     if (rc == SGT_OK) rc = remove_steps(r, step, 0, err);
-    if (rc == SGT_OK) rc = open_log(r, step, who->notice, err);
+    if (rc == SGT_OK) rc = open_log(r, step, warning, err);
     if (rc < 0) sgt_run_close(r);
     else *out = r;
     return rc;
@@ -423,7 +418,6 @@ void sgt_run_close(sgt_run *r)
     if (!r) return;
     if (r->log >= 0) close(r->log);
     sgt_owner_leave(&r->owner);
-    if (r->lock >= 0) close(r->lock); /* this releases the lock */
     free(r->waiting);
     free(r);
 }

@@ -37,13 +37,13 @@ int sgt_run_steps(uint64_t **steps, size_t *count, const char *run, sgt_error *e
 
 typedef struct sgt_run sgt_run;
 
-/* Open a run for writing: create the folder if it is missing, and become its owner. Remove the
- * remains of an interrupted save, and all checkpoints after `step`. Open the log and cut it to the
- * whole lines of steps before `step`; report missing or damaged lines to who->notice. Returns
+/* Open the run in who->folder for writing: create the folder if it is missing, and become its owner.
+ * Remove the remains of an interrupted save, and all checkpoints after `step`. Open the log and cut
+ * it to the whole lines of steps before `step`; report missing or damaged lines to *warning. Returns
  * SGT_EUNSUPPORTED if another process writes to the run; or, unless `force`, if there is a complete
  * checkpoint after `step`, which another process wrote since the caller looked. */
-int sgt_run_open(sgt_run **out, const char *path, uint64_t step, int force, sgt_claimant *who,
-                 sgt_error *err);
+int sgt_run_open(sgt_run **out, uint64_t step, int force, sgt_claimant *who,
+                 const sgt_notice *warning, sgt_error *err);
 void sgt_run_close(sgt_run *r);                            /* NULL is fine */
 char *sgt_run_checkpoint(const sgt_run *r, uint64_t step); /* "RUN/step-NNNNNNNN", malloc'd */
 

@@ -94,11 +94,11 @@ static void train(const sgt_model *m, uint64_t from, uint64_t to)
     sgt_error err;
     sgt_run *run;
     sgt_saver *saver;
-    sgt_claimant nobody = {0};
+    sgt_claimant nobody = {.folder = "run"};
     state now, read;
     open_state(&now, m);
     open_state(&read, m);
-    if (sgt_run_open(&run, "run", from, 1, &nobody, &err) < 0) fail("run", err.text);
+    if (sgt_run_open(&run, from, 1, &nobody, NULL, &err) < 0) fail("run", err.text);
     sgt_config s = {.keep = 2, .threads = 1, .step.optim.kind = SGT_ADAMW};
     const sgt_train_options o = {0};
     const sgt_trainer t = {.run = run, .model = *m, .s = &s, .o = &o, .eot = -1};
