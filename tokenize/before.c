@@ -144,8 +144,9 @@ static int estimate(sgt_dry_run_result *r, const sgt_tokenize_options *o, const 
     r->tokens = (uint64_t)tokens;
     r->shards = (uint64_t)(ceil(tokens * (1 - o->val_fraction) / size) +
                            ceil(tokens * o->val_fraction / size));
-    r->disk_meanwhile = sets * (2 * r->tokens + 8 * documents);
-    r->disk = 2 * r->tokens + r->shards * SGT_SHARD_HEADER +
+    const uint64_t bytes = sgt_vocab_width(v) * r->tokens;
+    r->disk_meanwhile = sets * (bytes + 8 * documents);
+    r->disk = bytes + r->shards * SGT_SHARD_HEADER +
               (o->layout == SGT_LAYOUT_MEGATRON ? 20 : 8) * documents +
               VOCAB_ENTRY * (uint64_t)sgt_vocab_size(v);
     if (!known) r->documents = SGT_NOT_KNOWN;

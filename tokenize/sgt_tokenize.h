@@ -170,7 +170,7 @@ typedef enum sgt_binary_files {
     SGT_BINARY_KEEP /* read like text */
 } sgt_binary_files;
 
-/* What the files of OUT look like. Those of other trainers have one file for a split, of 16-bit ids
+/* What the files of OUT look like. Those of other trainers have one file for a split, of ids
  * without a header, in which the end-of-text id follows each document instead of preceding it. */
 typedef enum sgt_layout {
     SGT_LAYOUT_SGT,      /* SPLIT_NNNNNN.bin and .idx: shards that sgt_loader.h reads */

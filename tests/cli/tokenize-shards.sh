@@ -68,7 +68,7 @@ fact format raw
 # what it says
 run 0 sgt-tokenize --shards nanogpt corpus/m said
 stdout_matches '^said: [0-9,]+ tokens, 1 document, 1 file$'
-stdout_has 'for nanoGPT: raw 16-bit ids; documents end with the end-of-text id'
+stdout_has 'for nanoGPT: raw 16-bit ids (32-bit if the vocabulary has more than 65,536); documents end with the end-of-text id'
 run 0 sgt-inspect --json --export npy own other
 stdout_has '"layout": "npy"'
 stdout_has '"files": 2'

@@ -192,7 +192,7 @@ static stream walk(sgt_order *o, uint64_t step)
         must(sgt_order_read(o, s.count, 100, &got, why));
         cr_assert(got.count > 0 && got.count <= 100);
         if (got.begins) s.starts[s.documents++] = s.count;
-        memcpy(s.ids + s.count, got.ids, got.count * sizeof *got.ids);
+        memcpy(s.ids + s.count, got.ids, got.count * 2);
     }
     s.starts[s.documents] = s.count;
     for (uint64_t at = 0; at < s.count; at += step) {
@@ -203,7 +203,7 @@ static stream walk(sgt_order *o, uint64_t step)
             cr_assert(got.begins == (k == s.starts[d]) && got.count > 0 &&
                           got.count <= s.starts[d + 1] - k,
                       "token %lu", (unsigned long)k);
-            cr_assert_arr_eq(got.ids, s.ids + k, got.count * sizeof *got.ids);
+            cr_assert_arr_eq(got.ids, s.ids + k, got.count * 2);
         }
     }
     return s;

@@ -765,12 +765,13 @@ int sgt_part_encode(void *encoder, sgt_unit *u, sgt_part *p, const uint8_t *text
                     sgt_error *err)
 {
     sgt_encoder *e = *(sgt_encoder **)encoder;
+    const sgt_vocab *v = u->reading->vocab;
     const int rc =
-        sgt_reserve(&u->ids, &u->id_room, u->id_count + n + 1, sizeof *u->ids, "token ids", err);
+        sgt_reserve(&u->ids, &u->id_room, u->id_count + n + 1, v->width, "token ids", err);
     if (rc < 0) return rc;
     p->first_id = u->id_count;
-    if (p->first) u->ids[u->id_count++] = (uint16_t)sgt_vocab_eot(u->reading->vocab);
-    const size_t count = sgt_encode(e, text, n, u->ids + u->id_count);
+    if (p->first) memcpy(u->ids + v->width * u->id_count++, &v->eot, v->width);
+    const size_t count = sgt_encode(e, text, n, u->ids + v->width * u->id_count);
     const sgt_error *why = sgt_encoder_failure(e);
     if (count == SGT_ENCODE_FAILED) return sgt_fail(err, why->code, "%s", why->text);
     u->id_count += count;

@@ -16,15 +16,18 @@
 #include "tokenize/out/writer.h"
 
 #define BUFFER ((size_t)1 << 18) /* bytes that are written at once */
-#define UINT16 8                 /* Megatron-LM's number of the type uint16 */
+#define UINT16 8                 /* Megatron-LM's numbers of types */
+#define INT32 4
 
 const char *const sgt_layout_names[] = {"sgt", "megatron", "nanogpt", "npy"};
+#define WIDER " (32-bit if the vocabulary has more than 65,536)"
 const char *const sgt_layout_says[] = {
     "shards of sgt",
-    "for Megatron-LM: --data-path OUT/train_text_document (16-bit ids, documents end with the "
-    "end-of-text id)",
-    "for nanoGPT: raw 16-bit ids; documents end with the end-of-text id",
-    "for OLMo-core: raw 16-bit ids without NumPy's header (numpy.fromfile, not numpy.load); "
+    "for Megatron-LM: --data-path OUT/train_text_document (16-bit ids" WIDER ", documents end with "
+    "the end-of-text id)",
+    "for nanoGPT: raw 16-bit ids" WIDER "; documents end with the end-of-text id",
+    "for OLMo-core: raw 16-bit ids" WIDER
+    " without NumPy's header (numpy.fromfile, not numpy.load); "
     "documents end with the end-of-text id"};
 static const char *const endings[] = {"", "_text_document.bin", ".bin", ".npy"};
 
@@ -72,7 +75,7 @@ static int put_column(const sgt_export *e, int split, int lengths, sgt_sink *to,
                           "cut the text)",
                           sgt_made_path(e->set, 0), i, sgt_split_names[split], n, INT32_MAX);
         else if (lengths) rc = sgt_sink_put(to, &length, sizeof length, err);
-        else rc = put_u64(to, 2 * start, err);
+        else rc = put_u64(to, sgt_made_width(e->set) * start, err);
     }
     return rc;
 }
@@ -81,7 +84,7 @@ static int put_column(const sgt_export *e, int split, int lengths, sgt_sink *to,
 static int put_index(const sgt_export *e, int split, sgt_sink *to, sgt_error *err)
 {
     const uint64_t documents = sgt_made_documents(e->set, split);
-    const unsigned char type = UINT16;
+    const unsigned char type = sgt_made_width(e->set) == 4 ? INT32 : UINT16;
     int rc = sgt_sink_put(to, "MMIDIDX\0", 9, err);
     if (!rc) rc = put_u64(to, 1, err);
     if (!rc) rc = sgt_sink_put(to, &type, 1, err);
@@ -104,19 +107,19 @@ typedef struct copy {
 } copy;
 
 /* Write ids, without the first one of the split. */
-static int put_ids(void *ctx, const void *read, size_t n, uint64_t first, sgt_error *err)
+static int put_ids(void *ctx, const void *ids, size_t n, uint64_t first, sgt_error *err)
 {
     copy *c = ctx;
-    const uint16_t *ids = read;
+    const size_t width = sgt_made_width(c->e->set);
     const uint32_t eot = sgt_made_manifest(c->e->set, 0)->eot;
     const size_t skip = c->read == 0 && n > 0;
     (void)first;
-    if (skip && ids[0] != eot)
+    if (skip && sgt_id_at(ids, width, 0) != eot)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: token 0 is %u, expected the end-of-text id %u that begins a document",
-                        c->shard, ids[0], eot);
+                        c->shard, sgt_id_at(ids, width, 0), eot);
     c->read += n;
-    int rc = sgt_sink_put(c->to, ids + skip, 2 * (n - skip), err);
+    int rc = sgt_sink_put(c->to, (const char *)ids + width * skip, width * (n - skip), err);
     if (c->e->progress) c->e->progress(c->e->ctx, c->written + c->read);
     return rc;
 }
@@ -140,12 +143,11 @@ static int put_tokens(const sgt_export *e, const char *split, uint64_t written, 
                       sgt_error *err)
 {
     const sgt_manifest *m = sgt_made_manifest(e->set, 0);
-    const uint16_t eot = (uint16_t)m->eot;
     copy c = {.e = e, .to = to, .written = written};
     int rc = SGT_OK;
     for (size_t i = 0; i < m->count && !rc; i++)
         if (!strcmp(m->shards[i].split, split)) rc = copy_shard(&c, &m->shards[i], err);
-    if (!rc) rc = sgt_sink_put(to, &eot, sizeof eot, err);
+    if (!rc) rc = sgt_sink_put(to, &m->eot, sgt_made_width(e->set), err);
     return rc ? rc : sgt_sink_sync(to, err);
 }
 

@@ -40,7 +40,7 @@ struct sgt_made {
     size_t count;
     run runs[SGT_SPLITS];
     /* tokens at ... at + n - 1 of a split, read ahead */
-    uint16_t *ids;
+    char *ids;
     int split;
     uint64_t at;
     size_t n;
@@ -126,6 +126,7 @@ void sgt_made_close(sgt_made *s)
 size_t sgt_made_folders(const sgt_made *s) { return s->count; }
 const char *sgt_made_path(const sgt_made *s, size_t i) { return s->folders[i].path; }
 const sgt_manifest *sgt_made_manifest(const sgt_made *s, size_t i) { return &s->folders[i].m; }
+size_t sgt_made_width(const sgt_made *s) { return sgt_id_width(s->folders[0].m.vocab); }
 size_t sgt_made_shards(const sgt_made *s, int split) { return s->runs[split].count; }
 uint64_t sgt_made_tokens(const sgt_made *s, int split) { return s->runs[split].tokens; }
 uint64_t sgt_made_documents(const sgt_made *s, int split) { return s->runs[split].documents; }
@@ -159,14 +160,15 @@ static int open_shard(sgt_made *s, shard *x, sgt_error *err)
 }
 
 /* Read n tokens of a shard, which is open, from its token `at` on. */
-static int read_shard(const shard *x, uint64_t at, uint16_t *ids, size_t n, sgt_error *err)
+static int read_shard(const shard *x, size_t width, uint64_t at, char *ids, size_t n,
+                      sgt_error *err)
 {
-    const uint64_t from = SGT_SHARD_HEADER + 2 * at;
+    const uint64_t from = SGT_SHARD_HEADER + width * at;
     char path[SGT_PATH];
     /* a document that is read by itself is short, and writing the path would take a while */
-    if (pread(x->fd, ids, 2 * n, (off_t)from) == (ssize_t)(2 * n)) return SGT_OK;
+    if (pread(x->fd, ids, width * n, (off_t)from) == (ssize_t)(width * n)) return SGT_OK;
     sgt_path(path, x->folder, "%s", x->file->file);
-    return sgt_pread_all(x->fd, ids, 2 * n, from, path, err);
+    return sgt_pread_all(x->fd, ids, width * n, from, path, err);
 }
 
 /* Read `most` tokens of a split from `at` on, or as many as are left in a shard. */
@@ -175,11 +177,10 @@ static int read_ahead(sgt_made *s, int split, uint64_t at, size_t most, sgt_erro
     shard *x = find_shard(s, split, at);
     const uint64_t from = at - x->tokens, left = x->file->tokens - from;
     const size_t n = left < most ? (size_t)left : most;
-    if (!s->ids && !(s->ids = malloc(SGT_MADE_WINDOW * sizeof *s->ids)))
-        return sgt_fail_memory(err, x->folder);
+    if (!s->ids && !(s->ids = malloc(SGT_MADE_WINDOW))) return sgt_fail_memory(err, x->folder);
     s->n = 0;
     int rc = open_shard(s, x, err);
-    if (!rc) rc = read_shard(x, from, s->ids, n, err);
+    if (!rc) rc = read_shard(x, sgt_made_width(s), from, s->ids, n, err);
     if (rc < 0) return rc;
     s->split = split;
     s->at = at;
@@ -187,20 +188,20 @@ static int read_ahead(sgt_made *s, int split, uint64_t at, size_t most, sgt_erro
     return SGT_OK;
 }
 
-int sgt_made_ids(sgt_made *s, int split, uint64_t at, size_t *n, const uint16_t **ids,
-                 sgt_error *err)
+int sgt_made_ids(sgt_made *s, int split, uint64_t at, size_t *n, const void **ids, sgt_error *err)
 {
     assert(*n > 0 && at < sgt_made_tokens(s, split));
     /* what follows the last read is read ahead; other documents are read one by one */
+    const size_t width = sgt_made_width(s);
     const int follows = s->split == split && at >= s->at && at - s->at <= s->n;
     if (!follows || at - s->at == s->n) {
-        const size_t most = follows || *n > SGT_MADE_WINDOW ? SGT_MADE_WINDOW : *n;
+        const size_t room = SGT_MADE_WINDOW / width, most = follows || *n > room ? room : *n;
         const int rc = read_ahead(s, split, at, most, err);
         if (rc < 0) return rc;
     }
     const size_t there = s->n - (size_t)(at - s->at);
     if (*n > there) *n = there;
-    *ids = s->ids + (at - s->at);
+    *ids = s->ids + width * (at - s->at);
     return SGT_OK;
 }
 

@@ -18,7 +18,7 @@
 #include "loader/base/error.h"
 #include "loader/shards/manifest.h"
 
-#define SGT_MADE_WINDOW ((size_t)1 << 19) /* most tokens per call of sgt_made_ids */
+#define SGT_MADE_WINDOW ((size_t)1 << 20) /* most bytes of tokens per call of sgt_made_ids */
 #define SGT_MADE_OPEN 256                 /* most shards that a set has open at once */
 
 typedef struct sgt_made sgt_made;
@@ -33,6 +33,7 @@ void sgt_made_rest(sgt_made *s);
 size_t sgt_made_folders(const sgt_made *s);
 const char *sgt_made_path(const sgt_made *s, size_t folder);
 const sgt_manifest *sgt_made_manifest(const sgt_made *s, size_t folder);
+size_t sgt_made_width(const sgt_made *s); /* bytes of an id, in all folders */
 /* of a split, in all folders: */
 size_t sgt_made_shards(const sgt_made *s, int split);
 uint64_t sgt_made_tokens(const sgt_made *s, int split);
@@ -41,8 +42,7 @@ uint64_t sgt_made_documents(const sgt_made *s, int split);
 /* Set *ids to the tokens of a split from token `at` on, which must exist: at most *n, and fewer if
  * a buffer or a shard ends before. Set *n to their number, at least 1. *ids is valid until the next
  * call. */
-int sgt_made_ids(sgt_made *s, int split, uint64_t at, size_t *n, const uint16_t **ids,
-                 sgt_error *err);
+int sgt_made_ids(sgt_made *s, int split, uint64_t at, size_t *n, const void **ids, sgt_error *err);
 /* Set *at to the first token of document `index` of a split. If `index` is the number of documents,
  * set it to the number of tokens. Starts rise from 0: SGT_EFORMAT names an index that is wrong. */
 int sgt_made_start(sgt_made *s, int split, uint64_t index, uint64_t *at, sgt_error *err);

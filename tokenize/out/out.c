@@ -299,7 +299,7 @@ static int check_shard(const char *out, const sgt_manifest *m, const sgt_manifes
     const uint64_t index = m->foreign ? MEGATRON_INDEX + 20 * s->documents : 8 * s->documents;
     char idx[64];
     sgt_writer_index_name(idx, s->file);
-    const int rc = check_size(out, s->file, header + 2 * s->tokens, 0, err);
+    const int rc = check_size(out, s->file, header + sgt_id_width(m->vocab) * s->tokens, 0, err);
     return rc || m->raw ? rc : check_size(out, idx, index, 0, err);
 }
 
@@ -589,7 +589,9 @@ static int go_on_with_split(const sgt_out *o, int split, sgt_error *err)
         rc = sgt_out_move_shard(o, &s, err);
         if (!rc && (rc = sgt_out_find_shard(o, split, i, &s, err)) == 1) rc = SGT_OK;
     }
-    if (!rc) rc = check_begun(o, split, "bin.tmp", SGT_SHARD_HEADER + 2 * now->tokens[split], err);
+    if (!rc)
+        rc =
+            check_begun(o, split, "bin.tmp", SGT_SHARD_HEADER + o->width * now->tokens[split], err);
     return rc ? rc : check_begun(o, split, "idx.tmp", 8 * now->documents[split], err);
 }
 
@@ -636,6 +638,7 @@ static int approach(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     struct stat st;
     int rc = check_folder(r, err);
     *o = (sgt_out){.path = r->path,
+                   .width = r->vocab ? sgt_vocab_width(r->vocab) : 0,
                    .who = {.folder = r->path, .notice = r->notice, .stop = r->stop},
                    .made = stat(r->path, &st) < 0};
     o->had_work = sgt_out_file_exists(r->path, ".work");

@@ -72,6 +72,7 @@ typedef struct sgt_out {
      * .work/owner-RANK; or NULL */
     sgt_owner *owner, *sharer;
     sgt_claimant who;
+    size_t width; /* bytes of an id in the shards */
     int made;     /* 1: OUT did not exist before */
     int had_work; /* 1: .work existed before */
     sgt_journal *journal;

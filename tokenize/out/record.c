@@ -73,6 +73,7 @@ struct sgt_record {
     const sgt_out *o;
     const sgt_corpus *corpus;
     uint64_t shard_tokens;
+    size_t width; /* bytes of an id */
     sgt_writer *writers[SGT_SPLITS];
     sgt_sink sources;
     sgt_checkpoint now;
@@ -106,6 +107,7 @@ int sgt_record_open(sgt_record **record, const sgt_out *out, const sgt_corpus *c
                       .sources.fd = -1,
                       .digests.file.fd = -1,
                       .shard_tokens = sgt_pipeline_shard_tokens(o),
+                      .width = sgt_vocab_width(v),
                       .now = j->now};
     int rc = open_files(r, o, err);
     for (int s = 0; s < SGT_SPLITS && !rc; s++) {
@@ -227,8 +229,7 @@ static int record_source(sgt_record *r, uint64_t hash, sgt_error *err)
     return SGT_OK;
 }
 
-static int record_ids(sgt_record *r, const sgt_part *p, const uint16_t *ids, size_t n,
-                      sgt_error *err)
+static int record_ids(sgt_record *r, const sgt_part *p, const char *ids, size_t n, sgt_error *err)
 {
     sgt_writer *w = r->writers[p->split];
     uint64_t skip = r->now.skip;
@@ -236,7 +237,7 @@ static int record_ids(sgt_record *r, const sgt_part *p, const uint16_t *ids, siz
     for (size_t at = skip < n ? (size_t)skip : n; at < n && !rc;) {
         uint64_t room = sgt_writer_room(w);
         size_t k = room < n - at ? (size_t)room : n - at;
-        rc = sgt_writer_append(w, ids + at, k, err);
+        rc = sgt_writer_append(w, ids + r->width * at, k, err);
         at += k;
         r->tokens += k;
         r->now.skip = at;
@@ -297,7 +298,7 @@ int sgt_record_unit(sgt_record *r, const sgt_unit *u, sgt_error *err)
             r->begun_tokens = 0;
             r->inside = 1;
         }
-        rc = record_ids(r, p, u->ids + p->first_id, p->ids, err);
+        rc = record_ids(r, p, u->ids + r->width * p->first_id, p->ids, err);
         if (!rc) rc = finish_part(r, p, u, err);
         if (rc < 0) return rc;
         while (noted < u->invalid_count && in_part(&u->invalid[noted], p))

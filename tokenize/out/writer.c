@@ -1,4 +1,4 @@
-/* writer.c: write 16-bit ids into shards. */
+/* writer.c: write ids into shards. */
 #include "tokenize/out/writer.h"
 
 #include <assert.h>
@@ -15,13 +15,14 @@
 #include "loader/base/file.h"
 #include "loader/shards/shard.h"
 
-#define ID_BUFFER ((size_t)1 << 18)    /* number of ids in a buffer */
+#define ID_BUFFER ((size_t)1 << 19)    /* bytes of ids in a buffer */
 #define START_BUFFER ((size_t)1 << 12) /* number of document starts in a buffer */
 
 struct sgt_writer {
     sgt_writer_options o;
     /* number of the shard being written; its tokens and documents so far */
     uint64_t index, tokens, documents;
+    size_t width;      /* bytes of an id */
     sgt_sink bin, idx; /* bin.hash: of the token bytes that left its buffer */
 };
 
@@ -150,7 +151,7 @@ static int begin_shard(sgt_writer *w, sgt_error *err)
 
 static int rehash(sgt_writer *w, sgt_error *err)
 {
-    uint64_t bytes = 2 * w->tokens;
+    uint64_t bytes = w->width * w->tokens;
     XXH3_64bits_reset(w->bin.hash);
     for (uint64_t at = 0; at < bytes;) {
         size_t n = bytes - at < w->bin.size ? (size_t)(bytes - at) : w->bin.size;
@@ -168,7 +169,7 @@ static int resume_shard(sgt_writer *w, sgt_error *err)
     int rc;
     if ((rc = open_file(w, &w->bin, "bin.tmp", 0, err)) < 0 ||
         (rc = open_file(w, &w->idx, "idx.tmp", 0, err)) < 0 ||
-        (rc = sgt_sink_cut(&w->bin, SGT_SHARD_HEADER + 2 * w->tokens, err)) < 0 ||
+        (rc = sgt_sink_cut(&w->bin, SGT_SHARD_HEADER + w->width * w->tokens, err)) < 0 ||
         (rc = sgt_sink_cut(&w->idx, 8 * w->documents, err)) < 0)
         return rc;
     return rehash(w, err);
@@ -181,7 +182,8 @@ int sgt_writer_open(sgt_writer **out, const sgt_writer_options *o, uint64_t shar
     sgt_writer *w = calloc(1, sizeof *w);
     if (!w) return sgt_fail_memory(err, o->work);
     *w = (sgt_writer){.o = *o, .index = shards, .tokens = tokens, .documents = documents};
-    w->bin = (sgt_sink){.fd = -1, .size = ID_BUFFER * 2, .hash = XXH3_createState()};
+    w->width = sgt_vocab_width(o->vocab);
+    w->bin = (sgt_sink){.fd = -1, .size = ID_BUFFER, .hash = XXH3_createState()};
     w->idx = (sgt_sink){.fd = -1, .size = START_BUFFER * 8};
     if (!w->bin.hash) rc = sgt_fail_memory(err, o->work);
     if (!rc && tokens) rc = resume_shard(w, err);
@@ -211,13 +213,13 @@ int sgt_writer_document(sgt_writer *w, sgt_error *err)
     return sgt_sink_put(&w->idx, &w->tokens, sizeof w->tokens, err);
 }
 
-int sgt_writer_append(sgt_writer *w, const uint16_t *ids, size_t n, sgt_error *err)
+int sgt_writer_append(sgt_writer *w, const void *ids, size_t n, sgt_error *err)
 {
     assert(n <= sgt_writer_room(w));
     const int rc = begin_shard(w, err);
     if (rc < 0) return rc;
     w->tokens += n;
-    return sgt_sink_put(&w->bin, ids, 2 * n, err);
+    return sgt_sink_put(&w->bin, ids, w->width * n, err);
 }
 
 int sgt_writer_sync(sgt_writer *w, sgt_error *err)

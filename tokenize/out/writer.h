@@ -67,7 +67,8 @@ uint64_t sgt_writer_room(const sgt_writer *w);
 
 /* Record that the next token starts a document. */
 int sgt_writer_document(sgt_writer *w, sgt_error *err);
-int sgt_writer_append(sgt_writer *w, const uint16_t *ids, size_t n, sgt_error *err); /* n <= room */
+/* Append n ids of the vocabulary's width, n <= room. */
+int sgt_writer_append(sgt_writer *w, const void *ids, size_t n, sgt_error *err);
 int sgt_writer_sync(sgt_writer *w, sgt_error *err); /* flush to disk all that was appended */
 
 /* Finish the current shard, which must hold a token, and describe it in *s. The next append begins

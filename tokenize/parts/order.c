@@ -120,7 +120,7 @@ static int suits_parts(const sgt_order_request *r)
 {
     const uint64_t lists = 2 * sizeof(entry) * r->ranks * sgt_made_documents(r->set, r->split);
     return lists <= LIST_BYTES && sgt_made_shards(r->set, r->split) <= SGT_MADE_OPEN &&
-           2 * sgt_made_tokens(r->set, r->split) + lists <= r->memory;
+           sgt_made_width(r->set) * sgt_made_tokens(r->set, r->split) + lists <= r->memory;
 }
 
 static int list_parts(sgt_order *o, sgt_error *err)
@@ -141,13 +141,17 @@ typedef struct head {
     uint64_t key, number, tokens;
 } head;
 
-static uint64_t bytes_of(const counts *c) { return c->documents * sizeof(head) + 2 * c->tokens; }
+static uint64_t bytes_of(const sgt_order *o, const counts *c)
+{
+    return c->documents * sizeof(head) + sgt_made_width(o->r.set) * c->tokens;
+}
 
 /* Return the number of buckets that these tokens need, a power of two. */
 static size_t count_buckets(const sgt_order_request *r, uint64_t tokens)
 {
+    const size_t width = sgt_made_width(r->set);
     size_t count = 1;
-    while (count < BUCKETS && (2 * tokens / count > BUCKET_BYTES ||
+    while (count < BUCKETS && (width * tokens / count > BUCKET_BYTES ||
                                (r->ranks > 1 && count < (size_t)BUCKETS_OF_A_RANK * r->ranks)))
         count *= 2;
     return count;
@@ -200,10 +204,10 @@ static int put_document(sgt_order *o, sgt_sink *files, sgt_error *err)
     const size_t i = bucket_of(h.key, o->batches);
     int rc = sgt_sink_put(&files[i], &h, sizeof h, err);
     for (uint64_t at = 0; at < h.tokens && !rc;) {
-        const uint16_t *ids;
+        const void *ids;
         size_t n = (size_t)(h.tokens - at);
         rc = sgt_made_ids(o->r.set, o->r.split, o->start + at, &n, &ids, err);
-        if (!rc) rc = sgt_sink_put(&files[i], ids, 2 * n, err);
+        if (!rc) rc = sgt_sink_put(&files[i], ids, sgt_made_width(o->r.set) * n, err);
         at += n;
     }
     o->batch[i].documents++;
@@ -263,7 +267,7 @@ int sgt_order_scatter(const sgt_order_request *r, sgt_error *err)
 static int load_file(sgt_order *o, uint32_t rank, const counts *c, uint64_t at, sgt_error *err)
 {
     char folder[SGT_PATH], path[SGT_PATH];
-    const uint64_t begin = at, end = at + bytes_of(c);
+    const uint64_t begin = at, end = at + bytes_of(o, c), width = sgt_made_width(o->r.set);
     uint64_t tokens = 0;
     sgt_path(path, folder_of(folder, &o->r, rank), "%05zu", o->begin);
     const int fd = sgt_file_open(path, O_RDONLY, err);
@@ -279,10 +283,10 @@ static int load_file(sgt_order *o, uint32_t rank, const counts *c, uint64_t at, 
     for (uint64_t i = 0; i < c->documents && end - at >= sizeof(head); i++) {
         head h;
         memcpy(&h, o->bytes + at, sizeof h);
-        if (!h.tokens || h.tokens > (end - at - sizeof h) / 2) break;
+        if (!h.tokens || h.tokens > (end - at - sizeof h) / width) break;
         o->entries[o->documents++] = (entry){h.key, at + sizeof h, h.tokens};
         tokens += h.tokens;
-        at += sizeof h + 2 * h.tokens;
+        at += sizeof h + width * h.tokens;
     }
     if (at == end && tokens == c->tokens) return SGT_OK;
     return sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": damaged (--force starts over)", path,
@@ -291,7 +295,7 @@ static int load_file(sgt_order *o, uint32_t rank, const counts *c, uint64_t at, 
 
 static int load_bucket(sgt_order *o, sgt_error *err)
 {
-    const uint64_t bytes = bytes_of(&o->batch[o->begin]);
+    const uint64_t bytes = bytes_of(o, &o->batch[o->begin]);
     uint64_t at = 0;
     int rc = SGT_OK;
     if (bytes > o->room) {
@@ -304,7 +308,7 @@ static int load_bucket(sgt_order *o, sgt_error *err)
     for (uint32_t i = 0; i < o->r.ranks && !rc; i++) {
         const counts *c = &o->tables[i * o->batches + o->begin];
         rc = load_file(o, i, c, at, err);
-        at += bytes_of(c);
+        at += bytes_of(o, c);
     }
     return rc;
 }
@@ -414,11 +418,11 @@ static int seek_batch(sgt_order *o, uint64_t at, sgt_error *err)
 }
 
 /* Set *ids to *n tokens or fewer of the current document, from its token `at` on. */
-static int read_ids(sgt_order *o, uint64_t at, size_t *n, const uint16_t **ids, sgt_error *err)
+static int read_ids(sgt_order *o, uint64_t at, size_t *n, const void **ids, sgt_error *err)
 {
     const uint64_t from = o->batches ? o->entries[o->next - 1].at : o->start;
     if (!o->copied) return sgt_made_ids(o->r.set, o->r.split, from + at, n, ids, err);
-    *ids = (const uint16_t *)(const void *)(o->bytes + from + 2 * at);
+    *ids = o->bytes + from + sgt_made_width(o->r.set) * at;
     return SGT_OK;
 }
 

@@ -77,7 +77,7 @@ uint64_t sgt_order_tokens(const sgt_order *o); /* tokens of all documents */
 
 /* Tokens of one document, in the order. */
 typedef struct sgt_order_ids {
-    const uint16_t *ids; /* valid until the next read */
+    const void *ids; /* of the set's width; valid until the next read */
     size_t count;
     int begins; /* 1: the first one begins the document */
 } sgt_order_ids;
