@@ -24,6 +24,10 @@ enum {
 int sgt_batch_bytes(size_t *bytes, const sgt_loader *l, sgt_output o, sgt_error *err)
 {
     if ((unsigned)o >= SGT_OUTPUTS) return sgt_fail(err, SGT_EUSAGE, "unknown output %d", (int)o);
+    if (o == SGT_OUTPUT_U16 && l->set.width == 4)
+        return sgt_fail(err, SGT_EUSAGE,
+                        "%s: ids of 4 bytes do not fit rows of u16 (take i32 or i64)",
+                        l->sets[0].path);
     size_t n = local_batch(l), width = (size_t)l->o.seq + !sgt_output_pairs(o);
     if (n > SIZE_MAX / 32 / width)
         return sgt_fail(err, SGT_ENOMEM, "batches of %zu rows of %zu: more than memory can hold", n,
@@ -233,38 +237,40 @@ static void forget_pieces(const sgt_loader *l, sgt_cursor *c)
 /* Called before piece i of n is copied. At the first one of a group, prefetch the tokens of the next
  * group, so that they arrive while this group is copied. At number 0, prefetch the first two
  * groups. */
-static inline void prefetch_group(const uint16_t **tokens, const sgt_window *pieces, uint32_t i,
-                                  uint32_t n, uint32_t group)
+static inline void prefetch_group(const void **tokens, const sgt_window *pieces, size_t width,
+                                  uint32_t i, uint32_t n, uint32_t group)
 {
     if (i % group) return;
     uint32_t from = i ? i + group : 0, to = n - i > 2 * group ? i + 2 * group : n;
-    for (uint32_t k = from; k < to; k++) sgt_rows_expect(tokens[k], 2 * (size_t)pieces[k].tokens);
+    for (uint32_t k = from; k < to; k++) sgt_rows_expect(tokens[k], width * pieces[k].tokens);
 }
 
 /* Fail because a piece's tokens have an id outside the vocabulary. The message says which id, and
  * where. */
-static int fail_id(const sgt_loader *l, const sgt_window *w, const uint16_t *ids, sgt_error *err)
+static int fail_id(const sgt_loader *l, const sgt_window *w, const void *ids, sgt_error *err)
 {
+    const size_t width = l->set.width;
     uint32_t t = 0;
-    while (t + 1 < w->tokens && ids[t] < l->set.vocab) t++;
-    return sgt_set_bad_id(&l->set, w->shard, w->offset + t, ids[t], err);
+    while (t + 1 < w->tokens && sgt_id_at(ids, width, t) < l->set.vocab) t++;
+    return sgt_set_bad_id(&l->set, w->shard, w->offset + t, sgt_id_at(ids, width, t), err);
 }
 
 /* Write the n tokens of a piece to its row, and return the largest id. A piece's last token has its
  * target in the next piece, and its first token is a target of the piece before it. */
 static uint32_t put_piece(const sgt_loader *l, const sgt_cursor *c, const sgt_loader_batch *b,
-                          const uint16_t *from, uint32_t n)
+                          const void *from, uint32_t n)
 {
     const sgt_output o = b->output;
-    size_t size = sgt_output_bytes(o), T = l->o.seq;
+    size_t width = l->set.width, size = sgt_output_bytes(o), T = l->o.seq;
     if (!sgt_output_pairs(o))
-        return l->rows->write(2, o, (char *)b->inputs + (c->row * (T + 1) + c->token) * size, NULL,
-                              from, n);
+        return l->rows->write(width, o, (char *)b->inputs + (c->row * (T + 1) + c->token) * size,
+                              NULL, from, n);
     size_t at = c->row * T + c->token;
-    if (c->token) sgt_output_put(b->targets, o, at - 1, from[0]);
-    if (c->token + n <= T) sgt_output_put(b->inputs, o, at + n - 1, from[n - 1]);
-    return l->rows->write(2, o, (char *)b->inputs + at * size, (char *)b->targets + at * size, from,
-                          n - 1);
+    if (c->token) sgt_output_put(b->targets, o, at - 1, (int32_t)sgt_id_at(from, width, 0));
+    if (c->token + n <= T)
+        sgt_output_put(b->inputs, o, at + n - 1, (int32_t)sgt_id_at(from, width, n - 1));
+    return l->rows->write(width, o, (char *)b->inputs + at * size, (char *)b->targets + at * size,
+                          from, n - 1);
 }
 
 /* Fill the rest of a row with padding. */
@@ -281,20 +287,21 @@ static void pad_row(const sgt_loader *l, const sgt_cursor *c, const sgt_loader_b
 /* Find where documents begin in a piece. In a shard without an .idx file, the tokens themselves mark
  * them, so this is called while they are in the caches. */
 static void find_starts(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b,
-                        const sgt_window *w, const uint16_t *from)
+                        const sgt_window *w, const void *from)
 {
     if (!c->rows)
-        c->found += sgt_documents_within(&l->documents, w, from, sgt_set_eot(&l->set, w->shard),
-                                         b->starts + c->found);
+        c->found += sgt_documents_within(&l->documents, w, from, l->set.width,
+                                         sgt_set_eot(&l->set, w->shard), b->starts + c->found);
     else if (w->block & BEGINS) b->starts[c->found++] = c->token;
 }
 
 static int write_piece(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b, const sgt_window *w,
-                       const uint16_t *from, sgt_error *err)
+                       const void *from, sgt_error *err)
 {
     if (put_piece(l, c, b, from, w->tokens) >= l->set.vocab) return fail_id(l, w, from, err);
     int begins = l->packs && c->token == 0;
-    if (begins && sgt_loader_check_beginning(l, w, from[0], err) < 0) return SGT_EFORMAT;
+    if (begins && sgt_loader_check_beginning(l, w, sgt_id_at(from, l->set.width, 0), err) < 0)
+        return SGT_EFORMAT;
     if (b->starts) find_starts(l, c, b, w, from);
     c->token += w->tokens;
     if (c->token <= l->o.seq) {
@@ -313,11 +320,12 @@ static int write_windows(const sgt_loader *l, const sgt_cursor *c, const sgt_loa
                          const sgt_window *windows, uint32_t n, uint32_t group, sgt_error *err)
 {
     const sgt_output o = b->output;
-    const size_t ids = (size_t)l->o.seq + !sgt_output_pairs(o), bytes = ids * sgt_output_bytes(o);
+    const size_t ids = (size_t)l->o.seq + !sgt_output_pairs(o), bytes = ids * sgt_output_bytes(o),
+                 width = l->set.width;
     char *first = b->inputs, *second = b->targets;
     for (uint32_t k = 0; k < n; k++, first += bytes) {
-        if (group) prefetch_group(c->tokens, windows, k, n, group);
-        if (l->rows->write(2, o, first, second, c->tokens[k], ids) >= l->set.vocab)
+        if (group) prefetch_group(c->tokens, windows, width, k, n, group);
+        if (l->rows->write(width, o, first, second, c->tokens[k], ids) >= l->set.vocab)
             return fail_id(l, &windows[k], c->tokens[k], err);
         if (sgt_output_pairs(o)) second += bytes;
     }
@@ -329,11 +337,12 @@ static int write_pieces(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b,
                         const sgt_window *pieces, uint32_t n, sgt_error *err)
 {
     int rc = SGT_OK, torn = SGT_OK;
-    uint32_t group = l->rows == &sgt_rows_plain ? 0 : sgt_rows_group(2 * ((size_t)l->o.seq + 1));
+    uint32_t group =
+        l->rows == &sgt_rows_plain ? 0 : sgt_rows_group(l->set.width * ((size_t)l->o.seq + 1));
     int windows = !c->rows && !b->starts;
     if (windows) rc = write_windows(l, c, b, pieces, n, group, err);
     for (uint32_t k = 0; k < n && rc == SGT_OK && !windows; k++) {
-        if (group) prefetch_group(c->tokens, pieces, k, n, group);
+        if (group) prefetch_group(c->tokens, pieces, l->set.width, k, n, group);
         rc = write_piece(l, c, b, &pieces[k], c->tokens[k], err);
     }
     /* also after a failure: where a file was cut short, its tokens read as zeros */

@@ -46,7 +46,7 @@ struct sgt_cursor {
      * from these, 0: unknown. A wrong guess only costs time */
     uint64_t last, step, stride;
 
-    const uint16_t **tokens; /* (local_batch): first token of each piece that was fetched last */
+    const void **tokens; /* (local_batch): first token of each piece that was fetched last */
     /* of the batch that is being made: where its next piece goes, row and token in it; and how many
      * starts of documents were found */
     uint32_t row, token, found;
@@ -61,7 +61,7 @@ struct sgt_cursor {
 /* Return where a document of a plan lies; and fail unless `id`, with which a row begins at w, is the
  * end-of-text id. */
 sgt_window sgt_loader_packed_window(const sgt_pack_piece *document);
-int sgt_loader_check_beginning(const sgt_loader *l, const sgt_window *w, uint16_t id,
+int sgt_loader_check_beginning(const sgt_loader *l, const sgt_window *w, uint32_t id,
                                sgt_error *err);
 
 /* Return the position and the length of the document that the mix drew, for sampling documents. */

@@ -197,13 +197,14 @@ static void list_document(void *ctx, uint64_t n, uint64_t *place, uint64_t *toke
     *tokens = w.tokens;
 }
 
-int sgt_loader_check_beginning(const sgt_loader *l, const sgt_window *w, uint16_t id,
+int sgt_loader_check_beginning(const sgt_loader *l, const sgt_window *w, uint32_t id,
                                sgt_error *err)
 {
     uint32_t eot = sgt_set_eot(&l->set, w->shard);
     if (id == eot) return SGT_OK;
     return sgt_fail(err, SGT_EFORMAT,
-                    "%s: token %" PRIu64 ": a document begins with id %u, and packed rows need the "
+                    "%s: token %" PRIu64 ": a document begins with id %" PRIu32
+                    ", and packed rows need the "
                     "end-of-text id %" PRIu32 " there (the other samplings do not)",
                     l->set.shards[w->shard].path, w->offset, id, eot);
 }
@@ -216,10 +217,11 @@ static int check_beginning(const sgt_loader *l, const sgt_pack *p, sgt_error *er
     sgt_pack_piece document = {.place = p->places[p->first[p->most]]};
     sgt_window w = sgt_loader_packed_window(&document);
     const sgt_set_shard *h = &l->set.shards[w.shard];
-    uint16_t id;
+    const size_t width = l->set.width;
+    uint32_t id = 0;
     int fd = sgt_set_open_shard(&l->set, w.shard, err);
     if (fd < 0) return fd;
-    int rc = sgt_pread_all(fd, &id, sizeof id, h->head.data + 2 * w.offset, h->path, err);
+    int rc = sgt_pread_all(fd, &id, width, h->head.data + width * w.offset, h->path, err);
     close(fd);
     return rc < 0 ? rc : sgt_loader_check_beginning(l, &w, id, err);
 }
@@ -279,9 +281,12 @@ static int verify(sgt_loader_options *o, sgt_error *err)
         return sgt_fail(err, SGT_EUSAGE,
                         "a batch of %" PRIu32 " rows does not divide among %" PRIu32 " ranks",
                         o->batch, o->ranks);
-    if (o->vocab > 65536)
-        return sgt_fail(err, SGT_EUSAGE,
-                        "a vocabulary of %" PRIu32 ", which 16-bit ids cannot have", o->vocab);
+    if (o->vocab > SGT_MOST_IDS)
+        return sgt_fail(err, SGT_EUSAGE, "a vocabulary of %" PRIu32 ", of at most %" PRIu32 " ids",
+                        o->vocab, SGT_MOST_IDS);
+    if (o->raw && o->raw != 16 && o->raw != 32)
+        return sgt_fail(err, SGT_EUSAGE, "raw %d: files without headers have ids of 16 or 32 bits",
+                        o->raw);
     if (o->seq >= SGT_SHARD_MAX_TOKENS)
         return sgt_fail(err, SGT_EUSAGE,
                         "a sequence length of %" PRIu32 ", which no shard can have", o->seq);
@@ -340,6 +345,20 @@ static int open_mix(sgt_loader *l, sgt_error *err)
     return rc == SGT_OK ? describe_sets(l, err) : rc;
 }
 
+/* Fail if the end-of-text id of a set is unknown, but needed. */
+static int check_eot(const sgt_loader *l, sgt_error *err)
+{
+    const char *need = l->documents.unlisted_count ? "documents without .idx files" : NULL;
+    if (l->o.sampling == SGT_SAMPLING_DOCUMENTS && !l->o.padded_by) need = "padding without pad-id";
+    if (l->o.sampling == SGT_SAMPLING_PACKED) need = "packed rows";
+    for (uint32_t i = 0; need && i < l->set_count; i++)
+        if (sgt_set_eot(&l->set, l->sets[i].first_shard) == SGT_NO_ID)
+            return sgt_fail(err, SGT_EFORMAT,
+                            "%s: no header says what the end-of-text id is, which %s would need",
+                            l->sets[i].path, need);
+    return SGT_OK;
+}
+
 static int open_documents(sgt_loader *l, sgt_error *err)
 {
     int rc = SGT_OK, rows = sgt_sampling_of_documents(l->o.sampling);
@@ -348,6 +367,7 @@ static int open_documents(sgt_loader *l, sgt_error *err)
         rc = sgt_documents_find(&l->documents, &l->set, p->first_shard, p->shards,
                                 rows ? p->path : NULL, err);
     }
+    if (rc == SGT_OK) rc = check_eot(l, err);
     if (rc < 0 || !rows) return rc;
     if (l->o.sampling == SGT_SAMPLING_PACKED) return open_packs(l, err);
     if (!l->o.padded_by) l->o.pad = sgt_set_eot(&l->set, 0);

@@ -29,7 +29,7 @@
  * with an end-of-text id, which is part of the row, and ends where the next document begins; it may
  * span shards. SHARD.idx beside SHARD.bin lists the starts of documents, as u64 offsets from the
  * shard's first token. Without that file, a document begins at each end-of-text id: the header's,
- * or 50256. Tokens before a set's first document are in no row.
+ * or if none states it and ids have 2 bytes, 50256. Tokens before a set's first document are in no row.
  *
  * With SGT_SAMPLING_PACKED a row begins with a document, and further documents follow it until its
  * T+1 tokens are full; sample/pack.h defines which. The last document of a row is cropped if it is
@@ -77,7 +77,7 @@ typedef enum sgt_sampling {
     SGT_SAMPLING_RANDOM, /* uniform starts with replacement */
     /* the windows of shuffle, permuted in two levels: blocks, then windows within a pool of
      * blocks. The uring reader then reads whole blocks ahead, about two pools. They take 140 MiB for
-     * rows of 1,024, and at most 276 MiB, for each set of a mix */
+     * rows of 1,024, and at most 276 MiB, for each set of a mix; twice as much for 4-byte ids */
     SGT_SAMPLING_BLOCK,
     SGT_SAMPLING_SEQUENTIAL, /* windows 0, T, 2T, ... of each shard in turn */
     /* one document a row, cut or padded; each epoch has every document once, permuted */
@@ -108,15 +108,15 @@ typedef struct sgt_loader_options {
     uint32_t rank;         /* this process takes rows rank, rank + ranks, ... of each batch */
     uint32_t ranks;        /* default 1; must divide batch */
     /* upper bound of ids, exclusive; the vocabulary sizes in headers bound them too. 0: only the
-     * headers' bound, or 50257 if no header states one */
+     * headers' bound; if no header states one, 50257, or none for ids of 4 bytes */
     uint32_t vocab;
     const char *split; /* split to read: the shards SPLIT_*.bin of a folder; default "train" */
     int padded_by;     /* documents: not 0 pads short rows with `pad`; 0 with the end-of-text id */
     uint32_t pad;      /* id of the padding; must be below the vocabulary size */
-    /* read a folder's shards, or OLMo-core's SPLIT.npy, as files without headers. A path that names
-     * one file needs no flag, and neither do nanoGPT's train.bin and val.bin in a folder, which a
-     * notice names: their header may be missing, unless the file looks like text. Files of 32-bit
-     * or 64-bit ids without a header are refused in any case */
+    /* 16 or 32: read a folder's shards, or OLMo-core's SPLIT.npy, as files without headers, of ids
+     * of that many bits. For ids of 16 bits, 0 is enough if a path names one file, or for nanoGPT's
+     * train.bin and val.bin in a folder, which a notice names: their header may be missing, unless
+     * the file looks like text or like ids of more bits */
     int raw;
     sgt_notice notice; /* receives notices of skipped shards and of fallbacks */
     /* sets to mix, instead of those that sgt_loader_open's text names; read only during the open
@@ -140,6 +140,7 @@ typedef struct sgt_cursor sgt_cursor;
 /* Open a folder of shards (with or without a manifest), one shard, or several sets in a text that
  * sgt_loader_sets_parse describes; o NULL means all defaults. Reads sgt's own format and those of
  * llm.c, modded-nanogpt, nanoGPT and Megatron-LM (shards/shard.h; Megatron's also by PREFIX alone).
+ * A set's ids have 2 bytes, or 4 if its vocabulary has more than 65,536.
  * Every shard's header and size are checked at once; ids are checked when they are read, which for
  * preload is here. The loader owns everything that it opens; *out is unchanged on failure.
  * SGT_EFORMAT names the shard and the offset. */
@@ -265,7 +266,7 @@ void sgt_cursor_close(sgt_cursor *c);
 #define SGT_IGNORED (-100)
 
 typedef enum sgt_output {
-    SGT_OUTPUT_U16, /* rows of T+1 ids (the default) */
+    SGT_OUTPUT_U16, /* rows of T+1 ids (the default); for sets of 2-byte ids only */
     SGT_OUTPUT_I32, /* inputs and targets, as int32 */
     SGT_OUTPUT_I64, /* the same as int64, the type that PyTorch's cross_entropy needs for targets */
     SGT_OUTPUT_I32_ROWS, /* rows of T+1 ids, as int32 */

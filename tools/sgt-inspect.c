@@ -30,8 +30,9 @@ static const sgt_option table[] = {
      .help = "show N batches from batch K: what the trainer would see"},
     {"split", 0, SGT_OPT_CHOICE, &o.split, "train|val", "use only these shards",
      .def = "all; train for --batch"},
-    {"raw", 0, SGT_OPT_FLAG, &o.raw, NULL,
-     .help = "shards have no header (nanoGPT's), whatever their names"},
+    {"raw", 0, SGT_OPT_WORD, &o.raw, "none|16|32",
+     "shards have no header, only ids of so many bits (nanoGPT's), whatever their names",
+     .def = "none"},
     {"threads", 't', SGT_OPT_COUNT, &o.threads, "N",
      "number of shards that --verify reads at the same time", .def = "all available cores",
      .min = 1, .max = 1024, .given = &threads_given},
@@ -210,6 +211,7 @@ int main(int argc, char **argv)
     int first = sgt_options_parse(&program, argc, argv), count = argc - first;
     const char *const *paths = (const char *const *)argv + first;
     o.layout += export_given; /* the first word is the second layout */
+    o.raw *= 16;              /* the words are multiples of 16 */
     check_usage(count);
     o.path = argv[first];
     o.notice = sgt_talk_notice(program.name, o.quiet);

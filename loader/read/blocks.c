@@ -25,8 +25,8 @@
 
 #define DEPTH 32u /* blocks in flight: 8 MiB */
 #define PARTS 4u  /* extents per block, at most */
-/* tokens prefetched of a window: the hardware loads the rest while these are copied */
-#define EXPECTED ((size_t)256)
+/* bytes prefetched of a window: the hardware loads the rest while these are copied */
+#define EXPECTED ((size_t)512)
 #define NONE UINT64_MAX
 
 typedef struct block {
@@ -85,10 +85,11 @@ static void ask_block(store *s)
     for (uint32_t k = 0; k < b->parts; k++) {
         sgt_extent *e = &b->extents[k];
         e->shard += s->shard0;
-        b->reads[k] = (sgt_ring_read){.at = s->set->shards[e->shard].head.data + 2 * e->offset,
-                                      .bytes = 2 * (size_t)e->tokens,
-                                      .to = to,
-                                      .shard = e->shard};
+        b->reads[k] =
+            (sgt_ring_read){.at = s->set->shards[e->shard].head.data + s->set->width * e->offset,
+                            .bytes = s->set->width * (size_t)e->tokens,
+                            .to = to,
+                            .shard = e->shard};
         sgt_ring_ask(s->ring, &b->reads[k]);
         to += sgt_rings_room(s->rings, b->reads[k].bytes);
         assert(to <= end);
@@ -156,7 +157,7 @@ static int open_store(store *s, sgt_rings *rings, const sgt_set *set, const sgt_
     s->begin = s->stray = NONE;
     s->per_pool = blocks < most ? blocks : most;
     s->capacity = 2 * s->per_pool + s->per_pool / 8;
-    s->room = sgt_rings_room(rings, 2 * (tokens + (PARTS - 1) * sgt_rings_align(rings)));
+    s->room = sgt_rings_room(rings, set->width * (tokens + (PARTS - 1) * sgt_rings_align(rings)));
     pthread_mutex_init(&s->lock, NULL);
     if (!(s->blocks = calloc(s->capacity, sizeof *s->blocks)))
         return sgt_fail(err, SGT_ENOMEM, "%" PRIu64 " blocks: out of memory", s->capacity);
@@ -205,23 +206,23 @@ void sgt_blocks_close(sgt_blocks *b)
 /* ---- fetching ---- */
 
 /* Return a window's tokens, or NULL if its block is not there. */
-static const uint16_t *find(const store *s, const sgt_window *w)
+static const void *find(const store *s, const sgt_window *w)
 {
     const block *b = block_at(s, w->block);
     if (b->number != w->block || w->block >= s->landed) return NULL;
     for (uint32_t k = 0; k < b->parts; k++) {
         const sgt_extent *e = &b->extents[k];
         if (e->shard == w->shard && w->offset >= e->offset)
-            return (const uint16_t *)(const void *)b->reads[k].data + (w->offset - e->offset);
+            return b->reads[k].data + s->set->width * (w->offset - e->offset);
     }
     return NULL;
 }
 
 /* Copy those of the windows that are of the store's set. */
 static void fetch_from(store *s, const sgt_window *windows, uint32_t n, uint64_t low, uint64_t high,
-                       char *memory, size_t room, const uint16_t **tokens)
+                       char *memory, size_t room, const void **tokens)
 {
-    size_t width = (size_t)s->sampler->seq + 1;
+    const size_t bytes = s->set->width * ((size_t)s->sampler->seq + 1);
     if (!steer(s, low, high)) return;
     keep_reading(s);
     while (s->landed <= high && s->landed < s->asked) {
@@ -230,14 +231,14 @@ static void fetch_from(store *s, const sgt_window *windows, uint32_t n, uint64_t
     }
     for (uint32_t i = 0; i < n; i++)
         if (owns(s, &windows[i]) && (tokens[i] = find(s, &windows[i])))
-            sgt_rows_expect(tokens[i], 2 * (width < EXPECTED ? width : EXPECTED));
+            sgt_rows_expect(tokens[i], bytes < EXPECTED ? bytes : EXPECTED);
     for (uint32_t i = 0; i < n; i++)
         if (owns(s, &windows[i]) && tokens[i])
-            tokens[i] = memcpy(memory + i * room, tokens[i], width * sizeof **tokens);
+            tokens[i] = memcpy(memory + i * room, tokens[i], bytes);
 }
 
 void sgt_blocks_fetch(sgt_blocks *b, const sgt_window *windows, uint32_t n, char *memory,
-                      size_t room, const uint16_t **tokens)
+                      size_t room, const void **tokens)
 {
     for (store *s = b->stores; s < b->stores + b->sets; s++) {
         uint64_t low = UINT64_MAX, high = 0;

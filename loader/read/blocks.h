@@ -7,8 +7,8 @@
  * cost no more than their windows.
  *
  * Memory: two pools of 256 blocks and an eighth of one, each block of K = ceil(131072 / T) windows and
- * the sectors around them, in huge pages: 140 MiB at T = 1024, at most 276 MiB, for each set. With
- * more than SGT_BLOCKS_SETS sets there are no blocks, and a notice says so. Rows of more than 131,072
+ * the sectors around them, in huge pages: 140 MiB at T = 1024, at most 276 MiB, for each set; twice as
+ * much for ids of 4 bytes. With more than SGT_BLOCKS_SETS sets there are no blocks, and a notice says so. Rows of more than 131,072
  * tokens are large reads by themselves and have no blocks.
  *
  *     sgt_blocks *b;
@@ -38,6 +38,6 @@ void sgt_blocks_close(sgt_blocks *b); /* NULL is fine */
  * block; the others stay as they are: NULL. Waits for blocks that are being read, and starts
  * reading the next ones. */
 void sgt_blocks_fetch(sgt_blocks *b, const sgt_window *windows, uint32_t n, char *memory,
-                      size_t room, const uint16_t **tokens);
+                      size_t room, const void **tokens);
 
 #endif

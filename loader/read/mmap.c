@@ -54,8 +54,8 @@
 typedef struct map {
     char *base;
     size_t size;
-    const uint16_t *tokens; /* of the shard */
-    uint64_t torn;          /* atomic: 0, or 1 + the first byte that could not be read */
+    const char *tokens; /* of the shard */
+    uint64_t torn;      /* atomic: 0, or 1 + the first byte that could not be read */
 } map;
 
 typedef struct reader {
@@ -206,7 +206,7 @@ static int map_shard(reader *r, uint32_t shard, sgt_error *err)
     close(fd); /* the mapping keeps the file open */
     if (rc < 0) return rc;
     r->maps[shard] = (map){.base = base, .size = (size_t)size};
-    r->maps[shard].tokens = (const uint16_t *)(const void *)((const char *)base + h->head.data);
+    r->maps[shard].tokens = (const char *)base + h->head.data;
     /* ignore errors: without this advice, reading is only slower */
     madvise(base, (size_t)size, r->random ? MADV_RANDOM : MADV_SEQUENTIAL);
     return SGT_OK;
@@ -275,9 +275,10 @@ static void map_ahead(reader *r)
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     if (__atomic_exchange_n(&r->begun, 1, __ATOMIC_RELAXED)) return;
     sgt_memory_look(&memory, NULL);
-    if (2 * r->set->tokens > memory.available) return;
+    const uint64_t bytes = r->set->width * r->set->tokens;
+    if (bytes > memory.available) return;
     *h = (sgt_helpers){.step = map_cached, .ctx = r, .count = r->set->count};
-    if (2 * r->set->tokens <= SMALL) sgt_helpers_work(h);
+    if (bytes <= SMALL) sgt_helpers_work(h);
     else sgt_helpers_start(h, cores < MAPPERS ? (int)cores : MAPPERS);
     double end = sgt_now() + MAP_S;
     while (h->started && __atomic_load_n(&h->done, __ATOMIC_ACQUIRE) < h->count &&
@@ -292,7 +293,8 @@ static int open_cursor(void **out, void *p, sgt_error *err)
     if (!c) return sgt_fail_memory(err, "a cursor");
     c->r = r;
     map_ahead(r);
-    c->advising = r->random && __atomic_load_n(&r->mapped, __ATOMIC_RELAXED) < 2 * r->set->tokens;
+    c->advising =
+        r->random && __atomic_load_n(&r->mapped, __ATOMIC_RELAXED) < r->set->width * r->set->tokens;
     *out = c;
     return SGT_OK;
 }
@@ -302,19 +304,21 @@ static int open_cursor(void **out, void *p, sgt_error *err)
 /* Fail if one of the windows ends past a tear. Earlier windows are whole, so the earlier batches of
  * a stream succeed even if a later batch has found the tear. Check the size of a shard if a window
  * ends in id 0: after a cut, the rest of the file's last page reads as zeros, without a signal. */
-static int verify(void *p, const sgt_window *windows, uint32_t n, const uint16_t **tokens,
+static int verify(void *p, const sgt_window *windows, uint32_t n, const void **tokens,
                   sgt_error *err)
 {
     reader *r = ((const cursor *)p)->r;
+    const size_t width = r->set->width;
     int rc = SGT_OK;
     for (uint32_t i = 0; i < n && rc == SGT_OK; i++) {
         const sgt_window *w = &windows[i];
         const sgt_set_shard *h = &r->set->shards[w->shard];
         map *m = &r->maps[w->shard];
         uint64_t end;
-        if (tokens[i][w->tokens - 1] == 0 && sgt_set_is_cut(h, &end)) tear(m, end);
+        if (sgt_id_at(tokens[i], width, w->tokens - 1) == 0 && sgt_set_is_cut(h, &end))
+            tear(m, end);
         uint64_t torn = __atomic_load_n(&m->torn, __ATOMIC_SEQ_CST);
-        if (torn && torn <= h->head.data + 2 * (w->offset + w->tokens))
+        if (torn && torn <= h->head.data + width * (w->offset + w->tokens))
             rc = sgt_set_fail_read(h, torn - 1, err);
     }
     __atomic_store_n(&reading, NULL, __ATOMIC_RELEASE); /* after the reads of tokens above */
@@ -340,10 +344,11 @@ static void check_reads(cursor *c)
 static void advise_all(cursor *c, const sgt_window *windows, uint32_t n)
 {
     for (uint32_t i = 0; i < n && c->advising; i++) {
-        const uint16_t *first = c->r->maps[windows[i].shard].tokens + windows[i].offset;
         const map *m = &c->r->maps[windows[i].shard];
-        uintptr_t unit = c->r->unit, base = (uintptr_t)m->base, from = (uintptr_t)first,
-                  end = ((uintptr_t)(first + windows[i].tokens) + unit - 1) & ~(unit - 1);
+        const size_t width = c->r->set->width;
+        uintptr_t unit = c->r->unit, base = (uintptr_t)m->base,
+                  from = (uintptr_t)m->tokens + width * windows[i].offset,
+                  end = (from + width * windows[i].tokens + unit - 1) & ~(unit - 1);
         from = (from & ~(unit - 1)) < base ? base : from & ~(unit - 1);
         if (end > base + m->size) end = base + m->size;
         madvise((void *)from, end - from, MADV_WILLNEED);
@@ -358,7 +363,7 @@ static int expect(void *p, const sgt_window *windows, uint32_t n)
     return 1;
 }
 
-static int fetch(void *p, const sgt_window *windows, uint32_t n, const uint16_t **tokens,
+static int fetch(void *p, const sgt_window *windows, uint32_t n, const void **tokens,
                  sgt_error *err)
 {
     cursor *c = p;
@@ -369,7 +374,7 @@ static int fetch(void *p, const sgt_window *windows, uint32_t n, const uint16_t 
     /* these windows were not announced: at least request all their pages at once */
     else advise_all(c, windows, n);
     for (uint32_t i = 0; i < n; i++)
-        tokens[i] = c->r->maps[windows[i].shard].tokens + windows[i].offset;
+        tokens[i] = c->r->maps[windows[i].shard].tokens + c->r->set->width * windows[i].offset;
     return SGT_OK;
 }
 

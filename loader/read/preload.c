@@ -26,8 +26,8 @@ typedef struct reader {
     const sgt_loader_options *o; /* while it is opened */
     uint64_t bytes;              /* of memory that the set takes */
     sgt_arena arena;
-    uint64_t failed;          /* atomic: the first piece that could not be read; or UINT64_MAX */
-    const uint16_t *tokens[]; /* address in the arena of each shard's first token */
+    uint64_t failed; /* atomic: the first piece that could not be read; or UINT64_MAX */
+    char *tokens[];  /* address in the arena of each shard's first token */
 } reader;
 
 static void close_reader(void *p)
@@ -101,8 +101,7 @@ static int read_piece(const reader *r, uint64_t number, sgt_error *err)
     uint64_t data = h->head.data, size = sgt_shard_bytes(&h->head);
     uint64_t at = n * READ_BYTES, begin = at < data ? data : at;
     uint64_t end = size - at < READ_BYTES ? size : at + READ_BYTES;
-    const uint16_t *ids = r->tokens[shard];
-    char *to = (char *)(uintptr_t)ids - data + at;
+    char *to = r->tokens[shard] - data + at;
     int rc = number % LOOK_PIECES ? SGT_OK : check_memory(r, number * READ_BYTES, err);
     if (rc < 0) return rc;
     int fd = sgt_set_open_shard(r->set, shard, err);
@@ -110,9 +109,12 @@ static int read_piece(const reader *r, uint64_t number, sgt_error *err)
     rc = read_bytes(fd, to, (size_t)(end - at), at, h, err);
     close(fd);
     if (rc < 0 || begin >= end) return rc;
-    size_t first = (size_t)(begin - data) / 2, count = (size_t)(end - begin) / 2;
-    size_t bad = first + sgt_rows_first_beyond(2, ids + first, count, r->set->vocab);
-    return bad == first + count ? SGT_OK : sgt_set_bad_id(r->set, shard, bad, ids[bad], err);
+    const size_t width = r->set->width, count = (size_t)(end - begin) / width;
+    const char *ids = to + (begin - at);
+    const size_t bad = sgt_rows_first_beyond(width, ids, count, r->set->vocab);
+    if (bad == count) return SGT_OK;
+    return sgt_set_bad_id(r->set, shard, (begin - data) / width + bad, sgt_id_at(ids, width, bad),
+                          err);
 }
 
 /* A step of the helpers. After a failure no further piece is begun, and those before the one that
@@ -157,9 +159,9 @@ static int open_reader(void **out, const char **remark, const sgt_set *set,
     for (uint32_t i = 0; i < set->count; i++) r->bytes += image_size(&set->shards[i]);
     int rc = check_memory(r, 0, err);
     if (rc == SGT_OK && (rc = sgt_arena_map(&r->arena, (size_t)r->bytes, 0, err)) == 0) {
-        const char *at = r->arena.base;
+        char *at = r->arena.base;
         for (uint32_t i = 0; i < set->count; at += image_size(&set->shards[i++]))
-            r->tokens[i] = (const uint16_t *)(const void *)(at + set->shards[i].head.data);
+            r->tokens[i] = at + set->shards[i].head.data;
         rc = fill(r, err);
     }
     if (rc < 0) close_reader(r);
@@ -167,12 +169,13 @@ static int open_reader(void **out, const char **remark, const sgt_set *set,
     return rc;
 }
 
-static int fetch(void *p, const sgt_window *windows, uint32_t n, const uint16_t **tokens,
+static int fetch(void *p, const sgt_window *windows, uint32_t n, const void **tokens,
                  sgt_error *err)
 {
     const reader *r = p;
     (void)err;
-    for (uint32_t i = 0; i < n; i++) tokens[i] = r->tokens[windows[i].shard] + windows[i].offset;
+    for (uint32_t i = 0; i < n; i++)
+        tokens[i] = r->tokens[windows[i].shard] + r->set->width * windows[i].offset;
     return SGT_OK;
 }
 

@@ -34,14 +34,14 @@ typedef struct sgt_reader_ops {
     /* NULL: a thread needs no state, and the reader takes the place of its cursor */
     int (*cursor_open)(void **cursor, void *reader, sgt_error *err);
     void (*cursor_close)(void *cursor);
-    int (*fetch)(void *cursor, const sgt_window *windows, uint32_t n, const uint16_t **tokens,
+    int (*fetch)(void *cursor, const sgt_window *windows, uint32_t n, const void **tokens,
                  sgt_error *err);
     int (*expect)(void *cursor, const sgt_window *windows, uint32_t n);
     /* how many windows to announce ahead of the fetch; at least a batch's, unless expect is NULL */
     uint32_t ahead;
     /* Check the windows of the last fetch after the caller has copied their tokens: fail if these
      * may not be the files'. NULL: no check is needed. */
-    int (*verify)(void *cursor, const sgt_window *windows, uint32_t n, const uint16_t **tokens,
+    int (*verify)(void *cursor, const sgt_window *windows, uint32_t n, const void **tokens,
                   sgt_error *err);
 } sgt_reader_ops;
 

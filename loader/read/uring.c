@@ -53,7 +53,7 @@ static int open_reader(void **out, const char **remark, const sgt_set *set,
                        const sgt_loader_options *o, const sgt_mix *mix, sgt_error *err)
 {
     uint32_t windows = o->batch / o->ranks;
-    size_t bytes = 2 * ((size_t)o->seq + 1), ahead = (AHEAD + windows - 1) / windows;
+    size_t bytes = set->width * ((size_t)o->seq + 1), ahead = (AHEAD + windows - 1) / windows;
     reader *r = calloc(1, sizeof *r);
     if (!r) return sgt_fail_memory(err, set->shards[0].path);
     while (ahead > 1 && ahead * windows * bytes > MOST_AHEAD) ahead--;
@@ -110,14 +110,15 @@ static sgt_ring_read *place_at(cursor *c, uint32_t after)
 
 /* Queue the reads of n windows, except those whose tokens are known (tokens NULL: none). */
 static void ask(cursor *c, sgt_ring_read *reads, const sgt_window *windows, uint32_t n,
-                const uint16_t *const *tokens)
+                const void *const *tokens)
 {
+    const size_t width = c->r->set->width;
     for (uint32_t i = 0; i < n; i++) {
         const sgt_window *w = &windows[i];
         reads[i] = (sgt_ring_read){
             .shard = w->shard,
-            .at = c->r->set->shards[w->shard].head.data + 2 * w->offset,
-            .bytes = 2 * (size_t)w->tokens,
+            .at = c->r->set->shards[w->shard].head.data + width * w->offset,
+            .bytes = width * (size_t)w->tokens,
             .to = c->memory.base + (size_t)(&reads[i] - c->reads) * c->r->room,
         };
         if (!tokens || !tokens[i]) sgt_ring_ask(c->ring, &reads[i]);
@@ -140,7 +141,7 @@ static int expect(void *cursor_, const sgt_window *windows, uint32_t n)
 
 /* Fetch the windows that were expected next, or windows from blocks, and read those that are not in a
  * block. */
-static int fetch(void *cursor_, const sgt_window *windows, uint32_t n, const uint16_t **tokens,
+static int fetch(void *cursor_, const sgt_window *windows, uint32_t n, const void **tokens,
                  sgt_error *err)
 {
     cursor *c = cursor_;
@@ -156,7 +157,7 @@ static int fetch(void *cursor_, const sgt_window *windows, uint32_t n, const uin
     sgt_ring_read *reads = place_at(c, 0);
     int rc = sgt_ring_wait(c->ring, reads, n, err);
     for (uint32_t i = 0; i < n && rc == 0; i++)
-        if (!tokens[i]) tokens[i] = (const uint16_t *)(const void *)reads[i].data;
+        if (!tokens[i]) tokens[i] = reads[i].data;
     return rc;
 }
 

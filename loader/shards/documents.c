@@ -10,7 +10,7 @@
 #include "loader/base/memory.h"
 #include "loader/shards/megatron.h"
 
-#define SCAN_TOKENS ((size_t)1 << 19) /* bytes per read: 1 MiB */
+#define SCAN_TOKENS ((size_t)1 << 19) /* per read: 1 or 2 MiB */
 
 static int add(sgt_documents *d, uint64_t start, sgt_error *err)
 {
@@ -69,15 +69,16 @@ static int scan(sgt_documents *d, const sgt_set *set, uint32_t shard, sgt_error 
 {
     const sgt_set_shard *h = &set->shards[shard];
     uint32_t eot = sgt_set_eot(set, shard);
-    uint16_t *ids = malloc(SCAN_TOKENS * sizeof *ids);
+    const size_t width = h->head.width;
+    void *ids = malloc(SCAN_TOKENS * width);
     int rc = SGT_OK, fd = ids ? sgt_set_open_shard(set, shard, err) : SGT_ENOMEM;
     if (!ids) sgt_fail_memory(err, h->path);
     for (uint64_t at = 0; fd >= 0 && at < h->head.tokens && rc == SGT_OK; at += SCAN_TOKENS) {
         uint64_t left = h->head.tokens - at;
         size_t n = left < SCAN_TOKENS ? (size_t)left : SCAN_TOKENS;
-        rc = sgt_pread_all(fd, ids, 2 * n, h->head.data + 2 * at, h->path, err);
+        rc = sgt_pread_all(fd, ids, width * n, h->head.data + width * at, h->path, err);
         for (size_t i = 0; i < n && rc == SGT_OK; i++)
-            if (ids[i] == eot) rc = add(d, at + i, err);
+            if (sgt_id_at(ids, width, i) == eot) rc = add(d, at + i, err);
     }
     if (fd >= 0) close(fd);
     free(ids);
@@ -127,7 +128,12 @@ int sgt_documents_find(sgt_documents *d, const sgt_set *set, uint32_t first, uin
         rc = find_in(d, set, i, path != NULL, err);
         d->before[i + 1] = d->count;
     }
-    if (rc == SGT_OK && path && d->count == count)
+    if (rc == SGT_OK && path && d->count == count && sgt_set_eot(set, first) == SGT_NO_ID)
+        rc = sgt_fail(err, SGT_EFORMAT,
+                      "%s: no document starts in it: no .idx file says where, and no header says "
+                      "what the end-of-text id is (the other samplings need none)",
+                      path);
+    else if (rc == SGT_OK && path && d->count == count)
         rc = sgt_fail(err, SGT_EFORMAT,
                       "%s: no document starts in it: no .idx file says where, and no token is the "
                       "end-of-text id %" PRIu32 " (the other samplings need none)",
@@ -166,14 +172,15 @@ sgt_window sgt_documents_window(const sgt_documents *d, const sgt_set *set, uint
         .shard = w->shard, .offset = start, .tokens = tokens < most ? (uint32_t)tokens : most};
 }
 
-/* Store where `id` occurs in tokens[n]. Each place is stored, and kept if the id is there, because a
+/* Store where `id` occurs in n tokens. Each place is stored, and kept if the id is there, because a
  * branch would be mispredicted. */
-static uint32_t find_ids(const uint16_t *tokens, uint32_t n, uint16_t id, uint32_t *starts)
+static inline uint32_t find_ids(const void *tokens, size_t width, uint32_t n, uint32_t id,
+                                uint32_t *starts)
 {
     uint32_t count = 0;
     for (uint32_t t = 0; t < n; t++) {
         starts[count] = t;
-        count += tokens[t] == id;
+        count += sgt_id_at(tokens, width, t) == id;
     }
     return count;
 }
@@ -190,10 +197,12 @@ static const uint32_t *first_from(const uint32_t *first, const uint32_t *end, ui
     return first < end && *first < offset ? first + 1 : first;
 }
 
-uint32_t sgt_documents_within(const sgt_documents *d, const sgt_window *w, const uint16_t *tokens,
-                              uint32_t eot, uint32_t *starts)
+uint32_t sgt_documents_within(const sgt_documents *d, const sgt_window *w, const void *tokens,
+                              size_t width, uint32_t eot, uint32_t *starts)
 {
-    if (d->unlisted[w->shard]) return find_ids(tokens, w->tokens, (uint16_t)eot, starts);
+    if (d->unlisted[w->shard])
+        return width == 2 ? find_ids(tokens, 2, w->tokens, eot, starts)
+                          : find_ids(tokens, 4, w->tokens, eot, starts);
     uint32_t count = 0;
     const uint32_t *end = d->starts + d->before[w->shard + 1];
     const uint32_t *at = first_from(d->starts + d->before[w->shard], end, w->offset);

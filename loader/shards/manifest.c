@@ -27,7 +27,7 @@
 /* A field of an object, as the manifest has it and as the struct that is read and written has it. */
 typedef enum kind {
     COUNT, /* uint64_t */
-    SMALL, /* uint32_t, up to 65536 */
+    SMALL, /* uint32_t, up to SGT_MOST_IDS */
     HEX,   /* uint64_t, as 16 hex digits in a string */
     TEXT   /* char[size], which is not empty */
 } kind;
@@ -146,8 +146,8 @@ static int read_fields(void *to, const json_t *o, const field *f, const source *
         const size_t length = text ? strlen(text) : 0;
         if (f->optional && !v) continue;
         if (f->kind == COUNT && n < 0) return wrong(s, f->name, "a whole number from 0");
-        if (f->kind == SMALL && (n < 0 || n > 65536))
-            return wrong(s, f->name, "a number up to 65536");
+        if (f->kind == SMALL && (n < 0 || n > SGT_MOST_IDS))
+            return wrong(s, f->name, "a number up to 2147483648");
         if (f->kind == HEX && (length != 16 || strspn(text, "0123456789abcdef") != 16))
             return wrong(s, f->name, "16 hex digits in a string");
         if (f->kind == TEXT && (!length || length >= f->size))

@@ -25,6 +25,7 @@ enum {
     COLUMNS_AT = 34,
     CHUNK = 1 << 16,
     INT16 = 3,
+    INT32 = 4,
     UINT16 = 8
 };
 
@@ -32,6 +33,7 @@ typedef struct megatron_index {
     char path[SGT_PATH];
     char *bytes; /* the file */
     size_t size;
+    size_t width;                /* bytes of an id */
     uint64_t sequences, entries; /* entries: number of documents + 1 */
     uint64_t begins, bounds;     /* offsets of the second and the third column */
 } megatron_index;
@@ -47,7 +49,7 @@ static uint64_t get64(const char *p)
 
 int sgt_megatron_beside(const char *shard, sgt_error *err)
 {
-    char path[SGT_PATH], head[sizeof MAGIC];
+    char path[SGT_PATH], head[COUNTS_AT] = {0};
     if (!sgt_index_path(path, shard)) return 0;
     /* opening a FIFO would wait for a writer */
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -55,7 +57,9 @@ int sgt_megatron_beside(const char *shard, sgt_error *err)
     ssize_t n;
     while ((n = pread(fd, head, sizeof head, 0)) < 0 && errno == EINTR) {
     }
-    int rc = n == (ssize_t)sizeof head && memcmp(head, MAGIC, sizeof MAGIC) == 0;
+    int rc = n < (ssize_t)sizeof MAGIC || memcmp(head, MAGIC, sizeof MAGIC) ? 0
+             : head[TYPE_AT] == INT32                                       ? 4
+                                                                            : 2;
     if (n < 0 && errno != EISDIR && errno != ESPIPE) rc = sgt_fail_errno(err, "%s", path);
     else if (n >= (ssize_t)sizeof OLD && memcmp(head, OLD, sizeof OLD) == 0)
         rc = sgt_fail(err, SGT_EUNSUPPORTED,
@@ -71,24 +75,25 @@ char *sgt_megatron_shard(char shard[SGT_PATH], const char *path)
     size_t keep = strlen(path);
     if (keep > 4 && strcmp(path + keep - 4, ".idx") == 0) keep -= 4;
     snprintf(shard, SGT_PATH, "%.*s.bin", (int)keep, path);
-    return sgt_megatron_beside(shard, NULL) == 1 ? shard : NULL;
+    return sgt_megatron_beside(shard, NULL) > 0 ? shard : NULL;
 }
 
 /* ---- its header ---- */
 
-static int check_type(const megatron_index *x, unsigned type, sgt_error *err)
+static int check_type(megatron_index *x, unsigned type, sgt_error *err)
 {
-    static const char *const names[] = {NULL,    "uint8", "int8",    NULL,
-                                        "int32", "int64", "float64", "float32"};
-    static const int bits[] = {0, 8, 8, 0, 32, 64, 64, 32};
-    if (type == UINT16 || type == INT16) return SGT_OK;
+    static const char *const names[] = {NULL, "uint8", "int8",    NULL,
+                                        NULL, "int64", "float64", "float32"};
+    static const int bits[] = {0, 8, 8, 0, 0, 64, 64, 32};
+    x->width = type == INT32 ? 4 : 2;
+    if (type == UINT16 || type == INT16 || type == INT32) return SGT_OK;
     if (type < sizeof bits / sizeof *bits && names[type])
         return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "%s: at byte %d: type %u, %s: %d-bit tokens: sgt reads 16-bit ones (which "
-                        "Megatron-LM writes for vocabularies below 65,500)",
+                        "%s: at byte %d: type %u, %s: %d-bit tokens: sgt reads uint16, int16 and "
+                        "int32, which Megatron-LM writes",
                         x->path, TYPE_AT, type, names[type], bits[type]);
-    return sgt_fail(err, SGT_EFORMAT, "%s: at byte %d: type %u, expected 8 (uint16)", x->path,
-                    TYPE_AT, type);
+    return sgt_fail(err, SGT_EFORMAT, "%s: at byte %d: type %u, expected 8 (uint16) or 4 (int32)",
+                    x->path, TYPE_AT, type);
 }
 
 static int read_header(megatron_index *x, sgt_error *err)
@@ -128,23 +133,23 @@ static int check_sequences(const megatron_index *x, uint64_t size, sgt_error *er
         uint64_t place = COLUMNS_AT + 4 * i, begins = get64(x->bytes + x->begins + 8 * i);
         int32_t tokens;
         memcpy(&tokens, x->bytes + place, sizeof tokens);
-        if (tokens < 0 || (uint64_t)tokens > (size - at) / 2)
+        if (tokens < 0 || (uint64_t)tokens > (size - at) / x->width)
             return sgt_fail(err, SGT_EFORMAT,
                             "%s: at byte %" PRIu64 ": sequence %" PRIu64 " has %" PRId32
                             " tokens, expected at most the %" PRIu64 " that are left of the .bin",
-                            x->path, place, i, tokens, (size - at) / 2);
+                            x->path, place, i, tokens, (size - at) / x->width);
         if (begins != at)
             return sgt_fail(err, SGT_EFORMAT,
                             "%s: at byte %" PRIu64 ": sequence %" PRIu64 " begins at byte %" PRId64
                             " of the .bin, expected %" PRIu64 ", where the one before ends",
                             x->path, x->begins + 8 * i, i, (int64_t)begins, at);
-        at += 2 * (uint64_t)tokens;
+        at += x->width * (uint64_t)tokens;
     }
     if (at == size) return SGT_OK;
     return sgt_fail(err, SGT_EFORMAT,
                     "%s: its sequences have %" PRIu64 " tokens, but the .bin has %" PRIu64
                     " (they do not belong together, or one is cut short)",
-                    x->path, at / 2, size / 2);
+                    x->path, at / x->width, size / x->width);
 }
 
 /* Check the bounds of the documents, and list the first token of each that has one. */
@@ -163,7 +168,7 @@ static int list_documents(const megatron_index *x, uint64_t size, uint64_t *star
                             "sequences, %" PRIu64,
                             x->path, x->bounds + 8 * i, i, (int64_t)bound, x->sequences);
         uint64_t to = bound < x->sequences ? get64(x->bytes + x->begins + 8 * bound) : size;
-        if (to > from) starts[(*count)++] = from / 2;
+        if (to > from) starts[(*count)++] = from / x->width;
         last = bound;
         from = to;
     }
@@ -196,13 +201,13 @@ int sgt_megatron_read(uint64_t **starts, size_t *count, uint64_t *hash, const ch
     *count = 0;
     if (rc == 0)
         rc = sgt_fail(err, SGT_EFORMAT, "%s: its .idx is gone, or no longer Megatron-LM's", shard);
-    if (rc == 1)
+    if (rc > 0)
         rc = sgt_file_get(&x.bytes, &x.size, sgt_index_path(x.path, shard), SIZE_MAX / 2, err);
     if (rc == SGT_OK) rc = read_header(&x, err);
-    if (rc == SGT_OK) rc = check_sequences(&x, 2 * tokens, err);
+    if (rc == SGT_OK) rc = check_sequences(&x, x.width * tokens, err);
     if (rc == SGT_OK && !(found = calloc(x.entries, sizeof *found)))
         rc = sgt_fail_memory(err, x.path);
-    if (rc == SGT_OK) rc = list_documents(&x, 2 * tokens, found, count, err);
+    if (rc == SGT_OK) rc = list_documents(&x, x.width * tokens, found, count, err);
     if (rc == SGT_OK) *hash = hash_index(&x);
     if (rc == SGT_OK) *starts = found;
     else free(found);

@@ -3,7 +3,8 @@
  *
  *   byte 0   "MMIDIDX\0\0"            byte 26  D + 1, for D documents
  *   byte 9   1 (u64)                  byte 34  tokens of each sequence (S int32)
- *   byte 17  type: 8 uint16, 3 int16          byte where each begins in the .bin (S int64)
+ *   byte 17  type: 8 uint16, 3 int16,         byte where each begins in the .bin (S int64)
+ *            4 int32
  *   byte 18  S sequences (u64)                first sequence of each document, and S (D + 1 int64)
  *
  * A column of one byte per sequence may follow (modes of multimodal sets); it is ignored. Sequences
@@ -21,8 +22,8 @@
 extern "C" {
 #endif
 
-/* Return 1 if a file that begins like an .idx of Megatron-LM lies beside the shard "x.bin", else 0.
- * Return a negative SGT_E* if it cannot be opened, or is an index of older versions. */
+/* Return the bytes of an id, 2 or 4, if a file that begins like an .idx of Megatron-LM lies beside the
+ * shard "x.bin"; else 0. If its type is of another width, the result is 2. Return a negative SGT_E* if it cannot be opened, or is an index of older versions. */
 int sgt_megatron_beside(const char *shard, sgt_error *err);
 
 /* Write "x.bin" to `shard`, and return it, if `path` is "x" or "x.idx" and x.idx begins like an

@@ -130,7 +130,7 @@ static int check_shard(sgt_set_shard *h, const sgt_manifest *m, const sgt_manife
     if (fd < 0) return fd;
     int rc = record_file(h, fd, err);
     close(fd);
-    h->eot = h->head.revision ? h->head.eot : GPT2_EOT;
+    h->eot = h->head.revision ? h->head.eot : h->head.width == 2 ? GPT2_EOT : SGT_NO_ID;
     if (rc == SGT_OK && h->head.format == SGT_SHARD_MEGATRON) {
         rc = sgt_megatron_read(&starts, &documents, &h->index, h->path, h->head.tokens, err);
         if (rc == SGT_OK && !listed) h->documents = documents;
@@ -179,7 +179,8 @@ static int add_listed(sgt_set *s, const char *folder, const char *split, int raw
     for (size_t i = 0; i < m->count && rc == SGT_OK; i++)
         if (strcmp(m->shards[i].split, split) == 0)
             rc = add_shard(s, sgt_path(path, folder, "%s", m->shards[i].file),
-                           m->raw ? SGT_SHARD_RAW16 : raw, m, &m->shards[i], err);
+                           m->raw ? 8 * (int)sgt_id_width(m->vocab) + SGT_SHARD_SURE : raw, m,
+                           &m->shards[i], err);
     return rc;
 }
 
@@ -293,12 +294,19 @@ static int read_manifest(sgt_manifest *m, const char *folder, int raw, sgt_error
                     "%s: unfinished (the same sgt-tokenize command again finishes it)", folder);
 }
 
-/* Check that all shards have one vocabulary, and set the size that every id must be below: the
- * smallest of the headers' and the caller's. */
+/* Check that all shards have one vocabulary and width, and set the size that every id must be below:
+ * the smallest of the headers' and the caller's. */
 static int decide_vocabulary(sgt_set *s, uint32_t asked, sgt_error *err)
 {
     const sgt_set_shard *sized = NULL, *marked = sgt_set_marked(s);
+    s->width = s->shards->head.width;
     for (const sgt_set_shard *h = s->shards + s->first; h < s->shards + s->count; h++) {
+        if (h->head.width != s->width)
+            return sgt_fail(
+                err, SGT_EFORMAT,
+                "%s: %zu-bit ids, but %s has %zu-bit ones: shards that are read together "
+                "share one vocabulary",
+                h->path, 8 * h->head.width, s->shards->path, 8 * s->width);
         if (h->head.vocab && !sized) sized = h;
         if (h->head.vocab && h->head.vocab != sized->head.vocab)
             return sgt_fail(err, SGT_EFORMAT,
@@ -312,7 +320,9 @@ static int decide_vocabulary(sgt_set *s, uint32_t asked, sgt_error *err)
                 h->head.fingerprint, marked->path, marked->head.fingerprint,
                 marked < s->shards + s->first ? "sets that are mixed" : "shards of one set");
     }
-    uint32_t vocab = sized ? sized->head.vocab : asked ? asked : GPT2_VOCAB;
+    uint32_t vocab = s->width == 2 ? GPT2_VOCAB : SGT_MOST_IDS;
+    if (asked) vocab = asked;
+    if (sized) vocab = sized->head.vocab;
     if (asked && asked < vocab) vocab = asked;
     if (!s->vocab || vocab < s->vocab) s->vocab = vocab;
     return SGT_OK;
@@ -372,7 +382,7 @@ int sgt_set_open(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_
     if (folder) rc = read_manifest(&m, path, o->raw, err);
     if (rc == SGT_OK)
         rc = folder ? sgt_set_add_split(s, path, o->split, o->raw, &m, err)
-                    : sgt_set_add(s, path, o->raw ? 1 : -1, err);
+                    : sgt_set_add(s, path, o->raw ? o->raw : -1, err);
     if (rc == SGT_OK && s->count == s->first)
         rc = sgt_fail(err, SGT_EFORMAT,
                       "%s: no %s shards in it, %s_*.bin (sgt-tokenize%s makes them)", path,
@@ -453,7 +463,7 @@ int sgt_set_fail_read(const sgt_set_shard *h, uint64_t at, sgt_error *err)
 
 uint32_t sgt_set_eot(const sgt_set *s, uint32_t shard) { return s->shards[shard].eot; }
 
-int sgt_set_bad_id(const sgt_set *s, uint32_t shard, uint64_t token, uint16_t id, sgt_error *err)
+int sgt_set_bad_id(const sgt_set *s, uint32_t shard, uint64_t token, uint32_t id, sgt_error *err)
 {
     const sgt_set_shard *h = &s->shards[shard];
     return sgt_shard_bad_id(h->path, &h->head, token, id, s->vocab, err);

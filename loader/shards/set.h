@@ -17,7 +17,7 @@ typedef struct sgt_set_shard {
     char *path;
     sgt_shard_header head;
     uint64_t documents; /* documents that start in it, by the manifest; UINT64_MAX: unknown */
-    uint32_t eot;       /* id that begins or ends a document */
+    uint32_t eot;       /* id that begins or ends a document, or SGT_NO_ID */
     struct stat file;   /* its identity, and when it was written */
     int raw;            /* argument `raw` of sgt_shard_open, to open the shard again */
     uint64_t index;     /* hash of Megatron-LM's .idx */
@@ -33,6 +33,7 @@ typedef struct sgt_set {
     size_t room;      /* shards that there is memory for */
     uint64_t tokens;
     uint32_t vocab; /* every id must be below this */
+    size_t width;   /* bytes of an id */
     /* hash of the manifest's bytes. Without a manifest: of names, sizes and headers, and of the
      * tokens at the ends of shards whose header has no checksum */
     uint64_t hash;
@@ -41,7 +42,7 @@ typedef struct sgt_set {
 /* Open the shards of o->split in a folder (those that its manifest names, if it has one), or the
  * one shard at `path`, and add them to those of s, which is {0} at first. o->seq must be set. Ids must
  * then be below the vocabulary sizes of all sets; SGT_EFORMAT if headers name different
- * vocabularies. s->hash is that of this set. Leaves out shards that are too short for one window. When
+ * vocabularies, or ids have different widths. s->hash is that of this set. Leaves out shards that are too short for one window. When
  * sampling documents or packed, leaves out only empty shards, because a document may continue in a
  * shard of any size. Close s after a failure, too. */
 int sgt_set_open(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_error *err);
@@ -80,11 +81,13 @@ int sgt_set_fail_read(const sgt_set_shard *h, uint64_t at, sgt_error *err);
  * or NULL. */
 const sgt_set_shard *sgt_set_marked(const sgt_set *s);
 
-/* Return the id that begins a document of a shard: the header's, the manifest's, or GPT-2's. */
+/* Return the id that begins a document of a shard: the header's, the manifest's, or if neither names
+ * one, GPT-2's; SGT_NO_ID if ids have 4 bytes. */
+#define SGT_NO_ID UINT32_MAX
 uint32_t sgt_set_eot(const sgt_set *s, uint32_t shard);
 
 /* Fail as sgt_shard_bad_id does. */
-int sgt_set_bad_id(const sgt_set *s, uint32_t shard, uint64_t token, uint16_t id, sgt_error *err);
+int sgt_set_bad_id(const sgt_set *s, uint32_t shard, uint64_t token, uint32_t id, sgt_error *err);
 
 /* ---- documents ----
  *
@@ -123,9 +126,10 @@ void sgt_documents_free(sgt_documents *d);
 
 /* Find the document starts in a window that lies in one shard. Stores their offsets, in tokens from
  * the window's first, in `starts`, which has room for w->tokens, and returns their number. In an
- * unlisted shard, the ids equal to `eot` among the window's `tokens` are the starts. */
-uint32_t sgt_documents_within(const sgt_documents *d, const sgt_window *w, const uint16_t *tokens,
-                              uint32_t eot, uint32_t *starts);
+ * unlisted shard, the ids equal to `eot` among the window's `tokens`, of `width` bytes each, are the
+ * starts. */
+uint32_t sgt_documents_within(const sgt_documents *d, const sgt_window *w, const void *tokens,
+                              size_t width, uint32_t eot, uint32_t *starts);
 
 /* Write "x.idx" for "x.bin" to `path`, and return it; NULL if the name has another ending. */
 char *sgt_index_path(char path[SGT_PATH], const char *shard);

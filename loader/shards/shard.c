@@ -120,38 +120,49 @@ static int check_tokens(const uint8_t *head, size_t n, uint64_t size, const char
                     path);
 }
 
+/* Fail if the file without a header, which begins with head[n], has ids of more than `bits` bits. */
+static int check_width(const uint8_t *head, size_t n, uint64_t size, int bits, const char *path,
+                       sgt_error *err)
+{
+    const int width = width_of(head, n, size);
+    if (width <= bits) return SGT_OK;
+    return sgt_fail(err, SGT_EUNSUPPORTED,
+                    width == 32
+                        ? "%s: 32-bit ids without a header, not 16-bit ones (sgt-inspect "
+                          "and sgt-bench read them with --raw 32, Python with raw=32)"
+                        : "%s: 64-bit ids without a header: sgt reads 16-bit and 32-bit ones "
+                          "(numpy.fromfile(FILE, 'u8').astype('u4').tofile(NEW), then --raw "
+                          "32)",
+                    path);
+}
+
 /* Fill in the header of a file that does not begin with sgt's magic number, but with head[n]: a raw
  * file, if `raw` allows one, or Megatron-LM's .bin. */
 static int foreign_header(sgt_shard_header *h, uint64_t size, const uint8_t *head, size_t n,
                           const char *path, int raw, sgt_error *err)
 {
-    int beside = raw > 0 ? 0 : sgt_megatron_beside(path, err), rc, width = 16;
+    int beside = raw > 0 ? 0 : sgt_megatron_beside(path, err), rc;
+    const int bits = beside ? 8 * beside : raw > 0 ? raw & ~SGT_SHARD_SURE : 16;
     uint32_t magic;
     memcpy(&magic, head, sizeof magic);
     if (beside < 0) return beside;
     if (!beside && raw < 0 && (rc = check_tokens(head, n, size, path, err)) < 0) return rc;
-    if (!beside && magic == SGT_SHARD_WIDE_MAGIC)
-        return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "%s: at byte 0: magic number %" PRIu32
-                        ", llm.c's for 32-bit tokens: sgt reads 16-bit ones",
-                        path, magic);
-    if (!beside && raw != SGT_SHARD_RAW16) width = width_of(head, n, size);
-    if (width > 16)
-        return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "%s: %d-bit ids without a header: sgt reads 16-bit ones (if all are below "
-                        "65536: numpy.fromfile(FILE, 'u%d').astype('u2').tofile(NEW))",
-                        path, width, width / 8);
+    if (!beside && !(raw > 0 && raw & SGT_SHARD_SURE) &&
+        (rc = check_width(head, n, size, bits, path, err)) < 0)
+        return rc;
     if (!beside && raw == 0)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: at byte 0: magic number %" PRIu32
                         ", expected %d: not a shard (if it has no header, pass the file itself)",
                         path, magic, SGT_SHARD_MAGIC);
-    if (size % 2)
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: %" PRIu64 " bytes: a file of 16-bit tokens has an even number of them",
-                        path, size);
-    *h = (sgt_shard_header){
-        .tokens = size / 2, .width = 2, .format = beside ? SGT_SHARD_MEGATRON : SGT_SHARD_RAW};
+    const size_t width = (size_t)bits / 8;
+    if (size % width)
+        return sgt_fail(err, SGT_EFORMAT, "%s: %" PRIu64 " bytes: a file of %d-bit tokens has %s",
+                        path, size, bits,
+                        width == 2 ? "an even number of them" : "a multiple of 4");
+    *h = (sgt_shard_header){.tokens = size / width,
+                            .width = width,
+                            .format = beside ? SGT_SHARD_MEGATRON : SGT_SHARD_RAW};
     return SGT_OK;
 }
 
@@ -171,10 +182,11 @@ static int read_own_words(sgt_shard_header *h, const uint32_t *words, const char
     h->eot = words[5];
     h->fingerprint = (uint64_t)words[7] << 32 | words[6];
     h->xxh3 = (uint64_t)words[9] << 32 | words[8];
-    if (h->vocab > 65536)
+    if (h->vocab > SGT_MOST_IDS || (h->vocab && h->width != sgt_id_width(h->vocab)))
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: at byte 16: a vocabulary of %" PRIu32 ", which 16-bit ids cannot have",
-                        path, h->vocab);
+                        "%s: at byte 16: a vocabulary of %" PRIu32
+                        ", which %zu-bit ids cannot have",
+                        path, h->vocab, 8 * h->width);
     if (h->vocab && h->eot >= h->vocab)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: at byte 20: end-of-text id %" PRIu32
@@ -197,7 +209,9 @@ static int read_header(sgt_shard_header *h, int fd, const char *path, int raw, s
     int rc = sgt_pread_all(fd, bytes, n, 0, path, err);
     if (rc < 0) return rc;
     memcpy(words, bytes, sizeof words);
-    if (raw > 0 || words[0] != SGT_SHARD_MAGIC) {
+    const int wide = words[0] == SGT_SHARD_WIDE_MAGIC;
+    const uint32_t version = wide ? SGT_SHARD_WIDE_VERSION : SGT_SHARD_VERSION;
+    if (raw > 0 || (words[0] != SGT_SHARD_MAGIC && !wide)) {
         rc = sgt_pread_all(fd, bytes + n, all - n, n, path, err);
         return rc < 0 ? rc : foreign_header(h, size, bytes, all, path, raw, err);
     }
@@ -205,12 +219,12 @@ static int read_header(sgt_shard_header *h, int fd, const char *path, int raw, s
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: %" PRIu64 " bytes, expected at least the header's %d: cut short", path,
                         size, SGT_SHARD_HEADER);
-    if (words[1] != SGT_SHARD_VERSION)
+    if (words[1] != version)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: at byte 4: version %" PRIu32 ", expected 1 (16-bit tokens)", path,
-                        words[1]);
+                        "%s: at byte 4: version %" PRIu32 ", expected %" PRIu32 " (%d-bit tokens)",
+                        path, words[1], version, wide ? 32 : 16);
 
-    sgt_shard_header got = {.tokens = words[2], .width = 2, .data = SGT_SHARD_HEADER};
+    sgt_shard_header got = {.tokens = words[2], .width = wide ? 4 : 2, .data = SGT_SHARD_HEADER};
     if (got.tokens > SGT_SHARD_MAX_TOKENS)
         return sgt_fail(err, SGT_EFORMAT, "%s: at byte 8: %" PRId32 " tokens", path,
                         (int32_t)got.tokens);
@@ -238,12 +252,13 @@ int sgt_shard_open(sgt_shard_header *h, const char *path, int raw, sgt_error *er
     return fd;
 }
 
-int sgt_shard_bad_id(const char *path, const sgt_shard_header *h, uint64_t token, uint16_t id,
+int sgt_shard_bad_id(const char *path, const sgt_shard_header *h, uint64_t token, uint32_t id,
                      uint32_t vocab, sgt_error *err)
 {
     return sgt_fail(err, SGT_EFORMAT,
-                    "%s: token %" PRIu64 " (byte %" PRIu64 "): id %u, expected below %" PRIu32,
-                    path, token, h->data + 2 * token, id, vocab);
+                    "%s: token %" PRIu64 " (byte %" PRIu64 "): id %" PRIu32
+                    ", expected below %" PRIu32,
+                    path, token, h->data + h->width * token, id, vocab);
 }
 
 /* Every VERIFY_AHEAD bytes, request readahead of the next bytes, and drop those already checked
@@ -257,10 +272,11 @@ static void read_ahead(int fd, uint64_t at, uint64_t end)
 }
 
 static int verify_tokens(int fd, const sgt_shard_header *h, const char *path, uint32_t vocab,
-                         const sgt_shard_visitor *visitor, const sgt_stop *stop, uint16_t *ids,
+                         const sgt_shard_visitor *visitor, const sgt_stop *stop, void *ids,
                          XXH3_state_t *hash, sgt_error *err)
 {
-    uint64_t bytes = 2 * h->tokens;
+    const size_t width = h->width;
+    uint64_t bytes = width * h->tokens;
     XXH3_64bits_reset(hash);
     posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     for (uint64_t at = 0; at < bytes; at += VERIFY_BYTES) {
@@ -270,9 +286,12 @@ static int verify_tokens(int fd, const sgt_shard_header *h, const char *path, ui
         int rc = sgt_pread_all(fd, ids, n, h->data + at, path, err);
         if (rc < 0) return rc;
         XXH3_64bits_update(hash, ids, n);
-        size_t bad = sgt_rows_first_beyond(2, ids, n / 2, vocab);
-        if (bad < n / 2) return sgt_shard_bad_id(path, h, at / 2 + bad, ids[bad], vocab, err);
-        if (visitor && (rc = visitor->see(visitor->ctx, ids, n / 2, at / 2, err)) < 0) return rc;
+        const size_t count = n / width, bad = sgt_rows_first_beyond(width, ids, count, vocab);
+        if (bad < count)
+            return sgt_shard_bad_id(path, h, at / width + bad, sgt_id_at(ids, width, bad), vocab,
+                                    err);
+        if (visitor && (rc = visitor->see(visitor->ctx, ids, count, at / width, err)) < 0)
+            return rc;
     }
     posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
     uint64_t got = XXH3_64bits_digest(hash);
@@ -291,7 +310,7 @@ int sgt_shard_verify(const char *path, int raw, uint32_t vocab, const sgt_shard_
     int fd = sgt_shard_open(&h, path, raw, err), rc;
     if (fd < 0) return fd;
     if (visitor && visitor->xxh3) h.xxh3 = visitor->xxh3;
-    uint16_t *ids = malloc(VERIFY_BYTES);
+    void *ids = malloc(VERIFY_BYTES);
     XXH3_state_t *hash = XXH3_createState();
     if (!ids || !hash) rc = sgt_fail_memory(err, path);
     else rc = verify_tokens(fd, &h, path, vocab, visitor, stop, ids, hash, err);

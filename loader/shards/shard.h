@@ -14,8 +14,8 @@
  *   llm.c, modded-nanogpt   the same header with nothing after word 2
  *   Megatron-LM             no header; documents in an .idx beside it (megatron.h)
  *   nanoGPT                 only ids; read if the path names the file, or a folder that has it as
- *                           train.bin or val.bin; under other names only if the caller asks for it
- *                           (`raw`) */
+ *                           train.bin or val.bin; under other names, or if they are of 32 bits, only
+ *                           if the caller asks for it (`raw`) */
 #ifndef SGT_SHARD_H
 #define SGT_SHARD_H
 
@@ -34,7 +34,8 @@ extern "C" {
 #define SGT_SHARD_WIDE_MAGIC 20240801 /* of 4-byte ids */
 #define SGT_SHARD_WIDE_VERSION 7
 #define SGT_SHARD_HEADER 1024 /* bytes */
-#define SGT_SHARD_RAW16 2     /* argument `raw` of sgt_shard_open */
+/* added to the argument `raw` of sgt_shard_open: the file's manifest says so */
+#define SGT_SHARD_SURE 1
 #define SGT_SHARD_MAX_TOKENS 2147483647u
 
 typedef enum sgt_shard_format {
@@ -70,12 +71,13 @@ int sgt_shard_is_bin(const char *path);
 void sgt_shard_pack(uint8_t bytes[SGT_SHARD_HEADER], const sgt_shard_header *h);
 
 /* Open a shard, read its header and check it against the file's size. Returns the descriptor
- * (>= 0) or a negative SGT_E*: SGT_EFORMAT, with both sizes, if the file is not header + 2*tokens
- * bytes long. raw 1: the file has no header, only ids; SGT_SHARD_RAW16: 16-bit ones, as its manifest
- * says. raw 0: there must be a header, or Megatron-LM's .idx beside the file, of which only the
- * beginning is checked. raw -1: with or without a header, but a file that begins like text, JSON or
- * another format (base/magic.h) is refused (SGT_EFORMAT) unless it has such an .idx. Without any of
- * these, and with raw 1, a file of 32-bit or 64-bit ids is refused (SGT_EUNSUPPORTED). */
+ * (>= 0) or a negative SGT_E*: SGT_EFORMAT, with both sizes, if the file is not header + tokens long.
+ * raw 16 or 32: the file has no header, only ids of that many bits. raw 0: there must be a header, or
+ * Megatron-LM's .idx beside the file, of which only the beginning is checked. raw -1: with or without
+ * a header, but a file that begins like text, JSON or another format (base/magic.h) is refused
+ * (SGT_EFORMAT) unless it has such an .idx. A file without a header and .idx is refused
+ * (SGT_EUNSUPPORTED) if its ids look wider than `raw` says, or than 16 bits, unless a manifest says so
+ * too. */
 int sgt_shard_open(sgt_shard_header *h, const char *path, int raw, sgt_error *err);
 
 /* Receives all tokens of a shard in turn, before its checksum has been compared. `see` gets n ids of
@@ -95,7 +97,7 @@ int sgt_shard_verify(const char *path, int raw, uint32_t vocab, const sgt_shard_
 
 /* Fail with SGT_EFORMAT and a message such as "out/train_000003.bin: token 17 (byte 1058): id
  * 60000, expected below 50257". */
-int sgt_shard_bad_id(const char *path, const sgt_shard_header *h, uint64_t token, uint16_t id,
+int sgt_shard_bad_id(const char *path, const sgt_shard_header *h, uint64_t token, uint32_t id,
                      uint32_t vocab, sgt_error *err);
 
 #ifdef __cplusplus

@@ -109,7 +109,7 @@ tr '\0' '\n' < "${2#@}" > files
 END2
 mkdir raw
 ids 1 2 3 4 5 6 7 8 9 > raw/train_000000.bin
-run 1 sgt-bench loader raw --raw $small --seq-len 4 --peer ./python
+run 1 sgt-bench loader raw --raw 16 $small --seq-len 4 --peer ./python
 check 'no header' test "$(tr '\n' ' ' < files)" = 'raw/train_000000.bin 0 9 '
 
 # ---- the real script, if there is a Python with numpy ----

@@ -56,10 +56,9 @@ run 1 sgt-train --data set --run run --resume --steps 3
 stderr_is 'sgt-train: --data set: not the tokens that the run to resume was trained on'
 
 # Every program names the fault in a damaged file.
-megatron wide 4 2 1
-ids 1 0 2 0 3 0 > wide.bin
-wide='wide.idx: at byte 17: type 4, int32: 32-bit tokens: sgt reads 16-bit ones (which Megatron-LM writes for '\
-'vocabularies below 65,500)'
+megatron wide 5 2 1
+ids 1 0 0 0 2 0 0 0 3 0 0 0 > wide.bin
+wide='wide.idx: at byte 17: type 5, int64: 64-bit tokens: sgt reads uint16, int16 and int32, which Megatron-LM writes'
 run_failure "$wide" sgt-inspect wide
 run_failure "$wide" sgt-bench loader wide --seq-len 1
 run_failure "$wide" sgt-train --data wide --run run2 --model 1x8x1 --seq-len 1 --device cpu
@@ -95,9 +94,9 @@ stderr_is 'sgt-inspect: fineweb10B: fineweb_train_000001.bin and tiny_train.bin 
 mkdir nano
 ids 15496 995 0 > nano/train.bin
 ids 198 198 > nano/val.bin
-run 0 sgt-inspect nano --raw --decode 0:5
+run 0 sgt-inspect nano --raw 16 --decode 0:5
 stdout_is 'Hello world!'
-run 0 sgt-bench loader nano --raw --seq-len 1 --batch-size 2 --loader preload --json
+run 0 sgt-bench loader nano --raw 16 --seq-len 1 --batch-size 2 --loader preload --json
 stdout_matches '"reader": "preload"'
 no_header="nano/train.bin has no header: read as nanoGPT's, 16-bit ids"
 run 0 sgt-inspect nano --decode 0:5
@@ -123,9 +122,8 @@ mkdir wide32 wide32/shards
 cp wide.bin wide32/train.bin
 cp wide.bin wide32/shards/train_000000.bin
 rm wide.idx
-why="32-bit ids without a header: sgt reads 16-bit ones (if all are below 65536: numpy.fromfile(FILE, 'u4')\
-.astype('u2').tofile(NEW))"
-for name in '--raw wide.bin' '--raw wide32' wide32/shards; do
+why='32-bit ids without a header, not 16-bit ones (sgt-inspect and sgt-bench read them with --raw 32, Python with raw=32)'
+for name in '--raw 16 wide.bin' '--raw 16 wide32' wide32/shards; do
     case $name in
     *shards) file=wide32/shards/train_000000.bin ;;
     *32) file=wide32/train.bin ;;
@@ -140,11 +138,39 @@ run 1 sgt-train --data wide32/shards --run run6 --model 1x8x1 --seq-len 4 --devi
 stderr_is "sgt-train: wide32/shards/train_000000.bin: $why"
 absent run6
 
+# ids of 4 bytes: by --raw 32, in a Megatron-LM .idx of type 4, after llm.c's header for Llama 3
+mkdir four four/nano four/megatron four/llmc
+ids32() { for id; do le32 "$id"; done; }
+ids32 100256 5 128000 7 > four/nano/train.bin
+cp four/nano/train.bin four/megatron/a_text_document.bin
+megatron four/megatron/a_text_document 4 3 1
+{ le32 20240801 && le32 7 && le32 4 && head -c 1012 /dev/zero && cat four/nano/train.bin; } > four/llmc/web_train_000000.bin
+for name in '--raw 32 four/nano' four/megatron four/llmc; do
+    # shellcheck disable=SC2086
+    run 0 sgt-inspect $name --verify
+    fact tokens 4 verified yes
+    # shellcheck disable=SC2086
+    run 0 sgt-inspect $name --batch 0 --batch-size 1 --seq-len 3 --json
+    stdout_matches '"inputs": *\[\[100256, *5, *128000\]\], *"targets": *\[\[5, *128000, *7\]\]'
+    # shellcheck disable=SC2086
+    run 0 sgt-bench loader $name --seq-len 3 --batch-size 1 --loader preload --json
+    stdout_matches '"output": "i32-rows"'
+    # shellcheck disable=SC2086
+    run_usage "${name##* }: ids of 4 bytes do not fit rows of u16 (take i32 or i64)" \
+        sgt-bench loader $name --seq-len 3 --batch-size 1 --loader preload --outputs u16
+done
+run_usage '--peer: other programs are measured with ids of 2 bytes' sgt-bench loader four/llmc --seq-len 3 --peer python3
+run_failure 'four/llmc/web_train_000000.bin: ids of 4 bytes: they can be verified and shown with --batch, but not decoded or compared' \
+    sgt-inspect four/llmc --decode 0
+ids32 16 17 > four/nano/val.bin
+run 0 sgt-inspect four/nano --raw 32
+stdout_has 'val            shards 1, tokens 2'
+
 # A text, named as data, is not read as tokens. --raw reads it so.
 yes 'It was the best of times.' | head -c 4096 > book.bin
 run 1 sgt-bench loader book.bin --seq-len 4 --batch-size 2
 stderr_is 'sgt-bench loader: book.bin: text, not 16-bit tokens (sgt-tokenize book.bin OUT/ makes tokens of it)'
-run 0 sgt-inspect --raw book.bin
+run 0 sgt-inspect --raw 16 book.bin
 fact tokens 2,048
-run 0 sgt-bench loader book.bin --raw --seq-len 4 --batch-size 2 --loader mmap --json
+run 0 sgt-bench loader book.bin --raw 16 --seq-len 4 --batch-size 2 --loader mmap --json
 stdout_matches '"reader": "mmap"'

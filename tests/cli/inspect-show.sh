@@ -87,7 +87,7 @@ stdout_is 'Hello world!'
 mkdir nano
 cp raw.bin nano/train.bin
 ids 198 > nano/val.bin
-run 0 sgt-inspect nano --raw --decode 0:4
+run 0 sgt-inspect nano --raw 16 --decode 0:4
 stdout_is 'Hello world!'
 run 0 sgt-inspect nano
 fact tokens 4 format raw
@@ -120,13 +120,13 @@ stdout_has 'batch 0: 1 row of 1 token'
 cp nano/train.bin tokens
 run_failure 'tokens: not a file that sgt knows (a shard without a header is read with --raw, or under a name that '\
 'ends in .bin)' sgt-inspect tokens
-run 0 sgt-inspect --raw tokens
+run 0 sgt-inspect --raw 16 tokens
 fact tokens 3
 for option in '--verify' '--decode 0:1' '--batch 0 --seq-len 1' '--json'; do
     run_failure_about 'sgt-inspect: tokens: not a file that sgt knows' sgt-inspect $option tokens
 done
 run_failure_about 'sgt-inspect: tokens: not a file that sgt knows' sgt-inspect --compare tokens nano/train.bin
-run 0 sgt-inspect --compare --raw tokens nano/train.bin
+run 0 sgt-inspect --compare --raw 16 tokens nano/train.bin
 known() { # FILE WHAT
     run_failure "$1: $2" sgt-inspect "$1"
 }

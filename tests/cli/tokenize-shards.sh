@@ -62,7 +62,7 @@ run 0 sgt-inspect pair --batch 0:2 --batch-size 2 --seq-len 8 --sampling documen
 # nanoGPT's files without the manifest
 mkdir raw
 cp nanogpt/*.bin raw
-run 0 sgt-inspect raw --raw
+run 0 sgt-inspect raw --raw 16
 fact format raw
 
 # what it says
@@ -201,7 +201,7 @@ run 2 sgt-tokenize --shards npy --shard-tokens 1k corpus new
 stderr_is 'sgt-tokenize: shard-tokens: not together with shards of another trainer, which keep a split in one file'
 run_usage "--shards parquet: must be one of sgt|megatron|nanogpt|npy" sgt-tokenize --shards parquet corpus new
 run_usage '--export: expected a set and OUT, got 1 (sgt-inspect --export npy A OUT)' sgt-inspect --export npy own
-run_usage '--export takes whole sets: no --split, no --raw' sgt-inspect --export npy --raw own new
+run_usage '--export takes whole sets: no --split, no --raw' sgt-inspect --export npy --raw 16 own new
 # As the manual of sgt-inspect says, the linked shards of two sets are one set, with the documents of both
 mkdir more linked
 texts more 20000

@@ -43,48 +43,44 @@ sgt_cursor *open_cursor(const sgt_loader *l)
     return c;
 }
 
-/* Read rows of uint16 of batch k, and compare them with the shards' content. */
-static void check_rows(const sgt_loader *l, sgt_cursor *c, uint64_t k, const uint32_t *map,
-                       uint16_t *rows)
+/* Read batch k as an output, and compare it with the shards' content. */
+static void check_output(const sgt_loader *l, sgt_cursor *c, uint64_t k, const uint32_t *map,
+                         sgt_output output)
 {
-    uint32_t T = l->o.seq, n = l->o.batch / l->o.ranks;
-    must(read_rows(l, c, k, rows, why));
+    uint32_t T = l->o.seq, n = l->o.batch / l->o.ranks, width = T + !sgt_output_pairs(output);
+    scoped_memory int64_t *in = malloc((size_t)8 * n * (T + 1)), *to = malloc((size_t)8 * n * T);
+    sgt_loader_batch b = {.output = output, .inputs = in, .targets = to};
+    must(sgt_loader_read(l, c, k, 1, &b, why));
     for (uint32_t r = 0; r < n; r++) {
         uint32_t shard;
         uint64_t at;
         sgt_loader_window(l, k * l->o.batch + l->o.rank + r * l->o.ranks, &shard, &at);
-        for (uint32_t t = 0; t <= T; t++)
-            cr_assert_eq(rows[r * (T + 1) + t], token_at(map ? map[shard] : shard, at + t),
-                         "batch %lu, row %u, token %u", k, r, t);
+        for (uint32_t t = 0; t <= T; t++) {
+            int64_t id = token_at(map ? map[shard] : shard, at + t);
+            if (t < width)
+                cr_assert_eq(id_of(&b, in, r * width + t), id, "batch %lu, row %u, token %u", k, r,
+                             t);
+            if (sgt_output_pairs(output) && t)
+                cr_assert_eq(id_of(&b, to, r * T + t - 1), id, "batch %lu, row %u, token %u", k, r,
+                             t);
+        }
     }
 }
 
-static uint16_t *room_of_rows(const sgt_loader *l)
+sgt_output output_of_rows(const sgt_loader *l)
 {
-    return malloc((size_t)2 * (l->o.batch / l->o.ranks) * (l->o.seq + 1));
+    return l->set.width == 2 ? SGT_OUTPUT_U16 : SGT_OUTPUT_I32_ROWS;
 }
 
 void check_batch(const sgt_loader *l, sgt_cursor *c, uint64_t k, const uint32_t *map)
 {
-    size_t T = l->o.seq, ids = l->o.batch / l->o.ranks * T;
-    scoped_memory uint16_t *rows = room_of_rows(l);
-    scoped_memory int32_t *in = malloc(4 * ids), *to = malloc(4 * ids);
-    scoped_memory int64_t *in64 = malloc(8 * ids), *to64 = malloc(8 * ids);
-    sgt_loader_batch i64 = {.output = SGT_OUTPUT_I64, .inputs = in64, .targets = to64};
-    check_rows(l, c, k, map, rows);
-    must(read_i32(l, c, k, in, to, why));
-    must(sgt_loader_read(l, c, k, 1, &i64, why));
-    for (size_t i = 0; i < ids; i++) {
-        const uint16_t *id = rows + i / T * (T + 1) + i % T;
-        cr_assert(in[i] == id[0] && to[i] == id[1], "batch %lu, id %zu", k, i);
-        cr_assert(in64[i] == id[0] && to64[i] == id[1], "batch %lu, id %zu", k, i);
-    }
+    for (int output = l->set.width == 2 ? 0 : 1; output < SGT_OUTPUTS; output++)
+        check_output(l, c, k, map, (sgt_output)output);
 }
 
 void check_run(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t n, const uint32_t *map)
 {
-    scoped_memory uint16_t *rows = room_of_rows(l);
-    for (uint64_t k = first; k < first + n; k++) check_rows(l, c, k, map, rows);
+    for (uint64_t k = first; k < first + n; k++) check_output(l, c, k, map, output_of_rows(l));
 }
 
 void check_loader(const char *path, const sgt_loader_options *o, const reader_fault *fault,

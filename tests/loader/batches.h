@@ -25,7 +25,10 @@ int open_only(const char *path, const sgt_loader_options *o, sgt_error *err);
  * gives the shard number for token_at of each used shard; NULL: the same number. */
 void check_batch(const sgt_loader *l, sgt_cursor *c, uint64_t k, const uint32_t *map);
 
-/* Check the rows of batches first .. first + n - 1 as uint16. They are drawn in order, so that a
+/* Return the output in which rows of a loader are the tokens that it reads: u16, or i32. */
+sgt_output output_of_rows(const sgt_loader *l);
+
+/* Check the rows of batches first .. first + n - 1 in that output. They are drawn in order, so that a
  * reader can fetch them ahead. */
 void check_run(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t n, const uint32_t *map);
 

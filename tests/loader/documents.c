@@ -8,7 +8,7 @@
 #include "loader/base/philox.h"
 #include "tests/loader/shards.h"
 
-uint16_t stream[MOST];
+uint32_t stream[MOST];
 uint64_t first[SHARDS + 1], starts[MOST], documents;
 
 static int begins(uint64_t at, unsigned mean)
@@ -28,7 +28,7 @@ static void make_stream(const uint64_t sizes[SHARDS], unsigned mean, unsigned la
     cr_assert_leq(first[SHARDS], MOST);
     for (uint64_t i = 0; i < first[SHARDS]; i++) {
         int is = begins(i, i < 1000 ? mean : later);
-        stream[i] = is ? EOT : (uint16_t)(sgt_philox_u64(78, i, 0) % EOT);
+        stream[i] = is ? EOT : (uint32_t)(sgt_philox_u64(78, i, 0) % EOT);
         if (is) starts[documents++] = i;
     }
     starts[documents] = first[SHARDS];
@@ -50,12 +50,13 @@ void put_documents(const char *name, const uint64_t sizes[SHARDS], unsigned mean
     make_stream(sizes, mean, later);
     cr_assert_eq(mkdir(name, 0777), 0);
     for (int s = 0; s < SHARDS; s++) {
-        static uint8_t bytes[SGT_SHARD_HEADER + 2 * MOST];
-        sgt_shard_header h = {.tokens = sizes[s], .vocab = 50257, .eot = EOT};
+        static uint8_t bytes[SGT_SHARD_HEADER + 4 * MOST];
+        sgt_shard_header h = {.tokens = sizes[s], .vocab = VOCAB, .eot = EOT};
         sgt_shard_pack(bytes, &h);
-        memcpy(bytes + SGT_SHARD_HEADER, stream + first[s], 2 * sizes[s]);
+        for (uint64_t i = 0; i < sizes[s]; i++)
+            memcpy(bytes + SGT_SHARD_HEADER + i * id_width, stream + first[s] + i, id_width);
         snprintf(path, sizeof path, "%s/train_%06d.bin", name, s);
-        put_bytes(path, bytes, SGT_SHARD_HEADER + 2 * sizes[s]);
+        put_bytes(path, bytes, SGT_SHARD_HEADER + id_width * sizes[s]);
         snprintf(path, sizeof path, "%s/train_%06d.idx", name, s);
         if (indexed) put_documents_index(path, s);
     }

@@ -7,11 +7,13 @@
 
 #include "loader/sgt_loader.h"
 #include "tests/loader/faults.h"
+#include "tests/loader/shards.h"
 
-enum { EOT = 50256, SHARDS = 6, MOST = 4000 /* tokens */ };
+#define EOT (VOCAB - 1)
+enum { SHARDS = 6, MOST = 4000 /* tokens */ };
 
 /* What put_documents made last. */
-extern uint16_t stream[MOST];      /* all tokens, shard after shard */
+extern uint32_t stream[MOST];      /* all tokens, shard after shard */
 extern uint64_t first[SHARDS + 1]; /* first token of each shard, and the end of the last one */
 /* first token of each document, then the end of the last one */
 extern uint64_t starts[MOST], documents;

@@ -1,4 +1,4 @@
-/* read.h: read one batch through a cursor, as rows of 16-bit ids or as int32 inputs and targets; and
+/* read.h: read one batch through a cursor, as rows of uint16 or int32, or as int32 inputs and targets; and
  * an id of a batch of any output. */
 #ifndef SGT_TEST_READ_H
 #define SGT_TEST_READ_H
@@ -9,6 +9,13 @@ static inline int read_rows(const sgt_loader *l, sgt_cursor *c, uint64_t k, uint
                             sgt_error *err)
 {
     sgt_loader_batch b = {.output = SGT_OUTPUT_U16, .inputs = rows};
+    return sgt_loader_read(l, c, k, 1, &b, err);
+}
+
+static inline int read_i32_rows(const sgt_loader *l, sgt_cursor *c, uint64_t k, int32_t *rows,
+                                sgt_error *err)
+{
+    sgt_loader_batch b = {.output = SGT_OUTPUT_I32_ROWS, .inputs = rows};
     return sgt_loader_read(l, c, k, 1, &b, err);
 }
 

@@ -57,16 +57,16 @@ SCOPED_STRUCT(rig, close_rig)
 static uint32_t draw(rig *g, uint64_t k)
 {
     sgt_window w[B];
-    uint16_t memory[B][T + 1];
-    const uint16_t *ids[B] = {0};
+    uint32_t memory[B][T + 1];
+    const void *ids[B] = {0};
     for (uint32_t r = 0; r < B; r++) w[r] = sgt_mix_window(&g->l->mix, NULL, k * B + r);
     uint32_t missing = 0;
     sgt_blocks_fetch(g->pools, w, B, (char *)memory, sizeof *memory, ids);
     for (uint32_t r = 0; r < B; r++) {
         missing += !ids[r];
         for (uint32_t t = 0; ids[r] && t <= T; t++)
-            cr_assert_eq(ids[r][t], token_at(w[r].shard, w[r].offset + t), "batch %lu, row %u", k,
-                         r);
+            cr_assert_eq(sgt_id_at(ids[r], id_width, t), token_at(w[r].shard, w[r].offset + t),
+                         "batch %lu, row %u", k, r);
     }
     return missing;
 }
@@ -84,6 +84,7 @@ static uint64_t blocks_to(const rig *g, uint64_t end)
 Test(blocks, each_is_read_once)
 {
     scoped(rig) g;
+    id_width = 4;
     put_folder();
     open_rig(&g, &small);
     cr_assert_eq(g.blocks, 144);

@@ -29,17 +29,18 @@ static uint64_t document_of(uint64_t seed, uint64_t row)
     return sgt_permute(&p, row % documents);
 }
 
-static void check_row(const sgt_loader *l, uint64_t row, const uint16_t *got, uint32_t length,
+static void check_row(const sgt_loader *l, uint64_t row, const sgt_loader_batch *b, size_t r,
                       const int32_t *in, const int32_t *to)
 {
     uint64_t d = document_of(l->o.seed, row), n = starts[d + 1] - starts[d], T = l->o.seq, at;
     uint32_t shard;
     sgt_loader_window(l, row, &shard, &at);
     cr_assert_eq(first[shard] + at, starts[d]);
-    cr_assert_eq(length, n < T + 1 ? n : T + 1);
+    cr_assert_eq(b->lengths[r], n < T + 1 ? n : T + 1);
     for (uint64_t t = 0; t <= T; t++) {
         uint32_t id = t < n ? stream[starts[d] + t] : l->o.padded_by ? l->o.pad : EOT;
-        cr_assert_eq(got[t], id, "row %lu, token %lu: %u, expected %u", row, t, got[t], id);
+        int64_t got = id_of(b, b->inputs, r * (T + 1) + t);
+        cr_assert_eq(got, id, "row %lu, token %lu: %ld, expected %u", row, t, got, id);
         if (t < T) cr_assert_eq(in[t], (int32_t)id);
         if (t > 0)
             cr_assert_eq(to[t - 1], t < n ? (int32_t)id : SGT_IGNORED, "row %lu, target %lu", row,
@@ -50,14 +51,13 @@ static void check_row(const sgt_loader *l, uint64_t row, const uint16_t *got, ui
 static void check_padded(const sgt_loader *l, sgt_cursor *c, uint64_t k)
 {
     size_t T = l->o.seq, n = l->o.batch / l->o.ranks, ids = n * (T + 1);
-    scoped_memory uint16_t *rows = malloc(2 * ids);
+    scoped_memory int32_t *rows = malloc(4 * ids);
     scoped_memory int32_t *in = malloc(ids * sizeof *in), *to = malloc(ids * sizeof *to);
-    sgt_loader_batch b = {.inputs = rows};
+    sgt_loader_batch b = {.output = output_of_rows(l), .inputs = rows};
     must(read_i32(l, c, k, in, to, why));
     must(sgt_loader_read(l, c, k, 1, &b, why));
     for (size_t r = 0; r < n; r++)
-        check_row(l, k * l->o.batch + l->o.rank + r * l->o.ranks, rows + r * (T + 1), b.lengths[r],
-                  in + r * T, to + r * T);
+        check_row(l, k * l->o.batch + l->o.rank + r * l->o.ranks, &b, r, in + r * T, to + r * T);
 }
 
 static void check_documents(const char *path, const sgt_loader_options *o,
@@ -77,23 +77,27 @@ static void check_documents(const char *path, const sgt_loader_options *o,
 
 Test(documents, equal_the_slow_list)
 {
-    put_set("indexed", 1);
-    put_set("bare", 0);
-    for (int reader = 0; reader < SGT_READERS; reader++)
-        for (uint32_t T = 1; T <= 512; T *= 8) {
-            sgt_loader_options o = {.reader = (sgt_reader)reader,
-                                    .sampling = SGT_SAMPLING_DOCUMENTS,
-                                    .batch = 5,
-                                    .seq = T,
-                                    .seed = 3};
-            scalar = 0;
-            check_documents("indexed", &o, NULL);
-            check_documents("bare", &o, NULL);
-            scalar = o.padded_by = 1;
-            check_documents("bare", &o, NULL);
-            o.pad = 50255;
-            check_documents("bare", &o, NULL);
-        }
+    for (; id_width <= 4; id_width += 2) {
+        put_set("indexed", 1);
+        put_set("bare", 0);
+        for (int reader = 0; reader < SGT_READERS; reader++)
+            for (uint32_t T = 1; T <= 512; T *= 8) {
+                sgt_loader_options o = {.reader = (sgt_reader)reader,
+                                        .sampling = SGT_SAMPLING_DOCUMENTS,
+                                        .batch = 5,
+                                        .seq = T,
+                                        .seed = 3};
+                scalar = 0;
+                check_documents("indexed", &o, NULL);
+                check_documents("bare", &o, NULL);
+                scalar = o.padded_by = 1;
+                check_documents("bare", &o, NULL);
+                o.pad = VOCAB - 2;
+                check_documents("bare", &o, NULL);
+            }
+        must(sgt_remove_tree("indexed", why));
+        must(sgt_remove_tree("bare", why));
+    }
 }
 
 Test(documents, short_reads)
@@ -275,12 +279,38 @@ Test(documents, none_at_all)
                    "the end-of-text id 50256 (the other samplings need none)");
     /* nanoGPT writes this id behind each document; the loader begins a document at it, so the only
      * document is this token */
-    ids[19] = EOT;
+    ids[19] = 50256;
     put_bytes("raw.bin", ids, sizeof ids);
     must(try("raw.bin", &o, why));
     put_bytes("raw.bin", ids, 0);
     expect_failure(try("raw.bin", &o, why), SGT_EFORMAT,
                    "raw.bin: no shard has a token (raw.bin has none)");
+}
+
+/* Ids of 4 bytes may be of any vocabulary, so there is no end-of-text id unless a header has one. */
+Test(documents, unknown_end_of_text)
+{
+    const uint64_t starts_at[] = {0, 7};
+    sgt_loader_options o = {.raw = 32, .seq = 8, .documents = 1};
+    id_width = 4;
+    put_raw("raw.bin", 0, 500);
+    expect_failure(open_only("raw.bin", &o, why), SGT_EFORMAT,
+                   "raw.bin: no header says what the end-of-text id is, which documents without "
+                   ".idx files would need");
+    expect_failure(try("raw.bin", &o, why), SGT_EFORMAT,
+                   "raw.bin: no document starts in it: no .idx file says where, and no header says "
+                   "what the end-of-text id is (the other samplings need none)");
+    put_bytes("raw.idx", starts_at, sizeof starts_at);
+    must(open_only("raw.bin", &o, why));
+    expect_failure(try("raw.bin", &o, why), SGT_EFORMAT,
+                   "raw.bin: no header says what the end-of-text id is, which padding without "
+                   "pad-id would need");
+    o.padded_by = 1;
+    must(try("raw.bin", &o, why));
+    o.sampling = SGT_SAMPLING_PACKED;
+    expect_failure(open_only("raw.bin", &o, why), SGT_EFORMAT,
+                   "raw.bin: no header says what the end-of-text id is, which packed rows would "
+                   "need");
 }
 
 Test(documents, padding_that_the_vocabulary_lacks)

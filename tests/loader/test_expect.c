@@ -26,7 +26,7 @@ static int same_window(const sgt_window *a, const sgt_window *b)
     return a->shard == b->shard && a->offset == b->offset && a->tokens == b->tokens;
 }
 
-static int fetch_and_compare(void *cursor, const sgt_window *w, uint32_t n, const uint16_t **tokens,
+static int fetch_and_compare(void *cursor, const sgt_window *w, uint32_t n, const void **tokens,
                              sgt_error *err)
 {
     uint32_t same = 0;

@@ -66,16 +66,26 @@ Test(foreign, one_shard_of_llmc)
     check_loader("d/tiny_stories_train.bin", &o, NULL, map);
 }
 
+/* Its header has a magic number of its own, and no vocabulary. */
 Test(foreign, llmc_for_llama_has_wide_tokens)
 {
-    uint32_t magic = 20240801;
-    put_foreign("a.bin", 0, 100);
-    patch("a.bin", 0, &magic, 4);
-    expect_failure(open_only("a.bin", NULL, why), SGT_EUNSUPPORTED,
-                   "a.bin: at byte 0: magic number 20240801, llm.c's for 32-bit tokens: sgt reads "
-                   "16-bit ones");
-    sgt_loader_options o = {.raw = 1};
-    cr_assert_eq(open_only("a.bin", &o, NULL), SGT_EUNSUPPORTED);
+    static const uint32_t map[] = {5};
+    const uint32_t any = INT32_MAX;
+    uint32_t words[3];
+    sgt_loader_options o = {.batch = 4, .seq = 16};
+    id_width = 4;
+    put_foreign("a.bin", 5, 500);
+    scoped_memory char *bytes = NULL;
+    size_t n;
+    must(sgt_file_get(&bytes, &n, "a.bin", 1 << 20, why));
+    memcpy(words, bytes, sizeof words);
+    cr_assert(words[0] == 20240801 && words[1] == 7 && words[2] == 500);
+    check_loader("a.bin", &o, NULL, map);
+    patch("a.bin", 1024 + 4 * 100, &any, 4);
+    must(open_only("a.bin", &o, why));
+    o.vocab = 128256;
+    expect_failure(open_only("a.bin", &o, why), SGT_EFORMAT,
+                   "a.bin: token 100 (byte 1424): id 2147483647, expected below 128256");
 }
 
 Test(foreign, nanogpt_folder)
@@ -85,7 +95,7 @@ Test(foreign, nanogpt_folder)
     put_raw("d/train.bin", 3, 500);
     put_raw("d/val.bin", 4, 500);
     put_bytes("d/meta.pkl", "x", 1);
-    sgt_loader_options o = {.batch = 4, .seq = 16, .raw = 1};
+    sgt_loader_options o = {.batch = 4, .seq = 16, .raw = 16};
     check_loader("d", &o, NULL, train);
     o.split = "val";
     check_loader("d", &o, NULL, val);
@@ -118,7 +128,7 @@ Test(foreign, olmo_folder)
     static const uint32_t train[] = {3};
     cr_assert_eq(mkdir("d", 0777), 0);
     put_raw("d/train.npy", 3, 500);
-    sgt_loader_options o = {.batch = 4, .seq = 16, .raw = 1};
+    sgt_loader_options o = {.batch = 4, .seq = 16, .raw = 16};
     check_loader("d", &o, NULL, train);
     cr_assert_eq(mkdir("d/.work", 0777), 0);
     expect_failure(open_only("d", &o, why), SGT_EFORMAT,
@@ -153,7 +163,7 @@ static void put_index(const char *path, uint8_t type, const int32_t *tokens, uin
     fwrite(&entries, 8, 1, f);
     fwrite(tokens, 4, sequences, f);
     int64_t at = 0;
-    for (uint64_t i = 0; i < sequences; at += 2 * (int64_t)tokens[i++]) fwrite(&at, 8, 1, f);
+    for (uint64_t i = 0; i < sequences; at += (int64_t)id_width * tokens[i++]) fwrite(&at, 8, 1, f);
     fwrite(firsts, 8, entries, f);
     cr_assert_eq(fclose(f), 0);
 }
@@ -166,7 +176,7 @@ static void put_megatron(const char *prefix, uint32_t shard)
     put_raw(path, shard, TOKENS);
     snprintf(path, sizeof path, "%s.idx", prefix);
     unlink(path);
-    put_index(path, 8, lengths, SEQUENCES, bounds, BOUNDS);
+    put_index(path, id_width == 2 ? 8 : 4, lengths, SEQUENCES, bounds, BOUNDS);
 }
 
 Test(foreign, megatron_by_any_name)
@@ -175,11 +185,13 @@ Test(foreign, megatron_by_any_name)
     static const char *const names[] = {"m/gpt2_text_document", "m/gpt2_text_document.idx",
                                         "m/gpt2_text_document.bin", "m", "m/"};
     cr_assert_eq(mkdir("m", 0777), 0);
-    put_megatron("m/gpt2_text_document", 9);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        sgt_loader_options o = {.reader = (sgt_reader)(i % SGT_READERS), .batch = 4, .seq = 16};
-        check_loader(names[i], &o, NULL, map);
-        cr_assert_eq(hash_of(names[i]), hash_of("m"));
+    for (; id_width <= 4; id_width += 2) {
+        put_megatron("m/gpt2_text_document", 9);
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+            sgt_loader_options o = {.reader = (sgt_reader)(i % SGT_READERS), .batch = 4, .seq = 16};
+            check_loader(names[i], &o, NULL, map);
+            cr_assert_eq(hash_of(names[i]), hash_of("m"));
+        }
     }
     expect_failure(open_only("m/gpt2_text", NULL, why), SGT_EIO,
                    "m/gpt2_text: No such file or directory"
@@ -204,9 +216,8 @@ Test(foreign, megatron_splits_of_a_folder)
     check_loader("n", &o, NULL, (const uint32_t[]){6});
 }
 
-Test(foreign, megatron_documents)
+static void check_megatron_documents(void)
 {
-    cr_assert_eq(mkdir("m", 0777), 0);
     put_megatron("m/a_text_document", 0);
     put_megatron("m/b_text_document", 1);
     for (int reader = 0; reader < SGT_READERS; reader++) {
@@ -214,13 +225,14 @@ Test(foreign, megatron_documents)
                                 .sampling = SGT_SAMPLING_DOCUMENTS,
                                 .batch = 6,
                                 .seq = 64,
-                                .seed = 5};
+                                .seed = 5,
+                                .padded_by = 1};
         scoped(sgt_loader) *l = open_loader("m", &o, NULL);
         scoped(sgt_cursor) *c = open_cursor(l);
-        uint16_t rows[6 * 65];
+        int32_t rows[6 * 65];
         int seen[2][3] = {{0}};
         cr_assert_eq(windows_of(l), 6);
-        sgt_loader_batch b = {.inputs = rows};
+        sgt_loader_batch b = {.output = output_of_rows(l), .inputs = rows};
         must(sgt_loader_read(l, c, 0, 1, &b, why));
         for (uint32_t r = 0; r < 6; r++) {
             uint32_t shard, d = 0;
@@ -233,10 +245,16 @@ Test(foreign, megatron_documents)
             /* the last document of a file ends at the end of the file */
             cr_assert_eq(b.lengths[r], n);
             for (uint64_t t = 0; t < n; t++)
-                cr_assert_eq(rows[65 * r + t], token_at(shard, at + t));
+                cr_assert_eq(id_of(&b, rows, 65 * r + t), token_at(shard, at + t));
         }
         for (int i = 0; i < 6; i++) cr_assert_eq(seen[i / 3][i % 3], 1);
     }
+}
+
+Test(foreign, megatron_documents)
+{
+    cr_assert_eq(mkdir("m", 0777), 0);
+    for (; id_width <= 4; id_width += 2) check_megatron_documents();
 }
 
 /* Check where documents begin in rows of other samplings. The end-of-text id occurs among these
@@ -341,13 +359,13 @@ Test(foreign, megatron_index_that_lies)
         const char *text;
     } lies[] = {
         {9, 8, 2, SGT_EUNSUPPORTED, "at byte 9: version 2, expected 1"},
-        {17, 1, 4, SGT_EUNSUPPORTED,
-         "at byte 17: type 4, int32: 32-bit tokens: sgt reads 16-bit ones (which Megatron-LM "
-         "writes for vocabularies below 65,500)"},
+        {17, 1, 5, SGT_EUNSUPPORTED,
+         "at byte 17: type 5, int64: 64-bit tokens: sgt reads uint16, int16 and int32, which "
+         "Megatron-LM writes"},
         {17, 1, 1, SGT_EUNSUPPORTED,
-         "at byte 17: type 1, uint8: 8-bit tokens: sgt reads 16-bit ones (which Megatron-LM writes "
-         "for vocabularies below 65,500)"},
-        {17, 1, 9, SGT_EFORMAT, "at byte 17: type 9, expected 8 (uint16)"},
+         "at byte 17: type 1, uint8: 8-bit tokens: sgt reads uint16, int16 and int32, which "
+         "Megatron-LM writes"},
+        {17, 1, 9, SGT_EFORMAT, "at byte 17: type 9, expected 8 (uint16) or 4 (int32)"},
         {18, 8, 7, SGT_EFORMAT,
          "154 bytes, but at byte 18 it says 7 sequences and 6 bounds of documents, 12 and 8 bytes "
          "each (cut short or not whole; make it again)"},

@@ -122,7 +122,7 @@ Test(guard, disk_that_fails)
     scoped(sgt_loader) *l = open_mapped("d", SGT_SAMPLING_SHUFFLE);
     scoped(sgt_cursor) *c = NULL;
     sgt_window w = {.shard = 1, .tokens = 1};
-    const uint16_t *first;
+    const void *first;
     must(sgt_cursor_open(&c, l, why));
     must(l->ops->fetch(c->reader_cursor, &w, 1, &first, why));
     char *base = (char *)(uintptr_t)first - SGT_SHARD_HEADER, *bad = base + 7 * PAGE;

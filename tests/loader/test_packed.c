@@ -37,14 +37,14 @@ static sgt_pack plan_of(uint64_t seed, uint32_t T)
 }
 
 /* Write row `row` of a plan to ids, and 1 to `begin` at each token that begins a document. */
-static void expect_row(const sgt_pack *p, uint64_t row, uint16_t *ids, uint8_t *begin)
+static void expect_row(const sgt_pack *p, uint64_t row, uint32_t *ids, uint8_t *begin)
 {
     sgt_pack_piece pieces[600];
     uint32_t n = sgt_pack_row(p, NULL, row, pieces, p->width), t = 0;
     memset(begin, 0, p->width);
     for (uint32_t k = 0; k < n; k++) {
         begin[t] = 1;
-        memcpy(ids + t, stream + starts[pieces[k].place], 2 * pieces[k].tokens);
+        memcpy(ids + t, stream + starts[pieces[k].place], 4 * pieces[k].tokens);
         t += pieces[k].tokens;
     }
     cr_assert(t == p->width && ids[0] == EOT);
@@ -52,14 +52,13 @@ static void expect_row(const sgt_pack *p, uint64_t row, uint16_t *ids, uint8_t *
 
 /* Check a row in three outputs, and where documents begin in it. */
 static void check_row(const sgt_loader *l, const sgt_loader_batch *b, uint32_t r,
-                      const uint16_t *want, const uint8_t *begin, const int32_t *in,
+                      const uint32_t *want, const uint8_t *begin, const int32_t *in,
                       const int32_t *to)
 {
     uint32_t T = l->o.seq;
-    const uint16_t *got = b->inputs;
-    cr_assert_arr_eq(got + r * (T + 1), want, 2 * (T + 1));
+    for (uint32_t t = 0; t <= T; t++) cr_assert_eq(id_of(b, b->inputs, r * (T + 1) + t), want[t]);
     for (uint32_t t = 0; t < T; t++)
-        cr_assert(in[r * T + t] == want[t] && to[r * T + t] == want[t + 1]);
+        cr_assert(in[r * T + t] == (int32_t)want[t] && to[r * T + t] == (int32_t)want[t + 1]);
     uint32_t k = l->o.documents ? b->row_starts[r] : 0;
     for (uint32_t t = 0; t <= T && l->o.documents; t++)
         if (begin[t]) cr_assert_eq(b->starts[k++], t);
@@ -69,10 +68,10 @@ static void check_row(const sgt_loader *l, const sgt_loader_batch *b, uint32_t r
 static void check_packed(const sgt_loader *l, sgt_cursor *c, const sgt_pack *p, uint64_t k)
 {
     size_t T = l->o.seq, n = l->o.batch / l->o.ranks, ids = n * (T + 1);
-    uint16_t *rows = malloc(2 * ids), want[600];
+    uint32_t want[600];
     uint8_t begin[600];
-    scoped_memory int32_t *in = malloc(4 * ids), *to = malloc(4 * ids);
-    sgt_loader_batch b = {.inputs = rows};
+    scoped_memory int32_t *rows = malloc(4 * ids), *in = malloc(4 * ids), *to = malloc(4 * ids);
+    sgt_loader_batch b = {.output = output_of_rows(l), .inputs = rows};
     must(read_i32(l, c, k, in, to, why));
     must(sgt_loader_read(l, c, k, 1, &b, why));
     cr_assert_null(b.lengths);
@@ -86,7 +85,6 @@ static void check_packed(const sgt_loader *l, sgt_cursor *c, const sgt_pack *p, 
         sgt_pack_row(p, NULL, row, &head, 1);
         cr_assert_eq(first[shard] + offset, starts[head.place]);
     }
-    free(rows);
 }
 
 static void check_set(const char *path, const sgt_loader_options *o, const reader_fault *fault)
@@ -106,21 +104,25 @@ static void check_set(const char *path, const sgt_loader_options *o, const reade
 
 Test(packed, equals_the_plan)
 {
-    put_set("indexed", 1);
-    put_set("bare", 0);
-    for (int reader = 0; reader < SGT_READERS; reader++)
-        for (uint32_t T = 1; T <= 512; T *= 8) {
-            sgt_loader_options o = {.reader = (sgt_reader)reader,
-                                    .sampling = SGT_SAMPLING_PACKED,
-                                    .batch = T == 8 ? 1 : 5,
-                                    .seq = T,
-                                    .seed = 3,
-                                    .documents = T != 64};
-            scalar = 0;
-            check_set("indexed", &o, NULL);
-            scalar = 1;
-            check_set("bare", &o, NULL);
-        }
+    for (; id_width <= 4; id_width += 2) {
+        put_set("indexed", 1);
+        put_set("bare", 0);
+        for (int reader = 0; reader < SGT_READERS; reader++)
+            for (uint32_t T = 1; T <= 512; T *= 8) {
+                sgt_loader_options o = {.reader = (sgt_reader)reader,
+                                        .sampling = SGT_SAMPLING_PACKED,
+                                        .batch = T == 8 ? 1 : 5,
+                                        .seq = T,
+                                        .seed = 3,
+                                        .documents = T != 64};
+                scalar = 0;
+                check_set("indexed", &o, NULL);
+                scalar = 1;
+                check_set("bare", &o, NULL);
+            }
+        must(sgt_remove_tree("indexed", why));
+        must(sgt_remove_tree("bare", why));
+    }
 }
 
 /* A batch has more rows than an epoch. */
@@ -155,7 +157,7 @@ Test(packed, streams)
         must(sgt_stream_open(&s, l, &so, why));
         for (uint64_t k = 3; sgt_stream_next(s, &b, &err) == 0; k++) {
             for (uint32_t r = 0; r < B; r++) {
-                uint16_t want[T + 1];
+                uint32_t want[T + 1];
                 uint8_t begin[T + 1];
                 uint32_t next = b.row_starts[r];
                 expect_row(&p, k * B + r, want, begin);
@@ -195,9 +197,10 @@ Test(packed, mixes)
         cr_assert(info.windows_per_epoch == 2 * sgt_pack_epoch_rows(p) &&
                   info.documents == 2 * documents);
         for (uint64_t k = 0; k < 60; k++) {
-            uint16_t rows[B * (T + 1)], want[T + 1];
+            int32_t rows[B * (T + 1)];
+            uint32_t want[T + 1];
             uint8_t begin[T + 1];
-            cr_assert_eq(read_rows(l, c, k, rows, NULL), 0);
+            cr_assert_eq(read_i32_rows(l, c, k, rows, NULL), 0);
             for (uint32_t r = 0; r < B; r++) {
                 uint64_t own;
                 uint32_t set = sgt_mix_row(&l->mix, NULL, k * B + r, &own), shard;
@@ -315,12 +318,13 @@ Test(packed, impossible_ids)
     scoped(sgt_loader) *l = open_loader("d", &o, NULL);
     scoped(sgt_cursor) *c = open_cursor(l);
     scoped(sgt_pack) p = plan_of(0, T);
-    uint16_t rows[B * (T + 1)], want[T + 1];
+    int32_t rows[B * (T + 1)];
+    uint32_t want[T + 1];
     uint8_t begin[T + 1];
     uint64_t failed = 0, batches = sgt_pack_epoch_rows(&p) / B;
     for (uint64_t k = 0; k < batches; k++) {
         sgt_error err;
-        if (read_rows(l, c, k, rows, &err) < 0) {
+        if (read_i32_rows(l, c, k, rows, &err) < 0) {
             cr_assert_not_null(strstr(err.text, "id 65535, expected below 50257"));
             failed++;
             continue;

@@ -1,4 +1,4 @@
-/* test_readers.c: three readers, four samplings, all outputs: all give the same batches, and
+/* test_readers.c: three readers, four samplings, ids of both widths, all outputs: all give the same batches, and
  * these match the shards' content. */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -16,16 +16,48 @@ TestSuite(readers, .init = enter_scratch, .fini = leave_scratch);
 
 Test(readers, all_samplings_and_outputs)
 {
+    for (; id_width <= 4; id_width += 2) {
+        put_folder();
+        for (int reader = 0; reader < SGT_READERS; reader++)
+            for (int sampling = 0; sampling < SGT_SAMPLING_DOCUMENTS; sampling++)
+                for (uint32_t T = 1; T <= 16; T += 15) {
+                    sgt_loader_options o = {.reader = (sgt_reader)reader,
+                                            .sampling = (sgt_sampling)sampling,
+                                            .batch = 6,
+                                            .seq = T};
+                    for (scalar = 0; scalar < 2; scalar++) check_loader("d", &o, NULL, NULL);
+                }
+        must(sgt_remove_tree("d", why));
+    }
+}
+
+/* Ids of 4 bytes have the windows that ids of 2 bytes have, but do not fit rows of u16. */
+Test(readers, wide_ids)
+{
+    uint16_t rows[6 * 17];
+    sgt_loader_options o = {.batch = 6, .seq = 16};
+    sgt_loader_info info;
+    sgt_stream *s;
     put_folder();
-    for (int reader = 0; reader < SGT_READERS; reader++)
-        for (int sampling = 0; sampling < SGT_SAMPLING_DOCUMENTS; sampling++)
-            for (uint32_t T = 1; T <= 16; T += 15) {
-                sgt_loader_options o = {.reader = (sgt_reader)reader,
-                                        .sampling = (sgt_sampling)sampling,
-                                        .batch = 6,
-                                        .seq = T};
-                for (scalar = 0; scalar < 2; scalar++) check_loader("d", &o, NULL, NULL);
-            }
+    scoped(sgt_loader) *narrow = open_loader("d", &o, NULL);
+    must(sgt_remove_tree("d", why));
+    id_width = 4;
+    put_folder();
+    scoped(sgt_loader) *l = open_loader("d", &o, NULL);
+    scoped(sgt_cursor) *c = open_cursor(l);
+    sgt_loader_get_info(l, &info);
+    cr_assert(info.vocab == 128256 && info.eot == 128255);
+    for (uint64_t row = 0; row < 3000; row++) {
+        uint32_t shard, other;
+        uint64_t at, from;
+        sgt_loader_window(l, row, &shard, &at);
+        sgt_loader_window(narrow, row, &other, &from);
+        cr_assert(shard == other && at == from);
+    }
+    expect_failure(read_rows(l, c, 0, rows, why), SGT_EUSAGE,
+                   "d: ids of 4 bytes do not fit rows of u16 (take i32 or i64)");
+    expect_failure(sgt_stream_open(&s, l, NULL, why), SGT_EUSAGE,
+                   "d: ids of 4 bytes do not fit rows of u16 (take i32 or i64)");
 }
 
 /* One call for several batches writes what single calls write, one batch behind the other. */
@@ -75,6 +107,7 @@ Test(readers, several_batches_a_call)
 /* Batches of more windows than an io_uring has entries, and rows longer than a page. */
 Test(readers, large_batches)
 {
+    id_width = 4;
     put_folder();
     for (int reader = 0; reader < SGT_READERS; reader++) {
         sgt_loader_options o = {.reader = (sgt_reader)reader, .batch = 300, .seq = 16};
@@ -139,26 +172,44 @@ Test(readers, one_file_and_raw_files)
 {
     sgt_loader_info info;
     static const uint32_t second[] = {1}, both[] = {7, 8};
-    put_shard("one.bin", 1, 900);
-    put_raw("raw.bin", 1, 901);
     cr_assert(mkdir("r", 0777) == 0 && mkdir("n", 0777) == 0);
-    put_raw("r/train_a.bin", 7, 500);
-    put_raw("r/train_b.bin", 8, 600);
-    put_raw("n/train.bin", 7, 500);
-    put_raw("n/val.bin", 8, 600);
-    for (int reader = 0; reader < SGT_READERS; reader++) {
-        sgt_loader_options o = {.reader = (sgt_reader)reader, .seq = 16, .batch = 4};
-        check_loader("one.bin", &o, NULL, second);
-        check_loader("raw.bin", &o, NULL, second);
-        o.raw = 1;
-        check_loader("r", &o, NULL, both);
-        check_loader("n", &o, NULL, both);
-        o.split = "val";
-        check_loader("n", &o, NULL, both + 1);
-        scoped(sgt_loader) *l = open_loader("raw.bin", &o, NULL);
-        sgt_loader_get_info(l, &info);
-        cr_assert(info.tokens == 901 && info.vocab == 50257);
+    for (; id_width <= 4; id_width += 2) {
+        put_shard("one.bin", 1, 900);
+        put_raw("raw.bin", 1, 901);
+        put_raw("r/train_a.bin", 7, 500);
+        put_raw("r/train_b.bin", 8, 600);
+        put_raw("n/train.bin", 7, 500);
+        put_raw("n/val.bin", 8, 600);
+        for (int reader = 0; reader < SGT_READERS; reader++) {
+            sgt_loader_options o = {.reader = (sgt_reader)reader, .seq = 16, .batch = 4};
+            check_loader("one.bin", &o, NULL, second);
+            if (id_width == 2) check_loader("raw.bin", &o, NULL, second);
+            o.raw = 8 * (int)id_width;
+            check_loader("raw.bin", &o, NULL, second);
+            check_loader("r", &o, NULL, both);
+            check_loader("n", &o, NULL, both);
+            o.split = "val";
+            check_loader("n", &o, NULL, both + 1);
+            scoped(sgt_loader) *l = open_loader("raw.bin", &o, NULL);
+            sgt_loader_get_info(l, &info);
+            cr_assert(info.tokens == 901 && info.vocab == (id_width == 2 ? 50257 : SGT_MOST_IDS));
+        }
     }
+    /* what files of other widths look like */
+    expect_failure(
+        open_only("raw.bin", NULL, why), SGT_EUNSUPPORTED,
+        "raw.bin: 32-bit ids without a header, not 16-bit ones (sgt-inspect and sgt-bench "
+        "read them with --raw 32, Python with raw=32)");
+    sgt_loader_options o = {.raw = 32, .seq = 16, .vocab = 128256};
+    put_bytes("odd.bin", "123456", 6);
+    expect_failure(open_only("odd.bin", &o, why), SGT_EFORMAT,
+                   "odd.bin: 6 bytes: a file of 32-bit tokens has a multiple of 4");
+    id_width = 2;
+    put_raw("raw.bin", 1, 900);
+    expect_failure_about(open_only("raw.bin", &o, why), SGT_EFORMAT, "expected below 128256");
+    o.raw = 1;
+    expect_failure(open_only("raw.bin", &o, why), SGT_EUSAGE,
+                   "raw 1: files without headers have ids of 16 or 32 bits");
 }
 
 static const sgt_loader_options uring = {.reader = SGT_READER_URING, .batch = 6, .seq = 16};
@@ -178,33 +229,40 @@ static int batch_of(const sgt_loader *l, sgt_cursor *c, int output, uint64_t k, 
  * counts too. */
 Test(readers, id_past_the_vocabulary)
 {
-    static const char want[] =
-        "d/train_000004.bin: token 2016 (byte 5056): id 50257, expected below 50257";
-    put_folder();
-    patch("d/train_000004.bin", 1024 + 2 * 2016, "\x51\xc4", 2);
-    sgt_loader_options o = {.batch = 6, .seq = 16, .sampling = SGT_SAMPLING_SEQUENTIAL};
-    expect_failure(open_only("d", &o, why), SGT_EFORMAT, "%s", want);
-    for (int i = 0; i < 4; i++) {
-        o.reader = i & 1 ? SGT_READER_MMAP : SGT_READER_URING;
-        scalar = i >> 1;
-        scoped(sgt_loader) *l = open_loader("d", &o, NULL);
-        scoped(sgt_cursor) *c = open_cursor(l);
-        for (int output = 0; output < 2; output++) {
-            int failed = 0;
-            for (uint64_t row = 0; row < l->mix.windows; row++) {
-                uint32_t shard;
-                uint64_t at;
-                sgt_loader_window(l, row, &shard, &at);
-                if (shard != 4 || at > 2016 || at + 16 < 2016) continue;
-                failed++;
-                expect_failure(batch_of(l, c, output, row / 6, why), SGT_EFORMAT, "%s", want);
+    for (; id_width <= 4; id_width += 2) {
+        char want[128];
+        const uint32_t high = VOCAB;
+        snprintf(want, sizeof want,
+                 "d/train_000004.bin: token 2016 (byte %zu): id %u, expected below %u",
+                 1024 + 2016 * id_width, high, high);
+        put_folder();
+        patch("d/train_000004.bin", 1024 + 2016 * id_width, &high, id_width);
+        sgt_loader_options o = {.batch = 6, .seq = 16, .sampling = SGT_SAMPLING_SEQUENTIAL};
+        expect_failure(open_only("d", &o, why), SGT_EFORMAT, "%s", want);
+        for (int i = 0; i < 4; i++) {
+            o.reader = i & 1 ? SGT_READER_MMAP : SGT_READER_URING;
+            scalar = i >> 1;
+            scoped(sgt_loader) *l = open_loader("d", &o, NULL);
+            scoped(sgt_cursor) *c = open_cursor(l);
+            for (int output = id_width == 4; output < 2; output++) {
+                int failed = 0;
+                for (uint64_t row = 0; row < l->mix.windows; row++) {
+                    uint32_t shard;
+                    uint64_t at;
+                    sgt_loader_window(l, row, &shard, &at);
+                    if (shard != 4 || at > 2016 || at + 16 < 2016) continue;
+                    failed++;
+                    expect_failure(batch_of(l, c, output, row / 6, why), SGT_EFORMAT, "%s", want);
+                }
+                cr_assert_eq(failed,
+                             2); /* windows 2000 ... 2016 and 2016 ... 2032 both hold the id */
             }
-            cr_assert_eq(failed, 2); /* windows 2000 ... 2016 and 2016 ... 2032 both hold the id */
         }
+        must(sgt_remove_tree("d", why));
     }
 }
 
-/* The caller's vocabulary bounds ids too, and 65,536 is not a vocabulary size. */
+/* The caller's vocabulary bounds ids too, and 2^31 is the largest. */
 Test(readers, vocabulary_of_the_caller)
 {
     sgt_loader_info info;
@@ -220,9 +278,11 @@ Test(readers, vocabulary_of_the_caller)
     patch("any.bin", 20, "\xff\xff", 2);
     o = (sgt_loader_options){.batch = 6, .seq = 16, .vocab = 65536};
     must(open_only("any.bin", &o, why));
-    o.vocab = 65537;
+    o.vocab = SGT_MOST_IDS;
+    must(open_only("any.bin", &o, why));
+    o.vocab++;
     expect_failure(open_only("any.bin", &o, why), SGT_EUSAGE,
-                   "a vocabulary of 65537, which 16-bit ids cannot have");
+                   "a vocabulary of 2147483649, of at most 2147483648 ids");
 }
 
 Test(readers, file_cut_while_in_use)
@@ -283,7 +343,7 @@ Test(readers, more_than_the_container_may_have)
     put_raw("d/train_a.bin", 0, 1 << 20);
     put_raw("d/train_b.bin", 1, 1 << 19);
     reader_fault fault = {.memory = "root"};
-    sgt_loader_options o = {.raw = 1, .seq = 16};
+    sgt_loader_options o = {.raw = 16, .seq = 16};
     set_faults(&fault);
     expect_failure(open_only("d", &o, why), SGT_ENOMEM,
                    "the set takes 3 MiB and this process's control group (container) has 2 MiB of "
@@ -314,7 +374,7 @@ Test(readers, copies_of_several_processes)
     put_container("root", "1048576");
     put_raw("d/train_a.bin", 0, 3 << 19);
     reader_fault fault = {.memory = "root"};
-    sgt_loader_options o = {.raw = 1, .seq = 16, .notice = collect(&said)};
+    sgt_loader_options o = {.raw = 16, .seq = 16, .notice = collect(&said)};
     set_faults(&fault);
     for (o.copies = 0; o.copies < 3; o.copies++) must(open_only("d", &o, why));
     expect_failure(open_only("d", &o, why), SGT_ENOMEM,
@@ -337,7 +397,7 @@ Test(readers, copies_of_several_processes)
     put_container("root", "4194304");
     must(open_only("d", &o, why));
     put_container("root", "6291456");
-    expect_failure(open_only("d", &(sgt_loader_options){.raw = 1, .seq = 16, .copies = 2}, why),
+    expect_failure(open_only("d", &(sgt_loader_options){.raw = 16, .seq = 16, .copies = 2}, why),
                    SGT_ENOMEM,
                    "the set takes 3 MiB in each of 2 processes and this process's control group "
                    "(container) has 2 MiB of free memory: it cannot be preloaded (use --loader "
@@ -354,7 +414,7 @@ Test(readers, memory_that_goes_while_a_copy_is_filled)
     put_container("later", "7340032");
     put_raw("d/train_a.bin", 0, 3 << 19);
     reader_fault fault = {.memory = "root", .looks = 1, .later = "later"};
-    sgt_loader_options o = {.raw = 1, .seq = 16, .notice = collect(&said)};
+    sgt_loader_options o = {.raw = 16, .seq = 16, .notice = collect(&said)};
     set_faults(&fault);
     expect_failure_about(open_only("d", &o, why), SGT_ENOMEM,
                          "(container) has 1 MiB of free memory: it cannot be preloaded");

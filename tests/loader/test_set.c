@@ -83,7 +83,7 @@ Test(set, nothing_there)
     put_manifest(0, 0);
     expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
                    "d: no train shards in it, train_*.bin (sgt-tokenize makes them)");
-    sgt_loader_options o = {.raw = 1};
+    sgt_loader_options o = {.raw = 16};
     expect_failure(open_only("d", &o, why), SGT_EFORMAT,
                    "d: no train shards in it, train_*.bin (sgt-tokenize makes them)");
 }

@@ -24,7 +24,8 @@ static void put_sets(void)
     put_shard("e/train_000000.bin", 10, 900);
     put_foreign("e/train_000001.bin", 11, 333);
     put_shard("e/train_000002.bin", 12, 9);
-    put_raw("one.bin", 20, 4000);
+    if (id_width == 2) put_raw("one.bin", 20, 4000);
+    else put_foreign("one.bin", 20, 4000);
 }
 
 static sgt_loader_options mixed(const sgt_loader_set *sets, uint32_t n)
@@ -36,16 +37,20 @@ static sgt_loader_options mixed(const sgt_loader_set *sets, uint32_t n)
  * a cursor begins. */
 Test(sets, readers_agree)
 {
-    put_sets();
-    for (int reader = 0; reader < SGT_READERS; reader++)
-        for (int sampling = 0; sampling < SGT_SAMPLING_DOCUMENTS; sampling++) {
-            sgt_loader_options o = mixed(three, 3);
-            o.reader = (sgt_reader)reader;
-            o.sampling = (sgt_sampling)sampling;
-            o.ranks = 3;
-            o.rank = (uint32_t)(reader + sampling) % 3;
-            check_loader(NULL, &o, NULL, in_use);
-        }
+    for (; id_width <= 4; id_width += 2) {
+        put_sets();
+        for (int reader = 0; reader < SGT_READERS; reader++)
+            for (int sampling = 0; sampling < SGT_SAMPLING_DOCUMENTS; sampling++) {
+                sgt_loader_options o = mixed(three, 3);
+                o.reader = (sgt_reader)reader;
+                o.sampling = (sgt_sampling)sampling;
+                o.ranks = 3;
+                o.rank = (uint32_t)(reader + sampling) % 3;
+                check_loader(NULL, &o, NULL, in_use);
+            }
+        must(sgt_remove_tree("d", why));
+        must(sgt_remove_tree("e", why));
+    }
 }
 
 /* Row r of the mix is the row that mix.h defines. It equals the same row of a loader that opens the
@@ -321,4 +326,10 @@ Test(sets, vocabularies)
     scoped(sgt_loader) *l = open_loader(NULL, &o, NULL);
     sgt_loader_get_info(l, &info);
     cr_assert_eq(info.vocab, 4096);
+    id_width = 4;
+    put_foreign("wide.bin", 1, 100);
+    expect_failure(open_sets((sgt_loader_set[]){{"c.bin", 1}, {"wide.bin", 1}}, 2, why),
+                   SGT_EFORMAT,
+                   "wide.bin: 32-bit ids, but c.bin has 16-bit ones: shards that are read together "
+                   "share one vocabulary");
 }

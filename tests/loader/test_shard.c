@@ -70,17 +70,17 @@ Test(shard, raw_files)
     sgt_error err;
     sgt_shard_header h;
     put_raw("r.bin", 3, 1000);
-    for (int raw = -1; raw <= 1; raw += 2) {
+    for (int raw = -1; raw <= 16; raw += 17) {
         int fd = sgt_shard_open(&h, "r.bin", raw, &err);
         cr_assert(fd >= 0, "%s", err.text);
         close(fd);
         cr_assert(h.tokens == 1000 && h.data == 0 && h.vocab == 0);
     }
-    put_shard("s.bin", 3, 1000); /* raw -1 finds the header; raw 1 does not look for one */
+    put_shard("s.bin", 3, 1000); /* raw -1 finds the header; raw 16 does not look for one */
     int fd = sgt_shard_open(&h, "s.bin", -1, &err);
     cr_assert(fd >= 0 && h.tokens == 1000 && h.data == 1024);
     close(fd);
-    fd = sgt_shard_open(&h, "s.bin", 1, &err);
+    fd = sgt_shard_open(&h, "s.bin", 16, &err);
     cr_assert(fd >= 0 && h.tokens == 1512 && h.data == 0);
     close(fd);
     put_bytes("e.bin", "", 0);
@@ -92,13 +92,13 @@ Test(shard, raw_files)
 Test(shard, raw_file_of_odd_size)
 {
     put_bytes("r.bin", "abc", 3);
-    expect_failure(open_and_close("r.bin", 1, why), SGT_EFORMAT,
+    expect_failure(open_and_close("r.bin", 16, why), SGT_EFORMAT,
                    "r.bin: 3 bytes: a file of 16-bit tokens has an even number of them");
     expect_failure(open_and_close("r.bin", -1, why), SGT_EFORMAT,
                    "r.bin: 3 bytes: a file of 16-bit tokens has an even number of them");
 }
 
-/* Text, packed data, arrays, archives: no tokens, unless raw 1 says that they are. tests/cli/forms.sh has
+/* Text, packed data, arrays, archives: no tokens, unless raw 16 says that they are. tests/cli/forms.sh has
  * more kinds. Of the first 1,024 bytes, the last three are the beginning of a character. */
 Test(shard, other_kinds_of_files)
 {
@@ -120,7 +120,7 @@ Test(shard, other_kinds_of_files)
         expect_failure(open_and_close(files[i].path, -1, why), SGT_EFORMAT,
                        "%s: %s, not 16-bit tokens (%s)", files[i].path, files[i].kind,
                        files[i].hint);
-        must(open_and_close(files[i].path, 1, why));
+        must(open_and_close(files[i].path, 16, why));
         put_bytes("short", bytes, 62);
         must(open_and_close("short", -1, why));
     }
@@ -156,16 +156,20 @@ Test(shard, wide_ids_without_a_header)
     uint64_t ids[4096];
     for (size_t i = 0; i < 4096; i++) ids[i] = token_at(7, i);
     for (size_t width = 4; width <= 8; width += 4)
-        for (int raw = -1; raw <= 1; raw++)
-            for (size_t n = 32; n <= 4096; n *= 2) {
-                put_numbers("w.bin", ids, n, width);
-                expect_failure(open_and_close("w.bin", raw, why), SGT_EUNSUPPORTED,
-                               "w.bin: %zu-bit ids without a header: sgt reads 16-bit ones (if all "
-                               "are below 65536: numpy.fromfile(FILE, "
-                               "'u%zu').astype('u2').tofile(NEW))",
-                               8 * width, width);
-                must(open_and_close("w.bin", SGT_SHARD_RAW16, why));
-            }
+        for (size_t n = 32; n <= 4096; n *= 2) {
+            put_numbers("w.bin", ids, n, width);
+            for (int raw = -1; raw <= 16; raw += raw < 0 ? 1 : 16)
+                expect_failure(
+                    open_and_close("w.bin", raw, why), SGT_EUNSUPPORTED, "%s",
+                    width == 4
+                        ? "w.bin: 32-bit ids without a header, not 16-bit ones (sgt-inspect and "
+                          "sgt-bench "
+                          "read them with --raw 32, Python with raw=32)"
+                        : "w.bin: 64-bit ids without a header: sgt reads 16-bit and 32-bit ones "
+                          "(numpy.fromfile(FILE, 'u8').astype('u4').tofile(NEW), then --raw 32)");
+            must(open_and_close("w.bin", 16 | SGT_SHARD_SURE, why));
+            cr_assert_eq(open_and_close("w.bin", 32, NULL), width == 4 ? 0 : SGT_EUNSUPPORTED);
+        }
     /* ids of a vocabulary of 1,048,576; ids of one of 5 */
     for (size_t i = 0; i < 4096; i++)
         ids[i] = i % 3 ? token_at(7, i) : token_at(7, i) % 16 << 16 | 30;
@@ -196,7 +200,7 @@ Test(shard, narrow_ids_that_look_wide)
         }
         if (kind == 7) ids[N / 2 + 1] = 16;
         put_numbers("n.bin", ids, n, 2);
-        for (int raw = -1; raw <= 1; raw += 2)
+        for (int raw = -1; raw <= 16; raw += 17)
             cr_assert_eq(open_and_close("n.bin", raw, &err), 0, "%d: %s", kind, err.text);
     }
     /* too few to tell */
@@ -293,6 +297,23 @@ Test(shard, words_that_lie)
     put_word("a.bin", 5, 100);
     expect_failure(open_and_close("a.bin", 0, why), SGT_EFORMAT,
                    "a.bin: at byte 20: end-of-text id 100, expected below the vocabulary's 100");
+    id_width = 4;
+    put_shard("w.bin", 0, 10);
+    must(open_and_close("w.bin", 0, why));
+    put_word("w.bin", 1, 1);
+    expect_failure(open_and_close("w.bin", 0, why), SGT_EFORMAT,
+                   "w.bin: at byte 4: version 1, expected 7 (32-bit tokens)");
+    put_word("w.bin", 1, 7);
+    put_word("w.bin", 4, 65536);
+    expect_failure(open_and_close("w.bin", 0, why), SGT_EFORMAT,
+                   "w.bin: at byte 16: a vocabulary of 65536, which 32-bit ids cannot have");
+    put_word("w.bin", 4, 2147483649);
+    expect_failure(open_and_close("w.bin", 0, why), SGT_EFORMAT,
+                   "w.bin: at byte 16: a vocabulary of 2147483649, which 32-bit ids cannot have");
+    put_word("w.bin", 2, 11);
+    expect_failure(open_and_close("w.bin", 0, why), SGT_EFORMAT,
+                   "w.bin: 1064 bytes, but its header says 11 tokens, which make 1068 (cut short; "
+                   "make it again)");
 }
 
 Test(shard, verify_reads_everything)
@@ -328,19 +349,19 @@ Test(shard, verify_reads_everything)
 Test(shard, verify_names_the_first_id_that_is_too_large)
 {
     static const uint64_t places[] = {0, 1, 4094, 4095, 4096, 4097, 131071, 131072, 135167, 139999};
-    uint8_t high[2] = {0x51, 0xc4}, was[2];
-    char want[128];
-    put_shard("a.bin", 1, 140000);
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        uint64_t at = places[i];
-        was[0] = (uint8_t)token_at(1, at);
-        was[1] = (uint8_t)(token_at(1, at) >> 8);
-        patch("a.bin", (long)(1024 + 2 * at), high, 2);
-        snprintf(want, sizeof want, "a.bin: token %d (byte %d): id 50257, expected below 50257",
-                 (int)at, (int)(1024 + 2 * at));
-        expect_failure(sgt_shard_verify("a.bin", 0, 50257, NULL, NULL, why), SGT_EFORMAT, "%s",
-                       want);
-        patch("a.bin", (long)(1024 + 2 * at), was, 2);
+    for (; id_width <= 4; id_width += 2) {
+        const uint32_t high = VOCAB;
+        put_shard("a.bin", 1, 140000);
+        for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+            const uint64_t byte = 1024 + id_width * places[i];
+            const uint32_t was = token_at(1, places[i]);
+            patch("a.bin", byte, &high, id_width);
+            expect_failure(sgt_shard_verify("a.bin", 0, VOCAB, NULL, NULL, why), SGT_EFORMAT,
+                           "a.bin: token %lu (byte %lu): id %u, expected below %u", places[i], byte,
+                           high, high);
+            patch("a.bin", byte, &was, id_width);
+        }
+        must(sgt_shard_verify("a.bin", 0, VOCAB, NULL, NULL, why));
     }
 }
 
@@ -352,7 +373,7 @@ Test(shard, verify_stops_and_reads_raw)
     expect_failure(sgt_shard_verify("a.bin", 0, 50257, NULL, &stop, why), SGT_ESTOPPED,
                    "a.bin: stopped");
     put_raw("r.bin", 1, 1000);
-    must(sgt_shard_verify("r.bin", 1, 50257, NULL, NULL, why));
+    must(sgt_shard_verify("r.bin", 16, 50257, NULL, NULL, why));
     put_shard("e.bin", 1, 0);
     must(sgt_shard_verify("e.bin", 0, 50257, NULL, NULL, why));
 }

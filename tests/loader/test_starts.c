@@ -11,7 +11,8 @@
 
 TestSuite(starts, .init = enter_scratch, .fini = leave_scratch);
 
-enum { EOT = 50256, SHARDS = 3, T = 24, B = 6 };
+#define EOT (VOCAB - 1)
+enum { SHARDS = 3, T = 24, B = 6 };
 
 static const uint64_t sizes[SHARDS] = {900, 25, 3000};
 
@@ -31,18 +32,19 @@ static void put_set(const char *name, int indexed)
     cr_assert_eq(mkdir(name, 0777), 0);
     for (uint32_t s = 0; s < SHARDS; s++) {
         uint8_t header[SGT_SHARD_HEADER];
-        uint16_t ids[3000];
+        uint8_t ids[4 * 3000];
         uint64_t index[3000], n = 0;
-        sgt_shard_header h = {.tokens = sizes[s], .vocab = 50257, .eot = EOT};
+        sgt_shard_header h = {.tokens = sizes[s], .vocab = VOCAB, .eot = EOT};
         for (uint64_t i = 0; i < sizes[s]; i++) {
             if (begins(s, i)) index[n++] = i;
-            ids[i] = (indexed ? i % 5 == 0 : begins(s, i)) ? EOT : (uint16_t)(i % 5000);
+            uint32_t id = (indexed ? i % 5 == 0 : begins(s, i)) ? EOT : (uint32_t)i % 5000;
+            memcpy(ids + i * id_width, &id, id_width);
         }
         sgt_shard_pack(header, &h);
         snprintf(path, sizeof path, "%s/train_%06u.bin", name, s);
         put_bytes(path, header, sizeof header);
-        resize(path, SGT_SHARD_HEADER + 2 * sizes[s]);
-        patch(path, SGT_SHARD_HEADER, ids, 2 * sizes[s]);
+        resize(path, SGT_SHARD_HEADER + id_width * sizes[s]);
+        patch(path, SGT_SHARD_HEADER, ids, id_width * sizes[s]);
         snprintf(path, sizeof path, "%s/train_%06u.idx", name, s);
         if (indexed) put_bytes(path, index, 8 * n);
     }
@@ -71,14 +73,13 @@ static void check_rows(const sgt_loader *l, uint64_t k, const sgt_loader_batch *
 
 static void check_all(const char *path, sgt_loader_options o)
 {
-    uint16_t rows[B * (T + 1)];
-    int32_t in[B * T], to[B * T];
+    int32_t rows[B * (T + 1)], in[B * T], to[B * T];
     scoped(sgt_loader) *l = open_loader(path, &o, NULL);
     scoped(sgt_cursor) *c = open_cursor(l);
     sgt_loader_info info;
     sgt_loader_get_info(l, &info);
     for (uint64_t k = 0; k < 40; k++) {
-        sgt_loader_batch b = {.inputs = rows},
+        sgt_loader_batch b = {.output = output_of_rows(l), .inputs = rows},
                          pair = {.output = SGT_OUTPUT_I32, .inputs = in, .targets = to};
         cr_assert_eq(sgt_loader_read(l, c, k, 1, &b, NULL), 0);
         check_rows(l, k, &b);
@@ -87,7 +88,7 @@ static void check_all(const char *path, sgt_loader_options o)
     }
 }
 
-Test(starts, equal_the_list)
+static void check_sets(void)
 {
     put_set("indexed", 1);
     put_set("bare", 0);
@@ -109,6 +110,13 @@ Test(starts, equal_the_list)
                 check_all("indexed", o);
                 scalar = 0;
             }
+    must(sgt_remove_tree("indexed", why));
+    must(sgt_remove_tree("bare", why));
+}
+
+Test(starts, equal_the_list)
+{
+    for (; id_width <= 4; id_width += 2) check_sets();
 }
 
 Test(starts, of_several_sets)

@@ -34,7 +34,7 @@ def test_a_text_is_not_tokens(tmp_path):
     book.write_text("It was the best of times. " * 100)
     with pytest.raises(sgt.FormatError, match=r"book.txt: text, not 16-bit tokens \(sgt-tokenize"):
         sgt.Loader(book, batch=2, seq=4)
-    x, _ = sgt.Loader(book, batch=2, seq=4, raw=True, arrays="numpy", sampling="sequential")[0]
+    x, _ = sgt.Loader(book, batch=2, seq=4, raw=16, arrays="numpy", sampling="sequential")[0]
     assert x[0, 0] == int.from_bytes(b"It", "little")
 
 
@@ -42,9 +42,18 @@ def test_a_text_is_not_tokens(tmp_path):
 def test_wide_ids_are_not_read_as_narrow_ones(tmp_path, width):
     wide = tmp_path / "train.bin"
     np.arange(100, 400, dtype=width).tofile(wide)
-    for path, raw in (wide, False), (wide, True), (tmp_path, True), (tmp_path, False):
-        with pytest.raises(sgt.Error, match=r"train.bin: (32|64)-bit ids without a header: "):
+    for path, raw in (wide, 0), (wide, 16), (tmp_path, 16), (tmp_path, 0):
+        with pytest.raises(sgt.Error, match=r"train.bin: (32|64)-bit ids without a header"):
             sgt.Loader(path, batch=2, seq=4, raw=raw)
+    if width == "uint32":
+        for dtype in "int32", "int64":
+            data = sgt.Loader(
+                tmp_path, batch=2, seq=4, raw=32, dtype=dtype, arrays="numpy", sampling="sequential"
+            )
+            x, y = data[0]
+            assert (x == [[100, 101, 102, 103], [104, 105, 106, 107]]).all() and (y == x + 1).all()
+        with pytest.raises(ValueError, match="ids of 4 bytes do not fit rows of u16"):
+            sgt.Loader(tmp_path, batch=2, seq=4, raw=32, dtype="uint16", arrays="numpy")[0]
 
 
 def test_a_folder_of_nanogpt(tmp_path, caplog):

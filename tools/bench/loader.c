@@ -28,14 +28,15 @@ static struct {
     double seconds;
     uint64_t batch, seq, threads, turns, seed;
     int sampling, cold, raw, seq_given;
-} o = {.outputs = "u16,i32", .seq = DEFAULT_SEQ};
+} o = {.seq = DEFAULT_SEQ};
 
 static const sgt_option table[] = {
     {.name = "What to measure (a LIST is separated by commas)"},
     {"loader", 0, SGT_OPT_TEXT, &o.readers, "LIST", "readers:", .def = "all",
      .choices = sgt_reader_words},
     {"outputs", 0, SGT_OPT_TEXT, &o.outputs, "LIST",
-     "u16 rows of T+1, i32 or i64 inputs and targets", .def = "u16,i32", .words = "u16|i32|i64"},
+     "u16 or i32 rows of T+1, i32 or i64 inputs and targets",
+     .def = "u16,i32; for ids of 4 bytes i32-rows,i32", .words = "u16|i32|i64|i32-rows"},
     {"batch-size", 0, SGT_OPT_COUNT, &o.batch, "N", "rows per batch", .def = "32", .min = 1,
      .max = 1 << 20},
     {"seq-len", 0, SGT_OPT_COUNT, &o.seq, "N", "tokens per row",
@@ -53,7 +54,8 @@ static const sgt_option table[] = {
      .def = "5", .min = 1, .max = BENCH_TURNS},
     {"split", 0, SGT_OPT_CHOICE, &o.split, "train|val", "which shards of a folder", .def = "train"},
     {"seed", 0, SGT_OPT_COUNT, &o.seed, "N", "seed of the sampling", .def = "1"},
-    {"raw", 0, SGT_OPT_FLAG, &o.raw, NULL, .help = "shards have no header (nanoGPT's)"},
+    {"raw", 0, SGT_OPT_WORD, &o.raw, "none|16|32",
+     "shards have no header, only ids of so many bits (nanoGPT's)", .def = "none"},
     {.name = "Comparison"},
     {"peer", 0, SGT_OPT_TEXT, &o.peer, "PYTHON",
      .help = "compare with numpy and PyTorch (if installed), run by this interpreter in "
@@ -84,7 +86,7 @@ static int is_python(int maker) { return maker >= PYTHON; }
 
 /* in the order of sgt_output; bytes, in which fio is measured, have no name */
 enum { BYTES = SGT_OUTPUTS };
-static const char *const output_words[] = {"u16", "i32", "i64", NULL};
+static const char *const output_words[] = {"u16", "i32", "i64", "i32-rows", NULL};
 
 /* tests/peers/loaders.py describes these; `peer` is the name there */
 static const struct {
@@ -127,8 +129,8 @@ typedef struct drawer {
     int output, threads;
     uint64_t next; /* first batch of the next slice */
     double opened_s;
-    const uint16_t **windows; /* (WINDOWS) */
-    sgt_arena memory;         /* as large as the set's tokens, or less if memory is short */
+    const char **windows; /* (WINDOWS) */
+    sgt_arena memory;     /* as large as the set's tokens, or less if memory is short */
 } drawer;
 
 static struct {
@@ -169,7 +171,7 @@ static int open_loader(sgt_loader **l, int reader, sgt_notice notice, sgt_error 
                                         .batch = (uint32_t)o.batch,
                                         .seq = (uint32_t)o.seq,
                                         .split = o.split,
-                                        .raw = o.raw,
+                                        .raw = 16 * o.raw,
                                         .notice = notice};
     return sgt_loader_open(l, bench.operands[0], &options, err);
 }
@@ -179,7 +181,7 @@ static int open_loader(sgt_loader **l, int reader, sgt_notice notice, sgt_error 
 static int find_shards(sgt_error *err)
 {
     const sgt_loader_options options = {
-        .reader = SGT_READER_MMAP, .batch = 1, .seq = 1, .split = o.split, .raw = o.raw};
+        .reader = SGT_READER_MMAP, .batch = 1, .seq = 1, .split = o.split, .raw = 16 * o.raw};
     uint64_t longest = 0;
     int rc = sgt_loader_open(&state.set, bench.operands[0], &options, err);
     if (rc < 0) return rc;
@@ -194,6 +196,9 @@ static int find_shards(sgt_error *err)
                 DEFAULT_SEQ + 1, DEFAULT_SEQ);
     return SGT_OK;
 }
+
+/* Return the bytes of an id of the set. */
+static size_t id_bytes(void) { return state.set->set.width; }
 
 /* ---- the rows of the table ---- */
 
@@ -229,10 +234,14 @@ static void add_reader(int reader, int output)
 static int add_rows(sgt_error *err)
 {
     uint32_t readers = 0, outputs = 0;
+    const int narrow = id_bytes() == 2;
+    if (!o.outputs) o.outputs = narrow ? "u16,i32" : "i32-rows,i32";
+    if (o.peer && !narrow)
+        return sgt_fail(err, SGT_EUSAGE, "--peer: other programs are measured with ids of 2 bytes");
     int rc = bench_words(&readers, "loader", o.readers, sgt_reader_words, err);
     if (rc == SGT_OK) rc = bench_words(&outputs, "outputs", o.outputs, output_words, err);
     if (rc < 0) return rc;
-    add_row(MEMCPY, SGT_OUTPUT_U16, o.cold ? COLD : WARM);
+    add_row(MEMCPY, narrow ? SGT_OUTPUT_U16 : SGT_OUTPUT_I32_ROWS, o.cold ? COLD : WARM);
     for (int output = 0; output < BYTES; output++)
         for (int r = 0; r < SGT_READERS; r++)
             if (bench_has(outputs, output) && bench_has(readers, r)) add_reader(r, output);
@@ -317,8 +326,8 @@ static int map_memory(drawer *d, sgt_error *err)
 {
     sgt_memory memory;
     sgt_memory_look(&memory, NULL);
-    uint64_t most = memory.available / 3,
-             bytes = 2 * state.info.tokens < most ? 2 * state.info.tokens : most;
+    uint64_t most = memory.available / 3, set = id_bytes() * state.info.tokens,
+             bytes = set < most ? set : most;
     return sgt_arena_map(&d->memory, (size_t)(bytes > LEAST_BYTES ? bytes : LEAST_BYTES), 1, err);
 }
 
@@ -332,23 +341,23 @@ static int open_memcpy(drawer *d, const loader_row *r, sgt_error *err)
         rc = sgt_fail_memory(err, NULL);
     if (rc == SGT_OK) rc = open_loader(&l, SGT_READER_MMAP, none, err);
     if (rc < 0) return rc;
-    uint64_t span = d->memory.size / 2 - o.seq; /* possible starts of a row */
+    uint64_t span = d->memory.size / id_bytes() - o.seq; /* possible starts of a row */
     for (size_t w = 0; w < WINDOWS; w++) {
         uint32_t shard;
         uint64_t at;
         sgt_loader_window(l, w, &shard, &at);
         at += shard * (state.info.tokens / state.info.shards);
-        d->windows[w] = (const uint16_t *)(const void *)d->memory.base + at % span;
+        d->windows[w] = d->memory.base + at % span * id_bytes();
     }
     sgt_loader_close(l);
     return SGT_OK;
 }
 
-static void copy_batch(const drawer *d, uint16_t *to, uint64_t k)
+static void copy_batch(const drawer *d, char *to, uint64_t k)
 {
-    size_t tokens = o.seq + 1;
-    for (size_t r = 0; r < o.batch; r++, to += tokens)
-        memcpy(to, d->windows[(k * o.batch + r) % WINDOWS], tokens * sizeof *to);
+    const size_t bytes = id_bytes() * (o.seq + 1);
+    for (size_t r = 0; r < o.batch; r++, to += bytes)
+        memcpy(to, d->windows[(k * o.batch + r) % WINDOWS], bytes);
 }
 
 static int draw_batch(void *ctx, int thread, uint64_t k, sgt_error *err)
@@ -399,10 +408,10 @@ static int fill_cache(sgt_error *err)
 static uint64_t batches_until_reopened(const drawer *d, const loader_row *r)
 {
     uint64_t rows = o.batch * (uint64_t)r->threads;
-    uint64_t row_pages = (o.seq + 1) / 2048 + 2;
+    const uint64_t per_page = 4096 / id_bytes(), row_pages = (o.seq + 1) / per_page + 2;
     if (r->maker == SGT_READER_PRELOAD) return 0;
     if (r->pass == CACHED) return (d->epoch + rows - 1) / rows;
-    uint64_t n = state.info.tokens / 2048 / 10 / (row_pages * rows);
+    uint64_t n = state.info.tokens / per_page / 10 / (row_pages * rows);
     return n ? n : 1;
 }
 
@@ -545,8 +554,8 @@ static fio_run plan_fio(void)
     if (o.sampling == SGT_SAMPLING_SEQUENTIAL)
         return (fio_run){"read", "sequential", 1 << 20, LARGE_DEPTH};
     if (o.sampling == SGT_SAMPLING_BLOCK)
-        return (fio_run){"randread", "random", (uint64_t)2 * SGT_BLOCK_TOKENS, LARGE_DEPTH};
-    return (fio_run){"randread", "random", (2 * (o.seq + 1) + 4095) / 4096 * 4096, DEPTH};
+        return (fio_run){"randread", "random", id_bytes() * SGT_BLOCK_TOKENS, LARGE_DEPTH};
+    return (fio_run){"randread", "random", (id_bytes() * (o.seq + 1) + 4095) / 4096 * 4096, DEPTH};
 }
 
 /* Return "--filename=A:B:C", with a backslash before each colon of a name; the caller frees it. If
@@ -685,7 +694,7 @@ static int prepare_cache(sgt_error *err)
 {
     sgt_memory memory;
     sgt_memory_look(&memory, NULL);
-    state.fits = 2 * state.info.tokens <= memory.available / 2;
+    state.fits = id_bytes() * state.info.tokens <= memory.available / 2;
     if (!state.fits)
         sgt_say(&bench.notice, "the set is larger than half of the free memory: mmap may meet "
                                "pages that are not there");
@@ -749,13 +758,13 @@ static void to_json(json_t *top)
         json_t *result = bench.rows[i].result;
         double us = time_of(i);
         if (!(us > 0)) continue;
-        /* gb_per_s counts the 2(T+1) bytes that a row has on disk */
+        /* gb_per_s counts the T+1 ids that a row has on disk */
         bench_put_all(result,
                       json_pack("{s:i, s:i, s:s, s:b, s:i, s:f, s:f}", "batch", (int)o.batch, "seq",
                                 (int)o.seq, "sampling", sgt_sampling_name((sgt_sampling)o.sampling),
                                 "cold", r->pass == COLD, "threads", r->threads, "tokens_per_s",
                                 (double)(o.batch * o.seq) / us * 1e6, "gb_per_s",
-                                2e-3 * (double)(o.batch * (o.seq + 1)) / us));
+                                1e-3 * (double)(id_bytes() * o.batch * (o.seq + 1)) / us));
         compare(i);
         if (r->maker != MEMCPY && !r->plain)
             json_array_append(is_reader(r->maker) ? results : other, result);
@@ -779,7 +788,7 @@ static void show_head(void)
     printf("%s: %s tokens (%s) in %s\nmedian of %" PRIu64,
            sgt_printable(path, sizeof path, bench.operands[0]),
            sgt_format_count(tokens, sizeof tokens, state.info.tokens),
-           sgt_format_bytes(bytes, sizeof bytes, 2 * state.info.tokens),
+           sgt_format_bytes(bytes, sizeof bytes, id_bytes() * state.info.tokens),
            sgt_format_things(shards, sizeof shards, state.info.shards, "shard", "shards"), o.turns);
     json_object_foreach(state.versions, key, version)
     {
@@ -832,7 +841,7 @@ static void show(json_t *top)
     bench_table(rows, columns, "best");
     json_decref(rows);
     printf("\n* the fastest with its output. Limit: %s.\n"
-           "  GB/s counts the 2(T+1) bytes that a row has on disk, whatever the output is.\n",
+           "  GB/s counts the T+1 ids that a row has on disk, whatever the output is.\n",
            !o.cold ? "memcpy of the same windows, from memory"
            : json_object_get(state.versions, "fio")
                ? "the disk, read by fio at the same depth"
@@ -863,8 +872,8 @@ static int measure(sgt_error *err)
                         "a batch of %" PRIu64 " x %" PRIu64
                         " tokens is over the 268,435,456 that are measured",
                         o.batch, o.seq);
-    int rc = add_rows(err);
-    if (rc == SGT_OK) rc = find_shards(err);
+    int rc = find_shards(err);
+    if (rc == SGT_OK) rc = add_rows(err);
     state.versions = json_object();
     return rc == SGT_OK ? measure_all(err) : rc;
 }

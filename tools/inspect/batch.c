@@ -176,7 +176,7 @@ int inspect_batches(const inspect *o, sgt_error *err)
         d.batch =
             (sgt_loader_batch){.output = SGT_OUTPUT_I32, .inputs = d.inputs, .targets = d.targets};
         rc = sgt_cursor_open(&d.cursor, d.loader, err);
-        if (rc == SGT_OK && !o->json) {
+        if (rc == SGT_OK && !o->json && sgt_id_width(d.info.vocab) == 2) {
             rc = inspect_vocabulary(&d.vocab, d.info.fingerprint,
                                     sgt_loader_shard_path(d.loader, 0), err);
             if (rc == SGT_EUNSUPPORTED) rc = SGT_OK; /* the rows are printed without their text */

@@ -18,10 +18,10 @@
 /* The options of the command line. */
 typedef struct inspect {
     const char *path;
-    int json, quiet, verify, raw;
-    const char *decode, *batch; /* texts FROM:COUNT and K[:N] as given; NULL: not given */
-    const char *split;          /* NULL: every split */
-    int loader, sampling;       /* sgt_reader, sgt_sampling */
+    int json, quiet, verify, raw; /* raw: that of sgt_set_add, or 0 */
+    const char *decode, *batch;   /* texts FROM:COUNT and K[:N] as given; NULL: not given */
+    const char *split;            /* NULL: every split */
+    int loader, sampling;         /* sgt_reader, sgt_sampling */
     uint64_t seed, batch_size, seq_len, pad;
     int padded_by;    /* 1: --pad was given */
     int documents;    /* for --batch: 1: also show where documents begin */
@@ -79,8 +79,8 @@ uint64_t inspect_tokens(const inspect_set *s, int split); /* number of tokens */
  * shard. Return NULL if the set has fewer tokens. */
 const sgt_set_shard *inspect_place(const inspect_set *s, int split, uint64_t token,
                                    uint64_t *offset);
-/* Return the limit that all ids of a shard are below: the vocabulary size in its header, or
- * GPT-2's. */
+/* Return the limit that all ids of a shard are below: the vocabulary size in its header, or if
+ * it has none, GPT-2's, or any for ids of 4 bytes. */
 uint32_t inspect_ids(const sgt_set_shard *d);
 
 /* Return 0 if the two sets have the same tokens, or 1 after printing where they first differ. */

@@ -195,7 +195,7 @@ int inspect_set_open(inspect_set *s, const inspect *o, const char *path, sgt_err
     *s = (inspect_set){.path = path, .set.survey = o->verify};
     if (folder) rc = open_folder(s, o, err);
     else if (o->raw || (rc = inspect_known(path, err)) == SGT_OK)
-        rc = sgt_set_add(&s->set, path, o->raw ? 1 : -1, err);
+        rc = sgt_set_add(&s->set, path, o->raw ? o->raw : -1, err);
     describe(s);
     if (rc == SGT_OK && s->manifest.options && !o->split && !s->set.damaged)
         rc = check_totals(s, err);

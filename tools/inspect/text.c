@@ -21,7 +21,10 @@
 
 /* ---- tokens ---- */
 
-uint32_t inspect_ids(const sgt_set_shard *d) { return d->head.vocab ? d->head.vocab : GPT2_VOCAB; }
+uint32_t inspect_ids(const sgt_set_shard *d)
+{
+    return d->head.vocab ? d->head.vocab : d->head.width == 2 ? GPT2_VOCAB : SGT_MOST_IDS;
+}
 
 /* Return a split's first shard, and the end of its shards. */
 static const sgt_set_shard *first_of(const inspect_set *s, int split)
@@ -82,6 +85,12 @@ int inspect_read(inspect_set *s, int split, uint64_t from, uint16_t *ids, size_t
         uint64_t left = d->head.tokens - at;
         size_t n = left < want - *got ? (size_t)left : want - *got;
         int rc = open_shard(s, d, err);
+        if (d->head.width != 2)
+            rc =
+                sgt_fail(err, SGT_EUNSUPPORTED,
+                         "%s: ids of 4 bytes: they can be verified and shown with --batch, but not "
+                         "decoded or compared",
+                         d->path);
         if (rc == SGT_OK)
             rc = sgt_pread_all(s->fd, ids + *got, 2 * n, d->head.data + 2 * at, d->path, err);
         if (rc < 0) return rc;

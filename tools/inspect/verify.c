@@ -60,8 +60,8 @@ static int check_tokens(void *ctx, const void *ids, size_t n, uint64_t first, sg
                             ", which is %u, expected the end-of-text id %" PRIu32,
                             c->idx, 8 * i, i, c->starts[i], id, h->eot);
     }
-    uint64_t done = __atomic_add_fetch(&c->w->bytes, 2 * n, __ATOMIC_RELAXED);
-    sgt_progress_update(c->w->bar, done, 2 * c->w->set->tokens, 0, NULL);
+    uint64_t done = __atomic_add_fetch(&c->w->bytes, h->width * n, __ATOMIC_RELAXED);
+    sgt_progress_update(c->w->bar, done, h->width * c->w->set->tokens, 0, NULL);
     return SGT_OK;
 }
 
@@ -70,8 +70,8 @@ static int verify_shard(work *w, const sgt_set_shard *d, sgt_error *err)
     checking c = {.w = w, .shard = d};
     /* the manifest has the checksum of a file without a header */
     sgt_shard_visitor v = {check_tokens, &c, d->head.xxh3};
-    int rc = read_starts(&c, err), raw = d->head.data ? 0 : SGT_SHARD_RAW16;
-    if (!rc) rc = sgt_shard_verify(d->path, raw, inspect_ids(d), &v, w->stop, err);
+    int rc = read_starts(&c, err);
+    if (!rc) rc = sgt_shard_verify(d->path, d->raw, inspect_ids(d), &v, w->stop, err);
     free(c.starts);
     return rc;
 }
@@ -100,7 +100,7 @@ static int verify_shards(inspect_set *s, const inspect *o, sgt_error *err)
             !rc)
             rc = sgt_fail(err, bad, "%s", why.text);
     }
-    sgt_progress_update(w.bar, w.bytes, 2 * s->tokens, 0, NULL);
+    sgt_progress_update(w.bar, w.bytes, s->first.width * s->tokens, 0, NULL);
     sgt_progress_end(w.bar);
     return rc;
 }

@@ -80,7 +80,8 @@ class Loader:
     vocab: refuse ids from this one on; 0: those past the set's vocabulary
     pad: id behind a document that is shorter than its row (sampling documents; None: the end of
         text). Its targets are -100, which cross_entropy ignores; but pad if they are uint16
-    raw: files have no header (a folder's train.bin and val.bin, nanoGPT's, need no such word)
+    raw: bits of an id, 16 or 32, in files without a header (a folder's train.bin and val.bin,
+        nanoGPT's, need no such word if it is 16)
     slots, threads: buffers of the ring, and threads that fill it
 
     Any number of threads may use one loader. A forked process opens the set again at its first
@@ -107,7 +108,7 @@ class Loader:
         epochs: Optional[int] = 1,
         vocab: int = 0,
         pad: Optional[int] = None,
-        raw: bool = False,
+        raw: int = 0,
         slots: int = 4,
         threads: int = 1,
     ) -> None:
@@ -125,7 +126,7 @@ class Loader:
         self._settings: Dict[str, Any] = {
             "batch": batch, "seq": seq, "sampling": sampling, "seed": seed, "rank": rank,
             "ranks": ranks, "reader": reader, "split": split, "vocab": vocab, "pad": pad,
-            "raw": bool(raw), "documents": bool(documents),
+            "raw": raw, "documents": bool(documents),
         }  # fmt: skip
         self._dtype, self._copy, self._arrays = dtype, copy, arrays
         self._epochs, self._slots, self._threads = epochs, slots, threads

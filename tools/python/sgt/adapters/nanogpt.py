@@ -4,7 +4,7 @@
     get_batch = GetBatch(data_dir, batch_size, block_size, device)
 
 and save get_batch.state_dict() in the checkpoint. A folder of nanoGPT's train.bin and val.bin works
-with raw=True. Under torchrun each rank gets its own rows.
+as it is, or with raw=32 if its ids are uint32. Under torchrun each rank gets its own rows.
 """
 
 from typing import Any, Dict, Tuple
