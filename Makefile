@@ -56,13 +56,14 @@ sources = $(sort $(foreach d,$(1),$(wildcard $(d)/*.c)))
 objects = $(patsubst %.c,$(B)/obj/%.o,$(call sources,$(1)))
 lib = $(foreach l,$(1),$(B)/obj/libsgt-$(l).a)
 
-LIBS := loader tokenize kernels train cli ranks
+LIBS := loader tokenize kernels train cli ranks sample
 SRC_loader := loader $(addprefix loader/,base shards sample read rows)
 SRC_tokenize := tokenize $(addprefix tokenize/,text vocab bpe input out parts learn)
 SRC_kernels := kernels kernels/ref kernels/cpu
 SRC_train := train $(addprefix train/,model data memory cpu run log generate)
 SRC_cli := tools/cli
 SRC_ranks := tools/ranks
+SRC_sample := tools/sample
 
 LD_loader := -lxxhash -luring -ljansson
 # codecs of Parquet: files that need one which is missing are refused
@@ -88,14 +89,9 @@ VERSION := $(shell sed -n 's/.*SGT_VERSION "\(.*\)"/\1/p' loader/base/version.h)
 
 # ---- programs: tools/sgt-X.c, the folder tools/X, and the libraries they use ----
 PROGRAMS := $(sort $(patsubst tools/%.c,%,$(wildcard tools/sgt-*.c)))
-USES := cli train kernels tokenize loader
+USES := sample cli train kernels tokenize loader
 USES_sgt-tokenize := ranks cli tokenize loader
 USES_sgt-train := ranks $(USES)
-# Folders beside tools/X:
-PARTS_sgt-eval := tools/sample
-PARTS_sgt-inspect := tools/sample
-PARTS_sgt-report := tools/sample
-PARTS_sgt-train := tools/sample
 
 # ---- the CUDA backend, libsgt-cuda.so: machine code for sm_80 and sm_90a, PTX for the rest ----
 NVCC ?= nvcc
@@ -194,7 +190,7 @@ endef
 $(foreach l,$(PUBLIC),$(eval $(call public,$(l))))
 
 define program
-$(B)/bin/$(1): $(B)/obj/tools/$(1).o $$(call objects,$(1:sgt-%=tools/%) $$(PARTS_$(1))) \
+$(B)/bin/$(1): $(B)/obj/tools/$(1).o $$(call objects,$(1:sgt-%=tools/%)) \
     $$(call lib,$$(or $$(USES_$(1)),$$(USES)))
 	$$(call link,$$(CC),$$(call ld,$$(or $$(USES_$(1)),$$(USES))))
 endef

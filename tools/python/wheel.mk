@@ -25,7 +25,7 @@ endef
 $(foreach l,$(PUBLIC),$(eval $(call wheel_library,$(l))))
 
 define wheel_program
-$(W)/bin/$(1): $(B)/obj/tools/$(1).o $$(call objects,$(1:sgt-%=tools/%) $$(PARTS_$(1))) \
+$(W)/bin/$(1): $(B)/obj/tools/$(1).o $$(call objects,$(1:sgt-%=tools/%)) \
     $$(call lib,$$(or $$(USES_$(1)),$$(USES)))
 	$$(call link,$$(CC) -s,$$(call static,$$(call ld,$$(or $$(USES_$(1)),$$(USES)))))
 endef
