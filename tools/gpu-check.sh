@@ -8,7 +8,6 @@
 #                      the clocks twice a second
 #     --skip NAME      leave out each part or check whose name contains NAME; may be given several times
 #     --again          also run again what FILE says failed
-#     --dry-run        print the commands, and run none
 #
 # Each part has its seconds, in proportion to the budget, and those that earlier parts did not need. When they are over,
 # the running program is ended, its result is "cut", and the next part begins. FILE has a line of JSON about the machine,
@@ -35,11 +34,11 @@ LC_ALL=C
 export LC_ALL
 PYTHON=${PYTHON:-python3}
 root=$(cd "$(dirname "$0")/.." && pwd)
-json=gpu-check.jsonl dry='' again='' budget='' variants='' sampler=''
+json=gpu-check.jsonl again='' budget='' variants='' sampler=''
 all_parts=$(echo "$table" | sed 's/ .*//' | paste -sd' ')
 
 usage() {
-    echo "gpu-check.sh: $1 (gpu-check.sh [--budget N] [-o FILE] [--skip NAME] [--again] [--dry-run]" \
+    echo "gpu-check.sh: $1 (gpu-check.sh [--budget N] [-o FILE] [--skip NAME] [--again]" \
         "[$(echo "$all_parts" | tr ' ' '|')]...)" >&2
     exit 2
 }
@@ -62,7 +61,6 @@ while [ $# -gt 0 ]; do
     --skip) echo "$2" >> "$work/skips" && shift ;;
     --budget) budget=$2 && shift ;;
     --again) again=1 ;;
-    --dry-run) dry=1 ;;
     --help) sed -n '2,/^set /s/^# \{0,1\}//p' "$0" && echo "$table" | awk '{
         printf "    %-9s %3d  ", $1, $2; sub(/^[^ ]* [^ ]* /, ""); print }' && exit 0 ;;
     *)
@@ -89,16 +87,16 @@ done
 
 # ---- run the parts ----
 
-[ -n "$dry" ] || ! have_gpu || open_results
+! have_gpu || open_results
 parts='' whole=0 upto=0 not_run=0 clocks_seen=$(grep -sc . "$json.clocks")
 for part in $all_parts; do
     case " ${named:-${all_parts% more}} " in *" $part "*) ;; *) continue ;; esac
     is_left_out "$part" || parts="$parts $part" whole=$((whole + $(weight "$part")))
 done
 budget=${budget:-$whole}
-[ -n "$dry" ] || ! have_gpu || sample_clocks
+! have_gpu || sample_clocks
 for part in $parts; do
-    if [ -z "$dry" ] && ! have_gpu; then
+    if ! have_gpu; then
         echo "SKIP $part: no CUDA device ($(about "$part"))"
         not_run=$((not_run + 1))
         continue
@@ -106,14 +104,13 @@ for part in $parts; do
     upto=$((upto + $(weight "$part")))
     ends=$((began + budget * upto / whole)) # of the part
     echo "== $part, until $((ends - began)) s: $(about "$part")"
-    [ -n "$dry" ] || echo "== $date $part" >> "$json.log"
+    echo "== $date $part" >> "$json.log"
     # In a subshell: if a part ends early, the next one still runs.
     ("part_$part")
     code=$?
-    [ -n "$dry" ] || [ $code -le 1 ] || result fail "$part" "the part itself ended early, exit $code"
-    [ -n "$dry" ] || tell_clocks
+    [ $code -le 1 ] || result fail "$part" "the part itself ended early, exit $code"
+    tell_clocks
 done
-[ -z "$dry" ] || exit 0
 failed=$(($(count fail) + $(count cut)))
 ! have_gpu ||
     echo "{\"complete\": true, \"passed\": $(count pass), \"failed\": $failed, \"skipped\": $(count skip)}" >> "$json"

@@ -1,4 +1,4 @@
-# gpu-check.sh without a GPU: its plan. With stand-ins for all programs that need a GPU, and for the clock: good, bad and
+# gpu-check.sh without a GPU. With stand-ins for all programs that need a GPU, and for the clock: good, bad and
 # missing figures, time that runs out, an early end, and a second call. Then check-cuda-device, with the
 # host as its device.
 # In make check-all only: it runs all kernels on the host, as a GPU would.
@@ -22,42 +22,6 @@ absent gpu-check.jsonl
 run 77 "$check" curves -o f.json
 stdout_lines 2
 absent f.json
-# The plan: each part of ten minutes with a card, in the order of its value, and the second at which it must end.
-run 0 "$check" --dry-run --budget 560
-check 'the table' test "$(sed -n 's/^== \([a-z]*\), until \([0-9]*\) s: .*/\1 \2/p' .stdout | xargs)" = \
-    'versions 20 first 35 profile 75 ab 165 products 215 ablation 275 compile 395 cases 455 curves 495 last 560'
-stdout_matches '^  nvidia-smi --query-gpu=clocks.sm,.*,power.limit,power.max_limit --format=csv$'
-stdout_matches '^  .*/sgt-train --self-check --device cuda --json$'
-step='/sgt-bench step --device cuda --model gpt2 --batch-size'
-for b in 64 12; do
-    stdout_matches "^  .*$step $b --seq-len 1024 --precision bf16 --parts --json$"
-    stdout_matches "^  .*$step $b --seq-len 1024 --precision bf16 --variant default,NAME --json$"
-    stdout_matches "^  python3 .*/torch_step.py 12x768x12 $b 1024 --precision bf16 --sdpa cudnn --device cuda --steps 20$"
-done
-stdout_matches '^  .*/sgt-bench kernels --kind gemm --device cuda --model gpt2 --batch-size 64 --seq-len 1024 --json$'
-for m in 128 256 384; do stdout_matches "^  .*/sgt-bench kernels --kind gemm .* --layer head --batch-size 1 --seq-len $m --json$"; done
-stdout_matches '^  .*/sgt-bench kernels --kind attention --device cuda --model gpt2 --batch-size 64 --seq-len 1024 --json$'
-stdout_matches '^  .*/sgt-bench ablation --device cuda --data .*/data/shards --model gpt2 --seq-len 1024 --rows text,.*,tied '
-stdout_matches '^  .*/check-cuda-device --limit 55 --case NAME$'
-for a in cudnn own; do stdout_matches "^  .*/sgt-train .* --steps 200 .* --precision bf16 --attention $a$"; done
-for case in cuda_attention_hopper_bf16 cuda_attention_hopper_backward_bf16; do
-    stdout_matches "^  compute-sanitizer --tool racecheck .*/check-cuda-device --one-process .* --case $case$"
-done
-check 'the step again' test "$(grep -cE "^  .*$step 64 .* --data .*/shards --json$" .stdout)" -eq 2
-stderr_is ''
-absent gpu-check.jsonl
-absent gpu-check.jsonl.log
-run 0 "$check" --dry-run more
-for p in fp16 tf32 fp32; do stdout_matches "^  .*/sgt-train .* --device cuda .* --precision $p --attention auto\\b"; done
-stdout_matches "^  .*$step 64 .* --optimizer muon --json$"
-stdout_matches '^  .*/sgt-bench step --device cpu .* --precision bf16 --steps 5 --json$'
-stdout_matches '^  python3 .*/torch_step.py 12x768x12 4 1024 --precision bf16 --device cpu '
-stdout_matches '^  compute-sanitizer --tool memcheck .*/check-cuda-device --one-process --once --exact --limit 0$'
-run 0 "$check" --dry-run --budget 60 curves first ab pdl --skip 'attention own' --skip 'own attention'
-check 'what is named, in the order of the table' test \
-    "$(sed -n 's/^== \([a-z]*\), until \([0-9]*\) s: .*/\1 \2/p' .stdout | xargs)" = 'first 6 ab 43 curves 60'
-stdout_has 'left curve in bf16, own attention: --skip own attention'
-stdout_matches "^  .*$step 12 .* --variant default,pdl --json$"
 run 2 "$check" fast
 stderr_matches '^gpu-check.sh: fast: no such part or option \(gpu-check.sh \[--budget N\] .*\[versions\|.*\|more\]\.\.\.\)$'
 run 2 "$check" -o
@@ -195,7 +159,30 @@ log_has() { grep -qF -e "$1" gpu-check.jsonl.log || fail "gpu-check.jsonl.log la
 # ---- no fault ----
 
 gpu 0 '' --budget 560 -o gpu-check.jsonl
-check 'the order' test "$(sed -n 's/^== \([a-z]*\),.*/\1/p' .stdout | xargs)" = "$table"
+# Each part of ten minutes with a card, in the order of its value, and the second at which it must end.
+ends() { sed -n 's/^== \([a-z]*\), until \([0-9]*\) s: .*/\1 \2/p' .stdout | xargs; }
+check 'the parts' test "$(ends)" = \
+    'versions 20 first 35 profile 75 ab 165 products 215 ablation 275 compile 395 cases 455 curves 495 last 560'
+# ran_like REGEX: check that a program was run like this
+ran_like() { grep -qE -e "^$1" ran || fail "no call matches: $1: $(cut -c 1-200 ran)"; }
+ran_like 'nvidia-smi --query-gpu=clocks.sm,.*,power.limit,power.max_limit --format=csv$'
+ran_like 'sgt-train --self-check --device cuda --json$'
+step='sgt-bench step --device cuda --model gpt2 --batch-size'
+for b in 64 12; do
+    ran_like "$step $b --seq-len 1024 --precision bf16 --parts --json$"
+    ran_like "$step $b --seq-len 1024 --precision bf16 --variant default,pdl --json$"
+    ran_like "python .*/torch_step.py 12x768x12 $b 1024 --precision bf16 --sdpa cudnn --device cuda --steps 20$"
+done
+ran_like 'sgt-bench kernels --kind gemm --device cuda --model gpt2 --batch-size 64 --seq-len 1024 --json$'
+for m in 128 256 384; do ran_like "sgt-bench kernels --kind gemm .* --layer head --batch-size 1 --seq-len $m --json$"; done
+ran_like 'sgt-bench kernels --kind attention --device cuda --model gpt2 --batch-size 64 --seq-len 1024 --json$'
+ran_like 'sgt-bench ablation --device cuda --data .*/data/shards --model gpt2 --seq-len 1024 --rows text,.*,tied '
+ran_like 'check-cuda-device --limit 55 --case gelu$'
+for a in cudnn own; do ran_like "sgt-train .* --steps 200 .* --precision bf16 --attention $a$"; done
+for case in cuda_attention_hopper_bf16 cuda_attention_hopper_backward_bf16; do
+    ran_like "compute-sanitizer --tool racecheck .*/check-cuda-device --one-process .* --case $case$"
+done
+check 'the step again' test "$(grep -cE "^$step 64 .* --data .*/shards --json$" ran)" -eq 2
 stdout_has 'info clocks and limits: clocks.sm [MHz];1500 MHz'
 stdout_has 'pass self-check: 2 ok, of driver 13.0.0, cudnn 9.19.0'
 stdout_has 'pass self-check, the time it takes: 1.00 s (floor <= 5, goal <= 3: goal met)'
@@ -244,7 +231,16 @@ gpu 0 fast ab bulk rows
 stdout_has 'info --variant default,bulk, B=64, to base: 1.100 times'
 stdout_has 'info --variant none, B=12, to base: 1.000 times' # the base without rows
 ! grep -q pdl .stdout || fail 'only bulk and rows were named'
+gpu 0 '' --budget 120 curves first ab pdl --skip 'attention own' --skip 'own attention'
+check 'what is named, in the order of the table' test "$(ends)" = 'first 12 ab 86 curves 120'
+stdout_has 'left curve in bf16, own attention: --skip own attention'
+ran_like "$step 12 .* --variant default,pdl --json$"
 gpu 0 '' more
+for p in fp16 tf32 fp32; do ran_like "sgt-train .* --device cuda .* --precision $p --attention auto( |$)"; done
+ran_like "$step 64 .* --optimizer muon --json$"
+ran_like 'sgt-bench step --device cpu .* --precision bf16 --steps 5 --json$'
+ran_like 'python .*/torch_step.py 12x768x12 4 1024 --precision bf16 --device cpu '
+ran_like 'compute-sanitizer --tool memcheck .*/check-cuda-device --one-process --once --exact --limit 0$'
 for p in tf32 fp32; do stdout_has "pass curve in $p, auto attention: $(off 0 0); PyTorch: $(off 0.0001 0.001)"; done
 stdout_has 'pass deterministic: the same losses and norms twice'
 stdout_has 'info step with Muon, B=64: 700000 tokens/s'

@@ -43,10 +43,7 @@ has_passed() { grep -qs "\"pass\", \"name\": \"kernel $1\"" "$tests"/gpu-results
 # number is printed.
 cases() { # new|all
     before=$(grep -sc '"pass", "name": "kernel ' "$json")
-    attempt "list of cases" 0 "$bin/check-cuda-device" --list || {
-        [ -z "$dry" ] || echo "  $bin/check-cuda-device --limit 55 --case NAME"
-        return 0
-    }
+    attempt "list of cases" 0 "$bin/check-cuda-device" --list || return 0
     quiet=1
     while read -r case; do
         { [ "$1" = new ] && has_passed "$case"; } || ! todo "kernel $case" || echo "$case"
@@ -183,9 +180,8 @@ part_curves() {
 deterministic() {
     todo "deterministic" || return 0
     for turn in once again; do
-        train_curve "deterministic" "$work/$turn" --precision bf16 --deterministic || [ -n "$dry" ] || return 0
+        train_curve "deterministic" "$work/$turn" --precision bf16 --deterministic || return 0
     done
-    [ -z "$dry" ] || return 0
     if cmp -s "$work/once" "$work/again" && [ "$(grep -c . "$work/once")" -eq $curve_steps ]; then
         result pass "deterministic" "the same losses and norms twice, $curve_steps steps in bf16"
     else
@@ -323,7 +319,7 @@ part_ab() {
         on=$(kept "base 0, B=$batch" | sed -n 's/.*"value": [^,]*, "variants": "\([^"]*\)".*/\1/p')
         [ -n "$variants" ] || ! attempt "list of variants" 5 "$bin/sgt-bench" step --variants ||
             variants=$(cut -f 1 "$work/out" | grep -vxF "$(echo "$on" | tr , '\n')" | paste -sd' ')
-        for variant in ${variants:-${dry:+NAME}}; do
+        for variant in $variants; do
             case ",$on," in
             *",$variant,"*) set=$(echo "none,$on," | sed "s/,$variant,/,/; s/,\$//") ;;
             *) set=default,$variant ;;

@@ -59,10 +59,6 @@ keep_log() { # NAME EXIT COMMAND...
 attempt() { # NAME SECONDS COMMAND...
     name=$1 most=$2
     shift 2
-    if [ -n "$dry" ]; then
-        echo "  $*"
-        return 1
-    fi
     command -v "$1" > /dev/null || { result skip "$name" "$1 is not there" && return 1; }
     seconds=$(left)
     [ "$seconds" -gt 5 ] || { result cut "$name" "no time was left for it" && return 1; }
@@ -179,7 +175,7 @@ value_of() { kept "$1" | sed -n 's/.*, "value": \([0-9.eE+-]*\)[,}].*/\1/p'; } #
 
 # Return whether a check must still run: neither --skip nor an earlier call covers it.
 todo() { # NAME
-    [ -n "$dry" ] || ! grep -qsF "\"name\": $(quote "$1"), \"text\"" "$json" || {
+    ! grep -qsF "\"name\": $(quote "$1"), \"text\"" "$json" || {
         [ -n "${quiet-}" ] || echo "kept $1: $(kept "$1" | sed 's/.*"text": "\(.*\)", "part".*/\1/')"
         return 1
     }
