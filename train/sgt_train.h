@@ -68,6 +68,8 @@ typedef struct sgt_train_options {
      * and only its call should have notices. */
     sgt_ranks *ranks;
     int most_threads; /* upper bound of the default number of threads; 0: none */
+    /* bytes that estimates count for the program itself; 0: those that it has in memory */
+    uint64_t program;
     /* opened is called before the first step, with a backend that stays open until sgt_train
      * returns; progress after every step; line with each line that is worth keeping (an evaluation,
      * an epoch). Each may be NULL. */

@@ -34,6 +34,7 @@ onload = () => {
     const shown = [...inner.querySelectorAll('svg.chart')].filter(s => s.getBoundingClientRect().width > 0);
     const least = list => list.length ? Math.min(...list).toFixed(2) : 'none';
     say('overflow', root.scrollWidth - root.clientWidth);
+    say('hidden', [...inner.querySelectorAll('.scroll.card')].filter(e => e.scrollWidth > e.clientWidth).length);
     say('height', Math.ceil(root.getBoundingClientRect().height));
     say('pictures', shown.length);
     say('letters', least(shown.map(s => 12 * s.getBoundingClientRect().width / s.viewBox.baseVal.width)));
@@ -82,6 +83,7 @@ look() {
     grep -q 'CONSOLE.*the frame has measured' .stderr || fail "nothing was measured: $(grep CONSOLE .stderr)"
     [ "$(messages)" -eq 0 ] || fail "the console says: $(grep CONSOLE .stderr)"
     [ "$(found overflow)" = 0 ] || fail "$1 at $2 px: $(found overflow) px too wide"
+    [ "$(found hidden)" = 0 ] || fail "$1 at $2 px: columns of the runs' table lie beyond its edge"
     [ "$(found pictures)" = "$4" ] || fail "$(found pictures) pictures, not $4"
     [ "$(found background)" = "$3" ] || fail "the page is $(found background), not $3"
     [ "$(found outside)" = 0 ] || fail "$(found outside) words stand outside their card"
@@ -113,6 +115,12 @@ look one.html 360 light 9
 look one.html 1440 dark 9
 look several.html 360 dark 10
 look several.html 1440 light 10
+# A table of two runs with all columns fits into a window of medium width, and into a telephone's.
+mkdir full
+sed 's/"val_loss":[0-9.]*/&,"val_bits_per_byte":0.5625/; s/"mfu":[^,]*,//; s/"peak_bytes"/"mfu":0.4,&/' one/log.jsonl > full/log.jsonl
+cp -r one second
+run 0 sgt-report full second -o full.html
+for width in 390 1100; do look full.html $width light 9; done
 
 # Planted faults are found: something too wide, a console message, text that is too pale.
 sed 's/<footer>/<div style="width:2000px">wide<\/div>&/' one.html > wide.html

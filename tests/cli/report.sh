@@ -149,7 +149,7 @@ sed 's/"val_loss":[0-9.]*/&,"val_bits_per_byte":.5625/' plain/log.jsonl | sed 's
 run 0 sgt-report --json bits plain -o two.html
 stdout_has '"best_val_loss": 1.5, "val_bits_per_byte": 0.5625, "tokens": 6400.0'
 check 'a column for the bits' grep -q '<th scope="col">Bits per byte</th>' two.html
-check 'a value for one run, a dash for the other' grep -q '<td>.*0\.5625.*</td>' two.html
+check 'a value for one run, a dash for the other' grep -qE '<td title="Bits per byte">(<strong>)?0\.5625<' two.html
 run 0 sgt-report --quiet plain -o again.html
 ! grep -q 'Bits per byte' again.html || fail 'bits per byte that no log has'
 rm -r bits two.html
@@ -266,6 +266,7 @@ rm -r noisy
 
 cp -r plain grows
 options grows lr 0.001 # 200 steps are wanted, and 100 are logged
+echo elsewhere > grows/owner # a process of another machine
 touch grows/log.jsonl
 report grows
 grep -qx '<meta http-equiv="refresh" content="30">' report.html || fail 'the page does not reload itself'
@@ -276,11 +277,33 @@ rests() { ! grep -q 'http-equiv="refresh"\|seems to go on' report.html || fail "
 touch -d '1 hour ago' grows/log.jsonl
 report grows
 rests 'the log stopped growing an hour ago'
+touch -d 'now 1 hour' grows/log.jsonl
+report grows
+rests 'a clock is wrong'
+touch grows/log.jsonl
+rm grows/owner
+report grows
+rests 'the run was ended'
+echo elsewhere > grows/owner
 sed -i 's/"steps": 200/"steps": 100/' grows/options.json
 touch grows/log.jsonl
 report grows
 rests 'the log has all steps'
 rm -r grows
+
+# a run that is killed does not go on
+data d
+sgt-train --quiet $small --steps 1000000 --run killed 2> killed.err &
+pid=$!
+until [ -s killed/log.jsonl ]; do kill -0 $pid || fail "it ended too early: $(cat killed.err)"; done
+report killed
+grep -q 'seems to go on' report.html || fail 'a run at work does not go on'
+kill -KILL $pid
+wait $pid 2> .wait || :
+exists killed/owner
+report killed
+rests 'it was killed a moment ago'
+rm -r killed
 
 # ---- curves that coincide ----
 
@@ -432,7 +455,6 @@ level ',"val_noise":0.2'
 
 # ---- memory: by kind, from memory.jsonl, beside the estimate ----
 
-data d
 run 0 sgt-train --quiet $small --steps 5 --run trained
 run 0 sgt-train --estimate-memory $small --steps 5 --run trained
 sed -nE 's/^  ([a-z0-9 -]+[a-z]) +([0-9.]+ [KMG]?i?B) .*/\1:\2/p' .stdout > kinds
@@ -462,11 +484,19 @@ grep -qF 'none: trained/step-00000005: a vocabulary of 256 ids' report.html || f
 ! grep -q -e '--vocab FILE' report.html || fail 'a hint that sgt-report has no option for'
 run 0 sgt-report --no-sample trained -o report.html
 ! grep -q '<dt>Sample' report.html || fail '--no-sample'
+# Whatever the program keeps of one run, such as a vocabulary, is no part of the estimate of the next one.
+cp -r trained twin
+mkdir gpt2
+cp "$curve/tokens.bin" gpt2/train_000000.bin # without a number of ids, they are GPT-2's
+run 0 sgt-train --quiet --data gpt2 --model 1x16x2 --seq-len 16 --batch-size 2 --device cpu --steps 1 --run texts
+report trained texts twin
+tr -d '\n' < report.html | grep -o 'Peak of the run</th><td>[^<]*</td><td>[^<]*' | sed 's/.*>//' > peaks
+[ "$(sed -n 1p peaks)" = "$(sed -n 3p peaks)" ] || fail "estimates of equal runs: $(xargs < peaks)"
 mv d gone
 report trained
 stderr_is 'sgt-report: trained: no estimate of its memory: d: No such file or directory (sgt-tokenize makes a folder of shards)'
 grep -q '<p class="none">No estimate: ' report.html || fail 'it is not said why there is no estimate'
-rm -r trained
+rm -r trained twin texts gpt2
 
 # ---- several runs ----
 

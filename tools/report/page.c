@@ -265,12 +265,13 @@ static void put_run_row(FILE *page, const report *r, size_t i, const headline *c
     const report_run *run = &r->runs[i];
     char text[48];
     report_put(page, REPORT_RUN_ROW, "line", (unsigned)i, run->name);
-    report_put_cell(page, format_steps_done(text, sizeof text, run));
+    report_put(page, "<td title=\"Steps\">%s</td>", format_steps_done(text, sizeof text, run));
     for (size_t k = 0; k < count; k++) {
         const char *x = format_headline(text, sizeof text, columns[k], run);
-        if (comparable && value_of(run, columns[k]) == best_of(r, columns[k]))
-            report_put(page, "<td><strong>%s</strong></td>", x);
-        else report_put_cell(page, x);
+        int best = comparable && value_of(run, columns[k]) == best_of(r, columns[k]);
+        report_put(page,
+                   best ? "<td title=\"%s\"><strong>%s</strong></td>" : "<td title=\"%s\">%s</td>",
+                   columns[k]->name, x ? x : "\u2013");
     }
     fputs("</tr>\n", page);
 }
@@ -288,7 +289,7 @@ static void put_runs(FILE *page, const report *r)
         titles[2 + count] = h->name;
         columns[count++] = h;
     }
-    const report_table t = {"scroll card", "numbers", "Runs", titles, 2 + count, 0};
+    const report_table t = {"scroll card", "numbers runs", "Runs", titles, 2 + count, 0};
     report_begin_table(page, &t);
     for (size_t i = 0; i < r->count; i++) put_run_row(page, r, i, columns, count, comparable);
     report_end_table(page, &t);
@@ -517,9 +518,7 @@ static void put_notes(FILE *page, const report *r)
         if (l->damaged)
             put_item(page, r, i, 0, "Damaged lines of the log left out: %llu.",
                      (unsigned long long)l->damaged);
-        if (l->half)
-            put_item(page, r, i, 0,
-                     "The log's last line was half written: the run may be going on.");
+        if (l->half) put_item(page, r, i, 0, "The log's last line was half written.");
         if (r->runs[i].going)
             put_item(page, r, i, 0,
                      "The run seems to go on: its log lacks steps, and grew %.0f s ago. This page "

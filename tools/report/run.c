@@ -13,7 +13,9 @@
 
 #include "loader/base/file.h"
 #include "loader/base/memory.h"
+#include "loader/base/owner.h"
 #include "train/advice.h"
+#include "train/log/metrics.h"
 #include "train/model/model.h"
 #include "train/run/checkpoint.h"
 #include "train/run/run.h"
@@ -185,12 +187,16 @@ static void read_checkpoint(report_run *r)
         r->parameters = sgt_model_parameters(&m);
 }
 
+/* bytes of this program before it reads the first run; what it keeps of the runs is no part of an
+ * estimate */
+static uint64_t program;
+
 static void estimate_memory(report_run *r, const sgt_notice *notice)
 {
     sgt_error why = {.text = "the run's options are not known"};
     sgt_model m;
     sgt_train_estimate e;
-    sgt_train_options o = {.run = r->path};
+    sgt_train_options o = {.run = r->path, .program = program};
     const int known = r->settings_known;
     int estimated = known && sgt_train_estimate_memory(&r->settings, &o, &e, &why) == SGT_OK;
     for (size_t i = 0; estimated && i < e.count; i++) {
@@ -503,16 +509,19 @@ static void digest_log(report_run *r)
     l->rows = NULL;
 }
 
-/* Find out whether the run goes on. A step may take long, and so may an evaluation. */
+/* Find out whether the run goes on: while it does, it has an owner, which is alive as far as this
+ * machine can tell. A step may take long, and so may an evaluation. */
 static void find_going(report_run *r)
 {
     struct stat st;
+    sgt_error why;
     char path[SGT_PATH];
     if (!r->settings_known || r->steps >= (double)r->settings.steps ||
         stat(sgt_path(path, r->path, "log.jsonl"), &st) < 0)
         return;
-    r->idle = fmax(0, difftime(time(NULL), st.st_mtime));
-    r->going = r->idle < fmax(LEAST_IDLE, r->last.v[REPORT_MS] / 100);
+    r->idle = fabs(difftime(time(NULL), st.st_mtime)); /* another machine's clock may be ahead */
+    r->going = r->idle < fmax(LEAST_IDLE, r->last.v[REPORT_MS] / 100) &&
+               sgt_owner_lives(sgt_path(path, r->path, "owner"), NULL, &why) == 1;
 }
 
 int report_run_open(report_run *r, const char *path, const sgt_notice *notice, sgt_error *err)
@@ -522,6 +531,7 @@ int report_run_open(report_run *r, const char *path, const sgt_notice *notice, s
     sgt_error why;
     *r = (report_run){.starts = json_array()};
     sgt_config_default(&r->settings);
+    if (!program) program = sgt_memory_resident();
     while (n > 1 && path[n - 1] == '/') n--;
     if (n >= sizeof r->path) return sgt_fail(err, SGT_EUSAGE, "a path of %zu bytes", n);
     memcpy(r->path, path, n);

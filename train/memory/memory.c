@@ -180,12 +180,6 @@ static void find_free(sizing *z)
     }
 }
 
-static void find_room(sizing *z)
-{
-    z->room = z->t->s->memory_limit;
-    if (z->room == SGT_DEFAULT_COUNT) find_free(z);
-}
-
 /* Write z->room as a text that can follow "of the" or "more than the": "130.0 MiB of
  * --memory-limit", "20.10 GiB free". */
 static const char *format_room(const sizing *z, char *buf, size_t n)
@@ -336,7 +330,8 @@ static int size_run(sizing *z, sgt_trainer *t, sgt_error *err)
         return rc;
     if (t->s->batch == SGT_DEFAULT_COUNT) z->o.batch = 1;
     z->copy = copy_bytes(z);
-    if (!t->cuda) z->program = sgt_memory_resident() + (uint64_t)z->o.threads * PER_THREAD;
+    z->program = t->o->program ? t->o->program : sgt_memory_resident();
+    z->program = t->cuda ? 0 : z->program + (uint64_t)z->o.threads * PER_THREAD;
     if (t->s->recompute == SGT_RECOMPUTE_AUTO) {
         z->levels = t->recompute_at = calloc(z->o.model.layers, 1);
         if (!z->levels) return sgt_fail_memory(err, "memory");
@@ -345,7 +340,8 @@ static int size_run(sizing *z, sgt_trainer *t, sgt_error *err)
         /* what no number of rows would change, such as ranks without MPI, is not for want of memory */
         sgt_train_estimate e;
         if ((rc = measure(z, &e, err)) < 0) return rc;
-        find_room(z);
+        z->room = t->s->memory_limit;
+        if (z->room == SGT_DEFAULT_COUNT) find_free(z);
     }
     if (t->s->batch == SGT_DEFAULT_COUNT && (rc = decide_rows(z, &t->s->batch, err)) < 0) return rc;
     if (sgt_memory_asked(t->s)) rc = decide_levels(z, t->s->batch / ranks, err);
