@@ -84,18 +84,18 @@ static int open_ring(sgt_cursor *c, const sgt_loader *l, uint32_t n)
 int sgt_cursor_open(sgt_cursor **out, const sgt_loader *l, sgt_error *err)
 {
     uint32_t n = local_batch(l);
-    int rc = SGT_ENOMEM;
+    int rc = SGT_OK;
     sgt_cursor *c = calloc(1, sizeof *c);
     if (c) {
         c->l = l;
         c->tokens = calloc(n, sizeof *c->tokens);
+        c->memo = calloc(1, sgt_mix_memo_bytes(&l->mix));
     }
-    if (!c || !c->tokens || !open_ring(c, l, n) || !open_documents(c, l, n) ||
+    if (!c || !c->tokens || !c->memo || !open_ring(c, l, n) || !open_documents(c, l, n) ||
         !sgt_batch_open(&c->own, l))
-        sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " rows: out of memory", n);
-    else rc = sgt_mix_memo_open(&c->memo, &l->mix, err);
-    if (rc == SGT_OK && !l->ops->cursor_open) c->reader_cursor = l->reader;
-    else if (rc == SGT_OK) rc = l->ops->cursor_open(&c->reader_cursor, l->reader, err);
+        rc = sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " rows: out of memory", n);
+    else if (!l->ops->cursor_open) c->reader_cursor = l->reader;
+    else rc = l->ops->cursor_open(&c->reader_cursor, l->reader, err);
     if (rc < 0) {
         sgt_cursor_close(c);
         return rc;
@@ -108,7 +108,7 @@ void sgt_cursor_close(sgt_cursor *c)
 {
     if (!c) return;
     if (c->reader_cursor && c->l->ops->cursor_close) c->l->ops->cursor_close(c->reader_cursor);
-    sgt_mix_memo_free(&c->memo);
+    free(c->memo);
     for (uint32_t i = 0; c->ring && i < c->size; i++) free(c->ring[i].pieces);
     free(c->ring);
     free(c->tokens);
@@ -158,7 +158,7 @@ static int append_row(const sgt_loader *l, sgt_cursor *c, sgt_pieces *b, const s
         b->pieces[b->count - 1].block |= ENDS_ROW;
         return 1;
     }
-    uint32_t set = sgt_mix_set_of(&l->mix, row->shard);
+    uint32_t set = sgt_loader_set_of(l, row->shard);
     uint32_t n = sgt_pack_row(&l->packs[set], c->packed, row->offset, c->documents, l->o.seq + 1);
     for (uint32_t k = 0; k < n; k++)
         if (!append_document(l, b, sgt_loader_packed_window(&c->documents[k]))) return 0;
@@ -172,7 +172,7 @@ static int draw_pieces(const sgt_loader *l, sgt_cursor *c, sgt_pieces *b, uint64
     b->index = index;
     b->count = c->rows ? 0 : n;
     b->told = 0;
-    sgt_mix_windows(&l->mix, &c->memo, index * l->o.batch + l->o.rank, l->o.ranks, n,
+    sgt_mix_windows(&l->mix, c->memo, index * l->o.batch + l->o.rank, l->o.ranks, n,
                     c->rows ? c->rows : b->pieces);
     for (uint32_t i = 0; c->rows && i < n; i++)
         if (!append_row(l, c, b, &c->rows[i])) return 0;

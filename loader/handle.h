@@ -36,7 +36,7 @@ typedef struct sgt_pieces {
 struct sgt_cursor {
     const sgt_loader *l;
     void *reader_cursor;
-    sgt_mix_memo memo;
+    sgt_mix_memo *memo;
 
     /* (size): the current batch, in place `at`, and behind it those that were drawn ahead, `stride`
      * batches apart. `drawn` counts them all; 0: there is no current batch */

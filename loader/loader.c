@@ -118,6 +118,7 @@ static int open_set(sgt_loader *l, const sgt_loader_set *from, sgt_error *err)
     if (!(p->path = strdup(from->path))) return sgt_fail_memory(err, from->path);
     l->set_count++;
     int rc = sgt_set_open(set, from->path, &l->o, err);
+    for (uint32_t i = set->first; i < set->count; i++) set->shards[i].set = l->set_count - 1;
     p->weight = from->weight;
     p->tokens = set->tokens - tokens;
     p->hash = set->hash;
@@ -250,9 +251,9 @@ static int open_packs(sgt_loader *l, sgt_error *err)
 /* Return where row `row` of the run begins. */
 static sgt_window draw_packed(const sgt_loader *l, uint64_t row)
 {
-    sgt_window w = sgt_mix_window(&l->mix, NULL, row);
+    sgt_window w = sgt_mix_window(&l->mix, row);
     sgt_pack_piece first;
-    sgt_pack_row(&l->packs[sgt_mix_set_of(&l->mix, w.shard)], NULL, w.offset, &first, 1);
+    sgt_pack_row(&l->packs[sgt_loader_set_of(l, w.shard)], NULL, w.offset, &first, 1);
     return sgt_loader_packed_window(&first);
 }
 
@@ -295,54 +296,32 @@ static int verify(sgt_loader_options *o, sgt_error *err)
 
 /* Return the number that the mix takes for a shard: of tokens, of documents, or, for the first
  * shard of a packed set, of the rows of its first epoch. */
-static uint64_t measure_shard(const sgt_loader *l, uint32_t part, uint32_t shard)
+static uint64_t measure_shard(const sgt_loader *l, uint32_t shard)
 {
+    uint32_t set = sgt_loader_set_of(l, shard);
     if (l->o.sampling == SGT_SAMPLING_DOCUMENTS) return sgt_documents_in(&l->documents, shard);
     if (l->o.sampling == SGT_SAMPLING_PACKED)
-        return shard == l->sets[part].first_shard ? sgt_pack_epoch_rows(&l->packs[part]) : 0;
+        return shard == l->sets[set].first_shard ? sgt_pack_epoch_rows(&l->packs[set]) : 0;
     return l->set.shards[shard].head.tokens;
 }
 
-/* Fill in what the mix decides about its sets; and the hash of several, which covers their hashes
- * and weights. These are the mix's shares, so that equal proportions give equal hashes. */
-static int describe_sets(sgt_loader *l, sgt_error *err)
-{
-    size_t n = l->set_count;
-    double all = (double)l->mix.shares_before[n];
-    uint64_t *words = calloc(n, 2 * sizeof *words);
-    if (!words) return sgt_fail(err, SGT_ENOMEM, "%zu sets: out of memory", n);
-    for (size_t i = 0; i < n; i++) {
-        sgt_loader_set_info *p = &l->sets[i];
-        uint64_t share = sgt_mix_share(&l->mix, (uint32_t)i);
-        p->share = (double)share / all;
-        p->windows_per_epoch = l->mix.samplers[i].windows;
-        words[2 * i] = p->hash;
-        words[2 * i + 1] = p->weight != 0 ? share : 0;
-    }
-    if (n > 1) l->set.hash = XXH3_64bits(words, n * 2 * sizeof *words);
-    free(words);
-    return SGT_OK;
-}
-
-/* Set up the order of rows over the shards of all sets. */
+/* Set up the order of rows over the shards of all sets; and the hash of several, which covers their
+ * hashes and weights. These are the mix's shares, so that equal proportions give equal hashes. */
 static int open_mix(sgt_loader *l, sgt_error *err)
 {
-    uint64_t *tokens = malloc(l->set.count * sizeof *tokens);
-    sgt_mix_set *sets = calloc(l->set_count, sizeof *sets);
-    int rc = SGT_OK;
-    if (!tokens || !sets)
-        rc = sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " shards: out of memory", l->set.count);
-    for (uint32_t i = 0; rc == SGT_OK && i < l->set_count; i++) {
-        const sgt_loader_set_info *p = &l->sets[i];
-        for (uint32_t s = p->first_shard; s < p->first_shard + p->shards; s++)
-            tokens[s] = measure_shard(l, i, s);
-        sets[i] = (sgt_mix_set){p->weight, tokens + p->first_shard, p->shards};
-    }
-    if (rc == SGT_OK)
-        rc = sgt_mix_init(&l->mix, l->o.sampling, l->o.seed, l->o.seq, sets, l->set_count, err);
+    uint64_t words[SGT_MIX_SETS][2], *tokens = malloc(l->set.count * sizeof *tokens);
+    if (!tokens)
+        return sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " shards: out of memory", l->set.count);
+    for (uint32_t i = 0; i < l->set.count; i++) tokens[i] = measure_shard(l, i);
+    int rc = sgt_mix_init(&l->mix, &l->o, l->sets, l->set_count, tokens, err);
     free(tokens);
-    free(sets);
-    return rc == SGT_OK ? describe_sets(l, err) : rc;
+    const uint64_t *shares = l->mix.shares_before;
+    for (uint32_t i = 0; i < l->mix.sets; i++) {
+        words[i][0] = l->sets[i].hash;
+        words[i][1] = l->sets[i].weight != 0 ? shares[i + 1] - shares[i] : 0;
+    }
+    if (l->mix.sets > 1) l->set.hash = XXH3_64bits(words, l->mix.sets * sizeof *words);
+    return rc;
 }
 
 /* Fail if the end-of-text id of a set is unknown, but needed. */
@@ -455,14 +434,14 @@ void sgt_loader_get_info(const sgt_loader *l, sgt_loader_info *info)
 
 sgt_window sgt_loader_find_document(const sgt_loader *l, sgt_window w)
 {
-    const sgt_loader_set_info *p = &l->sets[sgt_mix_set_of(&l->mix, w.shard)];
+    const sgt_loader_set_info *p = &l->sets[sgt_loader_set_of(l, w.shard)];
     return sgt_documents_window(&l->documents, &l->set, p->first_shard + p->shards, &w,
                                 l->o.seq + 1);
 }
 
 void sgt_loader_window(const sgt_loader *l, uint64_t row, uint32_t *shard, uint64_t *offset)
 {
-    sgt_window w = l->packs ? draw_packed(l, row) : sgt_mix_window(&l->mix, NULL, row);
+    sgt_window w = l->packs ? draw_packed(l, row) : sgt_mix_window(&l->mix, row);
     if (l->o.sampling == SGT_SAMPLING_DOCUMENTS) w = sgt_loader_find_document(l, w);
     *shard = w.shard;
     *offset = w.offset;
@@ -478,10 +457,7 @@ uint64_t sgt_loader_drawn(const sgt_loader *l, uint32_t set, uint64_t rows)
     return sgt_mix_drawn(&l->mix, set, rows);
 }
 
-uint32_t sgt_loader_set_of(const sgt_loader *l, uint32_t shard)
-{
-    return sgt_mix_set_of(&l->mix, shard);
-}
+uint32_t sgt_loader_set_of(const sgt_loader *l, uint32_t shard) { return l->set.shards[shard].set; }
 
 int sgt_loader_get_packing(const sgt_loader *l, sgt_loader_packing *packing, sgt_error *err)
 {

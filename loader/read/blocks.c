@@ -40,7 +40,6 @@ typedef struct store {
     const sgt_set *set;
     const sgt_sampler *sampler;
     const sgt_rings *rings;
-    uint32_t shard0; /* index in `set` of the sampler's shard 0 */
     pid_t pid;
     size_t room; /* bytes of memory per block */
     uint64_t per_pool, capacity;
@@ -61,7 +60,7 @@ struct sgt_blocks {
 /* Return whether the window is of the store's set. */
 static int owns(const store *s, const sgt_window *w)
 {
-    return w->shard - s->shard0 < s->sampler->shards;
+    return w->shard - s->sampler->first < s->sampler->shards;
 }
 
 static block *block_at(const store *s, uint64_t number) { return &s->blocks[number % s->capacity]; }
@@ -84,7 +83,7 @@ static void ask_block(store *s)
     if (b->parts > PARTS) b->parts = 0;
     for (uint32_t k = 0; k < b->parts; k++) {
         sgt_extent *e = &b->extents[k];
-        e->shard += s->shard0;
+        e->shard += s->sampler->first;
         b->reads[k] =
             (sgt_ring_read){.at = s->set->shards[e->shard].head.data + s->set->width * e->offset,
                             .bytes = s->set->width * (size_t)e->tokens,
@@ -149,11 +148,11 @@ static int steer(store *s, uint64_t low, uint64_t high)
 /* ---- opening ---- */
 
 static int open_store(store *s, sgt_rings *rings, const sgt_set *set, const sgt_sampler *sampler,
-                      uint32_t first, sgt_error *err)
+                      sgt_error *err)
 {
     uint64_t blocks = sgt_sampler_blocks(sampler), most = sampler->pool_blocks;
     size_t tokens = (size_t)sgt_sampler_block_windows(sampler) * sampler->seq + PARTS;
-    *s = (store){.set = set, .sampler = sampler, .rings = rings, .shard0 = first, .pid = getpid()};
+    *s = (store){.set = set, .sampler = sampler, .rings = rings, .pid = getpid()};
     s->begin = s->stray = NONE;
     s->per_pool = blocks < most ? blocks : most;
     s->capacity = 2 * s->per_pool + s->per_pool / 8;
@@ -190,8 +189,7 @@ int sgt_blocks_open(sgt_blocks **out, sgt_rings *rings, const sgt_set *set,
     sgt_blocks *b = calloc(1, sizeof *b);
     if (!b) return sgt_fail_memory(err, "blocks");
     for (; b->sets < mix->sets && rc == SGT_OK; b->sets++)
-        rc = open_store(&b->stores[b->sets], rings, set, &mix->samplers[b->sets],
-                        (uint32_t)mix->shards_before[b->sets], err);
+        rc = open_store(&b->stores[b->sets], rings, set, &mix->samplers[b->sets], err);
     if (rc < 0) sgt_blocks_close(b);
     else *out = b;
     return rc;

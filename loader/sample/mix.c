@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "loader/base/philox.h"
-#include "loader/base/search.h"
 
 enum { TURN = 7, SET = 8 }; /* purposes of draws, after those of the samplers */
 
@@ -39,44 +38,39 @@ static uint64_t divisor_of(uint64_t a, uint64_t b)
     return a;
 }
 
-static void compute_shares(sgt_mix *m, const sgt_mix_set *sets)
+static void compute_shares(sgt_mix *m, sgt_loader_set_info *sets)
 {
-    uint64_t divisor = 0;
+    uint64_t divisor = 0, *before = m->shares_before;
     for (uint32_t i = 0; i < m->sets; i++) {
         int given = sets[i].weight != 0;
         assert(given == (sets[0].weight != 0) && (!given || sgt_mix_weight(sets[i].weight)));
-        uint64_t share = given ? billionths(sets[i].weight) : m->samplers[i].windows;
-        m->shares_before[i + 1] = share;
-        divisor = divisor_of(share, divisor);
+        before[i + 1] = given ? billionths(sets[i].weight) : m->samplers[i].windows;
+        divisor = divisor_of(before[i + 1], divisor);
     }
+    for (uint32_t i = 0; i < m->sets; i++) before[i + 1] = before[i] + before[i + 1] / divisor;
     for (uint32_t i = 0; i < m->sets; i++)
-        m->shares_before[i + 1] = m->shares_before[i] + m->shares_before[i + 1] / divisor;
+        sets[i].share = (double)(before[i + 1] - before[i]) / (double)before[m->sets];
 }
 
-uint64_t sgt_mix_share(const sgt_mix *m, uint32_t set)
-{
-    return m->shares_before[set + 1] - m->shares_before[set];
-}
-
-int sgt_mix_init(sgt_mix *m, sgt_sampling sampling, uint64_t seed, uint32_t seq,
-                 const sgt_mix_set *sets, uint32_t count, sgt_error *err)
+int sgt_mix_init(sgt_mix *m, const sgt_loader_options *o, sgt_loader_set_info *sets, uint32_t count,
+                 const uint64_t *tokens, sgt_error *err)
 {
     assert(count >= 1 && count <= SGT_MIX_SETS);
     int rc = SGT_OK;
-    *m = (sgt_mix){.seed = seed};
+    *m = (sgt_mix){.seed = o->seed};
     m->samplers = calloc(count, sizeof *m->samplers);
-    m->shards_before = calloc((size_t)count + 1, sizeof *m->shards_before);
     m->shares_before = calloc((size_t)count + 1, sizeof *m->shares_before);
-    if (!m->samplers || !m->shards_before || !m->shares_before)
+    if (!m->samplers || !m->shares_before)
         rc = sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " sets: out of memory", count);
     for (; rc == SGT_OK && m->sets < count; m->sets++) {
-        uint32_t i = m->sets;
-        uint64_t own = count == 1 ? seed : sgt_philox_u64(seed, i, SET);
-        m->shards_before[i + 1] = m->shards_before[i] + sets[i].shards;
-        rc = sgt_sampler_init(&m->samplers[i], sampling, own, seq, sets[i].tokens, sets[i].shards,
-                              err);
+        sgt_loader_set_info *p = &sets[m->sets];
+        sgt_sampler *s = &m->samplers[m->sets];
+        uint64_t own = count == 1 ? o->seed : sgt_philox_u64(o->seed, m->sets, SET);
+        rc = sgt_sampler_init(s, o->sampling, own, o->seq, tokens + p->first_shard, p->shards, err);
         if (rc < 0) break;
-        m->windows += m->samplers[i].windows; /* no overflow: both summands are at most 2^63 */
+        s->first = p->first_shard;
+        p->windows_per_epoch = s->windows;
+        m->windows += s->windows; /* no overflow: both summands are at most 2^63 */
         if (m->windows > (uint64_t)1 << 63)
             rc = sgt_fail(err, SGT_EUSAGE, "more than 2^63 windows");
     }
@@ -89,22 +83,8 @@ void sgt_mix_free(sgt_mix *m)
 {
     for (uint32_t i = 0; i < m->sets; i++) sgt_sampler_free(&m->samplers[i]);
     free(m->samplers);
-    free(m->shards_before);
     free(m->shares_before);
     *m = (sgt_mix){0};
-}
-
-int sgt_mix_memo_open(sgt_mix_memo *memo, const sgt_mix *m, sgt_error *err)
-{
-    *memo = (sgt_mix_memo){.samplers = calloc(m->sets, sizeof *memo->samplers), .turn = UINT64_MAX};
-    return memo->samplers ? SGT_OK
-                          : sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " sets: out of memory", m->sets);
-}
-
-void sgt_mix_memo_free(sgt_mix_memo *memo)
-{
-    free(memo->samplers);
-    memo->samplers = NULL;
 }
 
 /* ---- turns ---- */
@@ -170,34 +150,32 @@ static void shuffle_turn(const sgt_mix *m, sgt_mix_memo *memo, uint64_t turn)
 
 static void ready_turn(const sgt_mix *m, sgt_mix_memo *memo, uint64_t turn)
 {
-    if (memo->turn == turn) return;
+    if (memo->turns == turn + 1) return;
     wide from = (wide)turn * SGT_MIX_TURN;
     list_rows(m, memo, 0, 0, m->sets, from, from + SGT_MIX_TURN);
     shuffle_turn(m, memo, turn);
-    memo->turn = turn;
+    memo->turns = turn + 1;
 }
 
 /* ---- rows ---- */
 
 uint32_t sgt_mix_row(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint64_t *own)
 {
-    sgt_mix_memo mine;
+    sgt_mix_memo mine = {0};
     *own = row;
     if (m->sets == 1) return 0;
-    mine.turn = UINT64_MAX;
     if (!memo) memo = &mine;
     ready_turn(m, memo, row / SGT_MIX_TURN);
     *own = memo->row[row % SGT_MIX_TURN];
     return memo->set[row % SGT_MIX_TURN];
 }
 
-sgt_window sgt_mix_window(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row)
+sgt_window sgt_mix_window(const sgt_mix *m, uint64_t row)
 {
     uint64_t own;
-    uint32_t set = sgt_mix_row(m, memo, row, &own);
-    sgt_window w = sgt_sampler_window(&m->samplers[set],
-                                      memo && memo->samplers ? &memo->samplers[set] : NULL, own);
-    w.shard += (uint32_t)m->shards_before[set];
+    const sgt_sampler *s = &m->samplers[sgt_mix_row(m, NULL, row, &own)];
+    sgt_window w = sgt_sampler_window(s, NULL, own);
+    w.shard += s->first;
     return w;
 }
 
@@ -220,7 +198,7 @@ static void draw_sets(const sgt_mix *m, sgt_mix_memo *memo, const uint64_t *own,
         sgt_sampler_windows(&m->samplers[set[i]], &memo->samplers[set[i]], rows, count, of_set);
         for (uint32_t k = 0; k < count; k++) {
             windows[places[k]] = of_set[k];
-            windows[places[k]].shard += (uint32_t)m->shards_before[set[i]];
+            windows[places[k]].shard += m->samplers[set[i]].first;
             drawn[places[k]] = 1;
         }
     }
@@ -256,15 +234,10 @@ static wide count_rows(const sgt_mix *m, uint32_t set, uint32_t first, uint32_t 
 
 uint64_t sgt_mix_drawn(const sgt_mix *m, uint32_t set, uint64_t rows)
 {
-    sgt_mix_memo memo = {.turn = UINT64_MAX};
+    sgt_mix_memo memo = {0};
     if (m->sets == 1) return rows;
     wide count = count_rows(m, set, 0, m->sets, rows - rows % SGT_MIX_TURN);
     ready_turn(m, &memo, rows / SGT_MIX_TURN);
     for (uint32_t j = 0; j < rows % SGT_MIX_TURN; j++) count += memo.set[j] == set;
     return (uint64_t)count;
-}
-
-uint32_t sgt_mix_set_of(const sgt_mix *m, uint32_t shard)
-{
-    return (uint32_t)sgt_last_up_to(m->shards_before, 1, m->sets, shard);
 }

@@ -3,11 +3,10 @@
  * rows.
  *
  *     sgt_mix m;
- *     if (sgt_mix_init(&m, SGT_SAMPLING_SHUFFLE, seed, T, sets, count, &err) < 0) ...;
- *     sgt_mix_memo memo;                                      // one per thread; or NULL
- *     if (sgt_mix_memo_open(&memo, &m, &err) < 0) ...;
- *     sgt_window w = sgt_mix_window(&m, &memo, k * B + r);    // shards counted through all sets
- *     sgt_mix_memo_free(&memo);
+ *     if (sgt_mix_init(&m, &options, sets, count, tokens, &err) < 0) ...;
+ *     sgt_mix_memo *memo = calloc(1, sgt_mix_memo_bytes(&m));             // one per thread
+ *     sgt_mix_windows(&m, memo, k * B, 1, B, windows);    // shards counted through all sets
+ *     free(memo);
  *     sgt_mix_free(&m);
  *
  * The definition. Like sampler.h's it must never change silently. A single set has the rows that
@@ -48,60 +47,52 @@
 #define SGT_MIX_LEAST 1e-9 /* smallest weight */
 #define SGT_MIX_MOST 1e6   /* largest weight; the sum of all shares then fits 62 bits */
 
-typedef struct sgt_mix_set {
-    double weight;          /* 0 in all sets: shares by number of windows */
-    const uint64_t *tokens; /* tokens of each shard, as for sgt_sampler_init */
-    uint32_t shards;
-} sgt_mix_set;
-
 typedef struct sgt_mix {
     uint64_t seed;
     uint32_t sets;
     sgt_sampler *samplers;   /* (sets) */
-    uint64_t *shards_before; /* (sets + 1) */
     uint64_t *shares_before; /* (sets + 1) */
     uint64_t windows;        /* sum of the windows of all sets' epochs */
 } sgt_mix;
 
-/* Values that neighbouring rows share. A thread keeps them, so that they are not computed for every
- * row. */
+/* Values that neighbouring rows share, all 0 at first. A thread keeps them, so that they are not
+ * computed for every row. */
 typedef struct sgt_mix_memo {
-    sgt_sampler_memo *samplers; /* (sets), or NULL: samplers compute theirs again */
-    uint64_t turn;              /* UINT64_MAX: none */
-    uint16_t set[SGT_MIX_TURN]; /* set of each row of the turn */
-    uint64_t row[SGT_MIX_TURN]; /* number of each row of the turn among its set's rows */
+    uint64_t turns;              /* 1 + the turn; 0: none */
+    uint16_t set[SGT_MIX_TURN];  /* set of each row of the turn */
+    uint64_t row[SGT_MIX_TURN];  /* number of each row of the turn among its set's rows */
+    sgt_sampler_memo samplers[]; /* (sets) */
 } sgt_mix_memo;
 
 /* Initialise m for 1 ... SGT_MIX_SETS sets, whose weights the caller has checked: all are 0, or
- * sgt_mix_weight accepts all. Returns SGT_EUSAGE for more than 2^63 windows. */
-int sgt_mix_init(sgt_mix *m, sgt_sampling sampling, uint64_t seed, uint32_t seq,
-                 const sgt_mix_set *sets, uint32_t count, sgt_error *err);
+ * sgt_mix_weight accepts all. tokens: of each shard of all sets, as for sgt_sampler_init. Of the
+ * options, seq, seed and sampling count. Fills in the share of each set, and the windows of its
+ * epoch. Returns SGT_EUSAGE for more than 2^63 windows. */
+int sgt_mix_init(sgt_mix *m, const sgt_loader_options *o, sgt_loader_set_info *sets, uint32_t count,
+                 const uint64_t *tokens, sgt_error *err);
 void sgt_mix_free(sgt_mix *m);
 
 /* Return whether `weight` is a number from SGT_MIX_LEAST to SGT_MIX_MOST. */
 int sgt_mix_weight(double weight);
 
-int sgt_mix_memo_open(sgt_mix_memo *memo, const sgt_mix *m, sgt_error *err);
-void sgt_mix_memo_free(sgt_mix_memo *memo);
+static inline size_t sgt_mix_memo_bytes(const sgt_mix *m)
+{
+    return sizeof(sgt_mix_memo) + m->sets * sizeof(sgt_sampler_memo);
+}
 
-/* Return which set row `row` comes from, and set *own to its number among that set's rows. */
+/* Return which set row `row` comes from, and set *own to its number among that set's rows. memo
+ * may be NULL. */
 uint32_t sgt_mix_row(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint64_t *own);
 
 /* Return the window of row `row`; its shard is an index into the shards of all sets. For
  * `documents`, see sgt_sampler_window. */
-sgt_window sgt_mix_window(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row);
+sgt_window sgt_mix_window(const sgt_mix *m, uint64_t row);
 
-/* Fill in the windows of n rows: row, row + step, ..., as sgt_mix_window returns them. memo must
- * not be NULL. */
+/* Fill in the windows of n rows: row, row + step, ..., as sgt_mix_window returns them. */
 void sgt_mix_windows(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint64_t step, uint32_t n,
                      sgt_window *windows);
 
 /* Return how many of the first `rows` rows come from set `set`. */
 uint64_t sgt_mix_drawn(const sgt_mix *m, uint32_t set, uint64_t rows);
-
-/* Return the set that a shard belongs to. */
-uint32_t sgt_mix_set_of(const sgt_mix *m, uint32_t shard);
-
-uint64_t sgt_mix_share(const sgt_mix *m, uint32_t set); /* p_i; 1 for a single set */
 
 #endif

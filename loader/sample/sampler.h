@@ -106,6 +106,7 @@ typedef struct sgt_sampler {
     uint64_t seed;
     uint32_t seq; /* T */
     uint32_t shards;
+    uint32_t first; /* for a mix: index of shard 0 among the shards of all sets */
     /* windows in an epoch (for `random`, shuffle's number), or documents; for `packed` the rows of
      * the first epoch */
     uint64_t windows;

@@ -19,6 +19,7 @@ typedef struct sgt_set_shard {
     uint64_t documents; /* documents that start in it, by the manifest; UINT64_MAX: unknown */
     uint32_t eot;       /* id that begins or ends a document, or SGT_NO_ID */
     struct stat file;   /* its identity, and when it was written */
+    uint32_t set;       /* of a loader: which of its sets it belongs to */
     int raw;            /* argument `raw` of sgt_shard_open, to open the shard again */
     uint64_t index;     /* hash of Megatron-LM's .idx */
     char *damage;       /* in a survey: the line that describes its damage; NULL: none is known */

@@ -18,7 +18,6 @@ SCOPED_POINTER(sgt_cursor, sgt_cursor_close)
 SCOPED_POINTER(sgt_stream, sgt_stream_close)
 SCOPED_STRUCT(sgt_sampler, sgt_sampler_free)
 SCOPED_STRUCT(sgt_mix, sgt_mix_free)
-SCOPED_STRUCT(sgt_mix_memo, sgt_mix_memo_free)
 SCOPED_STRUCT(sgt_pack, sgt_pack_free)
 
 /* Criterion's .init and .fini. A test runs in a temporary folder of its own, which it must leave

@@ -59,7 +59,7 @@ static uint32_t draw(rig *g, uint64_t k)
     sgt_window w[B];
     uint32_t memory[B][T + 1];
     const void *ids[B] = {0};
-    for (uint32_t r = 0; r < B; r++) w[r] = sgt_mix_window(&g->l->mix, NULL, k * B + r);
+    for (uint32_t r = 0; r < B; r++) w[r] = sgt_mix_window(&g->l->mix, k * B + r);
     uint32_t missing = 0;
     sgt_blocks_fetch(g->pools, w, B, (char *)memory, sizeof *memory, ids);
     for (uint32_t r = 0; r < B; r++) {
@@ -75,7 +75,7 @@ static uint32_t draw(rig *g, uint64_t k)
  * `end`. */
 static uint64_t blocks_to(const rig *g, uint64_t end)
 {
-    return sgt_mix_window(&g->l->mix, NULL, end * B - 1).block / 3 * 3 + 3;
+    return sgt_mix_window(&g->l->mix, end * B - 1).block / 3 * 3 + 3;
 }
 
 /* 575 windows, 4 per block, 12 per pool: two batches per pool, except for the pool with the short
@@ -301,7 +301,7 @@ Test(blocks, file_cut_while_in_use)
         int cut = 0;
         sgt_error err;
         for (uint32_t r = 0; r < B; r++) {
-            sgt_window w = sgt_mix_window(&l->mix, NULL, k * B + r);
+            sgt_window w = sgt_mix_window(&l->mix, k * B + r);
             cut |= w.shard == 0 && w.offset + T + 1 > 3000;
         }
         behind += (uint64_t)cut;

@@ -120,21 +120,23 @@ static void check_samplings(void)
 
 static void check_mixed(void)
 {
-    static const uint64_t tokens[3][3] = {{4000, 700, 0}, {90000, 0, 0}, {1000, 2000, 3000}};
-    const sgt_mix_set sets[3] = {{.5, tokens[0], 2}, {.3, tokens[1], 1}, {.2, tokens[2], 3}};
+    static const uint64_t tokens[] = {4000, 700, 90000, 1000, 2000, 3000};
+    sgt_loader_set_info sets[] = {{.weight = .5, .first_shard = 0, .shards = 2},
+                                  {.weight = .3, .first_shard = 2, .shards = 1},
+                                  {.weight = .2, .first_shard = 3, .shards = 3}};
     for (uint32_t count = 1; count <= 3; count++)
         for (int sampling = 0; sampling < SGT_SAMPLINGS; sampling++) {
             scoped(sgt_mix) m;
-            scoped(sgt_mix_memo) memo;
+            const sgt_loader_options o = {.sampling = (sgt_sampling)sampling, .seed = 9, .seq = 32};
             sgt_window got[MOST];
-            must(sgt_mix_init(&m, (sgt_sampling)sampling, 9, 32, sets, count, why));
-            must(sgt_mix_memo_open(&memo, &m, why));
+            must(sgt_mix_init(&m, &o, sets, count, tokens, why));
+            scoped_memory sgt_mix_memo *memo = calloc(1, sgt_mix_memo_bytes(&m));
             for (uint64_t round = 0; round < 40; round++) {
                 uint64_t row = any(round, 9) % 100000, step = round % 4 == 3 ? 3 : 1;
                 uint32_t n = 1 + (uint32_t)(any(round, 10) % MOST);
-                sgt_mix_windows(&m, &memo, row, step, n, got);
+                sgt_mix_windows(&m, memo, row, step, n, got);
                 for (uint32_t i = 0; i < n; i++) {
-                    sgt_window w = sgt_mix_window(&m, NULL, row + i * step);
+                    sgt_window w = sgt_mix_window(&m, row + i * step);
                     cr_assert(got[i].shard == w.shard && got[i].offset == w.offset &&
                                   got[i].tokens == w.tokens,
                               "%u sets, %s, row %lu + %u * %lu", count,

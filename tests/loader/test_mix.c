@@ -49,10 +49,22 @@ static recipe many(void)
 static sgt_mix mix_of(const recipe *r, sgt_sampling sampling, uint64_t seed)
 {
     sgt_mix m;
-    sgt_mix_set sets[MOST];
-    for (uint32_t i = 0; i < r->sets; i++) sets[i] = (sgt_mix_set){r->weights[i], r->tokens[i], 2};
-    must(sgt_mix_init(&m, sampling, seed, T, sets, r->sets, why));
+    const sgt_loader_options o = {.sampling = sampling, .seed = seed, .seq = T};
+    sgt_loader_set_info sets[MOST] = {0};
+    for (uint32_t i = 0; i < r->sets; i++) {
+        sets[i].weight = r->weights[i];
+        sets[i].first_shard = 2 * i;
+        sets[i].shards = 2;
+    }
+    must(sgt_mix_init(&m, &o, sets, r->sets, r->tokens[0], why));
     return m;
+}
+
+static sgt_mix_memo *memo_of(const sgt_mix *m) { return calloc(1, sgt_mix_memo_bytes(m)); }
+
+static uint64_t share_of(const sgt_mix *m, uint32_t set)
+{
+    return m->shares_before[set + 1] - m->shares_before[set];
 }
 
 /* ---- the model ---- */
@@ -139,14 +151,13 @@ static void check_turn(const model *want, const sgt_mix *m, sgt_mix_memo *memo, 
 static void check_model(const recipe *r, uint64_t seed)
 {
     scoped(sgt_mix) m = mix_of(r, SGT_SAMPLING_SHUFFLE, seed);
-    scoped(sgt_mix_memo) memo;
+    scoped_memory sgt_mix_memo *memo = memo_of(&m);
     model want = model_of(r, seed);
-    cr_assert_eq(sgt_mix_memo_open(&memo, &m, NULL), 0);
-    for (uint32_t i = 0; i < r->sets; i++) cr_assert_eq(sgt_mix_share(&m, i), want.shares[i]);
-    for (uint64_t turn = 0; turn < 60; turn++) check_turn(&want, &m, &memo, turn);
+    for (uint32_t i = 0; i < r->sets; i++) cr_assert_eq(share_of(&m, i), want.shares[i]);
+    for (uint64_t turn = 0; turn < 60; turn++) check_turn(&want, &m, memo, turn);
     for (uint64_t k = 0; k < 60; k++) /* rows anywhere, up to the largest row number */
-        check_turn(&want, &m, &memo, sgt_philox_u64(3, k, 0) >> (6 + k % 50));
-    check_turn(&want, &m, &memo, UINT64_MAX / 64);
+        check_turn(&want, &m, memo, sgt_philox_u64(3, k, 0) >> (6 + k % 50));
+    check_turn(&want, &m, memo, UINT64_MAX / 64);
 }
 
 Test(mix, equals_the_slow_model)
@@ -196,18 +207,17 @@ Test(mix, exact_and_in_order)
 {
     for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++) {
         scoped(sgt_mix) m = mix_of(&recipes[i], SGT_SAMPLING_SHUFFLE, 8);
-        scoped(sgt_mix_memo) memo;
+        scoped_memory sgt_mix_memo *memo = memo_of(&m);
         uint64_t next[MOST] = {0}, own, all = m.shares_before[m.sets];
-        cr_assert_eq(sgt_mix_memo_open(&memo, &m, NULL), 0);
         for (uint64_t row = 0; row < 3000; row++) {
             for (uint32_t s = 0; s < m.sets; s++) cr_assert_eq(sgt_mix_drawn(&m, s, row), next[s]);
-            uint32_t set = sgt_mix_row(&m, &memo, row, &own);
+            uint32_t set = sgt_mix_row(&m, memo, row, &own);
             cr_assert_lt(set, m.sets);
             cr_assert_eq(own, next[set]++);
         }
         for (uint64_t k = 1; k < 4; k++)
             for (uint32_t s = 0; s < m.sets; s++)
-                cr_assert_eq(sgt_mix_drawn(&m, s, 64 * k * all), 64 * k * sgt_mix_share(&m, s));
+                cr_assert_eq(sgt_mix_drawn(&m, s, 64 * k * all), 64 * k * share_of(&m, s));
     }
 }
 
@@ -218,9 +228,8 @@ Test(mix, rows_are_the_samplers)
     const recipe *r = &recipes[3];
     for (int sampling = 0; sampling < SGT_SAMPLING_DOCUMENTS; sampling++) {
         scoped(sgt_mix) m = mix_of(r, (sgt_sampling)sampling, 77);
-        scoped(sgt_mix_memo) memo;
+        scoped_memory sgt_mix_memo *memo = memo_of(&m);
         sgt_sampler alone[MOST];
-        cr_assert_eq(sgt_mix_memo_open(&memo, &m, NULL), 0);
         for (uint32_t s = 0; s < r->sets; s++)
             cr_assert_eq(sgt_sampler_init(&alone[s], (sgt_sampling)sampling,
                                           sgt_philox_u64(77, s, 8), T, r->tokens[s], 2, NULL),
@@ -228,11 +237,10 @@ Test(mix, rows_are_the_samplers)
         for (uint64_t k = 0; k < 4000; k++) {
             uint64_t row = k < 2000 ? k : sgt_philox_u64(6, k, 0), own;
             uint32_t set = sgt_mix_row(&m, NULL, row, &own);
-            sgt_window w = sgt_mix_window(&m, &memo, row),
-                       want = sgt_sampler_window(&alone[set], NULL, own);
+            sgt_window w, want = sgt_sampler_window(&alone[set], NULL, own);
+            sgt_mix_windows(&m, memo, row, 1, 1, &w);
             cr_assert(w.shard == want.shard + 2 * set && w.offset == want.offset &&
                       w.tokens == T + 1);
-            cr_assert_eq(sgt_mix_set_of(&m, w.shard), set);
         }
         for (uint32_t s = 0; s < r->sets; s++) sgt_sampler_free(&alone[s]);
     }
@@ -249,7 +257,7 @@ Test(mix, one_set_is_itself)
         cr_assert_eq(sgt_sampler_init(&s, SGT_SAMPLING_SHUFFLE, 99, T, r.tokens[0], 2, NULL), 0);
         for (uint64_t k = 0; k < 2000; k++) {
             uint64_t row = k < 1000 ? k : sgt_philox_u64(1, k, 0);
-            sgt_window w = sgt_mix_window(&m, NULL, row), want = sgt_sampler_window(&s, NULL, row);
+            sgt_window w = sgt_mix_window(&m, row), want = sgt_sampler_window(&s, NULL, row);
             cr_assert(w.shard == want.shard && w.offset == want.offset);
             cr_assert_eq(sgt_mix_drawn(&m, 0, row), row);
         }
@@ -324,15 +332,16 @@ Test(mix, weights_that_are_none)
 Test(mix, the_most_windows)
 {
     static const uint64_t tokens[] = {((uint64_t)1 << 62) - 1};
-    sgt_mix_set sets[3] = {{0, tokens, 1}, {0, tokens, 1}, {0, tokens, 1}};
+    const sgt_loader_options o = {.seed = 1, .seq = 1};
+    sgt_loader_set_info sets[3] = {{.shards = 1}, {.shards = 1}, {.shards = 1}};
     sgt_mix m;
     uint64_t own, sum = 0;
-    cr_assert_eq(sgt_mix_init(&m, SGT_SAMPLING_SHUFFLE, 1, 1, sets, 2, NULL), 0);
+    cr_assert_eq(sgt_mix_init(&m, &o, sets, 2, tokens, NULL), 0);
     for (uint32_t s = 0; s < 2; s++) sum += sgt_mix_drawn(&m, s, (uint64_t)1 << 63);
     cr_assert_eq(sum, (uint64_t)1 << 63);
     uint32_t set = sgt_mix_row(&m, NULL, UINT64_MAX, &own);
     cr_assert_eq(own, sgt_mix_drawn(&m, set, UINT64_MAX));
     sgt_mix_free(&m);
-    expect_failure(sgt_mix_init(&m, SGT_SAMPLING_SHUFFLE, 1, 1, sets, 3, why), SGT_EUSAGE,
+    expect_failure(sgt_mix_init(&m, &o, sets, 3, tokens, why), SGT_EUSAGE,
                    "more than 2^63 windows");
 }
