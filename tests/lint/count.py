@@ -16,7 +16,7 @@ BUDGET = {
     "kernels": 12191,
     "tools": 13516,
     "tests": 51856,
-    "manuals": 2599,
+    "manuals": 2600,
     "pages": 1223,
 }
 DATA = set(
