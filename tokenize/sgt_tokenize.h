@@ -309,7 +309,7 @@ typedef struct sgt_train_result {
     uint64_t skipped;          /* files left out because they are not text */
 } sgt_train_result;
 
-/* Train a byte-level BPE of `size` tokens (257 to 65,536) on o's inputs: id 0 is <|endoftext|>, 1
+/* Train a byte-level BPE of `size` tokens (257 to 1,048,576) on o's inputs: id 0 is <|endoftext|>, 1
  * to 256 are the bytes, then one token per merge. Ids and merges are those of Hugging Face's
  * BpeTrainer on the same pre-tokens (merges.h), for any number of threads. The caller frees *vocab.
  *

@@ -67,7 +67,7 @@ static const sgt_option table[] = {
      .def = "gpt2, built in"},
     {"train-vocab", 0, SGT_OPT_COUNT, &o.train_vocab, "N",
      "train a vocabulary of N tokens on INPUTs and write it to OUT, instead of shards", .min = 257,
-     .max = 65536},
+     .max = 1 << 20},
     {"pattern", 0, SGT_OPT_TEXT, &t.rule, "REGEX|NAME",
      "what splits text before merging: a regular expression (PCRE2), or gpt2, cl100k, o200k, "
      "llama3, qwen2 or nanochat",
@@ -76,7 +76,7 @@ static const sgt_option table[] = {
      "share of the documents used for validation, chosen by a hash of their path", .def = "none"},
     {"shards", 0, SGT_OPT_WORD, &t.layout, "sgt|megatron|nanogpt|npy",
      "files of OUT: sgt's shards; or one file for each split, for Megatron-LM (.bin and .idx), "
-     "nanoGPT (train.bin, val.bin) or OLMo-core (.npy, 16-bit ids without NumPy's header)",
+     "nanoGPT (train.bin, val.bin) or OLMo-core (.npy, ids without NumPy's header)",
      .def = "sgt"},
     {"shard-tokens", 0, SGT_OPT_COUNT, &t.shard_tokens, "N", "tokens of a shard", .def = "100M",
      .min = 1, .max = 2147483647, .given = &o.shard_tokens_given},

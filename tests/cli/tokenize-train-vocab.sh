@@ -96,8 +96,8 @@ mkdir full
 : > full/other
 run 1 sgt-tokenize --train-vocab 300 counts.txt full
 stderr_is 'sgt-tokenize: full: is not empty (name a new folder, or --force writes beside what is there)'
-run_usage '--train-vocab 256: must be from 257 to 65536' sgt-tokenize --train-vocab 256 counts.txt n
-run_usage '--train-vocab 65537: must be from 257 to 65536' sgt-tokenize --train-vocab 65537 counts.txt n
+run_usage '--train-vocab 256: must be from 257 to 1048576' sgt-tokenize --train-vocab 256 counts.txt n
+run_usage '--train-vocab 1048577: must be from 257 to 1048576' sgt-tokenize --train-vocab 1048577 counts.txt n
 for option in '--vocab gpt2' '--split 1%' '--shard-tokens 5' '--shuffle 1' --dedup --dry-run '--shards npy' \
     '--keep-fields url' '--ranks 2 --rank 0'; do
     # shellcheck disable=SC2086

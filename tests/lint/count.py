@@ -10,13 +10,13 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 12698,
+    "tokenize": 12693,
     "loader": 6983,
     "train": 13661,
     "kernels": 12191,
-    "tools": 13516,
-    "tests": 51856,
-    "manuals": 2600,
+    "tools": 13517,
+    "tests": 51971,
+    "manuals": 2601,
     "pages": 1223,
 }
 DATA = set(

@@ -183,16 +183,16 @@ Test(pipeline_sets, stopped_and_resumed)
 }
 
 /* Return all ids of an order. Also read it from every `step`-th token on, to the end of a document. */
-static stream walk(sgt_order *o, uint64_t step)
+static stream walk(sgt_order *o, uint64_t step, size_t width)
 {
     sgt_order_ids got;
-    stream s = {.ids = malloc((sgt_order_tokens(o) + 1) * sizeof *s.ids),
+    stream s = {.ids = malloc((sgt_order_tokens(o) + 1) * width),
                 .starts = calloc(FILES + 1, sizeof *s.starts)};
     for (; s.count < sgt_order_tokens(o); s.count += got.count) {
         must(sgt_order_read(o, s.count, 100, &got, why));
         cr_assert(got.count > 0 && got.count <= 100);
         if (got.begins) s.starts[s.documents++] = s.count;
-        memcpy(s.ids + s.count, got.ids, got.count * 2);
+        memcpy((char *)s.ids + width * s.count, got.ids, got.count * width);
     }
     s.starts[s.documents] = s.count;
     for (uint64_t at = 0; at < s.count; at += step) {
@@ -203,18 +203,19 @@ static stream walk(sgt_order *o, uint64_t step)
             cr_assert(got.begins == (k == s.starts[d]) && got.count > 0 &&
                           got.count <= s.starts[d + 1] - k,
                       "token %lu", (unsigned long)k);
-            cr_assert_arr_eq(got.ids, s.ids + k, got.count * 2);
+            cr_assert_arr_eq(got.ids, (char *)s.ids + width * k, got.count * width);
         }
     }
     return s;
 }
 
 /* Make a set of some of the files, and append it to *set. */
-static void add_some_files(sgt_made **set, const char *out, int from, int to)
+static void add_some_files(sgt_made **set, const char *out, int from, int to, const char *vocab)
 {
     const sgt_tokenize_options o = {.inputs = paths + from,
                                     .input_count = (size_t)(to - from),
                                     .out = out,
+                                    .vocab = vocab,
                                     .shard_tokens = 777};
     must(sgt_tokenize(&o, NULL, why));
     must(sgt_made_add(set, out, why));
@@ -274,8 +275,8 @@ Test(pipeline_sets, orders_are_walked_and_sought)
     sgt_tokenize_options options[] = {{0}, {.shuffle = 1, .shuffle_seed = 5}};
     make_corpus();
     sgt_made *set = NULL;
-    add_some_files(&set, "a", 0, 15);
-    add_some_files(&set, "b", 15, FILES);
+    add_some_files(&set, "a", 0, 15, NULL);
+    add_some_files(&set, "b", 15, FILES, NULL);
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         sgt_order_request r = {.set = set,
                                .shuffle = cases[k].shuffle,
@@ -289,7 +290,7 @@ Test(pipeline_sets, orders_are_walked_and_sought)
         cr_assert(k > 2 ||
                   cases[k].copies == !access("work/sorting/train/00000-of-00001/counts", F_OK));
         must(sgt_order_open(&o, &r, why));
-        scoped(stream) got = walk(o, 97);
+        scoped(stream) got = walk(o, 97, 2);
         cr_assert(got.count == want.count && !memcmp(got.ids, want.ids, got.count * 2));
         cr_assert(got.documents == want.documents &&
                   !memcmp(got.starts, want.starts, got.documents * 8));
@@ -298,6 +299,36 @@ Test(pipeline_sets, orders_are_walked_and_sought)
     }
     sgt_made_close(set);
     cr_assert_eq(access("work/sorting/train/00001-of-00002/counts", F_OK), 0);
+}
+
+/* The order of documents of 4-byte ids is the same from buckets and from the parts. */
+Test(pipeline_sets, orders_of_4_byte_ids)
+{
+    scoped(sgt_vocab) *v = wide_vocab(NULL, 1);
+    sgt_order *o;
+    stream all[2];
+    make_corpus();
+    must(sgt_vocab_save(v, "wide", why));
+    sgt_made *set = NULL;
+    add_some_files(&set, "a", 0, FILES, "wide/merges.txt");
+    cr_assert_eq(sgt_made_width(set), 4);
+    for (uint32_t ranks = 1; ranks < 3; ranks++) {
+        sgt_order_request r = {.set = set,
+                               .shuffle = 1,
+                               .seed = 5,
+                               .work = "work",
+                               .ranks = ranks,
+                               .memory = ranks == 1 ? UINT64_MAX : 0};
+        cr_assert_eq(sgt_order_copies(&r), ranks == 2);
+        for (; r.rank < r.ranks; r.rank++) must(sgt_order_scatter(&r, why));
+        must(sgt_order_open(&o, &r, why));
+        all[ranks - 1] = walk(o, 97, 4);
+        sgt_order_close(o);
+    }
+    cr_assert(all[0].count == sgt_made_tokens(set, 0) && all[0].count == all[1].count);
+    cr_assert_arr_eq(all[0].ids, all[1].ids, all[0].count * 4);
+    for (int i = 0; i < 2; i++) free_stream(&all[i]);
+    sgt_made_close(set);
 }
 
 /* Each rank gets consecutive files, and the ranks get nearly equal shares. If there are more ranks

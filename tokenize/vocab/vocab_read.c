@@ -597,17 +597,12 @@ int sgt_vocab_of(sgt_vocab **out, const sgt_tokenize_options *o, sgt_error *err)
     if (rc) return rc;
     sgt_vocab *v = *out;
     if (o->normalize != SGT_NORMALIZE_AS_VOCAB) v->normalize = o->normalize;
-    if (v->width == 2 && (!o->special_eot || !v->eot_setting)) return SGT_OK;
-    if (v->width == 4)
-        rc = sgt_fail(err, SGT_EUNSUPPORTED,
-                      "%s: %u ids; sgt's shards hold ids of 16 bits (up to 65536)", o->vocab,
-                      v->size);
-    else
-        rc = sgt_fail(
-            err, SGT_EFORMAT,
-            "%s: added_tokens: %s has %s: true, which --special eot does not apply (set it to "
-            "false, or leave --special eot out)",
-            o->vocab, v->eot_text, v->eot_setting);
+    if (!o->special_eot || !v->eot_setting) return SGT_OK;
+    rc =
+        sgt_fail(err, SGT_EFORMAT,
+                 "%s: added_tokens: %s has %s: true, which --special eot does not apply (set it to "
+                 "false, or leave --special eot out)",
+                 o->vocab, v->eot_text, v->eot_setting);
     sgt_vocab_free(v);
     *out = NULL;
     return rc;

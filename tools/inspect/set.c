@@ -33,9 +33,10 @@ static int has_path(const sgt_set *s, uint32_t first, const char *path, size_t n
  * the split that it lists are the set's from number `first` on. */
 static int add_unlisted(inspect_set *s, const char *split, uint32_t first, sgt_error *err)
 {
-    const sgt_manifest none = {0};
+    const sgt_manifest none = {0}, *m = &s->manifest;
+    const int raw = m->raw ? 8 * (int)sgt_id_width(m->vocab) + SGT_SHARD_SURE : 0;
     sgt_set there = {.survey = 1};
-    int rc = sgt_set_add_split(&there, s->path, split, 0, &none, err);
+    int rc = sgt_set_add_split(&there, s->path, split, raw, &none, err);
     for (uint32_t i = 0; i < there.count && rc == SGT_OK; i++) {
         const char *path = there.shards[i].path;
         if (has_path(&s->set, first, path, i)) continue;

@@ -1,0 +1,96 @@
+# tokenize-wide.sh: a vocabulary of more than 65,536 ids, which --train-vocab makes here, gives sets of 4-byte ids: the
+# same bytes for any threads and ranks, and after a run was killed; decoded to the text; as other trainers' files.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/corpus.inc"
+
+work_in_memory
+some_corpus corpus
+# random words, whose merges make many tokens
+awk 'BEGIN {
+    for (i = 0; i < 25000; i++) {
+        for (word = ""; length(word) < 9;) {
+            seed = (seed * 16807 + 1234) % 2147483647
+            word = word substr("etaoinshrdlucmfwypvbgkjqxz", int(seed / 65536) % 26 + 1, 1)
+        }
+        print word, word substr(word, 1, seed % 8)
+    }
+}' > corpus/words
+touch -d @1700000000 corpus/*
+run 0 sgt-tokenize --quiet --train-vocab 100000 corpus v
+run 0 sgt-tokenize --quiet --train-vocab 100000 --threads 3 corpus again
+same_folders v again
+
+options='--quiet --vocab v --split 30%'
+run 0 sgt-tokenize $options --shard-tokens 1k corpus one
+check 'the header of llm.c for Llama 3' [ "$(od -An -td4 -w20 -N20 one/train_000000.bin | tr -s ' ')" = ' 20240801 7 1000 1 100000' ]
+check '4 bytes an id' [ "$(wc -c < one/train_000000.bin)" -eq 5024 ]
+cat one/*.bin | od -An -v -tu4 -w4 | awk '$1 > 65535 && $1 < 100000 { n++ } END { exit n < 1000 }' || fail 'no large ids'
+run 0 sgt-inspect --verify one
+fact verified yes
+run 0 sgt-tokenize --quiet --vocab v corpus/words words
+if command -v python3 > /dev/null; then
+    run 0 python3 -c '
+import array, json
+tokens = {i: t for t, i in json.load(open("v/vocab.json")).items()}
+ids = array.array("I", open("words/train_000000.bin", "rb").read()[1024:])
+assert ids[0] == 0
+print("".join(tokens[i] for i in ids[1:]).replace("Ġ", " ").replace("Ċ", "\n"), end="")'
+    same .stdout corpus/words
+fi
+
+# A vocabulary's files, threads and ranks give the same bytes, also shuffled and without duplicates.
+cp -r corpus/m corpus/twin
+for more in '' '--shuffle 7 --dedup'; do
+    rm -rf whole
+    run 0 sgt-tokenize $options $more --shard-tokens 1k corpus whole
+    rm -rf out
+    run 0 sgt-tokenize $options $more --shard-tokens 1k --threads 3 --vocab v/vocab.json corpus out
+    same_folders -x manifest.json whole out
+    rm -rf out
+    for i in 1 0 2; do run 0 sgt-tokenize $options $more --shard-tokens 1k --rank $i --ranks 3 corpus out; done
+    same_folders whole out
+done
+check 'a duplicate was left out' grep -q '"dedup": true' whole/manifest.json
+
+# A run that was killed is resumed in the middle of a shard.
+rm -rf out
+mkfifo pipe
+sgt-tokenize $options --shard-tokens 5k corpus - out < pipe > .stdout 2> .stderr &
+pid=$!
+exec 3> pipe
+until [ -e out/train_000003.bin ]; do kill -0 $pid || fail 'ended too early' && sleep 0.01; done
+kill -TERM $pid
+ended 130 $pid
+exec 3>&-
+rm -rf out whole
+run 0 sgt-tokenize $options --shard-tokens 5k corpus whole
+for n in 1 2 3 4 5 6 7 8; do
+    rm -rf out
+    sgt-tokenize $options --threads 1 --shard-tokens 5k corpus out &
+    pid=$!
+    until [ -e out/train_00000$n.bin ] || [ -e out/manifest.json ]; do sleep 0.005; done
+    kill -9 $pid 2> /dev/null
+    wait $pid 2> /dev/null
+    run 0 sgt-tokenize $options --threads 1 --shard-tokens 5k corpus out
+    same_folders whole out
+done
+
+# Files of other trainers
+for layout in megatron nanogpt npy; do
+    run 0 sgt-tokenize $options --shards $layout corpus $layout
+    ! command -v python3 > /dev/null || run 0 python3 "$ROOT/tests/tokenize/check_layout.py" whole $layout $layout
+    run 0 sgt-inspect --quiet --export $layout whole exported
+    same_folders exported $layout
+    rm -r exported
+    run 0 sgt-inspect $layout --verify
+    fact verified yes
+    run 0 sgt-tokenize --json --vocab v --split 30% --shards $layout corpus $layout
+    stdout_has '"already_done": true'
+done
+
+# --dry-run counts 4 bytes a token, and 28 for each of the vocabulary's in tokenizer.json.
+run 0 sgt-tokenize --dry-run --json corpus
+narrow=$(field disk_bytes .stdout)
+run 0 sgt-tokenize --dry-run --json --vocab v corpus
+more=$((2 * $(field tokens .stdout) + 28 * (100000 - 50257)))
+check 'twice the bytes' [ "$(field disk_bytes .stdout)" -eq $((narrow + more)) ]
