@@ -9,6 +9,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "loader/base/ids.h"
 #include "tokenize/text/utf8.h"
 #include "tools/cli/process.h"
 
@@ -190,6 +191,14 @@ json_t *sgt_json_text(const char *text, size_t n)
     json_t *s = json_stringn(clean, sgt_utf8_replace((uint8_t *)clean, (const uint8_t *)text, n));
     free(clean);
     return s;
+}
+
+json_t *sgt_json_ids(const void *ids, size_t width, size_t n)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(list, json_integer((int32_t)sgt_id_at(ids, width, i)));
+    return list;
 }
 
 size_t sgt_print_text(const char *s, size_t n, int terminal, int end)

@@ -70,6 +70,9 @@ size_t sgt_print_text(const char *s, size_t n, int terminal, int end);
  * out. */
 json_t *sgt_json_text(const char *text, size_t n);
 
+/* Return a JSON array of n ids, of `width` bytes each. Those of 4 bytes may be negative. */
+json_t *sgt_json_ids(const void *ids, size_t width, size_t n);
+
 /* Print the value and a newline on standard output, with jansson's `flags`. Takes ownership of the
  * value; NULL stands for memory that ran out. Returns 0 or a negative SGT_E*. */
 int sgt_print_json(json_t *value, size_t flags, sgt_error *err);

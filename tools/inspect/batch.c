@@ -43,12 +43,8 @@ static json_t *sets_json(const drawing *d, uint64_t k)
 static json_t *rows_json(const drawing *d, const int32_t *ids)
 {
     json_t *rows = json_array();
-    for (uint32_t b = 0; b < d->info.batch; b++) {
-        json_t *row = json_array();
-        for (uint32_t t = 0; t < d->info.seq; t++)
-            json_array_append_new(row, json_integer(ids[(size_t)b * d->info.seq + t]));
-        json_array_append_new(rows, row);
-    }
+    for (uint32_t b = 0; b < d->info.batch; b++, ids += d->info.seq)
+        json_array_append_new(rows, sgt_json_ids(ids, sizeof *ids, d->info.seq));
     return rows;
 }
 
@@ -70,11 +66,12 @@ static int print_json(const drawing *d, uint64_t k, sgt_error *err)
 static int row_text(const drawing *d, const int32_t *row, uint32_t own, char text[SHOWN_TEXT],
                     sgt_error *err)
 {
-    uint16_t ids[SHOWN_IDS];
+    uint16_t narrow[SHOWN_IDS];
     uint32_t n = own < SHOWN_IDS ? own : SHOWN_IDS;
     char *decoded;
     size_t bytes;
-    for (uint32_t t = 0; t < n; t++) ids[t] = (uint16_t)row[t];
+    for (uint32_t t = 0; t < n; t++) narrow[t] = (uint16_t)row[t];
+    const void *ids = sgt_vocab_width(d->vocab) == 2 ? (const void *)narrow : row;
     int rc = sgt_decode(d->vocab, ids, n, &decoded, &bytes, err);
     if (rc < 0) return rc;
     json_t *string = sgt_json_text(decoded, bytes);
@@ -176,8 +173,8 @@ int inspect_batches(const inspect *o, sgt_error *err)
         d.batch =
             (sgt_loader_batch){.output = SGT_OUTPUT_I32, .inputs = d.inputs, .targets = d.targets};
         rc = sgt_cursor_open(&d.cursor, d.loader, err);
-        if (rc == SGT_OK && !o->json && sgt_id_width(d.info.vocab) == 2) {
-            rc = inspect_vocabulary(&d.vocab, d.info.fingerprint,
+        if (rc == SGT_OK && !o->json) {
+            rc = inspect_vocabulary(&d.vocab, d.info.fingerprint, sgt_id_width(d.info.vocab),
                                     sgt_loader_shard_path(d.loader, 0), err);
             if (rc == SGT_EUNSUPPORTED) rc = SGT_OK; /* the rows are printed without their text */
         }

@@ -20,7 +20,7 @@
 typedef struct side {
     inspect_set set;
     uint64_t fingerprint; /* of its vocabulary; 0: unknown */
-    uint16_t *ids;        /* BLOCK tokens */
+    void *ids;            /* BLOCK tokens */
     json_t *around;       /* the tokens around the first difference; NULL: there is none */
 } side;
 
@@ -38,11 +38,12 @@ typedef struct pair {
 
 /* ---- comparing ---- */
 
-static size_t first_difference(const uint16_t *a, const uint16_t *b, size_t n)
+static size_t first_difference(const side *a, const side *b, size_t n)
 {
+    const size_t width = a->set.first.width, other = b->set.first.width;
     size_t i = 0;
-    if (!memcmp(a, b, n * sizeof *a)) return n;
-    while (a[i] == b[i]) i++;
+    if (width == other && !memcmp(a->ids, b->ids, n * width)) return n;
+    while (i < n && sgt_id_at(a->ids, width, i) == sgt_id_at(b->ids, other, i)) i++;
     return i;
 }
 
@@ -51,19 +52,19 @@ static size_t first_difference(const uint16_t *a, const uint16_t *b, size_t n)
 static int compare_split(pair *p, int split, sgt_error *err)
 {
     side *a = &p->sides[0], *b = &p->sides[1];
-    const uint64_t all = a->set.tokens + b->set.tokens;
+    const uint64_t width = a->set.first.width, all = a->set.tokens + b->set.tokens;
     p->split = split;
     for (p->token = 0; !p->differs;) {
         size_t n = 0, m = 0;
         int rc = inspect_read(&a->set, split, p->token, a->ids, BLOCK, &n, err);
         if (rc == SGT_OK) rc = inspect_read(&b->set, split, p->token, b->ids, BLOCK, &m, err);
         if (rc < 0) return rc;
-        size_t both = n < m ? n : m, same = first_difference(a->ids, b->ids, both);
+        size_t both = n < m ? n : m, same = first_difference(a, b, both);
         p->token += same;
         p->differs = same < both || n != m;
         if (!both) break;
         if (sgt_stopped(p->o->stop)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
-        sgt_progress_update(p->bar, 2 * (p->done += 2 * both), 2 * all, 0, NULL);
+        sgt_progress_update(p->bar, width * (p->done += 2 * both), width * all, 0, NULL);
     }
     return SGT_OK;
 }
@@ -87,7 +88,7 @@ static int open_side(side *d, const inspect *o, const char *path, sgt_error *err
     if (rc < 0) return rc;
     d->fingerprint =
         d->set.manifest.options ? d->set.manifest.fingerprint : d->set.first.fingerprint;
-    d->ids = malloc(BLOCK * sizeof *d->ids);
+    d->ids = malloc(BLOCK * sizeof(uint32_t));
     return d->ids ? SGT_OK : sgt_fail_memory(err, NULL);
 }
 
@@ -98,9 +99,9 @@ static int open_side(side *d, const inspect *o, const char *path, sgt_error *err
 static int describe_around(side *d, const pair *p, sgt_error *err)
 {
     sgt_vocab *v;
-    uint16_t ids[2 * AROUND + 1];
+    uint32_t ids[2 * AROUND + 1];
     uint64_t offset, byte, from = p->token > AROUND ? p->token - AROUND : 0;
-    size_t n, bytes;
+    size_t n, bytes, width = d->set.first.width;
     char *text = NULL;
     int rc = inspect_read(&d->set, p->split, from, ids, 2 * AROUND + 1, &n, err);
     if (rc < 0) return rc;
@@ -108,14 +109,14 @@ static int describe_around(side *d, const pair *p, sgt_error *err)
         if (sgt_decode(v, ids, n, &text, &bytes, NULL) < 0) text = NULL;
         sgt_vocab_free(v);
     }
-    json_t *list = json_array();
-    for (size_t i = 0; i < n; i++) json_array_append_new(list, json_integer(ids[i]));
+    json_t *list = sgt_json_ids(ids, width, n);
     const sgt_set_shard *in = inspect_place(&d->set, p->split, p->token, &offset);
     if (in) {
-        byte = in->head.data + 2 * offset;
-        d->around = json_pack(
-            "{s:o, s:I, s:I, s:i}", "shard", sgt_json_text(in->path, strlen(in->path)), "token",
-            (json_int_t)offset, "byte", (json_int_t)byte, "id", ids[p->token - from]);
+        byte = in->head.data + width * offset;
+        d->around =
+            json_pack("{s:o, s:I, s:I, s:O}", "shard", sgt_json_text(in->path, strlen(in->path)),
+                      "token", (json_int_t)offset, "byte", (json_int_t)byte, "id",
+                      json_array_get(list, (size_t)(p->token - from)));
     } else
         d->around = json_pack("{s:n, s:I}", "shard", "ends_after",
                               (json_int_t)inspect_tokens(&d->set, p->split));

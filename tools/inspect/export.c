@@ -52,7 +52,8 @@ static int check_set(const exporting *e, sgt_error *err)
 static void show_progress(void *ctx, uint64_t tokens)
 {
     const exporting *e = ctx;
-    sgt_progress_update(e->bar, 2 * tokens, 2 * e->set.tokens, 0, NULL);
+    const size_t width = e->set.first.width;
+    sgt_progress_update(e->bar, width * tokens, width * e->set.tokens, 0, NULL);
 }
 
 static int write_files(exporting *e, sgt_error *err)

@@ -76,23 +76,22 @@ void inspect_close_shard(inspect_set *s)
     s->opened = NULL;
 }
 
-int inspect_read(inspect_set *s, int split, uint64_t from, uint16_t *ids, size_t want, size_t *got,
+int inspect_read(inspect_set *s, int split, uint64_t from, void *ids, size_t want, size_t *got,
                  sgt_error *err)
 {
     uint64_t at;
+    const size_t width = s->first.width;
     const sgt_set_shard *d;
     for (*got = 0; *got < want && (d = inspect_place(s, split, from + *got, &at));) {
         uint64_t left = d->head.tokens - at;
         size_t n = left < want - *got ? (size_t)left : want - *got;
         int rc = open_shard(s, d, err);
-        if (d->head.width != 2)
-            rc =
-                sgt_fail(err, SGT_EUNSUPPORTED,
-                         "%s: ids of 4 bytes: they can be verified and shown with --batch, but not "
-                         "decoded or compared",
-                         d->path);
+        if (d->head.width != width)
+            rc = sgt_fail(err, SGT_EFORMAT, "%s: ids of %zu bytes, in a set of ids of %zu", d->path,
+                          d->head.width, width);
         if (rc == SGT_OK)
-            rc = sgt_pread_all(s->fd, ids + *got, 2 * n, d->head.data + 2 * at, d->path, err);
+            rc = sgt_pread_all(s->fd, (char *)ids + width * *got, width * n,
+                               d->head.data + width * at, d->path, err);
         if (rc < 0) return rc;
         *got += n;
     }
@@ -119,14 +118,16 @@ int inspect_span(uint64_t *from, uint64_t *count, const char *text, const char *
                     option, text);
 }
 
-int inspect_vocabulary(sgt_vocab **out, uint64_t fingerprint, const char *path, sgt_error *err)
+int inspect_vocabulary(sgt_vocab **out, uint64_t fingerprint, size_t width, const char *path,
+                       sgt_error *err)
 {
     const char *slash = strrchr(path, '/');
     char file[SGT_PATH];
     sgt_error why;
     snprintf(file, sizeof file, "%.*stokenizer.json", slash ? (int)(slash + 1 - path) : 0, path);
     const char *tokenizer = fingerprint && access(file, F_OK) == 0 ? file : NULL;
-    const int rc = sample_vocab_of_data(out, tokenizer, fingerprint, GPT2_VOCAB, &why);
+    const int rc =
+        sample_vocab_of_data(out, tokenizer, fingerprint, width == 2 ? GPT2_VOCAB : 0, &why);
     if (rc == SGT_OK) return rc;
     if (rc == SGT_ENOMEM) return sgt_fail(err, rc, "%s", why.text);
     return sgt_fail(err, SGT_EUNSUPPORTED,
@@ -139,7 +140,7 @@ int inspect_set_vocabulary(sgt_vocab **out, const inspect_set *s, sgt_error *err
 {
     char path[SGT_PATH];
     return inspect_vocabulary(
-        out, s->first.fingerprint,
+        out, s->first.fingerprint, s->first.width,
         s->set.count ? s->set.shards[0].path : sgt_path(path, s->path, "manifest.json"), err);
 }
 
@@ -167,10 +168,10 @@ static int show_text(sink *k, int end, sgt_error *err)
     return ferror(stdout) ? sgt_fail_errno(err, "standard output") : SGT_OK;
 }
 
-static int put_piece(sink *k, const sgt_vocab *v, const uint16_t *ids, size_t n, sgt_error *err)
+static int put_piece(sink *k, const sgt_vocab *v, const void *ids, size_t n, sgt_error *err)
 {
     char *text;
-    size_t bytes;
+    size_t bytes, width = sgt_vocab_width(v);
     int rc = sgt_decode(v, ids, n, &text, &bytes, err);
     if (rc < 0) return rc;
     rc = sgt_reserve(&k->text, &k->room, k->used + bytes + 1, 1, NULL, err);
@@ -178,19 +179,20 @@ static int put_piece(sink *k, const sgt_vocab *v, const uint16_t *ids, size_t n,
     free(text);
     if (rc < 0) return rc;
     k->used += bytes;
-    for (size_t i = 0; i < n && k->ids; i++) json_array_append_new(k->ids, json_integer(ids[i]));
+    for (size_t i = 0; i < n && k->ids; i++)
+        json_array_append_new(k->ids, json_integer(sgt_id_at(ids, width, i)));
     return k->ids ? SGT_OK : show_text(k, 0, err);
 }
 
 /* Check that the n ids that were read from token `from` on are below `vocab`. */
-static int check_ids(const inspect_set *s, uint64_t from, const uint16_t *ids, size_t n,
-                     uint32_t vocab, sgt_error *err)
+static int check_ids(const inspect_set *s, uint64_t from, const void *ids, size_t n, uint32_t vocab,
+                     sgt_error *err)
 {
     uint64_t at;
-    const size_t bad = sgt_rows_first_beyond(2, ids, n, vocab);
+    const size_t width = s->first.width, bad = sgt_rows_first_beyond(width, ids, n, vocab);
     if (bad == n) return SGT_OK;
     const sgt_set_shard *d = inspect_place(s, -1, from + bad, &at);
-    return sgt_shard_bad_id(d->path, &d->head, at, ids[bad], vocab, err);
+    return sgt_shard_bad_id(d->path, &d->head, at, sgt_id_at(ids, width, bad), vocab, err);
 }
 
 static int decode_span(inspect_set *s, const inspect *o, const sgt_vocab *v, uint64_t from,
@@ -200,7 +202,7 @@ static int decode_span(inspect_set *s, const inspect *o, const sgt_vocab *v, uin
     sink k = {.ids = o->json ? json_array() : NULL,
               .terminal = !o->json && isatty(STDOUT_FILENO),
               .last = '\n'};
-    uint16_t *ids = malloc(PIECE * sizeof *ids);
+    void *ids = calloc(PIECE, sizeof(uint32_t));
     if (!ids) rc = sgt_fail_memory(err, NULL);
     for (uint64_t at = from; rc == SGT_OK && at < from + count;) {
         size_t n = from + count - at < PIECE ? (size_t)(from + count - at) : PIECE;

@@ -97,8 +97,7 @@ typedef struct sample_text {
     char *bytes;     /* text to show: the prompt, if `prompts` is set, and the generated text */
     /* begin: where the generated text begins in `bytes`; shown: bytes printed so far */
     size_t n, room, begin, shown;
-    int32_t *ids;
-    size_t count, id_room;
+    json_t *ids; /* of the generated text; NULL unless the texts are for JSON */
     int ended;
     sgt_generate_end why;
 } sample_text;

@@ -32,6 +32,7 @@ static int open_texts(sample_show *s, const sample_prompts *p, uint64_t samples,
         int rc = s->prompts ? append(t, t->prompt->text, t->prompt->bytes, err) : SGT_OK;
         if (rc < 0) return rc;
         t->begin = t->n;
+        if (s->json) t->ids = json_array();
     }
     return SGT_OK;
 }
@@ -77,10 +78,9 @@ static int add_token(void *ctx, size_t text, int32_t id, sgt_error *err)
     sample_text *t = r->show.texts + text;
     size_t n = 0;
     const uint8_t *bytes = sgt_vocab_token(r->model.vocab, (uint32_t)id, &n);
-    int rc = sgt_reserve(&t->ids, &t->id_room, t->count + 1, sizeof *t->ids, NULL, err);
-    if (rc < 0) return rc;
-    t->ids[t->count++] = id;
-    rc = append(t, bytes, bytes ? n : 0, err);
+    if (t->ids && json_array_append_new(t->ids, json_integer(id)) < 0)
+        return sgt_fail_memory(err, NULL);
+    int rc = append(t, bytes, bytes ? n : 0, err);
     return rc == SGT_OK && text == r->show.current ? print(&r->show, err) : rc;
 }
 
@@ -147,7 +147,7 @@ void sample_run_close(sample_run *s)
 {
     for (size_t i = 0; i < s->show.count; i++) {
         free(s->show.texts[i].bytes);
-        free(s->show.texts[i].ids);
+        json_decref(s->show.texts[i].ids);
     }
     free(s->show.texts);
     sgt_decoder_close(s->decoder);
@@ -157,23 +157,16 @@ void sample_run_close(sample_run *s)
 
 /* ---- JSON ---- */
 
-static json_t *ids_json(const int32_t *ids, size_t n)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; i < n; i++) json_array_append_new(list, json_integer(ids[i]));
-    return list;
-}
-
 json_t *sample_show_json(const sample_show *s)
 {
     json_t *all = json_array();
     for (const sample_text *t = s->texts; t < s->texts + s->count; t++)
-        json_array_append_new(all, json_pack("{s:o, s:I, s:o, s:o, s:o, s:s}", "prompt",
-                                             sgt_json_text(t->prompt->text, t->prompt->bytes),
-                                             "sample", (json_int_t)t->number, "prompt_ids",
-                                             ids_json(t->prompt->ids, t->prompt->count), "text",
-                                             sgt_json_text(t->bytes + t->begin, t->n - t->begin),
-                                             "ids", ids_json(t->ids, t->count), "end",
-                                             t->why == SGT_END_TEXT ? "end-of-text" : "tokens"));
+        json_array_append_new(
+            all, json_pack("{s:o, s:I, s:o, s:o, s:O, s:s}", "prompt",
+                           sgt_json_text(t->prompt->text, t->prompt->bytes), "sample",
+                           (json_int_t)t->number, "prompt_ids",
+                           sgt_json_ids(t->prompt->ids, 4, t->prompt->count), "text",
+                           sgt_json_text(t->bytes + t->begin, t->n - t->begin), "ids", t->ids,
+                           "end", t->why == SGT_END_TEXT ? "end-of-text" : "tokens"));
     return all;
 }

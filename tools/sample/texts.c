@@ -10,6 +10,7 @@
 
 #include "loader/base/memory.h"
 #include "loader/base/file.h"
+#include "loader/base/ids.h"
 #include "loader/base/json.h"
 #include "tokenize/vocab/vocab.h"
 #include "tools/sample/sample.h"
@@ -70,11 +71,12 @@ int sample_lines_encode(sample_lines *r, const char *string, size_t n)
         rc =
             sgt_reserve(&r->tokens, &r->room, r->count + n + 2, sizeof *r->tokens, r->path, r->err);
     if (rc < 0) return rc;
-    uint16_t *narrow = (uint16_t *)(void *)(r->tokens + r->count);
-    size_t ids = sgt_encode(r->encoder, text, n, narrow);
+    int32_t *to = r->tokens + r->count;
+    size_t ids = sgt_encode(r->encoder, text, n, (void *)to), width = sgt_vocab_width(r->vocab);
     if (ids == SGT_ENCODE_FAILED)
         return sample_lines_fail(r, "%s", sgt_encoder_failure(r->encoder)->text);
-    for (size_t i = ids; i--;) r->tokens[r->count + i] = narrow[i];
+    /* from the last: ids of 2 bytes lie in the first half of the room */
+    for (size_t i = ids; i--;) to[i] = (int32_t)sgt_id_at(to, width, i);
     r->count += ids;
     return SGT_OK;
 }
