@@ -14,7 +14,7 @@ BUDGET = {
     "loader": 6983,
     "train": 13661,
     "kernels": 12191,
-    "tools": 13522,
+    "tools": 13501,
     "tests": 51982,
     "manuals": 2601,
     "pages": 1223,

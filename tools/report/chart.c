@@ -34,11 +34,13 @@ report_point *report_add_series(report_figure *g, report_kind kind, unsigned col
     return s.points;
 }
 
+static int is_gap(const report_point *p) { return isnan(p->x) || isnan(p->y); }
+
 static int is_empty(const report_figure *g)
 {
     for (size_t i = 0; i < g->count; i++)
         for (size_t p = 0; p < g->series[i].count && g->series[i].kind != REPORT_LIMIT; p++)
-            if (!isnan(g->series[i].points[p].y) && !isnan(g->series[i].points[p].x)) return 0;
+            if (!is_gap(&g->series[i].points[p])) return 0;
     return 1;
 }
 
@@ -52,8 +54,7 @@ typedef struct tick {
 } tick;
 
 typedef struct axis {
-    double low, high; /* range of values shown */
-    int log;
+    double low, high;  /* range of values shown */
     double start, end; /* positions of its ends, in pixels */
     char label[80];
     tick ticks[TICKS];
@@ -98,7 +99,7 @@ static axis_unit find_unit(report_number number, double most)
 
 static void include(axis *a, double v)
 {
-    if (isnan(v) || (a->log && v <= 0)) return;
+    if (isnan(v)) return;
     if (!(v >= a->low)) a->low = v;
     if (!(v <= a->high)) a->high = v;
 }
@@ -106,14 +107,8 @@ static void include(axis *a, double v)
 /* Widen the range of an axis if it is empty or too small. */
 static void widen(axis *a)
 {
-    if (isnan(a->low)) {
-        a->low = a->log ? 0.1 : 0;
-        a->high = 1;
-    }
-    if (a->log && a->high < 1.5 * a->low) {
-        a->low /= 1.5;
-        a->high *= 1.5;
-    } else if (!a->log && a->high - a->low <= 1e-9 * fabs(a->high)) {
+    if (isnan(a->low)) a->low = 0, a->high = 1;
+    if (a->high - a->low <= 1e-9 * fabs(a->high)) {
         double room = a->high != 0 ? 0.1 * fabs(a->high) : 1;
         a->low -= a->low >= room || a->low < 0 ? room : 0;
         a->high += room;
@@ -138,42 +133,23 @@ static void format_tick(char *buf, size_t n, double v, double step)
     snprintf(buf, n, "%.9g%s", v, names[i]);
 }
 
-static void add_linear_ticks(axis *a, double unit, int count)
+static void add_ticks(axis *a, report_number number, double unit, int count)
 {
     double low = a->low / unit, high = a->high / unit, step = nice_step(high - low, count);
     for (double k = ceil(low / step - 1e-6); k <= high / step + 1e-6 && a->count < TICKS; k++) {
         tick *t = &a->ticks[a->count++];
         t->at = k * step * unit;
-        format_tick(t->text, sizeof t->text, fabs(k) < 0.5 ? 0 : k * step, step);
+        if (number == REPORT_LOG) snprintf(t->text, sizeof t->text, "%.2g", pow(10, t->at));
+        else format_tick(t->text, sizeof t->text, fabs(k) < 0.5 ? 0 : k * step, step);
     }
 }
 
-/* Add ticks at powers of ten, or at every few of them. If fewer than three powers are in the range,
- * also add ticks at 2 and 5 times them. */
-static void add_log_ticks(axis *a, int count)
-{
-    static const double parts[] = {1, 2, 5};
-    int from = (int)ceil(log10(a->low) - 1e-6), to = (int)floor(log10(a->high) + 1e-6);
-    int each = (to - from) / count + 1;
-    for (int power = to - from < 2 ? from - 1 : from; power <= to; power += each)
-        for (int i = 0; i < (to - from < 2 ? 3 : 1) && a->count < TICKS; i++) {
-            double v = parts[i] * pow(10, power);
-            if (v < a->low / 1.0001 || v > a->high * 1.0001) continue;
-            tick *t = &a->ticks[a->count++];
-            t->at = v;
-            if (v >= 1e4 || v < 1e-3) snprintf(t->text, sizeof t->text, "%.0e", v);
-            else snprintf(t->text, sizeof t->text, "%g", v);
-        }
-}
-
-/* Label the axis, and add about `count` ticks. A logarithmic axis has no unit; one of less than a
- * factor of 6 has even steps. */
+/* Label the axis, and add about `count` ticks. */
 static void label_axis(axis *a, report_number number, const char *label, int count)
 {
-    axis_unit u = find_unit(a->log ? REPORT_BIG : number, a->high);
+    axis_unit u = find_unit(number, a->high);
     snprintf(a->label, sizeof a->label, "%s%s%s", u.name, *u.name && *label ? " " : "", label);
-    if (a->log && a->high >= 6 * a->low) add_log_ticks(a, count);
-    else add_linear_ticks(a, u.size, count);
+    add_ticks(a, number, u.size, count);
 }
 
 static void find_ranges(const report_figure *g, axis *x, axis *y)
@@ -191,11 +167,10 @@ static void find_ranges(const report_figure *g, axis *x, axis *y)
     if (g->x_end > 0) x->low = 0, x->high = g->x_end;
     if (g->y_most > 0 && y->high > g->y_most) y->high = g->y_most;
     if (g->zero) include(y, 0);
-    if (g->zero && y->high < g->y_room) y->high = g->y_room;
+    if (y->high - y->low < g->y_room) y->high = y->low + g->y_room;
     if (g->zero && !(y->high > 0)) y->high = find_unit(g->y_words.number, 0).size;
     widen(x);
     widen(y);
-    if (y->log) return;
     y->high += ROOM * (y->high - y->low);
     if (g->zero) return;
     y->low -= ROOM * (y->high - y->low);
@@ -206,7 +181,7 @@ static frame make_frame(const report_figure *g, report_size size)
 {
     const int wide = sizes[size].wide, high = sizes[size].high;
     frame f = {.x = {.low = NAN, .high = NAN, .start = LEFT, .end = wide - RIGHT},
-               .y = {.low = NAN, .high = NAN, .log = g->log_y, .start = high - BOTTOM - LABEL},
+               .y = {.low = NAN, .high = NAN, .start = high - BOTTOM - LABEL},
                .wide = wide,
                .high = high};
     find_ranges(g, &f.x, &f.y);
@@ -219,8 +194,7 @@ static frame make_frame(const report_figure *g, report_size size)
 /* Return the position of a value on an axis, or at most 9 axes away from it: values may be huge. */
 static double position(const axis *a, double v)
 {
-    double part =
-        a->log ? log(v / a->low) / log(a->high / a->low) : (v - a->low) / (a->high - a->low);
+    double part = (v - a->low) / (a->high - a->low);
     return a->start + fmin(fmax(part, -9), 9) * (a->end - a->start);
 }
 
@@ -256,18 +230,13 @@ static void put_axes(FILE *page, const frame *f)
 
 /* ---- series ---- */
 
-static int is_gap(const frame *f, const report_point *p)
-{
-    return isnan(p->x) || isnan(p->y) || (f->y.log && p->y <= 0);
-}
-
 /* Draw a line, which ends at a gap. */
 static void put_line(FILE *page, const frame *f, const report_series *s, const char *class)
 {
     int before = 0; /* 1: the point before is no gap */
     report_put(page, "<path class=\"%s s%u\" d=\"", class, s->color);
     for (const report_point *p = s->points; p < s->points + s->count; p++) {
-        int gap = is_gap(f, p);
+        int gap = is_gap(p);
         if (!gap)
             report_put(page, before ? "L%g,%g" : "\nM%g,%g", position(&f->x, p->x),
                        position(&f->y, p->y));
@@ -295,7 +264,7 @@ static void put_polygon(FILE *page, const frame *f, const report_series *s, size
 static void put_area(FILE *page, const frame *f, const report_series *s)
 {
     for (size_t i = 0, end; i < s->count; i = end + 1) {
-        for (end = i; end < s->count && !is_gap(f, &s->points[end]);) end++;
+        for (end = i; end < s->count && !is_gap(&s->points[end]);) end++;
         if (end - i > 1) put_polygon(page, f, s, i, end);
     }
 }
@@ -321,10 +290,10 @@ static void put_value(FILE *page, const report_figure *g, const report_series *s
 }
 
 /* Return whether point i has no neighbour to which a line could connect it. */
-static int is_alone(const frame *f, const report_series *s, size_t i)
+static int is_alone(const report_series *s, size_t i)
 {
-    return (i == 0 || is_gap(f, &s->points[i - 1])) &&
-           (i + 1 == s->count || is_gap(f, &s->points[i + 1]));
+    return (i == 0 || is_gap(&s->points[i - 1])) &&
+           (i + 1 == s->count || is_gap(&s->points[i + 1]));
 }
 
 static void put_dots(FILE *page, const frame *f, const report_series *s)
@@ -332,7 +301,7 @@ static void put_dots(FILE *page, const frame *f, const report_series *s)
     const int rug = s->kind == REPORT_RUG;
     for (size_t i = 0; i < s->count; i++) {
         const report_point *p = &s->points[i];
-        if (!is_gap(f, p) && (s->kind != REPORT_LINE || is_alone(f, s, i)))
+        if (!is_gap(p) && (s->kind != REPORT_LINE || is_alone(s, i)))
             report_put(page, "<circle class=\"%s s%u\" cx=\"%g\" cy=\"%g\" r=\"%g\"/>\n",
                        rug ? "rug" : "dot", s->color, position(&f->x, p->x),
                        rug ? f->y.start : position(&f->y, p->y), rug ? 1.8 : 2.6);
@@ -352,7 +321,7 @@ static const report_point *find_nearest(const report_series *s, double x)
     const report_point *best = NULL;
     for (size_t i = 0; i < s->count && s->name; i++) {
         const report_point *p = &s->points[i];
-        if (!isnan(p->x) && !isnan(p->y) && (!best || fabs(p->x - x) < fabs(best->x - x))) best = p;
+        if (!is_gap(p) && (!best || fabs(p->x - x) < fabs(best->x - x))) best = p;
     }
     if (!best || s->kind == REPORT_LIMIT) return best;
     double apart =

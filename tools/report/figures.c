@@ -62,24 +62,22 @@ static double fit(const report_point *p, size_t count, size_t at, size_t most, i
 
 /* Set each to[i].y to the smooth value at from[i]. Straight lines stay straight, and NAN stays NAN.
  * The residuals are smoothed too and added (Tukey's twicing), because a line would cut across the
- * bend of a loss curve. Beside a jump, the line stays between the lowest and the highest value.
- * logs: smooth logarithms of the values. */
-static void smooth(report_point *to, const report_point *from, size_t count, int logs)
+ * bend of a loss curve. Beside a jump, the line stays between the lowest and the highest value. */
+static void smooth(report_point *to, const report_point *from, size_t count)
 {
     size_t most = count / PART > LEAST_SIDE ? count / PART : LEAST_SIDE;
     double low = NAN, high = NAN;
     for (size_t i = 0; i < count; i++) {
-        double y = from[i].y;
-        low = fmin(low, y);
-        high = fmax(high, y);
-        to[i] = (report_point){.x = from[i].x, .y = !logs ? y : y > 0 ? log(y) : (double)NAN};
+        low = fmin(low, from[i].y);
+        high = fmax(high, from[i].y);
+        to[i] = (report_point){.x = from[i].x, .y = from[i].y};
     }
     for (size_t i = 0; i < count; i++)
         to[i].low = isnan(to[i].y) ? to[i].y : fit(to, count, i, most, 0);
     for (size_t i = 0; i < count; i++)
         to[i].high = isnan(to[i].y) ? to[i].y : to[i].low + fit(to, count, i, most, 1);
     for (size_t i = 0; i < count; i++) {
-        double y = logs ? exp(to[i].high) : to[i].high;
+        double y = to[i].high;
         to[i].y = to[i].low = to[i].high = isnan(y) ? y : fmin(fmax(y, low), high);
     }
 }
@@ -112,6 +110,13 @@ static void set_x_axis(report_figure *g, const report *r)
         g->x_end = fmax(g->x_end, x_of(&r->runs[i], &r->runs[i].last, g->x));
 }
 
+/* Return a value as its place on the y axis: a logarithm, where that shows numbers by theirs. */
+static double y_of(const report_figure *g, double y)
+{
+    if (g->y_words.number != REPORT_LOG) return y;
+    return y > 0 ? log10(y) : (double)NAN;
+}
+
 /* Add a column of a run as a curve. */
 static report_point *add_curve(report_figure *g, const report *r, size_t run, report_kind kind,
                                int column)
@@ -126,8 +131,8 @@ static report_point *add_curve(report_figure *g, const report *r, size_t run, re
     unsigned color = r->count == 1 && validation ? 1 : (unsigned)run;
     report_point *p = report_add_series(g, kind, color, name, b->count);
     for (size_t i = 0; i < b->count; i++)
-        p[i] = (report_point){x_of(of, &b->at[i].mean, g->x), b->at[i].mean.v[column],
-                              b->at[i].low.v[column], b->at[i].high.v[column]};
+        p[i] = (report_point){x_of(of, &b->at[i].mean, g->x), y_of(g, b->at[i].mean.v[column]),
+                              y_of(g, b->at[i].low.v[column]), y_of(g, b->at[i].high.v[column])};
     return p;
 }
 
@@ -142,8 +147,7 @@ static void add_curves(report_figure *g, const report *r)
         g->series[g->count - 1].band = g->noisy && b->steps > 1;
         const char *name = r->count > 1 ? NULL : "smoothed";
         if (smoothed)
-            smooth(report_add_series(g, REPORT_LINE, (unsigned)i, name, b->count), p, b->count,
-                   g->log_y);
+            smooth(report_add_series(g, REPORT_LINE, (unsigned)i, name, b->count), p, b->count);
     }
 }
 
@@ -275,7 +279,7 @@ static void complete_norm(report_figure *g, const report *r)
 {
     double clip = clip_of(r);
     char name[48];
-    if (clip > 0) add_limit(g, clip, g->x_end, REPORT_RUNS, "clipped to");
+    if (clip > 0) add_limit(g, y_of(g, clip), g->x_end, REPORT_RUNS, "clipped to");
     add_skips(g, r);
     snprintf(name, sizeof name, "clipped to %g", clip);
     if (clip > 0) add_key(g, "limit", REPORT_RUNS, name);
@@ -327,9 +331,9 @@ static const report_figure steps[] = {
      .column = REPORT_NORM,
      .noisy = 1,
      .complete = complete_norm,
-     .log_y = 1,
+     .y_room = .3,
      .y_label = "norm before clipping (log scale)",
-     .y_words = {"", REPORT_DIGITS, ""}},
+     .y_words = {"", REPORT_LOG, ""}},
     {.id = "speed",
      .title = "Speed",
      .caption = "Higher is better.",

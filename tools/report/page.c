@@ -64,6 +64,7 @@ char *report_format(char *buf, size_t n, report_number number, double x)
 {
     switch (number) {
     case REPORT_DIGITS: snprintf(buf, n, "%.4g", x); break;
+    case REPORT_LOG: snprintf(buf, n, "%.4g", pow(10, x)); break;
     case REPORT_FIXED: snprintf(buf, n, "%.4f", x); break;
     case REPORT_COUNT: sgt_format_count(buf, n, (uint64_t)fmax(0, x + 0.5)); break;
     case REPORT_BIG: format_big(buf, n, x); break;

@@ -166,6 +166,7 @@ typedef enum report_number {
     REPORT_PERCENT, /* "12.34 %" */
     REPORT_SHARE,   /* "12.3 %" */
     REPORT_BYTES,
+    REPORT_LOG, /* a logarithm, as the number that it belongs to, in four digits */
     REPORT_TIME /* "3 h 20 min" */
 } report_number;
 
@@ -193,8 +194,8 @@ struct report_figure {
     int unnamed; /* 1: the legend does not name the runs, of which there may be several */
     report_key keys[REPORT_KEYS];
     size_t key_count;
-    int log_y, zero; /* log_y: the y axis is logarithmic; zero: it begins at 0 */
-    double x_end;    /* end of the x axis, which then begins at 0; 0: the range of the points */
+    int zero;      /* 1: the y axis begins at 0 */
+    double x_end;  /* end of the x axis, which then begins at 0; 0: the range of the points */
     double y_most; /* upper limit of the y axis, at which larger values are cut off; 0: no limit */
     double y_room; /* least height of the y axis, in values */
     /* axis labels: "steps", "nats per token". A unit is put before them, such as "GiB" or "%", which
