@@ -324,31 +324,22 @@ static int open_mix(sgt_loader *l, sgt_error *err)
     return rc;
 }
 
-/* Fail if the end-of-text id of a set is unknown, but needed. */
-static int check_eot(const sgt_loader *l, sgt_error *err)
-{
-    const char *need = l->documents.unlisted_count ? "documents without .idx files" : NULL;
-    if (l->o.sampling == SGT_SAMPLING_DOCUMENTS && !l->o.padded_by) need = "padding without pad-id";
-    if (l->o.sampling == SGT_SAMPLING_PACKED) need = "packed rows";
-    for (uint32_t i = 0; need && i < l->set_count; i++)
-        if (sgt_set_eot(&l->set, l->sets[i].first_shard) == SGT_NO_ID)
-            return sgt_fail(err, SGT_EFORMAT,
-                            "%s: no header says what the end-of-text id is, which %s would need",
-                            l->sets[i].path, need);
-    return SGT_OK;
-}
-
 static int open_documents(sgt_loader *l, sgt_error *err)
 {
-    int rc = SGT_OK, rows = sgt_sampling_of_documents(l->o.sampling);
+    int rc = SGT_OK, rows = sgt_sampling_of_documents(l->o.sampling),
+        packed = l->o.sampling == SGT_SAMPLING_PACKED;
     for (uint32_t i = 0; (rows || l->o.documents) && i < l->set_count && rc == SGT_OK; i++) {
         const sgt_loader_set_info *p = &l->sets[i];
         rc = sgt_documents_find(&l->documents, &l->set, p->first_shard, p->shards,
                                 rows ? p->path : NULL, err);
+        if (rc == SGT_OK && rows && (packed || !l->o.padded_by) &&
+            sgt_set_eot(&l->set, p->first_shard) == SGT_NO_ID)
+            rc = sgt_fail(err, SGT_EFORMAT,
+                          "%s: no header says what the end-of-text id is, which %s need", p->path,
+                          packed ? "packed rows" : "rows without pad-id");
     }
-    if (rc == SGT_OK) rc = check_eot(l, err);
     if (rc < 0 || !rows) return rc;
-    if (l->o.sampling == SGT_SAMPLING_PACKED) return open_packs(l, err);
+    if (packed) return open_packs(l, err);
     if (!l->o.padded_by) l->o.pad = sgt_set_eot(&l->set, 0);
     if (l->o.pad < l->set.vocab) return SGT_OK;
     return sgt_fail(err, SGT_EUSAGE, "pad-id %" PRIu32 ": %s has ids below %" PRIu32, l->o.pad,

@@ -95,6 +95,11 @@ static int find_in(sgt_documents *d, const sgt_set *set, uint32_t shard, int loo
     const int index = !megatron && sgt_index_path(path, h->path) && !sgt_file_gone(path);
     uint64_t *starts = NULL, hash;
     size_t n = 0;
+    if (!index && !megatron && h->eot == SGT_NO_ID)
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: no .idx file says where documents start, and no header says what the "
+                        "end-of-text id is",
+                        h->path);
     if (!look && !index && !megatron) {
         d->unlisted[shard] = 1;
         d->unlisted_count++;
@@ -128,12 +133,7 @@ int sgt_documents_find(sgt_documents *d, const sgt_set *set, uint32_t first, uin
         rc = find_in(d, set, i, path != NULL, err);
         d->before[i + 1] = d->count;
     }
-    if (rc == SGT_OK && path && d->count == count && sgt_set_eot(set, first) == SGT_NO_ID)
-        rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: no document starts in it: no .idx file says where, and no header says "
-                      "what the end-of-text id is (the other samplings need none)",
-                      path);
-    else if (rc == SGT_OK && path && d->count == count)
+    if (rc == SGT_OK && path && d->count == count)
         rc = sgt_fail(err, SGT_EFORMAT,
                       "%s: no document starts in it: no .idx file says where, and no token is the "
                       "end-of-text id %" PRIu32 " (the other samplings need none)",

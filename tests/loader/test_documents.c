@@ -295,22 +295,21 @@ Test(documents, unknown_end_of_text)
     id_width = 4;
     put_raw("raw.bin", 0, 500);
     expect_failure(open_only("raw.bin", &o, why), SGT_EFORMAT,
-                   "raw.bin: no header says what the end-of-text id is, which documents without "
-                   ".idx files would need");
+                   "raw.bin: no .idx file says where documents start, and no header says what the "
+                   "end-of-text id is");
     expect_failure(try("raw.bin", &o, why), SGT_EFORMAT,
-                   "raw.bin: no document starts in it: no .idx file says where, and no header says "
-                   "what the end-of-text id is (the other samplings need none)");
+                   "raw.bin: no .idx file says where documents start, and no header says what the "
+                   "end-of-text id is");
     put_bytes("raw.idx", starts_at, sizeof starts_at);
     must(open_only("raw.bin", &o, why));
     expect_failure(try("raw.bin", &o, why), SGT_EFORMAT,
-                   "raw.bin: no header says what the end-of-text id is, which padding without "
-                   "pad-id would need");
+                   "raw.bin: no header says what the end-of-text id is, which rows without pad-id "
+                   "need");
     o.padded_by = 1;
     must(try("raw.bin", &o, why));
     o.sampling = SGT_SAMPLING_PACKED;
     expect_failure(open_only("raw.bin", &o, why), SGT_EFORMAT,
-                   "raw.bin: no header says what the end-of-text id is, which packed rows would "
-                   "need");
+                   "raw.bin: no header says what the end-of-text id is, which packed rows need");
 }
 
 Test(documents, padding_that_the_vocabulary_lacks)

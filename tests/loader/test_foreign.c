@@ -127,9 +127,12 @@ Test(foreign, olmo_folder)
 {
     static const uint32_t train[] = {3};
     cr_assert_eq(mkdir("d", 0777), 0);
-    put_raw("d/train.npy", 3, 500);
-    sgt_loader_options o = {.batch = 4, .seq = 16, .raw = 16};
-    check_loader("d", &o, NULL, train);
+    sgt_loader_options o = {.batch = 4, .seq = 16};
+    for (; id_width <= 4; id_width += 2) {
+        o.raw = 8 * (int)id_width;
+        put_raw("d/train.npy", 3, 500);
+        check_loader("d", &o, NULL, train);
+    }
     cr_assert_eq(mkdir("d/.work", 0777), 0);
     expect_failure(open_only("d", &o, why), SGT_EFORMAT,
                    "d: unfinished (the same sgt-tokenize command again finishes it)");

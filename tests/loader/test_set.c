@@ -236,6 +236,33 @@ Test(set, shard_changed_while_opening)
     sgt_set_close(&s);
 }
 
+/* A manifest says what files without a header hold: ids as wide as its vocabulary needs, whatever
+ * they look like, and the end-of-text id. */
+Test(set, manifest_of_raw_files)
+{
+    cr_assert_eq(mkdir("d", 0777), 0);
+    for (; id_width <= 4; id_width += 2) {
+        uint32_t ids[500] = {0};
+        sgt_manifest_shard shard = {.file = "train.bin", .split = "train", .tokens = 500};
+        sgt_manifest m = {.options = "{\"shards\": \"nanogpt\"}",
+                          .vocabulary = "any",
+                          .vocab = VOCAB,
+                          .eot = VOCAB - 1,
+                          .shards = &shard,
+                          .count = 1};
+        must(sgt_manifest_write(&m, "d", why));
+        put_raw("d/train.bin", 0, 500);
+        sgt_loader_options o = {.batch = 4, .seq = 16};
+        check_loader("d", &o, NULL, NULL);
+        sgt_loader_info i = info_of("d", &o);
+        cr_assert(i.tokens == 500 && i.vocab == VOCAB && i.eot == VOCAB - 1);
+        for (size_t k = 0; k < 500 * id_width / 4; k++) ids[k] = k % 2 ? 400 : VOCAB - 1;
+        put_bytes("d/train.bin", ids, 500 * id_width);
+        o.sampling = SGT_SAMPLING_DOCUMENTS;
+        cr_assert_eq(info_of("d", &o).windows_per_epoch, 500 * id_width / 8);
+    }
+}
+
 Test(set, what_sgt_tokenize_has_not_finished_is_refused)
 {
     put_split();
