@@ -14,8 +14,8 @@ BUDGET = {
     "loader": 6976,
     "train": 13661,
     "kernels": 12191,
-    "tools": 13501,
-    "tests": 52008,
+    "tools": 13492,
+    "tests": 52002,
     "manuals": 2601,
     "pages": 1223,
 }
