@@ -3,7 +3,6 @@
  * continue. */
 #include <assert.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -248,15 +247,6 @@ static int open_packs(sgt_loader *l, sgt_error *err)
     return rc;
 }
 
-/* Return where row `row` of the run begins. */
-static sgt_window draw_packed(const sgt_loader *l, uint64_t row)
-{
-    sgt_window w = sgt_mix_window(&l->mix, row);
-    sgt_pack_piece first;
-    sgt_pack_row(&l->packs[sgt_loader_set_of(l, w.shard)], NULL, w.offset, &first, 1);
-    return sgt_loader_packed_window(&first);
-}
-
 /* ---- opening ---- */
 
 #define OPS(name) &sgt_read_##name,
@@ -432,8 +422,13 @@ sgt_window sgt_loader_find_document(const sgt_loader *l, sgt_window w)
 
 void sgt_loader_window(const sgt_loader *l, uint64_t row, uint32_t *shard, uint64_t *offset)
 {
-    sgt_window w = l->packs ? draw_packed(l, row) : sgt_mix_window(&l->mix, row);
+    sgt_window w = sgt_mix_window(&l->mix, row);
+    sgt_pack_piece first;
     if (l->o.sampling == SGT_SAMPLING_DOCUMENTS) w = sgt_loader_find_document(l, w);
+    if (l->packs) {
+        sgt_pack_row(&l->packs[sgt_loader_set_of(l, w.shard)], NULL, w.offset, &first, 1);
+        w = sgt_loader_packed_window(&first);
+    }
     *shard = w.shard;
     *offset = w.offset;
 }
@@ -479,50 +474,41 @@ void sgt_loader_get_state(const sgt_loader *l, uint64_t next, sgt_loader_state *
                                 .pad = l->o.sampling == SGT_SAMPLING_DOCUMENTS ? l->o.pad : 0};
 }
 
-typedef struct differences {
-    char text[512];
-    size_t used;
-} differences;
-
-SGT_PRINTF(2, 3) static void differ(differences *d, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    d->used +=
-        (size_t)snprintf(d->text + d->used, sizeof d->text - d->used, "%s", d->used ? "; " : "");
-    d->used += (size_t)vsnprintf(d->text + d->used, sizeof d->text - d->used, fmt, args);
-    va_end(args);
-}
-
 int sgt_loader_resume(const sgt_loader *l, const sgt_loader_state *state, uint64_t *next,
                       sgt_error *err)
 {
-    differences d = {0};
+    char *text = NULL;
+    size_t n;
+    int rc = SGT_OK;
     sgt_loader_state now;
+    FILE *f = open_memstream(&text, &n);
+    if (!f) return sgt_fail_memory(err, "the saved position");
     sgt_loader_get_state(l, 0, &now);
     /* Count the tokens too: another split may have the same hash, and the tokens also change with
      * the shards left out as too short. */
     if (now.hash != state->hash ||
         (now.tokens != state->tokens && now.seq == state->seq && now.sampling == state->sampling))
-        differ(&d,
-               "the data are others, %016" PRIx64 " of %" PRIu64 " tokens and were %016" PRIx64
-               " of %" PRIu64,
-               now.hash, now.tokens, state->hash, state->tokens);
+        fprintf(f,
+                "; the data are others, %016" PRIx64 " of %" PRIu64 " tokens and were %016" PRIx64
+                " of %" PRIu64,
+                now.hash, now.tokens, state->hash, state->tokens);
     if (now.sampling != state->sampling)
-        differ(&d, "the sampling is %s and was %s", sgt_sampling_name(now.sampling),
-               sgt_sampling_name(state->sampling));
+        fprintf(f, "; the sampling is %s and was %s", sgt_sampling_name(now.sampling),
+                sgt_sampling_name(state->sampling));
     if (now.seed != state->seed)
-        differ(&d, "the seed is %" PRIu64 " and was %" PRIu64, now.seed, state->seed);
+        fprintf(f, "; the seed is %" PRIu64 " and was %" PRIu64, now.seed, state->seed);
     if (now.seq != state->seq)
-        differ(&d, "the sequence length is %" PRIu32 " and was %" PRIu32, now.seq, state->seq);
+        fprintf(f, "; the sequence length is %" PRIu32 " and was %" PRIu32, now.seq, state->seq);
     if (now.pad != state->pad && now.sampling == state->sampling)
-        differ(&d, "the padding is %" PRIu32 " and was %" PRIu32, now.pad, state->pad);
+        fprintf(f, "; the padding is %" PRIu32 " and was %" PRIu32, now.pad, state->pad);
     if (state->rows % l->o.batch)
-        differ(&d,
-               "%" PRIu64 " rows were drawn, which is not a whole number of batches of %" PRIu32,
-               state->rows, l->o.batch);
-    if (d.used)
-        return sgt_fail(err, SGT_EUSAGE, "the saved position is of another run: %s", d.text);
-    *next = state->rows / l->o.batch;
-    return SGT_OK;
+        fprintf(f,
+                "; %" PRIu64 " rows were drawn, which is not a whole number of batches of %" PRIu32,
+                state->rows, l->o.batch);
+    if (fclose(f) != 0) rc = sgt_fail_memory(err, "the saved position");
+    else if (n)
+        rc = sgt_fail(err, SGT_EUSAGE, "the saved position is of another run: %s", text + 2);
+    else *next = state->rows / l->o.batch;
+    free(text);
+    return rc;
 }

@@ -15,7 +15,7 @@
 
 /* AMX is a level of its own above those of vectors. */
 enum { AMX_LEVEL = SGT_CPU_LEVELS, NAMES };
-static const char *const names[NAMES] = {"plain", "avx2", "avx512", "amx"};
+const char *const sgt_cpu_names[NAMES] = {"plain", "avx2", "avx512", "amx"};
 
 /* detected: the machine's level, in the bits of LEVEL, and its features; 0: not asked yet. CPUID is
  * executed only once: a hypervisor intercepts it, which takes microseconds. limit: the highest
@@ -61,7 +61,7 @@ static int machine(void)
     if (is) return is;
     is = detect();
 #ifdef SGT_CPU_MOST /* `make CPU=plain` builds programs that use lower levels, for tests */
-    while (is & LEVEL && strcmp(names[is & LEVEL], SGT_CPU_MOST) != 0) is--;
+    while (is & LEVEL && strcmp(sgt_cpu_names[is & LEVEL], SGT_CPU_MOST) != 0) is--;
 #endif
     is |= ASKED;
     __atomic_store_n(&detected, is, __ATOMIC_RELAXED);
@@ -99,7 +99,7 @@ static int permitted(void)
 static int permitted(void) { return 1; }
 #endif
 
-const char *sgt_cpu_name(void) { return sgt_cpu_amx() ? "amx" : names[sgt_cpu()]; }
+const char *sgt_cpu_name(void) { return sgt_cpu_amx() ? "amx" : sgt_cpu_names[sgt_cpu()]; }
 
 int sgt_cpu_bf16(void) { return sgt_cpu() == SGT_CPU_AVX512 && (machine() & BF16); }
 
@@ -116,11 +116,6 @@ int sgt_cpu_neon(void)
 #endif
 }
 
-const char *sgt_cpu_level_name(sgt_cpu_level level)
-{
-    return level < SGT_CPU_LEVELS ? names[level] : "unknown";
-}
-
 int sgt_cpu_limit(const char *name, sgt_error *err)
 {
     const int own = machine() & LEVEL;
@@ -129,7 +124,7 @@ int sgt_cpu_limit(const char *name, sgt_error *err)
         return SGT_OK;
     }
     for (int i = 0; i < NAMES; i++) {
-        if (strcmp(name, names[i])) continue;
+        if (strcmp(name, sgt_cpu_names[i])) continue;
         if (i == AMX_LEVEL && own == AMX_LEVEL && !permitted())
             return sgt_fail(err, SGT_EUNSUPPORTED,
                             "amx: Linux does not let this process use it (take a lower level, or "
@@ -137,7 +132,7 @@ int sgt_cpu_limit(const char *name, sgt_error *err)
         if (i > own)
             return sgt_fail(err, SGT_EUNSUPPORTED,
                             "%s: this machine has %s (take a lower level, or auto)", name,
-                            names[own]);
+                            sgt_cpu_names[own]);
         __atomic_store_n(&limit, i, __ATOMIC_RELAXED);
         return SGT_OK;
     }

@@ -21,7 +21,8 @@ typedef enum sgt_cpu_level {
 
 /* Return the level to use: the machine's, or the limit if that is lower. */
 sgt_cpu_level sgt_cpu(void);
-const char *sgt_cpu_level_name(sgt_cpu_level level); /* "plain", "avx2", "avx512" */
+/* The names of the levels: "plain", "avx2", "avx512"; then "amx". */
+extern const char *const sgt_cpu_names[];
 /* Return the name of that level, or "amx" above AVX-512: AMX has vectors of that level, and tiles
  * beside them (sgt_cpu_amx). */
 const char *sgt_cpu_name(void);

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define ROOM 8744 /* bytes for two paths and some words, before errno's text */
+
 /* Return the length of the well-formed UTF-8 sequence at s if a terminal may show it. Return 0 for
  * control characters (C0, DEL, C1), for the byte order mark U+FEFF, which nobody would see, and for
  * ill-formed UTF-8 (Unicode's table 3-7). */
@@ -59,14 +61,11 @@ static void cut_middle(char *text, size_t size, const char *from)
     memcpy(text + head + sizeof gap - 1, from + tail, n - tail + 1);
 }
 
-static void format_into(char *text, size_t size, const char *tail, const char *fmt, va_list args)
+static void format_into(char *text, size_t size, const char *fmt, va_list args)
 {
-    /* raw has room for two paths and some words; in `shown`, each byte of raw may become \xNN */
-    char raw[9000], shown[4 * sizeof raw];
-    int n = vsnprintf(raw, sizeof raw, fmt, args);
-    if (n < 0) n = 0;
-    if ((size_t)n >= sizeof raw) n = (int)sizeof raw - 1;
-    if (tail) snprintf(raw + n, sizeof raw - (size_t)n, ": %s", tail);
+    /* in `shown`, each byte of raw may become \xNN */
+    char raw[ROOM + 256], shown[4 * sizeof raw];
+    if (vsnprintf(raw, sizeof raw, fmt, args) < 0) *raw = 0;
     cut_middle(text, size, sgt_printable(shown, sizeof shown, raw));
 }
 
@@ -76,24 +75,22 @@ int sgt_fail(sgt_error *err, int code, const char *fmt, ...)
     va_list args;
     va_start(args, fmt);
     err->code = code;
-    format_into(err->text, sizeof err->text, NULL, fmt, args);
+    format_into(err->text, sizeof err->text, fmt, args);
     va_end(args);
     return code;
 }
 
 int sgt_fail_errno(sgt_error *err, const char *fmt, ...)
 {
-    int saved = errno, code = saved == ENOMEM ? SGT_ENOMEM : SGT_EIO;
-    if (!err) return code;
-    char reason[128];
-    /* this is GNU's strerror_r, which returns the text */
-    const char *text = strerror_r(saved, reason, sizeof reason);
+    const int saved = errno;
+    char what[ROOM], reason[128];
     va_list args;
     va_start(args, fmt);
-    err->code = code;
-    format_into(err->text, sizeof err->text, text, fmt, args);
+    vsnprintf(what, sizeof what, fmt, args);
     va_end(args);
-    return code;
+    /* this is GNU's strerror_r, which returns the text */
+    return sgt_fail(err, saved == ENOMEM ? SGT_ENOMEM : SGT_EIO, "%s: %s", what,
+                    strerror_r(saved, reason, sizeof reason));
 }
 
 void sgt_say(const sgt_notice *n, const char *fmt, ...)
@@ -102,7 +99,7 @@ void sgt_say(const sgt_notice *n, const char *fmt, ...)
     char line[1024];
     va_list args;
     va_start(args, fmt);
-    format_into(line, sizeof line, NULL, fmt, args);
+    format_into(line, sizeof line, fmt, args);
     va_end(args);
     n->say(n->ctx, line);
 }

@@ -76,7 +76,7 @@ static void put_rest(const sgt_pack *p, packing *r, uint64_t epoch, uint32_t ope
             at = 0;
             epoch++;
         }
-        put(p, r, epoch, p->rest[at].size, p->rest[at].j);
+        put(p, r, epoch, (uint32_t)(p->rest_before[at + 1] - p->rest_before[at]), p->rest[at]);
     }
 }
 
@@ -273,7 +273,7 @@ static int make_pattern(planner *w)
 static void add_rest(sgt_pack *p, const sgt_pack_item *item, uint64_t before)
 {
     for (uint32_t i = 0; i < item->count; i++) {
-        p->rest[p->rest_count] = (sgt_pack_rest){before + i, item->size};
+        p->rest[p->rest_count] = before + i;
         p->rest_before[p->rest_count + 1] = p->rest_before[p->rest_count] + item->size;
         p->rest_count++;
     }

@@ -74,12 +74,6 @@ typedef struct sgt_pack_item {
     uint32_t size, count;
 } sgt_pack_item;
 
-/* A document of the remainder: the j-th of its size. */
-typedef struct sgt_pack_rest {
-    uint64_t j;
-    uint32_t size;
-} sgt_pack_rest;
-
 /* An epoch: the rows of the epochs before it, and how many tokens of the last row of these are not
  * taken from them (0: it is full). */
 typedef struct sgt_pack_epoch {
@@ -100,7 +94,7 @@ typedef struct sgt_pack {
     sgt_pack_run *runs;
     sgt_pack_item *items;
     uint64_t run_count, item_count;
-    sgt_pack_rest *rest;
+    uint64_t *rest;        /* (rest_count): the remainder's documents: the rest[i]-th of its size */
     uint64_t *rest_before; /* (rest_count + 1): sizes of the documents before each */
     uint64_t rest_count;
     /* (epoch_count + 1): the epochs until one begins like epoch number `again`, and that one */

@@ -82,25 +82,22 @@ int sgt_sampler_init(sgt_sampler *s, sgt_sampling sampling, uint64_t seed, uint3
     s->pool_blocks = SGT_POOL_BLOCKS;
     s->before = malloc(((size_t)shards + 1) * sizeof *s->before);
     s->phases = malloc(((size_t)shards + 1) * sizeof *s->phases);
-    if (!s->before || !s->phases) {
-        sgt_sampler_free(s);
-        return sgt_fail(err, SGT_ENOMEM, "%u shards: out of memory", shards);
-    }
+    int rc = SGT_OK;
+    if (!s->before || !s->phases)
+        rc = sgt_fail(err, SGT_ENOMEM, "%u shards: out of memory", shards);
     uint64_t sum = 0;
-    for (uint32_t i = 0; i < shards; i++) {
+    for (uint32_t i = 0; i < shards && rc == SGT_OK; i++) {
         uint64_t n = tokens[i], windows = windows_of(s, n);
         assert((n > seq || sgt_sampling_of_documents(sampling)) && n < (uint64_t)1 << 62);
         s->before[i] = sum;
         s->phases[i] = sgt_sampling_of_documents(sampling) ? 0 : phases_of(n, seq);
         s->windows += windows;
         sum += sampling == SGT_SAMPLING_RANDOM ? n - seq : windows;
-        if (sum > (uint64_t)1 << 63) {
-            sgt_sampler_free(s);
-            return sgt_fail(err, SGT_EUSAGE, "more than 2^63 windows");
-        }
+        if (sum > (uint64_t)1 << 63) rc = sgt_fail(err, SGT_EUSAGE, "more than 2^63 windows");
     }
-    s->before[shards] = sum;
-    return SGT_OK;
+    if (rc == SGT_OK) s->before[shards] = sum;
+    else sgt_sampler_free(s);
+    return rc;
 }
 
 void sgt_sampler_free(sgt_sampler *s)

@@ -105,7 +105,7 @@ Test(cpu, limit_lowers_and_refuses)
     cr_assert(!sgt_cpu_amx(), "AMX is above AVX-512");
     must(sgt_cpu_limit("auto", why));
     cr_assert_eq(sgt_cpu(), own);
-    cr_assert_str_eq(sgt_cpu_name(), sgt_cpu_amx() ? "amx" : sgt_cpu_level_name(own));
+    cr_assert_str_eq(sgt_cpu_name(), sgt_cpu_amx() ? "amx" : sgt_cpu_names[own]);
     cr_assert_eq(sgt_cpu_limit("amx", &err), sgt_cpu_amx() ? SGT_OK : SGT_EUNSUPPORTED);
     must(sgt_cpu_limit("auto", why));
     expect_failure(sgt_cpu_limit("sse9", why), SGT_EUSAGE,

@@ -85,9 +85,7 @@ static void verdict(check *t, totals *sum)
 static void limit_cpu(check *t, const sgt_kernels *table)
 {
     int own = (int)sgt_cpu(), level = SGT_CPU_LEVELS;
-    while (t->which->library && --level >= 0 &&
-           strcmp(t->level, sgt_cpu_level_name((sgt_cpu_level)level)))
-        continue;
+    while (t->which->library && --level >= 0 && strcmp(t->level, sgt_cpu_names[level])) continue;
     if (!table || (t->which->library && level > own))
         check_skip(t, "this machine lacks that level");
     else if (t->which->library && level == own)
@@ -124,7 +122,7 @@ static int run_levels(const kernel_case *which, const options *o, totals *sum)
     for (int level = -1; level < SGT_CPU_LEVELS; level++) {
         const char *name = level < 0        ? "ref"
                            : which->library ? which->library
-                                            : sgt_cpu_level_name((sgt_cpu_level)level);
+                                            : sgt_cpu_names[level];
         if (which->library && level > 0) break;
         if (!wanted(o->level, name)) continue;
         found = 1;

@@ -2,7 +2,7 @@
  * refuse it. */
 #define SGT_AMX_TRAP
 #define sgt_cpu claimed_cpu
-#define sgt_cpu_level_name claimed_cpu_level_name
+#define sgt_cpu_names claimed_cpu_names
 #define sgt_cpu_name claimed_cpu_name
 #define sgt_cpu_bf16 claimed_cpu_bf16
 #define sgt_cpu_amx claimed_cpu_amx

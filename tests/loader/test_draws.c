@@ -16,8 +16,8 @@ static void each_level(void (*check)(void))
     sgt_error err;
     int levels = (int)sgt_cpu() + 1;
     for (int level = 0; level < levels; level++) {
-        must(sgt_cpu_limit(sgt_cpu_level_name((sgt_cpu_level)level), why));
-        cr_assert_str_eq(sgt_draws_best()->level, sgt_cpu_level_name((sgt_cpu_level)level));
+        must(sgt_cpu_limit(sgt_cpu_names[level], why));
+        cr_assert_str_eq(sgt_draws_best()->level, sgt_cpu_names[level]);
         check();
     }
     sgt_cpu_limit("auto", &err);

@@ -14,7 +14,7 @@
 const char *const *split_levels(void)
 {
     static const char *list[SGT_CPU_LEVELS + 1];
-    for (int i = 0; i <= (int)sgt_cpu(); i++) list[i] = sgt_cpu_level_name((sgt_cpu_level)i);
+    for (int i = 0; i <= (int)sgt_cpu(); i++) list[i] = sgt_cpu_names[i];
     return list;
 }
 

@@ -113,7 +113,7 @@ static void hold_levels_to_units(const uint8_t *text, size_t n, const char *what
     cr_assert(s);
     memcpy(s + 1, text, n);
     for (int level = 0; level <= (int)sgt_cpu(); level++) {
-        const char *name = sgt_cpu_level_name((sgt_cpu_level)level);
+        const char *name = sgt_cpu_names[level];
         must(sgt_cpu_limit(name, why));
         size_t valid = sgt_utf8_valid(s + 1, n),
                count = sgt_utf8_count_ill_formed(s + 1, n, NULL, 0);
