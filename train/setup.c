@@ -13,6 +13,7 @@
 #include "loader/base/cpu.h"
 #include "loader/base/file.h"
 #include "loader/base/format.h"
+#include "loader/base/ids.h"
 #include "train/device.h"
 #include "train/memory/memory.h"
 #include "train/paths.h"
@@ -185,6 +186,11 @@ int sgt_trainer_model(const sgt_trainer *t, uint32_t vocab, sgt_model *m, sgt_er
     if (!t->from && !s->init) {
         int rc = sgt_model_named(m, s->model, err);
         if (rc < 0) return rc;
+        if (vocab == SGT_MOST_IDS) /* the loader's bound of 4-byte ids */
+            return sgt_fail(err, SGT_EUNSUPPORTED,
+                            "--data %s: no header says how many ids the vocabulary has "
+                            "(sgt-tokenize's shards say it, and --init DIR takes the model's)",
+                            s->data);
         m->vocab = vocab;
         m->untied = s->no_tie != 0;
         if (s->seq > POSITIONS) m->positions = (uint32_t)s->seq;

@@ -173,6 +173,10 @@ mkdir five && { le32 20240801 && le32 7 && le32 2 && head -c 1012 /dev/zero && c
 run 0 sgt-inspect --compare narrow.bin five/train_000000.bin
 { le32 20240520 && le32 1 && le32 2 && head -c 1012 /dev/zero && cat narrow.bin; } > five/train_000001.bin
 run_failure 'five/train_000001.bin: ids of 2 bytes, in a set of ids of 4' sgt-inspect --compare five narrow.bin
+for name in megatron llmc; do
+    run_failure "--data four/$name: no header says how many ids the vocabulary has (sgt-tokenize's shards say it, and "\
+'--init DIR takes the model'"'s)" sgt-train --data four/$name --run run6 --model 1x8x1 --seq-len 3 --device cpu
+done
 ids32 16 17 > four/nano/val.bin
 run 0 sgt-inspect four/nano --raw 32
 stdout_has 'val            shards 1, tokens 2'

@@ -12,10 +12,10 @@ import sys
 BUDGET = {
     "tokenize": 12693,
     "loader": 6951,
-    "train": 13661,
+    "train": 13667,
     "kernels": 12191,
     "tools": 13492,
-    "tests": 52000,
+    "tests": 52004,
     "manuals": 2601,
     "pages": 1223,
 }
