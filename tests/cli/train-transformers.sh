@@ -3,6 +3,7 @@
 # In make check-all only: it loads PyTorch and transformers.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
+. "$ROOT/tests/cli/wide.inc"
 find_python transformers
 [ -n "$python" ] || skip 'no python3 with transformers (PYTHON=... names one)'
 
@@ -27,6 +28,8 @@ done
 for form in nfc nfkc; do as_tokenizer $form --vocab v --normalize $form; done
 sed 's/<|endoftext|>/<\/s>/g' v/tokenizer.json > end.json
 as_tokenizer end --vocab end.json
+wide_vocabulary merges.txt # ids of 4 bytes
+as_tokenizer wide --vocab merges.txt --pattern cl100k
 
 $python -c 'import torch' 2> /dev/null || skip "the models' losses: no python3 with torch (PYTHON=... names one)"
 

@@ -9,8 +9,9 @@ from transformers import AutoTokenizer
 
 checkpoint, text, shard = sys.argv[1:]
 text = open(text, encoding="utf-8", newline="").read()
-raw = open(shard, "rb").read()[1024:]
-eot, *ids = struct.unpack(f"<{len(raw) // 2}H", raw)
+raw = open(shard, "rb").read()
+of, width = ("I", 4) if raw[:4] == struct.pack("<I", 20240801) else ("H", 2)
+eot, *ids = struct.unpack(f"<{len(raw) // width - 1024 // width}{of}", raw[1024:])
 config = json.load(open(os.path.join(checkpoint, "config.json")))
 normalizer = json.load(open(os.path.join(checkpoint, "tokenizer.json")))["normalizer"]
 tokenizer = AutoTokenizer.from_pretrained(checkpoint)
