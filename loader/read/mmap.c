@@ -42,12 +42,8 @@
 #define LOOK_BATCHES 8 /* batches between two checks of what this thread has read from the disk */
 #define PIECE ((size_t)2 << 20) /* bytes that are looked up in the page cache at once */
 #define AROUND 16               /* pages that a fault maps */
-#define MAPPERS 4               /* threads that map ahead, but at most one per core */
-/* seconds that a cursor waits for them; a 5 GB set takes that long on one idle core */
+/* seconds that the first cursor maps; a 5 GB set takes that long on one idle core */
 #define MAP_S .25
-/* smallest set in bytes for which a thread is started; mapping less takes no longer than starting a
- * thread */
-#define SMALL ((uint64_t)16 << 20)
 /* bytes per madvise call with sampling `block`, where a window's neighbours are needed soon too */
 #define CHUNK ((uintptr_t)1 << 16)
 
@@ -60,13 +56,12 @@ typedef struct map {
 
 typedef struct reader {
     const sgt_set *set;
-    sgt_helpers mappers; /* map pages that are cached; a step is a shard */
-    int begun, stop;     /* atomic: whether they have begun, and must stop */
-    uint64_t mapped;     /* atomic: bytes that they have mapped */
-    int random;          /* windows come in random order */
-    uintptr_t page;      /* bytes */
-    uintptr_t unit; /* bytes: advice is given for whole pages, or chunks for sampling `block` */
-    map maps[];     /* (set->count): of the shards' files; size 0: not mapped */
+    int begun;       /* atomic: 1: a cursor maps cached pages, or has */
+    uint64_t mapped; /* atomic: bytes that it has mapped */
+    int random;      /* windows come in random order */
+    uintptr_t page;  /* bytes */
+    uintptr_t unit;  /* bytes: advice is given for whole pages, or chunks for sampling `block` */
+    map maps[];      /* (set->count): of the shards' files; size 0: not mapped */
 } reader;
 
 typedef struct cursor {
@@ -180,8 +175,6 @@ int sgt_loader_guard_sigbus(sgt_error *err)
 static void close_reader(void *p)
 {
     reader *r = p;
-    __atomic_store_n(&r->stop, 1, __ATOMIC_RELAXED);
-    sgt_helpers_end(&r->mappers);
     for (uint32_t i = 0; i < r->set->count; i++)
         if (r->maps[i].size) munmap(r->maps[i].base, r->maps[i].size);
     free(r);
@@ -249,41 +242,27 @@ static int map_piece(uintptr_t page, char *from, size_t bytes)
     return 1;
 }
 
-static int has_stopped(const reader *r) { return __atomic_load_n(&r->stop, __ATOMIC_RELAXED); }
-
-static int map_cached(void *ctx, uint64_t shard)
-{
-    reader *r = ctx;
-    const map *m = &r->maps[shard];
-    int fd = sgt_set_open_shard(r->set, (uint32_t)shard, NULL);
-    for (size_t at = 0; fd >= 0 && !has_stopped(r) && at < m->size; at += PIECE) {
-        size_t n = m->size - at < PIECE ? m->size - at : PIECE;
-        if (!sgt_resident(fd, at, n)) continue;
-        if (map_piece(r->page, m->base + at, n))
-            __atomic_fetch_add(&r->mapped, n, __ATOMIC_RELAXED);
-        else __atomic_store_n(&r->stop, 1, __ATOMIC_RELAXED);
-    }
-    if (fd >= 0) close(fd);
-    return !has_stopped(r);
-}
-
-/* Map what is cached, once, and wait for a while; the helpers then go on with the rest. */
+/* Map what is cached, once, until MAP_S seconds have passed. */
 static void map_ahead(reader *r)
 {
-    sgt_helpers *h = &r->mappers;
+    const double end = sgt_now() + MAP_S;
     sgt_memory memory;
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
     if (__atomic_exchange_n(&r->begun, 1, __ATOMIC_RELAXED)) return;
     sgt_memory_look(&memory, NULL);
-    const uint64_t bytes = r->set->width * r->set->tokens;
-    if (bytes > memory.available) return;
-    *h = (sgt_helpers){.step = map_cached, .ctx = r, .count = r->set->count};
-    if (bytes <= SMALL) sgt_helpers_work(h);
-    else sgt_helpers_start(h, cores < MAPPERS ? (int)cores : MAPPERS);
-    double end = sgt_now() + MAP_S;
-    while (h->started && __atomic_load_n(&h->done, __ATOMIC_ACQUIRE) < h->count &&
-           !has_stopped(r) && sgt_now() < end)
-        usleep(500);
+    int goes_on = r->set->width * r->set->tokens <= memory.available;
+    for (uint32_t i = 0; i < r->set->count && goes_on; i++) {
+        const map *m = &r->maps[i];
+        int fd = sgt_set_open_shard(r->set, i, NULL);
+        for (size_t at = 0; fd >= 0 && goes_on && at < m->size; at += PIECE) {
+            size_t n = m->size - at < PIECE ? m->size - at : PIECE;
+            if (sgt_resident(fd, at, n)) {
+                goes_on = map_piece(r->page, m->base + at, n);
+                __atomic_fetch_add(&r->mapped, goes_on ? n : 0, __ATOMIC_RELAXED);
+            }
+            goes_on &= sgt_now() < end;
+        }
+        if (fd >= 0) close(fd);
+    }
 }
 
 static int open_cursor(void **out, void *p, sgt_error *err)

@@ -7,10 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "loader/base/thread.h"
-
-/* ---- the page cache ---- */
-
 /* cachestat (Linux 6.5) counts cached pages without mapping the file; older kernels have mincore. Only
  * users who own the file or may write to it get an answer: cachestat refuses others, and mincore
  * tells them that every page is cached. */
@@ -46,33 +42,4 @@ int sgt_resident(int fd, uint64_t at, size_t bytes)
     bytes += (size_t)before;
     int all = by_cachestat(fd, at, bytes, pages);
     return all >= 0 ? all : by_mincore(fd, at, bytes, pages);
-}
-
-/* ---- helpers ---- */
-
-static void *take_steps(void *arg)
-{
-    sgt_helpers *h = arg;
-    uint64_t n;
-    while ((n = __atomic_fetch_add(&h->next, 1, __ATOMIC_RELAXED)) < h->count) {
-        int more = h->step(h->ctx, n);
-        __atomic_fetch_add(&h->done, 1, __ATOMIC_RELEASE); /* pairs with map_ahead of mmap.c */
-        if (!more) __atomic_store_n(&h->next, h->count, __ATOMIC_RELAXED);
-    }
-    return NULL;
-}
-
-void sgt_helpers_start(sgt_helpers *h, int most)
-{
-    while (h->started < most && (uint64_t)h->started < h->count &&
-           !sgt_thread_start(&h->threads[h->started], take_steps, h))
-        h->started++;
-}
-
-void sgt_helpers_work(sgt_helpers *h) { take_steps(h); }
-
-void sgt_helpers_end(sgt_helpers *h)
-{
-    __atomic_store_n(&h->next, h->count, __ATOMIC_RELAXED);
-    while (h->started) pthread_join(h->threads[--h->started], NULL);
 }

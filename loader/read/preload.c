@@ -7,16 +7,20 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "loader/base/memory.h"
+#include "loader/base/thread.h"
 #include "loader/read/pages.h"
+#include "loader/read/reader.h"
 #include "loader/rows/rows.h"
 
 #define PAGE ((size_t)4096)          /* no file system asks for a larger alignment */
 #define READ_BYTES ((size_t)1 << 20) /* bytes per read */
+#define THREADS 16                   /* that read, beside the caller's */
 #define LOOK_PIECES 64               /* pieces between two looks at free memory */
 
 /* The shards' bytes are read in pieces, by whichever thread is free. They are numbered shard after
@@ -26,8 +30,9 @@ typedef struct reader {
     const sgt_loader_options *o; /* while it is opened */
     uint64_t bytes;              /* of memory that the set takes */
     sgt_arena arena;
-    uint64_t failed; /* atomic: the first piece that could not be read; or UINT64_MAX */
-    char *tokens[];  /* address in the arena of each shard's first token */
+    uint64_t pieces, next; /* next: atomic, the first that no thread has taken */
+    uint64_t failed;       /* atomic: the first piece that could not be read; or UINT64_MAX */
+    char *tokens[];        /* address in the arena of each shard's first token */
 } reader;
 
 static void close_reader(void *p)
@@ -117,30 +122,36 @@ static int read_piece(const reader *r, uint64_t number, sgt_error *err)
                           err);
 }
 
-/* A step of the helpers. After a failure no further piece is begun, and those before the one that
- * failed are read. */
-static int fill_piece(void *ctx, uint64_t n)
+/* Read pieces until none is left. After a failure no further piece is begun, and those before the
+ * one that failed are read. */
+static void *fill_pieces(void *ctx)
 {
     reader *r = ctx;
-    if (read_piece(r, n, NULL) == SGT_OK) return 1;
-    uint64_t failed = __atomic_load_n(&r->failed, __ATOMIC_RELAXED);
-    while (n < failed && !__atomic_compare_exchange_n(&r->failed, &failed, n, 0, __ATOMIC_RELAXED,
-                                                      __ATOMIC_RELAXED)) {
+    for (uint64_t n; (n = __atomic_fetch_add(&r->next, 1, __ATOMIC_RELAXED)) < r->pieces;) {
+        if (read_piece(r, n, NULL) == SGT_OK) continue;
+        uint64_t failed = __atomic_load_n(&r->failed, __ATOMIC_RELAXED);
+        while (n < failed && !__atomic_compare_exchange_n(&r->failed, &failed, n, 0,
+                                                          __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+        }
+        __atomic_store_n(&r->next, r->pieces, __ATOMIC_RELAXED);
     }
-    return 0;
+    return NULL;
 }
 
 static int fill(reader *r, sgt_error *err)
 {
+    pthread_t threads[THREADS];
     int rc = SGT_OK;
-    sgt_helpers helpers = {.step = fill_piece, .ctx = r};
-    for (uint32_t i = 0; i < r->set->count; i++) helpers.count += count_pieces(&r->set->shards[i]);
-    sgt_helpers_start(&helpers, SGT_HELPERS);
-    sgt_helpers_work(&helpers);
-    sgt_helpers_end(&helpers);
+    uint64_t started = 0;
+    for (uint32_t i = 0; i < r->set->count; i++) r->pieces += count_pieces(&r->set->shards[i]);
+    while (started < THREADS && started < r->pieces &&
+           !sgt_thread_start(&threads[started], fill_pieces, r))
+        started++;
+    fill_pieces(r);
+    while (started) pthread_join(threads[--started], NULL);
     /* the first piece that failed is read again for its error, which does not depend on the order of
      * the threads */
-    for (uint64_t n = r->failed; n < helpers.count && rc == SGT_OK; n++) rc = read_piece(r, n, err);
+    for (uint64_t n = r->failed; n < r->pieces && rc == SGT_OK; n++) rc = read_piece(r, n, err);
     return rc;
 }
 

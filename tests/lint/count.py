@@ -11,7 +11,7 @@ import sys
 
 BUDGET = {
     "tokenize": 12693,
-    "loader": 6951,
+    "loader": 6907,
     "train": 13667,
     "kernels": 12191,
     "tools": 13492,

@@ -74,9 +74,7 @@ Test(map_ahead, maps_what_is_cached)
     cr_assert_leq(mapped(NULL, shorten), 3 << 10);
 }
 
-/* This set is large enough for threads to be started. They end when the loader is closed, however
- * much they have mapped. */
-Test(map_ahead, threads_end_with_the_loader)
+Test(map_ahead, leaves_no_file_open)
 {
     sgt_loader_options o = {.reader = SGT_READER_MMAP, .batch = 2, .seq = 1024};
     put_shard(path, 1, 10 << 20);
