@@ -62,11 +62,13 @@ int sgt_vocab_gpt2(sgt_vocab **out, sgt_error *err);
  * merges, end of text. Without merges, ids are ranks, as in tiktoken. The end of text is the first
  * of these tokens that exists: <|endoftext|>, <|end_of_text|>, </s>, <eos>, <|eos|>. A .tiktoken
  * file names none, so the end of text is the one id that the file leaves out, or else the next id.
+ * The ranks of cl100k, o200k, Llama 3 and 4, and Qwen are known: these have their models' pattern,
+ * end of text and normal form, whatever the file's name.
  *
  * rule: a PCRE2 pattern; its matches and the text between them are encoded separately (pattern.h).
  * Or the name of one: gpt2, cl100k, o200k, llama3, qwen2, nanochat. These, by name or text, are
- * split by faster code, which gives the same pieces (split.h). NULL: the pattern in tokenizer.json,
- * or GPT-2's. A pattern in tokenizer.json is recognized by its text: the named ones, Mistral's
+ * split by faster code, which gives the same pieces (split.h). NULL: the pattern in tokenizer.json
+ * or of known ranks, or GPT-2's. A pattern in tokenizer.json is recognized by its text: the named ones, Mistral's
  * (Tekken), and any in a file that sgt wrote. Any other is SGT_EFORMAT. A merge that is listed twice
  * counts at its last place.
  * Truncation and padding are ignored, because training data must not have them.

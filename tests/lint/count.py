@@ -10,13 +10,13 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 12693,
+    "tokenize": 12824,
     "loader": 6907,
     "train": 13667,
     "kernels": 12191,
     "tools": 13492,
-    "tests": 52069,
-    "manuals": 2601,
+    "tests": 52148,
+    "manuals": 2603,
     "pages": 1223,
 }
 DATA = set(

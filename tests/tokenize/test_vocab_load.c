@@ -132,6 +132,83 @@ Test(vocab_load, ranks_find_the_merges_and_the_ways_to_encode_agree)
     }
 }
 
+/* ---- ranks in any order ---- */
+
+/* Encode a piece as tiktoken does: a token, or else merge the pair with the lowest rank, again and again.
+ * Return the number of ids. */
+static size_t encode_by_ranks(const sgt_vocab_parts *p, const uint8_t *s, size_t n, uint16_t *ids)
+{
+    size_t from[65], count = n;
+    for (size_t i = 0; i <= n; i++) from[i] = i;
+    if (sgt_vocab_parts_find(p, s, n) != SGT_NO_TOKEN) from[count = 1] = n;
+    for (;;) {
+        uint32_t best = SGT_NO_TOKEN;
+        size_t at = 0;
+        for (size_t i = 0; i + 2 <= count; i++) {
+            const uint32_t id = sgt_vocab_parts_find(p, s + from[i], from[i + 2] - from[i]);
+            if (id < best) best = id, at = i;
+        }
+        if (best == SGT_NO_TOKEN) break;
+        memmove(from + at + 1, from + at + 2, (count - at - 1) * sizeof *from);
+        count--;
+    }
+    for (size_t i = 0; i < count; i++)
+        ids[i] = (uint16_t)sgt_vocab_parts_find(p, s + from[i], from[i + 1] - from[i]);
+    return count;
+}
+
+/* Load ranks, and compare random pieces. Return whether such ranks are supported. */
+static int ranks_agree(rng *r, const sgt_vocab_parts *p, unsigned letters)
+{
+    scoped(sgt_vocab) *v = NULL;
+    sgt_error err;
+    if (sgt_vocab_from_parts(&v, p, &err) < 0) {
+        cr_assert(strstr(err.text, "its merge has two places in the order"), "%s", err.text);
+        return 0;
+    }
+    scoped(sgt_encoder) *e = new_encoder(v);
+    for (int i = 0; i < 200; i++) {
+        uint8_t s[64];
+        uint16_t want[64], got[64];
+        const size_t n = 1 + below(r, i % 4 ? 8 : sizeof s);
+        for (size_t j = 0; j < n; j++) s[j] = (uint8_t)('a' + below(r, letters));
+        const size_t count = encode_by_ranks(p, s, n, want);
+        cr_assert(sgt_encode(e, s, n, got) == count && !memcmp(got, want, 2 * count),
+                  "seed %llu: %.*s", (unsigned long long)r->key, (int)n, s);
+        const size_t scanned = sgt_bpe_scan(v, s, n, want);
+        cr_assert(sgt_bpe_steps(e, s, n, got) == scanned && !memcmp(got, want, 2 * scanned));
+    }
+    return 1;
+}
+
+/* Of ranks that no training gave, a token may have a lower one than its halves, or no pair of tokens
+ * makes it. */
+Test(vocab_load, ranks_in_any_order)
+{
+    rng r = {test_seed(), 0};
+    int supported = 0;
+    for (int round = 0; round < 2000; round++) {
+        const unsigned letters = 2 + below(&r, 3);
+        const uint32_t size = 257 + below(&r, 12);
+        sgt_vocab_parts p = {.path = "ranks", .ranks = 1};
+        for (uint32_t i = 0; i < 256; i++) {
+            const uint8_t byte = sgt_alphabet_byte(i);
+            must(sgt_vocab_parts_token(&p, i, &byte, 1, 0, why));
+        }
+        while (p.size < size) {
+            uint8_t s[6];
+            const size_t n = 2 + below(&r, 2 + below(&r, 4));
+            for (size_t j = 0; j < n; j++) s[j] = (uint8_t)('a' + below(&r, letters));
+            if (sgt_vocab_parts_find(&p, s, n) == SGT_NO_TOKEN)
+                must(sgt_vocab_parts_token(&p, p.size, s, n, 0, why));
+        }
+        must(sgt_vocab_parts_token(&p, p.size, "</s>", 4, 1, why));
+        supported += ranks_agree(&r, &p, letters);
+        sgt_vocab_parts_free(&p);
+    }
+    cr_assert(supported > 200 && supported < 2000, "%d supported", supported);
+}
+
 /* ---- merges against the definition ---- */
 
 /* Train merges by the definition: count every pair of every word again before each merge. */

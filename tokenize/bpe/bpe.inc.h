@@ -146,6 +146,11 @@ static inline size_t long_line(const uint8_t *s, size_t n)
 /* Encode a word as sgt_encode_long does, and do not cache it. */
 static size_t encode_anew(sgt_words *w, const uint8_t *s, size_t n, sgt_id *ids)
 {
+    const uint32_t whole = sgt_vocab_whole(w->v, s, n);
+    if (whole != SGT_NO_TOKEN) {
+        ids[0] = (sgt_id)whole;
+        return 1;
+    }
     const size_t count =
         n > PARTS_BYTES ? encode_by_steps(w, s, n, ids) : encode_parts(w, s, n, ids);
     publish(w->v, ids, count);
@@ -209,7 +214,7 @@ static size_t encode_text(sgt_encoder *e, const void *text, size_t n, void *room
                                  : sgt_splitter_by(&e->words.v->rule, text, n);
     uint32_t ends[SGT_WORDS];
     size_t words, from = 0, count = 0;
-    sp.cuts = &e->words.v->cuts;
+    if (!e->words.v->wholes) sp.cuts = &e->words.v->cuts;
     for (; (words = sgt_split(&sp, ends, SGT_WORDS)) > 0; from = sp.at) {
         if (ends[0] == UINT32_MAX)
             count += WIDTH(sgt_encode_long)(&e->words, s + from, sp.at - from, ids + count);

@@ -393,6 +393,15 @@ INLINE size_t look_again(sgt_words *w, size_t missing, uint16_t *left)
     return count;
 }
 
+/* If the word is a token that no merges make, store its id. Return the number of ids. */
+static uint32_t take_whole(const sgt_vocab *v, const sgt_word_key *k, word_ids *ids, uint32_t count)
+{
+    const uint32_t whole = sgt_vocab_whole(v, (const uint8_t *)k, key_length(k));
+    if (whole == SGT_NO_TOKEN) return count;
+    ids->ids[0] = (sgt_id)whole;
+    return 1;
+}
+
 INLINE void merge(sgt_words *w, size_t missing)
 {
     uint16_t left[SGT_WORDS + LANES];
@@ -408,6 +417,8 @@ INLINE void merge(sgt_words *w, size_t missing)
         for (size_t j = 0; j < lanes; j++) {
             word_found *to = (word_found *)w->merged + left[m + j];
             publish(w->v, ids[j].ids, counts[j]);
+            if (__builtin_expect(w->v->wholes != NULL, 0))
+                counts[j] = take_whole(w->v, &keys[j], &ids[j], counts[j]);
             to->count = (uint64_t)counts[j] << COUNT_SHIFT;
             memcpy(to->ids, ids[j].ids, sizeof to->ids);
         }

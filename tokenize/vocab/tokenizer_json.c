@@ -146,7 +146,8 @@ static void put_head(writer *w)
            "\"use_regex\":true},\n"
            "\"model\":{\"type\":\"BPE\",\"dropout\":null,\"unk_token\":null,\"continuing_subword_"
            "prefix\":\"\",\"end_of_word_suffix\":\"\",\"fuse_unk\":false,\"byte_fallback\":false,"
-           "\"ignore_merges\":false,\n");
+           "\"ignore_merges\":");
+    put(w, w->v->wholes ? "true,\n" : "false,\n");
 }
 
 /* Write {"token":id,...} in the order of public ids. */

@@ -306,6 +306,34 @@ static int reserve_tables(sgt_vocab *v)
     return v->byte_pairs && v->joins && v->trie && v->trie_token ? 0 : -1;
 }
 
+static uint32_t *whole_slot(const sgt_vocab *v, const uint8_t *s, size_t n)
+{
+    size_t i = XXH3_64bits(s, n) & (v->whole_slots - 1), length;
+    for (; v->wholes[i]; i = (i + 1) & (v->whole_slots - 1)) {
+        const uint8_t *t = sgt_vocab_token(v, v->wholes[i] - 1, &length);
+        if (length == n && !memcmp(s, t, n)) break;
+    }
+    return &v->wholes[i];
+}
+
+uint32_t sgt_vocab_whole(const sgt_vocab *v, const uint8_t *s, size_t n)
+{
+    return v->wholes ? *whole_slot(v, s, n) - 1 : SGT_NO_TOKEN;
+}
+
+int sgt_vocab_add_wholes(sgt_vocab *v, const uint32_t *ids, size_t count, sgt_error *err)
+{
+    for (v->whole_slots = 2; v->whole_slots < 2 * count;) v->whole_slots *= 2;
+    v->wholes = calloc(v->whole_slots, sizeof *v->wholes);
+    if (!v->wholes) return sgt_fail_memory(err, v->name);
+    for (size_t i = 0; i < count; i++) {
+        size_t n;
+        const uint8_t *s = sgt_vocab_token(v, ids[i], &n);
+        *whole_slot(v, s, n) = ids[i] + 1;
+    }
+    return SGT_OK;
+}
+
 static void set_byte_pair(sgt_vocab *v, size_t pair, uint32_t id)
 {
     if (v->width == 4) ((uint32_t *)v->byte_pairs)[pair] = id;
@@ -397,6 +425,7 @@ void sgt_vocab_free(sgt_vocab *v)
     sgt_arena_unmap(&v->pairs.memory);
     free(v->byte_pairs);
     free(v->joins);
+    free(v->wholes);
     free(v->trie);
     free(v->trie_token);
     free(v->pattern);

@@ -155,6 +155,11 @@ struct sgt_vocab {
     /* (1024): bit `first byte << 8 | second byte`: some token holds the two side by side */
     uint64_t *joins;
 
+    /* Tokens that no merges make, but which a piece of exactly their bytes becomes. Such a vocabulary
+     * has no cuts, so that words are pieces. */
+    uint32_t *wholes; /* (whole_slots, a power of two): hash table of public ids + 1; NULL: none */
+    size_t whole_slots;
+
     sgt_cuts cuts; /* `joins`, reduced to pairs whose second byte begins a non-ASCII character */
 
     /* Trie over all tokens, which only long pieces need. It is filled for the first such piece, in
@@ -192,6 +197,9 @@ static inline int sgt_vocab_joins_at(const sgt_vocab *v, const uint8_t *p)
     unsigned pair = (unsigned)p[-1] << 8 | p[0];
     return v->joins[pair >> 6] >> (pair & 63) & 1;
 }
+
+/* Return the public id of the token that a piece s[0..n) becomes without merges; SGT_NO_TOKEN: none. */
+uint32_t sgt_vocab_whole(const sgt_vocab *v, const uint8_t *s, size_t n);
 
 /* Return the longest token that s[0..n), n >= 1, starts with, and its length in *len. Call
  * sgt_vocab_need_trie first; it may be called by any thread, any number of times. */
@@ -232,6 +240,9 @@ sgt_vocab *sgt_vocab_new(const char *path);
  * these (sgt_vocab_from_parts checks that). factors: as in sgt_pairs_make. Return 0 or
  * SGT_ENOMEM. */
 int sgt_vocab_make_tables(sgt_vocab *v, const uint16_t *factors, sgt_error *err);
+
+/* Have pieces become the tokens with these public ids, which no merges make. Return 0 or SGT_ENOMEM. */
+int sgt_vocab_add_wholes(sgt_vocab *v, const uint32_t *ids, size_t count, sgt_error *err);
 
 /* Split by the rule with this name or pattern; NULL: GPT-2's. Return 0 or SGT_ENOMEM. */
 int sgt_vocab_split_by(sgt_vocab *v, const char *rule, sgt_error *err);

@@ -135,6 +135,10 @@ typedef struct builder {
      * below it 24 bits: what it leads to, plus 1; 0: the slot is free. */
     uint64_t *made, *listed;
     unsigned shift; /* of both */
+    /* Tokens that no two tokens made so far make: of the file's ids, in their order. With ranks, two
+     * tokens of higher ids may make one later. */
+    uint32_t *late;
+    size_t late_count;
 } builder;
 
 #define VALUE 0xFFFFFF
@@ -167,11 +171,12 @@ static int reserve(builder *b, sgt_error *err)
     b->shift = (unsigned)__builtin_clzll(slots) + 1;
     b->order = malloc((size + 1) * sizeof *b->order);
     b->awaited = calloc(size + 1, 1);
+    b->late = malloc((size + 1) * sizeof *b->late);
     v->ids = calloc(size + 256, sizeof *v->ids);
     v->halves = calloc(size + 256, sizeof *v->halves);
     b->made = calloc(slots, sizeof *b->made);
     b->listed = calloc(slots, sizeof *b->listed);
-    if (!b->order || !b->awaited || !v->ids || !v->halves || !b->made || !b->listed)
+    if (!b->order || !b->awaited || !b->late || !v->ids || !v->halves || !b->made || !b->listed)
         return sgt_fail_memory(err, b->p->path);
     memset(b->order, 0xFF, size * sizeof *b->order);
     return SGT_OK;
@@ -275,12 +280,11 @@ static int order_listed(builder *b, sgt_error *err)
     return SGT_OK;
 }
 
-/* Find the merge of token `id` if ids are ranks: the only way to cut it into two tokens that merges
- * of lower ranks keep apart. */
-static int order_ranked(builder *b, uint32_t id, sgt_error *err)
+/* Find the merge of token `id` if ids are ranks: the only way to cut it into two tokens that the
+ * merges made so far keep apart. Return 1 if there is none. */
+static int make_ranked(builder *b, uint32_t id, sgt_error *err)
 {
     const sgt_vocab_part *t = &b->p->tokens[id];
-    char text[300];
     if (t->n > MAX_RANKED)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: token %u has %zu bytes, more than %d (give its merges as well)",
@@ -295,24 +299,80 @@ static int order_ranked(builder *b, uint32_t id, sgt_error *err)
         make_token(b, id, b->order[l], b->order[r]);
         return SGT_OK;
     }
-    return sgt_fail(err, SGT_EFORMAT, "%s: token %u (%s): no two tokens of lower ids make it",
+    return 1;
+}
+
+/* Return whether one of the tokens from `root` on, which are in merge order, may take a token away from
+ * another one of them, or from a merge that makes `root` further right in the text. */
+static int may_clash(const builder *b, uint32_t root)
+{
+    uint32_t(*h)[2] = b->v->halves;
+    for (uint32_t i = root + 1; i < b->v->made; i++) {
+        if (h[i][1] == h[root][0]) return 1;
+        for (uint32_t k = root + 1; k < b->v->made; k++)
+            if (i != k && h[i][1] == h[k][0]) return 1;
+    }
+    return 0;
+}
+
+/* Make tokens of lower ids that wait for the one that was made last. Each is merged as soon as its two
+ * halves are there, because its rank is lower than that of the half which comes last; so it follows
+ * that half in merge order. That is exact unless the tokens clash. */
+static int make_late(builder *b, sgt_error *err)
+{
+    const uint32_t root = b->v->made - 1;
+    int rc = SGT_OK;
+    for (uint32_t at = root; at < b->v->made && rc >= 0; at++) {
+        const sgt_vocab_part *made = &b->p->tokens[b->v->ids[at]];
+        size_t left = 0;
+        for (size_t i = 0; i < b->late_count && rc >= 0; i++) {
+            const uint32_t id = b->late[i];
+            const sgt_vocab_part *t = &b->p->tokens[id];
+            const int holds = t->n > made->n && (!memcmp(t->s, made->s, made->n) ||
+                                                 !memcmp(t->s + t->n - made->n, made->s, made->n));
+            rc = holds ? make_ranked(b, id, err) : 1;
+            if (rc) b->late[left++] = id;
+        }
+        b->late_count = left;
+    }
+    if (rc < 0 || !may_clash(b, root)) return rc < 0 ? rc : SGT_OK;
+    char text[300];
+    const uint32_t id = b->v->ids[b->v->made - 1];
+    return sgt_fail(err, SGT_EFORMAT, "%s: token %u (%s): its merge has two places in the order",
                     b->p->path, id, shown(b->p, id, text, sizeof text));
+}
+
+/* Return whether the merges are all ways to cut each token into two tokens, in the order of ids, as
+ * in files that were converted from ranks. */
+static int merges_are_ranks(const sgt_vocab_parts *p)
+{
+    size_t ways = 0;
+    if (p->merge_count <= p->count) return 0; /* a merge for each token */
+    for (size_t i = 1; i < p->merge_count; i++)
+        if (p->merges[i].made < p->merges[i - 1].made) return 0;
+    for (uint32_t id = 0; id < p->size; id++) {
+        const sgt_vocab_part *t = &p->tokens[id];
+        if (t->n > MAX_RANKED) return 0;
+        for (size_t cut = 1; cut < t->n && !t->added; cut++)
+            ways += sgt_vocab_parts_find(p, t->s, cut) != SGT_NO_TOKEN &&
+                    sgt_vocab_parts_find(p, t->s + cut, t->n - cut) != SGT_NO_TOKEN;
+    }
+    return ways == p->merge_count;
 }
 
 static int order_tokens(builder *b, sgt_error *err)
 {
-    char text[300];
+    const sgt_vocab_parts *p = b->p;
+    const int ranks = p->ranks || merges_are_ranks(p);
     int rc = order_bytes(b, err);
-    if (!rc && !b->p->ranks) rc = order_listed(b, err);
-    for (uint32_t id = 0; id < b->p->size && !rc; id++) {
-        if (b->p->tokens[id].added || b->order[id] != SGT_NO_TOKEN) continue;
-        if (b->p->ranks) rc = order_ranked(b, id, err);
-        else if (b->p->whole)
-            rc = sgt_fail(err, SGT_EFORMAT,
-                          "%s: token %u (%s): no merges make it, and ignore_merges is on",
-                          b->p->path, id, shown(b->p, id, text, sizeof text));
+    if (!rc && !ranks) rc = order_listed(b, err);
+    for (uint32_t id = 0; id < p->size && rc >= 0; id++) {
+        if (p->tokens[id].added || b->order[id] != SGT_NO_TOKEN) continue;
+        rc = ranks ? make_ranked(b, id, err) : 1;
+        if (rc == 1) b->late[b->late_count++] = id;
+        else if (!rc && b->late_count) rc = make_late(b, err);
     }
-    return rc;
+    return rc < 0 ? rc : SGT_OK;
 }
 
 /* ---- the vocabulary ---- */
@@ -352,6 +412,8 @@ static int build(builder *b, sgt_error *err)
     if (!rc) rc = order_tokens(b, err);
     if (!rc) rc = add_tokens(v, p, err);
     if (!rc) rc = sgt_vocab_make_tables(v, NULL, err);
+    if (!rc && b->late_count && (p->ranks || p->whole))
+        rc = sgt_vocab_add_wholes(v, b->late, b->late_count, err);
     if (!rc) rc = sgt_vocab_split_by(v, p->rule, err);
     return rc < 0 ? rc : sgt_vocab_set_fingerprint(v, err);
 }
@@ -364,6 +426,7 @@ int sgt_vocab_from_parts(sgt_vocab **out, const sgt_vocab_parts *p, sgt_error *e
     else *out = b.v;
     free(b.order);
     free(b.awaited);
+    free(b.late);
     free(b.made);
     free(b.listed);
     return rc;

@@ -40,8 +40,8 @@ typedef struct sgt_vocab_parts {
     /* If `ranks` is 1, there are no merges, and ids are ranks. Of all adjacent tokens that together
      * are a token, the pair with the lowest id is merged first, as in tiktoken. */
     int ranks;
-    /* 1: a piece that is a token becomes that token (ignore_merges). So merges must make every
-     * token */
+    /* 1: a piece that is a token becomes that token, even if no merges make it (ignore_merges). With
+     * ranks, it always does */
     int whole;
     uint8_t *bytes; /* of all tokens, which point into it */
     size_t used;

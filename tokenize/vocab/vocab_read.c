@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "loader/base/file.h"
 #include "loader/base/json.h"
@@ -226,6 +227,46 @@ static int read_ranked(source *s, size_t number, const char *line, size_t n, sgt
                     s->vocab.path, number);
 }
 
+#define LLAMA_BEGIN "<|begin_of_text|>"
+
+/* Vocabularies that are known by their ranks: what splits text, and the added tokens up to the end of
+ * text, which have the ids after the ranks. ("unused" stands for an id that has no token.) */
+static const struct known {
+    uint64_t ranks; /* hash of the tokens in order (known_ranks) */
+    const char *rule, *added[2];
+    sgt_normalize normalize;
+} known[] = {
+    {.ranks = 0xD22AC95E30426420, .rule = "cl100k", .added = {"<|unused|>", SGT_EOT_TEXT}},
+    {.ranks = 0x42DF77718E1D6577, .rule = "o200k", .added = {"<|unused|>", SGT_EOT_TEXT}},
+    /* Llama 3 and 4, and Qwen */
+    {.ranks = 0x87198E362E55D2BC, .rule = "llama3", .added = {LLAMA_BEGIN, "<|end_of_text|>"}},
+    {.ranks = 0xFCA0F5786EA433D5, .rule = "o200k", .added = {LLAMA_BEGIN, "<|end_of_text|>"}},
+    {0x9720B1CDD736D5FA, "qwen2", {SGT_EOT_TEXT}, SGT_NORMALIZE_NFC},
+};
+
+/* Return what is known of ranks 0 ... p->size - 1, or NULL. */
+static const struct known *known_ranks(const sgt_vocab_parts *p)
+{
+    uint64_t hash = 0;
+    for (uint32_t id = 0; id < p->size; id++)
+        hash = XXH3_64bits_withSeed(p->tokens[id].s, p->tokens[id].n, hash);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].ranks == hash) return &known[i];
+    return NULL;
+}
+
+static int add_known(source *s, const struct known *k, sgt_error *err)
+{
+    sgt_vocab_parts *p = &s->parts;
+    int rc = SGT_OK;
+    p->assumed = 0;
+    p->normalize = k->normalize;
+    if (!p->rule) p->rule = k->rule;
+    for (int i = 0; i < 2 && k->added[i] && !rc; i++)
+        rc = sgt_vocab_parts_token(p, p->size, k->added[i], strlen(k->added[i]), 1, err);
+    return rc;
+}
+
 /* Return the id of the end of text, which the file does not hold. If exactly one id below the largest
  * is unused, it is that one; otherwise the largest plus 1. */
 static uint32_t free_id(const sgt_vocab_parts *p)
@@ -247,7 +288,9 @@ static int read_tiktoken(source *s, sgt_error *err)
     }
     if (!rc && !s->parts.count)
         rc = sgt_fail(err, SGT_EFORMAT, "%s: holds no tokens", s->vocab.path);
-    return rc < 0 ? rc : add_eot(s, free_id(&s->parts), err);
+    if (rc < 0) return rc;
+    const struct known *k = known_ranks(&s->parts);
+    return k ? add_known(s, k, err) : add_eot(s, free_id(&s->parts), err);
 }
 
 /* ---- tokenizer.json ---- */
