@@ -67,8 +67,8 @@ typedef struct sgt_tensor {
  * reason, for any other name. */
 int sgt_model_named(sgt_model *m, const char *name, sgt_error *err);
 
-/* Check that the model is possible: heads divide channels, ids fit in 16 bits, no size overflows.
- * An error message begins with `what`. */
+/* Check that the model is possible: heads divide channels, at most SGT_MAX_VOCAB ids, no size
+ * overflows. An error message begins with `what`. */
 int sgt_model_check(const sgt_model *m, const char *what, sgt_error *err);
 
 size_t sgt_model_tensors(const sgt_model *m);
