@@ -127,14 +127,6 @@ static sgt_pieces *batch_at(const sgt_cursor *c, uint32_t after)
 
 /* ---- the pieces of a batch ---- */
 
-static int append_piece(sgt_pieces *b, sgt_window piece)
-{
-    if (sgt_reserve(&b->pieces, &b->room, b->count + 1, sizeof *b->pieces, NULL, NULL) < 0)
-        return 0;
-    b->pieces[b->count++] = piece;
-    return 1;
-}
-
 /* Append a document's pieces: one, or more if it goes on in the next shard. */
 static int append_document(const sgt_loader *l, sgt_pieces *b, sgt_window document)
 {
@@ -143,7 +135,9 @@ static int append_document(const sgt_loader *l, sgt_pieces *b, sgt_window docume
     while (left) {
         uint64_t here = l->set.shards[document.shard].head.tokens - document.offset;
         document.tokens = here < left ? (uint32_t)here : left;
-        if (!append_piece(b, document)) return 0;
+        if (sgt_reserve(&b->pieces, &b->room, b->count + 1, sizeof *b->pieces, NULL, NULL) < 0)
+            return 0;
+        b->pieces[b->count++] = document;
         left -= document.tokens;
         document = (sgt_window){.shard = document.shard + 1};
     }

@@ -229,21 +229,17 @@ static int check_beginning(const sgt_loader *l, const sgt_pack *p, sgt_error *er
 /* Make the plan of each set, with everything but its seed, from l->documents, which it frees (after a failure too). */
 static int open_packs(sgt_loader *l, sgt_error *err)
 {
-    uint64_t documents = l->documents.count;
     int rc = SGT_OK;
     l->packs = calloc(l->set_count, sizeof *l->packs);
     if (!l->packs) rc = sgt_fail_memory(err, l->sets[0].path);
     for (uint32_t i = 0; i < l->set_count && rc == SGT_OK; i++) {
         listing of = {.l = l, .part = &l->sets[i]};
-        uint32_t end = of.part->first_shard + of.part->shards;
-        sgt_pack_source from = {l->documents.before[end] -
-                                    l->documents.before[of.part->first_shard],
-                                list_document, &of};
+        const uint64_t *before = l->documents.before + of.part->first_shard;
+        sgt_pack_source from = {before[of.part->shards] - before[0], list_document, &of};
         rc = sgt_pack_init(&l->packs[i], l->o.seq, &from, of.part->path, err);
         if (rc == SGT_OK) rc = check_beginning(l, &l->packs[i], err);
     }
     sgt_documents_free(&l->documents);
-    l->documents.count = documents;
     return rc;
 }
 
@@ -318,12 +314,17 @@ static int open_documents(sgt_loader *l, sgt_error *err)
 {
     int rc = SGT_OK, rows = sgt_sampling_of_documents(l->o.sampling),
         packed = l->o.sampling == SGT_SAMPLING_PACKED;
-    for (uint32_t i = 0; (rows || l->o.documents) && i < l->set_count && rc == SGT_OK; i++) {
+    if (rows || l->o.documents) rc = sgt_documents_find(&l->documents, &l->set, rows, err);
+    for (uint32_t i = 0; rows && i < l->set_count && rc == SGT_OK; i++) {
         const sgt_loader_set_info *p = &l->sets[i];
-        rc = sgt_documents_find(&l->documents, &l->set, p->first_shard, p->shards,
-                                rows ? p->path : NULL, err);
-        if (rc == SGT_OK && rows && (packed || !l->o.padded_by) &&
-            sgt_set_eot(&l->set, p->first_shard) == SGT_NO_ID)
+        const uint64_t *before = l->documents.before + p->first_shard;
+        const uint32_t eot = sgt_set_eot(&l->set, p->first_shard);
+        if (before[p->shards] == before[0])
+            rc = sgt_fail(err, SGT_EFORMAT,
+                          "%s: no document starts in it: no .idx file says where, and no token is "
+                          "the end-of-text id %" PRIu32 " (the other samplings need none)",
+                          p->path, eot);
+        else if ((packed || !l->o.padded_by) && eot == SGT_NO_ID)
             rc = sgt_fail(err, SGT_EFORMAT,
                           "%s: no header says what the end-of-text id is, which %s need", p->path,
                           packed ? "packed rows" : "rows without pad-id");

@@ -111,14 +111,6 @@ static void wait_until(sgt_stream *s, int (*is_ready)(const sgt_stream *, uint64
     pthread_mutex_unlock(&s->lock);
 }
 
-static void publish(sgt_stream *s, uint64_t n)
-{
-    pthread_mutex_lock(&s->lock);
-    __atomic_store_n(&s->slots[n % s->o.slots].filled, n + 1, __ATOMIC_RELEASE);
-    pthread_mutex_unlock(&s->lock);
-    pthread_cond_signal(&s->filled);
-}
-
 static void *work(void *arg)
 {
     worker *w = arg;
@@ -131,7 +123,10 @@ static void *work(void *arg)
         if (s->o.making) s->o.making(s->o.making_ctx, w->number, index, 0);
         to->rc = sgt_batch_make(s->l, w->cursor, &to->batch, &to->err);
         if (s->o.making) s->o.making(s->o.making_ctx, w->number, index, 1);
-        publish(s, w->next);
+        pthread_mutex_lock(&s->lock);
+        __atomic_store_n(&to->filled, w->next + 1, __ATOMIC_RELEASE);
+        pthread_mutex_unlock(&s->lock);
+        pthread_cond_signal(&s->filled);
     }
     /* this thread started the cursor's reads, so this thread closes it and waits for them */
     sgt_cursor_close(w->cursor);

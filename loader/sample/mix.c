@@ -122,29 +122,22 @@ static void list_rows(const sgt_mix *m, sgt_mix_memo *memo, uint32_t at, uint32_
  * set's k-th place in the shuffled turn takes its k-th row. */
 static void shuffle_turn(const sgt_mix *m, sgt_mix_memo *memo, uint64_t turn)
 {
-    /* indexed by place: the set there; and where the rows of that set began before the shuffle */
-    uint16_t set[SGT_MIX_TURN], first[SGT_MIX_TURN];
-    uint8_t place[SGT_MIX_TURN];
-    uint64_t row[SGT_MIX_TURN];
+    const sgt_mix_memo listed = *memo;
+    /* of each place's set: where its rows begin in the list; and there, how many have a place */
+    uint8_t first[SGT_MIX_TURN], next[SGT_MIX_TURN] = {0};
     sgt_philox4 words = {{0}};
-    for (uint32_t j = 0; j < SGT_MIX_TURN; j++) {
-        first[j] = (uint16_t)(j && memo->set[j] == memo->set[j - 1] ? first[j - 1] : j);
-        place[j] = (uint8_t)j;
-        row[j] = memo->row[j];
-        set[j] = memo->set[j];
-    }
+    for (uint32_t j = 0; j < SGT_MIX_TURN; j++)
+        first[j] = j && listed.set[j] == listed.set[j - 1] ? first[j - 1] : (uint8_t)j;
     for (uint32_t j = SGT_MIX_TURN - 1; j; j--) {
         if (j % 4 == 3) words = sgt_philox(m->seed, turn, (uint64_t)(j / 4) << 8 | TURN);
         uint32_t other = (uint32_t)((uint64_t)words.x[j % 4] * (j + 1) >> 32);
-        uint8_t moved = place[j];
-        place[j] = place[other];
-        place[other] = moved;
+        uint8_t moved = first[j];
+        first[j] = first[other];
+        first[other] = moved;
     }
-    uint16_t next[SGT_MIX_TURN] = {0};
     for (uint32_t j = 0; j < SGT_MIX_TURN; j++) {
-        uint32_t begins = first[place[j]];
-        memo->set[j] = set[begins];
-        memo->row[j] = row[begins] + next[begins]++;
+        memo->set[j] = listed.set[first[j]];
+        memo->row[j] = listed.row[first[j]] + next[first[j]]++;
     }
 }
 
@@ -211,14 +204,10 @@ void sgt_mix_windows(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint64_
     uint32_t set[SOME], some;
     for (; n; n -= some, windows += some) {
         some = n < SOME ? n : SOME;
-        if (m->sets == 1) {
-            for (uint32_t i = 0; i < some; i++, row += step) own[i] = row;
-            sgt_sampler_windows(&m->samplers[0], &memo->samplers[0], own, some, windows);
-        } else {
-            for (uint32_t i = 0; i < some; i++, row += step)
-                set[i] = sgt_mix_row(m, memo, row, &own[i]);
-            draw_sets(m, memo, own, set, some, windows);
-        }
+        for (uint32_t i = 0; i < some; i++, row += step)
+            set[i] = sgt_mix_row(m, memo, row, &own[i]);
+        if (m->sets > 1) draw_sets(m, memo, own, set, some, windows);
+        else sgt_sampler_windows(&m->samplers[0], &memo->samplers[0], own, some, windows);
     }
 }
 

@@ -244,15 +244,6 @@ static uint64_t repeat(planner *w, uint64_t first)
     return more + 1;
 }
 
-static int add_run(planner *w, uint64_t row, uint64_t item)
-{
-    sgt_pack *p = w->p;
-    if (sgt_reserve(&p->runs, &w->run_room, p->run_count + 1, sizeof *p->runs, NULL, NULL) < 0)
-        return 0;
-    p->runs[p->run_count] = (sgt_pack_run){row, item};
-    return 1;
-}
-
 /* Make all rows. Afterwards runs[run_count] is where they end; the items from there on are those of
  * the unfinished row. */
 static int make_pattern(planner *w)
@@ -261,7 +252,10 @@ static int make_pattern(planner *w)
     for (;;) {
         uint64_t first = p->item_count;
         uint32_t lacking;
-        if (!add_run(w, p->rows, first) || !fill_row(w, first, &lacking)) return 0;
+        if (sgt_reserve(&p->runs, &w->run_room, p->run_count + 1, sizeof *p->runs, NULL, NULL) < 0)
+            return 0;
+        p->runs[p->run_count] = (sgt_pack_run){p->rows, first};
+        if (!fill_row(w, first, &lacking)) return 0;
         if (lacking) return 1;
         p->rows += repeat(w, first);
         p->run_count++;

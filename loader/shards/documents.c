@@ -119,26 +119,16 @@ static int find_in(sgt_documents *d, const sgt_set *set, uint32_t shard, int loo
     return rc;
 }
 
-int sgt_documents_find(sgt_documents *d, const sgt_set *set, uint32_t first, uint32_t shards,
-                       const char *path, sgt_error *err)
+int sgt_documents_find(sgt_documents *d, const sgt_set *set, int look, sgt_error *err)
 {
-    uint64_t count = d->count;
     int rc = SGT_OK;
-    if (!d->before) {
-        d->before = calloc((size_t)set->count + 1, sizeof *d->before);
-        d->unlisted = calloc(set->count, 1);
-    }
-    if (!d->before || !d->unlisted) rc = sgt_fail_memory(err, set->shards[first].path);
-    for (uint32_t i = first; i < first + shards && rc == SGT_OK; i++) {
-        rc = find_in(d, set, i, path != NULL, err);
+    d->before = calloc((size_t)set->count + 1, sizeof *d->before);
+    d->unlisted = calloc(set->count, 1);
+    if (!d->before || !d->unlisted) rc = sgt_fail_memory(err, set->shards[0].path);
+    for (uint32_t i = 0; i < set->count && rc == SGT_OK; i++) {
+        rc = find_in(d, set, i, look, err);
         d->before[i + 1] = d->count;
     }
-    if (rc == SGT_OK && path && d->count == count)
-        rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: no document starts in it: no .idx file says where, and no token is the "
-                      "end-of-text id %" PRIu32 " (the other samplings need none)",
-                      path, sgt_set_eot(set, first));
-    if (rc < 0) sgt_documents_free(d);
     return rc;
 }
 
@@ -147,7 +137,7 @@ void sgt_documents_free(sgt_documents *d)
     free(d->starts);
     free(d->before);
     free(d->unlisted);
-    *d = (sgt_documents){0};
+    *d = (sgt_documents){.count = d->count};
 }
 
 uint64_t sgt_documents_in(const sgt_documents *d, uint32_t shard)

@@ -96,8 +96,8 @@ int sgt_set_bad_id(const sgt_set *s, uint32_t shard, uint64_t token, uint32_t id
  * extends to the start of the next one, across as many shards as that takes. The set's last
  * document ends with its last shard.
  *
- *     sgt_documents d;
- *     if (sgt_documents_find(&d, &set, 0, set.count, "out", &err) < 0) ...;
+ *     sgt_documents d = {0};
+ *     if (sgt_documents_find(&d, &set, 1, &err) < 0) ...;
  *     // which shard, and which of its documents
  *     sgt_window w = sgt_sampler_window(&sampler, NULL, row);
  *     // where it starts, and its tokens
@@ -116,14 +116,12 @@ typedef struct sgt_documents {
     uint32_t unlisted_count;
 } sgt_documents;
 
-/* Find the documents of shards first .. first + shards - 1, which must follow the shards already in
- * *d ({0}: none). Reads SHARD.idx beside SHARD.bin; without it, searches for end-of-text ids.
- * SGT_EFORMAT names the file and the offset of an impossible entry, or the set (`path`) in which no
- * document starts. If path is NULL, only .idx files are read, and a set without documents is not an
- * error. */
-int sgt_documents_find(sgt_documents *d, const sgt_set *set, uint32_t first, uint32_t shards,
-                       const char *path, sgt_error *err);
-void sgt_documents_free(sgt_documents *d);
+/* Find the documents of all shards of a set, or of several sets one after the other; *d is {0}, and
+ * is freed after a failure, too. Reads SHARD.idx beside SHARD.bin; without it, searches for
+ * end-of-text ids if `look` is not 0. SGT_EFORMAT names the file and the offset of an impossible
+ * entry. */
+int sgt_documents_find(sgt_documents *d, const sgt_set *set, int look, sgt_error *err);
+void sgt_documents_free(sgt_documents *d); /* all but their number */
 
 /* Find the document starts in a window that lies in one shard. Stores their offsets, in tokens from
  * the window's first, in `starts`, which has room for w->tokens, and returns their number. In an

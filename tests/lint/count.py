@@ -11,7 +11,7 @@ import sys
 
 BUDGET = {
     "tokenize": 12824,
-    "loader": 6907,
+    "loader": 6872,
     "train": 13667,
     "kernels": 12191,
     "tools": 13492,
