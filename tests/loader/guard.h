@@ -37,7 +37,7 @@ static inline int past(const sgt_loader *l, uint64_t k, uint32_t of, uint64_t si
         uint32_t shard;
         uint64_t at;
         sgt_loader_window(l, k * B + r, &shard, &at);
-        n += shard == of && SGT_SHARD_HEADER + 2 * (at + T + 1) > size;
+        n += shard == of && SGT_SHARD_HEADER + id_width * (at + T + 1) > size;
     }
     return n;
 }

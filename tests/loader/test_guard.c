@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "loader/base/file.h"
 #include "loader/handle.h"
 #include "tests/expect.h"
 #include "tests/loader/guard.h"
@@ -19,14 +20,14 @@ TestSuite(guard, .init = enter_scratch, .fini = leave_scratch);
 
 static int touches(const sgt_loader *l, uint64_t k, uint32_t of) { return past(l, k, of, 0); }
 
-static void check_rows(const sgt_loader *l, uint64_t k, const uint16_t *rows)
+static void check_rows(const sgt_loader *l, uint64_t k, const int32_t *rows)
 {
     for (uint64_t r = 0; r < B; r++) {
         uint32_t shard;
         uint64_t at;
         sgt_loader_window(l, k * B + r, &shard, &at);
         for (uint64_t t = 0; t <= T; t++)
-            if (rows[r * (T + 1) + t] != token_at(shard, at + t))
+            if (rows[r * (T + 1) + t] != (int32_t)token_at(shard, at + t))
                 cr_assert_fail("batch %lu, row %lu, token %lu of shard %u", k, r, t, shard);
     }
 }
@@ -63,10 +64,10 @@ static void check_message(const drawer *d, const char *text)
 static void *draw_all(void *arg)
 {
     drawer *d = arg;
-    uint16_t rows[B * (T + 1)];
+    int32_t rows[B * (T + 1)];
     sgt_error err;
     for (uint64_t k = d->first; k < d->first + 60; k++) {
-        if (read_rows(d->l, d->cursor, k, rows, &err) == 0) {
+        if (read_i32_rows(d->l, d->cursor, k, rows, &err) == 0) {
             cr_assert_eq(past(d->l, k, 1, d->size), 0, "batch %lu has windows that are gone", k);
             check_rows(d->l, k, rows);
             d->good++;
@@ -107,13 +108,21 @@ static void cut_under(uint64_t size, int behind)
 Test(guard, cut_while_mapped) { cut_under(20500, 0); } /* not the end of a page */
 Test(guard, cut_behind_its_back) { cut_under(5 * PAGE, 1); }
 
+Test(guard, cut_with_wide_ids)
+{
+    id_width = 4;
+    cut_under(10 * PAGE, 1);
+    must(sgt_remove_tree("d", why));
+    cut_under(40500, 0);
+}
+
 /* Imitate a failing disk: userfaultfd makes the shard's pages missing memory, and the kernel raises
  * the same signal, at the same address, with the same code. The file keeps its size, so the disk
  * must be the cause. */
 Test(guard, disk_that_fails)
 {
     struct uffdio_api api = {.api = UFFD_API, .features = UFFD_FEATURE_SIGBUS};
-    uint16_t rows[B * (T + 1)];
+    int32_t rows[B * (T + 1)];
     unsigned failed = 0, good = 0;
     sgt_error err;
     guard();
@@ -134,7 +143,7 @@ Test(guard, disk_that_fails)
                                    .mode = UFFDIO_REGISTER_MODE_MISSING};
     cr_assert_eq(ioctl(fd, UFFDIO_REGISTER, &page), 0);
     for (uint64_t k = 0; k < 60; k++) {
-        int rc = read_rows(l, c, k, rows, &err);
+        int rc = read_i32_rows(l, c, k, rows, &err);
         if (rc == 0) {
             cr_assert(!failed || !past(l, k, 1, 7 * PAGE), "batch %lu has windows behind the page",
                       k);
@@ -159,7 +168,7 @@ Test(guard, streams)
     for (uint32_t threads = 1; threads <= 4; threads++) {
         sgt_loader_batch b;
         sgt_error err;
-        sgt_stream_options so = {.threads = threads, .slots = 4};
+        sgt_stream_options so = {.threads = threads, .slots = 4, .output = SGT_OUTPUT_I32_ROWS};
         int rc;
         unsigned good = 0;
         put_three();
@@ -180,7 +189,7 @@ Test(guard, streams)
 /* Rows of documents consist of pieces, which are verified as they are gathered. */
 Test(guard, documents)
 {
-    uint16_t rows[B * (T + 1)];
+    int32_t rows[B * (T + 1)];
     sgt_error err;
     int failed = 0;
     guard();
@@ -198,7 +207,7 @@ Test(guard, documents)
     must(sgt_cursor_open(&c, l, why));
     cut(5 * PAGE, 1);
     for (uint64_t k = 0; k < 30; k++) {
-        int rc = read_rows(l, c, k, rows, &err);
+        int rc = read_i32_rows(l, c, k, rows, &err);
         cr_assert(rc == 0 ? !past(l, k, 1, 5 * PAGE) : rc == SGT_EIO && touches(l, k, 1));
         failed += rc < 0;
     }
@@ -209,10 +218,9 @@ Test(guard, documents)
 
 /* After a cut within a page, the rest of the page reads as zeros without a signal. So a window that
  * ends in id 0 is checked again: it succeeds if the file has that id, and fails after the cut. */
-Test(guard, zeros_are_not_believed)
+static void check_zeros(void)
 {
-    enum { LAST = SGT_SHARD_HEADER + 2 * LEN }; /* byte offset of the file's end: 20 * PAGE - 896 */
-    uint16_t rows[T + 1];
+    int32_t rows[T + 1];
     cr_assert_eq(mkdir("d", 0777), 0);
     put_shard("d/train_000000.bin", 0, LEN);
     sgt_loader_options o = {
@@ -221,23 +229,31 @@ Test(guard, zeros_are_not_believed)
     scoped(sgt_cursor) *c = NULL;
     must(sgt_loader_open(&l, "d", &o, why));
     must(sgt_cursor_open(&c, l, why));
-    uint64_t last = (LEN - 1) / T - 1, end = SGT_SHARD_HEADER + 2 * (last + 1) * T;
-    cr_assert(end > 19 * PAGE + 100);
-    patch("d/train_000000.bin", end, "\0\0", 2);
-    must(read_rows(l, c, last, rows, why));
-    cr_assert(rows[T] == 0 && rows[0] == token_at(0, last * T));
+    uint64_t last = (LEN - 1) / T - 1, end = SGT_SHARD_HEADER + id_width * (last + 1) * T;
+    cr_assert_eq(end / PAGE, (end - 100) / PAGE);
+    patch("d/train_000000.bin", end, "\0\0\0", id_width);
+    must(read_i32_rows(l, c, last, rows, why));
+    cr_assert(rows[T] == 0 && rows[0] == (int32_t)token_at(0, last * T));
     resize("d/train_000000.bin", end - 100);
     expect_failure(
-        read_rows(l, c, last, rows, why), SGT_EFORMAT,
+        read_i32_rows(l, c, last, rows, why), SGT_EFORMAT,
         "d/train_000000.bin: ends at byte %lu, in the middle of a window: cut short while in use",
         end - 100);
+}
+
+Test(guard, zeros_are_not_believed)
+{
+    check_zeros();
+    must(sgt_remove_tree("d", why));
+    id_width = 4;
+    check_zeros();
 }
 
 /* If another file takes a shard's name, or the name is removed, the loader still reads the file
  * that it has mapped. */
 Test(guard, replaced_files_stay_mapped)
 {
-    uint16_t rows[B * (T + 1)];
+    int32_t rows[B * (T + 1)];
     cr_assert_eq(mkdir("d", 0777), 0);
     put_three();
     scoped(sgt_loader) *l = open_mapped("d", SGT_SAMPLING_SHUFFLE);
@@ -247,7 +263,7 @@ Test(guard, replaced_files_stay_mapped)
     cr_assert_eq(rename("d/new", "d/train_000001.bin"), 0);
     cr_assert_eq(unlink("d/train_000002.bin"), 0);
     for (uint64_t k = 0; k < 60; k++) {
-        must(read_rows(l, c, k, rows, why));
+        must(read_i32_rows(l, c, k, rows, why));
         check_rows(l, k, rows);
     }
 }
