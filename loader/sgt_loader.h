@@ -108,7 +108,7 @@ typedef struct sgt_loader_options {
     uint32_t rank;         /* this process takes rows rank, rank + ranks, ... of each batch */
     uint32_t ranks;        /* default 1; must divide batch */
     /* upper bound of ids, exclusive; the vocabulary sizes in headers bound them too. 0: only the
-     * headers' bound; if no header states one, 50257, or none for ids of 4 bytes */
+     * headers' bound; if no header states one, 50257, or 1048576 for ids of 4 bytes */
     uint32_t vocab;
     const char *split; /* split to read: the shards SPLIT_*.bin of a folder; default "train" */
     int padded_by;     /* documents: not 0 pads short rows with `pad`; 0 with the end-of-text id */

@@ -186,7 +186,7 @@ int sgt_trainer_model(const sgt_trainer *t, uint32_t vocab, sgt_model *m, sgt_er
     if (!t->from && !s->init) {
         int rc = sgt_model_named(m, s->model, err);
         if (rc < 0) return rc;
-        if (vocab == SGT_MOST_IDS) /* the loader's bound of 4-byte ids */
+        if (vocab == SGT_MOST_IDS && t->info.eot < 0) /* the loader's bound of 4-byte ids */
             return sgt_fail(err, SGT_EUNSUPPORTED,
                             "--data %s: no header says how many ids the vocabulary has "
                             "(sgt-tokenize's shards say it, and --init DIR takes the model's)",

@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* most ids of a vocabulary: each fits an int32 */
-#define SGT_MOST_IDS (UINT32_C(1) << 31)
+/* most ids of a vocabulary, several times as many as any in use has */
+#define SGT_MOST_IDS (UINT32_C(1) << 20)
 
 /* Return the bytes of an id of a vocabulary of `vocab` ids; 0, an unknown size, counts as small. */
 static inline size_t sgt_id_width(uint32_t vocab) { return vocab > 65536 ? 4 : 2; }

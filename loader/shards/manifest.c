@@ -147,7 +147,7 @@ static int read_fields(void *to, const json_t *o, const field *f, const source *
         if (f->optional && !v) continue;
         if (f->kind == COUNT && n < 0) return wrong(s, f->name, "a whole number from 0");
         if (f->kind == SMALL && (n < 0 || n > SGT_MOST_IDS))
-            return wrong(s, f->name, "a number up to 2147483648");
+            return wrong(s, f->name, "a number up to 1048576");
         if (f->kind == HEX && (length != 16 || strspn(text, "0123456789abcdef") != 16))
             return wrong(s, f->name, "16 hex digits in a string");
         if (f->kind == TEXT && (!length || length >= f->size))

@@ -70,7 +70,7 @@ Test(foreign, one_shard_of_llmc)
 Test(foreign, llmc_for_llama_has_wide_tokens)
 {
     static const uint32_t map[] = {5};
-    const uint32_t any = INT32_MAX;
+    const uint32_t any = SGT_MOST_IDS - 1;
     uint32_t words[3];
     sgt_loader_options o = {.batch = 4, .seq = 16};
     id_width = 4;
@@ -85,7 +85,7 @@ Test(foreign, llmc_for_llama_has_wide_tokens)
     must(open_only("a.bin", &o, why));
     o.vocab = 128256;
     expect_failure(open_only("a.bin", &o, why), SGT_EFORMAT,
-                   "a.bin: token 100 (byte 1424): id 2147483647, expected below 128256");
+                   "a.bin: token 100 (byte 1424): id 1048575, expected below 128256");
 }
 
 Test(foreign, nanogpt_folder)

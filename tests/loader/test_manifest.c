@@ -123,8 +123,8 @@ Test(manifest, wrong_fields_are_named)
     } cases[] = {
         {"\"version\": 1", "\"version\": 2", "version 2, expected 1 (made by a newer sgt?)"},
         {"\"version\": 1", "\"v\": 1", "field version: missing, or not a whole number from 0"},
-        {"\"size\": 50257", "\"size\": 2147483649",
-         "field size: missing, or not a number up to 2147483648"},
+        {"\"size\": 50257", "\"size\": 1048577",
+         "field size: missing, or not a number up to 1048576"},
         {"\"tokens\": 100000000,", "\"tokens\": -1,",
          "field tokens: missing, or not a whole number from 0"},
         {"\"tokens\": 100000000,", "\"tokens\": 2147483648,",

@@ -220,13 +220,13 @@ Test(readers, one_file_and_raw_files)
         open_only("raw.bin", NULL, why), SGT_EUNSUPPORTED,
         "raw.bin: 32-bit ids without a header, not 16-bit ones (sgt-inspect and sgt-bench "
         "read them with --raw 32, Python with raw=32)");
-    sgt_loader_options o = {.raw = 32, .seq = 16, .vocab = 128256};
+    sgt_loader_options o = {.raw = 32, .seq = 16};
     put_bytes("odd.bin", "123456", 6);
     expect_failure(open_only("odd.bin", &o, why), SGT_EFORMAT,
                    "odd.bin: 6 bytes: a file of 32-bit tokens has a multiple of 4");
     id_width = 2;
     put_raw("raw.bin", 1, 900);
-    expect_failure_about(open_only("raw.bin", &o, why), SGT_EFORMAT, "expected below 128256");
+    expect_failure_about(open_only("raw.bin", &o, why), SGT_EFORMAT, "expected below 1048576");
     o.raw = 1;
     expect_failure(open_only("raw.bin", &o, why), SGT_EUSAGE,
                    "raw 1: files without headers have ids of 16 or 32 bits");
@@ -282,7 +282,7 @@ Test(readers, id_past_the_vocabulary)
     }
 }
 
-/* The caller's vocabulary bounds ids too, and 2^31 is the largest. */
+/* The caller's vocabulary bounds ids too, and 2^20 is the largest. */
 Test(readers, vocabulary_of_the_caller)
 {
     sgt_loader_info info;
@@ -302,7 +302,7 @@ Test(readers, vocabulary_of_the_caller)
     must(open_only("any.bin", &o, why));
     o.vocab++;
     expect_failure(open_only("any.bin", &o, why), SGT_EUSAGE,
-                   "a vocabulary of 2147483649, of at most 2147483648 ids");
+                   "a vocabulary of 1048577, of at most 1048576 ids");
 }
 
 Test(readers, file_cut_while_in_use)

@@ -307,9 +307,9 @@ Test(shard, words_that_lie)
     put_word("w.bin", 4, 65536);
     expect_failure(open_and_close("w.bin", 0, why), SGT_EFORMAT,
                    "w.bin: at byte 16: a vocabulary of 65536, which 32-bit ids cannot have");
-    put_word("w.bin", 4, 2147483649);
+    put_word("w.bin", 4, 1048577);
     expect_failure(open_and_close("w.bin", 0, why), SGT_EFORMAT,
-                   "w.bin: at byte 16: a vocabulary of 2147483649, which 32-bit ids cannot have");
+                   "w.bin: at byte 16: a vocabulary of 1048577, which 32-bit ids cannot have");
     put_word("w.bin", 2, 11);
     expect_failure(open_and_close("w.bin", 0, why), SGT_EFORMAT,
                    "w.bin: 1064 bytes, but its header says 11 tokens, which make 1068 (cut short; "

@@ -80,7 +80,7 @@ uint64_t inspect_tokens(const inspect_set *s, int split); /* number of tokens */
 const sgt_set_shard *inspect_place(const inspect_set *s, int split, uint64_t token,
                                    uint64_t *offset);
 /* Return the limit that all ids of a shard are below: the vocabulary size in its header, or if
- * it has none, GPT-2's, or any for ids of 4 bytes. */
+ * it has none, GPT-2's, or the largest for ids of 4 bytes. */
 uint32_t inspect_ids(const sgt_set_shard *d);
 
 /* Return 0 if the two sets have the same tokens, or 1 after printing where they first differ. */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "loader/base/format.h"
+#include "loader/base/ids.h"
 #include "loader/base/memory.h"
 #include "train/run/checkpoint.h"
 #include "train/data/feed.h"
@@ -68,10 +69,11 @@ static int measure_data(sizing *z, uint32_t *vocab, sgt_error *err)
     *vocab = info.vocab;
     z->windows = info.windows_per_epoch;
     z->evaluates = val > 0;
-    if (sgt_config_examples(s)) z->data = 2 * info.tokens;
+    if (sgt_config_examples(s)) z->data = sizeof(int32_t) * info.tokens;
     /* what does not fit is mapped: in the page cache, which the kernel can reclaim */
     else if (s->loader == SGT_READER_PRELOAD) {
-        const uint64_t sets[] = {huge_pages(2 * info.tokens), huge_pages(2 * val)};
+        const size_t width = sgt_id_width(info.vocab);
+        const uint64_t sets[] = {huge_pages(width * info.tokens), huge_pages(width * val)};
         for (int i = 0; i < 2; i++)
             if (s->given[SGT_SET_LOADER] || z->data + sets[i] <= free_share(z->t))
                 z->data += sets[i];
