@@ -1,4 +1,4 @@
-// data.cu: takes a batch's inputs and targets over, finds where documents begin and end, and applies
+// data.cu: copies a batch's inputs and targets, finds where documents begin and end, and applies
 // dropout as a separate kernel.
 #include "kernels/cuda/dropout.cuh"
 

@@ -1,8 +1,8 @@
 // embed_sort.cu: sorts the positions of a batch by token and keeps the order of equal tokens: a
-// radix sort of numbers below V in passes of 8 bits, two or more. A pass is two kernels. In the first, each
-// block counts its digits. In the second, each block computes from all counts the destinations of
-// its numbers, and writes them. A warp has consecutive numbers and processes them 32 at a time, so
-// the order of equal numbers does not depend on which thread is first.
+// radix sort of numbers below V in passes of 8 bits, two or more. A pass is two kernels. In the
+// first, each block counts its digits. In the second, each block computes from all counts the
+// destinations of its numbers, and writes them. A warp has consecutive numbers and processes them
+// 32 at a time, so the order of equal numbers does not depend on which thread is first.
 #include "kernels/cuda/elements.cuh"
 
 using namespace sgt;

@@ -3,13 +3,10 @@
 # In make check-all only: it fetches 53 MB once, and tiktoken encodes for a minute.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/python.inc"
+. "$ROOT/tests/cli/wide.inc"
 
 python_venv numpy tiktoken
-kept=$BIN/../vocabularies
-if ! ls "$kept"/litellm-*.whl "$kept"/llama_models-*.whl "$kept"/dashscope-*.whl > /dev/null 2>&1; then
-    timeout 300 "$python" -m pip download --quiet --timeout 10 --retries 0 --no-deps --dest "$kept" \
-        litellm llama-models dashscope > .pip 2>&1 || skip 'pip cannot fetch the packages that carry vocabularies from PyPI'
-fi
+known_vocabularies "$python" || skip 'pip cannot fetch the packages that carry vocabularies from PyPI'
 levels=plain
 for level in avx2 avx512; do
     ! sgt-tokenize --cpu $level --dry-run "$ROOT/README.md" > /dev/null 2>&1 || levels="$levels $level"

@@ -30,6 +30,13 @@ sed 's/<|endoftext|>/<\/s>/g' v/tokenizer.json > end.json
 as_tokenizer end --vocab end.json
 wide_vocabulary merges.txt # ids of 4 bytes
 as_tokenizer wide --vocab merges.txt --pattern cl100k
+if known_vocabularies "$python"; then
+    for wheel in "$kept"/llama_models-*.whl "$kept"/dashscope-*.whl; do run 0 "$python" -m zipfile -e "$wheel" known; done
+    n=0
+    for file in known/llama_models/llama3/tokenizer.model known/dashscope/resources/qwen.tiktoken; do
+        as_tokenizer known$((n += 1)) --vocab $file
+    done
+fi
 
 $python -c 'import torch' 2> /dev/null || skip "the models' losses: no python3 with torch (PYTHON=... names one)"
 

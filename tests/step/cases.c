@@ -107,8 +107,8 @@ static float *folded(const float *g, const sgt_model *of, const sgt_model *to)
     return sums;
 }
 
-/* Check ids above 2^16: a model whose vocabulary repeats that of the fixture. The copies of a row of
- * wte have the same logits, so the loss is larger by the logarithm of their number, and the
+/* Check ids above 2^16: a model whose vocabulary repeats that of the fixture. The copies of a row
+ * of wte have the same logits, so the loss is larger by the logarithm of their number, and the
  * gradients of the copies add up to that of the row. */
 static void large_vocabulary(step_check *s)
 {

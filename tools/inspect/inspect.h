@@ -68,8 +68,8 @@ inspect_kind inspect_find_kind(const char *folder);
 int inspect_known(const char *path, sgt_error *err);
 
 /* Read `want` tokens from number `from` on, or fewer at the end of the set, over all its shards or
- * those of one split (a number of inspect_splits; -1: all); *got is their number. Ids have the set's
- * width, s->first.width bytes. The set keeps the last shard open. */
+ * those of one split (a number of inspect_splits; -1: all); *got is their number. An id has
+ * s->first.width bytes. The set keeps the last shard open. */
 int inspect_read(inspect_set *s, int split, uint64_t from, void *ids, size_t want, size_t *got,
                  sgt_error *err);
 void inspect_close_shard(inspect_set *s);
@@ -108,8 +108,8 @@ int inspect_span(uint64_t *from, uint64_t *count, const char *text, const char *
                  sgt_error *err);
 
 /* Open the vocabulary of a set, or of the shard at `path`, with ids of `width` bytes: GPT-2's, or
- * tokenizer.json beside the shard if that has the fingerprint (0: unknown). Returns SGT_EUNSUPPORTED
- * if that is not available. */
+ * tokenizer.json beside the shard if that has the fingerprint (0: unknown). Returns
+ * SGT_EUNSUPPORTED if that is not available. */
 int inspect_set_vocabulary(sgt_vocab **out, const inspect_set *s, sgt_error *err);
 int inspect_vocabulary(sgt_vocab **out, uint64_t fingerprint, size_t width, const char *path,
                        sgt_error *err);
