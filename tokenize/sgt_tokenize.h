@@ -55,7 +55,7 @@ int sgt_vocab_gpt2(sgt_vocab **out, sgt_error *err);
 
 /* Load a byte-level BPE vocabulary of at most 1,048,576 ids from `path`, checking all of its text. The
  * caller frees *out. `path` is one of: tokenizer.json; merges.txt (or vocab.bpe) with vocab.json
- * (or encoder.json) beside it, or either alone; NAME.tiktoken; or a folder, in which the first of
+ * (or encoder.json) beside it, or either alone; NAME.tiktoken; Mistral's tekken.json; or a folder, in which the first of
  * these that exists is read. "gpt2" is the built-in vocabulary.
  *
  * Ids are those of vocab.json or tokenizer.json. merges.txt alone gets GPT-2's order: bytes,

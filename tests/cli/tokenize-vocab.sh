@@ -115,6 +115,22 @@ awk '{ print $1, $2 + ($2 >= 300) }' "$R" > left.tiktoken
 run 0 sgt-tokenize --quiet --vocab left.tiktoken in.txt left
 check 'end of text is id 300' [ "$(od -An -tu2 -j1024 -N2 left/train_000000.bin | tr -d ' ')" = 300 ]
 
+# Mistral's tekken.json: the same ranks behind three special tokens, of which </s> is the third
+{
+    printf '{"config": {"pattern": "%s", "default_vocab_size": 702, "default_num_special_tokens": 3}, "vocab": [' \
+        "$(sed 's/\\/\\\\/g' "$D/o200k.pattern")"
+    awk '{ printf "%s{\"rank\": %d, \"token_bytes\": \"%s\", \"token_str\": \"\\u0000\"}", (NR > 1 ? ", " : ""), $2, $1 }' "$R"
+    echo ']}'
+} > tekken.json
+run 0 sgt-tokenize --vocab tekken.json "$D/text.txt" tekken
+stderr_is ''
+check 'end of text is id 2' [ "$(od -An -tu2 -j1024 -N2 tekken/train_000000.bin | tr -d ' ')" = 2 ]
+od -An -v -tu2 -w2 "$D/tiktoken-o200k.ids" | awk '{ print $1 + 3 }' > expected
+od -An -v -tu2 -w2 -j1026 tekken/train_000000.bin | awk '{ print $1 }' > ids
+same ids expected
+sed 's/"rank": 5,/"rank": 6,/' tekken.json > rank.json
+refused 'rank.json: vocab: rank 5 is missing, or not in base64' rank.json
+
 edit() { # NAME SED: the trained vocabulary, its vocab.json edited
     mkdir "$1"
     cp "$D/trained/merges.txt" "$1"

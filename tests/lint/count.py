@@ -10,13 +10,13 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 12824,
+    "tokenize": 12844,
     "loader": 6872,
     "train": 13669,
     "kernels": 12191,
     "tools": 13492,
-    "tests": 52297,
-    "manuals": 2603,
+    "tests": 52327,
+    "manuals": 2606,
     "pages": 1223,
 }
 DATA = set(

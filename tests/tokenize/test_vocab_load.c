@@ -122,8 +122,8 @@ Test(vocab_load, ranks_find_the_merges_and_the_ways_to_encode_agree)
             uint16_t scan[SGT_BPE_SCAN_MAX], steps[SGT_BPE_SCAN_MAX], all[SGT_BPE_SCAN_MAX];
             size_t n = 1 + below(&r, sizeof s);
             for (size_t j = 0; j < n; j++) s[j] = (uint8_t)('a' + below(&r, 4));
-            size_t count = sgt_bpe_scan(v, s, n, scan);
-            cr_assert(sgt_bpe_steps(e, s, n, steps) == count && !memcmp(scan, steps, count * 2),
+            size_t count = bpe_scan(v, s, n, scan);
+            cr_assert(bpe_steps(e, s, n, steps) == count && !memcmp(scan, steps, count * 2),
                       "seed %llu", (unsigned long long)r.key);
             cr_assert_eq(sgt_encode(e, s, n, all), count);
             for (size_t j = 0; j < count; j++)
@@ -175,8 +175,8 @@ static int ranks_agree(rng *r, const sgt_vocab_parts *p, unsigned letters)
         const size_t count = encode_by_ranks(p, s, n, want);
         cr_assert(sgt_encode(e, s, n, got) == count && !memcmp(got, want, 2 * count),
                   "seed %llu: %.*s", (unsigned long long)r->key, (int)n, s);
-        const size_t scanned = sgt_bpe_scan(v, s, n, want);
-        cr_assert(sgt_bpe_steps(e, s, n, got) == scanned && !memcmp(got, want, 2 * scanned));
+        const size_t scanned = bpe_scan(v, s, n, want);
+        cr_assert(bpe_steps(e, s, n, got) == scanned && !memcmp(got, want, 2 * scanned));
     }
     return 1;
 }

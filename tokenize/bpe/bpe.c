@@ -58,16 +58,6 @@ void sgt_encoder_free(sgt_encoder *e)
     free(e);
 }
 
-size_t sgt_bpe_scan(const sgt_vocab *v, const uint8_t *s, size_t n, void *ids)
-{
-    return (v->width == 4 ? sgt_bpe_scan_32 : sgt_bpe_scan_16)(v, s, n, ids);
-}
-
-size_t sgt_bpe_steps(sgt_encoder *e, const uint8_t *s, size_t n, void *ids)
-{
-    return e->by->steps(e, s, n, ids);
-}
-
 size_t sgt_extent_cut(sgt_encoder *e, const uint8_t *text, size_t n)
 {
     return e->by->cut(e, text, n);

@@ -6,13 +6,13 @@
 
 #include "tokenize/vocab/vocab.h"
 
-/* most bytes that sgt_bpe_scan takes; longer pieces are encoded faster by the other functions */
+/* most bytes that sgt_bpe_scan_* takes; longer pieces are encoded faster by steps (bpe.inc.h) */
 #define SGT_BPE_SCAN_MAX 64
 
-/* Encode a piece of at most SGT_BPE_SCAN_MAX bytes by the definition, in quadratic time. */
-size_t sgt_bpe_scan(const sgt_vocab *v, const uint8_t *s, size_t n, void *ids);
-/* Encode a piece in linear time by steps (bpe.inc.h). */
-size_t sgt_bpe_steps(sgt_encoder *e, const uint8_t *s, size_t n, void *ids);
+/* Encode a piece of at most SGT_BPE_SCAN_MAX bytes by the definition, in quadratic time: to ids of 16
+ * bits, or of 32. */
+size_t sgt_bpe_scan_16(const sgt_vocab *v, const uint8_t *s, size_t n, void *ids);
+size_t sgt_bpe_scan_32(const sgt_vocab *v, const uint8_t *s, size_t n, void *ids);
 
 /* ---- cuts inside a long piece ----
  *

@@ -56,9 +56,10 @@ static int fit(const sgt_vocab *v, uint32_t left, uint32_t right)
     return sgt_stay_apart((const uint32_t(*)[2])v->halves, merged_by, &v->pairs, left, right);
 }
 
-static size_t encode_by_steps(sgt_words *w, const uint8_t *s, size_t n, sgt_id *ids)
+static size_t encode_by_steps(sgt_words *w, const uint8_t *s, size_t n, void *room)
 {
     const sgt_vocab *v = w->v;
+    sgt_id *ids = room;
     size_t at = 0, count = 0, len = 0; /* ids[0..count) cover s[0..at), and all adjacent ones fit */
     sgt_vocab_need_trie(v);
     uint32_t token = n ? sgt_vocab_longest(v, s, n, &len) : 0;
@@ -82,11 +83,6 @@ static size_t encode_by_steps(sgt_words *w, const uint8_t *s, size_t n, sgt_id *
     }
     w->place += n + 1;
     return count;
-}
-
-static size_t encode_steps(sgt_encoder *e, const uint8_t *s, size_t n, void *ids)
-{
-    return encode_by_steps(&e->words, s, n, ids);
 }
 
 /* ---- long words ----
@@ -323,4 +319,4 @@ static size_t extent_cut(sgt_encoder *e, const uint8_t *text, size_t n)
     return b ? x.from + b : 0;
 }
 
-const sgt_bpe WIDTH(sgt_bpe) = {encode_steps, encode_text, extent_cut};
+const sgt_bpe WIDTH(sgt_bpe) = {encode_by_steps, encode_text, extent_cut};

@@ -77,13 +77,11 @@ struct sgt_words {
 /* Encode s[0..n), n > 0, a word that the table cannot hold, into ids, which has room for n.
  * Returns the number of ids. */
 sgt_encode_piece sgt_encode_long_16, sgt_encode_long_32;
-/* sgt_bpe_scan of each width */
-size_t sgt_bpe_scan_16(const sgt_vocab *v, const uint8_t *s, size_t n, void *ids);
-size_t sgt_bpe_scan_32(const sgt_vocab *v, const uint8_t *s, size_t n, void *ids);
 
-/* For one width: sgt_bpe_steps, sgt_encode and sgt_extent_cut. */
+/* For one width: encoding of a piece in linear time by steps (bpe.inc.h), sgt_encode and
+ * sgt_extent_cut. */
 typedef struct sgt_bpe {
-    size_t (*steps)(sgt_encoder *e, const uint8_t *s, size_t n, void *ids);
+    sgt_encode_piece *steps;
     size_t (*text)(sgt_encoder *e, const void *text, size_t n, void *ids);
     size_t (*cut)(sgt_encoder *e, const uint8_t *text, size_t n);
 } sgt_bpe;

@@ -61,10 +61,6 @@
 #define KEY_MASK (((uint64_t)1 << COUNT_SHIFT) - 1)
 #define NEVER ((sgt_word_key){~(uint64_t)0, 1})
 
-typedef struct word_ids {
-    sgt_id ids[16];
-} word_ids;
-
 /* Ids as they follow a key in the table: `count` has their number in its upper four bits, as the
  * last half of a key does. */
 typedef struct word_found {
@@ -325,7 +321,7 @@ INLINE void merge_end(const merging *g, int j, sgt_id *ids)
 }
 
 /* Merge keys[j] to counts[j] ids in out[j]. */
-INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], word_ids *out,
+INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], sgt_id (*out)[16],
                         uint32_t counts[LANES])
 {
     merging g;
@@ -341,7 +337,7 @@ INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], word
     for (int j = 0; j < LANES; j++) {
         /* the bits of position 0 and of the word's end stand for no token */
         counts[j] = (uint32_t)__builtin_popcount(g.alive[j]) - 2;
-        merge_end(&g, j, out[j].ids);
+        merge_end(&g, j, out[j]);
     }
 }
 
@@ -349,10 +345,10 @@ INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], word
 
 enum { LANES = 1 };
 
-INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], word_ids *out,
+INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], sgt_id (*out)[16],
                         uint32_t counts[LANES])
 {
-    counts[0] = (uint32_t)WIDTH(sgt_bpe_scan)(v, (const uint8_t *)keys, key_length(keys), out->ids);
+    counts[0] = (uint32_t)WIDTH(sgt_bpe_scan)(v, (const uint8_t *)keys, key_length(keys), *out);
 }
 
 #endif
@@ -394,11 +390,11 @@ INLINE size_t look_again(sgt_words *w, size_t missing, uint16_t *left)
 }
 
 /* If the word is a token that no merges make, store its id. Return the number of ids. */
-static uint32_t take_whole(const sgt_vocab *v, const sgt_word_key *k, word_ids *ids, uint32_t count)
+static uint32_t take_whole(const sgt_vocab *v, const sgt_word_key *k, sgt_id *ids, uint32_t count)
 {
     const uint32_t whole = sgt_vocab_whole(v, (const uint8_t *)k, key_length(k));
     if (whole == SGT_NO_TOKEN) return count;
-    ids->ids[0] = (sgt_id)whole;
+    ids[0] = (sgt_id)whole;
     return 1;
 }
 
@@ -408,7 +404,7 @@ INLINE void merge(sgt_words *w, size_t missing)
     size_t count = look_again(w, missing, left);
     for (size_t m = 0; m < count; m += LANES) {
         sgt_word_key keys[LANES];
-        word_ids ids[LANES];
+        sgt_id ids[LANES][16];
         uint32_t counts[LANES];
         size_t lanes = count - m < LANES ? count - m : LANES;
         for (size_t j = 0; j < LANES; j++)
@@ -416,11 +412,11 @@ INLINE void merge(sgt_words *w, size_t missing)
         merge_lanes(w->v, keys, ids, counts);
         for (size_t j = 0; j < lanes; j++) {
             word_found *to = (word_found *)w->merged + left[m + j];
-            publish(w->v, ids[j].ids, counts[j]);
+            publish(w->v, ids[j], counts[j]);
             if (__builtin_expect(w->v->wholes != NULL, 0))
-                counts[j] = take_whole(w->v, &keys[j], &ids[j], counts[j]);
+                counts[j] = take_whole(w->v, &keys[j], ids[j], counts[j]);
             to->count = (uint64_t)counts[j] << COUNT_SHIFT;
-            memcpy(to->ids, ids[j].ids, sizeof to->ids);
+            memcpy(to->ids, ids[j], sizeof to->ids);
         }
     }
 }

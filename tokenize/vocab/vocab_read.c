@@ -169,7 +169,9 @@ static int parse_json(source *s, sgt_error *err)
     json_error_t why;
     int rc = sgt_json_fits(t->bytes, t->n, MAX_VALUES, t->path, err);
     if (rc < 0) return rc;
-    if ((s->root = json_loadb(t->bytes, t->n, JSON_REJECT_DUPLICATES, &why))) return SGT_OK;
+    /* a tekken.json shows token 0x00 as a string, which is not read */
+    const size_t nul = strstr(t->bytes, "\"token_bytes\"") ? JSON_ALLOW_NUL : 0;
+    if ((s->root = json_loadb(t->bytes, t->n, JSON_REJECT_DUPLICATES | nul, &why))) return SGT_OK;
     return sgt_fail(err, SGT_EFORMAT, "%s: line %d: %s", t->path, why.line, why.text);
 }
 
@@ -482,6 +484,46 @@ static int read_huggingface(source *s, sgt_error *err)
     return rc;
 }
 
+/* ---- tekken.json: Mistral's ranks, whose ids follow those of the special tokens ---- */
+
+static json_int_t number_of(const json_t *o, const char *name)
+{
+    return json_integer_value(json_object_get(o, name));
+}
+
+/* Add special token `id`, which not every file names. */
+static int add_special(source *s, size_t id, sgt_error *err)
+{
+    const json_t *o = json_array_get(json_object_get(s->root, "special_tokens"), id);
+    const char *name = json_string_value(json_object_get(o, "token_str"));
+    char filler[40];
+    snprintf(filler, sizeof filler, id == 2 ? "</s>" : "<SPECIAL_%zu>", id);
+    if (!name) name = filler;
+    return sgt_vocab_parts_token(&s->parts, id, name, strlen(name), 1, err);
+}
+
+static int read_tekken(source *s, sgt_error *err)
+{
+    const json_t *config = json_object_get(s->root, "config");
+    const char *pattern = json_string_value(json_object_get(config, "pattern"));
+    const json_int_t special = number_of(config, "default_num_special_tokens"),
+                     all = number_of(config, "default_vocab_size");
+    sgt_vocab_parts *p = &s->parts;
+    int rc = pattern && !p->rule ? read_regex(p, config, pattern, err) : SGT_OK;
+    p->assumed = !pattern;
+    for (json_int_t id = 0; id < special && !rc; id++) rc = add_special(s, (size_t)id, err);
+    for (json_int_t rank = 0; rank < all - special && !rc; rank++) {
+        const json_t *o = json_array_get(json_object_get(s->root, "vocab"), (size_t)rank);
+        const char *text = json_string_value(json_object_get(o, "token_bytes"));
+        const ptrdiff_t n = text ? read_base64(text, strlen(text), s->room) : -1;
+        rc = n > 0 && number_of(o, "rank") == rank
+                 ? sgt_vocab_parts_token(p, p->size, s->room, (size_t)n, 0, err)
+                 : sgt_fail(err, SGT_EFORMAT, "%s: vocab: rank %lld is missing, or not in base64",
+                            p->path, (long long)rank);
+    }
+    return rc;
+}
+
 /* ---- which file is what ---- */
 
 static int is_json(const text_file *t)
@@ -569,6 +611,7 @@ static int read_parts(source *s, sgt_error *err)
         s->parts.ranks = s->parts.assumed = 0;
         return read_huggingface(s, err);
     }
+    if (json_is_array(json_object_get(s->root, "vocab"))) return read_tekken(s, err);
     if (!json_is_object(s->root))
         return sgt_fail(err, SGT_EFORMAT, "%s: is not a JSON object of tokens", s->vocab.path);
     const int rc = read_tokens(s, s->vocab.path, s->root, NULL, err);
