@@ -175,15 +175,6 @@ static int draw_pieces(const sgt_loader *l, sgt_cursor *c, sgt_pieces *b, uint64
 
 /* ---- looking ahead ---- */
 
-/* Guess, from the batches asked for until now, how far apart they are. */
-static void guess_stride(sgt_cursor *c, uint64_t index)
-{
-    uint64_t step = index - c->last;
-    c->stride = step == 1 || step == c->step ? step : 0;
-    c->last = index;
-    c->step = step;
-}
-
 /* Return whether there is a batch `after` strides after the current one, at least 1, and set *index
  * to it. The first may lie before the current one; further ones are not guessed then. */
 static int is_coming(const sgt_cursor *c, uint32_t after, uint64_t *index)
@@ -245,8 +236,10 @@ static int fail_id(const sgt_loader *l, const sgt_window *w, const void *ids, sg
 {
     const size_t width = l->set.width;
     uint32_t t = 0;
+    const sgt_set_shard *h = &l->set.shards[w->shard];
     while (t + 1 < w->tokens && sgt_id_at(ids, width, t) < l->set.vocab) t++;
-    return sgt_set_bad_id(&l->set, w->shard, w->offset + t, sgt_id_at(ids, width, t), err);
+    return sgt_shard_bad_id(h->path, &h->head, w->offset + t, sgt_id_at(ids, width, t),
+                            l->set.vocab, err);
 }
 
 /* Write the n tokens of a piece to its row, and return the largest id. A piece's last token has its
@@ -285,7 +278,7 @@ static void find_starts(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b,
 {
     if (!c->rows)
         c->found += sgt_documents_within(&l->documents, w, from, l->set.width,
-                                         sgt_set_eot(&l->set, w->shard), b->starts + c->found);
+                                         l->set.shards[w->shard].eot, b->starts + c->found);
     else if (w->block & BEGINS) b->starts[c->found++] = c->token;
 }
 
@@ -354,7 +347,10 @@ static int turn_to(const sgt_loader *l, sgt_cursor *c, uint64_t index, sgt_error
                         "batch %" PRIu64 ": its rows, %" PRIu32
                         " a batch, are past the 64 bits that number them",
                         index, l->o.batch);
-    guess_stride(c, index);
+    const uint64_t step = index - c->last;
+    c->stride = step == 1 || step == c->step ? step : 0;
+    c->last = index;
+    c->step = step;
     if (c->drawn > 1 && batch_at(c, 1)->index == index) {
         c->at = (c->at + 1) % c->size;
         c->drawn--;

@@ -57,6 +57,9 @@ static int parse_part(sgt_loader_set *set, char *part, const char *text, sgt_err
 /* Check how many sets there are, and their weights: all have one, or none has. */
 static int check_sets(const sgt_loader_set *sets, uint32_t n, sgt_error *err)
 {
+    if (!sets)
+        return sgt_fail(err, SGT_EUSAGE,
+                        "sgt_loader_options.sets is NULL, but set_count is %" PRIu32, n);
     if (n > SGT_MIX_SETS)
         return sgt_fail(err, SGT_EUSAGE, "%" PRIu32 " sets: at most %u can be mixed", n,
                         SGT_MIX_SETS);
@@ -148,15 +151,11 @@ static int open_sets(sgt_loader *l, const char *data, sgt_error *err)
 {
     sgt_loader_set *parsed = NULL;
     uint32_t n = l->o.set_count;
-    int rc = n ? SGT_OK : sgt_loader_sets_parse(&parsed, &n, data, err);
+    int rc = n ? check_sets(l->o.sets, n, err) : sgt_loader_sets_parse(&parsed, &n, data, err);
     if (rc < 0) return rc;
     assert(n); /* a text names at least one set */
     const sgt_loader_set *sets = parsed ? parsed : l->o.sets;
-    if (!sets)
-        return sgt_fail(err, SGT_EUSAGE,
-                        "sgt_loader_options.sets is NULL, but set_count is %" PRIu32, n);
-    if (!parsed) rc = check_sets(sets, n, err);
-    if (rc == SGT_OK && !(l->sets = calloc(n, sizeof *l->sets)))
+    if (!(l->sets = calloc(n, sizeof *l->sets)))
         rc = sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " sets: out of memory", n);
     for (uint32_t i = 0; i < n && rc == SGT_OK; i++) rc = open_set(l, &sets[i], err);
     sgt_loader_sets_free(parsed);
@@ -178,21 +177,14 @@ sgt_window sgt_loader_packed_window(const sgt_pack_piece *document)
                         .tokens = document->tokens};
 }
 
-/* The documents of one set, counted from its first. */
-typedef struct listing {
-    const sgt_loader *l;
-    const sgt_loader_set_info *part;
-} listing;
-
+/* Set the place and the tokens of document n of all sets. */
 static void list_document(void *ctx, uint64_t n, uint64_t *place, uint64_t *tokens)
 {
-    const listing *of = ctx;
-    const sgt_documents *d = &of->l->documents;
-    uint32_t first = of->part->first_shard, shards = of->part->shards;
-    n += d->before[first];
-    uint32_t shard = first + (uint32_t)sgt_last_up_to(d->before + first, 1, shards, n);
-    sgt_window w = {.shard = shard, .offset = n - d->before[shard]};
-    w = sgt_documents_window(d, &of->l->set, first + shards, &w, UINT32_MAX);
+    const sgt_loader *l = ctx;
+    const uint64_t *before = l->documents.before;
+    uint32_t shard = (uint32_t)sgt_last_up_to(before, 1, l->set.count, n);
+    sgt_window w = {.shard = shard, .offset = n - before[shard]};
+    w = sgt_documents_window(&l->documents, &l->set, &w, UINT32_MAX);
     *place = pack_at(w.shard, w.offset);
     *tokens = w.tokens;
 }
@@ -200,7 +192,7 @@ static void list_document(void *ctx, uint64_t n, uint64_t *place, uint64_t *toke
 int sgt_loader_check_beginning(const sgt_loader *l, const sgt_window *w, uint32_t id,
                                sgt_error *err)
 {
-    uint32_t eot = sgt_set_eot(&l->set, w->shard);
+    uint32_t eot = l->set.shards[w->shard].eot;
     if (id == eot) return SGT_OK;
     return sgt_fail(err, SGT_EFORMAT,
                     "%s: token %" PRIu64 ": a document begins with id %" PRIu32
@@ -233,10 +225,10 @@ static int open_packs(sgt_loader *l, sgt_error *err)
     l->packs = calloc(l->set_count, sizeof *l->packs);
     if (!l->packs) rc = sgt_fail_memory(err, l->sets[0].path);
     for (uint32_t i = 0; i < l->set_count && rc == SGT_OK; i++) {
-        listing of = {.l = l, .part = &l->sets[i]};
-        const uint64_t *before = l->documents.before + of.part->first_shard;
-        sgt_pack_source from = {before[of.part->shards] - before[0], list_document, &of};
-        rc = sgt_pack_init(&l->packs[i], l->o.seq, &from, of.part->path, err);
+        const sgt_loader_set_info *p = &l->sets[i];
+        const uint64_t *before = l->documents.before + p->first_shard;
+        sgt_pack_source from = {before[p->shards] - before[0], list_document, l, before[0]};
+        rc = sgt_pack_init(&l->packs[i], l->o.seq, &from, p->path, err);
         if (rc == SGT_OK) rc = check_beginning(l, &l->packs[i], err);
     }
     sgt_documents_free(&l->documents);
@@ -318,7 +310,7 @@ static int open_documents(sgt_loader *l, sgt_error *err)
     for (uint32_t i = 0; rows && i < l->set_count && rc == SGT_OK; i++) {
         const sgt_loader_set_info *p = &l->sets[i];
         const uint64_t *before = l->documents.before + p->first_shard;
-        const uint32_t eot = sgt_set_eot(&l->set, p->first_shard);
+        const uint32_t eot = l->set.shards[p->first_shard].eot;
         if (before[p->shards] == before[0])
             rc = sgt_fail(err, SGT_EFORMAT,
                           "%s: no document starts in it: no .idx file says where, and no token is "
@@ -331,7 +323,7 @@ static int open_documents(sgt_loader *l, sgt_error *err)
     }
     if (rc < 0 || !rows) return rc;
     if (packed) return open_packs(l, err);
-    if (!l->o.padded_by) l->o.pad = sgt_set_eot(&l->set, 0);
+    if (!l->o.padded_by) l->o.pad = l->set.shards[0].eot;
     if (l->o.pad < l->set.vocab) return SGT_OK;
     return sgt_fail(err, SGT_EUSAGE, "pad-id %" PRIu32 ": %s has ids below %" PRIu32, l->o.pad,
                     l->sets[0].path, l->set.vocab);
@@ -416,9 +408,7 @@ void sgt_loader_get_info(const sgt_loader *l, sgt_loader_info *info)
 
 sgt_window sgt_loader_find_document(const sgt_loader *l, sgt_window w)
 {
-    const sgt_loader_set_info *p = &l->sets[sgt_loader_set_of(l, w.shard)];
-    return sgt_documents_window(&l->documents, &l->set, p->first_shard + p->shards, &w,
-                                l->o.seq + 1);
+    return sgt_documents_window(&l->documents, &l->set, &w, l->o.seq + 1);
 }
 
 void sgt_loader_window(const sgt_loader *l, uint64_t row, uint32_t *shard, uint64_t *offset)

@@ -81,16 +81,12 @@ static inline void pause_poll(int i)
 #endif
 }
 
-static int is_closing(const sgt_stream *s)
-{
-    return __atomic_load_n(&s->closing, __ATOMIC_RELAXED);
-}
-
 /* Return whether the slot of batch n may be filled, or there is nothing to wait for any more. */
 static int is_free(const sgt_stream *s, uint64_t n)
 {
-    return is_closing(s) || ((!s->o.count || n < s->o.count) &&
-                             n < __atomic_load_n(&s->released, __ATOMIC_ACQUIRE) + s->o.slots);
+    return __atomic_load_n(&s->closing, __ATOMIC_RELAXED) ||
+           ((!s->o.count || n < s->o.count) &&
+            n < __atomic_load_n(&s->released, __ATOMIC_ACQUIRE) + s->o.slots);
 }
 
 static int is_filled(const sgt_stream *s, uint64_t n)
@@ -117,7 +113,7 @@ static void *work(void *arg)
     sgt_stream *s = w->s;
     for (;; w->next += s->o.threads) {
         wait_until(s, is_free, w->next, &s->freed);
-        if (is_closing(s)) break;
+        if (__atomic_load_n(&s->closing, __ATOMIC_RELAXED)) break;
         slot *to = &s->slots[w->next % s->o.slots];
         uint64_t index = to->batch.index = s->o.first + w->next;
         if (s->o.making) s->o.making(s->o.making_ctx, w->number, index, 0);

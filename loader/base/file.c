@@ -75,18 +75,16 @@ static int is_special(const char *path)
 
 int sgt_file_begin(sgt_file *f, const char *path, sgt_error *err)
 {
+    uint64_t r;
     int fd = -1;
     f->stream = NULL;
     if (is_special(path)) return sgt_fail(err, SGT_EIO, "%s: is not a regular file", path);
     snprintf(f->path, sizeof f->path, "%s", path);
-    for (int tries = 0; tries < 100 && fd < 0; tries++) {
-        /* the name is random, so that no other user of a shared folder can create a link under it
-         * first */
-        uint64_t r;
-        if (getrandom(&r, sizeof r, 0) != sizeof r) break;
+    /* the name is random, so that no other user of a shared folder can create a link under it
+     * first */
+    if (getrandom(&r, sizeof r, 0) == sizeof r) {
         snprintf(f->temporary, sizeof f->temporary, "%s.%016llx.tmp", path, (unsigned long long)r);
         fd = open(f->temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-        if (fd < 0 && errno != EEXIST) break;
     }
     if (fd >= 0 && (f->stream = fdopen(fd, "r+"))) return SGT_OK;
     int rc = sgt_fail_errno(err, "%s: cannot create", path);

@@ -65,12 +65,6 @@ static int owns(const store *s, const sgt_window *w)
 
 static block *block_at(const store *s, uint64_t number) { return &s->blocks[number % s->capacity]; }
 
-/* Return the first block of the pool that a block belongs to. */
-static uint64_t pool_of(const store *s, uint64_t number)
-{
-    return number - number % sgt_sampler_blocks(s->sampler) % s->per_pool;
-}
-
 /* ---- reading ---- */
 
 /* Start reading block `asked`. */
@@ -131,7 +125,7 @@ static void jump(store *s, uint64_t to)
  * asked for yet, too far ahead, or dropped. */
 static int steer(store *s, uint64_t low, uint64_t high)
 {
-    uint64_t pool = pool_of(s, low);
+    uint64_t pool = low - low % sgt_sampler_blocks(s->sampler) % s->per_pool; /* its first block */
     int dropped = high < s->asked && block_at(s, high)->number != high;
     if (s->begin == NONE || pool > s->begin + s->capacity || dropped) {
         int again = pool == s->stray;

@@ -140,9 +140,9 @@ static void pass_on(int number, siginfo_t *info, void *context, int faulted)
 
 static void on_sigbus(int number, siginfo_t *info, void *context)
 {
+    const int error = errno;
     /* pairs with the release store in the function that installs the handler */
-    int error = errno, ready = __atomic_load_n(&guard.ready, __ATOMIC_ACQUIRE);
-    (void)ready;
+    (void)__atomic_load_n(&guard.ready, __ATOMIC_ACQUIRE);
     /* other signals were sent by a process, or report a memory error that no read has hit yet */
     int faulted = info->si_code > 0 && info->si_code != BUS_MCEERR_AO;
     if (!faulted || !mended((uintptr_t)info->si_addr)) pass_on(number, info, context, faulted);

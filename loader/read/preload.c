@@ -118,8 +118,8 @@ static int read_piece(const reader *r, uint64_t number, sgt_error *err)
     const char *ids = to + (begin - at);
     const size_t bad = sgt_rows_first_beyond(width, ids, count, r->set->vocab);
     if (bad == count) return SGT_OK;
-    return sgt_set_bad_id(r->set, shard, (begin - data) / width + bad, sgt_id_at(ids, width, bad),
-                          err);
+    return sgt_shard_bad_id(h->path, &h->head, (begin - data) / width + bad,
+                            sgt_id_at(ids, width, bad), r->set->vocab, err);
 }
 
 /* Read pieces until none is left. After a failure no further piece is begun, and those before the

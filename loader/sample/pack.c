@@ -136,41 +136,35 @@ static uint32_t size_of(const sgt_pack *p, uint64_t tokens)
     return tokens < p->width ? (uint32_t)tokens : p->width;
 }
 
-/* Count the documents of each size, and their tokens: p->first becomes the first place of each
- * size. */
-static int count_sizes(sgt_pack *p, const sgt_pack_source *from, const char *name, sgt_error *err)
+/* Sort the places of the documents by size, and count their tokens: p->first is the first place of
+ * each size. */
+static int sort_documents(sgt_pack *p, const sgt_pack_source *from, const char *name,
+                          sgt_error *err)
 {
     uint64_t place, tokens, *first = calloc((size_t)p->width + 2, sizeof *first);
-    if (!first) return fail_memory(p, name, err);
     p->first = first;
+    p->places = reallocarray(NULL, p->count, sizeof *p->places);
+    if (!first || !p->places) return fail_memory(p, name, err);
     for (uint64_t n = 0; n < p->count; n++) {
-        from->at(from->ctx, n, &place, &tokens);
+        from->at(from->ctx, from->first + n, &place, &tokens);
         p->tokens += tokens;
         first[size_of(p, tokens) + 1]++;
         if (size_of(p, tokens) > p->most) p->most = size_of(p, tokens);
     }
-    for (uint64_t s = 0; s <= p->most; s++) first[s + 1] += first[s];
     /* a document that is too large for a row fills one */
-    if (p->tokens >= p->width) return SGT_OK;
-    return sgt_fail(err, SGT_EFORMAT,
-                    "%s: its %" PRIu64 " documents have %" PRIu64
-                    " tokens, and a packed row takes %" PRIu32
-                    " (take a shorter sequence length, or more text)",
-                    name, p->count, p->tokens, p->width);
-}
-
-/* Sort the places by size: afterwards p->first is as before. */
-static int sort_places(sgt_pack *p, const sgt_pack_source *from, const char *name, sgt_error *err)
-{
-    uint64_t place, tokens;
-    p->places = reallocarray(NULL, p->count, sizeof *p->places);
-    if (!p->places) return fail_memory(p, name, err);
+    if (p->tokens < p->width)
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: its %" PRIu64 " documents have %" PRIu64
+                        " tokens, and a packed row takes %" PRIu32
+                        " (take a shorter sequence length, or more text)",
+                        name, p->count, p->tokens, p->width);
+    for (uint64_t s = 0; s <= p->most; s++) first[s + 1] += first[s];
     for (uint64_t n = 0; n < p->count; n++) {
-        from->at(from->ctx, n, &place, &tokens);
-        p->places[p->first[size_of(p, tokens)]++] = place;
+        from->at(from->ctx, from->first + n, &place, &tokens);
+        p->places[first[size_of(p, tokens)]++] = place;
     }
-    memmove(p->first + 1, p->first, ((size_t)p->most + 1) * sizeof *p->first);
-    p->first[0] = 0;
+    memmove(first + 1, first, ((size_t)p->most + 1) * sizeof *first);
+    first[0] = 0;
     return SGT_OK;
 }
 
@@ -352,8 +346,7 @@ int sgt_pack_init(sgt_pack *p, uint32_t seq, const sgt_pack_source *from, const 
                   sgt_error *err)
 {
     *p = (sgt_pack){.width = seq + 1, .count = from->count};
-    int rc = count_sizes(p, from, name, err);
-    if (rc == SGT_OK) rc = sort_places(p, from, name, err);
+    int rc = sort_documents(p, from, name, err);
     if (rc == SGT_OK && !plan(p)) rc = fail_memory(p, name, err);
     if (rc < 0) {
         sgt_pack_free(p);

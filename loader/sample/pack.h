@@ -49,12 +49,13 @@
 #include "loader/base/error.h"
 #include "loader/sample/sampler.h"
 
-/* The documents of a set, numbered from 0. `at` is called for all of them in order, twice: it
+/* The documents of a set, numbered from `first`. `at` is called for all of them in order, twice: it
  * sets the place of document n, any number that finds it again, and its tokens, at least 1. */
 typedef struct sgt_pack_source {
     uint64_t count;
     void (*at)(void *ctx, uint64_t n, uint64_t *place, uint64_t *tokens);
     void *ctx;
+    uint64_t first;
 } sgt_pack_source;
 
 /* A document in a row: its first `tokens` tokens are kept. */

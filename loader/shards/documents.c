@@ -68,7 +68,6 @@ int sgt_index_read(uint64_t **starts, size_t *count, const char *path, uint64_t 
 static int scan(sgt_documents *d, const sgt_set *set, uint32_t shard, sgt_error *err)
 {
     const sgt_set_shard *h = &set->shards[shard];
-    uint32_t eot = sgt_set_eot(set, shard);
     const size_t width = h->head.width;
     void *ids = malloc(SCAN_TOKENS * width);
     int rc = SGT_OK, fd = ids ? sgt_set_open_shard(set, shard, err) : SGT_ENOMEM;
@@ -78,7 +77,7 @@ static int scan(sgt_documents *d, const sgt_set *set, uint32_t shard, sgt_error 
         size_t n = left < SCAN_TOKENS ? (size_t)left : SCAN_TOKENS;
         rc = sgt_pread_all(fd, ids, width * n, h->head.data + width * at, h->path, err);
         for (size_t i = 0; i < n && rc == SGT_OK; i++)
-            if (sgt_id_at(ids, width, i) == eot) rc = add(d, at + i, err);
+            if (sgt_id_at(ids, width, i) == h->eot) rc = add(d, at + i, err);
     }
     if (fd >= 0) close(fd);
     free(ids);
@@ -145,18 +144,20 @@ uint64_t sgt_documents_in(const sgt_documents *d, uint32_t shard)
     return d->before[shard + 1] - d->before[shard];
 }
 
-sgt_window sgt_documents_window(const sgt_documents *d, const sgt_set *set, uint32_t end,
-                                const sgt_window *w, uint32_t most)
+sgt_window sgt_documents_window(const sgt_documents *d, const sgt_set *set, const sgt_window *w,
+                                uint32_t most)
 {
+    const sgt_set_shard *h = &set->shards[w->shard], *const all = set->shards + set->count;
+    const uint32_t own = h->set;
     uint64_t n = d->before[w->shard] + w->offset, start = d->starts[n], tokens;
-    uint32_t shard = w->shard;
-    if (n + 1 < d->before[shard + 1]) {
+    const uint64_t *before = d->before + w->shard + 1;
+    if (n + 1 < *before) {
         tokens = d->starts[n + 1] - start;
     } else { /* the last document of the shard ends at the next start, in whichever shard that is */
-        tokens = set->shards[shard++].head.tokens - start;
-        for (; shard < end && tokens < most && !sgt_documents_in(d, shard); shard++)
-            tokens += set->shards[shard].head.tokens;
-        if (shard < end && tokens < most) tokens += d->starts[d->before[shard]];
+        tokens = h++->head.tokens - start;
+        for (; h < all && h->set == own && tokens < most && before[0] == before[1]; h++, before++)
+            tokens += h->head.tokens;
+        if (h < all && h->set == own && tokens < most) tokens += d->starts[*before];
     }
     return (sgt_window){
         .shard = w->shard, .offset = start, .tokens = tokens < most ? (uint32_t)tokens : most};

@@ -460,11 +460,3 @@ int sgt_set_fail_read(const sgt_set_shard *h, uint64_t at, sgt_error *err)
                     ": cannot read: the disk failed, or the file was cut short while in use",
                     h->path, at);
 }
-
-uint32_t sgt_set_eot(const sgt_set *s, uint32_t shard) { return s->shards[shard].eot; }
-
-int sgt_set_bad_id(const sgt_set *s, uint32_t shard, uint64_t token, uint32_t id, sgt_error *err)
-{
-    const sgt_set_shard *h = &s->shards[shard];
-    return sgt_shard_bad_id(h->path, &h->head, token, id, s->vocab, err);
-}

@@ -13,16 +13,20 @@
 #include "loader/shards/manifest.h"
 #include "loader/shards/shard.h"
 
+#define SGT_NO_ID UINT32_MAX
+
 typedef struct sgt_set_shard {
     char *path;
     sgt_shard_header head;
     uint64_t documents; /* documents that start in it, by the manifest; UINT64_MAX: unknown */
-    uint32_t eot;       /* id that begins or ends a document, or SGT_NO_ID */
-    struct stat file;   /* its identity, and when it was written */
-    uint32_t set;       /* of a loader: which of its sets it belongs to */
-    int raw;            /* argument `raw` of sgt_shard_open, to open the shard again */
-    uint64_t index;     /* hash of Megatron-LM's .idx */
-    char *damage;       /* in a survey: the line that describes its damage; NULL: none is known */
+    /* id that begins or ends a document: the header's, the manifest's, or if neither names one,
+     * GPT-2's; SGT_NO_ID if ids have 4 bytes */
+    uint32_t eot;
+    struct stat file; /* its identity, and when it was written */
+    uint32_t set;     /* of a loader: which of its sets it belongs to */
+    int raw;          /* argument `raw` of sgt_shard_open, to open the shard again */
+    uint64_t index;   /* hash of Megatron-LM's .idx */
+    char *damage;     /* in a survey: the line that describes its damage; NULL: none is known */
 } sgt_set_shard;
 
 typedef struct sgt_set {
@@ -82,14 +86,6 @@ int sgt_set_fail_read(const sgt_set_shard *h, uint64_t at, sgt_error *err);
  * or NULL. */
 const sgt_set_shard *sgt_set_marked(const sgt_set *s);
 
-/* Return the id that begins a document of a shard: the header's, the manifest's, or if neither names
- * one, GPT-2's; SGT_NO_ID if ids have 4 bytes. */
-#define SGT_NO_ID UINT32_MAX
-uint32_t sgt_set_eot(const sgt_set *s, uint32_t shard);
-
-/* Fail as sgt_shard_bad_id does. */
-int sgt_set_bad_id(const sgt_set *s, uint32_t shard, uint64_t token, uint32_t id, sgt_error *err);
-
 /* ---- documents ----
  *
  * Find where the documents of a set are, for sampling documents (one row per document). A document
@@ -101,7 +97,7 @@ int sgt_set_bad_id(const sgt_set *s, uint32_t shard, uint64_t token, uint32_t id
  *     // which shard, and which of its documents
  *     sgt_window w = sgt_sampler_window(&sampler, NULL, row);
  *     // where it starts, and its tokens
- *     w = sgt_documents_window(&d, &set, set.count, &w, T + 1);
+ *     w = sgt_documents_window(&d, &set, &w, T + 1);
  *     sgt_documents_free(&d);
  *
  * Each start takes four bytes: 32 MB for the eight million documents of OpenWebText. */
@@ -142,9 +138,8 @@ int sgt_index_read(uint64_t **starts, size_t *count, const char *path, uint64_t 
 uint64_t sgt_documents_in(const sgt_documents *d, uint32_t shard);
 
 /* Return the position and the length, at most `most` tokens, of one document: number w->offset,
- * from 0, of those that start in w->shard. It may continue in later shards, but not beyond shard
- * end - 1, the last of its set. */
-sgt_window sgt_documents_window(const sgt_documents *d, const sgt_set *set, uint32_t end,
-                                const sgt_window *w, uint32_t most);
+ * from 0, of those that start in w->shard. It may continue in later shards of its set. */
+sgt_window sgt_documents_window(const sgt_documents *d, const sgt_set *set, const sgt_window *w,
+                                uint32_t most);
 
 #endif

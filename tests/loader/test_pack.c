@@ -26,7 +26,7 @@ static void at(void *ctx, uint64_t n, uint64_t *place, uint64_t *tokens)
 static const sgt_pack_source *source(void)
 {
     static sgt_pack_source from;
-    from = (sgt_pack_source){count, at, NULL};
+    from = (sgt_pack_source){count, at, NULL, 0};
     return &from;
 }
 
@@ -289,7 +289,7 @@ static double nanochat_crops(uint64_t rows, uint32_t width)
 Test(pack, crops_no_more_than_nanochat)
 {
     scoped(sgt_pack) p;
-    sgt_pack_source from = {20000, many, NULL};
+    sgt_pack_source from = {20000, many, NULL, 0};
     cr_assert_eq(sgt_pack_init(&p, 2048, &from, "d", NULL), 0);
     double ours = 1 - (double)p.kept / (double)p.tokens, theirs = nanochat_crops(8000, 2049);
     cr_assert(ours < theirs && ours < .35, "%.4f, nanochat %.4f", ours, theirs);
@@ -300,7 +300,7 @@ Test(pack, memory)
 {
     enum { MANY = 1 << 19 };
     scoped(sgt_pack) p;
-    sgt_pack_source from = {MANY, many, NULL};
+    sgt_pack_source from = {MANY, many, NULL, 0};
     struct mallinfo2 before = mallinfo2();
     cr_assert_eq(sgt_pack_init(&p, 1024, &from, "d", NULL), 0);
     struct mallinfo2 after = mallinfo2();
@@ -332,7 +332,7 @@ Test(pack, frozen)
                 {1000000007, 2, {{464, 173}, {991, 83}}},
                 {UINT64_MAX, 1, {{720, 256}}}};
     scoped(sgt_pack) p;
-    sgt_pack_source from = {1000, some, NULL};
+    sgt_pack_source from = {1000, some, NULL, 0};
     cr_assert_eq(sgt_pack_init(&p, 255, &from, "d", NULL), 0);
     p.seed = 1337;
     cr_assert(sgt_pack_epoch_rows(&p) == 546 && p.rows == 544 && p.epoch_count == 3);

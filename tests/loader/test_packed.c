@@ -30,7 +30,7 @@ static void at(void *ctx, uint64_t n, uint64_t *place, uint64_t *tokens)
 static sgt_pack plan_of(uint64_t seed, uint32_t T)
 {
     sgt_pack p;
-    sgt_pack_source from = {documents, at, NULL};
+    sgt_pack_source from = {documents, at, NULL, 0};
     cr_assert_eq(sgt_pack_init(&p, T, &from, "", NULL), 0);
     p.seed = seed;
     return p;
