@@ -74,6 +74,21 @@ char *mixed_text(uint64_t seed, size_t *n, int odd)
     return text;
 }
 
+void put_mixed(const char *path, uint64_t seed, size_t n, int odd)
+{
+    scoped_memory char *text = mixed_text(seed, &n, odd);
+    put_text(path, text, n);
+}
+
+int tokenize(sgt_tokenize_options o, const char *input, const char *out, sgt_tokenize_result *r,
+             sgt_error *err)
+{
+    o.inputs = &input;
+    o.input_count = 1;
+    o.out = out;
+    return sgt_tokenize(&o, r, err);
+}
+
 /* Add the document text[n] to the stream. */
 static void add_document(stream *s, sgt_encoder *e, const char *text, size_t n, int replace)
 {
@@ -89,11 +104,9 @@ static void add_document(stream *s, sgt_encoder *e, const char *text, size_t n, 
 
 stream slow_stream(const char *const *paths, size_t count, const sgt_tokenize_options *o, int split)
 {
-    scoped(sgt_vocab) *v = NULL;
-    scoped(sgt_encoder) *e = NULL;
+    scoped(sgt_vocab) *v = gpt2();
+    scoped(sgt_encoder) *e = new_encoder(v);
     stream s = {.starts = calloc(1, sizeof *s.starts)};
-    must(sgt_vocab_gpt2(&v, why));
-    must(sgt_encoder_new(&e, v, why));
     for (size_t i = 0; i < count; i++) {
         const char *slash = strrchr(paths[i], '/'), *name = slash ? slash + 1 : paths[i];
         scoped_memory char *text = NULL;
@@ -169,24 +182,20 @@ static size_t count_names(const char *path)
     return n;
 }
 
+void expect_same_file(const char *a, const char *b, const char *name)
+{
+    scoped_memory char *p = sgt_join(a, name), *q = sgt_join(b, name), *x, *y;
+    size_t n = get_file(&x, p), m = get_file(&y, q);
+    cr_assert(n == m && !memcmp(x, y, n), "%s and %s differ", p, q);
+}
+
 void expect_same_folders(const char *a, const char *b)
 {
     scoped(DIR) *d = opendir(a);
     cr_assert(d, "%s", a);
     cr_assert_eq(count_names(a), count_names(b), "%s and %s hold different names", a, b);
-    for (const struct dirent *e; (e = readdir(d));) {
-        char *x, *y, *p = sgt_join(a, e->d_name), *q = sgt_join(b, e->d_name);
-        struct stat st;
-        cr_assert(stat(p, &st) == 0);
-        if (S_ISREG(st.st_mode)) {
-            size_t n = get_file(&x, p), m = get_file(&y, q);
-            cr_assert(n == m && !memcmp(x, y, n), "%s and %s differ", p, q);
-            free(x);
-            free(y);
-        }
-        free(p);
-        free(q);
-    }
+    for (const struct dirent *e; (e = readdir(d));)
+        if (strcmp(e->d_name, ".") && strcmp(e->d_name, "..")) expect_same_file(a, b, e->d_name);
 }
 
 int folder_is_gone(const char *path)
@@ -202,4 +211,21 @@ void stop_after(void *ctx, uint64_t done, uint64_t total, uint64_t tokens)
     if (!s->calls++) s->first_done = done, s->first_tokens = tokens;
     else cr_assert_gt(tokens, 0);
     if (s->calls > s->after) sgt_stop_request(&s->stop);
+}
+
+int tokenize_in_stops(sgt_tokenize_options o, const char *out, int after, int more)
+{
+    for (int stops = 0;; stops++) {
+        sgt_error err;
+        stopper s = {.after = after + more * stops};
+        o.stop = &s.stop;
+        o.progress = stop_after;
+        o.progress_ctx = &s;
+        o.threads = 1 + stops % 3;
+        piece_bytes = (size_t)(300 + 200 * (stops % 4));
+        int rc = tokenize(o, "in", out, NULL, &err);
+        if (rc == 0) return stops;
+        cr_assert(rc == SGT_ESTOPPED && !strcmp(err.text, "stopped"), "%s", err.text);
+        cr_assert(!folder_is_gone(out));
+    }
 }

@@ -29,6 +29,11 @@ size_t get_file(char **out, const char *path); /* returns the size; *out is mall
  * has words, numbers, white space, letters without spaces, long runs and literal <|endoftext|>. If
  * `odd` is set, it also has bytes that are not UTF-8. */
 char *mixed_text(uint64_t seed, size_t *n, int odd);
+void put_mixed(const char *path, uint64_t seed, size_t n, int odd);
+
+/* sgt_tokenize, of one input. */
+int tokenize(sgt_tokenize_options o, const char *input, const char *out, sgt_tokenize_result *r,
+             sgt_error *err);
 
 /* Return the tokens of the documents `paths` that belong to `split`, one document after another.
  * Uses o->special_eot, o->invalid_utf8 and o->val_fraction. */
@@ -50,8 +55,13 @@ typedef struct stopper {
 } stopper;
 void stop_after(void *ctx, uint64_t done, uint64_t total, uint64_t tokens);
 
-/* Check that two folders hold files of the same names with the same bytes. */
+/* Tokenize `in` until OUT is complete, each time with other numbers of threads and sizes of pieces. Stop
+ * after `after` calls of progress, and after `more` calls more each time. Return the number of stops. */
+int tokenize_in_stops(sgt_tokenize_options o, const char *out, int after, int more);
+
+/* Check that two folders hold files of the same names with the same bytes; or one file. */
 void expect_same_folders(const char *a, const char *b);
+void expect_same_file(const char *a, const char *b, const char *name);
 int folder_is_gone(const char *path);
 
 #endif

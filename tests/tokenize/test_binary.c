@@ -124,37 +124,30 @@ Test(binary, space_that_is_lacking)
 /* A run that another version began is not continued, and nothing of it is lost. */
 Test(binary, begun_by_another_version)
 {
-    static const char *const inputs[] = {"in"};
-    size_t n = 60000;
-    char *text = mixed_text(5, &n, 1);
-    put_text("in", text, n);
-    free(text);
+    put_mixed("in", 5, 60000, 1);
     sgt_error err;
     sgt_tokenize_result r;
     stopper s = {.after = 20};
     piece_bytes = 1000;
-    sgt_tokenize_options o = {.inputs = inputs,
-                              .input_count = 1,
-                              .out = "out",
-                              .shard_tokens = 500,
+    sgt_tokenize_options o = {.shard_tokens = 500,
                               .threads = 2,
                               .stop = &s.stop,
                               .progress = stop_after,
                               .progress_ctx = &s};
-    cr_assert_eq(sgt_tokenize(&o, &r, &err), SGT_ESTOPPED, "%s", err.text);
-    n = get_file(&text, "out/.work/journal");
+    cr_assert_eq(tokenize(o, "in", "out", &r, &err), SGT_ESTOPPED, "%s", err.text);
+    scoped_memory char *text;
+    const size_t n = get_file(&text, "out/.work/journal");
     char *version = strstr(text, "\"version\": 3");
     cr_assert_not_null(version);
     version[strlen("\"version\": ")] = '2';
     put_text("out/.work/journal", text, n);
-    free(text);
     o.stop = NULL, o.progress = NULL;
     for (int again = 0; again < 2; again++) {
-        expect_failure(sgt_tokenize(&o, &r, why), SGT_EFORMAT,
+        expect_failure(tokenize(o, "in", "out", &r, why), SGT_EFORMAT,
                        "out/.work/journal: damaged, or of a run that another version began (finish "
                        "it with that version, or --force starts over)");
     }
     o.force = 1;
-    must(sgt_tokenize(&o, &r, why));
+    must(tokenize(o, "in", "out", &r, why));
     cr_assert_eq(r.bytes_read, r.bytes);
 }

@@ -31,10 +31,16 @@ Test(options, options_that_make_no_sense)
     expect_refused(&o, "expected at least one INPUT, and OUT");
     o = good, o.inputs = NULL;
     expect_refused(&o, "expected at least one INPUT, and OUT");
+    o = good, o.shard_tokens = 2147483648;
+    expect_refused(&o, "shard-tokens: 2147483648 do not fit a shard (at most 2147483647)");
     o = good, o.threads = 1025;
     expect_refused(&o, "threads: 1025 is not within 0 and 1024");
+    o = good, o.threads = -1;
+    expect_refused(&o, "threads: -1 is not within 0 and 1024");
     o = good, o.val_fraction = -.5;
     expect_refused(&o, "split: -0.5 is not within 0 and 1");
+    o = good, o.val_fraction = 1.5;
+    expect_refused(&o, "split: 1.5 is not within 0 and 1");
     o = good, o.format = (sgt_format)3;
     expect_refused(&o, "sgt_tokenize_options: layout 0, format 3, normalize 0, invalid_utf8 0, "
                        "binary 0: not all known");

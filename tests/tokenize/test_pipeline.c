@@ -13,31 +13,6 @@
 
 TestSuite(pipeline, .init = enter_scratch, .fini = leave_scratch);
 
-static void put_mixed(const char *path, uint64_t seed, size_t n, int odd)
-{
-    scoped_memory char *text = mixed_text(seed, &n, odd);
-    put_text(path, text, n);
-}
-
-static sgt_tokenize_result tokenize(sgt_tokenize_options o, const char *input, const char *out)
-{
-    sgt_tokenize_result r;
-    o.inputs = &input;
-    o.input_count = 1;
-    o.out = out;
-    must(sgt_tokenize(&o, &r, why));
-    return r;
-}
-
-static int fails(sgt_tokenize_options o, const char *input, const char *out, sgt_error *err)
-{
-    sgt_tokenize_result r;
-    o.inputs = &input;
-    o.input_count = 1;
-    o.out = out;
-    return sgt_tokenize(&o, &r, err);
-}
-
 /* Return the bytes of these files without the literals that begin documents. */
 static uint64_t text_bytes(const char *const *paths, size_t count, int special)
 {
@@ -75,7 +50,8 @@ Test(pipeline, equals_the_slow_way)
             o.shard_tokens = shards[k % 3];
             piece_bytes = pieces[k / 3];
             o.threads = (int)(k % 4 ? k % 4 : 5);
-            sgt_tokenize_result r = tokenize(o, "in", out);
+            sgt_tokenize_result r;
+            must(tokenize(o, "in", out, &r, why));
             expect_shards(out, "train", &train, o.shard_tokens);
             expect_shards(out, "val", &val, o.shard_tokens);
             cr_assert(r.documents == train.documents + val.documents && r.files == 3 &&
@@ -95,7 +71,8 @@ Test(pipeline, shards_of_one_token)
     mkdir("in", 0777);
     put_text("in/a", "One token in every shard, and there are not many.", 49);
     scoped(stream) s = slow_stream(paths, 1, &o, 0);
-    sgt_tokenize_result r = tokenize(o, "in", "out");
+    sgt_tokenize_result r;
+    must(tokenize(o, "in", "out", &r, why));
     expect_shards("out", "train", &s, 1);
     cr_assert_eq(r.shards, s.count);
 }
@@ -116,13 +93,13 @@ Test(pipeline, many_small_files)
         put_text(names[i], "some words.", n);
     }
     scoped(stream) train = slow_stream(paths, FILES, &o, 0), val = slow_stream(paths, FILES, &o, 1);
-    tokenize(o, "in", "out1");
+    must(tokenize(o, "in", "out1", NULL, why));
     expect_shards("out1", "train", &train, o.shard_tokens);
     expect_shards("out1", "val", &val, o.shard_tokens);
     cr_assert(val.documents > FILES * 8 / 100 && val.documents < FILES * 12 / 100, "%zu of %d",
               val.documents, FILES);
     o.threads = 5;
-    tokenize(o, "in", "out5");
+    must(tokenize(o, "in", "out5", NULL, why));
     expect_same_folders("out1", "out5");
 }
 
@@ -141,7 +118,7 @@ Test(pipeline, one_huge_document)
     for (o.threads = 1; o.threads <= 5; o.threads += 2) {
         char out[16];
         snprintf(out, sizeof out, "out%d", o.threads);
-        tokenize(o, "in", out);
+        must(tokenize(o, "in", out, NULL, why));
         expect_shards(out, "train", &s, o.shard_tokens);
     }
     expect_same_folders("out1", "out3");
@@ -163,24 +140,9 @@ Test(pipeline, stopped_anywhere_and_resumed)
         piece_bytes = 700;
         const char *whole = o.special_eot ? "whole" : "whole-plain";
         char out[16];
-        sgt_error err;
-        int stops = 0, rc;
-        if (k < 2) tokenize(o, "in", whole);
+        if (k < 2) must(tokenize(o, "in", whole, NULL, why));
         snprintf(out, sizeof out, "out%d", k);
-        for (;;) {
-            stopper s = {.after = 1 + k / 2};
-            o.stop = &s.stop;
-            o.progress = stop_after;
-            o.progress_ctx = &s;
-            o.threads = 1 + stops % 3;
-            piece_bytes = (size_t)(300 + 200 * (stops % 4));
-            if ((rc = fails(o, "in", out, &err)) == 0) break;
-            cr_assert_eq(rc, SGT_ESTOPPED, "%s", err.text);
-            cr_assert_str_eq(err.text, "stopped");
-            cr_assert(!folder_is_gone(out));
-            stops++;
-        }
-        cr_assert_gt(stops, 0);
+        cr_assert_gt(tokenize_in_stops(o, out, 1 + k / 2, 0), 0);
         expect_same_folders(whole, out);
     }
 }
@@ -195,11 +157,12 @@ Test(pipeline, resume_reads_no_more_than_it_must)
     piece_bytes = 1000;
     sgt_tokenize_options o = {
         .threads = 1, .stop = &s.stop, .progress = stop_after, .progress_ctx = &s};
-    cr_assert_eq(fails(o, "in", "out", &err), SGT_ESTOPPED);
+    cr_assert_eq(tokenize(o, "in", "out", NULL, &err), SGT_ESTOPPED);
     cr_assert(s.first_done == 0 && s.first_tokens == 0);
     o.stop = NULL;
     o.progress_ctx = &again;
-    sgt_tokenize_result r = tokenize(o, "in", "out");
+    sgt_tokenize_result r;
+    must(tokenize(o, "in", "out", &r, why));
     cr_assert_eq(r.bytes, 100000);
     cr_assert_eq(again.first_done, 100000 - r.bytes_read);
     cr_assert(again.first_tokens > 0 && again.first_tokens < r.tokens);
@@ -225,34 +188,20 @@ Test(pipeline, file_that_changed_since_it_was_listed)
     piece_bytes = 1000;
     sgt_tokenize_options o = {.threads = 1, .progress = cut_later_file, .progress_ctx = &size};
     expect_failure(
-        fails(o, "in", "out", why), SGT_EIO,
+        tokenize(o, "in", "out", NULL, why), SGT_EIO,
         "in/b: changed since the inputs were listed: 3000 bytes then, now 100 (start again)");
     cr_assert(folder_is_gone("out"));
     /* with a complete shard, OUT is kept, and the next run finds that the inputs differ */
     put_mixed("in/b", 2, 3000, 0);
     o.shard_tokens = 1000;
-    cr_assert_eq(fails(o, "in", "out", &err), SGT_EIO);
+    cr_assert_eq(tokenize(o, "in", "out", NULL, &err), SGT_EIO);
     cr_assert(!folder_is_gone("out/train_000000.bin"));
     o.progress = NULL;
     expect_failure(
-        fails(o, "in", "out", why), SGT_EFORMAT,
+        tokenize(o, "in", "out", NULL, why), SGT_EFORMAT,
         "out: made from other inputs: in/b had 3000 bytes, now 100 (--force replaces it)");
     put_mixed("in/b", 2, 3000, 0);
-    tokenize(o, "in", "out");
-    tokenize(o, "in", "whole");
+    must(tokenize(o, "in", "out", NULL, why));
+    must(tokenize(o, "in", "whole", NULL, why));
     expect_same_folders("whole", "out");
-}
-
-Test(pipeline, wrong_options)
-{
-    put_text("a", "x", 1);
-    sgt_tokenize_options o = {.out = "out"};
-    expect_failure(sgt_tokenize(&o, NULL, why), SGT_EUSAGE, "expected at least one INPUT, and OUT");
-    expect_failure(fails((sgt_tokenize_options){.shard_tokens = 2147483648}, "a", "out", why),
-                   SGT_EUSAGE, "shard-tokens: 2147483648 do not fit a shard (at most 2147483647)");
-    expect_failure(fails((sgt_tokenize_options){.threads = -1}, "a", "out", why), SGT_EUSAGE,
-                   "threads: -1 is not within 0 and 1024");
-    expect_failure(fails((sgt_tokenize_options){.val_fraction = 1.5}, "a", "out", why), SGT_EUSAGE,
-                   "split: 1.5 is not within 0 and 1");
-    cr_assert(folder_is_gone("out"));
 }

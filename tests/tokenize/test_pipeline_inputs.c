@@ -40,43 +40,45 @@ static size_t put_string(char *out, const char *text, size_t n, uint64_t seed)
     return (size_t)(at - out);
 }
 
-/* Write `count` documents of at most `most` bytes as files PREFIX00, PREFIX01, ... Return the same
- * documents as lines of JSONL, malloc'd. */
-static char *put_documents(const char *prefix, uint64_t seed, int count, size_t most, size_t *size)
+/* Write `count` documents of at most `most` bytes as files PREFIX00, PREFIX01, ...; and as lines of
+ * JSONL in `path`, which `put` writes. */
+static void put_documents(const char *prefix, uint64_t seed, int count, size_t most,
+                          void (*put)(const char *path, const void *p, size_t n), const char *path)
 {
-    char *lines = malloc((size_t)count * (8 * most + 64)), *at = lines;
+    scoped_memory char *lines = malloc((size_t)count * (8 * most + 64));
+    char *at = lines;
     for (int i = 0; i < count; i++) {
-        char path[32];
+        char name[32];
         size_t n = sgt_philox_u64(seed, (uint64_t)i, 1) % (most + 1);
         scoped_memory char *text = mixed_text(seed + (uint64_t)i, &n, 0);
         n = sgt_utf8_valid((uint8_t *)text, n); /* cut a character that the end breaks off */
-        snprintf(path, sizeof path, "%s%02d", prefix, i);
-        put_text(path, text, n);
+        snprintf(name, sizeof name, "%s%02d", prefix, i);
+        put_text(name, text, n);
         if (i % 7 == 3) *at++ = '\n';
         at += sprintf(at, "{\"n\": %d, \"text\": ", i);
         at += put_string(at, text, n, seed);
         at = stpcpy(at, i % 5 ? "}\n" : "}\r\n");
     }
-    *size = (size_t)(at - lines);
-    return lines;
+    put(path, lines, (size_t)(at - lines));
 }
 
 /* Write a gzip file with two members. */
-static void put_gz(const char *path, const char *bytes, size_t n)
+static void put_gz(const char *path, const void *p, size_t n)
 {
     for (int half = 0; half < 2; half++) {
         gzFile f = gzopen(path, half ? "ab" : "wb");
         size_t from = half ? n / 2 : 0, to = half ? n : n / 2;
-        cr_assert(f && gzwrite(f, bytes + from, (unsigned)(to - from)) == (int)(to - from) &&
+        cr_assert(f &&
+                  gzwrite(f, (const char *)p + from, (unsigned)(to - from)) == (int)(to - from) &&
                   gzclose(f) == Z_OK);
     }
 }
 
-static void put_zst(const char *path, const char *bytes, size_t n)
+static void put_zst(const char *path, const void *p, size_t n)
 {
     size_t room = ZSTD_compressBound(n);
     scoped_memory char *packed = malloc(room);
-    size_t got = ZSTD_compress(packed, room, bytes, n, 3);
+    size_t got = ZSTD_compress(packed, room, p, n, 3);
     cr_assert(!ZSTD_isError(got));
     put_text(path, packed, got);
 }
@@ -85,41 +87,15 @@ static void put_zst(const char *path, const char *bytes, size_t n)
  * text/. */
 static void put_inputs(void)
 {
-    size_t n;
+    size_t n = 30000;
     mkdir("in", 0777);
     mkdir("text", 0777);
-    char *lines = put_documents("text/a", 100, 40, 900, &n);
-    put_text("in/a.jsonl", lines, n);
-    free(lines);
-    lines = put_documents("text/b", 200, 60, 300, &n);
-    put_gz("in/b.jsonl.gz", lines, n);
-    free(lines);
-    lines = put_documents("text/c", 300, 9, 20000, &n);
-    put_zst("in/c.ndjson.zst", lines, n);
-    free(lines);
-    n = 30000;
+    put_documents("text/a", 100, 40, 900, put_text, "in/a.jsonl");
+    put_documents("text/b", 200, 60, 300, put_gz, "in/b.jsonl.gz");
+    put_documents("text/c", 300, 9, 20000, put_zst, "in/c.ndjson.zst");
     scoped_memory char *text = mixed_text(400, &n, 1);
     put_text("text/d", text, n);
     put_gz("in/d.gz", text, n);
-}
-
-static int tokenize(sgt_tokenize_options *o, const char *input, const char *out, sgt_error *err)
-{
-    o->inputs = &input;
-    o->input_count = 1;
-    o->out = out;
-    return sgt_tokenize(o, NULL, err);
-}
-
-static void expect_same(const char *a, const char *b, const char *name)
-{
-    char p[64], q[64], *x, *y;
-    snprintf(p, sizeof p, "%s/%s", a, name);
-    snprintf(q, sizeof q, "%s/%s", b, name);
-    size_t n = get_file(&x, p), m = get_file(&y, q);
-    cr_assert(n == m && !memcmp(x, y, n), "%s and %s differ", p, q);
-    free(x);
-    free(y);
 }
 
 Test(pipeline_inputs, equal_files_of_text)
@@ -132,30 +108,12 @@ Test(pipeline_inputs, equal_files_of_text)
         snprintf(out, sizeof out, "out%d", k);
         o.special_eot = k / 8; /* literals in a field begin documents as they do in a file */
         o.force = 1;
-        if (k % 8 == 0) must(tokenize(&o, "text", "want", why));
+        if (k % 8 == 0) must(tokenize(o, "text", "want", NULL, why));
         piece_bytes = pieces[k / 2 % 4];
         o.threads = k % 2 ? 1 : 4;
-        must(tokenize(&o, "in", out, why));
-        expect_same("want", out, "train_000000.bin");
-        expect_same("want", out, "train_000000.idx");
-    }
-}
-
-/* Run until OUT is complete, stopping every `after` calls of progress. Return how often the run was
- * stopped. */
-static int run_stopped(sgt_tokenize_options o, const char *out, int after)
-{
-    for (int stops = 0;; stops++) {
-        sgt_error err;
-        stopper s = {.after = after};
-        o.stop = &s.stop;
-        o.progress = stop_after;
-        o.progress_ctx = &s;
-        o.threads = 1 + stops % 3;
-        piece_bytes = (size_t)(900 + 700 * (stops % 4));
-        int rc = tokenize(&o, "in", out, &err);
-        if (rc == 0) return stops;
-        cr_assert_eq(rc, SGT_ESTOPPED, "%s", err.text);
+        must(tokenize(o, "in", out, NULL, why));
+        expect_same_file("want", out, "train_000000.bin");
+        expect_same_file("want", out, "train_000000.idx");
     }
 }
 
@@ -166,11 +124,11 @@ Test(pipeline_inputs, stopped_anywhere_and_resumed)
         const char *whole = special ? "whole-special" : "whole";
         sgt_tokenize_options o = {
             .shard_tokens = 2500, .val_fraction = .4, .special_eot = special, .threads = 1};
-        must(tokenize(&o, "in", whole, why));
+        must(tokenize(o, "in", whole, NULL, why));
         for (int after = 1; after < 14; after += 3) {
             char out[16];
             snprintf(out, sizeof out, "out%d-%d", special, after);
-            cr_assert_gt(run_stopped(o, out, after), 0);
+            cr_assert_gt(tokenize_in_stops(o, out, after, 0), 0);
             expect_same_folders(whole, out);
         }
     }
@@ -189,12 +147,8 @@ static void damage(const char *path, size_t permille)
 /* With skip_bad, what comes before damage is the same however it is read, also after a resume. */
 Test(pipeline_inputs, damaged_files_are_cut_at_one_place)
 {
-    static const char *const inputs[] = {"in"};
-    size_t n;
     put_inputs();
-    char *lines = put_documents("text/e", 500, 60, 30000, &n);
-    put_zst("in/e.jsonl.zst", lines, n);
-    free(lines);
+    put_documents("text/e", 500, 60, 30000, put_zst, "in/e.jsonl.zst");
     damage("in/b.jsonl.gz", 700);
     damage("in/c.ndjson.zst", 0);
     damage("in/d.gz", 999);
@@ -208,18 +162,16 @@ Test(pipeline_inputs, damaged_files_are_cut_at_one_place)
                                   .skip_bad = 1};
         sgt_tokenize_result r;
         sgt_error err;
-        must(tokenize(&o, "in", whole, why));
-        o.inputs = inputs;
-        must(sgt_tokenize(&o, &r, why));
+        must(tokenize(o, "in", whole, &r, why));
         cr_assert_geq(r.bad_lines, 4);
         for (int after = 1; after < 40; after += 9) {
             char out[16];
             snprintf(out, sizeof out, "out%d-%d", special, after);
-            cr_assert_gt(run_stopped(o, out, after), 0);
+            cr_assert_gt(tokenize_in_stops(o, out, after, 0), 0);
             expect_same_folders(whole, out);
         }
         o.skip_bad = 0;
-        cr_assert_eq(tokenize(&o, "in", "out", &err), SGT_EFORMAT);
+        cr_assert_eq(tokenize(o, "in", "out", NULL, &err), SGT_EFORMAT);
     }
 }
 
@@ -241,20 +193,20 @@ Test(pipeline_inputs, packed_file_with_other_content)
                               .stop = &s.stop,
                               .progress = stop_after,
                               .progress_ctx = &s};
-    cr_assert_eq(tokenize(&o, "in", "out", &err), SGT_ESTOPPED);
+    cr_assert_eq(tokenize(o, "in", "out", NULL, &err), SGT_ESTOPPED);
     text[100] ^= 1;
     f = gzopen("in/a.gz", "wb0");
     cr_assert(f && gzwrite(f, text, (unsigned)n) == (int)n && gzclose(f) == Z_OK);
     o.stop = NULL;
     o.progress = NULL;
-    cr_assert_eq(tokenize(&o, "in", "out", &err), SGT_EFORMAT);
+    cr_assert_eq(tokenize(o, "in", "out", NULL, &err), SGT_EFORMAT);
     static const char want[] =
         "out: made from other inputs: in/a.gz has other bytes than then (--force replaces it)";
     cr_assert(!strncmp(err.text, want, sizeof want - 1), "%s", err.text);
     text[100] ^= 1;
     f = gzopen("in/a.gz", "wb0");
     cr_assert(f && gzwrite(f, text, (unsigned)n) == (int)n && gzclose(f) == Z_OK);
-    must(tokenize(&o, "in", "out", why));
-    must(tokenize(&o, "in", "whole", why));
+    must(tokenize(o, "in", "out", NULL, why));
+    must(tokenize(o, "in", "whole", NULL, why));
     expect_same_folders("whole", "out");
 }

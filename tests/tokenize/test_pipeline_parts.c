@@ -48,10 +48,8 @@ Test(pipeline_parts, feed_gives_every_byte_once)
     mkdir("in", 0777);
     for (int i = 0; i < 5; i++) {
         char path[16];
-        size_t n = (size_t)(i * 900);
-        scoped_memory char *text = mixed_text((uint64_t)i, &n, 1);
         snprintf(path, sizeof path, "in/%d", i);
-        put_text(path, text, n);
+        put_mixed(path, (uint64_t)i, (size_t)(i * 900), 1);
     }
     scoped(sgt_corpus) *c = list("in");
     for (size_t k = 0; k < 5; k++) {
@@ -86,12 +84,11 @@ Test(pipeline_parts, feed_gives_every_byte_once)
 static void expect_long_pieces(const char *text, size_t n, int replaced, size_t most)
 {
     sgt_error err;
-    scoped(sgt_vocab) *v = NULL;
-    scoped(sgt_encoder) *e = NULL;
+    scoped(sgt_vocab) *v = gpt2();
+    scoped(sgt_encoder) *e = new_encoder(v);
     scoped(sgt_unit) u = {0};
     put_text("in/a", text, n);
     scoped(sgt_corpus) *c = list("in");
-    cr_assert(sgt_vocab_gpt2(&v, &err) == 0 && sgt_encoder_new(&e, v, &err) == 0);
     sgt_tokenize_options o = {.invalid_utf8 = replaced ? SGT_INVALID_REPLACE : SGT_INVALID_KEEP,
                               .special_eot = 1};
     sgt_text_feed_options fo = {
@@ -142,11 +139,8 @@ static void expect_change(void (*change)(void), const char *want)
 {
     sgt_error err;
     scoped(sgt_unit) u = {0};
-    size_t n = 10000;
-    char *text = mixed_text(1, &n, 0);
     mkdir("in", 0777);
-    put_text("in/a", text, n);
-    free(text);
+    put_mixed("in/a", 1, 10000, 0);
     scoped(sgt_corpus) *c = list("in");
     scoped(sgt_text_feed) *f = feed(c, 1000, 0, 0);
     int rc;

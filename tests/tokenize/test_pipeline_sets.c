@@ -90,15 +90,6 @@ static stream slow_set(const sgt_tokenize_options *o, int split)
     return s;
 }
 
-static int make(sgt_tokenize_options o, const char *out, sgt_tokenize_result *r, sgt_error *err)
-{
-    const char *input = "in";
-    o.inputs = &input;
-    o.input_count = 1;
-    o.out = out;
-    return sgt_tokenize(&o, r, err);
-}
-
 static uint64_t count_duplicates(void)
 {
     uint64_t n = 0;
@@ -134,7 +125,7 @@ Test(pipeline_sets, equals_the_slow_way)
             o.threads = 1 + (int)k;
             rank.size = ranks[k];
             for (rank.rank = ranks[k]; rank.rank-- > 0;) {
-                must(make(o, out, &r, why));
+                must(tokenize(o, "in", out, &r, why));
                 cr_assert(rank.rank == 0 || r.waiting, "a rank has not waited for the others");
             }
             cr_assert_eq(mode >= 4, train.count > SGT_MADE_OPEN * o.shard_tokens);
@@ -152,32 +143,18 @@ Test(pipeline_sets, equals_the_slow_way)
  * document again, so it does a little more. */
 Test(pipeline_sets, stopped_and_resumed)
 {
-    sgt_error err;
-    sgt_tokenize_result r;
     sgt_tokenize_options o = {.dedup = 1, .shuffle = 1, .shard_tokens = 2000, .val_fraction = .3};
     piece_bytes = 500;
     make_corpus();
-    must(make(o, "whole", &r, why));
+    must(tokenize(o, "in", "whole", NULL, why));
     int all = 0;
     for (int after = 1; after < 40; after += 1 + after) {
         char out[16];
-        int stops = 0;
         snprintf(out, sizeof out, "out%d", after);
         sgt_ranks rank = {.size = 2};
-        for (o.ranks = &rank; rank.rank < 2;) {
-            stopper s = {.after = after + stops};
-            o.stop = &s.stop;
-            o.progress = stop_after;
-            o.progress_ctx = &s;
-            o.threads = 1 + stops % 3;
-            piece_bytes = (size_t)(300 + 200 * (stops % 4));
-            int rc = make(o, out, &r, &err);
-            cr_assert(rc == 0 || rc == SGT_ESTOPPED, "%s", err.text);
-            stops += rc < 0;
-            rank.rank += rc == 0;
-        }
+        for (o.ranks = &rank; rank.rank < 2; rank.rank++)
+            all += tokenize_in_stops(o, out, after, 1);
         expect_same_folders("whole", out);
-        all += stops;
     }
     cr_assert_gt(all, 30);
 }
@@ -231,7 +208,7 @@ Test(pipeline_sets, duplicates_are_found_in_passes)
     sgt_made *part = NULL;
     scoped_memory char *want, *got;
     make_corpus();
-    must(make(o, "out", &result, why));
+    must(tokenize(o, "in", "out", &result, why));
     must(sgt_made_add(&part, "out/.work/part-000000", why));
     sgt_dedup_request r = {.set = part, .work = "w", .memory = UINT64_MAX};
     must(sgt_dedup_find(&r, why));

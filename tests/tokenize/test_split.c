@@ -60,6 +60,27 @@ Test(pattern, what_nothing_matches_is_a_piece_too)
     pieces_are("\\x{FFFD}+|[a-z]+", "ab\xFF\xF0\x9F\xFFx", "|ab|\xFF\xF0\x9F\xFF|x");
 }
 
+Test(pattern, classes_are_our_tables_and_the_rest_of_the_syntax_stays)
+{
+    pieces_are("\\p{L}+", "ab\u00E9\U0001DF2Ac1", "|ab\u00E9\U0001DF2Ac|1");
+    pieces_are("\\p{L}+", "x\U00010D4Ay", "|x\U00010D4Ay"); /* a letter since Unicode 16 */
+    /* U+180E is not white space (since Unicode 6.3) */
+    pieces_are("\\s+", "a \u180E\u3000b", "|a| |\u180E|\u3000|b");
+    pieces_are("[^\\s\\p{L}]+", "ab1 2!", "|ab|1| |2!");
+    pieces_are("[\\S]+", "ab \u00E9", "|ab| |\u00E9");
+    pieces_are("\\P{L}+", "ab12c", "|ab|12|c");
+    pieces_are("\\p{^N}+|\\pN", "ab12", "|ab|1|2");
+    pieces_are("[]\\s]+", "a] b", "|a|] |b");
+    pieces_are("[[:digit:]\\s]+", "a1 b", "|a|1 |b");
+    pieces_are("\\Q\\s[\\E+", "\\s[[\\s", "|\\s[[|\\s");
+    pieces_are("(?#[)\\s", "a b", "|a| |b");
+    pieces_are("(?i)X\\p{L}\\d", "xa1", "|xa1");
+    pieces_are("(?x) \\s # [ space\n| b", "a b", "|a| |b");
+    pieces_are("a$", "aa\na\n", "|aa\na\n"); /* $ does not match before the last newline */
+    pieces_are("a$", "aa\na", "|aa\n|a");
+    pieces_are("\\w+", "\u00E9t\u00E9 1", "|\u00E9t\u00E9| |1");
+}
+
 Test(pattern, says_what_is_wrong_and_where)
 {
     scoped(sgt_pattern) *p = NULL;

@@ -121,16 +121,6 @@ Test(vocab, merges_that_make_no_sense_are_refused)
 #undef WANTED
     refused("#version: 0.2\na bc\n", "merge 1: its right side is not a token of the vocabulary");
     refused("#version: 0.2\na b\nb c\na bc\nab c\n", "tokens 258 and 259 are the same: abc");
-    scoped_memory char *text = malloc(14 + 6 * 65281 + 1);
-    char *to = stpcpy(text, "#version: 0.2\n");
-    for (unsigned i = 0; i < 65281; i++) {
-        const uint8_t left = (uint8_t)(i >> 8), right = (uint8_t)i;
-        to += sgt_alphabet_write(&left, 1, to);
-        *to++ = ' ';
-        to += sgt_alphabet_write(&right, 1, to);
-        *to++ = '\n';
-    }
-    *to = 0;
 }
 
 Test(vocab, a_short_list_of_merges_will_do)

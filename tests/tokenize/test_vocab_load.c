@@ -276,42 +276,6 @@ Test(merges, are_those_of_the_definition)
 
 /* ---- patterns ---- */
 
-static void pieces_of(const char *pattern, const char *text, const char *want)
-{
-    sgt_error err;
-    scoped(sgt_pattern) *p = NULL;
-    uint32_t ends[64];
-    char got[256] = "";
-    cr_assert_eq(sgt_pattern_new(&p, pattern, &err), SGT_OK, "%s: %s", pattern, err.text);
-    sgt_splitter sp = sgt_pattern_splitter(p, text, strlen(text), &err);
-    const size_t n = sgt_split(&sp, ends, 64);
-    cr_assert_eq(sp.at, strlen(text), "%s", err.text);
-    for (size_t i = 0, from = 0; i < n; from = ends[i++])
-        strncat(strcat(got, "|"), text + from, ends[i] - from);
-    cr_assert_str_eq(got, want, "%s: %s", pattern, got);
-}
-
-Test(pattern, classes_are_our_tables_and_the_rest_of_the_syntax_stays)
-{
-    pieces_of("\\p{L}+", "ab\u00E9\U0001DF2Ac1", "|ab\u00E9\U0001DF2Ac|1");
-    pieces_of("\\p{L}+", "x\U00010D4Ay", "|x\U00010D4Ay"); /* a letter since Unicode 16 */
-    /* U+180E is not white space (since Unicode 6.3) */
-    pieces_of("\\s+", "a \u180E\u3000b", "|a| |\u180E|\u3000|b");
-    pieces_of("[^\\s\\p{L}]+", "ab1 2!", "|ab|1| |2!");
-    pieces_of("[\\S]+", "ab \u00E9", "|ab| |\u00E9");
-    pieces_of("\\P{L}+", "ab12c", "|ab|12|c");
-    pieces_of("\\p{^N}+|\\pN", "ab12", "|ab|1|2");
-    pieces_of("[]\\s]+", "a] b", "|a|] |b");
-    pieces_of("[[:digit:]\\s]+", "a1 b", "|a|1 |b");
-    pieces_of("\\Q\\s[\\E+", "\\s[[\\s", "|\\s[[|\\s");
-    pieces_of("(?#[)\\s", "a b", "|a| |b");
-    pieces_of("(?i)X\\p{L}\\d", "xa1", "|xa1");
-    pieces_of("(?x) \\s # [ space\n| b", "a b", "|a| |b");
-    pieces_of("a$", "aa\na\n", "|aa\na\n"); /* $ does not match before the last newline */
-    pieces_of("a$", "aa\na", "|aa\n|a");
-    pieces_of("\\w+", "\u00E9t\u00E9 1", "|\u00E9t\u00E9| |1");
-}
-
 Test(pattern, gpt2_is_known_however_it_is_written)
 {
     cr_assert_eq(sgt_rule_of(SGT_PIECE_RULE).by, SGT_RULE_GPT2);
