@@ -1,6 +1,7 @@
 /* vocab.c: a vocabulary file of any format is refused with a message of one line. Otherwise the
  * vocabulary decodes the ids of any text to that text. Written as tokenizer.json and read again, it
  * is the same vocabulary. */
+#include "loader/base/ids.h"
 #include "tests/fuzz/fuzz.h"
 #include "tokenize/vocab/vocab.h"
 
@@ -8,14 +9,15 @@ static void check_text(const sgt_vocab *v, const uint8_t *text, size_t n)
 {
     sgt_encoder *e = NULL;
     sgt_error err;
-    uint16_t *ids = malloc((n + 1) * sizeof *ids);
+    char *ids = malloc((n + 1) * sgt_vocab_width(v));
     char *back;
     size_t length;
     must(ids && sgt_encoder_new(&e, v, &err) == 0, "there is memory");
     size_t count = sgt_encode(e, text, n, ids);
     must(count <= n, "no id is of no byte");
     for (size_t i = 0; i < count; i++)
-        must(ids[i] < sgt_vocab_size(v), "an id is the vocabulary's");
+        must(sgt_id_at(ids, sgt_vocab_width(v), i) < sgt_vocab_size(v),
+             "an id is the vocabulary's");
     must(sgt_decode(v, ids, count, &back, &length, &err) == 0, "they can be decoded");
     must(length == n && !memcmp(back, text, n), "to what was encoded");
     free(back);

@@ -24,6 +24,28 @@ def test_known_ids():
     assert sgt.encode("").tolist() == [] and sgt.decode([]) == ""
 
 
+def test_ids_of_large_vocabularies(tmp_path):
+    """All pairs of bytes, in the byte alphabet of merges.txt, make more than 65,536 ids."""
+    known = [b for b in range(256) if 33 <= b <= 126 or (b > 160 and b != 173)]
+    others = [b for b in range(256) if b not in known]
+    letters = [chr(b if b in known else 256 + others.index(b)) for b in range(256)]
+    pairs = "".join(f"{a} {b}\n" for a in letters for b in letters)
+    path = tmp_path / "merges.txt"
+    path.write_text("#version: 0.2\n" + pairs, encoding="utf-8")
+    enc = sgt.Tokenizer(path)
+    assert enc.n_vocab == 256 + 65536 + 1 and enc.eot_token == 65792
+    ids = enc.encode("pairs of bytes")
+    assert ids.dtype == np.uint32 and 255 < ids.max() < enc.n_vocab
+    assert enc.decode(ids) == "pairs of bytes"
+    assert [i.dtype for i in enc.encode_batch(["a", "b" * 100000])] == [np.uint32] * 2
+    marked = enc.encode("a<|endoftext|>", allowed_special="all")
+    assert marked.dtype == np.uint32 and marked.tolist()[-1] == 65792
+    with pytest.raises(ValueError, match="ids are from 0 to 65792"):
+        enc.decode([-1])
+    with pytest.raises(sgt.FormatError, match="id 65793 is not in the vocabulary"):
+        enc.decode([65793])
+
+
 def test_any_text_comes_back():
     for text in ("naïve 日本語 🙂", "\0 \n\t", "a" * 10_000, "<|endoftext|>"):
         assert sgt.decode(sgt.encode(text)) == text

@@ -167,7 +167,7 @@ class Tokenizer:
         if wide.size and wide.dtype.kind not in "iu" and not is_large:
             name = wide.dtype if wide.dtype.kind != "O" else type(wide.flat[0]).__name__
             raise TypeError(f"ids are integers, not {name}")
-        if wide.size and (wide.min() < 0 or wide.max() >= self.n_vocab):
+        if wide.size and (wide.min() < 0 or wide.max() > np.iinfo(self._ids).max):
             raise ValueError(f"ids are from 0 to {self.n_vocab - 1}")
         array = np.ascontiguousarray(wide, self._ids).reshape(-1)
         text, size = c_void_p(), c_size_t()
@@ -209,7 +209,7 @@ class Tokenizer:
     def decode_single_token_bytes(self, token: int) -> bytes:
         size = c_size_t()
         at = None
-        if 0 <= token < 1 << 16:
+        if 0 <= token < self.n_vocab:
             at = library.sgt_vocab_token(self._vocab.pointer, token, byref(size))
         if at is None:
             raise KeyError(token)
