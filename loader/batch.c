@@ -148,7 +148,8 @@ static int append_document(const sgt_loader *l, sgt_pieces *b, sgt_window docume
 static int append_row(const sgt_loader *l, sgt_cursor *c, sgt_pieces *b, const sgt_window *row)
 {
     if (!l->packs) {
-        if (!append_document(l, b, sgt_loader_find_document(l, *row))) return 0;
+        sgt_window document = sgt_documents_window(&l->documents, &l->set, row, l->o.seq + 1);
+        if (!append_document(l, b, document)) return 0;
         b->pieces[b->count - 1].block |= ENDS_ROW;
         return 1;
     }

@@ -64,9 +64,6 @@ sgt_window sgt_loader_packed_window(const sgt_pack_piece *document);
 int sgt_loader_check_beginning(const sgt_loader *l, const sgt_window *w, uint32_t id,
                                sgt_error *err);
 
-/* Return the position and the length of the document that the mix drew, for sampling documents. */
-sgt_window sgt_loader_find_document(const sgt_loader *l, sgt_window w);
-
 /* Allocate what a batch has besides its ids: return 0 if out of memory. Free that. */
 int sgt_batch_open(sgt_loader_batch *b, const sgt_loader *l);
 void sgt_batch_close(sgt_loader_batch *b);

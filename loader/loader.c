@@ -277,7 +277,8 @@ static int verify(sgt_loader_options *o, sgt_error *err)
 static uint64_t measure_shard(const sgt_loader *l, uint32_t shard)
 {
     uint32_t set = sgt_loader_set_of(l, shard);
-    if (l->o.sampling == SGT_SAMPLING_DOCUMENTS) return sgt_documents_in(&l->documents, shard);
+    const uint64_t *before = l->documents.before;
+    if (l->o.sampling == SGT_SAMPLING_DOCUMENTS) return before[shard + 1] - before[shard];
     if (l->o.sampling == SGT_SAMPLING_PACKED)
         return shard == l->sets[set].first_shard ? sgt_pack_epoch_rows(&l->packs[set]) : 0;
     return l->set.shards[shard].head.tokens;
@@ -406,16 +407,12 @@ void sgt_loader_get_info(const sgt_loader *l, sgt_loader_info *info)
                               .reader_detail = l->detail};
 }
 
-sgt_window sgt_loader_find_document(const sgt_loader *l, sgt_window w)
-{
-    return sgt_documents_window(&l->documents, &l->set, &w, l->o.seq + 1);
-}
-
 void sgt_loader_window(const sgt_loader *l, uint64_t row, uint32_t *shard, uint64_t *offset)
 {
     sgt_window w = sgt_mix_window(&l->mix, row);
     sgt_pack_piece first;
-    if (l->o.sampling == SGT_SAMPLING_DOCUMENTS) w = sgt_loader_find_document(l, w);
+    if (l->o.sampling == SGT_SAMPLING_DOCUMENTS)
+        w = sgt_documents_window(&l->documents, &l->set, &w, l->o.seq + 1);
     if (l->packs) {
         sgt_pack_row(&l->packs[sgt_loader_set_of(l, w.shard)], NULL, w.offset, &first, 1);
         w = sgt_loader_packed_window(&first);

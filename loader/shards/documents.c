@@ -139,11 +139,6 @@ void sgt_documents_free(sgt_documents *d)
     *d = (sgt_documents){.count = d->count};
 }
 
-uint64_t sgt_documents_in(const sgt_documents *d, uint32_t shard)
-{
-    return d->before[shard + 1] - d->before[shard];
-}
-
 sgt_window sgt_documents_window(const sgt_documents *d, const sgt_set *set, const sgt_window *w,
                                 uint32_t most)
 {

@@ -134,9 +134,6 @@ char *sgt_index_path(char path[SGT_PATH], const char *shard);
 int sgt_index_read(uint64_t **starts, size_t *count, const char *path, uint64_t tokens,
                    uint64_t documents, sgt_error *err);
 
-/* Return the number of documents that start in a shard. */
-uint64_t sgt_documents_in(const sgt_documents *d, uint32_t shard);
-
 /* Return the position and the length, at most `most` tokens, of one document: number w->offset,
  * from 0, of those that start in w->shard. It may continue in later shards of its set. */
 sgt_window sgt_documents_window(const sgt_documents *d, const sgt_set *set, const sgt_window *w,

@@ -11,7 +11,7 @@ import sys
 
 BUDGET = {
     "tokenize": 12844,
-    "loader": 6841,
+    "loader": 6834,
     "train": 13669,
     "kernels": 12191,
     "tools": 13492,
