@@ -77,6 +77,13 @@ void resize(const char *path, uint64_t size)
     close(fd);
 }
 
+void put_sparse(const char *path)
+{
+    put_foreign(path, 0, 0);
+    patch(path, 8, "\xff\xff\xff\x7f", 4);
+    resize(path, SGT_SHARD_HEADER + 2 * MOST_TOKENS);
+}
+
 static void keep(void *ctx, const char *line)
 {
     notices *n = ctx;

@@ -39,6 +39,9 @@ void put_shard(const char *path, uint32_t shard, uint64_t tokens);
 void put_foreign(const char *path, uint32_t shard, uint64_t tokens);
 void put_raw(const char *path, uint32_t shard, uint64_t tokens);
 void put_bytes(const char *path, const void *p, size_t n);
+/* Write a sparse shard, with llm.c's header, of the most tokens that one may have: 2^31 - 1 zeros. */
+#define MOST_TOKENS 2147483647ull
+void put_sparse(const char *path);
 
 /* patch: overwrite n bytes at offset `at`. resize: cut or extend the file to `size` bytes. */
 void patch(const char *path, uint64_t at, const void *p, size_t n);

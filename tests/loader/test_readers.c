@@ -340,9 +340,7 @@ Test(readers, more_than_memory)
     /* sparse files of 4 GiB each, which take no space on disk */
     for (uint64_t i = 0; i <= machine >> 32; i++) {
         snprintf(name, sizeof name, "d/train_%06lu.bin", i);
-        put_foreign(name, 0, 0);
-        patch(name, 8, "\xff\xff\xff\x7f", 4);
-        resize(name, 1024 + 2ull * 2147483647);
+        put_sparse(name);
     }
     expect_failure_about(open_only("d", NULL, why), SGT_ENOMEM,
                          "it cannot be preloaded (use --loader mmap or --loader uring, which "
@@ -351,15 +349,22 @@ Test(readers, more_than_memory)
     must(open_only("d", &o, why));
 }
 
+/* A container in `root` with a limit of so many bytes, of which so many are in use. */
+static void put_container(const char *root, const char *most, const char *used)
+{
+    char path[SGT_PATH];
+    must(sgt_make_folders(sgt_path(path, root, "proc/self"), why));
+    must(sgt_make_folders(sgt_path(path, root, "sys/fs/cgroup"), why));
+    put_bytes(sgt_path(path, root, "proc/self/cgroup"), "0::/\n", 5);
+    put_bytes(sgt_path(path, root, "sys/fs/cgroup/memory.max"), most, 7);
+    put_bytes(sgt_path(path, root, "sys/fs/cgroup/memory.current"), used, 7);
+}
+
 /* A container's limit is 3 MiB, of which 1 MiB is in use; the set takes 3 MiB. */
 Test(readers, more_than_the_container_may_have)
 {
-    cr_assert(mkdir("d", 0777) == 0 && mkdir("root", 0777) == 0);
-    must(sgt_make_folders("root/proc/self", why));
-    must(sgt_make_folders("root/sys/fs/cgroup/job", why));
-    put_bytes("root/proc/self/cgroup", "0::/job\n", 8);
-    put_bytes("root/sys/fs/cgroup/job/memory.max", "3145728\n", 8);
-    put_bytes("root/sys/fs/cgroup/job/memory.current", "1048576\n", 8);
+    cr_assert_eq(mkdir("d", 0777), 0);
+    put_container("root", "3145728", "1048576");
     put_raw("d/train_a.bin", 0, 1 << 20);
     put_raw("d/train_b.bin", 1, 1 << 19);
     reader_fault fault = {.memory = "root"};
@@ -369,19 +374,8 @@ Test(readers, more_than_the_container_may_have)
                    "the set takes 3 MiB and this process's control group (container) has 2 MiB of "
                    "free memory: it cannot be preloaded (use --loader mmap or --loader uring, "
                    "which need no memory for it)");
-    put_bytes("root/sys/fs/cgroup/job/memory.max", "8388608\n", 8);
+    put_container("root", "8388608", "1048576");
     check_loader("d", &o, &fault, NULL);
-}
-
-/* A container in `root` with a limit of 8 MiB, of which so many bytes are in use. */
-static void put_container(const char *root, const char *used)
-{
-    char path[SGT_PATH];
-    must(sgt_make_folders(sgt_path(path, root, "proc/self"), why));
-    must(sgt_make_folders(sgt_path(path, root, "sys/fs/cgroup"), why));
-    put_bytes(sgt_path(path, root, "proc/self/cgroup"), "0::/\n", 5);
-    put_bytes(sgt_path(path, root, "sys/fs/cgroup/memory.max"), "8388608\n", 8);
-    put_bytes(sgt_path(path, root, "sys/fs/cgroup/memory.current"), used, 7);
 }
 
 /* The container has 8 MiB, and a copy takes 3 MiB: it has room for two processes, also if the other
@@ -391,7 +385,7 @@ Test(readers, copies_of_several_processes)
     notices said;
     sgt_loader_info info;
     cr_assert(mkdir("d", 0777) == 0);
-    put_container("root", "1048576");
+    put_container("root", "8388608", "1048576");
     put_raw("d/train_a.bin", 0, 3 << 19);
     reader_fault fault = {.memory = "root"};
     sgt_loader_options o = {.raw = 16, .seq = 16, .notice = collect(&said)};
@@ -414,9 +408,9 @@ Test(readers, copies_of_several_processes)
                      "control group (container) has 8 MiB of memory)");
     sgt_loader_close(l);
     o.copies = 2;
-    put_container("root", "4194304");
+    put_container("root", "8388608", "4194304");
     must(open_only("d", &o, why));
-    put_container("root", "6291456");
+    put_container("root", "8388608", "6291456");
     expect_failure(open_only("d", &(sgt_loader_options){.raw = 16, .seq = 16, .copies = 2}, why),
                    SGT_ENOMEM,
                    "the set takes 3 MiB in each of 2 processes and this process's control group "
@@ -430,8 +424,8 @@ Test(readers, memory_that_goes_while_a_copy_is_filled)
 {
     notices said;
     cr_assert(mkdir("d", 0777) == 0);
-    put_container("root", "1048576");
-    put_container("later", "7340032");
+    put_container("root", "8388608", "1048576");
+    put_container("later", "8388608", "7340032");
     put_raw("d/train_a.bin", 0, 3 << 19);
     reader_fault fault = {.memory = "root", .looks = 1, .later = "later"};
     sgt_loader_options o = {.raw = 16, .seq = 16, .notice = collect(&said)};
@@ -454,9 +448,7 @@ Test(readers, huge_shards)
     for (uint32_t i = 0; i < 2; i++) {
         char name[64];
         snprintf(name, sizeof name, "d/train_%06u.bin", i);
-        put_foreign(name, 0, 0);
-        patch(name, 8, "\xff\xff\xff\x7f", 4);
-        resize(name, 1024 + 2ull * 2147483647);
+        put_sparse(name);
     }
     for (int reader = SGT_READER_MMAP; reader < SGT_READERS; reader++) {
         sgt_loader_options o = {
@@ -466,7 +458,7 @@ Test(readers, huge_shards)
         /* in CPU time, so that a busy machine does not matter: opening must not read the 8 GiB */
         cr_assert_lt(clock() - begin, CLOCKS_PER_SEC / 10);
         uint64_t far = 0;
-        cr_assert_eq(l->set.tokens, 2ull * 2147483647);
+        cr_assert_eq(l->set.tokens, 2 * MOST_TOKENS);
         for (uint64_t row = 0; row < ROWS; row++) {
             uint16_t ids[T + 1];
             uint32_t shard;

@@ -303,9 +303,7 @@ Test(set, no_room_for_maps)
 #endif
     sgt_loader_options o = {.reader = SGT_READER_MMAP};
     cr_assert_eq(mkdir("d", 0777), 0);
-    put_foreign("d/train_000000.bin", 0, 0);
-    patch("d/train_000000.bin", 8, "\xff\xff\xff\x7f", 4);
-    resize("d/train_000000.bin", 1024 + 2ull * 2147483647);
+    put_sparse("d/train_000000.bin");
     struct rlimit room = {(rlim_t)4 << 30, (rlim_t)4 << 30};
     cr_assert_eq(setrlimit(RLIMIT_AS, &room), 0);
     expect_failure(open_only("d", &o, why), SGT_ENOMEM,

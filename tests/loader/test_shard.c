@@ -231,11 +231,6 @@ Test(shard, tokens_that_are_almost_text)
 
 Test(shard, what_is_no_shard)
 {
-    put_shard("a.bin", 0, 10);
-    put_word("a.bin", 0, 12345);
-    expect_failure(open_and_close("a.bin", 0, why), SGT_EFORMAT,
-                   "a.bin: at byte 0: magic number 12345, expected 20240520: not a shard (if it "
-                   "has no header, pass the file itself)");
     put_bytes("empty.bin", "", 0);
     expect_failure(open_and_close("empty.bin", 0, why), SGT_EFORMAT,
                    "empty.bin: at byte 0: magic number 0, expected 20240520: not a shard (if it "
@@ -253,67 +248,57 @@ Test(shard, what_is_no_shard)
     expect_failure(open_and_close("pipe.bin", 0, why), SGT_EFORMAT, "pipe.bin: not a regular file");
 }
 
+/* A shard of 10 tokens takes 1044 bytes, or 1064 with 4-byte ids. */
 Test(shard, sizes_that_lie)
 {
-    put_shard("a.bin", 0, 10);
-    resize("a.bin", 1043);
-    expect_failure(open_and_close("a.bin", 0, why), SGT_EFORMAT,
-                   "a.bin: 1043 bytes, but its header says 10 tokens, which make 1044 (cut short; "
-                   "make it again)");
-    resize("a.bin", 1046);
-    expect_failure(open_and_close("a.bin", 0, why), SGT_EFORMAT,
-                   "a.bin: 1046 bytes, but its header says 10 tokens, which make 1044 (too long; "
-                   "make it again)");
-    resize("a.bin", 1023);
-    expect_failure(open_and_close("a.bin", 0, why), SGT_EFORMAT,
-                   "a.bin: 1023 bytes, expected at least the header's 1024: cut short");
-    resize("a.bin", 4);
-    expect_failure(open_and_close("a.bin", 0, why), SGT_EFORMAT,
-                   "a.bin: 4 bytes, expected at least the header's 1024: cut short");
-    put_shard("b.bin", 0, 10);
-    put_word("b.bin", 2, 0x7fffffff);
-    expect_failure(open_and_close("b.bin", 0, why), SGT_EFORMAT,
-                   "b.bin: 1044 bytes, but its header says 2147483647 tokens, which make "
-                   "4294968318 (cut short; make it again)");
-    put_word("b.bin", 2, 0xffffffff);
-    expect_failure(open_and_close("b.bin", 0, why), SGT_EFORMAT, "b.bin: at byte 8: -1 tokens");
+    static const struct {
+        uint64_t size;
+        const char *says;
+    } sizes[] = {
+        {4, "4 bytes, expected at least the header's 1024: cut short"},
+        {1023, "1023 bytes, expected at least the header's 1024: cut short"},
+        {1043, "1043 bytes, but its header says 10 tokens, which make 1044 (cut short; make it "
+               "again)"},
+        {1046, "1046 bytes, but its header says 10 tokens, which make 1044 (too long; make it "
+               "again)"}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        put_shard("a.bin", 0, 10);
+        resize("a.bin", sizes[i].size);
+        expect_failure(open_and_close("a.bin", 0, why), SGT_EFORMAT, "a.bin: %s", sizes[i].says);
+    }
 }
 
 Test(shard, words_that_lie)
 {
-    put_shard("a.bin", 0, 10);
-    put_word("a.bin", 1, 7);
-    expect_failure(open_and_close("a.bin", 0, why), SGT_EFORMAT,
-                   "a.bin: at byte 4: version 7, expected 1 (16-bit tokens)");
-    put_word("a.bin", 1, 1);
-    put_word("a.bin", 3, 2);
-    expect_failure(open_and_close("a.bin", 0, why), SGT_EFORMAT,
-                   "a.bin: at byte 12: header revision 2, expected 0 or 1 (made by a newer sgt?)");
-    put_word("a.bin", 3, 1);
-    put_word("a.bin", 4, 65537);
-    expect_failure(open_and_close("a.bin", 0, why), SGT_EFORMAT,
-                   "a.bin: at byte 16: a vocabulary of 65537, which 16-bit ids cannot have");
-    put_word("a.bin", 4, 100);
-    put_word("a.bin", 5, 100);
-    expect_failure(open_and_close("a.bin", 0, why), SGT_EFORMAT,
-                   "a.bin: at byte 20: end-of-text id 100, expected below the vocabulary's 100");
-    id_width = 4;
-    put_shard("w.bin", 0, 10);
-    must(open_and_close("w.bin", 0, why));
-    put_word("w.bin", 1, 1);
-    expect_failure(open_and_close("w.bin", 0, why), SGT_EFORMAT,
-                   "w.bin: at byte 4: version 1, expected 7 (32-bit tokens)");
-    put_word("w.bin", 1, 7);
-    put_word("w.bin", 4, 65536);
-    expect_failure(open_and_close("w.bin", 0, why), SGT_EFORMAT,
-                   "w.bin: at byte 16: a vocabulary of 65536, which 32-bit ids cannot have");
-    put_word("w.bin", 4, 1048577);
-    expect_failure(open_and_close("w.bin", 0, why), SGT_EFORMAT,
-                   "w.bin: at byte 16: a vocabulary of 1048577, which 32-bit ids cannot have");
-    put_word("w.bin", 2, 11);
-    expect_failure(open_and_close("w.bin", 0, why), SGT_EFORMAT,
-                   "w.bin: 1064 bytes, but its header says 11 tokens, which make 1068 (cut short; "
-                   "make it again)");
+    static const struct {
+        size_t width;
+        int word;
+        uint32_t value;
+        const char *says;
+    } words[] = {
+        {2, 0, 12345,
+         "at byte 0: magic number 12345, expected 20240520: not a shard (if it has no header, pass "
+         "the file itself)"},
+        {2, 1, 7, "at byte 4: version 7, expected 1 (16-bit tokens)"},
+        {2, 2, 0x7fffffff,
+         "1044 bytes, but its header says 2147483647 tokens, which make 4294968318 (cut short; "
+         "make it again)"},
+        {2, 2, 0xffffffff, "at byte 8: -1 tokens"},
+        {2, 3, 2, "at byte 12: header revision 2, expected 0 or 1 (made by a newer sgt?)"},
+        {2, 4, 65537, "at byte 16: a vocabulary of 65537, which 16-bit ids cannot have"},
+        {2, 5, 50257, "at byte 20: end-of-text id 50257, expected below the vocabulary's 50257"},
+        {4, 1, 1, "at byte 4: version 1, expected 7 (32-bit tokens)"},
+        {4, 2, 11,
+         "1064 bytes, but its header says 11 tokens, which make 1068 (cut short; make it again)"},
+        {4, 4, 65536, "at byte 16: a vocabulary of 65536, which 32-bit ids cannot have"},
+        {4, 4, 1048577, "at byte 16: a vocabulary of 1048577, which 32-bit ids cannot have"}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        id_width = words[i].width;
+        put_shard("a.bin", 0, 10);
+        must(open_and_close("a.bin", 0, why));
+        put_word("a.bin", words[i].word, words[i].value);
+        expect_failure(open_and_close("a.bin", 0, why), SGT_EFORMAT, "a.bin: %s", words[i].says);
+    }
 }
 
 Test(shard, verify_reads_everything)
