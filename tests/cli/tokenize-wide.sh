@@ -28,15 +28,8 @@ cat one/*.bin | od -An -v -tu4 -w4 | awk '$1 > 65535 && $1 < 100000 { n++ } END 
 run 0 sgt-inspect --verify one
 fact verified yes
 run 0 sgt-tokenize --quiet --vocab v corpus/words words
-if command -v python3 > /dev/null; then
-    run 0 python3 -c '
-import array, json
-tokens = {i: t for t, i in json.load(open("v/vocab.json")).items()}
-ids = array.array("I", open("words/train_000000.bin", "rb").read()[1024:])
-assert ids[0] == 0
-print("".join(tokens[i] for i in ids[1:]).replace("Ġ", " ").replace("Ċ", "\n"), end="")'
-    same .stdout corpus/words
-fi
+run 0 sgt-inspect --decode 1:1000000 words
+same .stdout corpus/words
 
 # A vocabulary's files, threads and ranks give the same bytes, also shuffled and without duplicates.
 cp -r corpus/m corpus/twin
@@ -84,6 +77,10 @@ for layout in megatron nanogpt npy; do
     rm -r exported
     run 0 sgt-inspect $layout --verify
     fact verified yes
+    run 0 sgt-inspect $layout --decode 0:1000
+    cp .stdout got
+    run 0 sgt-inspect whole --decode 1:1000
+    same got .stdout
     run 0 sgt-tokenize --json --vocab v --split 30% --shards $layout corpus $layout
     stdout_has '"already_done": true'
 done
