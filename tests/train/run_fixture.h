@@ -40,6 +40,10 @@ int train(sgt_config s, const char *name, int resume, int force, uint64_t stop,
           sgt_training_result *result, sgt_error *err);
 void must_train(sgt_config s, const char *name, int resume);
 
+/* Write FOLDER/name as a model of llm.c's, in float32 (version 3) or bfloat16 (5): `flat` in the order of
+ * its write_tensors. */
+void put_llmc(const char *name, const sgt_model *m, const float *flat, int version);
+
 /* Return the log of FOLDER/run without measured values; malloc'd. */
 char *facts(const char *run);
 void same_facts(const char *a, const char *b);

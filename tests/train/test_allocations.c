@@ -12,9 +12,8 @@
 
 #include "tests/expect.h"
 #include "tests/train/folder.h"
+#include "tests/train/run_fixture.h"
 #include "train/sgt_train.h"
-
-#define FIXTURES "tests/data/fixtures/"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define OWN_MALLOC 0
@@ -129,31 +128,23 @@ static void count_between(void *ctx, const sgt_metrics *m, uint64_t steps, uint6
 }
 #endif
 
-TestSuite(allocations, .init = make_folder, .fini = remove_folder);
+TestSuite(allocations, .init = make_data, .fini = remove_folder);
 
 static void expect_none(const char *profile)
 {
 #if OWN_MALLOC
     char where[512] = "";
     uint64_t counted = 0;
-    sgt_config s;
+    scoped(sgt_config) s = tiny(10);
     sgt_training_result r;
     sgt_train_options o = {
         .run = in_folder("r"), .progress = count_between, .ctx = &counted, .profile = profile};
-    sgt_config_default(&s);
-    s.data = FIXTURES "curve/tokens.bin";
-    s.model = "2x32x2";
-    s.device = SGT_DEVICE_CPU;
-    s.batch = 2;
-    s.accum = 2;
-    s.seq = 32;
-    s.steps = 10;
+    s.step.precision = SGT_DEFAULT_WORD; /* this CPU's */
     s.threads = 2;
     s.save_every = 0;
     must(sgt_train(&s, &o, &r, why));
     cr_expect_eq(counted, 4);
     sgt_training_result_free(&r);
-    sgt_config_free(&s);
     unsigned found = ours(where, sizeof where);
     cr_expect_eq(found, 0, "%u allocations in four steps, one from %s", found, where);
 

@@ -52,12 +52,18 @@ static void expect(const char *category, int n, const char *name, const char *tr
               (unsigned long long)s->s.start, (unsigned long long)s->s.end);
 }
 
-static sgt_cupti *start(void)
+static sgt_cupti *opened(void)
 {
     sgt_cupti *p = NULL;
     memset(&fake, 0, sizeof fake);
     shown_count = 0;
     must(sgt_cupti_open_with(&p, &table, why));
+    return p;
+}
+
+static sgt_cupti *start(void)
+{
+    sgt_cupti *p = opened();
     must(sgt_cupti_begin(p, why));
     return p;
 }
@@ -100,16 +106,21 @@ static void call(int kind, uint32_t which, uint64_t from, uint64_t to, uint32_t 
                           .correlation = correlation});
 }
 
+/* Report that a launch belongs to a range. */
+static void belongs(uint32_t correlation, uint64_t range)
+{
+    EMIT((sgt_cupti_correlation){.kind = SGT_CUPTI_EXTERNAL_CORRELATION,
+                                 .external_kind = SGT_CUPTI_CUSTOM0,
+                                 .external = range,
+                                 .correlation = correlation});
+}
+
 /* Report a launch as CUPTI does: the range pushed last (if any) that it belongs to, the runtime
  * call, and the kernel that it started, which ran from `from` to `to` ns. */
 static void launch(const char *name, uint32_t stream, uint64_t from, uint64_t to,
                    uint32_t correlation)
 {
-    if (fake.depth)
-        EMIT((sgt_cupti_correlation){.kind = SGT_CUPTI_EXTERNAL_CORRELATION,
-                                     .external_kind = SGT_CUPTI_CUSTOM0,
-                                     .external = fake.stack[fake.depth - 1],
-                                     .correlation = correlation});
+    if (fake.depth) belongs(correlation, fake.stack[fake.depth - 1]);
     call(SGT_CUPTI_RUNTIME, 0, from - 5, from - 1, 11, correlation);
     kernel(name, stream, from, to, correlation, 0);
 }
@@ -216,10 +227,7 @@ static void node(int which, uintptr_t id, uintptr_t original)
  * one has the work. */
 Test(cupti, labels_and_work)
 {
-    scoped(sgt_cupti) *p = NULL;
-    memset(&fake, 0, sizeof fake);
-    shown_count = 0;
-    cr_assert_eq(sgt_cupti_open_with(&p, &table, NULL), 0);
+    scoped(sgt_cupti) *p = opened();
     sgt_cupti_work(1, 1); /* never launched in a graph */
     sgt_cupti_push("h.0 forward");
     node(SGT_CUPTI_NODE_CREATED, 1, 0);
@@ -264,11 +272,7 @@ Test(cupti, what_tells_a_range_may_come_buffers_later)
     scoped(sgt_cupti) *p = start();
     sgt_cupti_push("h.0 forward");
     for (uint32_t i = 1; i <= MANY; i++) kernel("k", 7, 10 * i, 10 * i + 9, i, 0);
-    for (uint32_t i = 1; i <= MANY; i++)
-        EMIT((sgt_cupti_correlation){.kind = SGT_CUPTI_EXTERNAL_CORRELATION,
-                                     .external_kind = SGT_CUPTI_CUSTOM0,
-                                     .external = 1,
-                                     .correlation = i});
+    for (uint32_t i = 1; i <= MANY; i++) belongs(i, 1);
     sgt_cupti_pop();
     cr_expect_eq(stop(p).kernels, MANY);
     cr_expect_geq(fake.buffers, 3);
@@ -277,14 +281,8 @@ Test(cupti, what_tells_a_range_may_come_buffers_later)
     cr_assert_eq(sgt_cupti_begin(p, NULL), 0);
     sgt_cupti_push("h.1 forward");
     kernel("k", 7, 10, 19, 1, 0);
-    EMIT((sgt_cupti_correlation){.kind = SGT_CUPTI_EXTERNAL_CORRELATION,
-                                 .external_kind = SGT_CUPTI_CUSTOM0,
-                                 .external = 2,
-                                 .correlation = 1});
-    EMIT((sgt_cupti_correlation){.kind = SGT_CUPTI_EXTERNAL_CORRELATION,
-                                 .external_kind = SGT_CUPTI_CUSTOM0,
-                                 .external = 77,
-                                 .correlation = 1}); /* a range that was never pushed */
+    belongs(1, 2);
+    belongs(1, 77); /* a range that was never pushed */
     sgt_cupti_pop();
     cr_expect_eq(stop(p).kernels, 1);
     expect("range", 0, "h.1 forward", "GPU 0, stream 7, by range", 10, 19);
@@ -336,9 +334,7 @@ Test(cupti, markers_of_other_libraries)
 Test(cupti, failures_are_said)
 {
     sgt_error err;
-    sgt_cupti *p = NULL, *second = NULL;
-    memset(&fake, 0, sizeof fake);
-    must(sgt_cupti_open_with(&p, &table, why));
+    sgt_cupti *p = opened(), *second = NULL;
     cr_expect_eq(sgt_cupti_open_with(&second, &table, &err), SGT_EUSAGE);
     cr_expect_null(second);
     cr_expect_eq(sgt_cupti_end(p, NULL, NULL, NULL, &err), SGT_EUSAGE);

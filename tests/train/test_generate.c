@@ -9,6 +9,7 @@
 #include "tests/expect.h"
 #include "tests/train/decoders.h"
 #include "tests/train/folder.h"
+#include "tests/train/run_fixture.h"
 #include "train/generate/generate.h"
 #include "train/run/checkpoint.h"
 
@@ -152,36 +153,12 @@ Test(generate, too_large_a_model_is_said)
     sgt_decoder_close(NULL);
 }
 
-/* A fixture's parameters have the order of llm.c's files, after another header. */
-static void write_llmc(const fixture *f, const char *name, const char *path)
-{
-    const sgt_model *m = &f->model;
-    size_t n = sgt_model_parameters(m) * sizeof(float);
-    scoped_memory char *bytes = calloc(1, 1024 + n);
-    const int32_t header[] = {20240326,
-                              3,
-                              (int32_t)m->positions,
-                              (int32_t)m->vocab,
-                              (int32_t)m->layers,
-                              (int32_t)m->heads,
-                              (int32_t)m->channels,
-                              (int32_t)m->vocab};
-    memcpy(bytes, header, sizeof header);
-    char from[128];
-    snprintf(from, sizeof from, FIXTURES "%s.bin", name);
-    FILE *in = fopen(from, "rb");
-    cr_assert(in && fseek(in, 1024 + 2L * f->batch * f->seq * 4, SEEK_SET) == 0 &&
-              fread(bytes + 1024, 1, n, in) == n);
-    fclose(in);
-    put_file(path, bytes, 1024 + n);
-}
-
 Test(generate, llm_c_models_too, .init = make_folder, .fini = remove_folder)
 {
     sgt_error err;
     scoped(fixture) f;
     fixture_load(&f, "odd_tanh", SGT_GELU_TANH);
-    write_llmc(&f, "odd_tanh", "model.bin");
+    put_llmc("model.bin", &f.model, f.initial, 3);
     sgt_decoder_options o = {.sequences = f.batch, .threads = 2};
     scoped(sgt_decoder) *d = decoder(&f, f.batch, 2, 0, 1 << 20), *other = NULL;
     scoped_memory float *want = all_logits(&f, d, 4);
@@ -208,14 +185,6 @@ typedef struct heard {
     size_t all;
 } heard;
 
-static char notices[2048];
-static void hear(void *ctx, const char *line)
-{
-    (void)ctx;
-    strncat(notices, line, sizeof notices - strlen(notices) - 2);
-    strcat(notices, "\n");
-}
-
 static int take_token(void *ctx, size_t prompt, int32_t id, sgt_error *err)
 {
     heard *h = ctx;
@@ -238,8 +207,8 @@ static int take_end(void *ctx, size_t prompt, sgt_generate_end why, sgt_error *e
 static int generate(sgt_decoder *d, const sgt_prompt *p, size_t count, sgt_generate_options o,
                     heard *h, sgt_error *err)
 {
-    notices[0] = 0;
-    o.notice = (sgt_notice){.say = hear};
+    said[0] = '\0';
+    o.notice = (sgt_notice){hear, said};
     o.token = take_token;
     o.end = take_end;
     o.ctx = h;
@@ -372,7 +341,7 @@ Test(generate, a_full_window_goes_on_from_its_later_half)
     cr_assert_eq(sgt_decoder_window(d), WINDOW);
     sgt_prompt p[] = {{.ids = ids, .count = 100}, {.ids = ids + 30, .count = 70}};
     must_generate(d, p, 2, o, &whole);
-    cr_expect_str_eq(notices,
+    cr_expect_str_eq(said,
                      "a prompt of 100 tokens: only its last 70 are used, because the model has no "
                      "more positions\n"
                      "the model's 70 positions are full: it continues from the last 35 tokens\n");

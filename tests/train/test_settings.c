@@ -13,9 +13,18 @@ SCOPED_STRUCT(sgt_config, sgt_config_free)
 
 TestSuite(settings);
 
+/* Return the defaults with the settings of a text of JSON. */
+static sgt_config with(const char *text)
+{
+    sgt_config s;
+    sgt_config_default(&s);
+    must(sgt_config_merge(&s, text, "x", 1, why));
+    return s;
+}
+
 Test(settings, json_and_back)
 {
-    sgt_config s, back;
+    sgt_config s;
     sgt_config_default(&s);
     s.data = "a \"quoted\"\\path\n";
     s.lr = 0.1 + 0.2; /* 17 digits are needed */
@@ -28,14 +37,12 @@ Test(settings, json_and_back)
               "%s", text);
     cr_expect_not(strstr(text, "warmup"), "undecided settings are left out");
     cr_expect_not(strstr(text, "threads"), "so are the machine's");
-    sgt_config_default(&back);
-    must(sgt_config_merge(&back, text, "x", 1, why));
+    scoped(sgt_config) back = with(text);
     cr_expect_str_eq(back.data, s.data);
     cr_expect(back.lr == s.lr && back.seed == s.seed && back.steps == 12 &&
               back.given[SGT_SET_LR] && !back.given[SGT_SET_WARMUP]);
     scoped_memory char *again = sgt_config_json(&back);
     cr_expect_str_eq(again, text);
-    sgt_config_free(&back);
 }
 
 /* The keys of options.json must keep their order. */
@@ -224,9 +231,7 @@ Test(settings, which_may_differ_between_ranks)
          "--seed: it is 9007199254740992 here and is 9007199254740993 on rank 0"},
         {"{\"save-every\": 7}", "--save-every: it is 7 here and is 1000 on rank 0"}};
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-        scoped(sgt_config) s;
-        sgt_config_default(&s);
-        must(sgt_config_merge(&s, changes[i].text, "x", 1, why));
+        scoped(sgt_config) s = with(changes[i].text);
         must(sgt_config_merge(&s, first, "x", 1, why));
         if (!changes[i].told) must(sgt_config_same_ranks(&s, first, why));
         else
@@ -262,10 +267,8 @@ Test(settings, examples_whose_path_is_not_utf8)
 /* A run that began with --init has its shape from there, so --model is not compared. */
 Test(settings, whose_shape_came_from_elsewhere)
 {
-    scoped(sgt_config) s;
     static const char begun[] = "{\"init\": \"gpt2/\"}";
-    sgt_config_default(&s);
-    must(sgt_config_merge(&s, begun, "x", 1, why));
+    scoped(sgt_config) s = with(begun);
     must(sgt_config_same_run(&s, begun, 0, why));
     expect_failure_about(sgt_config_same_run(&s, "{}", 0, why), SGT_EUNSUPPORTED,
                          "--init: it is \"gpt2/\" here and was not set in");
@@ -299,14 +302,13 @@ Test(settings, variants_are_kept_by_name)
 {
     char names[SGT_VARIANTS_TEXT], all[SGT_VARIANTS_TEXT];
     sgt_error err;
-    sgt_config s, kept;
+    sgt_config s;
     uint32_t set;
     sgt_config_default(&s);
     cr_expect_null(s.variant);
     must(sgt_config_take_device(&s, 1, 1, why));
-    char *text = sgt_config_json(&s);
-    sgt_config_default(&kept);
-    must(sgt_config_merge(&kept, text, "x", 1, why));
+    scoped_memory char *text = sgt_config_json(&s);
+    scoped(sgt_config) kept = with(text);
     cr_expect_str_eq(kept.variant, sgt_variants_words(names, SGT_VARIANTS_DEFAULT));
     s.variant = names; /* the same variants in another order */
     must(sgt_config_same_run(&s, text, 0, why));
@@ -318,8 +320,6 @@ Test(settings, variants_are_kept_by_name)
     s.step.precision = SGT_DEFAULT_WORD;
     /* a run from before variants existed */
     must(sgt_config_same_run(&s, "{}", 0, why));
-    sgt_config_free(&kept);
-    free(text);
     sgt_variants_words(all, (1u << SGT_VARIANTS) - 1);
     for (int i = 0; i < SGT_VARIANTS; i++) {
         must(sgt_variants_parse(&set, sgt_variants[i].name, why));
@@ -360,18 +360,15 @@ Test(settings, options_without_use_are_refused_and_not_kept)
         {"{\"loss-scale\": 1024, \"precision\": \"fp16\"}", NULL},
         {"{\"optimizer\": \"sgd\", \"momentum\": 0.5, \"nesterov\": true}", NULL}};
     for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
-        scoped(sgt_config) s, again;
         sgt_error err;
-        sgt_config_default(&s);
-        must(sgt_config_merge(&s, given[i].text, "x", 1, why));
+        scoped(sgt_config) s = with(given[i].text);
         must(sgt_config_check(&s, why));
         cr_expect_eq(sgt_config_check_together(&s, &err), given[i].why ? SGT_EUSAGE : 0, "%s",
                      given[i].text);
         if (given[i].why) cr_expect_str_eq(err.text, given[i].why);
         /* a value that was stored is also valid as an argument */
         scoped_memory char *text = sgt_config_json(&s);
-        sgt_config_default(&again);
-        must(sgt_config_merge(&again, text, "x", 1, why));
+        scoped(sgt_config) again = with(text);
         cr_expect_eq(sgt_config_check_together(&again, &err), 0, "%s: %s", text, err.text);
         if (!given[i].why)
             cr_expect(strstr(text, i == 8 ? "\"loss-scale\": 1024" : "\"nesterov\": true"), "%s",
@@ -394,10 +391,8 @@ Test(settings, what_only_cuda_has_is_refused_elsewhere)
         {"{\"deterministic\": true, \"batching\": \"scalar\"}", NULL}};
     for (size_t i = 0; i < sizeof given / sizeof *given; i++)
         for (int cuda = 0; cuda < 2; cuda++) {
-            scoped(sgt_config) s;
             sgt_error err;
-            sgt_config_default(&s);
-            must(sgt_config_merge(&s, given[i].text, "x", 1, why));
+            scoped(sgt_config) s = with(given[i].text);
             int bf16 = (int)(i + (size_t)cuda) % 2,
                 rc = sgt_config_take_device(&s, cuda, bf16, &err);
             cr_expect_eq(rc, !cuda && given[i].why ? SGT_EUNSUPPORTED : 0, "%s", given[i].text);

@@ -6,13 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/train/fixture.h"
 #include "tests/train/trace.h"
 #include "train/sgt_train.h"
 
-SCOPED_STRUCT(sgt_config, sgt_config_free)
-
-TestSuite(trace_run, .init = make_folder, .fini = remove_folder);
+TestSuite(trace_run, .init = make_data, .fini = remove_folder);
 
 /* ---- a run ---- */
 
@@ -48,17 +45,10 @@ static void expect_nested(const json_t *all, int track)
 static int whole_run(const char *profile, uint64_t steps, char *last, size_t n)
 {
     sgt_error err;
-    scoped(sgt_config) s;
+    scoped(sgt_config) s = tiny(steps);
     sgt_training_result r;
     sgt_train_options o = {.run = in_folder("r"), .force = 1, .profile = profile};
-    sgt_config_default(&s);
-    s.data = FIXTURES "curve/tokens.bin";
-    s.model = "2x32x2";
-    s.device = SGT_DEVICE_CPU;
-    s.batch = 2;
     s.accum = 3;
-    s.seq = 32;
-    s.steps = steps;
     s.threads = 2;
     s.workers = 2;
     s.save_every = 4;

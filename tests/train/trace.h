@@ -10,23 +10,16 @@
 
 #include "tests/expect.h"
 #include "tests/train/folder.h"
+#include "tests/train/run_fixture.h"
 #include "train/log/trace.h"
 
-SCOPED_POINTER(json_t, json_decref)
 SCOPED_POINTER(sgt_trace, sgt_trace_close)
-
-static char said[1024]; /* the last notice */
-
-static inline void hear(void *ctx, const char *line)
-{
-    (void)ctx;
-    snprintf(said, sizeof said, "%s", line);
-}
 
 static inline sgt_trace *start(uint64_t first, uint64_t steps)
 {
     sgt_trace *t = NULL;
-    sgt_trace_options o = {.first = first, .steps = steps, .notice = {hear, NULL}};
+    sgt_trace_options o = {.first = first, .steps = steps, .notice = {hear, said}};
+    said[0] = '\0';
     must(sgt_trace_open(&t, in_folder("t.json"), &o, why));
     return t;
 }
