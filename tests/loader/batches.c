@@ -51,6 +51,7 @@ static void check_output(const sgt_loader *l, sgt_cursor *c, uint64_t k, const u
     scoped_memory int64_t *in = malloc((size_t)8 * n * (T + 1)), *to = malloc((size_t)8 * n * T);
     sgt_loader_batch b = {.output = output, .inputs = in, .targets = to};
     must(sgt_loader_read(l, c, k, 1, &b, why));
+    cr_assert_null(b.lengths);
     for (uint32_t r = 0; r < n; r++) {
         uint32_t shard;
         uint64_t at;
@@ -81,6 +82,36 @@ void check_batch(const sgt_loader *l, sgt_cursor *c, uint64_t k, const uint32_t 
 void check_run(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t n, const uint32_t *map)
 {
     for (uint64_t k = first; k < first + n; k++) check_output(l, c, k, map, output_of_rows(l));
+}
+
+void check_stream(const sgt_loader *l, sgt_output output)
+{
+    uint32_t T = l->o.seq, n = l->o.batch / l->o.ranks, width = T + !sgt_output_pairs(output);
+    const sgt_stream_options o = {.first = 3, .count = 40, .threads = 3, .output = output};
+    scoped_memory int32_t *rows = malloc((size_t)4 * n * (T + 1));
+    scoped(sgt_cursor) *c = open_cursor(l);
+    scoped(sgt_stream) *s = NULL;
+    sgt_loader_batch b, own = {.output = output_of_rows(l), .inputs = rows};
+    uint64_t k = 3;
+    must(sgt_stream_open(&s, l, &o, why));
+    for (; sgt_stream_next(s, &b, NULL) == 0; k++, sgt_stream_release(s, &b)) {
+        cr_assert_eq(b.index, k);
+        must(sgt_loader_read(l, c, k, 1, &own, why));
+        cr_assert(!b.lengths == !own.lengths && !b.starts == !own.starts);
+        if (own.lengths) cr_assert_arr_eq(b.lengths, own.lengths, n * sizeof *b.lengths);
+        if (own.starts) {
+            cr_assert_arr_eq(b.row_starts, own.row_starts, (n + 1) * sizeof *b.row_starts);
+            cr_assert_arr_eq(b.starts, own.starts, own.row_starts[n] * sizeof *b.starts);
+        }
+        for (uint32_t i = 0; i < n * (T + 1); i++) {
+            uint32_t r = i / (T + 1), t = i % (T + 1);
+            int64_t id = id_of(&own, rows, i);
+            if (t < width) cr_assert_eq(id_of(&b, b.inputs, r * width + t), id);
+            if (own.lengths && t >= own.lengths[r]) id = SGT_IGNORED;
+            if (b.targets && t) cr_assert_eq(id_of(&b, b.targets, r * T + t - 1), id);
+        }
+    }
+    cr_assert_eq(k, 43);
 }
 
 void check_loader(const char *path, const sgt_loader_options *o, const reader_fault *fault,

@@ -32,6 +32,9 @@ sgt_output output_of_rows(const sgt_loader *l);
  * reader can fetch them ahead. */
 void check_run(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t n, const uint32_t *map);
 
+/* Check that a stream of an output delivers the ids, lengths and starts that a cursor reads. */
+void check_stream(const sgt_loader *l, sgt_output output);
+
 /* Open a loader and check many of its batches. */
 void check_loader(const char *path, const sgt_loader_options *o, const reader_fault *fault,
                   const uint32_t *map);

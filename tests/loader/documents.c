@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "loader/base/philox.h"
-#include "tests/loader/shards.h"
+#include "tests/loader/batches.h"
 
 uint32_t stream[MOST];
 uint64_t first[SHARDS + 1], starts[MOST], documents;
@@ -78,4 +78,14 @@ void check_ranks(set_check *check, sgt_sampling sampling)
             o.reader = (sgt_reader)(o.rank % SGT_READERS);
             check("d", &o, NULL);
         }
+}
+
+void check_streams(sgt_sampling sampling)
+{
+    sgt_loader_options o = {.sampling = sampling, .batch = 7, .seq = 24, .seed = 1, .documents = 1};
+    for (int output = id_width == 4; output < SGT_OUTPUTS; output++) {
+        o.reader = (sgt_reader)(output % SGT_READERS);
+        scoped(sgt_loader) *l = open_loader("d", &o, NULL);
+        check_stream(l, (sgt_output)output);
+    }
 }

@@ -139,46 +139,13 @@ Test(packed, ranks)
     check_ranks(check_set, SGT_SAMPLING_PACKED);
 }
 
-static void check_streams(void)
-{
-    put_set("d", 1);
-    enum { B = 7, T = 24 };
-    sgt_loader_options o = {
-        .sampling = SGT_SAMPLING_PACKED, .batch = B, .seq = T, .seed = 1, .documents = 1};
-    for (int output = id_width == 4; output < SGT_OUTPUTS; output++) {
-        o.reader = (sgt_reader)(output % SGT_READERS);
-        scoped(sgt_loader) *l = open_loader("d", &o, NULL);
-        scoped(sgt_pack) p = plan_of(1, T);
-        scoped(sgt_stream) *s = NULL;
-        sgt_loader_batch b;
-        sgt_error err;
-        sgt_stream_options so = {
-            .first = 3, .count = 40, .threads = 3, .output = (sgt_output)output};
-        must(sgt_stream_open(&s, l, &so, why));
-        for (uint64_t k = 3; sgt_stream_next(s, &b, &err) == 0; k++) {
-            for (uint32_t r = 0; r < B; r++) {
-                uint32_t want[T + 1];
-                uint8_t begin[T + 1];
-                uint32_t next = b.row_starts[r];
-                expect_row(&p, k * B + r, want, begin);
-                uint32_t width = T + !b.targets;
-                for (uint32_t t = 0; t < width; t++)
-                    cr_assert_eq(id_of(&b, b.inputs, r * width + t), want[t]);
-                for (uint32_t t = 0; b.targets && t < T; t++)
-                    cr_assert_eq(id_of(&b, b.targets, r * T + t), want[t + 1]);
-                for (uint32_t t = 0; t <= T; t++)
-                    if (begin[t]) cr_assert_eq(b.starts[next++], t);
-                cr_assert_eq(next, b.row_starts[r + 1]);
-            }
-            sgt_stream_release(s, &b);
-        }
-    }
-    must(sgt_remove_tree("d", why));
-}
-
 Test(packed, streams)
 {
-    for (; id_width <= 4; id_width += 2) check_streams();
+    for (; id_width <= 4; id_width += 2) {
+        put_set("d", 1);
+        check_streams(SGT_SAMPLING_PACKED);
+        must(sgt_remove_tree("d", why));
+    }
 }
 
 /* The rows of a mix are those of its sets, each with a plan and a seed of its own. */
