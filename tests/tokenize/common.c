@@ -17,6 +17,13 @@ sgt_vocab *gpt2(void)
     return v;
 }
 
+sgt_vocab *load_vocab(const char *path, const char *rule)
+{
+    sgt_vocab *v = NULL;
+    must(sgt_vocab_load(&v, path, rule, why));
+    return v;
+}
+
 /* Train on pairs of GPT-2's tokens, so that real text is merged in many steps. */
 static void train_wide(sgt_vocab_parts *p)
 {
@@ -78,7 +85,7 @@ int every_rule(sgt_vocab *vocabs[MOST_RULES], sgt_encoder *encoders[MOST_RULES])
     int count = 0;
     for (const sgt_rule *r = NULL; !count || r; r = sgt_rule_at((size_t)count++)) {
         cr_assert_lt(count, MOST_RULES);
-        must(sgt_vocab_load(&vocabs[count], "gpt2", r ? r->text : NULL, why));
+        vocabs[count] = load_vocab("gpt2", r ? r->text : NULL);
         cr_assert(!r || vocabs[count]->rule.text == r->text);
         encoders[count] = new_encoder(vocabs[count]);
     }
@@ -156,6 +163,15 @@ size_t put_utf8(uint8_t *out, uint32_t cp)
     out[0] = (uint8_t)((0xF0u << (3 - more)) | cp >> 6 * more);
     for (size_t i = 1; i <= more; i++) out[i] = (uint8_t)(0x80 | (cp >> 6 * (more - i) & 0x3F));
     return more + 1;
+}
+
+size_t put_context(uint8_t *out, const char *context, uint32_t cp)
+{
+    size_t n = 0;
+    for (; *context; context++)
+        if (*context == '@') n += put_utf8(out + n, cp);
+        else out[n++] = (uint8_t)*context;
+    return n;
 }
 
 /* Strings that the splitters look at: white space, quotes, case, marks, numbers, slashes. */

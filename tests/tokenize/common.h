@@ -19,8 +19,10 @@ SCOPED_POINTER(sgt_pattern, sgt_pattern_free)
 
 #define VECTORS "tests/data/tokenize/"
 
-/* Return GPT-2's vocabulary, and an encoder for a vocabulary; the caller frees both. */
+/* Return GPT-2's vocabulary, a file's with this rule (NULL: its own), and an encoder for a vocabulary; the
+ * caller frees all. */
 sgt_vocab *gpt2(void);
+sgt_vocab *load_vocab(const char *path, const char *rule);
 sgt_encoder *new_encoder(const sgt_vocab *v);
 /* Return a vocabulary of 100,001 tokens, whose ids take 4 bytes, with this rule (NULL: GPT-2's). Ids are
  * numbered as GPT-2's are, or by the trainer: the end of text is 0. The caller frees it. */
@@ -55,6 +57,8 @@ char *whole_file(const char *path, size_t *n); /* returns malloc'd text with a N
 void sha256_hex(const void *p, size_t n, char hex[65]);
 /* Write a code point as UTF-8, even a surrogate. Return its length. */
 size_t put_utf8(uint8_t *out, uint32_t cp);
+/* Write a text in which each @ stands for the code point. Return its length. */
+size_t put_context(uint8_t *out, const char *context, uint32_t cp);
 
 /* Cut a table that is written as one text where it has a byte of `between`, and store its strings in
  * list[], which has room for `room`. Return their number. */

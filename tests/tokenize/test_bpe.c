@@ -10,6 +10,7 @@
 #include "tokenize/bpe/bpe.h"
 #include "tests/expect.h"
 #include "tests/tokenize/common.h"
+#include "tests/tokenize/splits.h"
 #include "tokenize/text/split.h"
 
 /* ---- the definition for pieces of any length. It looks up whole byte strings, so it shares no
@@ -19,10 +20,7 @@
  * its encoders encode a piece by the fastest method for its length. */
 static sgt_vocab *one_piece(int wide)
 {
-    sgt_vocab *v = NULL;
-    if (wide) return wide_vocab("(?s).+", 0);
-    must(sgt_vocab_load(&v, "gpt2", "(?s).+", why));
-    return v;
+    return wide ? wide_vocab("(?s).+", 0) : load_vocab("gpt2", "(?s).+");
 }
 
 #define NAMES 262144 /* slots of an open-addressing table (FNV-1a) */
@@ -130,16 +128,10 @@ Test(bpe, three_ways_and_the_definition_agree_on_4_byte_ids) { agree_with_the_de
                          sgt_vocab_public_id(v, sgt_id_at(want, v->width, at_)), __VA_ARGS__); \
     } while (0)
 
-static const char *const levels[] = {"plain", "avx2", "avx512"};
-enum { LEVELS = sizeof levels / sizeof *levels };
-
-/* Return an encoder for this CPU level, or NULL if the machine does not have it. */
+/* Return an encoder for this CPU level. */
 static sgt_encoder *encoder_at(const sgt_vocab *v, const char *level)
 {
-    sgt_error err;
-    int rc = sgt_cpu_limit(level, &err);
-    if (rc == SGT_EUNSUPPORTED) return NULL;
-    cr_assert_eq(rc, SGT_OK, "%s", err.text);
+    must(sgt_cpu_limit(level, why));
     return new_encoder(v);
 }
 
@@ -165,10 +157,10 @@ static size_t encode_by_scan(const sgt_vocab *v, sgt_encoder *e, const uint8_t *
 static void levels_agree(const sgt_vocab *v)
 {
     uint64_t seed = test_seed();
-    for (int l = 0; l < LEVELS; l++) {
-        scoped(sgt_encoder) *e = encoder_at(v, levels[l]);
+    for (const char *const *level = split_levels(); *level; level++) {
+        scoped(sgt_encoder) *e = encoder_at(v, *level);
         rng r = {seed, 0};
-        for (int i = 0; e && i < 3000; i++) {
+        for (int i = 0; i < 3000; i++) {
             size_t n = i < 150 ? (size_t)i : below(&r, i % 20 ? 400 : 20000);
             scoped_memory uint8_t *s = malloc(n + 1);
             n = i % 3 ? hard_text(&r, s, n, i % 2) : merging_bytes(v, &r, s, n);
@@ -176,7 +168,7 @@ static void levels_agree(const sgt_vocab *v)
             scoped_memory char *want = malloc(n * v->width + 1), *got = malloc(n * v->width + 1);
             size_t count = encode_by_scan(v, e, s, n, want);
             for (int again = 0; again < 2; again++)
-                expect_public(sgt_encode(e, s, n, got), "%s, SEED=%llu, %d", levels[l],
+                expect_public(sgt_encode(e, s, n, got), "%s, SEED=%llu, %d", *level,
                               (unsigned long long)seed, i);
         }
     }
@@ -203,9 +195,9 @@ static void levels_agree_on_every_token(int wide)
 {
     static const char behind[] = {0, 'e', ' ', '\'', '\xC3', '\xFF'};
     scoped(sgt_vocab) *v = one_piece(wide);
-    for (int l = 0; l < LEVELS; l++) {
-        scoped(sgt_encoder) *e = encoder_at(v, levels[l]);
-        for (uint32_t id = 0; e && id < sgt_vocab_eot(v); id++)
+    for (const char *const *level = split_levels(); *level; level++) {
+        scoped(sgt_encoder) *e = encoder_at(v, *level);
+        for (uint32_t id = 0; id < sgt_vocab_eot(v); id++)
             for (size_t b = 0; b < sizeof behind; b++) {
                 uint8_t s[256];
                 uint32_t want[256], got[256];
@@ -215,10 +207,10 @@ static void levels_agree_on_every_token(int wide)
                 s[n++] = (uint8_t)behind[b];
                 if (n > SGT_BPE_SCAN_MAX) continue;
                 size_t count = bpe_scan(v, s, n, want);
-                expect_public(sgt_encode(e, s, n, got), "%s, token %u", levels[l], id);
+                expect_public(sgt_encode(e, s, n, got), "%s, token %u", *level, id);
                 if (b) continue;
                 cr_assert(sgt_encode(e, s, n - 1, got) == 1 && sgt_id_at(got, v->width, 0) == id,
-                          "%s, token %u", levels[l], id);
+                          "%s, token %u", *level, id);
             }
     }
     sgt_cpu_limit("auto", NULL);
@@ -273,9 +265,9 @@ Test(cuts, split_pieces_in_parts_at_every_level)
 {
     scoped(sgt_vocab) *v = gpt2();
     uint64_t seed = test_seed();
-    for (int l = 0; l < LEVELS; l++) {
+    for (const char *const *level = split_levels(); *level; level++) {
         rng r = {seed, 0};
-        if (sgt_cpu_limit(levels[l], NULL) < 0) continue;
+        must(sgt_cpu_limit(*level, why));
         for (int i = 0; i < 2000; i++) {
             uint8_t s[700];
             uint32_t parts[100], end = 0;
@@ -287,15 +279,15 @@ Test(cuts, split_pieces_in_parts_at_every_level)
                 for (size_t k = 0; k < count; at = base + parts[k++]) {
                     for (size_t p = at + 1; p < base + parts[k]; p++)
                         cr_assert(!sgt_cuts_at(&v->cuts, s + p) || p == piece,
-                                  "%s, SEED=%llu, %d: not cut at %zu", levels[l],
+                                  "%s, SEED=%llu, %d: not cut at %zu", *level,
                                   (unsigned long long)seed, i, p);
                     if (at == piece && sgt_split(&whole, &end, 1)) piece = whole.at;
-                    cr_assert_leq(base + parts[k], piece, "%s, SEED=%llu, %d: past a piece",
-                                  levels[l], (unsigned long long)seed, i);
+                    cr_assert_leq(base + parts[k], piece, "%s, SEED=%llu, %d: past a piece", *level,
+                                  (unsigned long long)seed, i);
                     cr_assert(base + parts[k] == piece ||
                                   sgt_cuts_at(&v->cuts, s + base + parts[k]),
-                              "%s, SEED=%llu, %d: cut at %zu", levels[l], (unsigned long long)seed,
-                              i, base + parts[k]);
+                              "%s, SEED=%llu, %d: cut at %zu", *level, (unsigned long long)seed, i,
+                              base + parts[k]);
                 }
             cr_assert_eq(at, n);
         }
@@ -494,11 +486,10 @@ Test(bpe, a_failing_pattern)
     static char hard[40000];
     static uint16_t ids[sizeof hard];
     sgt_text text = {hard, sizeof hard};
-    scoped(sgt_vocab) *v = NULL;
+    scoped(sgt_vocab) *v = load_vocab("gpt2", "(a+)+$|b");
     sgt_error err;
     size_t end;
     memset(hard, 'a', sizeof hard);
-    must(sgt_vocab_load(&v, "gpt2", "(a+)+$|b", why));
     scoped(sgt_encoder) *e = new_encoder(v);
     hard[sizeof hard - 1] = 'c';
     int rc = sgt_encode_texts(e, &text, 1, ids, &end, &err);

@@ -76,9 +76,7 @@ Test(rules, every_code_point_in_many_places_as_pcre2_has_it)
             if (cp >= 0x40000 && cp < 0xE0000 && (cp / 16 + cp / 4096) % 8) continue;
             sprintf(what, "U+%04X and on", cp);
             for (uint32_t i = 0; i < 16; i++) {
-                for (const char *q = contexts[r != NULL]; *q; q++)
-                    if (*q == '@') n += put_utf8(text + n, cp + i);
-                    else text[n++] = (uint8_t)*q;
+                n += put_context(text + n, contexts[r != NULL], cp + i);
                 uint8_t end[8] = "x ";
                 hold_to_pattern(r, p, end, 2 + put_utf8(end + 2, cp + i), 8, what);
             }
@@ -118,10 +116,9 @@ Test(rules, ids_are_tiktokens_and_pieces_hugging_faces)
     for (size_t k = 0; k < json_array_size(rules); k++) {
         const char *regex = json_string_value(json_object_get(json_array_get(rules, k), "regex"));
         const sgt_rule r = sgt_rule_of(regex);
-        sgt_vocab *v;
         cr_assert_eq(r.by, SGT_RULE_OTHER, "%s", regex);
-        must(sgt_vocab_load(&v, "tests/data/vocab/ranks.tiktoken", regex, why));
-        sgt_encoder *e = new_encoder(v);
+        scoped(sgt_vocab) *v = load_vocab("tests/data/vocab/ranks.tiktoken", regex);
+        scoped(sgt_encoder) *e = new_encoder(v);
         for (size_t i = 0; i < json_array_size(texts); i++) {
             const json_t *row = json_array_get(texts, i),
                          *ends = json_array_get(json_object_get(row, "ends"), k);
@@ -133,8 +130,6 @@ Test(rules, ids_are_tiktokens_and_pieces_hugging_faces)
                    count = pieces_by(&r, "auto", NULL, (const uint8_t *)text, n, 200, pieces);
             expect_ends(pieces, count, ends, text);
         }
-        sgt_encoder_free(e);
-        sgt_vocab_free(v);
         /* the same rule in a tokenizer.json is recognized. The exception is cl100k: in Oniguruma
          * its {1,3}+ takes any number of digits */
         const char *rule = sgt_rule_from_regex(regex);

@@ -10,15 +10,6 @@ static const char *const contexts[] = {"@",          " @",   "  @",    "a@",    
                                        "'@",         "@'s",  "!@!",    "\n@",          "@ ", "@  @",
                                        "e@\xCC\x81", " '@@", "@\n\n@", "\xE4\xB8\xAD@"};
 
-static size_t in_context(const char *context, uint32_t cp, uint8_t *out)
-{
-    size_t n = 0;
-    for (const char *p = context; *p; p++)
-        if (*p == '@') n += put_utf8(out + n, cp);
-        else out[n++] = (uint8_t)*p;
-    return n;
-}
-
 static uint32_t block_crc(sgt_encoder *e, uint32_t block)
 {
     uint32_t crc = 0;
@@ -26,7 +17,7 @@ static uint32_t block_crc(sgt_encoder *e, uint32_t block)
         for (size_t c = 0; c < sizeof contexts / sizeof *contexts; c++) {
             uint8_t text[32];
             uint16_t ids[32];
-            size_t n = in_context(contexts[c], block << 8 | i, text);
+            size_t n = put_context(text, contexts[c], block << 8 | i);
             crc = crc32_of(crc, ids, sgt_encode(e, text, n, ids) * sizeof *ids);
         }
     return crc;

@@ -8,13 +8,14 @@
 #include "loader/base/file.h"
 #include "tokenize/vocab/vocab.h"
 
+#define LINES "tokenize/vocab/gpt2.bpe" /* the published file of merges */
 #define GPT2_SHA256 "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5"
 
 Test(vocab, the_merges_are_the_published_file)
 {
     char hex[65];
     size_t n, m;
-    scoped_memory char *file = whole_file("tokenize/vocab/gpt2.bpe", &m),
+    scoped_memory char *file = whole_file(LINES, &m),
                        *said = whole_file("tokenize/vocab/gpt2.md", &n);
     sha256_hex(file, m, hex);
     cr_assert_str_eq(hex, GPT2_SHA256);
@@ -49,19 +50,11 @@ Test(vocab, tokens)
     sgt_vocab_free(NULL);
 }
 
-/* Return GPT-2's vocabulary, made from the lines of the published file of merges. */
-static sgt_vocab *from_lines(void)
-{
-    sgt_vocab *v;
-    must(sgt_vocab_load(&v, "tokenize/vocab/gpt2.bpe", NULL, why));
-    return v;
-}
-
 /* The headers of all shards hold this fingerprint. If it changed, old shards would seem to have
  * another vocabulary. */
 Test(vocab, the_fingerprint_is_for_good)
 {
-    scoped(sgt_vocab) *v = gpt2(), *lines = from_lines();
+    scoped(sgt_vocab) *v = gpt2(), *lines = load_vocab(LINES, NULL);
     cr_assert_eq(sgt_vocab_fingerprint(lines), SGT_GPT2_FINGERPRINT, "%llx",
                  (unsigned long long)sgt_vocab_fingerprint(lines));
     cr_assert_eq(sgt_vocab_fingerprint(v), SGT_GPT2_FINGERPRINT);
@@ -72,7 +65,7 @@ Test(vocab, the_fingerprint_is_for_good)
  * there. */
 Test(vocab, the_embedded_tables_are_those_of_the_merges)
 {
-    scoped(sgt_vocab) *v = gpt2(), *lines = from_lines();
+    scoped(sgt_vocab) *v = gpt2(), *lines = load_vocab(LINES, NULL);
     const size_t merges = 50000 * 2 * sizeof(uint16_t), all = merges + SGT_PAIR_GROUPS * 2;
     size_t n;
     scoped_memory char *file = whole_file("tokenize/vocab/gpt2.tables", &n), *want = malloc(all);
@@ -186,7 +179,7 @@ Test(vocab, tokenizer_json_says_it_all)
 
     /* line i of the file is merge i */
     size_t size, line = 0;
-    scoped_memory char *file = whole_file("tokenize/vocab/gpt2.bpe", &size);
+    scoped_memory char *file = whole_file(LINES, &size);
     const char *p = file, *end = p + size;
     for (p = strchr(p, '\n') + 1; p < end; p = strchr(p, '\n') + 1, line++) {
         const char *merge = json_string_value(json_array_get(merges, line));

@@ -13,13 +13,6 @@
 
 #define DATA "tests/data/vocab/"
 
-static sgt_vocab *load(const char *path, const char *rule)
-{
-    sgt_vocab *v = NULL;
-    must(sgt_vocab_load(&v, path, rule, why));
-    return v;
-}
-
 static void ids_are(sgt_vocab *v, const char *path)
 {
     size_t n, want_n, m;
@@ -36,9 +29,9 @@ static void ids_are(sgt_vocab *v, const char *path)
 
 Test(vocab_load, ids_and_text_of_every_format)
 {
-    scoped(sgt_vocab) *trained = load(DATA "trained", NULL),
-                      *o200k = load(DATA "o200k/tokenizer.json", NULL);
-    scoped(sgt_vocab) *ranks = load(DATA "ranks.tiktoken", NULL);
+    scoped(sgt_vocab) *trained = load_vocab(DATA "trained", NULL),
+                      *o200k = load_vocab(DATA "o200k/tokenizer.json", NULL);
+    scoped(sgt_vocab) *ranks = load_vocab(DATA "ranks.tiktoken", NULL);
     size_t n;
     ids_are(trained, DATA "hf.ids");
     ids_are(o200k, DATA "hf-o200k.ids");
@@ -59,7 +52,7 @@ Test(vocab_load, ids_and_text_of_every_format)
 Test(vocab_load, gpt2_by_any_name_is_gpt2)
 {
     sgt_error err;
-    scoped(sgt_vocab) *built_in = gpt2(), *named = load("gpt2", NULL), *file, *other;
+    scoped(sgt_vocab) *built_in = gpt2(), *named = load_vocab("gpt2", NULL), *file, *other;
     size_t n;
     char *merges = whole_file("tokenize/vocab/gpt2.bpe", &n);
     file = vocab_of_merges(merges, &err);
@@ -69,7 +62,7 @@ Test(vocab_load, gpt2_by_any_name_is_gpt2)
     cr_assert_eq(sgt_vocab_fingerprint(named), SGT_GPT2_FINGERPRINT);
     cr_assert_str_eq(sgt_vocab_name(file), "gpt2");
     cr_assert(!file->ids, "ids in merge order need no table");
-    other = load("gpt2", "\\p{L}+");
+    other = load_vocab("gpt2", "\\p{L}+");
     cr_assert_neq(sgt_vocab_fingerprint(other), SGT_GPT2_FINGERPRINT);
     cr_assert(sgt_vocab_size(other) == 50257 && sgt_vocab_eot(other) == 50256);
 }
