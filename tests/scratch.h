@@ -2,8 +2,10 @@
 #ifndef SGT_TESTS_SCRATCH_H
 #define SGT_TESTS_SCRATCH_H
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define SCRATCH_SIZE 128 /* bytes of a path, its NUL included */
 
@@ -20,6 +22,17 @@ static inline char *scratch_template(char path[SCRATCH_SIZE], const char *above,
 static inline char *scratch_folder(char path[SCRATCH_SIZE], const char *above, const char *name)
 {
     return scratch_template(path, above, name) ? mkdtemp(path) : NULL;
+}
+
+/* Return how many names a folder has, besides . and .. */
+static inline unsigned count_names(const char *path)
+{
+    unsigned n = 0;
+    DIR *d = opendir(path);
+    for (const struct dirent *e; d && (e = readdir(d));)
+        n += strcmp(e->d_name, ".") && strcmp(e->d_name, "..");
+    if (d) closedir(d);
+    return n;
 }
 
 #endif

@@ -3,7 +3,6 @@
 #ifndef SGT_TESTS_STRESS_H
 #define SGT_TESTS_STRESS_H
 
-#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -53,16 +52,6 @@ static inline void remove_scratch(const char *folder)
     sgt_error err;
     if (chdir("/") < 0) fail("/", "cannot enter it");
     if (sgt_remove_tree(folder, &err) < 0) fail(folder, err.text);
-}
-
-static inline unsigned count_names(const char *path)
-{
-    unsigned n = 0;
-    DIR *d = opendir(path);
-    if (!d) fail(path, "cannot open it");
-    while (readdir(d)) n++;
-    closedir(d);
-    return n;
 }
 
 /* The numbers of this process's descriptors and threads. */

@@ -35,15 +35,6 @@ static void leave_folder(void)
     cr_assert(access(folder, F_OK) < 0 && errno == ENOENT);
 }
 
-static size_t count_names(const char *path)
-{
-    size_t n = 0;
-    scoped(DIR) *d = opendir(path);
-    cr_assert(d);
-    for (struct dirent *e; (e = readdir(d));) n += e->d_name[0] != '.';
-    return n;
-}
-
 Test(error, text_is_safe_to_print)
 {
     const char *raw = "a\nb\x1b[31m\x7f\xff\xc3\xa9\xed\xa0\x80\xc2\x85\xf0\x9f\x99\x82";

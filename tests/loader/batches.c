@@ -1,9 +1,10 @@
 #include "tests/loader/batches.h"
 
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+
+#include "tests/scratch.h"
 
 int scalar;
 static const uint64_t lengths[] = {5000, 17, 1234, 40, 3000};
@@ -41,6 +42,13 @@ sgt_cursor *open_cursor(const sgt_loader *l)
     sgt_cursor *c;
     must(sgt_cursor_open(&c, l, why));
     return c;
+}
+
+sgt_loader_info loader_info(const sgt_loader *l)
+{
+    sgt_loader_info info;
+    sgt_loader_get_info(l, &info);
+    return info;
 }
 
 /* Read batch k as an output, and compare it with the shards' content. */
@@ -124,10 +132,4 @@ void check_loader(const char *path, const sgt_loader_options *o, const reader_fa
     check_batch(l, c, 0, map);
 }
 
-unsigned open_descriptors(void)
-{
-    unsigned n = 0;
-    scoped(DIR) *d = opendir("/proc/self/fd");
-    while (readdir(d)) n++;
-    return n;
-}
+unsigned open_descriptors(void) { return count_names("/proc/self/fd"); }

@@ -17,6 +17,7 @@ extern int scalar;
 /* Open a loader; a failure fails the test. */
 sgt_loader *open_loader(const char *path, const sgt_loader_options *o, const reader_fault *fault);
 sgt_cursor *open_cursor(const sgt_loader *l);
+sgt_loader_info loader_info(const sgt_loader *l);
 
 /* Call sgt_loader_open, close the loader if there is one, and return what the call returned. */
 int open_only(const char *path, const sgt_loader_options *o, sgt_error *err);

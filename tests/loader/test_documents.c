@@ -63,10 +63,9 @@ static void check_padded(const sgt_loader *l, sgt_cursor *c, uint64_t k)
 static void check_documents(const char *path, const sgt_loader_options *o,
                             const reader_fault *fault)
 {
-    sgt_loader_info info;
     scoped(sgt_loader) *l = open_loader(path, o, fault);
     scoped(sgt_cursor) *c = open_cursor(l);
-    sgt_loader_get_info(l, &info);
+    sgt_loader_info info = loader_info(l);
     cr_assert(info.padded && info.windows_per_epoch == documents && info.shards == SHARDS &&
               !info.skipped);
     cr_assert_eq(info.tokens, first[SHARDS]);
@@ -155,10 +154,9 @@ Test(documents, of_one_file)
     for (uint64_t d = 0; d < documents; d++) n += starts[d] >= first[3] && starts[d] < first[4];
     static const char *const paths[] = {"indexed/train_000003.bin", "bare/train_000003.bin"};
     for (int i = 0; i < 2; i++) {
-        sgt_loader_info info;
         sgt_loader_options o = {.sampling = SGT_SAMPLING_DOCUMENTS, .seq = 8};
         scoped(sgt_loader) *l = open_loader(paths[i], &o, NULL);
-        sgt_loader_get_info(l, &info);
+        sgt_loader_info info = loader_info(l);
         cr_assert_eq(info.windows_per_epoch, n);
     }
 }

@@ -70,19 +70,6 @@ static sgt_loader *open_listening(sgt_sampling sampling)
     return l;
 }
 
-static void draw(const sgt_loader *l, sgt_cursor *c, uint64_t k)
-{
-    uint16_t rows[B * (T + 1)];
-    must(read_rows(l, c, k, rows, why));
-    for (uint32_t r = 0; r < B; r++) {
-        uint32_t shard;
-        uint64_t at;
-        sgt_loader_window(l, k * B + r, &shard, &at);
-        for (uint32_t t = 0; t <= T; t++)
-            cr_assert_eq(rows[r * (T + 1) + t], token_at(shard, at + t));
-    }
-}
-
 /* Draw 40 batches from `first` on, `stride` apart. The cursor guesses a stride of 1 after one step,
  * and any other stride after two. */
 static void check_stride(const sgt_loader *l, uint64_t first, uint64_t stride)
@@ -92,7 +79,7 @@ static void check_stride(const sgt_loader *l, uint64_t first, uint64_t stride)
     uint32_t learning = stride == 1 ? 2 : 3, drawn = 40;
     /* a new cursor takes batch 0 as the last batch, so one step is enough */
     if (first == stride) learning--;
-    for (uint64_t k = 0; k < drawn; k++) draw(l, c, first + k * stride);
+    for (uint64_t k = 0; k < drawn; k++) check_run(l, c, first + k * stride, 1, NULL);
     cr_assert_eq(heard.missed, learning, "from %lu by %lu: missed %u", first, stride, heard.missed);
     cr_assert_eq(heard.met, drawn - learning);
     cr_assert(heard.most == 3 * B && heard.waiting == 3 * B && !heard.forgotten);
@@ -119,7 +106,7 @@ Test(expect, little_room)
     scoped(sgt_loader) *l = open_listening(SGT_SAMPLING_SHUFFLE);
     scoped(sgt_cursor) *c = open_cursor(l);
     heard.room = 2 * B;
-    for (uint64_t k = 0; k < 40; k++) draw(l, c, k);
+    check_run(l, c, 0, 40, NULL);
     cr_assert(heard.missed == 2 && heard.met == 38 && heard.most == 2 * B);
 }
 
@@ -131,7 +118,7 @@ Test(expect, no_order)
     put_folder();
     scoped(sgt_loader) *l = open_listening(SGT_SAMPLING_SHUFFLE);
     scoped(sgt_cursor) *c = open_cursor(l);
-    for (size_t i = 0; i < sizeof order / sizeof *order; i++) draw(l, c, order[i]);
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++) check_run(l, c, order[i], 1, NULL);
     /* met: batch 2; batches 6 to 0; batches 9 and 12; batch 14 */
     cr_assert_eq(heard.met, 1 + 7 + 2 + 1);
     /* cancelled at the first 9, at the second 12, and at the second 0 */
@@ -145,7 +132,7 @@ Test(expect, end_of_64_bits)
     put_folder();
     scoped(sgt_loader) *l = open_listening(SGT_SAMPLING_RANDOM);
     scoped(sgt_cursor) *c = open_cursor(l);
-    for (uint64_t k = 9; k-- > 0;) draw(l, c, UINT64_MAX / B - 1 - k);
+    check_run(l, c, UINT64_MAX / B - 9, 9, NULL);
     cr_assert(heard.met == 7 && heard.waiting == 0 && heard.forgotten == 0);
 }
 

@@ -10,20 +10,11 @@
 
 TestSuite(foreign, .init = enter_scratch, .fini = leave_scratch);
 
-static uint64_t windows_of(const sgt_loader *l)
-{
-    sgt_loader_info info;
-    sgt_loader_get_info(l, &info);
-    return info.windows_per_epoch;
-}
-
 static uint64_t hash_of(const char *path)
 {
     sgt_loader_options o = {.seq = 4};
-    sgt_loader_info info;
     scoped(sgt_loader) *l = open_loader(path, &o, NULL);
-    sgt_loader_get_info(l, &info);
-    return info.hash;
+    return loader_info(l).hash;
 }
 
 /* ---- llm.c, modded-nanogpt, nanoGPT ---- */
@@ -234,7 +225,7 @@ static void check_megatron_documents(void)
         scoped(sgt_cursor) *c = open_cursor(l);
         int32_t rows[6 * 65];
         int seen[2][3] = {{0}};
-        cr_assert_eq(windows_of(l), 6);
+        cr_assert_eq(loader_info(l).windows_per_epoch, 6);
         sgt_loader_batch b = {.output = output_of_rows(l), .inputs = rows};
         must(sgt_loader_read(l, c, 0, 1, &b, why));
         for (uint32_t r = 0; r < 6; r++) {
@@ -338,7 +329,7 @@ Test(foreign, megatron_of_six_thousand_million_tokens)
         scoped(sgt_loader) *l = open_loader("m", &o, NULL);
         scoped(sgt_cursor) *c = open_cursor(l);
         uint64_t k = (all - 1) / 16 - 1;
-        cr_assert_eq(windows_of(l), k + 1);
+        cr_assert_eq(loader_info(l).windows_per_epoch, k + 1);
         must(read_rows(l, c, k, row, why));
         for (uint64_t t = 16 * k; t < 16 * k + 17; t++)
             cr_assert_eq(row[t - 16 * k], t < all - 17 ? 0 : last[t - (all - 17)], "token %lu", t);

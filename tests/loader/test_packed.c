@@ -89,11 +89,10 @@ static void check_packed(const sgt_loader *l, sgt_cursor *c, const sgt_pack *p, 
 
 static void check_set(const char *path, const sgt_loader_options *o, const reader_fault *fault)
 {
-    sgt_loader_info info;
     scoped(sgt_loader) *l = open_loader(path, o, fault);
     scoped(sgt_cursor) *c = open_cursor(l);
     scoped(sgt_pack) p = plan_of(o->seed, l->o.seq);
-    sgt_loader_get_info(l, &info);
+    sgt_loader_info info = loader_info(l);
     cr_assert(!info.padded && info.windows_per_epoch == sgt_pack_epoch_rows(&p));
     cr_assert(info.shards == SHARDS && !info.skipped && info.documents == documents);
     for (uint64_t k = 0; k < 40; k++) check_packed(l, c, &p, k);
@@ -165,8 +164,7 @@ Test(packed, mixes)
         scoped(sgt_loader) *l = open_loader(NULL, &o, NULL);
         scoped(sgt_cursor) *c = open_cursor(l);
         sgt_pack p[] = {plan_of(sgt_philox_u64(5, 0, 8), T), plan_of(sgt_philox_u64(5, 1, 8), T)};
-        sgt_loader_info info;
-        sgt_loader_get_info(l, &info);
+        sgt_loader_info info = loader_info(l);
         cr_assert(info.windows_per_epoch == 2 * sgt_pack_epoch_rows(p) &&
                   info.documents == 2 * documents);
         for (uint64_t k = 0; k < 60; k++) {

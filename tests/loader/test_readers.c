@@ -36,7 +36,6 @@ Test(readers, wide_ids)
 {
     uint16_t rows[6 * 17];
     sgt_loader_options o = {.batch = 6, .seq = 16};
-    sgt_loader_info info;
     sgt_stream *s;
     put_folder();
     scoped(sgt_loader) *narrow = open_loader("d", &o, NULL);
@@ -45,7 +44,7 @@ Test(readers, wide_ids)
     put_folder();
     scoped(sgt_loader) *l = open_loader("d", &o, NULL);
     scoped(sgt_cursor) *c = open_cursor(l);
-    sgt_loader_get_info(l, &info);
+    sgt_loader_info info = loader_info(l);
     cr_assert(info.vocab == 128256 && info.eot == 128255);
     for (uint64_t row = 0; row < 3000; row++) {
         uint32_t shard, other;
@@ -154,10 +153,9 @@ Test(readers, ranks_share_a_batch)
         for (o.ranks = 2; o.ranks <= B; o.ranks++) {
             if (B % o.ranks) continue;
             for (o.rank = 0; o.rank < o.ranks; o.rank++) {
-                sgt_loader_info info;
                 scoped(sgt_loader) *l = open_loader("d", &o, NULL);
                 scoped(sgt_cursor) *c = open_cursor(l);
-                sgt_loader_get_info(l, &info);
+                sgt_loader_info info = loader_info(l);
                 cr_assert(info.batch == B && info.local_batch == B / o.ranks);
                 for (uint64_t k = 0; k < 60; k += 7) {
                     must(read_rows(one, c1, k, whole, why));
@@ -190,7 +188,6 @@ Test(readers, accumulation_sees_the_rows_of_one_large_batch)
 
 Test(readers, one_file_and_raw_files)
 {
-    sgt_loader_info info;
     static const uint32_t second[] = {1}, both[] = {7, 8};
     cr_assert(mkdir("r", 0777) == 0 && mkdir("n", 0777) == 0);
     for (; id_width <= 4; id_width += 2) {
@@ -211,7 +208,7 @@ Test(readers, one_file_and_raw_files)
             o.split = "val";
             check_loader("n", &o, NULL, both + 1);
             scoped(sgt_loader) *l = open_loader("raw.bin", &o, NULL);
-            sgt_loader_get_info(l, &info);
+            sgt_loader_info info = loader_info(l);
             cr_assert(info.tokens == 901 && info.vocab == (id_width == 2 ? 50257 : SGT_MOST_IDS));
         }
     }
@@ -285,13 +282,12 @@ Test(readers, id_past_the_vocabulary)
 /* The caller's vocabulary bounds ids too, and 2^20 is the largest. */
 Test(readers, vocabulary_of_the_caller)
 {
-    sgt_loader_info info;
     put_folder();
     sgt_loader_options o = {.batch = 6, .seq = 16, .vocab = 100};
     expect_failure_about(open_only("d", &o, why), SGT_EFORMAT, "expected below 100");
     o.vocab = 50304;
     sgt_loader *l = open_loader("d", &o, NULL);
-    sgt_loader_get_info(l, &info);
+    sgt_loader_info info = loader_info(l);
     cr_assert_eq(info.vocab, 50257);
     sgt_loader_close(l);
     put_raw("any.bin", 0, 100);
@@ -383,7 +379,6 @@ Test(readers, more_than_the_container_may_have)
 Test(readers, copies_of_several_processes)
 {
     notices said;
-    sgt_loader_info info;
     cr_assert(mkdir("d", 0777) == 0);
     put_container("root", "8388608", "1048576");
     put_raw("d/train_a.bin", 0, 3 << 19);
@@ -402,7 +397,7 @@ Test(readers, copies_of_several_processes)
                      "the set takes 3 MiB in each of 3 processes and this process's control "
                      "group (container) has 8 MiB of memory: reading with mmap "
                      "instead");
-    sgt_loader_get_info(l, &info);
+    sgt_loader_info info = loader_info(l);
     cr_assert_str_eq(info.reader_detail,
                      "preload (mmap: the set takes 3 MiB in each of 3 processes and this process's "
                      "control group (container) has 8 MiB of memory)");

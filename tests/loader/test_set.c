@@ -14,10 +14,8 @@ TestSuite(set, .init = enter_scratch, .fini = leave_scratch);
 
 static sgt_loader_info info_of(const char *path, const sgt_loader_options *o)
 {
-    scoped(sgt_loader) *l = NULL;
-    sgt_loader_info info;
-    must(sgt_loader_open(&l, path, o, why));
-    sgt_loader_get_info(l, &info);
+    scoped(sgt_loader) *l = open_loader(path, o, NULL);
+    sgt_loader_info info = loader_info(l);
     info.reader_detail = NULL; /* freed with the loader, as the list of sets is */
     info.sets = NULL;
     return info;

@@ -84,20 +84,17 @@ Test(sets, rows_are_those_of_each_set)
 static uint64_t hash_of(const sgt_loader_set *sets, uint32_t n)
 {
     sgt_loader_options o = mixed(sets, n);
-    sgt_loader_info info;
     scoped(sgt_loader) *l = open_loader(NULL, &o, NULL);
-    sgt_loader_get_info(l, &info);
-    return info.hash;
+    return loader_info(l).hash;
 }
 
 Test(sets, said_of_them)
 {
     put_sets();
     sgt_loader_options o = mixed(three, 3);
-    sgt_loader_info info;
     uint64_t tokens = 0, windows = 0;
     scoped(sgt_loader) *l = open_loader(NULL, &o, NULL);
-    sgt_loader_get_info(l, &info);
+    sgt_loader_info info = loader_info(l);
     cr_assert(info.set_count == 3 && info.shards == 8 && info.skipped == 1);
     for (uint32_t s = 0; s < 3; s++) {
         sgt_loader_set_info set = info.sets[s];
@@ -138,9 +135,7 @@ Test(sets, one_in_a_list)
     const sgt_loader_set one[] = {{"d", 0.5}};
     sgt_loader_options o = mixed(one, 1), plain = {.batch = 6, .seq = 16, .seed = 9};
     scoped(sgt_loader) *a = open_loader(NULL, &o, NULL), *b = open_loader("d", &plain, NULL);
-    sgt_loader_info x, y;
-    sgt_loader_get_info(a, &x);
-    sgt_loader_get_info(b, &y);
+    sgt_loader_info x = loader_info(a), y = loader_info(b);
     cr_assert(x.hash == y.hash && x.set_count == 1 && y.set_count == 1);
     for (uint64_t row = 0; row < 500; row++) {
         uint32_t shard[2];
@@ -322,9 +317,8 @@ Test(sets, vocabularies)
                    "are mixed share one");
     sgt_loader_set sets[] = {{"a.bin", 1}, {"c.bin", 1}};
     sgt_loader_options o = mixed(sets, 2);
-    sgt_loader_info info;
     scoped(sgt_loader) *l = open_loader(NULL, &o, NULL);
-    sgt_loader_get_info(l, &info);
+    sgt_loader_info info = loader_info(l);
     cr_assert_eq(info.vocab, 4096);
     id_width = 4;
     put_foreign("wide.bin", 1, 100);

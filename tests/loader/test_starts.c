@@ -76,8 +76,6 @@ static void check_all(const char *path, sgt_loader_options o)
     int32_t rows[B * (T + 1)], in[B * T], to[B * T];
     scoped(sgt_loader) *l = open_loader(path, &o, NULL);
     scoped(sgt_cursor) *c = open_cursor(l);
-    sgt_loader_info info;
-    sgt_loader_get_info(l, &info);
     for (uint64_t k = 0; k < 40; k++) {
         sgt_loader_batch b = {.output = output_of_rows(l), .inputs = rows},
                          pair = {.output = SGT_OUTPUT_I32, .inputs = in, .targets = to};
@@ -172,10 +170,9 @@ Test(starts, only_where_they_are_asked_for)
         sgt_loader_options o = {.batch = B, .seq = T, .documents = asked};
         scoped(sgt_loader) *l = open_loader("d", &o, NULL);
         scoped(sgt_cursor) *c = open_cursor(l);
-        sgt_loader_info info;
         scoped(sgt_stream) *s = NULL;
         sgt_loader_batch b;
-        sgt_loader_get_info(l, &info);
+        sgt_loader_info info = loader_info(l);
         cr_assert_eq(info.documents, asked == 1 ? all : 0);
         b.output = SGT_OUTPUT_U16;
         b.inputs = rows;
@@ -195,8 +192,7 @@ Test(starts, of_no_document)
     sgt_loader_options o = {.batch = B, .seq = T, .documents = 1};
     scoped(sgt_loader) *l = open_loader("plain.bin", &o, NULL);
     scoped(sgt_cursor) *c = open_cursor(l);
-    sgt_loader_info info;
-    sgt_loader_get_info(l, &info);
+    sgt_loader_info info = loader_info(l);
     cr_assert_eq(info.documents, 0);
     sgt_loader_batch b = {.inputs = rows};
     cr_assert_eq(sgt_loader_read(l, c, 0, 1, &b, NULL), 0);

@@ -10,6 +10,15 @@ TestSuite(state, .init = enter_scratch, .fini = leave_scratch);
 
 enum { B = 12, T = 16, WIDTH = T + 1 };
 
+/* Return the state of a run of so many batches. */
+static sgt_loader_state state_after(const char *path, const sgt_loader_options *o, uint64_t batches)
+{
+    sgt_loader_state state;
+    scoped(sgt_loader) *l = open_loader(path, o, NULL);
+    sgt_loader_get_state(l, batches, &state);
+    return state;
+}
+
 /* Put batch k together from the rows of all ranks. */
 static void whole_batch(const sgt_loader_options *as, uint32_t ranks, uint64_t k,
                         uint16_t rows[B * WIDTH])
@@ -34,10 +43,7 @@ Test(state, another_world)
     for (int sampling = 0; sampling < SGT_SAMPLING_DOCUMENTS; sampling++) {
         sgt_loader_options o = {
             .sampling = (sgt_sampling)sampling, .batch = B, .seq = T, .seed = 3, .ranks = 2};
-        sgt_loader_state state;
-        sgt_loader *l = open_loader("d", &o, NULL);
-        sgt_loader_get_state(l, 41, &state);
-        sgt_loader_close(l);
+        sgt_loader_state state = state_after("d", &o, 41);
         cr_assert_eq(state.rows, 41 * B);
         o.ranks = 1;
         for (uint32_t ranks = 1; ranks <= B; ranks++) {
@@ -47,7 +53,7 @@ Test(state, another_world)
             sgt_loader_options p = o;
             p.reader = (sgt_reader)(ranks % SGT_READERS);
             p.ranks = ranks;
-            l = open_loader("d", &p, NULL);
+            sgt_loader *l = open_loader("d", &p, NULL);
             must(sgt_loader_resume(l, &state, &next, why));
             sgt_loader_close(l);
             cr_assert_eq(next, 41);
@@ -66,13 +72,10 @@ Test(state, another_batch_size)
 {
     put_folder();
     sgt_loader_options o = {.batch = B, .seq = T};
-    sgt_loader_state state;
     uint64_t next;
-    scoped(sgt_loader) *l = open_loader("d", &o, NULL);
-    sgt_loader_get_state(l, 7, &state);
-    sgt_loader_close(l);
+    sgt_loader_state state = state_after("d", &o, 7);
     o.batch = 4;
-    l = open_loader("d", &o, NULL);
+    scoped(sgt_loader) *l = open_loader("d", &o, NULL);
     must(sgt_loader_resume(l, &state, &next, why));
     cr_assert_eq(next, 21);
     sgt_loader_close(l);
@@ -97,11 +100,10 @@ Test(state, what_differs_is_said)
 {
     char text[256];
     sgt_loader_state state;
-    sgt_loader_info info;
     put_folder();
     sgt_loader_options left = {.batch = 4, .seq = T, .seed = 1}, o = left;
     sgt_loader *l = open_loader("d", &o, NULL);
-    sgt_loader_get_info(l, &info);
+    sgt_loader_info info = loader_info(l);
     sgt_loader_get_state(l, 3, &state);
     sgt_loader_close(l);
     o.seed = 2;
@@ -114,7 +116,7 @@ Test(state, what_differs_is_said)
     put_shard("d/train_000004.bin", 4, 3001);
     l = open_loader("d", &left, NULL);
     uint64_t hash = info.hash;
-    sgt_loader_get_info(l, &info);
+    info = loader_info(l);
     sgt_loader_close(l);
     snprintf(text, sizeof text,
              "the data are others, %016lx of 9292 tokens and were %016lx of 9291", info.hash, hash);
@@ -133,13 +135,10 @@ Test(state, foreign_sets_of_one_size)
         uint64_t data = raw ? 0 : 1024, last = data + 2 * 9999;
         cr_assert_eq(mkdir(raw ? "r" : "f", 0777), 0);
         for (int end = 0; end < 3; end++) {
-            sgt_loader_state state;
             put(path, 1, 10000);
-            scoped(sgt_loader) *l = open_loader(path, &o, NULL);
-            sgt_loader_get_state(l, 3, &state);
-            sgt_loader_close(l);
+            sgt_loader_state state = state_after(path, &o, 3);
             patch(path, end == 0 ? data : end == 1 ? last : data + 4096, "\1\1", 2);
-            l = open_loader(path, &o, NULL);
+            scoped(sgt_loader) *l = open_loader(path, &o, NULL);
             sgt_error err;
             int rc = sgt_loader_resume(l, &state, &next, &err);
             cr_assert_eq(rc, end < 2 ? SGT_EUSAGE : 0);
@@ -158,7 +157,6 @@ Test(state, foreign_sets_of_one_size)
 Test(state, another_split)
 {
     char text[256];
-    sgt_loader_state state;
     cr_assert_eq(mkdir("d", 0777), 0);
     put_shard("d/train_000000.bin", 0, 900);
     put_shard("d/val_000000.bin", 1, 800);
@@ -168,9 +166,7 @@ Test(state, another_split)
         .vocabulary = "gpt2", .vocab = 50257, .eot = 50256, .shards = shards, .count = 2};
     must(sgt_manifest_write(&m, "d", why));
     sgt_loader_options o = {.batch = 4, .seq = T};
-    sgt_loader *l = open_loader("d", &o, NULL);
-    sgt_loader_get_state(l, 3, &state);
-    sgt_loader_close(l);
+    sgt_loader_state state = state_after("d", &o, 3);
     o.split = "val";
     snprintf(text, sizeof text, "the data are others, %016lx of 800 tokens and were %016lx of 900",
              state.hash, state.hash);
@@ -180,7 +176,6 @@ Test(state, another_split)
 /* Rows contain the padding id, so a run cannot continue with another one. */
 Test(state, padding)
 {
-    sgt_loader_state state;
     put_folder();
     uint64_t start = 0;
     for (int i = 0; i < 5; i++) {
@@ -189,9 +184,7 @@ Test(state, padding)
         put_bytes(name, &start, sizeof start);
     }
     sgt_loader_options o = {.batch = 4, .seq = T, .sampling = SGT_SAMPLING_DOCUMENTS};
-    sgt_loader *l = open_loader("d", &o, NULL);
-    sgt_loader_get_state(l, 3, &state);
-    sgt_loader_close(l);
+    sgt_loader_state state = state_after("d", &o, 3);
     cr_assert_eq(state.pad, 50256);
     o.padded_by = 1;
     o.pad = 7;

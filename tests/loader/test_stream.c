@@ -1,7 +1,6 @@
 /* test_stream.c: streams deliver every batch in order, run no further ahead than their ring, and
  * leave nothing behind whenever they are closed. */
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 
 #include "loader/base/philox.h"
 #include "tests/loader/shards.h"
+#include "tests/scratch.h"
 
 enum { B = 4, T = 16 };
 
@@ -75,15 +75,6 @@ static void check(const sgt_loader *l, const sgt_loader_batch *b)
                 cr_assert_eq(id_of(b, b->targets, r * T + t - 1), id, "batch %lu", b->index);
         }
     }
-}
-
-static unsigned count_names(const char *path)
-{
-    unsigned n = 0;
-    scoped(DIR) *d = opendir(path);
-    cr_assert(d);
-    while (readdir(d)) n++;
-    return n;
 }
 
 Test(stream, in_order_and_whole)

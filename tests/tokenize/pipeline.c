@@ -11,6 +11,7 @@
 
 #include "loader/base/file.h"
 #include "loader/base/philox.h"
+#include "tests/scratch.h"
 #include "tokenize/input/feed.h"
 #include "loader/shards/shard.h"
 #include "tokenize/text/utf8.h"
@@ -171,15 +172,6 @@ void expect_shards(const char *out, const char *split, const stream *s, uint64_t
     }
     snprintf(path, sizeof path, "%s/%s_%06zu.bin", out, split, shard);
     cr_assert(access(path, F_OK) < 0, "%s: one shard too many", path);
-}
-
-static size_t count_names(const char *path)
-{
-    size_t n = 0;
-    scoped(DIR) *d = opendir(path);
-    cr_assert(d, "%s", path);
-    while (readdir(d)) n++;
-    return n;
 }
 
 void expect_same_file(const char *a, const char *b, const char *name)
