@@ -124,7 +124,7 @@ static void shuffle_turn(const sgt_mix *m, sgt_mix_memo *memo, uint64_t turn)
 {
     const sgt_mix_memo listed = *memo;
     /* of each place's set: where its rows begin in the list; and there, how many have a place */
-    uint8_t first[SGT_MIX_TURN], next[SGT_MIX_TURN] = {0};
+    uint8_t first[SGT_MIX_TURN] = {0}, next[SGT_MIX_TURN] = {0};
     sgt_philox4 words = {{0}};
     for (uint32_t j = 0; j < SGT_MIX_TURN; j++)
         first[j] = j && listed.set[j] == listed.set[j - 1] ? first[j - 1] : (uint8_t)j;
