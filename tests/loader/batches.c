@@ -51,15 +51,10 @@ sgt_loader_info loader_info(const sgt_loader *l)
     return info;
 }
 
-/* Read batch k as an output, and compare it with the shards' content. */
-static void check_output(const sgt_loader *l, sgt_cursor *c, uint64_t k, const uint32_t *map,
-                         sgt_output output)
+void check_ids(const sgt_loader *l, const sgt_loader_batch *b, uint64_t k, const uint32_t *map)
 {
-    uint32_t T = l->o.seq, n = l->o.batch / l->o.ranks, width = T + !sgt_output_pairs(output);
-    scoped_memory int64_t *in = malloc((size_t)8 * n * (T + 1)), *to = malloc((size_t)8 * n * T);
-    sgt_loader_batch b = {.output = output, .inputs = in, .targets = to};
-    must(sgt_loader_read(l, c, k, 1, &b, why));
-    cr_assert_null(b.lengths);
+    int pairs = sgt_output_pairs(b->output);
+    uint32_t T = l->o.seq, n = l->o.batch / l->o.ranks, width = T + !pairs;
     for (uint32_t r = 0; r < n; r++) {
         uint32_t shard;
         uint64_t at;
@@ -67,13 +62,25 @@ static void check_output(const sgt_loader *l, sgt_cursor *c, uint64_t k, const u
         for (uint32_t t = 0; t <= T; t++) {
             int64_t id = token_at(map ? map[shard] : shard, at + t);
             if (t < width)
-                cr_assert_eq(id_of(&b, in, r * width + t), id, "batch %lu, row %u, token %u", k, r,
-                             t);
-            if (sgt_output_pairs(output) && t)
-                cr_assert_eq(id_of(&b, to, r * T + t - 1), id, "batch %lu, row %u, token %u", k, r,
-                             t);
+                cr_assert_eq(id_of(b, b->inputs, r * width + t), id, "batch %lu, row %u, token %u",
+                             k, r, t);
+            if (pairs && t)
+                cr_assert_eq(id_of(b, b->targets, r * T + t - 1), id, "batch %lu, row %u, token %u",
+                             k, r, t);
         }
     }
+}
+
+/* Read batch k as an output, and check it. */
+static void check_output(const sgt_loader *l, sgt_cursor *c, uint64_t k, const uint32_t *map,
+                         sgt_output output)
+{
+    size_t ids = (size_t)l->o.batch / l->o.ranks * (l->o.seq + 1);
+    scoped_memory int64_t *in = malloc(8 * ids), *to = malloc(8 * ids);
+    sgt_loader_batch b = {.output = output, .inputs = in, .targets = to};
+    must(sgt_loader_read(l, c, k, 1, &b, why));
+    cr_assert_null(b.lengths);
+    check_ids(l, &b, k, map);
 }
 
 sgt_output output_of_rows(const sgt_loader *l)

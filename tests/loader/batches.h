@@ -22,6 +22,9 @@ sgt_loader_info loader_info(const sgt_loader *l);
 /* Call sgt_loader_open, close the loader if there is one, and return what the call returned. */
 int open_only(const char *path, const sgt_loader_options *o, sgt_error *err);
 
+/* Compare the ids of batch k with the tokens that sgt_loader_window points at. map is check_batch's. */
+void check_ids(const sgt_loader *l, const sgt_loader_batch *b, uint64_t k, const uint32_t *map);
+
 /* Compare batch k, in every output format, with the tokens that sgt_loader_window points at. map
  * gives the shard number for token_at of each used shard; NULL: the same number. */
 void check_batch(const sgt_loader *l, sgt_cursor *c, uint64_t k, const uint32_t *map);

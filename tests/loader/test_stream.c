@@ -8,20 +8,18 @@
 #include <unistd.h>
 
 #include "loader/base/philox.h"
-#include "tests/loader/shards.h"
+#include "tests/loader/batches.h"
 #include "tests/scratch.h"
 
 enum { B = 4, T = 16 };
 
 static sgt_loader *loader;
 
-static sgt_loader *open_loader(sgt_reader reader)
+static sgt_loader *open_with(sgt_reader reader)
 {
-    sgt_loader *l;
-    sgt_loader_options o = {
+    const sgt_loader_options o = {
         .reader = reader, .batch = B, .seq = T, .sampling = SGT_SAMPLING_SEQUENTIAL};
-    must(sgt_loader_open(&l, "d", &o, why));
-    return l;
+    return open_loader("d", &o, NULL);
 }
 
 static void put_set(void)
@@ -35,7 +33,7 @@ static void enter(void)
     enter_scratch();
     cr_assert_eq(mkdir("d", 0777), 0);
     put_set();
-    loader = open_loader(SGT_READER_MMAP);
+    loader = open_with(SGT_READER_MMAP);
 }
 
 static void leave(void)
@@ -60,23 +58,6 @@ static sgt_loader_batch take(sgt_stream *s)
     return b;
 }
 
-static void check(const sgt_loader *l, const sgt_loader_batch *b)
-{
-    for (uint32_t r = 0; r < B; r++) {
-        uint32_t shard;
-        uint64_t at;
-        sgt_loader_window(l, b->index * B + r, &shard, &at);
-        for (uint32_t t = 0; t <= T; t++) {
-            uint32_t id = token_at(shard, at + t);
-            uint32_t width = T + !b->targets;
-            if (t < width)
-                cr_assert_eq(id_of(b, b->inputs, r * width + t), id, "batch %lu", b->index);
-            if (b->targets && t)
-                cr_assert_eq(id_of(b, b->targets, r * T + t - 1), id, "batch %lu", b->index);
-        }
-    }
-}
-
 Test(stream, in_order_and_whole)
 {
     for (int reader = 0; reader < 2 * SGT_READERS; reader++) {
@@ -86,7 +67,7 @@ Test(stream, in_order_and_whole)
             unlink("d/train_000001.bin");
             put_set();
         }
-        scoped(sgt_loader) *l = open_loader((sgt_reader)(reader % SGT_READERS));
+        scoped(sgt_loader) *l = open_with((sgt_reader)(reader % SGT_READERS));
         for (uint32_t threads = 1; threads <= 4; threads++)
             for (uint32_t slots = 1; slots <= 6; slots++)
                 for (int output = id_width == 4; output < SGT_OUTPUTS; output++) {
@@ -103,7 +84,7 @@ Test(stream, in_order_and_whole)
                         cr_assert((int)b.output == output && b.inputs);
                         cr_assert((b.targets != NULL) ==
                                   (output == SGT_OUTPUT_I32 || output == SGT_OUTPUT_I64));
-                        check(l, &b);
+                        check_ids(l, &b, b.index, NULL);
                         sgt_stream_release(s, &b);
                     }
                     cr_assert_eq(sgt_stream_next(s, &b, NULL), 1);
@@ -126,7 +107,7 @@ Test(stream, defaults_are_four_slots_without_end)
     for (uint64_t k = 4; k < 1000; k++) {
         more = take(s);
         cr_assert_eq(more.index, k);
-        check(loader, &more);
+        check_ids(loader, &more, more.index, NULL);
         sgt_stream_release(s, &more);
     }
 }
@@ -144,8 +125,8 @@ Test(stream, held_batches_stay_as_they_are)
     for (uint64_t k = 4; k < 500; k++) {
         b = take(s);
         cr_assert_eq(b.index, k);
-        check(loader, &b);
-        for (int i = 0; i < 4; i++) check(loader, &held[i]);
+        check_ids(loader, &b, b.index, NULL);
+        for (int i = 0; i < 4; i++) check_ids(loader, &held[i], held[i].index, NULL);
         if (k % 100 == 0) usleep(20000);
         sgt_stream_release(s, &held[k % 4]); /* the oldest batch */
         held[k % 4] = b;
@@ -161,7 +142,7 @@ Test(stream, released_backwards)
         sgt_loader_batch b[3];
         for (int i = 0; i < 3; i++) b[i] = take(s);
         for (int i = 0; i < 3; i++) cr_assert_eq(b[i].index, k + (uint64_t)i);
-        for (int i = 0; i < 3; i++) check(loader, &b[i]);
+        for (int i = 0; i < 3; i++) check_ids(loader, &b[i], b[i].index, NULL);
         for (int i = 2; i >= 0; i--) sgt_stream_release(s, &b[i]);
     }
 }
@@ -192,7 +173,8 @@ Test(stream, nobody_sleeps_for_good)
                 if (taking) {
                     held[taken % slots] = take(s);
                     cr_assert_eq(held[taken % slots].index, taken);
-                    check(loader, &held[taken++ % slots]);
+                    check_ids(loader, &held[taken % slots], taken, NULL);
+                    taken++;
                 } else {
                     sgt_stream_release(s, &held[released++ % slots]);
                 }
@@ -204,7 +186,7 @@ Test(stream, closed_at_any_moment)
 {
     unsigned fds = count_names("/proc/self/fd"), tasks = count_names("/proc/self/task");
     for (int reader = 0; reader < SGT_READERS; reader++) {
-        scoped(sgt_loader) *l = open_loader((sgt_reader)reader);
+        scoped(sgt_loader) *l = open_with((sgt_reader)reader);
         for (int round = 0; round < 60; round++) {
             sgt_stream_options o = {.slots = (uint32_t)round % 5 + 1,
                                     .threads = (uint32_t)round % 3 + 1,
@@ -241,7 +223,7 @@ Test(stream, in_buffers_of_the_caller)
         scoped(sgt_stream) *s = open_stream(loader, &o);
         for (uint64_t k = 0; k < 50; k++) {
             sgt_loader_batch b = take(s);
-            check(loader, &b);
+            check_ids(loader, &b, b.index, NULL);
             cr_assert(b.inputs == room[k % 3] && b.slot == k % 3);
             sgt_stream_release(s, &b);
         }
@@ -268,7 +250,7 @@ Test(stream, errors_come_in_their_turn)
         scoped(sgt_stream) *s = open_stream(loader, &o);
         for (uint64_t k = 0; k < 1000 / T / B; k++) {
             sgt_loader_batch b = take(s);
-            check(loader, &b);
+            check_ids(loader, &b, b.index, NULL);
             sgt_stream_release(s, &b);
         }
         sgt_loader_batch b;
