@@ -247,7 +247,6 @@ static int verify(sgt_loader_options *o, sgt_error *err)
     if (!o->batch) o->batch = 8;
     if (!o->seq) o->seq = 512;
     if (!o->ranks) o->ranks = 1;
-    if (!o->copies) o->copies = 1;
     if (!o->split) o->split = "train";
     if ((unsigned)o->reader >= SGT_READERS)
         return sgt_fail(err, SGT_EUSAGE, "unknown reader %d", (int)o->reader);

@@ -70,23 +70,24 @@ static int read_bytes(int fd, char *to, size_t bytes, uint64_t at, const sgt_set
 }
 
 /* Check that free memory suffices for the rest of this copy, of which `filled` bytes are filled,
- * and all memory for the copies of all processes: the kernel would grant the memory and kill a
+ * and o->available for the copies of all processes: the kernel would grant the memory and kill a
  * process when it is written. A process that begins late sees little free memory, because others
- * have filled their copies; so all copies are compared with all memory, and free memory is looked
- * at again while copies are filled. */
+ * have filled their copies; so without o->available all copies are compared with all memory. Free
+ * memory is looked at again while copies are filled. */
 static int check_memory(const reader *r, uint64_t filled, sgt_error *err)
 {
     const sgt_loader_options *o = r->o;
     char each[64] = "";
     sgt_memory m;
     sgt_memory_look(&m, NULL);
-    int fits = r->bytes <= m.total / o->copies;
+    const uint64_t all = o->available ? o->available : m.total;
+    int fits = (double)r->bytes * o->copies <= (double)all; /* copies 0: this one alone, below */
     if (fits && (r->bytes <= filled || r->bytes - filled <= m.available)) return SGT_OK;
     if (o->copies > 1) snprintf(each, sizeof each, " in each of %" PRIu32 " processes", o->copies);
     return sgt_fail(err, o->may_map ? SGT_EUNSUPPORTED : SGT_ENOMEM,
                     "the set takes %" PRIu64 " MiB%s and %s has %" PRIu64 " MiB of %smemory%s",
                     (r->bytes + (1 << 20) - 1) >> 20, each, m.limit,
-                    (fits ? m.available + filled : m.total) >> 20, fits ? "free " : "",
+                    (fits ? m.available + filled : all) >> 20, fits || o->available ? "free " : "",
                     o->may_map ? ""
                                : ": it cannot be preloaded (use --loader mmap or --loader uring, "
                                  "which need no memory for it)");
@@ -108,8 +109,7 @@ static int read_piece(const reader *r, uint64_t number, sgt_error *err)
     uint64_t end = size - at < READ_BYTES ? size : at + READ_BYTES;
     char *to = r->tokens[shard] - data + at;
     int rc = number % LOOK_PIECES ? SGT_OK : check_memory(r, number * READ_BYTES, err);
-    if (rc < 0) return rc;
-    int fd = sgt_set_open_shard(r->set, shard, err);
+    int fd = rc < 0 ? rc : sgt_set_open_shard(r->set, shard, err);
     if (fd < 0) return fd;
     rc = read_bytes(fd, to, (size_t)(end - at), at, h, err);
     close(fd);

@@ -74,9 +74,9 @@ done
 
 # Two processes: one of them would fit.
 with_mpi 'all else passed'
-printf 'MemTotal: 500000 kB\nMemAvailable: 500000 kB\n' > machine/proc/meminfo
+printf 'MemTotal: 1000000 kB\nMemAvailable: 500000 kB\n' > machine/proc/meminfo
 two 0 $machine sgt-train $options
-each='the set takes 287 MiB in each of 2 processes and this machine has 488 MiB of memory'
+each='the set takes 287 MiB in each of 2 processes and this machine has 488 MiB of free memory'
 stderr_has "sgt-train: $each: reading with mmap instead"
 check 'said once' test "$(grep -c 'reading with mmap' .stderr)" -eq 1
 two 1 $machine sgt-train $options --loader preload

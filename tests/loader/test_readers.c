@@ -405,6 +405,15 @@ Test(readers, copies_of_several_processes)
     o.copies = 2;
     put_container("root", "8388608", "4194304");
     must(open_only("d", &o, why));
+    /* what was free before any copy bounds all of them, whatever is free now */
+    o.may_map = 0;
+    o.available = 6 << 20;
+    must(open_only("d", &o, why));
+    o.available--;
+    expect_failure(open_only("d", &o, why), SGT_ENOMEM,
+                   "the set takes 3 MiB in each of 2 processes and this process's control group "
+                   "(container) has 5 MiB of free memory: it cannot be preloaded (use --loader "
+                   "mmap or --loader uring, which need no memory for it)");
     put_container("root", "8388608", "6291456");
     expect_failure(open_only("d", &(sgt_loader_options){.raw = 16, .seq = 16, .copies = 2}, why),
                    SGT_ENOMEM,

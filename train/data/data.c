@@ -14,6 +14,7 @@
 #include "loader/base/json.h"
 #include "loader/shards/set.h"
 #include "loader/shards/manifest.h"
+#include "train/log/metrics.h"
 #include "train/trainer.h"
 
 #define TOKENIZER_MOST ((size_t)64 << 20) /* most bytes of tokenizer.json, as in sgt_vocab_load */
@@ -188,10 +189,11 @@ static int open_sets(const sgt_trainer *t, sgt_loader **out, char why[SGT_UNEVAL
         all.split = "val";
         rc = keep_evaluable(t->s, sets, &all.set_count, why, &o->notice, err);
     }
-    /* ranks compare their needs with free memory at the same time, after all earlier copies are
-     * made */
-    if (rc == SGT_OK && o->reader == SGT_READER_PRELOAD && t->o->ranks)
-        rc = t->o->ranks->barrier(t->o->ranks, err);
+    /* all ranks look at free memory after all earlier copies are made, and before any of these */
+    sgt_ranks *together = o->reader == SGT_READER_PRELOAD ? t->o->ranks : NULL;
+    if (rc == SGT_OK && together) rc = together->barrier(together, err);
+    all.available = sgt_memory_available();
+    if (rc == SGT_OK && together) rc = together->barrier(together, err);
     if (rc == SGT_OK && all.set_count) {
         rc = sgt_loader_open(out, NULL, &all, err);
         if (rc == SGT_OK && t->s->batching) sgt_loader_set_rows(*out, &sgt_rows_plain);
@@ -276,7 +278,6 @@ static sgt_loader_options loader_options(const sgt_trainer *t)
 static int compare_ids(const sgt_trainer *t, const char *path, const sgt_loader_options *o,
                        sgt_error *err)
 {
-    const char *init = t->init;
     sgt_error why;
     sgt_set set = {0};
     int rc = sgt_set_open(&set, path, o, NULL);
@@ -286,14 +287,14 @@ static int compare_ids(const sgt_trainer *t, const char *path, const sgt_loader_
     if (!fingerprint) return SGT_OK;
     char own[SGT_PATH];
     const int none = sgt_file_gone(sgt_path(own, path, "tokenizer.json"));
-    int same = t->o->same_ids(init, none ? NULL : own, fingerprint, &why);
+    int same = t->o->same_ids(t->init, none ? NULL : own, fingerprint, &why);
     if (same == SGT_ENOMEM) return sgt_fail(err, same, "%s", why.text);
     if (same < 0) sgt_say(&t->o->notice, "%s: not compared with the data's vocabulary", why.text);
     if (same) return SGT_OK;
     return sgt_fail(err, SGT_EUNSUPPORTED,
                     "--init %s: its vocabulary is not that of --data %s, whose ids stand for other "
                     "tokens (sgt-tokenize --vocab %s makes a set for it)",
-                    init, path, init);
+                    t->init, path, t->init);
 }
 
 /* Check the ids of all sets before any token is read: beyond the model's vocabulary, an id alone
@@ -357,13 +358,11 @@ static void describe_examples(const sgt_examples *e, sgt_loader_info *info)
 static int open_train(const sgt_trainer *t, sgt_loader **train, sgt_examples *e,
                       sgt_loader_info *info, const sgt_loader_options *o, sgt_error *err)
 {
-    int rc;
-    if (!sgt_config_examples(t->s)) {
-        rc = open_sets(t, train, NULL, o, err);
-        if (rc == SGT_OK) sgt_loader_get_info(*train, info);
-        return rc;
-    }
-    if ((rc = open_examples(t, e, t->s->data, o, err)) == SGT_OK) describe_examples(e, info);
+    const int examples = sgt_config_examples(t->s);
+    int rc = examples ? open_examples(t, e, t->s->data, o, err) : open_sets(t, train, NULL, o, err);
+    if (rc < 0) return rc;
+    if (examples) describe_examples(e, info);
+    else sgt_loader_get_info(*train, info);
     return rc;
 }
 

@@ -89,7 +89,7 @@ class LoaderOptions(Structure):  # sgt_loader_options
         ("seq", c_uint32), ("rank", c_uint32), ("ranks", c_uint32), ("vocab", c_uint32),
         ("split", c_char_p), ("padded_by", c_int), ("pad", c_uint32), ("raw", c_int),
         ("notice", Notice), ("sets", POINTER(LoaderSet)), ("set_count", c_uint32),
-        ("documents", c_int), ("copies", c_uint32), ("may_map", c_int),
+        ("documents", c_int), ("copies", c_uint32), ("may_map", c_int), ("available", c_uint64),
     ]  # fmt: skip
 
 
