@@ -308,8 +308,9 @@ Test(suggestions, a_word_with_slips_or_a_part_of_one)
                  {"batch-size-batch-size-batch-size-batch-size-batch-size", ""}};
     char hint[SGT_HINT];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        cr_assert_str_eq(sgt_suggest(cases[i].word, strcspn(cases[i].word, "="), known, "--", hint),
-                         cases[i].says);
+        cr_assert_str_eq(
+            sgt_suggest(cases[i].word, strcspn(cases[i].word, "="), known, "--", 0, hint),
+            cases[i].says);
 }
 
 /* ---- NVIDIA's libraries in Python's packages ---- */

@@ -75,10 +75,10 @@ run 1 sgt-bench ablation $cpu --data nowhere
 stderr_is 'sgt-bench ablation: nowhere: No such file or directory (sgt-tokenize makes a folder of shards)'
 run_usage '--data: needed: the shards to train on (--data OUT/)' sgt-bench ablation
 run_usage 'out: no operands here, only options; did you mean --data out?' sgt-bench ablation out
-run_usage '--rows fast: no such word (text, cold, mmap, preload, simd, overlap, async, tf32, bf16, fused, '\
-'graphs, flash, padded, tied, accum, recompute)' sgt-bench ablation --data out --rows tied,fast
-run_usage '--rows ,: no such word (text, cold, mmap, preload, simd, overlap, async, tf32, bf16, fused, '\
-'graphs, flash, padded, tied, accum, recompute)' sgt-bench ablation --data out --rows ,
+run_usage '--rows fast: no such word (text|cold|mmap|preload|simd|overlap|async|tf32|bf16|fused|'\
+'graphs|flash|padded|tied|accum|recompute)' sgt-bench ablation --data out --rows tied,fast
+run_usage '--rows ,: no such word (text|cold|mmap|preload|simd|overlap|async|tf32|bf16|fused|'\
+'graphs|flash|padded|tied|accum|recompute)' sgt-bench ablation --data out --rows ,
 
 run_interrupted sgt-bench ablation $cpu --data out --steps 100000
 

@@ -102,10 +102,10 @@ try 'sgt-bench${name:+ $name} --help'"
 name=loader
 usage 'expected OUT/ | SHARD | A:0.7,B:0.3 (such as: sgt-bench loader out/)' loader
 usage 'one folder at a time, not 2 (A,B mixes two)' loader set short
-usage '--loader floppy: no such word (preload, mmap, uring)' loader set --loader mmap,floppy
-usage '--loader mmpa: no such word (preload, mmap, uring); did you mean mmap?' loader set --loader uring,mmpa
-usage '--outputs fp32: no such word (u16, i32, i64, i32-rows)' loader set --outputs fp32
-usage '--outputs u16,,i32: no such word (u16, i32, i64, i32-rows)' loader set --outputs u16,,i32
+usage '--loader floppy: no such word (preload|mmap|uring)' loader set --loader mmap,floppy
+usage '--loader mmpa: no such word (preload|mmap|uring); did you mean mmap?' loader set --loader uring,mmpa
+usage '--outputs fp32: no such word (u16|i32|i64|i32-rows)' loader set --outputs fp32
+usage '--outputs u16,,i32: no such word (u16|i32|i64|i32-rows)' loader set --outputs u16,,i32
 usage '--sampling nearest: must be one of shuffle|random|block|sequential|documents|packed' loader set --sampling nearest
 usage '--batch-size 8,16: not a whole number (such as 12, 512k, 1.5M)' loader set --batch-size 8,16
 usage '--seq-len 0: must be from 1 to 1048576' loader set --seq-len 0

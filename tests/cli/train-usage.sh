@@ -34,7 +34,24 @@ run_usage '-threads: no such option; did you mean --threads=3?' sgt-train -threa
 run_usage '-t3: no such option; did you mean -t 3?' sgt-train -t3
 run_usage '-j: no such option; did you mean --threads?' sgt-train -j 3
 run_usage 'batch_size=4: no operands here, only options; did you mean --batch-size=4?' sgt-train --data d batch_size=4
+run_usage '--resume_from: no such option; did you mean --resume?' sgt-train --resume_from=x
 run_usage 'year=4: no operands here, only options; did you mean --data year=4?' sgt-train year=4
+# So it is in every program, for a name without errors, unless a file has it.
+named_value() { # WORD MEANT COMMAND
+    run_usage "$1: no such file; did you mean $2?" $3 "$1"
+}
+named_value batch_size=4 --batch-size=4 'sgt-eval RUN'
+named_value Output=x --output=x 'sgt-report RUN'
+named_value temperature=1 --temperature=1 'sgt-sample RUN'
+named_value batch=3 --batch=3 'sgt-inspect RUN'
+named_value batch_size=3 --batch-size=3 'sgt-bench loader SET'
+named_value json=1 --json 'sgt-bench tokenize text'
+named_value shard_tokens=5 --shard-tokens=5 sgt-tokenize
+named_value shard_size=5 --shard-tokens=5 'sgt-tokenize text'
+named_value output=x 'OUT/ as the last word' 'sgt-tokenize text'
+echo text > shard-tokens=5
+run 0 sgt-tokenize --quiet shard-tokens=5 shard-token=6
+[ -f shard-token=6/manifest.json ] || fail 'a name with an error is no option'
 for meant in 'device gpu:cuda' 'precision bfloat16:bf16' 'precision float32:fp32' 'precision float16:fp16' \
     'precision half:fp16'; do
     words=$(sgt-train --completion table | awk -F '\t' -v name="${meant% *}" '$2 == name { print $4 }')

@@ -164,22 +164,19 @@ void bench_put_all(json_t *object, json_t *fields)
 int bench_words(uint32_t *chosen, const char *option, const char *list, const char *const *names,
                 sgt_error *err)
 {
-    char all[160] = "", hint[SGT_HINT];
-    *chosen = 0;
-    for (int k = 0; names[k]; k++) {
-        size_t used = strlen(all);
-        snprintf(all + used, sizeof all - used, "%s%s", k ? ", " : "", names[k]);
-        if (!list) *chosen |= 1U << k;
-    }
+    const sgt_option o = {.kind = SGT_OPT_WORD, .choices = names};
+    char buf[SGT_OPTION_VALUE], hint[SGT_HINT];
+    const char *all = sgt_option_value(&o, buf);
     size_t n = 0;
+    *chosen = 0;
+    for (int k = 0; names[k] && !list; k++) *chosen |= 1U << k;
     for (const char *at = list; at; at = at[n] ? at + n + 1 : NULL) {
-        int k = 0;
         n = strcspn(at, ",");
-        while (names[k] && (strlen(names[k]) != n || memcmp(at, names[k], n) != 0)) k++;
-        if (!names[k])
+        int k = sgt_option_word(&o, at, n);
+        if (k < 0)
             return sgt_fail(err, SGT_EUSAGE, "--%s %.*s: no such word (%s)%s", option,
                             (int)(n ? n : strlen(list)), n ? at : list, all,
-                            sgt_suggest(at, n, all, "", hint));
+                            sgt_suggest(at, n, all, "", 0, hint));
         *chosen |= 1U << k;
     }
     return SGT_OK;

@@ -118,25 +118,24 @@ static int parse_scaled(const char *s, int bytes, uint64_t *out)
 int sgt_parse_count(const char *s, uint64_t *out) { return parse_scaled(s, 0, out); }
 int sgt_parse_size(const char *s, uint64_t *out) { return parse_scaled(s, 1, out); }
 
-int sgt_parse_real(const char *s, double *out)
+/* Parse a number with `unit` after it. */
+static int parse_real(const char *s, const char *unit, double *out)
 {
     char *end;
     if (!starts_as_number(s)) return -1;
     double x = strtod(s, &end);
-    if (*end || !isfinite(x)) return -1;
+    if (strcmp(end, unit) != 0 || !isfinite(x)) return -1;
     *out = x;
     return 0;
 }
 
+int sgt_parse_real(const char *s, double *out) { return parse_real(s, "", out); }
+
 static int parse_percent(const char *s, double *out)
 {
-    char *end;
-    if (strcmp(s, "none") == 0) s = "0%";
-    if (!starts_as_number(s)) return -1;
-    double x = strtod(s, &end);
-    if (strcmp(end, "%") != 0 || x < 0 || x > 100) return -1;
-    *out = x / 100;
-    return 0;
+    if (parse_real(strcmp(s, "none") ? s : "0%", "%", out) < 0) return -1;
+    *out /= 100;
+    return *out < 0 || *out > 1 ? -1 : 0;
 }
 
 /* ---- suggestions ---- */
@@ -263,7 +262,7 @@ static void try_other_names(candidates *nearest, const char *word, size_t n, con
 }
 
 const char *sgt_suggest(const char *word, size_t n, const char *known, const char *before,
-                        char hint[SGT_HINT])
+                        int exactly, char hint[SGT_HINT])
 {
     candidates whole = {.count = 0}, part = whole, nearest = {.far = FARTHEST};
     size_t length, most = n < 5 ? 1 : n < 8 ? 2 : 3;
@@ -281,7 +280,8 @@ const char *sgt_suggest(const char *word, size_t n, const char *known, const cha
     if (!nearest.far || !c->count || c->count > MOST_CANDIDATES) c = &nearest;
     const char *value = word[n] == '=' && !strchr(c->text, ' ') ? word + n : "";
     hint[0] = '\0';
-    if (c->count) snprintf(hint, SGT_HINT, "; did you mean %s%s?", c->text, value);
+    if (c->count && !(exactly && nearest.far))
+        snprintf(hint, SGT_HINT, "; did you mean %s%s?", c->text, value);
     return hint;
 }
 
@@ -331,7 +331,7 @@ static int set_word(const sgt_option *o, const char *v, sgt_error *err)
     if (i >= 0) return SGT_OK;
     const char *choices = sgt_option_value(o, value);
     return sgt_fail(err, SGT_EUSAGE, "--%s %s: must be one of %s%s", o->name, v, choices,
-                    sgt_suggest(v, strlen(v), choices, "", hint));
+                    sgt_suggest(v, strlen(v), choices, "", 0, hint));
 }
 
 /* Set the option's variable to `value`, which is NULL if none was given. */
@@ -440,7 +440,8 @@ void sgt_take_cpu(const sgt_program *p, const char *level)
     char hint[SGT_HINT] = "";
     int rc = sgt_cpu_limit(level, &err);
     if (rc == SGT_OK) return;
-    if (rc == SGT_EUSAGE) sgt_suggest(level, strlen(level), "auto|plain|avx2|avx512|amx", "", hint);
+    if (rc == SGT_EUSAGE)
+        sgt_suggest(level, strlen(level), "auto|plain|avx2|avx512|amx", "", 0, hint);
     sgt_usage(p, "--cpu %s%s", err.text, hint);
 }
 
@@ -672,8 +673,8 @@ static void print_completion(const sgt_program *p, int count, char **args)
 
 /* ---- a whole command line ---- */
 
-/* Suggest an option or operand of p, as sgt_suggest does. */
-static const char *suggest_option(const sgt_program *p, const char *name, size_t n,
+/* Suggest an option or operand of p, as sgt_suggest does; without the value for a flag. */
+static const char *suggest_option(const sgt_program *p, const char *name, size_t n, int exactly,
                                   char hint[SGT_HINT])
 {
     char known[4096];
@@ -684,7 +685,11 @@ static const char *suggest_option(const sgt_program *p, const char *name, size_t
     for (size_t i = 0; sgt_option_at(p, i, &o) && at < sizeof known; i++)
         if (o.kind != SGT_OPT_HEADING)
             at += (size_t)snprintf(known + at, sizeof known - at, " %s", o.name);
-    return sgt_suggest(name, n, known, "--", hint);
+    sgt_suggest(name, n, known, "--", exactly, hint);
+    const size_t said = strlen("; did you mean --"), length = strcspn(hint, "=");
+    if (hint[length] && find_option(p, hint + said, length - said, 0, &o) && o.kind == SGT_OPT_FLAG)
+        memcpy(hint + length, "?", sizeof "?");
+    return hint;
 }
 
 static _Noreturn void refuse_unknown(const sgt_program *p, const char *dashes, const char *name,
@@ -692,40 +697,41 @@ static _Noreturn void refuse_unknown(const sgt_program *p, const char *dashes, c
 {
     char hint[SGT_HINT];
     sgt_usage(p, "%s%.*s: no such option%s", dashes, (int)n, name,
-              suggest_option(p, name, n, hint));
+              suggest_option(p, name, n, 0, hint));
 }
 
-/* Refuse operands if the program takes none: the first may be an option, typed as NAME=VALUE, or the
- * data. Refuse to work without operands if the only form of the usage has some. */
-static void check_operands(const sgt_program *p, const char *first)
+/* Refuse NAME=VALUE of an option if no file has this name; any operand if the program takes none, as
+ * it may be such an option, or the data; and no operands if the only form of the usage has some. */
+static void check_operands(const sgt_program *p, char **operands)
 {
-    char hint[SGT_HINT] = "";
-    const char *wanted = operands_of(p);
+    const char *wanted = operands_of(p), *word = *operands;
     sgt_option o;
-    if (!first && *wanted && !strchr(wanted, '\n'))
+    if (!word && *wanted && !strchr(wanted, '\n'))
         sgt_usage(p, "expected %s (such as: %.*s)", wanted, (int)strcspn(p->examples + 2, "\n"),
                   p->examples + 2);
-    if (!first || *wanted || p->commands) return;
-    size_t n = strcspn(first, "=");
-    if (first[n]) suggest_option(p, first, n, hint);
-    if (!*hint && find_option(p, "data", strlen("data"), 0, &o))
-        snprintf(hint, sizeof hint, "; did you mean --data %s?", first);
-    sgt_usage(p, "%s: no operands here, only options%s", first, hint);
+    for (; (word = *operands) && !p->commands; operands++) {
+        char hint[SGT_HINT] = "";
+        size_t n = strcspn(word, "=");
+        if (word[n]) suggest_option(p, word, n, *wanted != 0, hint);
+        if (*wanted && (!*hint || access(word, F_OK) == 0)) continue;
+        if (!*hint && find_option(p, "data", strlen("data"), 0, &o))
+            snprintf(hint, sizeof hint, "; did you mean --data %s?", word);
+        sgt_usage(p, "%s: %s%s", word, *wanted ? "no such file" : "no operands here, only options",
+                  hint);
+    }
 }
 
 /* Handle --help, --version and --completion, each of which ends the program. */
 static void answer_question(const sgt_program *p, int argc, char **argv)
 {
     const char *arg = *argv;
-    if (!strcmp(arg, "--help") || !strcmp(arg, "-h")) {
-        if (rank_of(p) == 0) print_help(p);
-    } else if (!strcmp(arg, "--version")) {
-        if (rank_of(p) == 0) printf("%s %s\n", p->name, SGT_VERSION);
-    } else if (!strcmp(arg, "--completion")) {
-        print_completion(p, argc - 1, argv + 1);
-    } else {
-        return;
-    }
+    const int help = !strcmp(arg, "--help") || !strcmp(arg, "-h");
+    const int version = !strcmp(arg, "--version");
+    if (!help && !version && strcmp(arg, "--completion") != 0) return;
+    if (rank_of(p)) end_after_output();
+    if (help) print_help(p);
+    else if (version) printf("%s %s\n", p->name, SGT_VERSION);
+    else print_completion(p, argc - 1, argv + 1);
     end_after_output();
 }
 
@@ -790,7 +796,7 @@ int sgt_options_parse(const sgt_program *p, int argc, char **argv)
     int first = argc - operands;
     memcpy(argv + first, kept, sizeof *kept * (size_t)operands);
     free(kept);
-    check_operands(p, operands ? argv[first] : NULL);
+    check_operands(p, argv + first);
     return first;
 }
 
@@ -805,5 +811,5 @@ int sgt_run_command(const sgt_program *p, int argc, char **argv)
         at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", at ? ", " : "", (*c)->name);
     if (first == argc) sgt_usage(p, "expected a subcommand (%s)", names);
     sgt_usage(p, "%s: no such subcommand (%s)%s", argv[first], names,
-              sgt_suggest(argv[first], strlen(argv[first]), names, "", hint));
+              sgt_suggest(argv[first], strlen(argv[first]), names, "", 0, hint));
 }

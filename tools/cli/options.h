@@ -114,9 +114,10 @@ enum { SGT_HINT = 320 }; /* bytes of a suggestion */
  * that begin with `word`, else those with a later part that does (weight-decay for "decay"), else
  * the one with the fewest typing errors, else the longest that begins a part of `word` (workers for
  * "num-workers"). For the last, and with one error, names of other programs count too, also for an
- * operand's placeholder. If =VALUE follows the n bytes, it follows the suggestion. */
+ * operand's placeholder. If =VALUE follows the n bytes, it follows the suggestion. exactly: only for
+ * a known word or another program's name, without errors. */
 const char *sgt_suggest(const char *word, size_t n, const char *known, const char *before,
-                        char hint[SGT_HINT]);
+                        int exactly, char hint[SGT_HINT]);
 
 /* Parse all of s as a number and set *out. Return 0, or -1 if s is no such number or it does not
  * fit. sgt_parse_size also accepts a B after the suffix. */

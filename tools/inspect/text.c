@@ -107,8 +107,7 @@ int inspect_span(uint64_t *from, uint64_t *count, const char *text, const char *
     const char *colon = strchrnul(text, ':');
     size_t n = (size_t)(colon - text);
     *count = 1;
-    snprintf(first, sizeof first, "%s", text);
-    if (n < sizeof first) first[n] = 0;
+    snprintf(first, sizeof first, "%.*s", (int)n, text);
     if (n < sizeof first && sgt_parse_count(first, from) == 0 &&
         (!*colon || (sgt_parse_count(colon + 1, count) == 0 && *count > 0)) &&
         *from <= UINT64_MAX - *count)
