@@ -133,12 +133,12 @@ typedef struct sgt_text {
  * ids[0]) up to, but not including, ids[ends[i]]. `ids` has room for as many ids as the texts have
  * bytes. Return 0, or the reason of SGT_ENCODE_FAILED; after a failure `ids` and `ends` are
  * undefined. */
-int sgt_encode_texts(sgt_encoder *e, const sgt_text *texts, size_t count, void *ids,
-                     size_t *ends, sgt_error *err);
+int sgt_encode_texts(sgt_encoder *e, const sgt_text *texts, size_t count, void *ids, size_t *ends,
+                     sgt_error *err);
 
-/* Write the bytes of ids[count], of sgt_vocab_width bytes each, into malloc'd *text of *n bytes, followed by a NUL; the caller
- * frees it. Return 0, SGT_ENOMEM, or SGT_EFORMAT, which names an id that is out of range. Any
- * number of threads may call this at once. */
+/* Write the bytes of ids[count], of sgt_vocab_width bytes each, into malloc'd *text of *n bytes,
+ * followed by a NUL; the caller frees it. Return 0, SGT_ENOMEM, or SGT_EFORMAT, which names an id
+ * that is out of range. Any number of threads may call this at once. */
 int sgt_decode(const sgt_vocab *v, const void *ids, size_t count, char **text, size_t *n,
                sgt_error *err);
 

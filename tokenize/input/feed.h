@@ -146,7 +146,7 @@ typedef struct sgt_unit {
     struct sgt_parquet_page *pages; /* pages of the folded parts (parquet.h) */
     size_t page_count, page_room;
     size_t unpacked; /* bytes of the pages' rows, once unpacked */
-    char *ids; /* of the vocabulary's width */
+    char *ids;       /* of the vocabulary's width */
     size_t id_count, id_room;
     /* buffer for a part with U+FFFD in place of ill-formed units, and for decoding JSON strings */
     uint8_t *scratch;
