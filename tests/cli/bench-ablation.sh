@@ -27,8 +27,7 @@ table ' % of the speed of a large matrix product.'
 check 'one is the fastest' test "$(grep -cE '^\* (text|cold|mmap|preload|simd|overlap|bf16|tied|accum|recompute) ' .stdout)" -eq 1
 
 # The method of making rows changes no loss. An untied head, which all rows above `tied` have, does.
-run 0 sgt-bench ablation $cpu --data out --quiet --json --rows tied,preload,mmap,simd,overlap
-stderr_is ''
+run_silent sgt-bench ablation $cpu --data out --quiet --json --rows tied,preload,mmap,simd,overlap
 check 'in their own order' test "$(rows)" = 'mmap preload simd overlap tied '
 check 'the same losses' test "$(losses | head -4 | uniq | wc -l)" -eq 1
 check 'another model' test "$(losses | uniq | wc -l)" -eq 2
@@ -109,8 +108,7 @@ cuda_on_the_host
 cuda="$tiny --device cuda --data d --quiet"
 chain='mmap preload simd overlap async tf32 bf16 fused graphs flash padded tied accum recompute '
 # All rows but cold, which needs files that can be evicted.
-run 0 sgt-bench ablation $cuda --json --rows "$(echo ${chain% } | tr ' ' ',')"
-stderr_is ''
+run_silent sgt-bench ablation $cuda --json --rows "$(echo ${chain% } | tr ' ' ',')"
 check 'the whole chain' test "$(rows)" = "$chain"
 check 'float32 until TF32' test "$(losses | head -5 | uniq | wc -l)" -eq 1
 bytes() { sed -n 's/.*"bytes": \([0-9]*\).*/\1/p' .stdout | sed -n "$1p"; }

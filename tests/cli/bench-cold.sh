@@ -8,10 +8,9 @@ memory=/dev/shm/sgt-bench-cold.$$
 if [ "$(stat -f -c %T /dev/shm 2> /dev/null)" = tmpfs ] && mkdir "$memory" 2> /dev/null; then
     trap 'rm -rf "$memory"' EXIT
     shard "$memory/train_000000.bin" 1 2 3 4 5 6 7 8 9
-    run 1 sgt-bench loader "$memory" --cold --seq-len 4 --seconds .01
-    stdout_is ''
-    stderr_is "sgt-bench loader: $memory/train_000000.bin: 1 of 1 pages stay in memory, so --cold would not be cold \
-(a file system in memory, a program that maps it, or not your file)"
+    run_failure "$memory/train_000000.bin: 1 of 1 pages stay in memory, so --cold would not be cold \
+(a file system in memory, a program that maps it, or not your file)" \
+        sgt-bench loader "$memory" --cold --seq-len 4 --seconds .01
 fi
 
 mkdir set
@@ -42,8 +41,7 @@ cp set/train_000000.bin 'set/train_a:b.bin'
 quick='--cold --seconds .02 --turns 1 --batch-size 4'
 peers() { sed -n '/"peers"/,$p' .stdout; }
 for sampling in random block sequential; do
-    run 0 sgt-bench loader set $quick --seq-len 16 --sampling $sampling --loader uring,mmap --json
-    stderr_is ''
+    run_silent sgt-bench loader set $quick --seq-len 16 --sampling $sampling --loader uring,mmap --json
     stdout_has '"fio": "fio-0.3"'
     peers >> all-peers
 done
@@ -87,8 +85,7 @@ stderr_is 'sgt-bench loader: fio is left out: fio: error 5 (Input/output error)'
 rm bin/fio
 mkdir only
 ln -s "$BIN/sgt-bench" only/
-run 0 env PATH="$PWD/only" sgt-bench loader set $quick --seq-len 16 --loader mmap --json
-stderr_is ''
+run_silent env PATH="$PWD/only" sgt-bench loader set $quick --seq-len 16 --loader mmap --json
 stdout_has '"why": "fio is not here (apt-get install fio)"'
 run 0 env PATH="$PWD/only" sgt-bench loader set $quick --seq-len 16 --loader mmap
 stdout_has "Limit: memcpy of the same windows (the disk's limit needs fio: apt-get install fio)."

@@ -26,8 +26,7 @@ echo ended > last
 END2
 chmod +x python
 small='--seconds .02 --turns 3 --batch-size 4 --seq-len 16'
-run 0 sgt-bench loader set $small --outputs i32 --peer ./python --json
-stderr_is ''
+run_silent sgt-bench loader set $small --outputs i32 --peer ./python --json
 same script "$ROOT/tests/peers/loaders.py"
 check 'both shards, their first token, and how many' test "$(tr '\n' ' ' < files)" = \
     'set/train_000000.bin 1024 20000 set/train_000001.bin 1024 18 '
@@ -93,12 +92,7 @@ stderr_has 'sgt-bench loader: numpy gather is left out: --peer ./python: it has 
 # ---- an interrupt while the interpreter works ----
 printf '#!/bin/sh\necho $$ > id\nexec sleep 100\n' > python
 rm id
-sgt-bench loader set $small --peer ./python > .stdout 2> .stderr &
-bench=$!
-i=0
-while [ ! -s id ] && [ $i -lt 200 ]; do sleep .05 && i=$((i + 1)); done
-kill -INT $bench
-ended 130 $bench
+run_stopped INT id sgt-bench loader set $small --peer ./python
 stderr_is 'sgt-bench loader: interrupted'
 kill -0 "$(cat id)" 2> /dev/null && fail 'the peer was left behind'
 

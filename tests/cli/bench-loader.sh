@@ -6,8 +6,7 @@
 mkdir set
 { le32 20240520 && le32 1 && le32 20000 && head -c 41012 /dev/zero; } > set/train_000000.bin
 
-run 0 sgt-bench loader set --seconds .05
-stderr_is ''
+run_silent sgt-bench loader set --seconds .05
 stdout_matches '^set: 20,000 tokens \(39\.1 KiB\) in 1 shard$'
 stdout_matches '^median of 5$'
 stdout_has 'Warm, 1 thread, random rows, 32 x 1024 tokens'
@@ -25,8 +24,7 @@ for output in u16 i32; do
 done
 table 'Limit: memcpy of the same windows, from memory.'
 
-run 0 sgt-bench loader set --seconds .05 --loader preload --outputs i64
-stdout_matches '^  preload +i64 '
+run_prints_like '^  preload +i64 ' sgt-bench loader set --seconds .05 --loader preload --outputs i64
 
 run 0 sgt-bench loader set --json --seconds .05 --loader mmap,preload --outputs i32 --batch-size 2 --seq-len 16 \
     --threads 2 --sampling shuffle
@@ -52,8 +50,7 @@ run 0 sgt-bench loader set/train_000000.bin --quiet --seconds .01
 stdout_is ''
 stderr_is ''
 
-run 0 sgt-bench loader set --turns 1 --seconds .01
-stdout_matches '^median of 1$'
+run_prints_like '^median of 1$' sgt-bench loader set --turns 1 --seconds .01
 
 # If rows would be longer than the shards, the default is shortened with a notice, and a length that
 # the user gave is refused by name.
@@ -62,10 +59,7 @@ shard short/train_000000.bin 1 2 3 4 5 6 7 8 9
 run 0 sgt-bench loader short --seconds .01 --json
 stderr_is 'sgt-bench loader: --seq-len 8, since no shard has the 1025 tokens per row of 1024'
 stdout_has '"seq": 8'
-run 1 sgt-bench loader short --seq-len 9
-stdout_is ''
-stderr_lines 1
-stderr_has 'sgt-bench loader: '
+run_failure_about 'sgt-bench loader: ' sgt-bench loader short --seq-len 9
 stderr_has 'short/train_000000.bin'
 run_failure 'nowhere: No such file or directory (sgt-tokenize makes a folder of shards)' sgt-bench loader nowhere
 run 1 sgt-bench loader set --sampling documents --seconds .01

@@ -9,14 +9,12 @@ export XDG_CACHE_HOME
 tiny="--model 1x16x2 --batch-size 2 --seq-len 16 --threads 1 --steps 3 --warmup 1"
 cpu="$tiny --device cpu"
 
-run 0 sgt-bench step $cpu
-stderr_is ''
+run_silent sgt-bench step $cpu
 stdout_matches '^1x16x2, fp32, 1 x 2 x 16 tokens a step; median of 3$'
 stdout_matches '^\* sgt +[0-9.]+ +[0-9]+ +[0-9.]+ +[0-9.]+ % +[0-9.]+ +[0-9.]+ MiB$'
 table 'peak, a large product of matrices: '
 
-run 0 sgt-bench step $cpu --grad-accum 2 --json
-stderr_is ''
+run_silent sgt-bench step $cpu --grad-accum 2 --json
 for name in tokens_per_s ms_per_step mfu peak_bytes open_s first_step_s peak_tflops tflops; do
     stdout_matches "\"$name\": [0-9.e-]*[1-9]"
 done
@@ -54,8 +52,7 @@ echo '{"peer": "torch 0 default", "ms_per_step": '$((1000 * n))', "tokens_per_s"
 echo '"first_steps_s": 2.5, "peak_bytes": 4096}'
 END
 chmod +x python
-run 0 sgt-bench step $cpu --peer ./python --turns 3 --grad-accum 4 --json
-stderr_is ''
+run_silent sgt-bench step $cpu --peer ./python --turns 3 --grad-accum 4 --json
 same script "$ROOT/tests/peers/torch_step.py"
 check 'three turns' test "$(wc -l < asked)" -eq 3
 check 'the same step' test "$(head -1 asked)" = \
@@ -74,11 +71,7 @@ printf '#!/bin/sh\necho hello\n' > python
 run_failure '--peer ./python: no ms_per_step in what it said: hello' sgt-bench step $cpu --peer ./python
 run_interrupted sgt-bench step $cpu --steps 100000
 printf '#!/bin/sh\necho $$ > id\nexec sleep 1000\n' > python
-sgt-bench step $cpu --peer ./python > .stdout 2> .stderr &
-pid=$!
-until [ -s id ]; do sleep 0.02; done
-kill -INT $pid
-ended 130 $pid
+run_stopped INT id sgt-bench step $cpu --peer ./python
 ! kill -0 "$(cat id)" 2> .kill || fail 'the peer was left behind'
 
 # ---- several batch sizes: the estimated memory beside the peak ----
@@ -92,10 +85,8 @@ for rows in 2 64; do
 done
 table 'estimate: as sgt-train --estimate-memory'
 # The rows that the measured peak grows by are those that the estimate foresees.
-run 0 sgt-bench step --quiet --json $several --batch-size 64,2 --data d
-stderr_is ''
-run 0 sgt-bench step --quiet --json $several --batch-size 64,2
-stderr_is ''
+run_silent sgt-bench step --quiet --json $several --batch-size 64,2 --data d
+run_silent sgt-bench step --quiet --json $several --batch-size 64,2
 check 'two sizes' holds '[.results[].batch] == [64, 2] and .model == "2x64x2" and .seq == 64'
 check 'the estimate grows' holds '.results | .[1].estimate_bytes < .[0].estimate_bytes'
 check 'what grows with the rows' holds '.results | .[0].activation_bytes > 3 * .[1].activation_bytes'
@@ -132,8 +123,7 @@ run_usage '--turns 0: must be from 1 to 100' sgt-bench step --turns 0
 run_failure '--variant all: needs --device cuda' sgt-bench step $cpu --variant all
 run 2 sgt-bench step $cpu --variant layernorm-rows,faster
 stderr_matches "^sgt-bench step: --variant layernorm-rows,faster: unknown variant 'faster' \(all, none, default, layer"
-run 0 sgt-bench step --variants
-stderr_is ''
+run_silent sgt-bench step --variants
 check 'a name, a tab, what it does' test "$(grep -cE "^[a-z0-9-]+	[A-Za-z].*[^.]$" .stdout)" -eq "$(wc -l < .stdout)"
 cut -f1 .stdout > variants
 

@@ -6,8 +6,7 @@ mkdir in
 printf 'Hello world!\n' > in/a.txt
 printf 'Hello' > in/b.txt
 : > in/empty.txt
-run 0 sgt-bench tokenize in --json
-stderr_is ''
+run_silent sgt-bench tokenize in --json
 stdout_has '"tokens": 5'
 stdout_has '"bytes": 18'
 stdout_has '"files": 3'
@@ -16,15 +15,13 @@ stdout_matches '"seconds": [0-9.e-]*[1-9]'
 run 0 sgt-bench tokenize --threads 3 --json in in/a.txt
 stdout_has '"threads": 3'
 stdout_has '"tokens": 9'
-run 0 sgt-bench tokenize in
-stdout_has '18 B in 3 files, in memory'
+run_prints '18 B in 3 files, in memory' sgt-bench tokenize in
 table 'MB/s'
 run 0 sgt-bench tokenize in --quiet
 stdout_is ''
 stderr_is ''
 printf 'Hello world!\n' > text
-run 0 sgt-bench tokenize - --json < text
-stdout_has '"tokens": 4'
+run_prints '"tokens": 4' sgt-bench tokenize - --json < text
 
 # The tokens of a long text do not depend on the cuts between threads. sgt-tokenize writes as many,
 # plus an end-of-text id for each document.
@@ -50,15 +47,10 @@ d = json.load(open('.stdout'))
 assert [w['split'] for w in d['ways']] == ['the same by PCRE2', \"by GPT-2's pattern\"], d
 assert d['ways'][0]['tokens'] == d['tokens'] > 0 and d['ways'][1]['seconds'] > 0, d
 "
-run 0 sgt-bench tokenize --pattern '\p{L}+|\P{L}' --json in
-stdout_has '"tokens": 6'
+run_prints '"tokens": 6' sgt-bench tokenize --pattern '\p{L}+|\P{L}' --json in
 check 'PCRE2 alone' sh -c '! grep -q ways .stdout'
-run 2 sgt-bench tokenize --pattern llama3 --peer python3 in
-stderr_is "sgt-bench tokenize: --peer: measured with GPT-2's vocabulary (not with --pattern)
-try 'sgt-bench tokenize --help'"
-run 2 sgt-bench tokenize --vocab "$V/o200k" --disk . in
-stderr_is "sgt-bench tokenize: --disk: measured with GPT-2's vocabulary (not with --vocab)
-try 'sgt-bench tokenize --help'"
+run_usage "--peer: measured with GPT-2's vocabulary (not with --pattern)" sgt-bench tokenize --pattern llama3 --peer python3 in
+run_usage "--disk: measured with GPT-2's vocabulary (not with --vocab)" sgt-bench tokenize --vocab "$V/o200k" --disk . in
 run 2 sgt-bench tokenize --pattern '(' in
 stderr_has 'pattern: at byte 1: missing closing parenthesis'
 run 1 sgt-bench tokenize --vocab nowhere in
@@ -68,15 +60,9 @@ run_failure 'nowhere: No such file or directory' sgt-bench tokenize nowhere
 run_failure 'in/empty.txt: no text in it: nothing to measure' sgt-bench tokenize in/empty.txt
 mkdir none
 run_failure 'none: no file in this folder (name one that has files, or files)' sgt-bench tokenize none
-run 2 sgt-bench tokenize
-stderr_is "sgt-bench tokenize: expected INPUT... (such as: sgt-bench tokenize corpus/)
-try 'sgt-bench tokenize --help'"
-run 2 sgt-bench tokenize in --cold
-stderr_is "sgt-bench tokenize: --cold: no such option
-try 'sgt-bench tokenize --help'"
-run 2 sgt-bench tokenize - -
-stderr_is "sgt-bench tokenize: standard input (-) can be read only once (name it once)
-try 'sgt-bench tokenize --help'"
+run_usage "expected INPUT... (such as: sgt-bench tokenize corpus/)" sgt-bench tokenize
+run_usage "--cold: no such option" sgt-bench tokenize in --cold
+run_usage "standard input (-) can be read only once (name it once)" sgt-bench tokenize - -
 
 # ---- the peers: a stand-in for the interpreter that stores its arguments ----
 cat > python <<'END'
@@ -89,8 +75,7 @@ n=$(wc -l < asked)
 echo '{"peer": "'$1' 0.1", "where": "memory", "tokens": 7, "seconds": '$n'000.0}'
 END
 chmod +x python
-run 0 sgt-bench tokenize in --threads 2 --peer ./python --turns 3 --json
-stderr_is ''
+run_silent sgt-bench tokenize in --threads 2 --peer ./python --turns 3 --json
 same script "$ROOT/tests/peers/bpe.py"
 check 'three turns of two' test "$(cut -d' ' -f1 asked | tr '\n' ' ')" = \
     'gigatoken tiktoken gigatoken tiktoken gigatoken tiktoken '
@@ -123,8 +108,7 @@ No module named 'gigatoken'"
 stdout_has '"peer": "tiktoken 0.1"'
 grep -q '"peer": "gigatoken' .stdout && fail 'gigatoken is there'
 printf '#!/bin/sh\necho "{\\"tokens\\": 7, \\"seconds\\": 2}"\n' > python
-run 0 sgt-bench tokenize in --peer ./python --json
-stdout_has '"peer": "tiktoken"'
+run_prints '"peer": "tiktoken"' sgt-bench tokenize in --peer ./python --json
 printf '#!/bin/sh\necho hello\n' > python
 run 0 sgt-bench tokenize in --peer ./python --json
 stdout_has '"peers": []'
@@ -170,39 +154,29 @@ echo "$*" >> asked
 echo '{"peer": "'$1' 0.1", "where": "disk", "tokens": 5, "seconds": 1000.0}'
 END
 rm -f asked
-run 0 sgt-bench tokenize in --threads 2 --disk work --peer ./python --turns 2 --json
-stderr_is ''
+run_silent sgt-bench tokenize in --threads 2 --disk work --peer ./python --turns 2 --json
 stdout_has '"tokens": 8' # including an end-of-text id for each file
 check 'what the process took, not what it says' awk -v s="$(field seconds .stdout | tail -1)" 'BEGIN { exit !(s < 60) }'
 check 'two turns of two' test "$(cut -d' ' -f1,2 asked | tr '\n' ' ')" = \
     'gigatoken disk tiktoken disk gigatoken disk tiktoken disk '
 check 'ours was removed before' test "$(cat written)" = ids
 check 'nothing is left' test -z "$(ls work)"
-run 0 sgt-bench tokenize in --disk work --turns 1
-stdout_has '18 B in 3 files, from files to files'
+run_prints '18 B in 3 files, from files to files' sgt-bench tokenize in --disk work --turns 1
 table 'turns: 1; medians'
 check 'nothing is left of that' test -z "$(ls work)"
-run 1 sgt-bench tokenize in --disk nowhere
-stderr_is 'sgt-bench tokenize: --disk nowhere: no folder can be made there: No such file or directory'
+run_failure '--disk nowhere: no folder can be made there: No such file or directory' sgt-bench tokenize in --disk nowhere
 run_failure 'in/empty.txt: no text in it: nothing to measure' sgt-bench tokenize in/empty.txt --disk work
-run 2 sgt-bench tokenize - --disk work
-stderr_is "sgt-bench tokenize: --disk: standard input can be read once only (name a file)
-try 'sgt-bench tokenize --help'"
+run_usage "--disk: standard input can be read once only (name a file)" sgt-bench tokenize - --disk work
 # Parquet files have another peer, and are measured as whole commands only.
 mkdir rows
 cp "$ROOT/tests/data/parquet/fallback.parquet" rows/a.parquet
 cp "$ROOT/tests/data/parquet/web.parquet" rows/b.parquet
 rm asked
-run 0 sgt-bench tokenize rows --threads 2 --disk work --peer ./python --turns 2 --json
-stderr_is ''
+run_silent sgt-bench tokenize rows --threads 2 --disk work --peer ./python --turns 2 --json
 check 'two turns of it' test "$(cut -d' ' -f1,2,5,6 asked | tr '\n' ' ')" = \
     'datasets disk --threads 2 datasets disk --threads 2 '
 stdout_has '"peer": "datasets 0.1"'
 check 'nothing is left' test -z "$(ls work)"
-run 2 sgt-bench tokenize rows
-stderr_is "sgt-bench tokenize: Parquet files are measured as whole commands only (add --disk FOLDER)
-try 'sgt-bench tokenize --help'"
-run 2 sgt-bench tokenize rows in --disk work --peer ./python
-stderr_is "sgt-bench tokenize: --peer: no peer reads Parquet and other files (measure them apart)
-try 'sgt-bench tokenize --help'"
+run_usage "Parquet files are measured as whole commands only (add --disk FOLDER)" sgt-bench tokenize rows
+run_usage "--peer: no peer reads Parquet and other files (measure them apart)" sgt-bench tokenize rows in --disk work --peer ./python
 printf 'bad \377' > bad.txt

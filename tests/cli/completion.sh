@@ -5,8 +5,7 @@ mkdir corpus runs && : > corpus/a.txt && : > 'with a space' && : > weights.bin
 
 for shell in bash zsh fish; do
     for program in $programs; do
-        run 0 "$program" --completion $shell
-        stderr_is ''
+        run_silent "$program" --completion $shell
         cp .stdout "$program.$shell"
     done
 done
@@ -19,8 +18,7 @@ readers=$(sgt-train --completion table | awk -F '\t' '$2 == "loader" { print $4 
 offered() { # OFFERED COMMAND...
     expected=$1
     shift
-    run 0 "$@"
-    stderr_is ''
+    run_silent "$@"
     [ "$(cut -f 1 .stdout | sort | tr '\n' ' ')" = "$expected" ] || fail "not what was to be offered: $expected"
 }
 

@@ -6,8 +6,7 @@ deps=$ROOT/tools/deps.sh
 run 0 "$deps" build
 stdout_is ''
 stderr_is ''
-run 0 "$deps" build --missing
-stdout_is ''
+run_says '' "$deps" build --missing
 
 # A system with the usual commands, no apt-get, and a compiler that finds only jansson's header.
 mkdir bin
@@ -42,8 +41,7 @@ stdout_is "installing with apt-get, which may take minutes: $all
   installed"
 [ "$(grep -c ' install ' apt.log)" -eq 2 ] && [ "$(grep -c ' update$' apt.log)" -eq 1 ] ||
     fail "apt-get was called otherwise: $(cat apt.log)"
-run 0 env PATH="$PWD/bin" CC=cc "$deps" build
-stdout_is ''
+run_says '' env PATH="$PWD/bin" CC=cc "$deps" build
 
 # An apt-get that always fails.
 printf '#!/bin/sh\ngrep -q no-such-header\n' > bin/cc
@@ -59,13 +57,10 @@ printf '#!/bin/sh\n' > bin/cc
 for tool in c++ valgrind strace zstd pkg-config jq pgrep python3 mpirun mpicc; do
     printf '#!/bin/sh\n' > bin/$tool && chmod +x bin/$tool
 done
-run 0 env PATH="$PWD/bin" CC=cc "$deps" --missing
-stdout_is ''
-run 0 env PATH="$PWD/bin" CC=cc "$deps"
-stdout_is ''
+run_says '' env PATH="$PWD/bin" CC=cc "$deps" --missing
+run_says '' env PATH="$PWD/bin" CC=cc "$deps"
 rm bin/apt-get
-run 0 env PATH="$PWD/bin" CC=cc "$deps"
-stdout_is ''
+run_says '' env PATH="$PWD/bin" CC=cc "$deps"
 
 # The packages of single tests, one of which does not exist: package lists are fetched and the others installed.
 cat > bin/apt-get << 'END'

@@ -35,8 +35,7 @@ like_transformers() { # FILE JSON
     [ -z "$python" ] || run 0 env HF_HUB_OFFLINE=1 $python "$ROOT/tests/train/check_eval.py" $model "$1" "$2"
 }
 for kind in endings words; do
-    run 0 $score $kind.jsonl --json --quiet
-    stderr_is ''
+    run_silent $score $kind.jsonl --json --quiet
     cp .stdout $kind.json
     like_transformers $kind.jsonl $kind.json
 done
@@ -81,8 +80,7 @@ for option in '--batch-size 1' '--batch-size 7 --threads 1' '--batch-size 500'; 
     check 'perplexity' awk "BEGIN { d = $(figure perplexity .stdout) / $(figure perplexity words.json) - 1
         exit !(d < 1e-5 && d > -1e-5) }"
 done
-run 0 sgt-eval --device cpu model endings.jsonl words.jsonl
-stderr_is ''
+run_silent sgt-eval --device cpu model endings.jsonl words.jsonl
 stdout_has 'model/step-00000001 on cpu in fp32'
 stdout_has 'endings.jsonl: questions'
 fact items 30 acc '0\.[0-9]+' 'acc stderr' '0\.[0-9]+' 'acc norm' '0\.[0-9]+' 'acc norm stderr' '0\.[0-9]+' \
@@ -102,7 +100,6 @@ like_transformers long.jsonl long.json
 
 # A set: each window of T tokens counts once. End-of-text ids count in the loss, but not in bits per
 # byte.
-mkdir texts
 texts texts 40000
 run 0 sgt-tokenize --quiet texts set
 run 0 $score --data set --split train --json --quiet
@@ -218,8 +215,7 @@ bad "not JSON: '}' expected near end of file" '{"text": "one two"'
 mark=$(printf '\357\273\277') # a byte order mark, which nobody would see
 bad "not JSON: '[' or '{' expected near '\\xef\\xbb\\xbf'" "$mark{\"text\": \"one two\"}"
 { printf %s "$mark" && cat words.jsonl; } > "$mark.jsonl"
-run 0 $score "$mark.jsonl"
-stdout_has '\xef\xbb\xbf.jsonl: last words'
+run_prints '\xef\xbb\xbf.jsonl: last words' $score "$mark.jsonl"
 choice() { # MESSAGE LINE
     echo "$2" > bad.jsonl
     run 1 $score bad.jsonl

@@ -5,7 +5,6 @@ compiler
 shared="-L$LIB -Wl,-rpath,$LIB"
 
 # ---- loader/examples ----
-mkdir short
 texts short 100000
 run 0 sgt-tokenize --quiet --shard-tokens 20k short set
 
@@ -18,8 +17,7 @@ for library in "$LIB/libsgt-loader.a -lxxhash -luring -ljansson" "$shared -lsgt-
     # shellcheck disable=SC2086
     run 0 "$CC" -std=c11 -Wall -Wextra -Wshadow -pedantic -Werror -O2 $san "-I$ROOT/loader" -o train \
         "$ROOT/loader/examples/train.c" $library -lm -pthread
-    run 0 ./train set 100
-    stderr_is ''
+    run_silent ./train set 100
     stdout_lines 100
     # An untrained model gives each of 128 classes the same probability, so its loss is ln 128. Then
     # the loss falls.
@@ -49,14 +47,12 @@ for library in "$LIB/libsgt-tokenize.a -lutf8proc -lpcre2-8 -lxxhash -ljansson -
     "$shared -lsgt-tokenize"; do
     compile encode
     printf 'Hello, world!\n\nna\303\257ve \377\n' > lines
-    run 0 ./encode < lines
-    stderr_is ''
+    run_silent ./encode < lines
     stdout_is '15496 Hello | 11 , | 995  world | 0 !
 
 2616 na | 38776 ïve | 220   | 187 \xff'
     printf 'Hello, world!\n' > lines
-    run 0 ./encode "$ROOT/tests/data/vocab/trained" < lines
-    stdout_matches '^[0-9]+ [^|]+ \| '
+    run_prints_like '^[0-9]+ [^|]+ \| ' ./encode "$ROOT/tests/data/vocab/trained" < lines
     run 1 ./encode nowhere < lines
     stderr_is "encode: nowhere: No such file or directory (name gpt2, or a vocabulary's file or folder)"
 
@@ -66,8 +62,7 @@ for library in "$LIB/libsgt-tokenize.a -lutf8proc -lpcre2-8 -lxxhash -ljansson -
     stdout_is "out: $(field tokens set.json) tokens of 240 documents in $(field shards set.json) shards, \
 $(field val_tokens set.json) for validation"
     same_folders out expected
-    run 0 ./corpus out text
-    stdout_matches ', which were there$'
+    run_prints_like ', which were there$' ./corpus out text
     run 1 ./corpus other nowhere
     stderr_is 'corpus: nowhere: No such file or directory'
     absent other

@@ -16,8 +16,7 @@ for name in my-gpt2_text_document my-gpt2_text_document.bin my-gpt2_text_documen
   format         megatron
   disk bytes     14 B
   shards         1"
-    run 0 sgt-inspect "$name" --decode 0:4 --verify
-    stdout_is 'Hello world!<|endoftext|>'
+    run_says 'Hello world!<|endoftext|>' sgt-inspect "$name" --decode 0:4 --verify
     run 0 sgt-inspect "$name" --batch 0:2 --batch-size 2 --seq-len 2 --sampling sequential --json
     printf '{"batch": 0, "inputs": [[15496, 995], [0, 50256]], "targets": [[995, 0], [50256, 198]]}\n%s\n' \
         '{"batch": 1, "inputs": [[198, 50256], [15496, 995]], "targets": [[50256, 15496], [995, 0]]}' > want
@@ -28,8 +27,7 @@ for name in my-gpt2_text_document my-gpt2_text_document.bin my-gpt2_text_documen
     stdout_has '2 tokens'
     stdout_has '1 token '
     stdout_has '4 tokens'
-    run 0 sgt-bench loader "$name" --seq-len 4 --batch-size 2 --loader mmap --json
-    stdout_matches '"reader": "mmap"'
+    run_prints_like '"reader": "mmap"' sgt-bench loader "$name" --seq-len 4 --batch-size 2 --loader mmap --json
 done
 run 0 sgt-inspect my-gpt2_text_document --json
 stdout_has '"format": "megatron"'
@@ -47,8 +45,7 @@ stdout_is 'set: a set of shards without a manifest
 run 0 sgt-inspect --compare set set/my-gpt2_text_document
 run 0 sgt-train --quiet --data set/my-gpt2_text_document --run run --model 1x8x1 --seq-len 4 --batch-size 1 --steps 2 \
     --device cpu
-run 0 sgt-inspect run --json
-stdout_has '"steps": 2'
+run_prints '"steps": 2' sgt-inspect run --json
 
 # A resume on the same tokens in other documents is refused.
 megatron set/my-gpt2_text_document 8 4 3
@@ -81,8 +78,7 @@ stdout_is 'fineweb10B: a set of shards without a manifest
   train          shards 2, tokens 4
   val            shards 1, tokens 2
   shards         3'
-run 0 sgt-inspect fineweb10B --decode 0:4 --split train
-stdout_is 'Hello world!'
+run_says 'Hello world!' sgt-inspect fineweb10B --decode 0:4 --split train
 run 0 sgt-train --quiet --data fineweb10B --run run3 --model 1x8x1 --seq-len 1 --batch-size 1 --steps 2 --eval-every 1 \
     --device cpu
 check 'evaluated on its val split' grep -q '"val_loss"' run3/log.jsonl
@@ -94,23 +90,17 @@ stderr_is 'sgt-inspect: fineweb10B: fineweb_train_000001.bin and tiny_train.bin 
 mkdir nano
 ids 15496 995 0 > nano/train.bin
 ids 198 198 > nano/val.bin
-run 0 sgt-inspect nano --raw 16 --decode 0:5
-stdout_is 'Hello world!'
-run 0 sgt-bench loader nano --raw 16 --seq-len 1 --batch-size 2 --loader preload --json
-stdout_matches '"reader": "preload"'
+run_says 'Hello world!' sgt-inspect nano --raw 16 --decode 0:5
+run_prints_like '"reader": "preload"' sgt-bench loader nano --raw 16 --seq-len 1 --batch-size 2 --loader preload --json
 no_header="nano/train.bin has no header: read as nanoGPT's, 16-bit ids"
-run 0 sgt-inspect nano --decode 0:5
-stdout_is 'Hello world!'
-run 0 sgt-bench loader nano --seq-len 1 --batch-size 2 --loader mmap --json --quiet
-stderr_is ''
-run 0 sgt-bench loader nano --seq-len 1 --batch-size 2 --loader mmap --json
-stderr_has "sgt-bench loader: $no_header"
+run_says 'Hello world!' sgt-inspect nano --decode 0:5
+run_silent sgt-bench loader nano --seq-len 1 --batch-size 2 --loader mmap --json --quiet
+run_notes "sgt-bench loader: $no_header" sgt-bench loader nano --seq-len 1 --batch-size 2 --loader mmap --json
 run 0 sgt-train --data nano --run run4 --model 1x8x1 --seq-len 1 --batch-size 1 --steps 2 --eval-every 1 --device cpu
 stderr_has "sgt-train: $no_header"
 check 'said once' test "$(grep -c 'no header' .stderr)" -eq 1
 check 'evaluated on its val.bin' grep -q '"val_loss"' run4/log.jsonl
-run 0 sgt-eval run4 --data nano --seq-len 1
-stdout_has nano
+run_prints nano sgt-eval run4 --data nano --seq-len 1
 ids 15496 > other.bin && mkdir numbered && cp other.bin numbered/train_000000.bin
 run_failure_about 'not a shard (if it has no header, pass the file itself)' sgt-inspect numbered
 run 0 sgt-train --quiet --data nano/train.bin --run run5 --model 1x8x1 --seq-len 1 --batch-size 1 --steps 2 --device cpu
@@ -153,8 +143,7 @@ for name in '--raw 32 four/nano' four/megatron four/llmc; do
     run 0 sgt-inspect $name --batch 0 --batch-size 1 --seq-len 3 --json
     stdout_matches '"inputs": *\[\[100256, *5, *128000\]\], *"targets": *\[\[5, *128000, *7\]\]'
     # shellcheck disable=SC2086
-    run 0 sgt-bench loader $name --seq-len 3 --batch-size 1 --loader preload --json
-    stdout_matches '"output": "i32-rows"'
+    run_prints_like '"output": "i32-rows"' sgt-bench loader $name --seq-len 3 --batch-size 1 --loader preload --json
     # shellcheck disable=SC2086
     run_usage "${name##* }: ids of 4 bytes do not fit rows of u16 (take i32 or i64)" \
         sgt-bench loader $name --seq-len 3 --batch-size 1 --loader preload --outputs u16
@@ -178,8 +167,7 @@ for name in megatron llmc; do
 '--init DIR takes the model'"'s)" sgt-train --data four/$name --run run6 --model 1x8x1 --seq-len 3 --device cpu
 done
 ids32 16 17 > four/nano/val.bin
-run 0 sgt-inspect four/nano --raw 32
-stdout_has 'val            shards 1, tokens 2'
+run_prints 'val            shards 1, tokens 2' sgt-inspect four/nano --raw 32
 
 # A text, named as data, is not read as tokens. --raw reads it so.
 yes 'It was the best of times.' | head -c 4096 > book.bin
@@ -187,5 +175,4 @@ run 1 sgt-bench loader book.bin --seq-len 4 --batch-size 2
 stderr_is 'sgt-bench loader: book.bin: text, not 16-bit tokens (sgt-tokenize book.bin OUT/ makes tokens of it)'
 run 0 sgt-inspect --raw 16 book.bin
 fact tokens 2,048
-run 0 sgt-bench loader book.bin --raw 16 --seq-len 4 --batch-size 2 --loader mmap --json
-stdout_matches '"reader": "mmap"'
+run_prints_like '"reader": "mmap"' sgt-bench loader book.bin --raw 16 --seq-len 4 --batch-size 2 --loader mmap --json

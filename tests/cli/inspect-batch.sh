@@ -110,12 +110,10 @@ run_usage 'set,other: several sets, which --batch K alone shows mixed (name one 
 # A set with a weight, as --data takes it, gives the same as the set alone.
 run 0 sgt-inspect set --json
 cp .stdout plain
-run 0 sgt-inspect set:1 --json
-same .stdout plain
+run_same plain sgt-inspect set:1 --json
 run 0 sgt-inspect set:.25 --batch 0 $mixed --json
 cp .stdout weighted
-run 0 sgt-inspect set --batch 0 $mixed --json
-same .stdout weighted
+run_same weighted sgt-inspect set --batch 0 $mixed --json
 mkdir set:7
 cp set/*.bin set:7
 run 0 sgt-inspect set:7 # unless a folder has that name
@@ -167,11 +165,9 @@ stdout_matches '^ +documents begin at 0, 3$'
 mkdir counts
 for i in 1 2 3 4 5 6 7 8 9 10 11 12; do seq -s ' ' 1 $((7 * i)) > counts/$i.txt; done
 run 0 sgt-tokenize --quiet counts texts
-run 0 sgt-inspect texts --sampling packed --seq-len 127 --json
-stdout_matches '"documents": 12,'
+run_prints_like '"documents": 12,' sgt-inspect texts --sampling packed --seq-len 127 --json
 check 'little is cropped' awk '/cropped_fraction/ { exit !($2 < .2) }' .stdout
-run 0 sgt-inspect texts:2,packed:1 --sampling packed --seq-len 4 --json
-stdout_matches '"documents": 17,'
+run_prints_like '"documents": 17,' sgt-inspect texts:2,packed:1 --sampling packed --seq-len 4 --json
 
 # wrong use
 run_failure 'packed: its 5 documents have 20 tokens, and a packed row takes 21 (take a shorter sequence length, or '\

@@ -15,8 +15,7 @@ stdout_has '"kind": "checkpoint"'
 stdout_has '"resumable": false'
 stdout_has '"state": null'
 stdout_has 'wte.weight"'
-run 0 sgt-inspect "$model" --quiet
-stdout_is ''
+run_says '' sgt-inspect "$model" --quiet
 
 # Of a run, only complete checkpoints and whole lines of the log count.
 mkdir -p run/step-00000010 run/step-00000020 run/step-00000030.tmp run/step-00000040
@@ -104,5 +103,4 @@ run 0 sgt-inspect trained/step-00000004
 stdout_has 'trained/step-00000004: a GPT-2 checkpoint'
 fact model 'layers 1, channels 16, heads 2, positions 1024, vocabulary 50257, gelu tanh' parameters '[0-9,]+'
 fact state '.*step 4, tokens 64.*'
-run 0 sgt-inspect trained/step-00000004 --json
-stdout_has '"resumable": true'
+run_prints '"resumable": true' sgt-inspect trained/step-00000004 --json

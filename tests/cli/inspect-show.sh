@@ -11,8 +11,7 @@ stdout_is 'one.bin: a shard of tokens
   disk bytes     1.0 KiB
   shards         1'
 stderr_is ''
-run 0 sgt-inspect --quiet one.bin
-stdout_is ''
+run_says '' sgt-inspect --quiet one.bin
 
 run 0 sgt-inspect --verify one.bin
 fact verified yes
@@ -21,11 +20,9 @@ run 0 sgt-inspect --verify --quiet one.bin
 stdout_is ''
 stderr_is ''
 
-run 0 sgt-inspect one.bin --decode 1:4
-stdout_is 'Hello world!'
+run_says 'Hello world!' sgt-inspect one.bin --decode 1:4
 check "the text's own bytes" test "$(wc -c < .stdout)" -eq 13
-run 0 sgt-inspect one.bin --decode 5
-stdout_is '<|endoftext|>'
+run_says '<|endoftext|>' sgt-inspect one.bin --decode 5
 run 0 sgt-inspect one.bin --decode 5:100
 stdout_is '<|endoftext|>Hello'
 stderr_is 'sgt-inspect: one.bin ends after 7 tokens'
@@ -41,8 +38,7 @@ done
 
 # JSON stays valid for any bytes: token 187 is the byte 0xff alone, which is not UTF-8.
 shard odd.bin 15496 187 198
-run 0 sgt-inspect odd.bin --decode 0:3 --json
-stdout_has "\"text\": \"Hello$(printf '\357\277\275')\\n\""
+run_prints "\"text\": \"Hello$(printf '\357\277\275')\\n\"" sgt-inspect odd.bin --decode 0:3 --json
 run 0 sgt-inspect odd.bin --decode 0:3
 printf 'Hello\377\n' > want
 same want .stdout
@@ -66,8 +62,7 @@ stdout_is 'set: a set of shards without a manifest
   train          shards 2, tokens 5
   val            shards 1, tokens 2
   shards         3'
-run 0 sgt-inspect set --decode 0:7
-stdout_is 'Hello world!!!'
+run_says 'Hello world!!!' sgt-inspect set --decode 0:7
 check 'all seven tokens' test "$(wc -c < .stdout)" -eq 16
 run 0 sgt-inspect set --decode 0:2 --split val
 check 'two line ends' test "$(wc -c < .stdout)" -eq 2
@@ -82,13 +77,11 @@ stdout_is 'raw.bin: a shard of tokens
   format         raw
   disk bytes     6 B
   shards         1'
-run 0 sgt-inspect raw.bin --decode 0:3 --verify
-stdout_is 'Hello world!'
+run_says 'Hello world!' sgt-inspect raw.bin --decode 0:3 --verify
 mkdir nano
 cp raw.bin nano/train.bin
 ids 198 > nano/val.bin
-run 0 sgt-inspect nano --raw 16 --decode 0:4
-stdout_is 'Hello world!'
+run_says 'Hello world!' sgt-inspect nano --raw 16 --decode 0:4
 run 0 sgt-inspect nano
 fact tokens 4 format raw
 printf x >> raw.bin
@@ -99,8 +92,7 @@ ids 198 > one.bin
 run 0 sgt-inspect one.bin --decode 0:9 --quiet
 run 0 sgt-inspect one.bin --decode 0:9
 stderr_is 'sgt-inspect: one.bin ends after 1 token'
-run 0 sgt-inspect --compare one.bin one.bin
-stdout_has 'one.bin and one.bin: the same tokens'
+run_prints 'one.bin and one.bin: the same tokens' sgt-inspect --compare one.bin one.bin
 : > none.txt
 run 0 sgt-tokenize --quiet none.txt none
 run 0 sgt-inspect none
@@ -112,8 +104,7 @@ printf 'a text' > few.txt
 run 0 sgt-tokenize --quiet few.txt few
 run 0 sgt-inspect few
 fact bytes '6 B' tokens 3
-run 0 sgt-inspect --batch 0 --batch-size 1 --seq-len 1 few
-stdout_has 'batch 0: 1 row of 1 token'
+run_prints 'batch 0: 1 row of 1 token' sgt-inspect --batch 0 --batch-size 1 --seq-len 1 few
 
 # A file without a header is read as tokens if its name ends in .bin, or with --raw; otherwise the message names its
 # type, if known.

@@ -8,8 +8,7 @@ for i in 1 2 3 4 5 6 7 8 9; do
     for line in 1 2 3 4 5 6 7 8 9 10; do echo "Text $i, line $line: the quick brown fox isn't lazy."; done > "in/$i.txt"
 done
 printf 'broken \377 text' > in/bad.txt
-run 0 sgt-tokenize --quiet --split 30% --shard-tokens 200 in out
-stderr_is ''
+run_silent sgt-tokenize --quiet --split 30% --shard-tokens 200 in out
 tokens=$(cat in/*.txt | wc -c)
 
 run 0 sgt-inspect out
@@ -50,58 +49,46 @@ stderr_matches '^sgt-inspect: whole ends after [0-9]+ tokens$'
 
 # damage [SET]: copy the set, of which then one thing is damaged
 damage() { rm -rf hurt && cp -r "${1:-out}" hurt; }
-verify() {
-    run 1 sgt-inspect --verify hurt
-    stdout_is ''
-    stderr_lines 1
-}
+# found MESSAGE, found_like REGEX: it is found, and this is said of it alone
+found() { run_failure "hurt/$1" sgt-inspect --verify hurt; }
+found_like() { run_failure_like "^sgt-inspect: hurt/$1" sgt-inspect --verify hurt; }
 
 damage && patch hurt/train_000001.bin 1100 7
-verify
-stderr_matches '^sgt-inspect: hurt/train_000001.bin: checksum [0-9a-f]{16}, expected [0-9a-f]{16}: its tokens have '\
+found_like 'train_000001.bin: checksum [0-9a-f]{16}, expected [0-9a-f]{16}: its tokens have '\
 'changed since it was written \(make it again\)$'
 run 0 sgt-inspect hurt
 
 damage && patch hurt/train_000001.bin 1101 255
-verify
-stderr_matches '^sgt-inspect: hurt/train_000001.bin: token 38 \(byte 1100\): id 65[0-9]+, expected below 50257$'
+found_like 'train_000001.bin: token 38 \(byte 1100\): id 65[0-9]+, expected below 50257$'
 
 damage && truncate -s -10 hurt/train_000000.bin
-verify
-stderr_is 'sgt-inspect: hurt/train_000000.bin: 1414 bytes, but its header says 200 tokens, which make 1424 (cut '\
+found 'train_000000.bin: 1414 bytes, but its header says 200 tokens, which make 1424 (cut '\
 'short; make it again)'
 run 1 sgt-inspect hurt
 
 damage && cp hurt/train_000000.bin hurt/train_000099.bin
-verify
-stderr_is 'sgt-inspect: hurt/train_000099.bin: not listed in hurt/manifest.json (left from another run? remove it)'
+found 'train_000099.bin: not listed in hurt/manifest.json (left from another run? remove it)'
 
 damage && cp hurt/train_000000.bin hurt/train_000001.bin
-verify
-stderr_matches '^sgt-inspect: hurt/train_000001.bin: at byte 32: checksum [0-9a-f]{16}, but hurt/manifest.json says '\
+found_like 'train_000001.bin: at byte 32: checksum [0-9a-f]{16}, but hurt/manifest.json says '\
 '[0-9a-f]{16} \(make the folder again\)$'
 
 damage && rm hurt/train_000000.idx
-verify
-stderr_is 'sgt-inspect: hurt/train_000000.idx: No such file or directory'
+found 'train_000000.idx: No such file or directory'
 
 damage && patch hurt/train_000000.idx 0 3
-verify
-stderr_matches '^sgt-inspect: hurt/train_000000.idx: at byte 0: document 0 starts at token 3, which is [0-9]+, expected '\
+found_like 'train_000000.idx: at byte 0: document 0 starts at token 3, which is [0-9]+, expected '\
 'the end-of-text id 50256$'
 
 damage && truncate -s +8 hurt/train_000000.idx
-verify
-stderr_matches '^sgt-inspect: hurt/train_000000.idx: [0-9]+ documents, but the manifest says [0-9]+$'
+found_like 'train_000000.idx: [0-9]+ documents, but the manifest says [0-9]+$'
 
 damage && printf '{"version": 1' > hurt/manifest.json
-verify
-stderr_has 'sgt-inspect: hurt/manifest.json: line 1: '
+run_failure_about 'sgt-inspect: hurt/manifest.json: line 1: ' sgt-inspect --verify hurt
 
 damage && sed 's/"tokens": \([0-9]*\)$/"tokens": \1/; s/"file": "train_000000.bin"/"file": "..\/train_000000.bin"/' \
     out/manifest.json > hurt/manifest.json
-verify
-stderr_is 'sgt-inspect: hurt/manifest.json: shard "../train_000000.bin" lies outside the folder: refused (damaged: copy the folder again, or tokenize again with --force)'
+found 'manifest.json: shard "../train_000000.bin" lies outside the folder: refused (damaged: copy the folder again, or tokenize again with --force)'
 
 # Tokens of an unknown vocabulary are not decoded.
 damage && rm hurt/manifest.json && patch hurt/train_000000.bin 24 1
@@ -110,13 +97,10 @@ run_failure_like '^sgt-inspect: hurt/train_000000.bin: made with a vocabulary th
 # A whole shard beside .work without a manifest is reported as unfinished.
 mkdir half half/.work
 cp out/train_000000.bin out/train_000000.idx half
-run 0 sgt-inspect half
-stdout_has 'half: a set of shards, unfinished (the same command again finishes it)'
-run 0 sgt-inspect half --json
-stdout_has '"unfinished": true'
+run_prints 'half: a set of shards, unfinished (the same command again finishes it)' sgt-inspect half
+run_prints '"unfinished": true' sgt-inspect half --json
 
 # Sets with several faults.
-mkdir text
 texts text 90000
 run 0 sgt-tokenize --quiet --split 30% --shard-tokens 5k --format text text large
 n=$(ls large/*.bin | wc -l)
@@ -175,24 +159,19 @@ stderr_lines 3
 # The manifest's totals differ from its shards, or from sources.jsonl.
 damage large
 sed '/"totals"/,$ s/"documents": [0-9]*/"documents": 7/' large/manifest.json > hurt/manifest.json
-run 1 sgt-inspect --verify hurt
-stderr_matches '^sgt-inspect: hurt/manifest.json: totals say 7 documents, of its shards it says [0-9]+$'
+found_like 'manifest.json: totals say 7 documents, of its shards it says [0-9]+$'
 cp large/manifest.json hurt
 sed '/"totals"/,$ s/"tokens": [0-9]*/"tokens": 7/' large/manifest.json > hurt/manifest.json
-run 1 sgt-inspect --verify hurt
-stderr_matches '^sgt-inspect: hurt/manifest.json: totals say 7 tokens, its shards hold [0-9]+$'
+found_like 'manifest.json: totals say 7 tokens, its shards hold [0-9]+$'
 cp large/manifest.json hurt
 sed 1d large/sources.jsonl > hurt/sources.jsonl
-run 1 sgt-inspect --verify hurt
-stderr_matches '^sgt-inspect: hurt/sources.jsonl: [0-9]+ files, but the manifest says [0-9]+$'
+found_like 'sources.jsonl: [0-9]+ files, but the manifest says [0-9]+$'
 sed '2 s/"tokens": /"tokens": 1/' large/sources.jsonl > hurt/sources.jsonl
-run 1 sgt-inspect --verify hurt
-stderr_matches '^sgt-inspect: hurt/sources.jsonl: [0-9]+ tokens, but the manifest says [0-9]+$'
+found_like 'sources.jsonl: [0-9]+ tokens, but the manifest says [0-9]+$'
 echo 'no JSON' >> hurt/sources.jsonl
-run 1 sgt-inspect --verify hurt
-stderr_matches '^sgt-inspect: hurt/sources.jsonl: line [0-9]+: expected a JSON object with documents and tokens$'
+found_like 'sources.jsonl: line [0-9]+: expected a JSON object with documents and tokens$'
 rm hurt/sources.jsonl
-run_failure 'hurt/sources.jsonl: No such file or directory' sgt-inspect --verify hurt
+found 'sources.jsonl: No such file or directory'
 
 run_usage '--threads: needs --verify' sgt-inspect --threads 2 large
 run_usage '--threads 0: must be from 1 to 1024' sgt-inspect --verify --threads 0 large

@@ -12,8 +12,7 @@ install_to() {
 install_to install
 for program in sgt-tokenize sgt-train sgt-inspect sgt-bench sgt-eval sgt-report sgt-sample; do
     exists "root/opt/sgt/share/man/man1/$program.1"
-    run 0 "root/opt/sgt/bin/$program" --version
-    stdout_is "$program 0.1.0"
+    run_says "$program 0.1.0" "root/opt/sgt/bin/$program" --version
     for completion in "bash bash-completion/completions/$program" "zsh zsh/site-functions/_$program" \
         "fish fish/vendor_completions.d/$program.fish"; do
         run 0 "$program" --completion "${completion%% *}"
@@ -51,8 +50,7 @@ nowhere: No such file or directory (sgt-tokenize makes a folder of shards)'
 # shellcheck disable=SC2086
 run 0 "$CC" $san -Iroot/opt/sgt/include -o own own.c root/opt/sgt/lib/libsgt-tokenize.a \
     root/opt/sgt/lib/libsgt-loader.a -lutf8proc -lpcre2-8 -lxxhash -luring -ljansson -lz -lzstd $(codecs_of "$CC") -lm -pthread
-run 0 ./own
-stdout_is "$expected"
+run_says "$expected" ./own
 
 # Use README's command for systems without pkgconf.
 printf '#include <sgt_loader.h>\nint main(void) { sgt_loader_close(0); return 0; }\n' > plain.c
@@ -71,15 +69,13 @@ run 0 "$CC" $san -o own own.c $(pkg-config --cflags --libs sgt-tokenize sgt-load
 rm -f own.needs
 readelf -d own > own.needs
 check 'own does not load libsgt-loader.so.0' grep -qF '[libsgt-loader.so.0]' own.needs
-run 0 env LD_LIBRARY_PATH="$PWD/root/opt/sgt/lib" ./own
-stdout_is "$expected"
+run_says "$expected" env LD_LIBRARY_PATH="$PWD/root/opt/sgt/lib" ./own
 mv root/opt/sgt root/moved
 PKG_CONFIG_PATH=$PWD/root/moved/lib/pkgconfig
 # shellcheck disable=SC2086,SC2046
 [ -n "$san" ] || {
     run 0 "$CC" -static -o own own.c $(pkg-config --static --cflags --libs sgt-tokenize sgt-loader)
-    run 0 ./own
-    stdout_is "$expected"
+    run_says "$expected" ./own
 }
 mv root/moved root/opt/sgt
 
@@ -94,7 +90,6 @@ install_to uninstall
 PKG_CONFIG_PATH=$PWD/root/opt/sgt/lib/of/this-machine/pkgconfig
 # shellcheck disable=SC2086,SC2046
 run 0 "$CC" $san -o own own.c $(pkg-config --cflags --libs sgt-tokenize sgt-loader)
-run 0 env LD_LIBRARY_PATH="$PWD/root/opt/sgt/lib/of/this-machine" ./own
-stdout_is "$expected"
+run_says "$expected" env LD_LIBRARY_PATH="$PWD/root/opt/sgt/lib/of/this-machine" ./own
 install_to LIBDIR=lib/of/this-machine uninstall
 [ -z "$(find root ! -type d)" ] || fail "uninstall left $(find root ! -type d | head -3)"

@@ -8,12 +8,14 @@
 #     stderr_is ''
 #     run_failure 'nowhere: No such file or directory' sgt-tokenize nowhere out
 #
-# The first failed assertion ends the test and prints the command and its output. skip WHY ends it as SKIP.
+# The first failed assertion ends the test, also one in a subshell, as at the end of a pipeline, and prints the command
+# and its output. skip WHY ends it as SKIP.
 
 set -u
 LC_ALL=C
 TERM=xterm # for tests that use a terminal
 export LC_ALL TERM
+trap 'exit 1' TERM
 
 fail() {
     echo "FAIL: $*"
@@ -22,6 +24,7 @@ fail() {
         sed 's/^/  stdout: /' .stdout | head -20
         sed 's/^/  stderr: /' .stderr | head -20
     fi
+    kill $$
     exit 1
 }
 
@@ -42,8 +45,8 @@ run() {
 
 stdout_is() { [ "$(cat .stdout)" = "$1" ] || fail "stdout is not: $1"; }
 stderr_is() { [ "$(cat .stderr)" = "$1" ] || fail "stderr is not: $1"; }
-stdout_has() { grep -qF -e "$1" .stdout || fail "stdout lacks: $1"; }
-stderr_has() { grep -qF -e "$1" .stderr || fail "stderr lacks: $1"; }
+stdout_has() { for needle; do grep -qF -e "$needle" .stdout || fail "stdout lacks: $needle"; done; }
+stderr_has() { for needle; do grep -qF -e "$needle" .stderr || fail "stderr lacks: $needle"; done; }
 # fact [NAME PATTERN]...: what sgt_print_facts has printed of each name
 fact() {
     while [ $# -gt 0 ]; do
@@ -55,6 +58,26 @@ stdout_matches() { grep -qE -e "$1" .stdout || fail "no line of stdout matches: 
 stderr_matches() { grep -qE -e "$1" .stderr || fail "no line of stderr matches: $1"; }
 stdout_lines() { [ "$(wc -l < .stdout)" -eq "$1" ] || fail "stdout has $(wc -l < .stdout) lines, not $1"; }
 stderr_lines() { [ "$(wc -l < .stderr)" -eq "$1" ] || fail "stderr has $(wc -l < .stderr) lines, not $1"; }
+
+# run_silent COMMAND...: it must succeed, with nothing on stderr
+run_silent() {
+    run 0 "$@"
+    stderr_is ''
+}
+# run_says TEXT COMMAND..., run_prints TEXT COMMAND..., run_notes TEXT COMMAND...: it must succeed, and its stdout is TEXT,
+# or has it, or its stderr has it. run_prints_like REGEX COMMAND...: a line of its stdout matches. run_same FILE COMMAND...:
+# its stdout is that of the file
+run_says() { run_and_find stdout_is "$@"; }
+run_prints_like() { run_and_find stdout_matches "$@"; }
+run_same() { run_and_find 'same .stdout' "$@"; }
+run_prints() { run_and_find stdout_has "$@"; }
+run_notes() { run_and_find stderr_has "$@"; }
+run_and_find() {
+    assert=$1 found=$2
+    shift 2
+    run 0 "$@"
+    $assert "$found"
+}
 
 # speaker PROGRAM [ARGUMENT]...: print what its messages begin with: its name, of sgt-bench with the PART
 speaker() { if [ "$1" = sgt-bench ]; then echo "$1 $2"; else echo "$1"; fi; }
@@ -142,6 +165,18 @@ run_interrupted() {
     stderr_lines 1
 }
 
+# run_stopped SIGNAL FILE COMMAND...: start it, and send it SIGNAL once the file has something; it must exit with 130
+run_stopped() {
+    with=$1 once=$2
+    shift 2
+    echo "$*" > .ran
+    "$@" > .stdout 2> .stderr &
+    pid=$!
+    until [ -s "$once" ]; do kill -0 $pid || fail 'it ended too early' && sleep 0.02; done
+    kill -"$with" $pid
+    ended 130 $pid
+}
+
 # check WHAT COMMAND...: fail, and print WHAT, unless COMMAND succeeds
 check() {
     what=$1
@@ -153,8 +188,9 @@ same() { cmp -s "$1" "$2" || fail "$1 and $2 differ"; }
 same_folders() { diff -r "$@" > .diff 2>&1 || { head -5 .diff; fail "folders differ: $*"; }; }
 exists() { [ -e "$1" ] || fail "$1 is not there"; }
 absent() { [ ! -e "$1" ] || fail "$1 should not be there"; }
-# texts DIR BYTES: write so many bytes of a fixed text to DIR, in files of 5,000 bytes (part-00, ...)
-texts() { head -c "$2" "$ROOT/tokenize/vocab/gpt2.bpe" | split -d -b 5000 - "$1/part-"; }
+# texts DIR BYTES: write so many bytes of a fixed text to DIR, a new folder or one that is there, in files of 5,000 bytes
+# (part-00, ...)
+texts() { mkdir -p "$1" && head -c "$2" "$ROOT/tokenize/vocab/gpt2.bpe" | split -d -b 5000 - "$1/part-"; }
 # field NAME FILE: print the value of a number or string field of one-line JSON
 field() { sed -n "s/.*\"$1\": *\"\{0,1\}\([^,\"}]*\).*/\1/p" "$2" | head -1; }
 

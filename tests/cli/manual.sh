@@ -15,8 +15,7 @@ reads_well() {
     if command -v mandoc > /dev/null; then
         run 0 mandoc -Tlint -Wwarning "$page"
     elif command -v groff > /dev/null; then
-        run 0 groff -man -Tutf8 -ww -rCHECKSTYLE=3 -z "$page"
-        stderr_is ''
+        run_silent groff -man -Tutf8 -ww -rCHECKSTYLE=3 -z "$page"
     fi
 }
 
@@ -34,13 +33,11 @@ page=$ROOT/loader/sgt_loader.3
 names_all loader
 reads_well
 example_of loader -luring
-mkdir text
 texts text 100000
 run 0 sgt-tokenize --quiet text out
 run 0 "$CC" -x c++ -std=c++20 -Wall -Wextra -Wno-missing-field-initializers -pedantic -Werror -fsyntax-only \
     "-I$ROOT/loader" example.c
-run 0 ./example out
-stderr_is ''
+run_silent ./example out
 stdout_lines 10
 stdout_matches '^batch 9: [0-9]+\.[0-9]$'
 run 1 ./example nowhere
@@ -51,8 +48,7 @@ names_all tokenize
 reads_well
 # shellcheck disable=SC2046
 example_of tokenize -lutf8proc -lpcre2-8 -lz -lzstd $(codecs_of "${CC:-cc}") -lm
-run 0 ./example 'Hello, world!' '' 'naïve'
-stderr_is ''
+run_silent ./example 'Hello, world!' '' 'naïve'
 stdout_is "4 tokens, the last is '!'
 0 tokens, the last is ''
 2 tokens, the last is 'ïve'"

@@ -36,8 +36,7 @@ for page in "$ROOT"/tools/sgt-*.1; do
         called=$program
         [ "$command" = - ] || called="$program $command"
         # shellcheck disable=SC2086
-        run 0 $called --help
-        stderr_is ''
+        run_silent $called --help
         cp .stdout help
         head -1 help | grep -qE "^usage: $called( |$)" || fail "$called begins its help with: $(head -1 help)"
         [ -z "$(LC_ALL=C.UTF-8 awk 'length > 100' help)" ] || fail "more than 100 columns: $(awk 'length > 100' help)"
@@ -66,7 +65,6 @@ for name in "$ROOT"/tools/sgt-*.1 "$ROOT"/loader/sgt_loader.3 "$ROOT"/tokenize/s
     grep -qE "^\.BR $title \(${name##*.}\)" "$page" || fail "sgt.7 does not name $title"
 done
 if command -v mandoc > /dev/null; then run 0 mandoc -Tlint -Wwarning "$page"; fi
-mkdir corpus
 texts corpus 200000
 sed -n '/^\.SH A FIRST SESSION/,/^\.fi/p' "$page" | grep '^sgt' |
     sed 's/ *# .*//; s/\\-/-/g; s/steps 200/steps 2/; s/steps 400/steps 4/' > session

@@ -3,8 +3,6 @@
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/python.inc"
 python_with numpy
-PYTHONPATH=$ROOT/tools/python
-export PYTHONPATH
 cat > fields.py << 'END2'
 import ctypes
 import sys

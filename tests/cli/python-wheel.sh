@@ -40,8 +40,7 @@ for x, y in data:
     break
 '
 END2
-run 0 sh try.sh "$PWD/v"
-stdout_has '(4, 16) ok'
+run_prints '(4, 16) ok' sh try.sh "$PWD/v"
 
 # Snappy, which is in the program and in the library.
 for codec in none $(codecs_of cc | sed -n 's/.*snappy.*/snappy/p'); do
@@ -64,8 +63,7 @@ run 0 "$python" -m venv s
 run 0 s/bin/pip install --quiet ./sgt-*/
 mkdir from-source
 cd from-source || exit 1
-run 0 sh ../try.sh "$OLDPWD/s"
-stdout_has '(4, 16) ok'
+run_prints '(4, 16) ok' sh ../try.sh "$OLDPWD/s"
 cd ..
 
 # The root has Python and what it needs to install a wheel, and nothing else.
@@ -77,5 +75,4 @@ mkdir -p root/wheels root/try
 run 0 v/bin/pip download --quiet --dest root/wheels --python-version 3.11 --only-binary :all: numpy
 cp "$wheel" root/wheels && cp try.sh root/try
 run 0 chroot root sh -c 'python3 -m venv /v && /v/bin/pip install --quiet --no-index --find-links /wheels sgt'
-run 0 chroot root sh -c '! command -v cc && cd /try && sh try.sh /v'
-stdout_has '(4, 16) ok'
+run_prints '(4, 16) ok' chroot root sh -c '! command -v cc && cd /try && sh try.sh /v'

@@ -3,9 +3,6 @@
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/python.inc"
 python_with numpy
-PYTHONPATH=$ROOT/tools/python
-export PYTHONPATH
-mkdir corpus
 texts corpus 200000
 run 0 sgt-tokenize --quiet corpus/ out/
 awk '$0 == "```python" { on = 1; next } $0 == "```" { on = 0 } on' "$ROOT/README.md" > block.py
@@ -69,5 +66,4 @@ for n in range(kills + 1):
 assert ks[-1] == 99
 print("the undisturbed sequence")
 END2
-run 0 "$python" lives.py
-stdout_is 'the undisturbed sequence'
+run_says 'the undisturbed sequence' "$python" lives.py

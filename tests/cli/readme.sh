@@ -57,8 +57,7 @@ exists run/latest
 block sh 2 > all.sh
 grep -q '^sgt-report ' all.sh || fail "README's small model has no page"
 sed 's/--steps 100/--steps 20/' all.sh > small.sh # runs after the block above, as in the README
-run 0 sh -eu small.sh
-stdout_has 'Once upon a time'
+run_prints 'Once upon a time' sh -eu small.sh
 [ "$(wc -l < toy-run/log.jsonl)" -eq 20 ] || fail "20 steps should give 20 lines of log"
 
 # The GPU's block runs as far as the CUDA backend's build for the host can, where that is built (make check-all).

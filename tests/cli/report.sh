@@ -58,8 +58,7 @@ absent report.html
 log 100 plain
 mkdir bin
 ln -s "$(command -v sgt-report)" bin/
-run 0 env PATH="$PWD/bin" sgt-report plain
-stderr_is ''
+run_silent env PATH="$PWD/bin" sgt-report plain
 [ "$(grep -c '<svg class' plain/report.html)" -eq 10 ] || fail "$(grep -c '<svg class' plain/report.html) pictures, one of them twice"
 rm plain/report.html
 log 60000 slow
@@ -78,11 +77,9 @@ rm report.html
 
 # ---- the path of the page ----
 
-run 0 sgt-report plain
-stdout_matches '^plain/report.html: 1 run, [0-9.]+ KiB$'
+run_prints_like '^plain/report.html: 1 run, [0-9.]+ KiB$' sgt-report plain
 absent report.html
-run 0 sgt-report plain/
-stdout_matches '^plain/report.html: 1 run, [0-9.]+ KiB; replaced the page that was there$'
+run_prints_like '^plain/report.html: 1 run, [0-9.]+ KiB; replaced the page that was there$' sgt-report plain/
 rm plain/report.html
 run 0 sgt-report --json plain # figures alone: no page is made
 stdout_has '{"report": null, "replaced": false, "runs": ['
@@ -92,13 +89,10 @@ for replaced in false true; do
     stdout_has '{"report": "plain/report.html", "replaced": '$replaced', "runs": ['
 done
 log 100 second
-run 0 sgt-report plain second
-stdout_matches '^report.html: 2 runs, [0-9.]+ KiB$'
+run_prints_like '^report.html: 2 runs, [0-9.]+ KiB$' sgt-report plain second
 absent second/report.html
-run 0 sgt-report plain second
-stdout_matches '^report.html: 2 runs, [0-9.]+ KiB; replaced the page that was there$'
-run 0 sgt-report --json plain second -o both.html
-stdout_has '{"report": "both.html", "replaced": false, "runs": ['
+run_prints_like '^report.html: 2 runs, [0-9.]+ KiB; replaced the page that was there$' sgt-report plain second
+run_prints '{"report": "both.html", "replaced": false, "runs": [' sgt-report --json plain second -o both.html
 mkdir second/report.html
 run_failure_like '^sgt-report: second/report.html: .* \(-o FILE puts the page elsewhere\)$' sgt-report second
 run_usage '--output: needs a value (FILE)' sgt-report -o '' plain
@@ -446,8 +440,7 @@ level ',"val_noise":0.0123'
 says 'the validation loss, 2.4, is above the training loss, 2, by more than their noise (0.02): the model learns '
 sed 's/\xc2\xa0/ /g' report.html | grep -qF '<dd>2.400</dd><dd class="more">± 0.01 nats; lower is better</dd>' ||
     fail "noise of validation: $(grep '<dt>Validation' report.html)"
-run 0 sgt-report --json half
-stdout_has '"val_loss": 2.4, "val_noise": 0.0123, "best_val_loss": 2.4, '
+run_prints '"val_loss": 2.4, "val_noise": 0.0123, "best_val_loss": 2.4, ' sgt-report --json half
 level ''
 says 'the validation loss, 2.4, is above the training loss, 2, by more than their noise (0.05): the model learns '
 level ',"val_noise":0.2'
@@ -525,7 +518,6 @@ tr '\n' ' ' < report.html | grep -qF '<dd>another</dd>' || fail "the table of or
 
 # ---- a sample of text, and the memory of two runs ----
 
-mkdir corpus
 texts corpus 60000
 run 0 sgt-tokenize --quiet corpus text
 for n in 1 2; do

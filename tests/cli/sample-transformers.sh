@@ -11,7 +11,6 @@ compare() { # MODEL [OPTION]...
     run 0 env HF_HUB_OFFLINE=1 "$python" "$ROOT/tests/train/check_greedy.py" said
 }
 
-mkdir corpus
 texts corpus 100000
 run 0 sgt-tokenize --quiet corpus out
 run 0 sgt-train --quiet --data out --device cpu --model 2x32x2 --batch-size 8 --seq-len 32 --steps 12 --lr 3e-3

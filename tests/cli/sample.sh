@@ -12,7 +12,6 @@ run_usage '--batch-size 65: must be from 1 to 64' sgt-sample run --batch-size 65
 run_usage '--precision fp16: must be one of fp32|bf16' sgt-sample run --precision fp16
 run_usage '--cpu sse: not one of auto, plain, avx2, avx512, amx' sgt-sample run --cpu sse
 
-mkdir corpus
 texts corpus 100000
 run 0 sgt-tokenize --quiet corpus out
 run 0 sgt-train --quiet --data out --device cpu --model 2x32x2 --batch-size 4 --seq-len 32 --steps 6 --lr 1e-3 \
@@ -32,31 +31,26 @@ run 0 sgt-sample run/step-00000003 --quiet -p 'Hello' --tokens 20
 ! cmp -s .stdout first || fail 'both checkpoints say the same'
 cp .stdout third
 echo step-00000003 > run/best
-run 0 sgt-sample run/best --quiet -p 'Hello' --tokens 20
-same .stdout third
+run_same third sgt-sample run/best --quiet -p 'Hello' --tokens 20
 rm run/best
 run_failure 'run/best: no such file (a run has it after a checkpoint with a validation loss: --eval-every)' \
     sgt-sample run/best
 run 0 sgt-sample run --quiet -p 'Hello' --tokens 20 --seed 2
 ! cmp -s .stdout first || fail 'both seeds say the same'
 for o in '--threads 1' '--threads 3' '--batch-size 1' '--vocab gpt2'; do
-    run 0 sgt-sample run --quiet -p 'Hello' --tokens 20 $o
-    same .stdout first
+    run_same first sgt-sample run --quiet -p 'Hello' --tokens 20 $o
 done
 run 0 sgt-sample run --quiet -p 'Hello' --tokens 20 --temperature 0
 cp .stdout greedy
-run 0 sgt-sample run --quiet -p 'Hello' --tokens 20 --top-k 1
-same .stdout greedy
+run_same greedy sgt-sample run --quiet -p 'Hello' --tokens 20 --top-k 1
 run 0 sgt-sample run --quiet -p 'Hello' --tokens 20 --no-prompt
 check 'without its prompt' [ "Hello$(cat .stdout)" = "$(cat first)" ]
 
 # Prompts come from files and standard input. Each is continued as it would be alone.
 printf 'Hello\n' > hello
-run 0 sgt-sample run --quiet --prompt-file hello --tokens 20
-same .stdout first
+run_same first sgt-sample run --quiet --prompt-file hello --tokens 20
 for o in '-p -' '--prompt-file -'; do
-    run 0 sgt-sample run --quiet $o --tokens 20 < hello
-    same .stdout first
+    run_same first sgt-sample run --quiet $o --tokens 20 < hello
 done
 run 0 sgt-sample run --quiet --tokens 20 --num-samples 2
 cp .stdout alone
@@ -106,10 +100,6 @@ fi
 
 # After an interrupt, the text printed so far stays.
 rm -f .stdout
-sgt-sample run -p 'Hello' --tokens 100000000 > .stdout 2> .stderr &
-pid=$!
-for i in $(seq 100); do [ -s .stdout ] && break; sleep 0.1; done
-kill -INT $pid
-ended 130 $pid
+run_stopped INT .stdout sgt-sample run -p 'Hello' --tokens 100000000
 stderr_matches '^sgt-sample: interrupted$'
 stdout_matches '^Hello'

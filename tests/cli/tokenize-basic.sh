@@ -11,8 +11,7 @@ printf ' x' > in/First
 touch -d @1700000000 in/First in/a.txt in/b.txt in/sub/a.txt
 
 # The usual form: a summary on stdout, nothing on stderr, and exactly these files.
-run 0 sgt-tokenize in/ out/
-stderr_is ''
+run_silent sgt-tokenize in/ out/
 stdout_lines 2
 stdout_has 'out/: 9 tokens, 4 documents, 1 shard'
 stdout_matches '^24 B of text in 4 files, ([0-9]+ m|[0-9.]+ )s, [0-9.]+ [kMG]?B/s$'
@@ -39,8 +38,7 @@ grep -q '"model"' out/tokenizer.json || fail 'tokenizer.json has no model'
 
 # The same command again writes nothing, and prints nothing with --quiet.
 ls -li --time-style=full-iso out > before
-run 0 sgt-tokenize in/ out/
-stdout_is 'out/: 9 tokens, 4 documents, 1 shard; complete already, nothing was done'
+run_says 'out/: 9 tokens, 4 documents, 1 shard; complete already, nothing was done' sgt-tokenize in/ out/
 run 0 sgt-tokenize --quiet --threads 1 --field text in out
 stdout_is ''
 stderr_is ''
@@ -61,8 +59,7 @@ grep -qE '"seconds": [0-9.e-]+, "mb_per_s": [0-9.e-]+' doc || fail '--json: seco
 same_folders out out2
 
 # Shards of 4 tokens: documents continue in the next shard. The index of a shard has the starts in that shard.
-run 0 sgt-tokenize --shard-tokens 4 in out4
-stdout_has 'out4: 9 tokens, 4 documents, 3 shards'
+run_prints 'out4: 9 tokens, 4 documents, 3 shards' sgt-tokenize --shard-tokens 4 in out4
 [ "$(ids_of out4/train_000000.bin)" = '50256 2124 50256 50256' ] || fail 'shard 0 of 3'
 [ "$(ids_of out4/train_000001.bin)" = '15496 995 50256 31373' ] || fail 'shard 1 of 3'
 [ "$(ids_of out4/train_000002.bin)" = '23748' ] || fail 'shard 2 of 3'
@@ -70,11 +67,9 @@ stdout_has 'out4: 9 tokens, 4 documents, 3 shards'
 [ "$(starts_of out4/train_000001.idx)" = '2' ] || fail 'starts in shard 1'
 [ ! -s out4/train_000002.idx ] || fail 'starts in shard 2'
 # If tokens fill the shards exactly, no empty shard is left.
-run 0 sgt-tokenize --shard-tokens 3 in out3
-stdout_has 'out3: 9 tokens, 4 documents, 3 shards'
+run_prints 'out3: 9 tokens, 4 documents, 3 shards' sgt-tokenize --shard-tokens 3 in out3
 absent out3/train_000003.bin
-run 0 sgt-tokenize --shard-tokens 1 in out1
-stdout_has 'out1: 9 tokens, 4 documents, 9 shards'
+run_prints 'out1: 9 tokens, 4 documents, 9 shards' sgt-tokenize --shard-tokens 1 in out1
 
 # --split depends on the path alone, so a document stays in its split when others are added.
 mkdir many
@@ -91,8 +86,7 @@ run 0 sgt-tokenize --split 25% fewer split2
 n=$(wc -c < split2/val_000000.idx)
 cmp -s -n $((2 * n / 8)) split/val_000000.bin split2/val_000000.bin -i 1024 || fail 'another split for the same paths'
 [ "$(grep -c . split2/sources.jsonl)" -eq 100 ] || fail 'sources of 100 documents'
-run 0 sgt-tokenize --split 100% in all-val
-stdout_has 'train 0, val 9 tokens'
+run_prints 'train 0, val 9 tokens' sgt-tokenize --split 100% in all-val
 absent all-val/train_000000.bin
 # If the hash picks none of several files, the one with the smallest hash goes to val, in any order
 # of the inputs and for any number of ranks.
@@ -131,10 +125,8 @@ cp "$ROOT/tests/data/parquet/zstd-v1.parquet" rows.parquet
 all_val() { # DOCUMENTS OPTION...
     documents=$1
     shift
-    run 1 sgt-tokenize --split 99.999% "$@"
-    stdout_is ''
-    stderr_is "sgt-tokenize: --split 99.999%: all documents ($documents) fall into the validation split, and none is left \
-for training (try a smaller part, with --force)"
+    run_failure "--split 99.999%: all documents ($documents) fall into the validation split, and none is left \
+for training (try a smaller part, with --force)" sgt-tokenize --split 99.999% "$@"
     absent no-train/manifest.json
 }
 all_val 2 two.jsonl no-train
@@ -153,8 +145,7 @@ run 1 sgt-tokenize --quiet --rank 1 --ranks 2 --split 99.999% two.jsonl in/b.txt
 stderr_matches ': all documents \(3\) fall into the validation split'
 absent no-train2/manifest.json
 # What is kept in training is not told of an OUT that is refused, or complete already.
-run 0 sgt-tokenize --split 99.999% few one-train
-stderr_is ''
+run_silent sgt-tokenize --split 99.999% few one-train
 stdout_has 'complete already'
 run 1 sgt-tokenize --split 99.99% few one-train
 stderr_lines 1
@@ -167,8 +158,7 @@ stdout_has 'No document fell into the validation split: with 2 documents, 2.5 % 
 mkdir code
 cp "$ROOT"/tokenize/*/*.c code
 for t in 1 2 5; do
-    run 0 sgt-tokenize --quiet --threads $t --shard-tokens 20k --split 10% code "t$t"
-    stderr_is ''
+    run_silent sgt-tokenize --quiet --threads $t --shard-tokens 20k --split 10% code "t$t"
 done
 same_folders t1 t2
 same_folders t1 t5

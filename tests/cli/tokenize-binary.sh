@@ -36,18 +36,15 @@ stdout_has '1 place not UTF-8, kept byte for byte'
 [ "$(paths_of out)" = '"a.txt" "latin1.txt" "nul.txt"' ] || fail "what was read: $(paths_of out)"
 grep -qF '"binary": "skip"' out/manifest.json || fail 'the option is not in the manifest'
 [ "$(field skipped out/manifest.json)" -eq 9 ] || fail 'the manifest does not count them'
-run 0 sgt-tokenize --quiet --json in out
-stderr_is ''
+run_silent sgt-tokenize --quiet --json in out
 [ "$(field skipped .stdout)" -eq 9 ] || fail '--json does not count them'
 stdout_has '"already_done": true'
 run 0 sgt-inspect out
 fact skipped 9
 run 0 sgt-tokenize --dry-run --json in
 [ "$(field skipped .stdout)" -eq 9 ] && [ "$(field documents .stdout)" -eq 3 ] || fail '--dry-run counts otherwise'
-run 0 sgt-tokenize --dry-run --quiet in
-stderr_is ''
-run 0 sgt-tokenize --dry-run in
-stdout_has '9 files skipped: not plain text (see --binary)'
+run_silent sgt-tokenize --dry-run --quiet in
+run_prints '9 files skipped: not plain text (see --binary)' sgt-tokenize --dry-run in
 run 0 sgt-tokenize --train-vocab 257 in vocab
 fact skipped 9
 
@@ -58,8 +55,7 @@ run 0 sgt-tokenize --quiet --shuffle 1 in out4
 [ "$(field skipped out4/manifest.json)" -eq 9 ] || fail 'parts count otherwise'
 
 # --binary keep and --hidden read everything. A run cannot be continued with other values of them.
-run 0 sgt-tokenize --binary keep --hidden in out5
-stderr_is ''
+run_silent sgt-tokenize --binary keep --hidden in out5
 [ "$(paths_of out5)" = '".env" ".git/config" "a.txt" "latin1.txt" "nul.txt" "p.pdf" "prog" "sub/i.png" "sub/j.JPG" '\
 '"sub/k.docx" "sub/l.par" "sub/utf16be.txt" "sub/utf16le.txt" "sub/z.dat"' ] || fail "keep: $(paths_of out5)"
 ! grep -q skipped out5/manifest.json || fail 'the manifest counts what was not skipped'
@@ -179,5 +175,4 @@ absent out19
 for i in 1 2 3 4 5 6 7 8 9; do printf 'file %d\000another name\000' $i; done > names
 head -c 100 /dev/zero > zeros
 printf 'a\000b' > three
-run 0 sgt-tokenize names zeros three out19
-stderr_is ''
+run_silent sgt-tokenize names zeros three out19

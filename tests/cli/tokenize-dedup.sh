@@ -40,8 +40,7 @@ grep -q '^  "dedup": true$' out/manifest.json || fail 'the manifest does not say
 ls -A out | grep -v -e bin -e idx | paste -sd' ' > names
 [ "$(cat names)" = 'manifest.json sources.jsonl tokenizer.json' ] || fail "OUT holds $(cat names)"
 run 0 sgt-inspect --quiet --verify out
-run 0 sgt-tokenize --shard-tokens 10k --dedup corpus told
-stdout_has '7 duplicates left out'
+run_prints '7 duplicates left out' sgt-tokenize --shard-tokens 10k --dedup corpus told
 
 # ---- the same for any threads and ranks, and with --shuffle ----
 run 0 sgt-tokenize --quiet --threads 3 --shard-tokens 10k --dedup corpus threads
@@ -82,8 +81,7 @@ run 0 sgt-tokenize --json --dedup corpus/g - stdin < corpus/g
 [ "$(field duplicates .stdout)" = 1 ] || fail "$(cat .stdout)"
 
 # ---- refused ----
-run 1 sgt-tokenize --shard-tokens 10k corpus out
-stderr_is 'sgt-tokenize: out: made with --dedup true, now not given (--force replaces it)'
+run_failure 'out: made with --dedup true, now not given (--force replaces it)' sgt-tokenize --shard-tokens 10k corpus out
 run 1 sgt-tokenize --shard-tokens 10k --dedup kept plain
 stderr_is 'sgt-tokenize: plain: made with --dedup not given, now true (--force replaces it)'
 

@@ -19,7 +19,6 @@ estimate() {
 }
 is() { [ "$(field $1 dry)" = "$2" ] || fail "$1: $(field $1 dry), not $2"; } # FIELD VALUE
 
-mkdir few
 texts few 90000
 : > few/empty
 printf 'bad \377' > few/bad.txt
@@ -70,8 +69,7 @@ stderr_matches "^sgt-tokenize: $data/web.parquet: no column \"no\" "
 # With a pattern that is not GPT-2's, the estimate does not pretend to be exact.
 run 0 sgt-tokenize --quiet --train-vocab 280 --pattern llama3 few v
 yes . | head -n 200000 > dots
-run 0 sgt-tokenize --dry-run --vocab v/tokenizer.json dots
-stdout_has 'tokens      about 100,000: bytes / 4'
+run_prints 'tokens      about 100,000: bytes / 4' sgt-tokenize --dry-run --vocab v/tokenizer.json dots
 
 # Nothing is written, with or without OUT.
 run 0 sgt-tokenize --dry-run few new
@@ -80,14 +78,11 @@ stdout_matches '^inputs      [0-9.]+ KiB in [0-9]+ files, [0-9]+ documents$'
 stdout_matches '^tokens      about [0-9,]+: bytes / 4$'
 stdout_matches '^disk        about [0-9.]+ MiB in 1 shard, [0-9.]+ [KMGT]iB free there$'
 stdout_lines 3
-run 0 sgt-tokenize --dry-run few few.jsonl
-stdout_matches '^inputs      [0-9.]+ KiB in [0-9]+ files$'
-run 0 sgt-tokenize --dry-run few
-stdout_matches '^disk        about [0-9.]+ MiB in 1 shard$'
+run_prints_like '^inputs      [0-9.]+ KiB in [0-9]+ files$' sgt-tokenize --dry-run few few.jsonl
+run_prints_like '^disk        about [0-9.]+ MiB in 1 shard$' sgt-tokenize --dry-run few
 run 0 sgt-tokenize --dry-run --shuffle 1 few
 stdout_matches '^disk        about [0-9.]+ MiB in 1 shard, and [0-9.]+ KiB while it is made$'
-run 0 sgt-tokenize --dry-run --quiet few
-stdout_is ''
+run_says '' sgt-tokenize --dry-run --quiet few
 run 0 sgt-tokenize --dry-run --json few few.jsonl # the last argument is an INPUT if it is a file
 [ "$(field files .stdout)" -eq $(($(ls few | wc -l) + 1)) ] || fail 'the last input is not among the files'
 stdout_has '"disk_free": null'

@@ -18,8 +18,7 @@ printf 'olleH\n' > in/c.rev
 run 0 sgt-tokenize --filter "html=sed -e 's/<[^>]*>//g'" --filter 'rev=rev "{}"' in out
 [ "$(ids_of out/train_000000.bin)" = '50256 15496 995 50256 15496 995 50256 15496 198' ] ||
     fail "$(ids_of out/train_000000.bin)"
-run 0 sgt-tokenize --filter "html=sed -e 's/<[^>]*>//g'" --filter 'rev=rev "{}"' in out
-stdout_has 'complete already'
+run_prints 'complete already' sgt-tokenize --filter "html=sed -e 's/<[^>]*>//g'" --filter 'rev=rev "{}"' in out
 run 1 sgt-tokenize --filter "html=sed -e 's/<[^<>]*>//g'" --filter 'rev=rev "{}"' in out
 stderr_has 'sgt-tokenize: out: made with --filter ["html=sed -e '
 run_failure_about ', now not given (--force replaces it)' sgt-tokenize in out
@@ -48,8 +47,7 @@ stdout_has 'out-j: 6 tokens, 2 documents'
 printf 'x' > in/e.num
 run 1 sgt-tokenize --filter 'num=cat' --format jsonl in/e.num out-k
 stderr_is 'sgt-tokenize: in/e.num: line 1: byte 1: expected an object (--skip-bad leaves such lines out)'
-run 0 sgt-tokenize --filter 'num=text:cat' --format jsonl in/e.num out-k
-stdout_has 'out-k: 2 tokens, 1 document'
+run_prints 'out-k: 2 tokens, 1 document' sgt-tokenize --filter 'num=text:cat' --format jsonl in/e.num out-k
 
 # The command starts with default signal actions, an empty standard input, and no other open
 # descriptor.
@@ -128,11 +126,7 @@ run 0 sgt-tokenize --quiet --shard-tokens 20k --filter fil=./slow long whole-lon
 interrupt() {
     rm -rf out-long
     touch wait
-    sgt-tokenize --quiet --shard-tokens 20k --filter fil=./slow long out-long 2> .stderr &
-    pid=$!
-    until [ -e out-long/train_000015.bin ]; do kill -0 $pid || fail 'ended too early' && sleep 0.02; done
-    kill -TERM $pid
-    ended 130 $pid
+    run_stopped TERM out-long/train_000015.bin sgt-tokenize --quiet --shard-tokens 20k --filter fil=./slow long out-long
     rm wait
 }
 interrupt
@@ -163,10 +157,6 @@ END
 run 0 sgt-tokenize --quiet --threads 4 --filter 'par=sh ./together {}' many out-many
 [ "$(head -2 log | xargs)" = 'begin begin' ] || fail "one after the other: $(xargs < log)"
 [ "$(ids_of out-many/train_000000.bin)" = '50256 16 50256 17 50256 18 50256 19' ] || fail 'many: order'
-sgt-tokenize --quiet --filter "par=sh -c 'echo \$\$ >> pids; exec sleep 100' sh" many out-stop 2> .stderr &
-pid=$!
-until [ -s pids ]; do sleep 0.02; done
-kill -TERM $pid
-ended 130 $pid
+run_stopped TERM pids sgt-tokenize --quiet --filter "par=sh -c 'echo \$\$ >> pids; exec sleep 100' sh" many out-stop
 stderr_is 'sgt-tokenize: stopped (the same command continues it)'
 for pid in $(cat pids); do ! kill -0 "$pid" 2> /dev/null || fail "filter $pid is still there"; done

@@ -21,16 +21,14 @@ mkdir -p empty/sub
 run_failure 'empty: no file in this folder (name one that has files, or files)' sgt-tokenize empty out3
 run_failure 'empty: no file in this folder (name one that has files, or files)' sgt-tokenize in/a.txt empty/ out3
 absent out3
-run 1 sgt-tokenize /dev/null out3
-stderr_is 'sgt-tokenize: /dev/null: neither a file nor a folder (streams are read from standard input: -)'
+run_failure '/dev/null: neither a file nor a folder (streams are read from standard input: -)' sgt-tokenize /dev/null out3
 mkdir odd
 mkfifo odd/pipe
 echo x > odd/text
 run 0 sgt-tokenize odd out4
 stderr_is 'sgt-tokenize: odd/pipe: neither file nor folder, skipped (1 such below odd)'
 [ "$(paths_of out4)" = '"text"' ] || fail 'a folder with a pipe in it'
-run 0 sgt-tokenize --quiet odd out4q
-stderr_is ''
+run_silent sgt-tokenize --quiet odd out4q
 
 # Symbolic links to files and folders are followed; links to a parent folder, or to nothing, are errors.
 mkdir -p links/real elsewhere
@@ -57,8 +55,7 @@ mkdir names
 printf 'x' > "names/a
 b"
 printf 'y' > "names/$(printf 'c\351d')"
-run 0 sgt-tokenize names out7
-stderr_is ''
+run_silent sgt-tokenize names out7
 [ "$(paths_of out7)" = '"a\nb" "c\\xe9d", "path_bytes": "63e964"' ] || fail "names: $(paths_of out7)"
 run 0 sgt-tokenize --quiet names out7
 run 1 sgt-tokenize "names/no
@@ -96,10 +93,8 @@ mkdir kinds
 echo y > kinds/a.xz
 echo x > kinds/b.zip
 echo x > kinds/c.txt
-run 0 sgt-tokenize kinds out9
-stderr_is ''
-run 0 sgt-tokenize --format text kinds out10
-stderr_is ''
+run_silent sgt-tokenize kinds out9
+run_silent sgt-tokenize --format text kinds out10
 same out9/train_000000.bin out10/train_000000.bin
 
 # Standard input is one document, alone or among other inputs. It cannot be compared with a set's
@@ -183,8 +178,7 @@ if [ -r /proc/version ]; then
 fi
 some=/sys/kernel/mm/transparent_hugepage/enabled
 if [ -r $some ] && [ "$(stat -c %s $some)" -gt "$(cat $some | wc -c)" ]; then
-    run 1 sgt-tokenize $some out15
-    stderr_is "sgt-tokenize: $some: has no size that can be trusted: the system says $(stat -c %s $some) bytes, but it "\
-'holds fewer (files in /proc and /sys are like that: copy it with cat, and name the copy)'
+    run_failure "$some: has no size that can be trusted: the system says $(stat -c %s $some) bytes, but it "\
+'holds fewer (files in /proc and /sys are like that: copy it with cat, and name the copy)' sgt-tokenize $some out15
     absent out15
 fi

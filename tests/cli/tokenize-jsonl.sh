@@ -61,25 +61,21 @@ sed="sed -E 's/^\\s*\\xEF\\xBB\\xBF//; s/}\\s*\\xEF\\xBB\\xBF\\s*(\\{|\$)/}\\n\\
 bad '\0357\0273\0277{"text":"c"}' "byte 1: $mark$sed removes it"
 bad '{"text":"c"}\0357\0273\0277{"text":"d"}' "byte 13: $mark$sed removes it"
 sh -c "$sed bad.jsonl" > mended.jsonl
-run 0 sgt-tokenize mended.jsonl out-mended
-stdout_has 'out-mended: 8 tokens, 4 documents'
+run_prints 'out-mended: 8 tokens, 4 documents' sgt-tokenize mended.jsonl out-mended
 bad ' \t\0357\0273\0277 {"text":"c"}' "byte 3: $mark$sed removes it"
 for locale in C C.UTF-8; do
     LC_ALL=$locale sh -c "$sed bad.jsonl" > mended.jsonl
-    run 0 sgt-tokenize --force mended.jsonl out-mended
-    stdout_has 'out-mended: 6 tokens, 3 documents'
+    run_prints 'out-mended: 6 tokens, 3 documents' sgt-tokenize --force mended.jsonl out-mended
 done
 bad '{"text":"c"} \0357\0273\0277 {"text":"d"}\0357\0273\0277' "byte 14: $mark$sed removes it"
 for locale in C C.UTF-8; do
     LC_ALL=$locale sh -c "$sed bad.jsonl" > mended.jsonl
-    run 0 sgt-tokenize --force mended.jsonl out-mended
-    stdout_has 'out-mended: 8 tokens, 4 documents'
+    run_prints 'out-mended: 8 tokens, 4 documents' sgt-tokenize --force mended.jsonl out-mended
 done
 
 # What Python's json writes beside JSON passes, unless it is asked for.
 printf '{"a":[NaN,-Infinity],"text":"a","b":Infinity}\n' > python.jsonl
-run 0 sgt-tokenize --keep-fields a,b python.jsonl out-python
-stdout_has 'out-python: 2 tokens, 1 document'
+run_prints 'out-python: 2 tokens, 1 document' sgt-tokenize --keep-fields a,b python.jsonl out-python
 grep -qF '"fields": {"a": null, "b": null}}' out-python/sources.jsonl || fail 'what is not JSON is kept'
 run_failure 'python.jsonl: line 1: byte 37: expected a value (--skip-bad leaves such lines out)' \
     sgt-tokenize --field b python.jsonl out-field
@@ -88,8 +84,7 @@ run_failure 'deep.jsonl: line 1: byte 65541: more than 65536 objects and arrays 
 'leaves such lines out)' sgt-tokenize deep.jsonl out-deep
 { printf '{"a":' && head -c 10000 /dev/zero | tr '\0' '[' && head -c 10000 /dev/zero | tr '\0' ']' &&
     echo ',"text":"deep"}'; } > deep.jsonl
-run 0 sgt-tokenize deep.jsonl out-deep
-stdout_has 'out-deep: 2 tokens, 1 document'
+run_prints 'out-deep: 2 tokens, 1 document' sgt-tokenize deep.jsonl out-deep
 
 # The message has the same line number for any number of threads and after a resume. Whole shards
 # before the line are kept.
@@ -115,8 +110,7 @@ stderr_is 'sgt-tokenize: out-nested: made with --field a.b, now a.c (--force rep
 run 1 sgt-tokenize --field a.b --skip-bad nested.jsonl out-nested
 stderr_is 'sgt-tokenize: out-nested: made with --skip-bad false, now true (--force replaces it)'
 printf '{"text":"\\ud83d\\ude00"}\n{"text":"\\ude00\\ud83d"}\n' > halves.jsonl
-run 0 sgt-tokenize halves.jsonl out-halves
-stdout_has '2 lone surrogates in JSONL, now U+FFFD'
+run_prints '2 lone surrogates in JSONL, now U+FFFD' sgt-tokenize halves.jsonl out-halves
 grep -q '"lone_surrogates": 2$' out-halves/manifest.json || fail 'lone surrogates in manifest.json'
 printf '\360\237\230\200' > h1
 printf '\357\277\275\357\277\275' > h2
@@ -125,8 +119,7 @@ same out-halves/train_000000.bin out-text/train_000000.bin
 
 # Standard input can be JSONL. The same text in files gives the same tokens, packed or not, with any
 # number of threads.
-run 0 sgt-tokenize --format jsonl - out-stdin < many.jsonl
-stdout_has ', 29,999 documents'
+run_prints ', 29,999 documents' sgt-tokenize --format jsonl - out-stdin < many.jsonl
 mkdir text
 for f in "$ROOT"/tokenize/input/*.c; do
     expand "$f" > "text/$(basename "$f")"
@@ -242,24 +235,19 @@ run 0 sgt-tokenize - text-stdin2 < text-like/package.json
 stderr_is 'sgt-tokenize: standard input: begins with a brace, but its first lines are no objects with the field '\
 '"text": read as text (--field names the field of JSONL)'
 printf '{"body":"a"}\n{"body":"b"}\n' > body.json
-run 0 sgt-tokenize --field body body.json by-field
-stdout_has ', 2 documents'
+run_prints ', 2 documents' sgt-tokenize --field body body.json by-field
 
 # Lines may be long: the first 16 MiB of the stream decide. A first line beyond that makes it text.
 long() { printf '{"text":"%s"}\n' "$(head -c "$1" /dev/zero | tr '\0' a | sed 's/aaaaaaaaaa/some words/g')"; }
 { long 5000000 && long 3000000 && long 9000000; } > long.json
-run 0 sgt-tokenize long.json long-lines
-stdout_has ', 3 documents'
+run_prints ', 3 documents' sgt-tokenize long.json long-lines
 gzip -1 -c long.json > long2.json.gz
-run 0 sgt-tokenize long2.json.gz long-packed
-stdout_has ', 3 documents'
-run 0 sgt-tokenize - long-stdin < long.json
-stdout_has ', 3 documents'
+run_prints ', 3 documents' sgt-tokenize long2.json.gz long-packed
+run_prints ', 3 documents' sgt-tokenize - long-stdin < long.json
 same long-lines/train_000000.bin long-packed/train_000000.bin
 same long-lines/train_000000.bin long-stdin/train_000000.bin
 { long 9000000 && long 9000000; } > second.json # the second line ends beyond
-run 0 sgt-tokenize second.json long-second
-stdout_has ', 2 documents'
+run_prints ', 2 documents' sgt-tokenize second.json long-second
 long 17000000 > beyond.json
 run 0 sgt-tokenize beyond.json long-beyond
 stdout_has ', 1 document,'
@@ -281,18 +269,15 @@ END
 same .stderr want
 stdout_has ', 3 documents'
 gzip arrays/a.json
-run 1 sgt-tokenize - out-array < arrays/b.json
-stderr_is "sgt-tokenize: standard input: a JSON array, not JSON Lines (jq -c '.[]' makes lines of it, and --format "\
-'text reads it as it is)'
-run 1 sgt-tokenize --filter json=cat arrays/b.json out-array
-stderr_is "sgt-tokenize: arrays/b.json: a JSON array, not JSON Lines (jq -c '.[]' makes lines of it, and --format "\
-'text reads it as it is)'
+run_failure "standard input: a JSON array, not JSON Lines (jq -c '.[]' makes lines of it, and --format "\
+'text reads it as it is)' sgt-tokenize - out-array < arrays/b.json
+run_failure "arrays/b.json: a JSON array, not JSON Lines (jq -c '.[]' makes lines of it, and --format "\
+'text reads it as it is)' sgt-tokenize --filter json=cat arrays/b.json out-array
 absent out-array
 run 0 sgt-tokenize --binary keep arrays out-keep
 stderr_is 'sgt-tokenize: arrays/a.json.gz: a JSON array, read as text (2 such files; jq -c '\''.[]'\'' makes lines of it)'
 stdout_has ', 5 documents'
-run 0 sgt-tokenize --format text arrays out-told
-stderr_is ''
+run_silent sgt-tokenize --format text arrays out-told
 stdout_has ', 5 documents'
 
 # A set that was begun when such a file was text is not continued as JSONL.

@@ -13,8 +13,7 @@ cat > a.jsonl << 'END'
 END
 printf plain > b.txt
 touch -d @1700000000 a.jsonl b.txt
-run 0 sgt-tokenize --quiet --keep-fields url,n.x,date a.jsonl b.txt out
-stderr_is ''
+run_silent sgt-tokenize --quiet --keep-fields url,n.x,date a.jsonl b.txt out
 cat > want << 'END'
 {"document": 1, "split": "train", "fields": {"url": "http:\/\/a", "n.x": [1, {"y": null}], "date": null}}
 {"document": 3, "split": "train", "fields": {"url": -1.5e3, "n.x": {"deep": "\""}, "date": "2025-01-01"}}
@@ -32,8 +31,7 @@ sed 2d out/sources.jsonl > hurt/sources.jsonl
 run_failure 'hurt/sources.jsonl: line 3: 3 documents, but before it are the fields of 2' sgt-inspect --verify hurt
 sed '4 s/3/x/g' out/sources.jsonl > hurt/sources.jsonl
 run_failure 'hurt/sources.jsonl: line 4: expected a JSON object with documents and tokens' sgt-inspect --verify hurt
-run 0 sgt-tokenize --keep-fields url,n.x,date a.jsonl b.txt out
-stdout_has 'complete already, nothing was done'
+run_prints 'complete already, nothing was done' sgt-tokenize --keep-fields url,n.x,date a.jsonl b.txt out
 run 1 sgt-tokenize --keep-fields url a.jsonl b.txt out
 stderr_is 'sgt-tokenize: out: made with --keep-fields url,n.x,date, now url (--force replaces it)'
 

@@ -38,12 +38,10 @@ mv in/0.txt in/3.txt
 
 # Neither the time stamp of an input matters, nor where the inputs are and how they are spelled.
 touch -d @1700000000 in/1.txt
-run 0 sgt-tokenize in out
-stderr_is ''
+run_silent sgt-tokenize in out
 stdout_has 'complete already'
 cp -rp in moved
-run 0 sgt-tokenize moved/1.txt moved/2.txt moved/3.txt out
-stdout_has 'complete already'
+run_prints 'complete already' sgt-tokenize moved/1.txt moved/2.txt moved/3.txt out
 same_folders out kept
 
 # --force replaces the old set completely, also with the same command as before.
@@ -77,9 +75,8 @@ run 0 sgt-tokenize --force in many
 # A folder with other files is refused as OUT (a user may have forgotten OUT), and so is a file.
 mkdir other
 echo precious > other/train_000000.txt
-run 1 sgt-tokenize in other
-stderr_is "sgt-tokenize: other: OUT is not empty, and nothing says that sgt-tokenize made it (name a new folder, or \
---force writes beside what is there)"
+run_failure "other: OUT is not empty, and nothing says that sgt-tokenize made it (name a new folder, or \
+--force writes beside what is there)" sgt-tokenize in other
 [ "$(ls -A other)" = train_000000.txt ] || fail 'something was written beside what is there'
 run 0 sgt-tokenize --force in other
 [ "$(cat other/train_000000.txt)" = precious ] || fail '--force removed what is not ours'

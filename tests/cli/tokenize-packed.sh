@@ -19,8 +19,7 @@ expect_text b.GZ
 { cat a.gz && head -c 10000 /dev/zero; } > c.gz
 expect_text c.gz
 printf '' | gzip > empty.gz
-run 0 sgt-tokenize empty.gz out-empty
-stdout_has 'out-empty: 1 token, 1 document'
+run_prints 'out-empty: 1 token, 1 document' sgt-tokenize empty.gz out-empty
 zcat a.gz | run 0 sgt-tokenize --quiet - out-pipe
 same out-pipe/train_000000.bin out/train_000000.bin
 
@@ -40,8 +39,7 @@ cut_off() { # FILE BYTES...: check that the first BYTES of it are reported as cu
 size=$(wc -c < a.gz)
 cut_off a.gz 0 1 9 10 18 1000 $((size - 9)) $((size - 8)) $((size - 1))
 cp text plain.gz
-run 1 sgt-tokenize plain.gz out-plain
-stderr_is "sgt-tokenize: plain.gz: offset 2: not gzip, or damaged: incorrect header check $skips"
+run_failure "plain.gz: offset 2: not gzip, or damaged: incorrect header check $skips" sgt-tokenize plain.gz out-plain
 
 # What follows the last member, and is none, is ignored with a line, as by gzip; also a single byte, and behind zeros.
 for after in '\n' 'garbage\n' '\0\0x' '\0\037' '\037\0'; do
@@ -53,8 +51,7 @@ after the last member of gzip"
     same out-after/train_000000.bin out/train_000000.bin
     stdout_has '1 bad line, row or file end left out'
     grep -q '"bad_lines": 1$' out-after/manifest.json || fail 'what was ignored is not in manifest.json'
-    run 0 sgt-tokenize --quiet --json --force after.gz out-after
-    stderr_is ''
+    run_silent sgt-tokenize --quiet --json --force after.gz out-after
     stdout_has '"bad_lines": 1, '
 done
 { printf '' | gzip && echo; } > after-empty.jsonl.gz
@@ -64,8 +61,7 @@ for after in '\037\213' '\0\037\213' '\037\213\010'; do
     { cat a.gz && printf '%b' "$after"; } > next.gz
     run_failure "next.gz: offset $(wc -c < next.gz): cut off: the file ends in the middle of its compressed data $skips" \
         sgt-tokenize next.gz out-next
-    run 0 sgt-tokenize --quiet --json --skip-bad next.gz out-next
-    stdout_has '"bad_lines": 1, '
+    run_prints '"bad_lines": 1, ' sgt-tokenize --quiet --json --skip-bad next.gz out-next
     rm -r out-next
 done
 mkdir many
@@ -133,8 +129,7 @@ sgt-inspect --decode 1:200000 out-good > got 2> .decoded
 head -c "$(wc -c < got)" text > want
 [ "$(wc -c < got)" -gt 100000 ] || fail "only $(wc -c < got) bytes are left"
 same got want
-run 0 sgt-tokenize --skip-bad bad out-good
-stdout_has 'complete already'
+run_prints 'complete already' sgt-tokenize --skip-bad bad out-good
 touch bad/1.gz # another time stamp: it is read and compared
 run 0 sgt-tokenize --quiet --skip-bad bad out-good
 # A file that is cut before the end of its first line counts once, like one that is cut after it; a line that is whole but for

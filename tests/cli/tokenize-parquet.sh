@@ -18,8 +18,7 @@ is() { # WANT OPTION... FILE
     texts=$1
     shift
     rm -rf out
-    run 0 sgt-tokenize --quiet --skip-bad "$@" out
-    stderr_is ''
+    run_silent sgt-tokenize --quiet --skip-bad "$@" out
     same "want-$texts/train_000000.bin" out/train_000000.bin
     same "want-$texts/train_000000.idx" out/train_000000.idx
 }
@@ -38,8 +37,7 @@ is none "$data/fallback.parquet"
 case $codecs in *snappy*) is nested --field page.in.text "$data/nested.parquet" ;; esac
 cp "$data/zstd-v2.parquet" rows.data # the format is found by the first and last bytes
 is none --field plain_none rows.data
-run 0 sgt-tokenize "$data/empty.parquet" empty
-stdout_has 'empty: 0 tokens, 0 documents, 0 shards'
+run_prints 'empty: 0 tokens, 0 documents, 0 shards' sgt-tokenize "$data/empty.parquet" empty
 
 # With --special eot a literal in a row begins a document, as in a field of JSONL, and keeps the row's fields.
 run 0 sgt-tokenize --quiet --special eot --keep-fields url "$data/web.jsonl" want-web
@@ -71,8 +69,7 @@ is order --threads 3 "$data/order.parquet"
     printf '\26\176\26\176\46\10\0\0\26\176\26\2\0\0\73\0\0\0PAR1'
 } > members.parquet
 run 0 sgt-tokenize --quiet members.parquet members
-run 0 sgt-inspect --decode 1:9 members
-stdout_is no
+run_says no sgt-inspect --decode 1:9 members
 
 # What Hadoop's programs write beside Parquet files is hidden.
 mkdir table
@@ -132,9 +129,8 @@ for input in "$data/zstd-v1.parquet" mixed; do
         same_folders divided one
     done
 done
-run 1 sgt-tokenize --quiet --field plain_some --rank 1 --ranks 2 "$data/zstd-v1.parquet" no
-stderr_is "sgt-tokenize: $data/zstd-v1.parquet: row 26: the field is null (--field NAME says which has the text, \
---skip-bad leaves such rows out)"
+run_failure "$data/zstd-v1.parquet: row 26: the field is null (--field NAME says which has the text, \
+--skip-bad leaves such rows out)" sgt-tokenize --quiet --field plain_some --rank 1 --ranks 2 "$data/zstd-v1.parquet" no
 rm -rf no
 eight='rows rows rows rows rows rows rows rows'
 for wait in .01 .02 .04 .08; do # killed at some point, or already complete
@@ -233,9 +229,8 @@ stderr_lines 7
 stderr_has 'sgt-tokenize: 2 more files skipped: Parquet files that are cut off (fetch them again)'
 stderr_has 'sgt-tokenize: 1 more file skipped: not plain text (--binary keep takes its bytes)'
 rm ends/a.parquet
-run 1 sgt-tokenize --quiet --skip-bad ends ends-f
-stderr_is 'sgt-tokenize: ends: nothing is left to tokenize: no file is plain text or whole Parquet, 8 skipped (--filter names '\
-'a program that makes text of a format)'
+run_failure 'ends: nothing is left to tokenize: no file is plain text or whole Parquet, 8 skipped (--filter names '\
+'a program that makes text of a format)' sgt-tokenize --quiet --skip-bad ends ends-f
 for size in 0 3 4 8 11 12 100 5000 $((size - 1)); do
     head -c "$size" zstd-v1.parquet > short.parquet
     run_failure_about 'sgt-tokenize: short.parquet: ' sgt-tokenize --quiet --field plain_none short.parquet no
@@ -253,8 +248,7 @@ for rank in 0 1 2; do run 0 sgt-tokenize --quiet --rank $rank --ranks 3 same apa
 run 0 sgt-tokenize --quiet same rows-one
 same_folders apart rows-one
 touch -d @1700000000 same/*
-run 0 sgt-tokenize same rows-one
-stdout_has 'complete already'
+run_prints 'complete already' sgt-tokenize same rows-one
 sed 's/jumped dog/jumped cat/g' "$data/web.parquet" > same/web.parquet
 run_failure 'rows-one: made from other inputs: same/web.parquet has other bytes than then (--force replaces it)' \
     sgt-tokenize same rows-one

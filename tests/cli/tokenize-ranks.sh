@@ -57,10 +57,8 @@ done
 [ "$(($(field train_tokens .stdout) + $(field val_tokens .stdout)))" = "$(field tokens .stdout)" ] || fail 'tokens'
 same_folders out one
 # Any rank accepts a complete OUT.
-run 0 sgt-tokenize $talks --rank 5 --ranks 9 corpus out
-stdout_has 'complete already, nothing was done'
-run 0 sgt-tokenize $talks corpus out
-stdout_has 'complete already, nothing was done'
+run_prints 'complete already, nothing was done' sgt-tokenize $talks --rank 5 --ranks 9 corpus out
+run_prints 'complete already, nothing was done' sgt-tokenize $talks corpus out
 
 # ---- refused ----
 run_usage '--rank: needs --ranks N, the number of processes' sgt-tokenize --rank 0 corpus out

@@ -36,14 +36,12 @@ same_folders o b
 other dA/p0.txt sgt-tokenize dA o
 
 # --force makes a complete set anew, also with the same inputs.
-run 0 sgt-tokenize --force dB o
-stdout_has '2 documents, 1 shard'
+run_prints '2 documents, 1 shard' sgt-tokenize --force dB o
 ! grep -q 'complete already' .stdout || fail 'it was not made anew'
 
 # Copies are read and compared: their stat differs.
 cp -r dB copy
-run 0 sgt-tokenize copy o
-stdout_has 'complete already'
+run_prints 'complete already' sgt-tokenize copy o
 printf 'cccc dddx\n' > copy/p0.txt
 other copy/p0.txt sgt-tokenize copy o
 # A file that is known by its stat counts as unchanged; its bytes decide once the stat is another.
@@ -53,8 +51,7 @@ grep -q '"path": "p0.txt", "size": 10, "mtime": 1600000000, "stat": "[0-9a-f]\{1
     fail "$(cat known/sources.jsonl)"
 printf 'cccc dddd\n' > copy/p0.txt
 touch -d @1600000000 copy/p0.txt
-run 0 sgt-tokenize copy known
-stdout_has 'complete already'
+run_prints 'complete already' sgt-tokenize copy known
 touch -d @1600000001 copy/p0.txt
 other copy/p0.txt sgt-tokenize copy known
 # Without hashes, the list is damaged.
@@ -74,16 +71,14 @@ gzip -nc dA/p0.txt > packed/a.gz
 cat dB/p0.txt > packed/b.pdf
 other packed/b.pdf sgt-tokenize --filter "$filter" packed p
 cat dA/p0.txt > packed/b.pdf
-run 0 sgt-tokenize --filter "$filter" packed p
-stdout_has 'complete already'
+run_prints 'complete already' sgt-tokenize --filter "$filter" packed p
 
 # A file that gets another time between the list of the inputs and its turn. The inputs are listed once standard input
 # is read, which does not end before the file has its new time.
 printf 'aaaa bbbb\n' > later
 { head -c 1000000 /dev/zero | tr '\0' '\n' && touch -d @1600000000 later; } |
-    run 1 sgt-tokenize --quiet --threads 1 - later o-later
-stdout_is ''
-stderr_is 'sgt-tokenize: later: changed since the inputs were listed: its time stamp is new (start again)'
+    run_failure 'later: changed since the inputs were listed: its time stamp is new (start again)' \
+        sgt-tokenize --quiet --threads 1 - later o-later
 absent o-later/manifest.json
 
 # ---- an interrupted run ----

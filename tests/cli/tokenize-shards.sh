@@ -15,27 +15,21 @@ options='--quiet --split 30%'
 run 0 sgt-tokenize $options --shard-tokens 1k corpus own
 for layout in megatron nanogpt npy; do
     # the same from text and from shards of any size, by any number of ranks, and again
-    run 0 sgt-tokenize $options --shards $layout --threads 1 corpus $layout
-    stdout_is ''
+    run_says '' sgt-tokenize $options --shards $layout --threads 1 corpus $layout
     absent $layout/.work
     grep -q '"eos_token": "<|endoftext|>"' $layout/tokenizer_config.json || fail 'transformers gets no end of text'
     check_layout own $layout $layout
-    run 0 sgt-inspect --quiet --export $layout own exported
-    stdout_is ''
+    run_says '' sgt-inspect --quiet --export $layout own exported
     same_folders exported $layout
     rm -r exported
-    run 0 sgt-tokenize --json --split 30% --shards $layout corpus $layout
-    stdout_has '"already_done": true'
+    run_prints '"already_done": true' sgt-tokenize --json --split 30% --shards $layout corpus $layout
     for i in 1 0 2; do run 0 sgt-tokenize $options --shards $layout --rank $i --ranks 3 corpus ranks; done
     same_folders ranks $layout
     rm -r ranks
     # read by the programs here, with the manifest and documents
     run 0 sgt-inspect $layout --verify
     fact verified yes checksums '[1-9]'
-    run 0 sgt-inspect $layout --decode 0:100
-    cp .stdout got
-    run 0 sgt-inspect own --decode 1:100
-    same got .stdout
+    same_text $layout own
     run 0 sgt-inspect --json $layout
     documents=$(field documents .stdout)
     run 0 sgt-inspect --json own
@@ -81,10 +75,7 @@ vocab="--vocab $ROOT/tests/data/vocab/trained"
 run 0 sgt-tokenize $options $vocab --shuffle 7 --dedup corpus trained
 run 0 sgt-tokenize $options $vocab --shuffle 7 --dedup --shards megatron corpus trained-megatron
 check_layout trained trained-megatron megatron
-run 0 sgt-inspect trained-megatron --decode 0:100
-cp .stdout got
-run 0 sgt-inspect trained --decode 1:100
-same got .stdout
+same_text trained-megatron trained
 run 0 sgt-tokenize --quiet --shards npy - piped < corpus/m
 run 0 sgt-tokenize --quiet - piped-own < corpus/m
 check_layout piped-own piped npy
@@ -106,8 +97,7 @@ run 0 sgt-tokenize $options --shards npy nothing.jsonl zero-same
 same_folders zero-npy zero-same
 
 # --dry-run foresees the files, and the shards meanwhile
-run 0 sgt-tokenize --dry-run --json --shards megatron --split 30% corpus
-stdout_has '"shards": 2'
+run_prints '"shards": 2' sgt-tokenize --dry-run --json --shards megatron --split 30% corpus
 [ "$(field disk_meanwhile .stdout)" -gt 0 ] || fail 'no shards meanwhile'
 
 # another layout than that of OUT: refused, or replaced, and then nothing is left of the old one

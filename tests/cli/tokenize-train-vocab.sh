@@ -3,8 +3,7 @@
 . "$ROOT/tests/cli/lib.sh"
 D=$ROOT/tests/data/vocab
 
-run 0 sgt-tokenize --train-vocab 700 "$D/text.txt" v
-stderr_is ''
+run_silent sgt-tokenize --train-vocab 700 "$D/text.txt" v
 stdout_matches '^v: 700 tokens from 5,376 pieces$'
 stdout_matches '^  distinct pieces +1,040$'
 same v/merges.txt "$D/trained/merges.txt"

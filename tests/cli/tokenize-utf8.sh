@@ -7,8 +7,7 @@
 mkdir in
 printf 'ok' > in/a
 printf 'a\377b\303 c\342\202d\355\240\200' > in/b
-run 0 sgt-tokenize in keep
-stderr_is ''
+run_silent sgt-tokenize in keep
 stdout_has '6 places not UTF-8, kept byte for byte (see --invalid-utf8); manifest.json names the first'
 grep -q '"invalid_utf8": 6' keep/manifest.json || fail 'count in manifest.json'
 offsets=$(for n in 1 3 6 9 10 11; do echo "{\"path\":\"b\",\"offset\":$n}"; done | paste -sd,)
@@ -94,8 +93,7 @@ stories() { awk 'BEGIN { for (i = 0; i < 4000; i++) printf "%sStory %d of many, 
 mkdir many-stories lines
 stories > many-stories/a.txt
 stories | gzip > many-stories/b.txt.gz
-run 0 sgt-tokenize --special eot --split 10% --shard-tokens 10k many-stories m1
-stdout_has ', 8,000 documents,'
+run_prints ', 8,000 documents,' sgt-tokenize --special eot --split 10% --shard-tokens 10k many-stories m1
 val=$(sed -n 's/.*; train [0-9,]* tokens, val \([0-9,]*\) tokens.*/\1/p; s/.*; train [0-9,]*, val \([0-9,]*\) tokens.*/\1/p' \
     .stdout | tr -d ,)
 [ "$val" -gt 5000 ] && [ "$val" -lt 12000 ] || fail "$val tokens for validation"
@@ -107,15 +105,12 @@ run 0 sgt-tokenize --quiet --special eot --dedup --shuffle 3 --json many-stories
 [ "$(field documents .stdout)" -eq 3000 ] && [ "$(field duplicates .stdout)" -eq 5000 ] || fail 'duplicates'
 run 0 sgt-tokenize --quiet --special eot --train-vocab 300 --json many-stories m4
 [ "$(field documents .stdout)" -eq 8000 ] || fail 'documents of --train-vocab'
-run 0 sgt-tokenize --threads 1 many-stories m5
-stdout_has '7,998 literal ends of text in the documents'
+run_prints '7,998 literal ends of text in the documents' sgt-tokenize --threads 1 many-stories m5
 for rank in 0 1; do run 0 sgt-tokenize --threads 3 --rank $rank --ranks 2 many-stories m6; done
 same_folders m5 m6
 # A field of JSONL that holds literals, with fields that are kept.
 printf '{"text":"a<|endoftext|>b","n":7}\n{"text":"c","n":8}\n' > lines/a.jsonl
-run 0 sgt-tokenize --special eot --keep-fields n lines m7
-stdout_has ', 3 documents,'
+run_prints ', 3 documents,' sgt-tokenize --special eot --keep-fields n lines m7
 [ "$(grep -c '{"document": 1, "split": "train", "fields": {"n": 7}}' m7/sources.jsonl)" -eq 2 ] || fail 'kept fields'
-run 0 sgt-tokenize lines m8
-stdout_has '1 literal end of text in the documents, tokenized as text'
+run_prints '1 literal end of text in the documents, tokenized as text' sgt-tokenize lines m8
 

@@ -46,8 +46,7 @@ same_folders out three
 
 # GPT-2's own merges with another pattern. Its own pattern, given by name, changes nothing.
 printf "ab12 cd 345" > in.txt
-run 0 sgt-tokenize --quiet --pattern '\p{L}+|\p{N}' in.txt digits
-stdout_is ''
+run_says '' sgt-tokenize --quiet --pattern '\p{L}+|\p{N}' in.txt digits
 run 0 sgt-inspect --decode 0:100 digits
 run 0 sgt-tokenize --quiet in.txt plain
 run 0 sgt-tokenize --quiet --pattern "$(cat "$D/r50k.pattern")" in.txt named
@@ -80,18 +79,27 @@ refused 'empty: holds no tokenizer.json, vocab.json or merges.txt' empty
 refused 'empty.tiktoken: holds no tokens' empty.tiktoken
 
 R=$D/ranks.tiktoken
-{ cat "$R"; echo 'QUFBQQ== 1048576'; } > big.tiktoken
-refused 'big.tiktoken: id 1048576: a vocabulary of sgt has at most 1048576 ids' big.tiktoken
-{ cat "$R"; echo 'QUFBQQ 699'; } > base64.tiktoken
-refused 'base64.tiktoken: line 700: expected a token in base64, a space, and its rank' base64.tiktoken
-{ cat "$R"; echo 'QUFBQQ== 6x'; } > rank.tiktoken
-refused 'rank.tiktoken: line 700: expected a token in base64, a space, and its rank' rank.tiktoken
-{ cat "$R"; echo 'IQ== 699'; } > twice.tiktoken
-refused 'twice.tiktoken: tokens 0 and 699 are the same: !' twice.tiktoken
-{ cat "$R"; echo 'QUFBQQ== 3'; } > id.tiktoken
-refused 'id.tiktoken: two tokens have id 3' id.tiktoken
-{ cat "$R"; echo 'QUFBQQ== 702'; } > hole.tiktoken
-refused 'hole.tiktoken: no token has id 699, and there are ids up to 703' hole.tiktoken
+# a vocabulary $made with one fault: NAME, and the fault
+ranks() { made=$1.tiktoken && { cat "$R" && echo "$2"; } > "$made"; } # LINE: one rank more
+edit() {                                                              # SED: the trained one, its vocab.json edited
+    made=$1
+    mkdir "$1"
+    cp "$D/trained/merges.txt" "$1"
+    sed "$2" "$D/trained/vocab.json" > "$1/vocab.json"
+}
+merges() { edit "$1" 's/$//' && echo "$2" >> "$1/merges.txt"; } # LINE: the trained one with a merge more
+hf() { made=$1.json && sed "$2" "$D/o200k/tokenizer.json" > "$made"; } # SED: o200k's tokenizer.json edited
+# faulty WAY NAME FAULT WHAT: what is made so is refused, by a line that says WHAT of it
+faulty() {
+    "$1" "$2" "$3"
+    refused "$made$4" "$made"
+}
+faulty ranks big 'QUFBQQ== 1048576' ': id 1048576: a vocabulary of sgt has at most 1048576 ids'
+faulty ranks base64 'QUFBQQ 699' ': line 700: expected a token in base64, a space, and its rank'
+faulty ranks rank 'QUFBQQ== 6x' ': line 700: expected a token in base64, a space, and its rank'
+faulty ranks twice 'IQ== 699' ': tokens 0 and 699 are the same: !'
+faulty ranks id 'QUFBQQ== 3' ': two tokens have id 3'
+faulty ranks hole 'QUFBQQ== 702' ': no token has id 699, and there are ids up to 703'
 # A rank may be below those of the token's halves, unless it is not clear then what is merged first.
 { cat "$R"; echo 'cXp4 699'; echo 'cXo= 700'; } > late.tiktoken # qzx, qz
 printf 'qzxqz' > late.txt
@@ -122,8 +130,7 @@ check 'end of text is id 300' [ "$(od -An -tu2 -j1024 -N2 left/train_000000.bin 
     awk '{ printf "%s{\"rank\": %d, \"token_bytes\": \"%s\", \"token_str\": \"\\u0000\"}", (NR > 1 ? ", " : ""), $2, $1 }' "$R"
     echo ']}'
 } > tekken.json
-run 0 sgt-tokenize --vocab tekken.json "$D/text.txt" tekken
-stderr_is ''
+run_silent sgt-tokenize --vocab tekken.json "$D/text.txt" tekken
 check 'end of text is id 2' [ "$(od -An -tu2 -j1024 -N2 tekken/train_000000.bin | tr -d ' ')" = 2 ]
 od -An -v -tu2 -w2 "$D/tiktoken-o200k.ids" | awk '{ print $1 + 3 }' > expected
 od -An -v -tu2 -w2 -j1026 tekken/train_000000.bin | awk '{ print $1 }' > ids
@@ -131,81 +138,53 @@ same ids expected
 sed 's/"rank": 5,/"rank": 6,/' tekken.json > rank.json
 refused 'rank.json: vocab: rank 5 is missing, or not in base64' rank.json
 
-edit() { # NAME SED: the trained vocabulary, its vocab.json edited
-    mkdir "$1"
-    cp "$D/trained/merges.txt" "$1"
-    sed "$2" "$D/trained/vocab.json" > "$1/vocab.json"
-}
-edit no-eot 's/"<|endoftext|>":0/"<|other|>":0/'
-refused 'no-eot: has no end-of-text token (looked for <|endoftext|>, <|end_of_text|>, </s>, <eos>, <|eos|>)' no-eot
+faulty edit no-eot 's/"<|endoftext|>":0/"<|other|>":0/' \
+    ': has no end-of-text token (looked for <|endoftext|>, <|end_of_text|>, </s>, <eos>, <|eos|>)'
 edit other-eot 's/"<|endoftext|>":0/"<\/s>":0/'
 printf 'a</s>b<|endoftext|>' > literals.txt
 run 0 sgt-tokenize --quiet --vocab other-eot --special eot literals.txt named-s
 check 'one end of text before all, and one in the text' \
     [ "$(od -An -v -tu2 -w2 -j1024 named-s/train_000000.bin | grep -cw 0)" -eq 2 ]
-run 0 sgt-inspect --decode 0:100 named-s
-stdout_is '</s>a</s>b<|endoftext|>'
-edit json 's/^{/{,/'
-refused 'json/vocab.json: line 1: string or '"'}' expected near ','" json
-edit twice 's/"!":1/"!":1,"!":1/'
-refused 'twice/vocab.json: line 1: duplicate object key near '"'\"!\"'" twice
-edit text 's/"!":1/"!":"1"/'
-refused 'text/vocab.json: token !: its id is not a whole number' text
-edit pieces 's/"!":1/"▁!":1/'
-refused "pieces/vocab.json: is not byte-level: token 1 (▁!) is not in GPT-2's byte alphabet" pieces
-edit unknown 's/$//'
-echo 'Q Qqq' >> unknown/merges.txt
-refused 'unknown: merge 444: its right side is not a token of the vocabulary' unknown
-edit unmade 's/$//'
-echo 'Q Q' >> unmade/merges.txt
-refused 'unmade: merge 444: what it makes is not a token of the vocabulary' unmade
-edit line 's/$//'
-echo 'Qq' >> line/merges.txt
-refused "line/merges.txt: line 445: expected two tokens in GPT-2's byte alphabet, a space between them" line
+run_says '</s>a</s>b<|endoftext|>' sgt-inspect --decode 0:100 named-s
+faulty edit json 's/^{/{,/' '/vocab.json: line 1: string or '"'}' expected near ','"
+faulty edit twice 's/"!":1/"!":1,"!":1/' '/vocab.json: line 1: duplicate object key near '"'\"!\"'"
+faulty edit text 's/"!":1/"!":"1"/' '/vocab.json: token !: its id is not a whole number'
+faulty edit pieces 's/"!":1/"▁!":1/' "/vocab.json: is not byte-level: token 1 (▁!) is not in GPT-2's byte alphabet"
+faulty merges unknown 'Q Qqq' ': merge 444: its right side is not a token of the vocabulary'
+faulty merges unmade 'Q Q' ': merge 444: what it makes is not a token of the vocabulary'
+faulty merges line Qq "/merges.txt: line 445: expected two tokens in GPT-2's byte alphabet, a space between them"
 edit order 's/$//'
 { sed -n 1p "$D/trained/merges.txt"; echo 'ĠĠ ĠĠ'; sed 1d "$D/trained/merges.txt" | grep -v '^ĠĠ ĠĠ$'; } \
     > order/merges.txt
 refused 'order: merge 2 makes token 257 (  ), which an earlier merge joins' order
 
-hf() { # NAME SED: o200k's tokenizer.json edited
-    sed "$2" "$D/o200k/tokenizer.json" > "$1.json"
-}
-hf isolated 's/"Isolated"/"Removed"/'
-refused 'isolated.json: pre_tokenizer: of Split, sgt supports only one Regex whose matches are Isolated (--pattern replaces '\
-'it)' \
-    isolated.json
-hf digits 's/"Split"/"Digits"/'
-refused 'digits.json: pre_tokenizer: Digits is not supported (--pattern REGEX replaces it)' digits.json
+faulty hf isolated 's/"Isolated"/"Removed"/' \
+    ': pre_tokenizer: of Split, sgt supports only one Regex whose matches are Isolated (--pattern replaces it)'
+faulty hf digits 's/"Split"/"Digits"/' ': pre_tokenizer: Digits is not supported (--pattern REGEX replaces it)'
 run 0 sgt-tokenize --quiet --vocab digits.json --pattern "$(cat "$D/o200k.pattern")" "$D/text.txt" overridden
 tail -c +1027 overridden/train_000000.bin > ids
 same ids "$D/hf-o200k.ids"
-hf prefix 's/"add_prefix_space": false/"add_prefix_space": true/'
-refused 'prefix.json: pre_tokenizer: ByteLevel with add_prefix_space changes the text (--pattern leaves it)' prefix.json
-hf both 's/"use_regex": false/"use_regex": true/'
-refused "both.json: pre_tokenizer: Split, and then ByteLevel's own pattern (--pattern gives one instead)" both.json
-hf level 's/"ByteLevel"/"Split"/'
-refused 'level.json: pre_tokenizer: of Split, sgt supports only one Regex whose matches are Isolated (--pattern replaces it)' \
-    level.json
-hf lower 's/"normalizer": null/"normalizer": {"type": "Lowercase"}/'
-refused 'lower.json: normalizer: Lowercase is not supported (NFC, NFKC)' lower.json
-hf model 's/"type": "BPE"/"type": "Unigram"/'
-refused 'model.json: its model is Unigram, not BPE' model.json
-hf fallback 's/"byte_fallback": false/"byte_fallback": true/'
-refused 'fallback.json: is not byte-level: byte_fallback' fallback.json
-hf suffix 's/"end_of_word_suffix": null/"end_of_word_suffix": "<\/w>"/'
-refused 'suffix.json: is not byte-level: end_of_word_suffix' suffix.json
-hf dropout 's/"dropout": null/"dropout": 0.1/'
-refused 'dropout.json: its model has dropout' dropout.json
+faulty hf prefix 's/"add_prefix_space": false/"add_prefix_space": true/' \
+    ': pre_tokenizer: ByteLevel with add_prefix_space changes the text (--pattern leaves it)'
+faulty hf both 's/"use_regex": false/"use_regex": true/' \
+    ": pre_tokenizer: Split, and then ByteLevel's own pattern (--pattern gives one instead)"
+faulty hf level 's/"ByteLevel"/"Split"/' \
+    ': pre_tokenizer: of Split, sgt supports only one Regex whose matches are Isolated (--pattern replaces it)'
+faulty hf lower 's/"normalizer": null/"normalizer": {"type": "Lowercase"}/' \
+    ': normalizer: Lowercase is not supported (NFC, NFKC)'
+faulty hf model 's/"type": "BPE"/"type": "Unigram"/' ': its model is Unigram, not BPE'
+faulty hf fallback 's/"byte_fallback": false/"byte_fallback": true/' ': is not byte-level: byte_fallback'
+faulty hf suffix 's/"end_of_word_suffix": null/"end_of_word_suffix": "<\/w>"/' ': is not byte-level: end_of_word_suffix'
+faulty hf dropout 's/"dropout": null/"dropout": 0.1/' ': its model has dropout'
 hf special 's/"special": true/"special": false/'
 refused 'special.json: added_tokens: 0 (<|endoftext|>) is not special: it would have to be found in text before '\
 'merging, which sgt does not do' special.json
-hf two 's/"<|endoftext|>": 0,/"<|endoftext|>": 700,/'
-refused 'two.json: token <|endoftext|> has two ids, 700 and 0' two.json
+faulty hf two 's/"<|endoftext|>": 0,/"<|endoftext|>": 700,/' ': token <|endoftext|> has two ids, 700 and 0'
 hf regex 's/"Regex": "/&(/'
 refused "regex.json: its pattern is not one that sgt knows (--pattern gives it, by a name such as cl100k or in PCRE2's "\
 'syntax)' regex.json
-hf pcre2 's/"behavior": "Isolated"/"pcre2": "a(", &/'
-refused 'pcre2.json: its pattern: at byte 2: missing closing parenthesis (--pattern gives another)' pcre2.json
+faulty hf pcre2 's/"behavior": "Isolated"/"pcre2": "a(", &/' \
+    ': its pattern: at byte 2: missing closing parenthesis (--pattern gives another)'
 hf cut '400,$d'
 run_failure_like '^sgt-tokenize: cut.json: line [0-9]+: ' sgt-tokenize --vocab cut.json in.txt refused
 
@@ -215,9 +194,8 @@ run_failure_like '^sgt-tokenize: cut.json: line [0-9]+: ' sgt-tokenize --vocab c
 # whole words only, are refused.
 for setting in lstrip rstrip single_word; do
     hf $setting 's/"'$setting'": false/"'$setting'": true/'
-    run 1 sgt-tokenize --vocab $setting.json --special eot in.txt refused
-    stderr_is "sgt-tokenize: $setting.json: added_tokens: <|endoftext|> has $setting: true, which --special eot does not "\
-'apply (set it to false, or leave --special eot out)'
+    run_failure "$setting.json: added_tokens: <|endoftext|> has $setting: true, which --special eot does not "\
+'apply (set it to false, or leave --special eot out)' sgt-tokenize --vocab $setting.json --special eot in.txt refused
     run 1 sgt-tokenize --dry-run --vocab $setting.json --special eot in.txt
     stderr_has "$setting.json: added_tokens: <|endoftext|> has $setting: true"
     absent refused

@@ -75,8 +75,7 @@ latest step-00000009 step-00000009
 latest '' ''
 latest ../../etc ../../etc
 rm -rf damaged && cp -r whole damaged && rm damaged/latest # as if killed before `latest` was written: no notice
-run 0 sgt-train --quiet $work --run damaged --resume --steps 8
-stderr_is ''
+run_silent sgt-train --quiet $work --run damaged --resume --steps 8
 same_folders further/step-00000008 damaged/step-00000008
 
 # If two checkpoints are damaged, the one before both is used. If all are, the message says that
@@ -97,7 +96,6 @@ same_facts further/log.jsonl damaged/log.jsonl
 rm -rf damaged && cp -r whole damaged
 sed -i '/^  "files": {/,/^  },$/d; s/^  "xxh3".*/  "none": 0/' $newest/state.json
 grep -q xxh3 $newest/state.json && fail 'there are sums still'
-run 0 sgt-train --quiet $work --run damaged --resume --steps 8
-stderr_is ''
+run_silent sgt-train --quiet $work --run damaged --resume --steps 8
 same_facts further/log.jsonl damaged/log.jsonl
 echo "$cases kinds of damage"

@@ -24,11 +24,9 @@ stderr_matches "^sgt-train: step 30: $told\$"
 stdout_has '"advice": "step 30: diverged: '
 
 # A healthy run reports nothing, and --stop-diverged does not change its log.
-run 0 $run --run well
-stderr_is ''
+run_silent $run --run well
 [ "$(advice well)" -eq 0 ] || fail 'advice about a healthy run'
-run 0 $run --run well2 --stop-diverged
-stderr_is ''
+run_silent $run --run well2 --stop-diverged
 same_facts well/log.jsonl well2/log.jsonl
 
 # With --stop-diverged, the run saves and ends with one line and exit 1. It does so again if it is
@@ -45,8 +43,7 @@ run 1 $run --lr 20 --run stop --resume --stop-diverged
 once .stderr
 stderr_matches "^$stopped\$"
 [ "$(wc -l < stop/log.jsonl)" -eq 69 ] || fail 'not a step more'
-run 0 $run --lr 20 --run stop --resume
-stderr_is ''
+run_silent $run --lr 20 --run stop --resume
 same_facts lost/log.jsonl stop/log.jsonl
 same lost/step-00000120/model.safetensors stop/step-00000120/model.safetensors
 

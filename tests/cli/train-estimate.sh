@@ -7,8 +7,7 @@ data d
 estimate="sgt-train --estimate-memory --device cpu --threads 1 --precision fp32"
 
 # Without data, GPT-2's vocabulary is assumed.
-run 0 $estimate
-stderr_is ''
+run_silent $estimate
 stdout_has 'a step of 12x768x12, 50257 ids, 8 rows of 512 tokens, fp32 on the CPU'
 stdout_matches '^  weights +474\.7 MiB +[0-9.]+ %$'
 stdout_matches '^  moments +949\.4 MiB +[0-9.]+ %$'
@@ -72,8 +71,7 @@ programs=$BIN/../host/bin
 [ -e "$programs/../lib/libsgt-cuda.so" ] || exit 0
 PATH=$programs:$PATH
 for device in nodriver none driver=12040 arch=61; do
-    run 0 env SGT_HOST_DEVICE=$device sgt-train --estimate-memory --device cuda
-    stderr_is ''
+    run_silent env SGT_HOST_DEVICE=$device sgt-train --estimate-memory --device cuda
     stdout_has 'a step of 12x768x12, 50257 ids, 64 rows of 512 tokens, bf16 on CUDA'
     stdout_matches '^  in all +[0-9.]+ GiB$'
 done

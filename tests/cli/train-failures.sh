@@ -107,15 +107,10 @@ disk '1.1 MiB for 4 checkpoints' --run room --steps 40 --save-every 2 --force
 disk '278.8 KiB for 1 checkpoint' --run room --steps 50 --resume
 disk '836.4 KiB for 3 checkpoints' --run room --steps 5 --save-every 2 --force
 disk '1.4 MiB for 5 checkpoints' --run room --steps 10 --save-every 2 --keep 0 --force
-run 0 sgt-train --quiet $small --run room --steps 2 --force
-stderr_is ''
+run_silent sgt-train --quiet $small --run room --steps 2 --force
 # Too little is said even so, and training begins.
 rm -r room
-sgt-train --quiet $small --model 1x256x2 --run room --steps 99999999 --save-every 1 --keep 0 > .stdout 2> .stderr &
-pid=$!
-until [ -s room/latest ]; do sleep 0.02; done
-kill -TERM $pid
-ended 130 $pid
+run_stopped TERM room/latest sgt-train --quiet $small --model 1x256x2 --run room --steps 99999999 --save-every 1 --keep 0
 stderr_matches '^sgt-train: disk: room: [0-9.]+ [TP]iB for 99999999 checkpoints, but only [0-9.]+ [KMGTP]iB free \(make '\
 'room, or keep fewer with --keep\)$'
 rm -r room

@@ -13,8 +13,7 @@ cat > some.jsonl << 'END'
 END
 tune="sgt-train --quiet --device cpu --model 1x16x2 --seq-len 12 --batch-size 2 --lr 1e-2 --threads 1"
 
-run 0 $tune --data some.jsonl --steps 6 --save-every 2 --run whole
-stderr_is ''
+run_silent $tune --data some.jsonl --steps 6 --save-every 2 --run whole
 printf '\357\273\277' | cat - some.jsonl > marked.jsonl # a byte order mark
 run 0 $tune --data marked.jsonl --val-data marked.jsonl --steps 6 --save-every 6 --run marked
 same marked/step-00000006/model.safetensors whole/step-00000006/model.safetensors

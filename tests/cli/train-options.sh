@@ -9,8 +9,7 @@ lossline() { sed -n 6p "$1/log.jsonl" > line && field loss line; }
 option() { # JSON OPTION...: the option must be in options.json as JSON, and not in the plain run's
     kept=$1
     shift
-    run 0 sgt-train --quiet $small --steps 6 --run one --force "$@"
-    stderr_is ''
+    run_silent sgt-train --quiet $small --steps 6 --run one --force "$@"
     grep -qF "$kept" one/options.json || fail "options.json lacks $kept: $(cat one/options.json)"
     grep -qF "$kept" plain/options.json && fail "$kept is there without being asked for"
     run 0 sgt-train --quiet --config one/options.json --run again --force
@@ -122,8 +121,7 @@ for options in '--dropout 0.25 --grad-accum 2' '--optimizer sgd --nesterov' '--n
     '--document-mask --dropout 0.1' '--sampling documents --pad-id 0' '--optimizer-state bf16' \
     '--precision fp16 --loss-scale 16777216'; do
     rm -rf whole half
-    run 0 sgt-train --quiet $small --run whole --steps 6 --save-every 3 $options
-    stderr_is ''
+    run_silent sgt-train --quiet $small --run whole --steps 6 --save-every 3 $options
     cp -r whole half
     rm -r half/step-00000006
     run 0 sgt-train --quiet --run half --resume --threads 1

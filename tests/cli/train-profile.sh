@@ -26,11 +26,9 @@ expect_spans 0 'h.1 forward' t.json
 # A short run prints nothing and replaces an older file. In a resumed run, steps count from its
 # first one.
 echo old > t.json
-run 0 sgt-train --quiet $small --run short --steps 3 --profile t.json
-stderr_is ''
+run_silent sgt-train --quiet $small --run short --steps 3 --profile t.json
 expect_spans 3 step t.json
-run 0 sgt-train $small --run short --steps 15 --resume --profile again.json
-stderr_has 'trace of steps 5 to 14: again.json'
+run_notes 'trace of steps 5 to 14: again.json' sgt-train $small --run short --steps 15 --resume --profile again.json
 grep -q '"first_step":5' again.json || fail 'it says which step was the first'
 grep -q '"step":14}' again.json || fail 'and which step each is'
 

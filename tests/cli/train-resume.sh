@@ -24,8 +24,7 @@ for moment in $(moments); do
     done
 done
 [ "$kills" -gt 0 ] || fail 'nothing was killed'
-run 0 sgt-train --quiet $options --run cut --resume-or-start
-stderr_is ''
+run_silent sgt-train --quiet $options --run cut --resume-or-start
 same_run cut
 same whole/latest cut/latest
 [ "$(ls -A cut | tr '\n' ' ')" = "$(ls -A whole | tr '\n' ' ')" ] || fail "the run holds $(ls -A cut)"
@@ -33,11 +32,7 @@ same whole/latest cut/latest
 # Ctrl-C and SIGTERM finish the step, save, and exit with 130. A shell starts its background processes with SIGINT
 # ignored; sgt-train handles it anyway.
 for signal in INT TERM; do
-    sgt-train --quiet $options --run $signal > .stdout 2> .stderr &
-    pid=$!
-    until [ -s $signal/log.jsonl ]; do sleep 0.02; done
-    kill -$signal $pid
-    ended 130 $pid
+    run_stopped $signal $signal/log.jsonl sgt-train --quiet $options --run $signal
     stderr_matches '^sgt-train: interrupted after step [0-9]+ of 120; --resume goes on from there$'
     stderr_lines 1
     steps=$(wc -l < $signal/log.jsonl)

@@ -237,15 +237,13 @@ for pair in best/best=8 best/latest=16 best=16 best/=16; do
     same from.want/step-00000001/model.safetensors from/step-00000001/model.safetensors
     grep -q "\"init\": \"${pair%=*}\"" from/options.json || fail 'the option is not kept as it was given'
 done
-(cd best && run 0 sgt-inspect best && stdout_has './step-00000008: a GPT-2 checkpoint')
-run 0 sgt-inspect best/latest
-stdout_has 'best/step-00000016: a GPT-2 checkpoint'
+(cd best && run 0 sgt-inspect best && stdout_matches '^step-00000008: a GPT-2 checkpoint')
+run_prints 'best/step-00000016: a GPT-2 checkpoint' sgt-inspect best/latest
 run_usage 'best/step-00000008 is a checkpoint: --verify, --decode, --batch, --split and --raw are for shards' \
     sgt-inspect best/best --verify
 # a folder of that name is itself, though a file in it has the name
 cp -r best/step-00000014 latest
-run 0 sgt-inspect latest
-stdout_has 'latest: a GPT-2 checkpoint'
+run_prints 'latest: a GPT-2 checkpoint' sgt-inspect latest
 from latest
 for text in step-00000002 ../best/step-00000008 "$(printf 'step-\033[2J')" ''; do
     echo "$text" > best/best

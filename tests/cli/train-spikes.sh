@@ -43,8 +43,7 @@ spikes() { # DEVICE OPTION...
     cp -r kept cut
     rm -r cut/step-00000144
     echo step-00000135 > cut/latest
-    run 0 sgt-train --quiet --run cut --resume --device $device --threads 1
-    stderr_is ''
+    run_silent sgt-train --quiet --run cut --resume --device $device --threads 1
     same_facts kept/log.jsonl cut/log.jsonl
     same_folders kept/step-00000144 cut/step-00000144
 }

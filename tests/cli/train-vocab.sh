@@ -5,8 +5,7 @@
 
 run 0 sgt-tokenize --quiet --train-vocab 300 "$ROOT/tests/data/vocab/text.txt" v
 run 0 sgt-tokenize --quiet --vocab v "$ROOT/tests/data/vocab/text.txt" d
-run 0 sgt-train --quiet $small --steps 2
-stderr_is ''
+run_silent sgt-train --quiet $small --steps 2
 c=run/step-00000002
 check 'as many rows as tokens' [ "$(field vocab_size $c/config.json)" = 300 ]
 check 'its end of text' [ "$(field eos_token_id $c/config.json)" = 0 ]
@@ -45,21 +44,18 @@ run 0 sgt-inspect --quiet --export nanogpt d files # files without a header, who
 run 1 $train --data files --run other --init gpt2/step-00000001
 stderr_has "sgt-train: --init gpt2/step-00000001: its vocabulary is not that of --data files, "
 run 0 sgt-tokenize --quiet --vocab $c "$ROOT/tests/data/vocab/text.txt" again
-run 0 $train --data again --run same --init $c
-stderr_is ''
+run_silent $train --data again --run same --init $c
 cp -r gpt2/step-00000001 padded
 sed 's/,"<|endoftext|>":50256}/,"<|endoftext|>":50256,"<|pad|>":50257}/; s/"added_tokens":\[/&{"id":50257,'\
 '"content":"<|pad|>","single_word":false,"lstrip":false,"rstrip":false,"normalized":false,"special":true},/' \
     gpt2/step-00000001/tokenizer.json > padded/tokenizer.json
 grep -q pad padded/tokenizer.json || fail 'there is no token more'
-run 0 $train --data g --run more --init padded
-stderr_is ''
+run_silent $train --data g --run more --init padded
 echo '{"model": 1}' > padded/tokenizer.json
 run 0 $(echo "$train" | sed 's/--quiet//') --data g --run unread --init padded
 stderr_matches "^sgt-train: padded: .*: not compared with the data's vocabulary$"
 rm padded/tokenizer.json
-run 0 $train --data g --run unknown --init padded
-stderr_is ''
+run_silent $train --data g --run unknown --init padded
 
 # Ids beyond the vocabulary are found, and the message names the shard.
 cp -r d hurt

@@ -25,13 +25,11 @@ check 'the end of text' [ "$(field eos_token_id $c/config.json)" = 100944 ]
 check 'its name' [ "$(field eos_token $c/tokenizer_config.json)" = '<|endoftext|>' ]
 same $c/tokenizer.json d/tokenizer.json
 check 'learnt by heart' awk "BEGIN { exit !($(tail -1 run/log.jsonl | sed 's/.*"loss":\([^,]*\).*/\1/') < 0.2) }"
-run 0 sgt-inspect $c
-stdout_has 'vocabulary 100945'
+run_prints 'vocabulary 100945' sgt-inspect $c
 
 run 0 sgt-eval run --data d --split train --seq-len 16 --json
 check 'the same loss' awk "BEGIN { exit !($(sed -n 's/.*"loss": *\([0-9.e-]*\).*/\1/p' .stdout) < 0.2) }"
-run 0 sgt-sample --quiet run --prompt 'the model' --temperature 0 --tokens 8
-stdout_is 'the model learns four words'
+run_says 'the model learns four words' sgt-sample --quiet run --prompt 'the model' --temperature 0 --tokens 8
 
 # Questions, and examples with and without padding
 echo '{"ctx": "the model learns four", "endings": ["the", "words"], "label": 1}' > endings.jsonl
@@ -40,15 +38,13 @@ run 0 sgt-eval run --json endings.jsonl last.jsonl
 check 'both are right' [ "$(grep -o '"acc": *1\.0' .stdout | wc -l)" -eq 2 ]
 echo '{"prompt": "the model", "completion": " learns four words"}' > some.jsonl
 tuned="sgt-train --quiet --device cpu --init $c --eval-every 0 --steps 1 --seq-len 16 --batch-size 1"
-run 0 $tuned --data some.jsonl --run tuned
-stderr_is ''
+run_silent $tuned --data some.jsonl --run tuned
 same $c/tokenizer.json tuned/step-00000001/tokenizer.json
 run 0 $tuned --data d --sampling documents --pad-id 100000 --ignore-index 100944 --run padded
 run_usage 'pad-id 100945: d has ids below 100945' $tuned --data d --sampling documents --pad-id 100945 --run refused
 
 # What a step needs, and other vocabularies
-run 0 sgt-train --estimate-memory --data d --device cpu --model 1x32x2 --seq-len 16 --batch-size 1
-stdout_has '100945 ids'
+run_prints '100945 ids' sgt-train --estimate-memory --data d --device cpu --model 1x32x2 --seq-len 16 --batch-size 1
 run 0 sgt-tokenize --quiet text.txt g
 run 1 $tuned --data g --run refused
 stderr_has "sgt-train: --init $c: its vocabulary is not that of --data g"

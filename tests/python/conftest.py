@@ -23,7 +23,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def load(folder):
-    def make(**more):
-        return sgt.Loader(folder, **{"batch": 4, "seq": SEQ, "arrays": "numpy", **more})
+    def make(path=folder, **more):
+        return sgt.Loader(path, **{"batch": 4, "seq": SEQ, "arrays": "numpy", **more})
 
     return make

@@ -20,6 +20,12 @@ def first_values(data, count):
     return [int(x.sum()) for _, (x, _y) in zip(range(count), data)]
 
 
+@pytest.fixture
+def copy(folder, tmp_path):
+    """A set of its own, to be damaged."""
+    return shutil.copytree(folder, tmp_path / "copy")
+
+
 def child_of_fork(data, to):
     to.put((first_values(data, 5), int(data[3][0].sum())))
 
@@ -154,10 +160,8 @@ def test_opening_and_closing_does_not_grow(load):
 
 
 @pytest.mark.parametrize("reader", sgt._native.READERS)
-def test_a_set_that_vanishes(folder, reader, tmp_path):
-    copy = tmp_path / "copy"
-    shutil.copytree(folder, copy)
-    data = sgt.Loader(copy, batch=4, seq=32, arrays="numpy", reader=reader)
+def test_a_set_that_vanishes(folder, load, reader, copy):
+    data = load(copy, reader=reader)
     want = first_values(data, 3)
     shutil.rmtree(copy)
     assert len(first_values(data, 3)) == 3  # deleted files that are open can still be read
@@ -165,15 +169,13 @@ def test_a_set_that_vanishes(folder, reader, tmp_path):
     with pytest.raises(sgt.FileError, match="copy: No such file"):
         sgt.Loader(copy)
     shutil.copytree(folder, copy)
-    again = sgt.Loader(copy, batch=4, seq=32, arrays="numpy", reader=reader)
+    again = load(copy, reader=reader)
     again.load_state_dict({**state, "rows": 0})
     assert first_values(again, 3) == want
 
 
-def test_a_mapped_shard_that_is_cut_short(folder, tmp_path):
-    copy = tmp_path / "copy"
-    shutil.copytree(folder, copy)
-    data = sgt.Loader(copy, batch=4, seq=32, arrays="numpy", reader="mmap")
+def test_a_mapped_shard_that_is_cut_short(load, copy):
+    data = load(copy, reader="mmap")
     for shard in copy.glob("train_*.bin"):
         os.truncate(shard, 4096)
     with pytest.raises(sgt.Error, match="train_0"):
@@ -184,15 +186,13 @@ def test_a_mapped_shard_that_is_cut_short(folder, tmp_path):
             data[k]
 
 
-def test_a_changed_id_is_an_error_that_names_the_place(folder, tmp_path):
-    copy = tmp_path / "copy"
-    shutil.copytree(folder, copy)
+def test_a_changed_id_is_an_error_that_names_the_place(load, copy):
     shard = copy / "train_000000.bin"
     body = bytearray(shard.read_bytes())
     body[2000:2002] = b"\xff\xff"
     shard.write_bytes(body)
     with pytest.raises(sgt.FormatError, match="train_000000.bin"):
-        sgt.Loader(copy, batch=4, seq=32, arrays="numpy")
+        load(copy)
 
 
 INTERRUPTED = """

@@ -39,7 +39,7 @@ def test_a_text_is_not_tokens(tmp_path):
 
 
 @pytest.mark.parametrize("width", ["uint32", "int64"])
-def test_wide_ids_are_not_read_as_narrow_ones(tmp_path, width):
+def test_wide_ids_are_not_read_as_narrow_ones(load, tmp_path, width):
     wide = tmp_path / "train.bin"
     np.arange(100, 400, dtype=width).tofile(wide)
     for path, raw in (wide, 0), (wide, 16), (tmp_path, 16), (tmp_path, 0):
@@ -47,13 +47,10 @@ def test_wide_ids_are_not_read_as_narrow_ones(tmp_path, width):
             sgt.Loader(path, batch=2, seq=4, raw=raw)
     if width == "uint32":
         for dtype in "int32", "int64":
-            data = sgt.Loader(
-                tmp_path, batch=2, seq=4, raw=32, dtype=dtype, arrays="numpy", sampling="sequential"
-            )
-            x, y = data[0]
+            x, y = load(tmp_path, batch=2, seq=4, raw=32, dtype=dtype, sampling="sequential")[0]
             assert (x == [[100, 101, 102, 103], [104, 105, 106, 107]]).all() and (y == x + 1).all()
         with pytest.raises(ValueError, match="ids of 4 bytes do not fit rows of u16"):
-            sgt.Loader(tmp_path, batch=2, seq=4, raw=32, dtype="uint16", arrays="numpy")[0]
+            load(tmp_path, batch=2, seq=4, raw=32, dtype="uint16")[0]
 
 
 def test_a_folder_of_nanogpt(tmp_path, caplog):
