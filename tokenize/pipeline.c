@@ -86,8 +86,8 @@ int sgt_pipeline_check(const sgt_manifest *m, const sgt_corpus *c, const sgt_tok
     sgt_tokenize_result r = {0};
     if (o->skip_bad && m->bad_lines && !m->documents)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: nothing is left to tokenize: all %" PRIu64
-                        " lines, rows or files are bad (without --skip-bad, one is named)",
+                        "%s: nothing is left to tokenize: every line, row or file is bad, %" PRIu64
+                        " in all (without --skip-bad, one is named)",
                         c->files[0].path, m->bad_lines);
     sgt_pipeline_result(&r, m);
     if (r.train_tokens || !r.documents || o->val_fraction <= 0 || o->val_fraction >= 1)

@@ -285,7 +285,8 @@ typedef struct sgt_tokenize_result {
  * rank to finish joins the parts, and the others return with `waiting` set. If they are connected,
  * they run at the same time and wait for each other by ranks->barrier, sum and broadcast. Each joins
  * a share of the parts. OUT is complete once rank 0 returns, whose result alone counts; the others
- * may return before. After a rank has died, the same calls go on.
+ * may return before. After a rank has died, the same calls go on. Only rank 0's `notice` gets the
+ * lines that connected ranks would all get; each gets those about the inputs that it reads.
  *
  * Return 0, or: SGT_EUSAGE, the options make no sense; SGT_EIO, a system call failed, or OUT would
  * not fit on its disk (`force` tries anyway); SGT_EFORMAT, an input or OUT has the wrong format;
@@ -306,9 +307,9 @@ typedef struct sgt_train_result {
     /* size of the vocabulary; less than asked for if no pair of tokens is left to merge */
     uint32_t tokens;
     uint64_t files, documents, bytes, invalid_utf8; /* what was read, as in sgt_tokenize_result */
-    uint64_t pieces, distinct; /* pre-tokens of the text, and how many of them differ */
-    double seconds;            /* duration of this call */
-    uint64_t skipped;          /* files left out because they are not text */
+    uint64_t pieces, distinct;   /* pre-tokens of the text, and how many of them differ */
+    double seconds;              /* duration of this call */
+    uint64_t skipped, bad_lines; /* what was left out, as in sgt_tokenize_result */
 } sgt_train_result;
 
 /* Train a byte-level BPE of `size` tokens (257 to 1,048,576) on o's inputs: id 0 is <|endoftext|>, 1

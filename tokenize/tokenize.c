@@ -26,14 +26,13 @@ static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v)
                                                                         "keep", "replace", "fail"};
     char split[40] = "none";
     if (o->val_fraction > 0) snprintf(split, sizeof split, "%.15g%%", 100 * o->val_fraction);
-    json_t *j = json_pack(
-        "{s:s, s:s, s:s, s:b, s:s, s:I, s:s, s:s}", "vocab", sgt_vocab_name(v), "format",
-        formats[o->format], "field", o->field ? o->field : "text", "skip_bad", o->skip_bad, "split",
-        split, "shard_tokens", (json_int_t)sgt_pipeline_shard_tokens(o), "special",
-        o->special_eot ? "eot" : "none", "invalid_utf8", invalid[o->invalid_utf8]);
-    const char *binary = o->binary == SGT_BINARY_KEEP ? "keep" : "skip";
+    json_t *j = json_pack("{s:s, s:s, s:s, s:b, s:s, s:I, s:s, s:s, s:s}", "vocab",
+                          sgt_vocab_name(v), "format", formats[o->format], "field",
+                          o->field ? o->field : "text", "skip_bad", o->skip_bad, "split", split,
+                          "shard_tokens", (json_int_t)sgt_pipeline_shard_tokens(o), "special",
+                          o->special_eot ? "eot" : "none", "invalid_utf8", invalid[o->invalid_utf8],
+                          "binary", o->binary == SGT_BINARY_KEEP ? "keep" : "skip");
     int bad = 0; /* out of memory: without this option, OUT would look made with other options */
-    bad |= json_object_set_new(j, "binary", json_string(binary));
     if (o->special_eot) bad |= json_object_set_new(j, "special_revision", json_integer(2));
     if (v->normalize > SGT_NORMALIZE_NONE)
         bad |= json_object_set_new(j, "normalize",
@@ -57,12 +56,11 @@ static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v)
 
 /* ---- sgt_tokenize ---- */
 
-static int tokenize_into(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
-                         sgt_tokenize_result *result, sgt_error *err)
+static int tokenize_into(const sgt_tokenize_options *o, const sgt_notice *to, const sgt_corpus *c,
+                         const sgt_vocab *v, sgt_tokenize_result *result, sgt_error *err)
 {
     char *set = options_json(o, v), *all = set ? sgt_export_options(set, o->layout) : NULL;
-    const sgt_out_request r = {o->out, c,        v,          all,     set,      NULL,
-                               0,      o->force, &o->notice, o->stop, o->layout};
+    const sgt_out_request r = {o->out, c, v, all, set, NULL, 0, o->force, to, o->stop, o->layout};
     int rc = all ? sgt_space_check(o, c, v, err) : sgt_fail_memory(err, o->out);
     if (!rc) rc = (sgt_parts_wanted(o) ? sgt_parts_make : sgt_pipeline_make)(o, &r, result, err);
     free(set);
@@ -82,14 +80,16 @@ int sgt_tokenize(const sgt_tokenize_options *o, sgt_tokenize_result *result, sgt
     *result = (sgt_tokenize_result){0};
     if (rc < 0) return rc;
     double began = sgt_now();
-    if ((rc = sgt_vocab_of(&v, o, err)) == 0 && (rc = sgt_corpus_list(&c, o, err)) == 0) {
-        sgt_vocab_say(v, &o->notice);
+    sgt_tokenize_options alike = *o; /* for what connected ranks would all tell: rank 0 does */
+    if (sgt_ranks_connected(o->ranks) && o->ranks->rank) alike.notice.say = NULL;
+    if ((rc = sgt_vocab_of(&v, o, err)) == 0 && (rc = sgt_corpus_list(&c, &alike, err)) == 0) {
+        sgt_vocab_say(v, &alike.notice);
         /* if literals begin documents, names alone do not tell which documents there are */
         kept = !o->special_eot && sgt_text_feed_choose(c, o->val_fraction);
-        rc = tokenize_into(o, c, v, result, err);
+        rc = tokenize_into(o, &alike.notice, c, v, result, err);
     }
     if (kept && !rc && !result->already_done)
-        sgt_say(&o->notice,
+        sgt_say(&alike.notice,
                 "--split: its hash puts all documents into the validation split, so one stays in "
                 "training (whole files are chosen)");
     sgt_vocab_free(v);

@@ -306,7 +306,6 @@ static int estimate(sgt_error *err)
 {
     sgt_dry_run_result r;
     if (!sgt_ranks_first(t.ranks)) return SGT_OK;
-    t.notice = sgt_talk_notice(program.name, o.quiet);
     if (!t.input_count || !can_be_out(t.out)) {
         t.input_count++;
         t.out = NULL;
@@ -356,12 +355,13 @@ static int make_vocab(sgt_error *err)
     if (result.tokens < o.train_vocab && !o.quiet)
         fprintf(stderr, "%s: no pair of tokens is left to merge: %u tokens, not %u\n", program.name,
                 result.tokens, (uint32_t)o.train_vocab);
-    json_t *j = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "tokens",
+    json_t *j = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "tokens",
                           number(result.tokens), "pieces", number(result.pieces), "distinct_pieces",
                           number(result.distinct), "documents", number(result.documents), "bytes",
                           number(result.bytes), "files", number(result.files), "invalid_utf8",
-                          number(result.invalid_utf8), "skipped", number(result.skipped), "seconds",
-                          result.seconds, "mb_per_s", mb_per_s(result.bytes, result.seconds));
+                          number(result.invalid_utf8), "bad_lines", number(result.bad_lines),
+                          "skipped", number(result.skipped), "seconds", result.seconds, "mb_per_s",
+                          mb_per_s(result.bytes, result.seconds));
     if (o.json || !j) return sgt_print_json(j, JSON_REAL_PRECISION(6), err);
     snprintf(what, sizeof what, "%u tokens from %s", result.tokens,
              sgt_format_things(pieces, sizeof pieces, result.pieces, "piece", "pieces"));
@@ -405,10 +405,10 @@ static int tokenize(sgt_error *err)
 {
     sgt_tokenize_result r;
     meter m = {.bar = sgt_progress_new("B", o.quiet), .began = sgt_now()};
-    t.notice = sgt_progress_notice(m.bar, program.name);
+    if (!o.quiet) t.notice = sgt_progress_notice(m.bar, program.name);
     t.progress_ctx = &m;
     int rc = sgt_tokenize(&t, &r, err);
-    if (!rc && r.waiting)
+    if (!rc && r.waiting && !sgt_ranks_connected(t.ranks))
         sgt_say(&t.notice,
                 "%s: part %u of %u is whole, %u %s not (the process that makes the last one "
                 "completes OUT)",
@@ -423,14 +423,15 @@ static int tokenize(sgt_error *err)
 }
 
 /* Do the work as one of the ranks, those of --ranks or those that a launcher started, and return
- * the exit code. Of the latter, only rank 0 prints. */
+ * the exit code. Of the latter, only rank 0 prints, but each tells what it leaves out of an input. */
 static int run(int (*work)(sgt_error *err))
 {
     sgt_error err;
     sgt_ranks *joined = NULL, apart = {.rank = (uint32_t)o.rank, .size = (uint32_t)o.ranks};
     int rc = o.ranks_given ? SGT_OK : sgt_ranks_open(&joined, program.name, &err);
     t.ranks = o.ranks_given ? &apart : joined;
-    if (joined && joined->rank) o.quiet = 1;
+    t.notice = sgt_talk_notice(program.name, o.quiet);
+    if (joined && joined->rank) o.quiet = 1; /* but for notices */
     t.threads = sgt_threads(o.threads, joined ? joined->sharing : 1);
     if (rc == SGT_OK) rc = work(&err);
     if (rc < 0 && !joined) return sgt_report_failure(&program, &err);
@@ -439,7 +440,7 @@ static int run(int (*work)(sgt_error *err))
 
 int main(int argc, char **argv)
 {
-    sgt_stop *stop = sgt_catch_signals();
+    t.stop = sgt_catch_signals();
     int first = sgt_options_parse(&program, argc, argv), count = argc - first;
     if (count == 1 && !o.dry_run)
         sgt_usage(&program, "expected INPUT... and OUT, got only %s (the last one is OUT)",
@@ -457,7 +458,6 @@ int main(int argc, char **argv)
     if (o.binary_given) t.binary = (sgt_binary_files)(o.binary + 1);
     t.filters = o.filters.items;
     t.filter_count = o.filters.count;
-    t.stop = stop;
     t.progress = show_progress;
     return run(o.dry_run ? estimate : o.train_vocab ? make_vocab : tokenize);
 }

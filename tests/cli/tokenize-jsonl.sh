@@ -45,11 +45,11 @@ bad() { # LINE MESSAGE
 }
 # If all lines are bad, nothing is left, as for files that are not text.
 printf '{"txt":"a"}\n{"txt":"b"}\n' > all-bad.jsonl
-run_failure 'all-bad.jsonl: nothing is left to tokenize: all 2 lines, rows or files are bad (without --skip-bad, one '\
-'is named)' sgt-tokenize --skip-bad all-bad.jsonl out-bad
+run_failure 'all-bad.jsonl: nothing is left to tokenize: every line, row or file is bad, 2 in all (without '\
+'--skip-bad, one is named)' sgt-tokenize --skip-bad all-bad.jsonl out-bad
 absent out-bad
 run 1 sgt-tokenize --skip-bad --shuffle 1 all-bad.jsonl out-bad
-stderr_has 'all-bad.jsonl: nothing is left to tokenize: all 2 lines, rows or files are bad'
+stderr_has 'all-bad.jsonl: nothing is left to tokenize: every line, row or file is bad, 2 in all '
 absent out-bad
 bad '{"text":1}' 'the field is not a string' '--field NAME says which has the text, '
 bad '{"txt":"a"}' 'the field is missing' '--field NAME says which has the text, '

@@ -46,8 +46,8 @@ for after in '\n' 'garbage\n' '\0\0x' '\0\037' '\037\0'; do
     { cat a.gz && printf '%b' "$after"; } > after.gz
     rm -rf out-after
     run 0 sgt-tokenize after.gz out-after
-    stderr_is "sgt-tokenize: after.gz: offset $size: trailing garbage ignored: $(($(wc -c < after.gz) - size)) bytes \
-after the last member of gzip"
+    stderr_is "sgt-tokenize: after.gz: offset $size: trailing garbage ignored: $(($(wc -c < after.gz) - size)) B after the \
+last member of gzip"
     same out-after/train_000000.bin out/train_000000.bin
     stdout_has '1 bad line, row or file end left out'
     grep -q '"bad_lines": 1$' out-after/manifest.json || fail 'what was ignored is not in manifest.json'
@@ -141,8 +141,8 @@ for cut in 1 10 24 25 26 30; do # its first line has 26 bytes
     stdout_has "\"documents\": $((1 + (cut > 24))), "
     stdout_has '"bad_lines": 1, '
 done
-run_failure "bad/3.gz: nothing is left to tokenize: all 1 lines, rows or files are bad (without --skip-bad, one is \
-named)" sgt-tokenize --quiet --skip-bad bad/3.gz out-none
+run_failure "bad/3.gz: nothing is left to tokenize: every line, row or file is bad, 1 in all (without --skip-bad, \
+one is named)" sgt-tokenize --quiet --skip-bad bad/3.gz out-none
 
 command -v zstd > /dev/null || skip 'no zstd program; all else passed'
 zstd -q -c text > a.zst

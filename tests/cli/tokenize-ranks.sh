@@ -200,6 +200,18 @@ two 0 sgt-tokenize $talks corpus out
 same_folders out one
 stdout_has ' documents, '
 [ ! -s .stdout1 ] && [ ! -s .stderr1 ] || fail 'rank 1 talks'
+# What is left out of a file is told by the rank that reads it; what all find, by rank 0.
+mkdir torn
+for i in 1 2 3 4; do { cat corpus/packed.jsonl.gz && echo junk; } > torn/$i.jsonl.gz; done
+printf '%%PDF-1.7\n' > torn/5
+two 0 sgt-tokenize torn torn-out
+stdout_has '4 bad lines, rows or file ends left out'
+[ "$(grep -c 'torn/5: skipped: ' .stderr)" = 1 ] || fail "$(cat .stderr)"
+for rank in 0 1; do
+    [ "$(grep -c 'trailing garbage ignored: 5 B after' .stderr$rank)" = 2 ] || fail "rank $rank: $(cat .stderr$rank)"
+done
+two 0 sgt-tokenize --quiet --force torn torn-out
+stderr_is ''
 two 0 sgt-tokenize $talks --json corpus out
 stdout_lines 1
 [ "$(field already_done .stdout)" = ' true' ] || [ "$(field already_done .stdout)" = true ] || fail "$(cat .stdout)"

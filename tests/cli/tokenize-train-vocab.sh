@@ -38,7 +38,8 @@ printf '{"text": "one two, one two three\\n"}\n{"x": 1}\n{"text": "and one, and 
 run 0 sgt-tokenize --quiet --train-vocab 265 lines.txt whole
 run 0 sgt-tokenize --quiet --train-vocab 265 --threads 3 split several
 same_folders whole several
-run 0 sgt-tokenize --quiet --train-vocab 265 --skip-bad lines.jsonl json
+run 0 sgt-tokenize --train-vocab 265 --skip-bad lines.jsonl json
+stdout_matches '^  bad lines +1$'
 same_folders whole json
 gzip -k lines.txt
 run 0 sgt-tokenize --quiet --train-vocab 265 lines.txt.gz packed
@@ -129,6 +130,6 @@ absent n
 
 run 0 sgt-tokenize --json --train-vocab 260 counts.txt j
 stdout_lines 1
-for name in tokens pieces distinct_pieces documents bytes files invalid_utf8 seconds mb_per_s; do
+for name in tokens pieces distinct_pieces documents bytes files invalid_utf8 bad_lines seconds mb_per_s; do
     stdout_has "\"$name\": "
 done

@@ -10,13 +10,13 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 12844,
+    "tokenize": 12843,
     "loader": 6834,
     "train": 13669,
     "kernels": 12191,
     "tools": 13492,
-    "tests": 51726,
-    "manuals": 2606,
+    "tests": 51738,
+    "manuals": 2607,
     "pages": 1237,
 }
 DATA = set(

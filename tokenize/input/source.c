@@ -170,7 +170,7 @@ static int damaged(const sgt_source *s, const char *kind, const char *why, sgt_e
     if (is_garbage(s))
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: offset %" PRIu64 ": trailing garbage ignored: %" PRIu64
-                        " bytes after the last member of gzip",
+                        " B after the last member of gzip",
                         s->file->path, s->member_end, s->file->size - s->member_end);
     return sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": %s: %s%s", s->file->path,
                     packed_at(s), kind, why,

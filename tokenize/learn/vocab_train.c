@@ -69,6 +69,7 @@ static int add_unit(counting *c, const sgt_unit *u, sgt_error *err)
         c->lines += p->records;
         c->r->documents += p->first != 0;
         c->r->bytes += p->length;
+        c->r->bad_lines += p->bad;
         if (p->kind == SGT_PART_TEXT) c->r->invalid_utf8 += p->text.invalid;
     }
     c->r->pieces += u->id_count;

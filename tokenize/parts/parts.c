@@ -362,8 +362,8 @@ static int meet(const parts *p, sgt_error *err)
     return p->together ? p->together->barrier(p->together, err) : SGT_OK;
 }
 
-/* Return the bytes of the machine's memory that shuffled documents may take. */
-static uint64_t memory_for_order(void)
+/* Return half of the machine's available memory in bytes. Shuffled documents may take that much. */
+static uint64_t half_of_memory(void)
 {
     sgt_memory m;
     sgt_memory_look(&m, NULL);
@@ -373,12 +373,10 @@ static uint64_t memory_for_order(void)
 /* Find the duplicates, in one rank of those that make the second pass. */
 static int find_duplicates(parts *p, sgt_error *err)
 {
-    sgt_memory m;
-    sgt_memory_look(&m, NULL);
+    const uint64_t room = half_of_memory() / 2;
     const sgt_dedup_request r = {.set = p->set,
                                  .work = p->out.work,
-                                 .memory =
-                                     m.available / 4 > LEAST_TABLE ? m.available / 4 : LEAST_TABLE,
+                                 .memory = room > LEAST_TABLE ? room : LEAST_TABLE,
                                  .stop = p->o->stop};
     int rc = p->share ? SGT_OK : sgt_dedup_find(&r, err);
     if (!rc) rc = meet(p, err);
@@ -434,7 +432,7 @@ static int meet_counts(parts *p, sgt_tokenize_result *result, sgt_error *err)
     double read = (double)result->bytes_read;
     p->shares = r ? r->size : 1;
     p->share = r ? r->rank : 0;
-    if (!r || r->here == r->size) p->memory = memory_for_order();
+    if (!r || r->here == r->size) p->memory = half_of_memory();
     if (!r) return SGT_OK;
     int rc = r->sum(r, &read, 1, err);
     if (!rc) rc = r->broadcast(r, &p->memory, sizeof p->memory, 0, err);
