@@ -213,7 +213,12 @@ bad 'expected {"text": TEXT}: no text "text"' '{"text": 3}'
 bad 'expected {"text": TEXT}: it is no object' '[3]'
 bad "not JSON: '}' expected near end of file" '{"text": "one two"'
 mark=$(printf '\357\273\277') # a byte order mark, which nobody would see
-bad "not JSON: '[' or '{' expected near '\\xef\\xbb\\xbf'" "$mark{\"text\": \"one two\"}"
+why="a byte order mark, where files were joined: sed -E 's/^\s*\xEF\xBB\xBF//; "\
+"s/}\s*\xEF\xBB\xBF\s*(\{|\$)/}\n\1/g' removes it"
+bad "$why" "$mark{\"text\": \"one two\"}"
+bad "$why" "{\"text\": \"one two\"}$mark{\"text\": \"one two\"}"
+bad 'expected {"text": TEXT}: no text "text"' '{"text": NaN}'
+bad "not JSON: string or '}' expected near '['" '{NaN: 1, "text": "one two"}'
 { printf %s "$mark" && cat words.jsonl; } > "$mark.jsonl"
 run_prints '\xef\xbb\xbf.jsonl: last words' $score "$mark.jsonl"
 choice() { # MESSAGE LINE
@@ -221,6 +226,8 @@ choice() { # MESSAGE LINE
     run 1 $score bad.jsonl
     stderr_is "sgt-eval: bad.jsonl: line 1: expected {\"ctx\": TEXT, \"endings\": [TEXT, ...], \"label\": N}: $1"
 }
+choice "\"label\" is no ending's number" '{"ctx": "a", "endings": ["b", "c"], "label": NaN}'
+choice '"endings" are not 2 to 1000 texts' '{"ctx": "a", "endings": -Infinity, "label": 0}'
 choice 'no text "ctx"' '{"endings": ["b", "c"], "label": 0}'
 choice '"endings" are not 2 to 1000 texts' '{"ctx": "a", "endings": ["b"], "label": 0}'
 choice '"endings" are not 2 to 1000 texts' '{"ctx": "a", "endings": ["b", 3], "label": 0}'

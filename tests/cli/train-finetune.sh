@@ -17,6 +17,9 @@ run_silent $tune --data some.jsonl --steps 6 --save-every 2 --run whole
 printf '\357\273\277' | cat - some.jsonl > marked.jsonl # a byte order mark
 run 0 $tune --data marked.jsonl --val-data marked.jsonl --steps 6 --save-every 6 --run marked
 same marked/step-00000006/model.safetensors whole/step-00000006/model.safetensors
+sed 's/"source": 7/"s": {"a": NaN}, "t": [Infinity,-Infinity]/' some.jsonl > python.jsonl # which writes these
+run 0 $tune --data python.jsonl --val-data python.jsonl --steps 6 --save-every 6 --run python
+same python/step-00000006/model.safetensors whole/step-00000006/model.safetensors
 run 0 sgt-train --device cpu --model 1x16x2 --seq-len 12 --batch-size 2 --steps 1 --data some.jsonl --run said
 stderr_has 'sgt-train: some.jsonl: 1 of 6 prompts fill the row of 12 tokens: nothing is learnt from those '\
 '(use a longer --seq-len)'
@@ -52,6 +55,7 @@ sed 's/"\xc4\xa0four":1440,/"\xc4\xa0four":1936,/; s/"\xc4\xa0five":1936,/"\xc4\
 ! same_loss $tuned ' four' $tuned ' five' || fail 'both completions are as likely'
 check "tokens of the model's vocabulary" same_loss own ' four' $tuned ' five'
 check "tokens of the model's vocabulary" same_loss own ' five' $tuned ' four'
+check 'texts stay as they are' same_loss $tuned 'a \" NaN' $tuned 'a \" N\u0061N'
 ! same_loss own 'e\u0301' own '\u00e9' || fail 'both forms are as likely'
 sed -i 's/^"normalizer":null/"normalizer":{"type":"NFC"}/' own/tokenizer.json
 check "the vocabulary's normal form" same_loss own 'e\u0301' own '\u00e9'
@@ -86,7 +90,13 @@ expected='expected {"prompt": TEXT, "completion": TEXT}'
 bad "$expected: no text \"completion\"" '{"prompt": "a"}'
 bad "$expected: no text \"prompt\"" '{"prompt": 1, "completion": "b"}'
 bad "$expected: it is no object" '["a", "b"]'
+bad "$expected: no text \"completion\"" '{"prompt": "a", "completion": NaN}'
 bad "not JSON: '}' expected near end of file" '{"prompt": "a"'
+mark=$(printf '\357\273\277') # of files that were joined
+why="a byte order mark, where files were joined: sed -E 's/^\s*\xEF\xBB\xBF//; "\
+"s/}\s*\xEF\xBB\xBF\s*(\{|\$)/}\n\1/g' removes it"
+bad "$why" "$mark{\"prompt\": \"a\", \"completion\": \"b\"}"
+bad "$why" "{\"prompt\": \"a\", \"completion\": \"b\"}$mark"
 printf '\n \n' > empty.jsonl
 run 1 $tune --data empty.jsonl --run bad
 stderr_is "sgt-train: empty.jsonl: no line in it: $expected a line"

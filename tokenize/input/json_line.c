@@ -328,14 +328,31 @@ static int read_object(scan *c)
     return 0;
 }
 
+/* the mark removed, and with a new line for an object that follows another one */
+static const char marked[] = "a byte order mark, where files were joined: sed -E "
+                             "'s/^\\s*\\xEF\\xBB\\xBF//; "
+                             "s/}\\s*\\xEF\\xBB\\xBF\\s*(\\{|$)/}\\n\\1/g' removes it";
+
+const char *sgt_json_mend(char *line, size_t n)
+{
+    const char *why = NULL;
+    int quoted = 0;
+    for (char *c = line; c < line + n; c++) {
+        if (quoted && *c == '\\') c++;
+        else if (*c == '"') quoted = !quoted;
+        if (quoted) continue;
+        const char *word = *c == 'N' ? "NaN" : &"-Infinity"[*c != '-'];
+        const size_t length = strlen(word);
+        if (!strncmp(c, word, length)) memcpy(memset(c, ' ', length), "[]", 2);
+        if (sgt_utf8_mark(c, (size_t)(line + n - c))) why = marked;
+    }
+    return why;
+}
+
 /* Read the object at `line`. whole: nothing may follow it in the line. Return NULL, or why it is bad. */
 static const char *scan_line(scan *c, const sgt_json_path *p, uint8_t *line, uint8_t *scratch,
                              int whole)
 {
-    /* removed, and with a new line for an object that follows another one */
-    static const char mark[] = "a byte order mark, where files were joined: sed -E "
-                               "'s/^\\s*\\xEF\\xBB\\xBF//; "
-                               "s/}\\s*\\xEF\\xBB\\xBF\\s*(\\{|$)/}\\n\\1/g' removes it";
     c->s = line;
     c->scratch = scratch;
     c->path = p;
@@ -344,7 +361,7 @@ static const char *scan_line(scan *c, const sgt_json_path *p, uint8_t *line, uin
     c->value = c->value_end = NULL;
     if (read_object(c) == 0) c->s = after_space(c->s);
     if (!c->why && whole && *c->s != '\n') wrong(c, "something after the object");
-    return c->why && sgt_utf8_mark(c->s, 3) ? mark : c->why;
+    return c->why && sgt_utf8_mark(c->s, 3) ? marked : c->why;
 }
 
 const char *sgt_json_value(const sgt_json_path *p, uint8_t *line, uint8_t *scratch, size_t *at,

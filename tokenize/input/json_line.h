@@ -63,4 +63,9 @@ struct sgt_part;
 int sgt_json_records(struct sgt_unit *u, const struct sgt_part *p, struct sgt_part *next,
                      sgt_error *err);
 
+/* Prepare line[n], behind which is a newline or NUL, for a parser that knows neither of them: overwrite
+ * NaN, Infinity and -Infinity outside of strings by an empty list and blanks. Return NULL, or why the
+ * line is bad: it has a byte order mark outside of strings. */
+const char *sgt_json_mend(char *line, size_t n);
+
 #endif

@@ -57,7 +57,8 @@ typedef struct sample_lines {
 } sample_lines;
 
 /* Read a file of at most `most` bytes and call `add` for the value of each line that is not blank.
- * Returns add's first failure, or SGT_EFORMAT, with file and line, if a line is not JSON. */
+ * NaN, Infinity and -Infinity, which Python's json writes, are empty lists. Returns add's first
+ * failure, or SGT_EFORMAT, with file and line, if a line is not JSON. */
 int sample_lines_read(sample_lines *r, size_t most, int (*add)(void *ctx, const json_t *value),
                       void *ctx);
 /* Append the ids of a text, in the vocabulary's normal form, and leave room for two more. */

@@ -12,6 +12,7 @@
 #include "loader/base/file.h"
 #include "loader/base/ids.h"
 #include "loader/base/json.h"
+#include "tokenize/input/json_line.h"
 #include "tokenize/vocab/vocab.h"
 #include "tools/sample/sample.h"
 
@@ -29,15 +30,17 @@ int sample_lines_fail(const sample_lines *r, const char *fmt, ...)
                    : sgt_fail(r->err, SGT_EFORMAT, "%s: %s", r->path, why);
 }
 
-static int read_line(const sample_lines *r, const char *text, size_t n,
+static int read_line(const sample_lines *r, char *text, size_t n,
                      int (*add)(void *ctx, const json_t *value), void *ctx)
 {
     char name[PATH_MAX + 32];
     json_error_t why;
+    const char *bad;
     if (strspn(text, " \t\r") >= n) return SGT_OK;
     snprintf(name, sizeof name, "%s: line %zu", r->path, r->line);
     int rc = sgt_json_fits(text, n, MOST_VALUES, name, r->err);
     if (rc < 0) return rc;
+    if ((bad = sgt_json_mend(text, n))) return sample_lines_fail(r, "%s", bad);
     json_t *value = json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
     rc = value ? add(ctx, value) : sample_lines_fail(r, "not JSON: %s", why.text);
     json_decref(value);
