@@ -165,11 +165,12 @@ static void print_end(const sgt_training_result *r)
     sgt_put_line(stdout, "time: %s in steps, %s in all",
                  sgt_format_duration(a, sizeof a, r->step_seconds),
                  sgt_format_duration(b, sizeof b, r->seconds));
-    sgt_put_line(stdout, "memory: %s in steps, %s in all, of %s (%.1f %%)",
-                 sgt_format_bytes(a, sizeof a, r->step_peak_bytes),
-                 sgt_format_bytes(b, sizeof b, r->peak_bytes),
-                 sgt_format_bytes(c, sizeof c, r->total_bytes),
-                 100 * (double)r->peak_bytes / (double)r->total_bytes);
+    if (r->step_peak_bytes)
+        sgt_put_line(stdout, "memory: %s in steps, %s in all, of %s (%.1f %%)",
+                     sgt_format_bytes(a, sizeof a, r->step_peak_bytes),
+                     sgt_format_bytes(b, sizeof b, r->peak_bytes),
+                     sgt_format_bytes(c, sizeof c, r->total_bytes),
+                     100 * (double)r->peak_bytes / (double)r->total_bytes);
     if (r->checkpoint)
         sgt_put_line(stdout, "checkpoint: %s", sgt_printable(path, sizeof path, r->checkpoint));
 }

@@ -354,8 +354,8 @@ const char *sgt_diagnosis_step(sgt_diagnosis *d, char *buf, size_t n, uint64_t s
     else if (first_time(d, TOLD_NORM, norm > 0 && !d->skipping))
         snprintf(buf, n,
                  "step %llu: the gradient norm spikes: %.3g is %.0f times the median of the steps "
-                 "before: --grad-clip 1 bounds such an update, and --skip-spikes %d leaves it out, "
-                 "from step %d on",
+                 "before: a low --grad-clip bounds such an update, and --skip-spikes %d leaves it "
+                 "out, from step %d on",
                  s, grad_norm, grad_norm / norm, SGT_SPIKE_Z, SGT_SPIKE_STEPS + 1);
     else return NULL;
     return buf;

@@ -429,7 +429,7 @@ awk 'NR == 60 { sub(/"loss":[0-9.]*/, "\"loss\":9") } NR == 80 { sub(/"grad_norm
     plain/log.jsonl > half/log.jsonl
 report half
 says 'step 60: the loss spikes: 9, 3.9 above the steps before: --skip-spikes 6 leaves such updates out'
-says 'step 80: the gradient norm spikes: 30 is 15 times the median of the steps before: --grad-clip 1 bounds such '
+says 'step 80: the gradient norm spikes: 30 is 15 times the median of the steps before: a low --grad-clip bounds such '
 # a validation loss above that of training; its noise is that of the log, or at least that of one step
 level() { # NOISE
     awk -v noise="$1" '{ sub(/"loss":[0-9.]*/, "\"loss\":" (NR % 2 ? 2.05 : 1.95))

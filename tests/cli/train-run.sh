@@ -36,7 +36,9 @@ run 0 sgt-train --quiet --run longer --resume --steps 8
 [ "$(wc -l < longer/starts.jsonl)" -eq 2 ] && head -1 longer/starts.jsonl | cmp -s - run/starts.jsonl ||
     fail 'a start is not appended'
 [ "$(sed 1d longer/starts.jsonl > line && field step line)" = 6 ] || fail 'it went on at step 6'
-run 0 sgt-train --quiet --run longer --resume # the run is complete
+run 0 sgt-train --run longer --resume # the run is complete
+stderr_has 'sgt-train: longer has completed all of its 8 steps'
+! grep '^memory:' .stdout || fail 'memory of no step'
 [ "$(wc -l < longer/starts.jsonl)" -eq 2 ] || fail 'a start without a step'
 run 0 sgt-train --quiet $small --steps 1 --run longer --force
 [ "$(wc -l < longer/starts.jsonl)" -eq 1 ] || fail 'a run that is started over has starts of another'
