@@ -218,7 +218,8 @@ static int check_beginning(const sgt_loader *l, const sgt_pack *p, sgt_error *er
     return rc < 0 ? rc : sgt_loader_check_beginning(l, &w, id, err);
 }
 
-/* Make the plan of each set, with everything but its seed, from l->documents, which it frees (after a failure too). */
+/* Make the plan of each set, with everything but its seed, from l->documents, which it frees (after
+ * a failure too). */
 static int open_packs(sgt_loader *l, sgt_error *err)
 {
     int rc = SGT_OK;

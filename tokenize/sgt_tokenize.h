@@ -53,10 +53,10 @@ typedef enum sgt_normalize {
  * The caller frees it. Return 0 or SGT_ENOMEM. */
 int sgt_vocab_gpt2(sgt_vocab **out, sgt_error *err);
 
-/* Load a byte-level BPE vocabulary of at most 1,048,576 ids from `path`, checking all of its text. The
- * caller frees *out. `path` is one of: tokenizer.json; merges.txt (or vocab.bpe) with vocab.json
- * (or encoder.json) beside it, or either alone; NAME.tiktoken; Mistral's tekken.json; or a folder, in which the first of
- * these that exists is read. "gpt2" is the built-in vocabulary.
+/* Load a byte-level BPE vocabulary of at most 1,048,576 ids from `path`, checking all of its text.
+ * The caller frees *out. `path` is one of: tokenizer.json; merges.txt (or vocab.bpe) with
+ * vocab.json (or encoder.json) beside it, or either alone; NAME.tiktoken; Mistral's tekken.json; or
+ * a folder, in which the first of these that exists is read. "gpt2" is the built-in vocabulary.
  *
  * Ids are those of vocab.json or tokenizer.json. merges.txt alone gets GPT-2's order: bytes,
  * merges, end of text. Without merges, ids are ranks, as in tiktoken. The end of text is the first
@@ -68,10 +68,10 @@ int sgt_vocab_gpt2(sgt_vocab **out, sgt_error *err);
  * rule: a PCRE2 pattern; its matches and the text between them are encoded separately (pattern.h).
  * Or the name of one: gpt2, cl100k, o200k, llama3, qwen2, nanochat. These, by name or text, are
  * split by faster code, which gives the same pieces (split.h). NULL: the pattern in tokenizer.json
- * or of known ranks, or GPT-2's. A pattern in tokenizer.json is recognized by its text: the named ones, Mistral's
- * (Tekken), and any in a file that sgt wrote. Any other is SGT_EFORMAT. A merge that is listed twice
- * counts at its last place.
- * Truncation and padding are ignored, because training data must not have them.
+ * or of known ranks, or GPT-2's. A pattern in tokenizer.json is recognized by its text: the named
+ * ones, Mistral's (Tekken), and any in a file that sgt wrote. Any other is SGT_EFORMAT. A merge
+ * that is listed twice counts at its last place. Truncation and padding are ignored, because
+ * training data must not have them.
  *
  * Return 0; SGT_EUSAGE for a wrong pattern or SGT_EFORMAT for a wrong file, both saying where; or
  * SGT_EIO for a file that cannot be read. For every file that loads, sgt_encode gives the ids of

@@ -6,10 +6,11 @@
  * parts. A jump is followed when two fetches in a row ask for one pool, so that occasional batches
  * cost no more than their windows.
  *
- * Memory: two pools of 256 blocks and an eighth of one, each block of K = ceil(131072 / T) windows and
- * the sectors around them, in huge pages: 140 MiB at T = 1024, at most 276 MiB, for each set; twice as
- * much for ids of 4 bytes. With more than SGT_BLOCKS_SETS sets there are no blocks, and a notice says so. Rows of more than 131,072
- * tokens are large reads by themselves and have no blocks.
+ * Memory: two pools of 256 blocks and an eighth of one, each block of K = ceil(131072 / T) windows
+ * and the sectors around them, in huge pages: 140 MiB at T = 1024, at most 276 MiB, for each set;
+ * twice as much for ids of 4 bytes. With more than SGT_BLOCKS_SETS sets there are no blocks, and a
+ * notice says so. Rows of more than 131,072 tokens are large reads by themselves and have no
+ * blocks.
  *
  *     sgt_blocks *b;
  *     if (sgt_blocks_open(&b, rings, set, options, mix, &err) < 0) ...;   // once

@@ -22,8 +22,9 @@
 extern "C" {
 #endif
 
-/* Return the bytes of an id, 2 or 4, if a file that begins like an .idx of Megatron-LM lies beside the
- * shard "x.bin"; else 0. If its type is of another width, the result is 2. Return a negative SGT_E* if it cannot be opened, or is an index of older versions. */
+/* Return the bytes of an id, 2 or 4, if a file that begins like an .idx of Megatron-LM lies beside
+ * the shard "x.bin"; else 0. If its type is of another width, the result is 2. Return a negative
+ * SGT_E* if it cannot be opened, or is an index of older versions. */
 int sgt_megatron_beside(const char *shard, sgt_error *err);
 
 /* Write "x.bin" to `shard`, and return it, if `path` is "x" or "x.idx" and x.idx begins like an

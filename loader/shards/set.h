@@ -45,11 +45,11 @@ typedef struct sgt_set {
 } sgt_set;
 
 /* Open the shards of o->split in a folder (those that its manifest names, if it has one), or the
- * one shard at `path`, and add them to those of s, which is {0} at first. o->seq must be set. Ids must
- * then be below the vocabulary sizes of all sets; SGT_EFORMAT if headers name different
- * vocabularies, or ids have different widths. s->hash is that of this set. Leaves out shards that are too short for one window. When
- * sampling documents or packed, leaves out only empty shards, because a document may continue in a
- * shard of any size. Close s after a failure, too. */
+ * one shard at `path`, and add them to those of s, which is {0} at first. o->seq must be set. Ids
+ * must then be below the vocabulary sizes of all sets; SGT_EFORMAT if headers name different
+ * vocabularies, or ids have different widths. s->hash is that of this set. Leaves out shards that
+ * are too short for one window. When sampling documents or packed, leaves out only empty shards,
+ * because a document may continue in a shard of any size. Close s after a failure, too. */
 int sgt_set_open(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_error *err);
 void sgt_set_close(sgt_set *s);
 

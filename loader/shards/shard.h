@@ -80,9 +80,9 @@ void sgt_shard_pack(uint8_t bytes[SGT_SHARD_HEADER], const sgt_shard_header *h);
  * too. */
 int sgt_shard_open(sgt_shard_header *h, const char *path, int raw, sgt_error *err);
 
-/* Receives all tokens of a shard in turn, before its checksum has been compared. `see` gets n ids of
- * the shard's width, of which the first is token number `first`. Reading ends if it returns a negative SGT_E*, with
- * *err filled in. */
+/* Receives all tokens of a shard in turn, before its checksum has been compared. `see` gets n ids
+ * of the shard's width, of which the first is token number `first`. Reading ends if it returns a
+ * negative SGT_E*, with *err filled in. */
 typedef struct sgt_shard_visitor {
     int (*see)(void *ctx, const void *ids, size_t n, uint64_t first, sgt_error *err);
     void *ctx;

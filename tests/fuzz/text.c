@@ -281,8 +281,8 @@ _Noreturn void __wrap_exit(int code)
     longjmp(ended, code + 1);
 }
 
-/* The leak check of a sanitizer, if there is one: jumping out of exit leaks memory that the end of the process would have
- * freed. */
+/* The leak check of a sanitizer, if there is one: jumping out of exit leaks memory that the end of
+ * the process would have freed. */
 void __lsan_disable(void) __attribute__((weak));
 void __lsan_enable(void) __attribute__((weak));
 

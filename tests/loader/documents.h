@@ -26,8 +26,9 @@ void put_documents(const char *name, const uint64_t sizes[SHARDS], unsigned mean
 /* Write the .idx file of shard s alone. */
 void put_documents_index(const char *path, int s);
 
-/* A check of the batches of set `path`. Call it with folder d and a sampling: with io_uring and with
- * pread, where every read returns only a few bytes; and for each rank of one to six. Streams of each output are compared with what cursors read. */
+/* A check of the batches of set `path`. Call it with folder d and a sampling: with io_uring and
+ * with pread, where every read returns only a few bytes; and for each rank of one to six. Streams
+ * of each output are compared with what cursors read. */
 typedef void set_check(const char *path, const sgt_loader_options *o, const reader_fault *fault);
 void check_short_reads(set_check *check, sgt_sampling sampling);
 void check_ranks(set_check *check, sgt_sampling sampling);

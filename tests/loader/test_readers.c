@@ -1,5 +1,5 @@
-/* test_readers.c: three readers, four samplings, ids of both widths, all outputs: all give the same batches, and
- * these match the shards' content. */
+/* test_readers.c: three readers, four samplings, ids of both widths, all outputs: all give the same
+ * batches, and these match the shards' content. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -618,8 +618,8 @@ static int read_parts(source *s, sgt_error *err)
     return rc < 0 || !s->merges.bytes ? rc : read_merges(s, err);
 }
 
-/* Check that a rule compiles, unless it is one of split.h. If it does not, the error is the caller's (SGT_EUSAGE) if the caller
- * gave the rule, else the file's (SGT_EFORMAT). */
+/* Check that a rule compiles, unless it is one of split.h. If it does not, the error is the
+ * caller's (SGT_EUSAGE) if the caller gave the rule, else the file's (SGT_EFORMAT). */
 static int check_rule(const char *path, const char *rule, const char *given, sgt_error *err)
 {
     sgt_pattern *p = NULL;
