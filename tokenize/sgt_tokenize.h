@@ -56,7 +56,8 @@ int sgt_vocab_gpt2(sgt_vocab **out, sgt_error *err);
 /* Load a byte-level BPE vocabulary of at most 1,048,576 ids from `path`, checking all of its text.
  * The caller frees *out. `path` is one of: tokenizer.json; merges.txt (or vocab.bpe) with
  * vocab.json (or encoder.json) beside it, or either alone; NAME.tiktoken; Mistral's tekken.json; or
- * a folder, in which the first of these that exists is read. "gpt2" is the built-in vocabulary.
+ * a folder with one of the first three, of which the first that exists is read. "gpt2" is the
+ * built-in vocabulary.
  *
  * Ids are those of vocab.json or tokenizer.json. merges.txt alone gets GPT-2's order: bytes,
  * merges, end of text. Without merges, ids are ranks, as in tiktoken. The end of text is the first
@@ -85,7 +86,8 @@ uint32_t sgt_vocab_size(const sgt_vocab *v);
 size_t sgt_vocab_width(const sgt_vocab *v);
 /* Return the id that begins each document of a shard. GPT-2: 50256. */
 uint32_t sgt_vocab_eot(const sgt_vocab *v);
-/* Return the XXH3-64 of the tokens, the rule, and those merges that the ids do not imply. */
+/* Return the XXH3-64 of the tokens, the rule, and those merges that the ids do not imply; its seed is
+ * 1 if tokens that no merges make are used, else 0. */
 uint64_t sgt_vocab_fingerprint(const sgt_vocab *v);
 /* Return "gpt2" or the last component of `path`; the string lives as long as v. */
 const char *sgt_vocab_name(const sgt_vocab *v);
@@ -113,12 +115,11 @@ int sgt_encoder_new(sgt_encoder **out, const sgt_vocab *v, sgt_error *err);
 void sgt_encoder_free(sgt_encoder *e); /* NULL is allowed */
 
 /* Encode the n bytes of `text`, which may be any bytes, into `ids`, which has room for n ids of
- * sgt_vocab_width bytes. Return
- * the number of ids. Bytes that are not UTF-8 become tokens of their own (split.h says how they
- * split). Nothing is normalized, and a <|endoftext|> in the text is plain text. The time is linear
- * in n for any text. A custom rule may take longer and may fail: the result is SGT_ENCODE_FAILED if
- * the rule backtracks beyond PCRE2's limits or memory runs out, and sgt_encoder_failure says
- * which. */
+ * sgt_vocab_width bytes. Return the number of ids. Bytes that are not UTF-8 become tokens of their
+ * own (split.h says how they split). Nothing is normalized, and a <|endoftext|> in the text is
+ * plain text. The time is linear in n for any text. A custom rule may take longer and may fail: the
+ * result is SGT_ENCODE_FAILED if the rule backtracks beyond PCRE2's limits or memory runs out, and
+ * sgt_encoder_failure says which. */
 size_t sgt_encode(sgt_encoder *e, const void *text, size_t n, void *ids);
 /* Return the reason of SGT_ENCODE_FAILED. The encoder owns it, until the next call. */
 const sgt_error *sgt_encoder_failure(const sgt_encoder *e);

@@ -39,9 +39,11 @@ static int share_text(const sgt_trainer *t, char **text, sgt_error *err)
 static int compare_ranks(const sgt_trainer *t, sgt_error *err)
 {
     sgt_ranks *r = t->o->ranks;
-    const char *init = t->init ? t->init : "";
+    /* the step of a run that --init names; paths may differ between machines */
+    const char *step = t->init && strcmp(t->init, t->s->init) != 0 ? strrchr(t->init, '/') : NULL;
     uint64_t mine[] = {(uint64_t)t->o->resume, t->state.data_hash, t->val != NULL, t->state.step,
-                       XXH3_64bits_withSeed(init, strlen(init), sgt_model_parameters(&t->model))},
+                       XXH3_64bits_withSeed(step, step ? strlen(step) : 0,
+                                            sgt_model_parameters(&t->model))},
              first[sizeof mine / sizeof *mine];
     char *options = NULL;
     if (!r) return SGT_OK;
@@ -179,19 +181,20 @@ int sgt_trainer_read_shape(sgt_trainer *t, sgt_error *err)
     return rc == SGT_OK && dir ? sgt_checkpoint_shape(&t->model, dir, err) : rc;
 }
 
-int sgt_trainer_model(const sgt_trainer *t, uint32_t vocab, sgt_model *m, sgt_error *err)
+int sgt_trainer_model(const sgt_trainer *t, const sgt_loader_info *data, sgt_model *m,
+                      sgt_error *err)
 {
     const sgt_config *s = t->s;
     *m = t->model;
     if (!t->from && !s->init) {
         int rc = sgt_model_named(m, s->model, err);
         if (rc < 0) return rc;
-        if (vocab == SGT_MOST_IDS && t->info.eot < 0) /* the loader's bound of 4-byte ids */
+        if (data->vocab == SGT_MOST_IDS && data->eot < 0) /* the loader's bound of 4-byte ids */
             return sgt_fail(err, SGT_EUNSUPPORTED,
                             "--data %s: no header says how many ids the vocabulary has "
                             "(sgt-tokenize's shards say it, and --init DIR takes the model's)",
                             s->data);
-        m->vocab = vocab;
+        m->vocab = data->vocab;
         m->untied = s->no_tie != 0;
         if (s->seq > POSITIONS) m->positions = (uint32_t)s->seq;
     }
@@ -255,7 +258,7 @@ static int decide_steps(sgt_trainer *t, sgt_error *err)
 static int decide_model(sgt_trainer *t, sgt_error *err)
 {
     sgt_config *s = t->s;
-    int rc = sgt_trainer_model(t, t->info.vocab, &t->model, err);
+    int rc = sgt_trainer_model(t, &t->info, &t->model, err);
     if (rc < 0) return rc;
     if (s->gelu == SGT_DEFAULT_WORD) s->gelu = (int)t->model.gelu;
     s->no_tie = t->model.untied != 0;

@@ -52,10 +52,11 @@ typedef struct sgt_trainer {
 int sgt_trainer_settle(sgt_trainer *t, sgt_error *err);
 /* sgt_trainer_read_shape reads config.json, if there is one. It comes before the
  * data is opened, because ids are checked against the vocabulary; the caller reports its error only
- * after those of the data. sgt_trainer_model returns the model that the run trains, once the
- * vocabulary of its data is known. */
+ * after those of the data. sgt_trainer_model returns the model that the run trains, once its data
+ * is known. */
 int sgt_trainer_read_shape(sgt_trainer *t, sgt_error *err);
-int sgt_trainer_model(const sgt_trainer *t, uint32_t vocab, sgt_model *m, sgt_error *err);
+int sgt_trainer_model(const sgt_trainer *t, const sgt_loader_info *data, sgt_model *m,
+                      sgt_error *err);
 /* Return the steps that --steps, --compute-budget or --epochs give a run of model `m` with `rows`
  * rows per step and `windows` rows per epoch; HUGE_VAL if nothing does. */
 double sgt_trainer_steps(const sgt_config *s, const sgt_model *m, uint64_t windows, uint64_t rows);

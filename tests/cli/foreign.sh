@@ -163,8 +163,10 @@ run 0 sgt-inspect --compare narrow.bin five/train_000000.bin
 { le32 20240520 && le32 1 && le32 2 && head -c 1012 /dev/zero && cat narrow.bin; } > five/train_000001.bin
 run_failure 'five/train_000001.bin: ids of 2 bytes, in a set of ids of 4' sgt-inspect --compare five narrow.bin
 for name in megatron llmc; do
-    run_failure "--data four/$name: no header says how many ids the vocabulary has (sgt-tokenize's shards say it, and "\
-'--init DIR takes the model'"'s)" sgt-train --data four/$name --run run6 --model 1x8x1 --seq-len 3 --device cpu
+    for more in '--run run6' '--estimate-memory'; do
+        run_failure "--data four/$name: no header says how many ids the vocabulary has (sgt-tokenize's shards say it, "\
+'and --init DIR takes the model'"'s)" sgt-train --data four/$name --model 1x8x1 --seq-len 3 --device cpu $more
+    done
 done
 ids32 16 17 > four/nano/val.bin
 run_prints 'val            shards 1, tokens 2' sgt-inspect four/nano --raw 32

@@ -116,6 +116,8 @@ check 'a short and a long piece' [ "$(grep -cx '699\|700' ids)$(sed -n 2p ids)$(
 run 0 sgt-tokenize --quiet --vocab unmade-set unmade.txt unmade-again
 same unmade-again/train_000000.bin unmade-set/train_000000.bin
 grep -q '"ignore_merges":true' unmade-set/tokenizer.json || fail "Hugging Face's library would merge it"
+sed 's/"ignore_merges":true/"ignore_merges":false/' unmade-set/tokenizer.json > merged.json
+run_failure_about 'unmade-set: made with another vocabulary: fingerprint ' sgt-tokenize --vocab merged.json unmade.txt unmade-set
 sed 1d "$R" | awk '{ print $1, NR - 1 }' > byte.tiktoken
 refused 'byte.tiktoken: is not byte-level: no token is the byte 0x21 alone' byte.tiktoken
 # If exactly one id below the largest is missing, it is the end of text.
@@ -137,6 +139,12 @@ od -An -v -tu2 -w2 -j1026 tekken/train_000000.bin | awk '{ print $1 }' > ids
 same ids expected
 sed 's/"rank": 5,/"rank": 6,/' tekken.json > rank.json
 refused 'rank.json: vocab: rank 5 is missing, or not in base64' rank.json
+sed 's/special_tokens": 3/special_tokens": -3/' tekken.json > negative.json
+refused 'negative.json: config: no number of special tokens, or of all' negative.json
+# It has ranks also beside the merges of another vocabulary.
+mkdir beside && cp tekken.json beside && printf '#version: 0.2\na b\n' > beside/merges.txt
+run_silent sgt-tokenize --vocab beside/tekken.json "$D/text.txt" same
+same same/train_000000.bin tekken/train_000000.bin
 
 faulty edit no-eot 's/"<|endoftext|>":0/"<|other|>":0/' \
     ': has no end-of-text token (looked for <|endoftext|>, <|end_of_text|>, </s>, <eos>, <|eos|>)'

@@ -34,8 +34,9 @@ def test_a_text_is_not_tokens(tmp_path):
     book.write_text("It was the best of times. " * 100)
     with pytest.raises(sgt.FormatError, match=r"book.txt: text, not 16-bit tokens \(sgt-tokenize"):
         sgt.Loader(book, batch=2, seq=4)
-    x, _ = sgt.Loader(book, batch=2, seq=4, raw=16, arrays="numpy", sampling="sequential")[0]
-    assert x[0, 0] == int.from_bytes(b"It", "little")
+    for raw in 16, True:
+        x, _ = sgt.Loader(book, batch=2, seq=4, raw=raw, arrays="numpy", sampling="sequential")[0]
+        assert x[0, 0] == int.from_bytes(b"It", "little")
 
 
 @pytest.mark.parametrize("width", ["uint32", "int64"])

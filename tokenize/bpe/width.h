@@ -4,6 +4,7 @@
  *     sgt_id      an id in merge order, or a public one
  *     NO_PAIR     "no merge" as a rank: more than any id. (Id 65,535 of a narrow vocabulary can only
  *                 be the end of text, which no merge makes.)
+ *     NO_ID       an id that no token has, for the right half of a pair: wide ones have 20 bits
  *     PAIR        looks up a pair (vocab.h)
  *     WIDTH(f)    the name of a function or table of this width
  *     publish     replaces ids in merge order by public ones */
@@ -15,11 +16,13 @@
 #ifdef SGT_WIDE
 typedef uint32_t sgt_id;
 #define NO_PAIR UINT32_MAX
+#define NO_ID 0xFFFFF
 #define PAIR sgt_pair_wide
 #define WIDTH(f) f##_32
 #else
 typedef uint16_t sgt_id;
 #define NO_PAIR UINT16_MAX
+#define NO_ID UINT16_MAX
 #define PAIR sgt_pair
 #define WIDTH(f) f##_16
 #endif

@@ -288,7 +288,7 @@ INLINE void merge_start(merging *g, int j, const sgt_vocab *v, const sgt_word_ke
         g->ids[j][i + 1] = v->byte_id[bytes[i]];
         ranks[i + 1] = byte_pairs[pair];
     }
-    g->ids[j][n + 1] = NO_PAIR;
+    g->ids[j][n + 1] = NO_ID;
     g->alive[j] = (uint32_t)((4u << n) - 1);
     g->ranks[j] = load_ranks(ranks, beyond + 16 - n);
 }

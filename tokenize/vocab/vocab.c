@@ -472,7 +472,7 @@ int sgt_vocab_set_fingerprint(sgt_vocab *v, sgt_error *err)
                 uint32_t part = sgt_vocab_public_id(v, v->halves[id][half]);
                 memcpy(p += sizeof part, &part, sizeof part);
             }
-        v->fingerprint = XXH3_64bits(all, total + merges);
+        v->fingerprint = XXH3_64bits_withSeed(all, total + merges, v->wholes != NULL);
     }
     free(all);
     return SGT_OK;

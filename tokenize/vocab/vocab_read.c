@@ -1,6 +1,6 @@
 /* vocab_read.c: sgt_vocab_load. Finds out a file's format, reads it into an sgt_vocab_parts, and makes
- * the vocabulary. The formats are merges.txt with or without vocab.json, .tiktoken, and the
- * tokenizer.json of a byte-level BPE with one pattern to split by. Any other setting of a
+ * the vocabulary. The formats are merges.txt with or without vocab.json, .tiktoken, tekken.json, and
+ * the tokenizer.json of a byte-level BPE with one pattern to split by. Any other setting of a
  * tokenizer.json is refused with a message that names it. Its post-processor and decoder are not
  * read, because they change no id of plain text. */
 #include <jansson.h>
@@ -17,8 +17,7 @@
 #include "tokenize/vocab/vocab_file.h"
 
 #define MAX_FILE ((size_t)64 << 20)
-/* most JSON values in a file; a vocabulary with too many ids has fewer, so that it is refused for
- * its ids */
+/* most JSON values in a file: enough for 500,000 ids, with a merge of two strings for each */
 #define MAX_VALUES ((size_t)1 << 21)
 
 typedef struct text_file {
@@ -509,8 +508,12 @@ static int read_tekken(source *s, sgt_error *err)
     const json_int_t special = number_of(config, "default_num_special_tokens"),
                      all = number_of(config, "default_vocab_size");
     sgt_vocab_parts *p = &s->parts;
+    if (special < 0 || all < special)
+        return sgt_fail(err, SGT_EFORMAT, "%s: config: no number of special tokens, or of all",
+                        p->path);
     int rc = pattern && !p->rule ? read_regex(p, config, pattern, err) : SGT_OK;
     p->assumed = !pattern;
+    p->ranks = 1; /* even beside a merges.txt */
     for (json_int_t id = 0; id < special && !rc; id++) rc = add_special(s, (size_t)id, err);
     for (json_int_t rank = 0; rank < all - special && !rc; rank++) {
         const json_t *o = json_array_get(json_object_get(s->root, "vocab"), (size_t)rank);

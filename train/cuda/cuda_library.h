@@ -19,7 +19,7 @@
 
 #define SGT_CUDA_LIBRARY_SYMBOL "sgt_cuda"
 /* number to increase when the meaning of this struct, or of one that it passes, changes */
-#define SGT_CUDA_INTERFACE 5
+#define SGT_CUDA_INTERFACE 6
 
 /* ---- timings of separate parts, for sgt-bench ---- */
 

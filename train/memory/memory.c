@@ -51,34 +51,32 @@ static uint64_t huge_pages(uint64_t bytes)
 
 /* ---- bytes ---- */
 
-/* Measure the data by its headers, and set *vocab. Without data, the vocabulary is that of the
- * model. */
-static int measure_data(sizing *z, uint32_t *vocab, sgt_error *err)
+/* Measure the data by its headers, and describe it in *info. Without data, the vocabulary is that
+ * of the model. */
+static int measure_data(sizing *z, sgt_loader_info *info, sgt_error *err)
 {
     const sgt_config *s = z->t->s;
-    sgt_loader_info info;
     uint64_t val;
     sgt_model m = z->t->model;
     if (!s->data) {
         int rc = s->model ? sgt_model_named(&m, s->model, err) : SGT_OK;
-        *vocab = m.vocab;
+        *info = (sgt_loader_info){.vocab = m.vocab};
         return rc;
     }
-    int rc = sgt_trainer_measure_data(z->t, &info, &val, err);
+    int rc = sgt_trainer_measure_data(z->t, info, &val, err);
     if (rc < 0) return rc;
-    *vocab = info.vocab;
-    z->windows = info.windows_per_epoch;
+    z->windows = info->windows_per_epoch;
     z->evaluates = val > 0;
-    if (sgt_config_examples(s)) z->data = sizeof(int32_t) * info.tokens;
+    if (sgt_config_examples(s)) z->data = sizeof(int32_t) * info->tokens;
     /* what does not fit is mapped: in the page cache, which the kernel can reclaim */
     else if (s->loader == SGT_READER_PRELOAD) {
-        const size_t width = sgt_id_width(info.vocab);
-        const uint64_t sets[] = {huge_pages(width * info.tokens), huge_pages(width * val)};
+        const size_t width = sgt_id_width(info->vocab);
+        const uint64_t sets[] = {huge_pages(width * info->tokens), huge_pages(width * val)};
         for (int i = 0; i < 2; i++)
             if (s->given[SGT_SET_LOADER] || z->data + sets[i] <= free_share(z->t))
                 z->data += sets[i];
     }
-    if (s->sampling == SGT_SAMPLING_PACKED) z->data += 8 * info.documents; /* its plan */
+    if (s->sampling == SGT_SAMPLING_PACKED) z->data += 8 * info->documents; /* its plan */
     return SGT_OK;
 }
 
@@ -87,7 +85,7 @@ static int measure_data(sizing *z, uint32_t *vocab, sgt_error *err)
 static uint64_t loader_bytes(const sizing *z)
 {
     uint64_t batches = (z->t->s->step.no_overlap ? 1 : SGT_FEED_AHEAD) + (uint64_t)z->evaluates;
-    return z->data + batches * z->o.batch * (z->o.seq + 1) * 2;
+    return z->data + batches * z->o.batch * z->o.seq * 2 * sizeof(int32_t);
 }
 
 /* Return the bytes of a save's buffers: one for pieces of a tensor, one for pending writes. */
@@ -323,12 +321,13 @@ int sgt_memory_asked(const sgt_config *s)
 /* Measure what t has decided, and decide t->s->batch and t->recompute_at if memory is to. */
 static int size_run(sizing *z, sgt_trainer *t, sgt_error *err)
 {
-    uint32_t vocab, ranks = sgt_ranks_size(t->o->ranks);
+    sgt_loader_info data;
+    uint32_t ranks = sgt_ranks_size(t->o->ranks);
     *z = (sizing){.t = t};
     int rc = sgt_trainer_step(t, err);
     z->o = t->s->step;
-    if (rc < 0 || (rc = measure_data(z, &vocab, err)) < 0 ||
-        (rc = sgt_trainer_model(t, vocab, &z->o.model, err)) < 0)
+    if (rc < 0 || (rc = measure_data(z, &data, err)) < 0 ||
+        (rc = sgt_trainer_model(t, &data, &z->o.model, err)) < 0)
         return rc;
     if (t->s->batch == SGT_DEFAULT_COUNT) z->o.batch = 1;
     z->copy = copy_bytes(z);

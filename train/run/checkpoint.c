@@ -450,8 +450,9 @@ void sgt_checkpoint_state_free(sgt_checkpoint_state *state)
 
 /* ---- the whole folder ---- */
 
-/* most JSON values of a tokenizer.json: two for each id, three for each merge, and the rest */
-#define MOST_VALUES ((size_t)SGT_MAX_VOCAB * 6)
+/* most JSON values of a tokenizer.json: three for each merge, of which there are at most
+ * two for each id, and the rest */
+#define MOST_VALUES ((size_t)SGT_MAX_VOCAB * 9)
 
 /* Return the name of the token `id`, which lives as long as the tokenizer; NULL if it has none, or if
  * there is no tokenizer. */

@@ -126,7 +126,7 @@ class Loader:
         self._settings: Dict[str, Any] = {
             "batch": batch, "seq": seq, "sampling": sampling, "seed": seed, "rank": rank,
             "ranks": ranks, "reader": reader, "split": split, "vocab": vocab, "pad": pad,
-            "raw": raw, "documents": bool(documents),
+            "raw": 16 if raw is True else raw, "documents": bool(documents),
         }  # fmt: skip
         self._dtype, self._copy, self._arrays = dtype, copy, arrays
         self._epochs, self._slots, self._threads = epochs, slots, threads
