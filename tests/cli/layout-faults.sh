@@ -20,7 +20,11 @@ kept() {
     [ -e out/manifest.json ] || return 0 # a whole set: the old one or the new one
     is=undisturbed
     ! cmp -s out/manifest.json old/manifest.json || is=old
-    for file in $is/*; do same "$file" "out/${file#*/}"; done
+    for file in $is/*; do
+        if [ $is = undisturbed ] || [ -e "out/${file#*/}" ]; then same "$file" "out/${file#*/}"; continue; fi
+        # the old set's files go before its manifest, which names them, once the new ones are whole
+        for new in undisturbed/*_document.*; do same "$new" "out/.work/${new#*/}.tmp"; done
+    done
 }
 is_over() { [ -n "$over" ] && [ -e out/manifest.json ]; }
 everything() {
