@@ -308,7 +308,7 @@ static int reserve_tables(sgt_vocab *v)
 
 static uint32_t *whole_slot(const sgt_vocab *v, const uint8_t *s, size_t n)
 {
-    size_t i = XXH3_64bits(s, n) & (v->whole_slots - 1), length;
+    size_t i = XXH3_64bits(s, n) & (v->whole_slots - 1), length = 0;
     for (; v->wholes[i]; i = (i + 1) & (v->whole_slots - 1)) {
         const uint8_t *t = sgt_vocab_token(v, v->wholes[i] - 1, &length);
         if (length == n && !memcmp(s, t, n)) break;
@@ -327,7 +327,7 @@ int sgt_vocab_add_wholes(sgt_vocab *v, const uint32_t *ids, size_t count, sgt_er
     v->wholes = calloc(v->whole_slots, sizeof *v->wholes);
     if (!v->wholes) return sgt_fail_memory(err, v->name);
     for (size_t i = 0; i < count; i++) {
-        size_t n;
+        size_t n = 0;
         const uint8_t *s = sgt_vocab_token(v, ids[i], &n);
         *whole_slot(v, s, n) = ids[i] + 1;
     }
