@@ -154,9 +154,10 @@ static void ready_turn(const sgt_mix *m, sgt_mix_memo *memo, uint64_t turn)
 
 uint32_t sgt_mix_row(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint64_t *own)
 {
-    sgt_mix_memo mine = {0};
+    sgt_mix_memo mine; /* clearing it would take as long as copying a row */
     *own = row;
     if (m->sets == 1) return 0;
+    mine.turns = 0;
     if (!memo) memo = &mine;
     ready_turn(m, memo, row / SGT_MIX_TURN);
     *own = memo->row[row % SGT_MIX_TURN];
@@ -204,10 +205,14 @@ void sgt_mix_windows(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint64_
     uint32_t set[SOME], some;
     for (; n; n -= some, windows += some) {
         some = n < SOME ? n : SOME;
-        for (uint32_t i = 0; i < some; i++, row += step)
-            set[i] = sgt_mix_row(m, memo, row, &own[i]);
-        if (m->sets > 1) draw_sets(m, memo, own, set, some, windows);
-        else sgt_sampler_windows(&m->samplers[0], &memo->samplers[0], own, some, windows);
+        if (m->sets == 1) {
+            for (uint32_t i = 0; i < some; i++, row += step) own[i] = row;
+            sgt_sampler_windows(&m->samplers[0], &memo->samplers[0], own, some, windows);
+        } else {
+            for (uint32_t i = 0; i < some; i++, row += step)
+                set[i] = sgt_mix_row(m, memo, row, &own[i]);
+            draw_sets(m, memo, own, set, some, windows);
+        }
     }
 }
 

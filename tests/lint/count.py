@@ -11,7 +11,7 @@ import sys
 
 BUDGET = {
     "tokenize": 12865,
-    "loader": 6834,
+    "loader": 6839,
     "train": 13671,
     "kernels": 12191,
     "tools": 13496,
