@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* most ids of a vocabulary, several times as many as any in use has */
+/* most ids of a vocabulary or model, several times as many as any in use has; the tokenizer's wide
+ * pairs (vocab.h) have 20 bits for each id */
 #define SGT_MOST_IDS (UINT32_C(1) << 20)
 
 /* Return the bytes of an id of a vocabulary of `vocab` ids; 0, an unknown size, counts as small. */

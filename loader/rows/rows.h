@@ -14,14 +14,16 @@
 
 #define SGT_ROWS_INLINE static inline __attribute__((always_inline))
 
+typedef uint32_t sgt_write_row(size_t width, sgt_output o, void *first, void *second,
+                               const void *src, size_t n);
+
 /* Both take ids of `width` bytes, 2 or 4. */
 typedef struct sgt_rows {
     const char *level; /* "plain", "avx2", "avx512", "neon" */
     uint32_t (*largest)(size_t width, const void *src, size_t n);
     /* Write a row of an output: first[i] = src[i] for i < n; if the output has targets, also
      * second[i] = src[i + 1], which reads src[0 ... n]. Not SGT_OUTPUT_U16 if the width is 4 */
-    uint32_t (*write)(size_t width, sgt_output o, void *first, void *second, const void *src,
-                      size_t n);
+    sgt_write_row *write;
 } sgt_rows;
 
 /* Return the bytes of an id in an output, and whether the output has inputs and targets. */
@@ -41,6 +43,21 @@ static inline void sgt_output_put(void *array, sgt_output o, size_t i, int32_t i
     if (o == SGT_OUTPUT_U16) ((uint16_t *)array)[i] = (uint16_t)id;
     else if (o == SGT_OUTPUT_I64) ((int64_t *)array)[i] = id;
     else ((int32_t *)array)[i] = id;
+}
+
+/* Call put, a function to be inlined, with constants for width and output, so that the compiler
+ * makes a loop for each pair; x and y are its `first` and `second`. */
+SGT_ROWS_INLINE uint32_t sgt_rows_write(sgt_write_row *put, size_t width, sgt_output o, void *x,
+                                        void *y, const void *src, size_t n)
+{
+    const int wide = width == 4;
+    if (o == SGT_OUTPUT_U16) return put(2, SGT_OUTPUT_U16, x, y, src, n);
+    if (o == SGT_OUTPUT_I32)
+        return wide ? put(4, SGT_OUTPUT_I32, x, y, src, n) : put(2, SGT_OUTPUT_I32, x, y, src, n);
+    if (o == SGT_OUTPUT_I64)
+        return wide ? put(4, SGT_OUTPUT_I64, x, y, src, n) : put(2, SGT_OUTPUT_I64, x, y, src, n);
+    return wide ? put(4, SGT_OUTPUT_I32_ROWS, x, y, src, n)
+                : put(2, SGT_OUTPUT_I32_ROWS, x, y, src, n);
 }
 
 const sgt_rows *sgt_rows_best(void);

@@ -45,16 +45,7 @@ SGT_ROWS_INLINE uint32_t put_row(size_t width, sgt_output o, void *first, void *
 static uint32_t write_row(size_t width, sgt_output o, void *first, void *second, const void *src,
                           size_t n)
 {
-    const int wide = width == 4;
-    if (o == SGT_OUTPUT_U16) return put_row(2, SGT_OUTPUT_U16, first, second, src, n);
-    if (o == SGT_OUTPUT_I32)
-        return wide ? put_row(4, SGT_OUTPUT_I32, first, second, src, n)
-                    : put_row(2, SGT_OUTPUT_I32, first, second, src, n);
-    if (o == SGT_OUTPUT_I64)
-        return wide ? put_row(4, SGT_OUTPUT_I64, first, second, src, n)
-                    : put_row(2, SGT_OUTPUT_I64, first, second, src, n);
-    return wide ? put_row(4, SGT_OUTPUT_I32_ROWS, first, second, src, n)
-                : put_row(2, SGT_OUTPUT_I32_ROWS, first, second, src, n);
+    return sgt_rows_write(put_row, width, o, first, second, src, n);
 }
 
 SGT_ROWS_INLINE uint32_t largest_of(size_t width, const char *src, size_t n)

@@ -335,15 +335,16 @@ static const char marked[] = "a byte order mark, where files were joined: sed -E
 
 const char *sgt_json_mend(char *line, size_t n)
 {
+    static const char *const words[] = {"NaN", "Infinity", "-Infinity"};
     const char *why = NULL;
     int quoted = 0;
     for (char *c = line; c < line + n; c++) {
         if (quoted && *c == '\\') c++;
         else if (*c == '"') quoted = !quoted;
         if (quoted) continue;
-        const char *word = *c == 'N' ? "NaN" : &"-Infinity"[*c != '-'];
-        const size_t length = strlen(word);
-        if (!strncmp(c, word, length)) memcpy(memset(c, ' ', length), "[]", 2);
+        for (int i = 0; i < 3; i++)
+            if (!strncmp(c, words[i], strlen(words[i])))
+                memcpy(memset(c, ' ', strlen(words[i])), "[]", 2);
         if (sgt_utf8_mark(c, (size_t)(line + n - c))) why = marked;
     }
     return why;

@@ -116,9 +116,9 @@ static int check_options(const sgt_tokenize_options *o, uint32_t size, sgt_error
     static const char *const ours[] = {".work", "tokenizer.json", "vocab.json", "merges.txt"};
     int rc = sgt_tokenize_options_check_out(o, err);
     if (rc < 0) return rc;
-    if (size < SGT_MERGES_FIRST || size > SGT_VOCAB_MAX_IDS)
+    if (size < SGT_MERGES_FIRST || size > SGT_MOST_IDS)
         return sgt_fail(err, SGT_EUSAGE, "train-vocab: %u is not within %u and %u", size,
-                        SGT_MERGES_FIRST, SGT_VOCAB_MAX_IDS);
+                        SGT_MERGES_FIRST, SGT_MOST_IDS);
     if (!o->force && sgt_out_holds_other_than(o->out, ours, 1)) /* .work: that of sgt_out_claim */
         return sgt_fail(
             err, SGT_EFORMAT, "%s: is not empty (name a new folder, or --force %s)", o->out,

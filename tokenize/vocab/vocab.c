@@ -9,8 +9,6 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "loader/base/ids.h"
-
 __asm__(".section .rodata\n"
         ".balign 64\n"
         "sgt_gpt2_tables: .incbin \"tokenize/vocab/gpt2.tables\"\n"

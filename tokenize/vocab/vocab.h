@@ -11,6 +11,7 @@
 
 #include <pthread.h>
 
+#include "loader/base/ids.h"
 #include "loader/base/memory.h"
 #include "loader/base/error.h"
 #include "tokenize/sgt_tokenize.h"
@@ -103,7 +104,6 @@ int sgt_pairs_make(sgt_pairs *p, const uint32_t (*halves)[2], uint32_t first, ui
 /* fingerprint of GPT-2's vocabulary, by which any file with it is recognized; a test recomputes
  * it */
 #define SGT_GPT2_FINGERPRINT 0xD7F9B057243F9BE1u
-#define SGT_VOCAB_MAX_IDS (1u << 20) /* most ids of any: a wide pair has two of 20 bits */
 #define SGT_EOT_TEXT "<|endoftext|>" /* the end of text of GPT-2, and of what is trained here */
 
 /* Slot of a hash table with open addressing. No value is 0, so a zeroed slot is empty. */

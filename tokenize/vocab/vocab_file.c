@@ -11,7 +11,7 @@
 
 #define MAX_BYTES ((size_t)1 << 23) /* most bytes of all tokens: the trie's keys hold 2^24 nodes */
 #define MAX_MERGES ((size_t)1 << 21)
-#define NAMES ((size_t)2 * SGT_VOCAB_MAX_IDS) /* slots of the table of names */
+#define NAMES ((size_t)2 * SGT_MOST_IDS) /* slots of the table of names */
 /* most bytes of a token whose merge is found by trying every way to cut the token in two */
 #define MAX_RANKED 4096
 
@@ -44,7 +44,7 @@ static const char *shown(const sgt_vocab_parts *p, uint32_t id, char *to, size_t
 
 static int reserve_tokens(sgt_vocab_parts *p, sgt_error *err)
 {
-    if (!p->tokens) p->tokens = calloc(SGT_VOCAB_MAX_IDS, sizeof *p->tokens);
+    if (!p->tokens) p->tokens = calloc(SGT_MOST_IDS, sizeof *p->tokens);
     if (!p->names) p->names = calloc(NAMES, sizeof *p->names);
     if (!p->bytes) p->bytes = malloc(MAX_BYTES);
     return p->tokens && p->names && p->bytes ? SGT_OK : sgt_fail_memory(err, p->path);
@@ -59,10 +59,10 @@ static int add_token(sgt_vocab_parts *p, uint64_t id, int added, const void *l, 
     const int rc = reserve_tokens(p, err);
     if (rc < 0) return rc;
     uint8_t *s = p->bytes + p->used;
-    if (id >= SGT_VOCAB_MAX_IDS)
+    if (id >= SGT_MOST_IDS)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: id %" PRIu64 ": a vocabulary of sgt has at most %u ids", p->path, id,
-                        SGT_VOCAB_MAX_IDS);
+                        SGT_MOST_IDS);
     if (p->tokens[id].n)
         return sgt_fail(err, SGT_EFORMAT, "%s: two tokens have id %" PRIu64, p->path, id);
     if (!ln) return sgt_fail(err, SGT_EFORMAT, "%s: token %" PRIu64 " is empty", p->path, id);

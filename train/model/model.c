@@ -77,9 +77,9 @@ int sgt_model_check(const sgt_model *m, const char *what, sgt_error *err)
     if (m->heads < 1 || m->channels % m->heads)
         return sgt_fail(err, SGT_EUSAGE, "%s: %u heads do not divide %u channels", what, m->heads,
                         m->channels);
-    if (m->vocab < 1 || m->vocab > SGT_MAX_VOCAB)
+    if (m->vocab < 1 || m->vocab > SGT_MOST_IDS)
         return sgt_fail(err, SGT_EUSAGE, "%s: a vocabulary of %u, must be 1 to %u", what, m->vocab,
-                        SGT_MAX_VOCAB);
+                        SGT_MOST_IDS);
     if (m->positions < 1 || m->positions > MAX_POSITIONS)
         return sgt_fail(err, SGT_EUSAGE, "%s: %u positions, must be 1 to %u", what, m->positions,
                         MAX_POSITIONS);

@@ -21,9 +21,8 @@
 #include <stdint.h>
 
 #include "loader/base/error.h"
+#include "loader/base/ids.h"
 #include "kernels/kernels.h"
-
-#define SGT_MAX_VOCAB (1u << 20) /* most ids of a model */
 
 typedef struct sgt_model {
     uint32_t layers, channels, heads;
@@ -67,7 +66,7 @@ typedef struct sgt_tensor {
  * reason, for any other name. */
 int sgt_model_named(sgt_model *m, const char *name, sgt_error *err);
 
-/* Check that the model is possible: heads divide channels, at most SGT_MAX_VOCAB ids, no size
+/* Check that the model is possible: heads divide channels, at most SGT_MOST_IDS ids, no size
  * overflows. An error message begins with `what`. */
 int sgt_model_check(const sgt_model *m, const char *what, sgt_error *err);
 

@@ -452,7 +452,7 @@ void sgt_checkpoint_state_free(sgt_checkpoint_state *state)
 
 /* most JSON values of a tokenizer.json: three for each merge, of which there are at most
  * two for each id, and the rest */
-#define MOST_VALUES ((size_t)SGT_MAX_VOCAB * 9)
+#define MOST_VALUES ((size_t)SGT_MOST_IDS * 9)
 
 /* Return the name of the token `id`, which lives as long as the tokenizer; NULL if it has none, or if
  * there is no tokenizer. */
