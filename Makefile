@@ -78,13 +78,13 @@ LD_ranks := -ldl
 # $(call ld,LIBRARIES): the linker flags that a program needs for these of our libraries.
 ld = $(sort $(foreach l,$(1),$(LD_$(l))))
 
-# The libraries that other programs link: the symbols of NAME/sgt_NAME.symbols and what they need,
-# with every other name made local. ABI changes when a program would have to be compiled again.
+# The libraries that other programs link: the names in NAME/sgt_NAME.map and what they need, with every
+# other name made local. ABI changes when a program would have to be compiled again.
 PUBLIC := loader tokenize
 PARTS_loader := loader
 PARTS_tokenize := tokenize loader
 SHARED := sgt_fail sgt_fail_errno sgt_printable sgt_say # of base/error.h, in both
-ABI := 0
+ABI := 1
 VERSION := $(shell sed -n 's/.*SGT_VERSION "\(.*\)"/\1/p' loader/base/version.h)
 
 # ---- programs: tools/sgt-X.c, the folder tools/X, and the libraries they use ----
@@ -171,18 +171,18 @@ $(B)/obj/libsgt-$(1).a: $$(call objects,$$(SRC_$(1)))
 endef
 $(foreach l,$(LIBS),$(eval $(call library,$(l))))
 
-# One object of all that the symbols need becomes both public libraries.
+# One object of all that the names need becomes both public libraries.
+names = $(shell sed -nE 's/^ *(sgt_[a-z0-9_]+);.*/\1/p' $(1)/sgt_$(1).map)
 define public
-$(B)/obj/sgt-$(1).o: $(1)/sgt_$(1).symbols $$(call lib,$$(PARTS_$(1))) $(B)/flags
+$(B)/obj/sgt-$(1).o: $(1)/sgt_$(1).map $$(call lib,$$(PARTS_$(1))) $(B)/flags
 	$$(call say,LD,$$@)$$(CC) -r -nostdlib -o $$@ \
-	    $$(addprefix -Wl$$(comma)-u$$(comma),$$(file < $$<)) $$(call lib,$$(PARTS_$(1))) && \
-	    $$(OBJCOPY) --keep-global-symbols=$$< $$(addprefix -W ,$$(SHARED)) $$@
+	    $$(addprefix -Wl$$(comma)-u$$(comma),$$(call names,$(1))) $$(call lib,$$(PARTS_$(1))) && \
+	    $$(OBJCOPY) $$(addprefix -G ,$$(call names,$(1))) $$(addprefix -W ,$$(SHARED)) $$@
 $(B)/lib/libsgt-$(1).a: $(B)/obj/sgt-$(1).o
 	$$(call say,AR,$$@)mkdir -p $$(@D) && rm -f $$@ && ar rcs $$@ $$<
 $(B)/lib/libsgt-$(1).so.$(ABI): $(B)/obj/sgt-$(1).o
-	$$(call say,LD,$$@)mkdir -p $$(@D) && { echo 'SGT_$(ABI) { global:' && \
-	    sed 's/$$$$/;/' $(1)/sgt_$(1).symbols && echo 'local: *; };'; } > $$<.map && \
-	    $$(CC) -shared $$(ALL_LDFLAGS) -Wl,-soname,$$(@F) -Wl,--version-script=$$<.map \
+	$$(call say,LD,$$@)mkdir -p $$(@D) && \
+	    $$(CC) -shared $$(ALL_LDFLAGS) -Wl,-soname,$$(@F) -Wl,--version-script=$(1)/sgt_$(1).map \
 	    $$(if $$(SAN),,-Wl$$(comma)-z$$(comma)defs) -o $$@ $$< $$(LD_$(1))
 $(B)/lib/libsgt-$(1).so: $(B)/lib/libsgt-$(1).so.$(ABI)
 	$$(Q)ln -sf $$(<F) $$@

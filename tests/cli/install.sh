@@ -68,7 +68,7 @@ stdout_is '0.1.0
 run 0 "$CC" $san -o own own.c $(pkg-config --cflags --libs sgt-tokenize sgt-loader)
 rm -f own.needs
 readelf -d own > own.needs
-check 'own does not load libsgt-loader.so.0' grep -qF '[libsgt-loader.so.0]' own.needs
+check 'own does not load libsgt-loader.so.1' grep -qF '[libsgt-loader.so.1]' own.needs
 run_says "$expected" env LD_LIBRARY_PATH="$PWD/root/opt/sgt/lib" ./own
 mv root/opt/sgt root/moved
 PKG_CONFIG_PATH=$PWD/root/moved/lib/pkgconfig

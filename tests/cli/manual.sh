@@ -7,8 +7,8 @@ compiler
 # names_all LIBRARY: check that the page names each function of the library, and no other
 names_all() { # LIBRARY
     sed -n '/^\.SH SEE/q; s/^\.BR* \(sgt_[a-z0-9_]*\).*/\1/p' "$page" | LC_ALL=C sort > named
-    LC_ALL=C sort "$ROOT/$1/sgt_$1.symbols" | diff - named > difference ||
-        fail "$page does not name the functions of sgt_$1.symbols: $(cat difference)"
+    sed -n 's/^\(sgt_.*\)@@.*/\1/p' "$ROOT/tests/data/symbols/$1" | LC_ALL=C sort | diff - named > difference ||
+        fail "$page does not name the functions of sgt_$1.h: $(cat difference)"
 }
 
 reads_well() {

@@ -19,7 +19,7 @@ static = $(foreach f,$(1),$(or $(filter -lm -ldl -lpthread,$(f)),\
 define wheel_library
 $(W)/lib/libsgt-$(1).so.$(ABI): $(B)/lib/libsgt-$(1).so.$(ABI)
 	$$(call say,LD,$$@)mkdir -p $$(@D) && $$(CC) -shared $$(ALL_LDFLAGS) -s -Wl,-soname,$$(@F) \
-	    -Wl,--version-script=$(B)/obj/sgt-$(1).o.map -Wl,-z,defs '-Wl,-rpath,$$$$ORIGIN' -o $$@ $(B)/obj/sgt-$(1).o \
+	    -Wl,--version-script=$(1)/sgt_$(1).map -Wl,-z,defs '-Wl,-rpath,$$$$ORIGIN' -o $$@ $(B)/obj/sgt-$(1).o \
 	    $$(subst -l:libjansson.a,-ljansson,$$(call static,$$(LD_$(1))))
 endef
 $(foreach l,$(PUBLIC),$(eval $(call wheel_library,$(l))))

@@ -209,8 +209,8 @@ def _bind(library: ctypes.CDLL, functions: Any) -> ctypes.CDLL:
     return library
 
 
-loader_library = _bind(_open("libsgt-loader.so.0"), _LOADER)
-tokenize_library = _bind(_open("libsgt-tokenize.so.0"), _TOKENIZE)
+loader_library = _bind(_open("libsgt-loader.so.1"), _LOADER)
+tokenize_library = _bind(_open("libsgt-tokenize.so.1"), _TOKENIZE)
 
 
 def _names(function: Any) -> Tuple[str, ...]:
