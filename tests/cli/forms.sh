@@ -4,7 +4,7 @@
 #
 # FILE and FOLDER: sgt-tokenize FILE, and a folder with FILE and a text. train: sgt-train --data FILE, and also sgt-eval
 # --data FILE. inspect, eval: sgt-inspect FILE, and sgt-eval MODEL FILE, whose lines are questions. tokenize
-# and Loader: sgt.tokenize and sgt.Loader of the Python package.
+# and Loader: sgtokens.tokenize and sgtokens.Loader of the Python package.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/python.inc"
 forms() {
@@ -231,17 +231,17 @@ cat > wheel.py << 'END'
 import logging
 import sys
 
-import sgt
+import sgtokens
 
-log = logging.getLogger("sgt")
+log = logging.getLogger("sgtokens")
 
 
 def tokenize(path, out):
-    sgt.tokenize(path, out)
+    sgtokens.tokenize(path, out)
 
 
 def load(path, _out):
-    data = sgt.Loader(path, batch=1, seq=4, sampling="sequential", arrays="numpy")
+    data = sgtokens.Loader(path, batch=1, seq=4, sampling="sequential", arrays="numpy")
     log.warning("%d tokens %d %d %d %d", data.tokens, *data[0][0][0])
 
 
@@ -252,7 +252,7 @@ for kind in sys.argv[1:]:
             try:
                 call("files/" + kind, kind + ".set")
                 print(0, file=code)
-            except sgt.Error as error:
+            except sgtokens.Error as error:
                 print(error, file=said)
                 print(1, file=code)
 END

@@ -1,4 +1,4 @@
-# sgt.Loader under difficult conditions (tests/python/test_hazards.py), opened 100,000 times.
+# sgtokens.Loader under difficult conditions (tests/python/test_hazards.py), opened 100,000 times.
 # In make check-all only: it takes a minute.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/python.inc"

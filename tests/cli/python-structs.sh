@@ -1,4 +1,4 @@
-# The structs of the Python package (tools/python/sgt/_native.py) match the headers: each field is at the compiler's
+# The structs of the Python package (tools/python/sgtokens/_native.py) match the headers: each field is at the compiler's
 # offset, and no field is missing.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/python.inc"
@@ -7,7 +7,7 @@ cat > fields.py << 'END2'
 import ctypes
 import sys
 
-from sgt import _native as n
+from sgtokens import _native as n
 
 structs = {
     "sgt_error": n.ErrorText, "sgt_notice": n.Notice, "sgt_loader_set": n.LoaderSet, "sgt_loader_info": n.LoaderInfo,

@@ -1,4 +1,4 @@
-# The form of the wheel sgt-cuda (tools/python/cuda), which needs no GPU: it is built from the library that stands in for
+# The form of the wheel sgtokens-cuda (tools/python/cuda), which needs no GPU: it is built from the library that stands in for
 # libsgt-cuda.so. In a new venv, programs find the library.
 # In make check-all only: it needs CUDA's backend on the host.
 . "$ROOT/tests/cli/lib.sh"
@@ -15,28 +15,28 @@ make_wheel() { # FILES
 run 1 make_wheel "$PWD/source"
 stderr_has 'has no libsgt-cuda.so: make wheel builds it where nvcc is'
 run 0 make_wheel "$PWD/files"
-version=$(sed -n 's/^__version__ = "\(.*\)"/\1/p' source/sgt/__init__.py)
-wheel=$(echo wheel/sgt_cuda-"$version"-py3-none-manylinux_2_*_x86_64.whl)
+version=$(sed -n 's/^__version__ = "\(.*\)"/\1/p' source/sgtokens/__init__.py)
+wheel=$(echo wheel/sgtokens_cuda-"$version"-py3-none-manylinux_2_*_x86_64.whl)
 exists "$wheel"
 run 0 "$python" -m zipfile -e "$wheel" unpacked
 cat unpacked/*.dist-info/METADATA > .stdout
-stdout_has "Requires-Dist: sgt==$version"
+stdout_has "Requires-Dist: sgtokens==$version"
 stdout_has 'No licence has been chosen yet'
 stdout_has "Requires-Dist: nvidia-cublas; extra == 'libraries'"
 
 run 0 "$python" -m venv --without-pip v
 run 0 "$python" -m pip --python v/bin/python install --quiet --no-deps --no-index "$wheel"
 exists v/lib/sgt/libsgt-cuda.so
-run 1 env PATH=/usr/bin:/bin v/bin/python -m sgt_cuda
-stderr_is 'sgt-cuda: no sgt-train here (pip install the wheel sgt)'
+run 1 env PATH=/usr/bin:/bin v/bin/python -m sgtokens_cuda
+stderr_is 'sgtokens-cuda: no sgt-train here (pip install the wheel sgtokens)'
 cp "$BIN/../host/bin/sgt-train" v/bin
-v/bin/python -m sgt_cuda > .stdout 2> .stderr || true # some paths need libraries of NVIDIA
+v/bin/python -m sgtokens_cuda > .stdout 2> .stderr || true # some paths need libraries of NVIDIA
 stdout_matches 'attention own +ok'
 
 # Without a library, or without a GPU, one line says what is missing.
 rm v/lib/sgt/libsgt-cuda.so
 cp "$BIN/sgt-train" v/bin
 code=0
-v/bin/python -m sgt_cuda > .stdout 2> .stderr || code=$?
+v/bin/python -m sgtokens_cuda > .stdout 2> .stderr || code=$?
 [ $code -ne 0 ] || fail 'there is no libsgt-cuda.so, and the self-check passed'
 [ "$(wc -l < .stderr)" -eq 1 ] || fail "more than a line: $(cat .stderr)"

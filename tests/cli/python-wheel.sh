@@ -13,14 +13,14 @@ make -C "$ROOT" --no-print-directory "B=$build" NVCC=none "CC=$(sed 's/ .*//' "$
     > .stdout 2> .stderr || code=$?
 [ $code -eq 0 ] || ! grep -q 'make wheel needs hatchling' .stderr || skip 'pip cannot install hatchling from PyPI'
 [ $code -eq 0 ] || fail "make wheel: $(tail -5 .stderr)"
-wheel=$(echo "$build"/wheel/sgt-*-py3-none-manylinux_2_*_x86_64.whl)
+wheel=$(echo "$build"/wheel/sgtokens-*-py3-none-manylinux_2_*_x86_64.whl)
 exists "$wheel"
 # Debian 12's own libraries need no glibc newer than 2.34.
 if [ "$(. /etc/os-release && echo "$ID $VERSION_ID")" = 'debian 12' ]; then
-    exists "$build"/wheel/sgt-*-py3-none-manylinux_2_34_x86_64.whl
+    exists "$build"/wheel/sgtokens-*-py3-none-manylinux_2_34_x86_64.whl
 fi
 run 0 "$python" -m zipfile -e "$wheel" unpacked
-cat unpacked/sgt-*.dist-info/METADATA > .stdout
+cat unpacked/sgtokens-*.dist-info/METADATA > .stdout
 stdout_has 'No licence has been chosen yet'
 stdout_has 'Requires-Dist: numpy'
 
@@ -33,10 +33,10 @@ for i in 1 2 3; do for j in 1 2 3 4 5 6 7 8 9; do echo "file $i has the words nu
 "$1"/bin/sgt-tokenize --quiet corpus out
 "$1"/bin/sgt-train --data out --run run --model 2x32x2 --batch-size 2 --seq-len 16 --steps 3 --quiet
 "$1"/bin/python -c '
-import sgt
-data = sgt.Loader("out/", batch=4, seq=16, arrays="numpy")
+import sgtokens
+data = sgtokens.Loader("out/", batch=4, seq=16, arrays="numpy")
 for x, y in data:
-    print(x.shape, sgt.decode(x[0])[:0] + "ok")
+    print(x.shape, sgtokens.decode(x[0])[:0] + "ok")
     break
 '
 END2
@@ -46,21 +46,21 @@ run_prints '(4, 16) ok' sh try.sh "$PWD/v"
 for codec in none $(codecs_of cc | sed -n 's/.*snappy.*/snappy/p'); do
     set -- --field plain_none --skip-bad "$ROOT/tests/data/parquet/$codec-v2.parquet"
     run 0 v/bin/sgt-tokenize --quiet "$@" "$codec-1"
-    run 0 v/bin/python -c 'import sgt, sys
-sgt.tokenize(sys.argv[1], sys.argv[2], field="plain_none", skip_bad=True)' "$4" "$codec-2"
+    run 0 v/bin/python -c 'import sgtokens, sys
+sgtokens.tokenize(sys.argv[1], sys.argv[2], field="plain_none", skip_bad=True)' "$4" "$codec-2"
     for n in 1 2; do same none-1/train_000000.bin "$codec-$n/train_000000.bin"; done
 done
 
 run 0 v/bin/pip install --quiet uv
 run 0 v/bin/uvx --python v/bin/python --from "$wheel" sgt-tokenize --version
-stdout_is "sgt-tokenize $(v/bin/python -c 'import sgt; print(sgt.__version__)')"
+stdout_is "sgt-tokenize $(v/bin/python -c 'import sgtokens; print(sgtokens.__version__)')"
 
 # The sdist's files have an old date, so make takes the objects of this build unless a source is missing.
-tar -xzf "$build"/wheel/sgt-*.tar.gz
-mkdir sgt-*/source/build
-cp -Rp "$build/obj" "$build/flags" sgt-*/source/build
+tar -xzf "$build"/wheel/sgtokens-*.tar.gz
+mkdir sgtokens-*/source/build
+cp -Rp "$build/obj" "$build/flags" sgtokens-*/source/build
 run 0 "$python" -m venv s
-run 0 s/bin/pip install --quiet ./sgt-*/
+run 0 s/bin/pip install --quiet ./sgtokens-*/
 mkdir from-source
 cd from-source || exit 1
 run_prints '(4, 16) ok' sh ../try.sh "$OLDPWD/s"
@@ -74,5 +74,5 @@ debootstrap --variant=minbase --include=python3,python3-venv bookworm root > .st
 mkdir -p root/wheels root/try
 run 0 v/bin/pip download --quiet --dest root/wheels --python-version 3.11 --only-binary :all: numpy
 cp "$wheel" root/wheels && cp try.sh root/try
-run 0 chroot root sh -c 'python3 -m venv /v && /v/bin/pip install --quiet --no-index --find-links /wheels sgt'
+run 0 chroot root sh -c 'python3 -m venv /v && /v/bin/pip install --quiet --no-index --find-links /wheels sgtokens'
 run_prints '(4, 16) ok' chroot root sh -c '! command -v cc && cd /try && sh try.sh /v'

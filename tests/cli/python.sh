@@ -1,4 +1,4 @@
-# The Python package sgt: its tests (tests/python), mypy --strict, ruff, and the code blocks of its walk-through.
+# The Python package sgtokens: its tests (tests/python), mypy --strict, ruff, and the code blocks of its walk-through.
 # The adapters are tested with the frameworks (torch, grain, ...) that the Python in PYTHON=PATH has.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/python.inc"
@@ -10,6 +10,6 @@ tester=$python
     fail 'pytest'
 }
 cd "$ROOT/tools/python" || exit 1
-mypy=$("$python" -m mypy --no-incremental --cache-dir /dev/null sgt cuda/sgt_cuda 2>&1) || fail "mypy: $mypy"
+mypy=$("$python" -m mypy --no-incremental --cache-dir /dev/null sgtokens cuda/sgtokens_cuda 2>&1) || fail "mypy: $mypy"
 ruff=$("$python" -m ruff check --no-cache . 2>&1 && "$python" -m ruff format --no-cache --check . 2>&1) ||
     fail "ruff: $ruff"

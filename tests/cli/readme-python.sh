@@ -34,10 +34,10 @@ cat block.py >> train.py
 cat > lives.py << 'END2'
 import json, os, subprocess, sys, time
 import numpy as np
-import sgt
+import sgtokens
 
 kills = 20
-want = sgt.Loader("out/", batch=32, epochs=None, arrays="numpy")
+want = sgtokens.Loader("out/", batch=32, epochs=None, arrays="numpy")
 
 def saved_step():
     return json.load(open("state.json"))["rows"] // 32 if os.path.exists("state.json") else 0

@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 
-import sgt
+import sgtokens
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SEQ = 32
@@ -17,13 +17,13 @@ def folder(tmp_path_factory):
     (base / "corpus").mkdir()
     for i in range(40):
         (base / "corpus" / f"{i:02}.txt").write_text(text[i * 5000 : (i + 1) * 5000])
-    sgt.tokenize(base / "corpus", base / "out", split="10%", shard_tokens=30_000)
+    sgtokens.tokenize(base / "corpus", base / "out", split="10%", shard_tokens=30_000)
     return str(base / "out")
 
 
 @pytest.fixture
 def load(folder):
     def make(path=folder, **more):
-        return sgt.Loader(path, **{"batch": 4, "seq": SEQ, "arrays": "numpy", **more})
+        return sgtokens.Loader(path, **{"batch": 4, "seq": SEQ, "arrays": "numpy", **more})
 
     return make

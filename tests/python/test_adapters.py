@@ -7,10 +7,10 @@ import pickle
 import numpy as np
 import pytest
 
-import sgt
-from sgt.adapters import grain_source, nanochat, nanogpt, torchtitan
+import sgtokens
+from sgtokens.adapters import grain_source, nanochat, nanogpt, torchtitan
 
-ADAPTERS = pathlib.Path(sgt.__file__).parent / "adapters"
+ADAPTERS = pathlib.Path(sgtokens.__file__).parent / "adapters"
 
 
 def test_each_adapter_is_short():
@@ -90,6 +90,7 @@ def test_grain(load):
     assert (
         repr(source) == repr(grain_source.Source(load())) != repr(grain_source.Source(load(seed=2)))
     )
+    assert repr(source).startswith("sgt.Source({'version': 1, ")  # as in checkpoints of 2026-11
     with pytest.raises(IndexError):
         source[len(source)]
 
@@ -117,7 +118,7 @@ def test_grain_itself(load, workers):
 @pytest.mark.parametrize("workers", [0, 1, 3])
 def test_torch_workers_keep_the_order(load, workers):
     torch = pytest.importorskip("torch")
-    from sgt.adapters.torch_dataset import Batches
+    from sgtokens.adapters.torch_dataset import Batches
 
     data = load(arrays="torch", reader="mmap", batch=64)
     loader = torch.utils.data.DataLoader(Batches(data), batch_size=None, num_workers=workers)
@@ -135,7 +136,7 @@ def test_torch_workers_keep_the_order(load, workers):
 
 def test_torchs_persistent_workers_take_the_next_epoch(load):
     torch = pytest.importorskip("torch")
-    from sgt.adapters.torch_dataset import Batches
+    from sgtokens.adapters.torch_dataset import Batches
 
     data = load(arrays="torch", reader="mmap", batch=64)
     given = {"batch_size": None, "num_workers": 2, "persistent_workers": True}
@@ -151,7 +152,7 @@ def test_devices_that_are_not_there(load):
     with pytest.raises(RuntimeError, match="bogus"):
         data.to("bogus")
     if not torch.cuda.is_available():
-        with pytest.raises(sgt.UnsupportedError, match="device cuda: torch finds no GPU"):
+        with pytest.raises(sgtokens.UnsupportedError, match="device cuda: torch finds no GPU"):
             data.to("cuda")
     assert same(next(iter(data)), load()[0])
 
@@ -180,7 +181,7 @@ def test_batches_that_are_shared_leave_the_ring(load, dtype, pinned, monkeypatch
     if pinned and not torch.cuda.is_available():
         empty = torch.empty
         monkeypatch.setattr(torch, "empty", lambda *a, pin_memory=False, **k: empty(*a, **k))
-        monkeypatch.setattr("sgt._batches.may_pin", lambda torch: True)
+        monkeypatch.setattr("sgtokens._batches.may_pin", lambda torch: True)
     data = load(arrays="torch", batch=64, seq=64, slots=2, dtype=dtype)
     for k, batch in enumerate(data):
         assert same(batch, data[k])
@@ -190,7 +191,7 @@ def test_batches_that_are_shared_leave_the_ring(load, dtype, pinned, monkeypatch
 
 def test_torchdatas_protocol(load):
     pytest.importorskip("torch")
-    from sgt.adapters.torch_dataset import Batches
+    from sgtokens.adapters.torch_dataset import Batches
 
     dataset = Batches(load(arrays="torch"))
     batches = iter(dataset)
@@ -208,7 +209,7 @@ def test_torchdata_itself(load, workers):
     pytest.importorskip("torchdata")
     from torchdata.stateful_dataloader import StatefulDataLoader
 
-    from sgt.adapters.torch_dataset import Batches
+    from sgtokens.adapters.torch_dataset import Batches
 
     def make():
         dataset = Batches(load(arrays="torch", reader="mmap", batch=64))
@@ -250,7 +251,7 @@ def test_torch_device(load):
 
 def test_hugging_face(folder, load):
     torch = pytest.importorskip("torch")
-    from sgt.adapters.huggingface import Rows
+    from sgtokens.adapters.huggingface import Rows
 
     rows = Rows(folder, 32)
     row = next(iter(rows))
@@ -270,7 +271,7 @@ def test_trainer_itself(folder, load, tmp_path, workers):
     pytest.importorskip("accelerate")
     transformers = pytest.importorskip("transformers")
     torch = pytest.importorskip("torch")
-    from sgt.adapters.huggingface import Rows
+    from sgtokens.adapters.huggingface import Rows
 
     class Model(transformers.GPT2LMHeadModel):
         def forward(self, input_ids=None, labels=None, **more):

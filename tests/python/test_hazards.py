@@ -13,7 +13,7 @@ import threading
 
 import pytest
 
-import sgt
+import sgtokens
 
 
 def first_values(data, count):
@@ -31,7 +31,7 @@ def child_of_fork(data, to):
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-@pytest.mark.parametrize("reader", sgt._native.READERS)
+@pytest.mark.parametrize("reader", sgtokens._native.READERS)
 def test_another_process_goes_on_at_the_same_position(load, method, reader):
     if method != "fork" and reader != "mmap":
         pytest.skip("starts Python anew, as the case with mmap does")
@@ -94,14 +94,14 @@ def test_closing(load):
         next(batches)
     data.close()
     for use in (lambda: next(batches), lambda: data[0], data.state_dict, lambda: len(data)):
-        with pytest.raises(sgt.UsageError, match="closed"):
+        with pytest.raises(sgtokens.UsageError, match="closed"):
             use()
     for closed in (data, pickle.loads(pickle.dumps(data))):
         child = os.fork()
         if child == 0:  # the set is not opened again
             try:
                 closed.state_dict()
-            except sgt.UsageError:
+            except sgtokens.UsageError:
                 os._exit(0)
             finally:
                 os._exit(1)
@@ -112,7 +112,7 @@ def test_garbage_in_any_order(load):
     for seed in range(30):
         things = []
         for _ in range(3):
-            data = load(reader=random.Random(seed).choice(sgt._native.READERS))
+            data = load(reader=random.Random(seed).choice(sgtokens._native.READERS))
             batches = iter(data)
             next(batches)
             data[5]
@@ -127,8 +127,8 @@ def test_garbage_in_any_order(load):
 
 def test_the_process_may_end_at_any_time(folder):
     code = f"""
-import sgt
-kept = sgt.Loader({folder!r}, batch=4, seq=32, arrays="numpy", reader="uring")
+import sgtokens
+kept = sgtokens.Loader({folder!r}, batch=4, seq=32, arrays="numpy", reader="uring")
 batches = iter(kept)
 next(batches)
 kept[1]
@@ -159,15 +159,15 @@ def test_opening_and_closing_does_not_grow(load):
     assert resident() - before < 16 << 20
 
 
-@pytest.mark.parametrize("reader", sgt._native.READERS)
+@pytest.mark.parametrize("reader", sgtokens._native.READERS)
 def test_a_set_that_vanishes(folder, load, reader, copy):
     data = load(copy, reader=reader)
     want = first_values(data, 3)
     shutil.rmtree(copy)
     assert len(first_values(data, 3)) == 3  # deleted files that are open can still be read
     state = data.state_dict()
-    with pytest.raises(sgt.FileError, match="copy: No such file"):
-        sgt.Loader(copy)
+    with pytest.raises(sgtokens.FileError, match="copy: No such file"):
+        sgtokens.Loader(copy)
     shutil.copytree(folder, copy)
     again = load(copy, reader=reader)
     again.load_state_dict({**state, "rows": 0})
@@ -178,10 +178,10 @@ def test_a_mapped_shard_that_is_cut_short(load, copy):
     data = load(copy, reader="mmap")
     for shard in copy.glob("train_*.bin"):
         os.truncate(shard, 4096)
-    with pytest.raises(sgt.Error, match="train_0"):
+    with pytest.raises(sgtokens.Error, match="train_0"):
         for _ in data:
             pass
-    with pytest.raises(sgt.Error, match="train_0"):
+    with pytest.raises(sgtokens.Error, match="train_0"):
         for k in range(len(data)):
             data[k]
 
@@ -191,16 +191,16 @@ def test_a_changed_id_is_an_error_that_names_the_place(load, copy):
     body = bytearray(shard.read_bytes())
     body[2000:2002] = b"\xff\xff"
     shard.write_bytes(body)
-    with pytest.raises(sgt.FormatError, match="train_000000.bin"):
+    with pytest.raises(sgtokens.FormatError, match="train_000000.bin"):
         load(copy)
 
 
 INTERRUPTED = """
 import random, signal, sys, threading
-import sgt
+import sgtokens
 
 def make(**more):
-    return sgt.Loader(sys.argv[1], batch=4, seq=32, arrays="numpy", **more)
+    return sgtokens.Loader(sys.argv[1], batch=4, seq=32, arrays="numpy", **more)
 
 plain = make()
 want = [int(plain[k][0].sum()) for k in range(1000)]
@@ -249,11 +249,11 @@ def test_interrupts_lose_no_batch(folder):
 
 
 def test_notices_go_to_logging(caplog):
-    sgt._native.say_notice(None, b"a remark")
-    assert [(r.name, r.getMessage()) for r in caplog.records] == [("sgt", "a remark")]
+    sgtokens._native.say_notice(None, b"a remark")
+    assert [(r.name, r.getMessage()) for r in caplog.records] == [("sgtokens", "a remark")]
 
 
 def test_import_is_cheap():
-    code = "import sys; import sgt; print('torch' in sys.modules, 'logging' in sys.modules)"
+    code = "import sys; import sgtokens; print('torch' in sys.modules, 'logging' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert out.stdout == "False False\n"

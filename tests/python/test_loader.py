@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-import sgt
+import sgtokens
 
 
 def tokens_of(folder):
@@ -32,10 +32,10 @@ def test_a_text_is_not_tokens(tmp_path):
     """Unless raw says that they are."""
     book = tmp_path / "book.txt"
     book.write_text("It was the best of times. " * 100)
-    with pytest.raises(sgt.FormatError, match=r"book.txt: text, not 16-bit tokens \(sgt-tokenize"):
-        sgt.Loader(book, batch=2, seq=4)
+    with pytest.raises(sgtokens.FormatError, match=r"book.txt: text, not 16-bit tokens \(sgt-tokenize"):
+        sgtokens.Loader(book, batch=2, seq=4)
     for raw in 16, True:
-        x, _ = sgt.Loader(book, batch=2, seq=4, raw=raw, arrays="numpy", sampling="sequential")[0]
+        x, _ = sgtokens.Loader(book, batch=2, seq=4, raw=raw, arrays="numpy", sampling="sequential")[0]
         assert x[0, 0] == int.from_bytes(b"It", "little")
 
 
@@ -44,8 +44,8 @@ def test_wide_ids_are_not_read_as_narrow_ones(load, tmp_path, width):
     wide = tmp_path / "train.bin"
     np.arange(100, 400, dtype=width).tofile(wide)
     for path, raw in (wide, 0), (wide, 16), (tmp_path, 16), (tmp_path, 0):
-        with pytest.raises(sgt.Error, match=r"train.bin: (32|64)-bit ids without a header"):
-            sgt.Loader(path, batch=2, seq=4, raw=raw)
+        with pytest.raises(sgtokens.Error, match=r"train.bin: (32|64)-bit ids without a header"):
+            sgtokens.Loader(path, batch=2, seq=4, raw=raw)
     if width == "uint32":
         for dtype in "int32", "int64":
             x, y = load(tmp_path, batch=2, seq=4, raw=32, dtype=dtype, sampling="sequential")[0]
@@ -56,7 +56,7 @@ def test_wide_ids_are_not_read_as_narrow_ones(load, tmp_path, width):
 
 def test_a_folder_of_nanogpt(tmp_path, caplog):
     np.arange(300, dtype="<u2").tofile(tmp_path / "train.bin")
-    data = sgt.Loader(tmp_path, batch=2, seq=4, arrays="numpy", sampling="sequential")
+    data = sgtokens.Loader(tmp_path, batch=2, seq=4, arrays="numpy", sampling="sequential")
     assert (data[0][0] == [[0, 1, 2, 3], [4, 5, 6, 7]]).all()
     said = f"{tmp_path}/train.bin has no header: read as nanoGPT's, 16-bit ids"
     assert caplog.messages == [said]
@@ -71,7 +71,7 @@ def test_more_copies_than_memory(load, monkeypatch, caplog, name):
     assert data.reader.startswith("preload (mmap: the set takes 1 MiB in each of 1000000000 ")
     assert caplog.messages[-1].endswith(" MiB of memory: reading with mmap instead")
     assert (data[3][0] == want[0]).all()
-    with pytest.raises(sgt.Error, match=r"it cannot be preloaded \(use reader=mmap or reader=uring, which "):
+    with pytest.raises(sgtokens.Error, match=r"it cannot be preloaded \(use reader=mmap or reader=uring, which "):
         load(reader="preload")
     assert load(reader="mmap").reader == "mmap"
 
@@ -85,7 +85,7 @@ def test_a_launcher_that_names_no_number(load, monkeypatch, name, least, value):
     if value == str(least) or (not value and name.startswith("LOCAL")):
         load()
         return
-    with pytest.raises(sgt.UsageError, match=f"^{name}={value}: expected a whole number of at least {least}$"):
+    with pytest.raises(sgtokens.UsageError, match=f"^{name}={value}: expected a whole number of at least {least}$"):
         load()
 
 
@@ -97,7 +97,7 @@ def test_copies_of_slurm(load, monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", ["int64", "int32", "uint16"])
-@pytest.mark.parametrize("reader", sgt._native.READERS)
+@pytest.mark.parametrize("reader", sgtokens._native.READERS)
 def test_iteration_gives_the_numbered_batches(load, dtype, reader):
     data, plain = load(dtype=dtype, reader=reader), load()
     for k, (x, y) in zip(range(20), data):
@@ -114,7 +114,7 @@ def test_dtypes_of_numpy_and_torch(load):
     with contextlib.suppress(ImportError):
         types.append(__import__("torch").int32)
     assert {load(dtype=t)[0][0].dtype for t in types} == {np.dtype("int32")}
-    with pytest.raises(sgt.UsageError, match="dtype 'float32': expected one of"):
+    with pytest.raises(sgtokens.UsageError, match="dtype 'float32': expected one of"):
         load(dtype=np.float32)
 
 
@@ -210,7 +210,7 @@ def test_state_survives_json_ranks_reader_and_batch(load):
 )
 def test_another_runs_state_is_refused(load, change, says):
     data = load()
-    with pytest.raises(sgt.UsageError, match=says):
+    with pytest.raises(sgtokens.UsageError, match=says):
         data.load_state_dict({**data.state_dict(), **change})
     assert data.position == 0
 
@@ -220,7 +220,7 @@ def test_what_is_no_state_is_refused(load):
     with pytest.raises(TypeError, match="not a dict, as state_dict returns, but of type str"):
         load().load_state_dict(json.dumps(state))
     del state["seed"]
-    with pytest.raises(sgt.UsageError, match="damaged: it has no 'seed'"):
+    with pytest.raises(sgtokens.UsageError, match="damaged: it has no 'seed'"):
         load().load_state_dict(state)
 
 
@@ -266,10 +266,10 @@ def test_documents_are_those_of_a_plain_search(load, sampling):
 def test_documents_end_before_padding(tmp_path):
     for n in range(9):
         (tmp_path / f"{n}.txt").write_text("word" + " word" * n)
-    sgt.tokenize(tmp_path, tmp_path / "out")
+    sgtokens.tokenize(tmp_path, tmp_path / "out")
     given = {"batch": 3, "seq": 6, "arrays": "numpy", "sampling": "documents", "pad": 7}
     lengths = []
-    for x, y, where in sgt.Loader(tmp_path / "out", documents=True, **given):
+    for x, y, where in sgtokens.Loader(tmp_path / "out", documents=True, **given):
         real = [row[row >= 0].size for row in where.ids]
         for row, length in enumerate(real):
             assert (x[row, length:] == 7).all() and (x[row, :length] != 7).all()
@@ -300,7 +300,7 @@ def test_packed_rows_begin_with_documents(load, folder):
     other = load(sampling="packed", reader="uring", rank=1, ranks=2)
     other.load_state_dict(state)
     assert (next(iter(other))[0] == load(sampling="packed")[0][0][1::2]).all()
-    with pytest.raises(sgt.UsageError, match="the sampling is shuffle, not packed"):
+    with pytest.raises(sgtokens.UsageError, match="the sampling is shuffle, not packed"):
         load().packing  # noqa: B018
 
 
@@ -316,7 +316,7 @@ TOKENIZES = (
 
 @pytest.mark.parametrize(
     "call, pair",
-    [(sgt.Loader, p) for p in LOADERS.split()] + [(partial(sgt.tokenize, "in"), p) for p in TOKENIZES.split()],
+    [(sgtokens.Loader, p) for p in LOADERS.split()] + [(partial(sgtokens.tokenize, "in"), p) for p in TOKENIZES.split()],
 )
 def test_unknown_keyword(tmp_path, call, pair):
     word, _, meant = pair.partition(":")
@@ -327,33 +327,33 @@ def test_unknown_keyword(tmp_path, call, pair):
 
 def test_mix_and_paths(folder, load, tmp_path):
     other = tmp_path / "other"
-    sgt.tokenize(pathlib.Path(folder).parent / "corpus" / "00.txt", other)
-    mix = sgt.Loader(f"{folder}:0.7,{other}:0.3", batch=4, seq=32, arrays="numpy")
+    sgtokens.tokenize(pathlib.Path(folder).parent / "corpus" / "00.txt", other)
+    mix = sgtokens.Loader(f"{folder}:0.7,{other}:0.3", batch=4, seq=32, arrays="numpy")
     assert mix[0][0].shape == (4, 32)
-    assert sgt.Loader(pathlib.Path(folder), arrays="numpy").tokens == load().tokens
+    assert sgtokens.Loader(pathlib.Path(folder), arrays="numpy").tokens == load().tokens
 
 
 @pytest.mark.parametrize(
     "more, error, says",
     [
-        ({"sampling": "best"}, sgt.UsageError, "sampling 'best': expected one of shuffle"),
-        ({"batch": 0}, sgt.UsageError, "batch: 0 is out of range, 1 to"),
-        ({"seq": 0}, sgt.UsageError, "seq: 0 is out of range, 1 to"),
-        ({"slots": 1}, sgt.UsageError, "slots: 1 is out of range, 2 to 65536"),
-        ({"threads": 0}, sgt.UsageError, "threads: 0 is out of range"),
-        ({"rank": 2, "ranks": 2}, sgt.UsageError, "rank 2 of 2: ranks count from 0"),
-        ({"rank": 0, "ranks": 0}, sgt.UsageError, "ranks: 0 is out of range, 1 to"),
+        ({"sampling": "best"}, sgtokens.UsageError, "sampling 'best': expected one of shuffle"),
+        ({"batch": 0}, sgtokens.UsageError, "batch: 0 is out of range, 1 to"),
+        ({"seq": 0}, sgtokens.UsageError, "seq: 0 is out of range, 1 to"),
+        ({"slots": 1}, sgtokens.UsageError, "slots: 1 is out of range, 2 to 65536"),
+        ({"threads": 0}, sgtokens.UsageError, "threads: 0 is out of range"),
+        ({"rank": 2, "ranks": 2}, sgtokens.UsageError, "rank 2 of 2: ranks count from 0"),
+        ({"rank": 0, "ranks": 0}, sgtokens.UsageError, "ranks: 0 is out of range, 1 to"),
         ({"rank": "0", "ranks": "2"}, TypeError, "ranks: expected an integer, not str"),
         ({"batch": 2.5}, TypeError, "batch: expected an integer, not float"),
-        ({"epochs": -1}, sgt.UsageError, "epochs: -1 is out of range"),
+        ({"epochs": -1}, sgtokens.UsageError, "epochs: -1 is out of range"),
         ({"epochs": "1"}, TypeError, "epochs: expected an integer, not str"),
         ({"split": None}, TypeError, "split: expected a str, not NoneType"),
-        ({"split": "v\0al"}, sgt.UsageError, "holds a NUL"),
-        ({"rank": 0, "ranks": 3}, sgt.UsageError, "3"),
-        ({"rank": 1}, sgt.UsageError, "given together"),
-        ({"seq": 10**9}, sgt.Error, "1000000001|1000000000"),
-        ({"split": "none"}, sgt.Error, "none"),
-        ({"arrays": "jax"}, sgt.UsageError, "arrays 'jax': expected one of auto, torch, numpy"),
+        ({"split": "v\0al"}, sgtokens.UsageError, "holds a NUL"),
+        ({"rank": 0, "ranks": 3}, sgtokens.UsageError, "3"),
+        ({"rank": 1}, sgtokens.UsageError, "given together"),
+        ({"seq": 10**9}, sgtokens.Error, "1000000001|1000000000"),
+        ({"split": "none"}, sgtokens.Error, "none"),
+        ({"arrays": "jax"}, sgtokens.UsageError, "arrays 'jax': expected one of auto, torch, numpy"),
     ],
 )
 def test_wrong_arguments(load, more, error, says):
@@ -363,23 +363,23 @@ def test_wrong_arguments(load, more, error, says):
 
 @pytest.mark.parametrize("count", [10**12, 2**64])
 def test_too_many_batches_at_once(load, count):
-    with pytest.raises(sgt.OutOfMemoryError, match="^arrays of [0-9]+ bytes: out of memory$"):
+    with pytest.raises(sgtokens.OutOfMemoryError, match="^arrays of [0-9]+ bytes: out of memory$"):
         load()[:count]
 
 
 def test_errors_are_of_pythons_kinds_too():
     with pytest.raises(OSError, match="nowhere: No such file .*sgt-tokenize makes a folder"):
-        sgt.Loader("nowhere")
+        sgtokens.Loader("nowhere")
     with pytest.raises(ValueError, match="holds a NUL"):
-        sgt.Loader("nowhere\0")
-    assert issubclass(sgt.OutOfMemoryError, MemoryError)
-    assert issubclass(sgt.FormatError, ValueError)
+        sgtokens.Loader("nowhere\0")
+    assert issubclass(sgtokens.OutOfMemoryError, MemoryError)
+    assert issubclass(sgtokens.FormatError, ValueError)
 
 
 def test_messages_are_the_librarys(tmp_path):
     (tmp_path / "manifest.json").write_text("{")
-    with pytest.raises(sgt.FormatError, match=r"/manifest.json: .* again with --force\)$"):
-        sgt.Loader(tmp_path)
+    with pytest.raises(sgtokens.FormatError, match=r"/manifest.json: .* again with --force\)$"):
+        sgtokens.Loader(tmp_path)
 
 
 def test_a_torch_that_cannot_be_imported_is_no_reason_for_numpy(load, tmp_path, monkeypatch):
@@ -394,14 +394,14 @@ def test_indices(load):
     data = load()
     with pytest.raises(IndexError):
         data[-1]
-    with pytest.raises(sgt.UsageError, match="64 bits"):
+    with pytest.raises(sgtokens.UsageError, match="64 bits"):
         data[2**64 - 1]
     for wrong in (slice(3, None), slice(1.5, 3), 1.0, "1"):
         with pytest.raises(TypeError):
             data[wrong]
     with pytest.raises(IndexError):
         data[2:-1]
-    for wrong, error in ((2**64, sgt.UsageError), (-1, sgt.UsageError), (1.5, TypeError)):
+    for wrong, error in ((2**64, sgtokens.UsageError), (-1, sgtokens.UsageError), (1.5, TypeError)):
         with pytest.raises(error):
             data.seek(wrong)
     assert data[123456789][0].shape == (4, 32)

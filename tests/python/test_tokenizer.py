@@ -14,14 +14,14 @@ import time
 import numpy as np
 import pytest
 
-import sgt
+import sgtokens
 
 
 def test_known_ids():
-    assert sgt.encode("hello world").tolist() == [31373, 995]
-    assert sgt.encode("hello world").dtype == np.uint16
-    assert sgt.decode([31373, 995]) == "hello world"
-    assert sgt.encode("").tolist() == [] and sgt.decode([]) == ""
+    assert sgtokens.encode("hello world").tolist() == [31373, 995]
+    assert sgtokens.encode("hello world").dtype == np.uint16
+    assert sgtokens.decode([31373, 995]) == "hello world"
+    assert sgtokens.encode("").tolist() == [] and sgtokens.decode([]) == ""
 
 
 def test_ids_of_large_vocabularies(tmp_path):
@@ -32,7 +32,7 @@ def test_ids_of_large_vocabularies(tmp_path):
     pairs = "".join(f"{a} {b}\n" for a in letters for b in letters)
     path = tmp_path / "merges.txt"
     path.write_text("#version: 0.2\n" + pairs, encoding="utf-8")
-    enc = sgt.Tokenizer(path)
+    enc = sgtokens.Tokenizer(path)
     assert enc.n_vocab == 256 + 65536 + 1 and enc.eot_token == 65792
     ids = enc.encode("pairs of bytes")
     assert ids.dtype == np.uint32 and 255 < ids.max() < enc.n_vocab
@@ -42,16 +42,16 @@ def test_ids_of_large_vocabularies(tmp_path):
     assert marked.dtype == np.uint32 and marked.tolist()[-1] == 65792
     with pytest.raises(ValueError, match="ids are from 0 to 65792"):
         enc.decode([-1])
-    with pytest.raises(sgt.FormatError, match="id 65793 is not in the vocabulary"):
+    with pytest.raises(sgtokens.FormatError, match="id 65793 is not in the vocabulary"):
         enc.decode([65793])
 
 
 def test_any_text_comes_back():
     for text in ("naïve 日本語 🙂", "\0 \n\t", "a" * 10_000, "<|endoftext|>"):
-        assert sgt.decode(sgt.encode(text)) == text
-    assert sgt.decode(sgt.encode("\ud800x")) == "\ufffdx"
+        assert sgtokens.decode(sgtokens.encode(text)) == text
+    assert sgtokens.decode(sgtokens.encode("\ud800x")) == "\ufffdx"
     raw = bytes(range(256))
-    assert sgt.Tokenizer().decode_bytes(sgt.encode(raw)) == raw
+    assert sgtokens.Tokenizer().decode_bytes(sgtokens.encode(raw)) == raw
 
 
 class Text(str):
@@ -83,7 +83,7 @@ STRINGS = [
 
 
 def test_strings_of_every_width():
-    t = sgt.Tokenizer()
+    t = sgtokens.Tokenizer()
     for kinds in ([str], [str, sys.intern], [str, Text, sys.intern]):
         texts = [kind(s) for s in STRINGS for kind in kinds]
         wide = [str.encode(s, "utf-16", "surrogatepass") for s in texts]
@@ -102,8 +102,8 @@ def test_strings_of_every_width():
 
 
 def test_tiktokens_methods():
-    t = sgt.Tokenizer()
-    assert repr(t) == "sgt.Tokenizer('gpt2')"
+    t = sgtokens.Tokenizer()
+    assert repr(t) == "sgtokens.Tokenizer('gpt2')"
     assert (t.n_vocab, t.max_token_value, t.eot_token, t.name) == (50257, 50256, 50256, "gpt2")
     assert t.encode("a<|endoftext|>b", allowed_special="all").tolist() == [64, 50256, 65]
     assert t.encode("<|endoftext|>", allowed_special="all", disallowed_special="all") == [50256]
@@ -122,18 +122,18 @@ def test_tiktokens_methods():
     for wrong in ([1.5], [float("nan")], [True], "text", None, {1}, [1, None], iter([1])):
         with pytest.raises(TypeError, match="ids are integers"):
             t.decode(wrong)
-    with pytest.raises(sgt.FormatError, match="50257"):
+    with pytest.raises(sgtokens.FormatError, match="50257"):
         t.decode([50257])
-    with pytest.raises(sgt.UsageError, match="holds a NUL"):
-        sgt.Tokenizer(pattern="a+|b\0")
-    with pytest.raises(sgt.UsageError, match="holds a NUL"):
+    with pytest.raises(sgtokens.UsageError, match="holds a NUL"):
+        sgtokens.Tokenizer(pattern="a+|b\0")
+    with pytest.raises(sgtokens.UsageError, match="holds a NUL"):
         t.save("folder\0")
     with pytest.raises(TypeError, match="pattern: expected a str, not int"):
-        sgt.Tokenizer(pattern=5)
+        sgtokens.Tokenizer(pattern=5)
     assert t.encode("tea", disallowed_special="<|end|>").tolist() == [660, 64]
     with pytest.raises(ValueError, match="'<|end|>', which is disallowed"):
         t.encode("a<|end|>", disallowed_special="<|end|>")
-    for wrong, error in ((-1, sgt.UsageError), (1025, sgt.UsageError), ("2", TypeError)):
+    for wrong, error in ((-1, sgtokens.UsageError), (1025, sgtokens.UsageError), ("2", TypeError)):
         with pytest.raises(error, match="num_threads: "):
             t.encode_batch(["a"], num_threads=wrong)
 
@@ -141,9 +141,9 @@ def test_tiktokens_methods():
 @pytest.mark.parametrize("threads", [None, 1, 3])
 def test_batches_are_the_single_calls(threads):
     texts = [f"text number {i} " * (i % 7) for i in range(100)]
-    t = sgt.Tokenizer()
+    t = sgtokens.Tokenizer()
     got = t.encode_batch(texts, num_threads=threads)
-    assert all((a == sgt.encode(b)).all() for a, b in zip(got, texts))
+    assert all((a == sgtokens.encode(b)).all() for a, b in zip(got, texts))
     assert t.decode_batch(got) == texts
     assert t.encode_batch([]) == []
     assert [len(ids) for ids in t.encode_batch(["", b""], num_threads=threads)] == [0, 0]
@@ -154,7 +154,7 @@ def test_batches_are_the_single_calls(threads):
 
 
 def test_the_default_number_of_threads(monkeypatch):
-    threads = sgt._native.default_threads
+    threads = sgtokens._native.default_threads
     for name in ("OMP_NUM_THREADS", "TORCHELASTIC_RUN_ID"):
         monkeypatch.delenv(name, raising=False)
     most = threads()
@@ -168,10 +168,10 @@ def test_the_default_number_of_threads(monkeypatch):
 
 
 def test_batches_in_many_groups(monkeypatch):
-    from sgt import _encoder
+    from sgtokens import _encoder
 
     monkeypatch.setattr(_encoder, "_GROUP", 50)
-    t = sgt.Tokenizer()
+    t = sgtokens.Tokenizer()
     texts = [f"{i} naïve “x” "[: i % 14] * (i % 9) for i in range(300)] + ["long " * 500, ""]
     kept = t.encode_batch(texts, num_threads=3)
     groups = {id(ids.base): ids.base for ids in kept}.values()
@@ -184,16 +184,16 @@ def test_batches_in_many_groups(monkeypatch):
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_batch_that_fails(threads):
-    t = sgt.Tokenizer(pattern="(a+)+$|b")  # backtracks without end
-    with pytest.raises(sgt.Error, match="pattern"):
+    t = sgtokens.Tokenizer(pattern="(a+)+$|b")  # backtracks without end
+    with pytest.raises(sgtokens.Error, match="pattern"):
         t.encode_batch(["b"] * 50 + ["a" * 40000 + "c"] + ["b"] * 50, num_threads=threads)
     assert t.decode_batch(t.encode_batch(["b"] * 9, num_threads=threads)) == ["b"] * 9
 
 
 def test_an_interrupted_batch(monkeypatch):
-    from sgt import _encoder
+    from sgtokens import _encoder
 
-    t, real = sgt.Tokenizer(), _encoder.Encoder.encode
+    t, real = sgtokens.Tokenizer(), _encoder.Encoder.encode
     interrupted, threads = threading.Event(), threading.active_count()
 
     def encode(*given):
@@ -211,59 +211,59 @@ def test_an_interrupted_batch(monkeypatch):
 
 
 def test_files(folder, tmp_path):
-    t = sgt.Tokenizer.from_file(os.path.join(folder, "tokenizer.json"))
+    t = sgtokens.Tokenizer.from_file(os.path.join(folder, "tokenizer.json"))
     assert t.encode("hello world").tolist() == [31373, 995]
     t.save(tmp_path / "saved")
-    again = pickle.loads(pickle.dumps(sgt.Tokenizer.from_file(tmp_path / "saved")))
+    again = pickle.loads(pickle.dumps(sgtokens.Tokenizer.from_file(tmp_path / "saved")))
     assert again.encode("hello").tolist() == [31373]
-    with pytest.raises(sgt.FileError, match="nowhere"):
-        sgt.Tokenizer.from_file("nowhere")
-    with pytest.raises(sgt.UsageError):
-        sgt.Tokenizer(pattern="(")
+    with pytest.raises(sgtokens.FileError, match="nowhere"):
+        sgtokens.Tokenizer.from_file("nowhere")
+    with pytest.raises(sgtokens.UsageError):
+        sgtokens.Tokenizer(pattern="(")
 
 
 def test_tokenize(tmp_path):
     (tmp_path / "in.jsonl").write_text('{"body": "one two"}\n{"body": "three"}\n')
     seen = []
-    done = sgt.tokenize(
+    done = sgtokens.tokenize(
         tmp_path / "in.jsonl", tmp_path / "out", field="body", progress=lambda *n: seen.append(n)
     )
     assert (done.documents, done.tokens, done.already_done) == (2, 5, False)
     same = bytes(tmp_path / "in.jsonl"), tmp_path / "out"
-    assert sgt.tokenize(*same, field="body", shuffle=False).already_done
+    assert sgtokens.tokenize(*same, field="body", shuffle=False).already_done
     (tmp_path / "stories.txt").write_text("one<|endoftext|>two<|endoftext|>three")
     for special, documents, literals in ((False, 1, 2), (True, 3, 0)):
         out = tmp_path / f"special-{special}"
-        done = sgt.tokenize(tmp_path / "stories.txt", out, special_eot=special)
+        done = sgtokens.tokenize(tmp_path / "stories.txt", out, special_eot=special)
         assert (done.documents, done.eot_literals) == (documents, literals)
     for name, wrong in (("shuffle", -1), ("shard_tokens", 2**64), ("threads", 2**32 + 1)):
-        with pytest.raises(sgt.UsageError, match=f"{name}: {wrong} is out of range, 0 to"):
-            sgt.tokenize("x", "y", **{name: wrong})
-    with pytest.raises(sgt.FormatError, match="line 1: the field is missing"):
+        with pytest.raises(sgtokens.UsageError, match=f"{name}: {wrong} is out of range, 0 to"):
+            sgtokens.tokenize("x", "y", **{name: wrong})
+    with pytest.raises(sgtokens.FormatError, match="line 1: the field is missing"):
         (tmp_path / "bad.jsonl").write_text("{}\n")
-        sgt.tokenize([tmp_path / "bad.jsonl"], tmp_path / "bad", field="body")
+        sgtokens.tokenize([tmp_path / "bad.jsonl"], tmp_path / "bad", field="body")
     for wrong, error, says in (
-        ({"format": "xml"}, sgt.UsageError, "format 'xml': expected one of auto"),
+        ({"format": "xml"}, sgtokens.UsageError, "format 'xml': expected one of auto"),
         ({"threads": "2"}, TypeError, "threads: expected an integer, not str"),
-        ({"field": "te\0xt"}, sgt.UsageError, "holds a NUL"),
+        ({"field": "te\0xt"}, sgtokens.UsageError, "holds a NUL"),
         ({"field": 5}, TypeError, "field: expected a str, not int"),
-        ({"keep_fields": "url\0"}, sgt.UsageError, "holds a NUL"),
-        ({"split": "x%"}, sgt.UsageError, "split 'x%': expected a part, such as '1%' or .01"),
-        ({"split": [1]}, sgt.UsageError, "split .1.: expected a part"),
-        ({"split": True}, sgt.UsageError, "split True: expected a part"),
+        ({"keep_fields": "url\0"}, sgtokens.UsageError, "holds a NUL"),
+        ({"split": "x%"}, sgtokens.UsageError, "split 'x%': expected a part, such as '1%' or .01"),
+        ({"split": [1]}, sgtokens.UsageError, "split .1.: expected a part"),
+        ({"split": True}, sgtokens.UsageError, "split True: expected a part"),
     ):
         with pytest.raises(error, match=says):
-            sgt.tokenize("x", "y", **wrong)
+            sgtokens.tokenize("x", "y", **wrong)
 
 
 def test_other_trainers_files(tmp_path):
     (tmp_path / "in.jsonl").write_text('{"text": "one two"}\n{"text": "three"}\n')
     for shards, name in (("nanogpt", "train.bin"), ("npy", "train.npy")):
         out = tmp_path / shards
-        assert sgt.tokenize(tmp_path / "in.jsonl", out, shards=shards).tokens == 5
+        assert sgtokens.tokenize(tmp_path / "in.jsonl", out, shards=shards).tokens == 5
         assert np.fromfile(out / name, "<u2").tolist() == [505, 734, 50256, 15542, 50256]
-    with pytest.raises(sgt.UsageError, match="shard-tokens"):
-        sgt.tokenize(tmp_path / "in.jsonl", tmp_path / "x", shards="npy", shard_tokens=9)
+    with pytest.raises(sgtokens.UsageError, match="shard-tokens"):
+        sgtokens.tokenize(tmp_path / "in.jsonl", tmp_path / "x", shards="npy", shard_tokens=9)
 
 
 def test_the_options_are_the_programs(tmp_path):
@@ -300,7 +300,7 @@ def test_the_options_are_the_programs(tmp_path):
          ["--binary", "keep", "--invalid-utf8", "replace"]),
     ):  # fmt: skip
         mine, its = tmp_path / "mine", tmp_path / "its"
-        sgt.tokenize(corpus, mine, **{"skip_bad": True, "force": True, **given})
+        sgtokens.tokenize(corpus, mine, **{"skip_bad": True, "force": True, **given})
         command = ["sgt-tokenize", "--quiet", "--force", "--skip-bad", *words, corpus, its]
         subprocess.run(command, check=True)
         assert files(mine) == files(its), given
@@ -309,8 +309,8 @@ def test_the_options_are_the_programs(tmp_path):
         shutil.rmtree(mine)
         shutil.rmtree(its)
     for wrong, says in (({"binary": "drop"}, "binary 'drop'"), ({"filters": ["a=b\0"]}, "a NUL")):
-        with pytest.raises(sgt.UsageError, match=says):
-            sgt.tokenize(corpus, tmp_path / "x", **wrong)
+        with pytest.raises(sgtokens.UsageError, match=says):
+            sgtokens.tokenize(corpus, tmp_path / "x", **wrong)
 
 
 def test_interrupted_tokenizing_is_finished_by_the_same_call(tmp_path):
@@ -326,10 +326,10 @@ def test_interrupted_tokenizing_is_finished_by_the_same_call(tmp_path):
 
     stopped = []
     with pytest.raises(KeyboardInterrupt):
-        sgt.tokenize(tmp_path / "in", tmp_path / "out", threads=1, progress=stop)
+        sgtokens.tokenize(tmp_path / "in", tmp_path / "out", threads=1, progress=stop)
         raise KeyboardInterrupt  # the call was done before the signal arrived
-    done = sgt.tokenize(tmp_path / "in", tmp_path / "out", threads=1)
-    whole = sgt.tokenize(tmp_path / "in", tmp_path / "whole")
+    done = sgtokens.tokenize(tmp_path / "in", tmp_path / "out", threads=1)
+    whole = sgtokens.tokenize(tmp_path / "in", tmp_path / "whole")
     assert done.tokens == whole.tokens
     name = "train_000000.bin"
     assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
@@ -346,16 +346,16 @@ def test_an_exception_of_progress_stops_the_call(tmp_path):
         raise LookupError("of the user")
 
     with pytest.raises(LookupError, match="^of the user$"):
-        sgt.tokenize(tmp_path / "in", tmp_path / "out", progress=fail)
+        sgtokens.tokenize(tmp_path / "in", tmp_path / "out", progress=fail)
     assert len(calls) == 1
-    assert sgt.tokenize(tmp_path / "in", tmp_path / "out").documents == 8
+    assert sgtokens.tokenize(tmp_path / "in", tmp_path / "out").documents == 8
 
 
 @pytest.mark.parametrize("names", ["url,n", ["url", "n"]])
 def test_fields_are_kept(tmp_path, names):
     lines = tmp_path / "a.jsonl"
     lines.write_text('{"text": "one", "url": "http://a"}\n')
-    sgt.tokenize(lines, tmp_path / "out", keep_fields=names)
+    sgtokens.tokenize(lines, tmp_path / "out", keep_fields=names)
     sources = (tmp_path / "out" / "sources.jsonl").read_text()
     assert '"fields": {"url": "http://a", "n": null}' in sources
 
@@ -383,7 +383,7 @@ SPECIAL = [
 def peer():
     """tiktoken with GPT-2's vocabulary, which it would otherwise download."""
     tiktoken = pytest.importorskip("tiktoken")
-    t = sgt.Tokenizer()
+    t = sgtokens.Tokenizer()
     split = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"""
     ranks = {t.decode_single_token_bytes(i): i for i in range(50256)}
     given = {"pat_str": split, "mergeable_ranks": ranks, "special_tokens": {END: 50256}}
@@ -404,7 +404,7 @@ def result(call, *given, **more):
 def test_the_names_are_tiktokens(peer):
     """encode_with_unstable is left out: it is for the completion of a text."""
     names = {name for name in dir(peer) if not name.startswith("_")}
-    t = sgt.Tokenizer()
+    t = sgtokens.Tokenizer()
     assert names - set(dir(t)) <= {"encode_with_unstable"}
     for name in names & set(dir(t)):
         mine, its = getattr(t, name), getattr(peer, name)
@@ -416,7 +416,7 @@ def test_the_names_are_tiktokens(peer):
 
 @pytest.mark.parametrize("text", ODD)
 def test_odd_texts_as_tiktoken(peer, text):
-    t = sgt.Tokenizer()
+    t = sgtokens.Tokenizer()
     for name in ("encode", "encode_batch"):
         given = [text, "x"] if name == "encode_batch" else text
         for special in SPECIAL:
@@ -435,13 +435,13 @@ def test_odd_texts_as_tiktoken(peer, text):
 
 
 def test_batches_and_tokens_as_tiktoken(peer):
-    t = sgt.Tokenizer()
+    t = sgtokens.Tokenizer()
     batch = [peer.encode_ordinary(text) for text in ODD]
     for threads in (1, 3):
         more = {"num_threads": threads}
         assert t.decode_batch(batch, **more) == peer.decode_batch(batch, **more)
         assert t.decode_bytes_batch(batch, **more) == peer.decode_bytes_batch(batch, **more)
-    with pytest.raises(sgt.UsageError, match="num_threads: 0 is out of range, 1 to 1024"):
+    with pytest.raises(sgtokens.UsageError, match="num_threads: 0 is out of range, 1 to 1024"):
         t.decode_batch(batch, num_threads=0)
     assert t.token_byte_values() == peer.token_byte_values()
     for token in (0, 50255, 50256):

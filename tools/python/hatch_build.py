@@ -34,7 +34,7 @@ class Hook(BuildHookInterface[Any]):
         if len(libraries) != 3 or not programs:
             raise RuntimeError(f"{built} lacks the libraries or the programs: make wheel-files")
         for file in libraries:
-            build_data["force_include"][str(file)] = f"sgt/lib/{file.name}"
+            build_data["force_include"][str(file)] = f"sgtokens/lib/{file.name}"
         for file in programs:
             build_data["shared_scripts"][str(file)] = file.name
         machine = os.uname().machine

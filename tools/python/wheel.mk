@@ -1,5 +1,5 @@
-# wheel.mk: make wheel builds the Python wheel, build/wheel/sgt-VERSION-py3-none-manylinux_*.whl, the
-# sdist, and where nvcc is the wheel sgt_cuda-VERSION-*.whl with the CUDA backend. The libraries and
+# wheel.mk: make wheel builds the Python wheel, build/wheel/sgtokens-VERSION-py3-none-manylinux_*.whl, the
+# sdist, and where nvcc is the wheel sgtokens_cuda-VERSION-*.whl with the CUDA backend. The libraries and
 # programs of the wheels are made of the same objects as the others, but linked statically with every
 # library except glibc's, so that they run where no package is installed. Debian's libjansson.a
 # cannot be part of a shared library, so libjansson.so.4 is carried along. hatchling and auditwheel

@@ -1,5 +1,5 @@
 #!/bin/sh
-# wheel.sh BUILD [CUDA]: make the wheel and the sdist in BUILD/wheel from BUILD/wheel-files, and the wheel sgt-cuda from
+# wheel.sh BUILD [CUDA]: make the wheel and the sdist in BUILD/wheel from BUILD/wheel-files, and the wheel sgtokens-cuda from
 # the folder CUDA, if it is given. What is missing is said in one line, with exit code 1.
 set -eu
 cd "$(dirname "$0")/../.."

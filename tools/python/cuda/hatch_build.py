@@ -1,4 +1,4 @@
-"""The build hooks of the wheel sgt-cuda: its libraries, its tag, and the sgt it belongs to."""
+"""The build hooks of the wheel sgtokens-cuda: its libraries, tag, and the wheel it belongs to."""
 
 import os
 import pathlib
@@ -14,7 +14,7 @@ from hatch_build import newest_glibc  # noqa: E402
 
 class Metadata(MetadataHookInterface):
     def update(self, metadata: Dict[str, Any]) -> None:
-        metadata["dependencies"] = [f"sgt=={metadata['version']}"]
+        metadata["dependencies"] = [f"sgtokens=={metadata['version']}"]
 
 
 class Hook(BuildHookInterface[Any]):

@@ -1,6 +1,6 @@
 """Grain's RandomAccessDataSource: a record is batch k of the loader, or a row if batch=1.
 
-    source = Source(sgt.Loader("out/", batch=32, seq=1024, arrays="numpy"))
+    source = Source(sgtokens.Loader("out/", batch=32, seq=1024, arrays="numpy"))
     grain.MapDataset.source(source)
 
 The loader's order is already shuffled. Grain pickles a source for its worker processes, where
@@ -26,6 +26,6 @@ class Source:
         x, y = self.data[k][:2]
         return {"inputs": x, "targets": y}
 
-    def __repr__(self) -> str:  # Grain compares it with the one in its checkpoint
+    def __repr__(self) -> str:  # Grain compares it with that in a checkpoint: it must not change
         state = {**self.data.state_dict(), "rows": 0}
         return f"sgt.Source({state})"

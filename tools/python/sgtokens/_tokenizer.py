@@ -54,7 +54,7 @@ class Tokenizer:
         return cls(path, pattern=pattern)
 
     def __repr__(self) -> str:
-        return f"sgt.Tokenizer({self._path!r})"
+        return f"sgtokens.Tokenizer({self._path!r})"
 
     def __reduce__(self) -> Tuple[Any, ...]:
         return partial(Tokenizer, pattern=self._pattern), (self._path,)

@@ -62,7 +62,7 @@ class Loader:
     for ever). Threads of the library make batches ahead, in a ring: x and y are overwritten when
     the next batch is taken, unless copy=True, or in a worker of PyTorch's DataLoader. `data[k]` is
     batch k in new arrays, at any time. PyTorch's DataLoader(data) reads data[0], data[1], ... and
-    ignores the position: give it Batches(data), of sgt.adapters.torch_dataset.
+    ignores the position: give it Batches(data), of sgtokens.adapters.torch_dataset.
 
     path: a folder of shards, a shard, or several folders with weights, "web:0.7,books:0.3", as
         `sgt-train --data` takes it; a pathlib path is one folder or shard
@@ -71,7 +71,7 @@ class Loader:
     reader: preload, mmap or uring; None: preload, but mmap, with a warning, if memory is too small
         for a copy in each process of this machine (those of LOCAL_WORLD_SIZE, mpirun or srun, and
         a DataLoader's workers)
-    split: the shards SPLIT_*.bin of a folder: train, or val (sgt.tokenize's split makes some)
+    split: the shards SPLIT_*.bin of a folder: train, or val (sgtokens.tokenize's split makes some)
     rank, ranks: default torch.distributed's, else torchrun's RANK and WORLD_SIZE, else 0 of 1
     dtype: int64, int32 or uint16, also as torch's or numpy's dtype
     arrays: torch, numpy, or auto (torch if it is installed)
@@ -250,7 +250,7 @@ class Loader:
 
     def __repr__(self) -> str:
         given = ", ".join(f"{k}={v!r}" for k, v in self._settings.items() if v not in (None, False))
-        return f"sgt.Loader({os.fspath(self._path)!r}, {given}, position={self._position})"
+        return f"sgtokens.Loader({os.fspath(self._path)!r}, {given}, position={self._position})"
 
     # ---- batches in order ----
 

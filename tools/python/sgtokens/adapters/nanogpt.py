@@ -1,6 +1,6 @@
 """nanoGPT's get_batch. In train.py, replace the function by
 
-    from sgt.adapters.nanogpt import GetBatch
+    from sgtokens.adapters.nanogpt import GetBatch
     get_batch = GetBatch(data_dir, batch_size, block_size, device)
 
 and save get_batch.state_dict() in the checkpoint. A folder of nanoGPT's train.bin and val.bin works

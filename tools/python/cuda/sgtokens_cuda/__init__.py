@@ -1,7 +1,7 @@
 """The CUDA backend of sgt's programs. The wheel puts libsgt-cuda.so into the environment's lib/sgt,
 where sgt-train, sgt-sample, sgt-eval and sgt-bench look for it.
 
-    python -m sgt_cuda      # try the GPU; or say in one line what is missing
+    python -m sgtokens_cuda      # try the GPU; or say in one line what is missing
 """
 
 import os
@@ -20,5 +20,5 @@ def self_check() -> int:
     try:
         return subprocess.run([program, "--self-check", "--device", "cuda"]).returncode
     except FileNotFoundError:
-        print("sgt-cuda: no sgt-train here (pip install the wheel sgt)", file=sys.stderr)
+        print("sgtokens-cuda: no sgt-train here (pip install the wheel sgtokens)", file=sys.stderr)
         return 1

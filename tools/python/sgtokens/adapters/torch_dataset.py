@@ -1,6 +1,6 @@
 """PyTorch's IterableDataset, with torchdata's state_dict protocol. An item is a whole batch:
 
-    data = Batches(sgt.Loader("out/", batch=32, reader="mmap"))
+    data = Batches(sgtokens.Loader("out/", batch=32, reader="mmap"))
     DataLoader(data, batch_size=None, num_workers=2, persistent_workers=True)
 
 The order is the loader's, with any number of workers. torchdata's StatefulDataLoader resumes it. If

@@ -1,12 +1,12 @@
-"""sgt: tokens for pre-training, from text to batches, at the speed of memory or the disk.
+"""sgtokens: tokens for pre-training, from text to batches, at the speed of memory or the disk.
 
-    import sgt
-    sgt.tokenize("corpus/", "out/")
-    data = sgt.Loader("out/", batch=32, seq=1024)
+    import sgtokens
+    sgtokens.tokenize("corpus/", "out/")
+    data = sgtokens.Loader("out/", batch=32, seq=1024)
     for x, y in data: ...                # one epoch of (32, 1024) int64 arrays or torch tensors
     data.load_state_dict(state)          # state = data.state_dict(), saved earlier
     data[123456789]                      # any batch, by its number
-    sgt.decode(sgt.encode("some text"))
+    sgtokens.decode(sgtokens.encode("some text"))
 
 The package is a thin layer of ctypes over the C libraries libsgt-loader and libsgt-tokenize. The
 wheel holds these libraries, and the programs (sgt-tokenize, sgt-train, ...). numpy is the only

@@ -32,7 +32,7 @@ with suppress(ImportError, AttributeError):  # there is no torchtitan, or an old
 
     @dataclass(kw_only=True, slots=True)
     class Config(BaseDataLoader.Config):  # type: ignore[misc]
-        options: Dict[str, Any] = field(default_factory=dict)  # more options of sgt.Loader
+        options: Dict[str, Any] = field(default_factory=dict)  # more options of sgtokens.Loader
 
         def build(self, *, dp_rank: int, dp_world_size: int, **given: Any) -> DataLoader:
             shape = given["local_batch_size"], given["seq_len"]

@@ -278,7 +278,7 @@ def say_notice(_ctx: Any, line: bytes) -> None:
     """Pass a notice of the library to Python's logging, which by default prints it to stderr."""
     import logging
 
-    logging.getLogger("sgt").warning("%s", line.decode("utf-8", "replace"))
+    logging.getLogger("sgtokens").warning("%s", line.decode("utf-8", "replace"))
 
 
 NOTICE = Notice(SAY(say_notice), None)

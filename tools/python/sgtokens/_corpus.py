@@ -165,7 +165,7 @@ def _run(
         finally:
             is_done.set()
 
-    thread = threading.Thread(target=call, name="sgt.tokenize")
+    thread = threading.Thread(target=call, name="sgtokens.tokenize")
     try:
         thread.start()
         while not is_done.wait(0.1):  # Python handles signals between two waits

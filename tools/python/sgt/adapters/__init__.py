@@ -1,2 +1,0 @@
-"""Short adapters that give training frameworks the data loader they expect, made of sgt.Loader.
-Read the one that you need, and copy and change it if your training script differs."""
