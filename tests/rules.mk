@@ -1,7 +1,7 @@
 # rules.mk: how the tests, the analyzers and the measurements are built and run.
 
 .PHONY: run-check format lint layout tidy coverage run-coverage check-kernels check-cuda check-nvcc
-.PHONY: machine-code predict fuzz torture torture-variants torture-runs
+.PHONY: fuzz torture torture-variants torture-runs
 
 torture: check-all torture-variants torture-runs ## every variant (clang, no optimization, lesser CPUs, sanitizers) and the exhaustive runs: a day
 
@@ -84,19 +84,12 @@ $(STAND_IN): $(B)/obj/tests/kernels/cudnn/stand_in.o
 
 # ---- checks of the code that nvcc generates for the kernels ----
 ifneq ($(HAVE_NVCC),)
-check-nvcc: need-packages $(HOST_CU:%=$(B)/obj/device/%.o) $(CUDA_LIB) $(HOST_LIB) $(HOST_PROGRAMS) ## nvcc on every CUDA kernel: no warning, no spill, registers, machine code
+check-nvcc: need-packages $(HOST_CU:%=$(B)/obj/device/%.o) $(CUDA_LIB) $(HOST_LIB) $(HOST_PROGRAMS) ## nvcc on every CUDA kernel: no warning, no spill, registers
 	@tests/kernels/check-nvcc.sh $(B)
-machine-code: need-packages $(CUDA_LIB) $(HOST_LIB) $(HOST_PROGRAMS) ## accept what nvcc makes of the step's kernels now: tests/kernels/machine-code.txt
-	@tests/kernels/machine-code.sh $(B) accept
 else
 check-nvcc:
 	@echo 'no $(NVCC): left out compiling the CUDA kernels for sm_80 and sm_90a'
-machine-code:
-	@echo 'no $(NVCC), which makes the machine code' >&2; exit 1
 endif
-
-predict: need-packages $(HOST_LIB) $(HOST_PROGRAMS) ## what a training step should take on an H100, without one (BATCH=64, VARIANTS=all, ARGS=of sgt-bench step)
-	@tests/kernels/predict.sh $(B) $(BATCH:%=--batch-size %) $(VARIANTS:%=--variant %) $(ARGS)
 
 # ---- the suites: one Criterion program per folder, and programs of their own ----
 SUITES := base loader tokenize train

@@ -1,13 +1,12 @@
 #!/bin/sh
 # check-nvcc.sh BUILD: check nvcc's output for the kernels and their tests, after make has compiled
-# them without a warning for sm_80 and sm_90a. registers.sh checks registers and spills,
-# machine-code.sh the code of the training step's kernels. Also check that sgt's declarations of
-# CUDA's libraries agree with the toolkit's headers.
+# them without a warning for sm_80 and sm_90a. registers.sh checks registers and spills.
+# Also check that sgt's declarations of CUDA's libraries agree with the toolkit's headers.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 B=$1
 mkdir -p "$B/nvcc"
-passed=0 failed=0 skipped=0
+passed=0 failed=0
 
 # tests/kernels/toolkit: assertions on the toolkit's headers, whose place nvcc knows.
 for file in tests/kernels/toolkit/*.c; do
@@ -40,12 +39,5 @@ else
     echo "FAIL registers.sh: not every line of the sample is seen"
     failed=$((failed + 1))
 fi
-code=0
-tests/kernels/machine-code.sh "$B" || code=$?
-case $code in
-0) passed=$((passed + 1)) ;;
-77) skipped=$((skipped + 1)) ;;
-*) failed=$((failed + 1)) ;;
-esac
-echo "CUDA kernels by nvcc: $passed passed, $failed failed, $skipped skipped"
+echo "CUDA kernels by nvcc: $passed passed, $failed failed"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -462,24 +462,6 @@ static void place_all(machine *m, const desc *pack, const attribute *ops)
     }
 }
 
-double stand_in_flops(void *plan, int *products)
-{
-    const attribute *ops = find(((const desc *)plan)->graph, N(ATTR_OPERATIONGRAPH_OPS));
-    double flops = 0;
-    *products = 0;
-    for (int64_t i = 0; i < ops->count; i++) {
-        const desc *op = ((desc **)ops->bytes)[i];
-        if (op->type != N(BACKEND_OPERATION_MATMUL_DESCRIPTOR)) continue;
-        const int64_t *a =
-            numbers(part(op, N(ATTR_OPERATION_MATMUL_ADESC)), N(ATTR_TENSOR_DIMENSIONS));
-        const int64_t *c =
-            numbers(part(op, N(ATTR_OPERATION_MATMUL_CDESC)), N(ATTR_TENSOR_DIMENSIONS));
-        flops += 2.0 * (double)(c[0] * c[1] * c[2] * c[3]) * (double)a[3];
-        ++*products;
-    }
-    return flops;
-}
-
 int cudnnBackendExecute(sgt_cudnn_handle handle, sgt_cudnn_desc plan, sgt_cudnn_desc pack)
 {
     machine m = {.count = 0};

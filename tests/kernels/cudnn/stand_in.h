@@ -31,10 +31,6 @@ typedef struct stand_in_control {
 
 extern stand_in_control stand_in;
 
-/* FLOPs of a plan's matrix products (a multiply-add is two) and the number of those products.
- * Masked elements count too. */
-double stand_in_flops(void *plan, int *products);
-
 #ifdef __cplusplus
 }
 #endif

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "tests/kernels/host/host.h"
-#include "tests/kernels/host/list.h"
 #include "tests/kernels/host/streams.h"
 
 namespace host
@@ -428,17 +427,6 @@ bool pointers_aligned(const Job &job)
            workspace_of(job.algo, job.layouts[3]) <= job.workspace_size;
 }
 
-/* Write the line for the list mode in gemm.h's row-major terms: its D (m, n) is (n, m) here. */
-void list_product(cudaStream_t s, const Job &job)
-{
-    const Layout &a = job.layouts[0], &d = job.layouts[3];
-    bool aux = job.p.epilogue != SGT_LT_EPILOGUE_DEFAULT && job.p.epilogue != SGT_LT_EPILOGUE_BIAS;
-    list_line(s, "product m=%zu n=%zu k=%zu batch=%d in=%zu out=%zu add=%d aux=%zu",
-              (size_t)d.columns, (size_t)d.rows, (size_t)(job.p.trans[0] ? a.rows : a.columns),
-              d.batch, size_of(a.type), size_of(d.type), job.beta != 0,
-              aux ? size_of(job.p.aux_type) : 0);
-}
-
 const char *product_name(uint32_t epilogue, double alpha, double beta)
 {
     return epilogue == SGT_LT_EPILOGUE_BIAS     ? beta != 0 ? "product_residual" : "product_bias"
@@ -476,8 +464,7 @@ sgt_lt_status matmul(sgt_lt_handle handle, sgt_lt_desc desc, const void *alpha, 
     lt.matmuls++;
     lt.last = job.algo;
     auto work = [job] { run(job); };
-    if (listing()) list_product(stream, job);
-    else enqueue(stream, work, product_name(desc->epilogue, job.alpha, job.beta));
+    enqueue(stream, work, product_name(desc->epilogue, job.alpha, job.beta));
     return SGT_LT_SUCCESS;
 }
 

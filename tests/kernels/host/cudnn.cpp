@@ -13,14 +13,12 @@
 
 #include "tests/kernels/cudnn/stand_in.h"
 #include "tests/kernels/host/host.h"
-#include "tests/kernels/host/list.h"
 
 /* functions of stand_in.c, if it is linked */
 #pragma weak stand_in
 #define DECLARE(result, name, arguments) \
     extern "C" result cudnn##name arguments __attribute__((weak));
 SGT_CUDNN_FUNCTIONS(DECLARE)
-extern "C" double stand_in_flops(sgt_cudnn_desc plan, int *products) __attribute__((weak));
 
 namespace host
 {
@@ -47,12 +45,6 @@ int set_stream(sgt_cudnn_handle, sgt_cuda_stream s)
 int execute(sgt_cudnn_handle handle, sgt_cudnn_desc plan, sgt_cudnn_desc pack)
 {
     packs.held.insert(pack);
-    if (listing()) {
-        int products;
-        double flops = stand_in_flops(plan, &products);
-        list_line(stream_of_next, "attention products=%d flops=%.0f", products, flops);
-        return 0;
-    }
     enqueue(
         stream_of_next,
         [=] {
@@ -84,8 +76,6 @@ int sgt_cudnn_load(const sgt_cudnn **out, sgt_error *err)
     std::string how = getenv("SGT_HOST_CUDNN");
     if (how == "old") api.version = 91500;
     stand_in.adds = how == "adds" ? 1 : how == "adds-last" ? 2 : 0;
-    /* only the list mode needs it: no test could show the difference */
-    if (stand_in.adds && host::listing()) api.version = SGT_CUDNN_CLEARS - 1;
     snprintf(api.title, sizeof api.title, "cuDNN on the host");
     *out = &api;
     return SGT_OK;

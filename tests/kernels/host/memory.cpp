@@ -9,7 +9,6 @@
 #include <map>
 
 #include "tests/kernels/host/host.h"
-#include "tests/kernels/host/list.h"
 
 namespace host
 {
@@ -75,12 +74,10 @@ void *memory_new(size_t bytes, Place place)
     if (map == MAP_FAILED) return nullptr;
     Allocation a = {static_cast<unsigned char *>(map) + page, mapped, bytes, place};
     unsigned char *p = a.pages + mapped - room;
-    if (place == PINNED || !listing()) {
-        mprotect(a.pages, mapped, PROT_READ | PROT_WRITE);
-        memset(a.pages, MARK, mapped);
-        memset(p, 0xff, bytes);
-        protect(a);
-    }
+    mprotect(a.pages, mapped, PROT_READ | PROT_WRITE);
+    memset(a.pages, MARK, mapped);
+    memset(p, 0xff, bytes);
+    protect(a);
     allocations[(uintptr_t)p] = a;
     if (place == DEVICE) device_bytes += bytes;
     return p;
@@ -103,7 +100,7 @@ void memory_free(void *p, Place place)
         fail("%p is freed, which is no %s memory", p, place == PINNED ? "pinned" : "device");
     Allocation a = found->second;
     MemoryOpen open;
-    if (place == PINNED || !listing()) check_marks(static_cast<unsigned char *>(p), a);
+    check_marks(static_cast<unsigned char *>(p), a);
     allocations.erase(found);
     madvise(a.pages, a.mapped, MADV_DONTNEED);
     mprotect(a.pages, a.mapped, PROT_NONE);
@@ -124,7 +121,6 @@ bool memory_at(const void *p, size_t bytes, Place *place)
 
 static void protect_all()
 {
-    if (listing()) return;
     for (const auto &a : allocations)
         if (a.second.place == DEVICE) protect(a.second);
 }

@@ -10,7 +10,6 @@
 #include <string>
 
 #include "kernels/cuda_driver.h"
-#include "tests/kernels/host/list.h"
 #include "tests/kernels/host/memory.h"
 #include "tests/kernels/host/streams.h"
 
@@ -132,20 +131,16 @@ void sgt_cuda_copy(sgt_cuda_stream s, void *to, const void *from, size_t bytes)
     must_lie(from, bytes, host::memory_at(to, bytes, &place) && place == host::PINNED,
              "a copy's source");
     so_far.copies++;
-    if (host::listing()) host::list_copy(s, to, bytes, place == host::PINNED);
-    else
-        host::enqueue(
-            s, [=] { memmove(to, from, bytes); }, "copy");
+    host::enqueue(
+        s, [=] { memmove(to, from, bytes); }, "copy");
     sgt_cuda_launched(s, "a copy of %zu bytes", bytes);
 }
 
 void sgt_cuda_zero(sgt_cuda_stream s, void *p, size_t bytes)
 {
     must_lie(p, bytes, true, "zeros");
-    if (host::listing()) host::list_line(s, "fill %zu", bytes);
-    else
-        host::enqueue(
-            s, [=] { memset(p, 0, bytes); }, "fill");
+    host::enqueue(
+        s, [=] { memset(p, 0, bytes); }, "fill");
     sgt_cuda_launched(s, "zeros in %zu bytes", bytes);
 }
 

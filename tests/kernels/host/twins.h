@@ -3,7 +3,6 @@
 #define SGT_HOST_TWINS_H
 
 #include "tests/kernels/host/host.h"
-#include "tests/kernels/host/list.h"
 
 #define DEV_ON_HOST
 #define __global__
@@ -58,19 +57,15 @@ void launch(const char *name, void (*k)(P...), dim3 grid, dim3 block, size_t sme
             cudaStream_t stream, A... args)
 {
     const unsigned blocks[] = {grid.x, grid.y, grid.z}, threads[] = {block.x, block.y, block.z};
-    if (host::listing())
-        host::list_kernel(stream, (const void *)k, grid, block, smem,
-                          host::arguments_of(P(args)...));
-    else
-        host::enqueue(
-            stream,
-            [=] {
-                auto body = [&] { k(P(args)...); };
-                host::launch(
-                    grid, block, smem, [](void *f) { (*static_cast<decltype(body) *>(f))(); },
-                    &body, name);
-            },
-            name);
+    host::enqueue(
+        stream,
+        [=] {
+            auto body = [&] { k(P(args)...); };
+            host::launch(
+                grid, block, smem, [](void *f) { (*static_cast<decltype(body) *>(f))(); }, &body,
+                name);
+        },
+        name);
     sgt_cuda_kernel_launched(stream, name, blocks, threads, smem);
 }
 
