@@ -13,23 +13,8 @@ const char *const sgt_recompute_words[] = {"none", "gelu", "block", NULL};
 const char *const sgt_attention_words[] = {"auto", "own", "cudnn", "naive", NULL};
 
 const sgt_variant sgt_variants[SGT_VARIANTS] = {
-    {"layernorm-rows",
-     "LayerNorm keeps rows in registers; backward, it adds up proj's and fcproj's bias gradients"},
-    {"gemm-tune", "products have 256 MiB of workspace and 64 candidates; the best four are timed "
-                  "once more, on end"},
-    {"cross-entropy-bulk", "logits reach the loss by bulk copies of whole rows (sm_90)"},
-    {"residual-in-gemm",
-     "proj and fcproj add the residual stream themselves, where nothing is dropped"},
-    {"qkv-bias-in-dw",
-     "qkv's bias gradient is a by-product of its weight's, where that is timed and faster"},
-    {"bias-branches",
-     "bias gradients that nothing waits for run beside the products, as branches of the graph"},
     {"attention-hopper",
      "our attention is that for sm_90, by TMA and wgmma, with heads of 64 or 128"},
-    {"gradients-written",
-     "with one micro-step a step, weight gradients are written, not zeroed and added to"},
-    {"dq-uncleared",
-     "cuDNN's attention clears its sums of dQ itself, where a trial shows that it does"},
 };
 
 /* Return the set that one word of n bytes stands for; -1 if the word is unknown. */
@@ -38,7 +23,14 @@ static int64_t word_set(const char *word, size_t n)
     static const struct {
         const char *word;
         uint32_t set;
-    } sets[] = {{"none", 0}, {"default", SGT_VARIANTS_DEFAULT}, {"all", (1u << SGT_VARIANTS) - 1}};
+    } sets[] = {{"none", 0},
+                {"default", SGT_VARIANTS_DEFAULT},
+                {"all", (1u << SGT_VARIANTS) - 1},
+                /* parts of every step now; older runs and scripts name them */
+                {"layernorm-rows", 0},
+                {"bias-branches", 0},
+                {"gradients-written", 0},
+                {"dq-uncleared", 0}};
     for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
         if (strlen(sets[i].word) == n && memcmp(sets[i].word, word, n) == 0) return sets[i].set;
     for (int i = 0; i < SGT_VARIANTS; i++)

@@ -146,26 +146,16 @@ typedef enum sgt_attention {
  * bounds, but each may change its bits.
  *
  *     uint32_t set;
- *     if (sgt_variants_parse(&set, "default,gemm-tune", &err) < 0) ...;
- *     if (set & SGT_VARIANT_GEMM_TUNE) ...; */
+ *     if (sgt_variants_parse(&set, "attention-hopper", &err) < 0) ...;
+ *     if (set & SGT_VARIANT_ATTENTION_HOPPER) ...; */
 
 /* Bits of the variants, in the order of the table in backend.c, which has their names. */
 enum {
-    SGT_VARIANT_LAYERNORM_ROWS = 1 << 0,
-    SGT_VARIANT_GEMM_TUNE = 1 << 1,
-    SGT_VARIANT_CROSS_ENTROPY_BULK = 1 << 2,
-    SGT_VARIANT_RESIDUAL_IN_GEMM = 1 << 3,
-    SGT_VARIANT_QKV_BIAS_IN_DW = 1 << 4,
-    SGT_VARIANT_BIAS_BRANCHES = 1 << 5,
-    SGT_VARIANT_ATTENTION_HOPPER = 1 << 6,
-    SGT_VARIANT_GRADIENTS_WRITTEN = 1 << 7,
-    SGT_VARIANT_DQ_UNCLEARED = 1 << 8,
-    SGT_VARIANTS = 9, /* number of variants */
+    SGT_VARIANT_ATTENTION_HOPPER = 1 << 0,
+    SGT_VARIANTS = 1, /* number of variants */
     /* The variants that are on by default: those that made a step faster on an H100
      * (tests/gpu-results). */
-    SGT_VARIANTS_DEFAULT = SGT_VARIANT_LAYERNORM_ROWS | SGT_VARIANT_BIAS_BRANCHES |
-                           SGT_VARIANT_ATTENTION_HOPPER | SGT_VARIANT_GRADIENTS_WRITTEN |
-                           SGT_VARIANT_DQ_UNCLEARED
+    SGT_VARIANTS_DEFAULT = SGT_VARIANT_ATTENTION_HOPPER
 };
 
 typedef struct sgt_variant {

@@ -78,9 +78,7 @@ enum { /* cublasLtEpilogue_t, a uint32_t */
        SGT_LT_EPILOGUE_DEFAULT = 1,
        SGT_LT_EPILOGUE_BIAS = 4,
        SGT_LT_EPILOGUE_GELU_AUX_BIAS = 164,
-       SGT_LT_EPILOGUE_DGELU = 192,
-       SGT_LT_EPILOGUE_DGELU_BGRAD = 208,
-       SGT_LT_EPILOGUE_BGRADA = 256 /* sums of op(A)'s rows over k */
+       SGT_LT_EPILOGUE_DGELU = 192
 };
 
 enum { /* cublasLtMatrixLayoutAttribute_t */

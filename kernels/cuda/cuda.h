@@ -155,12 +155,6 @@ void sgt_cuda_cross_entropy(sgt_cuda_stream s, sgt_cuda_type type, void *logits,
                             const int32_t *targets, size_t n, size_t V, size_t ld,
                             const float *scale);
 
-/* Compute the results of sgt_cuda_cross_entropy with bulk copies. Requires a GPU of sm_90, rows at
- * multiples of 16 bytes, and room for two rows in 227 KB; scale must not be NULL. */
-void sgt_cuda_cross_entropy_bulk(sgt_cuda_stream s, sgt_cuda_type type, void *logits, float *loss,
-                                 const int32_t *targets, size_t n, size_t V, size_t ld,
-                                 const float *scale);
-int sgt_cuda_cross_entropy_bulk_serves(sgt_cuda_type type, size_t V, size_t ld);
 
 /* c->loss += sum loss, c->targets += count of targets >= 0          loss, targets (n) */
 void sgt_cuda_loss_sum(sgt_cuda_stream s, sgt_cuda_control *c, const float *loss,

@@ -12,12 +12,10 @@
 #include "kernels/cuda/runtime.h"
 
 static const char *const type_names[] = {"f32", "bf16", "f16"};
-static const char *const epilogue_names[] = {"none", "bias",  "bgrad",
-                                             "gelu", "dgelu", "dgelu-bgrad"};
+static const char *const epilogue_names[] = {"none", "bias", "gelu", "dgelu"};
 static const sgt_lt_type lt_types[] = {SGT_LT_R_32F, SGT_LT_R_16BF, SGT_LT_R_16F};
 static const uint32_t lt_epilogues[] = {SGT_LT_EPILOGUE_DEFAULT, SGT_LT_EPILOGUE_BIAS,
-                                        SGT_LT_EPILOGUE_BGRADA,  SGT_LT_EPILOGUE_GELU_AUX_BIAS,
-                                        SGT_LT_EPILOGUE_DGELU,   SGT_LT_EPILOGUE_DGELU_BGRAD};
+                                        SGT_LT_EPILOGUE_GELU_AUX_BIAS, SGT_LT_EPILOGUE_DGELU};
 
 /* ---- shapes ---- */
 
@@ -33,12 +31,12 @@ static sgt_cuda_gemm_shape plain(const sgt_cuda_gemm_shape *s)
     return p;
 }
 
-static void name_shape(char key[GEMM_KEY], const sgt_cuda_gemm_shape *s, int wide)
+static void name_shape(char key[GEMM_KEY], const sgt_cuda_gemm_shape *s)
 {
-    int n = snprintf(key, GEMM_KEY, "%zux%zux%zu,%c%c,%zu,%zu,%zu,%s,%s,%s%s%s%s", s->m, s->n, s->k,
+    int n = snprintf(key, GEMM_KEY, "%zux%zux%zu,%c%c,%zu,%zu,%zu,%s,%s,%s%s%s", s->m, s->n, s->k,
                      s->trans_a ? 't' : 'n', s->trans_b ? 't' : 'n', s->lda, s->ldb, s->ldd,
                      type_names[s->type], type_names[s->out], epilogue_names[s->epilogue],
-                     s->tf32 ? ",tf32" : "", s->accumulate ? ",add" : "", wide ? ",wide" : "");
+                     s->tf32 ? ",tf32" : "", s->accumulate ? ",add" : "");
     if (s->batch > 1)
         snprintf(key + n, GEMM_KEY - (size_t)n, ",%zu,%zu,%zu,%zu", s->batch, s->stride_a,
                  s->stride_b, s->stride_d);
@@ -62,7 +60,7 @@ static int check_sizes(const sgt_cuda_gemm_shape *s, sgt_error *err)
 static int check_shape(const sgt_cuda_gemm_shape *s, sgt_error *err)
 {
     if (s->type < SGT_F32 || s->type > SGT_F16 || s->out < SGT_F32 || s->out > SGT_F16 ||
-        s->epilogue < SGT_EPILOGUE_NONE || s->epilogue > SGT_EPILOGUE_DGELU_BGRAD)
+        s->epilogue < SGT_EPILOGUE_NONE || s->epilogue > SGT_EPILOGUE_DGELU)
         return sgt_fail(err, SGT_EUSAGE, "product %zu x %zu x %zu: no such type or epilogue", s->m,
                         s->n, s->k);
     int rc = check_sizes(s, err);
@@ -174,7 +172,7 @@ static int algo_serves(const sgt_cuda_gemm *p, const sgt_lt_algo *algo)
     sgt_lt_result result = {.state = SGT_LT_SUCCESS};
     return algo_allowed(p, algo, 0) &&
            !g->lt->algo_check(g->handle, p->desc, p->b, p->a, p->d, p->d, algo, &result) &&
-           !result.state && result.workspace <= g->workspace_bytes;
+           !result.state && result.workspace <= SGT_CUDA_GEMM_WORKSPACE;
 }
 
 static sgt_lt_status ask(const sgt_cuda_gemm *p, sgt_lt_preference preference,
@@ -182,8 +180,7 @@ static sgt_lt_status ask(const sgt_cuda_gemm *p, sgt_lt_preference preference,
 {
     const sgt_cublaslt *lt = p->owner->lt;
     const uint32_t alignment = GEMM_ALIGNMENT, reductions = allowed_reductions(p);
-    const uint64_t workspace = p->owner->workspace_bytes;
-    const int wanted = p->owner->wide ? GEMM_WIDE_CANDIDATES : GEMM_CANDIDATES;
+    const uint64_t workspace = SGT_CUDA_GEMM_WORKSPACE;
     sgt_lt_status rc = lt->preference_set(preference, SGT_LT_PREFERENCE_MAX_WORKSPACE, &workspace,
                                           sizeof workspace);
     if (!rc)
@@ -193,12 +190,12 @@ static sgt_lt_status ask(const sgt_cuda_gemm *p, sgt_lt_preference preference,
          which++)
         rc = lt->preference_set(preference, which, &alignment, sizeof alignment);
     if (rc) return rc;
-    return lt->heuristics(p->owner->handle, p->desc, p->b, p->a, p->d, p->d, preference, wanted,
-                          results, count);
+    return lt->heuristics(p->owner->handle, p->desc, p->b, p->a, p->d, p->d, preference,
+                          GEMM_CANDIDATES, results, count);
 }
 
 /* Get the heuristics' best candidates, best first. Returns SGT_EUNSUPPORTED if there is none. */
-static int find_candidates(sgt_lt_result results[GEMM_WIDE_CANDIDATES], int *count,
+static int find_candidates(sgt_lt_result results[GEMM_CANDIDATES], int *count,
                            const sgt_cuda_gemm *p, sgt_error *err)
 {
     const sgt_cuda_gemms *g = p->owner;
@@ -211,7 +208,7 @@ static int find_candidates(sgt_lt_result results[GEMM_WIDE_CANDIDATES], int *cou
     if (rc) return refused(g, p->key, rc, err);
     *count = 0;
     for (int i = 0; i < found; i++)
-        if (!results[i].state && results[i].workspace <= g->workspace_bytes &&
+        if (!results[i].state && results[i].workspace <= SGT_CUDA_GEMM_WORKSPACE &&
             algo_allowed(p, &results[i].algo, 1))
             results[(*count)++] = results[i];
     if (*count) return SGT_OK;
@@ -222,7 +219,7 @@ static int find_candidates(sgt_lt_result results[GEMM_WIDE_CANDIDATES], int *cou
 static int choose(sgt_cuda_gemm *p, sgt_error *err)
 {
     sgt_cuda_gemms *g = p->owner;
-    sgt_lt_result candidates[GEMM_WIDE_CANDIDATES];
+    sgt_lt_result candidates[GEMM_CANDIDATES];
     int count, best, time_it = g->timing && !g->deterministic;
     if (g->deterministic && gemm_choice_find(&p->algo, g, p->key) && algo_serves(p, &p->algo))
         return SGT_OK;
@@ -264,7 +261,7 @@ int sgt_cuda_gemm_plan(const sgt_cuda_gemm **out, sgt_cuda_gemms *g, const sgt_c
     char key[GEMM_KEY];
     int rc = check_shape(&shape, err);
     if (rc < 0) return rc;
-    name_shape(key, &shape, g->wide);
+    name_shape(key, &shape);
     for (const sgt_cuda_gemm *p = g->first; p; p = p->next)
         if (strcmp(p->key, key) == 0) {
             *out = p;
@@ -307,7 +304,7 @@ static int open_library(sgt_cuda_gemms *g, sgt_error *err)
              version / 100 % 100, version % 100);
     sgt_lt_status rc = g->lt->create(&g->handle);
     if (rc) return refused(g, "cublasLtCreate", rc, err);
-    return sgt_cuda_malloc(&g->workspace, g->workspace_bytes, err);
+    return sgt_cuda_malloc(&g->workspace, SGT_CUDA_GEMM_WORKSPACE, err);
 }
 
 int sgt_cuda_gemms_open(sgt_cuda_gemms **out, const sgt_cuda_gemms_options *o, sgt_error *err)
@@ -317,8 +314,6 @@ int sgt_cuda_gemms_open(sgt_cuda_gemms **out, const sgt_cuda_gemms_options *o, s
     g->last = &g->first;
     g->deterministic = o->deterministic;
     g->timing = o->timing;
-    g->wide = o->wide;
-    g->workspace_bytes = sgt_cuda_gemm_workspace(o->wide);
     g->unverified = o->unverified;
     g->notice = o->notice;
     g->flush = o->flush ? o->flush : GEMM_FLUSH;

@@ -30,12 +30,9 @@ typedef enum sgt_cuda_epilogue {
     SGT_EPILOGUE_NONE, /* D = x */
     /* D = x + bias                                   bias (n) of `out`'s type, read */
     SGT_EPILOGUE_BIAS,
-    SGT_EPILOGUE_BGRAD, /* D = x, bias = column sums of op(B) (k rows)     bias (n) written */
     /* aux = x + bias, D = gelu_tanh(aux)             aux (m, n) like D, written */
     SGT_EPILOGUE_GELU,
-    SGT_EPILOGUE_DGELU, /* D = x * gelu_tanh'(aux)                        aux read */
-    /* D like SGT_EPILOGUE_DGELU, bias = column sums of D (m rows)   bias (n) written */
-    SGT_EPILOGUE_DGELU_BGRAD
+    SGT_EPILOGUE_DGELU /* D = x * gelu_tanh'(aux)                         aux read */
 } sgt_cuda_epilogue;
 
 /* Shape of a product: D (m, n) = op(A) op(B), plus D if `accumulate` is set, then the epilogue.
@@ -47,8 +44,7 @@ typedef struct sgt_cuda_gemm_shape {
     size_t lda, ldb, ldd;    /* row strides in numbers, as stored; aux has the stride ldd */
     sgt_cuda_type type, out; /* type: of A and B; out: of D */
     int tf32;                /* 1: tensor cores may round float32 factors to TF32 */
-    /* 1: add to the content of D, or to the matrix given to sgt_cuda_gemm_run_onto */
-    int accumulate;
+    int accumulate; /* 1: add to the content of D, or to the matrix that a run is given */
     sgt_cuda_epilogue epilogue;
     /* number of products, where 0 means 1. Above 1, there is no epilogue, and the strides are the
      * numbers from one product's matrix to the next. */
@@ -56,10 +52,8 @@ typedef struct sgt_cuda_gemm_shape {
     size_t stride_a, stride_b, stride_d;
 } sgt_cuda_gemm_shape;
 
-/* Return the bytes of workspace that an sgt_cuda_gemms holds: as much as Hopper's algorithms
- * request. With `wide`, also enough to split k, for example to sum (3072, 768) floats in 27
- * parts. */
-static inline size_t sgt_cuda_gemm_workspace(int wide) { return (size_t)(wide ? 256 : 32) << 20; }
+/* Bytes of workspace that an sgt_cuda_gemms holds: as much as Hopper's algorithms request. */
+#define SGT_CUDA_GEMM_WORKSPACE ((size_t)32 << 20)
 
 typedef struct sgt_cuda_gemms sgt_cuda_gemms;
 typedef struct sgt_cuda_gemm sgt_cuda_gemm;
@@ -80,10 +74,6 @@ typedef struct sgt_cuda_gemms_options {
     /* called for each algorithm that is rejected because its results are wrong */
     sgt_notice notice;
     int timing; /* 0: do not time, but take the first algorithm that the heuristics offer */
-    /* 1: use a larger workspace and four times as many candidates, and time the best again, many
-     * products back to back as in a step; the clocks for a single product are higher than a busy
-     * GPU can hold */
-    int wide;
     /* bytes overwritten before each timed run, so that operands come from memory; 0: 64 MiB */
     size_t flush;
 } sgt_cuda_gemms_options;
@@ -114,11 +104,6 @@ double sgt_cuda_gemm_flops(const sgt_cuda_gemm *p); /* return its floating-point
  * it. */
 void sgt_cuda_gemm_run(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, const void *a,
                        const void *b, void *bias, void *aux);
-
-/* Run a product that accumulates: D (m, n) = op(A) op(B) + onto, then the epilogue. onto has D's
- * layout. */
-void sgt_cuda_gemm_run_onto(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, const void *onto,
-                            const void *a, const void *b, void *bias, void *aux);
 
 /* Run a product that accumulates and has no epilogue: D (m, n) = f*op(A) op(B) + h*onto. onto has
  * D's layout; neither A nor B may be D. */

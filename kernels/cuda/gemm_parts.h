@@ -9,8 +9,7 @@
 #define GEMM_ALIGNMENT 16 /* bytes that every matrix is aligned to */
 /* bytes to overwrite before a timed run: more than most second-level caches hold */
 #define GEMM_FLUSH ((size_t)64 << 20)
-#define GEMM_CANDIDATES 16      /* most algorithms that are requested and timed */
-#define GEMM_WIDE_CANDIDATES 64 /* most algorithms that are requested and timed if `wide` is set */
+#define GEMM_CANDIDATES 16 /* most algorithms that are requested and timed */
 #define GEMM_KEY 320 /* bytes of the text that describes a shape, including its terminator */
 
 struct sgt_cuda_gemm {
@@ -29,9 +28,9 @@ struct sgt_cuda_gemms {
     sgt_lt_handle handle;
     char library[48], device[128]; /* only letters, digits and " .()-_" */
     char *cache, *choices;
-    int deterministic, timing, wide, unverified;
+    int deterministic, timing, unverified;
     sgt_notice notice;
-    size_t flush, workspace_bytes;
+    size_t flush;
     void *workspace;
     sgt_cuda_gemm *first, **last;
 };
@@ -77,16 +76,13 @@ typedef struct gemm_trial {
     const sgt_cuda_gemm *p;
     sgt_cuda_stream stream;
     char *memory, *a, *b, *d, *bias, *aux;
-    char *sums;          /* device memory, gemm_sums_bytes */
     const char *pattern; /* copy of the pattern on the host */
     size_t period;       /* a power of 2 */
     char *seen;          /* pinned memory, 64 bytes, for results copied back */
 } gemm_trial;
 
-/* Return the bytes that a shape needs at gemm_trial.sums: 0 unless D's columns are summed. */
-size_t gemm_sums_bytes(const sgt_cuda_gemm_shape *s);
-/* Compute the product with an algorithm, wait, and check some numbers of D, and of the bias sums of
- * SGT_EPILOGUE_BGRAD and SGT_EPILOGUE_DGELU_BGRAD. Returns SGT_EFORMAT if one of them is wrong. */
+/* Compute the product with an algorithm, wait, and check some numbers of D. Returns SGT_EFORMAT if one
+ * of them is wrong. */
 int gemm_verify(const gemm_trial *t, const sgt_lt_algo *algo, sgt_error *err);
 
 /* ---- gemm_cache.c: timings in a folder, and choices as JSON ---- */

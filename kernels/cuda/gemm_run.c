@@ -24,7 +24,7 @@ double sgt_cuda_gemm_flops(const sgt_cuda_gemm *p)
 
 static int has_bias(const sgt_cuda_gemm_shape *s)
 {
-    return s->epilogue != SGT_EPILOGUE_NONE && s->epilogue != SGT_EPILOGUE_DGELU;
+    return s->epilogue == SGT_EPILOGUE_BIAS || s->epilogue == SGT_EPILOGUE_GELU;
 }
 
 sgt_lt_status gemm_set_pointers(const sgt_cuda_gemm *p, const void *bias, const void *aux)
@@ -59,7 +59,7 @@ static sgt_lt_status put_onto(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, s
     sgt_lt_status rc = gemm_set_pointers(p, bias, aux);
     if (rc) return rc;
     rc = g->lt->matmul(g->handle, p->desc, &alpha, b, p->b, a, p->a, &beta, onto, p->d, d, p->d,
-                       algo, g->workspace, g->workspace_bytes, s);
+                       algo, g->workspace, SGT_CUDA_GEMM_WORKSPACE, s);
     if (!rc) sgt_cuda_launched(s, "%s: %s", g->library, p->key);
     return rc;
 }
@@ -83,12 +83,6 @@ static void count_or_note(const sgt_cuda_gemm *p, sgt_lt_status rc)
     sgt_cuda_note_failure(what, rc);
 }
 
-void sgt_cuda_gemm_run_onto(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, const void *onto,
-                            const void *a, const void *b, void *bias, void *aux)
-{
-    count_or_note(p, put_onto(p, &p->algo, s, d, plain_sum(p), onto, a, b, bias, aux));
-}
-
 void sgt_cuda_gemm_run_mixed(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, float f,
                              const void *a, const void *b, float h, const void *onto)
 {
@@ -99,5 +93,5 @@ void sgt_cuda_gemm_run_mixed(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d,
 void sgt_cuda_gemm_run(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, const void *a,
                        const void *b, void *bias, void *aux)
 {
-    sgt_cuda_gemm_run_onto(p, s, d, d, a, b, bias, aux);
+    count_or_note(p, gemm_put(p, &p->algo, s, d, a, b, bias, aux));
 }

@@ -17,17 +17,12 @@
 /* once the first runs took this long in total, no further candidate is tried */
 #define LONG_MS 300.0f
 #define TOO_SLOW 1.25f /* a candidate this many times slower than the fastest is dropped */
-#define FINALISTS 4    /* candidates of a wide race that are timed again, many products at a time */
-#define TURNS 3        /* turns of each finalist */
-#define TURN_MS 20.0f  /* aim for a turn, which has from LEAST_REPEATS to MOST_REPEATS products */
-#define LEAST_REPEATS 4
-#define MOST_REPEATS 200
 
 typedef struct tuner {
     const sgt_cuda_gemm *p;
     sgt_cuda_stream stream;
     sgt_cuda_event from, to;
-    char *memory, *a, *b, *d, *bias, *aux, *sums, *flush;
+    char *memory, *a, *b, *d, *bias, *aux, *flush;
     size_t bytes, all; /* of the operands; with what follows them */
     void *pattern;     /* pinned host memory: PATTERN bytes, then SEEN bytes for results */
     int failure;       /* error code of the last candidate that failed */
@@ -60,7 +55,6 @@ static void lay_out(tuner *t, size_t flush)
     t->aux = place(t, &at, s->epilogue >= SGT_EPILOGUE_GELU ? spans.d * out_size : 0);
     t->bias = place(t, &at, s->n * out_size);
     t->bytes = at;
-    t->sums = place(t, &at, gemm_sums_bytes(s));
     t->flush = place(t, &at, flush);
     t->all = at;
 }
@@ -204,43 +198,6 @@ static int fastest(const runner *runners, int count)
     return found;
 }
 
-/* Time many products that run one right after another, and set *ms to the time of one. `one` is its
- * time as measured so far, which determines how many are run. */
-static int run_on_end(tuner *t, const sgt_lt_algo *algo, float one, float *ms, sgt_error *err)
-{
-    int repeats = one * MOST_REPEATS <= TURN_MS ? MOST_REPEATS : (int)(TURN_MS / one);
-    if (repeats < LEAST_REPEATS) repeats = LEAST_REPEATS;
-    sgt_lt_status status = 0;
-    sgt_cuda_record(t->from, t->stream);
-    for (int i = 0; i < repeats && !status; i++)
-        status = gemm_put(t->p, algo, t->stream, t->d, t->a, t->b, t->bias, t->aux);
-    int rc = finish(t, status, ms, err);
-    *ms /= (float)repeats;
-    return rc;
-}
-
-/* Time the finalists in turn, so that each starts at the clock that the previous one has left.
- * `best` becomes the median of a finalist's turns. All other candidates are dropped. */
-static void run_final(tuner *t, runner *runners, const sgt_lt_result *candidates, int count,
-                      sgt_error *err)
-{
-    float one[GEMM_WIDE_CANDIDATES] = {0};
-    for (int n = 0, i; n < FINALISTS && (i = fastest(runners, count)) >= 0; n++) {
-        one[i] = runners[i].best;
-        runners[i].best = 0;
-    }
-    for (int i = 0; i < count; i++) runners[i].best = one[i];
-    for (int turn = 0; turn < TURNS; turn++)
-        for (int i = 0; i < count; i++) {
-            int rc = runners[i].best
-                         ? run_on_end(t, &candidates[i].algo, one[i], &runners[i].ms[turn], err)
-                         : 0;
-            if (rc < 0) t->failure = rc, runners[i].best = 0;
-        }
-    for (int i = 0; i < count; i++)
-        if (runners[i].best) runners[i].best = median(runners[i].ms, TURNS);
-}
-
 /* Return the index of the fastest candidate and set *ms to its median, or return -1 if none runs.
  * */
 static int race(tuner *t, runner *runners, const sgt_lt_result *candidates, int count, float *ms,
@@ -253,7 +210,6 @@ static int race(tuner *t, runner *runners, const sgt_lt_result *candidates, int 
         run_round(t, runners, candidates, count, rounds, &spent, err);
     for (int i = 0; i < count; i++)
         if (runners[i].best) runners[i].best = median(runners[i].ms, rounds);
-    if (t->p->owner->wide) run_final(t, runners, candidates, count, err);
     int best = fastest(runners, count);
     if (best >= 0) *ms = runners[best].best;
     return best;
@@ -271,7 +227,6 @@ static int is_wrong(tuner *t, runner *r, const sgt_lt_algo *algo, sgt_error *err
                               .d = t->d,
                               .bias = t->bias,
                               .aux = t->aux,
-                              .sums = t->sums,
                               .pattern = t->pattern,
                               .period = PATTERN,
                               .seen = (char *)t->pattern + PATTERN};
@@ -288,7 +243,7 @@ int gemm_tune(int *best, float *ms, const sgt_cuda_gemm *p, const sgt_lt_result 
               int count, sgt_error *err)
 {
     tuner t = {.p = p};
-    runner runners[GEMM_WIDE_CANDIDATES] = {0};
+    runner runners[GEMM_CANDIDATES] = {0};
     float first = 0;
     int rc = prepare(&t, p->owner->flush, err);
     *best = -1;

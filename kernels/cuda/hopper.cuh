@@ -79,17 +79,6 @@ DEV void tma_load(void *to, const TensorMap *map, uint64_t *bar, int column, int
                : "memory");
 }
 
-/* Copy `bytes`, a multiple of 16, from global to shared memory, both 16-byte aligned. One thread
- * calls this; the bytes are counted by `bar`. */
-DEV void bulk_load(void *to, const void *from, uint64_t *bar, int bytes)
-{
-    HOPPER_ASM(
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
-            "r"(saddr(to)),
-        "l"(from), "r"(bytes), "r"(saddr(bar))
-        : "memory");
-}
-
 /* Make this thread's earlier writes to shared memory visible to later TMA and wgmma. */
 DEV void fence_proxy_async() { HOPPER_ASM("fence.proxy.async.shared::cta;" ::: "memory"); }
 

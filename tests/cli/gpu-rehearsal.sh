@@ -55,7 +55,7 @@ gpu() { # EXIT NAME=VALUE... -- OPTION...: gpu-check.sh -o r.jsonl
 # ---- all parts, with cuDNN's stand-in ----
 
 : > libraries/libcudnn.so.9
-gpu 0 SGT_HOST_CUDNN=1 -- --budget 560 versions first profile ab gemm-tune products ablation compile cases curves last \
+gpu 0 SGT_HOST_CUDNN=1 -- --budget 560 versions first profile ab attention-hopper products ablation compile cases curves last \
     --skip 'of mmap,overlap' # the next run has that chain
 stdout_matches '^pass self-check: [0-9]+ ok, of driver [0-9.]+, .*cudnn [0-9.]+'
 grep -q '"libraries": {"driver": "[0-9.]*", .*"cudnn": "[0-9.]*"' r.jsonl || fail 'no versions'
@@ -63,7 +63,7 @@ stdout_matches '^info step, B=2 T=16 bf16: [0-9.]+ tokens/s, .*, loss [0-9.]+, s
 stdout_matches '^info data wait, of a step: [0-9.]+ %$'
 for b in 2 1; do
     stdout_matches "^info kernels of a step, B=$b T=16 bf16: [1-9][0-9]* kernels, idle [0-9.]+ ms of [0-9.]+ ms$"
-    stdout_matches "^info --variant default,[a-z-]+, B=$b, to base: [0-9.]+ times$"
+    stdout_matches "^info --variant none, B=$b, to base: [0-9.]+ times$"
     stdout_has "skip torch.compile, B=$b T=16 bf16, after ours: ModuleNotFoundError: No module named 'torch'"
     stdout_matches "^info ours, B=$b T=16 bf16: [0-9.]+ tokens/s, "
 done
@@ -83,7 +83,6 @@ cat > took << 'END'
 *self-check* 10000
 *size?2*--data*--data* 10000
 *size?1*--parts* 10000
-*--variant?default* 10000
 *layer?head* 10000
 *ablation*mmap,overlap* 9999
 *torch_step.py?1x16x2?1* 10000
@@ -99,8 +98,6 @@ stdout_matches "^cut  step, B=2 T=16 bf16: $over$"
 stdout_matches "^info kernels of a step, B=2 T=16 bf16: [1-9][0-9]* kernels, "
 stdout_matches "^cut  kernels of a step, B=1 T=16 bf16: $over$"
 stdout_matches '^info base 0, B=2: [0-9.]+ tokens/s, '
-stdout_has 'fail --variant default,gemm-tune, B=2: no end after 40 s'
-stdout_matches "^cut  --variant default,[a-z-]+, B=2: $over$"
 stdout_matches '^info matrix products: [1-9][0-9]* rows, as above$'
 stdout_matches "^cut  products of the head, 8 rows: $over$"
 stdout_matches '^info row tied: [0-9.]+ ms a step$'

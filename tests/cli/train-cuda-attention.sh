@@ -54,20 +54,16 @@ refuses 'cudnn: its dropout is not ours: no --dropout with it' --attention cudnn
 # is used, with one line.
 SGT_HOST_CUDNN=1
 export SGT_HOST_CUDNN
-takes 0 "cuDNN's attention" --model 1x16x2 --attention cudnn --variant none
 takes 1 "cuDNN's attention" --model 1x16x2 --attention cudnn
 takes 0 'our attention' --model 1x16x2 --deterministic
 takes 0 'our attention' --model 1x16x2 --document-mask
 run 0 sgt-train $cuda --run r --force --model 1x16x2 --verbose
 stderr_matches "^sgt-train: attention: (ours|cuDNN's) \\(a layer both ways: ours [0-9.]+ ms, cuDNN's [0-9.]+ ms\\)$"
-# With the variant dq-uncleared, engines of cuDNN are tested for whether they clear dQ's sums: if
-# neither they nor sgt did, losses would be NaN. Without it, sgt clears them for each layer.
+# Engines of cuDNN are tested for whether they clear dQ's sums: if neither they nor sgt did, losses
+# would be NaN.
 for engines in 1 adds; do
     SGT_HOST_CUDNN=$engines
-    run 0 sgt-train $cuda --run r --force --model 1x16x2 --attention cudnn --verbose --steps 3 --variant none
-    grep -q "dQ's sums" .stderr && fail 'the engines are tested without the variant'
-    [ "$(grep -cE '"loss":[0-9.]+,' r/log.jsonl)" = 3 ] || fail "losses: $(cat r/log.jsonl)"
-    run 0 sgt-train $cuda --run r --force --model 1x16x2 --attention cudnn --verbose --steps 3 --variant dq-uncleared
+    run 0 sgt-train $cuda --run r --force --model 1x16x2 --attention cudnn --verbose --steps 3
     case $engines in
     1) stderr_has "sgt-train: attention: cuDNN clears dQ's sums itself" ;;
     *) stderr_has "sgt-train: attention: cuDNN adds to dQ's sums, which are cleared for each layer" ;;
@@ -76,7 +72,7 @@ for engines in 1 adds; do
 done
 # The last rows are tested, even if all rows need more memory than the test has.
 wide='--data d --device cuda --seq-len 8 --batch-size 1400 --steps 1 --eval-every 0 --model 1x64x1'
-run 0 env SGT_HOST_CUDNN=adds-last sgt-train $wide --run r --force --attention cudnn --verbose --variant dq-uncleared
+run 0 env SGT_HOST_CUDNN=adds-last sgt-train $wide --run r --force --attention cudnn --verbose
 stderr_has "sgt-train: attention: cuDNN adds to dQ's sums, which are cleared for each layer"
 # If cuDNN fails while it is tried, the other implementation is used; if it was requested by name,
 # the run ends with one line.

@@ -16,11 +16,10 @@ row() { stdout_matches "^  $1 +$2($|  )"; }
 run 0 sgt-train --self-check --device cuda
 stderr_is ''
 stdout_has 'the host (sm_90), driver 13.0.0, runtime 13.0.0, cublaslt 13.1.0, cudnn 9.19.0, nccl 2.28.9, cupti 13.0.1'
-stdout_lines 17
+stdout_lines 13
 for path in products 'products with bias' 'products with GELU' "products with GELU's slope" \
-    'products with slope and bias sums' 'variant residual-in-gemm' 'variant qkv-bias-in-dw' \
-    'products for Muon' 'variant cross-entropy-bulk' 'attention naive' 'attention own' 'attention hopper' \
-    'attention tiled' 'attention cudnn' NCCL CUPTI; do
+    'products for Muon' 'attention naive' 'attention own' 'attention hopper' 'attention tiled' \
+    'attention cudnn' NCCL CUPTI; do
     row "$path" ok
 done
 exists $verdicts
@@ -52,24 +51,23 @@ run_usage '--self-check: not together with --no-self-check' sgt-train --self-che
 run_usage '--self-check: needs --device cuda' sgt-train --self-check --device cpu
 
 # ---- interrupted ----
-run_interrupted env SGT_HOST_FAULT='product_bias:hang product_gelu:hang product_slope:hang product_sums:hang
+run_interrupted env SGT_HOST_FAULT='product_bias:hang product_gelu:hang product_slope:hang
     attention_kernel:hang tiled_kernel:hang cudnn:hang' sgt-train --self-check
 
 # ---- every path with each fault: its row shows the fault; stored verdicts are not used ----
 for how in wrong:wrong crash:crashed hang:hung error:failed; do
     faults= last=cupti
     [ $how != error:failed ] || last=all_gather # all_gather is the last path: CUPTI reports its errors itself
-    for name in product_bias product_gelu product_slope product_sums product_residual product_dw_bias \
-        product_mixed cross_entropy_bulk_kernel causal_softmax_kernel attention_kernel attention_hopper_kernel \
-        tiled_kernel cudnn all_gather $last; do
+    for name in product_bias product_gelu product_slope product_mixed causal_softmax_kernel attention_kernel \
+        attention_hopper_kernel tiled_kernel cudnn all_gather $last; do
         faults="$faults $name:${how%:*}"
     done
     run 1 env "SGT_HOST_FAULT=$faults" sgt-train --self-check
     row products ok
-    paths=15
-    [ $last = cupti ] || paths=14
+    paths=11
+    [ $last = cupti ] || paths=10
     [ "$(grep -c "  ${how#*:}  " .stdout)" -eq $paths ] || fail "not $paths paths that are ${how#*:}"
-    stderr_is "sgt-train: self-check: $paths of 16 paths are out"
+    stderr_is "sgt-train: self-check: $paths of 12 paths are out"
 done
 row 'attention own' 'failed   the device: an illegal memory access was encountered .*'
 
@@ -77,27 +75,23 @@ row 'attention own' 'failed   the device: an illegal memory access was encounter
 # only in rows of more tokens than a tile has ("first").
 only() { # N FAULTS: N paths are out, and no other
     run 1 env "SGT_HOST_FAULT=$2" sgt-train --self-check
-    [ "$(grep -c ' ok *$' .stdout)" -eq $((16 - $1)) ] || fail "not $1 paths are out"
+    [ "$(grep -c ' ok *$' .stdout)" -eq $((12 - $1)) ] || fail "not $1 paths are out"
 }
-only 4 'keys_kernel:wrong attention_hopper_kernel:first tiled_backward_kernel:hang product_residual:wrong'
+only 3 'keys_kernel:wrong attention_hopper_kernel:first tiled_backward_kernel:hang'
 row 'attention own' 'wrong    dk in bf16 is off by 1 of its size, at most 0.023 may be'
 row 'attention hopper' 'wrong    the output in bf16 is off by .*'
 row 'attention tiled' 'hung     it did not end within its limit'
-row 'variant residual-in-gemm' 'wrong    A B added in bf16: D \(0, 0\) is .*, not .*'
-stderr_is 'sgt-train: self-check: 4 of 16 paths are out'
-only 3 'queries_kernel:crash keys_hopper_kernel:first product_dw_bias:wrong'
+stderr_is 'sgt-train: self-check: 3 of 12 paths are out'
+only 2 'queries_kernel:crash keys_hopper_kernel:first'
 row 'attention own' 'crashed  signal 11, Segmentation fault'
 row 'attention hopper' 'wrong    dk in bf16 is off by .*'
-row 'variant qkv-bias-in-dw' 'wrong    A\^T B added in float32: D \(0, 0\) is .*, not .*'
 only 3 'queries_dropout_kernel:wrong queries_hopper_kernel:first product_mixed:wrong'
 row 'attention own' 'wrong    dq with dropout and documents in bf16 is off by 1 of its size, at most 0.027 may be'
 row 'attention hopper' 'wrong    dq in bf16 is off by .*'
 row 'products for Muon' 'wrong    A B added, in a batch in bf16: D \(0, 0\) is .*, not .*'
 only 1 attention_kernel:first
 row 'attention own' 'wrong    the output in bf16 is off by .*'
-stderr_is 'sgt-train: self-check: 1 of 16 paths is out'
-only 1 cross_entropy_bulk_kernel:wrong
-row 'variant cross-entropy-bulk' 'wrong    logits in bf16: loss 0 of 540 is -?nan, not .*'
+stderr_is 'sgt-train: self-check: 1 of 12 paths is out'
 # All implementations of attention but one need products.
 run 1 env SGT_HOST_FAULT=product_plain:crash sgt-train --self-check
 row products crashed
@@ -133,7 +127,6 @@ trains cudnn:crash 'attention cudnn' crashed 'our attention'
 trains product_bias:crash 'products with bias' crashed 'our attention' --document-mask
 trains product_gelu:hang 'products with GELU' hung 'our attention' --document-mask
 trains product_slope:crash "products with GELU's slope" crashed 'our attention' --document-mask
-trains product_sums:crash 'products with slope and bias sums' crashed 'our attention' --document-mask
 trains product_mixed:crash 'products for Muon' crashed 'our attention' --document-mask # by AdamW
 
 # Each variant: a run that uses it fails because of its fault. After the self-check, a run does not
@@ -145,9 +138,6 @@ leaves_out() { # KERNEL PATH VARIANT OPTION...
         --variant "$variant" "$@"
     trains "$kernel:crash" "$path" crashed 'our attention' --variant "$variant" "$@"
 }
-leaves_out product_residual 'variant residual-in-gemm' residual-in-gemm --document-mask
-leaves_out product_dw_bias 'variant qkv-bias-in-dw' qkv-bias-in-dw --document-mask
-leaves_out cross_entropy_bulk_kernel 'variant cross-entropy-bulk' cross-entropy-bulk --document-mask
 leaves_out attention_hopper_kernel 'attention hopper' attention-hopper --model 1x128x2 --document-mask
 
 # Heads of 12 use tiles, or else whole score matrices. If both fail, no path is left.

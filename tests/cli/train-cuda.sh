@@ -56,15 +56,6 @@ same before after
     fail 'the cache holds the algorithms that a deterministic run takes'
 unset XDG_CACHE_HOME
 
-# ---- gradients-written gives the same bits as zeroing gradients and then adding to them ----
-for more in '--no-tie --precision fp32' '--optimizer sgd --nesterov --precision bf16'; do
-    one="$cuda --grad-accum 1 --quiet $more"
-    run 0 sgt-train $one --variant none --run added --force
-    run 0 sgt-train $one --variant gradients-written --run written --force
-    same_facts added/log.jsonl written/log.jsonl
-    same added/step-00000004/model.safetensors written/step-00000004/model.safetensors
-done
-
 # ---- from one device to the other. Sums of at most 128 products in float32 in another order change a loss of 5 by less
 # than 128 * 2^-24 of it at the next step; without the parameters or the moments the next losses differ by .1 ----
 close() { # RUN RUN

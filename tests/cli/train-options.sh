@@ -84,7 +84,7 @@ refuses() { # MESSAGE OPTION...
 }
 refuses '--attention cudnn: needs --device cuda' --attention cudnn
 refuses '--sync-kernels: needs --device cuda' --sync-kernels
-refuses '--variant layernorm-rows: needs --device cuda' --variant layernorm-rows
+refuses '--variant attention-hopper: needs --device cuda' --variant attention-hopper
 echo '{"no-graphs": true}' > c.json
 refuses '--no-graphs: needs --device cuda' --config c.json
 refuses '--precision tf32: no CPU has it (fp32 is as good, or --device cuda)' --precision tf32

@@ -10,8 +10,8 @@ ranks_data --device cuda --deterministic --model 2x16x2 --batch-size 4 --grad-ac
 
 # ---- the same losses, to 2e-5, for all that is divided: dropout masks, tensors, norms, the head ----
 same_losses '--dropout 0.2 --eval-every 2' '--no-tie --optimizer sgd --nesterov' \
-    '--grad-clip 0.1 --recompute block --no-fuse' '--grad-accum 1 --variant gradients-written' \
-    '--optimizer muon' '--optimizer muon --no-tie --no-fuse --variant gradients-written --grad-accum 1'
+    '--grad-clip 0.1 --recompute block --no-fuse' '--grad-accum 1' \
+    '--optimizer muon' '--optimizer muon --no-tie --no-fuse --grad-accum 1'
 
 close_in_16_bits
 

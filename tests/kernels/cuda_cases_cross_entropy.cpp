@@ -31,11 +31,9 @@ static void row_bounds(double *logits, double *loss, const float *x, int32_t tar
     }
 }
 
-template <class T>
-static void rows_at(check *t, size_t n, size_t V, float scale, float spread, bool bulk = false)
+template <class T> static void rows_at(check *t, size_t n, size_t V, float scale, float spread)
 {
     size_t ld = V + check_number(t, 3) * 5;
-    if (bulk) ld = (ld + 7) / 8 * 8;
     T *logits = cuda_random<T>(t, n * ld, spread);
     float *want = cuda_floats(t, logits, n * ld), *want_loss = check_output(t, n),
           *loss = cuda_output<float>(t, n);
@@ -48,23 +46,16 @@ static void rows_at(check *t, size_t n, size_t V, float scale, float spread, boo
         device_targets[i] = targets[i];
         row_bounds(bound + i * ld, loss_bound + i, want + i * ld, targets[i], V, scale);
     }
-    check_at(t, "n %zu, V %zu, ld %zu, scale %g, logits up to %g%s", n, V, ld, (double)scale,
-             (double)spread, bulk ? ", bulk" : "");
+    check_at(t, "n %zu, V %zu, ld %zu, scale %g, logits up to %g", n, V, ld, (double)scale,
+             (double)spread);
     t->ref->cross_entropy(want, want_loss, targets, n, V, ld, scale);
     stored_as<T>(bound, want, n * ld);
     for (size_t i = 0; i < n; i++) /* padding and ignored rows: exactly 0 */
         for (size_t c = targets[i] < 0 ? 0 : V; scale != 0 && c < ld; c++) bound[i * ld + c] = 0;
     /* not written if scale is 0: bound 0 */
     for (size_t i = 0; i < n * ld && scale == 0; i++) bound[i] = 0;
-    if (bulk) {
-        /* padding may hold anything that a matrix product left there */
-        for (size_t i = 0; i < n; i++)
-            for (size_t c = V; c < ld; c++) logits[i * ld + c] = dev::from_float<T>(NAN);
-        sgt_cuda_cross_entropy_bulk(0, Type<T>::id, logits, loss, device_targets, n, V, ld, by);
-    } else {
-        sgt_cuda_cross_entropy(0, Type<T>::id, logits, loss, device_targets, n, V, ld,
-                               scale == 0 ? NULL : by);
-    }
+    sgt_cuda_cross_entropy(0, Type<T>::id, logits, loss, device_targets, n, V, ld,
+                           scale == 0 ? NULL : by);
     cuda_sync(t);
     check_close(t, "loss", loss, want_loss, loss_bound, n);
     check_close(t, "dlogits", cuda_floats(t, logits, n * ld), want, bound, n * ld);
@@ -100,29 +91,7 @@ template <class T> static void classifier(check *t)
     poison<T>(t, INFINITY);
 }
 
-/* Rows so wide that two to four fit in shared memory at once, and more rows than a block has
- * stages. Of 132 blocks the first ones have the most rows. */
-template <class T> static void bulk(check *t)
-{
-    if (!cuda_hopper(t)) return;
-    for (size_t V : widths) {
-        rows_at<T>(t, 4, V, 0.01f, 1, true);
-        rows_at<T>(t, 3, V, 1, 60, true);
-    }
-    rows_at<T>(t, 0, 9, 1, 1, true);
-    rows_at<T>(t, 600, 17, 1, 3, true); /* five rows a block, four stages */
-    if (sizeof(T) == 2) rows_at<T>(t, 134, 50257, 1.0f / 4096, 3, true);
-    for (size_t V : {0, 8, 25000, 29000, 50257, 58000}) {
-        bool want = V && V * sizeof(T) <= 116000,
-             serves = sgt_cuda_cross_entropy_bulk_serves(Type<T>::id, V, 58368);
-        if (serves != want) check_fail(t, "V %zu: %d", V, serves);
-    }
-    if (sgt_cuda_cross_entropy_bulk_serves(Type<T>::id, 8, 9))
-        check_fail(t, "rows that are not aligned");
-}
-
 CUDA_CASES_BY_TYPE(cuda_cross_entropy, classifier)
-CUDA_CASES_BY_TYPE(cuda_cross_entropy_bulk, bulk)
 
 CUDA_CASE(cuda_loss_sum)
 {

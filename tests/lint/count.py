@@ -12,12 +12,12 @@ import sys
 BUDGET = {
     "tokenize": 12865,
     "loader": 6834,
-    "train": 13670,
-    "kernels": 12191,
-    "tools": 13496,
-    "tests": 51771,
-    "manuals": 2608,
-    "pages": 1241,
+    "train": 13436,
+    "kernels": 11938,
+    "tools": 13491,
+    "tests": 50462,
+    "manuals": 2606,
+    "pages": 1239,
 }
 DATA = set(
     "json jsonl bin safetensors tsv txt ids parquet idx png tiktoken bpe tables in typed map toml pattern out gz zst"

@@ -332,8 +332,11 @@ Test(settings, variants_are_kept_by_name)
     cr_expect(sgt_variants_parse(&set, "none", &err) == 0 && set == 0);
     cr_expect(sgt_variants_parse(&set, "none,default", &err) == 0 && set == SGT_VARIANTS_DEFAULT);
     cr_expect(sgt_variants_parse(&set, "all", &err) == 0 && set == (1u << SGT_VARIANTS) - 1);
-    static const char *const bad[] = {"", "layernorm", "layernorm-rows,", ",all",
-                                      "layernorm-rows none"};
+    /* a run whose variants have become parts of every step */
+    must(sgt_variants_parse(&set, "layernorm-rows,bias-branches,gradients-written,dq-uncleared", why));
+    cr_expect_eq(set, 0);
+    static const char *const bad[] = {"", "attention", "attention-hopper,", ",all",
+                                      "attention-hopper none"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         s.variant = bad[i];
         cr_expect_eq(sgt_config_check(&s, &err), SGT_EUSAGE, "%s", bad[i]);
@@ -386,7 +389,7 @@ Test(settings, what_only_cuda_has_is_refused_elsewhere)
         {"{\"no-fuse\": true}", "--no-fuse: needs --device cuda"},
         {"{\"no-graphs\": true}", "--no-graphs: needs --device cuda"},
         {"{\"no-pad-vocab\": true}", "--no-pad-vocab: needs --device cuda"},
-        {"{\"variant\": \"layernorm-rows\"}", "--variant layernorm-rows: needs --device cuda"},
+        {"{\"variant\": \"attention-hopper\"}", "--variant attention-hopper: needs --device cuda"},
         {"{\"attention\": \"auto\", \"no-fuse\": false, \"no-overlap\": true}", NULL},
         {"{\"deterministic\": true, \"batching\": \"scalar\"}", NULL}};
     for (size_t i = 0; i < sizeof given / sizeof *given; i++)
@@ -406,7 +409,7 @@ Test(settings, what_only_cuda_has_is_refused_elsewhere)
             must(sgt_config_take_device(&s, cuda, bf16, why));
             cr_expect_eq(s.step.no_fuse + s.step.no_graphs + s.step.no_pad_vocab + s.sync_metrics +
                              (s.step.attention == SGT_ATTENTION_OWN) +
-                             (s.variant && !strcmp(s.variant, "layernorm-rows")),
+                             (s.variant && !strcmp(s.variant, "attention-hopper")),
                          cuda && given[i].why ? 1 : 0, "%s", given[i].text);
         }
 }

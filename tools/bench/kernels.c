@@ -75,8 +75,7 @@ static void add_product(const char *layer, const char *pass, sgt_cuda_gemm_shape
 {
     const sgt_precision precision = state.options.precision;
     static const sgt_cuda_type types[] = {SGT_F32, SGT_F32, SGT_BF16, SGT_F16};
-    static const char *const epilogues[] = {"none", "bias",  "bgrad",
-                                            "gelu", "dgelu", "dgelu-bgrad"};
+    static const char *const epilogues[] = {"none", "bias", "gelu", "dgelu"};
     /* the first is the square product */
     if (bench.count && strcmp(o.layer, "all") != 0 && strcmp(o.layer, layer) != 0) return;
     s.lda = s.trans_a ? s.m : s.k;
@@ -105,12 +104,8 @@ static void add_linear(const char *layer, size_t in, size_t out)
     add_product(layer, "forward", forward, SGT_EPILOGUE_BIAS);
     if (strcmp(layer, "fc") == 0) add_product(layer, "forward", forward, SGT_EPILOGUE_GELU);
     add_product(layer, "dx", input, SGT_EPILOGUE_NONE);
-    if (strcmp(layer, "fcproj") == 0) {
-        add_product(layer, "dx", input, SGT_EPILOGUE_DGELU);
-        add_product(layer, "dx", input, SGT_EPILOGUE_DGELU_BGRAD);
-    }
+    if (strcmp(layer, "fcproj") == 0) add_product(layer, "dx", input, SGT_EPILOGUE_DGELU);
     add_product(layer, "dw", weight, SGT_EPILOGUE_NONE);
-    if (strcmp(layer, "qkv") == 0) add_product(layer, "dw", weight, SGT_EPILOGUE_BGRAD);
 }
 
 /* Add the square product, which tells the peak, and those of a step. */

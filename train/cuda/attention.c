@@ -140,15 +140,14 @@ static int is_nan(const sgt_cuda_backend *c, uint16_t bits)
 /* Run a layer once, and find out whether cuDNN's engines clear dQ's sums themselves. NVIDIA's
  * frontend assumes so from 9.6 on, but no document says so, so we test each card. Fill the last few
  * MiB of the sums with NaN, and run with zeros for qkv and dout. If the last rows of dqkv, to which
- * the most blocks of keys add, then have a NaN, or without the variant dq-uncleared, let the sums be
- * cleared before each backward pass. */
+ * the most blocks of keys add, then have a NaN, let the sums be cleared before each backward pass. */
 static int ask_for_sums(sgt_cuda_backend *c, sgt_error *err)
 {
     size_t bytes, all = c->shape.N * 3 * c->shape.C * c->shape.width, most = c->queue.staging_bytes,
                   last = all < most ? all : most;
     unsigned char *sums = sgt_cudnn_attention_sums(c->plan.cudnn, c->buf.cudnn_space, &bytes);
     sgt_cuda_path path = c->plan.path;
-    int nans = 0, wanted = (c->plan.variants & SGT_VARIANT_DQ_UNCLEARED) != 0;
+    int nans = 0;
     if (!sums || sgt_cudnn_attention_clear_sums(c->plan.cudnn, 0)) return SGT_OK;
     if (bytes > most) {
         sums += bytes - most;
@@ -164,9 +163,9 @@ static int ask_for_sums(sgt_cuda_backend *c, sgt_error *err)
     int rc = sgt_cuda_finish(c->queue.compute, err);
     const uint16_t *dqkv = (const uint16_t *)(const void *)c->queue.staging;
     for (size_t i = 0; rc == SGT_OK && i < last / sizeof *dqkv; i++) nans += is_nan(c, dqkv[i]);
-    sgt_cudnn_attention_clear_sums(c->plan.cudnn, rc < 0 || nans > 0 || !wanted);
+    sgt_cudnn_attention_clear_sums(c->plan.cudnn, rc < 0 || nans > 0);
     c->plan.path = path;
-    if (rc < 0 || !wanted) return rc;
+    if (rc < 0) return rc;
     sgt_say(&c->o.detail, "attention: cuDNN %s",
             nans ? "adds to dQ's sums, which are cleared for each layer"
                  : "clears dQ's sums itself");

@@ -39,11 +39,11 @@ static void layernorm(sgt_cuda_backend *c, const norm *n)
 
 /* For y = x W + b, add dy's column sums to b's gradient. */
 static void bias(sgt_cuda_backend *c, const sgt_cuda_block *l, size_t weight, const void *dy,
-                 size_t rows, size_t width)
+                 size_t width)
 {
-    sgt_cupti_work(0, (double)(rows * width * c->shape.width));
+    sgt_cupti_work(0, (double)(c->shape.N * width * c->shape.width));
     sgt_cuda_bias_backward(c->queue.compute, c->shape.type, c->flat.grads + l->at[weight + 1], dy,
-                           rows, width, c->buf.scratch);
+                           c->shape.N, width, c->buf.scratch);
 }
 
 /* Add dwide's column sums to a bias gradient, on the stream `beside`, while the compute stream
@@ -51,7 +51,7 @@ static void bias(sgt_cuda_backend *c, const sgt_cuda_block *l, size_t weight, co
 static void wide_bias(sgt_cuda_backend *c, const sgt_cuda_block *l, size_t weight, size_t width)
 {
     if (!c->queue.beside) {
-        bias(c, l, weight, c->buf.dwide, c->shape.N, width);
+        bias(c, l, weight, c->buf.dwide, width);
         return;
     }
     sgt_cuda_record(c->queue.forked, c->queue.compute);
@@ -81,7 +81,7 @@ static void weight_gradient(sgt_cuda_backend *c, int which, const sgt_cuda_block
  * it. */
 static void branch_bias(sgt_cuda_backend *c, const sgt_cuda_block *l, size_t weight, const void *dy)
 {
-    if (!c->plan.norm_rows || c->o.dropout > 0) bias(c, l, weight, dy, c->shape.N, c->shape.C);
+    if (!c->plan.norm_rows || c->o.dropout > 0) bias(c, l, weight, dy, c->shape.C);
 }
 
 static void input(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, size_t weight,
@@ -107,11 +107,6 @@ static const void *branch(sgt_cuda_backend *c, size_t layer, uint32_t site)
 static void gelu_slope(sgt_cuda_backend *c, const sgt_cuda_block *l, const void *dy)
 {
     const void *w = sgt_cuda_weight(c, l->at[SGT_FCPROJ_W]);
-    if (c->plan.dgelu_bias) {
-        sgt_cuda_product(c, c->plan.dgelu_bias, c->buf.dwide, dy, w, c->buf.bias_sums, l->fc);
-        bias(c, l, SGT_FC_W, c->buf.bias_sums, 1, 4 * c->shape.C);
-        return;
-    }
     if (c->plan.dgelu) {
         sgt_cuda_product(c, c->plan.dgelu, c->buf.dwide, dy, w, NULL, l->fc);
     } else {
@@ -136,19 +131,6 @@ static void mlp(sgt_cuda_backend *c, size_t i)
     rejoin(c);
 }
 
-static void qkv_parameters(sgt_cuda_backend *c, const sgt_cuda_block *l)
-{
-    if (!c->plan.qkv_dw_bias) {
-        wide_bias(c, l, SGT_QKV_W, 3 * c->shape.C);
-        weight_gradient(c, SGT_CUDA_QKV, l, SGT_QKV_W, l->ln1, c->buf.dwide);
-        return;
-    }
-    sgt_cuda_product(c, c->plan.qkv_dw_bias, c->flat.grads + l->at[SGT_QKV_W], l->ln1, c->buf.dwide,
-                     c->buf.bias_sums, NULL);
-    sgt_cuda_bias_backward(c->queue.compute, SGT_F32, c->flat.grads + l->at[SGT_QKV_B],
-                           c->buf.bias_sums, 1, 3 * c->shape.C, c->buf.scratch);
-}
-
 static void attention(sgt_cuda_backend *c, size_t i)
 {
     const sgt_cuda_block *l = c->buf.blocks + i;
@@ -157,7 +139,8 @@ static void attention(sgt_cuda_backend *c, size_t i)
     branch_bias(c, l, SGT_PROJ_W, dy);
     input(c, SGT_CUDA_PROJ, l, SGT_PROJ_W, dy, c->buf.dln);
     sgt_cuda_attend_backward(c, i);
-    qkv_parameters(c, l);
+    wide_bias(c, l, SGT_QKV_W, 3 * c->shape.C);
+    weight_gradient(c, SGT_CUDA_QKV, l, SGT_QKV_W, l->ln1, c->buf.dwide);
     input(c, SGT_CUDA_QKV, l, SGT_QKV_W, c->buf.dwide, c->buf.dln);
     layernorm(c,
               &(norm){i ? l[-1].out : c->buf.x0, l->mean1, l->rstd1, l->at[SGT_LN1_W],

@@ -131,7 +131,7 @@ static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_b
     if (!(scale > 0)) return sgt_fail(err, SGT_EUSAGE, "backend: a gradient scale of %g", scale);
     if (c->plan.written && c->queue.open_step)
         return sgt_fail(err, SGT_EUSAGE,
-                        "backend: a second micro-step with --variant gradients-written");
+                        "backend: a second micro-step of a step that has one");
     refresh_copy(c);
     copy_rows(c, rows, slot);
     sgt_cuda_begin_micro_step(c->queue.compute, c->buf.control, c->buf.place, (float)scale,
@@ -240,7 +240,7 @@ static uint64_t room_on(const sgt_cuda_device *d)
 static int no_room(const sgt_cuda_backend *c, uint64_t taken, sgt_error *err)
 {
     const sgt_cuda_device *d = &c->device;
-    uint64_t need = c->buf.used + c->plan.gemm_space, room = room_on(d) + taken;
+    uint64_t need = c->buf.used + SGT_CUDA_GEMM_WORKSPACE, room = room_on(d) + taken;
     /* in the second case, enough is free, but not in one piece */
     uint64_t most = room < need ? room : need - need / 64;
     uint32_t rows = sgt_cuda_most_rows(&c->o, most);
@@ -275,7 +275,7 @@ static int allocate_arena(sgt_cuda_backend *c, sgt_error *err)
     if (rc < 0) return rc;
     sgt_cuda_lay_out(c);
     if (c->buf.used > room_on(&c->device) || sgt_cuda_malloc(&arena, c->buf.used, &why) < 0)
-        return no_room(c, c->plan.gemm_space, err);
+        return no_room(c, SGT_CUDA_GEMM_WORKSPACE, err);
     c->buf.arena = arena;
     sgt_cuda_lay_out(c);
     return SGT_OK;
@@ -315,7 +315,7 @@ static int open_streams(sgt_cuda_backend *c, sgt_error *err)
         (rc = sgt_cuda_host_alloc(&p, c->queue.staging_bytes, err)) < 0)
         return rc;
     c->queue.staging = p;
-    if (c->plan.variants & SGT_VARIANT_BIAS_BRANCHES &&
+    if (!c->o.no_fuse &&
         ((rc = sgt_cuda_stream_new(&c->queue.beside, err)) < 0 ||
          (rc = sgt_cuda_event_new(&c->queue.forked, 0, err)) < 0 ||
          (rc = sgt_cuda_event_new(&c->queue.rejoined, 0, err)) < 0))
@@ -343,7 +343,6 @@ static int open_products(sgt_cuda_backend *c, sgt_error *err)
                                 .cache = c->o.sync_kernels ? NULL : c->o.cache,
                                 .deterministic = c->o.deterministic,
                                 .choices = c->o.choices,
-                                .wide = (c->plan.variants & SGT_VARIANT_GEMM_TUNE) != 0,
                                 .timing = !c->o.deterministic && !c->o.untimed};
     int rc = sgt_cuda_gemms_open(&c->plan.gemms, &g, err);
     if (rc == SGT_ENOMEM) { /* even the products' workspace does not fit */

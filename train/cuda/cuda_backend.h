@@ -38,8 +38,6 @@ typedef struct sgt_cuda_block {
  * adds to the gradient, in float32. */
 typedef struct sgt_cuda_linear {
     const sgt_cuda_gemm *forward, *dx, *dw;
-    /* `forward` that also adds the residual stream; NULL: the next LayerNorm's kernel adds it */
-    const sgt_cuda_gemm *residual;
 } sgt_cuda_linear;
 
 enum { SGT_CUDA_QKV, SGT_CUDA_PROJ, SGT_CUDA_FC, SGT_CUDA_FCPROJ, SGT_CUDA_HEAD, SGT_CUDA_LINEARS };
@@ -119,19 +117,14 @@ typedef struct sgt_cuda_muon {
 typedef struct sgt_cuda_plan {
     uint32_t variants; /* SGT_VARIANT_*; none with --no-fuse */
     int norm_rows;     /* 1: LayerNorm's kernels keep rows in registers, forward and backward */
-    int bulk_loss;     /* 1: the loss kernel reads logits by TMA bulk copies (bulk_load) */
     /* 1: a step has only one micro-step; it overwrites the weight gradients, so the update need not
      * zero them */
     int written;
     sgt_cuda_gemms *gemms;
-    size_t gemm_space; /* bytes of the matrix products' workspace */
     sgt_cuda_linear linear[SGT_CUDA_LINEARS];
-    /* Products with GELU, with GELU's slope, or with its slope and the bias gradient fused in.
-     * NULL: separate kernels compute these. */
-    const sgt_cuda_gemm *fc_gelu, *dgelu, *dgelu_bias;
+    /* products with GELU, or with GELU's slope, fused in; NULL: separate kernels compute these */
+    const sgt_cuda_gemm *fc_gelu, *dgelu;
     int bias_apart; /* 1: separate kernels add the biases, not the products */
-    /* product for qkv's dw with the bias gradient fused in; NULL: separate kernels */
-    const sgt_cuda_gemm *qkv_dw_bias;
     sgt_cuda_path path;
     char path_text[64];
     sgt_cudnn_attention *cudnn;
@@ -158,8 +151,6 @@ typedef struct sgt_cuda_buffers {
     void *dx, *dln, *dwide, *ddrop;
     /* (B, H, T): sum of dout * out over each head's columns, for attention's backward pass */
     float *delta;
-    /* (4C): a bias gradient that a product computed, in the type of the product's output */
-    void *bias_sums;
     int32_t *ids, *targets, *sorted, *order;
     /* start and end of each position's document, if attention is confined to documents */
     sgt_cuda_documents documents;
@@ -178,8 +169,8 @@ typedef struct sgt_cuda_buffers {
 /* Streams, graphs and pinned memory, and how far the steps have come. */
 typedef struct sgt_cuda_queue {
     sgt_cuda_stream compute, copies;
-    /* second stream for bias gradients, which no other kernel waits for; NULL: they run on
-     * `compute` */
+    /* second stream for bias gradients, which no other kernel waits for; NULL with --no-fuse: they run
+     * on `compute` */
     sgt_cuda_stream beside;
     sgt_cuda_event forked, rejoined;
     int branches; /* 1: work was queued on `beside` since the last rejoin */

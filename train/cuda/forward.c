@@ -46,17 +46,7 @@ static void residual(sgt_cuda_backend *c, size_t layer, const addition *a, int t
 {
     sgt_cuda_dropout space;
     const sgt_cuda_block *l = c->buf.blocks + layer;
-    const sgt_cuda_gemm *whole = c->plan.linear[a->which].residual;
     const sgt_cuda_dropout *drop = sgt_cuda_drop(c, &space, layer, a->site, training);
-    if (whole) {
-        sgt_cuda_push_product(c, whole);
-        sgt_cuda_gemm_run_onto(whole, c->queue.compute, a->sum, a->x, a->in,
-                               sgt_cuda_weight(c, l->at[a->weight]),
-                               (void *)sgt_cuda_weight(c, l->at[a->weight + 1]), NULL);
-        sgt_cupti_pop();
-        layernorm(c, NULL, a->ln, a->mean, a->rstd, a->sum, NULL, a->ln_w, a->ln_b, NULL);
-        return;
-    }
     linear(c, a->which, l, a->weight, c->buf.dln, a->in, c->shape.C);
     if (!c->o.no_fuse) {
         layernorm(c, a->sum, a->ln, a->mean, a->rstd, a->x, c->buf.dln, a->ln_w, a->ln_b, drop);
@@ -169,15 +159,11 @@ void sgt_cuda_head(sgt_cuda_backend *c, int training)
     sgt_cuda_product(c, c->plan.linear[SGT_CUDA_HEAD].forward, c->buf.logits, c->buf.lnf,
                      sgt_cuda_weight(c, c->flat.head), NULL, NULL);
     const float *scale = training ? &c->buf.control->dlogits_scale : NULL;
-    if (!c->o.no_fuse)
-        sgt_cupti_work(0, (double)(c->shape.N * c->shape.width) *
-                              (double)(c->shape.V + (scale ? c->shape.ldv : 0)));
     if (c->o.no_fuse) {
         classify(c, scale);
-    } else if (c->plan.bulk_loss && scale) {
-        sgt_cuda_cross_entropy_bulk(c->queue.compute, c->shape.type, c->buf.logits, c->buf.loss,
-                                    c->buf.targets, c->shape.N, c->shape.V, c->shape.ldv, scale);
     } else {
+        sgt_cupti_work(0, (double)(c->shape.N * c->shape.width) *
+                              (double)(c->shape.V + (scale ? c->shape.ldv : 0)));
         sgt_cuda_cross_entropy(c->queue.compute, c->shape.type, c->buf.logits, c->buf.loss,
                                c->buf.targets, c->shape.N, c->shape.V, c->shape.ldv, scale);
     }

@@ -115,10 +115,9 @@ int sgt_cuda_decide(sgt_cuda_backend *c, const sgt_backend_options *o, sgt_error
     c->shape.D = c->shape.C / c->shape.H;
     c->shape.L = o->model.layers;
     c->plan.variants = o->no_fuse ? 0 : o->variants;
-    c->plan.gemm_space = sgt_cuda_gemm_workspace((c->plan.variants & SGT_VARIANT_GEMM_TUNE) != 0);
-    c->plan.written = (c->plan.variants & SGT_VARIANT_GRADIENTS_WRITTEN) && o->accum <= 1;
-    c->plan.norm_rows = (c->plan.variants & SGT_VARIANT_LAYERNORM_ROWS) &&
-                        sgt_cuda_layernorm_rows_serves(c->shape.type, c->shape.C);
+    c->plan.written = !o->no_fuse && o->accum <= 1;
+    c->plan.norm_rows =
+        !o->no_fuse && sgt_cuda_layernorm_rows_serves(c->shape.type, c->shape.C);
     c->shape.V = o->model.vocab;
     c->shape.rows_v = o->no_pad_vocab ? c->shape.V : round_up(c->shape.V, VOCAB_MULTIPLE);
     /* so that rows are aligned to 16 bytes even without padding */
@@ -280,7 +279,7 @@ static void add_data(sgt_cuda_backend *c)
     c->buf.outliers = add_buffer(c, sizeof *c->buf.outliers);
     kind(c, "data");
     /* a separate allocation, for matrix products */
-    c->memory[c->kinds++] = (sgt_memory_kind){"workspace", c->plan.gemm_space};
+    c->memory[c->kinds++] = (sgt_memory_kind){"workspace", SGT_CUDA_GEMM_WORKSPACE};
 }
 
 /* Return the address of cuDNN's workspace. If it fits, it shares the logits' memory: logits exist
@@ -310,7 +309,6 @@ void sgt_cuda_lay_out(sgt_cuda_backend *c)
     c->buf.ddrop = c->o.dropout > 0 ? numbers(c, N * C) : NULL;
     kind(c, "activation gradients");
     c->buf.delta = floats(c, N * c->shape.H);
-    c->buf.bias_sums = floats(c, 4 * C);
     if (c->plan.path == SGT_PATH_NAIVE) add_naive(c);
     kind(c, "attention");
     c->buf.logits = numbers(c, N * c->shape.ldv);
@@ -320,7 +318,7 @@ void sgt_cuda_lay_out(sgt_cuda_backend *c)
     kind(c, "head");
     c->buf.scratch_bytes = scratch_bytes(c);
     c->buf.scratch = add_buffer(c, c->buf.scratch_bytes);
-    if (c->plan.variants & SGT_VARIANT_BIAS_BRANCHES)
+    if (!c->o.no_fuse)
         c->buf.beside_scratch = add_buffer(c, sgt_cuda_bias_backward_scratch(N, 4 * C));
     kind(c, "scratch");
     add_data(c);
@@ -363,7 +361,7 @@ int sgt_cuda_backend_estimate(const sgt_backend_options *o, sgt_memory_kind kind
     if (rc == SGT_OK) {
         memcpy(kinds, c.memory, c.kinds * sizeof *kinds);
         *count = c.kinds;
-        *bytes = c.buf.used + c.plan.gemm_space;
+        *bytes = c.buf.used + SGT_CUDA_GEMM_WORKSPACE;
     }
     forget(&c);
     return rc;
@@ -376,7 +374,7 @@ static int fits(const sgt_backend_options *o, uint32_t rows, uint64_t bytes)
     tried.batch = rows;
     int rc = measure(&c, &tried, NULL);
     forget(&c);
-    return rc == SGT_OK && c.buf.used + c.plan.gemm_space <= bytes;
+    return rc == SGT_OK && c.buf.used + SGT_CUDA_GEMM_WORKSPACE <= bytes;
 }
 
 uint32_t sgt_cuda_most_rows(const sgt_backend_options *o, uint64_t bytes)

@@ -93,15 +93,13 @@ static const sgt_cuda_gemm *plan_fused(sgt_cuda_backend *c, sgt_cuda_gemm_shape 
  * of these layers must not change any bit. */
 static void plan_gelu(sgt_cuda_backend *c)
 {
-    c->plan.fc_gelu = c->plan.dgelu = c->plan.dgelu_bias = NULL;
+    c->plan.fc_gelu = c->plan.dgelu = NULL;
     if (c->o.no_fuse || c->model.gelu != SGT_GELU_TANH) return;
     if (!c->o.recompute_at && c->o.recompute != SGT_RECOMPUTE_GELU)
         c->plan.fc_gelu = plan_fused(c, forward_shape(c, c->shape.C, 4 * c->shape.C),
                                      SGT_EPILOGUE_GELU, SGT_CHECK_GELU);
     c->plan.dgelu =
         plan_fused(c, dx_shape(c, 4 * c->shape.C, c->shape.C), SGT_EPILOGUE_DGELU, SGT_CHECK_SLOPE);
-    c->plan.dgelu_bias = plan_fused(c, dx_shape(c, 4 * c->shape.C, c->shape.C),
-                                    SGT_EPILOGUE_DGELU_BGRAD, SGT_CHECK_SLOPE_BIAS);
 }
 
 /* Run GELU's own kernel over (N, 4C), for timing; any arrays of that size will do. */
@@ -115,18 +113,6 @@ static void gelu_backward(sgt_cuda_backend *c)
 {
     sgt_cuda_gelu_backward(c->queue.compute, c->shape.type, c->buf.dwide, c->buf.dwide,
                            c->buf.blocks->fc, c->shape.N * 4 * c->shape.C, c->model.gelu);
-}
-
-static void bias_backward(sgt_cuda_backend *c)
-{
-    sgt_cuda_bias_backward(c->queue.compute, c->shape.type, c->flat.grads, c->buf.dwide, c->shape.N,
-                           4 * c->shape.C, c->buf.scratch);
-}
-
-static void qkv_bias_backward(sgt_cuda_backend *c)
-{
-    sgt_cuda_bias_backward(c->queue.compute, c->shape.type, c->flat.grads, c->buf.dwide, c->shape.N,
-                           3 * c->shape.C, c->buf.scratch);
 }
 
 int sgt_cuda_time(sgt_cuda_backend *c, void (*work)(sgt_cuda_backend *), float *ms, sgt_error *err)
@@ -153,44 +139,19 @@ int sgt_cuda_time(sgt_cuda_backend *c, void (*work)(sgt_cuda_backend *), float *
 
 static float ms_of(const sgt_cuda_gemm *p) { return p ? sgt_cuda_gemm_ms(p) : 0; }
 
-/* Keep qkv's bias gradient fused if that is faster than separate kernels, or if nothing is
- * timed. */
-static int choose_qkv_bias(sgt_cuda_backend *c, sgt_error *err)
-{
-    float bias;
-    /* the library does not define the order of its sums over rows */
-    if (c->o.deterministic) c->plan.qkv_dw_bias = NULL;
-    if (!c->plan.qkv_dw_bias || !(ms_of(c->plan.qkv_dw_bias) > 0)) return SGT_OK;
-    int rc = sgt_cuda_time(c, qkv_bias_backward, &bias, err);
-    if (rc == SGT_OK && ms_of(c->plan.qkv_dw_bias) >= ms_of(c->plan.linear[SGT_CUDA_QKV].dw) + bias)
-        c->plan.qkv_dw_bias = NULL;
-    return rc;
-}
-
-/* Choose the fastest combination. Forward: GELU fused, or separate. Backward: GELU's slope and the
- * bias gradient fused, only the slope fused, or both separate. Without timings, fuse as much as
- * possible. */
+/* Choose the faster way, for GELU in the forward pass and for its slope in the backward pass: fused, or
+ * a kernel of its own. Without timings, fuse both. */
 int sgt_cuda_choose_gelu(sgt_cuda_backend *c, sgt_error *err)
 {
-    float forward, slope, bias;
+    float forward, slope;
     const sgt_cuda_linear *fc = &c->plan.linear[SGT_CUDA_FC],
                           *fcproj = &c->plan.linear[SGT_CUDA_FCPROJ];
-    int rc = choose_qkv_bias(c, err);
-    if (rc < 0) return rc;
-    if (!(ms_of(fc->forward) > 0)) {
-        if (c->o.deterministic) /* the library does not define the order of its sums over rows */
-            c->plan.dgelu_bias = NULL;
-        return SGT_OK;
-    }
-    rc = sgt_cuda_time(c, gelu, &forward, err);
+    if (!(ms_of(fc->forward) > 0)) return SGT_OK;
+    int rc = sgt_cuda_time(c, gelu, &forward, err);
     if (rc == SGT_OK) rc = sgt_cuda_time(c, gelu_backward, &slope, err);
-    if (rc == SGT_OK) rc = sgt_cuda_time(c, bias_backward, &bias, err);
     if (rc < 0) return rc;
     if (ms_of(c->plan.fc_gelu) >= ms_of(fc->forward) + forward) c->plan.fc_gelu = NULL;
-    float alone = ms_of(fcproj->dx) + slope;
-    if (ms_of(c->plan.dgelu) >= alone) c->plan.dgelu = NULL;
-    if (ms_of(c->plan.dgelu_bias) >= bias + (c->plan.dgelu ? ms_of(c->plan.dgelu) : alone))
-        c->plan.dgelu_bias = NULL;
+    if (ms_of(c->plan.dgelu) >= ms_of(fcproj->dx) + slope) c->plan.dgelu = NULL;
     return SGT_OK;
 }
 
@@ -223,21 +184,6 @@ static int plan_naive(sgt_cuda_backend *c, sgt_error *err)
     return rc;
 }
 
-/* Plan proj and fcproj with the addition to the residual stream fused in. The sum is then rounded
- * once; otherwise the branch is rounded before the addition. Dropout comes between the product and
- * the addition, so there is no such plan with dropout. */
-static void plan_residual(sgt_cuda_backend *c)
-{
-    sgt_cuda_gemm_shape proj = forward_shape(c, c->shape.C, c->shape.C),
-                        fcproj = forward_shape(c, 4 * c->shape.C, c->shape.C);
-    if (!(c->plan.variants & SGT_VARIANT_RESIDUAL_IN_GEMM) || c->o.dropout > 0) return;
-    proj.accumulate = fcproj.accumulate = 1;
-    c->plan.linear[SGT_CUDA_PROJ].residual =
-        plan_fused(c, proj, SGT_EPILOGUE_BIAS, SGT_CHECK_RESIDUAL);
-    c->plan.linear[SGT_CUDA_FCPROJ].residual =
-        plan_fused(c, fcproj, SGT_EPILOGUE_BIAS, SGT_CHECK_RESIDUAL);
-}
-
 int sgt_cuda_plan_products(sgt_cuda_backend *c, sgt_error *err)
 {
     const sgt_checked *out = sgt_verdict_out(c->o.verdicts, SGT_CHECK_PRODUCTS);
@@ -247,9 +193,6 @@ int sgt_cuda_plan_products(sgt_cuda_backend *c, sgt_error *err)
                         "trains all the same)",
                         out->verdict, out->why);
     c->plan.bias_apart = c->o.no_fuse || sgt_verdict_out(c->o.verdicts, SGT_CHECK_BIAS);
-    c->plan.bulk_loss = (c->plan.variants & SGT_VARIANT_CROSS_ENTROPY_BULK) &&
-                        !sgt_verdict_out(c->o.verdicts, SGT_CHECK_BULK_LOSS) &&
-                        sgt_cuda_cross_entropy_bulk_serves(c->shape.type, c->shape.V, c->shape.ldv);
     int rc = plan_linear(c, SGT_CUDA_QKV, c->shape.C, 3 * c->shape.C, err);
     if (rc == SGT_OK) rc = plan_linear(c, SGT_CUDA_PROJ, c->shape.C, c->shape.C, err);
     if (rc == SGT_OK) rc = plan_linear(c, SGT_CUDA_FC, c->shape.C, 4 * c->shape.C, err);
@@ -258,9 +201,5 @@ int sgt_cuda_plan_products(sgt_cuda_backend *c, sgt_error *err)
     if (rc == SGT_OK && c->plan.path == SGT_PATH_NAIVE) rc = plan_naive(c, err);
     if (rc == SGT_OK) rc = sgt_cuda_muon_plan(c, err);
     if (rc == SGT_OK) plan_gelu(c);
-    if (rc == SGT_OK) plan_residual(c);
-    if (rc == SGT_OK && c->plan.variants & SGT_VARIANT_QKV_BIAS_IN_DW)
-        c->plan.qkv_dw_bias = plan_fused(c, dw_shape(c, c->shape.C, 3 * c->shape.C),
-                                         SGT_EPILOGUE_BGRAD, SGT_CHECK_DW_BIAS);
     return rc;
 }

@@ -17,8 +17,7 @@
 #include "kernels/cuda/runtime.h"
 #include "train/verdicts.h"
 
-/* Names of the paths, as the backend passes them to sgt_verdict_out. The path of a variant is named
- * after the variant. */
+/* Names of the paths, as the backend passes them to sgt_verdict_out. */
 #define SGT_CHECK_OWN "attention own"
 #define SGT_CHECK_HOPPER "attention hopper"
 #define SGT_CHECK_TILED "attention tiled"
@@ -28,10 +27,6 @@
 #define SGT_CHECK_BIAS "products with bias"
 #define SGT_CHECK_GELU "products with GELU"
 #define SGT_CHECK_SLOPE "products with GELU's slope"
-#define SGT_CHECK_SLOPE_BIAS "products with slope and bias sums"
-#define SGT_CHECK_BULK_LOSS "variant cross-entropy-bulk"
-#define SGT_CHECK_RESIDUAL "variant residual-in-gemm"
-#define SGT_CHECK_DW_BIAS "variant qkv-bias-in-dw"
 #define SGT_CHECK_MUON "products for Muon"
 #define SGT_CHECK_NCCL "NCCL"
 #define SGT_CHECK_CUPTI "CUPTI"
@@ -70,11 +65,7 @@ int sgt_check_products(int device, sgt_error *err);
 int sgt_check_products_bias(int device, sgt_error *err);
 int sgt_check_products_gelu(int device, sgt_error *err);
 int sgt_check_products_slope(int device, sgt_error *err);
-int sgt_check_products_slope_bias(int device, sgt_error *err);
-int sgt_check_products_residual(int device, sgt_error *err);
-int sgt_check_products_dw_bias(int device, sgt_error *err);
 int sgt_check_products_muon(int device, sgt_error *err);
-int sgt_check_bulk_loss(int device, sgt_error *err);
 int sgt_check_nccl(int device, sgt_error *err);
 int sgt_check_cupti(int device, sgt_error *err);
 

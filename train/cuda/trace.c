@@ -94,13 +94,12 @@ static const char *name_of(const sgt_cuda_backend *c, const sgt_cuda_gemm *p)
         [SGT_CUDA_HEAD] = {"head forward", "head dX", "head dW"}};
     for (int i = 0; i < SGT_CUDA_LINEARS; i++) {
         const sgt_cuda_linear *l = &c->plan.linear[i];
-        if (p == l->forward || p == l->residual) return names[i][0];
+        if (p == l->forward) return names[i][0];
         if (p == l->dx) return names[i][1];
         if (p == l->dw) return names[i][2];
     }
     if (p == c->plan.fc_gelu) return names[SGT_CUDA_FC][0];
-    if (p == c->plan.dgelu || p == c->plan.dgelu_bias) return names[SGT_CUDA_FCPROJ][1];
-    return p == c->plan.qkv_dw_bias ? names[SGT_CUDA_QKV][2] : "attention products";
+    return p == c->plan.dgelu ? names[SGT_CUDA_FCPROJ][1] : "attention products";
 }
 
 void sgt_cuda_push_product(const sgt_cuda_backend *c, const sgt_cuda_gemm *p)

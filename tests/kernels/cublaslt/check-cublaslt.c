@@ -73,7 +73,7 @@ static void accepted(sgt_cuda_gemms *g, const sgt_cuda_gemm_shape *s)
 static void all_forms(sgt_cuda_gemms *g)
 {
     for (int type = SGT_F32; type <= SGT_F16; type++)
-        for (int epilogue = SGT_EPILOGUE_NONE; epilogue <= SGT_EPILOGUE_DGELU_BGRAD; epilogue++)
+        for (int epilogue = SGT_EPILOGUE_NONE; epilogue <= SGT_EPILOGUE_DGELU; epilogue++)
             for (int form = 0; form < 16; form++) {
                 sgt_cuda_gemm_shape s = {.m = 16,
                                          .n = 24,

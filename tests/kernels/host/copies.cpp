@@ -39,8 +39,6 @@ struct Bulk {
     uint64_t *bar;
     int column, row, plane, warp;
     uint32_t clock;
-    const void *from; /* source of a bulk copy without a tensor map */
-    size_t bytes;     /* number of bytes */
 };
 
 static Queue queues[MAX_THREADS];
@@ -134,20 +132,8 @@ void mbar_arrive(uint64_t *bar, int bytes)
 
 static uint32_t swizzle128(uint32_t address) { return address ^ ((address >> 7 & 7) << 4); }
 
-static void land_plain(const Bulk &b)
-{
-    memcpy(b.to, b.from, b.bytes);
-    race_land(b.to, b.bytes, true);
-    Mbar &m = find(b.bar);
-    m.clock[b.warp] = std::max(m.clock[b.warp], b.clock);
-    m.bytes -= (long)b.bytes;
-    end_phase(m);
-    made_progress();
-}
-
 static void land(const Bulk &b)
 {
-    if (b.from) return land_plain(b);
     uint32_t base = smem_address(b.to, (size_t)b.map.box_rows * 128, 1024, "tma_load: destination");
     for (int r = 0; r < b.map.box_rows; r++)
         for (int c = 0; c < 64; c++) {
@@ -166,27 +152,12 @@ static void land(const Bulk &b)
     made_progress();
 }
 
-void bulk_load(void *to, const void *from, uint64_t *bar, int bytes)
-{
-    if (bytes <= 0 || bytes % 16 || bytes >= 1 << 20) fail("bulk_load: %d bytes", bytes);
-    smem_address(to, (size_t)bytes, 16, "bulk_load: destination");
-    if ((uintptr_t)from % 16) fail("bulk_load: source not 16-byte aligned");
-    Bulk b = {
-        to,   {},           bar, 0, 0, 0, current->warp, order[current->warp].clock[current->warp],
-        from, (size_t)bytes};
-    race_start_copy(to, (size_t)bytes);
-    if (!late_copies) return land_plain(b);
-    memset(to, 0xff, (size_t)bytes);
-    bulks.push_back(b);
-}
-
 void bulk_load(void *to, const TensorMap *map, uint64_t *bar, int column, int row, int plane)
 {
     size_t size = (size_t)map->box_rows * 128;
     smem_address(to, size, 1024, "tma_load: destination");
-    Bulk b = {to,      *map,  bar,           column,
-              row,     plane, current->warp, order[current->warp].clock[current->warp],
-              nullptr, 0};
+    Bulk b = {to,  *map,  bar,           column,
+              row, plane, current->warp, order[current->warp].clock[current->warp]};
     race_start_copy(to, size);
     if (!late_copies) {
         land(b);

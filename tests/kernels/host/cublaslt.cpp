@@ -18,12 +18,12 @@
 namespace host
 {
 
-Lt lt = {false, false, 130100, 0, -1, -1, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0};
+Lt lt = {false, false, 130100, 0, -1, 0, 0, 0, 0, -1, 0, 0, 0, 0};
 
 void lt_reset()
 {
     int alive = lt.alive;
-    lt = {false, false, 130100, 0, -1, -1, 0, 0, 0, 0, alive, -1, 0, 0, 0, 0, 0};
+    lt = {false, false, 130100, 0, -1, 0, 0, 0, alive, -1, 0, 0, 0, 0};
 }
 
 namespace
@@ -68,11 +68,7 @@ size_t alignment_of(int id, const Layout &x)
 
 /* ---- what is refused ---- */
 
-bool with_bias(uint32_t e)
-{
-    return (e & SGT_LT_EPILOGUE_BIAS) || e == SGT_LT_EPILOGUE_DGELU_BGRAD ||
-           e == SGT_LT_EPILOGUE_BGRADA;
-}
+bool with_bias(uint32_t e) { return e & SGT_LT_EPILOGUE_BIAS; }
 /* [H] cublasLtEpilogue_t: this bit is set in all epilogues with AUX and in the gradients' ones */
 bool with_aux(uint32_t e) { return e & 128; }
 
@@ -197,15 +193,8 @@ double finish(const Job &job, uint64_t i, uint64_t j, double x)
         store(p.aux, type, place, x);
         return gelu(x);
     }
-    /* DGELU, with and without BGRAD */
-    if (p.epilogue & 64) x *= gelu_slope(load(p.aux, type, place));
+    if (p.epilogue == SGT_LT_EPILOGUE_DGELU) x *= gelu_slope(load(p.aux, type, place));
     return x;
-}
-
-/* Return whether the epilogue computes with the product. */
-bool finishes(const Desc &p)
-{
-    return p.epilogue != SGT_LT_EPILOGUE_DEFAULT && p.epilogue != SGT_LT_EPILOGUE_BGRADA;
 }
 
 void multiply(const Job &job, int32_t which)
@@ -215,42 +204,29 @@ void multiply(const Job &job, int32_t which)
     size_t offsets[4];
     for (int x = 0; x < 4; x++) offsets[x] = (size_t)(which * job.layouts[x].stride);
     std::vector<double> left = operand(job.a, a, job.p.trans[0], tf32, offsets[0]);
-    std::vector<double> right = operand(job.b, b, job.p.trans[1], tf32, offsets[1]), sums(d.rows);
+    std::vector<double> right = operand(job.b, b, job.p.trans[1], tf32, offsets[1]);
     uint64_t k = job.p.trans[0] ? a.rows : a.columns;
     for (uint64_t j = 0; j < d.columns; j++) {
         std::vector<double> column = column_of(job, left, right, k, j);
         for (uint64_t i = 0; i < d.rows; i++) {
             double x = job.alpha * column[i] / (lt.wrong >> job.algo & 1 ? 2 : 1);
-            if (lt.rounds >> job.algo & 1 && (job.beta != 0 || finishes(job.p)))
+            if (lt.rounds >> job.algo & 1 && (job.beta != 0 || job.p.epilogue != SGT_LT_EPILOGUE_DEFAULT))
                 x = rounded(x, d.type);
             /* if beta is 0, C is not read, because it may hold NaN */
             if (job.beta != 0 && !(lt.forgetful >> job.algo & 1))
                 x += job.beta * load(job.c, c.type, offsets[2] + at(c, i, j));
-            if (lt.rounds >> job.algo & 1 && job.beta != 0 && finishes(job.p))
+            if (lt.rounds >> job.algo & 1 && job.beta != 0 && job.p.epilogue != SGT_LT_EPILOGUE_DEFAULT)
                 x = rounded(x, d.type);
-            x = finish(job, i, j, x);
-            sums[i] += x;
-            store(job.d, d.type, offsets[3] + at(d, i, j), x);
+            store(job.d, d.type, offsets[3] + at(d, i, j), finish(job, i, j, x));
         }
     }
-    const int halves = lt.wrong_bias >> job.algo & 1 ? 2 : 1;
-    for (uint64_t i = 0; i < d.rows && job.p.epilogue == SGT_LT_EPILOGUE_BGRADA; i++) {
-        double sum = 0; /* [H] BGRADA: sums of A over k, one per row of D */
-        for (uint64_t x = 0; x < k; x++) sum += left[i + x * d.rows];
-        store(job.p.bias, d.type, i, sum / halves);
-    }
-    if (job.p.epilogue == SGT_LT_EPILOGUE_DGELU_BGRAD)
-        for (uint64_t i = 0; i < d.rows; i++) store(job.p.bias, d.type, i, sums[i] / halves);
 }
 
 void run(const Job &job)
 {
     if (size_t used = workspace_of(job.algo, job.layouts[3])) memset(job.workspace, 0xff, used);
     for (int32_t which = 0; which < job.layouts[3].batch; which++) multiply(job, which);
-    bool tires = job.algo == lt.tires;
-    if (tires) lt.runs++;
-    double fresh = lt.fast < 0 || job.algo == lt.fast ? 1e-5 : 2e-3;
-    if (event_clock >= 0) event_clock += !tires ? fresh : lt.runs > 12 ? 4e-3 : 1.9e-3;
+    if (event_clock >= 0) event_clock += lt.fast < 0 || job.algo == lt.fast ? 1e-5 : 2e-3;
 }
 
 /* ---- the functions of the table ---- */
@@ -429,11 +405,9 @@ bool pointers_aligned(const Job &job)
 
 const char *product_name(uint32_t epilogue, double alpha, double beta)
 {
-    return epilogue == SGT_LT_EPILOGUE_BIAS     ? beta != 0 ? "product_residual" : "product_bias"
-           : epilogue == SGT_LT_EPILOGUE_BGRADA ? "product_dw_bias"
+    return epilogue == SGT_LT_EPILOGUE_BIAS ? "product_bias"
            : epilogue == SGT_LT_EPILOGUE_GELU_AUX_BIAS ? "product_gelu"
            : epilogue == SGT_LT_EPILOGUE_DGELU         ? "product_slope"
-           : epilogue == SGT_LT_EPILOGUE_DGELU_BGRAD   ? "product_sums"
            : alpha != 1 || (beta != 0 && beta != 1)    ? "product_mixed"
                                                        : "product_plain";
 }

@@ -30,16 +30,11 @@ struct Lt {
     /* set by a test: the algorithm that takes 10 us by event_clock, while others take 2 ms;
      * negative: all take 10 us */
     int fast;
-    /* set by a test: the algorithm that takes 1.9 ms, and 4 ms from its 13th run on; negative:
-     * none */
-    int tires;
-    int runs; /* runs of that algorithm */
     /* number of calls; descriptors, layouts, preferences and handles not destroyed yet */
     int heuristics, checks, matmuls, alive;
     int last;          /* algorithm of the last matmul; negative: none yet */
     double tanh_error; /* set by a test: relative error of the library's tanh, up or down */
     int wrong;         /* set by a test: bits of algorithms whose sums are half of the right ones */
-    int wrong_bias;    /* set by a test: the same of algorithms whose column sums alone are */
     int forgetful;     /* set by a test: bits of algorithms that do not add C */
     /* set by a test, or all by SGT_HOST_CUBLASLT=rounds: bits of algorithms that round the product
      * to D's type before they add C or apply the epilogue, as cuBLASLt 13.1 does on an H100 */

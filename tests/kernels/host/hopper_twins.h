@@ -19,10 +19,6 @@ DEV_WRAPPER void tma_load(void *to, const TensorMap *map, uint64_t *bar, int col
 {
     host::bulk_load(to, map, bar, column, row, plane);
 }
-DEV_WRAPPER void bulk_load(void *to, const void *from, uint64_t *bar, int bytes)
-{
-    host::bulk_load(to, from, bar, bytes);
-}
 DEV_WRAPPER void fence_proxy_async() { host::current->proxy_fences++; }
 template <class... R> DEV_WRAPPER void wgmma_fence(R &...touched)
 {

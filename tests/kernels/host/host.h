@@ -138,7 +138,6 @@ void mbar_init(uint64_t *bar, int arrivals);
 void mbar_init_fence();
 void mbar_arrive(uint64_t *bar, int bytes);
 void mbar_wait(uint64_t *bar, int parity);
-void bulk_load(void *to, const void *from, uint64_t *bar, int bytes);
 void bulk_load(void *to, const TensorMap *map, uint64_t *bar, int column, int row, int plane);
 /* `left`: left operand in registers; NULL: descriptor `a` gives its address in shared memory. */
 void wgmma(float *d, int columns, const uint32_t *left, uint64_t a, uint64_t b, bool add,
