@@ -89,7 +89,7 @@ static int check_memory(const reader *r, uint64_t filled, sgt_error *err)
                     (r->bytes + (1 << 20) - 1) >> 20, each, m.limit,
                     (fits ? m.available + filled : all) >> 20, fits || o->available ? "free " : "",
                     o->may_map ? ""
-                               : ": it cannot be preloaded (use --loader mmap or --loader uring, "
+                               : ": it cannot be preloaded (use the reader mmap or uring, "
                                  "which need no memory for it)");
 }
 

@@ -24,7 +24,7 @@ echo 'MemAvailable: 100000 kB' > machine/proc/meminfo
 run_notes "sgt-train: the set takes 287 MiB and $few: reading with mmap instead" $machine sgt-train $options
 run 0 $machine sgt-train $options --estimate-memory --json
 check 'the set does not count' test "$(loader_bytes)" -lt 1000000
-refused='it cannot be preloaded (use --loader mmap or --loader uring, which need no memory for it)'
+refused='it cannot be preloaded (use the reader mmap or uring, which need no memory for it)'
 for program in "sgt-train $options" 'sgt-inspect holes --batch 0 --batch-size 1 --seq-len 8'; do
     run_failure_about "the set takes 287 MiB and $few: $refused" $machine $program --loader preload
 done

@@ -339,7 +339,7 @@ Test(readers, more_than_memory)
         put_sparse(name);
     }
     expect_failure_about(open_only("d", NULL, why), SGT_ENOMEM,
-                         "it cannot be preloaded (use --loader mmap or --loader uring, which "
+                         "it cannot be preloaded (use the reader mmap or uring, which "
                          "need no memory for it)");
     sgt_loader_options o = {.reader = SGT_READER_MMAP};
     must(open_only("d", &o, why));
@@ -368,7 +368,7 @@ Test(readers, more_than_the_container_may_have)
     set_faults(&fault);
     expect_failure(open_only("d", &o, why), SGT_ENOMEM,
                    "the set takes 3 MiB and this process's control group (container) has 2 MiB of "
-                   "free memory: it cannot be preloaded (use --loader mmap or --loader uring, "
+                   "free memory: it cannot be preloaded (use the reader mmap or uring, "
                    "which need no memory for it)");
     put_container("root", "8388608", "1048576");
     check_loader("d", &o, &fault, NULL);
@@ -388,8 +388,8 @@ Test(readers, copies_of_several_processes)
     for (o.copies = 0; o.copies < 3; o.copies++) must(open_only("d", &o, why));
     expect_failure(open_only("d", &o, why), SGT_ENOMEM,
                    "the set takes 3 MiB in each of 3 processes and this process's control group "
-                   "(container) has 8 MiB of memory: it cannot be preloaded (use --loader mmap "
-                   "or --loader uring, which need no memory for it)");
+                   "(container) has 8 MiB of memory: it cannot be preloaded (use the reader mmap "
+                   "or uring, which need no memory for it)");
     o.may_map = 1;
     sgt_loader *l = open_loader("d", &o, &fault);
     cr_assert_eq(said.count, 1);
@@ -412,14 +412,14 @@ Test(readers, copies_of_several_processes)
     o.available--;
     expect_failure(open_only("d", &o, why), SGT_ENOMEM,
                    "the set takes 3 MiB in each of 2 processes and this process's control group "
-                   "(container) has 5 MiB of free memory: it cannot be preloaded (use --loader "
-                   "mmap or --loader uring, which need no memory for it)");
+                   "(container) has 5 MiB of free memory: it cannot be preloaded (use the reader "
+                   "mmap or uring, which need no memory for it)");
     put_container("root", "8388608", "6291456");
     expect_failure(open_only("d", &(sgt_loader_options){.raw = 16, .seq = 16, .copies = 2}, why),
                    SGT_ENOMEM,
                    "the set takes 3 MiB in each of 2 processes and this process's control group "
-                   "(container) has 2 MiB of free memory: it cannot be preloaded (use --loader "
-                   "mmap or --loader uring, which need no memory for it)");
+                   "(container) has 2 MiB of free memory: it cannot be preloaded (use the reader "
+                   "mmap or uring, which need no memory for it)");
 }
 
 /* Other processes take the memory while a copy is filled: preload ends before the kernel has to

@@ -242,6 +242,9 @@ def test_tokenize(tmp_path):
     with pytest.raises(sgtokens.FormatError, match="line 1: the field is missing"):
         (tmp_path / "bad.jsonl").write_text("{}\n")
         sgtokens.tokenize([tmp_path / "bad.jsonl"], tmp_path / "bad", field="body")
+    both = tmp_path / "in.jsonl", tmp_path / "bad.jsonl"
+    done = sgtokens.tokenize(both, tmp_path / "good", field="body", skip_bad=True)
+    assert done.bad_lines == 1
     for wrong, error, says in (
         ({"format": "xml"}, sgtokens.UsageError, "format 'xml': expected one of auto"),
         ({"threads": "2"}, TypeError, "threads: expected an integer, not str"),

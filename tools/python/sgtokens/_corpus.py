@@ -31,6 +31,7 @@ class Tokenized(NamedTuple):
     seconds: float
     already_done: bool
     eot_literals: int
+    bad_lines: int
 
 
 def _fraction(split: Any) -> float:

@@ -228,8 +228,7 @@ SAMPLINGS = _names(loader_library.sgt_sampling_name)
 def check(rc: int, error: ErrorText) -> int:
     """Return rc, or raise the exception for a negative one."""
     if rc < 0:
-        text = error.text.decode("utf-8", "replace").replace("--loader ", "reader=")
-        raise CLASSES.get(rc, Error)(text)
+        raise CLASSES.get(rc, Error)(error.text.decode("utf-8", "replace"))
     return rc
 
 
