@@ -357,7 +357,8 @@ int sgt_stream_open(sgt_stream **out, const sgt_loader *l, const sgt_stream_opti
  * at every further call: a stream never skips a batch. Returns SGT_EUSAGE if the consumer holds all
  * slots, since the wait would never end. */
 int sgt_stream_next(sgt_stream *s, sgt_loader_batch *b, sgt_error *err);
-/* Give the batch's buffer back to the prefetch threads. */
+/* Give the batch's buffer back to the prefetch threads. If options.buffers were given, the caller may
+ * keep it: with b->inputs set to another buffer of as many bytes, the slot uses that from now on. */
 void sgt_stream_release(sgt_stream *s, const sgt_loader_batch *b);
 /* Close the stream, at any moment, from the consumer thread. NULL is fine. */
 void sgt_stream_close(sgt_stream *s);

@@ -5,7 +5,7 @@
  *     released <= delivered <= released + slots
  *
  * The consumer holds the slots of [released, delivered). The threads fill the slots of [delivered,
- * released + slots). Later batches wait until a slot is released.
+ * released + slots). Later batches wait until a slot is released, perhaps with another buffer.
  *
  * Two words pass batches back and forth. slot.filled says which batch the slot now holds; its thread
  * writes it. s->released says which slots may be filled again; the consumer writes it. Both are
@@ -236,6 +236,11 @@ int sgt_stream_next(sgt_stream *s, sgt_loader_batch *b, sgt_error *err)
 void sgt_stream_release(sgt_stream *s, const sgt_loader_batch *b)
 {
     uint64_t released = s->released;
+    sgt_loader_batch *own = &s->slots[b->slot].batch;
+    /* maybe another buffer: no thread uses it before `released` counts this batch */
+    if (own->targets)
+        own->targets = (char *)b->inputs + ((char *)own->targets - (char *)own->inputs);
+    own->inputs = b->inputs;
     s->slots[b->slot].held = 0;
     while (released < s->delivered && !s->slots[released % s->o.slots].held) released++;
     pthread_mutex_lock(&s->lock);

@@ -208,18 +208,19 @@ Test(stream, closed_at_any_moment)
     cr_assert_eq(count_names("/proc/self/task"), tasks);
 }
 
-/* The caller's buffers are used in order, and nothing after their ends. */
+/* The caller's buffers are used in order, and nothing after their ends. A buffer that the caller
+ * keeps, and replaces by another at the release, is not written to. */
 Test(stream, in_buffers_of_the_caller)
 {
     for (int output = 0; output < SGT_OUTPUTS; output++) {
         static const size_t want[SGT_OUTPUTS] = {B * (T + 1) * 2, 2 * B * T * 4, 2 * B * T * 8,
                                                  B * (T + 1) * 4};
-        static _Alignas(64) char room[3][2 * B * T * 8 + 64];
+        static _Alignas(64) char room[4][2 * B * T * 8 + 64];
         void *buffers[] = {room[0], room[1], room[2]};
         sgt_stream_options o = {.slots = 3, .output = (sgt_output)output, .buffers = buffers};
         size_t bytes = sgt_stream_bytes(loader, o.output);
         cr_assert_eq(bytes, want[output]);
-        for (int i = 0; i < 3; i++) memset(room[i] + bytes, 0xa5, 64);
+        for (int i = 0; i < 4; i++) memset(room[i] + bytes, 0xa5, 64);
         scoped(sgt_stream) *s = open_stream(loader, &o);
         for (uint64_t k = 0; k < 50; k++) {
             sgt_loader_batch b = take(s);
@@ -227,7 +228,16 @@ Test(stream, in_buffers_of_the_caller)
             cr_assert(b.inputs == room[k % 3] && b.slot == k % 3);
             sgt_stream_release(s, &b);
         }
-        for (int i = 0; i < 3 * 64; i++) cr_assert_eq(room[i / 64][bytes + (size_t)i % 64], '\xa5');
+        sgt_loader_batch kept = {.inputs = room[3]};
+        for (uint64_t k = 50; k < 150; k++) {
+            sgt_loader_batch b = take(s), spare = b;
+            check_ids(loader, &b, k, NULL);
+            if (k > 50) check_ids(loader, &kept, k - 1, NULL);
+            spare.inputs = kept.inputs;
+            sgt_stream_release(s, &spare);
+            kept = b;
+        }
+        for (int i = 0; i < 4 * 64; i++) cr_assert_eq(room[i / 64][bytes + (size_t)i % 64], '\xa5');
     }
     sgt_stream_options o = {.slots = 3, .buffers = (void *[3]){0}};
     sgt_stream *s = NULL;

@@ -88,7 +88,7 @@ def test_training_on_it(load):
             found.append(loss.detach())
         return torch.stack(found).cpu()
 
-    moved = ((x.to(DEVICE), y.to(DEVICE)) for x, y in first(load(arrays="torch", copy=True), 30))
+    moved = ((x.to(DEVICE), y.to(DEVICE)) for x, y in first(load(arrays="torch"), 30))
     assert torch.allclose(
         losses(first(load(arrays="torch").to(DEVICE), 30)), losses(moved), atol=1e-4
     )

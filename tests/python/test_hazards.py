@@ -67,15 +67,14 @@ def test_threads_share_a_loader(load):
             got.append(int(x.sum()))
 
     threads = [threading.Thread(target=draw, args=(i,)) for i in range(4)]
-    copies = load(copy=True)
-    batches = iter(copies)
+    batches = iter(data)
     threads += [threading.Thread(target=iterate, args=(batches,)) for _ in range(3)]
     for t in threads:
         t.start()
     for t in threads:
         t.join()
     assert not errors
-    assert sorted(got) == sorted(int(copies[k][0].sum()) for k in range(len(copies)))
+    assert sorted(got) == sorted(int(data[k][0].sum()) for k in range(len(data)))
 
 
 def test_arrays_outlive_the_loader(load):

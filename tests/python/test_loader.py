@@ -1,17 +1,25 @@
 """Batches: what they hold, in which order, and how a loader resumes."""
 
 import contextlib
+import copy
 import json
 import pathlib
 import pickle
 import re
 import sys
+import weakref
+from collections import deque
 from functools import partial
+from itertools import islice
 
 import numpy as np
 import pytest
 
 import sgtokens
+
+
+def same(arrays, want):
+    return all(map(np.array_equal, map(np.asarray, arrays), want))
 
 
 def tokens_of(folder):
@@ -71,7 +79,7 @@ def test_more_copies_than_memory(load, monkeypatch, caplog, name):
     assert data.reader.startswith("preload (mmap: the set takes 1 MiB in each of 1000000000 ")
     assert caplog.messages[-1].endswith(" MiB of memory: reading with mmap instead")
     assert (data[3][0] == want[0]).all()
-    with pytest.raises(sgtokens.Error, match=r"it cannot be preloaded \(use reader=mmap or reader=uring, which "):
+    with pytest.raises(sgtokens.Error, match=r"it cannot be preloaded \(use the reader mmap or uring, which "):
         load(reader="preload")
     assert load(reader="mmap").reader == "mmap"
 
@@ -160,12 +168,168 @@ def test_ranks_come_from_torch_distributed(load, monkeypatch):
         torch.distributed.destroy_process_group()
 
 
-def test_ring_and_copies(load):
-    ring = [x for _, (x, _y) in zip(range(6), load())]
-    assert ring[0].ctypes.data == ring[4].ctypes.data
-    copies = [x for _, (x, _y) in zip(range(6), load(copy=True))]
-    for k, x in enumerate(copies):
-        assert (x == load()[k][0]).all()
+@pytest.fixture(params=["numpy", "torch"])
+def arrays(request):
+    if request.param == "torch":
+        pytest.importorskip("torch")
+    return request.param
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint16"])
+@pytest.mark.parametrize("sampling", ["shuffle", "documents", "packed"])
+@pytest.mark.parametrize("documents", [False, True])
+def test_batches_that_are_kept(load, arrays, dtype, sampling, documents):
+    more = {"dtype": dtype, "sampling": sampling, "documents": documents}
+    kept = list(islice(load(arrays=arrays, **more), 8))
+    for k, (x, y, *where) in enumerate(kept):
+        want = load(**more)[k]
+        assert same((x, y), want[:2]) and len(where) == documents
+        assert not documents or same(where[0], want[2])
+
+
+def test_batches_of_wide_ids_that_are_kept(load, arrays, tmp_path):
+    np.arange(66_000, 67_000, dtype=np.uint32).tofile(tmp_path / "train.bin")
+    more = {"raw": 32, "sampling": "sequential", "batch": 2, "seq": 8, "vocab": 70_000}
+    kept = list(islice(load(tmp_path, arrays=arrays, **more), 8))
+    assert same([x for x, _ in kept], 66_000 + np.arange(8 * 16).reshape(8, 2, 8))
+
+
+def address(x):
+    return x.ctypes.data if isinstance(x, np.ndarray) else x.data_ptr()
+
+
+@pytest.mark.parametrize("window, most", [(0, 5), (1, 5), (3, 8)])
+def test_buffers_of_batches_that_are_not_kept(load, arrays, window, most):
+    """They are used again: the four of the ring, and those in use."""
+    data, last = load(arrays=arrays, epochs=None), deque(maxlen=window)
+    places = set()
+    for k, (x, y) in zip(range(300), data):
+        last.append((k, x, y))
+        places.add(address(x))
+    assert len(places) <= most
+    for k, *batch in last:
+        assert same(batch, load()[k])
+
+
+def test_buffers_that_were_kept_are_freed(load, arrays):
+    data = load(arrays=arrays, epochs=None)
+    kept = list(islice(data, 100))
+    owners = [weakref.ref(x if arrays == "numpy" else x.untyped_storage()) for x, _ in kept]
+    first = kept[0]
+    del kept
+    places = {address(x) for _, (x, _y) in zip(range(300), data)}
+    assert sum(owner() is not None for owner in owners) <= 1 and len(places) <= 9
+    assert same(first, load()[0])
+
+
+WAYS = """x.reshape(-1) x[0] x[:,3:] x.T y[1] memoryview(x) np.asarray(x)[1] torch.from_numpy(x)
+torch.from_numpy(x)[0] np.lib.stride_tricks.as_strided(x) x.reshape(-1).view(np.uint8)"""
+WAYS_OF_TORCH = """x.view(-1) x[0] x.T y[1] x.detach() x.numpy() x.numpy()[0] memoryview(x.numpy())
+x.untyped_storage() torch.utils.dlpack.to_dlpack(x) x.share_memory_() y.share_memory_()[0]
+pickle.loads(pickle.dumps(x)) copy.copy(x) x.unbind() x.unfold(0,2,1) x.view(torch.uint8)"""
+
+
+@pytest.mark.parametrize(
+    "arrays, way",
+    [("numpy", way) for way in WAYS.split()] + [("torch", way) for way in WAYS_OF_TORCH.split()],
+)
+def test_whatever_refers_to_a_batch_keeps_it(load, arrays, way):
+    torch = pytest.importorskip("torch") if "torch" in (arrays + way) else None
+    scope = {"torch": torch, "np": np, "pickle": pickle, "copy": copy}
+
+    def held_of(x, y):
+        return eval(way, {**scope, "x": x, "y": y})
+
+    def values(held):
+        if "dlpack" in way:
+            held = torch.utils.dlpack.from_dlpack(held)
+        return [np.asarray(part) for part in (held if isinstance(held, tuple) else [held])]
+
+    data = load(arrays=arrays)
+    kept = [held_of(x, y) for _, (x, y) in zip(range(12), data)]
+    for k, held in enumerate(kept):
+        want = load(arrays=arrays)[k]
+        assert all(map(np.array_equal, values(held), values(held_of(*want)))), k
+
+
+def test_a_graph_of_autograd_keeps_its_batch(load):
+    """It saves the ids of an embedding, and the targets of a loss."""
+    torch = pytest.importorskip("torch")
+    weight = torch.rand(50257, 2, requires_grad=True)
+    few = torch.rand(4, 32, 50257)
+
+    def losses(batches):
+        for x, y in batches:
+            logits = few * weight[:, 0]
+            loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), y.flatten())
+            yield torch.nn.functional.embedding(x, weight).square().sum() + loss
+
+    def gradients(of):
+        return [torch.autograd.grad(loss, weight)[0] for loss in of]
+
+    data = load(arrays="torch")
+    got = gradients(list(losses(islice(data, 7))))
+    want = gradients(losses(load(arrays="torch")[k] for k in range(7)))
+    assert all(map(torch.equal, got, want))
+
+
+class Event:
+    """An event of CUDA that is complete only when somebody waits for it."""
+
+    def __init__(self):
+        self.is_done = True
+
+    def record(self):
+        self.is_done = False
+
+    def query(self):
+        return self.is_done
+
+    def synchronize(self):
+        self.is_done = True
+
+
+@pytest.fixture
+def pins(monkeypatch):
+    """Let buffers be pinned where there is no GPU. Return a list that counts them."""
+    torch, pins = pytest.importorskip("torch"), []
+    empty = torch.empty
+
+    def fake(*given, pin_memory=False, **more):
+        pins.extend([1] * pin_memory)
+        return empty(*given, **more)
+
+    monkeypatch.setattr(torch, "empty", fake)
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    monkeypatch.setattr("sgtokens._batches.may_pin", lambda torch: True)
+    return pins
+
+
+@pytest.mark.parametrize("keep", [0, 1, 40])
+def test_pinned_buffers_wait_for_the_gpu(load, pins, keep):
+    """Each is filled again when an event is complete that was recorded when nobody used it."""
+    data, last, seen = load(arrays="torch", epochs=None), deque(maxlen=keep), set()
+    waits = 0
+    for k, (x, y) in zip(range(100), data):
+        stream = data._stream
+        assert all(buffer.event is None or buffer.event.is_done for buffer in stream._ring)
+        assert same((x, y), load()[k])
+        waits += x.data_ptr() in seen
+        seen.add(x.data_ptr())
+        last.append((k, x, y))
+        del x, y
+    assert len(pins) == 8 and waits >= 40
+    assert keep == 40 or len(seen) == 8
+    assert all(same(batch, load()[k]) for k, *batch in last)
+
+
+def test_shared_tensors_leave_their_buffers(load, pins):
+    data = load(arrays="torch", slots=2)
+    for k, batch in zip(range(40), data):
+        batch[k % 2].share_memory_()
+        assert same(batch, load()[k])
+    assert len(pins) == 4
 
 
 def test_state_survives_json_ranks_reader_and_batch(load):

@@ -1,10 +1,11 @@
-"""What a batch consists of, and where: new arrays, a ring that the library's threads fill ahead of
+"""What a batch consists of, and where: buffers, those that the library's threads fill ahead of
 time, and copies on a device."""
 
 import math
 import sys
+from collections import deque
 from ctypes import byref, c_void_p
-from typing import Any, Callable, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Deque, NamedTuple, Optional, Tuple
 
 import numpy as np
 
@@ -39,52 +40,6 @@ class Kind(NamedTuple):
         """Return whether x and y are views of rows of seq + 1 ids."""
         return self.dtype == "uint16"
 
-    def views(self, buffer: Any, targets_at: int) -> Tuple[Any, Any]:
-        """Return x and y as views of a buffer; y is at byte `targets_at`, unless it has rows."""
-        rows, seq = self.rows, self.seq
-        if not self.torch:
-            typed = buffer.view(self.dtype)
-        else:
-            typed = self.torch.from_numpy(buffer).view(getattr(self.torch, self.dtype))
-        if self.is_rows:
-            both = typed[: rows * (seq + 1)].reshape(rows, seq + 1)
-            return both[:, :-1], both[:, 1:]
-        at = targets_at // OUTPUTS[self.dtype][1]
-        count = rows * seq
-        return typed[:count].reshape(rows, seq), typed[at : at + count].reshape(rows, seq)
-
-    def fresh(self, count: int) -> Tuple[Any, Any, Any, int, Optional[int]]:
-        """Return room for `count` batches: x and y, the arrays that own their memory, and the
-        addresses to write inputs (or rows) and targets to."""
-        shape = (count, self.rows, self.seq + (1 if self.is_rows else 0))
-        owners = [self._empty(shape) for _ in range(1 if self.is_rows else 2)]
-        at = [a.data_ptr() if self.torch else a.ctypes.data for a in owners]
-        if self.is_rows:
-            return owners[0][..., :-1], owners[0][..., 1:], owners, at[0], None
-        return owners[0], owners[1], owners, at[0], at[1]
-
-    def _empty(self, shape: Tuple[int, ...]) -> Any:
-        try:
-            if not self.torch:
-                return np.empty(shape, self.dtype)
-            return self.torch.empty(shape, dtype=getattr(self.torch, self.dtype))
-        except Exception:  # of several classes, and torch's text has several lines
-            size = math.prod(shape) * OUTPUTS[self.dtype][1]
-            raise OutOfMemoryError(f"arrays of {size} bytes: out of memory") from None
-
-    def buffer(self, size: int, pinned: bool) -> Tuple[Any, int]:
-        """Return a buffer of `size` bytes that begins at a page, and its address. It is an array:
-        to share a tensor with another process moves it, and frees its memory, which the library
-        goes on writing to. No caller sees the tensor that owns the pinned memory."""
-        if pinned:
-            owner = self.torch.empty(size + PAGE, dtype=self.torch.uint8, pin_memory=True)
-            array = owner.numpy()
-        else:
-            array = np.empty(size + PAGE, np.uint8)
-        skip = -array.ctypes.data % PAGE
-        array = array[skip : skip + size]
-        return array, array.ctypes.data
-
     def documents(self, batch: c.LoaderBatch) -> Documents:
         """Return copies of what the library found about the documents of a batch."""
         rows, seq = self.rows, self.seq
@@ -97,6 +52,44 @@ class Kind(NamedTuple):
         if self.torch:
             arrays = tuple(self.torch.from_numpy(a) for a in arrays)
         return Documents(*arrays)
+
+
+class Buffer:
+    """Memory of a batch, or of `count` batches, which begins at a page. Arrays, tensors and graphs
+    of autograd that use it refer to the array that owns it, however they were made."""
+
+    def __init__(self, kind: Kind, *count: int, size: int = 0, pinned: bool = False) -> None:
+        """Allocate `size` bytes with the targets at their end; 0: as many as are needed."""
+        shape = (*count, kind.rows, kind.seq + kind.is_rows)
+        part = math.prod(shape) * OUTPUTS[kind.dtype][1]  # bytes of rows, of inputs or of targets
+        size = size or (part if kind.is_rows else 2 * part)
+        try:
+            if pinned:
+                empty, byte = kind.torch.empty, kind.torch.uint8
+                self._owner = empty(size + PAGE, dtype=byte, pin_memory=True).numpy()
+            else:
+                self._owner = np.empty(size + PAGE, np.uint8)
+        except Exception:  # of several classes, and torch's text has several lines
+            raise OutOfMemoryError(f"arrays of {size} bytes: out of memory") from None
+        self._from = kind.torch and kind.torch.from_numpy
+        self.event: Any = kind.torch.cuda.Event() if pinned else None
+        at = -self._owner.ctypes.data % PAGE
+        self.inputs = self._owner.ctypes.data + at
+        self.targets = None if kind.is_rows else self.inputs + size - part
+        self._x = np.ndarray(shape, kind.dtype, self._owner, at)
+        self._y = np.ndarray(shape, kind.dtype, self._owner, at + size - part)
+        if kind.is_rows:
+            self._x, self._y = self._x[..., :-1], self._y[..., 1:]
+        self._alone = sys.getrefcount(self._owner)
+
+    def views(self) -> Tuple[Any, Any]:
+        """Return x and y, as arrays or tensors of their own."""
+        x, y = self._x[...], self._y[...]
+        return (self._from(x), self._from(y)) if self._from else (x, y)
+
+    def is_free(self) -> bool:
+        """Return whether nobody uses the memory."""
+        return sys.getrefcount(self._owner) <= self._alone
 
 
 def find_torch(arrays: str) -> Any:
@@ -127,29 +120,30 @@ def may_pin(torch: Any) -> bool:
 
 
 class Stream:
-    """Batches first, first + 1, ... of a loader. A batch lies in the ring, and its buffer is reused
-    when the next batch is taken. The ring's memory belongs to Python, so that arrays stay
-    valid after the stream is closed."""
+    """Batches first, first + 1, ... of a loader, in buffers that threads of the library fill ahead
+    of time. A buffer is filled again when nobody uses its batch any more; if all are in use, there
+    is a new one."""
 
     def __init__(self, native: Handle, kind: Kind, first: int, slots: int, threads: int) -> None:
         self.kind = kind
         self.next = first  # index of the batch that take() returns next
         self.is_clean = True  # False while a call runs, and after one that was interrupted
-        self._views: List[Optional[Tuple[Any, Any]]] = [None] * slots
-        self._holds = False
-        self._batch, self._error = c.LoaderBatch(), c.ErrorText()
-        self._refs = byref(self._batch), byref(self._error)
-        output, pinned = OUTPUTS[kind.dtype][0], may_pin(kind.torch)
-        size = library.sgt_stream_bytes(native.pointer, output)
-        try:
-            made = [kind.buffer(size, pinned) for _ in range(slots)]
-        except Exception:  # of several classes, and torch's text has several lines
-            raise OutOfMemoryError(f"{slots} buffers of {size} bytes: out of memory") from None
-        self._buffers, self._addresses = zip(*made)
+        self._given: Deque[Buffer] = deque()  # buffers of earlier batches, the oldest first
+        self._copied: Deque[Buffer] = deque()  # pinned ones that only a GPU may still read
+        self._slots, self._holds = slots, False
+        self.batch = c.LoaderBatch()  # what the library says of the batch that was taken last
+        self._error = c.ErrorText()
+        self._refs = byref(self.batch), byref(self._error)
+        self._to_pin = 2 * slots if may_pin(kind.torch) else 0  # further buffers that are pinned
+        if self._to_pin:
+            kind.torch.cuda.synchronize()  # memory of earlier streams may still be copied
+        output = OUTPUTS[kind.dtype][0]
+        self._size = library.sgt_stream_bytes(native.pointer, output)
+        self._ring = [self._new() for _ in range(slots)]
         options = c.StreamOptions(first=first, output=output, slots=slots, threads=threads)
-        options.buffers = (c_void_p * slots)(*self._addresses)
+        options.buffers = (c_void_p * slots)(*(buffer.inputs for buffer in self._ring))
         functions = library.sgt_stream_open, library.sgt_stream_close
-        given, kept = (native.pointer, byref(options)), (native, self._buffers)
+        given, kept = (native.pointer, byref(options)), (native, self._ring)
         self.handle = c.open_handle(*functions, *given, kept=kept)
 
     def take(self) -> Tuple[Any, Any]:
@@ -157,6 +151,9 @@ class Stream:
         pointer, (batch, error) = self.handle.pointer, self._refs
         self.is_clean = False
         if self._holds:
+            slot, spare = self.batch.slot, self._spare()
+            self._given.append(self._ring[slot])
+            self._ring[slot], self.batch.inputs = spare, spare.inputs
             library.sgt_stream_release(pointer, batch)
             self._holds = False
         rc = library.sgt_stream_next(pointer, batch, error)
@@ -165,21 +162,31 @@ class Stream:
         self._holds = True
         self.next += 1
         self.is_clean = True
-        slot = self._batch.slot
-        views = self._views[slot]
-        if views and self.kind.torch and views[0].data_ptr() != self._addresses[slot]:
-            views = None  # they were shared with another process, and moved
-        return views or self._view(slot)
+        buffer: Buffer = self._ring[self.batch.slot]
+        return buffer.views()
 
-    def documents(self) -> Any:
-        """Return the documents of the batch that take() returned last."""
-        return self.kind.documents(self._batch)
+    def _new(self) -> Buffer:
+        pinned = self._to_pin > 0
+        self._to_pin -= pinned
+        return Buffer(self.kind, size=self._size, pinned=pinned)
 
-    def _view(self, slot: int) -> Tuple[Any, Any]:
-        targets = self._batch.targets
-        at = targets - self._addresses[slot] if targets else 0
-        pair = self._views[slot] = self.kind.views(self._buffers[slot], at)
-        return pair
+    def _spare(self) -> Buffer:
+        """Return a buffer that nobody uses: in a loop that keeps no batch, the oldest given."""
+        for _ in range(len(self._given)):
+            buffer = self._given.popleft()
+            if not buffer.is_free():
+                if buffer.event or len(self._given) < self._slots:  # else who keeps it frees it
+                    self._given.append(buffer)
+            elif not buffer.event:
+                return buffer
+            else:
+                buffer.event.record()  # complete when the GPU has done all that it has been given
+                self._copied.append(buffer)
+        if self._copied and (not self._to_pin or self._copied[0].event.query()):
+            buffer = self._copied.popleft()
+            buffer.event.synchronize()
+            return buffer
+        return self._new()
 
 
 # ---- a device ----
@@ -203,14 +210,14 @@ class Mover:
         self._ahead: Optional[_Copy] = None
 
     def batch(self, index: int, take: Callable[[int], Batch]) -> Batch:
-        """Return batch `index` on the device. `take` returns any batch, in memory that its next
-        call overwrites."""
+        """Return batch `index` on the device. `take` returns any batch; its next call may use the
+        memory again, if no tensor does."""
         now = self._ahead
         self._ahead = None
         if now is None or now.number != index:
             now = self._copy(index, take(index))
         if now.done:
-            now.done.synchronize()  # the next call of `take` overwrites what is copied
+            now.done.synchronize()  # the next call of `take` may overwrite what is copied
         self._ahead = self._copy(index + 1, take(index + 1))
         if self._side:
             current = self._torch.cuda.current_stream(self._device)
@@ -218,9 +225,6 @@ class Mover:
             for tensor in _tensors(now.batch):
                 tensor.record_stream(current)  # keep its memory until this stream's work is done
         return now.batch
-
-    def forget(self) -> None:
-        self._ahead = None
 
     def _copy(self, index: int, batch: Batch) -> _Copy:
         if not self._side:

@@ -8,7 +8,7 @@ from ctypes import byref, c_uint64, pointer
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
 from . import _native as c
-from ._batches import OUTPUTS, Documents, Kind, Mover, Stream, find_torch, find_worker
+from ._batches import OUTPUTS, Buffer, Documents, Kind, Mover, Stream, find_torch, find_worker
 from ._native import Handle, Path, UnsupportedError, UsageError
 from ._native import loader_library as library
 
@@ -59,10 +59,10 @@ class Loader:
     """Batches of token windows: x and y, each (batch / ranks, seq), y shifted by one token.
 
     `for x, y in data` continues at the loader's position, to the end of its epoch (epochs=None:
-    for ever). Threads of the library make batches ahead, in a ring: x and y are overwritten when
-    the next batch is taken, unless copy=True, or in a worker of PyTorch's DataLoader. `data[k]` is
-    batch k in new arrays, at any time. PyTorch's DataLoader(data) reads data[0], data[1], ... and
-    ignores the position: give it Batches(data), of sgtokens.adapters.torch_dataset.
+    for ever). Threads of the library make batches ahead. x and y are yours: their memory is used
+    again when nothing refers to it any more. `data[k]` is batch k in new arrays, at any time.
+    PyTorch's DataLoader(data) reads data[0], data[1], ... and ignores the position: give it
+    Batches(data), of sgtokens.adapters.torch_dataset.
 
     path: a folder of shards, a shard, or several folders with weights, "web:0.7,books:0.3", as
         `sgt-train --data` takes it; a pathlib path is one folder or shard
@@ -82,7 +82,7 @@ class Loader:
         text). Its targets are -100, which cross_entropy ignores; but pad if they are uint16
     raw: bits of an id, 16 or 32, in files without a header (a folder's train.bin and val.bin,
         nanoGPT's, need no such word if it is 16)
-    slots, threads: buffers of the ring, and threads that fill it
+    slots, threads: batches that are made ahead, and threads that make them
 
     Any number of threads may use one loader. A forked process opens the set again at its first
     batch, at the same position; so does a process that unpickles one.
@@ -102,7 +102,6 @@ class Loader:
         reader: Optional[str] = None,
         split: str = "train",
         dtype: Any = "int64",
-        copy: bool = False,
         arrays: str = "auto",
         documents: bool = False,
         epochs: Optional[int] = 1,
@@ -128,7 +127,7 @@ class Loader:
             "ranks": ranks, "reader": reader, "split": split, "vocab": vocab, "pad": pad,
             "raw": 16 if raw is True else raw, "documents": bool(documents),
         }  # fmt: skip
-        self._dtype, self._copy, self._arrays = dtype, copy, arrays
+        self._dtype, self._arrays = dtype, arrays
         self._epochs, self._slots, self._threads = epochs, slots, threads
         self._device: Any = None
         self._position, self._is_closed = 0, False
@@ -193,7 +192,7 @@ class Loader:
         self.close()
 
     def __getstate__(self) -> Dict[str, Any]:
-        options = "_path _settings _dtype _copy _arrays _epochs _slots _threads _device"
+        options = "_path _settings _dtype _arrays _epochs _slots _threads _device"
         kept = (*options.split(), "_position", "_is_closed")
         return {name: self.__dict__[name] for name in kept}
 
@@ -267,9 +266,7 @@ class Loader:
         self._ready()
         with self._lock:
             self._position = batch
-            self._stream = None
-            if self._mover:
-                self._mover.forget()
+            self._stream = self._mover = None
 
     def __iter__(self) -> Iterator[Any]:
         end = None
@@ -316,15 +313,13 @@ class Loader:
                 self._ready(), self._made_of(), index, self._slots, self._threads
             )
         try:
-            batch = stream.take()
+            batch: Tuple[Any, ...] = stream.take()
         except Exception:
             self._stream = None  # a further call tries again
             raise
-        # A worker of a DataLoader takes the next batch while this one waits to be sent.
-        if (self._copy or find_worker()[1]) and self._device is None:
-            x, y = batch
-            batch = (x.clone(), y.clone()) if stream.kind.torch else (x.copy(), y.copy())
-        return (*batch, stream.documents()) if self._settings["documents"] else batch
+        if self._settings["documents"]:
+            batch = (*batch, stream.kind.documents(stream.batch))
+        return batch
 
     def _made_of(self) -> Kind:
         if self._kind is None:
@@ -337,8 +332,7 @@ class Loader:
     def __getitem__(self, index: Union[int, slice]) -> Any:
         """Return batch `index`; or for a slice, its batches in one array, (count, rows, seq)."""
         if not isinstance(index, slice):
-            batch = self._read(operator.index(index), 1)
-            return (batch[0][0], batch[1][0], *batch[2:])
+            return self._read(operator.index(index))
         if self._settings["documents"]:
             raise TypeError("a slice has no documents: take batches one by one")
         if index.step not in (None, 1) or index.stop is None:
@@ -348,19 +342,21 @@ class Loader:
             raise IndexError(f"batches up to {end}: batches are numbered from 0")
         return self._read(first, max(end - first, 0))
 
-    def _read(self, first: int, count: int) -> Tuple[Any, ...]:
+    def _read(self, first: int, *count: int) -> Tuple[Any, ...]:
         if not 0 <= first <= _U64:
             raise IndexError(f"batch {first}: batches are numbered from 0, in 64 bits")
         native, kind = self._ready(), self._made_of()
-        x, y, _owners, at, targets_at = kind.fresh(count)
+        buffer = Buffer(kind, *count)
         with self._lock:
             cursor = self._cursors.pop() if self._cursors else None
         if cursor is None:
             functions = library.sgt_cursor_open, library.sgt_cursor_close
             cursor = c.open_handle(*functions, native.pointer, kept=[native])
-        read = c.LoaderBatch(output=OUTPUTS[kind.dtype][0], inputs=at, targets=targets_at)
-        function = library.sgt_loader_read
-        c.call(function, native.pointer, cursor.pointer, first, count, byref(read))
+        output = OUTPUTS[kind.dtype][0]
+        read = c.LoaderBatch(output=output, inputs=buffer.inputs, targets=buffer.targets)
+        which = first, *(count or (1,))
+        c.call(library.sgt_loader_read, native.pointer, cursor.pointer, *which, byref(read))
+        x, y = buffer.views()
         batch = (x, y, kind.documents(read)) if self._settings["documents"] else (x, y)
         with self._lock:
             self._cursors.append(cursor)

@@ -21,7 +21,7 @@ def loader_with_state(
     """Yield batches of (rows, seq) for this rank, for ever. sampling="packed" fits documents into
     rows as nanochat's best-fit loader does."""
     ranks = more.get("ranks") or find_ranks(None, None)[1]
-    data = Loader(folder, batch=rows * ranks, seq=seq, split=split, epochs=None, copy=True, **more)
+    data = Loader(folder, batch=rows * ranks, seq=seq, split=split, epochs=None, **more)
     if str(device) != "cpu":
         data.to(device)
     if resume_state_dict is not None:

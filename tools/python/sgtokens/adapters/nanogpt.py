@@ -16,7 +16,7 @@ from .._loader import find_ranks
 class GetBatch:
     def __init__(self, folder: str, rows: int, seq: int, device: str = "cpu", **more: Any) -> None:
         ranks = more.get("ranks") or find_ranks(None, None)[1]
-        self._given = {"batch": rows * ranks, "seq": seq, "epochs": None, "copy": True, **more}
+        self._given = {"batch": rows * ranks, "seq": seq, "epochs": None, **more}
         self._folder, self._device = folder, None if device == "cpu" else device
         self._data: Dict[str, Loader] = {}
 

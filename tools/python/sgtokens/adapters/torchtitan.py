@@ -12,7 +12,7 @@ from .. import Loader
 
 class DataLoader:
     def __init__(self, path: str, rows: int, seq: int, rank: int = 0, ranks: int = 1, **more: Any):
-        given = {"epochs": None, "copy": True, **more}
+        given = {"epochs": None, **more}
         self.data = Loader(path, batch=rows * ranks, seq=seq, rank=rank, ranks=ranks, **given)
 
     def __iter__(self) -> Iterator[Tuple[Dict[str, Any], Any]]:
