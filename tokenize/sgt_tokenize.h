@@ -64,7 +64,8 @@ int sgt_vocab_gpt2(sgt_vocab **out, sgt_error *err);
  * of these tokens that exists: <|endoftext|>, <|end_of_text|>, </s>, <eos>, <|eos|>. A .tiktoken
  * file names none, so the end of text is the one id that the file leaves out, or else the next id.
  * The ranks of cl100k, o200k, Llama 3 and 4, and Qwen are known: these have their models' pattern,
- * end of text and normal form, whatever the file's name.
+ * special tokens, size and normal form, whatever the file's name. Ids of special tokens without a
+ * known name are "<|unused_ID|>".
  *
  * rule: a PCRE2 pattern; its matches and the text between them are encoded separately (pattern.h).
  * Or the name of one: gpt2, cl100k, o200k, llama3, qwen2, nanochat. These, by name or text, are

@@ -10,6 +10,8 @@
 /* most ids of a vocabulary or model, several times as many as any in use has; the tokenizer's wide
  * pairs (vocab.h) have 20 bits for each id */
 #define SGT_MOST_IDS (UINT32_C(1) << 20)
+/* most bytes of a vocabulary's file: a tokenizer.json of as many ids, with a line for each value */
+#define SGT_VOCAB_FILE_MOST ((size_t)128 << 20)
 
 /* Return the bytes of an id of a vocabulary of `vocab` ids; 0, an unknown size, counts as small. */
 static inline size_t sgt_id_width(uint32_t vocab) { return vocab > 65536 ? 4 : 2; }

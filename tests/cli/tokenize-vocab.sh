@@ -168,6 +168,10 @@ refused 'order: merge 2 makes token 257 (  ), which an earlier merge joins' orde
 
 faulty hf isolated 's/"Isolated"/"Removed"/' \
     ': pre_tokenizer: of Split, sgt supports only one Regex whose matches are Isolated (--pattern replaces it)'
+hf inverted 's/"Isolated"/"Removed"/; s/"invert": false/"invert": true/'
+ids_are "$D/hf-o200k.ids" --vocab inverted.json # nothing is between the matches of this pattern
+faulty hf between 's/"Isolated"/"Removed"/; s/"invert": false/"invert": true, "pcre2": "a"/' \
+    ': pre_tokenizer: of Split, sgt supports only one Regex whose matches are Isolated (--pattern replaces it)'
 faulty hf digits 's/"Split"/"Digits"/' ': pre_tokenizer: Digits is not supported (--pattern REGEX replaces it)'
 run 0 sgt-tokenize --quiet --vocab digits.json --pattern "$(cat "$D/o200k.pattern")" "$D/text.txt" overridden
 tail -c +1027 overridden/train_000000.bin > ids
@@ -184,9 +188,17 @@ faulty hf model 's/"type": "BPE"/"type": "Unigram"/' ': its model is Unigram, no
 faulty hf fallback 's/"byte_fallback": false/"byte_fallback": true/' ': is not byte-level: byte_fallback'
 faulty hf suffix 's/"end_of_word_suffix": null/"end_of_word_suffix": "<\/w>"/' ': is not byte-level: end_of_word_suffix'
 faulty hf dropout 's/"dropout": null/"dropout": 0.1/' ': its model has dropout'
-hf special 's/"special": true/"special": false/'
-refused 'special.json: added_tokens: 0 (<|endoftext|>) is not special: it would have to be found in text before '\
+# An added token that is not special is refused, unless it is a marker. Ids between added tokens are unused.
+tool='{ "id": 702, "content": "<tool_call>", "special": false },'
+hf special "s/\"added_tokens\": \[/&$(echo "$tool" | sed 's/[<>]/ /g')/"
+refused 'special.json: added_tokens: 702 ( tool_call ) is not special: it would have to be found in text before '\
 'merging, which sgt does not do' special.json
+hf marker "s/\"added_tokens\": \[/&$tool/"
+ids_are "$D/hf-o200k.ids" --vocab marker.json
+check 'three ids more' [ "$(od -An -td4 -j16 -N4 out/train_000000.bin | tr -d ' ')" = 703 ]
+grep -o '"id":70[0-9],"content":"[^"]*"' out/tokenizer.json | cut -c6- | tr '\n' ' ' > listed
+check 'their names' [ "$(cat listed)" = '700,"content":"<|unused_700|>" 701,"content":"<|unused_701|>" '\
+'702,"content":"<tool_call>" ' ]
 faulty hf two 's/"<|endoftext|>": 0,/"<|endoftext|>": 700,/' ': token <|endoftext|> has two ids, 700 and 0'
 hf regex 's/"Regex": "/&(/'
 refused "regex.json: its pattern is not one that sgt knows (--pattern gives it, by a name such as cl100k or in PCRE2's "\

@@ -2,6 +2,7 @@
 # same bytes for any threads and ranks, and after a run was killed; decoded to the text; as other trainers' files.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/corpus.inc"
+. "$ROOT/tests/cli/wide.inc"
 
 work_in_memory
 some_corpus corpus
@@ -30,6 +31,11 @@ fact verified yes
 run 0 sgt-tokenize --quiet --vocab v corpus/words words
 run 0 sgt-inspect --decode 1:1000000 words
 same .stdout corpus/words
+for level in $(cpu_levels); do
+    run 0 sgt-tokenize $options --cpu $level --shard-tokens 1k corpus out
+    same_folders one out
+    rm -r out
+done
 
 # A vocabulary's files, threads and ranks give the same bytes, also shuffled and without duplicates.
 cp -r corpus/m corpus/twin

@@ -10,13 +10,13 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 12865,
-    "loader": 6838,
-    "train": 13436,
+    "tokenize": 12969,
+    "loader": 6839,
+    "train": 13435,
     "kernels": 11938,
     "tools": 13492,
-    "tests": 50585,
-    "manuals": 2606,
+    "tests": 50753,
+    "manuals": 2608,
     "pages": 1240,
 }
 DATA = set(

@@ -52,7 +52,8 @@ Test(vocab_load, ids_and_text_of_every_format)
 Test(vocab_load, gpt2_by_any_name_is_gpt2)
 {
     sgt_error err;
-    scoped(sgt_vocab) *built_in = gpt2(), *named = load_vocab("gpt2", NULL), *file, *other;
+    scoped(sgt_vocab) *built_in = gpt2(), *named = load_vocab("gpt2", NULL), *file, *by_ranks,
+                      *other;
     size_t n;
     char *merges = whole_file("tokenize/vocab/gpt2.bpe", &n);
     file = vocab_of_merges(merges, &err);
@@ -62,6 +63,14 @@ Test(vocab_load, gpt2_by_any_name_is_gpt2)
     cr_assert_eq(sgt_vocab_fingerprint(named), SGT_GPT2_FINGERPRINT);
     cr_assert_str_eq(sgt_vocab_name(file), "gpt2");
     cr_assert(!file->ids, "ids in merge order need no table");
+    sgt_vocab_parts ranks = {.path = "ranks", .ranks = 1};
+    for (uint32_t id = 0; id < sgt_vocab_size(named); id++) {
+        const uint8_t *s = sgt_vocab_token(named, id, &n);
+        must(sgt_vocab_parts_token(&ranks, id, s, n, id == sgt_vocab_eot(named), why));
+    }
+    must(sgt_vocab_from_parts(&by_ranks, &ranks, why));
+    sgt_vocab_parts_free(&ranks);
+    cr_assert_eq(sgt_vocab_fingerprint(by_ranks), SGT_GPT2_FINGERPRINT);
     other = load_vocab("gpt2", "\\p{L}+");
     cr_assert_neq(sgt_vocab_fingerprint(other), SGT_GPT2_FINGERPRINT);
     cr_assert(sgt_vocab_size(other) == 50257 && sgt_vocab_eot(other) == 50256);

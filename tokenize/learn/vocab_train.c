@@ -113,12 +113,20 @@ static int count_all(counting *c, counter *all, size_t threads, sgt_error *err)
 
 static int check_options(const sgt_tokenize_options *o, uint32_t size, sgt_error *err)
 {
-    static const char *const ours[] = {".work", "tokenizer.json", "vocab.json", "merges.txt"};
+    static const char *const ours[] = {".work", "tokenizer.json", "vocab.json", "merges.txt"},
+                             *const guards[] = {"lock", "owner"};
+    char work[SGT_PATH];
     int rc = sgt_tokenize_options_check_out(o, err);
     if (rc < 0) return rc;
     if (size < SGT_MERGES_FIRST || size > SGT_MOST_IDS)
         return sgt_fail(err, SGT_EUSAGE, "train-vocab: %u is not within %u and %u", size,
                         SGT_MERGES_FIRST, SGT_MOST_IDS);
+    if (sgt_out_holds_other_than(sgt_path(work, o->out, ".work"), guards, 2))
+        return sgt_fail(
+            err, SGT_EFORMAT,
+            "%s: holds an unfinished set, whose run would remove the vocabulary (name a "
+            "new folder, or remove %s)",
+            o->out, work);
     if (!o->force && sgt_out_holds_other_than(o->out, ours, 1)) /* .work: that of sgt_out_claim */
         return sgt_fail(
             err, SGT_EFORMAT, "%s: is not empty (name a new folder, or --force %s)", o->out,

@@ -532,7 +532,7 @@ int sgt_decode(const sgt_vocab *v, const void *ids, size_t count, char **text, s
                             "token %zu: id %" PRIu32 " is not in the vocabulary %s (below %" PRIu32
                             ")",
                             i, id, v->name, v->size);
-        /* no overflow: a token has less than 8 MiB, so `ids` would not fit in memory before */
+        /* no overflow: a token has less than 16 MiB, so `ids` would not fit in memory before */
         total += offsets[id + 1] - offsets[id];
     }
     char *out = malloc(total + 1);

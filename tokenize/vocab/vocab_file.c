@@ -9,7 +9,8 @@
 
 #include "loader/base/memory.h"
 
-#define MAX_BYTES ((size_t)1 << 23) /* most bytes of all tokens: the trie's keys hold 2^24 nodes */
+/* most bytes of all tokens: the trie's keys hold 2^24 nodes, two of which are no byte's */
+#define MAX_BYTES (((size_t)1 << 24) - 2)
 #define MAX_MERGES ((size_t)1 << 21)
 #define NAMES ((size_t)2 * SGT_MOST_IDS) /* slots of the table of names */
 /* most bytes of a token whose merge is found by trying every way to cut the token in two */
@@ -139,6 +140,17 @@ typedef struct builder {
      * tokens of higher ids may make one later. */
     uint32_t *late;
     size_t late_count;
+    /* (p->size), with ranks: the late tokens that wait for each token to be made, as a list of places
+     * in `waits`, which begin at 1 */
+    struct waiting {
+        uint32_t first, last;
+    } * waiting;
+    /* a late token, where it could be cut then, and the next one in the list; 0: none */
+    struct wait {
+        uint32_t late, cut, next;
+    } * waits;
+    size_t wait_count, wait_room;
+    uint32_t *lefts; /* (p->size): may_clash's counts, all 0 between its calls */
 } builder;
 
 #define VALUE 0xFFFFFF
@@ -172,11 +184,14 @@ static int reserve(builder *b, sgt_error *err)
     b->order = malloc((size + 1) * sizeof *b->order);
     b->awaited = calloc(size + 1, 1);
     b->late = malloc((size + 1) * sizeof *b->late);
+    b->waiting = calloc(size, sizeof *b->waiting);
+    b->lefts = calloc(size + 256, sizeof *b->lefts);
     v->ids = calloc(size + 256, sizeof *v->ids);
     v->halves = calloc(size + 256, sizeof *v->halves);
     b->made = calloc(slots, sizeof *b->made);
     b->listed = calloc(slots, sizeof *b->listed);
-    if (!b->order || !b->awaited || !b->late || !v->ids || !v->halves || !b->made || !b->listed)
+    if (!b->order || !b->awaited || !b->late || !b->waiting || !b->lefts || !v->ids || !v->halves ||
+        !b->made || !b->listed)
         return sgt_fail_memory(err, b->p->path);
     memset(b->order, 0xFF, size * sizeof *b->order);
     return SGT_OK;
@@ -280,26 +295,65 @@ static int order_listed(builder *b, sgt_error *err)
     return SGT_OK;
 }
 
+/* Make token `id` of its first `cut` bytes and the rest. Return 1 if these are not two tokens that the
+ * merges made so far keep apart. */
+static int make_cut(builder *b, uint32_t id, size_t cut)
+{
+    const sgt_vocab_part *t = &b->p->tokens[id];
+    const uint32_t l = sgt_vocab_parts_find(b->p, t->s, cut),
+                   r = l == SGT_NO_TOKEN ? l : sgt_vocab_parts_find(b->p, t->s + cut, t->n - cut);
+    if (r == SGT_NO_TOKEN || b->order[l] == SGT_NO_TOKEN || b->order[r] == SGT_NO_TOKEN ||
+        !stay_apart(b, b->order[l], b->order[r]))
+        return 1;
+    make_token(b, id, b->order[l], b->order[r]);
+    return 0;
+}
+
 /* Find the merge of token `id` if ids are ranks: the only way to cut it into two tokens that the
  * merges made so far keep apart. Return 1 if there is none. */
 static int make_ranked(builder *b, uint32_t id, sgt_error *err)
 {
     const sgt_vocab_part *t = &b->p->tokens[id];
+    int rc = 1;
     if (t->n > MAX_RANKED)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: token %u has %zu bytes, more than %d (give its merges as well)",
                         b->p->path, id, t->n, MAX_RANKED);
-    for (size_t cut = 1; cut < t->n; cut++) {
+    for (size_t cut = 1; cut < t->n && rc; cut++) rc = make_cut(b, id, cut);
+    return rc;
+}
+
+/* ---- tokens of lower ids than their halves ---- */
+
+/* Let token `id` wait for `half`, if that is a token which is not made yet. */
+static int wait_for(builder *b, uint32_t id, size_t cut, uint32_t half, sgt_error *err)
+{
+    if (b->order[half] != SGT_NO_TOKEN) return SGT_OK;
+    const int rc =
+        sgt_reserve(&b->waits, &b->wait_room, b->wait_count + 2, sizeof *b->waits, b->p->path, err);
+    if (rc < 0) return rc;
+    struct waiting *list = &b->waiting[half];
+    const uint32_t at = (uint32_t)++b->wait_count;
+    b->waits[at] = (struct wait){id, (uint32_t)cut, 0};
+    *(list->last ? &b->waits[list->last].next : &list->first) = at;
+    list->last = at;
+    return SGT_OK;
+}
+
+/* Add token `id`, which cannot be made yet, to the late ones. */
+static int add_late(builder *b, uint32_t id, sgt_error *err)
+{
+    const sgt_vocab_part *t = &b->p->tokens[id];
+    int rc = SGT_OK;
+    b->late[b->late_count++] = id;
+    for (size_t cut = 1; cut < t->n && !rc; cut++) {
         const uint32_t l = sgt_vocab_parts_find(b->p, t->s, cut),
                        r = l == SGT_NO_TOKEN ? l
                                              : sgt_vocab_parts_find(b->p, t->s + cut, t->n - cut);
-        if (r == SGT_NO_TOKEN || b->order[l] == SGT_NO_TOKEN || b->order[r] == SGT_NO_TOKEN ||
-            !stay_apart(b, b->order[l], b->order[r]))
-            continue;
-        make_token(b, id, b->order[l], b->order[r]);
-        return SGT_OK;
+        if (r != SGT_NO_TOKEN && !(rc = wait_for(b, id, cut, l, err)) && r != l)
+            rc = wait_for(b, id, cut, r, err);
     }
-    return 1;
+    return rc;
 }
 
 /* Return whether one of the tokens from `root` on, which are in merge order, may take a token away from
@@ -307,12 +361,12 @@ static int make_ranked(builder *b, uint32_t id, sgt_error *err)
 static int may_clash(const builder *b, uint32_t root)
 {
     uint32_t(*h)[2] = b->v->halves;
-    for (uint32_t i = root + 1; i < b->v->made; i++) {
-        if (h[i][1] == h[root][0]) return 1;
-        for (uint32_t k = root + 1; k < b->v->made; k++)
-            if (i != k && h[i][1] == h[k][0]) return 1;
-    }
-    return 0;
+    int clash = 0;
+    for (uint32_t i = root + 1; i < b->v->made; i++) b->lefts[h[i][0]]++;
+    for (uint32_t i = root + 1; i < b->v->made; i++)
+        clash |= h[i][1] == h[root][0] || b->lefts[h[i][1]] > (h[i][1] == h[i][0]);
+    for (uint32_t i = root + 1; i < b->v->made; i++) b->lefts[h[i][0]] = 0;
+    return clash;
 }
 
 /* Make tokens of lower ids that wait for the one that was made last. Each is merged as soon as its two
@@ -321,21 +375,11 @@ static int may_clash(const builder *b, uint32_t root)
 static int make_late(builder *b, sgt_error *err)
 {
     const uint32_t root = b->v->made - 1;
-    int rc = SGT_OK;
-    for (uint32_t at = root; at < b->v->made && rc >= 0; at++) {
-        const sgt_vocab_part *made = &b->p->tokens[b->v->ids[at]];
-        size_t left = 0;
-        for (size_t i = 0; i < b->late_count && rc >= 0; i++) {
-            const uint32_t id = b->late[i];
-            const sgt_vocab_part *t = &b->p->tokens[id];
-            const int holds = t->n > made->n && (!memcmp(t->s, made->s, made->n) ||
-                                                 !memcmp(t->s + t->n - made->n, made->s, made->n));
-            rc = holds ? make_ranked(b, id, err) : 1;
-            if (rc) b->late[left++] = id;
-        }
-        b->late_count = left;
-    }
-    if (rc < 0 || !may_clash(b, root)) return rc < 0 ? rc : SGT_OK;
+    for (uint32_t at = root; at < b->v->made; at++)
+        for (uint32_t w = b->waiting[b->v->ids[at]].first; w; w = b->waits[w].next)
+            if (b->order[b->waits[w].late] == SGT_NO_TOKEN)
+                make_cut(b, b->waits[w].late, b->waits[w].cut);
+    if (!may_clash(b, root)) return SGT_OK;
     char text[300];
     const uint32_t id = b->v->ids[b->v->made - 1];
     return sgt_fail(err, SGT_EFORMAT, "%s: token %u (%s): its merge has two places in the order",
@@ -364,14 +408,19 @@ static int order_tokens(builder *b, sgt_error *err)
 {
     const sgt_vocab_parts *p = b->p;
     const int ranks = p->ranks || merges_are_ranks(p);
+    size_t late = 0;
     int rc = order_bytes(b, err);
     if (!rc && !ranks) rc = order_listed(b, err);
     for (uint32_t id = 0; id < p->size && rc >= 0; id++) {
         if (p->tokens[id].added || b->order[id] != SGT_NO_TOKEN) continue;
         rc = ranks ? make_ranked(b, id, err) : 1;
-        if (rc == 1) b->late[b->late_count++] = id;
-        else if (!rc && b->late_count) rc = make_late(b, err);
+        if (rc == 1 && !ranks) b->late[b->late_count++] = id;
+        else if (rc == 1) rc = add_late(b, id, err);
+        else if (!rc) rc = make_late(b, err);
     }
+    for (size_t i = 0; i < b->late_count; i++)
+        if (b->order[b->late[i]] == SGT_NO_TOKEN) b->late[late++] = b->late[i];
+    b->late_count = late;
     return rc < 0 ? rc : SGT_OK;
 }
 
@@ -427,6 +476,9 @@ int sgt_vocab_from_parts(sgt_vocab **out, const sgt_vocab_parts *p, sgt_error *e
     free(b.order);
     free(b.awaited);
     free(b.late);
+    free(b.waiting);
+    free(b.waits);
+    free(b.lefts);
     free(b.made);
     free(b.listed);
     return rc;

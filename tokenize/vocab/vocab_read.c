@@ -16,9 +16,9 @@
 #include "tokenize/text/pattern.h"
 #include "tokenize/vocab/vocab_file.h"
 
-#define MAX_FILE ((size_t)64 << 20)
-/* most JSON values in a file: enough for 500,000 ids, with a merge of two strings for each */
-#define MAX_VALUES ((size_t)1 << 21)
+/* most JSON values in a file: enough for the most ids, with a merge of two strings for each, and the
+ * rest */
+#define MAX_VALUES ((size_t)5 * SGT_MOST_IDS)
 
 typedef struct text_file {
     char path[SGT_PATH], *bytes; /* bytes: NULL: there is no such file */
@@ -174,6 +174,20 @@ static int parse_json(source *s, sgt_error *err)
     return sgt_fail(err, SGT_EFORMAT, "%s: line %d: %s", t->path, why.line, why.text);
 }
 
+/* Give the ids below `size` that have no token, and lie behind all that are not added, the added tokens
+ * "<|unused_ID|>". */
+static int fill_ids(sgt_vocab_parts *p, uint32_t size, sgt_error *err)
+{
+    int rc = SGT_OK;
+    for (uint32_t id = size; id-- > 0 && !rc && (!p->tokens[id].n || p->tokens[id].added);) {
+        char name[32];
+        if (p->tokens[id].n) continue;
+        snprintf(name, sizeof name, "<|unused_%u|>", id);
+        rc = sgt_vocab_parts_token(p, id, name, strlen(name), 1, err);
+    }
+    return rc;
+}
+
 /* ---- tokens numbered as GPT-2's are: bytes, what the merges make, end of text ---- */
 
 static int add_eot(source *s, uint64_t id, sgt_error *err)
@@ -229,20 +243,59 @@ static int read_ranked(source *s, size_t number, const char *line, size_t n, sgt
 }
 
 #define LLAMA_BEGIN "<|begin_of_text|>"
+#define LLAMA_END "<|end_of_text|>"
 
-/* Vocabularies that are known by their ranks: what splits text, and the added tokens up to the end of
- * text, which have the ids after the ranks. ("unused" stands for an id that has no token.) */
+/* Vocabularies that are known by their ranks: what splits text, and the special tokens, which files
+ * of ranks leave out. */
+enum { SPECIAL = 8 };
 static const struct known {
     uint64_t ranks; /* hash of the tokens in order (known_ranks) */
-    const char *rule, *added[2];
+    const char *rule;
+    uint32_t size; /* number of ids */
+    struct {
+        uint32_t id;
+        const char *name;
+    } special[SPECIAL]; /* those that have a name in all versions; the others are unused */
     sgt_normalize normalize;
 } known[] = {
-    {.ranks = 0xD22AC95E30426420, .rule = "cl100k", .added = {"<|unused|>", SGT_EOT_TEXT}},
-    {.ranks = 0x42DF77718E1D6577, .rule = "o200k", .added = {"<|unused|>", SGT_EOT_TEXT}},
-    /* Llama 3 and 4, and Qwen */
-    {.ranks = 0x87198E362E55D2BC, .rule = "llama3", .added = {LLAMA_BEGIN, "<|end_of_text|>"}},
-    {.ranks = 0xFCA0F5786EA433D5, .rule = "o200k", .added = {LLAMA_BEGIN, "<|end_of_text|>"}},
-    {0x9720B1CDD736D5FA, "qwen2", {SGT_EOT_TEXT}, SGT_NORMALIZE_NFC},
+    {.ranks = 0xD22AC95E30426420,
+     .rule = "cl100k",
+     .size = 100277,
+     .special = {{100257, SGT_EOT_TEXT},
+                 {100258, "<|fim_prefix|>"},
+                 {100259, "<|fim_middle|>"},
+                 {100260, "<|fim_suffix|>"},
+                 {100276, "<|endofprompt|>"}}},
+    {.ranks = 0x42DF77718E1D6577,
+     .rule = "o200k",
+     .size = 200019,
+     .special = {{199999, SGT_EOT_TEXT}, {200018, "<|endofprompt|>"}}},
+    /* Llama 3 and 4 */
+    {.ranks = 0x87198E362E55D2BC,
+     .rule = "llama3",
+     .size = 128256,
+     .special = {{128000, LLAMA_BEGIN},
+                 {128001, LLAMA_END},
+                 {128006, "<|start_header_id|>"},
+                 {128007, "<|end_header_id|>"},
+                 {128009, "<|eot_id|>"}}},
+    {.ranks = 0xFCA0F5786EA433D5,
+     .rule = "o200k",
+     .size = 202048,
+     .special = {{200000, LLAMA_BEGIN},
+                 {200001, LLAMA_END},
+                 {200002, "<|fim_prefix|>"},
+                 {200003, "<|fim_middle|>"},
+                 {200004, "<|fim_suffix|>"},
+                 {200005, "<|header_start|>"},
+                 {200006, "<|header_end|>"},
+                 {200008, "<|eot|>"}}},
+    /* Qwen: versions differ in what follows */
+    {.ranks = 0x9720B1CDD736D5FA,
+     .rule = "qwen2",
+     .size = 151646,
+     .special = {{151643, SGT_EOT_TEXT}, {151644, "<|im_start|>"}, {151645, "<|im_end|>"}},
+     .normalize = SGT_NORMALIZE_NFC},
 };
 
 /* Return what is known of ranks 0 ... p->size - 1, or NULL. */
@@ -263,9 +316,11 @@ static int add_known(source *s, const struct known *k, sgt_error *err)
     p->assumed = 0;
     p->normalize = k->normalize;
     if (!p->rule) p->rule = k->rule;
-    for (int i = 0; i < 2 && k->added[i] && !rc; i++)
-        rc = sgt_vocab_parts_token(p, p->size, k->added[i], strlen(k->added[i]), 1, err);
-    return rc;
+    for (int i = 0; i < SPECIAL && k->special[i].name && !rc; i++) {
+        const char *name = k->special[i].name;
+        rc = sgt_vocab_parts_token(p, k->special[i].id, name, strlen(name), 1, err);
+    }
+    return rc < 0 ? rc : fill_ids(p, k->size, err);
 }
 
 /* Return the id of the end of text, which the file does not hold. If exactly one id below the largest
@@ -320,18 +375,21 @@ static int read_regex(sgt_vocab_parts *p, const json_t *o, const char *regex, sg
                     p->path);
 }
 
-/* Read a Split by a regular expression whose matches are pieces of their own. */
+/* Read a Split by a regular expression whose matches are pieces of their own. If the matches leave no
+ * text between them, as those of the named rules do, text between them may also be removed. */
 static int read_split(sgt_vocab_parts *p, const json_t *o, sgt_error *err)
 {
     const char *regex = json_string_value(json_object_get(json_object_get(o, "pattern"), "Regex"));
     const char *behavior = json_string_value(json_object_get(o, "behavior"));
-    if (!regex || !behavior || strcmp(behavior, "Isolated") ||
-        json_is_true(json_object_get(o, "invert")) || p->rule)
-        return refuse(p, "pre_tokenizer: ",
-                      "of Split, sgt supports only one Regex whose matches are Isolated (--pattern "
-                      "replaces it)",
-                      err);
-    return read_regex(p, o, regex, err);
+    const int inverted = json_is_true(json_object_get(o, "invert"));
+    if (regex && behavior && !strcmp(behavior, inverted ? "Removed" : "Isolated") && !p->rule) {
+        const int rc = read_regex(p, o, regex, err);
+        if (rc || !inverted || sgt_rule_of(p->rule).by != SGT_RULE_PCRE2) return rc;
+    }
+    return refuse(p, "pre_tokenizer: ",
+                  "of Split, sgt supports only one Regex whose matches are Isolated (--pattern "
+                  "replaces it)",
+                  err);
 }
 
 /* Read a ByteLevel: it turns bytes into the byte alphabet, and splits by GPT-2's rule unless
@@ -413,6 +471,14 @@ static const char *setting_of(const json_t *o)
     return NULL;
 }
 
+/* Return whether an added token is a marker, such as <tool_call>, which sgt takes for special whatever
+ * the file says: Qwen's does not say it of all. */
+static int is_marker(const char *text)
+{
+    const size_t n = strlen(text);
+    return n > 2 && text[0] == '<' && text[n - 1] == '>';
+}
+
 static int read_added(sgt_vocab_parts *p, const json_t *root, json_t *names, sgt_error *err)
 {
     size_t i;
@@ -424,7 +490,7 @@ static int read_added(sgt_vocab_parts *p, const json_t *root, json_t *names, sgt
         if (!text || !json_is_integer(id) || json_integer_value(id) < 0)
             return sgt_fail(err, SGT_EFORMAT, "%s: added_tokens: number %zu lacks content or id",
                             p->path, i + 1);
-        if (!json_is_true(json_object_get(o, "special")))
+        if (!json_is_true(json_object_get(o, "special")) && !is_marker(text))
             return sgt_fail(err, SGT_EFORMAT,
                             "%s: added_tokens: %lld (%s) is not special: it would have to be found "
                             "in text before merging, which sgt does not do",
@@ -465,7 +531,7 @@ static int read_model(source *s, const json_t *model, const json_t *names, sgt_e
     {
         if ((rc = read_json_merge(s, merge, i + 1, err)) < 0) return rc;
     }
-    return SGT_OK;
+    return fill_ids(p, p->size, err);
 }
 
 static int read_huggingface(source *s, sgt_error *err)
@@ -548,7 +614,7 @@ static int read_first(text_file *t, const char *folder, const char *const *names
 {
     for (; *names; names++)
         if (access(sgt_path(t->path, folder, "%s", *names), F_OK) == 0)
-            return sgt_file_get(&t->bytes, &t->n, t->path, MAX_FILE, err);
+            return sgt_file_get(&t->bytes, &t->n, t->path, SGT_VOCAB_FILE_MOST, err);
     return SGT_OK;
 }
 
@@ -565,7 +631,7 @@ static int read_named(source *s, const char *path, char folder[SGT_PATH], sgt_er
     if (!S_ISDIR(st.st_mode)) {
         snprintf(folder, SGT_PATH, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
         snprintf(t->path, SGT_PATH, "%s", path);
-        return sgt_file_get(&t->bytes, &t->n, path, MAX_FILE, err);
+        return sgt_file_get(&t->bytes, &t->n, path, SGT_VOCAB_FILE_MOST, err);
     }
     snprintf(folder, SGT_PATH, "%s", path);
     const int rc = read_first(t, folder, names, err);

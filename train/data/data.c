@@ -17,7 +17,6 @@
 #include "train/log/metrics.h"
 #include "train/trainer.h"
 
-#define TOKENIZER_MOST ((size_t)64 << 20) /* most bytes of tokenizer.json, as in sgt_vocab_load */
 /* most rows of an evaluation: a multiple of 64, in which each set of a mix has its share */
 #define EVAL_ROWS 256
 
@@ -230,7 +229,7 @@ static int read_tokenizer(sgt_trainer *t, sgt_error *err)
         /* all sets of a mix have the same vocabulary */
         const char *in = i < sets ? t->info.sets[i].path : others[i - sets];
         if (!in || sgt_file_gone(sgt_path(path, in, "tokenizer.json"))) continue;
-        rc = sgt_file_get(&t->tokenizer, &n, path, TOKENIZER_MOST, err);
+        rc = sgt_file_get(&t->tokenizer, &n, path, SGT_VOCAB_FILE_MOST, err);
         if (rc == SGT_OK && !(t->tokenizer_path = strdup(path))) rc = sgt_fail_memory(err, path);
     }
     return rc;
