@@ -14,8 +14,8 @@ BUDGET = {
     "loader": 6839,
     "train": 13435,
     "kernels": 11938,
-    "tools": 13492,
-    "tests": 50753,
+    "tools": 13491,
+    "tests": 50759,
     "manuals": 2608,
     "pages": 1240,
 }

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Other implementations of GPT-2's tokenizer, to compare with sgt-tokenize. Prints one JSON line.
+"""Other implementations of byte-pair encoding, to compare with sgt-tokenize. Prints one JSON line.
 
-    bpe.py gigatoken|tiktoken memory DIR|@LIST [--threads N]    encode text that is in memory, from
-                                                                empty caches
-    bpe.py gigatoken|tiktoken disk DIR|@LIST OUT [--threads N]  read files, write 16-bit ids to OUT;
-                                                                the caller times the process
-    bpe.py datasets disk @LIST OUT [--threads N]                the same for the column `text` of
-                                                                Parquet files, with tiktoken
+    bpe.py PEER memory DIR|@LIST [OPTION]...    encode text that is in memory, from empty caches,
+                                                and then the same text again
+    bpe.py PEER disk DIR|@LIST OUT [OPTION]...  read files, write ids of 16 or 32 bits to OUT; the
+                                                caller times the process
+    bpe.py datasets disk @LIST OUT [OPTION]...  the same for the column `text` of Parquet files,
+                                                with tiktoken
 
-DIR: all of its *.txt. @LIST: a file of paths, with a NUL after each. Needs gigatoken==0.10.0, or
-tiktoken, or tiktoken and datasets; numpy; and openai-whisper (--no-deps), which has GPT-2's
-ranks."""
+PEER: gigatoken (0.10.0), quicktok (PyPI: quicktok-v1), riptoken or tiktoken. DIR: all of its *.txt.
+@LIST: a file of paths, with a NUL after each. Needs numpy; tiktoken and datasets for the last form;
+and for GPT-2's vocabulary openai-whisper (--no-deps), which has its ranks. toktok-rs is left out:
+it counts tokens and does not return them."""
 import argparse
 import base64
 import glob
@@ -21,24 +22,29 @@ import multiprocessing
 import os
 import shutil
 import sys
-import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
 
-EOT = 50256
 CHUNK = 20_000_000  # characters a call: gigatoken's faster form from about 100 MB of text on
-PATTERN = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"""
+GPT2 = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"""
+QUICKTOK = dict(cl100k="cl100k_base", o200k="o200k_base", llama3="llama3", qwen2="qwen3")
 
 
 def options():
     a = argparse.ArgumentParser()
-    a.add_argument("peer", choices=["gigatoken", "tiktoken", "datasets"])
+    a.add_argument("peer", choices=["gigatoken", "quicktok", "riptoken", "tiktoken", "datasets"])
     a.add_argument("where", choices=["memory", "disk"])
     a.add_argument("texts")
     a.add_argument("out", nargs="?", default=os.devnull)
     a.add_argument("--threads", type=int, default=1)
-    return a.parse_args()
+    a.add_argument("--vocab", default="gpt2", help="gpt2, or a file of ranks as tiktoken has them")
+    a.add_argument("--pattern", help="pattern that splits text")
+    a.add_argument("--name", default="gpt2", help="name that sgt has for the pattern")
+    a.add_argument("--eot", type=int, default=50256, help="id that begins each document on disk")
+    o = a.parse_args()
+    if o.name == "gpt2":
+        o.pattern = GPT2  # the fastest spelling
+    return o
 
 
 def paths(texts):
@@ -48,11 +54,19 @@ def paths(texts):
         return [os.fsdecode(p) for p in f.read().split(b"\0")[:-1]]
 
 
-def ranks():
+def ranks(o):
+    """Return the path of a file of ranks."""
+    if o.vocab != "gpt2":
+        return o.vocab
     whisper = importlib.util.find_spec("whisper")
     if not whisper:
         sys.exit("ModuleNotFoundError: No module named 'whisper' (pip install --no-deps openai-whisper)")
     return os.path.join(os.path.dirname(whisper.origin), "assets", "gpt2.tiktoken")
+
+
+def merges(o):
+    with open(ranks(o), "rb") as f:
+        return {base64.b64decode(line.split()[0]): int(line.split()[1]) for line in f}
 
 
 def read(path):
@@ -60,42 +74,62 @@ def read(path):
         return f.read()
 
 
-def tiktoken_encoding():
+# ---- tokenizers ----
+
+
+def tiktoken_encoding(o):
     import tiktoken
 
-    with open(ranks(), "rb") as f:
-        merges = {base64.b64decode(line.split()[0]): int(line.split()[1]) for line in f}
-    return tiktoken.Encoding("gpt2", pat_str=PATTERN, mergeable_ranks=merges, special_tokens={"<|endoftext|>": EOT})
+    return tiktoken.Encoding(o.name, pat_str=o.pattern, mergeable_ranks=merges(o), special_tokens={"<|eot|>": o.eot})
 
 
-def start():
-    global ENCODING
-    ENCODING = tiktoken_encoding()
+def riptoken_encoding(o):
+    import riptoken
+
+    return riptoken.CoreBPE(merges(o), {}, o.pattern)
 
 
-def encode_file(path):
-    import numpy as np
-
-    return np.array([EOT] + ENCODING.encode_ordinary(read(path))).astype(np.uint16)
-
-
-def gigatoken_tokenizer():
+def gigatoken_tokenizer(o):
     import gigatoken
 
-    with tempfile.TemporaryDirectory() as d:
-        shutil.copy(ranks(), d + "/r50k_base.tiktoken")
-        return gigatoken.Tokenizer.from_tiktoken(d + "/r50k_base.tiktoken")
+    return gigatoken.Tokenizer.from_tiktoken(ranks(o), o.name)
 
 
-def in_memory(peer, files, threads):
-    """Return (seconds, tokens)."""
-    if peer == "tiktoken":
-        e = tiktoken_encoding()
-        docs = [read(p) for p in files]
-        t = time.perf_counter()
-        ids = [e.encode_ordinary(d) for d in docs] if threads == 1 else e.encode_ordinary_batch(docs, num_threads=threads)
-        return time.perf_counter() - t, sum(map(len, ids))
-    return min(in_new_process(gigatoken_in_memory, files, most, threads) for most in (1 << 62, CHUNK))
+def quicktok_encoding(o):
+    """Return quicktok's own copy of the vocabulary, whose last token must be that of the file."""
+    import quicktok
+
+    if o.name not in QUICKTOK:
+        sys.exit(f"quicktok has no vocabulary for the pattern {o.name}")
+    e, (last, rank) = quicktok.get_encoding(QUICKTOK[o.name]), max(merges(o).items(), key=lambda m: m[1])
+    if e.decode_bytes([rank]) != last:
+        sys.exit(f"{o.vocab}: is not the vocabulary that quicktok has for the pattern {o.name}")
+    return e
+
+
+def encoder(o):
+    """Return a function that turns a list of texts into lists or arrays of ids, by the fastest call that the
+    tokenizer has."""
+    if o.peer == "gigatoken":
+        e = gigatoken_tokenizer(o)
+        return lambda texts: e.backend.encode_batch(texts, parallel=o.threads > 1)
+    if o.peer == "quicktok":
+        e = quicktok_encoding(o)
+        return lambda texts: e.encode_batch(texts, o.threads)[:1]
+    e = riptoken_encoding(o) if o.peer == "riptoken" else tiktoken_encoding(o)
+    if o.threads == 1:
+        return lambda texts: [e.encode_ordinary(t) for t in texts]
+    return e.encode_ordinary_batch
+
+
+# ---- in memory ----
+
+
+def in_memory(o, files):
+    """Return the fields of the result."""
+    forms = [1 << 62, CHUNK] if o.peer == "gigatoken" else [1 << 62]
+    runs = [in_new_process(encode_twice, o, files, most) for most in forms]
+    return dict(tokens=runs[0][0], seconds=min(r[1] for r in runs), warm_seconds=min(r[2] for r in runs))
 
 
 def in_new_process(function, *arguments):
@@ -105,64 +139,95 @@ def in_new_process(function, *arguments):
         return pool.submit(function, *arguments).result()
 
 
-def gigatoken_in_memory(files, most, threads):
-    """Return (seconds, tokens) of a new tokenizer that is given about `most` characters a call."""
-    docs = [read(p) for p in files]
-    e = gigatoken_tokenizer()
-    seconds = tokens = i = 0
-    while i < len(docs):
-        j, size = i, 0
-        while j < len(docs) and size < most:
-            size += len(docs[j])
-            j += 1
-        part = docs[i:j]
-        t = time.perf_counter()
-        ids = e.backend.encode_batch(part, parallel=threads > 1)
-        seconds += time.perf_counter() - t
-        tokens += sum(map(len, ids))
-        i = j
-    return seconds, tokens
+def encode_twice(o, files, most):
+    """Return (tokens, seconds, seconds of a second time) of a new tokenizer that is given about `most` characters a
+    call."""
+    calls, size = [[]], 0
+    for text in map(read, files):
+        if size >= most:
+            calls.append([])
+            size = 0
+        calls[-1].append(text)
+        size += len(text)
+    encode, seconds = encoder(o), []
+    for _ in range(2):
+        tokens = taken = 0
+        for texts in calls:
+            t = time.perf_counter()
+            ids = encode(texts)
+            taken += time.perf_counter() - t
+            tokens += sum(map(len, ids))
+        seconds.append(taken)
+    return tokens, *seconds
 
 
-def to_disk(peer, files, out, threads):
+# ---- from disk to disk ----
+
+
+def start(o):
+    global ENCODING, OPTIONS
+    ENCODING, OPTIONS = riptoken_encoding(o) if o.peer == "riptoken" else tiktoken_encoding(o), o
+
+
+def encode_file(path):
     import numpy as np
 
-    with open(out, "wb") as f:
-        if peer == "tiktoken":
-            with multiprocessing.Pool(threads, initializer=start) as pool:
+    return np.array([OPTIONS.eot] + ENCODING.encode_ordinary(read(path))).astype(dtype(OPTIONS))
+
+
+def dtype(o):
+    return "<u2" if o.eot < 65536 else "<u4"
+
+
+def flat_ids(o, files):
+    """Return the ids of all files, and where each file's begin."""
+    import numpy as np
+
+    if o.peer == "quicktok":
+        ids, at = quicktok_encoding(o).encode_batch([read(p) for p in files], o.threads)
+        return np.asarray(ids), at[:-1]
+    import awkward
+    import gigatoken
+
+    ids = gigatoken_tokenizer(o).encode_files(gigatoken.TextFileSource(files))
+    ends = np.cumsum(awkward.num(ids).to_numpy())
+    return np.asarray(awkward.flatten(ids, axis=None)), np.concatenate([[0], ends])[:-1]
+
+
+def to_disk(o, files):
+    import numpy as np
+
+    with open(o.out, "wb") as f:
+        if o.peer in ("tiktoken", "riptoken"):
+            with multiprocessing.Pool(o.threads, initializer=start, initargs=[o]) as pool:
                 for ids in pool.imap(encode_file, files, chunksize=16):
                     ids.tofile(f)
         else:
-            import awkward
-            import gigatoken
-
-            ids = gigatoken_tokenizer().encode_files(gigatoken.TextFileSource(files))
-            at = np.concatenate([[0], np.cumsum(awkward.num(ids).to_numpy())])[:-1]
-            flat = np.asarray(awkward.flatten(ids, axis=None)).astype(np.uint16)
-            np.insert(flat, at, EOT).tofile(f)
+            ids, at = flat_ids(o, files)
+            np.insert(ids.astype(dtype(o)), at, o.eot).tofile(f)
         f.flush()
-        if out != os.devnull:
+        if o.out != os.devnull:
             os.fsync(f.fileno())
-        return f.tell() // 2
+        return f.tell() // int(dtype(o)[2])
 
 
-def rows_to_disk(files, out, threads):
+def rows_to_disk(o, files):
     """What nanoGPT's data/openwebtext/prepare.py does; the cache of `datasets` is beside `out`."""
     os.environ.update(HF_HUB_OFFLINE="1", HF_DATASETS_DISABLE_PROGRESS_BARS="1")
     import datasets
     import numpy as np
 
-    encoding, cache = tiktoken_encoding(), out + ".cache"
+    encoding, cache = tiktoken_encoding(o), o.out + ".cache"
 
     def process(row):
-        ids = [EOT] + encoding.encode_ordinary(row["text"])
+        ids = [o.eot] + encoding.encode_ordinary(row["text"])
         return {"ids": ids, "len": len(ids)}
 
     try:
         rows = datasets.load_dataset("parquet", data_files=files, split="train", columns=["text"], cache_dir=cache)
-        rows = rows.map(process, remove_columns=["text"], num_proc=threads)
+        rows = rows.map(process, remove_columns=["text"], num_proc=o.threads)
         tokens, at = int(np.sum(rows["len"], dtype=np.uint64)), 0
-        ids = np.memmap(out, dtype=np.uint16, mode="w+", shape=(tokens,))
+        ids = np.memmap(o.out, dtype=dtype(o), mode="w+", shape=(tokens,))
         parts = min(1024, len(rows))
         for i in range(parts):
             part = np.concatenate(rows.shard(num_shards=parts, index=i, contiguous=True).with_format("numpy")["ids"])
@@ -177,18 +242,16 @@ def rows_to_disk(files, out, threads):
 def main():
     o = options()
     begin = time.perf_counter()
-    name = f"{o.peer} {importlib.metadata.version(o.peer)}"
-    ranks()  # here, because a process of a Pool that exits is started again and again
+    name = f"{o.peer} {importlib.metadata.version('quicktok-v1' if o.peer == 'quicktok' else o.peer)}"
+    ranks(o)  # here, because a process of a Pool that exits is started again and again
     files = paths(o.texts)
     size = sum(map(os.path.getsize, files))
-    result = dict(peer=name, where=o.where, bytes=size)
     if o.where == "memory":
-        seconds, result["tokens"] = in_memory(o.peer, files, o.threads)
+        result = in_memory(o, files)
     else:
-        write = rows_to_disk if o.peer == "datasets" else partial(to_disk, o.peer)
-        result["tokens"] = write(files, o.out, o.threads)
-        seconds = time.perf_counter() - begin
-    print(json.dumps(dict(result, seconds=seconds, mb_per_s=size / 1e6 / seconds)))
+        tokens = (rows_to_disk if o.peer == "datasets" else to_disk)(o, files)
+        result = dict(tokens=tokens, seconds=time.perf_counter() - begin)
+    print(json.dumps(dict(result, peer=name, where=o.where, bytes=size, mb_per_s=size / 1e6 / result["seconds"])))
 
 
 if __name__ == "__main__":

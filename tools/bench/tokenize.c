@@ -1,6 +1,6 @@
 /* tokenize.c: sgt-bench tokenize: measures how fast text that is already in memory is encoded, from
- * empty caches. Reading files is not measured and no byte is encoded twice in a turn. With --disk,
- * it measures whole commands instead. Rows take turns: sgt, the same text split in another way, and
+ * empty caches; with --peer, also how fast the same text is encoded again. Reading files is not
+ * measured. With --disk, it measures whole commands instead. Rows take turns: sgt, the same text split in another way, and
  * other tokenizers (tests/peers/bpe.py). */
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ BENCH_EMBED(sgt_bpe_py, "tests/peers/bpe.py");
 static struct {
     const char *cpu, *peer, *disk, *vocab, *pattern;
     uint64_t threads, turns;
-} o = {.cpu = "auto"};
+} o = {.cpu = "auto", .vocab = "gpt2"};
 
 static const sgt_option table[] = {
     {.name = "Options"},
@@ -35,9 +35,8 @@ static const sgt_option table[] = {
     {"cpu", 0, SGT_OPT_TEXT, &o.cpu, "auto|plain|avx2|avx512|amx",
      "highest CPU instruction level to use", .def = "auto"},
     {"peer", 0, SGT_OPT_TEXT, &o.peer, "PYTHON",
-     .help =
-         "compare with gigatoken and tiktoken (Parquet: with datasets and tiktoken), run by this "
-         "interpreter in alternating turns"},
+     .help = "compare with gigatoken, quicktok, riptoken and tiktoken (Parquet: with datasets and "
+             "tiktoken), run by this interpreter in alternating turns"},
     {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "turns of each row, where there are several",
      .def = "3", .min = 1, .max = BENCH_TURNS},
     {"vocab", 0, SGT_OPT_TEXT, &o.vocab, "gpt2|FILE|DIR", "vocabulary, as sgt-tokenize takes it",
@@ -46,8 +45,8 @@ static const sgt_option table[] = {
      "pattern, likewise; one with a name is compared with PCRE2 and with GPT-2's",
      .def = "the vocabulary's"},
     {"disk", 0, SGT_OPT_TEXT, &o.disk, "FOLDER",
-     .help = "measure whole commands instead, from files to 16-bit ids on disk; the output goes "
-             "below FOLDER"},
+     .help = "measure whole commands instead, from files to ids on disk; the output goes below "
+             "FOLDER"},
     BENCH_OUTPUT,
     {0}};
 
@@ -58,12 +57,14 @@ static const sgt_program program = {
              "standard input) into memory first, then encodes each byte once from empty caches. "
              "Or, with --disk, how long the whole command takes.",
     .options = table,
-    .examples = "  sgt-bench tokenize corpus/\n"
-                "  sgt-bench tokenize --threads 1 --json corpus/\n"
-                "  sgt-bench tokenize --threads 1 --peer python3 corpus/\n"
-                "  sgt-bench tokenize --threads 1 --pattern llama3 corpus/\n"
-                "  sgt-bench tokenize --disk /tmp --peer python3 corpus/\n"
-                "  sgt-bench tokenize --disk /tmp --peer python3 fineweb/*.parquet"};
+    .examples =
+        "  sgt-bench tokenize corpus/\n"
+        "  sgt-bench tokenize --threads 1 --json corpus/\n"
+        "  sgt-bench tokenize --threads 1 --peer python3 corpus/\n"
+        "  sgt-bench tokenize --threads 1 --pattern llama3 corpus/\n"
+        "  sgt-bench tokenize --threads 1 --vocab o200k_base.tiktoken --peer python3 corpus/\n"
+        "  sgt-bench tokenize --disk /tmp --peer python3 corpus/\n"
+        "  sgt-bench tokenize --disk /tmp --peer python3 fineweb/*.parquet"};
 
 typedef struct piece {
     const char *text;
@@ -178,12 +179,12 @@ static int encode_pieces(void *ctx, int thread, uint64_t k, sgt_error *err)
     return SGT_OK;
 }
 
-/* Encode the text with new encoders, whose caches are empty. */
+/* Encode the text with new encoders, whose caches are empty; with --peer, then a second time. */
 static int encode_text(const sgt_vocab *vocab, json_t **figures, sgt_error *err)
 {
     const bench_slice s = {.most = 1, .seconds = 1e9, .threads = state.threads};
     uint64_t units;
-    double seconds;
+    double seconds, warm = 0;
     int rc = SGT_OK;
     for (coder *c = state.coders; c < state.coders + state.threads && rc == SGT_OK; c++) {
         sgt_encoder_free(c->encoder);
@@ -196,6 +197,9 @@ static int encode_text(const sgt_vocab *vocab, json_t **figures, sgt_error *err)
     if (rc == SGT_OK)
         *figures = json_pack("{s:I, s:f, s:f}", "tokens", (json_int_t)state.tokens, "seconds",
                              seconds, "cpu_seconds", (double)(clock() - cpu) / CLOCKS_PER_SEC);
+    state.next = 0;
+    if (rc == SGT_OK && o.peer) rc = bench_run(&s, encode_pieces, NULL, &units, &warm, err);
+    if (rc == SGT_OK) bench_put(*figures, "warm_seconds", warm);
     return rc;
 }
 
@@ -217,6 +221,7 @@ static int run_command(bench_script *command, json_t **figures, sgt_error *err)
                   "seconds", o.disk ? whole : bench_get(answer, "seconds"));
     const char *name = json_string_value(json_object_get(answer, "peer"));
     if (name) bench_put_text(*figures, "peer", name);
+    bench_put(*figures, "warm_seconds", bench_get(answer, "warm_seconds"));
     json_decref(answer);
     return SGT_OK;
 }
@@ -226,12 +231,14 @@ static int run_ours(json_t **figures, sgt_error *err)
 {
     char *program_path = sgt_beside_program(1, "sgt-tokenize");
     size_t inputs = bench.operand_count;
-    const char **args = calloc(inputs + 2, sizeof *args);
+    const char **args = calloc(inputs + 4, sizeof *args);
     bench_script command = {.python = program_path, .args = args};
     int rc = program_path && args ? SGT_OK : sgt_fail_memory(err, NULL);
     if (rc == SGT_OK) {
         memcpy(args, bench.operands, inputs * sizeof *args);
         args[inputs] = state.out;
+        args[inputs + 1] = "--vocab";
+        args[inputs + 2] = o.vocab;
         snprintf(command.words, sizeof command.words, "--json --quiet --threads %d --cpu %s",
                  state.threads, o.cpu);
         rc = run_command(&command, figures, err);
@@ -255,16 +262,21 @@ static int list_files(const sgt_corpus *c, sgt_error *err)
 }
 
 /* Run bpe.py, which is embedded in the program, on every file of the corpus. In memory, the texts
- * are read before its clock starts; with --disk, the whole process is timed. */
+ * are read before its clock starts; with --disk, the whole process is timed. Files of ranks hold no
+ * pattern, so it is told ours. */
 static int run_peer(const char *peer, json_t **figures, sgt_error *err)
 {
+    const sgt_vocab *v = state.vocabs[0];
     char files[32];
     int fd = list_files(state.corpus, err);
     if (fd < 0) return fd;
     snprintf(files, sizeof files, "@/proc/self/fd/%d", fd);
-    const char *args[] = {peer, o.disk ? "disk" : "memory", files, o.disk ? state.out : NULL, NULL};
+    const char *where = o.disk ? "disk" : "memory", *out = o.disk ? state.out : "/dev/null",
+               *args[] = {peer,         where,     files,   out, "--pattern",
+                          v->rule.text, "--vocab", o.vocab, NULL};
     bench_script command = {.python = o.peer, .text = sgt_bpe_py, .args = args};
-    snprintf(command.words, sizeof command.words, "--threads %d", state.threads);
+    snprintf(command.words, sizeof command.words, "--threads %d --eot %u --name %s", state.threads,
+             v->eot, v->rule.name ? v->rule.name : "none");
     int rc = run_command(&command, figures, err);
     close(fd);
     return rc;
@@ -282,18 +294,6 @@ static int take(size_t i, json_t **figures, sgt_error *err)
     return peer ? bench_leave_out(&bench.rows[i], rc, peer, err) : rc;
 }
 
-/* Of gigatoken in memory, the best turn counts. */
-static void take_best(const bench_row *r)
-{
-    size_t i;
-    json_t *turn, *seconds = json_object_get(r->result, "seconds");
-    json_array_foreach(r->turns, i, turn)
-    {
-        double x = bench_get(turn, "seconds");
-        if (x < json_real_value(seconds)) json_real_set(seconds, x);
-    }
-}
-
 static int run_turns(sgt_error *err)
 {
     size_t turns = bench.count > 1 || o.disk ? (size_t)o.turns : 1;
@@ -301,10 +301,7 @@ static int run_turns(sgt_error *err)
     /* read the files into the page cache for all programs */
     int rc = o.disk ? take(0, &ignored, err) : SGT_OK;
     json_decref(ignored);
-    if (rc == SGT_OK) rc = bench_take_turns(0, bench.count, turns, take, err);
-    for (size_t i = 0; i < bench.count && !o.disk; i++)
-        if (state.peers[i] && strcmp(state.peers[i], "gigatoken") == 0) take_best(&bench.rows[i]);
-    return rc;
+    return rc == SGT_OK ? bench_take_turns(0, bench.count, turns, take, err) : rc;
 }
 
 /* ---- what is measured ---- */
@@ -314,22 +311,16 @@ static int add_ours(const char *name, const char *pattern, sgt_error *err)
 {
     size_t i = bench.count;
     bench_add(json_pack("{s:s}", "split", name));
-    return sgt_vocab_load(&state.vocabs[i], o.vocab ? o.vocab : "gpt2", pattern, err);
+    return sgt_vocab_load(&state.vocabs[i], o.vocab, pattern, err);
 }
 
-static void add_peer(const char *peer)
-{
-    state.peers[bench.count] = peer;
-    bench_add(json_pack("{s:s}", "peer", peer));
-}
-
-/* Add our rows. If the vocabulary's pattern is one that our own code splits by, the text is split by
- * PCRE2 too, and also by GPT-2's pattern. A pattern in brackets is not among the known ones, so
- * PCRE2 splits by it. */
+/* Add our rows. Without peers, if the vocabulary's pattern is one that our own code splits by, the
+ * text is split by PCRE2 too, and also by GPT-2's pattern. A pattern in brackets is not among the
+ * known ones, so PCRE2 splits by it. */
 static int add_all_ours(sgt_error *err)
 {
     int rc = add_ours("sgt", o.pattern, err);
-    if (rc < 0 || state.vocabs[0]->rule.by != SGT_RULE_OTHER) return rc;
+    if (rc < 0 || o.peer || o.disk || state.vocabs[0]->rule.by != SGT_RULE_OTHER) return rc;
     const char *rule = state.vocabs[0]->rule.text;
     const size_t room = strlen(rule) + sizeof "(?:)";
     char *bracketed = malloc(room);
@@ -351,8 +342,13 @@ static int add_peers(sgt_error *err)
     if (c->row_files && c->row_files < c->count)
         return sgt_fail(err, SGT_EUSAGE,
                         "--peer: no peer reads Parquet and other files (measure them apart)");
-    add_peer(c->row_files ? "datasets" : "gigatoken");
-    if (!c->row_files) add_peer("tiktoken");
+    static const char *const readers[] = {"datasets", NULL}, *const all[] = {"gigatoken",
+                                                                             "quicktok", "riptoken",
+                                                                             "tiktoken", NULL};
+    for (const char *const *peer = c->row_files ? readers : all; *peer; peer++) {
+        state.peers[bench.count] = *peer;
+        bench_add(json_pack("{s:s}", "peer", *peer));
+    }
     return SGT_OK;
 }
 
@@ -379,9 +375,10 @@ static int prepare(sgt_error *err)
                                          .notice = bench.notice,
                                          .stop = bench.stop};
     int rc;
-    if ((o.vocab || o.pattern) && whole)
-        return sgt_fail(err, SGT_EUSAGE, "%s: measured with GPT-2's vocabulary (not with %s)",
-                        whole, o.vocab ? "--vocab" : "--pattern");
+    if (o.pattern && whole)
+        return sgt_fail(err, SGT_EUSAGE,
+                        "%s: measured with the vocabulary's own pattern (not with --pattern)",
+                        whole);
     if ((rc = add_all_ours(err)) < 0 || (rc = sgt_corpus_list(&state.corpus, &inputs, err)) < 0 ||
         (rc = add_peers(err)) < 0)
         return rc;
@@ -424,8 +421,9 @@ static void to_json(json_t *top)
     double seconds = bench_get(ours, "seconds");
     for (size_t i = 0; i < bench.count; i++) {
         json_t *r = bench.rows[i].result;
-        double taken = bench_get(r, "seconds");
+        double taken = bench_get(r, "seconds"), warm = bench_get(r, "warm_seconds");
         bench_put(r, "mb_per_s", (double)state.bytes / taken * 1e-6);
+        bench_put(r, "warm_mb_per_s", warm > 0 ? (double)state.bytes / warm * 1e-6 : 0);
         bench_put(r, "bytes_per_token", (double)state.bytes / bench_get(r, "tokens"));
         bench_put(r, "tokens_per_s", bench_get(r, "tokens") / taken);
         if (i) bench_put(r, "ratio", taken / seconds);
@@ -449,8 +447,9 @@ static void show(json_t *top)
         {"bytes_per_token", "bytes/token", .decimals = 3},
         {"seconds", "seconds", .decimals = 3},
         {"mb_per_s", "MB/s", .decimals = 1},
+        {"warm_mb_per_s", "MB/s again", .decimals = 1},
         {"tokens_per_s", "Mtokens/s", .decimals = 2, .scale = 1e-6},
-        {"ratio", "sgt is x times as fast", .decimals = 2},
+        {"ratio", "sgt is x times", .decimals = 2},
         {0}};
     char bytes[32], files[32], threads[32];
     json_t *rows = bench_results(0, 0), *row, *name;
@@ -468,9 +467,7 @@ static void show(json_t *top)
         sgt_format_things(threads, sizeof threads, (uint64_t)state.threads, "thread", "threads"));
     bench_table(rows, columns, "mb_per_s");
     printf("\n* the fastest.\n");
-    if (bench.count > 1 || o.disk)
-        printf("  turns: %" PRIu64 "; medians%s\n", o.turns,
-               o.disk || !o.peer ? "" : ", and the best turn of gigatoken");
+    if (bench.count > 1 || o.disk) printf("  turns: %" PRIu64 "; medians\n", o.turns);
     json_decref(rows);
 }
 
