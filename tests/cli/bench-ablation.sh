@@ -14,8 +14,7 @@ losses() { sed -n 's/.*"loss": \([0-9.]*\),/\1/p' .stdout; }
 repeated 3 "$ROOT/README.md" > text.txt
 run 0 sgt-tokenize --quiet text.txt out
 
-run 0 sgt-bench ablation $cpu --data out --rounds 3
-stderr_matches '^sgt-bench ablation: preload: [0-9.]+ ms/step$'
+run_notes_like '^sgt-bench ablation: preload: [0-9.]+ ms/step$' sgt-bench ablation $cpu --data out --rounds 3
 check "three rounds" test "$(grep -c "ablation: tied: " .stderr)" -eq 3
 stdout_matches '^1x16x2, 2 x 16 tokens a step; median of 3 x 2; a row has all above it'
 stdout_matches '^[* ] text +encoded as needed +[0-9.]+ +[0-9]+ % +[0-9.]+ +[0-9]+ +- +1\.00 +[0-9.]+ MiB$'

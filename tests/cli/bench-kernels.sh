@@ -18,8 +18,7 @@ stderr_has 'numbers are over the 2^32 that are measured'
 
 # ---- products, with each epilogue ----
 small='--device cuda --model 1x16x2 --batch-size 1 --seq-len 8'
-run 0 sgt-bench kernels $small --json
-stderr_is ''
+run_silent sgt-bench kernels $small --json
 check 'products and attention' holds '.results | map(select(.layer != "attention")) as $p |
     ($p | length == 21 and all(.epilogue and .m > 0 and .n > 0 and .k > 0)) and
     [.[] | select(.layer == "attention" and .pass == "forward") | .attention] == ["own", "cudnn", "naive"]'
@@ -30,14 +29,12 @@ check 'the head of it' holds '.rows == 8 and .batch == 1 and .seq == 8 and .head
 # multiplications.
 check 'its operations' holds '.results | map(select(.us) | (.us * .tflops * 1e6) / (if .m then 2 * .m * .n * .k
     else 2 * 8 * 8 * 8 * (if .pass == "forward" then 2 else 5 end) end)) | all(. > .999 and . < 1.001)'
-run 0 sgt-bench kernels $small --kind gemm --quiet
-stdout_is ''
+run_says '' sgt-bench kernels $small --kind gemm --quiet
 stderr_is ''
 
 # ---- every attention, and the reason if one cannot run ----
 cuda='--device cuda --kind attention --batch-size 2 --seq-len 20'
-run 0 env SGT_HOST_CUDNN=1 sgt-bench kernels $cuda --model 1x48x3
-stderr_is ''
+run_silent env SGT_HOST_CUDNN=1 sgt-bench kernels $cuda --model 1x48x3
 stdout_has '1x48x3, bf16, 2 x 20 tokens'
 for name in own cudnn naive; do stdout_matches "^[* ] attention +forward +$name +[0-9.]+ +[0-9.]+"; done
 table 'Peak, a large product of matrices: '

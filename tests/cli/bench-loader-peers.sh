@@ -35,8 +35,7 @@ check 'it was let go' test "$(cat last)" = ended
 check 'a turn to warm up and three that count, of each' test "$(sort asked | uniq -c | tr -s ' ' | tr '\n' ';')" = \
     ' 4 gather i64 4 16; 4 loop i64 4 16; 4 torch0 i64 4 16; 4 torch2 i64 4 16; 4 window i32 4 16; 4 window u16 4 16;'
 check 'in turns' test "$(cut -d' ' -f1,2 asked | sed -n 7,12p)" = "$(cut -d' ' -f1,2 asked | sed -n 1,6p)"
-stdout_has '"numpy": "numpy 0.1"'
-stdout_has '"torch": "torch 0.2"'
+stdout_has '"numpy": "numpy 0.1"' '"torch": "torch 0.2"'
 # The stand-in answers that turn k of gather and loop took k seconds for 250 batches. The second,
 # third and fourth turns count.
 peers() { sed -n '/"peers"/,/"left_out"/p' .stdout; }
@@ -49,8 +48,7 @@ check 'six of them' test "$(peers | grep -c '"reader"')" -eq 6
 left_out() { sed -n '/"left_out"/,$p' .stdout | grep '"why"' | grep -v 'stay in memory'; }
 check 'nothing is left out' test "$(left_out | wc -l)" -eq 0
 
-run 0 sgt-bench loader set $small --peer ./python
-stdout_matches '^median of 3; beside numpy 0\.1, torch 0\.2$'
+run_prints_like '^median of 3; beside numpy 0\.1, torch 0\.2$' sgt-bench loader set $small --peer ./python
 stdout_matches '^[* ] numpy window +i32 +250\.00 +0\.3 '
 stdout_matches '^[* ] torch 2 workers +i64 +500000\.00 +0\.0 '
 table 'Limit: memcpy of the same windows'

@@ -39,15 +39,13 @@ check 'each has a speedup' test "$(grep -c '"loop_speedup"' results)" -eq "$all"
 check 'no share is beyond reason' test "$(sed -n 's/.*"memcpy_fraction": \([0-9.e-]*\),.*/\1/p' .stdout |
     awk '$1 > 0 && $1 < 20' | wc -l)" -eq "$all"
 check 'no peers' test "$(grep -c '"peers": \[\]' .stdout)" -eq 1
-stdout_has '"turns": 5'
-stdout_has '"threads": 2'
+stdout_has '"turns": 5' '"threads": 2'
 for name in memcpy_gb_per_s batch seq sampling output cold us_per_batch tokens_per_s gb_per_s memcpy_fraction; do
     stdout_has "\"$name\": "
 done
 check 'none is zero' test \
     "$(grep -cE '"(us_per_batch|tokens_per_s|gb_per_s|memcpy_fraction)": (0\.0+|0),?$' .stdout)" -eq 0
-run 0 sgt-bench loader set/train_000000.bin --quiet --seconds .01
-stdout_is ''
+run_says '' sgt-bench loader set/train_000000.bin --quiet --seconds .01
 stderr_is ''
 
 run_prints_like '^median of 1$' sgt-bench loader set --turns 1 --seconds .01
@@ -79,8 +77,7 @@ stderr_is 'sgt-bench loader: short/train_000000.bin: token 3 (byte 1030): id 600
 # For several sets, the tokens of all are counted.
 mkdir more
 shard more/train_000000.bin $(seq 100 150)
-run 0 sgt-bench loader set:2,more:1 --seq-len 4 --batch-size 2 --seconds .01 --json
-stdout_has '"tokens": 20051'
+run_prints '"tokens": 20051' sgt-bench loader set:2,more:1 --seq-len 4 --batch-size 2 --seconds .01 --json
 stdout_has '"reader": "preload"'
 run 2 sgt-bench loader set:2,more:0 --seq-len 4
 stderr_has 'sgt-bench loader: more:0: the weight must be a number from 1e-09 to 1e+06'

@@ -5,8 +5,7 @@ mkdir corpus build
 ln -s "$BIN" build/bin
 i=0
 while [ $i -lt 12 ]; do cat "$ROOT/README.md" "$ROOT"/tokenize/*/*.h > "corpus/$i.txt" && i=$((i + 1)); done
-run 0 "$ROOT/tools/demo.sh" build corpus
-stdout_matches '^build/demo/out: [0-9,]+ tokens, 12 documents, 2 shards; '
+run_prints_like '^build/demo/out: [0-9,]+ tokens, 12 documents, 2 shards; ' "$ROOT/tools/demo.sh" build corpus
 stdout_matches '^[* ] preload        i32 +[0-9.]+ +[1-9][0-9.]* ' # the fastest has a star
 stdout_matches '^[* ] mmap \(mapped\)  i32 +[0-9.]+ +[1-9][0-9.]* '
 stdout_matches '^loss: 10\.[0-9]+ → [1-7]\.[0-9]+ \(mean of the last 20 steps\), validation [1-7]\.[0-9]+ '

@@ -81,8 +81,7 @@ for option in '--batch-size 1' '--batch-size 7 --threads 1' '--batch-size 500'; 
         exit !(d < 1e-5 && d > -1e-5) }"
 done
 run_silent sgt-eval --device cpu model endings.jsonl words.jsonl
-stdout_has 'model/step-00000001 on cpu in fp32'
-stdout_has 'endings.jsonl: questions'
+stdout_has 'model/step-00000001 on cpu in fp32' 'endings.jsonl: questions'
 fact items 30 acc '0\.[0-9]+' 'acc stderr' '0\.[0-9]+' 'acc norm' '0\.[0-9]+' 'acc norm stderr' '0\.[0-9]+' \
     'acc token' '0\.[0-9]+' 'acc token stderr' '0\.[0-9]+'
 fact guessing 0.25

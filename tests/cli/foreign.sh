@@ -23,14 +23,11 @@ for name in my-gpt2_text_document my-gpt2_text_document.bin my-gpt2_text_documen
     grep -oE '"(inputs|targets)": *\[\[.*\]\]' .stdout | tr -d ' ' > got
     grep -oE '"(inputs|targets)": *\[\[.*\]\]' want | tr -d ' ' > expected
     same expected got
-    run 0 sgt-inspect "$name" --batch 0 --batch-size 3 --seq-len 4 --sampling documents
-    stdout_has '2 tokens'
-    stdout_has '1 token '
-    stdout_has '4 tokens'
+    run_prints '2 tokens' sgt-inspect "$name" --batch 0 --batch-size 3 --seq-len 4 --sampling documents
+    stdout_has '1 token ' '4 tokens'
     run_prints_like '"reader": "mmap"' sgt-bench loader "$name" --seq-len 4 --batch-size 2 --loader mmap --json
 done
-run 0 sgt-inspect my-gpt2_text_document --json
-stdout_has '"format": "megatron"'
+run_prints '"format": "megatron"' sgt-inspect my-gpt2_text_document --json
 stdout_has '"documents": 3'
 mkdir set
 mv my-gpt2_text_document.* set
@@ -153,9 +150,7 @@ run_failure_about 'its text is not known here (no tokenizer.json is beside the d
 run 0 sgt-inspect --compare four/llmc four/megatron
 ids32 100256 5 62464 7 > other32.bin # 128000 without its upper 16 bits
 run 1 sgt-inspect --compare --raw 32 --json four/nano/train.bin other32.bin
-stdout_has '"byte": 8,'
-stdout_has '"id": 128000,'
-stdout_has '"id": 62464,'
+stdout_has '"byte": 8,' '"id": 128000,' '"id": 62464,'
 ids 5 5 > narrow.bin # ids of 2 bytes are compared by their value
 ids32 5 5 > five32.bin
 mkdir five && { le32 20240801 && le32 7 && le32 2 && head -c 1012 /dev/zero && cat five32.bin; } > five/train_000000.bin

@@ -50,10 +50,8 @@ shard docs/train_000001.bin 11
 shard docs/train_000002.bin 12 50256
 documents='--sampling documents --batch-size 4 --seq-len 4'
 every_reader documents docs --batch 0:2 $documents
-run 0 sgt-inspect docs --json --batch 0 $documents --pad-id 3
-stdout_has '[50256,3,3,3]'
-stdout_has '[50256,1,2,3]'
-stdout_has '[-100,-100,-100,-100]'
+run_prints '[50256,3,3,3]' sgt-inspect docs --json --batch 0 $documents --pad-id 3
+stdout_has '[50256,1,2,3]' '[-100,-100,-100,-100]'
 run 0 sgt-inspect docs --batch 0 $documents
 stdout_matches '^  row [0-3]    train_000000.bin from token 11 +4 tokens "<\|endoftext\|>\+,-"$'
 stdout_matches '^  row [0-3]    train_000002.bin from token 1 +1 token  "<\|endoftext\|>"$'
@@ -116,8 +114,7 @@ cp .stdout weighted
 run_same weighted sgt-inspect set --batch 0 $mixed --json
 mkdir set:7
 cp set/*.bin set:7
-run 0 sgt-inspect set:7 # unless a folder has that name
-stdout_matches '^set:7: '
+run_prints_like '^set:7: ' sgt-inspect set:7 # unless a folder has that name
 rm -r set:7
 run_usage 'set:0: the weight must be a number from 1e-09 to 1e+06' sgt-inspect set:0
 
@@ -127,18 +124,15 @@ shard told/train_000000.bin 1 2 50256 3 4 50256 50256 5 6
 short='--batch 0 --sampling sequential --batch-size 2 --seq-len 4'
 run 0 sgt-inspect told $short --documents --json
 stdout_has '"positions":[[0,1,0,1],[0,0,0,1]],"documents":[[0,0,1,1],[0,1,2,2]]'
-run 0 sgt-inspect told $short --documents
-stdout_has '           documents begin at 2'
+run_prints '           documents begin at 2' sgt-inspect told $short --documents
 stdout_has '           documents begin at 1, 2'
 { le32 0 && le32 0 && le32 3 && le32 0; } > told/train_000000.idx
 run 0 sgt-inspect told $short --documents --json
 stdout_has '"positions":[[0,1,2,0],[0,1,2,3]],"documents":[[0,0,0,1],[0,0,0,0]]'
-run 0 sgt-inspect told $short --documents
-stdout_has '           documents begin at 0, 3'
+run_prints '           documents begin at 0, 3' sgt-inspect told $short --documents
 stdout_has '           documents begin at no token'
 rm docs/*.idx
-run 0 sgt-inspect docs --json --batch 0 $documents --documents
-stdout_has '[0,1,2,0]'
+run_prints '[0,1,2,0]' sgt-inspect docs --json --batch 0 $documents --documents
 stdout_has '[0,0,0,-1]'
 run_usage '--documents: needs --batch K' sgt-inspect told --documents
 run_usage '--documents: needs --batch K' sgt-inspect --compare told told --documents
@@ -152,8 +146,7 @@ shard packed/train_000002.bin 14 50256 15 16 17
 run 0 sgt-inspect packed --sampling packed --seq-len 4
 fact rows 4 documents 5 tokens 20 'cropped tokens' 2 'cropped fraction' 0.1 'documents per row' 1.25
 stderr_is ''
-run 0 sgt-inspect packed --sampling packed --seq-len 4 --json
-stdout_matches '"rows": 4,'
+run_prints_like '"rows": 4,' sgt-inspect packed --sampling packed --seq-len 4 --json
 stdout_matches '"cropped_tokens": 2,'
 stdout_matches '"documents_per_row": 1\.25$'
 every_reader rows packed --batch 0:2 --sampling packed --batch-size 4 --seq-len 4 --documents

@@ -7,14 +7,11 @@ run 0 sgt-tokenize --quiet --split 30% --shard-tokens 5k in a
 run 0 sgt-tokenize --quiet --split 30% --shard-tokens 7777 in b
 tokens=$(sgt-inspect a --json | sed -n 's/^  "tokens": \([0-9]*\),/\1/p')
 commas() { echo "$1" | sed ':a; s/\B[0-9]\{3\}\>/,&/; ta'; }
-run 0 sgt-inspect --compare a b
-stdout_has 'a and b: the same tokens'
+run_prints 'a and b: the same tokens' sgt-inspect --compare a b
 fact a "path a, tokens $tokens, shards [0-9]+, fingerprint [0-9a-f]{16}"
 stderr_is ''
-run 0 sgt-inspect --compare --json b a
-stdout_has '"same": true'
-stdout_has '"same_vocabulary": true'
-stdout_has '"first_difference": null'
+run_prints '"same": true' sgt-inspect --compare --json b a
+stdout_has '"same_vocabulary": true' '"first_difference": null'
 run_says '' sgt-inspect --compare --quiet a b
 
 # One changed token of the train split: token 13,333 is token 3,333 of a's third shard.
@@ -31,11 +28,7 @@ fact a "shard b/train_000001.bin, token 5556, byte $((1024 + 2 * 5556)), $(aroun
 sgt-inspect b --split train --decode 13327:13 > text
 [ -n "$(tr -d '\n' < text)" ] || fail 'nothing to be decoded'
 run 1 sgt-inspect --compare b hurt --json
-stdout_has '"same": false'
-stdout_has '"split": "train"'
-stdout_has '"token": 13333'
-stdout_has '"shard": "b/train_000001.bin"'
-stdout_has "\"id\": $was"
+stdout_has '"same": false' '"split": "train"' '"token": 13333' '"shard": "b/train_000001.bin"' "\"id\": $was"
 stdout_has '"from": 13327'
 sgt-inspect b --split train --decode 13327:13 --json | grep '"text"' | sed 's/^ *//' > text
 grep -qF "$(cat text)" .stdout || fail "the text is not $(cat text)"
@@ -61,8 +54,7 @@ mkdir c d
 cp one.bin c/train_000000.bin
 cp one.bin d/val_000000.bin
 run 1 sgt-inspect --compare c d
-stdout_has 'c and d: differ from token 0 of train on'
-stdout_has 'ends_after 0'
+stdout_has 'c and d: differ from token 0 of train on' 'ends_after 0'
 run 0 sgt-inspect --compare c one.bin # a shard has no split: all tokens are compared in order
 stdout_has 'c and one.bin: the same tokens'
 ids 50256 15496 995 > raw.bin
@@ -87,8 +79,7 @@ run 1 sgt-inspect --compare a other
 stdout_has 'a and other: the same ids, of different vocabularies'
 fact b "path other, tokens $tokens, shards [0-9]+, fingerprint [0-9a-f]{16}"
 run 1 sgt-inspect --compare a other --json
-stdout_has '"same": false'
-stdout_has '"same_vocabulary": false'
+stdout_has '"same": false' '"same_vocabulary": false'
 
 # an unreadable set is a failure, not a difference
 run_failure 'nowhere: No such file or directory (sgt-tokenize makes a folder of shards)' sgt-inspect --compare a nowhere

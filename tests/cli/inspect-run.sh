@@ -10,10 +10,8 @@ stdout_has "$model: a GPT-2 checkpoint, without the state of a run (--init takes
 fact model 'layers [0-9]+, channels [0-9]+, heads [0-9]+, positions [0-9]+, vocabulary [0-9]+, gelu (tanh|erf)'
 fact parameters '[0-9,]+' bytes '[0-9.]+ .iB' tensors '[0-9]+'
 stderr_is ''
-run 0 sgt-inspect "$model" --json
-stdout_has '"kind": "checkpoint"'
-stdout_has '"resumable": false'
-stdout_has '"state": null'
+run_prints '"kind": "checkpoint"' sgt-inspect "$model" --json
+stdout_has '"resumable": false' '"state": null'
 stdout_has 'wte.weight"'
 run_says '' sgt-inspect "$model" --quiet
 
@@ -43,16 +41,11 @@ stdout_is 'run: a training run
   checkpoints         step-00000010, step-00000020
   options             model 2x32x2, lr 0.001, steps 20'
 stderr_is ''
-run 0 sgt-inspect run --json
-stdout_has '"kind": "run"'
-stdout_has '"steps": 3'
-stdout_has '"latest": "step-00000020"'
-stdout_has '"loss": 4.5'
-run 0 sgt-inspect run/step-00000020
-stdout_has 'run/step-00000020: a GPT-2 checkpoint'
+run_prints '"kind": "run"' sgt-inspect run --json
+stdout_has '"steps": 3' '"latest": "step-00000020"' '"loss": 4.5'
+run_prints 'run/step-00000020: a GPT-2 checkpoint' sgt-inspect run/step-00000020
 fact state 'step 20, tokens 640'
-run 0 sgt-inspect run/step-00000020 --json
-stdout_has '"resumable": true'
+run_prints '"resumable": true' sgt-inspect run/step-00000020 --json
 stdout_has '"tokens": 640'
 
 # A run that has no checkpoint yet.
@@ -66,8 +59,7 @@ stdout_is 'young: a training run
 cp -r run lost
 echo '{"step": 3, "loss": null, "val_loss": null}' >> lost/log.jsonl
 sed 's/.*lo{/{/' lost/log.jsonl > lost/log && mv lost/log lost/log.jsonl
-run 0 sgt-inspect lost
-stdout_has 'lost: a training run, whose loss is not a number'
+run_prints 'lost: a training run, whose loss is not a number' sgt-inspect lost
 fact steps 4 'first loss' 5.5 evaluated 4
 
 # Damaged files are named.
@@ -95,12 +87,10 @@ repeated 20 "$ROOT/README.md" > text
 run 0 sgt-tokenize --quiet text out
 run 0 sgt-train --quiet --data out --run trained --model 1x16x2 --seq-len 8 --batch-size 2 --steps 4 --save-every 2 \
     --eval-every 0 --device cpu
-run 0 sgt-inspect trained
-stdout_has 'trained: a training run'
+run_prints 'trained: a training run' sgt-inspect trained
 fact checkpoints 'step-00000002, step-00000004' latest step-00000004 steps 4 loss '[0-9.]+'
 stdout_has 'model 1x16x2'
-run 0 sgt-inspect trained/step-00000004
-stdout_has 'trained/step-00000004: a GPT-2 checkpoint'
+run_prints 'trained/step-00000004: a GPT-2 checkpoint' sgt-inspect trained/step-00000004
 fact model 'layers 1, channels 16, heads 2, positions 1024, vocabulary 50257, gelu tanh' parameters '[0-9,]+'
 fact state '.*step 4, tokens 64.*'
 run_prints '"resumable": true' sgt-inspect trained/step-00000004 --json

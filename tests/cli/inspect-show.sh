@@ -16,18 +16,15 @@ run_says '' sgt-inspect --quiet one.bin
 run 0 sgt-inspect --verify one.bin
 fact verified yes
 ! grep -q checksums .stdout || fail 'checksums that no header has'
-run 0 sgt-inspect --verify --quiet one.bin
-stdout_is ''
+run_says '' sgt-inspect --verify --quiet one.bin
 stderr_is ''
 
 run_says 'Hello world!' sgt-inspect one.bin --decode 1:4
 check "the text's own bytes" test "$(wc -c < .stdout)" -eq 13
 run_says '<|endoftext|>' sgt-inspect one.bin --decode 5
-run 0 sgt-inspect one.bin --decode 5:100
-stdout_is '<|endoftext|>Hello'
+run_says '<|endoftext|>Hello' sgt-inspect one.bin --decode 5:100
 stderr_is 'sgt-inspect: one.bin ends after 7 tokens'
-run 0 sgt-inspect one.bin --decode 5:100 --quiet
-stdout_is '<|endoftext|>Hello'
+run_says '<|endoftext|>Hello' sgt-inspect one.bin --decode 5:100 --quiet
 stderr_is ''
 run_failure 'one.bin: --decode 7:1: there is no token 7, the last is 6' sgt-inspect one.bin --decode 7:1
 run_usage '--decode: needs a value (FROM:COUNT)' sgt-inspect one.bin --decode ''
@@ -42,11 +39,8 @@ run_prints "\"text\": \"Hello$(printf '\357\277\275')\\n\"" sgt-inspect odd.bin 
 run 0 sgt-inspect odd.bin --decode 0:3
 printf 'Hello\377\n' > want
 same want .stdout
-run 0 sgt-inspect one.bin --json
-stdout_has '"kind": "shard"'
-stdout_has '"tokens": 7'
-stdout_has '"documents": null'
-stdout_has '"xxh3": null'
+run_prints '"kind": "shard"' sgt-inspect one.bin --json
+stdout_has '"tokens": 7' '"documents": null' '"xxh3": null'
 stderr_is ''
 
 # A folder of two shards is read in the order of their names, train before val.
@@ -90,8 +84,7 @@ run_failure 'raw.bin: 7 bytes: a file of 16-bit tokens has an even number of the
 # Nouns agree with their counts, and a count of zero is not printed.
 ids 198 > one.bin
 run 0 sgt-inspect one.bin --decode 0:9 --quiet
-run 0 sgt-inspect one.bin --decode 0:9
-stderr_is 'sgt-inspect: one.bin ends after 1 token'
+run_tells 'sgt-inspect: one.bin ends after 1 token' sgt-inspect one.bin --decode 0:9
 run_prints 'one.bin and one.bin: the same tokens' sgt-inspect --compare one.bin one.bin
 : > none.txt
 run 0 sgt-tokenize --quiet none.txt none

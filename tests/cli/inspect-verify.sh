@@ -11,8 +11,7 @@ printf 'broken \377 text' > in/bad.txt
 run_silent sgt-tokenize --quiet --split 30% --shard-tokens 200 in out
 tokens=$(cat in/*.txt | wc -c)
 
-run 0 sgt-inspect out
-stdout_has 'out: a set of shards, made by sgt-tokenize'
+run_prints 'out: a set of shards, made by sgt-tokenize' sgt-inspect out
 fact tokens '[0-9],[0-9]{3}' documents 10 files 10 train 'shards [0-9]+, tokens [0-9]+, documents [0-9]+'
 fact val 'shards [0-9]+, tokens [0-9]+, documents [0-9]+'
 fact vocabulary 'name gpt2, size 50257, eot 50256, fingerprint [0-9a-f]{16}' 'invalid utf8' 1
@@ -20,13 +19,8 @@ fact 'first invalid' 'path bad.txt, offset 7'
 stderr_is ''
 run 0 sgt-inspect out --verify
 fact verified yes checksums "$(ls out/*.bin | wc -l)"
-run 0 sgt-inspect out --json --verify
-stdout_has '"kind": "shards"'
-stdout_has '"documents": 10'
-stdout_has "\"bytes\": $tokens"
-stdout_has '"invalid_utf8": 1'
-stdout_has '"verified": true'
-stdout_has '"shard_tokens": 200'
+run_prints '"kind": "shards"' sgt-inspect out --json --verify
+stdout_has '"documents": 10' "\"bytes\": $tokens" '"invalid_utf8": 1' '"verified": true' '"shard_tokens": 200'
 stderr_is ''
 
 # What sgt-tokenize left out, and literals that it encoded as text.
@@ -34,8 +28,7 @@ printf '{"text": "a <|endoftext|> b"}\n{"no": 1}\n{"text": 2}\n' > lines.jsonl
 run 0 sgt-tokenize --quiet --skip-bad lines.jsonl lines
 run 0 sgt-inspect lines
 fact 'bad lines' 2 'eot literals' 1
-run 0 sgt-inspect lines --json
-stdout_has '"bad_lines": 2'
+run_prints '"bad_lines": 2' sgt-inspect lines --json
 stdout_has '"eot_literals": 1'
 
 # Decoding gives back all text, document by document.

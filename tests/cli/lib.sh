@@ -65,13 +65,16 @@ run_silent() {
     stderr_is ''
 }
 # run_says TEXT COMMAND..., run_prints TEXT COMMAND..., run_notes TEXT COMMAND...: it must succeed, and its stdout is TEXT,
-# or has it, or its stderr has it. run_prints_like REGEX COMMAND...: a line of its stdout matches. run_same FILE COMMAND...:
-# its stdout is that of the file
+# or has it, or its stderr has it. run_tells TEXT COMMAND...: its stderr is TEXT. run_prints_like REGEX COMMAND...,
+# run_notes_like REGEX COMMAND...: a line of its stdout, or of its stderr, matches. run_same FILE COMMAND...: its stdout is
+# that of the file
 run_says() { run_and_find stdout_is "$@"; }
 run_prints_like() { run_and_find stdout_matches "$@"; }
 run_same() { run_and_find 'same .stdout' "$@"; }
 run_prints() { run_and_find stdout_has "$@"; }
 run_notes() { run_and_find stderr_has "$@"; }
+run_notes_like() { run_and_find stderr_matches "$@"; }
+run_tells() { run_and_find stderr_is "$@"; }
 run_and_find() {
     assert=$1 found=$2
     shift 2
@@ -83,11 +86,19 @@ run_and_find() {
 speaker() { if [ "$1" = sgt-bench ]; then echo "$1 $2"; else echo "$1"; fi; }
 
 # run_failure MESSAGE PROGRAM [ARGUMENT]...: check a failure, which every program ends alike: exit 1, nothing on stdout,
-# and only MESSAGE on stderr
-run_failure() {
-    failure=$1
+# and only MESSAGE on stderr. run_misuse: the same of a wrong usage, exit 2. run_usage: MESSAGE and a hint
+run_failure() { run_fails 1 "$@"; }
+run_misuse() { run_fails 2 "$@"; }
+run_usage() {
+    hinted="$1
+try '$(shift && speaker "$@") --help'"
     shift
-    run 1 "$@"
+    run_fails 2 "$hinted" "$@"
+}
+run_fails() {
+    ends=$1 failure=$2
+    shift 2
+    run "$ends" "$@"
     stdout_is ''
     stderr_is "$(speaker "$@"): $failure"
 }
@@ -103,16 +114,6 @@ run_one_line() {
     stdout_is ''
     stderr_lines 1
     $assert "$failure"
-}
-
-# run_usage MESSAGE PROGRAM [ARGUMENT]...: check a wrong usage: exit 2, MESSAGE, a hint, and nothing on stdout
-run_usage() {
-    message=$1
-    shift
-    run 2 "$@"
-    stdout_is ''
-    stderr_is "$(speaker "$@"): $message
-try '$(speaker "$@") --help'"
 }
 
 # wait_for_handler PID: wait until it has a handler for SIGTERM
@@ -165,16 +166,38 @@ run_interrupted() {
     stderr_lines 1
 }
 
+# begun FILE COMMAND...: start it, and wait until the file has something or it has ended, which fails; sets $pid
+begun() {
+    once=$1
+    shift
+    echo "$*" > .ran
+    "$@" < "${held:-/dev/null}" > .stdout 2> .stderr &
+    pid=$!
+    until [ -s "$once" ]; do kill -0 $pid 2> .kill || return 1 && sleep 0.005; done
+}
+# begun_on_a_pipe FILE COMMAND...: the same, with a standard input that has nothing and does not end
+begun_on_a_pipe() {
+    rm -f .pipe && mkfifo .pipe && exec 3<> .pipe
+    held=.pipe
+    begun "$@" || fail 'it ended too early'
+    held=
+}
 # run_stopped SIGNAL FILE COMMAND...: start it, and send it SIGNAL once the file has something; it must exit with 130
 run_stopped() {
-    with=$1 once=$2
-    shift 2
-    echo "$*" > .ran
-    "$@" > .stdout 2> .stderr &
-    pid=$!
-    until [ -s "$once" ]; do kill -0 $pid || fail 'it ended too early' && sleep 0.02; done
+    with=$1
+    shift
+    begun "$@" || fail 'it ended too early'
     kill -"$with" $pid
     ended 130 $pid
+}
+# killed_at FILE COMMAND...: start it, and kill it once the file has something, or see it end before that
+killed_at() {
+    begun "$@" || :
+    end_begun
+}
+end_begun() {
+    kill -KILL $pid 2> .kill || :
+    wait $pid 2> .wait || :
 }
 
 # check WHAT COMMAND...: fail, and print WHAT, unless COMMAND succeeds
@@ -183,6 +206,8 @@ check() {
     shift
     "$@" || fail "$what"
 }
+# is THIS THAT: fail, and print both, unless they are equal
+is() { [ "$1" = "$2" ] || fail "$1 is not $2"; }
 same() { cmp -s "$1" "$2" || fail "$1 and $2 differ"; }
 # same_folders [-x NAME] A B: all files are the same, but those of this name
 same_folders() { diff -r "$@" > .diff 2>&1 || { head -5 .diff; fail "folders differ: $*"; }; }

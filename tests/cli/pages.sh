@@ -15,8 +15,7 @@ options_exist() {
 
 for page in "$ROOT"/tools/sgt-*.1; do
     program=$(basename "$page" .1)
-    run 0 "$program" --version
-    stdout_matches "^$program [0-9]+\.[0-9]+\.[0-9]+$"
+    run_prints_like "^$program [0-9]+\.[0-9]+\.[0-9]+$" "$program" --version
     run 0 "$program" --completion table
     cp .stdout table
     without=$(awk -F '\t' "$no_default" table)

@@ -2,8 +2,15 @@
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 
-# report RUN...: write report.html
-report() { run 0 sgt-report -o report.html "$@"; }
+# report RUN...: write report.html, and flat: the page in a line, without what does not show
+report() {
+    run 0 sgt-report -o report.html "$@"
+    tr '\n' ' ' < report.html |
+        sed 's/\xc2\xa0/ /g; s/<\/*span>//g; s/<code class="words">/<code>/g; s/<i [^>]*><\/i>//g' > flat
+}
+page_has() { for text; do grep -qF -e "$text" flat || fail "the page lacks: $text"; done; }
+# figure ID: print this figure
+figure() { sed 's/<figure /\n&/g' flat | grep "^<figure id=\"$1\""; }
 # log STEPS RUN: make a run whose loss falls linearly from 10 to 1, with a validation loss at every tenth step
 log() {
     mkdir -p "$2"
@@ -24,9 +31,8 @@ options() {
 }
 # shape FIGURE CLASS ELEMENT: print the points of the figure's first such shape, one per line
 shape() {
-    tr '\n' ' ' < report.html | sed 's/<figure /\n&/g' | grep "^<figure id=\"$1\"" | sed 's/</\n</g' |
-        grep "^<$3 class=\"$2\"" | head -1 | sed 's/.* \(d\|points\)="//; s/".*//' | tr 'ML' '  ' | tr -s ' ' '\n' |
-            grep ,
+    figure "$1" | sed 's/</\n</g' | grep "^<$3 class=\"$2\"" | head -1 | sed 's/.* \(d\|points\)="//; s/".*//' |
+        tr 'ML' '  ' | tr -s ' ' '\n' | grep ,
 }
 # straight COUNT: check that these points are on a straight line, at equal distances
 straight() {
@@ -81,8 +87,7 @@ run_prints_like '^plain/report.html: 1 run, [0-9.]+ KiB$' sgt-report plain
 absent report.html
 run_prints_like '^plain/report.html: 1 run, [0-9.]+ KiB; replaced the page that was there$' sgt-report plain/
 rm plain/report.html
-run 0 sgt-report --json plain # figures alone: no page is made
-stdout_has '{"report": null, "replaced": false, "runs": ['
+run_prints '{"report": null, "replaced": false, "runs": [' sgt-report --json plain # figures alone: no page is made
 absent plain/report.html
 for replaced in false true; do
     run 0 sgt-report --json plain -o plain/report.html
@@ -117,14 +122,12 @@ for figure in speed mfu wait peak; do
     [ "$(shape $figure 'line s0' path | wc -l)" -eq 100 ] || fail "$figure: not every step"
     [ "$(shape $figure 'line s0' path | cut -d , -f 2 | sort -u | wc -l)" -eq 1 ] || fail "$figure: not level"
 done
-[ "$(tr '\n' ' ' < report.html | grep -o 'class="rug s0"' | wc -l)" -eq 1 ] || fail 'one update was left out'
-grep -q '1 update was left out' report.html || fail 'nothing says that an update was left out'
-for text in '<dt>Final loss</dt><dd>1.8636</dd><dd class="more">nats, mean of the last 20 steps; lower is better</dd>' '<dt>Validation loss</dt><dd>1.5000</dd>' \
-    '<dt>Tokens</dt><dd>6.40&#160;k</dd>' \
-    '<dt>Time in steps</dt><dd>1.0 s</dd>' '<dt>Tokens/s</dt><dd>6.40&#160;k</dd>' '<dt>MFU</dt><dd>40.0&#160;%</dd>' \
-    'No fault found: the loss neither diverges, oscillates, spikes nor stays flat, '; do
-    sed 's/\xc2\xa0/\&#160;/g' report.html | grep -qF -e "$text" || fail "the page lacks: $text"
-done
+[ "$(grep -o 'class="rug s0"' flat | wc -l)" -eq 1 ] || fail 'one update was left out'
+page_has '1 update was left out' \
+    '<dt>Final loss</dt><dd>1.8636</dd><dd class="more">nats, mean of the last 20 steps; lower is better</dd>' \
+    '<dt>Validation loss</dt><dd>1.5000</dd>' '<dt>Tokens</dt><dd>6.40 k</dd>' '<dt>Time in steps</dt><dd>1.0 s</dd>' \
+    '<dt>Tokens/s</dt><dd>6.40 k</dd>' '<dt>MFU</dt><dd>40.0 %</dd>' \
+    'No fault found: the loss neither diverges, oscillates, spikes nor stays flat, '
 # The page loads nothing, runs no script, and has every id once.
 ! grep -qiE '<script|https?://|<img|<iframe|<object|@import|url\(| on[a-z]+=' report.html ||
     fail 'the page asks for more'
@@ -147,8 +150,7 @@ check 'a value for one run, a dash for the other' grep -qE '<td title="Bits per 
 run 0 sgt-report --quiet plain -o again.html
 ! grep -q 'Bits per byte' again.html || fail 'bits per byte that no log has'
 rm -r bits two.html
-run 0 sgt-report --quiet plain
-stdout_is ''
+run_says '' sgt-report --quiet plain
 stderr_is ''
 run 1 sh -c 'sgt-report plain > /dev/full'
 stderr_is 'sgt-report: standard output: No space left on device'
@@ -178,7 +180,7 @@ says_there mfu 'step 6' 'value 40 %' 'smoothed 40 %'
 says_there peak 'step 6' 'value 286.1 MiB'
 labels() { # FIGURE LABEL...: check the labels of its axes
     figure=$1 && shift
-    tr '\n' ' ' < report.html | sed 's/<figure /\n&/g' | grep "^<figure id=\"$figure\"" > .figure
+    figure "$figure" > .figure
     for label in "$@"; do grep -q "<text class=\"label\"[^>]*>$label</text>" .figure || fail "$figure lacks $label"; done
 }
 labels loss-steps steps 'nats per token'
@@ -190,9 +192,7 @@ labels speed steps 'tokens per second'
 labels mfu steps '% of the peak speed'
 labels wait steps "% of a step&#39;s time"
 labels peak steps MiB
-for gloss in 'in nats per token (1 nat is 1.44 bits)' 'Model FLOPs utilization: the share of'; do
-    grep -qF "$gloss" report.html || fail "the page lacks: $gloss"
-done
+page_has 'in nats per token (1 nat is 1.44 bits)' 'Model FLOPs utilization: the share of'
 [ "$(grep -c 'ower is better' report.html)" -eq 6 ] || fail "lower is better: $(grep -c 'ower is better' report.html)"
 
 # ---- loss over compute, of several runs whose models are known ----
@@ -225,14 +225,11 @@ height() { # CLASS: print the height of a line after its first tenth
 }
 awk -v raw="$(height 'raw s0')" -v smooth="$(height 'line s0')" 'BEGIN { exit !(raw > 80 && smooth < raw / 4) }' ||
     fail "a smooth line of $(height 'line s0') over $(height 'raw s0')"
-grep -q 'The line is smoothed; the faint one behind it is not' report.html || fail 'smoothing is not said'
-sed 's/\xc2\xa0/ /g' report.html |
-    grep -qF '<dd>5.00</dd><dd class="more">± 0.1 nats, mean of the last 20 steps; lower is better</dd>' ||
-    fail "digits: $(grep -o '<dt>Final loss.*' report.html)"
+page_has 'The line is smoothed; the faint one behind it is not' \
+    '<dd>5.00</dd><dd class="more">± 0.1 nats, mean of the last 20 steps; lower is better</dd>'
 head -1 noisy/log.jsonl > line && mv line noisy/log.jsonl
 report noisy
-grep -qF '<dd>4.5000</dd><dd class="more">nats, of 1 step; lower is better</dd>' report.html || fail 'one step'
-grep -qF '<dd class="more">1 step</dd>' report.html || fail 'one of them is no plural'
+page_has '<dd>4.5000</dd><dd class="more">nats, of 1 step; lower is better</dd>' '<dd class="more">1 step</dd>'
 
 # ---- facts about the run ----
 
@@ -243,17 +240,13 @@ not JSON
 END
 options noisy data '"texts"'
 report noisy
-for text in '<dt>Data</dt><dd>texts</dd>' '<dt>Host</dt><dd>&lt;b&gt;host, An &amp; Co</dd>' \
+page_has '<dt>Data</dt><dd>texts</dd>' '<dt>Host</dt><dd>&lt;b&gt;host, An &amp; Co</dd>' \
     '<dt>Begun</dt><dd>2026-01-02 03:04 UTC</dd>' '<dt>Command</dt><dd><code>sgt-train --data d</code></dd>' \
     '<dt>Resumed</dt><dd>2026-01-03 03:04 UTC <small>after step 4</small> <code>sgt-train --resume &#39;&lt;i&gt;&#39;</code></dd>' \
-    '<dt>Sample</dt><dd><span class="none">none: the run has no checkpoint yet</dd>'; do
-    sed 's/<\/*span>//g; s/<code class="words">/<code>/' report.html | grep -qF -e "$text" ||
-        fail "the head lacks $text: $(grep '<dt>' report.html)"
-done
+    '<dt>Sample</dt><dd><span class="none">none: the run has no checkpoint yet</dd>'
 for step in 5 6 7 8 9; do echo "{\"time\":\"later\",\"step\":$step,\"command\":\"sgt-train --run $step\"}"; done >> noisy/starts.jsonl
 report noisy # the newest four resumes
-grep -q '<dt>Resumed</dt><dd><small>2 times before</small><br>later <small>after step 6' report.html ||
-    fail "resumes: $(grep '<dt>Resumed' report.html)"
+page_has '<dt>Resumed</dt><dd><small>2 times before</small><br>later <small>after step 6'
 rm -r noisy
 
 # ---- a run that goes on: its page reloads itself, until the log has all steps or no longer grows ----
@@ -287,13 +280,10 @@ rm -r grows
 
 # a run that is killed does not go on
 data d
-sgt-train --quiet $small --steps 1000000 --run killed 2> killed.err &
-pid=$!
-until [ -s killed/log.jsonl ]; do kill -0 $pid || fail "it ended too early: $(cat killed.err)"; done
+begun killed/log.jsonl sgt-train --quiet $small --steps 1000000 --run killed || fail 'it ended too early'
 report killed
 grep -q 'seems to go on' report.html || fail 'a run at work does not go on'
-kill -KILL $pid
-wait $pid 2> .wait || :
+end_begun
 exists killed/owner
 report killed
 rests 'it was killed a moment ago'
@@ -303,7 +293,7 @@ rm -r killed
 
 cp -r plain twin
 log 200 other
-captions() { tr '\n' ' ' < report.html | sed 's/<i [^>]*><\/i>//g; s/<figcaption>/\n&/g' | sed -n 's/^<figcaption>\(.*\)<\/figcaption>.*/\1/p'; }
+captions() { sed 's/<figcaption>/\n&/g' flat | sed -n 's/^<figcaption>\(.*\)<\/figcaption>.*/\1/p'; }
 report other plain twin
 [ "$(captions | grep -c 'plain coincides with twin\.$')" -eq 4 ] || fail "losses that coincide: $(captions)"
 [ "$(captions | grep -c 'other coincides with plain, twin\.$')" -eq 5 ] || fail "all three coincide: $(captions)"
@@ -380,8 +370,7 @@ sed 's/"loss":[0-9.]*/"loss":null/' plain/log.jsonl > half/log.jsonl
 report half
 head -1 plain/log.jsonl > half/log.jsonl
 report half
-tr '\n' ' ' < report.html | grep -q '<figure id="loss-steps".*<circle class="dot s0"' ||
-    fail 'one step is not to be seen'
+figure loss-steps | grep -q '<circle class="dot s0"' || fail 'one step is not to be seen'
 sed 's/"loss":[0-9.]*/"loss":1e308/; s/"grad_norm":[0-9]*/"grad_norm":-1e99/; s/"lr":[0-9.]*/"lr":1e99/
     s/"tokens":/"tokens":-9e15/; s/"ms_per_step":/"ms_per_step":-/; s/"mfu":0.4/"mfu":[]/' \
     plain/log.jsonl > half/log.jsonl
@@ -438,8 +427,7 @@ level() { # NOISE
 }
 level ',"val_noise":0.0123'
 says 'the validation loss, 2.4, is above the training loss, 2, by more than their noise (0.02): the model learns '
-sed 's/\xc2\xa0/ /g' report.html | grep -qF '<dd>2.400</dd><dd class="more">± 0.01 nats; lower is better</dd>' ||
-    fail "noise of validation: $(grep '<dt>Validation' report.html)"
+page_has '<dd>2.400</dd><dd class="more">± 0.01 nats; lower is better</dd>'
 run_prints '"val_loss": 2.4, "val_noise": 0.0123, "best_val_loss": 2.4, ' sgt-report --json half
 level ''
 says 'the validation loss, 2.4, is above the training loss, 2, by more than their noise (0.05): the model learns '
@@ -453,27 +441,23 @@ run 0 sgt-train --estimate-memory $small --steps 5 --run trained
 sed -nE 's/^  ([a-z0-9 -]+[a-z]) +([0-9.]+ [KMG]?i?B) .*/\1:\2/p' .stdout > kinds
 [ "$(wc -l < kinds)" -ge 12 ] || fail "$(wc -l < kinds) kinds are estimated"
 report trained
-tr -d '\n' < report.html | sed 's/<tr>/\n/g' | grep '^<th scope="row">' | sed 's/<i [^>]*><\/i>//' > rows
-while IFS=: read -r kind size; do
-    [ "$kind" != program ] || continue # the size of the program itself, which is another program here
-    [ "$kind" != 'in all' ] || continue
+sed 's/<tr>/\n/g' flat | grep '^<th scope="row">' > rows
+grep -vE '^(program|in all):' kinds | while IFS=: read -r kind size; do # the program is another one here
     grep -q "^<th scope=\"row\">$kind</th><td[^>]*>[^<]*</td><td>$size</td></tr>" rows ||
         fail "$kind is estimated as $size: $(grep "$kind" rows)"
-done < kinds
+done
 # of each kind, the most that was in use in any part of a step
 for kind in weights activations attention; do
     used=$(sed -nE "s/.*\"used\":\{[^}]*\"$kind\":([0-9]+).*/\1/p" trained/memory.jsonl | sort -n | tail -1)
     grep -q "^<th scope=\"row\">$kind</th><td>$(awk -v n="$used" 'BEGIN { printf "%.1f KiB", n / 1024 }')</td>" rows ||
         fail "$kind: $used bytes at most"
 done
-grep -qF '<dt>activations</dt><dd>what the forward pass computes' report.html || fail 'activations are not explained'
-sed 's/<\/*span>//g; s/<code class="words">/<code>/' report.html |
-    grep -qF "<dt>Command</dt><dd><code>sgt-train --quiet $small --steps 5 --run trained</code>" ||
-    fail "another command: $(grep '<dt>Command' report.html)"
+page_has '<dt>activations</dt><dd>what the forward pass computes' \
+    "<dt>Command</dt><dd><code>sgt-train --quiet $small --steps 5 --run trained</code>" \
+    'none: trained/step-00000005: a vocabulary of 256 ids'
 grep -q "<dt>Host</dt><dd>$(uname -n)[, ]" report.html || fail "another host: $(grep '<dt>Host' report.html)"
 grep -qE "<dt>Begun</dt><dd>[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2} UTC</dd>" report.html || fail 'no date'
 grep -qE '<dt>Data</dt><dd>d <small>· fingerprint [0-9a-f]{8}</small>' report.html || fail 'no data'
-grep -qF 'none: trained/step-00000005: a vocabulary of 256 ids' report.html || fail "$(grep Sample report.html)"
 ! grep -q -e '--vocab FILE' report.html || fail 'a hint that sgt-report has no option for'
 run 0 sgt-report --no-sample trained -o report.html
 ! grep -q '<dt>Sample' report.html || fail '--no-sample'
@@ -483,7 +467,7 @@ mkdir gpt2
 cp "$curve/tokens.bin" gpt2/train_000000.bin # without a number of ids, they are GPT-2's
 run 0 sgt-train --quiet --data gpt2 --model 1x16x2 --seq-len 16 --batch-size 2 --device cpu --steps 1 --run texts
 report trained texts twin
-tr -d '\n' < report.html | grep -o 'Peak of the run</th><td>[^<]*</td><td>[^<]*' | sed 's/.*>//' > peaks
+grep -o 'Peak of the run</th><td>[^<]*</td><td>[^<]*' flat | sed 's/.*>//' > peaks
 [ "$(sed -n 1p peaks)" = "$(sed -n 3p peaks)" ] || fail "estimates of equal runs: $(xargs < peaks)"
 mv d gone
 report trained
@@ -500,11 +484,9 @@ report plain other/
 stdout_matches '^report.html: 2 runs, '
 shape loss-steps 'line s0' path | straight 100 || fail 'the first of two'
 shape loss-steps 'line s1' path | straight 200 || fail 'the second of two'
-tr '\n' ' ' < report.html | grep -qF '<code>lr</code></th><td>0.002</td><td>0.001</td>' || fail 'lr differs'
-tr '\n' ' ' < report.html | sed 's/<summary>Options that are the same.*//' | grep -qF '<code>optimizer</code></th><td>adamw</td><td>sgd</td>' ||
-    fail 'the optimizer differs'
-! tr '\n' ' ' < report.html | sed 's/<summary>Options that are the same.*//' | grep -qF '<code>batch-size</code>' ||
-    fail 'batch-size does not differ'
+sed -i 's/<summary>Options that are the same.*//' flat
+page_has '<code>lr</code></th><td>0.002</td><td>0.001</td>' '<code>optimizer</code></th><td>adamw</td><td>sgd</td>'
+! grep -qF '<code>batch-size</code>' flat || fail 'batch-size does not differ'
 
 # The best values are bold, both if they are equal, unless the data of the runs differ.
 strong() { grep -c '<strong>' report.html; }
@@ -514,7 +496,7 @@ report plain other
 [ "$(strong)" -eq 0 ] || fail 'a winner between runs of other data'
 grep -q 'None is set in bold, because the runs&#39; data differ' report.html ||
     grep -q "None is set in bold, because the runs' data differ" report.html || fail 'it is not said why'
-tr '\n' ' ' < report.html | grep -qF '<dd>another</dd>' || fail "the table of origins lacks the data"
+page_has '<dd>another</dd>'
 
 # ---- a sample of text, and the memory of two runs ----
 
@@ -528,7 +510,7 @@ run 0 sgt-sample --quiet --tokens 40 w1
 words() { tr -s '\000-\040\177' ' ' | sed 's/^ //; s/ $//'; }
 words < .stdout > wrote
 report w1
-tr '\n' ' ' < report.html | sed 's/.*<blockquote>//; s/<\/blockquote>.*//' |
+sed 's/.*<blockquote>//; s/<\/blockquote>.*//' flat |
     sed "s/&lt;/</g; s/&gt;/>/g; s/&quot;/\"/g; s/&#39;/'/g; s/&amp;/\&/g" | words > shown
 sed 's/\xef\xbf\xbd//g' shown | LC_ALL=C tr -d '\200-\377' | words > shown.ascii
 LC_ALL=C tr -d '\200-\377' < wrote | words > wrote.ascii
@@ -546,7 +528,7 @@ for name in '<script>alert(1)<script>' "a'b\"c" '`touch pwned`' 'a@b' '$(touch p
     "$(printf 'new\nline')" "$(printf 'bad\377byte')" '-o'; do
     cp -r plain "./$name"
     printf '{"lr": 0.1, "batch-size": 4, "%s": "<script>`touch pwned`</script>"}' '<b>' > "./$name/options.json"
-    run 0 sgt-report -o report.html "./$name" plain
+    report "./$name" plain
     ! grep -q '<script\|<b><script\|<code><b>' report.html || fail "not escaped: $name"
     ! LC_ALL=C grep -q "$(printf '[\001-\010\013-\037\377]')" report.html ||
         fail "control characters on the page: $name"

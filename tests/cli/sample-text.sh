@@ -32,8 +32,7 @@ stdout_has '"prompt": "G", "sample": 0, "prompt_ids": [71], "text": "rüße, 世
 stdout_has 'red\u001B[0m\u0007'
 stdout_has '\u0007'"$(printf '\177\357\277\275 \357\277\275( \302\205')"'.\r'"$(printf '\357\277\275')"'", '\
 '"ids": [114, 195, '
-stdout_has '184], "end": "end-of-text"}]}'
-stdout_has '"tokens": 47, '
+stdout_has '184], "end": "end-of-text"}]}' '"tokens": 47, '
 sample -p G --json --tokens 3
 stdout_has '"ids": [114, 195, 188], "end": "tokens"}]}'
 

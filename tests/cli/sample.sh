@@ -18,12 +18,10 @@ run 0 sgt-train --quiet --data out --device cpu --model 2x32x2 --batch-size 4 --
     --save-every 3
 model=run/step-00000006
 
-run 0 sgt-sample run -p 'Hello' --tokens 20
-stdout_matches '^Hello'
+run_prints_like '^Hello' sgt-sample run -p 'Hello' --tokens 20
 stderr_matches '^sgt-sample: 20 tokens in [0-9.]+ (ms|s): [0-9.]+ k?tokens/s$'
 cp .stdout first
-run 0 sgt-sample $model --quiet -p 'Hello' --tokens 20 # for a run, its newest checkpoint is used
-stderr_is ''
+run_silent sgt-sample $model --quiet -p 'Hello' --tokens 20 # for a run, its newest checkpoint is used
 same .stdout first
 run 0 sgt-sample run/latest --quiet -p 'Hello' --tokens 20 # this file stands for the checkpoint that it names
 same .stdout first

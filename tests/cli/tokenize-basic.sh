@@ -15,12 +15,10 @@ run_silent sgt-tokenize in/ out/
 stdout_lines 2
 stdout_has 'out/: 9 tokens, 4 documents, 1 shard'
 stdout_matches '^24 B of text in 4 files, ([0-9]+ m|[0-9.]+ )s, [0-9.]+ [kMG]?B/s$'
-[ "$(ls -A out | paste -sd' ')" = 'manifest.json sources.jsonl tokenizer.json train_000000.bin train_000000.idx' ] ||
-    fail "OUT holds $(ls -A out | paste -sd' ')"
+is "$(ls -A out | paste -sd' ')" 'manifest.json sources.jsonl tokenizer.json train_000000.bin train_000000.idx'
 
 # Documents in byte order of their paths, each after the end-of-text id; ids are tiktoken's.
-[ "$(ids_of out/train_000000.bin)" = '50256 2124 50256 50256 15496 995 50256 31373 23748' ] ||
-    fail "ids: $(ids_of out/train_000000.bin)"
+is "$(ids_of out/train_000000.bin)" '50256 2124 50256 50256 15496 995 50256 31373 23748'
 [ "$(starts_of out/train_000000.idx)" = '0 2 3 6' ] || fail "starts: $(starts_of out/train_000000.idx)"
 words=$(for i in 0 1 2 3 4 5; do word out/train_000000.bin $i; done | xargs)
 [ "$words" = '20240520 1 9 1 50257 50256' ] || fail "header words: $words"
@@ -39,8 +37,7 @@ grep -q '"model"' out/tokenizer.json || fail 'tokenizer.json has no model'
 # The same command again writes nothing, and prints nothing with --quiet.
 ls -li --time-style=full-iso out > before
 run_says 'out/: 9 tokens, 4 documents, 1 shard; complete already, nothing was done' sgt-tokenize in/ out/
-run 0 sgt-tokenize --quiet --threads 1 --field text in out
-stdout_is ''
+run_says '' sgt-tokenize --quiet --threads 1 --field text in out
 stderr_is ''
 ls -li --time-style=full-iso out > after
 same before after

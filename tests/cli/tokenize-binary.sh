@@ -30,8 +30,7 @@ sgt-tokenize: in/.env: hidden, skipped (2 such below in; --hidden reads them)
 sgt-tokenize: 4 more files skipped: not plain text (--binary keep takes their bytes)
 END
 same .stderr want
-stdout_has 'out: 16 tokens, 3 documents, 1 shard'
-stdout_has '9 files skipped: not plain text (see --binary)'
+stdout_has 'out: 16 tokens, 3 documents, 1 shard' '9 files skipped: not plain text (see --binary)'
 stdout_has '1 place not UTF-8, kept byte for byte'
 [ "$(paths_of out)" = '"a.txt" "latin1.txt" "nul.txt"' ] || fail "what was read: $(paths_of out)"
 grep -qF '"binary": "skip"' out/manifest.json || fail 'the option is not in the manifest'
@@ -73,8 +72,7 @@ printf 'in/p.pdf\nin/a.txt\n' > list
 run 0 sgt-tokenize @list out7
 stderr_is "sgt-tokenize: in/p.pdf: skipped: a PDF, not UTF-8 text (--filter 'pdf=pdftotext {} -' reads its text)"
 [ "$(paths_of out7)" = '"a.txt"' ] || fail "a list: $(paths_of out7)"
-run 0 sgt-tokenize in/.env in/.git out8 # hidden files are read if they are named
-stderr_is ''
+run_silent sgt-tokenize in/.env in/.git out8 # hidden files are read if they are named
 [ "$(paths_of out8)" = '".env" "config"' ] || fail "hidden names: $(paths_of out8)"
 
 # A filter reads all files of its ending. Packed files are checked after unpacking. In JSONL only a
@@ -148,8 +146,7 @@ done
 printf 'WARC/1.0\r\n\r\ntext\r\n\r\n' > y.warc
 run_failure_about "(--filter 'EXT=COMMAND' reads it through a command that prints its text)" sgt-tokenize y.warc out16
 echo text > archives/text
-run 0 sgt-tokenize archives out16
-stdout_has ': 3 tokens, 1 document,'
+run_prints ': 3 tokens, 1 document,' sgt-tokenize archives out16
 stdout_has '6 files skipped'
 run_failure_about 'standard input: a tar archive, not UTF-8 text' sgt-tokenize - out17 < archives/gnu.tar
 run_failure_about 'archives/gnu.tar: a tar archive, not UTF-8 text' sgt-tokenize --format jsonl archives/gnu.tar out17

@@ -87,11 +87,8 @@ stderr_is 'sgt-tokenize: plain: made with --dedup not given, now true (--force r
 
 # ---- stopped in the middle of a document: its digest is computed again ----
 rm -rf out2
-sgt-tokenize --quiet --threads 1 --shard-tokens 10k --dedup --rank 0 --ranks 1 corpus out2 &
-pid=$!
-until [ -e out2/.work/part-000000/train_000003.bin ] || [ -e out2/manifest.json ]; do :; done
-kill -9 $pid 2> /dev/null
-wait $pid 2> /dev/null
+killed_at out2/.work/part-000000/train_000003.bin \
+    sgt-tokenize --quiet --threads 1 --shard-tokens 10k --dedup --rank 0 --ranks 1 corpus out2
 run 0 sgt-tokenize --quiet --threads 2 --shard-tokens 10k --dedup corpus out2
 same_folders out2 out
 # ---- damaged records are found ----

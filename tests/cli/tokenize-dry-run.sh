@@ -97,8 +97,6 @@ same before after
 
 # What the run would refuse before its first file is refused.
 run_failure 'nowhere: No such file or directory' sgt-tokenize --dry-run nowhere out
-run 2 sgt-tokenize --dry-run - < few.jsonl
-stderr_is 'sgt-tokenize: standard input (-) has no size to estimate tokens from'
-run 2 sgt-tokenize --dry-run --pattern 'a(b' few
-stderr_is 'sgt-tokenize: pattern: at byte 3: missing closing parenthesis'
+run_misuse 'standard input (-) has no size to estimate tokens from' sgt-tokenize --dry-run - < few.jsonl
+run_misuse 'pattern: at byte 3: missing closing parenthesis' sgt-tokenize --dry-run --pattern 'a(b' few
 run_usage 'expected INPUT... OUT/ (such as: sgt-tokenize corpus/ out/)' sgt-tokenize --dry-run

@@ -16,8 +16,7 @@ printf '<p>Hello</p> world' > in/a.html
 printf 'Hello world' > in/b.txt
 printf 'olleH\n' > in/c.rev
 run 0 sgt-tokenize --filter "html=sed -e 's/<[^>]*>//g'" --filter 'rev=rev "{}"' in out
-[ "$(ids_of out/train_000000.bin)" = '50256 15496 995 50256 15496 995 50256 15496 198' ] ||
-    fail "$(ids_of out/train_000000.bin)"
+is "$(ids_of out/train_000000.bin)" '50256 15496 995 50256 15496 995 50256 15496 198'
 run_prints 'complete already' sgt-tokenize --filter "html=sed -e 's/<[^>]*>//g'" --filter 'rev=rev "{}"' in out
 run 1 sgt-tokenize --filter "html=sed -e 's/<[^<>]*>//g'" --filter 'rev=rev "{}"' in out
 stderr_has 'sgt-tokenize: out: made with --filter ["html=sed -e '
@@ -80,8 +79,7 @@ for f in '' bad bad= '=cat' 'bad=  ' 'a/b=cat'; do
     stderr_is "sgt-tokenize: filter: \"$f\": expected EXT=COMMAND, such as 'pdf=pdftotext {} -'"
 done
 for f in "bad=cat 'x" 'bad=cat "x' 'bad=cat \'; do
-    run 2 sgt-tokenize --filter "$f" bad out-bad
-    stderr_is "sgt-tokenize: filter: \"$f\": an unfinished quote or backslash"
+    run_misuse "filter: \"$f\": an unfinished quote or backslash" sgt-tokenize --filter "$f" bad out-bad
 done
 
 # shellcheck disable=SC2046
@@ -90,8 +88,7 @@ run_usage '--filter: given more than 64 times, which is all that it takes' sgt-t
 done) bad out-bad
 run_usage '--filter: needs a value (EXT=COMMAND)' sgt-tokenize bad out-bad --filter
 printf '\377' > bytes
-run 2 sgt-tokenize --filter "bad=cat $(cat bytes)" bad out-bad
-stderr_is 'sgt-tokenize: filter: "bad=cat \xff": is not UTF-8'
+run_misuse 'filter: "bad=cat \xff": is not UTF-8' sgt-tokenize --filter "bad=cat $(cat bytes)" bad out-bad
 
 # Work done before a failure is kept, and continued.
 mkdir later

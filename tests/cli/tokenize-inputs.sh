@@ -25,8 +25,7 @@ run_failure '/dev/null: neither a file nor a folder (streams are read from stand
 mkdir odd
 mkfifo odd/pipe
 echo x > odd/text
-run 0 sgt-tokenize odd out4
-stderr_is 'sgt-tokenize: odd/pipe: neither file nor folder, skipped (1 such below odd)'
+run_tells 'sgt-tokenize: odd/pipe: neither file nor folder, skipped (1 such below odd)' sgt-tokenize odd out4
 [ "$(paths_of out4)" = '"text"' ] || fail 'a folder with a pipe in it'
 run_silent sgt-tokenize --quiet odd out4q
 
@@ -70,8 +69,7 @@ absent out8
 mkdir -p nest/out self
 echo x > nest/a
 run 0 sgt-tokenize nest nest/out
-run 0 sgt-tokenize nest nest/out
-stdout_has 'complete already'
+run_prints 'complete already' sgt-tokenize nest nest/out
 stderr_is 'sgt-tokenize: nest/out: skipped: it is OUT or inside OUT'
 [ "$(paths_of nest/out)" = '"a"' ] || fail "OUT was read: $(paths_of nest/out)"
 echo x > self/a
@@ -113,8 +111,7 @@ printf 'from another' | run 0 sgt-tokenize --force - out11
 stdout_has 'out11: 3 tokens'
 printf 'two' | run 0 sgt-tokenize in/a0 - in/B out12
 [ "$(paths_of out12)" = '"a0" "-" "B"' ] || fail "stdin among files: $(paths_of out12)"
-run 0 sgt-tokenize - out13 # the test's own standard input, which is empty
-stdout_has 'out13: 1 token, 1 document, 1 shard'
+run_prints 'out13: 1 token, 1 document, 1 shard' sgt-tokenize - out13 # the test's own standard input, which is empty
 run_failure 'out13: made from other inputs: input 1 was -, now in/a0 (--force replaces it)' sgt-tokenize in/a0 out13
 
 # @LIST: each line is a path, treated like an INPUT; a folder means all files below it. Errors name
@@ -157,8 +154,7 @@ run_failure 'list: no path in this list' sgt-tokenize @list out22
 run_failure 'nowhere: No such file or directory' sgt-tokenize @nowhere out22
 run_failure 'a list without a name: No such file or directory' sgt-tokenize @ out22
 run_failure 'in: Is a directory' sgt-tokenize @in out22
-run 2 sgt-tokenize - @- out22
-stderr_is 'sgt-tokenize: standard input (-) can be read only once (name it once)'
+run_misuse 'standard input (-) can be read only once (name it once)' sgt-tokenize - @- out22
 absent out22
 echo x > @odd
 run 0 sgt-tokenize ./@odd out23

@@ -12,12 +12,10 @@ printf '\357\273\277{"text":"Hello world"}\n' > in/b.NDJSON
 printf '\n\n' > in/d.jsonl
 printf '{"test":"x"}\n' > in/e.txt
 for f in in/*; do touch -d @1700000000 $f; done
-run 0 sgt-tokenize in out
-stdout_has 'out: 17 tokens, 5 documents, 1 shard'
+run_prints 'out: 17 tokens, 5 documents, 1 shard' sgt-tokenize in out
 stdout_matches '^46 B of text in 5 files'
 want='50256 15496 995 50256 50256 15496 995 50256 15496 995 50256 4895 9288 2404 87 20662 198'
-[ "$(ids_of out/train_000000.bin)" = "$want" ] ||
-    fail "ids: $(ids_of out/train_000000.bin)"
+is "$(ids_of out/train_000000.bin)" "$want"
 cat > want << 'END'
 {"path": "a.jsonl", "size": 90, "mtime": 1700000000, "stat": "HASH", "documents": 3, "bytes": 22, "tokens": 7, "xxh3": "HASH"}
 {"path": "b.NDJSON", "size": 26, "mtime": 1700000000, "stat": "HASH", "documents": 1, "bytes": 11, "tokens": 3, "xxh3": "HASH"}
@@ -35,8 +33,7 @@ bad() { # LINE MESSAGE
     printf '{"text":"a"}\n\n%b\n{"text":"b"}' "$1" > bad.jsonl
     run_failure "bad.jsonl: line 3: $2 (${3:-}--skip-bad leaves such lines out)" sgt-tokenize bad.jsonl out-bad
     absent out-bad
-    run 0 sgt-tokenize --skip-bad bad.jsonl out-bad
-    stdout_has 'out-bad: 4 tokens, 2 documents'
+    run_prints 'out-bad: 4 tokens, 2 documents' sgt-tokenize --skip-bad bad.jsonl out-bad
     stdout_has '1 bad line, row or file end left out'
     grep -q '"bad_lines": 1$' out-bad/manifest.json || fail "no bad line in manifest.json"
     run 0 sgt-tokenize --json --skip-bad --force --threads 1 bad.jsonl out-bad
@@ -161,8 +158,7 @@ cp plain/b.jsonl other/b.JL
 zstd -q -c plain/c.jsonl > other/c.JSON.ZST 2> .zstd || cp plain/c.jsonl other/c.json
 cp plain/d.jsonl other/d
 run 0 sgt-tokenize --quiet plain as-named
-run 0 sgt-tokenize other as-found
-stdout_has ', 3,004 documents'
+run_prints ', 3,004 documents' sgt-tokenize other as-found
 stderr_is 'sgt-tokenize: other/a.json.gz: its lines are JSON objects with the field "text": read as JSONL (4 such '\
 'files; --format text reads them as text)'
 same as-named/train_000000.bin as-found/train_000000.bin
@@ -183,27 +179,23 @@ run 0 sgt-tokenize --quiet --train-vocab 260 --json other vocab
 
 # Standard input, and what a filter prints, are recognized when they are read. A filter may say
 # otherwise, and so may --format.
-run 0 sgt-tokenize - from-stdin < plain/a.jsonl
-stdout_has ', 3,000 documents'
+run_prints ', 3,000 documents' sgt-tokenize - from-stdin < plain/a.jsonl
 stderr_is 'sgt-tokenize: standard input: its lines are JSON objects with the field "text": read as JSONL (--format '\
 'text reads them as text)'
 run 0 sgt-tokenize --quiet plain/a.jsonl a-file
 same from-stdin/train_000000.bin a-file/train_000000.bin
 printf '{"text":"only"}' | run 0 sgt-tokenize - short-stdin
 stdout_has ': 2 tokens, 1 document'
-run 0 sgt-tokenize --format text - text-stdin < plain/a.jsonl
-stdout_has ', 1 document,'
+run_prints ', 1 document,' sgt-tokenize --format text - text-stdin < plain/a.jsonl
 stderr_is ''
 mkdir filtered
 cp plain/a.jsonl filtered/a.x
 cp plain/b.jsonl filtered/b.x
-run 0 sgt-tokenize --filter x=cat --shard-tokens 2k --keep-fields n filtered by-filter
-stdout_has ', 3,001 documents'
+run_prints ', 3,001 documents' sgt-tokenize --filter x=cat --shard-tokens 2k --keep-fields n filtered by-filter
 stderr_is 'sgt-tokenize: filtered/a.x: its lines are JSON objects with the field "text": read as JSONL '\
 '(--format text reads them as text)'
 grep -q '{"document": 2, "split": "train", "fields": {"n": 2}}' by-filter/sources.jsonl || fail 'fields of a filter'
-run 0 sgt-tokenize --filter x=text:cat filtered by-text
-stdout_has ', 2 documents'
+run_prints ', 2 documents' sgt-tokenize --filter x=text:cat filtered by-text
 stderr_is ''
 # A filter that fails at first: the run resumes.
 printf '#!/bin/sh\ncat "$1"; [ -e now-it-works ]\n' > fails
@@ -225,8 +217,7 @@ printf '{"text":"a"}\nand then a line that is none\n' > text-like/first.txt
 printf '{"text":"a"} {"text":"b"}\n' > text-like/two.txt
 printf '{"text":1}\n' > text-like/number.json
 printf 'A story.\n{"text":"a"}\n' > text-like/late.txt
-run 0 sgt-tokenize text-like as-text
-stdout_has ', 9 documents'
+run_prints ', 9 documents' sgt-tokenize text-like as-text
 stderr_is 'sgt-tokenize: text-like/book.ipynb: begins with a brace, but its first lines are no objects with the field '\
 '"text": read as text (8 such files; --field names the field of JSONL)'
 run 0 sgt-tokenize --quiet --format text text-like as-told
@@ -249,8 +240,7 @@ same long-lines/train_000000.bin long-stdin/train_000000.bin
 { long 9000000 && long 9000000; } > second.json # the second line ends beyond
 run_prints ', 2 documents' sgt-tokenize second.json long-second
 long 17000000 > beyond.json
-run 0 sgt-tokenize beyond.json long-beyond
-stdout_has ', 1 document,'
+run_prints ', 1 document,' sgt-tokenize beyond.json long-beyond
 stderr_has 'beyond.json: begins with a brace, but its first lines are no objects with the field "text": read as text'
 rm -r long*
 

@@ -166,8 +166,7 @@ absent no
 
 # ---- wrong lists ----
 wrong() { # LIST MESSAGE
-    run 2 sgt-tokenize --keep-fields "$1" a.jsonl no
-    stderr_is "sgt-tokenize: keep-fields: $2"
+    run_misuse "keep-fields: $2" sgt-tokenize --keep-fields "$1" a.jsonl no
     absent no
 }
 wrong 'url,url' '"url" is there twice'

@@ -23,8 +23,7 @@ for ranks in 1 2 3 7 $((files + 3)); do
     while [ $i -gt 0 ]; do
         i=$((i - 1))
         absent out/manifest.json
-        run 0 sgt-tokenize $options --threads $((1 + i % 3)) --rank $i --ranks $ranks corpus out
-        stdout_is ''
+        run_says '' sgt-tokenize $options --threads $((1 + i % 3)) --rank $i --ranks $ranks corpus out
         stderr_is ''
     done
     same_folders out one
@@ -42,11 +41,9 @@ done
 # ---- their output ----
 rm -rf out
 talks='--shard-tokens 1k --split 30%'
-run 0 sgt-tokenize $talks --rank 1 --ranks 3 corpus out
-stdout_is ''
+run_says '' sgt-tokenize $talks --rank 1 --ranks 3 corpus out
 stderr_is 'sgt-tokenize: out: part 2 of 3 is whole, 2 are not (the process that makes the last one completes OUT)'
-run 0 sgt-tokenize $talks --json --rank 0 --ranks 3 corpus out
-stdout_is ''
+run_says '' sgt-tokenize $talks --json --rank 0 --ranks 3 corpus out
 stderr_is 'sgt-tokenize: out: part 1 of 3 is whole, 1 is not (the process that makes the last one completes OUT)'
 run 0 sgt-tokenize $talks --json --rank 2 --ranks 3 corpus out
 stdout_lines 1
@@ -63,8 +60,7 @@ run_prints 'complete already, nothing was done' sgt-tokenize $talks corpus out
 # ---- refused ----
 run_usage '--rank: needs --ranks N, the number of processes' sgt-tokenize --rank 0 corpus out
 run_usage '--ranks: needs --rank I, the number of this process' sgt-tokenize --ranks 2 corpus out
-run 2 sgt-tokenize --rank 2 --ranks 2 corpus out
-stderr_is 'sgt-tokenize: rank: 2 must be below ranks, 2 (they count from 0)'
+run_misuse 'rank: 2 must be below ranks, 2 (they count from 0)' sgt-tokenize --rank 2 --ranks 2 corpus out
 run 1 env RANK=0 WORLD_SIZE=2 MASTER_ADDR=no..such MASTER_PORT=29500 sgt-tokenize corpus out
 stderr_is 'sgt-tokenize: MASTER_ADDR=no..such: unknown host'
 run 2 env RANK=0 WORLD_SIZE=2 MASTER_ADDR= MASTER_PORT=29500 sgt-tokenize corpus out
@@ -127,15 +123,9 @@ same_folders out two
 
 # Ranks do not continue a killed run of a single process, nor the reverse.
 rm -rf out
-mkfifo pipe
-sgt-tokenize $options more - out < pipe &
-pid=$!
-exec 3> pipe
-until [ -e out/train_000003.bin ]; do kill -0 $pid || fail 'ended too early' && sleep 0.01; done
+begun_on_a_pipe out/train_000003.bin sgt-tokenize $options more - out
 run_failure 'out: another sgt-tokenize is running here (wait for it)' sgt-tokenize $options --rank 0 --ranks 2 more out
-kill -9 $pid
-wait $pid 2> /dev/null
-exec 3>&-
+end_begun
 refused 'out: made with --ranks not given, now 2 (--force replaces it)' \
     sgt-tokenize $options --rank 0 --ranks 2 more out
 

@@ -60,16 +60,9 @@ echo "killed $killed times, finished $through times"
 # SIGINT and SIGTERM stop the run cleanly: exit 130, one line, and the work so far is kept.
 for signal in INT TERM; do
     rm -rf out
-    mkfifo pipe
-    # the run waits for standard input until the signal comes
-    sgt-tokenize --shard-tokens 5k corpus - out < pipe > .stdout 2> .stderr &
-    pid=$!
-    exec 3> pipe
-    until [ -e out/train_000003.bin ]; do kill -0 $pid || fail 'ended too early' && sleep 0.01; done
+    begun_on_a_pipe out/train_000003.bin sgt-tokenize --shard-tokens 5k corpus - out
     kill -$signal $pid
     ended 130 $pid
-    exec 3>&-
-    rm pipe
     stderr_is 'sgt-tokenize: stopped (the same command continues it)'
     exists out/.work
     # A run on standard input starts over by itself.
@@ -81,15 +74,9 @@ done
 
 # Only one run at a time may use OUT. An interrupted run can be continued only by its own command.
 rm -rf out
-mkfifo pipe
-sgt-tokenize --quiet --shard-tokens 5k corpus - out < pipe &
-pid=$!
-exec 3> pipe
-until [ -e out/train_000003.bin ]; do kill -0 $pid || fail 'ended too early' && sleep 0.01; done
+begun_on_a_pipe out/train_000003.bin sgt-tokenize --quiet --shard-tokens 5k corpus - out
 run_failure 'out: another sgt-tokenize is running here (wait for it)' sgt-tokenize --quiet --shard-tokens 5k corpus out
-kill -9 $pid
-wait $pid 2> /dev/null
-exec 3>&-
+end_begun
 run 1 sgt-tokenize --shard-tokens 6k corpus - out
 stderr_is 'sgt-tokenize: out: made with --shard-tokens 5000, now 6000 (--force replaces it)'
 run_failure_about 'sgt-tokenize: out: made from other inputs: input ' sgt-tokenize --shard-tokens 5k corpus out
@@ -99,11 +86,7 @@ same_folders out undisturbed
 # If inputs have changed since the interruption, or files of the earlier run are missing, the command is refused.
 interrupt() {
     rm -rf out
-    $again out &
-    pid=$!
-    until [ -e out/train_000005.bin ]; do kill -0 $pid || fail 'ended before it could be interrupted'; done
-    kill -9 $pid
-    wait $pid 2> /dev/null
+    killed_at out/train_000005.bin $again out
     # try again if the run finished before the signal, or if a split has no shard yet
     [ ! -e out/manifest.json ] &&
         [ "$(sed 's/.*"checkpoint": \[//; s/\].*//' out/.work/journal | cut -d , -f 7)" -gt 0 ] || interrupt

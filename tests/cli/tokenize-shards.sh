@@ -42,8 +42,7 @@ for layout in megatron nanogpt npy; do
     cp -r $layout hurt
     bin=$(echo hurt/train*[ny])
     flip "$bin" 600
-    run 1 sgt-inspect hurt --verify
-    stderr_matches "^sgt-inspect: $bin: checksum [0-9a-f]{16}, expected [0-9a-f]{16}: "
+    run_failure_like "^sgt-inspect: $bin: checksum [0-9a-f]{16}, expected [0-9a-f]{16}: " sgt-inspect hurt --verify
     rm -r hurt
 done
 # Megatron-LM's pair alone is a set, too
@@ -60,14 +59,11 @@ run 0 sgt-inspect raw --raw 16
 fact format raw
 
 # what it says
-run 0 sgt-tokenize --shards nanogpt corpus/m said
-stdout_matches '^said: [0-9,]+ tokens, 1 document, 1 file$'
+run_prints_like '^said: [0-9,]+ tokens, 1 document, 1 file$' sgt-tokenize --shards nanogpt corpus/m said
 stdout_has 'for nanoGPT: raw 16-bit ids (32-bit if the vocabulary has more than 65,536); documents end with the end-of-text id'
-run 0 sgt-inspect --json --export npy own other
-stdout_has '"layout": "npy"'
+run_prints '"layout": "npy"' sgt-inspect --json --export npy own other
 stdout_has '"files": 2'
-run 0 sgt-inspect --export megatron own third
-stdout_has 'third: for Megatron-LM: --data-path OUT/train_text_document'
+run_prints 'third: for Megatron-LM: --data-path OUT/train_text_document' sgt-inspect --export megatron own third
 fact tokens '[0-9,]+' files 2
 
 # shuffled, deduplicated, of another vocabulary; from standard input; an empty corpus

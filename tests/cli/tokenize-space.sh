@@ -13,8 +13,7 @@ if [ "${1:-}" != mounted ]; then # RLIMIT_FSIZE: the write fails, instead of a s
     texts few 30000
     run 0 sgt-tokenize --quiet few set
     limited() { (ulimit -f 8 && exec "$@"); }
-    run 1 limited sgt-inspect --quiet --export npy set out
-    stderr_matches '^sgt-inspect: out/\.work/.*: File too large$'
+    run_failure_like '^sgt-inspect: out/\.work/.*: File too large$' limited sgt-inspect --quiet --export npy set out
     stderr_lines 1
     limited() { (ulimit -f 100 && exec "$@"); }
     run 1 limited sgt-train --quiet --data set --run run --model 1x16x1 --batch-size 1 --seq-len 8 --steps 1
@@ -29,8 +28,7 @@ fi
 is_too_small() {
     too_small='disk/out: needs about [0-9.]+ [MT]iB, but only [0-9.]+ [KMGT]iB is free there \(make room, name an OUT '\
 'elsewhere, or --force\)$'
-    run 1 timeout 300 sgt-tokenize "$1" disk/out
-    stderr_matches "^sgt-tokenize: $too_small"
+    run_failure_like "^sgt-tokenize: $too_small" timeout 300 sgt-tokenize "$1" disk/out
     stderr_lines 1
     stdout_is ''
     absent disk/out

@@ -38,8 +38,7 @@ printf '{"text": "one two, one two three\\n"}\n{"x": 1}\n{"text": "and one, and 
 run 0 sgt-tokenize --quiet --train-vocab 265 lines.txt whole
 run 0 sgt-tokenize --quiet --train-vocab 265 --threads 3 split several
 same_folders whole several
-run 0 sgt-tokenize --train-vocab 265 --skip-bad lines.jsonl json
-stdout_matches '^  bad lines +1$'
+run_prints_like '^  bad lines +1$' sgt-tokenize --train-vocab 265 --skip-bad lines.jsonl json
 same_folders whole json
 gzip -k lines.txt
 run 0 sgt-tokenize --quiet --train-vocab 265 lines.txt.gz packed

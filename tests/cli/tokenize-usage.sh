@@ -20,14 +20,11 @@ run_usage '--threads 0: must be from 1 to 1024' sgt-tokenize --threads 0 in out
 run_usage '--split 5: not a percentage (such as 1%, with the sign) or none' sgt-tokenize --split 5 in out
 run_usage '--split 101%: not a percentage (such as 1%, with the sign) or none' sgt-tokenize --split 101% in out
 run_usage '--format html: must be one of auto|text|jsonl' sgt-tokenize --format html in out
-run 2 sgt-tokenize --field a..b in out
-stderr_is 'sgt-tokenize: field: "a..b": a name in it is empty'
-run 2 sgt-tokenize --field "$(printf 'gr\366sse')" in out
-stderr_is 'sgt-tokenize: field: "gr\xf6sse" is not UTF-8'
+run_misuse 'field: "a..b": a name in it is empty' sgt-tokenize --field a..b in out
+run_misuse 'field: "gr\xf6sse" is not UTF-8' sgt-tokenize --field "$(printf 'gr\366sse')" in out
 run_usage '--special all: must be one of none|eot' sgt-tokenize --special all in out
 run_usage '--invalid-utf8 drop: must be one of keep|replace|fail' sgt-tokenize --invalid-utf8 drop in out
-run 2 sgt-tokenize - - out
-stderr_is 'sgt-tokenize: standard input (-) can be read only once (name it once)'
+run_misuse 'standard input (-) can be read only once (name it once)' sgt-tokenize - - out
 absent out
 
 # Standard output that cannot be written to is a failure.

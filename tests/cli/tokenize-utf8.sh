@@ -11,8 +11,7 @@ run_silent sgt-tokenize in keep
 stdout_has '6 places not UTF-8, kept byte for byte (see --invalid-utf8); manifest.json names the first'
 grep -q '"invalid_utf8": 6' keep/manifest.json || fail 'count in manifest.json'
 offsets=$(for n in 1 3 6 9 10 11; do echo "{\"path\":\"b\",\"offset\":$n}"; done | paste -sd,)
-[ "$(tr -d ' \n' < keep/manifest.json | sed 's/.*"invalid_utf8_at"://')" = "[$offsets]}" ] ||
-    fail "places: $(tr -d ' \n' < keep/manifest.json | sed 's/.*"invalid_utf8_at"://')"
+is "$(tr -d ' \n' < keep/manifest.json | sed 's/.*"invalid_utf8_at"://')" "[$offsets]}"
 run 0 sgt-inspect keep --decode 2:100
 od -An -tx1 .stdout | tr -d ' \n' | grep -q '61ff62c32063e28264eda080' || fail 'keep does not keep the bytes'
 
@@ -42,14 +41,12 @@ run 0 sgt-tokenize --json many out
 # A literal end of text is plain text, unless --special eot is given.
 printf 'one<|endoftext|>two <|endoftext|><|endoftext|> <|endoftext' > special
 run 0 sgt-tokenize special text
-[ "$(ids_of text/train_000000.bin)" = '50256 505 27 91 437 1659 5239 91 29 11545 1279 91 437 1659 5239 91 6927 91 437 '\
-'1659 5239 91 29 1279 91 437 1659 5239' ] ||
-    fail "special none: $(ids_of text/train_000000.bin)"
+is "$(ids_of text/train_000000.bin)" '50256 505 27 91 437 1659 5239 91 29 11545 1279 91 437 1659 5239 91 6927 91 437 '\
+'1659 5239 91 29 1279 91 437 1659 5239'
 stdout_has '3 literal ends of text in the documents, tokenized as text (with --special eot each begins a document)'
 [ "$(field eot_literals text/manifest.json)" -eq 3 ] || fail 'the manifest does not count literals'
 run 0 sgt-tokenize --special eot special eot
-[ "$(ids_of eot/train_000000.bin)" = '50256 505 50256 11545 220 50256 50256 1279 91 437 1659 5239' ] ||
-    fail "special eot: $(ids_of eot/train_000000.bin)"
+is "$(ids_of eot/train_000000.bin)" '50256 505 50256 11545 220 50256 50256 1279 91 437 1659 5239'
 stdout_has 'eot: 12 tokens, 4 documents,'
 stdout_matches '^19 B of text in 1 file'
 ! grep -q literal .stdout || fail 'literals that begin documents are counted as text'

@@ -249,8 +249,7 @@ stderr_has 'ranks.tiktoken: does not say what splits text before merging'
 
 # ---- unusable patterns ----
 
-run 2 sgt-tokenize --pattern 'a(b' in.txt refused
-stderr_is 'sgt-tokenize: pattern: at byte 3: missing closing parenthesis'
+run_misuse 'pattern: at byte 3: missing closing parenthesis' sgt-tokenize --pattern 'a(b' in.txt refused
 absent refused
 head -c 200 /dev/zero | tr '\0' a > long.txt
 echo ! >> long.txt

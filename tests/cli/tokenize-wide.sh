@@ -56,11 +56,7 @@ rm -rf out whole
 run 0 sgt-tokenize $options --shard-tokens 5k corpus whole
 for n in 1 2 3 4 5 6 7 8; do
     rm -rf out
-    sgt-tokenize $options --threads 1 --shard-tokens 5k corpus out &
-    pid=$!
-    until [ -e out/train_00000$n.bin ] || [ -e out/manifest.json ]; do sleep 0.005; done
-    kill -9 $pid 2> /dev/null
-    wait $pid 2> /dev/null
+    killed_at out/train_00000$n.bin sgt-tokenize $options --threads 1 --shard-tokens 5k corpus out
     run 0 sgt-tokenize $options --threads 1 --shard-tokens 5k corpus out
     same_folders whole out
 done

@@ -84,8 +84,7 @@ grep -q '"steps": 122' cut/options.json && grep -q '"loader": "mmap"' cut/option
 
 # --force starts over
 run 0 sgt-train --quiet $small --run cut --force --steps 2
-[ "$(ls cut | grep -v '^tb$' | xargs)" = 'latest log.jsonl memory.jsonl options.json starts.jsonl step-00000002' ] ||
-    fail "the run holds $(ls cut)"
+is "$(ls cut | grep -v '^tb$' | xargs)" 'latest log.jsonl memory.jsonl options.json starts.jsonl step-00000002'
 
 # A run without a whole checkpoint is started over by the same command.
 mkdir -p begun/step-00000009

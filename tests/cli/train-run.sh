@@ -4,16 +4,13 @@
 data d
 
 # With --quiet nothing is printed; the run directory has its documented files.
-run 0 sgt-train --quiet $small --steps 6 --save-every 2 --keep 2
-stdout_is ''
+run_says '' sgt-train --quiet $small --steps 6 --save-every 2 --keep 2
 stderr_is ''
 [ "$(cat run/latest)" = step-00000006 ] || fail 'latest names another checkpoint'
-[ "$(ls -A run | grep -v '^tb$' | xargs)" = \
-    'latest log.jsonl memory.jsonl options.json starts.jsonl step-00000004 step-00000006' ] ||
-    fail "RUN holds $(ls -A run)"
-[ "$(echo $(ls -A run/step-00000006))" = \
-    'config.json generation_config.json model.safetensors optimizer.safetensors state.json' ] ||
-    fail "the checkpoint holds $(ls -A run/step-00000006)"
+is "$(ls -A run | grep -v '^tb$' | xargs)" \
+    'latest log.jsonl memory.jsonl options.json starts.jsonl step-00000004 step-00000006'
+is "$(ls -A run/step-00000006 | xargs)" \
+    'config.json generation_config.json model.safetensors optimizer.safetensors state.json'
 [ "$(wc -l < run/log.jsonl)" -eq 6 ] || fail 'a line a step'
 sed -n 3p run/log.jsonl > line
 for name in step loss lr grad_norm loss_scale skipped tokens epoch tokens_per_s ms_per_step data_wait_ms mfu \
@@ -27,8 +24,7 @@ grep -q '"eos_token_id": 10' run/step-00000006/config.json || fail 'the end of t
 
 # starts.jsonl has a line for each start: when, where and how.
 [ "$(wc -l < run/starts.jsonl)" -eq 1 ] || fail 'a line a start'
-[ "$(field command run/starts.jsonl)" = "sgt-train --quiet $small --steps 6 --save-every 2 --keep 2" ] ||
-    fail "the command is $(field command run/starts.jsonl)"
+is "$(field command run/starts.jsonl)" "sgt-train --quiet $small --steps 6 --save-every 2 --keep 2"
 [ "$(field host run/starts.jsonl)" = "$(uname -n)" ] || fail "the host is $(field host run/starts.jsonl)"
 field time run/starts.jsonl | grep -qE '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$' || fail 'no time'
 cp -r run longer
@@ -36,8 +32,7 @@ run 0 sgt-train --quiet --run longer --resume --steps 8
 [ "$(wc -l < longer/starts.jsonl)" -eq 2 ] && head -1 longer/starts.jsonl | cmp -s - run/starts.jsonl ||
     fail 'a start is not appended'
 [ "$(sed 1d longer/starts.jsonl > line && field step line)" = 6 ] || fail 'it went on at step 6'
-run 0 sgt-train --run longer --resume # the run is complete
-stderr_has 'sgt-train: longer has completed all of its 8 steps'
+run_notes 'sgt-train: longer has completed all of its 8 steps' sgt-train --run longer --resume # the run is complete
 ! grep '^memory:' .stdout || fail 'memory of no step'
 [ "$(wc -l < longer/starts.jsonl)" -eq 2 ] || fail 'a start without a step'
 run 0 sgt-train --quiet $small --steps 1 --run longer --force
@@ -119,8 +114,7 @@ stdout_lines 1
 for name in step loss lr grad_norm tokens epoch tokens_per_s ms_per_step data_wait_ms peak_bytes documents seconds; do
     [ -n "$(field $name .stdout)" ] || fail "--json lacks $name"
 done
-stdout_has '"checkpoint": "json/step-00000003"'
-stdout_has '"run": "json"'
+stdout_has '"checkpoint": "json/step-00000003"' '"run": "json"'
 
 # epochs: 153,601 tokens are 9,599 windows of 16; in this run they are rows of 512, 8 per step
 run 0 sgt-train $small --data d/val_000000.bin --seq-len 64 --batch-size 8 --run epochs --epochs 2 --warmup 0
@@ -144,13 +138,11 @@ stderr_is 'sgt-train: step 2: the loss is not a number: start again with an lr 1
 [ "$(field loss nan/log.jsonl)" != null ] || fail 'the first step has a loss'
 sed -n 2p nan/log.jsonl > line
 [ "$(field loss line)" = null ] || fail 'what is no number is null'
-run 0 sgt-train $small --lr 1e30 --steps 4 --eval-every 2 --run nan2
-stderr_matches '^step 2: loss nan, validation nan, '
+run_notes_like '^step 2: loss nan, validation nan, ' sgt-train $small --lr 1e30 --steps 4 --eval-every 2 --run nan2
 [ "$(grep -c 'the loss is not a number' .stderr)" -eq 1 ] || fail 'it is said once'
 sed -n 2p nan2/log.jsonl > line
 [ "$(field val_loss line)" = null ] || fail 'an evaluation that gave no number is there all the same'
-run 0 sgt-inspect nan2
-stdout_has 'nan2: a training run, whose loss is not a number'
+run_prints 'nan2: a training run, whose loss is not a number' sgt-inspect nan2
 fact evaluated 4
 rm d/val_000000.bin
 

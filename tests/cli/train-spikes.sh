@@ -26,8 +26,7 @@ spikes() { # DEVICE OPTION...
     run 0 sgt-train --quiet $options --device $device "$@" --data without.bin --steps 143 --run clean --skip-spikes 5
     [ "$(at clean 142 spikes),$(at clean 142 skipped)" = 0,0 ] || fail "$device: a clean run has no spikes"
     run 0 sgt-train --quiet $options --device $device "$@" --data with.bin --steps 144 --run kept --skip-spikes 5
-    [ "$(at kept 139 spikes),$(at kept 140 spikes),$(at kept 143 spikes)" = 0,1,1 ] ||
-        fail "$device: step 140 is a spike"
+    is "$(at kept 139 spikes),$(at kept 140 spikes),$(at kept 143 spikes)" 0,1,1
     [ "$(at kept 143 skipped)" = 1 ] || fail "$device: it counts as skipped"
     # all other steps and their results equal those of the run without the batch
     losses kept | sed 141d > .kept

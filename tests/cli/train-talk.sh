@@ -8,8 +8,7 @@ data d
 # ---- a file: four lines, the last state, a summary with the loss ----
 run 0 sgt-train $small --steps 60 --run toy-run
 stderr_lines 5
-[ "$(sed -n 's/^sgt-train: \([a-z]*\): .*/\1/p' .stderr | xargs)" = 'model data plan disk' ] ||
-    fail 'not these four lines'
+is "$(sed -n 's/^sgt-train: \([a-z]*\): .*/\1/p' .stderr | xargs)" 'model data plan disk'
 stderr_has 'sgt-train: data: d, 153,601 tokens in 1 shard'
 stderr_has 'sgt-train: plan: 60 steps of 2 x 16 tokens, 0.013 epochs; learning rate 0.001 after 3 steps of warm-up, '\
 'cosine to 0.0001'
@@ -34,8 +33,7 @@ grep -q 'documents begun: 0' .stdout && fail 'a row of zero'
 validation d
 run 0 sgt-train $small --steps 8 --eval-every 4 --run seen
 stdout_matches '^loss: 5\.[0-9]+ → 5\.[0-9]+ \(mean of the last 4 steps\), validation 5\.[0-9]+$'
-run 0 sgt-train --run seen --resume --steps 10
-stderr_has 'sgt-train: plan: steps 9 to 10 of 2 x 16 tokens'
+run_notes 'sgt-train: plan: steps 9 to 10 of 2 x 16 tokens' sgt-train --run seen --resume --steps 10
 stdout_matches '^loss since step 8: 5\.[0-9]+, validation 5\.[0-9]+$'
 [ "$(($(wc -l < .stdout) + $(wc -l < .stderr)))" -le 13 ] || fail 'more than thirteen lines'
 rm d/val_000000.bin

@@ -6,8 +6,7 @@ find_python tensorboard
 data d
 validation d
 run 0 sgt-train --quiet $small --eval-every 4 --save-every 3 --steps 8 --run whole
-run 0 $python "$ROOT/tests/train/check_tensorboard.py" whole 1
-stdout_matches '^1[0-9] scalars of 8 steps$'
+run_prints_like '^1[0-9] scalars of 8 steps$' $python "$ROOT/tests/train/check_tensorboard.py" whole 1
 
 # The run is put into the state after a kill at step 8: log and events are two steps past the newest
 # checkpoint.

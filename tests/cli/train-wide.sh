@@ -46,7 +46,6 @@ run_usage 'pad-id 100945: d has ids below 100945' $tuned --data d --sampling doc
 # What a step needs, and other vocabularies
 run_prints '100945 ids' sgt-train --estimate-memory --data d --device cpu --model 1x32x2 --seq-len 16 --batch-size 1
 run 0 sgt-tokenize --quiet text.txt g
-run 1 $tuned --data g --run refused
-stderr_has "sgt-train: --init $c: its vocabulary is not that of --data g"
+run_failure_about "sgt-train: --init $c: its vocabulary is not that of --data g" $tuned --data g --run refused
 run 1 sgt-eval run --data g --split train
 stderr_has 'its tokens are of another vocabulary than the model'
