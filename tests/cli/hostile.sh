@@ -245,7 +245,7 @@ mkdir v
 { printf '{"model":{"vocab":{},"merges":' && cat deep.json && printf '}}'; } > v/tokenizer.json
 vocabulary 'maximum parsing depth reached'
 { printf '{"model":{"vocab":{},"merges":' && cat many.json && printf '}}'; } > v/tokenizer.json
-vocabulary 'more than 2097152 values of JSON'
+vocabulary 'more than 5242880 values of JSON'
 sed 's/"id": *[0-9]*/"id":0/' "$ROOT/tests/data/vocab/o200k/tokenizer.json" > v/tokenizer.json
 vocabulary 'two tokens have id 0'
 rm v/tokenizer.json
@@ -256,8 +256,26 @@ most=204800 # for 2,097,152 merges, which a vocabulary of 1,048,576 ids may have
 vocabulary 'v: more than 2097152 merges'
 most=102400
 rm v/vocab.json
-truncate -s 65M v/merges.txt
-vocabulary 'v/merges.txt: more than the 67108864 bytes'
+truncate -s 129M v/merges.txt
+vocabulary 'v/merges.txt: more than the 134217728 bytes'
+# Ranks in an order that no training gives: 200,000 tokens before all others, whose halves never come, or all with the last.
+for way in never last; do
+    awk -v way=$way 'BEGIN {
+        split("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", digit, "")
+        for (i = 0; i < 256; i++) print digit[int(i / 4) + 1] digit[i % 4 * 16 + 1] "==", id++
+        for (n = 0; n < 200000; n++) {
+            three[n] = digit[int(n / 262144) + 1] digit[int(n / 4096) % 64 + 1] digit[int(n / 64) % 64 + 1] digit[n % 64 + 1]
+            print (way == "never" ? "z" substr(three[n], 2) : "////" three[n]), id++
+        }
+        for (i = 0; i < 12500; i++)
+            print digit[int(i / 1024) + 1] digit[int(i / 16) % 64 + 1] digit[i % 16 * 4 + 1] "=", id++
+        for (n = 0; n < 200000; n++) print three[n], id++
+        print "//8=", id++
+        print "////", id++
+    }' > v/late.tiktoken
+    harmless 409600 sgt-tokenize --quiet --force --vocab v/late.tiktoken text out
+    rm -r out
+done
 
 # ---- inputs of sgt-tokenize ----
 echo @list > list
