@@ -12,6 +12,7 @@ cat > python <<'END2'
 #!/bin/sh
 cat "$1" > script
 tr '\0' '\n' < "${2#@}" > files
+echo "$3" > width
 echo $$ > id
 echo '{"peer": "numpy 0.1"}'
 while read -r peer output batch seq seconds; do
@@ -52,6 +53,13 @@ run_prints_like '^median of 3; beside numpy 0\.1, torch 0\.2$' sgt-bench loader 
 stdout_matches '^[* ] numpy window +i32 +250\.00 +0\.3 '
 stdout_matches '^[* ] torch 2 workers +i64 +500000\.00 +0\.0 '
 table 'Limit: memcpy of the same windows'
+check 'ids of 2 bytes' test "$(cat width)" -eq 2
+mkdir wide # ids of 4 bytes
+{ le32 20240801 && le32 7 && le32 20000 && head -c 81012 /dev/zero; } > wide/train_000000.bin
+rm asked
+run 0 sgt-bench loader wide $small --peer ./python --json
+check 'ids of 4 bytes' test "$(cat width)" -eq 4
+check 'rows as they are stored' grep -qx 'window i32-rows 4 16' asked
 # ---- a peer that the interpreter lacks is left out with a notice ----
 cat > python <<'END2'
 #!/bin/sh
@@ -113,6 +121,9 @@ find_python numpy
     check 'it says what it is' test "$(head -1 answers | grep -c '^{"peer": "numpy [0-9.]*"}$')" -eq 1
     check 'four answers' \
         test "$(grep -cE '^\{"peer": "numpy [0-9.]+", "batches": [0-9]+, "seconds": [0-9.]+\}$' answers)" -eq 4
+    echo 'window i32-rows 4 16 .001' >> asks
+    "$python" "$ROOT/tests/peers/loaders.py" wide 4 < asks | sed '1d; 3d; 6d' > wide-answers
+    check 'four answers of 4-byte ids' test "$(grep -c '"batches": ' wide-answers)" -eq 4
     check 'and an error' test "$(tail -1 answers)" = '{"error": "KeyError: '"'sky'"'"}'
 }
 :

@@ -4,6 +4,7 @@
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/bench.inc"
 . "$ROOT/tests/cli/train.inc"
+. "$ROOT/tests/cli/wide.inc"
 XDG_CACHE_HOME=$PWD/cache
 export XDG_CACHE_HOME
 tiny="--model 1x16x2 --batch-size 2 --seq-len 16 --threads 1 --steps 3 --warmup 1"
@@ -38,6 +39,11 @@ check 'a loss of 256 ids' awk -v loss="$(field loss .stdout)" 'BEGIN { exit !(lo
 cp .stdout with
 run 0 sgt-bench step $cpu --data d --no-overlap --json
 check 'the same rows' test "$(field loss .stdout)" = "$(field loss with)"
+
+wide_vocabulary merges.txt # ids of 4 bytes
+run 0 sgt-tokenize --quiet --pattern gpt2 --vocab merges.txt "$ROOT/README.md" wide
+run 0 sgt-bench step $cpu --data wide --json
+check 'a loss of 100,945 ids' awk -v loss="$(field loss .stdout)" 'BEGIN { exit !(loss > 11.4 && loss < 11.7) }'
 
 # ---- the peer: a stand-in for the interpreter that stores its arguments ----
 cat > python <<'END'

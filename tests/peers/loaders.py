@@ -2,14 +2,14 @@
 """Other ways to make batches of random windows, to compare with sgt's loader. One thread, except
 for PyTorch's workers.
 
-    loaders.py DIR|@LIST        standard input: lines of PEER OUTPUT B T SECONDS
+    loaders.py DIR|@LIST [WIDTH]    standard input: lines of PEER OUTPUT B T SECONDS
 
-DIR: shards DIR/*.bin of 16-bit ids after 1,024 bytes. @LIST: a file with three words for each shard
+DIR: shards DIR/*.bin of ids of WIDTH bytes, 2 (the default) or 4, after 1,024 bytes. @LIST: a file with three words for each shard
 and a NUL after each word: path, bytes before the first id, number of ids. The first line of output
 is a JSON object with numpy's version. Then each line of input gets one: the number of batches made
 in about that time and the seconds that they took, or an error. Peers:
 
-    window  i32|u16    numpy's sliding_window_view of all ids in memory, indexed: one copy of B
+    window  i32|u16|i32-rows    numpy's sliding_window_view of all ids in memory, indexed: one copy of B
                        rows of T+1 ids
     gather  i64|i32    the same memory, indexed by a (B, T+1) array of positions
     loop    i64        nanoGPT's get_batch: memory maps, one row at a time, stacked (x, then y)
@@ -25,13 +25,13 @@ import time
 
 import numpy as np
 
-TYPES = {"u16": np.uint16, "i32": np.int32, "i64": np.int64}
+TYPES = {"u16": np.uint16, "i32-rows": np.uint32, "i32": np.int32, "i64": np.int64}
 
 
-def shards(where):
+def shards(where, width):
     """Return (path, bytes before the first id, number of ids) of each shard."""
     if not where.startswith("@"):
-        return [(p, 1024, (os.path.getsize(p) - 1024) // 2) for p in sorted(glob.glob(where + "/*.bin"))]
+        return [(p, 1024, (os.path.getsize(p) - 1024) // width) for p in sorted(glob.glob(where + "/*.bin"))]
     with open(where[1:], "rb") as f:
         words = [os.fsdecode(w) for w in f.read().split(b"\0")[:-1]]
     return [(words[i], int(words[i + 1]), int(words[i + 2])) for i in range(0, len(words), 3)]
@@ -43,8 +43,9 @@ def available():
 
 
 class Shards:
-    def __init__(self, where):
-        self.files = shards(where)
+    def __init__(self, where, width=2):
+        self.width = int(width)
+        self.files = shards(where, self.width)
         self.rng = np.random.default_rng(0)
         self.maps = self.ids = None
 
@@ -52,14 +53,15 @@ class Shards:
         """Return an array of all ids in memory."""
         if self.ids is None:
             total = sum(n for _, _, n in self.files)
-            if 2 * total > 0.8 * available():
-                raise MemoryError(f"{2 * total >> 20} MiB of ids, {available() >> 20} MiB of memory are free")
-            self.ids, at = np.empty(total, "<u2"), 0
+            need = self.width * total
+            if need > 0.8 * available():
+                raise MemoryError(f"{need >> 20} MiB of ids, {available() >> 20} MiB of memory are free")
+            self.ids, at = np.empty(total, f"<u{self.width}"), 0
             for path, before, n in self.files:
                 with open(path, "rb", buffering=0) as f:
                     f.seek(before)
                     view, done = memoryview(self.ids[at : at + n]).cast("B"), 0
-                    while done < 2 * n:
+                    while done < self.width * n:
                         done += f.readinto(view[done:]) or sys.exit(f"{path}: cut short")
                 at += n
         return self.ids
@@ -67,7 +69,7 @@ class Shards:
     def mapped(self, T):
         """Return the maps of shards that have a window, and running sums of their windows."""
         if self.maps is None:
-            self.maps = [np.memmap(p, "<u2", "r", offset=b, shape=(n,)) for p, b, n in self.files]
+            self.maps = [np.memmap(p, f"<u{self.width}", "r", offset=b, shape=(n,)) for p, b, n in self.files]
         maps = [m for m in self.maps if len(m) > T]
         return maps, np.cumsum([len(m) - T for m in maps])
 
@@ -75,7 +77,7 @@ class Shards:
 def window(s, output, B, T):
     ram = s.ram()
     view, kind = np.lib.stride_tricks.sliding_window_view(ram, T + 1), TYPES[output]
-    if output == "u16":
+    if kind == ram.dtype:  # rows as they are stored
         return lambda: view[s.rng.integers(0, len(ram) - T, B)]
     return lambda: view[s.rng.integers(0, len(ram) - T, B)].astype(kind)
 
@@ -148,7 +150,7 @@ def measure(batch, seconds):
 
 
 def main():
-    s, made = Shards(sys.argv[1]), {}
+    s, made = Shards(*sys.argv[1:]), {}
     print(json.dumps(dict(peer="numpy " + np.__version__)), flush=True)
     for line in sys.stdin:
         peer, output, B, T, seconds = line.split()

@@ -236,8 +236,6 @@ static int add_rows(sgt_error *err)
     uint32_t readers = 0, outputs = 0;
     const int narrow = id_bytes() == 2;
     if (!o.outputs) o.outputs = narrow ? "u16,i32" : "i32-rows,i32";
-    if (o.peer && !narrow)
-        return sgt_fail(err, SGT_EUSAGE, "--peer: other programs are measured with ids of 2 bytes");
     int rc = bench_words(&readers, "loader", o.readers, sgt_reader_words, err);
     if (rc == SGT_OK) rc = bench_words(&outputs, "outputs", o.outputs, output_words, err);
     if (rc < 0) return rc;
@@ -249,7 +247,8 @@ static int add_rows(sgt_error *err)
         if (bench_has(readers, r)) state.speaker = r; /* uring is the last */
     /* the Python peers draw random windows from memory, and fio measures the disk */
     if (o.cold) add_row(FIO, BYTES, COLD);
-    for (int i = 0; i < PEERS && o.peer; i++) add_row(PYTHON + i, peers[i].output, WARM);
+    for (int i = 0; i < PEERS && o.peer; i++)
+        add_row(PYTHON + i, i || narrow ? peers[i].output : SGT_OUTPUT_I32_ROWS, WARM);
     state.main_count = bench.count;
     for (int output = 0; output < BYTES; output++)
         if (!o.cold && o.sampling != SGT_SAMPLING_BLOCK && bench_has(outputs, output) &&
@@ -504,7 +503,8 @@ static int open_python(sgt_error *err)
     int fd = list_shards(err);
     if (fd < 0) return fd;
     state.script = (bench_script){.python = o.peer, .text = sgt_loaders_py, .stays = 1};
-    snprintf(state.script.words, sizeof state.script.words, "@/proc/self/fd/%d", fd);
+    snprintf(state.script.words, sizeof state.script.words, "@/proc/self/fd/%d %zu", fd,
+             id_bytes());
     int rc = bench_script_open(&state.python, &state.script, err);
     /* it has read the list when it answers */
     if (rc == SGT_OK) rc = bench_script_ask(state.python, NULL, &answer, &why);
