@@ -57,7 +57,7 @@ done
 { printf '' | gzip && echo; } > after-empty.jsonl.gz
 run 0 sgt-tokenize --quiet after-empty.jsonl.gz out-after-empty
 # What follows the last member and begins as another one is a member that is cut off, as for gzip.
-for after in '\037\213' '\0\037\213' '\037\213\010'; do
+for after in '\037' '\037\213' '\0\037\213' '\037\213\010'; do
     { cat a.gz && printf '%b' "$after"; } > next.gz
     run_failure "next.gz: offset $(wc -c < next.gz): cut off: the file ends in the middle of its compressed data $skips" \
         sgt-tokenize next.gz out-next

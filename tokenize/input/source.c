@@ -54,6 +54,7 @@ struct sgt_source {
     /* 1: a member or frame has begun and not ended. A file begins as 1, because it must have one */
     int inside;
     uint64_t member_end; /* file offset where the last member of gzip ended; 0: none has */
+    int next;            /* 1: the byte right after it begins another one */
     int ended;           /* 1: the stream has no bytes after those in `out`; or, after them: */
     sgt_error failure;   /* code 0: none */
     sgt_error left;      /* sgt_source_left */
@@ -158,10 +159,11 @@ static int read_file(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end
 static uint64_t packed_at(const sgt_source *s) { return s->at - (s->in_size - s->in_at); }
 
 /* Return whether what was taken for another member of gzip does not begin as one, with two bytes to
- * which zlib has no objection. */
+ * which zlib has no objection. If the file ends after the first of them, the member is cut off, as
+ * gzip(1) says. */
 static int is_garbage(const sgt_source *s)
 {
-    return s->member_end && s->gz.total_in < (s->gz.msg ? 3 : 2);
+    return s->member_end && (s->gz.msg ? s->gz.total_in < 3 : s->gz.total_in < 2 && !s->next);
 }
 
 /* Return SGT_EFORMAT, with what the damage is, or the garbage. */
@@ -187,6 +189,7 @@ static int inflate_some(sgt_source *s, sgt_error *err)
         if (s->in_at == s->in_size) return SGT_OK;
         inflateReset(z);
         s->inside = 1;
+        s->next = s->in[s->in_at] == 0x1f && packed_at(s) == s->member_end;
     }
     z->next_in = s->in + s->in_at;
     z->avail_in = (uInt)(s->in_size - s->in_at);
