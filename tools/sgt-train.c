@@ -431,11 +431,17 @@ static int have_same_ids(const char *path, const char *tokenizer, uint64_t finge
 static void read_config(void)
 {
     sgt_error err;
-    char *text = NULL;
+    char *text = NULL, names[4096], hint[SGT_HINT];
     size_t n;
     int rc = sgt_file_get(&text, &n, o.config, MAX_CONFIG, &err);
     if (rc == SGT_OK) rc = sgt_config_merge(&s, text, o.config, 1, &err);
     free(text);
+    n = 0;
+    for (const sgt_option *row = sgt_config_rows; s.unknown && row->name; row++)
+        n += (size_t)snprintf(names + n, sizeof names - n, "%s ", row->name);
+    if (s.unknown)
+        sgt_fail(&err, rc, "%s%s", err.text,
+                 sgt_suggest(s.unknown, strlen(s.unknown), names, "", 0, hint));
     if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err.text);
     if (rc < 0) exit(sgt_report_failure(&program, &err));
 }

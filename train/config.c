@@ -437,11 +437,13 @@ int sgt_config_merge(sgt_config *s, const char *text, const char *what, int mark
     json_object_foreach(json, name, v)
     {
         const sgt_option *row = find_row(name);
-        if (!row)
+        if (!row) {
+            s->unknown = name;
             return sgt_fail(
                 err, SGT_EFORMAT,
                 "%s: unknown option '%s' (options are named as in --help, without the dashes)",
                 what, name);
+        }
         if (given(s, row) || json_is_null(v) || (!mark && (row->flags & LOCAL))) continue;
         if ((rc = read_value(s, row, v, what, err)) < 0) return rc;
         if (mark) s->given[row - sgt_config_rows] = 1;

@@ -134,6 +134,7 @@ typedef struct sgt_config {
     int batch_auto;
     int given[SGT_SETTINGS]; /* 1 for each option that the user set */
     void *owner[2];          /* JSON documents that own some of the texts above */
+    const char *unknown;     /* last name in such a document that is no option; NULL: none */
 } sgt_config;
 
 /* rows indexed by sgt_setting; after the last comes a row without a name */

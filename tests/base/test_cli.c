@@ -305,6 +305,9 @@ Test(suggestions, a_word_with_slips_or_a_part_of_one)
                  {"se=4", "; did you mean --seed or --seq-len?"},
                  {"=4", ""},
                  {"overt", ""}, /* lr begins no part of it */
+                 {"bs", "; did you mean --batch-size?"},
+                 {"ws", ""}, /* no name of two letters with an error */
+                 {"logging_steps", ""},
                  {"batch-size-batch-size-batch-size-batch-size-batch-size", ""}};
     char hint[SGT_HINT];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

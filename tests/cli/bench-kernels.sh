@@ -6,7 +6,7 @@
 XDG_CACHE_HOME=$PWD/cache
 export XDG_CACHE_HOME
 
-run_usage '--device cpu: must be one of auto|cuda; did you mean cuda?' sgt-bench kernels --device cpu
+run_usage '--device cpu: must be one of auto|cuda' sgt-bench kernels --device cpu
 run_failure_about 'needs CUDA (on a CPU, sgt-bench step shows ' env CUDA_VISIBLE_DEVICES= sgt-bench kernels --quiet
 run_usage 'out/: no operands here, only options' sgt-bench kernels out/
 

@@ -2,7 +2,9 @@
 . "$ROOT/tests/cli/lib.sh"
 
 run_usage "expected RUN/ | RUN/step-NNNNNNNN/ | GPT2/ | MODEL.bin (such as: sgt-sample run/ --prompt 'Once upon a time')" sgt-sample
-run_usage '--model: no such option; did you mean RUN/ without an option?' sgt-sample --model run
+for meant in --model:'RUN/ without an option' --length:--tokens --n:-n --samples:--num-samples; do
+    run_usage "${meant%%:*}: no such option; did you mean ${meant#*:}?" sgt-sample "${meant%%:*}" run
+done
 run_usage 'one model at a time, not 2 (give a prompt with --prompt)' sgt-sample run 'Once upon'
 run_usage '-: standard input can be used for one prompt, not 2' sgt-sample run -p - --prompt-file -
 run_usage '--temperature -1: must be from 0 to 100' sgt-sample run --temperature -1

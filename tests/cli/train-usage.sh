@@ -21,7 +21,7 @@ run_usage '--memory: no such option; did you mean --memory-limit?' sgt-train --d
 for meant in learning-rate:lr lr-schedule:schedule dataset:data data-dir:data dtype:precision num-workers:workers \
     jobs:threads num_threads:threads max_iters:steps out_dir:run output:run block_size:seq-len context-length:seq-len \
     evaluate-every:eval-every eval_interval:eval-every gradient_accumulation_steps:grad-accum \
-    weight_decay:weight-decay warmup_iters:warmup; do
+    weight_decay:weight-decay warmup_iters:warmup min-learning-rate:min-lr bs:batch-size wd:weight-decay ctx:seq-len; do
     run_usage "--${meant%:*}: no such option; did you mean --${meant#*:}?" sgt-train --"${meant%:*}" 4
 done
 for typed in n_layer n_head n_embd num-layers n-layers layers; do
@@ -33,6 +33,13 @@ run_usage '-n_layer: no such option; did you mean --model LxCxH?' sgt-train -n_l
 run_usage '-threads: no such option; did you mean --threads=3?' sgt-train -threads=3
 run_usage '-t3: no such option; did you mean -t 3?' sgt-train -t3
 run_usage '-j: no such option; did you mean --threads?' sgt-train -j 3
+run_usage '-j: no such option; did you mean --threads?' sgt-train -j3
+run_usage '-bs: no such option; did you mean --batch-size?' sgt-train -bs 3
+run_usage '-b8: no such option; did you mean -b 8?' sgt-train -b8
+run_usage '-dout: no such option; did you mean -d out?' sgt-train -dout
+run_usage '--fp16: no such option; did you mean --precision fp16?' sgt-train --fp16
+run_usage '--bf16: no such option; did you mean --precision bf16?' sgt-train --bf16=true
+run_usage '--logging-steps: no such option' sgt-train --logging-steps 10
 run_usage 'batch_size=4: no operands here, only options; did you mean --batch-size=4?' sgt-train --data d batch_size=4
 run_usage '--resume_from: no such option; did you mean --resume?' sgt-train --resume_from=x
 run_usage 'year=4: no operands here, only options; did you mean --data year=4?' sgt-train year=4
@@ -77,9 +84,13 @@ run_usage '--cpu avx521: not one of auto, plain, avx2, avx512, amx; did you mean
 absent run
 
 # A --config file follows the same rules; the command line overrides it.
-echo '{"speed": 3}' > c.json
+echo '{"faster": 3}' > c.json
 run 1 sgt-train --data d --config c.json
-stderr_is "sgt-train: c.json: unknown option 'speed' (options are named as in --help, without the dashes)"
+stderr_is "sgt-train: c.json: unknown option 'faster' (options are named as in --help, without the dashes)"
+echo '{"learning_rate": 1}' > c.json
+run 1 sgt-train --data d --config c.json
+stderr_is "sgt-train: c.json: unknown option 'learning_rate' (options are named as in --help, without the dashes); did you mean \
+lr?"
 echo '{"lr": ' > c.json
 run_failure_about 'sgt-train: c.json: line 2: ' sgt-train --data d --config c.json
 run_failure 'nowhere.json: No such file or directory' sgt-train --data d --config nowhere.json

@@ -141,8 +141,10 @@ static int parse_percent(const char *s, double *out)
 /* ---- suggestions ---- */
 
 /* What is suggested for a name that other programs have: an option, an operand or a word, which
- * counts if its first word is known; and those names. */
+ * counts if its first word is known; and those names. "": nothing, not even an option of which they
+ * have a part. */
 static const char *const other_names[][2] = {
+    {"", "log-every log-interval logging-steps"},
     {"data", "data-dir data-path train-data input"},
     {"run", "out-dir output-dir output out"},
     {"steps", "max-iters iters"},
@@ -150,11 +152,16 @@ static const char *const other_names[][2] = {
     {"save-every", "save-interval save-steps"},
     {"keep", "save-total-limit"},
     {"model LxCxH", "n-layer n-head n-embd num-layers num-heads layers heads hidden-size d-model"},
-    {"seq-len", "block-size context-length max-length"},
+    {"seq-len", "block-size context-length max-length ctx n-ctx"},
+    {"batch-size", "bs"},
     {"grad-accum", "gradient-accumulation"},
     {"lr", "learning-rate"},
+    {"min-lr", "min-learning-rate"},
+    {"weight-decay", "wd"},
     {"grad-clip", "max-grad-norm"},
     {"precision", "dtype"},
+    {"precision fp16", "fp16 half"},
+    {"precision bf16", "bf16 bfloat16"},
     {"fp32", "float32"},
     {"bf16", "bfloat16"},
     {"fp16", "float16 half"},
@@ -163,10 +170,11 @@ static const char *const other_names[][2] = {
     {"threads", "workers jobs j num-proc"},
     {"vocab", "tokenizer encoding model"},
     {"train-vocab", "vocab-size"},
-    {"field", "column text-key json-keys"},
+    {"field", "column text-key json-keys key"},
     {"split", "val-fraction test-size"},
     {"shard-tokens", "shard-size"},
     {"force", "overwrite"},
+    {"tokens", "length max-length n-predict"},
     {"INPUT... without an option", "input i"},
     {"OUT/ as the last word", "output output-prefix output-dir out-dir out o"},
     {"RUN/ without an option", "model checkpoint out-dir"}};
@@ -247,7 +255,7 @@ static void take_if_nearer(candidates *nearest, size_t far, const char *before, 
 }
 
 /* Compare the word with the names that other programs have for the known one. With more slips,
- * num-threads would be num-heads. */
+ * num-threads would be num-heads; and with one in a short name, cpu would be gpu. */
 static void try_other_names(candidates *nearest, const char *word, size_t n, const char *before,
                             const char *known, size_t length)
 {
@@ -256,7 +264,7 @@ static void try_other_names(candidates *nearest, const char *word, size_t n, con
         if (strcspn(text, " ") != length || memcmp(text, known, length) != 0) continue;
         for (; *name; name += m + (name[m] != 0)) {
             m = strcspn(name, " ");
-            take_if_nearer(nearest, distance(word, n, name, m, 1), before, text, strlen(text));
+            take_if_nearer(nearest, distance(word, n, name, m, m > 3), before, text, strlen(text));
         }
     }
 }
@@ -266,6 +274,7 @@ const char *sgt_suggest(const char *word, size_t n, const char *known, const cha
 {
     candidates whole = {.count = 0}, part = whole, nearest = {.far = FARTHEST};
     size_t length, most = n < 5 ? 1 : n < 8 ? 2 : 3;
+    if (n <= LONGEST_WORD) try_other_names(&nearest, word, n, before, "", 0);
     for (const char *k = known; *k && n <= LONGEST_WORD; k += length + (k[length] != 0)) {
         length = strcspn(k, "|, ");
         if (length > LONGEST_WORD) continue;
@@ -280,7 +289,7 @@ const char *sgt_suggest(const char *word, size_t n, const char *known, const cha
     if (!nearest.far || !c->count || c->count > MOST_CANDIDATES) c = &nearest;
     const char *value = word[n] == '=' && !strchr(c->text, ' ') ? word + n : "";
     hint[0] = '\0';
-    if (c->count && !(exactly && nearest.far))
+    if (*c->text && !(exactly && nearest.far))
         snprintf(hint, SGT_HINT, "; did you mean %s%s?", c->text, value);
     return hint;
 }
@@ -692,12 +701,16 @@ static const char *suggest_option(const sgt_program *p, const char *name, size_t
     return hint;
 }
 
+/* Refuse an unknown option, of n bytes at `name`. */
 static _Noreturn void refuse_unknown(const sgt_program *p, const char *dashes, const char *name,
                                      size_t n)
 {
     char hint[SGT_HINT];
-    sgt_usage(p, "%s%.*s: no such option%s", dashes, (int)n, name,
-              suggest_option(p, name, n, 0, hint));
+    sgt_option o;
+    if (n == 1 && dashes[1] && find_option(p, NULL, 0, *name, &o))
+        snprintf(hint, sizeof hint, "; did you mean -%c?", *name);
+    else suggest_option(p, name, n, 0, hint);
+    sgt_usage(p, "%s%.*s: no such option%s", dashes, (int)n, name, hint);
 }
 
 /* Refuse NAME=VALUE of an option if no file has this name; any operand if the program takes none, as
@@ -739,11 +752,11 @@ static void answer_question(const sgt_program *p, int argc, char **argv)
  * right form. */
 static void find_letter(const sgt_program *p, const char *arg, sgt_option *o)
 {
-    sgt_option named;
-    size_t n = strcspn(arg + 1, "=");
-    int known = find_option(p, NULL, 0, arg[1], o);
+    char hint[SGT_HINT];
+    int known = find_option(p, NULL, 0, arg[1], o), digits = isdigit((unsigned char)arg[2]) != 0;
+    size_t n = digits && !known ? 1 : strcspn(arg + 1, "=");
     if (known && !arg[2]) return;
-    if (known && o->kind != SGT_OPT_FLAG && !find_option(p, arg + 1, n, 0, &named))
+    if (known && (digits || (o->kind >= SGT_OPT_TEXT && !*suggest_option(p, arg + 1, n, 1, hint))))
         sgt_usage(p, "%s: no such option; did you mean -%c %s?", arg, arg[1], arg + 2);
     refuse_unknown(p, "-", arg + 1, n);
 }
