@@ -40,10 +40,13 @@ struct sgt_owner {
     pthread_t thread;
     pthread_mutex_t mutex; /* of the fields below */
     pthread_cond_t ends;
-    int ended;     /* 1: the thread must end */
-    int lost;      /* 1: the file is gone, or names another owner */
-    double looked; /* time of the last look at the file, as from sgt_now */
+    int ended;       /* 1: the thread must end */
+    int lost;        /* 1: the file is gone, or names another owner */
+    double looked;   /* time of the last look at the file, as from sgt_now */
+    sgt_owner *next; /* of all owners of this process */
 };
+static sgt_owner *owners;
+static pthread_mutex_t owners_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- what a file says, and what is known of its owner ---- */
 
@@ -53,11 +56,17 @@ static int read_record(record *r, const char *path, sgt_error *err)
     struct stat st = {0};
     memset(r, 0, sizeof *r); /* records are compared as bytes */
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0) return errno == ENOENT || errno == ENOTDIR ? 0 : sgt_fail_errno(err, "%s", path);
-    const int read = fstat(fd, &st) == 0 && pread(fd, r->text, sizeof r->text - 1, 0) >= 0;
-    const int rc = read ? 1 : sgt_fail_errno(err, "%s", path);
+    int rc = 1;
+    if (fd < 0 && errno != ELOOP)
+        return errno == ENOENT || errno == ENOTDIR ? 0 : sgt_fail_errno(err, "%s", path);
+    if (fd < 0 || (fstat(fd, &st) == 0 && !S_ISREG(st.st_mode)))
+        rc = sgt_fail(err, SGT_EIO,
+                      "%s: a link, folder or device, but must be a file that names who writes here "
+                      "(remove it)",
+                      path);
+    else if (pread(fd, r->text, sizeof r->text - 1, 0) < 0) rc = sgt_fail_errno(err, "%s", path);
     r->touched = st.st_mtim;
-    close(fd);
+    if (fd >= 0) close(fd);
     return rc;
 }
 
@@ -140,7 +149,7 @@ int sgt_owner_lives(const char *path, sgt_claimant *who, sgt_error *err)
         rc = read_record(&now, path, NULL);
         if (rc >= 0 && memcmp(&now, &first, sizeof now)) return rc;
     }
-    return remove_dead(path, first.text, mine, err);
+    return who ? remove_dead(path, first.text, mine, err) : SGT_OK;
 }
 
 /* ---- taking, keeping and leaving ---- */
@@ -195,6 +204,29 @@ static void *touch(void *ctx)
     return NULL;
 }
 
+/* Remove the files of this process, which calls quick_exit. */
+static void remove_all(void)
+{
+    pthread_mutex_lock(&owners_lock);
+    for (sgt_owner *o = owners; o; o = o->next) {
+        pthread_mutex_lock(&o->mutex);
+        if (!look(o)) unlink(o->path);
+    }
+}
+
+/* Add the owner to those of this process, or remove it. */
+static void keep(sgt_owner *o, int kept)
+{
+    static int asked;
+    sgt_owner **at = &owners;
+    pthread_mutex_lock(&owners_lock);
+    if (!asked++) at_quick_exit(remove_all);
+    if (kept) o->next = owners, owners = o;
+    while (!kept && *at != o) at = &(*at)->next;
+    if (!kept) *at = o->next;
+    pthread_mutex_unlock(&owners_lock);
+}
+
 int sgt_owner_take(sgt_owner **out, const char *folder, const char *name, const char *locked,
                    sgt_claimant *who, sgt_error *err)
 {
@@ -213,7 +245,7 @@ int sgt_owner_take(sgt_owner **out, const char *folder, const char *name, const 
     }
     if (rc && o->lock >= 0) close(o->lock);
     if (rc) free(o);
-    else *out = o;
+    else keep(*out = o, 1);
     return rc;
 }
 
@@ -235,6 +267,7 @@ void sgt_owner_leave(sgt_owner **owner)
     sgt_owner *o = *owner;
     *owner = NULL;
     if (!o) return;
+    keep(o, 0);
     pthread_mutex_lock(&o->mutex);
     o->ended = 1;
     pthread_cond_signal(&o->ends);

@@ -42,12 +42,12 @@ int sgt_owner_take(sgt_owner **out, const char *folder, const char *name, const 
 int sgt_owner_check(sgt_owner *o, sgt_error *err);
 
 /* Remove the file, unless another owner has it, release the lock, free *owner and set it to NULL.
- * NULL is fine. */
+ * NULL is fine. quick_exit removes the file too, but _exit leaves it. */
 void sgt_owner_leave(sgt_owner **owner);
 
 /* Look whether the owner that the file at `path` names is alive. Return 1 if it is; 0 if there is
  * no file, or if it was removed because its owner is dead; or a negative SGT_E*. who NULL: do not
- * watch the file for a minute, but return 1. */
+ * watch the file for a minute, but return 1; and do not remove it. */
 int sgt_owner_lives(const char *path, sgt_claimant *who, sgt_error *err);
 
 #endif

@@ -153,6 +153,19 @@ mkdir run
 : > run/owner
 run 0 on '' '' sgt-train --quiet $small --steps 3 --run run
 
+# what is no file
+for made in 'mkdir' 'ln -s nowhere' 'mkfifo'; do
+    rm -rf run out
+    mkdir -p run out/.work
+    $made run/owner
+    $made out/.work/owner
+    for command in "sgt-train --quiet $small --steps 3 --run run" 'sgt-tokenize corpus/a out'; do
+        run 1 timeout 20 $command
+        stderr_matches '^sgt-[a-z]*: (run|out/.work)/owner: a link, folder or device, but must be a file that names who '\
+'writes here \(remove it\)$'
+    done
+done
+
 # a wait can be interrupted: here it takes a real minute
 rm -rf run out
 mkdir -p run out/.work

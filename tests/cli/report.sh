@@ -287,6 +287,7 @@ end_begun
 exists killed/owner
 report killed
 rests 'it was killed a moment ago'
+exists killed/owner # a report changes no run
 rm -r killed
 
 # ---- curves that coincide ----
@@ -417,7 +418,7 @@ options half lr 0.001
 awk 'NR == 60 { sub(/"loss":[0-9.]*/, "\"loss\":9") } NR == 80 { sub(/"grad_norm":[0-9]*/, "\"grad_norm\":30") } 1' \
     plain/log.jsonl > half/log.jsonl
 report half
-says 'step 60: the loss spikes: 9, 3.9 above the steps before: --skip-spikes 6 leaves such updates out'
+says 'step 60: the loss spikes: 9, 3.9 above the steps around it: --skip-spikes 6 leaves such updates out'
 says 'step 80: the gradient norm spikes: 30 is 15 times the median of the steps before: a low --grad-clip bounds such '
 # a validation loss above that of training; its noise is that of the log, or at least that of one step
 level() { # NOISE

@@ -63,8 +63,13 @@ run_usage '--ranks: needs --rank I, the number of this process' sgt-tokenize --r
 run_misuse 'rank: 2 must be below ranks, 2 (they count from 0)' sgt-tokenize --rank 2 --ranks 2 corpus out
 run 1 env RANK=0 WORLD_SIZE=2 MASTER_ADDR=no..such MASTER_PORT=29500 sgt-tokenize corpus out
 stderr_is 'sgt-tokenize: MASTER_ADDR=no..such: unknown host'
-run 2 env RANK=0 WORLD_SIZE=2 MASTER_ADDR= MASTER_PORT=29500 sgt-tokenize corpus out
-stderr_has 'sgt-tokenize: MASTER_ADDR is empty: it must name rank 0'"'"'s host'
+for has in MASTER_ADDR= MASTER_PORT=29500 MASTER_ADDR=here; do
+    lacks=MASTER_ADDR
+    [ $has != MASTER_ADDR=here ] || lacks=MASTER_PORT
+    run 2 env $has RANK=1 WORLD_SIZE=2 sgt-tokenize corpus out
+    stderr_has "sgt-tokenize: RANK is 1 and WORLD_SIZE is 2, but $lacks is not set (set it, or unset both: this process is then \
+alone)"
+done
 run_usage '--ranks 0: must be from 1 to 1000000' sgt-tokenize --ranks 0 --rank 0 corpus out
 run 2 sgt-tokenize --rank 0 --ranks 2 - out2 < corpus/a
 stderr_is 'sgt-tokenize: standard input (-) cannot be divided among ranks (save it as files first)'

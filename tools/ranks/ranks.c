@@ -178,7 +178,7 @@ static _Noreturn void end_late(const net *t)
 {
     nap(END_SECONDS);
     end_others(t, t->code);
-    _exit(t->code);
+    quick_exit(t->code);
 }
 
 /* End all ranks because this one fails, with one message, which rank 0 prints; after an interrupt,
@@ -195,7 +195,7 @@ static void give_up(sgt_ranks *r, const sgt_error *why)
         snprintf(n.text, sizeof n.text, "%s", why->text);
         transfer(t->line[LIFE][0].fd, &n, sizeof n, SEND);
         nap(END_SECONDS); /* before that, rank 0 lets the watcher end this process */
-        _exit(t->code);
+        quick_exit(t->code);
     }
     pthread_mutex_lock(&t->saying);
     if (why->code != SGT_ESTOPPED) sgt_talk_line(t->program, why->text);
@@ -223,7 +223,7 @@ static void *watch_others(void *ctx)
     if (pthread_mutex_trylock(&t->saying) != 0) end_late(t);
     sgt_talk_line(t->program, bad.text);
     end_others(t, sgt_exit_code(bad.code));
-    _exit(sgt_exit_code(bad.code));
+    quick_exit(sgt_exit_code(bad.code));
 }
 
 /* Wait, in a thread of every other rank, until rank 0 says that this process ends, or has died. */
@@ -234,9 +234,9 @@ static void *watch_first(void *ctx)
     if (transfer(t->line[LIFE][0].fd, &n, sizeof n, RECEIVE) < 0) {
         gone(t, 0, &n);
         if (t->r.rank == 1) sgt_talk_line(t->program, n.text);
-        _exit(SGT_EXIT_FAILED);
+        quick_exit(SGT_EXIT_FAILED);
     }
-    if (n.code) _exit(n.code);
+    if (n.code) quick_exit(n.code);
     return NULL;
 }
 
@@ -422,14 +422,17 @@ static const launcher launchers[] = {
     {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", 1}};
 
 /* Find the first launcher whose variables say that it started several processes, and set the
- * numbers of *r from them. Set *l to NULL if there is none. */
+ * numbers of *r from them. Set *l to NULL if there is none. Refuse torchrun's without an address:
+ * each rank would train the same run by itself. */
 static int find(const launcher **l, sgt_ranks *r, sgt_error *err)
 {
     long rank, size, local;
     int rc = SGT_OK;
+    const char *host = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT");
+    const char *lacks = !host || !*host ? "MASTER_ADDR" : !port || !*port ? "MASTER_PORT" : NULL;
     *l = NULL;
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers && rc == SGT_OK; i++) {
-        if (!launchers[i].mpi && (!getenv("MASTER_ADDR") || !getenv("MASTER_PORT"))) continue;
+        if (!launchers[i].mpi && lacks) continue;
         if ((rc = number(launchers[i].size, &size, err)) < 0 || size < 2) continue;
         if ((rc = number(launchers[i].rank, &rank, err)) < 0 ||
             (rc = number(launchers[i].local, &local, err)) < 0)
@@ -443,6 +446,13 @@ static int find(const launcher **l, sgt_ranks *r, sgt_error *err)
         *l = launchers + i;
         return SGT_OK;
     }
+    const char *of = getenv("WORLD_SIZE"), *which = getenv("RANK");
+    if (rc == SGT_OK && which && of && atoi(of) > 1)
+        return sgt_fail(
+            err, SGT_EUSAGE,
+            "RANK is %s and WORLD_SIZE is %s, but %s is not set (set it, or unset both: "
+            "this process is then alone)",
+            which, of, lacks);
     return rc;
 }
 
@@ -465,8 +475,6 @@ static int find_master(net *t, sgt_error *err)
     if (port < 1 || port > 65535)
         return sgt_fail(err, SGT_EUSAGE, "MASTER_PORT=%ld: no port (1 to 65535)", port);
     snprintf(t->host, sizeof t->host, "%s", getenv("MASTER_ADDR"));
-    if (!*t->host)
-        return sgt_fail(err, SGT_EUSAGE, "MASTER_ADDR is empty: it must name rank 0's host");
     t->port = (int)(port < 65535 ? port + 1 : port - 1);
     return t->r.rank ? SGT_OK : listen_first(t, err);
 }
