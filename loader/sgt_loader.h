@@ -132,8 +132,8 @@ typedef struct sgt_loader_options {
     /* not 0: if memory is too small for all copies, read with mmap instead of preload; a notice
      * says so */
     int may_map;
-    /* bytes of memory that were free before any process began its copy, with which all copies are
-     * compared; 0: not known, so they are compared with all memory */
+    /* bytes of memory that were free for data before any process began its copy, with which all
+     * copies are compared; 0: not known, so they are compared with all memory */
     uint64_t available;
 } sgt_loader_options;
 

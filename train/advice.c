@@ -191,6 +191,7 @@ static int rises(sgt_diagnosis *d, uint64_t step, double lr_now)
         *before = mean;
     }
     if (d->seen < SGT_SWING_STEPS + SGT_NOISE_LAGS) return 0;
+    if (d->early && mean < SGT_RISE_STAYS * d->from) return 0;
     return d->rise > fmax(sqrt(2.0 / SGT_RISE_STEPS) * d->chance, 5 * noise(d));
 }
 
@@ -226,12 +227,34 @@ static int is_far_above(sgt_diagnosis *d, double loss)
            loss > d->before + SGT_SPIKE_NOISE * noise(d);
 }
 
+/* Look for a spike among the first losses, once there are SGT_SPIKE_LEAST of them and one more. They
+ * fall steeply, so take the noise from their distances from the line between their neighbours, half
+ * of which are less than .826 of it. A spike is above both of its neighbours. */
+static int has_early_spike(sgt_diagnosis *d, uint64_t step)
+{
+    double off[SGT_SPIKE_LEAST];
+    const uint64_t n = d->seen < 3 ? 0 : d->seen - 2;
+    for (uint64_t i = 0; i < n; i++)
+        off[i] = fabs(d->recent[i + 1] - (d->recent[i] + d->recent[i + 2]) / 2);
+    const double least = n ? fmax(2 * d->chance / 3, SGT_SPIKE_NOISE * median(off, n) / 0.826) : 0;
+    for (uint64_t i = 0; i < n; i++) {
+        const double *at = d->recent + i, line = (at[0] + at[2]) / 2;
+        if (!(at[1] > fmax(at[0], at[2]) + least && at[1] > line * (1 + SGT_SPIKE_PART))) continue;
+        d->spike = step - n + i;
+        d->peak = at[1];
+        d->before = line;
+        return d->early = 1;
+    }
+    return 0;
+}
+
 /* Follow a rise of the loss. Return whether it was a spike: it is over when the loss has fallen three
  * quarters of the way back, or with the run. One that is not over SGT_SPIKE_LASTS steps after its
  * peak is none: the data may have changed. */
 static int was_spike(sgt_diagnosis *d, uint64_t step, double loss)
 {
-    if (d->seen <= SGT_SPIKE_LEAST) return 0;
+    if (d->seen == SGT_SPIKE_LEAST + 1 && has_early_spike(d, step)) return 1;
+    if (d->seen <= SGT_SPIKE_LEAST) return step == d->steps && has_early_spike(d, step);
     if (d->spiking ? loss > d->peak : is_far_above(d, loss)) {
         d->spiking = 1;
         d->spike = step;
@@ -347,8 +370,8 @@ const char *sgt_diagnosis_step(sgt_diagnosis *d, char *buf, size_t n, uint64_t s
     else if (first_time(d, TOLD_SPIKE,
                         spiked && !d->above && !d->skipping && !(d->told & TOLD_SWINGS)))
         snprintf(buf, n,
-                 "step %llu: the loss spikes: %.4g, %.2g above the steps before: --skip-spikes %d "
-                 "leaves such updates out, from step %d on",
+                 "step %llu: the loss spikes: %.4g, %.2g above the steps around it: --skip-spikes "
+                 "%d leaves such updates out, from step %d on",
                  (unsigned long long)d->spike, d->peak, d->peak - d->before, SGT_SPIKE_Z,
                  SGT_SPIKE_STEPS + 1);
     else if (first_time(d, TOLD_NORM, norm > 0 && !d->skipping))

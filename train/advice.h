@@ -70,11 +70,12 @@ const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, 
  *   a spike       SGT_SPIKE_NOISE times the noise, SGT_SPIKE_PART, and twice their range above
  *                 the last SGT_SPIKE_BEFORE, from where the loss falls back within SGT_SPIKE_LASTS
  *                 steps: --skip-spikes. It is reported when it is over. Swings that were reported are no
- *                 spikes.
+ *                 spikes. A loss of the first SGT_SPIKE_LEAST steps is compared with the line
+ *                 between the steps before and after it.
  *   of the norm   The gradient norm is SGT_SPIKE_NORM times the median of the last
  *                 SGT_SPIKE_STEPS: --grad-clip or --skip-spikes. Neither spike is reported with
- *                 --skip-spikes; one of the loss only after SGT_SPIKE_LEAST steps, and one of the
- *                 norm after SGT_SPIKE_BEFORE.
+ *                 --skip-spikes, and one of the norm only after
+ *                 SGT_SPIKE_BEFORE steps.
  *   not finite    Lower the lr 10 times, at once.
  * Only changes that chance does not explain count. Token losses lie about 3 nats around their mean,
  * and those of a row are correlated. So a step of n tokens is assumed to be off by 4.5/sqrt(n). A
@@ -103,6 +104,9 @@ const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, 
  * as many after it */
 #define SGT_RISE_WITHIN 64
 #define SGT_RISE_PART 0.05 /* least rise that counts, as a fraction of the loss */
+/* after a spike in the first steps: the least part of the loss before a rise that is left if the rise
+ * counts; if less is left, it was the spike's */
+#define SGT_RISE_STAYS 0.85
 
 typedef struct sgt_diagnosis {
     double lr;      /* rate of the run */
@@ -121,6 +125,7 @@ typedef struct sgt_diagnosis {
     uint64_t spike;
     double peak, before;
     int spiking; /* 1: it has not fallen back from the peak */
+    int early;   /* 1: there was a spike in the first SGT_SPIKE_LEAST steps */
     /* block: means of block_steps steps each; sum: of the losses in the block being filled */
     double block[SGT_FLAT_BLOCKS], sum;
     unsigned blocks, block_steps, filled;

@@ -282,7 +282,7 @@ typedef struct loop {
     sgt_saver *saver; /* NULL if this rank does not write */
     unsigned lag;     /* delay of metrics, in steps */
     sgt_feed *val;
-    float *losses; /* (local rows, T): loss of each target of an evaluation; NULL: not wanted */
+    float *losses;          /* (local rows, T): loss of each target of an evaluation */
     sgt_metrics ring[RING]; /* numbers for the log line of step s, in ring[s % RING] */
     double began[RING];
     uint64_t next; /* first step whose line is not written */
@@ -315,17 +315,25 @@ static int over_ranks(const loop *l, double *x, size_t n, sgt_error *err)
 
 /* ---- evaluation ---- */
 
-/* Add the losses of the targets that stand for text. The backend has stored them in l->losses. */
-static void add_text(const loop *l, const sgt_batch *rows, sgt_text_loss *text)
+/* Sums over the rows of an evaluation. Members are doubles, which are added up over all ranks. */
+typedef struct sums {
+    double loss, targets;
+    double rows, squares; /* rows with targets; the square of a row's loss / its targets */
+    sgt_text_loss text;
+} sums;
+
+/* Add what a row has beside its loss. The backend has stored the losses of its targets. */
+static void add_row(const sgt_trainer *t, const int32_t *targets, const float *losses, sums *all)
 {
-    const sgt_trainer *t = l->t;
-    const sgt_config *config = t->s;
-    size_t n = t->info.local_batch * config->seq;
-    for (size_t i = 0; i < n; i++) {
-        int32_t target = rows->targets[i];
-        if (target < 0 || (uint64_t)target == config->ignore) continue;
-        sgt_text_loss_add(text, t->text_bytes, target, l->losses[i]);
+    double loss = 0, n = 0;
+    for (uint64_t i = 0; i < t->s->seq; i++) {
+        if (targets[i] < 0 || (uint64_t)targets[i] == t->s->ignore) continue;
+        loss += losses[i];
+        n++;
+        if (t->text_bytes) sgt_text_loss_add(&all->text, t->text_bytes, targets[i], losses[i]);
     }
+    all->rows += n > 0;
+    all->squares += n > 0 ? loss * loss / n : 0;
 }
 
 /* Take the losses from rows of batch k that an evaluation does not have, so that its rows do not
@@ -344,9 +352,7 @@ static void cut_rows(const loop *l, uint64_t k, const sgt_batch *rows)
 static int evaluate(loop *l, sgt_metrics *m, sgt_error *err)
 {
     sgt_trainer *t = l->t;
-    /* sums of losses, of targets, of losses of text, of its bytes, of squares, and of batches */
-    double all[6] = {0};
-    sgt_text_loss text = {0, 0};
+    sums all = {0};
     uint64_t from = sgt_trace_begin(t->trace);
     sgt_feed_again(l->val);
     for (uint64_t k = 0; k * t->s->batch < t->eval_rows; k++) {
@@ -358,23 +364,20 @@ static int evaluate(loop *l, sgt_metrics *m, sgt_error *err)
         if (rc == SGT_OK) cut_rows(l, k, &rows);
         if (rc == SGT_OK) rc = t->backend->eval(t->backend, &rows, &loss, &n, err);
         if (rc < 0) return rc;
-        if (l->losses) add_text(l, &rows, &text);
-        all[0] += loss;
-        all[1] += (double)n;
-        all[4] += n ? loss * loss / (double)n : 0;
-        all[5] += n > 0;
+        for (size_t i = 0; i < t->info.local_batch; i++)
+            add_row(t, rows.targets + i * t->s->seq, l->losses + i * t->s->seq, &all);
+        all.loss += loss;
+        all.targets += (double)n;
     }
-    all[2] = text.nats;
-    all[3] = text.bytes;
-    int rc = over_ranks(l, all, 6, err);
+    int rc = over_ranks(l, &all.loss, sizeof all / sizeof all.loss, err);
     if (rc < 0) return rc;
-    text = (sgt_text_loss){all[2], all[3]};
     sgt_trace_end(t->trace, from, SGT_TRACE_LOOP, "evaluation", "evaluation");
-    l->val_tokens += (uint64_t)all[1];
-    m->val_loss = all[1] > 0 ? plain(all[0] / all[1]) : (double)NAN;
-    /* the variance of the batches' means, which weigh as much as they have targets */
-    m->val_noise = all[5] > 1 ? sqrt((all[4] - all[0] * m->val_loss) / all[1] / (all[5] - 1)) : 0;
-    m->val_bits_per_byte = sgt_bits_per_byte(&text);
+    l->val_tokens += (uint64_t)all.targets;
+    m->val_loss = all.targets > 0 ? plain(all.loss / all.targets) : (double)NAN;
+    /* the variance of the rows' means, which weigh as much as they have targets */
+    const double variance = (all.squares - all.loss * m->val_loss) / all.targets;
+    m->val_noise = all.rows > 1 ? sqrt(variance / (all.rows - 1)) : 0;
+    m->val_bits_per_byte = sgt_bits_per_byte(&all.text);
     return SGT_OK;
 }
 
@@ -696,8 +699,7 @@ static int open_feed(loop *l, sgt_error *err)
     sgt_feed_options val = {.count = t->eval_rows, .now = 1, .starts = o.starts};
     size_t n = (size_t)t->info.local_batch * config->seq;
     val.examples = t->val_examples.count ? &t->val_examples : NULL;
-    if (t->text_bytes && !(l->losses = calloc(n, sizeof *l->losses)))
-        return sgt_fail_memory(err, NULL);
+    if (!(l->losses = calloc(n, sizeof *l->losses))) return sgt_fail_memory(err, NULL);
     return sgt_feed_open(&l->val, t->val, &val, err);
 }
 

@@ -368,7 +368,7 @@ Test(readers, more_than_the_container_may_have)
     set_faults(&fault);
     expect_failure(open_only("d", &o, why), SGT_ENOMEM,
                    "the set takes 3 MiB and this process's control group (container) has 2 MiB of "
-                   "free memory: it cannot be preloaded (use the reader mmap or uring, "
+                   "free memory for data: it cannot be preloaded (use the reader mmap or uring, "
                    "which need no memory for it)");
     put_container("root", "8388608", "1048576");
     check_loader("d", &o, &fault, NULL);
@@ -410,16 +410,17 @@ Test(readers, copies_of_several_processes)
     o.available = 6 << 20;
     must(open_only("d", &o, why));
     o.available--;
-    expect_failure(open_only("d", &o, why), SGT_ENOMEM,
-                   "the set takes 3 MiB in each of 2 processes and this process's control group "
-                   "(container) has 5 MiB of free memory: it cannot be preloaded (use the reader "
-                   "mmap or uring, which need no memory for it)");
+    expect_failure(
+        open_only("d", &o, why), SGT_ENOMEM,
+        "the set takes 3 MiB in each of 2 processes and this process's control group "
+        "(container) has 5 MiB of free memory for data: it cannot be preloaded (use the reader "
+        "mmap or uring, which need no memory for it)");
     put_container("root", "8388608", "6291456");
-    expect_failure(open_only("d", &(sgt_loader_options){.raw = 16, .seq = 16, .copies = 2}, why),
-                   SGT_ENOMEM,
-                   "the set takes 3 MiB in each of 2 processes and this process's control group "
-                   "(container) has 2 MiB of free memory: it cannot be preloaded (use the reader "
-                   "mmap or uring, which need no memory for it)");
+    expect_failure(
+        open_only("d", &(sgt_loader_options){.raw = 16, .seq = 16, .copies = 2}, why), SGT_ENOMEM,
+        "the set takes 3 MiB in each of 2 processes and this process's control group "
+        "(container) has 2 MiB of free memory for data: it cannot be preloaded (use the reader "
+        "mmap or uring, which need no memory for it)");
 }
 
 /* Other processes take the memory while a copy is filled: preload ends before the kernel has to
@@ -435,12 +436,12 @@ Test(readers, memory_that_goes_while_a_copy_is_filled)
     sgt_loader_options o = {.raw = 16, .seq = 16, .notice = collect(&said)};
     set_faults(&fault);
     expect_failure_about(open_only("d", &o, why), SGT_ENOMEM,
-                         "(container) has 1 MiB of free memory: it cannot be preloaded");
+                         "(container) has 1 MiB of free memory for data: it cannot be preloaded");
     o.may_map = 1;
     check_loader("d", &o, &fault, NULL);
     cr_assert_str_eq(said.last,
                      "the set takes 3 MiB and this process's control group (container) has 1 MiB "
-                     "of free memory: reading with mmap instead");
+                     "of free memory for data: reading with mmap instead");
 }
 
 /* Two sparse shards of 2^31 - 1 tokens, 4 GiB each: windows beyond offsets of 2 GiB and 4 GiB are

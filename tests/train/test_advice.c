@@ -131,6 +131,12 @@ static double spiking(uint64_t s) { return falling(s) + (s == 700 || s == 900 ? 
 static double spiking_early(uint64_t s) { return falling(s) + (s == 40 ? 3 : 0); }
 /* A fall from 10.8 to 5.2 within 300 steps, with a spike at one of them. */
 static double fall(uint64_t s) { return 5 + 5.8 * exp(-(double)s / 80); }
+static double spiking_at_2(uint64_t s) { return fall(s) + (s == 2 ? 3 : 0); }
+static double spiking_at_20(uint64_t s) { return fall(s) + (s == 20 ? 3 : 0); }
+/* A fall of two nats a step at first, with and without a spike; and one that begins late. */
+static double plunge(uint64_t s) { return 2.5 + 8.3 * exp((1 - (double)s) / 4); }
+static double spiking_at_3(uint64_t s) { return plunge(s) + (s == 3 ? 3 : 0); }
+static double plunge_late(uint64_t s) { return s < 6 ? 10.8 : plunge(s - 5); }
 static double spiking_at_21(uint64_t s) { return fall(s) + (s == 21 ? 3 : 0); }
 static double spiking_at_100(uint64_t s) { return fall(s) + (s == 100 ? 3 : 0); }
 static double spiking_at_150(uint64_t s) { return fall(s) + (s == 150 ? 3 : 0); }
@@ -219,11 +225,17 @@ static const struct {
     {{spiking, 1000, 32768, 0.025, 0, 0}, ALONE, "step 700: the loss spikes: 6.6"},
     {{spiking, 1000, 8192, 0.05, 0, 0},
      ALONE,
-     ", 2.9 above the steps before: --skip-spikes 6 leaves such updates out, from step 129 on"},
+     ", 2.9 above the steps around it: --skip-spikes 6 leaves such updates out, from step 129 on"},
     {{spiking, 1000, 8192, 0.05, 0, 1}, SILENT, NULL}, /* --skip-spikes is on already */
     /* a spike while the loss still falls fast, before there are 128 steps, of few tokens */
     {{spiking_early, 100, 640, 0.38, 10, 0}, ALONE, "step 40: the loss spikes: "},
     {{spiking_early, 200, 8192, 0.05, 10, 0}, ALONE, "step 40: the loss spikes: "},
+    {{spiking_at_2, 300, 64, 0.1, 15, 0}, ALONE, "step 2: the loss spikes: "},
+    {{spiking_at_20, 300, 64, 0.1, 15, 0}, ALONE, "step 20: the loss spikes: "},
+    {{spiking_at_3, 100, 640, 0.05, 15, 0},
+     ALONE,
+     "step 3: the loss spikes: 10.4, 2.7 above the steps around it"},
+    {{spiking_at_3, 15, 8192, 0.05, 5, 0}, ALONE, "step 3: the loss spikes: "}, /* a short run */
     {{spiking_at_21, 300, 64, 0.1, 15, 0}, ALONE, "step 21: the loss spikes: "},
     {{spiking_at_100, 300, 64, 0.15, 15, 0}, ALONE, "step 100: the loss spikes: "},
     {{spiking_at_150, 300, 64, 0.15, 15, 0}, ALONE, "step 150: the loss spikes: "},
@@ -232,6 +244,10 @@ static const struct {
     /* no spike: a fall, however steep, and a loss that stays high */
     {{fall, 300, 64, 0.3, 15, 0}, SILENT, NULL},
     {{memorizing, 400, 64, 0.3, 0, 0}, SILENT, NULL},
+    {{plunge, 100, 8192, 0.05, 0, 0}, SILENT, NULL},
+    {{plunge, 100, 64, 0.56, 15, 0}, SILENT, NULL},
+    {{plunge_late, 100, 8192, 0.05, 15, 0}, SILENT, NULL},
+    {{plunge_late, 15, 64, 0.56, 5, 0}, SILENT, NULL},
     {{other_data, 1000, 8192, 0.05, 0, 0}, SILENT, NULL},
     {{other_data, 1000, 640, 0.3, 0, 0}, SILENT, NULL},
     {{other_data_for_50, 1000, 8192, 0.05, 0, 0}, SILENT, NULL},
@@ -324,7 +340,7 @@ Test(advice, validation_above_training_by_more_than_the_noise)
 
 /* Losses of three models at eight learning rates each, from too low to too high, recorded by
  * tests/data/measure_lr.sh. Rates from `high` on are reported as too high, and rates from 1 on as
- * diverging. Lower rates give no advice. */
+ * diverging. Lower rates give no advice. Three of the higher ones have a spike at steps 7, 9 and 13. */
 Test(advice, recorded_curves_at_eight_rates)
 {
     static const struct {
@@ -333,7 +349,7 @@ Test(advice, recorded_curves_at_eight_rates)
     } models[] = {{"2x64x2", 3e-2}, {"4x128x4", 1e-1}, {"6x256x8", 3e-3}};
     static char line[4096], text[2048];
     char vocabulary[16], model[16], said[256];
-    unsigned rows, tokens, steps, curves = 0;
+    unsigned rows, tokens, steps, curves = 0, spikes = 0;
     double rate;
     scoped(FILE) *f = fopen(FIXTURES "rates/curves.txt", "r");
     cr_assert(f);
@@ -360,10 +376,13 @@ Test(advice, recorded_curves_at_eight_rates)
             cr_expect(strstr(text, "the lr is too high: the loss rose from "), "%s %g", model,
                       rate);
         else cr_expect_str_empty(text, "%s at %g: %s", model, rate, text);
-        cr_expect(!*text || strchr(text, '\n')[1] == '\0', "%s at %g, one line: %s", model, rate,
+        const char *rest = strstr(text, "the loss spikes: ") ? strchr(text, '\n') + 1 : text;
+        spikes += rest != text;
+        cr_expect(!*rest || strchr(rest, '\n')[1] == '\0', "%s at %g, one line: %s", model, rate,
                   text);
     }
     cr_expect_eq(curves, 24);
+    cr_expect_eq(spikes, 3);
 }
 
 /* GPT-3's table D.1 gives 2.60 and 3640 petaflop/s-days for its smallest and largest model, with

@@ -14,7 +14,7 @@
 #include "loader/base/json.h"
 #include "loader/shards/set.h"
 #include "loader/shards/manifest.h"
-#include "train/log/metrics.h"
+#include "train/memory/memory.h"
 #include "train/trainer.h"
 
 /* most rows of an evaluation: a multiple of 64, in which each set of a mix has its share */
@@ -191,7 +191,7 @@ static int open_sets(const sgt_trainer *t, sgt_loader **out, char why[SGT_UNEVAL
     /* all ranks look at free memory after all earlier copies are made, and before any of these */
     sgt_ranks *together = o->reader == SGT_READER_PRELOAD ? t->o->ranks : NULL;
     if (rc == SGT_OK && together) rc = together->barrier(together, err);
-    all.available = sgt_memory_available();
+    all.available = sgt_memory_for_data(t);
     if (rc == SGT_OK && together) rc = together->barrier(together, err);
     if (rc == SGT_OK && all.set_count) {
         rc = sgt_loader_open(out, NULL, &all, err);

@@ -71,9 +71,11 @@ static int measure_data(sizing *z, sgt_loader_info *info, sgt_error *err)
     /* what does not fit is mapped: in the page cache, which the kernel can reclaim */
     else if (s->loader == SGT_READER_PRELOAD) {
         const size_t width = sgt_id_width(info->vocab);
+        const uint64_t room = sgt_memory_for_data(z->t);
         const uint64_t sets[] = {huge_pages(width * info->tokens), huge_pages(width * val)};
         for (int i = 0; i < 2; i++)
-            if (s->given[SGT_SET_LOADER] || z->data + sets[i] <= free_share(z->t))
+            if (s->given[SGT_SET_LOADER] ||
+                z->data + sets[i] <= room / sgt_ranks_here(z->t->o->ranks))
                 z->data += sets[i];
     }
     if (s->sampling == SGT_SAMPLING_PACKED) z->data += 8 * info->documents; /* its plan */
@@ -144,6 +146,27 @@ static uint64_t bytes_with(sizing *z, uint64_t rows, const uint8_t *levels)
     z->o.batch = (uint32_t)rows;
     z->o.recompute_at = levels;
     return measure(z, &e, NULL) < 0 ? UINT64_MAX : e.total;
+}
+
+/* Begin with what t has decided; one row stands for an undecided number. */
+static int begin(sizing *z, const sgt_trainer *t, sgt_error *err)
+{
+    const int rc = sgt_trainer_step(t, err);
+    *z = (sizing){.t = t, .o = t->s->step};
+    if (t->s->batch == SGT_DEFAULT_COUNT) z->o.batch = 1;
+    return rc;
+}
+
+uint64_t sgt_memory_for_data(const sgt_trainer *t)
+{
+    sizing z;
+    sgt_train_estimate e;
+    const sgt_loader_info data = {.vocab = t->info.vocab ? t->info.vocab : 50257};
+    const uint64_t all = sgt_memory_available();
+    if (all == UINT64_MAX || t->cuda || begin(&z, t, NULL) < 0) return all;
+    if (sgt_trainer_model(t, &data, &z.o.model, NULL) < 0 || measure(&z, &e, NULL) < 0) return all;
+    const uint64_t need = e.total * sgt_ranks_here(t->o->ranks);
+    return need < all ? all - need : 1;
 }
 
 /* ---- available memory ---- */
@@ -323,13 +346,10 @@ static int size_run(sizing *z, sgt_trainer *t, sgt_error *err)
 {
     sgt_loader_info data;
     uint32_t ranks = sgt_ranks_size(t->o->ranks);
-    *z = (sizing){.t = t};
-    int rc = sgt_trainer_step(t, err);
-    z->o = t->s->step;
+    int rc = begin(z, t, err);
     if (rc < 0 || (rc = measure_data(z, &data, err)) < 0 ||
         (rc = sgt_trainer_model(t, &data, &z->o.model, err)) < 0)
         return rc;
-    if (t->s->batch == SGT_DEFAULT_COUNT) z->o.batch = 1;
     z->copy = copy_bytes(z);
     z->program = t->o->program ? t->o->program : sgt_memory_resident();
     z->program = t->cuda ? 0 : z->program + (uint64_t)z->o.threads * PER_THREAD;

@@ -15,6 +15,11 @@ int sgt_memory_asked(const sgt_config *s);
  * SGT_ENOMEM, with how much memory is needed and the largest --batch-size that fits. */
 int sgt_memory_decide(sgt_trainer *t, sgt_error *err);
 
+/* Return the bytes of this machine's memory that are free for data, beside the model and its step of
+ * all ranks, as far as these are known before the data: with GPT-2's vocabulary, if there is no
+ * checkpoint. UINT64_MAX: unknown. Call it after sgt_trainer_settle and sgt_trainer_read_shape. */
+uint64_t sgt_memory_for_data(const sgt_trainer *t);
+
 /* Fail as a CPU backend did for want of memory (`why`), and name the largest --batch-size that fits,
  * unless the memory of the run was checked before. */
 int sgt_memory_explain(sgt_trainer *t, const sgt_error *why, sgt_error *err);
