@@ -11,6 +11,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#define SGT_STRUCT_MOST 4096 /* bytes: a larger size is no struct's */
+
 /* Return the number that follows `name` at the beginning of a line of a file in `folder`; name "":
  * of the first line. Return UINT64_MAX if there is no number, as for a control group without a
  * limit, whose file says "max". */
@@ -189,4 +191,31 @@ int sgt_reserve(void *array, size_t *room, size_t count, size_t size, const char
     *at = grown;
     *room = more;
     return SGT_OK;
+}
+
+/* ---- structs whose first field is their size ---- */
+
+int sgt_struct_read(void *to, size_t known, const void *from, const char *name, sgt_error *err)
+{
+    size_t size = 0;
+    if (from) memcpy(&size, from, sizeof size);
+    if (size < sizeof size || size > SGT_STRUCT_MOST)
+        return sgt_fail(err, SGT_EUSAGE, "%s.size is %zu: set it to sizeof(%s)", name, size, name);
+    for (size_t i = known; i < size; i++)
+        if (((const char *)from)[i])
+            return sgt_fail(err, SGT_EUSAGE,
+                            "%s: byte %zu is set, and this library knows %zu (it is older than its "
+                            "header)",
+                            name, i, known);
+    memset(to, 0, known);
+    memcpy(to, from, size < known ? size : known);
+    return SGT_OK;
+}
+
+void sgt_struct_write(void *to, const void *from, size_t known)
+{
+    size_t size;
+    memcpy(&size, to, sizeof size);
+    memcpy((char *)to + sizeof size, (const char *)from + sizeof size,
+           (size < known ? size : known) - sizeof size);
 }

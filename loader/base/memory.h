@@ -76,6 +76,14 @@ void sgt_arena_unmap(sgt_arena *a);
 int sgt_reserve(void *array, size_t *room, size_t count, size_t size, const char *what,
                 sgt_error *err);
 
+/* ---- structs whose first field, a size_t, is their size ---- */
+
+/* Copy a caller's struct, `name`, into `to` of `known` bytes. Fields that the caller's lacks are 0 in
+ * `to`. SGT_EUSAGE if its size is none, or if it has more fields that are not 0. */
+int sgt_struct_read(void *to, size_t known, const void *from, const char *name, sgt_error *err);
+/* Copy `from`, of `known` bytes, into a caller's struct that was read: all that it has but its size. */
+void sgt_struct_write(void *to, const void *from, size_t known);
+
 #ifdef __cplusplus
 }
 #endif
