@@ -7,8 +7,9 @@
  *     sgt_encoder *e;
  *     if (sgt_vocab_gpt2(&v, &err) < 0 || sgt_encoder_new(&e, v, &err) < 0)
  *         fprintf(stderr, "%s\n", err.text), exit(1);
- *     uint16_t *ids = malloc(n * sgt_vocab_width(v)); // there are never more ids than bytes
- *     size_t count = sgt_encode(e, text, n, ids);  // as tiktoken's gpt2.encode_ordinary(text)
+ *     size_t count, room = n * sgt_vocab_width(v);   // there are never more ids than bytes
+ *     uint16_t *ids = malloc(room);                 // as tiktoken's gpt2.encode_ordinary(text):
+ *     if (sgt_encode(e, text, n, ids, room, &count, &err) < 0) ...;
  *     sgt_encoder_free(e);
  *     sgt_vocab_free(v);                           // after its encoders
  *
@@ -107,23 +108,21 @@ int sgt_vocab_save(const sgt_vocab *v, const char *folder, sgt_error *err);
 
 /* ---- text to ids and back ---- */
 
-#define SGT_ENCODE_FAILED SIZE_MAX /* what sgt_encode returns if it fails */
-
 /* Create an encoder for v, which must outlive it. The encoder caches the words it has met (13 MiB),
  * so one encoder for a whole corpus is faster than one per text. Return 0, SGT_ENOMEM, or
  * SGT_EUSAGE for a rule that PCRE2 refuses. */
 int sgt_encoder_new(sgt_encoder **out, const sgt_vocab *v, sgt_error *err);
 void sgt_encoder_free(sgt_encoder *e); /* NULL is allowed */
 
-/* Encode the n bytes of `text`, which may be any bytes, into `ids`, which has room for n ids of
- * sgt_vocab_width bytes. Return the number of ids. Bytes that are not UTF-8 become tokens of their
- * own (split.h says how they split). Nothing is normalized, and a <|endoftext|> in the text is
- * plain text. The time is linear in n for any text. A custom rule may take longer and may fail: the
- * result is SGT_ENCODE_FAILED if the rule backtracks beyond PCRE2's limits or memory runs out, and
- * sgt_encoder_failure says which. */
-size_t sgt_encode(sgt_encoder *e, const void *text, size_t n, void *ids);
-/* Return the reason of SGT_ENCODE_FAILED. The encoder owns it, until the next call. */
-const sgt_error *sgt_encoder_failure(const sgt_encoder *e);
+/* Encode the n bytes of `text`, which may be any bytes, into `ids`, a buffer of ids_bytes bytes, and
+ * set *count to the number of ids, of sgt_vocab_width bytes each. There are never more ids than
+ * bytes: a buffer with room for fewer than n ids is SGT_EUSAGE, whatever the text. Bytes that are
+ * not UTF-8 become tokens of their own (split.h says how they split). Nothing is normalized, and a
+ * <|endoftext|> in the text is plain text. The time is linear in n for any text. A pattern that has
+ * no name may take longer, and may fail: SGT_EUNSUPPORTED if it backtracks beyond PCRE2's limits, or
+ * SGT_ENOMEM. Return 0 or such a code; after a failure `ids` and *count are undefined. */
+int sgt_encode(sgt_encoder *e, const void *text, size_t n, void *ids, size_t ids_bytes,
+               size_t *count, sgt_error *err);
 
 /* A text for sgt_encode_texts: `n` bytes, as sgt_encode takes them. */
 typedef struct sgt_text {
@@ -132,11 +131,10 @@ typedef struct sgt_text {
 } sgt_text;
 
 /* Encode `count` texts in one call: the ids of text i are ids[ends[i - 1]] (the first text's:
- * ids[0]) up to, but not including, ids[ends[i]]. `ids` has room for as many ids as the texts have
- * bytes. Return 0, or the reason of SGT_ENCODE_FAILED; after a failure `ids` and `ends` are
- * undefined. */
-int sgt_encode_texts(sgt_encoder *e, const sgt_text *texts, size_t count, void *ids, size_t *ends,
-                     sgt_error *err);
+ * ids[0]) up to, but not including, ids[ends[i]]. Room for as many ids as the texts have bytes is
+ * enough. Otherwise as sgt_encode. */
+int sgt_encode_texts(sgt_encoder *e, const sgt_text *texts, size_t count, void *ids,
+                     size_t ids_bytes, size_t *ends, sgt_error *err);
 
 /* Write the bytes of ids[count], of sgt_vocab_width bytes each, into malloc'd *text of *n bytes,
  * followed by a NUL; the caller frees it. Return 0, SGT_ENOMEM, or SGT_EFORMAT, which names an id

@@ -11,9 +11,9 @@ static void check_text(const sgt_vocab *v, const uint8_t *text, size_t n)
     sgt_error err;
     char *ids = malloc((n + 1) * sgt_vocab_width(v));
     char *back;
-    size_t length;
+    size_t length, count, room = n * sgt_vocab_width(v);
     must(ids && sgt_encoder_new(&e, v, &err) == 0, "there is memory");
-    size_t count = sgt_encode(e, text, n, ids);
+    must(sgt_encode(e, text, n, ids, room, &count, &err) == 0, "any text has ids");
     must(count <= n, "no id is of no byte");
     for (size_t i = 0; i < count; i++)
         must(sgt_id_at(ids, sgt_vocab_width(v), i) < sgt_vocab_size(v),

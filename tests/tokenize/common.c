@@ -70,6 +70,13 @@ sgt_encoder *new_encoder(const sgt_vocab *v)
     return e;
 }
 
+size_t encode(sgt_encoder *e, const void *text, size_t n, void *ids)
+{
+    size_t count = 0;
+    must(sgt_encode(e, text, n, ids, n * e->words.v->width, &count, why));
+    return count;
+}
+
 size_t bpe_scan(const sgt_vocab *v, const uint8_t *s, size_t n, void *ids)
 {
     return (v->width == 4 ? sgt_bpe_scan_32 : sgt_bpe_scan_16)(v, s, n, ids);

@@ -27,6 +27,8 @@ sgt_encoder *new_encoder(const sgt_vocab *v);
 /* Return a vocabulary of 100,001 tokens, whose ids take 4 bytes, with this rule (NULL: GPT-2's). Ids are
  * numbered as GPT-2's are, or by the trainer: the end of text is 0. The caller frees it. */
 sgt_vocab *wide_vocab(const char *rule, int eot_first);
+/* Encode a text with no more room than sgt_encode asks for, and return the number of ids. */
+size_t encode(sgt_encoder *e, const void *text, size_t n, void *ids);
 /* Encode a piece by the definition, or by steps (bpe.h), to ids of the vocabulary's width. Return their
  * number. */
 size_t bpe_scan(const sgt_vocab *v, const uint8_t *s, size_t n, void *ids);

@@ -100,7 +100,7 @@ static void add_document(stream *s, sgt_encoder *e, const char *text, size_t n, 
     cr_assert(good && s->ids && s->starts);
     s->starts[s->documents++] = s->count;
     s->ids[s->count++] = 50256;
-    s->count += sgt_encode(e, replace ? good : text, n, s->ids + s->count);
+    s->count += encode(e, replace ? good : text, n, s->ids + s->count);
 }
 
 stream slow_stream(const char *const *paths, size_t count, const sgt_tokenize_options *o, int split)

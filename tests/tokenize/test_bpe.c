@@ -108,7 +108,7 @@ static void agree_with_the_definition(int wide)
         size_t n = merging_bytes(v, &r, s, 1 + below(&r, longest[i % 8]));
         size_t count = encode_by_names(v, by_name, s, n, want);
         expect_ids(bpe_steps(e, s, n, got), "steps, SEED=%llu, %d", (unsigned long long)seed, i);
-        expect_ids(sgt_encode(e, s, n, got), "piece, SEED=%llu, %d", (unsigned long long)seed, i);
+        expect_ids(encode(e, s, n, got), "piece, SEED=%llu, %d", (unsigned long long)seed, i);
         if (n > SGT_BPE_SCAN_MAX) continue;
         expect_ids(bpe_scan(v, s, n, got), "scan, SEED=%llu, %d", (unsigned long long)seed, i);
     }
@@ -168,7 +168,7 @@ static void levels_agree(const sgt_vocab *v)
             scoped_memory char *want = malloc(n * v->width + 1), *got = malloc(n * v->width + 1);
             size_t count = encode_by_scan(v, e, s, n, want);
             for (int again = 0; again < 2; again++)
-                expect_public(sgt_encode(e, s, n, got), "%s, SEED=%llu, %d", *level,
+                expect_public(encode(e, s, n, got), "%s, SEED=%llu, %d", *level,
                               (unsigned long long)seed, i);
         }
     }
@@ -207,9 +207,9 @@ static void levels_agree_on_every_token(int wide)
                 s[n++] = (uint8_t)behind[b];
                 if (n > SGT_BPE_SCAN_MAX) continue;
                 size_t count = bpe_scan(v, s, n, want);
-                expect_public(sgt_encode(e, s, n, got), "%s, token %u", *level, id);
+                expect_public(encode(e, s, n, got), "%s, token %u", *level, id);
                 if (b) continue;
-                cr_assert(sgt_encode(e, s, n - 1, got) == 1 && sgt_id_at(got, v->width, 0) == id,
+                cr_assert(encode(e, s, n - 1, got) == 1 && sgt_id_at(got, v->width, 0) == id,
                           "%s, token %u", *level, id);
             }
     }
@@ -388,7 +388,7 @@ Test(bpe, what_the_table_forgot_changes_nothing)
         for (size_t j = 0; j < n; j++) s[j] = below(&r, 8) ? (uint8_t)('a' + below(&r, 6)) : 0;
         size_t count = bpe_scan(v, s, n, want);
         for (int again = 0; again < 2; again++) {
-            cr_assert_eq(sgt_encode(e, s, n, got), count);
+            cr_assert_eq(encode(e, s, n, got), count);
             cr_assert_arr_eq(got, want, count * sizeof *want);
         }
     }
@@ -401,7 +401,7 @@ static double time_encode(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *
     for (int i = 0; i < 3; i++) {
         struct timespec a, b;
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &a);
-        sgt_encode(e, s, n, ids);
+        encode(e, s, n, ids);
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &b);
         double t = (double)(b.tv_sec - a.tv_sec) + (double)(b.tv_nsec - a.tv_nsec) * 1e-9;
         if (t < best) best = t;
@@ -440,7 +440,7 @@ static void *encode_long(void *shared)
     uint8_t s[5000];
     uint16_t ids[5000];
     for (size_t i = 0; i < sizeof s; i++) s[i] = (uint8_t)('a' + i * i % 26);
-    uint32_t crc = crc32_of(0, ids, sgt_encode(e, s, sizeof s, ids) * sizeof *ids);
+    uint32_t crc = crc32_of(0, ids, encode(e, s, sizeof s, ids) * sizeof *ids);
     return (void *)(uintptr_t)crc;
 }
 
@@ -472,12 +472,38 @@ Test(bpe, texts_in_one_call)
     rng r = {test_seed(), 0};
     for (int i = 0; i < COUNT; i++) {
         texts[i] = (sgt_text){room[i], hard_text(&r, room[i], below(&r, MOST), 1)};
-        at += sgt_encode(e, room[i], texts[i].n, want + at);
+        at += encode(e, room[i], texts[i].n, want + at);
         want_ends[i] = at;
     }
-    must(sgt_encode_texts(e, texts, COUNT, got, ends, why));
+    must(sgt_encode_texts(e, texts, COUNT, got, sizeof got, ends, why));
     cr_assert_arr_eq(ends, want_ends, sizeof ends);
     cr_assert_arr_eq(got, want, at * sizeof *got);
+}
+
+/* Room is needed for as many ids as bytes, of the vocabulary's width: with less, nothing is written
+ * after it. */
+Test(bpe, too_little_room_is_refused)
+{
+    for (int wide = 0; wide < 2; wide++) {
+        scoped(sgt_vocab) *v = one_piece(wide);
+        scoped(sgt_encoder) *e = new_encoder(v);
+        const size_t width = v->width;
+        const sgt_text texts[] = {{"ab", 2}, {"!?", 2}};
+        uint32_t ids[4] = {7, 7, 7, 7};
+        size_t count, ends[2];
+        expect_failure(sgt_encode(e, "abc", 3, ids, 3 * width - 1, &count, why), SGT_EUSAGE,
+                       "ids: room for 2 ids of %zu bytes, but a text of 3 bytes may have as many "
+                       "(pass a larger buffer)",
+                       width);
+        expect_failure_about(sgt_encode(e, "a", 1, NULL, 0, &count, why), SGT_EUSAGE, "room for 0");
+        for (size_t i = 0; i < 4; i++) cr_assert_eq(ids[i], 7);
+        must(sgt_encode(e, "abc", 3, ids, 3 * width, &count, why));
+        must(sgt_encode(e, "", 0, ids, 0, &count, why));
+        cr_assert_eq(count, 0);
+        must(sgt_encode_texts(e, texts, 2, ids, 4 * width, ends, why));
+        expect_failure_about(sgt_encode_texts(e, texts + 1, 1, ids, width, ends, why), SGT_EUSAGE,
+                             "room for 1");
+    }
 }
 
 /* A pattern that backtracks beyond PCRE2's limits fails with its reason. */
@@ -485,15 +511,12 @@ Test(bpe, a_failing_pattern)
 {
     static char hard[40000];
     static uint16_t ids[sizeof hard];
-    sgt_text text = {hard, sizeof hard};
     scoped(sgt_vocab) *v = load_vocab("gpt2", "(a+)+$|b");
-    sgt_error err;
-    size_t end;
+    size_t count;
     memset(hard, 'a', sizeof hard);
     scoped(sgt_encoder) *e = new_encoder(v);
     hard[sizeof hard - 1] = 'c';
-    int rc = sgt_encode_texts(e, &text, 1, ids, &end, &err);
-    cr_assert_eq(rc, sgt_encoder_failure(e)->code);
-    cr_assert_lt(rc, 0);
-    cr_assert_str_eq(err.text, sgt_encoder_failure(e)->text);
+    expect_failure_about(sgt_encode(e, hard, sizeof hard, ids, sizeof ids, &count, why),
+                         SGT_EUNSUPPORTED, "pattern: at byte 0 of the text: ");
+    cr_assert_lt(sgt_encode(e, hard, sizeof hard, ids, sizeof ids, &count, NULL), 0);
 }

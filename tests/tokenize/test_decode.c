@@ -11,7 +11,7 @@ static void comes_back(const sgt_vocab *v, sgt_encoder *e, const uint8_t *s, siz
     /* no more room than sgt_encode needs: sanitizers find writes beyond it */
     scoped_memory uint16_t *ids = malloc(n * sizeof *ids + 1);
     scoped_memory char *text = NULL;
-    size_t m = 0, count = sgt_encode(e, s, n, ids);
+    size_t m = 0, count = encode(e, s, n, ids);
     cr_assert_leq(count, n);
     must(sgt_decode(v, ids, count, &text, &m, why));
     cr_assert_eq(m, n, "SEED=%llu", (unsigned long long)seed);

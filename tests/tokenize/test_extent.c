@@ -151,11 +151,11 @@ Test(extent, cuts_hold_for_replaced_text)
         size_t cut = sgt_rule_cut(
             NULL, text, from < n ? from + 1 + below(&r, (uint32_t)(n - from)) : n, v->joins);
         m = sgt_utf8_replace(twin, text, n);
-        size_t want = sgt_encode(e, twin, m, whole);
+        size_t want = encode(e, twin, m, whole);
         m = sgt_utf8_replace(twin, text, cut);
-        left = sgt_encode(e, twin, m, parts);
+        left = encode(e, twin, m, parts);
         m = sgt_utf8_replace(twin, text + cut, n - cut);
-        cr_assert_eq(left + sgt_encode(e, twin, m, parts + left), want, "SEED=%llu: %d",
+        cr_assert_eq(left + encode(e, twin, m, parts + left), want, "SEED=%llu: %d",
                      (unsigned long long)seed, i);
         cr_assert_arr_eq(parts, whole, want * sizeof *whole, "SEED=%llu: %d",
                          (unsigned long long)seed, i);

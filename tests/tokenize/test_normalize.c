@@ -170,7 +170,7 @@ Test(normalize, any_text_as_a_whole_and_in_parts)
                       "seed %llu, text %d, form %d", (unsigned long long)r.key, i, f);
         }
         const uint8_t *out = normal(&z, forms[i & 1], s, n, &got);
-        size_t ids = sgt_encode(e, out, got, whole), from = 0;
+        size_t ids = encode(e, out, got, whole), from = 0;
         while (from < n) {
             size_t len = 1 + below(&r, 60),
                    to = from + len < n
@@ -178,7 +178,7 @@ Test(normalize, any_text_as_a_whole_and_in_parts)
                             : n - from;
             if (!to) to = n - from;
             const uint8_t *part = normal(&parts, forms[i & 1], s + from, to, &got);
-            count += sgt_encode(e, part, got, cut + count);
+            count += encode(e, part, got, cut + count);
             from += to;
         }
         cr_assert(ids == count && !memcmp(whole, cut, ids * sizeof *cut),

@@ -100,7 +100,7 @@ static void expect_long_pieces(const char *text, size_t n, int replaced, size_t 
     scoped_memory uint8_t *twin = malloc(3 * n);
     memcpy(twin, text, n);
     size_t m = replaced ? sgt_utf8_replace(twin, (const uint8_t *)text, n) : n;
-    size_t want = sgt_encode(e, twin, m, whole), got = 0;
+    size_t want = encode(e, twin, m, whole), got = 0;
     int rc;
     while ((rc = sgt_text_feed_next(f, &u, &err)) == 0) {
         cr_assert_leq(u.used, most, "byte 10 is %d", text[10]);

@@ -93,7 +93,7 @@ static void expect_ids(const sgt_encoder *encoder, const char *text, const json_
     uint16_t ids[600];
     size_t n = strlen(text), count;
     cr_assert_lt(n, 600);
-    count = sgt_encode((sgt_encoder *)encoder, text, n, ids);
+    count = encode((sgt_encoder *)encoder, text, n, ids);
     cr_assert_eq(count, json_array_size(want), "%s: %s", rule, text);
     for (size_t i = 0; i < count; i++)
         cr_assert_eq(ids[i], json_integer_value(json_array_get(want, i)), "%s: id %zu: %s", rule, i,
@@ -185,8 +185,8 @@ static void expect_same(sgt_encoder *e, const uint8_t *text, size_t cut, size_t 
 {
     scoped_memory uint16_t *whole = malloc((n + 1) * sizeof *whole),
                            *parts = malloc((n + 1) * sizeof *parts);
-    size_t want = sgt_encode(e, text, n, whole), left = sgt_encode(e, text, cut, parts);
-    size_t got = left + sgt_encode(e, text + cut, n - cut, parts + left);
+    size_t want = encode(e, text, n, whole), left = encode(e, text, cut, parts);
+    size_t got = left + encode(e, text + cut, n - cut, parts + left);
     cr_assert(got == want && !memcmp(parts, whole, want * sizeof *whole),
               "%s, cut at %zu of %zu: %zu ids, not %zu", what, cut, n, got, want);
 }
@@ -204,13 +204,13 @@ Test(rules, any_cutting_gives_the_same_ids)
         uint16_t whole[160], parts[160];
         const int k = i / 4 % 2 ? i / 8 % rules : 0; /* every second one with GPT-2's rule */
         size_t n = hard_text(&r, text, 120, i & 1), from = 0, count = 0, ill = 0,
-               want = sgt_encode(encoders[k], text, n, whole);
+               want = encode(encoders[k], text, n, whole);
         const uint64_t *joins = i & 2 ? all[k]->joins : NULL;
         while (from < n) {
             size_t block = 1 + below(&r, (uint32_t)(n - from)),
                    cut = sgt_rule_cut(&all[k]->rule, text + from, block, joins);
             if (!cut) cut = block == n - from ? block : 0;
-            count += sgt_encode(encoders[k], text + from, cut, parts + count);
+            count += encode(encoders[k], text + from, cut, parts + count);
             ill += sgt_utf8_count_ill_formed(text + from, cut, NULL, 0);
             from += cut;
         }

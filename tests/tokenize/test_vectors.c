@@ -18,7 +18,7 @@ static uint32_t block_crc(sgt_encoder *e, uint32_t block)
             uint8_t text[32];
             uint16_t ids[32];
             size_t n = put_context(text, contexts[c], block << 8 | i);
-            crc = crc32_of(crc, ids, sgt_encode(e, text, n, ids) * sizeof *ids);
+            crc = crc32_of(crc, ids, encode(e, text, n, ids) * sizeof *ids);
         }
     return crc;
 }
@@ -46,7 +46,7 @@ Test(vectors, cases)
         uint8_t text[512];
         uint16_t ids[512];
         char *want = strchr(line, '\t') + 1;
-        size_t count = sgt_encode(e, text, from_hex(line, text), ids);
+        size_t count = encode(e, text, from_hex(line, text), ids);
         for (size_t i = 0; i < count; i++) {
             cr_assert(*want, "case %zu has fewer ids than %zu: %s", lines, count, line);
             cr_assert_eq(strtoul(want, &want, 10), ids[i], "case %zu, id %zu is %u: %s", lines, i,
@@ -73,7 +73,7 @@ Test(vectors, long_runs)
         scoped_memory uint8_t *text = malloc(n * times);
         scoped_memory uint16_t *ids = malloc(n * times * sizeof *ids);
         for (size_t i = 0; i < times; i++) memcpy(text + i * n, unit, n);
-        cr_assert_eq(sgt_encode(e, text, n * times, ids), count, "%zu times %.40s", times, hex);
+        cr_assert_eq(encode(e, text, n * times, ids), count, "%zu times %.40s", times, hex);
         cr_assert_eq(crc32_of(0, ids, count * sizeof *ids), crc, "%zu times %.40s", times, hex);
     }
     cr_assert_eq(lines, 103);

@@ -125,7 +125,7 @@ Test(vocab, a_short_list_of_merges_will_do)
     cr_assert(v, "%s", err.text);
     cr_assert_eq(sgt_vocab_size(v), 259);
     scoped(sgt_encoder) *e = new_encoder(v);
-    cr_assert_eq(sgt_encode(e, "abcab!", 6, ids), 3);
+    cr_assert_eq(encode(e, "abcab!", 6, ids), 3);
     cr_assert(ids[0] == 257 && ids[1] == 256 && ids[2] == 0);
 }
 

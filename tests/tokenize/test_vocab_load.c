@@ -20,7 +20,7 @@ static void ids_are(sgt_vocab *v, const char *path)
                        *back;
     scoped_memory uint16_t *ids = malloc(n * sizeof *ids);
     scoped(sgt_encoder) *e = new_encoder(v);
-    size_t count = sgt_encode(e, text, n, ids);
+    size_t count = encode(e, text, n, ids);
     cr_assert(2 * count == want_n && !memcmp(ids, want, want_n), "%s: %zu ids, expected %zu", path,
               count, want_n / 2);
     must(sgt_decode(v, ids, count, &back, &m, why));
@@ -127,7 +127,7 @@ Test(vocab_load, ranks_find_the_merges_and_the_ways_to_encode_agree)
             size_t count = bpe_scan(v, s, n, scan);
             cr_assert(bpe_steps(e, s, n, steps) == count && !memcmp(scan, steps, count * 2),
                       "seed %llu", (unsigned long long)r.key);
-            cr_assert_eq(sgt_encode(e, s, n, all), count);
+            cr_assert_eq(encode(e, s, n, all), count);
             for (size_t j = 0; j < count; j++)
                 cr_assert_eq(all[j], v->ids[scan[j]], "seed %llu", (unsigned long long)r.key);
         }
@@ -175,7 +175,7 @@ static int ranks_agree(rng *r, const sgt_vocab_parts *p, unsigned letters)
         const size_t n = 1 + below(r, i % 4 ? 8 : sizeof s);
         for (size_t j = 0; j < n; j++) s[j] = (uint8_t)('a' + below(r, letters));
         const size_t count = encode_by_ranks(p, s, n, want);
-        cr_assert(sgt_encode(e, s, n, got) == count && !memcmp(got, want, 2 * count),
+        cr_assert(encode(e, s, n, got) == count && !memcmp(got, want, 2 * count),
                   "seed %llu: %.*s", (unsigned long long)r->key, (int)n, s);
         const size_t scanned = bpe_scan(v, s, n, want);
         cr_assert(bpe_steps(e, s, n, got) == scanned && !memcmp(got, want, 2 * scanned));

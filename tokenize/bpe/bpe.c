@@ -63,21 +63,27 @@ size_t sgt_extent_cut(sgt_encoder *e, const uint8_t *text, size_t n)
     return e->by->cut(e, text, n);
 }
 
-size_t sgt_encode(sgt_encoder *e, const void *text, size_t n, void *ids)
+int sgt_encode(sgt_encoder *e, const void *text, size_t n, void *ids, size_t ids_bytes,
+               size_t *count, sgt_error *err)
 {
-    return e->by->text(e, text, n, ids);
+    const sgt_text one = {text, n};
+    return sgt_encode_texts(e, &one, 1, ids, ids_bytes, count, err);
 }
 
-const sgt_error *sgt_encoder_failure(const sgt_encoder *e) { return &e->failure; }
-
-int sgt_encode_texts(sgt_encoder *e, const sgt_text *texts, size_t count, void *ids, size_t *ends,
-                     sgt_error *err)
+int sgt_encode_texts(sgt_encoder *e, const sgt_text *texts, size_t count, void *ids,
+                     size_t ids_bytes, size_t *ends, sgt_error *err)
 {
+    const size_t width = e->words.v->width, room = ids_bytes / width;
     size_t at = 0;
     for (size_t i = 0; i < count; i++) {
-        const size_t got =
-            sgt_encode(e, texts[i].bytes, texts[i].n, (char *)ids + at * e->words.v->width);
-        if (got == SGT_ENCODE_FAILED) {
+        /* ids are never more than bytes, so this one check keeps all of them in the room */
+        if (texts[i].n > room - at)
+            return sgt_fail(err, SGT_EUSAGE,
+                            "ids: room for %zu ids of %zu bytes, but a text of %zu bytes may have "
+                            "as many (pass a larger buffer)",
+                            room - at, width, texts[i].n);
+        const size_t got = e->by->text(e, texts[i].bytes, texts[i].n, (char *)ids + at * width);
+        if (got == SGT_PATTERN_FAILED) {
             if (err) *err = e->failure;
             return e->failure.code;
         }

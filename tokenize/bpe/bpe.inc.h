@@ -200,8 +200,7 @@ static size_t encode_words(sgt_encoder *e, const uint8_t *s, const uint32_t *end
     return n + encode_tail(e, s + from, tail, count - safe, ids + n);
 }
 
-/* Split and encode. Return SGT_ENCODE_FAILED if the pattern fails, with the
- * cause in e->failure. */
+/* Split and encode. Return SGT_PATTERN_FAILED, with the cause in e->failure, if the pattern fails. */
 static size_t encode_text(sgt_encoder *e, const void *text, size_t n, void *room)
 {
     sgt_id *ids = room;
@@ -216,7 +215,7 @@ static size_t encode_text(sgt_encoder *e, const void *text, size_t n, void *room
             count += WIDTH(sgt_encode_long)(&e->words, s + from, sp.at - from, ids + count);
         else count += encode_words(e, s + from, ends, words, n - from, ids + count);
     }
-    return sp.at < n ? SGT_ENCODE_FAILED : count;
+    return sp.at < n ? SGT_PATTERN_FAILED : count;
 }
 
 /* ---- cuts inside a long piece (bpe.h) ---- */

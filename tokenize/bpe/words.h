@@ -78,8 +78,10 @@ struct sgt_words {
  * Returns the number of ids. */
 sgt_encode_piece sgt_encode_long_16, sgt_encode_long_32;
 
-/* For one width: encoding of a piece in linear time by steps (bpe.inc.h), sgt_encode and
- * sgt_extent_cut. */
+#define SGT_PATTERN_FAILED SIZE_MAX /* instead of a number of ids */
+
+/* For one width: encoding of a piece in linear time by steps (bpe.inc.h), of a text, which returns
+ * SGT_PATTERN_FAILED if e->pattern fails, and sgt_extent_cut. */
 typedef struct sgt_bpe {
     sgt_encode_piece *steps;
     size_t (*text)(sgt_encoder *e, const void *text, size_t n, void *ids);
@@ -93,7 +95,7 @@ struct sgt_encoder {
     /* memory of the tables, in huge pages that are faulted in on first use */
     sgt_arena memory;
     sgt_pattern *pattern; /* if set, what to split by */
-    sgt_error failure;    /* last failure of `pattern` */
+    sgt_error failure;    /* the last failure of `pattern` */
 };
 
 #endif

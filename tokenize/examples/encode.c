@@ -11,19 +11,20 @@
 
 #include <sgt_tokenize.h>
 
+#define LINE (1 << 16) /* most bytes of a line; longer ones are encoded in parts */
+
 /* Print a line's ids, each with its bytes. Fails if the ids do not decode to the line. */
-static int show(const sgt_vocab *vocab, sgt_encoder *encoder, const char *line, size_t n, char *ids,
+static int show(const sgt_vocab *vocab, sgt_encoder *encoder, const char *line, size_t n,
                 sgt_error *err)
 {
+    static char ids[4 * LINE]; /* a text never has more ids than bytes */
     const size_t width = sgt_vocab_width(vocab);
     char *text, shown[256];
-    size_t size, count = sgt_encode(encoder, line, n, ids);
-    if (count == SGT_ENCODE_FAILED) {
-        *err = *sgt_encoder_failure(encoder);
-        return err->code;
-    }
+    size_t size, count;
+    int rc = sgt_encode(encoder, line, n, ids, sizeof ids, &count, err);
+    if (rc < 0) return rc;
     for (size_t i = 0; i < count; i++) {
-        int rc = sgt_decode(vocab, ids + i * width, 1, &text, &size, err);
+        rc = sgt_decode(vocab, ids + i * width, 1, &text, &size, err);
         if (rc < 0) return rc;
         uint32_t id = 0;
         memcpy(&id, ids + i * width, width);
@@ -31,7 +32,7 @@ static int show(const sgt_vocab *vocab, sgt_encoder *encoder, const char *line, 
         free(text);
     }
     printf("\n");
-    int rc = sgt_decode(vocab, ids, count, &text, &size, err);
+    rc = sgt_decode(vocab, ids, count, &text, &size, err);
     if (rc < 0) return rc;
     int same = size == n && !memcmp(text, line, n);
     free(text);
@@ -41,8 +42,7 @@ static int show(const sgt_vocab *vocab, sgt_encoder *encoder, const char *line, 
 
 int main(int argc, char **argv)
 {
-    static char line[1 << 16];
-    static char ids[4 * sizeof line]; /* a text never has more ids than bytes */
+    static char line[LINE];
     sgt_vocab *vocab = NULL;
     sgt_encoder *encoder = NULL;
     sgt_error err;
@@ -50,7 +50,7 @@ int main(int argc, char **argv)
     int rc = argc > 1 ? sgt_vocab_load(&vocab, argv[1], NULL, &err) : sgt_vocab_gpt2(&vocab, &err);
     if (rc == 0) rc = sgt_encoder_new(&encoder, vocab, &err);
     while (rc == 0 && fgets(line, sizeof line, stdin))
-        rc = show(vocab, encoder, line, strcspn(line, "\n"), ids, &err);
+        rc = show(vocab, encoder, line, strcspn(line, "\n"), &err);
     if (rc < 0) fprintf(stderr, "encode: %s\n", err.text);
     sgt_encoder_free(encoder); /* before its vocabulary */
     sgt_vocab_free(vocab);

@@ -766,17 +766,16 @@ int sgt_part_encode(void *encoder, sgt_unit *u, sgt_part *p, const uint8_t *text
 {
     sgt_encoder *e = *(sgt_encoder **)encoder;
     const sgt_vocab *v = u->reading->vocab;
-    const int rc =
-        sgt_reserve(&u->ids, &u->id_room, u->id_count + n + 1, v->width, "token ids", err);
+    int rc = sgt_reserve(&u->ids, &u->id_room, u->id_count + n + 1, v->width, "token ids", err);
     if (rc < 0) return rc;
     p->first_id = u->id_count;
     if (p->first) memcpy(u->ids + v->width * u->id_count++, &v->eot, v->width);
-    const size_t count = sgt_encode(e, text, n, u->ids + v->width * u->id_count);
-    const sgt_error *why = sgt_encoder_failure(e);
-    if (count == SGT_ENCODE_FAILED) return sgt_fail(err, why->code, "%s", why->text);
+    size_t count = 0;
+    rc = sgt_encode(e, text, n, u->ids + v->width * u->id_count,
+                    v->width * (u->id_room - u->id_count), &count, err);
     u->id_count += count;
     p->ids = u->id_count - p->first_id;
-    return SGT_OK;
+    return rc;
 }
 
 /* ---- the hash of an input ---- */

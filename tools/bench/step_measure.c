@@ -181,14 +181,15 @@ static void close_coder(coder *x)
 static int encode_rows(coder *x, const sgt_config *c, uint64_t step, double *ms, sgt_error *err)
 {
     char *text = NULL;
-    size_t n = 0;
+    size_t n = 0, count;
     sgt_loader_batch b = {.output = SGT_OUTPUT_U16, .inputs = x->rows};
     int rc = sgt_loader_read(x->loader, x->cursor, step, 1, &b, err);
     if (rc == SGT_OK) rc = sgt_decode(x->vocab, x->rows, c->batch * (c->seq + 1), &text, &n, err);
     /* there are never more ids than bytes */
     if (rc == SGT_OK) rc = sgt_reserve(&x->ids, &x->room, n, sizeof *x->ids, "text", err);
     double before = sgt_now();
-    if (rc == SGT_OK) sgt_encode(x->encoder, text, n, x->ids);
+    if (rc == SGT_OK)
+        rc = sgt_encode(x->encoder, text, n, x->ids, x->room * sizeof *x->ids, &count, err);
     *ms = (sgt_now() - before) * 1e3;
     free(text);
     return rc;

@@ -75,9 +75,11 @@ int sample_lines_encode(sample_lines *r, const char *string, size_t n)
             sgt_reserve(&r->tokens, &r->room, r->count + n + 2, sizeof *r->tokens, r->path, r->err);
     if (rc < 0) return rc;
     int32_t *to = r->tokens + r->count;
-    size_t ids = sgt_encode(r->encoder, text, n, (void *)to), width = sgt_vocab_width(r->vocab);
-    if (ids == SGT_ENCODE_FAILED)
-        return sample_lines_fail(r, "%s", sgt_encoder_failure(r->encoder)->text);
+    const size_t bytes = (r->room - r->count) * sizeof *to, width = sgt_vocab_width(r->vocab);
+    size_t ids;
+    sgt_error why;
+    if (sgt_encode(r->encoder, text, n, to, bytes, &ids, &why) < 0)
+        return sample_lines_fail(r, "%s", why.text);
     /* from the last: ids of 2 bytes lie in the first half of the room */
     for (size_t i = ids; i--;) to[i] = (int32_t)sgt_id_at(to, width, i);
     r->count += ids;

@@ -60,7 +60,7 @@ class Encoder:
         is_short = len(joined) <= len(self.room)
         ids: Ids = self.room if is_short else np.empty(len(joined), self.room.dtype)
         ends = np.empty(len(each), np.int64)
-        given = self.handle.pointer, fields.ctypes.data, len(each), ids.ctypes.data
+        given = self.handle.pointer, fields.ctypes.data, len(each), ids.ctypes.data, ids.nbytes
         check(library.sgt_encode_texts(*given, ends.ctypes.data, byref(self.error)), self.error)
         cuts = [0, *ends.tolist()]
         if is_short:

@@ -195,7 +195,7 @@ _TOKENIZE = {
     "sgt_vocab_save": (c_int, [c_void_p, c_char_p, _ERROR]),
     "sgt_encoder_new": (c_int, [_OUT, c_void_p, _ERROR]),
     "sgt_encoder_free": (None, [c_void_p]),
-    "sgt_encode_texts": (c_int, [c_void_p, c_void_p, c_size_t, c_void_p, c_void_p, _ERROR]),
+    "sgt_encode_texts": (c_int, [c_void_p, *2 * [c_void_p, c_size_t], c_void_p, _ERROR]),
     "sgt_decode": (c_int, [c_void_p, c_void_p, c_size_t, _OUT, POINTER(c_size_t), _ERROR]),
     "sgt_tokenize": (c_int, [POINTER(TokenizeOptions), POINTER(TokenizeResult), _ERROR]),
     "sgt_tokenize_threads": (c_int, []),
