@@ -13,6 +13,7 @@
 
 #include "loader/base/file.h"
 #include "loader/base/format.h"
+#include "loader/base/memory.h"
 #include "loader/shards/shard.h"
 #include "tokenize/input/parquet.h"
 #include "tokenize/out/out.h"
@@ -30,9 +31,6 @@
 
 static int check_options(const sgt_tokenize_options *o, sgt_error *err)
 {
-    if (!o)
-        return sgt_fail(err, SGT_EUSAGE,
-                        "sgt_tokenize_options: NULL (inputs and out have no default)");
     if (!(o->val_fraction >= 0 && o->val_fraction <= 1))
         return sgt_fail(err, SGT_EUSAGE, "split: %g is not within 0 and 1", o->val_fraction);
     if (o->shard_tokens > SGT_SHARD_MAX_TOKENS)
@@ -61,9 +59,13 @@ static int check_options(const sgt_tokenize_options *o, sgt_error *err)
     return SGT_OK;
 }
 
-int sgt_tokenize_options_check_out(const sgt_tokenize_options *o, sgt_error *err)
+int sgt_tokenize_given(sgt_tokenize_options *o, const sgt_tokenize_options *given,
+                       const sgt_tokenize_result *result, sgt_error *err)
 {
-    int rc = check_options(o, err);
+    sgt_tokenize_result r;
+    int rc = sgt_struct_read(o, sizeof *o, given, "sgt_tokenize_options", err);
+    if (!rc && result) rc = sgt_struct_read(&r, sizeof r, result, "sgt_tokenize_result", err);
+    if (!rc) rc = check_options(o, err);
     if (rc < 0) return rc;
     if (!o->inputs || !o->input_count || !o->out || !*o->out)
         return sgt_fail(err, SGT_EUSAGE, "expected at least one INPUT, and OUT");

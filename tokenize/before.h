@@ -19,9 +19,10 @@
 
 #define SGT_NOT_KNOWN UINT64_MAX
 
-/* Check the options of a call that writes OUT. Return 0, or SGT_EUSAGE, which names the wrong
- * field. */
-int sgt_tokenize_options_check_out(const sgt_tokenize_options *o, sgt_error *err);
+/* Copy and check what the caller of sgt_tokenize or sgt_vocab_train gave: *given, of any version,
+ * to *o; and the size of *result, which may be NULL. Return 0 or SGT_EUSAGE. */
+int sgt_tokenize_given(sgt_tokenize_options *o, const sgt_tokenize_options *given,
+                       const sgt_tokenize_result *result, sgt_error *err);
 
 typedef struct sgt_dry_run_result {
     uint64_t files, bytes; /* of the inputs, as stored on disk */

@@ -11,6 +11,7 @@
 #include "loader/base/cpu.h"
 #include "loader/base/file.h"
 #include "loader/base/json.h"
+#include "loader/base/memory.h"
 #include "tokenize/input/feed.h"
 #include "tokenize/before.h"
 #include "tokenize/out/export.h"
@@ -70,30 +71,30 @@ static int tokenize_into(const sgt_tokenize_options *o, const sgt_notice *to, co
 
 int sgt_tokenize_threads(void) { return sgt_cpu_threads(1, 0); }
 
-int sgt_tokenize(const sgt_tokenize_options *o, sgt_tokenize_result *result, sgt_error *err)
+int sgt_tokenize(const sgt_tokenize_options *given, sgt_tokenize_result *result, sgt_error *err)
 {
     sgt_vocab *v = NULL;
     sgt_corpus *c = NULL;
-    sgt_tokenize_result ignored;
-    int kept = 0, rc = sgt_tokenize_options_check_out(o, err);
-    if (!result) result = &ignored;
-    *result = (sgt_tokenize_result){0};
+    sgt_tokenize_options o, alike;
+    sgt_tokenize_result r = {0};
+    const double began = sgt_now();
+    int kept = 0, rc = sgt_tokenize_given(&o, given, result, err);
     if (rc < 0) return rc;
-    double began = sgt_now();
-    sgt_tokenize_options alike = *o; /* for what connected ranks would all tell: rank 0 does */
-    if (sgt_ranks_connected(o->ranks) && o->ranks->rank) alike.notice.say = NULL;
-    if ((rc = sgt_vocab_of(&v, o, err)) == 0 && (rc = sgt_corpus_list(&c, &alike, err)) == 0) {
+    alike = o; /* for what connected ranks would all tell: rank 0 does */
+    if (sgt_ranks_connected(o.ranks) && o.ranks->rank) alike.notice.say = NULL;
+    if ((rc = sgt_vocab_of(&v, &o, err)) == 0 && (rc = sgt_corpus_list(&c, &alike, err)) == 0) {
         sgt_vocab_say(v, &alike.notice);
         /* if literals begin documents, names alone do not tell which documents there are */
-        kept = !o->special_eot && sgt_text_feed_choose(c, o->val_fraction);
-        rc = tokenize_into(o, &alike.notice, c, v, result, err);
+        kept = !o.special_eot && sgt_text_feed_choose(c, o.val_fraction);
+        rc = tokenize_into(&o, &alike.notice, c, v, &r, err);
     }
-    if (kept && !rc && !result->already_done)
+    if (kept && !rc && !r.already_done)
         sgt_say(&alike.notice,
                 "--split: its hash puts all documents into the validation split, so one stays in "
                 "training (whole files are chosen)");
     sgt_vocab_free(v);
     sgt_corpus_free(c);
-    result->seconds = sgt_now() - began;
+    r.seconds = sgt_now() - began;
+    if (result) sgt_struct_write(result, &r, sizeof r);
     return rc;
 }

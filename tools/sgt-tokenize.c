@@ -19,11 +19,10 @@
 #include "tools/ranks/ranks.h"
 
 /* Options go straight to sgt_tokenize; `o` has those of which it takes another form, or none. */
-static sgt_tokenize_options t;
+static sgt_tokenize_options t = {.size = sizeof t};
 static struct {
     const char *cpu;
-    int normalize, binary; /* index of the chosen word */
-    int binary_given;
+    int normalize; /* index of the chosen word */
     sgt_option_list filters;
     uint64_t threads, rank, ranks, train_vocab;
     int rank_given, ranks_given, shard_tokens_given;
@@ -46,10 +45,10 @@ static const sgt_option table[] = {
     {"invalid-utf8", 0, SGT_OPT_WORD, &t.invalid_utf8, "keep|replace|fail",
      "what to do with bytes that are not UTF-8: keep them, replace them by U+FFFD, or fail",
      .def = "keep"},
-    {"binary", 0, SGT_OPT_WORD, &o.binary, "skip|keep",
+    {"binary", 0, SGT_OPT_WORD, &t.binary, "skip|keep",
      "files that are not text (PDF, images, programs, archives, UTF-16): skip and count them, or "
      "read them byte for byte",
-     .def = "skip", .given = &o.binary_given},
+     .def = "skip"},
     {"hidden", 0, SGT_OPT_FLAG, &t.hidden,
      .help = "also read hidden files and folders below INPUT (names that begin with a dot, and "
              "_SUCCESS, _metadata and _common_metadata)"},
@@ -68,7 +67,7 @@ static const sgt_option table[] = {
     {"train-vocab", 0, SGT_OPT_COUNT, &o.train_vocab, "N",
      "train a vocabulary of N tokens on INPUTs and write it to OUT, instead of shards", .min = 257,
      .max = 1 << 20},
-    {"pattern", 0, SGT_OPT_TEXT, &t.rule, "REGEX|NAME",
+    {"pattern", 0, SGT_OPT_TEXT, &t.pattern, "REGEX|NAME",
      "what splits text before merging: a regular expression (PCRE2), or gpt2, cl100k, o200k, "
      "llama3, qwen2 or nanochat",
      .def = "the vocabulary's, or GPT-2's"},
@@ -329,7 +328,7 @@ static void show_pieces(void *ctx, uint64_t done, uint64_t total, uint64_t piece
  * several ranks, because each would train the same one. */
 static int make_vocab(sgt_error *err)
 {
-    sgt_train_result result = {0};
+    sgt_tokenize_result result = {.size = sizeof result};
     sgt_vocab *v = NULL;
     sgt_out out;
     const sgt_out_request r = {
@@ -354,7 +353,7 @@ static int make_vocab(sgt_error *err)
     if (rc < 0) return rc;
     if (result.tokens < o.train_vocab && !o.quiet)
         fprintf(stderr, "%s: no pair of tokens is left to merge: %u tokens, not %u\n", program.name,
-                result.tokens, (uint32_t)o.train_vocab);
+                (uint32_t)result.tokens, (uint32_t)o.train_vocab);
     json_t *j = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "tokens",
                           number(result.tokens), "pieces", number(result.pieces), "distinct_pieces",
                           number(result.distinct), "documents", number(result.documents), "bytes",
@@ -363,7 +362,7 @@ static int make_vocab(sgt_error *err)
                           "skipped", number(result.skipped), "seconds", result.seconds, "mb_per_s",
                           mb_per_s(result.bytes, result.seconds));
     if (o.json || !j) return sgt_print_json(j, JSON_REAL_PRECISION(6), err);
-    snprintf(what, sizeof what, "%u tokens from %s", result.tokens,
+    snprintf(what, sizeof what, "%u tokens from %s", (uint32_t)result.tokens,
              sgt_format_things(pieces, sizeof pieces, result.pieces, "piece", "pieces"));
     if (!o.quiet) sgt_print_facts(t.out, what, j);
     json_decref(j);
@@ -403,7 +402,7 @@ static void check_train_vocab(void)
 
 static int tokenize(sgt_error *err)
 {
-    sgt_tokenize_result r;
+    sgt_tokenize_result r = {.size = sizeof r};
     meter m = {.bar = sgt_progress_new("B", o.quiet), .began = sgt_now()};
     if (!o.quiet) t.notice = sgt_progress_notice(m.bar, program.name);
     t.progress_ctx = &m;
@@ -455,7 +454,6 @@ int main(int argc, char **argv)
     t.input_count = (size_t)(count - 1);
     t.out = argv[argc - 1];
     t.normalize = (sgt_normalize)(o.normalize + 1);
-    if (o.binary_given) t.binary = (sgt_binary_files)(o.binary + 1);
     t.filters = o.filters.items;
     t.filter_count = o.filters.count;
     t.progress = show_progress;

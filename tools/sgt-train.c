@@ -352,14 +352,6 @@ static int read_example(void *ctx, const json_t *line)
                                                       : "no text \"prompt\"");
 }
 
-/* Open the vocabulary beside the model, or GPT-2's if there is no model. */
-static int open_model_vocabulary(sgt_vocab **out, const char *model, uint32_t vocab, sgt_error *err)
-{
-    if (!model) return sgt_vocab_gpt2(out, err);
-    int rc = sample_vocab_beside(out, model, vocab, "copy its tokenizer.json there", err);
-    return rc == SGT_EUSAGE ? sgt_fail(err, SGT_EUNSUPPORTED, "%s", err->text) : rc;
-}
-
 /* Read a file whose lines are {"prompt": TEXT, "completion": TEXT}; other keys are ignored, and
  * blank lines are skipped. The vocabulary is the one beside the model at `model`, which has `vocab`
  * ids; model NULL: GPT-2's. Texts are normalized as that vocabulary says. An example has the
@@ -372,7 +364,9 @@ static int read_examples(const char *path, const char *model, uint32_t vocab, sg
     size_t n;
     sgt_vocab *v = NULL;
     reading r = {.file = {.path = path, .err = err}, .e = e};
-    int rc = open_model_vocabulary(&v, model, vocab, err);
+    int rc = model ? sample_vocab_beside(&v, model, vocab, "copy its tokenizer.json there", err)
+                   : sgt_vocab_load(&v, "gpt2", NULL, err);
+    if (rc == SGT_EUSAGE) rc = sgt_fail(err, SGT_EUNSUPPORTED, "%s", err->text);
     if (rc == SGT_OK) {
         r.file.vocab = v;
         e->eot = sgt_vocab_eot(v);

@@ -36,7 +36,7 @@ int main(void)
     sgt_error err;
     sgt_loader *l;
     sgt_vocab *v;
-    if (sgt_vocab_gpt2(&v, &err) < 0) return 1;
+    if (sgt_vocab_load(&v, "gpt2", NULL, &err) < 0) return 1;
     printf("%u\n", sgt_vocab_size(v));
     sgt_vocab_free(v);
     if (sgt_loader_open(&l, "nowhere", NULL, &err) == 0) return 1;

@@ -19,11 +19,20 @@ reads_well() {
     fi
 }
 
-# example_of LIBRARY DEPENDENCY...: build the page's example
-example_of() {
+# page_example: write the page's example to example.c
+page_example() {
+    sed -n '/^\.SH EXAMPLE/,$p' "$page" | sed -n '/^\.EX/,/^\.EE/p' | sed '1d;$d; s/\\e/\\/g; s/\\-/-/g; s/\\&//g' > example.c
+}
+
+# header_example LIBRARY: write the program in the header's first comment to example.c
+header_example() {
+    sed -n '/^#ifndef/q; s/^ \*     //p' "$ROOT/$1/sgt_$1.h" > example.c
+}
+
+# build_example LIBRARY DEPENDENCY...
+build_example() {
     library=$1
     shift
-    sed -n '/^\.SH EXAMPLE/,$p' "$page" | sed -n '/^\.EX/,/^\.EE/p' | sed '1d;$d; s/\\e/\\/g; s/\\-/-/g; s/\\&//g' > example.c
     # shellcheck disable=SC2086
     run 0 "$CC" -std=c11 -Wall -Wextra -Wshadow -pedantic -Werror $san "-I$ROOT/loader" "-I$ROOT/tokenize" -o example \
         example.c "$LIB/libsgt-$library.a" "$@" -lxxhash -ljansson -pthread
@@ -32,7 +41,8 @@ example_of() {
 page=$ROOT/loader/sgt_loader.3
 names_all loader
 reads_well
-example_of loader -luring
+page_example
+build_example loader -luring
 texts text 100000
 run 0 sgt-tokenize --quiet text out
 run 0 "$CC" -x c++ -std=c++20 -Wall -Wextra -Wno-missing-field-initializers -pedantic -Werror -fsyntax-only \
@@ -46,12 +56,19 @@ stderr_is 'nowhere: No such file or directory (sgt-tokenize makes a folder of sh
 page=$ROOT/tokenize/sgt_tokenize.3
 names_all tokenize
 reads_well
+header_example tokenize
 # shellcheck disable=SC2046
-example_of tokenize -lutf8proc -lpcre2-8 -lz -lzstd $(codecs_of "${CC:-cc}") -lm
-run_silent ./example 'Hello, world!' '' 'naïve'
-stdout_is "4 tokens, the last is '!'
-0 tokens, the last is ''
-2 tokens, the last is 'ïve'"
+build_example tokenize -lutf8proc -lpcre2-8 -lz -lzstd $(codecs_of "${CC:-cc}") -lm
+rm -rf out corpus
+run 1 ./example
+stdout_is '15496
+11
+995
+0'
+stderr_is 'corpus: No such file or directory'
+cp -r text corpus
+run_silent ./example
+exists out/train_000000.bin
 
 command -v mandoc > /dev/null || command -v groff > /dev/null ||
     skip 'the manuals were read by no program: neither mandoc nor groff is there'

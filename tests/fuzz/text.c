@@ -70,8 +70,7 @@ static void check_extent(const uint8_t *text, size_t n)
     size_t cut = sgt_extent_cut(encoder, s, seen), wanted = encode(s, size, want);
     must(cut <= seen, "a cut is in sight");
     size_t left = encode(s, cut, got);
-    must(left + encode(s + cut, size - cut, got + left) == wanted,
-         "a cut leaves as many ids");
+    must(left + encode(s + cut, size - cut, got + left) == wanted, "a cut leaves as many ids");
     must(!memcmp(got, want, wanted * sizeof *want),
          "a cut in a long piece leaves the ids as they are");
 }
@@ -97,8 +96,7 @@ void fuzz_encode(const uint8_t *data, size_t size)
     /* encode twice: the encoder's tables hold words of earlier texts first, then also those of this
      * text */
     for (int again = 0; again < 2; again++)
-        must(encode(text, size, got) == wanted &&
-                 !memcmp(got, want, wanted * sizeof *want),
+        must(encode(text, size, got) == wanted && !memcmp(got, want, wanted * sizeof *want),
              "the ids are those of the definition");
     size_t cut = sgt_rule_cut(NULL, text, size, vocab->joins);
     must(cut <= size, "a cut is within the text");

@@ -10,13 +10,13 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 12971,
-    "loader": 6869,
+    "tokenize": 12973,
+    "loader": 6895,
     "train": 13478,
     "kernels": 11938,
     "tools": 13515,
-    "tests": 50731,
-    "manuals": 2608,
+    "tests": 50824,
+    "manuals": 2568,
     "pages": 1240,
 }
 DATA = set(

@@ -84,6 +84,8 @@ void put_mixed(const char *path, uint64_t seed, size_t n, int odd)
 int tokenize(sgt_tokenize_options o, const char *input, const char *out, sgt_tokenize_result *r,
              sgt_error *err)
 {
+    o.size = sizeof o;
+    if (r) r->size = sizeof *r;
     o.inputs = &input;
     o.input_count = 1;
     o.out = out;

@@ -20,38 +20,65 @@ static void expect_refused(const sgt_tokenize_options *o, const char *says)
     cr_assert(folder_is_gone("out"));
 }
 
+/* Check that options with one change are refused. */
+#define expect_change_refused(change, says) \
+    do {                                    \
+        sgt_tokenize_options o = good;      \
+        o.change;                           \
+        expect_refused(&o, says);           \
+    } while (0)
+
 Test(options, options_that_make_no_sense)
 {
+    const sgt_tokenize_options good = {
+        .size = sizeof good, .inputs = inputs, .input_count = 1, .out = "out"};
+    sgt_ranks ranks = {.rank = 2, .size = 2};
     put_text("in", "a text of some words, of which some come more than once, and some words more",
              76);
-    expect_refused(NULL, "sgt_tokenize_options: NULL (inputs and out have no default)");
-    const sgt_tokenize_options good = {.inputs = inputs, .input_count = 1, .out = "out"};
-    sgt_tokenize_options o = good;
-    o.out = "";
-    expect_refused(&o, "expected at least one INPUT, and OUT");
-    o = good, o.inputs = NULL;
-    expect_refused(&o, "expected at least one INPUT, and OUT");
-    o = good, o.shard_tokens = 2147483648;
-    expect_refused(&o, "shard-tokens: 2147483648 do not fit a shard (at most 2147483647)");
-    o = good, o.threads = 1025;
-    expect_refused(&o, "threads: 1025 is not within 0 and 1024");
-    o = good, o.threads = -1;
-    expect_refused(&o, "threads: -1 is not within 0 and 1024");
-    o = good, o.val_fraction = -.5;
-    expect_refused(&o, "split: -0.5 is not within 0 and 1");
-    o = good, o.val_fraction = 1.5;
-    expect_refused(&o, "split: 1.5 is not within 0 and 1");
-    o = good, o.format = (sgt_format)3;
-    expect_refused(&o, "sgt_tokenize_options: layout 0, format 3, normalize 0, invalid_utf8 0, "
-                       "binary 0: not all known");
-    o = good, o.normalize = (sgt_normalize)-1;
-    expect_refused(&o, "sgt_tokenize_options: layout 0, format 0, normalize -1, invalid_utf8 0, "
-                       "binary 0: not all known");
-    sgt_ranks ranks = {.rank = 2, .size = 2};
-    o = good, o.ranks = &ranks;
-    expect_refused(&o, "rank: 2 must be below ranks, 2 (they count from 0)");
-    o = good, o.field = "a..b";
-    expect_refused(&o, "field: \"a..b\": a name in it is empty");
+    expect_refused(NULL, "sgt_tokenize_options.size is 0: set it to sizeof(sgt_tokenize_options)");
+    expect_change_refused(size = 7, "sgt_tokenize_options.size is 7: set it to "
+                                    "sizeof(sgt_tokenize_options)");
+    expect_change_refused(out = "", "expected at least one INPUT, and OUT");
+    expect_change_refused(inputs = NULL, "expected at least one INPUT, and OUT");
+    expect_change_refused(shard_tokens = 2147483648,
+                          "shard-tokens: 2147483648 do not fit a shard (at most 2147483647)");
+    expect_change_refused(threads = 1025, "threads: 1025 is not within 0 and 1024");
+    expect_change_refused(threads = -1, "threads: -1 is not within 0 and 1024");
+    expect_change_refused(val_fraction = -.5, "split: -0.5 is not within 0 and 1");
+    expect_change_refused(val_fraction = 1.5, "split: 1.5 is not within 0 and 1");
+    expect_change_refused(format = (sgt_format)3, "sgt_tokenize_options: layout 0, format 3, "
+                                                  "normalize 0, invalid_utf8 0, binary 0: not all "
+                                                  "known");
+    expect_change_refused(normalize = (sgt_normalize)-1,
+                          "sgt_tokenize_options: layout 0, format 0, normalize -1, invalid_utf8 0, "
+                          "binary 0: not all known");
+    expect_change_refused(ranks = &ranks, "rank: 2 must be below ranks, 2 (they count from 0)");
+    expect_change_refused(field = "a..b", "field: \"a..b\": a name in it is empty");
+}
+
+/* A program of another version: options with a field that this library does not know, or without the
+ * last fields, which are then not read; and a result without the last fields. */
+Test(options, programs_of_other_versions)
+{
+    struct {
+        sgt_tokenize_options o;
+        uint64_t later;
+    } newer = {{.size = sizeof newer, .inputs = inputs, .input_count = 1, .out = "out"}, 1};
+    sgt_tokenize_options *o = &newer.o;
+    sgt_tokenize_result r = {.seconds = -1};
+    put_text("in", "some words", 10);
+    expect_failure_about(sgt_tokenize(o, NULL, why), SGT_EUSAGE, "(it is older than its header)");
+    newer.later = 0;
+    expect_failure(sgt_tokenize(o, &r, why), SGT_EUSAGE,
+                   "sgt_tokenize_result.size is 0: set it to sizeof(sgt_tokenize_result)");
+    r.size = offsetof(sgt_tokenize_result, seconds);
+    must(sgt_tokenize(o, &r, why));
+    cr_assert(r.tokens == 3 && r.seconds == -1);
+    o->size = offsetof(sgt_tokenize_options, force);
+    memset((char *)o + o->size, 0xA5, sizeof *o - o->size);
+    r.size = sizeof r;
+    must(sgt_tokenize(o, &r, why));
+    cr_assert(r.already_done && r.seconds >= 0);
 }
 
 /* The caller may pass NULL for results and errors. */
@@ -60,7 +87,7 @@ Test(options, results_may_be_null)
     sgt_vocab *v = NULL;
     put_text("in", "a text of some words, of which some come more than once, and some words more",
              76);
-    sgt_tokenize_options o = {.inputs = inputs, .input_count = 1, .out = "out"};
+    sgt_tokenize_options o = {.size = sizeof o, .inputs = inputs, .input_count = 1, .out = "out"};
     cr_assert_eq(sgt_vocab_train(&v, &o, 260, NULL, NULL), SGT_OK);
     cr_assert_eq(sgt_vocab_size(v), 260);
     sgt_vocab_free(v);

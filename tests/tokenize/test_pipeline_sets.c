@@ -189,7 +189,8 @@ static stream walk(sgt_order *o, uint64_t step, size_t width)
 /* Make a set of some of the files, and append it to *set. */
 static void add_some_files(sgt_made **set, const char *out, int from, int to, const char *vocab)
 {
-    const sgt_tokenize_options o = {.inputs = paths + from,
+    const sgt_tokenize_options o = {.size = sizeof o,
+                                    .inputs = paths + from,
                                     .input_count = (size_t)(to - from),
                                     .out = out,
                                     .vocab = vocab,

@@ -175,8 +175,8 @@ static int ranks_agree(rng *r, const sgt_vocab_parts *p, unsigned letters)
         const size_t n = 1 + below(r, i % 4 ? 8 : sizeof s);
         for (size_t j = 0; j < n; j++) s[j] = (uint8_t)('a' + below(r, letters));
         const size_t count = encode_by_ranks(p, s, n, want);
-        cr_assert(encode(e, s, n, got) == count && !memcmp(got, want, 2 * count),
-                  "seed %llu: %.*s", (unsigned long long)r->key, (int)n, s);
+        cr_assert(encode(e, s, n, got) == count && !memcmp(got, want, 2 * count), "seed %llu: %.*s",
+                  (unsigned long long)r->key, (int)n, s);
         const size_t scanned = bpe_scan(v, s, n, want);
         cr_assert(bpe_steps(e, s, n, got) == scanned && !memcmp(got, want, 2 * scanned));
     }

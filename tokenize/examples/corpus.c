@@ -35,13 +35,14 @@ static void show(void *ctx, uint64_t bytes_done, uint64_t bytes_total, uint64_t 
 int main(int argc, char **argv)
 {
     uint64_t percent = 0;
-    sgt_tokenize_result result;
+    sgt_tokenize_result result = {.size = sizeof result};
     sgt_error err;
     if (argc < 3) {
         fprintf(stderr, "usage: corpus OUT/ INPUT...\n");
         return 2;
     }
-    sgt_tokenize_options options = {.inputs = (const char *const *)argv + 2,
+    sgt_tokenize_options options = {.size = sizeof options,
+                                    .inputs = (const char *const *)argv + 2,
                                     .input_count = (size_t)argc - 2,
                                     .out = argv[1],
                                     .val_fraction =

@@ -47,7 +47,7 @@ int main(int argc, char **argv)
     sgt_encoder *encoder = NULL;
     sgt_error err;
 
-    int rc = argc > 1 ? sgt_vocab_load(&vocab, argv[1], NULL, &err) : sgt_vocab_gpt2(&vocab, &err);
+    int rc = sgt_vocab_load(&vocab, argc > 1 ? argv[1] : "gpt2", NULL, &err);
     if (rc == 0) rc = sgt_encoder_new(&encoder, vocab, &err);
     while (rc == 0 && fgets(line, sizeof line, stdin))
         rc = show(vocab, encoder, line, strcspn(line, "\n"), &err);

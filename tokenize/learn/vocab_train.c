@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "loader/base/clock.h"
+#include "loader/base/memory.h"
 #include "tokenize/input/units.h"
 #include "tokenize/learn/merges.h"
 #include "tokenize/before.h"
@@ -20,9 +21,9 @@
 typedef struct counting {
     const sgt_tokenize_options *o;
     const sgt_corpus *corpus;
-    sgt_rule rule;        /* what splits the text */
-    sgt_train_result *r;  /* what was counted so far */
-    uint64_t file, lines; /* the file at hand, and the lines or rows that end in it so far */
+    sgt_rule rule;          /* what splits the text */
+    sgt_tokenize_result *r; /* what was counted so far */
+    uint64_t file, lines;   /* the file at hand, and the lines or rows that end in it so far */
 } counting;
 
 /* What a thread counts with. */
@@ -116,8 +117,6 @@ static int check_options(const sgt_tokenize_options *o, uint32_t size, sgt_error
     static const char *const ours[] = {".work", "tokenizer.json", "vocab.json", "merges.txt"},
                              *const guards[] = {"lock", "owner"};
     char work[SGT_PATH];
-    int rc = sgt_tokenize_options_check_out(o, err);
-    if (rc < 0) return rc;
     if (size < SGT_MERGES_FIRST || size > SGT_MOST_IDS)
         return sgt_fail(err, SGT_EUSAGE, "train-vocab: %u is not within %u and %u", size,
                         SGT_MERGES_FIRST, SGT_MOST_IDS);
@@ -136,11 +135,11 @@ static int check_options(const sgt_tokenize_options *o, uint32_t size, sgt_error
 }
 
 static int train(sgt_vocab **out, const sgt_tokenize_options *o, const sgt_corpus *corpus,
-                 uint32_t size, sgt_train_result *result, sgt_error *err)
+                 uint32_t size, sgt_tokenize_result *result, sgt_error *err)
 {
     const size_t threads = sgt_units_threads(corpus, o->threads, sgt_text_feed_piece());
-    counting c = {.o = o, .corpus = corpus, .rule = sgt_rule_of(o->rule), .r = result};
-    sgt_vocab_parts parts = {.path = o->out, .rule = o->rule, .normalize = o->normalize};
+    counting c = {.o = o, .corpus = corpus, .rule = sgt_rule_of(o->pattern), .r = result};
+    sgt_vocab_parts parts = {.path = o->out, .rule = o->pattern, .normalize = o->normalize};
     counter *all = calloc(threads, sizeof *all);
     int rc = all ? count_all(&c, all, threads, err) : sgt_fail_memory(err, "threads");
     if (rc < 0) goto done;
@@ -160,19 +159,20 @@ done:
     return rc;
 }
 
-int sgt_vocab_train(sgt_vocab **out, const sgt_tokenize_options *o, uint32_t size,
-                    sgt_train_result *result, sgt_error *err)
+int sgt_vocab_train(sgt_vocab **out, const sgt_tokenize_options *given, uint32_t tokens,
+                    sgt_tokenize_result *result, sgt_error *err)
 {
     sgt_corpus *c = NULL;
-    sgt_train_result ignored;
-    int rc = check_options(o, size, err);
-    if (!result) result = &ignored;
-    *result = (sgt_train_result){0};
-    if (rc < 0) return rc;
-    double began = sgt_now();
-    if ((rc = sgt_corpus_list(&c, o, err)) == 0) rc = train(out, o, c, size, result, err);
-    if (!rc) sgt_vocab_say(*out, &o->notice);
+    sgt_tokenize_options o;
+    sgt_tokenize_result r = {0};
+    const double began = sgt_now();
+    int rc = sgt_tokenize_given(&o, given, result, err);
+    if (!rc) rc = check_options(&o, tokens, err);
+    if (!rc) rc = sgt_corpus_list(&c, &o, err);
+    if (!rc) rc = train(out, &o, c, tokens, &r, err);
+    if (!rc) sgt_vocab_say(*out, &o.notice);
     sgt_corpus_free(c);
-    result->seconds = sgt_now() - began;
+    r.seconds = sgt_now() - began;
+    if (result && !rc) sgt_struct_write(result, &r, sizeof r);
     return rc;
 }

@@ -247,6 +247,9 @@ int sgt_vocab_add_wholes(sgt_vocab *v, const uint32_t *ids, size_t count, sgt_er
 /* Split by the rule with this name or pattern; NULL: GPT-2's. Return 0 or SGT_ENOMEM. */
 int sgt_vocab_split_by(sgt_vocab *v, const char *rule, sgt_error *err);
 
+/* Make GPT-2's vocabulary, which is built in. The caller frees *out. Return 0 or SGT_ENOMEM. */
+int sgt_vocab_gpt2(sgt_vocab **out, sgt_error *err);
+
 /* Load the vocabulary and the normal form that these options name. The caller frees *out. Return
  * SGT_EFORMAT if special_eot would find other literals than the file's settings say. */
 int sgt_vocab_of(sgt_vocab **out, const sgt_tokenize_options *o, sgt_error *err);

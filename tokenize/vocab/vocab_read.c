@@ -748,7 +748,7 @@ int sgt_vocab_load(sgt_vocab **out, const char *path, const char *rule, sgt_erro
 
 int sgt_vocab_of(sgt_vocab **out, const sgt_tokenize_options *o, sgt_error *err)
 {
-    int rc = sgt_vocab_load(out, o->vocab ? o->vocab : "gpt2", o->rule, err);
+    int rc = sgt_vocab_load(out, o->vocab ? o->vocab : "gpt2", o->pattern, err);
     if (rc) return rc;
     sgt_vocab *v = *out;
     if (o->normalize != SGT_NORMALIZE_AS_VOCAB) v->normalize = o->normalize;

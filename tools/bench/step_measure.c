@@ -159,7 +159,7 @@ static int open_coder(coder *x, const sgt_config *c, sgt_error *err)
                                   .seq = (uint32_t)c->seq};
     int rc = sgt_loader_open(&x->loader, c->data, &o, err);
     if (rc == SGT_OK) rc = sgt_cursor_open(&x->cursor, x->loader, err);
-    if (rc == SGT_OK) rc = sgt_vocab_gpt2(&x->vocab, err);
+    if (rc == SGT_OK) rc = sgt_vocab_load(&x->vocab, "gpt2", NULL, err);
     if (rc == SGT_OK) rc = sgt_encoder_new(&x->encoder, x->vocab, err);
     if (rc == SGT_OK && !(x->rows = malloc(c->batch * (c->seq + 1) * sizeof *x->rows)))
         rc = sgt_fail_memory(err, "the text of the rows");
@@ -188,8 +188,7 @@ static int encode_rows(coder *x, const sgt_config *c, uint64_t step, double *ms,
     /* there are never more ids than bytes */
     if (rc == SGT_OK) rc = sgt_reserve(&x->ids, &x->room, n, sizeof *x->ids, "text", err);
     double before = sgt_now();
-    if (rc == SGT_OK)
-        rc = sgt_encode(x->encoder, text, n, x->ids, x->room * sizeof *x->ids, &count, err);
+    if (rc == SGT_OK) rc = sgt_encode(x->encoder, text, n, x->ids, 2 * x->room, &count, err);
     *ms = (sgt_now() - before) * 1e3;
     free(text);
     return rc;

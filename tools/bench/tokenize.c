@@ -169,16 +169,13 @@ static int encode_pieces(void *ctx, int thread, uint64_t k, sgt_error *err)
 {
     const coder *c = &state.coders[thread];
     const size_t room = state.longest * sgt_vocab_width(state.vocabs[0]);
-    uint64_t tokens = 0;
-    size_t i, count = 0;
+    size_t tokens = 0, i, n = 0;
     int rc = SGT_OK;
     (void)ctx;
     (void)k;
-    while (!rc && (i = __atomic_fetch_add(&state.next, 1, __ATOMIC_RELAXED)) < state.count) {
-        rc = sgt_encode(c->encoder, state.pieces[i].text, state.pieces[i].n, c->ids, room,
-                        &count, err);
-        tokens += count;
-    }
+    for (; !rc && (i = __atomic_fetch_add(&state.next, 1, __ATOMIC_RELAXED)) < state.count;
+         tokens += n)
+        rc = sgt_encode(c->encoder, state.pieces[i].text, state.pieces[i].n, c->ids, room, &n, err);
     __atomic_fetch_add(&state.tokens, tokens, __ATOMIC_RELAXED);
     return rc;
 }

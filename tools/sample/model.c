@@ -29,13 +29,13 @@ int sample_vocab_beside(sgt_vocab **out, const char *path, uint32_t n, const cha
                         "%s: a vocabulary of %u ids, which is not GPT-2's, and no tokenizer.json "
                         "beside it (%s)",
                         path, n, hint);
-    return has ? sgt_vocab_load(out, path, NULL, err) : sgt_vocab_gpt2(out, err);
+    return sgt_vocab_load(out, has ? path : "gpt2", NULL, err);
 }
 
 int sample_vocab_of_data(sgt_vocab **out, const char *tokenizer, uint64_t fingerprint, uint32_t n,
                          sgt_error *err)
 {
-    int rc = sgt_vocab_gpt2(out, err);
+    int rc = sgt_vocab_load(out, "gpt2", NULL, err);
     if (rc < 0 || (fingerprint ? fingerprint == sgt_vocab_fingerprint(*out)
                                : !tokenizer && n == sgt_vocab_size(*out)))
         return rc;

@@ -69,10 +69,9 @@ int sample_lines_encode(sample_lines *r, const char *string, size_t n)
 {
     const uint8_t *text = (const uint8_t *)string;
     int rc = sgt_normalize_text(&r->normal, r->vocab->normalize, text, n, &text, &n, r->err);
+    if (rc < 0) return rc;
     /* room for as many ids as bytes is enough */
-    if (rc == SGT_OK)
-        rc =
-            sgt_reserve(&r->tokens, &r->room, r->count + n + 2, sizeof *r->tokens, r->path, r->err);
+    rc = sgt_reserve(&r->tokens, &r->room, r->count + n + 2, sizeof *r->tokens, r->path, r->err);
     if (rc < 0) return rc;
     int32_t *to = r->tokens + r->count;
     const size_t bytes = (r->room - r->count) * sizeof *to, width = sgt_vocab_width(r->vocab);

@@ -77,7 +77,8 @@ static void make_corpus(uint64_t seed)
 static sgt_tokenize_options way_options(int way)
 {
     static const char *const inputs[] = {"in"};
-    sgt_tokenize_options o = {.inputs = inputs, .input_count = 1, .shard_tokens = 1000};
+    sgt_tokenize_options o = {
+        .size = sizeof o, .inputs = inputs, .input_count = 1, .shard_tokens = 1000};
     if (way == 1) o.val_fraction = .3, o.shard_tokens = 777;
     if (way == 2) o.shuffle = 1, o.shuffle_seed = 7;
     if (way == 3) o.dedup = 1, o.special_eot = 1;

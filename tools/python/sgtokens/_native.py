@@ -79,6 +79,13 @@ class Notice(Structure):  # sgt_notice
     _fields_ = [("say", SAY), ("ctx", c_void_p)]
 
 
+class Sized(Structure):  # begins with its size, and may grow in later versions
+    _fields_ = [("size", c_size_t)]
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(ctypes.sizeof(self), **given)
+
+
 class LoaderSet(Structure):  # sgt_loader_set
     _fields_ = [("path", c_char_p), ("weight", c_double)]
 
@@ -131,28 +138,28 @@ class LoaderBatch(Structure):  # sgt_loader_batch
     ]  # fmt: skip
 
 
-class TokenizeOptions(Structure):  # sgt_tokenize_options
+class TokenizeOptions(Sized):  # sgt_tokenize_options
     _fields_ = [
-        ("inputs", POINTER(c_char_p)), ("input_count", c_size_t), ("out", c_char_p),
-        ("vocab", c_char_p), ("rule", c_char_p), ("normalize", c_int), ("val_fraction", c_double),
-        ("shard_tokens", c_uint64), ("threads", c_int),
-        ("format", c_int), ("field", c_char_p), ("filters", POINTER(c_char_p)),
-        ("filter_count", c_size_t), ("skip_bad", c_int), ("special_eot", c_int),
-        ("invalid_utf8", c_int), ("shuffle", c_int), ("shuffle_seed", c_uint64),
-        ("dedup", c_int), ("ranks", c_void_p), ("force", c_int), ("notice", Notice),
-        ("stop", POINTER(c_int)), ("progress", PROGRESS), ("progress_ctx", c_void_p),
-        ("binary", c_int), ("hidden", c_int), ("keep_fields", c_char_p), ("layout", c_int),
+        ("inputs", POINTER(c_char_p)), ("input_count", c_size_t), ("filters", POINTER(c_char_p)),
+        ("filter_count", c_size_t), ("field", c_char_p), ("keep_fields", c_char_p),
+        ("format", c_int), ("binary", c_int), ("hidden", c_int), ("skip_bad", c_int),
+        ("vocab", c_char_p), ("pattern", c_char_p), ("normalize", c_int), ("invalid_utf8", c_int),
+        ("special_eot", c_int), ("dedup", c_int), ("out", c_char_p), ("shard_tokens", c_uint64),
+        ("val_fraction", c_double), ("shuffle_seed", c_uint64), ("shuffle", c_int),
+        ("layout", c_int), ("force", c_int), ("threads", c_int), ("ranks", c_void_p),
+        ("notice", Notice), ("stop", POINTER(c_int)), ("progress", PROGRESS),
+        ("progress_ctx", c_void_p),
     ]  # fmt: skip
 
 
-class TokenizeResult(Structure):  # sgt_tokenize_result
+class TokenizeResult(Sized):  # sgt_tokenize_result
     _fields_ = [
-        ("tokens", c_uint64), ("documents", c_uint64), ("bytes", c_uint64), ("files", c_uint64),
-        ("invalid_utf8", c_uint64), ("shards", c_uint64), ("bad_lines", c_uint64),
-        ("duplicates", c_uint64), ("lone_surrogates", c_uint64), ("train_tokens", c_uint64),
-        ("val_tokens", c_uint64), ("bytes_read", c_uint64), ("waiting", c_uint32),
-        ("already_done", c_int), ("seconds", c_double), ("skipped", c_uint64),
-        ("eot_literals", c_uint64),
+        ("tokens", c_uint64), ("train_tokens", c_uint64), ("val_tokens", c_uint64),
+        ("shards", c_uint64), ("files", c_uint64), ("documents", c_uint64), ("bytes", c_uint64),
+        ("skipped", c_uint64), ("bad_lines", c_uint64), ("duplicates", c_uint64),
+        ("invalid_utf8", c_uint64), ("lone_surrogates", c_uint64), ("eot_literals", c_uint64),
+        ("pieces", c_uint64), ("distinct", c_uint64), ("bytes_read", c_uint64),
+        ("seconds", c_double), ("waiting", c_uint32), ("already_done", c_int),
     ]  # fmt: skip
 
 
