@@ -14,6 +14,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
+from conftest import ROOT
 
 import sgtokens
 
@@ -468,14 +469,23 @@ def test_packed_rows_begin_with_documents(load, folder):
         load().packing  # noqa: B018
 
 
+TABLE = re.findall(r'\{"([a-z-]+)", "([^"]+)"\}', (ROOT / "tools/cli/options.c").read_text())
+assert len(TABLE) > 20
+
+
+def shared(**arguments):
+    """Return WORD:ARGUMENT for what the programs' table calls the options of these names."""
+    pairs = [(word, arguments.get(name.replace("-", "_"))) for name, words in TABLE for word in words.split()]
+    return "".join(f" {word.replace('-', '_')}:{name}" for word, name in pairs if name and len(word) > 1)
+
+
 LOADERS = (
     "batch_size:batch seq_len:seq block_size:seq context_length:seq num_threads:threads num_workers:threads loader:reader "
-    "data_dir:path shuffle:sampling world_size:ranks sede:seed unheard:"
-)
+    "data_dir:path shuffle:sampling sede:seed unheard:"
+) + shared(batch_size="batch", seq_len="seq", ranks="ranks", threads="threads")
 TOKENIZES = (
-    "output_dir:out input:inputs tokenizer:vocab num_proc:threads val_split:split test_size:split column:field "
-    "overwrite:force shard_size:shard_tokens unheard:"
-)
+    "output_dir:out input:inputs val_split:split unheard:"
+) + shared(threads="threads", vocab="vocab", field="field", split="split", shard_tokens="shard_tokens", force="force")
 
 
 @pytest.mark.parametrize(

@@ -316,10 +316,11 @@ def fill(struct: Type[S], **given: Any) -> S:
     return struct(**given)
 
 
-# What other packages and programs call an argument.
+# What other packages and programs call an argument, as in tools/cli/options.c.
 OTHER_NAMES = {
     "path": "data data_dir dataset folder",
-    "seq": "block_size context_length max_length sequence_length seqlen",
+    "batch": "bs",
+    "seq": "block_size context_length max_length sequence_length seqlen ctx n_ctx",
     "sampling": "shuffle",
     "ranks": "world_size",
     "reader": "loader",
@@ -327,7 +328,7 @@ OTHER_NAMES = {
     "inputs": "input files",
     "out": "output output_dir",
     "vocab": "tokenizer encoding model",
-    "field": "column text_key",
+    "field": "column text_key json_keys key",
     "split": "val_fraction test_size",
     "shard_tokens": "shard_size",
     "force": "overwrite",
