@@ -156,8 +156,7 @@ Test(documents, of_one_file)
     for (int i = 0; i < 2; i++) {
         sgt_loader_options o = {.sampling = SGT_SAMPLING_DOCUMENTS, .seq = 8};
         scoped(sgt_loader) *l = open_loader(paths[i], &o, NULL);
-        sgt_loader_info info = loader_info(l);
-        cr_assert_eq(info.windows_per_epoch, n);
+        cr_assert_eq(loader_info(l).windows_per_epoch, n);
     }
 }
 

@@ -248,22 +248,3 @@ Test(guard, zeros_are_not_believed)
     id_width = 4;
     check_zeros();
 }
-
-/* If another file takes a shard's name, or the name is removed, the loader still reads the file
- * that it has mapped. */
-Test(guard, replaced_files_stay_mapped)
-{
-    int32_t rows[B * (T + 1)];
-    cr_assert_eq(mkdir("d", 0777), 0);
-    put_three();
-    scoped(sgt_loader) *l = open_mapped("d", SGT_SAMPLING_SHUFFLE);
-    scoped(sgt_cursor) *c = NULL;
-    must(sgt_cursor_open(&c, l, why));
-    put_shard("d/new", 7, 100);
-    cr_assert_eq(rename("d/new", "d/train_000001.bin"), 0);
-    cr_assert_eq(unlink("d/train_000002.bin"), 0);
-    for (uint64_t k = 0; k < 60; k++) {
-        must(read_i32_rows(l, c, k, rows, why));
-        check_rows(l, k, rows);
-    }
-}

@@ -64,8 +64,7 @@ static void check_with(const reader_fault *fault)
     notices said;
     sgt_loader_options o = {.seq = T, .batch = 4, .notice = collect(&said)};
     scoped(sgt_loader) *l = open_loader("d", &o, fault);
-    sgt_loader_info info = loader_info(l);
-    cr_assert_str_eq(info.reader_detail, "preload");
+    cr_assert_str_eq(loader_info(l).reader_detail, "preload");
     cr_assert_eq(said.count, 0, "%s", said.last);
     check_all_tokens(l);
 }

@@ -208,15 +208,10 @@ Test(readers, one_file_and_raw_files)
             o.split = "val";
             check_loader("n", &o, NULL, both + 1);
             scoped(sgt_loader) *l = open_loader("raw.bin", &o, NULL);
-            sgt_loader_info info = loader_info(l);
-            cr_assert(info.tokens == 901 && info.vocab == (id_width == 2 ? 50257 : SGT_MOST_IDS));
+            cr_assert_eq(loader_info(l).tokens, 901);
+            cr_assert_eq(loader_info(l).vocab, id_width == 2 ? 50257 : SGT_MOST_IDS);
         }
     }
-    /* what files of other widths look like */
-    expect_failure(
-        open_only("raw.bin", NULL, why), SGT_EUNSUPPORTED,
-        "raw.bin: 32-bit ids without a header, not 16-bit ones (sgt-inspect and sgt-bench "
-        "read them with --raw 32, Python with raw=32)");
     sgt_loader_options o = {.raw = 32, .seq = 16};
     put_bytes("odd.bin", "123456", 6);
     expect_failure(open_only("odd.bin", &o, why), SGT_EFORMAT,
@@ -286,10 +281,8 @@ Test(readers, vocabulary_of_the_caller)
     sgt_loader_options o = {.batch = 6, .seq = 16, .vocab = 100};
     expect_failure_about(open_only("d", &o, why), SGT_EFORMAT, "expected below 100");
     o.vocab = 50304;
-    sgt_loader *l = open_loader("d", &o, NULL);
-    sgt_loader_info info = loader_info(l);
-    cr_assert_eq(info.vocab, 50257);
-    sgt_loader_close(l);
+    scoped(sgt_loader) *l = open_loader("d", &o, NULL);
+    cr_assert_eq(loader_info(l).vocab, 50257);
     put_raw("any.bin", 0, 100);
     patch("any.bin", 20, "\xff\xff", 2);
     o = (sgt_loader_options){.batch = 6, .seq = 16, .vocab = 65536};
@@ -299,6 +292,23 @@ Test(readers, vocabulary_of_the_caller)
     o.vocab++;
     expect_failure(open_only("any.bin", &o, why), SGT_EUSAGE,
                    "a vocabulary of 1048577, of at most 1048576 ids");
+}
+
+/* If another file takes a shard's name, or the name is removed, the loader still reads the file that
+ * it has opened or mapped. */
+Test(readers, replaced_files_stay_open)
+{
+    for (int reader = 0; reader < SGT_READERS; reader++) {
+        sgt_loader_options o = {.reader = (sgt_reader)reader, .batch = 6, .seq = 16};
+        put_folder();
+        scoped(sgt_loader) *l = open_loader("d", &o, NULL);
+        scoped(sgt_cursor) *c = open_cursor(l);
+        put_shard("new", 9, 3000);
+        cr_assert_eq(rename("new", "d/train_000004.bin"), 0);
+        cr_assert_eq(unlink("d/train_000002.bin"), 0);
+        check_run(l, c, 0, 200, NULL);
+        must(sgt_remove_tree("d", why));
+    }
 }
 
 Test(readers, file_cut_while_in_use)
@@ -397,8 +407,7 @@ Test(readers, copies_of_several_processes)
                      "the set takes 3 MiB in each of 3 processes and this process's control "
                      "group (container) has 8 MiB of memory: reading with mmap "
                      "instead");
-    sgt_loader_info info = loader_info(l);
-    cr_assert_str_eq(info.reader_detail,
+    cr_assert_str_eq(loader_info(l).reader_detail,
                      "preload (mmap: the set takes 3 MiB in each of 3 processes and this process's "
                      "control group (container) has 8 MiB of memory)");
     sgt_loader_close(l);

@@ -318,8 +318,7 @@ Test(sets, vocabularies)
     sgt_loader_set sets[] = {{"a.bin", 1}, {"c.bin", 1}};
     sgt_loader_options o = mixed(sets, 2);
     scoped(sgt_loader) *l = open_loader(NULL, &o, NULL);
-    sgt_loader_info info = loader_info(l);
-    cr_assert_eq(info.vocab, 4096);
+    cr_assert_eq(loader_info(l).vocab, 4096);
     id_width = 4;
     put_foreign("wide.bin", 1, 100);
     expect_failure(open_sets((sgt_loader_set[]){{"c.bin", 1}, {"wide.bin", 1}}, 2, why),

@@ -172,8 +172,7 @@ Test(starts, only_where_they_are_asked_for)
         scoped(sgt_cursor) *c = open_cursor(l);
         scoped(sgt_stream) *s = NULL;
         sgt_loader_batch b;
-        sgt_loader_info info = loader_info(l);
-        cr_assert_eq(info.documents, asked == 1 ? all : 0);
+        cr_assert_eq(loader_info(l).documents, asked == 1 ? all : 0);
         b.output = SGT_OUTPUT_U16;
         b.inputs = rows;
         cr_assert_eq(sgt_loader_read(l, c, 0, 1, &b, NULL), 0);
@@ -192,8 +191,7 @@ Test(starts, of_no_document)
     sgt_loader_options o = {.batch = B, .seq = T, .documents = 1};
     scoped(sgt_loader) *l = open_loader("plain.bin", &o, NULL);
     scoped(sgt_cursor) *c = open_cursor(l);
-    sgt_loader_info info = loader_info(l);
-    cr_assert_eq(info.documents, 0);
+    cr_assert_eq(loader_info(l).documents, 0);
     sgt_loader_batch b = {.inputs = rows};
     cr_assert_eq(sgt_loader_read(l, c, 0, 1, &b, NULL), 0);
     for (uint32_t r = 0; r <= B; r++) cr_assert_eq(b.row_starts[r], 0);

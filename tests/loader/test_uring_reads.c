@@ -81,16 +81,6 @@ Test(uring_reads, ends_of_files)
         }
 }
 
-/* More reads than a ring holds at once. */
-Test(uring_reads, more_than_may_be_in_flight)
-{
-    put_folder();
-    sgt_loader_options o = {.reader = SGT_READER_URING, .batch = 300, .seq = 16};
-    scoped(sgt_loader) *l = open_loader("d", &o, NULL);
-    scoped(sgt_cursor) *c = open_cursor(l);
-    check_run(l, c, 0, 30, NULL);
-}
-
 /* ---- failures ---- */
 
 static int draw_one(const sgt_loader *l, sgt_cursor *c, uint64_t k, sgt_error *err)
@@ -131,19 +121,6 @@ Test(uring_reads, disk_errors_name_shard_and_offset)
             expect_failure(draw_one(l, c, 312, why), SGT_EIO,
                            "d/train_000001.bin: at byte 1024: cannot read: Input/output error");
     }
-}
-
-/* If another file takes a shard's name, or the name is removed, the loader still reads the file that
- * it has opened. */
-Test(uring_reads, replaced_files_stay_open)
-{
-    put_folder();
-    scoped(sgt_loader) *l = open_loader("d", &uring, NULL);
-    scoped(sgt_cursor) *c = open_cursor(l);
-    put_shard("new", 9, 3000);
-    cr_assert_eq(rename("new", "d/train_000004.bin"), 0);
-    cr_assert_eq(unlink("d/train_000002.bin"), 0);
-    check_run(l, c, 0, 200, NULL);
 }
 
 /* ---- descriptors ---- */
