@@ -441,7 +441,7 @@ static void read_config(void)
 }
 
 /* Parse the command line, and check for options that exclude each other, which the rows cannot
- * express. --epochs and --compute-budget determine the number of steps. */
+ * express. */
 static void parse_options(int argc, char **argv)
 {
     sgt_error err;
@@ -461,8 +461,6 @@ static void parse_options(int argc, char **argv)
     if (budget && (epochs || s.given[SGT_SET_STEPS]))
         sgt_usage(&program, "--compute-budget: not together with --%s",
                   epochs ? "epochs" : "steps");
-    /* so that the number of steps in a resumed run's options does not replace it */
-    if (epochs || budget) s.given[SGT_SET_STEPS] = 1;
     s.batch_auto = s.given[SGT_SET_BATCH] && s.batch == SGT_DEFAULT_COUNT;
     if (o.config) read_config();
     /* a run that is resumed has chosen its batch size already */

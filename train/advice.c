@@ -229,7 +229,8 @@ static int is_far_above(sgt_diagnosis *d, double loss)
 
 /* Look for a spike among the first losses, once there are SGT_SPIKE_LEAST of them and one more. They
  * fall steeply, so take the noise from their distances from the line between their neighbours, half
- * of which are less than .826 of it. A spike is above both of its neighbours. */
+ * of which are less than .826 of it. A spike is above both of its neighbours, or takes
+ * two steps. */
 static int has_early_spike(sgt_diagnosis *d, uint64_t step)
 {
     double off[SGT_SPIKE_LEAST];
@@ -238,8 +239,10 @@ static int has_early_spike(sgt_diagnosis *d, uint64_t step)
         off[i] = fabs(d->recent[i + 1] - (d->recent[i] + d->recent[i + 2]) / 2);
     const double least = n ? fmax(2 * d->chance / 3, SGT_SPIKE_NOISE * median(off, n) / 0.826) : 0;
     for (uint64_t i = 0; i < n; i++) {
-        const double *at = d->recent + i, line = (at[0] + at[2]) / 2;
-        if (!(at[1] > fmax(at[0], at[2]) + least && at[1] > line * (1 + SGT_SPIKE_PART))) continue;
+        const double *at = d->recent + i, before = at[0],
+                     after = at[2] > before + least && i + 1 < n ? at[3] : at[2],
+                     line = (before + after) / 2;
+        if (!(at[1] > fmax(before, after) + least && at[1] > line * (1 + SGT_SPIKE_PART))) continue;
         d->spike = step - n + i;
         d->peak = at[1];
         d->before = line;

@@ -423,7 +423,7 @@ static int read_value(sgt_config *s, const sgt_option *row, const json_t *v, con
 static const sgt_option *find_row(const char *name)
 {
     const sgt_option *row = sgt_config_rows;
-    while (row->name && (strcmp(row->name, name) != 0 || !is_kept(row))) row++;
+    while (row->name && strcmp(row->name, name) != 0) row++;
     return row->name ? row : NULL;
 }
 
@@ -445,6 +445,10 @@ int sgt_config_merge(sgt_config *s, const char *text, const char *what, int mark
                 what, name);
         }
         if (given(s, row) || json_is_null(v) || (!mark && (row->flags & LOCAL))) continue;
+        /* given as epochs or as compute */
+        if (row == &sgt_config_rows[SGT_SET_STEPS] &&
+            (s->given[SGT_SET_EPOCHS] || s->given[SGT_SET_BUDGET]))
+            continue;
         if ((rc = read_value(s, row, v, what, err)) < 0) return rc;
         if (mark) s->given[row - sgt_config_rows] = 1;
     }

@@ -21,7 +21,7 @@ run_usage '--memory: no such option; did you mean --memory-limit?' sgt-train --d
 for meant in learning-rate:lr lr-schedule:schedule dataset:data data-dir:data dtype:precision num-workers:workers \
     jobs:threads num_threads:threads max_iters:steps out_dir:run output:run block_size:seq-len context-length:seq-len \
     evaluate-every:eval-every eval_interval:eval-every gradient_accumulation_steps:grad-accum \
-    weight_decay:weight-decay warmup_iters:warmup min-learning-rate:min-lr bs:batch-size wd:weight-decay ctx:seq-len; do
+    weight_decay:weight-decay warmup_iters:warmup min-learning-rate:min-lr bs:batch-size wd:weight-decay ctx:seq-len save_dir:run; do
     run_usage "--${meant%:*}: no such option; did you mean --${meant#*:}?" sgt-train --"${meant%:*}" 4
 done
 for typed in n_layer n_head n_embd num-layers n-layers layers; do
@@ -37,7 +37,7 @@ run_usage '-j: no such option; did you mean --threads?' sgt-train -j3
 run_usage '-bs: no such option; did you mean --batch-size?' sgt-train -bs 3
 run_usage '-b8: no such option; did you mean -b 8?' sgt-train -b8
 run_usage '-dout: no such option; did you mean -d out?' sgt-train -dout
-run_usage '--fp16: no such option; did you mean --precision fp16?' sgt-train --fp16
+for half in fp16 float16 half; do run_usage "--$half: no such option; did you mean --precision fp16?" sgt-train --$half; done
 run_usage '--bf16: no such option; did you mean --precision bf16?' sgt-train --bf16=true
 run_usage '--logging-steps: no such option' sgt-train --logging-steps 10
 run_usage 'batch_size=4: no operands here, only options; did you mean --batch-size=4?' sgt-train --data d batch_size=4
@@ -101,3 +101,8 @@ run 0 sgt-train --quiet $small --config c.json --seed 5
 [ "$(wc -l < run/log.jsonl)" -eq 2 ] || fail 'steps of the file should count'
 grep -q '"seed": 5' run/options.json || fail 'what is typed should come first'
 grep -q '"lr": 0.001,' run/options.json || fail 'what is typed should come first'
+for epochs in 0.0004 0.0006; do # of 4,800 steps
+    echo "{\"epochs\": $epochs}" > c.json
+    run 0 sgt-train --quiet $small --config c.json --run epochs --resume-or-start
+done
+[ "$(wc -l < epochs/log.jsonl)" -eq 3 ] || fail 'epochs of the file should count'

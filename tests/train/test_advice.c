@@ -133,6 +133,7 @@ static double spiking_early(uint64_t s) { return falling(s) + (s == 40 ? 3 : 0);
 static double fall(uint64_t s) { return 5 + 5.8 * exp(-(double)s / 80); }
 static double spiking_at_2(uint64_t s) { return fall(s) + (s == 2 ? 3 : 0); }
 static double spiking_at_20(uint64_t s) { return fall(s) + (s == 20 ? 3 : 0); }
+static double spiking_at_15(uint64_t s) { return fall(s) + (s == 15 || s == 16 ? 3 : 0); }
 /* A fall of two nats a step at first, with and without a spike; and one that begins late. */
 static double plunge(uint64_t s) { return 2.5 + 8.3 * exp((1 - (double)s) / 4); }
 static double spiking_at_3(uint64_t s) { return plunge(s) + (s == 3 ? 3 : 0); }
@@ -232,6 +233,7 @@ static const struct {
     {{spiking_early, 200, 8192, 0.05, 10, 0}, ALONE, "step 40: the loss spikes: "},
     {{spiking_at_2, 300, 64, 0.1, 15, 0}, ALONE, "step 2: the loss spikes: "},
     {{spiking_at_20, 300, 64, 0.1, 15, 0}, ALONE, "step 20: the loss spikes: "},
+    {{spiking_at_15, 300, 64, 0.1, 15, 0}, ALONE, "step 15: the loss spikes: "},
     {{spiking_at_3, 100, 640, 0.05, 15, 0},
      ALONE,
      "step 3: the loss spikes: 10.4, 2.7 above the steps around it"},
