@@ -29,10 +29,12 @@ header_example() {
     sed -n '/^#ifndef/q; s/^ \*     //p' "$ROOT/$1/sgt_$1.h" > example.c
 }
 
-# build_example LIBRARY DEPENDENCY...
+# build_example LIBRARY DEPENDENCY...: also check it as C++, where initializers must be in the header's order
 build_example() {
     library=$1
     shift
+    run 0 "$CC" -x c++ -std=c++20 -Wall -Wextra -Wno-missing-field-initializers -pedantic -Werror -fsyntax-only \
+        "-I$ROOT/loader" "-I$ROOT/tokenize" example.c
     # shellcheck disable=SC2086
     run 0 "$CC" -std=c11 -Wall -Wextra -Wshadow -pedantic -Werror $san "-I$ROOT/loader" "-I$ROOT/tokenize" -o example \
         example.c "$LIB/libsgt-$library.a" "$@" -lxxhash -ljansson -pthread
@@ -45,8 +47,6 @@ page_example
 build_example loader -luring
 texts text 100000
 run 0 sgt-tokenize --quiet text out
-run 0 "$CC" -x c++ -std=c++20 -Wall -Wextra -Wno-missing-field-initializers -pedantic -Werror -fsyntax-only \
-    "-I$ROOT/loader" example.c
 run_silent ./example out
 stdout_lines 10
 stdout_matches '^batch 9: [0-9]+\.[0-9]$'

@@ -15,8 +15,8 @@ BUDGET = {
     "train": 13483,
     "kernels": 11938,
     "tools": 13515,
-    "tests": 50795,
-    "manuals": 2568,
+    "tests": 50785,
+    "manuals": 2570,
     "pages": 1240,
 }
 DATA = set(
