@@ -101,9 +101,9 @@ def fuzz(documents):
         yield bytes(some[:FUZZED]).ljust(FUZZED, b"\xe4")
 
 
-def without_new(text):
-    """Leave out code points that this Python does not know: other libraries may know what they are."""
-    return "".join(c for c in text if unicodedata.category(c) != "Cn")
+def without_new(text, since=unicodedata):
+    """Leave out code points that `since` does not know: other libraries may know what they are, or not."""
+    return "".join(c for c in text if since.category(c) != "Cn")
 
 
 # ---- other formats and programs ----
@@ -181,14 +181,19 @@ def with_tokenizers(name, encoding, ranks, documents, wanted):
     form = "NFC" if name == "qwen" else None
     about = huggingface(encoding, ranks, encoding._pat_str, form)
     clean = [without_new(t) for t in documents]
+    # tokenizers does not know the order of the marks that Unicode has got in the last years
+    old = [without_new(t, unicodedata.ucd_3_2_0) for t in clean] if form else clean
+
     if form:
-        wanted = [encoding.encode_ordinary(unicodedata.normalize(form, t)) for t in clean]
+        wanted, wanted_old = ([encoding.encode_ordinary(unicodedata.normalize(form, t)) for t in some]
+                              for some in (clean, old))
     else:
-        wanted = [w if t == c else encoding.encode_ordinary(c) for t, c, w in zip(documents, clean, wanted)]
+        wanted = wanted_old = [w if t == c else encoding.encode_ordinary(c) for t, c, w in zip(documents, clean, wanted)]
     peer = tokenizers.Tokenizer.from_str(json.dumps(about))
     peer.encode_special_tokens = True
-    got = [peer.encode(t, add_special_tokens=False).ids for t in clean]
-    compare(f"{name}, tokenizers and tiktoken", got, wanted)
+    parts = (old[i : i + 20] for i in range(0, len(old), 20))  # fewer objects at a time than of all texts
+    got = [e.ids for part in parts for e in peer.encode_batch_fast(part, add_special_tokens=False)]
+    compare(f"{name}, tokenizers and tiktoken", got, wanted_old)
     for token in about["added_tokens"][14:22]:  # those of Qwen are not
         token["special"] = name != "qwen"
     if name == "llama3":  # what is between the matches, which is nothing
