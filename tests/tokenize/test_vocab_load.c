@@ -76,6 +76,20 @@ Test(vocab_load, gpt2_by_any_name_is_gpt2)
     cr_assert(sgt_vocab_size(other) == 50257 && sgt_vocab_eot(other) == 50256);
 }
 
+/* sixteen bytes for each of the most ids, but for two nodes of the trie */
+Test(vocab_load, tokens_have_16_mib)
+{
+    sgt_vocab_parts p = {.path = "long"};
+    const size_t half = ((size_t)1 << 23) - 1;
+    scoped_memory char *s = calloc(half, 1);
+    must(sgt_vocab_parts_token(&p, 0, s, half, 0, why));
+    s[0] = 1;
+    must(sgt_vocab_parts_token(&p, 1, s, half, 0, why));
+    expect_failure(sgt_vocab_parts_token(&p, 2, "a", 1, 0, why), SGT_EFORMAT,
+                   "long: tokens of more than 16777214 bytes");
+    sgt_vocab_parts_free(&p);
+}
+
 /* ---- random vocabularies ---- */
 
 /* Return a random vocabulary: train merges on text of few letters, so that they overlap and nest in
