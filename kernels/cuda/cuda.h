@@ -155,7 +155,6 @@ void sgt_cuda_cross_entropy(sgt_cuda_stream s, sgt_cuda_type type, void *logits,
                             const int32_t *targets, size_t n, size_t V, size_t ld,
                             const float *scale);
 
-
 /* c->loss += sum loss, c->targets += count of targets >= 0          loss, targets (n) */
 void sgt_cuda_loss_sum(sgt_cuda_stream s, sgt_cuda_control *c, const float *loss,
                        const int32_t *targets, size_t n);

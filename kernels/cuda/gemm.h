@@ -44,7 +44,7 @@ typedef struct sgt_cuda_gemm_shape {
     size_t lda, ldb, ldd;    /* row strides in numbers, as stored; aux has the stride ldd */
     sgt_cuda_type type, out; /* type: of A and B; out: of D */
     int tf32;                /* 1: tensor cores may round float32 factors to TF32 */
-    int accumulate; /* 1: add to the content of D, or to the matrix that a run is given */
+    int accumulate;          /* 1: add to the content of D, or to the matrix that a run is given */
     sgt_cuda_epilogue epilogue;
     /* number of products, where 0 means 1. Above 1, there is no epilogue, and the strides are the
      * numbers from one product's matrix to the next. */

@@ -10,7 +10,7 @@
 /* bytes to overwrite before a timed run: more than most second-level caches hold */
 #define GEMM_FLUSH ((size_t)64 << 20)
 #define GEMM_CANDIDATES 16 /* most algorithms that are requested and timed */
-#define GEMM_KEY 320 /* bytes of the text that describes a shape, including its terminator */
+#define GEMM_KEY 320       /* bytes of the text that describes a shape, including its terminator */
 
 struct sgt_cuda_gemm {
     sgt_cuda_gemms *owner;

@@ -130,8 +130,7 @@ static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_b
     int slot = (int)(k % SGT_CUDA_SLOTS), last = sgt_cuda_ranks_last(c, micro);
     if (!(scale > 0)) return sgt_fail(err, SGT_EUSAGE, "backend: a gradient scale of %g", scale);
     if (c->plan.written && c->queue.open_step)
-        return sgt_fail(err, SGT_EUSAGE,
-                        "backend: a second micro-step of a step that has one");
+        return sgt_fail(err, SGT_EUSAGE, "backend: a second micro-step of a step that has one");
     refresh_copy(c);
     copy_rows(c, rows, slot);
     sgt_cuda_begin_micro_step(c->queue.compute, c->buf.control, c->buf.place, (float)scale,
@@ -315,10 +314,9 @@ static int open_streams(sgt_cuda_backend *c, sgt_error *err)
         (rc = sgt_cuda_host_alloc(&p, c->queue.staging_bytes, err)) < 0)
         return rc;
     c->queue.staging = p;
-    if (!c->o.no_fuse &&
-        ((rc = sgt_cuda_stream_new(&c->queue.beside, err)) < 0 ||
-         (rc = sgt_cuda_event_new(&c->queue.forked, 0, err)) < 0 ||
-         (rc = sgt_cuda_event_new(&c->queue.rejoined, 0, err)) < 0))
+    if (!c->o.no_fuse && ((rc = sgt_cuda_stream_new(&c->queue.beside, err)) < 0 ||
+                          (rc = sgt_cuda_event_new(&c->queue.forked, 0, err)) < 0 ||
+                          (rc = sgt_cuda_event_new(&c->queue.rejoined, 0, err)) < 0))
         return rc;
     if ((rc = sgt_cuda_host_alloc(&p, SGT_CUDA_RING * sizeof *c->queue.seen, err)) < 0) return rc;
     c->queue.seen = p;

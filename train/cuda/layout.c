@@ -116,8 +116,7 @@ int sgt_cuda_decide(sgt_cuda_backend *c, const sgt_backend_options *o, sgt_error
     c->shape.L = o->model.layers;
     c->plan.variants = o->no_fuse ? 0 : o->variants;
     c->plan.written = !o->no_fuse && o->accum <= 1;
-    c->plan.norm_rows =
-        !o->no_fuse && sgt_cuda_layernorm_rows_serves(c->shape.type, c->shape.C);
+    c->plan.norm_rows = !o->no_fuse && sgt_cuda_layernorm_rows_serves(c->shape.type, c->shape.C);
     c->shape.V = o->model.vocab;
     c->shape.rows_v = o->no_pad_vocab ? c->shape.V : round_up(c->shape.V, VOCAB_MULTIPLE);
     /* so that rows are aligned to 16 bytes even without padding */

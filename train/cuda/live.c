@@ -54,8 +54,8 @@ static void live_work(sgt_cuda_backend *c, unsigned i)
     const void *const both[] = {
         c->buf.dln, n->q, n->k, n->v, n->o, n->dscores, c->plan.cudnn ? c->buf.cudnn_space : NULL};
     const void *const backward[] = {
-        c->buf.dwide, c->buf.ddrop, c->buf.delta, c->buf.scratch, c->buf.beside_scratch,
-        n->dq,        n->dk,        n->dv};
+        c->buf.dwide,          c->buf.ddrop, c->buf.delta, c->buf.scratch,
+        c->buf.beside_scratch, n->dq,        n->dk,        n->dv};
     WITHIN(c, sgt_part_forward(i), both);
     WITHIN(c, sgt_part_backward(layers(c), i), both);
     WITHIN(c, sgt_part_backward(layers(c), i), backward);

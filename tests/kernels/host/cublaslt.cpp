@@ -210,12 +210,14 @@ void multiply(const Job &job, int32_t which)
         std::vector<double> column = column_of(job, left, right, k, j);
         for (uint64_t i = 0; i < d.rows; i++) {
             double x = job.alpha * column[i] / (lt.wrong >> job.algo & 1 ? 2 : 1);
-            if (lt.rounds >> job.algo & 1 && (job.beta != 0 || job.p.epilogue != SGT_LT_EPILOGUE_DEFAULT))
+            if (lt.rounds >> job.algo & 1 &&
+                (job.beta != 0 || job.p.epilogue != SGT_LT_EPILOGUE_DEFAULT))
                 x = rounded(x, d.type);
             /* if beta is 0, C is not read, because it may hold NaN */
             if (job.beta != 0 && !(lt.forgetful >> job.algo & 1))
                 x += job.beta * load(job.c, c.type, offsets[2] + at(c, i, j));
-            if (lt.rounds >> job.algo & 1 && job.beta != 0 && job.p.epilogue != SGT_LT_EPILOGUE_DEFAULT)
+            if (lt.rounds >> job.algo & 1 && job.beta != 0 &&
+                job.p.epilogue != SGT_LT_EPILOGUE_DEFAULT)
                 x = rounded(x, d.type);
             store(job.d, d.type, offsets[3] + at(d, i, j), finish(job, i, j, x));
         }
@@ -405,7 +407,7 @@ bool pointers_aligned(const Job &job)
 
 const char *product_name(uint32_t epilogue, double alpha, double beta)
 {
-    return epilogue == SGT_LT_EPILOGUE_BIAS ? "product_bias"
+    return epilogue == SGT_LT_EPILOGUE_BIAS            ? "product_bias"
            : epilogue == SGT_LT_EPILOGUE_GELU_AUX_BIAS ? "product_gelu"
            : epilogue == SGT_LT_EPILOGUE_DGELU         ? "product_slope"
            : alpha != 1 || (beta != 0 && beta != 1)    ? "product_mixed"
