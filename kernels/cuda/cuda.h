@@ -229,18 +229,6 @@ void sgt_cuda_attention_hopper_backward(sgt_cuda_stream s, sgt_cuda_type type, v
  * sm_90. */
 int sgt_cuda_attention_hopper_serves(sgt_cuda_type type, size_t D);
 
-/* Compute attention and its gradient without tensor cores, for any D up to 184. */
-void sgt_cuda_attention_tiled(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse,
-                              const void *qkv, size_t B, size_t T, size_t H, size_t D, float scale,
-                              const sgt_cuda_dropout *drop, const sgt_cuda_documents *documents);
-void sgt_cuda_attention_tiled_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv,
-                                       float *delta, const void *dout, const void *out,
-                                       const float *lse, const void *qkv, size_t B, size_t T,
-                                       size_t H, size_t D, float scale,
-                                       const sgt_cuda_dropout *drop,
-                                       const sgt_cuda_documents *documents);
-int sgt_cuda_attention_tiled_serves(size_t D);
-
 /* Copy a batch's inputs and targets. A target equal to `ignore` becomes -1.
  *   batch (2, n): inputs, then targets; inputs, targets (n) */
 void sgt_cuda_take_batch(sgt_cuda_stream s, int32_t *inputs, int32_t *targets, const int32_t *batch,

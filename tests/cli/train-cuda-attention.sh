@@ -20,16 +20,16 @@ stderr_has "sgt-train: attention: ours (cuDNN's was not tried: cuDNN: libcudnn.s
 takes 0 'our attention' --model 1x16x2 --precision fp16 --attention own --dropout 0.1
 takes 0 'naive attention' --model 1x16x2 --precision fp32 --attention naive
 takes 0 'naive attention' --model 1x200x1 --attention naive
-tiles='sgt-train: attention: by tiles without tensor cores (flash attention: '
+naive='sgt-train: attention: naive, which stores T x T scores (flash attention: '
 for precision in fp32 tf32; do
     takes 0 'our attention' --model 1x16x2 --precision $precision
-    takes 1 'tiled attention' --model 1x24x2 --precision $precision
-    stderr_has "${tiles}heads of 12 numbers, it takes multiples of 8 to 128)"
+    takes 1 'naive attention' --model 1x24x2 --precision $precision
+    stderr_has "${naive}heads of 12 numbers, it takes multiples of 8 to 128)"
 done
-takes 1 'tiled attention' --model 1x24x2 --precision bf16
-stderr_has "${tiles}heads of 12 numbers, it takes multiples of 8 to 128)"
-takes 1 'tiled attention' --model 1x136x1 --precision fp16
-stderr_has "${tiles}heads of 136 numbers, it takes multiples of 8 to 128)"
+takes 1 'naive attention' --model 1x24x2 --precision bf16
+stderr_has "${naive}heads of 12 numbers, it takes multiples of 8 to 128)"
+takes 1 'naive attention' --model 1x200x1 --precision fp16
+stderr_has "${naive}heads of 200 numbers, it takes multiples of 8 to 128)"
 run 0 sgt-train --quiet $cuda --run r --force --model 1x24x2
 stderr_is ''
 
@@ -43,7 +43,6 @@ refuses() {
     absent refused
 }
 refuses 'own: heads of 12 numbers, it takes multiples of 8 to 128' --attention own --model 1x24x2 --precision fp32
-refuses 'auto: heads of 200 numbers are more than the tiles hold (--attention naive takes any)' --model 1x200x1
 refuses 'cudnn: cuDNN: fused attention takes bf16 and fp16, not fp32' --attention cudnn --model 1x16x2 --precision tf32
 refuses 'cudnn: cuDNN: fused attention takes head sizes that are multiples of 8 to 128, not 12' --attention cudnn \
     --model 1x24x2

@@ -16,10 +16,10 @@ row() { stdout_matches "^  $1 +$2($|  )"; }
 run 0 sgt-train --self-check --device cuda
 stderr_is ''
 stdout_has 'the host (sm_90), driver 13.0.0, runtime 13.0.0, cublaslt 13.1.0, cudnn 9.19.0, nccl 2.28.9, cupti 13.0.1'
-stdout_lines 13
+stdout_lines 12
 for path in products 'products with bias' 'products with GELU' "products with GELU's slope" \
-    'products for Muon' 'attention naive' 'attention own' 'attention hopper' 'attention tiled' \
-    'attention cudnn' NCCL CUPTI; do
+    'products for Muon' 'attention naive' 'attention own' 'attention hopper' 'attention cudnn' \
+    NCCL CUPTI; do
     row "$path" ok
 done
 exists $verdicts
@@ -52,22 +52,22 @@ run_usage '--self-check: needs --device cuda' sgt-train --self-check --device cp
 
 # ---- interrupted ----
 run_interrupted env SGT_HOST_FAULT='product_bias:hang product_gelu:hang product_slope:hang
-    attention_kernel:hang tiled_kernel:hang cudnn:hang' sgt-train --self-check
+    attention_kernel:hang cudnn:hang' sgt-train --self-check
 
 # ---- every path with each fault: its row shows the fault; stored verdicts are not used ----
 for how in wrong:wrong crash:crashed hang:hung error:failed; do
     faults= last=cupti
     [ $how != error:failed ] || last=all_gather # all_gather is the last path: CUPTI reports its errors itself
     for name in product_bias product_gelu product_slope product_mixed causal_softmax_kernel attention_kernel \
-        attention_hopper_kernel tiled_kernel cudnn all_gather $last; do
+        attention_hopper_kernel cudnn all_gather $last; do
         faults="$faults $name:${how%:*}"
     done
     run 1 env "SGT_HOST_FAULT=$faults" sgt-train --self-check
     row products ok
-    paths=11
-    [ $last = cupti ] || paths=10
+    paths=10
+    [ $last = cupti ] || paths=9
     [ "$(grep -c "  ${how#*:}  " .stdout)" -eq $paths ] || fail "not $paths paths that are ${how#*:}"
-    stderr_is "sgt-train: self-check: $paths of 12 paths are out"
+    stderr_is "sgt-train: self-check: $paths of 11 paths are out"
 done
 row 'attention own' 'failed   the device: an illegal memory access was encountered .*'
 
@@ -75,13 +75,12 @@ row 'attention own' 'failed   the device: an illegal memory access was encounter
 # only in rows of more tokens than a tile has ("first").
 only() { # N FAULTS: N paths are out, and no other
     run 1 env "SGT_HOST_FAULT=$2" sgt-train --self-check
-    [ "$(grep -c ' ok *$' .stdout)" -eq $((12 - $1)) ] || fail "not $1 paths are out"
+    [ "$(grep -c ' ok *$' .stdout)" -eq $((11 - $1)) ] || fail "not $1 paths are out"
 }
-only 3 'keys_kernel:wrong attention_hopper_kernel:first tiled_backward_kernel:hang'
+only 2 'keys_kernel:wrong attention_hopper_kernel:first'
 row 'attention own' 'wrong    dk in bf16 is off by 1 of its size, at most 0.023 may be'
 row 'attention hopper' 'wrong    the output in bf16 is off by .*'
-row 'attention tiled' 'hung     it did not end within its limit'
-stderr_is 'sgt-train: self-check: 3 of 12 paths are out'
+stderr_is 'sgt-train: self-check: 2 of 11 paths are out'
 only 2 'queries_kernel:crash keys_hopper_kernel:first'
 row 'attention own' 'crashed  signal 11, Segmentation fault'
 row 'attention hopper' 'wrong    dk in bf16 is off by .*'
@@ -91,7 +90,7 @@ row 'attention hopper' 'wrong    dq in bf16 is off by .*'
 row 'products for Muon' 'wrong    A B added, in a batch in bf16: D \(0, 0\) is .*, not .*'
 only 1 attention_kernel:first
 row 'attention own' 'wrong    the output in bf16 is off by .*'
-stderr_is 'sgt-train: self-check: 1 of 12 paths is out'
+stderr_is 'sgt-train: self-check: 1 of 11 paths is out'
 # All implementations of attention but one need products.
 run 1 env SGT_HOST_FAULT=product_plain:crash sgt-train --self-check
 row products crashed
@@ -122,7 +121,7 @@ trains() {
     ends_well "$@"
 }
 trains attention_kernel:crash 'attention own' crashed "cuDNN's attention" --deterministic
-trains attention_kernel:hang 'attention own' hung 'tiled attention' --document-mask
+trains attention_kernel:hang 'attention own' hung 'naive attention' --document-mask
 trains cudnn:crash 'attention cudnn' crashed 'our attention'
 trains product_bias:crash 'products with bias' crashed 'our attention' --document-mask
 trains product_gelu:hang 'products with GELU' hung 'our attention' --document-mask
@@ -140,10 +139,9 @@ leaves_out() { # KERNEL PATH VARIANT OPTION...
 }
 leaves_out attention_hopper_kernel 'attention hopper' attention-hopper --model 1x128x2 --document-mask
 
-# Heads of 12 use tiles, or else whole score matrices. If both fail, no path is left.
-trains tiled_kernel:crash 'attention tiled' crashed 'naive attention' --model 1x24x2
+# Heads of 12 use naive attention. If that fails, no path is left.
 rm -rf cache
-run 1 env SGT_HOST_FAULT='tiled_kernel:crash causal_softmax_kernel:crash' sgt-train $cuda --run none --model 1x24x2 \
+run 1 env SGT_HOST_FAULT=causal_softmax_kernel:crash sgt-train $cuda --run none --model 1x24x2 \
     --quiet
 stderr_has 'sgt-train: --attention auto: the self-check found it crashed: signal 11, Segmentation fault (--no-self-check'
 stderr_lines 3

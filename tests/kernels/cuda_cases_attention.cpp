@@ -14,8 +14,6 @@ static const shape_list shapes = {{1, 1, 1, 64},   {1, 17, 1, 64},  {2, 64, 2, 6
 /* for dropout: key counts that are no multiple of 4, several tiles of keys, of both widths */
 static const shape_list dropped_shapes = {
     {2, 19, 3, 8}, {1, 130, 1, 64}, {1, 66, 2, 128}, {3, 1, 2, 8}};
-static const shape tiled_shapes[] = {
-    {1, 1, 1, 4}, {2, 33, 3, 5}, {1, 16, 1, 64}, {1, 67, 1, 24}, {1, 40, 1, 130}};
 
 struct path {
     decltype(&sgt_cuda_attention) forward;
@@ -25,7 +23,6 @@ struct path {
 static const path tensor_cores = {sgt_cuda_attention, sgt_cuda_attention_backward, 0};
 static const path tf32 = {sgt_cuda_attention_tf32, sgt_cuda_attention_tf32_backward, 0x1p-11};
 static const path hopper = {sgt_cuda_attention_hopper, sgt_cuda_attention_hopper_backward, 0};
-static const path tiled = {sgt_cuda_attention_tiled, sgt_cuda_attention_tiled_backward, 0};
 
 struct heads {
     size_t B, T, H, D, packed_ld, plain_ld;
@@ -390,23 +387,6 @@ template <class T> static void documents_backward(check *t)
 
 CUDA_CASES_BY_TYPE(cuda_attention_documents, documents)
 CUDA_CASES_BY_TYPE(cuda_attention_documents_backward, documents_backward)
-
-template <class T> static void tiled_forward(check *t)
-{
-    for (const shape &s : tiled_shapes) forward_at<T>(t, s, tiled, plain);
-    forward_at<T>(t, {2, 35, 3, 5}, tiled, dropping);
-    for (size_t longest : {9, 60}) forward_at<T>(t, {2, 99, 2, 5}, tiled, {longest == 9, longest});
-}
-
-template <class T> static void tiled_backward(check *t)
-{
-    for (const shape &s : tiled_shapes) backward_at<T>(t, s, tiled, plain);
-    backward_at<T>(t, {2, 35, 3, 5}, tiled, dropping);
-    for (size_t longest : {9, 60}) backward_at<T>(t, {2, 99, 2, 5}, tiled, {longest == 9, longest});
-}
-
-CUDA_CASES_BY_TYPE(cuda_attention_tiled, tiled_forward)
-CUDA_CASES_BY_TYPE(cuda_attention_tiled_backward, tiled_backward)
 
 /* A case for each type that Hopper's attention has. */
 #define HOPPER_CASE(name, call)   \

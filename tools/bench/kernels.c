@@ -193,7 +193,6 @@ static int measure_all(sgt_error *err)
     if (products) add_products();
     if (strcmp(o.kind, "gemm") != 0) {
         add_attention("own", SGT_ATTENTION_OWN);
-        add_attention("tiled", SGT_ATTENTION_AUTO);
         add_attention("cudnn", SGT_ATTENTION_CUDNN);
         add_attention("naive", SGT_ATTENTION_NAIVE);
     }

@@ -71,24 +71,17 @@ static const char *cudnn_lacks(sgt_cuda_backend *c, sgt_error *why)
     return why->text;
 }
 
-/* Choose a working path without tensor cores: by tiles, or by whole matrices. The user was already
- * told which paths the self-check rejected. */
-static int choose_slow_path(sgt_cuda_backend *c, const char *own, sgt_error *err)
+/* Choose naive attention, which takes any head size. The user was already told which paths the
+ * self-check rejected. */
+static int choose_naive(sgt_cuda_backend *c, const char *own, sgt_error *err)
 {
     sgt_error why;
-    if (!sgt_cuda_attention_tiled_serves(c->shape.D))
-        return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "--attention auto: heads of %zu numbers are more than the tiles hold "
-                        "(--attention naive takes any)",
-                        c->shape.D);
-    c->plan.path = SGT_PATH_TILED;
-    if (left_out(c, SGT_CHECK_TILED, &why)) c->plan.path = SGT_PATH_NAIVE;
-    else if (!sgt_verdict_out(c->o.verdicts, SGT_CHECK_OWN))
-        sgt_say(&c->o.notice, "attention: by tiles without tensor cores (flash attention: %s)",
+    c->plan.path = SGT_PATH_NAIVE;
+    if (left_out(c, SGT_CHECK_NAIVE, &why)) return refuse("auto", why.text, err);
+    if (!sgt_verdict_out(c->o.verdicts, SGT_CHECK_OWN))
+        sgt_say(&c->o.notice, "attention: naive, which stores T x T scores (flash attention: %s)",
                 own);
-    return c->plan.path == SGT_PATH_NAIVE && left_out(c, SGT_CHECK_NAIVE, &why)
-               ? refuse("auto", why.text, err)
-               : SGT_OK;
+    return SGT_OK;
 }
 
 static int choose_named_path(sgt_cuda_backend *c, sgt_error *err)
@@ -115,7 +108,7 @@ int sgt_cuda_choose_attention(sgt_cuda_backend *c, sgt_error *err)
     if (c->o.attention != SGT_ATTENTION_AUTO) return choose_named_path(c, err);
     const char *own = own_lacks(c, &own_space), *cudnn;
     c->plan.path = our_path(c);
-    if (!sgt_cuda_attention_serves(c->shape.D)) return choose_slow_path(c, own, err);
+    if (!sgt_cuda_attention_serves(c->shape.D)) return choose_naive(c, own, err);
     int ours = c->shape.type == SGT_F32 || c->o.deterministic || c->o.dropout > 0 || c->o.documents;
     if (!own && ours) return SGT_OK;
     cudnn = cudnn_lacks(c, &cudnn_space);
@@ -123,7 +116,7 @@ int sgt_cuda_choose_attention(sgt_cuda_backend *c, sgt_error *err)
         sgt_say(&c->o.notice, "attention: ours (cuDNN's was not tried: %s)", cudnn);
     if (!own) return SGT_OK;
     c->plan.path = SGT_PATH_CUDNN;
-    return cudnn ? choose_slow_path(c, own, err) : SGT_OK;
+    return cudnn ? choose_naive(c, own, err) : SGT_OK;
 }
 
 static void one_layer(sgt_cuda_backend *c)
@@ -279,11 +272,6 @@ void sgt_cuda_attend(sgt_cuda_backend *c, size_t layer, int training)
                                   c->shape.B, c->shape.T, c->shape.H, c->shape.D, c->shape.scale,
                                   drop, documents(c));
         return;
-    case SGT_PATH_TILED:
-        sgt_cuda_attention_tiled(c->queue.compute, c->shape.type, l->att, l->lse, l->qkv,
-                                 c->shape.B, c->shape.T, c->shape.H, c->shape.D, c->shape.scale,
-                                 drop, documents(c));
-        return;
     case SGT_PATH_CUDNN:
         sgt_cupti_push_label("cuDNN attention forward");
         sgt_cupti_work(flops(c, 2), 0);
@@ -312,12 +300,6 @@ void sgt_cuda_attend_backward(sgt_cuda_backend *c, size_t layer)
                                            c->buf.delta, c->buf.dln, l->att, l->lse, l->qkv,
                                            c->shape.B, c->shape.T, c->shape.H, c->shape.D,
                                            c->shape.scale, drop, documents(c));
-        return;
-    case SGT_PATH_TILED:
-        sgt_cuda_attention_tiled_backward(c->queue.compute, c->shape.type, c->buf.dwide,
-                                          c->buf.delta, c->buf.dln, l->att, l->lse, l->qkv,
-                                          c->shape.B, c->shape.T, c->shape.H, c->shape.D,
-                                          c->shape.scale, drop, documents(c));
         return;
     case SGT_PATH_CUDNN:
         sgt_cupti_push_label("cuDNN attention backward");

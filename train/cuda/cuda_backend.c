@@ -352,8 +352,8 @@ static int open_products(sgt_cuda_backend *c, sgt_error *err)
 
 static void describe(sgt_cuda_backend *c)
 {
-    static const char *const paths[] = {"our attention", "tiled attention", "cuDNN's attention",
-                                        "naive attention", "our attention for sm_90"};
+    static const char *const paths[] = {"our attention", "cuDNN's attention", "naive attention",
+                                        "our attention for sm_90"};
     snprintf(c->plan.path_text, sizeof c->plan.path_text, "sm_%d%d, %s", c->device.major,
              c->device.minor, paths[c->plan.path]);
     snprintf(c->library, sizeof c->library, "CUDA %d.%d, %s", c->device.runtime / 1000,

@@ -332,7 +332,7 @@ void sgt_cuda_lay_out(sgt_cuda_backend *c)
 static sgt_cuda_path likely_path(const sgt_backend_options *o, size_t D)
 {
     if (o->attention == SGT_ATTENTION_NAIVE) return SGT_PATH_NAIVE;
-    return sgt_cuda_attention_serves(D) ? SGT_PATH_OWN : SGT_PATH_TILED;
+    return sgt_cuda_attention_serves(D) ? SGT_PATH_OWN : SGT_PATH_NAIVE;
 }
 
 static int measure(sgt_cuda_backend *c, const sgt_backend_options *o, sgt_error *err)

@@ -31,7 +31,6 @@ static const struct row {
     {SGT_CHECK_NAIVE, 2, sgt_check_attention_naive},
     {SGT_CHECK_OWN, 2, sgt_check_attention_own},
     {SGT_CHECK_HOPPER, 2, sgt_check_attention_hopper},
-    {SGT_CHECK_TILED, 2, sgt_check_attention_tiled},
     {SGT_CHECK_CUDNN, 10, sgt_check_attention_cudnn},
     {SGT_CHECK_NCCL, 10, sgt_check_nccl},
     {SGT_CHECK_CUPTI, 2, sgt_check_cupti},

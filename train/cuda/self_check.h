@@ -20,7 +20,6 @@
 /* Names of the paths, as the backend passes them to sgt_verdict_out. */
 #define SGT_CHECK_OWN "attention own"
 #define SGT_CHECK_HOPPER "attention hopper"
-#define SGT_CHECK_TILED "attention tiled"
 #define SGT_CHECK_CUDNN "attention cudnn"
 #define SGT_CHECK_NAIVE "attention naive"
 #define SGT_CHECK_PRODUCTS "products"
@@ -58,7 +57,6 @@ extern const sgt_cuda_checks sgt_cuda_self_check;
 /* ---- the checks, one for each row of the table ---- */
 int sgt_check_attention_own(int device, sgt_error *err);
 int sgt_check_attention_hopper(int device, sgt_error *err);
-int sgt_check_attention_tiled(int device, sgt_error *err);
 int sgt_check_attention_cudnn(int device, sgt_error *err);
 int sgt_check_attention_naive(int device, sgt_error *err);
 int sgt_check_products(int device, sgt_error *err);

@@ -253,16 +253,6 @@ int sgt_check_attention_hopper(int device, sgt_error *err)
     return CHECK_ALL(device, all, err);
 }
 
-/* Check attention by tiles with head size 20: tensor cores do not support it, so `auto` chooses
- * tiles. */
-int sgt_check_attention_tiled(int device, sgt_error *err)
-{
-    static const setting all[] = {{SGT_ATTENTION_AUTO, 0, SGT_PRECISION_FP32, 20, SHORT, 0, 0},
-                                  {SGT_ATTENTION_AUTO, 0, SGT_PRECISION_BF16, 20, SHORT, 0, 0},
-                                  {SGT_ATTENTION_AUTO, 0, SGT_PRECISION_BF16, 20, SHORT, 0, 1}};
-    return CHECK_ALL(device, all, err);
-}
-
 /* EVEN must be right. If SHORT is refused, so are runs with other rows than of a multiple of 128
  * tokens. */
 int sgt_check_attention_cudnn(int device, sgt_error *err)

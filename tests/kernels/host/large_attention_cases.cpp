@@ -77,11 +77,6 @@ LARGE_CASE(attention_dropout)
     attention<dev::bf16>(t, sgt_cuda_attention, sgt_cuda_attention_backward, 0.25f);
 }
 
-LARGE_CASE(attention_tiled)
-{
-    attention<float>(t, sgt_cuda_attention_tiled, sgt_cuda_attention_tiled_backward, 0.25f);
-}
-
 /* ---- naive attention, which stores the (T, T) scores ---- */
 
 LARGE_CASE(heads)
