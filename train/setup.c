@@ -19,7 +19,8 @@
 #include "train/paths.h"
 #include "train/trainer.h"
 
-#define POSITIONS 1024 /* longest context, as in GPT-2 */
+#define POSITIONS 1024                 /* longest context, as in GPT-2 */
+#define MOST_OPTIONS ((size_t)1 << 20) /* most bytes of options.json */
 
 /* ---- options and device ---- */
 
@@ -68,6 +69,20 @@ static int fail_nothing_to_resume(const sgt_trainer *t, sgt_error *err)
                     t->o->run, access(t->o->run, F_OK) < 0 ? ": there is no such run" : "");
 }
 
+/* Take the options that were not given from options.json. If the newest start changed some and was
+ * killed before its first save, the checkpoint does not have them. */
+static int take_options(const sgt_trainer *t, sgt_error *err)
+{
+    char path[SGT_PATH], *text = NULL;
+    size_t n;
+    sgt_path(path, t->o->run, "options.json");
+    if (sgt_file_gone(path)) return sgt_config_merge(t->s, t->state.options, t->from, 0, err);
+    int rc = sgt_file_get(&text, &n, path, MOST_OPTIONS, err);
+    if (rc == SGT_OK) rc = sgt_config_merge(t->s, text, path, 0, err);
+    free(text);
+    return rc;
+}
+
 /* Find the checkpoint to resume from: rank 0 chooses it and broadcasts its name. */
 static int resume_from(sgt_trainer *t, sgt_error *err)
 {
@@ -81,8 +96,8 @@ static int resume_from(sgt_trainer *t, sgt_error *err)
                 t->o->run);
         return SGT_OK;
     }
-    if ((rc = sgt_checkpoint_read(&t->state, t->from, err)) < 0) return rc;
-    return sgt_config_merge(t->s, t->state.options, t->from, 0, err);
+    rc = sgt_checkpoint_read(&t->state, t->from, err);
+    return rc < 0 ? rc : take_options(t, err);
 }
 
 /* Find the CUDA library. An estimate with --device cuda needs only the library, not a device. */
@@ -267,7 +282,7 @@ static int decide_model(sgt_trainer *t, sgt_error *err)
 }
 
 /* Decide the learning rates of the run. If a resume changes them, a new schedule begins. */
-static void decide_schedule(sgt_trainer *t)
+static int decide_schedule(sgt_trainer *t, sgt_error *err)
 {
     sgt_config *s = t->s;
     const sgt_schedule *then = &t->state.schedule;
@@ -278,8 +293,14 @@ static void decide_schedule(sgt_trainer *t)
         s->lr = sgt_advice_auto_lr(sgt_model_parameters(&t->model), rows, s->lr_base_batch);
     else if (s->scale_lr) s->lr = sgt_advice_scale_lr(s->lr, rows, s->lr_base_batch);
     int follows = s->min_lr == SGT_DEFAULT_REAL ||
-                  (t->from && !s->given[SGT_SET_MIN_LR] && then->min_lr == then->lr / 10);
+                  (t->from && s->given[SGT_SET_LR] && !s->given[SGT_SET_MIN_LR] &&
+                   then->min_lr == then->lr / 10);
     if (follows) s->min_lr = s->lr / 10;
+    if (s->min_lr > s->lr)
+        return sgt_fail(err, SGT_EUSAGE,
+                        "--min-lr %g: it is above the learning rate, %g, which falls to it (give a "
+                        "lower --min-lr, or a higher --lr)",
+                        s->min_lr, s->lr);
     if (s->warmup == SGT_DEFAULT_COUNT) s->warmup = s->steps / 20 < 1000 ? s->steps / 20 : 1000;
     t->schedule = (sgt_schedule){(sgt_schedule_kind)s->schedule,
                                  s->lr,
@@ -290,9 +311,10 @@ static void decide_schedule(sgt_trainer *t)
                                  then->from};
     if (!t->from ||
         ((int)then->kind == s->schedule && then->lr == s->lr && then->min_lr == s->min_lr))
-        return;
+        return SGT_OK;
     t->schedule.first = t->state.step;
     t->schedule.from = sgt_schedule_lr(then, t->state.step - 1);
+    return SGT_OK;
 }
 
 /* Report how --lr auto chose s->lr: "0.0003 x 128/64 rows per step", "0.00124 for 7.25 million
@@ -761,9 +783,9 @@ int sgt_trainer_open(sgt_trainer *t, sgt_config *s, const sgt_train_options *o, 
     if ((rc = sgt_trainer_open_data(t, err)) < 0) return rc;
     if (shape < 0) return sgt_fail(err, shape, "%s", why.text);
     if ((rc = decide_model(t, err)) < 0 || (rc = decide_steps(t, err)) < 0 ||
-        (rc = check_paths(t, err)) < 0 || (rc = open_trace(t, err)) < 0)
+        (rc = check_paths(t, err)) < 0 || (rc = open_trace(t, err)) < 0 ||
+        (rc = decide_schedule(t, err)) < 0)
         return rc;
-    decide_schedule(t);
     if ((rc = compare_ranks(t, err)) < 0 || (rc = open_backend(t, err)) < 0) return rc;
     if (o->run) report_lr(t);
     s->scale_lr = 0; /* it was applied above, in decide_steps */

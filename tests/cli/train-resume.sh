@@ -119,5 +119,25 @@ rates=$(sed -n 's/.*"lr":\([^,]*\).*/\1/p' young/log.jsonl | sed -n '41p;63p;64p
 run 0 sgt-train $small --run warm --warmup 1 --steps 2
 run 0 sgt-train $small --run warm --resume --steps 4 --lr 5e-4
 stderr_has "sgt-train: $new 2: from 0.001 to 0.0005 in 1 step, then cosine to step 4"
+# They are the run's as soon as they begin, also if that resume is killed before it saves.
+run 0 sgt-train $small --run early --steps 20 --save-every 0
+rm early/options.json
+for options in '--steps 100000 --lr 4e-4 --min-lr 1e-5 --schedule constant' ''; do
+    rm early/memory.jsonl
+    killed_at early/memory.jsonl sgt-train --run early --resume $options
+    stderr_has "sgt-train: $new 20: from 0.0001" 'to 0.0004 in 1 step, then constant to step 100000'
+done
+run 0 sgt-train --run early --resume --steps 24
+is "$(sed -n 's/.*"lr":\([^,]*\).*/\1/p' early/log.jsonl | tail -n +21 | xargs)" '0.0004 0.0004 0.0004 0.0004'
+grep -q '"min-lr": 1e-05' early/options.json || fail "$(cat early/options.json)"
+for run in '--run early --resume' "$small --run other"; do
+    run_misuse '--min-lr 1: it is above the learning rate, 0.0004, which falls to it (give a lower --min-lr, or a higher --lr)
+'"try 'sgt-train --help'" sgt-train --quiet $run --lr 4e-4 --min-lr 1
+done
+
+# --keep may change: the next save removes what is more.
+run 0 sgt-train --run warm --resume --steps 6
+run 0 sgt-train --run warm --resume --steps 7 --keep 1
+is "$(echo warm/step-*)" warm/step-00000007
 run 0 sgt-inspect young
 run 0 sgt-report young

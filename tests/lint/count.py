@@ -12,11 +12,11 @@ import sys
 BUDGET = {
     "tokenize": 12973,
     "loader": 6895,
-    "train": 13451,
+    "train": 13471,
     "kernels": 11723,
     "tools": 13514,
-    "tests": 50775,
-    "manuals": 2569,
+    "tests": 50792,
+    "manuals": 2572,
     "pages": 1240,
 }
 DATA = set(

@@ -109,7 +109,7 @@ Test(run, a_checkpoint_is_a_model_to_start_from)
     must_train(tiny(3), "r", 0);
     sgt_config s = tiny(1);
     s.init = in_folder("r/step-00000003");
-    s.lr = 0;
+    s.lr = s.min_lr = 0;
     must_train(s, "tuned", 0);
     same_bytes("r/step-00000003/model.safetensors", "tuned/step-00000001/model.safetensors");
 }

@@ -170,7 +170,7 @@ Test(settings, which_may_differ_in_a_resumed_run)
                    {"{\"batch-size\": 3}", 0},
                    {"{\"model\": \"1x8x1\"}", 0},
                    {"{\"betas\": \"0.9,0.99\"}", 0},
-                   {"{\"keep\": 9}", 0},
+                   {"{\"keep\": 9}", 1},
                    {"{\"precision\": \"bf16\"}", 0},
                    {"{\"attention\": \"own\"}", 0},
                    {"{\"no-graphs\": true}", 0},
