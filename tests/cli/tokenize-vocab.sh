@@ -3,8 +3,8 @@
 . "$ROOT/tests/cli/lib.sh"
 D=$ROOT/tests/data/vocab
 
-# ids_are FILE OPTION...: tokenize text.txt and compare its ids, without the header and the end of
-# text, with those in FILE
+# ids_are FILE OPTION...: tokenize text.txt, compare its ids, without the header and the end of text, with those in FILE,
+# and decode them
 ids_are() {
     expected=$1
     shift
@@ -12,6 +12,7 @@ ids_are() {
     run 0 sgt-tokenize --quiet "$@" "$D/text.txt" out
     tail -c +1027 out/train_000000.bin > ids
     same ids "$expected"
+    run_same "$D/text.txt" sgt-inspect --decode 1:100000 out
 }
 
 ids_are "$D/hf.ids" --vocab "$D/trained"
