@@ -172,7 +172,7 @@ def compare(what, got, wanted, wrong=0):
     """Print how many documents have other ids than they should. wrong: faults found before."""
     global failed
     bad = wrong + sum(not np.array_equal(g, w) for g, w in zip(got, wanted)) + (len(got) != len(wanted))
-    failed |= bad > 0
+    failed = failed or bool(bad > 0)
     print(f"{what}: {sum(map(len, wanted))} ids of {len(wanted)} documents, {bad} differ", flush=True)
 
 
