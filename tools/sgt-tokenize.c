@@ -427,9 +427,12 @@ static int run(int (*work)(sgt_error *err))
 {
     sgt_error err;
     sgt_ranks *joined = NULL, apart = {.rank = (uint32_t)o.rank, .size = (uint32_t)o.ranks};
-    int rc = o.ranks_given ? SGT_OK : sgt_ranks_open(&joined, program.name, &err);
-    t.ranks = o.ranks_given ? &apart : joined;
+    int rc = SGT_OK;
     t.notice = sgt_talk_notice(program.name, o.quiet);
+    if (o.ranks_given) t.ranks = &apart;
+    else if (o.dry_run) t.ranks = sgt_ranks_apart(&apart);
+    else if ((rc = sgt_ranks_open(&joined, program.name, &t.notice, &err)) == SGT_OK)
+        t.ranks = joined;
     if (joined && joined->rank) o.quiet = 1; /* but for notices */
     t.threads = sgt_threads(o.threads, joined ? joined->sharing : 1);
     if (rc == SGT_OK) rc = work(&err);

@@ -245,12 +245,11 @@ static int estimate(const sgt_train_options *options)
 {
     sgt_error err;
     sgt_train_estimate e;
+    if (!sgt_ranks_first(options->ranks)) return SGT_EXIT_OK;
     int rc = sgt_train_estimate_memory(&s, options, &e, &err);
-    if (rc == SGT_OK && sgt_ranks_first(options->ranks)) {
-        if (o.json) rc = sgt_print_json(estimate_json(&e), 0, &err);
-        else print_estimate(&e);
-    }
-    return sgt_ranks_close(options->ranks, &program, rc, &err);
+    if (rc == SGT_OK && o.json) rc = sgt_print_json(estimate_json(&e), 0, &err);
+    else if (rc == SGT_OK) print_estimate(&e);
+    return sgt_end_program(&program, rc, &err);
 }
 
 static void print_paths(const sgt_cuda_device *d, const sgt_cuda_versions *libraries,
@@ -487,11 +486,14 @@ static int run(sgt_train_options *options)
     return sgt_ranks_close(options->ranks, &program, rc, &err);
 }
 
-/* Join the other ranks, if a launcher started several. After that, ranks above 0 print nothing. */
+/* Join the other ranks, if a launcher started several. After that, ranks above 0 print nothing. An
+ * estimate needs only their number. */
 static int join_ranks(sgt_train_options *options)
 {
+    static sgt_ranks apart;
     sgt_error err;
-    if (sgt_ranks_open(&options->ranks, program.name, &err) < 0)
+    if (o.estimate) options->ranks = sgt_ranks_apart(&apart);
+    else if (sgt_ranks_open(&options->ranks, program.name, &options->notice, &err) < 0)
         return sgt_report_failure(&program, &err);
     if (sgt_ranks_first(options->ranks)) return SGT_EXIT_OK;
     o.quiet = 1;

@@ -29,8 +29,9 @@ static int share_text(const sgt_trainer *t, char **text, sgt_error *err)
 {
     sgt_ranks *r = t->o->ranks;
     uint64_t n = *text ? strlen(*text) + 1 : 0;
-    int rc = r ? r->broadcast(r, &n, sizeof n, 0, err) : SGT_OK;
-    if (!r || rc < 0 || !n) return rc;
+    if (!sgt_ranks_connected(r)) return SGT_OK;
+    int rc = r->broadcast(r, &n, sizeof n, 0, err);
+    if (rc < 0 || !n) return rc;
     if (r->rank && !(*text = malloc(n))) return sgt_fail_memory(err, t->o->run);
     return r->broadcast(r, *text, n, 0, err);
 }
@@ -47,7 +48,7 @@ static int compare_ranks(const sgt_trainer *t, sgt_error *err)
                                             sgt_model_parameters(&t->model))},
              first[sizeof mine / sizeof *mine];
     char *options = NULL;
-    if (!r) return SGT_OK;
+    if (!sgt_ranks_connected(r)) return SGT_OK;
     memcpy(first, mine, sizeof mine);
     int rc = r->broadcast(r, first, sizeof first, 0, err);
     if (rc == SGT_OK && memcmp(first, mine, sizeof mine) != 0)
@@ -162,6 +163,7 @@ static int check_ranks(const sgt_trainer *t, sgt_error *err)
                         ": its rows are divided among %u ranks, evenly (%" PRIu64
                         " is the next that can be)",
                         t->s->batch, r->size, (t->s->batch / r->size + 1) * r->size);
+    if (!sgt_ranks_connected(r)) return SGT_OK;
     int rc = r->sum(r, &cuda, 1, err);
     if (rc == SGT_OK && cuda > 0 && cuda < r->size)
         rc = sgt_fail(

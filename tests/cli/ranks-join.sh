@@ -30,6 +30,37 @@ until [ "$(readlink /proc/$pid/fd/* | grep -c '^socket:')" = 2 ]; do kill -0 $pi
 stops TERM $pid
 stops TERM $pid0
 
+# ---- after seconds, a rank says for which it waits. What needs no other rank does not wait ----
+world=2
+for rank in 0 1; do
+    next_port
+    start $rank sgt-tokenize text out
+    eval pid$rank=$pid port$rank=$port
+done
+for rank in 0 1; do
+    eval pid=\$pid$rank
+    until [ -s .stderr$rank ]; do kill -0 $pid && sleep .1 || break; done
+    kill -TERM $pid
+    ended 130 $pid
+done
+cat .stderr? > .stderr
+hint='(if this process is alone, unset WORLD_SIZE, which is 2)'
+stderr_is "sgt-tokenize: waiting up to 120 s for rank 1 of 2 $hint
+sgt-tokenize: waiting up to 120 s for rank 0 of 2 at 127.0.0.1, port $((port1 + 1)): Connection refused $hint"
+for rank in 0 1; do
+    start $rank sgt-tokenize --dry-run text
+    ended 0 $pid
+    [ "$(grep -c . .stdout$rank)" = $((3 - 3 * rank)) ] || fail "rank $rank: $(cat .stdout$rank)"
+    run 0 env OMPI_COMM_WORLD_RANK=$rank OMPI_COMM_WORLD_SIZE=2 sgt-train --estimate-memory --device cpu \
+        --model 1x16x2 --batch-size 2
+    [ "$(grep -c 'in all' .stdout)" = $((1 - rank)) ] || fail "rank $rank: $(cat .stdout)"
+done
+start 0 sgt-train --estimate-memory --device cpu --model 1x16x2 --batch-size 2
+ended 1 $pid
+cat .stderr0 > .stderr
+stderr_is 'sgt-train: CPU ranks: gradients go by MPI: start them with mpirun or srun instead of torchrun'
+: > .stderr0
+
 # ---- the port is another program's: here that of a rank 0 that answers nobody ----
 world=2
 start 0 $command

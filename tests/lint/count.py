@@ -12,11 +12,11 @@ import sys
 BUDGET = {
     "tokenize": 12973,
     "loader": 6895,
-    "train": 13471,
+    "train": 13473,
     "kernels": 11723,
-    "tools": 13514,
-    "tests": 50777,
-    "manuals": 2572,
+    "tools": 13546,
+    "tests": 50806,
+    "manuals": 2576,
     "pages": 1240,
 }
 DATA = set(

@@ -32,6 +32,7 @@
 
 #define MAGIC 0x53746774u /* "sgtT"; another one for another protocol, so that mixed builds end */
 #define JOIN_SECONDS 120
+#define SAY_SECONDS 5 /* of a wait for other ranks, after which a line says so */
 /* seconds that rank 0 waits before it prints another rank's failure, because it may fail for the
  * same reason and print that itself */
 #define GRACE_SECONDS 1
@@ -55,9 +56,11 @@ typedef struct hello {
 typedef struct net {
     sgt_ranks r; /* first, so that a sgt_ranks * can be cast to a net * */
     const char *program;
-    char host[256]; /* host of rank 0; "": it may listen at any address */
-    int port;       /* port on which rank 0 listens; 0: the system chooses it */
-    int listener;   /* rank 0's listening socket; -1: none */
+    const char *variable;     /* the launcher's that has the number of ranks */
+    const sgt_notice *notice; /* is told once about a wait; then NULL */
+    char host[256];           /* host of rank 0; "": it may listen at any address */
+    int port;                 /* port on which rank 0 listens; 0: the system chooses it */
+    int listener;             /* rank 0's listening socket; -1: none */
     /* (size) each, by `life`. Rank 0 has a connection of both kinds with each other rank; the other
      * ranks have only the first */
     struct pollfd *line[2];
@@ -324,6 +327,17 @@ static uint32_t missing(const net *t, uint32_t *first)
     return n;
 }
 
+/* Say once that a wait that ends at `until` is long, and how a process without others avoids it. */
+static void report_wait(net *t, double until, uint32_t rank, const char *where)
+{
+    if (sgt_now() < until - JOIN_SECONDS + SAY_SECONDS) return;
+    sgt_say(t->notice,
+            "waiting up to %d s for rank %u of %u%s (if this process is alone, unset %s, which "
+            "is %u)",
+            JOIN_SECONDS, rank, t->r.size, where, t->variable, t->r.size);
+    t->notice = NULL;
+}
+
 static int accept_all(net *t, hello *all, sgt_error *err)
 {
     double until = sgt_now() + JOIN_SECONDS;
@@ -333,8 +347,10 @@ static int accept_all(net *t, hello *all, sgt_error *err)
         struct pollfd line = {.fd = t->listener, .events = POLLIN};
         if (sgt_now() > until)
             return sgt_fail(err, SGT_EIO,
-                            "%u of %u ranks have not come within %d s, rank %u among them", n,
-                            t->r.size, JOIN_SECONDS, first);
+                            "%u of %u ranks have not come within %d s, rank %u among them (if this "
+                            "process is alone, unset %s)",
+                            n, t->r.size, JOIN_SECONDS, first, t->variable);
+        report_wait(t, until, first, "");
         if (poll(&line, 1, 50) <= 0) continue;
         int fd = accept4(t->listener, NULL, NULL, SOCK_CLOEXEC);
         if (fd >= 0) rc = greet(t, fd, all, err);
@@ -346,12 +362,14 @@ static int accept_all(net *t, hello *all, sgt_error *err)
 static int reach(net *t, hello *h, sgt_error *err)
 {
     double until = sgt_now() + JOIN_SECONDS;
+    char where[512];
     int fd;
     while ((fd = open_socket(t, 0)) < 0) {
+        snprintf(where, sizeof where, " at %s, port %d: %s", t->host, t->port,
+                 errno == ENXIO ? "unknown host" : strerror(errno));
         if (sgt_now() > until)
-            return sgt_fail(err, SGT_EIO, "rank 0 at %s, port %d, tried for %d s: %s", t->host,
-                            t->port, JOIN_SECONDS,
-                            errno == ENXIO ? "unknown host" : strerror(errno));
+            return sgt_fail(err, SGT_EIO, "tried for %d s to reach rank 0%s", JOIN_SECONDS, where);
+        report_wait(t, until, 0, where);
         nap(.05);
     }
     t->line[h->life][0].fd = fd;
@@ -395,6 +413,14 @@ static int join(net *t, sgt_error *err)
 
 /* ---- launchers ---- */
 
+static const sgt_mpi_library *mpi; /* the loaded library; a process can start MPI only once */
+
+static int swap(sgt_ranks *r, uint32_t to, const void *out, size_t out_bytes, uint32_t from,
+                void *in, size_t in_bytes, sgt_error *err)
+{
+    return mpi->swap(to, out, out_bytes, from, in, in_bytes, &r->given_up, err);
+}
+
 /* Set *n to the number in a launcher's variable, or to -1 if the variable is not set. */
 static int number(const char *name, long *n, sgt_error *err)
 {
@@ -409,7 +435,7 @@ static int number(const char *name, long *n, sgt_error *err)
 }
 
 typedef struct launcher {
-    const char *rank, *size, *local; /* names of the launcher's variables */
+    const char *rank, *size, *local, *here; /* names of the launcher's variables */
     int mpi;
 } launcher;
 
@@ -417,16 +443,17 @@ typedef struct launcher {
  * SLURM_NTASKS and SLURM_PROCID even in a batch script, which is no rank; only a job step has
  * SLURM_STEP_NUM_TASKS. */
 static const launcher launchers[] = {
-    {"RANK", "WORLD_SIZE", "LOCAL_RANK", 0},
-    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", 1},
-    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", 1}};
+    {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", 0},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE", 1},
+    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE", 1}};
 
 /* Find the first launcher whose variables say that it started several processes, and set the
  * numbers of *r from them. Set *l to NULL if there is none. Refuse torchrun's without an address:
  * each rank would train the same run by itself. */
 static int find(const launcher **l, sgt_ranks *r, sgt_error *err)
 {
-    long rank, size, local;
+    long rank, size, local, here;
     int rc = SGT_OK;
     const char *host = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT");
     const char *lacks = !host || !*host ? "MASTER_ADDR" : !port || !*port ? "MASTER_PORT" : NULL;
@@ -435,7 +462,8 @@ static int find(const launcher **l, sgt_ranks *r, sgt_error *err)
         if (!launchers[i].mpi && lacks) continue;
         if ((rc = number(launchers[i].size, &size, err)) < 0 || size < 2) continue;
         if ((rc = number(launchers[i].rank, &rank, err)) < 0 ||
-            (rc = number(launchers[i].local, &local, err)) < 0)
+            (rc = number(launchers[i].local, &local, err)) < 0 ||
+            (rc = number(launchers[i].here, &here, err)) < 0)
             break;
         if (rank < 0 || rank >= size)
             return sgt_fail(err, SGT_EUSAGE, "%s: rank %ld of %ld", launchers[i].rank, rank, size);
@@ -443,6 +471,8 @@ static int find(const launcher **l, sgt_ranks *r, sgt_error *err)
         r->size = (uint32_t)size;
         /* a launcher without local numbers: all ranks are on one machine */
         r->local = (uint32_t)(local < 0 ? rank : local);
+        r->here = (uint32_t)(here < 0 ? size : here);
+        if (launchers[i].mpi) r->swap = swap;
         *l = launchers + i;
         return SGT_OK;
     }
@@ -456,11 +486,17 @@ static int find(const launcher **l, sgt_ranks *r, sgt_error *err)
     return rc;
 }
 
-uint32_t sgt_ranks_number(void)
+sgt_ranks *sgt_ranks_apart(sgt_ranks *r)
 {
     const launcher *l;
+    *r = (sgt_ranks){0};
+    return find(&l, r, NULL) == SGT_OK && l ? r : NULL;
+}
+
+uint32_t sgt_ranks_number(void)
+{
     sgt_ranks r;
-    return find(&l, &r, NULL) == SGT_OK && l ? r.rank : 0;
+    return sgt_ranks_apart(&r) ? r.rank : 0;
 }
 
 /* ---- rank 0's address ---- */
@@ -479,8 +515,6 @@ static int find_master(net *t, sgt_error *err)
     return t->r.rank ? SGT_OK : listen_first(t, err);
 }
 
-static const sgt_mpi_library *mpi; /* the loaded library; a process can start MPI only once */
-
 static int load_mpi(sgt_error *err)
 {
     char *path = sgt_own_library(SGT_MPI_LIBRARY), why[256];
@@ -497,12 +531,6 @@ static int load_mpi(sgt_error *err)
     mpi = NULL;
     return sgt_fail(err, SGT_EUNSUPPORTED,
                     SGT_MPI_LIBRARY " is of another build (make builds both)");
-}
-
-static int swap(sgt_ranks *r, uint32_t to, const void *out, size_t out_bytes, uint32_t from,
-                void *in, size_t in_bytes, sgt_error *err)
-{
-    return mpi->swap(to, out, out_bytes, from, in, in_bytes, &r->given_up, err);
 }
 
 /* Start MPI, and learn over it from rank 0 at which host and port that listens. */
@@ -531,7 +559,7 @@ static int ask_mpi(net *t, sgt_error *err)
     return SGT_OK;
 }
 
-int sgt_ranks_open(sgt_ranks **out, const char *program, sgt_error *err)
+int sgt_ranks_open(sgt_ranks **out, const char *program, const sgt_notice *notice, sgt_error *err)
 {
     const launcher *l;
     sgt_ranks r = {.broadcast = broadcast, .sum = sum, .barrier = barrier, .give_up = give_up};
@@ -539,11 +567,13 @@ int sgt_ranks_open(sgt_ranks **out, const char *program, sgt_error *err)
     int rc = find(&l, &r, err);
     if (rc < 0 || !l) return rc;
     sgt_end_at_signal(1);
-    if (l->mpi) r.swap = swap;
     net *t = calloc(1, sizeof *t + (size_t)2 * r.size * sizeof *t->lines);
     if (!t) return sgt_fail_memory(err, "ranks");
+    r.here = 0; /* they are counted as they come */
     t->r = r;
     t->program = program;
+    t->variable = l->size;
+    t->notice = notice;
     t->listener = -1;
     pthread_mutex_init(&t->saying, NULL);
     for (uint32_t i = 0; i < 2 * r.size; i++)

@@ -175,8 +175,8 @@ uint64_t sgt_memory_for_data(const sgt_trainer *t)
 static int find_largest(const sgt_trainer *t, double *x, sgt_error *err)
 {
     sgt_ranks *r = t->o->ranks;
-    double *all = r ? calloc(r->size, sizeof *all) : NULL;
-    if (!r) return SGT_OK;
+    double *all = sgt_ranks_connected(r) ? calloc(r->size, sizeof *all) : NULL;
+    if (!sgt_ranks_connected(r)) return SGT_OK;
     if (!all) return sgt_fail_memory(err, "ranks");
     all[r->rank] = *x;
     int rc = r->sum(r, all, r->size, err);
