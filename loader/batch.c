@@ -383,22 +383,27 @@ int sgt_batch_make(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b, sgt_
 }
 
 int sgt_loader_read(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t count,
-                    sgt_loader_batch *b, sgt_error *err)
+                    sgt_output output, void *out, size_t bytes, sgt_error *err)
 {
-    size_t bytes;
-    int rc = sgt_batch_bytes(&bytes, l, b->output, err);
-    b->lengths = c->own.lengths;
-    b->row_starts = c->own.row_starts;
-    b->starts = c->own.starts;
-    sgt_loader_batch each = *b;
+    const size_t arrays = sgt_output_pairs(output) ? 2 : 1, room = out ? bytes : 0;
+    size_t one;
+    sgt_loader_batch *b = &c->own;
+    int rc = sgt_batch_bytes(&one, l, output, err);
+    if (rc == SGT_OK && count > room / one / arrays)
+        rc = sgt_fail(err, SGT_EUSAGE,
+                      "%" PRIu64 " x %zu bytes of batches do not fit into %zu bytes", count,
+                      one * arrays, room);
+    b->output = output;
     for (uint64_t k = 0; rc == SGT_OK && k < count; k++) {
-        b->index = each.index = first + k;
-        rc = sgt_batch_make(l, c, &each, err);
-        each.inputs = (char *)each.inputs + bytes;
-        if (each.targets) each.targets = (char *)each.targets + bytes;
+        b->index = first + k;
+        b->inputs = (char *)out + k * one;
+        b->targets = arrays == 2 ? (char *)out + (count + k) * one : NULL;
+        rc = sgt_batch_make(l, c, b, err);
     }
     return rc;
 }
+
+const sgt_loader_batch *sgt_cursor_batch(const sgt_cursor *c) { return &c->own; }
 
 /* ---- documents within rows ---- */
 

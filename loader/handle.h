@@ -11,8 +11,9 @@
 #include "loader/sgt_loader.h"
 
 struct sgt_loader {
-    sgt_loader_options o; /* with defaults filled in; split and sets are NULL once it is open */
-    sgt_set set;          /* the shards of all sets, one set after the other */
+    sgt_loader_options
+        o;       /* with defaults filled in; data, split and sets are NULL once it is open */
+    sgt_set set; /* the shards of all sets, one set after the other */
     sgt_loader_set_info *sets;
     uint32_t set_count;
     /* filled in for the sampling or the option of that name; for packed, only its count */
@@ -22,6 +23,7 @@ struct sgt_loader {
     const sgt_reader_ops *ops;
     void *reader;
     char detail[256]; /* of sgt_loader_info */
+    sgt_loader_info info;
     const sgt_rows *rows;
 };
 
@@ -50,13 +52,17 @@ struct sgt_cursor {
     /* of the batch that is being made: where its next piece goes, row and token in it; and how many
      * starts of documents were found */
     uint32_t row, token, found;
-    sgt_loader_batch own; /* lengths and starts of sgt_loader_read's batches */
+    sgt_loader_batch own; /* the batch that sgt_loader_read made last, with arrays of the cursor */
 
     /* for samplings documents and packed; else NULL */
     sgt_window *rows;          /* (local_batch): the rows' numbers, as the mix drew them */
     sgt_pack_piece *documents; /* (T+1): the documents of a packed row */
     sgt_pack_memo *packed;
 };
+
+/* Parse the text that programs take as --data (sgt_loader_options.data). The caller frees *sets.
+ * SGT_EUSAGE names the invalid part. */
+int sgt_loader_sets_parse(sgt_loader_set **sets, uint32_t *count, const char *text, sgt_error *err);
 
 /* Return where a document of a plan lies; and fail unless `id`, with which a row begins at w, is the
  * end-of-text id. */
@@ -73,5 +79,15 @@ int sgt_batch_bytes(size_t *bytes, const sgt_loader *l, sgt_output o, sgt_error 
 
 /* Make batch b->index, in all arrays of b. */
 int sgt_batch_make(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b, sgt_error *err);
+
+/* What times the making of batches. Prefetch thread `thread` (from 0) calls it before it makes batch
+ * `index`, and again, with done = 1, after it. */
+typedef struct sgt_stream_timer {
+    void (*making)(void *ctx, uint32_t thread, uint64_t index, int done);
+    void *ctx; /* argument of making */
+} sgt_stream_timer;
+/* Start a stream as sgt_stream_open does, timed unless `timer` is NULL. */
+int sgt_stream_open_timed(sgt_stream **out, const sgt_loader *l, const sgt_stream_options *o,
+                          const sgt_stream_timer *timer, sgt_error *err);
 
 #endif

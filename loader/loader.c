@@ -10,6 +10,7 @@
 #include <xxhash.h>
 
 #include "loader/base/file.h"
+#include "loader/base/memory.h"
 #include "loader/base/search.h"
 #include "loader/handle.h"
 
@@ -79,7 +80,6 @@ static int check_sets(const sgt_loader_set *sets, uint32_t n, sgt_error *err)
 
 int sgt_loader_sets_parse(sgt_loader_set **sets, uint32_t *count, const char *text, sgt_error *err)
 {
-    if (!text) return sgt_fail(err, SGT_EUSAGE, "NULL instead of a text that names sets");
     size_t bytes = strlen(text) + 1;
     int whole = access(text, F_OK) == 0;
     uint32_t n = 1;
@@ -104,8 +104,6 @@ int sgt_loader_sets_parse(sgt_loader_set **sets, uint32_t *count, const char *te
     *count = n;
     return SGT_OK;
 }
-
-void sgt_loader_sets_free(sgt_loader_set *sets) { free(sets); }
 
 /* ---- the sets that a loader draws from ----
  *
@@ -146,19 +144,22 @@ static int all_different(const sgt_loader *l, sgt_error *err)
     return SGT_OK;
 }
 
-/* Fill in l->set and l->sets from the text `data` or from l->o.sets. */
-static int open_sets(sgt_loader *l, const char *data, sgt_error *err)
+/* Fill in l->set and l->sets from the text l->o.data or from l->o.sets. */
+static int open_sets(sgt_loader *l, sgt_error *err)
 {
     sgt_loader_set *parsed = NULL;
     uint32_t n = l->o.set_count;
-    int rc = n ? check_sets(l->o.sets, n, err) : sgt_loader_sets_parse(&parsed, &n, data, err);
+    if (!l->o.data == !n)
+        return sgt_fail(err, SGT_EUSAGE, "sgt_loader_options names %s: set either data or sets",
+                        n ? "data twice" : "no data");
+    int rc = n ? check_sets(l->o.sets, n, err) : sgt_loader_sets_parse(&parsed, &n, l->o.data, err);
     if (rc < 0) return rc;
     assert(n); /* a text names at least one set */
     const sgt_loader_set *sets = parsed ? parsed : l->o.sets;
     if (!(l->sets = calloc(n, sizeof *l->sets)))
         rc = sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " sets: out of memory", n);
     for (uint32_t i = 0; i < n && rc == SGT_OK; i++) rc = open_set(l, &sets[i], err);
-    sgt_loader_sets_free(parsed);
+    free(parsed);
     if (rc == SGT_OK && n > 1) rc = all_different(l, err);
     assert(rc < 0 || l->set_count == n);
     return rc;
@@ -346,20 +347,47 @@ static int open_reader(sgt_loader *l, sgt_error *err)
     return l->ops->open(&l->reader, &remark, &l->set, &l->o, &l->mix, err);
 }
 
-int sgt_loader_open(sgt_loader **out, const char *data, const sgt_loader_options *o, sgt_error *err)
+/* Describe what is open. */
+static void fill_info(sgt_loader *l)
+{
+    const sgt_set_shard *marked = sgt_set_marked(&l->set), *first = &l->set.shards[0];
+    int eot_known = first->head.revision || first->head.vocab;
+    l->info = (sgt_loader_info){.tokens = l->set.tokens,
+                                .shards = l->set.count,
+                                .skipped = l->set.skipped,
+                                .windows_per_epoch = l->mix.windows,
+                                .batch = l->o.batch,
+                                .seq = l->o.seq,
+                                .vocab = l->set.vocab,
+                                .local_batch = l->o.batch / l->o.ranks,
+                                .padded = l->o.sampling == SGT_SAMPLING_DOCUMENTS,
+                                .set_count = l->set_count,
+                                .sets = l->sets,
+                                .hash = l->set.hash,
+                                .fingerprint = marked ? marked->head.fingerprint : 0,
+                                .eot = eot_known ? (int64_t)first->head.eot : -1,
+                                .documents = l->documents.unlisted_count ? 0 : l->documents.count,
+                                .reader_detail = l->detail};
+    for (uint32_t i = 0; l->packs && i < l->set_count; i++) {
+        l->info.packed_tokens += l->packs[i].tokens;
+        l->info.cropped += l->packs[i].tokens - l->packs[i].kept;
+    }
+}
+
+int sgt_loader_open(sgt_loader **out, const sgt_loader_options *o, sgt_error *err)
 {
     sgt_loader *l = calloc(1, sizeof *l);
     if (!l) return sgt_fail_memory(err, "a loader");
-    int rc;
-    if (o) l->o = *o;
-    if ((rc = verify(&l->o, err)) < 0 || (rc = open_sets(l, data, err)) < 0) goto fail;
-    l->o.split = NULL; /* owned by the caller */
+    int rc = sgt_struct_read(&l->o, sizeof l->o, o, "sgt_loader_options", err);
+    if (rc < 0 || (rc = verify(&l->o, err)) < 0 || (rc = open_sets(l, err)) < 0) goto fail;
+    l->o.data = l->o.split = NULL; /* owned by the caller */
     l->o.sets = NULL;
     if ((rc = open_documents(l, err)) < 0 || (rc = open_mix(l, err)) < 0) goto fail;
     for (uint32_t i = 0; l->packs && i < l->set_count; i++)
         l->packs[i].seed = l->mix.samplers[i].seed;
     l->rows = sgt_rows_best();
     if ((rc = open_reader(l, err)) < 0) goto fail;
+    fill_info(l);
     *out = l;
     return SGT_OK;
 fail:
@@ -385,27 +413,7 @@ void sgt_loader_close(sgt_loader *l)
 
 /* ---- what it holds ---- */
 
-void sgt_loader_get_info(const sgt_loader *l, sgt_loader_info *info)
-{
-    const sgt_set_shard *marked = sgt_set_marked(&l->set), *first = &l->set.shards[0];
-    int eot_known = first->head.revision || first->head.vocab;
-    *info = (sgt_loader_info){.tokens = l->set.tokens,
-                              .shards = l->set.count,
-                              .skipped = l->set.skipped,
-                              .windows_per_epoch = l->mix.windows,
-                              .batch = l->o.batch,
-                              .seq = l->o.seq,
-                              .vocab = l->set.vocab,
-                              .local_batch = l->o.batch / l->o.ranks,
-                              .padded = l->o.sampling == SGT_SAMPLING_DOCUMENTS,
-                              .hash = l->set.hash,
-                              .fingerprint = marked ? marked->head.fingerprint : 0,
-                              .eot = eot_known ? (int64_t)first->head.eot : -1,
-                              .sets = l->sets,
-                              .set_count = l->set_count,
-                              .documents = l->documents.unlisted_count ? 0 : l->documents.count,
-                              .reader_detail = l->detail};
-}
+const sgt_loader_info *sgt_loader_get_info(const sgt_loader *l) { return &l->info; }
 
 void sgt_loader_window(const sgt_loader *l, uint64_t row, uint32_t *shard, uint64_t *offset)
 {
@@ -433,70 +441,65 @@ uint64_t sgt_loader_drawn(const sgt_loader *l, uint32_t set, uint64_t rows)
 
 uint32_t sgt_loader_set_of(const sgt_loader *l, uint32_t shard) { return l->set.shards[shard].set; }
 
-int sgt_loader_get_packing(const sgt_loader *l, sgt_loader_packing *packing, sgt_error *err)
+/* ---- resuming ---- */
+
+static sgt_loader_state state_at(const sgt_loader *l, uint64_t next)
 {
-    *packing = (sgt_loader_packing){0};
-    if (!l->packs)
-        return sgt_fail(err, SGT_EUSAGE, "the sampling is %s, not packed",
-                        sgt_sampling_name(l->o.sampling));
-    for (uint32_t i = 0; i < l->set_count; i++) {
-        const sgt_pack *p = &l->packs[i];
-        packing->rows += sgt_pack_epoch_rows(p);
-        packing->documents += p->count;
-        packing->tokens += p->tokens;
-        packing->cropped += p->tokens - p->kept;
-    }
+    return (sgt_loader_state){.rows = next * l->o.batch,
+                              .hash = l->set.hash,
+                              .tokens = l->set.tokens,
+                              .seed = l->o.seed,
+                              .sampling = l->o.sampling,
+                              .seq = l->o.seq,
+                              .pad = l->o.sampling == SGT_SAMPLING_DOCUMENTS ? l->o.pad : 0};
+}
+
+int sgt_loader_get_state(const sgt_loader *l, uint64_t next, sgt_loader_state *s, sgt_error *err)
+{
+    sgt_loader_state now;
+    int rc = sgt_struct_read(&now, sizeof now, s, "sgt_loader_state", err);
+    if (rc < 0) return rc;
+    now = state_at(l, next);
+    sgt_struct_write(s, &now, sizeof now);
     return SGT_OK;
 }
 
-/* ---- resuming ---- */
-
-void sgt_loader_get_state(const sgt_loader *l, uint64_t next, sgt_loader_state *state)
-{
-    *state = (sgt_loader_state){.rows = next * l->o.batch,
-                                .hash = l->set.hash,
-                                .tokens = l->set.tokens,
-                                .seed = l->o.seed,
-                                .sampling = l->o.sampling,
-                                .seq = l->o.seq,
-                                .pad = l->o.sampling == SGT_SAMPLING_DOCUMENTS ? l->o.pad : 0};
-}
-
-int sgt_loader_resume(const sgt_loader *l, const sgt_loader_state *state, uint64_t *next,
+int sgt_loader_resume(const sgt_loader *l, const sgt_loader_state *s, uint64_t *next,
                       sgt_error *err)
 {
     char *text = NULL;
     size_t n;
-    int rc = SGT_OK;
-    sgt_loader_state now;
+    const sgt_loader_state now = state_at(l, 0);
+    sgt_loader_state was;
+    int rc = sgt_struct_read(&was, sizeof was, s, "sgt_loader_state", err);
+    if (rc < 0) return rc;
     FILE *f = open_memstream(&text, &n);
     if (!f) return sgt_fail_memory(err, "the saved position");
-    sgt_loader_get_state(l, 0, &now);
     /* Count the tokens too: another split may have the same hash, and the tokens also change with
      * the shards left out as too short. */
-    if (now.hash != state->hash ||
-        (now.tokens != state->tokens && now.seq == state->seq && now.sampling == state->sampling))
+    if (now.hash != was.hash ||
+        (now.tokens != was.tokens && now.seq == was.seq && now.sampling == was.sampling))
         fprintf(f,
                 "; the data are others, %016" PRIx64 " of %" PRIu64 " tokens and were %016" PRIx64
                 " of %" PRIu64,
-                now.hash, now.tokens, state->hash, state->tokens);
-    if (now.sampling != state->sampling)
+                now.hash, now.tokens, was.hash, was.tokens);
+    if (now.sampling != was.sampling)
         fprintf(f, "; the sampling is %s and was %s", sgt_sampling_name(now.sampling),
-                sgt_sampling_name(state->sampling));
-    if (now.seed != state->seed)
-        fprintf(f, "; the seed is %" PRIu64 " and was %" PRIu64, now.seed, state->seed);
-    if (now.seq != state->seq)
-        fprintf(f, "; the sequence length is %" PRIu32 " and was %" PRIu32, now.seq, state->seq);
-    if (now.pad != state->pad && now.sampling == state->sampling)
-        fprintf(f, "; the padding is %" PRIu32 " and was %" PRIu32, now.pad, state->pad);
-    if (state->rows % l->o.batch)
+                sgt_sampling_name(was.sampling));
+    if (now.seed != was.seed)
+        fprintf(f, "; the seed is %" PRIu64 " and was %" PRIu64, now.seed, was.seed);
+    if (now.seq != was.seq)
+        fprintf(f, "; the sequence length is %" PRIu32 " and was %" PRIu32, now.seq, was.seq);
+    if (now.pad != was.pad && now.sampling == was.sampling)
+        fprintf(f, "; the padding is %" PRIu32 " and was %" PRIu32, now.pad, was.pad);
+    if (was.rows % l->o.batch)
         fprintf(f,
                 "; %" PRIu64 " rows were drawn, which is not a whole number of batches of %" PRIu32,
-                state->rows, l->o.batch);
+                was.rows, l->o.batch);
     if (fclose(f) != 0) rc = sgt_fail_memory(err, "the saved position");
     else if (n)
         rc = sgt_fail(err, SGT_EUSAGE, "the saved position is of another run: %s", text + 2);
-    else *next = state->rows / l->o.batch;
+    else *next = was.rows / l->o.batch;
     free(text);
     return rc;
 }

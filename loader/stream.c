@@ -17,6 +17,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
+#include "loader/base/memory.h"
 #include "loader/base/thread.h"
 #include "loader/handle.h"
 
@@ -49,6 +50,7 @@ typedef struct worker {
 struct sgt_stream {
     const sgt_loader *l;
     sgt_stream_options o;
+    sgt_stream_timer timer;
     uint32_t workers_made;
     worker *workers;
     slot *slots;
@@ -116,9 +118,9 @@ static void *work(void *arg)
         if (__atomic_load_n(&s->closing, __ATOMIC_RELAXED)) break;
         slot *to = &s->slots[w->next % s->o.slots];
         uint64_t index = to->batch.index = s->o.first + w->next;
-        if (s->o.making) s->o.making(s->o.making_ctx, w->number, index, 0);
+        if (s->timer.making) s->timer.making(s->timer.ctx, w->number, index, 0);
         to->rc = sgt_batch_make(s->l, w->cursor, &to->batch, &to->err);
-        if (s->o.making) s->o.making(s->o.making_ctx, w->number, index, 1);
+        if (s->timer.making) s->timer.making(s->timer.ctx, w->number, index, 1);
         pthread_mutex_lock(&s->lock);
         __atomic_store_n(&to->filled, w->next + 1, __ATOMIC_RELEASE);
         pthread_mutex_unlock(&s->lock);
@@ -180,14 +182,17 @@ static int open_worker(sgt_stream *s, uint32_t number, sgt_error *err)
     return sgt_fail(err, SGT_EIO, "cannot start a prefetch thread (error %d)", error);
 }
 
-int sgt_stream_open(sgt_stream **out, const sgt_loader *l, const sgt_stream_options *o,
-                    sgt_error *err)
+int sgt_stream_open_timed(sgt_stream **out, const sgt_loader *l, const sgt_stream_options *o,
+                          const sgt_stream_timer *timer, sgt_error *err)
 {
+    sgt_stream_options given = {0};
+    int rc = o ? sgt_struct_read(&given, sizeof given, o, "sgt_stream_options", err) : SGT_OK;
+    if (rc < 0) return rc;
     sgt_stream *s = calloc(1, sizeof *s);
-    int rc;
     if (!s) return sgt_fail_memory(err, "a stream");
     s->l = l;
-    if (o) s->o = *o;
+    s->o = given;
+    if (timer) s->timer = *timer;
     if (!s->o.slots) s->o.slots = 4;
     if (!s->o.threads) s->o.threads = 1;
     pthread_mutex_init(&s->lock, NULL);
@@ -203,13 +208,19 @@ fail:
     return rc;
 }
 
+int sgt_stream_open(sgt_stream **out, const sgt_loader *l, const sgt_stream_options *o,
+                    sgt_error *err)
+{
+    return sgt_stream_open_timed(out, l, o, NULL, err);
+}
+
 static void wake_threads(sgt_stream *s)
 {
     s->woken = s->released;
     pthread_cond_broadcast(&s->freed);
 }
 
-int sgt_stream_next(sgt_stream *s, sgt_loader_batch *b, sgt_error *err)
+int sgt_stream_next(sgt_stream *s, const sgt_loader_batch **b, sgt_error *err)
 {
     uint64_t n = s->delivered;
     slot *from = &s->slots[n % s->o.slots];
@@ -227,21 +238,23 @@ int sgt_stream_next(sgt_stream *s, sgt_loader_batch *b, sgt_error *err)
         if (err) *err = from->err;
         return from->rc;
     }
-    *b = from->batch;
+    *b = &from->batch;
     from->held = 1;
     s->delivered++;
     return SGT_OK;
 }
 
-void sgt_stream_release(sgt_stream *s, const sgt_loader_batch *b)
+void sgt_stream_release(sgt_stream *s, const sgt_loader_batch *b, void *buffer)
 {
     uint64_t released = s->released;
-    sgt_loader_batch *own = &s->slots[b->slot].batch;
-    /* maybe another buffer: no thread uses it before `released` counts this batch */
-    if (own->targets)
-        own->targets = (char *)b->inputs + ((char *)own->targets - (char *)own->inputs);
-    own->inputs = b->inputs;
-    s->slots[b->slot].held = 0;
+    slot *from = &s->slots[b->slot];
+    if (buffer) { /* its thread does not use it before `released` counts this batch */
+        sgt_loader_batch *own = &from->batch;
+        if (own->targets)
+            own->targets = (char *)buffer + ((char *)own->targets - (char *)own->inputs);
+        own->inputs = buffer;
+    }
+    from->held = 0;
     while (released < s->delivered && !s->slots[released % s->o.slots].held) released++;
     pthread_mutex_lock(&s->lock);
     __atomic_store_n(&s->released, released, __ATOMIC_RELEASE);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "train/config.h"
-#include "loader/sgt_loader.h"
+#include "loader/handle.h"
 #include "tokenize/out/export.h"
 #include "tools/cli/process.h"
 #include "tools/cli/talk.h"
@@ -155,7 +155,7 @@ static int run(sgt_error *err)
                         "%s: several sets, which --batch K alone shows mixed (name one of them)",
                         o.path)
              : run_one(count > 1, err);
-    sgt_loader_sets_free(sets);
+    free(sets);
     return rc;
 }
 

@@ -647,13 +647,15 @@ static void report_data(const sgt_trainer *t)
 /* Report what packed rows hold, and what they leave out. */
 static void report_packing(const sgt_trainer *t)
 {
-    sgt_loader_packing is;
-    char rows[32];
-    if (!t->train || sgt_loader_get_packing(t->train, &is, NULL) < 0) return;
+    const sgt_loader_info *is = &t->info;
+    const uint64_t rows = is->windows_per_epoch;
+    char text[32];
+    if (!is->packed_tokens) return;
     sgt_say(&t->o->notice,
             "packed: %s row%s an epoch, %.3g documents each; %.3g %% of the tokens are cropped",
-            sgt_format_count(rows, sizeof rows, is.rows), is.rows == 1 ? "" : "s",
-            (double)is.documents / (double)is.rows, 100 * (double)is.cropped / (double)is.tokens);
+            sgt_format_count(text, sizeof text, rows), rows == 1 ? "" : "s",
+            (double)is->documents / (double)rows,
+            100 * (double)is->cropped / (double)is->packed_tokens);
 }
 
 /* Report the steps, the learning rate and the cost of the run. */

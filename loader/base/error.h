@@ -1,7 +1,7 @@
 /* error.h: how every sgt library reports a failure, gives a notice, and is asked to stop.
  *
  *     sgt_error err;
- *     if (sgt_loader_open(&l, "out", &o, &err) < 0) die("%s", err.text);
+ *     if (sgt_loader_open(&l, &o, &err) < 0) die("%s", err.text);
  *
  * Functions that can fail return 0 or one of the negative codes below and fill in the caller's
  * sgt_error (NULL is fine). The text names the file, the offset, what was found and what was

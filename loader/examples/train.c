@@ -42,29 +42,30 @@ int main(int argc, char **argv)
     sgt_error err;
     sgt_loader *loader = NULL;
     sgt_stream *stream = NULL;
-    sgt_loader_batch batch;
-    sgt_loader_options options = {.seed = 1, .batch = BATCH, .seq = SEQ};
-    sgt_stream_options order = {.output = SGT_OUTPUT_I32};
+    const sgt_loader_batch *batch;
+    sgt_loader_options options = {.size = sizeof options, .seed = 1, .batch = BATCH, .seq = SEQ};
+    sgt_stream_options order = {.size = sizeof order, .output = SGT_OUTPUT_I32};
     int rc;
 
     if (argc < 3 || argc > 4) {
         fprintf(stderr, "usage: train OUT/ STEPS [FIRST]\n");
         return 2;
     }
+    options.data = argv[1];
     order.count = strtoull(argv[2], NULL, 10);
     /* a checkpoint would store this */
     order.first = argc == 4 ? strtoull(argv[3], NULL, 10) : 0;
 
-    if (sgt_loader_open(&loader, argv[1], &options, &err) < 0 ||
+    if (sgt_loader_open(&loader, &options, &err) < 0 ||
         sgt_stream_open(&stream, loader, &order, &err) < 0) {
         sgt_loader_close(loader);
         return fail(&err);
     }
     while ((rc = sgt_stream_next(stream, &batch, &err)) == 0) {
-        double loss = step((const int32_t *)batch.inputs, (const int32_t *)batch.targets);
-        printf("batch %" PRIu64 " loss %.4f\n", batch.index, loss);
+        double loss = step((const int32_t *)batch->inputs, (const int32_t *)batch->targets);
+        printf("batch %" PRIu64 " loss %.4f\n", batch->index, loss);
         /* give the buffer back, so that the thread can fill it again */
-        sgt_stream_release(stream, &batch);
+        sgt_stream_release(stream, batch, NULL);
     }
     sgt_stream_close(stream); /* close it before its loader */
     sgt_loader_close(loader);

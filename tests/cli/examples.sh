@@ -13,10 +13,24 @@ run 0 sgt-tokenize --quiet --shard-tokens 20k short set
 run 0 "$CXX" -x c++ -std=c++20 -Wall -Wextra -Wno-missing-field-initializers -Wshadow -pedantic -Werror -fsyntax-only \
     "-I$ROOT/loader" "$ROOT/loader/examples/train.c"
 
+# The header begins with an example, too: a block in main, of both languages.
+{
+    printf '#include <stdio.h>\n\n#include "sgt_loader.h"\n\nint main(void)\n{\n'
+    sed -n '/^ \*     static/,/^ \*$/s/^ \*//p' "$ROOT/loader/sgt_loader.h"
+    printf '    return rc < 0;\n}\n'
+} > header.c
+run 0 "$CXX" -x c++ -std=c++20 -Wall -Wextra -Wno-missing-field-initializers -Wshadow -pedantic -Werror -fsyntax-only \
+    "-I$ROOT/loader" header.c
+ln -s set out
+
 for library in "$LIB/libsgt-loader.a -lxxhash -luring -ljansson" "$shared -lsgt-loader"; do
     # shellcheck disable=SC2086
     run 0 "$CC" -std=c11 -Wall -Wextra -Wshadow -pedantic -Werror -O2 $san "-I$ROOT/loader" -o train \
         "$ROOT/loader/examples/train.c" $library -lm -pthread
+    # shellcheck disable=SC2086
+    run 0 "$CC" -std=c11 -Wall -Wextra -Wshadow -pedantic -Werror $san "-I$ROOT/loader" -o header header.c $library -pthread
+    run_prints_like '^[0-9]+ is followed by [0-9]+$' ./header
+    stdout_lines 3
     run_silent ./train set 100
     stdout_lines 100
     # An untrained model gives each of 128 classes the same probability, so its loss is ln 128. Then

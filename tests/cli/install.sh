@@ -35,11 +35,12 @@ int main(void)
 {
     sgt_error err;
     sgt_loader *l;
+    sgt_loader_options o = {.size = sizeof o, .data = "nowhere"};
     sgt_vocab *v;
     if (sgt_vocab_load(&v, "gpt2", NULL, &err) < 0) return 1;
     printf("%u\n", sgt_vocab_size(v));
     sgt_vocab_free(v);
-    if (sgt_loader_open(&l, "nowhere", NULL, &err) == 0) return 1;
+    if (sgt_loader_open(&l, &o, &err) == 0) return 1;
     puts(err.text);
     return 0;
 }

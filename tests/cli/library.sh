@@ -58,8 +58,9 @@ int main(void)
 {
     sgt_error err;
     sgt_loader *l;
+    sgt_loader_options o = {.size = sizeof o, .data = "nowhere"};
     sgt_vocab *v;
-    if (sgt_vocab_load(&v, "gpt2", NULL, &err) < 0 || sgt_loader_open(&l, "nowhere", NULL, &err) == 0) return 1;
+    if (sgt_vocab_load(&v, "gpt2", NULL, &err) < 0 || sgt_loader_open(&l, &o, &err) == 0) return 1;
     printf("%u %s\n", sgt_vocab_size(v), err.text);
     sgt_vocab_free(v);
     sgt_fail(&err, SGT_EUSAGE, "%s", "a\nb");

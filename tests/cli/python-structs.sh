@@ -12,8 +12,7 @@ from sgtokens import _native as n
 structs = {
     "sgt_error": n.ErrorText, "sgt_notice": n.Notice, "sgt_loader_set": n.LoaderSet, "sgt_loader_info": n.LoaderInfo,
     "sgt_loader_options": n.LoaderOptions, "sgt_loader_state": n.LoaderState,
-    "sgt_loader_packing": n.LoaderPacking, "sgt_loader_batch": n.LoaderBatch,
-    "sgt_stream_options": n.StreamOptions,
+    "sgt_loader_batch": n.LoaderBatch, "sgt_stream_options": n.StreamOptions,
     "sgt_tokenize_options": n.TokenizeOptions, "sgt_tokenize_result": n.TokenizeResult,
 }  # fmt: skip
 every = {*n.Structure.__subclasses__(), *n.Sized.__subclasses__()} - {n.Sized}

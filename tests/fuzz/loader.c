@@ -166,22 +166,28 @@ typedef struct drawn {
 
 static void draw(drawn *d, const char *path, sgt_reader reader, sgt_sampling sampling)
 {
-    const sgt_loader_options o = {
-        .reader = reader, .sampling = sampling, .seq = SEQ, .batch = BATCH_ROWS, .documents = 1};
+    const sgt_loader_options o = {.size = sizeof o,
+                                  .data = path,
+                                  .reader = reader,
+                                  .sampling = sampling,
+                                  .seq = SEQ,
+                                  .batch = BATCH_ROWS,
+                                  .documents = 1};
     sgt_loader *l;
     sgt_cursor *c;
     sgt_error err;
-    d->rc = sgt_loader_open(&l, path, &o, &err);
+    d->rc = sgt_loader_open(&l, &o, &err);
     if (d->rc < 0) {
         must_say(d->rc, &err);
         return;
     }
     must(sgt_cursor_open(&c, l, &err) == 0, "a cursor opens");
     for (uint64_t k = 0; k < BATCHES && d->rc == 0; k++) {
-        sgt_loader_batch b = {.output = SGT_OUTPUT_I32_ROWS, .inputs = d->rows[k]};
-        d->rc = sgt_loader_read(l, c, k * 1000003, 1, &b, &err);
-        for (uint32_t i = d->rc < 0 ? UINT32_MAX : 0; i < b.row_starts[BATCH_ROWS]; i++)
-            must(b.starts[i] <= SEQ, "a document begins within its row");
+        d->rc = sgt_loader_read(l, c, k * 1000003, 1, SGT_OUTPUT_I32_ROWS, d->rows[k],
+                                sizeof d->rows[k], &err);
+        const sgt_loader_batch *b = sgt_cursor_batch(c);
+        for (uint32_t i = d->rc < 0 ? UINT32_MAX : 0; i < b->row_starts[BATCH_ROWS]; i++)
+            must(b->starts[i] <= SEQ, "a document begins within its row");
     }
     sgt_cursor_close(c);
     sgt_loader_close(l);

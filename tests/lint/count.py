@@ -11,13 +11,13 @@ import sys
 
 BUDGET = {
     "tokenize": 12973,
-    "loader": 6895,
-    "train": 13473,
+    "loader": 6915,
+    "train": 13471,
     "kernels": 11723,
-    "tools": 13546,
-    "tests": 50806,
-    "manuals": 2576,
-    "pages": 1240,
+    "tools": 13543,
+    "tests": 50895,
+    "manuals": 2573,
+    "pages": 1239,
 }
 DATA = set(
     "json jsonl bin safetensors tsv txt ids parquet idx png tiktoken bpe tables in typed map toml pattern out gz zst"

@@ -20,11 +20,21 @@ void put_folder(void)
     }
 }
 
+/* sgt_loader_open of the options with the data at `path`, unless it is NULL. */
+static int open_at(sgt_loader **l, const char *path, const sgt_loader_options *o, sgt_error *err)
+{
+    sgt_loader_options all = {0};
+    if (o) all = *o;
+    all.size = sizeof all;
+    if (path) all.data = path;
+    return sgt_loader_open(l, &all, err);
+}
+
 sgt_loader *open_loader(const char *path, const sgt_loader_options *o, const reader_fault *fault)
 {
     sgt_loader *l;
     set_faults(fault);
-    must(sgt_loader_open(&l, path, o, why));
+    must(open_at(&l, path, o, why));
     if (scalar) sgt_loader_set_rows(l, &sgt_rows_plain);
     return l;
 }
@@ -32,7 +42,7 @@ sgt_loader *open_loader(const char *path, const sgt_loader_options *o, const rea
 int open_only(const char *path, const sgt_loader_options *o, sgt_error *err)
 {
     sgt_loader *l;
-    int rc = sgt_loader_open(&l, path, o, err);
+    int rc = open_at(&l, path, o, err);
     if (rc == 0) sgt_loader_close(l);
     return rc;
 }
@@ -44,12 +54,7 @@ sgt_cursor *open_cursor(const sgt_loader *l)
     return c;
 }
 
-sgt_loader_info loader_info(const sgt_loader *l)
-{
-    sgt_loader_info info;
-    sgt_loader_get_info(l, &info);
-    return info;
-}
+sgt_loader_info loader_info(const sgt_loader *l) { return *sgt_loader_get_info(l); }
 
 void check_ids(const sgt_loader *l, const sgt_loader_batch *b, uint64_t k, const uint32_t *map)
 {
@@ -76,9 +81,9 @@ static void check_output(const sgt_loader *l, sgt_cursor *c, uint64_t k, const u
                          sgt_output output)
 {
     size_t ids = (size_t)l->o.batch / l->o.ranks * (l->o.seq + 1);
-    scoped_memory int64_t *in = malloc(8 * ids), *to = malloc(8 * ids);
-    sgt_loader_batch b = {.output = output, .inputs = in, .targets = to};
-    must(sgt_loader_read(l, c, k, 1, &b, why));
+    scoped_memory int64_t *both = malloc(16 * ids);
+    sgt_loader_batch b;
+    must(read_batch(l, c, k, output, both, &b, why));
     cr_assert_null(b.lengths);
     check_ids(l, &b, k, map);
 }
@@ -102,28 +107,30 @@ void check_run(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t n, c
 void check_stream(const sgt_loader *l, sgt_output output)
 {
     uint32_t T = l->o.seq, n = l->o.batch / l->o.ranks, width = T + !sgt_output_pairs(output);
-    const sgt_stream_options o = {.first = 3, .count = 40, .threads = 3, .output = output};
+    const sgt_stream_options o = {
+        .size = sizeof o, .first = 3, .count = 40, .threads = 3, .output = output};
     scoped_memory int32_t *rows = malloc((size_t)4 * n * (T + 1));
     scoped(sgt_cursor) *c = open_cursor(l);
     scoped(sgt_stream) *s = NULL;
-    sgt_loader_batch b, own = {.output = output_of_rows(l), .inputs = rows};
+    const sgt_loader_batch *b;
+    sgt_loader_batch own;
     uint64_t k = 3;
     must(sgt_stream_open(&s, l, &o, why));
-    for (; sgt_stream_next(s, &b, NULL) == 0; k++, sgt_stream_release(s, &b)) {
-        cr_assert_eq(b.index, k);
-        must(sgt_loader_read(l, c, k, 1, &own, why));
-        cr_assert(!b.lengths == !own.lengths && !b.starts == !own.starts);
-        if (own.lengths) cr_assert_arr_eq(b.lengths, own.lengths, n * sizeof *b.lengths);
+    for (; sgt_stream_next(s, &b, NULL) == 0; k++, sgt_stream_release(s, b, NULL)) {
+        cr_assert_eq(b->index, k);
+        must(read_batch(l, c, k, output_of_rows(l), rows, &own, why));
+        cr_assert(!b->lengths == !own.lengths && !b->starts == !own.starts);
+        if (own.lengths) cr_assert_arr_eq(b->lengths, own.lengths, n * sizeof *b->lengths);
         if (own.starts) {
-            cr_assert_arr_eq(b.row_starts, own.row_starts, (n + 1) * sizeof *b.row_starts);
-            cr_assert_arr_eq(b.starts, own.starts, own.row_starts[n] * sizeof *b.starts);
+            cr_assert_arr_eq(b->row_starts, own.row_starts, (n + 1) * sizeof *b->row_starts);
+            cr_assert_arr_eq(b->starts, own.starts, own.row_starts[n] * sizeof *b->starts);
         }
         for (uint32_t i = 0; i < n * (T + 1); i++) {
             uint32_t r = i / (T + 1), t = i % (T + 1);
             int64_t id = id_of(&own, rows, i);
-            if (t < width) cr_assert_eq(id_of(&b, b.inputs, r * width + t), id);
+            if (t < width) cr_assert_eq(id_of(b, b->inputs, r * width + t), id);
             if (own.lengths && t >= own.lengths[r]) id = SGT_IGNORED;
-            if (b.targets && t) cr_assert_eq(id_of(&b, b.targets, r * T + t - 1), id);
+            if (b->targets && t) cr_assert_eq(id_of(b, b->targets, r * T + t - 1), id);
         }
     }
     cr_assert_eq(k, 43);

@@ -14,12 +14,13 @@ void put_folder(void);
 /* 1: the loaders that open_loader opens copy one token at a time. */
 extern int scalar;
 
-/* Open a loader; a failure fails the test. */
+/* Open a loader of the data at `path`, or that the options name if it is NULL; a failure fails the
+ * test. */
 sgt_loader *open_loader(const char *path, const sgt_loader_options *o, const reader_fault *fault);
 sgt_cursor *open_cursor(const sgt_loader *l);
 sgt_loader_info loader_info(const sgt_loader *l);
 
-/* Call sgt_loader_open, close the loader if there is one, and return what the call returned. */
+/* Open it likewise, close it if that worked, and return what sgt_loader_open returned. */
 int open_only(const char *path, const sgt_loader_options *o, sgt_error *err);
 
 /* Compare the ids of batch k with the tokens that sgt_loader_window points at. map is check_batch's. */

@@ -14,9 +14,14 @@ static inline void guard(void) { must(sgt_loader_guard_sigbus(why)); }
 static inline sgt_loader *open_mapped(const char *path, sgt_sampling sampling)
 {
     sgt_loader *l;
-    sgt_loader_options o = {
-        .reader = SGT_READER_MMAP, .sampling = sampling, .batch = B, .seq = T, .seed = 5};
-    must(sgt_loader_open(&l, path, &o, why));
+    sgt_loader_options o = {.size = sizeof o,
+                            .data = path,
+                            .reader = SGT_READER_MMAP,
+                            .sampling = sampling,
+                            .batch = B,
+                            .seq = T,
+                            .seed = 5};
+    must(sgt_loader_open(&l, &o, why));
     return l;
 }
 

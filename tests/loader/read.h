@@ -1,29 +1,28 @@
-/* read.h: read one batch through a cursor, as rows of uint16 or int32, or as int32 inputs and targets; and
- * an id of a batch of any output. */
+/* read.h: read one batch through a cursor, of any output, and an id of it. */
 #ifndef SGT_TEST_READ_H
 #define SGT_TEST_READ_H
 
 #include "loader/sgt_loader.h"
 
+/* Read batch k into `out`, which is large enough, and describe it in *b. */
+static inline int read_batch(const sgt_loader *l, sgt_cursor *c, uint64_t k, sgt_output output,
+                             void *out, sgt_loader_batch *b, sgt_error *err)
+{
+    int rc = sgt_loader_read(l, c, k, 1, output, out, SIZE_MAX, err);
+    *b = *sgt_cursor_batch(c);
+    return rc;
+}
+
 static inline int read_rows(const sgt_loader *l, sgt_cursor *c, uint64_t k, uint16_t *rows,
                             sgt_error *err)
 {
-    sgt_loader_batch b = {.output = SGT_OUTPUT_U16, .inputs = rows};
-    return sgt_loader_read(l, c, k, 1, &b, err);
+    return sgt_loader_read(l, c, k, 1, SGT_OUTPUT_U16, rows, SIZE_MAX, err);
 }
 
 static inline int read_i32_rows(const sgt_loader *l, sgt_cursor *c, uint64_t k, int32_t *rows,
                                 sgt_error *err)
 {
-    sgt_loader_batch b = {.output = SGT_OUTPUT_I32_ROWS, .inputs = rows};
-    return sgt_loader_read(l, c, k, 1, &b, err);
-}
-
-static inline int read_i32(const sgt_loader *l, sgt_cursor *c, uint64_t k, int32_t *inputs,
-                           int32_t *targets, sgt_error *err)
-{
-    sgt_loader_batch b = {.output = SGT_OUTPUT_I32, .inputs = inputs, .targets = targets};
-    return sgt_loader_read(l, c, k, 1, &b, err);
+    return sgt_loader_read(l, c, k, 1, SGT_OUTPUT_I32_ROWS, rows, SIZE_MAX, err);
 }
 
 /* Return number i of `array`, which is b->inputs or b->targets. */

@@ -52,10 +52,11 @@ static void check_padded(const sgt_loader *l, sgt_cursor *c, uint64_t k)
 {
     size_t T = l->o.seq, n = l->o.batch / l->o.ranks, ids = n * (T + 1);
     scoped_memory int32_t *rows = malloc(4 * ids);
-    scoped_memory int32_t *in = malloc(ids * sizeof *in), *to = malloc(ids * sizeof *to);
-    sgt_loader_batch b = {.output = output_of_rows(l), .inputs = rows};
-    must(read_i32(l, c, k, in, to, why));
-    must(sgt_loader_read(l, c, k, 1, &b, why));
+    scoped_memory int32_t *in = malloc(2 * ids * sizeof *in);
+    const int32_t *to = in + n * T;
+    sgt_loader_batch b;
+    must(read_batch(l, c, k, SGT_OUTPUT_I32, in, &b, why));
+    must(read_batch(l, c, k, output_of_rows(l), rows, &b, why));
     for (size_t r = 0; r < n; r++)
         check_row(l, k * l->o.batch + l->o.rank + r * l->o.ranks, &b, r, in + r * T, to + r * T);
 }
@@ -184,10 +185,9 @@ Test(documents, frozen)
 
 static int try(const char *path, const sgt_loader_options *o, sgt_error *err)
 {
-    scoped(sgt_loader) *l = NULL;
     sgt_loader_options all = *o;
     all.sampling = SGT_SAMPLING_DOCUMENTS;
-    return sgt_loader_open(&l, path, &all, err);
+    return open_only(path, &all, err);
 }
 
 Test(documents, indexes_that_cannot_be)
@@ -301,12 +301,14 @@ Test(documents, ids_that_no_vocabulary_has)
         sgt_error err = {0};
         scoped(sgt_loader) *l = NULL;
         scoped(sgt_cursor) *c = NULL;
-        sgt_loader_options o = {.reader = (sgt_reader)reader,
+        sgt_loader_options o = {.size = sizeof o,
+                                .data = "d",
+                                .reader = (sgt_reader)reader,
                                 .sampling = SGT_SAMPLING_DOCUMENTS,
                                 .batch = (uint32_t)documents,
                                 .seq = 512};
         scoped_memory uint16_t *rows = malloc(documents * 513 * 2);
-        rc = sgt_loader_open(&l, "d", &o, &err);
+        rc = sgt_loader_open(&l, &o, &err);
         if (rc == 0) rc = sgt_cursor_open(&c, l, &err);
         if (rc == 0) rc = read_rows(l, c, 0, rows, &err);
         cr_assert_eq(rc, SGT_EFORMAT);

@@ -194,11 +194,11 @@ Test(expect, streams)
     put_folder();
     scoped(sgt_loader) *l = open_listening(SGT_SAMPLING_SHUFFLE);
     sgt_stream *s;
-    sgt_loader_batch b;
+    const sgt_loader_batch *b;
     sgt_error err;
-    sgt_stream_options o = {.first = 11, .count = 50};
+    sgt_stream_options o = {.size = sizeof o, .first = 11, .count = 50};
     must(sgt_stream_open(&s, l, &o, why));
-    while (sgt_stream_next(s, &b, &err) == 0) sgt_stream_release(s, &b);
+    while (sgt_stream_next(s, &b, &err) == 0) sgt_stream_release(s, b, NULL);
     sgt_stream_close(s);
     cr_assert(heard.missed == 2 && heard.met == 48 && heard.forgotten == 0);
 }

@@ -226,8 +226,8 @@ static void check_megatron_documents(void)
         int32_t rows[6 * 65];
         int seen[2][3] = {{0}};
         cr_assert_eq(loader_info(l).windows_per_epoch, 6);
-        sgt_loader_batch b = {.output = output_of_rows(l), .inputs = rows};
-        must(sgt_loader_read(l, c, 0, 1, &b, why));
+        sgt_loader_batch b;
+        must(read_batch(l, c, 0, output_of_rows(l), rows, &b, why));
         for (uint32_t r = 0; r < 6; r++) {
             uint32_t shard, d = 0;
             uint64_t at;
@@ -264,8 +264,8 @@ Test(foreign, megatron_documents_within_rows)
         .sampling = SGT_SAMPLING_SEQUENTIAL, .batch = 3, .seq = 16, .documents = 1};
     scoped(sgt_loader) *l = open_loader("m", &o, NULL);
     scoped(sgt_cursor) *c = open_cursor(l);
-    sgt_loader_batch b = {.inputs = rows};
-    must(sgt_loader_read(l, c, 0, 1, &b, why));
+    sgt_loader_batch b;
+    must(read_batch(l, c, 0, SGT_OUTPUT_U16, rows, &b, why));
     for (int r = 0; r < 3; r++) {
         cr_assert_eq(b.row_starts[r + 1] - b.row_starts[r], wanted[r][0]);
         for (uint32_t i = 0; i < wanted[r][0]; i++)

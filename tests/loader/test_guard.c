@@ -166,9 +166,10 @@ Test(guard, streams)
     guard();
     cr_assert_eq(mkdir("d", 0777), 0);
     for (uint32_t threads = 1; threads <= 4; threads++) {
-        sgt_loader_batch b;
+        const sgt_loader_batch *b;
         sgt_error err;
-        sgt_stream_options so = {.threads = threads, .slots = 4, .output = SGT_OUTPUT_I32_ROWS};
+        sgt_stream_options so = {
+            .size = sizeof so, .threads = threads, .slots = 4, .output = SGT_OUTPUT_I32_ROWS};
         int rc;
         unsigned good = 0;
         put_three();
@@ -177,8 +178,8 @@ Test(guard, streams)
         cut(5 * PAGE, 1); /* shard 0, which is drawn before it, stays whole */
         must(sgt_stream_open(&s, l, &so, why));
         while ((rc = sgt_stream_next(s, &b, &err)) == 0) {
-            check_rows(l, b.index, b.inputs);
-            sgt_stream_release(s, &b);
+            check_rows(l, b->index, b->inputs);
+            sgt_stream_release(s, b, NULL);
             good++;
         }
         cr_assert(rc == SGT_EIO && past(l, good, 1, 5 * PAGE) && !past(l, good - 1, 1, 5 * PAGE),
@@ -223,11 +224,15 @@ static void check_zeros(void)
     int32_t rows[T + 1];
     cr_assert_eq(mkdir("d", 0777), 0);
     put_shard("d/train_000000.bin", 0, LEN);
-    sgt_loader_options o = {
-        .reader = SGT_READER_MMAP, .sampling = SGT_SAMPLING_SEQUENTIAL, .batch = 1, .seq = T};
+    sgt_loader_options o = {.size = sizeof o,
+                            .data = "d",
+                            .reader = SGT_READER_MMAP,
+                            .sampling = SGT_SAMPLING_SEQUENTIAL,
+                            .batch = 1,
+                            .seq = T};
     scoped(sgt_loader) *l = NULL;
     scoped(sgt_cursor) *c = NULL;
-    must(sgt_loader_open(&l, "d", &o, why));
+    must(sgt_loader_open(&l, &o, why));
     must(sgt_cursor_open(&c, l, why));
     uint64_t last = (LEN - 1) / T - 1, end = SGT_SHARD_HEADER + id_width * (last + 1) * T;
     cr_assert_eq(end / PAGE, (end - 100) / PAGE);

@@ -70,10 +70,11 @@ static void check_packed(const sgt_loader *l, sgt_cursor *c, const sgt_pack *p, 
     size_t T = l->o.seq, n = l->o.batch / l->o.ranks, ids = n * (T + 1);
     uint32_t want[600];
     uint8_t begin[600];
-    scoped_memory int32_t *rows = malloc(4 * ids), *in = malloc(4 * ids), *to = malloc(4 * ids);
-    sgt_loader_batch b = {.output = output_of_rows(l), .inputs = rows};
-    must(read_i32(l, c, k, in, to, why));
-    must(sgt_loader_read(l, c, k, 1, &b, why));
+    scoped_memory int32_t *rows = malloc(4 * ids), *in = malloc(8 * ids);
+    const int32_t *to = in + n * T;
+    sgt_loader_batch b;
+    must(read_batch(l, c, k, SGT_OUTPUT_I32, in, &b, why));
+    must(read_batch(l, c, k, output_of_rows(l), rows, &b, why));
     cr_assert_null(b.lengths);
     for (uint32_t r = 0; r < n; r++) {
         uint64_t row = k * l->o.batch + l->o.rank + r * l->o.ranks, offset;
@@ -191,10 +192,10 @@ Test(packed, resumes)
 {
     put_set("d", 1);
     sgt_loader_options o = {.sampling = SGT_SAMPLING_PACKED, .batch = 12, .seq = 30, .seed = 3};
-    sgt_loader_state state;
+    sgt_loader_state state = {.size = sizeof state};
     uint64_t next;
     scoped(sgt_loader) *l = open_loader("d", &o, NULL);
-    sgt_loader_get_state(l, 41, &state);
+    must(sgt_loader_get_state(l, 41, &state, why));
     sgt_loader_close(l);
     cr_assert(state.rows == 41 * 12 && state.sampling == SGT_SAMPLING_PACKED && state.pad == 0);
     o.batch = 4;
@@ -214,7 +215,6 @@ Test(packed, what_rows_hold)
 {
     put_set("d", 1);
     sgt_loader_options o = {.sampling = SGT_SAMPLING_PACKED, .seq = 40};
-    sgt_loader_packing is;
     uint64_t tokens = 0, uncut = 0;
     scoped(sgt_loader) *l = open_loader("d", &o, NULL);
     sgt_pack p = plan_of(0, 40);
@@ -225,15 +225,15 @@ Test(packed, what_rows_hold)
     }
     for (uint64_t d = 0; d < documents; d++) uncut += starts[d + 1] - starts[d];
     tokens -= p.epochs[1].open; /* taken from the next epoch */
-    cr_assert_eq(sgt_loader_get_packing(l, &is, NULL), 0);
-    cr_assert(is.rows == sgt_pack_epoch_rows(&p) && is.documents == documents);
-    cr_assert(is.tokens == uncut && is.cropped == uncut - tokens && is.cropped > 0);
+    sgt_loader_info is = loader_info(l);
+    cr_assert(is.windows_per_epoch == sgt_pack_epoch_rows(&p) && is.documents == documents);
+    cr_assert(is.packed_tokens == uncut && is.cropped == uncut - tokens && is.cropped > 0);
     sgt_pack_free(&p);
     sgt_loader_close(l);
     o.sampling = SGT_SAMPLING_SHUFFLE;
     l = open_loader("d", &o, NULL);
-    expect_failure(sgt_loader_get_packing(l, &is, why), SGT_EUSAGE,
-                   "the sampling is shuffle, not packed");
+    is = loader_info(l);
+    cr_assert(is.packed_tokens == 0 && is.cropped == 0);
 }
 
 /* ---- errors ---- */

@@ -59,13 +59,38 @@ Test(readers, wide_ids)
                    "d: ids of 4 bytes do not fit rows of u16 (take i32 or i64)");
 }
 
-/* One call for several batches writes what single calls write, one batch behind the other. */
+/* Nothing is written where a call's batches do not fit. */
+Test(readers, no_room)
+{
+    enum { B = 4, T = 16 };
+    static const size_t want[SGT_OUTPUTS] = {B * (T + 1) * 2, 2 * B * T * 4, 2 * B * T * 8,
+                                             B * (T + 1) * 4};
+    put_folder();
+    scoped(sgt_loader) *l = open_loader("d", &(sgt_loader_options){.batch = B, .seq = T}, NULL);
+    scoped(sgt_cursor) *c = open_cursor(l);
+    for (int output = 0; output < SGT_OUTPUTS; output++)
+        for (uint64_t count = 1; count < 4; count++) {
+            int64_t out[3 * 2 * B * T] = {-7};
+            size_t bytes = count * want[output];
+            expect_failure(sgt_loader_read(l, c, 0, count, (sgt_output)output, out, bytes - 1, why),
+                           SGT_EUSAGE, "%lu x %zu bytes of batches do not fit into %zu bytes",
+                           count, want[output], bytes - 1);
+            cr_assert_eq(out[0], -7);
+            expect_failure(sgt_loader_read(l, c, 0, count, (sgt_output)output, NULL, bytes, why),
+                           SGT_EUSAGE, "%lu x %zu bytes of batches do not fit into 0 bytes", count,
+                           want[output]);
+            must(sgt_loader_read(l, c, 0, count, (sgt_output)output, out, bytes, why));
+        }
+}
+
+/* One call for several batches writes what single calls write, one batch behind the other, and all
+ * targets behind all inputs. */
 Test(readers, several_batches_a_call)
 {
     enum { B = 6, T = 16, MANY = 7, FIRST = 3, IDS = MANY * B * T, ROWS = MANY * B * (T + 1) };
     static uint16_t rows[ROWS + 1], one[B * (T + 1)];
-    static int32_t in[IDS + 1], to[IDS + 1];
-    static int64_t in64[IDS + 1], to64[IDS + 1];
+    static int32_t in[2 * IDS + 1], *const to = in + IDS;
+    static int64_t in64[2 * IDS + 1], *const to64 = in64 + IDS;
     sgt_error err;
     put_folder();
     for (int reader = 0; reader < SGT_READERS; reader++)
@@ -74,15 +99,13 @@ Test(readers, several_batches_a_call)
             scoped(sgt_loader) *l = open_loader("d", &o, NULL);
             scoped(sgt_cursor) *c = open_cursor(l);
             rows[ROWS] = 7;
-            in[IDS] = to[IDS] = 7;
-            in64[IDS] = to64[IDS] = 7;
-            sgt_loader_batch u16 = {.inputs = rows};
-            sgt_loader_batch i32 = {.output = SGT_OUTPUT_I32, .inputs = in, .targets = to};
-            sgt_loader_batch i64 = {.output = SGT_OUTPUT_I64, .inputs = in64, .targets = to64};
-            must(sgt_loader_read(l, c, FIRST, MANY, &u16, why));
-            must(sgt_loader_read(l, c, FIRST, MANY, &i32, why));
-            must(sgt_loader_read(l, c, FIRST, MANY, &i64, why));
-            cr_assert(u16.inputs == rows && i32.inputs == in && i64.targets == to64);
+            to[IDS] = 7;
+            to64[IDS] = 7;
+            must(sgt_loader_read(l, c, FIRST, MANY, SGT_OUTPUT_U16, rows, sizeof rows, why));
+            must(sgt_loader_read(l, c, FIRST, MANY, SGT_OUTPUT_I32, in, sizeof in, why));
+            must(sgt_loader_read(l, c, FIRST, MANY, SGT_OUTPUT_I64, in64, sizeof in64, why));
+            const sgt_loader_batch *last = sgt_cursor_batch(c);
+            cr_assert(last->index == FIRST + MANY - 1 && last->targets == to64 + IDS - B * T);
             for (uint64_t k = 0; k < MANY; k++) {
                 must(read_rows(l, c, FIRST + k, one, why));
                 cr_assert_arr_eq(rows + k * B * (T + 1), one, sizeof one);
@@ -92,14 +115,13 @@ Test(readers, several_batches_a_call)
                 cr_assert(in[i] == rows[at] && to[i] == rows[at + 1]);
                 cr_assert(in64[i] == in[i] && to64[i] == to[i]);
             }
-            cr_assert(rows[ROWS] == 7 && in[IDS] == 7 && to[IDS] == 7 && in64[IDS] == 7 &&
-                      to64[IDS] == 7);
-            cr_assert_eq(sgt_loader_read(l, c, UINT64_MAX / B - 1, 2, &i32, &err), SGT_EUSAGE);
-            i32.inputs = i32.targets = NULL;
-            must(sgt_loader_read(l, c, FIRST, 0, &i32, why));
-            i32.output = SGT_OUTPUTS;
-            expect_failure(sgt_loader_read(l, c, FIRST, 1, &i32, why), SGT_EUSAGE,
-                           "unknown output %d", SGT_OUTPUTS);
+            cr_assert(rows[ROWS] == 7 && to[IDS] == 7 && to64[IDS] == 7);
+            cr_assert_eq(
+                sgt_loader_read(l, c, UINT64_MAX / B - 1, 2, SGT_OUTPUT_I32, in, sizeof in, &err),
+                SGT_EUSAGE);
+            must(sgt_loader_read(l, c, FIRST, 0, SGT_OUTPUT_I32, NULL, 0, why));
+            expect_failure(sgt_loader_read(l, c, FIRST, 1, SGT_OUTPUTS, in, sizeof in, why),
+                           SGT_EUSAGE, "unknown output %d", SGT_OUTPUTS);
         }
 }
 
@@ -231,9 +253,9 @@ static const sgt_loader_options uring = {.reader = SGT_READER_URING, .batch = 6,
 static int batch_of(const sgt_loader *l, sgt_cursor *c, int output, uint64_t k, sgt_error *err)
 {
     static uint16_t rows[6 * 17];
-    static int32_t in[6 * 16], to[6 * 16];
+    static int32_t both[2 * 6 * 16];
     if (output == 0) return read_rows(l, c, k, rows, err);
-    return read_i32(l, c, k, in, to, err);
+    return sgt_loader_read(l, c, k, 1, SGT_OUTPUT_I32, both, sizeof both, err);
 }
 
 /* An id outside the vocabulary: preload reports it at open, the other readers in the first batch

@@ -329,3 +329,37 @@ Test(set, shards_of_a_folder_are_in_the_order_of_their_names)
                    "g: No such file or directory");
     sgt_set_close(&s);
 }
+
+/* Structs begin with their size: an older program's lacks fields, which keep their defaults, and a
+ * newer program's has fields that must be 0. */
+Test(set, structs_of_other_versions)
+{
+    struct {
+        sgt_loader_options o;
+        uint64_t more;
+    } newer = {{.size = sizeof newer, .data = "d"}, 0};
+    sgt_loader_options older = {.size = offsetof(sgt_loader_options, seq), .data = "d", .seq = 9};
+    sgt_loader_state state = {.size = offsetof(sgt_loader_state, seq), .seq = 99};
+    sgt_stream_options stream = {.slots = 2};
+    sgt_stream *s;
+    uint64_t next;
+    scoped(sgt_loader) *l = NULL;
+    cr_assert_eq(mkdir("d", 0777), 0);
+    put_shard("d/train_000000.bin", 0, 1000);
+    must(sgt_loader_open(&l, &newer.o, why));
+    sgt_loader_close(l);
+    must(sgt_loader_open(&l, &older, why));
+    cr_assert_eq(sgt_loader_get_info(l)->seq, 512);
+    must(sgt_loader_get_state(l, 3, &state, why));
+    cr_assert(state.rows == 24 && state.seq == 99);
+    newer.more = 1;
+    expect_failure_about(sgt_loader_open(&l, &newer.o, why), SGT_EUSAGE,
+                         "is older than its header");
+    newer.o.size = state.size = 0;
+    expect_failure(sgt_loader_open(&l, &newer.o, why), SGT_EUSAGE,
+                   "sgt_loader_options.size is 0: set it to sizeof(sgt_loader_options)");
+    expect_failure_about(sgt_loader_open(&l, NULL, why), SGT_EUSAGE, "options.size is 0");
+    expect_failure_about(sgt_loader_resume(l, &state, &next, why), SGT_EUSAGE, "state.size is 0");
+    expect_failure_about(sgt_loader_get_state(l, 3, &state, why), SGT_EUSAGE, "state.size is 0");
+    expect_failure_about(sgt_stream_open(&s, l, &stream, why), SGT_EUSAGE, "options.size is 0");
+}

@@ -176,8 +176,8 @@ Test(sets, documents_end_with_their_set)
         uint16_t rows[6 * 17];
         uint32_t seen[2] = {0};
         for (uint64_t k = 0; k < 64 * 30 / 6; k++) {
-            sgt_loader_batch b = {.inputs = rows};
-            cr_assert_eq(sgt_loader_read(l, c, k, 1, &b, NULL), 0);
+            sgt_loader_batch b;
+            cr_assert_eq(read_batch(l, c, k, SGT_OUTPUT_U16, rows, &b, NULL), 0);
             for (uint32_t r = 0; r < 6; r++) {
                 uint32_t set = rows[r * 17 + 1] - 7u, n = set ? 9 : 5;
                 cr_assert_lt(set, 2);
@@ -203,7 +203,7 @@ static void check_text(const char *text, uint32_t n, const sgt_loader_set *want)
         cr_assert_str_eq(sets[i].path, want[i].path);
         cr_assert_eq(sets[i].weight, want[i].weight);
     }
-    sgt_loader_sets_free(sets);
+    free(sets);
 }
 
 Test(sets, texts)
@@ -228,7 +228,7 @@ static int parse(const char *text, sgt_error *err)
     sgt_loader_set *sets;
     uint32_t count;
     int rc = sgt_loader_sets_parse(&sets, &count, text, err);
-    if (rc == 0) sgt_loader_sets_free(sets);
+    if (rc == 0) free(sets);
     return rc;
 }
 
@@ -254,18 +254,14 @@ Test(sets, texts_that_are_wrong)
     for (int i = 0; i < 4097; i++) most[2 * i] = 'd';
     most[2 * 4097 - 1] = '\0';
     expect_failure(parse(most, why), SGT_EUSAGE, "4097 sets: at most 4096 can be mixed");
-    expect_failure(parse(NULL, why), SGT_EUSAGE, "NULL instead of a text that names sets");
 }
 
 /* ---- opening ---- */
 
 static int open_sets(const sgt_loader_set *sets, uint32_t n, sgt_error *err)
 {
-    sgt_loader *l;
     sgt_loader_options o = mixed(sets, n);
-    int rc = sgt_loader_open(&l, NULL, &o, err);
-    if (rc == 0) sgt_loader_close(l);
-    return rc;
+    return open_only(NULL, &o, err);
 }
 
 Test(sets, that_cannot_be_mixed)
@@ -287,7 +283,11 @@ Test(sets, that_cannot_be_mixed)
                    "set 1 has no path");
     expect_failure(open_sets(NULL, 2, why), SGT_EUSAGE,
                    "sgt_loader_options.sets is NULL, but set_count is 2");
-    expect_failure(open_sets(NULL, 0, why), SGT_EUSAGE, "NULL instead of a text that names sets");
+    expect_failure(open_sets(NULL, 0, why), SGT_EUSAGE,
+                   "sgt_loader_options names no data: set either data or sets");
+    sgt_loader_options twice = mixed(three, 3);
+    expect_failure(open_only("d", &twice, why), SGT_EUSAGE,
+                   "sgt_loader_options names data twice: set either data or sets");
     put_raw("short.bin", 1, 5);
     expect_failure(open_sets((sgt_loader_set[]){{"d", 1}, {"short.bin", 1}}, 2, why), SGT_EFORMAT,
                    "short.bin: rows of 16 tokens need a shard of 17 or more, and the longest, "

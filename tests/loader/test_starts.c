@@ -73,16 +73,15 @@ static void check_rows(const sgt_loader *l, uint64_t k, const sgt_loader_batch *
 
 static void check_all(const char *path, sgt_loader_options o)
 {
-    int32_t rows[B * (T + 1)], in[B * T], to[B * T];
+    int32_t rows[B * (T + 1)], both[2 * B * T];
     scoped(sgt_loader) *l = open_loader(path, &o, NULL);
     scoped(sgt_cursor) *c = open_cursor(l);
     for (uint64_t k = 0; k < 40; k++) {
-        sgt_loader_batch b = {.output = output_of_rows(l), .inputs = rows},
-                         pair = {.output = SGT_OUTPUT_I32, .inputs = in, .targets = to};
-        cr_assert_eq(sgt_loader_read(l, c, k, 1, &b, NULL), 0);
+        sgt_loader_batch b;
+        cr_assert_eq(read_batch(l, c, k, output_of_rows(l), rows, &b, NULL), 0);
         check_rows(l, k, &b);
-        cr_assert_eq(sgt_loader_read(l, c, 1000 + k, 1, &pair, NULL), 0);
-        check_rows(l, 1000 + k, &pair);
+        cr_assert_eq(read_batch(l, c, 1000 + k, SGT_OUTPUT_I32, both, &b, NULL), 0);
+        check_rows(l, 1000 + k, &b);
     }
 }
 
@@ -139,19 +138,22 @@ Test(starts, streams_carry_them)
             sgt_loader_options o = {
                 .batch = B, .seq = T, .documents = 1, .sampling = (sgt_sampling)sampling};
             scoped(sgt_loader) *l = open_loader("d", &o, NULL);
-            sgt_stream_options so = {
-                .first = 5, .count = 60, .threads = 3, .output = (sgt_output)output};
+            sgt_stream_options so = {.size = sizeof so,
+                                     .first = 5,
+                                     .count = 60,
+                                     .threads = 3,
+                                     .output = (sgt_output)output};
             scoped(sgt_stream) *s = NULL;
-            sgt_loader_batch b, held;
+            const sgt_loader_batch *b, *held = NULL;
             sgt_error err;
             uint64_t k = 5;
             must(sgt_stream_open(&s, l, &so, why));
             for (; sgt_stream_next(s, &b, &err) == 0; k++, held = b) {
-                check_rows(l, k, &b);
+                check_rows(l, k, b);
                 if (k == 5) continue;
                 /* the starts of a batch stay valid as long as the batch is held */
-                check_rows(l, k - 1, &held);
-                sgt_stream_release(s, &held);
+                check_rows(l, k - 1, held);
+                sgt_stream_release(s, held, NULL);
             }
             cr_assert_eq(k, 65);
         }
@@ -171,14 +173,12 @@ Test(starts, only_where_they_are_asked_for)
         scoped(sgt_loader) *l = open_loader("d", &o, NULL);
         scoped(sgt_cursor) *c = open_cursor(l);
         scoped(sgt_stream) *s = NULL;
-        sgt_loader_batch b;
+        const sgt_loader_batch *b = sgt_cursor_batch(c);
         cr_assert_eq(loader_info(l).documents, asked == 1 ? all : 0);
-        b.output = SGT_OUTPUT_U16;
-        b.inputs = rows;
-        cr_assert_eq(sgt_loader_read(l, c, 0, 1, &b, NULL), 0);
-        cr_assert_eq(b.starts != NULL, asked != 0);
+        must(read_rows(l, c, 0, rows, why));
+        cr_assert_eq(b->starts != NULL, asked != 0);
         cr_assert(sgt_stream_open(&s, l, NULL, NULL) == 0 && sgt_stream_next(s, &b, NULL) == 0);
-        cr_assert_eq(b.starts != NULL, asked != 0);
+        cr_assert_eq(b->starts != NULL, asked != 0);
     }
 }
 
@@ -192,8 +192,8 @@ Test(starts, of_no_document)
     scoped(sgt_loader) *l = open_loader("plain.bin", &o, NULL);
     scoped(sgt_cursor) *c = open_cursor(l);
     cr_assert_eq(loader_info(l).documents, 0);
-    sgt_loader_batch b = {.inputs = rows};
-    cr_assert_eq(sgt_loader_read(l, c, 0, 1, &b, NULL), 0);
+    sgt_loader_batch b;
+    cr_assert_eq(read_batch(l, c, 0, SGT_OUTPUT_U16, rows, &b, NULL), 0);
     for (uint32_t r = 0; r <= B; r++) cr_assert_eq(b.row_starts[r], 0);
 }
 
@@ -215,8 +215,8 @@ Test(starts, of_rows_of_any_width)
         scoped(sgt_loader) *l = open_loader("plain.bin", &o, NULL);
         scoped(sgt_cursor) *c = open_cursor(l);
         for (uint64_t k = 0; k < 20; k++) {
-            sgt_loader_batch d = {.inputs = rows};
-            cr_assert_eq(sgt_loader_read(l, c, k, 1, &d, NULL), 0);
+            sgt_loader_batch d;
+            cr_assert_eq(read_batch(l, c, k, SGT_OUTPUT_U16, rows, &d, NULL), 0);
             uint32_t at = 0;
             for (uint32_t r = 0; r < 2; r++) {
                 cr_assert_eq(d.row_starts[r], at);

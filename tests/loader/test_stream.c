@@ -53,9 +53,9 @@ static sgt_stream *open_stream(const sgt_loader *l, const sgt_stream_options *o)
 
 static sgt_loader_batch take(sgt_stream *s)
 {
-    sgt_loader_batch b;
+    const sgt_loader_batch *b;
     must(sgt_stream_next(s, &b, why));
-    return b;
+    return *b;
 }
 
 Test(stream, in_order_and_whole)
@@ -71,24 +71,25 @@ Test(stream, in_order_and_whole)
         for (uint32_t threads = 1; threads <= 4; threads++)
             for (uint32_t slots = 1; slots <= 6; slots++)
                 for (int output = id_width == 4; output < SGT_OUTPUTS; output++) {
-                    sgt_stream_options o = {.first = 70,
+                    sgt_stream_options o = {.size = sizeof o,
+                                            .first = 70,
                                             .count = 40,
                                             .output = (sgt_output)output,
                                             .slots = slots,
                                             .threads = threads};
                     scoped(sgt_stream) *s = open_stream(l, &o);
-                    sgt_loader_batch b;
+                    const sgt_loader_batch *more;
                     for (uint64_t k = 0; k < 40; k++) {
-                        b = take(s);
+                        sgt_loader_batch b = take(s);
                         cr_assert(b.index == 70 + k && b.slot < slots);
                         cr_assert((int)b.output == output && b.inputs);
                         cr_assert((b.targets != NULL) ==
                                   (output == SGT_OUTPUT_I32 || output == SGT_OUTPUT_I64));
                         check_ids(l, &b, b.index, NULL);
-                        sgt_stream_release(s, &b);
+                        sgt_stream_release(s, &b, NULL);
                     }
-                    cr_assert_eq(sgt_stream_next(s, &b, NULL), 1);
-                    cr_assert_eq(sgt_stream_next(s, &b, NULL), 1);
+                    cr_assert_eq(sgt_stream_next(s, &more, NULL), 1);
+                    cr_assert_eq(sgt_stream_next(s, &more, NULL), 1);
                 }
     }
 }
@@ -96,26 +97,27 @@ Test(stream, in_order_and_whole)
 Test(stream, defaults_are_four_slots_without_end)
 {
     scoped(sgt_stream) *s = open_stream(loader, NULL);
-    sgt_loader_batch b[4], more;
+    sgt_loader_batch b[4];
+    const sgt_loader_batch *more;
     for (int i = 0; i < 4; i++) {
         b[i] = take(s);
         cr_assert(b[i].index == (uint64_t)i && b[i].slot == (uint32_t)i && !b[i].targets);
     }
     expect_failure(sgt_stream_next(s, &more, why), SGT_EUSAGE,
                    "all 4 batches of the stream are held: release one first");
-    for (int i = 0; i < 4; i++) sgt_stream_release(s, &b[i]);
+    for (int i = 0; i < 4; i++) sgt_stream_release(s, &b[i], NULL);
     for (uint64_t k = 4; k < 1000; k++) {
-        more = take(s);
-        cr_assert_eq(more.index, k);
-        check_ids(loader, &more, more.index, NULL);
-        sgt_stream_release(s, &more);
+        must(sgt_stream_next(s, &more, why));
+        cr_assert_eq(more->index, k);
+        check_ids(loader, more, more->index, NULL);
+        sgt_stream_release(s, more, NULL);
     }
 }
 
 /* The stream never writes to a batch that the consumer holds, however long that takes. */
 Test(stream, held_batches_stay_as_they_are)
 {
-    sgt_stream_options o = {.slots = 5, .threads = 3, .output = SGT_OUTPUT_I32};
+    sgt_stream_options o = {.size = sizeof o, .slots = 5, .threads = 3, .output = SGT_OUTPUT_I32};
     scoped(sgt_stream) *s = open_stream(loader, &o);
     sgt_loader_batch held[4], b;
     for (int i = 0; i < 4; i++) held[i] = take(s);
@@ -128,7 +130,7 @@ Test(stream, held_batches_stay_as_they_are)
         check_ids(loader, &b, b.index, NULL);
         for (int i = 0; i < 4; i++) check_ids(loader, &held[i], held[i].index, NULL);
         if (k % 100 == 0) usleep(20000);
-        sgt_stream_release(s, &held[k % 4]); /* the oldest batch */
+        sgt_stream_release(s, &held[k % 4], NULL); /* the oldest batch */
         held[k % 4] = b;
     }
 }
@@ -136,14 +138,14 @@ Test(stream, held_batches_stay_as_they_are)
 /* Releasing batches out of order is not supported, but must do no harm. */
 Test(stream, released_backwards)
 {
-    sgt_stream_options o = {.slots = 3, .threads = 2};
+    sgt_stream_options o = {.size = sizeof o, .slots = 3, .threads = 2};
     scoped(sgt_stream) *s = open_stream(loader, &o);
     for (uint64_t k = 0; k < 300; k += 3) {
         sgt_loader_batch b[3];
         for (int i = 0; i < 3; i++) b[i] = take(s);
         for (int i = 0; i < 3; i++) cr_assert_eq(b[i].index, k + (uint64_t)i);
         for (int i = 0; i < 3; i++) check_ids(loader, &b[i], b[i].index, NULL);
-        for (int i = 2; i >= 0; i--) sgt_stream_release(s, &b[i]);
+        for (int i = 2; i >= 0; i--) sgt_stream_release(s, &b[i], NULL);
     }
 }
 
@@ -160,8 +162,10 @@ Test(stream, nobody_sleeps_for_good)
 {
     for (uint32_t threads = 1; threads <= 3; threads++)
         for (uint32_t slots = 1; slots <= 6; slots++) {
-            sgt_stream_options o = {.slots = slots, .threads = threads, .making = stumble};
-            scoped(sgt_stream) *s = open_stream(loader, &o);
+            sgt_stream_options o = {.size = sizeof o, .slots = slots, .threads = threads};
+            scoped(sgt_stream) *s = NULL;
+            must(
+                sgt_stream_open_timed(&s, loader, &o, &(sgt_stream_timer){.making = stumble}, why));
             sgt_loader_batch held[6];
             uint64_t taken = 0, released = 0;
             bool taking = true;
@@ -176,7 +180,7 @@ Test(stream, nobody_sleeps_for_good)
                     check_ids(loader, &held[taken % slots], taken, NULL);
                     taken++;
                 } else {
-                    sgt_stream_release(s, &held[released++ % slots]);
+                    sgt_stream_release(s, &held[released++ % slots], NULL);
                 }
             }
         }
@@ -188,7 +192,8 @@ Test(stream, closed_at_any_moment)
     for (int reader = 0; reader < SGT_READERS; reader++) {
         scoped(sgt_loader) *l = open_with((sgt_reader)reader);
         for (int round = 0; round < 60; round++) {
-            sgt_stream_options o = {.slots = (uint32_t)round % 5 + 1,
+            sgt_stream_options o = {.size = sizeof o,
+                                    .slots = (uint32_t)round % 5 + 1,
                                     .threads = (uint32_t)round % 3 + 1,
                                     .output = (sgt_output)(round % 2)};
             sgt_stream *s = open_stream(l, &o);
@@ -196,7 +201,7 @@ Test(stream, closed_at_any_moment)
                 if (k >= (int)o.slots) break;
                 sgt_loader_batch b = take(s);
                 /* in every fourth round the stream is closed while batches are held */
-                if (round % 4) sgt_stream_release(s, &b);
+                if (round % 4) sgt_stream_release(s, &b, NULL);
             }
             if (round % 5 == 0) usleep(500);
             sgt_stream_close(s);
@@ -217,7 +222,8 @@ Test(stream, in_buffers_of_the_caller)
                                                  B * (T + 1) * 4};
         static _Alignas(64) char room[4][2 * B * T * 8 + 64];
         void *buffers[] = {room[0], room[1], room[2]};
-        sgt_stream_options o = {.slots = 3, .output = (sgt_output)output, .buffers = buffers};
+        sgt_stream_options o = {
+            .size = sizeof o, .slots = 3, .output = (sgt_output)output, .buffers = buffers};
         size_t bytes = sgt_stream_bytes(loader, o.output);
         cr_assert_eq(bytes, want[output]);
         for (int i = 0; i < 4; i++) memset(room[i] + bytes, 0xa5, 64);
@@ -226,20 +232,19 @@ Test(stream, in_buffers_of_the_caller)
             sgt_loader_batch b = take(s);
             check_ids(loader, &b, b.index, NULL);
             cr_assert(b.inputs == room[k % 3] && b.slot == k % 3);
-            sgt_stream_release(s, &b);
+            sgt_stream_release(s, &b, NULL);
         }
         sgt_loader_batch kept = {.inputs = room[3]};
         for (uint64_t k = 50; k < 150; k++) {
-            sgt_loader_batch b = take(s), spare = b;
+            sgt_loader_batch b = take(s);
             check_ids(loader, &b, k, NULL);
             if (k > 50) check_ids(loader, &kept, k - 1, NULL);
-            spare.inputs = kept.inputs;
-            sgt_stream_release(s, &spare);
+            sgt_stream_release(s, &b, kept.inputs);
             kept = b;
         }
         for (int i = 0; i < 4 * 64; i++) cr_assert_eq(room[i / 64][bytes + (size_t)i % 64], '\xa5');
     }
-    sgt_stream_options o = {.slots = 3, .buffers = (void *[3]){0}};
+    sgt_stream_options o = {.size = sizeof o, .slots = 3, .buffers = (void *[3]){0}};
     sgt_stream *s = NULL;
     expect_failure(sgt_stream_open(&s, loader, &o, why), SGT_ENOMEM,
                    "buffer 1 of 3, 136 bytes: out of memory");
@@ -256,14 +261,14 @@ Test(stream, errors_come_in_their_turn)
 {
     patch("d/train_000000.bin", 1024 + 2 * 1000, "\xff\xff", 2);
     for (uint32_t threads = 1; threads <= 3; threads++) {
-        sgt_stream_options o = {.threads = threads, .slots = 7};
+        sgt_stream_options o = {.size = sizeof o, .threads = threads, .slots = 7};
         scoped(sgt_stream) *s = open_stream(loader, &o);
         for (uint64_t k = 0; k < 1000 / T / B; k++) {
             sgt_loader_batch b = take(s);
             check_ids(loader, &b, b.index, NULL);
-            sgt_stream_release(s, &b);
+            sgt_stream_release(s, &b, NULL);
         }
-        sgt_loader_batch b;
+        const sgt_loader_batch *b;
         for (int again = 0; again < 3; again++)
             expect_failure(
                 sgt_stream_next(s, &b, why), SGT_EFORMAT,
@@ -294,11 +299,11 @@ static unsigned count_blocking(void)
 Test(stream, threads_take_no_signals)
 {
     unsigned before = count_blocking(); /* counts Criterion's own threads */
-    sgt_stream_options o = {.threads = 3};
+    sgt_stream_options o = {.size = sizeof o, .threads = 3};
     sgt_stream *s = open_stream(loader, &o);
     sgt_loader_batch b = take(s);
     cr_assert_eq(count_blocking(), before + 3);
-    sgt_stream_release(s, &b);
+    sgt_stream_release(s, &b, NULL);
     sgt_stream_close(s);
     cr_assert_eq(count_blocking(), before);
 }

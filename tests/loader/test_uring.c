@@ -22,7 +22,6 @@ static const sgt_loader_options uring = {.reader = SGT_READER_URING, .batch = 6,
 static void check_fallback(const reader_fault *fault, const char *detail, const char *notice)
 {
     notices said;
-    sgt_loader_info info;
     sgt_loader_options o = uring;
     o.notice = collect(&said);
     scoped(sgt_loader) *l = open_loader("d", &o, fault);
@@ -34,8 +33,7 @@ static void check_fallback(const reader_fault *fault, const char *detail, const 
     check_run(l, c[0], 1000, 200, NULL);
     check_batch(l, c[0], 3, NULL);
     sgt_cursor_close(c[0]);
-    sgt_loader_get_info(l, &info);
-    cr_assert_str_eq(info.reader_detail, detail);
+    cr_assert_str_eq(sgt_loader_get_info(l)->reader_detail, detail);
     cr_assert_eq(said.count, notice != NULL, "%d notices, the last %s", said.count, said.last);
     if (notice) cr_assert_str_eq(said.last, notice);
 }

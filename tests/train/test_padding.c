@@ -65,21 +65,24 @@ static double alone(const int32_t *tokens, uint32_t length)
  * targets. */
 Test(padding, a_steps_loss_is_its_documents)
 {
-    int32_t inputs[4 * T], next[4 * T], row[T + 1];
+    int32_t both[2][4 * T], row[T + 1];
+    const int32_t *inputs = both[0], *next = both[1];
     sgt_loader *l;
     sgt_cursor *c;
-    sgt_error err;
-    sgt_loader_options o = {.sampling = SGT_SAMPLING_DOCUMENTS, .batch = 4, .seq = T, .seed = 1};
+    sgt_loader_options o = {
+        .size = sizeof o, .sampling = SGT_SAMPLING_DOCUMENTS, .seed = 1, .batch = 4, .seq = T};
     must_train(documents(2), "run", 0);
-    must(sgt_loader_open(&l, in_folder("data.bin"), &o, why));
-    sgt_loader_batch b = {.output = SGT_OUTPUT_I32, .inputs = inputs, .targets = next};
-    cr_assert(sgt_cursor_open(&c, l, &err) == 0 && sgt_loader_read(l, c, 0, 1, &b, &err) == 0);
+    o.data = in_folder("data.bin");
+    must(sgt_loader_open(&l, &o, why));
+    must(sgt_cursor_open(&c, l, why));
+    must(sgt_loader_read(l, c, 0, 1, SGT_OUTPUT_I32, both, sizeof both, why));
+    const uint32_t *lengths = sgt_cursor_batch(c)->lengths;
     double loss = 0, targets = 0;
     for (size_t r = 0; r < 4; r++) {
         memcpy(row, inputs + r * T, T * sizeof *row);
         row[T] = next[r * T + T - 1];
-        loss += alone(row, b.lengths[r]);
-        targets += b.lengths[r] - 1;
+        loss += alone(row, lengths[r]);
+        targets += lengths[r] - 1;
     }
     cr_assert_lt(targets, 4 * T, "these rows have no padding");
     cr_expect_float_eq(logged("run", "loss", 0), loss / targets, 1e-5, "%.9f, not %.9f",

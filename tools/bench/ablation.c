@@ -149,17 +149,18 @@ static int leave_out(int t, const char *why, sgt_error *err)
  * evicted, and TECHNIQUE_TEXT if the data is not in GPT-2's vocabulary. */
 static int choose_rows(sgt_error *err)
 {
-    sgt_loader_info info;
     sgt_error cold = {0};
     char text[80] = "";
-    const sgt_loader_options options = {
-        .reader = SGT_READER_MMAP, .batch = 1, .seq = (uint32_t)bench_config.seq};
-    int rc = sgt_loader_open(&state.set, bench_config.data, &options, err);
+    const sgt_loader_options options = {.size = sizeof options,
+                                        .data = bench_config.data,
+                                        .seq = (uint32_t)bench_config.seq,
+                                        .reader = SGT_READER_MMAP};
+    int rc = sgt_loader_open(&state.set, &options, err);
     if (rc < 0) return rc;
-    sgt_loader_get_info(state.set, &info);
+    const uint32_t vocab = sgt_loader_get_info(state.set)->vocab;
     if (bench_has(state.wanted, TECHNIQUE_COLD)) bench_cache(state.set, 0, &cold);
-    if (info.vocab != 50257)
-        snprintf(text, sizeof text, "the data has %u ids, and is not GPT-2's tokens", info.vocab);
+    if (vocab != 50257)
+        snprintf(text, sizeof text, "the data has %u ids, and is not GPT-2's tokens", vocab);
     for (int t = 0; t < TECHNIQUES && rc == SGT_OK; t++) {
         const char *why = t == TECHNIQUE_TEXT   ? text
                           : t == TECHNIQUE_COLD ? cold.text

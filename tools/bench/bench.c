@@ -381,10 +381,8 @@ static int cache_file(const char *path, int cached, sgt_error *err)
 
 int bench_cache(const sgt_loader *l, int cached, sgt_error *err)
 {
-    sgt_loader_info info;
     int rc = SGT_OK;
-    sgt_loader_get_info(l, &info);
-    for (uint32_t i = 0; i < info.shards && rc == SGT_OK; i++)
+    for (uint32_t i = 0; i < sgt_loader_get_info(l)->shards && rc == SGT_OK; i++)
         rc = cache_file(sgt_loader_shard_path(l, i), cached, err);
     return rc;
 }

@@ -138,7 +138,8 @@ static struct {
      * that is not cached, because they drop the set from the page cache. */
     loader_row rows[BENCH_ROWS];
     size_t main_count;
-    sgt_loader *set; /* lists the shards; no batches are drawn from it */
+    sgt_loader_options options; /* of `set` */
+    sgt_loader *set;            /* lists the shards; no batches are drawn from it */
     sgt_loader_info info;
     /* reader of the rows whose notices are printed, when it is first opened: a set is opened many
      * times, and uring has notices of its own */
@@ -165,27 +166,30 @@ typedef struct loader_slice {
 /* Open the set with a reader, for rows of o.seq tokens. */
 static int open_loader(sgt_loader **l, int reader, sgt_notice notice, sgt_error *err)
 {
-    const sgt_loader_options options = {.reader = (sgt_reader)reader,
-                                        .sampling = (sgt_sampling)o.sampling,
-                                        .seed = o.seed,
-                                        .batch = (uint32_t)o.batch,
-                                        .seq = (uint32_t)o.seq,
-                                        .split = o.split,
-                                        .raw = 16 * o.raw,
-                                        .notice = notice};
-    return sgt_loader_open(l, bench.operands[0], &options, err);
+    sgt_loader_options options = state.options;
+    options.sampling = (sgt_sampling)o.sampling;
+    options.batch = (uint32_t)o.batch;
+    options.seq = (uint32_t)o.seq;
+    options.reader = (sgt_reader)reader;
+    options.notice = notice;
+    return sgt_loader_open(l, &options, err);
 }
 
 /* Let a loader list the shards. It leaves out those of less than two tokens, which no row fits into.
  * Then shorten the default row if no shard is long enough for it, as in a new user's small set. */
 static int find_shards(sgt_error *err)
 {
-    const sgt_loader_options options = {
-        .reader = SGT_READER_MMAP, .batch = 1, .seq = 1, .split = o.split, .raw = 16 * o.raw};
+    state.options = (sgt_loader_options){.size = sizeof state.options,
+                                         .data = bench.operands[0],
+                                         .split = o.split,
+                                         .raw = 16 * o.raw,
+                                         .seed = o.seed,
+                                         .seq = 1,
+                                         .reader = SGT_READER_MMAP};
     uint64_t longest = 0;
-    int rc = sgt_loader_open(&state.set, bench.operands[0], &options, err);
+    int rc = sgt_loader_open(&state.set, &state.options, err);
     if (rc < 0) return rc;
-    sgt_loader_get_info(state.set, &state.info);
+    state.info = *sgt_loader_get_info(state.set);
     const sgt_set_shard *shards = state.set->set.shards;
     for (uint32_t i = 0; i < state.info.shards; i++)
         if (shards[i].head.tokens > longest) longest = shards[i].head.tokens;
@@ -295,7 +299,6 @@ static const sgt_notice none; /* which nobody reads */
 
 static int drawer_open(drawer *d, const loader_row *r, sgt_error *err)
 {
-    sgt_loader_info info;
     int speaks = r->maker == state.speaker && !state.spoke++;
     double start = sgt_now();
     int rc = open_loader(&d->loader, r->maker, speaks ? bench.notice : none, err);
@@ -306,8 +309,7 @@ static int drawer_open(drawer *d, const loader_row *r, sgt_error *err)
     if (rc == SGT_OK && r->pass == COLD && r->maker != SGT_READER_PRELOAD)
         rc = bench_cache(state.set, 0, err);
     if (rc < 0) return rc;
-    sgt_loader_get_info(d->loader, &info);
-    d->epoch = info.windows_per_epoch;
+    d->epoch = sgt_loader_get_info(d->loader)->windows_per_epoch;
     start = sgt_now();
     for (int t = 0; t < r->threads && rc == SGT_OK; t++)
         rc = sgt_cursor_open(&d->cursors[t], d->loader, err);
@@ -352,22 +354,16 @@ static int open_memcpy(drawer *d, const loader_row *r, sgt_error *err)
     return SGT_OK;
 }
 
-static void copy_batch(const drawer *d, char *to, uint64_t k)
-{
-    const size_t bytes = id_bytes() * (o.seq + 1);
-    for (size_t r = 0; r < o.batch; r++, to += bytes)
-        memcpy(to, d->windows[(k * o.batch + r) % WINDOWS], bytes);
-}
-
 static int draw_batch(void *ctx, int thread, uint64_t k, sgt_error *err)
 {
     const drawer *d = ctx;
-    char *buffer = d->buffers + (size_t)thread * batch_bytes();
-    size_t bytes = o.batch * o.seq * (d->output == SGT_OUTPUT_I64 ? 8 : 4);
-    sgt_loader_batch b = {
-        .output = (sgt_output)d->output, .inputs = buffer, .targets = buffer + bytes};
-    if (!d->windows) return sgt_loader_read(d->loader, d->cursors[thread], k, 1, &b, err);
-    copy_batch(d, b.inputs, k);
+    const size_t row = id_bytes() * (o.seq + 1), bytes = batch_bytes();
+    char *to = d->buffers + (size_t)thread * bytes;
+    if (!d->windows)
+        return sgt_loader_read(d->loader, d->cursors[thread], k, 1, (sgt_output)d->output, to,
+                               bytes, err);
+    for (size_t r = 0; r < o.batch; r++, to += row)
+        memcpy(to, d->windows[(k * o.batch + r) % WINDOWS], row);
     return SGT_OK;
 }
 

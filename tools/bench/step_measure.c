@@ -153,11 +153,13 @@ static int write_random(uint64_t seq, sgt_error *err)
 
 static int open_coder(coder *x, const sgt_config *c, sgt_error *err)
 {
-    const sgt_loader_options o = {.reader = SGT_READER_MMAP,
+    const sgt_loader_options o = {.size = sizeof o,
+                                  .data = c->data,
                                   .seed = c->seed,
                                   .batch = (uint32_t)c->batch,
-                                  .seq = (uint32_t)c->seq};
-    int rc = sgt_loader_open(&x->loader, c->data, &o, err);
+                                  .seq = (uint32_t)c->seq,
+                                  .reader = SGT_READER_MMAP};
+    int rc = sgt_loader_open(&x->loader, &o, err);
     if (rc == SGT_OK) rc = sgt_cursor_open(&x->cursor, x->loader, err);
     if (rc == SGT_OK) rc = sgt_vocab_load(&x->vocab, "gpt2", NULL, err);
     if (rc == SGT_OK) rc = sgt_encoder_new(&x->encoder, x->vocab, err);
@@ -181,10 +183,10 @@ static void close_coder(coder *x)
 static int encode_rows(coder *x, const sgt_config *c, uint64_t step, double *ms, sgt_error *err)
 {
     char *text = NULL;
-    size_t n = 0, count;
-    sgt_loader_batch b = {.output = SGT_OUTPUT_U16, .inputs = x->rows};
-    int rc = sgt_loader_read(x->loader, x->cursor, step, 1, &b, err);
-    if (rc == SGT_OK) rc = sgt_decode(x->vocab, x->rows, c->batch * (c->seq + 1), &text, &n, err);
+    size_t n = 0, count, ids = c->batch * (c->seq + 1);
+    int rc = sgt_loader_read(x->loader, x->cursor, step, 1, SGT_OUTPUT_U16, x->rows,
+                             ids * sizeof *x->rows, err);
+    if (rc == SGT_OK) rc = sgt_decode(x->vocab, x->rows, ids, &text, &n, err);
     /* there are never more ids than bytes */
     if (rc == SGT_OK) rc = sgt_reserve(&x->ids, &x->room, n, sizeof *x->ids, "text", err);
     double before = sgt_now();

@@ -32,11 +32,11 @@ int eval_batch_open(eval_batch *x, const eval *e, uint64_t rows, uint64_t seq, s
                              .notice = e->notice};
     size_t n = rows * seq;
     *x = (eval_batch){.rows = rows, .seq = seq};
-    x->inputs = calloc(n, sizeof *x->inputs);
-    x->targets = calloc(n, sizeof *x->targets);
+    x->inputs = calloc(2 * n, sizeof *x->inputs); /* and targets behind them */
     x->losses = calloc(n, sizeof *x->losses);
     x->greedy = calloc(n, sizeof *x->greedy);
-    if (!x->inputs || !x->targets || !x->losses || !x->greedy) return sgt_fail_memory(err, NULL);
+    if (!x->inputs || !x->losses || !x->greedy) return sgt_fail_memory(err, NULL);
+    x->targets = x->inputs + n;
     int rc = sgt_device_backend(&x->b, e->device, &o, err);
     return rc == SGT_OK ? sgt_checkpoint_load_model(e->model.path, x->b, &o.model, err) : rc;
 }
@@ -57,7 +57,6 @@ void eval_batch_close(eval_batch *x)
 {
     if (x->b) x->b->close(x->b);
     free(x->inputs);
-    free(x->targets);
     free(x->losses);
     free(x->greedy);
 }
@@ -102,16 +101,18 @@ static int check_vocabulary(const set *s, const eval *e, sgt_error *err)
 
 static int open_set(set *s, const eval *e, sgt_error *err)
 {
-    sgt_loader_options o = {.reader = SGT_READER_MMAP,
+    sgt_loader_options o = {.size = sizeof o,
+                            .data = s->path,
+                            .split = e->split,
+                            .vocab = e->model.shape.vocab,
                             .sampling = SGT_SAMPLING_SEQUENTIAL,
                             .batch = (uint32_t)e->batch,
                             .seq = (uint32_t)e->seq,
-                            .vocab = e->model.shape.vocab,
-                            .split = e->split,
+                            .reader = SGT_READER_MMAP,
                             .notice = e->notice};
-    int rc = sgt_loader_open(&s->loader, s->path, &o, err);
+    int rc = sgt_loader_open(&s->loader, &o, err);
     if (rc < 0) return rc;
-    sgt_loader_get_info(s->loader, &s->info);
+    s->info = *sgt_loader_get_info(s->loader);
     if ((rc = check_vocabulary(s, e, err)) < 0) return rc;
     s->text_bytes = calloc(e->model.shape.vocab, sizeof *s->text_bytes);
     if (!s->text_bytes) return sgt_fail_memory(err, NULL);
@@ -123,12 +124,12 @@ static int run_set(set *s, eval_batch *x, const eval *e, sgt_error *err)
 {
     uint64_t all = s->info.windows_per_epoch;
     sgt_cursor *cursor = NULL;
-    sgt_loader_batch rows = {.output = SGT_OUTPUT_I32, .inputs = x->inputs, .targets = x->targets};
+    const size_t bytes = 2 * x->rows * x->seq * sizeof *x->inputs;
     sgt_progress *p = sgt_progress_new("windows", e->quiet);
     int rc = sgt_cursor_open(&cursor, s->loader, err);
     for (uint64_t k = 0, at = 0; at < all && rc == SGT_OK; k++, at += x->rows) {
         size_t windows = all - at < x->rows ? (size_t)(all - at) : x->rows;
-        rc = sgt_loader_read(s->loader, cursor, k, 1, &rows, err);
+        rc = sgt_loader_read(s->loader, cursor, k, 1, SGT_OUTPUT_I32, x->inputs, bytes, err);
         /* rows after the last window repeat the first windows, and have no targets */
         for (size_t i = windows * x->seq; i < x->rows * x->seq; i++) x->targets[i] = -1;
         if (rc == SGT_OK) rc = eval_batch_run(x, e, s->path, 0, err);

@@ -20,11 +20,10 @@ typedef struct drawing {
     sgt_loader_info info;
     sgt_cursor *cursor;
     sgt_vocab *vocab; /* vocabulary that decodes ids; NULL: unknown */
-    sgt_loader_batch batch;
-    int32_t *inputs, *targets; /* (B, T) each: the batch's */
-    /* (B, T) each, with --documents: position of each token in its document, and number of that
-     * document */
-    int32_t *positions, *ids;
+    const sgt_loader_batch *batch;
+    /* (B, T) each: the batch's inputs, and behind them its targets; and with --documents, position of
+     * each token in its document, and number of that document */
+    int32_t *inputs, *positions, *ids;
 } drawing;
 
 /* Return a JSON array with the number of the set from which each row of a mix comes. */
@@ -51,9 +50,9 @@ static json_t *rows_json(const drawing *d, const int32_t *ids)
 static int print_json(const drawing *d, uint64_t k, sgt_error *err)
 {
     json_t *o = json_pack("{s:I, s:o, s:o}", "index", (json_int_t)k, "inputs",
-                          rows_json(d, d->inputs), "targets", rows_json(d, d->targets));
+                          rows_json(d, d->inputs), "targets", rows_json(d, d->batch->targets));
     if (d->o->documents) {
-        sgt_loader_expand_starts(&d->batch, d->info.batch, d->info.seq, NULL, d->positions, d->ids);
+        sgt_loader_expand_starts(d->batch, d->info.batch, d->info.seq, NULL, d->positions, d->ids);
         json_object_set_new(o, "positions", rows_json(d, d->positions));
         json_object_set_new(o, "documents", rows_json(d, d->ids));
     }
@@ -87,10 +86,10 @@ static int row_text(const drawing *d, const int32_t *row, uint32_t own, char tex
 /* Print the positions at which documents begin in row r. */
 static void print_starts(const drawing *d, uint32_t r)
 {
-    uint32_t from = d->batch.row_starts[r], to = d->batch.row_starts[r + 1];
+    uint32_t from = d->batch->row_starts[r], to = d->batch->row_starts[r + 1];
     printf("           documents begin at ");
     for (uint32_t k = from; k < to; k++)
-        printf("%s%" PRIu32, k == from ? "" : ", ", d->batch.starts[k]);
+        printf("%s%" PRIu32, k == from ? "" : ", ", d->batch->starts[k]);
     printf("%s\n", from == to ? "no token" : "");
 }
 
@@ -106,7 +105,7 @@ static int print_rows(const drawing *d, uint64_t k, sgt_error *err)
         sgt_loader_window(d->loader, k * d->info.batch + r, &shard, &at);
         const char *path = sgt_loader_shard_path(d->loader, shard), *slash = strrchr(path, '/');
         const int32_t *row = d->inputs + (size_t)r * d->info.seq;
-        uint32_t own = d->info.padded ? d->batch.lengths[r] : T;
+        uint32_t own = d->info.padded ? d->batch->lengths[r] : T;
         int rc = d->vocab ? row_text(d, row, own < T ? own : T, text, err) : SGT_OK;
         if (rc < 0) return rc;
         /* for a single set, the file's name is enough */
@@ -122,10 +121,11 @@ static int print_rows(const drawing *d, uint64_t k, sgt_error *err)
 
 static int show_batches(drawing *d, uint64_t from, uint64_t count, sgt_error *err)
 {
+    const size_t bytes = (size_t)d->info.batch * d->info.seq * 2 * sizeof *d->inputs;
     int rc = SGT_OK;
     for (uint64_t k = from; k < from + count && rc == SGT_OK; k++) {
         if (sgt_stopped(d->o->stop)) return sgt_fail(err, SGT_ESTOPPED, "%s: stopped", d->o->path);
-        rc = sgt_loader_read(d->loader, d->cursor, k, 1, &d->batch, err);
+        rc = sgt_loader_read(d->loader, d->cursor, k, 1, SGT_OUTPUT_I32, d->inputs, bytes, err);
         if (rc == SGT_OK) rc = d->o->json ? print_json(d, k, err) : print_rows(d, k, err);
     }
     return rc;
@@ -133,19 +133,20 @@ static int show_batches(drawing *d, uint64_t from, uint64_t count, sgt_error *er
 
 static int open_loader(sgt_loader **l, const inspect *o, sgt_error *err)
 {
-    return sgt_loader_open(l, o->path,
-                           &(sgt_loader_options){.reader = (sgt_reader)o->loader,
-                                                 .sampling = (sgt_sampling)o->sampling,
-                                                 .seed = o->seed,
-                                                 .batch = (uint32_t)o->batch_size,
-                                                 .seq = (uint32_t)o->seq_len,
-                                                 .split = o->split,
-                                                 .padded_by = o->padded_by,
-                                                 .pad = (uint32_t)o->pad,
-                                                 .raw = o->raw,
-                                                 .documents = o->documents,
-                                                 .notice = o->notice},
-                           err);
+    const sgt_loader_options options = {.size = sizeof options,
+                                        .data = o->path,
+                                        .split = o->split,
+                                        .raw = o->raw,
+                                        .sampling = (sgt_sampling)o->sampling,
+                                        .seed = o->seed,
+                                        .batch = (uint32_t)o->batch_size,
+                                        .seq = (uint32_t)o->seq_len,
+                                        .documents = o->documents,
+                                        .padded_by = o->padded_by,
+                                        .pad = (uint32_t)o->pad,
+                                        .reader = (sgt_reader)o->loader,
+                                        .notice = o->notice};
+    return sgt_loader_open(l, &options, err);
 }
 
 int inspect_batches(const inspect *o, sgt_error *err)
@@ -154,7 +155,7 @@ int inspect_batches(const inspect *o, sgt_error *err)
     uint64_t from, count;
     int rc = inspect_span(&from, &count, o->batch, "batch", err);
     if (rc < 0 || (rc = open_loader(&d.loader, o, err)) < 0) return rc;
-    sgt_loader_get_info(d.loader, &d.info);
+    d.info = *sgt_loader_get_info(d.loader);
     /* cannot overflow: the bounds of both options keep the product below 2^40 */
     size_t ids = (size_t)d.info.batch * d.info.seq;
     d.inputs = calloc(4 * ids, sizeof *d.inputs);
@@ -167,12 +168,10 @@ int inspect_batches(const inspect *o, sgt_error *err)
                       "%s: no memory for a batch of %" PRIu32 " x %" PRIu32 " tokens", o->path,
                       d.info.batch, d.info.seq);
     else {
-        d.targets = d.inputs + ids;
-        d.positions = d.targets + ids;
+        d.positions = d.inputs + 2 * ids;
         d.ids = d.positions + ids;
-        d.batch =
-            (sgt_loader_batch){.output = SGT_OUTPUT_I32, .inputs = d.inputs, .targets = d.targets};
         rc = sgt_cursor_open(&d.cursor, d.loader, err);
+        if (rc == SGT_OK) d.batch = sgt_cursor_batch(d.cursor);
         if (rc == SGT_OK && !o->json) {
             rc = inspect_vocabulary(&d.vocab, d.info.fingerprint, sgt_id_width(d.info.vocab),
                                     sgt_loader_shard_path(d.loader, 0), err);
@@ -192,18 +191,17 @@ int inspect_batches(const inspect *o, sgt_error *err)
 int inspect_packing(const inspect *o, sgt_error *err)
 {
     sgt_loader *l;
-    sgt_loader_packing is;
     int rc = open_loader(&l, o, err);
     if (rc < 0) return rc;
-    rc = sgt_loader_get_packing(l, &is, err);
+    const sgt_loader_info is = *sgt_loader_get_info(l);
     sgt_loader_close(l);
-    if (rc < 0) return rc;
-    return inspect_show(o, o->path, "what packed rows hold in an epoch",
-                        json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "sampling", "packed",
-                                  "seq", (json_int_t)o->seq_len, "rows", (json_int_t)is.rows,
-                                  "documents", (json_int_t)is.documents, "tokens",
-                                  (json_int_t)is.tokens, "cropped_tokens", (json_int_t)is.cropped,
-                                  "cropped_fraction", (double)is.cropped / (double)is.tokens,
-                                  "documents_per_row", (double)is.documents / (double)is.rows),
-                        err);
+    return inspect_show(
+        o, o->path, "what packed rows hold in an epoch",
+        json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "sampling", "packed", "seq",
+                  (json_int_t)is.seq, "rows", (json_int_t)is.windows_per_epoch, "documents",
+                  (json_int_t)is.documents, "tokens", (json_int_t)is.packed_tokens,
+                  "cropped_tokens", (json_int_t)is.cropped, "cropped_fraction",
+                  (double)is.cropped / (double)is.packed_tokens, "documents_per_row",
+                  (double)is.documents / (double)is.windows_per_epoch),
+        err);
 }

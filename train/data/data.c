@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "loader/base/file.h"
+#include "loader/handle.h"
 #include "loader/rows/rows.h"
 #include "loader/base/json.h"
 #include "loader/shards/set.h"
@@ -194,10 +195,10 @@ static int open_sets(const sgt_trainer *t, sgt_loader **out, char why[SGT_UNEVAL
     all.available = sgt_memory_for_data(t);
     if (rc == SGT_OK && together) rc = together->barrier(together, err);
     if (rc == SGT_OK && all.set_count) {
-        rc = sgt_loader_open(out, NULL, &all, err);
+        rc = sgt_loader_open(out, &all, err);
         if (rc == SGT_OK && t->s->batching) sgt_loader_set_rows(*out, &sgt_rows_plain);
     }
-    sgt_loader_sets_free(sets);
+    free(sets);
     return rc;
 }
 
@@ -256,7 +257,8 @@ static int find_text_bytes(sgt_trainer *t, sgt_error *err)
 static sgt_loader_options loader_options(const sgt_trainer *t)
 {
     const sgt_config *s = t->s;
-    return (sgt_loader_options){.reader = (sgt_reader)s->loader,
+    return (sgt_loader_options){.size = sizeof(sgt_loader_options),
+                                .reader = (sgt_reader)s->loader,
                                 .sampling = (sgt_sampling)s->sampling,
                                 .seed = s->seed,
                                 .batch = (uint32_t)s->batch,
@@ -310,7 +312,7 @@ static int check_ids(const sgt_trainer *t, const sgt_loader_options *o, sgt_erro
     headers.notice = (sgt_notice){0};
     for (uint32_t i = 0; i < count && rc == SGT_OK; i++)
         rc = compare_ids(t, sets[i].path, &headers, err);
-    sgt_loader_sets_free(sets);
+    free(sets);
     return rc;
 }
 
@@ -361,7 +363,7 @@ static int open_train(const sgt_trainer *t, sgt_loader **train, sgt_examples *e,
     int rc = examples ? open_examples(t, e, t->s->data, o, err) : open_sets(t, train, NULL, o, err);
     if (rc < 0) return rc;
     if (examples) describe_examples(e, info);
-    else sgt_loader_get_info(*train, info);
+    else *info = *sgt_loader_get_info(*train);
     return rc;
 }
 
@@ -369,23 +371,19 @@ int sgt_trainer_measure_data(const sgt_trainer *t, sgt_loader_info *info, uint64
                              sgt_error *err)
 {
     const sgt_config *s = t->s;
-    uint32_t ranks = sgt_ranks_size(t->o->ranks);
-    sgt_loader_options o = {
-        .reader = SGT_READER_MMAP, .batch = ranks, .ranks = ranks, .seq = (uint32_t)s->seq};
+    sgt_loader_options o = {.size = sizeof o, .batch = 1, .ranks = 1, .reader = SGT_READER_MMAP};
+    o.seq = (uint32_t)s->seq;
     /* these two also use shards that are shorter than a row */
     if (s->sampling == SGT_SAMPLING_DOCUMENTS || s->sampling == SGT_SAMPLING_PACKED)
         o.sampling = (sgt_sampling)s->sampling;
     sgt_loader *train = NULL, *of_val = NULL;
     sgt_examples e = {0};
-    sgt_loader_info val_info;
     char why[SGT_UNEVALUATED];
     *val = 0;
     int rc = open_train(t, &train, &e, info, &o, err);
     /* the run itself will report what is wrong with the validation shards */
-    if (train && s->eval_every && open_sets(t, &of_val, why, &o, NULL) == SGT_OK && of_val) {
-        sgt_loader_get_info(of_val, &val_info);
-        *val = val_info.tokens;
-    }
+    if (train && s->eval_every && open_sets(t, &of_val, why, &o, NULL) == SGT_OK && of_val)
+        *val = sgt_loader_get_info(of_val)->tokens;
     sgt_loader_close(train);
     sgt_loader_close(of_val);
     sgt_examples_free(&e);
@@ -422,7 +420,7 @@ int sgt_trainer_find_data(const sgt_trainer *t, sgt_error *err)
         rc = fail_gone(
             t, "trained", sets[i].path,
             count > 1 ? "--data with all sets and their weights, as at first" : "--data DIR", err);
-    sgt_loader_sets_free(sets);
+    free(sets);
     return rc;
 }
 
@@ -450,7 +448,6 @@ static int validate_examples(sgt_trainer *t, const sgt_loader_options *o, sgt_er
 static int open_validation(sgt_trainer *t, sgt_error *err)
 {
     sgt_loader_options o = loader_options(t);
-    sgt_loader_info info;
     int rc;
     if (t->s->eval_every == 0) return SGT_OK;
     o.seed = 0;
@@ -458,8 +455,8 @@ static int open_validation(sgt_trainer *t, sgt_error *err)
     if (!by_documents(t->s)) o.sampling = SGT_SAMPLING_SHUFFLE;
     o.vocab = t->info.vocab;
     if ((rc = open_sets(t, &t->val, t->unevaluated, &o, err)) < 0 || !t->val) return rc;
-    sgt_loader_get_info(t->val, &info);
-    t->eval_rows = info.windows_per_epoch < EVAL_ROWS ? info.windows_per_epoch : EVAL_ROWS;
+    const uint64_t windows = sgt_loader_get_info(t->val)->windows_per_epoch;
+    t->eval_rows = windows < EVAL_ROWS ? windows : EVAL_ROWS;
     return SGT_OK;
 }
 

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loader/handle.h"
+
 /* ---- examples: permuted, cut or padded ---- */
 
 static uint64_t length_of(const sgt_examples *e, uint64_t i)
@@ -88,7 +90,7 @@ struct sgt_feed {
     uint64_t given; /* number of batches given so far */
     sgt_stream *stream;
     /* batches that were given and not yet released, oldest first */
-    sgt_loader_batch held[SGT_FEED_HOLD + 1];
+    const sgt_loader_batch *held[SGT_FEED_HOLD + 1];
     unsigned holding;
     maker *makers;      /* (threads): a record for each thread of the stream, if there is a trace */
     sgt_cursor *cursor; /* cursor that is used if there is no stream */
@@ -109,11 +111,8 @@ static void free_memory(const sgt_feed *f, void *p)
 static int open_starts(sgt_feed *f, sgt_error *err)
 {
     const sgt_examples *e = f->o.examples;
-    sgt_loader_info info;
-    if (e) info.local_batch = e->rows.batch / e->rows.ranks, info.seq = e->rows.seq;
-    else sgt_loader_get_info(f->l, &info);
-    f->rows = info.local_batch;
-    f->T = info.seq;
+    f->rows = e ? e->rows.batch / e->rows.ranks : sgt_loader_get_info(f->l)->local_batch;
+    f->T = e ? e->rows.seq : sgt_loader_get_info(f->l)->seq;
     if (f->o.starts) f->starts = reallocarray(NULL, f->rows, f->T * sizeof *f->starts);
     return f->o.starts && !f->starts ? sgt_fail_memory(err, "starts of documents") : SGT_OK;
 }
@@ -162,18 +161,18 @@ static int open_makers(sgt_feed *f, sgt_error *err)
 
 static int open_stream(sgt_feed *f, sgt_error *err)
 {
-    sgt_stream_options o = {.first = f->o.first,
+    sgt_stream_options o = {.size = sizeof o,
+                            .first = f->o.first,
                             .count = f->o.count,
                             .output = SGT_OUTPUT_I32,
                             .slots = SGT_FEED_AHEAD + f->o.hold,
                             .threads = f->o.threads,
-                            .buffers = f->ring,
-                            .making = f->o.trace ? trace_making : NULL,
-                            .making_ctx = f};
+                            .buffers = f->ring};
+    const sgt_stream_timer timer = {.making = trace_making, .ctx = f};
     int rc = open_ring(f, o.slots, err);
     if (rc == SGT_OK && f->o.trace) rc = open_makers(f, err);
     if (rc < 0) return rc;
-    return sgt_stream_open(&f->stream, f->l, &o, err);
+    return sgt_stream_open_timed(&f->stream, f->l, &o, f->o.trace ? &timer : NULL, err);
 }
 
 int sgt_feed_open(sgt_feed **out, const sgt_loader *l, const sgt_feed_options *o, sgt_error *err)
@@ -210,35 +209,36 @@ void sgt_feed_close(sgt_feed *f)
 static void release_oldest(sgt_feed *f)
 {
     if (f->holding <= f->o.hold) return;
-    sgt_stream_release(f->stream, &f->held[0]);
+    sgt_stream_release(f->stream, f->held[0], NULL);
     memmove(f->held, f->held + 1, --f->holding * sizeof *f->held);
 }
 
-/* Make the next batch in this thread, in the ring. */
-static int make_batch(sgt_feed *f, sgt_loader_batch *b, sgt_error *err)
+/* Make the next batch in this thread, in the buffer `to`. */
+static int make_batch(sgt_feed *f, int32_t *to, sgt_error *err)
 {
-    int32_t *to = f->ring[f->given % (f->o.hold + 1)], *targets = to + f->rows * f->T;
+    const size_t ids = f->rows * f->T;
     uint64_t index = f->o.cycle ? f->given % f->o.cycle : f->o.first + f->given;
-    *b = (sgt_loader_batch){.output = SGT_OUTPUT_I32, .inputs = to, .targets = targets};
+    int rc = SGT_OK;
     if (f->given == f->o.count) return 1;
-    if (f->o.examples) sgt_examples_batch(f->o.examples, index, to, targets);
-    else {
-        int rc = sgt_loader_read(f->l, f->cursor, index, 1, b, err);
-        if (rc < 0) return rc;
-    }
-    f->given++;
-    return SGT_OK;
+    if (f->o.examples) sgt_examples_batch(f->o.examples, index, to, to + ids);
+    else
+        rc = sgt_loader_read(f->l, f->cursor, index, 1, SGT_OUTPUT_I32, to, 2 * ids * sizeof *to,
+                             err);
+    f->given += rc == SGT_OK;
+    return rc;
 }
 
 int sgt_feed_next(sgt_feed *f, sgt_batch *rows, sgt_error *err)
 {
+    const sgt_loader_batch *b = f->cursor ? sgt_cursor_batch(f->cursor) : NULL;
+    int32_t *to = f->ring[f->given % (f->o.hold + 1)];
     if (f->stream) release_oldest(f);
-    sgt_loader_batch made = {0}, *b = f->stream ? &f->held[f->holding] : &made;
-    int rc = f->stream ? sgt_stream_next(f->stream, b, err) : make_batch(f, b, err);
+    int rc = f->stream ? sgt_stream_next(f->stream, &b, err) : make_batch(f, to, err);
     if (rc != 0) return rc;
-    f->holding += f->stream != NULL;
-    *rows = (sgt_batch){.inputs = b->inputs, .targets = b->targets};
-    if (f->starts && b->starts) {
+    if (f->stream) f->held[f->holding++] = b;
+    *rows =
+        (sgt_batch){.inputs = b ? b->inputs : to, .targets = b ? b->targets : to + f->rows * f->T};
+    if (f->starts && b && b->starts) {
         sgt_loader_expand_starts(b, (uint32_t)f->rows, (uint32_t)f->T, f->starts, NULL, NULL);
         rows->starts = f->starts;
     }

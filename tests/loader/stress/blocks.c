@@ -91,16 +91,18 @@ static void *drain(void *arg)
     const job *j = arg;
     for (uint64_t n = 0; n < 4; n++) {
         uint64_t r = sgt_philox_u64(j->seed, n, 2);
-        sgt_stream_options o = {
-            .first = r % 3000, .slots = 1 + (r >> 20 & 7), .threads = 1 + (r >> 24 & 3)};
+        sgt_stream_options o = {.size = sizeof o,
+                                .first = r % 3000,
+                                .slots = 1 + (r >> 20 & 7),
+                                .threads = 1 + (r >> 24 & 3)};
         scoped(sgt_stream) *s = NULL;
-        sgt_loader_batch b;
+        const sgt_loader_batch *b;
         sgt_error err;
         if (sgt_stream_open(&s, j->l, &o, &err) < 0) fail("a stream", err.text);
         for (uint64_t k = 0; k < (r >> 32) % 64; k++) {
             if (sgt_stream_next(s, &b, &err) != 0) fail("a stream", err.text);
-            check(j->l, b.index, b.inputs);
-            sgt_stream_release(s, &b);
+            check(j->l, b->index, b->inputs);
+            sgt_stream_release(s, b, NULL);
         }
     }
     return NULL;
@@ -122,13 +124,15 @@ static void run(uint64_t round, uint64_t seed)
     reader_fault fault = faults[round % 5];
     fault.block_tokens = 512;
     fault.pool_blocks = 1 + (uint32_t)(round % 7);
-    sgt_loader_options o = {.reader = SGT_READER_URING,
+    sgt_loader_options o = {.size = sizeof o,
+                            .data = ".",
+                            .reader = SGT_READER_URING,
                             .sampling = SGT_SAMPLING_BLOCK,
                             .batch = B,
                             .seq = T,
                             .seed = seed};
     set_faults(&fault);
-    if (sgt_loader_open(&l, ".", &o, &err) < 0) fail("a loader", err.text);
+    if (sgt_loader_open(&l, &o, &err) < 0) fail("a loader", err.text);
     for (uint32_t i = 0; i < 5; i++) {
         jobs[i] = (job){l, sgt_philox_u64(seed, round, i), i};
         if (i < SIDE) jobs[i].seed = round * 77;

@@ -42,8 +42,9 @@ static sgt_loader *open_set(void)
 {
     sgt_loader *l;
     sgt_error err;
-    sgt_loader_options o = {.reader = SGT_READER_MMAP, .batch = B, .seq = T};
-    if (sgt_loader_open(&l, "d", &o, &err) < 0) fail("opening", err.text);
+    sgt_loader_options o = {
+        .size = sizeof o, .data = "d", .reader = SGT_READER_MMAP, .batch = B, .seq = T};
+    if (sgt_loader_open(&l, &o, &err) < 0) fail("opening", err.text);
     return l;
 }
 
@@ -155,8 +156,8 @@ static void *open_and_close(void *arg)
 {
     while (!__atomic_load_n(&ending, __ATOMIC_RELAXED)) {
         scoped(sgt_loader) *l = NULL;
-        sgt_loader_options o = {.reader = SGT_READER_MMAP};
-        if (sgt_loader_open(&l, "still.bin", &o, NULL) < 0) fail("opening", "another set");
+        sgt_loader_options o = {.size = sizeof o, .data = "still.bin", .reader = SGT_READER_MMAP};
+        if (sgt_loader_open(&l, &o, NULL) < 0) fail("opening", "another set");
     }
     return arg;
 }

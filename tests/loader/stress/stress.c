@@ -43,9 +43,8 @@ static void make_shards(void)
 
 static uint32_t end_of_set(const sgt_loader *l, uint32_t shard)
 {
-    sgt_loader_info info;
-    sgt_loader_get_info(l, &info);
-    if (info.set_count == 1) return (uint32_t)info.shards;
+    const sgt_loader_info *info = sgt_loader_get_info(l);
+    if (info->set_count == 1) return (uint32_t)info->shards;
     return sgt_loader_set_of(l, shard) == 0 ? 2 : SHARDS;
 }
 
@@ -104,10 +103,11 @@ static int draw_one(const sgt_loader *l, sgt_cursor *c, uint64_t index, uint64_t
                     sgt_error *err)
 {
     uint16_t rows[B * (T + 1)];
-    int32_t inputs[B * T], targets[B * T];
-    sgt_loader_batch b = {.inputs = rows};
-    if (way) b = (sgt_loader_batch){.output = SGT_OUTPUT_I32, .inputs = inputs, .targets = targets};
-    return sgt_loader_read(l, c, index, 1, &b, err) == 0 && right(l, index, &b);
+    int32_t both[2 * B * T];
+    sgt_loader_batch b;
+    int rc = way ? read_batch(l, c, index, SGT_OUTPUT_I32, both, &b, err)
+                 : read_batch(l, c, index, SGT_OUTPUT_U16, rows, &b, err);
+    return rc == 0 && right(l, index, &b);
 }
 
 /* Draw random batches, or a few consecutive ones, through a cursor that is replaced now and
@@ -143,13 +143,13 @@ static int64_t take(const job *j, sgt_stream *s, const sgt_stream_options *o, ui
     uint64_t n = 0, held = 0;
     sgt_error err = {0};
     for (; n < want && held < o->slots; n++) {
-        sgt_loader_batch b;
+        const sgt_loader_batch *b;
         uint64_t r = sgt_philox_u64(j->seed, k, n + 2);
         int rc = sgt_stream_next(s, &b, &err);
         /* the stream has ended, or the next batch needs a slot that is held */
         if ((rc == 1 && n == o->count) || (rc == SGT_EUSAGE && held)) break;
-        if (rc != 0 || b.index != o->first + n || !right(j->l, b.index, &b)) return -1;
-        if (r % 64) sgt_stream_release(s, &b);
+        if (rc != 0 || b->index != o->first + n || !right(j->l, b->index, b)) return -1;
+        if (r % 64) sgt_stream_release(s, b, NULL);
         else held++;
         if (r >> 32 == 0) usleep(200);
     }
@@ -164,14 +164,15 @@ static void *drain(void *arg)
     sgt_error err = {0};
     for (uint64_t k = 0, done = 0; done < j->batches && !j->failed; k++) {
         uint64_t r = sgt_philox_u64(j->seed, k, 1);
-        sgt_stream_options o = {.first = r % 5000,
+        sgt_stream_options o = {.size = sizeof o,
+                                .first = r % 5000,
                                 .count = r >> 20 & 1 ? 100 : 0,
                                 .output = (sgt_output)(r >> 21 & 1),
                                 .slots = 1 + (r >> 22 & 7),
-                                .threads = 1 + (r >> 25 & 3),
-                                .making = r >> 27 & 1 ? dawdle : NULL};
+                                .threads = 1 + (r >> 25 & 3)};
+        const sgt_stream_timer timer = {.making = r >> 27 & 1 ? dawdle : NULL};
         sgt_stream *s;
-        if (sgt_stream_open(&s, j->l, &o, &err) < 0) fail("stream", err.text);
+        if (sgt_stream_open_timed(&s, j->l, &o, &timer, &err) < 0) fail("stream", err.text);
         int64_t n = take(j, s, &o, k, r >> 40 & 255);
         if (r >> 28 & 1) usleep((useconds_t)(r >> 48 & 255));
         sgt_stream_close(s);
@@ -190,12 +191,12 @@ static void run(sgt_reader reader, int sampling, uint64_t batches, uint64_t seed
         sampling == MIXED ? "two sets, shuffle" : sgt_sampling_name((sgt_sampling)sampling);
     sgt_loader *l;
     sgt_error err;
-    sgt_loader_options o = {.reader = reader, .batch = B, .seq = T, .seed = seed};
+    sgt_loader_options o = {.size = sizeof o, .reader = reader, .batch = B, .seq = T, .seed = seed};
     job jobs[DRAWERS + 1];
     pthread_t threads[DRAWERS + 1];
     if (sampling == MIXED) o.sets = mixed, o.set_count = 2;
-    else o.sampling = (sgt_sampling)sampling;
-    if (sgt_loader_open(&l, sampling == MIXED ? NULL : "a", &o, &err) < 0) fail(name, err.text);
+    else o.data = "a", o.sampling = (sgt_sampling)sampling;
+    if (sgt_loader_open(&l, &o, &err) < 0) fail(name, err.text);
     for (int i = 0; i <= DRAWERS; i++) {
         jobs[i] = (job){l, seed * 100 + (uint64_t)i, batches / (DRAWERS + 1), 0};
         start_thread(&threads[i], i < DRAWERS ? draw : drain, &jobs[i]);

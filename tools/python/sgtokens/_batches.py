@@ -4,7 +4,7 @@ time, and copies on a device."""
 import math
 import sys
 from collections import deque
-from ctypes import byref, c_void_p
+from ctypes import POINTER, byref, c_void_p
 from typing import Any, Callable, Deque, NamedTuple, Optional, Tuple
 
 import numpy as np
@@ -62,7 +62,7 @@ class Buffer:
         """Allocate `size` bytes with the targets at their end; 0: as many as are needed."""
         shape = (*count, kind.rows, kind.seq + kind.is_rows)
         part = math.prod(shape) * OUTPUTS[kind.dtype][1]  # bytes of rows, of inputs or of targets
-        size = size or (part if kind.is_rows else 2 * part)
+        size = self.size = size or (part if kind.is_rows else 2 * part)
         try:
             if pinned:
                 empty, byte = kind.torch.empty, kind.torch.uint8
@@ -75,7 +75,6 @@ class Buffer:
         self.event: Any = kind.torch.cuda.Event() if pinned else None
         at = -self._owner.ctypes.data % PAGE
         self.inputs = self._owner.ctypes.data + at
-        self.targets = None if kind.is_rows else self.inputs + size - part
         self._x = np.ndarray(shape, kind.dtype, self._owner, at)
         self._y = np.ndarray(shape, kind.dtype, self._owner, at + size - part)
         if kind.is_rows:
@@ -131,7 +130,7 @@ class Stream:
         self._given: Deque[Buffer] = deque()  # buffers of earlier batches, the oldest first
         self._copied: Deque[Buffer] = deque()  # pinned ones that only a GPU may still read
         self._slots, self._holds = slots, False
-        self.batch = c.LoaderBatch()  # what the library says of the batch that was taken last
+        self.batch = POINTER(c.LoaderBatch)()  # what the library says of the batch taken last
         self._error = c.ErrorText()
         self._refs = byref(self.batch), byref(self._error)
         self._to_pin = 2 * slots if may_pin(kind.torch) else 0  # further buffers that are pinned
@@ -140,7 +139,7 @@ class Stream:
         output = OUTPUTS[kind.dtype][0]
         self._size = library.sgt_stream_bytes(native.pointer, output)
         self._ring = [self._new() for _ in range(slots)]
-        options = c.StreamOptions(first=first, output=output, slots=slots, threads=threads)
+        options = c.fill(c.StreamOptions, first=first, output=output, slots=slots, threads=threads)
         options.buffers = (c_void_p * slots)(*(buffer.inputs for buffer in self._ring))
         functions = library.sgt_stream_open, library.sgt_stream_close
         given, kept = (native.pointer, byref(options)), (native, self._ring)
@@ -151,10 +150,10 @@ class Stream:
         pointer, (batch, error) = self.handle.pointer, self._refs
         self.is_clean = False
         if self._holds:
-            slot, spare = self.batch.slot, self._spare()
+            slot, spare = self.batch.contents.slot, self._spare()
             self._given.append(self._ring[slot])
-            self._ring[slot], self.batch.inputs = spare, spare.inputs
-            library.sgt_stream_release(pointer, batch)
+            self._ring[slot] = spare
+            library.sgt_stream_release(pointer, self.batch, spare.inputs)
             self._holds = False
         rc = library.sgt_stream_next(pointer, batch, error)
         if rc < 0:
@@ -162,7 +161,7 @@ class Stream:
         self._holds = True
         self.next += 1
         self.is_clean = True
-        buffer: Buffer = self._ring[self.batch.slot]
+        buffer: Buffer = self._ring[self.batch.contents.slot]
         return buffer.views()
 
     def _new(self) -> Buffer:

@@ -163,18 +163,18 @@ class Loader:
         given = {
             **s, "reader": c.index_of("reader", s["reader"] or "preload", c.READERS),
             "sampling": c.index_of("sampling", s["sampling"], c.SAMPLINGS),
-            "copies": _count_copies(),
-            "may_map": not s["reader"], "split": c.text_of("split", s["split"]),
-            "padded_by": s["pad"] is not None, "pad": s["pad"] or 0,
+            "copies": _count_copies(), "may_map": not s["reader"], "pad": s["pad"] or 0,
+            "split": c.text_of("split", s["split"]), "padded_by": s["pad"] is not None,
         }  # fmt: skip
-        options = c.fill(c.LoaderOptions, notice=c.NOTICE, **given)
         data = c.path_of(self._path)
+        options = c.fill(c.LoaderOptions, notice=c.NOTICE, data=data, **given)
         if not isinstance(self._path, str):  # one set, whatever its name
-            options.sets, options.set_count = pointer(c.LoaderSet(path=data)), 1
+            options.data, options.sets = None, pointer(c.LoaderSet(path=data))
+            options.set_count = 1
         functions = library.sgt_loader_open, library.sgt_loader_close
-        native = c.open_handle(*functions, data, byref(options))
-        self._info = c.LoaderInfo()
-        library.sgt_loader_get_info(native.pointer, byref(self._info))
+        native = c.open_handle(*functions, byref(options))
+        info = library.sgt_loader_get_info(native.pointer).contents
+        self._info = c.LoaderInfo.from_buffer_copy(info)
         if self._info.reader_detail != b"preload":  # then a file cut short is an error, not SIGBUS
             c.call(library.sgt_loader_guard_sigbus)
         return native
@@ -214,9 +214,11 @@ class Loader:
     def packing(self) -> Dict[str, int]:
         """What rows hold with sampling="packed", in the first epoch: rows, documents, their tokens,
         and the cropped ones of these."""
-        packing = c.LoaderPacking()
-        c.call(library.sgt_loader_get_packing, self._ready().pointer, byref(packing))
-        return {field[0]: int(getattr(packing, field[0])) for field in packing._fields_}
+        info, sampling = self._described, self._settings["sampling"]
+        if sampling != "packed":
+            raise UsageError(f"the sampling is {sampling}, not packed")
+        found = info.windows_per_epoch, info.documents, info.packed_tokens, info.cropped
+        return dict(zip(("rows", "documents", "tokens", "cropped"), map(int, found)))
 
     @property
     def vocab(self) -> int:
@@ -318,7 +320,7 @@ class Loader:
             self._stream = None  # a further call tries again
             raise
         if self._settings["documents"]:
-            batch = (*batch, stream.kind.documents(stream.batch))
+            batch = (*batch, stream.kind.documents(stream.batch.contents))
         return batch
 
     def _made_of(self) -> Kind:
@@ -352,10 +354,9 @@ class Loader:
         if cursor is None:
             functions = library.sgt_cursor_open, library.sgt_cursor_close
             cursor = c.open_handle(*functions, native.pointer, kept=[native])
-        output = OUTPUTS[kind.dtype][0]
-        read = c.LoaderBatch(output=output, inputs=buffer.inputs, targets=buffer.targets)
-        which = first, *(count or (1,))
-        c.call(library.sgt_loader_read, native.pointer, cursor.pointer, *which, byref(read))
+        given = first, *(count or (1,)), OUTPUTS[kind.dtype][0], buffer.inputs, buffer.size
+        c.call(library.sgt_loader_read, native.pointer, cursor.pointer, *given)
+        read = library.sgt_cursor_batch(cursor.pointer).contents
         x, y = buffer.views()
         batch = (x, y, kind.documents(read)) if self._settings["documents"] else (x, y)
         with self._lock:
@@ -367,10 +368,10 @@ class Loader:
     def state_dict(self) -> Dict[str, Any]:
         """Return the position and everything that determines the rows, as a dict for JSON."""
         native = self._ready()
-        state = c.LoaderState()
+        state = c.fill(c.LoaderState)
         with self._lock:
-            library.sgt_loader_get_state(native.pointer, self._position, byref(state))
-        fields = {field[0]: getattr(state, field[0]) for field in state._fields_}
+            c.call(library.sgt_loader_get_state, native.pointer, self._position, byref(state))
+        fields = {field[0]: getattr(state, field[0]) for field in state._fields_[1:]}
         fields.update(hash=f"{state.hash:016x}", sampling=c.SAMPLINGS[state.sampling])
         return {"version": VERSION, **fields}
 

@@ -92,11 +92,12 @@ class LoaderSet(Structure):  # sgt_loader_set
 
 class LoaderOptions(Structure):  # sgt_loader_options
     _fields_ = [
-        ("reader", c_int), ("sampling", c_int), ("seed", c_uint64), ("batch", c_uint32),
-        ("seq", c_uint32), ("rank", c_uint32), ("ranks", c_uint32), ("vocab", c_uint32),
-        ("split", c_char_p), ("padded_by", c_int), ("pad", c_uint32), ("raw", c_int),
-        ("notice", Notice), ("sets", POINTER(LoaderSet)), ("set_count", c_uint32),
-        ("documents", c_int), ("copies", c_uint32), ("may_map", c_int), ("available", c_uint64),
+        ("size", c_size_t), ("data", c_char_p), ("sets", POINTER(LoaderSet)),
+        ("set_count", c_uint32), ("split", c_char_p), ("raw", c_int), ("vocab", c_uint32),
+        ("sampling", c_int), ("seed", c_uint64), ("batch", c_uint32), ("seq", c_uint32),
+        ("rank", c_uint32), ("ranks", c_uint32), ("documents", c_int), ("padded_by", c_int),
+        ("pad", c_uint32), ("reader", c_int), ("may_map", c_int), ("copies", c_uint32),
+        ("available", c_uint64), ("notice", Notice),
     ]  # fmt: skip
 
 
@@ -104,30 +105,24 @@ class LoaderInfo(Structure):  # sgt_loader_info
     _fields_ = [
         ("tokens", c_uint64), ("shards", c_uint64), ("skipped", c_uint64),
         ("windows_per_epoch", c_uint64), ("batch", c_uint32), ("seq", c_uint32),
-        ("vocab", c_uint32), ("local_batch", c_uint32), ("padded", c_int), ("hash", c_uint64),
-        ("fingerprint", c_uint64), ("eot", c_int64), ("sets", c_void_p), ("set_count", c_uint32),
-        ("reader_detail", c_char_p), ("documents", c_uint64),
-    ]  # fmt: skip
-
-
-class LoaderPacking(Structure):  # sgt_loader_packing
-    _fields_ = [
-        ("rows", c_uint64), ("documents", c_uint64), ("tokens", c_uint64), ("cropped", c_uint64),
+        ("vocab", c_uint32), ("local_batch", c_uint32), ("padded", c_int), ("set_count", c_uint32),
+        ("sets", c_void_p), ("hash", c_uint64), ("fingerprint", c_uint64), ("eot", c_int64),
+        ("documents", c_uint64), ("packed_tokens", c_uint64), ("cropped", c_uint64),
+        ("reader_detail", c_char_p),
     ]  # fmt: skip
 
 
 class LoaderState(Structure):  # sgt_loader_state
     _fields_ = [
-        ("rows", c_uint64), ("hash", c_uint64), ("tokens", c_uint64), ("seed", c_uint64),
-        ("sampling", c_int), ("seq", c_uint32), ("pad", c_uint32),
+        ("size", c_size_t), ("rows", c_uint64), ("hash", c_uint64), ("tokens", c_uint64),
+        ("seed", c_uint64), ("sampling", c_int), ("seq", c_uint32), ("pad", c_uint32),
     ]  # fmt: skip
 
 
 class StreamOptions(Structure):  # sgt_stream_options
     _fields_ = [
-        ("first", c_uint64), ("count", c_uint64), ("output", c_int), ("slots", c_uint32),
-        ("threads", c_uint32), ("buffers", POINTER(c_void_p)), ("making", c_void_p),
-        ("making_ctx", c_void_p),
+        ("size", c_size_t), ("first", c_uint64), ("count", c_uint64), ("output", c_int),
+        ("slots", c_uint32), ("threads", c_uint32), ("buffers", POINTER(c_void_p)),
     ]  # fmt: skip
 
 
@@ -170,25 +165,26 @@ def _open(name: str) -> ctypes.CDLL:
 
 
 _OUT, _BATCH, _ERROR = POINTER(c_void_p), POINTER(LoaderBatch), POINTER(ErrorText)
+_MEMORY = c_void_p, c_size_t
 # name: result, arguments
 _LOADER = {
     "sgt_reader_name": (c_char_p, [c_int]),
     "sgt_sampling_name": (c_char_p, [c_int]),
-    "sgt_loader_open": (c_int, [_OUT, c_char_p, POINTER(LoaderOptions), _ERROR]),
+    "sgt_loader_open": (c_int, [_OUT, POINTER(LoaderOptions), _ERROR]),
     "sgt_loader_close": (None, [c_void_p]),
-    "sgt_loader_get_info": (None, [c_void_p, POINTER(LoaderInfo)]),
-    "sgt_loader_get_packing": (c_int, [c_void_p, POINTER(LoaderPacking), _ERROR]),
-    "sgt_loader_get_state": (None, [c_void_p, c_uint64, POINTER(LoaderState)]),
+    "sgt_loader_get_info": (POINTER(LoaderInfo), [c_void_p]),
+    "sgt_loader_get_state": (c_int, [c_void_p, c_uint64, POINTER(LoaderState), _ERROR]),
     "sgt_loader_resume": (c_int, [c_void_p, POINTER(LoaderState), POINTER(c_uint64), _ERROR]),
     "sgt_loader_guard_sigbus": (c_int, [_ERROR]),
     "sgt_cursor_open": (c_int, [_OUT, c_void_p, _ERROR]),
     "sgt_cursor_close": (None, [c_void_p]),
-    "sgt_loader_read": (c_int, [c_void_p, c_void_p, c_uint64, c_uint64, _BATCH, _ERROR]),
+    "sgt_cursor_batch": (_BATCH, [c_void_p]),
+    "sgt_loader_read": (c_int, [*2 * [c_void_p], *2 * [c_uint64], c_int, *_MEMORY, _ERROR]),
     "sgt_loader_expand_starts": (None, [_BATCH, c_uint32, c_uint32, *3 * [c_void_p]]),
     "sgt_stream_bytes": (c_size_t, [c_void_p, c_int]),
     "sgt_stream_open": (c_int, [_OUT, c_void_p, POINTER(StreamOptions), _ERROR]),
-    "sgt_stream_next": (c_int, [c_void_p, _BATCH, _ERROR]),
-    "sgt_stream_release": (None, [c_void_p, _BATCH]),
+    "sgt_stream_next": (c_int, [c_void_p, POINTER(_BATCH), _ERROR]),
+    "sgt_stream_release": (None, [c_void_p, _BATCH, c_void_p]),
     "sgt_stream_close": (None, [c_void_p]),
 }
 _TOKENIZE = {
@@ -313,6 +309,8 @@ def fill(struct: Type[S], **given: Any) -> S:
             check_range(name, value, 0, _MOST[kinds[name]])
         elif kinds[name] is c_char_p and value is not None:
             given[name] = text_of(name, value)
+    if "size" in kinds:
+        given["size"] = ctypes.sizeof(struct)
     return struct(**given)
 
 
