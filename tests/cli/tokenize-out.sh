@@ -88,6 +88,9 @@ run 0 sgt-tokenize in deep/a/b
 same_folders empty deep/a/b
 mkdir -p foreign/.work
 echo mine > foreign/.work/mine
+mkdir -p raced/part/.work/part-000001 raced/owner/.work
+: > raced/owner/.work/owner-000001
+for out in part owner; do run 0 sgt-tokenize --quiet in raced/$out; done # a rank began as the last one ended, and was killed
 run_failure 'foreign/.work: holds files that sgt did not make (move them, or name another OUT)' sgt-tokenize in foreign
 [ "$(cat foreign/.work/mine)" = mine ] || fail "somebody else's .work was emptied"
 

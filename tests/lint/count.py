@@ -10,12 +10,12 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 12973,
+    "tokenize": 12974,
     "loader": 6915,
     "train": 13471,
     "kernels": 11723,
     "tools": 13543,
-    "tests": 50895,
+    "tests": 50898,
     "manuals": 2573,
     "pages": 1239,
 }

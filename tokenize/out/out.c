@@ -63,14 +63,16 @@ int sgt_out_holds_other_than(const char *folder, const char *const *names, size_
     return found;
 }
 
-/* Return whether .work holds the folder of a rank's part, "part-NNNNNN". */
-static int has_parts(const char *work)
+/* Return whether .work holds a name with a rank's number: the folder of its part, "part-NNNNNN", or
+ * its owner's file, "owner-NNNNNN". */
+static int has_rank(const char *work, const char *begin)
 {
+    const size_t n = strlen(begin);
     int found = 0;
     DIR *d = opendir(work);
     for (const struct dirent *e; d && !found && (e = readdir(d));)
-        found = !strncmp(e->d_name, "part-", 5) && strspn(e->d_name + 5, "0123456789") == 6 &&
-                !e->d_name[11];
+        found = !strncmp(e->d_name, begin, n) && strspn(e->d_name + n, "0123456789") == 6 &&
+                !e->d_name[n + 6];
     if (d) closedir(d);
     return found;
 }
@@ -368,7 +370,7 @@ static int may_resume(const sgt_journal *j, const sgt_out_request *r, const char
 {
     int rc = compare_run(j, r, work, err);
     /* without a complete shard or part, starting over loses nothing */
-    return rc < 0 && j && sgt_journal_empty(j) && !has_parts(work) ? 0 : rc;
+    return rc < 0 && j && sgt_journal_empty(j) && !has_rank(work, "part-") ? 0 : rc;
 }
 
 /* ---- names ---- */
@@ -424,9 +426,10 @@ static int make_work(const char *out, const char *work, sgt_error *err)
     if (errno != EEXIST) return sgt_fail_errno(err, "%s: cannot make this folder", work);
     if (lstat(work, &st) == 0 && !S_ISDIR(st.st_mode))
         return sgt_fail(err, SGT_EIO, "%s: is not a folder (remove it, or name another OUT)", work);
-    /* it is ours if it has a lock or an owner; all that is in it is removed in the end */
+    /* it is ours if it has a lock or an owner, or those of a rank that began as the last one removed
+     * both; all that is in it is removed in the end */
     if (!sgt_out_file_exists(work, "lock") && !sgt_out_file_exists(work, "owner") &&
-        holds_work(work))
+        !has_rank(work, "owner-") && !has_rank(work, "part-") && holds_work(work))
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: holds files that sgt did not make (move them, or name another OUT)",
                         work);
@@ -755,9 +758,9 @@ int sgt_out_check(const sgt_out *o, sgt_error *err)
 void sgt_out_leave(sgt_out *o)
 {
     int untouched = 0;
-    if (o->sharer && !has_parts(o->work) && lock_work(o, NULL) == 0) {
+    if (o->sharer && !has_rank(o->work, "part-") && lock_work(o, NULL) == 0) {
         sgt_owner_leave(&o->sharer);
-        untouched = !find_sharer(o, NULL, NULL) && !has_parts(o->work) &&
+        untouched = !find_sharer(o, NULL, NULL) && !has_rank(o->work, "part-") &&
                     !sgt_out_file_exists(o->path, "manifest.json");
     }
     sgt_out_release(o, !untouched);
