@@ -36,7 +36,18 @@ ALL_LDFLAGS = -Wl,--as-needed -pthread $(SANFLAGS) $(if $(COVERAGE),--coverage) 
 ifneq ($(filter x86_64%,$(shell $(CC) -dumpmachine 2> /dev/null)),)
 AVX2 := -mavx2 -mfma -mbmi -mbmi2 -mlzcnt -mf16c
 AVX512 := $(AVX2) -mavx512f -mavx512bw -mavx512cd -mavx512dq -mavx512vl
+LEVELS_loader := loader/sample/draws-avx2 loader/sample/draws-avx512
+LEVELS_tokenize := $(addprefix tokenize/bpe/words-,avx2 avx512 wide-avx2 wide-avx512)
+LEVELS_kernels := $(addprefix kernels/cpu/,level-avx2 level-avx512 level-bf16-avx512 level-amx \
+    product-avx2 product-avx512 product-bf16-avx512)
 endif
+LEVELS_tokenize += tokenize/bpe/words-wide-plain tokenize/bpe/pieces-wide
+# These objects are sources compiled once more, for a CPU level or wide ids: words-wide-avx2.o is words.c with SGT_FOR_wide,
+# "avx2" as SGT_LEVEL, and f_wide_avx2 as SGT_NAME(f).
+source = $(or $(wildcard $(1).c),$(firstword $(subst -, ,$(1))).c)
+level = $(patsubst $(basename $(call source,$(1)))-%,%,$(1))
+level_flags = -D'SGT_NAME(f)=f\#\#_$(subst -,_,$(1))' -DSGT_LEVEL='"$(lastword $(subst -, ,$(1)))"' \
+    $(patsubst %,-DSGT_FOR_%,$(filter wide bf16 amx,$(subst -, ,$(1))))
 flags = $(if $(filter loader/% tokenize/%,$(1)),-Wconversion) \
     $(if $(COVERAGE),$(if $(filter loader/% tokenize/% train/%,$(1)),\
         -O0 --coverage -fprofile-update=atomic)) \
@@ -45,10 +56,11 @@ flags = $(if $(filter loader/% tokenize/%,$(1)),-Wconversion) \
         tools/inspect/verify.c,$(1)),-fopenmp) \
     $(if $(filter kernels/cuda/nvtx.c tests/kernels/cudnn/names.c,$(1)),$(CUDA_INCLUDE)) \
     $(if $(filter %/parquet_page.c,$(1)),$(LD_codecs:-l%=-DSGT_%)) \
-    $(if $(filter %_avx2.c,$(1)),$(AVX2)) \
-    $(if $(filter %_avx512.c,$(1)),$(AVX512)) \
-    $(if $(filter %_bf16_avx512.c,$(1)),$(if $(AVX512),-mavx512bf16)) \
-    $(if $(filter %_amx.c,$(1)),$(if $(AVX512),$(AVX512) -mavx512bf16 -mamx-tile -mamx-bf16)) \
+    $(if $(wildcard $(1)),,$(call level_flags,$(call level,$(1:.c=)))) \
+    $(if $(filter %_avx2.c %-avx2.c,$(1)),$(AVX2)) \
+    $(if $(filter %_avx512.c %-avx512.c,$(1)),$(AVX512)) \
+    $(if $(filter %-bf16-avx512.c,$(1)),-mavx512bf16) \
+    $(if $(filter %_amx.c %-amx.c,$(1)),$(if $(AVX512),$(AVX512) -mavx512bf16 -mamx-tile -mamx-bf16)) \
     $(if $(filter %_vbmi2_avx512.c,$(1)),$(if $(AVX512),-mavx512vbmi -mavx512vbmi2))
 
 # ---- libraries: each folder becomes build/obj/libsgt-FOLDER.a ----
@@ -166,7 +178,7 @@ need-packages:
 link = $(call say,LD,$@)mkdir -p $(@D) && $(1) $(ALL_LDFLAGS) -o $@ $^ $(2)
 
 define library
-$(B)/obj/libsgt-$(1).a: $$(call objects,$$(SRC_$(1)))
+$(B)/obj/libsgt-$(1).a: $$(call objects,$$(SRC_$(1))) $(LEVELS_$(1):%=$(B)/obj/%.o)
 	$$(call say,AR,$$@)mkdir -p $$(@D) && rm -f $$@ && ar qcs $$@ $$^
 endef
 $(foreach l,$(LIBS),$(eval $(call library,$(l))))
@@ -209,8 +221,9 @@ $(MPI_LIB): tools/ranks/libsgt-mpi/mpi.c $(B)/obj/loader/base/error.o # Open MPI
 	$(call say,LD,$@)mkdir -p $(@D) && OMPI_CC=$(CC) $(MPICC) $(filter-out -Wpedantic,$(ALL_CFLAGS)) \
 	    -MF $(B)/obj/mpi.d -shared -Wl,-soname,$(@F) -o $@ $(filter %.c %.o,$^)
 
-$(B)/obj/%.o: %.c $(B)/flags
-	$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) $(call flags,$<) -c -o $@ $<
+.SECONDEXPANSION:
+$(B)/obj/%.o: $$(call source,$$*) $(B)/flags
+	$(call say,CC,$*.c)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) $(call flags,$*.c) -c -o $@ $<
 
 $(B)/obj/device/%.o: % $(B)/flags-nvcc
 	$(call say,NVCC,$<)mkdir -p $(@D) && $(NVCC) $(NVCCFLAGS) -x cu -c -o $@ $< > $(@:.o=.log) 2>&1 || \

@@ -202,19 +202,20 @@ LINT := build/lint
 LINT_C := $(filter-out loader/examples/%,\
     $(sort $(wildcard $(addsuffix /*.c,$(foreach d,loader tokenize kernels train tools,$(d) $(d)/*)))))
 LINT_KNOWN = $(if $(filter %/base/error.c,$<),,-include tests/lint/known.h -Wno-unused-value)
-LINT_FLAGS = $(filter-out -Werror -MMD -MP -O% -g%,$(ALL_CFLAGS)) $(call flags,$<) $(LINT_KNOWN)
+LINT_FLAGS = $(filter-out -Werror -MMD -MP -O% -g%,$(ALL_CFLAGS)) $(call flags,$*.c) $(LINT_KNOWN)
+LINT_ALL := $(LINT_C:.c=) $(foreach l,$(LIBS),$(LEVELS_$(l)))
 # Vector code is left to the other two: its thousand inlined functions would take gcc longer than
 # all the rest. gcc 12 measures a vector's shift by its number of elements.
 LINT_ANALYZE = -O0 -fdiagnostics-plain-output -Wno-analyzer-shift-count-overflow \
-    $(if $(filter kernels/cpu/level_% kernels/cpu/product% %_avx2.c %_avx512.c %_amx.c,$<),,-fanalyzer)
-$(LINT)/%.gcc: %.c tests/lint/known.h
-	$(call say,GCC,$<)mkdir -p $(@D) && gcc $(LINT_FLAGS) $(LINT_ANALYZE) -MMD -MP -MF $@.d -MT $@ \
+    $(if $(filter kernels/cpu/level% kernels/cpu/product% %avx2 %avx512 %_amx,$*),,-fanalyzer)
+$(LINT)/%.gcc: $$(call source,$$*) tests/lint/known.h
+	$(call say,GCC,$*.c)mkdir -p $(@D) && gcc $(LINT_FLAGS) $(LINT_ANALYZE) -MMD -MP -MF $@.d -MT $@ \
 	    -c -o $@.o $< > $@.part 2>&1 && rm $@.o && mv $@.part $@
-$(LINT)/%.tidy: %.c $(LINT)/%.gcc tests/lint/clang-tidy
-	$(call say,TIDY,$<)mkdir -p $(@D) && \
+$(LINT)/%.tidy: $$(call source,$$*) $(LINT)/%.gcc tests/lint/clang-tidy
+	$(call say,TIDY,$*.c)mkdir -p $(@D) && \
 	    clang-tidy --quiet --config-file=tests/lint/clang-tidy $< -- $(LINT_FLAGS) \
 	    2> $@.talk > $@.part && sed "s|$(CURDIR)/||g" $@.part > $@ && rm $@.part $@.talk
-$(LINT)/all.cppcheck: $(LINT_C:%.c=$(LINT)/%.gcc)
+$(LINT)/all.cppcheck: $(LINT_ALL:%=$(LINT)/%.gcc)
 	$(call say,CHECK,all)cppcheck -q --std=c11 --language=c \
 	    --enable=warning,portability,performance \
 	    --template='{file}:{line}: warning: {message} [{id}]' -D__x86_64__ -D__BYTE_ORDER__=1234 \
@@ -223,7 +224,7 @@ $(LINT)/all.cppcheck: $(LINT_C:%.c=$(LINT)/%.gcc)
 LINT_KINDS := $(if $(shell command -v gcc 2> /dev/null),gcc \
     $(if $(shell command -v cppcheck 2> /dev/null),cppcheck) \
     $(if $(shell command -v clang-tidy 2> /dev/null),tidy))
-LINT_DONE := $(foreach k,$(filter-out cppcheck,$(LINT_KINDS)),$(LINT_C:%.c=$(LINT)/%.$(k))) \
+LINT_DONE := $(foreach k,$(filter-out cppcheck,$(LINT_KINDS)),$(LINT_ALL:%=$(LINT)/%.$(k))) \
     $(if $(filter cppcheck,$(LINT_KINDS)),$(LINT)/all.cppcheck)
 lint: layout $(LINT_DONE)              ## gcc -fanalyzer, cppcheck and clang-tidy on every source; budgets of lines
 	@command -v gcc > /dev/null || echo 'no gcc: left out its analyzer, cppcheck and clang-tidy'
@@ -231,7 +232,7 @@ lint: layout $(LINT_DONE)              ## gcc -fanalyzer, cppcheck and clang-tid
 	@command -v clang-tidy > /dev/null || echo 'no clang-tidy (tools/deps.sh all): left out'
 	@! command -v python3 > /dev/null || tests/lint/count.py
 	@tests/lint/rooms.sh && mkdir -p $(LINT) && tests/lint/lint.sh $(LINT) $(LINT_KINDS)
-tidy: $(LINT_C:%.c=$(LINT)/%.tidy)     ## clang-tidy alone
+tidy: $(LINT_ALL:%=$(LINT)/%.tidy)     ## clang-tidy alone
 	@tests/lint/lint.sh $(LINT) tidy
 -include $(shell find $(LINT) -name '*.gcc.d' 2> /dev/null)
 

@@ -6,7 +6,7 @@
  * values also transposed. Every product then consists of tiles of ROWS x whole vectors without edge
  * cases, and rows a large power of two apart do not compete for the same cache sets. Packing uses
  * groups as product.h does: a group is what a lane takes in one multiply-add. It is 1 float, or
- * with ATTENTION_BF16 2 neighbours along the sum in bfloat16; either has 4 bytes. An operand is
+ * with SGT_FOR_bf16 2 neighbours along the sum in bfloat16; either has 4 bytes. An operand is
  * packed along its rows (`along`) or down its columns (`down`), in the direction of the sum. With
  * floats both are the same array, with bfloat16 two arrays.
  *
@@ -24,7 +24,7 @@ SGT_INLINE size_t attention_round(size_t n, size_t to) { return (n + to - 1) / t
 
 /* ---- groups, each stored in place of a float ---- */
 
-#if ATTENTION_BF16
+#if SGT_FOR_bf16
 enum { GROUP = 2 };
 SGT_INLINE vf group_fma(vf a, vf b, vf sum)
 {
@@ -199,7 +199,7 @@ static attention_parts attention_lay_out(float *base, size_t T, size_t D)
         {&a.dv, block},
         {&a.lse, a.rows},
         {&a.delta, a.rows},
-#if ATTENTION_BF16
+#if SGT_FOR_bf16
         {&a.q_down, groups},
         {&a.dout_down, groups},
         {&a.p, scores / GROUP},
@@ -213,7 +213,7 @@ static attention_parts attention_lay_out(float *base, size_t T, size_t D)
         /* sizes are multiples of 16 floats, so every part stays aligned */
         a.total += parts[i].size;
     }
-#if !ATTENTION_BF16
+#if !SGT_FOR_bf16
     a.q_down = a.q, a.dout_down = a.dout, a.p = a.p_down = a.s, a.ds = a.ds_down = a.dp;
 #endif
     return a;

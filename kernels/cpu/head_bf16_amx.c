@@ -165,7 +165,7 @@ static void prepare_rows(const head *r, size_t b)
 }
 
 /* Return exp(x) for x <= ABOVE, in three fifths of vexp's steps, with a relative error below 2^-21.
- * The result is 0 below -87.33. See exp_part in product.inc.h for the polynomial. Here the fraction
+ * The result is 0 below -87.33. See exp_part in product.c for the polynomial. Here the fraction
  * of x log2 e is rounded only once, so that a large x loses no digits. */
 SGT_INLINE vf exp_of(vf x)
 {

@@ -78,12 +78,12 @@ typedef void sgt_softmax_part(const sgt_softmax *s, size_t j0, void *scratch);
 /* most columns of a part */
 enum { SGT_SOFTMAX_COLUMNS = SGT_PRODUCT_PANELS * SGT_PRODUCT_COLUMNS };
 
-extern const sgt_product sgt_product_f32_plain;
-sgt_softmax_part sgt_softmax_f32_plain;
+extern const sgt_product sgt_product_plain;
+sgt_softmax_part sgt_softmax_plain;
 /* x86-64 only; bfloat16 only if sgt_cpu_bf16(), or in tiles if sgt_cpu_amx(). */
-extern const sgt_product sgt_product_f32_avx2, sgt_product_f32_avx512, sgt_product_bf16_avx512,
+extern const sgt_product sgt_product_avx2, sgt_product_avx512, sgt_product_bf16_avx512,
     sgt_product_bf16_amx;
-sgt_softmax_part sgt_softmax_f32_avx2, sgt_softmax_f32_avx512, sgt_softmax_bf16_avx512;
+sgt_softmax_part sgt_softmax_avx2, sgt_softmax_avx512, sgt_softmax_bf16_avx512;
 /* Return the product of sgt_cpu()'s level. For bfloat16: the one in AMX tiles, in AVX512-BF16's
  * vectors, or NULL if the CPU has neither. */
 const sgt_product *sgt_own_product(int bf16);

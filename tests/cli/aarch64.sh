@@ -29,6 +29,7 @@ for folder in loader loader/base loader/shards loader/sample loader/read loader/
     # shellcheck disable=SC2086
     run 0 compile -fsyntax-only $sources
 done
+run 0 compile -fsyntax-only -DSGT_FOR_wide tokenize/bpe/pieces.c tokenize/bpe/words.c
 run 0 compile -O2 -c -o "$here/vocab.o" tokenize/vocab/vocab.c
 run_prints 'R_AARCH64_ADR_PREL_PG_HI21' aarch64-linux-gnu-objdump -r vocab.o
 ! grep -q 'GOT.*rodata' .stdout ||

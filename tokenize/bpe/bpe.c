@@ -1,4 +1,4 @@
-/* bpe.c: the encoder's handle. bpe.inc.h turns the bytes of a piece into ids, in code for each width
+/* bpe.c: the encoder's handle. pieces.c turns the bytes of a piece into ids, in code for each width
  * of ids: of all adjacent pairs that have a merge, the pair with the lowest merged id is merged, the
  * leftmost first, until no pair has one.
  *
@@ -20,10 +20,10 @@
 static sgt_words_encode *encode_of_level(int wide)
 {
 #if defined(__x86_64__)
-    if (sgt_cpu() == SGT_CPU_AVX512) return wide ? sgt_words32_avx512 : sgt_words_avx512;
-    if (sgt_cpu() == SGT_CPU_AVX2) return wide ? sgt_words32_avx2 : sgt_words_avx2;
+    if (sgt_cpu() == SGT_CPU_AVX512) return wide ? sgt_words_wide_avx512 : sgt_words_avx512;
+    if (sgt_cpu() == SGT_CPU_AVX2) return wide ? sgt_words_wide_avx2 : sgt_words_avx2;
 #endif
-    return wide ? sgt_words32_plain : sgt_words_plain;
+    return wide ? sgt_words_wide_plain : sgt_words_plain;
 }
 
 int sgt_encoder_new(sgt_encoder **out, const sgt_vocab *v, sgt_error *err)

@@ -6,7 +6,7 @@
 
 #include "tokenize/vocab/vocab.h"
 
-/* most bytes that sgt_bpe_scan_* takes; longer pieces are encoded faster by steps (bpe.inc.h) */
+/* most bytes that sgt_bpe_scan_* takes; longer pieces are encoded faster by steps (pieces.c) */
 #define SGT_BPE_SCAN_MAX 64
 
 /* Encode a piece of at most SGT_BPE_SCAN_MAX bytes by the definition, in quadratic time: to ids of 16
@@ -28,7 +28,7 @@ size_t sgt_bpe_scan_32(const sgt_vocab *v, const uint8_t *s, size_t n, void *ids
  *   Let a piece start at f and reach at least to t. Let b be a place between them, and M the
  *   number of bytes of the longest token. Wherever the piece ends, one of its tokens ends at some
  *   place a in t-M+1 ... t, since none is longer than M. The tokens up to a are those of f ... a
- *   alone (bpe.inc.h: adjacent tokens fit, so they are what the merges make of their bytes). If for
+ *   alone (pieces.c: adjacent tokens fit, so they are what the merges make of their bytes). If for
  *   each of these M places the tokens of f ... a have a border at b, then those of the whole piece
  *   have it too.
  *   The tokens of f ... a have a border at b exactly if the last token of f ... b and the first

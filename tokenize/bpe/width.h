@@ -1,5 +1,5 @@
-/* width.h: ids of either width, for the files that are compiled for both. A file that defines
- * SGT_WIDE gets 4-byte ids, any other 2-byte ids:
+/* width.h: ids of either width, for the files that are compiled for both: with SGT_FOR_wide, which
+ * the Makefile defines, for 4-byte ids, else for 2-byte ids:
  *
  *     sgt_id      an id in merge order, or a public one
  *     NO_PAIR     "no merge" as a rank: more than any id. (Id 65,535 of a narrow vocabulary can only
@@ -13,7 +13,7 @@
 
 #include "tokenize/vocab/vocab.h"
 
-#ifdef SGT_WIDE
+#ifdef SGT_FOR_wide
 typedef uint32_t sgt_id;
 #define NO_PAIR UINT32_MAX
 #define NO_ID 0xFFFFF

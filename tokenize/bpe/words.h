@@ -15,7 +15,7 @@
  * Words that the table cannot hold are those of 16 bytes or more, and shorter ones of many ids,
  * such as runs of spaces. Up to 126 bytes they are cached in a table of their own, with their ids.
  * Up to 512 bytes, a word that is not there is cut wherever no token spans the cut, and its parts
- * are merged separately. Longer words are encoded whole, by steps (bpe.inc.h). */
+ * are merged separately. Longer words are encoded whole, by steps (pieces.c). */
 #ifndef SGT_WORDS_H
 #define SGT_WORDS_H
 
@@ -54,7 +54,7 @@ typedef size_t sgt_words_encode(sgt_words *w, const uint8_t *s, const uint32_t *
 
 /* One for each CPU level and width; all give the same ids. Those of AVX are for x86-64 only. */
 sgt_words_encode sgt_words_plain, sgt_words_avx2, sgt_words_avx512;
-sgt_words_encode sgt_words32_plain, sgt_words32_avx2, sgt_words32_avx512;
+sgt_words_encode sgt_words_wide_plain, sgt_words_wide_avx2, sgt_words_wide_avx512;
 
 struct sgt_words {
     const sgt_vocab *v;
@@ -66,7 +66,7 @@ struct sgt_words {
     /* (word): its number of ids and the ids, as they follow a key, in the table or in `merged` */
     const uint8_t *found[SGT_WORDS];
     uint16_t missing[SGT_WORDS]; /* indices of the words that the table does not hold */
-    /* the same of each of the words `missing` (words.inc.h) */
+    /* the same of each of the words `missing` (words.c) */
     uint64_t merged[SGT_WORDS * SGT_WORD_FOUND / 8];
     /* Places from which no tokens lead to the end of a piece. Places count the bytes of all pieces
      * that this encoder has encoded by steps. */
@@ -80,7 +80,7 @@ sgt_encode_piece sgt_encode_long_16, sgt_encode_long_32;
 
 #define SGT_PATTERN_FAILED SIZE_MAX /* instead of a number of ids */
 
-/* For one width: encoding of a piece in linear time by steps (bpe.inc.h), of a text, which returns
+/* For one width: encoding of a piece in linear time by steps (pieces.c), of a text, which returns
  * SGT_PATTERN_FAILED if e->pattern fails, and sgt_extent_cut. */
 typedef struct sgt_bpe {
     sgt_encode_piece *steps;

@@ -1,12 +1,10 @@
-/* kernels.inc.h: every kernel, in the order of ref/ref.c, written once in vectors of W floats and
- * compiled once per level, and for AVX-512 once more with attention's products in bfloat16
- * (ATTENTION_BF16). A level's file defines the name of its table and includes this file. Everything
- * but the table is static, so that no level's code can be linked in place of another's. */
-#ifndef ATTENTION_BF16
-#define ATTENTION_BF16 0
-#endif
-#ifndef ATTENTION_AMX
-#define ATTENTION_AMX 0
+/* level.c: every kernel, in the order of ref/ref.c, written once in vectors of W floats and compiled
+ * once per level, and for AVX-512 once more with attention's products in bfloat16 (SGT_FOR_bf16) and
+ * in AMX tiles (SGT_FOR_amx). Everything but the table is static, so that no level's code can be
+ * linked in place of another's. */
+#ifndef SGT_NAME
+#define SGT_NAME(f) f##_plain
+#define SGT_LEVEL "plain"
 #endif
 #include "kernels/dropout.h"
 #include "kernels/kernels.h"
@@ -814,7 +812,7 @@ static void sgd(float *p, float *m, const float *g, size_t n, const sgt_sgd *o)
     }
 }
 
-#if ATTENTION_AMX
+#if SGT_FOR_amx
 #include "kernels/cpu/attention_amx.h"
 #else
 #include "kernels/cpu/attention.h"
@@ -822,8 +820,8 @@ static void sgd(float *p, float *m, const float *g, size_t n, const sgt_sgd *o)
 
 /* ---- the table ---- */
 
-const sgt_kernels SGT_LEVEL_TABLE = {
-    .level = SGT_LEVEL_NAME,
+const sgt_kernels SGT_NAME(sgt_table) = {
+    .level = SGT_LEVEL,
     .embed = embed,
     .embed_backward = embed_backward,
     .layernorm = layernorm,

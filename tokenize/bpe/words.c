@@ -1,5 +1,4 @@
-/* words.inc.h: the loop of words.h, compiled once for each CPU level and width of ids (width.h). The
- * including file defines the name of its function, ENCODE_WORDS.
+/* words.c: the loop of words.h, compiled once for each CPU level and width of ids (width.h).
  *
  * Four passes over a batch. None has a branch that depends on the text if words are short, apart
  * from misses:
@@ -54,9 +53,10 @@
 #include <immintrin.h>
 #endif
 
-#ifndef INLINE
-#define INLINE static inline __attribute__((always_inline))
+#ifndef SGT_NAME
+#define SGT_NAME(f) f##_plain
 #endif
+#define INLINE static inline __attribute__((always_inline))
 #define COUNT_SHIFT 60
 #define KEY_MASK (((uint64_t)1 << COUNT_SHIFT) - 1)
 #define NEVER ((sgt_word_key){~(uint64_t)0, 1})
@@ -79,7 +79,7 @@ static inline uint64_t load64(const void *p)
 static inline uint64_t low_bytes(uint64_t x, size_t n)
 {
 #if defined(__BMI2__)
-    return _bzhi_u64(x, (unsigned)n * 8);
+    return _bzhi_u64(x, (unsigned)(8 * n));
 #else
     return n < 8 ? x & (((uint64_t)1 << 8 * n) - 1) : x;
 #endif
@@ -154,7 +154,7 @@ INLINE size_t key_length(const sgt_word_key *k) { return (k->high ? k->high : k-
 
 enum { LANES = 4 };
 
-#if !defined(SGT_WIDE)
+#if !defined(SGT_FOR_wide)
 typedef __m256i ranks16;
 #elif defined(__AVX512F__)
 typedef __m512i ranks16;
@@ -170,7 +170,7 @@ typedef struct merging {
     ranks16 ranks[LANES];
 } merging;
 
-#if !defined(SGT_WIDE)
+#if !defined(SGT_FOR_wide)
 
 /* Return the ranks of a word, which are NO_PAIR where `beyond` is. */
 INLINE ranks16 load_ranks(const sgt_id *ranks, const sgt_id *beyond)
@@ -224,7 +224,7 @@ INLINE ranks16 load_ranks(const sgt_id *ranks, const sgt_id *beyond)
 {
     static const sgt_id positions[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     __m256i r[2];
-    for (int i = 0; i < 2; i++)
+    for (size_t i = 0; i < 2; i++)
         r[i] = _mm256_or_si256(
             _mm256_slli_epi32(_mm256_or_si256(load8(ranks + 8 * i), load8(beyond + 8 * i)), 4),
             load8(positions + 8 * i));
@@ -459,7 +459,7 @@ INLINE void keep(sgt_words *w, size_t missing)
     }
 }
 
-size_t ENCODE_WORDS(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t count, void *ids)
+size_t SGT_NAME(sgt_words)(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t count, void *ids)
 {
     fill(w, s, ends, count);
     size_t missing = look(w, count);

@@ -1,5 +1,4 @@
-/* bpe.inc.h: encodes pieces, and finds cuts in them, with ids of one width (width.h). bpe16.c and
- * bpe32.c compile it. */
+/* pieces.c: encodes pieces, and finds cuts in them, with ids of one width (width.h). */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

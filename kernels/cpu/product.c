@@ -1,6 +1,11 @@
-/* product.inc.h: sgt_product and sgt_softmax_part, compiled once per level for float32, and with
- * AVX-512 once more for bfloat16. A file for each defines PRODUCT_NAME, PRODUCT_SOFTMAX and
- * PRODUCT_BF16 and includes this file. kernels/NOTES.md has measurements. */
+/* product.c: sgt_product and sgt_softmax_part, compiled once per level for float32, and with AVX-512
+ * once more for bfloat16 (SGT_FOR_bf16). kernels/NOTES.md has measurements. */
+#ifndef SGT_NAME
+#define SGT_NAME(f) f##_plain
+#endif
+#ifndef SGT_FOR_bf16
+#define SGT_FOR_bf16 0
+#endif
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/simd.h"
 
@@ -9,7 +14,7 @@ enum {
     /* vectors per row of a tile: the sums take 24 of 32 registers, or 12 of 16 */
     VECTORS = W == 16 ? 4 : 2,
     WIDE = VECTORS * W, /* columns of a tile, and of a strip of packed B */
-    PER_GROUP = PRODUCT_BF16 ? 2 : 1,
+    PER_GROUP = SGT_FOR_bf16 ? 2 : 1,
     ELEMENT = 4 / PER_GROUP /* bytes */
 };
 
@@ -18,7 +23,7 @@ enum {
 #define UNROLLED_FOR(...) _Pragma("GCC unroll 8") for (__VA_ARGS__)
 
 /* ---- a vector of groups, one in each of W lanes ---- */
-#if PRODUCT_BF16
+#if SGT_FOR_bf16
 typedef __m512i group_vector;
 
 SGT_INLINE group_vector group_everywhere(const char *p)
@@ -136,7 +141,7 @@ enum { AHEAD = 4 };
  * elements; their second ones, if k has them, are `line` bytes further. */
 SGT_INLINE void pack_group(char *out, const char *at, size_t line, int second_too, size_t left)
 {
-#if PRODUCT_BF16
+#if SGT_FOR_bf16
     const group_vector low = vturns_low(), high = vturns_high();
     for (size_t j = 0; j < WIDE; j += 32) {
         size_t n = left_of(left, j);
@@ -180,7 +185,7 @@ static void pack_factored(char *out, const sgt_gemm_shape *s, const float *at, c
             size_t k = p * PER_GROUP;
             vf first = vset(0);
             if (j < columns) first = vload_upto(at + k * s->ldb + j, columns - j) * vset(factor[k]);
-#if PRODUCT_BF16
+#if SGT_FOR_bf16
             vf second = vset(0);
             if (j < columns && k + 1 < s->k)
                 second = vload_upto(at + (k + 1) * s->ldb + j, columns - j) * vset(factor[k + 1]);
@@ -228,7 +233,7 @@ SGT_INLINE void store_six(char *at, group_vector x)
 SGT_INLINE void pack_sixes(char *out, size_t bytes, const char *at, size_t line, int second_too,
                            size_t rows)
 {
-#if PRODUCT_BF16
+#if SGT_FOR_bf16
     group_vector first = load_elements(at, rows),
                  second = load_elements(at + line, second_too ? rows : 0);
     __m512i x = _mm512_permutex2var_epi16(first, vturns_low(), second);
@@ -266,7 +271,7 @@ static void pack_left(char *out, const sgt_gemm_shape *s, const char *a, size_t 
     for (size_t p = p0; p < p0 + groups; p++, out += ROWS_OF * 4) {
         const char *at = a + p * PER_GROUP * line;
         __builtin_prefetch(at + last, 0, 2);
-        __builtin_prefetch(PRODUCT_BF16 ? at + last + line : at + last - 64, 0, 2);
+        __builtin_prefetch(SGT_FOR_bf16 ? at + last + line : at + last - 64, 0, 2);
         pack_sixes(out, bytes, at, line, 2 * p + 1 < s->k, rows);
     }
 }
@@ -405,7 +410,7 @@ static void product(const sgt_gemm_shape *s, const void *a, const void *b, const
  * AVX-512; AVX2 takes twice as many cycles for each. most_rows: with blocks of 4096 rows, products
  * of 4096 x 768 x 2304 and 4096 x 3072 x 768 took a tenth longer than with 512 (Zen 3, AVX2). With
  * AVX-512 this was not measured. */
-const sgt_product PRODUCT_NAME = {
+const sgt_product SGT_NAME(sgt_product) = {
     .run = product,
     .scratch =
         SGT_PRODUCT_GROUPS * 4 * (SGT_PRODUCT_PANELS * SGT_PRODUCT_COLUMNS + SGT_PRODUCT_LEFT) +
@@ -425,7 +430,7 @@ const sgt_product PRODUCT_NAME = {
  * Ordinary stores would fetch each line first, which takes as long as the exponentials. */
 SGT_INLINE void stream_product_format(char *at, vf low, vf high)
 {
-#if PRODUCT_BF16
+#if SGT_FOR_bf16
     _mm512_stream_si512((__m512i *)(void *)at, (__m512i)_mm512_cvtne2ps_pbh(high, low));
 #else
     vstream((float *)(void *)at, low);
@@ -473,7 +478,7 @@ static float exp_row(char *e, const float *logits, size_t n, float *max)
     return (float)vtotal(total);
 }
 
-void PRODUCT_SOFTMAX(const sgt_softmax *s, size_t j0, void *scratch)
+void SGT_NAME(sgt_softmax)(const sgt_softmax *s, size_t j0, void *scratch)
 {
     const product_room room = room_in(scratch);
     const sgt_gemm_shape g = {

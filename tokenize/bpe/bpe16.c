@@ -1,2 +1,0 @@
-/* bpe16.c: encodes with 2-byte ids. */
-#include "tokenize/bpe/bpe.inc.h"
