@@ -52,10 +52,10 @@ static int check_options(const sgt_tokenize_options *o, sgt_error *err)
     if (o->threads < 0 || o->threads > MAX_THREADS)
         return sgt_fail(err, SGT_EUSAGE, "threads: %d is not within 0 and %d", o->threads,
                         MAX_THREADS);
-    if (o->ranks && o->ranks->rank >= o->ranks->size)
+    if (o->rank && o->rank >= o->ranks)
         return sgt_fail(err, SGT_EUSAGE,
                         "rank: %" PRIu32 " must be below ranks, %" PRIu32 " (they count from 0)",
-                        o->ranks->rank, o->ranks->size);
+                        o->rank, o->ranks);
     return SGT_OK;
 }
 
@@ -177,9 +177,7 @@ int sgt_dry_run(const sgt_tokenize_options *o, sgt_dry_run_result *r, sgt_error 
 int sgt_space_check(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
                     sgt_error *err)
 {
-    if (o->force || c->stream || (sgt_ranks_connected(o->ranks) && o->ranks->rank) ||
-        sgt_out_is_begun(o->out))
-        return SGT_OK;
+    if (o->force || c->stream || (o->joined && o->rank) || sgt_out_is_begun(o->out)) return SGT_OK;
     /* Nothing that is made takes eight times its inputs: so no Parquet file is opened for this. */
     const uint64_t avail = free_bytes(o->out);
     if (avail == SGT_NOT_KNOWN || avail / 8 > c->bytes + SMALL) return SGT_OK;

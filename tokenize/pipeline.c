@@ -146,7 +146,7 @@ static int fill_out(sgt_out *out, const sgt_tokenize_options *o, const sgt_out_r
     if (rc == SGT_ESTOPPED && sgt_record_save(r, err) < 0) rc = err ? err->code : SGT_EIO;
     result->bytes_read = sgt_record_bytes(r) - from.all_bytes;
     if (!rc) rc = sgt_record_finish(r, &m, err);
-    if (!rc && sgt_ranks_size(o->ranks) < 2) rc = sgt_pipeline_check(&m, c, o, err);
+    if (!rc && o->ranks < 2) rc = sgt_pipeline_check(&m, c, o, err);
     if (!rc) rc = sgt_pipeline_publish(out, &m, request, result, err);
     sgt_manifest_free(&m);
     sgt_record_close(r);

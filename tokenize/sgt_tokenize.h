@@ -41,7 +41,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/error.h"
-#include "base/ranks.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -165,9 +164,10 @@ typedef struct sgt_tokenize_options {
     /* how it runs */
     int force;            /* replace an OUT that is complete, or of other options or inputs */
     int threads;          /* at most 1,024; default: sgt_tokenize_threads() */
-    sgt_ranks *ranks;     /* processes that fill OUT together; NULL: only this one */
-    sgt_notice notice;    /* receives remarks that are not failures, one line each */
-    const sgt_stop *stop; /* checked now and then; NULL: the call cannot be stopped */
+    uint32_t rank, ranks; /* number of this process, from 0, and of all that fill OUT together */
+    struct sgt_ranks *joined; /* the connections of sgt's own programs among these; else NULL */
+    sgt_notice notice;        /* receives remarks that are not failures, one line each */
+    const sgt_stop *stop;     /* checked now and then; NULL: the call cannot be stopped */
     /* called now and then, by one thread at a time; bytes_total is 0 if it is not known */
     void (*progress)(void *ctx, uint64_t bytes_done, uint64_t bytes_total, uint64_t tokens);
     void *progress_ctx;
@@ -182,7 +182,7 @@ typedef struct sgt_tokenize_result {
     uint64_t invalid_utf8, lone_surrogates;    /* ill-formed parts; half pairs in JSONL (U+FFFD) */
     uint64_t eot_literals;                     /* literal ends of text that were taken for text */
     uint64_t pieces, distinct; /* sgt_vocab_train: pre-tokens of the text, and different ones */
-    uint64_t bytes_read;       /* by this call and connected ranks: fewer if a run was resumed */
+    uint64_t bytes_read;       /* by this call: fewer if a run was resumed */
     double seconds;            /* duration of this call */
     uint32_t waiting;          /* parts that other ranks still owe: all counts are this rank's */
     int already_done;          /* the same call had completed OUT before: nothing was written */
@@ -195,9 +195,8 @@ typedef struct sgt_tokenize_result {
  * read is an error. An OUT that has other options, inputs or files is refused unless force is set,
  * and one that another run is writing is refused.
  *
- * With ranks, each process makes this call. If they are not connected (ranks->sum is NULL), the
- * last to finish joins the parts, and the others return with `waiting` set. If they are, OUT is
- * complete when rank 0 returns, whose result counts. After a rank has died, the same calls go on.
+ * With ranks, each process makes this call, at any time. The last one to finish joins the parts, and
+ * the others return with `waiting` set. After one has died, its call is made again.
  *
  * result and err may be NULL. SGT_EIO: a system call, or OUT would not fit on its disk (force
  * tries). SGT_EFORMAT: an input, or OUT. SGT_EUNSUPPORTED: .zst that needs over 128 MiB to unpack,

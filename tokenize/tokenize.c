@@ -81,7 +81,7 @@ int sgt_tokenize(const sgt_tokenize_options *given, sgt_tokenize_result *result,
     int kept = 0, rc = sgt_tokenize_given(&o, given, result, err);
     if (rc < 0) return rc;
     alike = o; /* for what connected ranks would all tell: rank 0 does */
-    if (sgt_ranks_connected(o.ranks) && o.ranks->rank) alike.notice.say = NULL;
+    if (o.joined && o.rank) alike.notice.say = NULL;
     if ((rc = sgt_vocab_of(&v, &o, err)) == 0 && (rc = sgt_corpus_list(&c, &alike, err)) == 0) {
         sgt_vocab_say(v, &alike.notice);
         /* if literals begin documents, names alone do not tell which documents there are */

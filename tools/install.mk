@@ -32,7 +32,7 @@ install: need-packages programs libs $(if $(HAVE_NVCC),cuda) $(if $(MPICC),mpi) 
 	    install -m 644 /dev/stdin $(AT)/$(LIBDIR)/pkgconfig/sgt-$$l.pc || exit 1; done
 	$(Q)$(if $(strip $(OWN_LIBS)),install -d $(AT)/lib/sgt && install -m 644 $(OWN_LIBS) $(AT)/lib/sgt)
 	$(Q)install -m 644 loader/sgt_loader.h tokenize/sgt_tokenize.h $(AT)/include/sgt
-	$(Q)install -m 644 loader/base/error.h loader/base/ranks.h $(AT)/include/sgt/base
+	$(Q)install -m 644 loader/base/error.h $(AT)/include/sgt/base
 	$(Q)install -m 644 $(PROGRAMS:%=tools/%.1) $(AT)/share/man/man1
 	$(Q)install -m 644 tools/sgt.7 $(AT)/share/man/man7
 	$(Q)install -m 644 $(wildcard $(foreach l,$(PUBLIC),$(l)/sgt_$(l).3)) $(AT)/share/man/man3

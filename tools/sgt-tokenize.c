@@ -304,7 +304,7 @@ static void print_estimate(const sgt_dry_run_result *r)
 static int estimate(sgt_error *err)
 {
     sgt_dry_run_result r;
-    if (!sgt_ranks_first(t.ranks)) return SGT_OK;
+    if (t.rank) return SGT_OK;
     if (!t.input_count || !can_be_out(t.out)) {
         t.input_count++;
         t.out = NULL;
@@ -334,7 +334,7 @@ static int make_vocab(sgt_error *err)
     const sgt_out_request r = {
         .path = t.out, .force = SGT_OUT_BESIDE, .notice = &t.notice, .stop = t.stop};
     char what[120], pieces[80];
-    if (sgt_ranks_size(t.ranks) > 1)
+    if (t.ranks > 1)
         return sgt_fail(
             err, SGT_EUSAGE,
             "--train-vocab is for one process with many threads (start it without a launcher)");
@@ -407,15 +407,15 @@ static int tokenize(sgt_error *err)
     if (!o.quiet) t.notice = sgt_progress_notice(m.bar, program.name);
     t.progress_ctx = &m;
     int rc = sgt_tokenize(&t, &r, err);
-    if (!rc && r.waiting && !sgt_ranks_connected(t.ranks))
+    if (!rc && r.waiting && !t.joined)
         sgt_say(&t.notice,
                 "%s: part %u of %u is whole, %u %s not (the process that makes the last one "
                 "completes OUT)",
-                t.out, t.ranks->rank + 1, t.ranks->size, r.waiting, r.waiting == 1 ? "is" : "are");
+                t.out, t.rank + 1, t.ranks, r.waiting, r.waiting == 1 ? "is" : "are");
     sgt_progress_end(m.bar);
     if (rc == SGT_ESTOPPED) return sgt_fail(err, rc, "stopped (the same command continues it)");
     /* connected ranks count together, and rank 0 prints */
-    if (rc < 0 || (sgt_ranks_connected(t.ranks) && !sgt_ranks_first(t.ranks))) return rc;
+    if (rc < 0 || (t.joined && t.rank)) return rc;
     if (!r.waiting && o.json) return print_json(&r, err);
     if (!r.waiting && !o.quiet) print_summary(t.out, &r);
     return SGT_OK;
@@ -426,18 +426,19 @@ static int tokenize(sgt_error *err)
 static int run(int (*work)(sgt_error *err))
 {
     sgt_error err;
-    sgt_ranks *joined = NULL, apart = {.rank = (uint32_t)o.rank, .size = (uint32_t)o.ranks};
+    sgt_ranks all = {.rank = (uint32_t)o.rank, .size = (uint32_t)o.ranks};
     int rc = SGT_OK;
     t.notice = sgt_talk_notice(program.name, o.quiet);
-    if (o.ranks_given) t.ranks = &apart;
-    else if (o.dry_run) t.ranks = sgt_ranks_apart(&apart);
-    else if ((rc = sgt_ranks_open(&joined, program.name, &t.notice, &err)) == SGT_OK)
-        t.ranks = joined;
-    if (joined && joined->rank) o.quiet = 1; /* but for notices */
-    t.threads = sgt_threads(o.threads, joined ? joined->sharing : 1);
+    if (o.dry_run && !o.ranks_given) sgt_ranks_apart(&all);
+    else if (!o.ranks_given) rc = sgt_ranks_open(&t.joined, program.name, &t.notice, &err);
+    if (t.joined) all = *t.joined;
+    t.rank = all.rank;
+    t.ranks = all.size;
+    if (t.joined && t.rank) o.quiet = 1; /* but for notices */
+    t.threads = sgt_threads(o.threads, t.joined ? all.sharing : 1);
     if (rc == SGT_OK) rc = work(&err);
-    if (rc < 0 && !joined) return sgt_report_failure(&program, &err);
-    return sgt_ranks_close(joined, &program, rc, &err);
+    if (rc < 0 && !t.joined) return sgt_report_failure(&program, &err);
+    return sgt_ranks_close(t.joined, &program, rc, &err);
 }
 
 int main(int argc, char **argv)

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "error.h" /* a relative path, because both headers are installed in one folder */
+#include "loader/base/error.h"
 
 typedef struct sgt_ranks sgt_ranks;
 struct sgt_ranks {

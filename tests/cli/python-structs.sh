@@ -15,15 +15,14 @@ structs = {
     "sgt_loader_batch": n.LoaderBatch, "sgt_stream_options": n.StreamOptions,
     "sgt_tokenize_options": n.TokenizeOptions, "sgt_tokenize_result": n.TokenizeResult,
 }  # fmt: skip
-every = {*n.Structure.__subclasses__(), *n.Sized.__subclasses__()} - {n.Sized}
-left = {s for s in every if s.__module__ == n.__name__} - {*structs.values()}
+left = {s for s in n.Structure.__subclasses__() if s.__module__ == n.__name__} - {*structs.values()}
 assert not left, left
 in_c = sys.argv[1] == "c"
 if in_c:
     print('#include <stdio.h>\n#include "sgt_loader.h"\n#include "sgt_tokenize.h"\nint main(void)\n{')
 for name, struct in structs.items():
-    fields = [field for base in struct.__mro__ for field, *_ in base.__dict__.get("_fields_", [])]
-    if issubclass(struct, n.Sized):  # a later version has a field where this one has padding
+    fields = [field for field, *_ in struct._fields_]
+    if name.startswith("sgt_tokenize"):  # no padding, where a later version would have a field
         assert sum(getattr(struct, field).size for field in fields) == ctypes.sizeof(struct), name
     for field in fields:
         where = getattr(struct, field)

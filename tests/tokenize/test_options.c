@@ -32,7 +32,6 @@ Test(options, options_that_make_no_sense)
 {
     const sgt_tokenize_options good = {
         .size = sizeof good, .inputs = inputs, .input_count = 1, .out = "out"};
-    sgt_ranks ranks = {.rank = 2, .size = 2};
     put_text("in", "a text of some words, of which some come more than once, and some words more",
              76);
     expect_refused(NULL, "sgt_tokenize_options.size is 0: set it to sizeof(sgt_tokenize_options)");
@@ -52,7 +51,7 @@ Test(options, options_that_make_no_sense)
     expect_change_refused(normalize = (sgt_normalize)-1,
                           "sgt_tokenize_options: layout 0, format 0, normalize -1, invalid_utf8 0, "
                           "binary 0: not all known");
-    expect_change_refused(ranks = &ranks, "rank: 2 must be below ranks, 2 (they count from 0)");
+    expect_change_refused(rank = 2, "rank: 2 must be below ranks, 0 (they count from 0)");
     expect_change_refused(field = "a..b", "field: \"a..b\": a name in it is empty");
 }
 

@@ -107,9 +107,7 @@ Test(pipeline_sets, equals_the_slow_way)
               (unsigned long)count_duplicates());
     cr_assert(duplicate[30], "the long one");
     for (int mode = 0; mode < 8; mode++) {
-        sgt_ranks rank = {0};
-        sgt_tokenize_options o = {.ranks = &rank,
-                                  .shuffle = mode & 1,
+        sgt_tokenize_options o = {.shuffle = mode & 1,
                                   .shuffle_seed = (uint64_t)mode * 77,
                                   .dedup = mode >> 1 & 1,
                                   .val_fraction = mode & 4 ? .4 : 0,
@@ -123,10 +121,10 @@ Test(pipeline_sets, equals_the_slow_way)
             sgt_tokenize_result r;
             snprintf(out, sizeof out, "out%d-%zu", mode, k);
             o.threads = 1 + (int)k;
-            rank.size = ranks[k];
-            for (rank.rank = ranks[k]; rank.rank-- > 0;) {
+            o.ranks = ranks[k];
+            for (o.rank = ranks[k]; o.rank-- > 0;) {
                 must(tokenize(o, "in", out, &r, why));
-                cr_assert(rank.rank == 0 || r.waiting, "a rank has not waited for the others");
+                cr_assert(o.rank == 0 || r.waiting, "a rank has not waited for the others");
             }
             cr_assert_eq(mode >= 4, train.count > SGT_MADE_OPEN * o.shard_tokens);
             expect_shards(out, "train", &train, o.shard_tokens);
@@ -151,8 +149,7 @@ Test(pipeline_sets, stopped_and_resumed)
     for (int after = 1; after < 40; after += 1 + after) {
         char out[16];
         snprintf(out, sizeof out, "out%d", after);
-        sgt_ranks rank = {.size = 2};
-        for (o.ranks = &rank; rank.rank < 2; rank.rank++)
+        for (o.rank = 0, o.ranks = 2; o.rank < 2; o.rank++)
             all += tokenize_in_stops(o, out, after, 1);
         expect_same_folders("whole", out);
     }
@@ -202,8 +199,7 @@ static void add_some_files(sgt_made **set, const char *out, int from, int to, co
 /* A table that holds few documents takes more passes, and finds the same duplicates. */
 Test(pipeline_sets, duplicates_are_found_in_passes)
 {
-    sgt_ranks rank = {.size = 2};
-    sgt_tokenize_options o = {.dedup = 1, .val_fraction = .4, .ranks = &rank};
+    sgt_tokenize_options o = {.dedup = 1, .val_fraction = .4, .ranks = 2};
     sgt_tokenize_result result;
     sgt_dedup *d;
     sgt_made *part = NULL;

@@ -18,6 +18,7 @@
 #include "loader/base/file.h"
 #include "loader/base/memory.h"
 #include "loader/base/json.h"
+#include "loader/base/ranks.h"
 #include "loader/shards/shard.h"
 #include "tokenize/out/made.h"
 #include "tokenize/out/out.h"
@@ -54,7 +55,7 @@ typedef struct parts {
 
 int sgt_parts_wanted(const sgt_tokenize_options *o)
 {
-    return sgt_ranks_size(o->ranks) > 1 || o->shuffle || o->dedup;
+    return o->ranks > 1 || o->shuffle || o->dedup;
 }
 
 /* Write the path of a rank's part, and return it. */
@@ -493,8 +494,7 @@ int sgt_parts_make(const sgt_tokenize_options *o, const sgt_out_request *request
                    sgt_tokenize_result *result, sgt_error *err)
 {
     sgt_out_request r = *request;
-    parts p = {
-        .o = o, .r = &r, .rank = o->ranks ? o->ranks->rank : 0, .ranks = sgt_ranks_size(o->ranks)};
+    parts p = {.o = o, .r = &r, .rank = o->rank, .ranks = o->ranks ? o->ranks : 1};
     char *divided = NULL;
     int rc = check(&p, err);
     if (rc < 0) return rc;
@@ -505,7 +505,7 @@ int sgt_parts_make(const sgt_tokenize_options *o, const sgt_out_request *request
     r.journal_options = divided;
     r.rank = p.rank;
     if (!rc && (rc = sgt_out_claim(&p.out, &r, err)) == 0) {
-        if (p.ranks > 1 && sgt_ranks_connected(o->ranks)) p.together = o->ranks;
+        if (p.ranks > 1) p.together = o->joined;
         rc = make_part(&p, result, err);
         if (!rc) rc = finish(&p, result, err);
         if (rc < 0) (void)sgt_out_check(&p.out, err);

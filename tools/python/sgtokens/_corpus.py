@@ -96,7 +96,7 @@ def tokenize(
     kept = keep_fields if isinstance(keep_fields, str) else ",".join(keep_fields or [])
     show = progress if callable(progress) else _show if progress else None
     stop = c_int(0)
-    error, result = c.ErrorText(), c.TokenizeResult()
+    error, result = c.ErrorText(), c.fill(c.TokenizeResult)
     options = c.fill(
         c.TokenizeOptions,
         inputs=c.texts_of("inputs", [os.fsencode(path) for path in several]),

@@ -79,13 +79,6 @@ class Notice(Structure):  # sgt_notice
     _fields_ = [("say", SAY), ("ctx", c_void_p)]
 
 
-class Sized(Structure):  # begins with its size, and may grow in later versions
-    _fields_ = [("size", c_size_t)]
-
-    def __init__(self, **given: Any) -> None:
-        super().__init__(ctypes.sizeof(self), **given)
-
-
 class LoaderSet(Structure):  # sgt_loader_set
     _fields_ = [("path", c_char_p), ("weight", c_double)]
 
@@ -133,28 +126,29 @@ class LoaderBatch(Structure):  # sgt_loader_batch
     ]  # fmt: skip
 
 
-class TokenizeOptions(Sized):  # sgt_tokenize_options
+class TokenizeOptions(Structure):  # sgt_tokenize_options
     _fields_ = [
-        ("inputs", POINTER(c_char_p)), ("input_count", c_size_t), ("filters", POINTER(c_char_p)),
-        ("filter_count", c_size_t), ("field", c_char_p), ("keep_fields", c_char_p),
-        ("format", c_int), ("binary", c_int), ("hidden", c_int), ("skip_bad", c_int),
-        ("vocab", c_char_p), ("pattern", c_char_p), ("normalize", c_int), ("invalid_utf8", c_int),
-        ("special_eot", c_int), ("dedup", c_int), ("out", c_char_p), ("shard_tokens", c_uint64),
-        ("val_fraction", c_double), ("shuffle_seed", c_uint64), ("shuffle", c_int),
-        ("layout", c_int), ("force", c_int), ("threads", c_int), ("ranks", c_void_p),
-        ("notice", Notice), ("stop", POINTER(c_int)), ("progress", PROGRESS),
-        ("progress_ctx", c_void_p),
+        ("size", c_size_t), ("inputs", POINTER(c_char_p)), ("input_count", c_size_t),
+        ("filters", POINTER(c_char_p)), ("filter_count", c_size_t), ("field", c_char_p),
+        ("keep_fields", c_char_p), ("format", c_int), ("binary", c_int), ("hidden", c_int),
+        ("skip_bad", c_int), ("vocab", c_char_p), ("pattern", c_char_p), ("normalize", c_int),
+        ("invalid_utf8", c_int), ("special_eot", c_int), ("dedup", c_int), ("out", c_char_p),
+        ("shard_tokens", c_uint64), ("val_fraction", c_double), ("shuffle_seed", c_uint64),
+        ("shuffle", c_int), ("layout", c_int), ("force", c_int), ("threads", c_int),
+        ("rank", c_uint32), ("ranks", c_uint32), ("joined", c_void_p), ("notice", Notice),
+        ("stop", POINTER(c_int)), ("progress", PROGRESS), ("progress_ctx", c_void_p),
     ]  # fmt: skip
 
 
-class TokenizeResult(Sized):  # sgt_tokenize_result
+class TokenizeResult(Structure):  # sgt_tokenize_result
     _fields_ = [
-        ("tokens", c_uint64), ("train_tokens", c_uint64), ("val_tokens", c_uint64),
-        ("shards", c_uint64), ("files", c_uint64), ("documents", c_uint64), ("bytes", c_uint64),
-        ("skipped", c_uint64), ("bad_lines", c_uint64), ("duplicates", c_uint64),
-        ("invalid_utf8", c_uint64), ("lone_surrogates", c_uint64), ("eot_literals", c_uint64),
-        ("pieces", c_uint64), ("distinct", c_uint64), ("bytes_read", c_uint64),
-        ("seconds", c_double), ("waiting", c_uint32), ("already_done", c_int),
+        ("size", c_size_t), ("tokens", c_uint64), ("train_tokens", c_uint64),
+        ("val_tokens", c_uint64), ("shards", c_uint64), ("files", c_uint64),
+        ("documents", c_uint64), ("bytes", c_uint64), ("skipped", c_uint64),
+        ("bad_lines", c_uint64), ("duplicates", c_uint64), ("invalid_utf8", c_uint64),
+        ("lone_surrogates", c_uint64), ("eot_literals", c_uint64), ("pieces", c_uint64),
+        ("distinct", c_uint64), ("bytes_read", c_uint64), ("seconds", c_double),
+        ("waiting", c_uint32), ("already_done", c_int),
     ]  # fmt: skip
 
 
