@@ -1,5 +1,6 @@
 /* handle.h: the definitions of sgt_loader and sgt_cursor, for the .c files of this folder, for
- * sgt-bench loader and for tests. */
+ * sgt-bench loader and for tests; the parser of texts of sets, for programs; and streams that are
+ * timed, for training's trace. */
 #ifndef SGT_HANDLE_H
 #define SGT_HANDLE_H
 

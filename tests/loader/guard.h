@@ -5,7 +5,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-#include "tests/loader/shards.h"
+#include "tests/loader/batches.h"
 
 enum { T = 512, B = 4, LEN = 40000, PAGE = 4096 };
 
@@ -13,16 +13,9 @@ static inline void guard(void) { must(sgt_loader_guard_sigbus(why)); }
 
 static inline sgt_loader *open_mapped(const char *path, sgt_sampling sampling)
 {
-    sgt_loader *l;
-    sgt_loader_options o = {.size = sizeof o,
-                            .data = path,
-                            .reader = SGT_READER_MMAP,
-                            .sampling = sampling,
-                            .batch = B,
-                            .seq = T,
-                            .seed = 5};
-    must(sgt_loader_open(&l, &o, why));
-    return l;
+    sgt_loader_options o = {
+        .reader = SGT_READER_MMAP, .sampling = sampling, .batch = B, .seq = T, .seed = 5};
+    return open_loader(path, &o, NULL);
 }
 
 static inline void put_three(void)

@@ -204,8 +204,7 @@ Test(guard, documents)
         put_bytes(name, starts, sizeof starts);
     }
     scoped(sgt_loader) *l = open_mapped("d", SGT_SAMPLING_DOCUMENTS);
-    scoped(sgt_cursor) *c = NULL;
-    must(sgt_cursor_open(&c, l, why));
+    scoped(sgt_cursor) *c = open_cursor(l);
     cut(5 * PAGE, 1);
     for (uint64_t k = 0; k < 30; k++) {
         int rc = read_i32_rows(l, c, k, rows, &err);
@@ -224,16 +223,10 @@ static void check_zeros(void)
     int32_t rows[T + 1];
     cr_assert_eq(mkdir("d", 0777), 0);
     put_shard("d/train_000000.bin", 0, LEN);
-    sgt_loader_options o = {.size = sizeof o,
-                            .data = "d",
-                            .reader = SGT_READER_MMAP,
-                            .sampling = SGT_SAMPLING_SEQUENTIAL,
-                            .batch = 1,
-                            .seq = T};
-    scoped(sgt_loader) *l = NULL;
-    scoped(sgt_cursor) *c = NULL;
-    must(sgt_loader_open(&l, &o, why));
-    must(sgt_cursor_open(&c, l, why));
+    sgt_loader_options o = {
+        .reader = SGT_READER_MMAP, .sampling = SGT_SAMPLING_SEQUENTIAL, .batch = 1, .seq = T};
+    scoped(sgt_loader) *l = open_loader("d", &o, NULL);
+    scoped(sgt_cursor) *c = open_cursor(l);
     uint64_t last = (LEN - 1) / T - 1, end = SGT_SHARD_HEADER + id_width * (last + 1) * T;
     cr_assert_eq(end / PAGE, (end - 100) / PAGE);
     patch("d/train_000000.bin", end, "\0\0\0", id_width);
