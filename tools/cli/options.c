@@ -144,7 +144,7 @@ static int parse_percent(const char *s, double *out)
  * counts if its first word is known; and those names. "": nothing, not even an option of which they
  * have a part. */
 static const char *const other_names[][2] = {
-    {"", "log-every log-interval logging-steps"},
+    {"", "log-every log-interval logging-steps model-max-length"},
     {"data", "data-dir data-path train-data input"},
     {"run", "out-dir output-dir output out save-dir"},
     {"steps", "max-iters iters"},
@@ -171,7 +171,9 @@ static const char *const other_names[][2] = {
     {"vocab", "tokenizer encoding model"},
     {"train-vocab", "vocab-size"},
     {"field", "column text-key json-keys key"},
-    {"split", "val-fraction test-size"},
+    {"split", "val-fraction test-size val valid"},
+    {"shuffle", "seed"},
+    {"format jsonl", "jsonl"},
     {"shard-tokens", "shard-size"},
     {"force", "overwrite"},
     {"tokens", "length max-length n-predict"},

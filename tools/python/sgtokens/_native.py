@@ -321,7 +321,7 @@ OTHER_NAMES = {
     "out": "output output_dir",
     "vocab": "tokenizer encoding model",
     "field": "column text_key json_keys key",
-    "split": "val_fraction test_size",
+    "split": "val_fraction test_size val valid",
     "shard_tokens": "shard_size",
     "force": "overwrite",
 }
