@@ -339,30 +339,3 @@ int sgt_paths_check(sgt_verdicts *v, const sgt_cuda_library *lib, const sgt_path
     if (rc < 0) v->count = 0;
     return rc;
 }
-
-/* ---- verdicts of a checkpoint ---- */
-
-char *sgt_paths_json(const sgt_verdicts *v)
-{
-    json_t *json = json_object();
-    int bad = 0;
-    for (size_t i = 0; i < v->count; i++)
-        bad |= json_object_set_new(json, v->of[i].path, json_string(v->of[i].verdict));
-    char *text = bad ? NULL : sgt_json_dumps(json, 0);
-    json_decref(json);
-    return text;
-}
-
-const sgt_checked *sgt_paths_differ(const sgt_verdicts *v, const char *text, char then[12])
-{
-    json_t *json = json_loads(text, 0, NULL);
-    const sgt_checked *differs = NULL;
-    for (size_t i = 0; i < v->count && !differs; i++) {
-        const sgt_checked *c = &v->of[i];
-        const char *word = json_string_value(json_object_get(json, c->path));
-        snprintf(then, 12, "%s", word ? word : "ok");
-        if (word ? strcmp(word, c->verdict) != 0 : !sgt_checked_good(c)) differs = c;
-    }
-    json_decref(json);
-    return differs;
-}

@@ -41,13 +41,4 @@ int sgt_paths_check(sgt_verdicts *v, const sgt_cuda_library *lib, const sgt_path
  * messages to standard output, which is a pipe, and returns the exit code. */
 int sgt_paths_child(const char *what);
 
-/* Return the verdicts as a JSON object for state.json: {"attention own": "ok", ...}. The caller
- * frees it. NULL: out of memory. */
-char *sgt_paths_json(const sgt_verdicts *v);
-
-/* Return the first path whose verdict differs from the one in `json` (sgt_paths_json), and copy the
- * old verdict to `then`. Return NULL if none differs. If `json` lacks a path (an earlier version
- * did not check it), that counts as a difference only if the path is rejected now. */
-const sgt_checked *sgt_paths_differ(const sgt_verdicts *v, const char *json, char then[12]);
-
 #endif

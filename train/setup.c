@@ -384,37 +384,6 @@ static int check_paths(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* Refuse or warn if a verdict differs from the checkpoint's, because verdicts decide which paths a
- * step uses. */
-static int compare_verdicts(const sgt_trainer *t, sgt_error *err)
-{
-    char then[12];
-    const sgt_checked *c;
-    if (!t->from || !t->state.verdicts || !t->verdicts.count) return SGT_OK;
-    if (!(c = sgt_paths_differ(&t->verdicts, t->state.verdicts, then))) return SGT_OK;
-    if (t->s->step.deterministic)
-        return sgt_fail(
-            err, SGT_EUNSUPPORTED,
-            "--deterministic: in the self-check %s is %s here and was %s for the checkpoint, so "
-            "that the bits may differ (leave --deterministic out, or start a new --run)",
-            c->path, c->verdict, then);
-    sgt_say(&t->o->warning,
-            "self-check: %s is %s here and was %s for the checkpoint: the bits may differ", c->path,
-            c->verdict, then);
-    return SGT_OK;
-}
-
-static int keep_verdicts(sgt_trainer *t, sgt_error *err)
-{
-    int rc = compare_verdicts(t, err);
-    if (rc < 0) return rc;
-    char *json = t->verdicts.count ? sgt_paths_json(&t->verdicts) : NULL;
-    if (t->verdicts.count && !json) return sgt_fail_memory(err, "self-check");
-    free(t->state.verdicts);
-    t->state.verdicts = json;
-    return SGT_OK;
-}
-
 /* ---- backend ---- */
 
 /* Load parameters and moments. Restore the state of the loss scaler if both the run and this
@@ -557,7 +526,6 @@ static int open_run(sgt_trainer *t, sgt_error *err)
     if (t->from)
         rc = sgt_config_same_run(t->s, t->state.options,
                                  strcmp(t->state.device, t->backend->name) != 0, err);
-    if (rc == SGT_OK) rc = keep_verdicts(t, err);
     if (rc == SGT_OK) rc = keep_choices(t, err);
     if (rc == SGT_OK) {
         compare_machine(t);

@@ -244,21 +244,16 @@ static json_t *outliers_json(const sgt_outliers *o)
                      (json_int_t)o->spikes, "loss", loss, "grad_norm", norm);
 }
 
-/* Describe the machine. Choices and verdicts are left out if there are none, as on a CPU. */
+/* Describe the machine. Choices are left out if there are none, as on a CPU. */
 static json_t *machine_json(const sgt_checkpoint_state *s)
 {
     json_t *json = json_pack("{s:s, s:s, s:s}", "device", s->device, "cpu_level", s->level,
                              "library", s->library);
-    const struct {
-        const char *name, *text;
-    } kept[] = {{"choices", s->choices}, {"self_check", s->verdicts}};
-    for (size_t i = 0; i < 2; i++)
-        if (kept[i].text && json_object_set_new(json, kept[i].name,
-                                                json_loads(kept[i].text, JSON_DECODE_ANY, NULL))) {
-            json_decref(json);
-            return NULL;
-        }
-    return json;
+    if (!s->choices ||
+        json_object_set_new(json, "choices", json_loads(s->choices, JSON_DECODE_ANY, NULL)) == 0)
+        return json;
+    json_decref(json);
+    return NULL;
 }
 
 static json_t *state_json(const sgt_checkpoint_state *s, json_t *files)
@@ -308,12 +303,10 @@ static int parse_texts(sgt_checkpoint_state *s, const json_t *json, const char *
 {
     const json_t *machine = json_object_get(json, "machine"),
                  *choices = json_object_get(machine, "choices");
-    const json_t *verdicts = json_object_get(machine, "self_check");
     const json_t *sets = json_object_get(json_object_get(json, "data"), "sets");
     if (choices) s->choices = sgt_json_dumps(choices, JSON_ENCODE_ANY);
     if (sets) s->sets = sgt_json_dumps(sets, JSON_ENCODE_ANY);
-    if (verdicts) s->verdicts = sgt_json_dumps(verdicts, JSON_ENCODE_ANY);
-    if ((!choices || s->choices) && (!sets || s->sets) && (!verdicts || s->verdicts)) return SGT_OK;
+    if ((!choices || s->choices) && (!sets || s->sets)) return SGT_OK;
     return sgt_fail_memory(err, path);
 }
 
@@ -443,7 +436,6 @@ void sgt_checkpoint_state_free(sgt_checkpoint_state *state)
 {
     free(state->options);
     free(state->choices);
-    free(state->verdicts);
     free(state->sets);
     *state = (sgt_checkpoint_state){0};
 }

@@ -36,10 +36,7 @@ typedef struct sgt_checkpoint_state {
     int skipping;
     /* JSON text of the algorithms chosen by timing; NULL: none */
     char *choices;
-    /* JSON text of the self-check's verdicts, {"PATH": "ok", ...}; NULL: none were made */
-    char *verdicts;
-    /* JSON text of the settings, malloc'd by sgt_checkpoint_read, like choices, sets and
-     * verdicts */
+    /* JSON text of the settings, malloc'd by sgt_checkpoint_read, like choices and sets */
     char *options;
 } sgt_checkpoint_state;
 
