@@ -1,7 +1,6 @@
 # For aarch64 (needs only the compiler gcc-aarch64-linux-gnu): every source of loader and tokenize compiles without
 # a warning, and the object that holds GPT-2's tables contains them.
 # In make check-all only: it compiles the library and sgt-tokenize for another machine.
-. "$ROOT/tests/cli/lib.sh"
 CC=aarch64-linux-gnu-gcc
 command -v $CC > /dev/null || skip "no $CC (tools/deps.sh all)"
 echo '#include <stdio.h>' | $CC -E - > /dev/null 2>&1 || skip "$CC has no headers of C (libc6-dev-arm64-cross)"

@@ -1,7 +1,6 @@
 # sgt-bench ablation: its rows train on the same batches; its table, JSON, and the options it refuses. The
 # test does not check speeds.
 # In make check-all only: it trains once for each technique.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/bench.inc"
 . "$ROOT/tests/cli/train.inc"
 XDG_CACHE_HOME=$PWD/cache

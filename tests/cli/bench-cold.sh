@@ -1,6 +1,5 @@
 # sgt-bench loader --cold: measures files that can be dropped from the page cache, and refuses others; beside fio, with
 # usable and unusable answers of it.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/shards.inc"
 
 # A file system in memory never drops its pages, so its files are refused.

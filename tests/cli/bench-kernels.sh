@@ -1,7 +1,6 @@
 # sgt-bench kernels: its table, its JSON, and the options it refuses, on CUDA's kernels on the host. The test does not
 # check speeds.
 # In make check-all only: it measures for half a minute.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/bench.inc"
 XDG_CACHE_HOME=$PWD/cache
 export XDG_CACHE_HOME

@@ -1,5 +1,4 @@
 # sgt-bench loader --peer: the requests that Python gets in each turn, and how its answers, or none, are used.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/bench.inc"
 . "$ROOT/tests/cli/shards.inc"
 

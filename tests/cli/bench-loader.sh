@@ -1,5 +1,4 @@
 # sgt-bench loader: its table, its JSON, and the options it refuses. The test does not check speeds.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/bench.inc"
 . "$ROOT/tests/cli/shards.inc"
 

@@ -1,7 +1,6 @@
 # sgt-bench step: its table, its JSON, the peer, several batch sizes, and the options it refuses. The test does not
 # check speeds.
 # In make check-all only: it measures for half a minute.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/bench.inc"
 . "$ROOT/tests/cli/train.inc"
 . "$ROOT/tests/cli/wide.inc"

@@ -1,5 +1,4 @@
 # sgt-bench tokenize: counts the tokens that it encodes, and refuses inputs that it cannot read.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/bench.inc"
 
 mkdir in

@@ -1,5 +1,4 @@
 # --completion: the scripts for bash, zsh and fish complete options and values from the option tables.
-. "$ROOT/tests/cli/lib.sh"
 programs='sgt-tokenize sgt-train sgt-inspect sgt-bench sgt-eval sgt-report sgt-sample'
 mkdir corpus runs && : > corpus/a.txt && : > 'with a space' && : > weights.bin
 

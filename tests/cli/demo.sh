@@ -1,6 +1,5 @@
 # make demo's script on the user's own text, and its message without any text.
 # In make check-all only: it trains as long as make demo does.
-. "$ROOT/tests/cli/lib.sh"
 mkdir corpus build
 ln -s "$BIN" build/bin
 i=0

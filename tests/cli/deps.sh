@@ -1,5 +1,4 @@
 # make deps: prints nothing if nothing is missing, names what it installs, and ends with one line if it cannot.
-. "$ROOT/tests/cli/lib.sh"
 deps=$ROOT/tools/deps.sh
 "$deps" build --missing > /dev/null || skip "packages are missing here, so that their absence cannot be staged"
 

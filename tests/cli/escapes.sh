@@ -1,6 +1,5 @@
 # File names with control characters, which could move a terminal's cursor or set its title. Every program prints
 # these characters as \xNN, on standard output and standard error, whether the file exists, is damaged or is missing.
-. "$ROOT/tests/cli/lib.sh"
 
 # In this name, ESC ] 0 ; x BEL sets a terminal's title. Then come a newline, CSI as one byte and as
 # UTF-8, and a printable character, which stays as it is.

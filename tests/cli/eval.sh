@@ -1,7 +1,6 @@
 # sgt-eval: a small model's answers equal transformers', question by question, if a Python has it, and those stored
 # from such a run; loss and bits per byte equal GPT-2's in float64, and sgt-train's own.
 # In make check-all only: it scores questions with a whole model.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 work_in_memory
 find_python 'torch, transformers'

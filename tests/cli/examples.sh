@@ -1,5 +1,4 @@
 # loader/examples and tokenize/examples, compiled as their first lines say, against both libraries.
-. "$ROOT/tests/cli/lib.sh"
 LIB=$BIN/../lib
 compiler
 shared="-L$LIB -Wl,-rpath,$LIB"

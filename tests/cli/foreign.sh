@@ -1,5 +1,4 @@
 # Sets of other programs, read by every program here: llm.c's, modded-nanogpt's, nanoGPT's and Megatron-LM's.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/shards.inc"
 
 # the ids of "Hello world!", of "\n" with an end of text, and of "Hello"

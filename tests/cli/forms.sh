@@ -5,7 +5,6 @@
 # FILE and FOLDER: sgt-tokenize FILE, and a folder with FILE and a text. train: sgt-train --data FILE, and also sgt-eval
 # --data FILE. inspect, eval: sgt-inspect FILE, and sgt-eval MODEL FILE, whose lines are questions. tokenize
 # and Loader: sgtokens.tokenize and sgtokens.Loader of the Python package.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/python.inc"
 forms() {
     cat << 'END'

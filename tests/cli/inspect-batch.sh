@@ -1,6 +1,5 @@
 # sgt-inspect --batch and --sampling packed: the batches that a trainer gets, from every reader; how many documents packed
 # rows hold, and how many tokens they crop.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/shards.inc"
 
 # every_reader NAME ARGUMENT...: each reader gives the same batches; NAME gets them

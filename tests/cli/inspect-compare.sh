@@ -1,5 +1,4 @@
 # sgt-inspect --compare: sets with the same tokens in other shards are equal; otherwise the first difference is shown.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/shards.inc"
 
 texts in 90000

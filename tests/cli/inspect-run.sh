@@ -1,5 +1,4 @@
 # sgt-inspect on a checkpoint and on a run's folder, both made by this script, and on a run that sgt-train has written.
-. "$ROOT/tests/cli/lib.sh"
 
 model=$ROOT/tests/data/fixtures/curve
 [ -f "$model/model.safetensors" ] || fail "no fixture at $model"

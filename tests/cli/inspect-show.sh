@@ -1,5 +1,4 @@
 # sgt-inspect on shards of other programs: facts, decoded text and refusals.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/shards.inc"
 
 # "<|endoftext|>Hello world!\n" and "<|endoftext|>Hello"

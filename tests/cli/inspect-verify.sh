@@ -1,6 +1,5 @@
 # sgt-inspect on sets of sgt-tokenize: totals, --verify, and every kind of damage, which the message names: one line for
 # each damaged shard, the same for any number of threads.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/shards.inc"
 
 mkdir -p in

@@ -1,5 +1,4 @@
 # make install and uninstall: files go where Unix expects them, work from there, and are removed again.
-. "$ROOT/tests/cli/lib.sh"
 unset MAKEFLAGS MFLAGS MAKELEVEL
 # install_to OPTION... TARGET: install the running build. -o keeps make from rebuilding it with
 # other flags. Left out: the CUDA library, which nvcc takes long to build, and MPI's, which would be

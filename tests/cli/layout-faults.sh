@@ -2,7 +2,6 @@
 # same command then makes the files of an undisturbed run; no file has its name before it is whole; a set that --export
 # replaces stays until then.
 # In make check-all only: it disturbs hundreds of calls.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/faults.inc"
 
 need_faults

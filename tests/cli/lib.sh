@@ -1,7 +1,6 @@
 # lib.sh: functions for the tests of the programs. A test is a script tests/cli/NAME.sh, run by run.sh in an empty
-# folder of its own, with the built programs on PATH and $ROOT naming the source tree:
+# folder of its own, after this file, with the built programs on PATH and $ROOT naming the source tree:
 #
-#     . "$ROOT/tests/cli/lib.sh"
 #     printf 'hello\n' > in.txt
 #     run 0 sgt-tokenize in.txt out          # run it; the exit code must be 0
 #     stdout_is '2 tokens'                   # compare all of stdout, without a final newline

@@ -1,5 +1,4 @@
 # The public libraries export the functions of their headers, and no other name.
-. "$ROOT/tests/cli/lib.sh"
 LIB=$BIN/../lib
 compiler
 for name in loader tokenize; do

@@ -1,5 +1,4 @@
 # The readers' system calls, seen by strace. They give the kernel hints, which make reading fast and change no batch.
-. "$ROOT/tests/cli/lib.sh"
 need_strace
 texts text 300000
 run 0 sgt-tokenize --quiet --shard-tokens 40k text out

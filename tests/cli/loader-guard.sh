@@ -1,6 +1,5 @@
 # A shard is cut short while it is mapped: the command prints one line that names the shard, and exits with 1, not by
 # a signal.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 
 cut_short() { dd if=/dev/null of="$1" bs=1 seek="$2" 2> .dd || fail "dd: $(cat .dd)"; }

@@ -1,6 +1,5 @@
 # A sparse set of 5,000 shards and 10 TB: readers that do not load it open it and draw from it. Also more shards than
 # a process may have open files.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/shards.inc"
 
 tokens=1000000000 # tokens per shard

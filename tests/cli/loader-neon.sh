@@ -1,7 +1,6 @@
 # Test the loader's vector code for aarch64 on any machine that has a compiler for it and qemu (gcc-aarch64-linux-gnu,
 # qemu-user): the tests of rows, with a few macros in place of Criterion.
 # In make check-all only: it runs in emulation.
-. "$ROOT/tests/cli/lib.sh"
 CC=aarch64-linux-gnu-gcc
 command -v $CC > /dev/null && command -v qemu-aarch64 > /dev/null || skip "no $CC and qemu-aarch64"
 

@@ -1,5 +1,4 @@
 # On a machine that sgt does not support, the first header that is compiled ends the build with one line.
-. "$ROOT/tests/cli/lib.sh"
 compiler
 
 # -ffreestanding: use the compiler's own headers, since the system has none for that machine

@@ -1,6 +1,5 @@
 # sgt_loader.3 and sgt_tokenize.3 name every function of the libraries, which the headers describe. The examples work, and
 # the programs that check pages find no fault.
-. "$ROOT/tests/cli/lib.sh"
 LIB=$BIN/../lib
 compiler
 

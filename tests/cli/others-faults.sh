@@ -2,7 +2,6 @@
 # turn (faults.inc). They give the usual output (sgt-bench: except for its figures), or name the fault and leave no
 # incomplete file.
 # In make check-all only: it disturbs hundreds of calls.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/faults.inc"
 . "$ROOT/tests/cli/train.inc"
 

@@ -2,7 +2,6 @@
 # refused. The second is refused, a dead owner is replaced at once, and one of another machine after a minute (here:
 # after 1.2 seconds) without a sign of it. PAIRS pairs of writers that start at random delays never mix their files
 # (SEED=N repeats the delays).
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 . "$ROOT/tests/cli/owners.inc"
 work_in_memory

@@ -1,6 +1,5 @@
 # The options in tools/sgt-*.1 are what `make man` writes from the tables, --help lists the same, and each option with a
 # value states its default, which the program sets from there if it is a number or a word.
-. "$ROOT/tests/cli/lib.sh"
 
 # Check that each option of a table with a value, but those that choose an action, states a default.
 no_default='$5 == "-" && $6 ~ /^(count|size|real|percent|choice)$/ && $2 !~ /^(train-vocab|export)$/ { print $1 " --" $2 }'

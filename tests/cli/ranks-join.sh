@@ -1,6 +1,5 @@
 # ranks-join.sh: ranks that wait for the others, and failures before all have come. The first signal ends a rank that
 # waits. A port that is in use, and an option that is wrong on one rank, are named in one message.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/ranks.inc"
 echo text > text
 command='sgt-tokenize --quiet text out'

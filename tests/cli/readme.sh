@@ -1,7 +1,6 @@
 # Every code block of README.md, run as written: sh blocks in a folder with a corpus/, the C block compiled, make's
 # blocks planned with make -n (running them would run this test). The READMEs of the folders have no such blocks, but for
 # tools/python's (tests/python runs it); tokenize-walk.sh and tests/python run those of the walk-throughs.
-. "$ROOT/tests/cli/lib.sh"
 
 # block LANGUAGE N: print the N-th code block of that language
 block() {

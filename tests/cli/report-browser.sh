@@ -3,7 +3,6 @@
 # README's picture, tools/report/demo.png, is the top of the page of make demo, made by
 # chromium --headless=new --hide-scrollbars --window-size=1180,2200 --screenshot=demo.png build/demo/report.html
 # In make check-all only: it opens pages in a browser.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 command -v chromium > /dev/null || skip 'chromium is not there (make deps gets it with tools/deps.sh all)'
 pictures=$BIN/../report

@@ -1,5 +1,4 @@
 # sgt-report: the page's curves equal the log's, for damaged logs too; names from a run cannot inject anything.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 
 # report RUN...: write report.html, and flat: the page in a line, without what does not show

@@ -15,8 +15,8 @@ if [ "$1" = --one ]; then
     out=$CLI_WORK/.$name
     code=0
     mkdir "$CLI_WORK/$name"
-    (cd "$CLI_WORK/$name" && exec timeout -k 5 "${SCRIPT_SECONDS:-900}" sh "$script") > "$out" 2>&1 < /dev/null ||
-        code=$?
+    (cd "$CLI_WORK/$name" && exec timeout -k 5 "${SCRIPT_SECONDS:-900}" sh -c '. "$ROOT/tests/cli/lib.sh" && . "$0"' \
+        "$script") > "$out" 2>&1 < /dev/null || code=$?
     [ -z "${TIMES:-}" ] || { times > "$out.times" && echo "$name $(tail -1 "$out.times")" >> "$TIMES"; }
     chmod -R u+rwx "$CLI_WORK/$name" 2> /dev/null
     rm -rf "${CLI_WORK:?}/$name"

@@ -1,6 +1,5 @@
 # sgt-sample writes raw bytes to a file or a pipe. On a terminal it writes whole characters, and nothing that controls
 # the terminal. The model continues every prompt with the same text (tests/data/make_sample.py).
-. "$ROOT/tests/cli/lib.sh"
 says=$ROOT/tests/data/fixtures/sample/says
 text=$says/text
 sample() { run 0 sgt-sample "$says" --quiet --temperature 0 "$@"; }

@@ -1,7 +1,6 @@
 # sgt-sample --temperature 0 and transformers' generate give the same ids, from sgt's checkpoints and from
 # transformers'.
 # In make check-all only: it loads PyTorch and transformers.
-. "$ROOT/tests/cli/lib.sh"
 find_python 'torch, transformers'
 [ -n "$python" ] || skip 'no python3 with torch and transformers (PYTHON=... names one)'
 

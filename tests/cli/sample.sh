@@ -1,5 +1,4 @@
 # sgt-sample: text from a model, its options and the ones it refuses.
-. "$ROOT/tests/cli/lib.sh"
 
 run_usage "expected RUN/ | RUN/step-NNNNNNNN/ | GPT2/ | MODEL.bin (such as: sgt-sample run/ --prompt 'Once upon a time')" sgt-sample
 for meant in --model:'RUN/ without an option' --length:--tokens --n:-n --samples:--num-samples; do

@@ -1,5 +1,4 @@
 # What several processes of one machine share: CPUs, memory for preloaded sets, and a slow file system.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 . "$ROOT/tests/cli/ranks.inc"
 . "$ROOT/tests/cli/machine.inc"

@@ -1,5 +1,4 @@
 # tokenize-basic.sh: the files and the output of sgt-tokenize.
-. "$ROOT/tests/cli/lib.sh"
 
 word() { od -An -td4 -v -w4 -j$((4 * $2)) -N4 "$1" | tr -d ' '; }
 

@@ -1,5 +1,4 @@
 # tokenize-binary.sh: files that are not text, and hidden ones: skipped and counted, or read on request.
-. "$ROOT/tests/cli/lib.sh"
 
 mkdir -p in/.git in/sub
 echo 'some text' > in/a.txt

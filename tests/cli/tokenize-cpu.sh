@@ -1,5 +1,4 @@
 # tokenize-cpu.sh: --cpu gives the same bytes at each level of this machine; other words are refused.
-. "$ROOT/tests/cli/lib.sh"
 
 # Prose, code, many scripts and broken UTF-8, repeated.
 mkdir in

@@ -1,6 +1,5 @@
 # tokenize-dedup.sh: --dedup drops all but the first of equal documents, for any ranks, splits and threads, counts
 # them, and drops nothing else.
-. "$ROOT/tests/cli/lib.sh"
 
 work_in_memory
 

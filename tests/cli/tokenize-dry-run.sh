@@ -1,6 +1,5 @@
 # tokenize-dry-run.sh: sgt-tokenize --dry-run writes nothing. It counts files, bytes and, where no text must be read
 # for them, documents. It takes four bytes of text for a token, and says so.
-. "$ROOT/tests/cli/lib.sh"
 
 # estimate OPTION... INPUT...: the estimate is one line of JSON, and tokenizing the same inputs gives as many files,
 # documents and shards.

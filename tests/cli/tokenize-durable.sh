@@ -1,6 +1,5 @@
 # tokenize-durable.sh: a file is flushed to disk before a file that relies on it gets its name. strace shows the
 # system calls.
-. "$ROOT/tests/cli/lib.sh"
 
 need_strace
 

@@ -2,7 +2,6 @@
 # written, flushed or renamed; partial reads and writes; no memory; no threads; clocks that jump; SIGKILL. Inputs of
 # many kinds: shuffled and deduplicated, through a filter, and as the rank that completes OUT.
 # In make check-all only: it disturbs hundreds of calls.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/faults.inc"
 
 need_faults

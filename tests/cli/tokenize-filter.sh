@@ -1,5 +1,4 @@
 # tokenize-filter.sh: files that are read through a command's standard output.
-. "$ROOT/tests/cli/lib.sh"
 
 printed() { # print the bytes of the document that FILTER makes from one file
     rm -rf odd out-odd

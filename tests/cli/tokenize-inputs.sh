@@ -1,5 +1,4 @@
 # tokenize-inputs.sh: every kind of INPUT, good and bad.
-. "$ROOT/tests/cli/lib.sh"
 
 
 # Files come in byte order of their whole paths: a folder sorts as its name and a slash.

@@ -1,5 +1,4 @@
 # tokenize-jsonl.sh: JSONL, packed or not: documents, bad lines, and resuming a run within a file.
-. "$ROOT/tests/cli/lib.sh"
 
 
 # The text field of each line is a document, in the order of lines. Blank lines are skipped. The

@@ -1,5 +1,4 @@
 # tokenize-keep.sh: --keep-fields keeps fields of JSONL, and columns of Parquet, in sources.jsonl.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/parquet.inc"
 work_in_memory
 data=$ROOT/tests/data/parquet

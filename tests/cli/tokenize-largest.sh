@@ -1,7 +1,6 @@
 # tokenize-largest.sh: a vocabulary of 1,048,576 ids, the most: its last merges at every CPU level, its files, and itself
 # read from the set that it made.
 # In make check-all only: files of 60 MB are written and read.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/wide.inc"
 
 work_in_memory

@@ -1,6 +1,5 @@
 # tokenize-merges.sh: vocabularies with the same tokens but other merges are different: a set is not completed,
 # resumed or mixed with another one.
-. "$ROOT/tests/cli/lib.sh"
 
 work_in_memory
 D=$ROOT/tests/data/vocab

@@ -1,6 +1,5 @@
 # tokenize-normalize.sh: --normalize gives the tokens of the normalized text, for any size of units, format and number
 # of threads. Also text that normalizing does not change, and the form that a set records.
-. "$ROOT/tests/cli/lib.sh"
 
 # The text has e with a separate accent, a ligature, Hangul in separate letters, and a byte that is
 # not UTF-8.

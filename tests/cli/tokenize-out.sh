@@ -1,5 +1,4 @@
 # tokenize-out.sh: OUT belongs to one command. Another command is refused, unless --force replaces the set.
-. "$ROOT/tests/cli/lib.sh"
 
 mkdir in
 for i in 1 2 3; do echo "text number $i" > in/$i.txt; done

@@ -1,5 +1,4 @@
 # tokenize-packed.sh: inputs packed as .gz and .zst, whole and damaged.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/shards.inc"
 
 head -c 300000 "$ROOT/tokenize/vocab/gpt2.bpe" > text

@@ -1,5 +1,4 @@
 # tokenize-parquet.sh: Parquet gives the same shards as its texts in JSONL; a damaged file gives one line.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/parquet.inc"
 work_in_memory
 data=$ROOT/tests/data/parquet

@@ -1,5 +1,4 @@
 # tokenize-permissions.sh: missing permissions are found before anything is written.
-. "$ROOT/tests/cli/lib.sh"
 
 # root may read everything, so run as nobody. Paths are relative, because nobody may not enter the
 # parent folders.

@@ -1,6 +1,5 @@
 # tokenize-progress.sh: sgt-tokenize's bar on a terminal: one bar for all inputs, by bytes, with MB/s, tokens/s and
 # the time left. tests/base/test_progress.c tests the bar together with other lines.
-. "$ROOT/tests/cli/lib.sh"
 
 mkdir in
 for i in 1 2 3 4 5 6 7 8; do cat "$ROOT"/tokenize/vocab/gpt2.bpe > in/$i.txt; done

@@ -1,6 +1,5 @@
 # tokenize-ranks.sh: OUT made by several ranks, with --rank and --ranks or with mpirun, has the same bytes as from one
 # rank, whichever rank dies. Also combinations that are refused.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/corpus.inc"
 
 work_in_memory

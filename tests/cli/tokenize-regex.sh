@@ -1,7 +1,6 @@
 # tokenize-regex.sh: features of Hugging Face's tokenizer.json that PCRE2 or sgt handles differently. Known patterns are
 # recognized by their text; others are refused with a message that names --pattern. The tokenizer.json of a set
 # means the same to both. A merge listed twice counts once. Ignored fields give a notice.
-. "$ROOT/tests/cli/lib.sh"
 D=$ROOT/tests/data/vocab
 
 # with NAME REGEX: write o200k's tokenizer.json with this pattern, given as JSON

@@ -1,6 +1,5 @@
 # tokenize-resume.sh: a run that was stopped or killed at any moment is finished by the same command, with the bytes
 # of an undisturbed run. Complete shards are not made again.
-. "$ROOT/tests/cli/lib.sh"
 
 work_in_memory
 

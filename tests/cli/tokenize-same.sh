@@ -1,6 +1,5 @@
 # tokenize-same.sh: a set is only complete, and a run is only resumed, for inputs of the same bytes. Files whose device,
 # inode, size and time are those recorded are not read again.
-. "$ROOT/tests/cli/lib.sh"
 
 other() { # FILE COMMAND...: it is refused, because FILE has other bytes, and changes nothing
     file=$1

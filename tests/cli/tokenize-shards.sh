@@ -1,6 +1,5 @@
 # sgt-tokenize --shards and sgt-inspect --export: files of Megatron-LM, nanoGPT and OLMo-core, read back by readers
 # written from those programs' formats (tests/tokenize/check_layout.py), and by every program here.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/shards.inc"
 . "$ROOT/tests/cli/corpus.inc"
 

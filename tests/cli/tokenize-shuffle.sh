@@ -1,7 +1,6 @@
 # tokenize-shuffle.sh: --shuffle gives the same order for any number of threads and ranks, another order for another
 # seed, and always the same documents. Also refused and resumed runs. (tests/tokenize compares the order with its
 # definition.)
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/corpus.inc"
 
 work_in_memory

@@ -1,7 +1,6 @@
 # tokenize-together.sh: connected ranks divide the second pass of --dedup and --shuffle. OUT has the same bytes as from
 # one process, for 1 to 4 ranks; each rank makes shards; ranks are killed, or their calls fail, and they start again.
 # In make check-all only: dozens of runs, with up to four ranks, which are killed and start again.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/corpus.inc"
 . "$ROOT/tests/cli/ranks.inc"
 . "$ROOT/tests/cli/faults.inc"

@@ -4,7 +4,6 @@
 # deduplicated, three of them with three ranks at the same time, connected ones in the last. SEED=N repeats the
 # moments, as far as a machine repeats itself.
 # In make check-all only: it kills and resumes over and over.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/ranks.inc"
 work_in_memory
 expected=${TORTURE_KILLS:-12} seed=${SEED:-$$}

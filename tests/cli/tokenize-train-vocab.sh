@@ -1,6 +1,5 @@
 # tokenize-train-vocab.sh: --train-vocab makes the same bytes as Hugging Face's trainer from the same text
 # (tests/data/vocab, made by the generator beside it), with any number of threads, files and formats.
-. "$ROOT/tests/cli/lib.sh"
 D=$ROOT/tests/data/vocab
 
 run_silent sgt-tokenize --train-vocab 700 "$D/text.txt" v

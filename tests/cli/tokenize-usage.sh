@@ -1,5 +1,4 @@
 # tokenize-usage.sh: wrong usage of sgt-tokenize, and its --help.
-. "$ROOT/tests/cli/lib.sh"
 
 run_usage 'OUT must be a folder, not - (./- names a folder called -)' sgt-tokenize corpus -
 run_usage 'expected INPUT... OUT/ (such as: sgt-tokenize corpus/ out/)' sgt-tokenize

@@ -1,5 +1,4 @@
 # tokenize-utf8.sh: text that is not UTF-8, and a literal end of text.
-. "$ROOT/tests/cli/lib.sh"
 
 
 # Ill-formed bytes: ff alone; c3 with nothing after it; e2 82, the start of a three-byte sequence,

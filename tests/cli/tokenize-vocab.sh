@@ -1,6 +1,5 @@
 # tokenize-vocab.sh: --vocab and --pattern: the ids of Hugging Face's tokenizers and tiktoken from the same files
 # (tests/data/vocab, made by the generator beside it), refused files, and sets that carry their vocabulary.
-. "$ROOT/tests/cli/lib.sh"
 D=$ROOT/tests/data/vocab
 
 # ids_are FILE OPTION...: tokenize text.txt, compare its ids, without the header and the end of text, with those in FILE,

@@ -1,5 +1,4 @@
 # tokenize-walk.sh: the code blocks of tokenize/parquet.md, as written, on small files.
-. "$ROOT/tests/cli/lib.sh"
 mkdir fineweb
 for i in 1 2 3; do cp "$ROOT/tests/data/parquet/web.parquet" fineweb/$i.parquet; done
 awk '$0 == "```sh" { on = 1; next } $0 == "```" { on = 0 } on' "$ROOT/tokenize/parquet.md" > all.sh

@@ -1,6 +1,5 @@
 # tokenize-wide.sh: a vocabulary of more than 65,536 ids, which --train-vocab makes here, gives sets of 4-byte ids: the
 # same bytes for any threads and ranks, and after a run was killed; decoded to the text; as other trainers' files.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/corpus.inc"
 . "$ROOT/tests/cli/wide.inc"
 

@@ -1,6 +1,5 @@
 # sgt-train on several CPU ranks, with mpirun: the losses of one rank, the same bits in each run, checkpoints that any
 # number of ranks resumes. If a rank fails, dies or is interrupted, one message says so. torchrun is refused.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 . "$ROOT/tests/cli/ranks.inc"
 ranks_data --device cpu --model 2x16x2 --batch-size 6 --grad-accum 2

@@ -1,5 +1,4 @@
 # sgt-train --resume: any damage to a checkpoint is detected and named, and the checkpoint before it is used.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 work_in_memory
 data d

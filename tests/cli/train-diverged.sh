@@ -1,5 +1,4 @@
 # A loss that ends above its start: reported once, in the log and in the report too; --stop-diverged ends the run.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 . "$ROOT/tests/cli/ranks.inc"
 

@@ -1,7 +1,6 @@
 # sgt-train --estimate-memory: a table of at most 100 columns, or JSON, whose numbers agree with each other; nothing
 # is run.
 # In make check-all only: it trains models of several sizes.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 data d
 estimate="sgt-train --estimate-memory --device cpu --threads 1 --precision fp32"

@@ -1,6 +1,5 @@
 # sgt-train: a failure gives exit 1 and one line with the name. Checks come in this order: options, device, data,
 # model.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 data d
 

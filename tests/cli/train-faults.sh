@@ -2,7 +2,6 @@
 # files that cannot be made, written, flushed or renamed; data that a reader cannot read; no memory; no threads;
 # clocks that jump; SIGKILL at each call that changes a file.
 # In make check-all only: it disturbs hundreds of calls.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/faults.inc"
 . "$ROOT/tests/cli/train.inc"
 

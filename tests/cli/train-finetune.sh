@@ -1,5 +1,4 @@
 # sgt-train --data FILE.jsonl: prompts without a loss, completions with one.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 work_in_memory
 cat > some.jsonl << 'END'

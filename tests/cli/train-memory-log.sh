@@ -1,6 +1,5 @@
 # RUN/memory.jsonl: the bytes in use in each part of a step, for two steps, on the CPU and on CUDA (on the host).
 # In make check-all only: it trains models of several sizes.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 data d
 

@@ -1,6 +1,5 @@
 # sgt-train --batch-size auto, --recompute auto and --memory-limit: chosen values, notices, stored options, errors.
 # In make check-all only: half a minute of runs near a limit.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 . "$ROOT/tests/cli/ranks.inc"
 data d

@@ -1,6 +1,5 @@
 # sgt-train on several sets. Killed and resumed, it ends with the bits of an undisturbed run. Any number of ranks sees
 # the same rows. A resume with other sets is refused, and the message names the difference.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 . "$ROOT/tests/cli/ranks.inc"
 

@@ -1,5 +1,4 @@
 # sgt-train: each option is in options.json and log.jsonl. A CPU refuses some by name, and a resumed run keeps others.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 work_in_memory
 data d

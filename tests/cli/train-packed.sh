@@ -1,5 +1,4 @@
 # sgt-train --sampling packed: the same run from every reader, resumed at any step, over several epochs.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 work_in_memory
 mkdir d

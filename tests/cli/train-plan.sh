@@ -1,6 +1,5 @@
 # sgt-train: the length of a run and its learning rate: compute budgets, schedules, rates by size, and the lines that
 # state them; and --overfit-batch.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 work_in_memory
 data d

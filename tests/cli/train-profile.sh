@@ -1,5 +1,4 @@
 # sgt-train --profile: which steps are traced, the content of the file, and that it is never incomplete.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 data d
 validation d

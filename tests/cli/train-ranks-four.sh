@@ -2,7 +2,6 @@
 # without graphs, NCCL's calls in the graphs and concurrent with the backward pass, and one message if one rank dies
 # or fails.
 # In make check-all only: it trains on the host in place of several GPUs.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 . "$ROOT/tests/cli/ranks.inc"
 cuda_on_the_host

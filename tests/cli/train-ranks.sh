@@ -2,7 +2,6 @@
 # mpirun. They have the losses of one rank, and either number of ranks resumes a checkpoint. If a rank fails, dies or
 # is interrupted, one message says so.
 # In make check-all only: it trains on the host in place of several GPUs.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 . "$ROOT/tests/cli/ranks.inc"
 cuda_on_the_host

@@ -1,6 +1,5 @@
 # sgt-train is killed at random moments, or interrupted, and resumed: the run ends with the log and the bits of an
 # undisturbed one.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 data d
 validation d

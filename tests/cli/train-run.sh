@@ -1,5 +1,4 @@
 # sgt-train: a whole run, its files, and its output.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 data d
 

@@ -3,7 +3,6 @@
 # by at most 1 % after two checkpoints. The smallest number of open descriptors is constant. The log has every step
 # once. SEED=N repeats the lives.
 # In make check-all only: it trains for a while, with a kill now and then.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 is_sanitized && skip 'a sanitizer keeps for a while what is freed'
 work_in_memory

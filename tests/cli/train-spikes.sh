@@ -1,7 +1,6 @@
 # sgt-train --skip-spikes: a batch of foreign data leaves no trace in the run but its own line; on the CPU, and with CUDA
 # on the host.
 # In make check-all only: it trains hundreds of steps on the host in place of a GPU.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 work_in_memory
 

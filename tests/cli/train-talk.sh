@@ -1,6 +1,5 @@
 # sgt-train's messages: four lines at the start, the loss in a file as on a terminal, a mistyped name, data that was
 # moved, and lines that wrap between words on a narrow terminal.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 . "$ROOT/tests/cli/ranks.inc"
 data d

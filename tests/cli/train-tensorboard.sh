@@ -1,5 +1,4 @@
 # RUN/tb as TensorBoard reads it, after a run that was killed after its newest checkpoint and resumed.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 find_python tensorboard
 [ -n "$python" ] || skip 'no python3 with tensorboard (PYTHON=... names one)'

@@ -1,6 +1,5 @@
 # sgt-train on a terminal: one line with bar, steps, loss, speed, learning rate, MFU and time left, as far as they
 # fit. Each evaluation has a line above it. With --json, standard output has only the document.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 data d
 validation d

@@ -3,7 +3,6 @@
 # reader and another number of threads than the one before. SEED=N repeats the moments, as far as a machine repeats
 # itself.
 # In make check-all only: it kills and resumes over and over.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 work_in_memory
 data d

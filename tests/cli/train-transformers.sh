@@ -1,7 +1,6 @@
 # sgt's checkpoints in transformers: the tokenizer gives the same ids and text, for own vocabularies too; and with torch,
 # models load without a warning, with the same loss up to 1e-5.
 # In make check-all only: it loads PyTorch and transformers.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 . "$ROOT/tests/cli/wide.inc"
 find_python transformers

@@ -1,5 +1,4 @@
 # sgt-train: wrong usage gives exit 2, one line that names the option, and the hint.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 data d
 

@@ -1,6 +1,5 @@
 # train-vocab.sh: a set with the user's own vocabulary. sgt-train takes its size and its end of text from the set, and
 # copies it into checkpoints.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 
 run 0 sgt-tokenize --quiet --train-vocab 300 "$ROOT/tests/data/vocab/text.txt" v

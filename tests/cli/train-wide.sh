@@ -1,6 +1,5 @@
 # train-wide.sh: a model of more than 65,536 ids learns a text by heart, resumes with the same bits, and says the text
 # again: sgt-train, sgt-eval, sgt-sample and sgt-inspect take sets, checkpoints, examples and questions of such ids.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 . "$ROOT/tests/cli/wide.inc"
 

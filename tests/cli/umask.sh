@@ -1,5 +1,4 @@
 # Files get the user's umask, from the moment they are created. Nothing is written through a symbolic link.
-. "$ROOT/tests/cli/lib.sh"
 texts text 60000
 small='--device cpu --model 1x16x1 --seq-len 16 --batch-size 1'
 

@@ -2,7 +2,6 @@
 # what the kernel writes through a ring. So do the properties of fuzzing, with their seeds, at the levels of the CPU
 # that valgrind knows.
 # In make check-all only: valgrind slows every program down.
-. "$ROOT/tests/cli/lib.sh"
 command -v valgrind > /dev/null || skip "no valgrind"
 grep -q fsanitize "$BIN/../flags" && skip "built with sanitizers, which valgrind cannot run"
 
