@@ -173,9 +173,16 @@ static int check_ranks(const sgt_trainer *t, sgt_error *err)
     return rc;
 }
 
+/* Refuse a RUN that holds checkpoints, unless that is meant, or the files of a set. */
 static int refuse_existing(const sgt_trainer *t, sgt_error *err)
 {
-    char *dir;
+    char *dir, work[SGT_PATH];
+    if (sgt_trainer_writes(t) &&
+        (sgt_trainer_has_shards(t->o->run) || !sgt_file_gone(sgt_path(work, t->o->run, ".work"))))
+        return sgt_fail(err, SGT_EUNSUPPORTED,
+                        "%s: it is a set of sgt-tokenize's, where no run can be (take another "
+                        "--run)",
+                        t->o->run);
     if (t->o->resume || t->o->force || !sgt_trainer_writes(t)) return SGT_OK;
     int rc = sgt_run_newest(&dir, t->o->run, 0, NULL, err);
     /* look again, now with warnings about incomplete checkpoints, which this run will remove */

@@ -89,8 +89,9 @@ int sgt_fail_errno(sgt_error *err, const char *fmt, ...)
     vsnprintf(what, sizeof what, fmt, args);
     va_end(args);
     /* this is GNU's strerror_r, which returns the text */
-    return sgt_fail(err, saved == ENOMEM ? SGT_ENOMEM : SGT_EIO, "%s: %s", what,
-                    strerror_r(saved, reason, sizeof reason));
+    return sgt_fail(err, saved == ENOMEM ? SGT_ENOMEM : SGT_EIO, "%s: %s%s", what,
+                    strerror_r(saved, reason, sizeof reason),
+                    saved == EMFILE ? " (raise ulimit -n)" : "");
 }
 
 void sgt_say(const sgt_notice *n, const char *fmt, ...)

@@ -96,6 +96,9 @@ run 0 sgt-train --data nano --run run4 --model 1x8x1 --seq-len 1 --batch-size 1 
 stderr_has "sgt-train: $no_header"
 check 'said once' test "$(grep -c 'no header' .stderr)" -eq 1
 check 'evaluated on its val.bin' grep -q '"val_loss"' run4/log.jsonl
+stderr_has "sgt-train: nano: its files do not say which vocabulary they have: GPT-2's is assumed, and validation is not in \
+bits per byte (copy its tokenizer.json there)"
+! grep -q val_bits run4/log.jsonl || fail 'bits per byte of a vocabulary that is only assumed'
 run_prints nano sgt-eval run4 --data nano --seq-len 1
 ids 15496 > other.bin && mkdir numbered && cp other.bin numbered/train_000000.bin
 run_failure_about 'not a shard (if it has no header, pass the file itself)' sgt-inspect numbered

@@ -141,3 +141,11 @@ head -c 1026 one/train_000000.bin > out/train_000001.bin
 run_failure_like '^sgt-tokenize: out/train_000001.bin: ' sgt-tokenize --quiet $options --shuffle 7 corpus out
 run 0 sgt-tokenize --quiet --force $options --shuffle 7 corpus out
 same_folders out many
+
+# each shard of a part is an open file
+i=0
+mkdir texts
+while [ $i -lt 100 ]; do echo "document $i has a few tokens" > texts/$i && i=$((i + 1)); done
+limited() { (ulimit -n 64 && exec "$@"); }
+run 1 limited sgt-tokenize --quiet --threads 1 --shuffle 1 --shard-tokens 5 texts few-files
+stderr_matches '^sgt-tokenize: .*: Too many open files \(raise ulimit -n\)$'

@@ -28,10 +28,10 @@ same_run cut
 same whole/latest cut/latest
 [ "$(ls -A cut | tr '\n' ' ')" = "$(ls -A whole | tr '\n' ' ')" ] || fail "the run holds $(ls -A cut)"
 
-# Ctrl-C and SIGTERM finish the step, save, and exit with 130. A shell starts its background processes with SIGINT
-# ignored; sgt-train handles it anyway.
-for signal in INT TERM; do
-    run_stopped $signal $signal/log.jsonl sgt-train --quiet $options --run $signal
+# Ctrl-C, SIGTERM and a closed terminal's SIGHUP finish the step, save, and exit with 130. A shell starts its background
+# processes with SIGINT ignored; sgt-train handles it anyway. nohup ignores SIGHUP.
+for signal in INT TERM HUP; do
+    run_stopped $signal $signal/log.jsonl env --default-signal=HUP sgt-train --quiet $options --run $signal
     stderr_matches '^sgt-train: interrupted after step [0-9]+ of 120; --resume goes on from there$'
     stderr_lines 1
     steps=$(wc -l < $signal/log.jsonl)
@@ -40,12 +40,22 @@ for signal in INT TERM; do
     same_run $signal
 done
 
+begun nohup/log.jsonl env --ignore-signal=HUP sgt-train --quiet $options --run nohup || fail 'it ended too early'
+kill -HUP $pid
+ended 0 $pid
+same_run nohup
+
 # one process at a time
 sgt-train --quiet $options --steps 100000 --run shared 2> shared.err &
 pid=$!
 until [ -s shared/log.jsonl ]; do sleep 0.02; done
 run_failure 'shared: another sgt-train is writing to this run (wait for it, or take another --run)' \
     sgt-train --quiet $options --run shared
+mkdir -p begun-set/.work
+for set in d begun-set; do
+    run_failure "$set: it is a set of sgt-tokenize's, where no run can be (take another --run)" \
+        sgt-train --quiet $options --run $set --force
+done
 kill -TERM $pid
 wait $pid || :
 grep -q '^sgt-train: interrupted after step' shared.err || fail 'the first one should go on undisturbed'

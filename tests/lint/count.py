@@ -11,12 +11,12 @@ import sys
 
 BUDGET = {
     "tokenize": 12943,
-    "loader": 6908,
-    "train": 13409,
+    "loader": 6909,
+    "train": 13424,
     "kernels": 11680,
-    "tools": 13554,
-    "tests": 50742,
-    "manuals": 2571,
+    "tools": 13556,
+    "tests": 50760,
+    "manuals": 2573,
     "pages": 1242,
 }
 DATA = set(

@@ -23,7 +23,7 @@
 
 static sgt_stop stop; /* global, because a signal handler gets no argument that could lead to it */
 
-static sigset_t handled; /* SIGINT and SIGTERM */
+static sigset_t handled; /* SIGINT, SIGTERM, and SIGHUP unless it is ignored */
 
 static void on_signal(int number)
 {
@@ -52,7 +52,7 @@ static void *wait_for_signals(void *unused)
 sgt_stop *sgt_catch_signals(void)
 {
     pthread_t thread;
-    struct sigaction action;
+    struct sigaction action, before;
     memset(&action, 0, sizeof action);
     /* shells ignore SIGINT in background processes; a handler undoes that */
     action.sa_handler = on_signal;
@@ -60,11 +60,14 @@ sgt_stop *sgt_catch_signals(void)
     sigemptyset(&handled);
     sigaddset(&handled, SIGINT);
     sigaddset(&handled, SIGTERM);
+    /* nohup ignores it; else a terminal that is closed sends it */
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        sigaddset(&handled, SIGHUP);
     /* a write beyond `ulimit -f` then fails with EFBIG, which gives a message and exit code 1 */
     signal(SIGXFSZ, SIG_IGN);
     pthread_sigmask(SIG_BLOCK, &handled, NULL);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    for (int number = 1; number < NSIG; number++)
+        if (sigismember(&handled, number) == 1) sigaction(number, &action, NULL);
     if (pthread_create(&thread, NULL, wait_for_signals, NULL) == 0) pthread_detach(thread);
     /* if the thread cannot be started, use the handler after all */
     else pthread_sigmask(SIG_UNBLOCK, &handled, NULL);
