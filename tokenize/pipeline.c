@@ -124,7 +124,7 @@ int sgt_pipeline_publish(sgt_out *out, sgt_manifest *m, const sgt_out_request *r
     m->eot = sgt_vocab_eot(r->vocab);
     int rc = r->layout ? lay_out(out, m, r, &laid_out, err) : SGT_OK;
     if (!rc) rc = sgt_out_publish(out, all, r->vocab, err);
-    *result = (sgt_tokenize_result){.bytes_read = result->bytes_read};
+    *result = (sgt_tokenize_result){.bytes_read = result->bytes_read, .seconds = result->seconds};
     sgt_pipeline_result(result, all);
     sgt_manifest_free(&laid_out);
     m->options = NULL;
@@ -158,7 +158,7 @@ int sgt_pipeline_reread(sgt_tokenize_result *r, const char *out, sgt_error *err)
     sgt_manifest m;
     int rc = sgt_manifest_read(&m, out, err);
     if (rc < 0) return rc;
-    *r = (sgt_tokenize_result){.bytes_read = r->bytes_read};
+    *r = (sgt_tokenize_result){.bytes_read = r->bytes_read, .seconds = r->seconds};
     sgt_pipeline_result(r, &m);
     sgt_manifest_free(&m);
     return SGT_OK;
@@ -169,6 +169,7 @@ int sgt_pipeline_make(const sgt_tokenize_options *o, const sgt_out_request *r,
 {
     sgt_out out;
     int rc = sgt_out_claim(&out, r, err);
+    result->seconds -= out.who.waited;
     if (rc == 1) {
         rc = sgt_pipeline_reread(result, r->path, err);
         result->already_done = rc == SGT_OK;

@@ -183,7 +183,7 @@ typedef struct sgt_tokenize_result {
     uint64_t eot_literals;                     /* literal ends of text that were taken for text */
     uint64_t pieces, distinct; /* sgt_vocab_train: pre-tokens of the text, and different ones */
     uint64_t bytes_read;       /* by this call: fewer if a run was resumed */
-    double seconds;            /* duration of this call */
+    double seconds;            /* duration of this call, less waits for an owner of OUT */
     uint32_t waiting;          /* parts that other ranks still owe: all counts are this rank's */
     int already_done;          /* the same call had completed OUT before: nothing was written */
 } sgt_tokenize_result;

@@ -121,7 +121,7 @@ static sgt_program program = {
 
 typedef struct meter {
     sgt_progress *bar;
-    double began;
+    double began; /* time of the first report, before which the process may wait for OUT's owner */
     uint64_t from, tokens_from; /* bytes and tokens that an earlier run has processed */
     int begun;                  /* 1: they are known */
 } meter;
@@ -130,8 +130,8 @@ static void show_progress(void *ctx, uint64_t done, uint64_t total, uint64_t tok
 {
     meter *m = ctx;
     char text[64];
+    if (!m->begun) *m = (meter){m->bar, sgt_now(), done, tokens, 1};
     const double seconds = sgt_now() - m->began;
-    if (!m->begun) *m = (meter){m->bar, m->began, done, tokens, 1};
     double speed = seconds > 0 ? (double)(tokens - m->tokens_from) / seconds : 0;
     sgt_format_rate(text, sizeof text, speed, "tokens/s");
     sgt_progress_update(m->bar, done, total, m->from, text);
@@ -403,7 +403,7 @@ static void check_train_vocab(void)
 static int tokenize(sgt_error *err)
 {
     sgt_tokenize_result r = {.size = sizeof r};
-    meter m = {.bar = sgt_progress_new("B", o.quiet), .began = sgt_now()};
+    meter m = {.bar = sgt_progress_new("B", o.quiet)};
     if (!o.quiet) t.notice = sgt_progress_notice(m.bar, program.name);
     t.progress_ctx = &m;
     int rc = sgt_tokenize(&t, &r, err);

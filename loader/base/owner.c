@@ -143,7 +143,9 @@ int sgt_owner_lives(const char *path, sgt_claimant *who, sgt_error *err)
                     "%s: its owner is not visible from here, so this program waits for up to %d s "
                     "to see whether it touches this file",
                     path, TURNS * TURN_MS / 1000);
+        const double before = sgt_now();
         poll(NULL, 0, TURN_MS);
+        who->waited += sgt_now() - before;
         if (sgt_stopped(who->stop)) return sgt_fail(err, SGT_ESTOPPED, "interrupted");
         /* a file that cannot be read at the moment is not a change */
         rc = read_record(&now, path, NULL);

@@ -25,6 +25,7 @@ typedef struct sgt_claimant {
     const sgt_notice *notice; /* is told once about a missing flock, and once about waits */
     const sgt_stop *stop;     /* ends a wait with SGT_ESTOPPED */
     int told, watched;        /* not 0: the notice about flock, or about waits, was given */
+    double waited;            /* seconds for which owners' files were watched */
 } sgt_claimant;
 
 typedef struct sgt_owner sgt_owner;

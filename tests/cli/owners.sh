@@ -103,7 +103,11 @@ rm -rf out go
 begin lies far out/.work/sources.jsonl sh tokenize --quiet corpus out
 kill -STOP $pid
 touch go
-run 0 on lies near sh tokenize corpus out
+began=$(date +%s%N)
+run 0 on lies near sh tokenize --json corpus out
+took=$((($(date +%s%N) - began) / 1000000))
+check "a wait counts as work: $(field seconds .stdout) of $took ms" \
+    awk "BEGIN { exit !($(field seconds .stdout) < $took / 1000 - 1.1) }"
 same_folders out one
 kill -CONT $pid
 stopped_begun "sgt-tokenize: out/.work/owner: $lost"

@@ -506,6 +506,7 @@ int sgt_parts_make(const sgt_tokenize_options *o, const sgt_out_request *request
     r.rank = p.rank;
     if (!rc && (rc = sgt_out_claim(&p.out, &r, err)) == 0) {
         if (p.ranks > 1) p.together = o->joined;
+        result->seconds -= p.out.who.waited;
         rc = make_part(&p, result, err);
         if (!rc) rc = finish(&p, result, err);
         if (rc < 0) (void)sgt_out_check(&p.out, err);

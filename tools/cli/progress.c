@@ -137,11 +137,12 @@ void sgt_progress_update(sgt_progress *p, uint64_t done, uint64_t total, uint64_
     if (!p || p->quiet) return;
     pthread_mutex_lock(&p->lock);
     double now = sgt_now(); /* of several threads, none draws before the time of the last */
+    if (facts) snprintf(p->facts, sizeof p->facts, "%s", facts);
+    /* work begins with a first report of nothing done; or the clock was set back */
+    if (now < p->start || (!p->total && done == from)) p->start = now;
     p->done = done;
     p->total = total;
     p->from = from < done ? from : done;
-    if (facts) snprintf(p->facts, sizeof p->facts, "%s", facts);
-    if (now < p->start) p->start = now; /* the clock was set back */
     if (now < p->last || now - p->last >= (p->terminal ? REDRAW : LOGGED)) {
         p->last = now;
         draw(p, "");
