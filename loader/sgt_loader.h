@@ -201,7 +201,7 @@ typedef struct sgt_loader_state {
     uint64_t hash, tokens; /* identify the data: as in sgt_loader_info */
     uint64_t seed;         /* this and the following: as in sgt_loader_options */
     sgt_sampling sampling;
-    uint32_t seq, pad; /* pad: for sampling documents; else 0 */
+    uint32_t seq, pad, reserved; /* pad: for sampling documents, else 0; reserved: 0 */
 } sgt_loader_state;
 
 /* Fill in the state of a run that draws batch `next` next. */

@@ -14,7 +14,7 @@ BUDGET = {
     "loader": 6912,
     "train": 13424,
     "kernels": 11680,
-    "tools": 13556,
+    "tools": 13557,
     "tests": 50765,
     "manuals": 2573,
     "pages": 1242,

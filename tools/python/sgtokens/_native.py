@@ -109,6 +109,7 @@ class LoaderState(Structure):  # sgt_loader_state
     _fields_ = [
         ("size", c_size_t), ("rows", c_uint64), ("hash", c_uint64), ("tokens", c_uint64),
         ("seed", c_uint64), ("sampling", c_int), ("seq", c_uint32), ("pad", c_uint32),
+        ("reserved", c_uint32),
     ]  # fmt: skip
 
 
