@@ -147,7 +147,6 @@ for name in '--raw 32 four/nano' four/megatron four/llmc; do
     run_usage "${name##* }: ids of 4 bytes do not fit rows of u16 (take i32 or i64)" \
         sgt-bench loader $name --seq-len 3 --batch-size 1 --loader preload --outputs u16
 done
-run_usage '--peer: other programs are measured with ids of 2 bytes' sgt-bench loader four/llmc --seq-len 3 --peer python3
 run_failure_about 'its text is not known here (no tokenizer.json is beside the data)' sgt-inspect four/llmc --decode 0
 run 0 sgt-inspect --compare four/llmc four/megatron
 ids32 100256 5 62464 7 > other32.bin # 128000 without its upper 16 bits
