@@ -3,9 +3,9 @@
  * leftmost first, until no pair has one.
  *
  * A piece takes the first of these methods that fits:
- *   words   up to 15 bytes: nearly all pieces (words.h)
+ *   words   up to 15 bytes, with 4-byte ids up to 15 characters: nearly all pieces (words.h)
  *   longs   up to 126 bytes, if the piece is in the table of long words (words.h)
- *   scan    up to 64 bytes: the definition itself, on the stack
+ *   scan    up to 64 bytes or characters: the definition itself, on the stack
  *   steps   longer pieces, for which the definition would be quadratic
  *
  * A piece of up to 512 bytes is cut before scan or steps wherever no token holds two adjacent

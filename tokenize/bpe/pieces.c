@@ -10,17 +10,10 @@
  *
  * The definition of byte-pair encoding, quadratic in the number of bytes. */
 
-size_t WIDTH(sgt_bpe_scan)(const sgt_vocab *v, const uint8_t *s, size_t n, void *room)
+/* Merge n > 0 tokens. merged[i]: the id that ids[i] and ids[i + 1] merge to; the last entry is always
+ * NO_PAIR. Return the number of tokens left. */
+static size_t merge_all(const sgt_vocab *v, sgt_id *ids, sgt_id *merged, size_t n)
 {
-    const sgt_id *byte_pairs = v->byte_pairs;
-    sgt_id *ids = room;
-    /* the id that ids[i] and ids[i + 1] merge to; the last entry is always NO_PAIR */
-    sgt_id merged[SGT_BPE_SCAN_MAX];
-    if (!n) return 0;
-    for (size_t i = 0; i < n; i++) {
-        ids[i] = v->byte_id[s[i]];
-        merged[i] = i + 1 < n ? byte_pairs[s[i] | s[i + 1] << 8] : NO_PAIR;
-    }
     for (;;) {
         size_t at = 0;
         for (size_t i = 1; i < n; i++)
@@ -33,6 +26,27 @@ size_t WIDTH(sgt_bpe_scan)(const sgt_vocab *v, const uint8_t *s, size_t n, void 
         merged[at] = at + 1 < n ? (sgt_id)PAIR(&v->pairs, ids[at], ids[at + 1]) : NO_PAIR;
         if (at > 0) merged[at - 1] = (sgt_id)PAIR(&v->pairs, ids[at - 1], ids[at]);
     }
+}
+
+size_t WIDTH(sgt_bpe_scan)(const sgt_vocab *v, const uint8_t *s, size_t n, void *room)
+{
+    const sgt_id *byte_pairs = v->byte_pairs;
+    sgt_id *ids = room, merged[SGT_BPE_SCAN_MAX];
+    for (size_t i = 0; i < n; i++) {
+        ids[i] = v->byte_id[s[i]];
+        merged[i] = i + 1 < n ? byte_pairs[s[i] | s[i + 1] << 8] : NO_PAIR;
+    }
+    return n ? merge_all(v, ids, merged, n) : 0;
+}
+
+/* Do the same with up to SGT_BPE_SCAN_MAX characters and bytes (width.h). If there are more, return
+ * 0. */
+static size_t scan_characters(const sgt_vocab *v, const uint8_t *s, size_t n, sgt_id *ids)
+{
+    sgt_id merged[SGT_BPE_SCAN_MAX];
+    const size_t count = begin_with_characters(v, s, n, ids, merged, SGT_BPE_SCAN_MAX);
+    merged[count ? count - 1 : 0] = NO_PAIR;
+    return count ? merge_all(v, ids, merged, count) : 0;
 }
 
 /* ---- steps ----
@@ -104,8 +118,10 @@ typedef struct long_word {
 
 static size_t encode_apart(sgt_words *w, const uint8_t *s, size_t n, sgt_id *ids)
 {
-    return n <= SGT_BPE_SCAN_MAX ? WIDTH(sgt_bpe_scan)(w->v, s, n, ids)
-                                 : encode_by_steps(w, s, n, ids);
+    const size_t count = sizeof *ids == 4        ? scan_characters(w->v, s, n, ids)
+                         : n <= SGT_BPE_SCAN_MAX ? WIDTH(sgt_bpe_scan)(w->v, s, n, ids)
+                                                 : 0;
+    return count ? count : encode_by_steps(w, s, n, ids);
 }
 
 /* Encode a word in parts: cut it wherever no token spans the cut. */
@@ -141,11 +157,7 @@ static inline size_t long_line(const uint8_t *s, size_t n)
 /* Encode a word as sgt_encode_long does, and do not cache it. */
 static size_t encode_anew(sgt_words *w, const uint8_t *s, size_t n, sgt_id *ids)
 {
-    const uint32_t whole = sgt_vocab_whole(w->v, s, n);
-    if (whole != SGT_NO_TOKEN) {
-        ids[0] = (sgt_id)whole;
-        return 1;
-    }
+    if (take_whole(w->v, s, n, ids)) return 1;
     const size_t count =
         n > PARTS_BYTES ? encode_by_steps(w, s, n, ids) : encode_parts(w, s, n, ids);
     publish(w->v, ids, count);

@@ -7,7 +7,9 @@
  *     NO_ID       an id that no token has, for the right half of a pair: wide ones have 20 bits
  *     PAIR        looks up a pair (vocab.h)
  *     WIDTH(f)    the name of a function or table of this width
- *     publish     replaces ids in merge order by public ones */
+ *     publish     replaces ids in merge order by public ones
+ *     take_whole  stores the id of a piece that is a token which no merges make
+ *     begin_with_characters   stores the tokens that a piece may begin with */
 #ifndef SGT_WIDTH_H
 #define SGT_WIDTH_H
 
@@ -31,6 +33,31 @@ static inline void publish(const sgt_vocab *v, sgt_id *ids, size_t count)
 {
     if (v->ids)
         for (size_t i = 0; i < count; i++) ids[i] = (sgt_id)v->ids[ids[i]];
+}
+
+/* If a piece is a token that no merges make, store its public id. Return whether it is. */
+static inline int take_whole(const sgt_vocab *v, const uint8_t *s, size_t n, sgt_id *ids)
+{
+    const uint32_t whole = sgt_vocab_whole(v, s, n);
+    if (whole != SGT_NO_TOKEN) *ids = (sgt_id)whole;
+    return whole != SGT_NO_TOKEN;
+}
+
+/* Store the characters of a piece that the merges make first (vocab.h), and the bytes of all others,
+ * as ids in merge order. merged[i]: what ids[i] and ids[i + 1] merge to, but for the last. Return
+ * their number; 0 if there are more than `most`. */
+static inline size_t begin_with_characters(const sgt_vocab *v, const uint8_t *s, size_t n,
+                                           sgt_id *ids, sgt_id *merged, size_t most)
+{
+    size_t count = 0;
+    for (size_t i = 0, len; i < n; i += len) {
+        if (count == most) return 0;
+        const uint32_t character = sgt_vocab_character(v, s, i, n, &len);
+        ids[count] = (sgt_id)(character ? character : v->byte_id[s[i]]);
+        if (count) merged[count - 1] = (sgt_id)PAIR(&v->pairs, ids[count - 1], ids[count]);
+        count++;
+    }
+    return count;
 }
 
 #endif

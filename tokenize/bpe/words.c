@@ -150,9 +150,18 @@ INLINE size_t key_length(const sgt_word_key *k) { return (k->high ? k->high : k-
  *
  * Ranks of 2 bytes fit one register, and one instruction finds the lowest of eight. Those of 4 bytes
  * are kept as rank << 4 | position, so that the lowest one says where it is. */
-#if defined(__AVX2__)
 
-enum { LANES = 4 };
+/* LANES: words that are merged side by side. LONG_WORDS: 1: they may be too long for the table. */
+#if defined(__AVX2__)
+enum { LANES = 4, LONG_WORDS = sizeof(sgt_id) == 4 };
+#else
+enum { LANES = 1, LONG_WORDS = 0 };
+#endif
+
+/* Return whether a word is not too long for the table, and ASCII. */
+INLINE int is_ascii(const sgt_word_key *k) { return !((k->low | k->high) & 0x8080808080808080u); }
+
+#if defined(__AVX2__)
 
 #if !defined(SGT_FOR_wide)
 typedef __m256i ranks16;
@@ -268,19 +277,34 @@ INLINE uint32_t find_lowest(ranks16 r, uint32_t *best, uint32_t *bit, uint32_t *
 
 #endif
 
-INLINE void merge_start(merging *g, int j, const sgt_vocab *v, const sgt_word_key *k)
+/* Begin with the n tokens that are in g->ids, and what they merge to in ranks[1 ... n - 1]. */
+INLINE void merge_begin(merging *g, int j, sgt_id *ranks, size_t n)
 {
 #define NO8 NO_PAIR, NO_PAIR, NO_PAIR, NO_PAIR, NO_PAIR, NO_PAIR, NO_PAIR, NO_PAIR
     static const sgt_id beyond[48] = {0, 0, 0, 0, 0, 0, 0,   0,   0,   0,
                                       0, 0, 0, 0, 0, 0, NO8, NO8, NO8, NO8};
 #undef NO8
+    g->ids[j][0] = NO_PAIR;
+    g->ids[j][n + 1] = NO_ID;
+    ranks[0] = NO_PAIR;
+    g->alive[j] = (uint32_t)((4u << n) - 1);
+    g->ranks[j] = load_ranks(ranks, beyond + 16 - n);
+}
+
+/* Begin with a word's bytes. Where LONG_WORDS is 1, one that is not ASCII begins with characters; if
+ * there are more than 15 of these and of bytes, the word is left empty. */
+INLINE void merge_start(merging *g, int j, const sgt_vocab *v, const sgt_word_key *k,
+                        const uint8_t *s, size_t n)
+{
     const sgt_id *byte_pairs = v->byte_pairs;
     uint8_t bytes[16];
     sgt_id ranks[16];
-    size_t n = key_length(k);
     memcpy(bytes, k, 16);
-    g->ids[j][0] = NO_PAIR;
-    ranks[0] = NO_PAIR;
+    if (LONG_WORDS && !is_ascii(k)) {
+        n = begin_with_characters(v, s, n, g->ids[j] + 1, ranks + 1, 15);
+        merge_begin(g, j, ranks, n);
+        return;
+    }
 #pragma GCC unroll 15
     for (int i = 0; i < 15; i++) {
         uint16_t pair;
@@ -288,9 +312,7 @@ INLINE void merge_start(merging *g, int j, const sgt_vocab *v, const sgt_word_ke
         g->ids[j][i + 1] = v->byte_id[bytes[i]];
         ranks[i + 1] = byte_pairs[pair];
     }
-    g->ids[j][n + 1] = NO_ID;
-    g->alive[j] = (uint32_t)((4u << n) - 1);
-    g->ranks[j] = load_ranks(ranks, beyond + 16 - n);
+    merge_begin(g, j, ranks, key_length(k));
 }
 
 /* Do one merge of word j. Return 1, and change nothing, if there is none left: then position 0,
@@ -320,14 +342,15 @@ INLINE void merge_end(const merging *g, int j, sgt_id *ids)
         *ids++ = from[_tzcnt_u32(tokens)]; /* the highest bit marks the word's end */
 }
 
-/* Merge keys[j] to counts[j] ids in out[j]. */
-INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], sgt_id (*out)[16],
-                        uint32_t counts[LANES])
+/* Merge keys[j], of which s[j] and n[j] is the text, to counts[j] ids in out[j]; to none if it is too
+ * long. */
+INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], const uint8_t **s,
+                        const size_t *n, sgt_id (*out)[16], uint32_t counts[LANES])
 {
     merging g;
     uint32_t done;
 #pragma GCC unroll 4
-    for (int j = 0; j < LANES; j++) merge_start(&g, j, v, &keys[j]);
+    for (int j = 0; j < LANES; j++) merge_start(&g, j, v, &keys[j], s[j], n[j]);
     do {
         done = 1;
 #pragma GCC unroll 4
@@ -343,11 +366,11 @@ INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], sgt_
 
 #else
 
-enum { LANES = 1 };
-
-INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], sgt_id (*out)[16],
-                        uint32_t counts[LANES])
+INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], const uint8_t **s,
+                        const size_t *n, sgt_id (*out)[16], uint32_t counts[LANES])
 {
+    (void)s;
+    (void)n;
     counts[0] = (uint32_t)WIDTH(sgt_bpe_scan)(v, (const uint8_t *)keys, key_length(keys), *out);
 }
 
@@ -364,7 +387,8 @@ INLINE const uint8_t *second_place(const uint8_t *line, const sgt_word_key *k)
 /* Look the missing words up in the second places of their lines, and copy what is found to `merged`,
  * as `keep` moves it. Store in `left` the indices in `missing` of the others, each word once, and
  * return their number. */
-INLINE size_t look_again(sgt_words *w, size_t missing, uint16_t *left)
+INLINE size_t look_again(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t missing,
+                         uint16_t *left)
 {
     word_found *merged = (word_found *)w->merged;
     uint16_t seen[64] = {0}; /* by six bits of the place: the last word put in `left`, plus 1 */
@@ -376,8 +400,10 @@ INLINE size_t look_again(sgt_words *w, size_t missing, uint16_t *left)
         uint16_t *last = &seen[w->places[i] / SGT_WORD_SHORT_LINE % 64];
         w->found[i] = (const uint8_t *)&merged[m];
         merged[m].count = 0;
-        if (k->high == NEVER.high) continue;
-        if (second) {
+        if (k->high == NEVER.high) {
+            const size_t n = ends[i] - (i ? ends[i - 1] : 0);
+            if (LONG_WORDS && n <= 45 && s[ends[i] - 1] >= 0x80) left[count++] = (uint16_t)m;
+        } else if (second) {
             memcpy(&merged[m], second, 8 + 16);
         } else if (*last && !memcmp(k, &w->keys[*last - 1], sizeof *k)) {
             w->found[i] = w->found[*last - 1];
@@ -389,32 +415,32 @@ INLINE size_t look_again(sgt_words *w, size_t missing, uint16_t *left)
     return count;
 }
 
-/* If the word is a token that no merges make, store its id. Return the number of ids. */
-static uint32_t take_whole(const sgt_vocab *v, const sgt_word_key *k, sgt_id *ids, uint32_t count)
-{
-    const uint32_t whole = sgt_vocab_whole(v, (const uint8_t *)k, key_length(k));
-    if (whole == SGT_NO_TOKEN) return count;
-    ids[0] = (sgt_id)whole;
-    return 1;
-}
-
-INLINE void merge(sgt_words *w, size_t missing)
+INLINE void merge(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t missing)
 {
     uint16_t left[SGT_WORDS + LANES];
-    size_t count = look_again(w, missing, left);
+    size_t count = look_again(w, s, ends, missing, left);
     for (size_t m = 0; m < count; m += LANES) {
         sgt_word_key keys[LANES];
+        const uint8_t *texts[LANES];
+        size_t lengths[LANES];
         sgt_id ids[LANES][16];
         uint32_t counts[LANES];
         size_t lanes = count - m < LANES ? count - m : LANES;
-        for (size_t j = 0; j < LANES; j++)
-            keys[j] = w->keys[w->missing[left[m + (j < lanes ? j : 0)]]];
-        merge_lanes(w->v, keys, ids, counts);
+        for (size_t j = 0; j < LANES; j++) {
+            const size_t i = w->missing[left[m + (j < lanes ? j : 0)]];
+            keys[j] = w->keys[i];
+            /* what is too long for the table has its bytes in the text, not in the key */
+            texts[j] = LONG_WORDS ? s + (i ? ends[i - 1] : 0) : NULL;
+            lengths[j] = LONG_WORDS ? ends[i] - (i ? ends[i - 1] : 0) : 0;
+        }
+        merge_lanes(w->v, keys, texts, lengths, ids, counts);
         for (size_t j = 0; j < lanes; j++) {
             word_found *to = (word_found *)w->merged + left[m + j];
             publish(w->v, ids[j], counts[j]);
-            if (__builtin_expect(w->v->wholes != NULL, 0))
-                counts[j] = take_whole(w->v, &keys[j], ids[j], counts[j]);
+            if (__builtin_expect(w->v->wholes != NULL, 0) &&
+                take_whole(w->v, LONG_WORDS ? texts[j] : (const uint8_t *)&keys[j],
+                           LONG_WORDS ? lengths[j] : key_length(&keys[j]), ids[j]))
+                counts[j] = 1;
             to->count = (uint64_t)counts[j] << COUNT_SHIFT;
             memcpy(to->ids, ids[j], sizeof to->ids);
         }
@@ -463,7 +489,7 @@ size_t SGT_NAME(sgt_words)(sgt_words *w, const uint8_t *s, const uint32_t *ends,
 {
     fill(w, s, ends, count);
     size_t missing = look(w, count);
-    merge(w, missing);
+    merge(w, s, ends, missing);
     sgt_id *end = emit(w, s, ends, count, ids);
     keep(w, missing);
     return (size_t)(end - (sgt_id *)ids);

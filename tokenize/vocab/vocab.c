@@ -356,6 +356,58 @@ static void fill_tables(sgt_vocab *v)
     sgt_cuts_make(&v->cuts, v->joins);
 }
 
+/* Lists of the merges with token t as the right half (0), and as the left half (1), in their order. The
+ * first is head[t], and next[id] follows id; 0 ends a list. */
+typedef struct crossing {
+    uint32_t *head[2], *next[2]; /* (made) each */
+} crossing;
+
+/* Fill in the masks of a character with token `id`. Until the merges have made it, the tokens at its
+ * ends are its first and second half, then those of these, and so on. What is outside takes such a
+ * token away by a merge that comes before the one inside. */
+static void find_crossings(const sgt_vocab *v, const crossing *c, uint32_t id, sgt_character *to)
+{
+    to->id = id;
+    for (int half = 0; half < 2; half++)
+        for (uint32_t whole = id, t; whole >= 256; whole = t) {
+            t = v->halves[whole][half];
+            for (uint32_t m = c->head[half][t]; m && m <= whole; m = c->next[half][m]) {
+                const uint8_t *border =
+                    sgt_vocab_bytes(v, m) + sgt_vocab_length(v, v->halves[m][0]);
+                const int continues = (border[half - 1] & 0xC0) == 0x80;
+                if (half && !continues) to->after |= sgt_character_after(border[0]);
+                if (!half && continues) to->before |= (uint64_t)1 << (border[-1] & 63);
+            }
+        }
+}
+
+/* Fill v->characters. */
+static int find_characters(sgt_vocab *v)
+{
+    const size_t made = v->made;
+    uint32_t *all = calloc(4 * made, sizeof *all), cp;
+    const crossing c = {{all, all + made}, {all + 2 * made, all + 3 * made}};
+    v->characters = calloc(65536, sizeof *v->characters);
+    if (!all || !v->characters) {
+        free(all);
+        return -1;
+    }
+    for (uint32_t id = v->made - 1; id >= 256; id--)
+        for (int half = 0; half < 2; half++) {
+            const uint32_t t = v->halves[id][!half];
+            c.next[half][id] = c.head[half][t];
+            c.head[half][t] = id;
+        }
+    for (uint32_t id = 256; id < v->made; id++) {
+        const uint8_t *s = sgt_vocab_bytes(v, id);
+        const size_t n = sgt_vocab_length(v, id);
+        if (n < 4 && s[0] >= 0xC2 && sgt_utf8_unit(s, n, &cp) == n && cp <= 0xFFFF)
+            find_crossings(v, &c, id, &v->characters[cp]);
+    }
+    free(all);
+    return 0;
+}
+
 /* Name the vocabulary by the last component of a path. */
 static void set_name(sgt_vocab *v, const char *path)
 {
@@ -385,6 +437,7 @@ int sgt_vocab_make_tables(sgt_vocab *v, const uint16_t *factors, sgt_error *err)
     v->pairs.wide = v->width == 4;
     if (reserve_tables(v) < 0) return sgt_fail_memory(err, v->name);
     fill_tables(v);
+    if (v->width == 4 && find_characters(v) < 0) return sgt_fail_memory(err, v->name);
     return sgt_pairs_make(&v->pairs, (const uint32_t(*)[2])v->halves, 256, v->made, factors, err);
 }
 
@@ -423,6 +476,7 @@ void sgt_vocab_free(sgt_vocab *v)
     sgt_arena_unmap(&v->pairs.memory);
     free(v->byte_pairs);
     free(v->joins);
+    free(v->characters);
     free(v->wholes);
     free(v->trie);
     free(v->trie_token);

@@ -16,6 +16,7 @@
 #include "loader/base/error.h"
 #include "tokenize/sgt_tokenize.h"
 #include "tokenize/text/split.h"
+#include "tokenize/text/utf8.h"
 
 /* ---- the byte alphabet ----
  *
@@ -120,6 +121,25 @@ static inline sgt_vocab_slot *sgt_vocab_slot_of(sgt_vocab_slot *slots, unsigned 
     return &slots[i];
 }
 
+/* A character of two or three bytes that is a token. The merges make it before they join a part of it
+ * with anything else, unless a mask has the byte at its side; so a piece may begin with it instead
+ * of its bytes. (Proof: a merge's id is above those of its halves, so that merges happen in the order
+ * of ids. The merges inside are done before any that crosses an end, and what these do outside is
+ * the same without them.) */
+typedef struct sgt_character {
+    uint32_t id; /* in merge order; 0: none */
+    /* bit b & 63: not behind byte b, which continues a character; not before b, as
+     * sgt_character_after has it */
+    uint64_t before, after;
+} sgt_character;
+
+/* Return the bit of a byte that follows a character and does not continue one: ASCII has one bit,
+ * that of C0, which begins no character. */
+static inline uint64_t sgt_character_after(uint8_t b)
+{
+    return (uint64_t)1 << (b < 0x80 ? 0 : b & 63);
+}
+
 struct sgt_vocab {
     char name[64];
     /* Tokens by public id. */
@@ -160,6 +180,9 @@ struct sgt_vocab {
     uint32_t *wholes; /* (whole_slots, a power of two): hash table of public ids + 1; NULL: none */
     size_t whole_slots;
 
+    /* (65536): by code point; NULL for 2-byte ids, whose words are cut into short ones */
+    sgt_character *characters;
+
     sgt_cuts cuts; /* `joins`, reduced to pairs whose second byte begins a non-ASCII character */
 
     /* Trie over all tokens, which only long pieces need. It is filled for the first such piece, in
@@ -196,6 +219,27 @@ static inline int sgt_vocab_joins_at(const sgt_vocab *v, const uint8_t *p)
 {
     unsigned pair = (unsigned)p[-1] << 8 | p[0];
     return v->joins[pair >> 6] >> (pair & 63) & 1;
+}
+
+/* Return the token that the merges make of the character at s[i] in a piece s[0..n) before they join
+ * it with anything, and its length in *len. If none is known, return 0 and store 1. */
+static inline uint32_t sgt_vocab_character(const sgt_vocab *v, const uint8_t *s, size_t i, size_t n,
+                                           size_t *len)
+{
+    const uint8_t *p = s + i;
+    const size_t bytes = p[0] < 0xE0 ? 2 : 3;
+    *len = 1;
+    if (p[0] < 0xC2 || p[0] >= 0xF0 || n - i < bytes) return 0;
+    const unsigned b = p[1] ^ 0x80u, c = p[bytes - 1] ^ 0x80u;
+    const uint32_t cp = bytes == 2 ? (p[0] & 0x1Fu) << 6 | b : (p[0] & 0xFu) << 12 | b << 6 | c;
+    if ((b | c) > 0x3F || (bytes == 3 && cp < 0x800)) return 0;
+    const sgt_character *known = &v->characters[cp];
+    if (i && ((p[-1] & 0xC0) != 0x80 || known->before >> (p[-1] & 63) & 1)) return 0;
+    if (bytes < n - i &&
+        ((p[bytes] & 0xC0) == 0x80 || (known->after & sgt_character_after(p[bytes]))))
+        return 0;
+    if (known->id) *len = bytes;
+    return known->id;
 }
 
 /* Return the public id of the token that a piece s[0..n) becomes without merges; SGT_NO_TOKEN: none. */
