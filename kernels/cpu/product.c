@@ -412,9 +412,9 @@ static void product(const sgt_gemm_shape *s, const void *a, const void *b, const
  * AVX-512 this was not measured. */
 const sgt_product SGT_NAME(sgt_product) = {
     .run = product,
-    .scratch =
-        SGT_PRODUCT_GROUPS * 4 * (SGT_PRODUCT_PANELS * SGT_PRODUCT_COLUMNS + SGT_PRODUCT_LEFT) +
-        6 * 64 + SGT_PRODUCT_ROWS * SGT_PRODUCT_COLUMNS * SGT_PRODUCT_PANELS * 4,
+    .scratch = SGT_PRODUCT_GROUPS * 4 *
+                   (SGT_PRODUCT_PANELS * SGT_PRODUCT_COLUMNS + SGT_PRODUCT_LEFT) +
+               6 * 64 + SGT_PRODUCT_ROWS * SGT_PRODUCT_COLUMNS * SGT_PRODUCT_PANELS * 4,
     .rows = SGT_PRODUCT_ROWS,
     .columns = SGT_PRODUCT_COLUMNS,
     .deep = SGT_PRODUCT_GROUPS * PER_GROUP,

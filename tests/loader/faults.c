@@ -78,6 +78,8 @@ WRAP(ssize_t, pread, int fd, void *to, size_t n, off_t at)
 {
     ssize_t got = __real_pread(fd, to, n, at);
     if (got < 0 || ((uintptr_t)to | n | (size_t)at) % 4096 || n < (1 << 14)) return got;
+    /* only direct reads are refused: pages that could not be evicted are read otherwise */
+    if (faults.first_error == EINVAL && !(fcntl(fd, F_GETFL) & O_DIRECT)) return got;
     int given = change_result((uintptr_t)to / 4096, 1, to, (int)got);
     if (given >= 0) return given;
     errno = -given;

@@ -485,7 +485,8 @@ INLINE void keep(sgt_words *w, size_t missing)
     }
 }
 
-size_t SGT_NAME(sgt_words)(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t count, void *ids)
+size_t SGT_NAME(sgt_words)(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t count,
+                           void *ids)
 {
     fill(w, s, ends, count);
     size_t missing = look(w, count);
