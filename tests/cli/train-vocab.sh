@@ -56,6 +56,21 @@ stderr_matches "^sgt-train: padded: .*: not compared with the data's vocabulary$
 rm padded/tokenizer.json
 run_silent $train --data g --run unknown --init padded
 
+# A tokenizer.json and validation shards of another vocabulary than the training shards' are refused.
+cp -r d mixed
+cp g/tokenizer.json mixed
+run_failure 'mixed/tokenizer.json: not the vocabulary of the shards beside it (copy theirs there, or remove it)' \
+    $train --data mixed --run mixed-run --model 1x8x1
+absent mixed-run
+mkdir apart
+cp d/train_* d/tokenizer.json apart
+run 0 sgt-tokenize --quiet --train-vocab 290 "$ROOT/tests/data/vocab/text.txt" fewer
+run 0 sgt-tokenize --quiet --vocab fewer "$ROOT/tests/data/vocab/text.txt" f
+for file in f/train_*; do cp "$file" "apart/val_${file#f/train_}"; done
+run_failure '--data apart: its val shards have another vocabulary than its train shards' \
+    sgt-train --quiet --seq-len 16 --batch-size 2 --device cpu --threads 1 --steps 1 --data apart --run apart-run --model 1x8x1
+absent apart-run
+
 # Ids beyond the vocabulary are found, and the message names the shard.
 cp -r d hurt
 chmod u+w hurt/train_000000.bin

@@ -218,6 +218,22 @@ static int find_eot(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
+/* Check that the tokenizer.json beside a set is of the vocabulary that its shards name: checkpoints
+ * carry it. One that cannot be read is no vocabulary. */
+static int check_tokenizer(const sgt_trainer *t, const char *set, sgt_error *err)
+{
+    sgt_error why;
+    const uint64_t of_shards = t->info.fingerprint;
+    int same = of_shards && t->o->same_ids ? t->o->same_ids(set, NULL, of_shards, &why) : 1;
+    if (same == SGT_ENOMEM) return sgt_fail(err, same, "%s", why.text);
+    if (same) return SGT_OK;
+    return sgt_fail(
+        err, SGT_EUNSUPPORTED,
+        "%s/tokenizer.json: not the vocabulary of the shards beside it (copy theirs there, "
+        "or remove it)",
+        set);
+}
+
 /* Read the text of tokenizer.json at the start, because the checkpoint that a run resumes from is
  * deleted after a few saves. */
 static int read_tokenizer(sgt_trainer *t, sgt_error *err)
@@ -233,6 +249,7 @@ static int read_tokenizer(sgt_trainer *t, sgt_error *err)
         if (!in || sgt_file_gone(sgt_path(path, in, "tokenizer.json"))) continue;
         rc = sgt_file_get(&t->tokenizer, &n, path, SGT_VOCAB_FILE_MOST, err);
         if (rc == SGT_OK && !(t->tokenizer_path = strdup(path))) rc = sgt_fail_memory(err, path);
+        if (rc == SGT_OK && i < sets) rc = check_tokenizer(t, in, err);
     }
     return rc;
 }
@@ -464,7 +481,12 @@ static int open_validation(sgt_trainer *t, sgt_error *err)
     if (!by_documents(t->s)) o.sampling = SGT_SAMPLING_SHUFFLE;
     o.vocab = t->info.vocab;
     if ((rc = open_sets(t, &t->val, t->unevaluated, &o, err)) < 0 || !t->val) return rc;
-    const uint64_t windows = sgt_loader_get_info(t->val)->windows_per_epoch;
+    const sgt_loader_info *val = sgt_loader_get_info(t->val);
+    const uint64_t windows = val->windows_per_epoch;
+    if (val->fingerprint && t->info.fingerprint && val->fingerprint != t->info.fingerprint)
+        return sgt_fail(err, SGT_EUNSUPPORTED,
+                        "--data %s: its val shards have another vocabulary than its train shards",
+                        t->s->data);
     t->eval_rows = windows < EVAL_ROWS ? windows : EVAL_ROWS;
     return SGT_OK;
 }
