@@ -55,6 +55,23 @@ def _name_of(dtype: Any) -> str:
     return getattr(dtype, "__name__", str(dtype)).rpartition(".")[2]
 
 
+class _Iterator:
+    """Batches until there is none. Without the GIL, iter(take, None) may lose a batch that a thread
+    takes while another one comes to the end."""
+
+    def __init__(self, take: Any) -> None:
+        self._take = take
+
+    def __iter__(self) -> "_Iterator":
+        return self
+
+    def __next__(self) -> Any:
+        batch = self._take()
+        if batch is None:
+            raise StopIteration
+        return batch
+
+
 class Loader:
     """Batches of token windows: x and y, each (batch / ranks, seq), y shifted by one token.
 
@@ -274,7 +291,7 @@ class Loader:
         end = None
         if self._epochs is not None:
             end = (self._position // len(self) + self._epochs) * len(self)
-        return iter(lambda: self._next(end), None)
+        return _Iterator(lambda: self._next(end))
 
     def to(self, device: Any) -> "Loader":
         """Return batches on this device of torch's from now on. Each is copied, on a stream of its
