@@ -40,6 +40,7 @@ int sgt_batch_open(sgt_loader_batch *b, const sgt_loader *l)
 {
     size_t n = local_batch(l);
     int padded = l->o.sampling == SGT_SAMPLING_DOCUMENTS;
+    b->size = sizeof *b;
     if (padded) b->lengths = calloc(n, sizeof *b->lengths);
     if (l->o.documents) {
         b->row_starts = calloc(n + 1, sizeof *b->row_starts);
@@ -393,8 +394,8 @@ int sgt_loader_read(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t
         rc = sgt_fail(err, SGT_EUSAGE,
                       "%" PRIu64 " x %zu bytes of batches do not fit into %zu bytes", count,
                       one * arrays, room);
-    b->output = output;
     for (uint64_t k = 0; rc == SGT_OK && k < count; k++) {
+        b->output = output;
         b->index = first + k;
         b->inputs = (char *)out + k * one;
         b->targets = arrays == 2 ? (char *)out + (count + k) * one : NULL;

@@ -352,7 +352,8 @@ static void fill_info(sgt_loader *l)
 {
     const sgt_set_shard *marked = sgt_set_marked(&l->set), *first = &l->set.shards[0];
     int eot_known = first->head.revision || first->head.vocab;
-    l->info = (sgt_loader_info){.tokens = l->set.tokens,
+    l->info = (sgt_loader_info){.size = sizeof l->info,
+                                .tokens = l->set.tokens,
                                 .shards = l->set.count,
                                 .skipped = l->set.skipped,
                                 .windows_per_epoch = l->mix.windows,
@@ -473,6 +474,9 @@ int sgt_loader_resume(const sgt_loader *l, const sgt_loader_state *s, uint64_t *
     sgt_loader_state was;
     int rc = sgt_struct_read(&was, sizeof was, s, "sgt_loader_state", err);
     if (rc < 0) return rc;
+    if (was.reserved)
+        return sgt_fail(err, SGT_EUSAGE, "sgt_loader_state: reserved is %" PRIu32 ", not 0",
+                        was.reserved);
     FILE *f = open_memstream(&text, &n);
     if (!f) return sgt_fail_memory(err, "the saved position");
     /* Count the tokens too: another split may have the same hash, and the tokens also change with

@@ -148,6 +148,7 @@ typedef struct sgt_loader_set_info {
 } sgt_loader_set_info;
 
 typedef struct sgt_loader_info {
+    size_t size;              /* of the library's struct: fields beyond it are not there */
     uint64_t tokens;          /* in the used shards */
     uint64_t shards, skipped; /* used; skipped because they are too short for one window */
     /* rows of T+1 tokens in one epoch; for documents, the number that begin in the shards; for
@@ -225,6 +226,7 @@ typedef enum sgt_output {
 } sgt_output;
 
 typedef struct sgt_loader_batch {
+    size_t size;       /* as in sgt_loader_info */
     uint64_t index;    /* number of the batch in the run */
     sgt_output output; /* type of the ids */
     /* (local_batch, T) each: targets are the inputs shifted by one, those of padding SGT_IGNORED.
@@ -247,7 +249,7 @@ typedef struct sgt_loader_batch {
  * faster. After a failure, what is in `out` is undefined. */
 int sgt_loader_read(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t count,
                     sgt_output output, void *out, size_t bytes, sgt_error *err);
-/* Describe the batch that was read last. Its arrays are valid until the next one is read. */
+/* Describe the batch that was read last, if none failed. Its arrays are valid until the next read. */
 const sgt_loader_batch *sgt_cursor_batch(const sgt_cursor *c);
 
 /* From a batch's starts, fill one number per input, (rows, T), into each array that is not NULL:

@@ -248,7 +248,8 @@ void sgt_stream_release(sgt_stream *s, const sgt_loader_batch *b, void *buffer)
 {
     uint64_t released = s->released;
     slot *from = &s->slots[b->slot];
-    if (buffer) { /* its thread does not use it before `released` counts this batch */
+    if (buffer &&
+        s->o.buffers) { /* its thread does not use it before `released` counts this batch */
         sgt_loader_batch *own = &from->batch;
         if (own->targets)
             own->targets = (char *)buffer + ((char *)own->targets - (char *)own->inputs);

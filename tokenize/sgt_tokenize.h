@@ -208,7 +208,7 @@ int sgt_tokenize_threads(void); /* one for each core, or CPU of a container's qu
  * <|endoftext|>, 1 to 256 are the bytes, then one for each merge. They are those of Hugging Face's
  * BpeTrainer on the same pre-tokens (merges.h). The caller frees *vocab. Of *o, what is read,
  * pattern, normalize, invalid_utf8, special_eot and how it runs count; so does `out`, into which
- * sgt_vocab_save will write: it must be empty unless force is set. Takes 40 bytes of memory for
+ * sgt_vocab_save will write: it must be empty unless force is set, and hold no unfinished set. Takes 40 bytes of memory for
  * each byte of distinct pre-tokens, of which there may be 2^32 (else SGT_EUNSUPPORTED). */
 int sgt_vocab_train(sgt_vocab **vocab, const sgt_tokenize_options *o, uint32_t tokens,
                     sgt_tokenize_result *result, sgt_error *err);

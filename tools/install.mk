@@ -48,7 +48,7 @@ uninstall:                             ## remove what install put there
 	    $(PROGRAMS:%=$(AT)/share/$(BASH_DIR)/%) $(PROGRAMS:%=$(AT)/share/$(ZSH_DIR)/_%) \
 	    $(PROGRAMS:%=$(AT)/share/$(FISH_DIR)/%.fish) $(AT)/share/man/man7/sgt.7 \
 	    $(foreach l,$(PUBLIC),$(addprefix $(AT)/$(LIBDIR)/,libsgt-$(l).a libsgt-$(l).so \
-	    libsgt-$(l).so.$(ABI) pkgconfig/sgt-$(l).pc) $(AT)/share/man/man3/sgt_$(l).3)
+	    libsgt-$(l).so.* pkgconfig/sgt-$(l).pc) $(AT)/share/man/man3/sgt_$(l).3)
 	$(Q)rm -rf $(AT)/include/sgt $(AT)/lib/sgt
 	$(Q)[ -n "$(DESTDIR)" ] || ldconfig 2> /dev/null || true
 

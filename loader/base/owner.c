@@ -206,14 +206,15 @@ static void *touch(void *ctx)
     return NULL;
 }
 
+static pid_t keeper; /* the process whose owners these are; a fork of it owns nothing */
+
 /* Remove the files of this process, which calls quick_exit. */
 static void remove_all(void)
 {
-    pthread_mutex_lock(&owners_lock);
-    for (sgt_owner *o = owners; o; o = o->next) {
-        pthread_mutex_lock(&o->mutex);
-        if (!look(o)) unlink(o->path);
-    }
+    if (getpid() != keeper || pthread_mutex_trylock(&owners_lock))
+        return;                                 /* a forked child's exit */
+    for (sgt_owner *o = owners; o; o = o->next) /* a file that hangs is looked at by its thread */
+        if (!pthread_mutex_trylock(&o->mutex) && !look(o)) unlink(o->path);
 }
 
 /* Add the owner to those of this process, or remove it. */
@@ -223,6 +224,7 @@ static void keep(sgt_owner *o, int kept)
     sgt_owner **at = &owners;
     pthread_mutex_lock(&owners_lock);
     if (!asked++) at_quick_exit(remove_all);
+    keeper = getpid();
     if (kept) o->next = owners, owners = o;
     while (!kept && *at != o) at = &(*at)->next;
     if (!kept) *at = o->next;

@@ -325,6 +325,7 @@ INLINE uint32_t merge_step(merging *g, int j, const sgt_vocab *v)
     uint32_t after = alive & -(2 * bit), gone = after & -after,
              next = _tzcnt_u32(after & (after - 1));
     uint32_t before = 31 - _lzcnt_u32((alive & (bit - 1)) | 1);
+    if (LONG_WORDS) next &= 31; /* a word that does not fit is empty, so nothing is behind it */
     sgt_id *ids = g->ids[j];
     ids[at] = (sgt_id)best;
     g->alive[j] = alive ^ (gone & (none - 1));

@@ -13,8 +13,10 @@
  * fails.
  *
  * Words that the table cannot hold are those of 16 bytes or more, and shorter ones of many ids,
- * such as runs of spaces. With 4-byte ids, those of up to 15 characters are merged beside the
- * missing ones, since a large vocabulary leaves few cuts in text of many scripts. Up to 126 bytes they are cached in a table of their own, with their ids.
+ * such as runs of spaces. Up to 126 bytes they are cached in a table of their own, with their ids.
+ * With 4-byte ids and vectors, those of up to 45 bytes that are not ASCII are not: they are merged
+ * beside the missing ones, from up to 15 tokens of whole characters, since a large vocabulary leaves
+ * few cuts in text of many scripts.
  * Up to 512 bytes, a word that is not there is cut wherever no token spans the cut, and its parts
  * are merged separately. Longer words are encoded whole, by steps (pieces.c). */
 #ifndef SGT_WORDS_H

@@ -155,10 +155,11 @@ struct sgt_vocab {
     /* (made): the two tokens that merge to token `id`; for a byte, the byte twice */
     uint32_t (*halves)[2];
 
-    sgt_rule rule; /* what splits text */
-    char *pattern; /* memory of rule.text; NULL: it is static */
-    int assumed;   /* 1: neither the file nor the caller says that the rule is GPT-2's */
-    int ignored;   /* 1: the file has truncation or padding, which sgt ignores */
+    sgt_rule rule;   /* what splits text */
+    char *pattern;   /* memory of rule.text; NULL: it is static */
+    int assumed;     /* 1: neither the file nor the caller says that the rule is GPT-2's */
+    int ignored;     /* 1: the file has truncation or padding, which sgt ignores */
+    uint64_t marker; /* as in sgt_vocab_parts */
     /* normal form of text before encoding; applies to whole corpora, not to sgt_encode */
     sgt_normalize normalize;
     const char *eot_text; /* "<|endoftext|>", or the name in the file */

@@ -454,6 +454,7 @@ static int build(builder *b, sgt_error *err)
     sgt_vocab *v = b->v;
     v->normalize = p->normalize;
     v->ignored = p->ignored;
+    v->marker = p->marker;
     v->assumed = p->assumed;
     int rc = check_ids(p, err);
     if (!rc) rc = reserve(b, err);

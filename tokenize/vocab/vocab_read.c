@@ -496,6 +496,7 @@ static int read_added(sgt_vocab_parts *p, const json_t *root, json_t *names, sgt
                             "in text before merging, which sgt does not do",
                             p->path, (long long)json_integer_value(id), text);
         const uint64_t number = (uint64_t)json_integer_value(id);
+        if (!p->marker && !json_is_true(json_object_get(o, "special"))) p->marker = number + 1;
         const int rc = sgt_vocab_parts_token(p, number, text, strlen(text), 1, err);
         if (rc < 0) return rc;
         p->tokens[number].setting = setting_of(o);

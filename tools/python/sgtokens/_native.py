@@ -96,7 +96,7 @@ class LoaderOptions(Structure):  # sgt_loader_options
 
 class LoaderInfo(Structure):  # sgt_loader_info
     _fields_ = [
-        ("tokens", c_uint64), ("shards", c_uint64), ("skipped", c_uint64),
+        ("size", c_size_t), ("tokens", c_uint64), ("shards", c_uint64), ("skipped", c_uint64),
         ("windows_per_epoch", c_uint64), ("batch", c_uint32), ("seq", c_uint32),
         ("vocab", c_uint32), ("local_batch", c_uint32), ("padded", c_int), ("set_count", c_uint32),
         ("sets", c_void_p), ("hash", c_uint64), ("fingerprint", c_uint64), ("eot", c_int64),
@@ -122,8 +122,9 @@ class StreamOptions(Structure):  # sgt_stream_options
 
 class LoaderBatch(Structure):  # sgt_loader_batch
     _fields_ = [
-        ("index", c_uint64), ("output", c_int), ("inputs", c_void_p), ("targets", c_void_p),
-        ("lengths", c_void_p), ("row_starts", c_void_p), ("starts", c_void_p), ("slot", c_uint32),
+        ("size", c_size_t), ("index", c_uint64), ("output", c_int), ("inputs", c_void_p),
+        ("targets", c_void_p), ("lengths", c_void_p), ("row_starts", c_void_p),
+        ("starts", c_void_p), ("slot", c_uint32),
     ]  # fmt: skip
 
 
