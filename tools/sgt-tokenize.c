@@ -429,14 +429,14 @@ static int run(int (*work)(sgt_error *err))
     sgt_ranks all = {.rank = (uint32_t)o.rank, .size = (uint32_t)o.ranks};
     int rc = SGT_OK;
     t.notice = sgt_talk_notice(program.name, o.quiet);
-    if (o.dry_run && !o.ranks_given) sgt_ranks_apart(&all);
+    if (o.dry_run && !o.ranks_given) rc = sgt_ranks_apart(&all, &err);
     else if (!o.ranks_given) rc = sgt_ranks_open(&t.joined, program.name, &t.notice, &err);
     if (t.joined) all = *t.joined;
     t.rank = all.rank;
     t.ranks = all.size;
     if (t.joined && t.rank) o.quiet = 1; /* but for notices */
     t.threads = sgt_threads(o.threads, t.joined ? all.sharing : 1);
-    if (rc == SGT_OK) rc = work(&err);
+    if (rc >= 0) rc = work(&err);
     if (rc < 0 && !t.joined) return sgt_report_failure(&program, &err);
     return sgt_ranks_close(t.joined, &program, rc, &err);
 }

@@ -492,9 +492,10 @@ static int join_ranks(sgt_train_options *options)
 {
     static sgt_ranks apart;
     sgt_error err;
-    if (o.estimate) options->ranks = sgt_ranks_apart(&apart);
-    else if (sgt_ranks_open(&options->ranks, program.name, &options->notice, &err) < 0)
-        return sgt_report_failure(&program, &err);
+    int rc = o.estimate ? sgt_ranks_apart(&apart, &err)
+                        : sgt_ranks_open(&options->ranks, program.name, &options->notice, &err);
+    if (rc < 0) return sgt_report_failure(&program, &err);
+    if (o.estimate && rc) options->ranks = &apart;
     if (sgt_ranks_first(options->ranks)) return SGT_EXIT_OK;
     o.quiet = 1;
     options->notice = options->detail = options->warning = (sgt_notice){0};

@@ -30,7 +30,12 @@ static int64_t word_set(const char *word, size_t n)
                 {"layernorm-rows", 0},
                 {"bias-branches", 0},
                 {"gradients-written", 0},
-                {"dq-uncleared", 0}};
+                {"dq-uncleared", 0},
+                /* gone, as they gained nothing */
+                {"gemm-tune", 0},
+                {"cross-entropy-bulk", 0},
+                {"residual-in-gemm", 0},
+                {"qkv-bias-in-dw", 0}};
     for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
         if (strlen(sets[i].word) == n && memcmp(sets[i].word, word, n) == 0) return sets[i].set;
     for (int i = 0; i < SGT_VARIANTS; i++)

@@ -435,6 +435,9 @@ int sgt_config_merge(sgt_config *s, const char *text, const char *what, int mark
     int rc = sgt_json_object(&json, text, strlen(text), MOST_VALUES, what, err);
     if (rc < 0) return rc;
     s->owner[s->owner[0] ? 1 : 0] = json;
+    /* three ways to say how long to train, of which one was typed */
+    const int length =
+        s->given[SGT_SET_STEPS] || s->given[SGT_SET_EPOCHS] || s->given[SGT_SET_BUDGET];
     json_object_foreach(json, name, v)
     {
         const sgt_option *row = find_row(name);
@@ -446,9 +449,9 @@ int sgt_config_merge(sgt_config *s, const char *text, const char *what, int mark
                 what, name);
         }
         if (given(s, row) || json_is_null(v) || (!mark && (row->flags & LOCAL))) continue;
-        /* given as epochs or as compute */
-        if (row == &sgt_config_rows[SGT_SET_STEPS] &&
-            (s->given[SGT_SET_EPOCHS] || s->given[SGT_SET_BUDGET]))
+        const ptrdiff_t number = row - sgt_config_rows;
+        if (length &&
+            (number == SGT_SET_STEPS || number == SGT_SET_EPOCHS || number == SGT_SET_BUDGET))
             continue;
         if ((rc = read_value(s, row, v, what, err)) < 0) return rc;
         if (mark) s->given[row - sgt_config_rows] = 1;

@@ -376,7 +376,7 @@ static int evaluate(loop *l, sgt_metrics *m, sgt_error *err)
     m->val_loss = all.targets > 0 ? plain(all.loss / all.targets) : (double)NAN;
     /* the variance of the rows' means, which weigh as much as they have targets */
     const double variance = (all.squares - all.loss * m->val_loss) / all.targets;
-    m->val_noise = all.rows > 1 ? sqrt(variance / (all.rows - 1)) : 0;
+    m->val_noise = all.rows > 1 ? sqrt(fmax(variance, 0) / (all.rows - 1)) : 0;
     m->val_bits_per_byte = sgt_bits_per_byte(&all.text);
     return SGT_OK;
 }

@@ -40,6 +40,14 @@ for signal in INT TERM HUP; do
     same_run $signal
 done
 
+begun twice/log.jsonl env --default-signal=HUP sgt-train --quiet $options --run twice || fail 'it ended too early'
+kill -HUP $pid
+sleep .01
+kill -HUP $pid 2> /dev/null # it may have ended
+ended 130 $pid
+run 0 sgt-train --quiet $options --run twice --resume
+same_run twice
+
 begun nohup/log.jsonl env --ignore-signal=HUP sgt-train --quiet $options --run nohup || fail 'it ended too early'
 kill -HUP $pid
 ended 0 $pid

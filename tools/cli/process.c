@@ -25,10 +25,14 @@ static sgt_stop stop; /* global, because a signal handler gets no argument that 
 
 static sigset_t handled; /* SIGINT, SIGTERM, and SIGHUP unless it is ignored */
 
+/* A second signal ends the program at once. A terminal that closes may send SIGHUP twice, by its shell
+ * and by the kernel: that is one. */
 static void on_signal(int number)
 {
-    (void)number;
-    if (__atomic_exchange_n(&stop.requested, 1, __ATOMIC_ACQ_REL)) _exit(SGT_EXIT_INTERRUPTED);
+    static volatile sig_atomic_t hung;
+    if (__atomic_exchange_n(&stop.requested, 1, __ATOMIC_ACQ_REL) && !(hung && number == SIGHUP))
+        _exit(SGT_EXIT_INTERRUPTED);
+    if (number == SIGHUP) hung = 1;
 }
 
 /* Meanwhile, the flag is set as after a first signal. */

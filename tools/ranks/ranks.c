@@ -486,17 +486,18 @@ static int find(const launcher **l, sgt_ranks *r, sgt_error *err)
     return rc;
 }
 
-sgt_ranks *sgt_ranks_apart(sgt_ranks *r)
+int sgt_ranks_apart(sgt_ranks *r, sgt_error *err)
 {
     const launcher *l;
     *r = (sgt_ranks){0};
-    return find(&l, r, NULL) == SGT_OK && l ? r : NULL;
+    int rc = find(&l, r, err);
+    return rc < 0 ? rc : l != NULL;
 }
 
 uint32_t sgt_ranks_number(void)
 {
     sgt_ranks r;
-    return sgt_ranks_apart(&r) ? r.rank : 0;
+    return sgt_ranks_apart(&r, NULL) == 1 ? r.rank : 0;
 }
 
 /* ---- rank 0's address ---- */

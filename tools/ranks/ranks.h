@@ -25,8 +25,8 @@
 uint32_t sgt_ranks_number(void);
 
 /* Set the numbers of *r to those that a launcher gave this process, for work that needs no other
- * rank: its collective calls are NULL. Return r, or NULL if there is no launcher. */
-sgt_ranks *sgt_ranks_apart(sgt_ranks *r);
+ * rank: its collective calls are NULL. Return 1; 0 if there is no launcher; or a negative SGT_E*. */
+int sgt_ranks_apart(sgt_ranks *r, sgt_error *err);
 
 /* Join the other ranks: wait until all of them have come, at most two minutes; if that takes seconds,
  * tell *notice. Until then, nothing is begun, and the first signal ends the program. Sets *out to
