@@ -166,7 +166,7 @@ uint64_t sgt_memory_for_data(const sgt_trainer *t)
     if (all == UINT64_MAX || t->cuda || begin(&z, t, NULL) < 0) return all;
     if (sgt_trainer_model(t, &data, &z.o.model, NULL) < 0 || measure(&z, &e, NULL) < 0) return all;
     const uint64_t need = e.total * sgt_ranks_here(t->o->ranks);
-    return need < all ? all - need : 1;
+    return need < all ? all - need : all; /* a model that does not fit is refused later */
 }
 
 /* ---- available memory ---- */

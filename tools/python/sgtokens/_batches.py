@@ -66,9 +66,7 @@ class Buffer:
         try:
             if pinned:
                 empty, byte = kind.torch.empty, kind.torch.uint8
-                self._owner = empty(
-                    size + PAGE, dtype=byte, device="cpu", pin_memory=True
-                ).numpy()
+                self._owner = empty(size + PAGE, dtype=byte, device="cpu", pin_memory=True).numpy()
             else:
                 self._owner = np.empty(size + PAGE, np.uint8)
         except Exception as error:  # of several classes, and torch's text has several lines
@@ -181,7 +179,7 @@ class Stream:
             elif not buffer.event:
                 return buffer
             else:
-                buffer.event.record()  # complete when this thread's stream has done what it has been given
+                buffer.event.record()  # complete when this thread's stream has done its work
                 self._copied.append(buffer)
         if self._copied and (not self._to_pin or self._copied[0].event.query()):
             buffer = self._copied.popleft()
