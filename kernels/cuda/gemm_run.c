@@ -43,12 +43,6 @@ typedef struct factors {
     float product, onto;
 } factors;
 
-/* Return the factors of a plan: onto is added if it accumulates. */
-static factors plain_sum(const sgt_cuda_gemm *p)
-{
-    return (factors){1, p->shape.accumulate ? 1 : 0};
-}
-
 /* Put the product on a stream, with its sum with `onto`, which may be D itself. */
 static sgt_lt_status put_onto(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, sgt_cuda_stream s,
                               void *d, factors f, const void *onto, const void *a, const void *b,
@@ -67,7 +61,8 @@ static sgt_lt_status put_onto(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, s
 sgt_lt_status gemm_put(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, sgt_cuda_stream s, void *d,
                        const void *a, const void *b, void *bias, void *aux)
 {
-    return put_onto(p, algo, s, d, plain_sum(p), d, a, b, bias, aux);
+    const factors sum = {1, p->shape.accumulate ? 1 : 0};
+    return put_onto(p, algo, s, d, sum, d, a, b, bias, aux);
 }
 
 /* Count a product as launched, or note why the library refused it. */

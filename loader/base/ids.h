@@ -13,6 +13,13 @@
 /* most bytes of a vocabulary's file: a tokenizer.json of as many ids, with a line for each value */
 #define SGT_VOCAB_FILE_MOST ((size_t)128 << 20)
 
+#define SGT_GPT2_IDS UINT32_C(50257) /* ids of GPT-2's vocabulary; the last one ends a text */
+/* Return the exclusive bound of ids of `width` bytes where nothing states one. */
+static inline uint32_t sgt_ids_bound(size_t width)
+{
+    return width == 2 ? SGT_GPT2_IDS : SGT_MOST_IDS;
+}
+
 /* Return the bytes of an id of a vocabulary of `vocab` ids; 0, an unknown size, counts as small. */
 static inline size_t sgt_id_width(uint32_t vocab) { return vocab > 65536 ? 4 : 2; }
 

@@ -211,9 +211,9 @@ static pid_t keeper; /* the process whose owners these are; a fork of it owns no
 /* Remove the files of this process, which calls quick_exit. */
 static void remove_all(void)
 {
-    if (getpid() != keeper || pthread_mutex_trylock(&owners_lock))
-        return;                                 /* a forked child's exit */
-    for (sgt_owner *o = owners; o; o = o->next) /* a file that hangs is looked at by its thread */
+    if (getpid() != keeper || pthread_mutex_trylock(&owners_lock)) return;
+    /* an owner's thread holds its mutex while it looks at the file, which may hang: do not wait */
+    for (sgt_owner *o = owners; o; o = o->next)
         if (!pthread_mutex_trylock(&o->mutex) && !look(o)) unlink(o->path);
 }
 

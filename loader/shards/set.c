@@ -16,8 +16,7 @@
 #include "loader/sample/sampler.h"
 #include "loader/shards/megatron.h"
 
-#define GPT2_VOCAB 50257
-#define GPT2_EOT 50256
+#define GPT2_EOT (SGT_GPT2_IDS - 1)
 /* bytes at each end of a shard that are hashed instead of the whole shard */
 #define ENDS ((size_t)4096)
 
@@ -320,7 +319,7 @@ static int decide_vocabulary(sgt_set *s, uint32_t asked, sgt_error *err)
                 h->head.fingerprint, marked->path, marked->head.fingerprint,
                 marked < s->shards + s->first ? "sets that are mixed" : "shards of one set");
     }
-    uint32_t vocab = s->width == 2 ? GPT2_VOCAB : SGT_MOST_IDS;
+    uint32_t vocab = sgt_ids_bound(s->width);
     if (asked) vocab = asked;
     if (sized) vocab = sized->head.vocab;
     if (asked && asked < vocab) vocab = asked;

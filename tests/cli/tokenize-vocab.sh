@@ -195,6 +195,8 @@ refused 'special.json: added_tokens: 702 ( tool_call ) is not special: it would 
 'merging, which sgt does not do' special.json
 hf marker "s/\"added_tokens\": \[/&$tool/"
 ids_are "$D/hf-o200k.ids" --vocab marker.json
+run_notes 'sgt-tokenize: marker.json: <tool_call> in text is tokenized as text, not as the token of that name (the '\
+'file does not call it special)' sgt-tokenize --vocab marker.json "$ROOT/tests/data/vocab/text.txt" told
 check 'three ids more' [ "$(od -An -td4 -j16 -N4 out/train_000000.bin | tr -d ' ')" = 703 ]
 grep -o '"id":70[0-9],"content":"[^"]*"' out/tokenizer.json | cut -c6- | tr '\n' ' ' > listed
 check 'their names' [ "$(cat listed)" = '700,"content":"<|unused_700|>" 701,"content":"<|unused_701|>" '\

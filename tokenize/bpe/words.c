@@ -343,8 +343,8 @@ INLINE void merge_end(const merging *g, int j, sgt_id *ids)
         *ids++ = from[_tzcnt_u32(tokens)]; /* the highest bit marks the word's end */
 }
 
-/* Merge keys[j], of which s[j] and n[j] is the text, to counts[j] ids in out[j]; to none if it is too
- * long. */
+/* Merge the words of keys; word j is the n[j] bytes at s[j]. Write its ids to out[j], and their number
+ * to counts[j]: 0 if it has too many characters for a lane. */
 INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], const uint8_t **s,
                         const size_t *n, sgt_id (*out)[16], uint32_t counts[LANES])
 {

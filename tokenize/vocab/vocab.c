@@ -550,14 +550,15 @@ void sgt_vocab_text_bytes(const sgt_vocab *v, uint32_t *bytes, uint32_t n)
 
 void sgt_vocab_say(const sgt_vocab *v, const sgt_notice *n)
 {
-    size_t length;
-    const char *marker =
-        v->marker ? (const char *)sgt_vocab_token(v, (uint32_t)(v->marker - 1), &length) : NULL;
+    size_t length = 0;
+    const uint8_t *marker =
+        v->marker ? sgt_vocab_token(v, (uint32_t)(v->marker - 1), &length) : NULL;
     if (marker)
-        sgt_say(n,
-                "%s: text such as %.*s is tokenized like any other, although its tokenizer.json "
-                "has a token for it",
-                v->name, (int)length, marker);
+        sgt_say(
+            n,
+            "%s: %.*s in text is tokenized as text, not as the token of that name (the file does "
+            "not call it special)",
+            v->name, (int)length, (const char *)marker);
     if (v->ignored)
         sgt_say(n,
                 "%s: its settings of truncation and padding are ignored: documents are tokenized "

@@ -49,8 +49,8 @@ typedef struct sgt_vocab_parts {
     int assumed;      /* 1: nothing says that the rule is GPT-2's */
     sgt_normalize normalize;
     int ignored; /* 1: the file has truncation or padding, which sgt ignores */
-    uint64_t
-        marker; /* 1 + the first added token like <think> that the file does not call special */
+    /* 1 + the first added token that is a marker, such as <think>, and not special in the file */
+    uint64_t marker;
 } sgt_vocab_parts;
 
 /* Add a token, whose bytes are copied. No other token may have this id, nor the same bytes unless one

@@ -490,13 +490,14 @@ static int read_added(sgt_vocab_parts *p, const json_t *root, json_t *names, sgt
         if (!text || !json_is_integer(id) || json_integer_value(id) < 0)
             return sgt_fail(err, SGT_EFORMAT, "%s: added_tokens: number %zu lacks content or id",
                             p->path, i + 1);
-        if (!json_is_true(json_object_get(o, "special")) && !is_marker(text))
+        const int special = json_is_true(json_object_get(o, "special"));
+        if (!special && !is_marker(text))
             return sgt_fail(err, SGT_EFORMAT,
                             "%s: added_tokens: %lld (%s) is not special: it would have to be found "
                             "in text before merging, which sgt does not do",
                             p->path, (long long)json_integer_value(id), text);
         const uint64_t number = (uint64_t)json_integer_value(id);
-        if (!p->marker && !json_is_true(json_object_get(o, "special"))) p->marker = number + 1;
+        if (!special && !p->marker) p->marker = number + 1;
         const int rc = sgt_vocab_parts_token(p, number, text, strlen(text), 1, err);
         if (rc < 0) return rc;
         p->tokens[number].setting = setting_of(o);

@@ -16,14 +16,13 @@
 #include "tools/sample/sample.h"
 #include "tokenize/vocab/vocab.h"
 
-#define GPT2_VOCAB 50257        /* limit of the ids if the header has no vocabulary size */
 #define PIECE ((size_t)1 << 16) /* tokens decoded at a time */
 
 /* ---- tokens ---- */
 
 uint32_t inspect_ids(const sgt_set_shard *d)
 {
-    return d->head.vocab ? d->head.vocab : d->head.width == 2 ? GPT2_VOCAB : SGT_MOST_IDS;
+    return d->head.vocab ? d->head.vocab : sgt_ids_bound(d->head.width);
 }
 
 /* Return a split's first shard, and the end of its shards. */
@@ -126,7 +125,7 @@ int inspect_vocabulary(sgt_vocab **out, uint64_t fingerprint, size_t width, cons
     snprintf(file, sizeof file, "%.*stokenizer.json", slash ? (int)(slash + 1 - path) : 0, path);
     const char *tokenizer = fingerprint && access(file, F_OK) == 0 ? file : NULL;
     const int rc =
-        sample_vocab_of_data(out, tokenizer, fingerprint, width == 2 ? GPT2_VOCAB : 0, &why);
+        sample_vocab_of_data(out, tokenizer, fingerprint, width == 2 ? SGT_GPT2_IDS : 0, &why);
     if (rc == SGT_OK) return rc;
     if (rc == SGT_ENOMEM) return sgt_fail(err, rc, "%s", why.text);
     return sgt_fail(err, SGT_EUNSUPPORTED,

@@ -7,7 +7,6 @@
 #include "tools/cli/process.h"
 #include "tools/sample/sample.h"
 
-#define GPT2_VOCAB 50257
 #define GPT2_PADDED 50304 /* number to which the 50,257 rows of wte are often padded */
 
 /* Return whether there is a vocabulary beside the model, for sgt_vocab_load(path). */
@@ -24,7 +23,7 @@ int sample_vocab_beside(sgt_vocab **out, const char *path, uint32_t n, const cha
                         sgt_error *err)
 {
     int has = has_vocabulary(path);
-    if (!has && (n < GPT2_VOCAB || n > GPT2_PADDED))
+    if (!has && (n < SGT_GPT2_IDS || n > GPT2_PADDED))
         return sgt_fail(err, SGT_EUSAGE,
                         "%s: a vocabulary of %u ids, which is not GPT-2's, and no tokenizer.json "
                         "beside it (%s)",

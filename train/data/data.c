@@ -20,7 +20,6 @@
 
 /* most rows of an evaluation: a multiple of 64, in which each set of a mix has its share */
 #define EVAL_ROWS 256
-#define GPT2_VOCAB 50257 /* ids of a set whose headers do not say how many there are */
 
 int sgt_trainer_has_shards(const char *folder)
 {
@@ -209,7 +208,7 @@ static int open_sets(const sgt_trainer *t, sgt_loader **out, char why[SGT_UNEVAL
 static int find_eot(sgt_trainer *t, sgt_error *err)
 {
     t->eot = t->info.eot;
-    if (t->eot < 0 && t->info.vocab == GPT2_VOCAB) t->eot = 50256;
+    if (t->eot < 0 && t->info.vocab == SGT_GPT2_IDS) t->eot = SGT_GPT2_IDS - 1;
     if (t->s->step.documents && t->eot < 0 && !t->info.documents)
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "--document-mask: %s does not say which id begins a document "
@@ -261,7 +260,7 @@ static int find_text_bytes(sgt_trainer *t, sgt_error *err)
     sgt_error why;
     if (!t->o->text_bytes || !t->eval_rows) return SGT_OK;
     if (!t->tokenizer && !t->info.fingerprint && !t->examples.count &&
-        t->info.vocab == GPT2_VOCAB) {
+        t->info.vocab == SGT_GPT2_IDS) {
         sgt_say(&t->o->notice,
                 "%s: its files do not say which vocabulary they have: GPT-2's is assumed, and "
                 "validation is not in bits per byte (copy its tokenizer.json there)",
