@@ -223,7 +223,7 @@ static void keep(sgt_owner *o, int kept)
     static int asked;
     sgt_owner **at = &owners;
     pthread_mutex_lock(&owners_lock);
-    if (!asked++) at_quick_exit(remove_all);
+    if (!asked) asked = at_quick_exit(remove_all) == 0;
     keeper = getpid();
     if (kept) o->next = owners, owners = o;
     while (!kept && *at != o) at = &(*at)->next;

@@ -402,8 +402,8 @@ INLINE size_t look_again(sgt_words *w, const uint8_t *s, const uint32_t *ends, s
         w->found[i] = (const uint8_t *)&merged[m];
         merged[m].count = 0;
         if (k->high == NEVER.high) {
-            const size_t n = ends[i] - (i ? ends[i - 1] : 0);
-            if (LONG_WORDS && n <= 45 && s[ends[i] - 1] >= 0x80) left[count++] = (uint16_t)m;
+            if (LONG_WORDS && s[ends[i] - 1] >= 0x80 && ends[i] - (i ? ends[i - 1] : 0) <= 45)
+                left[count++] = (uint16_t)m;
         } else if (second) {
             memcpy(&merged[m], second, 8 + 16);
         } else if (*last && !memcmp(k, &w->keys[*last - 1], sizeof *k)) {

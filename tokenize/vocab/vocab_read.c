@@ -252,11 +252,11 @@ static const struct known {
     uint64_t ranks; /* hash of the tokens in order (known_ranks) */
     const char *rule;
     uint32_t size; /* number of ids */
+    sgt_normalize normalize;
     struct {
         uint32_t id;
         const char *name;
     } special[SPECIAL]; /* those that have a name in all versions; the others are unused */
-    sgt_normalize normalize;
 } known[] = {
     {.ranks = 0xD22AC95E30426420,
      .rule = "cl100k",

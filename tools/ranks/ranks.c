@@ -477,7 +477,7 @@ static int find(const launcher **l, sgt_ranks *r, sgt_error *err)
         return SGT_OK;
     }
     const char *of = getenv("WORLD_SIZE"), *which = getenv("RANK");
-    if (rc == SGT_OK && which && of && atoi(of) > 1)
+    if (rc == SGT_OK && which && number("WORLD_SIZE", &size, NULL) == SGT_OK && size > 1)
         return sgt_fail(
             err, SGT_EUSAGE,
             "RANK is %s and WORLD_SIZE is %s, but %s is not set (set it, or unset both: "
