@@ -46,8 +46,12 @@ int sgt_batch_open(sgt_loader_batch *b, const sgt_loader *l)
         b->row_starts = calloc(n + 1, sizeof *b->row_starts);
         /* Reserve room for a start at every token. Pages that are never written take no memory. */
         b->starts = reallocarray(NULL, n, ((size_t)l->o.seq + 1) * sizeof *b->starts);
+        b->begins = reallocarray(NULL, n, (size_t)l->o.seq * sizeof *b->begins);
+        b->positions = reallocarray(NULL, n, (size_t)l->o.seq * sizeof *b->positions);
+        b->ids = reallocarray(NULL, n, (size_t)l->o.seq * sizeof *b->ids);
+        if (!b->row_starts || !b->starts || !b->begins || !b->positions || !b->ids) return 0;
     }
-    return (!padded || b->lengths) && (!l->o.documents || (b->row_starts && b->starts));
+    return !padded || b->lengths;
 }
 
 void sgt_batch_close(sgt_loader_batch *b)
@@ -55,6 +59,9 @@ void sgt_batch_close(sgt_loader_batch *b)
     free(b->lengths);
     free(b->row_starts);
     free(b->starts);
+    free(b->begins);
+    free(b->positions);
+    free(b->ids);
 }
 
 /* ---- cursors ---- */
@@ -339,6 +346,38 @@ static int write_pieces(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b,
     return torn < 0 ? torn : rc;
 }
 
+/* ---- documents within rows ---- */
+
+/* Describe the inputs from ... to - 1 of the row that begins at input `row` of the batch: they belong
+ * to document `id` of the row, or one input is padding. */
+static void put_document(const sgt_loader_batch *b, size_t row, uint32_t from, uint32_t to,
+                         int32_t id)
+{
+    for (uint32_t t = from; t < to; t++) {
+        b->begins[row + t] = (int32_t)from;
+        b->positions[row + t] = (int32_t)(t - from);
+        b->ids[row + t] = id;
+    }
+}
+
+/* Describe each input by the document that it belongs to, from where documents start. */
+static void expand_starts(const sgt_loader *l, const sgt_loader_batch *b)
+{
+    const uint32_t T = l->o.seq;
+    for (uint32_t r = 0; r < local_batch(l); r++) {
+        const size_t row = (size_t)r * T;
+        uint32_t own = b->lengths && b->lengths[r] < T ? b->lengths[r] : T, from = 0;
+        int32_t id = 0;
+        for (uint32_t k = b->row_starts[r]; k < b->row_starts[r + 1] && b->starts[k] < own; k++) {
+            if (b->starts[k] == 0) continue;
+            put_document(b, row, from, b->starts[k], id++);
+            from = b->starts[k];
+        }
+        put_document(b, row, from, own, id);
+        for (uint32_t t = own; t < T; t++) put_document(b, row, t, t + 1, -1);
+    }
+}
+
 /* ---- making a batch ---- */
 
 /* Make batch `index` the current one: that drawn ahead, or a new one. */
@@ -379,6 +418,7 @@ int sgt_batch_make(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b, sgt_
         if (rc == SGT_OK && done + n == from->count) announce_pieces(l, c);
         if (rc == SGT_OK) rc = write_pieces(l, c, b, from->pieces + done, n, err);
     }
+    if (rc == SGT_OK && b->starts) expand_starts(l, b);
     if (rc < 0) forget_pieces(l, c);
     return rc;
 }
@@ -405,34 +445,3 @@ int sgt_loader_read(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t
 }
 
 const sgt_loader_batch *sgt_cursor_batch(const sgt_cursor *c) { return &c->own; }
-
-/* ---- documents within rows ---- */
-
-/* Fill in begins, positions and ids for the inputs from ... to - 1, which belong to one document; or
- * for one input of padding. */
-static void expand(uint32_t from, uint32_t to, int32_t id, int32_t *begins, int32_t *positions,
-                   int32_t *ids)
-{
-    for (uint32_t t = from; begins && t < to; t++) begins[t] = (int32_t)from;
-    for (uint32_t t = from; positions && t < to; t++) positions[t] = (int32_t)(t - from);
-    for (uint32_t t = from; ids && t < to; t++) ids[t] = id;
-}
-
-void sgt_loader_expand_starts(const sgt_loader_batch *b, uint32_t rows, uint32_t seq,
-                              int32_t *begins, int32_t *positions, int32_t *ids)
-{
-    for (uint32_t r = 0; r < rows; r++) {
-        uint32_t own = b->lengths && b->lengths[r] < seq ? b->lengths[r] : seq, from = 0;
-        int32_t id = 0;
-        for (uint32_t k = b->row_starts[r]; k < b->row_starts[r + 1] && b->starts[k] < own; k++) {
-            if (b->starts[k] == 0) continue;
-            expand(from, b->starts[k], id++, begins, positions, ids);
-            from = b->starts[k];
-        }
-        expand(from, own, id, begins, positions, ids);
-        for (uint32_t t = own; t < seq; t++) expand(t, t + 1, -1, begins, positions, ids);
-        if (begins) begins += seq;
-        if (positions) positions += seq;
-        if (ids) ids += seq;
-    }
-}

@@ -241,6 +241,10 @@ typedef struct sgt_loader_batch {
      * before the first of them belong to a document that began before the row */
     uint32_t *row_starts, *starts; /* (local_batch + 1); (row_starts[local_batch]) */
     uint32_t slot;                 /* of a stream: number of its buffer in the ring */
+    /* With options.documents, a number per input, (local_batch, T) each: the input at which its
+     * document begins in the row; its position from there; and its document's number in the row,
+     * from 0. Padding has itself, 0 and -1. Else NULL */
+    int32_t *begins, *positions, *ids;
 } sgt_loader_batch;
 
 /* Write batches first ... first + count - 1 to `out`, which has room for `bytes`: rows of (count,
@@ -251,12 +255,6 @@ int sgt_loader_read(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t
                     sgt_output output, void *out, size_t bytes, sgt_error *err);
 /* Describe the batch that was read last, if none failed. Its arrays are valid until the next read. */
 const sgt_loader_batch *sgt_cursor_batch(const sgt_cursor *c);
-
-/* From a batch's starts, fill one number per input, (rows, T), into each array that is not NULL:
- * the input at which its document begins in the row; its position from there; and its document's
- * number in the row, from 0. Padding has itself, 0 and -1. Pure. */
-void sgt_loader_expand_starts(const sgt_loader_batch *b, uint32_t rows, uint32_t seq,
-                              int32_t *begins, int32_t *positions, int32_t *ids);
 
 /* ---- streams: threads that make batches first, first+1, ... ahead, in a ring of buffers ----
  *

@@ -686,7 +686,6 @@ static int open_feed(loop *l, sgt_error *err)
                           .threads = config->workers,
                           .now = config->step.no_overlap,
                           .cycle = config->overfit ? accum : 0,
-                          .starts = config->step.documents,
                           .hold = b->hold,
                           .alloc = b->pinned_alloc,
                           .free = b->pinned_free,
@@ -696,7 +695,7 @@ static int open_feed(loop *l, sgt_error *err)
     if (b->lag >= RING) return sgt_fail(err, SGT_EUSAGE, "backend: metrics %u steps late", b->lag);
     int rc = sgt_feed_open(&l->feed, t->train, &o, err);
     if (rc < 0 || !t->eval_rows) return rc;
-    sgt_feed_options val = {.count = t->eval_rows, .now = 1, .starts = o.starts};
+    sgt_feed_options val = {.count = t->eval_rows, .now = 1};
     size_t n = (size_t)t->info.local_batch * config->seq;
     val.examples = t->val_examples.count ? &t->val_examples : NULL;
     if (!(l->losses = calloc(n, sizeof *l->losses))) return sgt_fail_memory(err, NULL);

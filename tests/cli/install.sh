@@ -8,10 +8,12 @@ install_to() {
         "DESTDIR=$PWD/root" PREFIX=/opt/sgt "$@"
 }
 
+version=$(sed -n 's/.*SGT_VERSION "\(.*\)"/\1/p' "$ROOT/loader/base/version.h")
+check 'the wheel has another version' grep -qxF "__version__ = \"$version\"" "$ROOT/tools/python/sgtokens/__init__.py"
 install_to install
 for program in sgt-tokenize sgt-train sgt-inspect sgt-bench sgt-eval sgt-report sgt-sample; do
     exists "root/opt/sgt/share/man/man1/$program.1"
-    run_says "$program 0.1.0" "root/opt/sgt/bin/$program" --version
+    run_says "$program $version" "root/opt/sgt/bin/$program" --version
     for completion in "bash bash-completion/completions/$program" "zsh zsh/site-functions/_$program" \
         "fish fish/vendor_completions.d/$program.fish"; do
         run 0 "$program" --completion "${completion%% *}"
@@ -62,8 +64,8 @@ sed -i 's|sgt/sgt_|sgt_|' own.c
 PKG_CONFIG_PATH=$PWD/root/opt/sgt/lib/pkgconfig
 export PKG_CONFIG_PATH
 run 0 pkg-config --modversion sgt-loader sgt-tokenize
-stdout_is '0.1.0
-0.1.0'
+stdout_is "$version
+$version"
 # shellcheck disable=SC2086,SC2046
 run 0 "$CC" $san -o own own.c $(pkg-config --cflags --libs sgt-tokenize sgt-loader)
 rm -f own.needs

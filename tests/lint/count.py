@@ -11,13 +11,13 @@ import sys
 
 BUDGET = {
     "tokenize": 13079,
-    "loader": 6924,
-    "train": 13449,
+    "loader": 6931,
+    "train": 13435,
     "kernels": 11677,
-    "tools": 13572,
-    "tests": 50786,
-    "manuals": 2573,
-    "pages": 1242,
+    "tools": 13568,
+    "tests": 50777,
+    "manuals": 2572,
+    "pages": 1244,
 }
 DATA = set(
     "json jsonl bin safetensors tsv txt ids parquet idx png tiktoken bpe tables in typed map toml pattern out gz zst"

@@ -50,12 +50,24 @@ static void put_set(const char *name, int indexed)
     }
 }
 
+/* Check what a batch says of input t of row r, whose document, number `id` of the row, begins at
+ * `from`; id -1: it is padding. */
+static void check_input(const sgt_loader_batch *d, uint32_t r, uint32_t t, uint32_t from,
+                        int32_t id)
+{
+    if (id < 0) from = t;
+    cr_assert_eq(d->begins[r * T + t], (int32_t)from, "row %u, input %u", r, t);
+    cr_assert_eq(d->positions[r * T + t], (int32_t)(t - from), "row %u, input %u", r, t);
+    cr_assert_eq(d->ids[r * T + t], id, "row %u, input %u", r, t);
+}
+
 static void check_rows(const sgt_loader *l, uint64_t k, const sgt_loader_batch *d)
 {
     uint32_t n = l->o.batch / l->o.ranks, at = 0;
     cr_assert(d->starts && d->row_starts[0] == 0);
     for (uint32_t r = 0; r < n; r++) {
-        uint32_t shard;
+        uint32_t shard, from = 0, own = d->lengths ? d->lengths[r] : T;
+        int32_t id = 0;
         uint64_t offset;
         sgt_loader_window(l, k * l->o.batch + l->o.rank + (uint64_t)r * l->o.ranks, &shard,
                           &offset);
@@ -66,6 +78,8 @@ static void check_rows(const sgt_loader *l, uint64_t k, const sgt_loader_batch *
             int said = at < d->row_starts[r + 1] && d->starts[at] == t;
             cr_assert_eq(said, one, "batch %lu, row %u, token %u", k, r, t);
             at += said != 0;
+            if (one && t) from = t, id++;
+            if (t < T) check_input(d, r, t, from, t < own ? id : -1);
         }
         cr_assert_eq(d->row_starts[r + 1], at);
     }
@@ -236,34 +250,4 @@ Test(starts, index_that_is_wrong)
     expect_failure(open_documents("d", why), SGT_EFORMAT,
                    "d/train_000000.idx: at byte 8: document 1 starts at token 900, expected after "
                    "the one before and below 900");
-}
-
-/* ---- positions and numbers made from the starts ---- */
-
-Test(starts, expanded)
-{
-    static uint32_t first[] = {0, 3, 3, 5, 6}, starts[] = {0, 2, 3, 1, 5, 0},
-                    lengths[] = {6, 6, 6, 2};
-    sgt_loader_batch b = {.lengths = lengths, .row_starts = first, .starts = starts};
-    /* row 0 begins with a document; row 1 lies within one. Row 2 has the rest of one, and one that
-     * begins at its last token, which is not an input. Row 3 has a document of two tokens, and
-     * padding */
-    static const int32_t want[3][4 * 5] = {
-        {0, 0, 2, 3, 3, /**/ 0, 0, 0, 0, 0, /**/ 0, 1, 1, 1, 1, /**/ 0, 0, 2, 3, 4},
-        {0, 1, 0, 0, 1, /**/ 0, 1, 2, 3, 4, /**/ 0, 0, 1, 2, 3, /**/ 0, 1, 0, 0, 0},
-        {0, 0, 1, 2, 2, /**/ 0, 0, 0, 0, 0, /**/ 0, 1, 1, 1, 1, /**/ 0, 0, -1, -1, -1}};
-    for (int mask = 0; mask < 8; mask++) {
-        int32_t got[3][4 * 5];
-        memset(got, 0x55, sizeof got);
-        sgt_loader_expand_starts(&b, 4, 5, mask & 1 ? got[0] : NULL, mask & 2 ? got[1] : NULL,
-                                 mask & 4 ? got[2] : NULL);
-        for (int i = 0; i < 3; i++)
-            for (int t = 0; t < 20; t++)
-                cr_assert_eq(got[i][t], mask >> i & 1 ? want[i][t] : 0x55555555,
-                             "array %d, number %d: %d", i, t, got[i][t]);
-    }
-    int32_t ids[4 * 5];
-    b.lengths = NULL;
-    sgt_loader_expand_starts(&b, 4, 5, NULL, NULL, ids);
-    cr_assert(ids[15] == 0 && ids[19] == 0); /* without `lengths`, no input counts as padding */
 }

@@ -21,9 +21,7 @@ typedef struct drawing {
     sgt_cursor *cursor;
     sgt_vocab *vocab; /* vocabulary that decodes ids; NULL: unknown */
     const sgt_loader_batch *batch;
-    /* (B, T) each: the batch's inputs, and behind them its targets; and with --documents, position of
-     * each token in its document, and number of that document */
-    int32_t *inputs, *positions, *ids;
+    int32_t *inputs; /* (B, T): the batch's inputs, and behind them its targets */
 } drawing;
 
 /* Return a JSON array with the number of the set from which each row of a mix comes. */
@@ -52,9 +50,8 @@ static int print_json(const drawing *d, uint64_t k, sgt_error *err)
     json_t *o = json_pack("{s:I, s:o, s:o}", "index", (json_int_t)k, "inputs",
                           rows_json(d, d->inputs), "targets", rows_json(d, d->batch->targets));
     if (d->o->documents) {
-        sgt_loader_expand_starts(d->batch, d->info.batch, d->info.seq, NULL, d->positions, d->ids);
-        json_object_set_new(o, "positions", rows_json(d, d->positions));
-        json_object_set_new(o, "documents", rows_json(d, d->ids));
+        json_object_set_new(o, "positions", rows_json(d, d->batch->positions));
+        json_object_set_new(o, "documents", rows_json(d, d->batch->ids));
     }
     if (d->info.set_count > 1) json_object_set_new(o, "sets", sets_json(d, k));
     return sgt_print_json(o, JSON_COMPACT, err);
@@ -158,7 +155,7 @@ int inspect_batches(const inspect *o, sgt_error *err)
     d.info = *sgt_loader_get_info(d.loader);
     /* cannot overflow: the bounds of both options keep the product below 2^40 */
     size_t ids = (size_t)d.info.batch * d.info.seq;
-    d.inputs = calloc(4 * ids, sizeof *d.inputs);
+    d.inputs = calloc(2 * ids, sizeof *d.inputs);
     /* inspect_span has checked that the sum does not overflow */
     if (from + count > INT64_MAX / d.info.batch)
         rc = sgt_fail(err, SGT_EUSAGE, "--batch %s: batches of %" PRIu32 " rows end before that",
@@ -168,8 +165,6 @@ int inspect_batches(const inspect *o, sgt_error *err)
                       "%s: no memory for a batch of %" PRIu32 " x %" PRIu32 " tokens", o->path,
                       d.info.batch, d.info.seq);
     else {
-        d.positions = d.inputs + 2 * ids;
-        d.ids = d.positions + ids;
         rc = sgt_cursor_open(&d.cursor, d.loader, err);
         if (rc == SGT_OK) d.batch = sgt_cursor_batch(d.cursor);
         if (rc == SGT_OK && !o->json) {

@@ -85,7 +85,6 @@ typedef struct maker {
 struct sgt_feed {
     const sgt_loader *l;
     size_t rows, T;
-    int32_t *starts; /* (rows, T) if requested */
     sgt_feed_options o;
     uint64_t given; /* number of batches given so far */
     sgt_stream *stream;
@@ -106,15 +105,6 @@ static void free_memory(const sgt_feed *f, void *p)
 {
     if (!f->o.free) free(p);
     else if (p) f->o.free(f->o.ctx, p);
-}
-
-static int open_starts(sgt_feed *f, sgt_error *err)
-{
-    const sgt_examples *e = f->o.examples;
-    f->rows = e ? e->rows.batch / e->rows.ranks : sgt_loader_get_info(f->l)->local_batch;
-    f->T = e ? e->rows.seq : sgt_loader_get_info(f->l)->seq;
-    if (f->o.starts) f->starts = reallocarray(NULL, f->rows, f->T * sizeof *f->starts);
-    return f->o.starts && !f->starts ? sgt_fail_memory(err, "starts of documents") : SGT_OK;
 }
 
 static int open_ring(sgt_feed *f, unsigned n, sgt_error *err)
@@ -183,9 +173,10 @@ int sgt_feed_open(sgt_feed **out, const sgt_loader *l, const sgt_feed_options *o
     if (!f) return sgt_fail_memory(err, "feed");
     f->l = l;
     f->o = *o;
-    int rc = open_starts(f, err);
-    if (rc == SGT_OK)
-        rc = o->now || o->cycle || o->examples ? open_now(f, err) : open_stream(f, err);
+    const sgt_examples *e = o->examples;
+    f->rows = e ? e->rows.batch / e->rows.ranks : sgt_loader_get_info(l)->local_batch;
+    f->T = e ? e->rows.seq : sgt_loader_get_info(l)->seq;
+    int rc = o->now || o->cycle || e ? open_now(f, err) : open_stream(f, err);
     if (rc < 0) {
         sgt_feed_close(f);
         return rc;
@@ -199,7 +190,6 @@ void sgt_feed_close(sgt_feed *f)
     if (!f) return;
     sgt_stream_close(f->stream);
     free(f->makers);
-    free(f->starts);
     sgt_cursor_close(f->cursor);
     for (size_t i = 0; i < sizeof f->ring / sizeof *f->ring; i++) free_memory(f, f->ring[i]);
     free(f);
@@ -236,12 +226,9 @@ int sgt_feed_next(sgt_feed *f, sgt_batch *rows, sgt_error *err)
     int rc = f->stream ? sgt_stream_next(f->stream, &b, err) : make_batch(f, to, err);
     if (rc != 0) return rc;
     if (f->stream) f->held[f->holding++] = b;
-    *rows =
-        (sgt_batch){.inputs = b ? b->inputs : to, .targets = b ? b->targets : to + f->rows * f->T};
-    if (f->starts && b && b->starts) {
-        sgt_loader_expand_starts(b, (uint32_t)f->rows, (uint32_t)f->T, f->starts, NULL, NULL);
-        rows->starts = f->starts;
-    }
+    *rows = (sgt_batch){.inputs = b ? b->inputs : to,
+                        .targets = b ? b->targets : to + f->rows * f->T,
+                        .starts = b ? b->begins : NULL};
     return SGT_OK;
 }
 

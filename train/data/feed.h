@@ -76,8 +76,6 @@ typedef struct sgt_feed_options {
     /* if not 0: repeat batches 0 .. cycle - 1 instead, without threads */
     uint64_t cycle;
     int now; /* 1: no threads; make rows within sgt_feed_next */
-    /* 1: set rows.starts, if the loader knows where documents begin */
-    int starts;
     /* number of later calls of sgt_feed_next during which rows stay valid; the call after those
      * reuses their memory */
     unsigned hold;

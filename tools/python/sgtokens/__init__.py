@@ -26,7 +26,7 @@ from ._native import (
 )
 from ._tokenizer import Tokenizer, decode, encode
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Documents",
     "Error",

@@ -42,12 +42,10 @@ class Kind(NamedTuple):
 
     def documents(self, batch: c.LoaderBatch) -> Documents:
         """Return copies of what the library found about the documents of a batch."""
-        rows, seq = self.rows, self.seq
-        positions, ids = (np.empty((rows, seq), np.int32) for _ in range(2))
-        to = None, positions.ctypes.data, ids.ctypes.data
-        library.sgt_loader_expand_starts(byref(batch), rows, seq, *to)
+        found, shape = (batch.positions, batch.ids), (self.rows, self.seq)
+        positions, ids = (np.ctypeslib.as_array(array, shape).copy() for array in found)
         begins = np.diff(ids, axis=1, prepend=-2) != 0  # ids of a row count its documents
-        cuts = np.append(np.flatnonzero(begins), rows * seq).astype(np.int32)
+        cuts = np.append(np.flatnonzero(begins), ids.size).astype(np.int32)
         arrays = (positions, ids, cuts)
         if self.torch:
             arrays = tuple(self.torch.from_numpy(a) for a in arrays)

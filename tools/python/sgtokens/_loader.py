@@ -233,7 +233,7 @@ class Loader:
         and the cropped ones of these."""
         info, sampling = self._described, self._settings["sampling"]
         if sampling != "packed":
-            raise UsageError(f"the sampling is {sampling}, not packed")
+            raise AttributeError(f"packing: the sampling is {sampling}, not packed")
         found = info.windows_per_epoch, info.documents, info.packed_tokens, info.cropped
         return dict(zip(("rows", "documents", "tokens", "cropped"), map(int, found)))
 

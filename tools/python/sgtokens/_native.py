@@ -15,6 +15,7 @@ from ctypes import (
     c_char_p,
     c_double,
     c_int,
+    c_int32,
     c_int64,
     c_size_t,
     c_uint32,
@@ -124,7 +125,8 @@ class LoaderBatch(Structure):  # sgt_loader_batch
     _fields_ = [
         ("size", c_size_t), ("index", c_uint64), ("output", c_int), ("inputs", c_void_p),
         ("targets", c_void_p), ("lengths", c_void_p), ("row_starts", c_void_p),
-        ("starts", c_void_p), ("slot", c_uint32),
+        ("starts", c_void_p), ("slot", c_uint32), ("begins", POINTER(c_int32)),
+        ("positions", POINTER(c_int32)), ("ids", POINTER(c_int32)),
     ]  # fmt: skip
 
 
@@ -176,7 +178,6 @@ _LOADER = {
     "sgt_cursor_close": (None, [c_void_p]),
     "sgt_cursor_batch": (_BATCH, [c_void_p]),
     "sgt_loader_read": (c_int, [*2 * [c_void_p], *2 * [c_uint64], c_int, *_MEMORY, _ERROR]),
-    "sgt_loader_expand_starts": (None, [_BATCH, c_uint32, c_uint32, *3 * [c_void_p]]),
     "sgt_stream_bytes": (c_size_t, [c_void_p, c_int]),
     "sgt_stream_open": (c_int, [_OUT, c_void_p, POINTER(StreamOptions), _ERROR]),
     "sgt_stream_next": (c_int, [c_void_p, POINTER(_BATCH), _ERROR]),
