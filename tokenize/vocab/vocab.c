@@ -216,8 +216,10 @@ static void fill_trie(sgt_vocab *v)
 {
     uint32_t nodes = ROOT + 1;
     for (uint32_t id = 0; id < v->made; id++) {
+        const uint32_t *left = id < 256 ? NULL : v->halves[id]; /* its path is there already */
         const uint8_t *s = sgt_vocab_bytes(v, id), *const end = s + sgt_vocab_length(v, id);
-        uint32_t node = ROOT;
+        uint32_t node = left ? v->trie_end[*left] : ROOT;
+        if (left) s += sgt_vocab_length(v, *left);
         for (; s < end; s++) {
             uint32_t key = node << 8 | *s;
             sgt_vocab_slot *slot = sgt_vocab_slot_of(v->trie, v->trie_shift, key);
@@ -225,6 +227,7 @@ static void fill_trie(sgt_vocab *v)
             node = slot->value;
         }
         v->trie_token[node] = id + 1;
+        v->trie_end[id] = node;
     }
 }
 
@@ -289,19 +292,25 @@ static int add_gpt2_tokens(sgt_vocab *v)
     return 0;
 }
 
-/* Allocate memory for the tables that the tokens determine. Return 0, or -1 if out of memory. */
-static int reserve_tables(sgt_vocab *v)
+/* Allocate memory for the tables that the tokens determine. */
+static int reserve_tables(sgt_vocab *v, sgt_error *err)
 {
     unsigned log_trie = 1;
     /* most nodes: one for each byte of each token, and the root, which is 1 */
-    v->trie_nodes = (size_t)v->offsets[v->size] + 2;
-    while ((size_t)1 << log_trie < 2 * v->trie_nodes) log_trie++;
+    const size_t nodes = (size_t)v->offsets[v->size] + 2;
+    while ((size_t)1 << log_trie < 2 * nodes) log_trie++;
     v->trie_shift = 64 - log_trie;
     v->byte_pairs = malloc(65536 * v->width);
     v->joins = calloc(1024, sizeof *v->joins);
-    v->trie = calloc((size_t)1 << log_trie, sizeof *v->trie);
-    v->trie_token = calloc(v->trie_nodes, sizeof *v->trie_token);
-    return v->byte_pairs && v->joins && v->trie && v->trie_token ? 0 : -1;
+    if (!v->byte_pairs || !v->joins) return sgt_fail_memory(err, v->name);
+    const size_t slots = sizeof *v->trie << log_trie, tokens = nodes * sizeof *v->trie_token,
+                 ends = v->made * sizeof *v->trie_end;
+    const int rc = sgt_arena_map(&v->trie_memory, slots + tokens + ends + SGT_ARENA_ALIGN, 0, err);
+    if (rc < 0) return rc;
+    v->trie = sgt_arena_take(&v->trie_memory, slots, 1);
+    v->trie_token = sgt_arena_take(&v->trie_memory, tokens, 1);
+    v->trie_end = sgt_arena_take(&v->trie_memory, ends, 1);
+    return SGT_OK;
 }
 
 static uint32_t *whole_slot(const sgt_vocab *v, const uint8_t *s, size_t n)
@@ -435,7 +444,8 @@ int sgt_vocab_make_tables(sgt_vocab *v, const uint16_t *factors, sgt_error *err)
 {
     v->width = sgt_id_width(v->size);
     v->pairs.wide = v->width == 4;
-    if (reserve_tables(v) < 0) return sgt_fail_memory(err, v->name);
+    const int rc = reserve_tables(v, err);
+    if (rc < 0) return rc;
     fill_tables(v);
     if (v->width == 4 && find_characters(v) < 0) return sgt_fail_memory(err, v->name);
     return sgt_pairs_make(&v->pairs, (const uint32_t(*)[2])v->halves, 256, v->made, factors, err);
@@ -478,8 +488,7 @@ void sgt_vocab_free(sgt_vocab *v)
     free(v->joins);
     free(v->characters);
     free(v->wholes);
-    free(v->trie);
-    free(v->trie_token);
+    sgt_arena_unmap(&v->trie_memory);
     free(v->pattern);
     free(v);
 }

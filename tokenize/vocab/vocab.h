@@ -193,8 +193,9 @@ struct sgt_vocab {
     int trie_ready;
     sgt_vocab_slot *trie; /* node << 8 | byte -> next node */
     unsigned trie_shift;
-    uint32_t *trie_token; /* (trie_nodes): id + 1 of the token that ends at a node, or 0 */
-    size_t trie_nodes;    /* nodes that there is room for */
+    uint32_t *trie_token; /* by node: id + 1 of the token that ends there, or 0 */
+    uint32_t *trie_end;   /* (made): the node where a token ends */
+    sgt_arena trie_memory;
 };
 
 /* Return the public id of a token from its id in merge order. */

@@ -45,10 +45,14 @@ static const char *shown(const sgt_vocab_parts *p, uint32_t id, char *to, size_t
 
 static int reserve_tokens(sgt_vocab_parts *p, sgt_error *err)
 {
-    if (!p->tokens) p->tokens = calloc(SGT_MOST_IDS, sizeof *p->tokens);
-    if (!p->names) p->names = calloc(NAMES, sizeof *p->names);
-    if (!p->bytes) p->bytes = malloc(MAX_BYTES);
-    return p->tokens && p->names && p->bytes ? SGT_OK : sgt_fail_memory(err, p->path);
+    const size_t tokens = SGT_MOST_IDS * sizeof *p->tokens, names = NAMES * sizeof *p->names;
+    if (p->tokens) return SGT_OK;
+    const int rc = sgt_arena_map(&p->memory, tokens + names + MAX_BYTES, 0, err);
+    if (rc < 0) return rc;
+    p->tokens = sgt_arena_take(&p->memory, tokens, 1);
+    p->names = sgt_arena_take(&p->memory, names, 1);
+    p->bytes = sgt_arena_take(&p->memory, MAX_BYTES, 1);
+    return SGT_OK;
 }
 
 /* Add the token whose bytes are l[ln] and r[rn] behind them. */
@@ -114,10 +118,8 @@ int sgt_vocab_parts_join(sgt_vocab_parts *p, uint32_t left, uint32_t right, sgt_
 
 void sgt_vocab_parts_free(sgt_vocab_parts *p)
 {
-    free(p->tokens);
-    free(p->names);
+    sgt_arena_unmap(&p->memory);
     free(p->merges);
-    free(p->bytes);
     *p = (sgt_vocab_parts){0};
 }
 
@@ -127,6 +129,7 @@ typedef struct builder {
     const sgt_vocab_parts *p;
     /* vocabulary that is made; ids and halves get an entry for each token in merge order, `made` */
     sgt_vocab *v;
+    sgt_arena memory; /* of all arrays but `waits` */
     /* (p->size): id in merge order, by the file's id; SGT_NO_TOKEN until a merge makes the token */
     uint32_t *order;
     /* (p->size): 1: a merge needed the token before any merge had made it */
@@ -145,9 +148,9 @@ typedef struct builder {
     struct waiting {
         uint32_t first, last;
     } * waiting;
-    /* a late token, where it could be cut then, and the next one in the list; 0: none */
+    /* a late token, and the next one in the list; 0: none */
     struct wait {
-        uint32_t late, cut, next;
+        uint32_t late, next;
     } * waits;
     size_t wait_count, wait_room;
     uint32_t *lefts; /* (p->size): may_clash's counts, all 0 between its calls */
@@ -174,6 +177,18 @@ static void enter(const builder *b, uint64_t *slots, uint32_t l, uint32_t r, uin
     *find_pair(b, slots, l, r) = sgt_pair_wide_key(l, r) << 24 | (value + 1);
 }
 
+static void lay_out(builder *b, size_t size, size_t slots)
+{
+    sgt_arena *a = &b->memory;
+    b->made = sgt_arena_take(a, slots, sizeof *b->made);
+    b->listed = sgt_arena_take(a, slots, sizeof *b->listed);
+    b->order = sgt_arena_take(a, size, sizeof *b->order);
+    b->late = sgt_arena_take(a, size, sizeof *b->late);
+    b->waiting = sgt_arena_take(a, size, sizeof *b->waiting);
+    b->lefts = sgt_arena_take(a, size + 256, sizeof *b->lefts);
+    b->awaited = sgt_arena_take(a, size, 1);
+}
+
 static int reserve(builder *b, sgt_error *err)
 {
     sgt_vocab *v = b->v;
@@ -181,18 +196,13 @@ static int reserve(builder *b, sgt_error *err)
     size_t slots = 2;
     while (slots < 2 * most) slots *= 2;
     b->shift = (unsigned)__builtin_clzll(slots) + 1;
-    b->order = malloc((size + 1) * sizeof *b->order);
-    b->awaited = calloc(size + 1, 1);
-    b->late = malloc((size + 1) * sizeof *b->late);
-    b->waiting = calloc(size, sizeof *b->waiting);
-    b->lefts = calloc(size + 256, sizeof *b->lefts);
+    lay_out(b, size, slots);
+    const int rc = sgt_arena_map(&b->memory, b->memory.used, 0, err);
+    if (rc < 0) return rc;
+    lay_out(b, size, slots);
     v->ids = calloc(size + 256, sizeof *v->ids);
     v->halves = calloc(size + 256, sizeof *v->halves);
-    b->made = calloc(slots, sizeof *b->made);
-    b->listed = calloc(slots, sizeof *b->listed);
-    if (!b->order || !b->awaited || !b->late || !b->waiting || !b->lefts || !v->ids || !v->halves ||
-        !b->made || !b->listed)
-        return sgt_fail_memory(err, b->p->path);
+    if (!v->ids || !v->halves) return sgt_fail_memory(err, b->p->path);
     memset(b->order, 0xFF, size * sizeof *b->order);
     return SGT_OK;
 }
@@ -234,6 +244,7 @@ static int order_bytes(builder *b, sgt_error *err)
                             "%s: is not byte-level: no token is the byte 0x%02X alone", b->p->path,
                             byte);
         b->order[id] = b->v->halves[i][0] = b->v->halves[i][1] = i;
+        b->v->byte_id[byte] = (uint16_t)i;
         b->v->ids[i] = id;
     }
     b->v->made = 256;
@@ -295,38 +306,42 @@ static int order_listed(builder *b, sgt_error *err)
     return SGT_OK;
 }
 
-/* Make token `id` of its first `cut` bytes and the rest. Return 1 if these are not two tokens that the
- * merges made so far keep apart. */
-static int make_cut(builder *b, uint32_t id, size_t cut)
+/* Find the merge of token `id` if ids are ranks: merge its bytes, as text, by the merges made so far
+ * until two tokens are left. Return 1 if there are more in the end, or if neither is `half`, in merge
+ * order (SGT_NO_TOKEN: any will do). */
+static int make_ranked(builder *b, uint32_t id, uint32_t half, sgt_error *err)
 {
     const sgt_vocab_part *t = &b->p->tokens[id];
-    const uint32_t l = sgt_vocab_parts_find(b->p, t->s, cut),
-                   r = l == SGT_NO_TOKEN ? l : sgt_vocab_parts_find(b->p, t->s + cut, t->n - cut);
-    if (r == SGT_NO_TOKEN || b->order[l] == SGT_NO_TOKEN || b->order[r] == SGT_NO_TOKEN ||
-        !stay_apart(b, b->order[l], b->order[r]))
-        return 1;
-    make_token(b, id, b->order[l], b->order[r]);
-    return 0;
-}
-
-/* Find the merge of token `id` if ids are ranks: the only way to cut it into two tokens that the
- * merges made so far keep apart. Return 1 if there is none. */
-static int make_ranked(builder *b, uint32_t id, sgt_error *err)
-{
-    const sgt_vocab_part *t = &b->p->tokens[id];
-    int rc = 1;
-    if (t->n > MAX_RANKED)
+    uint32_t parts[MAX_RANKED], merged[MAX_RANKED]; /* merged: what parts i and i + 1 make */
+    size_t n = t->n, least;
+    if (n > MAX_RANKED)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: token %u has %zu bytes, more than %d (give its merges as well)",
-                        b->p->path, id, t->n, MAX_RANKED);
-    for (size_t cut = 1; cut < t->n && rc; cut++) rc = make_cut(b, id, cut);
-    return rc;
+                        b->p->path, id, n, MAX_RANKED);
+    for (size_t i = 0; i < n; i++) {
+        parts[i] = b->v->byte_id[t->s[i]];
+        if (i) merged[i - 1] = look_up(b, b->made, parts[i - 1], parts[i]);
+    }
+    for (; n > 2; n--) {
+        least = 0;
+        for (size_t i = 1; i + 1 < n; i++)
+            if (merged[i] < merged[least]) least = i;
+        if (merged[least] == SGT_NO_TOKEN) return 1;
+        parts[least] = merged[least];
+        memmove(&parts[least + 1], &parts[least + 2], (n - least - 2) * sizeof *parts);
+        if (least) merged[least - 1] = look_up(b, b->made, parts[least - 1], parts[least]);
+        memmove(&merged[least], &merged[least + 1], (n - least - 2) * sizeof *merged);
+        if (least + 2 < n) merged[least] = look_up(b, b->made, parts[least], parts[least + 1]);
+    }
+    if (half != SGT_NO_TOKEN && half != parts[0] && half != parts[1]) return 1;
+    make_token(b, id, parts[0], parts[1]);
+    return 0;
 }
 
 /* ---- tokens of lower ids than their halves ---- */
 
 /* Let token `id` wait for `half`, if that is a token which is not made yet. */
-static int wait_for(builder *b, uint32_t id, size_t cut, uint32_t half, sgt_error *err)
+static int wait_for(builder *b, uint32_t id, uint32_t half, sgt_error *err)
 {
     if (b->order[half] != SGT_NO_TOKEN) return SGT_OK;
     const int rc =
@@ -334,7 +349,7 @@ static int wait_for(builder *b, uint32_t id, size_t cut, uint32_t half, sgt_erro
     if (rc < 0) return rc;
     struct waiting *list = &b->waiting[half];
     const uint32_t at = (uint32_t)++b->wait_count;
-    b->waits[at] = (struct wait){id, (uint32_t)cut, 0};
+    b->waits[at] = (struct wait){id, 0};
     *(list->last ? &b->waits[list->last].next : &list->first) = at;
     list->last = at;
     return SGT_OK;
@@ -350,8 +365,8 @@ static int add_late(builder *b, uint32_t id, sgt_error *err)
         const uint32_t l = sgt_vocab_parts_find(b->p, t->s, cut),
                        r = l == SGT_NO_TOKEN ? l
                                              : sgt_vocab_parts_find(b->p, t->s + cut, t->n - cut);
-        if (r != SGT_NO_TOKEN && !(rc = wait_for(b, id, cut, l, err)) && r != l)
-            rc = wait_for(b, id, cut, r, err);
+        if (r != SGT_NO_TOKEN && !(rc = wait_for(b, id, l, err)) && r != l)
+            rc = wait_for(b, id, r, err);
     }
     return rc;
 }
@@ -378,7 +393,7 @@ static int make_late(builder *b, sgt_error *err)
     for (uint32_t at = root; at < b->v->made; at++)
         for (uint32_t w = b->waiting[b->v->ids[at]].first; w; w = b->waits[w].next)
             if (b->order[b->waits[w].late] == SGT_NO_TOKEN)
-                make_cut(b, b->waits[w].late, b->waits[w].cut);
+                make_ranked(b, b->waits[w].late, at, err);
     if (!may_clash(b, root)) return SGT_OK;
     char text[300];
     const uint32_t id = b->v->ids[b->v->made - 1];
@@ -413,7 +428,7 @@ static int order_tokens(builder *b, sgt_error *err)
     if (!rc && !ranks) rc = order_listed(b, err);
     for (uint32_t id = 0; id < p->size && rc >= 0; id++) {
         if (p->tokens[id].added || b->order[id] != SGT_NO_TOKEN) continue;
-        rc = ranks ? make_ranked(b, id, err) : 1;
+        rc = ranks ? make_ranked(b, id, SGT_NO_TOKEN, err) : 1;
         if (rc == 1 && !ranks) b->late[b->late_count++] = id;
         else if (rc == 1) rc = add_late(b, id, err);
         else if (!rc) rc = make_late(b, err);
@@ -474,13 +489,7 @@ int sgt_vocab_from_parts(sgt_vocab **out, const sgt_vocab_parts *p, sgt_error *e
     const int rc = b.v ? build(&b, err) : sgt_fail_memory(err, p->path);
     if (rc < 0) sgt_vocab_free(b.v);
     else *out = b.v;
-    free(b.order);
-    free(b.awaited);
-    free(b.late);
-    free(b.waiting);
+    sgt_arena_unmap(&b.memory);
     free(b.waits);
-    free(b.lefts);
-    free(b.made);
-    free(b.listed);
     return rc;
 }

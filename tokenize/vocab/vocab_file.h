@@ -32,6 +32,7 @@ typedef struct sgt_vocab_merge {
 
 typedef struct sgt_vocab_parts {
     const char *path;       /* for messages */
+    sgt_arena memory;       /* of tokens, names and bytes */
     sgt_vocab_part *tokens; /* (SGT_MOST_IDS): by id */
     uint32_t size, count;   /* the largest id plus 1; number of tokens */
     uint32_t *names; /* hash table from the bytes of a token to its id + 1; without added tokens */
