@@ -427,7 +427,7 @@ static void read_config(void)
     char *text = NULL, names[4096], hint[SGT_HINT];
     size_t n;
     int rc = sgt_file_get(&text, &n, o.config, MAX_CONFIG, &err);
-    if (rc == SGT_OK) rc = sgt_config_merge(&s, text, o.config, 1, &err);
+    if (rc == SGT_OK) rc = sgt_config_merge(&s, text, o.config, SGT_MERGE_GIVEN, &err);
     free(text);
     n = 0;
     for (const sgt_option *row = sgt_config_rows; s.unknown && row->name; row++)
@@ -456,10 +456,6 @@ static void parse_options(int argc, char **argv)
         sgt_usage(&program, "--self-check: not together with --no-self-check");
     if (o.resume_or_start && o.force)
         sgt_usage(&program, "--resume-or-start: not together with --force");
-    int epochs = s.given[SGT_SET_EPOCHS], budget = s.given[SGT_SET_BUDGET];
-    if (budget && (epochs || s.given[SGT_SET_STEPS]))
-        sgt_usage(&program, "--compute-budget: not together with --%s",
-                  epochs ? "epochs" : "steps");
     s.batch_auto = s.given[SGT_SET_BATCH] && s.batch == SGT_DEFAULT_COUNT;
     if (o.config) read_config();
     /* a run that is resumed has chosen its batch size already */

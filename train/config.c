@@ -25,8 +25,9 @@ enum {
     DEVICE = 4,    /* may change when the kind of device changes */
     CUDA = 8,      /* available with CUDA only */
     NOT_KEPT = 16, /* not written to options.json */
-    LATER = 32, /* undecided by default; without this flag, the default is `def`, up to a colon */
-    PATH = 64   /* path of a file, which may have another name on another machine */
+    LATER = 32,  /* undecided by default; without this flag, the default is `def`, up to a colon */
+    PATH = 64,   /* path of a file, which may have another name on another machine */
+    LENGTH = 128 /* says how long to train */
 };
 /* values of a row's `needs`: what the option requires to have an effect */
 enum { SHARDS = 1, EXAMPLES, DOCUMENTS, ADAMW, BETAS, SGD, MOMENTUM, FP16 };
@@ -78,12 +79,12 @@ const sgt_option sgt_config_rows[SGT_SETTINGS + 1] = {
 
     COUNT(RUN, STEPS, steps, "steps", "N", 1, 99999999, "one epoch",
           "steps to train, counted from the run's beginning even if it is resumed",
-          MAY_CHANGE | LATER),
+          MAY_CHANGE | LATER | LENGTH),
     REAL(RUN, EPOCHS, epochs, "epochs", "E", 1e-6, 1e6, "1",
-         "passes over the data, if --steps is not given", NOT_KEPT),
+         "passes over the data, if --steps is not given", NOT_KEPT | LENGTH),
     REAL(RUN, BUDGET, budget, "compute-budget", "PFDAYS", 1e-15, 1e9, "none",
          "train for this many petaflop/s-days, at 6 operations per parameter and token",
-         NOT_KEPT | LATER),
+         NOT_KEPT | LATER | LENGTH),
     COUNT(RUN, EVAL_EVERY, eval_every, "eval-every", "N", 0, 1e9, "200",
           "steps between evaluations on the validation shards; 0: never", 0),
     COUNT(RUN, SAVE_EVERY, save_every, "save-every", "N", 0, 1e9, "1000",
@@ -228,8 +229,8 @@ void sgt_config_default(sgt_config *s)
 
 void sgt_config_free(sgt_config *s)
 {
-    for (int i = 0; i < 2; i++) json_decref(s->owner[i]);
-    s->owner[0] = s->owner[1] = NULL;
+    json_decref(s->owners);
+    s->owners = NULL;
 }
 
 /* ---- checks ---- */
@@ -308,8 +309,14 @@ int sgt_config_check(const sgt_config *s, sgt_error *err)
     int rc = SGT_OK;
     sgt_config copy = *s;
     sgt_model m;
-    for (const sgt_option *row = sgt_config_rows; row->name && rc == SGT_OK; row++)
+    const sgt_option *length = NULL;
+    for (const sgt_option *row = sgt_config_rows; row->name && rc == SGT_OK; row++) {
         rc = check_row(s, row, err);
+        if (rc < 0 || !given(s, row) || !(row->flags & LENGTH)) continue;
+        if (length)
+            rc = sgt_fail(err, SGT_EUSAGE, "--%s: not together with --%s", row->name, length->name);
+        length = row;
+    }
     if (rc < 0 || (rc = sgt_config_step(&copy, err)) < 0) return rc;
     if (s->scale_lr && s->lr == SGT_DEFAULT_REAL)
         return sgt_fail(
@@ -428,16 +435,20 @@ static const sgt_option *find_row(const char *name)
     return row->name ? row : NULL;
 }
 
-int sgt_config_merge(sgt_config *s, const char *text, const char *what, int mark, sgt_error *err)
+int sgt_config_merge(sgt_config *s, const char *text, const char *what, sgt_merge which,
+                     sgt_error *err)
 {
     const char *name;
     json_t *v, *json;
     int rc = sgt_json_object(&json, text, strlen(text), MOST_VALUES, what, err);
     if (rc < 0) return rc;
-    s->owner[s->owner[0] ? 1 : 0] = json;
-    /* three ways to say how long to train, of which one was typed */
-    const int length =
-        s->given[SGT_SET_STEPS] || s->given[SGT_SET_EPOCHS] || s->given[SGT_SET_BUDGET];
+    if (!s->owners) s->owners = json_array();
+    if (json_array_append_new(s->owners, json) < 0) return sgt_fail_memory(err, what);
+    const int taken = which == SGT_MERGE_MOVED ? MAY_CHANGE | DEVICE : MAY_CHANGE;
+    int left_out = which == SGT_MERGE_GIVEN ? 0 : LOCAL;
+    /* a typed length comes before the file's, whichever option says it */
+    if (s->given[SGT_SET_STEPS] || s->given[SGT_SET_EPOCHS] || s->given[SGT_SET_BUDGET])
+        left_out |= LENGTH;
     json_object_foreach(json, name, v)
     {
         const sgt_option *row = find_row(name);
@@ -448,14 +459,14 @@ int sgt_config_merge(sgt_config *s, const char *text, const char *what, int mark
                 "%s: unknown option '%s' (options are named as in --help, without the dashes)",
                 what, name);
         }
-        if (given(s, row) || json_is_null(v) || (!mark && (row->flags & LOCAL))) continue;
-        const ptrdiff_t number = row - sgt_config_rows;
-        if (length &&
-            (number == SGT_SET_STEPS || number == SGT_SET_EPOCHS || number == SGT_SET_BUDGET))
-            continue;
+        if (given(s, row) || json_is_null(v) || row->flags & left_out) continue;
+        if (which >= SGT_MERGE_CHANGED && !(row->flags & taken)) continue;
         if ((rc = read_value(s, row, v, what, err)) < 0) return rc;
-        if (mark) s->given[row - sgt_config_rows] = 1;
+        if (which == SGT_MERGE_GIVEN) s->given[row - sgt_config_rows] = 1;
     }
+    if (s->given[SGT_SET_LR] && !s->given[SGT_SET_MIN_LR] &&
+        s->min_lr == json_number_value(json_object_get(json, "lr")) / 10)
+        s->min_lr = SGT_DEFAULT_REAL;
     return SGT_OK;
 }
 
@@ -550,7 +561,7 @@ static int compare(const sgt_config *s, const char *text, const comparison *how,
     char *now = malloc((size_t)2 * MAX_VALUE), *then = now ? now + MAX_VALUE : NULL;
     if (!now) return sgt_fail_memory(err, "options");
     sgt_config_default(&kept);
-    int rc = sgt_config_merge(&kept, text, how->where, 1, err);
+    int rc = sgt_config_merge(&kept, text, how->where, SGT_MERGE_GIVEN, err);
     if (!kept.data) kept.data = s->data; /* JSON cannot hold a path that is not UTF-8 */
     for (const sgt_option *row = sgt_config_rows; row->name && rc == SGT_OK; row++) {
         if (!is_kept(row) || row->flags & how->skipped) continue;

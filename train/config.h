@@ -133,7 +133,7 @@ typedef struct sgt_config {
     /* 1: choose the largest batch that fits in memory */
     int batch_auto;
     int given[SGT_SETTINGS]; /* 1 for each option that the user set */
-    void *owner[2];          /* JSON documents that own some of the texts above */
+    void *owners;            /* JSON documents that own some of the texts above */
     const char *unknown;     /* last name in such a document that is no option; NULL: none */
 } sgt_config;
 
@@ -161,10 +161,20 @@ int sgt_config_step(sgt_config *s, sgt_error *err);
  * default if a resumed run had it; if the user gave it, returns SGT_EUNSUPPORTED with its name. */
 int sgt_config_take_device(sgt_config *s, int cuda, int bf16, sgt_error *err);
 
-/* Copy the values of the JSON object `text` to the fields of s that were not given; if `mark` is
- * set, these then count as given. Call it at most twice on one s. Messages begin with `what`.
- * Returns SGT_EFORMAT for an unknown name, SGT_EUSAGE for an unknown word of an option. */
-int sgt_config_merge(sgt_config *s, const char *text, const char *what, int mark, sgt_error *err);
+/* Which values of a JSON object are copied to settings. */
+typedef enum sgt_merge {
+    SGT_MERGE_KEPT,    /* all but properties of the machine: those of the checkpoint to resume */
+    SGT_MERGE_GIVEN,   /* all, which then count as given: those of --config */
+    SGT_MERGE_CHANGED, /* those kept that --resume may change: of options.json */
+    SGT_MERGE_MOVED    /* and those that it may change with the kind of device */
+} sgt_merge;
+
+/* Copy values of the JSON object `text` to the fields of s that were not given. If the learning
+ * rate was, and `text` has a final rate of a tenth of its own, the final rate is undecided. Messages
+ * begin with `what`. Returns SGT_EFORMAT for an unknown name, SGT_EUSAGE for an unknown word of an
+ * option. */
+int sgt_config_merge(sgt_config *s, const char *text, const char *what, sgt_merge which,
+                     sgt_error *err);
 
 /* Return the settings as a JSON object, one option per line. Equal settings give equal bytes.
  * Options that are unset, or have no effect with the others (momentum with AdamW), are left out.

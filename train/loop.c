@@ -54,7 +54,6 @@ typedef struct watch {
      * spikes */
     uint64_t spikes, row;
     sgt_train_losses losses; /* all but their mean, which copy_losses fills in */
-    double last_loss;        /* loss of the last step */
     double recent[RECENT];   /* loss of step s in recent[s % RECENT] */
     uint64_t skipped;        /* updates skipped so far */
 } watch;
@@ -109,7 +108,7 @@ static int open_diagnosis(watch *w, sgt_error *err)
     return r ? r->broadcast(r, &w->diagnosis, sizeof w->diagnosis, 0, err) : SGT_OK;
 }
 
-/* Start reporting at t->state.step. The caller must call close_watch, even after a failure. */
+/* Start reporting at t->state.step. The caller must close w->events, even after a failure. */
 static int open_watch(watch *w, const sgt_trainer *t, sgt_error *err)
 {
     *w = (watch){.t = t,
@@ -122,8 +121,6 @@ static int open_watch(watch *w, const sgt_trainer *t, sgt_error *err)
     int rc = open_diagnosis(w, err);
     return rc < 0 ? rc : open_events(w, err);
 }
-
-static void close_watch(watch *w) { sgt_events_close(w->events); }
 
 static void print_line(const watch *w, const char *line)
 {
@@ -208,14 +205,15 @@ static void watch_spikes(watch *w, const sgt_metrics *m)
 static void report_overfit(const watch *w, uint64_t steps)
 {
     if (!w->t->s->overfit || steps < 2) return;
-    if (w->last_loss < w->losses.first)
+    const double last = w->recent[(w->t->state.step + steps - 1) % RECENT];
+    if (last < w->losses.first)
         sgt_say(&w->t->o->notice, "--overfit-batch: the loss fell from %.4f to %.4f in %llu steps",
-                w->losses.first, w->last_loss, (unsigned long long)steps);
+                w->losses.first, last, (unsigned long long)steps);
     else
         sgt_say(&w->t->o->warning,
                 "--overfit-batch: the loss went from %.4f to %.4f in %llu steps and did not fall: "
                 "look at --lr and at the data",
-                w->losses.first, w->last_loss, (unsigned long long)steps);
+                w->losses.first, last, (unsigned long long)steps);
 }
 
 /* Set the losses of this call. For a short run, only its second half is averaged, so that the mean
@@ -256,7 +254,6 @@ static int report_step(watch *w, sgt_metrics *m, sgt_error *err)
         w->events = NULL;
     }
     if (m->step == t->state.step) w->losses.first = m->loss;
-    w->last_loss = m->loss;
     w->recent[m->step % RECENT] = m->loss;
     w->losses.steps++;
     if (m->evaluated) {
@@ -657,8 +654,8 @@ static int run_steps(loop *l, sgt_error *err)
             go_on_without(t, "memory.jsonl", &why);
         look_at_save(l, 0);
     }
-    int diverged =
-        has_diverged(l); /* remembered, because writing the remaining log lines may change it */
+    /* remembered, because writing the remaining log lines may change it */
+    int diverged = has_diverged(l);
     if (rc == SGT_OK) rc = finish_steps(l, done, 0, err);
     look_at_save(l, 1);
     /* rank 0 alone knows whether a save has failed, and ends the others if so */
@@ -773,7 +770,7 @@ static int run(sgt_trainer *t, sgt_training_result *r, sgt_error *err)
     trace(&l, 0, 1);
     if (rc == SGT_OK) report_overfit(&l.watch, l.next - t->state.step);
     fill_result(&l, r);
-    close_watch(&l.watch);
+    sgt_events_close(l.watch.events);
     sgt_saver_close(l.saver);
     sgt_feed_close(l.feed);
     sgt_feed_close(l.val);

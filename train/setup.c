@@ -63,23 +63,15 @@ static int compare_ranks(const sgt_trainer *t, sgt_error *err)
     return rc;
 }
 
-static int fail_nothing_to_resume(const sgt_trainer *t, sgt_error *err)
-{
-    return sgt_fail(err, SGT_EUNSUPPORTED,
-                    "%s: no checkpoint to resume from%s (--resume-or-start starts at step 0)",
-                    t->o->run, access(t->o->run, F_OK) < 0 ? ": there is no such run" : "");
-}
-
-/* Take the options that were not given from options.json. If the newest start changed some and was
- * killed before its first save, the checkpoint does not have them. */
-static int take_options(const sgt_trainer *t, sgt_error *err)
+/* Take options that the newest start changed from options.json: if it was killed before its first
+ * save, the checkpoint does not have them. */
+static int take_changed(const sgt_trainer *t, sgt_merge which, sgt_error *err)
 {
     char path[SGT_PATH], *text = NULL;
     size_t n;
-    sgt_path(path, t->o->run, "options.json");
-    if (sgt_file_gone(path)) return sgt_config_merge(t->s, t->state.options, t->from, 0, err);
+    if (sgt_file_gone(sgt_path(path, t->o->run, "options.json"))) return SGT_OK;
     int rc = sgt_file_get(&text, &n, path, MOST_OPTIONS, err);
-    if (rc == SGT_OK) rc = sgt_config_merge(t->s, text, path, 0, err);
+    if (rc == SGT_OK) rc = sgt_config_merge(t->s, text, path, which, err);
     free(text);
     return rc;
 }
@@ -90,7 +82,9 @@ static int resume_from(sgt_trainer *t, sgt_error *err)
     int rc = sgt_trainer_writes(t) ? sgt_run_newest(&t->from, t->o->run, 1, &t->o->warning, err)
                                    : SGT_OK;
     if (rc == SGT_OK && sgt_trainer_writes(t) && !t->from && !t->o->or_start)
-        rc = fail_nothing_to_resume(t, err);
+        rc = sgt_fail(err, SGT_EUNSUPPORTED,
+                      "%s: no checkpoint to resume from%s (--resume-or-start starts at step 0)",
+                      t->o->run, access(t->o->run, F_OK) < 0 ? ": there is no such run" : "");
     if (rc < 0 || (rc = share_text(t, &t->from, err)) < 0) return rc;
     if (!t->from) {
         sgt_say(&t->o->notice, "%s has no checkpoint to resume from: starting at step 0",
@@ -98,15 +92,8 @@ static int resume_from(sgt_trainer *t, sgt_error *err)
         return SGT_OK;
     }
     rc = sgt_checkpoint_read(&t->state, t->from, err);
-    return rc < 0 ? rc : take_options(t, err);
-}
-
-/* Find the CUDA library. An estimate with --device cuda needs only the library, not a device. */
-static int find_cuda(const sgt_trainer *t, const sgt_cuda_library **cuda, sgt_cuda_device *d,
-                     sgt_error *err)
-{
-    if (t->dry && t->s->device == SGT_DEVICE_CUDA) return sgt_device_open(cuda, err);
-    return sgt_device_cuda(cuda, d, err);
+    if (rc == SGT_OK) rc = sgt_config_merge(t->s, t->state.options, t->from, SGT_MERGE_KEPT, err);
+    return rc < 0 ? rc : take_changed(t, SGT_MERGE_CHANGED, err);
 }
 
 /* Choose the device. Warn if a GPU exists but is not used; if there is no GPU, report that only as
@@ -117,7 +104,9 @@ static int choose_device(sgt_trainer *t, sgt_error *err)
     sgt_cuda_device d = {0};
     const sgt_cuda_library *cuda;
     if (t->s->device == SGT_DEVICE_CPU) return SGT_OK;
-    int rc = find_cuda(t, &cuda, &d, &why);
+    /* an estimate with --device cuda needs only the library, not a device */
+    int rc = t->dry && t->s->device == SGT_DEVICE_CUDA ? sgt_device_open(&cuda, &why)
+                                                       : sgt_device_cuda(&cuda, &d, &why);
     if (rc == SGT_OK) {
         t->cuda = cuda;
         if (!t->dry) snprintf(t->gpu, sizeof t->gpu, "%s", d.name);
@@ -142,8 +131,12 @@ static int decide_device(sgt_trainer *t, sgt_error *err)
     sgt_config *s = t->s;
     int rc = choose_device(t, err);
     if (rc < 0) return rc;
-    int leaves_cuda = t->from && !t->cuda && strcmp(t->state.device, "cuda") == 0;
-    if (leaves_cuda && !s->given[SGT_SET_PRECISION] && s->step.precision == SGT_PRECISION_TF32) {
+    int moved = t->from && strcmp(t->state.device, t->cuda ? "cuda" : "cpu") != 0;
+    if (moved &&
+        ((rc = take_changed(t, SGT_MERGE_MOVED, err)) < 0 || (rc = sgt_config_check(s, err)) < 0))
+        return rc;
+    if (moved && !t->cuda && !s->given[SGT_SET_PRECISION] &&
+        s->step.precision == SGT_PRECISION_TF32) {
         sgt_say(&t->o->warning,
                 "continuing in fp32 on the CPU; the checkpoint is from tf32 on CUDA");
         s->step.precision = SGT_PRECISION_FP32;
@@ -301,10 +294,7 @@ static int decide_schedule(sgt_trainer *t, sgt_error *err)
     if (t->lr_is_ours)
         s->lr = sgt_advice_auto_lr(sgt_model_parameters(&t->model), rows, s->lr_base_batch);
     else if (s->scale_lr) s->lr = sgt_advice_scale_lr(s->lr, rows, s->lr_base_batch);
-    int follows = s->min_lr == SGT_DEFAULT_REAL ||
-                  (t->from && s->given[SGT_SET_LR] && !s->given[SGT_SET_MIN_LR] &&
-                   then->min_lr == then->lr / 10);
-    if (follows) s->min_lr = s->lr / 10;
+    if (s->min_lr == SGT_DEFAULT_REAL) s->min_lr = s->lr / 10;
     if (s->min_lr > s->lr)
         return sgt_fail(err, SGT_EUSAGE,
                         "--min-lr %g: it is above the learning rate, %g, which falls to it (give a "

@@ -147,6 +147,31 @@ done
 run 0 sgt-train --run early --resume --steps 24
 is "$(sed -n 's/.*"lr":\([^,]*\).*/\1/p' early/log.jsonl | tail -n +21 | xargs)" '0.0004 0.0004 0.0004 0.0004'
 grep -q '"min-lr": 1e-05' early/options.json || fail "$(cat early/options.json)"
+# So a second new schedule follows the one of the killed start, where that differs from the checkpoint's.
+run 0 sgt-train $small --run second --steps 20 --save-every 0
+rm second/memory.jsonl
+killed_at second/memory.jsonl sgt-train --run second --resume --steps 100000 --lr 4e-4 --min-lr 1e-5
+run 0 sgt-train --run second --resume --steps 24 --lr 2e-4
+stderr_has "sgt-train: $new 20: from 0.000106 to 0.0002 in 1 step" 'warm-up, cosine to 1e-05'
+run 0 sgt-train --run second --resume --steps 26 --lr 4e-4 --min-lr 4e-5
+rm second/memory.jsonl
+killed_at second/memory.jsonl sgt-train --run second --resume --steps 100000 --min-lr 2e-5
+run_notes 'warm-up, cosine to 2e-05' sgt-train --run second --resume --steps 28 --lr 1e-4
+run_notes 'warm-up, cosine to 2e-05' sgt-train --run second --resume --steps 30 --lr 2e-4
+run_notes 'warm-up, cosine to 3e-05' sgt-train --run second --resume --steps 32 --lr 3e-4
+
+# A run that is killed on another kind of device before it saves has that one's options there, and its own where it began.
+run 0 sgt-train $small --run moved --steps 2 --save-every 0 --precision fp32
+# as if it had begun on CUDA; without a sum, state.json is not compared with it
+sed -i 's/"device": "cpu"/"device": "cuda"/; s/^  "xxh3".*/  "none": 0/' moved/step-00000002/state.json
+rm moved/memory.jsonl
+killed_at moved/memory.jsonl sgt-train --run moved --resume --steps 100000 --device cpu --precision bf16
+cp -r moved back
+sed -i 's/"device": "cuda"/"device": "cpu"/' back/step-00000002/state.json
+for run in 'moved bf16' 'back fp32'; do
+    run 0 sgt-train --quiet --run ${run% *} --resume --steps 3
+    grep -q "\"precision\": \"${run#* }\"" ${run% *}/options.json || fail "$run: $(cat ${run% *}/options.json)"
+done
 for run in '--run early --resume' "$small --run other"; do
     run_misuse '--min-lr 1: it is above the learning rate, 0.0004, which falls to it (give a lower --min-lr, or a higher --lr)
 '"try 'sgt-train --help'" sgt-train --quiet $run --lr 4e-4 --min-lr 1

@@ -95,6 +95,12 @@ run_failure_about 'sgt-train: c.json: line 2: ' sgt-train --data d --config c.js
 run_failure 'nowhere.json: No such file or directory' sgt-train --data d --config nowhere.json
 echo '{"optimizer": "lion"}' > c.json
 run_usage '--optimizer lion: must be one of adamw|sgd|muon' sgt-train --data d --config c.json
+for also in '"epochs": 1' '"compute-budget": 1'; do
+    echo "{$also, \"steps\": 2}" > c.json
+    meant=${also%\":*}
+    run_usage "--${meant#\"}: not together with --steps" sgt-train --data d --config c.json
+done
+run_usage '--epochs: not together with --steps' sgt-train --data d --epochs 2 --steps 2
 echo '{"steps": 2, "seed": 9, "lr": "auto"}' > c.json
 run 0 sgt-train --quiet $small --config c.json --seed 5
 [ "$(wc -l < run/log.jsonl)" -eq 2 ] || fail 'steps of the file should count'

@@ -170,12 +170,12 @@ static void check_options(const char *text)
     sgt_error err;
     sgt_config_default(&s);
     sgt_config_default(&again);
-    int rc = sgt_config_merge(&s, text, "it", 1, &err);
+    int rc = sgt_config_merge(&s, text, "it", SGT_MERGE_GIVEN, &err);
     if (rc < 0) must_say(rc, &err);
     else if ((rc = sgt_config_check(&s, &err)) < 0) must_say(rc, &err);
     else {
         scoped_memory char *one = sgt_config_json(&s), *two = NULL;
-        must(one && sgt_config_merge(&again, one, "it", 1, &err) == 0,
+        must(one && sgt_config_merge(&again, one, "it", SGT_MERGE_GIVEN, &err) == 0,
              "what is written can be read");
         must((two = sgt_config_json(&again)) && !strcmp(one, two), "it is the same");
         must(sgt_config_same_run(&again, one, 0, &err) == 0, "a run goes on with its own options");

@@ -18,7 +18,7 @@ static sgt_config with(const char *text)
 {
     sgt_config s;
     sgt_config_default(&s);
-    must(sgt_config_merge(&s, text, "x", 1, why));
+    must(sgt_config_merge(&s, text, "x", SGT_MERGE_GIVEN, why));
     return s;
 }
 
@@ -92,8 +92,8 @@ Test(settings, wrong_files_are_refused)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         scoped(sgt_config) s;
         sgt_config_default(&s);
-        expect_failure(sgt_config_merge(&s, bad[i].text, "x", 1, why), SGT_EFORMAT, "%s",
-                       bad[i].why);
+        expect_failure(sgt_config_merge(&s, bad[i].text, "x", SGT_MERGE_GIVEN, why), SGT_EFORMAT,
+                       "%s", bad[i].why);
     }
 }
 
@@ -148,7 +148,7 @@ Test(settings, every_wrong_value_names_its_option)
         sgt_error err;
         sgt_config_default(&s);
         must(sgt_config_check(&s, why));
-        int rc = sgt_config_merge(&s, bad[i].text, "x", 1, &err);
+        int rc = sgt_config_merge(&s, bad[i].text, "x", SGT_MERGE_GIVEN, &err);
         if (rc == SGT_OK) rc = sgt_config_check(&s, &err);
         cr_expect_eq(rc, SGT_EUSAGE, "taken: %s", bad[i].text);
         if (bad[i].why) cr_expect_str_eq(err.text, bad[i].why);
@@ -196,7 +196,7 @@ Test(settings, which_may_differ_in_a_resumed_run)
         scoped(sgt_config) s;
         sgt_config_default(&s);
         s.step.precision = SGT_PRECISION_FP32;
-        must(sgt_config_merge(&s, changes[i].text, "x", 1, why));
+        must(sgt_config_merge(&s, changes[i].text, "x", SGT_MERGE_GIVEN, why));
         int rc = sgt_config_same_run(&s, text, 0, &err);
         cr_expect_eq(rc, changes[i].may ? SGT_OK : SGT_EUNSUPPORTED, "%s", changes[i].text);
     }
@@ -230,7 +230,7 @@ Test(settings, which_may_differ_between_ranks)
         {"{\"save-every\": 7}", "--save-every: it is 7 here and is 1000 on rank 0"}};
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         scoped(sgt_config) s = with(changes[i].text);
-        must(sgt_config_merge(&s, first, "x", 1, why));
+        must(sgt_config_merge(&s, first, "x", SGT_MERGE_GIVEN, why));
         if (!changes[i].told) must(sgt_config_same_ranks(&s, first, why));
         else
             expect_failure_about(sgt_config_same_ranks(&s, first, why), SGT_EUSAGE,
@@ -404,7 +404,7 @@ Test(settings, what_only_cuda_has_is_refused_elsewhere)
             sgt_config_free(&s);
             /* a run that began on CUDA with this option continues without it */
             sgt_config_default(&s);
-            must(sgt_config_merge(&s, given[i].text, "x", 0, why));
+            must(sgt_config_merge(&s, given[i].text, "x", SGT_MERGE_KEPT, why));
             must(sgt_config_take_device(&s, cuda, bf16, why));
             cr_expect_eq(s.step.no_fuse + s.step.no_graphs + s.step.no_pad_vocab + s.sync_metrics +
                              (s.step.attention == SGT_ATTENTION_OWN) +

@@ -160,7 +160,7 @@ static int parse_options(report_run *r, sgt_error *err)
     if (rc < 0) return rc;
     r->options = json_loadb(text, n, 0, NULL);
     if (json_is_object(r->options)) {
-        rc = sgt_config_merge(&r->settings, text, path, 1, err);
+        rc = sgt_config_merge(&r->settings, text, path, SGT_MERGE_GIVEN, err);
         r->settings_known =
             rc == SGT_OK && r->settings.given[SGT_SET_LR] && r->settings.given[SGT_SET_BATCH];
     } else {

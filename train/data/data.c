@@ -415,44 +415,38 @@ int sgt_trainer_measure_data(const sgt_trainer *t, sgt_loader_info *info, uint64
     return rc;
 }
 
-/* Return whether nothing exists at `path`, nor at PATH.bin, which is how Megatron-LM names its
- * files. */
-static int is_gone(const char *path)
+/* Fail if data is gone whose path came from the checkpoint, and not from the caller: nothing exists at
+ * `path`, nor at PATH.bin, which is how Megatron-LM names its files. `pass` names the option that
+ * gives its new path. */
+static int find(const sgt_trainer *t, sgt_setting which, const char *path, const char *pass,
+                sgt_error *err)
 {
     char bin[4200];
     snprintf(bin, sizeof bin, "%s.bin", path);
-    return sgt_file_gone(path) && sgt_file_gone(bin);
-}
-
-/* Fail because data of the run is gone. `pass` names the option that gives its new path. */
-static int fail_gone(const sgt_trainer *t, const char *done, const char *path, const char *pass,
-                     sgt_error *err)
-{
+    if (t->s->given[which] || !sgt_file_gone(path) || !sgt_file_gone(bin)) return SGT_OK;
     return sgt_fail(err, SGT_EIO, "%s: the run was %s on %s, which is gone: pass %s", t->o->run,
-                    done, path, pass);
+                    which == SGT_SET_DATA ? "trained" : "evaluated", path, pass);
 }
 
 int sgt_trainer_find_data(const sgt_trainer *t, sgt_error *err)
 {
+    const sgt_config *s = t->s;
     sgt_loader_set *sets;
-    uint32_t count, i = 0;
+    uint32_t count;
     int rc = SGT_OK;
-    if (!t->from || t->s->given[SGT_SET_DATA] || sgt_config_examples(t->s) ||
-        sgt_loader_sets_parse(&sets, &count, t->s->data, NULL) < 0)
-        return SGT_OK;
-    while (i < count && !is_gone(sets[i].path)) i++;
-    if (i < count)
-        rc = fail_gone(
-            t, "trained", sets[i].path,
-            count > 1 ? "--data with all sets and their weights, as at first" : "--data DIR", err);
+    if (t->from && sgt_config_examples(s)) {
+        rc = find(t, SGT_SET_DATA, s->data, "--data FILE.jsonl", err);
+        return rc < 0 || !s->eval_every || !s->val_data
+                   ? rc
+                   : find(t, SGT_SET_VAL_DATA, s->val_data, "--val-data FILE.jsonl", err);
+    }
+    if (!t->from || sgt_loader_sets_parse(&sets, &count, s->data, NULL) < 0) return SGT_OK;
+    const char *pass =
+        count > 1 ? "--data with all sets and their weights, as at first" : "--data DIR";
+    for (uint32_t i = 0; i < count && rc == SGT_OK; i++)
+        rc = find(t, SGT_SET_DATA, sets[i].path, pass, err);
     free(sets);
     return rc;
-}
-
-/* Return whether a .jsonl file is gone that came from the checkpoint, and not from the caller. */
-static int lost(const sgt_trainer *t, sgt_setting which, const char *path)
-{
-    return t->from && !t->s->given[which] && is_gone(path);
 }
 
 static int validate_examples(sgt_trainer *t, const sgt_loader_options *o, sgt_error *err)
@@ -462,8 +456,6 @@ static int validate_examples(sgt_trainer *t, const sgt_loader_options *o, sgt_er
         return SGT_OK;
     }
     int rc = open_examples(t, &t->val_examples, t->s->val_data, o, err);
-    if (rc < 0 && lost(t, SGT_SET_VAL_DATA, t->s->val_data))
-        return fail_gone(t, "evaluated", t->s->val_data, "--val-data FILE.jsonl", err);
     t->eval_rows = t->val_examples.count < EVAL_ROWS ? t->val_examples.count : EVAL_ROWS;
     return rc;
 }
@@ -496,8 +488,6 @@ int sgt_trainer_open_data(sgt_trainer *t, sgt_error *err)
     int rc = check_ids(t, &o, err);
     if (rc < 0) return rc;
     rc = open_train(t, &t->train, &t->examples, &t->info, &o, err);
-    if (rc < 0 && sgt_config_examples(t->s) && lost(t, SGT_SET_DATA, t->s->data))
-        return fail_gone(t, "trained", t->s->data, "--data FILE.jsonl", err);
     if (rc < 0) return rc;
     if (t->from && t->info.hash != t->state.data_hash) return fail_other_data(t, err);
     t->state.data_hash = t->info.hash;
