@@ -58,7 +58,7 @@ $(HOST_LIB): $(CUDA_CU:%=$(B)/obj/%.o) $(HOST_STANDS:%=$(B)/obj/%.o) $(HOST_C:%.
     $(B)/obj/tests/kernels/cudnn/stand_in.o $(call lib,train kernels loader) $(CUDA_MAP)
 	$(call say,LD,$@)mkdir -p $(@D) && \
 	    $(HOST_CXX) $(ALL_LDFLAGS) -shared -o $@ $(filter-out %.map,$^) \
-	    -Wl,--version-script=$(CUDA_MAP) $(if $(SAN),,-Wl$(comma)-z$(comma)defs) $(LD_kernels)
+	    -Wl,--version-script=$(CUDA_MAP),--wrap=sgt_library_load $(if $(SAN),,-Wl$(comma)-z$(comma)defs) $(LD_kernels)
 $(B)/host/%: $(B)/%
 	$(Q)mkdir -p $(@D) && cp $< $@
 
@@ -110,7 +110,8 @@ $(B)/tests/test-loader $(B)/tests/stress-blocks: override LDFLAGS += $(READER_WR
 # Small units of work cut text in many places (tests/tokenize/piece.c).
 $(B)/tests/test-tokenize $(B)/tests/stress-pipeline: override LDFLAGS += -Wl,--wrap=sgt_text_feed_piece
 # CUDA's profiler is tested with a stand-in for CUPTI.
-$(B)/tests/test-train: $(addprefix $(B)/obj/kernels/cuda/,cupti.o cupti_records.o cupti_api.o nvtx.o)
+$(B)/tests/test-train: $(addprefix $(B)/obj/kernels/cuda/,cupti.o nvtx.o)
+$(B)/tests/test-train: override LDFLAGS += -Wl,--wrap=sgt_library_load
 
 # The columns "amx" of check-kernels run the kernels for AMX on a CPU without it (tests/kernels/amx.h).
 $(B)/tests/check-kernels: override LDFLAGS += -Wl,--wrap=sgt_cpu_amx

@@ -537,10 +537,10 @@ static int micro_step(loop *l, uint64_t s, uint32_t micro, double scale, double 
     count_documents(l, &rows);
     from = sgt_trace_begin(t->trace);
     rc = t->backend->micro_step(t->backend, s, micro, &rows, scale, err);
-    sgt_trace_end_event(t->trace, from,
-                        (sgt_trace_event){.name = "micro-step",
-                                          .category = "micro-step",
-                                          .args = {{"micro", micro}}});
+    sgt_trace_end_event(
+        t->trace, from,
+        (sgt_trace_event){
+            .name = "micro-step", .category = "micro-step", .key = "micro", .value = micro});
     return rc;
 }
 
@@ -562,7 +562,7 @@ static int one_step(loop *l, uint64_t s, sgt_error *err)
     sgt_trace_end(t->trace, update, SGT_TRACE_LOOP, "optimizer", "update");
     sgt_trace_end_event(
         t->trace, from,
-        (sgt_trace_event){.name = "step", .category = "step", .args = {{"step", s}}});
+        (sgt_trace_event){.name = "step", .category = "step", .key = "step", .value = s});
     *m = (sgt_metrics){.step = s,
                        .lr = lr,
                        .tokens = (s + 1) * t->tokens,

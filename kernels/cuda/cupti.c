@@ -1,44 +1,104 @@
-/* cupti.c: manages CUPTI: its buffers, which kinds of records it makes, and which range is open.
- * Records stay in their buffers until the end, because the record that gives a kernel's range may
- * come in a later buffer than the kernel's own. */
+/* cupti.c: loads CUPTI, tells it which kinds of records to make, remembers in which range each node
+ * of a graph was created, and makes sgt_cupti_kernels of the records. */
 #include "kernels/cuda/cupti.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "kernels/cuda/cupti_parts.h"
 #include "kernels/cuda/nvtx.h"
+#include "loader/base/library.h"
+#include "loader/base/memory.h"
 
-#define NAMES 2048 /* most names of ranges and labels; a GPT-2 has 2 per layer and a few more */
-#define DEPTH 16
+#define BUFFER ((size_t)2 << 20) /* bytes of records: about 10,000 kernels */
+#define DEPTH 8
+#define NAME 256 /* bytes of a kernel's name */
+
+typedef struct buffer {
+    uint8_t data[BUFFER]; /* first, so that the buffer's address is that of its data */
+    struct buffer *next;
+    size_t valid;
+} buffer;
+
+/* What the host told about a kernel, copy or fill. */
+typedef struct mark {
+    char range[32];      /* "": none */
+    const char *label;   /* NULL: none */
+    double flops, bytes; /* 0: unknown */
+} mark;
+
+/* A node of a CUDA graph, and what was open when the node was made. */
+typedef struct node {
+    uint64_t id;
+    mark mark;
+} node;
 
 struct sgt_cupti {
-    const sgt_cupti_api *api;
     sgt_cupti_subscriber subscriber;
-    int subscribed, active; /* active: between sgt_cupti_begin and sgt_cupti_end */
-    char *names[NAMES];
-    size_t name_count;
-    struct {
-        sgt_cupti_mark mark;
-        int told; /* 1: CUPTI was told of the mark too */
-    } stack[DEPTH];
+    /* stack[i]: what holds at depth i; only the innermost has flops and bytes, of the work that is
+     * launched next */
+    mark stack[DEPTH + 1];
     size_t depth;
-    float flops, bytes; /* of the work that is launched next */
-    sgt_cupti_marked_node *nodes;
+    node *nodes;
     size_t node_count, node_room;
-    sgt_cupti_buffer *full, *spare;
+    buffer *full;
 };
 
 /* CUPTI's callbacks for buffers have no context argument, so the open sgt_cupti is kept here. The
- * lock protects it, its lists of buffers and its nodes, because CUPTI has its own thread. */
+ * lock protects it, its buffers and its nodes, because CUPTI has its own thread. */
 static struct {
     pthread_mutex_t lock;
     sgt_cupti *open;
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static int check(const sgt_cupti_api *api, sgt_cupti_result rc, const char *what, sgt_error *err)
+/* ---- the library ---- */
+
+/* Names of the library, newest version first; we use only functions that both versions have. The
+ * full paths are a toolkit's folders, which the dynamic linker does not search. */
+static const char *const names[] = {"libcupti.so.13",
+                                    "libcupti.so.12",
+                                    "/usr/local/cuda/lib64/libcupti.so.13",
+                                    "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so.13",
+                                    "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so.12",
+                                    NULL};
+
+static sgt_cupti_api api;
+
+static const sgt_symbol symbols[] = {{"cuptiGetVersion", &api.version},
+                                     {"cuptiGetResultString", &api.result_string},
+                                     {"cuptiSubscribe", &api.subscribe},
+                                     {"cuptiUnsubscribe", &api.unsubscribe},
+                                     {"cuptiEnableCallback", &api.enable_callback},
+                                     {"cuptiGetGraphNodeId", &api.node_id},
+                                     {"cuptiActivityRegisterTimestampCallback", &api.set_clock},
+                                     {"cuptiActivityRegisterCallbacks", &api.set_buffers},
+                                     {"cuptiActivityEnable", &api.enable},
+                                     {"cuptiActivityDisable", &api.disable},
+                                     {"cuptiActivityFlushAll", &api.flush},
+                                     {"cuptiActivityGetNextRecord", &api.next_record},
+                                     {"cuptiActivityGetNumDroppedRecords", &api.dropped},
+                                     {NULL, NULL}};
+_Static_assert(sizeof symbols / sizeof *symbols == sizeof api / sizeof(void *) + 1,
+               "a function a member");
+
+static sgt_library library = {
+    .what = "CUPTI",
+    .names = names,
+    .symbols = symbols,
+    .install = "it comes with CUDA 12.8 or newer; name its folder in LD_LIBRARY_PATH",
+    .version = "that of CUDA 12.8 or newer is needed",
+    .lock = PTHREAD_MUTEX_INITIALIZER};
+
+uint32_t sgt_cupti_version(void)
+{
+    uint32_t version = 0;
+    if (sgt_library_load(&library, NULL) == SGT_OK) api.version(&version);
+    return version;
+}
+
+static int check(sgt_cupti_result rc, const char *what, sgt_error *err)
 {
     const char *text = NULL, *hint = "";
     if (rc == SGT_CUPTI_SUCCESS) return SGT_OK;
@@ -46,7 +106,7 @@ static int check(const sgt_cupti_api *api, sgt_cupti_result rc, const char *what
         hint = " (another profiler is at work: Nsight, or a debugger)";
     if (rc == SGT_CUPTI_INSUFFICIENT_PRIVILEGES)
         hint = " (the driver lets only root profile on this machine)";
-    if (api->result_string(rc, &text) != SGT_CUPTI_SUCCESS || !text) text = "unknown error";
+    if (api.result_string(rc, &text) != SGT_CUPTI_SUCCESS || !text) text = "unknown error";
     return sgt_fail(err, SGT_EUNSUPPORTED, "CUPTI: %s: %s%s", what, text, hint);
 }
 
@@ -57,16 +117,11 @@ static uint64_t monotonic(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* ---- buffers ---- */
+/* ---- buffers, which are filled with records ---- */
 
 static void request(uint8_t **data, size_t *size, size_t *most_records)
 {
-    pthread_mutex_lock(&process.lock);
-    sgt_cupti *p = process.open;
-    sgt_cupti_buffer *b = p ? p->spare : NULL;
-    if (b) p->spare = b->next;
-    else b = malloc(sizeof *b);
-    pthread_mutex_unlock(&process.lock);
+    buffer *b = malloc(sizeof *b);
     *data = b ? b->data : NULL;
     *size = b ? sizeof b->data : 0;
     *most_records = 0; /* 0: as many as fit the buffer */
@@ -78,125 +133,80 @@ static void complete(sgt_cupti_context context, uint32_t stream, uint8_t *data, 
     (void)context;
     (void)stream;
     (void)size;
-    if (!data) return;
-    sgt_cupti_buffer *b = (sgt_cupti_buffer *)(void *)data;
+    buffer *b = (buffer *)(void *)data;
     pthread_mutex_lock(&process.lock);
     sgt_cupti *p = process.open;
-    if (p) {
-        sgt_cupti_buffer **list = valid ? &p->full : &p->spare;
-        while (valid && *list) list = &(*list)->next;
+    if (p && b) {
         b->valid = valid;
-        b->next = valid ? NULL : p->spare;
-        *list = b;
+        b->next = p->full;
+        p->full = b;
     }
     pthread_mutex_unlock(&process.lock);
     if (!p) free(b);
 }
 
-static void free_buffers(sgt_cupti_buffer *b)
+static void free_buffers(sgt_cupti *p)
 {
-    while (b) {
-        sgt_cupti_buffer *next = b->next;
+    while (p->full) {
+        buffer *b = p->full;
+        p->full = b->next;
         free(b);
-        b = next;
     }
-}
-
-/* Make spare buffers, and prefault them, so that the first buffers cost nothing while CUPTI
- * records. */
-static int make_spares(sgt_cupti *p, int count, sgt_error *err)
-{
-    for (int i = 0; i < count; i++) {
-        sgt_cupti_buffer *b = malloc(sizeof *b);
-        if (!b) return sgt_fail_memory(err, "CUPTI");
-        memset(b, 0, sizeof *b);
-        b->next = p->spare;
-        p->spare = b;
-    }
-    return SGT_OK;
 }
 
 /* ---- ranges ---- */
 
-static uint32_t number_of(sgt_cupti *p, const char *name)
-{
-    for (size_t i = 0; i < p->name_count; i++)
-        if (strcmp(p->names[i], name) == 0) return (uint32_t)i + 1;
-    if (p->name_count == NAMES || !(p->names[p->name_count] = strdup(name))) return 0;
-    return (uint32_t)++p->name_count;
-}
+static mark *innermost(sgt_cupti *p) { return &p->stack[p->depth < DEPTH ? p->depth : DEPTH]; }
 
-/* Return the mark of the innermost range or label. */
-static sgt_cupti_mark innermost(const sgt_cupti *p)
-{
-    size_t depth = p->depth < DEPTH ? p->depth : DEPTH;
-    return depth ? p->stack[depth - 1].mark : (sgt_cupti_mark){0};
-}
-
-/* Put a range, or a label within the range around it, on the stack. */
-static void push(const char *name, int is_label)
+/* Begin a range, or a label (range NULL) within the range around it. */
+static void push(const char *range, const char *label)
 {
     sgt_cupti *p = process.open;
-    sgt_nvtx_push(name);
+    sgt_nvtx_push(range ? range : label);
     if (!p) return;
-    sgt_cupti_mark mark = innermost(p);
+    mark *outer = innermost(p);
+    outer->flops = outer->bytes = 0;
     if (p->depth++ >= DEPTH) return;
-    mark.label = is_label ? number_of(p, name) : 0;
-    if (!is_label) mark.range = number_of(p, name);
-    p->flops = p->bytes = 0;
-    p->stack[p->depth - 1].mark = mark;
-    p->stack[p->depth - 1].told =
-        p->active && p->api->push(SGT_CUPTI_CUSTOM0, mark.range | (uint64_t)mark.label << 32) ==
-                         SGT_CUPTI_SUCCESS;
+    mark *m = innermost(p);
+    *m = *outer;
+    m->label = label;
+    if (range) snprintf(m->range, sizeof m->range, "%s", range);
 }
 
-void sgt_cupti_push(const char *name) { push(name, 0); }
+void sgt_cupti_push(const char *name) { push(name, NULL); }
 
-void sgt_cupti_push_label(const char *name) { push(name, 1); }
+void sgt_cupti_push_label(const char *name) { push(NULL, name); }
 
 void sgt_cupti_pop(void)
 {
     sgt_cupti *p = process.open;
     sgt_nvtx_pop();
-    if (!p || p->depth == 0 || --p->depth >= DEPTH) return;
-    uint64_t last;
-    if (p->stack[p->depth].told) p->api->pop(SGT_CUPTI_CUSTOM0, &last);
+    if (p && p->depth) p->depth--;
 }
 
 void sgt_cupti_work(double flops, double bytes)
 {
     if (!process.open) return;
-    process.open->flops = (float)flops;
-    process.open->bytes = (float)bytes;
+    innermost(process.open)->flops = flops;
+    innermost(process.open)->bytes = bytes;
 }
 
-static void keep_node(sgt_cupti *p, uint64_t node, sgt_cupti_mark mark)
-{
-    if (p->node_count == p->node_room) {
-        size_t room = p->node_room ? 2 * p->node_room : 1024;
-        sgt_cupti_marked_node *more = realloc(p->nodes, room * sizeof *more);
-        if (!more) return; /* out of memory: the node's kernels are shown without their mark */
-        p->nodes = more;
-        p->node_room = room;
-    }
-    p->nodes[p->node_count++] = (sgt_cupti_marked_node){node, mark};
-}
-
-static sgt_cupti_mark mark_of_node(const sgt_cupti *p, uint64_t node)
+/* Return the mark of a node, NULL: none. The number of a node that is gone may be used again, so the
+ * last one counts. */
+static const mark *find_mark(const sgt_cupti *p, uint64_t id)
 {
     for (size_t i = p->node_count; i-- > 0;)
-        if (p->nodes[i].node == node) return p->nodes[i].mark;
-    return (sgt_cupti_mark){0};
+        if (p->nodes[i].id == id) return &p->nodes[i].mark;
+    return NULL;
 }
 
-/* Return the mark of the node that is being made. */
-static sgt_cupti_mark take_mark(sgt_cupti *p)
+/* Keep a node. If memory runs out, its kernels are shown without their mark. */
+static void keep_node(sgt_cupti *p, uint64_t id, const mark *m)
 {
-    sgt_cupti_mark mark = innermost(p);
-    mark.flops = p->flops;
-    mark.bytes = p->bytes;
-    p->flops = p->bytes = 0;
-    return mark;
+    node n = {.id = id};
+    if (m) n.mark = *m;
+    if (sgt_reserve(&p->nodes, &p->node_room, p->node_count + 1, sizeof *p->nodes, "", NULL) == 0)
+        p->nodes[p->node_count++] = n;
 }
 
 /* Mark a node made by capturing. Making a graph executable copies its nodes. */
@@ -204,145 +214,217 @@ static void on_node(void *ctx, sgt_cupti_domain domain, sgt_cupti_callback_id wh
                     const void *data)
 {
     sgt_cupti *p = ctx;
-    const sgt_cupti_resource *resource = data;
-    const sgt_cupti_graph_data *graph = resource->descriptor;
-    uint64_t node, original;
-    int cloned = which == SGT_CUPTI_NODE_CLONED;
-    if (domain != SGT_CUPTI_DOMAIN_RESOURCE || (!cloned && which != SGT_CUPTI_NODE_CREATED) ||
-        !graph)
-        return;
-    if (p->api->node_id(graph->node, &node) != SGT_CUPTI_SUCCESS) return;
-    if (cloned && p->api->node_id(graph->original_node, &original) != SGT_CUPTI_SUCCESS) return;
+    const sgt_cupti_graph_data *graph = ((const sgt_cupti_resource *)data)->descriptor;
+    uint64_t id, original;
+    if (domain != SGT_CUPTI_DOMAIN_RESOURCE || !graph) return;
+    if (api.node_id(graph->node, &id) != SGT_CUPTI_SUCCESS) return;
     pthread_mutex_lock(&process.lock);
-    keep_node(p, node, cloned ? mark_of_node(p, original) : take_mark(p));
+    if (which == SGT_CUPTI_NODE_CREATED) {
+        mark *m = innermost(p);
+        keep_node(p, id, m);
+        m->flops = m->bytes = 0;
+    } else if (api.node_id(graph->original_node, &original) == SGT_CUPTI_SUCCESS)
+        keep_node(p, id, find_mark(p, original));
     pthread_mutex_unlock(&process.lock);
 }
 
 /* ---- open and close ---- */
 
+static const sgt_cupti_kind kinds[] = {SGT_CUPTI_KERNEL, SGT_CUPTI_MEMCPY, SGT_CUPTI_MEMSET};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
 static int subscribe(sgt_cupti *p, sgt_error *err)
 {
-    const sgt_cupti_api *api = p->api;
-    int rc = check(api, api->subscribe(&p->subscriber, on_node, p), "subscribing", err);
-    if (rc < 0) return rc;
-    p->subscribed = 1;
     const sgt_cupti_domain graphs = SGT_CUPTI_DOMAIN_RESOURCE;
-    if ((rc = check(api, api->enable_callback(1, p->subscriber, graphs, SGT_CUPTI_NODE_CREATED),
-                    "graphs", err)) < 0 ||
-        (rc = check(api, api->enable_callback(1, p->subscriber, graphs, SGT_CUPTI_NODE_CLONED),
-                    "graphs", err)) < 0 ||
-        (rc = check(api, api->set_clock(monotonic), "clock", err)) < 0)
+    int rc = check(api.subscribe(&p->subscriber, on_node, p), "subscribing", err);
+    if (rc < 0) p->subscriber = NULL;
+    if (rc < 0 ||
+        (rc = check(api.enable_callback(1, p->subscriber, graphs, SGT_CUPTI_NODE_CREATED), "graphs",
+                    err)) < 0 ||
+        (rc = check(api.enable_callback(1, p->subscriber, graphs, SGT_CUPTI_NODE_CLONED), "graphs",
+                    err)) < 0 ||
+        (rc = check(api.set_clock(monotonic), "clock", err)) < 0)
         return rc;
-    return check(api, api->set_buffers(request, complete), "buffers", err);
-}
-
-int sgt_cupti_open_with(sgt_cupti **out, const sgt_cupti_api *api, sgt_error *err)
-{
-    sgt_cupti *p = calloc(1, sizeof *p);
-    if (!p) return sgt_fail_memory(err, "CUPTI");
-    p->api = api;
-    pthread_mutex_lock(&process.lock);
-    int busy = process.open != NULL;
-    if (!busy) process.open = p;
-    pthread_mutex_unlock(&process.lock);
-    if (busy) {
-        free(p);
-        return sgt_fail(err, SGT_EUSAGE, "CUPTI: it is open in this process already");
-    }
-    int rc = make_spares(p, 2, err);
-    if (rc == SGT_OK) rc = subscribe(p, err);
-    if (rc < 0) {
-        sgt_cupti_close(p);
-        return rc;
-    }
-    *out = p;
-    return SGT_OK;
+    return check(api.set_buffers(request, complete), "buffers", err);
 }
 
 int sgt_cupti_open(sgt_cupti **out, sgt_error *err)
 {
-    const sgt_cupti_api *api = sgt_cupti_load(err);
-    return api ? sgt_cupti_open_with(out, api, err) : SGT_EUNSUPPORTED;
+    int rc = sgt_library_load(&library, err);
+    if (rc < 0) return rc;
+    if (process.open) return sgt_fail(err, SGT_EUSAGE, "CUPTI: it is open in this process already");
+    sgt_cupti *p = calloc(1, sizeof *p);
+    if (!p) return sgt_fail_memory(err, "CUPTI");
+    process.open = p;
+    rc = subscribe(p, err);
+    if (rc < 0) sgt_cupti_close(p);
+    else *out = p;
+    return rc;
 }
 
-/* ---- begin and end ---- */
-
-/* The kinds of records. Markers, the last kind, need NVTX, so the recording goes ahead if they cannot
- * be switched on. */
-static const sgt_cupti_kind kinds[] = {SGT_CUPTI_KERNEL, SGT_CUPTI_MEMCPY,
-                                       SGT_CUPTI_MEMSET, SGT_CUPTI_RUNTIME,
-                                       SGT_CUPTI_DRIVER, SGT_CUPTI_EXTERNAL_CORRELATION,
-                                       SGT_CUPTI_MARKER};
-enum { NEEDED = 6, KINDS = sizeof kinds / sizeof *kinds };
-
-static int disable(const sgt_cupti *p, size_t count, sgt_error *err)
+/* Stop recording, and get the buffers that CUPTI still holds. Return the first failure. */
+static int stop(sgt_error *err)
 {
     int rc = SGT_OK;
-    for (size_t i = count; i-- > 0;) {
-        int got = check(p->api, p->api->disable(kinds[i]), "switching off",
-                        rc == SGT_OK && i < NEEDED ? err : NULL);
-        if (rc == SGT_OK && i < NEEDED) rc = got;
+    for (size_t i = 0; i < KINDS; i++) {
+        int got = check(api.disable(kinds[i]), "switching off", rc == SGT_OK ? err : NULL);
+        if (rc == SGT_OK) rc = got;
     }
-    return rc;
+    int got = check(api.flush(SGT_CUPTI_FLUSH_FORCED), "collecting", rc == SGT_OK ? err : NULL);
+    return rc == SGT_OK ? got : rc;
+}
+
+/* A buffer that CUPTI returns later is freed by `complete`. */
+void sgt_cupti_close(sgt_cupti *p)
+{
+    if (!p) return;
+    if (p->subscriber) {
+        stop(NULL);
+        api.unsubscribe(p->subscriber);
+    }
+    pthread_mutex_lock(&process.lock);
+    process.open = NULL;
+    pthread_mutex_unlock(&process.lock);
+    free_buffers(p);
+    free(p->nodes);
+    free(p);
 }
 
 int sgt_cupti_begin(sgt_cupti *p, sgt_error *err)
 {
     size_t dropped;
-    if (p->active) return sgt_fail(err, SGT_EUSAGE, "CUPTI: begun twice");
-    p->api->dropped(NULL, 0, &dropped); /* this call resets the count to 0 */
-    for (size_t i = 0; i < KINDS; i++) {
-        int rc = check(p->api, p->api->enable(kinds[i]), "switching on", err);
-        if (rc < 0 && i < NEEDED) {
-            disable(p, i, NULL);
-            return rc;
-        }
-    }
-    p->active = 1;
-    return SGT_OK;
-}
-
-static sgt_cupti_buffer *take_full(sgt_cupti *p)
-{
-    pthread_mutex_lock(&process.lock);
-    sgt_cupti_buffer *first = p->full;
-    p->full = NULL;
-    pthread_mutex_unlock(&process.lock);
-    return first;
-}
-
-int sgt_cupti_end(sgt_cupti *p, void (*show)(void *ctx, const sgt_cupti_span *s), void *ctx,
-                  sgt_cupti_counts *counts, sgt_error *err)
-{
-    sgt_cupti_counts c = {0};
-    size_t dropped = 0;
-    if (!p->active) return sgt_fail(err, SGT_EUSAGE, "CUPTI: ended before it began");
-    p->active = 0;
-    int rc = disable(p, KINDS, err);
-    int flushed = check(p->api, p->api->flush(SGT_CUPTI_FLUSH_FORCED), "collecting",
-                        rc == SGT_OK ? err : NULL);
-    if (rc == SGT_OK) rc = flushed;
-    if (p->api->dropped(NULL, 0, &dropped) == SGT_CUPTI_SUCCESS) c.lost = dropped;
-    sgt_cupti_buffer *first = take_full(p);
-    sgt_cupti_records r = {p->api, first, p->names, p->name_count, p->nodes, p->node_count};
-    if (rc == SGT_OK) rc = sgt_cupti_convert(&r, show, ctx, &c, err);
-    free_buffers(first);
-    if (counts) *counts = c;
+    int rc = SGT_OK;
+    free_buffers(p);                /* of a recording that was not ended */
+    api.dropped(NULL, 0, &dropped); /* this call resets the count to 0 */
+    for (size_t i = 0; i < KINDS && rc == SGT_OK; i++)
+        rc = check(api.enable(kinds[i]), "switching on", err);
+    if (rc < 0) stop(NULL);
     return rc;
 }
 
-/* A buffer that CUPTI still holds is freed when CUPTI returns it later. */
-void sgt_cupti_close(sgt_cupti *p)
+/* ---- records ---- */
+
+/* Read the next <length><identifier> of a mangled name into *part and *n. Return the position after
+ * it, or NULL if there is none. */
+static const char *source_name(const char *s, const char **part, size_t *n)
 {
-    if (!p) return;
-    if (p->active) sgt_cupti_end(p, NULL, NULL, NULL, NULL);
-    if (p->subscribed) p->api->unsubscribe(p->subscriber);
-    pthread_mutex_lock(&process.lock);
-    process.open = NULL;
-    pthread_mutex_unlock(&process.lock);
-    free_buffers(p->full);
-    free_buffers(p->spare);
-    for (size_t i = 0; i < p->name_count; i++) free(p->names[i]);
-    free(p->nodes);
-    free(p);
+    size_t length = 0;
+    if (*s < '1' || *s > '9') return NULL;
+    while (*s >= '0' && *s <= '9' && length < 4096) length = 10 * length + (size_t)(*s++ - '0');
+    if (strnlen(s, length) < length) return NULL;
+    *part = s;
+    *n = length;
+    return s + length;
+}
+
+/* Shorten a kernel's name. Of a mangled name, keep the qualified name without template arguments
+ * and anonymous namespaces ("cutlass::device_kernel"); copy any other name unchanged. */
+static void shorten(char out[NAME], const char *name)
+{
+    size_t at = 0, n;
+    const char *part, *s = name;
+    if (strncmp(s, "_Z", 2) == 0) {
+        s += 2;
+        if (*s == 'L') s++; /* static */
+        if (*s == 'N') s++; /* nested: the enclosing names come first */
+        while ((s = source_name(s, &part, &n))) {
+            if (n >= 10 && strncmp(part, "_GLOBAL__N", 10) == 0) continue;
+            int got = snprintf(out + at, NAME - at, "%s%.*s", at ? "::" : "", (int)n, part);
+            if (got < 0 || (size_t)got >= NAME - at) break;
+            at += (size_t)got;
+        }
+    }
+    if (!at) snprintf(out, NAME, "%s", name);
+}
+
+static const char *copy_name(const sgt_cupti_move *m)
+{
+    switch (m->direction) {
+    case SGT_CUPTI_HOST_TO_DEVICE: return "copy to device";
+    case SGT_CUPTI_DEVICE_TO_HOST: return "copy to host";
+    case SGT_CUPTI_DEVICE_TO_DEVICE: return "copy on device";
+    default: return "copy";
+    }
+}
+
+static sgt_cupti_kernel read_record(const sgt_cupti *p, const sgt_cupti_record *record)
+{
+    const sgt_cupti_launch *l = (const void *)record;
+    const sgt_cupti_move *m = (const void *)record;
+    int launch = record->kind == SGT_CUPTI_KERNEL, copy = record->kind == SGT_CUPTI_MEMCPY;
+    const mark none = {0}, *found = find_mark(p, launch ? l->node : m->node);
+    if (!found) found = &none;
+    sgt_cupti_kernel k = {
+        .range = *found->range ? found->range : NULL, .label = found->label, .flops = found->flops};
+    if (launch) {
+        k.name = l->name ? l->name : "kernel";
+        k.category = "kernel";
+        k.device = l->device;
+        k.stream = l->stream;
+        k.start = l->start;
+        k.end = l->end;
+        k.bytes = found->bytes;
+    } else {
+        k.name = copy ? copy_name(m) : "fill";
+        k.category = copy ? "copy" : "fill";
+        k.device = m->device;
+        k.stream = m->stream;
+        k.start = m->start;
+        k.end = m->end;
+        k.bytes = (double)m->bytes;
+    }
+    return k;
+}
+
+typedef struct kernels {
+    sgt_cupti_kernel *of;
+    size_t count, room, lost; /* lost: records that CUPTI had no room for, or that have no times */
+} kernels;
+
+static int read_all(const sgt_cupti *p, kernels *x, sgt_error *err)
+{
+    for (buffer *b = p->full; b; b = b->next) {
+        sgt_cupti_record *record = NULL;
+        while (api.next_record(b->data, b->valid, &record) == SGT_CUPTI_SUCCESS && record) {
+            if (record->kind != SGT_CUPTI_KERNEL && record->kind != SGT_CUPTI_MEMCPY &&
+                record->kind != SGT_CUPTI_MEMSET)
+                continue;
+            int rc = sgt_reserve(&x->of, &x->room, x->count + 1, sizeof *x->of, "CUPTI", err);
+            if (rc < 0) return rc;
+            sgt_cupti_kernel k = read_record(p, record);
+            if (k.start && k.end >= k.start) x->of[x->count++] = k;
+            else x->lost++;
+        }
+    }
+    return SGT_OK;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const sgt_cupti_kernel *x = a, *y = b;
+    if (x->device != y->device) return x->device < y->device ? -1 : 1;
+    if (x->stream != y->stream) return x->stream < y->stream ? -1 : 1;
+    return x->start < y->start ? -1 : x->start > y->start;
+}
+
+int sgt_cupti_end(sgt_cupti *p, void (*show)(void *ctx, const sgt_cupti_kernel *k), void *ctx,
+                  sgt_error *err)
+{
+    char name[NAME];
+    size_t dropped = 0;
+    kernels x = {0};
+    int rc = stop(err);
+    api.dropped(NULL, 0, &dropped);
+    if (rc == SGT_OK) rc = read_all(p, &x, err);
+    if (x.count) qsort(x.of, x.count, sizeof *x.of, by_place);
+    for (size_t i = 0; rc == SGT_OK && show && i < x.count; i++) {
+        shorten(name, x.of[i].name);
+        x.of[i].name = name;
+        show(ctx, &x.of[i]);
+    }
+    free_buffers(p);
+    free(x.of);
+    if (rc == SGT_OK && x.lost + dropped)
+        return sgt_fail(err, SGT_EIO, "CUPTI: %zu records were lost", x.lost + dropped);
+    return rc;
 }

@@ -1,6 +1,6 @@
-/* cupti.h: records GPU activity with CUPTI: every kernel, copy and fill with its time, the host
- * calls that started them, and the layer that they belong to. Used for traces, and for the table of
- * a step's kernels.
+/* cupti.h: records GPU activity with CUPTI: the name and the times of every kernel, copy and fill,
+ * and, of those that a CUDA graph launches, the layer that they belong to. Used for traces, and for
+ * the table of a step's kernels.
  *
  *     sgt_cupti *p;
  *     if (sgt_cupti_open(&p, &err) < 0) ...;              // before any graph is captured
@@ -13,14 +13,11 @@
  *     sgt_cupti_pop();
  *     if (sgt_cupti_begin(p, &err) < 0) ...;
  *     steps...; wait for the device;
- *     if (sgt_cupti_end(p, show, ctx, &counts, &err) < 0) ...;
+ *     if (sgt_cupti_end(p, show, ctx, &err) < 0) ...;
  *     sgt_cupti_close(p);
  *
- * Ranges are assigned to kernels in two ways. A kernel launched in a range is found by CUPTI's
- * external correlation. A kernel that a graph launches later is found by its node, which was
- * created while the range was open; therefore open must come before capturing. Both work without
- * NVTX. Ranges of other libraries (NCCL's) are NVTX markers, which CUPTI sees only if the user set
- * NVTX_INJECTION64_PATH to the path of libcupti.so before the program began.
+ * A kernel that a graph launches is found by its node, which was created while the range was open;
+ * therefore open must come before capturing. Kernels outside graphs have no range.
  *
  * A process has one CUPTI: a second open is refused, and so is one under Nsight. All calls come
  * from the thread that uses the device. Times are nanoseconds of CLOCK_MONOTONIC, which we give to
@@ -49,63 +46,131 @@ void sgt_cupti_close(sgt_cupti *p); /* p may be NULL */
 void sgt_cupti_push(const char *name);
 void sgt_cupti_pop(void);
 /* Begin a label, which ends with sgt_cupti_pop: it tells what a library's kernels compute. They
- * belong to the range around it. */
+ * belong to the range around it. `name` is not copied, and must stay valid. */
 void sgt_cupti_push_label(const char *name);
 /* Tell the floating-point operations and the bytes of memory traffic (0: unknown) of the work that
- * is launched next. If that is several kernels, the first one counts for all. Kept only for a graph
- * that captures them. */
+ * is launched next. If that is several kernels, the first one counts for all. */
 void sgt_cupti_work(double flops, double bytes);
 
-int sgt_cupti_begin(sgt_cupti *p, sgt_error *err);
-
-typedef struct sgt_cupti_arg {
-    const char *key; /* NULL: none */
-    uint64_t value;
-} sgt_cupti_arg;
-#define SGT_CUPTI_ARGS 4
-
-typedef struct sgt_cupti_span {
-    const char *name; /* "layernorm", "copy to device", "cudaGraphLaunch", "h.3 forward" */
-    /* "kernel", "copy", "fill", "call", "wait" (a call that waits for the device), "range" or
-     * "marker" */
-    const char *category;
-    /* "GPU 0, stream 7", "GPU 0, stream 7, by range", "CUDA calls, thread 1", ... */
-    const char *track;
-    int on_device;
+typedef struct sgt_cupti_kernel {
+    const char *name;          /* "layernorm", "copy to device", "fill" */
+    const char *category;      /* "kernel", "copy" or "fill"; a literal */
+    const char *range, *label; /* as pushed; NULL: none */
+    uint32_t device, stream;
     uint64_t start, end;
-    uint64_t flow;   /* same number for a host call and the work that it started; 0: none */
-    int starts_flow; /* 1 for the host call of the flow */
-    sgt_cupti_arg args[SGT_CUPTI_ARGS];
-    const char *label; /* of a kernel, copy or fill (sgt_cupti_push_label); NULL: none */
     double flops,
         bytes; /* as given to sgt_cupti_work, or the bytes of a copy or fill; 0: unknown */
-} sgt_cupti_span;
+} sgt_cupti_kernel;
 
-typedef struct sgt_cupti_counts {
-    uint64_t kernels;
-    uint64_t lost; /* records that CUPTI had no room for, or that had no times */
-} sgt_cupti_counts;
+/* Record from here on. */
+int sgt_cupti_begin(sgt_cupti *p, sgt_error *err);
 
-/* End the recording that sgt_cupti_begin started, and report it: `show`, unless NULL, is called
- * once per span, from this thread, in no particular order. Its texts are valid only during the
- * call. All work of the device must have finished. counts may be NULL. */
-int sgt_cupti_end(sgt_cupti *p, void (*show)(void *ctx, const sgt_cupti_span *s), void *ctx,
-                  sgt_cupti_counts *counts, sgt_error *err);
+/* End the recording, and call `show`, unless NULL, for each kernel, copy and fill, sorted by device,
+ * stream and start. Its texts are valid only during the call. All work of the device must have
+ * finished. Returns SGT_EIO if records were lost. */
+int sgt_cupti_end(sgt_cupti *p, void (*show)(void *ctx, const sgt_cupti_kernel *k), void *ctx,
+                  sgt_error *err);
 
-/* The functions above as a table, for a program that loads libsgt-cuda.so at run time
+uint32_t sgt_cupti_version(void); /* as CUPTI tells it; 0: it cannot be loaded */
+
+/* Functions above as a table, for a program that loads libsgt-cuda.so at run time
  * (cuda_library.h). */
 typedef struct sgt_cupti_calls {
     int (*open)(sgt_cupti **out, sgt_error *err);
     void (*close)(sgt_cupti *p);
     int (*begin)(sgt_cupti *p, sgt_error *err);
-    int (*end)(sgt_cupti *p, void (*show)(void *ctx, const sgt_cupti_span *s), void *ctx,
-               sgt_cupti_counts *counts, sgt_error *err);
+    int (*end)(sgt_cupti *p, void (*show)(void *ctx, const sgt_cupti_kernel *k), void *ctx,
+               sgt_error *err);
 } sgt_cupti_calls;
 
-/* Shorten a kernel's name. Of a mangled name, keep the qualified name without template arguments
- * and anonymous namespaces ("cutlass::device_kernel"); copy any other name unchanged. Returns
- * out. */
-char *sgt_cupti_short_name(char *out, size_t size, const char *name);
+/* ---- the part of CUPTI that cupti.c uses, in our own declarations: building then needs no CUDA
+ * header. tests/kernels/toolkit compares all of it with the toolkit's header. ---- */
+
+#ifndef SGT_CUPTI_TYPES /* a test defines this, to compare our types with those of the toolkit */
+typedef int sgt_cupti_result, sgt_cupti_kind, sgt_cupti_domain;
+typedef uint32_t sgt_cupti_callback_id;
+typedef struct sgt_cupti_record {
+    int32_t kind;
+} sgt_cupti_record;
+typedef struct sgt_cupti_subscriber_opaque *sgt_cupti_subscriber;
+typedef struct CUgraphNode_st *sgt_cupti_node;
+typedef struct CUctx_st *sgt_cupti_context;
+#endif
+
+enum { /* CUptiResult */
+       SGT_CUPTI_SUCCESS = 0,
+       SGT_CUPTI_INSUFFICIENT_PRIVILEGES = 35,
+       SGT_CUPTI_MULTIPLE_SUBSCRIBERS = 39
+};
+enum { /* CUpti_ActivityKind */
+       SGT_CUPTI_MEMCPY = 1,
+       SGT_CUPTI_MEMSET = 2,
+       SGT_CUPTI_KERNEL = 10 /* CONCURRENT_KERNEL: kernels stay concurrent while being recorded */
+};
+enum { SGT_CUPTI_FLUSH_FORCED = 1 }; /* CUpti_ActivityFlag, of a flush */
+enum { /* CUpti_CallbackDomain, and the callbacks of DOMAIN_RESOURCE that are used */
+       SGT_CUPTI_DOMAIN_RESOURCE = 3,
+       SGT_CUPTI_NODE_CREATED = 13,
+       SGT_CUPTI_NODE_CLONED = 20
+};
+/* directions of copies */
+enum { SGT_CUPTI_HOST_TO_DEVICE = 1, SGT_CUPTI_DEVICE_TO_HOST = 2, SGT_CUPTI_DEVICE_TO_DEVICE = 8 };
+
+/* CUPTI's records have more fields. Declared are only those with the same offset in every CUPTI from
+ * 12.8 on; the library's next_record finds where records end. */
+typedef struct sgt_cupti_launch { /* of a kernel */
+    int32_t kind, rest[3];
+    uint64_t start, end, completed;
+    uint32_t device, context, stream, grid_to_correlation[13];
+    const char *name; /* mangled; the string is owned by CUPTI */
+    uint64_t reserved_to_launch[4];
+    uint64_t node; /* node of a CUDA graph; 0: none */
+} sgt_cupti_launch;
+
+typedef struct sgt_cupti_move { /* a copy, or a fill, which has no direction */
+    int32_t kind;
+    uint8_t direction, rest[3]; /* direction: SGT_CUPTI_HOST_TO_DEVICE, ... */
+    uint64_t bytes, start, end;
+    uint32_t device, context, stream, correlation[3];
+    void *reserved;
+    uint64_t node;
+} sgt_cupti_move;
+
+/* Data of a callback of DOMAIN_RESOURCE. If the callback is about a graph's node, `descriptor`
+ * points to an sgt_cupti_graph_data. */
+typedef struct sgt_cupti_resource {
+    sgt_cupti_context context;
+    void *handle, *descriptor;
+} sgt_cupti_resource;
+typedef struct sgt_cupti_graph_data {
+    void *graph, *original_graph;
+    sgt_cupti_node node, original_node;
+} sgt_cupti_graph_data;
+
+typedef void (*sgt_cupti_callback)(void *ctx, sgt_cupti_domain domain, sgt_cupti_callback_id which,
+                                   const void *data);
+typedef void (*sgt_cupti_request)(uint8_t **buffer, size_t *size, size_t *most_records);
+typedef void (*sgt_cupti_complete)(sgt_cupti_context context, uint32_t stream, uint8_t *buffer,
+                                   size_t size, size_t valid);
+
+typedef struct sgt_cupti_api {
+    sgt_cupti_result (*version)(uint32_t *version);
+    sgt_cupti_result (*result_string)(sgt_cupti_result result, const char **text);
+    sgt_cupti_result (*subscribe)(sgt_cupti_subscriber *s, sgt_cupti_callback f, void *ctx);
+    sgt_cupti_result (*unsubscribe)(sgt_cupti_subscriber s);
+    sgt_cupti_result (*enable_callback)(uint32_t on, sgt_cupti_subscriber s,
+                                        sgt_cupti_domain domain, sgt_cupti_callback_id which);
+    sgt_cupti_result (*node_id)(sgt_cupti_node node, uint64_t *id);
+    /* set the clock of all times in records */
+    sgt_cupti_result (*set_clock)(uint64_t (*now)(void));
+    sgt_cupti_result (*set_buffers)(sgt_cupti_request request, sgt_cupti_complete complete);
+    sgt_cupti_result (*enable)(sgt_cupti_kind kind);
+    sgt_cupti_result (*disable)(sgt_cupti_kind kind);
+    sgt_cupti_result (*flush)(uint32_t flag);
+    /* get the record after *record, or the first if that is NULL */
+    sgt_cupti_result (*next_record)(uint8_t *buffer, size_t valid, sgt_cupti_record **record);
+    sgt_cupti_result (*dropped)(sgt_cupti_context context, uint32_t stream, size_t *records);
+} sgt_cupti_api;
 
 #ifdef __cplusplus
 }

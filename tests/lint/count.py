@@ -12,10 +12,10 @@ import sys
 BUDGET = {
     "tokenize": 13100,
     "loader": 6931,
-    "train": 13435,
-    "kernels": 11677,
-    "tools": 13564,
-    "tests": 50804,
+    "train": 13422,
+    "kernels": 11241,
+    "tools": 13561,
+    "tests": 50481,
     "manuals": 2574,
     "pages": 1244,
 }

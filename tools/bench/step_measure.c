@@ -24,8 +24,8 @@ typedef struct spans {
     struct interval {
         uint64_t start, end; /* nanoseconds */
     } * of;
-    size_t count, room;
-    int lost; /* 1: memory ran out */
+    size_t count, room, launches; /* launches: the kernels among them */
+    int lost;                     /* 1: memory ran out */
 } spans;
 
 static void add_to(json_t *kernel, const char *key, double x)
@@ -33,14 +33,14 @@ static void add_to(json_t *kernel, const char *key, double x)
     bench_put(kernel, key, bench_get(kernel, key) + x);
 }
 
-static void add_span(void *ctx, const sgt_cupti_span *s)
+static void add_span(void *ctx, const sgt_cupti_kernel *s)
 {
     spans *x = ctx;
     const char *name = s->label ? s->label : s->name;
-    if (!s->on_device || strcmp(s->category, "range") == 0) return;
     x->lost |= sgt_reserve(&x->of, &x->room, x->count + 1, sizeof *x->of, "kernels", NULL) < 0;
     if (x->lost) return;
     x->of[x->count++] = (struct interval){s->start, s->end};
+    x->launches += strcmp(s->category, "kernel") == 0;
     json_t *kernel = json_object_get(x->kernels, name);
     if (!kernel) {
         kernel = json_pack("{s:s}", "name", name);
@@ -219,18 +219,15 @@ static void begin_recording(measurement *m)
 /* End the recording, and add what CUPTI saw to the figures. */
 static void end_recording(measurement *m)
 {
-    sgt_cupti_counts counts = {0};
     sgt_error *err = &m->why_unrecorded;
     const unsigned steps = recorded_steps(m->run);
     if (!steps || !m->spans.kernels || m->unrecorded < 0) return;
-    int rc = m->calls->end(m->cupti, add_span, &m->spans, &counts, err);
+    int rc = m->calls->end(m->cupti, add_span, &m->spans, err);
     if (rc == SGT_OK && m->spans.lost)
         rc = sgt_fail(err, SGT_ENOMEM, "no room for a step's kernels");
-    if (rc == SGT_OK && counts.lost)
-        rc = sgt_fail(err, SGT_EIO, "CUPTI lost %llu records", (unsigned long long)counts.lost);
     if (rc == SGT_OK)
         json_object_set_new(m->figures, "cupti_kernels_step",
-                            json_integer((json_int_t)(counts.kernels / steps)));
+                            json_integer((json_int_t)(m->spans.launches / steps)));
     if (rc == SGT_OK && m->run->parts) add_kernels(m->figures, &m->spans, steps);
     m->unrecorded = rc;
 }

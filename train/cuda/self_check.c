@@ -12,7 +12,7 @@
 #include "loader/base/version.h"
 #include "kernels/cuda/cublaslt.h"
 #include "kernels/cuda/cudnn.h"
-#include "kernels/cuda/cupti_api.h"
+#include "kernels/cuda/cupti.h"
 #include "kernels/cuda/nccl.h"
 #include "kernels/cuda/runtime.h"
 
@@ -86,19 +86,16 @@ static void versions(sgt_cuda_versions *v, const sgt_cuda_device *d)
     sgt_error why;
     const sgt_cublaslt *lt = sgt_cublaslt_load(&why);
     const sgt_nccl *nccl = sgt_nccl_load(&why);
-    const sgt_cupti_api *cupti = sgt_cupti_load(&why);
     const sgt_cudnn *cudnn;
     int nccl_version = 0;
-    uint32_t cupti_version = 0;
     if (nccl) nccl->version(&nccl_version);
-    if (cupti) cupti->version(&cupti_version);
     *v = (sgt_cuda_versions){0};
     add_version(v, "driver", (size_t)d->driver * 10); /* CUDA's 13010 is 13.1 */
     add_version(v, "runtime", (size_t)d->runtime * 10);
     add_version(v, "cublaslt", lt ? lt->version() : 0);
     add_version(v, "cudnn", sgt_cudnn_load(&cudnn, &why) == SGT_OK ? (size_t)cudnn->version : 0);
     add_version(v, "nccl", (size_t)nccl_version);
-    add_version(v, "cupti", cupti_version);
+    add_version(v, "cupti", sgt_cupti_version());
 }
 
 static int identity(char *text, size_t n, int device, sgt_error *err)

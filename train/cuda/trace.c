@@ -8,22 +8,45 @@
 #include "train/log/trace.h"
 #include "train/cuda/self_check.h"
 
-_Static_assert(SGT_TRACE_ARGS == SGT_CUPTI_ARGS, "a span's arguments fit in an event's");
+/* Consecutive kernels of one range on a stream, which become one span on a track beside the
+ * stream's. */
+typedef struct span {
+    sgt_trace *trace;
+    sgt_trace_event range; /* its name is NULL: no range */
+    uint32_t device, stream;
+} span;
 
-static void show(void *ctx, const sgt_cupti_span *s)
+static void end_range(const span *x)
 {
-    sgt_trace *t = ctx;
-    sgt_trace_event e = {
-        .name = sgt_trace_name(t, s->name),
-        .category = sgt_trace_name(t, s->category),
-        .start = s->start,
-        .end = s->end,
-        .track = sgt_trace_track(t, s->on_device ? SGT_TRACE_DEVICE : SGT_TRACE_HOST, s->track),
-        .flow = s->flow,
-        .starts_flow = s->starts_flow};
-    for (int i = 0; i < SGT_TRACE_ARGS && s->args[i].key; i++)
-        e.args[i] = (sgt_trace_arg){sgt_trace_name(t, s->args[i].key), s->args[i].value};
-    sgt_trace_span(t, &e);
+    if (x->range.name) sgt_trace_span(x->trace, &x->range);
+}
+
+/* Kernels of a stream come in order, and may overlap, if one is launched before its predecessor has
+ * ended. */
+static void show(void *ctx, const sgt_cupti_kernel *k)
+{
+    span *x = ctx;
+    char track[64];
+    const char *range = k->range ? sgt_trace_name(x->trace, k->range) : NULL;
+    int n = snprintf(track, sizeof track, "GPU %u, stream %u", k->device, k->stream);
+    sgt_trace_span(x->trace,
+                   &(sgt_trace_event){.name = sgt_trace_name(x->trace, k->name),
+                                      .category = k->category,
+                                      .start = k->start,
+                                      .end = k->end,
+                                      .track = sgt_trace_track(x->trace, SGT_TRACE_DEVICE, track)});
+    int same = k->device == x->device && k->stream == x->stream;
+    if (same && range == x->range.name) {
+        if (k->end > x->range.end) x->range.end = k->end;
+        return;
+    }
+    if (same && k->start < x->range.end) x->range.end = k->start;
+    end_range(x);
+    snprintf(track + n, sizeof track - (size_t)n, ", by range");
+    *x = (span){.trace = x->trace, .device = k->device, .stream = k->stream};
+    x->range =
+        (sgt_trace_event){.name = range, .category = "range", .start = k->start, .end = k->end};
+    if (range) x->range.track = sgt_trace_track(x->trace, SGT_TRACE_DEVICE, track);
 }
 
 static int finish(const sgt_cuda_backend *c, sgt_error *err)
@@ -50,12 +73,10 @@ static int end(void *ctx, sgt_error *err)
 {
     sgt_cuda_backend *c = ctx;
     sgt_error why;
-    sgt_cupti_counts counts;
+    span x = {.trace = c->o.trace};
     int rc = finish(c, err);
-    if (rc == SGT_OK)
-        rc = name_option(sgt_cupti_end(c->cupti, show, c->o.trace, &counts, &why), &why, err);
-    if (rc == SGT_OK && counts.lost)
-        sgt_say(&c->o.notice, "trace: CUPTI lost %llu records", (unsigned long long)counts.lost);
+    if (rc == SGT_OK) rc = name_option(sgt_cupti_end(c->cupti, show, &x, &why), &why, err);
+    end_range(&x);
     return rc;
 }
 

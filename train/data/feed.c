@@ -134,7 +134,8 @@ static void trace_making(void *ctx, uint32_t thread, uint64_t index, int done)
                             (sgt_trace_event){.name = "make batch",
                                               .category = "data",
                                               .track = m->track,
-                                              .args = {{"batch", index}}});
+                                              .key = "batch",
+                                              .value = index});
 }
 
 static int open_makers(sgt_feed *f, sgt_error *err)

@@ -281,28 +281,6 @@ static void put_tracks(FILE *f, const sgt_trace *t)
     }
 }
 
-static void put_flow(FILE *f, const sgt_trace *t, const sgt_trace_event *e, uint64_t base)
-{
-    put_head(f, e->starts_flow ? "s" : "f");
-    fprintf(f, "\"launch\",\"cat\":\"launch\",\"id\":%" PRIu64 "%s", e->flow,
-            e->starts_flow ? "" : ",\"bp\":\"e\"");
-    put_track(f, t, e->track);
-    put_time(f, "ts", e->start - base);
-    fprintf(f, "}");
-}
-
-static void put_args(FILE *f, const sgt_trace_arg *args)
-{
-    if (!args->key) return;
-    fprintf(f, ",\"args\":");
-    for (int i = 0; i < SGT_TRACE_ARGS && args[i].key; i++) {
-        fprintf(f, i ? "," : "{");
-        put_text(f, "", args[i].key);
-        fprintf(f, ":%" PRIu64, args[i].value);
-    }
-    fprintf(f, "}");
-}
-
 static void put_span(FILE *f, const sgt_trace *t, const sgt_trace_event *e, uint64_t base)
 {
     char block[32] = "";
@@ -314,9 +292,8 @@ static void put_span(FILE *f, const sgt_trace *t, const sgt_trace_event *e, uint
     put_track(f, t, e->track);
     put_time(f, "ts", e->start - base);
     put_time(f, "dur", e->end - e->start);
-    put_args(f, e->args);
+    if (e->key) fprintf(f, ",\"args\":{\"%s\":%" PRIu64 "}", e->key, e->value);
     fprintf(f, "}");
-    if (e->flow) put_flow(f, t, e, base);
 }
 
 static void put_counter(FILE *f, const sgt_trace *t, const event *e, uint64_t base)

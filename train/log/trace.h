@@ -39,7 +39,6 @@ extern "C" {
 
 #define SGT_TRACE_WAIT 10
 #define SGT_TRACE_STEPS 10
-#define SGT_TRACE_ARGS 4
 
 typedef struct sgt_trace sgt_trace;
 
@@ -89,22 +88,14 @@ int sgt_trace_track(sgt_trace *t, sgt_trace_process process, const char *name);
 
 /* ---- spans ---- */
 
-typedef struct sgt_trace_arg {
-    const char *key; /* NULL: none */
-    uint64_t value;
-} sgt_trace_arg;
-
 /* A span. Its texts must live until close: use literals, or texts from sgt_trace_name. */
 typedef struct sgt_trace_event {
     const char *name, *category;
     uint64_t start, end;
     int track;
-    uint32_t layer; /* n + 1 for block n, which makes the name "h.n NAME"; 0: no block */
-    /* number shared by a host call and the device work that it started, which an arrow then
-     * connects; 0: none */
-    uint64_t flow;
-    int starts_flow; /* 1: this span is the host call */
-    sgt_trace_arg args[SGT_TRACE_ARGS];
+    uint32_t layer;  /* n + 1 for block n, which makes the name "h.n NAME"; 0: no block */
+    const char *key; /* name of `value`, for example "step"; NULL: none */
+    uint64_t value;
 } sgt_trace_event;
 
 uint64_t sgt_trace_now(const sgt_trace *t); /* current time; 0 unless a step is being traced */
@@ -130,7 +121,7 @@ static inline void sgt_trace_end(sgt_trace *t, uint64_t from, int track, const c
                                  const char *name)
 {
     if (!t || !from) return;
-    sgt_trace_event e = {name, category, from, 0, track, 0, 0, 0, {{NULL, 0}}};
+    sgt_trace_event e = {name, category, from, 0, track, 0, NULL, 0};
     sgt_trace_span(t, &e);
 }
 
@@ -138,8 +129,7 @@ static inline void sgt_trace_end(sgt_trace *t, uint64_t from, int track, const c
 static inline void sgt_trace_end_layer(sgt_trace *t, uint64_t from, const char *pass, size_t layer)
 {
     if (!t || !from) return;
-    sgt_trace_event e = {pass, pass, from,       0, SGT_TRACE_LOOP, (uint32_t)layer + 1,
-                         0,    0,    {{NULL, 0}}};
+    sgt_trace_event e = {pass, pass, from, 0, SGT_TRACE_LOOP, (uint32_t)layer + 1, NULL, 0};
     sgt_trace_span(t, &e);
 }
 

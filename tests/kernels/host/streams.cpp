@@ -40,7 +40,6 @@ struct Item {
     std::shared_ptr<Mark> record, wait;
     std::shared_ptr<Capture> graph;
     std::vector<bool> done; /* (nodes of the graph): done in this run */
-    uint32_t call;          /* number of the call that put the graph here, for profiles */
 };
 
 struct CUstream_st {
@@ -104,7 +103,6 @@ static void run_node(Item &item)
     }
     size_t i = ready[draw(ready.size())];
     item.done[i] = true;
-    watched_node(item.call);
     nodes[i].work();
 }
 
@@ -335,7 +333,6 @@ void graph_run(cudaGraphExec_t g, cudaStream_t s)
     Item item = {};
     item.graph = g->graph;
     item.done.resize(g->graph->nodes.size());
-    item.call = watched_graph();
     put(s, std::move(item));
 }
 

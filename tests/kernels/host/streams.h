@@ -47,13 +47,9 @@ void graph_run(cudaGraphExec_t g, cudaStream_t s);
 void graph_free(cudaGraphExec_t g);
 size_t graph_size(cudaGraphExec_t g); /* number of nodes */
 
-/* ---- reports to a profiler, if one is attached (cupti_api.cpp) ---- */
+/* ---- reports to a profiler, if one is attached (profiler.cpp) ---- */
 std::function<void()> watched(cudaStream_t s, bool captured, std::function<void()> work,
                               const char *name);
-/* report that a graph is put on a stream; return the number of this call */
-uint32_t watched_graph();
-/* the work that runs next is a node of the graph of call `call` */
-void watched_node(uint32_t call);
 
 /* Faults planted with SGT_HOST_FAULT (fault.cpp). refused: whether the launch is refused; faulty:
  * what runs in place of the work. */
