@@ -52,15 +52,23 @@ int sgt_advice_lr_outside(uint64_t parameters, uint64_t rows, double lr)
 }
 
 const char *sgt_advice_not_finite(char *buf, size_t n, uint64_t step, double loss, double grad_norm,
-                                  double lr)
+                                  double lr, const char *attention)
 {
     if (isfinite(loss) && isfinite(grad_norm)) return NULL;
-    double bad = isfinite(loss) ? grad_norm : loss;
-    snprintf(buf, n,
-             "step %llu: the %s is %s: start again with an lr 10 times lower (--lr %.3g); look at "
-             "grad_norm in log.jsonl and at --grad-clip",
-             (unsigned long long)step, isfinite(loss) ? "gradient norm" : "loss",
-             isnan(bad) ? "not a number" : "infinite", lr / 10);
+    const char *what = isfinite(loss) ? "gradient norm" : "loss",
+               *bad = isnan(isfinite(loss) ? grad_norm : loss) ? "not a number" : "infinite";
+    int at = snprintf(buf, n, "step %llu: the %s is %s", (unsigned long long)step, what, bad);
+    if (isfinite(loss) && attention)
+        snprintf(
+            buf + at, n - (size_t)at,
+            ", but the loss is finite: start again with %s, or with an lr 10 times lower (--lr "
+            "%.3g)",
+            attention, lr / 10);
+    else
+        snprintf(buf + at, n - (size_t)at,
+                 ": start again with an lr 10 times lower (--lr %.3g); look at grad_norm in "
+                 "log.jsonl and at --grad-clip",
+                 lr / 10);
     return buf;
 }
 
@@ -333,7 +341,7 @@ const char *sgt_diagnosis_step(sgt_diagnosis *d, char *buf, size_t n, uint64_t s
     d->norms[d->seen % SGT_SPIKE_STEPS] = grad_norm;
     d->recent[d->seen++ % SGT_SPIKE_STEPS] = loss;
     watch_start(d, step, loss);
-    const char *bad = sgt_advice_not_finite(buf, n, step, loss, grad_norm, d->lr);
+    const char *bad = sgt_advice_not_finite(buf, n, step, loss, grad_norm, d->lr, d->attention);
     d->grave = 1;
     if (bad) return first_time(d, TOLD_NOT_FINITE, 1) ? bad : NULL;
     if (first_time(d, TOLD_DIVERGED, d->diverged && isfinite(d->mean))) {

@@ -42,9 +42,10 @@ int sgt_advice_lr_outside(uint64_t parameters, uint64_t rows, double lr);
 double sgt_advice_scale_lr(double lr, uint64_t rows, uint64_t base);
 
 /* If the loss or the gradient norm of step `step` (from 1) is not finite, write advice to buf and
- * return it; else return NULL. lr is the rate of the run. */
+ * return it; else return NULL. lr is the rate of the run. `attention` is sgt_backend's, for a
+ * gradient that is not finite although the loss is. */
 const char *sgt_advice_not_finite(char *buf, size_t n, uint64_t step, double loss, double grad_norm,
-                                  double lr);
+                                  double lr, const char *attention);
 
 /* If the validation loss is above the training loss by more than their noise, write advice to buf
  * and return it; else return NULL. The noises are standard errors; a NaN stands for an unknown
@@ -129,8 +130,9 @@ typedef struct sgt_diagnosis {
     /* block: means of block_steps steps each; sum: of the losses in the block being filled */
     double block[SGT_FLAT_BLOCKS], sum;
     unsigned blocks, block_steps, filled;
-    /* last step of the run, set by the caller after the start; 0: unknown */
+    /* set by the caller after the start: last step of the run, 0: unknown; sgt_backend's attention */
     uint64_t steps;
+    const char *attention;
     /* first: loss of the first step; start: loss at the run's start, as defined above; mean: the
      * mean of the last SGT_MEAN_STEPS */
     double first, start, mean;

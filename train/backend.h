@@ -387,6 +387,8 @@ struct sgt_backend {
                  uint64_t after[SGT_LIVE_KINDS]);
     /* JSON text of the algorithms chosen by timing, for state.json; NULL: none */
     const char *choices;
+    /* what to try if only gradients are not finite, naming the attention in use; NULL: nothing */
+    const char *attention;
 
     /* Peak operations per second of the device in this precision: peak_flops as measured with
      * matrix products, datasheet_flops from its datasheet; 0: unknown. */

@@ -103,9 +103,11 @@ static int open_diagnosis(watch *w, sgt_error *err)
     sgt_ranks *r = t->o->ranks;
     sgt_diagnosis_start(&w->diagnosis, t->schedule.lr, t->tokens, t->s->step.skip_spikes > 0);
     w->diagnosis.steps = t->s->steps;
-    if (!t->state.step || t->s->overfit) return SGT_OK;
-    if (t->run) replay_log(w);
-    return r ? r->broadcast(r, &w->diagnosis, sizeof w->diagnosis, 0, err) : SGT_OK;
+    int resumed = t->state.step && !t->s->overfit;
+    if (resumed && t->run) replay_log(w);
+    int rc = resumed && r ? r->broadcast(r, &w->diagnosis, sizeof w->diagnosis, 0, err) : SGT_OK;
+    w->diagnosis.attention = t->backend->attention;
+    return rc;
 }
 
 /* Start reporting at t->state.step. The caller must close w->events, even after a failure. */

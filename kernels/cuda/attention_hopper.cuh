@@ -59,10 +59,12 @@ struct Ring {
     }
 };
 
-// Initialize a block's barriers: `own` for its own tile, and those of its rings.
+// Initialize a block's barriers: `own` for its own tile, which shared memory begins with, and those
+// of its rings.
 template <class... R> DEV void make_barriers(uint64_t *own, R *...rings)
 {
     if (threadIdx.x == 0) {
+        dev::trap_unless_aligned(own);
         dev::mbar_init(own, 1);
         (rings->make(), ...);
         dev::mbar_init_fence();

@@ -79,6 +79,13 @@ DEV void tma_load(void *to, const TensorMap *map, uint64_t *bar, int column, int
                : "memory");
 }
 
+/* Stop the kernel with an error unless p, in shared memory, is 1024-byte aligned: otherwise TMA and
+ * wgmma would place the pieces of a row differently, and compute wrong numbers. */
+DEV void trap_unless_aligned(const void *p)
+{
+    if (saddr(p) % 1024) __trap();
+}
+
 /* Make this thread's earlier writes to shared memory visible to later TMA and wgmma. */
 DEV void fence_proxy_async() { HOPPER_ASM("fence.proxy.async.shared::cta;" ::: "memory"); }
 

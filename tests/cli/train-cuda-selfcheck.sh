@@ -87,7 +87,11 @@ row 'attention hopper' 'wrong    dk in bf16 is off by .*'
 only 3 'queries_dropout_kernel:wrong queries_hopper_kernel:first product_mixed:wrong'
 row 'attention own' 'wrong    dq with dropout and documents in bf16 is off by 1 of its size, at most 0.027 may be'
 row 'attention hopper' 'wrong    dq in bf16 is off by .*'
-row 'products for Muon' 'wrong    A B added, in a batch in bf16: D \(0, 0\) is .*, not .*'
+row 'products for Muon' 'wrong    A A added, in a batch in bf16: D \(0, 0\) is .*, not .*'
+only 1 product_plain_same:wrong
+row 'products for Muon' 'wrong    A A\^T, in a batch in bf16: D \(0, 0\) is .*, not .*'
+only 1 product_mixed_same:wrong
+row 'products for Muon' 'wrong    A A added, in a batch in bf16: .*'
 only 1 attention_kernel:first
 row 'attention own' 'wrong    the output in bf16 is off by .*'
 stderr_is 'sgt-train: self-check: 1 of 11 paths is out'

@@ -60,15 +60,20 @@ Test(advice, a_rate_outside_its_range)
 Test(advice, a_loss_that_is_not_finite_and_silence_on_one_that_is)
 {
     char text[256];
-    cr_expect_null(sgt_advice_not_finite(text, sizeof text, 3, 10.8, 1.4, 1e-3));
-    cr_assert(sgt_advice_not_finite(text, sizeof text, 3, (double)NAN, 1.4, 1e-3));
+    cr_expect_null(sgt_advice_not_finite(text, sizeof text, 3, 10.8, 1.4, 1e-3, NULL));
+    cr_assert(sgt_advice_not_finite(text, sizeof text, 3, (double)NAN, 1.4, 1e-3, "another"));
     cr_expect_str_eq(text,
                      "step 3: the loss is not a number: start again with an lr 10 times lower "
                      "(--lr 0.0001); look at grad_norm in log.jsonl and at --grad-clip");
-    cr_assert(sgt_advice_not_finite(text, sizeof text, 3, (double)INFINITY, (double)NAN, 1e-3));
+    cr_assert(
+        sgt_advice_not_finite(text, sizeof text, 3, (double)INFINITY, (double)NAN, 1e-3, NULL));
     cr_expect(strstr(text, "step 3: the loss is infinite: "), "%s", text);
-    cr_assert(sgt_advice_not_finite(text, sizeof text, 3, 7, (double)INFINITY, 1e-3));
+    cr_assert(sgt_advice_not_finite(text, sizeof text, 3, 7, (double)INFINITY, 1e-3, NULL));
     cr_expect(strstr(text, "step 3: the gradient norm is infinite: "), "%s", text);
+    cr_assert(sgt_advice_not_finite(text, sizeof text, 3, 7, (double)NAN, 1e-3, "another"));
+    cr_expect_str_eq(text,
+                     "step 3: the gradient norm is not a number, but the loss is finite: start "
+                     "again with another, or with an lr 10 times lower (--lr 0.0001)");
 }
 
 /* ---- curves ---- */

@@ -13,25 +13,32 @@
 enum { M = 128, N = 192, K = 64, MATRIX = M * N, BATCH = 3 };
 enum { IN_A, IN_B, IN_OUT, IN_BIAS, IN_AUX, ARRAYS };
 
-typedef struct products {
-    sgt_cuda_gemms *gemms;
-    sgt_check_space space; /* ARRAYS arrays, with room for BATCH matrices of MATRIX floats each */
-    float *x; /* the same arrays as floats on the host, as they were before the product */
-    size_t z; /* index in the batch of the product that is compared */
-} products;
-
 /* A kind of product that a step makes. */
 typedef struct form {
     int trans_a, trans_b, accumulate;
     int added;    /* array that an accumulating product adds to: IN_OUT for D itself */
     size_t batch; /* products in one call; 0: one */
     float f, h;   /* D = f * product + h * `added`; f is 0: the factors of sgt_cuda_gemm_run */
+    int same;     /* 1: B is A itself */
 } form;
 static const form forward = {0}, dx = {.trans_b = 1},
                   dw = {.trans_a = 1, .accumulate = 1, .added = IN_OUT};
-/* Muon's products, one for each layer (muon.c). Powers of 2 as factors keep the sums exact. */
-static const form gram = {.trans_b = 1, .batch = BATCH}, gram_tall = {.trans_a = 1, .batch = BATCH},
+/* Muon's products, one for each layer (muon.c), of which some read one array two or three times.
+ * Powers of 2 as factors keep the sums exact. */
+static const form gram = {.trans_b = 1, .batch = BATCH, .same = 1},
+                  gram_tall = {.trans_a = 1, .batch = BATCH, .same = 1},
+                  square = {.accumulate = 1, .batch = BATCH, .f = 2, .h = -.5f, .same = 1},
                   mixed = {.accumulate = 1, .added = IN_AUX, .batch = BATCH, .f = 2, .h = -.5f};
+
+typedef struct products {
+    sgt_cuda_gemms *gemms;
+    sgt_check_space space; /* ARRAYS arrays, with room for BATCH matrices of MATRIX floats each */
+    float *x; /* the same arrays as floats on the host, as they were before the product */
+    const form *form;
+    sgt_cuda_gemm_shape s;
+    int b;    /* the array that is B */
+    size_t z; /* index in the batch of the product that is compared */
+} products;
 
 /* Return the matrix of an array that belongs to product p->z. */
 static float *host(const products *p, int array)
@@ -49,10 +56,10 @@ static void products_close(products *p)
     free(p->x);
 }
 
-static int products_open(products *p, sgt_error *err)
+static int products_open(products *p, const form *f, sgt_error *err)
 {
     sgt_cuda_gemms_options o = {.device = "self-check"};
-    *p = (products){.x = malloc(at(ARRAYS))};
+    *p = (products){.x = malloc(at(ARRAYS)), .form = f, .b = f->same ? IN_A : IN_B};
     if (!p->x) return sgt_fail_memory(err, "self-check");
     int rc = sgt_cuda_gemms_open(&p->gemms, &o, err);
     return rc == SGT_OK ? sgt_check_space_open(&p->space, at(ARRAYS), err) : rc;
@@ -60,118 +67,119 @@ static int products_open(products *p, sgt_error *err)
 
 /* ---- the expected numbers ---- */
 
-static double product(const products *p, const form *f, size_t i, size_t j)
+static double product(const products *p, size_t i, size_t j)
 {
-    const float *a = host(p, IN_A), *b = host(p, IN_B);
+    const sgt_cuda_gemm_shape *s = &p->s;
+    const float *a = host(p, IN_A), *b = host(p, p->b);
     double sum = 0;
-    for (size_t l = 0; l < K; l++)
-        sum += (double)(f->trans_a ? a[l * M + i] : a[i * K + l]) *
-               (double)(f->trans_b ? b[j * K + l] : b[l * N + j]);
-    return f->f ? (double)f->f * sum : sum;
+    for (size_t l = 0; l < s->k; l++)
+        sum += (double)a[s->trans_a ? l * s->lda + i : i * s->lda + l] *
+               (double)b[s->trans_b ? j * s->ldb + l : l * s->ldb + j];
+    return p->form->f ? (double)p->form->f * sum : sum;
 }
 
 /* Return what an accumulating product adds to element (i, j). */
-static double added(const products *p, const form *f, size_t i, size_t j)
+static double added(const products *p, size_t i, size_t j)
 {
-    double x = f->accumulate ? (double)host(p, f->added)[i * N + j] : 0;
-    return f->f ? (double)f->h * x : x;
+    double x = p->s.accumulate ? (double)host(p, p->form->added)[i * p->s.ldd + j] : 0;
+    return p->form->f ? (double)p->form->h * x : x;
 }
 
 /* Return the expected D at (i, j), and set *off to the allowed error. */
-static double wanted(const products *p, const form *f, const sgt_cuda_gemm_shape *s, size_t i,
-                     size_t j, double *off)
+static double wanted(const products *p, const sgt_cuda_gemm_shape *s, size_t i, size_t j,
+                     double *off)
 {
     *off = 0;
-    return sgt_cuda_gemm_expected(s, product(p, f, i, j), added(p, f, i, j), host(p, IN_BIAS)[j],
-                                  host(p, IN_AUX)[i * N + j], off);
+    return sgt_cuda_gemm_expected(s, product(p, i, j), added(p, i, j), host(p, IN_BIAS)[j],
+                                  host(p, IN_AUX)[i * s->ldd + j], off);
 }
 
 /* ---- one product ---- */
 
-static int is_near(const products *p, const sgt_cuda_gemm_shape *s, int array, size_t i, size_t j,
-                   double want, double off, sgt_error *err)
+static int is_near(const products *p, int array, size_t i, size_t j, double want, double off,
+                   sgt_error *err)
 {
     static const char *const names[] = {"", "", "D", "bias", "aux"};
-    double got = sgt_cuda_decode(pinned(p, array), s->out, p->z * MATRIX + i * N + j);
+    const sgt_cuda_gemm_shape *s = &p->s;
+    double got = sgt_cuda_decode(pinned(p, array), s->out, p->z * MATRIX + i * s->ldd + j);
     if (fabs(got - want) <= off) return SGT_OK;
-    return sgt_fail(err, SGT_EFORMAT, "%s%s%s%s%s in %s: %s (%zu, %zu) is %.6g, not %.6g",
-                    s->trans_a ? "A^T " : "A ", s->trans_b ? "B^T" : "B",
+    return sgt_fail(err, SGT_EFORMAT, "%s%s%s%s%s%s in %s: %s (%zu, %zu) is %.6g, not %.6g",
+                    s->trans_a ? "A^T " : "A ", p->form->same ? "A" : "B", s->trans_b ? "^T" : "",
                     s->accumulate ? " added" : "", s->batch ? ", in a batch" : "",
                     s->tf32 ? ", TF32" : "", sgt_check_type(s->out), names[array], i, j, got, want);
 }
 
 /* Compare D, and aux if the product writes it, with the expected numbers. */
-static int compare(const products *p, const form *f, const sgt_cuda_gemm_shape *s, sgt_error *err)
+static int compare(const products *p, sgt_error *err)
 {
     int rc = SGT_OK;
-    sgt_cuda_gemm_shape with_bias = *s; /* GELU's aux is D of a product with bias */
+    sgt_cuda_gemm_shape with_bias = p->s; /* GELU's aux is D of a product with bias */
     with_bias.epilogue = SGT_EPILOGUE_BIAS;
-    for (size_t k = 0; k < (size_t)M * N && rc == SGT_OK; k++) {
-        size_t i = k / N, j = k % N;
-        double off, x = wanted(p, f, s, i, j, &off);
-        rc = is_near(p, s, IN_OUT, i, j, x, off, err);
-        if (rc < 0 || s->epilogue != SGT_EPILOGUE_GELU) continue;
-        x = wanted(p, f, &with_bias, i, j, &off);
-        rc = is_near(p, s, IN_AUX, i, j, x, off, err);
+    for (size_t k = 0; k < p->s.m * p->s.n && rc == SGT_OK; k++) {
+        size_t i = k / p->s.n, j = k % p->s.n;
+        double off, x = wanted(p, &p->s, i, j, &off);
+        rc = is_near(p, IN_OUT, i, j, x, off, err);
+        if (rc < 0 || p->s.epilogue != SGT_EPILOGUE_GELU) continue;
+        x = wanted(p, &with_bias, i, j, &off);
+        rc = is_near(p, IN_AUX, i, j, x, off, err);
     }
     return rc;
 }
 
-static int run(products *p, const form *f, const sgt_cuda_gemm_shape *s, sgt_error *err)
+static int run(products *p, sgt_error *err)
 {
     const sgt_cuda_gemm *plan;
+    const form *f = p->form;
     sgt_check_space *x = &p->space;
-    int rc = sgt_cuda_gemm_plan(&plan, p->gemms, s, err);
+    int rc = sgt_cuda_gemm_plan(&plan, p->gemms, &p->s, err);
     if (rc < 0) return rc;
-    void *d = device(p, IN_OUT);
+    void *d = device(p, IN_OUT), *a = device(p, IN_A), *b = device(p, p->b);
     const size_t n = (size_t)BATCH * MATRIX;
     p->z = 0;
     for (int i = 0; i < ARRAYS; i++) {
         sgt_check_fill(host(p, i), n, (uint32_t)i + 1);
-        sgt_check_encode(pinned(p, i), i < IN_OUT ? s->type : s->out, host(p, i), n);
+        sgt_check_encode(pinned(p, i), i < IN_OUT ? p->s.type : p->s.out, host(p, i), n);
     }
     sgt_cuda_copy(x->stream, x->device, x->pinned, at(ARRAYS));
-    if (f->f)
-        sgt_cuda_gemm_run_mixed(plan, x->stream, d, f->f, device(p, IN_A), device(p, IN_B), f->h,
-                                device(p, f->added));
-    else
-        sgt_cuda_gemm_run(plan, x->stream, d, device(p, IN_A), device(p, IN_B), device(p, IN_BIAS),
-                          device(p, IN_AUX));
+    if (f->f) sgt_cuda_gemm_run_mixed(plan, x->stream, d, f->f, a, b, f->h, device(p, f->added));
+    else sgt_cuda_gemm_run(plan, x->stream, d, a, b, device(p, IN_BIAS), device(p, IN_AUX));
     sgt_cuda_copy(x->stream, x->pinned, x->device, at(ARRAYS));
     rc = sgt_cuda_finish(x->stream, err);
-    for (; rc == SGT_OK && p->z < (f->batch ? f->batch : 1); p->z++) rc = compare(p, f, s, err);
+    for (; rc == SGT_OK && p->z < (f->batch ? f->batch : 1); p->z++) rc = compare(p, err);
     return rc;
 }
 
 /* ---- the paths ---- */
 
-static int in_type(products *p, const form *f, sgt_cuda_epilogue epilogue, sgt_cuda_type type,
-                   int tf32, sgt_error *err)
+static int in_type(products *p, sgt_cuda_epilogue epilogue, sgt_cuda_type type, int tf32,
+                   sgt_error *err)
 {
-    sgt_cuda_gemm_shape s = {.m = M,
-                             .n = N,
-                             .k = K,
-                             .trans_a = f->trans_a,
-                             .trans_b = f->trans_b,
-                             .lda = f->trans_a ? M : K,
-                             .ldb = f->trans_b ? K : N,
-                             .ldd = N,
-                             .type = type,
-                             /* a weight gradient is float32 */
-                             .out = f->added == IN_OUT ? SGT_F32 : type,
-                             .tf32 = tf32,
-                             .accumulate = f->accumulate,
-                             .epilogue = epilogue,
-                             .batch = f->batch,
-                             .stride_a = MATRIX,
-                             .stride_b = MATRIX,
-                             .stride_d = MATRIX};
-    return run(p, f, &s, err);
+    const form *f = p->form;
+    const size_t n = f->same ? M : N, k = f->same && f->accumulate ? M : K;
+    p->s = (sgt_cuda_gemm_shape){.m = M,
+                                 .n = n,
+                                 .k = k,
+                                 .trans_a = f->trans_a,
+                                 .trans_b = f->trans_b,
+                                 .lda = f->trans_a ? M : k,
+                                 .ldb = f->trans_b ? k : n,
+                                 .ldd = n,
+                                 .type = type,
+                                 /* a weight gradient is float32 */
+                                 .out = f->added == IN_OUT ? SGT_F32 : type,
+                                 .tf32 = tf32,
+                                 .accumulate = f->accumulate,
+                                 .epilogue = epilogue,
+                                 .batch = f->batch,
+                                 .stride_a = MATRIX,
+                                 .stride_b = MATRIX,
+                                 .stride_d = MATRIX};
+    return run(p, err);
 }
 
 /* Check a product in every precision of training. If the library lacks the epilogue for some types,
  * check the others. */
-static int in_all_types(products *p, const form *f, sgt_cuda_epilogue epilogue, sgt_error *err)
+static int in_all_types(products *p, sgt_cuda_epilogue epilogue, sgt_error *err)
 {
     static const struct {
         sgt_cuda_type type;
@@ -179,7 +187,7 @@ static int in_all_types(products *p, const form *f, sgt_cuda_epilogue epilogue, 
     } types[] = {{SGT_BF16, 0}, {SGT_F16, 0}, {SGT_F32, 0}, {SGT_F32, 1}};
     int rc = SGT_OK, served = 0;
     for (size_t i = 0; i < sizeof types / sizeof *types && rc == SGT_OK; i++) {
-        rc = in_type(p, f, epilogue, types[i].type, types[i].tf32, err);
+        rc = in_type(p, epilogue, types[i].type, types[i].tf32, err);
         served += rc == SGT_OK;
         if (rc == SGT_EUNSUPPORTED && epilogue != SGT_EPILOGUE_NONE) rc = SGT_OK;
     }
@@ -189,8 +197,8 @@ static int in_all_types(products *p, const form *f, sgt_cuda_epilogue epilogue, 
 static int check(const form *f, sgt_cuda_epilogue epilogue, sgt_error *err)
 {
     products p;
-    int rc = products_open(&p, err);
-    if (rc == SGT_OK) rc = in_all_types(&p, f, epilogue, err);
+    int rc = products_open(&p, f, err);
+    if (rc == SGT_OK) rc = in_all_types(&p, epilogue, err);
     products_close(&p);
     return rc;
 }
@@ -226,5 +234,6 @@ int sgt_check_products_muon(int device, sgt_error *err)
     (void)device;
     int rc = check(&gram, SGT_EPILOGUE_NONE, err);
     if (rc == SGT_OK) rc = check(&gram_tall, SGT_EPILOGUE_NONE, err);
+    if (rc == SGT_OK) rc = check(&square, SGT_EPILOGUE_NONE, err);
     return rc == SGT_OK ? check(&mixed, SGT_EPILOGUE_NONE, err) : rc;
 }

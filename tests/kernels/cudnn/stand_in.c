@@ -336,7 +336,7 @@ static void matmul(machine *m, const desc *op)
     for (int64_t i = 0; i < c->count; i++) {
         int64_t head = i / (rows * cols), row = i / cols % rows, col = i % cols;
         int add = adds == 1 || (adds == 2 && i == c->count - 1);
-        double sum = add ? load(c, offset_of(c, i)) : 0;
+        double sum = add ? load(c, offset_of(c, i)) : adds == 3 ? (double)NAN : 0;
         for (int64_t k = 0; k < inner; k++)
             sum += a->x[(head * rows + row) * inner + k] * b->x[(head * inner + k) * cols + col];
         c->x[i] = sum;

@@ -20,7 +20,8 @@ typedef struct stand_in_control {
     int refused;      /* how many of the first ones give no plan */
     int flagged;      /* how many of the first ones are nondeterministic */
     int execute_fails;
-    /* 1: dQ's sums are added to the present contents, as cuDNN did before 9.6; 2: the last one is */
+    /* 1: dQ's sums are added to the present contents, as cuDNN did before 9.6; 2: the last one is; 3:
+     * they are NaN */
     int adds;
     size_t workspace; /* bytes of workspace that a plan asks for; a run overwrites all of them */
     /* Results for the test. */

@@ -405,13 +405,17 @@ bool pointers_aligned(const Job &job)
            workspace_of(job.algo, job.layouts[3]) <= job.workspace_size;
 }
 
-const char *product_name(uint32_t epilogue, double alpha, double beta)
+/* Name a product for fault.cpp; "_same": both factors are one matrix. */
+const char *product_name(const Job &job)
 {
-    return epilogue == SGT_LT_EPILOGUE_BIAS            ? "product_bias"
-           : epilogue == SGT_LT_EPILOGUE_GELU_AUX_BIAS ? "product_gelu"
-           : epilogue == SGT_LT_EPILOGUE_DGELU         ? "product_slope"
-           : alpha != 1 || (beta != 0 && beta != 1)    ? "product_mixed"
-                                                       : "product_plain";
+    bool mixed = job.alpha != 1 || (job.beta != 0 && job.beta != 1);
+    switch (job.p.epilogue) {
+    case SGT_LT_EPILOGUE_BIAS: return "product_bias";
+    case SGT_LT_EPILOGUE_GELU_AUX_BIAS: return "product_gelu";
+    case SGT_LT_EPILOGUE_DGELU: return "product_slope";
+    }
+    if (job.a == job.b) return mixed ? "product_mixed_same" : "product_plain_same";
+    return mixed ? "product_mixed" : "product_plain";
 }
 
 sgt_lt_status matmul(sgt_lt_handle handle, sgt_lt_desc desc, const void *alpha, const void *a,
@@ -440,7 +444,7 @@ sgt_lt_status matmul(sgt_lt_handle handle, sgt_lt_desc desc, const void *alpha, 
     lt.matmuls++;
     lt.last = job.algo;
     auto work = [job] { run(job); };
-    enqueue(stream, work, product_name(desc->epilogue, job.alpha, job.beta));
+    enqueue(stream, work, product_name(job));
     return SGT_LT_SUCCESS;
 }
 

@@ -1,7 +1,7 @@
 /* cudnn.cpp: cuDNN for the CUDA backend on the host. It is tests/kernels/cudnn/stand_in.c, whose
  * work waits in the stream's queue like all other work. It exists if SGT_HOST_CUDNN is set in the
  * environment. With the value "adds", its engines leave clearing dQ's sums to the caller; with
- * "adds-last", that of the last sum. With "old" it is cuDNN 9.15.0. The real cuDNN is never used: on
+ * "adds-last", that of the last sum; with "nan", dQ is NaN. With "old" it is cuDNN 9.15.0. The real cuDNN is never used: on
  * a machine with a GPU it would take host addresses for device addresses. */
 #include "kernels/cuda/cudnn.h"
 
@@ -75,7 +75,7 @@ int sgt_cudnn_load(const sgt_cudnn **out, sgt_error *err)
     api.version = (int)cudnnGetVersion();
     std::string how = getenv("SGT_HOST_CUDNN");
     if (how == "old") api.version = 91500;
-    stand_in.adds = how == "adds" ? 1 : how == "adds-last" ? 2 : 0;
+    stand_in.adds = how == "adds" ? 1 : how == "adds-last" ? 2 : how == "nan" ? 3 : 0;
     snprintf(api.title, sizeof api.title, "cuDNN on the host");
     *out = &api;
     return SGT_OK;

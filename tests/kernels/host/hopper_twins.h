@@ -19,6 +19,10 @@ DEV_WRAPPER void tma_load(void *to, const TensorMap *map, uint64_t *bar, int col
 {
     host::bulk_load(to, map, bar, column, row, plane);
 }
+DEV_WRAPPER void trap_unless_aligned(const void *p)
+{
+    host::smem_address(p, 1, 1024, "trap_unless_aligned");
+}
 DEV_WRAPPER void fence_proxy_async() { host::current->proxy_fences++; }
 template <class... R> DEV_WRAPPER void wgmma_fence(R &...touched)
 {
