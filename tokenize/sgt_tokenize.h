@@ -81,8 +81,8 @@ int sgt_vocab_tokenizer_json(const sgt_vocab *v, char **text, size_t *n, sgt_err
 int sgt_vocab_save(const sgt_vocab *v, const char *folder, sgt_error *err);
 
 /* ---- text to ids and back ---- */
-/* Create an encoder for v, which must outlive it. It caches the words that it has met (13 MiB), so
- * one for a whole corpus is faster than one per text. */
+/* Create an encoder for v, which must outlive it. It caches the words that it has met, in 13
+ * MiB, or 30 with ids of 4 bytes, so one for a whole corpus is faster than one per text. */
 int sgt_encoder_new(sgt_encoder **out, const sgt_vocab *v, sgt_error *err);
 void sgt_encoder_free(sgt_encoder *e); /* NULL is allowed */
 

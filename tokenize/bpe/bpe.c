@@ -4,7 +4,7 @@
  *
  * A piece takes the first of these methods that fits:
  *   words   up to 15 bytes, with 4-byte ids up to 15 characters: nearly all pieces (words.h)
- *   longs   up to 126 bytes, if the piece is in the table of long words (words.h)
+ *   longs   up to 512 bytes, if the piece is cached as a long word (words.h)
  *   scan    up to 64 bytes or characters: the definition itself, on the stack
  *   steps   longer pieces, for which the definition would be quadratic
  *
@@ -30,8 +30,10 @@ int sgt_encoder_new(sgt_encoder **out, const sgt_vocab *v, sgt_error *err)
 {
     sgt_encoder *e = calloc(1, sizeof *e);
     if (!e) return sgt_fail_memory(err, "encoder");
-    size_t bytes = SGT_WORD_TABLE + 16 + SGT_LONG_WORDS_BYTES + SGT_MARKS * sizeof(uint64_t) +
-                   (size_t)3 * SGT_ARENA_ALIGN;
+    const size_t units = SGT_LONG_UNITS(v->width) + SGT_WORD_FOUND / 16 + 1,
+                 sets = SGT_LONG_SETS(v->width),
+                 bytes = SGT_WORD_TABLE + 16 + 16 * (units + sets) + SGT_MARKS * sizeof(uint64_t) +
+                         (size_t)4 * SGT_ARENA_ALIGN;
     int rc =
         v->rule.by == SGT_RULE_PCRE2 ? sgt_pattern_new(&e->pattern, v->rule.text, err) : SGT_OK;
     if (!rc) rc = sgt_arena_map(&e->memory, bytes, 0, err);
@@ -45,7 +47,9 @@ int sgt_encoder_new(sgt_encoder **out, const sgt_vocab *v, sgt_error *err)
     e->words.table = sgt_arena_take(&e->memory, SGT_WORD_TABLE + 16, 1);
     e->words.place = 1;
     e->words.marks = sgt_arena_take(&e->memory, SGT_MARKS, sizeof *e->words.marks);
-    e->words.long_words = sgt_arena_take(&e->memory, SGT_LONG_WORDS_BYTES, 1);
+    e->words.long_sets = sgt_arena_take(&e->memory, sets, sizeof *e->words.long_sets);
+    e->words.long_words = sgt_arena_take(&e->memory, units, sizeof *e->words.long_words);
+    e->words.long_used = 1;
     *out = e;
     return SGT_OK;
 }

@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "tokenize/bpe/width.h"
 #include "tokenize/bpe/words.h"
@@ -98,23 +99,11 @@ static size_t encode_by_steps(sgt_words *w, const uint8_t *s, size_t n, void *ro
     return count;
 }
 
-/* ---- long words ----
- *
- * Encode words that are too long for the table of words.h, in bytes or in ids. Words
- * of up to 126 bytes are cached in a table of their own. */
+/* ---- long words ---- */
 
-#define LONGS (SGT_LONG_WORDS_BYTES / sizeof(long_word))
-#define LONG_BYTES 126 /* most bytes of a word that the table holds */
-#define LONG_IDS (128 / sizeof(sgt_id))
-/* Words of more bytes are encoded whole by steps, whose cost per call is then small beside the
+/* Longer words are not cached, but encoded whole by steps, whose cost per call is then small beside the
  * rest. Shorter ones are cut into parts first. */
 #define PARTS_BYTES 512
-
-typedef struct long_word {
-    uint8_t n, count; /* number of bytes (0: empty), and of ids */
-    uint8_t text[LONG_BYTES];
-    sgt_id ids[LONG_IDS];
-} long_word;
 
 static size_t encode_apart(sgt_words *w, const uint8_t *s, size_t n, sgt_id *ids)
 {
@@ -135,25 +124,6 @@ static size_t encode_parts(sgt_words *w, const uint8_t *s, size_t n, sgt_id *ids
     return count;
 }
 
-static inline uint64_t load64(const uint8_t *p)
-{
-    uint64_t x;
-    memcpy(&x, p, sizeof x);
-    return x;
-}
-
-/* Return the table index of s[0..n). */
-static inline size_t long_line(const uint8_t *s, size_t n)
-{
-    uint64_t h = n;
-    if (n >= 8) h ^= load64(s + n - 8);
-    else
-        for (size_t i = 0; i < n; i++) h = h << 8 | s[i];
-    h *= 0x9E3779B97F4A7C15u;
-    for (size_t i = 0; i + 8 < n; i += 8) h = (h ^ h >> 29 ^ load64(s + i)) * 0x9E3779B97F4A7C15u;
-    return (size_t)(h >> 40) % LONGS;
-}
-
 /* Encode a word as sgt_encode_long does, and do not cache it. */
 static size_t encode_anew(sgt_words *w, const uint8_t *s, size_t n, sgt_id *ids)
 {
@@ -164,21 +134,57 @@ static size_t encode_anew(sgt_words *w, const uint8_t *s, size_t n, sgt_id *ids)
     return count;
 }
 
-size_t WIDTH(sgt_encode_long)(sgt_words *w, const uint8_t *s, size_t n, void *room)
+/* A long word that is cached. If there is no room for another one, all are forgotten: those that occur
+ * again come back. */
+typedef struct long_word {
+    uint16_t count, n; /* number of ids, and of bytes */
+    uint32_t found;    /* upper 4 bits: `count`, or 0 if it is above 15 */
+    sgt_id ids[];      /* the bytes follow them */
+} long_word;
+
+static uint32_t *long_set(const sgt_words *w, uint64_t hash)
 {
-    sgt_id *ids = room;
-    if (n > LONG_BYTES) return encode_anew(w, s, n, ids);
-    long_word *at = &((long_word *)w->long_words)[long_line(s, n)];
-    if (at->n == n && !memcmp(at->text, s, n)) {
-        memcpy(ids, at->ids, at->count * sizeof *ids);
-        return at->count;
+    return w->long_sets[(hash >> 32) % SGT_LONG_SETS(sizeof(sgt_id))];
+}
+
+const void *WIDTH(sgt_find_long)(const sgt_words *w, const uint8_t *s, size_t n)
+{
+    if (n > PARTS_BYTES) return NULL;
+    const uint64_t hash = XXH3_64bits(s, n);
+    const uint32_t *set = long_set(w, hash);
+    for (int i = 0; i < 4; i++) {
+        const long_word *at = (const long_word *)w->long_words[set[i] % (1u << SGT_UNIT_BITS)];
+        if (!((set[i] ^ (uint32_t)hash) >> SGT_UNIT_BITS) && at->n == n &&
+            !memcmp(at->ids + at->count, s, n))
+            return at;
     }
-    size_t count = encode_anew(w, s, n, ids);
-    if (count > LONG_IDS) return count;
-    at->n = (uint8_t)n;
-    at->count = (uint8_t)count;
-    memcpy(at->text, s, n);
-    memcpy(at->ids, ids, count * sizeof *ids);
+    return NULL;
+}
+
+void WIDTH(sgt_keep_long)(sgt_words *w, const uint8_t *s, size_t n, const void *ids, size_t count)
+{
+    const uint64_t hash = XXH3_64bits(s, n);
+    const size_t bytes = sizeof(long_word) + count * sizeof(sgt_id) + n;
+    uint32_t *set = long_set(w, hash);
+    if (w->long_used + bytes / 16 >= SGT_LONG_UNITS(sizeof(sgt_id))) {
+        memset(w->long_sets, 0, sizeof *w->long_sets * SGT_LONG_SETS(sizeof(sgt_id)));
+        w->long_used = 1;
+    }
+    long_word *at = (long_word *)w->long_words[w->long_used];
+    *at = (long_word){(uint16_t)count, (uint16_t)n, count < 16 ? (uint32_t)count << 28 : 0};
+    memcpy(mempcpy(at->ids, ids, count * sizeof(sgt_id)), s, n);
+    memmove(set + 1, set, 3 * sizeof *set);
+    set[0] = ((uint32_t)hash >> SGT_UNIT_BITS << SGT_UNIT_BITS) | (uint32_t)w->long_used;
+    w->long_used += bytes / 16 + 1;
+}
+
+size_t WIDTH(sgt_encode_long)(sgt_words *w, const uint8_t *s, size_t n, void *ids)
+{
+    const long_word *known = WIDTH(sgt_find_long)(w, s, n);
+    if (known) memcpy(ids, known->ids, known->count * sizeof(sgt_id));
+    if (known) return known->count;
+    const size_t count = encode_anew(w, s, n, ids);
+    if (n <= PARTS_BYTES) WIDTH(sgt_keep_long)(w, s, n, ids, count);
     return count;
 }
 

@@ -12,25 +12,27 @@
  * second. The branch-free loop looks at the first place only; the second is checked when that
  * fails.
  *
- * Words that the table cannot hold are those of 16 bytes or more, and shorter ones of many ids,
- * such as runs of spaces. Up to 126 bytes they are cached in a table of their own, with their ids.
- * With 4-byte ids and vectors, those of up to 45 bytes that are not ASCII are not: they are merged
- * beside the missing ones, from up to 15 tokens of whole characters, since a large vocabulary leaves
- * few cuts in text of many scripts.
- * Up to 512 bytes, a word that is not there is cut wherever no token spans the cut, and its parts
- * are merged separately. Longer words are encoded whole, by steps (pieces.c). */
+ * Long words are those that the table cannot hold: of 16 bytes or more, and shorter ones of many ids,
+ * such as runs of spaces. Up to 512 bytes they are cached apart, with their ids. With 4-byte ids and
+ * vectors, those of up to 45 bytes that are not ASCII are merged beside the missing ones, from up to
+ * 15 tokens of whole characters, since a large vocabulary leaves few cuts in text of many scripts.
+ * Any other one of up to 512 bytes is cut wherever no token spans the cut, and its parts are merged
+ * separately. Longer words are encoded whole, by steps (pieces.c). */
 #ifndef SGT_WORDS_H
 #define SGT_WORDS_H
 
 #include "tokenize/bpe/bpe.h"
 #include "tokenize/text/pattern.h"
 
-#define SGT_LONG_WORDS_BYTES ((size_t)1 << 20) /* size of the table of long words */
-#define SGT_MARKS 4096                         /* places of dead ends that an encoder remembers */
-#define SGT_WORDS 320                          /* most words in a batch */
-#define SGT_WORD_SHORT 7                       /* most bytes of a word in the table's first part */
-#define SGT_WORD_BYTES 15                      /* most bytes of a word in the table */
-#define SGT_WORD_LINES 17                      /* log2 of the number of lines in each part */
+/* Long words take whole units of 16 bytes. Large vocabularies have more of them: fewer cuts. */
+#define SGT_UNIT_BITS 20
+#define SGT_LONG_UNITS(width) ((size_t)1 << ((width) == 4 ? SGT_UNIT_BITS : 16))
+#define SGT_LONG_SETS(width) (SGT_LONG_UNITS(width) / 8)
+#define SGT_MARKS 4096    /* places of dead ends that an encoder remembers */
+#define SGT_WORDS 320     /* most words in a batch */
+#define SGT_WORD_SHORT 7  /* most bytes of a word in the table's first part */
+#define SGT_WORD_BYTES 15 /* most bytes of a word in the table */
+#define SGT_WORD_LINES 17 /* log2 of the number of lines in each part */
 #define SGT_WORD_SHORT_LINE 32
 #define SGT_WORD_LONG_LINE 64
 /* bytes of the table */
@@ -39,8 +41,8 @@
 /* A word's bytes, zero-padded, with its length in the last byte (of `low` for up to 7 bytes, and
  * `high` is 0 then). In the table, the upper half of that byte is the number of its ids, which
  * follow. A short word has `low` and 8 bytes of ids, a longer one 16 bytes of ids. A word with more
- * ids has the number 0: the table of long words has them. No word has length 0, so an empty
- * place equals no word. A word that is too long has a key that is never in the table. */
+ * ids has the number 0: it is a long one. No word has length 0, so an empty place equals no word. A
+ * word that is too long has a key that is never in the table. */
 typedef struct sgt_word_key {
     uint64_t low, high;
 } sgt_word_key;
@@ -62,8 +64,13 @@ sgt_words_encode sgt_words_wide_plain, sgt_words_wide_avx2, sgt_words_wide_avx51
 struct sgt_words {
     const sgt_vocab *v;
     sgt_words_encode *encode; /* of the CPU at hand */
-    void *long_words;         /* SGT_LONG_WORDS_BYTES bytes, zeroed */
-    uint8_t *table;           /* SGT_WORD_TABLE bytes, and 16 more that may be read */
+    /* Long words, one behind the other (pieces.c), with SGT_WORD_FOUND bytes after them that may be
+     * read; and a hash table of their units, in sets of four. Its entries have upper bits of the hash
+     * above SGT_UNIT_BITS of the unit; 0: empty. */
+    uint64_t (*long_words)[2];
+    uint32_t (*long_sets)[4];
+    size_t long_used; /* units in use; unit 0 always is */
+    uint8_t *table;   /* SGT_WORD_TABLE bytes, and 16 more that may be read */
     sgt_word_key keys[SGT_WORDS];
     uint32_t places[SGT_WORDS]; /* (word): byte offset of its line in the table */
     /* (word): its number of ids and the ids, as they follow a key, in the table or in `merged` */
@@ -77,9 +84,16 @@ struct sgt_words {
     uint64_t place; /* place of the first byte of the next piece; the first is 1 */
 };
 
-/* Encode s[0..n), n > 0, a word that the table cannot hold, into ids, which has room for n.
- * Returns the number of ids. */
+/* Encode a long word s[0..n), n > 0, into ids, which has room for n. Returns the number of ids. */
 sgt_encode_piece sgt_encode_long_16, sgt_encode_long_32;
+
+/* Return where the number of ids and the ids of a long word are, as they follow a key, if it is
+ * cached; else NULL. Of more than 15 ids the number is 0 there. */
+typedef const void *sgt_find_long(const sgt_words *w, const uint8_t *s, size_t n);
+sgt_find_long sgt_find_long_16, sgt_find_long_32;
+/* Cache a long word of at most 512 bytes. */
+typedef void sgt_keep_long(sgt_words *w, const uint8_t *s, size_t n, const void *ids, size_t count);
+sgt_keep_long sgt_keep_long_16, sgt_keep_long_32;
 
 #define SGT_PATTERN_FAILED SIZE_MAX /* instead of a number of ids */
 
