@@ -14,8 +14,8 @@ BUDGET = {
     "loader": 6931,
     "train": 13447,
     "kernels": 11246,
-    "tools": 13561,
-    "tests": 50502,
+    "tools": 13554,
+    "tests": 50491,
     "manuals": 2574,
     "pages": 1244,
 }

@@ -46,14 +46,17 @@ def test_the_ring_is_pinned(load):
 @pytest.mark.parametrize("device", [DEVICE, None])
 def test_batches_wait_for_the_work_before_them(load, device):
     """The GPU reads each batch long after the host has asked for the next ones; and copies it long
-    after the host has let it go."""
+    after the host has let it go, in any stream."""
     there, here = load(arrays="torch").to(device), load()
     busy = torch.randn(4096, 4096, device=DEVICE)
     kept = []
+    stream = torch.cuda.current_stream() if device else torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
     for x, y in first(there, 60):
-        for _ in range(4):
-            busy = busy @ busy * 1e-4
-        kept.append([t.to(DEVICE, non_blocking=True) * 1 for t in (x, y)])
+        with torch.cuda.stream(stream):
+            for _ in range(4):
+                busy = busy @ busy * 1e-4
+            kept.append([t.to(DEVICE, non_blocking=True) * 1 for t in (x, y)])
         del x, y
     torch.cuda.synchronize()
     assert all(same(batch, host) for batch, host in pairs(kept, here, 60))

@@ -53,30 +53,35 @@ class Kind(NamedTuple):
 
 
 class Buffer:
-    """Memory of a batch, or of `count` batches, which begins at a page. Arrays, tensors and graphs
-    of autograd that use it refer to the array that owns it, however they were made."""
+    """Memory of a batch, or of `count` batches. Arrays, tensors and graphs of autograd that use it
+    refer to the array that owns it, however they were made. Pinned memory is torch's, which uses it
+    again when no tensor does, and the GPUs have made all copies of it, in whatever stream."""
 
     def __init__(self, kind: Kind, *count: int, size: int = 0, pinned: bool = False) -> None:
         """Allocate `size` bytes with the targets at their end; 0: as many as are needed."""
-        shape = (*count, kind.rows, kind.seq + kind.is_rows)
+        torch, shape = kind.torch, (*count, kind.rows, kind.seq + kind.is_rows)
         part = math.prod(shape) * OUTPUTS[kind.dtype][1]  # bytes of rows, of inputs or of targets
         size = self.size = size or (part if kind.is_rows else 2 * part)
+        places = 0, size - part
+        self._owner: Any = None  # of memory that is not pinned
         try:
             if pinned:
-                empty, byte = kind.torch.empty, kind.torch.uint8
-                self._owner = empty(size + PAGE, dtype=byte, device="cpu", pin_memory=True).numpy()
+                memory = torch.empty(size, dtype=torch.uint8, device="cpu", pin_memory=True)
             else:
                 self._owner = np.empty(size + PAGE, np.uint8)
         except Exception as error:  # of several classes, and torch's text has several lines
             raise OutOfMemoryError(f"arrays of {size} bytes: out of memory") from error
-        self._from = kind.torch and kind.torch.from_numpy
-        self.event: Any = kind.torch.cuda.Event() if pinned else None
-        at = -self._owner.ctypes.data % PAGE
-        self.inputs = self._owner.ctypes.data + at
-        self._x = np.ndarray(shape, kind.dtype, self._owner, at)
-        self._y = np.ndarray(shape, kind.dtype, self._owner, at + size - part)
+        if pinned:
+            self.inputs, dtype = memory.data_ptr(), getattr(torch, kind.dtype)
+            arrays = (memory[at : at + part].view(dtype).view(shape) for at in places)
+        else:
+            begin = -self._owner.ctypes.data % PAGE
+            self.inputs = self._owner.ctypes.data + begin
+            arrays = (np.ndarray(shape, kind.dtype, self._owner, begin + at) for at in places)
+        self._x, self._y = arrays
         if kind.is_rows:
             self._x, self._y = self._x[..., :-1], self._y[..., 1:]
+        self._from = torch and not pinned and torch.from_numpy
         self._alone = sys.getrefcount(self._owner)
 
     def views(self) -> Tuple[Any, Any]:
@@ -85,7 +90,7 @@ class Buffer:
         return (self._from(x), self._from(y)) if self._from else (x, y)
 
     def is_free(self) -> bool:
-        """Return whether nobody uses the memory."""
+        """Return whether nobody uses the memory, which is not pinned."""
         return sys.getrefcount(self._owner) <= self._alone
 
 
@@ -119,21 +124,18 @@ def may_pin(torch: Any) -> bool:
 class Stream:
     """Batches first, first + 1, ... of a loader, in buffers that threads of the library fill ahead
     of time. A buffer is filled again when nobody uses its batch any more; if all are in use, there
-    is a new one."""
+    is a new one. Each batch in pinned memory has a new one."""
 
     def __init__(self, native: Handle, kind: Kind, first: int, slots: int, threads: int) -> None:
         self.kind = kind
         self.next = first  # index of the batch that take() returns next
         self.is_clean = True  # False while a call runs, and after one that was interrupted
         self._given: Deque[Buffer] = deque()  # buffers of earlier batches, the oldest first
-        self._copied: Deque[Buffer] = deque()  # pinned ones that only a GPU may still read
         self._slots, self._holds = slots, False
         self.batch = POINTER(c.LoaderBatch)()  # what the library says of the batch taken last
         self._error = c.ErrorText()
         self._refs = byref(self.batch), byref(self._error)
-        self._to_pin = 2 * slots if may_pin(kind.torch) else 0  # further buffers that are pinned
-        if self._to_pin:
-            kind.torch.cuda.synchronize()  # memory of earlier streams may still be copied
+        self._is_pinned = may_pin(kind.torch)
         output = OUTPUTS[kind.dtype][0]
         self._size = library.sgt_stream_bytes(native.pointer, output)
         self._ring = [self._new() for _ in range(slots)]
@@ -149,7 +151,8 @@ class Stream:
         self.is_clean = False
         if self._holds:
             slot, spare = self.batch.contents.slot, self._spare()
-            self._given.append(self._ring[slot])
+            if not self._is_pinned:
+                self._given.append(self._ring[slot])
             self._ring[slot] = spare
             library.sgt_stream_release(pointer, self.batch, spare.inputs)
             self._holds = False
@@ -163,26 +166,16 @@ class Stream:
         return buffer.views()
 
     def _new(self) -> Buffer:
-        pinned = self._to_pin > 0
-        self._to_pin -= pinned
-        return Buffer(self.kind, size=self._size, pinned=pinned)
+        return Buffer(self.kind, size=self._size, pinned=self._is_pinned)
 
     def _spare(self) -> Buffer:
         """Return a buffer that nobody uses: in a loop that keeps no batch, the oldest given."""
         for _ in range(len(self._given)):
             buffer = self._given.popleft()
-            if not buffer.is_free():
-                if buffer.event or len(self._given) < self._slots:  # else who keeps it frees it
-                    self._given.append(buffer)
-            elif not buffer.event:
+            if buffer.is_free():
                 return buffer
-            else:
-                buffer.event.record()  # complete when this thread's stream has done its work
-                self._copied.append(buffer)
-        if self._copied and (not self._to_pin or self._copied[0].event.query()):
-            buffer = self._copied.popleft()
-            buffer.event.synchronize()
-            return buffer
+            if len(self._given) < self._slots:  # else who keeps it frees it
+                self._given.append(buffer)
         return self._new()
 
 
@@ -214,7 +207,7 @@ class Mover:
         if now is None or now.number != index:
             now = self._copy(index, take(index))
         if now.done:
-            now.done.synchronize()  # the next call of `take` may overwrite what is copied
+            now.done.synchronize()  # the next call of `take` may overwrite what is not pinned
         self._ahead = self._copy(index + 1, take(index + 1))
         if self._side:
             current = self._torch.cuda.current_stream(self._device)
