@@ -16,7 +16,7 @@ HOST_CU := $(sort $(wildcard kernels/cuda/*.cu tests/kernels/*.cu))
 HOST_CPP := $(sort $(wildcard tests/kernels/*.cpp tests/kernels/host/*.cpp))
 HOST_STANDS := $(filter-out %/check-cuda.cpp %_cases.cpp,$(wildcard tests/kernels/host/*.cpp))
 # The backend's plain C runs on the host too: products through cuBLASLt, and failures by name.
-GEMM_PARTS := $(addprefix $(B)/obj/kernels/cuda/,gemm.o gemm_cache.o gemm_run.o gemm_tune.o gemm_verify.o failure.o)
+GEMM_PARTS := $(addprefix $(B)/obj/kernels/cuda/,gemm.o gemm_tune.o failure.o)
 HOST_PARTS := $(HOST_CPP:%=$(B)/obj/%.o) $(B)/obj/tests/kernels/harness.o $(GEMM_PARTS)
 CHECK_CUDA := $(B)/tests/check-cuda $(B)/tests/check-cuda-pretend
 CHECK_RACE := $(if $(SAN),,$(B)/tests/check-cuda-race)

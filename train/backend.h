@@ -385,7 +385,7 @@ struct sgt_backend {
      * supported. */
     void (*live)(const sgt_backend *b, unsigned part, int again, uint64_t within[SGT_LIVE_KINDS],
                  uint64_t after[SGT_LIVE_KINDS]);
-    /* JSON text of the algorithms chosen by timing, for state.json; NULL: none */
+    /* text of the algorithms that products use, for state.json; NULL: none */
     const char *choices;
     /* what to try if only gradients are not finite, naming the attention in use; NULL: nothing */
     const char *attention;

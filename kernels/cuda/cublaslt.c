@@ -27,7 +27,6 @@ static const sgt_symbol symbols[] = {
     {"cublasLtMatmulPreferenceSetAttribute", &table.preference_set},
     {"cublasLtMatmulAlgoGetHeuristic", &table.heuristics},
     {"cublasLtMatmulAlgoCheck", &table.algo_check},
-    {"cublasLtMatmulAlgoConfigGetAttribute", &table.algo_config},
     {"cublasLtMatmul", &table.matmul},
     {NULL, NULL}};
 _Static_assert(sizeof symbols / sizeof *symbols == sizeof table / sizeof(void *) + 1,

@@ -40,8 +40,7 @@ typedef struct sgt_lt_preference_opaque *sgt_lt_preference;
 typedef struct sgt_lt_algo sgt_lt_algo;
 typedef struct sgt_lt_result sgt_lt_result;
 typedef int sgt_lt_status, sgt_lt_type, sgt_lt_compute;
-typedef int sgt_lt_desc_attribute, sgt_lt_layout_attribute, sgt_lt_preference_attribute,
-    sgt_lt_config_attribute;
+typedef int sgt_lt_desc_attribute, sgt_lt_layout_attribute, sgt_lt_preference_attribute;
 #endif
 
 enum { /* cublasStatus_t */
@@ -105,7 +104,6 @@ enum {
     SGT_LT_REDUCTION_COMPUTE_TYPE = 2,
     SGT_LT_REDUCTION_OUTPUT_TYPE = 4 /* parts are numbers of D's type in the workspace */
 };
-enum { SGT_LT_CONFIG_REDUCTION_SCHEME = 3 }; /* cublasLtMatmulAlgoConfigAttributes_t */
 
 typedef struct sgt_cublaslt {
     size_t (*version)(void); /* 130100 is 13.1.0 */
@@ -133,8 +131,6 @@ typedef struct sgt_cublaslt {
     sgt_lt_status (*algo_check)(sgt_lt_handle handle, sgt_lt_desc desc, sgt_lt_layout a,
                                 sgt_lt_layout b, sgt_lt_layout c, sgt_lt_layout d,
                                 const sgt_lt_algo *algo, sgt_lt_result *result);
-    sgt_lt_status (*algo_config)(const sgt_lt_algo *algo, sgt_lt_config_attribute attribute,
-                                 void *value, size_t size, size_t *written);
     sgt_lt_status (*matmul)(sgt_lt_handle handle, sgt_lt_desc desc, const void *alpha,
                             const void *a, sgt_lt_layout as, const void *b, sgt_lt_layout bs,
                             const void *beta, const void *c, sgt_lt_layout cs, void *d,

@@ -1,15 +1,22 @@
-/* gemm.c: plans matrix products for cuBLASLt and runs them. The library is column-major: our D (m,
- * n) is its D^T (n, m), so we ask for D^T = op(B)^T op(A)^T, and our B is its first operand. Its
- * bias has one number per row of its output, that is, per column of D. */
+/* gemm.c: plans matrix products for cuBLASLt, remembers the chosen algorithms as text, and runs the
+ * products. The library is column-major: our D (m, n) is its D^T (n, m), so we ask for D^T = op(B)^T
+ * op(A)^T, and our B is its first operand. Its bias has one number per row of its output, that is,
+ * per column of D. */
 #include "kernels/cuda/gemm.h"
 
-#include <ctype.h>
+#include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "loader/base/file.h"
 #include "kernels/cuda/gemm_parts.h"
 #include "kernels/cuda/runtime.h"
+
+#define ALIGNMENT 16 /* bytes that every matrix is aligned to */
+#define CACHE_NAME "gemm.txt"
+#define CACHE_MOST ((size_t)4 << 20) /* most bytes; a larger file is replaced by a new one */
 
 static const char *const type_names[] = {"f32", "bf16", "f16"};
 static const char *const epilogue_names[] = {"none", "bias", "gelu", "dgelu"};
@@ -28,6 +35,8 @@ static sgt_cuda_gemm_shape plain(const sgt_cuda_gemm_shape *s)
     p.tf32 = p.tf32 && p.type == SGT_F32;
     if (!p.batch) p.batch = 1;
     if (p.batch == 1) p.stride_a = p.stride_b = p.stride_d = 0;
+    /* no batch has an epilogue: the library would need the strides of bias and aux */
+    assert(p.batch == 1 || p.epilogue == SGT_EPILOGUE_NONE);
     return p;
 }
 
@@ -42,45 +51,10 @@ static void name_shape(char key[GEMM_KEY], const sgt_cuda_gemm_shape *s)
                  s->stride_b, s->stride_d);
 }
 
-static int check_sizes(const sgt_cuda_gemm_shape *s, sgt_error *err)
+double sgt_cuda_gemm_flops(const sgt_cuda_gemm *p)
 {
-    const size_t sizes[] = {s->m, s->n, s->k, s->lda, s->ldb, s->ldd, s->batch};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        if (!sizes[i])
-            return sgt_fail(err, SGT_EUSAGE, "product %zu x %zu x %zu: a size is 0", s->m, s->n,
-                            s->k);
-        if (sizes[i] > INT32_MAX)
-            return sgt_fail(err, SGT_EUNSUPPORTED,
-                            "product %zu x %zu x %zu: %zu is more than cuBLASLt takes (%d)", s->m,
-                            s->n, s->k, sizes[i], INT32_MAX);
-    }
-    return SGT_OK;
-}
-
-static int check_shape(const sgt_cuda_gemm_shape *s, sgt_error *err)
-{
-    if (s->type < SGT_F32 || s->type > SGT_F16 || s->out < SGT_F32 || s->out > SGT_F16 ||
-        s->epilogue < SGT_EPILOGUE_NONE || s->epilogue > SGT_EPILOGUE_DGELU)
-        return sgt_fail(err, SGT_EUSAGE, "product %zu x %zu x %zu: no such type or epilogue", s->m,
-                        s->n, s->k);
-    int rc = check_sizes(s, err);
-    if (rc < 0) return rc;
-    const struct {
-        const char *name;
-        size_t columns, ld;
-    } stored[] = {{"lda", s->trans_a ? s->m : s->k, s->lda},
-                  {"ldb", s->trans_b ? s->k : s->n, s->ldb},
-                  {"ldd", s->n, s->ldd}};
-    for (int i = 0; i < 3; i++)
-        if (stored[i].ld < stored[i].columns)
-            return sgt_fail(err, SGT_EUSAGE,
-                            "product %zu x %zu x %zu: %s is %zu, a row has %zu numbers", s->m, s->n,
-                            s->k, stored[i].name, stored[i].ld, stored[i].columns);
-    if (s->batch > 1 && s->epilogue != SGT_EPILOGUE_NONE)
-        return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "product %zu x %zu x %zu: a batch of %zu with epilogue %s", s->m, s->n,
-                        s->k, s->batch, epilogue_names[s->epilogue]);
-    return SGT_OK;
+    const sgt_cuda_gemm_shape *s = &p->shape;
+    return 2.0 * (double)s->m * (double)s->n * (double)s->k * (double)s->batch;
 }
 
 /* ---- describing a product to the library ---- */
@@ -91,6 +65,20 @@ static int refused(const sgt_cuda_gemms *g, const char *what, sgt_lt_status stat
     return sgt_fail(err, code, "%s: %s: %s", g->library, what, g->lt->status_name(status));
 }
 
+/* Set the pointers to bias and aux in the descriptor, if its epilogue has them. They may differ in
+ * each run; the heuristics consider only their alignment. */
+static sgt_lt_status set_pointers(const sgt_cuda_gemm *p, const void *bias, const void *aux)
+{
+    const sgt_cublaslt *lt = p->owner->lt;
+    sgt_cuda_epilogue e = p->shape.epilogue;
+    sgt_lt_status rc = SGT_LT_SUCCESS;
+    if (e == SGT_EPILOGUE_BIAS || e == SGT_EPILOGUE_GELU)
+        rc = lt->desc_set(p->desc, SGT_LT_DESC_BIAS_POINTER, &bias, sizeof bias);
+    if (!rc && gemm_has_aux(&p->shape))
+        rc = lt->desc_set(p->desc, SGT_LT_DESC_AUX_POINTER, &aux, sizeof aux);
+    return rc;
+}
+
 static sgt_lt_status describe_product(sgt_cuda_gemm *p)
 {
     const sgt_cublaslt *lt = p->owner->lt;
@@ -99,7 +87,7 @@ static sgt_lt_status describe_product(sgt_cuda_gemm *p)
             second = s->trans_a ? SGT_LT_OP_T : SGT_LT_OP_N;
     int64_t aux_ld = (int64_t)s->ldd;
     uint32_t epilogue = lt_epilogues[s->epilogue];
-    const char *aligned = (const char *)p->owner->workspace + GEMM_ALIGNMENT;
+    const char *aligned = (const char *)p->owner->workspace + ALIGNMENT;
     sgt_lt_status rc;
     if ((rc = lt->desc_create(&p->desc, s->tf32 ? SGT_LT_COMPUTE_32F_FAST_TF32 : SGT_LT_COMPUTE_32F,
                               SGT_LT_R_32F)) ||
@@ -109,7 +97,7 @@ static sgt_lt_status describe_product(sgt_cuda_gemm *p)
         return rc;
     if (gemm_has_aux(s) && (rc = lt->desc_set(p->desc, SGT_LT_DESC_AUX_LD, &aux_ld, sizeof aux_ld)))
         return rc;
-    return gemm_set_pointers(p, aligned, aligned);
+    return set_pointers(p, aligned, aligned);
 }
 
 /* Describe our row-major matrix, `rows` rows of `columns` numbers, as a column-major matrix with
@@ -141,6 +129,85 @@ static int describe(sgt_cuda_gemm *p, sgt_error *err)
     return SGT_OK;
 }
 
+/* ---- remembered algorithms ----
+ *
+ * Choices are text: a line with the device and the library's version, then a line for each shape,
+ * the newest first: its key, the library's 64 opaque bytes as eight numbers, and milliseconds. They
+ * hold for the same device and version only. With timing, they are kept in a file, which is replaced
+ * as a whole, so two programs that write at once can only lose each other's lines. */
+
+/* Find a shape's algorithm and time. Return 1 if the library accepts that algorithm for this product
+ * on this device. */
+static int recall(sgt_cuda_gemm *p)
+{
+    const sgt_cuda_gemms *g = p->owner;
+    sgt_lt_result result = {.state = SGT_LT_SUCCESS};
+    size_t n = strlen(p->key);
+    char *at = g->known;
+    while (at && (strncmp(at, p->key, n) || at[n] != ' '))
+        at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL;
+    if (!at) return 0;
+    at += n;
+    for (int i = 0; i < 8; i++) p->algo.data[i] = strtoull(at, &at, 16);
+    p->ms = strtof(at, NULL);
+    return (p->ms > 0 || g->o.deterministic) &&
+           !g->lt->algo_check(g->handle, p->desc, p->b, p->a, p->d, p->d, &p->algo, &result) &&
+           !result.state && result.workspace <= SGT_CUDA_GEMM_WORKSPACE;
+}
+
+static char *joined(const char *a, const char *b)
+{
+    char *text = malloc(strlen(a) + strlen(b) + 1);
+    if (text) strcat(strcpy(text, a), b);
+    return text;
+}
+
+char *sgt_cuda_gemms_choices(const sgt_cuda_gemms *g) { return joined(g->machine, g->known); }
+
+/* Write the choices to the cache. An error is ignored: the next start only has to time again. */
+static void write_cache(const sgt_cuda_gemms *g)
+{
+    char *text = sgt_cuda_gemms_choices(g), *path = sgt_join(g->o.cache, CACHE_NAME);
+    if (text && path && sgt_make_folders(g->o.cache, NULL) == SGT_OK)
+        sgt_file_put(path, text, strlen(text), NULL);
+    free(text);
+    free(path);
+}
+
+/* Remember the algorithm that was chosen for a shape; if there is no memory for it, forget it. */
+static void remember(const sgt_cuda_gemm *p)
+{
+    sgt_cuda_gemms *g = p->owner;
+    char line[GEMM_KEY + 256];
+    size_t n = (size_t)snprintf(line, sizeof line, "%s", p->key);
+    for (int i = 0; i < 8; i++)
+        n += (size_t)snprintf(line + n, sizeof line - n, " %" PRIx64, p->algo.data[i]);
+    snprintf(line + n, sizeof line - n, " %.6g\n", (double)p->ms);
+    char *text = joined(line, g->known);
+    if (!text) return;
+    free(g->known);
+    g->known = text;
+    /* Later runs trust what the cache holds, so it gets only algorithms whose results were
+     * checked. */
+    if (g->o.timing && g->o.cache && !g->o.unverified) write_cache(g);
+}
+
+/* Read the choices of an earlier run: those that the options have, or with timing, the cache. What
+ * is of another machine, or cannot be read, counts as none. */
+static int read_choices(sgt_cuda_gemms *g, sgt_error *err)
+{
+    char *path = NULL, *text = NULL;
+    size_t n, head = strlen(g->machine);
+    if (g->o.timing && g->o.cache && (path = sgt_join(g->o.cache, CACHE_NAME)))
+        sgt_file_get(&text, &n, path, CACHE_MOST, NULL);
+    const char *from = g->o.deterministic ? g->o.choices : text;
+    int ours = from && strncmp(from, g->machine, head) == 0;
+    g->known = strdup(ours ? from + head : "");
+    free(text);
+    free(path);
+    return g->known ? SGT_OK : sgt_fail_memory(err, "matrix products");
+}
+
 /* ---- choosing an algorithm ---- */
 
 /* Return how the library may combine the parts of a sum over k. If D has 16 bits, parts must not be
@@ -148,38 +215,15 @@ static int describe(sgt_cuda_gemm *p, sgt_error *err)
  * added in place, because the order is that in which blocks finish. */
 static uint32_t allowed_reductions(const sgt_cuda_gemm *p)
 {
-    if (p->owner->deterministic || p->shape.out != SGT_F32) return SGT_LT_REDUCTION_COMPUTE_TYPE;
+    if (p->owner->o.deterministic || p->shape.out != SGT_F32) return SGT_LT_REDUCTION_COMPUTE_TYPE;
     return SGT_LT_REDUCTION_INPLACE | SGT_LT_REDUCTION_COMPUTE_TYPE | SGT_LT_REDUCTION_OUTPUT_TYPE;
-}
-
-/* Return whether an algorithm combines the parts of its sums as allowed_reductions says, or
- * `unknown` if it does not tell: the heuristics were already told what is allowed. */
-static int algo_allowed(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, int unknown)
-{
-    uint32_t scheme;
-    size_t written;
-    if (p->owner->lt->algo_config(algo, SGT_LT_CONFIG_REDUCTION_SCHEME, &scheme, sizeof scheme,
-                                  &written))
-        return unknown;
-    return (scheme & ~allowed_reductions(p)) == 0;
-}
-
-/* Return whether the library accepts an algorithm, which was read from a file, for this product on
- * this device. */
-static int algo_serves(const sgt_cuda_gemm *p, const sgt_lt_algo *algo)
-{
-    const sgt_cuda_gemms *g = p->owner;
-    sgt_lt_result result = {.state = SGT_LT_SUCCESS};
-    return algo_allowed(p, algo, 0) &&
-           !g->lt->algo_check(g->handle, p->desc, p->b, p->a, p->d, p->d, algo, &result) &&
-           !result.state && result.workspace <= SGT_CUDA_GEMM_WORKSPACE;
 }
 
 static sgt_lt_status ask(const sgt_cuda_gemm *p, sgt_lt_preference preference,
                          sgt_lt_result *results, int *count)
 {
     const sgt_cublaslt *lt = p->owner->lt;
-    const uint32_t alignment = GEMM_ALIGNMENT, reductions = allowed_reductions(p);
+    const uint32_t alignment = ALIGNMENT, reductions = allowed_reductions(p);
     const uint64_t workspace = SGT_CUDA_GEMM_WORKSPACE;
     sgt_lt_status rc = lt->preference_set(preference, SGT_LT_PREFERENCE_MAX_WORKSPACE, &workspace,
                                           sizeof workspace);
@@ -208,8 +252,7 @@ static int find_candidates(sgt_lt_result results[GEMM_CANDIDATES], int *count,
     if (rc) return refused(g, p->key, rc, err);
     *count = 0;
     for (int i = 0; i < found; i++)
-        if (!results[i].state && results[i].workspace <= SGT_CUDA_GEMM_WORKSPACE &&
-            algo_allowed(p, &results[i].algo, 1))
+        if (!results[i].state && results[i].workspace <= SGT_CUDA_GEMM_WORKSPACE)
             results[(*count)++] = results[i];
     if (*count) return SGT_OK;
     return sgt_fail(err, SGT_EUNSUPPORTED, "%s: %s: it has no algorithm for this product",
@@ -218,28 +261,18 @@ static int find_candidates(sgt_lt_result results[GEMM_CANDIDATES], int *count,
 
 static int choose(sgt_cuda_gemm *p, sgt_error *err)
 {
-    sgt_cuda_gemms *g = p->owner;
+    const sgt_cuda_gemms_options *o = &p->owner->o;
     sgt_lt_result candidates[GEMM_CANDIDATES];
-    int count, best, time_it = g->timing && !g->deterministic;
-    if (g->deterministic && gemm_choice_find(&p->algo, g, p->key) && algo_serves(p, &p->algo))
-        return SGT_OK;
-    if (time_it && gemm_cache_find(&p->algo, &p->ms, g, p->key) && algo_serves(p, &p->algo))
-        return SGT_OK;
+    int count;
+    if (recall(p)) return SGT_OK;
     p->ms = 0;
     int rc = find_candidates(candidates, &count, p, err);
     if (rc < 0) return rc;
     p->algo = candidates[0].algo;
-    if (time_it) rc = gemm_tune(&best, &p->ms, p, candidates, count, err);
-    else if (g->deterministic && !g->unverified)
-        rc = gemm_first_correct(&best, p, candidates, count, err);
-    else return SGT_OK;
-    if (rc == SGT_ENOMEM) return SGT_OK;
-    if (rc < 0) return rc;
-    p->algo = candidates[best].algo;
-    /* An error is ignored: the next start only has to time again. Later runs trust what the cache
-     * holds, so it gets only algorithms whose results were checked. */
-    if (time_it && g->cache && !g->unverified) gemm_cache_put(g, p->key, &p->algo, p->ms, NULL);
-    return SGT_OK;
+    if (o->timing || (o->deterministic && !o->unverified))
+        rc = gemm_tune(p, candidates, count, err);
+    if (rc == SGT_OK && (o->deterministic || o->timing)) remember(p);
+    return rc == SGT_ENOMEM ? SGT_OK : rc;
 }
 
 /* ---- the functions of gemm.h ---- */
@@ -257,44 +290,27 @@ static void free_plan(sgt_cuda_gemm *p)
 int sgt_cuda_gemm_plan(const sgt_cuda_gemm **out, sgt_cuda_gemms *g, const sgt_cuda_gemm_shape *s,
                        sgt_error *err)
 {
-    sgt_cuda_gemm_shape shape = plain(s);
-    char key[GEMM_KEY];
-    int rc = check_shape(&shape, err);
-    if (rc < 0) return rc;
-    name_shape(key, &shape);
-    for (const sgt_cuda_gemm *p = g->first; p; p = p->next)
-        if (strcmp(p->key, key) == 0) {
-            *out = p;
-            return SGT_OK;
-        }
     sgt_cuda_gemm *p = calloc(1, sizeof *p);
-    if (!p) return sgt_fail(err, SGT_ENOMEM, "product %s: out of memory", key);
+    if (!p) return sgt_fail_memory(err, "a matrix product");
     p->owner = g;
-    p->shape = shape;
-    memcpy(p->key, key, sizeof key);
-    if ((rc = describe(p, err)) < 0 || (rc = choose(p, err)) < 0) {
+    p->shape = plain(s);
+    name_shape(p->key, &p->shape);
+    const sgt_cuda_gemm *same = g->first;
+    while (same && strcmp(same->key, p->key)) same = same->next;
+    int rc = same ? SGT_OK : describe(p, err);
+    if (!same && rc == SGT_OK) rc = choose(p, err);
+    if (same || rc < 0) {
         free_plan(p);
+        *out = same;
         return rc;
     }
-    *g->last = p;
-    g->last = &p->next;
+    p->next = g->first;
+    g->first = p;
     *out = p;
     return SGT_OK;
 }
 
 float sgt_cuda_gemm_ms(const sgt_cuda_gemm *p) { return p->ms; }
-
-/* Copy a name for use in files of lines and in JSON: replace characters that could end a word by
- * '_'. */
-static void copy_name(char *out, size_t size, const char *name)
-{
-    size_t n = 0;
-    for (; name[n] && n + 1 < size; n++) {
-        unsigned char c = (unsigned char)name[n];
-        out[n] = (char)(c < 0x80 && (isalnum(c) || strchr(" .()-", c)) ? c : '_');
-    }
-    out[n] = 0;
-}
 
 static int open_library(sgt_cuda_gemms *g, sgt_error *err)
 {
@@ -302,6 +318,7 @@ static int open_library(sgt_cuda_gemms *g, sgt_error *err)
     size_t version = g->lt->version();
     snprintf(g->library, sizeof g->library, "cuBLASLt %zu.%zu.%zu", version / 10000,
              version / 100 % 100, version % 100);
+    snprintf(g->machine, sizeof g->machine, "%s, %s\n", g->o.device, g->library);
     sgt_lt_status rc = g->lt->create(&g->handle);
     if (rc) return refused(g, "cublasLtCreate", rc, err);
     return sgt_cuda_malloc(&g->workspace, SGT_CUDA_GEMM_WORKSPACE, err);
@@ -311,18 +328,11 @@ int sgt_cuda_gemms_open(sgt_cuda_gemms **out, const sgt_cuda_gemms_options *o, s
 {
     sgt_cuda_gemms *g = calloc(1, sizeof *g);
     if (!g) return sgt_fail_memory(err, "matrix products");
-    g->last = &g->first;
-    g->deterministic = o->deterministic;
-    g->timing = o->timing;
-    g->unverified = o->unverified;
-    g->notice = o->notice;
-    g->flush = o->flush ? o->flush : GEMM_FLUSH;
-    copy_name(g->device, sizeof g->device, o->device ? o->device : "");
-    int rc = SGT_OK;
-    if ((o->cache && !(g->cache = strdup(o->cache))) ||
-        (o->choices && !(g->choices = strdup(o->choices))))
-        rc = sgt_fail_memory(err, "matrix products");
-    if (rc < 0 || (rc = open_library(g, err)) < 0) {
+    g->o = *o;
+    g->o.timing = o->timing && !o->deterministic;
+    int rc = open_library(g, err);
+    if (rc == SGT_OK) rc = read_choices(g, err);
+    if (rc < 0) {
         sgt_cuda_gemms_close(g);
         return rc;
     }
@@ -339,9 +349,55 @@ void sgt_cuda_gemms_close(sgt_cuda_gemms *g)
     }
     if (g->workspace) sgt_cuda_free(g->workspace);
     if (g->handle) g->lt->destroy(g->handle);
-    free(g->cache);
-    free(g->choices);
+    free(g->known);
     free(g);
 }
 
 const char *sgt_cuda_gemms_library(const sgt_cuda_gemms *g) { return g->library; }
+
+/* ---- running a product ---- */
+
+sgt_lt_status gemm_put(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, sgt_cuda_stream s,
+                       const gemm_operands *x)
+{
+    const sgt_cuda_gemms *g = p->owner;
+    sgt_lt_status rc = set_pointers(p, x->bias, x->aux);
+    if (rc) return rc;
+    rc = g->lt->matmul(g->handle, p->desc, &x->f, x->b, p->b, x->a, p->a, &x->h, x->onto, p->d,
+                       x->d, p->d, algo, g->workspace, SGT_CUDA_GEMM_WORKSPACE, s);
+    if (!rc) sgt_cuda_launched(s, "%s: %s", g->library, p->key);
+    return rc;
+}
+
+/* Put a product on a stream and count it as launched, or note why the library refused it. */
+static void put(const sgt_cuda_gemm *p, sgt_cuda_stream s, const gemm_operands *x)
+{
+    sgt_error why;
+    sgt_lt_status rc = gemm_put(p, &p->algo, s, x);
+    if (!rc) {
+        sgt_cuda_count_launch();
+        return;
+    }
+    refused(p->owner, p->key, rc, &why);
+    sgt_cuda_note_failure(why.text, rc);
+}
+
+void sgt_cuda_gemm_run_mixed(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, float f,
+                             const void *a, const void *b, float h, const void *onto)
+{
+    put(p, s, &(gemm_operands){.d = d, .a = a, .b = b, .onto = onto, .f = f, .h = h});
+}
+
+void sgt_cuda_gemm_run(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, const void *a,
+                       const void *b, void *bias, void *aux)
+{
+    put(p, s,
+        &(gemm_operands){.d = d,
+                         .a = a,
+                         .b = b,
+                         .bias = bias,
+                         .aux = aux,
+                         .onto = d,
+                         .f = 1,
+                         .h = p->shape.accumulate ? 1 : 0});
+}

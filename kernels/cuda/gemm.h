@@ -59,17 +59,18 @@ typedef struct sgt_cuda_gemms sgt_cuda_gemms;
 typedef struct sgt_cuda_gemm sgt_cuda_gemm;
 
 typedef struct sgt_cuda_gemms_options {
-    const char *device; /* the GPU's name, part of the key of a timing */
-    /* folder for timings, created if missing; NULL: time each shape again */
+    const char *device; /* the GPU's name: algorithms hold for it alone; not used after open */
+    /* with timing, folder for algorithms, created if missing, valid until close; NULL: time each shape
+     * again */
     const char *cache;
     /* 1: split k only in ways that give the same bits each time; use the algorithm in `choices`,
      * else the first that the heuristics offer and whose results are correct, never one from
      * timing */
     int deterministic;
-    /* JSON text from sgt_cuda_gemms_choices, of this run or an earlier one; ignored if it is for
-     * another device or library version; may be NULL. Not used after open. */
+    /* text from sgt_cuda_gemms_choices, of this run or an earlier one; ignored if it is for another
+     * device or library version; may be NULL. Not used after open. */
     const char *choices;
-    /* 1: do not check the results of chosen algorithms, and do not keep them in `cache` */
+    /* 1: do not check the results of algorithms, and do not keep them in `cache` */
     int unverified;
     /* called for each algorithm that is rejected because its results are wrong */
     sgt_notice notice;
@@ -79,18 +80,16 @@ typedef struct sgt_cuda_gemms_options {
 } sgt_cuda_gemms_options;
 
 /* Load libcublasLt (13, then 12) with dlopen and allocate the workspace in device memory. If the
- * library is missing, return SGT_EUNSUPPORTED with its name. Strings in *o are copied. */
+ * library is missing, return SGT_EUNSUPPORTED with its name. */
 int sgt_cuda_gemms_open(sgt_cuda_gemms **out, const sgt_cuda_gemms_options *o, sgt_error *err);
 void sgt_cuda_gemms_close(sgt_cuda_gemms *g);                /* free g and its products */
 const char *sgt_cuda_gemms_library(const sgt_cuda_gemms *g); /* "cuBLASLt 13.1.0" */
-/* Return the chosen algorithms as one JSON object of strings, which the caller frees; NULL: out of
- * memory. */
+/* Return the chosen algorithms as text, which the caller frees; NULL: out of memory. */
 char *sgt_cuda_gemms_choices(const sgt_cuda_gemms *g);
 
 /* Choose the best algorithm for a shape. Equal shapes share one plan, which lives until close.
- * Returns SGT_EUSAGE for an invalid shape (a size of 0, overlapping rows). Returns SGT_EUNSUPPORTED
- * if the library has no algorithm, for instance for this epilogue with these types; the caller can
- * then fall back. Timing and checking wait for the device, and allocate device memory for the
+ * Returns SGT_EUNSUPPORTED if the library refuses the shape or has no algorithm, for instance for this
+ * epilogue with these types; the caller can then fall back. Timing and checking wait for the device, and allocate device memory for the
  * operands (timing also for `flush`) until it returns. If that fails, the heuristics' first
  * algorithm is taken. Failing to write the cache is not an error. */
 int sgt_cuda_gemm_plan(const sgt_cuda_gemm **out, sgt_cuda_gemms *g, const sgt_cuda_gemm_shape *s,

@@ -1,8 +1,10 @@
-/* gemm_tune.c: finds the fastest algorithm for a product by timing the candidates, or the first one
- * whose results are correct, if timing must not decide. The candidates take turns, so that a
- * drifting clock favours none of them. Between two runs, a buffer larger than most second-level
- * caches is overwritten, because in a step too, operands come from memory. Operands are random,
- * because a GPU multiplies zeros faster than the numbers of a step. */
+/* gemm_tune.c: tries the library's algorithms for a product at its real size. Each candidate runs
+ * once, and is left out if a few numbers of D, which the host computes in double, are wrong. Then the
+ * others are timed, unless timing must not decide. They take turns, so that a drifting clock favours
+ * none of them. Between two runs, a buffer larger than most second-level caches is overwritten,
+ * because in a step too, operands come from memory. Operands are random, because a GPU multiplies
+ * zeros faster than the numbers of a step. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,30 +12,49 @@
 #include "kernels/cuda/runtime.h"
 
 #define PATTERN ((size_t)1 << 20) /* bytes of random numbers that the operands repeat */
-#define SEEN 64                   /* bytes of results that are copied to the host */
-#define ROUNDS 9                  /* most runs of a candidate in a race */
-#define LEAST_ROUNDS 3            /* fewest runs of a candidate in a race, however long they take */
-#define ENOUGH_MS 60.0f           /* a race ends once its runs took this long in total */
+#define FLUSH ((size_t)64 << 20)  /* bytes overwritten before a timed run, if options do not say */
+#define ROUNDS 9                  /* most runs of a candidate that are timed */
+#define LEAST_ROUNDS 3            /* fewest of them, however long they take */
+#define ENOUGH_MS 60.0f           /* the race ends once its runs took this long in total */
 /* once the first runs took this long in total, no further candidate is tried */
 #define LONG_MS 300.0f
 #define TOO_SLOW 1.25f /* a candidate this many times slower than the fastest is dropped */
+/* numbers checked in each direction: the first, the last, and some between */
+enum { ROWS = 8, COLUMNS = 16, CHECKED = ROWS * COLUMNS };
 
+typedef struct runner {
+    const sgt_lt_algo *algo;
+    float ms[ROUNDS];
+    float best; /* shortest time so far; 0: it is out */
+} runner;
+
+/* The operands are within `memory`, whose byte x is pattern[x % PATTERN]. */
 typedef struct tuner {
     const sgt_cuda_gemm *p;
     sgt_cuda_stream stream;
     sgt_cuda_event from, to;
     char *memory, *a, *b, *d, *bias, *aux, *flush;
-    size_t bytes, all; /* of the operands; with what follows them */
-    void *pattern;     /* pinned host memory: PATTERN bytes, then SEEN bytes for results */
-    int failure;       /* error code of the last candidate that failed */
+    size_t bytes, all, d_bytes; /* of the operands; with what follows them; of D */
+    char *pattern;              /* pinned memory: PATTERN bytes, then what is copied back from D */
+    struct {
+        size_t z, i, j;   /* product of the batch, row, column */
+        double want, off; /* expected number, and allowed error */
+    } checked[CHECKED];
+    runner runners[GEMM_CANDIDATES];
+    int count;
+    int failure; /* error code of the last candidate that failed */
 } tuner;
 
-typedef struct runner {
-    float ms[ROUNDS];
-    float best; /* shortest time, later the median; 0: dropped from this race */
-    /* 1: it runs, and its results are not known to be wrong, so it may enter another race */
-    int runs;
-} runner;
+/* ---- operands ---- */
+
+static size_t type_bytes(sgt_cuda_type type) { return type == SGT_F32 ? 4 : 2; }
+
+/* Return the size of the array that is overwritten before each timed run. */
+static size_t flush_bytes(const tuner *t)
+{
+    const sgt_cuda_gemms_options *o = &t->p->owner->o;
+    return !o->timing ? 0 : o->flush ? o->flush : FLUSH;
+}
 
 static char *place(tuner *t, size_t *at, size_t bytes)
 {
@@ -43,19 +64,19 @@ static char *place(tuner *t, size_t *at, size_t bytes)
 }
 
 /* Set the addresses of the arrays in t->memory. The first call, when that is NULL, only counts the
- * bytes. `flush` is the size of the array that is overwritten between runs. */
-static void lay_out(tuner *t, size_t flush)
+ * bytes. */
+static void lay_out(tuner *t)
 {
     const sgt_cuda_gemm_shape *s = &t->p->shape;
-    gemm_spans spans = gemm_spans_of(s);
-    size_t size = gemm_type_bytes(s->type), out_size = gemm_type_bytes(s->out), at = 0;
-    t->a = place(t, &at, spans.a * size);
-    t->b = place(t, &at, spans.b * size);
-    t->d = place(t, &at, spans.d * out_size);
-    t->aux = place(t, &at, s->epilogue >= SGT_EPILOGUE_GELU ? spans.d * out_size : 0);
-    t->bias = place(t, &at, s->n * out_size);
+    size_t size = type_bytes(s->type), out = type_bytes(s->out), at = 0, more = s->batch - 1;
+    t->d_bytes = (more * s->stride_d + s->m * s->ldd) * out;
+    t->a = place(t, &at, (more * s->stride_a + (s->trans_a ? s->k : s->m) * s->lda) * size);
+    t->b = place(t, &at, (more * s->stride_b + (s->trans_b ? s->n : s->k) * s->ldb) * size);
+    t->d = place(t, &at, t->d_bytes);
+    t->aux = place(t, &at, gemm_has_aux(s) ? t->d_bytes : 0);
+    t->bias = place(t, &at, s->n * out);
     t->bytes = at;
-    t->flush = place(t, &at, flush);
+    t->flush = place(t, &at, flush_bytes(t));
     t->all = at;
 }
 
@@ -85,20 +106,121 @@ static void fill(tuner *t)
     }
 }
 
-static int prepare(tuner *t, size_t flush, sgt_error *err)
+/* ---- what is expected ---- */
+
+double sgt_cuda_decode(const void *x, sgt_cuda_type type, size_t i)
 {
-    void *memory;
+    float value;
+    if (type == SGT_F32) return (double)((const float *)x)[i];
+    uint16_t half = ((const uint16_t *)x)[i];
+    uint32_t bits = (uint32_t)half << 16;
+    /* Move the bits to the positions of a float. Multiplying by 2^112 then corrects the exponent,
+     * for subnormals too. */
+    if (type == SGT_F16) {
+        bits = (bits & 0x80000000u) | (bits & 0x7fff0000u) >> 3;
+        memcpy(&value, &bits, sizeof value);
+        return (half & 0x7c00) == 0x7c00 ? NAN : (double)value * 0x1p112;
+    }
+    memcpy(&value, &bits, sizeof value);
+    return (double)value;
+}
+
+double sgt_cuda_unit(sgt_cuda_type type)
+{
+    return type == SGT_F32 ? 0x1p-24 : type == SGT_F16 ? 0x1p-11 : 0x1p-8;
+}
+
+static const double root = 0.79788456080286535588, cube = 0.044715; /* sqrt(2/pi) */
+
+static double slope(double x)
+{
+    double t = tanh(root * (x + cube * x * x * x));
+    return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * root * (1 + 3 * cube * x * x);
+}
+
+double sgt_cuda_gemm_expected(const sgt_cuda_gemm_shape *s, double x, double onto, double bias,
+                              double aux, double *off)
+{
+    double u = sgt_cuda_unit(s->out);
+    int changes = s->epilogue != SGT_EPILOGUE_NONE;
+    if (s->accumulate || changes) *off += u * fabs(x);
+    if (s->accumulate) x += onto;
+    if (s->accumulate && changes) *off += u * fabs(x);
+    if (s->epilogue == SGT_EPILOGUE_BIAS || s->epilogue == SGT_EPILOGUE_GELU) x += bias;
+    if (s->epilogue == SGT_EPILOGUE_GELU) {
+        /* D may come from the rounded aux */
+        *off = 1.2 * *off + fabs(x) * (0x1p-11 + 1.2 * u);
+        x = 0.5 * x * (1 + tanh(root * (x + cube * x * x * x)));
+    } else if (s->epilogue == SGT_EPILOGUE_DGELU) {
+        *off = 1.2 * *off + fabs(x) * 1.5 * 0x1p-11;
+        x *= slope(aux);
+    }
+    *off += u * fabs(x);
+    return x;
+}
+
+/* Return number `at` of an array, computed from the pattern. */
+static double input(const tuner *t, const char *array, sgt_cuda_type type, size_t at)
+{
+    size_t place = (size_t)(array - t->memory) + at * type_bytes(type);
+    return sgt_cuda_decode(t->pattern + place % PATTERN, type, 0);
+}
+
+/* Return element (i, j) of op(A) op(B) of the batch's product z. *sizes becomes the sum of its
+ * terms' absolute values. */
+static double product(const tuner *t, size_t z, size_t i, size_t j, double *sizes)
+{
+    const sgt_cuda_gemm_shape *s = &t->p->shape;
+    double sum = 0;
+    *sizes = 0;
+    for (size_t l = 0; l < s->k; l++) {
+        double a = input(t, t->a, s->type,
+                         z * s->stride_a + (s->trans_a ? l * s->lda + i : i * s->lda + l));
+        double b = input(t, t->b, s->type,
+                         z * s->stride_b + (s->trans_b ? j * s->ldb + l : l * s->ldb + j));
+        sum += a * b;
+        *sizes += fabs(a * b);
+    }
+    return sum;
+}
+
+/* Choose the numbers of D that are checked, spread over its rows and columns, and compute them. A
+ * float32 sum rounds at each of its k terms, and TF32 rounds each factor. Such errors have random
+ * signs, so their sum grows with the square root of their number; it does not exceed eight times that
+ * by chance. */
+static void expect(tuner *t)
+{
+    const sgt_cuda_gemm_shape *s = &t->p->shape;
+    double k = (double)s->k, unit = 0x1p-24 * sqrt(k) + (s->tf32 ? 0x1p-10 / sqrt(k) : 0), sizes;
+    for (size_t c = 0; c < CHECKED; c++) {
+        size_t row = c / COLUMNS, z = row * (s->batch - 1) / (ROWS - 1),
+               i = row * (s->m - 1) / (ROWS - 1), j = c % COLUMNS * (s->n - 1) / (COLUMNS - 1),
+               at = i * s->ldd + j;
+        double x = product(t, z, i, j, &sizes), off = 8 * sizes * unit;
+        x = sgt_cuda_gemm_expected(s, x, input(t, t->d, s->out, z * s->stride_d + at),
+                                   input(t, t->bias, s->out, j), input(t, t->aux, s->out, at),
+                                   &off);
+        t->checked[c].z = z, t->checked[c].i = i, t->checked[c].j = j;
+        t->checked[c].want = x, t->checked[c].off = off;
+    }
+}
+
+static int prepare(tuner *t, sgt_error *err)
+{
+    void *memory, *pattern;
     int rc;
-    lay_out(t, flush);
+    lay_out(t);
     if ((rc = sgt_cuda_malloc(&memory, t->all, err)) < 0) return rc;
     t->memory = memory;
-    lay_out(t, flush);
-    if ((rc = sgt_cuda_host_alloc(&t->pattern, PATTERN + SEEN, err)) < 0 ||
-        (rc = sgt_cuda_stream_new(&t->stream, err)) < 0 ||
+    lay_out(t);
+    if ((rc = sgt_cuda_host_alloc(&pattern, PATTERN + CHECKED * sizeof(float), err)) < 0) return rc;
+    t->pattern = pattern;
+    if ((rc = sgt_cuda_stream_new(&t->stream, err)) < 0 ||
         (rc = sgt_cuda_event_new(&t->from, 1, err)) < 0 ||
         (rc = sgt_cuda_event_new(&t->to, 1, err)) < 0)
         return rc;
     fill(t);
+    if (!t->p->owner->o.unverified) expect(t);
     return sgt_cuda_finish(t->stream, err);
 }
 
@@ -111,10 +233,43 @@ static void release(tuner *t)
     if (t->memory) sgt_cuda_free(t->memory);
 }
 
-/* Wait for the products that were started since t->from, and set *ms to the time that they took.
- * `status` is the library's status for the last one. */
-static int finish(tuner *t, sgt_lt_status status, float *ms, sgt_error *err)
+/* ---- one run ---- */
+
+/* Return the address of a checked number in D. */
+static char *place_of(const tuner *t, size_t c)
 {
+    const sgt_cuda_gemm_shape *s = &t->p->shape;
+    return t->d + (t->checked[c].z * s->stride_d + t->checked[c].i * s->ldd + t->checked[c].j) *
+                      type_bytes(s->out);
+}
+
+/* Copy every checked number between D and the host: from the pattern to D, which a product that
+ * accumulates adds to, or from D to what follows the pattern. */
+static void copy_checked(const tuner *t, int back)
+{
+    size_t size = type_bytes(t->p->shape.out);
+    for (size_t c = 0; c < CHECKED; c++) {
+        char *at = place_of(t, c);
+        if (back) sgt_cuda_copy(t->stream, t->pattern + PATTERN + c * size, at, size);
+        else sgt_cuda_copy(t->stream, at, t->pattern + (size_t)(at - t->memory) % PATTERN, size);
+    }
+}
+
+/* Run a product, wait for it, and set *ms to its time. It is queued long before the overwriting of
+ * the caches ends, so that the time between the events is that of the product alone. */
+static int run_once(tuner *t, const sgt_lt_algo *algo, float *ms, sgt_error *err)
+{
+    const gemm_operands x = {.d = t->d,
+                             .a = t->a,
+                             .b = t->b,
+                             .onto = t->d,
+                             .bias = t->bias,
+                             .aux = t->aux,
+                             .f = 1,
+                             .h = t->p->shape.accumulate ? 1 : 0};
+    sgt_cuda_zero(t->stream, t->flush, flush_bytes(t));
+    sgt_cuda_record(t->from, t->stream);
+    sgt_lt_status status = gemm_put(t->p, algo, t->stream, &x);
     sgt_cuda_record(t->to, t->stream);
     int rc = sgt_cuda_event_finish(t->to, err);
     if (rc == SGT_OK) rc = sgt_cuda_check(err);
@@ -124,46 +279,60 @@ static int finish(tuner *t, sgt_lt_status status, float *ms, sgt_error *err)
     return rc < 0 ? rc : sgt_cuda_elapsed_ms(ms, t->from, t->to, err);
 }
 
-/* Time one product. It is queued long before the overwriting of the caches ends, so that the time
- * between the events is that of the product alone. */
-static int run_once(tuner *t, const sgt_lt_algo *algo, float *ms, sgt_error *err)
+static int compare(tuner *t, sgt_error *err)
 {
-    sgt_cuda_zero(t->stream, t->flush, t->p->owner->flush);
-    sgt_cuda_record(t->from, t->stream);
-    return finish(t, gemm_put(t->p, algo, t->stream, t->d, t->a, t->b, t->bias, t->aux), ms, err);
+    copy_checked(t, 1);
+    int rc = sgt_cuda_finish(t->stream, err);
+    for (size_t c = 0; c < CHECKED && rc == SGT_OK; c++) {
+        double want = t->checked[c].want,
+               got = sgt_cuda_decode(t->pattern + PATTERN, t->p->shape.out, c);
+        if (fabs(got - want) <= t->checked[c].off) continue;
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: %s: an algorithm gives %.6g at (%zu, %zu), not %.6g",
+                      t->p->owner->library, t->p->key, got, t->checked[c].i, t->checked[c].j, want);
+    }
+    return rc;
 }
 
-/* Run every candidate once, which loads its code. A candidate that fails is dropped. Once the runs
- * took LONG_MS in total, the remaining candidates, which the heuristics rank lower, are dropped
- * too. Return how many are left. */
-static int warm_up(tuner *t, runner *runners, const sgt_lt_result *candidates, int count,
-                   float *spent, sgt_error *err)
+/* Run a candidate for the first time, which loads its code, and check its results. D holds an
+ * earlier product: an accumulating one adds to zeros, and to numbers where we look. */
+static int try_once(tuner *t, const sgt_lt_algo *algo, float *ms, sgt_error *err)
 {
-    int left = 0;
-    float ms;
-    for (int i = 0; i < count && *spent < LONG_MS; i++) {
-        int rc = run_once(t, &candidates[i].algo, &ms, err);
+    const sgt_cuda_gemms_options *o = &t->p->owner->o;
+    sgt_error why;
+    sgt_cuda_zero(t->stream, t->d, t->d_bytes);
+    if (!o->unverified && t->p->shape.accumulate) copy_checked(t, 0);
+    int rc = run_once(t, algo, ms, err);
+    if (rc < 0 || o->unverified || (rc = compare(t, &why)) == SGT_OK) return rc;
+    sgt_say(&o->notice, "%s: it is left out", why.text);
+    return sgt_fail(err, rc, "%s (--no-self-check takes it all the same)", why.text);
+}
+
+/* Try the candidates, which the heuristics rank, until the runs took LONG_MS in total; without
+ * timing, until one is correct. Those that fail or are wrong are left out. */
+static void try_all(tuner *t, const sgt_lt_result *candidates, int count, sgt_error *err)
+{
+    float spent = 0, ms;
+    for (int i = 0; i < count && spent < LONG_MS && (t->p->owner->o.timing || !t->count); i++) {
+        int rc = try_once(t, &candidates[i].algo, &ms, err);
         if (rc < 0) {
             t->failure = rc;
             continue;
         }
-        *spent += ms;
-        runners[i].runs = 1;
-        left++;
+        spent += ms;
+        t->runners[t->count++] = (runner){.algo = &candidates[i].algo, .best = 1e30f};
     }
-    return left;
 }
+
+/* ---- the race ---- */
 
 /* Run each candidate that is still in the race once. Then drop those that are too slow; after the
  * first round, only if the runs took more than ENOUGH_MS. */
-static void run_round(tuner *t, runner *runners, const sgt_lt_result *candidates, int count,
-                      int round, float *spent, sgt_error *err)
+static void run_round(tuner *t, int round, float *spent, sgt_error *err)
 {
     float fastest = 1e30f;
-    for (int i = 0; i < count; i++) {
-        runner *r = &runners[i];
+    for (runner *r = t->runners; r < t->runners + t->count; r++) {
         if (!r->best) continue;
-        int rc = run_once(t, &candidates[i].algo, &r->ms[round], err);
+        int rc = run_once(t, r->algo, &r->ms[round], err);
         if (rc < 0) {
             t->failure = rc;
             r->best = 0;
@@ -173,8 +342,8 @@ static void run_round(tuner *t, runner *runners, const sgt_lt_result *candidates
         if (r->ms[round] < r->best) r->best = r->ms[round];
         if (r->best < fastest) fastest = r->best;
     }
-    for (int i = 0; i < count && (round || *spent > ENOUGH_MS); i++)
-        if (runners[i].best > TOO_SLOW * fastest) runners[i].best = 0;
+    for (runner *r = t->runners; r < t->runners + t->count && (round || *spent > ENOUGH_MS); r++)
+        if (r->best > TOO_SLOW * fastest) r->best = 0;
 }
 
 static int by_value(const void *a, const void *b)
@@ -183,86 +352,35 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static float median(float *ms, int n)
-{
-    qsort(ms, (size_t)n, sizeof *ms, by_value);
-    return ms[n / 2];
-}
-
-/* Return the index of the candidate in the race whose `best` is least, or -1 if none is left. */
-static int fastest(const runner *runners, int count)
-{
-    int found = -1;
-    for (int i = 0; i < count; i++)
-        if (runners[i].best && (found < 0 || runners[i].best < runners[found].best)) found = i;
-    return found;
-}
-
-/* Return the index of the fastest candidate and set *ms to its median, or return -1 if none runs.
- * */
-static int race(tuner *t, runner *runners, const sgt_lt_result *candidates, int count, float *ms,
-                sgt_error *err)
+/* Return the candidate with the least median time, and set *ms to that; return NULL if none is
+ * left. */
+static const runner *race(tuner *t, float *ms, sgt_error *err)
 {
     float spent = 0;
     int rounds = 0;
-    for (int i = 0; i < count; i++) runners[i].best = runners[i].runs ? 1e30f : 0;
+    const runner *found = NULL;
     for (; rounds < ROUNDS && (rounds < LEAST_ROUNDS || spent < ENOUGH_MS); rounds++)
-        run_round(t, runners, candidates, count, rounds, &spent, err);
-    for (int i = 0; i < count; i++)
-        if (runners[i].best) runners[i].best = median(runners[i].ms, rounds);
-    int best = fastest(runners, count);
-    if (best >= 0) *ms = runners[best].best;
-    return best;
+        run_round(t, rounds, &spent, err);
+    for (runner *r = t->runners; r < t->runners + t->count; r++) {
+        qsort(r->ms, (size_t)rounds, sizeof *r->ms, by_value);
+        if (!r->best || (found && r->ms[rounds / 2] >= *ms)) continue;
+        found = r;
+        *ms = r->ms[rounds / 2];
+    }
+    return found;
 }
 
-/* Return whether the results of a candidate are wrong. If so, exclude it from further races. */
-static int is_wrong(tuner *t, runner *r, const sgt_lt_algo *algo, sgt_error *err)
-{
-    sgt_error why;
-    const gemm_trial trial = {.p = t->p,
-                              .stream = t->stream,
-                              .memory = t->memory,
-                              .a = t->a,
-                              .b = t->b,
-                              .d = t->d,
-                              .bias = t->bias,
-                              .aux = t->aux,
-                              .pattern = t->pattern,
-                              .period = PATTERN,
-                              .seen = (char *)t->pattern + PATTERN};
-    int rc = t->p->owner->unverified ? SGT_OK : gemm_verify(&trial, algo, &why);
-    if (rc == SGT_OK) return 0;
-    sgt_say(&t->p->owner->notice, "%s: it is left out", why.text);
-    sgt_fail(err, rc, "%s (--no-self-check takes it all the same)", why.text);
-    t->failure = rc;
-    r->runs = 0;
-    return 1;
-}
-
-int gemm_tune(int *best, float *ms, const sgt_cuda_gemm *p, const sgt_lt_result *candidates,
-              int count, sgt_error *err)
+int gemm_tune(sgt_cuda_gemm *p, const sgt_lt_result *candidates, int count, sgt_error *err)
 {
     tuner t = {.p = p};
-    runner runners[GEMM_CANDIDATES] = {0};
-    float first = 0;
-    int rc = prepare(&t, p->owner->flush, err);
-    *best = -1;
-    if (rc == SGT_OK && warm_up(&t, runners, candidates, count, &first, err)) do
-            *best = race(&t, runners, candidates, count, ms, err);
-        while (*best >= 0 && is_wrong(&t, &runners[*best], &candidates[*best].algo, err));
+    const runner *best = NULL;
+    int rc = prepare(&t, err);
+    if (rc == SGT_OK) {
+        try_all(&t, candidates, count, err);
+        best = p->owner->o.timing ? race(&t, &p->ms, err) : t.count ? t.runners : NULL;
+        rc = t.failure; /* *err describes the last failure */
+    }
+    if (best) p->algo = *best->algo;
     release(&t);
-    return rc == SGT_OK && *best < 0 ? t.failure : rc; /* *err describes the last failure */
-}
-
-int gemm_first_correct(int *best, const sgt_cuda_gemm *p, const sgt_lt_result *candidates,
-                       int count, sgt_error *err)
-{
-    tuner t = {.p = p};
-    runner unused = {0};
-    int rc = prepare(&t, 0, err);
-    *best = -1;
-    for (int i = 0; i < count && rc == SGT_OK && *best < 0; i++)
-        if (!is_wrong(&t, &unused, &candidates[i].algo, err)) *best = i;
-    release(&t);
-    return rc == SGT_OK && *best < 0 ? t.failure : rc;
+    return best ? SGT_OK : rc;
 }

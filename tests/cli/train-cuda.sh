@@ -46,10 +46,10 @@ run 0 sgt-train --quiet $cuda --precision bf16 --run cut --force --steps 2
 run 0 sgt-train --quiet $cuda --precision bf16 --run cut --resume
 same_facts whole-bf16/log.jsonl cut/log.jsonl
 same_folders whole-bf16/step-00000004 cut/step-00000004
-choices() { sed -n '/"choices"/,/}/p' "$1/state.json"; }
+choices() { grep '"choices"' "$1/state.json" | sed 's/\\n/\n/g'; }
 choices cut/step-00000002 > before
 choices cut/step-00000004 > after
-check 'a choice for each product' test "$(grep -c '": "676c6174' before)" -gt 10
+check 'a choice for each product' test "$(grep -c '^[0-9]*x.* 7467736c74616c67 ' before)" -gt 10
 same before after
 # The cached choices would have changed the bits: those algorithms split their sums in another way.
 ! cmp -s whole-bf16/step-00000004/model.safetensors timed/step-00000004/model.safetensors ||

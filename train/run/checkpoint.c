@@ -249,8 +249,7 @@ static json_t *machine_json(const sgt_checkpoint_state *s)
 {
     json_t *json = json_pack("{s:s, s:s, s:s}", "device", s->device, "cpu_level", s->level,
                              "library", s->library);
-    if (!s->choices ||
-        json_object_set_new(json, "choices", json_loads(s->choices, JSON_DECODE_ANY, NULL)) == 0)
+    if (!s->choices || json_object_set_new(json, "choices", json_string(s->choices)) == 0)
         return json;
     json_decref(json);
     return NULL;
@@ -296,15 +295,14 @@ static int write_state(const char *dir, const sgt_checkpoint_state *s, json_t *f
     return rc;
 }
 
-/* Copy some values as JSON text, if they are there: older checkpoints have no choices, and a single
- * set has no list. */
+/* Copy two texts, if they are there: not every backend has choices, and a single set has no list. */
 static int parse_texts(sgt_checkpoint_state *s, const json_t *json, const char *path,
                        sgt_error *err)
 {
     const json_t *machine = json_object_get(json, "machine"),
-                 *choices = json_object_get(machine, "choices");
-    const json_t *sets = json_object_get(json_object_get(json, "data"), "sets");
-    if (choices) s->choices = sgt_json_dumps(choices, JSON_ENCODE_ANY);
+                 *sets = json_object_get(json_object_get(json, "data"), "sets");
+    const char *choices = json_string_value(json_object_get(machine, "choices"));
+    if (choices) s->choices = strdup(choices);
     if (sets) s->sets = sgt_json_dumps(sets, JSON_ENCODE_ANY);
     if ((!choices || s->choices) && (!sets || s->sets)) return SGT_OK;
     return sgt_fail_memory(err, path);

@@ -34,7 +34,7 @@ typedef struct sgt_checkpoint_state {
     sgt_scaler scaler;
     /* 1: the run skips spikes, and scaler.outliers has the history */
     int skipping;
-    /* JSON text of the algorithms chosen by timing; NULL: none */
+    /* text of the algorithms that products use (sgt_backend.choices); NULL: none */
     char *choices;
     /* JSON text of the settings, malloc'd by sgt_checkpoint_read, like choices and sets */
     char *options;

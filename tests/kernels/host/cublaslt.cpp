@@ -380,19 +380,6 @@ sgt_lt_status algo_check(sgt_lt_handle, sgt_lt_desc desc, sgt_lt_layout a, sgt_l
     return SGT_LT_SUCCESS;
 }
 
-sgt_lt_status algo_config(const sgt_lt_algo *algo, sgt_lt_config_attribute attribute, void *value,
-                          size_t size, size_t *written)
-{
-    if (attribute != SGT_LT_CONFIG_REDUCTION_SCHEME)
-        fail("cuBLASLt on the host does not know attribute %d of an algorithm", attribute);
-    uint32_t scheme;
-    if (!known(algo) || size != sizeof scheme) return SGT_LT_INVALID_VALUE;
-    scheme = reduction_of((int)algo->data[1]);
-    memcpy(value, &scheme, size);
-    *written = size;
-    return SGT_LT_SUCCESS;
-}
-
 bool pointers_aligned(const Job &job)
 {
     const void *pointers[] = {job.a, job.b, job.c, job.d};
@@ -463,7 +450,6 @@ const sgt_cublaslt table = {version,
                             preference_set,
                             heuristics,
                             algo_check,
-                            algo_config,
                             matmul};
 
 } /* namespace */

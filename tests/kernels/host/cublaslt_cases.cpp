@@ -73,29 +73,23 @@ CUDA_CASE(cublaslt_alignment)
 
 struct refusal {
     void (*spoil)(sgt_cuda_gemm_shape *s);
-    int code;
     const char *text;
 };
 
 static const refusal refusals[] = {
-    {[](sgt_cuda_gemm_shape *s) { s->k = 0; }, SGT_EUSAGE, "product 8 x 16 x 0: a size is 0"},
-    {[](sgt_cuda_gemm_shape *s) { s->ldd = 15; }, SGT_EUSAGE,
-     "product 8 x 16 x 24: ldd is 15, a row has 16 numbers"},
-    {[](sgt_cuda_gemm_shape *s) { s->trans_b = 1; }, SGT_EUSAGE, "ldb is 16, a row has 24 numbers"},
-    {[](sgt_cuda_gemm_shape *s) { s->trans_a = 1, s->lda = 7; }, SGT_EUSAGE,
-     "lda is 7, a row has 8 numbers"},
-    {[](sgt_cuda_gemm_shape *s) { s->m = (size_t)1 << 31; }, SGT_EUNSUPPORTED,
-     "2147483648 is more than cuBLASLt takes (2147483647)"},
-    {[](sgt_cuda_gemm_shape *s) { s->batch = 2, s->epilogue = SGT_EPILOGUE_BIAS; },
-     SGT_EUNSUPPORTED, "a batch of 2 with epilogue bias"},
-    {[](sgt_cuda_gemm_shape *s) { s->type = (sgt_cuda_type)9; }, SGT_EUSAGE,
-     "no such type or epilogue"},
-    {[](sgt_cuda_gemm_shape *s) { s->out = SGT_F16; }, SGT_EUNSUPPORTED,
+    {[](sgt_cuda_gemm_shape *s) { s->k = 0; }, "8x16x0,nn,24,16,16,bf16,bf16,none: "
+                                               "CUBLAS_STATUS_INVALID_VALUE"},
+    {[](sgt_cuda_gemm_shape *s) { s->ldd = 15; },
+     ",15,bf16,bf16,none: CUBLAS_STATUS_INVALID_VALUE"},
+    {[](sgt_cuda_gemm_shape *s) { s->trans_b = 1; }, ",none: CUBLAS_STATUS_INVALID_VALUE"},
+    {[](sgt_cuda_gemm_shape *s) { s->trans_a = 1, s->lda = 7; },
+     ",none: CUBLAS_STATUS_INVALID_VALUE"},
+    {[](sgt_cuda_gemm_shape *s) { s->m = (size_t)1 << 31; }, ": CUBLAS_STATUS_INVALID_VALUE"},
+    {[](sgt_cuda_gemm_shape *s) { s->out = SGT_F16; },
      "cuBLASLt 13.1.0: 8x16x24,nn,24,16,16,bf16,f16,none: CUBLAS_STATUS_NOT_SUPPORTED"},
-    {[](sgt_cuda_gemm_shape *s) { s->ldd = 20, s->epilogue = SGT_EPILOGUE_GELU; }, SGT_EUNSUPPORTED,
+    {[](sgt_cuda_gemm_shape *s) { s->ldd = 20, s->epilogue = SGT_EPILOGUE_GELU; },
      "8x16x24,nn,24,16,20,bf16,bf16,gelu: CUBLAS_STATUS_NOT_SUPPORTED"},
-    {[](sgt_cuda_gemm_shape *s) { s->ldd = 17, s->epilogue = SGT_EPILOGUE_DGELU; },
-     SGT_EUNSUPPORTED, ",dgelu: "},
+    {[](sgt_cuda_gemm_shape *s) { s->ldd = 17, s->epilogue = SGT_EPILOGUE_DGELU; }, ",dgelu: "},
 };
 
 CUDA_CASE(cublaslt_refusals)
@@ -108,10 +102,11 @@ CUDA_CASE(cublaslt_refusals)
         sgt_error err = {};
         r.spoil(&s);
         check_at(t, "%s", r.text);
-        f.expect("code", sgt_cuda_gemm_plan(&p, f.g, &s, &err), r.code);
-        f.expect("code in the error", err.code, r.code);
+        f.expect("code", sgt_cuda_gemm_plan(&p, f.g, &s, &err), SGT_EUNSUPPORTED);
+        f.expect("code in the error", err.code, SGT_EUNSUPPORTED);
         f.expect_text(err.text, r.text);
-        f.expect("without an error to fill in", sgt_cuda_gemm_plan(&p, f.g, &s, nullptr), r.code);
+        f.expect("without an error to fill in", sgt_cuda_gemm_plan(&p, f.g, &s, nullptr),
+                 SGT_EUNSUPPORTED);
     }
 }
 
@@ -318,14 +313,12 @@ CUDA_CASE(cublaslt_cache)
     Fixture f(t);
     sgt_cuda_gemm_shape s = shape_of(8, 16, 24, SGT_F32), other = shape_of(8, 24, 24, SGT_F32);
     f.with_cache();
-    f.o.device = "host\t1 \"quoted\"";
     lt.fast = host::LT_SPLIT;
     check_at(t, "the first time");
     if (cached(f, s, host::LT_SPLIT)) check_fail(t, "a timing out of nowhere");
     float ms = sgt_cuda_gemm_ms(f.plan(s));
     std::string one = f.cache();
-    f.expect_text(one.c_str(),
-                  "host_1 _quoted_\tcuBLASLt 13.1.0\t8x16x24,nn,24,16,16,f32,f32,none\t");
+    f.expect_text(one.c_str(), "host 1, cuBLASLt 13.1.0\n8x16x24,nn,24,16,16,f32,f32,none 7");
 
     check_at(t, "the second time");
     lt.fast = host::LT_PLAIN; /* a new timing would choose this one */
@@ -335,15 +328,13 @@ CUDA_CASE(cublaslt_cache)
 
     check_at(t, "another shape");
     if (cached(f, other, host::LT_PLAIN)) check_fail(t, "a timing of another shape");
-    if (f.cache().compare(0, one.size(), one)) check_fail(t, "the first line has gone");
+    if (!cached(f, s, host::LT_SPLIT)) check_fail(t, "the first line has gone");
 
     check_at(t, "another version of the library");
-    std::string two = f.cache();
     lt.version = 120901;
     if (cached(f, s, host::LT_PLAIN)) check_fail(t, "a timing of another version");
-    if (f.cache().compare(0, two.size(), two)) check_fail(t, "the lines of the other have gone");
     lt.version = 130100;
-    if (!cached(f, s, host::LT_SPLIT)) check_fail(t, "timed anew");
+    if (cached(f, s, host::LT_PLAIN)) check_fail(t, "a timing of another version");
 
     check_at(t, "another device");
     f.o.device = "host 2";
@@ -359,7 +350,7 @@ CUDA_CASE(cublaslt_cache)
     if (f.cache() != three) check_fail(t, "it wrote to the cache");
 }
 
-/* A damaged cache file costs only time. */
+/* A damaged cache file costs only time: the library refuses an algorithm that it did not make. */
 CUDA_CASE(cublaslt_cache_damaged)
 {
     if (t->placement || t->turn) return; /* the buffers do not matter here */
@@ -370,19 +361,16 @@ CUDA_CASE(cublaslt_cache_damaged)
     cached(f, s, host::LT_SPLIT);
     const std::string good = f.cache();
     lt.fast = host::LT_PLAIN;
-    size_t algo = good.find("none\t") + 5, ms = good.find('\t', algo) + 1;
-    for (size_t at :
-         {(size_t)0, good.find("13."), good.find("8x7"), algo, algo + 127, ms, good.size() - 2}) {
+    size_t algo = good.find("none ") + 5, ms = good.rfind(' ');
+    for (size_t at : {(size_t)0, good.find("13."), good.find("8x7"), algo, ms - 1, ms + 1}) {
         std::string bad = good;
-        bad[at] = bad[at] == '1' ? '2' : '1';
-        check_at(t, "byte %zu of the line", at);
+        bad[at] = at > ms ? '-' : bad[at] == '1' ? '2' : '1';
+        check_at(t, "byte %zu", at);
         f.write_cache(bad);
         if (cached(f, s, host::LT_PLAIN)) check_fail(t, "believed");
-        if (f.cache().find(bad) != std::string::npos)
-            check_fail(t, "the damaged line is still there");
         if (!cached(f, s, host::LT_PLAIN)) check_fail(t, "the new line is not good");
     }
-    for (size_t n : {(size_t)0, (size_t)1, good.size() / 2, good.size() - 2}) {
+    for (size_t n : {(size_t)0, (size_t)1, algo, ms - 1, ms, ms + 1}) {
         check_at(t, "%zu of %zu bytes", n, good.size());
         f.write_cache(good.substr(0, n));
         if (cached(f, s, host::LT_PLAIN)) check_fail(t, "believed");
@@ -390,15 +378,13 @@ CUDA_CASE(cublaslt_cache_damaged)
     check_at(t, "without its last end of line");
     f.write_cache(good.substr(0, good.size() - 1));
     if (!cached(f, s, host::LT_SPLIT)) check_fail(t, "timed anew");
-    sgt_cuda_gemm_shape other = shape_of(8, 5, 13, SGT_BF16);
-    f.plan(other);
-    if (f.cache().compare(0, good.size(), good)) check_fail(t, "the good line has gone");
+    f.plan(shape_of(8, 5, 13, SGT_BF16));
+    if (!cached(f, s, host::LT_SPLIT)) check_fail(t, "the good line has gone");
 
     check_at(t, "among other things");
-    std::string zeros("\n\0\n\t\t\t\n", 7);
-    f.write_cache("# not ours\n" + good + std::string(5000, 'x') + "\n");
+    f.write_cache(good + std::string(5000, 'x') + "\n");
     if (!cached(f, s, host::LT_SPLIT)) check_fail(t, "timed anew");
-    f.write_cache(zeros + good); /* a zero byte ends reading */
+    f.write_cache(std::string(1, '\0') + good); /* a zero byte ends reading */
     if (cached(f, s, host::LT_PLAIN)) check_fail(t, "read past a zero");
     check_at(t, "where no file can be");
     f.o.cache = "/dev/null/folder";

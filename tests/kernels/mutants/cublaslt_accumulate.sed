@@ -1,2 +1,2 @@
-# kernels/cuda/gemm_run.c cublaslt_bf16 0
+# kernels/cuda/gemm.c cublaslt_bf16 0
 s/p->shape.accumulate ? 1 : 0/0/

@@ -1,3 +1,3 @@
-# kernels/cuda/gemm_verify.c cublaslt_wrong_added 0
-s/if (s->accumulate) x += input/if (0) x += input/
-s/r < ROWS \&\& s->accumulate/0/
+# kernels/cuda/gemm_tune.c cublaslt_wrong_added 0
+s/if (s->accumulate) x += onto;/if (0) x += onto;/
+s/!o->unverified \&\& t->p->shape.accumulate/0/

@@ -1,2 +1,2 @@
-# kernels/cuda/gemm_cache.c cublaslt_choices 0
-s/!string_is(g->choices, "device", g->device) ||//
+# kernels/cuda/gemm.c cublaslt_choices 0
+s/"%s, %s\\n", g->o.device, g->library)/"%s\\n", g->library)/

@@ -1,2 +1,2 @@
-# kernels/cuda/gemm_run.c cublaslt_mixed_bf16 0
-s/const factors mix = {f, h};/const factors mix = {f, 1};/
+# kernels/cuda/gemm.c cublaslt_mixed_bf16 0
+s/.f = f, .h = h}/.f = f, .h = 1}/

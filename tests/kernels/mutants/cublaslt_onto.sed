@@ -1,2 +1,2 @@
-# kernels/cuda/gemm_run.c cublaslt_bf16 0
-s/&beta, onto, p->d/\&beta, d, p->d/
+# kernels/cuda/gemm.c cublaslt_bf16 0
+s/&x->h, x->onto, p->d/\&x->h, x->d, p->d/

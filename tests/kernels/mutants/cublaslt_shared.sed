@@ -1,2 +1,2 @@
 # kernels/cuda/gemm.c cublaslt_plans 0
-s/s->accumulate ? ",add" : "",/"",/
+s/s->accumulate ? ",add" : ""/""/

@@ -1,2 +1,2 @@
 # kernels/cuda/gemm.c cublaslt_wrong_first 0
-s/time_it \&\& g->cache \&\& !g->unverified/time_it \&\& g->cache/
+s/g->o.timing \&\& g->o.cache \&\& !g->o.unverified/g->o.timing \&\& g->o.cache/

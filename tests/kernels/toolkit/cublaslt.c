@@ -16,7 +16,6 @@ typedef cublasComputeType_t sgt_lt_compute;
 typedef cublasLtMatmulDescAttributes_t sgt_lt_desc_attribute;
 typedef cublasLtMatrixLayoutAttribute_t sgt_lt_layout_attribute;
 typedef cublasLtMatmulPreferenceAttributes_t sgt_lt_preference_attribute;
-typedef cublasLtMatmulAlgoConfigAttributes_t sgt_lt_config_attribute;
 #include "kernels/cuda/cublaslt.h"
 
 const sgt_cublaslt signatures;
@@ -35,7 +34,6 @@ const sgt_cublaslt signatures = {.version = cublasLtGetVersion,
                                  .preference_set = cublasLtMatmulPreferenceSetAttribute,
                                  .heuristics = cublasLtMatmulAlgoGetHeuristic,
                                  .algo_check = cublasLtMatmulAlgoCheck,
-                                 .algo_config = cublasLtMatmulAlgoConfigGetAttribute,
                                  .matmul = cublasLtMatmul};
 
 #define SAME(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #theirs)
@@ -83,7 +81,6 @@ SAME(SGT_LT_REDUCTION_NONE, CUBLASLT_REDUCTION_SCHEME_NONE);
 SAME(SGT_LT_REDUCTION_INPLACE, CUBLASLT_REDUCTION_SCHEME_INPLACE);
 SAME(SGT_LT_REDUCTION_COMPUTE_TYPE, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
 SAME(SGT_LT_REDUCTION_OUTPUT_TYPE, CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE);
-SAME(SGT_LT_CONFIG_REDUCTION_SCHEME, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME);
 
 /* The two structures whose fields both the library and sgt use. */
 typedef cublasLtMatmulHeuristicResult_t result;
