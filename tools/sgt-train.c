@@ -420,6 +420,18 @@ static int have_same_ids(const char *path, const char *tokenizer, uint64_t finge
 
 /* ---- the command line ---- */
 
+/* Begin a message about an option that the --config file has, "--NAME: ...", with file and line. */
+static void name_line(sgt_error *err, const char *text)
+{
+    char key[64];
+    size_t line = 1;
+    snprintf(key, sizeof key, "\"%.*s\"", (int)strcspn(err->text + 2, " :"), err->text + 2);
+    const char *at = strstr(text, key);
+    if (!at) return;
+    while (at > text) line += *--at == '\n';
+    sgt_fail(err, err->code, "%s: line %zu: %s", o.config, line, err->text);
+}
+
 /* Read the --config file. Options on the command line take precedence over it. */
 static void read_config(void)
 {
@@ -428,6 +440,8 @@ static void read_config(void)
     size_t n;
     int rc = sgt_file_get(&text, &n, o.config, MAX_CONFIG, &err);
     if (rc == SGT_OK) rc = sgt_config_merge(&s, text, o.config, SGT_MERGE_GIVEN, &err);
+    if (rc == SGT_OK) rc = sgt_config_check(&s, &err);
+    if (rc == SGT_EUSAGE) name_line(&err, text);
     free(text);
     n = 0;
     for (const sgt_option *row = sgt_config_rows; s.unknown && row->name; row++)

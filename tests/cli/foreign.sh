@@ -99,7 +99,17 @@ check 'evaluated on its val.bin' grep -q '"val_loss"' run4/log.jsonl
 stderr_has "sgt-train: nano: its files do not say which vocabulary they have: GPT-2's is assumed, and validation is not in \
 bits per byte (copy its tokenizer.json there)"
 ! grep -q val_bits run4/log.jsonl || fail 'bits per byte of a vocabulary that is only assumed'
-run_prints nano sgt-eval run4 --data nano --seq-len 1
+run_prints 'bits per byte' sgt-eval run4 --data nano --seq-len 1
+# nanoGPT's meta.pkl is of a vocabulary of characters, which is not GPT-2's.
+touch nano/meta.pkl
+for set in nano nano/val.bin; do
+    run_notes "sgt-eval: $set: its meta.pkl is of another vocabulary than GPT-2's: no bits per byte" \
+        sgt-eval run4 --data $set --seq-len 1
+    ! grep -q 'bits per byte' .stdout || fail "$(cat .stdout)"
+done
+run_failure "nano/train.bin: made with a vocabulary that is not GPT-2's (fingerprint 0000000000000000): its text is not \
+known here (no tokenizer.json is beside the data)" sgt-inspect nano --decode 0:5
+ids 300 300 > nano/val.bin
 ids 15496 > other.bin && mkdir numbered && cp other.bin numbered/train_000000.bin
 run_failure_about 'not a shard (if it has no header, pass the file itself)' sgt-inspect numbered
 run 0 sgt-train --quiet --data nano/train.bin --run run5 --model 1x8x1 --seq-len 1 --batch-size 1 --steps 2 --device cpu

@@ -387,7 +387,7 @@ grep -q 'Nothing was evaluated' report.html || fail 'that nothing was evaluated 
 echo '[1]' > half/options.json
 echo 'x' > half/memory.jsonl
 report half
-stderr_is 'sgt-report: half/options.json: expected a JSON object: left out'
+stderr_is 'sgt-report: half/options.json: line 1: expected a JSON object: left out'
 shape loss-steps 'line s0' path | straight 100 || fail 'damage elsewhere'
 
 # ---- advice ----

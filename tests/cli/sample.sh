@@ -1,7 +1,8 @@
 # sgt-sample: text from a model, its options and the ones it refuses.
 
 run_usage "expected RUN/ | RUN/step-NNNNNNNN/ | GPT2/ | MODEL.bin (such as: sgt-sample run/ --prompt 'Once upon a time')" sgt-sample
-for meant in --model:'RUN/ without an option' --length:--tokens --n:-n --samples:--num-samples; do
+for meant in --model:'RUN/ without an option' --length:--tokens --n:-n --samples:--num-samples \
+    --ckpt:'RUN/ without an option' --load:'RUN/ without an option' --greedy:'--temperature 0' --start:--prompt; do
     run_usage "${meant%%:*}: no such option; did you mean ${meant#*:}?" sgt-sample "${meant%%:*}" run
 done
 run_usage 'one model at a time, not 2 (give a prompt with --prompt)' sgt-sample run 'Once upon'

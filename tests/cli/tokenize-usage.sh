@@ -9,7 +9,8 @@ for meant in --output:'OUT/ as the last word' -o:'OUT/ as the last word' --outpu
     --input:'INPUT... without an option' --tokenizer:--vocab --model:--vocab --vocab-size:--train-vocab --vocab-file:--vocab \
     --jobs:--threads -j:--threads --workers:--threads --num_workers:--threads --num-proc:--threads --text_key:--field \
     --json-keys:--field --key:--field --seed:--shuffle --val:--split --jsonl:'--format jsonl' \
-    --val-fraction:--split --overwrite:--force --shard_size:--shard-tokens; do
+    --val-fraction:--split --overwrite:--force --shard_size:--shard-tokens \
+    --tokens-per-shard:--shard-tokens --skip-errors:--skip-bad --nproc:--threads; do
     run_usage "${meant%%:*}: no such option; did you mean ${meant#*:}?" sgt-tokenize "${meant%%:*}" 4 in out
 done
 run_usage '--shard-tokens 0: must be from 1 to 2147483647' sgt-tokenize --shard-tokens 0 in out

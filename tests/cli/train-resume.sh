@@ -40,13 +40,17 @@ for signal in INT TERM HUP; do
     same_run $signal
 done
 
-begun twice/log.jsonl env --default-signal=HUP sgt-train --quiet $options --run twice || fail 'it ended too early'
-kill -HUP $pid
-sleep .01
-kill -HUP $pid 2> /dev/null # it may have ended
-ended 130 $pid
-run 0 sgt-train --quiet $options --run twice --resume
-same_run twice
+# A terminal that closes may send SIGHUP twice, and timeout(1) its signal to the process and to its group.
+for signal in HUP TERM; do
+    begun $signal-twice/log.jsonl env --default-signal=HUP sgt-train --quiet $options --run $signal-twice ||
+        fail 'it ended too early'
+    kill -$signal $pid
+    sleep .01
+    kill -$signal $pid 2> /dev/null # it may have ended
+    ended 130 $pid
+    run 0 sgt-train --quiet $options --run $signal-twice --resume
+    same_run $signal-twice
+done
 
 begun nohup/log.jsonl env --ignore-signal=HUP sgt-train --quiet $options --run nohup || fail 'it ended too early'
 kill -HUP $pid

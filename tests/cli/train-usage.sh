@@ -20,6 +20,11 @@ run_usage '--memory: no such option; did you mean --memory-limit?' sgt-train --d
 for meant in learning-rate:lr lr-schedule:schedule dataset:data data-dir:data dtype:precision num-workers:workers \
     jobs:threads num_threads:threads max_iters:steps out_dir:run output:run block_size:seq-len context-length:seq-len \
     evaluate-every:eval-every eval_interval:eval-every gradient_accumulation_steps:grad-accum \
+    load:init ckpt:init resume_from_checkpoint:resume sequence-length:seq-len checkpoint-every:save-every \
+    adam_beta2:betas beta2:betas decay_lr:schedule lr-decay-style:schedule clip-grad:grad-clip num_iterations:steps \
+    training.seq_len:seq-len optimizer.lr:lr checkpoint.interval:save-every val_loss_every:eval-every use_cpu:'device cpu' \
+    gpu:'device cuda' cuda:'device cuda' gradient_checkpointing:'recompute block' num-attention-heads:'model LxCxH' \
+    validation:'data DIR, which holds the validation shards' activation_checkpoint.mode:'recompute block' \
     weight_decay:weight-decay warmup_iters:warmup min-learning-rate:min-lr bs:batch-size wd:weight-decay ctx:seq-len save_dir:run; do
     run_usage "--${meant%:*}: no such option; did you mean --${meant#*:}?" sgt-train --"${meant%:*}" 4
 done
@@ -38,7 +43,10 @@ run_usage '-b8: no such option; did you mean -b 8?' sgt-train -b8
 run_usage '-dout: no such option; did you mean -d out?' sgt-train -dout
 for half in fp16 float16 half; do run_usage "--$half: no such option; did you mean --precision fp16?" sgt-train --$half; done
 run_usage '--bf16: no such option; did you mean --precision bf16?' sgt-train --bf16=true
-run_usage '--logging-steps: no such option' sgt-train --logging-steps 10
+for typed in logging-steps log-interval metrics.log_freq; do
+    run_usage "--$typed: no such option" sgt-train --$typed 10
+done
+run_usage '--gpu: no such option' sgt-tokenize --gpu text out
 run_usage 'batch_size=4: no operands here, only options; did you mean --batch-size=4?' sgt-train --data d batch_size=4
 run_usage '--resume_from: no such option; did you mean --resume?' sgt-train --resume_from=x
 run_usage 'year=4: no operands here, only options; did you mean --data year=4?' sgt-train year=4
@@ -93,14 +101,21 @@ lr?"
 echo '{"lr": ' > c.json
 run_failure_about 'sgt-train: c.json: line 2: ' sgt-train --data d --config c.json
 run_failure 'nowhere.json: No such file or directory' sgt-train --data d --config nowhere.json
-echo '{"optimizer": "lion"}' > c.json
-run_usage '--optimizer lion: must be one of adamw|sgd|muon' sgt-train --data d --config c.json
-for also in '"epochs": 1' '"compute-budget": 1'; do
-    echo "{$also, \"steps\": 2}" > c.json
-    meant=${also%\":*}
-    run_usage "--${meant#\"}: not together with --steps" sgt-train --data d --config c.json
-done
-run_usage '--epochs: not together with --steps' sgt-train --data d --epochs 2 --steps 2
+# A wrong value or a contradiction is named by the file's line, unless an option that was typed is to blame.
+refuses() { # FILE MESSAGE [OPTION]...
+    printf "$1" > c.json
+    said=$2
+    shift 2
+    run_usage "$said" sgt-train --data d --config c.json "$@"
+}
+refuses '{"seed": 1,\n"optimizer": "lion"}' 'c.json: line 2: --optimizer lion: must be one of adamw|sgd|muon'
+refuses '{\n"steps": 2,\n"epochs": 1}' 'c.json: line 3: --epochs: not together with --steps'
+refuses '{"compute-budget": 1, "lr": 1,\n"epochs": 1}' 'c.json: line 1: --compute-budget: not together with --epochs'
+refuses '{"init": "x",\n"model": "gpt2"}' \
+    'c.json: line 2: --model gpt2: not together with --init, which determines the shape'
+refuses '{"init": "x"}' '--model gpt2: not together with --init, which determines the shape' --model gpt2
+refuses '{"lr": -1}' 'c.json: line 1: --lr -1: must be at least 0' --seed 2
+refuses '{"steps": 2}' '--epochs: not together with --steps' --epochs 2 --steps 2
 echo '{"steps": 2, "seed": 9, "lr": "auto"}' > c.json
 run 0 sgt-train --quiet $small --config c.json --seed 5
 [ "$(wc -l < run/log.jsonl)" -eq 2 ] || fail 'steps of the file should count'

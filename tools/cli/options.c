@@ -144,21 +144,31 @@ static int parse_percent(const char *s, double *out)
  * counts if its first word is known; and those names. "": nothing, not even an option of which they
  * have a part. */
 static const char *const other_names[][2] = {
-    {"", "log-every log-interval logging-steps model-max-length"},
-    {"data", "data-dir data-path train-data input"},
-    {"run", "out-dir output-dir output out save-dir"},
-    {"steps", "max-iters iters"},
-    {"eval-every", "evaluate-every eval-interval eval-iters eval-steps eval-freq"},
-    {"save-every", "save-interval save-steps save-freq"},
+    {"", "log-every log-interval log-freq logging-steps logdir model-max-length sample-every "
+         "save-checkpoint gpu cuda"},
+    {"data", "data-dir data-path train-data train-file input"},
+    {"data DIR, which holds the validation shards", "validation input-val val-file val-path"},
+    {"run", "out-dir output-dir output out save-dir checkpoint-dir checkpoint-folder"},
+    {"resume", "resume-from continue"},
+    {"init", "load ckpt checkpoint pretrained"},
+    {"steps", "max-iters iters iterations"},
+    {"eval-every", "evaluate-every eval-interval eval-iters eval-steps eval-freq val-loss-every"},
+    {"save-every", "save-interval save-steps save-freq checkpoint-every checkpoint-interval"},
     {"keep", "save-total-limit"},
-    {"model LxCxH", "n-layer n-head n-embd num-layers num-heads layers heads hidden-size d-model"},
-    {"seq-len", "block-size context-length max-length ctx n-ctx"},
+    {"recompute block", "gradient-checkpointing activation-checkpoint"},
+    {"model LxCxH",
+     "n-layer n-head n-embd num-attention num-heads layers heads hidden-size d-model"},
+    {"seq-len", "block-size context-length max-length ctx n-ctx sequence max-position-embeddings"},
     {"batch-size", "bs"},
     {"grad-accum", "gradient-accumulation"},
-    {"lr", "learning-rate"},
-    {"min-lr", "min-learning-rate"},
+    {"lr", "learning-rate optimizer-lr"},
+    {"min-lr", "min-learning-rate lr-min"},
+    {"schedule", "decay-lr lr-decay"},
+    {"betas", "adam-beta"},
     {"weight-decay", "wd"},
-    {"grad-clip", "max-grad-norm"},
+    {"grad-clip", "max-grad-norm clip-grad"},
+    {"device cuda", "gpu gpus cuda"},
+    {"device cpu", "cpu no-cuda"},
     {"precision", "dtype"},
     {"precision fp16", "fp16 float16 half"},
     {"precision bf16", "bf16 bfloat16"},
@@ -167,19 +177,22 @@ static const char *const other_names[][2] = {
     {"fp16", "float16 half"},
     {"cuda", "gpu"},
     {"ranks", "world-size"},
-    {"threads", "workers jobs j num-proc"},
-    {"vocab", "tokenizer encoding model"},
+    {"threads", "workers jobs j num-proc nproc processes cpus"},
+    {"vocab", "tokenizer encoding model merges"},
     {"train-vocab", "vocab-size"},
     {"field", "column text-key json-keys key"},
     {"split", "val-fraction test-size val valid"},
     {"shuffle", "seed"},
     {"format jsonl", "jsonl"},
-    {"shard-tokens", "shard-size"},
-    {"force", "overwrite"},
+    {"shard-tokens", "shard-size tokens-per-shard"},
+    {"skip-bad", "skip-errors ignore-errors skip-invalid"},
+    {"force", "overwrite overwrite-output-dir"},
     {"tokens", "length max-length n-predict"},
+    {"temperature 0", "greedy"},
+    {"prompt", "start"},
     {"INPUT... without an option", "input i"},
     {"OUT/ as the last word", "output output-prefix output-dir out-dir out o"},
-    {"RUN/ without an option", "model checkpoint out-dir"}};
+    {"RUN/ without an option", "model checkpoint ckpt load init-from out-dir"}};
 
 /* LONGEST_WORD: most bytes of a word that is compared; FARTHEST: a distance between words beyond
  * all others; MOST_CANDIDATES: most words suggested */
@@ -206,7 +219,7 @@ static void add_candidate(candidates *c, const char *before, const char *word, s
                  stands_for_itself(word) ? before : "", (int)length, word);
 }
 
-static int folded(char c) { return c == '_' ? '-' : tolower((unsigned char)c); }
+static int folded(char c) { return c == '_' || c == '.' ? '-' : tolower((unsigned char)c); }
 static size_t differ(char a, char b) { return folded(a) != folded(b); }
 
 /* Return the number of typing errors between a and b: how many letters must be inserted, deleted,
@@ -276,10 +289,9 @@ const char *sgt_suggest(const char *word, size_t n, const char *known, const cha
 {
     candidates whole = {.count = 0}, part = whole, nearest = {.far = FARTHEST};
     size_t length, most = n < 5 ? 1 : n < 8 ? 2 : 3;
-    if (n <= LONGEST_WORD) try_other_names(&nearest, word, n, before, "", 0);
     for (const char *k = known; *k && n <= LONGEST_WORD; k += length + (k[length] != 0)) {
         length = strcspn(k, "|, ");
-        if (length > LONGEST_WORD) continue;
+        if (!length || length > LONGEST_WORD) continue;
         if (stands_for_itself(k)) {
             int where = n > 1 ? begins_part(word, n, k, length) : 0;
             if (where) add_candidate(where == 1 ? &whole : &part, before, k, length);
@@ -287,6 +299,7 @@ const char *sgt_suggest(const char *word, size_t n, const char *known, const cha
         }
         try_other_names(&nearest, word, n, before, k, length);
     }
+    if (n <= LONGEST_WORD) try_other_names(&nearest, word, n, before, "", 0);
     const candidates *c = whole.count ? &whole : &part;
     if (!nearest.far || !c->count || c->count > MOST_CANDIDATES) c = &nearest;
     const char *value = word[n] == '=' && !strchr(c->text, ' ') ? word + n : "";

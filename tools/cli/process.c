@@ -14,6 +14,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "loader/base/clock.h"
 #include "loader/base/cpu.h"
 #include "loader/base/file.h"
 #include "loader/base/library.h"
@@ -25,21 +26,25 @@ static sgt_stop stop; /* global, because a signal handler gets no argument that 
 
 static sigset_t handled; /* SIGINT, SIGTERM, and SIGHUP unless it is ignored */
 
-/* A second signal ends the program at once. A terminal that closes may send SIGHUP twice, by its shell
- * and by the kernel: that is one. */
+#define TOGETHER .5 /* seconds in which a signal that comes twice is one */
+
+/* A second signal ends the program at once. Two may be one: timeout(1) sends its signal to the process
+ * and to its group, and a terminal that closes sends SIGHUP by its shell and by the kernel. */
 static void on_signal(int number)
 {
-    static volatile sig_atomic_t hung;
-    if (__atomic_exchange_n(&stop.requested, 1, __ATOMIC_ACQ_REL) && !(hung && number == SIGHUP))
-        _exit(SGT_EXIT_INTERRUPTED);
-    if (number == SIGHUP) hung = 1;
+    static volatile sig_atomic_t first;
+    static double since;
+    if (number == first && (number == SIGHUP || sgt_now() - since < TOGETHER)) return;
+    sgt_end_at_signal(1);
+    first = number;
+    since = sgt_now();
 }
 
 /* Meanwhile, the flag is set as after a first signal. */
 void sgt_end_at_signal(int on)
 {
-    if (on) on_signal(SIGTERM);
-    else __atomic_store_n(&stop.requested, 0, __ATOMIC_RELEASE);
+    if (!on) __atomic_store_n(&stop.requested, 0, __ATOMIC_RELEASE);
+    else if (__atomic_exchange_n(&stop.requested, 1, __ATOMIC_ACQ_REL)) _exit(SGT_EXIT_INTERRUPTED);
 }
 
 static void *wait_for_signals(void *unused)

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "loader/base/file.h"
 #include "loader/sgt_loader.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/talk.h"
@@ -110,13 +111,19 @@ static int open_set(set *s, const eval *e, sgt_error *err)
                             .seq = (uint32_t)e->seq,
                             .reader = SGT_READER_MMAP,
                             .notice = e->notice};
+    char file[SGT_PATH];
     int rc = sgt_loader_open(&s->loader, &o, err);
     if (rc < 0) return rc;
     s->info = *sgt_loader_get_info(s->loader);
     if ((rc = check_vocabulary(s, e, err)) < 0) return rc;
     s->text_bytes = calloc(e->model.shape.vocab, sizeof *s->text_bytes);
     if (!s->text_bytes) return sgt_fail_memory(err, NULL);
-    sgt_vocab_text_bytes(e->model.vocab, s->text_bytes, e->model.shape.vocab);
+    if (!s->info.fingerprint && sgt_vocab_size(e->model.vocab) == SGT_GPT2_IDS &&
+        sample_has_meta(*s->split ? sgt_path(file, s->path, "meta.pkl") : s->path))
+        sgt_say(&e->notice,
+                "%s: its meta.pkl is of another vocabulary than GPT-2's: no bits per byte",
+                s->path);
+    else sgt_vocab_text_bytes(e->model.vocab, s->text_bytes, e->model.shape.vocab);
     return SGT_OK;
 }
 

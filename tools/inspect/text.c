@@ -124,8 +124,8 @@ int inspect_vocabulary(sgt_vocab **out, uint64_t fingerprint, size_t width, cons
     sgt_error why;
     snprintf(file, sizeof file, "%.*stokenizer.json", slash ? (int)(slash + 1 - path) : 0, path);
     const char *tokenizer = fingerprint && access(file, F_OK) == 0 ? file : NULL;
-    const int rc =
-        sample_vocab_of_data(out, tokenizer, fingerprint, width == 2 ? SGT_GPT2_IDS : 0, &why);
+    const int rc = sample_vocab_of_data(
+        out, tokenizer, fingerprint, width == 2 && !sample_has_meta(path) ? SGT_GPT2_IDS : 0, &why);
     if (rc == SGT_OK) return rc;
     if (rc == SGT_ENOMEM) return sgt_fail(err, rc, "%s", why.text);
     return sgt_fail(err, SGT_EUNSUPPORTED,

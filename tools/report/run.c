@@ -157,17 +157,10 @@ static int parse_options(report_run *r, sgt_error *err)
     size_t n;
     if (sgt_file_gone(sgt_path(path, r->path, "options.json"))) return SGT_OK;
     int rc = sgt_file_get(&text, &n, path, MOST_BYTES, err);
-    if (rc < 0) return rc;
-    r->options = json_loadb(text, n, 0, NULL);
-    if (json_is_object(r->options)) {
-        rc = sgt_config_merge(&r->settings, text, path, SGT_MERGE_GIVEN, err);
-        r->settings_known =
-            rc == SGT_OK && r->settings.given[SGT_SET_LR] && r->settings.given[SGT_SET_BATCH];
-    } else {
-        json_decref(r->options);
-        r->options = NULL;
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: expected a JSON object", path);
-    }
+    if (rc == SGT_OK) rc = sgt_config_merge(&r->settings, text, path, SGT_MERGE_GIVEN, err);
+    r->settings_known =
+        rc == SGT_OK && r->settings.given[SGT_SET_LR] && r->settings.given[SGT_SET_BATCH];
+    r->options = json_incref(json_array_get(r->settings.owners, 0));
     free(text);
     return rc;
 }

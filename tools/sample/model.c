@@ -1,4 +1,5 @@
 /* model.c: finds the model and its vocabulary. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,6 +47,14 @@ int sample_vocab_of_data(sgt_vocab **out, const char *tokenizer, uint64_t finger
     sgt_vocab_free(*out);
     *out = NULL;
     return sgt_fail(err, SGT_EUNSUPPORTED, "%s: not the data's vocabulary", tokenizer);
+}
+
+int sample_has_meta(const char *file)
+{
+    char folder[SGT_PATH];
+    const char *slash = strrchr(file, '/');
+    snprintf(folder, sizeof folder, "%.*s.", slash ? (int)(slash + 1 - file) : 0, file);
+    return sgt_folder_has(folder, "meta.pkl");
 }
 
 int sample_vocab_agrees(const sgt_vocab *a, const sgt_vocab *b)

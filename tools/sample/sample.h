@@ -37,6 +37,9 @@ int sample_vocab_beside(sgt_vocab **out, const char *path, uint32_t n, const cha
  * NULL, if that is not the one of the fingerprint. */
 int sample_vocab_of_data(sgt_vocab **out, const char *tokenizer, uint64_t fingerprint, uint32_t n,
                          sgt_error *err);
+/* Return whether a meta.pkl is beside a file of data, or in place of it: nanoGPT's, of a vocabulary
+ * that its prepare.py made, of characters. */
+int sample_has_meta(const char *file);
 /* Return whether every id of `a` stands for the same bytes in `b`, which may have more ids. */
 int sample_vocab_agrees(const sgt_vocab *a, const sgt_vocab *b);
 
