@@ -124,7 +124,8 @@ typedef struct sgt_loader_options {
     int may_map;     /* 1: if memory is too small for all copies, mmap replaces preload (notice) */
     uint32_t copies; /* processes here that open the data together, this one too; default 1 */
     /* bytes of memory that were free for data before any process began its copy, with which all
-     * copies are compared; 0: not known, so they are compared with all memory */
+     * copies are compared. 0: not known, so it is free memory and what the children of this
+     * process's parent have filled, if there are `copies` of these; else all memory */
     uint64_t available;
     sgt_notice notice; /* of skipped shards and fallbacks, by one thread at a time */
 } sgt_loader_options;

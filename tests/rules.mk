@@ -105,7 +105,7 @@ endef
 $(foreach s,$(SUITES),$(eval $(call suite,$(s))))
 # The readers' faults are injected by wraps of the calls that fail (tests/loader/faults.h).
 READER_WRAPS := fcntl io_uring_peek_batch_cqe io_uring_queue_init \
-    io_uring_submit_and_wait pread sgt_memory_look sgt_sampler_block sgt_sampler_init syscall
+    io_uring_submit_and_wait pread sgt_memory_look sgt_memory_of_siblings sgt_sampler_block sgt_sampler_init syscall
 $(B)/tests/test-loader $(B)/tests/stress-blocks: override LDFLAGS += $(READER_WRAPS:%=-Wl,--wrap=%)
 # Small units of work cut text in many places (tests/tokenize/piece.c).
 $(B)/tests/test-tokenize $(B)/tests/stress-pipeline: override LDFLAGS += -Wl,--wrap=sgt_text_feed_piece

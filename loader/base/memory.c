@@ -4,12 +4,14 @@
 #include "loader/base/memory.h"
 
 #include <assert.h>
+#include <dirent.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define SGT_STRUCT_MOST 4096 /* bytes: a larger size is no struct's */
 
@@ -128,6 +130,25 @@ void sgt_memory_look(sgt_memory *m, const char *root)
                       kib > UINT64_MAX >> 10 ? UINT64_MAX : kib << 10, "this machine"};
     if (group.room < m->available)
         *m = (sgt_memory){group.room, group.memory, "this process's control group (container)"};
+}
+
+uint64_t sgt_memory_of_siblings(uint32_t least, const char *root)
+{
+    char path[PATH_MAX];
+    uint64_t parent, kib, sum = 0;
+    uint32_t count = 0;
+    snprintf(path, sizeof path, "%s/proc", root ? root : "");
+    DIR *d = opendir(path);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        snprintf(path, sizeof path, "%s/proc/%s", root ? root : "", e->d_name);
+        parent = read_in(path, "status", "PPid:");
+        kib = parent == (uint64_t)getppid() ? read_in(path, "status", "RssAnon:") : UINT64_MAX;
+        if (kib == UINT64_MAX) continue;
+        sum += kib << 10;
+        count++;
+    }
+    if (d) closedir(d);
+    return count < least ? UINT64_MAX : sum;
 }
 
 /* ---- arenas ---- */

@@ -31,6 +31,11 @@ typedef struct sgt_memory {
  * the page cache counts as free. A file that cannot be read sets no bound. */
 void sgt_memory_look(sgt_memory *m, const char *root);
 
+/* Return the bytes of memory that this process and the other children of its parent have filled, as
+ * the ranks that a launcher starts and the workers of one process. Shared pages count in each. Reads
+ * ROOT/proc; UINT64_MAX: unknown, or there are fewer than `least` of these processes. */
+uint64_t sgt_memory_of_siblings(uint32_t least, const char *root);
+
 /* Return how many CPUs this process's control groups let it use, rounded up; UINT64_MAX: no limit.
  * It is the least quota of the same groups: of cpu.max (version 2) or cpu.cfs_quota_us (version
  * 1). */

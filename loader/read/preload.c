@@ -29,6 +29,7 @@ typedef struct reader {
     const sgt_set *set;
     const sgt_loader_options *o; /* while it is opened */
     uint64_t bytes;              /* of memory that the set takes */
+    uint64_t all;                /* bytes of memory that the copies of all processes may take */
     sgt_arena arena;
     uint64_t pieces, next; /* next: atomic, the first that no thread has taken */
     uint64_t failed;       /* atomic: the first piece that could not be read; or UINT64_MAX */
@@ -69,26 +70,37 @@ static int read_bytes(int fd, char *to, size_t bytes, uint64_t at, const sgt_set
     return SGT_OK;
 }
 
+/* Return how much memory the copies of all processes may take: what was free before any of them was
+ * begun. A process that begins late sees less, because others have filled their copies. So if the
+ * caller does not know it, this adds what the processes have filled, of all kinds; and if they are
+ * not found, it is all memory. */
+static uint64_t find_all(const sgt_loader_options *o)
+{
+    sgt_memory m;
+    uint64_t filled = UINT64_MAX;
+    if (o->available) return o->available;
+    sgt_memory_look(&m, NULL);
+    if (o->copies > 1) filled = sgt_memory_of_siblings(o->copies, NULL);
+    return filled < m.total - m.available ? m.available + filled : m.total;
+}
+
 /* Check that free memory suffices for the rest of this copy, of which `filled` bytes are filled,
- * and o->available for the copies of all processes: the kernel would grant the memory and kill a
- * process when it is written. A process that begins late sees little free memory, because others
- * have filled their copies; so without o->available all copies are compared with all memory. Free
- * memory is looked at again while copies are filled. */
+ * and r->all for the copies of all processes: the kernel would grant the memory and kill a process
+ * when it is written. Free memory is looked at again while copies are filled. */
 static int check_memory(const reader *r, uint64_t filled, sgt_error *err)
 {
     const sgt_loader_options *o = r->o;
     char each[64] = "";
     sgt_memory m;
     sgt_memory_look(&m, NULL);
-    const uint64_t all = o->available ? o->available : m.total;
-    int fits = (double)r->bytes * o->copies <= (double)all; /* copies 0: this one alone, below */
+    int fits = (double)r->bytes * o->copies <= (double)r->all; /* copies 0: this one alone, below */
     if (fits && (r->bytes <= filled || r->bytes - filled <= m.available)) return SGT_OK;
     if (o->copies > 1) snprintf(each, sizeof each, " in each of %" PRIu32 " processes", o->copies);
     return sgt_fail(err, o->may_map ? SGT_EUNSUPPORTED : SGT_ENOMEM,
                     "the set takes %" PRIu64 " MiB%s and %s has %" PRIu64 " MiB of %s%s",
                     (r->bytes + (1 << 20) - 1) >> 20, each, m.limit,
-                    (fits ? m.available + filled : all) >> 20,
-                    fits || o->available ? "free memory for data" : "memory",
+                    (fits ? m.available + filled : r->all) >> 20,
+                    fits || r->all < m.total ? "free memory for data" : "memory",
                     o->may_map ? ""
                                : ": it cannot be preloaded (use the reader mmap or uring, "
                                  "which need no memory for it)");
@@ -169,6 +181,7 @@ static int open_reader(void **out, const char **remark, const sgt_set *set,
     r->o = o;
     r->failed = UINT64_MAX;
     for (uint32_t i = 0; i < set->count; i++) r->bytes += image_size(&set->shards[i]);
+    r->all = find_all(o);
     int rc = check_memory(r, 0, err);
     if (rc == SGT_OK && (rc = sgt_arena_map(&r->arena, (size_t)r->bytes, 0, err)) == 0) {
         char *at = r->arena.base;

@@ -150,6 +150,11 @@ WRAP(void, sgt_memory_look, sgt_memory *m, const char *root)
     __real_sgt_memory_look(m, from ? from : root);
 }
 
+WRAP(uint64_t, sgt_memory_of_siblings, uint32_t least, const char *root)
+{
+    return __real_sgt_memory_of_siblings(least, faults.memory ? faults.memory : root);
+}
+
 WRAP(int, sgt_sampler_init, sgt_sampler *s, sgt_sampling sampling, uint64_t seed, uint32_t seq,
      const uint64_t *tokens, uint32_t shards, sgt_error *err)
 {

@@ -406,6 +406,17 @@ Test(readers, more_than_the_container_may_have)
     check_loader("d", &o, &fault, NULL);
 }
 
+/* Write what the kernel says of a process into `root`. */
+static void put_process(const char *root, int number, int parent, int kib)
+{
+    char path[64], text[64];
+    snprintf(path, sizeof path, "%s/proc/%d", root, number);
+    cr_assert(mkdir(path, 0777) == 0 || errno == EEXIST);
+    snprintf(path, sizeof path, "%s/proc/%d/status", root, number);
+    snprintf(text, sizeof text, "Name:\tx\nPPid:\t%d\nRssAnon:\t%8d kB\n", parent, kib);
+    put_bytes(path, text, strlen(text));
+}
+
 /* The container has 8 MiB, and a copy takes 3 MiB: it has room for two processes, also if the other
  * one has filled its copy. With a third, preload is refused, or mmap replaces it if it may. */
 Test(readers, copies_of_several_processes)
@@ -452,6 +463,26 @@ Test(readers, copies_of_several_processes)
         "the set takes 3 MiB in each of 2 processes and this process's control group "
         "(container) has 2 MiB of free memory for data: it cannot be preloaded (use the reader "
         "mmap or uring, which need no memory for it)");
+}
+
+/* Two processes of one parent have filled 2 MiB, and 4 MiB are free: room for two copies of 3 MiB.
+ * The other 2 MiB are of processes that make no copy. */
+Test(readers, copies_beside_other_programs)
+{
+    cr_assert(mkdir("d", 0777) == 0);
+    put_container("root", "8388608", "4194304");
+    put_raw("d/train_a.bin", 0, 3 << 19);
+    reader_fault fault = {.memory = "root"};
+    const sgt_loader_options o = {.raw = 16, .seq = 16, .copies = 2};
+    set_faults(&fault);
+    put_process("root", 1, getppid(), 1023);
+    put_process("root", 2, getppid() + 1, 1 << 20);
+    must(open_only("d", &o, why)); /* one child: another process was started otherwise */
+    put_process("root", 3, getppid(), 1024);
+    expect_failure_about(open_only("d", &o, why), SGT_ENOMEM,
+                         "(container) has 5 MiB of free memory for data: it cannot be preloaded");
+    put_process("root", 1, getppid(), 1024);
+    must(open_only("d", &o, why));
 }
 
 /* Other processes take the memory while a copy is filled: preload ends before the kernel has to
