@@ -397,27 +397,23 @@ int sgt_config_take_device(sgt_config *s, int cuda, int bf16, sgt_error *err)
 
 /* ---- JSON ---- */
 
-static int read_word(int *at, const sgt_option *row, const char *word, sgt_error *err)
-{
-    *at = sgt_option_word(row, word, strlen(word));
-    return *at < 0 ? fail_no_word(row, word, err) : SGT_OK;
-}
-
 static int read_value(sgt_config *s, const sgt_option *row, const json_t *v, const char *what,
                       sgt_error *err)
 {
     void *at = field(s, row);
     int text = row->kind == SGT_OPT_TEXT || row->kind == SGT_OPT_WORD;
     int whole = sgt_option_is_whole(row);
-    if (row->kind == SGT_OPT_WORD && json_is_string(v))
-        return read_word(at, row, json_string_value(v), err);
-    if (text && json_is_string(v)) *(const char **)at = json_string_value(v);
+    const char *word = json_string_value(v);
+    if (row->kind == SGT_OPT_WORD && word) {
+        *(int *)at = sgt_option_word(row, word, strlen(word));
+        return *(int *)at < 0 ? fail_no_word(row, word, err) : SGT_OK;
+    }
+    if (text && word) *(const char **)at = word;
     else if (whole && json_is_integer(v) && json_integer_value(v) >= 0)
         *(uint64_t *)at = (uint64_t)json_integer_value(v);
     else if (row->kind == SGT_OPT_REAL && json_is_number(v)) *(double *)at = json_number_value(v);
     else if (row->kind == SGT_OPT_FLAG && json_is_boolean(v)) *(int *)at = json_is_true(v);
-    else if (row->kind == SGT_OPT_REAL && row->flags & LATER && json_is_string(v) &&
-             strcmp(json_string_value(v), "auto") == 0)
+    else if (row->kind == SGT_OPT_REAL && row->flags & LATER && word && strcmp(word, "auto") == 0)
         *(double *)at = SGT_DEFAULT_REAL;
     else
         return sgt_fail(err, SGT_EFORMAT, "%s: '%s' is not %s", what, row->name,

@@ -58,14 +58,6 @@ typedef struct watch {
     uint64_t skipped;        /* updates skipped so far */
 } watch;
 
-static int open_events(watch *w, sgt_error *err)
-{
-    const sgt_trainer *t = w->t;
-    char folder[SGT_PATH];
-    if (!t->run || t->state.step >= t->s->steps) return SGT_OK;
-    return sgt_events_open(&w->events, sgt_path(folder, t->o->run, "tb"), t->state.step, err);
-}
-
 static int scaled(const watch *w) { return w->t->s->step.precision == SGT_PRECISION_FP16; }
 
 static double number(const json_t *line, const char *name)
@@ -120,8 +112,10 @@ static int open_watch(watch *w, const sgt_trainer *t, sgt_error *err)
                  .skipped = t->state.scaler.skipped,
                  .spikes = t->state.scaler.outliers.spikes};
     w->start = w->epoch_start = sgt_now();
+    char folder[SGT_PATH];
     int rc = open_diagnosis(w, err);
-    return rc < 0 ? rc : open_events(w, err);
+    if (rc < 0 || !t->run || t->state.step >= t->s->steps) return rc;
+    return sgt_events_open(&w->events, sgt_path(folder, t->o->run, "tb"), t->state.step, err);
 }
 
 static void print_line(const watch *w, const char *line)
@@ -785,6 +779,9 @@ int sgt_train(sgt_config *s, const sgt_train_options *o, sgt_training_result *r,
     sgt_trainer t;
     *r = (sgt_training_result){0};
     int rc = sgt_trainer_open(&t, s, o, err);
+    /* checkpoints are read before this process owns the run: its owner may remove them */
+    if (rc < 0 && o->resume && (!t.from || sgt_file_gone(t.from)))
+        rc = sgt_run_owned(o->run, rc, err);
     if (rc == SGT_OK && o->opened) o->opened(o->ctx, t.backend);
     if (rc == SGT_OK) rc = run(&t, r, err);
     if (rc < 0 && o->ranks) o->ranks->give_up(o->ranks, err);

@@ -467,16 +467,6 @@ static void compare_machine(const sgt_trainer *t)
             b->name, b->level, b->library, st->device, st->level, st->library);
 }
 
-/* Replace the checkpoint's choices of algorithms by those of this backend. */
-static int keep_choices(sgt_trainer *t, sgt_error *err)
-{
-    char *choices = t->backend->choices ? strdup(t->backend->choices) : NULL;
-    if (t->backend->choices && !choices) return sgt_fail_memory(err, "choices");
-    free(t->state.choices);
-    t->state.choices = choices;
-    return SGT_OK;
-}
-
 /* Open the run directory for writing. The barrier comes first, so that every rank has finished
  * reading before any file there is removed. */
 static int open_run_folder(sgt_trainer *t, const char *json, sgt_error *err)
@@ -523,7 +513,10 @@ static int open_run(sgt_trainer *t, sgt_error *err)
     if (t->from)
         rc = sgt_config_same_run(t->s, t->state.options,
                                  strcmp(t->state.device, t->backend->name) != 0, err);
-    if (rc == SGT_OK) rc = keep_choices(t, err);
+    /* the choices of algorithms are this backend's from now on */
+    free(t->state.choices);
+    t->state.choices = t->backend->choices ? strdup(t->backend->choices) : NULL;
+    if (t->backend->choices && !t->state.choices) rc = sgt_fail_memory(err, "choices");
     if (rc == SGT_OK) {
         compare_machine(t);
         compare_schedules(t);

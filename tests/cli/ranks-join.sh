@@ -73,9 +73,14 @@ ended 1 $pid
 cat .stderr0 > .stderr
 stderr_is "sgt-tokenize: rank 0 listens at 127.0.0.1, port $((port + 1)): Address already in use (set another MASTER_PORT: this is the port after it)"
 : > .stderr0
-start 1 $command
-until [ "$(readlink /proc/$pid/fd/* | grep -c '^socket:')" = 2 ]; do kill -0 $pid || fail 'rank 1 has ended'; done
-stops TERM $pid
+start 1 sgt-tokenize text out
+until [ -s .stderr1 ]; do kill -0 $pid && sleep .1 || break; done
+kill -TERM $pid
+ended 130 $pid
+cat .stderr1 > .stderr
+stderr_is "sgt-tokenize: waiting up to 120 s for rank 0 of 2 at 127.0.0.1, port $((port + 1)): another program is there (set another \
+MASTER_PORT) $hint"
+: > .stderr1
 kill -9 $other
 wait $other 2> .ended
 

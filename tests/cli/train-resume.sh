@@ -63,6 +63,11 @@ pid=$!
 until [ -s shared/log.jsonl ]; do sleep 0.02; done
 run_failure 'shared: another sgt-train is writing to this run (wait for it, or take another --run)' \
     sgt-train --quiet $options --run shared
+# also if the writer removes the checkpoint that the second one reads
+for i in 1 2 3 4 5 6; do
+    run 1 sgt-train --quiet --run shared --resume
+    is "$(tail -n 1 .stderr)" 'sgt-train: shared: another sgt-train is writing to this run (wait for it, or take another --run)'
+done
 mkdir -p begun-set/.work
 for set in d begun-set; do
     run_failure "$set: it is a set of sgt-tokenize's, where no run can be (take another --run)" \

@@ -30,7 +30,7 @@
 #include "tools/cli/talk.h"
 #include "tools/ranks/libsgt-mpi/mpi.h"
 
-#define MAGIC 0x53746774u /* "sgtT"; another one for another protocol, so that mixed builds end */
+#define MAGIC 0x53746775u /* "sgtU"; another one for another protocol, so that mixed builds end */
 #define JOIN_SECONDS 120
 #define SAY_SECONDS 5 /* of a wait for other ranks, after which a line says so */
 /* seconds that rank 0 waits before it prints another rank's failure, because it may fail for the
@@ -43,7 +43,7 @@
  * for freeing its resources */
 #define END_SECONDS 10
 
-/* The first message over a connection. */
+/* The first message over a connection, which rank 0 answers with MAGIC. */
 typedef struct hello {
     uint32_t magic, rank, size, life; /* life: 1: a LIFE connection; 0: a DATA connection */
     char machine[256];                /* the host's name */
@@ -291,26 +291,39 @@ static int listen_first(net *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* Keep a new connection and its hello, if it comes from a rank; otherwise close it without an
- * answer. */
+/* Let what is received over a new connection take so many seconds; 0: any time. */
+static void set_patience(int fd, int seconds)
+{
+    struct timeval patience = {.tv_sec = seconds};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+}
+
+/* Return whether a rank's connection is open: a rank that rank 0 did not answer in time comes again. */
+static int is_open(int fd)
+{
+    char next;
+    return fd >= 0 && recv(fd, &next, 1, MSG_PEEK | MSG_DONTWAIT) != 0;
+}
+
+/* Answer a new connection and keep its hello, if it comes from a rank; otherwise close it. */
 static int greet(net *t, int fd, hello *all, sgt_error *err)
 {
     hello h;
-    struct timeval patience = {.tv_sec = 5}, none = {0};
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    if (transfer(fd, &h, sizeof h, RECEIVE) < 0 || h.magic != MAGIC || h.life > LIFE) {
+    set_patience(fd, SAY_SECONDS);
+    if (transfer(fd, &h, sizeof h, RECEIVE) < 0 || h.magic != MAGIC || h.life > LIFE ||
+        transfer(fd, &h.magic, sizeof h.magic, SEND) < 0) {
         close(fd);
         return SGT_OK;
     }
     if (h.size != t->r.size || h.rank == 0 || h.rank >= t->r.size ||
-        t->line[h.life][h.rank].fd >= 0) {
+        is_open(t->line[h.life][h.rank].fd)) {
         close(fd);
         return sgt_fail(
             err, SGT_EUSAGE,
             "a rank %u of %u came where %u ranks are, each once (another run's address?)", h.rank,
             h.size, t->r.size);
     }
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &none, sizeof none);
+    set_patience(fd, 0);
     keep_alive(fd);
     h.machine[sizeof h.machine - 1] = 0;
     all[h.rank] = h;
@@ -358,15 +371,29 @@ static int accept_all(net *t, hello *all, sgt_error *err)
     return rc;
 }
 
+/* Say hello over a new connection. Return whether rank 0 answers, and not another program. */
+static int is_first(int fd, hello *h)
+{
+    uint32_t answer = 0;
+    set_patience(fd, SAY_SECONDS);
+    int answers =
+        transfer(fd, h, sizeof *h, SEND) == 0 && transfer(fd, &answer, sizeof answer, RECEIVE) == 0;
+    set_patience(fd, 0);
+    return answers && answer == MAGIC;
+}
+
 /* Connect to rank 0. Retry until it listens, for at most JOIN_SECONDS. */
 static int reach(net *t, hello *h, sgt_error *err)
 {
     double until = sgt_now() + JOIN_SECONDS;
     char where[512];
     int fd;
-    while ((fd = open_socket(t, 0)) < 0) {
+    while ((fd = open_socket(t, 0)) < 0 || !is_first(fd, h)) {
         snprintf(where, sizeof where, " at %s, port %d: %s", t->host, t->port,
-                 errno == ENXIO ? "unknown host" : strerror(errno));
+                 fd >= 0          ? "another program is there (set another MASTER_PORT)"
+                 : errno == ENXIO ? "unknown host"
+                                  : strerror(errno));
+        if (fd >= 0) close(fd);
         if (sgt_now() > until)
             return sgt_fail(err, SGT_EIO, "tried for %d s to reach rank 0%s", JOIN_SECONDS, where);
         report_wait(t, until, 0, where);
@@ -374,9 +401,7 @@ static int reach(net *t, hello *h, sgt_error *err)
     }
     t->line[h->life][0].fd = fd;
     keep_alive(fd);
-    return transfer(fd, h, sizeof *h, SEND) < 0
-               ? sgt_fail_errno(err, "rank 0 at %s, port %d", t->host, t->port)
-               : SGT_OK;
+    return SGT_OK;
 }
 
 static void release(net *t)

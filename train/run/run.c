@@ -354,15 +354,20 @@ static void compare_best(sgt_run *r, uint64_t step, double loss)
     r->best_loss = loss;
 }
 
+int sgt_run_owned(const char *run, int rc, sgt_error *err)
+{
+    char path[SGT_PATH];
+    if (rc < 0 && sgt_owner_lives(sgt_path(path, run, "owner"), NULL, NULL) != 1) return rc;
+    return sgt_fail(
+        err, SGT_EUNSUPPORTED,
+        "%s: another sgt-train is writing to this run (wait for it, or take another --run)", run);
+}
+
 static int lock_run(sgt_run *r, sgt_claimant *who, sgt_error *err)
 {
     int rc = sgt_make_folders(r->path, err);
     if (rc == SGT_OK) rc = sgt_owner_take(&r->owner, r->path, "owner", ".", who, err);
-    return rc <= 0 ? rc
-                   : sgt_fail(err, SGT_EUNSUPPORTED,
-                              "%s: another sgt-train is writing to this run (wait for it, or take "
-                              "another --run)",
-                              r->path);
+    return rc <= 0 ? rc : sgt_run_owned(r->path, rc, err);
 }
 
 /* Find the best of the checkpoints up to `step`. Unless `force`, fail if there is a complete one

@@ -37,6 +37,9 @@ int sgt_run_steps(uint64_t **steps, size_t *count, const char *run, sgt_error *e
 
 typedef struct sgt_run sgt_run;
 
+/* Return rc, an error; or if another process owns the run, SGT_EUNSUPPORTED, which says so. */
+int sgt_run_owned(const char *run, int rc, sgt_error *err);
+
 /* Open the run in who->folder for writing: create the folder if it is missing, and become its owner.
  * Remove the remains of an interrupted save, and all checkpoints after `step`. Open the log and cut
  * it to the whole lines of steps before `step`; report missing or damaged lines to *warning. Returns
