@@ -55,20 +55,15 @@ const char *sgt_advice_not_finite(char *buf, size_t n, uint64_t step, double los
                                   double lr, const char *attention)
 {
     if (isfinite(loss) && isfinite(grad_norm)) return NULL;
-    const char *what = isfinite(loss) ? "gradient norm" : "loss",
-               *bad = isnan(isfinite(loss) ? grad_norm : loss) ? "not a number" : "infinite";
-    int at = snprintf(buf, n, "step %llu: the %s is %s", (unsigned long long)step, what, bad);
-    if (isfinite(loss) && attention)
-        snprintf(
-            buf + at, n - (size_t)at,
-            ", but the loss is finite: start again with %s, or with an lr 10 times lower (--lr "
-            "%.3g)",
-            attention, lr / 10);
-    else
-        snprintf(buf + at, n - (size_t)at,
-                 ": start again with an lr 10 times lower (--lr %.3g); look at grad_norm in "
-                 "log.jsonl and at --grad-clip",
-                 lr / 10);
+    double bad = isfinite(loss) ? grad_norm : loss;
+    int other = isfinite(loss) && attention;
+    snprintf(
+        buf, n,
+        "step %llu: the %s is %s%s: start again with %s%san lr 10 times lower (--lr %.3g); look "
+        "at grad_norm in log.jsonl and at --grad-clip",
+        (unsigned long long)step, isfinite(loss) ? "gradient norm" : "loss",
+        isnan(bad) ? "not a number" : "infinite", other ? ", but the loss is finite" : "",
+        other ? attention : "", other ? ", or with " : "", lr / 10);
     return buf;
 }
 

@@ -90,36 +90,18 @@ __global__ void __launch_bounds__(ATTENTION_THREADS, GROUPS<DP, DROP>) attention
 
 int sgt_cuda_attention_serves(size_t D) { return D >= 8 && D <= 128 && D % 8 == 0; }
 
-static void attend(bool tf32, sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse,
-                   const void *qkv, size_t B, size_t T, size_t H, size_t D, float scale,
-                   const sgt_cuda_dropout *drop, const sgt_cuda_documents *documents)
+void sgt_cuda_attention(sgt_cuda_stream s, const sgt_cuda_heads *a, void *out, float *lse,
+                        const void *qkv)
 {
-    if (B * T * H == 0) return;
-    by_dropout(drop, [&](auto dropping) {
-        by_head_size(type, tf32, D, [&](auto zero, auto width) {
-            using N = decltype(zero);
-            Heads<N> a = heads_of<N>(qkv, out, lse, T, H, D, scale, drop, documents);
-            constexpr int QUERIES = GROUPS<width, dropping> * OWN;
-            constexpr size_t bytes =
-                (TILE<N, width, QUERIES> + 4 * TILE<N, width, KEY_ROWS<N>>)*sizeof(N);
-            static_assert(bytes <= MOST_SHARED, "a block's shared memory");
-            DEV_LAUNCH((attention_kernel<N, width, dropping>),
-                       dim3((unsigned)(B * H), blocks_for(T, QUERIES)), dim3(ATTENTION_THREADS),
-                       bytes, s, a);
-        });
+    if (a->B * a->T * a->H == 0) return;
+    by_head(*a, [&](auto zero, auto width, auto dropping) {
+        using N = decltype(zero);
+        constexpr int QUERIES = GROUPS<width, dropping> * OWN;
+        constexpr size_t bytes =
+            (TILE<N, width, QUERIES> + 4 * TILE<N, width, KEY_ROWS<N>>)*sizeof(N);
+        static_assert(bytes <= MOST_SHARED, "a block's shared memory");
+        DEV_LAUNCH((attention_kernel<N, width, dropping>),
+                   dim3((unsigned)(a->B * a->H), blocks_for(a->T, QUERIES)),
+                   dim3(ATTENTION_THREADS), bytes, s, heads_of<N>(*a, qkv, out, lse));
     });
-}
-
-void sgt_cuda_attention(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse,
-                        const void *qkv, size_t B, size_t T, size_t H, size_t D, float scale,
-                        const sgt_cuda_dropout *drop, const sgt_cuda_documents *documents)
-{
-    attend(false, s, type, out, lse, qkv, B, T, H, D, scale, drop, documents);
-}
-
-void sgt_cuda_attention_tf32(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse,
-                             const void *qkv, size_t B, size_t T, size_t H, size_t D, float scale,
-                             const sgt_cuda_dropout *drop, const sgt_cuda_documents *documents)
-{
-    attend(true, s, type, out, lse, qkv, B, T, H, D, scale, drop, documents);
 }

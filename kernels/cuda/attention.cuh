@@ -437,54 +437,67 @@ DEV void finish(const Heads<T> &a, const Head &h, const float (&out)[DP / 8][4],
 // ---- on the host ----
 
 template <class T>
-Heads<T> heads_of(const void *qkv, const void *out, const float *lse, size_t length, size_t H,
-                  size_t D, float scale, const sgt_cuda_dropout *drop,
-                  const sgt_cuda_documents *documents)
+Heads<T> heads_of(const sgt_cuda_heads &a, const void *qkv, const void *out, const float *lse)
 {
-    sgt_cuda_dropout d = drop ? *drop : sgt_cuda_dropout();
-    sgt_cuda_documents seen = documents ? *documents : sgt_cuda_documents();
+    sgt_cuda_dropout d = a.drop ? *a.drop : sgt_cuda_dropout();
+    sgt_cuda_documents seen = a.documents ? *a.documents : sgt_cuda_documents();
     return {(const T *)qkv,
             (T *)out,
             (float *)lse,
             NULL,
             NULL,
             NULL,
-            (int)length,
-            (int)H,
-            (int)D,
+            (int)a.T,
+            (int)a.H,
+            (int)a.D,
             seen.start,
             seen.end,
-            scale,
-            scale * LOG2E,
+            a.scale,
+            a.scale * LOG2E,
             d,
             sgt_dropout_limit(d.rate),
-            (uint32_t)sgt_dropout_attention_element(0, 0, 1, 0, H, length),
+            (uint32_t)sgt_dropout_attention_element(0, 0, 1, 0, a.H, a.T),
             sgt_dropout_keep(d.rate)};
 }
 
-// Call f(std::true_type()) if dropout is on, else f(std::false_type()).
-template <class F> void by_dropout(const sgt_cuda_dropout *drop, F f)
+// The same for the backward pass.
+template <class T>
+Heads<T> heads_of(const sgt_cuda_heads &a, const void *qkv, const void *out, const float *lse,
+                  void *dqkv, float *delta, const void *dout)
 {
-    if (drop && drop->rate > 0) f(std::true_type());
+    Heads<T> h = heads_of<T>(a, qkv, out, lse);
+    h.delta = delta, h.dout = (const T *)dout, h.dqkv = (T *)dqkv;
+    // the probability of a single key is 1: dq and dk are exactly 0, not rounding errors
+    if (a.T == 1) h.scale = 0;
+    return h;
+}
+
+// Call f(std::true_type()) if dropout is on, else f(std::false_type()).
+template <class F> void by_dropout(const sgt_cuda_heads &a, F f)
+{
+    if (a.drop && a.drop->rate > 0) f(std::true_type());
     else f(std::false_type());
 }
 
-// Call f(T(), DP) with the least DP of the kernels that holds D. float32, which is not meant for
-// speed, has only DP = 64 and 128.
-template <class F> void by_head_size(sgt_cuda_type type, bool tf32, size_t D, F f)
+// Call f(T(), DP, dropping) with the least DP of the kernels that holds D. float32, which is not
+// meant for speed, has only DP = 64 and 128.
+template <class F> void by_head(const sgt_cuda_heads &a, F f)
 {
+    auto of = [&](auto zero, auto width) {
+        by_dropout(a, [&](auto dropping) { f(zero, width, dropping); });
+    };
     auto wide = [&](auto zero) {
-        if (D <= 64) f(zero, std::integral_constant<int, 64>());
-        else f(zero, std::integral_constant<int, 128>());
+        if (a.D <= 64) of(zero, std::integral_constant<int, 64>());
+        else of(zero, std::integral_constant<int, 128>());
     };
     auto sized = [&](auto zero) {
-        if (D <= 32) f(zero, std::integral_constant<int, 32>());
-        else if (D > 64 && D <= 96) f(zero, std::integral_constant<int, 96>());
+        if (a.D <= 32) of(zero, std::integral_constant<int, 32>());
+        else if (a.D > 64 && a.D <= 96) of(zero, std::integral_constant<int, 96>());
         else wide(zero);
     };
-    if (type == SGT_BF16) sized(dev::bf16());
-    else if (type == SGT_F16) sized(dev::f16());
-    else if (tf32) wide(Tf32());
+    if (a.type == SGT_BF16) sized(dev::bf16());
+    else if (a.type == SGT_F16) sized(dev::f16());
+    else if (a.tf32) wide(Tf32());
     else wide(Tf32x3());
 }
 

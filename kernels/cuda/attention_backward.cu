@@ -201,49 +201,23 @@ __global__ void __launch_bounds__(ATTENTION_THREADS, 2) queries_dropout_kernel(H
     walk_keys<T, DP, true>(a);
 }
 
-static void backward(bool tf32, sgt_cuda_stream s, sgt_cuda_type type, void *dqkv, float *delta,
-                     const void *dout, const void *out, const float *lse, const void *qkv, size_t B,
-                     size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop,
-                     const sgt_cuda_documents *documents)
+void sgt_cuda_attention_backward(sgt_cuda_stream s, const sgt_cuda_heads *a, void *dqkv,
+                                 float *delta, const void *dout, const void *out, const float *lse,
+                                 const void *qkv)
 {
-    if (B * T * H == 0) return;
-    by_dropout(drop, [&](auto dropping) {
-        by_head_size(type, tf32, D, [&](auto zero, auto width) {
-            using N = decltype(zero);
-            constexpr int W = WALKED<N, width>;
-            Heads<N> a = heads_of<N>(qkv, out, lse, T, H, D, scale, drop, documents);
-            a.delta = delta, a.dout = (const N *)dout, a.dqkv = (N *)dqkv;
-            // the probability of a single key is 1: dq and dk are exactly 0, not rounding errors
-            if (T == 1) a.scale = 0;
-            constexpr size_t bytes = (2 * TILE<N, width, OWN> + 4 * TILE<N, width, W>)*sizeof(N);
-            constexpr size_t with_stats = bytes + Stats<N, width>::BYTES;
-            static_assert(with_stats <= MOST_SHARED, "a block's shared memory");
-            size_t rows = B * T * H;
-            dim3 grid((unsigned)(B * H), blocks_for(T, OWN)), block(ATTENTION_THREADS);
-            DEV_LAUNCH(delta_kernel<N>, dim3(blocks_for(rows, ATTENTION_THREADS / 32)), block, 0, s,
-                       a, rows);
-            DEV_LAUNCH((keys_kernel<N, width, dropping>), grid, block, with_stats, s, a);
-            if constexpr (dropping)
-                DEV_LAUNCH((queries_dropout_kernel<N, width>), grid, block, bytes, s, a);
-            else DEV_LAUNCH((queries_kernel<N, width>), grid, block, bytes, s, a);
-        });
+    if (a->B * a->T * a->H == 0) return;
+    by_head(*a, [&](auto zero, auto width, auto dropping) {
+        using N = decltype(zero);
+        constexpr int W = WALKED<N, width>;
+        Heads<N> h = heads_of<N>(*a, qkv, out, lse, dqkv, delta, dout);
+        constexpr size_t bytes = (2 * TILE<N, width, OWN> + 4 * TILE<N, width, W>)*sizeof(N);
+        constexpr size_t with_stats = bytes + Stats<N, width>::BYTES;
+        static_assert(with_stats <= MOST_SHARED, "a block's shared memory");
+        dim3 grid((unsigned)(a->B * a->H), blocks_for(a->T, OWN)), block(ATTENTION_THREADS);
+        launch_delta(s, *a, h);
+        DEV_LAUNCH((keys_kernel<N, width, dropping>), grid, block, with_stats, s, h);
+        if constexpr (dropping)
+            DEV_LAUNCH((queries_dropout_kernel<N, width>), grid, block, bytes, s, h);
+        else DEV_LAUNCH((queries_kernel<N, width>), grid, block, bytes, s, h);
     });
-}
-
-void sgt_cuda_attention_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv, float *delta,
-                                 const void *dout, const void *out, const float *lse,
-                                 const void *qkv, size_t B, size_t T, size_t H, size_t D,
-                                 float scale, const sgt_cuda_dropout *drop,
-                                 const sgt_cuda_documents *documents)
-{
-    backward(false, s, type, dqkv, delta, dout, out, lse, qkv, B, T, H, D, scale, drop, documents);
-}
-
-void sgt_cuda_attention_tf32_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv,
-                                      float *delta, const void *dout, const void *out,
-                                      const float *lse, const void *qkv, size_t B, size_t T,
-                                      size_t H, size_t D, float scale, const sgt_cuda_dropout *drop,
-                                      const sgt_cuda_documents *documents)
-{
-    backward(true, s, type, dqkv, delta, dout, out, lse, qkv, B, T, H, D, scale, drop, documents);
 }

@@ -137,18 +137,16 @@ int sgt_cuda_attention_hopper_serves(sgt_cuda_type type, size_t D)
     return type != SGT_F32 && (D == 64 || D == 128) && dev::device_is_hopper();
 }
 
-void sgt_cuda_attention_hopper(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse,
-                               const void *qkv, size_t B, size_t T, size_t H, size_t D, float scale,
-                               const sgt_cuda_dropout *drop, const sgt_cuda_documents *documents)
+void sgt_cuda_attention_hopper(sgt_cuda_stream s, const sgt_cuda_heads *a, void *out, float *lse,
+                               const void *qkv)
 {
-    if (B * T * H == 0) return;
-    by_wide_head(type, D, drop, [&](auto zero, auto width, auto dropping) {
+    if (a->B * a->T * a->H == 0) return;
+    by_wide_head(*a, [&](auto zero, auto width, auto dropping) {
         using N = decltype(zero);
-        Heads<N> a = heads_of<N>(qkv, out, lse, T, H, D, scale, drop, documents);
         dev::TensorMap map;
-        if (!map_rows(&map, a.qkv, B, T, 3 * H * D)) return;
+        if (!map_rows(&map, (const N *)qkv, *a, 3)) return;
         DEV_LAUNCH((attention_hopper_kernel<N, width, dropping>),
-                   dim3((unsigned)(B * H), blocks_for(T, BOTH)), dim3(HOPPER_THREADS),
-                   (Forward<N, width>::BYTES), s, a, map);
+                   dim3((unsigned)(a->B * a->H), blocks_for(a->T, BOTH)), dim3(HOPPER_THREADS),
+                   (Forward<N, width>::BYTES), s, heads_of<N>(*a, qkv, out, lse), map);
     });
 }

@@ -154,28 +154,28 @@ struct Columns {
 
 // ---- on the host ----
 
-// Make the tensor map of (B, T, columns) for boxes of BOX rows. Return false on failure, which the
-// next sgt_cuda_check reports.
+// Make the tensor map of (B, T, parts * H * D) for boxes of BOX rows. Return false on failure, which
+// the next sgt_cuda_check reports.
 template <class T>
-bool map_rows(dev::TensorMap *map, const T *base, size_t B, size_t length, size_t columns)
+bool map_rows(dev::TensorMap *map, const T *base, const sgt_cuda_heads &a, size_t parts)
 {
-    bool made = dev::tensor_map(map, base, B, length, columns, columns, BOX);
+    size_t columns = parts * a.H * a.D;
+    bool made = dev::tensor_map(map, base, a.B, a.T, columns, columns, BOX);
     if (!made) sgt_cuda_note_failure("attention for sm_90: cuTensorMapEncodeTiled", 1);
     return made;
 }
 
 // Call f(T(), D, dropping) with D and `dropping` (whether dropout is on) as constant types. D is 64
 // or 128.
-template <class F>
-void by_wide_head(sgt_cuda_type type, size_t D, const sgt_cuda_dropout *drop, F f)
+template <class F> void by_wide_head(const sgt_cuda_heads &a, F f)
 {
     auto sized = [&](auto zero) {
-        by_dropout(drop, [&](auto dropping) {
-            if (D == 64) f(zero, std::integral_constant<int, 64>(), dropping);
+        by_dropout(a, [&](auto dropping) {
+            if (a.D == 64) f(zero, std::integral_constant<int, 64>(), dropping);
             else f(zero, std::integral_constant<int, 128>(), dropping);
         });
     };
-    if (type == SGT_BF16) sized(dev::bf16());
+    if (a.type == SGT_BF16) sized(dev::bf16());
     else sized(dev::f16());
 }
 

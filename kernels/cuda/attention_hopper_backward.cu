@@ -271,30 +271,21 @@ __global__ void __launch_bounds__(HOPPER_THREADS, 1)
     consume_keys<T, D, DROP>(m, a, sight, first, begin, end);
 }
 
-void sgt_cuda_attention_hopper_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv,
+void sgt_cuda_attention_hopper_backward(sgt_cuda_stream s, const sgt_cuda_heads *a, void *dqkv,
                                         float *delta, const void *dout, const void *out,
-                                        const float *lse, const void *qkv, size_t B, size_t T,
-                                        size_t H, size_t D, float scale,
-                                        const sgt_cuda_dropout *drop,
-                                        const sgt_cuda_documents *documents)
+                                        const float *lse, const void *qkv)
 {
-    if (B * T * H == 0) return;
-    by_wide_head(type, D, drop, [&](auto zero, auto width, auto dropping) {
+    if (a->B * a->T * a->H == 0) return;
+    by_wide_head(*a, [&](auto zero, auto width, auto dropping) {
         using N = decltype(zero);
-        Heads<N> a = heads_of<N>(qkv, out, lse, T, H, D, scale, drop, documents);
-        a.delta = delta, a.dout = (const N *)dout, a.dqkv = (N *)dqkv;
-        // the probability of a single key is 1: dq and dk are exactly 0, not rounding errors
-        if (T == 1) a.scale = 0;
+        Heads<N> h = heads_of<N>(*a, qkv, out, lse, dqkv, delta, dout);
         dev::TensorMap packed, plain;
-        if (!map_rows(&packed, a.qkv, B, T, 3 * H * D) || !map_rows(&plain, a.dout, B, T, H * D))
-            return;
-        size_t rows = B * T * H;
-        dim3 grid((unsigned)(B * H), blocks_for(T, BOTH)), block(HOPPER_THREADS);
-        DEV_LAUNCH(delta_kernel<N>, dim3(blocks_for(rows, ATTENTION_THREADS / 32)),
-                   dim3(ATTENTION_THREADS), 0, s, a, rows);
+        if (!map_rows(&packed, h.qkv, *a, 3) || !map_rows(&plain, h.dout, *a, 1)) return;
+        dim3 grid((unsigned)(a->B * a->H), blocks_for(a->T, BOTH)), block(HOPPER_THREADS);
+        launch_delta(s, *a, h);
         DEV_LAUNCH((keys_hopper_kernel<N, width, dropping>), grid, block,
-                   (KeysShared<N, width>::BYTES), s, a, packed, plain);
+                   (KeysShared<N, width>::BYTES), s, h, packed, plain);
         DEV_LAUNCH((queries_hopper_kernel<N, width, dropping>), grid, block,
-                   (QueriesShared<N, width>::BYTES), s, a, packed, plain);
+                   (QueriesShared<N, width>::BYTES), s, h, packed, plain);
     });
 }

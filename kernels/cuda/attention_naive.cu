@@ -29,58 +29,55 @@ __global__ void __launch_bounds__(THREADS) heads_kernel(Parts<T> a)
     store(SPLIT ? part : a.packed + i, x);
 }
 
-static void move_heads(sgt_cuda_stream s, sgt_cuda_type type, bool split, int parts,
-                       void *const part[3], void *packed, size_t B, size_t T, size_t H, size_t D)
+// Move numbers between `packed` and its parts, of which the last two may be NULL.
+static void move_heads(sgt_cuda_stream s, const sgt_cuda_heads *h, bool split, const void *packed,
+                       const void *first, const void *second, const void *third)
 {
-    size_t n = B * T * parts * H * D;
+    int parts = second ? 3 : 1;
+    size_t n = h->B * h->T * parts * h->H * h->D;
     if (n == 0) return;
-    by_type_and_width(type, D, [&](auto zero, auto width) {
+    by_type_and_width(h->type, h->D, [&](auto zero, auto width) {
         using N = decltype(zero);
-        Parts<N> a = {{(N *)part[0], (N *)part[1], (N *)part[2]},
+        Parts<N> a = {{(N *)first, (N *)second, (N *)third},
                       (N *)packed,
                       n,
                       parts,
-                      (int)T,
-                      (int)H,
-                      (int)D};
+                      (int)h->T,
+                      (int)h->H,
+                      (int)h->D};
         dim3 grid(blocks_for(n, THREADS * width)), block(THREADS);
         if (split) DEV_LAUNCH((heads_kernel<N, width, true>), grid, block, 0, s, a);
         else DEV_LAUNCH((heads_kernel<N, width, false>), grid, block, 0, s, a);
     });
 }
 
-void sgt_cuda_split_heads(sgt_cuda_stream s, sgt_cuda_type type, void *q, void *k, void *v,
-                          const void *qkv, size_t B, size_t T, size_t H, size_t D)
+void sgt_cuda_split_heads(sgt_cuda_stream s, const sgt_cuda_heads *a, void *q, void *k, void *v,
+                          const void *qkv)
 {
-    void *part[] = {q, k, v};
-    move_heads(s, type, true, 3, part, (void *)qkv, B, T, H, D);
+    move_heads(s, a, true, qkv, q, k, v);
 }
 
-void sgt_cuda_join_heads(sgt_cuda_stream s, sgt_cuda_type type, void *qkv, const void *q,
-                         const void *k, const void *v, size_t B, size_t T, size_t H, size_t D)
+void sgt_cuda_join_heads(sgt_cuda_stream s, const sgt_cuda_heads *a, void *qkv, const void *q,
+                         const void *k, const void *v)
 {
-    void *part[] = {(void *)q, (void *)k, (void *)v};
-    move_heads(s, type, false, 3, part, qkv, B, T, H, D);
+    move_heads(s, a, false, qkv, q, k, v);
 }
 
-void sgt_cuda_split_head(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, size_t B,
-                         size_t T, size_t H, size_t D)
+void sgt_cuda_split_head(sgt_cuda_stream s, const sgt_cuda_heads *a, void *out, const void *x)
 {
-    void *part[] = {out, NULL, NULL};
-    move_heads(s, type, true, 1, part, (void *)x, B, T, H, D);
+    move_heads(s, a, true, x, out, NULL, NULL);
 }
 
-void sgt_cuda_merge_heads(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, size_t B,
-                          size_t T, size_t H, size_t D)
+void sgt_cuda_merge_heads(sgt_cuda_stream s, const sgt_cuda_heads *a, void *out, const void *x)
 {
-    void *part[] = {(void *)x, NULL, NULL};
-    move_heads(s, type, false, 1, part, out, B, T, H, D);
+    move_heads(s, a, false, out, x, NULL, NULL);
 }
 
 // ---- rows of scores: row r of (B, H, T) sees keys 0 .. r % T, or from its document's start on
 // ----
 
 template <class T> struct Scores {
+    using Number = T;
     // scores that become probabilities in place; or their gradient, in place; or drop_probs's
     // output
     T *x;
@@ -196,50 +193,40 @@ __global__ void __launch_bounds__(THREADS) causal_softmax_backward_kernel(Scores
     }
 }
 
-template <class F> static void by_rows(sgt_cuda_type type, size_t B, size_t H, size_t T, F f)
+// Call f(V, grid, block, scores) for the numbers and the width of the rows of scores.
+template <class F> static void by_rows(const sgt_cuda_heads *h, void *x, const void *probs, F f)
 {
-    if (B * H * T > 0)
-        by_type_and_width(type, T, [&](auto zero, auto width) {
-            f(zero, width, dim3(blocks_for(B * H * T, WARPS)), dim3(THREADS));
-        });
-}
-
-void sgt_cuda_causal_softmax(sgt_cuda_stream s, sgt_cuda_type type, void *scores, size_t B,
-                             size_t H, size_t T, float scale, const sgt_cuda_documents *documents)
-{
-    by_rows(type, B, H, T, [&](auto zero, auto width, dim3 grid, dim3 block) {
+    size_t rows = h->B * h->H * h->T;
+    if (rows == 0) return;
+    by_type_and_width(h->type, h->T, [&](auto zero, auto width) {
         using N = decltype(zero);
-        Scores<N> a = {(N *)scores, NULL,  B * H * T,          (int)T,
-                       (int)H,      scale, sgt_cuda_dropout(), documents ? documents->start : NULL};
-        DEV_LAUNCH((causal_softmax_kernel<N, width>), grid, block, 0, s, a);
+        f(width, dim3(blocks_for(rows, WARPS)), dim3(THREADS),
+          Scores<N>{(N *)x, (const N *)probs, rows, (int)h->T, (int)h->H, h->scale,
+                    h->drop ? *h->drop : sgt_cuda_dropout(),
+                    h->documents ? h->documents->start : NULL});
     });
 }
 
-void sgt_cuda_drop_probs(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *probs,
-                         size_t B, size_t H, size_t T, const sgt_cuda_dropout *drop)
+void sgt_cuda_causal_softmax(sgt_cuda_stream s, const sgt_cuda_heads *h, void *scores)
 {
-    by_rows(type, B, H, T, [&](auto zero, auto width, dim3 grid, dim3 block) {
-        using N = decltype(zero);
-        Scores<N> a = {(N *)out, (const N *)probs, B * H * T, (int)T, (int)H, 1, *drop, NULL};
-        DEV_LAUNCH((drop_probs_kernel<N, width>), grid, block, 0, s, a);
+    by_rows(h, scores, NULL, [&](auto width, dim3 grid, dim3 block, auto a) {
+        DEV_LAUNCH((causal_softmax_kernel<typename decltype(a)::Number, width>), grid, block, 0, s,
+                   a);
     });
 }
 
-void sgt_cuda_causal_softmax_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dprobs,
-                                      const void *probs, size_t B, size_t H, size_t T, float scale,
-                                      const sgt_cuda_dropout *drop,
-                                      const sgt_cuda_documents *documents)
+void sgt_cuda_drop_probs(sgt_cuda_stream s, const sgt_cuda_heads *h, void *out, const void *probs)
 {
-    by_rows(type, B, H, T, [&](auto zero, auto width, dim3 grid, dim3 block) {
-        using N = decltype(zero);
-        Scores<N> a = {(N *)dprobs,
-                       (const N *)probs,
-                       B * H * T,
-                       (int)T,
-                       (int)H,
-                       scale,
-                       drop ? *drop : sgt_cuda_dropout(),
-                       documents ? documents->start : NULL};
-        DEV_LAUNCH((causal_softmax_backward_kernel<N, width>), grid, block, 0, s, a);
+    by_rows(h, out, probs, [&](auto width, dim3 grid, dim3 block, auto a) {
+        DEV_LAUNCH((drop_probs_kernel<typename decltype(a)::Number, width>), grid, block, 0, s, a);
+    });
+}
+
+void sgt_cuda_causal_softmax_backward(sgt_cuda_stream s, const sgt_cuda_heads *h, void *dprobs,
+                                      const void *probs)
+{
+    by_rows(h, dprobs, probs, [&](auto width, dim3 grid, dim3 block, auto a) {
+        DEV_LAUNCH((causal_softmax_backward_kernel<typename decltype(a)::Number, width>), grid,
+                   block, 0, s, a);
     });
 }

@@ -22,6 +22,13 @@ __global__ void __launch_bounds__(ATTENTION_THREADS) delta_kernel(Heads<T> a, si
         a.delta[(place / a.length * a.heads + h) * a.length + place % a.length] = sum;
 }
 
+template <class T> void launch_delta(sgt_cuda_stream s, const sgt_cuda_heads &a, const Heads<T> &h)
+{
+    size_t rows = a.B * a.T * a.H;
+    DEV_LAUNCH(delta_kernel<T>, dim3(blocks_for(rows, ATTENTION_THREADS / 32)),
+               dim3(ATTENTION_THREADS), 0, s, h, rows);
+}
+
 // Set the scores of queries of later documents to -infinity, for keys in rows and queries in
 // columns.
 template <int N, class T>

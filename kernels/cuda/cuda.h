@@ -183,48 +183,39 @@ typedef struct sgt_cuda_documents {
 void sgt_cuda_place_documents(sgt_cuda_stream s, const sgt_cuda_documents *documents,
                               const int32_t *starts, size_t B, size_t T);
 
-/* Causal attention of B sequences of H heads, with s_ij = scale q_i.k_j:
+/* What attention computes: B sequences of T tokens, with H heads of D numbers each. */
+typedef struct sgt_cuda_heads {
+    sgt_cuda_type type;
+    int tf32; /* 1: round float32 factors to TF32; 0: make each product of three TF32 products */
+    size_t B, T, H, D;
+    float scale;
+    const sgt_cuda_dropout *drop;        /* of probabilities; NULL: none */
+    const sgt_cuda_documents *documents; /* NULL: each row is one document */
+} sgt_cuda_heads;
+
+/* Causal attention, with s_ij = scale q_i.k_j:
  *   out_i = sum_{a_i<=j<=i} dropout(softmax_j(s_ij)) v_j      lse_i = log sum_{a_i<=j<=i} exp(s_ij)
  *   qkv (B, T, 3, H, D), out (B, T, H, D), lse (B, H, T) float; D a multiple of 8, up to 128
- * a_i is documents->start of i, or 0 without documents. drop and documents may be NULL. Tensor
- * cores multiply tile by tile, so no T x T matrix is stored. In float32, each product is made of
- * three TF32 products. */
-void sgt_cuda_attention(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse,
-                        const void *qkv, size_t B, size_t T, size_t H, size_t D, float scale,
-                        const sgt_cuda_dropout *drop, const sgt_cuda_documents *documents);
+ * a_i is documents->start of i, or 0 without documents. Tensor cores multiply tile by tile, so no T x
+ * T matrix is stored. */
+void sgt_cuda_attention(sgt_cuda_stream s, const sgt_cuda_heads *a, void *out, float *lse,
+                        const void *qkv);
 
 /* Compute the gradient of sgt_cuda_attention: dqkv, with the shape of qkv. delta: B*H*T floats of
  * scratch. */
-void sgt_cuda_attention_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv, float *delta,
-                                 const void *dout, const void *out, const float *lse,
-                                 const void *qkv, size_t B, size_t T, size_t H, size_t D,
-                                 float scale, const sgt_cuda_dropout *drop,
-                                 const sgt_cuda_documents *documents);
+void sgt_cuda_attention_backward(sgt_cuda_stream s, const sgt_cuda_heads *a, void *dqkv,
+                                 float *delta, const void *dout, const void *out, const float *lse,
+                                 const void *qkv);
 /* return whether sgt_cuda_attention supports heads of size D */
 int sgt_cuda_attention_serves(size_t D);
 
-/* Compute attention and its gradient for float32 (type is SGT_F32), with every factor of a product
- * rounded to TF32. */
-void sgt_cuda_attention_tf32(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse,
-                             const void *qkv, size_t B, size_t T, size_t H, size_t D, float scale,
-                             const sgt_cuda_dropout *drop, const sgt_cuda_documents *documents);
-void sgt_cuda_attention_tf32_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv,
-                                      float *delta, const void *dout, const void *out,
-                                      const float *lse, const void *qkv, size_t B, size_t T,
-                                      size_t H, size_t D, float scale, const sgt_cuda_dropout *drop,
-                                      const sgt_cuda_documents *documents);
-
 /* Compute attention and its gradient with TMA and wgmma, on sm_90 only, for 16-bit types and D = 64
  * or 128. */
-void sgt_cuda_attention_hopper(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse,
-                               const void *qkv, size_t B, size_t T, size_t H, size_t D, float scale,
-                               const sgt_cuda_dropout *drop, const sgt_cuda_documents *documents);
-void sgt_cuda_attention_hopper_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv,
+void sgt_cuda_attention_hopper(sgt_cuda_stream s, const sgt_cuda_heads *a, void *out, float *lse,
+                               const void *qkv);
+void sgt_cuda_attention_hopper_backward(sgt_cuda_stream s, const sgt_cuda_heads *a, void *dqkv,
                                         float *delta, const void *dout, const void *out,
-                                        const float *lse, const void *qkv, size_t B, size_t T,
-                                        size_t H, size_t D, float scale,
-                                        const sgt_cuda_dropout *drop,
-                                        const sgt_cuda_documents *documents);
+                                        const float *lse, const void *qkv);
 /* Return whether the two functions with _hopper support the type and D, and this device is
  * sm_90. */
 int sgt_cuda_attention_hopper_serves(sgt_cuda_type type, size_t D);
@@ -348,30 +339,24 @@ void sgt_cuda_dlogits(sgt_cuda_stream s, sgt_cuda_type type, void *probs, const 
 
 /* split_heads splits (B, T, 3, H, D) into q, k, v of (B, H, T, D), and join_heads joins them again.
  * split_head and merge_heads do the same between (B, T, H, D) and one (B, H, T, D). */
-void sgt_cuda_split_heads(sgt_cuda_stream s, sgt_cuda_type type, void *q, void *k, void *v,
-                          const void *qkv, size_t B, size_t T, size_t H, size_t D);
-void sgt_cuda_join_heads(sgt_cuda_stream s, sgt_cuda_type type, void *qkv, const void *q,
-                         const void *k, const void *v, size_t B, size_t T, size_t H, size_t D);
-void sgt_cuda_split_head(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, size_t B,
-                         size_t T, size_t H, size_t D);
-void sgt_cuda_merge_heads(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, size_t B,
-                          size_t T, size_t H, size_t D);
+void sgt_cuda_split_heads(sgt_cuda_stream s, const sgt_cuda_heads *a, void *q, void *k, void *v,
+                          const void *qkv);
+void sgt_cuda_join_heads(sgt_cuda_stream s, const sgt_cuda_heads *a, void *qkv, const void *q,
+                         const void *k, const void *v);
+void sgt_cuda_split_head(sgt_cuda_stream s, const sgt_cuda_heads *a, void *out, const void *x);
+void sgt_cuda_merge_heads(sgt_cuda_stream s, const sgt_cuda_heads *a, void *out, const void *x);
 
 /* Replace scores (B, H, T, T): p_ij = softmax of scale s_ij over a_i <= j <= i, and 0 for other j.
  * a_i is documents->start of i, or 0 without documents. */
-void sgt_cuda_causal_softmax(sgt_cuda_stream s, sgt_cuda_type type, void *scores, size_t B,
-                             size_t H, size_t T, float scale, const sgt_cuda_documents *documents);
+void sgt_cuda_causal_softmax(sgt_cuda_stream s, const sgt_cuda_heads *a, void *scores);
 
 /* out_ij = p_ij * dropout's factor_ij (B, H, T, T); out may be probs */
-void sgt_cuda_drop_probs(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *probs,
-                         size_t B, size_t H, size_t T, const sgt_cuda_dropout *drop);
+void sgt_cuda_drop_probs(sgt_cuda_stream s, const sgt_cuda_heads *a, void *out, const void *probs);
 
 /* ds_ij = scale p_ij (f_ij dp_ij - sum_k p_ik f_ik dp_ik), 0 for j > i and j < a_i
- *   dprobs (B, H, T, T) becomes ds; f: dropout's factor, 1 if drop is NULL */
-void sgt_cuda_causal_softmax_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dprobs,
-                                      const void *probs, size_t B, size_t H, size_t T, float scale,
-                                      const sgt_cuda_dropout *drop,
-                                      const sgt_cuda_documents *documents);
+ *   dprobs (B, H, T, T) becomes ds; f: dropout's factor, 1 without dropout */
+void sgt_cuda_causal_softmax_backward(sgt_cuda_stream s, const sgt_cuda_heads *a, void *dprobs,
+                                      const void *probs);
 
 #ifdef __cplusplus
 }

@@ -63,42 +63,24 @@ static int warps_for(size_t bytes)
     return warps;
 }
 
-template <class T>
-static void launch_norm(sgt_cuda_stream s, sgt_cuda_type type, const NormForward<T> &a)
-{
-    if (a.n == 0) return;
-    int warps = warps_for(a.C * sizeof(T));
-    by_type_and_width(type, (size_t)a.C, [&](auto zero, auto width) {
-        if constexpr (std::is_same<decltype(zero), T>::value)
-            DEV_LAUNCH((norm_kernel<T, width>), dim3(blocks_for(a.n, warps)), dim3(warps * 32),
-                       warps * a.C * sizeof(T), s, a);
-    });
-}
-
 void sgt_cuda_residual_layernorm(sgt_cuda_stream s, sgt_cuda_type type, void *sum, void *out,
                                  float *mean, float *rstd, const void *x, const void *y,
                                  const float *w, const float *b, size_t n, size_t C, float eps,
                                  const sgt_cuda_dropout *drop)
 {
-    by_type(type, [&](auto zero) {
+    if (n == 0) return;
+    by_type_and_width(type, C, [&](auto zero, auto width) {
         using T = decltype(zero);
-        sgt_cuda_dropout none = {};
-        launch_norm(s, type,
-                    NormForward<T>{(T *)sum, (T *)out, mean, rstd, (const T *)x, (const T *)y, w, b,
-                                   n, (int)C, eps, drop ? *drop : none});
+        int warps = warps_for(C * sizeof(T));
+        NormForward<T> a = {
+            (T *)sum, (T *)out, mean, rstd,   (const T *)x, (const T *)y,
+            w,        b,        n,    (int)C, eps,          drop ? *drop : sgt_cuda_dropout()};
+        DEV_LAUNCH((norm_kernel<T, width>), dim3(blocks_for(n, warps)), dim3(warps * 32),
+                   warps * C * sizeof(T), s, a);
     });
 }
 
 // ---- backward ----
-
-template <class T> struct NormBackward {
-    T *dx;
-    float *partial; // (blocks, 2, C): dw and db of each block's rows
-    const T *dout, *x;
-    const float *mean, *rstd, *w;
-    size_t n;
-    int C, first; // first: 1: dx is stored; 0: it is added to
-};
 
 template <int V> struct Chunk {
     float g[V], xhat[V], dout[V]; // g = dout * w

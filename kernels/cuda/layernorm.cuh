@@ -1,5 +1,4 @@
-// layernorm.cuh: the arguments of both forward kernels of LayerNorm, and the residual addition
-// before it.
+// layernorm.cuh: the arguments of LayerNorm's kernels, and the residual addition before it.
 #pragma once
 
 #include "kernels/cuda/dropout.cuh"
@@ -17,6 +16,16 @@ template <class T> struct NormForward {
     int C;
     float eps;
     sgt_cuda_dropout drop;
+};
+
+template <class T> struct NormBackward {
+    T *dx;
+    // (blocks, parts, C): dw, db, and of rows in registers dx's column sums, of each block's rows
+    float *partial;
+    const T *dout, *x;
+    const float *mean, *rstd, *w;
+    size_t n;
+    int C, first; // first: 1: dx is stored; 0: it is added to
 };
 
 // Compute x = x + dropout(y), rounded to T, for V numbers from number `at` of (n, C) on, and write

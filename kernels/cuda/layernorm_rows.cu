@@ -83,22 +83,13 @@ __global__ void __launch_bounds__(ROW_WARPS * 32, forward_blocks_each(CHUNKS))
 
 // ---- backward ----
 
-template <class T> struct RowsBackward {
-    T *dx;
-    float *partial; // (blocks, 3, C): dw, db and dx's column sums of each block's rows
-    const T *dout, *x;
-    const float *mean, *rstd, *w;
-    size_t n;
-    int C, first; // first: 1: dx is stored; 0: it is added to
-};
-
 // A lane's part of a row: in each chunk of 32 * V numbers, the V from lane * V on; zeros past C.
 template <class T, int CHUNKS> struct Row {
     static constexpr int V = PER16<T>;
     dev::Vec16 dout[CHUNKS], x[CHUNKS], dx[CHUNKS];
     float mean, rstd;
 
-    DEV void load(const RowsBackward<T> &a, size_t row)
+    DEV void load(const NormBackward<T> &a, size_t row)
     {
         size_t at = row * a.C;
         DEV_UNROLL_FOR (int i = 0; i < CHUNKS; i++) {
@@ -113,7 +104,7 @@ template <class T, int CHUNKS> struct Row {
 
     // Unpack dout, g = dout * w and xhat of a chunk. The weight is read from the caches each time;
     // kept in registers, it would leave room for only two thirds of the warps.
-    DEV void unpack(float (&d)[V], float (&g)[V], float (&xhat)[V], const RowsBackward<T> &a,
+    DEV void unpack(float (&d)[V], float (&g)[V], float (&xhat)[V], const NormBackward<T> &a,
                     int i) const
     {
         int c = (i * 32 + threadIdx.x % 32) * V;
@@ -142,7 +133,7 @@ template <class T, int CHUNKS> struct Columns {
 
     // Add up the sums of the block's warps in their order: first dw, then db, then dx. shared:
     // ROW_WARPS rows of C floats.
-    DEV void finish(const RowsBackward<T> &a, float *shared) const
+    DEV void finish(const NormBackward<T> &a, float *shared) const
     {
         int warp = threadIdx.x / 32;
         float *out = a.partial + (size_t)blockIdx.x * 3 * a.C;
@@ -165,7 +156,7 @@ template <class T, int CHUNKS> struct Columns {
 // Compute this lane's parts of the row's sums of g and g * xhat. Add the row to the sums of dw and
 // db.
 template <class T, int CHUNKS>
-DEV void add_row(float &sum_g, float &sum_gx, const RowsBackward<T> &a, const Row<T, CHUNKS> &r,
+DEV void add_row(float &sum_g, float &sum_gx, const NormBackward<T> &a, const Row<T, CHUNKS> &r,
                  Columns<T, CHUNKS> &columns)
 {
     constexpr int V = PER16<T>;
@@ -184,7 +175,7 @@ DEV void add_row(float &sum_g, float &sum_gx, const RowsBackward<T> &a, const Ro
 
 // Store dx (+)= rstd * (g - mean(g) - xhat * mean(g*xhat)), computed as in norm_backward_kernel.
 template <class T, int CHUNKS>
-DEV void store_row(const RowsBackward<T> &a, size_t row, const Row<T, CHUNKS> &r, float mean_g,
+DEV void store_row(const NormBackward<T> &a, size_t row, const Row<T, CHUNKS> &r, float mean_g,
                    float mean_gx, Columns<T, CHUNKS> &columns)
 {
     constexpr int V = PER16<T>;
@@ -206,7 +197,7 @@ DEV void store_row(const RowsBackward<T> &a, size_t row, const Row<T, CHUNKS> &r
 
 template <class T, int CHUNKS>
 __global__ void __launch_bounds__(ROW_WARPS * 32, blocks_each(CHUNKS))
-    norm_rows_backward_kernel(RowsBackward<T> a)
+    norm_rows_backward_kernel(NormBackward<T> a)
 {
     Columns<T, CHUNKS> columns;
     columns.clear();
@@ -281,7 +272,7 @@ size_t sgt_cuda_layernorm_rows_scratch(sgt_cuda_type type, size_t n, size_t C)
 }
 
 template <class T, int CHUNKS>
-static void launch_rows(sgt_cuda_stream s, unsigned blocks, const RowsBackward<T> &a)
+static void launch_rows(sgt_cuda_stream s, unsigned blocks, const NormBackward<T> &a)
 {
     if constexpr (CHUNKS <= most_chunks<T>()) {
         if (a.C <= CHUNKS * 32 * PER16<T>)
@@ -301,7 +292,7 @@ void sgt_cuda_layernorm_rows_backward(sgt_cuda_stream s, sgt_cuda_type type, voi
     by_type(type, [&](auto zero) {
         using T = decltype(zero);
         launch_rows<T, 1>(s, blocks,
-                          RowsBackward<T>{(T *)dx, (float *)scratch, (const T *)dout, (const T *)x,
+                          NormBackward<T>{(T *)dx, (float *)scratch, (const T *)dout, (const T *)x,
                                           mean, rstd, w, n, (int)C, first});
     });
     fold_columns(s, {{dw, db, dbias}}, dbias ? 3 : 2, 3, (const float *)scratch, blocks, C);

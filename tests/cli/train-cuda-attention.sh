@@ -77,7 +77,7 @@ stderr_has "sgt-train: attention: cuDNN adds to dQ's sums, which are cleared for
 run 0 env SGT_HOST_CUDNN=nan sgt-train --no-self-check --quiet $cuda --run r --force --model 1x16x2 --steps 3 \
     --attention cudnn --lr 0.001
 stderr_is "sgt-train: step 1: the gradient norm is not a number, but the loss is finite: start again with --attention own \
-instead of cuDNN's attention, or with an lr 10 times lower (--lr 0.0001)"
+instead of cuDNN's attention, or with an lr 10 times lower (--lr 0.0001); look at grad_norm in log.jsonl and at --grad-clip"
 # If cuDNN fails while it is tried, the other implementation is used; if it was requested by name,
 # the run ends with one line.
 SGT_HOST_CUDNN=1

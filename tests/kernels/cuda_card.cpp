@@ -121,9 +121,9 @@ static const size_t B = 64, T = 1024, H = 12, D = 64;
 static void attend(Room *r, bf16 *out, float *lse, bf16 *dqkv, float *delta, const bf16 *qkv,
                    const bf16 *dout, size_t rows, size_t heads)
 {
-    sgt_cuda_attention(r->s, SGT_BF16, out, lse, qkv, rows, T, heads, D, 0.125f, nullptr, nullptr);
-    sgt_cuda_attention_backward(r->s, SGT_BF16, dqkv, delta, dout, out, lse, qkv, rows, T, heads, D,
-                                0.125f, nullptr, nullptr);
+    const sgt_cuda_heads a = {SGT_BF16, 0, rows, T, heads, D, 0.125f, nullptr, nullptr};
+    sgt_cuda_attention(r->s, &a, out, lse, qkv);
+    sgt_cuda_attention_backward(r->s, &a, dqkv, delta, dout, out, lse, qkv);
 }
 
 /* Copy head h of row b out of `parts` interleaved arrays (rows, T, parts, H, D) into an array (1,
@@ -233,12 +233,11 @@ template <class T> static void attend_again(check *t, const attention_shape &a)
     const sgt_cuda_dropout drop = {place, 0, 5, 1, 0.3f}, *dropped = a.drops ? &drop : nullptr;
     const sgt_cuda_documents documents = {bounds, bounds + tokens},
                              *seen = a.longest ? &documents : nullptr;
-    sgt_cuda_attention_hopper(r.s, Type<T>::id, out, lse, qkv, rows, length, heads, a.D, 0.1f,
-                              dropped, seen);
+    const sgt_cuda_heads all = {Type<T>::id, 0, rows, length, heads, a.D, 0.1f, dropped, seen};
+    sgt_cuda_attention_hopper(r.s, &all, out, lse, qkv);
     for (int launch = 0; launch < 200 && r.ok; launch++) {
         sgt_cuda_zero(r.s, dqkv, 3 * n * sizeof *dqkv);
-        sgt_cuda_attention_hopper_backward(r.s, Type<T>::id, dqkv, delta, dout, out, lse, qkv, rows,
-                                           length, heads, a.D, 0.1f, dropped, seen);
+        sgt_cuda_attention_hopper_backward(r.s, &all, dqkv, delta, dout, out, lse, qkv);
         r.copy(launch ? x : first, dqkv, 3 * n);
         r.finish();
         if (!launch || memcmp(x, first, 3 * n * sizeof *x) == 0) continue;

@@ -21,7 +21,7 @@ struct path {
     double operand; /* relative error by which the path rounds each operand of a product */
 };
 static const path tensor_cores = {sgt_cuda_attention, sgt_cuda_attention_backward, 0};
-static const path tf32 = {sgt_cuda_attention_tf32, sgt_cuda_attention_tf32_backward, 0x1p-11};
+static const path tf32 = {sgt_cuda_attention, sgt_cuda_attention_backward, 0x1p-11};
 static const path hopper = {sgt_cuda_attention_hopper, sgt_cuda_attention_hopper_backward, 0};
 
 struct heads {
@@ -39,6 +39,20 @@ struct extras {
     size_t longest; /* maximum tokens of a document; 0: one document per row */
 };
 static const extras plain = {false, 0}, dropping = {true, 0};
+
+/* Return what a path computes of these heads. */
+template <class T> static sgt_cuda_heads asked(const heads &h, const path &by)
+{
+    return {Type<T>::id,
+            by.operand > 0,
+            h.B,
+            h.T,
+            h.H,
+            h.D,
+            h.scale,
+            h.drop,
+            h.start ? &h.documents : NULL};
+}
 
 /* Return the first key that query i of head `which` sees. */
 static size_t first_key(const heads &h, size_t which, size_t i)
@@ -254,8 +268,8 @@ static void forward_at(check *t, const shape &s, const path &by, const extras &w
     heads h = draw(t, s, &qkv, &dout, with);
     float *lse = cuda_output<float>(t, rows);
     double *bound = check_doubles(t, n), *lse_bound = check_doubles(t, rows);
-    by.forward(0, Type<T>::id, out, lse, cuda_there(t, qkv), s.B, s.T, s.H, s.D, h.scale, h.drop,
-               h.start ? &h.documents : NULL);
+    const sgt_cuda_heads a = asked<T>(h, by);
+    by.forward(0, &a, out, lse, cuda_there(t, qkv));
     for (size_t i = 0; i < s.B * s.H; i++) forward_bounds<T>(bound, lse_bound, h, i, by.operand);
     stored_as<T>(bound, h.out, n);
     cuda_sync(t);
@@ -312,9 +326,9 @@ static void backward_at(check *t, const shape &s, const path &by, const extras &
         out[i] = dev::from_float<T>(h.out[i]);
         h.out[i] = dev::to_float(out[i]);
     }
-    by.backward(0, Type<T>::id, grads, cuda_output<float>(t, rows), cuda_there(t, dout), out,
-                cuda_copy<float>(t, h.lse, rows), cuda_there(t, qkv), s.B, s.T, s.H, s.D, h.scale,
-                h.drop, h.start ? &h.documents : NULL);
+    const sgt_cuda_heads a = asked<T>(h, by);
+    by.backward(0, &a, grads, cuda_output<float>(t, rows), cuda_there(t, dout), out,
+                cuda_copy<float>(t, h.lse, rows), cuda_there(t, qkv));
     for (size_t i = 0; i < s.B * s.H; i++) {
         const float *q = h.qkv + packed_at(h, i);
         float *to = h.grads + packed_at(h, i);
@@ -462,9 +476,9 @@ CUDA_CASE(cuda_attention_hopper_apart)
         dev::bf16 *out = cuda_output<dev::bf16>(t, 2 * N), *dqkv = cuda_output<dev::bf16>(t, 6 * N);
         float *lse = cuda_output<float>(t, 2 * T), *delta = cuda_output<float>(t, 2 * T);
         const dev::bf16 *in = cuda_there(t, qkv);
-        sgt_cuda_attention_hopper(0, SGT_BF16, out, lse, in, 2, T, 1, D, 0.125f, NULL, NULL);
-        sgt_cuda_attention_hopper_backward(0, SGT_BF16, dqkv, delta, cuda_there(t, dout), out, lse,
-                                           in, 2, T, 1, D, 0.125f, NULL, NULL);
+        const sgt_cuda_heads a = {SGT_BF16, 0, 2, T, 1, D, 0.125f, NULL, NULL};
+        sgt_cuda_attention_hopper(0, &a, out, lse, in);
+        sgt_cuda_attention_hopper_backward(0, &a, dqkv, delta, cuda_there(t, dout), out, lse, in);
         cuda_sync(t);
         if (again) {
             check_equal(t, "out", cuda_floats(t, out, N), want, N);

@@ -167,14 +167,15 @@ template <class T> static void heads(check *t)
             plain[i] = x[at * s.D + d];
         }
         check_at(t, "B %zu, T %zu, H %zu, D %zu", s.B, s.T, s.H, s.D);
-        sgt_cuda_split_heads(0, Type<T>::id, part[0], part[1], part[2], qkv, s.B, s.T, s.H, s.D);
-        sgt_cuda_join_heads(0, Type<T>::id, back, part[0], part[1], part[2], s.B, s.T, s.H, s.D);
+        const sgt_cuda_heads a = {Type<T>::id, 0, s.B, s.T, s.H, s.D, 1, NULL, NULL};
+        sgt_cuda_split_heads(0, &a, part[0], part[1], part[2], qkv);
+        sgt_cuda_join_heads(0, &a, back, part[0], part[1], part[2]);
         cuda_sync(t);
         for (int p = 0; p < 3; p++)
             check_equal(t, "a part", cuda_floats(t, part[p], n), want[p], n);
         check_equal(t, "joined", cuda_floats(t, back, 3 * n), x, 3 * n);
-        sgt_cuda_split_head(0, Type<T>::id, one, qkv, s.B, s.T, s.H, s.D);
-        sgt_cuda_merge_heads(0, Type<T>::id, back, one, s.B, s.T, s.H, s.D);
+        sgt_cuda_split_head(0, &a, one, qkv);
+        sgt_cuda_merge_heads(0, &a, back, one);
         cuda_sync(t);
         check_equal(t, "one", cuda_floats(t, one, n), plain, n);
         check_equal(t, "merged", cuda_floats(t, back, n), x, n);
@@ -239,7 +240,8 @@ static void softmax_at(check *t, const shape &s, const sgt_cuda_dropout *drop,
     stored_as<T>(bound, want, n);
     for (size_t i = 0; i < n; i++)
         if (i % s.T > i / s.T % s.T || i % s.T < first(i / s.T)) bound[i] = 0;
-    sgt_cuda_causal_softmax(0, Type<T>::id, scores, s.B, s.H, s.T, scale, documents);
+    const sgt_cuda_heads a = {Type<T>::id, 0, s.B, s.T, s.H, s.D, scale, drop, documents};
+    sgt_cuda_causal_softmax(0, &a, scores);
     cuda_sync(t);
     const float *p = cuda_floats(t, scores, n);
     check_close(t, "probabilities", p, want, bound, n);
@@ -275,9 +277,8 @@ static void softmax_at(check *t, const shape &s, const sgt_cuda_dropout *drop,
         if (i % s.T > i / s.T % s.T || i % s.T < first(i / s.T)) slope_bound[i] = 0;
         want[i] = dev::to_float(dev::from_float<T>(p[i] * kept[i]));
     }
-    if (drop) sgt_cuda_drop_probs(0, Type<T>::id, out, scores, s.B, s.H, s.T, drop);
-    sgt_cuda_causal_softmax_backward(0, Type<T>::id, dprobs, scores, s.B, s.H, s.T, scale, drop,
-                                     documents);
+    if (drop) sgt_cuda_drop_probs(0, &a, out, scores);
+    sgt_cuda_causal_softmax_backward(0, &a, dprobs, scores);
     cuda_sync(t);
     if (drop) check_equal(t, "dropped", cuda_floats(t, out, n), want, n);
     check_close(t, "dscores", cuda_floats(t, dprobs, n), slope, slope_bound, n);

@@ -71,9 +71,10 @@ Test(advice, a_loss_that_is_not_finite_and_silence_on_one_that_is)
     cr_assert(sgt_advice_not_finite(text, sizeof text, 3, 7, (double)INFINITY, 1e-3, NULL));
     cr_expect(strstr(text, "step 3: the gradient norm is infinite: "), "%s", text);
     cr_assert(sgt_advice_not_finite(text, sizeof text, 3, 7, (double)NAN, 1e-3, "another"));
-    cr_expect_str_eq(text,
-                     "step 3: the gradient norm is not a number, but the loss is finite: start "
-                     "again with another, or with an lr 10 times lower (--lr 0.0001)");
+    cr_expect_str_eq(
+        text, "step 3: the gradient norm is not a number, but the loss is finite: start again with "
+              "another, or with an lr 10 times lower (--lr 0.0001); look at grad_norm in "
+              "log.jsonl and at --grad-clip");
 }
 
 /* ---- curves ---- */

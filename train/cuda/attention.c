@@ -87,13 +87,18 @@ static int choose_naive(sgt_cuda_backend *c, const char *own, sgt_error *err)
 static int choose_named_path(sgt_cuda_backend *c, sgt_error *err)
 {
     sgt_error space;
-    const char *why = c->o.attention == SGT_ATTENTION_OWN ? own_lacks(c, &space)
-                      : c->o.attention == SGT_ATTENTION_CUDNN
-                          ? cudnn_lacks(c, &space)
-                          : left_out(c, SGT_CHECK_NAIVE, &space);
-    c->plan.path = c->o.attention == SGT_ATTENTION_OWN     ? our_path(c)
-                   : c->o.attention == SGT_ATTENTION_CUDNN ? SGT_PATH_CUDNN
-                                                           : SGT_PATH_NAIVE;
+    const char *why;
+    switch (c->o.attention) {
+    case SGT_ATTENTION_OWN:
+        why = own_lacks(c, &space);
+        c->plan.path = our_path(c);
+        break;
+    case SGT_ATTENTION_CUDNN:
+        why = cudnn_lacks(c, &space);
+        c->plan.path = SGT_PATH_CUDNN;
+        break;
+    default: why = left_out(c, SGT_CHECK_NAIVE, &space); c->plan.path = SGT_PATH_NAIVE;
+    }
     return why ? refuse(sgt_attention_words[c->o.attention], why, err) : SGT_OK;
 }
 
@@ -191,123 +196,130 @@ int sgt_cuda_time_attention(sgt_cuda_backend *c, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return the floating-point operations of `products` products with causal scores (T, T). */
-static double flops(const sgt_cuda_backend *c, int products)
+/* ---- the implementations ---- */
+
+/* Count the floating-point operations of `products` products with causal scores (T, T). */
+static void count_work(const sgt_cuda_backend *c, int products)
 {
-    return products * (double)c->shape.N * (double)c->shape.T * (double)c->shape.C;
+    sgt_cupti_work(products * (double)c->shape.N * (double)c->shape.T * (double)c->shape.C, 0);
 }
 
-static const sgt_cuda_documents *documents(const sgt_cuda_backend *c)
+static void forward_own(sgt_cuda_backend *c, const sgt_cuda_block *l, const sgt_cuda_heads *a)
 {
-    return c->o.documents ? &c->buf.documents : NULL;
+    count_work(c, 2);
+    (c->plan.path == SGT_PATH_HOPPER ? sgt_cuda_attention_hopper : sgt_cuda_attention)(
+        c->queue.compute, a, l->att, l->lse, l->qkv);
+}
+
+static void backward_own(sgt_cuda_backend *c, const sgt_cuda_block *l, const sgt_cuda_heads *a)
+{
+    (c->plan.path == SGT_PATH_HOPPER ? sgt_cuda_attention_hopper_backward
+                                     : sgt_cuda_attention_backward)(
+        c->queue.compute, a, c->buf.dwide, c->buf.delta, c->buf.dln, l->att, l->lse, l->qkv);
+}
+
+static void forward_cudnn(sgt_cuda_backend *c, const sgt_cuda_block *l, const sgt_cuda_heads *a)
+{
+    (void)a; /* the plan has them */
+    sgt_cupti_push_label("cuDNN attention forward");
+    count_work(c, 2);
+    sgt_cudnn_attention_forward(c->plan.cudnn, c->queue.compute, l->att, l->lse, l->qkv,
+                                c->buf.cudnn_space);
+    sgt_cupti_pop();
+}
+
+static void backward_cudnn(sgt_cuda_backend *c, const sgt_cuda_block *l, const sgt_cuda_heads *a)
+{
+    (void)a;
+    sgt_cupti_push_label("cuDNN attention backward");
+    count_work(c, 5);
+    sgt_cudnn_attention_backward(c->plan.cudnn, c->queue.compute, c->buf.dwide, c->buf.dln, l->att,
+                                 l->lse, l->qkv, c->buf.cudnn_space);
+    sgt_cupti_pop();
 }
 
 /* ---- naive: stores T x T scores, as frameworks without fused attention do ---- */
 
 /* Return the probabilities that multiply v, with dropout if there is any. l->probs stays without
  * dropout for the backward pass. */
-static const void *dropped(sgt_cuda_backend *c, const sgt_cuda_block *l,
-                           const sgt_cuda_dropout *drop)
+static const void *dropped(sgt_cuda_backend *c, const sgt_cuda_block *l, const sgt_cuda_heads *a)
 {
-    if (!drop) return l->probs;
-    sgt_cuda_drop_probs(c->queue.compute, c->shape.type, c->plan.naive.dscores, l->probs,
-                        c->shape.B, c->shape.H, c->shape.T, drop);
+    if (!a->drop) return l->probs;
+    sgt_cuda_drop_probs(c->queue.compute, a, c->plan.naive.dscores, l->probs);
     return c->plan.naive.dscores;
 }
 
-static void naive(sgt_cuda_backend *c, size_t layer, const sgt_cuda_dropout *drop)
+static void forward_naive(sgt_cuda_backend *c, const sgt_cuda_block *l, const sgt_cuda_heads *a)
 {
-    sgt_cuda_block *l = c->buf.blocks + layer;
     sgt_cuda_naive *n = &c->plan.naive;
-    sgt_cuda_split_heads(c->queue.compute, c->shape.type, n->q, n->k, n->v, l->qkv, c->shape.B,
-                         c->shape.T, c->shape.H, c->shape.D);
+    sgt_cuda_split_heads(c->queue.compute, a, n->q, n->k, n->v, l->qkv);
     sgt_cuda_product(c, n->outer, l->probs, n->q, n->k, NULL, NULL);
-    sgt_cuda_causal_softmax(c->queue.compute, c->shape.type, l->probs, c->shape.B, c->shape.H,
-                            c->shape.T, c->shape.scale, documents(c));
-    sgt_cuda_product(c, n->rows, n->o, dropped(c, l, drop), n->v, NULL, NULL);
-    sgt_cuda_merge_heads(c->queue.compute, c->shape.type, l->att, n->o, c->shape.B, c->shape.T,
-                         c->shape.H, c->shape.D);
+    sgt_cuda_causal_softmax(c->queue.compute, a, l->probs);
+    sgt_cuda_product(c, n->rows, n->o, dropped(c, l, a), n->v, NULL, NULL);
+    sgt_cuda_merge_heads(c->queue.compute, a, l->att, n->o);
 }
 
-static void naive_backward(sgt_cuda_backend *c, size_t layer, const sgt_cuda_dropout *drop)
+static void backward_naive(sgt_cuda_backend *c, const sgt_cuda_block *l, const sgt_cuda_heads *a)
 {
-    sgt_cuda_block *l = c->buf.blocks + layer;
     sgt_cuda_naive *n = &c->plan.naive;
-    sgt_cuda_split_heads(c->queue.compute, c->shape.type, n->q, n->k, n->v, l->qkv, c->shape.B,
-                         c->shape.T, c->shape.H, c->shape.D);
-    sgt_cuda_split_head(c->queue.compute, c->shape.type, n->o, c->buf.dln, c->shape.B, c->shape.T,
-                        c->shape.H, c->shape.D);
-    sgt_cuda_product(c, n->columns, n->dv, dropped(c, l, drop), n->o, NULL, NULL);
+    sgt_cuda_split_heads(c->queue.compute, a, n->q, n->k, n->v, l->qkv);
+    sgt_cuda_split_head(c->queue.compute, a, n->o, c->buf.dln);
+    sgt_cuda_product(c, n->columns, n->dv, dropped(c, l, a), n->o, NULL, NULL);
     sgt_cuda_product(c, n->outer, n->dscores, n->o, n->v, NULL, NULL);
-    sgt_cuda_causal_softmax_backward(c->queue.compute, c->shape.type, n->dscores, l->probs,
-                                     c->shape.B, c->shape.H, c->shape.T, c->shape.scale, drop,
-                                     documents(c));
+    sgt_cuda_causal_softmax_backward(c->queue.compute, a, n->dscores, l->probs);
     sgt_cuda_product(c, n->rows, n->dq, n->dscores, n->k, NULL, NULL);
     sgt_cuda_product(c, n->columns, n->dk, n->dscores, n->q, NULL, NULL);
-    sgt_cuda_join_heads(c->queue.compute, c->shape.type, c->buf.dwide, n->dq, n->dk, n->dv,
-                        c->shape.B, c->shape.T, c->shape.H, c->shape.D);
+    sgt_cuda_join_heads(c->queue.compute, a, c->buf.dwide, n->dq, n->dk, n->dv);
 }
 
-/* ---- all paths ---- */
+/* ---- the table of them ---- */
 
-/* Return whether sgt's own attention kernels round float32 factors to TF32. If not, they split each
- * factor in two. */
-static int tf32(const sgt_cuda_backend *c) { return c->o.precision == SGT_PRECISION_TF32; }
+static const struct path {
+    const char *name;
+    const char *instead; /* what to try if its gradients are not finite; NULL: nothing */
+    void (*forward)(sgt_cuda_backend *c, const sgt_cuda_block *l, const sgt_cuda_heads *a);
+    void (*backward)(sgt_cuda_backend *c, const sgt_cuda_block *l, const sgt_cuda_heads *a);
+} paths[] = {
+    [SGT_PATH_OWN] = {"our attention", "--attention naive instead of our attention", forward_own,
+                      backward_own},
+    [SGT_PATH_CUDNN] = {"cuDNN's attention", "--attention own instead of cuDNN's attention",
+                        forward_cudnn, backward_cudnn},
+    [SGT_PATH_NAIVE] = {"naive attention", NULL, forward_naive, backward_naive},
+    [SGT_PATH_HOPPER] = {"our attention for sm_90",
+                         "--variant none instead of our attention for sm_90", forward_own,
+                         backward_own},
+};
+
+const char *sgt_cuda_attention_name(sgt_cuda_path path, const char **instead)
+{
+    *instead = paths[path].instead;
+    return paths[path].name;
+}
+
+static sgt_cuda_heads heads(const sgt_cuda_backend *c, const sgt_cuda_dropout *drop)
+{
+    return (sgt_cuda_heads){.type = c->shape.type,
+                            .tf32 = c->o.precision == SGT_PRECISION_TF32,
+                            .B = c->shape.B,
+                            .T = c->shape.T,
+                            .H = c->shape.H,
+                            .D = c->shape.D,
+                            .scale = c->shape.scale,
+                            .drop = drop,
+                            .documents = c->o.documents ? &c->buf.documents : NULL};
+}
 
 void sgt_cuda_attend(sgt_cuda_backend *c, size_t layer, int training)
 {
     sgt_cuda_dropout space;
-    const sgt_cuda_dropout *drop = sgt_cuda_drop(c, &space, layer, SGT_DROP_ATTENTION, training);
-    sgt_cuda_block *l = c->buf.blocks + layer;
-    switch (c->plan.path) {
-    case SGT_PATH_OWN:
-        sgt_cupti_work(flops(c, 2), 0);
-        (tf32(c) ? sgt_cuda_attention_tf32 : sgt_cuda_attention)(
-            c->queue.compute, c->shape.type, l->att, l->lse, l->qkv, c->shape.B, c->shape.T,
-            c->shape.H, c->shape.D, c->shape.scale, drop, documents(c));
-        return;
-    case SGT_PATH_HOPPER:
-        sgt_cupti_work(flops(c, 2), 0);
-        sgt_cuda_attention_hopper(c->queue.compute, c->shape.type, l->att, l->lse, l->qkv,
-                                  c->shape.B, c->shape.T, c->shape.H, c->shape.D, c->shape.scale,
-                                  drop, documents(c));
-        return;
-    case SGT_PATH_CUDNN:
-        sgt_cupti_push_label("cuDNN attention forward");
-        sgt_cupti_work(flops(c, 2), 0);
-        sgt_cudnn_attention_forward(c->plan.cudnn, c->queue.compute, l->att, l->lse, l->qkv,
-                                    c->buf.cudnn_space);
-        sgt_cupti_pop();
-        return;
-    case SGT_PATH_NAIVE: naive(c, layer, drop); return;
-    }
+    const sgt_cuda_heads a =
+        heads(c, sgt_cuda_drop(c, &space, layer, SGT_DROP_ATTENTION, training));
+    paths[c->plan.path].forward(c, c->buf.blocks + layer, &a);
 }
 
 void sgt_cuda_attend_backward(sgt_cuda_backend *c, size_t layer)
 {
     sgt_cuda_dropout space;
-    const sgt_cuda_dropout *drop = sgt_cuda_drop(c, &space, layer, SGT_DROP_ATTENTION, 1);
-    const sgt_cuda_block *l = c->buf.blocks + layer;
-    switch (c->plan.path) {
-    case SGT_PATH_OWN:
-        (tf32(c) ? sgt_cuda_attention_tf32_backward : sgt_cuda_attention_backward)(
-            c->queue.compute, c->shape.type, c->buf.dwide, c->buf.delta, c->buf.dln, l->att, l->lse,
-            l->qkv, c->shape.B, c->shape.T, c->shape.H, c->shape.D, c->shape.scale, drop,
-            documents(c));
-        return;
-    case SGT_PATH_HOPPER:
-        sgt_cuda_attention_hopper_backward(c->queue.compute, c->shape.type, c->buf.dwide,
-                                           c->buf.delta, c->buf.dln, l->att, l->lse, l->qkv,
-                                           c->shape.B, c->shape.T, c->shape.H, c->shape.D,
-                                           c->shape.scale, drop, documents(c));
-        return;
-    case SGT_PATH_CUDNN:
-        sgt_cupti_push_label("cuDNN attention backward");
-        sgt_cupti_work(flops(c, 5), 0);
-        sgt_cudnn_attention_backward(c->plan.cudnn, c->queue.compute, c->buf.dwide, c->buf.dln,
-                                     l->att, l->lse, l->qkv, c->buf.cudnn_space);
-        sgt_cupti_pop();
-        return;
-    case SGT_PATH_NAIVE: naive_backward(c, layer, drop); return;
-    }
+    const sgt_cuda_heads a = heads(c, sgt_cuda_drop(c, &space, layer, SGT_DROP_ATTENTION, 1));
+    paths[c->plan.path].backward(c, c->buf.blocks + layer, &a);
 }

@@ -352,14 +352,8 @@ static int open_products(sgt_cuda_backend *c, sgt_error *err)
 
 static void describe(sgt_cuda_backend *c)
 {
-    static const char *const paths[] = {"our attention", "cuDNN's attention", "naive attention",
-                                        "our attention for sm_90"},
-                             *const instead[] = {
-                                 "--attention naive instead of our attention",
-                                 "--attention own instead of cuDNN's attention", NULL,
-                                 "--variant none instead of our attention for sm_90"};
     snprintf(c->plan.path_text, sizeof c->plan.path_text, "sm_%d%d, %s", c->device.major,
-             c->device.minor, paths[c->plan.path]);
+             c->device.minor, sgt_cuda_attention_name(c->plan.path, &c->base.attention));
     snprintf(c->library, sizeof c->library, "CUDA %d.%d, %s", c->device.runtime / 1000,
              c->device.runtime % 1000 / 10, sgt_cuda_gemms_library(c->plan.gemms));
     size_t n = strlen(c->plan.path_text);
@@ -368,7 +362,6 @@ static void describe(sgt_cuda_backend *c)
                  c->shape.ranks);
     c->base.level = c->plan.path_text;
     c->base.library = c->library;
-    c->base.attention = instead[c->plan.path];
     if (c->o.deterministic) c->base.choices = c->choices = sgt_cuda_gemms_choices(c->plan.gemms);
 }
 

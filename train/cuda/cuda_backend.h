@@ -250,6 +250,9 @@ int sgt_cuda_choose_attention(sgt_cuda_backend *c, sgt_error *err);
  * allocated. */
 int sgt_cuda_time_attention(sgt_cuda_backend *c, sgt_error *err);
 void sgt_cuda_attend(sgt_cuda_backend *c, size_t layer, int training);
+/* Return a path's name, and set *instead to what to try if its gradients are not finite (NULL:
+ * nothing). */
+const char *sgt_cuda_attention_name(sgt_cuda_path path, const char **instead);
 /* Compute attention's backward pass: read dln (N, C), the gradient of att, and write dqkv to dwide
  * (N, 3C). */
 void sgt_cuda_attend_backward(sgt_cuda_backend *c, size_t layer);

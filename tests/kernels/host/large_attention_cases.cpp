@@ -53,14 +53,14 @@ static void attention(check *t, forward_call forward, backward_call backward, fl
     sgt_cuda_documents alone = {start + (A::B - 1) * LENGTH, end + (A::B - 1) * LENGTH};
 
     host::OnlyEdges edges(0, 1);
-    forward(0, Type<T>::id, out, lse, qkv, A::B, LENGTH, HEADS, D, 0.125f, &all, &documents);
-    forward(0, Type<T>::id, few, few_lse, qkv + A::QKV, 1, LENGTH, HEADS, D, 0.125f, &one, &alone);
+    const sgt_cuda_heads rows = {Type<T>::id, 0, A::B, LENGTH, HEADS, D, 0.125f, &all, &documents},
+                         last = {Type<T>::id, 0, 1, LENGTH, HEADS, D, 0.125f, &one, &alone};
+    forward(0, &rows, out, lse, qkv);
+    forward(0, &last, few, few_lse, qkv + A::QKV);
     same(t, "out", out + A::OUT, (const T *)few, LENGTH * A::PLAIN);
     same(t, "lse", lse + A::ROWS, (const float *)few_lse, HEADS * LENGTH);
-    backward(0, Type<T>::id, dqkv, delta, dout, out, lse, qkv, A::B, LENGTH, HEADS, D, 0.125f, &all,
-             &documents);
-    backward(0, Type<T>::id, dfew, few_delta, dout + A::OUT, few, few_lse, qkv + A::QKV, 1, LENGTH,
-             HEADS, D, 0.125f, &one, &alone);
+    backward(0, &rows, dqkv, delta, dout, out, lse, qkv);
+    backward(0, &last, dfew, few_delta, dout + A::OUT, few, few_lse, qkv + A::QKV);
     same(t, "delta", delta + A::ROWS, (const float *)few_delta, HEADS * LENGTH);
     same(t, "dqkv", dqkv + A::QKV, (const T *)dfew, LENGTH * A::TOKEN);
     if (!written(few, LENGTH * A::PLAIN) || !written(dfew, LENGTH * A::TOKEN))
@@ -91,12 +91,13 @@ LARGE_CASE(heads)
     if (!there) return;
     fill(t, qkv + 3 * n - A::TOKEN, A::TOKEN);
     host::OnlyEdges edges(0, 4); /* the blocks that cover all numbers of the last token */
-    sgt_cuda_split_heads(0, SGT_BF16, part[0], part[1], part[2], qkv, A::B, LENGTH, HEADS, D);
+    const sgt_cuda_heads all = {SGT_BF16, 0, A::B, LENGTH, HEADS, D, 1, nullptr, nullptr};
+    sgt_cuda_split_heads(0, &all, part[0], part[1], part[2], qkv);
     for (size_t p = 0; p < 3; p++)
         for (size_t h = 0; h < HEADS; h++)
             same(t, "a head", part[p] + (((A::B - 1) * HEADS + h + 1) * LENGTH - 1) * D,
                  (const T *)qkv + 3 * n - A::TOKEN + (p * HEADS + h) * D, D);
-    sgt_cuda_join_heads(0, SGT_BF16, back, part[0], part[1], part[2], A::B, LENGTH, HEADS, D);
+    sgt_cuda_join_heads(0, &all, back, part[0], part[1], part[2]);
     same(t, "joined", back + 3 * n - A::TOKEN, (const T *)qkv + 3 * n - A::TOKEN, A::TOKEN);
 }
 
@@ -117,16 +118,16 @@ LARGE_CASE(scores)
     memcpy(few_probs + one - 2 * row, probs + n - 2 * row, 2 * row * sizeof(T));
 
     host::OnlyEdges edges(0, 1);
-    sgt_cuda_causal_softmax(0, SGT_BF16, probs, B, HEADS, LENGTH, 0.125f, nullptr);
-    sgt_cuda_causal_softmax(0, SGT_BF16, few_probs, 1, HEADS, LENGTH, 0.125f, nullptr);
+    const sgt_cuda_heads rows = {SGT_BF16, 0, B, LENGTH, HEADS, D, 0.125f, &all, nullptr},
+                         only = {SGT_BF16, 0, 1, LENGTH, HEADS, D, 0.125f, &last, nullptr};
+    sgt_cuda_causal_softmax(0, &rows, probs);
+    sgt_cuda_causal_softmax(0, &only, few_probs);
     same(t, "probabilities", probs + n - 2 * row, (const T *)few_probs + one - 2 * row, 2 * row);
-    sgt_cuda_drop_probs(0, SGT_BF16, x, probs, B, HEADS, LENGTH, &all);
-    sgt_cuda_drop_probs(0, SGT_BF16, few, few_probs, 1, HEADS, LENGTH, &last);
+    sgt_cuda_drop_probs(0, &rows, x, probs);
+    sgt_cuda_drop_probs(0, &only, few, few_probs);
     same(t, "dropped", x + n - 2 * row, (const T *)few + one - 2 * row, 2 * row);
-    sgt_cuda_causal_softmax_backward(0, SGT_BF16, x, probs, B, HEADS, LENGTH, 0.125f, &all,
-                                     nullptr);
-    sgt_cuda_causal_softmax_backward(0, SGT_BF16, few, few_probs, 1, HEADS, LENGTH, 0.125f, &last,
-                                     nullptr);
+    sgt_cuda_causal_softmax_backward(0, &rows, x, probs);
+    sgt_cuda_causal_softmax_backward(0, &only, few, few_probs);
     same(t, "gradients", x + n - 2 * row, (const T *)few + one - 2 * row, 2 * row);
     if (!written(few + one - row, row)) check_fail(t, "nothing was written");
 }

@@ -1,2 +1,2 @@
-# kernels/cuda/attention_hopper.cu cuda_attention_hopper_apart 0
-s|map_rows(\&map, a.qkv, B, T,|map_rows(\&map, a.qkv, B, B * T,|
+# kernels/cuda/attention_hopper.cuh cuda_attention_hopper_apart 0
+s|dev::tensor_map(map, base, a.B, a.T,|dev::tensor_map(map, base, a.B, a.B * a.T,|
