@@ -24,8 +24,8 @@ static size_t merge_all(const sgt_vocab *v, sgt_id *ids, sgt_id *merged, size_t 
         n--;
         memmove(ids + at + 1, ids + at + 2, (n - at - 1) * sizeof *ids);
         memmove(merged + at + 1, merged + at + 2, (n - at - 1) * sizeof *merged);
-        merged[at] = at + 1 < n ? (sgt_id)PAIR(&v->pairs, ids[at], ids[at + 1]) : NO_PAIR;
-        if (at > 0) merged[at - 1] = (sgt_id)PAIR(&v->pairs, ids[at - 1], ids[at]);
+        merged[at] = at + 1 < n ? (sgt_id)sgt_pair(&v->pairs, ids[at], ids[at + 1]) : NO_PAIR;
+        if (at > 0) merged[at - 1] = (sgt_id)sgt_pair(&v->pairs, ids[at - 1], ids[at]);
     }
 }
 
@@ -61,7 +61,7 @@ static size_t scan_characters(const sgt_vocab *v, const uint8_t *s, size_t n, sg
 
 static uint32_t merged_by(const void *pairs, uint32_t left, uint32_t right)
 {
-    return PAIR(pairs, left, right);
+    return sgt_pair(pairs, left, right);
 }
 
 /* Return whether two adjacent tokens stay apart. */

@@ -5,7 +5,6 @@
  *     NO_PAIR     "no merge" as a rank: more than any id. (Id 65,535 of a narrow vocabulary can only
  *                 be the end of text, which no merge makes.)
  *     NO_ID       an id that no token has, for the right half of a pair: wide ones have 20 bits
- *     PAIR        looks up a pair (vocab.h)
  *     WIDTH(f)    the name of a function or table of this width
  *     publish     replaces ids in merge order by public ones
  *     take_whole  stores the id of a piece that is a token which no merges make
@@ -19,13 +18,11 @@
 typedef uint32_t sgt_id;
 #define NO_PAIR UINT32_MAX
 #define NO_ID 0xFFFFF
-#define PAIR sgt_pair_wide
 #define WIDTH(f) f##_32
 #else
 typedef uint16_t sgt_id;
 #define NO_PAIR UINT16_MAX
 #define NO_ID UINT16_MAX
-#define PAIR sgt_pair
 #define WIDTH(f) f##_16
 #endif
 
@@ -54,7 +51,7 @@ static inline size_t begin_with_characters(const sgt_vocab *v, const uint8_t *s,
         if (count == most) return 0;
         const uint32_t character = sgt_vocab_character(v, s, i, n, &len);
         ids[count] = (sgt_id)(character ? character : v->byte_id[s[i]]);
-        if (count) merged[count - 1] = (sgt_id)PAIR(&v->pairs, ids[count - 1], ids[count]);
+        if (count) merged[count - 1] = (sgt_id)sgt_pair(&v->pairs, ids[count - 1], ids[count]);
         count++;
     }
     return count;

@@ -329,7 +329,8 @@ INLINE uint32_t merge_step(merging *g, int j, const sgt_vocab *v)
     sgt_id *ids = g->ids[j];
     ids[at] = (sgt_id)best;
     g->alive[j] = alive ^ (gone & (none - 1));
-    uint32_t right = PAIR(&v->pairs, best, ids[next]), left = PAIR(&v->pairs, ids[before], best);
+    uint32_t right = sgt_pair(&v->pairs, best, ids[next]),
+             left = sgt_pair(&v->pairs, ids[before], best);
     r = set_lane(r, gone, _tzcnt_u32(gone), NO_PAIR);
     r = set_lane(r, bit, at, right);
     g->ranks[j] = set_lane(r, 1u << before, before, left);

@@ -130,7 +130,7 @@ typedef struct trainer {
 
 static size_t find_pair(const trainer *t, pair_key key)
 {
-    size_t mask = t->pair_room - 1, i = (size_t)(sgt_pair_wide_hash(key) >> 32) & mask;
+    size_t mask = t->pair_room - 1, i = (size_t)(sgt_pair_hash(key) >> 32) & mask;
     while (t->pairs[i].key && t->pairs[i].key != key) i = (i + 1) & mask;
     return i;
 }
@@ -166,7 +166,7 @@ static int add_holder(trainer *t, pair *p, uint32_t w, sgt_error *err)
 /* Count the pair of l and r `count` times more, in word w. */
 static int add_pair(trainer *t, uint32_t l, uint32_t r, uint32_t w, int64_t count, sgt_error *err)
 {
-    const pair_key key = sgt_pair_wide_key(l, r);
+    const pair_key key = sgt_pair_key(l, r);
     pair *p = &t->pairs[find_pair(t, key)];
     if (!p->key) {
         int rc =
@@ -185,7 +185,7 @@ static int add_pair(trainer *t, uint32_t l, uint32_t r, uint32_t w, int64_t coun
 /* Take `count` occurrences from the pair of l and r. */
 static void take_pair(trainer *t, uint32_t l, uint32_t r, int64_t count)
 {
-    t->pairs[find_pair(t, sgt_pair_wide_key(l, r))].count -= count;
+    t->pairs[find_pair(t, sgt_pair_key(l, r))].count -= count;
 }
 
 /* ---- the heap ---- */

@@ -87,24 +87,25 @@ typedef struct groups {
 } groups;
 
 /* Return the hash of a pair in the upper bits. */
-static inline uint64_t hash_of(const sgt_pairs *p, const uint32_t halves[2])
+static inline uint64_t hash_of(const uint32_t halves[2])
 {
-    if (p->wide) return sgt_pair_wide_hash(sgt_pair_wide_key(halves[0], halves[1]));
-    return sgt_pair_hash(halves[0] << 16 | halves[1]);
+    return sgt_pair_hash(sgt_pair_key(halves[0], halves[1]));
 }
 
-/* Return the slot of the pair that merges to `id`, if this is its group's factor. */
-static inline sgt_pair_slot *slot_of(const sgt_pairs *p, const uint32_t halves[2], uint32_t factor)
+static inline uint32_t group_of(const sgt_pairs *p, const uint32_t halves[2])
 {
-    const uint64_t hash = hash_of(p, halves) * factor;
-    return &p->slots[(p->wide ? hash : (uint32_t)hash) >> p->shift];
+    return (uint32_t)(hash_of(halves) >> (p->shift + 4));
 }
 
-static inline void fill_slot(const sgt_pairs *p, sgt_pair_slot *at, const uint32_t halves[2],
-                             uint32_t id)
+/* Return the slot of a pair, if this is its group's factor. */
+static inline uint64_t *slot_of(const sgt_pairs *p, const uint32_t halves[2], uint32_t factor)
 {
-    if (p->wide) at->wide = sgt_pair_wide_key(halves[0], halves[1]) << 24 | id;
-    else *at = (sgt_pair_slot){.key = halves[0] << 16 | halves[1], .merged = id};
+    return &p->slots[hash_of(halves) * factor >> p->shift];
+}
+
+static inline uint64_t slot_value(const uint32_t halves[2], uint32_t id)
+{
+    return sgt_pair_key(halves[0], halves[1]) << 24 | id;
 }
 
 /* Put the group's pairs into the slots that this factor selects. If a slot is taken, undo that and
@@ -112,13 +113,13 @@ static inline void fill_slot(const sgt_pairs *p, sgt_pair_slot *at, const uint32
 static int assign_slots(sgt_pairs *p, const groups *g, uint32_t group, uint32_t factor)
 {
     for (uint32_t id = g->head[group]; id; id = g->next[id]) {
-        sgt_pair_slot *at = slot_of(p, g->halves[id], factor);
-        if (at->wide == NO_PAIR) {
-            fill_slot(p, at, g->halves[id], id);
+        uint64_t *at = slot_of(p, g->halves[id], factor);
+        if (*at == NO_PAIR) {
+            *at = slot_value(g->halves[id], id);
             continue;
         }
         for (uint32_t put = g->head[group]; put != id; put = g->next[put])
-            slot_of(p, g->halves[put], factor)->wide = NO_PAIR;
+            *slot_of(p, g->halves[put], factor) = NO_PAIR;
         return 0;
     }
     return 1;
@@ -137,24 +138,18 @@ static int assign_all_slots(sgt_pairs *p, const groups *g)
     return 1;
 }
 
-static uint32_t count_groups(const sgt_pairs *p, unsigned log)
-{
-    return p->wide ? 1u << (log - 4) : SGT_PAIR_GROUPS;
-}
-
 /* Make 2^log empty slots. All factors are 1. */
 static int make_slots(sgt_pairs *p, unsigned log, sgt_error *err)
 {
-    const size_t slots = sizeof *p->slots << log;
-    const uint32_t count = count_groups(p, log);
+    const size_t slots = sizeof *p->slots << log, count = (size_t)1 << (log - 4);
     sgt_arena_unmap(&p->memory);
     int rc = sgt_arena_map(&p->memory, slots + count * sizeof *p->factors, 0, err);
     if (rc < 0) return rc;
     p->slots = sgt_arena_take(&p->memory, slots, 1);
     p->factors = sgt_arena_take(&p->memory, count, sizeof *p->factors);
     memset(p->slots, 0xFF, slots);
-    for (uint32_t i = 0; i < count; i++) p->factors[i] = 1;
-    p->shift = (p->wide ? 64 : 32) - log;
+    for (size_t i = 0; i < count; i++) p->factors[i] = 1;
+    p->shift = 64 - log;
     return SGT_OK;
 }
 
@@ -163,7 +158,7 @@ static int make_slots(sgt_pairs *p, unsigned log, sgt_error *err)
 static int try_factors(sgt_pairs *p, const uint32_t (*halves)[2], uint32_t first, uint32_t end,
                        unsigned log, sgt_error *err)
 {
-    groups g = {.halves = halves, .count = count_groups(p, log)};
+    groups g = {.halves = halves, .count = 1u << (log - 4)};
     int rc = make_slots(p, log, err);
     if (rc < 0) return rc;
     if (!(g.sizes = calloc((size_t)2 * g.count + end, sizeof *g.sizes)))
@@ -171,8 +166,7 @@ static int try_factors(sgt_pairs *p, const uint32_t (*halves)[2], uint32_t first
     g.head = g.sizes + g.count;
     g.next = g.head + g.count;
     for (uint32_t id = first; id < end; id++) {
-        const uint64_t hash = hash_of(p, halves[id]);
-        const uint64_t group = p->wide ? hash >> (p->shift + 4) : sgt_pair_group((uint32_t)hash);
+        const uint32_t group = group_of(p, halves[id]);
         g.next[id] = g.head[group];
         g.head[group] = id;
         if (++g.sizes[group] > g.largest) g.largest = g.sizes[group];
@@ -190,10 +184,8 @@ int sgt_pairs_make(sgt_pairs *p, const uint32_t (*halves)[2], uint32_t first, ui
         const int rc = make_slots(p, log, err);
         if (rc < 0) return rc;
         memcpy(p->factors, factors, SGT_PAIR_GROUPS * sizeof *p->factors);
-        for (uint32_t id = first; id < end; id++) {
-            const uint32_t group = sgt_pair_group((uint32_t)hash_of(p, halves[id]));
-            fill_slot(p, slot_of(p, halves[id], factors[group]), halves[id], id);
-        }
+        for (uint32_t id = first; id < end; id++)
+            *slot_of(p, halves[id], factors[group_of(p, halves[id])]) = slot_value(halves[id], id);
         return SGT_OK;
     }
     /* Double the table until all pairs find a slot. No trained vocabulary is known to need that. */
@@ -443,7 +435,6 @@ sgt_vocab *sgt_vocab_new(const char *path)
 int sgt_vocab_make_tables(sgt_vocab *v, const uint16_t *factors, sgt_error *err)
 {
     v->width = sgt_id_width(v->size);
-    v->pairs.wide = v->width == 4;
     const int rc = reserve_tables(v, err);
     if (rc < 0) return rc;
     fill_tables(v);

@@ -43,60 +43,40 @@ size_t sgt_alphabet_write(const uint8_t *s, size_t n, char *out);
  *
  *     uint32_t merged = sgt_pair(&v->pairs, left, right);      // SGT_NO_TOKEN: no merge
  *
- * A pair's hash selects one of 8,192 groups, and the group's factor selects the slot. Factors are
- * chosen so that each pair has its own slot (Fredman, Komlós, Szemerédi 1984). Most of the pairs
- * that are looked up have no merge, the slowest case of an open-addressing table.
- *
- * A wide table, of a vocabulary of 4-byte ids, has a group for each 16 slots, and hashes of 64 bits.
- * It is looked up by sgt_pair_wide. */
+ * A pair's hash selects a group, of which there is one for each 16 slots, and the group's factor
+ * selects the slot. Factors are chosen so that each pair has its own slot (Fredman, Komlós, Szemerédi
+ * 1984). Most of the pairs that are looked up have no merge, the slowest case of an open-addressing
+ * table. */
 
 #define SGT_NO_TOKEN UINT32_MAX
-#define SGT_PAIR_GROUPS 8192
-
-typedef union sgt_pair_slot {
-    struct {
-        uint32_t key, merged; /* key: left id << 16 | right id */
-    };
-    uint64_t wide; /* of a wide table: left id << 44 | right id << 24 | merged */
-} sgt_pair_slot;
+#define SGT_PAIR_GROUPS 8192 /* of GPT-2's table */
 
 typedef struct sgt_pairs {
-    sgt_arena memory; /* of slots and factors: a huge page, as each look-up is a random access */
-    sgt_pair_slot *slots;
+    sgt_arena memory;  /* of slots and factors: a huge page, as each look-up is a random access */
+    uint64_t *slots;   /* left id << 44 | right id << 24 | merged; all bits set: empty */
     uint16_t *factors; /* (groups): odd factors */
-    unsigned shift;    /* bits of a hash - log2(slots) */
-    int wide;          /* 1: a wide table */
+    unsigned shift;    /* 64 - log2(slots) */
 } sgt_pairs;
 
-static inline uint32_t sgt_pair_hash(uint32_t key) { return key * 0x9E3779B1u; } /* one to one */
-static inline uint32_t sgt_pair_group(uint32_t hash) { return hash >> 19; }
-
-static inline uint32_t sgt_pair(const sgt_pairs *p, uint32_t left, uint32_t right)
-{
-    uint32_t key = left << 16 | right, hash = sgt_pair_hash(key);
-    const sgt_pair_slot *at = &p->slots[hash * p->factors[sgt_pair_group(hash)] >> p->shift];
-    /* no branch, because it would be mispredicted about every second time */
-    return at->merged | (0u - (at->key != key));
-}
-
-static inline uint64_t sgt_pair_wide_key(uint32_t left, uint32_t right)
+static inline uint64_t sgt_pair_key(uint32_t left, uint32_t right)
 {
     return (uint64_t)left << 20 | right;
 }
 
-static inline uint64_t sgt_pair_wide_hash(uint64_t key) { return key * 0x9E3779B97F4A7C15u; }
+static inline uint64_t sgt_pair_hash(uint64_t key) { return key * 0x9E3779B97F4A7C15u; }
 
-static inline uint32_t sgt_pair_wide(const sgt_pairs *p, uint32_t left, uint32_t right)
+static inline uint32_t sgt_pair(const sgt_pairs *p, uint32_t left, uint32_t right)
 {
-    const uint64_t key = sgt_pair_wide_key(left, right), hash = sgt_pair_wide_hash(key);
-    const uint64_t at = p->slots[hash * p->factors[hash >> (p->shift + 4)] >> p->shift].wide;
-    return (uint32_t)(at & 0xFFFFFF) | (0u - (at >> 24 != key));
+    const uint64_t key = sgt_pair_key(left, right), hash = sgt_pair_hash(key),
+                   at = p->slots[hash * p->factors[hash >> (p->shift + 4)] >> p->shift] ^ key << 24;
+    /* No branch, because it would be mispredicted about every second time. An empty slot leaves 0xFFFFFF
+     * if both ids are NO_ID (width.h). */
+    return (uint32_t)at | (0u - (at >= 0xFFFFFF));
 }
 
-/* Build the table, which is wide if p->wide is set: halves[i] merge to id i, for i = first ... end - 1,
- * and all pairs differ. factors (SGT_PAIR_GROUPS): factors that are known to give no collision among
- * 2^17 slots, which is faster; NULL: find them. The caller unmaps p->memory. Returns 0, or
- * SGT_ENOMEM. */
+/* Build the table: halves[i] merge to id i, for i = first ... end - 1, and all pairs differ. factors
+ * (SGT_PAIR_GROUPS): factors that are known to give no collision among 2^17 slots, which is faster;
+ * NULL: find them. The caller unmaps p->memory. Returns 0, or SGT_ENOMEM. */
 int sgt_pairs_make(sgt_pairs *p, const uint32_t (*halves)[2], uint32_t first, uint32_t end,
                    const uint16_t *factors, sgt_error *err);
 

@@ -160,9 +160,9 @@ typedef struct builder {
 
 static uint64_t *find_pair(const builder *b, uint64_t *slots, uint32_t l, uint32_t r)
 {
-    const uint64_t key = sgt_pair_wide_key(l, r);
+    const uint64_t key = sgt_pair_key(l, r);
     const size_t mask = ((size_t)1 << (64 - b->shift)) - 1;
-    size_t i = (size_t)(sgt_pair_wide_hash(key) >> b->shift);
+    size_t i = (size_t)(sgt_pair_hash(key) >> b->shift);
     while (slots[i] && slots[i] >> 24 != key) i = (i + 1) & mask;
     return &slots[i];
 }
@@ -174,7 +174,7 @@ static uint32_t look_up(const builder *b, uint64_t *slots, uint32_t l, uint32_t 
 
 static void enter(const builder *b, uint64_t *slots, uint32_t l, uint32_t r, uint32_t value)
 {
-    *find_pair(b, slots, l, r) = sgt_pair_wide_key(l, r) << 24 | (value + 1);
+    *find_pair(b, slots, l, r) = sgt_pair_key(l, r) << 24 | (value + 1);
 }
 
 static void lay_out(builder *b, size_t size, size_t slots)
