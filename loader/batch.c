@@ -46,10 +46,10 @@ int sgt_batch_open(sgt_loader_batch *b, const sgt_loader *l)
         b->row_starts = calloc(n + 1, sizeof *b->row_starts);
         /* Reserve room for a start at every token. Pages that are never written take no memory. */
         b->starts = reallocarray(NULL, n, ((size_t)l->o.seq + 1) * sizeof *b->starts);
-        b->begins = reallocarray(NULL, n, (size_t)l->o.seq * sizeof *b->begins);
-        b->positions = reallocarray(NULL, n, (size_t)l->o.seq * sizeof *b->positions);
-        b->ids = reallocarray(NULL, n, (size_t)l->o.seq * sizeof *b->ids);
-        if (!b->row_starts || !b->starts || !b->begins || !b->positions || !b->ids) return 0;
+        b->begins = reallocarray(NULL, n, 3 * (size_t)l->o.seq * sizeof *b->begins);
+        if (!b->row_starts || !b->starts || !b->begins) return 0;
+        b->positions = b->begins + n * l->o.seq; /* in the same block */
+        b->ids = b->positions + n * l->o.seq;
     }
     return !padded || b->lengths;
 }
@@ -60,8 +60,6 @@ void sgt_batch_close(sgt_loader_batch *b)
     free(b->row_starts);
     free(b->starts);
     free(b->begins);
-    free(b->positions);
-    free(b->ids);
 }
 
 /* ---- cursors ---- */

@@ -11,7 +11,7 @@ import sys
 
 BUDGET = {
     "tokenize": 13095,
-    "loader": 6962,
+    "loader": 6960,
     "train": 13435,
     "kernels": 10894,
     "tools": 13612,

@@ -162,8 +162,7 @@ class Stream:
         self._holds = True
         self.next += 1
         self.is_clean = True
-        buffer: Buffer = self._ring[self.batch.contents.slot]
-        return buffer.views()
+        return self._ring[self.batch.contents.slot].views()
 
     def _new(self) -> Buffer:
         return Buffer(self.kind, size=self._size, pinned=self._is_pinned)

@@ -315,18 +315,19 @@ def fill(struct: Type[S], **given: Any) -> S:
 OTHER_NAMES = {
     "path": "data data_dir dataset folder",
     "batch": "bs",
-    "seq": "block_size context_length max_length sequence_length seqlen ctx n_ctx",
+    "seq": "block_size context_length max_length sequence sequence_length max_position_embeddings "
+    "ctx n_ctx seqlen",
     "sampling": "shuffle",
     "ranks": "world_size",
     "reader": "loader",
-    "threads": "workers num_workers num_proc jobs",
+    "threads": "workers num_workers num_proc jobs processes cpus",
     "inputs": "input files",
     "out": "output output_dir",
-    "vocab": "tokenizer encoding model",
+    "vocab": "tokenizer encoding model merges",
     "field": "column text_key json_keys key",
     "split": "val_fraction test_size val valid",
-    "shard_tokens": "shard_size",
-    "force": "overwrite",
+    "shard_tokens": "shard_size tokens_per_shard",
+    "force": "overwrite overwrite_output_dir",
 }
 
 
