@@ -17,7 +17,8 @@ HOST_CPP := $(sort $(wildcard tests/kernels/*.cpp tests/kernels/host/*.cpp))
 HOST_STANDS := $(filter-out %/check-cuda.cpp %_cases.cpp,$(wildcard tests/kernels/host/*.cpp))
 # The backend's plain C runs on the host too: products through cuBLASLt, and failures by name.
 GEMM_PARTS := $(addprefix $(B)/obj/kernels/cuda/,gemm.o gemm_tune.o failure.o)
-HOST_PARTS := $(HOST_CPP:%=$(B)/obj/%.o) $(B)/obj/tests/kernels/harness.o $(GEMM_PARTS)
+CUDNN_PARTS := $(addprefix $(B)/obj/kernels/cuda/,attention_cudnn.o cudnn_graph.o)
+HOST_PARTS := $(HOST_CPP:%=$(B)/obj/%.o) $(B)/obj/tests/kernels/harness.o $(GEMM_PARTS) $(CUDNN_PARTS)
 CHECK_CUDA := $(B)/tests/check-cuda $(B)/tests/check-cuda-pretend
 CHECK_RACE := $(if $(SAN),,$(B)/tests/check-cuda-race)
 
@@ -55,7 +56,7 @@ HOST_C := $(filter-out $(HOST_STANDS:tests/kernels/host/%.cpp=kernels/cuda/%.c),
 HOST_LIB := $(B)/host/lib/libsgt-cuda.so
 HOST_PROGRAMS := $(addprefix $(B)/host/,bin/sgt-train bin/sgt-eval bin/sgt-bench tests/check-step)
 $(HOST_LIB): $(CUDA_CU:%=$(B)/obj/%.o) $(HOST_STANDS:%=$(B)/obj/%.o) $(HOST_C:%.c=$(B)/obj/%.o) \
-    $(B)/obj/tests/kernels/cudnn/stand_in.o $(call lib,train kernels loader) $(CUDA_MAP)
+    $(call lib,train kernels loader) $(CUDA_MAP)
 	$(call say,LD,$@)mkdir -p $(@D) && \
 	    $(HOST_CXX) $(ALL_LDFLAGS) -shared -o $@ $(filter-out %.map,$^) \
 	    -Wl,--version-script=$(CUDA_MAP),--wrap=sgt_library_load $(if $(SAN),,-Wl$(comma)-z$(comma)defs) $(LD_kernels)
@@ -72,14 +73,14 @@ $(B)/tests/check-cublaslt: $(call objects,tests/kernels/cublaslt) $(GEMM_PARTS) 
     $(call lib,kernels loader)
 	$(call link,$(HOST_CXX) -Wl$(comma)--wrap=sgt_cublaslt_load,$(LD_kernels))
 
-# cuDNN's attention without a GPU: a stand-in for libcudnn.so.9 computes the graph on the host.
-STAND_IN := $(B)/tests/stand-in/libcudnn.so.9
-$(B)/tests/check-cudnn: $(filter-out %/stand_in.o,$(call objects,tests/kernels/cudnn)) \
-    $(addprefix $(B)/obj/kernels/cuda/,attention_cudnn.o cudnn_graph.o cudnn.o) \
-    $(call lib,kernels loader)
+# Our operation graphs against cuDNN itself, as far as that goes without a GPU: its heuristics. And a
+# libcudnn.so.9 that is too old.
+OLD_CUDNN := $(B)/tests/old/libcudnn.so.9
+$(B)/tests/check-cudnn: $(B)/obj/tests/kernels/cudnn/check-cudnn.o $(CUDNN_PARTS) \
+    $(B)/obj/kernels/cuda/cudnn.o $(call lib,loader)
 	$(call link,$(CC),$(LD_kernels))
-$(STAND_IN): $(B)/obj/tests/kernels/cudnn/stand_in.o
-	$(call say,LD,$@)mkdir -p $(@D) && $(CC) -shared $(ALL_LDFLAGS) -o $@ $^ -lm && \
+$(OLD_CUDNN): $(B)/obj/tests/kernels/cudnn/old.o
+	$(call say,LD,$@)mkdir -p $(@D) && $(CC) -shared $(ALL_LDFLAGS) -o $@ $^ && \
 	    ln -sf $(@F) $(@D)/libcudnn_graph.so.9
 
 # ---- checks of the code that nvcc generates for the kernels ----
@@ -141,7 +142,7 @@ $(B)/tests/locks.so: tests/faults/locks.c $(B)/flags
 run-check: $(if $(HAVE_NVCC),$(if $(filter check,$(TIER))$(VARIANT),$(wildcard $(CUDA_LIB)),$(CUDA_LIB)))
 # make check tests what a CPU runs; the CUDA backend on the host is left to check-all and check-cuda.
 ON_HOST := $(CHECK_CUDA) $(CHECK_RACE) $(HOST_LIB) $(HOST_PROGRAMS) $(if $(MPICC),$(MPI_LIB:$(B)/%=$(B)/host/%)) \
-    $(if $(SAN),,$(B)/tests/check-cublaslt) $(B)/tests/check-cudnn $(STAND_IN)
+    $(if $(SAN),,$(B)/tests/check-cublaslt) $(B)/tests/check-cudnn $(OLD_CUDNN)
 run-check: $(if $(filter check,$(TIER)),,$(ON_HOST))
 run-check: programs libs mpi $(SUITES:%=$(B)/tests/test-%) $(B)/tests/check-kernels $(B)/tests/check-step $(FAULTS)
 	@TIER=$(TIER) HOST_CXX='$(HOST_CXX)' tests/run.sh $(B)

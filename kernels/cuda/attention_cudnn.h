@@ -12,7 +12,7 @@
  * The arrays are those of sgt_cuda_attention: qkv and dqkv (B, T, 3, H, D), out and dout (B, T, H,
  * D), lse (B, H, T) float, in device memory, 16-byte aligned. One attention serves all layers of a
  * model, from one thread, on one stream at a time (they share the workspace). On the host,
- * tests/kernels/cudnn/stand_in.c executes the graphs, and results are compared with kernels/ref. */
+ * a fake of cuDNN (tests/kernels/host/cudnn.cpp) knows the graphs and calls kernels/ref. */
 #ifndef SGT_CUDA_ATTENTION_CUDNN_H
 #define SGT_CUDA_ATTENTION_CUDNN_H
 

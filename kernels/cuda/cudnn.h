@@ -9,7 +9,7 @@
  *     int kind = SGT_CUDNN_BACKEND_TENSOR_DESCRIPTOR;
  *     int rc = sgt_cudnn_check(api, api->BackendCreateDescriptor(kind, &d), "a tensor", &err);
  *
- * The names are cuDNN's with SGT_ before them; tests/kernels/cudnn/names.c compares the numbers
+ * The names are cuDNN's with SGT_ before them; tests/kernels/cudnn/check-cudnn.c compares the numbers
  * with those of cudnn_graph.h. */
 #ifndef SGT_CUDNN_H
 #define SGT_CUDNN_H

@@ -52,7 +52,7 @@ gpu() { # EXIT NAME=VALUE... -- OPTION...: gpu-check.sh -o r.jsonl
     ! command -v python3 > /dev/null || python3 -m json.tool --json-lines r.jsonl > .json || fail 'r.jsonl has lines that are no JSON'
 }
 
-# ---- all parts, with cuDNN's stand-in ----
+# ---- all parts, with the fake of cuDNN ----
 
 : > libraries/libcudnn.so.9
 gpu 0 SGT_HOST_CUDNN=1 -- --budget 560 versions first profile ab attention-hopper products ablation compile cases curves last \

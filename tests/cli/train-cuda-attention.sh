@@ -49,7 +49,7 @@ refuses 'cudnn: cuDNN: fused attention takes head sizes that are multiples of 8 
 refuses 'cudnn: it does not know documents: no --document-mask with it' --attention cudnn --model 1x16x2 --document-mask
 refuses 'cudnn: its dropout is not ours: no --dropout with it' --attention cudnn --model 1x16x2 --dropout 0.1
 
-# With cuDNN's stand-in, cuDNN is used if it is requested by name. If both can run, the faster one
+# With the fake of cuDNN, cuDNN is used if it is requested by name. If both can run, the faster one
 # is used, with one line.
 SGT_HOST_CUDNN=1
 export SGT_HOST_CUDNN

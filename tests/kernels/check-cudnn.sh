@@ -1,7 +1,6 @@
 #!/bin/sh
-# check-cudnn.sh BUILD: test attention by cuDNN without a GPU. The stand-in runs both graphs, and
-# cuDNN's heuristics must accept them. The last line is "N passed, N failed, N skipped". Without
-# cuDNN its part is skipped.
+# check-cudnn.sh BUILD: test, without a GPU, that cuDNN's heuristics accept our graphs, and that an old
+# cuDNN is refused. The last line is "N passed, N failed, N skipped". Without cuDNN its part is skipped.
 set -u
 B=$1
 log=$(mktemp "${TMPDIR:-/tmp}/sgt-cudnn.XXXXXX")
@@ -18,7 +17,7 @@ run() { # COMMAND...
     passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
 }
 
-run env LD_LIBRARY_PATH="$B/tests/stand-in" "$B/tests/check-cudnn" --stand-in
+run env LD_LIBRARY_PATH="$B/tests/old" "$B/tests/check-cudnn" --old
 # The toolkit has a stub of the driver. cuDNN's heuristics need no more.
 nvcc=$(command -v nvcc) && toolkit=$(dirname "$(dirname "$(readlink -f "$nvcc")")")
 # cuDNN leaks memory whenever it loads and unloads one of its parts. Do not report its leaks.

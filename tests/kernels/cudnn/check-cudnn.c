@@ -1,48 +1,52 @@
-/* check-cudnn.c: attention by cuDNN without a GPU.
+/* check-cudnn.c: cuDNN itself without a GPU.
  *
- *     check-cudnn [--driver LIBCUDA]   offer both graphs to cuDNN's heuristics
- *     check-cudnn --stand-in           run them with stand_in.c
+ *     check-cudnn [--driver LIBCUDA]   compare names, offer our graphs to cuDNN's heuristics
+ *     check-cudnn --old                the libcudnn.so.9 that is found is old.c
  *
  * The heuristics work for a Hopper and an Ampere card that are described to them. They need a CUDA
- * driver; the toolkit's stub is enough. With --stand-in, the libcudnn.so.9 that the loader finds
- * must be stand_in.c.
+ * driver; the toolkit's stub is enough. What cuDNN computes is left to a card; the fake of
+ * tests/kernels/host/cudnn.cpp tests the code around it.
  *
  * Prints one line per check; the last line is "N passed, N failed, N skipped". Exits with 1 on any
  * failure, with 77 if all checks were skipped. */
-#include "tests/kernels/cudnn/check-cudnn.h"
-
 #include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "kernels/cuda/attention_cudnn.h"
 #include "kernels/cuda/cudnn.h"
 #include "kernels/cuda/runtime.h"
 
+/* ---- the numbers in kernels/cuda/cudnn.h, compared with those of cudnn_graph.h, if that header is
+ * available ---- */
+
+#if defined(__has_include)
+#if __has_include(<cudnn_graph.h>) && __has_include(<cuda_runtime_api.h>)
+#include <cudnn_graph.h>
+#if CUDNN_VERSION >= SGT_CUDNN_OLDEST
+#define SAME(name, value) _Static_assert((int)CUDNN_##name == (value), #name);
+SGT_CUDNN_NAMES(SAME)
+_Static_assert(sizeof(cudnnStatus_t) == sizeof(int) &&
+                   sizeof(cudnnBackendAttributeName_t) == sizeof(int),
+               "enumerations are passed as int");
+_Static_assert(sizeof(cudnnBackendDescriptor_t) == sizeof(sgt_cudnn_desc),
+               "descriptors are pointers");
+#define COMPARED 1
+#endif
+#endif
+#endif
+
 static int passed, failed, skipped;
-int failures_noted;
 
-void sgt_cuda_note_failure(const char *what, int code)
-{
-    (void)what;
-    failures_noted += code != 0;
-}
+/* ---- what attention_cudnn.c calls when it runs, which it does not here ---- */
 
+void sgt_cuda_note_failure(const char *what, int code) { (void)what, (void)code; }
 void sgt_cuda_count_launch(void) {}
+void sgt_cuda_launched(sgt_cuda_stream s, const char *fmt, ...) { (void)s, (void)fmt; }
+void sgt_cuda_zero(sgt_cuda_stream s, void *p, size_t bytes) { (void)s, (void)p, (void)bytes; }
 
-void sgt_cuda_launched(sgt_cuda_stream s, const char *fmt, ...)
-{
-    (void)s;
-    (void)fmt;
-}
-
-void sgt_cuda_zero(sgt_cuda_stream s, void *p, size_t bytes)
-{
-    (void)s;
-    memset(p, 0, bytes);
-}
-
-int verdict(int good, const char *why, const char *fmt, ...)
+static SGT_PRINTF(3, 4) int verdict(int good, const char *why, const char *fmt, ...)
 {
     va_list ap;
     fputs(good ? "ok   " : "FAIL ", stdout);
@@ -56,7 +60,7 @@ int verdict(int good, const char *why, const char *fmt, ...)
     return good;
 }
 
-void skip(const char *fmt, ...)
+static SGT_PRINTF(1, 2) void skip(const char *fmt, ...)
 {
     va_list ap;
     fputs("SKIP ", stdout);
@@ -165,17 +169,41 @@ static void check_library(const char *driver)
     check_refusal();
 }
 
+/* Check the message for a library that is too old, and that of a failed call, which has the first
+ * line of cuDNN's own. */
+static const char *error_string(int status) { return status == 2000 ? "BAD" : "?"; }
+static void last_error_string(char *text, size_t size) { snprintf(text, size, "why\nand more"); }
+
+static void check_messages(void)
+{
+    const sgt_cudnn api = {.GetErrorString = error_string, .GetLastErrorString = last_error_string},
+                    *old;
+    sgt_error err = {.text = ""};
+    int rc = sgt_cudnn_load(&old, &err);
+    verdict(rc == SGT_EUNSUPPORTED &&
+                strcmp(err.text, "cuDNN: version 9.3.0 is too old (9.10.2 or newer)") == 0,
+            err.text, "too old");
+    rc = sgt_cudnn_check(&api, 2000, "this", &err);
+    verdict(rc == SGT_EUNSUPPORTED && strcmp(err.text, "cuDNN: this: BAD: why") == 0, err.text,
+            "a failed call");
+    verdict(sgt_cudnn_check(&api, SGT_CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED, "",
+                            &err) == SGT_ENOMEM,
+            err.text, "out of memory");
+}
+
 int main(int argc, char **argv)
 {
-    if (argc == 2 && strcmp(argv[1], "--stand-in") == 0) {
-        check_stand_in();
+    if (argc == 2 && strcmp(argv[1], "--old") == 0) {
+        check_messages();
     } else if (argc == 1 || (argc == 3 && strcmp(argv[1], "--driver") == 0)) {
-        if (names_compared)
-            verdict(1, NULL, "%d names have cudnn_graph.h's numbers", names_compared);
-        else skip("cuDNN's numbers: no cudnn_graph.h of 9.10.2 or newer");
+#ifdef COMPARED
+        verdict(1, NULL, "names have cudnn_graph.h's numbers");
+#else
+        skip("cuDNN's numbers: no cudnn_graph.h of 9.10.2 or newer");
+#endif
         check_library(argc == 3 ? argv[2] : NULL);
     } else {
-        fprintf(stderr, "usage: check-cudnn [--driver LIBCUDA | --stand-in]\n");
+        fprintf(stderr, "usage: check-cudnn [--driver LIBCUDA | --old]\n");
         return 2;
     }
     printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);

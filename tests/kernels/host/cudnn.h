@@ -1,0 +1,31 @@
+/* cudnn.h: settings of the host's fake of cuDNN (cudnn.cpp), for tests. */
+#ifndef SGT_HOST_CUDNN_H
+#define SGT_HOST_CUDNN_H
+
+#include <string>
+
+namespace host
+{
+
+/* What its engines do with dQ's sums: clear them first, add to what is there, add only the last
+ * one, or make them NaN. */
+enum Sums { SUMS_CLEARED, SUMS_ADDED, SUMS_LAST_ADDED, SUMS_NAN };
+
+struct Cudnn {
+    bool there;     /* it exists, even if SGT_HOST_CUDNN is not set */
+    bool no_device; /* creating a handle fails */
+    int version = 91900;
+    int configs = 2;   /* number of engine configurations offered */
+    int refused;       /* how many of the first ones give no plan */
+    int flagged;       /* how many of the first ones are nondeterministic */
+    bool fails;        /* each run is refused */
+    Sums sums;         /* of the engines */
+    bool wrong_long;   /* results of rows of more than 128 tokens are not written */
+    int alive = 0;     /* handles and descriptors not destroyed yet */
+    std::string graph; /* the last graph, as text */
+};
+extern Cudnn cudnn;
+
+} /* namespace host */
+
+#endif
