@@ -12,36 +12,35 @@ namespace host
 enum LtAlgo {
     /* needs operands at multiples of 256 bytes, which is the preferences' default */
     LT_ALIGNED,
-    /* sums over k in several parts (split K): */
-    LT_OUTPUT_TYPE, /* each part is rounded to D's type, in the workspace */
-    LT_INPLACE,     /* each part is added in D */
-    LT_SPLIT,       /* each part is float, in the workspace */
-    LT_TENSOR,      /* needs operands, rows and strides at multiples of 16 bytes */
-    LT_PLAIN,       /* needs only the alignment of the type */
+    LT_OUTPUT_TYPE, /* split K: parts of a sum are rounded to D's type, in the workspace */
+    LT_INPLACE,     /* split K: parts are added in D */
+    LT_SPLIT,       /* split K: parts are float, in the workspace */
+    LT_TENSOR,      /* these two need nothing */
+    LT_PLAIN,
     LT_ALGOS
 };
 
+/* Settings, and counts. Where a field is a set of algorithms, it has their bits. */
 struct Lt {
-    bool missing;   /* set by a test: there is no library */
-    bool no_driver; /* set by a test: creating a handle fails */
-    size_t version; /* set by a test: version of the library */
-    /* set by a test: bits of algorithms that the heuristics return and matmul refuses */
-    int broken;
-    /* set by a test: the algorithm that takes 10 us by event_clock, while others take 2 ms;
-     * negative: all take 10 us */
-    int fast;
+    bool missing = false;    /* there is no library */
+    bool no_driver = false;  /* creating a handle fails */
+    bool refuses = false;    /* it supports no product */
+    size_t version = 130100; /* of the library */
+    int broken = 0;          /* algorithms that the heuristics return and matmul refuses */
+    /* the algorithm that takes 10 us by event_clock, while others take 2 ms; negative: all take
+     * 10 us */
+    int fast = -1;
+    int wrong = 0;     /* algorithms whose sums are half of the right ones */
+    int forgetful = 0; /* algorithms that do not add C */
+    /* algorithms that round the product to D's type before they add C or apply the epilogue, as
+     * cuBLASLt 13.1 does on an H100; all with SGT_HOST_CUBLASLT=rounds */
+    int rounds = 0;
     /* number of calls; descriptors, layouts, preferences and handles not destroyed yet */
-    int heuristics, checks, matmuls, alive;
-    int last;          /* algorithm of the last matmul; negative: none yet */
-    double tanh_error; /* set by a test: relative error of the library's tanh, up or down */
-    int wrong;         /* set by a test: bits of algorithms whose sums are half of the right ones */
-    int forgetful;     /* set by a test: bits of algorithms that do not add C */
-    /* set by a test, or all by SGT_HOST_CUBLASLT=rounds: bits of algorithms that round the product
-     * to D's type before they add C or apply the epilogue, as cuBLASLt 13.1 does on an H100 */
-    int rounds;
+    int heuristics = 0, checks = 0, matmuls = 0, alive = 0;
+    int last = -1; /* algorithm of the last matmul; negative: none yet */
 };
 extern Lt lt;
-void lt_reset(); /* Reset the fields: version 13.1.0, no faults, all counts 0 except `alive`. */
+void lt_reset(); /* reset all but `alive` */
 
 } /* namespace host */
 

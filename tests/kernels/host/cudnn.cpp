@@ -2,9 +2,9 @@
  * attention_cudnn.c, which an H100 has confirmed: for any other graph it offers no engine. It
  * computes them with kernels/ref, when the stream does its work. It exists if SGT_HOST_CUDNN is set
  * in the environment. With the value "adds", its engines leave clearing dQ's sums to the caller;
- * with "adds-last", that of the last sum; with "nan", dQ is NaN. With "old" it is cuDNN 9.15.0. With "wrong-long" it writes
- * no results for rows of more than 128 tokens. The real cuDNN is never used: on a machine with a GPU
- * it would take host addresses for device addresses. */
+ * with "adds-last", that of the last sum; with "nan", dQ is NaN. With "old" it is cuDNN 9.15.0. With
+ * "wrong-long" it writes no results for rows of more than 128 tokens. The real cuDNN is never used:
+ * on a machine with a GPU it would take host addresses for device addresses. */
 #include "tests/kernels/host/cudnn.h"
 
 #include <math.h>

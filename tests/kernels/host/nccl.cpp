@@ -2,27 +2,23 @@
  * waits in its stream's queue like all other work. It then waits for the other ranks' calls, in a
  * file that all have mapped. Sums are added in rank order.
  *
- * It is a failure, which names both calls, if ranks make different calls. It is one too if a rank
- * waits longer than SGT_HOST_NCCL's patience=SECONDS (60) for the others. trace=FILE writes a line
- * to FILE.RANK for each call put on a stream: name, count of numbers, and the number of kernels
- * before it. ran=FILE writes a line for each call when it is done: name, and the number of kernels
- * done before it. */
+ * It is a failure, which names both calls, if ranks make different calls, and one if a rank waits
+ * for the others for about a minute. With SGT_HOST_NCCL, trace=FILE writes a line to FILE.RANK for
+ * each call put on a stream: name, count of numbers, and the number of kernels before it; ran=FILE
+ * writes one for each call when it is done: name, and the number of kernels done before it. */
 #include "kernels/cuda/nccl.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tests/kernels/host/memory.h"
 #include "tests/kernels/host/state.h"
@@ -57,20 +53,6 @@ struct Shared {
     unsigned char areas[MAX_RANKS][AREA];
 };
 
-struct Settings {
-    double patience = 60;
-    std::string trace, ran;
-} settings;
-
-int group_depth;
-
-double now()
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 size_t width(int type) { return type == SGT_NCCL_FLOAT64 ? 8 : type == SGT_NCCL_FLOAT32 ? 4 : 2; }
 
 std::string text(const Call &c)
@@ -90,30 +72,20 @@ struct ncclComm {
     bool aborted = false;
     cudaStream_t stream = nullptr; /* stream of the first call; all calls use it */
     FILE *trace = nullptr, *ran = nullptr;
-    ~ncclComm()
-    {
-        if (shared) munmap(shared, sizeof *shared);
-        if (trace) fclose(trace);
-        if (ran) fclose(ran);
-    }
 
     /* Barrier over all ranks: the last rank to arrive releases the others. */
     void barrier(const char *what)
     {
-        double until = now() + settings.patience;
-        uint32_t turn = shared->turn;
+        const uint32_t turn = shared->turn;
         if (++shared->came == (uint32_t)ranks) {
             shared->came = 0;
             shared->turn++;
-            syscall(SYS_futex, &shared->turn, FUTEX_WAKE, ranks, nullptr, nullptr, 0);
-            return;
         }
-        while (shared->turn == turn) {
-            struct timespec nap = {0, 100000000};
-            if (now() > until)
-                host::fail("NCCL: rank %d of %d has waited %.0f s for the others, with %s", rank,
-                           ranks, settings.patience, what);
-            syscall(SYS_futex, &shared->turn, FUTEX_WAIT, turn, &nap, nullptr, 0);
+        for (int naps = 0; shared->turn == turn; naps++) {
+            if (naps == 300000)
+                host::fail("NCCL: rank %d of %d has waited too long for the others, with %s", rank,
+                           ranks, what);
+            usleep(100);
         }
     }
 
@@ -176,11 +148,8 @@ struct ncclComm {
 namespace
 {
 
-/* A queue or a graph keeps the communicator alive after the call that destroys it. */
-using Held = std::shared_ptr<ncclComm>;
-struct Handle {
-    Held comm;
-};
+/* Queues and graphs may use a communicator after the call that destroys it. */
+std::vector<std::unique_ptr<ncclComm>> all;
 
 void must_lie(const void *p, size_t bytes, const char *what)
 {
@@ -193,20 +162,17 @@ void must_lie(const void *p, size_t bytes, const char *what)
 int queue(Kind kind, const void *from, void *to, size_t count, int type, int root, ncclComm *comm,
           cudaStream_t s)
 {
-    Held held = ((Handle *)comm)->comm;
     Call c = {0, kind, count, type, root}; /* the number is set when the call is done */
-    size_t bytes = count * width(type), ranks = (size_t)held->ranks;
+    size_t bytes = count * width(type), ranks = (size_t)comm->ranks;
     must_lie(from, kind == REDUCE_SCATTER ? ranks * bytes : bytes, "a source");
     must_lie(to, kind == ALL_GATHER ? ranks * bytes : bytes, "a destination");
-    if (held->stream && held->stream != s) host::fail("NCCL: one communicator on two streams");
-    held->stream = s;
-    if (held->trace) {
-        fprintf(held->trace, "%s %zu after %ld kernels\n", names[kind], count,
+    if (comm->stream && comm->stream != s) host::fail("NCCL: one communicator on two streams");
+    comm->stream = s;
+    if (comm->trace)
+        fprintf(comm->trace, "%s %zu after %ld kernels\n", names[kind], count,
                 host::counts.launches);
-        fflush(held->trace);
-    }
-    host::enqueue(
-        s, [=] { held->run(c, (const unsigned char *)from, (unsigned char *)to); }, names[kind]);
+    auto work = [=] { comm->run(c, (const unsigned char *)from, (unsigned char *)to); };
+    host::enqueue(s, work, names[kind]);
     return 0;
 }
 
@@ -220,17 +186,14 @@ const char *error_string(int code) { return code ? "failed" : "no error"; }
 
 const char *last_error(ncclComm *) { return ""; }
 
-void read_settings()
+/* Open the file that SGT_HOST_NCCL gives for `name`, "trace=" or "ran=". */
+FILE *asked(const char *name, int rank)
 {
-    const char *given = getenv("SGT_HOST_NCCL");
-    std::string words = given ? given : "";
-    for (char *save, *word = strtok_r(&words[0], " ", &save); word;
-         word = strtok_r(nullptr, " ", &save)) {
-        if (strncmp(word, "patience=", 9) == 0) settings.patience = atof(word + 9);
-        else if (strncmp(word, "trace=", 6) == 0) settings.trace = word + 6;
-        else if (strncmp(word, "ran=", 4) == 0) settings.ran = word + 4;
-        else host::fail("SGT_HOST_NCCL: %s", word);
-    }
+    const char *words = getenv("SGT_HOST_NCCL"), *word = words ? strstr(words, name) : nullptr;
+    if (!word) return nullptr;
+    word += strlen(name);
+    std::string path(word, strcspn(word, " "));
+    return fopen((path + "." + std::to_string(rank)).c_str(), "w");
 }
 
 int unique_id(sgt_nccl_id *id)
@@ -245,36 +208,29 @@ int unique_id(sgt_nccl_id *id)
 
 int comm_init_rank(sgt_nccl_comm *out, int ranks, sgt_nccl_id id, int rank)
 {
-    read_settings();
-    Held c = std::make_shared<ncclComm>();
-    c->ranks = ranks;
-    c->rank = rank;
     int fd = open(id.bytes, O_RDWR | O_CLOEXEC);
     if (fd < 0 || ranks > MAX_RANKS) return 2;
     void *p = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
     if (p == MAP_FAILED) return 2;
+    all.emplace_back(new ncclComm);
+    ncclComm *c = *out = all.back().get();
     c->shared = (Shared *)p;
-    if (!settings.trace.empty())
-        c->trace = fopen((settings.trace + "." + std::to_string(rank)).c_str(), "w");
-    if (!settings.ran.empty())
-        c->ran = fopen((settings.ran + "." + std::to_string(rank)).c_str(), "w");
+    c->ranks = ranks;
+    c->rank = rank;
+    c->trace = asked("trace=", rank);
+    c->ran = asked("ran=", rank);
     c->barrier("the beginning");
     if (rank == 0) unlink(id.bytes);
-    *out = (ncclComm *)new Handle{c};
     return 0;
 }
 
-int comm_destroy(ncclComm *comm)
-{
-    delete (Handle *)comm;
-    return 0;
-}
+int comm_destroy(ncclComm *) { return 0; }
 
 int comm_abort(ncclComm *comm)
 {
-    ((Handle *)comm)->comm->aborted = true;
-    return comm_destroy(comm);
+    comm->aborted = true;
+    return 0;
 }
 
 int all_reduce(const void *from, void *to, size_t count, int type, int, ncclComm *comm,
@@ -300,21 +256,11 @@ int broadcast(const void *from, void *to, size_t count, int type, int root, nccl
     return queue(BROADCAST, from, to, count, type, root, comm, s);
 }
 
-int group_start()
-{
-    group_depth++;
-    return 0;
-}
-
-int group_end()
-{
-    if (--group_depth < 0) host::fail("NCCL: the end of a group that did not begin");
-    return 0;
-}
+int group() { return 0; }
 
 const sgt_nccl table = {version,      error_string, last_error, unique_id,      comm_init_rank,
                         comm_destroy, comm_abort,   all_reduce, reduce_scatter, all_gather,
-                        broadcast,    group_start,  group_end};
+                        broadcast,    group,        group};
 
 } // namespace
 
