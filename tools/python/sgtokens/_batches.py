@@ -162,7 +162,7 @@ class Stream:
         self._holds = True
         self.next += 1
         self.is_clean = True
-        return self._ring[self.batch.contents.slot].views()
+        return self._ring[int(self.batch.contents.slot)].views()
 
     def _new(self) -> Buffer:
         return Buffer(self.kind, size=self._size, pinned=self._is_pinned)
