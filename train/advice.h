@@ -105,8 +105,8 @@ const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, 
  * as many after it */
 #define SGT_RISE_WITHIN 64
 #define SGT_RISE_PART 0.05 /* least rise that counts, as a fraction of the loss */
-/* after a spike in the first steps: the least part of the loss before a rise that is left if the rise
- * counts; if less is left, it was the spike's */
+/* after a spike in the first steps: the least part of the loss before a rise that is left if the
+ * rise counts; if less is left, it was the spike's */
 #define SGT_RISE_STAYS 0.85
 
 typedef struct sgt_diagnosis {
@@ -130,7 +130,8 @@ typedef struct sgt_diagnosis {
     /* block: means of block_steps steps each; sum: of the losses in the block being filled */
     double block[SGT_FLAT_BLOCKS], sum;
     unsigned blocks, block_steps, filled;
-    /* set by the caller after the start: last step of the run, 0: unknown; sgt_backend's attention */
+    /* set by the caller after the start: last step of the run (0: unknown), and what sgt_backend has
+     * as attention */
     uint64_t steps;
     const char *attention;
     /* first: loss of the first step; start: loss at the run's start, as defined above; mean: the

@@ -154,8 +154,8 @@ struct Columns {
 
 // ---- on the host ----
 
-// Make the tensor map of (B, T, parts * H * D) for boxes of BOX rows. Return false on failure, which
-// the next sgt_cuda_check reports.
+// Make the tensor map of (B, T, parts * H * D) for boxes of BOX rows. Return false on failure,
+// which the next sgt_cuda_check reports.
 template <class T>
 bool map_rows(dev::TensorMap *map, const T *base, const sgt_cuda_heads &a, size_t parts)
 {

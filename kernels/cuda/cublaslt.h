@@ -54,23 +54,14 @@ enum { SGT_LT_R_32F = 0, SGT_LT_R_16F = 2, SGT_LT_R_16BF = 14 };     /* cudaData
 enum { SGT_LT_COMPUTE_32F = 68, SGT_LT_COMPUTE_32F_FAST_TF32 = 77 }; /* cublasComputeType_t */
 /* cublasOperation_t, an int32_t */
 enum { SGT_LT_OP_N = 0, SGT_LT_OP_T = 1 };
-/* cublasLtOrder_t, an int32_t */
-enum { SGT_LT_ORDER_COL = 0, SGT_LT_ORDER_ROW = 1 };
-/* cublasLtPointerMode_t, an int32_t */
-enum { SGT_LT_POINTER_MODE_HOST = 0 };
 
-enum { /* cublasLtMatmulDescAttributes_t */
-       SGT_LT_DESC_COMPUTE_TYPE = 0,
-       SGT_LT_DESC_SCALE_TYPE = 1,
-       SGT_LT_DESC_POINTER_MODE = 2, /* int32_t: whether alpha and beta are on the host */
-       SGT_LT_DESC_TRANSA = 3,       /* int32_t */
-       SGT_LT_DESC_TRANSB = 4,       /* int32_t */
-       SGT_LT_DESC_EPILOGUE = 7,     /* uint32_t */
+enum {                           /* cublasLtMatmulDescAttributes_t */
+       SGT_LT_DESC_TRANSA = 3,   /* int32_t */
+       SGT_LT_DESC_TRANSB = 4,   /* int32_t */
+       SGT_LT_DESC_EPILOGUE = 7, /* uint32_t */
        SGT_LT_DESC_BIAS_POINTER = 8,
        SGT_LT_DESC_AUX_POINTER = 11,
-       SGT_LT_DESC_AUX_LD = 12,        /* int64_t */
-       SGT_LT_DESC_AUX_DATA_TYPE = 22, /* int32_t; -1: the output's */
-       SGT_LT_DESC_BIAS_DATA_TYPE = 26 /* int32_t; -1: the output's */
+       SGT_LT_DESC_AUX_LD = 12 /* int64_t */
 };
 
 enum { /* cublasLtEpilogue_t, a uint32_t */
@@ -80,9 +71,7 @@ enum { /* cublasLtEpilogue_t, a uint32_t */
        SGT_LT_EPILOGUE_DGELU = 192
 };
 
-enum { /* cublasLtMatrixLayoutAttribute_t */
-       SGT_LT_LAYOUT_TYPE = 0,
-       SGT_LT_LAYOUT_ORDER = 1,       /* int32_t */
+enum {                                /* cublasLtMatrixLayoutAttribute_t */
        SGT_LT_LAYOUT_BATCH_COUNT = 5, /* int32_t */
        SGT_LT_LAYOUT_BATCH_STRIDE = 6 /* int64_t, in elements */
 };

@@ -196,8 +196,8 @@ typedef struct sgt_cuda_heads {
 /* Causal attention, with s_ij = scale q_i.k_j:
  *   out_i = sum_{a_i<=j<=i} dropout(softmax_j(s_ij)) v_j      lse_i = log sum_{a_i<=j<=i} exp(s_ij)
  *   qkv (B, T, 3, H, D), out (B, T, H, D), lse (B, H, T) float; D a multiple of 8, up to 128
- * a_i is documents->start of i, or 0 without documents. Tensor cores multiply tile by tile, so no T x
- * T matrix is stored. */
+ * a_i is documents->start of i, or 0 without documents. Tensor cores multiply tile by tile, so no
+ * T x T matrix is stored. */
 void sgt_cuda_attention(sgt_cuda_stream s, const sgt_cuda_heads *a, void *out, float *lse,
                         const void *qkv);
 

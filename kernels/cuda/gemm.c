@@ -1,7 +1,7 @@
 /* gemm.c: plans matrix products for cuBLASLt, remembers the chosen algorithms as text, and runs the
- * products. The library is column-major: our D (m, n) is its D^T (n, m), so we ask for D^T = op(B)^T
- * op(A)^T, and our B is its first operand. Its bias has one number per row of its output, that is,
- * per column of D. */
+ * products. The library is column-major: our D (m, n) is its D^T (n, m), so we ask for D^T =
+ * op(B)^T op(A)^T, and our B is its first operand. Its bias has one number per row of its output,
+ * that is, per column of D. */
 #include "kernels/cuda/gemm.h"
 
 #include <assert.h>
@@ -133,11 +133,11 @@ static int describe(sgt_cuda_gemm *p, sgt_error *err)
  *
  * Choices are text: a line with the device and the library's version, then a line for each shape,
  * the newest first: its key, the library's 64 opaque bytes as eight numbers, and milliseconds. They
- * hold for the same device and version only. With timing, they are kept in a file, which is replaced
- * as a whole, so two programs that write at once can only lose each other's lines. */
+ * hold for the same device and version only. With timing, they are kept in a file, which is
+ * replaced as a whole, so two programs that write at once can only lose each other's lines. */
 
-/* Find a shape's algorithm and time. Return 1 if the library accepts that algorithm for this product
- * on this device. */
+/* Find a shape's algorithm and time. Return 1 if the library accepts that algorithm for this
+ * product on this device. */
 static int recall(sgt_cuda_gemm *p)
 {
     const sgt_cuda_gemms *g = p->owner;

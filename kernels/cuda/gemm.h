@@ -60,8 +60,8 @@ typedef struct sgt_cuda_gemm sgt_cuda_gemm;
 
 typedef struct sgt_cuda_gemms_options {
     const char *device; /* the GPU's name: algorithms hold for it alone; not used after open */
-    /* with timing, folder for algorithms, created if missing, valid until close; NULL: time each shape
-     * again */
+    /* with timing, folder for algorithms, created if missing, valid until close; NULL: time each
+     * shape again */
     const char *cache;
     /* 1: split k only in ways that give the same bits each time; use the algorithm in `choices`,
      * else the first that the heuristics offer and whose results are correct, never one from
@@ -88,10 +88,11 @@ const char *sgt_cuda_gemms_library(const sgt_cuda_gemms *g); /* "cuBLASLt 13.1.0
 char *sgt_cuda_gemms_choices(const sgt_cuda_gemms *g);
 
 /* Choose the best algorithm for a shape. Equal shapes share one plan, which lives until close.
- * Returns SGT_EUNSUPPORTED if the library refuses the shape or has no algorithm, for instance for this
- * epilogue with these types; the caller can then fall back. Timing and checking wait for the device, and allocate device memory for the
- * operands (timing also for `flush`) until it returns. If that fails, the heuristics' first
- * algorithm is taken. Failing to write the cache is not an error. */
+ * Returns SGT_EUNSUPPORTED if the library refuses the shape or has no algorithm, for instance for
+ * this epilogue with these types; the caller can then fall back. Timing and checking wait for the
+ * device, and allocate device memory for the operands (timing also for `flush`) until it returns.
+ * If that fails, the heuristics' first algorithm is taken. Failing to write the cache is not an
+ * error. */
 int sgt_cuda_gemm_plan(const sgt_cuda_gemm **out, sgt_cuda_gemms *g, const sgt_cuda_gemm_shape *s,
                        sgt_error *err);
 /* Return the median time of the chosen algorithm, measured now or earlier; 0: not measured. */

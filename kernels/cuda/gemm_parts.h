@@ -1,4 +1,4 @@
-/* gemm_parts.h: declarations shared by gemm.c (plans, products) and gemm_tune.c (timing, checks). */
+/* gemm_parts.h: what gemm.c (plans, products) and gemm_tune.c (timing, checks) share. */
 #ifndef SGT_CUDA_GEMM_PARTS_H
 #define SGT_CUDA_GEMM_PARTS_H
 
@@ -47,9 +47,10 @@ typedef struct gemm_operands {
 sgt_lt_status gemm_put(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, sgt_cuda_stream s,
                        const gemm_operands *x);
 
-/* Try the candidates: with timing, set p->algo to the fastest one with correct results, and p->ms to
- * its median time; without, set p->algo to the first one with correct results. Returns SGT_ENOMEM if
- * there is no memory for operands, SGT_EFORMAT or another error if no candidate is correct. */
+/* Try the candidates: with timing, set p->algo to the fastest one with correct results, and p->ms
+ * to its median time; without, set p->algo to the first one with correct results. Returns
+ * SGT_ENOMEM if there is no memory for operands, SGT_EFORMAT or another error if no candidate is
+ * correct. */
 int gemm_tune(sgt_cuda_gemm *p, const sgt_lt_result *candidates, int count, sgt_error *err);
 
 #endif

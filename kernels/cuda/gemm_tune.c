@@ -1,9 +1,9 @@
 /* gemm_tune.c: tries the library's algorithms for a product at its real size. Each candidate runs
- * once, and is left out if a few numbers of D, which the host computes in double, are wrong. Then the
- * others are timed, unless timing must not decide. They take turns, so that a drifting clock favours
- * none of them. Between two runs, a buffer larger than most second-level caches is overwritten,
- * because in a step too, operands come from memory. Operands are random, because a GPU multiplies
- * zeros faster than the numbers of a step. */
+ * once, and is left out if a few numbers of D, which the host computes in double, are wrong. Then
+ * the others are timed, unless timing must not decide. They take turns, so that a drifting clock
+ * favours none of them. Between two runs, a buffer larger than most second-level caches is
+ * overwritten, because in a step too, operands come from memory. Operands are random, because a GPU
+ * multiplies zeros faster than the numbers of a step. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,8 +162,8 @@ double sgt_cuda_gemm_expected(const sgt_cuda_gemm_shape *s, double x, double ont
 /* Return number `at` of an array, computed from the pattern. */
 static double input(const tuner *t, const char *array, sgt_cuda_type type, size_t at)
 {
-    size_t place = (size_t)(array - t->memory) + at * type_bytes(type);
-    return sgt_cuda_decode(t->pattern + place % PATTERN, type, 0);
+    size_t byte = (size_t)(array - t->memory) + at * type_bytes(type);
+    return sgt_cuda_decode(t->pattern + byte % PATTERN, type, 0);
 }
 
 /* Return element (i, j) of op(A) op(B) of the batch's product z. *sizes becomes the sum of its
@@ -186,8 +186,8 @@ static double product(const tuner *t, size_t z, size_t i, size_t j, double *size
 
 /* Choose the numbers of D that are checked, spread over its rows and columns, and compute them. A
  * float32 sum rounds at each of its k terms, and TF32 rounds each factor. Such errors have random
- * signs, so their sum grows with the square root of their number; it does not exceed eight times that
- * by chance. */
+ * signs, so their sum grows with the square root of their number; it does not exceed eight times
+ * that by chance. */
 static void expect(tuner *t)
 {
     const sgt_cuda_gemm_shape *s = &t->p->shape;

@@ -13,9 +13,9 @@ BUDGET = {
     "tokenize": 13095,
     "loader": 6960,
     "train": 13435,
-    "kernels": 10894,
+    "kernels": 10885,
     "tools": 13612,
-    "tests": 49863,
+    "tests": 49853,
     "manuals": 2574,
     "pages": 1243,
 }
