@@ -134,8 +134,8 @@ static size_t encode_anew(sgt_words *w, const uint8_t *s, size_t n, sgt_id *ids)
     return count;
 }
 
-/* A long word that is cached. If there is no room for another one, all are forgotten: those that occur
- * again come back. */
+/* A long word that is cached. If the room is full, the words that it would take to fill a quarter of it
+ * are not cached: of a text that is encoded again, most are there. Then all are forgotten. */
 typedef struct long_word {
     uint16_t count, n; /* number of ids, and of bytes */
     uint32_t found;    /* upper 4 bits: `count`, or 0 if it is above 15 */
@@ -164,18 +164,20 @@ const void *WIDTH(sgt_find_long)(const sgt_words *w, const uint8_t *s, size_t n)
 void WIDTH(sgt_keep_long)(sgt_words *w, const uint8_t *s, size_t n, const void *ids, size_t count)
 {
     const uint64_t hash = XXH3_64bits(s, n);
-    const size_t bytes = sizeof(long_word) + count * sizeof(sgt_id) + n;
+    const size_t room = SGT_LONG_UNITS(sizeof(sgt_id)),
+                 units = (sizeof(long_word) + count * sizeof(sgt_id) + n) / 16 + 1;
     uint32_t *set = long_set(w, hash);
-    if (w->long_used + bytes / 16 >= SGT_LONG_UNITS(sizeof(sgt_id))) {
+    if (w->long_used + units > room + room / 4) {
         memset(w->long_sets, 0, sizeof *w->long_sets * SGT_LONG_SETS(sizeof(sgt_id)));
         w->long_used = 1;
     }
-    long_word *at = (long_word *)w->long_words[w->long_used];
+    const size_t unit = w->long_used;
+    if ((w->long_used += units) > room) return;
+    long_word *at = (long_word *)w->long_words[unit];
     *at = (long_word){(uint16_t)count, (uint16_t)n, count < 16 ? (uint32_t)count << 28 : 0};
     memcpy(mempcpy(at->ids, ids, count * sizeof(sgt_id)), s, n);
     memmove(set + 1, set, 3 * sizeof *set);
-    set[0] = ((uint32_t)hash >> SGT_UNIT_BITS << SGT_UNIT_BITS) | (uint32_t)w->long_used;
-    w->long_used += bytes / 16 + 1;
+    set[0] = ((uint32_t)hash >> SGT_UNIT_BITS << SGT_UNIT_BITS) | (uint32_t)unit;
 }
 
 size_t WIDTH(sgt_encode_long)(sgt_words *w, const uint8_t *s, size_t n, void *ids)

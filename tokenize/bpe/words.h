@@ -69,7 +69,7 @@ struct sgt_words {
      * above SGT_UNIT_BITS of the unit; 0: empty. */
     uint64_t (*long_words)[2];
     uint32_t (*long_sets)[4];
-    size_t long_used; /* units in use; unit 0 always is */
+    size_t long_used; /* units that were asked for, with unit 0, which is empty */
     uint8_t *table;   /* SGT_WORD_TABLE bytes, and 16 more that may be read */
     sgt_word_key keys[SGT_WORDS];
     uint32_t places[SGT_WORDS]; /* (word): byte offset of its line in the table */
