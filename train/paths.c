@@ -1,7 +1,6 @@
-/* paths.c: starts the child processes of the self-check and reads their messages. A message is a
- * line that begins with MARK. The child writes a line feed before each, because libraries may also
- * write to standard output and standard error. If a child dies, the reason includes the last line
- * that was not a message. The cache folder keeps the verdicts. */
+/* paths.c: starts the child processes of the self-check and reads their messages: structs, each
+ * shorter than PIPE_BUF, so that the pipe never splits one. What libraries print goes to a file in
+ * memory. If a child dies, the reason includes its last line. The cache folder keeps the verdicts. */
 #include "train/paths.h"
 
 #include <errno.h>
@@ -12,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,16 +24,18 @@
 #include "train/device.h"
 #include "loader/base/json.h"
 
-#define MARK "sgt-check "
 #define START_SECONDS 120 /* time limit to load the libraries and open the device */
 #define DYING_SECONDS 5   /* how long to wait for the end of a process that was killed */
 
 /* ---- the child process, which tries paths ---- */
 
-static void write_message(const char *line)
+/* Write a message; if the parent is gone, this process dies too. */
+static void tell(int seconds, const char *verdict, const char *why)
 {
-    printf("\n" MARK "%s\n", line);
-    fflush(stdout);
+    sgt_check_message m = {.seconds = seconds};
+    snprintf(m.verdict, sizeof m.verdict, "%s", verdict);
+    sgt_printable(m.why, sizeof m.why, why);
+    if (write(SGT_CHECK_PIPE, &m, sizeof m) < 0) _exit(1);
 }
 
 static const char *word_of(int rc)
@@ -48,25 +50,18 @@ static const char *word_of(int rc)
  * exit code. */
 static int stop(const sgt_error *err)
 {
-    char line[1200];
-    snprintf(line, sizeof line, "stop %s", err->text);
-    write_message(line);
+    tell(-1, "", err->text);
     return 1;
 }
 
 /* Try path i. Return 0 if this process may try the next path, else main's exit code + 1. */
 static int try_path(const sgt_cuda_checks *c, size_t i, int device)
 {
-    char line[1200];
     sgt_error err = {0};
-    snprintf(line, sizeof line, "begin %zu", i);
-    write_message(line);
-    snprintf(line, sizeof line, "limit %d", c->seconds(i));
-    write_message(line);
+    tell(c->seconds(i), "", "");
     int rc = c->run(i, device, &err);
     if (rc == SGT_ENOMEM) return 1 + stop(&err);
-    snprintf(line, sizeof line, "end %s %s", word_of(rc), rc == SGT_OK ? "" : err.text);
-    write_message(line);
+    tell(0, word_of(rc), rc == SGT_OK ? "" : err.text);
     return rc != SGT_OK && rc != SGT_EUNSUPPORTED;
 }
 
@@ -80,11 +75,12 @@ int sgt_paths_child(const char *what)
     size_t first = strtoul(what, &end, 10);
     int device = *end == ':' ? (int)strtoul(end + 1, &end, 10) : -1;
     if (device < 0 || *end) return 2;
+    /* libraries may write to standard output, which is the pipe */
+    if (dup2(STDOUT_FILENO, SGT_CHECK_PIPE) < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) return 1;
     if (sgt_device_cuda(&lib, &d, &err) < 0) return stop(&err);
     int ended = 0;
     for (size_t i = first; i < lib->checks->count() && !ended; i++)
         ended = try_path(lib->checks, i, device);
-    if (!ended) write_message("done");
     return ended ? ended - 1 : 0;
 }
 
@@ -93,78 +89,50 @@ int sgt_paths_child(const char *what)
 typedef struct listener {
     const sgt_paths_options *o;
     sgt_verdicts *v;
-    size_t next;      /* number of the path that is being tried, or of the next path */
-    int trying, done; /* trying: path `next` has begun; done: all paths have ended */
-    int stopped;      /* 1: no path can be tried; `noise` is the reason */
-    double until;     /* time at which the child's time limit ends, as from sgt_now */
-    char line[1400];  /* line that is being read */
-    char noise[400];  /* last line that was not a message */
-    size_t length;
+    size_t next;  /* number of the path that is being tried, or of the next path */
+    int trying;   /* 1: path `next` has begun */
+    int noise;    /* file of what the child prints */
+    double until; /* time at which the child's time limit ends, as from sgt_now */
 } listener;
 
 static void verdict(listener *l, const char *word, const char *why)
 {
     sgt_checked *c = &l->v->of[l->next++];
     snprintf(c->verdict, sizeof c->verdict, "%s", word);
-    sgt_printable(c->why, sizeof c->why, why);
+    snprintf(c->why, sizeof c->why, "%s", why);
     l->trying = 0;
 }
 
-static int number_after(const char *word, const char *text, unsigned long *n)
-{
-    size_t length = strlen(word);
-    char *end;
-    if (strncmp(text, word, length) != 0) return 0;
-    *n = strtoul(text + length, &end, 10);
-    return end != text + length;
-}
+enum { CLOSED, MESSAGE, LATE };
 
-static void read_message(listener *l, const char *text)
+/* Read a message. Return MESSAGE, CLOSED if the child closes its end of the pipe, LATE if its time
+ * is up, SGT_ESTOPPED if a stop is requested. */
+static int receive(const listener *l, int fd, sgt_check_message *m)
 {
-    char word[12] = "";
-    unsigned long n;
-    int used = 0;
-    if (number_after("begin ", text, &n) && n == l->next) l->trying = 1;
-    else if (number_after("limit ", text, &n)) l->until = sgt_now() + (double)n;
-    else if (sscanf(text, "end %11s %n", word, &used) == 1 && used && l->trying) {
-        verdict(l, word, text + used);
-        l->until = sgt_now() + START_SECONDS;
-    } else if (strcmp(text, "done") == 0) l->done = 1;
-    else if (strncmp(text, "stop ", 5) == 0) {
-        l->stopped = 1;
-        sgt_printable(l->noise, sizeof l->noise, text + 5);
-    }
-}
-
-static void read_bytes(listener *l, const char *bytes, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (bytes[i] != '\n') {
-            if (l->length < sizeof l->line - 1) l->line[l->length++] = bytes[i];
-            continue;
-        }
-        l->line[l->length] = '\0';
-        if (strncmp(l->line, MARK, sizeof MARK - 1) == 0)
-            read_message(l, l->line + sizeof MARK - 1);
-        else if (l->length) sgt_printable(l->noise, sizeof l->noise, l->line);
-        l->length = 0;
-    }
-}
-
-/* Read messages. Return 1 if the child closes its end of the pipe, 0 if its time is up,
- * SGT_ESTOPPED if a stop is requested. */
-static int listen_to(listener *l, int fd)
-{
-    char bytes[4096];
     for (;;) {
         struct pollfd p = {.fd = fd, .events = POLLIN};
         if (sgt_stopped(l->o->stop)) return SGT_ESTOPPED;
-        if (sgt_now() > l->until) return 0;
+        if (sgt_now() > l->until) return LATE;
         if (poll(&p, 1, 50) <= 0) continue; /* a signal, or nothing to read */
-        ssize_t n = read(fd, bytes, sizeof bytes);
-        if (n > 0) read_bytes(l, bytes, (size_t)n);
-        else if (n == 0 || errno != EINTR) return 1;
+        ssize_t n = read(fd, m, sizeof *m);
+        if (n == sizeof *m) return MESSAGE;
+        if (n >= 0 || errno != EINTR) return CLOSED;
     }
+}
+
+/* Read all messages of a child. Return as `receive` does, or another negative SGT_E* if no path can
+ * be tried. */
+static int listen_to(listener *l, int fd, sgt_error *err)
+{
+    sgt_check_message m;
+    int got;
+    while ((got = receive(l, fd, &m)) == MESSAGE) {
+        if (m.seconds < 0) return sgt_fail(err, SGT_EUNSUPPORTED, "self-check: %s", m.why);
+        if (m.seconds == 0 && l->trying) verdict(l, m.verdict, m.why);
+        l->trying = m.seconds > 0;
+        l->until = sgt_now() + (l->trying ? m.seconds : START_SECONDS);
+    }
+    return got == SGT_ESTOPPED ? sgt_fail(err, got, "interrupted") : got;
 }
 
 /* Return the child's exit status. Kill it if it does not end, or at once if kill_it is set. If it
@@ -191,10 +159,11 @@ static int start(pid_t *pid, int *fd, const listener *l, sgt_error *err)
     int pipe_fds[2];
     snprintf(what, sizeof what, "%zu:%d", l->next, l->o->device);
     if (pipe2(pipe_fds, O_CLOEXEC) < 0) return sgt_fail_errno(err, "self-check: a pipe");
+    if (ftruncate(l->noise, 0) == 0) lseek(l->noise, 0, SEEK_SET); /* of the child before */
     int code = sgt_process_start(pid, &(sgt_process){.program = l->o->program,
                                                      .argv = argv,
                                                      .out = pipe_fds[1],
-                                                     .errors = pipe_fds[1],
+                                                     .errors = l->noise,
                                                      .group = 1});
     close(pipe_fds[1]);
     *fd = pipe_fds[0];
@@ -204,16 +173,28 @@ static int start(pid_t *pid, int *fd, const listener *l, sgt_error *err)
     return sgt_fail_errno(err, "self-check: %s", l->o->program);
 }
 
+/* Write the last line that the child printed to `line`, printable. */
+static void read_noise(const listener *l, char line[200])
+{
+    char text[200] = "", *end;
+    off_t size = lseek(l->noise, 0, SEEK_END), n = sizeof text - 1;
+    if (size < n) n = size;
+    if (pread(l->noise, text, (size_t)n, size - n) != n) text[0] = '\0';
+    while ((end = strrchr(text, '\n')) && !end[1]) *end = '\0';
+    sgt_printable(line, 200, end ? end + 1 : text);
+}
+
 /* Record that the child ended early. If another process has sent it a signal, that is an error, not
  * a verdict on the path. */
 static int ended(listener *l, int status, sgt_error *err)
 {
     static const char outsiders[] = {SIGKILL, SIGTERM, SIGINT, SIGHUP, 0};
-    char how[64], why[SGT_CHECKED_WHY];
+    char how[64], why[SGT_CHECKED_WHY], noise[200];
     if (WIFSIGNALED(status))
         snprintf(how, sizeof how, "signal %d, %s", WTERMSIG(status), strsignal(WTERMSIG(status)));
     else snprintf(how, sizeof how, "exit code %d", WEXITSTATUS(status));
-    snprintf(why, sizeof why, "%s%s%.160s", how, *l->noise ? ": " : "", l->noise);
+    read_noise(l, noise);
+    snprintf(why, sizeof why, "%s%s%.160s", how, *noise ? ": " : "", noise);
     int outside = WIFSIGNALED(status) && strchr(outsiders, WTERMSIG(status));
     if (!l->trying || outside)
         return sgt_fail(err, SGT_EUNSUPPORTED, "self-check: its process ended early (%s)", why);
@@ -229,14 +210,11 @@ static int one_process(listener *l, sgt_error *err)
     size_t first = l->next;
     if (rc < 0) return rc;
     l->until = sgt_now() + START_SECONDS;
-    l->length = 0;
-    l->noise[0] = '\0';
-    int closed = listen_to(l, fd), status = reap(pid, closed != 1);
+    rc = listen_to(l, fd, err);
+    int status = reap(pid, rc != CLOSED);
     close(fd);
-    if (closed == SGT_ESTOPPED) return sgt_fail(err, SGT_ESTOPPED, "interrupted");
-    if (l->stopped) return sgt_fail(err, SGT_EUNSUPPORTED, "self-check: %s", l->noise);
-    if (closed == 1 && !l->done && (l->trying || l->next == first)) return ended(l, status, err);
-    if (closed == 1) return SGT_OK;
+    if (rc < 0) return rc;
+    if (rc == CLOSED) return l->trying || l->next == first ? ended(l, status, err) : SGT_OK;
     if (!l->trying)
         return sgt_fail(err, SGT_EUNSUPPORTED, "self-check: its process did not begin within %d s",
                         START_SECONDS);
@@ -246,9 +224,11 @@ static int one_process(listener *l, sgt_error *err)
 
 static int try_all(sgt_verdicts *v, const sgt_paths_options *o, sgt_error *err)
 {
-    listener l = {.o = o, .v = v};
+    listener l = {.o = o, .v = v, .noise = memfd_create("self-check", MFD_CLOEXEC)};
+    if (l.noise < 0) return sgt_fail_errno(err, "self-check: a file in memory");
     int rc = SGT_OK;
-    while (rc == SGT_OK && l.next < v->count && !l.done) rc = one_process(&l, err);
+    while (rc == SGT_OK && l.next < v->count) rc = one_process(&l, err);
+    close(l.noise);
     return rc;
 }
 

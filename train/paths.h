@@ -38,7 +38,8 @@ int sgt_paths_check(sgt_verdicts *v, const sgt_cuda_library *lib, const sgt_path
                     sgt_error *err);
 
 /* Run the child: its main calls this. `what` is the argument that sgt_paths_check passed. It writes
- * messages to standard output, which is a pipe, and returns the exit code. */
+ * messages (verdicts.h) to a pipe, which is its standard output at first, and returns the exit
+ * code. */
 int sgt_paths_child(const char *what);
 
 #endif

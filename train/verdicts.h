@@ -24,6 +24,16 @@ typedef struct sgt_verdicts {
     sgt_checked of[SGT_CHECKED_MOST];
 } sgt_verdicts;
 
+/* A message of the self-check's child process to its parent (train/paths.c). The child writes it to
+ * the descriptor SGT_CHECK_PIPE. */
+enum { SGT_CHECK_PIPE = 3 };
+typedef struct sgt_check_message {
+    /* > 0: the next path begins, or the path that has begun may take so long from now; 0: it ends
+     * with the verdict; < 0: no path can be tried, and `why` says why not */
+    int seconds;
+    char verdict[12], why[SGT_CHECKED_WHY];
+} sgt_check_message;
+
 static inline const sgt_checked *sgt_verdict_of(const sgt_verdicts *v, const char *path)
 {
     for (size_t i = 0; v && i < v->count; i++)

@@ -85,7 +85,7 @@ row 'attention own' 'wrong    dk in bf16 is off by 1 of its size, at most 0.023 
 row 'attention hopper' 'wrong    the output in bf16 is off by .*'
 stderr_is 'sgt-train: self-check: 2 of 11 paths are out'
 only 2 'queries_kernel:crash keys_hopper_kernel:first'
-row 'attention own' 'crashed  signal 11, Segmentation fault'
+row 'attention own' 'crashed  signal 11, Segmentation fault: a planted crash'
 row 'attention hopper' 'wrong    dk in bf16 is off by .*'
 only 3 'queries_dropout_kernel:wrong queries_hopper_kernel:first product_mixed:wrong'
 row 'attention own' 'wrong    dq with dropout and documents in bf16 is off by 1 of its size, at most 0.027 may be'
@@ -150,7 +150,7 @@ leaves_out attention_hopper_kernel 'attention hopper' attention-hopper --model 1
 rm -rf cache
 run 1 env SGT_HOST_FAULT=causal_softmax_kernel:crash sgt-train $cuda --run none --model 1x24x2 \
     --quiet
-stderr_has 'sgt-train: --attention auto: the self-check found it crashed: signal 11, Segmentation fault (--no-self-check'
+stderr_has 'sgt-train: --attention auto: the self-check found it crashed: signal 11, Segmentation fault: a planted crash (--no-self-check'
 stderr_lines 2
 absent none
 
@@ -163,7 +163,7 @@ refuses() { # FAULT MESSAGE OPTION...
     [ "$(cat .rest)" = "sgt-train: $message (--no-self-check takes it all the same)" ] || fail "not: $message"
     absent refused
 }
-crashed='the self-check found it crashed: signal 11, Segmentation fault'
+crashed='the self-check found it crashed: signal 11, Segmentation fault: a planted crash'
 rm -rf cache
 refuses 'attention_kernel:crash cudnn:crash causal_softmax_kernel:crash' "--attention own: $crashed" --attention own
 refuses '' "--attention cudnn: $crashed" --attention cudnn
@@ -174,7 +174,7 @@ refuses product_mixed:crash "--optimizer muon: $(echo "$crashed" | sed 's/found 
 run 0 sgt-train $cuda --run r --force --quiet --optimizer muon --no-self-check
 rm -rf cache
 run 1 env SGT_HOST_FAULT=product_plain:crash sgt-train $cuda --run refused --quiet
-stderr_has "sgt-train: cuBLASLt: the self-check found its products crashed: signal 11, Segmentation fault (--no-self-check \
+stderr_has "sgt-train: cuBLASLt: the self-check found its products crashed: signal 11, Segmentation fault: a planted crash (--no-self-check \
 trains all the same)"
 
 # ---- a path that could not be tried: auto does not take it, and by name it is refused ----
@@ -228,5 +228,5 @@ stderr_matches "^sgt-train: continuing with cuda, sm_90, our attention, .*; the 
 rm -rf cache
 two any env SGT_HOST_FAULT=all_gather:crash sgt-train $cuda --run ranks --quiet
 [ "$code0" -eq 1 ] || fail "exit code $code0 of rank 0"
-stderr_has "sgt-train: NCCL: the self-check found it crashed: signal 11, Segmentation fault (--no-self-check trains all the same)"
+stderr_has "sgt-train: NCCL: the self-check found it crashed: signal 11, Segmentation fault: a planted crash (--no-self-check trains all the same)"
 absent ranks

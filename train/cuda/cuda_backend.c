@@ -256,13 +256,15 @@ static int no_room(const sgt_cuda_backend *c, uint64_t taken, sgt_error *err)
                     (double)d->memory / 0x1p30, advice);
 }
 
-/* Open this rank's device. If that does not exist, open device 0: a launcher may show each rank
- * only its own. */
+int sgt_cuda_open_card(sgt_cuda_device *d, int card, sgt_error *err)
+{
+    if (card > 0 && sgt_cuda_device_open(d, card, NULL) == SGT_OK) return SGT_OK;
+    return sgt_cuda_device_open(d, 0, err);
+}
+
 static int open_device(sgt_cuda_backend *c, sgt_error *err)
 {
-    uint32_t local = c->o.ranks ? c->o.ranks->local : c->o.card;
-    if (local && sgt_cuda_device_open(&c->device, (int)local, NULL) == SGT_OK) return SGT_OK;
-    return sgt_cuda_device_open(&c->device, 0, err);
+    return sgt_cuda_open_card(&c->device, (int)(c->o.ranks ? c->o.ranks->local : c->o.card), err);
 }
 
 static int allocate_arena(sgt_cuda_backend *c, sgt_error *err)

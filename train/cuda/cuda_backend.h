@@ -218,12 +218,6 @@ void sgt_cuda_lay_out(sgt_cuda_backend *c);
  * device memory; 0 if none does. */
 uint32_t sgt_cuda_most_rows(const sgt_backend_options *o, uint64_t bytes);
 
-/* ---- live.c ---- */
-/* sgt_cuda_live declares when each buffer is in use; call it after the layout. sgt_cuda_live_count
- * counts the bytes in use in one part of a step (sgt_live). */
-void sgt_cuda_live(sgt_cuda_backend *c);
-void sgt_cuda_live_count(const sgt_backend *b, unsigned part, int again,
-                         uint64_t in[SGT_LIVE_KINDS], uint64_t after[SGT_LIVE_KINDS]);
 /* Tell that a part of a step (sgt_live) has ended. In tests, this overwrites the buffers that are no
  * longer in use. */
 void sgt_cuda_scrub(sgt_cuda_backend *c, unsigned part);
@@ -233,6 +227,8 @@ static inline void sgt_cuda_part_ends(sgt_cuda_backend *c, unsigned part)
 }
 
 /* ---- plan.c ---- */
+/* Return the shape of D (m, n) = A (m, k) B (k, n) in the types of a step. */
+sgt_cuda_gemm_shape sgt_cuda_product_shape(const sgt_cuda_backend *c, size_t m, size_t n, size_t k);
 int sgt_cuda_plan_products(sgt_cuda_backend *c, sgt_error *err);
 int sgt_cuda_choose_gelu(sgt_cuda_backend *c, sgt_error *err); /* call once memory is allocated */
 /* Set *ms to the time of some work on the compute stream: the mean of ten runs, after one that is
@@ -359,6 +355,9 @@ int sgt_cuda_stage(sgt_cuda_backend *c, float *device, float *to, const float *f
 const sgt_cuda_dropout *sgt_cuda_drop(const sgt_cuda_backend *c, sgt_cuda_dropout *d, size_t layer,
                                       uint32_t site, int training);
 
+/* Open device `card`. If that does not exist, open device 0: a launcher may show each rank only its
+ * own. */
+int sgt_cuda_open_card(sgt_cuda_device *d, int card, sgt_error *err);
 /* Open the CUDA backend (backend.h). Errors have the messages of sgt_cuda_device_open
  * (runtime.h). */
 int sgt_cuda_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_error *err);

@@ -1,5 +1,7 @@
 /* layout.c: computes sizes, and the layout of the CUDA backend's one allocation, counted by kind of
- * memory. It needs no device: the same code estimates memory before a run. */
+ * memory. It needs no device: the same code estimates memory before a run. It also declares in which
+ * parts of a step each buffer is in use (sgt_live), which must agree with what forward.c and
+ * backward.c write and read. The head's part includes its backward products. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -168,32 +170,55 @@ static void kind(sgt_cuda_backend *c, const char *name)
     if (c->buf.used > before) c->memory[c->kinds++] = (sgt_memory_kind){name, c->buf.used - before};
 }
 
-/* Take a buffer for this block. If the block recomputes this activation, use the buffer of block
- * `first` instead, or take it now if this block is `first`. */
-#define OWN(field, count, first) \
-    (l->field = (first) && (first) != l ? (first)->field : numbers(c, count))
-#define OWN_FLOATS(field, count, first) \
-    (l->field = (first) && (first) != l ? (first)->field : floats(c, count))
+/* Declare that a buffer is in use from part `first` of a step to part `last`, and return it. */
+static void *during(sgt_cuda_backend *c, void *at, unsigned first, unsigned last)
+{
+    if (c->buf.arena) sgt_live_during(&c->live, at, first, last);
+    return at;
+}
+static void *always(sgt_cuda_backend *c, void *at) { return during(c, at, 0, UINT_MAX); }
 
+/* Declare a buffer that is written in part `first` and read in this layer's forward and backward
+ * parts. It is also in use between these parts, unless the block recomputes it: the recompute level
+ * is at least `from`. */
+static void *kept(sgt_cuda_backend *c, const sgt_cuda_block *l, void *at, unsigned first,
+                  sgt_recompute from)
+{
+    unsigned i = (unsigned)(l - c->buf.blocks), forward = sgt_part_forward(i),
+             backward = sgt_part_backward((unsigned)c->shape.L, i);
+    if (l->recompute < from || l == c->buf.share_last) return during(c, at, first, backward);
+    during(c, at, first, forward);
+    return during(c, at, backward, backward);
+}
+
+/* Lay out a block's activations. Those that it recomputes lie in the memory of the first block that
+ * recomputes them. */
 static void add_block(sgt_cuda_backend *c, sgt_cuda_block *l)
 {
-    size_t N = c->shape.N, C = c->shape.C;
-    const sgt_cuda_block *cheap = l->recompute == SGT_RECOMPUTE_NONE ? NULL : c->buf.share_cheap;
-    const sgt_cuda_block *inside = l->recompute < SGT_RECOMPUTE_BLOCK ? NULL : c->buf.share_inside;
-    OWN(ln1, N * C, cheap);
-    OWN_FLOATS(mean1, N, inside);
-    OWN_FLOATS(rstd1, N, inside);
-    OWN(qkv, N * 3 * C, inside);
-    OWN(att, N * C, inside);
-    OWN_FLOATS(lse, N * c->shape.H, inside);
-    OWN(mid, N * C, inside);
-    OWN(ln2, N * C, cheap);
-    OWN_FLOATS(mean2, N, inside);
-    OWN_FLOATS(rstd2, N, inside);
-    OWN(fc, N * 4 * C, inside);
-    OWN(gelu, N * 4 * C, cheap);
-    l->out = numbers(c, N * C);
-    if (c->plan.path == SGT_PATH_NAIVE) OWN(probs, N * c->shape.H * c->shape.T, inside);
+    const sgt_recompute gelu = SGT_RECOMPUTE_GELU, block = SGT_RECOMPUTE_BLOCK;
+    size_t N = c->shape.N, C = c->shape.C, H = c->shape.H;
+    unsigned i = (unsigned)(l - c->buf.blocks), L = (unsigned)c->shape.L,
+             here = sgt_part_forward(i), before = here - 1;
+    const sgt_cuda_block *cheap =
+        l->recompute == SGT_RECOMPUTE_NONE || l == c->buf.share_cheap ? NULL : c->buf.share_cheap;
+    const sgt_cuda_block *inside =
+        l->recompute < SGT_RECOMPUTE_BLOCK || l == c->buf.share_inside ? NULL : c->buf.share_inside;
+    l->ln1 = kept(c, l, cheap ? cheap->ln1 : numbers(c, N * C), before, gelu);
+    l->mean1 = kept(c, l, inside ? inside->mean1 : floats(c, N), before, gelu);
+    l->rstd1 = kept(c, l, inside ? inside->rstd1 : floats(c, N), before, gelu);
+    l->qkv = kept(c, l, inside ? inside->qkv : numbers(c, N * 3 * C), here, block);
+    l->att = kept(c, l, inside ? inside->att : numbers(c, N * C), here, block);
+    l->lse = kept(c, l, inside ? inside->lse : floats(c, N * H), here, block);
+    l->mid = kept(c, l, inside ? inside->mid : numbers(c, N * C), here, block);
+    l->ln2 = kept(c, l, cheap ? cheap->ln2 : numbers(c, N * C), here, gelu);
+    l->mean2 = kept(c, l, inside ? inside->mean2 : floats(c, N), here, gelu);
+    l->rstd2 = kept(c, l, inside ? inside->rstd2 : floats(c, N), here, gelu);
+    l->fc = kept(c, l, inside ? inside->fc : numbers(c, N * 4 * C), here, block);
+    l->gelu = kept(c, l, cheap ? cheap->gelu : numbers(c, N * 4 * C), here, gelu);
+    l->out = during(c, numbers(c, N * C), here,
+                    i + 1 == L ? sgt_part_head(L) : sgt_part_backward(L, i + 1));
+    if (c->plan.path == SGT_PATH_NAIVE)
+        l->probs = kept(c, l, inside ? inside->probs : numbers(c, N * H * c->shape.T), here, block);
 }
 
 static void add_naive(sgt_cuda_backend *c)
@@ -213,33 +238,37 @@ static void add_naive(sgt_cuda_backend *c)
 static void add_muon(sgt_cuda_backend *c)
 {
     sgt_cuda_muon *u = &c->plan.muon;
-    size_t C = c->shape.C, L = c->shape.L;
-    u->x = numbers(c, L * sgt_cuda_muon_stride(4 * C * C));
-    u->y = numbers(c, L * sgt_cuda_muon_stride(4 * C * C));
-    u->a = numbers(c, L * sgt_cuda_muon_stride(C * C));
-    u->b = numbers(c, L * sgt_cuda_muon_stride(C * C));
+    size_t C = c->shape.C, L = c->shape.L, wide = L * sgt_cuda_muon_stride(4 * C * C),
+           square = L * sgt_cuda_muon_stride(C * C);
+    unsigned update = sgt_part_update((unsigned)L);
+    u->x = during(c, numbers(c, wide), update, update);
+    u->y = during(c, numbers(c, wide), update, update);
+    u->a = during(c, numbers(c, square), update, update);
+    u->b = during(c, numbers(c, square), update, update);
     kind(c, "Muon");
 }
 
 static void add_parameters(sgt_cuda_backend *c)
 {
     int parts = c->shape.ranks > 1;
-    c->flat.params = floats(c, c->flat.own);
+    c->flat.params = always(c, floats(c, c->flat.own));
     if (c->shape.type != SGT_F32) kind(c, "weights");
-    c->flat.copy = c->shape.type == SGT_F32 && !parts ? c->flat.params : numbers(c, c->flat.count);
+    c->flat.copy =
+        c->shape.type == SGT_F32 && !parts ? c->flat.params : always(c, numbers(c, c->flat.count));
     c->flat.own_copy = c->shape.type == SGT_F32 ? NULL
-                       : parts                  ? numbers(c, c->flat.own)
+                       : parts                  ? always(c, numbers(c, c->flat.own))
                                                 : c->flat.copy;
     if (parts && c->shape.type != SGT_F32)
-        c->flat.vectors = floats(c, c->flat.count - c->flat.decayed);
+        c->flat.vectors = always(c, floats(c, c->flat.count - c->flat.decayed));
     kind(c, c->shape.type == SGT_F32 ? "weights" : "16-bit copies");
-    c->flat.grads = floats(c, c->flat.count);
-    c->flat.own_grads = parts ? floats(c, c->flat.own) : c->flat.grads;
+    /* the update zeroes gradients, and kernels then add to them */
+    c->flat.grads = always(c, floats(c, c->flat.count));
+    c->flat.own_grads = parts ? always(c, floats(c, c->flat.own)) : c->flat.grads;
     kind(c, "gradients");
-    c->flat.m = floats(c, c->flat.own);
+    c->flat.m = always(c, floats(c, c->flat.own));
     c->flat.v = c->o.optim.kind == SGT_SGD
                     ? NULL
-                    : floats(c, c->flat.own - (c->flat.muon_end - c->flat.muon_at));
+                    : always(c, floats(c, c->flat.own - (c->flat.muon_end - c->flat.muon_at)));
     kind(c, "moments");
     if (c->o.optim.kind == SGT_MUON) add_muon(c);
 }
@@ -258,24 +287,31 @@ static size_t scratch_bytes(const sgt_cuda_backend *c)
     return most(n, sgt_cuda_grad_norm_scratch());
 }
 
+static void *ids(sgt_cuda_backend *c, unsigned last)
+{
+    return during(c, add_buffer(c, c->shape.N * sizeof(int32_t)), 0, last);
+}
+
 static void add_data(sgt_cuda_backend *c)
 {
-    c->buf.ids = add_buffer(c, c->shape.N * sizeof(int32_t));
-    c->buf.targets = add_buffer(c, c->shape.N * sizeof(int32_t));
-    c->buf.sorted = add_buffer(c, c->shape.N * sizeof(int32_t));
-    c->buf.order = add_buffer(c, c->shape.N * sizeof(int32_t));
+    unsigned L = (unsigned)c->shape.L, embeddings = sgt_part_embeddings(L);
+    size_t bytes = c->shape.N * sizeof(int32_t);
+    c->buf.ids = ids(c, embeddings);
+    c->buf.targets = ids(c, sgt_part_head(L));
+    c->buf.sorted = during(c, add_buffer(c, bytes), embeddings, embeddings);
+    c->buf.order = during(c, add_buffer(c, bytes), embeddings, embeddings);
     if (c->o.documents) {
-        c->buf.documents.start = add_buffer(c, c->shape.N * sizeof(int32_t));
-        c->buf.documents.end = add_buffer(c, c->shape.N * sizeof(int32_t));
+        c->buf.documents.start = ids(c, sgt_part_backward(L, 0));
+        c->buf.documents.end = ids(c, sgt_part_backward(L, 0));
     }
     for (int i = 0; i < SGT_CUDA_SLOTS; i++) {
-        c->buf.batch[i] = add_buffer(c, 2 * c->shape.N * sizeof(int32_t));
-        if (c->o.documents) c->buf.starts[i] = add_buffer(c, c->shape.N * sizeof(int32_t));
+        c->buf.batch[i] = always(c, add_buffer(c, 2 * bytes));
+        if (c->o.documents) c->buf.starts[i] = always(c, add_buffer(c, bytes));
     }
-    c->buf.control = add_buffer(c, sizeof *c->buf.control);
-    c->buf.eval_control = add_buffer(c, sizeof *c->buf.eval_control);
-    c->buf.place = add_buffer(c, sizeof *c->buf.place);
-    c->buf.outliers = add_buffer(c, sizeof *c->buf.outliers);
+    c->buf.control = always(c, add_buffer(c, sizeof *c->buf.control));
+    c->buf.eval_control = always(c, add_buffer(c, sizeof *c->buf.eval_control));
+    c->buf.place = always(c, add_buffer(c, sizeof *c->buf.place));
+    c->buf.outliers = always(c, add_buffer(c, sizeof *c->buf.outliers));
     kind(c, "data");
     /* a separate allocation, for matrix products */
     c->memory[c->kinds++] = (sgt_memory_kind){"workspace", SGT_CUDA_GEMM_WORKSPACE};
@@ -290,39 +326,79 @@ static void *cudnn_space(sgt_cuda_backend *c)
                                                                : add_buffer(c, bytes);
 }
 
+/* Declare the buffers that are used only within a layer's forward or backward part. cuDNN's
+ * workspace may share the logits' memory. */
+static void declare_work(sgt_cuda_backend *c, unsigned forward, unsigned backward)
+{
+    const sgt_cuda_naive *n = &c->plan.naive;
+    void *const both[] = {
+        c->buf.dln, n->q, n->k, n->v, n->o, n->dscores, c->plan.cudnn ? c->buf.cudnn_space : NULL};
+    void *const only[] = {c->buf.dwide,          c->buf.ddrop, c->buf.delta, c->buf.scratch,
+                          c->buf.beside_scratch, n->dq,        n->dk,        n->dv};
+    for (size_t i = 0; i < sizeof both / sizeof *both; i++) {
+        during(c, both[i], forward, forward);
+        during(c, both[i], backward, backward);
+    }
+    for (size_t i = 0; i < sizeof only / sizeof *only; i++) during(c, only[i], backward, backward);
+}
+
+/* Count the bytes in use in a part. The workspace of matrix products is a separate allocation, and
+ * is always in use. */
+static void live_count(const sgt_backend *b, unsigned part, int again, uint64_t in[SGT_LIVE_KINDS],
+                       uint64_t after[SGT_LIVE_KINDS])
+{
+    const sgt_cuda_backend *c = (const sgt_cuda_backend *)b;
+    (void)again;
+    sgt_live_count(&c->live, part, in, after);
+    for (size_t i = 0; i < c->kinds; i++)
+        if (strcmp(c->memory[i].name, "workspace") == 0) in[i] = after[i] = c->memory[i].bytes;
+}
+
+void sgt_cuda_scrub(sgt_cuda_backend *c, unsigned part)
+{
+    for (uint32_t i = 0; i < c->live.count; i++) {
+        const sgt_live_buffer *b = c->live.buffers + i;
+        if (!sgt_live_after(&c->live, i, part)) sgt_cuda_zero(c->queue.compute, b->at, b->bytes);
+    }
+}
+
 void sgt_cuda_lay_out(sgt_cuda_backend *c)
 {
     size_t N = c->shape.N, C = c->shape.C;
+    unsigned L = (unsigned)c->shape.L, head = sgt_part_head(L), embeddings = sgt_part_embeddings(L),
+             update = sgt_part_update(L);
     c->buf.used = c->kinds = 0;
     sgt_live_free(&c->live);
     add_parameters(c);
-    c->buf.x0 = numbers(c, N * C);
-    for (size_t i = 0; i < c->shape.L; i++) add_block(c, c->buf.blocks + i);
-    c->buf.lnf = numbers(c, N * C);
-    c->buf.meanf = floats(c, N);
-    c->buf.rstdf = floats(c, N);
+    c->buf.x0 = during(c, numbers(c, N * C), 0, sgt_part_backward(L, 0));
+    for (size_t i = 0; i < L; i++) add_block(c, c->buf.blocks + i);
+    c->buf.lnf = during(c, numbers(c, N * C), head - 1, head);
+    c->buf.meanf = during(c, floats(c, N), head - 1, head);
+    c->buf.rstdf = during(c, floats(c, N), head - 1, head);
     kind(c, "activations");
-    c->buf.dx = numbers(c, N * C);
-    c->buf.dln = numbers(c, N * C);
+    c->buf.dx = during(c, numbers(c, N * C), head, embeddings);
+    c->buf.dln = during(c, numbers(c, N * C), head, head);
     c->buf.dwide = numbers(c, N * 4 * C);
-    c->buf.ddrop = c->o.dropout > 0 ? numbers(c, N * C) : NULL;
+    c->buf.ddrop = c->o.dropout > 0 ? during(c, numbers(c, N * C), embeddings, embeddings) : NULL;
     kind(c, "activation gradients");
     c->buf.delta = floats(c, N * c->shape.H);
     if (c->plan.path == SGT_PATH_NAIVE) add_naive(c);
     kind(c, "attention");
-    c->buf.logits = numbers(c, N * c->shape.ldv);
-    c->buf.loss = floats(c, N);
-    c->buf.row_lse = c->o.no_fuse ? floats(c, N) : NULL;
+    c->buf.logits = during(c, numbers(c, N * c->shape.ldv), head, head);
+    c->buf.loss = during(c, floats(c, N), head, head);
+    c->buf.row_lse = c->o.no_fuse ? during(c, floats(c, N), head, head) : NULL;
     c->buf.cudnn_space = cudnn_space(c);
     kind(c, "head");
     c->buf.scratch_bytes = scratch_bytes(c);
-    c->buf.scratch = add_buffer(c, c->buf.scratch_bytes);
+    c->buf.scratch = during(c, add_buffer(c, c->buf.scratch_bytes), head, head);
+    during(c, c->buf.scratch, embeddings, embeddings);
+    during(c, c->buf.scratch, update, update);
     if (!c->o.no_fuse)
         c->buf.beside_scratch = add_buffer(c, sgt_cuda_bias_backward_scratch(N, 4 * C));
     kind(c, "scratch");
     add_data(c);
-    if (c->live.count) sgt_cuda_live(c);
-    c->base.live = c->live.failed ? NULL : sgt_cuda_live_count;
+    for (unsigned i = 0; i < L; i++) declare_work(c, sgt_part_forward(i), sgt_part_backward(L, i));
+    c->base.live = c->live.failed ? NULL : live_count;
 }
 
 /* ---- estimates before a run ---- */

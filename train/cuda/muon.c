@@ -33,16 +33,11 @@ int sgt_cuda_by_muon(const sgt_cuda_backend *c, size_t tensor)
 static sgt_cuda_gemm_shape product(const sgt_cuda_backend *c, size_t m, size_t n, size_t k,
                                    size_t lda, size_t ldb)
 {
-    return (sgt_cuda_gemm_shape){.m = m,
-                                 .n = n,
-                                 .k = k,
-                                 .lda = lda,
-                                 .ldb = ldb,
-                                 .ldd = n,
-                                 .type = c->shape.type,
-                                 .out = c->shape.type,
-                                 .tf32 = c->o.precision == SGT_PRECISION_TF32,
-                                 .batch = c->shape.L};
+    sgt_cuda_gemm_shape s = sgt_cuda_product_shape(c, m, n, k);
+    s.lda = lda;
+    s.ldb = ldb;
+    s.batch = c->shape.L;
+    return s;
 }
 
 static int plan_kind(sgt_cuda_backend *c, int kind, sgt_error *err)

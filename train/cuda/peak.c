@@ -38,15 +38,7 @@ static double measured(sgt_cuda_backend *c)
     enum { SIDE = 8192 };
     sgt_error why;
     const sgt_cuda_gemm *p;
-    sgt_cuda_gemm_shape s = {.m = SIDE,
-                             .n = SIDE,
-                             .k = SIDE,
-                             .lda = SIDE,
-                             .ldb = SIDE,
-                             .ldd = SIDE,
-                             .type = c->shape.type,
-                             .out = c->shape.type,
-                             .tf32 = c->o.precision == SGT_PRECISION_TF32};
+    sgt_cuda_gemm_shape s = sgt_cuda_product_shape(c, SIDE, SIDE, SIDE);
     if (c->o.deterministic || c->o.untimed || c->device.memory < (uint64_t)8 << 30) return 0;
     if (sgt_cuda_gemm_plan(&p, c->plan.gemms, &s, &why) < 0 || !(sgt_cuda_gemm_ms(p) > 0)) return 0;
     return 2.0 * SIDE * SIDE * SIDE / (double)sgt_cuda_gemm_ms(p) * 1e3;

@@ -3,7 +3,7 @@
 #include "train/cuda/cuda_backend.h"
 #include "train/cuda/self_check.h"
 
-static sgt_cuda_gemm_shape product(const sgt_cuda_backend *c, size_t m, size_t n, size_t k)
+sgt_cuda_gemm_shape sgt_cuda_product_shape(const sgt_cuda_backend *c, size_t m, size_t n, size_t k)
 {
     return (sgt_cuda_gemm_shape){.m = m,
                                  .n = n,
@@ -26,14 +26,14 @@ static int plan(const sgt_cuda_gemm **p, sgt_cuda_backend *c, const sgt_cuda_gem
  * its two backward products. */
 static sgt_cuda_gemm_shape forward_shape(const sgt_cuda_backend *c, size_t in, size_t out)
 {
-    sgt_cuda_gemm_shape s = product(c, c->shape.N, out, in);
+    sgt_cuda_gemm_shape s = sgt_cuda_product_shape(c, c->shape.N, out, in);
     if (!c->plan.bias_apart) s.epilogue = SGT_EPILOGUE_BIAS;
     return s;
 }
 
 static sgt_cuda_gemm_shape dx_shape(const sgt_cuda_backend *c, size_t in, size_t out)
 {
-    sgt_cuda_gemm_shape s = product(c, c->shape.N, in, out);
+    sgt_cuda_gemm_shape s = sgt_cuda_product_shape(c, c->shape.N, in, out);
     s.trans_b = 1;
     s.ldb = out;
     return s;
@@ -41,7 +41,7 @@ static sgt_cuda_gemm_shape dx_shape(const sgt_cuda_backend *c, size_t in, size_t
 
 static sgt_cuda_gemm_shape dw_shape(const sgt_cuda_backend *c, size_t in, size_t out)
 {
-    sgt_cuda_gemm_shape s = product(c, in, out, c->shape.N);
+    sgt_cuda_gemm_shape s = sgt_cuda_product_shape(c, in, out, c->shape.N);
     s.trans_a = 1;
     s.accumulate = !c->plan.written;
     s.lda = in;
@@ -64,7 +64,9 @@ static int plan_head(sgt_cuda_backend *c, sgt_error *err)
 {
     size_t V = c->shape.rows_v, C = c->shape.C, N = c->shape.N;
     sgt_cuda_linear *g = &c->plan.linear[SGT_CUDA_HEAD];
-    sgt_cuda_gemm_shape f = product(c, N, V, C), dx = product(c, N, C, V), dw = product(c, V, C, N);
+    sgt_cuda_gemm_shape f = sgt_cuda_product_shape(c, N, V, C),
+                        dx = sgt_cuda_product_shape(c, N, C, V),
+                        dw = sgt_cuda_product_shape(c, V, C, N);
     f.trans_b = 1;
     f.ldb = C;
     f.ldd = dx.lda = dw.lda = c->shape.ldv;
@@ -161,7 +163,7 @@ int sgt_cuda_choose_gelu(sgt_cuda_backend *c, sgt_error *err)
 static int plan_heads(const sgt_cuda_gemm **p, sgt_cuda_backend *c, size_t m, size_t n, size_t k,
                       int trans_a, int trans_b, sgt_error *err)
 {
-    sgt_cuda_gemm_shape s = product(c, m, n, k);
+    sgt_cuda_gemm_shape s = sgt_cuda_product_shape(c, m, n, k);
     s.trans_a = trans_a;
     s.trans_b = trans_b;
     s.lda = trans_a ? m : k;

@@ -15,6 +15,7 @@
 #include "kernels/cuda/cupti.h"
 #include "kernels/cuda/nccl.h"
 #include "kernels/cuda/runtime.h"
+#include "train/cuda/cuda_backend.h"
 
 /* Rows are ordered by dependence: later paths use earlier ones. The first row's limit includes
  * loading the kernels and cuBLASLt; cuDNN's includes compiling its kernels. */
@@ -42,18 +43,10 @@ static size_t count(void) { return ROWS; }
 static const char *name(size_t i) { return rows[i].name; }
 static int seconds(size_t i) { return sgt_cuda_patience(rows[i].seconds); }
 
-/* Open device `device`, or device 0 if there is no such device: some launchers show each rank only
- * its own. */
-static int open_device(sgt_cuda_device *d, int device, sgt_error *err)
-{
-    if (device > 0 && sgt_cuda_device_open(d, device, NULL) == SGT_OK) return SGT_OK;
-    return sgt_cuda_device_open(d, 0, err);
-}
-
 static int run(size_t i, int device, sgt_error *err)
 {
     sgt_cuda_device d;
-    int rc = open_device(&d, device, err);
+    int rc = sgt_cuda_open_card(&d, device, err);
     return rc < 0 ? rc : rows[i].run(device, err);
 }
 
@@ -103,7 +96,7 @@ static int identity(char *text, size_t n, int device, sgt_error *err)
     sgt_cuda_device d;
     sgt_cuda_versions v;
     char build[96];
-    int rc = open_device(&d, device, err);
+    int rc = sgt_cuda_open_card(&d, device, err);
     if (rc < 0) return rc;
     identify_build(build, sizeof build);
     versions(&v, &d);

@@ -38,19 +38,13 @@ static uint16_t half_of(float x)
     return (uint16_t)(sign | (exponent + 14) << 10 | ((int)ldexpf(fraction, 11) - 1024));
 }
 
-static uint16_t bfloat_of(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return (uint16_t)(bits >> 16);
-}
-
 void sgt_check_encode(void *out, sgt_cuda_type type, const float *x, size_t n)
 {
     uint16_t *to = out;
     if (type == SGT_F32) memcpy(out, x, n * sizeof *x);
+    else if (type == SGT_BF16) sgt_kernels_ref()->to_bf16(out, x, n);
     else
-        for (size_t i = 0; i < n; i++) to[i] = type == SGT_F16 ? half_of(x[i]) : bfloat_of(x[i]);
+        for (size_t i = 0; i < n; i++) to[i] = half_of(x[i]);
 }
 
 const char *sgt_check_type(sgt_cuda_type type)

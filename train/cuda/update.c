@@ -1,15 +1,8 @@
 /* update.c: the end of a step: the optimizer, and the step's metrics. */
 #include "train/cuda/cuda_backend.h"
 
-static sgt_adamw adamw(const sgt_cuda_backend *c)
-{
-    const sgt_optim *o = &c->o.optim;
-    return (sgt_adamw){
-        .beta1 = o->beta1, .beta2 = o->beta2, .eps = o->eps, .decay = (float)o->weight_decay};
-}
-
 /* Update numbers at .. at + n of this rank's part of the flat arrays. Weight decay applies to the
- * first `decayed` of these n. */
+ * first `decayed` of these n. The learning rate and the factors of the step come from buf.control. */
 static void update_range(sgt_cuda_backend *c, size_t at, size_t n, size_t decayed)
 {
     void *copy = c->flat.own_copy ? (unsigned char *)c->flat.own_copy + at * c->shape.width : NULL;
@@ -19,13 +12,11 @@ static void update_range(sgt_cuda_backend *c, size_t at, size_t n, size_t decaye
     size_t floats = (o->kind == SGT_SGD ? 5 : 7) + (c->plan.written ? 0 : 1);
     sgt_cupti_work(0, (double)(n * (floats * sizeof *p + (copy ? c->shape.width : 0))));
     if (o->kind == SGT_SGD) {
-        sgt_sgd sgd = {.momentum = (float)o->momentum,
-                       .decay = (float)o->weight_decay,
-                       .nesterov = o->nesterov};
+        sgt_sgd sgd = sgt_optim_sgd(o, 0, 0, 1);
         sgt_cuda_sgd_update(c->queue.compute, c->shape.type, copy, p, m, g, n, decayed,
                             c->plan.written, &sgd, c->buf.control);
     } else {
-        sgt_adamw a = adamw(c);
+        sgt_adamw a = sgt_optim_adamw(o, 0, 0, 0, 1);
         sgt_cuda_adamw(c->queue.compute, c->shape.type, copy, p, m, sgt_cuda_second(c, at), g, n,
                        decayed, c->plan.written, &a, c->buf.control);
     }
