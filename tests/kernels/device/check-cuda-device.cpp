@@ -16,7 +16,6 @@
  * The cases run in a child process. A new one continues with the next case after one loses the
  * device, crashes or takes more than --limit (60) seconds. --one-process is for debuggers and
  * memory checkers. It ends at the first of these failures (exit code 3). */
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -190,57 +189,27 @@ static int run_in_children()
     }
 }
 
-static int usage(const char *what, const char *arg)
-{
-    fprintf(stderr,
-            "check-cuda-device: %s: %s (check-cuda-device [--list] [--conformance] [--case NAME] "
-            "[--seed N] [--exact] [--limit SECONDS] [--once] [--one-process])\n",
-            arg, what);
-    return 2;
-}
-
-static bool take_flag(const char *arg)
-{
-    if (strcmp(arg, "--list") == 0) args.list = true;
-    else if (strcmp(arg, "--conformance") == 0) args.conformance = true;
-    else if (strcmp(arg, "--exact") == 0) args.exact = true;
-    else if (strcmp(arg, "--once") == 0) args.once = true;
-    else if (strcmp(arg, "--one-process") == 0) args.one_process = true;
-    else return false;
-    return true;
-}
-
-static int parse(int argc, char **argv)
-{
-    for (int i = 1; i < argc; i++) {
-        const char *arg = argv[i];
-        if (take_flag(arg)) continue;
-        if (strcmp(arg, "--case") && strcmp(arg, "--seed") && strcmp(arg, "--limit"))
-            return usage("unknown option", arg);
-        if (++i == argc) return usage("needs a value", arg);
-        if (strcmp(arg, "--case") == 0) {
-            args.only = argv[i];
-            continue;
-        }
-        char *end;
-        errno = 0;
-        uint64_t number = strtoull(argv[i], &end, 10);
-        if (errno || *end || end == argv[i] || argv[i][0] == '-')
-            return usage("not a number", argv[i]);
-        (strcmp(arg, "--seed") == 0 ? args.seed : args.limit) = number;
-    }
-    return 0;
-}
-
 int main(int argc, char **argv)
 {
-    int code = parse(argc, argv), cases = 0;
+    static const char usage[] =
+        "check-cuda-device [--list] [--conformance] [--case NAME] [--seed N] [--exact] "
+        "[--limit SECONDS] [--once] [--one-process]";
+    static const cuda_option all[] = {{"--list", &args.list, nullptr, nullptr},
+                                      {"--conformance", &args.conformance, nullptr, nullptr},
+                                      {"--case", nullptr, &args.only, nullptr},
+                                      {"--seed", nullptr, nullptr, &args.seed},
+                                      {"--exact", &args.exact, nullptr, nullptr},
+                                      {"--limit", nullptr, nullptr, &args.limit},
+                                      {"--once", &args.once, nullptr, nullptr},
+                                      {"--one-process", &args.one_process, nullptr, nullptr},
+                                      {nullptr, nullptr, nullptr, nullptr}};
+    int code = cuda_parse(all, usage, argc, argv), cases = 0;
     if (code) return code;
     /* line-buffered, so that a child's output survives its crash */
     setvbuf(stdout, nullptr, _IOLBF, 0);
     for (const cuda_case *c = cuda_first_case(); c; c = c->next)
         if (wanted(c) && ++cases && args.list) printf("%s\n", c->name);
-    if (!cases) return usage("no such case (--list shows them)", args.only);
+    if (!cases) return cuda_usage(usage, "no such case (--list shows them)", args.only);
     if (args.list) return 0;
     done = static_cast<progress *>(
         mmap(nullptr, sizeof *done, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));

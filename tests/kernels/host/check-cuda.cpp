@@ -8,7 +8,6 @@
  * same program with race mode on. */
 #include "tests/kernels/host/check-cuda.h"
 
-#include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -92,67 +91,36 @@ static bool run_case(const cuda_case *c, uint64_t seed)
     return !t.failures;
 }
 
-struct arguments {
-    bool list;
-    const char *only;
-    uint64_t seed;
-};
-
-static int usage(const char *what, const char *arg)
-{
-    fprintf(stderr,
-            "check-cuda: %s: %s (check-cuda [--list] [--case NAME] [--schedule N] [--seed N])\n",
-            arg, what);
-    return 2;
-}
-
-static int parse(arguments *a, int argc, char **argv)
-{
-    for (int i = 1; i < argc; i++) {
-        const char *arg = argv[i];
-        if (strcmp(arg, "--list") == 0) {
-            a->list = true;
-            continue;
-        }
-        if (strcmp(arg, "--case") && strcmp(arg, "--schedule") && strcmp(arg, "--seed"))
-            return usage("unknown option", arg);
-        if (++i == argc) return usage("needs a value", arg);
-        if (strcmp(arg, "--case") == 0) {
-            a->only = argv[i];
-            continue;
-        }
-        char *end;
-        errno = 0;
-        uint64_t number = strtoull(argv[i], &end, 10);
-        if (errno || *end || end == argv[i] || argv[i][0] == '-')
-            return usage("not a number", argv[i]);
-        if (strcmp(arg, "--seed") == 0) a->seed = number;
-        else host::options.seed = (unsigned)number;
-    }
-    return 0;
-}
-
 int main(int argc, char **argv)
 {
-    arguments a = {false, nullptr, 1};
-    int code = parse(&a, argc, argv), passed = 0, failed = 0;
+    static const char usage[] = "check-cuda [--list] [--case NAME] [--schedule N] [--seed N]";
+    bool list = false;
+    const char *only = nullptr;
+    uint64_t seed = 1, schedule = 0;
+    const cuda_option all[] = {{"--list", &list, nullptr, nullptr},
+                               {"--case", nullptr, &only, nullptr},
+                               {"--schedule", nullptr, nullptr, &schedule},
+                               {"--seed", nullptr, nullptr, &seed},
+                               {nullptr, nullptr, nullptr, nullptr}};
+    int code = cuda_parse(all, usage, argc, argv), passed = 0, failed = 0;
     if (code) return code;
     catch_crashes();
+    host::options.seed = (unsigned)schedule;
     host::options.race = host::instrumented;
-    if (!a.list)
+    if (!list)
         printf("CUDA kernels on the host%s, schedule %u, seed %llu\n",
                host::options.race ? ", race mode" : "", host::options.seed,
-               (unsigned long long)a.seed);
+               (unsigned long long)seed);
     for (const cuda_case *c = cuda_first_case(); c; c = c->next) {
-        if (a.only && strcmp(a.only, c->name)) continue;
+        if (only && strcmp(only, c->name)) continue;
         /* these cases need a GPU's memory and speed; check-cuda-device runs them */
         if (strncmp(c->name, "card_", 5) == 0) continue;
-        if (a.list) printf("%s\n", c->name);
-        else (run_case(c, a.seed) ? passed : failed)++;
+        if (list) printf("%s\n", c->name);
+        else (run_case(c, seed) ? passed : failed)++;
     }
-    if (a.list) return 0;
+    if (list) return 0;
     if (!passed && !failed)
-        return usage("no such case (--list shows them)", a.only ? a.only : "check-cuda");
+        return cuda_usage(usage, "no such case (--list shows them)", only ? only : "check-cuda");
     printf("%d passed, %d failed, 0 skipped\n", passed, failed);
     return failed ? 1 : 0;
 }

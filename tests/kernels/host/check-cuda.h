@@ -27,6 +27,20 @@ struct cuda_case {
 
 const cuda_case *cuda_first_case();
 
+/* An option of a program that runs the cases: a flag, a word or a number. */
+struct cuda_option {
+    const char *name;
+    bool *flag;
+    const char **word;
+    uint64_t *number;
+};
+
+/* Set what the options point to; the last one has no name. Return 0, or 2 after a line on wrong
+ * usage. */
+int cuda_parse(const cuda_option *options, const char *usage, int argc, char **argv);
+int cuda_usage(const char *usage, const char *what,
+               const char *arg); /* print that line; return 2 */
+
 #define CUDA_CASE(name)                                     \
     static void case_##name(check *t);                      \
     static cuda_case registered_##name(#name, case_##name); \
