@@ -36,7 +36,7 @@
  *   - `look` loads the second half of longer words' keys only
  *   - the number of ids is read where the ids are, instead of kept for each word
  *   - long words (words.h) are looked up before they are merged, and each takes as many bytes as it
- *     needs: 16 MiB hold those of 24 MB of text of many scripts with 4-byte ids (2026-11-30)
+ *     needs: 16 MiB hold nearly all of 24 MB of text of many scripts with 4-byte ids (2026-11-30)
  * Slower, and not taken: lines whose places are compared at once by vectors; eight words merged side
  * by side; first places in a table apart from second ones; `look` in the loop of `fill`, 48 words
  * behind.
