@@ -86,9 +86,9 @@ static int choose_seq(eval *e, sgt_error *err)
 
 static int print_json(const eval *e, sgt_error *err)
 {
-    json_t *top = json_pack(
-        "{s:o, s:s, s:s, s:O}", "model", sgt_json_text(e->model.path, strlen(e->model.path)),
-        "device", e->device, "precision", sgt_precision_words[e->precision], "results", e->results);
+    json_t *top =
+        json_pack("{s:o, s:s, s:s, s:O}", "model", sgt_json_string(e->model.path), "device",
+                  e->device, "precision", sgt_precision_words[e->precision], "results", e->results);
     return sgt_print_json(top, JSON_REAL_PRECISION(9), err);
 }
 

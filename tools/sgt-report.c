@@ -63,12 +63,12 @@ static json_t *run_json(const report_run *r)
 /* Print the main figures of the page in the file `out`; NULL: none was made. */
 static int print_json(const report *r, const char *out, int replaced, sgt_error *err)
 {
-    char name[1024];
-    json_t *runs = json_array(), *doc;
+    json_t *runs = json_array();
     for (size_t i = 0; i < r->count; i++) json_array_append_new(runs, run_json(&r->runs[i]));
-    doc = json_pack("{s:s?, s:b, s:o}", "report", out ? sgt_printable(name, sizeof name, out) : out,
-                    "replaced", replaced, "runs", runs);
-    return sgt_print_json(doc, JSON_REAL_PRECISION(9), err);
+    return sgt_print_json(json_pack("{s:o, s:b, s:o}", "report",
+                                    out ? sgt_json_string(out) : json_null(), "replaced", replaced,
+                                    "runs", runs),
+                          JSON_REAL_PRECISION(9), err);
 }
 
 /* Make the page in memory first, so that its file is complete or absent. */

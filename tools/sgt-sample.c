@@ -126,10 +126,9 @@ static int print_json(const sampling *s, sgt_error *err)
     const sgt_generate_result *r = &s->run.result;
     json_t *top = json_pack(
         "{s:o, s:s, s:I, s:f, s:I, s:f, s:I, s:f, s:f, s:f, s:i, s:I, s:o}", "model",
-        sgt_json_text(s->run.model.path, strlen(s->run.model.path)), "precision", o.precision,
-        "seed", (json_int_t)o.seed, "temperature", o.temperature, "top_k", (json_int_t)o.top_k,
-        "top_p", o.top_p, "tokens", (json_int_t)r->tokens, "seconds",
-        r->prompt_seconds + r->token_seconds, "tokens_per_s",
+        sgt_json_string(s->run.model.path), "precision", o.precision, "seed", (json_int_t)o.seed,
+        "temperature", o.temperature, "top_k", (json_int_t)o.top_k, "top_p", o.top_p, "tokens",
+        (json_int_t)r->tokens, "seconds", r->prompt_seconds + r->token_seconds, "tokens_per_s",
         per_second(r->tokens, r->prompt_seconds + r->token_seconds), "prompt_seconds",
         r->prompt_seconds, "threads", sgt_decoder_threads(s->run.decoder), "memory_bytes",
         (json_int_t)sgt_decoder_bytes(s->run.decoder), "texts", sample_show_json(&s->run.show));

@@ -361,12 +361,9 @@ static int make_vocab(sgt_error *err)
                           number(result.invalid_utf8), "bad_lines", number(result.bad_lines),
                           "skipped", number(result.skipped), "seconds", result.seconds, "mb_per_s",
                           mb_per_s(result.bytes, result.seconds));
-    if (o.json || !j) return sgt_print_json(j, JSON_REAL_PRECISION(6), err);
     snprintf(what, sizeof what, "%u tokens from %s", (uint32_t)result.tokens,
              sgt_format_things(pieces, sizeof pieces, result.pieces, "piece", "pieces"));
-    if (!o.quiet) sgt_print_facts(t.out, what, j);
-    json_decref(j);
-    return SGT_OK;
+    return sgt_print_result(o.json, o.quiet, t.out, what, j, err);
 }
 
 /* ---- ranks ---- */
@@ -429,8 +426,7 @@ static int run(int (*work)(sgt_error *err))
     sgt_ranks all = {.rank = (uint32_t)o.rank, .size = (uint32_t)o.ranks};
     int rc = SGT_OK;
     t.notice = sgt_talk_notice(program.name, o.quiet);
-    if (o.dry_run && !o.ranks_given) rc = sgt_ranks_apart(&all, &err);
-    else if (!o.ranks_given) rc = sgt_ranks_open(&t.joined, program.name, &t.notice, &err);
+    if (!o.ranks_given) rc = sgt_ranks_open(&t.joined, program.name, &t.notice, o.dry_run, &err);
     if (t.joined) all = *t.joined;
     t.rank = all.rank;
     t.ranks = all.size;

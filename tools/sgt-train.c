@@ -175,8 +175,6 @@ static void print_end(const sgt_training_result *r)
         sgt_put_line(stdout, "checkpoint: %s", sgt_printable(path, sizeof path, r->checkpoint));
 }
 
-static json_t *text_json(const char *text) { return sgt_json_text(text, strlen(text)); }
-
 /* Print the last line of the log and what is known of the whole run. */
 static int print_json(const sgt_training_result *r, sgt_error *err)
 {
@@ -184,16 +182,16 @@ static int print_json(const sgt_training_result *r, sgt_error *err)
            *sets = r->sets ? json_array() : NULL;
     if (!doc) doc = json_object();
     for (uint32_t i = 0; r->sets && i < r->set_count; i++)
-        json_array_append_new(sets, json_pack("{s:o, s:I, s:f}", "data", text_json(r->sets[i].data),
-                                              "rows", (json_int_t)r->sets[i].rows, "epochs",
-                                              r->sets[i].epochs));
+        json_array_append_new(
+            sets, json_pack("{s:o, s:I, s:f}", "data", sgt_json_string(r->sets[i].data), "rows",
+                            (json_int_t)r->sets[i].rows, "epochs", r->sets[i].epochs));
     json_t *run = json_pack(
         "{s:o, s:o, s:I, s:I, s:I, s:o*, s:o*, s:f, s:f, s:f, s:I, s:I, s:I}", "run",
-        text_json(o.run), "checkpoint", r->checkpoint ? text_json(r->checkpoint) : json_null(),
-        "steps", (json_int_t)r->steps, "train_tokens", (json_int_t)r->train_tokens, "val_tokens",
-        (json_int_t)r->val_tokens, "documents",
-        r->documents == UINT64_MAX ? NULL : json_integer((json_int_t)r->documents), "sets", sets,
-        "pf_days", r->pf_days, "seconds", r->seconds, "step_seconds", r->step_seconds,
+        sgt_json_string(o.run), "checkpoint",
+        r->checkpoint ? sgt_json_string(r->checkpoint) : json_null(), "steps", (json_int_t)r->steps,
+        "train_tokens", (json_int_t)r->train_tokens, "val_tokens", (json_int_t)r->val_tokens,
+        "documents", r->documents == UINT64_MAX ? NULL : json_integer((json_int_t)r->documents),
+        "sets", sets, "pf_days", r->pf_days, "seconds", r->seconds, "step_seconds", r->step_seconds,
         "step_memory", (json_int_t)r->step_peak_bytes, "memory_used", (json_int_t)r->peak_bytes,
         "memory_total", (json_int_t)r->total_bytes);
     json_object_update(doc, run);
@@ -500,12 +498,9 @@ static int run(sgt_train_options *options)
  * estimate needs only their number. */
 static int join_ranks(sgt_train_options *options)
 {
-    static sgt_ranks apart;
     sgt_error err;
-    int rc = o.estimate ? sgt_ranks_apart(&apart, &err)
-                        : sgt_ranks_open(&options->ranks, program.name, &options->notice, &err);
-    if (rc < 0) return sgt_report_failure(&program, &err);
-    if (o.estimate && rc) options->ranks = &apart;
+    if (sgt_ranks_open(&options->ranks, program.name, &options->notice, o.estimate, &err) < 0)
+        return sgt_report_failure(&program, &err);
     if (sgt_ranks_first(options->ranks)) return SGT_EXIT_OK;
     o.quiet = 1;
     options->notice = options->detail = options->warning = (sgt_notice){0};

@@ -18,7 +18,7 @@
 
 #define REVISION 1
 #define OWN_WORDS 10  /* 32-bit words of the header that are not always 0 */
-#define LEAST_TEXT 64 /* bytes: fewer are too few to tell text from tokens */
+#define LEAST_TEXT 64 /* bytes: fewer are too few to tell text from tokens, but for magic numbers */
 /* bytes at the beginning of a file without a header that are looked at */
 #define SAMPLE ((size_t)16384)
 #define LEAST_WIDE 16 /* numbers: fewer are too few to tell 32-bit ids from 16-bit ones */
@@ -102,8 +102,8 @@ static int check_tokens(const uint8_t *head, size_t n, uint64_t size, const char
         [SGT_MAGIC_OTHER] = "sgt-tokenize makes tokens of text",
         [SGT_MAGIC_ARRAY] = "numpy's tofile writes 16-bit ids without it",
         [SGT_MAGIC_WIDE] = "if it holds ids, give it a name that ends in .bin"};
-    if (n < LEAST_TEXT) return SGT_OK;
     const sgt_magic *m = sgt_magic_of(head, n);
+    if (!m && n < LEAST_TEXT) return SGT_OK;
     if (!m && !sgt_shard_is_bin(path)) m = sgt_magic_wide(head, n, n == size);
     if (m && m->kind == SGT_MAGIC_NUMBERS) m = NULL;
     if (m && advice[m->kind])

@@ -9,7 +9,7 @@
 forms() {
     cat << 'END'
 # kind            FILE     FOLDER   train    inspect  eval     tokenize Loader
-text.txt          0text    0text    1text    1no      1no      0text    1text
+text.txt          0text    0text    1text    1text    1no      0text    1text
 text.txt.gz       0text    0text    1gzip    1gzip    1no      0text    1gzip
 text.txt.zst      0text    0text    1zstd    1zstd    1no      0text    1zstd
 text-gz           0text    0text    1gzip    1gzip    1no      0text    1gzip
@@ -17,23 +17,23 @@ text-zst          0text    0text    1zstd    1zstd    1no      0text    1zstd
 text.gz.gz        1gzip    0gzip    1gzip    1gzip    1no      1gzip    1gzip
 text.bin          0text    0text    1text    1text    1no      0text    1text
 cut.txt.gz        1cut     1cut     1gzip    1gzip    1no      1cut     1gzip
-latin1.txt        0latin   0latin   1text    1no      1no      0latin   1text
+latin1.txt        0latin   0latin   1text    1text    1no      0latin   1text
 empty.txt         0empty   0empty   1empty   1no      1empty   0empty   1empty
-lines.jsonl       0jsonl   0jsonl   1prompt  1no      0asked   0jsonl   1json
+lines.jsonl       0jsonl   0jsonl   1prompt  1json    0asked   0jsonl   1json
 lines.jsonl.gz    0jsonl   0jsonl   1gzip    1gzip    1no      0jsonl   1gzip
 lines.jsonl.zst   0jsonl   0jsonl   1zstd    1zstd    1no      0jsonl   1zstd
-lines.json        0lines   0lines   1json    1no      0asked   0lines   1json
+lines.json        0lines   0lines   1json    1json    0asked   0lines   1json
 lines.json.gz     0lines   0lines   1gzip    1gzip    1no      0lines   1gzip
 lines.json.zst    0lines   0lines   1zstd    1zstd    1no      0lines   1zstd
-lines             0lines   0lines   1json    1no      0asked   0lines   1json
+lines             0lines   0lines   1json    1json    0asked   0lines   1json
 lines-gz          0lines   0lines   1gzip    1gzip    1no      0lines   1gzip
-array.json        1array   0array   1json    1no      1no      1array   1json
+array.json        1array   0array   1json    1json    1no      1array   1json
 array.json.gz     1array   0array   1gzip    1gzip    1no      1array   1gzip
 array.json.zst    1array   0array   1zstd    1zstd    1no      1array   1zstd
-pretty.json       0brace   0brace   1json    1no      1no      0brace   1json
+pretty.json       0brace   0brace   1json    1json    1no      0brace   1json
 pretty.json.gz    0brace   0brace   1gzip    1gzip    1no      0brace   1gzip
 pretty.json.zst   0brace   0brace   1zstd    1zstd    1no      0brace   1zstd
-prompts.jsonl     1field   1field   0prompts 1no      1asks    1field   1json
+prompts.jsonl     1field   1field   0prompts 1json    1asks    1field   1json
 rows.parquet      0rows    0rows    1par     1par     1no      0rows    1par
 rows              0rows    0rows    1par     1par     1no      0rows    1par
 rows-cut          1par     0par     1par     1par     1no      1par     1par
@@ -54,18 +54,18 @@ stream.arrow      1stream  0stream  1stream  1stream  1no      1stream  1stream
 a.pdf             1pdf     0pdf     1pdf     1pdf     1no      1pdf     1pdf
 program           1elf     0elf     1elf     1elf     1no      1elf     1elf
 model.safetensors 1tensors 0tensors 1tensors 1tensors 1no      1tensors 1tensors
-16le.txt          116le    016le    116le    1no      1no      116le    116le
-16be.txt          116be    016be    116be    1no      1no      116be    116be
-32le.txt          132le    032le    132le    1no      1no      132le    132le
-32be.txt          132be    032be    132be    1no      1no      132be    132be
-mark-16le.txt     116      016      116      1no      1no      116      116
-mark-16be.txt     116      016      116      1no      1no      116      116
-mark-32le.txt     132      032      132      1no      1no      132      132
-mark-32be.txt     132      032      132      1no      1no      132      132
+16le.txt          116le    016le    116le    116le    1no      116le    116le
+16be.txt          116be    016be    116be    116be    1no      116be    116be
+32le.txt          132le    032le    132le    132le    1no      132le    132le
+32be.txt          132be    032be    132be    132be    1no      132be    132be
+mark-16le.txt     116      016      116      116      1no      116      116
+mark-16be.txt     116      016      116      116      1no      116      116
+mark-32le.txt     132      032      132      132      1no      132      132
+mark-32be.txt     132      032      132      132      1no      132      132
 ids16.bin         1bytes   0bytes   0ids     0ids     1no      1bytes   0ids
 ids16             1bytes   0bytes   0ids     1no      1no      1bytes   0ids
 ids32.bin         1num     0num     1wide    1wide    1no      1num     1wide
-ids32             1num     0num     1wide    1no      1no      1num     1wide
+ids32             1num     0num     1wide    1wide    1no      1num     1wide
 ids16.npy         1npy     0npy     1npy     1npy     1no      1npy     1npy
 shard.bin         1bytes   0bytes   0ids     0ids     1no      1bytes   0ids
 END

@@ -129,10 +129,11 @@ known run/step-00000001/model.safetensors 'part of a checkpoint, not a shard: pa
 known few/manifest.json 'part of a set of shards, not a shard: pass few/'
 known few/train_000000.idx 'where the documents of a shard begin: pass few/train_000000.bin'
 printf '%%PDF-1.4' > paper
-known paper 'a PDF, not a shard'
+known paper 'a PDF, not 16-bit tokens (sgt-tokenize makes tokens of text)'
 echo '{"step": 1' > half.jsonl
 run_failure_about 'sgt-inspect: half.jsonl: not a file that sgt knows' sgt-inspect half.jsonl
-run_failure_about 'sgt-inspect: /etc/passwd: not a file that sgt knows' sgt-inspect /etc/passwd
+yes 'to be' | head -40 > text
+known text 'text, not 16-bit tokens (sgt-tokenize text OUT/ makes tokens of it)'
 
 # Faults are named with their byte or token.
 run_failure 'nowhere: No such file or directory (sgt-tokenize makes a folder of shards)' sgt-inspect nowhere

@@ -113,17 +113,6 @@ static int read_batches(sgt_error *err)
     return SGT_OK;
 }
 
-/* ---- ours ---- */
-
-static int take_ours(json_t **figures, sgt_error *err)
-{
-    const step_run run = {.config = bench_config,
-                          .warmup = (unsigned)o.warmup,
-                          .steps = (unsigned)o.steps,
-                          .parts = o.parts};
-    return bench_step_measure(figures, &run, err);
-}
-
 /* ---- the peer ---- */
 
 /* Run torch_step.py, which is embedded in the program, with the same shape and number of cores. */
@@ -201,15 +190,19 @@ static void reset_peak(void)
 static int take(size_t i, json_t **figures, sgt_error *err)
 {
     bench_row *row = &bench.rows[i];
+    const int several = state.batch_count > 1;
     if (i == state.batch_count) return take_peer(figures, err);
-    if (state.batch_count == 1) return take_ours(figures, err);
-    bench_config.batch = state.batches[i];
-    int rc = estimate(row, err);
+    if (several) bench_config.batch = state.batches[i];
+    int rc = several ? estimate(row, err) : SGT_OK;
     if (rc < 0 || row->why[0]) return rc;
-    reset_peak();
-    rc = take_ours(figures, err);
-    if (rc == SGT_ENOMEM) return bench_leave_out(row, SGT_EUNSUPPORTED, NULL, err);
-    if (rc == SGT_OK)
+    if (several) reset_peak();
+    const step_run run = {.config = bench_config,
+                          .warmup = (unsigned)o.warmup,
+                          .steps = (unsigned)o.steps,
+                          .parts = o.parts};
+    rc = bench_step_measure(figures, &run, err);
+    if (several && rc == SGT_ENOMEM) return bench_leave_out(row, SGT_EUNSUPPORTED, NULL, err);
+    if (several && rc == SGT_OK)
         sgt_say(&bench.notice, "%" PRIu64 " rows: %.3f ms/step", state.batches[i],
                 bench_get(*figures, "ms_per_step"));
     return rc;

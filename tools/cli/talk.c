@@ -193,6 +193,8 @@ json_t *sgt_json_text(const char *text, size_t n)
     return s;
 }
 
+json_t *sgt_json_string(const char *text) { return sgt_json_text(text, strlen(text)); }
+
 json_t *sgt_json_ids(const void *ids, size_t width, size_t n)
 {
     json_t *list = json_array();
@@ -317,6 +319,15 @@ int sgt_print_json(json_t *value, size_t flags, sgt_error *err)
     int bad = json_dumpf(value, stdout, flags) < 0 || putchar('\n') == EOF;
     json_decref(value);
     return bad ? sgt_fail_errno(err, "standard output") : SGT_OK;
+}
+
+int sgt_print_result(int json, int quiet, const char *name, const char *what, json_t *facts,
+                     sgt_error *err)
+{
+    if (json || !facts) return sgt_print_json(facts, JSON_INDENT(2) | JSON_REAL_PRECISION(9), err);
+    if (!quiet) sgt_print_facts(name, what, facts);
+    json_decref(facts);
+    return SGT_OK;
 }
 
 int sgt_flush_results(sgt_error *err)

@@ -69,6 +69,7 @@ size_t sgt_print_text(const char *s, size_t n, int terminal, int end);
 /* Return the text as a JSON string, with U+FFFD for each ill-formed subpart; NULL if memory runs
  * out. */
 json_t *sgt_json_text(const char *text, size_t n);
+json_t *sgt_json_string(const char *text); /* the same of a text that ends with a NUL */
 
 /* Return a JSON array of n ids, of `width` bytes each. Those of 4 bytes may be negative. */
 json_t *sgt_json_ids(const void *ids, size_t width, size_t n);
@@ -82,6 +83,11 @@ int sgt_print_json(json_t *value, size_t flags, sgt_error *err);
  * name and its value, or its pairs of names and values, or the texts of a list, or the length of
  * another list. Names of sizes end in "bytes". */
 void sgt_print_facts(const char *name, const char *what, const json_t *facts);
+
+/* Print the facts, which are freed, and may be NULL as for sgt_print_json: as an indented JSON document
+ * if `json`; otherwise for people, unless `quiet`. */
+int sgt_print_result(int json, int quiet, const char *name, const char *what, json_t *facts,
+                     sgt_error *err);
 
 /* Flush standard output. Returns SGT_EIO if this or any earlier output to it failed, else 0. */
 int sgt_flush_results(sgt_error *err);

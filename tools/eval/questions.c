@@ -304,7 +304,7 @@ static json_t *to_json(const questions *s)
         json_array_append_new(items, item_json(s, &s->items[i]));
         guessed += 1.0 / s->items[i].choices;
     }
-    json_t *top = json_pack("{s:o, s:s, s:I}", "file", sgt_json_text(path, strlen(path)), "kind",
+    json_t *top = json_pack("{s:o, s:s, s:I}", "file", sgt_json_string(path), "kind",
                             choice ? "endings" : "last word", "items", (json_int_t)s->count);
     for (int rule = 0; rule < (choice ? RULES : 1); rule++) put_share(top, s, rule);
     if (choice) json_object_set_new(top, "guessing", json_real(guessed / (double)s->count));

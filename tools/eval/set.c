@@ -159,11 +159,11 @@ static double mean_loss(const set *s) { return s->loss / (double)s->tokens; }
 
 static json_t *to_json(const set *s)
 {
-    json_t *o = json_pack("{s:o, s:s, s:I, s:I, s:I, s:I, s:f, s:f}", "data",
-                          sgt_json_text(s->path, strlen(s->path)), "split", s->split, "seq",
-                          (json_int_t)s->info.seq, "windows", (json_int_t)s->info.windows_per_epoch,
-                          "tokens", (json_int_t)s->tokens, "bytes", (json_int_t)s->text.bytes,
-                          "loss", mean_loss(s), "perplexity", exp(mean_loss(s)));
+    json_t *o =
+        json_pack("{s:o, s:s, s:I, s:I, s:I, s:I, s:f, s:f}", "data", sgt_json_string(s->path),
+                  "split", s->split, "seq", (json_int_t)s->info.seq, "windows",
+                  (json_int_t)s->info.windows_per_epoch, "tokens", (json_int_t)s->tokens, "bytes",
+                  (json_int_t)s->text.bytes, "loss", mean_loss(s), "perplexity", exp(mean_loss(s)));
     if (s->text.bytes > 0)
         json_object_set_new(o, "bits_per_byte", json_real(sgt_bits_per_byte(&s->text)));
     return o;

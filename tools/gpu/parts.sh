@@ -64,7 +64,6 @@ part_cases() { cases new; }
 
 # Have compute-sanitizer look at a case, or at all. It supports no device in some virtual machines.
 sanitizer() { # TOOL SECONDS [CASE]
-    todo "compute-sanitizer $1${3:+, $3}" || return 0
     attempt "compute-sanitizer $1${3:+, $3}" "$2" compute-sanitizer --tool "$1" --error-exitcode 9 \
         "$bin/check-cuda-device" --one-process --once --exact --limit 0 ${3:+--case "$3"} &&
         result pass "$name" "$(cat "$work/out" "$work/err" | sed -n 's/^=* *\([A-Z]* SUMMARY\)/\1/p')"
@@ -228,7 +227,6 @@ tell_clocks() {
 step_of() { # NAME BATCH [OPTION]...
     step_name=$1 step_shape="--batch-size $2 --seq-len $seq --precision bf16"
     shift 2
-    todo "$step_name" || return 1
     attempt "$step_name" 40 "$bin/sgt-bench" step --device cuda --model $model $step_shape $bench "$@" --json || return 1
     tokens=$(number tokens_per_s) mfu=$(number mfu)
     [ -n "$tokens" ] || { result fail "$step_name" "no tokens_per_s came" && return 1; }
@@ -240,7 +238,6 @@ step_of() { # NAME BATCH [OPTION]...
 peer_step() { # NAME BATCH [OPTION]...
     peer_name=$1 batch=$2
     shift 2
-    todo "$peer_name" || return 0
     attempt "$peer_name" 90 "$PYTHON" "$tests/peers/torch_step.py" $torch_shape $batch $seq --precision bf16 "$@" ||
         return 0
     theirs=$(number tokens_per_s)
@@ -253,7 +250,6 @@ peer_step() { # NAME BATCH [OPTION]...
 table_of() { # NAME SUBCOMMAND OPTION...
     name=$1
     shift
-    todo "$name" || return 0
     attempt "$name" 0 "$bin/sgt-bench" "$@" --json || return 0
     tr '\n' ' ' < "$work/out" | sed 's/.*"results": *\[//; s/\].*//' | tr '}' '\n' | tr -d '{"' |
         sed -n 's/^[, ]*\([^, ]\)/     \1/p' > "$work/table"
@@ -299,7 +295,6 @@ part_first() {
 part_profile() {
     for batch in $large $small; do
         name="kernels of a step, B=$batch T=$seq bf16"
-        todo "$name" || continue
         attempt "$name" 0 "$bin/sgt-bench" step --device cuda --model $model --batch-size $batch --seq-len $seq \
             --precision bf16 $bench --parts --json || continue
         rows=$(grep -o '"launches":' "$work/out" | grep -c .)

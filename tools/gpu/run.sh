@@ -53,12 +53,13 @@ keep_log() { # NAME EXIT COMMAND...
     } >> "$json.log"
 }
 
-# Run a command for at most SECONDS (0: until the part's end), with stdout and stderr in files. Return 0, or 1 if it is
-# missing, failed or was cut; that is reported already. If $listen is the name of a function, call it with each line of
+# Run a command for at most SECONDS (0: until the part's end), with stdout and stderr in files. Return 0, or 1 if the check
+# NAME need not run, or the command is missing, failed or was cut; that is reported already. If $listen is the name of a function, call it with each line of
 # stderr as it comes.
 attempt() { # NAME SECONDS COMMAND...
     name=$1 most=$2
     shift 2
+    todo "$name" || return 1
     command -v "$1" > /dev/null || { result skip "$name" "$1 is not there" && return 1; }
     seconds=$(left)
     [ "$seconds" -gt 5 ] || { result cut "$name" "no time was left for it" && return 1; }

@@ -164,16 +164,14 @@ int inspect_batches(const inspect *o, sgt_error *err)
         rc = sgt_fail(err, SGT_ENOMEM,
                       "%s: no memory for a batch of %" PRIu32 " x %" PRIu32 " tokens", o->path,
                       d.info.batch, d.info.seq);
-    else {
-        rc = sgt_cursor_open(&d.cursor, d.loader, err);
-        if (rc == SGT_OK) d.batch = sgt_cursor_batch(d.cursor);
-        if (rc == SGT_OK && !o->json) {
-            rc = inspect_vocabulary(&d.vocab, d.info.fingerprint, sgt_id_width(d.info.vocab),
-                                    sgt_loader_shard_path(d.loader, 0), err);
-            if (rc == SGT_EUNSUPPORTED) rc = SGT_OK; /* the rows are printed without their text */
-        }
-        if (rc == SGT_OK) rc = show_batches(&d, from, count, err);
-    }
+    if (rc == SGT_OK) rc = sgt_cursor_open(&d.cursor, d.loader, err);
+    if (rc == SGT_OK) d.batch = sgt_cursor_batch(d.cursor);
+    if (rc == SGT_OK && !o->json)
+        rc = inspect_vocabulary(&d.vocab, d.info.fingerprint, sgt_id_width(d.info.vocab),
+                                sgt_loader_shard_path(d.loader, 0), err);
+    /* without the vocabulary, the rows are printed without their text */
+    if (rc == SGT_OK || (d.batch && rc == SGT_EUNSUPPORTED))
+        rc = show_batches(&d, from, count, err);
     sgt_vocab_free(d.vocab);
     free(d.inputs);
     sgt_cursor_close(d.cursor);
@@ -190,8 +188,8 @@ int inspect_packing(const inspect *o, sgt_error *err)
     if (rc < 0) return rc;
     const sgt_loader_info is = *sgt_loader_get_info(l);
     sgt_loader_close(l);
-    return inspect_show(
-        o, o->path, "what packed rows hold in an epoch",
+    return sgt_print_result(
+        o->json, o->quiet, o->path, "what packed rows hold in an epoch",
         json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "sampling", "packed", "seq",
                   (json_int_t)is.seq, "rows", (json_int_t)is.windows_per_epoch, "documents",
                   (json_int_t)is.documents, "tokens", (json_int_t)is.packed_tokens,

@@ -19,9 +19,8 @@
 /* One of the two sets. */
 typedef struct side {
     inspect_set set;
-    uint64_t fingerprint; /* of its vocabulary; 0: unknown */
-    void *ids;            /* BLOCK tokens */
-    json_t *around;       /* the tokens around the first difference; NULL: there is none */
+    void *ids;      /* BLOCK tokens */
+    json_t *around; /* the tokens around the first difference; NULL: there is none */
 } side;
 
 typedef struct pair {
@@ -81,13 +80,10 @@ static int compare_tokens(pair *p, sgt_error *err)
     return rc;
 }
 
-/* Open a set. Its vocabulary is told by its manifest, or by its first shard's header. */
 static int open_side(side *d, const inspect *o, const char *path, sgt_error *err)
 {
     int rc = inspect_set_open(&d->set, o, path, err);
     if (rc < 0) return rc;
-    d->fingerprint =
-        d->set.manifest.options ? d->set.manifest.fingerprint : d->set.first.fingerprint;
     d->ids = malloc(BLOCK * sizeof(uint32_t));
     return d->ids ? SGT_OK : sgt_fail_memory(err, NULL);
 }
@@ -113,13 +109,12 @@ static int describe_around(side *d, const pair *p, sgt_error *err)
     const sgt_set_shard *in = inspect_place(&d->set, p->split, p->token, &offset);
     if (in) {
         byte = in->head.data + width * offset;
-        d->around =
-            json_pack("{s:o, s:I, s:I, s:O}", "shard", sgt_json_text(in->path, strlen(in->path)),
-                      "token", (json_int_t)offset, "byte", (json_int_t)byte, "id",
-                      json_array_get(list, (size_t)(p->token - from)));
+        d->around = json_pack("{s:o, s:I, s:I, s:O}", "shard", sgt_json_string(in->path), "token",
+                              (json_int_t)offset, "byte", (json_int_t)byte, "id",
+                              json_array_get(list, (size_t)(p->token - from)));
     } else
         d->around = json_pack("{s:n, s:I}", "shard", "ends_after",
-                              (json_int_t)inspect_tokens(&d->set, p->split));
+                              (json_int_t)inspect_count(&d->set, p->split, NULL));
     json_object_set_new(d->around, "from", json_integer((json_int_t)from));
     json_object_set_new(d->around, "ids", list);
     json_object_set_new(d->around, "text", text ? sgt_json_text(text, bytes) : json_null());
@@ -130,9 +125,9 @@ static int describe_around(side *d, const pair *p, sgt_error *err)
 static json_t *side_json(const side *d)
 {
     const inspect_set *s = &d->set;
-    return json_pack("{s:o, s:I, s:I, s:o}", "path", sgt_json_text(s->path, strlen(s->path)),
-                     "tokens", (json_int_t)s->tokens, "shards", (json_int_t)s->set.count,
-                     "fingerprint", d->fingerprint ? sgt_json_hex(d->fingerprint) : json_null());
+    return json_pack("{s:o, s:I, s:I, s:o}", "path", sgt_json_string(s->path), "tokens",
+                     (json_int_t)s->tokens, "shards", (json_int_t)s->set.count, "fingerprint",
+                     s->first.fingerprint ? sgt_json_hex(s->first.fingerprint) : json_null());
 }
 
 static const char *split_name(const pair *p)
@@ -165,7 +160,7 @@ static int show(const pair *p, sgt_error *err)
                  split ? split : "");
     else if (!p->vocabularies)
         snprintf(what, sizeof what, "the same ids, of different vocabularies");
-    return inspect_show(p->o, names, what, pair_json(p), err);
+    return sgt_print_result(p->o->json, p->o->quiet, names, what, pair_json(p), err);
 }
 
 int inspect_compare(const inspect *o, const char *const paths[2], sgt_error *err)
@@ -174,7 +169,8 @@ int inspect_compare(const inspect *o, const char *const paths[2], sgt_error *err
     side *a = &p.sides[0], *b = &p.sides[1];
     int rc = open_side(a, o, paths[0], err);
     if (!rc) rc = open_side(b, o, paths[1], err);
-    p.vocabularies = !a->fingerprint || !b->fingerprint ? -1 : a->fingerprint == b->fingerprint;
+    const uint64_t x = a->set.first.fingerprint, y = b->set.first.fingerprint;
+    p.vocabularies = !x || !y ? -1 : x == y;
     if (!rc) rc = compare_tokens(&p, err);
     if (!rc && p.differs) rc = describe_around(a, &p, err);
     if (!rc && p.differs) rc = describe_around(b, &p, err);

@@ -121,14 +121,13 @@ int inspect_export(const inspect *o, const char *const *paths, sgt_error *err)
     if (rc < 0) return rc;
     rc = export_set(&e, err);
     if (!rc)
-        rc = inspect_show(o, e.path, sgt_layout_says[o->layout],
-                          json_pack("{s:o, s:s, s:I, s:I, s:I, s:f}", "out",
-                                    sgt_json_text(e.path, strlen(e.path)), "layout",
-                                    sgt_layout_names[o->layout], "tokens",
-                                    (json_int_t)e.manifest.tokens, "documents",
-                                    (json_int_t)e.manifest.documents, "files",
-                                    (json_int_t)e.manifest.count, "seconds", sgt_now() - began),
-                          err);
+        rc = sgt_print_result(
+            o->json, o->quiet, e.path, sgt_layout_says[o->layout],
+            json_pack("{s:o, s:s, s:I, s:I, s:I, s:f}", "out", sgt_json_string(e.path), "layout",
+                      sgt_layout_names[o->layout], "tokens", (json_int_t)e.manifest.tokens,
+                      "documents", (json_int_t)e.manifest.documents, "files",
+                      (json_int_t)e.manifest.count, "seconds", sgt_now() - began),
+            err);
     inspect_set_close(&e.set);
     sgt_manifest_free(&e.manifest);
     return rc;

@@ -44,10 +44,9 @@ typedef struct inspect_set {
     sgt_manifest manifest; /* contents of manifest.json; `options` is NULL if there is none */
     sgt_set set;
     uint32_t ends[INSPECT_SPLITS]; /* in a folder: the set's shards up to the end of each split */
-    sgt_shard_header first;        /* of the first shard; without a shard, what the manifest says */
-    uint64_t tokens, documents;    /* over all shards */
-    int documents_known;
-    const sgt_set_shard *opened; /* shard that inspect_read has open as `fd`; NULL: none */
+    sgt_shard_header first;        /* of the first shard; its vocabulary is the manifest's */
+    uint64_t tokens, documents;    /* over all shards; documents: UINT64_MAX: unknown */
+    const sgt_set_shard *opened;   /* shard that inspect_read has open as `fd`; NULL: none */
     int fd;
 } inspect_set;
 
@@ -74,7 +73,9 @@ int inspect_read(inspect_set *s, int split, uint64_t from, void *ids, size_t wan
                  sgt_error *err);
 void inspect_close_shard(inspect_set *s);
 
-uint64_t inspect_tokens(const inspect_set *s, int split); /* number of tokens */
+/* Return the number of tokens; set *documents, unless it is NULL, to that of documents, UINT64_MAX if
+ * it is unknown. */
+uint64_t inspect_count(const inspect_set *s, int split, uint64_t *documents);
 /* Return the shard that has token number `token`, and set *offset to the token's index in the
  * shard. Return NULL if the set has fewer tokens. */
 const sgt_set_shard *inspect_place(const inspect_set *s, int split, uint64_t token,
@@ -96,11 +97,6 @@ int inspect_packing(const inspect *o, sgt_error *err);
 int inspect_run(const inspect *o, sgt_error *err); /* show a run directory */
 /* Show a checkpoint: RUN/step-NNNNNNNN/, or a folder like one. */
 int inspect_checkpoint(const inspect *o, sgt_error *err);
-
-/* Print an object, which is freed: as JSON, or for people with its name and `what` it is
- * (sgt_print_facts), or not at all. */
-int inspect_show(const inspect *o, const char *name, const char *what, json_t *object,
-                 sgt_error *err);
 
 /* Parse "FROM:COUNT", or "FROM" alone, for which COUNT is 1. Returns SGT_EUSAGE, with the option's
  * name, for any other text. */

@@ -46,9 +46,8 @@ static json_t *tensors_json(const sgt_safetensors *s)
         json_t *shape = json_array();
         for (uint32_t d = 0; d < t->dims; d++)
             json_array_append_new(shape, json_integer((json_int_t)t->dim[d]));
-        json_array_append_new(list, json_pack("{s:o, s:s, s:o}", "name",
-                                              sgt_json_text(t->name, strlen(t->name)), "dtype",
-                                              t->dtype, "shape", shape));
+        json_array_append_new(list, json_pack("{s:o, s:s, s:o}", "name", sgt_json_string(t->name),
+                                              "dtype", t->dtype, "shape", shape));
     }
     return list;
 }
@@ -65,22 +64,22 @@ int inspect_checkpoint(const inspect *o, sgt_error *err)
     if (rc == SGT_OK) rc = read_object(&state, o->path, "state.json", err);
     if (rc == SGT_OK) {
         size_t n = sgt_safetensors_count(s);
-        json_t *top = json_pack(
-            "{s:s, s:o, s:{s:I, s:I, s:I, s:I, s:I, s:s}, s:I, s:I, s:b, s:O?, s:o}", "kind",
-            "checkpoint", "path", sgt_json_text(o->path, strlen(o->path)), "model", "layers",
-            (json_int_t)m.layers, "channels", (json_int_t)m.channels, "heads", (json_int_t)m.heads,
-            "positions", (json_int_t)m.positions, "vocabulary", (json_int_t)m.vocab, "gelu",
-            m.gelu == SGT_GELU_ERF ? "erf" : "tanh", "parameters",
-            (json_int_t)sgt_model_parameters(&m), "bytes",
-            (json_int_t)(n ? sgt_safetensors_at(s, n - 1)->end : 0), "resumable",
-            state && sgt_folder_has(o->path, "optimizer.safetensors"), "state", state, "tensors",
-            tensors_json(s));
-        rc =
-            inspect_show(o, o->path,
-                         state ? "a GPT-2 checkpoint"
-                               : "a GPT-2 checkpoint, without the state of a run (--init takes it, "
-                                 "--resume does not)",
-                         top, err);
+        json_t *top =
+            json_pack("{s:s, s:o, s:{s:I, s:I, s:I, s:I, s:I, s:s}, s:I, s:I, s:b, s:O?, s:o}",
+                      "kind", "checkpoint", "path", sgt_json_string(o->path), "model", "layers",
+                      (json_int_t)m.layers, "channels", (json_int_t)m.channels, "heads",
+                      (json_int_t)m.heads, "positions", (json_int_t)m.positions, "vocabulary",
+                      (json_int_t)m.vocab, "gelu", m.gelu == SGT_GELU_ERF ? "erf" : "tanh",
+                      "parameters", (json_int_t)sgt_model_parameters(&m), "bytes",
+                      (json_int_t)(n ? sgt_safetensors_at(s, n - 1)->end : 0), "resumable",
+                      state && sgt_folder_has(o->path, "optimizer.safetensors"), "state", state,
+                      "tensors", tensors_json(s));
+        rc = sgt_print_result(
+            o->json, o->quiet, o->path,
+            state ? "a GPT-2 checkpoint"
+                  : "a GPT-2 checkpoint, without the state of a run (--init takes it, "
+                    "--resume does not)",
+            top, err);
     }
     json_decref(state);
     sgt_safetensors_close(s);
@@ -164,18 +163,18 @@ int inspect_run(const inspect *o, sgt_error *err)
                      *step = json_object_get(l.evaluated, "step");
         json_t *run = json_pack(
             "{s:s, s:o, s:I, s:O?, s:O?, s:O?, s:O?, s:o*, s:o?, s:s*, s:o*, s:O, s:O?}", "kind",
-            "run", "path", sgt_json_text(o->path, strlen(o->path)), "steps", (json_int_t)l.steps,
-            "loss", loss, "first_loss", json_object_get(l.first, "loss"), "val_loss", val,
-            "val_bits_per_byte", json_object_get(l.evaluated, "val_bits_per_byte"), "evaluated",
+            "run", "path", sgt_json_string(o->path), "steps", (json_int_t)l.steps, "loss", loss,
+            "first_loss", json_object_get(l.first, "loss"), "val_loss", val, "val_bits_per_byte",
+            json_object_get(l.evaluated, "val_bits_per_byte"), "evaluated",
             step ? json_integer(json_integer_value(step) + 1) : NULL, "latest",
             latest ? sgt_json_text(latest, strcspn(latest, "\n")) : NULL, "best",
             best.step ? strrchr(path, '/') + 1 : NULL, "best_val_loss",
             best.step ? json_real(best.val_loss) : NULL, "checkpoints", steps, "options", options);
-        rc = inspect_show(o, o->path,
-                          json_is_null(loss) || json_is_null(val)
-                              ? "a training run, whose loss is not a number"
-                              : "a training run",
-                          run, err);
+        rc = sgt_print_result(o->json, o->quiet, o->path,
+                              json_is_null(loss) || json_is_null(val)
+                                  ? "a training run, whose loss is not a number"
+                                  : "a training run",
+                              run, err);
     }
     free(latest);
     sgt_checkpoint_state_free(&best);

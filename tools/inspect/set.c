@@ -6,14 +6,12 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <fcntl.h>
 
 #include "loader/base/file.h"
 #include "loader/shards/megatron.h"
 #include "loader/shards/set.h"
 #include "tools/cli/process.h"
 #include "tools/inspect/inspect.h"
-#include "tokenize/input/corpus.h"
 
 const char *const inspect_splits[INSPECT_SPLITS] = {"train", "val"};
 
@@ -111,39 +109,20 @@ inspect_kind inspect_find_kind(const char *folder)
     return INSPECT_SHARDS;
 }
 
-#define PREFIX 4096 /* bytes that tell what a file is, so that any bytes are not read as tokens */
-
-/* Read the first bytes of a regular file and append a NUL. Return their number, or -1 on failure,
- * whose reason is reported by the code that opens the file later. */
-static ssize_t first_bytes(const char *path, char p[PREFIX + 1])
-{
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t n =
-        fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? pread(fd, p, PREFIX, 0) : -1;
-    if (fd >= 0) close(fd);
-    p[n > 0 ? n : 0] = 0;
-    return n;
-}
-
-/* Return whether the file has a header of our shards or of llm.c's, valid or not: the magic number
- * of either is in the first four bytes. */
-static int has_header(const char *p, ssize_t n)
-{
-    uint32_t magic = 0;
-    if (n >= 4) memcpy(&magic, p, sizeof magic); /* little-endian, like this machine */
-    return magic == SGT_SHARD_MAGIC || magic == SGT_SHARD_WIDE_MAGIC;
-}
-
 int inspect_known(const char *path, sgt_error *err)
 {
-    char p[PREFIX + 1];
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    ssize_t n = first_bytes(path, p);
-    if (n < 0 || fnmatch("?*.bin", name, 0) == 0 || has_header(p, n)) return SGT_OK;
     char folder[SGT_PATH];
-    /* path is the shard's .idx, or its name without the extension */
-    if (sgt_megatron_shard(folder, path)) return SGT_OK;
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    sgt_shard_header head;
+    sgt_error why;
+    struct stat st;
+    if (stat(path, &st) < 0 || !S_ISREG(st.st_mode)) return SGT_OK;
+    /* path may be the .idx of a shard of Megatron-LM's, or its name without the extension */
+    if (sgt_shard_is_bin(path) || sgt_megatron_shard(folder, path)) return SGT_OK;
+    const int fd = sgt_shard_open(&head, path, -1, &why);
+    if (fd >= 0) close(fd);
+    /* other failures are reported by whoever opens the file later */
+    if (fd >= 0 ? head.format != SGT_SHARD_RAW : fd != SGT_EFORMAT) return SGT_OK;
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash + 1 - path) : 2,
              slash ? path : "./");
     const inspect_kind kind = inspect_find_kind(folder);
@@ -153,8 +132,7 @@ int inspect_known(const char *path, sgt_error *err)
     if (kind != INSPECT_SHARDS || sgt_folder_has(folder, "manifest.json"))
         return sgt_fail(err, SGT_EFORMAT, "%s: part of a %s, not a shard: pass %s", path,
                         inspect_kinds[kind], folder);
-    const sgt_magic *b = sgt_binary_of((const uint8_t *)p, (size_t)n, 0, 1);
-    if (b) return sgt_fail(err, SGT_EFORMAT, "%s: %s, not a shard", path, b->what);
+    if (fd < 0) return sgt_fail(err, fd, "%s", why.text);
     return sgt_fail(err, SGT_EFORMAT,
                     "%s: not a file that sgt knows (a shard without a header is read with --raw, "
                     "or under a name that ends in .bin)",
@@ -176,17 +154,16 @@ static void count_documents(sgt_set_shard *h)
 /* Sum up the shards, whose headers and sizes were checked. */
 static void describe(inspect_set *s)
 {
+    const sgt_manifest *m = &s->manifest;
     /* a whole set without a document has no shard */
     if (s->set.count) s->first = s->set.shards[0].head;
-    else s->first.fingerprint = s->manifest.fingerprint;
-    s->documents_known = 1;
-    for (uint32_t i = 0; i < s->set.count; i++) {
-        sgt_set_shard *h = &s->set.shards[i];
-        count_documents(h);
-        s->tokens += h->head.tokens;
-        if (h->documents == UINT64_MAX) s->documents_known = 0;
-        else s->documents += h->documents;
+    if (m->options) {
+        s->first.vocab = m->vocab;
+        s->first.eot = m->eot;
+        s->first.fingerprint = m->fingerprint;
     }
+    for (uint32_t i = 0; i < s->set.count; i++) count_documents(&s->set.shards[i]);
+    s->tokens = inspect_count(s, -1, &s->documents);
 }
 
 int inspect_set_open(inspect_set *s, const inspect *o, const char *path, sgt_error *err)

@@ -10,44 +10,32 @@
 #include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
 
-int inspect_show(const inspect *o, const char *name, const char *what, json_t *object,
-                 sgt_error *err)
-{
-    if (o->json) return sgt_print_json(object, JSON_INDENT(2), err);
-    if (!o->quiet) sgt_print_facts(name, what, object);
-    json_decref(object);
-    return SGT_OK;
-}
-
-/* ---- a set ---- */
-
 static json_t *hex(uint64_t v) { return v ? sgt_json_hex(v) : json_null(); }
 
-static json_t *count_or_null(uint64_t v, int known)
+static json_t *count_or_null(uint64_t v)
 {
-    return known ? json_integer((json_int_t)v) : json_null();
+    return v == UINT64_MAX ? json_null() : json_integer((json_int_t)v);
 }
 
 static json_t *shard_json(const sgt_set_shard *s, const char *split)
 {
     const char *slash = strrchr(s->path, '/'), *name = slash ? slash + 1 : s->path;
-    return json_pack("{s:o, s:s*, s:s, s:I, s:o, s:I, s:o, s:o*}", "file",
-                     sgt_json_text(name, strlen(name)), "split", split, "format",
-                     sgt_shard_format_name(s->head.format), "tokens", (json_int_t)s->head.tokens,
-                     "documents", count_or_null(s->documents, s->documents != UINT64_MAX), "bytes",
+    return json_pack("{s:o, s:s*, s:s, s:I, s:o, s:I, s:o, s:o*}", "file", sgt_json_string(name),
+                     "split", split, "format", sgt_shard_format_name(s->head.format), "tokens",
+                     (json_int_t)s->head.tokens, "documents", count_or_null(s->documents), "bytes",
                      (json_int_t)sgt_shard_bytes(&s->head), "xxh3", hex(s->head.xxh3), "damage",
-                     s->damage ? sgt_json_text(s->damage, strlen(s->damage)) : NULL);
+                     s->damage ? sgt_json_string(s->damage) : NULL);
 }
 
 static json_t *vocabulary_json(const inspect_set *s)
 {
     const sgt_shard_header *h = &s->first;
-    const sgt_manifest *m = s->manifest.options ? &s->manifest : NULL;
-    int known = m || h->vocab;
-    return json_pack("{s:s*, s:o, s:o, s:o}", "name", m ? m->vocabulary : NULL, "size",
-                     count_or_null(m ? m->vocab : h->vocab, known), "eot",
-                     count_or_null(m ? m->eot : h->eot, known), "fingerprint",
-                     hex(m ? m->fingerprint : h->fingerprint));
+    const sgt_manifest *m = &s->manifest;
+    int known = m->options || h->vocab;
+    return json_pack("{s:s*, s:o, s:o, s:o}", "name", m->options ? m->vocabulary : NULL, "size",
+                     count_or_null(known ? h->vocab : UINT64_MAX), "eot",
+                     count_or_null(known ? h->eot : UINT64_MAX), "fingerprint",
+                     hex(h->fingerprint));
 }
 
 /* Describe the shards of each split that has some. */
@@ -55,18 +43,13 @@ static json_t *splits_json(const inspect_set *s)
 {
     json_t *splits = json_object();
     for (int i = 0; i < INSPECT_SPLITS; i++) {
-        uint64_t shards = 0, documents = 0;
-        int known = 1;
-        for (uint32_t k = i ? s->ends[i - 1] : 0; k < s->ends[i]; k++) {
-            shards++;
-            documents += s->set.shards[k].documents;
-            known &= s->set.shards[k].documents != UINT64_MAX;
-        }
+        uint64_t documents, tokens = inspect_count(s, i, &documents);
+        uint32_t shards = s->ends[i] - (i ? s->ends[i - 1] : 0);
         if (shards)
             json_object_set_new(splits, inspect_splits[i],
                                 json_pack("{s:I, s:I, s:o}", "shards", (json_int_t)shards, "tokens",
-                                          (json_int_t)inspect_tokens(s, i), "documents",
-                                          count_or_null(documents, known)));
+                                          (json_int_t)tokens, "documents",
+                                          count_or_null(documents)));
     }
     return splits;
 }
@@ -96,11 +79,10 @@ static json_t *set_json(const inspect_set *s, const inspect *o)
         summed += d->head.xxh3 != 0;
         bytes += sgt_shard_bytes(&d->head);
     }
-    json_t *top =
-        json_pack("{s:s, s:o, s:I, s:o, s:o*}", "kind", s->folder ? "shards" : "shard", "path",
-                  sgt_json_text(s->path, strlen(s->path)), "tokens", (json_int_t)s->tokens,
-                  "documents", count_or_null(s->documents, s->documents_known), "unfinished",
-                  s->folder ? json_boolean(s->unfinished) : NULL);
+    json_t *top = json_pack("{s:s, s:o, s:I, s:o, s:o*}", "kind", s->folder ? "shards" : "shard",
+                            "path", sgt_json_string(s->path), "tokens", (json_int_t)s->tokens,
+                            "documents", count_or_null(s->documents), "unfinished",
+                            s->folder ? json_boolean(s->unfinished) : NULL);
     if (s->manifest.options) json_object_update_new(top, text_json(&s->manifest));
     if (s->set.count)
         json_object_set_new(top, "format", json_string(sgt_shard_format_name(s->first.format)));
@@ -121,5 +103,5 @@ int inspect_set_show(const inspect_set *s, const inspect *o, sgt_error *err)
     else if (s->unfinished)
         what = "a set of shards, unfinished (the same command again finishes it)";
     else if (s->manifest.options) what = "a set of shards, made by sgt-tokenize";
-    return inspect_show(o, s->path, what, set_json(s, o), err);
+    return sgt_print_result(o->json, o->quiet, s->path, what, set_json(s, o), err);
 }

@@ -36,11 +36,15 @@ static const sgt_set_shard *end_of(const inspect_set *s, int split)
     return s->set.shards + (split < 0 ? s->set.count : s->ends[split]);
 }
 
-uint64_t inspect_tokens(const inspect_set *s, int split)
+uint64_t inspect_count(const inspect_set *s, int split, uint64_t *documents)
 {
-    uint64_t n = 0;
-    for (const sgt_set_shard *d = first_of(s, split); d < end_of(s, split); d++)
+    uint64_t n = 0, known = 0;
+    for (const sgt_set_shard *d = first_of(s, split); d < end_of(s, split); d++) {
         n += d->head.tokens;
+        known =
+            known == UINT64_MAX || d->documents == UINT64_MAX ? UINT64_MAX : known + d->documents;
+    }
+    if (documents) *documents = known;
     return n;
 }
 

@@ -162,8 +162,8 @@ static int sum(sgt_ranks *r, double *x, size_t n, sgt_error *err)
 
 static int barrier(sgt_ranks *r, sgt_error *err)
 {
-    double none = 0, part;
-    return call(r, SUM, &none, sizeof none, &part, err);
+    double none = 0;
+    return sum(r, &none, 1, err);
 }
 
 /* ---- watching ---- */
@@ -331,40 +331,39 @@ static int greet(net *t, int fd, hello *all, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return the number of ranks that have not joined; set *first to the lowest of them. */
-static uint32_t missing(const net *t, uint32_t *first)
+/* Return the lowest rank that has not joined; 0 if all have. */
+static uint32_t find_missing(const net *t)
 {
-    uint32_t n = 0;
-    for (uint32_t i = t->r.size; i-- > 1;)
-        if (t->line[DATA][i].fd < 0 || t->line[LIFE][i].fd < 0) n++, *first = i;
-    return n;
+    for (uint32_t i = 1; i < t->r.size; i++)
+        if (t->line[DATA][i].fd < 0 || t->line[LIFE][i].fd < 0) return i;
+    return 0;
 }
 
-/* Say once that a wait that ends at `until` is long, and how a process without others avoids it. */
-static void report_wait(net *t, double until, uint32_t rank, const char *where)
+/* Fail if a wait for a rank, which began at `began`, has been too long; if it is long, say so once.
+ * Both tell a process without others how to avoid the wait. `where` tells more of the rank. */
+static int check_wait(net *t, double began, uint32_t rank, const char *where, sgt_error *err)
 {
-    if (sgt_now() < until - JOIN_SECONDS + SAY_SECONDS) return;
-    sgt_say(t->notice,
-            "waiting up to %d s for rank %u of %u%s (if this process is alone, unset %s, which "
-            "is %u)",
-            JOIN_SECONDS, rank, t->r.size, where, t->variable, t->r.size);
+    sgt_error why;
+    const double waited = sgt_now() - began;
+    if (waited < SAY_SECONDS) return SGT_OK;
+    sgt_fail(&why, SGT_EIO,
+             "%s %d s for rank %u of %u%s (if this process is alone, unset %s, which is %u)",
+             waited < JOIN_SECONDS ? "waiting up to" : "waited", JOIN_SECONDS, rank, t->r.size,
+             where, t->variable, t->r.size);
+    if (waited >= JOIN_SECONDS) return sgt_fail(err, why.code, "%s", why.text);
+    sgt_say(t->notice, "%s", why.text);
     t->notice = NULL;
+    return SGT_OK;
 }
 
 static int accept_all(net *t, hello *all, sgt_error *err)
 {
-    double until = sgt_now() + JOIN_SECONDS;
-    uint32_t n, first;
+    double began = sgt_now();
     int rc = SGT_OK;
-    while (rc == SGT_OK && (n = missing(t, &first)) > 0) {
+    for (uint32_t rank; rc == SGT_OK && (rank = find_missing(t));) {
         struct pollfd line = {.fd = t->listener, .events = POLLIN};
-        if (sgt_now() > until)
-            return sgt_fail(err, SGT_EIO,
-                            "%u of %u ranks have not come within %d s, rank %u among them (if this "
-                            "process is alone, unset %s)",
-                            n, t->r.size, JOIN_SECONDS, first, t->variable);
-        report_wait(t, until, first, "");
-        if (poll(&line, 1, 50) <= 0) continue;
+        rc = check_wait(t, began, rank, "", err);
+        if (rc < 0 || poll(&line, 1, 50) <= 0) continue;
         int fd = accept4(t->listener, NULL, NULL, SOCK_CLOEXEC);
         if (fd >= 0) rc = greet(t, fd, all, err);
     }
@@ -385,18 +384,16 @@ static int is_first(int fd, hello *h)
 /* Connect to rank 0. Retry until it listens, for at most JOIN_SECONDS. */
 static int reach(net *t, hello *h, sgt_error *err)
 {
-    double until = sgt_now() + JOIN_SECONDS;
+    double began = sgt_now();
     char where[512];
-    int fd;
+    int fd, rc;
     while ((fd = open_socket(t, 0)) < 0 || !is_first(fd, h)) {
         snprintf(where, sizeof where, " at %s, port %d: %s", t->host, t->port,
                  fd >= 0          ? "another program is there (set another MASTER_PORT)"
                  : errno == ENXIO ? "unknown host"
                                   : strerror(errno));
         if (fd >= 0) close(fd);
-        if (sgt_now() > until)
-            return sgt_fail(err, SGT_EIO, "tried for %d s to reach rank 0%s", JOIN_SECONDS, where);
-        report_wait(t, until, 0, where);
+        if ((rc = check_wait(t, began, 0, where, err)) < 0) return rc;
         nap(.05);
     }
     t->line[h->life][0].fd = fd;
@@ -446,17 +443,17 @@ static int swap(sgt_ranks *r, uint32_t to, const void *out, size_t out_bytes, ui
     return mpi->swap(to, out, out_bytes, from, in, in_bytes, &r->given_up, err);
 }
 
-/* Set *n to the number in a launcher's variable, or to -1 if the variable is not set. */
-static int number(const char *name, long *n, sgt_error *err)
+/* Return the number in a launcher's variable, or -1 if the variable is not set. Set *rc to SGT_EUSAGE
+ * if it has no number. */
+static long number(const char *name, int *rc, sgt_error *err)
 {
     char *end;
     const char *text = getenv(name);
-    *n = -1;
-    if (!text || !*text) return SGT_OK;
-    *n = strtol(text, &end, 10);
-    if (*end || *n < 0 || *n > 1000000)
-        return sgt_fail(err, SGT_EUSAGE, "%s=%s: not a number of a launcher's", name, text);
-    return SGT_OK;
+    if (!text || !*text) return -1;
+    const long n = strtol(text, &end, 10);
+    if (!*end && n >= 0 && n <= 1000000) return n;
+    *rc = sgt_fail(err, SGT_EUSAGE, "%s=%s: not a number of a launcher's", name, text);
+    return -1;
 }
 
 typedef struct launcher {
@@ -471,58 +468,49 @@ static const launcher launchers[] = {
     {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", 0},
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
      "OMPI_COMM_WORLD_LOCAL_SIZE", 1},
-    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE", 1}};
+    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE", 1},
+    {0}};
 
 /* Find the first launcher whose variables say that it started several processes, and set the
- * numbers of *r from them. Set *l to NULL if there is none. Refuse torchrun's without an address:
+ * numbers of *r from them. Set *found to NULL if there is none. Refuse torchrun's without an address:
  * each rank would train the same run by itself. */
-static int find(const launcher **l, sgt_ranks *r, sgt_error *err)
+static int find(const launcher **found, sgt_ranks *r, sgt_error *err)
 {
-    long rank, size, local, here;
     int rc = SGT_OK;
-    const char *host = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT");
+    const char *host = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT"),
+               *which = getenv("RANK");
     const char *lacks = !host || !*host ? "MASTER_ADDR" : !port || !*port ? "MASTER_PORT" : NULL;
-    *l = NULL;
-    for (size_t i = 0; i < sizeof launchers / sizeof *launchers && rc == SGT_OK; i++) {
-        if (!launchers[i].mpi && lacks) continue;
-        if ((rc = number(launchers[i].size, &size, err)) < 0 || size < 2) continue;
-        if ((rc = number(launchers[i].rank, &rank, err)) < 0 ||
-            (rc = number(launchers[i].local, &local, err)) < 0 ||
-            (rc = number(launchers[i].here, &here, err)) < 0)
-            break;
-        if (rank < 0 || rank >= size)
-            return sgt_fail(err, SGT_EUSAGE, "%s: rank %ld of %ld", launchers[i].rank, rank, size);
+    *found = NULL;
+    for (const launcher *l = launchers; l->rank; l++) {
+        if (!l->mpi && lacks) continue;
+        const long size = number(l->size, &rc, err);
+        if (rc == SGT_OK && size < 2) continue;
+        const long rank = number(l->rank, &rc, err), local = number(l->local, &rc, err),
+                   here = number(l->here, &rc, err);
+        if (rc == SGT_OK && (rank < 0 || rank >= size))
+            rc = sgt_fail(err, SGT_EUSAGE, "%s: rank %ld of %ld", l->rank, rank, size);
         r->rank = (uint32_t)rank;
         r->size = (uint32_t)size;
         /* a launcher without local numbers: all ranks are on one machine */
         r->local = (uint32_t)(local < 0 ? rank : local);
         r->here = (uint32_t)(here < 0 ? size : here);
-        if (launchers[i].mpi) r->swap = swap;
-        *l = launchers + i;
-        return SGT_OK;
+        if (l->mpi) r->swap = swap;
+        if (rc == SGT_OK) *found = l;
+        return rc;
     }
-    const char *of = getenv("WORLD_SIZE"), *which = getenv("RANK");
-    if (rc == SGT_OK && which && number("WORLD_SIZE", &size, NULL) == SGT_OK && size > 1)
-        return sgt_fail(
-            err, SGT_EUSAGE,
-            "RANK is %s and WORLD_SIZE is %s, but %s is not set (set it, or unset both: "
-            "this process is then alone)",
-            which, of, lacks);
-    return rc;
-}
-
-int sgt_ranks_apart(sgt_ranks *r, sgt_error *err)
-{
-    const launcher *l;
-    *r = (sgt_ranks){0};
-    int rc = find(&l, r, err);
-    return rc < 0 ? rc : l != NULL;
+    const long size = number("WORLD_SIZE", &rc, NULL);
+    if (!which || size < 2) return SGT_OK;
+    return sgt_fail(err, SGT_EUSAGE,
+                    "RANK is %s and WORLD_SIZE is %ld, but %s is not set (set it, or unset both: "
+                    "this process is then alone)",
+                    which, size, lacks);
 }
 
 uint32_t sgt_ranks_number(void)
 {
+    const launcher *l;
     sgt_ranks r;
-    return sgt_ranks_apart(&r, NULL) == 1 ? r.rank : 0;
+    return find(&l, &r, NULL) == SGT_OK && l ? r.rank : 0;
 }
 
 /* ---- rank 0's address ---- */
@@ -531,8 +519,8 @@ uint32_t sgt_ranks_number(void)
  * MASTER_PORT, so rank 0 listens on the next port. */
 static int find_master(net *t, sgt_error *err)
 {
-    long port;
-    int rc = number("MASTER_PORT", &port, err);
+    int rc = SGT_OK;
+    const long port = number("MASTER_PORT", &rc, err);
     if (rc < 0) return rc;
     if (port < 1 || port > 65535)
         return sgt_fail(err, SGT_EUSAGE, "MASTER_PORT=%ld: no port (1 to 65535)", port);
@@ -585,17 +573,23 @@ static int ask_mpi(net *t, sgt_error *err)
     return SGT_OK;
 }
 
-int sgt_ranks_open(sgt_ranks **out, const char *program, const sgt_notice *notice, sgt_error *err)
+int sgt_ranks_open(sgt_ranks **out, const char *program, const sgt_notice *notice, int apart,
+                   sgt_error *err)
 {
+    static sgt_ranks numbers;
     const launcher *l;
-    sgt_ranks r = {.broadcast = broadcast, .sum = sum, .barrier = barrier, .give_up = give_up};
-    *out = NULL;
-    int rc = find(&l, &r, err);
-    if (rc < 0 || !l) return rc;
+    int rc = find(&l, &numbers, err);
+    *out = rc == SGT_OK && l && apart ? &numbers : NULL;
+    if (rc < 0 || !l || apart) return rc;
     sgt_end_at_signal(1);
+    sgt_ranks r = numbers;
     net *t = calloc(1, sizeof *t + (size_t)2 * r.size * sizeof *t->lines);
     if (!t) return sgt_fail_memory(err, "ranks");
     r.here = 0; /* they are counted as they come */
+    r.broadcast = broadcast;
+    r.sum = sum;
+    r.barrier = barrier;
+    r.give_up = give_up;
     t->r = r;
     t->program = program;
     t->variable = l->size;
@@ -618,6 +612,7 @@ int sgt_ranks_open(sgt_ranks **out, const char *program, const sgt_notice *notic
 
 int sgt_ranks_close(sgt_ranks *r, const sgt_program *p, int rc, sgt_error *err)
 {
+    if (!sgt_ranks_connected(r)) r = NULL;
     net *t = (net *)r;
     if (rc >= 0) rc = sgt_flush_results(err);
     if (r && rc >= 0) rc = barrier(r, err);

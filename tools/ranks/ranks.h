@@ -6,7 +6,7 @@
  *     Open MPI's mpirun and Slurm's srun; libsgt-mpi/ is the only code that calls MPI
  *
  *     sgt_ranks *ranks;
- *     if (sgt_ranks_open(&ranks, program.name, &notice, &err) < 0) goto failed;
+ *     if (sgt_ranks_open(&ranks, program.name, &notice, 0, &err) < 0) goto failed;
  *     rc = work(ranks, ..., &err);
  *     ...print results...
  *     return sgt_ranks_close(ranks, &program, rc, &err);
@@ -24,15 +24,13 @@
  * connection. */
 uint32_t sgt_ranks_number(void);
 
-/* Set the numbers of *r to those that a launcher gave this process, for work that needs no other
- * rank: its collective calls are NULL. Return 1; 0 if there is no launcher; or a negative SGT_E*. */
-int sgt_ranks_apart(sgt_ranks *r, sgt_error *err);
-
 /* Join the other ranks: wait until all of them have come, at most two minutes; if that takes seconds,
  * tell *notice. Until then, nothing is begun, and the first signal ends the program. Sets *out to
  * NULL if this process is the only one. Messages begin with `program`, which must live as long as
- * *out. Returns SGT_EUSAGE if a launcher's variable is invalid. */
-int sgt_ranks_open(sgt_ranks **out, const char *program, const sgt_notice *notice, sgt_error *err);
+ * *out. Returns SGT_EUSAGE if a launcher's variable is invalid. apart: join nobody, for work that
+ * needs no other rank: *out has only numbers, and its collective calls are NULL. */
+int sgt_ranks_open(sgt_ranks **out, const char *program, const sgt_notice *notice, int apart,
+                   sgt_error *err);
 
 /* Leave the other ranks; a program's last call. Returns its exit code, as sgt_end_program does for the
  * result rc of its work. After success, wait for the other ranks; after a failure, give up, if that

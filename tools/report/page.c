@@ -398,7 +398,7 @@ static void put_resumes(FILE *page, const report_run *run)
 static void put_sample(FILE *page, const report_run *run)
 {
     const char *text = run->sample ? run->sample + strspn(run->sample, " ") : "";
-    json_t *valid = *text ? sgt_json_text(text, strlen(text)) : NULL;
+    json_t *valid = *text ? sgt_json_string(text) : NULL;
     if (valid)
         report_put(page,
                    "<blockquote>%s</blockquote> <small>%u tokens of the newest checkpoint, as "

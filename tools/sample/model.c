@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tokenize/vocab/vocab.h"
 #include "train/run/checkpoint.h"
 #include "train/run/run.h"
 #include "tools/cli/process.h"
@@ -35,14 +36,12 @@ int sample_vocab_beside(sgt_vocab **out, const char *path, uint32_t n, const cha
 int sample_vocab_of_data(sgt_vocab **out, const char *tokenizer, uint64_t fingerprint, uint32_t n,
                          sgt_error *err)
 {
-    int rc = sgt_vocab_load(out, "gpt2", NULL, err);
-    if (rc < 0 || (fingerprint ? fingerprint == sgt_vocab_fingerprint(*out)
-                               : !tokenizer && n == sgt_vocab_size(*out)))
-        return rc;
-    sgt_vocab_free(*out);
+    const int gpt2 =
+        fingerprint ? fingerprint == SGT_GPT2_FINGERPRINT : !tokenizer && n == SGT_GPT2_IDS;
     *out = NULL;
-    if (!tokenizer) return sgt_fail(err, SGT_EUNSUPPORTED, "no tokenizer.json is beside the data");
-    rc = sgt_vocab_load(out, tokenizer, NULL, err);
+    if (!gpt2 && !tokenizer)
+        return sgt_fail(err, SGT_EUNSUPPORTED, "no tokenizer.json is beside the data");
+    int rc = sgt_vocab_load(out, gpt2 ? "gpt2" : tokenizer, NULL, err);
     if (rc < 0 || !fingerprint || fingerprint == sgt_vocab_fingerprint(*out)) return rc;
     sgt_vocab_free(*out);
     *out = NULL;
