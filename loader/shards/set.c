@@ -293,35 +293,47 @@ static int read_manifest(sgt_manifest *m, const char *folder, int raw, sgt_error
                     "%s: unfinished (the same sgt-tokenize command again finishes it)", folder);
 }
 
-/* Check that all shards have one vocabulary and width, and set the size that every id must be below:
- * the smallest of the headers' and the caller's. */
+int sgt_set_check_alike(sgt_set *s, sgt_error *err)
+{
+    const sgt_set_shard *sized = NULL, *marked = sgt_set_marked(s), *whole = s->shards;
+    const sgt_set_shard *const own = s->shards + s->first, *const end = s->shards + s->count;
+    int rc = SGT_OK;
+    while (whole < end && whole->damage) whole++;
+    for (sgt_set_shard *h = s->shards + s->first; h < end && rc >= 0; h++) {
+        if (h->damage) continue;
+        if (h->head.vocab && !sized) sized = h;
+        if (h->head.width != whole->head.width)
+            rc = sgt_fail(err, SGT_EFORMAT,
+                          "%s: %zu-bit ids, but %s has %zu-bit ones: shards that are read together "
+                          "share one vocabulary",
+                          h->path, 8 * h->head.width, whole->path, 8 * whole->head.width);
+        else if (h->head.vocab && h->head.vocab != sized->head.vocab)
+            rc = sgt_fail(err, SGT_EFORMAT,
+                          "%s: a vocabulary of %" PRIu32 ", but %s has %" PRIu32
+                          ": shards of one set share one",
+                          h->path, h->head.vocab, sized->path, sized->head.vocab);
+        else if (h->head.fingerprint && h->head.fingerprint != marked->head.fingerprint)
+            rc = sgt_fail(err, SGT_EFORMAT,
+                          "%s: vocabulary %016" PRIx64 ", but %s has %016" PRIx64 ": %s share one",
+                          h->path, h->head.fingerprint, marked->path, marked->head.fingerprint,
+                          marked < own ? "sets that are mixed" : "shards of one set");
+        if (rc < 0) rc = sgt_set_keep_damage(s, h, rc, err);
+    }
+    return rc;
+}
+
+/* Check that all shards are alike, and set the size that every id must be below: the smallest of the
+ * headers' and the caller's. */
 static int decide_vocabulary(sgt_set *s, uint32_t asked, sgt_error *err)
 {
-    const sgt_set_shard *sized = NULL, *marked = sgt_set_marked(s);
+    const int rc = sgt_set_check_alike(s, err);
+    const sgt_set_shard *sized = s->shards + s->first, *const end = s->shards + s->count;
+    if (rc < 0) return rc;
     s->width = s->shards->head.width;
-    for (const sgt_set_shard *h = s->shards + s->first; h < s->shards + s->count; h++) {
-        if (h->head.width != s->width)
-            return sgt_fail(
-                err, SGT_EFORMAT,
-                "%s: %zu-bit ids, but %s has %zu-bit ones: shards that are read together "
-                "share one vocabulary",
-                h->path, 8 * h->head.width, s->shards->path, 8 * s->width);
-        if (h->head.vocab && !sized) sized = h;
-        if (h->head.vocab && h->head.vocab != sized->head.vocab)
-            return sgt_fail(err, SGT_EFORMAT,
-                            "%s: a vocabulary of %" PRIu32 ", but %s has %" PRIu32
-                            ": shards of one set share one",
-                            h->path, h->head.vocab, sized->path, sized->head.vocab);
-        if (h->head.fingerprint && h->head.fingerprint != marked->head.fingerprint)
-            return sgt_fail(
-                err, SGT_EFORMAT,
-                "%s: vocabulary %016" PRIx64 ", but %s has %016" PRIx64 ": %s share one", h->path,
-                h->head.fingerprint, marked->path, marked->head.fingerprint,
-                marked < s->shards + s->first ? "sets that are mixed" : "shards of one set");
-    }
+    while (sized < end && !sized->head.vocab) sized++;
     uint32_t vocab = sgt_ids_bound(s->width);
     if (asked) vocab = asked;
-    if (sized) vocab = sized->head.vocab;
+    if (sized < end) vocab = sized->head.vocab;
     if (asked && asked < vocab) vocab = asked;
     if (!s->vocab || vocab < s->vocab) s->vocab = vocab;
     return SGT_OK;

@@ -65,6 +65,9 @@ int sgt_set_add_split(sgt_set *s, const char *folder, const char *split, int raw
 /* Add the shard at `path`; `raw` is that of sgt_shard_open. Unless that is 0, `path` may also be
  * Megatron-LM's PREFIX (which is not a file) or PREFIX.idx. */
 int sgt_set_add(sgt_set *s, const char *path, int raw, sgt_error *err);
+/* Check that the shards from number s->first on have one vocabulary, and that all of s have ids of one
+ * width. In a survey, those that differ from the first are damaged. */
+int sgt_set_check_alike(sgt_set *s, sgt_error *err);
 /* Return rc, the result of a shard's check. In a survey, damage (SGT_EFORMAT, SGT_EIO) is kept in the
  * shard, unless it has some, and SGT_OK is returned. */
 int sgt_set_keep_damage(sgt_set *s, sgt_set_shard *h, int rc, sgt_error *err);

@@ -167,7 +167,10 @@ ids32 5 5 > five32.bin
 mkdir five && { le32 20240801 && le32 7 && le32 2 && head -c 1012 /dev/zero && cat five32.bin; } > five/train_000000.bin
 run 0 sgt-inspect --compare narrow.bin five/train_000000.bin
 { le32 20240520 && le32 1 && le32 2 && head -c 1012 /dev/zero && cat narrow.bin; } > five/train_000001.bin
-run_failure 'five/train_000001.bin: ids of 2 bytes, in a set of ids of 4' sgt-inspect --compare five narrow.bin
+alike='shards that are read together share one vocabulary'
+run_failure "five/train_000001.bin: 16-bit ids, but five/train_000000.bin has 32-bit ones: $alike" \
+    sgt-inspect --compare five narrow.bin
+run_failure "five/train_000001.bin: 16-bit ids, but five/train_000000.bin has 32-bit ones: $alike" sgt-inspect --verify five
 for name in megatron llmc; do
     for more in '--run run6' '--estimate-memory'; do
         run_failure "--data four/$name: no header says how many ids the vocabulary has (sgt-tokenize's shards say it, "\

@@ -167,3 +167,18 @@ found 'sources.jsonl: No such file or directory'
 
 run_usage '--threads: needs --verify' sgt-inspect --threads 2 large
 run_usage '--threads 0: must be from 1 to 1024' sgt-inspect --verify --threads 0 large
+
+# A folder without a manifest has no list of its shards, but they must have one vocabulary.
+rm -rf mixed && mkdir mixed
+run_silent sgt-tokenize --quiet --vocab "$ROOT/tests/data/vocab/trained" in/1.txt trained
+cp out/train_000000.bin mixed/train_000000.bin
+cp trained/train_000000.bin mixed/train_000001.bin
+cp out/val_000000.bin mixed/val_000000.bin
+for option in --verify '--decode 0:1'; do
+    run_failure 'mixed/train_000001.bin: a vocabulary of 700, but mixed/train_000000.bin has 50257: shards of one set '\
+'share one' sgt-inspect mixed $option
+done
+cp trained/train_000000.bin mixed/val_000000.bin
+run 1 sgt-inspect --verify mixed
+stderr_lines 3
+stderr_has 'sgt-inspect: mixed: 2 of 3 shards are damaged' 'mixed/val_000000.bin: a vocabulary of 700, but'

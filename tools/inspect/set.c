@@ -174,6 +174,7 @@ int inspect_set_open(inspect_set *s, const inspect *o, const char *path, sgt_err
     if (folder) rc = open_folder(s, o, err);
     else if (o->raw || (rc = inspect_known(path, err)) == SGT_OK)
         rc = sgt_set_add(&s->set, path, o->raw ? o->raw : -1, err);
+    if (rc == SGT_OK && s->set.count) rc = sgt_set_check_alike(&s->set, err);
     describe(s);
     if (rc == SGT_OK && s->manifest.options && !o->split && !s->set.damaged)
         rc = check_totals(s, err);

@@ -89,9 +89,6 @@ int inspect_read(inspect_set *s, int split, uint64_t from, void *ids, size_t wan
         uint64_t left = d->head.tokens - at;
         size_t n = left < want - *got ? (size_t)left : want - *got;
         int rc = open_shard(s, d, err);
-        if (d->head.width != width)
-            rc = sgt_fail(err, SGT_EFORMAT, "%s: ids of %zu bytes, in a set of ids of %zu", d->path,
-                          d->head.width, width);
         if (rc == SGT_OK)
             rc = sgt_pread_all(s->fd, (char *)ids + width * *got, width * n,
                                d->head.data + width * at, d->path, err);
