@@ -97,7 +97,7 @@ const sgt_option sgt_config_rows[SGT_SETTINGS + 1] = {
          "train on the first step's rows alone, to check that the loss can fall", 0),
 
     TEXT(MODEL, MODEL, model, "model", "gpt2|gpt2-medium|gpt2-large|gpt2-xl|LxCxH", "gpt2",
-         "model to train: a GPT-2, or layers x channels x heads", 0, .letter = 'm'),
+         "a GPT-2, or layers x channels x heads", 0, .letter = 'm'),
     TEXT(MODEL, INIT, init, "init", "DIR|FILE", "a new model",
          "start from a run, a checkpoint, a Hugging Face GPT-2 directory, or llm.c's model file",
          LATER | PATH),
@@ -152,7 +152,7 @@ const sgt_option sgt_config_rows[SGT_SETTINGS + 1] = {
          "skip updates whose loss or gradient norm is Z standard deviations above the last 128", 0),
 
     WORD(MACHINE, DEVICE, device, "device", devices, "auto",
-         "where to train; auto uses a GPU if there is one", MAY_CHANGE),
+         "where to run; auto uses a GPU if there is one", MAY_CHANGE),
     WORD(MACHINE, PRECISION, step.precision, "precision", sgt_precision_words,
          "bf16 on CUDA and on CPUs that multiply it, else fp32",
          "number format of matrix products and activations", DEVICE | LATER),

@@ -22,8 +22,7 @@ static const sgt_option table[] = {
      .def = "all"},
     {"device", 0, SGT_OPT_CHOICE, &o.device, "auto|cuda", "where to run: on CUDA only",
      .def = "auto"},
-    {"model", .as = BENCH_ROW(MODEL), .to = &bench_config.model,
-     .help = "a GPT-2, or layers x channels x heads"},
+    {"model", .as = BENCH_ROW(MODEL), .to = &bench_config.model},
     {"batch-size", 'b', SGT_OPT_COUNT, &bench_config.batch, "N", "rows of a micro-step",
      .def = "64", .min = 1, .max = 1 << 16},
     {"seq-len", .as = BENCH_ROW(SEQ), .to = &bench_config.seq, .def = "1024 on CUDA, 64 on a CPU"},
@@ -31,8 +30,7 @@ static const sgt_option table[] = {
      .help = "number format of the operands", .def = "bf16 on CUDA, fp32 on a CPU"},
     {"layer", 0, SGT_OPT_CHOICE, &o.layer, "all|qkv|proj|fc|fcproj|head",
      "layer whose products to measure", .def = "all"},
-    {"threads", .as = BENCH_ROW(THREADS), .to = &bench_config.threads,
-     .help = "number of CPU threads"},
+    {"threads", .as = BENCH_ROW(THREADS), .to = &bench_config.threads},
     BENCH_OUTPUT,
     {0}};
 

@@ -20,10 +20,8 @@ static struct {
 
 static const sgt_option table[] = {
     {.name = "What to run"},
-    {"device", .as = BENCH_ROW(DEVICE), .to = &bench_config.device,
-     .help = "where to run; auto is CUDA if it can be used"},
-    {"model", .as = BENCH_ROW(MODEL), .to = &bench_config.model,
-     .help = "a GPT-2, or layers x channels x heads"},
+    {"device", .as = BENCH_ROW(DEVICE), .to = &bench_config.device},
+    {"model", .as = BENCH_ROW(MODEL), .to = &bench_config.model},
     {"batch-size", 'b', SGT_OPT_TEXT, &o.batches, "N|N,N,...",
      "rows of a micro-step; with several, also the memory that --estimate-memory foresees for each",
      .def = "64 on CUDA, 4 on a CPU"},
@@ -42,8 +40,7 @@ static const sgt_option table[] = {
      .help = "CUDA: use the fastest products without checking their results"},
     {"variants", 0, SGT_OPT_FLAG, &o.variants, .help = "list the variants, and do not measure"},
     {"deterministic", .as = BENCH_ROW(DETERMINISTIC), .to = &bench_config.step.deterministic},
-    {"threads", .as = BENCH_ROW(THREADS), .to = &bench_config.threads,
-     .help = "number of CPU threads"},
+    {"threads", .as = BENCH_ROW(THREADS), .to = &bench_config.threads},
     {"data", 'd', SGT_OPT_TEXT, &bench_config.data, "OUT/|SHARD", "shards to take rows from",
      .def = "random tokens"},
     {"loader", .as = BENCH_ROW(LOADER), .to = &bench_config.loader},

@@ -30,10 +30,8 @@ static struct {
 
 static const sgt_option table[] = {
     {.name = "Options"},
-    {"threads", 0, SGT_OPT_COUNT, &o.threads, "N", "threads that encode",
-     .def = "all available cores", .min = 1, .max = 1024},
-    {"cpu", 0, SGT_OPT_TEXT, &o.cpu, "auto|plain|avx2|avx512|amx",
-     "highest CPU instruction level to use", .def = "auto"},
+    {"threads", .as = BENCH_ROW(THREADS), .to = &o.threads, .help = "threads that encode"},
+    {"cpu", .as = BENCH_ROW(CPU), .to = &o.cpu},
     {"peer", 0, SGT_OPT_TEXT, &o.peer, "PYTHON",
      .help = "compare with gigatoken, quicktok, riptoken and tiktoken (Parquet: with datasets and "
              "tiktoken), run by this interpreter in alternating turns"},
