@@ -28,6 +28,12 @@ run 0 $train --model 1x8x1 --data n --run named-run
 c2=named-run/step-00000001
 check 'its name' [ "$(field eos_token $c2/tokenizer_config.json)" = '</s>' ]
 check 'its id' [ "$(field eos_token_id $c2/config.json)" = 0 ]
+# Files without a header do not say which id ends a text: the tokenizer beside them names it.
+mkdir bare
+tail -c +1025 d/train_000000.bin > bare/train.bin
+cp d/tokenizer.json bare
+run 0 $train --model 1x8x1 --data bare --run bare-run
+check 'its name' [ "$(field eos_token bare-run/step-00000001/tokenizer_config.json)" = '<|endoftext|>' ]
 
 # A model is trained further on sets of its own vocabulary alone. Two vocabularies are told apart by what their ids stand
 # for: one of more ids may begin with all of another's.

@@ -444,34 +444,34 @@ void sgt_checkpoint_state_free(sgt_checkpoint_state *state)
  * two for each id, and the rest */
 #define MOST_VALUES ((size_t)SGT_MOST_IDS * 9)
 
-/* Return the name of the token `id`, which lives as long as the tokenizer; NULL if it has none, or if
- * there is no tokenizer. */
+/* Return the name of the end-of-text token, which lives as long as the tokenizer: that of `id`; if no
+ * token has it, the first that is usual; NULL if there is none, or no tokenizer. */
 static const char *name_of(const json_t *tokenizer, json_int_t id)
 {
+    static const char usual[] = "<|endoftext|><|end_of_text|></s><eos><|eos|>";
     size_t i;
-    const char *name;
+    const char *name, *found = NULL;
     json_t *v;
     json_array_foreach(json_object_get(tokenizer, "added_tokens"), i, v)
     {
         const json_t *of = json_object_get(v, "id");
-        if (json_is_integer(of) && json_integer_value(of) == id)
-            return json_string_value(json_object_get(v, "content"));
+        name = json_string_value(json_object_get(v, "content"));
+        if (json_is_integer(of) && json_integer_value(of) == id) return name;
+        if (!found && name && *name == '<' && strstr(usual, name)) found = name;
     }
     json_object_foreach(json_object_get(json_object_get(tokenizer, "model"), "vocab"), name,
                         v) if (json_is_integer(v) && json_integer_value(v) == id) return name;
-    return NULL;
+    return found;
 }
 
 /* Write tokenizer_config.json. The end of text is named if the text of tokenizer.json tells its name. */
 static int write_tokenizer_config(const char *dir, const char *tokenizer, int64_t eot,
                                   uint32_t positions, sgt_error *err)
 {
-    json_error_t why;
-    const size_t n = strlen(tokenizer);
-    int fits =
-        eot >= 0 && sgt_json_fits(tokenizer, n, MOST_VALUES, "tokenizer.json", NULL) == SGT_OK;
-    json_t *json = fits ? json_loadb(tokenizer, n, 0, &why) : NULL;
-    if (fits && !json && json_error_code(&why) == json_error_out_of_memory)
+    json_error_t why = {0};
+    const int fits = !sgt_json_fits(tokenizer, strlen(tokenizer), MOST_VALUES, "", NULL);
+    json_t *json = fits ? json_loads(tokenizer, 0, &why) : NULL;
+    if (!json && json_error_code(&why) == json_error_out_of_memory)
         return sgt_fail_memory(err, "tokenizer.json");
     int rc = sgt_tokenizer_config_write(dir, name_of(json, eot), positions, err);
     json_decref(json);
