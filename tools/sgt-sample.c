@@ -9,12 +9,13 @@
 #include "tools/cli/process.h"
 #include "tools/cli/talk.h"
 #include "tools/sample/sample.h"
+#include "train/config.h"
 
 #define MAX_SAMPLES 4096
 
 static struct {
     sgt_option_list prompts, files;
-    const char *vocab, *precision, *cpu;
+    const char *vocab, *device, *precision, *cpu;
     uint64_t samples, tokens, top_k, seed, batch, threads;
     double temperature, top_p;
     int ignore_eot, no_prompt, json, quiet;
@@ -50,15 +51,15 @@ static const sgt_option table[] = {
      .help = "continue after an end-of-text token instead of ending the text"},
 
     {.name = "Computation"},
+    {"device", 0, SGT_OPT_CHOICE, &o.device, "auto|cpu", "where to run: on the CPU only",
+     .def = "auto"},
     {"precision", 0, SGT_OPT_CHOICE, &o.precision, "fp32|bf16",
      "number format of the weights; bf16 is faster", .def = "fp32"},
     {"batch-size", 'b', SGT_OPT_COUNT, &o.batch, "N",
      "number of texts computed together; does not change the texts", .def = "8", .min = 1,
      .max = SGT_DECODER_ROWS},
-    {"threads", 't', SGT_OPT_COUNT, &o.threads, "N",
-     "number of CPU threads; does not change the texts", .def = "all available cores", .min = 1,
-     .max = 1024},
-    {"cpu", 0, SGT_OPT_TEXT, &o.cpu, "LEVEL", "auto, plain, avx2, avx512 or amx", .def = "auto"},
+    {"threads", .as = &sgt_config_rows[SGT_SET_THREADS], .to = &o.threads},
+    {"cpu", .as = &sgt_config_rows[SGT_SET_CPU], .to = &o.cpu},
 
     {.name = "Output"},
     {"no-prompt", 0, SGT_OPT_FLAG, &o.no_prompt, .help = "print only what follows the prompt"},

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "loader/base/clock.h"
+#include "loader/base/ids.h"
 #include "tokenize/out/export.h"
 #include "tokenize/out/out.h"
 #include "tokenize/before.h"
@@ -220,6 +221,7 @@ static void print_summary(const char *out, const sgt_tokenize_result *r)
              : " not UTF-8, kept byte for byte (see --invalid-utf8); manifest.json names the "
                "first"}};
     char train[40], shown[1024];
+    sgt_manifest m = {0};
     sgt_wrapped w;
     FILE *to = sgt_wrapped_open(&w, sgt_columns(fileno(stdout)));
     fprintf(to, "%s: ", sgt_printable(shown, sizeof shown, out));
@@ -235,7 +237,9 @@ static void print_summary(const char *out, const sgt_tokenize_result *r)
     }
     fprintf(to, r->already_done ? "; complete already, nothing was done\n" : "\n");
     if (!r->already_done) print_work(to, r->bytes, r->bytes_read, r->files, r->seconds);
-    if (t.layout && r->shards) fprintf(to, "%s\n", sgt_layout_says[t.layout]);
+    if (t.layout && r->shards && sgt_manifest_find(&m, out, NULL) == SGT_OK)
+        fprintf(to, "%s\n", sgt_layout_says[sgt_id_width(m.vocab) == 4][t.layout]);
+    sgt_manifest_free(&m);
     print_skipped(to, r->skipped);
     for (size_t i = 0; i < sizeof counted / sizeof *counted; i++)
         if (counted[i].count) {
@@ -363,7 +367,8 @@ static int make_vocab(sgt_error *err)
                           mb_per_s(result.bytes, result.seconds));
     snprintf(what, sizeof what, "%u tokens from %s", (uint32_t)result.tokens,
              sgt_format_things(pieces, sizeof pieces, result.pieces, "piece", "pieces"));
-    return sgt_print_result(o.json, o.quiet, t.out, what, j, err);
+    return o.json ? sgt_print_json(j, JSON_REAL_PRECISION(6), err)
+                  : sgt_print_result(0, o.quiet, t.out, what, j, err);
 }
 
 /* ---- ranks ---- */

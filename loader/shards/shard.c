@@ -17,8 +17,9 @@
 #include "loader/shards/megatron.h"
 
 #define REVISION 1
-#define OWN_WORDS 10  /* 32-bit words of the header that are not always 0 */
-#define LEAST_TEXT 64 /* bytes: fewer are too few to tell text from tokens, but for magic numbers */
+#define OWN_WORDS 10 /* 32-bit words of the header that are not always 0 */
+/* bytes: fewer, of a file whose name says that it holds ids, are too few to tell text from tokens */
+#define LEAST_TEXT 64
 /* bytes at the beginning of a file without a header that are looked at */
 #define SAMPLE ((size_t)16384)
 #define LEAST_WIDE 16 /* numbers: fewer are too few to tell 32-bit ids from 16-bit ones */
@@ -103,7 +104,7 @@ static int check_tokens(const uint8_t *head, size_t n, uint64_t size, const char
         [SGT_MAGIC_ARRAY] = "numpy's tofile writes 16-bit ids without it",
         [SGT_MAGIC_WIDE] = "if it holds ids, give it a name that ends in .bin"};
     const sgt_magic *m = sgt_magic_of(head, n);
-    if (!m && n < LEAST_TEXT) return SGT_OK;
+    if (!m && (!n || (n < LEAST_TEXT && sgt_shard_is_bin(path)))) return SGT_OK;
     if (!m && !sgt_shard_is_bin(path)) m = sgt_magic_wide(head, n, n == size);
     if (m && m->kind == SGT_MAGIC_NUMBERS) m = NULL;
     if (m && advice[m->kind])
@@ -120,16 +121,24 @@ static int check_tokens(const uint8_t *head, size_t n, uint64_t size, const char
                     path);
 }
 
-/* Fail if the file without a header, which begins with head[n], has ids of more than `bits` bits. */
+/* Fail if the file without a header, which begins with head[n], has ids of more than `bits` bits; or
+ * of fewer: no 32-bit id reaches SGT_MOST_IDS. */
 static int check_width(const uint8_t *head, size_t n, uint64_t size, int bits, const char *path,
                        sgt_error *err)
 {
     const int width = width_of(head, n, size);
+    for (size_t i = 3; i < n && bits == 32 && size % 4 == 0; i += 4)
+        if (get16(head + i - 1) >= SGT_MOST_IDS >> 16)
+            return sgt_fail(err, SGT_EUNSUPPORTED,
+                            "%s: no 32-bit ids: token %zu would be %u, and no vocabulary has as "
+                            "many (--raw 16 reads 16-bit ids, Python raw=16)",
+                            path, i / 4, (uint32_t)get16(head + i - 1) << 16 | get16(head + i - 3));
     if (width <= bits) return SGT_OK;
     return sgt_fail(err, SGT_EUNSUPPORTED,
                     width == 32
-                        ? "%s: 32-bit ids without a header, not 16-bit ones (sgt-inspect "
-                          "and sgt-bench read them with --raw 32, Python with raw=32)"
+                        ? "%s: 32-bit ids without a header, not 16-bit ones (sgt-inspect and "
+                          "sgt-bench loader read them with --raw 32, Python with raw=32; sgt-train "
+                          "and sgt-eval need a header)"
                         : "%s: 64-bit ids without a header: sgt reads 16-bit and 32-bit ones "
                           "(numpy.fromfile(FILE, 'u8').astype('u4').tofile(NEW), then --raw "
                           "32)",

@@ -77,7 +77,7 @@ void sgt_shard_pack(uint8_t bytes[SGT_SHARD_HEADER], const sgt_shard_header *h);
  * a header, but a file that begins like text, JSON or another format (base/magic.h) is refused
  * (SGT_EFORMAT) unless it has such an .idx. A file without a header and .idx is refused
  * (SGT_EUNSUPPORTED) if its ids look wider than `raw` says, or than 16 bits, unless a manifest says so
- * too. */
+ * too; and as 32-bit ids, if its first ones are too large for any vocabulary. */
 int sgt_shard_open(sgt_shard_header *h, const char *path, int raw, sgt_error *err);
 
 /* Receives all tokens of a shard in turn, before its checksum has been compared. `see` gets n ids

@@ -46,7 +46,7 @@ done
 run 2 sgt-bench tokenize --pattern '(' in
 stderr_has 'pattern: at byte 1: missing closing parenthesis'
 run 1 sgt-bench tokenize --vocab nowhere in
-stderr_is "sgt-bench tokenize: nowhere: No such file or directory (name gpt2, or a vocabulary's file or folder)"
+stderr_is "sgt-bench tokenize: nowhere: No such file or directory (name gpt2, or a vocabulary's file: a model's tokenizer.json, or tiktoken's, such as o200k_base.tiktoken)"
 
 run_failure 'nowhere: No such file or directory' sgt-bench tokenize nowhere
 run_failure 'in/empty.txt: no text in it: nothing to measure' sgt-bench tokenize in/empty.txt

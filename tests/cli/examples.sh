@@ -67,7 +67,7 @@ for library in "$LIB/libsgt-tokenize.a -lutf8proc -lpcre2-8 -lxxhash -ljansson -
     printf 'Hello, world!\n' > lines
     run_prints_like '^[0-9]+ [^|]+ \| ' ./encode "$ROOT/tests/data/vocab/trained" < lines
     run 1 ./encode nowhere < lines
-    stderr_is "encode: nowhere: No such file or directory (name gpt2, or a vocabulary's file or folder)"
+    stderr_is "encode: nowhere: No such file or directory (name gpt2, or a vocabulary's file: a model's tokenizer.json, or tiktoken's, such as o200k_base.tiktoken)"
 
     compile corpus
     rm -rf out

@@ -121,7 +121,8 @@ mkdir wide32 wide32/shards
 cp wide.bin wide32/train.bin
 cp wide.bin wide32/shards/train_000000.bin
 rm wide.idx
-why='32-bit ids without a header, not 16-bit ones (sgt-inspect and sgt-bench read them with --raw 32, Python with raw=32)'
+why='32-bit ids without a header, not 16-bit ones (sgt-inspect and sgt-bench loader read them with --raw 32, '\
+'Python with raw=32; sgt-train and sgt-eval need a header)'
 for name in '--raw 16 wide.bin' '--raw 16 wide32' wide32/shards; do
     case $name in
     *shards) file=wide32/shards/train_000000.bin ;;
@@ -136,6 +137,10 @@ done
 run 1 sgt-train --data wide32/shards --run run6 --model 1x8x1 --seq-len 4 --device cpu
 stderr_is "sgt-train: wide32/shards/train_000000.bin: $why"
 absent run6
+wide='no 32-bit ids: token 0 would be 65223680, and no vocabulary has as many (--raw 16 reads 16-bit ids, Python raw=16)'
+ids 15360 995 0 198 > narrow16.bin
+run_failure "narrow16.bin: $wide" sgt-inspect --raw 32 narrow16.bin
+run_failure "narrow16.bin: $wide" sgt-bench loader --raw 32 narrow16.bin --seq-len 1 --batch-size 1
 
 # ids of 4 bytes: by --raw 32, in a Megatron-LM .idx of type 4, after llm.c's header for Llama 3
 mkdir four four/nano four/megatron four/llmc

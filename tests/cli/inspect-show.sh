@@ -101,7 +101,7 @@ run_prints 'batch 0: 1 row of 1 token' sgt-inspect --batch 0 --batch-size 1 --se
 # A file without a header is read as tokens if its name ends in .bin, or with --raw; otherwise the message names its
 # type, if known.
 cp nano/train.bin tokens
-run_failure 'tokens: not a file that sgt knows (a shard without a header is read with --raw, or under a name that '\
+run_failure 'tokens: not a file that sgt knows (a shard without a header is read with --raw 16 or 32, or under a name that '\
 'ends in .bin)' sgt-inspect tokens
 run 0 sgt-inspect --raw 16 tokens
 fact tokens 3
@@ -131,7 +131,7 @@ known few/train_000000.idx 'where the documents of a shard begin: pass few/train
 printf '%%PDF-1.4' > paper
 known paper 'a PDF, not 16-bit tokens (sgt-tokenize makes tokens of text)'
 echo '{"step": 1' > half.jsonl
-run_failure_about 'sgt-inspect: half.jsonl: not a file that sgt knows' sgt-inspect half.jsonl
+known half.jsonl 'JSON, not 16-bit tokens (sgt-tokenize half.jsonl OUT/ makes tokens of it)'
 yes 'to be' | head -40 > text
 known text 'text, not 16-bit tokens (sgt-tokenize text OUT/ makes tokens of it)'
 

@@ -83,7 +83,8 @@ damage && sed 's/"tokens": \([0-9]*\)$/"tokens": \1/; s/"file": "train_000000.bi
 found 'manifest.json: shard "../train_000000.bin" lies outside the folder: refused (damaged: copy the folder again, or tokenize again with --force)'
 
 # Tokens of an unknown vocabulary are not decoded.
-damage && rm hurt/manifest.json && patch hurt/train_000000.bin 24 1
+damage && rm hurt/manifest.json
+for shard in hurt/*.bin; do patch $shard 24 1; done
 run_failure_like '^sgt-inspect: hurt/train_000000.bin: made with a vocabulary that is not GPT-2.s \(fingerprint '\
 '[0-9a-f]{16}\): its text is not known here \(hurt/tokenizer.json: not the data.s vocabulary\)$' sgt-inspect hurt --decode 0:3
 # A whole shard beside .work without a manifest is reported as unfinished.

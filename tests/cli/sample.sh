@@ -7,6 +7,7 @@ for meant in --model:'RUN/ without an option' --length:--tokens --n:-n --samples
 done
 run_usage 'one model at a time, not 2 (give a prompt with --prompt)' sgt-sample run 'Once upon'
 run_usage '-: standard input can be used for one prompt, not 2' sgt-sample run -p - --prompt-file -
+run_usage '--device cuda: must be one of auto|cpu' sgt-sample run --device cuda
 run_usage '--temperature -1: must be from 0 to 100' sgt-sample run --temperature -1
 run_usage '--top-p 0: must be from 1e-09 to 1' sgt-sample run --top-p 0
 run_usage '--tokens 0: must be from 1 to 1000000000' sgt-sample run --tokens 0

@@ -11,6 +11,11 @@ levels=$(cpu_levels)
 run 0 "$python" "$ROOT/tests/tokenize/known.py" "$kept" $levels
 cat .stdout
 check 'all of them' [ "$(grep -c ' 0 differ$' .stdout)" -eq $((12 * $(echo $levels | wc -w) + 3 * 4)) ]
+for name in cl100k o200k llama3 llama4 qwen; do
+    head -n -7 $name > cut.tiktoken
+    run_failure_about 'of them: was it cut off? (--pattern takes it as a vocabulary of its own)' \
+        sgt-tokenize --vocab cut.tiktoken "$ROOT/README.md" cut
+done
 for name in cl100k o200k llama3 llama4 tekken qwen; do # the pattern is known, so no line says which one is assumed
     run_silent sgt-tokenize --force --vocab $name "$ROOT/README.md" named
 done

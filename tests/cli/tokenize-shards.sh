@@ -59,7 +59,7 @@ fact format raw
 
 # what it says
 run_prints_like '^said: [0-9,]+ tokens, 1 document, 1 file$' sgt-tokenize --shards nanogpt corpus/m said
-stdout_has 'for nanoGPT: raw 16-bit ids (32-bit if the vocabulary has more than 65,536); documents end with the end-of-text id'
+stdout_has 'for nanoGPT: raw 16-bit ids; documents end with the end-of-text id'
 run_prints '"layout": "npy"' sgt-inspect --json --export npy own other
 stdout_has '"files": 2'
 run_prints 'third: for Megatron-LM: --data-path OUT/train_text_document' sgt-inspect --export megatron own third

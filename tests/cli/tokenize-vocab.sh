@@ -72,7 +72,7 @@ refused() { # MESSAGE VOCAB [OPTION]...
     stderr_is "sgt-tokenize: $message"
     absent refused
 }
-refused "nowhere: No such file or directory (name gpt2, or a vocabulary's file or folder)" nowhere
+refused "nowhere: No such file or directory (name gpt2, or a vocabulary's file: a model's tokenizer.json, or tiktoken's, such as o200k_base.tiktoken)" nowhere
 mkdir empty
 refused 'empty: holds no tokenizer.json, vocab.json or merges.txt' empty
 : > empty.tiktoken
@@ -120,6 +120,11 @@ sed 's/"ignore_merges":true/"ignore_merges":false/' unmade-set/tokenizer.json > 
 run_failure_about 'unmade-set: made with another vocabulary: fingerprint ' sgt-tokenize --vocab merged.json unmade.txt unmade-set
 sed 1d "$R" | awk '{ print $1, NR - 1 }' > byte.tiktoken
 refused 'byte.tiktoken: is not byte-level: no token is the byte 0x21 alone' byte.tiktoken
+# The first ranks of GPT-2: a file that was cut off, unless --pattern says that it is a vocabulary of its own.
+refused "$D/begins.tiktoken: begins as gpt2's ranks do, and ends after 1500 of them: was it cut off? (--pattern takes it \
+as a vocabulary of its own)" "$D/begins.tiktoken"
+run_silent sgt-tokenize --quiet --vocab "$D/begins.tiktoken" --pattern gpt2 in.txt begins
+check 'end of text comes last' [ "$(od -An -tu2 -j1024 -N2 begins/train_000000.bin | tr -d ' ')" = 1500 ]
 # If exactly one id below the largest is missing, it is the end of text.
 awk '{ print $1, $2 + ($2 >= 300) }' "$R" > left.tiktoken
 run 0 sgt-tokenize --quiet --vocab left.tiktoken in.txt left

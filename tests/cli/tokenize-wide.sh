@@ -64,7 +64,7 @@ done
 for layout in megatron nanogpt npy; do
     run 0 sgt-tokenize $options --shards $layout corpus $layout
     ! command -v python3 > /dev/null || run 0 python3 "$ROOT/tests/tokenize/check_layout.py" whole $layout $layout
-    run 0 sgt-inspect --quiet --export $layout whole exported
+    run_prints_like '[( ]32-bit ids[, ;]' sgt-inspect --export $layout whole exported
     same_folders exported $layout
     rm -r exported
     run 0 sgt-inspect $layout --verify

@@ -121,8 +121,9 @@ Test(shard, other_kinds_of_files)
                        "%s: %s, not 16-bit tokens (%s)", files[i].path, files[i].kind,
                        files[i].hint);
         must(open_and_close(files[i].path, 16, why));
-        put_bytes("short", bytes, 62);
-        must(open_and_close("short", -1, why));
+        put_bytes("short.bin", bytes, 62); /* too short to tell text from tokens, by this name */
+        if (i < 2) must(open_and_close("short.bin", -1, why));
+        else expect_failure_about(open_and_close("short.bin", -1, why), SGT_EFORMAT, files[i].kind);
     }
 }
 
@@ -163,8 +164,8 @@ Test(shard, wide_ids_without_a_header)
                     open_and_close("w.bin", raw, why), SGT_EUNSUPPORTED, "%s",
                     width == 4
                         ? "w.bin: 32-bit ids without a header, not 16-bit ones (sgt-inspect and "
-                          "sgt-bench "
-                          "read them with --raw 32, Python with raw=32)"
+                          "sgt-bench loader read them with --raw 32, Python with raw=32; sgt-train "
+                          "and sgt-eval need a header)"
                         : "w.bin: 64-bit ids without a header: sgt reads 16-bit and 32-bit ones "
                           "(numpy.fromfile(FILE, 'u8').astype('u4').tofile(NEW), then --raw 32)");
             must(open_and_close("w.bin", 16 | SGT_SHARD_SURE, why));

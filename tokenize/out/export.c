@@ -20,15 +20,16 @@
 #define INT32 4
 
 const char *const sgt_layout_names[] = {"sgt", "megatron", "nanogpt", "npy"};
-#define WIDER " (32-bit if the vocabulary has more than 65,536)"
-const char *const sgt_layout_says[] = {
-    "shards of sgt",
-    "for Megatron-LM: --data-path OUT/train_text_document (16-bit ids" WIDER ", documents end with "
-    "the end-of-text id)",
-    "for nanoGPT: raw 16-bit ids" WIDER "; documents end with the end-of-text id",
-    "for OLMo-core: raw 16-bit ids" WIDER
-    " without NumPy's header (numpy.fromfile, not numpy.load); "
-    "documents end with the end-of-text id"};
+#define SAYS(bits)                                                                             \
+    {                                                                                          \
+        "shards of sgt",                                                                       \
+            "for Megatron-LM: --data-path OUT/train_text_document (" bits                      \
+            "-bit ids, documents end with the end-of-text id)",                                \
+            "for nanoGPT: raw " bits "-bit ids; documents end with the end-of-text id",        \
+            "for OLMo-core: raw " bits "-bit ids without NumPy's header (numpy.fromfile, not " \
+            "numpy.load); documents end with the end-of-text id"                               \
+    }
+const char *const sgt_layout_says[2][4] = {SAYS("16"), SAYS("32")};
 static const char *const endings[] = {"", "_text_document.bin", ".bin", ".npy"};
 
 static int open_sink(sgt_sink *s, const sgt_export *e, const char *name, sgt_error *err)

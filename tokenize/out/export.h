@@ -32,8 +32,8 @@ typedef struct sgt_export {
 } sgt_export;
 
 /* Names of the layouts: "sgt", "megatron", "nanogpt", "npy"; and what to do with the files, in a
- * sentence. */
-extern const char *const sgt_layout_names[], *const sgt_layout_says[];
+ * sentence, if their ids have 16 bits, or 32. */
+extern const char *const sgt_layout_names[], *const sgt_layout_says[2][4];
 
 /* Return the options of a set in a layout, as malloc'd JSON text: `options`, or, in another layout
  * than ours, without shard_tokens and with "shards". NULL: out of memory. */

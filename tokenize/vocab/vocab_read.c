@@ -247,9 +247,9 @@ static int read_ranked(source *s, size_t number, const char *line, size_t n, sgt
 
 /* Vocabularies that are known by their ranks: what splits text, and the special tokens, which files
  * of ranks leave out. */
-enum { SPECIAL = 8 };
+enum { SPECIAL = 8, BEGINNING = 1000 };
 static const struct known {
-    uint64_t ranks; /* hash of the tokens in order (known_ranks) */
+    uint64_t ranks[2]; /* hashes of all tokens in order, and of the first BEGINNING (find_known) */
     const char *rule;
     uint32_t size; /* number of ids */
     sgt_normalize normalize;
@@ -258,7 +258,7 @@ static const struct known {
         const char *name;
     } special[SPECIAL]; /* those that have a name in all versions; the others are unused */
 } known[] = {
-    {.ranks = 0xD22AC95E30426420,
+    {.ranks = {0xD22AC95E30426420, 0x4E4472F072D63E97},
      .rule = "cl100k",
      .size = 100277,
      .special = {{100257, SGT_EOT_TEXT},
@@ -266,12 +266,12 @@ static const struct known {
                  {100259, "<|fim_middle|>"},
                  {100260, "<|fim_suffix|>"},
                  {100276, "<|endofprompt|>"}}},
-    {.ranks = 0x42DF77718E1D6577,
+    {.ranks = {0x42DF77718E1D6577, 0x34A95A3AC7B81513},
      .rule = "o200k",
      .size = 200019,
      .special = {{199999, SGT_EOT_TEXT}, {200018, "<|endofprompt|>"}}},
     /* Llama 3 and 4 */
-    {.ranks = 0x87198E362E55D2BC,
+    {.ranks = {0x87198E362E55D2BC, 0x4E4472F072D63E97},
      .rule = "llama3",
      .size = 128256,
      .special = {{128000, LLAMA_BEGIN},
@@ -279,7 +279,7 @@ static const struct known {
                  {128006, "<|start_header_id|>"},
                  {128007, "<|end_header_id|>"},
                  {128009, "<|eot_id|>"}}},
-    {.ranks = 0xFCA0F5786EA433D5,
+    {.ranks = {0xFCA0F5786EA433D5, 0xBC445E28025BBB38},
      .rule = "o200k",
      .size = 202048,
      .special = {{200000, LLAMA_BEGIN},
@@ -291,22 +291,38 @@ static const struct known {
                  {200006, "<|header_end|>"},
                  {200008, "<|eot|>"}}},
     /* Qwen: versions differ in what follows */
-    {.ranks = 0x9720B1CDD736D5FA,
+    {.ranks = {0x9720B1CDD736D5FA, 0x8A79B4CB2E09890B},
      .rule = "qwen2",
      .size = 151646,
      .special = {{151643, SGT_EOT_TEXT}, {151644, "<|im_start|>"}, {151645, "<|im_end|>"}},
      .normalize = SGT_NORMALIZE_NFC},
+    {.ranks = {0x94228A781FC58862, 0x0B4EBE581A03E4FF},
+     .rule = "gpt2",
+     .size = SGT_GPT2_IDS,
+     .special = {{SGT_GPT2_IDS - 1, SGT_EOT_TEXT}}},
 };
 
-/* Return what is known of ranks 0 ... p->size - 1, or NULL. */
-static const struct known *known_ranks(const sgt_vocab_parts *p)
+/* Set *found to what is known of ranks 0 ... p->size - 1; NULL: nothing. Fail if they begin as those of
+ * a known vocabulary do, and are fewer, unless the caller's rule says that they are another's. */
+static int find_known(const struct known **found, const sgt_vocab_parts *p, sgt_error *err)
 {
-    uint64_t hash = 0;
-    for (uint32_t id = 0; id < p->size; id++)
+    const struct known *const end = known + sizeof known / sizeof *known;
+    uint64_t hash = 0, begins = 0;
+    for (uint32_t id = 0; id < p->size; id++) {
         hash = XXH3_64bits_withSeed(p->tokens[id].s, p->tokens[id].n, hash);
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (known[i].ranks == hash) return &known[i];
-    return NULL;
+        if (id + 1 == BEGINNING) begins = hash;
+    }
+    *found = NULL;
+    for (const struct known *k = known; k < end; k++)
+        if (k->ranks[0] == hash) *found = k;
+    for (const struct known *k = known; k < end && !*found && !p->rule; k++)
+        if (k->ranks[1] == begins && p->size < k->size)
+            return sgt_fail(
+                err, SGT_EFORMAT,
+                "%s: begins as %s's ranks do, and ends after %u of them: was it cut off? "
+                "(--pattern takes it as a vocabulary of its own)",
+                p->path, k->rule, p->size);
+    return SGT_OK;
 }
 
 static int add_known(source *s, const struct known *k, sgt_error *err)
@@ -344,8 +360,8 @@ static int read_tiktoken(source *s, sgt_error *err)
     }
     if (!rc && !s->parts.count)
         rc = sgt_fail(err, SGT_EFORMAT, "%s: holds no tokens", s->vocab.path);
-    if (rc < 0) return rc;
-    const struct known *k = known_ranks(&s->parts);
+    const struct known *k;
+    if (rc < 0 || (rc = find_known(&k, &s->parts, err)) < 0) return rc;
     return k ? add_known(s, k, err) : add_eot(s, free_id(&s->parts), err);
 }
 
@@ -629,7 +645,10 @@ static int read_named(source *s, const char *path, char folder[SGT_PATH], sgt_er
     text_file *t = &s->vocab;
     struct stat st;
     if (stat(path, &st) < 0)
-        return sgt_fail_path(err, path, "name gpt2, or a vocabulary's file or folder");
+        return sgt_fail_path(
+            err, path,
+            "name gpt2, or a vocabulary's file: a model's tokenizer.json, or tiktoken's, such as "
+            "o200k_base.tiktoken");
     if (!S_ISDIR(st.st_mode)) {
         snprintf(folder, SGT_PATH, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
         snprintf(t->path, SGT_PATH, "%s", path);

@@ -122,7 +122,7 @@ int inspect_export(const inspect *o, const char *const *paths, sgt_error *err)
     rc = export_set(&e, err);
     if (!rc)
         rc = sgt_print_result(
-            o->json, o->quiet, e.path, sgt_layout_says[o->layout],
+            o->json, o->quiet, e.path, sgt_layout_says[e.set.first.width == 4][o->layout],
             json_pack("{s:o, s:s, s:I, s:I, s:I, s:f}", "out", sgt_json_string(e.path), "layout",
                       sgt_layout_names[o->layout], "tokens", (json_int_t)e.manifest.tokens,
                       "documents", (json_int_t)e.manifest.documents, "files",

@@ -134,8 +134,8 @@ int inspect_known(const char *path, sgt_error *err)
                         inspect_kinds[kind], folder);
     if (fd < 0) return sgt_fail(err, fd, "%s", why.text);
     return sgt_fail(err, SGT_EFORMAT,
-                    "%s: not a file that sgt knows (a shard without a header is read with --raw, "
-                    "or under a name that ends in .bin)",
+                    "%s: not a file that sgt knows (a shard without a header is read with "
+                    "--raw 16 or 32, or under a name that ends in .bin)",
                     path);
 }
 
@@ -174,7 +174,8 @@ int inspect_set_open(inspect_set *s, const inspect *o, const char *path, sgt_err
     if (folder) rc = open_folder(s, o, err);
     else if (o->raw || (rc = inspect_known(path, err)) == SGT_OK)
         rc = sgt_set_add(&s->set, path, o->raw ? o->raw : -1, err);
-    if (rc == SGT_OK && s->set.count) rc = sgt_set_check_alike(&s->set, err);
+    if (rc == SGT_OK && s->set.count && !s->manifest.options)
+        rc = sgt_set_check_alike(&s->set, err);
     describe(s);
     if (rc == SGT_OK && s->manifest.options && !o->split && !s->set.damaged)
         rc = check_totals(s, err);
