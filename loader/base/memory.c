@@ -140,6 +140,7 @@ uint64_t sgt_memory_of_siblings(uint32_t least, const char *root)
     snprintf(path, sizeof path, "%s/proc", root ? root : "");
     DIR *d = opendir(path);
     for (struct dirent *e; d && (e = readdir(d));) {
+        if (e->d_name[0] < '1' || e->d_name[0] > '9') continue; /* "self" would count again */
         snprintf(path, sizeof path, "%s/proc/%s", root ? root : "", e->d_name);
         parent = read_in(path, "status", "PPid:");
         kib = parent == (uint64_t)getppid() ? read_in(path, "status", "RssAnon:") : UINT64_MAX;

@@ -44,10 +44,9 @@ done
 for signal in HUP TERM; do
     begun $signal-twice/log.jsonl env --default-signal=HUP sgt-train --quiet $options --run $signal-twice ||
         fail 'it ended too early'
-    kill -$signal $pid
-    sleep .01
-    kill -$signal $pid 2> /dev/null # it may have ended
+    kill -$signal $pid $pid
     ended 130 $pid
+    stderr_matches '^sgt-train: interrupted after step [0-9]+ of 120; --resume goes on from there$'
     run 0 sgt-train --quiet $options --run $signal-twice --resume
     same_run $signal-twice
 done

@@ -39,5 +39,13 @@ else
     echo "FAIL registers.sh: not every line of the sample is seen"
     failed=$((failed + 1))
 fi
+# nvcc knows where it places a kernel's shared memory, and must not take the check of it away.
+if nvcc -arch=sm_90a -std=c++17 -I. -Iloader -ptx -o "$B/nvcc/hopper.ptx" kernels/cuda/attention_hopper.cu &&
+    grep -q 'trap;' "$B/nvcc/hopper.ptx"; then
+    passed=$((passed + 1))
+else
+    echo "FAIL attention_hopper.cu: no trap for tiles that are not aligned"
+    failed=$((failed + 1))
+fi
 echo "CUDA kernels by nvcc: $passed passed, $failed failed"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -477,6 +477,7 @@ Test(readers, copies_beside_other_programs)
     const sgt_loader_options o = {.raw = 16, .seq = 16, .copies = 2};
     set_faults(&fault);
     put_process("root", 1, getppid(), 1023);
+    cr_assert(symlink("../1/status", "root/proc/self/status") == 0);
     put_process("root", 2, getppid() + 1, 1 << 20);
     must(open_only("d", &o, why)); /* one child: another process was started otherwise */
     put_process("root", 3, getppid(), 1024);
