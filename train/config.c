@@ -81,7 +81,7 @@ const sgt_option sgt_config_rows[SGT_SETTINGS + 1] = {
           "steps to train, counted from the run's beginning even if it is resumed",
           MAY_CHANGE | LATER | LENGTH),
     REAL(RUN, EPOCHS, epochs, "epochs", "E", 1e-6, 1e6, "1",
-         "passes over the data, if --steps is not given", NOT_KEPT | LENGTH),
+         "passes over the data, instead of --steps", NOT_KEPT | LENGTH),
     REAL(RUN, BUDGET, budget, "compute-budget", "PFDAYS", 1e-15, 1e9, "none",
          "train for this many petaflop/s-days, at 6 operations per parameter and token",
          NOT_KEPT | LATER | LENGTH),

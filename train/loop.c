@@ -780,7 +780,7 @@ int sgt_train(sgt_config *s, const sgt_train_options *o, sgt_training_result *r,
     *r = (sgt_training_result){0};
     int rc = sgt_trainer_open(&t, s, o, err);
     /* checkpoints are read before this process owns the run: its owner may remove them */
-    if (rc < 0 && o->resume && (!t.from || sgt_file_gone(t.from)))
+    if (rc < 0 && rc != SGT_ESTOPPED && t.from && sgt_file_gone(t.from))
         rc = sgt_run_owned(o->run, rc, err);
     if (rc == SGT_OK && o->opened) o->opened(o->ctx, t.backend);
     if (rc == SGT_OK) rc = run(&t, r, err);

@@ -81,10 +81,15 @@ static int resume_from(sgt_trainer *t, sgt_error *err)
 {
     int rc = sgt_trainer_writes(t) ? sgt_run_newest(&t->from, t->o->run, 1, &t->o->warning, err)
                                    : SGT_OK;
-    if (rc == SGT_OK && sgt_trainer_writes(t) && !t->from && !t->o->or_start)
+    if (rc == SGT_OK && sgt_trainer_writes(t) && !t->from && !t->o->or_start) {
+        char path[SGT_PATH];
         rc = sgt_fail(err, SGT_EUNSUPPORTED,
                       "%s: no checkpoint to resume from%s (--resume-or-start starts at step 0)",
                       t->o->run, access(t->o->run, F_OK) < 0 ? ": there is no such run" : "");
+        /* a process that writes to the run may have removed the one that was about to be read */
+        if (!sgt_file_gone(sgt_path(path, t->o->run, "latest")))
+            rc = sgt_run_owned(t->o->run, rc, err);
+    }
     if (rc < 0 || (rc = share_text(t, &t->from, err)) < 0) return rc;
     if (!t->from) {
         sgt_say(&t->o->notice, "%s has no checkpoint to resume from: starting at step 0",

@@ -113,6 +113,12 @@ kill -CONT $pid
 stopped_begun "sgt-tokenize: out/.work/owner: $lost"
 same_folders out one
 
+# a run that was killed before its first save has nothing to resume, whoever may own it
+begin lies far early/log.jsonl sgt-train $small --steps 1000000 --save-every 0 --run early
+kill_begun
+run 1 on lies near sgt-train --quiet --run early --resume
+stderr_is 'sgt-train: early: no checkpoint to resume from (--resume-or-start starts at step 0)'
+
 begin lies far run/latest $endless
 run 1 on lies near $endless --force
 stderr_has 'sgt-train: run: another sgt-train is writing to this run (wait for it, or take another --run)'

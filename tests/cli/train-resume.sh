@@ -42,10 +42,18 @@ done
 
 # A terminal that closes may send SIGHUP twice, and timeout(1) its signal to the process and to its group.
 for signal in HUP TERM; do
-    begun $signal-twice/log.jsonl env --default-signal=HUP sgt-train --quiet $options --run $signal-twice ||
-        fail 'it ended too early'
-    kill -$signal $pid $pid
-    ended 130 $pid
+    milliseconds=1000
+    while [ "$milliseconds" -gt 400 ]; do # again, if a busy machine lets more time pass than one signal may take
+        rm -rf $signal-twice
+        begun $signal-twice/log.jsonl env --default-signal=HUP sgt-train --quiet $options --run $signal-twice ||
+            fail 'it ended too early'
+        began=$(date +%s%N)
+        kill -$signal $pid
+        sleep .01
+        kill -$signal $pid 2> /dev/null # it may have ended
+        milliseconds=$((($(date +%s%N) - began) / 1000000))
+        ended 130 $pid
+    done
     stderr_matches '^sgt-train: interrupted after step [0-9]+ of 120; --resume goes on from there$'
     run 0 sgt-train --quiet $options --run $signal-twice --resume
     same_run $signal-twice

@@ -40,7 +40,7 @@ else
     failed=$((failed + 1))
 fi
 # nvcc knows where it places a kernel's shared memory, and must not take the check of it away.
-if nvcc -arch=sm_90a -std=c++17 -I. -Iloader -ptx -o "$B/nvcc/hopper.ptx" kernels/cuda/attention_hopper.cu &&
+if nvcc -gencode=arch=compute_90a,code=compute_90a -std=c++17 -I. -Iloader -ptx -o "$B/nvcc/hopper.ptx" kernels/cuda/attention_hopper.cu &&
     grep -q 'trap;' "$B/nvcc/hopper.ptx"; then
     passed=$((passed + 1))
 else

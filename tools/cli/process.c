@@ -26,7 +26,7 @@ static sgt_stop stop; /* global, because a signal handler gets no argument that 
 
 static sigset_t handled; /* SIGINT, SIGTERM, and SIGHUP unless it is ignored */
 
-#define TOGETHER .5 /* seconds in which a signal that comes twice is one */
+#define TOGETHER 1 /* seconds in which a signal that comes twice is one */
 
 /* A second signal ends the program at once. Two may be one: timeout(1) sends its signal to the process
  * and to its group, and a terminal that closes sends SIGHUP by its shell and by the kernel. */

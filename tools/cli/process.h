@@ -12,7 +12,8 @@
 #include "loader/base/error.h"
 
 /* Let SIGINT and SIGTERM set the returned flag, and SIGHUP unless it is ignored; a second signal ends
- * the program at once with exit code 130, unless it is the same within half a second. SIGXFSZ is ignored. Call this before anything slow. */
+ * the program at once with exit code 130, unless it is the same within a second. SIGXFSZ is ignored.
+ * Call this before anything slow. */
 sgt_stop *sgt_catch_signals(void);
 
 /* If `on`, let the first signal end the program at once, also one that has come before: for a wait

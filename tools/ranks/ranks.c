@@ -302,7 +302,9 @@ static void set_patience(int fd, int seconds)
 static int is_open(int fd)
 {
     char next;
-    return fd >= 0 && recv(fd, &next, 1, MSG_PEEK | MSG_DONTWAIT) != 0;
+    if (fd < 0) return 0;
+    const ssize_t n = recv(fd, &next, 1, MSG_PEEK | MSG_DONTWAIT);
+    return n > 0 || (n < 0 && errno == EAGAIN);
 }
 
 /* Answer a new connection and keep its hello, if it comes from a rank; otherwise close it. */
@@ -335,7 +337,7 @@ static int greet(net *t, int fd, hello *all, sgt_error *err)
 static uint32_t find_missing(const net *t)
 {
     for (uint32_t i = 1; i < t->r.size; i++)
-        if (t->line[DATA][i].fd < 0 || t->line[LIFE][i].fd < 0) return i;
+        if (!is_open(t->line[DATA][i].fd) || !is_open(t->line[LIFE][i].fd)) return i;
     return 0;
 }
 

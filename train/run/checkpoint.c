@@ -448,7 +448,8 @@ void sgt_checkpoint_state_free(sgt_checkpoint_state *state)
  * token has it, the first that is usual; NULL if there is none, or no tokenizer. */
 static const char *name_of(const json_t *tokenizer, json_int_t id)
 {
-    static const char usual[] = "<|endoftext|><|end_of_text|></s><eos><|eos|>";
+    static const char *const usual[] = {"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>",
+                                        "<|eos|>"};
     size_t i;
     const char *name, *found = NULL;
     json_t *v;
@@ -457,7 +458,8 @@ static const char *name_of(const json_t *tokenizer, json_int_t id)
         const json_t *of = json_object_get(v, "id");
         name = json_string_value(json_object_get(v, "content"));
         if (json_is_integer(of) && json_integer_value(of) == id) return name;
-        if (!found && name && *name == '<' && strstr(usual, name)) found = name;
+        for (size_t k = 0; k < sizeof usual / sizeof *usual && name && !found; k++)
+            if (!strcmp(name, usual[k])) found = name;
     }
     json_object_foreach(json_object_get(json_object_get(tokenizer, "model"), "vocab"), name,
                         v) if (json_is_integer(v) && json_integer_value(v) == id) return name;
