@@ -48,22 +48,25 @@ struct Desc {
 };
 
 /* ---- our graphs as text: each operation's type, its tensors by id and type (16 bits: 9), and, after
- * dots, how it computes (mode, type, axis) ---- */
+ * dots, how it computes (mode, type, axis). t: matrices by column, r: reordered
+ * ---- */
 
-#define FORWARD                                                                              \
-    "19 1:9 2:9 v1:0.0; 13.1.0 v1:0 12:0 v2:0; 13.501.4.3 v2:0 v4:4; 13.501.4.2 v2:0 v3:4; " \
-    "13.303.11 v3:4 v4:4 v5:11; 13.601.0 v2:0 13:0 v6:0 v5:11; 22 v6:0 v7:0.3.0; "           \
-    "13.9.0 v6:0 v7:0 v11:0; 13.13.0 v11:0 v12:0; 22 v12:0 v8:0.0.0; 13.15.0 v8:0 v9:0; "    \
+#define FORWARD                                                                               \
+    "19 1:9 2:9t v1:0.0; 13.1.0 v1:0 12:0 v2:0; 13.501.4.3 v2:0 v4:4; 13.501.4.2 v2:0 v3:4; " \
+    "13.303.11 v3:4 v4:4 v5:11; 13.601.0 v2:0 13:0 v6:0 v5:11; 22 v6:0 v7:0.3.0; "            \
+    "13.9.0 v6:0 v7:0 v11:0; 13.13.0 v11:0 v12:0; 22 v12:0 v8:0.0.0; 13.15.0 v8:0 v9:0; "     \
     "13.0.0 v7:0 v9:0 5:0; 13.6.0 v12:0 v8:0 v10:9; 19 v10:9 3:9 4:9.0; "
-#define BACKWARD                                                                        \
-    "13.1.0 6:9 4:9 v1:0; 22 v1:0 v2:0.0.0; 13.1.0 v2:0 14:0 10:0; 19 1:9 2:9 v3:0.0; " \
-    "13.1.0 v3:0 12:0 v4:0; 13.9.0 v4:0 5:0 v5:0; 13.501.4.3 v5:0 v7:4; "               \
-    "13.501.4.2 v5:0 v6:4; 13.303.11 v6:4 v7:4 v8:11; 13.601.0 v5:0 13:0 v9:0 v8:11; "  \
-    "13.13.0 v9:0 v10:0; 31 v10:0 v11:9; 19 v11:9 6:9 9:9.0; 19 6:9 3:9 v12:0.0; "      \
-    "13.9.0 v12:0 10:0 v13:0; 13.1.0 v13:0 v10:0 v14:0; 13.1.0 v14:0 12:0 v15:0; "      \
-    "31 v15:0 v16:9; 19 v16:9 1:9 8:9.0; 31 2:9 v17:0; "
-#define DQ_BY_SUMS "19 v15:0 v17:0 11:0.0; 13.21.0 11:0 7:9; "
+#define BACKWARD                                                                         \
+    "13.1.0 6:9 4:9 v1:0; 22 v1:0 v2:0.0.0; 13.1.0 v2:0 14:0 10:0; 19 1:9 2:9t v3:0.0; " \
+    "13.1.0 v3:0 12:0 v4:0; 13.9.0 v4:0 5:0 v5:0; 13.501.4.3 v5:0 v7:4; "                \
+    "13.501.4.2 v5:0 v6:4; 13.303.11 v6:4 v7:4 v8:11; 13.601.0 v5:0 13:0 v9:0 v8:11; "   \
+    "13.13.0 v9:0 v10:0; 31 v10:0 v11:9t; 19 v11:9t 6:9 9:9.0; 19 6:9 3:9t v12:0.0; "    \
+    "13.9.0 v12:0 10:0 v13:0; 13.1.0 v13:0 v10:0 v14:0; 13.1.0 v14:0 12:0 v15:0; "       \
+    "31 v15:0 v16:9t; 19 v16:9t 1:9 8:9.0; 31 2:9t v17:0; "
+#define DQ_BY_SUMS "19 v15:0 v17:0 11:0r.0; 13.21.0 11:0r 7:9; "
 #define DQ_AT_ONCE "19 v15:0 v17:0 7:9.0; "
+
+bool by_column(const int64_t *stride) { return stride[2] < stride[3]; }
 
 std::string text_of(Desc *graph, const Desc *op)
 {
@@ -80,6 +83,8 @@ std::string text_of(Desc *graph, const Desc *op)
         if (uid < UIDS) graph->tensor[uid] = x;
         text += (uid < UIDS ? " " : " v") + std::to_string(uid % 1000) + ":" +
                 std::to_string(type == N(DATA_HALF) ? 9 : type);
+        if (by_column(x->all<int64_t>(N(ATTR_TENSOR_STRIDES)))) text += "t";
+        if (x->values.count(N(ATTR_TENSOR_REORDERING_MODE))) text += "r";
     }
     return text + "; ";
 }
@@ -91,6 +96,17 @@ struct Job {
     Kind kind;
     void *at[UIDS], *workspace;
     float scale;
+
+    /* Return whether a tensor has its sizes, and if it is the rows' or dQ's sums, no gaps. */
+    bool described(int x, const int64_t *dim) const
+    {
+        const bool one = x == LSE || x == DELTA, column = by_column(stride[x]);
+        const int64_t w = one ? 1 : D, *by = stride[x];
+        return dim[0] == B && dim[1] == H && dim[2] == (column ? w : T) &&
+               dim[3] == (column ? T : w) &&
+               (!(one || x == DQ_SUMS) ||
+                (by[0] == H * T * w && by[1] == T * w && by[2] == w && by[3] == 1));
+    }
 
     /* Number i of a head. K and V may be transposed. */
     uint16_t *number(Uid x, int64_t head, int64_t i) const
@@ -257,11 +273,15 @@ int BackendExecute(sgt_cudnn_handle handle, sgt_cudnn_desc plan, sgt_cudnn_desc 
     }
     for (int x = Q; x < UIDS; x++) {
         if (!job.at[x] != !graph->tensor[x]) fail("cuDNN: tensor %d: no place, or no use", x);
-        if (job.at[x])
-            memcpy(job.stride[x], graph->tensor[x]->all<int64_t>(N(ATTR_TENSOR_STRIDES)),
-                   sizeof job.stride[x]);
+        if (!job.at[x]) continue;
+        memcpy(job.stride[x], graph->tensor[x]->all<int64_t>(N(ATTR_TENSOR_STRIDES)),
+               sizeof job.stride[x]);
+        dim = graph->tensor[x]->all<int64_t>(N(ATTR_TENSOR_DIMENSIONS));
+        if (x < SCALE && !job.described(x, dim)) return FAILED;
     }
     job.scale = *(const float *)job.at[SCALE];
+    const float *masked = (const float *)job.at[MASKED], *kept = (const float *)job.at[KEPT];
+    if (*masked != -INFINITY || (kept && *kept != 1)) return FAILED;
     auto work = [job] { job.run(); };
     enqueue(((Desc *)handle)->stream, work, "cudnn");
     return 0;
