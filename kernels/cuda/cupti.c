@@ -145,11 +145,20 @@ static void complete(sgt_cupti_context context, uint32_t stream, uint8_t *data, 
     if (!p) free(b);
 }
 
-static void free_buffers(sgt_cupti *p)
+/* Take the buffers that CUPTI has returned. */
+static buffer *take_full(sgt_cupti *p)
 {
-    while (p->full) {
-        buffer *b = p->full;
-        p->full = b->next;
+    pthread_mutex_lock(&process.lock);
+    buffer *full = p->full;
+    p->full = NULL;
+    pthread_mutex_unlock(&process.lock);
+    return full;
+}
+
+static void free_buffers(buffer *b)
+{
+    for (buffer *next; b; b = next) {
+        next = b->next;
         free(b);
     }
 }
@@ -217,14 +226,17 @@ static void on_node(void *ctx, sgt_cupti_domain domain, sgt_cupti_callback_id wh
     const sgt_cupti_graph_data *graph = ((const sgt_cupti_resource *)data)->descriptor;
     uint64_t id, original;
     if (domain != SGT_CUPTI_DOMAIN_RESOURCE || !graph) return;
+    /* CUPTI is not called under our lock, which `complete` takes, maybe under one of CUPTI's */
     if (api.node_id(graph->node, &id) != SGT_CUPTI_SUCCESS) return;
+    if (which != SGT_CUPTI_NODE_CREATED &&
+        api.node_id(graph->original_node, &original) != SGT_CUPTI_SUCCESS)
+        return;
     pthread_mutex_lock(&process.lock);
     if (which == SGT_CUPTI_NODE_CREATED) {
         mark *m = innermost(p);
         keep_node(p, id, m);
         m->flops = m->bytes = 0;
-    } else if (api.node_id(graph->original_node, &original) == SGT_CUPTI_SUCCESS)
-        keep_node(p, id, find_mark(p, original));
+    } else keep_node(p, id, find_mark(p, original));
     pthread_mutex_unlock(&process.lock);
 }
 
@@ -285,7 +297,7 @@ void sgt_cupti_close(sgt_cupti *p)
     pthread_mutex_lock(&process.lock);
     process.open = NULL;
     pthread_mutex_unlock(&process.lock);
-    free_buffers(p);
+    free_buffers(take_full(p));
     free(p->nodes);
     free(p);
 }
@@ -294,7 +306,7 @@ int sgt_cupti_begin(sgt_cupti *p, sgt_error *err)
 {
     size_t dropped;
     int rc = SGT_OK;
-    free_buffers(p);                /* of a recording that was not ended */
+    free_buffers(take_full(p));     /* of a recording that was not ended */
     api.dropped(NULL, 0, &dropped); /* this call resets the count to 0 */
     for (size_t i = 0; i < KINDS && rc == SGT_OK; i++)
         rc = check(api.enable(kinds[i]), "switching on", err);
@@ -381,9 +393,9 @@ typedef struct kernels {
     size_t count, room, lost; /* lost: records that CUPTI had no room for, or that have no times */
 } kernels;
 
-static int read_all(const sgt_cupti *p, kernels *x, sgt_error *err)
+static int read_all(const sgt_cupti *p, buffer *b, kernels *x, sgt_error *err)
 {
-    for (buffer *b = p->full; b; b = b->next) {
+    for (; b; b = b->next) {
         sgt_cupti_record *record = NULL;
         while (api.next_record(b->data, b->valid, &record) == SGT_CUPTI_SUCCESS && record) {
             if (record->kind != SGT_CUPTI_KERNEL && record->kind != SGT_CUPTI_MEMCPY &&
@@ -414,15 +426,16 @@ int sgt_cupti_end(sgt_cupti *p, void (*show)(void *ctx, const sgt_cupti_kernel *
     size_t dropped = 0;
     kernels x = {0};
     int rc = stop(err);
+    buffer *full = take_full(p);
     api.dropped(NULL, 0, &dropped);
-    if (rc == SGT_OK) rc = read_all(p, &x, err);
+    if (rc == SGT_OK) rc = read_all(p, full, &x, err);
     if (x.count) qsort(x.of, x.count, sizeof *x.of, by_place);
     for (size_t i = 0; rc == SGT_OK && show && i < x.count; i++) {
         shorten(name, x.of[i].name);
         x.of[i].name = name;
         show(ctx, &x.of[i]);
     }
-    free_buffers(p);
+    free_buffers(full);
     free(x.of);
     if (rc == SGT_OK && x.lost + dropped)
         return sgt_fail(err, SGT_EIO, "CUPTI: %zu records were lost", x.lost + dropped);
