@@ -48,6 +48,11 @@ grep '"cat":"range"' t.json | sed 's/.*"tid":\([0-9]*\),"ts":\([0-9.]*\),"dur":\
 check 'ranges one after another' awk '{ if ($2 < end[$1] - 1e-9) exit bad = 1; end[$1] = $2 + $3; n++ }
     END { exit bad || n < 20 }' spans
 
+# A record that is lost is told, and the trace has the others.
+run 0 env SGT_HOST_CUPTI=lose sgt-train $cuda --run lose --steps 3 --profile lost.json
+stderr_matches '^sgt-train: --profile: CUPTI: 1 records were lost: the trace has the others$'
+check 'the trace without one record' grep -q '"cat":"kernel"' lost.json
+
 # A trace changes no result.
 run 0 sgt-train --quiet $cuda --run plain --steps 3 --recompute block
 same_facts again/log.jsonl plain/log.jsonl

@@ -75,9 +75,12 @@ static int end(void *ctx, sgt_error *err)
     sgt_error why;
     span x = {.trace = c->o.trace};
     int rc = finish(c, err);
-    if (rc == SGT_OK) rc = name_option(sgt_cupti_end(c->cupti, show, &x, &why), &why, err);
+    if (rc < 0) return rc;
+    rc = sgt_cupti_end(c->cupti, show, &x, &why);
     end_range(&x);
-    return rc;
+    if (rc != SGT_EIO) return name_option(rc, &why, err);
+    sgt_say(&c->o.notice, "--profile: %s: the trace has the others", why.text);
+    return SGT_OK;
 }
 
 int sgt_cuda_trace_open(sgt_cuda_backend *c, sgt_error *err)

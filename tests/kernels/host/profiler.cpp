@@ -2,7 +2,7 @@
  * the work was put on its stream with. "copy" and "fill" are reported as such, everything else as a
  * kernel. With SGT_HOST_CUPTI=refuse in the environment it records nothing, like a machine whose
  * counters only root may read. With SGT_HOST_CUPTI=overlap all work takes 1 us, and begins 0.75 us
- * after the one before it. */
+ * after the one before it. With SGT_HOST_CUPTI=lose it drops the third record. */
 #include <stdlib.h>
 
 #include <algorithm>
@@ -49,7 +49,8 @@ static void emit(T record, int kind, uint32_t stream, uint64_t from, uint64_t no
     record.end = fake.now();
     if (asked_to("overlap")) record.start = 1000 + 750 * works++, record.end = record.start + 1000;
     record.node = node;
-    fake_emit(&record, sizeof record);
+    if (asked_to("lose") && ++works == 3) fake.dropped++;
+    else fake_emit(&record, sizeof record);
 }
 
 static void emit_work(const char *name, uint32_t stream, uint64_t from, uint64_t node)
