@@ -330,7 +330,7 @@ sgt_lt_status matmul(sgt_lt_handle, sgt_lt_desc desc, const void *alpha, const v
                      (double)*static_cast<const float *>(beta),
                      (int)algo->data[1]};
     for (const void *x : {a, b, c, (const void *)d})
-        if (job.algo == LT_ALIGNED && (uintptr_t)x % 256) return SGT_LT_INVALID_VALUE;
+        if ((uintptr_t)x % (job.algo == LT_ALIGNED ? 256 : 16)) return SGT_LT_INVALID_VALUE;
     if (job.is(lt.broken)) return SGT_LT_NOT_SUPPORTED;
     lt.matmuls++;
     lt.last = job.algo;
