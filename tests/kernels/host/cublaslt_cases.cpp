@@ -288,6 +288,20 @@ static bool cached(Fixture &f, const sgt_cuda_gemm_shape &s, int algo)
     return lt.heuristics == asked;
 }
 
+/* What a product of bf16 may be off by, in units of its last place, computed by hand: x = 1, to
+ * which 1 is added, or which is multiplied with the slope 1/2. Of an epilogue: wanted, units. */
+CUDA_CASE(cublaslt_allowed_errors)
+{
+    const double all[][2] = {{1, 1}, {2, 3}, {1.9545977, 5.8045977}, {0.5, 1.8875}};
+    for (int e = SGT_EPILOGUE_NONE; e <= SGT_EPILOGUE_DGELU; e++) {
+        sgt_cuda_gemm_shape s = shape_of(1, 1, 1, SGT_BF16);
+        s.epilogue = (sgt_cuda_epilogue)e;
+        double off = 0, got = sgt_cuda_gemm_expected(&s, 1, 1, 1, 0, &off);
+        if (fabs(got - all[e][0]) > 1e-6 || fabs(off * 256 - all[e][1]) > 1e-6)
+            check_fail(t, "epilogue %d: %g, off by %g", e, got, off * 256);
+    }
+}
+
 CUDA_CASE(cublaslt_cache)
 {
     if (t->placement || t->turn) return;
