@@ -132,9 +132,17 @@ static int describe(sgt_cuda_gemm *p, sgt_error *err)
 /* ---- remembered algorithms ----
  *
  * Choices are text: a line with the device and the library's version, then a line for each shape,
- * the newest first: its key, the library's 64 opaque bytes as eight numbers, and milliseconds. They
- * hold for the same device and version only. With timing, they are kept in a file, which is
- * replaced as a whole, so two programs that write at once can only lose each other's lines. */
+ * the newest first: its key, the library's 64 opaque bytes as eight numbers, milliseconds, and a
+ * checksum, because the library would take changed bytes for another algorithm. They hold for the
+ * same device and version only. With timing, they are kept in a file, which is replaced as a whole,
+ * so two programs that write at once can only lose each other's lines. */
+
+static uint64_t checksum(const char *s, const char *end) /* FNV-1a */
+{
+    uint64_t sum = 0xcbf29ce484222325u;
+    while (s < end) sum = (sum ^ (unsigned char)*s++) * 0x100000001b3u;
+    return sum;
+}
 
 /* Find a shape's algorithm and time. Return 1 if the library accepts that algorithm for this
  * product on this device. */
@@ -147,10 +155,11 @@ static int recall(sgt_cuda_gemm *p)
     while (at && (strncmp(at, p->key, n) || at[n] != ' '))
         at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL;
     if (!at) return 0;
+    const char *line = at;
     at += n;
     for (int i = 0; i < 8; i++) p->algo.data[i] = strtoull(at, &at, 16);
-    p->ms = strtof(at, NULL);
-    return (p->ms > 0 || g->o.deterministic) &&
+    p->ms = strtof(at, &at);
+    return strtoull(at, NULL, 16) == checksum(line, at) && (p->ms > 0 || g->o.deterministic) &&
            !g->lt->algo_check(g->handle, p->desc, p->b, p->a, p->d, p->d, &p->algo, &result) &&
            !result.state && result.workspace <= SGT_CUDA_GEMM_WORKSPACE;
 }
@@ -182,7 +191,8 @@ static void remember(const sgt_cuda_gemm *p)
     size_t n = (size_t)snprintf(line, sizeof line, "%s", p->key);
     for (int i = 0; i < 8; i++)
         n += (size_t)snprintf(line + n, sizeof line - n, " %" PRIx64, p->algo.data[i]);
-    snprintf(line + n, sizeof line - n, " %.6g\n", (double)p->ms);
+    n += (size_t)snprintf(line + n, sizeof line - n, " %.6g", (double)p->ms);
+    snprintf(line + n, sizeof line - n, " %" PRIx64 "\n", checksum(line, line + n));
     char *text = joined(line, g->known);
     if (!text) return;
     free(g->known);

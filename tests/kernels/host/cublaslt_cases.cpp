@@ -345,7 +345,7 @@ CUDA_CASE(cublaslt_cache)
     if (f.cache() != three) check_fail(t, "it wrote to the cache");
 }
 
-/* A damaged cache file costs only time: the library refuses an algorithm that it did not make. */
+/* A damaged cache file costs only time, also where it names another algorithm of the library. */
 CUDA_CASE(cublaslt_cache_damaged)
 {
     if (t->placement || t->turn) return; /* the buffers do not matter here */
@@ -356,22 +356,24 @@ CUDA_CASE(cublaslt_cache_damaged)
     cached(f, s, host::LT_SPLIT);
     const std::string good = f.cache();
     lt.fast = host::LT_PLAIN;
-    size_t algo = good.find("none ") + 5, ms = good.rfind(' ');
-    for (size_t at : {(size_t)0, good.find("13."), good.find("8x7"), algo, ms - 1, ms + 1}) {
+    size_t algo = good.find("none ") + 5, id = good.find(' ', algo) + 1, sum = good.rfind(' '),
+           ms = good.rfind(' ', sum - 1), size = good.size();
+    for (size_t at :
+         {(size_t)0, good.find("13."), good.find("8x7"), algo, id, ms - 1, ms + 1, sum + 1}) {
         std::string bad = good;
-        bad[at] = at > ms ? '-' : bad[at] == '1' ? '2' : '1';
+        bad[at] = bad[at] == '1' ? '2' : '1';
         check_at(t, "byte %zu", at);
         f.write_cache(bad);
         if (cached(f, s, host::LT_PLAIN)) check_fail(t, "believed");
         if (!cached(f, s, host::LT_PLAIN)) check_fail(t, "the new line is not good");
     }
-    for (size_t n : {(size_t)0, (size_t)1, algo, ms - 1, ms, ms + 1}) {
-        check_at(t, "%zu of %zu bytes", n, good.size());
+    for (size_t n : {(size_t)0, (size_t)1, algo, ms - 1, ms, ms + 1, sum, size - 2}) {
+        check_at(t, "%zu of %zu bytes", n, size);
         f.write_cache(good.substr(0, n));
         if (cached(f, s, host::LT_PLAIN)) check_fail(t, "believed");
     }
     check_at(t, "without its last end of line");
-    f.write_cache(good.substr(0, good.size() - 1));
+    f.write_cache(good.substr(0, size - 1));
     if (!cached(f, s, host::LT_SPLIT)) check_fail(t, "timed anew");
     f.plan(shape_of(8, 5, 13, SGT_BF16));
     if (!cached(f, s, host::LT_SPLIT)) check_fail(t, "the good line has gone");
