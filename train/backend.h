@@ -17,7 +17,6 @@
 #ifndef SGT_BACKEND_H
 #define SGT_BACKEND_H
 
-#include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -218,13 +217,9 @@ void sgt_live_free(sgt_live *l);
 
 /* sgt_live_buffer_at adds a buffer while memory is laid out, unless it has 0 bytes; `kind` is what
  * it is counted as. Then declare when it is in use: sgt_live_during from part `first` of a step to
- * part `last`, or sgt_live_always. A buffer may have several such spans. */
+ * part `last`. A buffer may have several such spans. */
 void sgt_live_buffer_at(sgt_live *l, void *at, uint64_t bytes, unsigned kind);
 void sgt_live_during(sgt_live *l, const void *at, unsigned first, unsigned last);
-static inline void sgt_live_always(sgt_live *l, const void *at)
-{
-    sgt_live_during(l, at, 0, UINT_MAX);
-}
 
 /* sgt_live_within returns whether a buffer is in use at some time during a part, sgt_live_after
  * whether it still is when the part has ended. */

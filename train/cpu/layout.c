@@ -2,6 +2,7 @@
  * in which parts of a step each is in use (sgt_live). That must agree with what forward.c and
  * backward.c write and read. Tests check it by overwriting unused buffers (sgt_cpu_scrub); updates
  * are not deferred then. */
+#include <limits.h>
 #include <string.h>
 
 #include "train/cpu/cpu_backend.h"

@@ -2,6 +2,7 @@
  * memory. It needs no device: the same code estimates memory before a run. It also declares in which
  * parts of a step each buffer is in use (sgt_live), which must agree with what forward.c and
  * backward.c write and read. The head's part includes its backward products. */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
