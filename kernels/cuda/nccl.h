@@ -9,9 +9,9 @@
  *     n->all_reduce(x, x, count, SGT_NCCL_FLOAT32, SGT_NCCL_SUM, comm, stream);
  *
  * Every rank makes the same calls on a communicator in the same order. We use one stream for each
- * communicator, and a CUDA graph may capture it. A call returns 0, or a code for error_string. NCCL
- * has not been run here: we know these calls from its documentation, and tests use a stand-in for
- * it (tests/kernels/host/nccl.cpp). */
+ * communicator, and a CUDA graph may capture it. A call returns 0, or a code for error_string. One
+ * rank has run on an H100 (case nccl_one_rank). Several have not: we know that from NCCL's
+ * documentation, and tests use a stand-in for it (tests/kernels/host/nccl.cpp). */
 #ifndef SGT_CUDA_NCCL_H
 #define SGT_CUDA_NCCL_H
 
