@@ -1,5 +1,6 @@
 /* gemm.h: matrix products through cuBLASLt. Descriptors are made and algorithms are chosen once, at
- * set-up. Timings are kept in a file, by device and shape. A run puts one product on a stream.
+ * set-up. Timings are kept in a file, by shape, for one device and version of the library. A run
+ * puts one product on a stream.
  *
  *     sgt_cuda_gemms *g;                     // the library, its workspace and earlier timings
  *     sgt_cuda_gemms_open(&g, &options, &err);
