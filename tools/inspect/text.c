@@ -128,7 +128,7 @@ int inspect_vocabulary(sgt_vocab **out, uint64_t fingerprint, size_t width, cons
     const int rc = sample_vocab_of_data(
         out, tokenizer, fingerprint, width == 2 && !sample_has_meta(path) ? SGT_GPT2_IDS : 0, &why);
     if (rc == SGT_OK) return rc;
-    if (rc == SGT_ENOMEM) return sgt_fail(err, rc, "%s", why.text);
+    if (rc == SGT_ENOMEM || rc == SGT_EIO) return sgt_fail(err, rc, "%s", why.text);
     return sgt_fail(err, SGT_EUNSUPPORTED,
                     "%s: made with a vocabulary that is not GPT-2's (fingerprint %016" PRIx64
                     "): its text is not known here (%s)",
