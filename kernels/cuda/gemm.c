@@ -166,9 +166,8 @@ static int recall(sgt_cuda_gemm *p)
 
 static char *joined(const char *a, const char *b)
 {
-    char *text = malloc(strlen(a) + strlen(b) + 1);
-    if (text) strcat(strcpy(text, a), b);
-    return text;
+    char *text;
+    return asprintf(&text, "%s%s", a, b) < 0 ? NULL : text;
 }
 
 char *sgt_cuda_gemms_choices(const sgt_cuda_gemms *g) { return joined(g->machine, g->known); }

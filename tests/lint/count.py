@@ -10,12 +10,12 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 13116,
+    "tokenize": 13117,
     "loader": 6980,
     "train": 13360,
     "kernels": 10905,
     "tools": 13556,
-    "tests": 49896,
+    "tests": 49898,
     "manuals": 2586,
     "pages": 1243,
 }

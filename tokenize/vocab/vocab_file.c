@@ -318,6 +318,7 @@ static int make_ranked(builder *b, uint32_t id, uint32_t half, sgt_error *err)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: token %u has %zu bytes, more than %d (give its merges as well)",
                         b->p->path, id, n, MAX_RANKED);
+    if (n < 2) return 1; /* the bytes are made already */
     for (size_t i = 0; i < n; i++) {
         parts[i] = b->v->byte_id[t->s[i]];
         if (i) merged[i - 1] = look_up(b, b->made, parts[i - 1], parts[i]);
