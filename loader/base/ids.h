@@ -7,13 +7,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* most ids of a vocabulary or model, several times as many as any in use has; the tokenizer's wide
+/* most ids of a vocabulary or model, several times as many as any in use has; the tokenizer's
  * pairs (vocab.h) have 20 bits for each id */
 #define SGT_MOST_IDS (UINT32_C(1) << 20)
 /* most bytes of a vocabulary's file: a tokenizer.json of as many ids, with a line for each value */
 #define SGT_VOCAB_FILE_MOST ((size_t)128 << 20)
 
 #define SGT_GPT2_IDS UINT32_C(50257) /* ids of GPT-2's vocabulary; the last one ends a text */
+/* names that an end-of-text token may have; if there are several, the first of these is it */
+#define SGT_EOT_NAMES "<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eos|>"
+
 /* Return the exclusive bound of ids of `width` bytes where nothing states one. */
 static inline uint32_t sgt_ids_bound(size_t width)
 {

@@ -16,8 +16,7 @@
 /* most bytes of a token whose merge is found by trying every way to cut the token in two */
 #define MAX_RANKED 4096
 
-const char *const sgt_vocab_eot_names[] = {SGT_EOT_TEXT, "<|end_of_text|>", "</s>",
-                                           "<eos>",      "<|eos|>",         NULL};
+const char *const sgt_vocab_eot_names[] = {SGT_EOT_NAMES, NULL};
 
 /* ---- parts ---- */
 

@@ -445,12 +445,11 @@ void sgt_checkpoint_state_free(sgt_checkpoint_state *state)
 #define MOST_VALUES ((size_t)SGT_MOST_IDS * 9)
 
 /* Return the name of the end-of-text token, which lives as long as the tokenizer: that of `id`; if no
- * token has it, the first that is usual; NULL if there is none, or no tokenizer. */
+ * token has it, the one that sgt-tokenize takes; NULL if there is none, or no tokenizer. */
 static const char *name_of(const json_t *tokenizer, json_int_t id)
 {
-    static const char *const usual[] = {"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>",
-                                        "<|eos|>"};
-    size_t i;
+    static const char *const usual[] = {SGT_EOT_NAMES};
+    size_t i, best = sizeof usual / sizeof *usual;
     const char *name, *found = NULL;
     json_t *v;
     json_array_foreach(json_object_get(tokenizer, "added_tokens"), i, v)
@@ -458,8 +457,8 @@ static const char *name_of(const json_t *tokenizer, json_int_t id)
         const json_t *of = json_object_get(v, "id");
         name = json_string_value(json_object_get(v, "content"));
         if (json_is_integer(of) && json_integer_value(of) == id) return name;
-        for (size_t k = 0; k < sizeof usual / sizeof *usual && name && !found; k++)
-            if (!strcmp(name, usual[k])) found = name;
+        for (size_t k = 0; k < best && name; k++)
+            if (!strcmp(name, usual[k])) found = usual[best = k];
     }
     json_object_foreach(json_object_get(json_object_get(tokenizer, "model"), "vocab"), name,
                         v) if (json_is_integer(v) && json_integer_value(v) == id) return name;
