@@ -64,25 +64,33 @@ kill -HUP $pid
 ended 0 $pid
 same_run nohup
 
-# one process at a time
-sgt-train --quiet $options --steps 100000 --run shared 2> shared.err &
-pid=$!
-until [ -s shared/log.jsonl ]; do sleep 0.02; done
-run_failure 'shared: another sgt-train is writing to this run (wait for it, or take another --run)' \
-    sgt-train --quiet $options --run shared
-# also if the writer removes the checkpoint that the second one reads
-for i in 1 2 3 4 5 6; do
-    run 1 sgt-train --quiet --run shared --resume
-    is "$(tail -n 1 .stderr)" 'sgt-train: shared: another sgt-train is writing to this run (wait for it, or take another --run)'
-done
+# One process at a time, before its first save, and when it removes the checkpoint that the second one reads.
+works() { # RUN OPTION...: train there; $pid is the process
+    sgt-train --quiet $options --steps 100000 --run "$@" 2> "$1.err" &
+    pid=$!
+}
+stopped() { # RUN
+    kill -TERM $pid
+    wait $pid || :
+    grep -q '^sgt-train: interrupted after step' $1.err || fail 'the first one should go on undisturbed'
+}
+works unsaved --save-every 0
+until [ -s unsaved/log.jsonl ]; do sleep 0.02; done
+run_failure 'unsaved: another sgt-train is writing to this run (wait for it, or take another --run)' \
+    sgt-train --quiet $options --run unsaved
 mkdir -p begun-set/.work
 for set in d begun-set; do
     run_failure "$set: it is a set of sgt-tokenize's, where no run can be (take another --run)" \
         sgt-train --quiet $options --run $set --force
 done
-kill -TERM $pid
-wait $pid || :
-grep -q '^sgt-train: interrupted after step' shared.err || fail 'the first one should go on undisturbed'
+stopped unsaved
+works shared
+until [ -s shared/latest ]; do sleep 0.02; done
+for i in 1 2 3 4 5 6; do
+    run 1 sgt-train --quiet --run shared --resume
+    is "$(tail -n 1 .stderr)" 'sgt-train: shared: another sgt-train is writing to this run (wait for it, or take another --run)'
+done
+stopped shared
 
 # With --quiet, only problems are reported: a skipped checkpoint, a damaged log.
 cp -r cut hurt
