@@ -124,7 +124,7 @@ int inspect_vocabulary(sgt_vocab **out, uint64_t fingerprint, size_t width, cons
     char file[SGT_PATH];
     sgt_error why;
     snprintf(file, sizeof file, "%.*stokenizer.json", slash ? (int)(slash + 1 - path) : 0, path);
-    const char *tokenizer = fingerprint && access(file, F_OK) == 0 ? file : NULL;
+    const char *tokenizer = fingerprint && !sgt_file_gone(file) ? file : NULL;
     const int rc = sample_vocab_of_data(
         out, tokenizer, fingerprint, width == 2 && !sample_has_meta(path) ? SGT_GPT2_IDS : 0, &why);
     if (rc == SGT_OK) return rc;

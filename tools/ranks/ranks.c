@@ -329,6 +329,7 @@ static int greet(net *t, int fd, hello *all, sgt_error *err)
     keep_alive(fd);
     h.machine[sizeof h.machine - 1] = 0;
     all[h.rank] = h;
+    if (t->line[h.life][h.rank].fd >= 0) close(t->line[h.life][h.rank].fd);
     t->line[h.life][h.rank].fd = fd;
     return SGT_OK;
 }
