@@ -30,7 +30,7 @@
 /* ---- the child process, which tries paths ---- */
 
 /* Write a message; if the parent is gone, this process dies too. */
-static void tell(int seconds, const char *verdict, const char *why)
+static void send_message(int seconds, const char *verdict, const char *why)
 {
     sgt_check_message m = {.seconds = seconds};
     snprintf(m.verdict, sizeof m.verdict, "%s", verdict);
@@ -50,7 +50,7 @@ static const char *word_of(int rc)
  * exit code. */
 static int stop(const sgt_error *err)
 {
-    tell(-1, "", err->text);
+    send_message(-1, "", err->text);
     return 1;
 }
 
@@ -58,10 +58,10 @@ static int stop(const sgt_error *err)
 static int try_path(const sgt_cuda_checks *c, size_t i, int device)
 {
     sgt_error err = {0};
-    tell(c->seconds(i), "", "");
+    send_message(c->seconds(i), "", "");
     int rc = c->run(i, device, &err);
     if (rc == SGT_ENOMEM) return 1 + stop(&err);
-    tell(0, word_of(rc), rc == SGT_OK ? "" : err.text);
+    send_message(0, word_of(rc), rc == SGT_OK ? "" : err.text);
     return rc != SGT_OK && rc != SGT_EUNSUPPORTED;
 }
 

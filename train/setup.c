@@ -65,7 +65,7 @@ static int compare_ranks(const sgt_trainer *t, sgt_error *err)
 
 /* Take options that the newest start changed from options.json: if it was killed before its first
  * save, the checkpoint does not have them. */
-static int take_changed(const sgt_trainer *t, sgt_merge which, sgt_error *err)
+static int merge_changed(const sgt_trainer *t, sgt_merge which, sgt_error *err)
 {
     char path[SGT_PATH], *text = NULL;
     size_t n;
@@ -98,7 +98,7 @@ static int resume_from(sgt_trainer *t, sgt_error *err)
     }
     rc = sgt_checkpoint_read(&t->state, t->from, err);
     if (rc == SGT_OK) rc = sgt_config_merge(t->s, t->state.options, t->from, SGT_MERGE_KEPT, err);
-    return rc < 0 ? rc : take_changed(t, SGT_MERGE_CHANGED, err);
+    return rc < 0 ? rc : merge_changed(t, SGT_MERGE_CHANGED, err);
 }
 
 /* Choose the device. Warn if a GPU exists but is not used; if there is no GPU, report that only as
@@ -138,7 +138,7 @@ static int decide_device(sgt_trainer *t, sgt_error *err)
     if (rc < 0) return rc;
     int moved = t->from && strcmp(t->state.device, t->cuda ? "cuda" : "cpu") != 0;
     if (moved &&
-        ((rc = take_changed(t, SGT_MERGE_MOVED, err)) < 0 || (rc = sgt_config_check(s, err)) < 0))
+        ((rc = merge_changed(t, SGT_MERGE_MOVED, err)) < 0 || (rc = sgt_config_check(s, err)) < 0))
         return rc;
     if (moved && !t->cuda && !s->given[SGT_SET_PRECISION] &&
         s->step.precision == SGT_PRECISION_TF32) {

@@ -146,7 +146,7 @@ static void complete(sgt_cupti_context context, uint32_t stream, uint8_t *data, 
 }
 
 /* Take the buffers that CUPTI has returned. */
-static buffer *take_full(sgt_cupti *p)
+static buffer *detach_full(sgt_cupti *p)
 {
     pthread_mutex_lock(&process.lock);
     buffer *full = p->full;
@@ -297,7 +297,7 @@ void sgt_cupti_close(sgt_cupti *p)
     pthread_mutex_lock(&process.lock);
     process.open = NULL;
     pthread_mutex_unlock(&process.lock);
-    free_buffers(take_full(p));
+    free_buffers(detach_full(p));
     free(p->nodes);
     free(p);
 }
@@ -306,7 +306,7 @@ int sgt_cupti_begin(sgt_cupti *p, sgt_error *err)
 {
     size_t dropped;
     int rc = SGT_OK;
-    free_buffers(take_full(p));     /* of a recording that was not ended */
+    free_buffers(detach_full(p));   /* of a recording that was not ended */
     api.dropped(NULL, 0, &dropped); /* this call resets the count to 0 */
     for (size_t i = 0; i < KINDS && rc == SGT_OK; i++)
         rc = check(api.enable(kinds[i]), "switching on", err);
@@ -426,7 +426,7 @@ int sgt_cupti_end(sgt_cupti *p, void (*show)(void *ctx, const sgt_cupti_kernel *
     size_t dropped = 0;
     kernels x = {0};
     int rc = stop(err);
-    buffer *full = take_full(p);
+    buffer *full = detach_full(p);
     api.dropped(NULL, 0, &dropped);
     if (rc == SGT_OK) rc = read_all(p, full, &x, err);
     if (x.count) qsort(x.of, x.count, sizeof *x.of, by_place);

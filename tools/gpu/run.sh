@@ -53,9 +53,9 @@ keep_log() { # NAME EXIT COMMAND...
     } >> "$json.log"
 }
 
-# Run a command for at most SECONDS (0: until the part's end), with stdout and stderr in files. Return 0, or 1 if the check
-# NAME need not run, or the command is missing, failed or was cut; that is reported already. If $listen is the name of a function, call it with each line of
-# stderr as it comes.
+# Run a command for at most SECONDS (0: until the part's end), with stdout and stderr in files. Return 0, or 1 if the
+# check NAME need not run, or the command is missing, failed or was cut; that is reported already. If $listen is the name
+# of a function, call it with each line of stderr as it comes.
 attempt() { # NAME SECONDS COMMAND...
     name=$1 most=$2
     shift 2

@@ -418,8 +418,8 @@ int sgt_trainer_measure_data(const sgt_trainer *t, sgt_loader_info *info, uint64
 /* Fail if data is gone whose path came from the checkpoint, and not from the caller: nothing exists at
  * `path`, nor at PATH.bin, which is how Megatron-LM names its files. `pass` names the option that
  * gives its new path. */
-static int find(const sgt_trainer *t, sgt_setting which, const char *path, const char *pass,
-                sgt_error *err)
+static int check_there(const sgt_trainer *t, sgt_setting which, const char *path, const char *pass,
+                       sgt_error *err)
 {
     char bin[4200];
     snprintf(bin, sizeof bin, "%s.bin", path);
@@ -435,16 +435,16 @@ int sgt_trainer_find_data(const sgt_trainer *t, sgt_error *err)
     uint32_t count;
     int rc = SGT_OK;
     if (t->from && sgt_config_examples(s)) {
-        rc = find(t, SGT_SET_DATA, s->data, "--data FILE.jsonl", err);
+        rc = check_there(t, SGT_SET_DATA, s->data, "--data FILE.jsonl", err);
         return rc < 0 || !s->eval_every || !s->val_data
                    ? rc
-                   : find(t, SGT_SET_VAL_DATA, s->val_data, "--val-data FILE.jsonl", err);
+                   : check_there(t, SGT_SET_VAL_DATA, s->val_data, "--val-data FILE.jsonl", err);
     }
     if (!t->from || sgt_loader_sets_parse(&sets, &count, s->data, NULL) < 0) return SGT_OK;
     const char *pass =
         count > 1 ? "--data with all sets and their weights, as at first" : "--data DIR";
     for (uint32_t i = 0; i < count && rc == SGT_OK; i++)
-        rc = find(t, SGT_SET_DATA, sets[i].path, pass, err);
+        rc = check_there(t, SGT_SET_DATA, sets[i].path, pass, err);
     free(sets);
     return rc;
 }
