@@ -125,7 +125,7 @@ MPICC := $(if $(SAN),,$(call if_header,mpi.h,mpicc,mpicc))
 
 # ---- what to type ----
 .PHONY: all programs libs cuda mpi deps demo run-demo check check-all check-bare clean help need-packages
-all: need-packages programs libs cuda mpi ## build every program, and the CUDA backend if nvcc is here
+all: need-packages programs libs cuda mpi man ## build every program, and the CUDA backend if nvcc is here
 	@echo 'built $(PROGRAMS) in $(B)/bin$(if $(filter 2,$(words $(LD_codecs))),,; Parquet without lz4 or snappy (liblz4-dev, libsnappy-dev))'
 
 programs: $(PROGRAMS:%=$(B)/bin/%)

@@ -17,11 +17,13 @@ UP = $(subst $(space),/,$(patsubst %,..,$(subst /, ,$(LIBDIR)) x)) # from pkgcon
 PC = s|@VERSION@|$(VERSION)|; s|@LIBDIR@|$(LIBDIR)|; s|@UP@|$(strip $(UP))|; s|@CODECS@|$(strip $(LD_codecs:-lsnappy=-lsnappy -lstdc++))|
 
 .PHONY: man install uninstall gpu-bundle
-man: need-packages programs            ## rewrite the options in the manual pages from the programs' tables
+man: need-packages programs            ## the manuals, in build/man: with build/bin on PATH, man finds them
+	$(Q)mkdir -p $(addprefix $(B)/man/man,1 3 7) && cp tools/sgt.7 $(B)/man/man7 && \
+	    cp $(wildcard $(foreach l,$(PUBLIC),$(l)/sgt_$(l).3)) $(B)/man/man3
 	$(Q)for p in $(PROGRAMS); do $(B)/bin/$$p --completion table | \
-	    awk -f tools/man.awk - tools/$$p.1 > $(B)/$$p.1 && cp $(B)/$$p.1 tools/$$p.1 || exit 1; done
+	    awk -f tools/man.awk - tools/$$p.1 > $(B)/man/man1/$$p.1 || exit 1; done
 
-install: need-packages programs libs $(if $(HAVE_NVCC),cuda) $(if $(MPICC),mpi) ## install into DESTDIR/PREFIX (default /usr/local), libraries into PREFIX/LIBDIR
+install: need-packages programs libs man $(if $(HAVE_NVCC),cuda) $(if $(MPICC),mpi) ## install into DESTDIR/PREFIX (default /usr/local), libraries into PREFIX/LIBDIR
 	$(Q)install -d $(addprefix $(AT)/,bin $(LIBDIR)/pkgconfig include/sgt/base) \
 	    $(addprefix $(AT)/share/,man/man1 man/man3 man/man7 $(BASH_DIR) $(ZSH_DIR) $(FISH_DIR))
 	$(Q)install -m 755 $(PROGRAMS:%=$(B)/bin/%) $(AT)/bin
@@ -33,9 +35,7 @@ install: need-packages programs libs $(if $(HAVE_NVCC),cuda) $(if $(MPICC),mpi) 
 	$(Q)$(if $(strip $(OWN_LIBS)),install -d $(AT)/lib/sgt && install -m 644 $(OWN_LIBS) $(AT)/lib/sgt)
 	$(Q)install -m 644 loader/sgt_loader.h tokenize/sgt_tokenize.h $(AT)/include/sgt
 	$(Q)install -m 644 loader/base/error.h $(AT)/include/sgt/base
-	$(Q)install -m 644 $(PROGRAMS:%=tools/%.1) $(AT)/share/man/man1
-	$(Q)install -m 644 tools/sgt.7 $(AT)/share/man/man7
-	$(Q)install -m 644 $(wildcard $(foreach l,$(PUBLIC),$(l)/sgt_$(l).3)) $(AT)/share/man/man3
+	$(Q)for s in 1 3 7; do install -m 644 $(B)/man/man$$s/* $(AT)/share/man/man$$s || exit 1; done
 	$(Q)for p in $(PROGRAMS); do \
 	    for f in bash:$(BASH_DIR)/$$p zsh:$(ZSH_DIR)/_$$p fish:$(FISH_DIR)/$$p.fish; do \
 	    $(B)/bin/$$p --completion $${f%%:*} | install -m 644 /dev/stdin $(AT)/share/$${f#*:} || exit 1; \

@@ -1,14 +1,11 @@
-# man.awk: rewrite the OPTIONS of a manual page from the program's own table, as `make man` does:
+# man.awk: print a manual page with the program's options at the end of its section OPTIONS:
 #
 #     sgt-x --completion table | awk -f tools/man.awk - tools/sgt-x.1
 #
-# An option's name, letter, value and default come from the table. So does its text if its entry
-# begins with `.TP \" generated`; otherwise the text is the page's own. Headings, and entries of
-# several options (.TQ), stay as they are. An option that the page lacks is an error: add
-# `.TP \" generated` and its name where it belongs.
+# The table is the only source of the options: their headings, names, values, texts and defaults.
 function escaped(s) { gsub(/\\/, "\\e", s); gsub(/-/, "\\-", s); return s }
 function sentence(s) {
-    if (s ~ /^[a-z]+([^a-z0-9,]|$)/) s = toupper(substr(s, 1, 1)) substr(s, 2)
+    if (s ~ /^[a-z]+([^a-z0-9:]|$)/) s = toupper(substr(s, 1, 1)) substr(s, 2)
     return escaped(s) "."
 }
 # words in capitals stand for something else, and are in italics
@@ -21,57 +18,32 @@ function value(s,    out) {
     }
     return out escaped(s)
 }
-function tag(f,    name) {
-    name = escaped("--" f[2])
-    if (f[4] == "-") return f[3] == "-" ? ".B " name : ".BR \\-" f[3] " \", \" " name
-    return ".BR " (f[3] == "-" ? "" : "\\-" f[3] " \", \" ") name " \" " value(f[4]) "\""
+function default_of(s) {
+    if (sub(/: /, " (", s)) s = s ")"
+    return s == "-" ? "" : "\nDefault: " escaped(s) "."
 }
-# the text between the tag and the default, which ends it
-function print_text(f,    i, last) {
-    last = f[5] == "-" ? "" : "Default: " escaped(f[5]) "."
-    if (line[1] ~ /generated/) { print sentence(f[7]) (last ? " " last : ""); return }
-    if (line[lines] ~ /^Default: /) lines--
-    else sub(/ Default: .*/, "", line[lines])
-    for (i = 3; i < lines; i++) print line[i]
-    if (line[lines] ~ /^\./) { print line[lines]; if (last) print last }
-    else print line[lines] (last ? " " last : "")
+function tag(f,    letter) {
+    letter = f[3] == "-" ? "" : "\\-" f[3] " \", \" "
+    return (f[4] == "-" && !letter ? ".B " : ".BR " letter) escaped("--" f[2]) \
+        (f[4] == "-" ? "" : " \" " value(f[4]) "\"")
 }
-function flush(    i, f) {
-    if (tags == 1 && names[1] in row) {
-        split(row[names[1]], f, "\t")
-        print line[1] "\n" tag(f)
-        print_text(f)
-    } else {
-        for (i = 1; i <= lines; i++) print line[i]
+# a program with subcommands has a heading for each, and none within them
+function print_options(    i, f, command) {
+    command = "-"
+    for (i = 1; i <= rows; i++) {
+        split(row[i], f, "\t")
+        if (f[1] != command) print ".SS " program " " (command = f[1])
+        if (f[6] != "heading")
+            print ".TP\n" tag(f) "\n" sentence(f[7]) default_of(f[5])
+        else if (command == "-") print ".SS " escaped(f[2])
     }
-    for (i = 1; i <= tags; i++) delete missing[names[i]]
-    tags = lines = 0
+    print (command == "-" ? ".SS Others" : ".SS All subcommands")
+    print ".TP\n.BR \\-h \", \" \\-\\-help\nPrint a summary of the options."
+    print ".TP\n.B \\-\\-version\nPrint the version."
 }
-function fail(what) { print FILENAME ": " what > "/dev/stderr"; bad = 1 }
 BEGIN { FS = "\t" }
-FNR == 1 { file++ }
-file == 1 { row[$1 " " $2] = $0; missing[$1 " " $2] = 1; next }
-/^\.S[HS]/ { flush(); options = /^\.SH OPTIONS/ || (options && /^\.SS/); command = "-" }
-options && /^\.SS sgt-bench / { command = $0; sub(/.* /, "", command) }
-options && /^\.SS All/ { command = "" }
-!options { print; next }
-/^\.TP/ { flush(); line[lines = 1] = $0; wanted = 1; next }
-!lines { print; next }
-{ line[++lines] = $0 }
-/^\.TQ/ { wanted = 1; next }
-wanted {
-    wanted = 0
-    if (!match($0, /\\-\\-[a-z0-9\\-]+/)) { fail("no option in " $0); next }
-    name = substr($0, RSTART + 4, RLENGTH - 4)
-    gsub(/\\/, "", name)
-    names[++tags] = command " " name
-    known = name ~ /^(help|version)$/ || names[tags] in row
-    if (command == "")
-        for (key in row) if (key ~ " " name "$") { known = 1; delete missing[key] }
-    if (!known) fail("--" name " is not in the table")
-}
-END {
-    flush()
-    for (key in missing) fail(key " is not in the page")
-    exit bad
-}
+FNR == NR { row[++rows] = $0; next }
+/^\.TH/ { program = tolower($1); sub(/^\.th /, "", program); sub(/ .*/, "", program) }
+/^\.SH/ && options { print_options() }
+/^\.SH/ { options = /^\.SH OPTIONS/ }
+{ print }

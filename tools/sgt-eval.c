@@ -26,8 +26,8 @@ static struct {
 
 static const sgt_option table[] = {
     {.name = "Data"},
-    {"data", 'd', SGT_OPT_LIST, &o.data, "OUT/ | SHARD",
-     .help = "also compute the loss of these tokens; any number of times"},
+    {"data", 'd', SGT_OPT_LIST, &o.data, "OUT/|SHARD",
+     .help = "set or shard to compute the loss of; may be given several times"},
     {"split", 0, SGT_OPT_CHOICE, &o.split, "train|val", "which shards of a folder", .def = "val"},
     {"seq-len", 0, SGT_OPT_COUNT, &o.seq, "N", "tokens per window of --data",
      .def = "as the model was trained, or all its positions", .min = 1, .max = 1 << 20},
@@ -35,7 +35,7 @@ static const sgt_option table[] = {
      .def = "the one beside the model, else gpt2"},
     {.name = "Model"},
     {"device", 0, SGT_OPT_CHOICE, &o.device, "auto|cpu|cuda",
-     "where to run; auto is CUDA if it can be used", .def = "auto"},
+     "where to run; auto uses a GPU if there is one", .def = "auto"},
     {"batch-size", 'b', SGT_OPT_COUNT, &o.batch, "N",
      "rows computed together; does not change the results", .def = "64 on CUDA, 8 on a CPU",
      .min = 1, .max = 65536},
@@ -51,10 +51,11 @@ static const sgt_option table[] = {
 static const sgt_program program = {
     .name = "sgt-eval",
     .usage = "sgt-eval [OPTION]... RUN/ | GPT2/ | MODEL.bin [FILE.jsonl]...",
-    .about = "Evaluates a GPT-2: its accuracy on the questions of JSON-lines files, {\"ctx\", "
-             "\"endings\", \"label\"} as HellaSwag has them or {\"text\"}, whose last word is "
-             "asked for, as LAMBADA has them; with --data its loss, perplexity and bits per byte "
-             "on a set of tokens.",
+    .about =
+        "Evaluates a GPT-2. With --data, it computes the loss, perplexity and bits per byte on "
+        "a set of tokens. With files of questions, it computes the accuracy: {\"ctx\", "
+        "\"endings\", \"label\"} as in HellaSwag, or {\"text\"}, whose last word is to be "
+        "predicted, as in LAMBADA.",
     .options = table,
     .examples = "  sgt-eval run/ --data out/\n"
                 "  sgt-eval run/step-00001000 hellaswag_val.jsonl lambada_test.jsonl\n"

@@ -23,15 +23,16 @@ static int compare;
 static const sgt_option table[] = {
     {.name = "What to show"},
     {"verify", 0, SGT_OPT_FLAG, &o.verify, NULL,
-     .help = "read everything: checksums, sizes, ids, where documents start"},
+     .help = "read everything, and check checksums, sizes, ids and where documents start"},
     {"decode", 0, SGT_OPT_TEXT, &o.decode, "FROM:COUNT",
-     .help = "print the text of these tokens, counted over all shards in order"},
+     .help =
+         "print the text of COUNT tokens from token FROM, counted from 0 over all shards in order"},
     {"batch", 0, SGT_OPT_TEXT, &o.batch, "K[:N]",
-     .help = "show N batches from batch K: what the trainer would see"},
+     .help = "show N batches from batch K, as the trainer would see them"},
     {"split", 0, SGT_OPT_CHOICE, &o.split, "train|val", "use only these shards",
      .def = "all; train for --batch"},
     {"raw", 0, SGT_OPT_WORD, &o.raw, "none|16|32",
-     "shards have no header, only ids of so many bits (nanoGPT's), whatever their names",
+     "bits per id, if the shards have no header (nanoGPT's); names do not matter then",
      .def = "none"},
     {"threads", .as = &sgt_config_rows[SGT_SET_THREADS], .to = &o.threads,
      .help = "number of shards that --verify reads at the same time", .given = &threads_given},
@@ -39,17 +40,16 @@ static const sgt_option table[] = {
     {"compare", 0, SGT_OPT_FLAG, &compare, NULL,
      .help = "compare the tokens of A and B and their order; show where they first differ"},
     {"export", 0, SGT_OPT_WORD, &o.layout, "megatron|nanogpt|npy",
-     .help =
-         "write set A as files of Megatron-LM, nanoGPT or OLMo-core in OUT, one for each split, "
-         "as sgt-tokenize --shards does",
+     .help = "write set A to OUT as files for Megatron-LM, nanoGPT or OLMo-core, as sgt-tokenize "
+             "--shards does",
      .given = &export_given},
-    {"force", 0, SGT_OPT_FLAG, &o.force, NULL, .help = "--export replaces a set that is in OUT"},
+    {"force", 0, SGT_OPT_FLAG, &o.force, NULL, .help = "let --export replace a set that is in OUT"},
     {.name = "Sampling of --batch (the trainer's options)"},
     {"loader", .as = &sgt_config_rows[SGT_SET_LOADER], .to = &o.loader, .given = &loader_given,
      .help = "how shards are read; the batches are the same", .def = "mmap"},
     {"sampling", .as = &sgt_config_rows[SGT_SET_SAMPLING], .to = &o.sampling,
      .given = &sampling_given,
-     .help = "how rows are drawn; packed without --batch: how much of the text rows crop"},
+     .help = "how rows are drawn; packed without --batch shows how many tokens are cropped"},
     {"pad-id", .as = &sgt_config_rows[SGT_SET_PAD], .to = &o.pad, .given = &o.padded_by},
     {"seed", 0, SGT_OPT_COUNT, &o.seed, "N", "seed of the sampling", .def = "1",
      .given = &seed_given},
@@ -57,7 +57,7 @@ static const sgt_option table[] = {
      .max = 1 << 20, .given = &batch_size_given},
     {"seq-len", .as = &sgt_config_rows[SGT_SET_SEQ], .to = &o.seq_len, .given = &seq_len_given},
     {"documents", 0, SGT_OPT_FLAG, &o.documents, NULL,
-     .help = "show where documents begin in each row, too"},
+     .help = "with --batch, also show where documents begin in each row"},
     {.name = "Output"},
     {"json", 0, SGT_OPT_FLAG, &o.json, NULL,
      .help = "print one JSON document; with --batch, an object per line"},
@@ -71,9 +71,9 @@ static const sgt_program program = {
              "       sgt-inspect --batch K[:N] [OPTION]... A:0.7,B:0.3\n"
              "       sgt-inspect --compare [OPTION]... A B\n"
              "       sgt-inspect --export LAYOUT [OPTION]... A OUT/",
-    .about = "Says what a folder of shards, a shard, a training run or a checkpoint is and holds; "
-             "compares sets of "
-             "shards, and rewrites them for other trainers.",
+    .about =
+        "Shows what a set, a shard, a training run or a checkpoint holds. It also compares two "
+        "sets, and converts a set for other trainers.",
     .options = table,
     .examples = "  sgt-inspect out/\n"
                 "  sgt-inspect out/ --verify\n"

@@ -24,10 +24,10 @@ static struct {
 static const sgt_option table[] = {
     {.name = "Prompt"},
     {"prompt", 'p', SGT_OPT_LIST, &o.prompts, "TEXT",
-     .help = "text to continue; can be given several times; - reads standard input",
-     .def = "none: the model starts from nothing"},
+     .help = "text to continue; may be given several times; - reads standard input",
+     .def = "none: the model begins a text"},
     {"prompt-file", 0, SGT_OPT_LIST, &o.files, "FILE",
-     .help = "file that holds a prompt; its last newline is left out"},
+     .help = "file that holds a prompt; its last newline is removed"},
     {"num-samples", 0, SGT_OPT_COUNT, &o.samples, "N", "number of texts to write for each prompt",
      .def = "1", .min = 1, .max = MAX_SAMPLES},
     {"vocab", 0, SGT_OPT_TEXT, &o.vocab, "gpt2|FILE", "vocabulary that the model was trained on",
@@ -40,13 +40,13 @@ static const sgt_option table[] = {
      "sampling temperature: below 1 favours likely tokens, above 1 rare ones; 0: always the "
      "likeliest",
      .def = "0.8", .min = 0, .max = 100},
-    {"top-k", 0, SGT_OPT_COUNT, &o.top_k, "K",
-     "sample from the K likeliest tokens only; 0: from all", .def = "200"},
+    {"top-k", 0, SGT_OPT_COUNT, &o.top_k, "K", "draw only from the K likeliest tokens; 0: from all",
+     .def = "200"},
     {"top-p", 0, SGT_OPT_REAL, &o.top_p, "P",
-     "sample from the likeliest tokens only, which together have probability P", .def = "1",
-     .min = 1e-9, .max = 1},
+     "draw only from the likeliest tokens whose probabilities add up to P", .def = "1", .min = 1e-9,
+     .max = 1},
     {"seed", 's', SGT_OPT_COUNT, &o.seed, "N",
-     "seed of the sampling: the same seed gives the same text", .def = "1"},
+     "seed of the draws: the same seed gives the same text", .def = "1"},
     {"ignore-eot", 0, SGT_OPT_FLAG, &o.ignore_eot,
      .help = "continue after an end-of-text token instead of ending the text"},
 
@@ -54,9 +54,9 @@ static const sgt_option table[] = {
     {"device", 0, SGT_OPT_CHOICE, &o.device, "auto|cpu", "where to run: on the CPU only",
      .def = "auto"},
     {"precision", 0, SGT_OPT_CHOICE, &o.precision, "fp32|bf16",
-     "number format of the weights; bf16 is faster", .def = "fp32"},
+     "number format of the weights; bf16 is faster and needs half the memory", .def = "fp32"},
     {"batch-size", 'b', SGT_OPT_COUNT, &o.batch, "N",
-     "number of texts computed together; does not change the texts", .def = "8", .min = 1,
+     "number of texts computed at the same time, which does not change them", .def = "8", .min = 1,
      .max = SGT_DECODER_ROWS},
     {"threads", .as = &sgt_config_rows[SGT_SET_THREADS], .to = &o.threads},
     {"cpu", .as = &sgt_config_rows[SGT_SET_CPU], .to = &o.cpu},
@@ -71,8 +71,8 @@ static const sgt_option table[] = {
 static const sgt_program program = {
     .name = "sgt-sample",
     .usage = "sgt-sample [OPTION]... RUN/ | RUN/step-NNNNNNNN/ | GPT2/ | MODEL.bin",
-    .about = "Lets a GPT-2 go on with a text: one that sgt-train is training or has trained, any "
-             "in Hugging Face's form, or llm.c's.",
+    .about = "Continues a text with a GPT-2: a run of sgt-train, even while it trains, a model in "
+             "Hugging Face's format, or one of llm.c.",
     .options = table,
     .examples = "  sgt-sample run/ --prompt 'Once upon a time'\n"
                 "  sgt-sample run/step-00001000 --num-samples 3 --temperature 1 --top-p 0.95\n"

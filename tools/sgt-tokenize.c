@@ -33,19 +33,17 @@ static struct {
 static const sgt_option table[] = {
     {.name = "Input"},
     {"format", 0, SGT_OPT_WORD, &t.format, "auto|text|jsonl",
-     "text: each file is a document; jsonl: each line is one; auto: by name and first lines",
+     "text: each file is a document; jsonl: each line is one; auto: decide by name and content",
      .def = "auto"},
     {"field", 0, SGT_OPT_TEXT, &t.field, "NAME",
-     "field of JSONL, or column of Parquet, that holds the text; a.b for a nested one",
-     .def = "text"},
+     "field of JSONL or column of Parquet that holds the text; a.b is field b in a", .def = "text"},
     {"skip-bad", 0, SGT_OPT_FLAG, &t.skip_bad,
      .help = "skip and count bad lines and rows, and the rest of damaged .gz and .zst files"},
     {"keep-fields", 0, SGT_OPT_TEXT, &t.keep_fields, "NAME,...",
-     "fields of JSONL, or columns of Parquet, to keep of each document in sources.jsonl",
+     "fields of JSONL or columns of Parquet to keep in sources.jsonl for each document",
      .def = "none"},
     {"invalid-utf8", 0, SGT_OPT_WORD, &t.invalid_utf8, "keep|replace|fail",
-     "what to do with bytes that are not UTF-8: keep them, replace them by U+FFFD, or fail",
-     .def = "keep"},
+     "bytes that are not UTF-8: keep them, replace them with U+FFFD, or fail", .def = "keep"},
     {"binary", 0, SGT_OPT_WORD, &t.binary, "skip|keep",
      "files that are not text (PDF, images, programs, archives, UTF-16): skip and count them, or "
      "read them byte for byte",
@@ -57,9 +55,9 @@ static const sgt_option table[] = {
      .help = "read files with extension EXT through COMMAND, which prints text (EXT=jsonl:COMMAND: "
              "JSONL)"},
     {"special", 0, SGT_OPT_WORD, &t.special_eot, "none|eot",
-     "eot: each literal <|endoftext|> begins a document; none: it is text", .def = "none"},
+     "eot: each literal <|endoftext|> begins a document; none: it is ordinary text", .def = "none"},
     {"normalize", 0, SGT_OPT_WORD, &o.normalize, "none|nfc|nfkc",
-     "Unicode normalization of each document, before it is split; GPT-2 uses none",
+     "Unicode normalization of each document before it is encoded; GPT-2 uses none",
      .def = "the vocabulary's, or none"},
     {.name = "Output"},
     {"vocab", 0, SGT_OPT_TEXT, &t.vocab, "gpt2|FILE|DIR",
@@ -69,37 +67,41 @@ static const sgt_option table[] = {
      "train a vocabulary of N tokens on INPUTs and write it to OUT, instead of shards", .min = 257,
      .max = 1 << 20},
     {"pattern", 0, SGT_OPT_TEXT, &t.pattern, "REGEX|NAME",
-     "what splits text before merging: a regular expression (PCRE2), or gpt2, cl100k, o200k, "
+     "what splits text into pieces before merging: a PCRE2 regular expression, or gpt2, cl100k, "
+     "o200k, "
      "llama3, qwen2 or nanochat",
      .def = "the vocabulary's, or GPT-2's"},
     {"split", 0, SGT_OPT_PERCENT, &t.val_fraction, "N%|none",
-     "share of the documents used for validation, chosen by a hash of their path", .def = "none"},
+     "share of the documents to set aside for validation, chosen by a hash of their path",
+     .def = "none"},
     {"shards", 0, SGT_OPT_WORD, &t.layout, "sgt|megatron|nanogpt|npy",
-     "files of OUT: sgt's shards; or one file for each split, for Megatron-LM (.bin and .idx), "
+     "format of OUT: sgt's shards, or one file for each split, for Megatron-LM (.bin and .idx), "
      "nanoGPT (train.bin, val.bin) or OLMo-core (.npy, ids without NumPy's header)",
      .def = "sgt"},
-    {"shard-tokens", 0, SGT_OPT_COUNT, &t.shard_tokens, "N", "tokens of a shard", .def = "100M",
+    {"shard-tokens", 0, SGT_OPT_COUNT, &t.shard_tokens, "N", "tokens per shard", .def = "100M",
      .min = 1, .max = 2147483647, .given = &o.shard_tokens_given},
     {"shuffle", 0, SGT_OPT_COUNT, &t.shuffle_seed, "SEED",
-     "shuffle the documents, in an order that SEED decides", .def = "the order of the inputs",
-     .min = 0, .max = 9007199254740992, .given = &t.shuffle},
+     "shuffle the documents; SEED decides the order", .def = "the order of the inputs", .min = 0,
+     .max = 9007199254740992, .given = &t.shuffle},
     {"dedup", 0, SGT_OPT_FLAG, &t.dedup,
-     .help = "leave out documents whose whole text already occurred"},
+     .help = "remove exact duplicates of documents across both splits, and keep the first"},
     {"force", 0, SGT_OPT_FLAG, &t.force,
-     .help = "make OUT anew, also if it is complete or was made from other inputs"},
+     .help = "replace OUT even if it is complete, comes from other inputs, or the disk seems too "
+             "small"},
     {.name = "Running"},
     {"threads", 't', SGT_OPT_COUNT, &o.threads, "N",
      "number of CPU threads; the output is the same for any number", .def = "all available cores",
      .min = 1, .max = 1024},
     {"cpu", 0, SGT_OPT_TEXT, &o.cpu, "auto|plain|avx2|avx512|amx",
      "highest CPU instruction level to use", .def = "auto"},
-    {"rank", 0, SGT_OPT_COUNT, &o.rank, "I", "number of this process, from 0 to N - 1 of --ranks",
-     .def = "the launcher's, or 0", .min = 0, .max = 999999, .given = &o.rank_given},
-    {"ranks", 0, SGT_OPT_COUNT, &o.ranks, "N", "number of processes that make OUT together",
+    {"rank", 0, SGT_OPT_COUNT, &o.rank, "I",
+     "number of this process, from 0, of those that --ranks counts", .def = "the launcher's, or 0",
+     .min = 0, .max = 999999, .given = &o.rank_given},
+    {"ranks", 0, SGT_OPT_COUNT, &o.ranks, "N", "number of processes that write OUT together",
      .def = "the launcher's, or 1", .min = 1, .max = 1000000, .given = &o.ranks_given},
     {"dry-run", 0, SGT_OPT_FLAG, &o.dry_run,
-     .help = "write nothing: count files, and estimate tokens and disk from their bytes; OUT may "
-             "be left out"},
+     .help = "write nothing; count files, and estimate tokens and disk space from their sizes; OUT "
+             "may be left out"},
     {"json", 0, SGT_OPT_FLAG, &o.json, .help = "print one JSON document on standard output"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, .help = "print nothing unless something is wrong"},
     {0}};
@@ -107,9 +109,10 @@ static const sgt_option table[] = {
 static sgt_program program = {
     .name = "sgt-tokenize",
     .usage = "sgt-tokenize [OPTION]... INPUT... OUT/",
-    .about = "Turns text into GPT-2's tokens: shards of 16-bit ids in the folder OUT. INPUTs are "
-             "files, folders (all that is below them), @LIST (a file of paths) and - for standard "
-             "input. A run that was stopped or killed is finished by the same command.",
+    .about =
+        "Turns text into GPT-2's tokens, in shards of 16-bit ids in the folder OUT. INPUT is a "
+        "file, a folder with all that is below it, @LIST (a file of paths), or - for standard "
+        "input. A run that was stopped or killed is finished by the same command.",
     .options = table,
     .examples = "  sgt-tokenize corpus/ out/\n"
                 "  sgt-tokenize --split 1% corpus/ out/\n"

@@ -38,17 +38,15 @@ static struct {
 static const sgt_option table[] = {
     ROWS("Data", DATA),
     {.name = "Run"},
-    {"run", 0, SGT_OPT_TEXT, &o.run, "DIR", "folder that checkpoints and the log are written to",
-     .def = "run"},
+    {"run", 0, SGT_OPT_TEXT, &o.run, "DIR", "folder for the checkpoints and the log", .def = "run"},
     {"resume", 0, SGT_OPT_FLAG, &o.resume,
-     .help =
-         "continue from the run's newest checkpoint, with the same bits; an error if it has none"},
+     .help = "continue from the run's newest checkpoint; it is an error if there is none"},
     {"resume-or-start", 0, SGT_OPT_FLAG, &o.resume_or_start,
-     .help = "the same, but start at step 0 if there is none: for scripts that restart"},
+     .help = "continue, or start at step 0 if there is no checkpoint: for scripts that restart"},
     {"force", 0, SGT_OPT_FLAG, &o.force,
-     .help = "start over although the run holds checkpoints, and remove them"},
+     .help = "start over and remove the checkpoints that the run holds"},
     {"config", 0, SGT_OPT_TEXT, &o.config, "FILE",
-     .help = "read options from a run's options.json; options given here take precedence"},
+     .help = "take options from a run's options.json; the command line takes precedence"},
     ROWS("", RUN),
     ROWS("Model", MODEL),
     ROWS("Optimizer", OPTIMIZER),
@@ -56,19 +54,18 @@ static const sgt_option table[] = {
      .help = "save and exit 1 once the loss has stayed above where it started for 50 steps"},
     ROWS("Machine", MACHINE),
     {"self-check", 0, SGT_OPT_FLAG, &o.self_check,
-     .help = "test every path of the CUDA backend, print the results, and do not train"},
+     .help = "test the kernels and libraries that the CUDA backend uses, and do not train"},
     {"no-self-check", 0, SGT_OPT_FLAG, &o.no_self_check,
-     .help = "train without testing the paths of the CUDA backend first"},
+     .help = "train without testing the kernels and libraries of the CUDA backend first"},
     {"estimate-memory", 0, SGT_OPT_FLAG, &o.estimate,
-     .help = "print the memory that a step needs, by kind, and do not train"},
-    ROWS("Techniques, each of which can be turned off to measure what it brings", TECHNIQUES),
+     .help = "print the memory that a step would need, by kind, and do not train"},
+    ROWS("Techniques, which can be turned off to measure what they bring", TECHNIQUES),
     {.name = "Output"},
     {"profile", 0, SGT_OPT_TEXT, &o.profile, "FILE",
      .help = "write a trace of steps 10 to 19 to FILE, for ui.perfetto.dev or chrome://tracing"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, .help = "print nothing unless something is wrong"},
     {"verbose", 0, SGT_OPT_FLAG, &o.verbose,
-     .help =
-         "print more as the run starts: device, kernels, measured speed, cost, each set's share"},
+     .help = "print more at the start: device, kernels, measured speed, cost, each set's share"},
     {"json", 0, SGT_OPT_FLAG, &o.json,
      .help = "print one JSON document on standard output at the end"},
     {0}};
@@ -76,9 +73,9 @@ static const sgt_option table[] = {
 static const sgt_program program = {
     .name = "sgt-train",
     .usage = "sgt-train [--data DIR] [--run DIR] [--model NAME] [OPTION]...",
-    .about = "Trains GPT-2 on shards of tokens. The run directory holds checkpoints that Hugging "
-             "Face's transformers load as they are, and log.jsonl, a line a step. Ctrl-C finishes "
-             "the step, saves and exits 130; --resume continues there.",
+    .about = "Trains GPT-2 on shards of tokens. The run folder gets checkpoints, which Hugging "
+             "Face's transformers loads as they are, and log.jsonl with a line per step. Ctrl-C "
+             "finishes the step, saves and exits with 130; --resume continues there.",
     .options = table,
     .rank = sgt_ranks_number,
     .rows = sgt_config_rows,

@@ -38,7 +38,8 @@ typedef struct sgt_option {
      * folders for FILE, DIR, FOLDER, OUT/ and SHARD, and `words` or `choices` for LIST. If a
      * number's value ends in "|auto", the user may leave it to the program. */
     const char *value;
-    const char *help; /* text of --help: one line, lower case, no full stop */
+    /* text of --help, the manual and completion: begins in lower case, ends without a full stop */
+    const char *help;
     /* The default as --help prints it; NULL: none is printed. If it is a number of a number's
      * option, or one of the words of a WORD or CHOICE, sgt_options_parse sets it; other defaults
      * are descriptions. */

@@ -66,7 +66,7 @@ static struct {
 static const sgt_option table[] = {
     {.name = "What to run"},
     {"data", 'd', SGT_OPT_TEXT, &bench_config.data, "OUT/|SHARD",
-     .help = "shards to train on (required)"},
+     .help = "set or shard to train on (required)"},
     {"device", .as = BENCH_ROW(DEVICE), .to = &bench_config.device},
     {"model", .as = BENCH_ROW(MODEL), .to = &bench_config.model},
     {"batch-size", 'b', SGT_OPT_COUNT, &bench_config.batch, "N",
@@ -77,8 +77,8 @@ static const sgt_option table[] = {
      "techniques to measure, separated by commas:", .def = "all", .choices = names},
     {"threads", .as = BENCH_ROW(THREADS), .to = &bench_config.threads},
     {.name = "How"},
-    {"steps", 0, SGT_OPT_COUNT, &o.steps, "N", "steps measured per technique; the median is shown",
-     .def = "10", .min = 1, .max = 100000},
+    {"steps", 0, SGT_OPT_COUNT, &o.steps, "N",
+     "steps to measure per technique; the median is shown", .def = "10", .min = 1, .max = 100000},
     {"warmup", 0, SGT_OPT_COUNT, &o.warmup, "N", "steps before the measured ones", .def = "2",
      .min = 0, .max = 100000},
     {"rounds", 0, SGT_OPT_COUNT, &o.rounds, "N", "rounds over all techniques; the median is shown",
@@ -90,7 +90,7 @@ static const sgt_program program = {
     .name = "sgt-bench ablation",
     .usage = "sgt-bench ablation [OPTION]... --data OUT/",
     .about = "Trains a few steps with each technique in turn, from text that is encoded within the "
-             "loop to all that sgt has: every row has the techniques of those above it, and the "
+             "loop to all that sgt has. Each row adds one technique to the row above it, on the "
              "same batches. Techniques: text, cold, mmap, preload, simd, overlap, async, tf32, "
              "bf16, fused, graphs, flash, padded, tied, and two that save memory: accum and "
              "recompute. Those that a device lacks are named, with why.",

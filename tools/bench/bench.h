@@ -20,11 +20,11 @@
 
 /* ---- bench.c: the skeleton ---- */
 
-#define BENCH_OUTPUT                                                     \
-    {"json", 0, SGT_OPT_FLAG, &bench.json, .help = "one JSON document"}, \
-    {                                                                    \
-        "quiet", 'q', SGT_OPT_FLAG, &bench.quiet,                        \
-            .help = "print only failures and what --json asks for"       \
+#define BENCH_OUTPUT                                                           \
+    {"json", 0, SGT_OPT_FLAG, &bench.json, .help = "print one JSON document"}, \
+    {                                                                          \
+        "quiet", 'q', SGT_OPT_FLAG, &bench.quiet,                              \
+            .help = "print only failures and what --json asks for"             \
     }
 
 enum { BENCH_ROWS = 32, BENCH_TURNS = 100 }; /* most rows of a table; most turns of a row */

@@ -37,10 +37,10 @@ static const sgt_option table[] = {
 static const sgt_program program = {
     .name = "sgt-bench kernels",
     .usage = "sgt-bench kernels [OPTION]...",
-    .about = "Measures every matrix product of a GPT-2 step, with each epilogue that could stand "
-             "behind it, and one layer's causal attention, each by itself, on CUDA: the fastest of "
-             "cuBLASLt's algorithms, and our attention (own), cuDNN's (cudnn) and the one that "
-             "stores T x T scores (naive).",
+    .about = "Measures, on CUDA, each matrix product of a GPT-2 step by itself, with each epilogue "
+             "that could follow it, and one layer's causal attention: ours (own), cuDNN's (cudnn) "
+             "and one that stores all T x T scores (naive). Of cuBLASLt's algorithms the fastest "
+             "is shown.",
     .options = table,
     .examples =
         "  sgt-bench kernels --batch-size 64 --seq-len 1024\n"

@@ -482,6 +482,14 @@ static _Noreturn void end_after_output(void)
  * option; LEFT: columns for an option */
 enum { COLUMNS = 100, NARROW = 72, LEFT = 28 };
 
+/* Print an option's help, and the words that a list may have. */
+static void print_text(FILE *to, const sgt_option *o)
+{
+    fputs(o->help ? o->help : "-", to);
+    for (int i = 0; o->kind == SGT_OPT_TEXT && o->choices && o->choices[i]; i++)
+        fprintf(to, "%s %s", i ? "," : "", o->choices[i]);
+}
+
 static void print_option(FILE *to, const sgt_option *o, int narrow)
 {
     char left[SGT_OPTION_VALUE + 60], buf[SGT_OPTION_VALUE];
@@ -493,10 +501,9 @@ static void print_option(FILE *to, const sgt_option *o, int narrow)
     int n = o->letter ? snprintf(left, sizeof left, "-%c, --%s", o->letter, o->name)
                       : snprintf(left, sizeof left, "%s--%s", narrow ? "" : "    ", o->name);
     if (value) n += snprintf(left + n, sizeof left - (size_t)n, " %s", value);
-    if (n < LEFT - 1 && !narrow) fprintf(to, "  %-*s %s", LEFT, left, o->help);
-    else fprintf(to, "  %s\n%*s%s", left, narrow ? 6 : LEFT + 3, "", o->help);
-    for (int i = 0; o->kind == SGT_OPT_TEXT && o->choices && o->choices[i]; i++)
-        fprintf(to, "%s %s", i ? "," : "", o->choices[i]);
+    if (n < LEFT - 1 && !narrow) fprintf(to, "  %-*s ", LEFT, left);
+    else fprintf(to, "  %s\n%*s", left, narrow ? 6 : LEFT + 3, "");
+    print_text(to, o);
     if (o->def) fprintf(to, " (default %s)", o->def);
     fputc('\n', to);
 }
@@ -665,7 +672,7 @@ static void offer_words(const sgt_program *p, int count, char **words)
         offer(cursor, 0, (*c)->name, strlen((*c)->name), (*c)->what);
 }
 
-/* Print a line for each option of p; `command` is the subcommand's name, or "-". */
+/* Print a line for each option and heading of p; `command` is the subcommand's name, or "-". */
 static void print_table(const sgt_program *p, const char *command)
 {
     static const char *const kinds[] = {"heading", "flag", "count",  "size",   "real",
@@ -674,9 +681,10 @@ static void print_table(const sgt_program *p, const char *command)
     for (size_t i = 0; sgt_option_at(p, i, &o); i++) {
         char buf[SGT_OPTION_VALUE];
         const char *value = sgt_option_value(&o, buf);
-        if (o.kind == SGT_OPT_HEADING) continue;
-        printf("%s\t%s\t%c\t%s\t%s\t%s\t%s\n", command, o.name, o.letter ? o.letter : '-',
-               value ? value : "-", o.def ? o.def : "-", kinds[o.kind], o.help);
+        printf("%s\t%s\t%c\t%s\t%s\t%s\t", command, o.name, o.letter ? o.letter : '-',
+               value ? value : "-", o.def ? o.def : "-", kinds[o.kind]);
+        print_text(stdout, &o);
+        putchar('\n');
     }
     for (const sgt_command *const *c = p->commands; c && *c; c++)
         print_table((*c)->program, (*c)->name);

@@ -1,5 +1,5 @@
-/* options.h: a program's command line as one table, which is used for parsing, for --help and for
- * completion in shells. tests/cli/manual.sh checks the man page against it.
+/* options.h: a program's command line as one table, which is used for parsing, for --help, for
+ * completion in shells, and for OPTIONS in the manual (tools/man.awk).
  *
  *     static struct { uint64_t batch; const char *split; int quiet; } o;
  *     static const sgt_option table[] = {
@@ -80,8 +80,8 @@ int sgt_option_at(const sgt_program *p, size_t i, sgt_option *o);
  *     bash, zsh, fish  a script with which that shell completes options, their choices, files,
  *                      folders and subcommands
  *     words -- WORD... what may stand at the last WORD, for these scripts
- *     table            for tests: a line per option with fields separated by tabs: subcommand,
- *                      name, letter, value, default, kind, help ("-": none) */
+ *     table            for manuals and tests: a line per option or heading with fields separated by
+ *                      tabs: subcommand, name, letter, value, default, kind, help ("-": none) */
 int sgt_options_parse(const sgt_program *p, int argc, char **argv);
 
 /* Run the subcommand that argv[1] names, and return its exit code. p must have subcommands. */
