@@ -31,7 +31,7 @@ static const sgt_option table[] = {
 
 static const sgt_program program = {.name = "sgt-report",
                                     .usage = "sgt-report [OPTION]... RUN/...",
-                                    .about = "Makes one page of one training run, or of several "
+                                    .about = "Makes one HTML page about a training run, or several "
                                              "side by side: loss, learning rate, gradient norm, "
                                              "speed, memory, options and advice. The page is one "
                                              "file that loads nothing from elsewhere.",

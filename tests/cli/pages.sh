@@ -23,9 +23,9 @@ for page in "$ROOT"/tools/sgt-*.1; do
     cp .stdout generated
     has=$(sed -n '/^\.SH OPTIONS/,/^\.SH [^O]/p' generated | sed 's/\\-/-/g' | grep -cE '^\.BR? (-. ", " )?--[a-z]')
     [ "$has" -eq $(($(cut -f 6 table | grep -vcx heading) + 2)) ] || fail "$page has $has options, not all of the table"
-    sections=$(sed -n 's/^\.SH //p' "$page" | grep -nE '^(NAME|SYNOPSIS|DESCRIPTION|OPTIONS|FILES|EXIT STATUS|ENVIRONMENT|EXAMPLES|SEE ALSO)$' |
+    sections=$(sed -n 's/^\.SH //p' "$page" | grep -nE '^(NAME|SYNOPSIS|DESCRIPTION|OPTIONS|JSON OUTPUT|FILES|EXIT STATUS|ENVIRONMENT|EXAMPLES|SEE ALSO)$' |
         cut -d : -f 2 | tr '\n' ' ')
-    for section in NAME SYNOPSIS DESCRIPTION OPTIONS FILES 'EXIT STATUS' ENVIRONMENT EXAMPLES 'SEE ALSO'; do
+    for section in NAME SYNOPSIS DESCRIPTION OPTIONS 'JSON OUTPUT' FILES 'EXIT STATUS' ENVIRONMENT EXAMPLES 'SEE ALSO'; do
         sections=${sections#"$section "}
     done
     [ -z "$sections" ] || fail "$page has sections in another order: $sections"
