@@ -1,6 +1,5 @@
 # gpu-bundle.sh with the host's programs in place of nvcc's: what a bundle holds.
 # In make check-all only: it needs the programs of the host run.
-. "$ROOT/tests/cli/lib.sh"
 cuda_on_the_host
 B=$BIN/..
 [ -e "$B/tests/check-cuda-pretend" ] || skip 'check-cuda-pretend is not built'

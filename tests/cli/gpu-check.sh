@@ -2,7 +2,6 @@
 # missing figures, time that runs out, an early end, and a second call. Then check-cuda-device, with the
 # host as its device.
 # In make check-all only: it runs all kernels on the host, as a GPU would.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/clock.inc"
 [ ! -e /dev/nvidia0 ] || skip 'there is a GPU here: tools/gpu-check.sh itself shows more'
 check=$ROOT/tools/gpu-check.sh

@@ -1,7 +1,6 @@
 # gpu-check.sh with the host build instead of a card, at small shapes: all parts as they run on a card, then with time
 # that runs out in each; with missing libraries; and with kernels that fail or crash.
 # In make check-all only: it trains on the host in place of a GPU, for some minutes.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 . "$ROOT/tests/cli/clock.inc"
 [ ! -e /dev/nvidia0 ] || skip 'there is a GPU here: tools/gpu-check.sh itself shows more'

@@ -1,6 +1,5 @@
 # sgtokens.Loader under difficult conditions (tests/python/test_hazards.py), opened 100,000 times.
 # In make check-all only: it takes a minute.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/python.inc"
 python_venv numpy pytest
 "${PYTHON:-false}" -c 'import torch, pytest' 2> /dev/null && python=$PYTHON

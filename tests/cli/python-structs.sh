@@ -1,6 +1,5 @@
 # The structs of the Python package (tools/python/sgtokens/_native.py) match the headers: each field is at the compiler's
 # offset, and no field is missing.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/python.inc"
 python_with numpy
 cat > fields.py << 'END2'

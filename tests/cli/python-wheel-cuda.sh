@@ -1,7 +1,6 @@
 # The form of the wheel sgtokens-cuda (tools/python/cuda), which needs no GPU: it is built from the library that stands in for
 # libsgt-cuda.so. In a new venv, programs find the library.
 # In make check-all only: it needs CUDA's backend on the host.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/python.inc"
 python_venv numpy hatchling
 unset PYTHONPATH VIRTUAL_ENV CONDA_PREFIX

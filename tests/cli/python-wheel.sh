@@ -2,7 +2,6 @@
 # Debian without a compiler and without sgt's packages: README's Python lines, and three steps of training. The sdist
 # is installed by pip, which calls make.
 # In make check-all only: it links every program again and installs a root of Debian.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/python.inc"
 unset MAKEFLAGS MFLAGS MAKELEVEL
 python_venv numpy

@@ -1,6 +1,5 @@
 # README's Python block as written: training that is killed 20 times and started again with 2, 1 or 4 processes gets
 # the global batches of an undisturbed run.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/python.inc"
 python_with numpy
 texts corpus 200000

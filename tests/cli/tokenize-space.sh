@@ -1,6 +1,5 @@
 # tokenize-space.sh: if the disk is too small for OUT, that is reported before anything is written. A limit on the
 # size of files (ulimit -f) gives a failure with one line.
-. "$ROOT/tests/cli/lib.sh"
 
 repeated 60 "$ROOT/tokenize/vocab/gpt2.bpe" | head -c 12000000 > text.txt
 

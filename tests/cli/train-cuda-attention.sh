@@ -1,7 +1,6 @@
 # sgt-train --attention, CUDA on the host (build/host): the implementation that a run uses and its notices; one that is
 # requested by name and cannot run is refused by name.
 # In make check-all only: it trains on the host in place of a GPU.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 cuda_on_the_host
 data d

@@ -1,6 +1,5 @@
 # sgt-train: the device of a run, and the one line that says why it is not CUDA.
 # In make check-all only: it needs CUDA's backend on the host.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 data d
 

@@ -1,7 +1,6 @@
 # sgt-train --device cuda at sizes beyond 32 bits: the estimate for GPT-2 XL with rows of 8192 tokens and 2^34 logits,
 # CUDA on the host; and the largest number of tokens that the kernels take.
 # In make check-all only: a minute of page faults in sparse memory.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 cuda_on_the_host
 mkdir d

@@ -1,7 +1,6 @@
 # sgt-train --device cuda on the host, with failing launches (SGT_HOST_FAULT): the one line names the kernel and its
 # shape if the launch was refused; for a later failure on the device, --sync-kernels names it.
 # In make check-all only: it needs CUDA's backend on the host.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 cuda_on_the_host
 data d

@@ -1,7 +1,6 @@
 # sgt-train --device cuda --profile on the host (build/host): the trace has the device's work, each kernel in its layer,
 # launched by a graph or by the host.
 # In make check-all only: it trains on the host in place of a GPU.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 cuda_on_the_host
 data d

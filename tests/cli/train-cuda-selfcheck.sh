@@ -2,7 +2,6 @@
 # planted in each path (SGT_HOST_FAULT, tests/kernels/host/fault.cpp), that training prints a notice, leaves the
 # path out and ends well.
 # In make check-all only: it trains on the host in place of a GPU.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 cuda_on_the_host
 data d

@@ -1,7 +1,6 @@
 # sgt-train --device cuda on the host (build/host): the bits of a run do not depend on the order in which streams run,
 # nor on graphs, overlap or a resume. CPU and CUDA resume each other's runs.
 # In make check-all only: it trains on the host in place of a GPU.
-. "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 cuda_on_the_host
 data d

@@ -2,12 +2,22 @@
 
 import pathlib
 
+import numpy as np
 import pytest
 
 import sgtokens
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SEQ = 32
+
+
+def on_host(array):
+    return np.asarray(array.cpu() if hasattr(array, "cpu") else array)
+
+
+def same(batch, want):
+    """Return whether arrays or tensors, of any device, are equal, one by one."""
+    return all(np.array_equal(on_host(a), on_host(b)) for a, b in zip(batch, want))
 
 
 @pytest.fixture(scope="session")

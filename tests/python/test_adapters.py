@@ -4,8 +4,8 @@ import json
 import pathlib
 import pickle
 
-import numpy as np
 import pytest
+from conftest import same
 
 import sgtokens
 from sgtokens.adapters import grain_source, nanochat, nanogpt, torchtitan
@@ -16,10 +16,6 @@ ADAPTERS = pathlib.Path(sgtokens.__file__).parent / "adapters"
 def test_each_adapter_is_short():
     for path in ADAPTERS.glob("*.py"):
         assert len(path.read_text().splitlines()) <= 40, path
-
-
-def same(batch, want):
-    return all((np.asarray(a) == np.asarray(b)).all() for a, b in zip(batch, want))
 
 
 def test_nanogpt(folder, load):
@@ -90,7 +86,7 @@ def test_grain(load):
     assert (
         repr(source) == repr(grain_source.Source(load())) != repr(grain_source.Source(load(seed=2)))
     )
-    assert repr(source).startswith("sgt.Source({'version': 1, ")  # as in checkpoints of 2026-11
+    assert repr(source).startswith("sgtokens.Source({'version': 1, ")
     with pytest.raises(IndexError):
         source[len(source)]
 

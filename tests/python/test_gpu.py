@@ -1,9 +1,9 @@
 """Batches on a GPU, which need torch and a GPU. tests/python runs these where both are."""
 
-import itertools
+from itertools import islice
 
-import numpy as np
 import pytest
+from conftest import same
 
 torch = pytest.importorskip("torch")
 if not torch.cuda.is_available():
@@ -12,22 +12,11 @@ if not torch.cuda.is_available():
 DEVICE = "cuda"
 
 
-def first(data, n):
-    return itertools.islice(data, n)
-
-
 def pairs(there, here, n):
     """The first n batches of both, which must have as many."""
-    count = 0
-    for pair in zip(first(there, n), here):
-        count += 1
-        yield pair
-    assert count == n > 0
-
-
-def same(there, here):
-    assert len(there) == len(here) > 0
-    return all((a.cpu().numpy() == np.asarray(b)).all() for a, b in zip(there, here))
+    there, here = iter(there), iter(here)
+    for _ in range(n):
+        yield next(there), next(here)  # an end too early would be a RuntimeError
 
 
 @pytest.mark.parametrize("dtype", ["int64", "int32"])
@@ -52,7 +41,7 @@ def test_batches_wait_for_the_work_before_them(load, device):
     kept = []
     stream = torch.cuda.current_stream() if device else torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
-    for x, y in first(there, 60):
+    for x, y in islice(there, 60):
         with torch.cuda.stream(stream):
             for _ in range(4):
                 busy = busy @ busy * 1e-4
@@ -64,10 +53,10 @@ def test_batches_wait_for_the_work_before_them(load, device):
 
 def test_a_resumed_loader(load):
     there, here = load(arrays="torch").to(DEVICE), load()
-    assert len(list(first(there, 5))) == 5
+    assert len(list(islice(there, 5))) == 5
     again = load(arrays="torch").to(DEVICE)
     again.load_state_dict(there.state_dict())
-    assert [same(batch, here[5 + i]) for i, batch in enumerate(first(again, 2))] == [True, True]
+    assert [same(batch, here[5 + i]) for i, batch in enumerate(islice(again, 2))] == [True, True]
 
 
 def test_documents(load):
@@ -94,7 +83,7 @@ def test_training_on_it(load):
             found.append(loss.detach())
         return torch.stack(found).cpu()
 
-    moved = ((x.to(DEVICE), y.to(DEVICE)) for x, y in first(load(arrays="torch"), 30))
+    moved = ((x.to(DEVICE), y.to(DEVICE)) for x, y in islice(load(arrays="torch"), 30))
     assert torch.allclose(
-        losses(first(load(arrays="torch").to(DEVICE), 30)), losses(moved), atol=1e-4
+        losses(islice(load(arrays="torch").to(DEVICE), 30)), losses(moved), atol=1e-4
     )

@@ -14,13 +14,9 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from conftest import ROOT
+from conftest import ROOT, same
 
 import sgtokens
-
-
-def same(arrays, want):
-    return all(map(np.array_equal, map(np.asarray, arrays), want))
 
 
 def tokens_of(folder):

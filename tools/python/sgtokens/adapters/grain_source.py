@@ -28,4 +28,4 @@ class Source:
 
     def __repr__(self) -> str:  # Grain compares it with that in a checkpoint: it must not change
         state = {**self.data.state_dict(), "rows": 0}
-        return f"sgt.Source({state})"
+        return f"sgtokens.Source({state})"
