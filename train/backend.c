@@ -15,6 +15,8 @@ const char *const sgt_attention_words[] = {"auto", "own", "cudnn", "naive", NULL
 const sgt_variant sgt_variants[SGT_VARIANTS] = {
     {"attention-hopper",
      "our attention is that for sm_90, by TMA and wgmma, with heads of 64 or 128"},
+    {"head-chunks",
+     "training computes logits and their loss by chunks of rows, which stay in the GPU's cache"},
 };
 
 /* Return the set that one word of n bytes stands for; -1 if the word is unknown. */
@@ -23,19 +25,7 @@ static int64_t word_set(const char *word, size_t n)
     static const struct {
         const char *word;
         uint32_t set;
-    } sets[] = {{"none", 0},
-                {"default", SGT_VARIANTS_DEFAULT},
-                {"all", (1u << SGT_VARIANTS) - 1},
-                /* parts of every step now; older runs and scripts name them */
-                {"layernorm-rows", 0},
-                {"bias-branches", 0},
-                {"gradients-written", 0},
-                {"dq-uncleared", 0},
-                /* gone, as they gained nothing */
-                {"gemm-tune", 0},
-                {"cross-entropy-bulk", 0},
-                {"residual-in-gemm", 0},
-                {"qkv-bias-in-dw", 0}};
+    } sets[] = {{"none", 0}, {"default", SGT_VARIANTS_DEFAULT}, {"all", (1u << SGT_VARIANTS) - 1}};
     for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
         if (strlen(sets[i].word) == n && memcmp(sets[i].word, word, n) == 0) return sets[i].set;
     for (int i = 0; i < SGT_VARIANTS; i++)

@@ -151,7 +151,8 @@ typedef enum sgt_attention {
 /* Bits of the variants, in the order of the table in backend.c, which has their names. */
 enum {
     SGT_VARIANT_ATTENTION_HOPPER = 1 << 0,
-    SGT_VARIANTS = 1, /* number of variants */
+    SGT_VARIANT_HEAD_CHUNKS = 1 << 1,
+    SGT_VARIANTS = 2, /* number of variants */
     /* The variants that are on by default: those that made a step faster on an H100
      * (tests/gpu-results). */
     SGT_VARIANTS_DEFAULT = SGT_VARIANT_ATTENTION_HOPPER

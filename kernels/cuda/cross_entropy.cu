@@ -1,4 +1,4 @@
-// cross_entropy.cu: the classifier: the loss, and the logits' gradient in place, one row per block.
+// cross_entropy.cu: the classifier: the loss, and the logits' gradient, one row per block.
 // A row that fits in shared memory is read from global memory only once (a 50,304-wide row of
 // 16-bit numbers has 100 KB). A thread rereads from shared memory only elements that it stored
 // there itself, so no barrier is needed. The warps' sums come before the row in shared memory.
@@ -14,12 +14,13 @@ enum {
 
 template <class T, int V, bool KEEP>
 __global__ void __launch_bounds__(THREADS)
-    cross_entropy_kernel(T *logits, float *loss, const int32_t *targets, int V_, int ld,
-                         const float *scale)
+    cross_entropy_kernel(T *dlogits, const T *logits, float *loss, const int32_t *targets, int V_,
+                         int ld, const float *scale)
 {
     float *shared = (float *)dev::dyn_smem();
     size_t row = blockIdx.x;
-    T *global = logits + row * ld, *kept = KEEP ? (T *)(dev::dyn_smem() + SUMS) : global;
+    const T *global = logits + row * ld;
+    T *out = dlogits + row * ld, *kept = (T *)(dev::dyn_smem() + SUMS);
     int target = targets[row], whole = V_ / V * V;
     Sum s = {LOWEST, 0};
     for (int c = threadIdx.x * V; c < whole; c += THREADS * V) {
@@ -41,42 +42,42 @@ __global__ void __launch_bounds__(THREADS)
     float by = target < 0 ? 0 : *scale, share = by / s.total;
     for (int c = threadIdx.x * V; c < whole; c += THREADS * V) {
         float x[V];
-        load(x, kept + c);
+        load(x, KEEP ? kept + c : global + c);
         DEV_UNROLL_FOR (int i = 0; i < V; i++) {
             x[i] = target < 0 ? 0 : exp_fast(x[i] - s.max) * share - (c + i == target ? by : 0);
         }
-        store(global + c, x);
+        store(out + c, x);
     }
     for (int c = whole + threadIdx.x; c < ld; c += THREADS) {
         float p = 0;
         if (c < V_ && target >= 0)
             p = exp_fast(dev::to_float(global[c]) - s.max) * share - (c == target ? by : 0);
-        global[c] = dev::from_float<T>(p);
+        out[c] = dev::from_float<T>(p);
     }
 }
 
 template <class T, int V>
-static void launch(sgt_cuda_stream s, T *logits, float *loss, const int32_t *targets, size_t n,
-                   size_t width, size_t ld, const float *scale)
+static void launch(sgt_cuda_stream s, T *dlogits, const T *logits, float *loss,
+                   const int32_t *targets, size_t n, size_t width, size_t ld, const float *scale)
 {
     dim3 grid((unsigned)n), block(THREADS);
     size_t bytes = SUMS + (width * sizeof(T) + 15) / 16 * 16;
     if (scale && bytes <= MOST_SHARED)
-        DEV_LAUNCH((cross_entropy_kernel<T, V, true>), grid, block, bytes, s, logits, loss, targets,
-                   (int)width, (int)ld, scale);
+        DEV_LAUNCH((cross_entropy_kernel<T, V, true>), grid, block, bytes, s, dlogits, logits, loss,
+                   targets, (int)width, (int)ld, scale);
     else
-        DEV_LAUNCH((cross_entropy_kernel<T, V, false>), grid, block, SUMS, s, logits, loss, targets,
-                   (int)width, (int)ld, scale);
+        DEV_LAUNCH((cross_entropy_kernel<T, V, false>), grid, block, SUMS, s, dlogits, logits, loss,
+                   targets, (int)width, (int)ld, scale);
 }
 
-void sgt_cuda_cross_entropy(sgt_cuda_stream s, sgt_cuda_type type, void *logits, float *loss,
-                            const int32_t *targets, size_t n, size_t V, size_t ld,
-                            const float *scale)
+void sgt_cuda_cross_entropy(sgt_cuda_stream s, sgt_cuda_type type, void *dlogits,
+                            const void *logits, float *loss, const int32_t *targets, size_t n,
+                            size_t V, size_t ld, const float *scale)
 {
     if (n == 0) return;
     by_type_and_width(type, ld, [&](auto zero, auto width) {
         using T = decltype(zero);
-        launch<T, width>(s, (T *)logits, loss, targets, n, V, ld, scale);
+        launch<T, width>(s, (T *)dlogits, (const T *)logits, loss, targets, n, V, ld, scale);
     });
 }
 

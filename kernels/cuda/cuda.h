@@ -147,13 +147,13 @@ void sgt_cuda_gelu_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx, con
                             const void *x, size_t n, sgt_gelu_kind kind);
 
 /* loss_i = logsumexp(logits_i) - logits_i[target_i]
- * logits_i := (softmax(logits_i) - onehot(target_i)) * *scale in place; columns V..ld become 0
- *   logits (n, ld), of which V columns are read
+ * dlogits_i = (softmax(logits_i) - onehot(target_i)) * *scale; columns V..ld become 0
+ *   logits (n, ld), of which V columns are read; dlogits (n, ld), which may be logits
  * If target_i < 0, row i is ignored: its loss and gradient are 0. If scale is NULL, only the loss
  * is computed. A NaN or +inf makes the loss NaN. */
-void sgt_cuda_cross_entropy(sgt_cuda_stream s, sgt_cuda_type type, void *logits, float *loss,
-                            const int32_t *targets, size_t n, size_t V, size_t ld,
-                            const float *scale);
+void sgt_cuda_cross_entropy(sgt_cuda_stream s, sgt_cuda_type type, void *dlogits,
+                            const void *logits, float *loss, const int32_t *targets, size_t n,
+                            size_t V, size_t ld, const float *scale);
 
 /* c->loss += sum loss, c->targets += count of targets >= 0          loss, targets (n) */
 void sgt_cuda_loss_sum(sgt_cuda_stream s, sgt_cuda_control *c, const float *loss,

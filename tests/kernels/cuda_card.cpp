@@ -96,11 +96,12 @@ CUDA_CASE(card_cross_entropy)
     r.copy(scale, factor, 1);
     r.copy(targets, ids, BLOCKS * BLOCK);
     r.copy(logits, block, BLOCK * LD);
-    sgt_cuda_cross_entropy(r.s, SGT_BF16, logits, loss, targets, BLOCK, V, LD, scale);
+    sgt_cuda_cross_entropy(r.s, SGT_BF16, logits, logits, loss, targets, BLOCK, V, LD, scale);
     r.copy(got, logits, BLOCK * LD);
     r.copy(factor + 1, loss, BLOCK);
     for (size_t k = 0; k < BLOCKS; k++) r.copy(logits + k * BLOCK * LD, block, BLOCK * LD);
-    sgt_cuda_cross_entropy(r.s, SGT_BF16, logits, loss, targets, BLOCKS * BLOCK, V, LD, scale);
+    sgt_cuda_cross_entropy(r.s, SGT_BF16, logits, logits, loss, targets, BLOCKS * BLOCK, V, LD,
+                           scale);
     r.copy(losses, loss, BLOCKS * BLOCK);
     r.finish();
     for (size_t k = 0; k < BLOCKS && r.ok; k++) {

@@ -31,10 +31,14 @@ static void row_bounds(double *logits, double *loss, const float *x, int32_t tar
     }
 }
 
-template <class T> static void rows_at(check *t, size_t n, size_t V, float scale, float spread)
+/* apart: the gradient goes to an array of its own, and the logits must stay as they are. */
+template <class T>
+static void rows_at(check *t, size_t n, size_t V, float scale, float spread, bool apart = false)
 {
     size_t ld = V + check_number(t, 3) * 5;
-    T *logits = cuda_random<T>(t, n * ld, spread);
+    T *logits = cuda_random<T>(t, n * ld, spread),
+      *dlogits = apart ? cuda_output<T>(t, n * ld) : logits;
+    const float *given = apart ? cuda_floats(t, logits, n * ld) : nullptr;
     float *want = cuda_floats(t, logits, n * ld), *want_loss = check_output(t, n),
           *loss = cuda_output<float>(t, n);
     float *by = cuda_copy<float>(t, &scale, 1);
@@ -46,19 +50,20 @@ template <class T> static void rows_at(check *t, size_t n, size_t V, float scale
         device_targets[i] = targets[i];
         row_bounds(bound + i * ld, loss_bound + i, want + i * ld, targets[i], V, scale);
     }
-    check_at(t, "n %zu, V %zu, ld %zu, scale %g, logits up to %g", n, V, ld, (double)scale,
-             (double)spread);
+    check_at(t, "n %zu, V %zu, ld %zu, scale %g, logits up to %g%s", n, V, ld, (double)scale,
+             (double)spread, apart ? ", apart" : "");
     t->ref->cross_entropy(want, want_loss, targets, n, V, ld, scale);
     stored_as<T>(bound, want, n * ld);
     for (size_t i = 0; i < n; i++) /* padding and ignored rows: exactly 0 */
         for (size_t c = targets[i] < 0 ? 0 : V; scale != 0 && c < ld; c++) bound[i * ld + c] = 0;
     /* not written if scale is 0: bound 0 */
     for (size_t i = 0; i < n * ld && scale == 0; i++) bound[i] = 0;
-    sgt_cuda_cross_entropy(0, Type<T>::id, logits, loss, device_targets, n, V, ld,
+    sgt_cuda_cross_entropy(0, Type<T>::id, dlogits, logits, loss, device_targets, n, V, ld,
                            scale == 0 ? NULL : by);
     cuda_sync(t);
     check_close(t, "loss", loss, want_loss, loss_bound, n);
-    check_close(t, "dlogits", cuda_floats(t, logits, n * ld), want, bound, n * ld);
+    check_close(t, "dlogits", cuda_floats(t, dlogits, n * ld), want, bound, n * ld);
+    if (apart) check_equal(t, "logits", cuda_floats(t, logits, n * ld), given, n * ld);
 }
 
 /* A NaN or an infinity among the logits must reach the loss. */
@@ -71,7 +76,7 @@ template <class T> static void poison(check *t, float value)
         int32_t target = 5, *targets = cuda_copy<int32_t>(t, &target, 1);
         logits[at] = dev::from_float<T>(value);
         check_at(t, "logit %zu of %zu is %g", at, V, (double)value);
-        sgt_cuda_cross_entropy(0, Type<T>::id, logits, loss, targets, 1, V, V, NULL);
+        sgt_cuda_cross_entropy(0, Type<T>::id, NULL, logits, loss, targets, 1, V, V, NULL);
         cuda_sync(t);
         if (!isnan(*loss)) check_fail(t, "loss is %g, not NaN", (double)*loss);
     }
@@ -81,12 +86,14 @@ template <class T> static void classifier(check *t)
 {
     for (size_t V : widths) {
         rows_at<T>(t, 4, V, 0.01f, 1);
+        rows_at<T>(t, 4, V, 0.01f, 1, true);
         rows_at<T>(t, 1, V, 0, 5);
         rows_at<T>(t, 3, V, 1, 60); /* one probability near 1, most near 0 */
     }
     rows_at<T>(t, 0, 9, 1, 1);
     /* the row does not fit in shared memory as floats, but it does in 16 bits */
     rows_at<T>(t, 2, 50257, 1.0f / 4096, 3);
+    rows_at<T>(t, 2, 50257, 1.0f / 4096, 3, true);
     poison<T>(t, NAN);
     poison<T>(t, INFINITY);
 }

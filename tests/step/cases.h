@@ -40,6 +40,7 @@ void as_pytorch(step_check *s); /* three models with the default options */
 
 /* variants.c */
 void variants(step_check *s);
+void head_chunks(step_check *s);
 void gradients_written(step_check *s);
 
 /* cuda_cases.c */

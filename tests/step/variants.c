@@ -47,6 +47,56 @@ void variants(step_check *s)
     forget(&none[1]);
 }
 
+/* Run three steps of 13 rows of 16 tokens, and evaluate these rows. The fixture's ids do not suffice.
+ * *chunks becomes whether the head works by chunks, of 128 rows. */
+static outcome of_many_rows(step_check *s, sgt_backend_options *o, double *eval, int *chunks)
+{
+    scoped(fixture) f;
+    sgt_error err = {0};
+    uint64_t n;
+    fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
+    free(f.x);
+    f.batch = o->batch;
+    f.x = calloc(2 * f.batch * f.seq, sizeof *f.x);
+    f.y = f.x + f.batch * f.seq;
+    for (uint32_t i = 0; i < 2 * f.batch * f.seq; i++)
+        f.x[i] = (int32_t)(i * 2654435761u % f.model.vocab);
+    scoped(sgt_backend) *b = open_fixture(s, &f, o, f.batch);
+    sgt_step_metrics m = run_steps(s, &f, b, 0, 3, 1);
+    sgt_batch rows = {.inputs = f.x, .targets = f.y};
+    expect(s, b->eval(b, &rows, eval, &n, &err) == 0, "%s", err.text);
+    *eval /= (double)n;
+    *chunks = strstr(b->level, ", head by 128 rows, ") != NULL;
+    return (outcome){m.loss, m.grad_norm, flat_state(b, &f.model, SGT_PARAMETERS),
+                     flat_state(b, &f.model, SGT_MOMENT1), sgt_model_floats(&f.model)};
+}
+
+/* Check the head by chunks of 128 of 208 rows, where the second chunk begins with 48 rows of the
+ * first: compared with the whole head, without graphs and with unused buffers overwritten, and with a
+ * size of chunks that was chosen by timing. */
+void head_chunks(step_check *s)
+{
+    double eval[2];
+    int chunks;
+    sgt_backend_options o = options_of(s, "tiny_tanh", 1);
+    o.batch = 13;
+    o.variants = 0;
+    scoped(outcome) whole = of_many_rows(s, &o, &eval[0], &chunks);
+    expect(s, !chunks, "chunks without the variant");
+    o.variants = SGT_VARIANT_HEAD_CHUNKS;
+    scoped(outcome) r = of_many_rows(s, &o, &eval[1], &chunks);
+    expect(s, chunks, "no chunks");
+    expect_near_outcome(s, &r, &whole);
+    expect_near(s, eval[1], eval[0], 1, 1);
+    o.no_graphs = o.scrub = 1;
+    scoped(outcome) other = of_many_rows(s, &o, &eval[0], &chunks);
+    expect_same(s, &r, &other);
+    o.deterministic = 0;
+    snprintf(s->at, sizeof s->at, "timed");
+    scoped(outcome) timed = of_many_rows(s, &o, &eval[0], &chunks);
+    expect_near_outcome(s, &timed, &whole);
+}
+
 /* A step of one micro-step stores its gradients instead of adding them to zeros, which gives the same
  * bits. A second micro-step is refused. */
 void gradients_written(step_check *s)

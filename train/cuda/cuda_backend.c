@@ -354,8 +354,11 @@ static int open_products(sgt_cuda_backend *c, sgt_error *err)
 
 static void describe(sgt_cuda_backend *c)
 {
-    snprintf(c->plan.path_text, sizeof c->plan.path_text, "sm_%d%d, %s", c->device.major,
-             c->device.minor, sgt_cuda_attention_name(c->plan.path, &c->base.attention));
+    char head[40] = "";
+    if (c->plan.head_rows < c->shape.N)
+        snprintf(head, sizeof head, "head by %zu rows, ", c->plan.head_rows);
+    snprintf(c->plan.path_text, sizeof c->plan.path_text, "sm_%d%d, %s%s", c->device.major,
+             c->device.minor, head, sgt_cuda_attention_name(c->plan.path, &c->base.attention));
     snprintf(c->library, sizeof c->library, "CUDA %d.%d, %s", c->device.runtime / 1000,
              c->device.runtime % 1000 / 10, sgt_cuda_gemms_library(c->plan.gemms));
     size_t n = strlen(c->plan.path_text);
@@ -397,6 +400,7 @@ int sgt_cuda_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_e
     if (rc == SGT_OK) sgt_cuda_find_peak(c); /* done now, while there is room for large matrices */
     if (rc == SGT_OK) rc = allocate_arena(c, err);
     if (rc == SGT_OK) rc = sgt_cuda_choose_gelu(c, err);
+    if (rc == SGT_OK) rc = sgt_cuda_choose_head(c, err);
     if (rc == SGT_OK) rc = sgt_cuda_time_attention(c, err);
     if (rc == SGT_OK) rc = clear_state(c, err);
     if (rc < 0) {

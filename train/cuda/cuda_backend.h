@@ -21,6 +21,8 @@
 
 #define SGT_CUDA_SLOTS 2 /* row buffers on the device */
 #define SGT_CUDA_RING 4  /* steps and copies whose events and results the host keeps */
+/* most rows of a chunk of the head: 38 MB of bf16 logits, less than an H100's cache has */
+#define SGT_CUDA_CHUNK 384
 
 /* One block: the offsets of its tensors in the flat arrays, and the activations that its forward
  * pass keeps for the backward pass. Blocks that recompute activations share the memory of the first
@@ -124,6 +126,9 @@ typedef struct sgt_cuda_plan {
     /* products with GELU, or with GELU's slope, fused in; NULL: separate kernels compute these */
     const sgt_cuda_gemm *fc_gelu, *dgelu;
     int bias_apart; /* 1: separate kernels add the biases, not the products */
+    /* rows whose logits linear[SGT_CUDA_HEAD].forward computes: with the variant head-chunks, those
+     * of a chunk; otherwise N */
+    size_t head_rows;
     sgt_cuda_path path;
     char path_text[64];
     sgt_cudnn_attention *cudnn;
@@ -143,7 +148,8 @@ typedef struct sgt_cuda_buffers {
     sgt_cuda_block *share_cheap, *share_inside, *share_last;
     void *x0, *lnf; /* embeddings and the last LayerNorm's output, (N, C) each */
     float *meanf, *rstdf;
-    void *logits;          /* (N, ldv) */
+    void *logits; /* (N, ldv) */
+    void *chunk;  /* (SGT_CUDA_CHUNK, ldv): logits of one chunk, with the variant head-chunks */
     float *loss, *row_lse; /* (N) each; row_lse only without fusion */
     /* gradients: dx (N, C) of the residual stream; dln (N, C) of a LayerNorm's output; dwide (N,
      * 4C) inside the MLP, or of qkv; ddrop (N, C) of a branch with dropout */
@@ -230,7 +236,9 @@ static inline void sgt_cuda_part_ends(sgt_cuda_backend *c, unsigned part)
 /* Return the shape of D (m, n) = A (m, k) B (k, n) in the types of a step. */
 sgt_cuda_gemm_shape sgt_cuda_product_shape(const sgt_cuda_backend *c, size_t m, size_t n, size_t k);
 int sgt_cuda_plan_products(sgt_cuda_backend *c, sgt_error *err);
-int sgt_cuda_choose_gelu(sgt_cuda_backend *c, sgt_error *err); /* call once memory is allocated */
+/* Call these two once memory is allocated. On several ranks, all must call sgt_cuda_choose_head. */
+int sgt_cuda_choose_gelu(sgt_cuda_backend *c, sgt_error *err);
+int sgt_cuda_choose_head(sgt_cuda_backend *c, sgt_error *err);
 /* Set *ms to the time of some work on the compute stream: the mean of ten runs, after one that is
  * not timed. Waits for the device. */
 int sgt_cuda_time(sgt_cuda_backend *c, void (*work)(sgt_cuda_backend *), float *ms, sgt_error *err);

@@ -153,20 +153,34 @@ static void classify(sgt_cuda_backend *c, const float *scale)
                      c->shape.ldv, scale);
 }
 
-void sgt_cuda_head(sgt_cuda_backend *c, int training)
+/* Compute logits and losses of the chunk of rows that begins with row `first`. With a scale, store
+ * the logits' gradient in their place; in chunks, the logits themselves then stay in buf.chunk. */
+static void head_chunk(sgt_cuda_backend *c, size_t first, const float *scale)
 {
-    sgt_cupti_push("head and loss");
-    sgt_cuda_product(c, c->plan.linear[SGT_CUDA_HEAD].forward, c->buf.logits, c->buf.lnf,
+    size_t rows = c->plan.head_rows, width = c->shape.width;
+    void *dlogits = (unsigned char *)c->buf.logits + first * c->shape.ldv * width,
+         *logits = scale && rows < c->shape.N ? c->buf.chunk : dlogits;
+    sgt_cuda_product(c, c->plan.linear[SGT_CUDA_HEAD].forward, logits,
+                     (unsigned char *)c->buf.lnf + first * c->shape.C * width,
                      sgt_cuda_weight(c, c->flat.head), NULL, NULL);
-    const float *scale = training ? &c->buf.control->dlogits_scale : NULL;
     if (c->o.no_fuse) {
         classify(c, scale);
-    } else {
-        sgt_cupti_work(0, (double)(c->shape.N * c->shape.width) *
-                              (double)(c->shape.V + (scale ? c->shape.ldv : 0)));
-        sgt_cuda_cross_entropy(c->queue.compute, c->shape.type, c->buf.logits, c->buf.loss,
-                               c->buf.targets, c->shape.N, c->shape.V, c->shape.ldv, scale);
+        return;
     }
+    sgt_cupti_work(0, (double)(rows * width) * (double)(c->shape.V + (scale ? c->shape.ldv : 0)));
+    sgt_cuda_cross_entropy(c->queue.compute, c->shape.type, dlogits, logits, c->buf.loss + first,
+                           c->buf.targets + first, rows, c->shape.V, c->shape.ldv, scale);
+}
+
+void sgt_cuda_head(sgt_cuda_backend *c, int training)
+{
+    size_t N = c->shape.N, rows = c->plan.head_rows;
+    const float *scale = training ? &c->buf.control->dlogits_scale : NULL;
+    sgt_cupti_push("head and loss");
+    /* The last chunk ends with the last row. It computes rows of the chunk before it once more, if
+     * the chunks do not divide the rows. */
+    for (size_t done = 0; done < N; done += rows)
+        head_chunk(c, done + rows <= N ? done : N - rows, scale);
     sgt_cuda_loss_sum(c->queue.compute, training ? c->buf.control : c->buf.eval_control,
                       c->buf.loss, c->buf.targets, c->shape.N);
     sgt_cupti_pop();

@@ -386,6 +386,9 @@ void sgt_cuda_lay_out(sgt_cuda_backend *c)
     if (c->plan.path == SGT_PATH_NAIVE) add_naive(c);
     kind(c, "attention");
     c->buf.logits = during(c, numbers(c, N * c->shape.ldv), head, head);
+    c->buf.chunk = c->plan.variants & SGT_VARIANT_HEAD_CHUNKS
+                       ? during(c, numbers(c, SGT_CUDA_CHUNK * c->shape.ldv), head, head)
+                       : NULL;
     c->buf.loss = during(c, floats(c, N), head, head);
     c->buf.row_lse = c->o.no_fuse ? during(c, floats(c, N), head, head) : NULL;
     c->buf.cudnn_space = cudnn_space(c);

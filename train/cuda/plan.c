@@ -1,5 +1,7 @@
-/* plan.c: plans each matrix product of a step once, and decides which products GELU is fused
- * into. */
+/* plan.c: plans each matrix product of a step once, and decides which products GELU is fused into
+ * and how many rows of logits are computed at a time. */
+#include <math.h>
+
 #include "train/cuda/cuda_backend.h"
 #include "train/cuda/self_check.h"
 
@@ -59,21 +61,44 @@ static int plan_linear(sgt_cuda_backend *c, int which, size_t in, size_t out, sg
     return rc == SGT_OK ? plan(&g->dw, c, &dw, err) : rc;
 }
 
-/* Plan logits (N, V) = x (N, C) wte^T (C, V): the head's weight is stored transposed. */
+/* Plan logits (rows, V) = x (rows, C) wte^T (C, V), and let the step compute so many rows at a time.
+ * The head's weight is stored transposed. */
+static int plan_logits(sgt_cuda_backend *c, size_t rows, sgt_error *err)
+{
+    sgt_cuda_gemm_shape f = sgt_cuda_product_shape(c, rows, c->shape.rows_v, c->shape.C);
+    f.trans_b = 1;
+    f.ldb = c->shape.C;
+    f.ldd = c->shape.ldv;
+    c->plan.head_rows = rows;
+    return plan(&c->plan.linear[SGT_CUDA_HEAD].forward, c, &f, err);
+}
+
+/* Sizes of the head's chunks to choose from, besides all rows. 50,304 columns are 393 tiles of 128,
+ * three for nearly each of 132 multiprocessors, so products of so few rows are efficient. */
+static const size_t chunks[] = {128, 256, SGT_CUDA_CHUNK};
+enum { CHUNKS = sizeof chunks / sizeof *chunks };
+
+/* Return choice i of the rows that the head computes at a time; the last choice is all rows. */
+static size_t head_choice(const sgt_cuda_backend *c, size_t i)
+{
+    int may = c->plan.variants & SGT_VARIANT_HEAD_CHUNKS && i < CHUNKS;
+    return may && chunks[i] < c->shape.N ? chunks[i] : c->shape.N;
+}
+
+/* Plan the head's products, for all rows last: sgt_cuda_choose_head chooses. */
 static int plan_head(sgt_cuda_backend *c, sgt_error *err)
 {
     size_t V = c->shape.rows_v, C = c->shape.C, N = c->shape.N;
     sgt_cuda_linear *g = &c->plan.linear[SGT_CUDA_HEAD];
-    sgt_cuda_gemm_shape f = sgt_cuda_product_shape(c, N, V, C),
-                        dx = sgt_cuda_product_shape(c, N, C, V),
+    sgt_cuda_gemm_shape dx = sgt_cuda_product_shape(c, N, C, V),
                         dw = sgt_cuda_product_shape(c, V, C, N);
-    f.trans_b = 1;
-    f.ldb = C;
-    f.ldd = dx.lda = dw.lda = c->shape.ldv;
+    int rc = SGT_OK;
+    dx.lda = dw.lda = c->shape.ldv;
     dw.trans_a = 1;
     dw.accumulate = !c->plan.written;
     dw.out = SGT_F32;
-    int rc = plan(&g->forward, c, &f, err);
+    for (size_t i = 0; i <= CHUNKS && rc == SGT_OK; i++)
+        rc = plan_logits(c, head_choice(c, i), err);
     if (rc == SGT_OK) rc = plan(&g->dx, c, &dx, err);
     return rc == SGT_OK ? plan(&g->dw, c, &dw, err) : rc;
 }
@@ -155,6 +180,34 @@ int sgt_cuda_choose_gelu(sgt_cuda_backend *c, sgt_error *err)
     if (ms_of(c->plan.fc_gelu) >= ms_of(fc->forward) + forward) c->plan.fc_gelu = NULL;
     if (ms_of(c->plan.dgelu) >= ms_of(fcproj->dx) + slope) c->plan.dgelu = NULL;
     return SGT_OK;
+}
+
+static void head(sgt_cuda_backend *c) { sgt_cuda_head(c, 1); }
+
+/* With the variant head-chunks, choose the fastest number of rows whose logits are computed at a
+ * time; without timings, the first. On several ranks, rank 0 chooses. */
+int sgt_cuda_choose_head(sgt_cuda_backend *c, sgt_error *err)
+{
+    const int timed = ms_of(c->plan.linear[SGT_CUDA_HEAD].forward) > 0;
+    size_t best = head_choice(c, 0), rows;
+    float ms, least = INFINITY;
+    int rc = SGT_OK;
+    if (best == c->shape.N) return SGT_OK;
+    /* ids that exist, and zeros as in sgt_cuda_time_attention */
+    sgt_cuda_zero(c->queue.compute, c->buf.targets, c->shape.N * sizeof *c->buf.targets);
+    sgt_cuda_zero(c->queue.compute, c->buf.lnf, c->shape.N * c->shape.C * c->shape.width);
+    for (size_t i = 0; i <= CHUNKS && timed && rc == SGT_OK; i++) {
+        rc = plan_logits(c, rows = head_choice(c, i), err);
+        if (rc == SGT_OK) rc = sgt_cuda_time(c, head, &ms, err);
+        if (rc < 0) break;
+        sgt_say(&c->o.detail, "head: %zu rows of logits at a time: %.3f ms", rows, (double)ms);
+        if (ms >= least) continue;
+        least = ms;
+        best = rows;
+    }
+    if (rc == SGT_OK && c->group)
+        rc = c->o.ranks->broadcast(c->o.ranks, &best, sizeof best, 0, err);
+    return rc == SGT_OK ? plan_logits(c, best, err) : rc;
 }
 
 /* ---- naive attention ---- */

@@ -58,11 +58,11 @@ template <class T> static void classifier(check *t)
     Sparse sparse(t);
     Logits<T> l;
     if (!make_logits(l, t, sparse)) return;
-    sgt_cuda_cross_entropy(0, Type<T>::id, l.few, l.few_loss, l.few_targets, Rows::COUNT, V, LD,
-                           l.scale);
+    sgt_cuda_cross_entropy(0, Type<T>::id, l.few, l.few, l.few_loss, l.few_targets, Rows::COUNT, V,
+                           LD, l.scale);
     {
         host::OnlyEdges edges(2, 2);
-        sgt_cuda_cross_entropy(0, Type<T>::id, l.all, l.loss, l.targets, LOGIT_ROWS.n, V, LD,
+        sgt_cuda_cross_entropy(0, Type<T>::id, l.all, l.all, l.loss, l.targets, LOGIT_ROWS.n, V, LD,
                                l.scale);
     }
     same_rows(t, "loss", l.loss, l.few_loss, LOGIT_ROWS, 1);
