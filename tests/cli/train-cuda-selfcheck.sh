@@ -42,9 +42,11 @@ run 0 env SGT_HOST_CUDNN=old sgt-train --self-check
 row 'attention cudnn' ok
 run 1 env SGT_HOST_CUDNN=old SGT_HOST_FAULT=cudnn:wrong sgt-train --self-check
 row 'attention cudnn' 'wrong    the output in bf16 is off by 1 of its size, at most 0.023 may be'
-# Faults that are only in rows of more tokens than a tile has are found too.
-run 1 env SGT_HOST_CUDNN=wrong-long sgt-train --self-check
-row 'attention cudnn' 'wrong    the output in bf16 is off by .*'
+# Faults that are only in rows of more tokens than a tile has, or in wide heads, are found too.
+for fault in wrong-long wrong-wide; do
+    run 1 env SGT_HOST_CUDNN=$fault sgt-train --self-check
+    row 'attention cudnn' 'wrong    the output in bf16 is off by .*'
+done
 # A card whose memory other programs have filled gives no verdict.
 run 1 env SGT_HOST_DEVICE=memory=1M sgt-train --self-check
 stderr_matches '^sgt-train: self-check: out of GPU memory: '

@@ -259,6 +259,7 @@ int sgt_check_attention_cudnn(int device, sgt_error *err)
 {
     static const setting even[] = {{SGT_ATTENTION_CUDNN, 0, SGT_PRECISION_BF16, 64, EVEN, 0, 0},
                                    {SGT_ATTENTION_CUDNN, 0, SGT_PRECISION_FP16, 64, EVEN, 0, 0},
+                                   {SGT_ATTENTION_CUDNN, 0, SGT_PRECISION_BF16, 128, EVEN, 0, 0},
                                    {SGT_ATTENTION_CUDNN, 0, SGT_PRECISION_BF16, 64, EVEN, 1, 0}};
     static const setting uneven[] = {{SGT_ATTENTION_CUDNN, 0, SGT_PRECISION_BF16, 64, SHORT, 0, 0}};
     int rc = CHECK_ALL(device, even, err);

@@ -3,7 +3,8 @@
  * computes them with kernels/ref, when the stream does its work. It exists if SGT_HOST_CUDNN is set
  * in the environment. With the value "adds", its engines leave clearing dQ's sums to the caller;
  * with "adds-last", that of the last sum; with "nan", dQ is NaN. With "old" it is cuDNN 9.15.0. With
- * "wrong-long" it writes no results for rows of more than 128 tokens. The real cuDNN is never used:
+ * "wrong-long" it writes no results for rows of more than 128 tokens, with "wrong-wide" none for
+ * heads of more than 64 numbers. The real cuDNN is never used:
  * on a machine with a GPU it would take host addresses for device addresses. */
 #include "tests/kernels/host/cudnn.h"
 
@@ -162,7 +163,7 @@ struct Job {
 
     void run() const
     {
-        if (cudnn.wrong_long && T > 128) return;
+        if (T > cudnn.T || D > cudnn.D) return;
         for (int64_t head = 0; head < B * H; head++) one(head);
         /* an engine overwrites its workspace */
         memset(workspace, 0xff, WORKSPACE);
@@ -301,7 +302,8 @@ int sgt_cudnn_load(const sgt_cudnn **out, sgt_error *err)
     if (word == "adds") host::cudnn.sums = host::SUMS_ADDED;
     if (word == "adds-last") host::cudnn.sums = host::SUMS_LAST_ADDED;
     if (word == "nan") host::cudnn.sums = host::SUMS_NAN;
-    if (word == "wrong-long") host::cudnn.wrong_long = true;
+    if (word == "wrong-long") host::cudnn.T = 128;
+    if (word == "wrong-wide") host::cudnn.D = 64;
 #define ROW(result, name, arguments) api.name = host::name;
     SGT_CUDNN_FUNCTIONS(ROW)
     api.version = host::cudnn.version;

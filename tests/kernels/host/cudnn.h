@@ -2,6 +2,8 @@
 #ifndef SGT_HOST_CUDNN_H
 #define SGT_HOST_CUDNN_H
 
+#include <stdint.h>
+
 #include <string>
 
 namespace host
@@ -15,12 +17,13 @@ struct Cudnn {
     bool there;     /* it exists, even if SGT_HOST_CUDNN is not set */
     bool no_device; /* creating a handle fails */
     int version = 91900;
-    int configs = 2;   /* number of engine configurations offered */
-    int refused;       /* how many of the first ones give no plan */
-    int flagged;       /* how many of the first ones are nondeterministic */
-    bool fails;        /* each run is refused */
-    Sums sums;         /* of the engines */
-    bool wrong_long;   /* results of rows of more than 128 tokens are not written */
+    int configs = 2; /* number of engine configurations offered */
+    int refused;     /* how many of the first ones give no plan */
+    int flagged;     /* how many of the first ones are nondeterministic */
+    bool fails;      /* each run is refused */
+    Sums sums;       /* of the engines */
+    /* results of rows of more than T tokens, and of heads of more than D numbers, are not written */
+    int64_t T = INT64_MAX, D = INT64_MAX;
     int alive = 0;     /* handles and descriptors not destroyed yet */
     std::string graph; /* the last graph, as text */
 };
