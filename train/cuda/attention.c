@@ -31,9 +31,7 @@ static const char *left_out(const sgt_cuda_backend *c, const char *path, sgt_err
 {
     const sgt_checked *v = sgt_verdict_of(c->o.verdicts, path);
     if (!v || strcmp(v->verdict, "ok") == 0) return NULL;
-    sgt_fail(why, SGT_EUNSUPPORTED,
-             "the self-check found it %s: %s (--no-self-check takes it all the same)", v->verdict,
-             v->why);
+    sgt_check_refuse(v, "", why);
     return why->text;
 }
 

@@ -64,14 +64,9 @@ int sgt_cuda_muon_plan(sgt_cuda_backend *c, sgt_error *err)
 {
     size_t C = c->shape.C;
     sgt_cuda_gemm_shape square = product(c, C, C, C, C, C);
-    const sgt_checked *out = sgt_verdict_out(c->o.verdicts, SGT_CHECK_MUON);
-    int rc = SGT_OK;
     if (c->o.optim.kind != SGT_MUON) return SGT_OK;
-    if (out)
-        return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "--optimizer muon: the self-check found its products %s: %s "
-                        "(--no-self-check takes it all the same)",
-                        out->verdict, out->why);
+    int rc =
+        sgt_check_refuse(sgt_verdict_out(c->o.verdicts, SGT_CHECK_MUON), "--optimizer muon: ", err);
     for (int i = 0; i < SGT_CUDA_HEAD && rc == SGT_OK; i++) rc = plan_kind(c, i, err);
     square.accumulate = 1;
     square.stride_a = square.stride_b = square.stride_d = sgt_cuda_muon_stride(C * C);

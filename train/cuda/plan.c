@@ -241,14 +241,10 @@ static int plan_naive(sgt_cuda_backend *c, sgt_error *err)
 
 int sgt_cuda_plan_products(sgt_cuda_backend *c, sgt_error *err)
 {
-    const sgt_checked *out = sgt_verdict_out(c->o.verdicts, SGT_CHECK_PRODUCTS);
-    if (out)
-        return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "cuBLASLt: the self-check found its products %s: %s (--no-self-check "
-                        "trains all the same)",
-                        out->verdict, out->why);
+    int rc =
+        sgt_check_refuse(sgt_verdict_out(c->o.verdicts, SGT_CHECK_PRODUCTS), "cuBLASLt: ", err);
     c->plan.bias_apart = c->o.no_fuse || sgt_verdict_out(c->o.verdicts, SGT_CHECK_BIAS);
-    int rc = plan_linear(c, SGT_CUDA_QKV, c->shape.C, 3 * c->shape.C, err);
+    if (rc == SGT_OK) rc = plan_linear(c, SGT_CUDA_QKV, c->shape.C, 3 * c->shape.C, err);
     if (rc == SGT_OK) rc = plan_linear(c, SGT_CUDA_PROJ, c->shape.C, c->shape.C, err);
     if (rc == SGT_OK) rc = plan_linear(c, SGT_CUDA_FC, c->shape.C, 4 * c->shape.C, err);
     if (rc == SGT_OK) rc = plan_linear(c, SGT_CUDA_FCPROJ, 4 * c->shape.C, c->shape.C, err);

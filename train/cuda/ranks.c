@@ -45,16 +45,12 @@ static int meet(sgt_cuda_backend *c, sgt_error *err)
 
 int sgt_cuda_ranks_open(sgt_cuda_backend *c, sgt_error *err)
 {
-    const sgt_checked *out = sgt_verdict_out(c->o.verdicts, SGT_CHECK_NCCL);
     if (c->shape.ranks == 1) return SGT_OK;
-    if (out)
-        return sgt_fail(
-            err, SGT_EUNSUPPORTED,
-            "NCCL: the self-check found it %s: %s (--no-self-check trains all the same)",
-            out->verdict, out->why);
+    int rc = sgt_check_refuse(sgt_verdict_out(c->o.verdicts, SGT_CHECK_NCCL), "NCCL: ", err);
+    if (rc < 0) return rc;
     struct sgt_cuda_group *g = c->group = calloc(1, sizeof *g);
     if (!g) return sgt_fail_memory(err, "backend");
-    int rc = sgt_cuda_stream_new(&g->stream, err);
+    rc = sgt_cuda_stream_new(&g->stream, err);
     if (rc == SGT_OK) rc = sgt_cuda_event_new(&g->ready, 0, err);
     if (rc == SGT_OK) rc = sgt_cuda_event_new(&g->done, 0, err);
     if (rc == SGT_OK && !(g->nccl = sgt_nccl_load(err))) rc = SGT_EUNSUPPORTED;

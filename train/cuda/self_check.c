@@ -108,6 +108,14 @@ static int identity(char *text, size_t n, int device, sgt_error *err)
     return SGT_OK;
 }
 
+int sgt_check_refuse(const sgt_checked *v, const char *what, sgt_error *err)
+{
+    if (!v) return SGT_OK;
+    return sgt_fail(err, SGT_EUNSUPPORTED,
+                    "%sthe self-check found it %s: %s (--no-self-check takes it all the same)",
+                    what, v->verdict, v->why);
+}
+
 const sgt_cuda_checks sgt_cuda_self_check = {.count = count,
                                              .name = name,
                                              .seconds = seconds,

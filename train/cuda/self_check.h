@@ -54,6 +54,10 @@ typedef struct sgt_cuda_checks {
 } sgt_cuda_checks;
 extern const sgt_cuda_checks sgt_cuda_self_check;
 
+/* Fail with SGT_EUNSUPPORTED if there is a verdict v against a path. `what` names the user of the
+ * path: "NCCL: "; or is empty. */
+int sgt_check_refuse(const sgt_checked *v, const char *what, sgt_error *err);
+
 /* ---- the checks, one for each row of the table ---- */
 int sgt_check_attention_own(int device, sgt_error *err);
 int sgt_check_attention_hopper(int device, sgt_error *err);
