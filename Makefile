@@ -54,7 +54,7 @@ flags = $(if $(filter loader/% tokenize/%,$(1)),-Wconversion) \
     $(if $(filter kernels/%,$(1)),$(if $(DEBUG),,-O3)) \
     $(if $(filter kernels/% train/% tests/kernels/% tests/train/% tools/bench/bench.c \
         tools/inspect/verify.c,$(1)),-fopenmp) \
-    $(if $(filter kernels/cuda/nvtx.c tests/kernels/cudnn/check-cudnn.c,$(1)),$(CUDA_INCLUDE)) \
+    $(if $(filter kernels/cuda/nvtx.c,$(1)),$(CUDA_INCLUDE)) \
     $(if $(filter %/parquet_page.c,$(1)),$(LD_codecs:-l%=-DSGT_%)) \
     $(if $(wildcard $(1)),,$(call level_flags,$(call level,$(1:.c=)))) \
     $(if $(filter %_avx2.c %-avx2.c,$(1)),$(AVX2)) \

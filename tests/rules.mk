@@ -73,11 +73,9 @@ $(B)/tests/check-cublaslt: $(call objects,tests/kernels/cublaslt) $(GEMM_PARTS) 
     $(call lib,kernels loader)
 	$(call link,$(HOST_CXX) -Wl$(comma)--wrap=sgt_cublaslt_load,$(LD_kernels))
 
-# Our operation graphs against cuDNN itself, as far as that goes without a GPU: its heuristics. And a
-# libcudnn.so.9 that is too old.
+# A libcudnn.so.9 that is too old.
 OLD_CUDNN := $(B)/tests/old/libcudnn.so.9
-$(B)/tests/check-cudnn: $(B)/obj/tests/kernels/cudnn/check-cudnn.o $(CUDNN_PARTS) \
-    $(B)/obj/kernels/cuda/cudnn.o $(call lib,loader)
+$(B)/tests/check-cudnn: $(B)/obj/tests/kernels/cudnn/check-cudnn.o $(B)/obj/kernels/cuda/cudnn.o $(call lib,loader)
 	$(call link,$(CC),$(LD_kernels))
 $(OLD_CUDNN): $(B)/obj/tests/kernels/cudnn/old.o
 	$(call say,LD,$@)mkdir -p $(@D) && $(CC) -shared $(ALL_LDFLAGS) -o $@ $^ && \

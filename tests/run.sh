@@ -59,7 +59,7 @@ if [ -n "$one" ]; then
     *)
         case $one in
         check-cuda) set -- tests/kernels/check-cuda.sh "$B" ;;
-        check-cudnn) set -- tests/kernels/check-cudnn.sh "$B" ;;
+        check-cudnn) set -- env LD_LIBRARY_PATH="$B/tests/old" "$B/tests/check-cudnn" ;;
         step-*) set -- tests/step/check-step.sh "$B" all "${one#step-}" ;;
         seeds) set -- tests/fuzz/replay.sh "$B" ;;
         mutants) set -- tests/mutants.sh "$B" ;;

@@ -20,7 +20,6 @@ struct sgt_cudnn_attention {
     sgt_cudnn_plan forward, backward;
     /* scalar inputs of the graphs: 1/sqrt(D), -inf, and 1 (no dropout) */
     float scale, masked, kept;
-    int clear_sums;   /* zero dQ's sums before each backward pass */
     sgt_error failed; /* error of the first run that cuDNN refused */
 };
 
@@ -303,9 +302,7 @@ static int check_version(const sgt_cudnn *api, const sgt_cudnn_attention_options
     return SGT_OK;
 }
 
-/* Plan both graphs: for the handle's device, or if there is no handle, for the device that `json`
- * describes. */
-static int plan_both(sgt_cudnn_attention *a, const char *json, sgt_error *err)
+static int plan_both(sgt_cudnn_attention *a, sgt_error *err)
 {
     const sgt_cudnn_attention_options *o = &a->o;
     char what[128];
@@ -314,7 +311,7 @@ static int plan_both(sgt_cudnn_attention *a, const char *json, sgt_error *err)
     const char *pass = "forward";
     for (int i = 0; i < 2; i++, pass = "backward") {
         sgt_cudnn_graph *g = i ? &a->backward_graph : &a->forward_graph;
-        sgt_cudnn_graph_init(g, a->api, a->handle, json, err);
+        sgt_cudnn_graph_init(g, a->api, a->handle, err);
         if (i) describe_backward(g, o);
         else describe_forward(g, o);
         snprintf(what, sizeof what, "attention %s: %s, head size %zu, B %zu, T %zu, H %zu%s", pass,
@@ -326,12 +323,13 @@ static int plan_both(sgt_cudnn_attention *a, const char *json, sgt_error *err)
     return SGT_OK;
 }
 
-static int prepare(sgt_cudnn_attention **out, const sgt_cudnn_attention_options *o, sgt_error *err)
+int sgt_cudnn_attention_open(sgt_cudnn_attention **out, const sgt_cudnn_attention_options *o,
+                             sgt_error *err)
 {
-    int rc = check_options(o, err);
-    if (rc < 0) return rc;
     const sgt_cudnn *api;
-    if ((rc = sgt_cudnn_load(&api, err)) < 0) return rc;
+    int rc = check_options(o, err);
+    if (rc == SGT_OK) rc = sgt_cudnn_load(&api, err);
+    if (rc < 0) return rc;
     sgt_cudnn_attention *a = calloc(1, sizeof *a);
     if (!a) return sgt_fail_memory(err, "cuDNN");
     a->o = *o;
@@ -339,39 +337,10 @@ static int prepare(sgt_cudnn_attention **out, const sgt_cudnn_attention_options 
     a->scale = o->scale;
     a->masked = -INFINITY;
     a->kept = 1;
-    a->clear_sums = 1;
-    *out = a;
-    return SGT_OK;
-}
-
-int sgt_cudnn_attention_open(sgt_cudnn_attention **out, const sgt_cudnn_attention_options *o,
-                             sgt_error *err)
-{
-    sgt_cudnn_attention *a = NULL;
-    int rc = prepare(&a, o, err);
-    if (rc < 0) return rc;
-    rc = sgt_cudnn_check(a->api, a->api->Create(&a->handle), "no handle", err);
-    if (rc == SGT_OK) rc = plan_both(a, NULL, err);
-    if (rc < 0) {
-        sgt_cudnn_attention_close(a);
-        return rc;
-    }
-    *out = a;
-    return SGT_OK;
-}
-
-int sgt_cudnn_attention_survey(sgt_cudnn_attention_offer *out, const sgt_cudnn_attention_options *o,
-                               const char *device_json, sgt_error *err)
-{
-    sgt_cudnn_attention *a = NULL;
-    int rc = prepare(&a, o, err);
-    if (rc < 0) return rc;
-    rc = plan_both(a, device_json, err);
-    *out = (sgt_cudnn_attention_offer){.forward = a->forward.offered,
-                                       .backward = a->backward.offered,
-                                       .workspace =
-                                           rc == SGT_OK ? sgt_cudnn_attention_workspace(a) : 0};
-    sgt_cudnn_attention_close(a);
+    rc = sgt_cudnn_check(api, api->Create(&a->handle), "no handle", err);
+    if (rc == SGT_OK) rc = plan_both(a, err);
+    if (rc == SGT_OK) *out = a;
+    else sgt_cudnn_attention_close(a);
     return rc;
 }
 
@@ -498,27 +467,7 @@ void sgt_cudnn_attention_backward(sgt_cudnn_attention *a, sgt_cuda_stream s, voi
     put(&p, KEPT, &a->kept);
     put(&p, DELTA, sums);
     sums += delta_bytes(&a->o);
-    if (!a->o.deterministic) {
-        if (a->clear_sums) sgt_cuda_zero(s, sums, dq_bytes(&a->o));
-        put(&p, DQ_SUMS, sums);
-    }
+    if (!a->o.deterministic) put(&p, DQ_SUMS, sums);
     sums += dq_bytes(&a->o);
     run(a, "attention backward", s, &a->backward, &p, sums);
-}
-
-int sgt_cudnn_attention_clear_sums(sgt_cudnn_attention *a, int clear)
-{
-    a->clear_sums = clear || a->api->version < SGT_CUDNN_CLEARS;
-    return a->clear_sums;
-}
-
-void *sgt_cudnn_attention_sums(const sgt_cudnn_attention *a, void *workspace, size_t *bytes)
-{
-    *bytes = dq_bytes(&a->o);
-    return *bytes ? (char *)workspace + delta_bytes(&a->o) : NULL;
-}
-
-const char *sgt_cudnn_attention_failed(const sgt_cudnn_attention *a)
-{
-    return a->failed.code ? a->failed.text : NULL;
 }

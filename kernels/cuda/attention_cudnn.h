@@ -43,7 +43,8 @@ void sgt_cudnn_attention_close(sgt_cudnn_attention *a);
 
 /* Return the bytes of workspace that either pass needs: the engines' own, and for backward the sums
  * of dout*out (B, H, T) and of dQ (B, H, T, D). It is device memory, 256-byte aligned, with any
- * content; nothing in it is kept between passes. */
+ * content; nothing in it is kept between passes. Engines clear dQ's sums themselves, which NVIDIA's
+ * frontend relies on from cuDNN 9.6 on; the self-check runs them with NaN there. */
 size_t sgt_cudnn_attention_workspace(const sgt_cudnn_attention *a);
 
 /* Launch a pass's kernels on the stream and return. They allocate no device memory and wait for
@@ -53,28 +54,6 @@ void sgt_cudnn_attention_forward(sgt_cudnn_attention *a, sgt_cuda_stream s, void
 void sgt_cudnn_attention_backward(sgt_cudnn_attention *a, sgt_cuda_stream s, void *dqkv,
                                   const void *dout, const void *out, const float *lse,
                                   const void *qkv, void *workspace);
-
-/* Set whether backward passes first zero dQ's sums (by default they do). NVIDIA's frontend assumes
- * that engines of cuDNN 9.6 and later zero them; this is tested on each GPU
- * (train/cuda/attention.c). Returns the setting in effect: always 1 before 9.6. */
-int sgt_cudnn_attention_clear_sums(sgt_cudnn_attention *a, int clear);
-
-/* Return where dQ's sums are in the workspace, for a test of sgt_cudnn_attention_clear_sums, and
- * set their size; return NULL if there are none (deterministic). */
-void *sgt_cudnn_attention_sums(const sgt_cudnn_attention *a, void *workspace, size_t *bytes);
-
-/* Return cuDNN's message for the first pass that it refused, or NULL if it refused none.
- * sgt_cuda_check reports it too. */
-const char *sgt_cudnn_attention_failed(const sgt_cudnn_attention *a);
-
-/* Result of sgt_cudnn_attention_survey: what cuDNN would do on a device that this machine lacks,
- * described by its device properties in JSON. */
-typedef struct sgt_cudnn_attention_offer {
-    int forward, backward; /* number of engine configurations offered for each pass */
-    size_t workspace; /* sgt_cudnn_attention_workspace with the first configuration of each pass */
-} sgt_cudnn_attention_offer;
-int sgt_cudnn_attention_survey(sgt_cudnn_attention_offer *out, const sgt_cudnn_attention_options *o,
-                               const char *device_json, sgt_error *err);
 
 #ifdef __cplusplus
 }

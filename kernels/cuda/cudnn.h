@@ -9,8 +9,8 @@
  *     int kind = SGT_CUDNN_BACKEND_TENSOR_DESCRIPTOR;
  *     int rc = sgt_cudnn_check(api, api->BackendCreateDescriptor(kind, &d), "a tensor", &err);
  *
- * The names are cuDNN's with SGT_ before them; tests/kernels/cudnn/check-cudnn.c compares the numbers
- * with those of cudnn_graph.h. */
+ * The names are cuDNN's with SGT_ before them; tests/kernels/toolkit/cudnn.c compares the numbers with
+ * those of cudnn_graph.h. */
 #ifndef SGT_CUDNN_H
 #define SGT_CUDNN_H
 
@@ -25,7 +25,6 @@ typedef struct cudnnContext *sgt_cudnn_handle; /* cudnnHandle_t */
 typedef void *sgt_cudnn_desc;                  /* cudnnBackendDescriptor_t */
 
 #define SGT_CUDNN_OLDEST 91002 /* 9.10.2: 9.10.0 and 9.10.1 compute attention wrongly */
-#define SGT_CUDNN_CLEARS 90600 /* before 9.6 the caller must zero dQ's sums */
 
 /* Every function that is used: its result, its name after "cudnn", and its arguments. Statuses and
  * enumerations are int in C. */
@@ -82,7 +81,6 @@ typedef void *sgt_cudnn_desc;                  /* cudnnBackendDescriptor_t */
     X(TYPE_BACKEND_DESCRIPTOR, 15)                          \
     X(TYPE_REDUCTION_OPERATOR_TYPE, 18)                     \
     X(TYPE_TENSOR_REORDERING_MODE, 20)                      \
-    X(TYPE_CHAR, 24)                                        \
     X(BACKEND_POINTWISE_DESCRIPTOR, 0)                      \
     X(BACKEND_ENGINE_DESCRIPTOR, 2)                         \
     X(BACKEND_ENGINECFG_DESCRIPTOR, 3)                      \
@@ -97,16 +95,13 @@ typedef void *sgt_cudnn_desc;                  /* cudnnBackendDescriptor_t */
     X(BACKEND_REDUCTION_DESCRIPTOR, 21)                     \
     X(BACKEND_OPERATION_REDUCTION_DESCRIPTOR, 22)           \
     X(BACKEND_OPERATION_RESHAPE_DESCRIPTOR, 31)             \
-    X(BACKEND_DEVICEPROP_DESCRIPTOR, 38)                    \
     X(ATTR_POINTWISE_MODE, 0)                               \
     X(ATTR_POINTWISE_MATH_PREC, 1)                          \
     X(ATTR_POINTWISE_AXIS, 9)                               \
     X(ATTR_ENGINEHEUR_MODE, 200)                            \
     X(ATTR_ENGINEHEUR_OPERATION_GRAPH, 201)                 \
     X(ATTR_ENGINEHEUR_RESULTS, 202)                         \
-    X(ATTR_ENGINEHEUR_DEVICEPROP, 204)                      \
     X(ATTR_ENGINECFG_ENGINE, 300)                           \
-    X(ATTR_ENGINECFG_WORKSPACE_SIZE, 303)                   \
     X(ATTR_EXECUTION_PLAN_HANDLE, 400)                      \
     X(ATTR_EXECUTION_PLAN_ENGINE_CONFIG, 401)               \
     X(ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, 402)              \
@@ -140,8 +135,7 @@ typedef void *sgt_cudnn_desc;                  /* cudnnBackendDescriptor_t */
     X(ATTR_OPERATION_REDUCTION_YDESC, 1611)                 \
     X(ATTR_OPERATION_REDUCTION_DESC, 1612)                  \
     X(ATTR_OPERATION_RESHAPE_XDESC, 2200)                   \
-    X(ATTR_OPERATION_RESHAPE_YDESC, 2201)                   \
-    X(ATTR_DEVICEPROP_JSON_REPRESENTATION, 2702)
+    X(ATTR_OPERATION_RESHAPE_YDESC, 2201)
 
 #define SGT_CUDNN_NAME(name, value) SGT_CUDNN_##name = (value),
 enum { SGT_CUDNN_NAMES(SGT_CUDNN_NAME) };

@@ -57,19 +57,13 @@ static void finalize(sgt_cudnn_graph *g, sgt_cudnn_desc d, const char *what)
 }
 
 void sgt_cudnn_graph_init(sgt_cudnn_graph *g, const sgt_cudnn *api, sgt_cudnn_handle handle,
-                          const char *json, sgt_error *err)
+                          sgt_error *err)
 {
-    static const char what[] = "description of a device";
     memset(g, 0, sizeof *g);
     g->api = api;
     g->handle = handle;
     g->err = err;
     g->last_uid = 1000; /* the caller's uids are 1000 or less */
-    if (!json) return;
-    g->device = make(g, N(BACKEND_DEVICEPROP_DESCRIPTOR), what);
-    set(g, g->device, N(ATTR_DEVICEPROP_JSON_REPRESENTATION), N(TYPE_CHAR), (int64_t)strlen(json),
-        json, what);
-    finalize(g, g->device, what);
 }
 
 void sgt_cudnn_graph_clear(sgt_cudnn_graph *g)
@@ -209,7 +203,6 @@ static int offers(sgt_cudnn_graph *g, sgt_cudnn_desc graph, int mode, sgt_cudnn_
     sgt_cudnn_desc heuristics = make(g, N(BACKEND_ENGINEHEUR_DESCRIPTOR), what);
     set_desc(g, heuristics, N(ATTR_ENGINEHEUR_OPERATION_GRAPH), graph, what);
     set_int(g, heuristics, N(ATTR_ENGINEHEUR_MODE), N(TYPE_HEUR_MODE), mode, what);
-    if (g->device) set_desc(g, heuristics, N(ATTR_ENGINEHEUR_DEVICEPROP), g->device, what);
     if (g->rc < 0 || g->api->BackendFinalize(heuristics) != N(STATUS_SUCCESS)) return 0;
     for (int i = 0; i < OFFERS; i++) config[i] = make(g, N(BACKEND_ENGINECFG_DESCRIPTOR), what);
     if (g->rc < 0 || g->api->BackendGetAttribute(heuristics, N(ATTR_ENGINEHEUR_RESULTS),
@@ -238,23 +231,19 @@ static int reproducible(sgt_cudnn_graph *g, sgt_cudnn_desc config)
 }
 
 /* Try to make a configuration the plan. Return 0 if its engine cannot run the graph after all, with
- * the reason in *err. For an absent device, only compute how much workspace a plan would need. */
+ * the reason in *err. */
 static int try_config(sgt_cudnn_graph *g, sgt_cudnn_desc config, sgt_cudnn_plan *p, sgt_error *err)
 {
     static const char what[] = "execution plan";
     int64_t count = 0, bytes = 0;
-    int first = g->desc_count, name = N(ATTR_ENGINECFG_WORKSPACE_SIZE);
-    sgt_cudnn_desc d = config, plan = NULL;
+    int first = g->desc_count;
     sgt_error *kept = g->err;
     g->err = err; /* an error of one configuration is not an error of the graph */
-    if (g->handle) {
-        d = plan = make(g, N(BACKEND_EXECUTION_PLAN_DESCRIPTOR), what);
-        name = N(ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
-        set(g, plan, N(ATTR_EXECUTION_PLAN_HANDLE), N(TYPE_HANDLE), 1, &g->handle, what);
-        set_desc(g, plan, N(ATTR_EXECUTION_PLAN_ENGINE_CONFIG), config, what);
-        finalize(g, plan, what);
-    }
-    get(g, d, name, N(TYPE_INT64), 1, &count, &bytes, what);
+    sgt_cudnn_desc plan = make(g, N(BACKEND_EXECUTION_PLAN_DESCRIPTOR), what);
+    set(g, plan, N(ATTR_EXECUTION_PLAN_HANDLE), N(TYPE_HANDLE), 1, &g->handle, what);
+    set_desc(g, plan, N(ATTR_EXECUTION_PLAN_ENGINE_CONFIG), config, what);
+    finalize(g, plan, what);
+    get(g, plan, N(ATTR_EXECUTION_PLAN_WORKSPACE_SIZE), N(TYPE_INT64), 1, &count, &bytes, what);
     g->err = kept;
     if (g->rc == SGT_OK) {
         p->plan = plan;
@@ -271,7 +260,7 @@ static sgt_cudnn_desc operation_graph(sgt_cudnn_graph *g)
     static const char what[] = "operation graph";
     sgt_cudnn_desc d = make(g, N(BACKEND_OPERATIONGRAPH_DESCRIPTOR), what);
     set(g, d, N(ATTR_OPERATIONGRAPH_OPS), N(TYPE_BACKEND_DESCRIPTOR), g->op_count, g->ops, what);
-    if (g->handle) set(g, d, N(ATTR_OPERATIONGRAPH_HANDLE), N(TYPE_HANDLE), 1, &g->handle, what);
+    set(g, d, N(ATTR_OPERATIONGRAPH_HANDLE), N(TYPE_HANDLE), 1, &g->handle, what);
     finalize(g, d, what);
     return d;
 }

@@ -1,7 +1,7 @@
 /* cudnn_graph.h: builds a cuDNN operation graph, one call per operation, and the plan that runs it.
  *
  *     sgt_cudnn_graph g;
- *     sgt_cudnn_graph_init(&g, api, handle, NULL, &err);
+ *     sgt_cudnn_graph_init(&g, api, handle, &err);
  *     sgt_cudnn_desc x = sgt_cudnn_tensor(&g, &(sgt_cudnn_place){.uid = 1, ...}), y = ...;
  *     sgt_cudnn_matmul(&g, x, w, y);
  *     sgt_cudnn_plan p;
@@ -25,8 +25,7 @@ enum { SGT_CUDNN_OPS = 32, SGT_CUDNN_DESCS = 512 };
 
 typedef struct sgt_cudnn_graph {
     const sgt_cudnn *api;
-    sgt_cudnn_handle handle; /* NULL: `device` describes an absent device */
-    sgt_cudnn_desc device;
+    sgt_cudnn_handle handle;
     sgt_cudnn_desc ops[SGT_CUDNN_OPS], descs[SGT_CUDNN_DESCS];
     int op_count, desc_count;
     int64_t last_uid; /* last uid given to a virtual tensor */
@@ -50,10 +49,9 @@ typedef struct sgt_cudnn_place {
     int reordering;
 } sgt_cudnn_place;
 
-/* Begin a graph for the device of `handle`. If handle is NULL, `json` describes an absent device;
- * otherwise json is NULL. */
+/* Begin a graph for the device of `handle`. */
 void sgt_cudnn_graph_init(sgt_cudnn_graph *g, const sgt_cudnn *api, sgt_cudnn_handle handle,
-                          const char *json, sgt_error *err);
+                          sgt_error *err);
 /* Free all that the graph owns; *g may be all zeros. */
 void sgt_cudnn_graph_clear(sgt_cudnn_graph *g);
 
@@ -84,9 +82,8 @@ typedef struct sgt_cudnn_plan {
 } sgt_cudnn_plan;
 
 /* Take the first of the heuristics' configurations, in their order, that can become a plan. With
- * `deterministic`, those that declare themselves nondeterministic are skipped and not counted.
- * Without a handle, only compute what a plan would need. `what` names the computation in error
- * messages. */
+ * `deterministic`, those that declare themselves nondeterministic are skipped and not counted. `what`
+ * names the computation in error messages. */
 int sgt_cudnn_graph_plan(sgt_cudnn_graph *g, const char *what, int deterministic,
                          sgt_cudnn_plan *p);
 

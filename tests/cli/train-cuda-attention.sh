@@ -52,37 +52,17 @@ refuses 'cudnn: its dropout is not ours: no --dropout with it' --attention cudnn
 # is used, with one line.
 SGT_HOST_CUDNN=1
 export SGT_HOST_CUDNN
-takes 1 "cuDNN's attention" --model 1x16x2 --attention cudnn
+takes 0 "cuDNN's attention" --model 1x16x2 --attention cudnn
 takes 0 'our attention' --model 1x16x2 --deterministic
 takes 0 'our attention' --model 1x16x2 --document-mask
 run 0 sgt-train $cuda --run r --force --model 1x16x2 --verbose
 stderr_matches "^sgt-train: attention: (ours|cuDNN's) \\(a layer both ways: ours [0-9.]+ ms, cuDNN's [0-9.]+ ms\\)$"
-# Engines of cuDNN are tested for whether they clear dQ's sums: if neither they nor sgt did, losses
-# would be NaN.
-for engines in 1 adds; do
-    SGT_HOST_CUDNN=$engines
-    run 0 sgt-train $cuda --run r --force --model 1x16x2 --attention cudnn --verbose --steps 3
-    case $engines in
-    1) stderr_has "sgt-train: attention: cuDNN clears dQ's sums itself" ;;
-    *) stderr_has "sgt-train: attention: cuDNN adds to dQ's sums, which are cleared for each layer" ;;
-    esac
-    [ "$(grep -cE '"loss":[0-9.]+,' r/log.jsonl)" = 3 ] || fail "losses: $(cat r/log.jsonl)"
-done
-# The last rows are tested, even if all rows need more memory than the test has.
-wide='--data d --device cuda --seq-len 8 --batch-size 1400 --steps 1 --eval-every 0 --model 1x64x1'
-run 0 env SGT_HOST_CUDNN=adds-last sgt-train $wide --run r --force --attention cudnn --verbose
-stderr_has "sgt-train: attention: cuDNN adds to dQ's sums, which are cleared for each layer"
 # If its dQ is NaN, the loss of the first steps is finite. One line names the attention, and what to try.
 run 0 env SGT_HOST_CUDNN=nan sgt-train --no-self-check --quiet $cuda --run r --force --model 1x16x2 --steps 3 \
     --attention cudnn --lr 0.001
 stderr_is "sgt-train: step 1: the gradient norm is not a number, but the loss is finite: start again with --attention own \
 instead of cuDNN's attention, or with an lr 10 times lower (--lr 0.0001); look at grad_norm in log.jsonl and at --grad-clip"
-# If cuDNN fails while it is tried, the other implementation is used; if it was requested by name,
-# the run ends with one line.
+# If cuDNN fails while it is tried, the other implementation is used.
 SGT_HOST_CUDNN=1
-run 1 env SGT_HOST_FAULT=cudnn:refuse sgt-train --no-self-check --quiet $cuda --run refused --model 1x16x2 \
-    --attention cudnn
-stderr_is 'sgt-train: --attention cudnn: cuDNN: attention forward (2 x 16 x 2 x 8): invalid argument (CUDA error 1)'
-absent refused
 run 0 env SGT_HOST_FAULT=cudnn:refuse sgt-train --no-self-check $cuda --run r --force --model 1x16x2 --verbose
 stderr_has 'sgt-train: attention: ours (cuDNN: attention forward (2 x 16 x 2 x 8): invalid argument (CUDA error 1))'

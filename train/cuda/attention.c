@@ -128,64 +128,21 @@ static void one_layer(sgt_cuda_backend *c)
     sgt_cuda_attend_backward(c, 0);
 }
 
-static int is_nan(const sgt_cuda_backend *c, uint16_t bits)
-{
-    return (bits & 0x7fff) > (c->shape.type == SGT_BF16 ? 0x7f80 : 0x7c00);
-}
-
-/* Run a layer once, and find out whether cuDNN's engines clear dQ's sums themselves. NVIDIA's
- * frontend assumes so from 9.6 on, but no document says so, so we test each card. Fill the last few
- * MiB of the sums with NaN, and run with zeros for qkv and dout. If the last rows of dqkv, to which
- * the most blocks of keys add, then have a NaN, let the sums be cleared before each backward pass. */
-static int ask_for_sums(sgt_cuda_backend *c, sgt_error *err)
-{
-    size_t bytes, all = c->shape.N * 3 * c->shape.C * c->shape.width, most = c->queue.staging_bytes,
-                  last = all < most ? all : most;
-    unsigned char *sums = sgt_cudnn_attention_sums(c->plan.cudnn, c->buf.cudnn_space, &bytes);
-    sgt_cuda_path path = c->plan.path;
-    int nans = 0;
-    if (!sums || sgt_cudnn_attention_clear_sums(c->plan.cudnn, 0)) return SGT_OK;
-    if (bytes > most) {
-        sums += bytes - most;
-        bytes = most;
-    }
-    c->plan.path = SGT_PATH_CUDNN;
-    memset(c->queue.staging, 0xff, bytes);
-    sgt_cuda_attend(c, 0, 0);
-    sgt_cuda_copy(c->queue.compute, sums, c->queue.staging, bytes);
-    sgt_cuda_attend_backward(c, 0);
-    sgt_cuda_copy(c->queue.compute, c->queue.staging,
-                  (const unsigned char *)c->buf.dwide + all - last, last);
-    int rc = sgt_cuda_finish(c->queue.compute, err);
-    const uint16_t *dqkv = (const uint16_t *)(const void *)c->queue.staging;
-    for (size_t i = 0; rc == SGT_OK && i < last / sizeof *dqkv; i++) nans += is_nan(c, dqkv[i]);
-    sgt_cudnn_attention_clear_sums(c->plan.cudnn, rc < 0 || nans > 0);
-    c->plan.path = path;
-    if (rc < 0) return rc;
-    sgt_say(&c->o.detail, "attention: cuDNN %s",
-            nans ? "adds to dQ's sums, which are cleared for each layer"
-                 : "clears dQ's sums itself");
-    return SGT_OK;
-}
-
 int sgt_cuda_time_attention(sgt_cuda_backend *c, sgt_error *err)
 {
     float own, cudnn;
     const sgt_cuda_path ours = c->plan.path;
     sgt_error why;
-    if (!c->plan.cudnn) return SGT_OK;
+    if (!c->plan.cudnn || c->o.attention != SGT_ATTENTION_AUTO) return SGT_OK;
     /* zeros, because memory that was never written may hold numbers with which arithmetic is
      * slow */
     sgt_cuda_zero(c->queue.compute, c->buf.blocks->qkv,
                   c->shape.N * 3 * c->shape.C * c->shape.width);
     sgt_cuda_zero(c->queue.compute, c->buf.dln, c->shape.N * c->shape.C * c->shape.width);
-    int rc = ask_for_sums(c, &why), asked = rc;
-    if (c->o.attention != SGT_ATTENTION_AUTO)
-        return rc < 0 ? sgt_fail(err, rc, "--attention cudnn: %s", why.text) : rc;
-    rc = sgt_cuda_time(c, one_layer, &own, err);
+    int rc = sgt_cuda_time(c, one_layer, &own, err);
     if (rc < 0) return rc;
     c->plan.path = SGT_PATH_CUDNN;
-    rc = asked < 0 ? asked : sgt_cuda_time(c, one_layer, &cudnn, &why);
+    rc = sgt_cuda_time(c, one_layer, &cudnn, &why);
     if (rc < 0 || cudnn >= own) c->plan.path = ours;
     if (rc < 0) sgt_say(&c->o.detail, "attention: ours (%s)", why.text);
     else

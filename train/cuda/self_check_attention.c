@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "train/cuda/cuda_backend.h"
 #include "kernels/cuda/gemm.h"
@@ -165,6 +166,16 @@ static int mask(sgt_cuda_backend *c, numbers *x, sgt_error *err)
     return rc;
 }
 
+/* Fill cuDNN's workspace with NaN: its engines must clear the sums to which they add. */
+static void spoil(sgt_cuda_backend *c)
+{
+    if (!c->plan.cudnn) return;
+    size_t bytes = sgt_cudnn_attention_workspace(c->plan.cudnn);
+    if (bytes > c->queue.staging_bytes) bytes = c->queue.staging_bytes;
+    memset(c->queue.staging, 0xff, bytes);
+    sgt_cuda_copy(c->queue.compute, c->buf.cudnn_space, c->queue.staging, bytes);
+}
+
 /* Run both passes and compare their results. The memory for results is zeroed first, so that
  * results left by an earlier path cannot pass. */
 static int both_passes(sgt_cuda_backend *c, numbers *x, sgt_error *err)
@@ -173,6 +184,7 @@ static int both_passes(sgt_cuda_backend *c, numbers *x, sgt_error *err)
     if (rc == SGT_OK) rc = put(c, x, c->buf.dln, x->dout, x->one, err);
     if (rc == SGT_OK && x->masked) rc = mask(c, x, err);
     if (rc < 0) return rc;
+    spoil(c);
     sgt_cuda_zero(c->queue.compute, c->buf.blocks->att, x->one * c->shape.width);
     sgt_cuda_zero(c->queue.compute, c->buf.dwide, 3 * x->one * c->shape.width);
     sgt_cuda_attend(c, 0, 1);

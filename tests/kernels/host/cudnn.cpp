@@ -2,7 +2,7 @@
  * attention_cudnn.c, which an H100 has confirmed: for any other graph it offers no engine. It
  * computes them with kernels/ref, when the stream does its work. It exists if SGT_HOST_CUDNN is set
  * in the environment. With the value "adds", its engines leave clearing dQ's sums to the caller;
- * with "adds-last", that of the last sum; with "nan", dQ is NaN. With "old" it is cuDNN 9.15.0. With
+ * with "nan", dQ is NaN. With "old" it is cuDNN 9.15.0. With
  * "wrong-long" it writes no results for rows of more than 128 tokens, with "wrong-wide" none for
  * heads of more than 64 numbers. The real cuDNN is never used:
  * on a machine with a GPU it would take host addresses for device addresses. */
@@ -131,9 +131,7 @@ struct Job {
     {
         float *sums = (float *)at[DQ_SUMS] + head * T * D;
         for (int64_t i = 0; i < T * D; i++) {
-            const bool last = head * T * D + i + 1 == B * H * T * D;
-            if (cudnn.sums == SUMS_ADDED || (cudnn.sums == SUMS_LAST_ADDED && last))
-                dq[i] += sums[i];
+            if (cudnn.sums == SUMS_ADDED) dq[i] += sums[i];
             if (cudnn.sums == SUMS_NAN) dq[i] = NAN;
             sums[i] = dq[i];
         }
@@ -208,7 +206,7 @@ int SetStream(sgt_cudnn_handle handle, sgt_cuda_stream s)
 int BackendSetAttribute(sgt_cudnn_desc d, int name, int type, int64_t count, const void *values)
 {
     const char *from = (const char *)values;
-    const bool byte = type == N(TYPE_BOOLEAN) || type == N(TYPE_CHAR),
+    const bool byte = type == N(TYPE_BOOLEAN),
                wide = type == N(TYPE_INT64) || type == N(TYPE_VOID_PTR) ||
                       type == N(TYPE_BACKEND_DESCRIPTOR) || type == N(TYPE_HANDLE);
     ((Desc *)d)->values[name].assign(from, from + count * (byte ? 1 : wide ? 8 : 4));
@@ -221,7 +219,6 @@ int BackendGetAttribute(sgt_cudnn_desc of, int name, int, int64_t room, int64_t 
     Desc *d = (Desc *)of, **descs = (Desc **)values;
     *count = 1;
     switch (name) {
-    case N(ATTR_ENGINECFG_WORKSPACE_SIZE):
     case N(ATTR_EXECUTION_PLAN_WORKSPACE_SIZE): *(int64_t *)values = WORKSPACE; break;
     case N(ATTR_ENGINECFG_ENGINE): descs[0]->index = d->index; break;
     case N(ATTR_ENGINE_NUMERICAL_NOTE):
@@ -300,7 +297,6 @@ int sgt_cudnn_load(const sgt_cudnn **out, sgt_error *err)
     std::string word = how ? how : "";
     if (word == "old") host::cudnn.version = 91500;
     if (word == "adds") host::cudnn.sums = host::SUMS_ADDED;
-    if (word == "adds-last") host::cudnn.sums = host::SUMS_LAST_ADDED;
     if (word == "nan") host::cudnn.sums = host::SUMS_NAN;
     if (word == "wrong-long") host::cudnn.T = 128;
     if (word == "wrong-wide") host::cudnn.D = 64;

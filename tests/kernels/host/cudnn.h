@@ -9,9 +9,8 @@
 namespace host
 {
 
-/* What its engines do with dQ's sums: clear them first, add to what is there, add only the last
- * one, or make them NaN. */
-enum Sums { SUMS_CLEARED, SUMS_ADDED, SUMS_LAST_ADDED, SUMS_NAN };
+/* What its engines do with dQ's sums: clear them first, add to what is there, or make them NaN. */
+enum Sums { SUMS_CLEARED, SUMS_ADDED, SUMS_NAN };
 
 struct Cudnn {
     bool there;     /* it exists, even if SGT_HOST_CUDNN is not set */
