@@ -66,3 +66,19 @@ instead of cuDNN's attention, or with an lr 10 times lower (--lr 0.0001); look a
 SGT_HOST_CUDNN=1
 run 0 env SGT_HOST_FAULT=cudnn:refuse sgt-train --no-self-check $cuda --run r --force --model 1x16x2 --verbose
 stderr_has 'sgt-train: attention: ours (cuDNN: attention forward (2 x 16 x 2 x 8): invalid argument (CUDA error 1))'
+
+# Of several ranks, all take what is faster on the first one. A rank without cuDNN keeps ours.
+. "$ROOT/tests/cli/ranks.inc"
+unset SGT_HOST_CUDNN
+ranks="sgt-train $cuda --model 1x16x2 --no-self-check --run r --force"
+for first in 1 slow; do
+    for second in 1 slow; do
+        pair 0 "env SGT_HOST_CUDNN=$first SGT_HOST_NCCL=trace=calls $ranks --verbose" \
+            "env SGT_HOST_CUDNN=$second SGT_HOST_NCCL=trace=calls $ranks"
+        kernels='our attention'
+        [ $first = slow ] || kernels="cuDNN's attention"
+        stderr_has "sm_90, $kernels, 2 ranks kernels, "
+        same calls.0 calls.1 # each has the number of kernels before a call
+    done
+done
+pair 0 "env SGT_HOST_CUDNN=1 $ranks" "$ranks"

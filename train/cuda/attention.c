@@ -128,27 +128,40 @@ static void one_layer(sgt_cuda_backend *c)
     sgt_cuda_attend_backward(c, 0);
 }
 
-int sgt_cuda_time_attention(sgt_cuda_backend *c, sgt_error *err)
+/* Time a layer's passes by ours and by cuDNN. Return whether cuDNN's run, and set *faster to whether
+ * they are faster. */
+static int time_both(sgt_cuda_backend *c, int *faster)
 {
     float own, cudnn;
     const sgt_cuda_path ours = c->plan.path;
     sgt_error why;
-    if (!c->plan.cudnn || c->o.attention != SGT_ATTENTION_AUTO) return SGT_OK;
     /* zeros, because memory that was never written may hold numbers with which arithmetic is
      * slow */
     sgt_cuda_zero(c->queue.compute, c->buf.blocks->qkv,
                   c->shape.N * 3 * c->shape.C * c->shape.width);
     sgt_cuda_zero(c->queue.compute, c->buf.dln, c->shape.N * c->shape.C * c->shape.width);
-    int rc = sgt_cuda_time(c, one_layer, &own, err);
-    if (rc < 0) return rc;
+    int rc = sgt_cuda_time(c, one_layer, &own, &why);
     c->plan.path = SGT_PATH_CUDNN;
-    rc = sgt_cuda_time(c, one_layer, &cudnn, &why);
-    if (rc < 0 || cudnn >= own) c->plan.path = ours;
-    if (rc < 0) sgt_say(&c->o.detail, "attention: ours (%s)", why.text);
-    else
-        sgt_say(&c->o.detail, "attention: %s (a layer both ways: ours %.3f ms, cuDNN's %.3f ms)",
-                c->plan.path == ours ? "ours" : "cuDNN's", (double)own, (double)cudnn);
-    return SGT_OK;
+    if (rc == SGT_OK) rc = sgt_cuda_time(c, one_layer, &cudnn, &why);
+    c->plan.path = ours;
+    if (rc < 0) {
+        sgt_say(&c->o.detail, "attention: ours (%s)", why.text);
+        return 0;
+    }
+    *faster = cudnn < own;
+    sgt_say(&c->o.detail, "attention: %s (a layer both ways: ours %.3f ms, cuDNN's %.3f ms)",
+            *faster ? "cuDNN's" : "ours", (double)own, (double)cudnn);
+    return 1;
+}
+
+int sgt_cuda_time_attention(sgt_cuda_backend *c, sgt_error *err)
+{
+    int faster = 0;
+    if (c->o.attention != SGT_ATTENTION_AUTO) return SGT_OK;
+    int runs = c->plan.cudnn && time_both(c, &faster), rc;
+    rc = sgt_cuda_ranks_follow(c, &faster, sizeof faster, err);
+    if (runs && faster) c->plan.path = SGT_PATH_CUDNN;
+    return rc;
 }
 
 /* ---- the implementations ---- */

@@ -250,8 +250,8 @@ void sgt_cuda_find_peak(sgt_cuda_backend *c);
 
 /* ---- attention.c ---- */
 int sgt_cuda_choose_attention(sgt_cuda_backend *c, sgt_error *err);
-/* Time our attention and cuDNN's, if both could serve, and keep the faster. Call it once memory is
- * allocated. */
+/* Time our attention and cuDNN's, if both could serve, and keep what is faster on rank 0. Call it once
+ * memory is allocated. */
 int sgt_cuda_time_attention(sgt_cuda_backend *c, sgt_error *err);
 void sgt_cuda_attend(sgt_cuda_backend *c, size_t layer, int training);
 /* Return a path's name, and set *instead to what to try if its gradients are not finite (NULL:
@@ -270,8 +270,8 @@ void sgt_cuda_forward_again(sgt_cuda_backend *c, size_t layer);
 void sgt_cuda_head(sgt_cuda_backend *c, int training);
 void sgt_cuda_backward(sgt_cuda_backend *c);
 
-/* ---- ranks.c: with one rank, only open, leave, last and reduce may be called, and do nothing
- * ---- */
+/* ---- ranks.c: with one rank, only open, leave, follow, last and reduce may be called, and do
+ * nothing ---- */
 /* Buckets: embeddings, one per block, one for an untied head, and one for all vectors. */
 enum { SGT_BUCKET_EMBEDDINGS, SGT_BUCKET_BLOCKS };
 static inline size_t sgt_cuda_buckets(const sgt_cuda_backend *c)
@@ -283,6 +283,8 @@ static inline size_t sgt_cuda_bucket_vectors(const sgt_cuda_backend *c)
     return sgt_cuda_buckets(c) - 1;
 }
 int sgt_cuda_ranks_open(sgt_cuda_backend *c, sgt_error *err); /* connect to the other ranks */
+/* Replace what this rank chose by timing, n bytes, by rank 0's choice. */
+int sgt_cuda_ranks_follow(const sgt_cuda_backend *c, void *choice, size_t n, sgt_error *err);
 /* Leave the group. The work queued on streams must be done, unless the ranks have given up; then
  * NCCL's communicator is aborted. */
 void sgt_cuda_ranks_leave(sgt_cuda_backend *c);

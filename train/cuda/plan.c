@@ -166,20 +166,25 @@ int sgt_cuda_time(sgt_cuda_backend *c, void (*work)(sgt_cuda_backend *), float *
 
 static float ms_of(const sgt_cuda_gemm *p) { return p ? sgt_cuda_gemm_ms(p) : 0; }
 
-/* Choose the faster way, for GELU in the forward pass and for its slope in the backward pass: fused, or
- * a kernel of its own. Without timings, fuse both. */
+/* Choose the way that is faster on rank 0, for GELU in the forward pass and for its slope in the
+ * backward pass: fused, or a kernel of its own. Without timings, fuse both. */
 int sgt_cuda_choose_gelu(sgt_cuda_backend *c, sgt_error *err)
 {
     float forward, slope;
     const sgt_cuda_linear *fc = &c->plan.linear[SGT_CUDA_FC],
                           *fcproj = &c->plan.linear[SGT_CUDA_FCPROJ];
-    if (!(ms_of(fc->forward) > 0)) return SGT_OK;
-    int rc = sgt_cuda_time(c, gelu, &forward, err);
-    if (rc == SGT_OK) rc = sgt_cuda_time(c, gelu_backward, &slope, err);
-    if (rc < 0) return rc;
-    if (ms_of(c->plan.fc_gelu) >= ms_of(fc->forward) + forward) c->plan.fc_gelu = NULL;
-    if (ms_of(c->plan.dgelu) >= ms_of(fcproj->dx) + slope) c->plan.dgelu = NULL;
-    return SGT_OK;
+    int rc = SGT_OK, apart[2] = {!c->plan.fc_gelu, !c->plan.dgelu};
+    if (ms_of(fc->forward) > 0) {
+        rc = sgt_cuda_time(c, gelu, &forward, err);
+        if (rc == SGT_OK) rc = sgt_cuda_time(c, gelu_backward, &slope, err);
+        if (rc < 0) return rc;
+        apart[0] |= ms_of(c->plan.fc_gelu) >= ms_of(fc->forward) + forward;
+        apart[1] |= ms_of(c->plan.dgelu) >= ms_of(fcproj->dx) + slope;
+    }
+    rc = sgt_cuda_ranks_follow(c, apart, sizeof apart, err);
+    if (apart[0]) c->plan.fc_gelu = NULL;
+    if (apart[1]) c->plan.dgelu = NULL;
+    return rc;
 }
 
 static void head(sgt_cuda_backend *c) { sgt_cuda_head(c, 1); }

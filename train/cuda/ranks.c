@@ -31,13 +31,18 @@ static int refused(const sgt_cuda_backend *c, const char *what, int code, sgt_er
                     sgt_printable(why, sizeof why, n->last_error(NULL)));
 }
 
+int sgt_cuda_ranks_follow(const sgt_cuda_backend *c, void *choice, size_t n, sgt_error *err)
+{
+    return c->group ? c->o.ranks->broadcast(c->o.ranks, choice, n, 0, err) : SGT_OK;
+}
+
 static int meet(sgt_cuda_backend *c, sgt_error *err)
 {
     struct sgt_cuda_group *g = c->group;
     sgt_nccl_id id = {{0}};
     int code = c->shape.rank == 0 ? g->nccl->unique_id(&id) : 0;
     if (code) return refused(c, "an id for the ranks", code, err);
-    int rc = c->o.ranks->broadcast(c->o.ranks, &id, sizeof id, 0, err);
+    int rc = sgt_cuda_ranks_follow(c, &id, sizeof id, err);
     if (rc < 0) return rc;
     code = g->nccl->comm_init_rank(&g->comm, (int)c->shape.ranks, id, (int)c->shape.rank);
     return code ? refused(c, "joining the ranks", code, err) : SGT_OK;

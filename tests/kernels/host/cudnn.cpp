@@ -4,7 +4,7 @@
  * in the environment. With the value "adds", its engines leave clearing dQ's sums to the caller;
  * with "nan", dQ is NaN. With "old" it is cuDNN 9.15.0. With
  * "wrong-long" it writes no results for rows of more than 128 tokens, with "wrong-wide" none for
- * heads of more than 64 numbers. The real cuDNN is never used:
+ * heads of more than 64 numbers. With "slow" each run takes 20 ms more. The real cuDNN is never used:
  * on a machine with a GPU it would take host addresses for device addresses. */
 #include "tests/kernels/host/cudnn.h"
 
@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <map>
 #include <string>
@@ -161,6 +162,7 @@ struct Job {
 
     void run() const
     {
+        if (cudnn.slow) usleep(20000);
         if (T > cudnn.T || D > cudnn.D) return;
         for (int64_t head = 0; head < B * H; head++) one(head);
         /* an engine overwrites its workspace */
@@ -299,6 +301,7 @@ int sgt_cudnn_load(const sgt_cudnn **out, sgt_error *err)
     if (word == "adds") host::cudnn.sums = host::SUMS_ADDED;
     if (word == "nan") host::cudnn.sums = host::SUMS_NAN;
     if (word == "wrong-long") host::cudnn.T = 128;
+    if (word == "slow") host::cudnn.slow = true;
     if (word == "wrong-wide") host::cudnn.D = 64;
 #define ROW(result, name, arguments) api.name = host::name;
     SGT_CUDNN_FUNCTIONS(ROW)
