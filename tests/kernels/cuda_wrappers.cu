@@ -1,5 +1,5 @@
-/* cuda_wrappers.cu: tests of each wrapper of device.cuh, on integers, whose results are exact.
- * Plain code here computes what device.cuh promises. Compiled by nvcc, this source tests the
+/* cuda_wrappers.cu: tests of each wrapper of device.cuh, and of wgmma, on integers, whose results are
+ * exact. Plain code here computes what device.cuh and hopper.cuh promise. Compiled by nvcc, this source tests the
  * wrappers' device forms. */
 #include "kernels/cuda/hopper.cuh"
 #include "tests/kernels/host/check-cuda.h"
@@ -368,4 +368,117 @@ CUDA_CASE(wrapper_to_tf32)
     expect(t, "rounded", got, want, 16);
     for (int i = 16; i < 18; i++)
         if ((got[i] & 0x7fffffff) <= 0x7f800000) check_fail(t, "a NaN becomes %08x", got[i]);
+}
+
+/* ---- wgmma: operands that the threads write swizzled, then hand to the async proxy ---- */
+
+/* Store d[j][e] of each thread at its place in the layout of hopper.cuh. */
+template <int N>
+DEV void write_tile(float *c, const float (&d)[N / 8][4], int row0, int column0, int m, int n)
+{
+    int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    for (int i = 0; i < N / 2; i++) {
+        int row = row0 + warp * 16 + g + i % 4 / 2 * 8,
+            column = column0 + i / 4 * 8 + 2 * t + i % 2;
+        if (row < m && column < n) c[row * n + column] = d[i / 4][i % 4];
+    }
+}
+
+template <class T> DEV void write_swizzled(T *to, const T *from, int rows)
+{
+    for (int i = threadIdx.x; i < rows * 64; i += 128) {
+        int row = i / 64, column = i % 64;
+        to[row * 64 + ((column / 8) ^ (row % 8)) * 8 + column % 8] = from[i];
+    }
+}
+
+template <class T> static __global__ void own_operands_kernel(float *c, const T *a, const T *b)
+{
+    T *left = (T *)dyn_smem(), *right = left + 64 * 64;
+    float sum[8][4];
+    write_swizzled(left, a, 64);
+    write_swizzled(right, b, 64);
+    fence_proxy_async();
+    block_sync(); /* everybody's part, fenced, with wgmma's reads */
+    wgmma_fence(sum);
+    for (int k = 0; k < 4; k++)
+        wgmma<T>(sum, desc_rows(left) + k * DESC_K16, desc_rows(right) + k * DESC_K16, k > 0);
+    wgmma_commit();
+    wgmma_wait<0>(sum);
+    write_tile<64>(c, sum, 0, 0, 64, 64);
+}
+
+/* c (64, 64) = a b^T, each 64 x 64. */
+template <class T> static float *square_product(check *t, const T *a, const T *b)
+{
+    float *c = check_output(t, 64 * 64);
+    for (int i = 0; i < 64 * 64; i++) {
+        c[i] = 0;
+        for (int l = 0; l < 64; l++)
+            c[i] += to_float(a[i / 64 * 64 + l]) * to_float(b[i % 64 * 64 + l]);
+    }
+    return c;
+}
+
+CUDA_CASE(wrapper_wgmma)
+{
+    if (!cuda_hopper(t)) return;
+    bf16 *a = integers<bf16>(t, 64 * 64), *b = integers<bf16>(t, 64 * 64);
+    float *c = cuda_output<float>(t, 64 * 64);
+    DEV_LAUNCH(own_operands_kernel<bf16>, dim3(1), dim3(128), 2 * 64 * 128, 0, c, a, b);
+    cuda_sync(t);
+    check_equal(t, "c", c, square_product(t, a, b), 64 * 64);
+}
+
+/* ---- left operand in registers; the rows of the right one are the depth: c (64, N) = a (64, 64) b
+ * (64, N) ---- */
+
+template <class T, int N>
+static __global__ void rows_operand_kernel(float *c, const T *a, const T *b)
+{
+    T *right = (T *)dyn_smem();
+    int row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    float sum[N / 8][4];
+    uint32_t left[4][4];
+    auto pair = [](const T *p) { return pack2<T>(to_float(p[0]), to_float(p[1])); };
+    for (int k = 0; k < 4; k++)
+        for (int i = 0; i < 4; i++)
+            left[k][i] = pair(a + (row + i % 2 * 8) * 64 + k * 16 + i / 2 * 8 + 2 * t);
+    for (int part = 0; part < N / 64; part++)
+        write_swizzled(right + part * 64 * 64, b + part * 64 * 64, 64);
+    fence_proxy_async();
+    block_sync(); /* everybody's part, fenced, with wgmma's reads */
+    wgmma_fence(left);
+    for (int k = 0; k < 4; k++)
+        wgmma<T>(sum, left[k], desc_columns(right, 64 * 128) + k * DESC_ROWS16, k > 0);
+    wgmma_commit();
+    wgmma_wait<0>(sum, left);
+    write_tile<N>(c, sum, 0, 0, 64, N);
+}
+
+/* Lay out b as the kernel reads it: blocks of 64 columns, one after the other. */
+template <class T, int N> static void rows_operand(check *t)
+{
+    T *a = integers<T>(t, 64 * 64), *b = integers<T>(t, N * 64);
+    float *c = cuda_output<float>(t, 64 * N), *want = check_output(t, 64 * N);
+    check_at(t, "%d columns", N);
+    for (int i = 0; i < 64; i++)
+        for (int j = 0; j < N; j++) {
+            want[i * N + j] = 0;
+            for (int k = 0; k < 64; k++)
+                want[i * N + j] +=
+                    to_float(a[i * 64 + k]) * to_float(b[j / 64 * 64 * 64 + k * 64 + j % 64]);
+        }
+    DEV_LAUNCH((rows_operand_kernel<T, N>), dim3(1), dim3(128), N * 128, 0, c, a, b);
+    cuda_sync(t);
+    check_equal(t, "c", c, want, 64 * N);
+}
+
+CUDA_CASE(wrapper_wgmma_rows)
+{
+    if (!cuda_hopper(t)) return;
+    rows_operand<bf16, 64>(t);
+    rows_operand<bf16, 128>(t);
+    rows_operand<f16, 64>(t);
+    rows_operand<f16, 128>(t);
 }

@@ -50,8 +50,7 @@ static bool wanted(const cuda_case *c)
 {
     if (args.only) return strcmp(args.only, c->name) == 0;
     if (strncmp(c->name, "planted_", 8) == 0) return false;
-    return !args.conformance || strncmp(c->name, "wrapper_", 8) == 0 ||
-           strncmp(c->name, "pipeline_", 9) == 0;
+    return !args.conformance || strncmp(c->name, "wrapper_", 8) == 0;
 }
 
 static const cuda_case *case_at(unsigned place)

@@ -1,2 +1,2 @@
-# tests/kernels/cuda_gemm.cu wrapper_wgmma race
+# tests/kernels/cuda_wrappers.cu wrapper_wgmma race
 s|block_sync(); /\* everybody.s part, fenced.*||

@@ -1,2 +1,2 @@
-# tests/kernels/cuda_gemm.cu wrapper_wgmma 0
+# tests/kernels/cuda_wrappers.cu wrapper_wgmma 0
 s|row % 8)) \* 8|row % 4)) * 8|

@@ -1,2 +1,0 @@
-# tests/kernels/cuda_gemm.cu pipeline_mma 0
-s|row0 + row < rows|row0 + row <= rows|
