@@ -41,7 +41,7 @@ DEVICE_CASES := $(sort $(wildcard kernels/cuda/*.cu tests/kernels/*.cu tests/ker
 DEVICE_PARTS := $(DEVICE_CASES) $(DEVICE_MAIN) $(addprefix tests/kernels/device/,cuda.cu mirror.cpp)
 $(B)/tests/check-cuda-device: $(DEVICE_PARTS:%=$(B)/obj/device/%.o) \
     $(B)/obj/tests/kernels/harness.o $(GEMM_PARTS) \
-    $(addprefix $(B)/obj/kernels/cuda/,cublaslt.o nccl.o) $(call lib,kernels loader)
+    $(B)/obj/kernels/cuda/cublaslt.o $(call lib,kernels loader)
 	$(call say,LD,$@)mkdir -p $(@D) && \
 	    $(NVCC) -Xlinker --wrap=__cudaLaunchKernel -Xcompiler -fopenmp -o $@ $^ -ldl -lm
 

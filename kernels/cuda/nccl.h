@@ -10,8 +10,9 @@
  *
  * Every rank makes the same calls on a communicator in the same order. We use one stream for each
  * communicator, and a CUDA graph may capture it. A call returns 0, or a code for error_string. One
- * rank has run on an H100 (case nccl_one_rank). Several have not: we know that from NCCL's
- * documentation, and tests use a stand-in for it (tests/kernels/host/nccl.cpp). */
+ * rank has run on an H100, as the self-check runs it (train/cuda/self_check_peers.c). Several have
+ * not: we know that from NCCL's documentation, and tests use a stand-in for it
+ * (tests/kernels/host/nccl.cpp). */
 #ifndef SGT_CUDA_NCCL_H
 #define SGT_CUDA_NCCL_H
 

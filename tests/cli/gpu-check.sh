@@ -408,11 +408,11 @@ run 0 "$pretend" --conformance --exact --one-process
 grep '^ok' .stdout > exact
 same guarded exact
 # The last three make tensor maps, which must be of addresses on the device.
-for case in mirror nccl_one_rank cuda_attention_hopper_bf16 cuda_attention_hopper_backward_bf16 \
+for case in mirror cuda_attention_hopper_bf16 cuda_attention_hopper_backward_bf16 \
     cuda_attention_hopper_apart; do
     run 0 "$pretend" --case $case
 done
-for case in card_attention_heads card_attention_rows card_cross_entropy; do
+for case in card_attention_hopper_again card_attention_rows; do
     run 77 "$pretend" --case $case
     stdout_has "SKIP $case: its size needs a card"
 done

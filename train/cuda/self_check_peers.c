@@ -36,14 +36,27 @@ static int calls(const sgt_nccl *n, sgt_nccl_comm comm, const sgt_check_space *x
                               err);
 }
 
-static int reduce(const sgt_nccl *n, sgt_nccl_comm comm, sgt_check_space *x, sgt_error *err)
+/* Make the calls in a graph, as all steps but the first do. */
+static int calls_in_graph(const sgt_nccl *n, sgt_nccl_comm comm, const sgt_check_space *x,
+                          sgt_cuda_graph *g, sgt_error *err)
+{
+    int rc = sgt_cuda_capture(x->stream, err);
+    if (rc == SGT_OK) rc = calls(n, comm, x, err);
+    if (rc == SGT_OK) rc = sgt_cuda_capture_end(x->stream, g, err);
+    if (rc == SGT_OK) sgt_cuda_graph_run(*g, x->stream);
+    return rc;
+}
+
+/* Make the calls, in a graph unless g is NULL, and compare their results. */
+static int reduce(const sgt_nccl *n, sgt_nccl_comm comm, sgt_check_space *x, sgt_cuda_graph *g,
+                  sgt_error *err)
 {
     float want[COUNT], *pinned = x->pinned;
     sgt_check_fill(want, COUNT, 3);
     memset(pinned, 0, BYTES);
     memcpy(pinned, want, sizeof want);
     sgt_cuda_copy(x->stream, x->device, pinned, BYTES);
-    int rc = calls(n, comm, x, err);
+    int rc = g ? calls_in_graph(n, comm, x, g, err) : calls(n, comm, x, err);
     if (rc < 0) return rc;
     sgt_cuda_copy(x->stream, pinned, x->device, BYTES);
     if ((rc = sgt_cuda_finish(x->stream, err)) < 0) return rc;
@@ -60,13 +73,16 @@ int sgt_check_nccl(int device, sgt_error *err)
     sgt_check_space x;
     sgt_nccl_id id;
     sgt_nccl_comm comm = NULL;
+    sgt_cuda_graph graph = NULL;
     const sgt_nccl *n = sgt_nccl_load(err);
     if (!n) return SGT_EUNSUPPORTED;
     int rc = fail_nccl(n, "an id", n->unique_id(&id), err);
     if (rc == SGT_OK)
         rc = fail_nccl(n, "joining one rank", n->comm_init_rank(&comm, 1, id, 0), err);
     if (rc < 0) return rc;
-    if ((rc = sgt_check_space_open(&x, BYTES, err)) == SGT_OK) rc = reduce(n, comm, &x, err);
+    if ((rc = sgt_check_space_open(&x, BYTES, err)) == SGT_OK) rc = reduce(n, comm, &x, NULL, err);
+    if (rc == SGT_OK) rc = reduce(n, comm, &x, &graph, err);
+    sgt_cuda_graph_free(graph); /* before the communicator whose calls it has */
     n->comm_destroy(comm);
     sgt_check_space_close(&x);
     return rc;
