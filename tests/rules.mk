@@ -109,7 +109,7 @@ $(B)/tests/test-loader $(B)/tests/stress-blocks: override LDFLAGS += $(READER_WR
 # Small units of work cut text in many places (tests/tokenize/piece.c).
 $(B)/tests/test-tokenize $(B)/tests/stress-pipeline: override LDFLAGS += -Wl,--wrap=sgt_text_feed_piece
 # CUDA's profiler is tested with a stand-in for CUPTI.
-$(B)/tests/test-train: $(addprefix $(B)/obj/kernels/cuda/,cupti.o nvtx.o)
+$(B)/tests/test-train: $(B)/obj/kernels/cuda/cupti.o
 $(B)/tests/test-train: override LDFLAGS += -Wl,--wrap=sgt_library_load
 
 # The columns "amx" of check-kernels run the kernels for AMX on a CPU without it (tests/kernels/amx.h).

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "kernels/cuda/nvtx.h"
 #include "loader/base/library.h"
 #include "loader/base/memory.h"
 
@@ -171,7 +170,6 @@ static mark *innermost(sgt_cupti *p) { return &p->stack[p->depth < DEPTH ? p->de
 static void push(const char *range, const char *label)
 {
     sgt_cupti *p = process.open;
-    sgt_nvtx_push(range ? range : label);
     if (!p) return;
     mark *outer = innermost(p);
     outer->flops = outer->bytes = 0;
@@ -189,7 +187,6 @@ void sgt_cupti_push_label(const char *name) { push(NULL, name); }
 void sgt_cupti_pop(void)
 {
     sgt_cupti *p = process.open;
-    sgt_nvtx_pop();
     if (p && p->depth) p->depth--;
 }
 

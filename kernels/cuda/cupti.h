@@ -42,7 +42,7 @@ int sgt_cupti_open(sgt_cupti **out, sgt_error *err);
 void sgt_cupti_close(sgt_cupti *p); /* p may be NULL */
 
 /* Begin a range: it covers the kernels launched before its sgt_cupti_pop. Ranges nest; a kernel
- * belongs to the innermost. Without an open sgt_cupti, only Nsight sees them. */
+ * belongs to the innermost. Without an open sgt_cupti, nothing happens. */
 void sgt_cupti_push(const char *name);
 void sgt_cupti_pop(void);
 /* Begin a label, which ends with sgt_cupti_pop: it tells what a library's kernels compute. They
