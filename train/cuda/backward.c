@@ -37,28 +37,28 @@ static void layernorm(sgt_cuda_backend *c, const norm *n)
                                     c->buf.scratch);
 }
 
-/* For y = x W + b, add dy's column sums to b's gradient. */
-static void bias(sgt_cuda_backend *c, const sgt_cuda_block *l, size_t weight, const void *dy,
-                 size_t width)
+/* For y = x W + b, add dy's column sums to b's gradient, on a stream. */
+static void bias(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, const void *dy,
+                 sgt_cuda_stream s, void *scratch)
 {
+    const sgt_cuda_layer *layer = sgt_cuda_layers + which;
+    size_t width = layer->columns * c->shape.C;
     sgt_cupti_work(0, (double)(c->shape.N * width * c->shape.width));
-    sgt_cuda_bias_backward(c->queue.compute, c->shape.type, c->flat.grads + l->at[weight + 1], dy,
-                           c->shape.N, width, c->buf.scratch);
+    sgt_cuda_bias_backward(s, c->shape.type, c->flat.grads + l->at[layer->tensor + 1], dy,
+                           c->shape.N, width, scratch);
 }
 
 /* Add dwide's column sums to a bias gradient, on the stream `beside`, while the compute stream
  * continues. In a graph this becomes a parallel branch. dwide must not change before rejoin. */
-static void wide_bias(sgt_cuda_backend *c, const sgt_cuda_block *l, size_t weight, size_t width)
+static void wide_bias(sgt_cuda_backend *c, int which, const sgt_cuda_block *l)
 {
     if (!c->queue.beside) {
-        bias(c, l, weight, c->buf.dwide, width);
+        bias(c, which, l, c->buf.dwide, c->queue.compute, c->buf.scratch);
         return;
     }
     sgt_cuda_record(c->queue.forked, c->queue.compute);
     sgt_cuda_wait(c->queue.beside, c->queue.forked);
-    sgt_cupti_work(0, (double)(c->shape.N * width * c->shape.width));
-    sgt_cuda_bias_backward(c->queue.beside, c->shape.type, c->flat.grads + l->at[weight + 1],
-                           c->buf.dwide, c->shape.N, width, c->buf.beside_scratch);
+    bias(c, which, l, c->buf.dwide, c->queue.beside, c->buf.beside_scratch);
     sgt_cuda_record(c->queue.rejoined, c->queue.beside);
     c->queue.branches = 1;
 }
@@ -71,24 +71,25 @@ static void rejoin(sgt_cuda_backend *c)
     c->queue.branches = 0;
 }
 
-static void weight_gradient(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, size_t weight,
-                            const void *x, const void *dy)
+static void weight_gradient(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, const void *x,
+                            const void *dy)
 {
-    sgt_cuda_product(c, c->plan.linear[which].dw, c->flat.grads + l->at[weight], x, dy, NULL, NULL);
+    float *dw = c->flat.grads + l->at[sgt_cuda_layers[which].tensor];
+    sgt_cuda_product(c, &c->plan.linear[which].dw, dw, x, dy, NULL, NULL);
 }
 
 /* Add the bias gradient of a residual branch's last product, unless layernorm has already added
  * it. */
-static void branch_bias(sgt_cuda_backend *c, const sgt_cuda_block *l, size_t weight, const void *dy)
+static void branch_bias(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, const void *dy)
 {
-    if (!c->plan.norm_rows || c->o.dropout > 0) bias(c, l, weight, dy, c->shape.C);
+    if (!c->plan.norm_rows || c->o.dropout > 0)
+        bias(c, which, l, dy, c->queue.compute, c->buf.scratch);
 }
 
-static void input(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, size_t weight,
-                  const void *dy, void *dx)
+static void input(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, const void *dy, void *dx)
 {
-    sgt_cuda_product(c, c->plan.linear[which].dx, dx, dy, sgt_cuda_weight(c, l->at[weight]), NULL,
-                     NULL);
+    const void *w = sgt_cuda_weight(c, l->at[sgt_cuda_layers[which].tensor]);
+    sgt_cuda_product(c, &c->plan.linear[which].dx, dx, dy, w, NULL, NULL);
 }
 
 /* Return the gradient of a residual branch's output: dx, times dropout's factors if there is
@@ -107,25 +108,25 @@ static const void *branch(sgt_cuda_backend *c, size_t layer, uint32_t site)
 static void gelu_slope(sgt_cuda_backend *c, const sgt_cuda_block *l, const void *dy)
 {
     const void *w = sgt_cuda_weight(c, l->at[SGT_FCPROJ_W]);
-    if (c->plan.dgelu) {
-        sgt_cuda_product(c, c->plan.dgelu, c->buf.dwide, dy, w, NULL, l->fc);
+    if (c->plan.dgelu.gemm) {
+        sgt_cuda_product(c, &c->plan.dgelu, c->buf.dwide, dy, w, NULL, l->fc);
     } else {
-        input(c, SGT_CUDA_FCPROJ, l, SGT_FCPROJ_W, dy, c->buf.dwide);
+        input(c, SGT_CUDA_FCPROJ, l, dy, c->buf.dwide);
         sgt_cuda_gelu_backward(c->queue.compute, c->shape.type, c->buf.dwide, c->buf.dwide, l->fc,
                                c->shape.N * 4 * c->shape.C, c->model.gelu);
     }
-    wide_bias(c, l, SGT_FC_W, 4 * c->shape.C);
+    wide_bias(c, SGT_CUDA_FC, l);
 }
 
 static void mlp(sgt_cuda_backend *c, size_t i)
 {
     const sgt_cuda_block *l = c->buf.blocks + i;
     const void *dy = branch(c, i, SGT_DROP_FCPROJ);
-    weight_gradient(c, SGT_CUDA_FCPROJ, l, SGT_FCPROJ_W, l->gelu, dy);
-    branch_bias(c, l, SGT_FCPROJ_W, dy);
+    weight_gradient(c, SGT_CUDA_FCPROJ, l, l->gelu, dy);
+    branch_bias(c, SGT_CUDA_FCPROJ, l, dy);
     gelu_slope(c, l, dy);
-    weight_gradient(c, SGT_CUDA_FC, l, SGT_FC_W, l->ln2, c->buf.dwide);
-    input(c, SGT_CUDA_FC, l, SGT_FC_W, c->buf.dwide, c->buf.dln);
+    weight_gradient(c, SGT_CUDA_FC, l, l->ln2, c->buf.dwide);
+    input(c, SGT_CUDA_FC, l, c->buf.dwide, c->buf.dln);
     layernorm(c, &(norm){l->mid, l->mean2, l->rstd2, l->at[SGT_LN2_W], l->at[SGT_LN2_B],
                          c->flat.grads + l->at[SGT_PROJ_W + 1], 0});
     rejoin(c);
@@ -135,13 +136,13 @@ static void attention(sgt_cuda_backend *c, size_t i)
 {
     const sgt_cuda_block *l = c->buf.blocks + i;
     const void *dy = branch(c, i, SGT_DROP_PROJ);
-    weight_gradient(c, SGT_CUDA_PROJ, l, SGT_PROJ_W, l->att, dy);
-    branch_bias(c, l, SGT_PROJ_W, dy);
-    input(c, SGT_CUDA_PROJ, l, SGT_PROJ_W, dy, c->buf.dln);
+    weight_gradient(c, SGT_CUDA_PROJ, l, l->att, dy);
+    branch_bias(c, SGT_CUDA_PROJ, l, dy);
+    input(c, SGT_CUDA_PROJ, l, dy, c->buf.dln);
     sgt_cuda_attend_backward(c, i);
-    wide_bias(c, l, SGT_QKV_W, 3 * c->shape.C);
-    weight_gradient(c, SGT_CUDA_QKV, l, SGT_QKV_W, l->ln1, c->buf.dwide);
-    input(c, SGT_CUDA_QKV, l, SGT_QKV_W, c->buf.dwide, c->buf.dln);
+    wide_bias(c, SGT_CUDA_QKV, l);
+    weight_gradient(c, SGT_CUDA_QKV, l, l->ln1, c->buf.dwide);
+    input(c, SGT_CUDA_QKV, l, c->buf.dwide, c->buf.dln);
     layernorm(c,
               &(norm){i ? l[-1].out : c->buf.x0, l->mean1, l->rstd1, l->at[SGT_LN1_W],
                       l->at[SGT_LN1_B], i ? c->flat.grads + l[-1].at[SGT_FCPROJ_W + 1] : NULL, 0});
@@ -177,9 +178,9 @@ void sgt_cuda_backward(sgt_cuda_backend *c)
     unsigned L = (unsigned)c->shape.L;
     sgt_cupti_push("head backward");
     if (c->plan.written) zero_rest(c);
-    sgt_cuda_product(c, head->dx, c->buf.dln, c->buf.logits, sgt_cuda_weight(c, c->flat.head), NULL,
-                     NULL);
-    sgt_cuda_product(c, head->dw, c->flat.grads + c->flat.head, c->buf.logits, c->buf.lnf, NULL,
+    sgt_cuda_product(c, &head->dx, c->buf.dln, c->buf.logits, sgt_cuda_weight(c, c->flat.head),
+                     NULL, NULL);
+    sgt_cuda_product(c, &head->dw, c->flat.grads + c->flat.head, c->buf.logits, c->buf.lnf, NULL,
                      NULL);
     if (c->model.untied) sgt_cuda_ranks_reduce(c, SGT_BUCKET_BLOCKS + c->shape.L);
     const sgt_cuda_block *last = c->buf.blocks + c->shape.L - 1;

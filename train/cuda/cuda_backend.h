@@ -36,13 +36,27 @@ typedef struct sgt_cuda_block {
     void *probs;                                /* (B, H, T, T), with naive attention only */
 } sgt_cuda_block;
 
+/* A planned product, and its name in profiles. */
+typedef struct sgt_cuda_planned {
+    const sgt_cuda_gemm *gemm;
+    const char *name;
+} sgt_cuda_planned;
+
 /* The three products of a weight: `forward` with its input, and dx and dw of the backward pass. dw
  * adds to the gradient, in float32. */
 typedef struct sgt_cuda_linear {
-    const sgt_cuda_gemm *forward, *dx, *dw;
+    sgt_cuda_planned forward, dx, dw;
 } sgt_cuda_linear;
 
 enum { SGT_CUDA_QKV, SGT_CUDA_PROJ, SGT_CUDA_FC, SGT_CUDA_FCPROJ, SGT_CUDA_HEAD, SGT_CUDA_LINEARS };
+
+/* The weights of a block: what is planned, launched, updated by Muon and named in profiles (plan.c). */
+typedef struct sgt_cuda_layer {
+    size_t rows, columns;          /* in channels: W is (rows C, columns C) */
+    size_t tensor;                 /* W's place among a block's tensors; its bias comes next */
+    const char *forward, *dx, *dw; /* names of its products */
+} sgt_cuda_layer;
+extern const sgt_cuda_layer sgt_cuda_layers[SGT_CUDA_HEAD];
 
 typedef enum sgt_cuda_path {
     SGT_PATH_OWN,
@@ -55,7 +69,7 @@ typedef enum sgt_cuda_path {
  * buffers. */
 typedef struct sgt_cuda_naive {
     /* outer: (T, T) = x y^T; rows: (T, D) = s y; columns: (T, D) = s^T y */
-    const sgt_cuda_gemm *outer, *rows, *columns;
+    sgt_cuda_planned outer, rows, columns;
     void *q, *k, *v, *o, *dq, *dk, *dv; /* (B, H, T, D) each */
     void *dscores;                      /* (B, H, T, T) */
 } sgt_cuda_naive;
@@ -123,8 +137,8 @@ typedef struct sgt_cuda_plan {
     int written;
     sgt_cuda_gemms *gemms;
     sgt_cuda_linear linear[SGT_CUDA_LINEARS];
-    /* products with GELU, or with GELU's slope, fused in; NULL: separate kernels compute these */
-    const sgt_cuda_gemm *fc_gelu, *dgelu;
+    /* products with GELU, or with GELU's slope, fused in; no gemm: separate kernels compute these */
+    sgt_cuda_planned fc_gelu, dgelu;
     int bias_apart; /* 1: separate kernels add the biases, not the products */
     /* rows whose logits linear[SGT_CUDA_HEAD].forward computes: with the variant head-chunks, those
      * of a chunk; otherwise N */
@@ -334,10 +348,8 @@ int sgt_cuda_trace_open(sgt_cuda_backend *c, sgt_error *err);
 void sgt_cuda_trace_close(sgt_cuda_backend *c);
 /* Begin a range "h.LAYER PASS" of traces (sgt_cupti_push). */
 void sgt_cuda_push_layer(const char *pass, size_t layer);
-/* Begin a label that names a product, with its operations; sgt_cupti_pop ends it. */
-void sgt_cuda_push_product(const sgt_cuda_backend *c, const sgt_cuda_gemm *p);
-/* Run a product on the compute stream, under such a label. */
-void sgt_cuda_product(const sgt_cuda_backend *c, const sgt_cuda_gemm *p, void *d, const void *a,
+/* Run a product on the compute stream, under a label that names it. */
+void sgt_cuda_product(const sgt_cuda_backend *c, const sgt_cuda_planned *p, void *d, const void *a,
                       const void *b, void *bias, void *aux);
 
 /* ---- shared by these files ---- */

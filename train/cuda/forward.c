@@ -4,13 +4,15 @@
 #include "kernels/dropout.h"
 
 /* Compute y = x W + b. */
-static void linear(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, size_t weight, void *y,
-                   const void *x, size_t width)
+static void linear(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, void *y, const void *x)
 {
-    const void *w = sgt_cuda_weight(c, l->at[weight]), *b = sgt_cuda_weight(c, l->at[weight + 1]);
-    sgt_cuda_product(c, c->plan.linear[which].forward, y, x, w, (void *)b, NULL);
+    const sgt_cuda_layer *layer = sgt_cuda_layers + which;
+    const void *w = sgt_cuda_weight(c, l->at[layer->tensor]),
+               *b = sgt_cuda_weight(c, l->at[layer->tensor + 1]);
+    sgt_cuda_product(c, &c->plan.linear[which].forward, y, x, w, (void *)b, NULL);
     if (c->plan.bias_apart)
-        sgt_cuda_add_bias(c->queue.compute, c->shape.type, y, b, c->shape.N, width);
+        sgt_cuda_add_bias(c->queue.compute, c->shape.type, y, b, c->shape.N,
+                          layer->columns * c->shape.C);
 }
 
 static double tensor_bytes(const sgt_cuda_backend *c)
@@ -33,8 +35,7 @@ static void layernorm(sgt_cuda_backend *c, void *sum, void *out, float *mean, fl
 /* One of a block's two additions to the residual stream: sum = x + dropout(in W + b), and its
  * LayerNorm, which the next product reads. */
 typedef struct addition {
-    int which;     /* the product, SGT_CUDA_PROJ or SGT_CUDA_FCPROJ */
-    size_t weight; /* index of W among the block's tensors */
+    int which; /* SGT_CUDA_PROJ or SGT_CUDA_FCPROJ */
     const void *in, *x;
     void *sum, *ln;
     float *mean, *rstd;
@@ -47,7 +48,7 @@ static void residual(sgt_cuda_backend *c, size_t layer, const addition *a, int t
     sgt_cuda_dropout space;
     const sgt_cuda_block *l = c->buf.blocks + layer;
     const sgt_cuda_dropout *drop = sgt_cuda_drop(c, &space, layer, a->site, training);
-    linear(c, a->which, l, a->weight, c->buf.dln, a->in, c->shape.C);
+    linear(c, a->which, l, c->buf.dln, a->in);
     if (!c->o.no_fuse) {
         layernorm(c, a->sum, a->ln, a->mean, a->rstd, a->x, c->buf.dln, a->ln_w, a->ln_b, drop);
         return;
@@ -62,12 +63,12 @@ static void residual(sgt_cuda_backend *c, size_t layer, const addition *a, int t
 
 static void mlp(sgt_cuda_backend *c, const sgt_cuda_block *l)
 {
-    if (c->plan.fc_gelu) {
-        sgt_cuda_product(c, c->plan.fc_gelu, l->gelu, l->ln2, sgt_cuda_weight(c, l->at[SGT_FC_W]),
+    if (c->plan.fc_gelu.gemm) {
+        sgt_cuda_product(c, &c->plan.fc_gelu, l->gelu, l->ln2, sgt_cuda_weight(c, l->at[SGT_FC_W]),
                          (void *)sgt_cuda_weight(c, l->at[SGT_FC_B]), l->fc);
         return;
     }
-    linear(c, SGT_CUDA_FC, l, SGT_FC_W, l->fc, l->ln2, 4 * c->shape.C);
+    linear(c, SGT_CUDA_FC, l, l->fc, l->ln2);
     sgt_cuda_gelu(c->queue.compute, c->shape.type, l->gelu, l->fc, c->shape.N * 4 * c->shape.C,
                   c->model.gelu);
 }
@@ -76,10 +77,10 @@ static void mlp(sgt_cuda_backend *c, const sgt_cuda_block *l)
 static void inside(sgt_cuda_backend *c, size_t i, const void *x, int training)
 {
     sgt_cuda_block *l = c->buf.blocks + i;
-    linear(c, SGT_CUDA_QKV, l, SGT_QKV_W, l->qkv, l->ln1, 3 * c->shape.C);
+    linear(c, SGT_CUDA_QKV, l, l->qkv, l->ln1);
     sgt_cuda_attend(c, i, training);
     residual(c, i,
-             &(addition){SGT_CUDA_PROJ, SGT_PROJ_W, l->att, x, l->mid, l->ln2, l->mean2, l->rstd2,
+             &(addition){SGT_CUDA_PROJ, l->att, x, l->mid, l->ln2, l->mean2, l->rstd2,
                          l->at[SGT_LN2_W], l->at[SGT_LN2_B], SGT_DROP_PROJ},
              training);
     mlp(c, l);
@@ -102,9 +103,8 @@ void sgt_cuda_forward(sgt_cuda_backend *c, int training)
         sgt_cuda_block *l = c->buf.blocks + i;
         sgt_cuda_push_layer("forward", i);
         inside(c, i, i ? l[-1].out : c->buf.x0, training);
-        addition a = {SGT_CUDA_FCPROJ, SGT_FCPROJ_W,  l->gelu,        l->mid,
-                      l->out,          c->buf.lnf,    c->buf.meanf,   c->buf.rstdf,
-                      c->flat.lnf_w,   c->flat.lnf_b, SGT_DROP_FCPROJ};
+        addition a = {SGT_CUDA_FCPROJ, l->gelu,      l->mid,        l->out,        c->buf.lnf,
+                      c->buf.meanf,    c->buf.rstdf, c->flat.lnf_w, c->flat.lnf_b, SGT_DROP_FCPROJ};
         if (i + 1 < c->shape.L) {
             a.ln = l[1].ln1;
             a.mean = l[1].mean1;
@@ -160,7 +160,7 @@ static void head_chunk(sgt_cuda_backend *c, size_t first, const float *scale)
     size_t rows = c->plan.head_rows, width = c->shape.width;
     void *dlogits = (unsigned char *)c->buf.logits + first * c->shape.ldv * width,
          *logits = scale && rows < c->shape.N ? c->buf.chunk : dlogits;
-    sgt_cuda_product(c, c->plan.linear[SGT_CUDA_HEAD].forward, logits,
+    sgt_cuda_product(c, &c->plan.linear[SGT_CUDA_HEAD].forward, logits,
                      (unsigned char *)c->buf.lnf + first * c->shape.C * width,
                      sgt_cuda_weight(c, c->flat.head), NULL, NULL);
     if (c->o.no_fuse) {

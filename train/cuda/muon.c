@@ -11,13 +11,7 @@
 #include "train/cuda/cuda_backend.h"
 #include "train/cuda/self_check.h"
 
-/* Rows and columns of a kind of matrix, in channels, and its place among a block's tensors. */
-static const struct {
-    size_t rows, columns, tensor;
-} kinds[SGT_CUDA_HEAD] = {[SGT_CUDA_QKV] = {1, 3, SGT_QKV_W},
-                          [SGT_CUDA_PROJ] = {1, 1, SGT_PROJ_W},
-                          [SGT_CUDA_FC] = {1, 4, SGT_FC_W},
-                          [SGT_CUDA_FCPROJ] = {4, 1, SGT_FCPROJ_W}};
+static const sgt_cuda_layer *const kinds = sgt_cuda_layers;
 
 int sgt_cuda_by_muon(const sgt_cuda_backend *c, size_t tensor)
 {

@@ -5,6 +5,12 @@
 #include "train/cuda/cuda_backend.h"
 #include "train/cuda/self_check.h"
 
+const sgt_cuda_layer sgt_cuda_layers[SGT_CUDA_HEAD] = {
+    [SGT_CUDA_QKV] = {1, 3, SGT_QKV_W, "qkv forward", "qkv dX", "qkv dW"},
+    [SGT_CUDA_PROJ] = {1, 1, SGT_PROJ_W, "proj forward", "proj dX", "proj dW"},
+    [SGT_CUDA_FC] = {1, 4, SGT_FC_W, "fc forward", "fc dX", "fc dW"},
+    [SGT_CUDA_FCPROJ] = {4, 1, SGT_FCPROJ_W, "fcproj forward", "fcproj dX", "fcproj dW"}};
+
 sgt_cuda_gemm_shape sgt_cuda_product_shape(const sgt_cuda_backend *c, size_t m, size_t n, size_t k)
 {
     return (sgt_cuda_gemm_shape){.m = m,
@@ -18,10 +24,11 @@ sgt_cuda_gemm_shape sgt_cuda_product_shape(const sgt_cuda_backend *c, size_t m, 
                                  .tf32 = c->o.precision == SGT_PRECISION_TF32};
 }
 
-static int plan(const sgt_cuda_gemm **p, sgt_cuda_backend *c, const sgt_cuda_gemm_shape *s,
-                sgt_error *err)
+static int plan(sgt_cuda_planned *p, sgt_cuda_backend *c, const char *name,
+                const sgt_cuda_gemm_shape *s, sgt_error *err)
 {
-    return sgt_cuda_gemm_plan(p, c->plan.gemms, s, err);
+    p->name = name;
+    return sgt_cuda_gemm_plan(&p->gemm, c->plan.gemms, s, err);
 }
 
 /* Return the shape of y (N, out) = x (N, in) W (in, out) + b. dx_shape and dw_shape return those of
@@ -51,14 +58,16 @@ static sgt_cuda_gemm_shape dw_shape(const sgt_cuda_backend *c, size_t in, size_t
     return s;
 }
 
-static int plan_linear(sgt_cuda_backend *c, int which, size_t in, size_t out, sgt_error *err)
+static int plan_linear(sgt_cuda_backend *c, int which, sgt_error *err)
 {
+    const sgt_cuda_layer *l = sgt_cuda_layers + which;
+    size_t in = l->rows * c->shape.C, out = l->columns * c->shape.C;
     sgt_cuda_linear *g = &c->plan.linear[which];
     sgt_cuda_gemm_shape f = forward_shape(c, in, out), dx = dx_shape(c, in, out),
                         dw = dw_shape(c, in, out);
-    int rc = plan(&g->forward, c, &f, err);
-    if (rc == SGT_OK) rc = plan(&g->dx, c, &dx, err);
-    return rc == SGT_OK ? plan(&g->dw, c, &dw, err) : rc;
+    int rc = plan(&g->forward, c, l->forward, &f, err);
+    if (rc == SGT_OK) rc = plan(&g->dx, c, l->dx, &dx, err);
+    return rc == SGT_OK ? plan(&g->dw, c, l->dw, &dw, err) : rc;
 }
 
 /* Plan logits (rows, V) = x (rows, C) wte^T (C, V), and let the step compute so many rows at a time.
@@ -70,7 +79,7 @@ static int plan_logits(sgt_cuda_backend *c, size_t rows, sgt_error *err)
     f.ldb = c->shape.C;
     f.ldd = c->shape.ldv;
     c->plan.head_rows = rows;
-    return plan(&c->plan.linear[SGT_CUDA_HEAD].forward, c, &f, err);
+    return plan(&c->plan.linear[SGT_CUDA_HEAD].forward, c, "head forward", &f, err);
 }
 
 /* Sizes of the head's chunks to choose from, besides all rows. 50,304 columns are 393 tiles of 128,
@@ -99,20 +108,19 @@ static int plan_head(sgt_cuda_backend *c, sgt_error *err)
     dw.out = SGT_F32;
     for (size_t i = 0; i <= CHUNKS && rc == SGT_OK; i++)
         rc = plan_logits(c, head_choice(c, i), err);
-    if (rc == SGT_OK) rc = plan(&g->dx, c, &dx, err);
-    return rc == SGT_OK ? plan(&g->dw, c, &dw, err) : rc;
+    if (rc == SGT_OK) rc = plan(&g->dx, c, "head dX", &dx, err);
+    return rc == SGT_OK ? plan(&g->dw, c, "head dW", &dw, err) : rc;
 }
 
 /* ---- GELU fused into the products ---- */
 
-static const sgt_cuda_gemm *plan_fused(sgt_cuda_backend *c, sgt_cuda_gemm_shape s,
-                                       sgt_cuda_epilogue epilogue, const char *path)
+/* The library may not have this epilogue; then *p stays without a product. */
+static void plan_fused(sgt_cuda_planned *p, sgt_cuda_backend *c, const char *name,
+                       sgt_cuda_gemm_shape s, sgt_cuda_epilogue epilogue)
 {
     sgt_error why;
-    const sgt_cuda_gemm *p;
     s.epilogue = epilogue;
-    if (sgt_verdict_out(c->o.verdicts, path)) return NULL;
-    return plan(&p, c, &s, &why) < 0 ? NULL : p; /* the library may not have this epilogue */
+    if (plan(p, c, name, &s, &why) < 0) p->gemm = NULL;
 }
 
 /* Plan the products with GELU fused in. The library has only the tanh form. fc_gelu is not planned
@@ -120,13 +128,17 @@ static const sgt_cuda_gemm *plan_fused(sgt_cuda_backend *c, sgt_cuda_gemm_shape 
  * of these layers must not change any bit. */
 static void plan_gelu(sgt_cuda_backend *c)
 {
-    c->plan.fc_gelu = c->plan.dgelu = NULL;
+    const sgt_cuda_layer *fc = &sgt_cuda_layers[SGT_CUDA_FC],
+                         *fcproj = &sgt_cuda_layers[SGT_CUDA_FCPROJ];
+    c->plan.fc_gelu.gemm = c->plan.dgelu.gemm = NULL;
     if (c->o.no_fuse || c->model.gelu != SGT_GELU_TANH) return;
-    if (!c->o.recompute_at && c->o.recompute != SGT_RECOMPUTE_GELU)
-        c->plan.fc_gelu = plan_fused(c, forward_shape(c, c->shape.C, 4 * c->shape.C),
-                                     SGT_EPILOGUE_GELU, SGT_CHECK_GELU);
-    c->plan.dgelu =
-        plan_fused(c, dx_shape(c, 4 * c->shape.C, c->shape.C), SGT_EPILOGUE_DGELU, SGT_CHECK_SLOPE);
+    if (!c->o.recompute_at && c->o.recompute != SGT_RECOMPUTE_GELU &&
+        !sgt_verdict_out(c->o.verdicts, SGT_CHECK_GELU))
+        plan_fused(&c->plan.fc_gelu, c, fc->forward, forward_shape(c, c->shape.C, 4 * c->shape.C),
+                   SGT_EPILOGUE_GELU);
+    if (!sgt_verdict_out(c->o.verdicts, SGT_CHECK_SLOPE))
+        plan_fused(&c->plan.dgelu, c, fcproj->dx, dx_shape(c, 4 * c->shape.C, c->shape.C),
+                   SGT_EPILOGUE_DGELU);
 }
 
 /* Run GELU's own kernel over (N, 4C), for timing; any arrays of that size will do. */
@@ -164,7 +176,7 @@ int sgt_cuda_time(sgt_cuda_backend *c, void (*work)(sgt_cuda_backend *), float *
     return rc;
 }
 
-static float ms_of(const sgt_cuda_gemm *p) { return p ? sgt_cuda_gemm_ms(p) : 0; }
+static float ms_of(const sgt_cuda_planned *p) { return p->gemm ? sgt_cuda_gemm_ms(p->gemm) : 0; }
 
 /* Choose the way that is faster on rank 0, for GELU in the forward pass and for its slope in the
  * backward pass: fused, or a kernel of its own. Without timings, fuse both. */
@@ -173,17 +185,17 @@ int sgt_cuda_choose_gelu(sgt_cuda_backend *c, sgt_error *err)
     float forward, slope;
     const sgt_cuda_linear *fc = &c->plan.linear[SGT_CUDA_FC],
                           *fcproj = &c->plan.linear[SGT_CUDA_FCPROJ];
-    int rc = SGT_OK, apart[2] = {!c->plan.fc_gelu, !c->plan.dgelu};
-    if (ms_of(fc->forward) > 0) {
+    int rc = SGT_OK, apart[2] = {!c->plan.fc_gelu.gemm, !c->plan.dgelu.gemm};
+    if (ms_of(&fc->forward) > 0) {
         rc = sgt_cuda_time(c, gelu, &forward, err);
         if (rc == SGT_OK) rc = sgt_cuda_time(c, gelu_backward, &slope, err);
         if (rc < 0) return rc;
-        apart[0] |= ms_of(c->plan.fc_gelu) >= ms_of(fc->forward) + forward;
-        apart[1] |= ms_of(c->plan.dgelu) >= ms_of(fcproj->dx) + slope;
+        apart[0] |= ms_of(&c->plan.fc_gelu) >= ms_of(&fc->forward) + forward;
+        apart[1] |= ms_of(&c->plan.dgelu) >= ms_of(&fcproj->dx) + slope;
     }
     rc = sgt_cuda_ranks_follow(c, apart, sizeof apart, err);
-    if (apart[0]) c->plan.fc_gelu = NULL;
-    if (apart[1]) c->plan.dgelu = NULL;
+    if (apart[0]) c->plan.fc_gelu.gemm = NULL;
+    if (apart[1]) c->plan.dgelu.gemm = NULL;
     return rc;
 }
 
@@ -193,7 +205,7 @@ static void head(sgt_cuda_backend *c) { sgt_cuda_head(c, 1); }
  * time; without timings, the first. On several ranks, rank 0 chooses. */
 int sgt_cuda_choose_head(sgt_cuda_backend *c, sgt_error *err)
 {
-    const int timed = ms_of(c->plan.linear[SGT_CUDA_HEAD].forward) > 0;
+    const int timed = ms_of(&c->plan.linear[SGT_CUDA_HEAD].forward) > 0;
     size_t best = head_choice(c, 0), rows;
     float ms, least = INFINITY;
     int rc = SGT_OK;
@@ -210,15 +222,14 @@ int sgt_cuda_choose_head(sgt_cuda_backend *c, sgt_error *err)
         least = ms;
         best = rows;
     }
-    if (rc == SGT_OK && c->group)
-        rc = c->o.ranks->broadcast(c->o.ranks, &best, sizeof best, 0, err);
+    if (rc == SGT_OK) rc = sgt_cuda_ranks_follow(c, &best, sizeof best, err);
     return rc == SGT_OK ? plan_logits(c, best, err) : rc;
 }
 
 /* ---- naive attention ---- */
 
 /* Plan one product for each of B*H heads, which are adjacent in memory, such as (T, T) = q k^T. */
-static int plan_heads(const sgt_cuda_gemm **p, sgt_cuda_backend *c, size_t m, size_t n, size_t k,
+static int plan_heads(sgt_cuda_planned *p, sgt_cuda_backend *c, size_t m, size_t n, size_t k,
                       int trans_a, int trans_b, sgt_error *err)
 {
     sgt_cuda_gemm_shape s = sgt_cuda_product_shape(c, m, n, k);
@@ -230,7 +241,7 @@ static int plan_heads(const sgt_cuda_gemm **p, sgt_cuda_backend *c, size_t m, si
     s.stride_a = m * k;
     s.stride_b = k * n;
     s.stride_d = m * n;
-    return plan(p, c, &s, err);
+    return plan(p, c, "attention products", &s, err);
 }
 
 static int plan_naive(sgt_cuda_backend *c, sgt_error *err)
@@ -249,10 +260,7 @@ int sgt_cuda_plan_products(sgt_cuda_backend *c, sgt_error *err)
     int rc =
         sgt_check_refuse(sgt_verdict_out(c->o.verdicts, SGT_CHECK_PRODUCTS), "cuBLASLt: ", err);
     c->plan.bias_apart = c->o.no_fuse || sgt_verdict_out(c->o.verdicts, SGT_CHECK_BIAS);
-    if (rc == SGT_OK) rc = plan_linear(c, SGT_CUDA_QKV, c->shape.C, 3 * c->shape.C, err);
-    if (rc == SGT_OK) rc = plan_linear(c, SGT_CUDA_PROJ, c->shape.C, c->shape.C, err);
-    if (rc == SGT_OK) rc = plan_linear(c, SGT_CUDA_FC, c->shape.C, 4 * c->shape.C, err);
-    if (rc == SGT_OK) rc = plan_linear(c, SGT_CUDA_FCPROJ, 4 * c->shape.C, c->shape.C, err);
+    for (int i = 0; i < SGT_CUDA_HEAD && rc == SGT_OK; i++) rc = plan_linear(c, i, err);
     if (rc == SGT_OK) rc = plan_head(c, err);
     if (rc == SGT_OK && c->plan.path == SGT_PATH_NAIVE) rc = plan_naive(c, err);
     if (rc == SGT_OK) rc = sgt_cuda_muon_plan(c, err);

@@ -107,35 +107,11 @@ void sgt_cuda_push_layer(const char *pass, size_t layer)
     sgt_cupti_push(name);
 }
 
-/* Return what a product computes. Products of the same shape share a plan, and the first name. */
-static const char *name_of(const sgt_cuda_backend *c, const sgt_cuda_gemm *p)
-{
-    static const char *const names[SGT_CUDA_LINEARS][3] = {
-        [SGT_CUDA_QKV] = {"qkv forward", "qkv dX", "qkv dW"},
-        [SGT_CUDA_PROJ] = {"proj forward", "proj dX", "proj dW"},
-        [SGT_CUDA_FC] = {"fc forward", "fc dX", "fc dW"},
-        [SGT_CUDA_FCPROJ] = {"fcproj forward", "fcproj dX", "fcproj dW"},
-        [SGT_CUDA_HEAD] = {"head forward", "head dX", "head dW"}};
-    for (int i = 0; i < SGT_CUDA_LINEARS; i++) {
-        const sgt_cuda_linear *l = &c->plan.linear[i];
-        if (p == l->forward) return names[i][0];
-        if (p == l->dx) return names[i][1];
-        if (p == l->dw) return names[i][2];
-    }
-    if (p == c->plan.fc_gelu) return names[SGT_CUDA_FC][0];
-    return p == c->plan.dgelu ? names[SGT_CUDA_FCPROJ][1] : "attention products";
-}
-
-void sgt_cuda_push_product(const sgt_cuda_backend *c, const sgt_cuda_gemm *p)
-{
-    sgt_cupti_push_label(name_of(c, p));
-    sgt_cupti_work(sgt_cuda_gemm_flops(p), 0);
-}
-
-void sgt_cuda_product(const sgt_cuda_backend *c, const sgt_cuda_gemm *p, void *d, const void *a,
+void sgt_cuda_product(const sgt_cuda_backend *c, const sgt_cuda_planned *p, void *d, const void *a,
                       const void *b, void *bias, void *aux)
 {
-    sgt_cuda_push_product(c, p);
-    sgt_cuda_gemm_run(p, c->queue.compute, d, a, b, bias, aux);
+    sgt_cupti_push_label(p->name);
+    sgt_cupti_work(sgt_cuda_gemm_flops(p->gemm), 0);
+    sgt_cuda_gemm_run(p->gemm, c->queue.compute, d, a, b, bias, aux);
     sgt_cupti_pop();
 }
