@@ -12,11 +12,11 @@ import sys
 BUDGET = {
     "tokenize": 13116,
     "loader": 6981,
-    "train": 13401,
+    "train": 13400,
     "kernels": 10806,
     "tools": 13540,
     "tests": 49497,
-    "manuals": 1646,
+    "manuals": 1657,
     "pages": 1263,
 }
 DATA = set(
