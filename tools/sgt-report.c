@@ -125,6 +125,8 @@ int main(int argc, char **argv)
     int first = sgt_options_parse(&program, argc, argv), count = argc - first;
     if (count > REPORT_RUNS)
         sgt_usage(&program, "one page holds %d runs at most, not %d", REPORT_RUNS, count);
+    if (o.out && !strcmp(o.out, "-"))
+        sgt_usage(&program, "--output -: a page is a file (./- names one called -)");
     sgt_notice notice = sgt_talk_notice(program.name, o.quiet);
     report r = {.runs = calloc((size_t)count, sizeof *r.runs),
                 .count = (size_t)count,

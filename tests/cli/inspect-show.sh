@@ -159,6 +159,9 @@ run_failure 'bad/train_000000.bin: token 2 (byte 1028): id 50257, expected below
 run_usage 'expected a path: a folder of shards, a shard, a run or a checkpoint' sgt-inspect
 run_usage 'one path at a time, not 2 (--compare and --export take two)' sgt-inspect one.bin set
 run_usage '--no-such-option: no such option' sgt-inspect --no-such-option
+for check in checksum checksums check; do
+    run_usage "--$check: no such option; did you mean --verify?" sgt-inspect --$check one.bin
+done
 run_usage '--batch: not together with --verify (run them one after the other)' \
     sgt-inspect one.bin --batch 0 --verify
 for option in '--loader mmap' '--sampling random' '--seed 2' '--batch-size 2' '--seq-len 4' --documents; do

@@ -5,7 +5,7 @@
 report() {
     run 0 sgt-report -o report.html "$@"
     tr '\n' ' ' < report.html |
-        sed 's/\xc2\xa0/ /g; s/<\/*span>//g; s/<code class="words">/<code>/g; s/<i [^>]*><\/i>//g' > flat
+        sed 's/\xc2\xa0/ /g; s/<\/*span>//g; s/<code>\(--[a-z-]*\)<\/code> /\1 /g; s/<i [^>]*><\/i>//g' > flat
 }
 page_has() { for text; do grep -qF -e "$text" flat || fail "the page lacks: $text"; done; }
 # figure ID: print this figure
@@ -100,6 +100,8 @@ run_prints '{"report": "both.html", "replaced": false, "runs": [' sgt-report --j
 mkdir second/report.html
 run_failure_like '^sgt-report: second/report.html: .* \(-o FILE puts the page elsewhere\)$' sgt-report second
 run_usage '--output: needs a value (FILE)' sgt-report -o '' plain
+run_usage '--output -: a page is a file (./- names one called -)' sgt-report -o - plain
+absent -
 rm -r second report.html plain/report.html
 
 # ---- one run ----
@@ -125,7 +127,7 @@ done
 page_has '1 update was left out' \
     '<dt>Final loss</dt><dd>1.8636</dd><dd class="more">nats, mean of the last 20 steps; lower is better</dd>' \
     '<dt>Validation loss</dt><dd>1.5000</dd>' '<dt>Tokens</dt><dd>6.40 k</dd>' '<dt>Time in steps</dt><dd>1.0 s</dd>' \
-    '<dt>Tokens/s</dt><dd>6.40 k</dd>' '<dt>MFU</dt><dd>40.0 %</dd>' \
+    '<dt>Tokens/s</dt><dd>6.40 k</dd>' '<dt>MFU</dt><dd>40 %</dd>' \
     'No fault found: the loss neither diverges, oscillates, spikes nor stays flat, '
 # The page loads nothing, runs no script, and has every id once.
 ! grep -qiE '<script|https?://|<img|<iframe|<object|@import|url\(| on[a-z]+=' report.html ||
@@ -295,8 +297,9 @@ cp -r plain twin
 log 200 other
 captions() { sed 's/<figcaption>/\n&/g' flat | sed -n 's/^<figcaption>\(.*\)<\/figcaption>.*/\1/p'; }
 report other plain twin
-[ "$(captions | grep -c 'plain coincides with twin\.$')" -eq 4 ] || fail "losses that coincide: $(captions)"
-[ "$(captions | grep -c 'other coincides with plain, twin\.$')" -eq 5 ] || fail "all three coincide: $(captions)"
+[ "$(captions | grep -c 'twin coincides with plain\.$')" -eq 4 ] || fail "losses that coincide: $(captions)"
+[ "$(captions | grep -c 'plain coincides with other\. twin coincides with other\.$')" -eq 5 ] ||
+    fail "all three coincide: $(captions)"
 report plain
 ! grep -q 'coincides' report.html || fail 'a single curve coincides'
 rm -r twin other
@@ -311,6 +314,34 @@ grep -A2 '<title>step 100$' report.html | sed -n 's/^smoothed \([0-9.]*\) nats.*
 awk '{ exit !($1 > 4.25 && $1 < 4.75) }' end || fail "the smooth line ends at $(cat end)"
 rm -r bent
 
+# ---- the beginning of the smooth line ----
+
+# begins STEPS NOISE LOSS SHARE: the noise is largest at the first step. In the first tenth of the steps, the smooth line is
+# nearer than SHARE of the noise to the loss of step i without noise, which is an expression.
+begins() {
+    mkdir -p begun exact
+    for run in begun exact; do
+        awk -v noise="$([ $run = exact ] || echo "$2")" -v steps="$1" "BEGIN { seed = 1 }
+            NR <= steps { i = NR - 1; seed = seed * 16807 % 2147483647
+            sub(/\"loss\":[0-9.]*/, \"\\\"loss\\\":\" ($3 + noise * (i ? seed / 1073741824 - 1 : 1))); print }" \
+            plain/log.jsonl > $run/log.jsonl
+    done
+    report begun exact
+    for line in 'raw s1' 'raw s0' 'line s0'; do shape loss-steps "$line" path | cut -d , -f 2 > "${line%0}"; done
+    paste 'raw s1' 'raw s' 'line s' | awk -v share="$4" -v end=$(($1 / 10 + 1)) '
+        function size(x) { return x < 0 ? -x : x }
+        NR <= end { if (size($2 - $1) > noise) noise = size($2 - $1)
+            if (size($3 - $1) > off) off = size($3 - $1) }
+        END { print off, "of", noise; exit !(noise > 5 && off < share * noise) }' > off ||
+        fail "$3: the smooth line is $(cat off) pixels of noise from it"
+    rm -r begun exact
+}
+for steps in 24 60 100; do begins $steps .5 5 .4; done
+begins 100 .3 '8 - i / 25' .2
+# a steep beginning is followed
+begins 100 .3 '3 + 7.8 * exp(-i / 4)' .9
+begins 100 .5 '2 + 8 / sqrt(i + 1)' 1.2
+
 # ---- a long run ----
 
 log 20000 long
@@ -319,14 +350,14 @@ report long
 grep -q 'Each point is the mean of 84 steps, the shade behind it reaches' report.html || fail 'thinning is not said'
 shape loss-steps 'line s0' path > points
 head -238 points | straight 238 || fail 'means of 84 steps' # the last point is a mean of fewer steps
-shape loss-steps 'band s0' polygon > points
+shape loss-steps 'band s0' path > points
 [ "$(wc -l < points)" -ge 478 ] || fail "$(wc -l < points) points of a band"
 grep -q 'mean of the last 200 steps' report.html || fail 'the final loss is the mean of a hundredth'
 [ "$(grep -c '<title>' report.html)" -le 650 ] || fail "$(grep -c '<title>' report.html) titles"
 # The shaded range shows a spike of a single step.
 sed -i '10000s/"loss":[0-9.]*/"loss":9.9/' long/log.jsonl
 report long
-top=$(shape loss-steps 'band s0' polygon | sort -t , -k 2n | awk -F , 'NR < 10 && $1 > 100')
+top=$(shape loss-steps 'band s0' path | sort -t , -k 2n | awk -F , 'NR < 10 && $1 > 100')
 [ -n "$top" ] || fail 'a spike of one step is lost'
 
 # ---- peak memory of a resumed run ----
@@ -452,8 +483,7 @@ for kind in weights activations attention; do
     grep -q "^<th scope=\"row\">$kind</th><td>$(awk -v n="$used" 'BEGIN { printf "%.1f KiB", n / 1024 }')</td>" rows ||
         fail "$kind: $used bytes at most"
 done
-page_has '<dt>activations</dt><dd>what the forward pass computes' \
-    "<dt>Command</dt><dd><code>sgt-train --quiet $small --steps 5 --run trained</code>" \
+page_has "<dt>Command</dt><dd><code>sgt-train --quiet $small --steps 5 --run trained</code>" \
     'none: trained/step-00000005: a vocabulary of 256 ids'
 grep -q "<dt>Host</dt><dd>$(uname -n)[, ]" report.html || fail "another host: $(grep '<dt>Host' report.html)"
 grep -qE "<dt>Begun</dt><dd>[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2} UTC</dd>" report.html || fail 'no date'
@@ -518,7 +548,6 @@ LC_ALL=C tr -d '\200-\377' < wrote | words > wrote.ascii
 report w1 w2
 [ "$(grep -c '<div class="card run">' report.html)" -eq 4 ] || fail 'not a card of memory and one of its origin for each'
 [ "$(grep -c '<blockquote>' report.html)" -eq 2 ] || fail 'not a text of each'
-[ "$(grep -c '<dl class="gloss">' report.html)" -eq 1 ] || fail 'kinds of memory are explained once'
 rm -r w1 w2 text
 
 # ---- names ----

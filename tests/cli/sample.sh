@@ -5,6 +5,8 @@ for meant in --model:'RUN/ without an option' --length:--tokens --n:-n --samples
     --ckpt:'RUN/ without an option' --load:'RUN/ without an option' --greedy:'--temperature 0' --start:--prompt; do
     run_usage "${meant%%:*}: no such option; did you mean ${meant#*:}?" sgt-sample "${meant%%:*}" run
 done
+# A GPU is suggested only where the program can use one.
+for gpu in --gpu --cuda; do run_usage "$gpu: no such option" sgt-sample $gpu run; done
 run_usage 'one model at a time, not 2 (give a prompt with --prompt)' sgt-sample run 'Once upon'
 run_usage '-: standard input can be used for one prompt, not 2' sgt-sample run -p - --prompt-file -
 run_usage '--device cuda: must be one of auto|cpu' sgt-sample run --device cuda

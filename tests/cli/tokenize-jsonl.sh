@@ -73,7 +73,7 @@ done
 printf '{"a":[NaN,-Infinity],"text":"a","b":Infinity}\n' > python.jsonl
 run_prints 'out-python: 2 tokens, 1 document' sgt-tokenize --keep-fields a,b python.jsonl out-python
 grep -qF '"fields": {"a": null, "b": null}}' out-python/sources.jsonl || fail 'what is not JSON is kept'
-run_failure 'python.jsonl: line 1: byte 37: expected a value (--skip-bad leaves such lines out)' \
+run_failure 'python.jsonl: line 1: byte 37: NaN or Infinity: no text (--skip-bad leaves such lines out)' \
     sgt-tokenize --field b python.jsonl out-field
 { printf '{"a":' && head -c 100000 /dev/zero | tr '\0' '[' && echo; } > deep.jsonl
 run_failure 'deep.jsonl: line 1: byte 65541: more than 65536 objects and arrays within one another (--skip-bad '\

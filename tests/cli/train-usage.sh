@@ -3,6 +3,10 @@
 data d
 
 run_usage 'no --data, and no shards in ./out (sgt-tokenize INPUT... out/ makes them)' sgt-train
+for near in gpt2-smal gpt2-small; do
+    run_usage "--model $near: not gpt2, gpt2-medium, gpt2-large, gpt2-xl or LAYERSxCHANNELSxHEADS such as 4x256x4; did you mean gpt2?" \
+        sgt-train --data d --model $near
+done
 run_usage 'corpus: no operands here, only options; did you mean --data corpus?' sgt-train corpus
 run_usage '--no-such-option: no such option' sgt-train --no-such-option
 run_usage '--lr fast: not a number (such as 0.1, 3e-4) or auto' sgt-train --data d --lr fast
@@ -77,8 +81,8 @@ run_usage '--momentum: needs --optimizer sgd' sgt-train --data d --momentum 0.5
 run_usage '--nesterov: needs a --momentum above 0' sgt-train --data d --optimizer sgd --momentum 0 --nesterov
 readers=$(sgt-train --completion table | awk -F '\t' '$2 == "loader" { print $4 }')
 run_usage "--loader fast: must be one of $readers" sgt-train --data d --loader fast
-run_usage '--model gpt3: not gpt2, gpt2-medium, gpt2-large, gpt2-xl or LAYERSxCHANNELSxHEADS such as 4x256x4' \
-    sgt-train --data d --model gpt3
+run_usage '--model gpt3: not gpt2, gpt2-medium, gpt2-large, gpt2-xl or LAYERSxCHANNELSxHEADS such as 4x256x4; '\
+'did you mean gpt2?' sgt-train --data d --model gpt3
 run_usage '--model 2x10x3: 3 heads do not divide 10 channels' sgt-train --data d --model 2x10x3
 run_usage '--model 2x8x2: not together with --init, which determines the shape' \
     sgt-train --data d --model 2x8x2 --init "$curve"

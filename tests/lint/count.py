@@ -14,8 +14,8 @@ BUDGET = {
     "loader": 6981,
     "train": 13400,
     "kernels": 10806,
-    "tools": 13540,
-    "tests": 49497,
+    "tools": 13477,
+    "tests": 49529,
     "manuals": 1657,
     "pages": 1263,
 }

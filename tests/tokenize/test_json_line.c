@@ -135,8 +135,8 @@ Test(json_line, bad_lines)
     expect_bad("{\"a\":+1}", 5, "expected a value");
     expect_bad("{\"a\":Nan}", 7, "expected a value");
     expect_bad("{\"a\":-Inf}", 9, "expected a value");
-    expect_bad("{\"text\":NaN}", 8, "expected a value");
-    expect_bad("{\"text\":[-Infinity]}", 10, "expected a value");
+    expect_bad("{\"text\":NaN}", 8, "NaN or Infinity: no text");
+    expect_bad("{\"text\":[-Infinity]}", 10, "NaN or Infinity: no text");
     expect_bad("{\"a\":tru}", 8, "expected a value");
     expect_bad("{'text':\"a\"}", 1, "expected a name in quotes");
 }

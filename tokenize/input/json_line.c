@@ -213,7 +213,7 @@ static int read_word(scan *c, const char *word)
  * asked for cannot hold them, because it may be kept as it is written. */
 static int read_python_word(scan *c, const char *word)
 {
-    return c->value && !c->value_end ? wrong(c, "expected a value") : read_word(c, word);
+    return c->value && !c->value_end ? wrong(c, "NaN or Infinity: no text") : read_word(c, word);
 }
 
 static int read_number(scan *c)

@@ -165,8 +165,7 @@ int bench_words(uint32_t *chosen, const char *option, const char *list, const ch
                 sgt_error *err)
 {
     const sgt_option o = {.kind = SGT_OPT_WORD, .choices = names};
-    char buf[SGT_OPTION_VALUE], hint[SGT_HINT];
-    const char *all = sgt_option_value(&o, buf);
+    char buf[SGT_OPTION_VALUE];
     size_t n = 0;
     *chosen = 0;
     for (int k = 0; names[k] && !list; k++) *chosen |= 1U << k;
@@ -174,9 +173,8 @@ int bench_words(uint32_t *chosen, const char *option, const char *list, const ch
         n = strcspn(at, ",");
         int k = sgt_option_word(&o, at, n);
         if (k < 0)
-            return sgt_fail(err, SGT_EUSAGE, "--%s %.*s: no such word (%s)%s", option,
-                            (int)(n ? n : strlen(list)), n ? at : list, all,
-                            sgt_suggest(at, n, all, "", 0, hint));
+            return sgt_fail(err, SGT_EUSAGE, "--%s %.*s: no such word (%s)", option,
+                            (int)(n ? n : strlen(list)), n ? at : list, sgt_option_value(&o, buf));
         *chosen |= 1U << k;
     }
     return SGT_OK;

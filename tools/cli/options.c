@@ -18,6 +18,12 @@
 
 /* ---- the table ---- */
 
+/* The options of every program, which answer_question handles. */
+static const sgt_option others[] = {{.name = "Others"},
+                                    {"help", 'h', SGT_OPT_FLAG, NULL, .help = "this text"},
+                                    {"version", 0, SGT_OPT_FLAG, NULL, .help = "the version"},
+                                    {0}};
+
 /* Return an option of a table; fields that it leaves out are taken from its row, o->as. */
 static sgt_option filled_in(const sgt_option *o)
 {
@@ -51,7 +57,9 @@ int sgt_option_at(const sgt_program *p, size_t i, sgt_option *out)
             return 1;
         }
     }
-    return 0;
+    if (i + 1 >= sizeof others / sizeof *others) return 0;
+    *out = others[i];
+    return 1;
 }
 
 /* ---- numbers ---- */
@@ -172,6 +180,8 @@ static const char *const other_names[][2] = {
     {"precision", "dtype"},
     {"precision fp16", "fp16 float16 half"},
     {"precision bf16", "bf16 bfloat16"},
+    {"gpt2", "gpt2-small"},
+    {"verify", "checksum checksums check validate"},
     {"fp32", "float32"},
     {"bf16", "bfloat16"},
     {"fp16", "float16 half"},
@@ -198,12 +208,14 @@ static const char *const other_names[][2] = {
  * all others; MOST_CANDIDATES: most words suggested */
 enum { LONGEST_WORD = 48, FARTHEST = 2 * LONGEST_WORD, MOST_CANDIDATES = 4 };
 
-/* Words that an unknown one may stand for. */
+/* The words that are nearest to an unknown one. Of words that it begins, there may be several. */
 typedef struct candidates {
     char text[256]; /* the words, with " or " between them */
-    size_t count;
-    size_t far; /* distance of the only word, if the nearest one is sought */
+    size_t count, far;
 } candidates;
+/* Distances: of the same word, of one that it begins, or a later part of which it begins. Farther is
+ * one with slips, and then one that begins a part of it. */
+enum { SAME, BEGINS, BEGINS_PART };
 
 /* Return whether a word of a help text is typed as it is: others are placeholders, such as FILE. */
 static int stands_for_itself(const char *word)
@@ -211,8 +223,12 @@ static int stands_for_itself(const char *word)
     return islower((unsigned char)*word) || isdigit((unsigned char)*word);
 }
 
-static void add_candidate(candidates *c, const char *before, const char *word, size_t length)
+static void add_candidate(candidates *c, size_t far, const char *before, const char *word,
+                          size_t length)
 {
+    const int one = far == SAME || far > BEGINS_PART;
+    if (far > c->far || (far == c->far && one)) return;
+    if (far < c->far) *c = (candidates){.far = far};
     size_t at = strlen(c->text);
     if (c->count++ < MOST_CANDIDATES)
         snprintf(c->text + at, sizeof c->text - at, "%s%s%.*s", at ? " or " : "",
@@ -241,13 +257,13 @@ static size_t count_slips(const char *a, size_t n, const char *b, size_t m)
     return best;
 }
 
-/* Find a part of `in`, which has dashes between its parts, that begins with `word`. Return 1 if it
- * is the first part, 2 if it is a later one, 0 if there is none. */
-static int begins_part(const char *word, size_t n, const char *in, size_t m)
+/* Find a part of `in`, which has dashes between its parts, that begins with `word`. Return BEGINS if
+ * it is the first part, BEGINS_PART if it is a later one, 0 if there is none. */
+static size_t begins_part(const char *word, size_t n, const char *in, size_t m)
 {
     for (size_t at = 0; at + n <= m; at++)
         if ((!at || !differ(in[at - 1], '-')) && !count_slips(word, n, in + at, n))
-            return at ? 2 : 1;
+            return at ? BEGINS_PART : BEGINS;
     return 0;
 }
 
@@ -257,16 +273,8 @@ static size_t distance(const char *word, size_t n, const char *name, size_t m, s
 {
     size_t slips = count_slips(word, n, name, m);
     /* if as many letters differ as the name has, none of it would remain */
-    if (slips <= most && slips < m) return slips;
+    if (slips <= most && slips < m) return slips ? BEGINS_PART + slips : SAME;
     return m > 1 && begins_part(name, m, word, n) ? FARTHEST - m : FARTHEST;
-}
-
-static void take_if_nearer(candidates *nearest, size_t far, const char *before, const char *word,
-                           size_t length)
-{
-    if (far >= nearest->far) return;
-    *nearest = (candidates){.far = far};
-    add_candidate(nearest, before, word, length);
 }
 
 /* Compare the word with the names that other programs have for the known one. With more slips,
@@ -279,7 +287,7 @@ static void try_other_names(candidates *nearest, const char *word, size_t n, con
         if (strcspn(text, " ") != length || memcmp(text, known, length) != 0) continue;
         for (; *name; name += m + (name[m] != 0)) {
             m = strcspn(name, " ");
-            take_if_nearer(nearest, distance(word, n, name, m, m > 3), before, text, strlen(text));
+            add_candidate(nearest, distance(word, n, name, m, m > 3), before, text, strlen(text));
         }
     }
 }
@@ -287,25 +295,23 @@ static void try_other_names(candidates *nearest, const char *word, size_t n, con
 const char *sgt_suggest(const char *word, size_t n, const char *known, const char *before,
                         int exactly, char hint[SGT_HINT])
 {
-    candidates whole = {.count = 0}, part = whole, nearest = {.far = FARTHEST};
+    candidates c = {.far = FARTHEST};
     size_t length, most = n < 5 ? 1 : n < 8 ? 2 : 3;
     for (const char *k = known; *k && n <= LONGEST_WORD; k += length + (k[length] != 0)) {
         length = strcspn(k, "|, ");
         if (!length || length > LONGEST_WORD) continue;
         if (stands_for_itself(k)) {
-            int where = n > 1 ? begins_part(word, n, k, length) : 0;
-            if (where) add_candidate(where == 1 ? &whole : &part, before, k, length);
-            take_if_nearer(&nearest, distance(word, n, k, length, most), before, k, length);
+            size_t far = distance(word, n, k, length, most);
+            size_t where = n > 1 && far ? begins_part(word, n, k, length) : 0;
+            add_candidate(&c, where ? where : far, before, k, length);
         }
-        try_other_names(&nearest, word, n, before, k, length);
+        try_other_names(&c, word, n, before, k, length);
     }
-    if (n <= LONGEST_WORD) try_other_names(&nearest, word, n, before, "", 0);
-    const candidates *c = whole.count ? &whole : &part;
-    if (!nearest.far || !c->count || c->count > MOST_CANDIDATES) c = &nearest;
-    const char *value = word[n] == '=' && !strchr(c->text, ' ') ? word + n : "";
+    if (n <= LONGEST_WORD) try_other_names(&c, word, n, before, "", 0);
+    const char *value = word[n] == '=' && !strchr(c.text, ' ') ? word + n : "";
     hint[0] = '\0';
-    if (*c->text && !(exactly && nearest.far))
-        snprintf(hint, SGT_HINT, "; did you mean %s%s?", c->text, value);
+    if (*c.text && c.count <= MOST_CANDIDATES && !(exactly && c.far))
+        snprintf(hint, SGT_HINT, "; did you mean %s%s?", c.text, value);
     return hint;
 }
 
@@ -348,14 +354,13 @@ static int set_number(const sgt_option *o, const char *v, sgt_error *err)
 
 static int set_word(const sgt_option *o, const char *v, sgt_error *err)
 {
-    char hint[SGT_HINT], value[SGT_OPTION_VALUE];
+    char value[SGT_OPTION_VALUE];
     int i = sgt_option_word(o, v, strlen(v));
     if (i >= 0 && o->kind == SGT_OPT_WORD) *(int *)o->to = i;
     else if (i >= 0) *(const char **)o->to = v;
     if (i >= 0) return SGT_OK;
-    const char *choices = sgt_option_value(o, value);
-    return sgt_fail(err, SGT_EUSAGE, "--%s %s: must be one of %s%s", o->name, v, choices,
-                    sgt_suggest(v, strlen(v), choices, "", 0, hint));
+    return sgt_fail(err, SGT_EUSAGE, "--%s %s: must be one of %s", o->name, v,
+                    sgt_option_value(o, value));
 }
 
 /* Set the option's variable to `value`, which is NULL if none was given. */
@@ -450,9 +455,28 @@ int sgt_report_failure(const sgt_program *p, const sgt_error *err)
     return sgt_exit_code(err->code);
 }
 
+/* Append a suggestion to "--NAME VALUE: ..." if VALUE is none of the option's words, nor a list. */
+static void add_hint(const sgt_program *p, sgt_error *err)
+{
+    char hint[SGT_HINT], buf[SGT_OPTION_VALUE];
+    const char *name = strncmp(err->text, "--", 2) ? "" : err->text + 2;
+    const size_t n = strcspn(name, " :"), at = strlen(err->text);
+    const char *value = name[n] ? name + n + 1 : name, *end = strstr(value, ": ");
+    const size_t length = end ? (size_t)(end - value) : 0;
+    sgt_option o;
+    if (!length || name[n] != ' ' || !find_option(p, name, n, 0, &o)) return;
+    if (o.words) o.value = o.words;
+    if (o.choices) o.kind = SGT_OPT_WORD, o.value = NULL;
+    const char *words = sgt_option_value(&o, buf);
+    if (words && !memchr(value, ',', length) && sgt_option_word(&o, value, length) < 0)
+        snprintf(err->text + at, sizeof err->text - at, "%s",
+                 sgt_suggest(value, length, words, "", 0, hint));
+}
+
 int sgt_end_program(const sgt_program *p, int rc, sgt_error *err)
 {
     if (rc >= 0) rc = sgt_flush_results(err);
+    if (rc == SGT_EUSAGE) add_hint(p, err);
     int code = rc < 0 ? sgt_report_failure(p, err) : SGT_EXIT_OK;
     if (rc == SGT_EUSAGE) fprintf(stderr, "try '%s --help'\n", p->name);
     return code;
@@ -461,12 +485,7 @@ int sgt_end_program(const sgt_program *p, int rc, sgt_error *err)
 void sgt_take_cpu(const sgt_program *p, const char *level)
 {
     sgt_error err;
-    char hint[SGT_HINT] = "";
-    int rc = sgt_cpu_limit(level, &err);
-    if (rc == SGT_OK) return;
-    if (rc == SGT_EUSAGE)
-        sgt_suggest(level, strlen(level), "auto|plain|avx2|avx512|amx", "", 0, hint);
-    sgt_usage(p, "--cpu %s%s", err.text, hint);
+    if (sgt_cpu_limit(level, &err) < 0) sgt_usage(p, "--cpu %s", err.text);
 }
 
 /* End the program after it has printed what --help or a similar option asks for. The exit code
@@ -508,12 +527,6 @@ static void print_option(FILE *to, const sgt_option *o, int narrow)
     fputc('\n', to);
 }
 
-/* The options of every program, which answer_question handles. */
-static const sgt_option others[] = {{.name = "Others"},
-                                    {"help", 'h', SGT_OPT_FLAG, NULL, .help = "this text"},
-                                    {"version", 0, SGT_OPT_FLAG, NULL, .help = "the version"},
-                                    {0}};
-
 static void print_help(const sgt_program *p)
 {
     int terminal = sgt_columns(STDOUT_FILENO), narrow = terminal && terminal < NARROW;
@@ -526,7 +539,6 @@ static void print_help(const sgt_program *p)
     for (const sgt_command *const *c = p->commands; c && *c; c++)
         fprintf(to, "  %-*s %s\n", narrow ? 0 : LEFT, (*c)->name, (*c)->what);
     for (size_t i = 0; sgt_option_at(p, i, &own); i++) print_option(to, &own, narrow);
-    for (const sgt_option *o = others; o->name; o++) print_option(to, o, narrow);
     if (p->examples) fprintf(to, "\nExamples:\n%s\n", p->examples);
     sgt_wrapped_close(&w);
 }
@@ -608,14 +620,11 @@ static void offer_options(const sgt_program *p, const char *cursor)
 {
     sgt_option o;
     if (cursor[1] && cursor[1] != '-') return;
-    /* the options of the program, and then those of every program */
-    const sgt_program all = {.options = others};
-    for (int own = 1; own >= 0; own--)
-        for (size_t i = 0; sgt_option_at(own ? p : &all, i, &o); i++) {
-            char name[64];
-            int n = snprintf(name, sizeof name, "--%s", o.name);
-            if (o.kind != SGT_OPT_HEADING) offer(cursor, 0, name, (size_t)n, o.help);
-        }
+    for (size_t i = 0; sgt_option_at(p, i, &o); i++) {
+        char name[64];
+        int n = snprintf(name, sizeof name, "--%s", o.name);
+        if (o.kind != SGT_OPT_HEADING) offer(cursor, 0, name, (size_t)n, o.help);
+    }
 }
 
 /* Offer the words that an option's value may have: of "a|b|FILE", a and b, and files. */
@@ -678,7 +687,7 @@ static void print_table(const sgt_program *p, const char *command)
     static const char *const kinds[] = {"heading", "flag", "count",  "size",   "real",
                                         "percent", "text", "choice", "choice", "list"};
     sgt_option o;
-    for (size_t i = 0; sgt_option_at(p, i, &o); i++) {
+    for (size_t i = 0; sgt_option_at(p, i, &o) && o.name != others->name; i++) {
         char buf[SGT_OPTION_VALUE];
         const char *value = sgt_option_value(&o, buf);
         printf("%s\t%s\t%c\t%s\t%s\t%s\t", command, o.name, o.letter ? o.letter : '-',
@@ -711,16 +720,21 @@ static const char *suggest_option(const sgt_program *p, const char *name, size_t
 {
     char known[4096];
     const char *operands = operands_of(p);
-    size_t at = (size_t)snprintf(known, sizeof known, "%.*s help version",
-                                 (int)strcspn(operands, "\n"), operands);
+    size_t at =
+        (size_t)snprintf(known, sizeof known, "%.*s", (int)strcspn(operands, "\n"), operands);
     sgt_option o;
     for (size_t i = 0; sgt_option_at(p, i, &o) && at < sizeof known; i++)
         if (o.kind != SGT_OPT_HEADING)
             at += (size_t)snprintf(known + at, sizeof known - at, " %s", o.name);
     sgt_suggest(name, n, known, "--", exactly, hint);
-    const size_t said = strlen("; did you mean --"), length = strcspn(hint, "=");
-    if (hint[length] && find_option(p, hint + said, length - said, 0, &o) && o.kind == SGT_OPT_FLAG)
-        memcpy(hint + length, "?", sizeof "?");
+    /* a flag takes no value, and not every program has this word of a choice */
+    char *said = hint + (*hint ? strlen("; did you mean --") : 0),
+         *word = said + strcspn(said, "= ");
+    if (!*word || !find_option(p, said, (size_t)(word - said), 0, &o)) return hint;
+    if (o.kind == SGT_OPT_FLAG) strcpy(word, "?");
+    if (o.kind == SGT_OPT_CHOICE && *word == ' ' &&
+        sgt_option_word(&o, word + 1, strcspn(word + 1, "?")) < 0)
+        *hint = '\0';
     return hint;
 }
 

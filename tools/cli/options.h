@@ -67,8 +67,9 @@ struct sgt_program {
 
 enum { SGT_EXIT_OK = 0, SGT_EXIT_FAILED = 1, SGT_EXIT_USAGE = 2, SGT_EXIT_INTERRUPTED = 130 };
 
-/* Set *o to option i of the program, where headings count, with the fields that it takes from a row
- * filled in. Return 0 if there is no such option, else 1. */
+/* Set *o to option i of the program, where headings count, and the last ones are those of every
+ * program; with the fields that it takes from a row filled in. Return 0 if there is no such option,
+ * else 1. */
 int sgt_option_at(const sgt_program *p, size_t i, sgt_option *o);
 
 /* Set options to their defaults where these are numbers or words of the option, then parse argv.
@@ -97,7 +98,9 @@ int sgt_exit_code(int error);
 int sgt_report_failure(const sgt_program *p, const sgt_error *err);
 
 /* Flush standard output and return the exit code of a program whose work returned rc: 0, or a
- * negative SGT_E* with *err. Prints the error, and after wrong usage "try 'sgt-x --help'". */
+ * negative SGT_E* with *err. Prints the error, and after wrong usage "try 'sgt-x --help'". A wrong
+ * usage that begins with "--NAME VALUE: " ends with a suggestion if one of the option's words is
+ * similar to VALUE. */
 int sgt_end_program(const sgt_program *p, int rc, sgt_error *err);
 
 /* Apply --cpu LEVEL. End the program with wrong usage if the level is unknown or this machine lacks

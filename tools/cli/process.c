@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "loader/base/clock.h"
@@ -91,10 +90,7 @@ static const char *program = "sgt";
 
 void sgt_no_memory(void)
 {
-    static const char text[] = ": out of memory\n";
-    struct iovec parts[] = {{(void *)(uintptr_t)program, strlen(program)},
-                            {(void *)(uintptr_t)text, sizeof text - 1}};
-    (void)!writev(STDERR_FILENO, parts, 2);
+    dprintf(STDERR_FILENO, "%s: out of memory\n", program);
     _exit(SGT_EXIT_FAILED);
 }
 

@@ -40,23 +40,6 @@ sgt_progress *sgt_progress_new(const char *unit, int quiet)
     return p;
 }
 
-/* Which parts of the line are shown. */
-typedef struct parts {
-    int rate, elapsed, bar;
-    size_t facts;
-} parts;
-
-/* Return the parts without `less` of them: first the rate goes, then the elapsed time, the facts
- * except the first, the bar, and the first fact. */
-static parts shown_parts(size_t less, size_t facts)
-{
-    size_t gone = less < 2 ? 0 : less - 2;
-    return (parts){.rate = less < 1,
-                   .elapsed = less < 2,
-                   .bar = !gone || gone < facts,
-                   .facts = gone < facts ? facts - gone : facts && gone == facts};
-}
-
 static size_t count_facts(const char *text)
 {
     size_t n = *text != '\0';
@@ -65,8 +48,8 @@ static size_t count_facts(const char *text)
 }
 
 /* Write the text after the bar to `line`: "84.1/200 MB [00:03<00:04, 25.0 MB/s] facts". Without a
- * total, there is no remaining time. */
-static void format_tail(const sgt_progress *p, parts with, char *line, size_t n)
+ * total, there is no remaining time. `less` 1: without the rate; 2: nor the elapsed time. */
+static void format_tail(const sgt_progress *p, size_t less, size_t facts, char *line, size_t n)
 {
     char *(*format)(char *, size_t, uint64_t) =
         strcmp(p->unit, "B") == 0 ? sgt_format_bytes : sgt_format_count;
@@ -82,14 +65,14 @@ static void format_tail(const sgt_progress *p, parts with, char *line, size_t n)
     snprintf(per, sizeof per, "%s/s", p->unit);
     sgt_format_rate(rate + 2, sizeof rate - 2, speed, per);
     if (!p->total) *total = *left = '\0';
-    if (!with.rate) *rate = '\0';
-    if (with.elapsed) snprintf(time, sizeof time, "[%s%s%s]", elapsed, left, rate);
+    if (less > 0) *rate = '\0';
+    if (less < 2) snprintf(time, sizeof time, "[%s%s%s]", elapsed, left, rate);
     else snprintf(time, sizeof time, "%s", left);
     size_t at = (size_t)snprintf(line, n, "%s%s%s%s%s", done, total, *time ? " " : "", time,
-                                 with.facts ? " " : "");
-    for (const char *c = p->facts; *c && with.facts && at + 3 < n; c++) {
+                                 facts ? " " : "");
+    for (const char *c = p->facts; *c && facts && at + 3 < n; c++) {
         if (*c != '\t') line[at++] = *c;
-        else if (--with.facts) line[at++] = ',', line[at++] = ' ';
+        else if (--facts) line[at++] = ',', line[at++] = ' ';
     }
     line[at < n ? at : n - 1] = '\0';
 }
@@ -110,19 +93,19 @@ static void draw(sgt_progress *p, const char *before)
 {
     char tail[512], head[16] = "", bar[BAR + 3] = "", line[600];
     double part = p->total ? (double)p->done / (double)p->total : 0;
-    size_t facts = count_facts(p->facts), less = 0;
-    int columns = sgt_columns(STDERR_FILENO), room = (columns ? columns : 80) - 1, left;
-    parts with;
+    size_t all = count_facts(p->facts), less = 0;
+    int columns = sgt_columns(STDERR_FILENO), room = (columns ? columns : 80) - 1, left, has_bar;
     /* 100 % is shown only when all is done */
     if (p->total) snprintf(head, sizeof head, "%3d%%", (int)(part >= 1 ? 100 : 100 * part));
     do {
-        with = shown_parts(less, facts);
-        with.bar &= p->terminal && p->total;
-        format_tail(p, with, tail, sizeof tail);
+        /* after the rate and the elapsed time go the facts but the first, the bar, and the first */
+        size_t gone = less < 2 ? 0 : less - 2, facts = gone < all ? all - gone : all && gone == all;
+        has_bar = p->terminal && p->total && (!gone || gone < all);
+        format_tail(p, less, facts, tail, sizeof tail);
         /* columns that remain for the bar, after head, tail and the blank between them */
         left = room - (int)(strlen(head) + strlen(tail)) - !!p->total;
-    } while (p->terminal && left < (with.bar ? LEAST + 2 : 0) && less++ < 3 + facts);
-    if (with.bar) put_bar(bar, part, left);
+    } while (p->terminal && left < (has_bar ? LEAST + 2 : 0) && less++ < 3 + all);
+    if (has_bar) put_bar(bar, part, left);
     snprintf(line, sizeof line, "%s%s%s%s", head, bar, p->total ? " " : "", tail);
     if (p->terminal) fprintf(stderr, "%s\r%.*s\033[K", before, room, line);
     else fprintf(stderr, "%s\n", line);

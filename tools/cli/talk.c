@@ -94,18 +94,6 @@ static size_t append(char *out, size_t size, size_t at, const char *s, size_t n)
     return at;
 }
 
-/* Return the number of bytes in the word at s. If it is wider than a line, it ends after the last |
- * that fits, because such words are lists of choices. */
-static size_t word_length(const char *s, size_t most)
-{
-    size_t n = strcspn(s, " \n");
-    if (most == SIZE_MAX || width(s, n) + 2 * INDENT <= most) return n;
-    size_t bar = 0;
-    for (size_t i = 0; i < n && i + 2 * INDENT < most; i++)
-        if (s[i] == '|') bar = i + 1;
-    return bar ? bar : n;
-}
-
 char *sgt_wrap(char *out, size_t size, const char *text, int columns)
 {
     size_t at = 0, column = 0, indent = INDENT,
@@ -113,7 +101,7 @@ char *sgt_wrap(char *out, size_t size, const char *text, int columns)
     int begun = 0; /* 1: the line has at least one word */
     if (!size) return out;
     for (const char *p = text; *p;) {
-        size_t blanks = strspn(p, " "), n = word_length(p + blanks, most), w = width(p + blanks, n);
+        size_t blanks = strspn(p, " "), n = strcspn(p + blanks, " \n"), w = width(p + blanks, n);
         if (!column) indent = INDENT;
         size_t below = blanks > GAP ? column + blanks : column ? indent : blanks + INDENT;
         if (below < most / 2) indent = below;

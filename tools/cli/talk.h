@@ -29,7 +29,7 @@ int sgt_columns(int fd);
 /* Copy `text` to out[size], cut if it does not fit, and return out. With `columns` above 0, lines
  * that are longer are broken at blanks. They continue below the last column of a table, which begins
  * after three blanks or more; otherwise with two more columns of indentation. A word longer than a
- * line stays whole, unless it can be broken after a |. */
+ * line stays whole. */
 char *sgt_wrap(char *out, size_t size, const char *text, int columns);
 
 /* Print the text and a newline to `to`, wrapped if that is a terminal. */

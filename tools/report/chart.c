@@ -230,43 +230,23 @@ static void put_axes(FILE *page, const frame *f)
 
 /* ---- series ---- */
 
-/* Draw a line, which ends at a gap. */
-static void put_line(FILE *page, const frame *f, const report_series *s, const char *class)
+/* Draw a line through the points, or the band from their lowest to their highest values. Each ends at
+ * a gap, and a band's outline follows its upper edge, then its lower edge back. */
+static void put_path(FILE *page, const frame *f, const report_series *s, const char *class,
+                     int band)
 {
-    int before = 0; /* 1: the point before is no gap */
     report_put(page, "<path class=\"%s s%u\" d=\"", class, s->color);
-    for (const report_point *p = s->points; p < s->points + s->count; p++) {
-        int gap = is_gap(p);
-        if (!gap)
-            report_put(page, before ? "L%g,%g" : "\nM%g,%g", position(&f->x, p->x),
-                       position(&f->y, p->y));
-        before = !gap;
-    }
-    fputs("\"/>\n", page);
-}
-
-/* Draw points first .. end - 1 as a filled area. Its outline follows the upper edge, then the lower
- * edge back. */
-static void put_polygon(FILE *page, const frame *f, const report_series *s, size_t first,
-                        size_t end)
-{
-    const size_t n = end - first;
-    report_put(page, "<polygon class=\"band s%u\" points=\"", s->color);
-    for (size_t i = 0; i < 2 * n; i++) {
-        const report_point *p = &s->points[i < n ? first + i : end - 1 - (i - n)];
-        if (i) fputc(i % 8 ? ' ' : '\n', page); /* 8 points a line, so that it stays readable */
-        report_put(page, "%g,%g", position(&f->x, p->x), position(&f->y, i < n ? p->high : p->low));
-    }
-    fputs("\"/>\n", page);
-}
-
-/* Draw a filled area, with a new polygon after each gap. */
-static void put_area(FILE *page, const frame *f, const report_series *s)
-{
     for (size_t i = 0, end; i < s->count; i = end + 1) {
         for (end = i; end < s->count && !is_gap(&s->points[end]);) end++;
-        if (end - i > 1) put_polygon(page, f, s, i, end);
+        for (size_t k = 0, n = end - i; k < (band ? 2 * n : n); k++) {
+            const report_point *p = &s->points[k < n ? i + k : end - 1 - (k - n)];
+            report_put(page, k ? "L%g,%g" : "\nM%g,%g", position(&f->x, p->x),
+                       position(&f->y, !band   ? p->y
+                                       : k < n ? p->high
+                                               : p->low));
+        }
     }
+    fputs("\"/>\n", page);
 }
 
 /* Format a value with its unit. */
@@ -379,11 +359,11 @@ static void put_series(FILE *page, const report_figure *g, const frame *f)
                    {REPORT_MARKS, "line"},
                    {REPORT_LIMIT, "limit"}};
     for (size_t i = 0; i < g->count; i++)
-        if (g->series[i].band) put_area(page, f, &g->series[i]);
+        if (g->series[i].band) put_path(page, f, &g->series[i], "band", 1);
     for (size_t k = 0; k < sizeof strokes / sizeof *strokes; k++)
         for (size_t i = 0; i < g->count; i++)
             if (g->series[i].kind == strokes[k].kind && g->series[i].count > 1)
-                put_line(page, f, &g->series[i], strokes[k].class);
+                put_path(page, f, &g->series[i], strokes[k].class, 0);
     put_tooltips(page, g, f);
     for (size_t i = 0; i < g->count; i++) {
         report_kind kind = g->series[i].kind;
@@ -448,22 +428,15 @@ static int coincide(const report_series *a, const report_series *b)
     return numbers > 0;
 }
 
-/* Name the curves that coincide, each once: "a coincides with b, c." */
+/* Name each curve that lies on one before it. */
 static void put_coinciding(FILE *page, const report *r, const report_figure *g)
 {
-    char told[REPORT_RUNS] = {0};
-    for (size_t i = 0; i < r->count; i++) {
-        const char *after = "";
-        for (size_t k = i + 1; k < r->count; k++) {
-            if (told[k] || !coincide(curve_of(g, i), curve_of(g, k))) continue;
-            if (!*after)
-                report_put(page, " " REPORT_SWATCH "%s coincides with", "line", (unsigned)i,
-                           r->runs[i].name);
-            report_put(page, "%s " REPORT_SWATCH "%s", after, "line", (unsigned)k, r->runs[k].name);
-            after = ",";
-            told[k] = 1;
-        }
-        fputs(*after ? "." : "", page);
+    for (size_t i = 1; i < r->count; i++) {
+        size_t k = 0;
+        while (k < i && !coincide(curve_of(g, k), curve_of(g, i))) k++;
+        if (k < i)
+            report_put(page, " " REPORT_SWATCH "%s coincides with " REPORT_SWATCH "%s.", "line",
+                       (unsigned)i, r->runs[i].name, "line", (unsigned)k, r->runs[k].name);
     }
 }
 

@@ -33,20 +33,17 @@ static void add_key(report_figure *g, const char *class, unsigned color, const c
 #define LEAST_SMOOTHED 20 /* shorter lines are not smoothed */
 #define PART 12           /* the window's points to each side are all points / PART */
 #define LEAST_SIDE 3
-#define END_SIDES 5 /* at the end the window reaches this many times as far to the left */
+#define END_SIDES 5 /* at an end the window reaches this many times as far to the other side */
 
-/* Return the value at `at` of a straight line fitted to the points around it, whose weight is the
- * tricube of their distance (LOESS of degree 1, Cleveland 1979). The window reaches up to `most`
- * points to each side; less far at a run's steep start, and farther to the left at the end, where
- * few points to the right would let the line follow the noise of the last ones. The fit is to y, or
+/* Return the value at `at` of a straight line fitted to the points from `first` to `last`, whose
+ * weight is the tricube of their distance (LOESS of degree 1, Cleveland 1979). The fit is to y, or
  * with `rest`, to y minus low. Differences from the point's own value are fitted, so that constant
  * values stay exact. */
-static double fit(const report_point *p, size_t count, size_t at, size_t most, int rest)
+static double fit(const report_point *p, size_t first, size_t last, size_t at, int rest)
 {
     double w0 = 0, w1 = 0, w2 = 0, d0 = 0, d1 = 0, own = rest ? p[at].y - p[at].low : p[at].y;
-    size_t right = count - 1 - at < most ? count - 1 - at : most,
-           side = at < most ? at : most + (END_SIDES - 1) * (most - right);
-    for (size_t i = at - side; i <= at + (right < side ? right : side); i++) {
+    size_t side = at - first > last - at ? at - first : last - at;
+    for (size_t i = first; i <= last; i++) {
         double x = (double)i - (double)at, v = (rest ? p[i].y - p[i].low : p[i].y) - own;
         double u = fabs(x) / (double)(side + 1), w = pow(1 - u * u * u, 3);
         if (isnan(v)) continue;
@@ -60,22 +57,49 @@ static double fit(const report_point *p, size_t count, size_t at, size_t most, i
     return own + (spread > 1e-9 * w0 * w2 ? (w2 * d0 - w1 * d1) / spread : d0 / w0);
 }
 
+#define NOISE 1.5 /* least statistic of Durbin and Watson at which points count as straight */
+
+/* Return whether the first `count` points are straight but for noise: Durbin and Watson's statistic
+ * is 2 if the residuals of a line are independent, and near 0 if they are a bend. */
+static int is_straight(const report_point *p, size_t count)
+{
+    double changes, squares = report_residuals(&p->y, sizeof *p / sizeof p->y, count, &changes);
+    return changes >= NOISE * squares;
+}
+
+/* Fit all points. A window reaches `side` points to each side. Near an end, it reaches up to END_SIDES
+ * times as far to the other side: else the line would follow the noise of the last points. At the
+ * beginning, it does so only as far as the curve is straight there, which may be steep. */
+static void fit_all(report_point *p, size_t count, size_t side, int rest)
+{
+    const size_t end = END_SIDES * side;
+    size_t begin = end;
+    while (!is_straight(p, begin + 1)) begin--;
+    for (size_t i = 0; i < count; i++) {
+        size_t after = count - 1 - i, left = i < side ? i : side,
+               right = after < side ? after : side;
+        if (after < side) left = after + end * (side - after) / side;
+        if (i < side && begin > side) right = i + begin * (side - i) / side;
+        else if (i < side) right = i > begin ? i : begin;
+        double y = isnan(p[i].y) ? p[i].y : fit(p, i - left, i + right, i, rest);
+        if (rest) p[i].high = p[i].low + y;
+        else p[i].low = y;
+    }
+}
+
 /* Set each to[i].y to the smooth value at from[i]. Straight lines stay straight, and NAN stays NAN.
  * The residuals are smoothed too and added (Tukey's twicing), because a line would cut across the
  * bend of a loss curve. Beside a jump, the line stays between the lowest and the highest value. */
 static void smooth(report_point *to, const report_point *from, size_t count)
 {
-    size_t most = count / PART > LEAST_SIDE ? count / PART : LEAST_SIDE;
+    size_t side = count / PART > LEAST_SIDE ? count / PART : LEAST_SIDE;
     double low = NAN, high = NAN;
     for (size_t i = 0; i < count; i++) {
         low = fmin(low, from[i].y);
         high = fmax(high, from[i].y);
         to[i] = (report_point){.x = from[i].x, .y = from[i].y};
     }
-    for (size_t i = 0; i < count; i++)
-        to[i].low = isnan(to[i].y) ? to[i].y : fit(to, count, i, most, 0);
-    for (size_t i = 0; i < count; i++)
-        to[i].high = isnan(to[i].y) ? to[i].y : to[i].low + fit(to, count, i, most, 1);
+    for (int rest = 0; rest < 2; rest++) fit_all(to, count, side, rest);
     for (size_t i = 0; i < count; i++) {
         double y = to[i].high;
         to[i].y = to[i].low = to[i].high = isnan(y) ? y : fmin(fmax(y, low), high);
@@ -383,7 +407,7 @@ static void put_curves(FILE *page, const report *r, const char *id, const char *
     fputs("</section>\n", page);
 }
 
-/* ---- the tables and the explanations of memory ---- */
+/* ---- the tables of memory ---- */
 
 /* Write the cell of a number of bytes; a dash if it is negative. */
 static void put_bytes(FILE *page, double bytes)
@@ -418,53 +442,11 @@ static void put_memory_table(FILE *page, const report *r, const report_run *run)
     fputs("</div>\n", page);
 }
 
-static void put_gloss(FILE *page, const report *r)
-{
-    static const struct {
-        const char *name, *meaning;
-    } kinds[] = {
-        {"weights", "the model's parameters, 4 bytes each"},
-        {"16-bit copies", "the weights rounded to 16 bits, for matrix products"},
-        {"rounded weights", "the weights rounded to the precision of the products"},
-        {"moments", "the optimizer's running means: two for each parameter with AdamW, one "
-                    "for each with SGD, and for the matrices with Muon"},
-        {"gradients", "the loss's derivative for each parameter"},
-        {"gradients received", "room for the gradients that other ranks send"},
-        {"activations", "what the forward pass computes and the backward pass needs again"},
-        {"activation gradients", "derivatives on their way back through the layers"},
-        {"attention", "working space of attention"},
-        {"products", "working space of matrix products: packed operands"},
-        {"Muon", "working space of the optimizer Muon: the matrix that it makes orthogonal"},
-        {"workspace", "working space of the library that computes matrix products"},
-        {"head",
-         "the scores of the next token, one for each id of the vocabulary, and their gradients"},
-        {"scratch", "working space that several kernels share"},
-        {"data", "the batch: token ids"},
-        {"page rest", "the rest of the last huge page of 2 MiB"},
-        {"loader", "shards and batches that the loader keeps in memory"},
-        {"checkpoint", "the copy that is written to disk while training goes on"},
-        {"program", "the program itself and its libraries"},
-    };
-    fputs("<dl class=\"gloss\">\n", page);
-    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-        int any = 0;
-        for (size_t i = 0; i < r->count; i++)
-            for (size_t m = 0; m < r->runs[i].memory_count; m++)
-                any |= strcmp(r->runs[i].memory[m].name, kinds[k].name) == 0;
-        if (any)
-            fprintf(page, "<div><dt>%s</dt><dd>%s</dd></div>\n", kinds[k].name, kinds[k].meaning);
-    }
-    fputs("<div><dt>peak of the run</dt><dd>the most memory that the process, or the GPU, had in "
-          "use at any time</dd></div>\n</dl>\n",
-          page);
-}
-
 static void put_memory(FILE *page, const report *r)
 {
     report_begin_section(page, "cards", "memory", "Memory");
     for (size_t i = 0; i < r->count; i++)
         if (r->runs[i].memory_count || r->runs[i].peak > 0) put_memory_table(page, r, &r->runs[i]);
-    put_gloss(page, r);
     fputs("</section>\n", page);
 }
 

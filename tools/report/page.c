@@ -51,25 +51,17 @@ static void put_printable(FILE *page, const char *text)
     report_put(page, "%s", sgt_printable(printable, sizeof printable, text));
 }
 
-/* Format a count with three digits and the letter of its power of ten. */
-static void format_big(char *buf, size_t n, double x)
-{
-    static const char *const names[] = {"", "\u00a0k", "\u00a0M", "\u00a0G", "\u00a0T", "\u00a0P"};
-    size_t i = 0;
-    for (; x >= 999.5 && i + 1 < sizeof names / sizeof *names; i++) x /= 1000;
-    snprintf(buf, n, "%.*f%s", i && x < 99.95 ? (x < 9.995 ? 2 : 1) : 0, x, names[i]);
-}
-
 char *report_format(char *buf, size_t n, report_number number, double x)
 {
     switch (number) {
     case REPORT_DIGITS: snprintf(buf, n, "%.4g", x); break;
     case REPORT_LOG: snprintf(buf, n, "%.4g", pow(10, x)); break;
-    case REPORT_FIXED: snprintf(buf, n, "%.4f", x); break;
     case REPORT_COUNT: sgt_format_count(buf, n, (uint64_t)fmax(0, x + 0.5)); break;
-    case REPORT_BIG: format_big(buf, n, x); break;
+    case REPORT_BIG:
+        if (x < 999.5) snprintf(buf, n, "%.0f", x);
+        else sgt_format_rate(buf, n, x, "");
+        break;
     case REPORT_PERCENT: snprintf(buf, n, "%.4g\u00a0%%", 100 * x); break;
-    case REPORT_SHARE: snprintf(buf, n, "%.1f\u00a0%%", 100 * x); break;
     case REPORT_BYTES: sgt_format_bytes(buf, n, (uint64_t)fmax(0, x)); break;
     case REPORT_TIME: sgt_format_duration(buf, n, x); break;
     }
@@ -180,14 +172,14 @@ typedef struct headline {
 } headline;
 
 static const headline headlines[] = {
-    {"Final loss", offsetof(report_run, loss), REPORT_FIXED, -1, 0, NULL, put_mean},
-    {"Validation loss", offsetof(report_run, val_loss), REPORT_FIXED, -1, 1, NULL, put_lowest},
-    {"Bits per byte", offsetof(report_run, val_bits), REPORT_FIXED, -1, 1,
+    {"Final loss", offsetof(report_run, loss), REPORT_DIGITS, -1, 0, NULL, put_mean},
+    {"Validation loss", offsetof(report_run, val_loss), REPORT_DIGITS, -1, 1, NULL, put_lowest},
+    {"Bits per byte", offsetof(report_run, val_bits), REPORT_DIGITS, -1, 1,
      "of validation; lower is better", NULL},
     {"Tokens", offsetof(report_run, tokens), REPORT_BIG, 0, 0, NULL, NULL},
     {"Time in steps", offsetof(report_run, seconds), REPORT_TIME, 0, 0, NULL, put_steps},
     {"Tokens/s", offsetof(report_run, speed), REPORT_BIG, 1, 0, "higher is better", NULL},
-    {"MFU", offsetof(report_run, mfu), REPORT_SHARE, 1, 0, "of the peak speed", NULL},
+    {"MFU", offsetof(report_run, mfu), REPORT_PERCENT, 1, 0, "of the peak speed", NULL},
     {"Memory in steps", offsetof(report_run, peak), REPORT_BYTES, 0, 0, NULL, NULL}};
 enum { HEADLINES = sizeof headlines / sizeof *headlines };
 
@@ -327,6 +319,21 @@ static void put_data(FILE *page, const report_run *run)
                 data ? "\u00b7 " : "", (unsigned long long)run->data_hash >> 32);
 }
 
+/* Write a sentence. Options in it, such as "--lr 0.001", are set as code, and not broken at their
+ * dashes. */
+static void put_sentence(FILE *page, const char *text)
+{
+    for (const char *at; (at = strstr(text, "--"));) {
+        size_t n = 2 + strspn(at + 2, "abcdefghijklmnopqrstuvwxyz-");
+        put_text(page, text, (size_t)(at - text));
+        fputs("<code>", page);
+        put_text(page, at, n);
+        fputs("</code>", page);
+        text = at + n;
+    }
+    report_put(page, "%s", text);
+}
+
 /* Return a text of start `i` of the run; "" if it has none. */
 static const char *of_start(const report_run *run, size_t i, const char *name)
 {
@@ -358,21 +365,14 @@ static void put_time(FILE *page, const report_run *run, size_t i)
 
 static void put_begun(FILE *page, const report_run *run) { put_time(page, run, 0); }
 
-/* Write the command of start `i` with one element per word, because a browser would break "--steps"
- * after its dashes. */
+/* Write the command of start `i`. */
 static void put_words(FILE *page, const report_run *run, size_t i)
 {
     char printable[4096];
     sgt_printable(printable, sizeof printable, of_start(run, i, "command"));
     if (!*printable) return;
-    fputs("<code class=\"words\">", page);
-    for (const char *at = printable; *at;) {
-        size_t n = strcspn(at, " ");
-        fputs("<span>", page);
-        put_text(page, at, n);
-        fputs(at[n] ? "</span> " : "</span>", page);
-        at += n + (at[n] == ' ');
-    }
+    fputs("<code>", page);
+    put_sentence(page, printable);
     fputs("</code>", page);
 }
 
@@ -453,21 +453,6 @@ static void put_origins(FILE *page, const report *r)
 /* ---- notes and advice ---- */
 
 #define RELOAD 30 /* seconds after which the page of a run that goes on reloads itself */
-
-/* Write a sentence. Options in it, such as "--lr 0.001", are set as code, and not broken at their
- * dashes. */
-static void put_sentence(FILE *page, const char *text)
-{
-    for (const char *at; (at = strstr(text, "--"));) {
-        size_t n = 2 + strspn(at + 2, "abcdefghijklmnopqrstuvwxyz-");
-        put_text(page, text, (size_t)(at - text));
-        fputs("<code>", page);
-        put_text(page, at, n);
-        fputs("</code>", page);
-        text = at + n;
-    }
-    report_put(page, "%s", text);
-}
 
 /* Write a sentence about a run as an item of a list. */
 static void put_item(FILE *page, const report *r, size_t run, int grave, const char *fmt, ...)

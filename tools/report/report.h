@@ -119,6 +119,11 @@ int report_run_open(report_run *r, const char *path, const sgt_notice *notice, s
 int report_run_sample(report_run *r, const sgt_stop *stop, sgt_error *err);
 void report_run_close(report_run *r);
 
+/* Fit a straight line to n numbers, each `stride` numbers after the one before; NANs are left out.
+ * Return the sum of the squares of their residuals, and set *changes to that of the differences
+ * between residuals that follow each other. */
+double report_residuals(const double *y, size_t stride, size_t n, double *changes);
+
 typedef struct report {
     report_run *runs;
     size_t count;
@@ -160,11 +165,9 @@ typedef struct report_key {
 /* How a number is written. */
 typedef enum report_number {
     REPORT_DIGITS,  /* four digits */
-    REPORT_FIXED,   /* four decimals */
     REPORT_COUNT,   /* "1,234" */
     REPORT_BIG,     /* "1.23 k" */
     REPORT_PERCENT, /* "12.34 %" */
-    REPORT_SHARE,   /* "12.3 %" */
     REPORT_BYTES,
     REPORT_LOG, /* a logarithm, as the number that it belongs to, in four digits */
     REPORT_TIME /* "3 h 20 min" */

@@ -294,6 +294,29 @@ static void add_totals(report_run *r, totals *t, const report_row *row)
     if (!(v[REPORT_PEAK] <= r->peak)) r->peak = v[REPORT_PEAK];
 }
 
+double report_residuals(const double *y, size_t stride, size_t n, double *changes)
+{
+    double count = 0, x = 0, xx = 0, sum = 0, xy = 0, squares = 0, last = NAN;
+    *changes = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (isnan(y[i * stride])) continue;
+        count++;
+        x += (double)i;
+        xx += (double)i * (double)i;
+        sum += y[i * stride];
+        xy += (double)i * y[i * stride];
+    }
+    double slope = count > 1 ? (count * xy - x * sum) / (count * xx - x * x) : 0;
+    for (size_t i = 0; i < n; i++) {
+        double off = y[i * stride] - sum / count - slope * ((double)i - x / count);
+        if (isnan(off)) continue;
+        squares += off * off;
+        if (!isnan(last)) *changes += (off - last) * (off - last);
+        last = off;
+    }
+    return squares;
+}
+
 /* Set *loss to the mean of the last of the first `end` rows, and *noise to its standard error,
  * which is estimated from the deviations from a straight line through these losses. Return their
  * number. */
@@ -301,20 +324,14 @@ static size_t average_loss(const report_log *l, size_t end, double *loss, double
 {
     size_t n = (l->count + 99) / 100 > FINAL ? (l->count + 99) / 100 : FINAL;
     if (n > end) n = end;
-    double sum = 0, xx = 0, xy = 0, squares = 0, middle = ((double)n - 1) / 2;
+    double sum = 0, changes;
     const report_row *last = l->rows + end - n;
     for (size_t i = 0; i < n; i++) sum += last[i].v[REPORT_LOSS];
-    double mean = sum / (double)n;
-    for (size_t i = 0; i < n; i++) {
-        xx += ((double)i - middle) * ((double)i - middle);
-        xy += ((double)i - middle) * (last[i].v[REPORT_LOSS] - mean);
-    }
-    for (size_t i = 0; i < n; i++) {
-        double off = last[i].v[REPORT_LOSS] - mean - (xx > 0 ? xy / xx * ((double)i - middle) : 0);
-        squares += off * off;
-    }
-    *loss = mean;
-    *noise = n > 2 ? sqrt(squares / (double)(n - 2) / (double)n) : (double)NAN;
+    *loss = sum / (double)n;
+    *noise = NAN;
+    if (n > 2 && !isnan(sum))
+        *noise = sqrt(report_residuals(&last->v[REPORT_LOSS], REPORT_COLUMNS, n, &changes) /
+                      (double)(n - 2) / (double)n);
     return n;
 }
 
