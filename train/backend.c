@@ -17,6 +17,8 @@ const sgt_variant sgt_variants[SGT_VARIANTS] = {
      "our attention is that for sm_90, by TMA and wgmma, with heads of 64 or 128"},
     {"head-chunks",
      "training computes logits and their loss by chunks of rows, which stay in the GPU's cache"},
+    {"bias-room",
+     "weight gradients leave a tenth of the multiprocessors to the bias gradients beside them"},
 };
 
 /* Return the set that one word of n bytes stands for; -1 if the word is unknown. */

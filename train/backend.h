@@ -152,7 +152,8 @@ typedef enum sgt_attention {
 enum {
     SGT_VARIANT_ATTENTION_HOPPER = 1 << 0,
     SGT_VARIANT_HEAD_CHUNKS = 1 << 1,
-    SGT_VARIANTS = 2, /* number of variants */
+    SGT_VARIANT_BIAS_ROOM = 1 << 2,
+    SGT_VARIANTS = 3, /* number of variants */
     /* The variants that are on by default: those that made a step faster on an H100
      * (tests/gpu-results). */
     SGT_VARIANTS_DEFAULT = SGT_VARIANT_ATTENTION_HOPPER

@@ -61,7 +61,8 @@ enum {                           /* cublasLtMatmulDescAttributes_t */
        SGT_LT_DESC_EPILOGUE = 7, /* uint32_t */
        SGT_LT_DESC_BIAS_POINTER = 8,
        SGT_LT_DESC_AUX_POINTER = 11,
-       SGT_LT_DESC_AUX_LD = 12 /* int64_t */
+       SGT_LT_DESC_AUX_LD = 12,         /* int64_t */
+       SGT_LT_DESC_SM_COUNT_TARGET = 15 /* int32_t */
 };
 
 enum { /* cublasLtEpilogue_t, a uint32_t */

@@ -46,6 +46,8 @@ static void name_shape(char key[GEMM_KEY], const sgt_cuda_gemm_shape *s)
                      s->trans_a ? 't' : 'n', s->trans_b ? 't' : 'n', s->lda, s->ldb, s->ldd,
                      type_names[s->type], type_names[s->out], epilogue_names[s->epilogue],
                      s->tf32 ? ",tf32" : "", s->accumulate ? ",add" : "");
+    if (s->multiprocessors)
+        n += snprintf(key + n, GEMM_KEY - (size_t)n, ",sm%d", s->multiprocessors);
     if (s->batch > 1)
         snprintf(key + n, GEMM_KEY - (size_t)n, ",%zu,%zu,%zu,%zu", s->batch, s->stride_a,
                  s->stride_b, s->stride_d);
@@ -93,7 +95,9 @@ static sgt_lt_status describe_product(sgt_cuda_gemm *p)
                               SGT_LT_R_32F)) ||
         (rc = lt->desc_set(p->desc, SGT_LT_DESC_TRANSA, &first, sizeof first)) ||
         (rc = lt->desc_set(p->desc, SGT_LT_DESC_TRANSB, &second, sizeof second)) ||
-        (rc = lt->desc_set(p->desc, SGT_LT_DESC_EPILOGUE, &epilogue, sizeof epilogue)))
+        (rc = lt->desc_set(p->desc, SGT_LT_DESC_EPILOGUE, &epilogue, sizeof epilogue)) ||
+        (rc = lt->desc_set(p->desc, SGT_LT_DESC_SM_COUNT_TARGET, &s->multiprocessors,
+                           sizeof s->multiprocessors)))
         return rc;
     if (gemm_has_aux(s) && (rc = lt->desc_set(p->desc, SGT_LT_DESC_AUX_LD, &aux_ld, sizeof aux_ld)))
         return rc;

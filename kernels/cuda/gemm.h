@@ -47,6 +47,8 @@ typedef struct sgt_cuda_gemm_shape {
     int tf32;                /* 1: tensor cores may round float32 factors to TF32 */
     int accumulate;          /* 1: add to the content of D, or to the matrix that a run is given */
     sgt_cuda_epilogue epilogue;
+    /* multiprocessors that the library may use, where other kernels run beside; 0: all */
+    int32_t multiprocessors;
     /* number of products, where 0 means 1. Above 1, there is no epilogue, and the strides are the
      * numbers from one product's matrix to the next. */
     size_t batch;

@@ -23,6 +23,19 @@ static outcome tried(step_check *s, uint32_t set, int more, int other_way)
     return three_steps(s, &o, "tiny_tanh", 2);
 }
 
+/* Return how many of a step's products are confined to some multiprocessors. */
+static int confined(step_check *s, uint32_t set)
+{
+    scoped(fixture) f;
+    sgt_backend_options o = options_of(s, "tiny_tanh", 1);
+    int n = 0;
+    o.variants = set;
+    fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
+    scoped(sgt_backend) *b = open_fixture(s, &f, &o, f.batch);
+    for (const char *at = b->choices; (at = strstr(at, ",sm")); at++) n++;
+    return n;
+}
+
 void variants(step_check *s)
 {
     uint32_t kept = s->variants;
@@ -42,6 +55,8 @@ void variants(step_check *s)
         }
         if (s->failures > before) printf("  with --variant %s\n", names);
     }
+    expect(s, confined(s, 0) == 0 && confined(s, SGT_VARIANT_BIAS_ROOM) == 2,
+           "not just dW of qkv and fc leave multiprocessors to others");
     s->variants = kept;
     forget(&none[0]);
     forget(&none[1]);

@@ -48,21 +48,6 @@ static void bias(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, const 
                            c->shape.N, width, scratch);
 }
 
-/* Add dwide's column sums to a bias gradient, on the stream `beside`, while the compute stream
- * continues. In a graph this becomes a parallel branch. dwide must not change before rejoin. */
-static void wide_bias(sgt_cuda_backend *c, int which, const sgt_cuda_block *l)
-{
-    if (!c->queue.beside) {
-        bias(c, which, l, c->buf.dwide, c->queue.compute, c->buf.scratch);
-        return;
-    }
-    sgt_cuda_record(c->queue.forked, c->queue.compute);
-    sgt_cuda_wait(c->queue.beside, c->queue.forked);
-    bias(c, which, l, c->buf.dwide, c->queue.beside, c->buf.beside_scratch);
-    sgt_cuda_record(c->queue.rejoined, c->queue.beside);
-    c->queue.branches = 1;
-}
-
 /* Make the compute stream wait for the stream `beside`, because its next kernel may overwrite
  * dwide. */
 static void rejoin(sgt_cuda_backend *c)
@@ -76,6 +61,31 @@ static void weight_gradient(sgt_cuda_backend *c, int which, const sgt_cuda_block
 {
     float *dw = c->flat.grads + l->at[sgt_cuda_layers[which].tensor];
     sgt_cuda_product(c, &c->plan.linear[which].dw, dw, x, dy, NULL, NULL);
+}
+
+static void bias_beside(sgt_cuda_backend *c, int which, const sgt_cuda_block *l)
+{
+    bias(c, which, l, c->buf.dwide, c->queue.beside, c->buf.beside_scratch);
+    sgt_cuda_record(c->queue.rejoined, c->queue.beside);
+    c->queue.branches = 1;
+}
+
+/* Compute the gradients of a weight and its bias from dwide, the bias's on the stream `beside`. In a
+ * graph this becomes a parallel branch. dwide must not change before rejoin. What is queued first gets
+ * the multiprocessors first: with the variant bias-room, the weight's, which leaves some to the
+ * bias's. */
+static void wide_gradients(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, const void *x)
+{
+    int weight_first = (c->plan.variants & SGT_VARIANT_BIAS_ROOM) != 0;
+    if (c->queue.beside) {
+        sgt_cuda_record(c->queue.forked, c->queue.compute);
+        sgt_cuda_wait(c->queue.beside, c->queue.forked);
+        if (!weight_first) bias_beside(c, which, l);
+    } else {
+        bias(c, which, l, c->buf.dwide, c->queue.compute, c->buf.scratch);
+    }
+    weight_gradient(c, which, l, x, c->buf.dwide);
+    if (weight_first) bias_beside(c, which, l);
 }
 
 /* Add the bias gradient of a residual branch's last product, unless layernorm has already added
@@ -104,7 +114,7 @@ static const void *branch(sgt_cuda_backend *c, size_t layer, uint32_t site)
     return c->buf.ddrop;
 }
 
-/* Compute dwide (N, 4C) = dy W^T times GELU's slope, and the gradient of the bias before GELU. */
+/* Compute dwide (N, 4C) = dy W^T times GELU's slope. */
 static void gelu_slope(sgt_cuda_backend *c, const sgt_cuda_block *l, const void *dy)
 {
     const void *w = sgt_cuda_weight(c, l->at[SGT_FCPROJ_W]);
@@ -115,7 +125,6 @@ static void gelu_slope(sgt_cuda_backend *c, const sgt_cuda_block *l, const void 
         sgt_cuda_gelu_backward(c->queue.compute, c->shape.type, c->buf.dwide, c->buf.dwide, l->fc,
                                c->shape.N * 4 * c->shape.C, c->model.gelu);
     }
-    wide_bias(c, SGT_CUDA_FC, l);
 }
 
 static void mlp(sgt_cuda_backend *c, size_t i)
@@ -125,7 +134,7 @@ static void mlp(sgt_cuda_backend *c, size_t i)
     weight_gradient(c, SGT_CUDA_FCPROJ, l, l->gelu, dy);
     branch_bias(c, SGT_CUDA_FCPROJ, l, dy);
     gelu_slope(c, l, dy);
-    weight_gradient(c, SGT_CUDA_FC, l, l->ln2, c->buf.dwide);
+    wide_gradients(c, SGT_CUDA_FC, l, l->ln2);
     input(c, SGT_CUDA_FC, l, c->buf.dwide, c->buf.dln);
     layernorm(c, &(norm){l->mid, l->mean2, l->rstd2, l->at[SGT_LN2_W], l->at[SGT_LN2_B],
                          c->flat.grads + l->at[SGT_PROJ_W + 1], 0});
@@ -140,8 +149,7 @@ static void attention(sgt_cuda_backend *c, size_t i)
     branch_bias(c, SGT_CUDA_PROJ, l, dy);
     input(c, SGT_CUDA_PROJ, l, dy, c->buf.dln);
     sgt_cuda_attend_backward(c, i);
-    wide_bias(c, SGT_CUDA_QKV, l);
-    weight_gradient(c, SGT_CUDA_QKV, l, l->ln1, c->buf.dwide);
+    wide_gradients(c, SGT_CUDA_QKV, l, l->ln1);
     input(c, SGT_CUDA_QKV, l, c->buf.dwide, c->buf.dln);
     layernorm(c,
               &(norm){i ? l[-1].out : c->buf.x0, l->mean1, l->rstd1, l->at[SGT_LN1_W],

@@ -58,6 +58,9 @@ static sgt_cuda_gemm_shape dw_shape(const sgt_cuda_backend *c, size_t in, size_t
     return s;
 }
 
+/* Plan a layer's products. The bias gradients of qkv and fc run beside dw. With the variant bias-room,
+ * dw leaves them 12 of 132 multiprocessors, since a product that stays on all of them until its end
+ * lets others run only before or after it. */
 static int plan_linear(sgt_cuda_backend *c, int which, sgt_error *err)
 {
     const sgt_cuda_layer *l = sgt_cuda_layers + which;
@@ -65,6 +68,8 @@ static int plan_linear(sgt_cuda_backend *c, int which, sgt_error *err)
     sgt_cuda_linear *g = &c->plan.linear[which];
     sgt_cuda_gemm_shape f = forward_shape(c, in, out), dx = dx_shape(c, in, out),
                         dw = dw_shape(c, in, out);
+    if (c->plan.variants & SGT_VARIANT_BIAS_ROOM && (which == SGT_CUDA_QKV || which == SGT_CUDA_FC))
+        dw.multiprocessors = c->device.multiprocessors - c->device.multiprocessors / 11;
     int rc = plan(&g->forward, c, l->forward, &f, err);
     if (rc == SGT_OK) rc = plan(&g->dx, c, l->dx, &dx, err);
     return rc == SGT_OK ? plan(&g->dw, c, l->dw, &dw, err) : rc;

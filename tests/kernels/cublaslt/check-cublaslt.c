@@ -99,6 +99,7 @@ static void all_forms(sgt_cuda_gemms *g)
                                  .ldd = 64,
                                  .type = SGT_BF16,
                                  .out = SGT_BF16,
+                                 .multiprocessors = 120,
                                  .batch = 3,
                                  .stride_a = 4096,
                                  .stride_b = 4096,

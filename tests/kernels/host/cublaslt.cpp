@@ -334,6 +334,7 @@ sgt_lt_status matmul(sgt_lt_handle, sgt_lt_desc desc, const void *alpha, const v
     if (job.is(lt.broken)) return SGT_LT_NOT_SUPPORTED;
     lt.matmuls++;
     lt.last = job.algo;
+    lt.multiprocessors = desc->get<int32_t>(SGT_LT_DESC_SM_COUNT_TARGET, 0);
     auto work = [job] { job.run(); };
     enqueue(stream, work, job.name());
     return SGT_LT_SUCCESS;

@@ -37,7 +37,8 @@ struct Lt {
     int rounds = 0;
     /* number of calls; descriptors, layouts, preferences and handles not destroyed yet */
     int heuristics = 0, checks = 0, matmuls = 0, alive = 0;
-    int last = -1; /* algorithm of the last matmul; negative: none yet */
+    int last = -1;           /* algorithm of the last matmul; negative: none yet */
+    int multiprocessors = 0; /* that the last matmul was confined to */
 };
 extern Lt lt;
 void lt_reset(); /* reset all but `alive` */

@@ -14,7 +14,7 @@ CUDA_CASE(cublaslt_plans)
     check_at(t, "equal shapes");
     if (f.plan(same) != p) check_fail(t, "two plans");
     f.expect("times asked", lt.heuristics, 1);
-    for (int field = 0; field < 9; field++) {
+    for (int field = 0; field < 10; field++) {
         other = s;
         switch (field) {
         case 0: other.m++; break;
@@ -26,6 +26,7 @@ CUDA_CASE(cublaslt_plans)
         case 6: other.epilogue = SGT_EPILOGUE_BIAS; break;
         case 7: other.batch = 2, other.stride_a = 512; break;
         case 8: other.batch = 2, other.stride_b = 512; break;
+        case 9: other.multiprocessors = 120; break;
         }
         check_at(t, "field %d", field);
         if (f.plan(other) == p) check_fail(t, "one plan for two shapes");
@@ -34,6 +35,19 @@ CUDA_CASE(cublaslt_plans)
     f.expect("products run", lt.matmuls, 0);
     if (sgt_cuda_gemm_ms(p) != 0) check_fail(t, "a time without timing");
     f.expect_text(sgt_cuda_gemms_library(f.g), "cuBLASLt 13.1.0");
+}
+
+/* A product may be confined to some multiprocessors; its algorithm is remembered by their number. */
+CUDA_CASE(cublaslt_multiprocessors)
+{
+    Fixture f(t);
+    if (!f.open()) return;
+    for (int most : {0, 120}) {
+        sgt_cuda_gemm_shape s = shape_of(8, 16, 24, SGT_BF16);
+        s.multiprocessors = most;
+        f.algo_of(f.plan(s), s);
+        f.expect("multiprocessors", lt.multiprocessors, most);
+    }
 }
 
 /* Parts of a sum are never stored in 16 bits. With --deterministic they are not stored in D
