@@ -64,7 +64,7 @@ fact steps 4 'first loss' 5.5 evaluated 4
 # Damaged files are named.
 cp -r run hurt
 echo 'not JSON' > hurt/log.jsonl
-run_failure_about 'sgt-inspect: hurt/log.jsonl: line 1: ' sgt-inspect hurt
+run_failure 'hurt/log.jsonl: line 1: expected a JSON object' sgt-inspect hurt
 rm hurt/log.jsonl
 echo '[1]' > hurt/options.json
 run_failure 'hurt/options.json: line 1: expected a JSON object' sgt-inspect hurt

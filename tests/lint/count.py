@@ -14,7 +14,7 @@ BUDGET = {
     "loader": 6981,
     "train": 13410,
     "kernels": 10812,
-    "tools": 13477,
+    "tools": 13469,
     "tests": 49559,
     "manuals": 1657,
     "pages": 1268,

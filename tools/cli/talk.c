@@ -9,6 +9,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "loader/base/file.h"
 #include "loader/base/ids.h"
 #include "tokenize/text/utf8.h"
 #include "tools/cli/process.h"
@@ -158,6 +159,8 @@ void sgt_wrapped_close(sgt_wrapped *w)
 
 /* ---- bytes ---- */
 
+enum { LINE = 65536 }; /* most bytes of a line of a run's files, which have some hundred */
+
 /* Return how many of the n bytes at s come before a well-formed sequence that needs more bytes than
  * are there: n if none does. */
 static size_t count_whole(const uint8_t *s, size_t n)
@@ -170,6 +173,26 @@ static size_t count_whole(const uint8_t *s, size_t n)
             return n - k;
     }
     return n;
+}
+
+int sgt_json_lines(const char *folder, const char *name, void (*add)(void *ctx, const json_t *line),
+                   void *ctx, int *half, sgt_error *err)
+{
+    FILE *f = NULL;
+    char path[SGT_PATH], text[LINE];
+    sgt_path(path, folder, "%s", name);
+    int rc = sgt_file_gone(path) ? SGT_OK : sgt_file_lines(&f, path, err);
+    for (size_t n; f && (n = sgt_file_line(text, LINE, f)) > 0;) {
+        const int ends = n == LINE || text[n - 1] == '\n';
+        if (half) *half = !ends;
+        if (!ends) break;
+        json_t *line = n < LINE ? json_loadb(text, n, 0, NULL) : NULL;
+        add(ctx, line);
+        json_decref(line);
+    }
+    if (f && ferror(f)) rc = sgt_fail_errno(err, "%s", path);
+    if (f) fclose(f);
+    return rc;
 }
 
 json_t *sgt_json_text(const char *text, size_t n)

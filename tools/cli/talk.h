@@ -66,6 +66,12 @@ sgt_notice sgt_talk_notice(const char *program, int quiet);
  * newline and tab, and bytes that are not UTF-8, appear as \xNN. */
 size_t sgt_print_text(const char *s, size_t n, int terminal, int end);
 
+/* Call `add` with the JSON of each complete line of the file `name` of a folder, or with NULL if a line is
+ * no JSON or has more than 64 KiB. *half, unless half is NULL: whether the last line is incomplete,
+ * because it is being written. Without the file, there are no lines. */
+int sgt_json_lines(const char *folder, const char *name, void (*add)(void *ctx, const json_t *line),
+                   void *ctx, int *half, sgt_error *err);
+
 /* Return the text as a JSON string, with U+FFFD for each ill-formed subpart; NULL if memory runs
  * out. */
 json_t *sgt_json_text(const char *text, size_t n);

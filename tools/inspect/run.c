@@ -16,8 +16,6 @@
 /* Most bytes of state.json and of options.json; they have a few kilobytes. */
 #define MAX_JSON ((size_t)16 << 20)
 #define MAX_VALUES ((size_t)1 << 16) /* most JSON values in state.json or options.json */
-/* most bytes of a line of log.jsonl; lines have a few hundred */
-#define MAX_LINE 8192
 
 /* Read the file into malloc'd *text; NULL if there is no such file. */
 static int read_text(char **text, size_t *n, const char *path, sgt_error *err)
@@ -108,40 +106,24 @@ static int list_checkpoints(json_t *list, const char *folder, sgt_error *err)
 
 /* The log's first line, its last, and the last with an evaluation; NULL: there is none. */
 typedef struct run_log {
-    uint64_t steps;
+    uint64_t steps, bad; /* bad: number of the first line that is damaged; 0: none is */
     json_t *first, *last, *evaluated;
 } run_log;
 
-static void keep_line(json_t **to, json_t *line)
+static void keep_line(json_t **to, const json_t *line)
 {
     json_decref(*to);
-    *to = json_incref(line);
+    *to = json_incref((json_t *)(uintptr_t)line);
 }
 
-/* Read the lines of the log. A last line without a newline is still being written, and is not
- * counted. */
-static int read_log(run_log *l, const char *folder, sgt_error *err)
+static void add_line(void *ctx, const json_t *line)
 {
-    FILE *f = NULL;
-    char path[SGT_PATH], line[MAX_LINE];
-    sgt_path(path, folder, "log.jsonl");
-    int rc = sgt_file_gone(path) ? SGT_OK : sgt_file_lines(&f, path, err);
-    for (size_t n; f && rc == SGT_OK && (n = sgt_file_line(line, MAX_LINE, f)) > 0;) {
-        json_error_t why = {.text = "longer than any that a run writes"};
-        if (n < MAX_LINE && line[n - 1] != '\n') break;
-        json_t *o = n == MAX_LINE ? NULL : json_loadb(line, n, 0, &why);
-        l->steps++;
-        if (!json_is_object(o))
-            rc = sgt_fail(err, SGT_EFORMAT, "%s: line %" PRIu64 ": %s", path, l->steps,
-                          o ? "expected a JSON object" : why.text);
-        if (!l->first) keep_line(&l->first, o);
-        if (json_object_get(o, "val_loss")) keep_line(&l->evaluated, o);
-        keep_line(&l->last, o);
-        json_decref(o);
-    }
-    if (f && rc == SGT_OK && ferror(f)) rc = sgt_fail_errno(err, "%s", path);
-    if (f) fclose(f);
-    return rc;
+    run_log *l = ctx;
+    l->steps++;
+    if (!json_is_object(line) && !l->bad) l->bad = l->steps;
+    if (!l->first) keep_line(&l->first, line);
+    if (json_object_get(line, "val_loss")) keep_line(&l->evaluated, line);
+    keep_line(&l->last, line);
 }
 
 int inspect_run(const inspect *o, sgt_error *err)
@@ -153,7 +135,10 @@ int inspect_run(const inspect *o, sgt_error *err)
     json_t *steps = json_array(), *options = NULL;
     int rc = list_checkpoints(steps, o->path, err);
     if (!rc) rc = read_text(&latest, &n, sgt_path(path, o->path, "latest"), err);
-    if (!rc) rc = read_log(&l, o->path, err);
+    if (!rc) rc = sgt_json_lines(o->path, "log.jsonl", add_line, &l, NULL, err);
+    if (!rc && l.bad)
+        rc = sgt_fail(err, SGT_EFORMAT, "%s/log.jsonl: line %" PRIu64 ": expected a JSON object",
+                      o->path, l.bad);
     if (!rc) rc = read_object(&options, o->path, "options.json", err);
     if (!rc && sgt_run_named(path, sgt_path(file, o->path, "best"), NULL) == 1)
         (void)sgt_checkpoint_read(&best, path, NULL);

@@ -20,6 +20,7 @@
 #include "train/run/checkpoint.h"
 #include "train/run/run.h"
 #include "tools/cli/process.h"
+#include "tools/cli/talk.h"
 #include "tools/report/report.h"
 #include "tools/sample/sample.h"
 
@@ -38,7 +39,6 @@ static int check_folder(const char *path, sgt_error *err)
 
 /* ---- log.jsonl: anything but a complete line of a step is counted and skipped ---- */
 
-#define LINE 65536     /* most bytes of a line; ours have 400 */
 #define MOST_STEP 1e15 /* highest step; a double represents it exactly */
 /* Larger values are read as NAN, because charts could not be scaled to them. */
 #define MOST_VALUE 1e100
@@ -81,8 +81,9 @@ static void append_row(report_log *l, const report_row *row)
 }
 
 /* Append the row of a line of the log. */
-static void add_row(report_run *r, const json_t *line)
+static void add_row(void *run, const json_t *line)
 {
+    report_run *r = run;
     report_row row;
     for (size_t i = 0; i < REPORT_COLUMNS; i++)
         row.v[i] = names[i] ? read_number(line, names[i]) : (double)NAN;
@@ -91,35 +92,13 @@ static void add_row(report_run *r, const json_t *line)
     else r->log.damaged++;
 }
 
-/* Call `add` with the JSON of each complete line of a file of the run, or with NULL if a line is not
- * JSON. *half: whether the last line is incomplete. Without the file, there are no lines. */
-static int read_lines(report_run *r, const char *name, void (*add)(report_run *, const json_t *),
-                      int *half, sgt_error *err)
-{
-    FILE *f = NULL;
-    char path[SGT_PATH], *text = malloc(LINE);
-    if (!text) sgt_no_memory();
-    sgt_path(path, r->path, "%s", name);
-    int rc = sgt_file_gone(path) ? SGT_OK : sgt_file_lines(&f, path, err);
-    for (size_t n; f && (n = sgt_file_line(text, LINE, f)) > 0;) {
-        *half = n < LINE && text[n - 1] != '\n';
-        if (*half) break;
-        json_t *line = n < LINE ? json_loadb(text, n, 0, NULL) : NULL;
-        add(r, line);
-        json_decref(line);
-    }
-    if (f && ferror(f)) rc = sgt_fail_errno(err, "%s", path);
-    if (f) fclose(f);
-    free(text);
-    return rc;
-}
-
 /* ---- the other files; the page can do without them ---- */
 
 #define MOST_BYTES ((size_t)64 << 20) /* most bytes of options.json */
 
-static void add_start(report_run *r, const json_t *line)
+static void add_start(void *run, const json_t *line)
 {
+    const report_run *r = run;
     json_t *start = json_is_object(line) ? json_deep_copy(line) : NULL;
     if (start && json_array_append_new(r->starts, start) < 0) sgt_no_memory();
 }
@@ -139,13 +118,13 @@ static report_memory *find_kind(report_run *r, const char *name)
 }
 
 /* Add a line of memory.jsonl: the bytes of each kind that a part of a step used. */
-static void add_memory(report_run *r, const json_t *line)
+static void add_memory(void *run, const json_t *line)
 {
     const char *kind;
     json_t *bytes;
     json_object_foreach(json_object_get(line, "used"), kind, bytes)
     {
-        report_memory *m = find_kind(r, kind);
+        report_memory *m = find_kind(run, kind);
         if (m) m->used = fmax(m->used, (double)json_integer_value(bytes));
     }
 }
@@ -537,7 +516,6 @@ static void find_going(report_run *r)
 int report_run_open(report_run *r, const char *path, const sgt_notice *notice, sgt_error *err)
 {
     size_t n = strlen(path);
-    int half;
     sgt_error why;
     *r = (report_run){.starts = json_array()};
     sgt_config_default(&r->settings);
@@ -549,14 +527,14 @@ int report_run_open(report_run *r, const char *path, const sgt_notice *notice, s
     snprintf(r->validation, sizeof r->validation, "%s, validation", r->name);
     int rc = check_folder(r->path, err);
     if (rc < 0) return rc;
-    if ((rc = read_lines(r, "log.jsonl", add_row, &r->log.half, err)) < 0) return rc;
+    if ((rc = sgt_json_lines(r->path, "log.jsonl", add_row, r, &r->log.half, err)) < 0) return rc;
     if (r->log.damaged)
         sgt_say(notice, "%s/log.jsonl: %llu damaged line%s left out", r->path,
                 (unsigned long long)r->log.damaged, r->log.damaged == 1 ? "" : "s");
-    read_lines(r, "memory.jsonl", add_memory, &half, NULL);
+    sgt_json_lines(r->path, "memory.jsonl", add_memory, r, NULL, NULL);
     if (parse_options(r, &why) < 0) sgt_say(notice, "%s: left out", why.text);
     read_checkpoint(r);
-    read_lines(r, "starts.jsonl", add_start, &half, NULL);
+    sgt_json_lines(r->path, "starts.jsonl", add_start, r, NULL, NULL);
     if (r->log.count) estimate_memory(r, notice);
     digest_log(r);
     find_going(r);
