@@ -16,7 +16,7 @@ BUDGET = {
     "kernels": 10812,
     "tools": 13469,
     "tests": 49559,
-    "manuals": 1657,
+    "manuals": 1658,
     "pages": 1268,
 }
 DATA = set(

@@ -20,8 +20,8 @@
 
 /* The options of every program, which answer_question handles. */
 static const sgt_option others[] = {{.name = "Others"},
-                                    {"help", 'h', SGT_OPT_FLAG, NULL, .help = "this text"},
-                                    {"version", 0, SGT_OPT_FLAG, NULL, .help = "the version"},
+                                    {"help", 'h', SGT_OPT_FLAG, NULL, .help = "print this help"},
+                                    {"version", 0, SGT_OPT_FLAG, NULL, .help = "print the version"},
                                     {0}};
 
 /* Return an option of a table; fields that it leaves out are taken from its row, o->as. */
