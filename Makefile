@@ -179,7 +179,7 @@ link = $(call say,LD,$@)mkdir -p $(@D) && $(1) $(ALL_LDFLAGS) -o $@ $^ $(2)
 
 define library
 $(B)/obj/libsgt-$(1).a: $$(call objects,$$(SRC_$(1))) $(LEVELS_$(1):%=$(B)/obj/%.o)
-	$$(call say,AR,$$@)mkdir -p $$(@D) && rm -f $$@ && ar qcs $$@ $$^
+	$$(call say,AR,$$@)mkdir -p $$(@D) && rm -f $$@ && $$(AR) qcs $$@ $$^
 endef
 $(foreach l,$(LIBS),$(eval $(call library,$(l))))
 
@@ -191,7 +191,7 @@ $(B)/obj/sgt-$(1).o: $(1)/sgt_$(1).map $$(call lib,$$(PARTS_$(1))) $(B)/flags
 	    $$(addprefix -Wl$$(comma)-u$$(comma),$$(call names,$(1))) $$(call lib,$$(PARTS_$(1))) && \
 	    $$(OBJCOPY) $$(addprefix -G ,$$(call names,$(1))) $$(addprefix -W ,$$(SHARED)) $$@
 $(B)/lib/libsgt-$(1).a: $(B)/obj/sgt-$(1).o
-	$$(call say,AR,$$@)mkdir -p $$(@D) && rm -f $$@ && ar rcs $$@ $$<
+	$$(call say,AR,$$@)mkdir -p $$(@D) && rm -f $$@ && $$(AR) rcs $$@ $$<
 $(B)/lib/libsgt-$(1).so.$(ABI): $(B)/obj/sgt-$(1).o
 	$$(call say,LD,$$@)mkdir -p $$(@D) && \
 	    $$(CC) -shared $$(ALL_LDFLAGS) -Wl,-soname,$$(@F) -Wl,--version-script=$(1)/sgt_$(1).map \

@@ -1,6 +1,6 @@
 # rules.mk: how the tests, the analyzers and the measurements are built and run.
 
-.PHONY: run-check format lint layout tidy coverage run-coverage check-kernels check-cuda check-nvcc
+.PHONY: run-check check-wheel format lint layout tidy coverage run-coverage check-kernels check-cuda check-nvcc
 .PHONY: fuzz torture torture-variants torture-runs
 
 torture: check-all torture-variants torture-runs ## every variant (clang, no optimization, lesser CPUs, sanitizers) and the exhaustive runs: a day
@@ -116,6 +116,9 @@ $(B)/tests/test-train: override LDFLAGS += -Wl,--wrap=sgt_library_load
 $(B)/tests/check-kernels: override LDFLAGS += -Wl,--wrap=sgt_cpu_amx
 $(B)/tests/check-kernels: $(call objects,tests/kernels tests/kernels/trap) $(call lib,kernels loader)
 	$(call link,$(CC),$(LD_kernels))
+check-wheel:                           ## the wheels in empty roots of Debian, and on aarch64 in emulation (needs PyPI)
+	+@$(again) NVCC=none programs libs wheel
+	@TIER=wheel tests/cli/run.sh $(B)/bin
 check-kernels: need-packages $(B)/tests/check-kernels ## every fast kernel against its definition (ARGS=--bench: speed)
 	@$(B)/tests/check-kernels $(ARGS)
 

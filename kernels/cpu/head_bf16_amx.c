@@ -29,12 +29,13 @@
  * one from the first. e itself (n 1024: 103 MB) goes to memory once and comes back twice.
  * Packing per part: w, in order; w' (64 shuffles per tile, each used n/16 times); e for dw (one
  * permutation per 64 bytes, each tile used C/16 times). */
-#if defined(__x86_64__)
 #include <math.h>
 #include <omp.h>
 #include <string.h>
 
 #include "kernels/kernels.h"
+
+#if defined(__x86_64__)
 #include "kernels/cpu/amx.h"
 #include "kernels/cpu/levels.h"
 

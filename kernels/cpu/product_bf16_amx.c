@@ -12,9 +12,10 @@
  *
  * None of this was measured on a CPU with AMX. The sizes follow from measurements of such products
  * there: rows in blocks of 32 and k in steps of 256 were fastest where B is small. */
+#include "kernels/cpu/product.h"
+
 #if defined(__x86_64__)
 #include "kernels/cpu/amx.h"
-#include "kernels/cpu/product.h"
 
 enum {
     DEEP = 32, /* steps of k that are packed at a time, in SIDE */

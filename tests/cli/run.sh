@@ -1,9 +1,9 @@
 #!/bin/sh
 # run.sh BIN [PATTERN]: run tests/cli/*.sh (those whose names contain PATTERN) against the programs in BIN, each in an
 # empty folder, AT_ONCE (2) at a time. Leave out names that match LEFT_OUT, a regular expression, and with TIER=check
-# scripts with a line "# In make check-all only: WHY". Print one line per script when it ends, and with SHOW=1 its
-# output, with COUNTED=1 how many ended; TIMES=FILE gets a line with its name and its CPU time. The last line is "N passed, N failed, N skipped". Exit
-# with 1 if one failed.
+# scripts with a line "# In make check-all only: WHY". Scripts with "# In make check-wheel only: WHY" run with TIER=wheel,
+# and alone. Print one line per script when it ends, and with SHOW=1 its output, with COUNTED=1 how many ended; TIMES=FILE
+# gets a line with its name and its CPU time. The last line is "N passed, N failed, N skipped". Exit with 1 if one failed.
 set -u
 
 # Run one script; used by the rest of this file.
@@ -46,7 +46,9 @@ export GOMP_SPINCOUNT=1000 # as the programs set it when they start themselves a
 trap 'chmod -R u+rwx "$CLI_WORK" 2>/dev/null; rm -rf "$CLI_WORK"' EXIT
 trap 'exit 130' INT TERM
 for script in "$ROOT"/tests/cli/*.sh; do
-    [ "${TIER:-all}" != check ] || ! grep -q '^# In make check-all only: ' "$script" || continue
+    case ${TIER:-all},$(sed -nE 's/^# In make check-(all|wheel) only: .*/\1/p' "$script") in
+    check,?* | all,wheel | wheel, | wheel,all) continue ;;
+    esac
     case $(basename "$script" .sh) in lib | run) ;; *"$PATTERN"*) echo "$script" ;; esac
 done | grep -vE "/(${LEFT_OUT:-})\.sh\$" > "$CLI_WORK/scripts"
 xargs -r -d '\n' -n 1 -P "${AT_ONCE:-2}" sh "$ROOT/tests/cli/run.sh" --one < "$CLI_WORK/scripts"

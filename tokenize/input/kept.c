@@ -145,7 +145,7 @@ static void put_number(FILE *to, const sgt_parquet_column *c, const uint8_t *p)
 {
     const int is_float = c->type == SGT_PARQUET_FLOAT;
     int32_t i;
-    int64_t v;
+    int64_t v = 0;
     float f;
     double d;
     if (is_float || c->type == SGT_PARQUET_DOUBLE) {

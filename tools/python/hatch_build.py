@@ -9,12 +9,15 @@ from typing import Any, Dict, List
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
-def newest_glibc(files: List[pathlib.Path]) -> int:
-    """Return N of the newest GLIBC_2.N whose symbols the files need."""
+def tag(files: List[pathlib.Path]) -> str:
+    """Return the tag of a wheel with these files: their processor, and the newest N of the symbols
+    GLIBC_2.N that they need, at least 28."""
     text = subprocess.run(
-        ["objdump", "-T", *map(str, files)], check=True, capture_output=True, text=True
+        ["readelf", "-hVW", *map(str, files)], check=True, capture_output=True, text=True
     ).stdout
-    return max(int(n) for n in re.findall(r"GLIBC_2\.(\d+)", text))
+    glibc = max(28, *map(int, re.findall(r"GLIBC_2\.(\d+)", text)))
+    machine = "aarch64" if "AArch64" in text else "x86_64"
+    return f"py3-none-manylinux_2_{glibc}_{machine}"
 
 
 class Hook(BuildHookInterface[Any]):
@@ -31,13 +34,11 @@ class Hook(BuildHookInterface[Any]):
             subprocess.run(command, check=True)
         libraries = sorted((built / "lib").glob("lib*.so.*"))
         programs = sorted((built / "bin").glob("sgt-*"))
-        if len(libraries) != 3 or not programs:
+        if len(libraries) != 2 or not programs:
             raise RuntimeError(f"{built} is not whole, or old: rm -r it; make wheel-files")
         for file in libraries:
             build_data["force_include"][str(file)] = f"sgtokens/lib/{file.name}"
         for file in programs:
             build_data["shared_scripts"][str(file)] = file.name
-        machine = os.uname().machine
-        glibc = newest_glibc(libraries + programs)
         build_data["pure_python"] = False
-        build_data["tag"] = f"py3-none-manylinux_2_{glibc}_{machine}"
+        build_data["tag"] = tag(libraries + programs)

@@ -1,38 +1,45 @@
-# wheel.mk: make wheel builds the Python wheel, build/wheel/sgtokens-VERSION-py3-none-manylinux_*.whl, the
+# wheel.mk: make wheel builds the Python wheel, build/wheel/sgtokens-VERSION-py3-none-manylinux_2_28_*.whl, the
 # sdist, and where nvcc is the wheel sgtokens_cuda-VERSION-*.whl with the CUDA backend. The libraries and
 # programs of the wheels are made of the same objects as the others, but linked statically with every
-# library except glibc's, so that they run where no package is installed. Debian's libjansson.a
-# cannot be part of a shared library, so libjansson.so.4 is carried along. hatchling and auditwheel
-# come from PyPI, into build/wheel-venv.
+# library except those of glibc and C++, so that they run where no package is installed. hatchling and
+# auditwheel come from PyPI, into build/wheel-venv.
 
 W := $(B)/wheel-files
 PYTHON ?= python3
-STRIP ?= strip
 
-# $(call static,FLAGS): the linker's flags with -lNAME as the archive libNAME.a, and OpenMP's library
-# from its archive, except libraries of glibc. Snappy is written in C++, whose runtime, libstdc++.so.6,
-# is on every system that takes manylinux wheels (PEP 600).
-static = $(foreach f,$(1),$(or $(filter -lm -ldl -lpthread,$(f)),\
-    $(patsubst -fopenmp,-l:libgomp.a,$(patsubst -l%,-l:lib%.a,$(f))))) \
-    $(if $(filter -lsnappy,$(1)),-lstdc++) -static-libgcc
+# Of the names that changed after glibc 2.28, the version that 2.28 has: lines "NAME NAME@VERSION".
+# glibc.c has what 2.28 calls otherwise.
+OLD := $(W)/versions $(B)/obj/tools/python/glibc.o
+$(W)/versions: $(B)/flags
+	$(Q)mkdir -p $(@D) && readelf -W --dyn-syms $(foreach l,libc libm,"$$($(CC) -print-file-name=$(l).so.6)") | \
+	    awk '{ split($$8, n, /@+/) } n[2] ~ /^GLIBC_2\.[0-9]/ { v = substr(n[2], 9) + 0; if (v > 28) changed[n[1]]; \
+	    else if (v > had[n[1]]) { had[n[1]] = v; at[n[1]] = n[2] } } \
+	    END { for (i in changed) if (i in at) print i, i "@" at[i] }' > $@
+
+# $(call for_old_glibc,LIBRARIES,FLAGS OF OBJCOPY) links the prerequisites and the archives of the libraries,
+# in two steps: what the first one needs of glibc is then given the old versions. Snappy is written in
+# C++, whose runtime, libstdc++.so.6, is on every system that takes manylinux wheels (PEP 600), and
+# glibc 2.28 has threads and dlopen in libraries of their own.
+archives = $(patsubst -fopenmp,-l:libgomp.a,$(patsubst -l%,-l:lib%.a,$(filter-out -lm -ldl,$(1))))
+for_old_glibc = $(call say,LD,$@)mkdir -p $(@D) && \
+    $(CC) -r -nostdlib $(LDFLAGS) -o $(W)/$(@F).o $(filter-out $(OLD),$^) $(call archives,$(1)) && \
+    $(OBJCOPY) $(2) --redefine-syms=$(W)/versions $(W)/$(@F).o && \
+    $(CC) $(ALL_LDFLAGS) -s -o $@ $(W)/$(@F).o $(filter %/glibc.o,$^) -lm \
+    -l:libstdc++.so.6 -Wl,--no-as-needed -l:libpthread.so.0 -l:libdl.so.2
 
 define wheel_library
-$(W)/lib/libsgt-$(1).so.$(ABI): $(B)/lib/libsgt-$(1).so.$(ABI)
-	$$(call say,LD,$$@)mkdir -p $$(@D) && $$(CC) -shared $$(ALL_LDFLAGS) -s -Wl,-soname,$$(@F) \
-	    -Wl,--version-script=$(1)/sgt_$(1).map -Wl,-z,defs '-Wl,-rpath,$$$$ORIGIN' -o $$@ $(B)/obj/sgt-$(1).o \
-	    $$(subst -l:libjansson.a,-ljansson,$$(call static,$$(LD_$(1))))
+$(W)/lib/libsgt-$(1).so.$(ABI): $(B)/obj/sgt-$(1).o $(OLD)
+	$$(call for_old_glibc,$$(LD_$(1)),--redefine-sym stdin=not_stdin $$(addprefix -G ,$$(call names,$(1)))) -shared \
+	    -Wl,-soname,$$(@F),--version-script=$(1)/sgt_$(1).map,-z,defs
 endef
 $(foreach l,$(PUBLIC),$(eval $(call wheel_library,$(l))))
 
 define wheel_program
 $(W)/bin/$(1): $(B)/obj/tools/$(1).o $$(call objects,$(1:sgt-%=tools/%)) \
-    $$(call lib,$$(or $$(USES_$(1)),$$(USES)))
-	$$(call link,$$(CC) -s,$$(call static,$$(call ld,$$(or $$(USES_$(1)),$$(USES)))))
+    $$(call lib,$$(or $$(USES_$(1)),$$(USES))) $(OLD)
+	$$(call for_old_glibc,$$(call ld,$$(or $$(USES_$(1)),$$(USES))))
 endef
 $(foreach p,$(PROGRAMS),$(eval $(call wheel_program,$(p))))
-
-$(W)/lib/libjansson.so.4: $(W)/lib/libsgt-loader.so.$(ABI)
-	$(Q)cp -L "$$($(CC) -print-file-name=libjansson.so.4)" $@ && $(STRIP) $@
 
 # The CUDA backend, with OpenMP's library carried along: libgomp.a cannot be part of a library.
 WHEEL_CUDA := $(if $(HAVE_NVCC),$(W)/cuda/libsgt-cuda.so $(W)/cuda/libgomp.so.1)
@@ -42,11 +49,23 @@ $(W)/cuda/libsgt-cuda.so: $(CUDA_LIB)
 	    -Xlinker '-s,--version-script=$(CUDA_MAP),-z,defs,-rpath,$$ORIGIN' \
 	    -Xcompiler -static-libstdc++,-static-libgcc,-fopenmp -ldl -lm
 $(W)/cuda/libgomp.so.1: $(W)/cuda/libsgt-cuda.so
-	$(Q)cp -L "$$($(CC) -print-file-name=libgomp.so.1)" $@ && $(STRIP) $@
+	$(Q)cp -L "$$($(CC) -print-file-name=libgomp.so.1)" $@
 
-.PHONY: wheel wheel-files
-wheel-files: need-packages $(PROGRAMS:%=$(W)/bin/%) $(PUBLIC:%=$(W)/lib/libsgt-%.so.$(ABI)) \
-    $(W)/lib/libjansson.so.4
+# The wheel for aarch64 is cross-compiled, with Debian's libraries for it.
+ARM := aarch64-linux-gnu
+ARM_ROOT := $(B)/$(ARM)/root
+ARM_FILES := $(if $(AVX2),$(if $(shell command -v $(ARM)-gcc 2> /dev/null),$(B)/$(ARM)/wheel-files))
+$(ARM_ROOT)/usr: tools/python/arm64.sh
+	$(call say,FETCH,$(@D))$< $(@D) zlib1g-dev libstdc++6 \
+	    $(patsubst %,lib%-dev,utf8proc pcre2 uring xxhash zstd jansson snappy lz4) && touch $@
+.PHONY: wheel wheel-files $(B)/$(ARM)/wheel-files
+$(B)/$(ARM)/wheel-files: $(ARM_ROOT)/usr
+	+@C_INCLUDE_PATH=$</include:$</include/$(ARM) $(MAKE) --no-print-directory B=$(B)/$(ARM) CC=$(ARM)-gcc \
+	    AR=$(ARM)-ar OBJCOPY=$(ARM)-objcopy LDFLAGS=-L$</lib/$(ARM) NVCC=none wheel-files
 
-wheel: wheel-files $(WHEEL_CUDA)       ## the Python wheels and the sdist, in build/wheel (hatchling and auditwheel from PyPI)
-	@tools/python/wheel.sh $(B) $(dir $(firstword $(WHEEL_CUDA)))
+wheel-files: need-packages $(PROGRAMS:%=$(W)/bin/%) $(PUBLIC:%=$(W)/lib/libsgt-%.so.$(ABI))
+
+wheel: wheel-files $(ARM_FILES) $(WHEEL_CUDA) ## the Python wheels and the sdist, in build/wheel (hatchling and auditwheel from PyPI)
+	@$(if $(WHEEL_CUDA),SGT_CUDA_FILES=$(realpath $(dir $(firstword $(WHEEL_CUDA))))) \
+	    tools/python/wheel.sh $(B) $(W) $(ARM_FILES)
+	@$(if $(ARM_FILES),:,echo 'no $(ARM)-gcc (tools/deps.sh all): left out the wheel for aarch64')

@@ -1,9 +1,10 @@
 #!/bin/sh
-# wheel.sh BUILD [CUDA]: make the wheel and the sdist in BUILD/wheel from BUILD/wheel-files, and the wheel sgtokens-cuda from
-# the folder CUDA, if it is given. What is missing is said in one line, with exit code 1.
+# wheel.sh BUILD FILES...: make the sdist and a wheel from each of the folders FILES, in BUILD/wheel, and the wheel
+# sgtokens-cuda from the folder SGT_CUDA_FILES, if that is set. What is missing is said in one line, with exit code 1.
 set -eu
 cd "$(dirname "$0")/../.."
 build=$(cd "$1" && pwd)
+shift
 venv=$build/wheel-venv
 log=$build/wheel.log
 missing() {
@@ -29,17 +30,17 @@ build_target() {
 
 rm -rf "$build/wheel"
 mkdir -p "$build/wheel"
-export SOURCE_DATE_EPOCH=1577836800 "SGT_WHEEL_FILES=$build/wheel-files"
-[ $# -eq 1 ] || export "SGT_CUDA_FILES=$(realpath "$2")"
-build_target . wheel
+export SOURCE_DATE_EPOCH=1577836800
 build_target . sdist
-[ $# -eq 1 ] || build_target cuda wheel
+for files; do SGT_WHEEL_FILES=$(realpath "$files") build_target . wheel; done
+[ -z "${SGT_CUDA_FILES:-}" ] || build_target cuda wheel
 
-# auditwheel must find no library that the tag does not allow.
+# auditwheel must find no library and no symbol that the tag does not allow.
 for wheel in "$build"/wheel/*.whl; do
-    tag=$(echo "$wheel" | sed 's/.*-\(manylinux_[0-9_]*x86_64\).*/\1/')
+    tag=${wheel##*-} tag=${tag%.whl}
     PATH=$venv/bin:$PATH "$venv/bin/python" -m auditwheel show "$wheel" > "$log" 2>&1 || { cat "$log" >&2 && exit 1; }
-    tr '\n' ' ' < "$log" | grep -q "consistent with the following platform tag: *\"$tag\"" ||
+    found=$(tr '\n' ' ' < "$log" | sed -nE 's/.*following platform tag: *"([a-z0-9_]*)".*/\1/p')
+    [ "$(printf '%s\n' "$found" "$tag" | sort -V | tail -1)" = "$tag" ] ||
         { cat "$log" >&2 && echo "auditwheel does not agree with the tag $tag" >&2 && exit 1; }
 done
 ls "$build"/wheel/*

@@ -9,7 +9,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from hatch_build import newest_glibc  # noqa: E402
+from hatch_build import tag  # noqa: E402
 
 
 class Metadata(MetadataHookInterface):
@@ -28,5 +28,4 @@ class Hook(BuildHookInterface[Any]):
         for file in libraries:
             build_data["shared_data"][str(file)] = f"lib/sgt/{file.name}"
         build_data["pure_python"] = False
-        glibc = newest_glibc(libraries)
-        build_data["tag"] = f"py3-none-manylinux_2_{glibc}_{os.uname().machine}"
+        build_data["tag"] = tag(libraries)
