@@ -15,7 +15,9 @@
 
 #define SGT_GPT2_IDS UINT32_C(50257) /* ids of GPT-2's vocabulary; the last one ends a text */
 /* names that an end-of-text token may have; if there are several, the first of these is it */
-#define SGT_EOT_NAMES "<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eos|>"
+#define SGT_EOT_NAMES                                                                        \
+    "<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eos|>", "<｜end▁of▁sentence｜>", \
+        "[EOS]", "<EOS_TOKEN>", "<EOT>"
 
 /* Return the exclusive bound of ids of `width` bytes where nothing states one. */
 static inline uint32_t sgt_ids_bound(size_t width)

@@ -152,13 +152,17 @@ run_silent sgt-tokenize --vocab beside/tekken.json "$D/text.txt" same
 same same/train_000000.bin tekken/train_000000.bin
 
 faulty edit no-eot 's/"<|endoftext|>":0/"<|other|>":0/' \
-    ': has no end-of-text token (looked for <|endoftext|>, <|end_of_text|>, </s>, <eos>, <|eos|>)'
-edit other-eot 's/"<|endoftext|>":0/"<\/s>":0/'
-printf 'a</s>b<|endoftext|>' > literals.txt
-run 0 sgt-tokenize --quiet --vocab other-eot --special eot literals.txt named-s
-check 'one end of text before all, and one in the text' \
-    [ "$(od -An -v -tu2 -w2 -j1024 named-s/train_000000.bin | grep -cw 0)" -eq 2 ]
-run_says '</s>a</s>b<|endoftext|>' sgt-inspect --decode 0:100 named-s
+    ': has no end-of-text token (looked for <|endoftext|>, <|end_of_text|>, </s>, <eos>, <|eos|>, <｜end▁of▁sentence｜>, '\
+'[EOS], <EOS_TOKEN>, <EOT>)'
+for eot in '</s>' '<｜end▁of▁sentence｜>' '[EOS]' '<EOT>'; do
+    rm -rf other-eot named-s
+    edit other-eot 's|"<.endoftext.>":0|"'"$eot"'":0|'
+    printf '%s' "a${eot}b<|endoftext|>" > literals.txt
+    run 0 sgt-tokenize --quiet --vocab other-eot --special eot literals.txt named-s
+    check 'one end of text before all, and one in the text' \
+        [ "$(od -An -v -tu2 -w2 -j1024 named-s/train_000000.bin | grep -cw 0)" -eq 2 ]
+    run_says "${eot}a${eot}b<|endoftext|>" sgt-inspect --decode 0:100 named-s
+done
 faulty edit json 's/^{/{,/' '/vocab.json: line 1: string or '"'}' expected near ','"
 faulty edit twice 's/"!":1/"!":1,"!":1/' '/vocab.json: line 1: duplicate object key near '"'\"!\"'"
 faulty edit text 's/"!":1/"!":"1"/' '/vocab.json: token !: its id is not a whole number'
@@ -172,11 +176,11 @@ edit order 's/$//'
 refused 'order: merge 2 makes token 257 (  ), which an earlier merge joins' order
 
 faulty hf isolated 's/"Isolated"/"Removed"/' \
-    ': pre_tokenizer: of Split, sgt supports only one Regex whose matches are Isolated (--pattern replaces it)'
+    ': pre_tokenizer: of Split, sgt supports only a Regex whose matches are Isolated (--pattern replaces it)'
 hf inverted 's/"Isolated"/"Removed"/; s/"invert": false/"invert": true/'
 ids_are "$D/hf-o200k.ids" --vocab inverted.json # nothing is between the matches of this pattern
 faulty hf between 's/"Isolated"/"Removed"/; s/"invert": false/"invert": true, "pcre2": "a"/' \
-    ': pre_tokenizer: of Split, sgt supports only one Regex whose matches are Isolated (--pattern replaces it)'
+    ': pre_tokenizer: of Split, sgt supports only a Regex whose matches are Isolated (--pattern replaces it)'
 faulty hf digits 's/"Split"/"Digits"/' ': pre_tokenizer: Digits is not supported (--pattern REGEX replaces it)'
 run 0 sgt-tokenize --quiet --vocab digits.json --pattern "$(cat "$D/o200k.pattern")" "$D/text.txt" overridden
 tail -c +1027 overridden/train_000000.bin > ids
@@ -186,7 +190,7 @@ faulty hf prefix 's/"add_prefix_space": false/"add_prefix_space": true/' \
 faulty hf both 's/"use_regex": false/"use_regex": true/' \
     ": pre_tokenizer: Split, and then ByteLevel's own pattern (--pattern gives one instead)"
 faulty hf level 's/"ByteLevel"/"Split"/' \
-    ': pre_tokenizer: of Split, sgt supports only one Regex whose matches are Isolated (--pattern replaces it)'
+    ': pre_tokenizer: of Split, sgt supports only a Regex whose matches are Isolated (--pattern replaces it)'
 faulty hf lower 's/"normalizer": null/"normalizer": {"type": "Lowercase"}/' \
     ': normalizer: Lowercase is not supported (NFC, NFKC)'
 faulty hf model 's/"type": "BPE"/"type": "Unigram"/' ': its model is Unigram, not BPE'

@@ -158,8 +158,8 @@ def ids_of(vocabulary, inputs, *options):
     command = ["sgt-tokenize", "--quiet", "--force", "--binary", "keep", *options, "--vocab", vocabulary, *inputs, "out"]
     subprocess.run(command, check=True)
     header = np.fromfile("out/train_000000.bin", "<u4", 8)
-    assert header[0] == 20240801 and header[1] == 7
-    ids = np.memmap("out/train_000000.bin", "<u4", "r", offset=1024)
+    assert (header[0] == 20240801 and header[1] == 7) == (header[4] > 65536)
+    ids = np.memmap("out/train_000000.bin", "<u4" if header[4] > 65536 else "<u2", "r", offset=1024)
     starts = np.fromfile("out/train_000000.idx", "<u8").tolist()
     assert all(ids[at] == header[5] for at in starts)
     return header, [ids[a + 1 : b] for a, b in zip(starts, starts[1:] + [len(ids)])]
@@ -253,4 +253,15 @@ for name, (wheel, inside, eot, named, has_json) in KNOWN.items():
         compare(f"{name}, {level}, not UTF-8", got, kept, wrong)
     if has_json:
         with_tokenizers(name, encoding, ranks, documents, wanted)
+clean = [without_new(t, unicodedata.ucd_3_2_0).replace("dsml:", "") for t in documents[:-FUZZ:3]]
+with open("clean.jsonl", "w", encoding="utf-8") as f:
+    f.writelines(json.dumps({"text": t}) + "\n" for t in clean)
+for name, eot in ("deepseek", 1), ("anthropic", 0):  # files of Hugging Face's library
+    with zipfile.ZipFile(glob.glob(f"{folder}/litellm-*.whl")[0]) as z, open(name + ".json", "wb") as f:
+        f.write(z.read(CACHES + name + "_tokenizer.json"))
+    peer = tokenizers.Tokenizer.from_file(name + ".json")
+    peer.encode_special_tokens = True
+    wanted = [peer.encode(t, add_special_tokens=False).ids for t in clean]
+    header, got = ids_of(name + ".json", ["clean.jsonl"])
+    compare(f"{name} by its tokenizer.json", got, wanted, int(header[5]) != eot)
 sys.exit(failed)

@@ -314,10 +314,34 @@ sgt_rule sgt_rule_of(const char *name_or_pattern)
     return (sgt_rule){.text = text, .by = SGT_RULE_PCRE2};
 }
 
-const char *sgt_rule_from_regex(const char *regex)
+/* DeepSeek's file splits three times: by numbers, by Chinese and Japanese letters, and all pieces once
+ * more. One expression does the same if its runs end where either of the first two would have split. */
+#define DIGITS "\\p{N}{1,3}"
+#define HAN "一-龥぀-ゟ゠-ヿ"
+#define IN "(?=[" HAN "])"
+#define OUT "(?![" HAN "])"
+#define SIGNS "\\p{P}\\p{S}"
+#define ASCII "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+"
+static const struct {
+    const char *before, *regex, *text;
+} steps[] = {
+    {"", DIGITS, DIGITS},
+    {DIGITS, "[" HAN "]+", DIGITS "|[" HAN "]+"},
+    {DIGITS "|[" HAN "]+",
+     ASCII "|[^\r\n\\p{L}" SIGNS "]?[\\p{L}\\p{M}]+| ?[" SIGNS "]+[\r\n]*|\\s*[\r\n]+|"
+           "\\s+(?!\\S)|\\s+",
+     DIGITS "|" IN "(?:[^\\p{L}" SIGNS "]?(?:" IN "[\\p{L}\\p{M}])++|(?:" IN "[" SIGNS
+            "])++)|" ASCII "|[^\r\n\\p{L}" SIGNS "\\p{N}" HAN "]?(?:" OUT "[\\p{L}\\p{M}])++|"
+            " ?(?:" OUT "[" SIGNS "])++[\r\n]*|\\s*[\r\n]+|\\s+(?![^\\s\\p{N}" HAN "])|\\s+"},
+};
+
+const char *sgt_rule_from_regex(const char *before, const char *regex)
 {
-    for (const sgt_rule *r = rules; r < rules + RULES; r++)
+    for (const sgt_rule *r = rules; !before && r < rules + RULES; r++)
         if (!strcmp(r->regex ? r->regex : r->text, regex)) return r->text;
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+        if (!strcmp(before ? before : "", steps[i].before) && !strcmp(steps[i].regex, regex))
+            return steps[i].text;
     return NULL;
 }
 

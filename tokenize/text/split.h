@@ -172,9 +172,10 @@ static inline sgt_rule_code sgt_rule_by(const sgt_rule *r) { return r ? r->by : 
 sgt_rule sgt_rule_of(const char *name_or_pattern);
 
 /* Return the PCRE2 pattern that splits as Hugging Face's library does by the regular expression of a
- * tokenizer.json; NULL: not known. Known are GPT-2's, the rules, Mistral's (Tekken), and the one
- * that makes the whole text a piece. The result is static. */
-const char *sgt_rule_from_regex(const char *regex);
+ * tokenizer.json; NULL: not known. Known are GPT-2's, the rules, Mistral's (Tekken), DeepSeek's, and
+ * the one that makes the whole text a piece. before: what has split already, if the expression
+ * splits its pieces once more; else NULL. The result is static. */
+const char *sgt_rule_from_regex(const char *before, const char *regex);
 
 /* Return rule i of the table, for tests; NULL after the last one. */
 const sgt_rule *sgt_rule_at(size_t i);

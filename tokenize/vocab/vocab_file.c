@@ -229,7 +229,7 @@ static int find_eot(builder *b, sgt_error *err)
         }
     return sgt_fail(err, SGT_EFORMAT,
                     "%s: has no end-of-text token (looked for <|endoftext|>, <|end_of_text|>, "
-                    "</s>, <eos>, <|eos|>)",
+                    "</s>, <eos>, <|eos|>, <｜end▁of▁sentence｜>, [EOS], <EOS_TOKEN>, <EOT>)",
                     b->p->path);
 }
 

@@ -383,27 +383,28 @@ static const char *type_of(const json_t *o)
  * known one. */
 static int read_regex(sgt_vocab_parts *p, const json_t *o, const char *regex, sgt_error *err)
 {
-    const char *pcre2 = json_string_value(json_object_get(o, "pcre2"));
-    if ((p->rule = pcre2 ? pcre2 : sgt_rule_from_regex(regex))) return SGT_OK;
+    const char *pcre2 = p->rule ? NULL : json_string_value(json_object_get(o, "pcre2"));
+    if ((p->rule = pcre2 ? pcre2 : sgt_rule_from_regex(p->rule, regex))) return SGT_OK;
     return sgt_fail(err, SGT_EFORMAT,
                     "%s: its pattern is not one that sgt knows (--pattern gives it, by a name "
                     "such as cl100k or in PCRE2's syntax)",
                     p->path);
 }
 
-/* Read a Split by a regular expression whose matches are pieces of their own. If the matches leave no
- * text between them, as those of the named rules do, text between them may also be removed. */
+/* Read a Split by a regular expression whose matches are pieces of their own; another Split may come
+ * before it. If the matches leave no text between them, as those of the named rules do, text between
+ * them may also be removed. */
 static int read_split(sgt_vocab_parts *p, const json_t *o, sgt_error *err)
 {
     const char *regex = json_string_value(json_object_get(json_object_get(o, "pattern"), "Regex"));
     const char *behavior = json_string_value(json_object_get(o, "behavior"));
     const int inverted = json_is_true(json_object_get(o, "invert"));
-    if (regex && behavior && !strcmp(behavior, inverted ? "Removed" : "Isolated") && !p->rule) {
+    if (regex && behavior && !strcmp(behavior, inverted ? "Removed" : "Isolated")) {
         const int rc = read_regex(p, o, regex, err);
         if (rc || !inverted || sgt_rule_of(p->rule).by != SGT_RULE_PCRE2) return rc;
     }
     return refuse(p, "pre_tokenizer: ",
-                  "of Split, sgt supports only one Regex whose matches are Isolated (--pattern "
+                  "of Split, sgt supports only a Regex whose matches are Isolated (--pattern "
                   "replaces it)",
                   err);
 }
@@ -487,12 +488,11 @@ static const char *setting_of(const json_t *o)
     return NULL;
 }
 
-/* Return whether an added token is a marker, such as <tool_call>, which sgt takes for special whatever
- * the file says: Qwen's does not say it of all. */
+/* Return whether an added token is a marker, such as <tool_call>, DeepSeek's <dsml: and ｜DSML｜, which
+ * sgt takes for special whatever the file says: Qwen's does not say it of all. */
 static int is_marker(const char *text)
 {
-    const size_t n = strlen(text);
-    return n > 2 && text[0] == '<' && text[n - 1] == '>';
+    return strlen(text) > 2 && (text[0] == '<' || !strncmp(text, "｜", 3));
 }
 
 static int read_added(sgt_vocab_parts *p, const json_t *root, json_t *names, sgt_error *err)
