@@ -16,7 +16,7 @@ BUDGET = {
     "kernels": 10812,
     "tools": 13579,
     "tests": 49611,
-    "manuals": 1658,
+    "manuals": 1660,
     "pages": 1270,
 }
 DATA = set(
