@@ -16,7 +16,7 @@ BUDGET = {
     "kernels": 10812,
     "tools": 13579,
     "tests": 49611,
-    "manuals": 1660,
+    "manuals": 1680,
     "pages": 1270,
 }
 DATA = set(
