@@ -1,4 +1,4 @@
-# The Python package sgtokens: its tests (tests/python), mypy --strict, ruff, and the code blocks of its walk-through.
+# The Python package sgtokens: its tests (tests/python), mypy --strict, ruff, and the code blocks of its README.
 # The adapters are tested with the frameworks (torch, grain, ...) that the Python in PYTHON=PATH has.
 . "$ROOT/tests/cli/python.inc"
 python_venv numpy pytest mypy ruff tiktoken

@@ -1,6 +1,6 @@
 # Every code block of README.md, run as written: sh blocks in a folder with a corpus/, the C block compiled, make's
 # blocks planned with make -n (running them would run this test). The READMEs of the folders have no such blocks, but for
-# tools/python's (tests/python runs it); tokenize-walk.sh and tests/python run those of the walk-throughs.
+# tools/python's, a page for users (tests/python runs it); tokenize-walk.sh runs those of the walk-through.
 
 # block LANGUAGE N: print the N-th code block of that language
 block() {
@@ -22,7 +22,7 @@ done
 for folder in tokenize loader train kernels tools tests tools/bench; do
     ! grep -E '^```(sh|c|python)$' "$ROOT/$folder/README.md" || fail "$folder/README.md has code that no test runs"
 done
-for folder in tokenize loader train kernels tools tests tools/python tests/gpu-results tests/peers; do
+for folder in tokenize loader train kernels tools tests tests/gpu-results tests/peers; do
     [ "$(wc -l < "$ROOT/$folder/README.md")" -le 80 ] || fail "$folder/README.md is longer than 80 lines"
 done
 # Names in backquotes that look like paths are files of the README's own folder, or of the project.
