@@ -51,26 +51,24 @@ run 0 sgt-tokenize --json --split 1% --shard-tokens 1M text expected
 cp .stdout set.json
 [ "$(field val_tokens set.json)" -gt 0 ] || fail 'nothing for validation'
 
-compile() { # NAME
+build() { # NAME FILE
     # shellcheck disable=SC2086
     run 0 "$CC" -std=c11 -D_POSIX_C_SOURCE=200809 -Wall -Wextra -Wshadow -pedantic -Werror -O2 $san "-I$ROOT/loader" \
-        "-I$ROOT/tokenize" -o "$1" "$ROOT/tokenize/examples/$1.c" $library -pthread
+        "-I$ROOT/tokenize" -o "$1" "$2" $library -pthread
 }
+mkdir whole # the header's program reads corpus and writes out
+ln -s ../text whole/corpus
+sed -n '/^#ifndef/q; s/^ \*     //p' "$ROOT/tokenize/sgt_tokenize.h" > header.c
 for library in "$LIB/libsgt-tokenize.a -lutf8proc -lpcre2-8 -lxxhash -ljansson -lz -lzstd $(codecs_of "${CC:-cc}") -lm" \
     "$shared -lsgt-tokenize"; do
-    compile encode
-    printf 'Hello, world!\n\nna\303\257ve \377\n' > lines
-    run_silent ./encode < lines
-    stdout_is '15496 Hello | 11 , | 995  world | 0 !
-
-2616 na | 38776 ïve | 220   | 187 \xff'
-    printf 'Hello, world!\n' > lines
-    run_prints_like '^[0-9]+ [^|]+ \| ' ./encode "$ROOT/tests/data/vocab/trained" < lines
-    run 1 ./encode nowhere < lines
-    stderr_is "encode: nowhere: No such file or directory (name gpt2, or a vocabulary's file: a model's tokenizer.json, or tiktoken's, such as o200k_base.tiktoken)"
-
-    compile corpus
-    rm -rf out
+    build header header.c
+    rm -rf whole/out out
+    run 0 sh -c 'cd whole && ../header'
+    stdout_is '15496
+11
+995
+0'
+    build corpus "$ROOT/tokenize/examples/corpus.c"
     run 0 ./corpus out text
     stdout_is "out: $(field tokens set.json) tokens of 240 documents in $(field shards set.json) shards, \
 $(field val_tokens set.json) for validation"

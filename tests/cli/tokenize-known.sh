@@ -10,10 +10,19 @@ levels=$(cpu_levels)
 run 0 "$python" "$ROOT/tests/tokenize/known.py" "$kept" $levels
 cat .stdout
 check 'all of them' [ "$(grep -c ' 0 differ$' .stdout)" -eq $((12 * $(echo $levels | wc -w) + 3 * 4 + 2)) ]
-for name in cl100k o200k llama3 llama4 qwen; do
-    head -n -7 $name > cut.tiktoken
-    run_failure_about 'of them: was it cut off? (--pattern takes it as a vocabulary of its own)' \
-        sgt-tokenize --vocab cut.tiktoken "$ROOT/README.md" cut
+for lines in -7 400; do
+    while read -r file name; do
+        head -n $lines "$file" > cut.tiktoken
+        case $file,$lines in llama3,400 | qwen,400) name='cl100k, Llama 3 or Qwen' ;; esac
+        run_failure_about "begins as the ranks of $name do, and ends after $(grep -c . cut.tiktoken) of them: was it cut off?" \
+            sgt-tokenize --vocab cut.tiktoken "$ROOT/README.md" cut
+    done << 'END'
+cl100k cl100k, Llama 3 or Qwen
+o200k o200k
+llama3 Llama 3 or Qwen
+llama4 Llama 4
+qwen Qwen
+END
 done
 for name in cl100k o200k llama3 llama4 tekken qwen; do # the pattern is known, so no line says which one is assumed
     run_silent sgt-tokenize --force --vocab $name "$ROOT/README.md" named

@@ -121,8 +121,11 @@ run_failure_about 'unmade-set: made with another vocabulary: fingerprint ' sgt-t
 sed 1d "$R" | awk '{ print $1, NR - 1 }' > byte.tiktoken
 refused 'byte.tiktoken: is not byte-level: no token is the byte 0x21 alone' byte.tiktoken
 # The first ranks of GPT-2: a file that was cut off, unless --pattern says that it is a vocabulary of its own.
-refused "$D/begins.tiktoken: begins as gpt2's ranks do, and ends after 1500 of them: was it cut off? (--pattern takes it \
-as a vocabulary of its own)" "$D/begins.tiktoken"
+refused "$D/begins.tiktoken: begins as the ranks of GPT-2 do, and ends after 1500 of them: was it cut off? (--pattern takes \
+it as a vocabulary of its own)" "$D/begins.tiktoken"
+head -n 300 "$D/begins.tiktoken" > early.tiktoken
+refused "early.tiktoken: begins as the ranks of GPT-2 do, and ends after 300 of them: was it cut off? (--pattern takes it as a \
+vocabulary of its own)" early.tiktoken
 run_silent sgt-tokenize --quiet --vocab "$D/begins.tiktoken" --pattern gpt2 in.txt begins
 check 'end of text comes last' [ "$(od -An -tu2 -j1024 -N2 begins/train_000000.bin | tr -d ' ')" = 1500 ]
 # If exactly one id below the largest is missing, it is the end of text.

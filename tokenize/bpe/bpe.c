@@ -4,11 +4,11 @@
  *
  * A piece takes the first of these methods that fits:
  *   words   up to 15 bytes, with 4-byte ids up to 15 characters: nearly all pieces (words.h)
- *   longs   up to 512 bytes, if the piece is cached as a long word (words.h)
- *   scan    up to 64 bytes or characters: the definition itself, on the stack
+ *   longs   up to 256 bytes, if the piece is cached as a long word (words.h)
+ *   scan    up to 256 bytes: the definition itself, on the stack
  *   steps   longer pieces, for which the definition would be quadratic
  *
- * A piece of up to 512 bytes is cut before scan or steps wherever no token holds two adjacent
+ * A piece of up to 256 bytes is cut before scan wherever no token holds two adjacent
  * bytes. The last part finds cuts between the tokens of a long piece. */
 #include "tokenize/bpe/bpe.h"
 

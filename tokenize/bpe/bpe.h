@@ -6,8 +6,9 @@
 
 #include "tokenize/vocab/vocab.h"
 
-/* most bytes that sgt_bpe_scan_* takes; longer pieces are encoded faster by steps (pieces.c) */
-#define SGT_BPE_SCAN_MAX 64
+/* most bytes that sgt_bpe_scan_* takes; longer pieces are encoded whole, by steps (pieces.c), which is
+ * then faster, and needs a trie that takes longer to make than most vocabularies' other tables */
+#define SGT_BPE_SCAN_MAX 256
 
 /* Encode a piece of at most SGT_BPE_SCAN_MAX bytes by the definition, in quadratic time: to ids of 16
  * bits, or of 32. */

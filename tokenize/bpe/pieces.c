@@ -40,14 +40,14 @@ size_t WIDTH(sgt_bpe_scan)(const sgt_vocab *v, const uint8_t *s, size_t n, void 
     return n ? merge_all(v, ids, merged, n) : 0;
 }
 
-/* Do the same with up to SGT_BPE_SCAN_MAX characters and bytes (width.h). If there are more, return
- * 0. */
-static size_t scan_characters(const sgt_vocab *v, const uint8_t *s, size_t n, sgt_id *ids)
+/* Do the same from characters on (width.h), with 4-byte ids. */
+static size_t scan_characters(const sgt_vocab *v, const uint8_t *s, size_t n, void *room)
 {
+    sgt_id *ids = room;
     sgt_id merged[SGT_BPE_SCAN_MAX];
     const size_t count = begin_with_characters(v, s, n, ids, merged, SGT_BPE_SCAN_MAX);
-    merged[count ? count - 1 : 0] = NO_PAIR;
-    return count ? merge_all(v, ids, merged, count) : 0;
+    merged[count - 1] = NO_PAIR;
+    return merge_all(v, ids, merged, count);
 }
 
 /* ---- steps ----
@@ -101,25 +101,14 @@ static size_t encode_by_steps(sgt_words *w, const uint8_t *s, size_t n, void *ro
 
 /* ---- long words ---- */
 
-/* Longer words are not cached, but encoded whole by steps, whose cost per call is then small beside the
- * rest. Shorter ones are cut into parts first. */
-#define PARTS_BYTES 512
-
-static size_t encode_apart(sgt_words *w, const uint8_t *s, size_t n, sgt_id *ids)
-{
-    const size_t count = sizeof *ids == 4        ? scan_characters(w->v, s, n, ids)
-                         : n <= SGT_BPE_SCAN_MAX ? WIDTH(sgt_bpe_scan)(w->v, s, n, ids)
-                                                 : 0;
-    return count ? count : encode_by_steps(w, s, n, ids);
-}
-
 /* Encode a word in parts: cut it wherever no token spans the cut. */
 static size_t encode_parts(sgt_words *w, const uint8_t *s, size_t n, sgt_id *ids)
 {
     size_t count = 0;
     for (size_t from = 0, to; from < n; from = to) {
         for (to = from + 1; to < n && sgt_vocab_joins_at(w->v, s + to); to++) continue;
-        count += encode_apart(w, s + from, to - from, ids + count);
+        count += (sizeof *ids == 4 ? scan_characters : WIDTH(sgt_bpe_scan))(w->v, s + from,
+                                                                            to - from, ids + count);
     }
     return count;
 }
@@ -129,7 +118,7 @@ static size_t encode_anew(sgt_words *w, const uint8_t *s, size_t n, sgt_id *ids)
 {
     if (take_whole(w->v, s, n, ids)) return 1;
     const size_t count =
-        n > PARTS_BYTES ? encode_by_steps(w, s, n, ids) : encode_parts(w, s, n, ids);
+        n > SGT_BPE_SCAN_MAX ? encode_by_steps(w, s, n, ids) : encode_parts(w, s, n, ids);
     publish(w->v, ids, count);
     return count;
 }
@@ -149,7 +138,7 @@ static uint32_t *long_set(const sgt_words *w, uint64_t hash)
 
 const void *WIDTH(sgt_find_long)(const sgt_words *w, const uint8_t *s, size_t n)
 {
-    if (n > PARTS_BYTES) return NULL;
+    if (n > SGT_BPE_SCAN_MAX) return NULL;
     const uint64_t hash = XXH3_64bits(s, n);
     const uint32_t *set = long_set(w, hash);
     for (int i = 0; i < 4; i++) {
@@ -186,7 +175,7 @@ size_t WIDTH(sgt_encode_long)(sgt_words *w, const uint8_t *s, size_t n, void *id
     if (known) memcpy(ids, known->ids, known->count * sizeof(sgt_id));
     if (known) return known->count;
     const size_t count = encode_anew(w, s, n, ids);
-    if (n <= PARTS_BYTES) WIDTH(sgt_keep_long)(w, s, n, ids, count);
+    if (n <= SGT_BPE_SCAN_MAX) WIDTH(sgt_keep_long)(w, s, n, ids, count);
     return count;
 }
 

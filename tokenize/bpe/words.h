@@ -13,10 +13,10 @@
  * fails.
  *
  * Long words are those that the table cannot hold: of 16 bytes or more, and shorter ones of many ids,
- * such as runs of spaces. Up to 512 bytes they are cached apart, with their ids. With 4-byte ids and
+ * such as runs of spaces. Up to 256 bytes they are cached apart, with their ids. With 4-byte ids and
  * vectors, those of up to 45 bytes that are not ASCII are merged beside the missing ones, from up to
  * 15 tokens of whole characters, since a large vocabulary leaves few cuts in text of many scripts.
- * Any other one of up to 512 bytes is cut wherever no token spans the cut, and its parts are merged
+ * Any other one of up to 256 bytes is cut wherever no token spans the cut, and its parts are merged
  * separately. Longer words are encoded whole, by steps (pieces.c). */
 #ifndef SGT_WORDS_H
 #define SGT_WORDS_H
@@ -91,7 +91,7 @@ sgt_encode_piece sgt_encode_long_16, sgt_encode_long_32;
  * cached; else NULL. Of more than 15 ids the number is 0 there. */
 typedef const void *sgt_find_long(const sgt_words *w, const uint8_t *s, size_t n);
 sgt_find_long sgt_find_long_16, sgt_find_long_32;
-/* Cache a long word of at most 512 bytes. */
+/* Cache a long word of at most SGT_BPE_SCAN_MAX bytes. */
 typedef void sgt_keep_long(sgt_words *w, const uint8_t *s, size_t n, const void *ids, size_t count);
 sgt_keep_long sgt_keep_long_16, sgt_keep_long_32;
 

@@ -45,9 +45,8 @@ int main(int argc, char **argv)
                                     .inputs = (const char *const *)argv + 2,
                                     .input_count = (size_t)argc - 2,
                                     .out = argv[1],
-                                    .val_fraction =
-                                        /* fraction of documents, chosen by a hash of their paths */
-                                    .01,
+                                    /* fraction of documents, chosen by a hash of their paths */
+                                    .val_fraction = .01,
                                     .shard_tokens = 1000000,
                                     .notice = {say, NULL},
                                     .stop = &stop,

@@ -20,6 +20,7 @@ __asm__(".section .rodata\n"
 extern const uint16_t sgt_gpt2_tables[] HIDDEN;
 
 #define GPT2_MERGES 50000
+#define GPT2_BYTES 320827 /* of all tokens */
 
 /* ---- the byte alphabet ---- */
 
@@ -82,6 +83,7 @@ size_t sgt_alphabet_write(const uint8_t *s, size_t n, char *out)
  * ends a list. */
 typedef struct groups {
     const uint32_t (*halves)[2];
+    const uint16_t *factors;       /* (count): those to try first; NULL: none */
     uint32_t *sizes, *head, *next; /* (count), (count), (ids) */
     uint32_t count, largest;
 } groups;
@@ -129,7 +131,7 @@ static int assign_all_slots(sgt_pairs *p, const groups *g)
 {
     for (uint32_t size = g->largest; size > 0; size--)
         for (uint32_t i = 0; i < g->count; i++) {
-            uint32_t factor = 1;
+            uint32_t factor = g->factors ? g->factors[i] : 1;
             if (g->sizes[i] != size) continue;
             while (factor < 65536 && !assign_slots(p, g, i, factor)) factor += 2;
             if (factor > 65535) return 0;
@@ -138,33 +140,25 @@ static int assign_all_slots(sgt_pairs *p, const groups *g)
     return 1;
 }
 
-/* Make 2^log empty slots. All factors are 1. */
-static int make_slots(sgt_pairs *p, unsigned log, sgt_error *err)
-{
-    const size_t slots = sizeof *p->slots << log, count = (size_t)1 << (log - 4);
-    sgt_arena_unmap(&p->memory);
-    int rc = sgt_arena_map(&p->memory, slots + count * sizeof *p->factors, 0, err);
-    if (rc < 0) return rc;
-    p->slots = sgt_arena_take(&p->memory, slots, 1);
-    p->factors = sgt_arena_take(&p->memory, count, sizeof *p->factors);
-    memset(p->slots, 0xFF, slots);
-    for (size_t i = 0; i < count; i++) p->factors[i] = 1;
-    p->shift = 64 - log;
-    return SGT_OK;
-}
-
 /* Make 2^log slots, and try to find a factor for each group of the merges first ... end - 1. Return 1
  * if there are, 0 if not, or a negative SGT_E*. */
 static int try_factors(sgt_pairs *p, const uint32_t (*halves)[2], uint32_t first, uint32_t end,
-                       unsigned log, sgt_error *err)
+                       const uint16_t *factors, unsigned log, sgt_error *err)
 {
-    groups g = {.halves = halves, .count = 1u << (log - 4)};
-    int rc = make_slots(p, log, err);
+    groups g = {.halves = halves, .factors = factors, .count = 1u << (log - 4)};
+    const size_t slots = sizeof *p->slots << log;
+    sgt_arena_unmap(&p->memory);
+    int rc = sgt_arena_map(&p->memory, slots + g.count * sizeof *p->factors, 0, err);
     if (rc < 0) return rc;
     if (!(g.sizes = calloc((size_t)2 * g.count + end, sizeof *g.sizes)))
         return sgt_fail_memory(err, "vocabulary");
     g.head = g.sizes + g.count;
     g.next = g.head + g.count;
+    p->slots = sgt_arena_take(&p->memory, slots, 1);
+    p->factors = sgt_arena_take(&p->memory, g.count, sizeof *p->factors);
+    p->shift = 64 - log;
+    memset(p->slots, 0xFF, slots);
+    for (size_t i = 0; i < g.count; i++) p->factors[i] = 1;
     for (uint32_t id = first; id < end; id++) {
         const uint32_t group = group_of(p, halves[id]);
         g.next[id] = g.head[group];
@@ -180,18 +174,10 @@ int sgt_pairs_make(sgt_pairs *p, const uint32_t (*halves)[2], uint32_t first, ui
                    const uint16_t *factors, sgt_error *err)
 {
     unsigned log = SLOTS_LOG;
-    if (factors) {
-        const int rc = make_slots(p, log, err);
-        if (rc < 0) return rc;
-        memcpy(p->factors, factors, SGT_PAIR_GROUPS * sizeof *p->factors);
-        for (uint32_t id = first; id < end; id++)
-            *slot_of(p, halves[id], factors[group_of(p, halves[id])]) = slot_value(halves[id], id);
-        return SGT_OK;
-    }
     /* Double the table until all pairs find a slot. No trained vocabulary is known to need that. */
     while (end > 1u << (log - 1)) log++;
     for (int tries = 0; tries < 6; tries++) {
-        const int rc = try_factors(p, halves, first, end, log++, err);
+        const int rc = try_factors(p, halves, first, end, factors, log++, err);
         if (rc) return rc < 0 ? rc : SGT_OK;
     }
     return sgt_fail(err, SGT_ENOMEM, "vocabulary: no table for its %u merges", end - first);
@@ -260,27 +246,23 @@ static int add_gpt2_tokens(sgt_vocab *v)
     v->made = v->eot = 256 + GPT2_MERGES;
     v->size = v->eot + 1;
     v->offsets = calloc((size_t)v->size + 1, sizeof *v->offsets);
-    v->halves = calloc(v->made, sizeof *v->halves);
+    v->halves = calloc(v->size, sizeof *v->halves);
     v->added = calloc(v->size, 1);
-    if (!v->offsets || !v->halves || !v->added) return -1;
-    v->added[v->eot] = 1;
-    for (uint32_t id = 0; id < v->made; id++) {
-        uint32_t *h = v->halves[id];
-        for (uint32_t i = 0; i < 2; i++) h[i] = id < 256 ? id : sgt_gpt2_tables[2 * (id - 256) + i];
-        const size_t n = id < 256 ? 1 : sgt_vocab_length(v, h[0]) + sgt_vocab_length(v, h[1]);
-        v->offsets[id + 1] = v->offsets[id] + (uint32_t)n;
-    }
-    v->offsets[v->size] = v->offsets[v->eot] + (uint32_t)strlen(SGT_EOT_TEXT);
-    if (!(v->bytes = malloc(v->offsets[v->size]))) return -1;
-    for (uint32_t id = 0; id < 256; id++) v->bytes[id] = sgt_alphabet_byte(id);
-    for (uint32_t id = 256; id < v->made; id++) {
-        uint8_t *to = v->bytes + v->offsets[id];
-        for (int i = 0; i < 2; i++) {
-            const uint32_t half = v->halves[id][i];
-            to = mempcpy(to, v->bytes + v->offsets[half], sgt_vocab_length(v, half));
+    v->bytes = malloc(GPT2_BYTES);
+    if (!v->offsets || !v->halves || !v->added || !v->bytes) return -1;
+    uint8_t *to = v->bytes;
+    for (uint32_t id = 0; id < v->size; id++) {
+        v->offsets[id] = (uint32_t)(to - v->bytes);
+        if (id < 256) *to++ = sgt_alphabet_byte(id);
+        if (id == v->eot) to = mempcpy(to, SGT_EOT_TEXT, strlen(SGT_EOT_TEXT));
+        for (uint32_t i = 0; i < 2 && id < v->made; i++) {
+            const uint32_t half = id < 256 ? id : sgt_gpt2_tables[2 * (id - 256) + i];
+            v->halves[id][i] = half;
+            if (id >= 256) to = mempcpy(to, v->bytes + v->offsets[half], sgt_vocab_length(v, half));
         }
     }
-    memcpy(v->bytes + v->offsets[v->eot], SGT_EOT_TEXT, strlen(SGT_EOT_TEXT));
+    v->offsets[v->size] = (uint32_t)(to - v->bytes);
+    v->added[v->eot] = 1;
     return 0;
 }
 
@@ -333,12 +315,6 @@ int sgt_vocab_add_wholes(sgt_vocab *v, const uint32_t *ids, size_t count, sgt_er
     return SGT_OK;
 }
 
-static void set_byte_pair(sgt_vocab *v, size_t pair, uint32_t id)
-{
-    if (v->width == 4) ((uint32_t *)v->byte_pairs)[pair] = id;
-    else ((uint16_t *)v->byte_pairs)[pair] = (uint16_t)id;
-}
-
 /* Fill the encoder's tables, except the pairs, from the tokens and their halves. This works for any
  * byte-level vocabulary. A byte pair inside a token is inside one of its halves or at the border
  * between them. So only the border has to be added for each token. */
@@ -349,7 +325,8 @@ static void fill_tables(sgt_vocab *v)
     for (uint32_t id = 256; id < v->made; id++) {
         const uint8_t *s = sgt_vocab_bytes(v, id);
         const uint32_t *h = v->halves[id];
-        if (h[0] < 256 && h[1] < 256) set_byte_pair(v, s[0] | (size_t)s[1] << 8, id);
+        char *two = (char *)v->byte_pairs + v->width * (s[0] | (size_t)s[1] << 8);
+        if (h[0] < 256 && h[1] < 256) memcpy(two, &id, v->width); /* little-endian */
         const uint8_t *border = s + sgt_vocab_length(v, h[0]);
         unsigned pair = (unsigned)border[-1] << 8 | border[0];
         v->joins[pair >> 6] |= (uint64_t)1 << (pair & 63);
@@ -453,9 +430,9 @@ int sgt_vocab_split_by(sgt_vocab *v, const char *rule, sgt_error *err)
 int sgt_vocab_gpt2(sgt_vocab **out, sgt_error *err)
 {
     sgt_vocab *v = sgt_vocab_new("gpt2");
-    const uint16_t *factors = sgt_gpt2_tables + (size_t)2 * GPT2_MERGES;
-    const int rc = v && add_gpt2_tokens(v) == 0 ? sgt_vocab_make_tables(v, factors, err)
-                                                : sgt_fail_memory(err, "gpt2");
+    const int rc = v && add_gpt2_tokens(v) == 0
+                       ? sgt_vocab_make_tables(v, sgt_gpt2_tables + (size_t)2 * GPT2_MERGES, err)
+                       : sgt_fail_memory(err, "gpt2");
     if (rc < 0) {
         sgt_vocab_free(v);
         return rc;

@@ -75,8 +75,8 @@ static inline uint32_t sgt_pair(const sgt_pairs *p, uint32_t left, uint32_t righ
 }
 
 /* Build the table: halves[i] merge to id i, for i = first ... end - 1, and all pairs differ. factors
- * (SGT_PAIR_GROUPS): factors that are known to give no collision among 2^17 slots, which is faster;
- * NULL: find them. The caller unmaps p->memory. Returns 0, or SGT_ENOMEM. */
+ * (SGT_PAIR_GROUPS): those that give no collision among 2^17 slots, which is faster; NULL: find
+ * them. The caller unmaps p->memory. Returns 0, or SGT_ENOMEM. */
 int sgt_pairs_make(sgt_pairs *p, const uint32_t (*halves)[2], uint32_t first, uint32_t end,
                    const uint16_t *factors, sgt_error *err);
 

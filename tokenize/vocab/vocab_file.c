@@ -138,6 +138,9 @@ typedef struct builder {
      * below it 24 bits: what it leads to, plus 1; 0: the slot is free. */
     uint64_t *made, *listed;
     unsigned shift; /* of both */
+    /* (8 * slots) bits: by three more bits of the hash than `made`, 1: some pair in it has this hash.
+     * Most pairs that are looked up are not in it, and these bits fit into a CPU's second cache. */
+    uint64_t *hints;
     /* Tokens that no two tokens made so far make: of the file's ids, in their order. With ranks, two
      * tokens of higher ids may make one later. */
     uint32_t *late;
@@ -186,6 +189,7 @@ static void lay_out(builder *b, size_t size, size_t slots)
     b->waiting = sgt_arena_take(a, size, sizeof *b->waiting);
     b->lefts = sgt_arena_take(a, size + 256, sizeof *b->lefts);
     b->awaited = sgt_arena_take(a, size, 1);
+    b->hints = sgt_arena_take(a, slots / 8 + 1, sizeof *b->hints);
 }
 
 static int reserve(builder *b, sgt_error *err)
@@ -193,7 +197,7 @@ static int reserve(builder *b, sgt_error *err)
     sgt_vocab *v = b->v;
     const size_t size = b->p->size, most = size > b->p->merge_count ? size : b->p->merge_count;
     size_t slots = 2;
-    while (slots < 2 * most) slots *= 2;
+    while (slots < most + most / 4 + 1) slots *= 2;
     b->shift = (unsigned)__builtin_clzll(slots) + 1;
     lay_out(b, size, slots);
     const int rc = sgt_arena_map(&b->memory, b->memory.used, 0, err);
@@ -252,17 +256,17 @@ static int order_bytes(builder *b, sgt_error *err)
 
 /* ---- merges ---- */
 
+/* Return the number of a pair's bit in b->hints. */
+static uint64_t hint_of(const builder *b, uint32_t left, uint32_t right)
+{
+    return sgt_pair_hash(sgt_pair_key(left, right)) >> (b->shift - 3);
+}
+
 static uint32_t merged_by(const void *builder_, uint32_t left, uint32_t right)
 {
     const builder *b = builder_;
-    return look_up(b, b->made, left, right);
-}
-
-/* Return whether the merges made so far keep two adjacent tokens apart, given as ids in merge
- * order. A merge of these two tokens is not among the merges yet. */
-static int stay_apart(const builder *b, uint32_t left, uint32_t right)
-{
-    return sgt_stay_apart((const uint32_t(*)[2])b->v->halves, merged_by, b, left, right);
+    const uint64_t hint = hint_of(b, left, right);
+    return b->hints[hint / 64] >> hint % 64 & 1 ? look_up(b, b->made, left, right) : SGT_NO_TOKEN;
 }
 
 /* Append token `id` to the merge order. It is made of the tokens left and right, which are given in
@@ -271,7 +275,9 @@ static void make_token(builder *b, uint32_t id, uint32_t left, uint32_t right)
 {
     sgt_vocab *v = b->v;
     const uint32_t at = v->made++;
+    const uint64_t hint = hint_of(b, left, right);
     enter(b, b->made, left, right, at);
+    b->hints[hint / 64] |= (uint64_t)1 << hint % 64;
     v->halves[at][0] = left;
     v->halves[at][1] = right;
     v->ids[at] = id;
@@ -294,7 +300,8 @@ static int order_listed(builder *b, sgt_error *err)
         if (look_up(b, b->listed, m->left, m->right) != i) continue;
         if (l == SGT_NO_TOKEN || r == SGT_NO_TOKEN)
             b->awaited[l == SGT_NO_TOKEN ? m->left : m->right] = 1;
-        else if (b->order[m->made] == SGT_NO_TOKEN && stay_apart(b, l, r)) {
+        else if (b->order[m->made] == SGT_NO_TOKEN &&
+                 sgt_stay_apart((const uint32_t(*)[2])b->v->halves, merged_by, b, l, r)) {
             if (b->awaited[m->made])
                 return sgt_fail(err, SGT_EFORMAT,
                                 "%s: merge %zu makes token %u (%s), which an earlier merge joins",
@@ -311,7 +318,10 @@ static int order_listed(builder *b, sgt_error *err)
 static int make_ranked(builder *b, uint32_t id, uint32_t half, sgt_error *err)
 {
     const sgt_vocab_part *t = &b->p->tokens[id];
-    uint32_t parts[MAX_RANKED], merged[MAX_RANKED]; /* merged: what parts i and i + 1 make */
+    /* the tokens at hand, and what each and the next one make */
+    struct {
+        uint32_t id, merged;
+    } parts[MAX_RANKED];
     size_t n = t->n, least;
     if (n > MAX_RANKED)
         return sgt_fail(err, SGT_EFORMAT,
@@ -319,22 +329,21 @@ static int make_ranked(builder *b, uint32_t id, uint32_t half, sgt_error *err)
                         b->p->path, id, n, MAX_RANKED);
     if (n < 2) return 1; /* the bytes are made already */
     for (size_t i = 0; i < n; i++) {
-        parts[i] = b->v->byte_id[t->s[i]];
-        if (i) merged[i - 1] = look_up(b, b->made, parts[i - 1], parts[i]);
+        parts[i].id = b->v->byte_id[t->s[i]];
+        if (i) parts[i - 1].merged = merged_by(b, parts[i - 1].id, parts[i].id);
     }
     for (; n > 2; n--) {
         least = 0;
         for (size_t i = 1; i + 1 < n; i++)
-            if (merged[i] < merged[least]) least = i;
-        if (merged[least] == SGT_NO_TOKEN) return 1;
-        parts[least] = merged[least];
-        memmove(&parts[least + 1], &parts[least + 2], (n - least - 2) * sizeof *parts);
-        if (least) merged[least - 1] = look_up(b, b->made, parts[least - 1], parts[least]);
-        memmove(&merged[least], &merged[least + 1], (n - least - 2) * sizeof *merged);
-        if (least + 2 < n) merged[least] = look_up(b, b->made, parts[least], parts[least + 1]);
+            if (parts[i].merged < parts[least].merged) least = i;
+        if (parts[least].merged == SGT_NO_TOKEN) return 1;
+        parts[least].id = parts[least].merged;
+        for (size_t i = least + 1; i + 1 < n; i++) parts[i] = parts[i + 1];
+        if (least) parts[least - 1].merged = merged_by(b, parts[least - 1].id, parts[least].id);
+        if (least + 2 < n) parts[least].merged = merged_by(b, parts[least].id, parts[least + 1].id);
     }
-    if (half != SGT_NO_TOKEN && half != parts[0] && half != parts[1]) return 1;
-    make_token(b, id, parts[0], parts[1]);
+    if (half != SGT_NO_TOKEN && half != parts[0].id && half != parts[1].id) return 1;
+    make_token(b, id, parts[0].id, parts[1].id);
     return 0;
 }
 

@@ -31,6 +31,7 @@ typedef struct source {
     text_file merges, vocab; /* vocab: vocab.json, .tiktoken or tokenizer.json */
     json_t *root;            /* of `vocab`; NULL: it is not JSON */
     uint8_t *room;           /* room for the bytes of a merge, or of a token */
+    int8_t base64[256];      /* values of its digits; -1: not a digit */
 } source;
 
 /* ---- lines ---- */
@@ -209,22 +210,21 @@ static int read_merges_alone(source *s, sgt_error *err)
 /* ---- .tiktoken ---- */
 
 /* Decode base64 text[n] to out, which has room for n bytes. Returns the number of bytes, or -1. */
-static ptrdiff_t read_base64(const char *text, size_t n, uint8_t *out)
+static ptrdiff_t read_base64(const source *s, const char *text, size_t n, uint8_t *out)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     uint32_t bits = 0;
-    size_t count = 0, padding = 0;
+    int bad = 0;
+    size_t padding = 0;
     if (!n || n % 4) return -1;
     while (padding < 2 && text[n - 1 - padding] == '=') padding++;
     for (size_t i = 0; i < n; i++) {
-        const char *digit = i >= n - padding ? digits : text[i] ? strchr(digits, text[i]) : NULL;
-        if (!digit) return -1;
-        bits = bits << 6 | (uint32_t)(digit - digits);
-        if (i % 4 != 3) continue;
-        for (int shift = 16; shift >= 0; shift -= 8) out[count++] = (uint8_t)(bits >> shift);
-        bits = 0;
+        const int digit = i < n - padding ? s->base64[(uint8_t)text[i]] : 0;
+        bad |= digit;
+        bits = bits << 6 | (uint32_t)digit;
+        if (i % 4 == 3)
+            for (int shift = 16; shift >= 0; shift -= 8) *out++ = (uint8_t)(bits >> shift);
     }
-    return (ptrdiff_t)(count - padding);
+    return bad < 0 ? -1 : (ptrdiff_t)(n / 4 * 3 - padding);
 }
 
 /* Read a line of n bytes, behind which no digit follows. */
@@ -232,7 +232,7 @@ static int read_ranked(source *s, size_t number, const char *line, size_t n, sgt
 {
     const char *space = memchr(line, ' ', n);
     char *end = NULL;
-    const ptrdiff_t got = space ? read_base64(line, (size_t)(space - line), s->room) : -1;
+    const ptrdiff_t got = space ? read_base64(s, line, (size_t)(space - line), s->room) : -1;
     const uint64_t id =
         space && space[1] >= '0' && space[1] <= '9' ? strtoull(space + 1, &end, 10) : 0;
     if (got > 0 && end == line + n)
@@ -247,18 +247,19 @@ static int read_ranked(source *s, size_t number, const char *line, size_t n, sgt
 
 /* Vocabularies that are known by their ranks: what splits text, and the special tokens, which files
  * of ranks leave out. */
-enum { SPECIAL = 8, BEGINNING = 1000 };
+enum { SPECIAL = 8, BEGINNING = 300 };
 static const struct known {
     uint64_t ranks[2]; /* hashes of all tokens in order, and of the first BEGINNING (find_known) */
-    const char *rule;
-    uint32_t size; /* number of ids */
+    const char *name, *rule; /* name: with larger ones that begin alike */
+    uint32_t size;           /* number of ids */
     sgt_normalize normalize;
     struct {
         uint32_t id;
         const char *name;
     } special[SPECIAL]; /* those that have a name in all versions; the others are unused */
 } known[] = {
-    {.ranks = {0xD22AC95E30426420, 0x4E4472F072D63E97},
+    {.ranks = {0xD22AC95E30426420, 0x506E4A633F7CF7FA},
+     .name = "cl100k, Llama 3 or Qwen",
      .rule = "cl100k",
      .size = 100277,
      .special = {{100257, SGT_EOT_TEXT},
@@ -266,12 +267,13 @@ static const struct known {
                  {100259, "<|fim_middle|>"},
                  {100260, "<|fim_suffix|>"},
                  {100276, "<|endofprompt|>"}}},
-    {.ranks = {0x42DF77718E1D6577, 0x34A95A3AC7B81513},
+    {.ranks = {0x42DF77718E1D6577, 0x546554BF812AFFB5},
+     .name = "o200k",
      .rule = "o200k",
      .size = 200019,
      .special = {{199999, SGT_EOT_TEXT}, {200018, "<|endofprompt|>"}}},
-    /* Llama 3 and 4 */
-    {.ranks = {0x87198E362E55D2BC, 0x4E4472F072D63E97},
+    {.ranks = {0x87198E362E55D2BC, 0x506E4A633F7CF7FA},
+     .name = "Llama 3 or Qwen",
      .rule = "llama3",
      .size = 128256,
      .special = {{128000, LLAMA_BEGIN},
@@ -279,7 +281,8 @@ static const struct known {
                  {128006, "<|start_header_id|>"},
                  {128007, "<|end_header_id|>"},
                  {128009, "<|eot_id|>"}}},
-    {.ranks = {0xFCA0F5786EA433D5, 0xBC445E28025BBB38},
+    {.ranks = {0xFCA0F5786EA433D5, 0xF90186BBD6FEE714},
+     .name = "Llama 4",
      .rule = "o200k",
      .size = 202048,
      .special = {{200000, LLAMA_BEGIN},
@@ -290,13 +293,14 @@ static const struct known {
                  {200005, "<|header_start|>"},
                  {200006, "<|header_end|>"},
                  {200008, "<|eot|>"}}},
-    /* Qwen: versions differ in what follows */
-    {.ranks = {0x9720B1CDD736D5FA, 0x8A79B4CB2E09890B},
+    {.ranks = {0x9720B1CDD736D5FA, 0x506E4A633F7CF7FA},
+     .name = "Qwen",
      .rule = "qwen2",
-     .size = 151646,
+     .size = 151646, /* versions differ in what follows */
      .special = {{151643, SGT_EOT_TEXT}, {151644, "<|im_start|>"}, {151645, "<|im_end|>"}},
      .normalize = SGT_NORMALIZE_NFC},
-    {.ranks = {0x94228A781FC58862, 0x0B4EBE581A03E4FF},
+    {.ranks = {0x94228A781FC58862, 0xBB01BB3D22DBF339},
+     .name = "GPT-2",
      .rule = "gpt2",
      .size = SGT_GPT2_IDS,
      .special = {{SGT_GPT2_IDS - 1, SGT_EOT_TEXT}}},
@@ -319,9 +323,9 @@ static int find_known(const struct known **found, const sgt_vocab_parts *p, sgt_
         if (k->ranks[1] == begins && p->size < k->size)
             return sgt_fail(
                 err, SGT_EFORMAT,
-                "%s: begins as %s's ranks do, and ends after %u of them: was it cut off? "
+                "%s: begins as the ranks of %s do, and ends after %u of them: was it cut off? "
                 "(--pattern takes it as a vocabulary of its own)",
-                p->path, k->rule, p->size);
+                p->path, k->name, p->size);
     return SGT_OK;
 }
 
@@ -602,7 +606,7 @@ static int read_tekken(source *s, sgt_error *err)
     for (json_int_t rank = 0; rank < all - special && !rc; rank++) {
         const json_t *o = json_array_get(json_object_get(s->root, "vocab"), (size_t)rank);
         const char *text = json_string_value(json_object_get(o, "token_bytes"));
-        const ptrdiff_t n = text ? read_base64(text, strlen(text), s->room) : -1;
+        const ptrdiff_t n = text ? read_base64(s, text, strlen(text), s->room) : -1;
         rc = n > 0 && number_of(o, "rank") == rank
                  ? sgt_vocab_parts_token(p, p->size, s->room, (size_t)n, 0, err)
                  : sgt_fail(err, SGT_EFORMAT, "%s: vocab: rank %lld is missing, or not in base64",
@@ -627,11 +631,16 @@ static int is_merges(const text_file *t)
            (len >= 10 && !strcmp(t->path + len - 10, "merges.txt"));
 }
 
+/* Files with tokens, and from MERGES on, files with merges. */
+static const char *const file_names[] = {
+    "tokenizer.json", "vocab.json", "encoder.json", NULL, "merges.txt", "vocab.bpe", NULL};
+enum { MERGES = 4 };
+
 /* Read the first of these files that the folder holds, if there is one. */
-static int read_first(text_file *t, const char *folder, const char *const *names, sgt_error *err)
+static int read_first(text_file *t, const char *folder, const char *const *name, sgt_error *err)
 {
-    for (; *names; names++)
-        if (access(sgt_path(t->path, folder, "%s", *names), F_OK) == 0)
+    for (; *name; name++)
+        if (access(sgt_path(t->path, folder, "%s", *name), F_OK) == 0)
             return sgt_file_get(&t->bytes, &t->n, t->path, SGT_VOCAB_FILE_MOST, err);
     return SGT_OK;
 }
@@ -639,8 +648,6 @@ static int read_first(text_file *t, const char *folder, const char *const *names
 /* Read the vocabulary's file `path`, or the first one in the folder `path`. Store its folder. */
 static int read_named(source *s, const char *path, char folder[SGT_PATH], sgt_error *err)
 {
-    static const char *const names[] = {"tokenizer.json", "vocab.json", "encoder.json",
-                                        "merges.txt",     "vocab.bpe",  NULL};
     const char *slash = strrchr(path, '/');
     text_file *t = &s->vocab;
     struct stat st;
@@ -655,7 +662,8 @@ static int read_named(source *s, const char *path, char folder[SGT_PATH], sgt_er
         return sgt_file_get(&t->bytes, &t->n, path, SGT_VOCAB_FILE_MOST, err);
     }
     snprintf(folder, SGT_PATH, "%s", path);
-    const int rc = read_first(t, folder, names, err);
+    int rc = read_first(t, folder, file_names, err);
+    if (!rc && !t->bytes) rc = read_first(t, folder, file_names + MERGES, err);
     return rc < 0 || t->bytes
                ? rc
                : sgt_fail(err, SGT_EFORMAT, "%s: holds no tokenizer.json, vocab.json or merges.txt",
@@ -671,25 +679,25 @@ static int is_huggingface(const source *s)
 /* Read the vocabulary `path`, and the second file of its format, if there is one. */
 static int read_texts(source *s, const char *path, sgt_error *err)
 {
-    static const char *const ids[] = {"vocab.json", "encoder.json", NULL}, *const merges[] = {
-                                                                               "merges.txt",
-                                                                               "vocab.bpe", NULL};
     char folder[SGT_PATH];
     int rc = read_named(s, path, folder, err);
     if (!rc && is_merges(&s->vocab)) {
         s->merges = s->vocab;
         s->vocab = (text_file){0};
-        rc = read_first(&s->vocab, folder, ids, err);
+        rc = read_first(&s->vocab, folder, file_names + 1, err);
     }
     if (!rc && s->vocab.bytes && (s->merges.bytes || is_json(&s->vocab))) rc = parse_json(s, err);
     if (!rc && s->root && !s->merges.bytes && !is_huggingface(s))
-        rc = read_first(&s->merges, folder, merges, err);
+        rc = read_first(&s->merges, folder, file_names + MERGES, err);
     return rc;
 }
 
 /* Read the tokens and merges in the texts. */
 static int read_parts(source *s, sgt_error *err)
 {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    memset(s->base64, -1, sizeof s->base64);
+    for (int i = 0; i < 64; i++) s->base64[(uint8_t)digits[i]] = (int8_t)i;
     /* no token or merge has more bytes than its file */
     if (!(s->room = malloc(s->merges.n + s->vocab.n + 4)))
         return sgt_fail_memory(err, s->parts.path);
