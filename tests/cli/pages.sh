@@ -64,6 +64,9 @@ for page in "$ROOT"/tools/sgt-*.1; do
     done
 done
 
+# Words that readers of the manuals stumbled over stay away.
+! grep -nE '\b((is|are) said|goe?s? on|so many|meanwhile)\b' "$ROOT"/tools/*.[17] "$ROOT"/*/sgt_*.3 || fail 'say it plainly'
+
 # sgt.7 names every page, and its tour works, with fewer steps, and with a small model instead of GPT-2.
 page=$ROOT/tools/sgt.7
 for name in "$ROOT"/tools/sgt-*.1 "$ROOT"/loader/sgt_loader.3 "$ROOT"/tokenize/sgt_tokenize.3; do
