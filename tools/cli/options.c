@@ -731,7 +731,7 @@ static const char *suggest_option(const sgt_program *p, const char *name, size_t
     char *said = hint + (*hint ? strlen("; did you mean --") : 0),
          *word = said + strcspn(said, "= ");
     if (!*word || !find_option(p, said, (size_t)(word - said), 0, &o)) return hint;
-    if (o.kind == SGT_OPT_FLAG) strcpy(word, "?");
+    if (o.kind == SGT_OPT_FLAG) word[0] = '?', word[1] = '\0';
     if (o.kind == SGT_OPT_CHOICE && *word == ' ' &&
         sgt_option_word(&o, word + 1, strcspn(word + 1, "?")) < 0)
         *hint = '\0';
