@@ -268,6 +268,19 @@ sgt_splitter sgt_pattern_splitter(sgt_pattern *p, const void *text, size_t n, sg
     "[^\\r\\n\\p{L}\\p{N}]?[" UPPER "]*[" LOWER "]+|[^\\r\\n\\p{L}\\p{N}]?[" UPPER "]+[" LOWER \
     "]*|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
+/* DeepSeek's file splits three times: by numbers, by Chinese and Japanese letters, and all pieces once
+ * more. One expression does the same if its runs end where either of the first two would have split. */
+#define DIGITS "\\p{N}{1,3}"
+#define HAN "一-龥぀-ゟ゠-ヿ"
+#define IN "(?=[" HAN "])"
+#define OUT "(?![" HAN "])"
+#define SIGNS "\\p{P}\\p{S}"
+#define ASCII "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+"
+#define DEEPSEEK                                                                              \
+    DIGITS "|" IN "(?:[^\\p{L}" SIGNS "]?(?:" IN "[\\p{L}\\p{M}])++|(?:" IN "[" SIGNS         \
+           "])++)|" ASCII "|[^\r\n\\p{L}" SIGNS "\\p{N}" HAN "]?(?:" OUT "[\\p{L}\\p{M}])++|" \
+           " ?(?:" OUT "[" SIGNS "])++[\r\n]*|\\s*[\r\n]+|\\s+(?![^\\s\\p{N}" HAN "])|\\s+"
+
 /* Those that split.h has code for come first. Without `regex`, Hugging Face's library reads `text`
  * alike. */
 static const sgt_rule rules[] = {
@@ -297,6 +310,7 @@ static const sgt_rule rules[] = {
      .by = SGT_RULE_GPT2},
     {.text = "(?s).+", .regex = "(?m).+", .by = SGT_RULE_PCRE2},
     {.text = TEKKEN, .by = SGT_RULE_PCRE2},
+    {.text = DEEPSEEK, .by = SGT_RULE_PCRE2},
 };
 enum { RULES = sizeof rules / sizeof *rules };
 
@@ -314,14 +328,7 @@ sgt_rule sgt_rule_of(const char *name_or_pattern)
     return (sgt_rule){.text = text, .by = SGT_RULE_PCRE2};
 }
 
-/* DeepSeek's file splits three times: by numbers, by Chinese and Japanese letters, and all pieces once
- * more. One expression does the same if its runs end where either of the first two would have split. */
-#define DIGITS "\\p{N}{1,3}"
-#define HAN "一-龥぀-ゟ゠-ヿ"
-#define IN "(?=[" HAN "])"
-#define OUT "(?![" HAN "])"
-#define SIGNS "\\p{P}\\p{S}"
-#define ASCII "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+"
+/* patterns that split the pieces of another once more */
 static const struct {
     const char *before, *regex, *text;
 } steps[] = {
@@ -330,9 +337,7 @@ static const struct {
     {DIGITS "|[" HAN "]+",
      ASCII "|[^\r\n\\p{L}" SIGNS "]?[\\p{L}\\p{M}]+| ?[" SIGNS "]+[\r\n]*|\\s*[\r\n]+|"
            "\\s+(?!\\S)|\\s+",
-     DIGITS "|" IN "(?:[^\\p{L}" SIGNS "]?(?:" IN "[\\p{L}\\p{M}])++|(?:" IN "[" SIGNS
-            "])++)|" ASCII "|[^\r\n\\p{L}" SIGNS "\\p{N}" HAN "]?(?:" OUT "[\\p{L}\\p{M}])++|"
-            " ?(?:" OUT "[" SIGNS "])++[\r\n]*|\\s*[\r\n]+|\\s+(?![^\\s\\p{N}" HAN "])|\\s+"},
+     DEEPSEEK},
 };
 
 const char *sgt_rule_from_regex(const char *before, const char *regex)
