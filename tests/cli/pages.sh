@@ -81,6 +81,6 @@ sed -n '/^\.SH TOUR/,/^\.SH CONCEPTS/p' "$page" | sed -n '/^\.EX/,/^\.EE/p' | gr
 while read -r line; do
     run 0 sh -c "$line"
 done < tour
-exists run/step-00000004
+exists small/step-00000004
 exists gpt2/step-00000001
 exists report.html
