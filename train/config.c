@@ -20,14 +20,15 @@
 /* values of a row's `flags`, in addition to those of base/option.h */
 enum {
     MAY_CHANGE = 1, /* may differ on --resume */
-    /* property of the machine: written only if the user gave it, never taken from a checkpoint */
+    /* property of the machine: ranks may differ in it, and it is written only if the user gave it */
     LOCAL = 2,
     DEVICE = 4,    /* may change when the kind of device changes */
     CUDA = 8,      /* available with CUDA only */
     NOT_KEPT = 16, /* not written to options.json */
-    LATER = 32,  /* undecided by default; without this flag, the default is `def`, up to a colon */
-    PATH = 64,   /* path of a file, which may have another name on another machine */
-    LENGTH = 128 /* says how long to train */
+    LATER = 32,   /* undecided by default; without this flag, the default is `def`, up to a colon */
+    PATH = 64,    /* path of a file, which may have another name on another machine */
+    LENGTH = 128, /* says how long to train */
+    HERE = 256    /* never taken from a checkpoint */
 };
 /* values of a row's `needs`: what the option requires to have an effect */
 enum { SHARDS = 1, EXAMPLES, DOCUMENTS, ADAMW, BETAS, SGD, MOMENTUM, FP16 };
@@ -162,12 +163,12 @@ const sgt_option sgt_config_rows[SGT_SETTINGS + 1] = {
     WORD(MACHINE, RECOMPUTE, recompute, "recompute", recomputes, "none",
          "what the backward pass recomputes to save memory; auto: as little as fits", 0),
     SIZE(MACHINE, MEMORY_LIMIT, memory_limit, "memory-limit", "SIZE", 1, 9e18, "all free memory",
-         "memory that the run may use; with CUDA, the device's memory", MAY_CHANGE | LOCAL | LATER),
+         "memory that the run may use; with CUDA, the device's memory", MAY_CHANGE | LOCAL | HERE | LATER),
     COUNT(MACHINE, THREADS, threads, "threads", "N", 1, 1024, "all available cores",
           "number of CPU threads; the results do not depend on it", MAY_CHANGE | LOCAL | LATER,
           .letter = 't'),
     TEXT(MACHINE, CPU, cpu, "cpu", "auto|plain|avx2|avx512|amx", "auto",
-         "highest CPU instruction level to use", MAY_CHANGE | LOCAL),
+         "highest CPU instruction level to use", MAY_CHANGE | LOCAL | HERE),
     FLAG(MACHINE, DETERMINISTIC, step.deterministic, "deterministic",
          "give the same bits in every run, on CUDA too (a CPU always does)", 0),
 
@@ -440,7 +441,7 @@ int sgt_config_merge(sgt_config *s, const char *text, const char *what, sgt_merg
     if (!s->owners) s->owners = json_array();
     if (json_array_append_new(s->owners, json) < 0) return sgt_fail_memory(err, what);
     const int taken = which == SGT_MERGE_MOVED ? MAY_CHANGE | DEVICE : MAY_CHANGE;
-    int left_out = which == SGT_MERGE_GIVEN ? 0 : LOCAL;
+    int left_out = which == SGT_MERGE_GIVEN ? 0 : HERE;
     /* a typed length comes before the file's, whichever option says it */
     if (s->given[SGT_SET_STEPS] || s->given[SGT_SET_EPOCHS] || s->given[SGT_SET_BUDGET])
         left_out |= LENGTH;
@@ -562,8 +563,6 @@ static int compare(const sgt_config *s, const char *text, const comparison *how,
         if (!is_kept(row) || row->flags & how->skipped) continue;
         /* with --init, the shape came from that model */
         if (row == &sgt_config_rows[SGT_SET_MODEL] && kept.init) continue;
-        /* the run was made by a version without variants */
-        if (row == &sgt_config_rows[SGT_SET_VARIANT] && !kept.variant) continue;
         if (!render(now, MAX_VALUE, s, row) || !render(then, MAX_VALUE, &kept, row))
             rc = sgt_fail_memory(err, "options");
         else if (strcmp(now, then) != 0)

@@ -163,7 +163,7 @@ int sgt_config_take_device(sgt_config *s, int cuda, int bf16, sgt_error *err);
 
 /* Which values of a JSON object are copied to settings. */
 typedef enum sgt_merge {
-    SGT_MERGE_KEPT,    /* all but properties of the machine: those of the checkpoint to resume */
+    SGT_MERGE_KEPT,    /* all but --cpu and --memory-limit: those of the checkpoint to resume */
     SGT_MERGE_GIVEN,   /* all, which then count as given: those of --config */
     SGT_MERGE_CHANGED, /* those kept that --resume may change: of options.json */
     SGT_MERGE_MOVED    /* and those that it may change with the kind of device */

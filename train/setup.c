@@ -76,6 +76,18 @@ static int merge_changed(const sgt_trainer *t, sgt_merge which, sgt_error *err)
     return rc;
 }
 
+/* If the run had another number of threads than this call, `own`, go on with that: with the one that
+ * was typed last, if this process has as many cores for itself. */
+static void keep_threads(const sgt_trainer *t, uint64_t own)
+{
+    sgt_config *s = t->s;
+    const sgt_ranks *r = t->o->ranks;
+    if (s->threads == own) return;
+    if (s->threads > (uint64_t)sgt_cpu_count() / (r && r->sharing ? r->sharing : 1))
+        s->threads = SGT_DEFAULT_COUNT;
+    s->given[SGT_SET_THREADS] = 1; /* so that options.json has it again */
+}
+
 /* Find the checkpoint to resume from: rank 0 chooses it and broadcasts its name. */
 static int resume_from(sgt_trainer *t, sgt_error *err)
 {
@@ -96,9 +108,12 @@ static int resume_from(sgt_trainer *t, sgt_error *err)
                 t->o->run);
         return SGT_OK;
     }
+    const uint64_t threads = t->s->threads;
     rc = sgt_checkpoint_read(&t->state, t->from, err);
     if (rc == SGT_OK) rc = sgt_config_merge(t->s, t->state.options, t->from, SGT_MERGE_KEPT, err);
-    return rc < 0 ? rc : merge_changed(t, SGT_MERGE_CHANGED, err);
+    if (rc == SGT_OK) rc = merge_changed(t, SGT_MERGE_CHANGED, err);
+    keep_threads(t, threads);
+    return rc;
 }
 
 /* Choose the device. Warn if a GPU exists but is not used; if there is no GPU, report that only as
@@ -190,7 +205,7 @@ static int refuse_existing(const sgt_trainer *t, sgt_error *err)
                       "%s: it holds %s (--resume goes on from there, --force starts over)",
                       t->o->run, strrchr(dir, '/') + 1);
     free(dir);
-    return rc;
+    return rc < 0 ? sgt_run_owned(t->o->run, rc, err) : rc;
 }
 
 /* ---- model ---- */

@@ -58,7 +58,7 @@ typedef struct sgt_option {
     /* In a row of train/config.c: offset of the field in the settings; and values that only
      * config.c uses. */
     size_t offset;
-    uint8_t section, flags, needs;
+    uint16_t section, flags, needs;
 } sgt_option;
 
 #define SGT_DEFAULT_COUNT UINT64_MAX /* value of a count that the user has not set */

@@ -134,7 +134,7 @@ rm -rf out go
 begin lies far out/.work/part-000001/.work/sources.jsonl sh tokenize --quiet --rank 1 --ranks 2 corpus out
 exists out/.work/owner-000001
 run 1 on lies '' sh tokenize --rank 1 --ranks 2 corpus out
-stderr_has 'sgt-tokenize: out/.work/part-000001: another sgt-tokenize is running here (wait for it)'
+stderr_has 'sgt-tokenize: out: another sgt-tokenize is running here as this rank (wait for it)'
 kill_begun
 touch go
 run 0 on lies near sh tokenize --rank 0 --ranks 2 corpus out

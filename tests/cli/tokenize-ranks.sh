@@ -109,7 +109,7 @@ done
 kill -STOP $pid
 absent out/.work/part-000001/manifest.json
 run 1 sgt-tokenize $options --rank 1 --ranks 2 more out
-stderr_is 'sgt-tokenize: out/.work/part-000001: another sgt-tokenize is running here (wait for it)'
+stderr_is 'sgt-tokenize: out: another sgt-tokenize is running here as this rank (wait for it)'
 for force in '' --force; do
     run_failure 'out: another sgt-tokenize is running here (wait for it)' sgt-tokenize $options $force more out
 done

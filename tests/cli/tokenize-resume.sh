@@ -76,6 +76,9 @@ rm -rf out
 begun_on_a_pipe out/train_000003.bin sgt-tokenize --quiet --shard-tokens 5k corpus - out
 run_failure 'out: another sgt-tokenize is running here (wait for it)' sgt-tokenize --quiet --shard-tokens 5k corpus out
 end_begun
+begun_on_a_pipe out2/.work/part-000000/train_000003.bin sgt-tokenize --quiet --shard-tokens 5k --shuffle 1 corpus - out2
+run_failure 'out2: another sgt-tokenize is running here (wait for it)' sgt-tokenize --quiet --shard-tokens 5k --shuffle 1 corpus out2
+end_begun
 run 1 sgt-tokenize --shard-tokens 6k corpus - out
 stderr_is 'sgt-tokenize: out: made with --shard-tokens 5000, now 6000 (--force replaces it)'
 run_failure_about 'sgt-tokenize: out: made from other inputs: input ' sgt-tokenize --shard-tokens 5k corpus out

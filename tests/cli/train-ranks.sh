@@ -73,24 +73,40 @@ stderr_is 'sgt-train: rank 1: --no-tie: it is true here and is not set on rank 0
 ends_well cuda TERM
 saves_slowly cuda
 
-# ---- the same with mpirun ----
+# ---- the launchers themselves: SIGINT and SIGTERM to them end the ranks, in the seconds that they are told ----
+ends_launcher() { # LAUNCHER...: set $long to the options of the run
+    for signal in INT TERM; do
+        rm -rf dead
+        "$@" sgt-train $long --run dead > .stdout 2> .stderr &
+        launcher=$!
+        saved dead
+        kill -$signal $launcher
+        ! wait $launcher || fail "$1 has ended well"
+        grep '^sgt-train: ' .stderr > .said
+        mv .said .stderr
+        stopped_after dead
+        goes_on dead cuda
+    done
+}
+
+find_python torch.distributed.run
+if [ "$python" ]; then
+    torchrun="$python -m torch.distributed.run --nproc-per-node 2 --no-python --"
+    run 0 $torchrun sgt-train $options --precision bf16 --run again --force
+    again
+    ends_launcher $torchrun
+    run 1 $torchrun sgt-train $options --device cpu --run odd
+    [ "$(grep -c '^sgt-train: CPU ranks: gradients go by MPI: start them with mpirun ' .stderr)" = 1 ] || fail 'not one message'
+    texts corpus 40000
+    run 0 sgt-tokenize --quiet --dedup corpus set
+    run 0 $torchrun sgt-tokenize --quiet --dedup corpus set-torchrun
+    same_folders set set-torchrun
+else echo 'no PyTorch: torchrun itself was not tried'; fi
+
 command -v mpirun > /dev/null && [ -e "$programs/../lib/libsgt-mpi.so" ] || skip 'no Open MPI; all else passed'
 mpi="mpirun --allow-run-as-root --oversubscribe -n 2"
 run 0 $mpi sgt-train $options --precision bf16 --run again --force
 again
 run 2 $mpi sgt-train $options --batch-size 3 --run odd
 [ "$(grep -c '^sgt-train: ' .stderr)" = 1 ] || fail 'not one message'
-
-# ---- mpirun ends its ranks, after the seconds that it is told ----
-for signal in INT TERM; do
-    rm -rf dead
-    $mpi --mca odls_base_sigkill_timeout 10 sgt-train $long --run dead > .stdout 2> .stderr &
-    launcher=$!
-    saved dead
-    kill -$signal $launcher
-    ! wait $launcher || fail 'mpirun has ended well'
-    grep '^sgt-train: ' .stderr > .said
-    mv .said .stderr
-    stopped_after dead
-    goes_on dead cuda
-done
+ends_launcher $mpi --mca odls_base_sigkill_timeout 10

@@ -86,6 +86,8 @@ done
 stopped unsaved
 works shared
 until [ -s shared/latest ]; do sleep 0.02; done
+run 1 sgt-train --quiet $options --run shared
+is "$(tail -n 1 .stderr)" 'sgt-train: shared: another sgt-train is writing to this run (wait for it, or take another --run)'
 for i in 1 2 3 4 5 6; do
     run 1 sgt-train --quiet --run shared --resume
     is "$(tail -n 1 .stderr)" 'sgt-train: shared: another sgt-train is writing to this run (wait for it, or take another --run)'
@@ -142,6 +144,15 @@ stderr_matches '^sgt-train: learning rate: it rises from [0-9.e-]+ to [0-9.e-]+ 
 run 0 sgt-train $small --run flat --schedule constant --steps 2
 run 0 sgt-train $small --run flat --resume --steps 4
 ! grep -q 'it rises' .stderr || fail 'a constant rate was said to rise'
+
+# A resume goes on with the --threads of the last start, if there are as many cores.
+more=$(($(env -u OMP_NUM_THREADS nproc) + 1))
+run 0 sgt-train --run flat --resume --steps 5
+grep -q '"threads": 1,' flat/options.json || fail "not one thread: $(cat flat/options.json)"
+run 0 sgt-train --run flat --resume --steps 6 --threads $more
+grep -q "\"threads\": $more," flat/options.json || fail "not $more threads: $(cat flat/options.json)"
+run 0 sgt-train --run flat --resume --steps 7
+! grep -q threads flat/options.json || fail "not all cores: $(cat flat/options.json)"
 
 # Another rate, its end or another schedule begin a new schedule, which one line says. Its rates are kept: more steps and
 # a resume without the options go on with it. The run can be inspected and reported.

@@ -29,7 +29,7 @@ for meant in learning-rate:lr lr-schedule:schedule dataset:data data-dir:data dt
     training.seq_len:seq-len optimizer.lr:lr checkpoint.interval:save-every val_loss_every:eval-every use_cpu:'device cpu' \
     gpu:'device cuda' cuda:'device cuda' gradient_checkpointing:'recompute block' num-attention-heads:'model LxCxH' \
     validation:'data DIR, which holds the validation shards' activation_checkpoint.mode:'recompute block' \
-    weight_decay:weight-decay warmup_iters:warmup min-learning-rate:min-lr bs:batch-size wd:weight-decay ctx:seq-len save_dir:run; do
+    weight_decay:weight-decay warmup_iters:warmup min-learning-rate:min-lr bs:batch-size wd:weight-decay ctx:seq-len save_dir:run save:run; do
     run_usage "--${meant%:*}: no such option; did you mean --${meant#*:}?" sgt-train --"${meant%:*}" 4
 done
 for typed in n_layer n_head n_embd num-layers n-layers layers; do

@@ -314,10 +314,6 @@ Test(settings, variants_are_kept_by_name)
     expect_failure_about(sgt_config_same_run(&s, text, 0, why), SGT_EUNSUPPORTED,
                          "--variant: it is \"none\" here and was \"");
     must(sgt_config_same_run(&s, text, 1, why));
-    s.batch = SGT_DEFAULT_COUNT;
-    s.step.precision = SGT_DEFAULT_WORD;
-    /* a run from before variants existed */
-    must(sgt_config_same_run(&s, "{}", 0, why));
     sgt_variants_words(all, (1u << SGT_VARIANTS) - 1);
     for (int i = 0; i < SGT_VARIANTS; i++) {
         must(sgt_variants_parse(&set, sgt_variants[i].name, why));

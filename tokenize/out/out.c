@@ -449,10 +449,12 @@ static int lock_work(sgt_out *o, sgt_error *err)
     return rc;
 }
 
-static int at_work(const char *path, const sgt_out_request *r, sgt_error *err)
+/* Fail because another program is at work in OUT, or there as this rank. */
+static int at_work(const sgt_out_request *r, int rank, sgt_error *err)
 {
-    return sgt_fail(err, SGT_EIO, "%s: another %s here (wait for it)", path,
-                    r->corpus ? "sgt-tokenize is running" : "program is at work");
+    return sgt_fail(err, SGT_EIO, "%s: another %s here%s (wait for it)", r->path,
+                    r->corpus ? "sgt-tokenize is running" : "program is at work",
+                    rank && r->rank ? " as this rank" : "");
 }
 
 /* Remove .work, and hold the lock until then. */
@@ -702,7 +704,7 @@ static int set_up(sgt_out *o, const sgt_out_request *r, sgt_error *err)
         if (r->journal_options && (rc = check_joined(o, r, err)) != NOT_JOINED) return rc;
         rc = find_sharer(o, &o->who, err);
     }
-    if (rc) return rc < 0 ? rc : at_work(r->path, r, err);
+    if (rc) return rc < 0 ? rc : at_work(r, 0, err);
     if (r->force == SGT_OUT_BESIDE) {
         o->had_work = holds_work(o->work);
         return SGT_OK;
@@ -713,18 +715,17 @@ static int set_up(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 int sgt_out_claim(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     const int shared = r->journal_options != NULL;
-    char name[32], own[SGT_PATH], part[SGT_PATH];
+    char name[32], own[SGT_PATH];
     int rc = approach(o, r, err);
     snprintf(name, sizeof name, "owner-%06" PRIu32, r->rank);
     sgt_path(own, o->work, "%s", name);
-    sgt_path(part, o->work, "part-%06" PRIu32, r->rank);
     /* before the lock, for which other ranks wait, as this may watch the file for a minute */
-    if (!rc && shared && (rc = sgt_owner_lives(own, &o->who, err)) == 1) rc = at_work(part, r, err);
+    if (!rc && shared && (rc = sgt_owner_lives(own, &o->who, err)) == 1) rc = at_work(r, 1, err);
     for (int turn = 0; !rc && (rc = lock_work(o, err)) == 1; turn++)
-        rc = shared && turn < WAIT_TURNS ? wait_a_turn(r, err) : at_work(r->path, r, err);
+        rc = shared && turn < WAIT_TURNS ? wait_a_turn(r, err) : at_work(r, 0, err);
     if (!rc) rc = set_up(o, r, err);
     if (!rc && shared && (rc = sgt_owner_take(&o->sharer, o->work, name, NULL, &o->who, err)) == 1)
-        rc = at_work(part, r, err);
+        rc = at_work(r, 1, err);
     if (!rc && shared) sgt_owner_leave(&o->owner);
     if (rc) sgt_out_release(o, rc == 1 || (o->had_work && (!o->owner || holds_work(o->work))));
     return rc;

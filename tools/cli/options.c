@@ -156,7 +156,7 @@ static const char *const other_names[][2] = {
          "save-checkpoint gpu cuda"},
     {"data", "data-dir data-path train-data train-file input"},
     {"data DIR, which holds the validation shards", "validation input-val val-file val-path"},
-    {"run", "out-dir output-dir output out save-dir checkpoint-dir checkpoint-folder"},
+    {"run", "out-dir output-dir output out save save-dir checkpoint-dir checkpoint-folder"},
     {"resume", "resume-from continue"},
     {"init", "load ckpt checkpoint pretrained"},
     {"steps", "max-iters iters iterations"},
