@@ -381,34 +381,20 @@ static int read_examples(const char *path, const char *model, uint32_t vocab, sg
 
 /* ---- the vocabularies of data and model ---- */
 
-/* Fill in bytes[n] from the vocabulary that has this fingerprint (0: unknown), or that the file
- * `tokenizer` holds (NULL: there is none). Without either, 50,257 ids are GPT-2's. Returns
- * SGT_EUNSUPPORTED if the vocabulary is unknown. The function can serve as
- * sgt_train_options.text_bytes. */
-static int get_text_bytes(const char *tokenizer, uint64_t fingerprint, uint32_t *bytes, uint32_t n,
-                          sgt_error *err)
+/* Compare the vocabulary at `path` with that of the data, and fill in bytes[n] from it; see
+ * sgt_train_options.vocabulary. */
+static int compare_vocabulary(const char *path, const char *tokenizer, uint64_t fingerprint,
+                              uint32_t *bytes, uint32_t n, sgt_error *err)
 {
-    sgt_vocab *v;
-    int rc = sample_vocab_of_data(&v, tokenizer, fingerprint, n, err);
-    if (rc < 0) return rc;
-    sgt_vocab_text_bytes(v, bytes, n);
-    sgt_vocab_free(v);
-    return SGT_OK;
-}
-
-/* Return whether the ids of data stand for the same tokens in the model at `path`; see
- * sgt_train_options.same_ids. */
-static int have_same_ids(const char *path, const char *tokenizer, uint64_t fingerprint,
-                         sgt_error *err)
-{
-    sgt_vocab *model = NULL, *data = NULL;
-    int rc = sample_vocab_beside(&model, path, 0, "", err);
-    if (rc == SGT_EUSAGE) return 1; /* the model has no vocabulary beside it */
-    if (rc < 0) return rc;
-    int same = sgt_vocab_fingerprint(model) == fingerprint;
+    sgt_vocab *v = NULL, *data = NULL;
+    int rc = path ? sample_vocab_beside(&v, path, 0, "", err)
+                  : sample_vocab_of_data(&v, NULL, fingerprint, n, err);
+    if (rc < 0) return path && rc == SGT_EUSAGE ? 1 : rc; /* 1: there is no vocabulary */
+    int same = !path || !fingerprint || sgt_vocab_fingerprint(v) == fingerprint;
     if (!same) rc = sample_vocab_of_data(&data, tokenizer, fingerprint, 0, err);
-    if (data) same = sample_vocab_agrees(data, model);
-    sgt_vocab_free(model);
+    if (data) same = sample_vocab_agrees(data, v);
+    if (same && bytes) sgt_vocab_text_bytes(v, bytes, n);
+    sgt_vocab_free(v);
     sgt_vocab_free(data);
     return rc == SGT_ENOMEM ? rc : same;
 }
@@ -530,8 +516,7 @@ int main(int argc, char **argv)
                                  .command = command,
                                  .profile = o.profile,
                                  .examples = read_examples,
-                                 .text_bytes = get_text_bytes,
-                                 .same_ids = have_same_ids,
+                                 .vocabulary = compare_vocabulary,
                                  .cache = cache,
                                  .checker = o.no_self_check ? NULL : "/proc/self/exe",
                                  .stop = stop,

@@ -788,7 +788,6 @@ void sgt_trainer_close(sgt_trainer *t)
     sgt_checkpoint_state_free(&t->state);
     free(t->recompute_at);
     free(t->tokenizer);
-    free(t->tokenizer_path);
     free(t->text_bytes);
     free(t->from);
     free(t->init);

@@ -44,17 +44,15 @@ typedef struct sgt_train_options {
      * after a failure. NULL: such data is refused. */
     int (*examples)(const char *path, const char *model, uint32_t vocab, sgt_examples *e,
                     sgt_error *err);
-    /* Fills in bytes[n] with the bytes of each id's text, 0 for an id without a text, such as the
-     * end of text. The vocabulary is that of the file `tokenizer` (NULL: there is none) or has this
-     * fingerprint (0: unknown). A failure only leaves out validation in bits per byte. NULL: so
-     * does this. */
-    int (*text_bytes)(const char *tokenizer, uint64_t fingerprint, uint32_t *bytes, uint32_t n,
-                      sgt_error *err);
-    /* Returns whether the ids of data stand for the same tokens in the vocabulary beside the model
-     * at `model`; 1 also if that has none. The data's vocabulary has this fingerprint, which is not
-     * 0, and may be that of the file `tokenizer` (NULL: there is none). A negative SGT_E* if the
-     * model's vocabulary cannot be read. NULL: this is not checked. */
-    int (*same_ids)(const char *model, const char *tokenizer, uint64_t fingerprint, sgt_error *err);
+    /* Returns whether the ids of data stand for the same tokens in the vocabulary in the folder
+     * `path`; 1 also if that has none. The data's vocabulary has this fingerprint (0: unknown, so 1)
+     * and may be that of the file `tokenizer` (NULL: there is none). If the result is 1 and `bytes`
+     * is not NULL, fills in bytes[n] with the bytes of each id's text, 0 for an id without a text,
+     * such as the end of text. path NULL: the vocabulary is the one that is known by the fingerprint
+     * or by n. A negative SGT_E* if the vocabulary is unknown or cannot be read. NULL: nothing is
+     * compared, and validation is not in bits per byte. */
+    int (*vocabulary)(const char *path, const char *tokenizer, uint64_t fingerprint,
+                      uint32_t *bytes, uint32_t n, sgt_error *err);
     /* cache folder for a device's timing results and verdicts, created if missing; NULL: no
      * cache */
     const char *cache;

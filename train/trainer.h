@@ -30,9 +30,9 @@ typedef struct sgt_trainer {
     int64_t eot;          /* id of the end-of-text token; -1: not known */
     /* (info.vocab): bytes of each id's text, 0 for none; NULL: unknown, or not wanted */
     uint32_t *text_bytes;
-    char *tokenizer_path; /* file that `tokenizer` was read from, or NULL */
-    char *from;           /* checkpoint that this run resumes from, or NULL */
-    char *init;           /* model that this run begins with, as --init says, or NULL */
+    const char *tokenizer_of; /* folder that `tokenizer` was read from, or NULL */
+    char *from;               /* checkpoint that this run resumes from, or NULL */
+    char *init;               /* model that this run begins with, as --init says, or NULL */
     /* state of the run: that of `from` after a resume, later that of each checkpoint */
     sgt_checkpoint_state state;
     sgt_trace *trace; /* NULL: no trace */

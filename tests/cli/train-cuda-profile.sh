@@ -26,7 +26,7 @@ ranges() { # STEPS MICRO-STEPS UPDATES: the last two are those that graphs ran, 
     expect "$1" end_step_kernel kernel
     expect $((2 * $1)) micro-step micro-step
     grep -q '"left_out":0}' t.json || fail 'events found no room'
-    grep -q '"name":"rank 0 device"' t.json || fail 'the device is no process of its own'
+    grep -q '"name":"device"' t.json || fail 'the device is no process of its own'
 }
 
 # The graphs are captured before the trace begins. The device is then a step behind the host, and

@@ -217,22 +217,6 @@ static int find_eot(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* Check that the tokenizer.json beside a set is of the vocabulary that its shards name: checkpoints
- * carry it. One that cannot be read is no vocabulary. */
-static int check_tokenizer(const sgt_trainer *t, const char *set, sgt_error *err)
-{
-    sgt_error why;
-    const uint64_t of_shards = t->info.fingerprint;
-    int same = of_shards && t->o->same_ids ? t->o->same_ids(set, NULL, of_shards, &why) : 1;
-    if (same == SGT_ENOMEM) return sgt_fail(err, same, "%s", why.text);
-    if (same) return SGT_OK;
-    return sgt_fail(
-        err, SGT_EUNSUPPORTED,
-        "%s/tokenizer.json: not the vocabulary of the shards beside it (copy theirs there, "
-        "or remove it)",
-        set);
-}
-
 /* Read the text of tokenizer.json at the start, because the checkpoint that a run resumes from is
  * deleted after a few saves. */
 static int read_tokenizer(sgt_trainer *t, sgt_error *err)
@@ -247,20 +231,22 @@ static int read_tokenizer(sgt_trainer *t, sgt_error *err)
         const char *in = i < sets ? t->info.sets[i].path : others[i - sets];
         if (!in || sgt_file_gone(sgt_path(path, in, "tokenizer.json"))) continue;
         rc = sgt_file_get(&t->tokenizer, &n, path, SGT_VOCAB_FILE_MOST, err);
-        if (rc == SGT_OK && !(t->tokenizer_path = strdup(path))) rc = sgt_fail_memory(err, path);
-        if (rc == SGT_OK && i < sets) rc = check_tokenizer(t, in, err);
+        t->tokenizer_of = in;
     }
     return rc;
 }
 
-/* Find the bytes of each id's text, for validation in bits per byte. If the vocabulary is unknown,
- * validation is in nats alone. */
+/* Find the bytes of each id's text, for validation in bits per byte: if the vocabulary is unknown or
+ * cannot be read, validation is in nats alone. Fail if the tokenizer.json beside the shards, which
+ * checkpoints carry, is of another vocabulary than they name. */
 static int find_text_bytes(sgt_trainer *t, sgt_error *err)
 {
     sgt_error why;
-    if (!t->o->text_bytes || !t->eval_rows) return SGT_OK;
-    if (!t->tokenizer && !t->info.fingerprint && !t->examples.count &&
-        t->info.vocab == SGT_GPT2_IDS) {
+    const uint64_t known = t->info.fingerprint;
+    const int check =
+        known && t->tokenizer_of && t->tokenizer_of != t->from && t->tokenizer_of != t->init;
+    if (!t->o->vocabulary || (!t->eval_rows && !check)) return SGT_OK;
+    if (!t->tokenizer && !known && !t->examples.count && t->info.vocab == SGT_GPT2_IDS) {
         sgt_say(&t->o->notice,
                 "%s: its files do not say which vocabulary they have: GPT-2's is assumed, and "
                 "validation is not in bits per byte (copy its tokenizer.json there)",
@@ -269,13 +255,21 @@ static int find_text_bytes(sgt_trainer *t, sgt_error *err)
     }
     t->text_bytes = calloc(t->info.vocab, sizeof *t->text_bytes);
     if (!t->text_bytes) return sgt_fail_memory(err, t->s->data);
-    int rc = t->o->text_bytes(t->tokenizer_path, t->info.fingerprint, t->text_bytes, t->info.vocab,
-                              &why);
-    if (rc == SGT_OK) return SGT_OK;
+    const int same =
+        t->o->vocabulary(t->tokenizer_of, NULL, known, t->text_bytes, t->info.vocab, &why);
+    if (same == 1 && t->eval_rows) return SGT_OK;
     free(t->text_bytes);
     t->text_bytes = NULL;
-    if (rc == SGT_ENOMEM) return sgt_fail(err, rc, "%s", why.text);
-    sgt_say(&t->o->detail, "%s: no validation in bits per byte", why.text);
+    if (same == SGT_ENOMEM) return sgt_fail(err, same, "%s", why.text);
+    if (same == 0)
+        sgt_fail(
+            &why, SGT_EUNSUPPORTED,
+            "%s/tokenizer.json: not the vocabulary of the shards beside it (copy theirs there, "
+            "or remove it)",
+            t->tokenizer_of);
+    if (same == 0 && check) return sgt_fail(err, why.code, "%s", why.text);
+    if (same < 1 && t->eval_rows)
+        sgt_say(&t->o->detail, "%s: no validation in bits per byte", why.text);
     return SGT_OK;
 }
 
@@ -313,7 +307,7 @@ static int compare_ids(const sgt_trainer *t, const char *path, const sgt_loader_
     if (!fingerprint) return SGT_OK;
     char own[SGT_PATH];
     const int none = sgt_file_gone(sgt_path(own, path, "tokenizer.json"));
-    int same = t->o->same_ids(t->init, none ? NULL : own, fingerprint, &why);
+    int same = t->o->vocabulary(t->init, none ? NULL : own, fingerprint, NULL, 0, &why);
     if (same == SGT_ENOMEM) return sgt_fail(err, same, "%s", why.text);
     if (same < 0) sgt_say(&t->o->notice, "%s: not compared with the data's vocabulary", why.text);
     if (same) return SGT_OK;
@@ -330,7 +324,7 @@ static int check_ids(const sgt_trainer *t, const sgt_loader_options *o, sgt_erro
     sgt_loader_set *sets;
     uint32_t count;
     sgt_loader_options headers = *o;
-    if (!t->init || !t->o->same_ids || sgt_config_examples(t->s)) return SGT_OK;
+    if (!t->init || !t->o->vocabulary || sgt_config_examples(t->s)) return SGT_OK;
     int rc = parse_sets(t, &sets, &count, err);
     if (rc < 0) return rc;
     headers.split = "train";

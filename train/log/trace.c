@@ -224,14 +224,9 @@ static void put_text(FILE *f, const char *before, const char *text)
     putc('"', f);
 }
 
-static uint32_t pid_of(const sgt_trace *t, sgt_trace_process p)
-{
-    return t->o.rank * SGT_TRACE_PROCESSES + p + 1;
-}
-
 static void put_track(FILE *f, const sgt_trace *t, int track)
 {
-    fprintf(f, ",\"pid\":%" PRIu32 ",\"tid\":%d", pid_of(t, t->tracks[track].process), track);
+    fprintf(f, ",\"pid\":%d,\"tid\":%d", t->tracks[track].process + 1, track);
 }
 
 /* Write a time in nanoseconds as microseconds, with all digits. */
@@ -248,26 +243,23 @@ static void put_head(FILE *f, const char *phase)
 
 /* Name a process. The host is the first: the process of SGT_TRACE_LOOP, with which the file
  * begins. */
-static void put_process(FILE *f, const sgt_trace *t, sgt_trace_process p)
+static void put_process(FILE *f, sgt_trace_process p)
 {
-    uint32_t pid = pid_of(t, p);
+    const int host = p == SGT_TRACE_HOST, pid = p + 1;
     fprintf(f,
-            "%s{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%" PRIu32
-            ",\"tid\":0,\"args\":{\"name\":\"rank %" PRIu32 " %s\"}}",
-            p == SGT_TRACE_HOST ? "" : ",\n", pid, t->o.rank,
-            p == SGT_TRACE_HOST ? "host" : "device");
+            "%s{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%d,\"tid\":0,\"args\":{\"name\":\"%"
+            "s\"}}",
+            host ? "" : ",\n", pid, host ? "host" : "device");
     put_head(f, "M");
-    fprintf(f,
-            "\"process_sort_index\",\"pid\":%" PRIu32 ",\"tid\":0,\"args\":{\"sort_index\":%" PRIu32
-            "}}",
-            pid, pid);
+    fprintf(f, "\"process_sort_index\",\"pid\":%d,\"tid\":0,\"args\":{\"sort_index\":%d}}", pid,
+            pid);
 }
 
 static void put_tracks(FILE *f, const sgt_trace *t)
 {
     int said[SGT_TRACE_PROCESSES] = {0};
     for (int i = 0; i < t->track_count; i++) {
-        if (!said[t->tracks[i].process]++) put_process(f, t, t->tracks[i].process);
+        if (!said[t->tracks[i].process]++) put_process(f, t->tracks[i].process);
         put_head(f, "M");
         fprintf(f, "\"thread_name\"");
         put_track(f, t, i);
@@ -321,10 +313,8 @@ static void put_all(FILE *f, sgt_trace *t)
     uint64_t base = t->count ? t->events[0].e.start : 0;
     fprintf(f, "{\"displayTimeUnit\":\"ms\",\n\"otherData\":{\"program\":\"sgt\",\"clock\":\"CLOCK_"
                "MONOTONIC\"");
-    fprintf(f,
-            ",\"base_ns\":%" PRIu64 ",\"rank\":%" PRIu32 ",\"first_step\":%" PRIu64
-            ",\"last_step\":%" PRIu64,
-            base, t->o.rank, t->from, t->to - 1);
+    fprintf(f, ",\"base_ns\":%" PRIu64 ",\"first_step\":%" PRIu64 ",\"last_step\":%" PRIu64, base,
+            t->from, t->to - 1);
     fprintf(f, ",\"events\":%zu,\"left_out\":%" PRIu64 "},\n\"traceEvents\":[\n", t->count,
             t->dropped);
     put_tracks(f, t);

@@ -44,10 +44,7 @@ typedef struct sgt_trace sgt_trace;
 
 typedef struct sgt_trace_options {
     uint64_t first, steps; /* this call makes steps first .. steps - 1 */
-    /* rank of this process; it numbers the processes in the file, so that traces of several ranks
-     * can be merged */
-    uint32_t rank;
-    sgt_notice notice; /* called with the path of the trace */
+    sgt_notice notice;     /* called with the path of the trace */
 } sgt_trace_options;
 
 /* Open a trace. Fails if no file can be created at `path`; the test for that leaves no file
