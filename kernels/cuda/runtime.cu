@@ -185,7 +185,7 @@ int sgt_cuda_finish(sgt_cuda_stream s, sgt_error *err)
 
 /* Return whether an event is complete. The runtime treats "not ready" as an error, which must not
  * hide the error of a launch. */
-int sgt_cuda_event_came(sgt_cuda_event e)
+static int came(sgt_cuda_event e)
 {
     note_launches();
     cudaError_t state = cudaEventQuery(e);
@@ -196,7 +196,7 @@ int sgt_cuda_event_came(sgt_cuda_event e)
 
 int sgt_cuda_event_finish(sgt_cuda_event e, sgt_error *err)
 {
-    if (!sgt_cuda_event_came(e)) {
+    if (!came(e)) {
         so_far.event_waits++;
         note("the device", cudaEventSynchronize(e));
     }

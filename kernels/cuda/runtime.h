@@ -66,7 +66,6 @@ int sgt_cuda_finish(sgt_cuda_stream s, sgt_error *err);
 int sgt_cuda_event_finish(sgt_cuda_event e, sgt_error *err); /* wait until e is complete */
 /* Set *ms to the time between two events, which must be timed and complete. */
 int sgt_cuda_elapsed_ms(float *ms, sgt_cuda_event from, sgt_cuda_event to, sgt_error *err);
-int sgt_cuda_event_came(sgt_cuda_event e); /* return 1 if e is complete, without waiting */
 
 /* Return the error of a launch or an asynchronous call that failed since the last check, without
  * waiting. */

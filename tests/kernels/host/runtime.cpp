@@ -179,8 +179,6 @@ int sgt_cuda_event_finish(sgt_cuda_event e, sgt_error *err)
     return sgt_cuda_check(err);
 }
 
-int sgt_cuda_event_came(sgt_cuda_event e) { return host::came(e); }
-
 int sgt_cuda_elapsed_ms(float *ms, sgt_cuda_event from, sgt_cuda_event to, sgt_error *err)
 {
     double a = host::event_seconds(from), b = host::event_seconds(to);

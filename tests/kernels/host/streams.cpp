@@ -259,14 +259,6 @@ static bool has_come(cudaEvent_t e, const char *what)
     return !e->mark || e->mark->seconds >= 0;
 }
 
-bool came(cudaEvent_t e)
-{
-    bool answer = has_come(e, "asked for an event");
-    MemoryOpen open;
-    if (!answer) step(turn(e->mark->stream));
-    return answer;
-}
-
 bool event_finish(cudaEvent_t e)
 {
     if (has_come(e, "waited for an event")) return false;

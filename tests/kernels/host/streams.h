@@ -34,8 +34,6 @@ void event_free(cudaEvent_t e);
 void record(cudaEvent_t e, cudaStream_t s);
 /* wait for the last record before this call; if there is none, do not wait */
 void wait(cudaStream_t s, cudaEvent_t e);
-/* return whether the event has occurred; then run a little more work */
-bool came(cudaEvent_t e);
 bool event_finish(cudaEvent_t e);    /* wait until it has occurred; true: it had not */
 double event_seconds(cudaEvent_t e); /* time at which it occurred; negative: it has not */
 /* time in seconds that events record; negative: the machine's clock */
