@@ -416,32 +416,6 @@ static void as_the_cpu(step_check *s)
     compare_with_cpu(s, "an ignored id", &o);
 }
 
-/* Run two steps on one device, copy the state to the other, and run a third step there. The result
- * must be as after three steps on one device. */
-static void moves(step_check *s)
-{
-    static const sgt_state states[] = {SGT_PARAMETERS, SGT_MOMENT1, SGT_MOMENT2};
-    scoped(fixture) f;
-    fixture_load(&f, "odd_tanh", SGT_GELU_TANH);
-    scoped(sgt_backend) *b = open_fixture(s, &f, NULL, f.batch),
-                        *cpu = open_on_cpu(s, &f, NULL, f.batch);
-    for (int back = 0; back <= 1; back++) {
-        sgt_backend *from = back ? cpu : b, *to = back ? b : cpu;
-        snprintf(s->at, sizeof s->at, "%s to %s", from->name, to->name);
-        run_steps(s, &f, from, (uint64_t)back * 3, 2, 1);
-        for (int i = 0; i < 3; i++) {
-            scoped_memory float *flat = flat_state(from, &f.model, states[i]);
-            put_flat(to, &f.model, states[i], flat);
-        }
-        sgt_step_metrics m = run_steps(s, &f, to, (uint64_t)back * 3 + 2, 1, 1);
-        sgt_step_metrics want = run_steps(s, &f, from, (uint64_t)back * 3 + 2, 1, 1);
-        expect(s,
-               fabs(m.loss - want.loss) <= 1e-5 && fabs(m.grad_norm / want.grad_norm - 1) <= 1e-5,
-               "loss %.9f, not %.9f; norm %.9f, not %.9f", m.loss, want.loss, m.grad_norm,
-               want.grad_norm);
-    }
-}
-
 /* ---- the loss scale ---- */
 
 /* Check a loss scale that is far too large and overflows fp16. Updates are skipped and moments stay
@@ -487,7 +461,6 @@ const step_case step_cases[] = {
     {"one_token", one_token, ALL, 0, 0},
     {"documents", documents, ALL, 0, 0},
     {"as_the_cpu", as_the_cpu, FP32, 1, 0},
-    {"moves", moves, FP32, 1, 0},
     {"switches", switches, EXACT, 1, 0},
     {"hopper", hopper, 1 << SGT_PRECISION_BF16 | 1 << SGT_PRECISION_FP16, 1, 0},
     {"cudnn", cudnn, 1 << SGT_PRECISION_BF16 | 1 << SGT_PRECISION_FP16, 1, 1},
