@@ -220,40 +220,8 @@ template <class In> static void epilogues(check *t)
     sgt_cuda_gemms_close(g);
 }
 
-/* The products of a step with batch 2, 12 tokens, 24 channels, and 50 ids padded to 56. They are
- * the forward pass with its epilogues, input gradients, weight gradients added in float32, and the
- * tied head. */
-template <class In> static void step(check *t)
-{
-    const size_t N = 24, C = 24, V = 56;
-    const sgt_cuda_type type = Type<In>::id;
-    const form layers[] = {{N, 3 * C, C}, {N, C, C}, {N, 4 * C, C}, {N, C, 4 * C}};
-    sgt_cuda_gemms *g = open_gemms(t, 1);
-    for (const form &f : layers) {
-        if (!g) return;
-        product forward = make(f.m, f.n, f.k, 0, 0, 0, type, type),
-                input = make(f.m, f.k, f.n, 0, 1, 0, type, type);
-        product weight = make(f.k, f.n, f.m, 1, 0, 0, type, SGT_F32);
-        forward.s.epilogue = f.n == 4 * C ? SGT_EPILOGUE_GELU : SGT_EPILOGUE_BIAS;
-        input.s.epilogue = f.k == 4 * C ? SGT_EPILOGUE_DGELU : SGT_EPILOGUE_NONE;
-        weight.s.accumulate = 1;
-        one<In, In>(t, g, forward);
-        one<In, In>(t, g, input);
-        one<In, float>(t, g, weight);
-    }
-    product head = make(N, V, C, 0, 1, 0, type, type),
-            gradient = make(N, C, V, 0, 0, 0, type, type);
-    product table = make(V, C, N, 1, 0, 0, type, SGT_F32);
-    table.s.accumulate = 1;
-    one<In, In>(t, g, head);
-    one<In, In>(t, g, gradient);
-    one<In, float>(t, g, table);
-    sgt_cuda_gemms_close(g);
-}
-
 CUDA_CASES_BY_TYPE(cublaslt, products)
 CUDA_CASES_BY_TYPE(cublaslt_epilogue, epilogues)
-CUDA_CASES_BY_TYPE(cublaslt_step, step)
 
 #ifdef DEV_ON_HOST
 /* The bound also holds for a library that rounds products early. */
@@ -262,7 +230,6 @@ CUDA_CASE(cublaslt_rounds_first)
     host::lt.rounds = ~0;
     products<dev::bf16>(t);
     epilogues<dev::f16>(t);
-    step<dev::bf16>(t);
     host::lt.rounds = 0;
 }
 #endif
