@@ -137,13 +137,6 @@ CUDA_CASE(planted_underrun)
     x[-1] = 1;
 }
 
-CUDA_CASE(planted_far_overrun)
-{
-    unsigned char *x = cuda_output<unsigned char>(t, 64);
-    check_at(t, "64 bytes");
-    x[64 + CHECK_GUARD - 1] = 1;
-}
-
 CUDA_CASE(planted_other_bits)
 {
     static float drifts;
