@@ -22,18 +22,13 @@
 static const struct row {
     const char *name;
     int seconds;
-    int (*run)(int device, sgt_error *err);
+    int (*run)(const char *path, int device, sgt_error *err);
 } rows[] = {
-    {SGT_CHECK_PRODUCTS, 10, sgt_check_products},
-    {SGT_CHECK_BIAS, 2, sgt_check_products_bias},
-    {SGT_CHECK_GELU, 2, sgt_check_products_gelu},
-    {SGT_CHECK_SLOPE, 2, sgt_check_products_slope},
-    {SGT_CHECK_MUON, 2, sgt_check_products_muon},
-    {SGT_CHECK_NAIVE, 2, sgt_check_attention_naive},
-    {SGT_CHECK_OWN, 2, sgt_check_attention_own},
-    {SGT_CHECK_HOPPER, 2, sgt_check_attention_hopper},
-    {SGT_CHECK_CUDNN, 10, sgt_check_attention_cudnn},
-    {SGT_CHECK_NCCL, 10, sgt_check_nccl},
+    {SGT_CHECK_PRODUCTS, 10, sgt_check_products}, {SGT_CHECK_BIAS, 2, sgt_check_products},
+    {SGT_CHECK_GELU, 2, sgt_check_products},      {SGT_CHECK_SLOPE, 2, sgt_check_products},
+    {SGT_CHECK_MUON, 2, sgt_check_products},      {SGT_CHECK_NAIVE, 2, sgt_check_attention},
+    {SGT_CHECK_OWN, 2, sgt_check_attention},      {SGT_CHECK_HOPPER, 2, sgt_check_attention},
+    {SGT_CHECK_CUDNN, 10, sgt_check_attention},   {SGT_CHECK_NCCL, 10, sgt_check_nccl},
     {SGT_CHECK_CUPTI, 2, sgt_check_cupti},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
@@ -47,7 +42,7 @@ static int run(size_t i, int device, sgt_error *err)
 {
     sgt_cuda_device d;
     int rc = sgt_cuda_open_card(&d, device, err);
-    return rc < 0 ? rc : rows[i].run(device, err);
+    return rc < 0 ? rc : rows[i].run(rows[i].name, device, err);
 }
 
 /* ---- the machine that verdicts hold for ---- */

@@ -58,18 +58,12 @@ extern const sgt_cuda_checks sgt_cuda_self_check;
  * path: "NCCL: "; or is empty. */
 int sgt_check_refuse(const sgt_checked *v, const char *what, sgt_error *err);
 
-/* ---- the checks, one for each row of the table ---- */
-int sgt_check_attention_own(int device, sgt_error *err);
-int sgt_check_attention_hopper(int device, sgt_error *err);
-int sgt_check_attention_cudnn(int device, sgt_error *err);
-int sgt_check_attention_naive(int device, sgt_error *err);
-int sgt_check_products(int device, sgt_error *err);
-int sgt_check_products_bias(int device, sgt_error *err);
-int sgt_check_products_gelu(int device, sgt_error *err);
-int sgt_check_products_slope(int device, sgt_error *err);
-int sgt_check_products_muon(int device, sgt_error *err);
-int sgt_check_nccl(int device, sgt_error *err);
-int sgt_check_cupti(int device, sgt_error *err);
+/* ---- the checks of the table's rows, by their path. They are properties (types, forms, edges of tiles)
+ * and not a step's launches, which attention and products share ---- */
+int sgt_check_attention(const char *path, int device, sgt_error *err);
+int sgt_check_products(const char *path, int device, sgt_error *err);
+int sgt_check_nccl(const char *path, int device, sgt_error *err);
+int sgt_check_cupti(const char *path, int device, sgt_error *err);
 
 /* ---- memory for a check ---- */
 

@@ -21,8 +21,7 @@ static const float RATE = 0.1f; /* of dropout */
 
 /* What to check. */
 typedef struct setting {
-    sgt_attention which;
-    uint32_t variants;
+    const char *path;
     sgt_precision precision;
     size_t D, T;       /* numbers per head, tokens per row */
     int deterministic; /* 1: as with --deterministic */
@@ -199,23 +198,26 @@ static int check(numbers *x, int device, const setting *s, sgt_error *err)
 {
     sgt_backend *b;
     uint32_t T = (uint32_t)s->T;
-    sgt_backend_options o = {.model = {.layers = 1,
-                                       .channels = few(T) * (uint32_t)s->D,
-                                       .heads = few(T),
-                                       .vocab = 128,
-                                       .positions = T,
-                                       .eps = 1e-5f},
-                             .batch = few(T),
-                             .seq = T,
-                             .threads = 1,
-                             .precision = s->precision,
-                             .attention = s->which,
-                             .variants = s->variants,
-                             .deterministic = s->deterministic,
-                             .dropout = s->masked ? RATE : 0,
-                             .documents = s->masked,
-                             .card = (uint32_t)device,
-                             .untimed = 1};
+    sgt_backend_options o = {
+        .model = {.layers = 1,
+                  .channels = few(T) * (uint32_t)s->D,
+                  .heads = few(T),
+                  .vocab = 128,
+                  .positions = T,
+                  .eps = 1e-5f},
+        .batch = few(T),
+        .seq = T,
+        .threads = 1,
+        .precision = s->precision,
+        .attention = strcmp(s->path, SGT_CHECK_CUDNN) == 0   ? SGT_ATTENTION_CUDNN
+                     : strcmp(s->path, SGT_CHECK_NAIVE) == 0 ? SGT_ATTENTION_NAIVE
+                                                             : SGT_ATTENTION_OWN,
+        .variants = strcmp(s->path, SGT_CHECK_HOPPER) == 0 ? SGT_VARIANT_ATTENTION_HOPPER : 0,
+        .deterministic = s->deterministic,
+        .dropout = s->masked ? RATE : 0,
+        .documents = s->masked,
+        .card = (uint32_t)device,
+        .untimed = 1};
     int rc = sgt_cuda_backend_open(&b, &o, err);
     if (rc < 0) return rc;
     rc = prepare(x, s, err);
@@ -224,67 +226,48 @@ static int check(numbers *x, int device, const setting *s, sgt_error *err)
     return rc;
 }
 
-static int check_all(int device, const setting *settings, size_t n, sgt_error *err)
+/* EVEN must be right for cuDNN. If SHORT is refused, so are runs with other rows than of a multiple of
+ * 128 tokens. */
+static const setting settings[] = {{SGT_CHECK_OWN, SGT_PRECISION_BF16, 64, SHORT, 0, 0},
+                                   {SGT_CHECK_OWN, SGT_PRECISION_FP16, 64, SHORT, 0, 0},
+                                   {SGT_CHECK_OWN, SGT_PRECISION_FP32, 64, SHORT, 0, 0},
+                                   {SGT_CHECK_OWN, SGT_PRECISION_TF32, 64, SHORT, 0, 0},
+                                   {SGT_CHECK_OWN, SGT_PRECISION_BF16, 128, SHORT, 0, 0},
+                                   {SGT_CHECK_OWN, SGT_PRECISION_BF16, 64, SHORT, 0, 1},
+                                   {SGT_CHECK_OWN, SGT_PRECISION_FP32, 64, SHORT, 0, 1},
+                                   {SGT_CHECK_OWN, SGT_PRECISION_BF16, 64, LONG, 0, 0},
+                                   {SGT_CHECK_OWN, SGT_PRECISION_BF16, 64, LONG, 0, 1},
+                                   {SGT_CHECK_HOPPER, SGT_PRECISION_BF16, 64, SHORT, 0, 0},
+                                   {SGT_CHECK_HOPPER, SGT_PRECISION_FP16, 64, SHORT, 0, 0},
+                                   {SGT_CHECK_HOPPER, SGT_PRECISION_BF16, 128, SHORT, 0, 0},
+                                   {SGT_CHECK_HOPPER, SGT_PRECISION_BF16, 64, SHORT, 0, 1},
+                                   {SGT_CHECK_HOPPER, SGT_PRECISION_BF16, 64, LONG, 0, 0},
+                                   {SGT_CHECK_HOPPER, SGT_PRECISION_BF16, 128, LONG, 0, 0},
+                                   {SGT_CHECK_HOPPER, SGT_PRECISION_BF16, 64, LONG, 0, 1},
+                                   {SGT_CHECK_HOPPER, SGT_PRECISION_BF16, 128, LONG, 0, 1},
+                                   {SGT_CHECK_CUDNN, SGT_PRECISION_BF16, 64, EVEN, 0, 0},
+                                   {SGT_CHECK_CUDNN, SGT_PRECISION_FP16, 64, EVEN, 0, 0},
+                                   {SGT_CHECK_CUDNN, SGT_PRECISION_BF16, 64, EVEN, 1, 0},
+                                   {SGT_CHECK_CUDNN, SGT_PRECISION_BF16, 128, EVEN, 0, 0},
+                                   {SGT_CHECK_CUDNN, SGT_PRECISION_BF16, 64, SHORT, 0, 0},
+                                   {SGT_CHECK_NAIVE, SGT_PRECISION_BF16, 64, SHORT, 0, 0},
+                                   {SGT_CHECK_NAIVE, SGT_PRECISION_FP16, 64, SHORT, 0, 0},
+                                   {SGT_CHECK_NAIVE, SGT_PRECISION_FP32, 64, SHORT, 0, 0},
+                                   {SGT_CHECK_NAIVE, SGT_PRECISION_BF16, 64, SHORT, 0, 1}};
+
+int sgt_check_attention(const char *path, int device, sgt_error *err)
 {
     int rc = SGT_OK;
     numbers x = {0};
-    for (size_t i = 0; i < n && rc == SGT_OK; i++) rc = check(&x, device, settings + i, err);
+    if (strcmp(path, SGT_CHECK_HOPPER) == 0 && !sgt_cuda_attention_hopper_serves(SGT_BF16, 64))
+        return sgt_fail(err, SGT_EUNSUPPORTED, "no GPU of sm_90");
+    for (size_t i = 0; i < sizeof settings / sizeof *settings && rc == SGT_OK; i++) {
+        const setting *s = settings + i;
+        if (strcmp(s->path, path) != 0) continue;
+        rc = check(&x, device, s, err);
+        if (rc == SGT_EUNSUPPORTED && s->T == SHORT && strcmp(path, SGT_CHECK_CUDNN) == 0)
+            rc = SGT_OK;
+    }
     free(x.qkv);
     return rc;
-}
-#define CHECK_ALL(device, settings, err) \
-    check_all(device, settings, sizeof(settings) / sizeof *(settings), err)
-
-int sgt_check_attention_own(int device, sgt_error *err)
-{
-    static const setting all[] = {{SGT_ATTENTION_OWN, 0, SGT_PRECISION_BF16, 64, SHORT, 0, 0},
-                                  {SGT_ATTENTION_OWN, 0, SGT_PRECISION_FP16, 64, SHORT, 0, 0},
-                                  {SGT_ATTENTION_OWN, 0, SGT_PRECISION_FP32, 64, SHORT, 0, 0},
-                                  {SGT_ATTENTION_OWN, 0, SGT_PRECISION_TF32, 64, SHORT, 0, 0},
-                                  {SGT_ATTENTION_OWN, 0, SGT_PRECISION_BF16, 128, SHORT, 0, 0},
-                                  {SGT_ATTENTION_OWN, 0, SGT_PRECISION_BF16, 64, SHORT, 0, 1},
-                                  {SGT_ATTENTION_OWN, 0, SGT_PRECISION_FP32, 64, SHORT, 0, 1},
-                                  {SGT_ATTENTION_OWN, 0, SGT_PRECISION_BF16, 64, LONG, 0, 0},
-                                  {SGT_ATTENTION_OWN, 0, SGT_PRECISION_BF16, 64, LONG, 0, 1}};
-    return CHECK_ALL(device, all, err);
-}
-
-int sgt_check_attention_hopper(int device, sgt_error *err)
-{
-    enum { HOPPER = SGT_VARIANT_ATTENTION_HOPPER };
-    static const setting all[] = {{SGT_ATTENTION_OWN, HOPPER, SGT_PRECISION_BF16, 64, SHORT, 0, 0},
-                                  {SGT_ATTENTION_OWN, HOPPER, SGT_PRECISION_FP16, 64, SHORT, 0, 0},
-                                  {SGT_ATTENTION_OWN, HOPPER, SGT_PRECISION_BF16, 128, SHORT, 0, 0},
-                                  {SGT_ATTENTION_OWN, HOPPER, SGT_PRECISION_BF16, 64, SHORT, 0, 1},
-                                  {SGT_ATTENTION_OWN, HOPPER, SGT_PRECISION_BF16, 64, LONG, 0, 0},
-                                  {SGT_ATTENTION_OWN, HOPPER, SGT_PRECISION_BF16, 128, LONG, 0, 0},
-                                  {SGT_ATTENTION_OWN, HOPPER, SGT_PRECISION_BF16, 64, LONG, 0, 1},
-                                  {SGT_ATTENTION_OWN, HOPPER, SGT_PRECISION_BF16, 128, LONG, 0, 1}};
-    if (!sgt_cuda_attention_hopper_serves(SGT_BF16, 64))
-        return sgt_fail(err, SGT_EUNSUPPORTED, "no GPU of sm_90");
-    return CHECK_ALL(device, all, err);
-}
-
-/* EVEN must be right. If SHORT is refused, so are runs with other rows than of a multiple of 128
- * tokens. */
-int sgt_check_attention_cudnn(int device, sgt_error *err)
-{
-    static const setting even[] = {{SGT_ATTENTION_CUDNN, 0, SGT_PRECISION_BF16, 64, EVEN, 0, 0},
-                                   {SGT_ATTENTION_CUDNN, 0, SGT_PRECISION_FP16, 64, EVEN, 0, 0},
-                                   {SGT_ATTENTION_CUDNN, 0, SGT_PRECISION_BF16, 128, EVEN, 0, 0},
-                                   {SGT_ATTENTION_CUDNN, 0, SGT_PRECISION_BF16, 64, EVEN, 1, 0}};
-    static const setting uneven[] = {{SGT_ATTENTION_CUDNN, 0, SGT_PRECISION_BF16, 64, SHORT, 0, 0}};
-    int rc = CHECK_ALL(device, even, err);
-    if (rc < 0) return rc;
-    rc = CHECK_ALL(device, uneven, err);
-    return rc == SGT_EUNSUPPORTED ? SGT_OK : rc;
-}
-
-int sgt_check_attention_naive(int device, sgt_error *err)
-{
-    static const setting all[] = {{SGT_ATTENTION_NAIVE, 0, SGT_PRECISION_BF16, 64, SHORT, 0, 0},
-                                  {SGT_ATTENTION_NAIVE, 0, SGT_PRECISION_FP16, 64, SHORT, 0, 0},
-                                  {SGT_ATTENTION_NAIVE, 0, SGT_PRECISION_FP32, 64, SHORT, 0, 0},
-                                  {SGT_ATTENTION_NAIVE, 0, SGT_PRECISION_BF16, 64, SHORT, 0, 1}};
-    return CHECK_ALL(device, all, err);
 }

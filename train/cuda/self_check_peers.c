@@ -67,9 +67,9 @@ static int reduce(const sgt_nccl *n, sgt_nccl_comm comm, sgt_check_space *x, sgt
     return SGT_OK;
 }
 
-int sgt_check_nccl(int device, sgt_error *err)
+int sgt_check_nccl(const char *path, int device, sgt_error *err)
 {
-    (void)device;
+    (void)path, (void)device;
     sgt_check_space x;
     sgt_nccl_id id;
     sgt_nccl_comm comm = NULL;
@@ -95,9 +95,9 @@ static void count_kernel(void *ctx, const sgt_cupti_kernel *k)
     *(unsigned *)ctx += strcmp(k->category, "kernel") == 0;
 }
 
-int sgt_check_cupti(int device, sgt_error *err)
+int sgt_check_cupti(const char *path, int device, sgt_error *err)
 {
-    (void)device;
+    (void)path, (void)device;
     sgt_check_space x;
     sgt_cupti *p;
     unsigned kernels = 0;

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernels/cuda/gemm.h"
 #include "kernels/cuda/runtime.h"
@@ -203,37 +204,28 @@ static int check(const form *f, sgt_cuda_epilogue epilogue, sgt_error *err)
     return rc;
 }
 
-int sgt_check_products(int device, sgt_error *err)
-{
-    (void)device;
-    int rc = check(&forward, SGT_EPILOGUE_NONE, err);
-    if (rc == SGT_OK) rc = check(&dx, SGT_EPILOGUE_NONE, err);
-    return rc == SGT_OK ? check(&dw, SGT_EPILOGUE_NONE, err) : rc;
-}
+/* What each path has to compute. */
+static const struct {
+    const char *path;
+    const form *form;
+    sgt_cuda_epilogue epilogue;
+} checked[] = {{SGT_CHECK_PRODUCTS, &forward, SGT_EPILOGUE_NONE},
+               {SGT_CHECK_PRODUCTS, &dx, SGT_EPILOGUE_NONE},
+               {SGT_CHECK_PRODUCTS, &dw, SGT_EPILOGUE_NONE},
+               {SGT_CHECK_BIAS, &forward, SGT_EPILOGUE_BIAS},
+               {SGT_CHECK_GELU, &forward, SGT_EPILOGUE_GELU},
+               {SGT_CHECK_SLOPE, &dx, SGT_EPILOGUE_DGELU},
+               {SGT_CHECK_MUON, &gram, SGT_EPILOGUE_NONE},
+               {SGT_CHECK_MUON, &gram_tall, SGT_EPILOGUE_NONE},
+               {SGT_CHECK_MUON, &square, SGT_EPILOGUE_NONE},
+               {SGT_CHECK_MUON, &mixed, SGT_EPILOGUE_NONE}};
 
-int sgt_check_products_bias(int device, sgt_error *err)
+int sgt_check_products(const char *path, int device, sgt_error *err)
 {
+    int rc = SGT_OK;
     (void)device;
-    return check(&forward, SGT_EPILOGUE_BIAS, err);
-}
-
-int sgt_check_products_gelu(int device, sgt_error *err)
-{
-    (void)device;
-    return check(&forward, SGT_EPILOGUE_GELU, err);
-}
-
-int sgt_check_products_slope(int device, sgt_error *err)
-{
-    (void)device;
-    return check(&dx, SGT_EPILOGUE_DGELU, err);
-}
-
-int sgt_check_products_muon(int device, sgt_error *err)
-{
-    (void)device;
-    int rc = check(&gram, SGT_EPILOGUE_NONE, err);
-    if (rc == SGT_OK) rc = check(&gram_tall, SGT_EPILOGUE_NONE, err);
-    if (rc == SGT_OK) rc = check(&square, SGT_EPILOGUE_NONE, err);
-    return rc == SGT_OK ? check(&mixed, SGT_EPILOGUE_NONE, err) : rc;
+    for (size_t i = 0; i < sizeof checked / sizeof *checked && rc == SGT_OK; i++)
+        if (strcmp(checked[i].path, path) == 0)
+            rc = check(checked[i].form, checked[i].epilogue, err);
+    return rc;
 }
