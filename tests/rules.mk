@@ -119,6 +119,7 @@ $(B)/tests/check-kernels: $(call objects,tests/kernels tests/kernels/trap) $(cal
 check-wheel:                           ## the wheels in empty roots of Debian, and on aarch64 in emulation (needs PyPI)
 	+@$(again) NVCC=none programs libs wheel
 	@TIER=wheel tests/cli/run.sh $(B)/bin
+	@tests/cli/run.sh $(B)/wheel-files/bin tokenize-filter
 check-kernels: need-packages $(B)/tests/check-kernels ## every fast kernel against its definition (ARGS=--bench: speed)
 	@$(B)/tests/check-kernels $(ARGS)
 

@@ -14,8 +14,8 @@ BUDGET = {
     "loader": 6983,
     "train": 13374,
     "kernels": 10811,
-    "tools": 13569,
-    "tests": 49561,
+    "tools": 13563,
+    "tests": 49562,
     "manuals": 1683,
     "pages": 1253,
 }

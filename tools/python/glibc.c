@@ -1,21 +1,20 @@
 /* glibc.c: what the wheel's files lack in glibc 2.28 although they are linked with a later one.
  * wheel.mk gives every other name the version that 2.28 has. */
+#include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <spawn.h>
+#include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #if defined(__x86_64__)
 #define FIRST "GLIBC_2.2.5"
-#define FIRST_AT "GLIBC_2.4"
-enum { STAT_VERSION = 1 };
 #else
 #define FIRST "GLIBC_2.17"
-#define FIRST_AT FIRST
-enum { STAT_VERSION = 0 };
 #endif
 #define LOCAL __attribute__((visibility("hidden"))) /* in each program and library */
 
@@ -24,27 +23,21 @@ enum { STAT_VERSION = 0 };
 extern LOCAL void *not_stdin;
 void *not_stdin;
 
-/* glibc's names for stat and its kin before 2.33 */
-int old_stat(int version, const char *path, struct stat *out);
-int old_lstat(int version, const char *path, struct stat *out);
-int old_fstat(int version, int fd, struct stat *out);
-int old_fstatat(int version, int fd, const char *path, struct stat *out, int flags);
-__asm__(".symver old_stat,__xstat@" FIRST);
-__asm__(".symver old_lstat,__lxstat@" FIRST);
-__asm__(".symver old_fstat,__fxstat@" FIRST);
-__asm__(".symver old_fstatat,__fxstatat@" FIRST_AT);
-
-LOCAL int stat(const char *path, struct stat *out) { return old_stat(STAT_VERSION, path, out); }
-LOCAL int lstat(const char *path, struct stat *out) { return old_lstat(STAT_VERSION, path, out); }
-LOCAL int fstat(int fd, struct stat *out) { return old_fstat(STAT_VERSION, fd, out); }
+/* glibc 2.33 gave these names to functions; Linux fills in the same struct. */
 LOCAL int fstatat(int fd, const char *path, struct stat *out, int flags)
 {
-    return old_fstatat(STAT_VERSION, fd, path, out, flags);
+    return (int)syscall(SYS_newfstatat, fd, path, out, flags);
+}
+LOCAL int stat(const char *path, struct stat *out) { return fstatat(AT_FDCWD, path, out, 0); }
+LOCAL int fstat(int fd, struct stat *out) { return fstatat(fd, "", out, AT_EMPTY_PATH); }
+LOCAL int lstat(const char *path, struct stat *out)
+{
+    return fstatat(AT_FDCWD, path, out, AT_SYMLINK_NOFOLLOW);
 }
 
-/* The next two came with 2.30 and 2.34: call a later glibc's. */
+/* This came with 2.30: call a later glibc's. With an older one, a clock that is set back makes the wait
+ * longer. */
 __asm__(".symver dlsym,dlsym@" FIRST);
-
 LOCAL int pthread_cond_clockwait(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
                                  const struct timespec *until)
 {
@@ -61,13 +54,14 @@ LOCAL int pthread_cond_clockwait(pthread_cond_t *c, pthread_mutex_t *m, clockid_
     return pthread_cond_timedwait(c, m, &real);
 }
 
+/* This came with 2.34. */
 LOCAL int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *files, int from)
 {
-    int (*own)(posix_spawn_file_actions_t *, int) = NULL, rc = 0;
-    *(void **)&own = dlsym(RTLD_NEXT, "posix_spawn_file_actions_addclosefrom_np");
-    if (own) return own(files, from);
-    for (int fd = from, end = getdtablesize(); fd < end && !rc; fd++)
-        if (fcntl(fd, F_GETFD) >= 0) rc = posix_spawn_file_actions_addclose(files, fd);
+    int rc = 0;
+    DIR *open = opendir("/proc/self/fd");
+    for (struct dirent *e; open && !rc && (e = readdir(open));)
+        if (atoi(e->d_name) >= from) rc = posix_spawn_file_actions_addclose(files, atoi(e->d_name));
+    if (open) closedir(open);
     return rc;
 }
 
