@@ -19,6 +19,7 @@ const sgt_variant sgt_variants[SGT_VARIANTS] = {
      "training computes logits and their loss by chunks of rows, which stay in the GPU's cache"},
     {"bias-room",
      "weight gradients leave a tenth of the multiprocessors to the bias gradients beside them"},
+    {"norm-bias", "the kernel of LayerNorm adds the bias of the product before it"},
 };
 
 /* Return the set that one word of n bytes stands for; -1 if the word is unknown. */

@@ -153,7 +153,8 @@ enum {
     SGT_VARIANT_ATTENTION_HOPPER = 1 << 0,
     SGT_VARIANT_HEAD_CHUNKS = 1 << 1,
     SGT_VARIANT_BIAS_ROOM = 1 << 2,
-    SGT_VARIANTS = 3, /* number of variants */
+    SGT_VARIANT_NORM_BIAS = 1 << 3,
+    SGT_VARIANTS = 4, /* number of variants */
     /* The variants that are on by default: those that made a step faster on an H100
      * (tests/gpu-results). */
     SGT_VARIANTS_DEFAULT = SGT_VARIANT_ATTENTION_HOPPER

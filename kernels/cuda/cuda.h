@@ -1,7 +1,7 @@
 /* cuda.h: the table of CUDA kernels, mirroring kernels.h. Each kernel has one name, one signature,
  * and a line with its mathematics and shapes. kernels/ref defines the results.
  *
- *     sgt_cuda_residual_layernorm(stream, SGT_BF16, sum, out, mean, rstd, x, y, w, b, rows, C,
+ *     sgt_cuda_residual_layernorm(stream, SGT_BF16, sum, out, mean, rstd, x, y, NULL, w, b, rows, C,
  *                                 1e-5f, NULL);
  *
  * All pointers are device memory, 16-byte aligned, row-major. `void *` arrays hold numbers of the
@@ -97,16 +97,17 @@ void sgt_cuda_embed_backward(sgt_cuda_stream s, sgt_cuda_type type, float *dwte,
                              size_t n, size_t T, size_t C, void *scratch);
 size_t sgt_cuda_embed_backward_scratch(size_t n, size_t C);
 
-/* sum = x + dropout(y); then, over each row of sum: mean, rstd = 1/sqrt(var + eps), out = (sum -
- * mean)*rstd*w + b
- *   x, y, sum, out (n, C); w, b (C) float; mean, rstd (n); sum may be x; drop may be NULL
+/* sum = x + dropout(y + bias); then, over each row of sum: mean, rstd = 1/sqrt(var + eps), out =
+ * (sum - mean)*rstd*w + b
+ *   x, y, sum, out (n, C); bias (C) like x; w, b (C) float; mean, rstd (n); sum may be x; bias and
+ *   drop may be NULL
  * If y is NULL, the rows are those of x, and sum is not written. Here and in
  * sgt_cuda_layernorm_backward, C is at most 12,672, because two floats per column must fit in a
  * block's shared memory. */
 void sgt_cuda_residual_layernorm(sgt_cuda_stream s, sgt_cuda_type type, void *sum, void *out,
                                  float *mean, float *rstd, const void *x, const void *y,
-                                 const float *w, const float *b, size_t n, size_t C, float eps,
-                                 const sgt_cuda_dropout *drop);
+                                 const void *bias, const float *w, const float *b, size_t n,
+                                 size_t C, float eps, const sgt_cuda_dropout *drop);
 
 /* dx += dL/dx; dw += sum_i dout*xhat; db += sum_i dout, with xhat = (x - mean)*rstd
  *   dx, dout, x (n, C); w, dw, db (C) float
@@ -119,11 +120,11 @@ void sgt_cuda_layernorm_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx
 size_t sgt_cuda_layernorm_backward_scratch(size_t n, size_t C);
 
 /* Compute sgt_cuda_residual_layernorm with the same bits, for rows that a warp can keep in
- * registers (see sgt_cuda_layernorm_rows_serves). If y is NULL, sum and drop are not used. */
+ * registers (see sgt_cuda_layernorm_rows_serves). If y is NULL, sum, bias and drop are not used. */
 void sgt_cuda_layernorm_rows(sgt_cuda_stream s, sgt_cuda_type type, void *sum, void *out,
-                             float *mean, float *rstd, const void *x, const void *y, const float *w,
-                             const float *b, size_t n, size_t C, float eps,
-                             const sgt_cuda_dropout *drop);
+                             float *mean, float *rstd, const void *x, const void *y,
+                             const void *bias, const float *w, const float *b, size_t n, size_t C,
+                             float eps, const sgt_cuda_dropout *drop);
 
 /* Compute sgt_cuda_layernorm_backward with the same dx, for rows that a warp can keep in registers.
  * Also add the sum of dx over all rows, after its rounding to `type`, to dbias (C), unless that is

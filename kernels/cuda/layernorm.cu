@@ -18,7 +18,7 @@ template <class T, int V> DEV float add_residual(const NormForward<T> &a, size_t
         load(x, a.x + row * a.C + c);
         if (a.y) {
             load(y, a.y + row * a.C + c);
-            add_branch(x, y, a, row * a.C + c);
+            add_branch(x, y, a, row, c);
         }
         store(kept + c, x);
         DEV_UNROLL_FOR (int i = 0; i < V; i++) total += x[i];
@@ -65,16 +65,26 @@ static int warps_for(size_t bytes)
 
 void sgt_cuda_residual_layernorm(sgt_cuda_stream s, sgt_cuda_type type, void *sum, void *out,
                                  float *mean, float *rstd, const void *x, const void *y,
-                                 const float *w, const float *b, size_t n, size_t C, float eps,
-                                 const sgt_cuda_dropout *drop)
+                                 const void *bias, const float *w, const float *b, size_t n,
+                                 size_t C, float eps, const sgt_cuda_dropout *drop)
 {
     if (n == 0) return;
     by_type_and_width(type, C, [&](auto zero, auto width) {
         using T = decltype(zero);
         int warps = warps_for(C * sizeof(T));
-        NormForward<T> a = {
-            (T *)sum, (T *)out, mean, rstd,   (const T *)x, (const T *)y,
-            w,        b,        n,    (int)C, eps,          drop ? *drop : sgt_cuda_dropout()};
+        NormForward<T> a = {(T *)sum,
+                            (T *)out,
+                            mean,
+                            rstd,
+                            (const T *)x,
+                            (const T *)y,
+                            (const T *)bias,
+                            w,
+                            b,
+                            n,
+                            (int)C,
+                            eps,
+                            drop ? *drop : sgt_cuda_dropout()};
         DEV_LAUNCH((norm_kernel<T, width>), dim3(blocks_for(n, warps)), dim3(warps * 32),
                    warps * C * sizeof(T), s, a);
     });

@@ -11,6 +11,7 @@ template <class T> struct NormForward {
     T *sum, *out;
     float *mean, *rstd;
     const T *x, *y; // y NULL: no residual, and sum is not written
+    const T *bias;  // added to y; NULL: none
     const float *w, *b;
     size_t n;
     int C;
@@ -28,11 +29,17 @@ template <class T> struct NormBackward {
     int C, first; // first: 1: dx is stored; 0: it is added to
 };
 
-// Compute x = x + dropout(y), rounded to T, for V numbers from number `at` of (n, C) on, and write
-// it to a.sum. y becomes dropout(y).
+// Compute x = x + dropout(y + bias), rounded to T, for V numbers of a row from column c on, and write
+// it to a.sum. y becomes dropout(y + bias).
 template <class T, int V>
-DEV void add_branch(float (&x)[V], float (&y)[V], const NormForward<T> &a, size_t at)
+DEV void add_branch(float (&x)[V], float (&y)[V], const NormForward<T> &a, size_t row, int c)
 {
+    size_t at = row * a.C + c;
+    if (a.bias) {
+        float bias[V];
+        load(bias, a.bias + c);
+        DEV_UNROLL_FOR (int j = 0; j < V; j++) y[j] += bias[j];
+    }
     if (a.drop.rate > 0) {
         float factor[V];
         dropout_factors(factor, a.drop, at);

@@ -48,7 +48,7 @@ DEV void normalize_row(const NormForward<T> &a, size_t row)
         if (RESIDUAL && c < a.C) {
             float y[V];
             dev::unpack16<T>(y, branch.raw[i]);
-            add_branch(x[i], y, a, row * a.C + c);
+            add_branch(x[i], y, a, row, c);
         }
         DEV_UNROLL_FOR (int j = 0; j < V; j++) total += x[i][j];
     }
@@ -245,15 +245,16 @@ static void launch_forward(sgt_cuda_stream s, const NormForward<T> &a)
 }
 
 void sgt_cuda_layernorm_rows(sgt_cuda_stream s, sgt_cuda_type type, void *sum, void *out,
-                             float *mean, float *rstd, const void *x, const void *y, const float *w,
-                             const float *b, size_t n, size_t C, float eps,
-                             const sgt_cuda_dropout *drop)
+                             float *mean, float *rstd, const void *x, const void *y,
+                             const void *bias, const float *w, const float *b, size_t n, size_t C,
+                             float eps, const sgt_cuda_dropout *drop)
 {
     if (n == 0) return;
     by_type(type, [&](auto zero) {
         using T = decltype(zero);
-        NormForward<T> a = {(T *)sum, (T *)out, mean, rstd,   (const T *)x, (const T *)y,
-                            w,        b,        n,    (int)C, eps,          {}};
+        NormForward<T> a = {
+            (T *)sum, (T *)out, mean, rstd, (const T *)x, (const T *)y, (const T *)bias, w, b,
+            n,        (int)C,   eps,  {}};
         if (drop) a.drop = *drop;
         launch_forward<T, 1>(s, a);
     });

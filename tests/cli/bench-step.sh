@@ -126,7 +126,7 @@ run_usage 'out: no operands here, only options; did you mean --data out?' sgt-be
 run_usage '--turns 0: must be from 1 to 100' sgt-bench step --turns 0
 run_failure '--variant all: needs --device cuda' sgt-bench step $cpu --variant all
 run 2 sgt-bench step $cpu --variant attention-hopper,faster
-stderr_matches "^sgt-bench step: --variant attention-hopper,faster: unknown variant 'faster' \(all, none, default, attention-hopper,head-chunks,bias-room\)"
+stderr_matches "^sgt-bench step: --variant attention-hopper,faster: unknown variant 'faster' \(all, none, default, attention-hopper,head-chunks,bias-room,norm-bias\)"
 run_silent sgt-bench step --variants
 check 'a name, a tab, what it does' test "$(grep -cE "^[a-z0-9-]+	[A-Za-z].*[^.]$" .stdout)" -eq "$(wc -l < .stdout)"
 cut -f1 .stdout > variants

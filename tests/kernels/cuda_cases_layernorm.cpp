@@ -35,6 +35,7 @@ static void row_bounds(double *out, double *mean, double *rstd, const float *x, 
     }
 }
 
+/* Odd n: with a bias of y. */
 template <class T> static void forward_at(check *t, size_t n, size_t C)
 {
     float offset = check_number(t, 3) ? 0 : 30, *stats[2], *want[3];
@@ -43,17 +44,20 @@ template <class T> static void forward_at(check *t, size_t n, size_t C)
     T *x = cuda_output<T>(t, n * C), *y = cuda_random<T>(t, n * C, 2);
     T *sum = cuda_output<T>(t, n * C), *out = cuda_output<T>(t, n * C);
     const float *w = cuda_random<float>(t, C, 2), *b = cuda_random<float>(t, C, 1);
+    const T *bias = n % 2 ? cuda_random<T>(t, C, 2) : nullptr;
     for (size_t i = 0; i < n * C; i++) x[i] = dev::from_float<T>(shifted[i]);
     for (int i = 0; i < 2; i++) stats[i] = cuda_output<float>(t, n), want[i] = check_output(t, n);
     want[2] = check_output(t, n * C);
     check_at(t, "n %zu, C %zu, x about %g", n, C, (double)offset);
-    sgt_cuda_residual_layernorm(0, Type<T>::id, sum, out, stats[0], stats[1], x, y, w, b, n, C, EPS,
-                                NULL);
+    sgt_cuda_residual_layernorm(0, Type<T>::id, sum, out, stats[0], stats[1], x, y, bias, w, b, n,
+                                C, EPS, NULL);
     cuda_sync(t);
     const float *fx = cuda_floats(t, x, n * C), *fy = cuda_floats(t, y, n * C),
                 *got = cuda_floats(t, sum, n * C);
+    const float *added = bias ? cuda_floats(t, bias, C) : nullptr;
     float *plain = check_output(t, n * C);
-    for (size_t i = 0; i < n * C; i++) plain[i] = dev::to_float(dev::from_float<T>(fx[i] + fy[i]));
+    for (size_t i = 0; i < n * C; i++)
+        plain[i] = dev::to_float(dev::from_float<T>(fx[i] + (bias ? fy[i] + added[i % C] : fy[i])));
     check_equal(t, "sum", got, plain, n * C);
     /* layernorm of the sum in its stored form */
     t->ref->layernorm(want[2], want[0], want[1], plain, w, b, n, C, EPS);
@@ -66,10 +70,10 @@ template <class T> static void forward_at(check *t, size_t n, size_t C)
     check_close(t, "rstd", stats[1], want[1], rstd, n);
     check_close(t, "out", cuda_floats(t, out, n * C), want[2], bound, n * C);
     T *again = cuda_output<T>(t, n * C); /* Without a residual, on the sum: the same bits. */
-    sgt_cuda_residual_layernorm(0, Type<T>::id, nullptr, again, stats[0], stats[1], sum, nullptr, w,
-                                b, n, C, EPS, nullptr);
-    sgt_cuda_residual_layernorm(0, Type<T>::id, x, sum, stats[0], stats[1], x, y, w, b, n, C, EPS,
-                                NULL);
+    sgt_cuda_residual_layernorm(0, Type<T>::id, nullptr, again, stats[0], stats[1], sum, nullptr,
+                                nullptr, w, b, n, C, EPS, nullptr);
+    sgt_cuda_residual_layernorm(0, Type<T>::id, x, sum, stats[0], stats[1], x, y, bias, w, b, n, C,
+                                EPS, NULL);
     cuda_sync(t);
     check_equal(t, "out of layernorm alone", cuda_floats(t, again, n * C),
                 cuda_floats(t, out, n * C), n * C);
@@ -85,16 +89,19 @@ template <class T> static void forward_rows_at(check *t, size_t n, size_t C)
     T *none = nullptr;
     sgt_cuda_place place = {9, 4, 2, 2};
     sgt_cuda_dropout drop = {cuda_copy<sgt_cuda_place>(t, &place, 1), C, 1, SGT_DROP_PROJ, 0.25f};
-    for (int kind = 0; kind < 3; kind++) { /* 0: no residual, 1: with one, 2: with dropout */
-        const T *branch = kind ? y : none;
-        const sgt_cuda_dropout *d = kind == 2 ? &drop : nullptr;
+    const T *row = cuda_random<T>(t, C, 2);
+    /* 0: no residual, 1: with one, 2: with dropout, 3: with a bias, too */
+    for (int kind = 0; kind < 4; kind++) {
+        const T *branch = kind ? y : none, *bias = kind == 3 ? row : none;
+        const sgt_cuda_dropout *d = kind >= 2 ? &drop : nullptr;
         T *sum[2], *out[2];
         float *mean[2], *rstd[2];
         for (int i = 0; i < 2; i++) {
             sum[i] = kind ? cuda_output<T>(t, n * C) : none, out[i] = cuda_output<T>(t, n * C);
             mean[i] = cuda_output<float>(t, n), rstd[i] = cuda_output<float>(t, n);
             auto norm = i ? sgt_cuda_layernorm_rows : sgt_cuda_residual_layernorm;
-            norm(0, Type<T>::id, sum[i], out[i], mean[i], rstd[i], x, branch, w, b, n, C, EPS, d);
+            norm(0, Type<T>::id, sum[i], out[i], mean[i], rstd[i], x, branch, bias, w, b, n, C, EPS,
+                 d);
         }
         cuda_sync(t);
         check_at(t, "n %zu, C %zu, kind %d", n, C, kind);
@@ -106,8 +113,8 @@ template <class T> static void forward_rows_at(check *t, size_t n, size_t C)
         want = cuda_floats(t, sum[0], n * C);
         check_equal(t, "sum", cuda_floats(t, sum[1], n * C), want, n * C);
         T *over = cuda_copy<T>(t, x, n * C);
-        sgt_cuda_layernorm_rows(0, Type<T>::id, over, out[1], mean[1], rstd[1], over, y, w, b, n, C,
-                                EPS, d);
+        sgt_cuda_layernorm_rows(0, Type<T>::id, over, out[1], mean[1], rstd[1], over, y, bias, w, b,
+                                n, C, EPS, d);
         cuda_sync(t);
         check_equal(t, "sum in x's place", cuda_floats(t, over, n * C), want, n * C);
     }

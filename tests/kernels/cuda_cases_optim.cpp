@@ -329,14 +329,16 @@ template <class T> static void fused_dropout(check *t)
         T *sum = cuda_output<T>(t, n * C), *out = cuda_output<T>(t, n * C);
         float *stats = cuda_output<float>(t, 2 * n), *fx = cuda_floats(t, x, n * C),
               *fy = cuda_floats(t, y, n * C);
+        const T *bias = cuda_random<T>(t, C, 1);
+        const float *fbias = cuda_floats(t, bias, C);
         float *want = check_output(t, n * C);
         int32_t ids[] = {5, 1, 0, 3, 2, 4}, *device_ids = cuda_copy<int32_t>(t, ids, 6);
         check_at(t, "C %zu", C);
         for (size_t i = 0; i < n * C; i++)
-            want[i] = dev::to_float(
-                dev::from_float<T>(fx[i] + fy[i] * (float)(2 * kept(place, drop, i))));
-        sgt_cuda_residual_layernorm(0, Type<T>::id, sum, out, stats, stats + n, x, y, w, w, n, C,
-                                    1e-5f, &drop);
+            want[i] = dev::to_float(dev::from_float<T>(
+                fx[i] + (fy[i] + fbias[i % C]) * (float)(2 * kept(place, drop, i))));
+        sgt_cuda_residual_layernorm(0, Type<T>::id, sum, out, stats, stats + n, x, y, bias, w, w, n,
+                                    C, 1e-5f, &drop);
         cuda_sync(t);
         check_equal(t, "sum", cuda_floats(t, sum, n * C), want, n * C);
         for (size_t i = 0; i < n * C; i++) {

@@ -246,6 +246,14 @@ static inline void sgt_cuda_part_ends(sgt_cuda_backend *c, unsigned part)
     if (c->o.scrub) sgt_cuda_scrub(c, part);
 }
 
+/* Return whether LayerNorm's kernel adds the bias of a product: of those that end a residual branch,
+ * with the variant norm-bias. */
+static inline int sgt_cuda_norm_bias(const sgt_cuda_backend *c, int which)
+{
+    return c->plan.variants & SGT_VARIANT_NORM_BIAS &&
+           (which == SGT_CUDA_PROJ || which == SGT_CUDA_FCPROJ);
+}
+
 /* ---- plan.c ---- */
 /* Return the shape of D (m, n) = A (m, k) B (k, n) in the types of a step. */
 sgt_cuda_gemm_shape sgt_cuda_product_shape(const sgt_cuda_backend *c, size_t m, size_t n, size_t k);

@@ -3,14 +3,14 @@
 #include "train/cuda/cuda_backend.h"
 #include "kernels/dropout.h"
 
-/* Compute y = x W + b. */
+/* Compute y = x W + b, or x W if LayerNorm's kernel adds b. */
 static void linear(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, void *y, const void *x)
 {
     const sgt_cuda_layer *layer = sgt_cuda_layers + which;
     const void *w = sgt_cuda_weight(c, l->at[layer->tensor]),
                *b = sgt_cuda_weight(c, l->at[layer->tensor + 1]);
     sgt_cuda_product(c, &c->plan.linear[which].forward, y, x, w, (void *)b, NULL);
-    if (c->plan.bias_apart)
+    if (c->plan.bias_apart && !sgt_cuda_norm_bias(c, which))
         sgt_cuda_add_bias(c->queue.compute, c->shape.type, y, b, c->shape.N,
                           layer->columns * c->shape.C);
 }
@@ -20,15 +20,15 @@ static double tensor_bytes(const sgt_cuda_backend *c)
     return (double)(c->shape.N * c->shape.C * c->shape.width);
 }
 
-/* Compute the LayerNorm of x + dropout(y), and keep that sum; if y is NULL, the LayerNorm of x
- * alone. */
+/* Compute the LayerNorm of x + dropout(y + bias), and keep that sum; if y is NULL, the LayerNorm of x
+ * alone. bias may be NULL. */
 static void layernorm(sgt_cuda_backend *c, void *sum, void *out, float *mean, float *rstd,
-                      const void *x, const void *y, size_t w, size_t b,
+                      const void *x, const void *y, const void *bias, size_t w, size_t b,
                       const sgt_cuda_dropout *drop)
 {
     sgt_cupti_work(0, tensor_bytes(c) * (y ? 4 : 2));
     (c->plan.norm_rows ? sgt_cuda_layernorm_rows : sgt_cuda_residual_layernorm)(
-        c->queue.compute, c->shape.type, sum, out, mean, rstd, x, y, sgt_cuda_vector(c, w),
+        c->queue.compute, c->shape.type, sum, out, mean, rstd, x, y, bias, sgt_cuda_vector(c, w),
         sgt_cuda_vector(c, b), c->shape.N, c->shape.C, c->model.eps, drop);
 }
 
@@ -48,9 +48,13 @@ static void residual(sgt_cuda_backend *c, size_t layer, const addition *a, int t
     sgt_cuda_dropout space;
     const sgt_cuda_block *l = c->buf.blocks + layer;
     const sgt_cuda_dropout *drop = sgt_cuda_drop(c, &space, layer, a->site, training);
+    const void *bias = sgt_cuda_norm_bias(c, a->which)
+                           ? sgt_cuda_weight(c, l->at[sgt_cuda_layers[a->which].tensor + 1])
+                           : NULL;
     linear(c, a->which, l, c->buf.dln, a->in);
     if (!c->o.no_fuse) {
-        layernorm(c, a->sum, a->ln, a->mean, a->rstd, a->x, c->buf.dln, a->ln_w, a->ln_b, drop);
+        layernorm(c, a->sum, a->ln, a->mean, a->rstd, a->x, c->buf.dln, bias, a->ln_w, a->ln_b,
+                  drop);
         return;
     }
     if (drop)
@@ -58,7 +62,7 @@ static void residual(sgt_cuda_backend *c, size_t layer, const addition *a, int t
                                c->shape.N * c->shape.C, drop);
     sgt_cuda_add(c->queue.compute, c->shape.type, a->sum, a->x, c->buf.dln,
                  c->shape.N * c->shape.C);
-    layernorm(c, NULL, a->ln, a->mean, a->rstd, a->sum, NULL, a->ln_w, a->ln_b, NULL);
+    layernorm(c, NULL, a->ln, a->mean, a->rstd, a->sum, NULL, NULL, a->ln_w, a->ln_b, NULL);
 }
 
 static void mlp(sgt_cuda_backend *c, const sgt_cuda_block *l)
@@ -95,7 +99,7 @@ void sgt_cuda_forward(sgt_cuda_backend *c, int training)
     sgt_cuda_embed(c->queue.compute, c->shape.type, c->buf.x0, c->buf.ids,
                    sgt_cuda_weight(c, c->flat.wte), sgt_cuda_weight(c, c->flat.wpe), c->shape.N,
                    c->shape.T, c->shape.C, drop);
-    layernorm(c, NULL, first->ln1, first->mean1, first->rstd1, c->buf.x0, NULL,
+    layernorm(c, NULL, first->ln1, first->mean1, first->rstd1, c->buf.x0, NULL, NULL,
               first->at[SGT_LN1_W], first->at[SGT_LN1_B], NULL);
     sgt_cuda_part_ends(c, 0);
     sgt_cupti_pop();
@@ -126,12 +130,12 @@ void sgt_cuda_forward_again(sgt_cuda_backend *c, size_t layer)
     if (l->recompute == SGT_RECOMPUTE_NONE || l == c->buf.share_last) return;
     const void *x = layer ? l[-1].out : c->buf.x0;
     sgt_cuda_push_layer("recompute", layer);
-    layernorm(c, NULL, l->ln1, l->mean1, l->rstd1, x, NULL, l->at[SGT_LN1_W], l->at[SGT_LN1_B],
-              NULL);
+    layernorm(c, NULL, l->ln1, l->mean1, l->rstd1, x, NULL, NULL, l->at[SGT_LN1_W],
+              l->at[SGT_LN1_B], NULL);
     if (l->recompute == SGT_RECOMPUTE_BLOCK) {
         inside(c, layer, x, 1);
     } else {
-        layernorm(c, NULL, l->ln2, l->mean2, l->rstd2, l->mid, NULL, l->at[SGT_LN2_W],
+        layernorm(c, NULL, l->ln2, l->mean2, l->rstd2, l->mid, NULL, NULL, l->at[SGT_LN2_W],
                   l->at[SGT_LN2_B], NULL);
         sgt_cuda_gelu(c->queue.compute, c->shape.type, l->gelu, l->fc, c->shape.N * 4 * c->shape.C,
                       c->model.gelu);

@@ -68,6 +68,7 @@ static int plan_linear(sgt_cuda_backend *c, int which, sgt_error *err)
     sgt_cuda_linear *g = &c->plan.linear[which];
     sgt_cuda_gemm_shape f = forward_shape(c, in, out), dx = dx_shape(c, in, out),
                         dw = dw_shape(c, in, out);
+    if (sgt_cuda_norm_bias(c, which)) f.epilogue = SGT_EPILOGUE_NONE;
     if (c->plan.variants & SGT_VARIANT_BIAS_ROOM && (which == SGT_CUDA_QKV || which == SGT_CUDA_FC))
         dw.multiprocessors = c->device.multiprocessors - c->device.multiprocessors / 11;
     int rc = plan(&g->forward, c, l->forward, &f, err);

@@ -272,8 +272,8 @@ LARGE_CASE(layernorm)
     sgt_cuda_dropout drop = {cuda_copy(t, &where, 1), C, 2, SGT_DROP_PROJ, 0.5f};
     {
         host::OnlyEdges edges(1, 1);
-        sgt_cuda_residual_layernorm(0, SGT_BF16, sum, out, mean, rstd, x, y, w, b, n, C, 1e-5f,
-                                    &drop);
+        sgt_cuda_residual_layernorm(0, SGT_BF16, sum, out, mean, rstd, x, y, NULL, w, b, n, C,
+                                    1e-5f, &drop);
     }
     /* The two rows at each end, each pair launched as in a step that begins there. */
     for (size_t at : {(size_t)0, n - 2}) {
@@ -282,7 +282,7 @@ LARGE_CASE(layernorm)
         where.row = at;
         drop.place = cuda_copy(t, &where, 1);
         sgt_cuda_residual_layernorm(0, SGT_BF16, few_sum, few, few_mean, few_rstd, x + at * C,
-                                    y + at * C, w, b, 2, C, 1e-5f, &drop);
+                                    y + at * C, NULL, w, b, 2, C, 1e-5f, &drop);
         same(t, "sum", sum + at * C, few_sum, 2 * C);
         same(t, "out", out + at * C, few, 2 * C);
         same(t, "mean", mean + at, few_mean, 2);
