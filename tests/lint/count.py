@@ -16,7 +16,7 @@ BUDGET = {
     "kernels": 10829,
     "tools": 13563,
     "tests": 49571,
-    "manuals": 1683,
+    "manuals": 1684,
     "pages": 1256,
 }
 DATA = set(
