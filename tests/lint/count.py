@@ -14,8 +14,8 @@ BUDGET = {
     "loader": 6983,
     "train": 13386,
     "kernels": 10829,
-    "tools": 13563,
-    "tests": 49571,
+    "tools": 13577,
+    "tests": 49591,
     "manuals": 1684,
     "pages": 1256,
 }

@@ -2,6 +2,7 @@
 
 import _thread
 import inspect
+import json
 import os
 import pickle
 import shutil
@@ -435,6 +436,27 @@ def test_odd_texts_as_tiktoken(peer, text):
             assert result(getattr(t, name), cut) == result(getattr(peer, name), cut), name
     if not any("\ud800" <= c <= "\udfff" for c in text):
         assert result(t.encode_single_token, text) == result(peer.encode_single_token, text)
+
+
+def test_several_special_tokens_as_tiktoken(peer, tmp_path):
+    sgtokens.Tokenizer().save(tmp_path)
+    file = tmp_path / "tokenizer.json"
+    about = json.loads(file.read_text(encoding="utf-8"))
+    (end,) = about["added_tokens"]
+    ids = {END: 50256, "<|im_start|>": 50257, "<|im_end|>": 50260}  # two ids have no name
+    about["added_tokens"] = [{**end, "id": i, "content": name} for name, i in ids.items()]
+    file.write_text(json.dumps(about), encoding="utf-8")
+    t, ranks = sgtokens.Tokenizer(file), peer._mergeable_ranks
+    given = {"pat_str": peer._pat_str, "mergeable_ranks": ranks, "special_tokens": ids}
+    its = __import__("tiktoken").Encoding("more", **given)
+    assert t.special_tokens_set == its.special_tokens_set and t.n_vocab == its.n_vocab
+    assert t.token_byte_values() == its.token_byte_values()
+    for text in [*ODD, "a<|im_start|><|endoftext|>b<|im_end|>", "<|im_end|><|im_start|>"]:
+        for more in [*SPECIAL, {"allowed_special": {"<|im_start|>"}}]:
+            more = {"disallowed_special": (), **more}  # the default of ours
+            assert result(t.encode, text, **more) == result(its.encode, text, **more), more
+    for token in range(50255, 50261):
+        assert t.is_special_token(token) == its.is_special_token(token)
 
 
 def test_batches_and_tokens_as_tiktoken(peer):

@@ -192,6 +192,7 @@ _TOKENIZE = {
     "sgt_vocab_eot": (c_uint32, [c_void_p]),
     "sgt_vocab_name": (c_char_p, [c_void_p]),
     "sgt_vocab_token": (c_void_p, [c_void_p, c_uint32, POINTER(c_size_t)]),
+    "sgt_vocab_tokenizer_json": (c_int, [c_void_p, _OUT, POINTER(c_size_t), _ERROR]),
     "sgt_vocab_save": (c_int, [c_void_p, c_char_p, _ERROR]),
     "sgt_encoder_new": (c_int, [_OUT, c_void_p, _ERROR]),
     "sgt_encoder_free": (None, [c_void_p]),

@@ -2,7 +2,9 @@
 for the completion of a text that is being typed."""
 
 import ctypes
+import json
 import os
+import re
 from ctypes import byref, c_size_t, c_void_p
 from functools import cache, cached_property, partial
 from typing import (
@@ -27,6 +29,16 @@ from ._native import tokenize_library as library
 
 _free = ctypes.CDLL(None).free
 _free.argtypes, _free.restype = [c_void_p], None
+
+
+def _made_by(function: Any, *given: Any) -> bytes:
+    """Return the text that a function of the library allocates."""
+    text, size = c_void_p(), c_size_t()
+    call(function, *given, byref(text), byref(size))
+    try:
+        return ctypes.string_at(text, size.value)
+    finally:
+        _free(text)
 
 
 class Tokenizer:
@@ -75,23 +87,33 @@ class Tokenizer:
     def eot_token(self) -> int:
         return int(library.sgt_vocab_eot(self._vocab.pointer))
 
+    @cached_property
+    def _special(self) -> Dict[str, int]:
+        """Ids of the special tokens. Those without a known name are left out, as in tiktoken."""
+        about = json.loads(_made_by(library.sgt_vocab_tokenizer_json, self._vocab.pointer))
+        found = {str(token["content"]): int(token["id"]) for token in about["added_tokens"]}
+        return {name: token for name, token in found.items() if name != f"<|unused_{token}|>"}
+
     @property
     def special_tokens_set(self) -> Set[str]:
-        return {self.decode_single_token_bytes(self.eot_token).decode("utf-8", "replace")}
+        return {*self._special}
 
     def is_special_token(self, token: int) -> bool:
-        return token == self.eot_token
+        return token in self._special.values()
 
     @cached_property
     def _by_bytes(self) -> Dict[bytes, int]:
         return {self.decode_single_token_bytes(i): i for i in range(self.n_vocab)}
 
     def token_byte_values(self) -> List[bytes]:
-        """Return the bytes of all tokens but the special one, in order of the bytes."""
-        return sorted(b for b, token in self._by_bytes.items() if not self.is_special_token(token))
+        """Return the bytes of all tokens but the special ones, in order of the bytes."""
+        special = {*self._special.values()}
+        return sorted(
+            b for b, i in self._by_bytes.items() if i not in special and b != b"<|unused_%d|>" % i
+        )
 
     def encode_single_token(self, text_or_bytes: Text) -> int:
-        """Return the id of the token with exactly this text, also of the end of text; KeyError if
+        """Return the id of the token with exactly this text, also of a special one; KeyError if
         there is none."""
         return self._by_bytes[as_bytes(text_or_bytes)]
 
@@ -107,27 +129,27 @@ class Tokenizer:
         allowed_special: Union[str, AbstractSet[str]] = frozenset(),
         disallowed_special: Union[str, Collection[str]] = (),
     ) -> Ids:
-        """Return the ids of the text. An allowed end of text ("all", or a set that has it) becomes
-        its id. A disallowed string in the text raises ValueError; "all" is the end of text, unless
-        it is allowed. tiktoken disallows "all" by default."""
+        """Return the ids of the text. Special tokens in it that are allowed ("all", or a set of
+        them) become their ids. A disallowed string in the text raises ValueError; "all" are the
+        special tokens that are not allowed. tiktoken disallows "all" by default."""
         if not allowed_special and not disallowed_special:
             return self.encode_ordinary(text)
-        end = self.decode_single_token_bytes(self.eot_token)
-        (name,) = self.special_tokens_set
-        data = as_bytes(text)
-        is_allowed = allowed_special == "all" or name in allowed_special
+        data, names = as_bytes(text), self.special_tokens_set
+        allowed = names if allowed_special == "all" else names.intersection(allowed_special)
         if disallowed_special == "all":
-            disallowed_special = () if is_allowed else (name,)
+            disallowed_special = names - allowed
         elif isinstance(disallowed_special, str):
             disallowed_special = (disallowed_special,)
         for word in disallowed_special:
             if as_bytes(word) in data:
                 raise ValueError(f"the text holds {word!r}, which is disallowed as special token")
-        if not is_allowed:
+        if not allowed:
             return self.encode_ordinary(data)
-        parts = [self.encode_ordinary(part) for part in data.split(end)]
-        mark = np.array([self.eot_token], self._ids)
-        return np.concatenate([p for part in parts for p in (mark, part)][1:])
+        longest = sorted(map(str.encode, allowed), key=len, reverse=True)
+        parts = re.split(b"(" + b"|".join(map(re.escape, longest)) + b")", data)
+        ids = [self.encode_ordinary(part) for part in parts]
+        ids[1::2] = [np.array([self._special[part.decode()]], self._ids) for part in parts[1::2]]
+        return np.concatenate(ids)
 
     encode_to_numpy = encode
 
@@ -170,13 +192,7 @@ class Tokenizer:
         if wide.size and (wide.min() < 0 or wide.max() > np.iinfo(self._ids).max):
             raise ValueError(f"ids are from 0 to {self.n_vocab - 1}")
         array = np.ascontiguousarray(wide, self._ids).reshape(-1)
-        text, size = c_void_p(), c_size_t()
-        given = self._vocab.pointer, array.ctypes.data, len(array)
-        call(library.sgt_decode, *given, byref(text), byref(size))
-        try:
-            return ctypes.string_at(text, size.value)
-        finally:
-            _free(text)
+        return _made_by(library.sgt_decode, self._vocab.pointer, array.ctypes.data, len(array))
 
     def decode(self, tokens: ArrayLike, errors: str = "replace") -> str:
         """Return the text of the ids; bytes that are not UTF-8 become U+FFFD."""
