@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 13082,
+    "tokenize": 13075,
     "loader": 6983,
     "train": 13386,
     "kernels": 10829,

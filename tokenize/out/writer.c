@@ -70,6 +70,8 @@ int sgt_sink_flush(sgt_sink *s, sgt_error *err)
 {
     int rc = sgt_write_all(s->fd, s->buffer, s->used, s->path, err);
     if (rc < 0) return rc;
+    /* begin to write what is not on disk, so that fsync waits for little; refusal is harmless */
+    (void)sync_file_range(s->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
     if (s->hash) XXH3_64bits_update(s->hash, s->buffer, s->used);
     s->used = 0;
     return SGT_OK;

@@ -94,20 +94,10 @@ static inline uint64_t hash_of(const uint32_t halves[2])
     return sgt_pair_hash(sgt_pair_key(halves[0], halves[1]));
 }
 
-static inline uint32_t group_of(const sgt_pairs *p, const uint32_t halves[2])
-{
-    return (uint32_t)(hash_of(halves) >> (p->shift + 4));
-}
-
 /* Return the slot of a pair, if this is its group's factor. */
 static inline uint64_t *slot_of(const sgt_pairs *p, const uint32_t halves[2], uint32_t factor)
 {
     return &p->slots[hash_of(halves) * factor >> p->shift];
-}
-
-static inline uint64_t slot_value(const uint32_t halves[2], uint32_t id)
-{
-    return sgt_pair_key(halves[0], halves[1]) << 24 | id;
 }
 
 /* Put the group's pairs into the slots that this factor selects. If a slot is taken, undo that and
@@ -117,7 +107,7 @@ static int assign_slots(sgt_pairs *p, const groups *g, uint32_t group, uint32_t 
     for (uint32_t id = g->head[group]; id; id = g->next[id]) {
         uint64_t *at = slot_of(p, g->halves[id], factor);
         if (*at == NO_PAIR) {
-            *at = slot_value(g->halves[id], id);
+            *at = sgt_pair_key(g->halves[id][0], g->halves[id][1]) << 24 | id;
             continue;
         }
         for (uint32_t put = g->head[group]; put != id; put = g->next[put])
@@ -160,7 +150,7 @@ static int try_factors(sgt_pairs *p, const uint32_t (*halves)[2], uint32_t first
     memset(p->slots, 0xFF, slots);
     for (size_t i = 0; i < g.count; i++) p->factors[i] = 1;
     for (uint32_t id = first; id < end; id++) {
-        const uint32_t group = group_of(p, halves[id]);
+        const uint32_t group = (uint32_t)(hash_of(halves[id]) >> (p->shift + 4));
         g.next[id] = g.head[group];
         g.head[group] = id;
         if (++g.sizes[group] > g.largest) g.largest = g.sizes[group];
