@@ -48,8 +48,9 @@ int sgt_batch_open(sgt_loader_batch *b, const sgt_loader *l)
         b->starts = reallocarray(NULL, n, ((size_t)l->o.seq + 1) * sizeof *b->starts);
         b->begins = reallocarray(NULL, n, 3 * (size_t)l->o.seq * sizeof *b->begins);
         if (!b->row_starts || !b->starts || !b->begins) return 0;
-        b->positions = b->begins + n * l->o.seq; /* in the same block */
-        b->ids = b->positions + n * l->o.seq;
+        /* in the same block */
+        b->positions = l->o.documents > 1 ? NULL : b->begins + n * l->o.seq;
+        b->ids = b->positions ? b->positions + n * l->o.seq : NULL;
     }
     return !padded || b->lengths;
 }
@@ -351,8 +352,8 @@ static int write_pieces(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b,
 static void put_document(const sgt_loader_batch *b, size_t row, uint32_t from, uint32_t to,
                          int32_t id)
 {
-    for (uint32_t t = from; t < to; t++) {
-        b->begins[row + t] = (int32_t)from;
+    for (uint32_t t = from; t < to; t++) b->begins[row + t] = (int32_t)from;
+    for (uint32_t t = from; t < to && b->positions; t++) {
         b->positions[row + t] = (int32_t)(t - from);
         b->ids[row + t] = id;
     }

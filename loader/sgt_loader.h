@@ -115,7 +115,9 @@ typedef struct sgt_loader_options {
     uint32_t seq;          /* T: a row is a window of T+1 tokens; default 512 */
     uint32_t rank;         /* this process takes rows rank, rank + ranks, ... of each batch */
     uint32_t ranks;        /* default 1; must divide batch */
-    int documents;         /* 1: find where documents begin in rows (open reads every .idx) */
+    /* 1: find where documents begin in rows (open reads every .idx); 2: the same, but batches have
+     * neither positions nor ids */
+    int documents;
     int padded_by;         /* sampling documents: 1 pads with `pad`, 0 with the end-of-text id */
     uint32_t pad;          /* must be below the vocabulary size */
 
@@ -244,7 +246,7 @@ typedef struct sgt_loader_batch {
     uint32_t slot;                 /* of a stream: number of its buffer in the ring */
     /* With options.documents, a number per input, (local_batch, T) each: the input at which its
      * document begins in the row; its position from there; and its document's number in the row,
-     * from 0. Padding has itself, 0 and -1. Else NULL */
+     * from 0 (not with documents 2). Padding has itself, 0 and -1. Else NULL */
     int32_t *begins, *positions, *ids;
 } sgt_loader_batch;
 

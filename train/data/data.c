@@ -287,7 +287,7 @@ static sgt_loader_options loader_options(const sgt_trainer *t)
                                 .vocab = t->model.vocab,
                                 .padded_by = s->pad != SGT_DEFAULT_COUNT,
                                 .pad = (uint32_t)s->pad,
-                                .documents = s->step.documents,
+                                .documents = s->step.documents ? 2 : 0,
                                 .copies = sgt_ranks_here(t->o->ranks),
                                 .may_map = !s->given[SGT_SET_LOADER],
                                 .notice = t->o->notice};
