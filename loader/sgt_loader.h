@@ -118,8 +118,8 @@ typedef struct sgt_loader_options {
     /* 1: find where documents begin in rows (open reads every .idx); 2: the same, but batches have
      * neither positions nor ids */
     int documents;
-    int padded_by;         /* sampling documents: 1 pads with `pad`, 0 with the end-of-text id */
-    uint32_t pad;          /* must be below the vocabulary size */
+    int padded_by; /* sampling documents: 1 pads with `pad`, 0 with the end-of-text id */
+    uint32_t pad;  /* must be below the vocabulary size */
 
     /* Reading them */
     sgt_reader reader;

@@ -85,9 +85,7 @@ int sgt_device_backend(sgt_backend **out, const char *device, const sgt_backend_
                        sgt_error *err)
 {
     const sgt_cuda_library *lib;
-    sgt_cuda_device d;
     if (strcmp(device, "cpu") == 0) return sgt_cpu_backend_open(out, o, err);
-    int rc = sgt_device_cuda(&lib, &d, err);
-    if (rc == SGT_OK) return lib->open(out, o, err);
-    return strcmp(device, "auto") == 0 ? sgt_cpu_backend_open(out, o, err) : rc;
+    int rc = sgt_device_open(&lib, err);
+    return rc < 0 ? rc : lib->open(out, o, err);
 }

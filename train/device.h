@@ -19,8 +19,7 @@ int sgt_device_cuda(const sgt_cuda_library **lib, sgt_cuda_device *d, sgt_error 
  * Returns SGT_EUNSUPPORTED if "cuda" was requested and cannot be used. */
 int sgt_device_choose(const char **device, const sgt_notice *notice, sgt_error *err);
 
-/* Open a backend on "cpu", "cuda" or "auto" (CUDA if it can be used). Returns the errors of
- * sgt_device_choose and of the backend. */
+/* Open a backend on "cpu" or "cuda", as sgt_device_choose has decided. */
 int sgt_device_backend(sgt_backend **out, const char *device, const sgt_backend_options *o,
                        sgt_error *err);
 

@@ -257,36 +257,30 @@ double sgt_trainer_steps(const sgt_config *s, const sgt_model *m, uint64_t windo
     return windows ? fmax(1, ceil(s->epochs * (double)windows / (double)rows)) : HUGE_VAL;
 }
 
-/* Check and report the steps that the compute budget allows (see sgt_pf_days). */
-static int check_budget(const sgt_trainer *t, double steps, sgt_error *err)
+/* Decide the number of steps, and report what the compute budget allows (see sgt_pf_days). */
+static int decide_steps(sgt_trainer *t, sgt_error *err)
 {
-    const sgt_config *s = t->s;
-    uint64_t n = sgt_model_parameters(&t->model), tokens = s->batch * s->accum * s->seq;
-    double one = sgt_pf_days(n, (double)tokens);
-    if (steps < 1 || steps > 99999999)
+    sgt_config *s = t->s;
+    const double steps =
+        sgt_trainer_steps(s, &t->model, t->info.windows_per_epoch, s->batch * s->accum);
+    const uint64_t n = sgt_model_parameters(&t->model), tokens = s->batch * s->accum * s->seq;
+    const double one = sgt_pf_days(n, (double)tokens);
+    const int asked = s->steps != SGT_DEFAULT_COUNT, budget = !asked && s->budget > 0;
+    if (budget && (steps < 1 || steps > 99999999))
         return sgt_fail(err, SGT_EUSAGE,
                         "--compute-budget %g: %.3g steps of this model and batch, which must be "
                         "from 1 to 99999999 (one takes %.3g PF-days)",
                         s->budget, s->budget / one, one);
-    sgt_say(&t->o->notice,
-            "--compute-budget %g: 6 N D = %.4g operations are D = %.4g tokens for N = %.4g "
-            "parameters: %.0f steps of %" PRIu64,
-            s->budget, s->budget * 8.64e19, s->budget / one * (double)tokens, (double)n, steps,
-            tokens);
-    return SGT_OK;
-}
-
-static int decide_steps(sgt_trainer *t, sgt_error *err)
-{
-    sgt_config *s = t->s;
-    double steps = sgt_trainer_steps(s, &t->model, t->info.windows_per_epoch, s->batch * s->accum);
-    int asked = s->steps != SGT_DEFAULT_COUNT;
-    int rc = !asked && s->budget > 0 ? check_budget(t, steps, err) : SGT_OK;
-    if (rc < 0) return rc;
     if (!asked && steps > 99999999)
         return sgt_fail(err, SGT_EUSAGE,
                         "--epochs %g: %.0f steps, more than 99999999 (give --steps)", s->epochs,
                         steps);
+    if (budget)
+        sgt_say(&t->o->notice,
+                "--compute-budget %g: 6 N D = %.4g operations are D = %.4g tokens for N = %.4g "
+                "parameters: %.0f steps of %" PRIu64,
+                s->budget, s->budget * 8.64e19, s->budget / one * (double)tokens, (double)n, steps,
+                tokens);
     s->steps = (uint64_t)steps;
     return SGT_OK;
 }
@@ -543,8 +537,7 @@ static int open_run(sgt_trainer *t, sgt_error *err)
         snprintf(t->state.device, sizeof t->state.device, "%s", t->backend->name);
         snprintf(t->state.level, sizeof t->state.level, "%s", t->backend->level);
         snprintf(t->state.library, sizeof t->state.library, "%s", t->backend->library);
-        snprintf(t->state.sampling, sizeof t->state.sampling, "%s",
-                 sgt_sampling_name((sgt_sampling)t->s->sampling));
+        t->state.sampling = sgt_sampling_name((sgt_sampling)t->s->sampling);
         t->state.seed = t->s->seed;
         t->state.schedule = t->schedule;
         rc = open_run_folder(t, json, err);

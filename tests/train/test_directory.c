@@ -1,4 +1,5 @@
 /* test_directory.c: what a run directory holds, and how damage and other processes are handled. */
+#include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,8 +109,15 @@ Test(directory, state_says_where_the_run_stands)
     must_train(tiny(4), "r", 0);
     must(sgt_checkpoint_read(&st, in_folder("r/step-00000004"), why));
     cr_expect_gt(st.documents, 0);
-    cr_expect(st.step == 4 && st.next_batch == 8 && st.tokens == 4 * 2 * 2 * 32 && st.seed == 1);
-    cr_expect_str_eq(st.sampling, "shuffle");
+    json_t *json = json_load_file(in_folder("r/step-00000004/state.json"), 0, NULL);
+    json_int_t tokens, next, seed;
+    const char *sampling;
+    cr_assert_eq(json_unpack(json, "{s:I, s:{s:s, s:I, s:I}}", "tokens", &tokens, "sampler",
+                             "sampling", &sampling, "seed", &seed, "next_batch", &next),
+                 0);
+    cr_expect(st.step == 4 && next == 8 && tokens == 4 * 2 * 2 * 32 && seed == 1);
+    cr_expect_str_eq(sampling, "shuffle");
+    json_decref(json);
     cr_expect_str_eq(st.device, "cpu");
     cr_expect(st.schedule.kind == SGT_COSINE && st.schedule.lr == 1e-3 && st.schedule.warmup == 3 &&
               st.schedule.steps == 4);

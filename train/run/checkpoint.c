@@ -25,8 +25,14 @@
 #define MAX_STATE ((size_t)1 << 20) /* most bytes of state.json */
 #define STATE_VALUES ((size_t)1 << 16)
 
-static const char *const moments[] = {"m.", "v."};
-static const sgt_state moment_states[] = {SGT_MOMENT1, SGT_MOMENT2};
+/* A file of tensors: its states, and what comes before the tensors' names in each. */
+typedef struct tensors_file {
+    const char *name, *prefix[2];
+    sgt_state what[2];
+} tensors_file;
+static const tensors_file model_file = {"model.safetensors", {"transformer."}, {SGT_PARAMETERS}},
+                          optimizer_file = {
+                              "optimizer.safetensors", {"m.", "v."}, {SGT_MOMENT1, SGT_MOMENT2}};
 
 /* ---- checksums: XXH3-64 (xxhash.com) of every file, kept in state.json:
  *
@@ -197,24 +203,24 @@ static int write_all(sgt_safetensors_writer *w, sgt_backend *b, sgt_state what, 
     return rc;
 }
 
-/* Write a file of `count` states, the names of each with its prefix. Add the file's checksum to
- * `files`. */
-static int write_tensors(const char *dir, const char *file, json_t *files, sgt_backend *b,
-                         const sgt_model *m, const sgt_state *what, const char *const *prefix,
-                         int count, sgt_error *err)
+/* Write a file of tensors, and add its checksum to `files`. */
+static int write_tensors(const char *dir, const tensors_file *f, json_t *files, sgt_backend *b,
+                         const sgt_model *m, sgt_error *err)
 {
     uint64_t bytes = 0, xxh3 = 0;
     sgt_safetensors_writer *w = NULL;
     char path[SGT_PATH];
     float *buffer = malloc(PIECE * sizeof *buffer);
-    int rc = buffer ? sgt_safetensors_begin(&w, sgt_path(path, dir, "%s", file), err)
-                    : sgt_fail(err, SGT_ENOMEM, "%s/%s: out of memory", dir, file);
-    for (int i = 0; i < count && rc == SGT_OK; i++) rc = declare_all(w, m, prefix[i], err);
-    for (int i = 0; i < count && rc == SGT_OK; i++) rc = write_all(w, b, what[i], m, buffer, err);
+    sgt_path(path, dir, "%s", f->name);
+    int rc = buffer ? sgt_safetensors_begin(&w, path, err) : sgt_fail_memory(err, path);
+    for (int i = 0; i < 2 && f->prefix[i] && rc == SGT_OK; i++)
+        rc = declare_all(w, m, f->prefix[i], err);
+    for (int i = 0; i < 2 && f->prefix[i] && rc == SGT_OK; i++)
+        rc = write_all(w, b, f->what[i], m, buffer, err);
     if (rc == SGT_OK) rc = sgt_safetensors_commit(w, &bytes, &xxh3, err);
     else sgt_safetensors_abandon(w);
     free(buffer);
-    return rc == SGT_OK ? add_sum(files, file, bytes, xxh3, err) : rc;
+    return rc == SGT_OK ? add_sum(files, f->name, bytes, xxh3, err) : rc;
 }
 
 /* ---- state.json ---- */
@@ -362,8 +368,8 @@ static int parse_scaler(sgt_checkpoint_state *s, json_t *json, const char *path,
 
 static int parse_state(sgt_checkpoint_state *s, json_t *json, const char *path, sgt_error *err)
 {
-    json_int_t version, step, tokens, documents, next, seed, warmup, steps, first = 0;
-    const char *hash, *device, *level, *library, *sampling, *kind;
+    json_int_t version, step, documents, warmup, steps, first = 0;
+    const char *hash, *device, *level, *library, *kind;
     json_t *options;
     json_error_t why;
     if (json_unpack_ex(json, &why, 0, "{s:I}", "version", &version) < 0)
@@ -373,29 +379,23 @@ static int parse_state(sgt_checkpoint_state *s, json_t *json, const char *path, 
         return sgt_fail(err, SGT_EUNSUPPORTED, "%s: version %lld, not 1 (a newer sgt's?)", path,
                         (long long)version);
     if (json_unpack_ex(json, &why, 0,
-                       "{s:I, s:I, s:I, s:{s:s, s:I, s:I}, "
-                       "s:{s:s, s:F, s:F, s:I, s:I, s?I, s?F}, s:{s:s}, s:{s:s, s:s, s:s}, s:o}",
-                       "step", &step, "tokens", &tokens, "documents", &documents, "sampler",
-                       "sampling", &sampling, "seed", &seed, "next_batch", &next, "schedule",
-                       "kind", &kind, "lr", &s->schedule.lr, "min_lr", &s->schedule.min_lr,
-                       "warmup", &warmup, "steps", &steps, "first", &first, "from",
-                       &s->schedule.from, "data", "hash", &hash, "machine", "device", &device,
-                       "cpu_level", &level, "library", &library, "options", &options) < 0)
+                       "{s:I, s:I, s:{s:s, s:F, s:F, s:I, s:I, s?I, s?F}, s:{s:s}, "
+                       "s:{s:s, s:s, s:s}, s:o}",
+                       "step", &step, "documents", &documents, "schedule", "kind", &kind, "lr",
+                       &s->schedule.lr, "min_lr", &s->schedule.min_lr, "warmup", &warmup, "steps",
+                       &steps, "first", &first, "from", &s->schedule.from, "data", "hash", &hash,
+                       "machine", "device", &device, "cpu_level", &level, "library", &library,
+                       "options", &options) < 0)
         return sgt_fail(err, SGT_EFORMAT, "%s: %s", path, why.text);
-    if (step < 1 || step > 99999999 || tokens < 0 || documents < 0 || next < 0 || first < 0 ||
-        !json_is_object(options))
+    if (step < 1 || step > 99999999 || documents < 0 || first < 0 || !json_is_object(options))
         return sgt_fail(err, SGT_EFORMAT, "%s: a count is out of range", path);
     s->step = (uint64_t)step;
-    s->tokens = (uint64_t)tokens;
     s->documents = (uint64_t)documents;
-    s->next_batch = (uint64_t)next;
     s->val_loss = json_number_value(json_object_get(json, "val_loss"));
-    s->seed = (uint64_t)seed;
     s->schedule.warmup = (uint64_t)warmup;
     s->schedule.steps = (uint64_t)steps;
     s->schedule.first = (uint64_t)first;
     s->data_hash = strtoull(hash, NULL, 16);
-    snprintf(s->sampling, sizeof s->sampling, "%s", sampling);
     snprintf(s->device, sizeof s->device, "%s", device);
     snprintf(s->level, sizeof s->level, "%s", level);
     snprintf(s->library, sizeof s->library, "%s", library);
@@ -482,17 +482,13 @@ static int write_tokenizer_config(const char *dir, const char *tokenizer, int64_
 static int write_files(const char *dir, json_t *files, sgt_backend *b, const sgt_model *m,
                        const char *tokenizer, int64_t eot, sgt_error *err)
 {
-    static const char *const model_prefix[] = {"transformer."};
     static const char *const texts[] = {"config.json", "generation_config.json", "tokenizer.json",
                                         SGT_TOKENIZER_CONFIG};
-    static const sgt_state model_state[] = {SGT_PARAMETERS};
     char path[SGT_PATH];
     int rc;
     if ((rc = sgt_model_write_config(m, dir, eot, err)) < 0 ||
-        (rc = write_tensors(dir, "model.safetensors", files, b, m, model_state, model_prefix, 1,
-                            err)) < 0 ||
-        (rc = write_tensors(dir, "optimizer.safetensors", files, b, m, moment_states, moments, 2,
-                            err)) < 0)
+        (rc = write_tensors(dir, &model_file, files, b, m, err)) < 0 ||
+        (rc = write_tensors(dir, &optimizer_file, files, b, m, err)) < 0)
         return rc;
     if (tokenizer && ((rc = sgt_file_put(sgt_path(path, dir, "tokenizer.json"), tokenizer,
                                          strlen(tokenizer), err)) < 0 ||

@@ -23,7 +23,7 @@ typedef struct sgt_checkpoint_state {
     uint64_t next_batch; /* index of the next micro-step's batch */
     double val_loss;     /* validation loss after the last step; 0: none, or no number */
     uint64_t seed;
-    char sampling[16];
+    const char *sampling; /* its word */
     sgt_schedule schedule;
     uint64_t data_hash;
     /* JSON text with path, weight and hash of each set of a mix; NULL for a single set */
@@ -55,7 +55,8 @@ int sgt_checkpoint_write(const char *dir, const sgt_checkpoint_state *state, sgt
 int sgt_checkpoint_copy(float *const *to, int states, sgt_backend *b, const sgt_model *m,
                         sgt_error *err);
 
-/* Read state.json only. The caller frees *state with sgt_checkpoint_state_free. */
+/* Read state.json only, without tokens, next_batch, seed and sampling, which follow from the other
+ * members and the settings. The caller frees *state with sgt_checkpoint_state_free. */
 int sgt_checkpoint_read(sgt_checkpoint_state *state, const char *dir, sgt_error *err);
 void sgt_checkpoint_state_free(sgt_checkpoint_state *state);
 
