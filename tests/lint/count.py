@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 13075,
+    "tokenize": 13071,
     "loader": 6983,
     "train": 13375,
     "kernels": 10829,

@@ -399,11 +399,6 @@ void sgt_order_close(sgt_order *o)
 
 uint64_t sgt_order_tokens(const sgt_order *o) { return o->all.tokens; }
 
-static int next_document(sgt_order *o, sgt_error *err)
-{
-    return o->batches ? next_of_batches(o, err) : next_of_input(o, err);
-}
-
 /* Go to the batch that has token `at`, before its first document. */
 static int seek_batch(sgt_order *o, uint64_t at, sgt_error *err)
 {
@@ -433,7 +428,7 @@ int sgt_order_read(sgt_order *o, uint64_t at, uint64_t most, sgt_order_ids *out,
         rc = (o->batches ? seek_batch : seek_input)(o, at, err);
     while (!rc && at - o->position >= o->tokens) {
         o->position += o->tokens;
-        rc = next_document(o, err);
+        rc = (o->batches ? next_of_batches : next_of_input)(o, err);
     }
     if (rc == 1)
         rc = sgt_fail(err, SGT_EFORMAT,
