@@ -70,7 +70,7 @@ uint32_t sgt_vocab_eot(const sgt_vocab *v);  /* id that begins each document. GP
 /* XXH3-64 of the tokens, the pattern, and those merges that the ids do not imply; its seed is 1 if
  * tokens that no merges make are used, else 0 */
 uint64_t sgt_vocab_fingerprint(const sgt_vocab *v);
-/* "gpt2" or the last component of `path`; lives as long as v, as the bytes of tokens do */
+/* "gpt2" or the last component of `path`, cut to 15 bytes; it and tokens' bytes live as long as v */
 const char *sgt_vocab_name(const sgt_vocab *v);
 /* Return the bytes of token `id` and their number in *n, or NULL if there is no such id. */
 const uint8_t *sgt_vocab_token(const sgt_vocab *v, uint32_t id, size_t *n);

@@ -30,9 +30,10 @@ as_tokenizer end --vocab end.json
 wide_vocabulary merges.txt # ids of 4 bytes
 as_tokenizer wide --vocab merges.txt --pattern cl100k
 if known_vocabularies "$python"; then
-    for wheel in "$kept"/llama_models-*.whl "$kept"/dashscope-*.whl; do run 0 "$python" -m zipfile -e "$wheel" known; done
+    for wheel in "$kept"/llama_models-*.whl "$kept"/dashscope-*.whl "$kept"/litellm-*.whl; do run 0 "$python" -m zipfile -e "$wheel" known; done
     n=0
-    for file in known/llama_models/llama3/tokenizer.model known/dashscope/resources/qwen.tiktoken; do
+    for file in known/llama_models/llama3/tokenizer.model known/dashscope/resources/qwen.tiktoken \
+        known/litellm/litellm_core_utils/tokenizers/*_tokenizer.json; do
         as_tokenizer known$((n += 1)) --vocab $file
     done
 fi

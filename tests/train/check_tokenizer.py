@@ -13,9 +13,9 @@ raw = open(shard, "rb").read()
 of, width = ("I", 4) if raw[:4] == struct.pack("<I", 20240801) else ("H", 2)
 eot, *ids = struct.unpack(f"<{len(raw) // width - 1024 // width}{of}", raw[1024:])
 config = json.load(open(os.path.join(checkpoint, "config.json")))
-normalizer = json.load(open(os.path.join(checkpoint, "tokenizer.json")))["normalizer"]
+about = json.load(open(os.path.join(checkpoint, "tokenizer.json")))
 tokenizer = AutoTokenizer.from_pretrained(checkpoint)
-form = normalizer and normalizer["type"]
+form = about["normalizer"] and about["normalizer"]["type"]
 wrong = []
 
 
@@ -26,6 +26,9 @@ def same(what, got, want):
 
 same("ids", tokenizer.encode(text), ids)
 same("text", tokenizer.decode(ids), unicodedata.normalize(form, text) if form else text)
+for token in about["added_tokens"]:
+    same("added token", tokenizer.encode(token["content"]), [token["id"]])
+    same("its text", tokenizer.decode([token["id"]]), token["content"])
 same("length", len(tokenizer), config["vocab_size"])
 same("end of text", tokenizer.eos_token_id, eot)
 same("begin of text", tokenizer.bos_token_id, eot)

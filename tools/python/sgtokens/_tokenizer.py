@@ -51,10 +51,7 @@ class Tokenizer:
 
     def __init__(self, path: Path = "gpt2", *, pattern: Optional[str] = None) -> None:
         self._path, self._pattern = os.fspath(path), pattern
-        self._open()
-
-    def _open(self) -> None:
-        rule = None if self._pattern is None else text_of("pattern", self._pattern)
+        rule = None if pattern is None else text_of("pattern", pattern)
         functions = library.sgt_vocab_load, library.sgt_vocab_free
         self._vocab = open_handle(*functions, path_of(self._path), rule)
         self._encoders = Encoders(self._vocab)
