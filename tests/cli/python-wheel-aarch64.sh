@@ -45,3 +45,11 @@ run 0 "$python" batches.py
 digest=$(cat .stdout)
 aarch64 -E PYTHONPATH="$PWD/site" "root/usr/bin/python$version" batches.py
 stdout_is "$digest"
+
+# The package's own tests, but for one that starts a program.
+run 0 "$python" -m pip install --quiet --target site pytest
+cd "$ROOT/tests/python" || exit 1
+here=$OLDPWD
+PYTHONDONTWRITEBYTECODE=1 qemu-aarch64 -L "$here/root" -E PYTHONPATH="$here/site" "$here/root/usr/bin/python$version" \
+    -m pytest -q -p no:cacheprovider -k 'not options_are_the_programs' test_loader.py test_tokenizer.py test_readme.py \
+    > "$here/.stdout" 2>&1 || fail "pytest: $(tail -20 "$here/.stdout")"

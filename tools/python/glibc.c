@@ -59,8 +59,10 @@ LOCAL int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *f
 {
     int rc = 0;
     DIR *open = opendir("/proc/self/fd");
-    for (struct dirent *e; open && !rc && (e = readdir(open));)
-        if (atoi(e->d_name) >= from) rc = posix_spawn_file_actions_addclose(files, atoi(e->d_name));
+    for (struct dirent *e; open && !rc && (e = readdir(open));) {
+        int fd = (int)strtol(e->d_name, NULL, 10);
+        if (fd >= from) rc = posix_spawn_file_actions_addclose(files, fd);
+    }
     if (open) closedir(open);
     return rc;
 }

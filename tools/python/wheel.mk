@@ -17,13 +17,14 @@ $(W)/versions: $(B)/flags
 	    END { for (i in changed) if (i in at) print i, i "@" at[i] }' > $@
 
 # $(call for_old_glibc,LIBRARIES,FLAGS OF OBJCOPY) links the prerequisites and the archives of the libraries,
-# in two steps: what the first one needs of glibc is then given the old versions. Snappy is written in
+# in two steps: what the first one needs of glibc is then given the old versions. No exception is
+# caught, so the tables for it, a twentieth of the wheel, are left out. Snappy is written in
 # C++, whose runtime, libstdc++.so.6, is on every system that takes manylinux wheels (PEP 600), and
 # glibc 2.28 has threads and dlopen in libraries of their own.
 archives = $(patsubst -fopenmp,-l:libgomp.a,$(patsubst -l%,-l:lib%.a,$(filter-out -lm -ldl,$(1))))
 for_old_glibc = $(call say,LD,$@)mkdir -p $(@D) && \
     $(CC) -r -nostdlib $(LDFLAGS) -o $(W)/$(@F).o $(filter-out $(OLD),$^) $(call archives,$(1)) && \
-    $(OBJCOPY) $(2) --redefine-syms=$(W)/versions $(W)/$(@F).o && \
+    $(OBJCOPY) -R .eh_frame $(2) --redefine-syms=$(W)/versions $(W)/$(@F).o && \
     $(CC) $(ALL_LDFLAGS) -s -o $@ $(W)/$(@F).o $(filter %/glibc.o,$^) -lm \
     -l:libstdc++.so.6 -Wl,--no-as-needed -l:libpthread.so.0 -l:libdl.so.2
 
