@@ -2,17 +2,16 @@
  * attention_cudnn.c, which an H100 has confirmed: for any other graph it offers no engine. It
  * computes them with kernels/ref, when the stream does its work. It exists if SGT_HOST_CUDNN is set
  * in the environment. With the value "adds", its engines leave clearing dQ's sums to the caller;
- * with "nan", dQ is NaN. With "old" it is cuDNN 9.15.0. With
- * "wrong-long" it writes no results for rows of more than 128 tokens, with "wrong-wide" none for
- * heads of more than 64 numbers. With "slow" each run takes 20 ms more. The real cuDNN is never used:
- * on a machine with a GPU it would take host addresses for device addresses. */
+ * with "nan", dQ is NaN. With "old" it is cuDNN 9.15.0. With "wrong-long" it writes no results for
+ * rows of more than 128 tokens, with "wrong-wide" none for heads of more than 64 numbers. With "slow"
+ * events say that each run takes 100 s more. The real cuDNN is never used: on a machine with a GPU it
+ * would take host addresses for device addresses. */
 #include "tests/kernels/host/cudnn.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <map>
 #include <string>
@@ -21,6 +20,7 @@
 #include "kernels/cuda/cudnn.h"
 #include "kernels/kernels.h"
 #include "tests/kernels/host/host.h"
+#include "tests/kernels/host/streams.h"
 
 #define N(name) SGT_CUDNN_##name
 
@@ -162,7 +162,7 @@ struct Job {
 
     void run() const
     {
-        if (cudnn.slow) usleep(20000);
+        if (cudnn.slow) event_late += 100;
         if (T > cudnn.T || D > cudnn.D) return;
         for (int64_t head = 0; head < B * H; head++) one(head);
         /* an engine overwrites its workspace */

@@ -21,7 +21,7 @@ struct Cudnn {
     int flagged;     /* how many of the first ones are nondeterministic */
     bool fails;      /* each run is refused */
     Sums sums;       /* of the engines */
-    bool slow;       /* each run takes 20 ms more */
+    bool slow;       /* events say that each run takes 100 s more */
     /* results of rows of more than T tokens, and of heads of more than D numbers, are not written */
     int64_t T = INT64_MAX, D = INT64_MAX;
     int alive = 0;     /* handles and descriptors not destroyed yet */

@@ -82,14 +82,14 @@ static size_t draw(size_t n)
 
 /* ---- running work ---- */
 
-double event_clock = -1;
+double event_clock = -1, event_late;
 
 static double now()
 {
     struct timespec t;
     if (event_clock >= 0) return event_clock;
     clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec + event_late;
 }
 
 static void run_node(Item &item)

@@ -38,6 +38,8 @@ bool event_finish(cudaEvent_t e);    /* wait until it has occurred; true: it had
 double event_seconds(cudaEvent_t e); /* time at which it occurred; negative: it has not */
 /* time in seconds that events record; negative: the machine's clock */
 extern double event_clock;
+/* seconds that events add to the machine's clock */
+extern double event_late;
 
 void capture(cudaStream_t s);
 cudaGraphExec_t capture_end(cudaStream_t s);
