@@ -82,3 +82,7 @@ for first in 1 slow; do
     done
 done
 pair 0 "env SGT_HOST_CUDNN=1 $ranks" "$ranks"
+# They all compute the head by as many rows of logits as the first one.
+pair 0 "env SGT_HOST_NCCL=trace=calls $ranks --variant head-chunks --batch-size 18" \
+    "env SGT_HOST_NCCL=trace=calls $ranks --variant head-chunks --batch-size 18"
+same calls.0 calls.1
