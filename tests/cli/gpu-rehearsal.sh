@@ -61,7 +61,7 @@ grep -q '"libraries": {"driver": "[0-9.]*", .*"cudnn": "[0-9.]*"' r.jsonl || fai
 stdout_matches '^info step, B=2 T=16 bf16: [0-9.]+ tokens/s, .*, loss [0-9.]+, sm_90, .* attention$'
 stdout_matches '^info data wait, of a step: [0-9.]+ %$'
 for b in 2 1; do
-    stdout_matches "^info kernels of a step, B=$b T=16 bf16: [1-9][0-9]* kernels, idle [0-9.]+ ms of [0-9.]+ ms$"
+    stdout_matches "^info kernels of a step, B=$b T=16 bf16: [1-9][0-9]* rows, as above, idle [0-9.]+ ms of [0-9.]+ ms$"
     stdout_matches "^info --variant none, B=$b, to base: [0-9.]+ times$"
     stdout_has "skip torch.compile, B=$b T=16 bf16, after ours: ModuleNotFoundError: No module named 'torch'"
     stdout_matches "^info ours, B=$b T=16 bf16: [0-9.]+ tokens/s, "
@@ -94,7 +94,7 @@ gpu 1 SGT_HOST_CUDNN=1 -- --budget 560
 over="the part's time was over after [0-9]+ s of it"
 stdout_matches "^cut  self-check: $over$"
 stdout_matches "^cut  step, B=2 T=16 bf16: $over$"
-stdout_matches "^info kernels of a step, B=2 T=16 bf16: [1-9][0-9]* kernels, "
+stdout_matches "^info kernels of a step, B=2 T=16 bf16: [1-9][0-9]* rows, as above, "
 stdout_matches "^cut  kernels of a step, B=1 T=16 bf16: $over$"
 stdout_matches '^info base 0, B=2: [0-9.]+ tokens/s, '
 stdout_matches '^info matrix products: [1-9][0-9]* rows, as above$'

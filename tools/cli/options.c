@@ -79,15 +79,6 @@ static uint64_t suffix_factor(const char *s, int bytes)
     return factor;
 }
 
-/* Return whether s begins with digits. strtod would also accept hexadecimal numbers, "inf" and
- * "nan", which an option must not. */
-static int starts_as_number(const char *s)
-{
-    if (*s == '-' || *s == '+') s++;
-    if (s[0] == '0' && (s[1] == 'x' || s[1] == 'X')) return 0;
-    return (*s >= '0' && *s <= '9') || (*s == '.' && s[1] >= '0' && s[1] <= '9');
-}
-
 /* Set *out to v * factor / 10^places if that is a 64-bit integer without rounding, and return 0;
  * else return -1. */
 static int whole_number(uint64_t v, uint64_t factor, int places, uint64_t *out)
@@ -126,13 +117,14 @@ static int parse_scaled(const char *s, int bytes, uint64_t *out)
 int sgt_parse_count(const char *s, uint64_t *out) { return parse_scaled(s, 0, out); }
 int sgt_parse_size(const char *s, uint64_t *out) { return parse_scaled(s, 1, out); }
 
-/* Parse a number with `unit` after it. */
+/* Parse a number with `unit` after it. strtod would also accept blanks before it, hexadecimal
+ * numbers, "inf" and "nan", which an option must not. */
 static int parse_real(const char *s, const char *unit, double *out)
 {
     char *end;
-    if (!starts_as_number(s)) return -1;
+    const char *after = s + strspn(s, "+-.0123456789eE");
     double x = strtod(s, &end);
-    if (strcmp(end, unit) != 0 || !isfinite(x)) return -1;
+    if (end == s || end != after || strcmp(end, unit) != 0 || !isfinite(x)) return -1;
     *out = x;
     return 0;
 }

@@ -4,6 +4,7 @@
 
 #include <glob.h>
 #include <jansson.h>
+#include <libgen.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
@@ -154,17 +155,9 @@ static void find_libraries(glob_t *found, const char *root, const char *packages
     if ((size_t)n < sizeof pattern) glob(pattern, GLOB_APPEND, NULL, found);
 }
 
-/* Search the prefix in which the program `file` is installed: /usr for /usr/bin/python3. Overwrites
+/* Return the prefix in which the program `file` is installed: /usr for /usr/bin/python3. Overwrites
  * `file`. */
-static void find_below_prefix(glob_t *found, char *file)
-{
-    for (int up = 0; up < 2; up++) {
-        char *slash = strrchr(file, '/');
-        if (!slash) return;
-        *slash = '\0';
-    }
-    find_libraries(found, file, PACKAGES);
-}
+static char *prefix_of(char *file) { return dirname(dirname(file)); }
 
 /* Search the prefixes of the python3 in PATH: of its name there (in a virtual environment's bin) and
  * of the file that this links to. */
@@ -178,8 +171,8 @@ static void find_below_python_of_path(glob_t *found)
         at += n + (at[n] == ':');
         if (*file != '/' || access(file, X_OK) < 0) continue;
         int behind = realpath(file, real) != NULL;
-        find_below_prefix(found, file);
-        if (behind) find_below_prefix(found, real);
+        find_libraries(found, prefix_of(file), PACKAGES);
+        if (behind) find_libraries(found, prefix_of(real), PACKAGES);
         return;
     }
 }
@@ -205,7 +198,7 @@ char *sgt_wheel_folders(void)
     find_libraries(&found, getenv("VIRTUAL_ENV"), PACKAGES);
     find_libraries(&found, getenv("CONDA_PREFIX"), PACKAGES);
     /* of this program: a virtual environment, if pip installed it there */
-    if (realpath("/proc/self/exe", own)) find_below_prefix(&found, own);
+    if (realpath("/proc/self/exe", own)) find_libraries(&found, prefix_of(own), PACKAGES);
     find_below_python_of_path(&found);
     find_libraries(&found, getenv("HOME"), "/.local" PACKAGES);
     find_libraries(&found, "/usr/local", "/lib/python3*/dist-packages");

@@ -139,20 +139,19 @@ void sgt_put_line(FILE *to, const char *fmt, ...)
 
 FILE *sgt_wrapped_open(sgt_wrapped *w, int columns)
 {
-    *w = (sgt_wrapped){.to = stdout, .columns = columns};
-    FILE *memory = columns ? open_memstream(&w->text, &w->n) : NULL;
-    if (memory) w->to = memory;
+    w->columns = columns;
+    w->to = open_memstream(&w->text, &w->n);
+    if (!w->to) sgt_no_memory();
     return w->to;
 }
 
 void sgt_wrapped_close(sgt_wrapped *w)
 {
-    if (w->to == stdout) return;
-    int whole = !fclose(w->to);
+    if (fclose(w->to) != 0) sgt_no_memory();
     size_t size = 4 * w->n + 1; /* a blank becomes a newline and the indentation */
-    char *wrapped = whole ? malloc(size) : NULL;
-    if (whole && w->text)
-        fputs(wrapped ? sgt_wrap(wrapped, size, w->text, w->columns) : w->text, stdout);
+    char *wrapped = malloc(size);
+    if (!wrapped) sgt_no_memory();
+    fputs(sgt_wrap(wrapped, size, w->text, w->columns), stdout);
     free(wrapped);
     free(w->text);
 }

@@ -48,8 +48,8 @@ typedef struct sgt_wrapped {
     size_t n;
     int columns;
 } sgt_wrapped;
-/* Return a stream in memory, whose text wraps after `columns`; stdout itself if that is 0, or if
- * memory runs out. */
+/* Return a stream in memory, whose text wraps after `columns` (0: never). If memory runs out, both
+ * functions end the program. */
 FILE *sgt_wrapped_open(sgt_wrapped *w, int columns);
 void sgt_wrapped_close(sgt_wrapped *w);
 

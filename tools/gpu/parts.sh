@@ -26,11 +26,11 @@ at_once() { # NUMBER
         sh "$work/one" "$work/of" "$bin/check-cuda-device" CASE
 }
 
-# Record the result of a case. Return 1 if the part's time was over before the case ended.
+# Record the result of a case, unless it was killed because the part's time was over.
 case_ended() { # CASE
     of=$work/of/$1 name="kernel $1" most=60
-    code=$(cat "$of.code" 2> /dev/null || echo 137)
-    [ "$code" -ne 137 ] || [ "$(left)" -gt 5 ] || return 1
+    code=$(cat "$of.code")
+    [ "$code" -ne 137 ] || [ "$(left)" -gt 5 ] || return 0
     cp "$of.out" "$work/out"
     cp "$of.err" "$work/err"
     keep_log "$name" "$code" "$bin/check-cuda-device" --limit 55 --case "$1"
@@ -39,23 +39,23 @@ case_ended() { # CASE
 
 has_passed() { grep -qs "\"pass\", \"name\": \"kernel $1\"" "$tests"/gpu-results/*.json*; } # CASE: on a card
 
+# Print those of the cases on standard input that must still run.
+cases_left() { # new|all
+    while read -r case; do
+        { [ "$1" = new ] && has_passed "$case"; } || ! todo "kernel $case" > /dev/null || echo "$case"
+    done
+}
+
 # Each result is kept when its case ends: this call may be killed before the last one. Of the cases that pass, only the
 # number is printed.
 cases() { # new|all
     before=$(grep -sc '"pass", "name": "kernel ' "$json")
     attempt "list of cases" 0 "$bin/check-cuda-device" --list || return 0
-    quiet=1
-    while read -r case; do
-        { [ "$1" = new ] && has_passed "$case"; } || ! todo "kernel $case" || echo "$case"
-    done < "$work/out" > "$work/todo"
-    run_cases | while read -r case; do case_ended "$case"; done
-    first='' cases_left=0
-    while read -r case; do
-        ! todo "kernel $case" || case_ended "$case" || first=${first:-$case} cases_left=$((cases_left + 1))
-    done < "$work/todo"
-    quiet=
-    [ $cases_left -eq 0 ] ||
-        result cut "kernel cases" "the part's time is over, $cases_left have not run: first $first"
+    cases_left "$1" < "$work/out" > "$work/todo"
+    run_cases | while read -r case; do case_ended "$case" | grep -v ^pass; done
+    cases_left "$1" < "$work/todo" > "$work/rest"
+    [ ! -s "$work/rest" ] || result cut "kernel cases" \
+        "the part's time is over, $(grep -c . "$work/rest") have not run: first $(head -1 "$work/rest")"
     passed=$(($(grep -c '"pass", "name": "kernel ' "$json") - ${before:-0}))
     echo "     kernels: $passed of $(grep -c . "$work/todo") cases passed"
 }
@@ -86,10 +86,10 @@ train_curve() { # NAME FILE OPTION...
         "$work/run/log.jsonl" > "$rows"
 }
 
-# Print four errors: of loss and norm (relative), the root mean square of the first 40 steps and the largest of all.
-# Print nothing if a step is missing.
-curve_errors() { # ROWS
-    awk -F '\t' -v steps=$curve_steps '
+# Set $errors to four numbers: the errors of loss, then of norm (relative), the root mean square of the first 40 steps
+# and the largest of all. Record a failure and return 1 if a step is missing.
+curve_errors() { # NAME ROWS
+    errors=$(awk -F '\t' -v steps=$curve_steps '
         function size(x) { return x < 0 ? -x : x }
         FNR == NR { if (FNR > 1) { loss[$1] = $2; norm[$1] = $3 } next }
         $1 in loss && $1 < steps && $2 ~ /^[0-9.]/ && $3 ~ /^[0-9.]/ {
@@ -102,74 +102,50 @@ curve_errors() { # ROWS
         }
         END {
             if (rows == steps)
-                printf "%.3g %.3g %.3g %.3g\n", sqrt(losses / early), sqrt(norms / early), worst_loss, worst_norm
-        }' "$fixture/f64.tsv" "$1"
+                printf "%.3g %.3g %.3g %.3g\n", sqrt(losses / early), worst_loss, sqrt(norms / early), worst_norm
+        }' "$fixture/f64.tsv" "$2")
+    [ -n "$errors" ] || { result fail "$1" "fewer than $curve_steps steps of numbers came" && return 1; }
 }
 
-errors_text() { echo "loss off by $1 in the first 40 steps, $3 at most; norm by $2, $4 of itself"; }
-errors_list() { echo "[$1, $2, $3, $4]"; }
+errors_text() { echo "loss off by $1 in the first 40 steps, $2 at most; norm by $3, $4 of itself"; }
 
 # Put PyTorch's own errors into $theirs. Its curve is trained once for all comparisons. Our residual stream is bf16 or
 # fp16, and so is PyTorch's here: autocast would keep it in float32.
 peer_curve() { # PRECISION
     peer_name="PyTorch's curve in $1" residual=fp32
     case $1 in bf16 | fp16) residual=half ;; esac
-    if todo "$peer_name"; then
-        attempt "$peer_name" 25 "$PYTHON" "$tests/peers/torch_curve.py" "$fixture" --steps $curve_steps \
-            --precision "$1" --residual $residual --loss-scale 1024 && theirs=$(curve_errors "$work/out") &&
-            if [ -z "$theirs" ]; then
-                result fail "$peer_name" "it did not give $curve_steps steps of numbers"
-            else
-                result info "$peer_name" "$(errors_text $theirs)" "\"errors\": $(errors_list $theirs)"
-            fi
-    fi
-    theirs=$(kept "$peer_name" | sed -n 's/.*"errors": \[\([^]]*\)\].*/\1/p' | tr -d ,)
+    attempt "$peer_name" 25 "$PYTHON" "$tests/peers/torch_curve.py" "$fixture" --steps $curve_steps \
+        --precision "$1" --residual $residual --loss-scale 1024 && curve_errors "$peer_name" "$work/out" &&
+        result info "$peer_name" "$(errors_text $errors)"
+    theirs=$(kept "$peer_name" |
+        sed -n 's/.*off by \([^ ]*\) .* steps, \([^ ]*\) at .* by \([^ ]*\), \([^ ]*\) of.*/\1 \2 \3 \4/p')
 }
 
-# Compare our errors with those of PyTorch in the same precision.
-curve_of() { # PRECISION ATTENTION
-    curve_name="curve in $1, $2 attention" scale=''
-    [ "$1" != fp16 ] || scale="--loss-scale 1024" # no overflow in these 200 steps, so that none is left out
-    todo "$curve_name" || return 0
-    peer_curve "$1"
-    train_curve "$curve_name" "$work/rows" --precision "$1" --attention "$2" $scale || return 0
-    ours=$(curve_errors "$work/rows")
-    tell_curve "$1" "$curve_name"
-}
-
-# The most that each error may be: PyTorch's times FACTORS, plus a floor, which is the limit of float32 on a CPU.
+# Compare our errors with those of PyTorch in the same precision. The most that each may be: PyTorch's times a factor, in
+# the text's order, plus a floor for loss and one for norm: the limits of float32 on a CPU.
 #
 # From step 40 or so on, rounding errors grow in one direction of the parameters, by chance more or less. PyTorch's own
 # runs in fp16, residual too, show it: on an H100, and on a CPU with --jitter 1 and 2 (torch_curve.py), loss was off by
 # 8.6e-5, 2.2e-4 and 1.8e-4 at most, norm by .0021, .011 and .0067. In the first 40 steps, it was 3.2e-5, 2.3e-5 and
 # 1.9e-5, and .00023, .00039 and .00027. So the first steps must be close to PyTorch's, and the largest errors may be a
 # few times as large. LayerNorm with bf16 parameters fails: its 1.7e-3 in the first steps is 4 times PyTorch's.
-limits_of() { # PRECISION: FACTORS, then the floors of loss and norm
-    case $1 in
-    bf16 | fp16) echo 2 3 4 8 0 0 ;;
-    *) echo 2 2 2 2 2e-5 1e-4 ;;
-    esac
-}
-
-tell_curve() { # PRECISION NAME
-    if [ -z "$ours" ]; then
-        result fail "$2" "the log does not hold $curve_steps steps of numbers"
-        return
-    fi
-    curve_text=$(errors_text $ours) more="\"errors\": $(errors_list $ours)"
+curve_of() { # PRECISION ATTENTION
+    curve_name="curve in $1, $2 attention" scale='' limits='2 2 2 2 2e-5 1e-4'
+    case $1 in bf16 | fp16) limits='2 4 3 8 0 0' ;; esac
+    [ "$1" != fp16 ] || scale="--loss-scale 1024" # no overflow in these 200 steps, so that none is left out
+    todo "$curve_name" || return 0
+    peer_curve "$1"
+    train_curve "$curve_name" "$work/rows" --precision "$1" --attention "$2" $scale &&
+        curve_errors "$curve_name" "$work/rows" || return 0
     if [ -z "$theirs" ] && [ "$1" != fp32 ]; then
-        result info "$2" "$curve_text; no PyTorch to hold it to" "$more"
+        result info "$curve_name" "$(errors_text $errors); no PyTorch to hold it to"
         return
     fi
-    theirs=${theirs:-0 0 0 0}
-    awk -v a="$ours" -v b="$theirs" -v c="$(limits_of "$1")" 'BEGIN {
-        split(a, x, " ")
-        split(b, y, " ")
-        split(c, by, " ")
-        for (i = 1; i <= 4; i++) if (!(x[i] <= by[i] * y[i] + by[i % 2 ? 5 : 6])) exit 1
-    }' && verdict=pass || verdict=fail
-    result "$verdict" "$2" "$curve_text; PyTorch: $(errors_text $theirs)" \
-        "$more, \"errors_pytorch\": $(errors_list $theirs)"
+    theirs=${theirs:-0 0 0 0} verdict=pass
+    echo "$errors $theirs $limits" | awk '{
+        for (i = 1; i <= 4; i++) if (!($i <= $(i + 4) * $(i + 8) + $(13 + (i > 2)))) exit 1
+    }' || verdict=fail
+    result $verdict "$curve_name" "$(errors_text $errors); PyTorch: $(errors_text $theirs)"
 }
 
 part_curves() {
@@ -177,15 +153,14 @@ part_curves() {
 }
 
 deterministic() {
-    todo "deterministic" || return 0
     for turn in once again; do
         train_curve "deterministic" "$work/$turn" --precision bf16 --deterministic || return 0
     done
-    if cmp -s "$work/once" "$work/again" && [ "$(grep -c . "$work/once")" -eq $curve_steps ]; then
+    parted=$(diff "$work/once" "$work/again" | sed -n 's/^[<>] \([0-9]*\).*/\1/p' | head -1)
+    if [ -n "$parted" ]; then
+        result fail "deterministic" "two runs part at step $parted"
+    elif curve_errors "deterministic" "$work/once"; then
         result pass "deterministic" "the same losses and norms twice, $curve_steps steps in bf16"
-    else
-        parted=$(diff "$work/once" "$work/again" | sed -n 's/^< \([0-9]*\).*/\1/p' | head -1)
-        result fail "deterministic" "two runs part at step ${parted:-none, but are not whole}"
     fi
 }
 
@@ -222,40 +197,41 @@ tell_clocks() {
 
 # ---- the step ----
 
-# Measure the step with a number of rows. The result's value is its tokens per second; the result holds its JSON
-# document.
+# Measure a step: the result's value is its tokens per second; the result holds its JSON document.
+speed_of() { # NAME SECONDS COMMAND...
+    attempt "$@" || return 1
+    tokens=$(number tokens_per_s) mfu=$(number mfu) loss=$(number loss) level=$(text level) took=$(number first_steps_s)
+    [ -n "$tokens" ] || { result fail "$name" "no tokens_per_s came" && return 1; }
+    step_text="$tokens tokens/s, $(number ms_per_step) ms${mfu:+, mfu $mfu}${loss:+, loss $loss}${level:+, $level}"
+    result info "$name" "$step_text${took:+, its first steps $took s}"         "\"value\": $tokens, \"variants\": \"$(text variants)\", $(document)"
+}
+
+# Measure our step on the card with a number of rows.
 step_of() { # NAME BATCH [OPTION]...
-    step_name=$1 step_shape="--batch-size $2 --seq-len $seq --precision bf16"
+    step_name=$1 step_shape="--model $model --batch-size $2 --seq-len $seq --precision bf16"
     shift 2
-    attempt "$step_name" 40 "$bin/sgt-bench" step --device cuda --model $model $step_shape $bench "$@" --json || return 1
-    tokens=$(number tokens_per_s) mfu=$(number mfu)
-    [ -n "$tokens" ] || { result fail "$step_name" "no tokens_per_s came" && return 1; }
-    step_text="$tokens tokens/s, $(number ms_per_step) ms, ${mfu:+mfu $mfu, }loss $(number loss), $(text level)"
-    result info "$step_name" "$step_text" "\"value\": $tokens, \"variants\": \"$(text variants)\", $(document)"
+    speed_of "$step_name" 40 "$bin/sgt-bench" step --device cuda $step_shape $bench "$@" --json
 }
 
 # Measure PyTorch's step, with the attention that was faster on an H100.
 peer_step() { # NAME BATCH [OPTION]...
     peer_name=$1 batch=$2
     shift 2
-    attempt "$peer_name" 90 "$PYTHON" "$tests/peers/torch_step.py" $torch_shape $batch $seq --precision bf16 "$@" ||
-        return 0
-    theirs=$(number tokens_per_s)
-    [ -n "$theirs" ] || { result fail "$peer_name" "no tokens_per_s came" && return 0; }
-    result info "$peer_name" "$theirs tokens/s, $(number ms_per_step) ms, its first steps $(number first_steps_s) s" \
-        "\"value\": $theirs, $(document)"
+    speed_of "$peer_name" 90 "$PYTHON" "$tests/peers/torch_step.py" $torch_shape $batch $seq --precision bf16 "$@"
 }
 
-# Print each line of "results" in the JSON output.
+# Print each line of "results", or of the kernels of a step, in the JSON output.
 table_of() { # NAME SUBCOMMAND OPTION...
     name=$1
     shift
     attempt "$name" 0 "$bin/sgt-bench" "$@" --json || return 0
-    tr '\n' ' ' < "$work/out" | sed 's/.*"results": *\[//; s/\].*//' | tr '}' '\n' | tr -d '{"' |
+    tr '\n' ' ' < "$work/out" | sed 's/.*"\(results\|kernels\)": *\[//; s/\].*//' | tr '}' '\n' | tr -d '{"' |
         sed -n 's/^[, ]*\([^, ]\)/     \1/p' > "$work/table"
     cat "$work/table"
     if [ -s "$work/table" ]; then
-        result info "$name" "$(grep -c . "$work/table") rows, as above" "$(document)"
+        idle=$(number idle_ms)
+        result info "$name" "$(grep -c . "$work/table") rows, as above${idle:+, idle $idle ms of $(number step_ms) ms}" \
+            "$(document)"
     else
         result fail "$name" "no results came"
     fi
@@ -264,24 +240,22 @@ table_of() { # NAME SUBCOMMAND OPTION...
 # ---- the parts ----
 
 part_versions() {
-    ! todo "clocks and limits" || { attempt "clocks and limits" 5 nvidia-smi \
+    attempt "clocks and limits" 5 nvidia-smi \
         --query-gpu=$clocks,pstate,clocks.max.sm,clocks.max.mem,power.limit,power.max_limit --format=csv &&
-        result info "clocks and limits" "$(paste -sd';' "$work/out")"; }
-    todo "self-check" || return 0
+        result info "clocks and limits" "$(paste -sd';' "$work/out")"
     from=$(date +%s.%N)
     attempt "self-check" 0 "$bin/sgt-train" --self-check --device cuda --json || return 0
     took=$(date +%s.%N | awk -v from="$from" '{ printf "%.2f", $1 - from }')
     result pass "self-check" "$(grep -o '"verdict": *"[a-z]*"' "$work/out" | sed 's/.*: *//' | sort | uniq -c |
-        xargs), of $(versions_in_output)" "$(document)"
+        xargs), of $(versions "$work/out" | tr -d '":')" "$(document)"
     figure "self-check, the time it takes" "$took" s "<=" 5 3
 }
-versions_in_output() { sed -n 's/.*"libraries": {\([^}]*\)}.*/\1/p' "$work/out" | tr -d '":'; }
 
 # If cuDNN is installed, the step must choose its attention, unless ours was faster. The limits of speed are for an H100.
 part_first() {
     name="step, B=$large T=$seq bf16"
     step_of "$name" $large --data "$data" || return 0
-    case $(versions),$step_text,$(cat "$work/err") in
+    case $(versions "$json"),$step_text,$(cat "$work/err") in
     *'"cudnn"'*"cuDNN's attention"* | *'"cudnn"'*'a layer both ways'*) ;;
     *'"cudnn"'*) result fail "attention by cuDNN" "it is there and was not taken: $step_text; $(tail -1 "$work/err")" ;;
     esac
@@ -294,15 +268,8 @@ part_first() {
 
 part_profile() {
     for batch in $large $small; do
-        name="kernels of a step, B=$batch T=$seq bf16"
-        attempt "$name" 0 "$bin/sgt-bench" step --device cuda --model $model --batch-size $batch --seq-len $seq \
-            --precision bf16 $bench --parts --json || continue
-        rows=$(grep -o '"launches":' "$work/out" | grep -c .)
-        if [ "$rows" -eq 0 ]; then
-            result fail "$name" "no kernels came"
-        else
-            result info "$name" "$rows kernels, idle $(number idle_ms) ms of $(number step_ms) ms" "$(document)"
-        fi
+        table_of "kernels of a step, B=$batch T=$seq bf16" step --device cuda --model $model --batch-size $batch \
+            --seq-len $seq --precision bf16 $bench --parts
     done
 }
 
@@ -382,9 +349,8 @@ part_more() {
     for precision in fp16 tf32 fp32; do curve_of $precision auto; done
     deterministic
     step_of "step with Muon, B=$large" $large --optimizer muon
-    name="step on the CPU, B=4 T=$seq bf16"
-    ! todo "$name" || { attempt "$name" 90 "$bin/sgt-bench" step --device cpu --model $model --batch-size 4 \
-        --seq-len $seq --precision bf16 --steps 5 --json && result info "$name" "$(number tokens_per_s) tokens/s" "$(document)"; }
+    speed_of "step on the CPU, B=4 T=$seq bf16" 90 "$bin/sgt-bench" step --device cpu --model $model --batch-size 4 \
+        --seq-len $seq --precision bf16 --steps 5 --json
     peer_step "torch.compile on the CPU, B=4 T=$seq bf16" 4 --device cpu --steps 5
     cases all
     sanitizer memcheck 120

@@ -120,7 +120,7 @@ quote() { printf '"%s"' "$(printf '%s' "$1" | tr '\001-\037' ' ' | sed 's/[\\"]/
 count() { cat "$json" 2> /dev/null | grep -c "^{\"result\": \"$1\""; } # pass|fail|skip|cut|info
 
 # Print the versions of the libraries, as the self-check found them.
-versions() { sed -n 's/.*"name": "self-check",.*"libraries": \({[^}]*}\).*/\1/p' "$json"; }
+versions() { sed -n 's/.*"libraries": {\([^}]*\)}.*/\1/p' "$1"; } # FILE
 
 # Begin FILE with a line about the machine. If it has results of an earlier call, keep them except those cut or skipped
 # and, with --again, those failed. A line that was cut off is dropped.
@@ -138,10 +138,10 @@ open_results() {
     fi
 }
 
-# Record a result: print a line for the user and append a line of JSON. With $quiet, results that passed are not
-# printed. "at" is the number of seconds since gpu-check.sh began.
+# Record a result: print a line for the user and append a line of JSON. "at" is the number of seconds since gpu-check.sh
+# began.
 result() { # pass|fail|skip|cut|info NAME TEXT [MORE-JSON]
-    [ -n "${quiet-}" ] && [ "$1" = pass ] || printf '%-4s %s: %s\n' "$1" "$2" "$3"
+    printf '%-4s %s: %s\n' "$1" "$2" "$3"
     printf '{"result": "%s", "name": %s, "text": %s, "part": "%s", "at": %d%s}\n' "$1" "$(quote "$2")" \
         "$(quote "$3")" "$part" $(($(date +%s) - began)) "${4:+, $4}" >> "$json"
 }
@@ -165,10 +165,8 @@ figure() { # NAME VALUE UNIT [SENSE FLOOR GOAL]
 # ---- which checks run ----
 
 is_left_out() { # NAME: by --skip
-    while read -r skip; do
-        case $1 in *"$skip"*) echo "left $1: --skip $skip" && return 0 ;; esac
-    done < "$work/skips"
-    return 1
+    skip=$(echo "$1" | grep -oFf "$work/skips" | head -1)
+    [ -n "$skip" ] && echo "left $1: --skip $skip"
 }
 
 kept() { grep -sF "\"name\": $(quote "$1"), \"text\"" "$json" | tail -1; }     # NAME
@@ -177,7 +175,7 @@ value_of() { kept "$1" | sed -n 's/.*, "value": \([0-9.eE+-]*\)[,}].*/\1/p'; } #
 # Return whether a check must still run: neither --skip nor an earlier call covers it.
 todo() { # NAME
     ! grep -qsF "\"name\": $(quote "$1"), \"text\"" "$json" || {
-        [ -n "${quiet-}" ] || echo "kept $1: $(kept "$1" | sed 's/.*"text": "\(.*\)", "part".*/\1/')"
+        echo "kept $1: $(kept "$1" | sed 's/.*"text": "\(.*\)", "part".*/\1/')"
         return 1
     }
     ! is_left_out "$1"
