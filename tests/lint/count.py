@@ -14,8 +14,8 @@ BUDGET = {
     "loader": 6983,
     "train": 13375,
     "kernels": 10829,
-    "tools": 13577,
-    "tests": 49615,
+    "tools": 13516,
+    "tests": 49616,
     "manuals": 1684,
     "pages": 1256,
 }

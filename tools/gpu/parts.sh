@@ -203,7 +203,8 @@ speed_of() { # NAME SECONDS COMMAND...
     tokens=$(number tokens_per_s) mfu=$(number mfu) loss=$(number loss) level=$(text level) took=$(number first_steps_s)
     [ -n "$tokens" ] || { result fail "$name" "no tokens_per_s came" && return 1; }
     step_text="$tokens tokens/s, $(number ms_per_step) ms${mfu:+, mfu $mfu}${loss:+, loss $loss}${level:+, $level}"
-    result info "$name" "$step_text${took:+, its first steps $took s}"         "\"value\": $tokens, \"variants\": \"$(text variants)\", $(document)"
+    result info "$name" "$step_text${took:+, its first steps $took s}" \
+        "\"value\": $tokens, \"variants\": \"$(text variants)\", $(document)"
 }
 
 # Measure our step on the card with a number of rows.
@@ -229,9 +230,8 @@ table_of() { # NAME SUBCOMMAND OPTION...
         sed -n 's/^[, ]*\([^, ]\)/     \1/p' > "$work/table"
     cat "$work/table"
     if [ -s "$work/table" ]; then
-        idle=$(number idle_ms)
-        result info "$name" "$(grep -c . "$work/table") rows, as above${idle:+, idle $idle ms of $(number step_ms) ms}" \
-            "$(document)"
+        idle=$(number idle_ms) lines=$(grep -c . "$work/table")
+        result info "$name" "$lines rows, as above${idle:+, idle $idle ms of $(number step_ms) ms}" "$(document)"
     else
         result fail "$name" "no results came"
     fi
@@ -304,21 +304,21 @@ part_products() {
     table_of "attention" kernels --kind attention --device cuda --model $model --batch-size $large --seq-len $seq
 }
 
-# Record a row of the ablation when it ends: "sgt-bench ablation: bf16: 12.3 ms/step".
-row_ended() { # LINE
-    row=$(echo "$1" | sed -n 's/^sgt-bench ablation: \([a-z0-9]*\): \([0-9.]*\) ms\/step$/\1 \2/p')
-    [ -z "$row" ] || [ -n "$(kept "row ${row% *}")" ] ||
-        result info "row ${row% *}" "${row#* } ms a step" "\"value\": ${row#* }"
+# Record the rows of an ablation that ended, also if it was cut: "sgt-bench ablation: bf16: 12.3 ms/step".
+tell_rows() {
+    sed -n 's/^sgt-bench ablation: \([a-z0-9]*\): \([0-9.]*\) ms\/step$/\1 \2/p' "$work/err" 2> /dev/null |
+        while read -r row ms; do
+            [ -n "$(kept "row $row")" ] || result info "row $row" "$ms ms a step" "\"value\": $ms"
+        done
 }
 
 # First the rows that the gain comes from, so that it is known even if time runs out in the rest. A step of the first
 # takes a second, so three are enough. The program chooses 64 rows, or as many as fit without flash attention.
 part_ablation() {
     for rows in $chain mmap,preload,simd,async,accum,recompute cold; do
-        listen=row_ended
         table_of "ablation of $rows" ablation --device cuda --data "$data" --model $model --seq-len $seq \
             $chain_rows --rows $rows --steps 2 --warmup 1
-        listen=
+        tell_rows
         [ "$rows" != $chain ] || [ -z "$(value_of "row tied")" ] || figure "ablation, from ${chain%%,*} to tied" \
             "$(ratio "$(value_of "row ${chain%%,*}")" "$(value_of "row tied")")" times ">=" 16 40
     done

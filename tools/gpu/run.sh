@@ -54,8 +54,7 @@ keep_log() { # NAME EXIT COMMAND...
 }
 
 # Run a command for at most SECONDS (0: until the part's end), with stdout and stderr in files. Return 0, or 1 if the
-# check NAME need not run, or the command is missing, failed or was cut; that is reported already. If $listen is the name
-# of a function, call it with each line of stderr as it comes.
+# check NAME need not run, or the command is missing, failed or was cut; that is reported already.
 attempt() { # NAME SECONDS COMMAND...
     name=$1 most=$2
     shift 2
@@ -64,22 +63,12 @@ attempt() { # NAME SECONDS COMMAND...
     seconds=$(left)
     [ "$seconds" -gt 5 ] || { result cut "$name" "no time was left for it" && return 1; }
     if [ "$most" -gt 0 ] && [ "$most" -lt "$seconds" ]; then seconds=$most; else most=0; fi
-    : > "$work/err"
-    if [ -n "${listen-}" ]; then
-        run_limited "$@" 2>&1 | while read -r line; do echo "$line" >> "$work/err" && "$listen" "$line"; done
-    else
-        run_limited "$@" 2> "$work/err"
-    fi
-    code=$(cat "$work/code")
-    keep_log "$name" "$code" "$@"
-    tell_end
-}
-
-run_limited() { # COMMAND...
     libraries=$our_path
     [ "$1" != "$PYTHON" ] || libraries=$system_path # Python keeps its own libraries
-    LD_LIBRARY_PATH=$libraries timeout -k 5 "$seconds" "$@" > "$work/out" < /dev/null
-    echo $? > "$work/code"
+    LD_LIBRARY_PATH=$libraries timeout -k 5 "$seconds" "$@" > "$work/out" 2> "$work/err" < /dev/null
+    code=$?
+    keep_log "$name" "$code" "$@"
+    tell_end
 }
 
 # What programs print if the machine lacks what they need.
