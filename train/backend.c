@@ -8,6 +8,8 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "loader/base/memory.h"
+
 const char *const sgt_precision_words[] = {"fp32", "tf32", "bf16", "fp16", NULL};
 const char *const sgt_recompute_words[] = {"none", "gelu", "block", NULL};
 const char *const sgt_attention_words[] = {"auto", "own", "cudnn", "naive", NULL};
@@ -75,31 +77,20 @@ void sgt_live_free(sgt_live *l)
     *l = (sgt_live){0};
 }
 
-/* Return `array` with room for one more element of `size` bytes, moved if needed. If memory runs
- * out, set `failed` and return NULL. */
-static void *one_more(sgt_live *l, void *array, uint32_t count, uint32_t *room, size_t size)
-{
-    if (count < *room) return array;
-    void *more = realloc(array, (2 * (size_t)*room + 64) * size);
-    if (more) *room = 2 * *room + 64;
-    else l->failed = 1;
-    return more;
-}
-
 void sgt_live_buffer_at(sgt_live *l, void *at, uint64_t bytes, unsigned kind)
 {
     if (!bytes) return;
-    sgt_live_buffer *b = one_more(l, l->buffers, l->count, &l->room, sizeof *b);
-    if (!b) return;
-    l->buffers = b;
-    b[l->count++] = (sgt_live_buffer){.at = at, .bytes = bytes, .kind = kind};
+    l->failed |=
+        sgt_reserve(&l->buffers, &l->room, l->count + 1, sizeof *l->buffers, "memory", NULL) < 0;
+    if (l->failed) return;
+    l->buffers[l->count++] = (sgt_live_buffer){.at = at, .bytes = bytes, .kind = kind};
 }
 
 /* Return the index of the buffer that begins at `at`; if there is none, set `failed` and return
  * l->count. */
-static uint32_t find(sgt_live *l, const void *at)
+static size_t find(sgt_live *l, const void *at)
 {
-    uint32_t i = 0;
+    size_t i = 0;
     while (i < l->count && l->buffers[i].at != at) i++;
     if (i == l->count) l->failed = 1;
     return i;
@@ -107,12 +98,11 @@ static uint32_t find(sgt_live *l, const void *at)
 
 void sgt_live_during(sgt_live *l, const void *at, unsigned first, unsigned last)
 {
-    uint32_t i = at ? find(l, at) : l->count;
+    size_t i = at ? find(l, at) : l->count;
     if (i == l->count) return;
-    sgt_live_span *s = one_more(l, l->spans, l->span_count, &l->span_room, sizeof *s);
-    if (!s) return;
-    l->spans = s;
-    s[l->span_count++] = (sgt_live_span){i, first, last};
+    l->failed |= sgt_reserve(&l->spans, &l->span_room, l->span_count + 1, sizeof *l->spans,
+                             "memory", NULL) < 0;
+    if (!l->failed) l->spans[l->span_count++] = (sgt_live_span){(uint32_t)i, first, last};
 }
 
 /* Return whether the buffer is in use from part `first` to part `last`. */

@@ -212,7 +212,7 @@ typedef struct sgt_live_span {
 typedef struct sgt_live {
     sgt_live_buffer *buffers;
     sgt_live_span *spans;
-    uint32_t count, room, span_count, span_room;
+    size_t count, room, span_count, span_room;
     int failed; /* 1: memory ran out, or a use was declared at an address where no buffer begins */
 } sgt_live;
 

@@ -399,7 +399,6 @@ static int finish_step(loop *l, int val, sgt_error *err)
     l->step_seconds += m->ms_per_step / 1e3;
     l->step_peak = m->peak_bytes;
     m->evaluated = val;
-    sgt_trace_counter(t->trace, "tokens/s", m->tokens_per_s);
     if (val && (rc = evaluate(l, m, err)) < 0) return rc;
     if ((rc = report_step(&l->watch, m, err)) < 0) return rc;
     l->next++;

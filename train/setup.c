@@ -417,8 +417,7 @@ static int load_state(sgt_trainer *t, sgt_error *err)
 /* Open the trace. */
 static int open_trace(sgt_trainer *t, sgt_error *err)
 {
-    const sgt_config *s = t->s;
-    sgt_trace_options o = {.first = t->state.step, .steps = s->steps, .notice = t->o->notice};
+    sgt_trace_options o = {.first = t->state.step, .steps = t->s->steps, .notice = t->o->notice};
     return t->o->profile && sgt_trainer_writes(t)
                ? sgt_trace_open(&t->trace, t->o->profile, &o, err)
                : SGT_OK;

@@ -10,11 +10,6 @@
 
 /* ---- examples: permuted, cut or padded ---- */
 
-static uint64_t length_of(const sgt_examples *e, uint64_t i)
-{
-    return e->starts[i + 1] - e->starts[i];
-}
-
 int sgt_examples_arrange(sgt_examples *e, const char *name, const sgt_example_rows *rows,
                          const sgt_notice *notice, sgt_error *err)
 {
@@ -22,7 +17,7 @@ int sgt_examples_arrange(sgt_examples *e, const char *name, const sgt_example_ro
     e->rows = *rows;
     for (uint64_t i = 0; i < e->count; i++) {
         filled += e->learnt[i] > T;
-        cut += e->learnt[i] <= T && length_of(e, i) > T + 1;
+        cut += e->learnt[i] <= T && e->starts[i + 1] - e->starts[i] > T + 1;
     }
     if (filled == e->count)
         return sgt_fail(err, SGT_EUSAGE,
@@ -45,7 +40,7 @@ int sgt_examples_arrange(sgt_examples *e, const char *name, const sgt_example_ro
 
 static void make_row(const sgt_examples *e, uint64_t i, int32_t *inputs, int32_t *targets)
 {
-    uint64_t T = e->rows.seq, n = length_of(e, i);
+    uint64_t T = e->rows.seq, n = e->starts[i + 1] - e->starts[i];
     const int32_t *from = e->tokens + e->starts[i];
     for (uint64_t t = 0; t < T; t++) {
         inputs[t] = t < n ? from[t] : (int32_t)e->rows.pad;

@@ -4,7 +4,6 @@
 #include "train/log/trace.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,11 +19,6 @@
 /* longest text in the file, in bytes; only mangled kernel names are longer */
 #define NAME_SIZE 512
 
-typedef struct event {
-    sgt_trace_event e;
-    double counter; /* value of a counter; used if e.category is NULL */
-} event;
-
 typedef struct row {
     char *name;
     sgt_trace_process process;
@@ -38,7 +32,7 @@ struct sgt_trace {
     int recording;     /* atomic, because sgt_trace_now reads it without the lock */
     int done;          /* tracing has ended */
     pthread_mutex_t lock;
-    event *events;
+    sgt_trace_event *events;
     size_t count, capacity, before; /* before: count when this step began */
     uint64_t dropped;
     row tracks[TRACKS];
@@ -128,14 +122,14 @@ static void reserve(sgt_trace *t, size_t events)
     size_t wanted = t->count + events;
     /* grow geometrically, so that many small requests stay cheap */
     if (wanted < t->capacity / 2 * 3) wanted = t->capacity / 2 * 3;
-    event *p = reallocarray(t->events, wanted, sizeof *p);
+    sgt_trace_event *p = reallocarray(t->events, wanted, sizeof *p);
     if (!p) return; /* events without room are counted as dropped */
     t->events = p;
     memset(p + t->count, 0, (wanted - t->count) * sizeof *p);
     t->capacity = wanted;
 }
 
-static void add(sgt_trace *t, const event *e)
+static void add(sgt_trace *t, const sgt_trace_event *e)
 {
     pthread_mutex_lock(&t->lock);
     if (t->recording) {
@@ -148,20 +142,13 @@ static void add(sgt_trace *t, const event *e)
 
 void sgt_trace_span(sgt_trace *t, const sgt_trace_event *e)
 {
-    event copy = {.e = *e};
+    sgt_trace_event copy = *e;
     uint64_t now = sgt_trace_now(t);
     if (!now) return;
-    if (!copy.e.end) copy.e.end = now;
-    if (!copy.e.category) copy.e.category = "other";
-    if (!copy.e.name) copy.e.name = "";
-    if (copy.e.start <= copy.e.end) add(t, &copy);
-}
-
-void sgt_trace_counter(sgt_trace *t, const char *name, double value)
-{
-    event e = {.e = {.name = name}, .counter = value};
-    e.e.start = e.e.end = sgt_trace_now(t);
-    if (e.e.start && isfinite(value)) add(t, &e);
+    if (!copy.end) copy.end = now;
+    if (!copy.category) copy.category = "other";
+    if (!copy.name) copy.name = "";
+    if (copy.start <= copy.end) add(t, &copy);
 }
 
 /* ---- names and tracks ---- */
@@ -288,20 +275,11 @@ static void put_span(FILE *f, const sgt_trace *t, const sgt_trace_event *e, uint
     fprintf(f, "}");
 }
 
-static void put_counter(FILE *f, const sgt_trace *t, const event *e, uint64_t base)
-{
-    put_head(f, "C");
-    put_text(f, "", e->e.name);
-    put_track(f, t, SGT_TRACE_LOOP);
-    put_time(f, "ts", e->e.start - base);
-    fprintf(f, ",\"args\":{\"value\":%.9g}}", e->counter);
-}
-
 /* Sort events by start. Of events with the same start, the longest comes first, because it contains
  * the others. */
 static int by_time(const void *a, const void *b)
 {
-    const sgt_trace_event *x = &((const event *)a)->e, *y = &((const event *)b)->e;
+    const sgt_trace_event *x = a, *y = b;
     if (x->start != y->start) return x->start < y->start ? -1 : 1;
     if (x->end != y->end) return x->end > y->end ? -1 : 1;
     return x->track - y->track;
@@ -310,7 +288,7 @@ static int by_time(const void *a, const void *b)
 static void put_all(FILE *f, sgt_trace *t)
 {
     qsort(t->events, t->count, sizeof *t->events, by_time);
-    uint64_t base = t->count ? t->events[0].e.start : 0;
+    uint64_t base = t->count ? t->events[0].start : 0;
     fprintf(f, "{\"displayTimeUnit\":\"ms\",\n\"otherData\":{\"program\":\"sgt\",\"clock\":\"CLOCK_"
                "MONOTONIC\"");
     fprintf(f, ",\"base_ns\":%" PRIu64 ",\"first_step\":%" PRIu64 ",\"last_step\":%" PRIu64, base,
@@ -318,11 +296,7 @@ static void put_all(FILE *f, sgt_trace *t)
     fprintf(f, ",\"events\":%zu,\"left_out\":%" PRIu64 "},\n\"traceEvents\":[\n", t->count,
             t->dropped);
     put_tracks(f, t);
-    for (size_t i = 0; i < t->count; i++) {
-        const event *e = &t->events[i];
-        if (e->e.category) put_span(f, t, &e->e, base);
-        else put_counter(f, t, e, base);
-    }
+    for (size_t i = 0; i < t->count; i++) put_span(f, t, &t->events[i], base);
     fprintf(f, "\n]}\n");
 }
 

@@ -97,8 +97,6 @@ typedef struct sgt_trace_event {
 
 uint64_t sgt_trace_now(const sgt_trace *t); /* current time; 0 unless a step is being traced */
 void sgt_trace_span(sgt_trace *t, const sgt_trace_event *e);
-/* Add a point to the curve `name`; values that are not finite are ignored. */
-void sgt_trace_counter(sgt_trace *t, const char *name, double value);
 
 /* Return a copy of `name` that lives until close, the same pointer for equal texts. It may
  * allocate; if there is no room, it returns "". */

@@ -25,25 +25,13 @@ static const char *const block_names[SGT_BLOCK_TENSORS] = {
     "attn.c_proj.weight", "attn.c_proj.bias", "ln_2.weight",        "ln_2.bias",
     "mlp.c_fc.weight",    "mlp.c_fc.bias",    "mlp.c_proj.weight",  "mlp.c_proj.bias"};
 
-/* Parse decimal digits only: sscanf would also accept signs and white space. */
-static const char *digits(const char *s, uint32_t *out)
-{
-    uint64_t v = 0;
-    const char *p = s;
-    for (; *p >= '0' && *p <= '9' && v <= UINT32_MAX; p++) v = 10 * v + (uint64_t)(*p - '0');
-    if (p == s || v > UINT32_MAX) return NULL;
-    *out = (uint32_t)v;
-    return p;
-}
-
+/* Parse LAYERSxCHANNELSxHEADS. sscanf alone would also accept signs and white space. */
 static int parse_shape(sgt_model *m, const char *s)
 {
-    s = digits(s, &m->layers);
-    if (!s || *s++ != 'x') return -1;
-    s = digits(s, &m->channels);
-    if (!s || *s++ != 'x') return -1;
-    s = digits(s, &m->heads);
-    return s && *s == '\0' ? 0 : -1;
+    int end = 0;
+    if (strspn(s, "0123456789x") != strlen(s)) return -1;
+    const int n = sscanf(s, "%9ux%9ux%9u%n", &m->layers, &m->channels, &m->heads, &end);
+    return n == 3 && !s[end] ? 0 : -1;
 }
 
 int sgt_model_named(sgt_model *m, const char *name, sgt_error *err)
