@@ -10,6 +10,15 @@ double sgt_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+void sgt_wait_init(pthread_cond_t *c)
+{
+    pthread_condattr_t how;
+    pthread_condattr_init(&how);
+    pthread_condattr_setclock(&how, CLOCK_MONOTONIC);
+    pthread_cond_init(c, &how);
+    pthread_condattr_destroy(&how);
+}
+
 void sgt_wait(pthread_cond_t *c, pthread_mutex_t *m, int ms)
 {
     struct timespec until;
@@ -17,5 +26,5 @@ void sgt_wait(pthread_cond_t *c, pthread_mutex_t *m, int ms)
     until.tv_nsec += ms % 1000 * 1000000L;
     until.tv_sec += ms / 1000 + until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
-    pthread_cond_clockwait(c, m, CLOCK_MONOTONIC, &until);
+    pthread_cond_timedwait(c, m, &until);
 }

@@ -10,9 +10,13 @@ extern "C" {
 
 double sgt_now(void); /* seconds since some fixed moment */
 
-/* Wait until *c is signalled, for at most `ms` milliseconds. A Unix signal does not wake a waiting
- * thread, so a thread that may be asked to stop must check for that every tenth of a second. As
- * with pthread_cond_wait, the caller holds *m and checks its condition again. */
+/* Initialize *c for sgt_wait, whose limit is by the monotonic clock. */
+void sgt_wait_init(pthread_cond_t *c);
+
+/* Wait until *c, made by sgt_wait_init, is signalled, for at most `ms` milliseconds. A Unix signal
+ * does not wake a waiting thread, so a thread that may be asked to stop must check for that every
+ * tenth of a second. As with pthread_cond_wait, the caller holds *m and checks its condition
+ * again. */
 void sgt_wait(pthread_cond_t *c, pthread_mutex_t *m, int ms);
 
 #ifdef __cplusplus

@@ -239,7 +239,7 @@ int sgt_owner_take(sgt_owner **out, const char *folder, const char *name, const 
     sgt_path(o->path, folder, "%s", name);
     o->lock = -1;
     pthread_mutex_init(&o->mutex, NULL);
-    pthread_cond_init(&o->ends, NULL);
+    sgt_wait_init(&o->ends);
     int rc = locked ? lock(o, folder, locked, who, err) : SGT_OK;
     if (!rc && describe(o->text, err) < 0) rc = SGT_EIO;
     while (!rc && (rc = create(o, err)) == 1) rc = sgt_owner_lives(o->path, who, err);

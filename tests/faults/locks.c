@@ -51,14 +51,13 @@ int rename(const char *from, const char *to)
 
 int poll(struct pollfd *p, nfds_t n, int ms) { return REAL(poll)(p, n, !n && ms == 100 ? 2 : ms); }
 
-int pthread_cond_clockwait(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
-                           const struct timespec *until)
+int pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *until)
 {
     struct timespec soon;
-    clock_gettime(clock, &soon);
+    clock_gettime(CLOCK_MONOTONIC, &soon);
     const int is_long = until->tv_sec > soon.tv_sec + 5;
     soon.tv_nsec += 20000000;
     soon.tv_sec += soon.tv_nsec / 1000000000;
     soon.tv_nsec %= 1000000000;
-    return REAL(pthread_cond_clockwait)(c, m, clock, is_long ? &soon : until);
+    return REAL(pthread_cond_timedwait)(c, m, is_long ? &soon : until);
 }

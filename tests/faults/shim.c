@@ -218,14 +218,13 @@ int gettimeofday(struct timeval *restrict to, void *restrict zone)
 
 /* Convert the time to the kernel's clock, which has not jumped. A time that was computed before a
  * jump back is an hour ahead of now: wait at most one second instead. */
-int pthread_cond_clockwait(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
-                           const struct timespec *until)
+int pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *until)
 {
     struct timespec now, real = *until;
     real.tv_sec -= __atomic_load_n(&jumped, __ATOMIC_RELAXED);
-    syscall(SYS_clock_gettime, clock, &now);
+    syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
     if (what == CLOCK && real.tv_sec > now.tv_sec + 1) real.tv_sec = now.tv_sec + 1;
-    return REAL(pthread_cond_clockwait)(c, m, clock, &real);
+    return REAL(pthread_cond_timedwait)(c, m, &real);
 }
 
 /* ---- io_uring ---- */

@@ -11,11 +11,11 @@ import sys
 
 BUDGET = {
     "tokenize": 13071,
-    "loader": 6983,
+    "loader": 6992,
     "train": 13326,
     "kernels": 10829,
-    "tools": 13516,
-    "tests": 49608,
+    "tools": 13497,
+    "tests": 49606,
     "manuals": 1684,
     "pages": 1256,
 }

@@ -113,7 +113,7 @@ int sgt_units_start(sgt_units **out, const sgt_units_job *job, sgt_error *err)
     if (!s) return sgt_fail_memory(err, "threads");
     s->job = *job;
     s->job.feed.cancel = &s->cancelled;
-    pthread_cond_init(&s->changed, NULL);
+    sgt_wait_init(&s->changed);
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->feed_lock, NULL);
     int rc = sgt_text_feed_open(&s->feed, &s->job.feed, err);

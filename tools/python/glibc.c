@@ -1,14 +1,11 @@
 /* glibc.c: what the wheel's files lack in glibc 2.28 although they are linked with a later one.
  * wheel.mk gives every other name the version that 2.28 has. */
 #include <dirent.h>
-#include <dlfcn.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #if defined(__x86_64__)
@@ -33,25 +30,6 @@ LOCAL int fstat(int fd, struct stat *out) { return fstatat(fd, "", out, AT_EMPTY
 LOCAL int lstat(const char *path, struct stat *out)
 {
     return fstatat(AT_FDCWD, path, out, AT_SYMLINK_NOFOLLOW);
-}
-
-/* This came with 2.30: call a later glibc's. With an older one, a clock that is set back makes the wait
- * longer. */
-__asm__(".symver dlsym,dlsym@" FIRST);
-LOCAL int pthread_cond_clockwait(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
-                                 const struct timespec *until)
-{
-    int (*own)(pthread_cond_t *, pthread_mutex_t *, clockid_t, const struct timespec *) = NULL;
-    struct timespec now, real;
-    *(void **)&own = dlsym(RTLD_NEXT, "pthread_cond_clockwait");
-    if (own) return own(c, m, clock, until);
-    clock_gettime(clock, &now);
-    clock_gettime(CLOCK_REALTIME, &real);
-    long long left = (until->tv_sec - now.tv_sec + real.tv_sec) * 1000000000LL + until->tv_nsec -
-                     now.tv_nsec + real.tv_nsec;
-    real.tv_sec = left / 1000000000;
-    real.tv_nsec = left % 1000000000;
-    return pthread_cond_timedwait(c, m, &real);
 }
 
 /* This came with 2.34. */
