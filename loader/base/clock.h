@@ -1,4 +1,4 @@
-/* clock.h: a clock that never goes back, and waits with a limit. */
+/* clock.h: a clock that never goes backwards, and a wait with a time limit. */
 #ifndef SGT_BASE_CLOCK_H
 #define SGT_BASE_CLOCK_H
 
@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-double sgt_now(void); /* seconds since some fixed moment */
+double sgt_now(void); /* seconds since an arbitrary fixed moment */
 
 /* Initialize *c for sgt_wait, whose limit is by the monotonic clock. */
 void sgt_wait_init(pthread_cond_t *c);

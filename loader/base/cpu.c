@@ -13,12 +13,12 @@
 
 #include "loader/base/memory.h"
 
-/* AMX is a level of its own above those of vectors. */
+/* AMX counts as one more level, above the levels of vector instructions. */
 enum { AMX_LEVEL = SGT_CPU_LEVELS, NAMES };
 const char *const sgt_cpu_names[NAMES] = {"plain", "avx2", "avx512", "amx"};
 
-/* detected: the machine's level, in the bits of LEVEL, and its features; 0: not asked yet. CPUID is
- * executed only once: a hypervisor intercepts it, which takes microseconds. limit: the highest
+/* detected: the machine's level, in the bits of LEVEL, and its features; 0: not detected yet. CPUID
+ * is executed only once: a hypervisor intercepts it, which takes microseconds. limit: the highest
  * level allowed; -1: not set. Several threads may set `detected`, all to the same value, so relaxed
  * atomics suffice. */
 enum { LEVEL = 7, BF16 = 8, VBMI2 = 16, ASKED = 32 };
@@ -68,7 +68,7 @@ static int machine(void)
     return is;
 }
 
-/* Return the level to use, AMX's included. */
+/* Return the level to use, which may be AMX_LEVEL. */
 static int used(void)
 {
     int level = machine() & LEVEL, most = __atomic_load_n(&limit, __ATOMIC_RELAXED);
@@ -82,12 +82,12 @@ sgt_cpu_level sgt_cpu(void)
 }
 
 #if defined(__x86_64__)
-/* arguments of arch_prctl, which older asm/prctl.h lack */
+/* arguments of arch_prctl; older versions of asm/prctl.h do not define them */
 enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
 
 static int allowed; /* 0: not asked, 1: yes, -1: no. Every thread gets the same answer. */
 
-/* Return whether Linux lets this process use the registers of AMX, which the first call asks for. */
+/* Return whether Linux lets this process use the registers of AMX. The first call asks for them. */
 static int permitted(void)
 {
     int is = __atomic_load_n(&allowed, __ATOMIC_RELAXED);

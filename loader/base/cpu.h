@@ -1,6 +1,6 @@
 /* cpu.h: the CPU's instruction sets and cores. Each library chooses its fast functions by the level
- * that sgt_cpu() returns. The level is decided once: detected at the first call, or lowered before it
- * by sgt_cpu_limit (the programs' --cpu). */
+ * that sgt_cpu() returns. The level is decided once: detected at the first call, or lowered before
+ * it by sgt_cpu_limit (the programs' --cpu). */
 #ifndef SGT_BASE_CPU_H
 #define SGT_BASE_CPU_H
 
@@ -23,14 +23,15 @@ typedef enum sgt_cpu_level {
 sgt_cpu_level sgt_cpu(void);
 /* The names of the levels: "plain", "avx2", "avx512"; then "amx". */
 extern const char *const sgt_cpu_names[];
-/* Return the name of that level, or "amx" above AVX-512: AMX has vectors of that level, and tiles
- * beside them (sgt_cpu_amx). */
+/* Return the name of that level, or "amx" above AVX-512: CPUs with AMX have the vectors of AVX-512
+ * and, in addition, tiles (sgt_cpu_amx). */
 const char *sgt_cpu_name(void);
 
-/* Features beyond AVX-512; all 0 below that level: bfloat16 products in vectors (AVX512-BF16) and
- * in tiles (AMX-BF16 beside AVX512-BF16; 0 also if the limit is "avx512", or if Linux does not let
- * this process use the tiles' registers, which the first call asks for); look-up, compression and
- * expansion of bytes (AVX512-VBMI and VBMI2; Ice Lake and Zen 4 have both). */
+/* Return whether a feature beyond AVX-512 may be used; all are 0 below that level. bf16: matrix
+ * products of bfloat16 in vectors (AVX512-BF16). amx: the same in tiles (AMX-BF16, if the CPU also
+ * has AVX512-BF16); 0 if the limit is "avx512", or if Linux does not let this process use the
+ * tiles' registers, which the first call asks for. vbmi2: look-up, compression and expansion of
+ * bytes (AVX512-VBMI and VBMI2; Ice Lake and Zen 4 have both). */
 int sgt_cpu_bf16(void);
 int sgt_cpu_amx(void);
 int sgt_cpu_vbmi2(void);
@@ -47,8 +48,9 @@ int sgt_cpu_limit(const char *name, sgt_error *err);
 /* Return the number of cores that this process may run on, at least 1. */
 int sgt_cpu_count(void);
 /* Return the default number of threads of a process that shares its cores with `sharing` - 1
- * others: its share of the cores, or of the CPUs that its control groups (containers, batch
- * systems) grant, but at most `most` if that is above 0. At least 1. */
+ * others. It is the process's share of the cores or, if that is less, of the CPUs that its control
+ * groups (containers, batch systems) grant. It is at least 1, and at most `most` if that is above
+ * 0. */
 int sgt_cpu_threads(uint32_t sharing, int most);
 const char *sgt_cpu_model(void); /* "AMD EPYC 9654 ...", or "unknown CPU" */
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ROOM 8744 /* bytes for two paths and some words, before errno's text */
+#define ROOM 8744 /* bytes of a message before errno's text: two paths and some words */
 
 /* Return the length of the well-formed UTF-8 sequence at s if a terminal may show it. Return 0 for
  * control characters (C0, DEL, C1), for the byte order mark U+FEFF, which nobody would see, and for
@@ -63,7 +63,7 @@ static void cut_middle(char *text, size_t size, const char *from)
 
 static void format_into(char *text, size_t size, const char *fmt, va_list args)
 {
-    /* in `shown`, each byte of raw may become \xNN */
+    /* `shown` is four times as large because each byte of raw may become \xNN */
     char raw[ROOM + 256], shown[4 * sizeof raw];
     if (vsnprintf(raw, sizeof raw, fmt, args) < 0) *raw = 0;
     cut_middle(text, size, sgt_printable(shown, sizeof shown, raw));

@@ -5,9 +5,9 @@
  *
  * Functions that can fail return 0 or one of the negative codes below and fill in the caller's
  * sgt_error (NULL is fine). The text names the file, the offset, what was found and what was
- * expected. Libraries never print and never exit: remarks that are not failures go to a sgt_notice.
- * After a failure the caller's output buffers are undefined. A program may use these functions for
- * errors and notices of its own. */
+ * expected. Libraries never print and never exit: a remark that is not a failure goes to an
+ * sgt_notice. After a failure the caller's output buffers are undefined. Programs may use these
+ * functions for their own errors and notices. */
 #ifndef SGT_BASE_ERROR_H
 #define SGT_BASE_ERROR_H
 
@@ -70,7 +70,7 @@ char *sgt_printable(char *out, unsigned long size, const char *s);
 /* A receiver of remarks that are not failures, such as "io_uring is forbidden: reading with
  * pread instead". */
 typedef struct sgt_notice {
-    /* receives one line; NULL: lines are dropped. Any thread may call it, but for one handle only
+    /* called with one line; NULL: lines are dropped. Any thread of a handle may call it, but only
      * one thread at a time */
     void (*say)(void *ctx, const char *line);
     void *ctx; /* argument of say */
@@ -78,8 +78,9 @@ typedef struct sgt_notice {
 /* Format a line and give it to n->say. */
 void sgt_say(const sgt_notice *n, const char *fmt, ...) SGT_PRINTF(2, 3);
 
-/* A request to stop. Long-running calls check it, finish what they must and return SGT_ESTOPPED. It
- * is read and written atomically, so signal handlers and other threads may raise it. */
+/* A request to stop. Long-running calls check it, bring their files into a consistent state, and
+ * return SGT_ESTOPPED. It is read and written atomically, so signal handlers and other threads may
+ * raise it. */
 typedef struct sgt_stop {
     int requested; /* 0 or 1 */
 } sgt_stop;

@@ -1,6 +1,6 @@
-/* file.c: atomic files: write a temporary beside the target, fsync it, rename it, fsync the folder.
- * So `path` always names either the complete old content or the complete new content, even after a
- * crash. */
+/* file.c: atomic files: write a temporary file in the target's folder, fsync it, rename it, and
+ * fsync the folder. So `path` always names either the complete old content or the complete new
+ * content, even after a crash. */
 #include "loader/base/file.h"
 
 #include <dirent.h>
@@ -62,8 +62,8 @@ char *sgt_own_library(const char *name)
     return strdup(name);
 }
 
-/* Return whether a file that replaced `path` would take the place of a device, a pipe or a socket,
- * or of a link to one, such as /dev/stdout. */
+/* Return whether `path` is a device, a pipe or a socket, or a link to one, such as /dev/stdout. A
+ * regular file must not replace it. */
 static int is_special(const char *path)
 {
     static const char procfs[] = "/proc/";
@@ -103,7 +103,7 @@ int sgt_file_write(sgt_file *f, const void *p, size_t n, sgt_error *err)
 int sgt_file_commit(sgt_file *f, sgt_error *err)
 {
     int rc = SGT_OK;
-    errno = EIO; /* if an earlier write of the stream has failed */
+    errno = EIO; /* reported if an earlier write to the stream failed */
     if (fflush(f->stream) || ferror(f->stream))
         rc = sgt_fail_errno(err, "%s: cannot write", f->path);
     else if (fsync(fileno(f->stream)) < 0)
@@ -158,7 +158,7 @@ int sgt_file_get(char **out, size_t *n, const char *path, size_t max, sgt_error 
     struct stat st;
     int rc = sgt_file_lines(&f, path, err);
     if (rc < 0) return rc;
-    /* before memory is taken for what is not kept */
+    /* refuse a file that is too large before allocating memory for it */
     if (fstat(fileno(f), &st) == 0 && (uint64_t)st.st_size > max) rc = refuse_size(path, max, err);
     else rc = sgt_stream_get(out, n, f, path, max, err);
     fclose(f);
@@ -180,7 +180,7 @@ int sgt_stream_get(char **out, size_t *n, FILE *f, const char *name, size_t max,
         free(buf);
         return rc;
     }
-    buf[used] = 0; /* fits, because the last read, of nothing, had room */
+    buf[used] = 0; /* fits, because the last read returned 0 bytes and had room for at least one */
     *out = buf;
     *n = used;
     return SGT_OK;
@@ -254,7 +254,9 @@ int sgt_make_folders(const char *path, sgt_error *err)
     int rc = mkdir(path, 0777);
     if (!*path) return sgt_fail_errno(err, "an empty name");
     if (rc < 0 && (errno == ENOENT || errno == ENOTDIR)) {
-        char *above = strdup(path); /* not on the stack: there may be two thousand folders above */
+        /* not on the stack, because a path can have two thousand folders and this function is
+         * recursive */
+        char *above = strdup(path);
         rc = above ? sgt_make_folders(dirname(above), err) : sgt_fail_memory(err, path);
         free(above);
         if (rc < 0) return rc;
@@ -283,7 +285,7 @@ int sgt_sync_folder(const char *path, sgt_error *err)
 
 int sgt_sync_parent(const char *path, sgt_error *err)
 {
-    char copy[SGT_PATH]; /* dirname changes it */
+    char copy[SGT_PATH]; /* a copy, because dirname modifies its argument */
     snprintf(copy, sizeof copy, "%s", path);
     return sgt_sync_folder(dirname(copy), err);
 }

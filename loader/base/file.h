@@ -1,4 +1,4 @@
-/* file.h: whole files, and files that appear only when complete.
+/* file.h: read and write complete files, and create files that appear only when complete.
  *
  *     sgt_file f;
  *     // writes to an unguessable temporary beside it
@@ -27,34 +27,35 @@ extern "C" {
 #define SGT_PATH 4097 /* PATH_MAX + 1 */
 
 typedef struct sgt_file {
-    FILE *stream; /* NULL: nothing has begun, or it has ended */
+    FILE *stream; /* NULL: no file has been begun, or it has been committed or abandoned */
     char path[SGT_PATH], temporary[SGT_PATH + 32];
 } sgt_file;
 
-/* Begin a file that commit puts in the place of `path`. A device, a pipe or a socket there, or a
- * link to one, is refused. */
+/* Begin a file that sgt_file_commit renames to `path`. Refused if `path` is a device, a pipe or a
+ * socket, or a link to one. */
 int sgt_file_begin(sgt_file *f, const char *path, sgt_error *err);
-/* Append n bytes, unbuffered. Or print to f->stream, which is buffered, and leave its errors to
- * commit: one or the other. */
+/* Append n bytes, unbuffered. Instead, a caller may print to f->stream, which is buffered and whose
+ * errors sgt_file_commit reports. Do not use both for one file. */
 int sgt_file_write(sgt_file *f, const void *p, size_t n, sgt_error *err);
 /* Fsync the temporary, rename it to its final name, and fsync the folder. On failure, remove the
  * temporary. */
 int sgt_file_commit(sgt_file *f, sgt_error *err);
-/* Close the temporary and remove it, unless f has ended or could not begin. */
+/* Close the temporary and remove it. Does nothing if f was committed or abandoned, or could not be
+ * begun. */
 void sgt_file_abandon(sgt_file *f);
 /* Begin, write and commit in one call. */
 int sgt_file_put(const char *path, const void *p, size_t n, sgt_error *err);
 
-/* Return 1 if `path` does not exist, or cannot exist because one of its folders is a file. A path
- * that cannot be examined counts as present: opening it reports the reason. */
+/* Return 1 if `path` does not exist, or cannot exist because one of its parent folders is a file. A
+ * path that cannot be examined counts as present: opening it reports the reason. */
 int sgt_file_gone(const char *path);
 
-/* Fill in *err after a failed system call, as sgt_fail_errno(err, "%s", path); if there is no such
- * file, with `hint` behind it in parentheses. Return SGT_ENOMEM or SGT_EIO. */
+/* Fill in *err after a failed system call, as sgt_fail_errno(err, "%s", path) does. If the file
+ * does not exist, append `hint` in parentheses. Return SGT_ENOMEM or SGT_EIO. */
 int sgt_fail_path(sgt_error *err, const char *path, const char *hint);
 
-/* Return the length of UTF-8's byte order mark, with which a file of n bytes may begin: 3, or 0
- * without one. */
+/* Return the length in bytes of the UTF-8 byte order mark at the beginning of bytes[n]: 3, or 0 if
+ * there is none. */
 size_t sgt_utf8_mark(const void *bytes, size_t n);
 
 /* Read a whole file into malloc'd *out, and append a NUL that *n does not count. The caller frees
@@ -100,8 +101,8 @@ int sgt_move(const char *from_folder, const char *to_folder, const char *from, c
 char *sgt_path(char to[SGT_PATH], const char *folder, const char *name, ...) SGT_PRINTF(3, 4);
 /* return malloc'd "folder/name"; NULL: out of memory */
 char *sgt_join(const char *folder, const char *name);
-/* Open a file with these flags and O_CLOEXEC, and never through a symbolic link. Return its
- * descriptor or a negative SGT_E*. */
+/* Open a file with these flags and O_CLOEXEC. Refuse a symbolic link. Return the descriptor or a
+ * negative SGT_E*. */
 int sgt_file_open(const char *path, int flags, sgt_error *err);
 
 /* Return the malloc'd path of `below` in a folder above the running program's file; NULL if the
@@ -113,9 +114,9 @@ char *sgt_beside_program(int up, const char *below);
  * it is `name` alone, which dlopen searches for. NULL: out of memory. */
 char *sgt_own_library(const char *name);
 
-/* Append advice to an error message about a damaged file, which can be damaged in many ways that one
- * piece of advice ("tokenize again") fits: if `code` is SGT_EFORMAT and the text of *err does not end
- * in a parenthesis yet, append " (hint)" to it. Return `code`. */
+/* If `code` is SGT_EFORMAT and the text of *err does not end in a parenthesis yet, append " (hint)"
+ * to it. A file can be damaged in many ways, and the same advice ("tokenize again") fits all of
+ * them. Return `code`. */
 int sgt_fail_hint(sgt_error *err, int code, const char *hint);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* format.h: numbers as people read them. Each call writes to buf[n], and returns buf. */
+/* format.h: format numbers for people to read. Each call writes to buf[n] and returns buf. */
 #ifndef SGT_BASE_FORMAT_H
 #define SGT_BASE_FORMAT_H
 

@@ -1,31 +1,36 @@
-/* ids.h: token ids in memory and in files. They take 2 bytes, or 4 if the vocabulary has more than
- * 65,536 of them; nothing else decides that. Code for both widths takes `width`, the bytes of an id,
- * and is inlined with a constant where speed needs it. */
+/* ids.h: token ids in memory and in files. An id takes 2 bytes, or 4 if the vocabulary has more
+ * than 65,536 ids; nothing else decides the width. Functions for both widths take `width`, the
+ * bytes of an id. They are inlined with a constant `width` if they must be fast. */
 #ifndef SGT_IDS_H
 #define SGT_IDS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* most ids of a vocabulary or model, several times as many as any in use has; the tokenizer's
- * pairs (vocab.h) have 20 bits for each id */
+/* largest number of ids of a vocabulary or model, several times that of any vocabulary in use; the
+ * tokenizer's pairs (vocab.h) have 20 bits for each id */
 #define SGT_MOST_IDS (UINT32_C(1) << 20)
-/* most bytes of a vocabulary's file: a tokenizer.json of as many ids, with a line for each value */
+/* largest size in bytes of a vocabulary's file: a tokenizer.json of SGT_MOST_IDS ids, with one line
+ * for each value */
 #define SGT_VOCAB_FILE_MOST ((size_t)128 << 20)
 
-#define SGT_GPT2_IDS UINT32_C(50257) /* ids of GPT-2's vocabulary; the last one ends a text */
-/* names that an end-of-text token may have; if there are several, the first of these is it */
+/* number of ids in GPT-2's vocabulary; the last one is the end-of-text id */
+#define SGT_GPT2_IDS UINT32_C(50257)
+/* names of end-of-text tokens; if a vocabulary has several of them, the first in this list is
+ * used */
 #define SGT_EOT_NAMES                                                                        \
     "<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eos|>", "<｜end▁of▁sentence｜>", \
         "[EOS]", "<EOS_TOKEN>", "<EOT>"
 
-/* Return the exclusive bound of ids of `width` bytes where nothing states one. */
+/* Return the exclusive upper bound of ids of `width` bytes for data that states no vocabulary
+ * size. */
 static inline uint32_t sgt_ids_bound(size_t width)
 {
     return width == 2 ? SGT_GPT2_IDS : SGT_MOST_IDS;
 }
 
-/* Return the bytes of an id of a vocabulary of `vocab` ids; 0, an unknown size, counts as small. */
+/* Return the bytes of an id in a vocabulary of `vocab` ids. If the size is unknown (0), return
+ * 2. */
 static inline size_t sgt_id_width(uint32_t vocab) { return vocab > 65536 ? 4 : 2; }
 
 /* Return id i of an array. */

@@ -1,4 +1,5 @@
-/* json.c: see json.h. The values of a text are counted by its brackets and commas. */
+/* json.c: see json.h. The number of values is estimated from brackets and commas, without
+ * parsing. */
 #include "loader/base/json.h"
 
 #include <inttypes.h>

@@ -48,8 +48,9 @@ static int fail_with(const sgt_library *l, const char *text, const char *advice,
     return sgt_fail(err, SGT_EUNSUPPORTED, "%s: %s (%s)", l->what, text, advice);
 }
 
-/* Try to load `name`: a path, or a file name that dlopen searches for. Return whether it fits. If it
- * is there and does not fit, fill in *first, unless another one was there before. */
+/* Try to load `name`: a path, or a file name that dlopen searches for. Return whether it was loaded
+ * and has every function. If the file exists but is unsuitable, fill in *first, unless it already
+ * holds the error of an earlier file. */
 static int fits(sgt_library *l, const char *name, sgt_error *first)
 {
     char why[384];
@@ -69,7 +70,7 @@ static int fits(sgt_library *l, const char *name, sgt_error *first)
 }
 
 /* Build the path of `name` in the next folder of a list separated by colons, and move *at past that
- * folder. Return 0 if no folder is left whose path fits. */
+ * folder. Return 0 if the list has ended or the path is too long. */
 static int in_next(char *path, size_t n, const char **at, const char *name)
 {
     size_t folder = strcspn(*at, ":");
@@ -78,8 +79,8 @@ static int in_next(char *path, size_t n, const char **at, const char *name)
     return length > 0 && (size_t)length < n;
 }
 
-/* Try each name by itself, so that dlopen searches for it, then in each of the folders. If none
- * fits, report the error of the first that is there. */
+/* Try each name alone, so that dlopen searches for it, and then in each of the folders. If all
+ * fail, report the error of the first file that exists. */
 static int load(sgt_library *l, sgt_error *err)
 {
     char path[4096];

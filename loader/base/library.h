@@ -18,15 +18,15 @@
 
 typedef struct sgt_symbol {
     const char *name;
-    /* the function pointer to fill in; POSIX allows storing a function's address through a void
-     * * */
+    /* address of the function pointer to fill in; POSIX allows storing a function's address as a
+     * void pointer */
     void *to;
 } sgt_symbol;
 
 typedef struct sgt_library {
     const char *what;          /* beginning of error messages: "NCCL, which several ranks need" */
     const char *const *names;  /* file names; the first that can be loaded is used; ended by NULL */
-    const sgt_symbol *symbols; /* ended by one whose name is NULL */
+    const sgt_symbol *symbols; /* ended by an entry whose name is NULL */
     /* advice appended to the error if no library can be loaded; NULL: none */
     const char *install;
     /* advice appended to the error if the library lacks a function; NULL: none */
@@ -38,17 +38,18 @@ typedef struct sgt_library {
 } sgt_library;
 
 /* Set the folders, separated by colons, in which libraries are searched after the system's own
- * places. Call it before threads start. `folders` is not copied and must stay valid. NULL: none. */
+ * folders. Call it before threads start. `folders` is not copied and must stay valid. NULL:
+ * none. */
 void sgt_library_search(const char *folders);
 const char *sgt_library_searched(void);
 
-/* Call dlopen(name, flags), and again if it fails: a signal can interrupt it, and it may then
- * report a missing file. On failure returns NULL, and `why` (n bytes) holds the last error,
- * printable. */
+/* Call dlopen(name, flags), and call it again if it fails: a signal can interrupt it, and it may
+ * then report a missing file. On failure return NULL and store the last error in `why` (n bytes),
+ * safe to print. */
 void *sgt_library_open(const char *name, int flags, char *why, size_t n);
 
-/* Load the library once per process; any thread may call it. The library stays loaded. On failure,
- * with SGT_EUNSUPPORTED or the error of `ready`, the next call tries again. */
+/* Load the library once per process; any thread may call it. The library stays loaded. Return
+ * SGT_EUNSUPPORTED, or the error of `ready`, on failure; the next call then tries again. */
 int sgt_library_load(sgt_library *l, sgt_error *err);
 
 #endif

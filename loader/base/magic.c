@@ -60,8 +60,9 @@ static const sgt_magic *find(const number *table, size_t count, const uint8_t *p
     return NULL;
 }
 
-/* Return whether p[n] begins with the header of a tar archive, which holds the sum of its own
- * bytes as octal digits; the digits themselves count as blanks. Old ones have no other mark. */
+/* Return whether p[n] begins with the header of a tar archive, which holds the sum of its own bytes
+ * as octal digits; the bytes of the digits are summed as if they were blanks. Old tar archives have
+ * no magic number. */
 static int is_tar(const uint8_t *p, size_t n)
 {
     unsigned sum = 0;
@@ -72,7 +73,8 @@ static int is_tar(const uint8_t *p, size_t n)
     return strtoul(digits, NULL, 8) == sum;
 }
 
-/* Return whether p[n] begins with the header of a cpio archive: so many hex digits, and a name. */
+/* Return whether p[n] begins with the header of a cpio archive: a certain number of hex digits,
+ * followed by a name. */
 static int is_cpio(const uint8_t *p, size_t n)
 {
     size_t digits = 0;
@@ -102,11 +104,11 @@ const sgt_magic *sgt_magic_of(const uint8_t *p, size_t n)
 /* The units of `width` bytes at the beginning of a file. */
 typedef struct wide {
     size_t count, zeros; /* units, and those that are 0 */
-    size_t narrow;       /* units of 1 to 255, such as ASCII has */
+    size_t narrow;       /* units of 1 to 255, such as those of ASCII text */
     size_t swapped;      /* units that would be narrow in the other byte order */
     size_t close;        /* other units below 0x2100: most alphabets, and punctuation */
-    size_t odd;          /* control characters, and surrogates of 32 bits */
-    size_t large;        /* units beyond the last character */
+    size_t odd;          /* control characters, and surrogates in 32-bit units */
+    size_t large;        /* units above the last code point of Unicode */
 } wide;
 
 static int is_odd(uint32_t c)
@@ -146,9 +148,9 @@ static const sgt_magic *find_wide(const uint8_t *p, size_t n, int whole)
     }
     for (int big = 0; big < 2 && n >= 4 && !(whole && n % 2); big++) {
         const wide w = count_units(p, n, 2, big);
-        /* ASCII: NUL at every second place */
+        /* ASCII: every second byte is NUL */
         if (4 * w.narrow >= 3 * w.count) return w.odd || w.zeros ? &figures[0] : &texts[big];
-        /* another alphabet, with blanks and line ends in ASCII */
+        /* another alphabet: only blanks and line ends are ASCII */
         if (!w.zeros && !w.odd && w.narrow >= 16 && 16 * w.narrow >= w.count &&
             8 * w.swapped <= w.narrow && 8 * (w.narrow + w.close) >= 7 * w.count)
             return &texts[big];

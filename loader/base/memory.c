@@ -13,11 +13,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define SGT_STRUCT_MOST 4096 /* bytes: a larger size is no struct's */
+#define SGT_STRUCT_MOST 4096 /* bytes; no caller's struct is larger */
 
-/* Return the number that follows `name` at the beginning of a line of a file in `folder`; name "":
- * of the first line. Return UINT64_MAX if there is no number, as for a control group without a
- * limit, whose file says "max". */
+/* Find the first line of a file in `folder` that begins with `name` (the first line if `name` is
+ * ""), and return the number that follows. Return UINT64_MAX if there is no number, as for a
+ * control group without a limit, whose file says "max". */
 static uint64_t read_in(const char *folder, const char *file, const char *name)
 {
     char path[2 * PATH_MAX], line[256];
@@ -37,16 +37,16 @@ static uint64_t read_in(const char *folder, const char *file, const char *name)
     return value;
 }
 
-/* The least of the limits of this process's control groups; UINT64_MAX: no limit. */
+/* The lowest limits of all of this process's control groups; UINT64_MAX: no limit. */
 typedef struct limits {
-    uint64_t room, memory; /* bytes that a group may still take, and all that it may take */
+    uint64_t room, memory; /* bytes that a group may still allocate, and its limit in bytes */
     uint64_t cpus;
 } limits;
 
-/* Note how many more bytes the control group in `folder` may take before it reaches a limit. Its
- * page cache counts as free, because the kernel reclaims it. The files of version 2 of control groups
- * and of version 1 have different names. In version 1, lines that begin with total_ count the groups
- * below, too. */
+/* Lower least->room and least->memory to those of the control group in `folder`: the bytes that it
+ * may still allocate before it reaches a limit. Its page cache counts as free, because the kernel
+ * reclaims it. The files of version 2 of control groups and of version 1 have different names. In
+ * version 1, lines that begin with total_ include the groups below this one. */
 static void note_room(limits *least, const char *folder)
 {
     static const char *const files[] = {"memory.max", "memory.high", "memory.limit_in_bytes"};
@@ -71,9 +71,9 @@ static void note_room(limits *least, const char *folder)
     least->memory = limit;
 }
 
-/* Note how many CPUs the control group in `folder` may use: its quota of microseconds in each
- * period, rounded up. Version 2 has both numbers in one line, "150000 100000"; version 1 says -1
- * for "no limit". */
+/* Lower least->cpus to the number of CPUs that the control group in `folder` may use: its quota
+ * divided by its period, both in microseconds, rounded up. Version 2 has both numbers in one line,
+ * "150000 100000"; version 1 says -1 for "no limit". */
 static void note_cpus(limits *least, const char *folder)
 {
     char quota_first[32];
@@ -89,10 +89,10 @@ static void note_cpus(limits *least, const char *folder)
     if (cpus < least->cpus) least->cpus = cpus;
 }
 
-/* Return the least limits of this process's control groups and of all groups above them, up to the
+/* Return the lowest limits of this process's control groups and of all groups above them, up to the
  * mount point. /proc/self/cgroup has the line "0::/path" for version 2, and for version 1 a line
- * for each mount point, "4:memory:/path" or "4:cpu,cpuacct:/path". Missing files set no bound: a
- * container may see its own group as the mount point. */
+ * for each mount point, "4:memory:/path" or "4:cpu,cpuacct:/path". A missing file sets no limit,
+ * since in a container the mount point may be the container's own group. */
 static limits read_limits(const char *root)
 {
     char path[PATH_MAX], line[PATH_MAX], folder[2 * PATH_MAX];
@@ -140,7 +140,8 @@ uint64_t sgt_memory_of_siblings(uint32_t least, const char *root)
     snprintf(path, sizeof path, "%s/proc", root ? root : "");
     DIR *d = opendir(path);
     for (struct dirent *e; d && (e = readdir(d));) {
-        if (e->d_name[0] < '1' || e->d_name[0] > '9') continue; /* "self" would count again */
+        /* skip "self", which would count a process twice */
+        if (e->d_name[0] < '1' || e->d_name[0] > '9') continue;
         snprintf(path, sizeof path, "%s/proc/%s", root ? root : "", e->d_name);
         parent = read_in(path, "status", "PPid:");
         kib = parent == (uint64_t)getppid() ? read_in(path, "status", "RssAnon:") : UINT64_MAX;
@@ -171,8 +172,9 @@ int sgt_arena_map(sgt_arena *a, size_t size, int prefault, sgt_error *err)
     if (head) munmap(p, head);
     if (HUGE - head) munmap(p + head + rounded, HUGE - head);
     p += head;
-    /* refusal is harmless: the memory then has 4 KiB pages. So has less than a huge page: io_uring
-     * counts the whole of it against the memory that a user may lock, 8 MiB as a rule. */
+    /* If the kernel refuses, the memory has 4 KiB pages, which is harmless. Less than one huge page
+     * also gets 4 KiB pages: io_uring would count a whole huge page against the memory that a user
+     * may lock, which is usually 8 MiB. */
     if (size >= HUGE) (void)madvise(p, rounded, MADV_HUGEPAGE);
     if (prefault)
         for (size_t i = 0; i < rounded; i += 4096) ((volatile char *)p)[i] = 0;

@@ -1,4 +1,4 @@
-/* option.c: check words and bounds of an option. */
+/* option.c: check a value against the words and bounds of an option. */
 #include "loader/base/option.h"
 
 #include <math.h>

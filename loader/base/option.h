@@ -1,6 +1,6 @@
-/* option.h: one option of a program, described once. Parsing, --help, completion in a shell,
- * --config files and range checks all come from the description. Programs list their options in
- * tables (tools/cli/options.h). Options that define a training run are rows of the table in
+/* option.h: the description of one option of a program. Parsing, --help, shell completion, --config
+ * files and range checks all use this description. Programs list their options in tables
+ * (tools/cli/options.h). Options that define a training run are rows of the table in
  * train/config.c, which several programs share. */
 #ifndef SGT_OPTION_H
 #define SGT_OPTION_H
@@ -21,8 +21,8 @@ typedef enum sgt_option_kind {
     SGT_OPT_TEXT,    /* const char *: any text */
     SGT_OPT_CHOICE,  /* const char *, one of the words in `value` separated by | */
     SGT_OPT_WORD,    /* int: index of the chosen word in `value` or `choices` */
-    SGT_OPT_LIST,    /* sgt_option_list: each use of the option appends a value */
-    /* stands in a program's table for all rows of `section` of train/config.c; `name` is their
+    SGT_OPT_LIST,    /* sgt_option_list: each time the option is given, its value is appended */
+    /* in a program's table: includes all rows of `section` of train/config.c; `name` is their
      * heading ("": none) */
     SGT_OPT_ROWS
 } sgt_option_kind;
@@ -31,42 +31,43 @@ typedef struct sgt_option {
     const char *name; /* name without the dashes; for a heading, its title */
     char letter;      /* one-letter form; 0: none */
     sgt_option_kind kind;
-    /* variable that receives the value; NULL in a row of train/config.c, which has `offset` */
+    /* variable that receives the value; NULL in a row of train/config.c, which uses `offset`
+     * instead */
     void *to;
-    /* What --help shows as the value: "N", or words with | between them. NULL for a flag, and for a
-     * WORD with `choices`. Shell completion offers the lower-case words themselves, files or
-     * folders for FILE, DIR, FOLDER, OUT/ and SHARD, and `words` or `choices` for LIST. If a
-     * number's value ends in "|auto", the user may leave it to the program. */
+    /* The value as --help shows it: "N", or words separated by |. NULL for a flag, and for a WORD
+     * with `choices`. Shell completion offers the words if they are lower-case, files or folders
+     * for FILE, DIR, FOLDER, OUT/ and SHARD, and `words` or `choices` for a LIST. If the value of a
+     * number ends in "|auto", the user may also give "auto", and the program chooses. */
     const char *value;
     /* text of --help, the manual and completion: begins in lower case, ends without a full stop */
     const char *help;
-    /* The default as --help prints it; NULL: none is printed. If it is a number of a number's
-     * option, or one of the words of a WORD or CHOICE, sgt_options_parse sets it; other defaults
-     * are descriptions. */
+    /* The default as --help prints it; NULL: none is printed. sgt_options_parse stores it if it is
+     * a number and the option takes one, or if it is one of the words of a WORD or CHOICE; any
+     * other text only describes the default. */
     const char *def;
     /* inclusive bounds of a number, checked if max > min; max HUGE_VAL: no upper bound */
     double min, max;
     int *given;        /* set to 1 if the option was given; NULL: not recorded */
     const char *words; /* for a LIST: words that completion offers, such as "u16|i32" */
-    /* for a WORD: its words, in the order of their numbers; for a LIST: words that the help names.
-     * Ended by NULL */
+    /* for a WORD: its words, in the order of their indices; for a LIST: the words that --help
+     * shows. Ends with NULL */
     const char *const *choices;
     int below; /* 1: the value must be below max, also after rounding to float */
-    /* in a program's table: row of train/config.c that gives all members that are 0 or NULL
-     * here */
+    /* in a program's table: row of train/config.c from which all members that are 0 or NULL here
+     * are copied */
     const struct sgt_option *as;
-    /* In a row of train/config.c: offset of the field in the settings; and values that only
+    /* In a row of train/config.c: offset of the field in the settings, and three members that only
      * config.c uses. */
     size_t offset;
     uint16_t section, flags, needs;
 } sgt_option;
 
 #define SGT_DEFAULT_COUNT UINT64_MAX /* value of a count that the user has not set */
-/* value of a REAL that the user has not set; neither an option nor JSON can express it */
+/* value of a REAL that the user has not set; no option and no JSON number can express it */
 #define SGT_DEFAULT_REAL (-HUGE_VAL)
 #define SGT_DEFAULT_WORD (-1) /* value of a WORD that the user has not set */
 
-#define SGT_OPTION_VALUE 160 /* bytes of the text that sgt_option_value makes */
+#define SGT_OPTION_VALUE 160 /* size in bytes of the buffer of sgt_option_value */
 
 /* Return whether the option's value is a uint64_t. */
 static inline int sgt_option_is_whole(const sgt_option *o)
@@ -74,8 +75,8 @@ static inline int sgt_option_is_whole(const sgt_option *o)
     return o->kind == SGT_OPT_COUNT || o->kind == SGT_OPT_SIZE;
 }
 
-/* Return the value as --help shows it: `value`, or for a WORD with `choices` the words with |
- * between them, written into buf. */
+/* Return the value as --help shows it: `value`, or for a WORD with `choices`, the words separated
+ * by |, written into buf. */
 const char *sgt_option_value(const sgt_option *o, char buf[SGT_OPTION_VALUE]);
 
 /* Return the index of a word of n bytes among the choices of a WORD or a CHOICE; -1 if it is not

@@ -1,4 +1,4 @@
-/* owner.c: flock, and files that name the owner of a folder. */
+/* owner.c: see owner.h: locks, and files that name the owner of a folder. */
 #include "loader/base/owner.h"
 
 #include <errno.h>
@@ -20,17 +20,17 @@
 #include "loader/base/file.h"
 #include "loader/base/thread.h"
 
-#define TOUCH_MS 10000 /* between two touches of an owner's file */
-#define TURN_MS 100    /* between two looks at the file of an owner that may be dead */
-#define TURNS 600      /* looks without a change after which it counts as dead: a minute */
+#define TOUCH_MS 10000 /* milliseconds between two touches of an owner's file */
+#define TURN_MS 100    /* milliseconds between two reads of the file of an owner that may be dead */
+#define TURNS 600      /* reads without a change after which the owner counts as dead: a minute */
 #define SILENT_TURNS 10
 #define UNKNOWN UINT64_MAX
 #define TEXT 192
 #define MARK 16 /* digits of a random number */
 
-/* What an owner's file says, and when that was last touched. */
+/* The content of an owner's file, and the time when it was last touched. */
 typedef struct record {
-    char text[TEXT]; /* "MARK MACHINE PROCESS START", filled up with zeros */
+    char text[TEXT]; /* "MARK MACHINE PROCESS START", padded with zeros */
     struct timespec touched;
 } record;
 
@@ -38,17 +38,17 @@ struct sgt_owner {
     char path[SGT_PATH], text[TEXT];
     int lock; /* descriptor of the locked file or folder; -1: none */
     pthread_t thread;
-    pthread_mutex_t mutex; /* of the fields below */
+    pthread_mutex_t mutex; /* protects the fields below */
     pthread_cond_t ends;
     int ended;       /* 1: the thread must end */
     int lost;        /* 1: the file is gone, or names another owner */
-    double looked;   /* time of the last look at the file, as from sgt_now */
-    sgt_owner *next; /* of all owners of this process */
+    double looked;   /* time of the last read of the file, by sgt_now */
+    sgt_owner *next; /* next in the list of this process's owners */
 };
 static sgt_owner *owners;
 static pthread_mutex_t owners_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* ---- what a file says, and what is known of its owner ---- */
+/* ---- reading an owner's file, and finding out whether the owner lives ---- */
 
 /* Read a file into *r. Return 1; 0 with zeros in *r if there is no file; or a negative SGT_E*. */
 static int read_record(record *r, const char *path, sgt_error *err)
@@ -70,8 +70,8 @@ static int read_record(record *r, const char *path, sgt_error *err)
     return rc;
 }
 
-/* Return when a process began, in the kernel's ticks since the boot; 0 if it has ended, even if its
- * parent has not yet asked how; UNKNOWN if this process may not see that. */
+/* Return the time when a process started, in the kernel's clock ticks since boot; 0 if it has
+ * ended, even if it is still a zombie; UNKNOWN if this process may not see it. */
 static uint64_t start_of(int pid)
 {
     char path[32], line[1024];
@@ -79,15 +79,17 @@ static uint64_t start_of(int pid)
     if (kill(pid, 0) < 0 && errno == ESRCH) return 0;
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
     FILE *f = fopen(path, "re");
-    if (f && fgets(line, sizeof line, f)) at = strrchr(line, ')'); /* the end of its name */
+    if (f && fgets(line, sizeof line, f)) at = strrchr(line, ')'); /* end of the process's name */
     if (f) fclose(f);
     if (at && strchr("ZX", at[2])) return 0;
     for (int i = 0; i < 20 && at; i++) at = strchr(at + 1, ' ');
     return at ? strtoull(at, NULL, 10) : UNKNOWN;
 }
 
-/* Write the text of this process. Return the length of its mark and its machine, or a negative
- * SGT_E*. Processes of one machine see each other; one that is unknown is like no other. */
+/* Write the text of this process's owner file. Return the length of its mark and its machine, or a
+ * negative SGT_E*. The machine's text includes the boot id and the pid namespace, so that processes
+ * with equal text can see each other. If these are unknown, the text equals that of no other
+ * process. */
 static int describe(char text[TEXT], sgt_error *err)
 {
     char boot[37];
@@ -107,9 +109,9 @@ static int describe(char text[TEXT], sgt_error *err)
     return n;
 }
 
-/* Remove the file of a dead owner, which says `dead`. Several processes may do so at once, and one
- * of them may already have made its own file: so move the file away first, and bring it back if it
- * is another. `mine` begins with the mark of this process. */
+/* Remove the file of a dead owner, whose content is `dead`. Several processes may do this at once,
+ * and one of them may already have created its own file. So move the file away first, and move it
+ * back if its content differs. `mine` begins with the mark of this process. */
 static int remove_dead(const char *path, const char *dead, const char *mine, sgt_error *err)
 {
     char aside[SGT_PATH + MARK + 8];
@@ -135,8 +137,9 @@ int sgt_owner_lives(const char *path, sgt_claimant *who, sgt_error *err)
     const int seen = strncmp(first.text + MARK, mine + MARK, (size_t)n - MARK) == 0 && start > 0 &&
                      start_of(pid) != UNKNOWN;
     if (seen ? start_of(pid) == start : !who)
-        return 1; /* another process may have its number now */
-    /* a file without content was left by a process that was killed as it made it */
+        return 1; /* the start is compared too, because another process may have this pid now */
+    /* an empty file was left by a process that was killed before it wrote its text: wait only
+     * briefly */
     for (int turn = 0; !seen && turn < (*first.text ? TURNS : SILENT_TURNS); turn++) {
         if (turn == SILENT_TURNS && !who->watched++)
             sgt_say(who->notice,
@@ -156,8 +159,9 @@ int sgt_owner_lives(const char *path, sgt_claimant *who, sgt_error *err)
 
 /* ---- taking, keeping and leaving ---- */
 
-/* Lock a file, which is made if it is missing, or the folder ".". Return 0, also if the file system
- * refuses that; 1 if another process has locked it; or a negative SGT_E*. */
+/* Lock a file, created if it is missing, or the folder itself if `name` is ".". Return 0, also if
+ * the file system does not support locks; 1 if another process has locked it; or a negative
+ * SGT_E*. */
 static int lock(sgt_owner *o, const char *folder, const char *name, sgt_claimant *who,
                 sgt_error *err)
 {
@@ -174,7 +178,7 @@ static int lock(sgt_owner *o, const char *folder, const char *name, sgt_claimant
     return SGT_OK;
 }
 
-/* Make the file. Return 0; 1 if there is one; or a negative SGT_E*. */
+/* Create the owner's file. Return 0; 1 if it exists already; or a negative SGT_E*. */
 static int create(const sgt_owner *o, sgt_error *err)
 {
     const int fd = open(o->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
@@ -185,7 +189,8 @@ static int create(const sgt_owner *o, sgt_error *err)
     return rc;
 }
 
-/* Look whether the file still names this owner. The caller has locked o->mutex. */
+/* Read the file, and return 0 if it still names this owner, else 1. The caller has locked
+ * o->mutex. */
 static int look(sgt_owner *o)
 {
     record now;
@@ -206,18 +211,19 @@ static void *touch(void *ctx)
     return NULL;
 }
 
-static pid_t keeper; /* the process whose owners these are; a fork of it owns nothing */
+static pid_t keeper; /* the process that took these owners; a child after fork owns nothing */
 
-/* Remove the files of this process, which calls quick_exit. */
+/* Remove the owner files of this process. Runs in quick_exit. */
 static void remove_all(void)
 {
     if (getpid() != keeper || pthread_mutex_trylock(&owners_lock)) return;
-    /* an owner's thread holds its mutex while it looks at the file, which may hang: do not wait */
+    /* do not wait for a mutex: an owner's thread holds it while it reads the file, which may
+     * hang */
     for (sgt_owner *o = owners; o; o = o->next)
         if (!pthread_mutex_trylock(&o->mutex) && !look(o)) unlink(o->path);
 }
 
-/* Add the owner to those of this process, or remove it. */
+/* Add the owner to the list of this process's owners, or if `kept` is 0, remove it. */
 static void keep(sgt_owner *o, int kept)
 {
     static int asked;
@@ -277,8 +283,9 @@ void sgt_owner_leave(sgt_owner **owner)
     pthread_cond_signal(&o->ends);
     pthread_mutex_unlock(&o->mutex);
     pthread_join(o->thread, NULL);
-    /* if it stayed, this process would seem to be at work until it ends */
+    /* if the file stayed, this process would seem to use the folder until it ends */
     for (int tries = 0; tries < 3 && !look(o); tries++) unlink(o->path);
-    if (o->lock >= 0) close(o->lock); /* last: who locks it finds no owner */
+    /* last, so that the next process to lock it finds no owner's file */
+    if (o->lock >= 0) close(o->lock);
     free(o);
 }

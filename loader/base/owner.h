@@ -8,12 +8,12 @@
  *     sgt_owner_leave(&owner);
  *
  * flock decides at once. But some file systems refuse it, and on some (Lustre's localflock, some
- * NFS) a lock keeps out processes of the same machine only, or none. The owner's file holds then:
- * it is made only if it does not exist, and says which process of which machine made it. Its owner
- * touches it every 10 seconds. A process that finds such a file looks for the owner if that is of
- * the same machine, boot and pid namespace, and replaces a dead one at once. Otherwise it watches
- * the file for a minute, and replaces an owner that did not touch it. Clocks of two machines are
- * never compared. */
+ * NFS) a lock keeps out processes of the same machine only, or none. The owner's file still works
+ * there: it is created only if it does not exist, and it names the process and the machine that
+ * created it. Its owner touches it every 10 seconds. A process that finds such a file checks
+ * whether the owner lives, if the owner has the same machine, boot and pid namespace, and replaces
+ * a dead owner at once. Otherwise it watches the file for a minute, and replaces an owner that has
+ * not touched it. Clocks of two machines are never compared. */
 #ifndef SGT_BASE_OWNER_H
 #define SGT_BASE_OWNER_H
 
@@ -21,34 +21,37 @@
 
 /* The process that wants a folder. */
 typedef struct sgt_claimant {
-    const char *folder;       /* its path, as the user knows it */
-    const sgt_notice *notice; /* is told once about a missing flock, and once about waits */
-    const sgt_stop *stop;     /* ends a wait with SGT_ESTOPPED */
-    int told, watched;        /* not 0: the notice about flock, or about waits, was given */
-    double waited;            /* seconds for which owners' files were watched */
+    const char *folder; /* its path, as the user knows it */
+    /* receives at most one notice about unsupported locks, and one about waiting */
+    const sgt_notice *notice;
+    const sgt_stop *stop; /* ends a wait with SGT_ESTOPPED */
+    int told, watched;    /* not 0: the notice about flock, or about waits, was given */
+    double waited;        /* seconds spent watching owners' files */
 } sgt_claimant;
 
 typedef struct sgt_owner sgt_owner;
 
-/* Lock the file `locked` of a folder, made if it is missing (".": the folder; NULL: nothing), and
- * become the owner that its file `name` names. A thread touches that until sgt_owner_leave. Return
- * 0; 1 if another process has the lock or is the owner; or a negative SGT_E*. If the file system
- * refuses locks, give a notice: only the owner's file is a guard then. */
+/* Lock the file `locked` of a folder, created if it is missing (".": lock the folder; NULL: lock
+ * nothing), and create the owner's file `name` for this process. A thread touches that file until
+ * sgt_owner_leave. Return 0; 1 if another process has the lock or is the owner; or a negative
+ * SGT_E*. If the file system does not support locks, give a notice: then only the owner's file
+ * keeps other processes out. */
 int sgt_owner_take(sgt_owner **out, const char *folder, const char *name, const char *locked,
                    sgt_claimant *who, sgt_error *err);
 
-/* Return SGT_EUNSUPPORTED if another process has replaced this owner, as it may if it did not see
- * the file touched for a minute; it then owns the folder. Look at the file at most once a second.
- * Any thread may call this. NULL: return 0. */
+/* Return SGT_EUNSUPPORTED if another process has replaced this owner, which it may do if it did not
+ * see the file touched for a minute. The other process then owns the folder. Reads the file at most
+ * once a second. Any thread may call this. Returns 0 for NULL. */
 int sgt_owner_check(sgt_owner *o, sgt_error *err);
 
-/* Remove the file, unless another owner has it, release the lock, free *owner and set it to NULL.
- * NULL is fine. quick_exit removes the file too, but _exit leaves it. */
+/* Remove the owner's file unless it names another owner, release the lock, free *owner and set it
+ * to NULL. NULL is fine. quick_exit removes the file too, but _exit leaves it. */
 void sgt_owner_leave(sgt_owner **owner);
 
-/* Look whether the owner that the file at `path` names is alive. Return 1 if it is; 0 if there is
- * no file, or if it was removed because its owner is dead; or a negative SGT_E*. who NULL: do not
- * watch the file for a minute, but return 1; and do not remove it. */
+/* Check whether the owner named by the file at `path` is alive. Return 1 if it is; 0 if there is no
+ * file, or if the file was removed because its owner is dead; or a negative SGT_E*. If `who` is
+ * NULL, return 1 instead of watching the file for a minute, and do not remove the file of a dead
+ * owner. */
 int sgt_owner_lives(const char *path, sgt_claimant *who, sgt_error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* philox.h: random numbers as a pure function of (key, counter): Philox-4x32-10, Salmon et al.,
  * "Parallel random numbers: as easy as 1, 2, 3" (SC 2011). Every machine and thread gets the same
- * numbers, in any order of calls; CPU and CUDA code share this file. */
+ * numbers, in any order of calls; both CPU and CUDA code use this file. */
 #ifndef SGT_BASE_PHILOX_H
 #define SGT_BASE_PHILOX_H
 

@@ -1,15 +1,15 @@
-/* ranks.h: the processes ("ranks") that do one job together, as a library sees them. tools/ranks
- * joins the processes that a launcher started and fills this struct in; tokenize and train call its
- * functions. A NULL pointer means that this process is alone.
+/* ranks.h: the interface through which a library talks to the other processes ("ranks") of a job.
+ * tools/ranks joins the processes that a launcher started and fills this struct in; tokenize and
+ * train call its functions. A NULL pointer means that this process is alone.
  *
  *     if (ranks && (rc = ranks->sum(ranks, &loss, 1, err)) < 0) return rc;
  *
  * broadcast, sum and barrier are collective: every rank calls them in the same order, with the same
  * sizes, from one thread. They wait for all ranks and are meant for small, rare data; gradients
- * travel by swap instead. They return 0, or a negative SGT_E* with *err filled in: SGT_EIO
- * if a rank is gone. A rank that fails calls give_up before it frees what other ranks may wait for.
- * That ends all ranks, with one message, and may not return; if it does, the rank waits for nobody
- * from then on. */
+ * travel by swap instead. They return 0, or a negative SGT_E* with *err filled in: SGT_EIO if a
+ * rank is gone. A rank that fails calls give_up before it frees what other ranks may wait for. That
+ * ends all ranks, with one message, and may not return; if it does, the rank waits for nobody from
+ * then on. */
 #ifndef SGT_BASE_RANKS_H
 #define SGT_BASE_RANKS_H
 
@@ -22,10 +22,10 @@ typedef struct sgt_ranks sgt_ranks;
 struct sgt_ranks {
     uint32_t rank, size; /* number of this rank, from 0; number of ranks */
     uint32_t local;      /* number of this rank among those of its machine, from 0 */
-    /* number of ranks on this machine, and of those that may run on the same cores as this rank;
-     * both include it; 0 means 1 */
+    /* number of ranks on this machine, and number of ranks that may run on the same cores as this
+     * rank. Both include this rank; 0 means 1 */
     uint32_t here, sharing;
-    int given_up; /* 1 once give_up was called; read and written atomically */
+    int given_up; /* 1 after give_up was called; read and written atomically */
 
     /* Copy the n bytes of rank `root` to all ranks. broadcast, sum, barrier and give_up are NULL if
      * the ranks share only a file system, which is enough for sgt_tokenize. */
@@ -45,7 +45,7 @@ struct sgt_ranks {
                 void *in, size_t in_bytes, sgt_error *err);
 };
 
-/* Return whether this is rank 0 or the only process, which prints, logs and saves. */
+/* Return whether this is rank 0 or the only process, the one that prints, logs and saves. */
 static inline int sgt_ranks_first(const sgt_ranks *r) { return !r || r->rank == 0; }
 static inline uint32_t sgt_ranks_size(const sgt_ranks *r) { return r ? r->size : 1; }
 static inline uint32_t sgt_ranks_here(const sgt_ranks *r) { return r && r->here ? r->here : 1; }

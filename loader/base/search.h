@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Return the index of the last of n ascending numbers that is not above x, or 0. Numbers may be
- * equal. They lie `apart` places from each other. The search has no branch that could be
+/* Return the index of the last of n ascending numbers that is at most x, or 0 if there is none.
+ * Numbers may be equal. Number i is numbers[i * apart]. The search has no branch that could be
  * mispredicted. */
 static inline size_t sgt_last_up_to(const uint64_t *numbers, size_t apart, size_t n, uint64_t x)
 {

@@ -10,9 +10,9 @@ extern "C" {
 #endif
 
 /* Call pthread_create with signals blocked in the new thread, so that only the program's own
- * threads receive them. Only the signals that a thread causes itself (SIGSEGV, SIGBUS, SIGFPE,
- * SIGILL) are not blocked, because a handler may act on them, as that of sgt_loader_guard_sigbus
- * does. Return pthread_create's error number. */
+ * threads receive them. The signals that a thread causes itself (SIGSEGV, SIGBUS, SIGFPE, SIGILL)
+ * are not blocked, because a handler may act on them; sgt_loader_guard_sigbus installs one for
+ * SIGBUS. Return pthread_create's error number. */
 int sgt_thread_start(pthread_t *thread, void *(*run)(void *), void *arg);
 
 typedef struct sgt_process {
@@ -21,7 +21,7 @@ typedef struct sgt_process {
     /* descriptors for standard input, output and error. 0: /dev/null for input, the caller's
      * descriptor for output and error */
     int in, out, errors;
-    int group; /* 1: start a new process group, so that Ctrl-C reaches only the caller */
+    int group; /* 1: start a new process group, so that Ctrl-C signals only the caller */
     /* 1: descriptors without O_CLOEXEC stay open in the new process; 0: it closes all above 2 */
     int keeps;
 } sgt_process;

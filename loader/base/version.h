@@ -1,5 +1,5 @@
-/* version.h: the version of all of sgt. Before 1.0, a change of a public header that programs cannot be
- * compiled with unchanged gets a new minor number, and anything else a new patch number. */
+/* version.h: the version of all of sgt. Before 1.0, the minor number rises if programs must be
+ * changed to compile with the new public headers; otherwise the patch number rises. */
 #ifndef SGT_BASE_VERSION_H
 #define SGT_BASE_VERSION_H
 

@@ -1,16 +1,17 @@
-/* blocks.c: see blocks.h. Each set of a mix has a store.
+/* blocks.c: see blocks.h. Each set of a mix has one store of blocks.
  *
- * A store has room for the blocks of two pools and an eighth: block n is in slot n mod capacity. The
- * eighth keeps the disk busy while the last blocks of the next pool are waited for. Blocks are read in
- * order, by whichever cursor fetches, under the store's lock:
+ * A store has room for the blocks of 2 1/8 pools; block n is in slot n mod capacity. The extra
+ * eighth keeps the disk busy while a cursor waits for the last blocks of the next pool. Blocks are
+ * read in order, by any cursor that fetches, under the store's lock:
  *
  *     landed <= asked <= begin + capacity
  *
- * Those below `landed` have arrived or are lost, and those up to `asked` are being read, at most
- * DEPTH at once. A block stays in its place until another one is read into it. `begin` is the first
- * block that must stay: the first of the pool that windows were last drawn from, so that the next pool
- * can be read. Cursors do not reach the next pool in the same moment: the blocks of the pool before go
- * one by one, and windows of a block that is gone are read by themselves. */
+ * Blocks below `landed` have arrived or have failed. Blocks from `landed` to `asked` - 1 are being
+ * read, at most DEPTH at once. A block stays in its slot until another block is read into the slot.
+ * `begin` is the first block that must stay: usually the first block of the pool that windows were
+ * last drawn from, which leaves room to read the next pool. Cursors reach the next pool at
+ * different times. Blocks of the previous pool are therefore replaced one by one, and a window
+ * whose block has been replaced is read on its own. */
 #include "loader/read/blocks.h"
 
 #include <assert.h>
@@ -24,14 +25,15 @@
 #include "loader/rows/rows.h"
 
 #define DEPTH 32u /* blocks in flight: 8 MiB */
-#define PARTS 4u  /* extents per block, at most */
-/* bytes prefetched of a window: the hardware loads the rest while these are copied */
+#define PARTS 4u  /* most extents per block */
+/* bytes of a window that are prefetched; the hardware loads the rest while these are copied */
 #define EXPECTED ((size_t)512)
 #define NONE UINT64_MAX
 
 typedef struct block {
-    uint64_t number; /* NONE: none has been read */
-    uint32_t parts;  /* 0: it could not be read, or has too many */
+    uint64_t number; /* NONE: no block has been read into this slot */
+    /* number of extents; 0: the block could not be read, or has too many extents */
+    uint32_t parts;
     sgt_extent extents[PARTS];
     sgt_ring_read reads[PARTS];
 } block;
@@ -47,9 +49,12 @@ typedef struct store {
     sgt_ring *ring;
     block *blocks; /* (capacity) */
     sgt_sampler_memo memo;
-    pthread_mutex_t lock;          /* protects the rest, and what the ring and memo hold */
-    uint64_t landed, asked, begin; /* numbers of blocks; begin NONE: nothing was asked for */
-    uint64_t stray;                /* pool of the last fetch, if it was elsewhere; or NONE */
+    /* protects the fields below, the blocks, the ring and the memo */
+    pthread_mutex_t lock;
+    /* block numbers, see above; begin NONE: no block was requested yet */
+    uint64_t landed, asked, begin;
+    /* pool of the last fetch if its blocks were not stored; else NONE */
+    uint64_t stray;
 } store;
 
 struct sgt_blocks {
@@ -57,7 +62,7 @@ struct sgt_blocks {
     store stores[SGT_BLOCKS_SETS];
 };
 
-/* Return whether the window is of the store's set. */
+/* Return whether the window belongs to the store's set. */
 static int owns(const store *s, const sgt_window *w)
 {
     return w->shard - s->sampler->first < s->sampler->shards;
@@ -89,8 +94,8 @@ static void ask_block(store *s)
     }
 }
 
-/* Wait for block `landed`. Its error is ignored: a caller that needs a window of it reads that itself and
- * gets the error. */
+/* Wait for block `landed`. Its error is ignored, because a caller that needs a window of this block
+ * reads the window itself and then gets the error. */
 static void land(store *s)
 {
     block *b = block_at(s, s->landed++);
@@ -103,29 +108,32 @@ static int has_arrived(const store *s)
     return s->landed < s->asked && !sgt_ring_pending(b->reads, b->parts);
 }
 
-/* Take in what has arrived, and start reading what there is room for. */
+/* Collect the blocks that have arrived, and start reading as many more as there is room for. */
 static void keep_reading(store *s)
 {
     sgt_ring_submit(s->ring);
     while (has_arrived(s)) land(s);
-    /* the slot's last block must have landed, too: `begin` may be above `landed` */
+    /* `begin` may be above `landed`. So the block that was in the slot before must have landed,
+     * too */
     uint64_t most = s->capacity < DEPTH ? s->capacity : DEPTH;
     while (s->asked < s->begin + s->capacity && s->asked - s->landed < most) ask_block(s);
     sgt_ring_submit(s->ring);
 }
 
-/* Read from another place on. */
+/* Start over and read blocks from number `to` on. */
 static void jump(store *s, uint64_t to)
 {
     while (s->landed < s->asked) land(s);
     s->landed = s->asked = s->begin = to;
 }
 
-/* Decide what stays, for a fetch from blocks `low` to `high`. Return 0 if that is elsewhere: not
- * asked for yet, too far ahead, or dropped. */
+/* Move `begin` for a fetch of windows in blocks `low` to `high`. Return 0 if these blocks cannot be
+ * fetched from the store: none was requested yet, they are too far ahead, or they have been
+ * replaced. If two fetches in a row find this for the same pool, jump to that pool and return 1. */
 static int steer(store *s, uint64_t low, uint64_t high)
 {
-    uint64_t pool = low - low % sgt_sampler_blocks(s->sampler) % s->per_pool; /* its first block */
+    /* the pool's first block */
+    uint64_t pool = low - low % sgt_sampler_blocks(s->sampler) % s->per_pool;
     int dropped = high < s->asked && block_at(s, high)->number != high;
     if (s->begin == NONE || pool > s->begin + s->capacity || dropped) {
         int again = pool == s->stray;
@@ -197,7 +205,7 @@ void sgt_blocks_close(sgt_blocks *b)
 
 /* ---- fetching ---- */
 
-/* Return a window's tokens, or NULL if its block is not there. */
+/* Return a window's tokens in its block, or NULL if the block is not stored. */
 static const void *find(const store *s, const sgt_window *w)
 {
     const block *b = block_at(s, w->block);
@@ -210,7 +218,7 @@ static const void *find(const store *s, const sgt_window *w)
     return NULL;
 }
 
-/* Copy those of the windows that are of the store's set. */
+/* Copy the windows that belong to the store's set and whose blocks are stored. */
 static void fetch_from(store *s, const sgt_window *windows, uint32_t n, uint64_t low, uint64_t high,
                        char *memory, size_t room, const void **tokens)
 {
@@ -239,7 +247,8 @@ void sgt_blocks_fetch(sgt_blocks *b, const sgt_window *windows, uint32_t n, char
             if (windows[i].block < low) low = windows[i].block;
             if (windows[i].block > high) high = windows[i].block;
         }
-        /* In a child after fork, the ring is the parent's, and another thread may hold the lock. */
+        /* In a child after fork, the ring belongs to the parent, and a lock that another thread
+         * held stays locked. */
         if (low > high || s->pid != getpid()) continue;
         pthread_mutex_lock(&s->lock);
         fetch_from(s, windows, n, low, high, memory, room, tokens);

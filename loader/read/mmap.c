@@ -1,23 +1,24 @@
 /* mmap.c: each shard's whole file is mapped once. Pages that were read stay in the page cache,
  * which other processes share.
  *
- * Random windows need two kinds of advice. MADV_RANDOM turns off readahead: a fault would read
- * megabytes, and a window needs two kilobytes. MADV_WILLNEED starts reading the windows of coming
- * batches, all at once and without waiting; faults would read them one after another. (For a set in
- * memory this is enough: prefetching the first line of coming windows as well made batches slower.)
+ * Random windows need two kinds of advice. MADV_RANDOM turns off readahead, with which a page fault
+ * would read megabytes although a window needs two kilobytes. MADV_WILLNEED starts reading the
+ * windows of coming batches, all at once and without waiting, whereas page faults would read them
+ * one after another. (If the set is in the page cache, prefetching the first cache line of coming
+ * windows as well made batches slower.)
  *
- * Pages that are in the page cache already are mapped ahead, when the first cursor is opened. The
- * first access to a page is a fault, even if the page is cached. An epoch touches each page for the
- * first time once, so faults would take most of its time. Nothing is read from the disk for that,
- * and no memory is taken but page tables: .2 % of the set. If it cannot be done, faults map the
- * pages.
+ * When the first cursor is opened, pages that are already in the page cache are mapped ahead. The
+ * first access to an unmapped page is a fault even if the page is cached, and without mapping ahead
+ * these faults would take most of the first epoch's time. Mapping ahead reads nothing from the disk
+ * and takes memory only for page tables: 0.2 % of the set's size. Pages that are not mapped ahead
+ * are mapped by faults.
  *
  * Files may change under a map. sgt_loader_guard_sigbus (sgt_loader.h) installs a handler of
- * SIGBUS: where the kernel cannot load a page, because the file was cut short or the disk failed, a
- * read then finds zeros and the map is marked as torn, which is checked afterwards. The handler
- * runs in the thread that reads, and gets no argument: from fetch to verify, a variable of the
- * thread names the reader whose maps it reads. This and the handler are the library's only global
- * state. */
+ * SIGBUS: if the kernel cannot load a page, because the file was cut short or the disk failed, the
+ * handler maps zeros there and marks the map as torn, which `verify` checks after the tokens have
+ * been copied. The handler runs in the thread that reads, and gets no argument: from fetch to
+ * verify, a thread-local variable points to the reader whose maps the thread reads. This and the
+ * handler are the library's only global state. */
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -37,51 +38,57 @@
 #define MADV_POPULATE_READ 22
 #endif
 
-/* windows announced ahead, and so reads in flight; more did not make the measured disk faster */
+/* windows announced ahead, and so the most reads in flight; more did not make the measured disk
+ * faster */
 #define AHEAD 128
-#define LOOK_BATCHES 8 /* batches between two checks of what this thread has read from the disk */
-#define PIECE ((size_t)2 << 20) /* bytes that are looked up in the page cache at once */
-#define AROUND 16               /* pages that a fault maps */
-/* seconds that the first cursor maps; a 5 GB set takes that long on one idle core */
+/* batches between two checks of how much this thread has read from the disk */
+#define LOOK_BATCHES 8
+#define PIECE ((size_t)2 << 20) /* bytes that are looked up in the page cache in one call */
+#define AROUND 16               /* pages that one fault maps */
+/* longest time in seconds that opening the first cursor spends on mapping ahead; a 5 GB set takes
+ * that long on one idle core */
 #define MAP_S .25
-/* bytes per madvise call with sampling `block`, where a window's neighbours are needed soon too */
+/* bytes per madvise call with sampling `block`, in which the neighbours of a window are needed
+ * soon, too */
 #define CHUNK ((uintptr_t)1 << 16)
 
 typedef struct map {
     char *base;
     size_t size;
-    const char *tokens; /* of the shard */
+    const char *tokens; /* address of the shard's first token */
     uint64_t torn;      /* atomic: 0, or 1 + the first byte that could not be read */
 } map;
 
 typedef struct reader {
     const sgt_set *set;
-    int begun;       /* atomic: 1: a cursor maps cached pages, or has */
-    uint64_t mapped; /* atomic: bytes that it has mapped */
+    int begun;       /* atomic: 1: a cursor is mapping cached pages ahead, or has done so */
+    uint64_t mapped; /* atomic: bytes that were mapped ahead */
     int random;      /* windows come in random order */
     uintptr_t page;  /* bytes */
-    uintptr_t unit;  /* bytes: advice is given for whole pages, or chunks for sampling `block` */
-    map maps[];      /* (set->count): of the shards' files; size 0: not mapped */
+    uintptr_t unit;  /* bytes: advice covers whole pages, or whole chunks with sampling `block` */
+    map maps[];      /* (set->count): one for each shard's file; size 0: not mapped */
 } reader;
 
 typedef struct cursor {
     reader *r;
-    /* whether to call madvise: it costs a system call per window, half of the time of a batch that
-     * is in the page cache. So advice ends when the kernel's counts show no reads by this thread,
-     * and resumes after a fault that read from the disk. */
+    /* 1: call madvise for each window. These calls take half of the time of a batch that is in the
+     * page cache. So advice ends when the kernel's counters show no disk reads for this thread, and
+     * resumes after a fault has read from the disk. */
     int advising;
-    unsigned batches; /* batches since the last check of these counts */
+    unsigned batches; /* batches since the last check of these counters */
     unsigned told;    /* number of batches that were announced and not yet fetched */
-    pthread_t thread; /* thread that `reads` was counted for */
-    /* the thread's major page faults, and the blocks read from disk for it, also through advice */
+    pthread_t thread; /* thread whose counters `reads` holds */
+    /* the thread's major page faults plus the blocks read from disk for it, including those read
+     * through advice */
     long reads;
 } cursor;
 
 /* ---- the handler of SIGBUS ---- */
 
 static struct {
-    int ready;               /* atomic: 1 once `before` is written; changed under the lock */
-    struct sigaction before; /* the handler before ours, for every other SIGBUS */
+    int ready; /* atomic: 1 after `before` was written; changed under the lock */
+    /* the handler that was installed before ours; receives every other SIGBUS */
+    struct sigaction before;
     pthread_mutex_t lock;
 } guard = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -107,8 +114,8 @@ static int mend(map *m, uintptr_t at, uintptr_t page)
     uintptr_t from = at & ~(page - 1), end = (uintptr_t)m->base + m->size;
     tear(m, from - (uintptr_t)m->base);
     end = (end + page - 1) & ~(page - 1);
-    /* The bare system call, which is safe in a signal handler. The thread sanitizer would also
-     * treat mmap() as a write. */
+    /* Use the bare system call, which is safe in a signal handler. Besides, the thread sanitizer
+     * would treat mmap() as a write. */
     return syscall(SYS_mmap, from, end - from, PROT_READ,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != -1;
 }
@@ -124,15 +131,15 @@ static int mended(uintptr_t at)
     return 0;
 }
 
-/* Do with the signal what the handler that was installed before ours would have done. */
+/* Pass the signal on to the handler that was installed before ours, or take the default action. */
 static void pass_on(int number, siginfo_t *info, void *context, int faulted)
 {
     const struct sigaction to = guard.before, none = {.sa_handler = SIG_DFL};
     int called = to.sa_flags & SA_SIGINFO || (to.sa_handler != SIG_DFL && to.sa_handler != SIG_IGN);
     if (!called && to.sa_handler == SIG_IGN && !faulted) return;
     if (!called || to.sa_flags & (int)SA_RESETHAND) sigaction(SIGBUS, &none, NULL);
-    /* The default action ends the process. A fault happens again when this handler returns; a signal
-     * that was sent must be raised again. */
+    /* The default action ends the process. A fault happens again when this handler returns; a
+     * signal that was sent must be raised again. */
     if (!called && !faulted) raise(number);
     if (called && to.sa_flags & SA_SIGINFO) to.sa_sigaction(number, info, context);
     else if (called) to.sa_handler(number);
@@ -141,9 +148,10 @@ static void pass_on(int number, siginfo_t *info, void *context, int faulted)
 static void on_sigbus(int number, siginfo_t *info, void *context)
 {
     const int error = errno;
-    /* pairs with the release store in the function that installs the handler */
+    /* pairs with the release store of `ready` in sgt_loader_guard_sigbus */
     (void)__atomic_load_n(&guard.ready, __ATOMIC_ACQUIRE);
-    /* other signals were sent by a process, or report a memory error that no read has hit yet */
+    /* not a fault: the signal was sent by a process, or reports a memory error that no read has hit
+     * yet */
     int faulted = info->si_code > 0 && info->si_code != BUS_MCEERR_AO;
     if (!faulted || !mended((uintptr_t)info->si_addr)) pass_on(number, info, context, faulted);
     errno = error;
@@ -200,7 +208,7 @@ static int map_shard(reader *r, uint32_t shard, sgt_error *err)
     if (rc < 0) return rc;
     r->maps[shard] = (map){.base = base, .size = (size_t)size};
     r->maps[shard].tokens = (const char *)base + h->head.data;
-    /* ignore errors: without this advice, reading is only slower */
+    /* ignore errors: without this advice, reading is slower but correct */
     madvise(base, (size_t)size, r->random ? MADV_RANDOM : MADV_SEQUENTIAL);
     return SGT_OK;
 }
@@ -228,21 +236,22 @@ static int open_reader(void **out, const char **remark, const sgt_set *set,
 
 /* ---- mapping ahead ---- */
 
-/* Map the cached pages of a piece. A page fault maps the cached pages around the address too: 16
- * pages, by default. Populating one page of each 16 therefore maps them all, in less time than
- * populating every page. If a kernel maps fewer pages around a fault, the others are left to faults.
- * Return 0 if this kernel cannot do it. */
+/* Map the cached pages of `bytes` bytes from `from` on. A page fault also maps the cached pages
+ * around its address: 16 pages in all, by default. Populating one page of each 16 therefore maps
+ * them all, in less time than populating every page. If a kernel maps fewer pages around a fault,
+ * later faults map the others. Return 0 if this kernel does not support it. */
 static int map_piece(uintptr_t page, char *from, size_t bytes)
 {
     uintptr_t around = AROUND * page, at = (uintptr_t)from, end = at + bytes;
     for (; at < end; at = (at | (around - 1)) + 1)
-        /* EINVAL: the kernel is too old. Other errors concern only this piece: the file was cut
-         * short, or memory is short */
+        /* EINVAL: the kernel is too old. Other errors concern only these pages: the file was cut
+         * short, or memory is low */
         if (madvise((void *)at, page, MADV_POPULATE_READ) < 0) return errno != EINVAL;
     return 1;
 }
 
-/* Map what is cached, once, until MAP_S seconds have passed. */
+/* Map the cached pages of all shards ahead, for at most MAP_S seconds. Only the first call does
+ * this. */
 static void map_ahead(reader *r)
 {
     const double end = sgt_now() + MAP_S;
@@ -280,9 +289,10 @@ static int open_cursor(void **out, void *p, sgt_error *err)
 
 /* ---- files cut short ---- */
 
-/* Fail if one of the windows ends past a tear. Earlier windows are whole, so the earlier batches of
- * a stream succeed even if a later batch has found the tear. Check the size of a shard if a window
- * ends in id 0: after a cut, the rest of the file's last page reads as zeros, without a signal. */
+/* Fail if one of the windows ends past the first byte that could not be read. Windows before that
+ * byte are intact, so earlier batches of a stream succeed even if a later batch has already hit it.
+ * Check the size of a shard if a window ends in id 0: after a cut, the rest of the file's last page
+ * reads as zeros, without a signal. */
 static int verify(void *p, const sgt_window *windows, uint32_t n, const void **tokens,
                   sgt_error *err)
 {
@@ -318,8 +328,7 @@ static void check_reads(cursor *c)
     c->reads = used.ru_majflt + used.ru_inblock;
 }
 
-/* Request the pages or chunks of all windows, including those in which a window begins and ends,
- * unless advice has ended. */
+/* Unless advice has ended, request all pages (or chunks) that hold a part of a window. */
 static void advise_all(cursor *c, const sgt_window *windows, uint32_t n)
 {
     for (uint32_t i = 0; i < n && c->advising; i++) {

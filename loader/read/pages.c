@@ -7,10 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* cachestat (Linux 6.5) counts cached pages without mapping the file; older kernels have mincore. Only
- * users who own the file or may write to it get an answer: cachestat refuses others, and mincore
- * tells them that every page is cached. */
-#define CACHESTAT 451 /* on every architecture; newer than the headers of many machines */
+/* cachestat (Linux 6.5) counts cached pages without mapping the file; older kernels have mincore.
+ * Only users who own the file or may write to it get a true answer. For other users, cachestat
+ * fails, and mincore reports every page as cached. */
+/* system call number on every architecture; the headers of many machines are older */
+#define CACHESTAT 451
 #define MOST_PAGES 512u
 
 static int by_cachestat(int fd, uint64_t at, size_t bytes, uint64_t pages)
@@ -38,7 +39,7 @@ int sgt_resident(int fd, uint64_t at, size_t bytes)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), before = at % page,
              pages = (before + bytes + page - 1) / page;
-    at -= before; /* mmap needs an offset that begins a page */
+    at -= before; /* mmap needs an offset that is a multiple of the page size */
     bytes += (size_t)before;
     int all = by_cachestat(fd, at, bytes, pages);
     return all >= 0 ? all : by_mincore(fd, at, bytes, pages);

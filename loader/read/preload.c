@@ -1,9 +1,9 @@
-/* preload.c: the whole set in memory, in one block of huge pages, filled at open by threads. Fetches
- * cannot fail after that. Ids are checked as they arrive, so an invalid id is reported before a run
- * begins.
+/* preload.c: keep the whole set in memory, in one block of huge pages, which threads fill when the
+ * reader is opened. Fetches cannot fail after that. Ids are checked as they arrive, so an invalid
+ * id is reported before a run begins.
  *
- * A shard's whole file, with its header, starts at a multiple of PAGE in memory. So offsets that are
- * aligned in the file are aligned in memory, as direct reads need. */
+ * The copy of a shard's file, header included, starts at a multiple of PAGE in memory. So bytes
+ * that are aligned in the file are aligned in memory too, as direct reads require. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -20,20 +20,21 @@
 
 #define PAGE ((size_t)4096)          /* no file system asks for a larger alignment */
 #define READ_BYTES ((size_t)1 << 20) /* bytes per read */
-#define THREADS 16                   /* that read, beside the caller's */
-#define LOOK_PIECES 64               /* pieces between two looks at free memory */
+#define THREADS 16                   /* threads that read, in addition to the caller's */
+#define LOOK_PIECES 64               /* pieces that are read between two checks of free memory */
 
-/* The shards' bytes are read in pieces, by whichever thread is free. They are numbered shard after
- * shard. */
+/* The shards' files are read in pieces of READ_BYTES bytes. Each thread takes the next piece when
+ * it is free. Pieces are numbered through all shards, in the order of the shards. */
 typedef struct reader {
     const sgt_set *set;
-    const sgt_loader_options *o; /* while it is opened */
-    uint64_t bytes;              /* of memory that the set takes */
+    const sgt_loader_options *o; /* valid only while the reader is being opened */
+    uint64_t bytes;              /* bytes of memory that the set takes */
     uint64_t all;                /* bytes of memory that the copies of all processes may take */
     sgt_arena arena;
-    uint64_t pieces, next; /* next: atomic, the first that no thread has taken */
-    uint64_t failed;       /* atomic: the first piece that could not be read; or UINT64_MAX */
-    char *tokens[];        /* address in the arena of each shard's first token */
+    /* number of pieces; next: atomic, the first piece that no thread has taken */
+    uint64_t pieces, next;
+    uint64_t failed; /* atomic: the first piece that could not be read; or UINT64_MAX */
+    char *tokens[];  /* address in the arena of each shard's first token */
 } reader;
 
 static void close_reader(void *p)
@@ -51,10 +52,10 @@ static size_t round_up(uint64_t bytes) { return (size_t)(bytes + PAGE - 1) / PAG
  * whole pages. */
 static uint64_t image_size(const sgt_set_shard *h) { return round_up(sgt_shard_bytes(&h->head)); }
 
-/* Read `bytes` bytes of a shard from offset `at`. If they are in the page cache, copy them: this is
- * faster. Otherwise read directly, which saves a copy and evicts nothing from the page cache. A
- * direct read that is refused, or continues at an odd place after one that was cut short, goes
- * through the page cache after all. */
+/* Read `bytes` bytes of a shard from offset `at`. If they are in the page cache, read them through
+ * it, which is faster. Otherwise use O_DIRECT, which saves a copy and evicts nothing from the page
+ * cache. If the kernel refuses a direct read, for example because a short read left an unaligned
+ * offset, continue through the page cache. */
 static int read_bytes(int fd, char *to, size_t bytes, uint64_t at, const sgt_set_shard *h,
                       sgt_error *err)
 {
@@ -70,10 +71,11 @@ static int read_bytes(int fd, char *to, size_t bytes, uint64_t at, const sgt_set
     return SGT_OK;
 }
 
-/* Return how much memory the copies of all processes may take: what was free before any of them was
- * begun. A process that begins late sees less, because others have filled their copies. So if the
- * caller does not know it, this adds what the processes have filled, of all kinds; and if they are
- * not found, it is all memory. */
+/* Return how many bytes of memory the copies of all processes may take: the memory that was free
+ * before any process began its copy. The caller may know it (o->available). A process that starts
+ * late sees less free memory, because others have already filled their copies. So without
+ * o->available, return the free memory plus all anonymous memory that these processes have filled;
+ * if the processes are not found, return all memory. */
 static uint64_t find_all(const sgt_loader_options *o)
 {
     sgt_memory m;
@@ -85,15 +87,17 @@ static uint64_t find_all(const sgt_loader_options *o)
 }
 
 /* Check that free memory suffices for the rest of this copy, of which `filled` bytes are filled,
- * and r->all for the copies of all processes: the kernel would grant the memory and kill a process
- * when it is written. Free memory is looked at again while copies are filled. */
+ * and that r->all suffices for the copies of all processes. Without this check, the kernel would
+ * grant the memory and kill a process when the memory is written. It is called again while the copy
+ * is being filled. */
 static int check_memory(const reader *r, uint64_t filled, sgt_error *err)
 {
     const sgt_loader_options *o = r->o;
     char each[64] = "";
     sgt_memory m;
     sgt_memory_look(&m, NULL);
-    int fits = (double)r->bytes * o->copies <= (double)r->all; /* copies 0: this one alone, below */
+    /* always true if copies is 0; the next line checks this copy alone */
+    int fits = (double)r->bytes * o->copies <= (double)r->all;
     if (fits && (r->bytes <= filled || r->bytes - filled <= m.available)) return SGT_OK;
     if (o->copies > 1) snprintf(each, sizeof each, " in each of %" PRIu32 " processes", o->copies);
     return sgt_fail(err, o->may_map ? SGT_EUNSUPPORTED : SGT_ENOMEM,
@@ -114,7 +118,7 @@ static uint64_t count_pieces(const sgt_set_shard *h)
 static int read_piece(const reader *r, uint64_t number, sgt_error *err)
 {
     const sgt_set_shard *h = r->set->shards;
-    uint64_t n = number; /* of the shard's */
+    uint64_t n = number; /* number of the piece within its shard */
     for (; n >= count_pieces(h); h++) n -= count_pieces(h);
     uint32_t shard = (uint32_t)(h - r->set->shards);
     uint64_t data = h->head.data, size = sgt_shard_bytes(&h->head);
@@ -135,8 +139,8 @@ static int read_piece(const reader *r, uint64_t number, sgt_error *err)
                             sgt_id_at(ids, width, bad), r->set->vocab, err);
 }
 
-/* Read pieces until none is left. After a failure no further piece is begun, and those before the
- * one that failed are read. */
+/* Read pieces until none is left. After a failure no thread begins another piece. Each piece before
+ * the failed one has then been begun, and is read completely or fails itself. */
 static void *fill_pieces(void *ctx)
 {
     reader *r = ctx;
@@ -162,8 +166,8 @@ static int fill(reader *r, sgt_error *err)
         started++;
     fill_pieces(r);
     while (started) pthread_join(threads[--started], NULL);
-    /* the first piece that failed is read again for its error, which does not depend on the order of
-     * the threads */
+    /* read the first piece that failed once more, to report its error: this one does not depend on
+     * the order in which threads run */
     for (uint64_t n = r->failed; n < r->pieces && rc == SGT_OK; n++) rc = read_piece(r, n, err);
     return rc;
 }

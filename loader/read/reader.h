@@ -1,17 +1,19 @@
 /* reader.h: the interface that preload.c, mmap.c and uring.c implement, and the list of these
- * readers. A reader knows shards and offsets, but no batches and outputs, and of the sampling
- * only whether rows come in the order of the files or in blocks (blocks.h computes those).
+ * readers. A reader reads tokens at given shards and offsets. It knows nothing of batches and
+ * outputs. Of the sampling it knows only whether rows come in the order of the files, or in blocks
+ * (see blocks.h).
  *
- * open makes the state that all threads share and that never changes; cursor_open makes one
- * thread's state. fetch returns, for each of n windows of at most T+1 tokens, a pointer to its
- * first token. It is valid until the next fetch on that cursor and points into memory that holds
- * the set, or into slots of the cursor. The caller must not read outside the window.
+ * open creates the state that all threads share and that never changes; cursor_open creates the
+ * state of one thread. fetch returns, for each of n windows of at most T+1 tokens, a pointer to its
+ * first token. The pointer is valid until the next fetch on that cursor. It points into memory that
+ * holds the set, or into buffers of the cursor. The caller must not read outside the window.
  *
  * expect is a hint: the windows that a coming fetch will ask for. It is NULL if a reader has no use
- * for it. Expected fetches come in the order in which they were announced, with the same windows in
- * the same order, as many as a fetch takes. expect is cheap and never waits. It returns 0 if there
- * is no room now: announce the windows again after the next fetch. n = 0 cancels all expected
- * windows; call it before windows are fetched that are not the next expected ones. */
+ * for it. The caller then fetches the announced windows in the order in which it announced them:
+ * each fetch asks for exactly the windows of one expect call, in the same order. expect is cheap
+ * and never waits. It returns 0 if there is no room now: announce the windows again after the next
+ * fetch. n = 0 cancels all expected windows; call it before windows are fetched that are not the
+ * next expected ones. */
 #ifndef SGT_READER_H
 #define SGT_READER_H
 
@@ -24,23 +26,24 @@
  * SGT_E* with *err filled in. */
 typedef struct sgt_reader_ops {
     /* A fetch asks for at most o->batch / o->ranks windows. The mix, which outlives the reader too,
-     * computes which windows a batch has. Sets *remark, a constant text, to the way in which it
-     * reads if that is not the usual one: "through the page cache". If this machine refuses what it
-     * needs, it returns SGT_EUNSUPPORTED, with the reason as the error's text; mmap replaces it
-     * then. */
+     * computes which windows a batch has. If the reader does not read in its usual way, it sets
+     * *remark to a constant text such as "through the page cache". If this machine does not support
+     * what the reader needs, it returns SGT_EUNSUPPORTED with the reason as the error's text, and
+     * mmap is used instead. */
     int (*open)(void **reader, const char **remark, const sgt_set *set, const sgt_loader_options *o,
                 const sgt_mix *mix, sgt_error *err);
     void (*close)(void *reader);
-    /* NULL: a thread needs no state, and the reader takes the place of its cursor */
+    /* NULL: a thread needs no state, and the reader itself is passed as the cursor */
     int (*cursor_open)(void **cursor, void *reader, sgt_error *err);
     void (*cursor_close)(void *cursor);
     int (*fetch)(void *cursor, const sgt_window *windows, uint32_t n, const void **tokens,
                  sgt_error *err);
     int (*expect)(void *cursor, const sgt_window *windows, uint32_t n);
-    /* how many windows to announce ahead of the fetch; at least a batch's, unless expect is NULL */
+    /* number of windows to announce ahead of their fetch; batch.c announces at least one batch.
+     * Unused if expect is NULL */
     uint32_t ahead;
-    /* Check the windows of the last fetch after the caller has copied their tokens: fail if these
-     * may not be the files'. NULL: no check is needed. */
+    /* Check the windows of the last fetch after the caller has copied their tokens: fail if the
+     * copied tokens may differ from the files' content. NULL: no check is needed. */
     int (*verify)(void *cursor, const sgt_window *windows, uint32_t n, const void **tokens,
                   sgt_error *err);
 } sgt_reader_ops;

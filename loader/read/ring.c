@@ -20,12 +20,12 @@
 #define USUAL_DEPTH 128u
 #define SPARE 64u /* descriptors that are left to the rest of the process */
 
-/* state of a read; PENDING: it waits to be issued, or is in flight */
+/* state of a read; PENDING: waiting to be issued, or in flight */
 enum { IDLE, PENDING, DONE, FAILED };
 
 typedef struct file {
     int fd;
-    size_t align; /* alignment in bytes of its reads; 1: through the page cache */
+    size_t align; /* alignment of reads in bytes; 1: the file is read through the page cache */
 } file;
 
 struct sgt_rings {
@@ -39,10 +39,10 @@ struct sgt_ring {
     sgt_rings *all;
     struct io_uring ring;
     struct iovec
-        memory; /* registered with the ring, so that reads into it pin no pages; or empty */
+        memory; /* registered with the ring, so that reads into it need not pin pages; else empty */
     int ruined; /* errno with which the ring failed while it was in use; else 0 */
     pid_t pid;
-    unsigned depth, flying; /* most reads in the kernel, and how many are */
+    unsigned depth, flying; /* most reads in flight, and reads that are in flight now */
     /* the reads that wait to be issued, first and last */
     sgt_ring_read *waiting, *last;
 };
@@ -68,7 +68,8 @@ static int make_ring(sgt_ring *r)
 {
     int rc = io_uring_queue_init(r->depth, &r->ring, 0);
     if (rc < 0) return rc;
-    /* Linux 5.6 has this feature, and is the first with IORING_OP_READ */
+    /* Linux 5.6 introduced this feature together with IORING_OP_READ, which has no flag of its
+     * own */
     if (!(r->ring.features & IORING_FEAT_RW_CUR_POS)) {
         io_uring_queue_exit(&r->ring);
         return -ENOSYS;
@@ -87,12 +88,12 @@ static void leave_ring(sgt_ring *r)
 
 /* ---- a read ---- */
 
-/* Return how many bytes are read before `at`, for alignment. */
+/* Return how many bytes before `at` are read because of the alignment. */
 static size_t skipped(const sgt_ring_read *d) { return (size_t)(d->data - d->to); }
 
 static size_t needed(const sgt_ring_read *d) { return skipped(d) + d->bytes; }
 
-/* Return how many bytes to request next: all that are missing, rounded up to the alignment. */
+/* Return how many bytes to request next: all missing bytes, rounded up to the alignment. */
 static size_t ask_bytes(const sgt_ring_read *d)
 {
     size_t left = (needed(d) + d->align - 1) / d->align * d->align - d->done;
@@ -118,7 +119,8 @@ static int is_registered(const sgt_ring *r, const char *to, size_t bytes)
     return at < r->memory.iov_len && bytes <= r->memory.iov_len - at;
 }
 
-/* Give the first waiting read to the kernel. Its queue has room: it has `depth` places. */
+/* Give the first waiting read to the kernel. The submission queue has room, because it has at least
+ * `depth` entries. */
 static void issue(sgt_ring *r)
 {
     sgt_ring_read *d = r->waiting;
@@ -134,10 +136,10 @@ static void issue(sgt_ring *r)
     r->flying++;
 }
 
-/* ---- what comes back ---- */
+/* ---- completions ---- */
 
-/* Handle the result of a read: complete it, or queue it again. A direct read whose length is no
- * multiple of the alignment has reached the end of the file. */
+/* Handle the result of a read: complete the read, or queue the rest of it. If a direct read returns
+ * a number of bytes that is not a multiple of the alignment, it has reached the end of the file. */
 static void complete_read(sgt_ring *r, sgt_ring_read *d, int result)
 {
     r->flying--;
@@ -165,8 +167,9 @@ static void reap(sgt_ring *r)
     }
 }
 
-/* Return how many completions to wait for at once; `pending` reads are wanted. If reads wait for a
- * slot, return at most a quarter of the depth, so that they are issued before the disk is idle. */
+/* Return how many completions to wait for in one call if the caller waits for `pending` reads. If
+ * reads are waiting to be issued, return at most a quarter of the depth, so that they are issued
+ * before the disk is idle. */
 static unsigned patience(const sgt_ring *r, uint32_t pending)
 {
     unsigned most = r->waiting ? (r->depth + 3) / 4 : r->flying;
@@ -174,8 +177,8 @@ static unsigned patience(const sgt_ring *r, uint32_t pending)
     return pending < most ? pending : most;
 }
 
-/* Submit the waiting reads and collect the completed ones. If `pending` reads are wanted, wait for
- * at least one. */
+/* Submit the waiting reads and collect the completed ones. If `pending` is not 0, wait for at least
+ * one completion. */
 static void enter(sgt_ring *r, uint32_t pending)
 {
     while (r->waiting && r->flying < r->depth) issue(r);
@@ -201,7 +204,8 @@ int sgt_ring_open(sgt_ring **out, sgt_rings *all, unsigned depth, void *memory, 
     }
     if (memory) {
         r->memory = (struct iovec){memory, bytes};
-        /* few users may lock much memory: without this, reading takes a little more of the CPU */
+        /* ignore a failure: most users may lock only little memory, and without registration reads
+         * only take a little more CPU time */
         if (io_uring_register_buffers(&r->ring, &r->memory, 1) < 0) r->memory = (struct iovec){0};
     }
     *out = r;
@@ -263,7 +267,7 @@ int sgt_ring_close(sgt_ring *r)
     if (!r) return 0;
     int child = r->pid != getpid(); /* a child after fork only drops its copies */
     while (r->flying && !r->ruined && !child) {
-        r->waiting = NULL; /* and nobody reads the rest of a read that comes back short */
+        r->waiting = NULL; /* nor is the rest of a short read read */
         enter(r, r->flying);
     }
     leave_ring(r);
@@ -274,8 +278,8 @@ int sgt_ring_close(sgt_ring *r)
 
 /* ---- what the rings of a reader share ---- */
 
-/* Leave the process SPARE descriptors beside the shards', the last of which is `fd`: raise its limit
- * if they are fewer. Return 0 if the system forbids that. */
+/* Make sure that SPARE descriptors are left above `fd`, the last shard's: raise the process's limit
+ * if there are fewer. Return 0 if the system does not allow that. */
 static int spare_descriptors(int fd)
 {
     struct rlimit l;
@@ -291,9 +295,10 @@ static int go_direct(int fd, size_t align)
     return fcntl(fd, F_SETFL, O_DIRECT) == 0 && pread(fd, bytes, align, 0) >= 0;
 }
 
-/* Open the next shard, for direct reads with the smallest alignment that works. Memory is aligned
- * for shard 0. A shard whose direct reads need a larger alignment, or are refused, is read through
- * the page cache. Set *remark then, and give a notice if no shard before it was. */
+/* Open the next shard, for direct reads with the smallest alignment that works. The alignment of
+ * shard 0 is that of the memory for all shards. A shard that needs a larger alignment, or does not
+ * support direct reads, is read through the page cache. In that case set *remark, and give a notice
+ * if it is the first such shard. */
 static int open_file(sgt_rings *all, const char **remark, const sgt_notice *notice, sgt_error *err)
 {
     size_t most = all->open ? all->files[0].align : SGT_RING_ALIGN;

@@ -1,11 +1,11 @@
-/* uring.c: windows read by io_uring, around the page cache, for sets larger than memory. The
- * windows of announced batches are read while the rows of the current batch are made. Rows are made
- * straight from the memory that the disk has written to.
+/* uring.c: read windows by io_uring, bypassing the page cache, for sets larger than memory. The
+ * windows of announced batches are read while the rows of the current batch are written. Rows are
+ * copied straight from the memory into which the disk has written.
  *
- * Where io_uring is refused, the reader mmap replaces this one: it waits for no window longer.
+ * If io_uring is not available, the reader mmap replaces this one.
  *
- * A cursor has a circular list of places, each for the windows of one fetch. The current place
- * belongs to the last fetch; the places after it hold the announced windows, in order. */
+ * A cursor has a circular list of slots ("places"), each for the windows of one fetch. The current
+ * slot belongs to the last fetch; the slots after it hold the announced windows, in order. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,10 +16,11 @@
 
 /* most reads in flight; more did not make the measured disk faster */
 #define DEPTH 128
-/* windows announced ahead: enough to keep DEPTH reads in flight while a batch of 32 is waited
- * for */
+/* windows announced ahead: enough to keep DEPTH reads in flight while the cursor waits for a batch
+ * of 32 */
 #define AHEAD 160
-#define MOST_AHEAD ((size_t)64 << 20) /* most bytes of windows read ahead, but at least a batch */
+/* most bytes of windows that are read ahead, except that at least one batch always is */
+#define MOST_AHEAD ((size_t)64 << 20)
 
 typedef struct reader {
     sgt_rings *rings;
@@ -34,9 +35,9 @@ typedef struct cursor {
     const reader *r;
     sgt_ring *ring;
     sgt_arena memory;
-    /* used: the place of the last fetch; known: how many announced fetches come after it */
+    /* used: slot of the last fetch; known: number of announced fetches, in the slots after it */
     uint32_t used, known;
-    sgt_ring_read *reads; /* (places, windows) */
+    sgt_ring_read *reads; /* (places, windows): the reads of each slot */
 } cursor;
 
 /* ---- opening ---- */
@@ -102,13 +103,14 @@ static int open_cursor(void **out, void *p, sgt_error *err)
 
 /* ---- reading ---- */
 
-/* Return the reads of the current place, or of the one `after` places behind it. */
+/* Return the reads of the slot `after` slots after the current one. */
 static sgt_ring_read *place_at(cursor *c, uint32_t after)
 {
     return c->reads + (size_t)((c->used + after) % c->r->places) * c->r->windows;
 }
 
-/* Queue the reads of n windows, except those whose tokens are known (tokens NULL: none). */
+/* Queue the reads of n windows, except of windows whose tokens[i] is already set. tokens NULL:
+ * queue all. */
 static void ask(cursor *c, sgt_ring_read *reads, const sgt_window *windows, uint32_t n,
                 const void *const *tokens)
 {
@@ -129,7 +131,7 @@ static int expect(void *cursor_, const sgt_window *windows, uint32_t n)
 {
     cursor *c = cursor_;
     if (c->r->blocks) return 1; /* blocks are read ahead anyway */
-    if (!n) c->known = 0; /* these reads go on, and their places are free once they have ended */
+    if (!n) c->known = 0; /* these reads continue, and their slots are free after they have ended */
     if (!n) return 1;
     sgt_ring_read *reads = place_at(c, c->known + 1);
     if (c->known + 1 == c->r->places || sgt_ring_pending(reads, c->r->windows)) return 0;
@@ -139,8 +141,8 @@ static int expect(void *cursor_, const sgt_window *windows, uint32_t n)
     return 1;
 }
 
-/* Fetch the windows that were expected next, or windows from blocks, and read those that are not in a
- * block. */
+/* Fetch windows: take those in blocks from there, use the reads that were announced for this fetch,
+ * or else read the windows now. */
 static int fetch(void *cursor_, const sgt_window *windows, uint32_t n, const void **tokens,
                  sgt_error *err)
 {

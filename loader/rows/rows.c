@@ -1,5 +1,5 @@
-/* rows.c: the functions of rows.h in plain C, which define what the others give, and the choice of
- * those for this CPU. */
+/* rows.c: the functions of rows.h in plain C, with which all others must agree, and the choice of
+ * the functions for this CPU. */
 #include "loader/rows/rows.h"
 
 #include "loader/base/cpu.h"
@@ -15,7 +15,8 @@ static uint32_t largest(size_t width, const void *src, size_t n)
     return top;
 }
 
-/* Take one more id into account. The barrier keeps the compiler from vectorizing the loop. */
+/* Return the larger of two ids. The empty assembly keeps the compiler from vectorizing the caller's
+ * loop. */
 static inline uint32_t larger(uint32_t top, uint32_t id)
 {
     __asm__ volatile("" : "+r"(top));

@@ -1,8 +1,8 @@
-/* rows.h: the functions that turn windows of ids into rows, and so touch every token: in plain C and
- * in vectors. All CPU levels give the same bits (tests/loader/test_rows.c). Each
- * function returns the largest id that it read, so that checking ids against the vocabulary needs
- * no second pass. Pointers need no alignment, and nothing outside the given lengths is read or
- * written. loader/NOTES.md has measurements. */
+/* rows.h: the functions that copy windows of ids into rows, the only code that touches every token.
+ * They exist in plain C and for vector instructions. All CPU levels give the same bits
+ * (tests/loader/test_rows.c). Each function returns the largest id that it read, so that checking
+ * ids against the vocabulary needs no second pass. Pointers need no alignment, and nothing outside
+ * the given lengths is read or written. loader/NOTES.md has measurements. */
 #ifndef SGT_ROWS_H
 #define SGT_ROWS_H
 
@@ -22,11 +22,13 @@ typedef struct sgt_rows {
     const char *level; /* "plain", "avx2", "avx512", "neon" */
     uint32_t (*largest)(size_t width, const void *src, size_t n);
     /* Write a row of an output: first[i] = src[i] for i < n; if the output has targets, also
-     * second[i] = src[i + 1], which reads src[0 ... n]. Not SGT_OUTPUT_U16 if the width is 4 */
+     * second[i] = src[i + 1], which reads src[0 ... n]. SGT_OUTPUT_U16 is not allowed if the width
+     * is 4. Returns the largest id */
     sgt_write_row *write;
 } sgt_rows;
 
-/* Return the bytes of an id in an output, and whether the output has inputs and targets. */
+/* sgt_output_bytes returns the bytes of an id in an output; sgt_output_pairs returns whether the
+ * output has inputs and targets. */
 static inline size_t sgt_output_bytes(sgt_output o)
 {
     return o == SGT_OUTPUT_U16 ? 2 : o == SGT_OUTPUT_I64 ? 8 : 4;
@@ -37,7 +39,7 @@ static inline int sgt_output_pairs(sgt_output o)
     return o == SGT_OUTPUT_I32 || o == SGT_OUTPUT_I64;
 }
 
-/* Set number i of an array of an output. */
+/* Set element i of an array whose type is that of the output. */
 static inline void sgt_output_put(void *array, sgt_output o, size_t i, int32_t id)
 {
     if (o == SGT_OUTPUT_U16) ((uint16_t *)array)[i] = (uint16_t)id;
@@ -45,8 +47,9 @@ static inline void sgt_output_put(void *array, sgt_output o, size_t i, int32_t i
     else ((int32_t *)array)[i] = id;
 }
 
-/* Call put, a function to be inlined, with constants for width and output, so that the compiler
- * makes a loop for each pair; x and y are its `first` and `second`. */
+/* Call put, which must be inlined, with constants for width and output, so that the compiler
+ * generates a separate loop for each combination. x and y are the arguments `first` and `second` of
+ * put. */
 SGT_ROWS_INLINE uint32_t sgt_rows_write(sgt_write_row *put, size_t width, sgt_output o, void *x,
                                         void *y, const void *src, size_t n)
 {
@@ -64,7 +67,7 @@ const sgt_rows *sgt_rows_best(void);
 /* Return the functions of a level (an sgt_cpu_level); NULL if sgt_cpu() is below it. */
 const sgt_rows *sgt_rows_level(int level);
 
-/* Return the index of the first of n ids that is not below `vocab`; n if all are. */
+/* Return the index of the first of n ids that is not below `vocab`; n if all ids are below it. */
 static inline size_t sgt_rows_first_beyond(size_t width, const void *ids, size_t n, uint32_t vocab)
 {
     size_t i = 0;
@@ -76,15 +79,15 @@ static inline size_t sgt_rows_first_beyond(size_t width, const void *ids, size_t
 /* A group of windows: while one group is copied, the next one is prefetched into the L2 cache. */
 #define SGT_ROWS_GROUP 32768u /* bytes; two groups and the rows fit any L2 cache */
 
-/* Return how many windows of that many bytes are in a group. */
+/* Return how many windows of `bytes` bytes are in a group, at least 1. */
 static inline uint32_t sgt_rows_group(size_t bytes)
 {
     size_t windows = SGT_ROWS_GROUP / (bytes + 1);
     return windows ? (uint32_t)windows : 1;
 }
 
-/* Prefetch a window into the L2 cache. Of a very long window prefetch only the beginning; the
- * hardware prefetcher loads the rest. */
+/* Prefetch a window into the L2 cache. If a window is larger than a group, prefetch only its
+ * beginning; the hardware prefetcher loads the rest. */
 static inline void sgt_rows_expect(const void *src, size_t bytes)
 {
     const char *p = src;
@@ -95,12 +98,13 @@ static inline void sgt_rows_expect(const void *src, size_t bytes)
     __asm__ volatile("");
 }
 
-/* Make the loader's batches with these functions from now on. Call it while no batch is being made. */
+/* Make the loader's batches with these functions from now on. Call it while no batch is being
+ * made. */
 void sgt_loader_set_rows(sgt_loader *l, const sgt_rows *rows);
 
-/* Those of any machine: one token at a time. Batches are made with them without prefetching; so they
- * are also the simple way that vectorized batching is compared with (sgt-train --batching scalar,
- * sgt-bench). */
+/* The functions for any machine, which handle one token at a time. Batches made with them use no
+ * prefetching. They also serve as the baseline of comparisons with vectorized batching (sgt-train
+ * --batching scalar, sgt-bench). */
 extern const sgt_rows sgt_rows_plain;
 
 extern const sgt_rows sgt_rows_avx2, sgt_rows_avx512, sgt_rows_neon; /* for rows.c */

@@ -28,7 +28,8 @@ SGT_ROWS_INLINE uint32_t top_of(vec v, size_t width)
     return (uint32_t)_mm_cvtsi128_si32(_mm_max_epu32(a, _mm_srli_si128(a, 4)));
 }
 
-/* vpmovzx to 8 bytes loads its 4 ids from memory. Taking them from a vector would need shuffles. */
+/* To widen to 8 bytes, vpmovzx loads its 4 ids from memory. Taking them from the vector v would
+ * need shuffles. */
 SGT_ROWS_INLINE vec put(char *dst, const char *src, size_t width, size_t size)
 {
     vec v = load(src);

@@ -1,14 +1,15 @@
-/* rows_simd.h: the functions of rows.h in vectors, for rows_avx2.c, rows_avx512.c and rows_neon.c. The
- * including file defines vec, load, store, and for ids of `width` bytes, a constant, max, top_of (the
- * largest id of a vector), and put: write a vector's ids as numbers of `size` bytes, and return them.
+/* rows_simd.h: the functions of rows.h with vector instructions, for rows_avx2.c, rows_avx512.c and
+ * rows_neon.c. The including file defines vec, load and store. For ids of `width` bytes, a
+ * constant, it defines max, top_of (the largest id of a vector) and put (write a vector's ids as
+ * numbers of `size` bytes, and return the ids).
  *
- * The first vector is stored at the row's beginning, the next at the following multiple of a
- * vector's bytes. So all stores but the first and the last are aligned (those of the targets too, in
- * streams). Where two of them overlap they write the same ids. Rows of fewer ids than a vector has are
- * left to plain C. */
+ * The first vector is stored at the row's beginning, the next one at the following multiple of a
+ * vector's size. So all stores but the first and the last are aligned (in streams, also those of
+ * the targets). If two stores overlap, both write the same ids there. Rows with fewer ids than a
+ * vector use the functions in plain C. */
 
-/* Write the vector of ids that begins with id i of a row, and return the ids that follow each of them
- * if there are targets, else themselves. */
+/* Write the vector of ids that begins at id i of a row. If the output has targets, also write
+ * these, and return the vector of targets; else return the vector of ids. */
 SGT_ROWS_INLINE vec put_ids(size_t width, sgt_output o, char *first, char *second, const char *src,
                             size_t i)
 {
@@ -26,7 +27,7 @@ SGT_ROWS_INLINE uint32_t put_row(size_t width, sgt_output o, void *first, void *
     if (n < ids) return sgt_rows_plain.write(width, o, first, second, src, n);
     vec top = max(load(src), put_ids(width, o, first, second, src, 0), width);
     size_t i = lead / size;
-    /* copies: four loads, then four stores */
+    /* ids that keep their width: four loads, then four stores */
     for (; size == width && !sgt_output_pairs(o) && i + 4 * ids <= n; i += 4 * ids) {
         const char *from = (const char *)src + i * width;
         char *to = (char *)first + i * width;
