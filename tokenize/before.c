@@ -22,10 +22,10 @@
 #include "tokenize/vocab/vocab.h"
 
 #define MAX_THREADS 1024
-#define TOKEN_BYTES 4     /* bytes of text taken for a token */
-#define UNPACKED 3        /* bytes of text taken for a byte of a packed file */
+#define TOKEN_BYTES 4     /* average bytes of text per token */
+#define UNPACKED 3        /* average bytes of text per byte of a packed file */
 #define VOCAB_ENTRY 28    /* approximate bytes of a token in tokenizer.json */
-#define SMALL (64u << 20) /* bytes, more than a vocabulary and lists of files take */
+#define SMALL (64u << 20) /* more bytes than a vocabulary and the lists of files take */
 
 /* ---- the options ---- */
 
@@ -74,8 +74,8 @@ int sgt_tokenize_given(sgt_tokenize_options *o, const sgt_tokenize_options *give
 
 /* ---- the disk ---- */
 
-/* Return the bytes free for this user on the file system that OUT is on, or will be;
- * SGT_NOT_KNOWN if out is NULL or the system does not say. */
+/* Return the bytes that this user may still write on the file system that holds OUT, or will hold
+ * it. Return SGT_NOT_KNOWN if out is NULL or the system does not say. */
 static uint64_t free_bytes(const char *out)
 {
     struct statvfs f;
@@ -105,7 +105,8 @@ int sgt_space_lacks(const char *out, const sgt_dry_run_result *r, sgt_error *err
 
 /* ---- the inputs ---- */
 
-/* Set *documents to the rows of a Parquet file, and *bytes to those of its column of text. */
+/* Set *documents to the number of rows of a Parquet file, and *bytes to the size of its text
+ * column. */
 static int measure_rows(const sgt_corpus *c, const sgt_corpus_file *f, const sgt_stop *stop,
                         uint64_t *documents, uint64_t *bytes, sgt_error *err)
 {
@@ -118,11 +119,12 @@ static int measure_rows(const sgt_corpus *c, const sgt_corpus_file *f, const sgt
     return SGT_OK;
 }
 
-/* Estimate what the inputs of this corpus give, and what that needs; all but r->disk_free. */
+/* Estimate the documents, tokens and disk space that this corpus gives. Fill in all of *r but
+ * r->disk_free and r->begun. */
 static int estimate(sgt_dry_run_result *r, const sgt_tokenize_options *o, const sgt_corpus *c,
                     const sgt_vocab *v, sgt_error *err)
 {
-    /* another layout has one file for a split */
+    /* any other layout has one file per split */
     const double size = o->layout ? 1e18 : (double)sgt_pipeline_shard_tokens(o);
     double text = 0;
     int known = !o->special_eot; /* a file of text is one document */
@@ -141,7 +143,7 @@ static int estimate(sgt_dry_run_result *r, const sgt_tokenize_options *o, const 
     }
     const double tokens = ceil(text / TOKEN_BYTES);
     const uint64_t documents = known ? r->documents : 0;
-    /* the parts, and the set that another layout is written from */
+    /* one more set for the parts, and one for the set that another layout is converted from */
     const uint64_t sets = (sgt_parts_wanted(o) ? 1u : 0u) + (o->layout ? 1u : 0u);
     r->tokens = (uint64_t)tokens;
     r->shards = (uint64_t)(ceil(tokens * (1 - o->val_fraction) / size) +
@@ -178,14 +180,15 @@ int sgt_space_check(const sgt_tokenize_options *o, const sgt_corpus *c, const sg
                     sgt_error *err)
 {
     if (o->force || c->stream || (o->joined && o->rank) || sgt_out_is_begun(o->out)) return SGT_OK;
-    /* Nothing that is made takes eight times its inputs: so no Parquet file is opened for this. */
+    /* The output is never eight times as large as the inputs. With that much free space, skip the
+     * estimate, which opens every Parquet file. */
     const uint64_t avail = free_bytes(o->out);
     if (avail == SGT_NOT_KNOWN || avail / 8 > c->bytes + SMALL) return SGT_OK;
     sgt_dry_run_result r;
     sgt_error why;
     int rc = estimate(&r, o, c, v, &why);
     if (rc == SGT_ESTOPPED) return sgt_fail(err, rc, "%s", why.text);
-    /* Ignore errors in the inputs: the run reports them, after the work that it can do. */
+    /* Ignore errors in the inputs: the run itself reports them when it reaches that input. */
     if (rc < 0) return SGT_OK;
     r.disk_free = avail;
     return sgt_space_lacks(o->out, &r, err);

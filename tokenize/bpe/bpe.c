@@ -1,15 +1,15 @@
-/* bpe.c: the encoder's handle. pieces.c turns the bytes of a piece into ids, in code for each width
- * of ids: of all adjacent pairs that have a merge, the pair with the lowest merged id is merged, the
- * leftmost first, until no pair has one.
+/* bpe.c: the encoder's handle. pieces.c turns the bytes of a piece into ids, in code compiled for
+ * each width of ids. The definition: among all adjacent pairs that have a merge, merge the pair
+ * with the lowest merged id, the leftmost first; repeat until no pair has a merge.
  *
- * A piece takes the first of these methods that fits:
+ * A piece is encoded by the first of these methods that accepts it:
  *   words   up to 15 bytes, with 4-byte ids up to 15 characters: nearly all pieces (words.h)
  *   longs   up to 256 bytes, if the piece is cached as a long word (words.h)
  *   scan    up to 256 bytes: the definition itself, on the stack
- *   steps   longer pieces, for which the definition would be quadratic
+ *   steps   longer pieces, for which the definition would take quadratic time
  *
- * A piece of up to 256 bytes is cut before scan wherever no token holds two adjacent
- * bytes. The last part finds cuts between the tokens of a long piece. */
+ * Before scan, a piece is cut between any two adjacent bytes that no token of the vocabulary holds.
+ * The last part of pieces.c finds cuts between the tokens of a long piece. */
 #include "tokenize/bpe/bpe.h"
 
 #include <stdlib.h>
@@ -80,7 +80,8 @@ int sgt_encode_texts(sgt_encoder *e, const sgt_text *texts, size_t count, void *
     const size_t width = e->words.v->width, room = ids_bytes / width;
     size_t at = 0;
     for (size_t i = 0; i < count; i++) {
-        /* ids are never more than bytes, so this one check keeps all of them in the room */
+        /* a text never has more ids than bytes, so this check keeps every write within the
+         * buffer */
         if (texts[i].n > room - at)
             return sgt_fail(err, SGT_EUSAGE,
                             "ids: room for %zu ids of %zu bytes, but a text of %zu bytes may have "

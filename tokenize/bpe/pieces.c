@@ -1,4 +1,5 @@
-/* pieces.c: encodes pieces, and finds cuts in them, with ids of one width (width.h). */
+/* pieces.c: encodes pieces (pre-tokens), and finds cuts inside them, with ids of one width
+ * (width.h). */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +12,8 @@
  *
  * The definition of byte-pair encoding, quadratic in the number of bytes. */
 
-/* Merge n > 0 tokens. merged[i]: the id that ids[i] and ids[i + 1] merge to; the last entry is always
- * NO_PAIR. Return the number of tokens left. */
+/* Merge n > 0 tokens in place. merged[i] is the id that ids[i] and ids[i + 1] merge to; the last
+ * entry is always NO_PAIR. Return the number of tokens that remain. */
 static size_t merge_all(const sgt_vocab *v, sgt_id *ids, sgt_id *merged, size_t n)
 {
     for (;;) {
@@ -40,7 +41,8 @@ size_t WIDTH(sgt_bpe_scan)(const sgt_vocab *v, const uint8_t *s, size_t n, void 
     return n ? merge_all(v, ids, merged, n) : 0;
 }
 
-/* Do the same from characters on (width.h), with 4-byte ids. */
+/* Encode by the definition, but start from characters instead of bytes (width.h). Only for 4-byte
+ * ids. */
 static size_t scan_characters(const sgt_vocab *v, const uint8_t *s, size_t n, void *room)
 {
     sgt_id *ids = room;
@@ -52,19 +54,20 @@ static size_t scan_characters(const sgt_vocab *v, const uint8_t *s, size_t n, vo
 
 /* ---- steps ----
  *
- * A row of tokens is what the merges make of its bytes exactly if every two adjacent tokens are what
- * the merges make of those two alone: they "fit". (Each token must be what the merges make of its
- * own bytes, which the maker of a vocabulary ensures.) The proof is in H. van Antwerpen, A. Neubeck,
- * "So many tokens, so little time: introducing a faster, more flexible byte-pair tokenizer" (GitHub,
- * 2024). So, from left to right, take the longest token that fits behind the last one. If none leads
- * on, replace the last token by a shorter one. */
+ * Two adjacent tokens "fit" if the merges, applied to the bytes of those two alone, give the same
+ * two tokens. A row of tokens is what the merges make of its bytes exactly if every two adjacent
+ * tokens fit. (Each token must be what the merges make of its own bytes, which the reader of a
+ * vocabulary ensures.) The proof is in H. van Antwerpen, A. Neubeck, "So many tokens, so little
+ * time: introducing a faster, more flexible byte-pair tokenizer" (GitHub, 2024). So, from left to
+ * right, take the longest token that fits after the last one. If no token does, replace the last
+ * token by a shorter one. */
 
 static uint32_t merged_by(const void *pairs, uint32_t left, uint32_t right)
 {
     return sgt_pair(pairs, left, right);
 }
 
-/* Return whether two adjacent tokens stay apart. */
+/* Return whether two adjacent tokens fit: the merges leave them apart. */
 static int fit(const sgt_vocab *v, uint32_t left, uint32_t right)
 {
     return sgt_stay_apart((const uint32_t(*)[2])v->halves, merged_by, &v->pairs, left, right);
@@ -74,7 +77,8 @@ static size_t encode_by_steps(sgt_words *w, const uint8_t *s, size_t n, void *ro
 {
     const sgt_vocab *v = w->v;
     sgt_id *ids = room;
-    size_t at = 0, count = 0, len = 0; /* ids[0..count) cover s[0..at), and all adjacent ones fit */
+    /* ids[0..count) encode s[0..at), and all adjacent ones fit */
+    size_t at = 0, count = 0, len = 0;
     sgt_vocab_need_trie(v);
     uint32_t token = n ? sgt_vocab_longest(v, s, n, &len) : 0;
     while (at < n) {
@@ -86,8 +90,8 @@ static size_t encode_by_steps(sgt_words *w, const uint8_t *s, size_t n, void *ro
         } else if (len > 1) {
             token = sgt_vocab_longest(v, s + at, len - 1, &len);
         } else {
-            /* Dead end: mark the place, so that it is not tried again. A mark that another
-             * overwrites costs time, not exactness. */
+            /* Dead end: mark this offset, so that it is not tried again. If a later mark overwrites
+             * this one, that costs time, but the ids stay correct. */
             assert(count > 0);
             w->marks[(w->place + at) % SGT_MARKS] = w->place + at;
             token = ids[--count];
@@ -101,7 +105,7 @@ static size_t encode_by_steps(sgt_words *w, const uint8_t *s, size_t n, void *ro
 
 /* ---- long words ---- */
 
-/* Encode a word in parts: cut it wherever no token spans the cut. */
+/* Encode a word in parts: cut it between any two bytes that no token spans. */
 static size_t encode_parts(sgt_words *w, const uint8_t *s, size_t n, sgt_id *ids)
 {
     size_t count = 0;
@@ -113,7 +117,7 @@ static size_t encode_parts(sgt_words *w, const uint8_t *s, size_t n, sgt_id *ids
     return count;
 }
 
-/* Encode a word as sgt_encode_long does, and do not cache it. */
+/* Encode a word as sgt_encode_long does, but neither look it up in the cache nor store it. */
 static size_t encode_anew(sgt_words *w, const uint8_t *s, size_t n, sgt_id *ids)
 {
     if (take_whole(w->v, s, n, ids)) return 1;
@@ -123,12 +127,13 @@ static size_t encode_anew(sgt_words *w, const uint8_t *s, size_t n, sgt_id *ids)
     return count;
 }
 
-/* A long word that is cached. If the room is full, the words that it would take to fill a quarter of it
- * are not cached: of a text that is encoded again, most are there. Then all are forgotten. */
+/* A cached long word. When the memory is full, up to a quarter of its size in further words goes
+ * uncached: if the same text is encoded again, most of its words are still found. After that, the
+ * whole cache is emptied. */
 typedef struct long_word {
-    uint16_t count, n; /* number of ids, and of bytes */
+    uint16_t count, n; /* number of its ids, and of its bytes */
     uint32_t found;    /* upper 4 bits: `count`, or 0 if it is above 15 */
-    sgt_id ids[];      /* the bytes follow them */
+    sgt_id ids[];      /* the word's bytes follow the ids */
 } long_word;
 
 static uint32_t *long_set(const sgt_words *w, uint64_t hash)
@@ -181,7 +186,7 @@ size_t WIDTH(sgt_encode_long)(sgt_words *w, const uint8_t *s, size_t n, void *id
 
 /* ---- text ---- */
 
-/* Encode words at the end of the text, where fewer than 16 bytes can be read after a word's
+/* Encode the words at the end of the text, where fewer than 16 bytes can be read after a word's
  * start. */
 static size_t encode_tail(sgt_encoder *e, const uint8_t *s, const uint32_t *ends, size_t count,
                           sgt_id *ids)
@@ -194,7 +199,7 @@ static size_t encode_tail(sgt_encoder *e, const uint8_t *s, const uint32_t *ends
     return n;
 }
 
-/* Encode `count` words. From s on, `left` bytes may be read and as many ids written. */
+/* Encode `count` words. From s on, `left` bytes may be read; as many ids may be written. */
 static size_t encode_words(sgt_encoder *e, const uint8_t *s, const uint32_t *ends, size_t count,
                            size_t left, sgt_id *ids)
 {
@@ -208,7 +213,8 @@ static size_t encode_words(sgt_encoder *e, const uint8_t *s, const uint32_t *end
     return n + encode_tail(e, s + from, tail, count - safe, ids + n);
 }
 
-/* Split and encode. Return SGT_PATTERN_FAILED, with the cause in e->failure, if the pattern fails. */
+/* Split text[n] and encode it. Return the number of ids, or SGT_PATTERN_FAILED, with the cause in
+ * e->failure, if the pattern fails. */
 static size_t encode_text(sgt_encoder *e, const void *text, size_t n, void *room)
 {
     sgt_id *ids = room;
@@ -228,17 +234,17 @@ static size_t encode_text(sgt_encoder *e, const void *text, size_t n, void *room
 
 /* ---- cuts inside a long piece (bpe.h) ---- */
 
-/* bytes at the end of the piece that are kept as look-ahead and encoded after the cut; a quarter of
- * the piece if that is less */
+/* bytes of look-ahead at the end of the piece, which are encoded after the cut; less if a quarter
+ * of the piece is less */
 #define AHEAD ((size_t)16 << 10)
-#define TRIES 24 /* most borders that are tried */
+#define TRIES 24 /* most borders that are tried per piece */
 
 typedef struct extent {
     sgt_words *words;
     const sgt_vocab *v;
     const uint8_t *s; /* start of the piece */
-    size_t from;      /* bytes of text before it */
-    size_t n;         /* bytes of the piece in the text at hand; the piece may go on after them */
+    size_t from;      /* bytes of text before the piece */
+    size_t n;         /* bytes of the piece that are in memory; it may continue after them */
     size_t longest;   /* bytes of the longest token */
     sgt_id *ids;      /* (n): room for the ids of the piece */
 } extent;
@@ -251,13 +257,14 @@ static size_t longest_token(const sgt_vocab *v)
     return most;
 }
 
-/* Return a length, a few bytes below n, at which text[n] ends with a whole character, whatever
+/* Return a length, a few bytes below n, at which text[n] ends with a complete character whatever
  * follows. */
 static size_t in_sight(const uint8_t *text, size_t n)
 {
     size_t m = n > 4 ? n - 4 : 0, low = m > 3 ? m - 3 : 0;
     while (m > low && (text[m] & 0xC0) == 0x80) m--;
-    /* all four are continuation bytes: the last one has no lead byte, so it is a unit of its own */
+    /* if all four bytes before n are continuation bytes, the last has no lead byte, so it is a unit
+     * of its own */
     return (text[m] & 0xC0) == 0x80 && n > 4 ? n - 4 : m;
 }
 
@@ -281,7 +288,7 @@ static size_t longest_piece(const sgt_rule *r, const uint8_t *text, size_t n, si
 static int stands(const extent *x, size_t b, uint32_t last, size_t t)
 {
     uint32_t first = SGT_NO_TOKEN;
-    /* ids + b leaves room for the tokens before b: they are no more than its bytes */
+    /* start at ids + b: the tokens before b take at most b entries */
     sgt_id *ids = x->ids + b;
     for (size_t a = t - x->longest + 1; a <= t; a++) {
         if (!encode_by_steps(x->words, x->s + b, a - b, ids)) return 0;
@@ -291,9 +298,8 @@ static int stands(const extent *x, size_t b, uint32_t last, size_t t)
     return 1;
 }
 
-/* Search backwards from `until` for a border between two tokens that remains one whatever text
- * follows the piece, and at which the split rule allows a cut. Return its offset; 0 if none is
- * found. */
+/* Search backwards from `until` for a border between two tokens that stays a border whatever text
+ * follows, and at which the split rule allows a cut. Return its offset, or 0 if there is none. */
 static size_t find_border(const extent *x, size_t until)
 {
     size_t count = encode_by_steps(x->words, x->s, until, x->ids), b = until;
@@ -315,11 +321,12 @@ static size_t extent_cut(sgt_encoder *e, const uint8_t *text, size_t n)
     size_t ahead;
     x.n = longest_piece(&v->rule, text, in_sight(text, n), &x.from);
     x.s = text + x.from;
-    /* a piece of white space may lose its last character to the text that follows it */
+    /* the last character of white space may belong to the next piece, depending on the text that
+     * follows */
     if (x.n > 4) x.n = in_sight(x.s, x.n);
     ahead = AHEAD < x.n / 4 ? AHEAD : x.n / 4;
     if (x.longest > SGT_EXTENT_TOKEN || ahead < 2 * x.longest) return 0;
-    /* if memory runs out, report that there is no cut: the caller then takes more text, or fails */
+    /* out of memory counts as "no cut": the caller then reads more text, or fails */
     if (!(x.ids = malloc(x.n * sizeof *x.ids))) return 0;
     size_t b = find_border(&x, x.n - ahead);
     free(x.ids);

@@ -1,51 +1,53 @@
 /* words.c: the loop of words.h, compiled once for each CPU level and width of ids (width.h).
  *
- * Four passes over a batch. None has a branch that depends on the text if words are short, apart
- * from misses:
- *   fill   Turn a word's bytes into a key, a hash and a place in the table; prefetch that place.
- *   look   Compare the key with the table. Note where the ids are, or add the word to the missing.
- *   merge  Merge the missing words, each once, four side by side: each merging step waits for the
- *          one before.
+ * Four passes over a batch. As long as words are short and found, no pass has a branch that depends
+ * on the text:
+ *   fill   Turn a word's bytes into a key, a hash and a line of the table; prefetch that line.
+ *   look   Compare the key with the line's first entry. Note where the ids are, or add the word to
+ *          the missing ones.
+ *   merge  Merge the missing words, each once and four at a time, because each merging step waits
+ *          for the one before.
  *   emit   Copy 16 bytes of ids from where they are, and advance the output by their number.
- * Then the missing words are put into the table, once no pointer into it is in use.
+ * After emit, when no pointer into the table is in use, the missing words are put into the table.
  *
- * Measured choices, in ns a piece or a word without the splitter's share (one thread, AVX-512, AMD
+ * Measured choices, in ns per piece or word without the splitter's share (one thread, AVX-512, AMD
  * EPYC Zen 4, 2026-11-21):
  *   - pieces cut by the splitter's vectors instead of byte by byte: English 18.8 to 12.8,
  *     scripts 25.4 to 16.3
- *   - two look-ups a merge, and the rest of it, without branches: a missing word 100 to 69
- *   - four words merged side by side: a gain only once those branches were gone (before: 19 to 21)
- *   - a perfect hash of pairs instead of open addressing: 19.2 to 18.6, 9.6 to 9.2, 25.0 to 25.7
- *   - words of 63 to 126 bytes kept as well: code 2.5 to 1.8 in emit
+ *   - two look-ups per merge, and all else in a merge without branches: a missing word 100 to 69
+ *   - four words merged at a time: a gain only once those branches were gone (before: 19 to 21)
+ *   - a perfect hash of pairs instead of open addressing: English 19.2 to 18.6, code 9.6 to 9.2,
+ *     scripts 25.0 to 25.7
+ *   - words of 63 to 126 bytes cached as well: code 2.5 to 1.8 in emit
  *   - batches of 160, 256, 384, 575 words: English 18.7, 18.4, 19.3, 18.9: no difference
  *   - the table's part is chosen by branches, which predict well: with masks from a table of
  *     lengths, fill on code rises from 2.8 to 3.4 and look from 1.5 to 2.1
- *   - each encoder has its own table: one table for all threads gains at most 8 % on English,
- *     6 % on code, 7 % on scripts (two encoders on one thread, in turns, against one). Sharing
- *     entries of 32 bytes without a lock forbids replacing them, which costs 7 %, 8 % and 12 %.
- *     Passing new words between threads after each unit would not pay: four in five never occur
- *     in the other thread, and storing a word takes a fifth of the time of merging it.
+ *   - each encoder has its own table: one table for all threads would gain at most 8 % on English,
+ *     6 % on code, 7 % on scripts (measured with two encoders that take turns on one thread,
+ *     against one). Sharing entries of 32 bytes without a lock forbids replacing them, which costs
+ *     7 %, 8 % and 12 %. Passing new words between threads after each unit would not pay: four in
+ *     five never occur in the other thread, and storing a word takes a fifth of the time of merging
+ *     it.
  * Later gains, all together 1.12 / 1.15 / 1.13 times as fast (English / code / many scripts, 70 MB
- * each, `sgt-bench tokenize --threads 1 --turns 3 FILE` of both builds, medians of 11 pairs in turn,
- * Zen 4, 2026-11-26):
- *   - words with more ids than a place holds are cached, too (words.h): runs of spaces, and
+ * each, `sgt-bench tokenize --threads 1 --turns 3 FILE` of both builds, medians of 11 alternating
+ * pairs of runs, Zen 4, 2026-11-26):
+ *   - words with more ids than an entry holds are cached, too (words.h): runs of spaces, and
  *     many words that are not ASCII
  *   - a missing word that a batch holds twice is merged once
  *   - the table of pairs lies in a huge page
- *   - a short word's key takes one load, and neither a minimum nor a selection
- *   - `look` loads the second half of longer words' keys only
+ *   - building a short word's key takes one load, and neither a minimum nor a selection
+ *   - `look` loads the second half of keys only for longer words
  *   - the number of ids is read where the ids are, instead of kept for each word
- *   - long words (words.h) are looked up before they are merged, and each takes as many bytes as it
- *     needs: 16 MiB hold nearly all of 24 MB of text of many scripts with 4-byte ids (2026-11-30)
- * Slower, and not taken: lines whose places are compared at once by vectors; eight words merged side
- * by side; first places in a table apart from second ones; `look` in the loop of `fill`, 48 words
- * behind.
- * A table of twice as many places (SGT_WORD_LINES 18 in place of 17) was 1.02 times as fast on 685 MB
- * of English, and 1.00 on code (one thread, Zen 4, 2026-11-25, `sgt-bench tokenize --threads 1`), for
- * 12 MiB more in each thread. Not taken: text that attacks then takes more than 100 MiB with two
- * threads (tests/cli/hostile.sh).
- * A vocabulary's own tokens are not stored in advance: they are only 8 to 14 % of a text's distinct
- * words. */
+ *   - long words (words.h) are looked up before they are merged, and each takes only as much memory
+ *     as it needs: 16 MiB hold nearly all of 24 MB of text of many scripts with 4-byte ids
+ *     (2026-11-30)
+ * Tried, slower and not used: comparing both entries of a line at once by vectors; merging eight
+ * words at a time; first entries in a table apart from second ones; `look` in the loop of `fill`,
+ * 48 words behind it. A table of twice as many lines (SGT_WORD_LINES 18 instead of 17) was 1.02
+ * times as fast on 685 MB of English, and 1.00 on code (one thread, Zen 4, 2026-11-25, `sgt-bench
+ * tokenize --threads 1`), for 12 MiB more per thread. It is not used, because two threads could
+ * then be made to take more than 100 MiB by hostile text (tests/cli/hostile.sh). A vocabulary's own
+ * tokens are not stored in advance: they are only 8 to 14 % of a text's distinct words. */
 #include <string.h>
 
 #include "tokenize/bpe/width.h"
@@ -63,8 +65,8 @@
 #define KEY_MASK (((uint64_t)1 << COUNT_SHIFT) - 1)
 #define NEVER ((sgt_word_key){~(uint64_t)0, 1})
 
-/* Ids as they follow a key in the table: `count` has their number in its upper four bits, as the
- * last half of a key does. */
+/* The number of ids and the ids, laid out as they follow a key in the table: the upper four bits of
+ * `count` are the number, as in the last half of a key. */
 typedef struct word_found {
     uint64_t count;
     sgt_id ids[16];
@@ -77,7 +79,7 @@ static inline uint64_t load64(const void *p)
     return x;
 }
 
-/* Return the lower n bytes of x, n <= 8. */
+/* Return the lower n bytes of x, for n <= 8. */
 static inline uint64_t low_bytes(uint64_t x, size_t n)
 {
 #if defined(__BMI2__)
@@ -114,7 +116,7 @@ INLINE void fill(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t co
     }
 }
 
-/* Look all words up in the first places of their lines. Return the number of words not found
+/* Look up all words in the first entries of their lines. Return the number of words not found
  * there. */
 INLINE size_t look(sgt_words *w, size_t count)
 {
@@ -139,26 +141,28 @@ INLINE size_t look(sgt_words *w, size_t count)
 
 /* ---- merging ----
  *
- * Merges the bytes of words of up to 15 bytes, LANES words side by side. Each step of
- * a word depends on the step before (find the lowest pair, then look up the new token's pairs: some
- * 50 cycles). So several words are processed at once, without a branch that depends on any of them.
+ * Merges the bytes of words of up to 15 bytes, LANES words at a time. Each step of a word depends
+ * on the step before (find the lowest pair, then look up the new token's pairs: some 50 cycles).
+ * Interleaving several words, without a branch that depends on any of them, hides this latency.
  *
  * In each word, position i + 1 is byte i; positions 0 and n + 1 hold no token. ranks (16): the
- * token that the one at a position and its right neighbour merge to, or NO_PAIR. alive: a bit
- * for each position where a token begins, and for positions 0 and n + 1. A merge at p with its
+ * token that the token at a position and its right neighbour merge to, or NO_PAIR. alive: a bit for
+ * each position where a token begins, and for positions 0 and n + 1. A merge at p with its
  * neighbour q writes the new token to ids[p] and clears q's bit in alive.
  *
- * Ranks of 2 bytes fit one register, and one instruction finds the lowest of eight. Those of 4 bytes
- * are kept as rank << 4 | position, so that the lowest one says where it is. */
+ * Ranks of 2 bytes fit one register, and one instruction finds the lowest of eight. Ranks of 4
+ * bytes are kept as rank << 4 | position, so the lowest value also tells its position. */
 
-/* LANES: words that are merged side by side. LONG_WORDS: 1: they may be too long for the table. */
+/* LANES: number of words merged at a time. LONG_WORDS is 1 if they may be too long for the
+ * table. */
 #if defined(__AVX2__)
 enum { LANES = 4, LONG_WORDS = sizeof(sgt_id) == 4 };
 #else
 enum { LANES = 1, LONG_WORDS = 0 };
 #endif
 
-/* Return whether a word is not too long for the table, and ASCII. */
+/* Return whether a word is short enough for the table and is ASCII. (A word that is too long has
+ * the key NEVER.) */
 INLINE int is_ascii(const sgt_word_key *k) { return !((k->low | k->high) & 0x8080808080808080u); }
 
 #if defined(__AVX2__)
@@ -169,7 +173,7 @@ typedef __m256i ranks16;
 typedef __m512i ranks16;
 #else
 typedef struct ranks16 {
-    __m256i low, high; /* of positions 0 to 7, and 8 to 15 */
+    __m256i low, high; /* ranks at positions 0 to 7, and 8 to 15 */
 } ranks16;
 #endif
 
@@ -181,14 +185,14 @@ typedef struct merging {
 
 #if !defined(SGT_FOR_wide)
 
-/* Return the ranks of a word, which are NO_PAIR where `beyond` is. */
+/* Return the ranks of a word, with NO_PAIR wherever `beyond` has it. */
 INLINE ranks16 load_ranks(const sgt_id *ranks, const sgt_id *beyond)
 {
     __m256i r = _mm256_loadu_si256((const __m256i *)(const void *)ranks);
     return _mm256_or_si256(r, _mm256_loadu_si256((const __m256i *)(const void *)beyond));
 }
 
-/* Return v with one lane set to x. The lane is given both as a bit and as its index i. */
+/* Return v with one lane set to x. The lane is given both as a bit mask and as its index i. */
 INLINE ranks16 set_lane(ranks16 v, uint32_t bit, uint32_t i, uint32_t x)
 {
 #if defined(__AVX512BW__)
@@ -202,8 +206,8 @@ INLINE ranks16 set_lane(ranks16 v, uint32_t bit, uint32_t i, uint32_t x)
 #endif
 }
 
-/* Find the lowest rank, and the first lane that has it, as a bit and an index. Return 1 if it is lane
- * 0. */
+/* Find the lowest rank, and the first lane that has it, as a bit mask and as an index. Return 1 if
+ * it is lane 0. */
 INLINE uint32_t find_lowest(ranks16 r, uint32_t *best, uint32_t *bit, uint32_t *at)
 {
     __m128i least =
@@ -277,7 +281,7 @@ INLINE uint32_t find_lowest(ranks16 r, uint32_t *best, uint32_t *bit, uint32_t *
 
 #endif
 
-/* Begin with the n tokens that are in g->ids, and what they merge to in ranks[1 ... n - 1]. */
+/* Begin merging the n tokens in g->ids, whose pairs merge to ranks[1 ... n - 1]. */
 INLINE void merge_begin(merging *g, int j, sgt_id *ranks, size_t n)
 {
 #define NO8 NO_PAIR, NO_PAIR, NO_PAIR, NO_PAIR, NO_PAIR, NO_PAIR, NO_PAIR, NO_PAIR
@@ -291,8 +295,8 @@ INLINE void merge_begin(merging *g, int j, sgt_id *ranks, size_t n)
     g->ranks[j] = load_ranks(ranks, beyond + 16 - n);
 }
 
-/* Begin with a word's bytes. Where LONG_WORDS is 1, one that is not ASCII begins with characters; if
- * there are more than 15 of these and of bytes, the word is left empty. */
+/* Begin merging a word from its bytes. If LONG_WORDS is 1, a word that is not ASCII begins with
+ * characters (width.h). If that gives more than 15 tokens, the word is left empty. */
 INLINE void merge_start(merging *g, int j, const sgt_vocab *v, const sgt_word_key *k,
                         const uint8_t *s, size_t n)
 {
@@ -315,8 +319,8 @@ INLINE void merge_start(merging *g, int j, const sgt_vocab *v, const sgt_word_ke
     merge_begin(g, j, ranks, n);
 }
 
-/* Do one merge of word j. Return 1, and change nothing, if there is none left: then position 0,
- * which never merges, has the lowest rank too. */
+/* Do one merge of word j. Return 1 and change nothing if no merge is left: position 0, which never
+ * merges, then also has the lowest rank, NO_PAIR. */
 INLINE uint32_t merge_step(merging *g, int j, const sgt_vocab *v)
 {
     ranks16 r = g->ranks[j];
@@ -325,7 +329,8 @@ INLINE uint32_t merge_step(merging *g, int j, const sgt_vocab *v)
     uint32_t after = alive & -(2 * bit), gone = after & -after,
              next = _tzcnt_u32(after & (after - 1));
     uint32_t before = 31 - _lzcnt_u32((alive & (bit - 1)) | 1);
-    if (LONG_WORDS) next &= 31; /* a word that does not fit is empty, so nothing is behind it */
+    /* a word that does not fit is empty, so no token begins after position 0 */
+    if (LONG_WORDS) next &= 31;
     sgt_id *ids = g->ids[j];
     ids[at] = (sgt_id)best;
     g->alive[j] = alive ^ (gone & (none - 1));
@@ -341,11 +346,11 @@ INLINE void merge_end(const merging *g, int j, sgt_id *ids)
 {
     const sgt_id *from = g->ids[j] + 1;
     for (uint32_t tokens = g->alive[j] >> 1; tokens & (tokens - 1); tokens &= tokens - 1)
-        *ids++ = from[_tzcnt_u32(tokens)]; /* the highest bit marks the word's end */
+        *ids++ = from[_tzcnt_u32(tokens)]; /* the highest bit marks the word's end, not a token */
 }
 
-/* Merge the words of keys; word j is the n[j] bytes at s[j]. Write its ids to out[j], and their number
- * to counts[j]: 0 if it has too many characters for a lane. */
+/* Merge LANES words with these keys; word j is the n[j] bytes at s[j]. Write its ids to out[j] and
+ * their number to counts[j]: 0 if it has too many characters for a lane. */
 INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], const uint8_t **s,
                         const size_t *n, sgt_id (*out)[16], uint32_t counts[LANES])
 {
@@ -360,7 +365,7 @@ INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], cons
     } while (!done);
 #pragma GCC unroll 4
     for (int j = 0; j < LANES; j++) {
-        /* the bits of position 0 and of the word's end stand for no token */
+        /* two bits of alive, for position 0 and for the word's end, are not tokens */
         counts[j] = (uint32_t)__builtin_popcount(g.alive[j]) - 2;
         merge_end(&g, j, out[j]);
     }
@@ -377,7 +382,8 @@ INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], cons
 
 #endif
 
-/* Return what the second place of a line holds, if it has this key; else NULL. */
+/* Return the number of ids and the ids (word_found) of the line's second entry if it has this key;
+ * else NULL. */
 INLINE const uint8_t *second_place(const uint8_t *line, const sgt_word_key *k)
 {
     const uint8_t *p = line + (k->high ? 32 : 16);
@@ -385,14 +391,15 @@ INLINE const uint8_t *second_place(const uint8_t *line, const sgt_word_key *k)
     return load64(p) != k->low || ((load64(p + 8) ^ k->high) & KEY_MASK) ? NULL : p + 8;
 }
 
-/* Look the missing words up in the second places of their lines, and copy what is found to `merged`,
- * as `keep` moves it. Store in `left` the indices in `missing` of the others, each word once, and
- * return their number. */
+/* Look up the missing words in the second entries of their lines, and the long ones in their cache.
+ * Copy the ids found to `merged`, because `keep` will move the entries. Store in `left` the indices
+ * in `missing` of the words not found, each distinct word once, and return how many. */
 INLINE size_t look_again(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t missing,
                          uint16_t *left)
 {
     word_found *merged = (word_found *)w->merged;
-    uint16_t seen[64] = {0}; /* by six bits of the place: the last word put in `left`, plus 1 */
+    /* (six bits of the table offset): the last word put in `left`, plus 1 */
+    uint16_t seen[64] = {0};
     size_t count = 0;
     for (size_t m = 0; m < missing; m++) {
         const size_t i = w->missing[m];
@@ -468,7 +475,8 @@ INLINE sgt_id *emit(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t
     return ids;
 }
 
-/* Put the missing words into the first places of their lines. */
+/* Put the missing words into the first entries of their lines; the words there move to the
+ * second. */
 INLINE void keep(sgt_words *w, size_t missing)
 {
     for (size_t m = 0; m < missing; m++) {
@@ -480,7 +488,7 @@ INLINE void keep(sgt_words *w, size_t missing)
         uint8_t *p = w->table + w->places[i];
         if (k->high == NEVER.high) continue;
         if (count >> COUNT_SHIFT <= most) tagged[k->high != 0] |= count & ~KEY_MASK;
-        /* the batch held the word twice, and it is already stored */
+        /* the batch held this word twice, and it is already stored */
         if (!memcmp(p, tagged, size / 2)) continue;
         memcpy(p + size, p, size);
         memcpy(p, tagged, size / 2);

@@ -1,5 +1,5 @@
 /* corpus.c: turns folders of text into shards with libsgt-tokenize, as sgt-tokenize does. It prints
- * notices and progress, and stops at Ctrl-C so that the same command continues later.
+ * notices and progress, and stops at Ctrl-C; the same command then continues.
  *
  *     cc corpus.c $(pkg-config --cflags --libs sgt-tokenize) -o corpus && ./corpus OUT/ INPUT... */
 #include <inttypes.h>
@@ -23,7 +23,7 @@ static void say(void *ctx, const char *line)
     fprintf(stderr, "corpus: %s\n", line);
 }
 
-/* Print the progress. bytes_total is 0 if it is unknown: for standard input and packed files. */
+/* Print the progress. bytes_total is 0 if it is unknown, as for standard input and packed files. */
 static void show(void *ctx, uint64_t bytes_done, uint64_t bytes_total, uint64_t tokens)
 {
     uint64_t *last = ctx, percent = bytes_total ? 100 * bytes_done / bytes_total : 0;
@@ -45,7 +45,8 @@ int main(int argc, char **argv)
                                     .inputs = (const char *const *)argv + 2,
                                     .input_count = (size_t)argc - 2,
                                     .out = argv[1],
-                                    /* fraction of documents, chosen by a hash of their paths */
+                                    /* fraction of documents for validation, chosen by a hash of
+                                     * their paths */
                                     .val_fraction = .01,
                                     .shard_tokens = 1000000,
                                     .notice = {say, NULL},

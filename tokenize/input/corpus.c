@@ -1,5 +1,5 @@
-/* corpus.c: turn INPUTs into a list of files, and write the files as JSON. The order of the files is
- * fixed here, and every byte of the output depends on it. */
+/* corpus.c: turn INPUTs into a list of files, and write the files as JSON. This file fixes the
+ * order of the files, on which every byte of the output depends. */
 #include "tokenize/input/corpus.h"
 
 #include <errno.h>
@@ -23,32 +23,34 @@
 #include "tokenize/input/source.h"
 #include "tokenize/text/utf8.h"
 
-/* number of files that are not text for which a notice names the file; one more notice counts the
- * rest */
+/* number of skipped files that have a notice of their own; one more notice counts the rest */
 #define SKIPPED_SAID 5
-#define FORM_PREFIX ((size_t)16 << 20) /* bytes at most that tell whether a stream is JSON Lines */
+/* most bytes that are read to tell whether a stream is JSON Lines */
+#define FORM_PREFIX ((size_t)16 << 20)
 
 typedef struct walk {
     sgt_corpus *c;
     const sgt_tokenize_options *o;
     int out_exists;
     struct stat out_stat;
-    char *out_real;                    /* OUT with links resolved; NULL: unknown */
-    int listed;                        /* this INPUT is a line of a list */
-    uint64_t more[2];                  /* skipped without a notice: not text; Parquet cut off */
-    sgt_lookahead first;               /* the first bytes of the file at hand */
-    size_t found[SGT_FORM_MORE];       /* number of files of each form that no name told */
-    size_t first_found[SGT_FORM_MORE]; /* index of the first of them */
+    char *out_real; /* OUT with links resolved; NULL: unknown */
+    int listed;     /* 1: the current INPUT is a line of a list */
+    /* files skipped without a notice: those that are not text, and Parquet files cut off */
+    uint64_t more[2];
+    sgt_lookahead first; /* the first bytes of the current file */
+    /* (form): number of files whose form their first bytes told, not their name */
+    size_t found[SGT_FORM_MORE];
+    size_t first_found[SGT_FORM_MORE]; /* (form): index of the first of those files */
     sgt_error *err;
 } walk;
 
 /* ---- what a stream holds ----
  *
- * Files that begin like no text, bytes that no text has, and the first object or two of JSON
- * Lines, which are parsed in a copy of the bytes. */
+ * Recognizes files that begin like no text, bytes that no text has, and JSON Lines by the first one
+ * or two objects, which are parsed in a copy of the bytes. */
 
-/* Return whether p[n] has bytes that are not UTF-8. A character cut by the end of the prefix does
- * not count. */
+/* Return whether p[n] has bytes that are not UTF-8. whole: p[n] is the entire file; otherwise a
+ * character cut by the end of p[n] does not count. */
 static int is_ill_formed(const uint8_t *p, size_t n, int whole)
 {
     size_t valid = sgt_utf8_valid(p, n);
@@ -80,17 +82,17 @@ static size_t skip_space(const uint8_t *p, size_t at, size_t n)
     return at;
 }
 
-/* A copy of the first bytes of a stream, which the parser decodes in place. SGT_JSON_PAD newlines and
- * one more follow them. */
+/* A copy of the first bytes of a stream, which the parser decodes in place. One newline and
+ * SGT_JSON_PAD more follow them. */
 typedef struct beginning {
     const sgt_json_path *path;
-    uint8_t *text, *scratch; /* scratch has as much room */
+    uint8_t *text, *scratch; /* scratch has the same size as text */
     size_t n;
-    int whole; /* 1: it is the whole stream */
-    int last;  /* 1: no more bytes of it will be looked at */
+    int whole; /* 1: `text` is the whole stream */
+    int last;  /* 1: no more bytes of the stream will be examined */
 } beginning;
 
-/* Return the form of text that has a brace at `at`, where its first line begins. */
+/* Return the form of a text whose first line begins with a brace at `at`. */
 static sgt_form classify_lines(const beginning *b, size_t at)
 {
     sgt_json_found found;
@@ -105,16 +107,16 @@ static sgt_form classify_lines(const beginning *b, size_t at)
     return SGT_FORM_LINES;
 }
 
-/* Return the form of text that has a bracket at `at`. */
+/* Return the form of a text that begins with a bracket at `at`. */
 static sgt_form classify_array(const beginning *b, size_t at)
 {
     sgt_json_found found;
     for (size_t i = at; i < b->n; i++)
-        if (b->text[i] == '\n') b->text[i] = ' '; /* an element may have several lines */
+        if (b->text[i] == '\n') b->text[i] = ' '; /* an element may extend over several lines */
     at = skip_space(b->text, at + 1, b->n);
     if (at < b->n && b->text[at] != '{') return SGT_FORM_TEXT;
     if (!sgt_json_line(b->path, b->text + at, b->scratch, 0, &found)) return SGT_FORM_ARRAY;
-    /* an object without the field is whole; any other may go on */
+    /* an object without the field is complete; any other error may come from bytes not read yet */
     return b->last || found.at == SGT_JSON_NOWHERE ? SGT_FORM_TEXT : SGT_FORM_MORE;
 }
 
@@ -142,8 +144,8 @@ int sgt_lookahead_read(sgt_lookahead *l, sgt_source *s, size_t want, const char 
     return rc < 0 ? rc : sgt_source_read(s, l->bytes, &l->n, want, &l->end, err);
 }
 
-/* Return rc, but 0 for an error in a packed file. That is reported later, when the file is tokenized:
- * here only the bytes before the error are checked. */
+/* Return rc, but SGT_OK for an error in a packed file. Such an error is reported when the file is
+ * tokenized; here only the bytes before it are examined. */
 static int pardon(const sgt_corpus_file *f, int rc)
 {
     return f->pack && rc != SGT_ENOMEM ? SGT_OK : rc;
@@ -195,7 +197,7 @@ void sgt_form_notice(const sgt_notice *to, const sgt_corpus *c, const sgt_corpus
         sgt_say(to, "%s: a JSON array, read as text (%sjq -c '.[]' makes lines of it)", name, such);
 }
 
-/* Return whether name[n] ends in `ending`, ignoring case, and has more before it. */
+/* Return whether name[n] ends in `ending`, ignoring case, with at least one character before it. */
 static int ends_in(const char *name, size_t n, const char *ending)
 {
     const size_t m = strlen(ending);
@@ -223,7 +225,7 @@ static void set_format_by_name(const sgt_corpus *c, sgt_corpus_file *f, sgt_form
     f->detect = by_name && !f->lines && !f->rows;
 }
 
-/* Open the file, once more if *s is open, and read its first bytes. */
+/* Open the file, or open it again if *s is open, and read its first bytes. */
 static int read_beginning(walk *w, const sgt_corpus_file *f, sgt_source **s)
 {
     sgt_source_close(*s);
@@ -231,13 +233,13 @@ static int read_beginning(walk *w, const sgt_corpus_file *f, sgt_source **s)
     w->first.n = 0;
     w->first.end = 0;
     int rc = sgt_source_open(s, f, w->o->stop, NULL, w->err);
-    if (!rc) rc = sgt_source_seek(*s, 0, w->err); /* that a file cannot be opened is said now */
+    if (!rc) rc = sgt_source_seek(*s, 0, w->err); /* opens the file, so a failure is reported now */
     return rc < 0
                ? rc
                : pardon(f, sgt_lookahead_read(&w->first, *s, SGT_BINARY_PREFIX, f->path, w->err));
 }
 
-/* Set f->rows to whether a file that begins as Parquet also ends in its magic number. */
+/* Set f->rows to whether a file that begins like Parquet also ends in Parquet's magic number. */
 static int read_end(walk *w, sgt_corpus_file *f, sgt_source *s)
 {
     uint8_t mark[4];
@@ -248,8 +250,9 @@ static int read_end(walk *w, sgt_corpus_file *f, sgt_source *s)
     return rc < 0 ? rc : SGT_OK;
 }
 
-/* Leave out a file that is not text, as *w->err says, with a notice. `named`: the file itself is an
- * INPUT, so it is an error. cut: it is Parquet that is cut off. */
+/* Leave out a file, with a notice that gives the reason in *w->err; return 1. If `named`, the file
+ * itself is an INPUT, and this is an error instead. cut: the file is Parquet that is cut off, not a
+ * file that is no text. */
 static int leave_out(walk *w, const sgt_corpus_file *f, int named, int cut)
 {
     const sgt_error why = *w->err;
@@ -261,9 +264,9 @@ static int leave_out(walk *w, const sgt_corpus_file *f, int named, int cut)
 }
 
 /* Check that a file can be read, because failing now is better than failing after an hour of work,
- * and find out what it holds. Return 1 if it is left out because it is not text, or, with
- * --skip-bad, because it is Parquet that is cut off, and so has no metadata. `named`: the file
- * itself is an INPUT. */
+ * and find out what it holds. Return 1 if it is left out: because it is not text, or, with
+ * --skip-bad, because it is Parquet that is cut off and so has no metadata. `named`: the file
+ * itself is an INPUT, so leaving it out is an error. */
 static int inspect_file(walk *w, sgt_corpus_file *f, int named)
 {
     const int open = w->o->format == SGT_FORMAT_AUTO, skip = w->c->skip_binary,
@@ -324,8 +327,8 @@ static int add_file(walk *w, const char *path, size_t base, const struct stat *s
 
 /* ---- folders ---- */
 
-/* Order for fts: by the bytes of whole paths. A folder's name counts with a slash after it, as in
- * the paths below it. */
+/* Order for fts: by the bytes of complete paths. A folder's name is compared with a slash after it,
+ * as it stands in the paths of its files. */
 static int in_order(const FTSENT **a, const FTSENT **b)
 {
     const FTSENT *x = *a, *y = *b;
@@ -337,15 +340,16 @@ static int in_order(const FTSENT **a, const FTSENT **b)
     return p - q;
 }
 
-/* Return whether a name below a folder is hidden: it begins with a dot, or it is what Hadoop's
- * programs write beside the Parquet files of a table, without rows of its own. */
+/* Return whether a name below a folder counts as hidden: it begins with a dot, or it is a file
+ * without rows that Hadoop's programs write next to the Parquet files of a table. */
 static int is_hidden(const char *name)
 {
     return name[0] == '.' || !strcmp(name, "_SUCCESS") || !strcmp(name, "_metadata") ||
            !strcmp(name, "_common_metadata");
 }
 
-/* Return whether `path` is OUT or, with `follow`, lies in OUT once links are resolved. */
+/* Return whether `path` is OUT. With `follow`, also return 1 if it lies in OUT once links are
+ * resolved. */
 static int is_out(const walk *w, const char *path, const struct stat *st, int follow)
 {
     if (!w->out_exists) return 0;
@@ -363,7 +367,7 @@ static int is_link(const char *path)
     return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
 }
 
-/* Entries below an INPUT that are left out, and the path of the first one. */
+/* Entries below an INPUT that are left out: their number, and the path of the first one. */
 typedef struct left {
     uint64_t count;
     char *first;
@@ -375,7 +379,7 @@ static int count_entry(left *l, const char *path, sgt_error *err)
     return sgt_fail_memory(err, "list of inputs");
 }
 
-/* Add a file that fts has come to. base: offset in its path at which its name begins. */
+/* Add a file that fts has found. base: offset in its path at which its name begins. */
 static int list_entry(walk *w, FTS *tree, FTSENT *e, size_t base, left *hidden, left *odd)
 {
     const char *path = e->fts_path;
@@ -459,12 +463,12 @@ static int list_path(walk *w, const char *input)
 
 /* ---- lists ---- */
 
-/* List the paths in the file called `list`, read from f. They end in newlines, or, if a NUL is
- * among the first bytes, in NULs: a path is so short that the first one's is there. So are those of
- * UTF-16, by which no path is found. */
+/* List the paths in the file called `list`, read from f. They end in newlines, or in NULs if a NUL
+ * is among the first bytes; these are enough, since a path is at most PATH_MAX bytes. UTF-16 also
+ * has NULs there; its "paths" are not found, and the error then names the encoding. */
 static int list_paths(walk *w, const char *list, FILE *f)
 {
-    char text[PATH_MAX + 2]; /* what follows in the list: room for a path and its end */
+    char text[PATH_MAX + 2]; /* bytes of the list not used yet: room for a path and its end */
     size_t n = 0, number = 0, found = 0;
     int ends = '\n', rc = SGT_OK;
     const sgt_magic *wide = NULL;
@@ -598,7 +602,7 @@ void sgt_corpus_free(sgt_corpus *c)
 json_t *sgt_corpus_json_name(const sgt_corpus *c, size_t i)
 {
     const char *name = c->files[i].name;
-    /* each byte takes at most the four characters of \xNN */
+    /* each byte of a name becomes at most four characters, \xNN */
     const size_t n = strlen(name), room = 4 * n + 1;
     const int valid = sgt_utf8_valid((const uint8_t *)name, n) == n;
     char *shown = malloc(room);
@@ -617,7 +621,8 @@ char *sgt_corpus_line(const sgt_corpus *c, size_t i, uint64_t size, int stamped,
                       const sgt_corpus_counts *counts)
 {
     const sgt_corpus_file *f = &c->files[i];
-    /* not of the device: on NFS and others, its number differs between machines and after a restart */
+    /* leave out the device: on NFS and other file systems its number differs between machines and
+     * after a restart */
     const uint64_t id[] = {f->inode, (uint64_t)f->mtime, (uint64_t)f->nanoseconds};
     char *text = NULL, *line = NULL;
     json_t *o = sgt_corpus_json_name(c, i);

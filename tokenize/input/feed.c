@@ -1,6 +1,6 @@
-/* feed.c: units of work: how files are cut into them, how they are divided into documents, and how
- * these are encoded. Only this file knows how documents lie in files; json_line.c and parquet_page.c
- * know how they lie in lines and pages. */
+/* feed.c: units of work: how files are cut into units, how units are divided into documents, and
+ * how documents are encoded. Only this file knows how documents lie in files; json_line.c and
+ * parquet_page.c know how they lie in lines and pages. */
 #include "tokenize/input/feed.h"
 
 #include <inttypes.h>
@@ -18,18 +18,20 @@
 #include "tokenize/text/utf8.h"
 #include "tokenize/vocab/vocab.h"
 
-/* text that has no other place to cut for so many bytes is cut between tokens */
+/* text without another cut for this many bytes is cut between tokens */
 #define LONG_PIECE ((size_t)1 << 20)
-/* maximum bytes of a line, or of text, that cannot be cut */
+/* most bytes of a line, or of text, that cannot be cut */
 #define EXTENT ((size_t)1 << 30)
-#define PIECE ((size_t)256 << 10) /* bytes of text per unit: with its ids, it stays in L2 */
-/* bytes of a buffer that is kept for the next unit. A page of Parquet, packed and unpacked, has
- * fewer: to free such a buffer and allocate it again takes longer than lz4 takes to unpack it. */
+#define PIECE ((size_t)256 << 10) /* bytes of text per unit: a unit and its ids then stay in L2 */
+/* largest buffer, in bytes, that is kept for the next unit. A page of Parquet, packed and unpacked,
+ * takes less: freeing such a buffer and allocating it again takes longer than lz4 takes to unpack
+ * the page. */
 #define LARGE ((size_t)4 << 20)
-/* most files that are read ahead of their turn: a filter's needs two of the 1,024 descriptors that a
- * process usually may have */
+/* most files that are opened ahead of their turn: a filter's file needs two of the 1,024
+ * descriptors that a process usually may have */
 #define AHEAD 256
-#define LEFT_SAID 5               /* number of files for which a notice tells what was left out */
+/* number of files that have a notice of their own when bytes of them are left out */
+#define LEFT_SAID 5
 #define CHUNK ((size_t)128 << 10) /* bytes that sgt_same_hash reads at a time */
 
 /* ---- the literal end of text ---- */
@@ -40,7 +42,8 @@ static int begins_with(const sgt_literal *l, const uint8_t *text, size_t n)
     return l->text && n >= strlen(l->text) && !memcmp(text, l->text, strlen(l->text));
 }
 
-/* Return the place after byte 0 of the last literal in text[n]; 0: there is none. */
+/* Return the offset just after the first byte of the last literal in text[n]; 0: there is no
+ * literal. */
 static size_t last_literal(const sgt_literal *l, const uint8_t *text, size_t n)
 {
     const size_t bytes = strlen(l->text);
@@ -52,8 +55,8 @@ static size_t last_literal(const sgt_literal *l, const uint8_t *text, size_t n)
     return last;
 }
 
-/* Text has few bytes like the literal's first, and memchr finds one faster than memmem the whole
- * literal. */
+/* Text has few bytes equal to the literal's first, and memchr finds those faster than memmem finds
+ * the literal. */
 uint64_t sgt_literal_count(const sgt_literal *l, const uint8_t *text, size_t n)
 {
     const uint8_t *end = text + n;
@@ -63,10 +66,10 @@ uint64_t sgt_literal_count(const sgt_literal *l, const uint8_t *text, size_t n)
     return count;
 }
 
-/* Return how many bytes after its first a literal has; 0: there is no literal. */
+/* Return the number of bytes of the literal after its first; 0: there is no literal. */
 static size_t literal_beyond(const sgt_literal *l) { return l->text ? strlen(l->text) - 1 : 0; }
 
-/* Return 1 if a literal lies across the end of text[n], behind which `more` bytes follow. */
+/* Return 1 if a literal lies across the end of text[n], after which `more` bytes follow. */
 static uint64_t is_across(const sgt_literal *l, const uint8_t *text, size_t n, size_t more)
 {
     const size_t beyond = literal_beyond(l), before = n < beyond ? n : beyond;
@@ -142,24 +145,24 @@ void sgt_unit_trim(sgt_unit *u)
 
 struct sgt_text_feed {
     sgt_text_feed_options o;
-    sgt_reading r;   /* that of the options, with what the feed sets */
+    sgt_reading r;   /* the options' `reading`, completed by the feed */
     uint64_t file;   /* index of the current or next file */
     uint64_t offset; /* offset in the file's stream of the first byte not yet delivered */
-    /* Packed and filtered files that were opened ahead of their turn: number k of the corpus's, from
-     * the first file on, is ahead[k % ahead_most] while it is one of taken ... opened - 1. Files from
-     * `ahead_file` on have not been opened. */
+    /* Packed and filtered files that were opened ahead of their turn. Such files are numbered from
+     * the feed's first file on. File number k of them is ahead[k % ahead_most], for k in taken ...
+     * opened - 1. No file of the corpus from index `ahead_file` on has been opened yet. */
     sgt_source **ahead;
     uint64_t opened, taken, ahead_file;
     size_t ahead_most;
-    sgt_source *source;   /* `file`, if it is open and not Parquet */
-    sgt_parquet *rows;    /* `file`, if it is open and Parquet */
-    int noticed;          /* 1: the notice about JSONL was given */
-    uint64_t left;        /* number of files with bytes that were left out */
+    sgt_source *source;   /* the file `file`, if it is open and not Parquet */
+    sgt_parquet *rows;    /* the file `file`, if it is open and Parquet */
+    int noticed;          /* 1: the notice that a stream is JSONL was given */
+    uint64_t left;        /* number of files of which bytes were left out */
     int split;            /* split of the current text: 0 train, 1 val */
-    sgt_stream_hash hash; /* of the stream up to `offset` */
+    sgt_stream_hash hash; /* hash of the stream up to `offset` */
     sgt_lookahead carry;  /* bytes of the stream already read but not delivered */
-    sgt_encoder *encoder; /* finds cuts in long pieces; NULL: not needed yet */
-    sgt_error failure;    /* code 0: none */
+    sgt_encoder *encoder; /* encoder that finds cuts in long pieces; NULL: not needed yet */
+    sgt_error failure;    /* the first failure; code 0: none */
 };
 
 /* Return a hash of a file's name and a position in it. The position is XXH3's seed. */
@@ -171,7 +174,7 @@ static uint64_t hash_of(const char *name, uint64_t position)
 int sgt_text_feed_split(const char *name, uint64_t position, double val_fraction)
 {
     if (val_fraction <= 0) return 0;
-    /* Compare 64 bits of hash with the fraction of 2^64. */
+    /* Compare a hash of 64 bits with that fraction of 2^64. */
     return (double)hash_of(name, position) < val_fraction * 18446744073709551616.0;
 }
 
@@ -196,7 +199,7 @@ static const sgt_corpus_file *current(const sgt_text_feed *f)
     return &f->r.corpus->files[f->file];
 }
 
-/* Find out the form of the stream that has just been opened, and keep its first bytes in the carry. */
+/* Find out the form of the stream that has just been opened; its first bytes stay in the carry. */
 static int read_form(sgt_text_feed *f, sgt_error *err)
 {
     sgt_corpus_file *s = &f->r.corpus->files[f->file];
@@ -211,9 +214,10 @@ static int read_form(sgt_text_feed *f, sgt_error *err)
     return SGT_OK;
 }
 
-/* Go to where an earlier run stopped: read the stream again up to there, or, if it can be sought in,
- * the block of the hash that it was in. The hash of the first `hashed` bytes must be the same as
- * then. The first bytes of a stream that cannot be sought in may be in the carry. */
+/* Go to f->offset, where an earlier run stopped. Read and hash the stream up to there: from its
+ * beginning, or, if it can be sought in, only from the beginning of the hash block that holds byte
+ * `hashed`. Fail if the first `hashed` bytes do not have the hash that the earlier run recorded.
+ * For a stream that cannot be sought in, the carry may already hold the first bytes. */
 static int read_again(sgt_text_feed *f, sgt_error *err)
 {
     const uint64_t hashed = f->o.from.hashed;
@@ -241,7 +245,7 @@ static int read_again(sgt_text_feed *f, sgt_error *err)
     return rc;
 }
 
-/* Open the current file, and those ahead of it for which there is a place. */
+/* Open the current file, and as many of those after it as may be opened ahead. */
 static int open_source(sgt_text_feed *f, sgt_error *err)
 {
     const sgt_corpus *c = f->r.corpus;
@@ -275,7 +279,7 @@ static int open_file(sgt_text_feed *f, sgt_error *err)
         const int rc = sgt_parquet_open(&f->rows, &r, err);
         if (rc < 0) return rc;
         sgt_parquet_hash(f->rows, &first);
-        if (f->offset < first) f->offset = first; /* of the file's range */
+        if (f->offset < first) f->offset = first; /* the first row of the file's range */
         return SGT_OK;
     }
     f->split = !s->train && (s->val || sgt_text_feed_split(s->name, 0, f->r.o->val_fraction));
@@ -315,18 +319,20 @@ static int set_carry(sgt_text_feed *f, const uint8_t *bytes, size_t n, sgt_error
     return SGT_OK;
 }
 
-/* Return whether these bytes of text begin a document with a literal. */
+/* Return whether text[n] begins with a literal that begins a document. */
 static int begins_document(const sgt_text_feed *f, const uint8_t *text, size_t n)
 {
     return f->r.literal.divides && !current(f)->lines && begins_with(&f->r.literal, text, n);
 }
 
-/* Append the part that has n bytes of text at u->text + at, and go on behind it. */
+/* Append to u->parts the part that has the n bytes of text at u->text + at, and advance the feed
+ * past it. */
 static int add_part(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, int closes, sgt_error *err)
 {
     const sgt_error *left = sgt_source_left(f->source);
     const int bad = closes && *left->text, nothing = bad && left->code && !f->offset && !n;
-    /* a file without a good byte has no document, like a file of lines without a line */
+    /* a file of which no byte could be used gives no document, like a file of lines without a
+     * line */
     const int lines = current(f)->lines || nothing, begins = begins_document(f, u->text + at, n);
     if (bad && f->left++ < LEFT_SAID) sgt_say(&f->r.o->notice, "%s", left->text);
     if (begins && f->offset)
@@ -357,8 +363,8 @@ static int add_part(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, int clos
     return sgt_unit_add_part(u, &part, err);
 }
 
-/* Find a cut in text whose ill-formed bytes become U+FFFD. The cut is found in the replaced text
- * and mapped back, as both have the same number of units. */
+/* Find a cut in text whose ill-formed units will become U+FFFD. The cut is found in the replaced
+ * text, and mapped back by counting units, of which both texts have the same number. */
 static int cut_replaced(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good,
                         sgt_error *err)
 {
@@ -370,9 +376,9 @@ static int cut_replaced(sgt_text_feed *f, const uint8_t *text, size_t n, size_t 
     return SGT_OK;
 }
 
-/* Find a cut between tokens, in text without another place to cut and without a literal that
- * divides it. What follows the text cannot change the tokens before this cut. In normalized text,
- * what follows changes only the last character, which lies after the cut too. */
+/* Find a cut between two tokens, for text that has no other cut and no literal that divides it. No
+ * text that follows can change the tokens before this cut. If the text is normalized, what follows
+ * can change only the last character, and that lies after the cut. */
 static int cut_long(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good, sgt_error *err)
 {
     if (!f->r.vocab || n < (f->o.long_piece ? f->o.long_piece : LONG_PIECE)) return SGT_OK;
@@ -385,9 +391,10 @@ static int cut_long(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *goo
     return SGT_OK;
 }
 
-/* Set *good as cut_part does, in text, where a cut may lie within a line: before the last literal
- * if it divides, or else where the rule allows it. The last bytes, which may be the beginning of a
- * literal, are not searched: so no literal that divides is cut, and all others are counted. */
+/* Set *good as cut_part does, for text, where a cut may lie within a line. If literals divide, cut
+ * before the last one; otherwise, or if there is none, cut where the split rule allows it. The last
+ * bytes, which may be the beginning of a literal, are not searched. So no cut lies inside a literal
+ * that divides, and every other literal is counted. */
 static int cut_text(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good, sgt_error *err)
 {
     const sgt_literal *l = &f->r.literal;
@@ -395,7 +402,7 @@ static int cut_text(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *goo
     int rc = SGT_OK;
     if (l->divides && (*good = last_literal(l, text, n)) > 0) return SGT_OK;
     if (sgt_rule_by(f->r.rule) == SGT_RULE_PCRE2 || n <= from + beyond) return SGT_OK;
-    /* the text after the literal is encoded by itself */
+    /* the text after the literal is encoded separately */
     text += from;
     n -= from + beyond;
     *good = f->r.normalize > SGT_NORMALIZE_NONE
@@ -406,8 +413,8 @@ static int cut_text(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *goo
     return rc;
 }
 
-/* Set *good to the number of bytes that can be cut off text[n] as a part; 0: none yet. The first
- * `seen` bytes were searched before and have no cut. */
+/* Set *good to the number of bytes of text[n] that can be cut off as a part, or to 0 if there is no
+ * cut yet. The first `seen` bytes were searched before and have no cut. */
 static int cut_part(sgt_text_feed *f, const uint8_t *text, size_t n, size_t seen, size_t *good,
                     sgt_error *err)
 {
@@ -418,8 +425,8 @@ static int cut_part(sgt_text_feed *f, const uint8_t *text, size_t n, size_t seen
     return SGT_OK;
 }
 
-/* Append the line that begins with the n bytes at u->text + at, which are too many, as a bad one,
- * and go on behind it if it is skipped. */
+/* Append a line that is too long, as a bad line; its first n bytes are at u->text + at. With
+ * --skip-bad, also advance the feed past the line. */
 static int add_long_line(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, sgt_error *err)
 {
     uint8_t *text = u->text + at;
@@ -440,7 +447,7 @@ static int add_long_line(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, sgt
     part->end = f->offset;
     part->raw = sgt_source_raw(f->source);
     u->used = at;
-    u->count -= rc < 0; /* the line is not passed */
+    u->count -= rc < 0; /* on failure the feed is not past the line, so remove the part */
     return rc;
 }
 
@@ -456,7 +463,7 @@ static int read_part(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
             rc = add_long_line(f, u, at, n, err);
             if (rc < 0 || f->r.o->skip_bad) return rc < 0 ? rc : 1;
         }
-        /* the failure of a line is in the unit, and comes first */
+        /* an earlier line of the unit may have failed, and that failure is reported first */
         if (n > most)
             return sgt_fail(err, SGT_EFORMAT,
                             "%s: offset %" PRIu64 ": more than %zu MiB of text that cannot be cut "
@@ -549,8 +556,8 @@ int sgt_text_feed_next(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
         rc = opened ? SGT_OK : open_file(f, &f->failure);
         if (!rc) rc = f->rows ? read_rows(f, u, &f->failure) : read_part(f, u, &f->failure);
     }
-    /* Deliver what was read before an error as a unit first. So a run fails at the same place,
-     * however text is cut into units. */
+    /* If parts were read before an error, deliver them as a unit first. So a run fails at the same
+     * byte however the text is cut into units. */
     if (u->count) return 0;
     if (!f->failure.code && f->left > LEFT_SAID)
         sgt_say(&f->r.o->notice, "%" PRIu64 " more packed files with such ends",
@@ -578,13 +585,14 @@ int sgt_bad_line_fail(const sgt_bad_line *b, const sgt_corpus *c, uint64_t line,
     const char *kind = f->rows ? "row" : "line";
     char at[40] = "";
     if (b->byte) snprintf(at, sizeof at, " byte %" PRIu64 ":", b->byte);
-    /* byte 0: the line is valid JSON, but another field may hold the text */
+    /* byte 0: the line is valid JSON, but the text may be in another field */
     return sgt_fail(err, SGT_EFORMAT, "%s: %s %" PRIu64 ":%s %s (%s--skip-bad leaves such %ss out)",
                     f->path, kind, line, at, b->why,
                     b->byte ? "" : "--field NAME says which has the text, ", kind);
 }
 
-/* Set the unit's parts aside, to be replaced by others. Return them, and their number in *count. */
+/* Move the unit's parts to u->folded, to be replaced by others. Return them, with their number in
+ * *count. */
 static const sgt_part *set_aside(sgt_unit *u, size_t *count)
 {
     sgt_part *parts = u->parts;
@@ -598,13 +606,14 @@ static const sgt_part *set_aside(sgt_unit *u, size_t *count)
     return parts;
 }
 
-/* Append the documents that the literals in p's text begin, and first the text before them. */
+/* Append the text before the first literal in p's text, and then a document for each literal. */
 static int divide(sgt_unit *u, const sgt_part *p, sgt_error *err)
 {
     const char *literal = u->reading->literal.text, *name = u->reading->corpus->files[p->file].name;
     const size_t bytes = strlen(literal);
     const uint8_t *begin = u->text + p->at, *end = begin + p->length, *found;
-    const int text = p->kind == SGT_PART_TEXT; /* its extents are bytes of the stream */
+    /* 1: offsets in the text are offsets in the stream */
+    const int text = p->kind == SGT_PART_TEXT;
     sgt_part next = *p;
     int rc = SGT_OK;
     if (p->first && p->length >= bytes && !memcmp(begin, literal, bytes)) begin += bytes;
@@ -623,14 +632,14 @@ static int divide(sgt_unit *u, const sgt_part *p, sgt_error *err)
         next.offset = next.end;
         next.records = 0;
         if (next.kind == SGT_PART_LINE) next.line.surrogates = 0;
-        /* of a line or row, its end and the document's number tell the position */
+        /* for a line or row, its end and the document's number in it serve as the position */
         next.split = sgt_text_feed_split(name, text ? next.offset : p->end ^ k << 40,
                                          u->reading->o->val_fraction);
     }
     return rc;
 }
 
-/* Append the document, or the part of a text, p: divide it at its literals, or count them. */
+/* Append p, a document or a part of a text: divide it at its literals, or only count them. */
 static int add_document(sgt_unit *u, const sgt_part *p, sgt_error *err)
 {
     const sgt_literal *l = &u->reading->literal;
@@ -686,9 +695,9 @@ static int unfold_part(sgt_unit *u, const sgt_part *p, sgt_error *err)
                               : (lines ? sgt_json_records : sgt_parquet_records)(u, p, &next, err);
     next.length = 0;
     next.closes = p->closes && !rc;
-    /* a line that damage cut, and the rest of the file after it, are one */
+    /* a line that damage cut off, and the rest of the file after it, count as one bad record */
     if (next.closes && !(cut && next.bad)) next.bad += p->bad;
-    /* before a bad row, an empty part tells where its unit begins */
+    /* an empty part before a bad row records where the unit begins */
     if (rc < 0 || !(next.closes || rc || next.end > next.offset)) return rc;
     const int left = sgt_unit_add_part(u, &next, err);
     return left < 0 ? left : rc;
@@ -707,8 +716,8 @@ int sgt_unit_unfold(sgt_unit *u, sgt_error *err)
 
 /* ---- encoding ---- */
 
-/* Return the number of ill-formed units in a part of text, and record where the first ones of the
- * unit lie in the file. */
+/* Return the number of ill-formed units in a part of text, and record the positions in the file of
+ * the unit's first ones. */
 static uint64_t locate_invalid(sgt_unit *u, sgt_part *p)
 {
     uint64_t at[SGT_INVALID_LISTED];
@@ -720,7 +729,7 @@ static uint64_t locate_invalid(sgt_unit *u, sgt_part *p)
     return found;
 }
 
-/* Set *text and *n to the text of a part, in which ill-formed units were treated as the options say. */
+/* Set *text and *n to the text of a part, with its ill-formed units treated as the options say. */
 static int mend_text(sgt_unit *u, sgt_part *p, const uint8_t **text, size_t *n, sgt_error *err)
 {
     const sgt_tokenize_options *o = u->reading->o;

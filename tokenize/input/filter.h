@@ -20,32 +20,32 @@
 #include "loader/base/error.h"
 
 typedef struct sgt_filter {
-    char *ending; /* ending of its files: ".pdf" */
-    char *words;  /* words of the command, each with a NUL after it */
+    char *ending; /* ending of the names of its files: ".pdf" */
+    char *words;  /* words of the command, each followed by a NUL */
     int count;    /* number of words */
     int lines;    /* 1: the command prints JSONL */
-    int told;     /* 1: its text says what the command prints */
+    int told;     /* 1: the filter's text itself gives the format (text: or jsonl:) */
 } sgt_filter;
 
-/* Parse a filter's text `said`. lines: 1 if the command prints JSONL unless `said` tells. Return 0
- * or SGT_EUSAGE. */
+/* Parse `said`, the text of a filter. lines: 1 if the command prints JSONL, unless `said` gives the
+ * format. Return 0 or SGT_EUSAGE. */
 int sgt_filter_set(sgt_filter *f, const char *said, int lines, sgt_error *err);
 void sgt_filter_free(sgt_filter *f);
 
 typedef struct sgt_child {
-    pid_t pid; /* 0: it has ended and was waited for */
+    pid_t pid; /* process id; 0: the child has ended and was waited for */
     int fd;    /* read end of its standard output */
 } sgt_child;
 
-/* Start the command for `path`, in its own process group, with default signals. Its standard input
- * is empty, its standard output is child->fd, and standard error is ours. It inherits no other
- * descriptor. */
+/* Start the command for `path`, in a process group of its own, with default signals. Its standard
+ * input is empty, child->fd reads its standard output, and its standard error is ours. It inherits
+ * no other descriptor. */
 int sgt_filter_start(const sgt_filter *f, const char *path, sgt_child *child, sgt_error *err);
-/* Wait for the command to end, once its output has ended. Return an error unless its exit code is
- * 0. */
+/* Wait until the command ends; call this when its output has ended. Return an error unless its exit
+ * code is 0. */
 int sgt_filter_end(const sgt_filter *f, const char *path, sgt_child *child, const sgt_stop *stop,
                    const sgt_stop *cancel, sgt_error *err);
-/* Close fd. If the child still runs, end its process group (SIGTERM, and SIGKILL after a
+/* Close child->fd. If the child still runs, end its process group (SIGTERM, and SIGKILL after a
  * second). */
 void sgt_filter_stop(sgt_child *child);
 
