@@ -1,6 +1,6 @@
-/* json_line.c: read lines of JSON, and make documents of them. JSON is read once, from left to
- * right. A newline ends every line and is not allowed inside one. So no code here checks how much
- * is left: a newline never matches what is expected. */
+/* json_line.c: read lines of JSON, and turn them into documents. Each line is read once, from left
+ * to right. Every line ends in a newline, and a newline is not allowed inside one. So no code here
+ * checks for the end of the line: a newline never matches what is expected next. */
 #include "tokenize/input/json_line.h"
 
 #include <string.h>
@@ -35,7 +35,7 @@ int sgt_json_path_set(sgt_json_path *p, const char *field, sgt_error *err)
 
 /* ---- strings ---- */
 
-/* Return the first byte from s on that is a quote, a backslash or a control character. */
+/* Return the first position from s on that holds a quote, a backslash or a control character. */
 static uint8_t *after_plain(uint8_t *s)
 {
 #if defined(__SSE2__)
@@ -81,18 +81,18 @@ static uint8_t simple_escape(uint8_t c)
 }
 
 typedef struct scan {
-    uint8_t *s; /* the next byte */
+    uint8_t *s; /* the next byte to read */
     uint8_t *scratch;
     const sgt_json_path *path;
-    const char *why; /* why the line is bad; NULL: it is not */
+    const char *why; /* reason why the line is bad; NULL: none found */
     size_t depth;    /* number of open objects and arrays */
-    /* number of open containers, from the outermost, that the path leads through */
+    /* number of open containers, counted from the outermost, that lie on the path to the field */
     size_t matched;
-    /* the field's value, of any kind; NULL: not there, or not ended */
+    /* the field's value, of any type; `value` is NULL until it begins, `value_end` until it ends */
     uint8_t *value, *value_end;
     size_t value_depth;
     int escaped;                     /* 1: the value is a string with a backslash in it */
-    uint8_t objects[SGT_JSON_DEPTH]; /* of each open container: 1: an object, 0: an array */
+    uint8_t objects[SGT_JSON_DEPTH]; /* (depth): 1: the open container is an object, 0: an array */
 } scan;
 
 static int wrong(scan *c, const char *why)
@@ -101,7 +101,8 @@ static int wrong(scan *c, const char *why)
     return -1;
 }
 
-/* Read the string whose opening quote is at c->s. *escaped: it contains a backslash. */
+/* Read the string whose opening quote is at c->s. Set *escaped to whether it contains a
+ * backslash. */
 static int read_string(scan *c, uint8_t **text, uint8_t **end, int *escaped)
 {
     uint8_t *s = *text = c->s + 1;
@@ -124,7 +125,8 @@ static int read_string(scan *c, uint8_t **text, uint8_t **end, int *escaped)
     return 0;
 }
 
-/* Write the character of the \uXXXX at *s, including its second surrogate if there is one. */
+/* Write the character of the \uXXXX at *s, and advance *s past it and past its second surrogate if
+ * there is one. Return the end of what was written. */
 static uint8_t *put_escaped(uint8_t *out, const uint8_t **s, uint64_t *surrogates)
 {
     unsigned cp = hex4(*s + 2);
@@ -140,8 +142,8 @@ static uint8_t *put_escaped(uint8_t *out, const uint8_t **s, uint64_t *surrogate
     return out + utf8proc_encode_char((utf8proc_int32_t)cp, out);
 }
 
-/* Copy s[..end) to out, up to the first backslash. Return the number of bytes. Up to 16 bytes
- * beyond both ends may be read and written. */
+/* Copy s[..end) to out, up to the first backslash. Return the number of bytes copied. Up to 16
+ * bytes beyond the end of either may be read or written. */
 static size_t copy_plain(uint8_t *out, const uint8_t *s, const uint8_t *end)
 {
     size_t n = (size_t)(end - s), i = 0;
@@ -162,8 +164,8 @@ static size_t copy_plain(uint8_t *out, const uint8_t *s, const uint8_t *end)
 #endif
 }
 
-/* Decode the escapes of text[n], which has been checked, into scratch, and return the new length.
- * It is never longer. */
+/* Decode text[n], whose escapes have been checked, into scratch. Return the decoded length, which
+ * is never larger. */
 static size_t unescape(uint8_t *scratch, const uint8_t *text, size_t n, uint64_t *surrogates)
 {
     const uint8_t *s = text, *end = text + n;
@@ -186,7 +188,8 @@ static size_t unescape(uint8_t *scratch, const uint8_t *text, size_t n, uint64_t
 
 /* ---- values and lines ---- */
 
-/* Return the first byte from s on that is not white space; a newline is not. */
+/* Return the first position from s on that holds no white space. A newline does not count as white
+ * space. */
 static uint8_t *after_space(uint8_t *s)
 {
     while (*s == ' ' || *s == '\t' || *s == '\r') s++;
@@ -209,8 +212,8 @@ static int read_word(scan *c, const char *word)
     return 0;
 }
 
-/* Read NaN or Infinity, which are not JSON, but which Python's json writes. The field that was
- * asked for cannot hold them, because it may be kept as it is written. */
+/* Read NaN or Infinity, which are not JSON, but which Python's json module writes. Refuse them
+ * inside the requested field, because --keep-fields may keep its value as it is written. */
 static int read_python_word(scan *c, const char *word)
 {
     return c->value && !c->value_end ? wrong(c, "NaN or Infinity: no text") : read_word(c, word);
@@ -268,8 +271,8 @@ static int read_name(scan *c)
     return n == c->path->lengths[c->depth - 1] && !memcmp(name, c->path->names[c->depth - 1], n);
 }
 
-/* Read a value, and note where it is if it is the field's. For a container, read only its opening and
- * return 1. */
+/* Read a value, and note its extent if it is the field's value. For a container, read only its
+ * opening bracket and return 1. */
 static int read_value(scan *c, int on_path)
 {
     const int is_field = on_path && c->depth == c->path->count;
@@ -328,7 +331,7 @@ static int read_object(scan *c)
     return 0;
 }
 
-/* the mark removed, and with a new line for an object that follows another one */
+/* the command removes the mark, and starts a new line for an object that follows another one */
 static const char marked[] = "a byte order mark, where files were joined: sed -E "
                              "'s/^\\s*\\xEF\\xBB\\xBF//; "
                              "s/}\\s*\\xEF\\xBB\\xBF\\s*(\\{|$)/}\\n\\1/g' removes it";
@@ -350,7 +353,8 @@ const char *sgt_json_mend(char *line, size_t n)
     return why;
 }
 
-/* Read the object at `line`. whole: nothing may follow it in the line. Return NULL, or why it is bad. */
+/* Read the object at `line`. If `whole`, nothing may follow it in the line. Return NULL, or the
+ * reason why it is bad. */
 static const char *scan_line(scan *c, const sgt_json_path *p, uint8_t *line, uint8_t *scratch,
                              int whole)
 {
@@ -380,7 +384,9 @@ const char *sgt_json_value(const sgt_json_path *p, uint8_t *line, uint8_t *scrat
 const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratch, int whole,
                           sgt_json_found *t)
 {
-    scan c; /* its last member is left unset: it is 64 KiB, and read only where it was written */
+    /* the last member of *c is left uninitialized: it has 64 KiB, and is only read where it was
+     * written */
+    scan c;
     const char *why = scan_line(&c, p, line, scratch, whole);
     *t = (sgt_json_found){.at = why ? (size_t)(c.s - line) : SGT_JSON_NOWHERE};
     if (why) return why;
@@ -389,7 +395,9 @@ const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratc
     uint8_t *text = c.value + 1;
     t->at = (size_t)(text - line);
     t->length = (size_t)(c.value_end - 1 - text);
-    if (c.escaped) { /* copying 16 bytes at a time works only through scratch */
+    /* the decoder copies 16 bytes at a time, so it cannot write over its own input: it needs
+     * scratch */
+    if (c.escaped) {
         t->length = unescape(scratch, text, t->length, &t->surrogates);
         memcpy(text, scratch, t->length);
     }
@@ -398,8 +406,8 @@ const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratc
 
 /* ---- the documents of a block of lines ---- */
 
-/* Find the document in line[n]. Return NULL, or what is wrong and at which byte. valid: the line is
- * known to be UTF-8. */
+/* Find the document in line[n], and set *t to its extent. Return NULL; or the reason why the line
+ * is bad, with the byte in t->at. valid: the line is known to be UTF-8. */
 static const char *read_document(sgt_unit *u, uint8_t *line, size_t n, int valid, sgt_json_found *t)
 {
     size_t good = valid ? n : sgt_utf8_valid(line, n);
@@ -409,7 +417,7 @@ static const char *read_document(sgt_unit *u, uint8_t *line, size_t n, int valid
 }
 
 /* Add the line of n bytes at `text`, which begins at byte `position` of its stream and ends before
- * `end`. Return 1 if it is bad and ends the unit. */
+ * byte `end`. Return 1 if it is bad and ends the unit. */
 static int add_line(sgt_unit *u, sgt_part *next, uint8_t *text, size_t n, int valid,
                     uint64_t position, uint64_t end, sgt_error *err)
 {
@@ -423,7 +431,7 @@ static int add_line(sgt_unit *u, sgt_part *next, uint8_t *text, size_t n, int va
         next->records++;
         return SGT_OK;
     }
-    /* before the text, which is decoded in place */
+    /* read the fields to keep first: decoding the text changes the line */
     if (names->count && (rc = sgt_kept_line(names, line, u, next, err)) < 0) return rc;
     const char *why = read_document(u, line, n - bom, valid, &t);
     if (why) {
@@ -444,7 +452,7 @@ int sgt_json_records(sgt_unit *u, const sgt_part *p, sgt_part *next, sgt_error *
     const int valid = sgt_utf8_valid(text, p->length) == p->length;
     int rc = sgt_unit_reserve_scratch(u, p->length + 1, err);
     for (size_t at = 0; at < p->length && !rc;) {
-        /* a newline was added after a file's last line if it had none */
+        /* add_part appended a newline to a file whose last line had none */
         const uint8_t *newline = memchr(text + at, '\n', p->length + 1 - at);
         const size_t n = (size_t)(newline - (text + at)),
                      after = at + n < p->length ? at + n + 1 : p->length;

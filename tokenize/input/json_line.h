@@ -1,6 +1,6 @@
 /* json_line.h: extract one field from a line of JSON. The whole line is checked (RFC 8259), but no
- * object is built in memory. Outside of the field, NaN, Infinity and -Infinity pass, which Python's
- * json writes.
+ * object is built in memory. Outside the field, NaN, Infinity and -Infinity are accepted, because
+ * Python's json module writes them.
  *
  *     sgt_json_path path;
  *     if (sgt_json_path_set(&path, "page.text", &err) < 0) ...;
@@ -10,8 +10,8 @@
  *
  * Why not simdjson: version 3.0 (Debian 12) refuses any string with a lone surrogate. Its on-demand
  * parser does not check what it skips, so a broken line would pass. Its index takes four bytes for
- * each byte of a line. Nothing is indexed here: a line of text is mostly one long string, which is
- * searched 16 bytes at a time. */
+ * each byte of a line. This parser needs no index: a line of text is mostly one long string, which
+ * is searched 16 bytes at a time. */
 #ifndef SGT_JSON_LINE_H
 #define SGT_JSON_LINE_H
 
@@ -22,50 +22,51 @@
 
 #define SGT_JSON_NAMES 16    /* maximum number of names in a path */
 #define SGT_JSON_DEPTH 65536 /* maximum nesting of objects and arrays */
-/* bytes that must be readable after the line's newline, and writable after n bytes of scratch */
+/* bytes that must be readable after the line's newline, and writable after the first n bytes of
+ * scratch */
 #define SGT_JSON_PAD 16
 #define SGT_JSON_NOWHERE SIZE_MAX
 
 typedef struct sgt_json_path {
-    /* pointers into the text they were set from, without a NUL */
+    /* names, without a NUL: pointers into the text that sgt_json_path_set parsed */
     const char *names[SGT_JSON_NAMES];
     size_t lengths[SGT_JSON_NAMES], count;
 } sgt_json_path;
 
-/* Parse "text" or "a.b" (a name cannot contain a dot). `field` must outlive *p. Return 0 or
+/* Parse a path, "text" or "a.b" (a name cannot contain a dot). `field` must outlive *p. Return 0 or
  * SGT_EUSAGE. */
 int sgt_json_path_set(sgt_json_path *p, const char *field, sgt_error *err);
 
 typedef struct sgt_json_found {
-    /* extent of the text in the line; for a bad line, `at` is the byte of the error, or
+    /* extent of the text in the line; if the line is bad, `at` is the byte of the error, or
      * SGT_JSON_NOWHERE */
     size_t at, length;
-    uint64_t surrogates; /* number of surrogates without the other half, each replaced by U+FFFD */
+    uint64_t surrogates; /* number of lone surrogates in the text, each replaced by U+FFFD */
 } sgt_json_found;
 
-/* Find the string at the end of the path. The line must begin with an object, in UTF-8, and end in a
- * newline, with SGT_JSON_PAD readable bytes after it. whole: nothing may follow the object. Escapes
- * are decoded in place, through scratch (room for the line and SGT_JSON_PAD bytes). If a name occurs
- * twice, the last one counts, as in Python's json. Return NULL, or why the line is bad, as a static
- * string. */
+/* Find the string at the end of the path, and set *t. The line must begin with an object, be UTF-8,
+ * and end in a newline, with SGT_JSON_PAD readable bytes after it. If `whole`, nothing may follow
+ * the object. Escapes are decoded in place, through scratch, which has room for the line and
+ * SGT_JSON_PAD bytes. If a name occurs twice, the last one counts, as in Python's json module.
+ * Return NULL, or the reason why the line is bad, as a static string. */
 const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratch, int whole,
                           sgt_json_found *t);
 
-/* Find the value at the end of the path, of any kind, as it is written: line[*at ... *at + *n), or
- * *n 0 if it is missing. The line stays as it is. Otherwise like sgt_json_line. */
+/* Find the value at the end of the path, of any type, as it is written: line[*at ... *at + *n), or
+ * set *n to 0 if there is none. The line is not changed. Otherwise as sgt_json_line. */
 const char *sgt_json_value(const sgt_json_path *p, uint8_t *line, uint8_t *scratch, size_t *at,
                            size_t *n);
 
-/* Add the lines that part p of u holds to *next (sgt_unit_add_record). Return 1 if a bad line ended
- * it. */
+/* Add the lines of u's part p to *next, as records (sgt_unit_add_record). Return 1 if a bad line
+ * ended the unit. */
 struct sgt_unit;
 struct sgt_part;
 int sgt_json_records(struct sgt_unit *u, const struct sgt_part *p, struct sgt_part *next,
                      sgt_error *err);
 
-/* Prepare line[n], behind which is a newline or NUL, for a parser that knows neither of them: overwrite
- * NaN, Infinity and -Infinity outside of strings by an empty list and blanks. Return NULL, or why the
- * line is bad: it has a byte order mark outside of strings. */
+/* Prepare line[n], which is followed by a newline or NUL, for a strict JSON parser: overwrite NaN,
+ * Infinity and -Infinity outside strings by an empty list and blanks. Return NULL, or the reason
+ * why the line is bad: it has a byte order mark outside strings. */
 const char *sgt_json_mend(char *line, size_t n);
 
 #endif

@@ -1,5 +1,5 @@
-/* parquet.c: read the metadata at the end of a file and the heads of its pages, which are written in
- * Thrift's compact protocol, and go from page to page. The numbers of fields are those of
+/* parquet.c: read the metadata at the end of a file and the heads of its pages, both written in
+ * Thrift's compact protocol, and go from page to page. The ids of fields are those of
  * parquet.thrift. */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,33 +10,33 @@
 #include "loader/base/memory.h"
 #include "tokenize/input/source.h"
 
-#define DEPTH 64      /* maximum nesting, of the schema and of what is skipped */
+#define DEPTH 64      /* maximum nesting of the schema, and of values that are skipped */
 #define RLE 3         /* encoding of levels unless a page's head gives another */
-#define LISTED 240    /* bytes of column names in a message */
-#define PATH 4096     /* bytes of a column's name and those of its groups, each with a dot */
-#define NONE SIZE_MAX /* no such column */
+#define LISTED 240    /* bytes of column names that a message lists */
+#define PATH 4096     /* most bytes of a column's name, joined by dots to those of its groups */
+#define NONE SIZE_MAX /* index of no column */
 #define ABSENT INT64_MIN
 #define OPTIONAL 1
 #define REPEATED 2
-#define DECIMAL 5     /* converted type */
-#define MOST_SCALE 18 /* digits after the point that 64 bits hold */
-#define UINT_8 11     /* converted types of unsigned numbers, the others between them */
+#define DECIMAL 5     /* converted type of decimals */
+#define MOST_SCALE 18 /* most digits after the point for which 64 bits suffice */
+#define UINT_8 11     /* converted types of unsigned integers: from UINT_8 to UINT_64 */
 #define UINT_64 14
 #define LIST_HINT "--filter 'parquet=jsonl:COMMAND' can join its strings"
-#define MARK 4 /* "PAR1", at both ends */
-/* bytes at the file's end: the length of the metadata, and the mark */
+#define MARK 4 /* bytes of the magic number "PAR1" at both ends of a file */
+/* bytes at the file's end: the length of the metadata, and the magic number */
 #define TAIL 8
 #define META ((uint64_t)256 << 20) /* maximum bytes of the metadata */
 #define HEAD ((size_t)4 << 10)     /* bytes read at first for a page's head */
 /* most bytes of a page's head; its statistics may hold long strings */
 #define LONGEST_HEAD ((size_t)16 << 20)
 
-/* A row group. Its rows and bytes end where those of the next one begin; one without either, at the
- * metadata, follows the last. */
+/* A row group. Its rows and bytes end where those of the next one begin. A sentinel follows the
+ * last group: it has no rows or bytes, and lies at the metadata. */
 typedef struct row_group {
-    uint64_t row;    /* its first row in the file */
-    uint64_t before; /* bytes of the column in the groups before it */
-    uint64_t at;     /* where the column's pages begin in the file */
+    uint64_t row;    /* number in the file of its first row */
+    uint64_t before; /* bytes of the column in all earlier groups */
+    uint64_t at;     /* file offset at which the column's pages begin */
     int codec;
 } row_group;
 
@@ -45,25 +45,26 @@ struct sgt_parquet {
     sgt_source *source;
     uint64_t meta_at; /* offset of the metadata in the file */
     row_group *groups;
-    size_t count, room; /* number of groups, without the last; groups allocated */
+    size_t count, room; /* number of groups, without the sentinel; groups allocated */
     sgt_parquet_column column;
-    size_t group, end;              /* the current row group; the one behind the file's range */
+    /* index of the current row group, and of the first one after the file's range */
+    size_t group, end;
     uint64_t at;                    /* file offset of the next page of the group */
-    uint64_t row;                   /* the first row of that page */
-    uint64_t taken;                 /* rows of that page that are done */
-    sgt_parquet_shared *dictionary; /* of the group */
-    double word;                    /* about how many bytes a string of the dictionary has */
-    sgt_parquet_shared *whole;      /* that page, if it is shared */
-    /* hash of all before row `covered`, of the group's dictionary, of the page at `at`, and of its
-     * head */
+    uint64_t row;                   /* number in the file of that page's first row */
+    uint64_t taken;                 /* rows of that page that were delivered */
+    sgt_parquet_shared *dictionary; /* the group's dictionary */
+    double word;                    /* estimated bytes per string of the dictionary */
+    sgt_parquet_shared *whole;      /* the page at `at`, if it is shared */
+    /* hashes of all before row `covered`, of the group's dictionary, of the page at `at`, and of
+     * its head */
     uint64_t hash, covered, dictionary_hash, page_hash, head_hash;
 };
 
 /* ---- Thrift's compact protocol ----
  *
- * Nothing is copied. After a failure every read returns 0 and no field follows, so callers check
- * once. A struct is read by a table of its fields; a string, a list or a struct in it gives the
- * place where it begins, to be read afterwards:
+ * Nothing is copied. After a failure every read returns 0, and no field follows, so callers check
+ * only once. A struct is read by a table of its fields. For a string, a list or a struct inside it,
+ * `place` is set to where it begins, so that it can be read afterwards:
  *
  *     int64_t rows = -1;
  *     thrift t = {.at = bytes, .end = bytes + n}, name = {0};
@@ -88,14 +89,14 @@ enum {
 
 typedef struct thrift {
     const uint8_t *at, *end;
-    int cut;   /* the bytes ended too early */
-    int wrong; /* the bytes are not of the protocol, or nest too deep */
+    int cut;   /* 1: the bytes end too early */
+    int wrong; /* 1: the bytes do not follow the protocol, or are nested too deeply */
 } thrift;
 
 typedef struct field {
     int id;
-    int type;        /* of what `place` is set to */
-    int64_t *number; /* an integer or a boolean */
+    int type;        /* type of the value that `place` is set to */
+    int64_t *number; /* where an integer or a boolean is stored */
     thrift *place;
 } field;
 
@@ -124,8 +125,8 @@ static int64_t read_int(thrift *t)
     return (int64_t)(n >> 1) ^ -(int64_t)(n & 1);
 }
 
-/* Return the type of the next field, whose id becomes *id; 0: the struct has ended. *id is the id
- * of the field before, and 0 at first. */
+/* Return the type of the next field, and set *id to its id; return 0 if the struct has ended. On
+ * entry, *id is the id of the field before, or 0 for the first. */
 static int next_field(thrift *t, int *id)
 {
     uint8_t b = read_byte(t);
@@ -138,7 +139,7 @@ static int next_field(thrift *t, int *id)
     return b & 15;
 }
 
-/* Return the number of elements of a list, which is at most the number of bytes left. */
+/* Return the number of elements of a list. It is never more than the number of bytes left. */
 static size_t read_list(thrift *t, int *type)
 {
     uint8_t b = read_byte(t);
@@ -147,14 +148,14 @@ static size_t read_list(thrift *t, int *type)
     return n > (uint64_t)(t->end - t->at) ? (size_t)fail(t, &t->cut) : (size_t)n;
 }
 
-/* Pass n bytes. */
+/* Advance past n bytes. */
 static void pass(thrift *t, uint64_t n)
 {
     if ((uint64_t)(t->end - t->at) < n) fail(t, &t->cut);
     else t->at += n;
 }
 
-/* Return the bytes of a string; none if it is cut off. */
+/* Return the bytes of a string, and their number in *n: 0 if it is cut off. */
 static const uint8_t *read_bytes(thrift *t, size_t *n)
 {
     const uint64_t length = read_varint(t);
@@ -164,8 +165,9 @@ static const uint8_t *read_bytes(thrift *t, size_t *n)
     return bytes;
 }
 
-/* Skip a value, of any type that Parquet's structs have; maps are none. in_list: 1 if it is an
- * element of a list. There a boolean takes a byte; a boolean field is part of the field's type. */
+/* Skip a value of any type that Parquet's structs have (there are no maps). in_list: 1 if it is an
+ * element of a list. There a boolean takes a byte, while a boolean field is encoded in the field's
+ * type. */
 static void skip(thrift *t, int type, int in_list, int depth)
 {
     int id = 0, of = 0;
@@ -191,8 +193,8 @@ static void skip(thrift *t, int type, int in_list, int depth)
     }
 }
 
-/* Read a struct: the fields of the table that it has, and skip all else. What `number` and `place`
- * of a missing field point to stays as it is. */
+/* Read a struct: store the fields that the table lists, and skip all others. If a field is missing,
+ * what its `number` or `place` points to is not changed. */
 static void read_struct(thrift *t, const field *fields, size_t count)
 {
     int type;
@@ -218,20 +220,22 @@ static void read_struct(thrift *t, const field *fields, size_t count)
 typedef struct walk {
     thrift *t;
     const char *field;
-    size_t left;   /* elements that follow */
-    size_t leaf;   /* columns so far */
-    size_t column; /* index of the column asked for; NONE: not found */
+    size_t left;   /* elements of the list not read yet */
+    size_t leaf;   /* number of columns read so far */
+    size_t column; /* index of the requested column; NONE: not found */
     int64_t type, converted, scale;
     unsigned levels;
-    /* list: its path has a repeated element; group: its path names a group of columns */
+    /* list: 1 if the column's path has a repeated element; group: 1 if the requested name is a
+     * group's */
     int list, group;
-    int twice;          /* more than one column has the name asked for */
-    char names[LISTED]; /* columns of strings, for a message */
+    int twice;          /* 1: more than one column has the requested name */
+    char names[LISTED]; /* names of the columns of strings, for a message */
     size_t used;
-    char path[PATH]; /* names of the groups that the walk is in, and of the column, with dots */
+    /* names of the groups that the walk is in, and then of the column, joined by dots */
+    char path[PATH];
 } walk;
 
-/* Add the column whose name is the first n bytes of w->path to those that a message lists. */
+/* Add the column whose name is w->path[n] to the names for a message. */
 static void list_name(walk *w, size_t n)
 {
     const size_t comma = w->used ? 2 : 0;
@@ -242,8 +246,8 @@ static void list_name(walk *w, size_t n)
     w->names[w->used] = 0;
 }
 
-/* Read the element at `depth` and all below it. levels: definition level of its parent; list:
- * whether a repeated element is above; n: bytes of w->path that name the parent. */
+/* Read the element at `depth`, and all elements below it. levels: definition level of its parent;
+ * list: 1 if an element above it is repeated; n: bytes of w->path that are the parent's name. */
 static void read_tree(walk *w, size_t depth, unsigned levels, int list, size_t n)
 {
     int64_t type = -1, repetition = 0, children = 0, converted = 0, scale = 0;
@@ -258,7 +262,7 @@ static void read_tree(walk *w, size_t depth, unsigned levels, int list, size_t n
     if (depth) {
         size_t length = 0;
         const uint8_t *bytes = name.at ? read_bytes(&name, &length) : NULL;
-        /* a name that is too long for the path is that of no column which is asked for */
+        /* a name too long for the path is cut; it is not that of the requested column anyway */
         if (length >= PATH - 1 - n) length = PATH - 1 - n;
         if (length) memcpy(w->path + n, bytes, length);
         n += length;
@@ -287,7 +291,7 @@ static void read_tree(walk *w, size_t depth, unsigned levels, int list, size_t n
     w->leaf++;
 }
 
-/* Find the column. Return SGT_OK, too, if w->t is damaged. */
+/* Find the requested column. If w->t is damaged, return SGT_OK; the caller checks that. */
 static int find_column(walk *w, const sgt_parquet *p, sgt_error *err)
 {
     const char *path = p->r.file->path, *name = p->r.field;
@@ -297,7 +301,7 @@ static int find_column(walk *w, const sgt_parquet *p, sgt_error *err)
     if (type != THRIFT_STRUCT) w->t->wrong = 1;
     read_tree(w, 0, 0, 0, 0);
     if (w->t->wrong || w->t->cut) return SGT_OK;
-    /* a decimal of bytes is no string */
+    /* bytes that hold a decimal are not a string */
     const int there = w->column != NONE, good = w->type == SGT_PARQUET_BYTES
                                                     ? !(kept && w->converted == DECIMAL)
                                                     : kept && sgt_parquet_width((int)w->type) &&
@@ -330,7 +334,7 @@ static int damaged(const sgt_parquet *p, uint64_t offset, const char *why, sgt_e
 
 /* ---- row groups ---- */
 
-/* The column's pages in a row group, as the metadata describe them. */
+/* The pages of the column in one row group, as the metadata describes them. */
 typedef struct chunk {
     int64_t type, codec, bytes, data, dictionary;
     thrift meta, elsewhere, encrypted;
@@ -351,15 +355,15 @@ static void read_chunk(thrift *t, chunk *c)
     if (c->meta.at) read_struct(&c->meta, FIELDS(meta));
 }
 
-/* Append a row group of so many rows, whose pages are those of c. */
+/* Append a row group of `rows` rows, whose pages c describes. */
 static int add_group(sgt_parquet *p, chunk *c, int64_t rows, sgt_error *err)
 {
     const char *path = p->r.file->path, *name = p->r.field;
     const char *remedy, *codec = sgt_parquet_codec_lacks(c->codec, &remedy);
-    /* a dictionary offset of 0 means there is none, or that it is the first page */
+    /* a dictionary offset of 0 means that there is no dictionary, or that it is the first page */
     const int64_t at = c->dictionary > 0 && c->dictionary < c->data ? c->dictionary : c->data;
     size_t elsewhere = 0;
-    if (!rows) return SGT_OK; /* an empty row group may have no bytes */
+    if (!rows) return SGT_OK; /* an empty row group may have no pages */
     if (c->encrypted.at)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: column \"%s\" is encrypted (write it without encryption)", path, name);
@@ -406,8 +410,8 @@ static int read_groups(sgt_parquet *p, thrift *t, size_t column, sgt_error *err)
     return rc;
 }
 
-/* Read the metadata, bytes[n]. Return SGT_EFORMAT for a file that is damaged, or whose column is
- * missing, encrypted, packed by another codec, or no single string per row. */
+/* Read the metadata, bytes[n]. Return SGT_EFORMAT if it is damaged, or if the column is missing,
+ * encrypted, compressed by an unsupported codec, or does not hold one string per row. */
 static int parse_meta(sgt_parquet *p, const uint8_t *bytes, size_t n, sgt_error *err)
 {
     thrift t = {.at = bytes, .end = bytes + n}, schema = {0}, groups = {0};
@@ -435,8 +439,8 @@ static int parse_meta(sgt_parquet *p, const uint8_t *bytes, size_t n, sgt_error 
 
 /* ---- heads of pages ---- */
 
-/* Read the head of a page at p[n]. Return NULL, or what is wrong; *more is 1 if more bytes than n
- * may complete the head. */
+/* Read the head of a page at p[n]. Return NULL, or what is wrong with it. *more is set to 1 if the
+ * head may be complete with more than n bytes. */
 static const char *parse_head(sgt_parquet_head *h, const uint8_t *p, size_t n, int *more)
 {
     thrift t = {.at = p, .end = p + n}, data = {0}, data2 = {0};
@@ -447,9 +451,9 @@ static const char *parse_head(sgt_parquet_head *h, const uint8_t *p, size_t n, i
                           {3, .number = &packed},
                           {4, .number = &crc},
                           {5, THRIFT_STRUCT, .place = &data},
-                          {7, THRIFT_STRUCT, .place = &data}, /* a dictionary */
+                          {7, THRIFT_STRUCT, .place = &data}, /* the header of a dictionary page */
                           {8, THRIFT_STRUCT, .place = &data2}};
-    /* the fields needed here have the same numbers in data pages and dictionaries */
+    /* data pages and dictionaries have the same ids for the fields needed here */
     const field fields[] = {
         {1, .number = &rows}, {2, .number = &encoding}, {3, .number = &level_encoding}};
     const field fields2[] = {{1, .number = &rows},
@@ -487,7 +491,7 @@ static const char *parse_head(sgt_parquet_head *h, const uint8_t *p, size_t n, i
 
 /* ---- the reader ---- */
 
-/* Read n bytes of the file from offset `at` on. */
+/* Read n bytes of the file from offset `at` on into `to`. */
 static int read_at(sgt_parquet *p, uint64_t at, uint8_t *to, size_t n, sgt_error *err)
 {
     size_t got = 0;
@@ -500,7 +504,7 @@ static int read_at(sgt_parquet *p, uint64_t at, uint8_t *to, size_t n, sgt_error
 
 /* ---- the end of a file ---- */
 
-/* Find the metadata, n bytes at p->meta_at. */
+/* Find the metadata: p->meta_at, and its size in *n. */
 static int read_tail(sgt_parquet *p, size_t *n, sgt_error *err)
 {
     const sgt_corpus_file *f = p->r.file;
@@ -545,7 +549,7 @@ static int read_meta(sgt_parquet *p, sgt_error *err)
     return rc;
 }
 
-/* Begin with row group i, which may be behind the last one. */
+/* Begin with row group i, which may be the one after the last. */
 static void begin_group(sgt_parquet *p, size_t i)
 {
     sgt_parquet_shared_drop(&p->dictionary);
@@ -569,7 +573,8 @@ static size_t groups_before(const sgt_parquet *p, uint64_t at)
     return (size_t)(g - p->groups);
 }
 
-/* Go to the first row group of the file's range, and past those that an earlier run has read. */
+/* Go to the first row group of the file's range, then past the groups that an earlier run has
+ * read. */
 static void begin_range(sgt_parquet *p)
 {
     const sgt_corpus_file *f = p->r.file;
@@ -636,7 +641,8 @@ uint64_t sgt_parquet_raw(const sgt_parquet *p)
 
 /* ---- pages ---- */
 
-/* Read the head of the page at p->at, behind u's text, where the page will be. */
+/* Read the head of the page at p->at into *h. Its bytes are read behind u's text, where the page
+ * itself will be read. */
 static int read_head(sgt_parquet *p, uint64_t end, sgt_unit *u, sgt_parquet_head *h, sgt_error *err)
 {
     const uint64_t left = end - p->at;
@@ -656,7 +662,7 @@ static int read_head(sgt_parquet *p, uint64_t end, sgt_unit *u, sgt_parquet_head
     }
 }
 
-/* Read the packed bytes of the page at p->at, and hash them. */
+/* Read the compressed bytes of the page at p->at into `to`, and hash them. */
 static int read_packed(sgt_parquet *p, const sgt_parquet_head *h, uint8_t *to, uint64_t *hash,
                        sgt_error *err)
 {
@@ -669,34 +675,35 @@ static int read_dictionary(sgt_parquet *p, const sgt_parquet_head *h, sgt_error 
 {
     if (p->dictionary) return damaged(p, p->at, "damaged: a second dictionary", err);
     sgt_parquet_page page = {.head = *h, .codec = p->groups[p->group].codec, .column = p->column};
-    page.column.levels = 0; /* no string of a dictionary is null */
+    page.column.levels = 0; /* a dictionary has no null strings, so no levels */
     uint8_t *packed;
     int rc = sgt_parquet_shared_new(&p->dictionary, &page, &packed, err);
     if (h->rows) p->word = (double)h->unpacked / (double)h->rows;
     return rc < 0 ? rc : read_packed(p, h, packed, &p->dictionary_hash, err);
 }
 
-/* Return about how many bytes `rows` rows of a page have, unpacked. */
+/* Estimate how many bytes `rows` rows of a page take when unpacked. */
 static size_t text_bytes(const sgt_parquet *p, const sgt_parquet_head *h, uint64_t rows)
 {
     const double word = sgt_parquet_has_indices(h) ? p->word : 0;
     return (size_t)(((double)h->unpacked / (double)h->rows + word) * (double)rows);
 }
 
-/* Read the packed bytes of a page behind u's text, where a page of all these rows, unpacked, has
- * room, too. */
+/* Read the compressed bytes of a page behind u's text, with room after them for the unit's unpacked
+ * rows. text: estimated bytes of this page's rows. */
 static int read_behind(sgt_parquet *p, const sgt_parquet_head *h, sgt_unit *u, size_t text,
                        sgt_error *err)
 {
-    /* a damaged head may state any size */
+    /* a damaged head may state any size, so reserve only a likely one */
     const size_t all = u->unpacked + text, likely = all < SGT_PARQUET_LIKELY ? all : 0;
-    /* room for the rows of a page that is a little larger: a buffer that grows later is copied */
+    /* a quarter more, for rows that are larger than estimated: enlarging the buffer later copies
+     * it */
     const int rc = sgt_unit_reserve(u, u->used + h->packed + likely + likely / 4, err);
     return rc < 0 ? rc : read_packed(p, h, u->text + u->used, &p->page_hash, err);
 }
 
-/* Add the next rows of the page at p->at to u. The packed bytes of a page with many rows are read
- * into a page that they share. */
+/* Add the next rows of the page at p->at to u. A page with many rows is read once, into a shared
+ * page from which all its rows come. */
 static int add_page(sgt_parquet *p, const sgt_parquet_head *h, sgt_unit *u, uint64_t *rows,
                     sgt_error *err)
 {
@@ -728,7 +735,7 @@ static int add_page(sgt_parquet *p, const sgt_parquet_head *h, sgt_unit *u, uint
     return SGT_OK;
 }
 
-/* Go past the page with this head, which began at p->at. */
+/* Advance past the page with head h at p->at, which had `rows` rows. */
 static void pass_page(sgt_parquet *p, const sgt_parquet_head *h, uint64_t rows)
 {
     p->at += h->size + h->packed;
@@ -742,7 +749,7 @@ static void pass_page(sgt_parquet *p, const sgt_parquet_head *h, uint64_t rows)
     sgt_parquet_shared_drop(&p->whole);
 }
 
-/* Read the page at p->at, which may give no rows. */
+/* Read the page at p->at, which may have no rows. */
 static int read_page(sgt_parquet *p, const row_group *g, sgt_unit *u, uint64_t *rows,
                      sgt_error *err)
 {
@@ -762,7 +769,7 @@ static int read_page(sgt_parquet *p, const row_group *g, sgt_unit *u, uint64_t *
     if (p->row + p->taken < p->r.row)
         p->taken = p->row + h.rows <= p->r.row ? h.rows : p->r.row - p->row;
     if (p->taken < h.rows) rc = add_page(p, &h, u, rows, err);
-    /* an earlier run has read the rows, but not counted the hash */
+    /* an earlier run has read these rows, but their page is not in its hash */
     else if (p->row + h.rows > p->covered) rc = read_behind(p, &h, u, 0, err);
     if (rc < 0) return rc;
     if (p->taken == h.rows) pass_page(p, &h, h.rows);
@@ -770,7 +777,7 @@ static int read_page(sgt_parquet *p, const row_group *g, sgt_unit *u, uint64_t *
 }
 
 /* Go to the next row group, because no more pages can be found in this one. Return the number of
- * rows that are passed. */
+ * rows skipped. */
 static uint64_t pass_rest(sgt_parquet *p)
 {
     const uint64_t row = p->row + p->taken, from = row < p->r.row ? p->r.row : row;

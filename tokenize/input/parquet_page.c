@@ -1,11 +1,12 @@
 /* parquet_page.c: one page of a column, from its packed bytes to strings, and to documents.
  *
- * Strings of PLAIN and DELTA_LENGTH_BYTE_ARRAY stay where they were unpacked. Those of
- * DELTA_BYTE_ARRAY are put together behind them, and so are numbers that are neither PLAIN nor in a
- * dictionary. The lengths between strings of PLAIN become zeros once they are read, so that all
- * strings of a page can be checked as one text. A dictionary is a page of its own, which the pages
- * that use it share; its strings are copied behind each page, and so are the rows of a large page.
- * Encodings.md of the Parquet format describes the encodings. */
+ * Strings in PLAIN and DELTA_LENGTH_BYTE_ARRAY stay where they were unpacked. Strings in
+ * DELTA_BYTE_ARRAY are assembled behind the unpacked page, and so are numbers that are neither
+ * PLAIN nor in a dictionary. In PLAIN, the lengths between strings are overwritten with zeros once
+ * they are read, so that all strings of a page can be checked as one text. A dictionary is a page
+ * of its own, which is shared by the pages that use it; its strings are copied behind each page,
+ * and so are the rows of a large page. The file Encodings.md of the Parquet format describes the
+ * encodings. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -24,14 +25,14 @@
 #include "tokenize/input/parquet.h"
 #include "tokenize/text/utf8.h"
 
-#define RLE 3 /* encoding of levels */
+#define RLE 3 /* encoding of the definition levels */
 
 static const char ended[] = "its values end too early";
 static const char levels_end[] = "its levels end too early";
 static const char no_memory[] = "out of memory";
 static const char damaged_numbers[] = "its numbers are damaged";
 static const char damaged_bytes[] = "its packed bytes are damaged";
-/* reasons with a remedy: such pages are not damaged, but are not read */
+/* errors for pages that are not damaged, but unsupported; each text tells what to do */
 static const char other_encoding[] =
     "an encoding of numbers that is not read (write it with PLAIN or a dictionary)";
 static const char old_levels[] = "levels of BIT_PACKED, which Parquet has given up, are not read "
@@ -49,12 +50,12 @@ static int fail(sgt_error *err, const char *path, uint64_t offset, const char *w
 
 /* ---- codecs ----
  *
- * Each unpacks in[n] to at most `size` bytes, and returns their number, or SIZE_MAX if they are
- * damaged. */
+ * Each function unpacks in[n] to at most `size` bytes, and returns their number, or SIZE_MAX if the
+ * bytes are damaged. */
 
 typedef size_t unpacker(const uint8_t *in, size_t n, uint8_t *out, size_t size);
 
-/* The bytes may have several members, one after the other. */
+/* Unpack gzip: one or several members, one after the other. */
 static size_t unpack_gzip(const uint8_t *in, size_t n, uint8_t *out, size_t size)
 {
     z_stream z = {.next_in = (uint8_t *)(uintptr_t)in, .avail_in = (uInt)n};
@@ -101,11 +102,12 @@ static size_t unpack_lz4(const uint8_t *in, size_t n, uint8_t *out, size_t size)
 #define REBUILD(package) "build sgt again where the package " package " is installed"
 #define CODECS 8
 
-/* By parquet.thrift's numbers. */
+/* Indexed by the codec's number in parquet.thrift. */
 static const struct {
-    unpacker *unpack; /* NULL: this build cannot unpack it, or, without a name, it is not packed */
-    /* Most bytes that a packed byte can become. A damaged file may state any size, so this bounds
-     * the memory that is allocated. */
+    /* NULL: this build cannot unpack it, or, if it has no name, the bytes are not compressed */
+    unpacker *unpack;
+    /* Most bytes to which one packed byte can expand. A damaged file may state any size, so this
+     * bounds the memory that is allocated. */
     size_t most;
     const char *name, *remedy;
 } codecs[CODECS] = {
@@ -127,9 +129,9 @@ const char *sgt_parquet_codec_lacks(int64_t codec, const char **remedy)
     return known ? codecs[codec].name : "a codec that Parquet's format does not name";
 }
 
-/* ---- numbers in few bits ---- */
+/* ---- numbers of a few bits ---- */
 
-/* Return the `width` bits from bit number `bit` of p on. Bytes from `end` on are not read. */
+/* Return the `width` bits of p from bit number `bit` on. Bytes from `end` on are not read. */
 static uint64_t get_bits(const uint8_t *p, uint64_t bit, unsigned width, const uint8_t *end)
 {
     const uint8_t *at = p + bit / 8;
@@ -156,7 +158,8 @@ typedef struct runs {
     const uint8_t *at, *end;
     unsigned width; /* bits per number, at most 32 */
     uint64_t left;  /* numbers left in this run */
-    int packed;     /* the run is packed bits, from bit `bit` of `at`, to `after` */
+    /* 1: the numbers of the run are packed bits, from bit `bit` of `at` to `after` */
+    int packed;
     uint64_t bit;
     const uint8_t *after;
     uint32_t value; /* the number that a run of equal numbers repeats */
@@ -176,7 +179,8 @@ static int next_run(runs *r)
         r->at += bytes;
         return 0;
     }
-    /* groups of eight numbers; some writers leave out the last bytes of the last group */
+    /* the run holds groups of eight numbers; some writers leave out the last bytes of the last
+     * group */
     uint64_t size = r->left * r->width;
     r->left *= 8;
     if (size > left) {
@@ -188,7 +192,7 @@ static int next_run(runs *r)
     return r->left ? 0 : -1;
 }
 
-/* Take the next n numbers. Return 0, or -1 if the bytes have ended. */
+/* Read the next n numbers. Return 0, or -1 if the bytes have ended. */
 static int read_runs(runs *r, uint32_t *out, size_t n)
 {
     while (n) {
@@ -211,20 +215,20 @@ static int read_runs(runs *r, uint32_t *out, size_t n)
 
 typedef struct deltas {
     const uint8_t *at, *end;
-    uint64_t left;         /* numbers not yet taken */
-    uint64_t last;         /* the last number taken, or the first of all */
-    int begun;             /* the first number has been taken */
-    uint64_t block, minis; /* numbers per block, and miniblocks in it */
-    uint64_t mini;         /* the miniblock within the block */
-    uint64_t in_mini;      /* numbers left in it */
+    uint64_t left;         /* numbers not yet read */
+    uint64_t last;         /* the number read last, or, before any was read, the first */
+    int begun;             /* 1: the first number has been read */
+    uint64_t block, minis; /* numbers per block, and miniblocks per block */
+    uint64_t mini;         /* index of the miniblock in the block */
+    uint64_t in_mini;      /* numbers left in the miniblock */
     uint64_t least;        /* smallest delta of the block */
-    const uint8_t *widths; /* bits of the numbers of each miniblock */
-    /* where the miniblock's bits begin; the next bit is counted from there */
+    const uint8_t *widths; /* (minis): bits of each number of a miniblock */
+    /* where the miniblock's bits begin; `bit` is the next one, counted from there */
     const uint8_t *bits;
     uint64_t bit;
 } deltas;
 
-/* Read the head at p. Return 0, or -1 if it is damaged. */
+/* Read the head of the encoding at p. Return 0, or -1 if it is damaged. */
 static int open_deltas(deltas *d, const uint8_t *p, const uint8_t *end)
 {
     int bad = 0;
@@ -240,7 +244,7 @@ static int open_deltas(deltas *d, const uint8_t *p, const uint8_t *end)
     return 0;
 }
 
-/* Turn to the next miniblock. */
+/* Go to the next miniblock. */
 static int next_mini(deltas *d)
 {
     int bad = 0;
@@ -260,8 +264,8 @@ static int next_mini(deltas *d)
     return 0;
 }
 
-/* Take the next number, of any kind. Its lower 32 bits are a number of 32 bits. Return 0, or -1 if
- * there is none. */
+/* Read the next number. For numbers of 32 bits, its lower 32 bits are the number. Return 0, or -1
+ * if there is none. */
 static int next_delta(deltas *d, uint64_t *out)
 {
     if (!d->left) return -1;
@@ -282,13 +286,13 @@ static int next_delta(deltas *d, uint64_t *out)
 
 struct sgt_parquet_shared {
     atomic_int users;
-    pthread_mutex_t lock; /* guards all below until the page is decoded */
+    pthread_mutex_t lock; /* guards all members below until the page is decoded */
     sgt_parquet_page page;
-    sgt_unit unit; /* the page's packed bytes, and then its strings */
+    sgt_unit unit; /* holds the page's packed bytes, and then its strings */
     sgt_parquet_string *rows;
-    const uint8_t *strings; /* what the rows' positions are in */
+    const uint8_t *strings; /* the text that the rows' positions refer to */
     int decoded;
-    const char *why; /* why it cannot be decoded; NULL: it can */
+    const char *why; /* the reason why the page cannot be decoded; NULL: none */
 };
 
 int sgt_parquet_shared_new(sgt_parquet_shared **out, const sgt_parquet_page *p, uint8_t **packed,
@@ -296,7 +300,7 @@ int sgt_parquet_shared_new(sgt_parquet_shared **out, const sgt_parquet_page *p, 
 {
     const sgt_parquet_head *h = &p->head;
     sgt_parquet_shared *s = calloc(1, sizeof *s);
-    /* a damaged head may state any size, so only a likely one is reserved before it is needed */
+    /* a damaged head may state any size, so only a likely size is reserved in advance */
     const size_t likely = h->unpacked < SGT_PARQUET_LIKELY ? h->unpacked : 0;
     if (!s) return sgt_fail_memory(err, "a page");
     s->users = 1;
@@ -348,8 +352,8 @@ static const char *decode_shared(sgt_parquet_shared *s)
     return decode_page(&s->page, &s->unit, s->rows, &s->strings);
 }
 
-/* Decode the page if no thread has done so. Return NULL, or what is wrong. Any number of threads may
- * call this. */
+/* Decode the page unless a thread has already done so. Return NULL, or what is wrong with it. Any
+ * number of threads may call this. */
 static const char *open_shared(sgt_parquet_shared *s)
 {
     pthread_mutex_lock(&s->lock);
@@ -361,18 +365,18 @@ static const char *open_shared(sgt_parquet_shared *s)
 
 /* ---- strings, by encoding ----
  *
- * Each function finds the next n strings, n > 0, or numbers, and sets their positions in the unit's
- * text. It returns NULL, or what is wrong. */
+ * Each function finds the next n strings (or numbers), n > 0, and sets their positions in the
+ * unit's text. It returns NULL, or what is wrong. */
 
 typedef struct decoder {
     const sgt_parquet_page *p;
     sgt_unit *u;
-    size_t at, end; /* bytes left of the page, in the unit's text */
-    /* (3, head.rows): levels; indices or lengths; lengths */
+    size_t at, end; /* extent in the unit's text of the bytes of the page not read yet */
+    /* (3, head.rows): levels; then indices or lengths; then lengths */
     uint32_t *numbers;
 } decoder;
 
-/* Make room for n bytes behind the unit's text, which they may move. */
+/* Make room for n bytes behind the unit's text. This may move the text. */
 static const char *make_room(sgt_unit *u, uint64_t n)
 {
     if (n > SGT_PARQUET_PAGE) return too_long;
@@ -416,8 +420,8 @@ static const char *read_indexed(decoder *d, sgt_parquet_string *out, size_t n)
     return NULL;
 }
 
-/* Read the n lengths at d->at, after which more may follow, go behind all of them, and add them to
- * *sum. */
+/* Read the first n of the lengths at d->at, and add them to *sum. There may be more than n; advance
+ * d->at past all of them. */
 static const char *read_lengths(decoder *d, uint32_t *out, size_t n, uint64_t *sum)
 {
     static const char damaged[] = "its lengths are damaged";
@@ -428,7 +432,8 @@ static const char *read_lengths(decoder *d, uint32_t *out, size_t n, uint64_t *s
     if (all.left < n) return ended;
     for (size_t i = 0; all.left; i++) {
         uint64_t number;
-        /* numbers have 32 bits and wrap around; they are lengths, so a negative one is damage */
+        /* the numbers have 32 bits and wrap around; as lengths they cannot be negative, so a
+         * negative one is damage */
         if (next_delta(&all, &number) < 0 || (uint32_t)number > INT32_MAX) return damaged;
         if (i < n) out[i] = (uint32_t)number;
         *sum += (uint32_t)number;
@@ -450,7 +455,8 @@ static const char *read_delta_lengths(decoder *d, sgt_parquet_string *out, size_
     return why;
 }
 
-/* Each string begins with a prefix of the string before it. */
+/* Each string is stored as the length of the prefix that it shares with the string before, and the
+ * rest. */
 static const char *read_delta_strings(decoder *d, sgt_parquet_string *out, size_t n)
 {
     uint32_t *prefix = d->numbers + d->p->head.rows, *length = prefix + d->p->head.rows;
@@ -492,7 +498,7 @@ static const char *read_delta_numbers(decoder *d, sgt_parquet_string *out, size_
     return NULL;
 }
 
-/* The first bytes of all numbers come first, then the second ones, and so on. */
+/* The encoding stores the first bytes of all numbers, then their second bytes, and so on. */
 static const char *read_split_numbers(decoder *d, sgt_parquet_string *out, size_t n)
 {
     const unsigned width = sgt_parquet_width(d->p->column.type);
@@ -511,10 +517,10 @@ static const char *read_split_numbers(decoder *d, sgt_parquet_string *out, size_
 
 #define ENCODINGS 10
 
-/* By parquet.thrift's numbers. */
+/* Indexed by the encoding's number in parquet.thrift. */
 static const struct {
     const char *(*read)(decoder *d, sgt_parquet_string *out, size_t n);
-    int strings, numbers; /* whether strings and numbers have it */
+    int strings, numbers; /* 1: the encoding can be used for strings, and for numbers */
 } encodings[ENCODINGS] = {
     [SGT_PARQUET_PLAIN] = {read_plain, 1, 1},
     [SGT_PARQUET_PLAIN_DICTIONARY] = {read_indexed, 1, 1},
@@ -530,7 +536,7 @@ int sgt_parquet_has_indices(const sgt_parquet_head *h)
     return h->encoding == SGT_PARQUET_PLAIN_DICTIONARY || h->encoding == SGT_PARQUET_RLE_DICTIONARY;
 }
 
-/* Find the next n strings of the page. */
+/* Find the next n strings of the page, whatever the encoding. */
 static const char *read_strings(decoder *d, sgt_parquet_string *out, size_t n)
 {
     const int encoding = d->p->head.encoding, strings = d->p->column.type == SGT_PARQUET_BYTES;
@@ -543,8 +549,8 @@ static const char *read_strings(decoder *d, sgt_parquet_string *out, size_t n)
 
 /* ---- pages ---- */
 
-/* Find all rows of the page. Its first bytes, `levels` of them, tell which rows are null: those take
- * no string. */
+/* Find all rows of the page. Its first `levels` bytes are the definition levels, which tell which
+ * rows are null; a null row has no string. */
 static const char *decode_rows(decoder *d, size_t levels, sgt_parquet_string *rows)
 {
     const uint32_t least = d->p->column.levels;
@@ -564,14 +570,15 @@ static const char *decode_rows(decoder *d, size_t levels, sgt_parquet_string *ro
         there -= level[i] < least;
     }
     const char *why = read_strings(d, rows, there);
-    /* from the last row on, move each string to its row */
+    /* move each string to its row, beginning with the last row */
     for (size_t i = n; i-- > 0 && !why;)
         rows[i] = level[i] == least ? rows[--there] : (sgt_parquet_string){SGT_PARQUET_NULL, 0};
     return why;
 }
 
-/* Unpack the page behind the unit's text; bytes that are not packed stay where they are. Set d->at
- * and d->end to the page, and *levels to the bytes of its levels, which come first. */
+/* Unpack the page behind the unit's text; a page that is not compressed stays where it is. Set
+ * d->at and d->end to the extent of the page, and *levels to the number of bytes of its definition
+ * levels, which come first. */
 static const char *unpack_page(decoder *d, size_t *levels)
 {
     const sgt_parquet_page *p = d->p;
@@ -606,8 +613,8 @@ static const char *unpack_page(decoder *d, size_t *levels)
     return n > d->end - d->at ? levels_end : NULL;
 }
 
-/* Decode all rows of the page, and set *strings to what their positions are in: u's text, or that of
- * the dictionary, which lives as long as it is used. */
+/* Decode all rows of the page, and set *strings to the text that their positions refer to: u's
+ * text, or that of the dictionary, which lives as long as it is used. */
 static const char *decode_page(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet_string *rows,
                                const uint8_t **strings)
 {
@@ -621,8 +628,8 @@ static const char *decode_page(const sgt_parquet_page *p, sgt_unit *u, sgt_parqu
     return why;
 }
 
-/* Copy the strings of rows[count] into u's text after u->used, and set their positions to those
- * there. strings: what the positions are in, which is not u's text. */
+/* Copy the strings of rows[count] into u's text after u->used, and set their positions accordingly.
+ * strings: the text that their positions referred to, which is not u's text. */
 static const char *copy_rows(sgt_unit *u, sgt_parquet_string *rows, uint64_t count,
                              const uint8_t *strings)
 {
@@ -664,17 +671,18 @@ void sgt_parquet_pages_drop(sgt_unit *u)
     u->page_count = 0;
 }
 
-/* ---- rows become parts. A null, and a string that is not UTF-8, is a bad row ---- */
+/* ---- rows become parts; a null row and a string that is not UTF-8 are bad ---- */
 
-/* Return whether all strings are UTF-8, at once: between them in the unit's text is only ASCII,
- * or strings of the same kind (sgt_parquet_page_decode), and none begins within a character. */
+/* Return whether all strings are UTF-8, checked in one call. Between them in the unit's text lies
+ * only ASCII, or strings that are checked as well (sgt_parquet_page_decode). Also check that no
+ * string begins within a character. */
 static int all_valid(const sgt_unit *u, const sgt_parquet_string *rows, uint64_t count)
 {
     size_t from = SIZE_MAX, to = 0, before = SIZE_MAX;
     for (uint64_t i = 0; i < count; i++) {
         const size_t at = rows[i].at, end = at + rows[i].length;
         if (at == SGT_PARQUET_NULL || at == end) continue;
-        /* a string that does not follow another one at once has ASCII before it */
+        /* a string that does not follow another one directly has ASCII before it */
         if (at == before && (u->text[at] & 0xC0) == 0x80) return 0;
         if (at < from) from = at;
         if (end > to) to = end;
@@ -683,7 +691,8 @@ static int all_valid(const sgt_unit *u, const sgt_parquet_string *rows, uint64_t
     return from == SIZE_MAX || sgt_utf8_valid(u->text + from, to - from) == to - from;
 }
 
-/* Return why the row is no document, and the byte; NULL if it is one. valid: it is UTF-8. */
+/* Return the reason why the row is not a document, with the byte in *byte; NULL if it is one.
+ * valid: the string is known to be UTF-8. */
 static const char *bad_row(const sgt_unit *u, const sgt_parquet_string *s, int valid,
                            uint64_t *byte)
 {
@@ -704,7 +713,7 @@ int sgt_parquet_records(sgt_unit *u, const sgt_part *p, sgt_part *next, sgt_erro
     sgt_parquet_string *rows = calloc((size_t)all + 1, sizeof *rows);
     if (!rows) return sgt_fail_memory(err, "rows of a page");
     int rc = page ? sgt_parquet_page_decode(page, u, rows, f->path, err) : SGT_OK;
-    /* all rows of the page, or those whose page cannot be found, are bad */
+    /* all rows of the page are bad, or all rows for which no page was found */
     if (!page || (rc == SGT_EFORMAT && f->skip_bad)) {
         next->records = next->bad = p->end - p->offset;
         next->end = p->end;

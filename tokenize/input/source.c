@@ -1,5 +1,5 @@
-/* source.c: read files, standard input and the output of filters, unpack .gz and .zst, and read such
- * files ahead of their turn. */
+/* source.c: read files, standard input and the output of filters; unpack .gz and .zst; and read
+ * such files ahead of their turn. */
 #include "tokenize/input/source.h"
 
 #include <errno.h>
@@ -18,55 +18,63 @@
 #include "loader/base/thread.h"
 #include "tokenize/input/filter.h"
 
-/* bytes per read of packed input: zstd's largest block, large enough for cheap reads */
+/* bytes per read of packed input: the size of zstd's largest block, large enough for cheap reads */
 #define IN ((size_t)128 << 10)
-#define OUT ((size_t)128 << 10)   /* bytes unpacked at a time: a block of zstd at its largest */
-#define CHUNK ((size_t)256 << 10) /* bytes read ahead at a time, before the caller can read them */
+#define OUT ((size_t)128 << 10) /* bytes unpacked at a time: the size of zstd's largest block */
+/* bytes read ahead at a time: the caller can use them only when all have been read */
+#define CHUNK ((size_t)256 << 10)
 
-/* Bytes that a source's own thread has read, and the caller has not. */
+/* Bytes that a source's own thread has read and the caller has not. */
 typedef struct ring {
     pthread_t thread;
-    pthread_mutex_t lock; /* guards all below, but for bytes between `used` and `made` */
+    pthread_mutex_t lock; /* guards all members below, except the bytes between `used` and `made` */
     pthread_cond_t changed;
-    uint8_t *bytes;      /* (SGT_AHEAD_BYTES); byte i of the stream lies at i % SGT_AHEAD_BYTES */
-    uint64_t made, used; /* bytes of the stream written and read */
-    uint64_t raw;        /* bytes read from disk */
-    int ended; /* 1: the thread has finished. Then the stream is complete, or rc is the error */
+    uint8_t *bytes; /* (SGT_AHEAD_BYTES): byte i of the stream is at i % SGT_AHEAD_BYTES */
+    /* bytes of the stream that the thread has written, and that the caller has read */
+    uint64_t made, used;
+    uint64_t raw; /* bytes read from disk */
+    /* 1: the thread has finished: rc is SGT_OK if the stream is complete, else the error */
+    int ended;
     int rc;
     sgt_error err;
 } ring;
 
 struct sgt_source {
     const sgt_corpus_file *file;
-    const sgt_stop *stop, *cancel; /* requesting either ends the wait for a stream */
-    sgt_stop closing;              /* requested when the source is closed */
-    int fd;                        /* the file, or standard input; -1: not open */
-    uint64_t at;                   /* bytes read from fd or the filter */
+    const sgt_stop *stop, *cancel; /* a request of either ends a wait for a stream */
+    sgt_stop closing;              /* requested when the source is being closed */
+    int fd;                        /* descriptor of the file or of standard input; -1: not open */
+    uint64_t at;                   /* bytes read so far from fd or from the filter */
     int filtered;                  /* 1: the filter has been started */
-    sgt_child child;               /* the file's filter, whose output is read instead of the file */
-    /* A packed file. It is unpacked into `out`, and again when all of that was read, so that the
-     * bytes before a damaged place, of which zstd drops some, do not depend on how they are read */
-    uint8_t *in, *out; /* packed and unpacked bytes */
+    /* the process of the file's filter, whose output is read instead of the file */
+    sgt_child child;
+    /* The members up to `left` are for a packed file. `out` is filled completely, and refilled only
+     * when all of it was read. zstd loses some bytes before a damaged one, depending on the sizes
+     * of the calls, so fixed sizes give the same bytes however the caller reads. */
+    uint8_t *in, *out; /* buffers for packed and unpacked bytes */
     size_t in_at, in_size, out_at, out_size;
     int in_end; /* 1: the file has no bytes after those in `in` */
     z_stream gz;
     ZSTD_DStream *zst;
-    /* 1: a member or frame has begun and not ended. A file begins as 1, because it must have one */
+    /* 1: a gzip member or zstd frame has begun and has not ended. A file starts with 1, because it
+     * must have at least one */
     int inside;
-    uint64_t member_end; /* file offset where the last member of gzip ended; 0: none has */
-    int next;            /* 1: the byte right after it begins another one */
-    int ended;           /* 1: the stream has no bytes after those in `out`; or, after them: */
-    sgt_error failure;   /* code 0: none */
-    sgt_error left;      /* sgt_source_left */
-    ring *ahead;         /* NULL: the caller reads the file itself */
-    uint64_t raw;        /* bytes read from disk, when the ring was last read */
+    uint64_t member_end; /* file offset at which the last gzip member ended; 0: none has ended */
+    int next;            /* 1: another member begins directly after the last one, without padding */
+    /* 1: the stream has no bytes after those in `out`. If `failure` is set, it comes after those
+     * bytes */
+    int ended;
+    sgt_error failure; /* error to report once `out` is read; code 0: none */
+    sgt_error left;    /* what was left out (sgt_source_left) */
+    ring *ahead;       /* ring of bytes read ahead; NULL: the caller reads the file itself */
+    uint64_t raw;      /* bytes read from disk when the ring was last read */
 };
 
 static size_t at_most(size_t n, size_t max) { return n < max ? n : max; }
 
 /* ---- bytes as the system delivers them ---- */
 
-/* Check that the file is still the one that was listed. */
+/* Check that the file is still the one that was listed, by its size and time stamp. */
 static int check_same(const sgt_source *s, sgt_error *err)
 {
     const sgt_corpus_file *f = s->file;
@@ -84,7 +92,7 @@ static int check_same(const sgt_source *s, sgt_error *err)
 static int open_file(sgt_source *s, sgt_error *err)
 {
     const sgt_corpus_file *f = s->file;
-    /* O_NONBLOCK: do not wait if the path has become a pipe */
+    /* O_NONBLOCK: do not block if the path has become a pipe */
     s->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (s->fd < 0) return sgt_fail_errno(err, "%s", f->path);
     int rc = check_same(s, err);
@@ -97,7 +105,7 @@ static int open_file(sgt_source *s, sgt_error *err)
 }
 
 /* Wait until a stream or filter can be read, checking at intervals whether to stop. A file can be
- * read at once, but a line of it that is skipped may take minutes. */
+ * read at once, but this check is needed there, too: skipping a long line may take minutes. */
 static int wait_bytes(const sgt_source *s, int fd, sgt_error *err)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -107,11 +115,11 @@ static int wait_bytes(const sgt_source *s, int fd, sgt_error *err)
             return sgt_fail(err, SGT_ESTOPPED, "stopped");
         rc = poll(&p, 1, 100);
     } while (rc == 0 || (rc < 0 && errno == EINTR));
-    return SGT_OK; /* if poll failed, the read that follows reports it */
+    return SGT_OK; /* if poll failed, the read after this reports the error */
 }
 
-/* Check that this is still the file that was opened. Called at the last expected byte, and at an
- * early end. */
+/* Check that this is still the file that was opened. Call this at the last expected byte, and at an
+ * early end of the file. */
 static int check_end(sgt_source *s, int *end, sgt_error *err)
 {
     const sgt_corpus_file *f = s->file;
@@ -134,7 +142,7 @@ static int check_end(sgt_source *s, int *end, sgt_error *err)
                     f->path, f->size, s->at > f->size ? "more" : "fewer");
 }
 
-/* Read from the file, standard input or the filter. */
+/* Read from the file, standard input or the filter into p[*n ... want). */
 static int read_file(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end, sgt_error *err)
 {
     const sgt_corpus_file *f = s->file;
@@ -158,15 +166,15 @@ static int read_file(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end
 /* Return the offset in the file of the next packed byte. */
 static uint64_t packed_at(const sgt_source *s) { return s->at - (s->in_size - s->in_at); }
 
-/* Return whether what was taken for another member of gzip does not begin as one, with two bytes to
- * which zlib has no objection. If the file ends after the first of them, the member is cut off, as
- * gzip(1) says. */
+/* Return whether the bytes after a gzip member, which were taken for another member, are garbage:
+ * they do not begin with two bytes that zlib accepts. If the file ends after the first of the two,
+ * that counts as a member cut off, as in gzip(1). */
 static int is_garbage(const sgt_source *s)
 {
     return s->member_end && (s->gz.msg ? s->gz.total_in < 3 : s->gz.total_in < 2 && !s->next);
 }
 
-/* Return SGT_EFORMAT, with what the damage is, or the garbage. */
+/* Return SGT_EFORMAT, with a message that describes the damage or the trailing garbage. */
 static int damaged(const sgt_source *s, const char *kind, const char *why, sgt_error *err)
 {
     if (is_garbage(s))
@@ -184,7 +192,7 @@ static int damaged(const sgt_source *s, const char *kind, const char *why, sgt_e
 static int inflate_some(sgt_source *s, sgt_error *err)
 {
     z_stream *z = &s->gz;
-    if (!s->inside) { /* skip zeros or begin the next member */
+    if (!s->inside) { /* skip the zeros between members, or begin the next member */
         while (s->in_at < s->in_size && s->in[s->in_at] == 0) s->in_at++;
         if (s->in_at == s->in_size) return SGT_OK;
         inflateReset(z);
@@ -207,7 +215,7 @@ static int inflate_some(sgt_source *s, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return whether a frame that begins with this byte is older than zstd 0.8. libzstd's decoders for
+/* Return whether `first` begins a frame of a format older than zstd 0.8. libzstd's decoders for
  * such frames ignore our memory limit, and their errors depend on how the input is divided. */
 static int is_legacy(uint8_t first) { return first >= 0x1e && first <= 0x27; }
 
@@ -249,7 +257,7 @@ static int begin_unpacking(sgt_source *s, sgt_error *err)
     return SGT_OK;
 }
 
-/* Fill s->out, of which all was read, unless the stream ends. */
+/* Fill s->out, all of which was read before, or as much as the stream has. */
 static int unpack(sgt_source *s, sgt_error *err)
 {
     s->out_at = s->out_size = 0;
@@ -270,7 +278,8 @@ static int unpack(sgt_source *s, sgt_error *err)
     return SGT_OK;
 }
 
-/* Fill s->out, too, but let garbage, or damage if it may, end the stream. */
+/* Fill s->out. Trailing garbage ends the stream, and with --skip-bad so does damage; s->left then
+ * describes it. Any other error goes to s->failure. */
 static void unpack_more(sgt_source *s)
 {
     const int rc = unpack(s, &s->failure), garbage = is_garbage(s);
@@ -300,7 +309,7 @@ const sgt_error *sgt_source_left(const sgt_source *s) { return &s->left; }
 
 /* ---- one source ---- */
 
-/* Open the stream if it is not open. */
+/* Open the stream if it is not open yet. */
 static int open_stream(sgt_source *s, sgt_error *err)
 {
     const int rc = s->fd < 0 ? open_file(s, err) : SGT_OK;
@@ -349,8 +358,7 @@ int sgt_source_seek(sgt_source *s, uint64_t at, sgt_error *err)
 static uint64_t raw_bytes(const sgt_source *s)
 {
     const uint64_t size = s->file->size;
-    /* how much of the file a filter has read is unknown, so assume as many bytes as it has
-     * printed */
+    /* how much of the file a filter has read is unknown, so count the bytes that it has printed */
     if (s->file->filter) return s->at < size ? s->at : size;
     return packed_at(s);
 }
@@ -359,7 +367,7 @@ uint64_t sgt_source_raw(const sgt_source *s) { return s->ahead ? s->raw : raw_by
 
 /* ---- reading ahead ---- */
 
-/* The thread of a source: open the file and read it into the ring, to its end. */
+/* The thread of a source: opens the file and reads it into the ring until it ends. */
 static void *fill_ring(void *arg)
 {
     sgt_source *s = arg;
@@ -416,7 +424,7 @@ static int read_ring(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end
     int rc = SGT_OK;
     pthread_mutex_lock(&r->lock);
     while (*n < want && !*end && !rc) {
-        /* the thread checks whether to stop, and then ends */
+        /* no timeout is needed: when a stop is requested, the thread sees it and ends */
         while (r->made == r->used && !r->ended) pthread_cond_wait(&r->changed, &r->lock);
         const size_t from = (size_t)(r->used % SGT_AHEAD_BYTES),
                      there = at_most((size_t)(r->made - r->used), want - *n),

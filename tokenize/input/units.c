@@ -1,5 +1,5 @@
-/* units.c: threads take units of text from the feed in turn, work on them in parallel, and leave them
- * in a ring, from which the caller takes them in order. */
+/* units.c: threads take units of text from the feed in turn, work on them in parallel, and store
+ * them in a ring, from which the caller takes them in order. */
 #include "tokenize/input/units.h"
 
 #include <errno.h>
@@ -12,10 +12,10 @@
 
 typedef struct place {
     sgt_unit unit;
-    /* 1: its unit was worked on, or has failed, and the caller has not returned it; guarded by
+    /* 1: the unit was worked on, or has failed, and the caller has not returned it yet; guarded by
      * `lock` */
     int done;
-    int rc; /* 0; 1: the feed has ended; < 0: an error */
+    int rc; /* 0: a unit; 1: the feed has ended; < 0: an error */
     sgt_error err;
 } place;
 
@@ -29,7 +29,7 @@ struct sgt_units {
     sgt_units_job job;
     sgt_text_feed *feed;
 
-    pthread_mutex_t feed_lock; /* guards the feed and the tickets that number its units */
+    pthread_mutex_t feed_lock; /* guards the feed and `ticket`, the number of its next unit */
     uint64_t ticket;
     int feed_ended;
 
@@ -37,8 +37,8 @@ struct sgt_units {
     pthread_cond_t changed;
     place *places; /* unit number t is in places[t % place_count] */
     size_t place_count;
-    uint64_t next; /* number of the unit that the caller has, or takes next */
-    /* requests that the threads end; set under `lock`, because threads wait on `changed` */
+    uint64_t next; /* number of the unit that the caller has, or will take next */
+    /* requested to end the threads; set under `lock`, because threads wait on `changed` */
     sgt_stop cancelled;
 
     thread *threads;
@@ -53,7 +53,8 @@ size_t sgt_units_threads(const sgt_corpus *c, int threads, size_t piece)
     return !c->unsized && units < want ? (size_t)units : want;
 }
 
-/* Wait until the place of unit number t is free, and return it; NULL if the threads are to end. */
+/* Wait until the ring has a free entry for unit number t, and return it; return NULL if the threads
+ * are to end. */
 static place *wait_for_place(sgt_units *s, uint64_t t)
 {
     pthread_mutex_lock(&s->lock);
@@ -68,7 +69,7 @@ static void *work_on_units(void *arg)
     const thread *self = arg;
     sgt_units *s = self->s;
     for (;;) {
-        /* read the next unit of the feed into its place */
+        /* read the next unit of the feed into its ring entry */
         pthread_mutex_lock(&s->feed_lock);
         place *at = s->feed_ended ? NULL : wait_for_place(s, s->ticket);
         if (at) {
@@ -90,7 +91,8 @@ static int start_threads(sgt_units *s, sgt_error *err)
 {
     const size_t threads = s->job.feed.threads;
     int failed = 0;
-    /* one place for the unit that the caller has, and two per thread: a unit at work and one ready */
+    /* one entry for the unit that the caller has, and two per thread: a unit in work and one that
+     * is ready */
     s->place_count = 2 * threads + 1;
     s->places = calloc(s->place_count, sizeof *s->places);
     s->threads = calloc(threads, sizeof *s->threads);
@@ -99,7 +101,7 @@ static int start_threads(sgt_units *s, sgt_error *err)
         thread *t = &s->threads[s->running];
         t->s = s;
         t->worker = (char *)s->job.workers + s->running * s->job.worker_size;
-        /* the system may allow no more threads: go on with those that run */
+        /* the system may allow no more threads: continue with those that run */
         if ((failed = sgt_thread_start(&t->id, work_on_units, t)) != 0) break;
     }
     if (s->running) return SGT_OK;
@@ -141,7 +143,7 @@ void sgt_units_stop(sgt_units *s)
     free(s);
 }
 
-/* Let the threads use the place of the unit that the caller had. */
+/* Free the ring entry of the unit that the caller had, for the threads. */
 static void give_back(sgt_units *s)
 {
     place *at = &s->places[s->next % s->place_count];

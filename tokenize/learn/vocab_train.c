@@ -1,7 +1,7 @@
-/* vocab_train.c: trains a vocabulary on inputs. Each thread takes units from the feed, splits them
- * and counts the pieces in its own table. Then the tables are added up, and merges are trained on
- * the sums (merges.h). The sums do not depend on which thread counted which unit, so the vocabulary
- * does not depend on the threads. */
+/* vocab_train.c: trains a vocabulary on inputs. Each thread takes units from the feed, splits them,
+ * and counts the pieces in a table of its own. Then the tables are added up, and merges are trained
+ * on the sums (merges.h). The sums do not depend on which thread counted which unit, so the
+ * vocabulary does not depend on the number of threads. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,17 +16,19 @@
 #include "tokenize/text/pattern.h"
 #include "tokenize/vocab/vocab_file.h"
 
-#define ENDS 320 /* entries of ends[]: 64 more than the 256 that make a call worthwhile (split.h) */
+/* number of entries in ends[]: 64 more than the 256 that make a call worthwhile (split.h) */
+#define ENDS 320
 
 typedef struct counting {
     const sgt_tokenize_options *o;
     const sgt_corpus *corpus;
-    sgt_rule rule;          /* what splits the text */
-    sgt_tokenize_result *r; /* what was counted so far */
-    uint64_t file, lines;   /* the file at hand, and the lines or rows that end in it so far */
+    sgt_rule rule;          /* the rule that splits the text */
+    sgt_tokenize_result *r; /* totals so far */
+    /* index of the current file, and the number of its lines or rows so far */
+    uint64_t file, lines;
 } counting;
 
-/* What a thread counts with. */
+/* The state of one thread. */
 typedef struct counter {
     const counting *c;
     sgt_pieces pieces;
@@ -60,7 +62,7 @@ static int count_part(void *counter_, sgt_unit *u, sgt_part *p, const uint8_t *t
 
 /* ---- all units ---- */
 
-/* Add what was counted in a unit; they come in the order of the text. */
+/* Add what was counted in a unit to the totals. Units must come in the order of the text. */
 static int add_unit(counting *c, const sgt_unit *u, sgt_error *err)
 {
     for (size_t i = 0; i < u->count; i++) {
@@ -83,7 +85,7 @@ static int add_unit(counting *c, const sgt_unit *u, sgt_error *err)
     return SGT_OK;
 }
 
-/* Count all pieces into all[0].pieces. */
+/* Count all pieces of the inputs into all[0].pieces. */
 static int count_all(counting *c, counter *all, size_t threads, sgt_error *err)
 {
     const sgt_tokenize_options *o = c->o;
@@ -126,7 +128,8 @@ static int check_options(const sgt_tokenize_options *o, uint32_t size, sgt_error
             "%s: holds an unfinished set, whose run would remove the vocabulary (name a "
             "new folder, or remove %s)",
             o->out, work);
-    if (!o->force && sgt_out_holds_other_than(o->out, ours, 1)) /* .work: that of sgt_out_claim */
+    /* .work: sgt_out_claim has created it */
+    if (!o->force && sgt_out_holds_other_than(o->out, ours, 1))
         return sgt_fail(
             err, SGT_EFORMAT, "%s: is not empty (name a new folder, or --force %s)", o->out,
             sgt_out_holds_other_than(o->out, ours, 4) ? "writes beside what is there"
