@@ -1,4 +1,5 @@
-/* cuda_driver.c: calls a few functions of the driver's stable interface. */
+/* cuda_driver.c: loads the CUDA driver's library at run time and calls a few functions of its
+ * stable interface. */
 #include "kernels/cuda_driver.h"
 
 #include <dlfcn.h>
@@ -49,13 +50,14 @@ static int ask(void *library, int *version, int *devices, sgt_error *err)
 
 int sgt_cuda_driver_ask(int *version, int *devices, sgt_error *err)
 {
-    char why[384]; /* discarded: most machines have no driver, and that is no error */
+    char why[384]; /* discarded: most machines have no driver, and that is not an error */
     void *library = sgt_library_open("libcuda.so.1", RTLD_NOW | RTLD_LOCAL, why, sizeof why);
     if (!library)
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "no CUDA driver: libcuda.so.1 is not on this machine");
     int rc = ask(library, version, devices, err);
-    /* on success keep it loaded: initializing it is slow, and CUDA's runtime needs it next */
+    /* On success keep the library loaded: its initialization is slow, and CUDA's runtime needs it
+     * next. */
     if (rc < 0) dlclose(library);
     return rc;
 }

@@ -1,5 +1,5 @@
-/* cuda_driver.h: ask the driver alone, without CUDA's headers or libraries, whether CUDA can be
- * used here. An error message can then name the missing part, before anything else is tried.
+/* cuda_driver.h: asks the driver whether CUDA can be used here, without CUDA's headers or
+ * libraries. An error message can then name the missing component before anything else is tried.
  *
  *     int version, devices;
  *     if (sgt_cuda_driver_ask(&version, &devices, &err) < 0) ...; // "no CUDA driver: ..."
@@ -17,15 +17,16 @@
 extern "C" {
 #endif
 
-/* Get the CUDA version that the driver supports (12040 for 12.4; 0 if the driver does not tell) and
- * the number of its devices, at least 1. */
+/* Get the newest CUDA version that the driver supports (12040 for 12.4; 0 if the driver does not
+ * report it) and the number of devices, at least 1. */
 int sgt_cuda_driver_ask(int *version, int *devices, sgt_error *err);
 
-/* Check that the driver can run a program built with CUDA version `runtime`: the same or an older
- * major version than the driver's. */
+/* Check that the driver can run a program built with CUDA version `runtime`: the program's major
+ * version must not be newer than the driver's. */
 int sgt_cuda_driver_serves(int version, int runtime, sgt_error *err);
 
-/* Check that the device has compute capability 8.0 or newer, which the kernels are compiled for. */
+/* Check that the device has at least compute capability 8.0, the oldest that the kernels are
+ * compiled for. */
 int sgt_cuda_device_serves(const char *name, int major, int minor, sgt_error *err);
 
 #ifdef __cplusplus

@@ -1,15 +1,15 @@
-/* dropout.h: defines dropout for CPU and GPU: which numbers of a training step are dropped, and the
- * factor of the others. The factor is a pure function of (seed, step, layer, site, element). The
- * backward pass and recomputation therefore draw the same factors again, and micro-steps and ranks
- * draw the same factors as one large batch.
+/* dropout.h: defines dropout for CPU and GPU: which numbers of a training step are dropped, and by
+ * which factor the others are multiplied. The factor is a pure function of (seed, step, layer,
+ * site, element). The backward pass and recomputation therefore draw the same factors again, and
+ * micro-steps and ranks draw the same factors as one large batch.
  *
  *     uint64_t draw = sgt_dropout_draw(step, layer, SGT_DROP_PROJ);
  *     x[c] *= sgt_dropout_factor(seed, draw, sgt_dropout_element(row, t, c, T, C), 0.1f);
  *
  * `row` is the row within the step, counted over all its micro-steps and ranks. If a micro-step has
  * B rows over all n ranks, micro-step m holds rows m*B .. m*B + B-1, and rank i has rows m*B + i,
- * m*B + i + n, ... `step` counts the updates begun since the run began, including those skipped for
- * an overflow. The four sites:
+ * m*B + i + n, ... `step` counts the updates begun since the run began, including those skipped
+ * because of an overflow. The four sites:
  *   SGT_DROP_EMBED      wte + wpe, before block 0 (layer 0)       out = factor * (wte + wpe)
  *   SGT_DROP_ATTENTION  probabilities after the softmax           out_i = sum_j factor_ij p_ij v_j
  *   SGT_DROP_PROJ       attention's output projection with its bias, before the residual addition
@@ -27,8 +27,8 @@ typedef enum sgt_dropout_site {
     SGT_DROP_FCPROJ
 } sgt_dropout_site;
 
-/* Return the element number of column c at position t of a row, for T positions of C columns: used
- * by the embeddings and both projections. */
+/* Return the element number of column c at position t of a row, if a row has T positions of C
+ * columns. The embeddings and both projections use it. */
 SGT_EVERYWHERE uint64_t sgt_dropout_element(uint64_t row, uint64_t t, uint64_t c, uint64_t T,
                                             uint64_t C)
 {
@@ -36,8 +36,8 @@ SGT_EVERYWHERE uint64_t sgt_dropout_element(uint64_t row, uint64_t t, uint64_t c
 }
 
 /* Return the element number of the probability of key j for query i in head h of H. Rows of keys
- * are padded to a multiple of 4, so that four keys from a multiple of 4 on share one draw for any
- * T. */
+ * are padded to a multiple of 4, so that for any T the four keys from a multiple of 4 on share one
+ * draw. */
 SGT_EVERYWHERE uint64_t sgt_dropout_attention_element(uint64_t row, uint64_t h, uint64_t i,
                                                       uint64_t j, uint64_t H, uint64_t T)
 {
@@ -51,8 +51,8 @@ SGT_EVERYWHERE uint64_t sgt_dropout_draw(uint64_t step, uint32_t layer, uint32_t
     return step << 16 | (uint64_t)layer << 4 | site;
 }
 
-/* Return the threshold: an element is kept if the upper 24 bits of its draw reach it. This realizes
- * 0 <= rate < 1 to within 2^-24. */
+/* Return the threshold of `rate`, 0 <= rate < 1: an element is kept if the upper 24 bits of its
+ * random word reach the threshold. The fraction dropped differs from `rate` by at most 2^-24. */
 SGT_EVERYWHERE uint32_t sgt_dropout_limit(float rate)
 {
     float exact = rate * 0x1p24f;
@@ -60,8 +60,8 @@ SGT_EVERYWHERE uint32_t sgt_dropout_limit(float rate)
     return below + ((float)below < exact);
 }
 
-/* Return a mask of four elements from `element` on, a multiple of 4: bit i is set if element + i is
- * kept. */
+/* Return which of the four elements from `element` on, a multiple of 4, are kept: bit i is set if
+ * element + i is kept. */
 SGT_EVERYWHERE uint32_t sgt_dropout_kept(uint64_t seed, uint64_t draw, uint64_t element,
                                          uint32_t limit)
 {
@@ -71,7 +71,7 @@ SGT_EVERYWHERE uint32_t sgt_dropout_kept(uint64_t seed, uint64_t draw, uint64_t 
     return kept;
 }
 
-/* Return the factor of kept elements, in float32. */
+/* Return the factor of kept elements, rounded to float32. */
 SGT_EVERYWHERE float sgt_dropout_keep(float rate) { return 1 / (1 - rate); }
 
 /* Write the factors of four elements from `element` on, a multiple of 4: 0 or 1/(1 - rate). */

@@ -1,7 +1,7 @@
 /* moments.h: defines how AdamW's moments are rounded to bfloat16: up or down at random, with
- * probabilities that keep the mean (stochastic rounding; Gupta et al., "Deep learning with limited
- * numerical precision", ICML 2015). With rounding to nearest, a moment whose change in a step is
- * below half a unit of its last place would never change.
+ * probabilities that make the expected value exact (stochastic rounding; Gupta et al., "Deep
+ * learning with limited numerical precision", ICML 2015). With rounding to nearest, a moment would
+ * never change if each step changed it by less than half a unit in its last place.
  *
  *     uint32_t key = sgt_moments_key(seed, sgt_moments_draw(step), element);
  *     uint32_t random = sgt_moments_random(key, element);
@@ -16,8 +16,8 @@
 #include "loader/base/philox.h"
 #include "kernels/dropout.h"
 
-/* Return the part of Philox's counter that all elements of an update share. No dropout site has its
- * number, so it differs from those of dropout. */
+/* Return the part of Philox's counter that all elements of an update share. It uses a site number
+ * that no dropout site has, so it differs from the counters of dropout. */
 SGT_EVERYWHERE uint64_t sgt_moments_draw(uint64_t step)
 {
     return sgt_dropout_draw(step, 0, SGT_DROP_FCPROJ + 1);
@@ -29,9 +29,9 @@ SGT_EVERYWHERE uint32_t sgt_moments_key(uint64_t seed, uint64_t draw, uint64_t e
     return sgt_philox(seed, element >> 32, draw).x[0];
 }
 
-/* Return 32 random bits for an element: a hash of its number, since Philox for each would take
- * longer than the update itself. The constants are those of Wellons' "lowbias32" (2018), whose
- * output bits depend on all input bits nearly without bias. */
+/* Return 32 random bits for an element, computed as a hash of its number. A call of Philox for each
+ * element would take longer than the update itself. The constants are those of Wellons' "lowbias32"
+ * (2018), whose output bits depend on all input bits nearly without bias. */
 SGT_EVERYWHERE uint32_t sgt_moments_random(uint32_t key, uint64_t element)
 {
     uint32_t x = (uint32_t)element ^ key;
@@ -40,9 +40,9 @@ SGT_EVERYWHERE uint32_t sgt_moments_random(uint32_t key, uint64_t element)
     return x ^ x >> 16;
 }
 
-/* Return a float's bits rounded to bfloat16: up with probability (lower 16 bits) / 2^16, if
- * `random` is uniform in 0 .. 65535. Infinities stay, and so do NaNs whose upper 16 bits are a
- * NaN. */
+/* Round a float, given as its bits, to bfloat16. It is rounded up (away from 0) with probability
+ * (lower 16 bits) / 2^16 if `random` is uniform in 0 .. 65535. Infinities stay infinite. A NaN
+ * stays a NaN if one of its upper 7 fraction bits is set. */
 SGT_EVERYWHERE uint16_t sgt_moment_rounded(uint32_t bits, uint32_t random)
 {
     uint32_t finite = (bits & 0x7f800000) != 0x7f800000;

@@ -1,24 +1,25 @@
 /* muon.h: Muon's update of one matrix (Jordan et al., "Muon: An optimizer for hidden layers in
- * neural networks", 2024). The momentum is made nearly orthogonal before it is added: its singular
- * vectors stay, and its singular values all come near 1. The formula is torch.optim.Muon's, with
- * adjust_lr_fn="match_rms_adamw" (Liu et al., "Muon is scalable for LLM training", 2025), whose
- * factor 0.2*sqrt(max(rows, columns)) gives updates of the size of AdamW's. So both take the same
- * learning rates and weight decay.
+ * neural networks", 2024). The momentum is made nearly orthogonal before it is added to the
+ * parameters: its singular vectors stay, and all of its singular values become about 1. The formula
+ * is torch.optim.Muon's with adjust_lr_fn="match_rms_adamw" (Liu et al., "Muon is scalable for LLM
+ * training", 2025). Its factor 0.2*sqrt(max(rows, columns)) makes the updates about as large as
+ * AdamW's, so the same learning rate and weight decay suit both optimizers.
  *
  *   g' = g*grad_scale   m = .95*m + .05*g'   X = .05*g' + .95*m (Nesterov)
  *   X = X / max(|X|, 1e-7), with the Frobenius norm
  *   five times (Newton-Schulz):  A = X X'   X = 3.4445 X + (-4.7750 A + 2.0315 A A) X
  *   p = p*(1 - lr*decay) - lr*0.2*sqrt(max(rows, columns))*X
  *
- * grad_scale makes the gradient a mean and does not clip it, because X has a norm of 1 whatever the
- * gradient's is. Clipping would only make a step small beside the momentum of earlier steps and,
- * once |X| is below 1e-7, stop the matrices from learning.
+ * grad_scale makes the gradient a mean. It does not clip the gradient, because X is divided by its
+ * norm whatever the gradient's norm is. Clipping would only give a step less weight in the momentum
+ * than earlier steps have. Once |X| fell below 1e-7, it would also stop the matrices from
+ * learning.
  *
- * A transposed matrix gets the transposed update. So it makes no difference that weights are stored
- * (in, out), as GPT-2's Conv1D has them, and not (out, in). A matrix with more rows than columns
- * takes A = X'X and X (...) instead, which are smaller. GPT-2's fused qkv weight, (C, 3C), is
- * updated as the one matrix that it is, because torch.optim.Muon takes each parameter as it stands;
- * a model with separate weights for q, k and v would get another update.
+ * The update of a transposed matrix is the transposed update. It therefore makes no difference that
+ * weights are stored (in, out), as in GPT-2's Conv1D, and not (out, in). If a matrix has more rows
+ * than columns, A = X'X and X (...) are used instead, because this A is smaller. GPT-2's fused qkv
+ * weight, (C, 3C), is updated as a single matrix, because torch.optim.Muon takes each parameter as
+ * it is stored. A model with separate weights for q, k and v would get a different update.
  *
  *     sgt_muon_shape s = {.rows = C, .columns = 3 * C};
  *     s.memory = sgt_arena_take(&arena, sgt_muon_memory(&s), 1);
@@ -37,25 +38,25 @@ extern "C" {
 
 #define SGT_MUON_MOMENTUM .95
 #define SGT_MUON_EPS 1e-7
-#define SGT_MUON_STEPS 5 /* of Newton-Schulz */
+#define SGT_MUON_STEPS 5 /* iterations of Newton-Schulz */
 #define SGT_MUON_A 3.4445
 #define SGT_MUON_B (-4.7750)
 #define SGT_MUON_C 2.0315
 
 typedef struct sgt_muon_shape {
     size_t rows, columns; /* each at least 1 */
-    /* Newton-Schulz in 16 bits: X, A and the matrix that X is multiplied by are rounded to `format`
-     * wherever they are computed, as torch.optim.Muon does in bfloat16. */
+    /* Emulate Newton-Schulz in 16 bits: round X, A and the matrix that X is multiplied by to
+     * `format` whenever they are computed, as torch.optim.Muon does in bfloat16. */
     int rounding;
     sgt_rounding format;
-    int bf16; /* `format` is bfloat16, and products take bfloat16 (sgt_gemm_bf16) */
+    int bf16; /* 1: `format` is bfloat16, and matrix products take bfloat16 (sgt_gemm_bf16) */
     /* sgt_muon_memory bytes, SGT_ARENA_ALIGN-aligned; plans that never run at the same time may
      * share it */
     void *memory;
-    void *scratch; /* of the products, as in sgt_gemm_shape */
+    void *scratch; /* scratch of the matrix products, as in sgt_gemm_shape */
 } sgt_muon_shape;
 
-/* The constants of an update. */
+/* Factors of an update; see the formula above. */
 typedef struct sgt_muon_update {
     float lr, decay, grad_scale;
 } sgt_muon_update;
@@ -67,12 +68,13 @@ size_t sgt_muon_memory(const sgt_muon_shape *s);
  * Fails as sgt_gemm_plan does. */
 int sgt_muon_plan(sgt_muon **out, const sgt_muon_shape *s, int threads, sgt_error *err);
 void sgt_muon_free(sgt_muon *u);
-/* Update the matrix p and its momentum m from the gradient g, all (rows, columns). It runs its own
- * parallel regions; any number of threads gives the same bits. */
+/* Update the matrix p and its momentum m from the gradient g, all (rows, columns). The call opens
+ * its own parallel regions; any number of threads gives the same bits. */
 void sgt_muon_run(const sgt_muon *u, float *p, float *m, const float *g, const sgt_muon_update *o);
 
-/* The definition: sums in double. Of the shape it takes rows, columns, rounding and format. room:
- * 2*rows*columns + 2*n*n numbers, n the smaller of rows and columns. */
+/* Compute the update by its definition, with sums in double. Only rows, columns, rounding and
+ * format of the shape are used. `room` is memory for 2*rows*columns + 2*n*n numbers, with n the
+ * smaller of rows and columns. */
 void sgt_muon_ref(float *p, float *m, const float *g, const sgt_muon_shape *s,
                   const sgt_muon_update *o, double *room);
 

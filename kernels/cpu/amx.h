@@ -1,5 +1,5 @@
-/* amx.h: the AMX instructions that products of bfloat16 need. Tests execute them in emulation on CPUs
- * without AMX (tests/kernels/trap).
+/* amx.h: the AMX instructions that matrix products of bfloat16 need. On CPUs without AMX, tests
+ * emulate them (tests/kernels/trap).
  *
  *     tile_config();                                    // in each thread
  *     tile_zero(0), tile_load(4, a, 64), tile_load(6, b, 64);
@@ -7,12 +7,12 @@
  *     tile_release();
  *
  * There are eight tiles of 16 rows of 64 bytes; a tile's number is a constant. tile_dp(c, a, b)
- * adds a's 16 rows of 32 numbers times b to c (16, 16) in float32. Row r of b holds numbers 2r and
- * 2r + 1 along the sum of each of 16 columns, side by side.
+ * multiplies a, 16 rows of 32 numbers, by b and adds the result to c (16, 16) in float32. Row r of
+ * b holds, for each of 16 columns, numbers 2r and 2r + 1 along the sum, next to each other.
  *
- * Rounding (Intel's manual, TDPBF16PS): within one product, even and odd numbers along the sum are
- * two chains of fused multiply-adds from 0. Both are added, and that is added to c. Denormal inputs
- * and results count as 0. */
+ * Rounding (Intel's manual, TDPBF16PS): within one tile product, the even and the odd numbers along
+ * the sum form two chains of fused multiply-adds that start from 0. The two results are added, and
+ * their sum is added to c. Denormal inputs and results count as 0. */
 #ifndef SGT_CPU_AMX_H
 #define SGT_CPU_AMX_H
 
@@ -21,7 +21,7 @@
 
 #include "kernels/cpu/simd.h"
 
-/* Make all tiles 16 rows of 64 bytes, in the calling thread, until tile_release. */
+/* Configure all tiles of the calling thread as 16 rows of 64 bytes, until tile_release. */
 static inline void tile_config(void)
 {
     struct {
@@ -30,7 +30,7 @@ static inline void tile_config(void)
         uint8_t rows[16];
     } c = {.palette = 1};
     for (int i = 0; i < 8; i++) c.bytes[i] = 64, c.rows[i] = 16;
-    /* gcc 12 tells the compiler of the first 8 of these 64 bytes alone */
+    /* gcc 12 tells the compiler only that the first 8 of these 64 bytes are read */
     __asm__ volatile("" : : "r"(&c) : "memory");
     _tile_loadconfig(&c);
 }
@@ -42,14 +42,16 @@ static inline void tile_config(void)
 
 /* ---- pairs of tiles ---- */
 
-/* Pairs of AMX tiles, and the block of 32 x 32 sums that two pairs add to.
+/* Pairs of AMX tiles, and the block of 32 x 32 sums to which two pairs add.
  *
  * A pair is two tiles, one after the other in memory. A left pair holds 32 rows with 32 numbers of
  * k each; its tiles are rows 0 to 15 and 16 to 31. A right pair holds 32 columns with 32 numbers of
- * k each; its tiles are columns 0 to 15 and 16 to 31, and a row of a tile holds two neighbours in k
- * of every column, side by side. So one step of a block is two pairs: 4 loads for 4 products.
+ * k each; its tiles are columns 0 to 15 and 16 to 31. A row of a right tile holds two neighbours in
+ * k of every column, next to each other. So one step of a block multiplies two pairs: 4 loads for 4
+ * tile products.
  *
- * Packers write zeros for what does not exist, and read only what exists. */
+ * The functions that pack write zeros for elements that do not exist, and read only those that
+ * exist. */
 
 enum { SIDE = 32, TILE = 1024, PAIR = 2 * TILE, BLOCK = SIDE * SIDE, BLOCK_BYTES = 4 * BLOCK };
 
@@ -58,13 +60,13 @@ SGT_INLINE size_t units(size_t n) { return (n + SIDE - 1) / SIDE; }
 
 SGT_INLINE size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
-/* c (SIDE, SIDE) = or += the products of `steps` pairs on either side, which are left_step and
- * right_step bytes apart. */
+/* Set c (SIDE, SIDE) to the sum of the products of `steps` left and right pairs, or add the sum to
+ * c if `add` is set. Pairs are left_step and right_step bytes apart. */
 SGT_INLINE void amx_block(float *c, const char *left, size_t left_step, const char *right,
                           size_t right_step, size_t steps, int add)
 {
     enum { LINE = SIDE * sizeof(float), LOWER = SIDE * SIDE / 2 };
-    /* gcc 12 does not know that a tile load reads memory: finish the stores before it */
+    /* gcc 12 does not know that a tile load reads memory: complete the stores before it */
     __asm__ volatile("" : : : "memory");
     if (add) {
         tile_load(0, c, LINE);
@@ -95,15 +97,15 @@ SGT_INLINE void amx_block(float *c, const char *left, size_t left_step, const ch
 
 /* ---- vectors of bfloat16 ---- */
 
-/* Load the first n of 32 numbers at p, others 0. With n = 0, p is not read. */
+/* Load the first n of 32 numbers at p, with zeros for the rest. If n is 0, p is not read. */
 SGT_INLINE __m512i amx_numbers(const uint16_t *p, size_t n)
 {
     if (n >= SIDE) return _mm512_loadu_si512(p);
     return n ? _mm512_maskz_loadu_epi16((__mmask32)((1u << n) - 1), p) : _mm512_setzero_si512();
 }
 
-/* The inverse of vturns_low and vturns_high: every second number of two vectors, from the first or
- * from the second on. */
+/* The inverse of vturns_low and vturns_high: permutation indices of every second number of two
+ * vectors, from the first number on (even) or from the second (odd). */
 SGT_INLINE __m512i amx_even(void)
 {
     return _mm512_setr_epi32(0x20000, 0x60004, 0xa0008, 0xe000c, 0x120010, 0x160014, 0x1a0018,
@@ -116,8 +118,8 @@ SGT_INLINE __m512i amx_odd(void)
     return _mm512_add_epi32(amx_even(), _mm512_set1_epi32(0x10001));
 }
 
-/* Round a and b to bfloat16, side by side in each lane, a in the lower half. Denormal numbers
- * become 0, as in the tiles. */
+/* Round a and b to bfloat16. Each lane of the result holds both, a in the lower half. Denormal
+ * numbers become 0, as in the tiles. */
 SGT_INLINE __m512i amx_pair(vf a, vf b)
 {
     __m512i halves = (__m512i)_mm512_cvtne2ps_pbh(b, a);
@@ -127,10 +129,11 @@ SGT_INLINE __m512i amx_pair(vf a, vf b)
     return _mm512_permutexvar_epi16(in_turn, halves);
 }
 
-/* Round a and b to bfloat16, a's numbers first. */
+/* Round a and b to bfloat16: the lower half of the result holds a's numbers, the upper half b's. */
 SGT_INLINE __m512i amx_along(vf a, vf b) { return (__m512i)_mm512_cvtne2ps_pbh(b, a); }
 
-/* Round as the others do: bfloat16 is the upper half of a float. */
+/* Round to bfloat16 as amx_pair does, but return floats: a bfloat16 is the upper half of a
+ * float. */
 SGT_INLINE vf amx_rounded(vf x)
 {
     return (vf)_mm512_and_si512(amx_pair(x, x), _mm512_set1_epi32((int)0xffff0000));
@@ -141,14 +144,14 @@ SGT_INLINE void amx_stream(char *p, __m512i x) { _mm512_stream_si512((__m512i *)
 
 /* ---- packing ---- */
 
-/* Pack a left pair from rows of k numbers, `ld` numbers apart. */
+/* Pack a left pair from rows of k numbers. Rows are `ld` numbers apart. */
 SGT_INLINE void amx_pack_rows(char *out, const uint16_t *x, size_t ld, size_t rows, size_t k)
 {
     for (size_t i = 0; i < SIDE; i++)
         amx_put(out + i * 64, amx_numbers(x + (i < rows ? i * ld : 0), i < rows ? k : 0));
 }
 
-/* Transpose 16 x 16 groups of 4 bytes to `out`, 64 bytes a row. */
+/* Transpose 16 x 16 groups of 4 bytes and write them to `out`, 64 bytes a row. */
 SGT_INLINE void amx_put_transposed(char *out, __m512i group[W])
 {
     vf v[W];
@@ -157,8 +160,8 @@ SGT_INLINE void amx_put_transposed(char *out, __m512i group[W])
     for (int i = 0; i < W; i++) amx_put(out + i * 64, (__m512i)v[i]);
 }
 
-/* Pack a right pair (see above) from x transposed: a column is a row of x, which has k numbers.
- * Rows of x are `ld` numbers apart. */
+/* Pack a right pair (see above) from the transpose of x: a column is a row of x, which has k
+ * numbers. Rows of x are `ld` numbers apart. */
 SGT_INLINE void amx_pack_transposed(char *out, const uint16_t *x, size_t ld, size_t rows, size_t k)
 {
     for (size_t i = 0; i < SIDE; i += W) {
@@ -169,7 +172,8 @@ SGT_INLINE void amx_pack_transposed(char *out, const uint16_t *x, size_t ld, siz
     }
 }
 
-/* Pack a left pair of which each row is a column of x: k rows of x, `ld` numbers apart. */
+/* Pack a left pair from the transpose of x: each of its rows is a column of x. x has k rows, `ld`
+ * numbers apart. */
 SGT_INLINE void amx_pack_columns(char *out, const uint16_t *x, size_t ld, size_t k, size_t columns)
 {
     const __m512i low = vturns_low(), high = vturns_high();
@@ -185,7 +189,8 @@ SGT_INLINE void amx_pack_columns(char *out, const uint16_t *x, size_t ld, size_t
     amx_put_transposed(out + TILE, lower);
 }
 
-/* Pack a right pair from k rows of floats, each times its factor, `ld` floats apart. */
+/* Pack a right pair from k rows of floats, each multiplied by its factor. Rows are `ld` floats
+ * apart. */
 SGT_INLINE void amx_pack_factored(char *out, const float *x, size_t ld, const float *factor,
                                   size_t k, size_t columns)
 {
@@ -198,7 +203,7 @@ SGT_INLINE void amx_pack_factored(char *out, const float *x, size_t ld, const fl
         }
 }
 
-/* Turn a right pair, k by columns, into the left pair whose rows are its k. */
+/* Turn a right pair (k, columns) into the left pair whose rows are the k of the right pair. */
 SGT_INLINE void amx_right_to_left(char *out, const char *right)
 {
     const __m512i even = amx_even(), odd = amx_odd();

@@ -1,28 +1,29 @@
 /* attention.h: causal attention of one head in blocks of 64 queries and 64 keys, after Dao et al.,
- * "FlashAttention" (2022). Only one block of scores exists at a time. Forward keeps a running
- * maximum and sum per row; backward computes the scores again from lse.
+ * "FlashAttention" (2022). Only one block of scores exists at a time. The forward pass keeps a
+ * running maximum and sum per row; the backward pass recomputes the scores and uses the stored
+ * lse.
  *
- * Operands are first packed into scratch memory: rows contiguous and padded with zeros, keys and
- * values also transposed. Every product then consists of tiles of ROWS x whole vectors without edge
- * cases, and rows a large power of two apart do not compete for the same cache sets. Packing uses
- * groups as product.h does: a group is what a lane takes in one multiply-add. It is 1 float, or
- * with SGT_FOR_bf16 2 neighbours along the sum in bfloat16; either has 4 bytes. An operand is
- * packed along its rows (`along`) or down its columns (`down`), in the direction of the sum. With
- * floats both are the same array, with bfloat16 two arrays.
+ * Operands are first packed into scratch memory: rows are contiguous and padded with zeros, and
+ * keys and values are also transposed. Every matrix product then consists of tiles of ROWS x whole
+ * vectors without edge cases, and rows a large power of two apart do not compete for the same cache
+ * sets. As in product.h, a group is what a lane takes in one multiply-add: 1 float, or with
+ * SGT_FOR_bf16 2 bfloat16 numbers that are neighbours along the sum. A group always has 4 bytes. An
+ * operand is packed along its rows (`along`) or down its columns (`down`), depending on the
+ * direction of the sum. For float both are the same array; for bfloat16 they are two arrays.
  *
- * Blocks above the diagonal are skipped, and so are vectors and terms above it in a block on it.
- * Keys before the documents of all ROWS queries of a tile are skipped too. A document's start never
- * decreases from one query to the next, so no query of a tile sees a key that the first one does
- * not see for this reason. */
+ * Blocks above the diagonal are skipped. Within a block on the diagonal, vectors and terms above it
+ * are skipped. Keys are also skipped if they precede the documents of all ROWS queries of a tile.
+ * The start of a query's document never decreases from one query to the next, so keys before the
+ * document of a tile's first query are before those of all its queries. */
 #include "kernels/kernels.h"
 #include "kernels/cpu/simd.h"
 
-/* accumulators take ROWS * TILE_VECTORS registers */
+/* the sums take ROWS * TILE_VECTORS registers */
 enum { BLOCK = 64, ROWS = 4, TILE_VECTORS = W == 16 ? 4 : 2 };
 
 SGT_INLINE size_t attention_round(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
-/* ---- groups, each stored in place of a float ---- */
+/* ---- groups, each stored in the 4 bytes of a float ---- */
 
 #if SGT_FOR_bf16
 enum { GROUP = 2 };
@@ -31,12 +32,12 @@ SGT_INLINE vf group_fma(vf a, vf b, vf sum)
     return _mm512_dpbf16_ps(sum, (__m512bh)_mm512_castps_si512(a),
                             (__m512bh)_mm512_castps_si512(b));
 }
-/* Round 2 W floats of a row to bfloat16, as W groups; `low` has the first W floats. */
+/* Round 2 W floats of a row to bfloat16, as W groups. `low` holds the first W floats. */
 SGT_INLINE vf group_along(vf low, vf high)
 {
     return _mm512_castsi512_ps((__m512i)_mm512_cvtne2ps_pbh(high, low));
 }
-/* Round W columns of two rows to bfloat16; group i of the result holds column i of both rows. */
+/* Round W columns of two rows to bfloat16. Group i of the result holds column i of both rows. */
 SGT_INLINE vf group_down(vf first, vf second) { return vpair_bf16(first, second); }
 /* Return x rounded to bfloat16, as floats: a bfloat16 is the upper half of a float. */
 SGT_INLINE vf group_rounded(vf x) { return vpair_bf16(vset(0), x); }
@@ -56,10 +57,10 @@ SGT_INLINE vf group_down(vf first, vf second)
 SGT_INLINE vf group_rounded(vf x) { return x; }
 #endif
 
-/* Load the first min(n, W) floats at p, 0 for the rest. With n = 0, p is not read. */
+/* Load the first min(n, W) floats at p, with zeros in the other lanes. If n is 0, p is not read. */
 SGT_INLINE vf vload_some(const float *p, size_t n) { return n ? vload_upto(p, n) : vset(0); }
 
-/* Load W groups of neighbours from the n numbers at x, with zeros past the n-th. */
+/* Load 2 W or W numbers from x as W groups of neighbours, with zeros past the n-th number. */
 SGT_INLINE vf load_along(const float *x, size_t n)
 {
     return group_along(vload_some(x, n), GROUP == 2 && n > W ? vload_upto(x + W, n - W) : vset(0));
@@ -67,8 +68,8 @@ SGT_INLINE vf load_along(const float *x, size_t n)
 
 /* ---- products ---- */
 
-/* Compute c = a b, or c += a b if `accumulate`, for c (ROWS, vectors*W), a (ROWS, k) and b (k,
- * vectors*W). k counts groups. Group (i, p) of a is at a[i*a_row + p*a_col]. */
+/* Compute c = a b, or c += a b if `accumulate` is set, for c (ROWS, vectors*W), a (ROWS, k) and b
+ * (k, vectors*W). k is in groups. Group (i, p) of a is at a[i*a_row + p*a_col]. */
 SGT_INLINE void product_tile(float *c, size_t ldc, const float *a, size_t a_row, size_t a_col,
                              const float *b, size_t ldb, size_t k, int vectors, int accumulate)
 {
@@ -88,7 +89,7 @@ SGT_INLINE void product_tile(float *c, size_t ldc, const float *a, size_t a_row,
         for (int v = 0; v < vectors; v++) vstore(c + i * ldc + v * W, sum[i][v]);
 }
 
-/* Compute product_tile's product for n columns of b and c, a multiple of W. Each call of
+/* Compute the same product as product_tile, for n columns of b and c, a multiple of W. Each call of
  * product_tile passes a constant number of vectors, so that the sums stay in registers. */
 SGT_INLINE void product_rows(float *c, size_t ldc, const float *a, size_t a_row, size_t a_col,
                              const float *b, size_t ldb, size_t n, size_t k, int accumulate)
@@ -106,7 +107,7 @@ SGT_INLINE void product_rows(float *c, size_t ldc, const float *a, size_t a_row,
 
 /* ---- packing ---- */
 
-/* Pack x (rows, D) into out (rows rounded up to ROWS, width/GROUP) in groups along its rows, padded
+/* Pack x (rows, D) in groups along its rows into out (rows rounded up to ROWS, width/GROUP), padded
  * with zeros. */
 static void pack_along(float *out, size_t width, const float *x, size_t ld, size_t rows, size_t D)
 {
@@ -117,8 +118,8 @@ static void pack_along(float *out, size_t width, const float *x, size_t ld, size
            (attention_round(rows, ROWS) - rows) * width / GROUP * sizeof *out);
 }
 
-/* Pack x into out ((rows rounded up to ROWS)/GROUP, width) in groups down its columns, padded with
- * zeros. */
+/* Pack x (rows, D) in groups down its columns into out ((rows rounded up to ROWS)/GROUP, width),
+ * padded with zeros. */
 static void pack_down(float *out, size_t width, const float *x, size_t ld, size_t rows, size_t D)
 {
     for (size_t i = 0; i < attention_round(rows, ROWS); i += GROUP)
@@ -131,7 +132,7 @@ static void pack_down(float *out, size_t width, const float *x, size_t ld, size_
 }
 
 /* Pack x (rows <= BLOCK, D) in groups along its rows, and write the transpose of these groups to
- * out (width/GROUP, BLOCK). Rows up to the next multiple of W are padded with zeros. */
+ * out (width/GROUP, BLOCK). Columns of out are padded with zeros up to the next multiple of W. */
 static void pack_transposed(float *out, size_t width, const float *x, size_t ld, size_t rows,
                             size_t D)
 {
@@ -156,7 +157,7 @@ static void unpack_rows(float *out, size_t ld, const float *x, size_t width, siz
 /* ---- forward ---- */
 
 /* Arrays in the scratch memory, with their shapes in floats or groups. `along`, `down` and
- * `transposed` say how an operand is packed. */
+ * `transposed` name the ways to pack above. */
 typedef struct attention_parts {
     size_t width;              /* D rounded up to whole vectors of groups */
     size_t rows;               /* T rounded up to whole blocks */
@@ -165,9 +166,10 @@ typedef struct attention_parts {
     float *k, *v;              /* packed down, (rows/GROUP, width) */
     float *q_down, *dout_down; /* q and dout packed down, (rows/GROUP, width) */
     float *s, *dp;             /* scores; gradients of probabilities: (BLOCK, BLOCK) */
-    float *p, *ds;             /* probabilities, score gradients: along, (BLOCK, BLOCK/GROUP) */
+    float *p, *ds;             /* probabilities; score gradients: along, (BLOCK, BLOCK/GROUP) */
     float *p_down, *ds_down;   /* p and ds packed down, (BLOCK/GROUP, BLOCK) */
-    /* gradient sums: dq (rows, width), dk and dv (BLOCK, width); forward keeps its output in dq */
+    /* gradient sums: dq (rows, width), dk and dv (BLOCK, width); the forward pass keeps its output
+     * in dq */
     float *dq, *dk, *dv;
     float *lse, *delta;      /* (rows) each; delta_i = dout_i . out_i */
     const sgt_dropout *drop; /* NULL: no dropout */
@@ -210,7 +212,7 @@ static attention_parts attention_lay_out(float *base, size_t T, size_t D)
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         if (base) *parts[i].part = base + a.total;
-        /* sizes are multiples of 16 floats, so every part stays aligned */
+        /* sizes are multiples of 16 floats, so every array stays aligned */
         a.total += parts[i].size;
     }
 #if !SGT_FOR_bf16
@@ -219,8 +221,8 @@ static attention_parts attention_lay_out(float *base, size_t T, size_t D)
     return a;
 }
 
-/* Return the first key that query i sees, as an offset from key j0: 0 to BLOCK. Queries past T see
- * what the last query sees. */
+/* Return the first key that query i sees, as an offset from key j0, clamped to 0 .. BLOCK. A query
+ * past T sees the same keys as the last query. */
 SGT_INLINE size_t attention_first(const attention_parts *a, size_t i, size_t j0)
 {
     if (!a->start) return 0;
@@ -228,7 +230,7 @@ SGT_INLINE size_t attention_first(const attention_parts *a, size_t i, size_t j0)
     return start <= j0 ? 0 : start - j0 < BLOCK ? start - j0 : BLOCK;
 }
 
-/* Return attention_first rounded down to whole vectors of groups. */
+/* Return attention_first rounded down to a multiple of the numbers in a vector of groups. */
 SGT_INLINE size_t attention_from(const attention_parts *a, size_t i, size_t j0)
 {
     return attention_first(a, i, j0) / (GROUP * W) * (GROUP * W);
@@ -253,9 +255,9 @@ SGT_INLINE void scale_and_mask(float *s, float scale, size_t masked, size_t padd
     for (size_t j = 0; j < masked; j++) s[j] = -INFINITY;
 }
 
-/* Replace a row of scores s (n of `padded` in use, the first `masked` of them masked) by exp(scale
- * s - max), with zeros if masked or past n. Update the running maximum and sum. Return the factor
- * by which the caller must multiply what it summed before. */
+/* Replace a row of scores s by exp(scale s - max). The row has `padded` numbers, of which n are in
+ * use and the first `masked` are masked; masked and unused numbers become 0. Update the running
+ * maximum and sum. Return the factor by which the caller must multiply its sums so far. */
 SGT_INLINE float online_softmax(float *s, float scale, size_t masked, size_t n, size_t padded,
                                 float *max, double *sum)
 {
@@ -272,7 +274,7 @@ SGT_INLINE float online_softmax(float *s, float scale, size_t masked, size_t n, 
         vstore(s + j, e);
         total += e;
     }
-    /* 1 in the first block too: nothing has been summed yet */
+    /* also 1 in the first block, when nothing has been summed yet */
     float shrink = m > *max && *sum > 0 ? (float)exp((double)*max - m) : 1;
     *sum = *sum * shrink + vtotal(total);
     *max = m;
@@ -280,10 +282,10 @@ SGT_INLINE float online_softmax(float *s, float scale, size_t masked, size_t n, 
 }
 
 /* Pack elements `from` to `padded` - 1 of a row of probabilities or score gradients into groups, as
- * the products' operand. */
+ * an operand of the matrix products. */
 SGT_INLINE void group_row(float *out, const float *s, size_t from, size_t padded)
 {
-    if (GROUP == 1) return; /* products read s itself */
+    if (GROUP == 1) return; /* the matrix products read s itself */
     for (size_t j = from; j < padded; j += GROUP * W)
         vstore(out + j / GROUP, load_along(s + j, padded - j));
 }
@@ -297,7 +299,7 @@ SGT_INLINE void attention_drop(float *p, const attention_parts *a, size_t i, siz
 }
 
 /* Compute the output of queries i0 ... i0 + rows - 1 over all keys that they see. out (rows, width)
- * is in scratch memory and is normalized at the end. */
+ * is in scratch memory and is divided by the softmax's sums at the end. */
 static void attention_block(const attention_parts *a, float *out, float *lse, size_t i0,
                             size_t rows)
 {
@@ -358,16 +360,16 @@ static void attention(float *out, size_t ld_out, float *lse, const float *q, con
 /* ---- backward ---- */
 
 /* Return whether query i sees no key but its own. Its probability is then 1 for any score, so the
- * score's gradient is exactly 0. The formula would leave a rounding error, which AdamW divides by
- * its own size and so turns into a step of size lr. */
+ * score's gradient is exactly 0. The formula would leave a rounding error, which AdamW would divide
+ * by its own size and so turn into a step of size lr. */
 SGT_INLINE int attention_sees_itself(const attention_parts *a, size_t i)
 {
     return i < a->T && i == (a->start ? (size_t)a->start[i] : 0);
 }
 
-/* With P = exp(scale s - lse) and dropout's factors f, replace s by f P and dp by dS = P (f dP -
- * delta). Both are 0 above the diagonal and before a query's document. Covers ROWS queries from row
- * r0 of block i0, and keys from `from` on of block j0. */
+/* With P = exp(scale s - lse) and the dropout factors f, replace s by f P and dp by dS = P (f dP -
+ * delta). Both are 0 above the diagonal and before a query's document. The call covers ROWS queries
+ * from row r0 of block i0 on, and keys from `from` on of block j0. */
 SGT_INLINE void score_gradients(const attention_parts *a, size_t i0, size_t r0, size_t j0,
                                 size_t from, size_t padded)
 {
@@ -388,11 +390,12 @@ SGT_INLINE void score_gradients(const attention_parts *a, size_t i0, size_t r0, 
     }
 }
 
-/* Pack ROWS rows of s and dp, from row r0 on, into groups: dp along its rows for the product with
- * keys, s and dp down their columns for those with dout and queries. */
+/* Pack ROWS rows of s and dp, from row r0 on, into groups. dp is packed along its rows for the
+ * product with the keys. s and dp are packed down their columns for the products with dout and with
+ * the queries. */
 SGT_INLINE void group_scores(const attention_parts *a, size_t r0, size_t from, size_t padded)
 {
-    if (GROUP == 1) return; /* products read s and dp themselves */
+    if (GROUP == 1) return; /* the matrix products read s and dp themselves */
     for (size_t r = r0; r < r0 + ROWS; r += GROUP) {
         const float *s = a->s + r * BLOCK, *dp = a->dp + r * BLOCK;
         group_row(a->ds + r * BLOCK / GROUP, dp, from, padded);
@@ -435,7 +438,8 @@ static void backward_block(const attention_parts *a, size_t i0, size_t rows, siz
     for (size_t c0 = 0, last = 0; c0 < keys; c0 += ROWS) {
         size_t first = diagonal ? c0 : 0; /* queries before c0 do not see these keys */
         while (last < rows && attention_first(a, i0 + last, j0) < c0 + ROWS) last++;
-        /* a group's second query may see none of these keys: its elements of p and ds are 0 */
+        /* the second query of a group may see none of these keys: then its elements of p and ds are
+         * 0 */
         size_t terms = (last - first + GROUP - 1) / GROUP, at = first / GROUP * BLOCK + c0;
         size_t below = (i0 + first) / GROUP * width;
         product_rows(a->dv + c0 * width, width, a->p_down + at, 1, BLOCK, a->dout_down + below,
@@ -445,12 +449,12 @@ static void backward_block(const attention_parts *a, size_t i0, size_t rows, siz
     }
 }
 
-/* Fill a->lse and a->delta: delta_i = dout_i . out_i. dout is rounded as the product that gives dP
- * rounds it; otherwise rows of dS would not sum to 0. */
+/* Fill a->lse and a->delta: delta_i = dout_i . out_i. dout is rounded here as it is for the product
+ * that gives dP; otherwise the rows of dS would not sum to 0. */
 static void attention_row_sums(const attention_parts *a, const float *lse, const float *dout,
                                const float *out, size_t ld_out, size_t T, size_t D)
 {
-    /* scores past T are 0; zeros here keep their results finite */
+    /* scores past T are 0; zeros in lse and delta keep the results finite there */
     memset(a->lse, 0, a->rows * sizeof *a->lse);
     memset(a->delta, 0, a->rows * sizeof *a->delta);
     for (size_t i = 0; i < T; i++, dout += ld_out, out += ld_out) {

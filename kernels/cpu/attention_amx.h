@@ -1,36 +1,41 @@
 /* attention_amx.h: causal attention of one head in AMX tiles, after Dao et al., "FlashAttention"
- * (2022). amx.h says what pairs and blocks are.
+ * (2022). amx.h explains pairs and blocks.
  *
- * Scores are computed transposed: S' (keys, queries) = K Q'. A query is then one lane, so that its
- * maximum, sum, lse and delta are vectors, and nothing is added across lanes. A row of P' is a row
- * of the left pair that dV = P' dO needs; two rows side by side are one of the right pair that
- * O' = V' P' needs. dS' is used both ways: dK = dS' Q and dQ' = K' dS'.
+ * Scores are computed transposed: S' (keys, queries) = K Q'. Each query then has a lane of its own.
+ * Its maximum, sum, lse and delta are lanes of vectors, and nothing is added across lanes. A row of
+ * P' is a row of the left pair in the product dV = P' dO. Two interleaved rows of P' are a row of
+ * the right pair in O' = V' P'. dS' serves as both operands: dK = dS' Q and dQ' = K' dS'.
  *
- * Forward takes 32 queries against up to CHUNK blocks of 32 keys at a time, with a running maximum
- * and sum. Backward takes AROUND x AROUND blocks at a time and computes the scores again from lse.
- * Blocks above the diagonal are skipped, and so are those before the documents of all their
- * queries: starts never fall from one query to the next.
+ * The forward pass processes 32 queries against up to CHUNK blocks of 32 keys at a time, with a
+ * running maximum and sum. The backward pass processes AROUND x AROUND blocks at a time, recomputes
+ * the scores and uses the stored lse. Blocks above the diagonal are skipped, and so are blocks
+ * before the documents of all their queries: the start of a query's document never decreases from
+ * one query to the next.
  *
- * Rounding points, as at the AVX512-BF16 level: queries, keys, values, dout, probabilities (before
- * they are divided by their sum) and score gradients become bfloat16; all else is float.
+ * Rounding is the same as at the AVX512-BF16 level: queries, keys, values, dout, probabilities
+ * (before they are divided by their sum) and score gradients become bfloat16. Everything else is
+ * float32.
  *
- * Counts, for 64 channels. A block of scores takes 8 loads for 8 products and 4 stores. O' takes
- * 4 loads a step for 4 products, and 4 loads and 4 stores of sums per chunk of up to 8 steps: 1.125
- * loads a product. Backward, 4 steps: 1.25. All operands of a task lie in the second-level cache,
- * and a chunk's scores and probabilities (32 + 16 KiB) about in the first: the exponentials take
- * most of the time, 64 of them per 16 queries and 64 keys beside 4 products. */
+ * Loads and tile products, for 64 channels. A block of scores takes 8 loads for 8 tile products,
+ * and 4 stores. Each step of O' takes 4 loads for 4 tile products; each chunk of up to 8 steps
+ * takes another 4 loads and 4 stores of sums. This makes 1.125 loads per tile product. The backward
+ * pass has 4 steps and 1.25 loads per tile product. All operands of a task fit in the second-level
+ * cache, and a chunk's scores and probabilities (32 + 16 KiB) nearly fit in the first-level cache.
+ * The exponentials take most of the time: 64 vectors of them for every 4 tile products, per 16
+ * queries and 64 keys. */
 #include "kernels/cpu/amx.h"
 #include "kernels/kernels.h"
 #include "kernels/cpu/simd.h"
 
 enum { CHUNK = 8, AROUND = 4, HALVES = SIDE / W };
 
-/* W queries, one per lane: the number of each, and the first key that it sees. */
+/* W queries, one per lane: the index of each query, and of the first key that it sees. */
 typedef struct attention_lanes {
     __m512i query, start;
 } attention_lanes;
 
-/* Arrays in the scratch memory. Pairs are counted in PAIR bytes, blocks in SIDE x SIDE floats. */
+/* Arrays in the scratch memory. Shapes are in pairs of PAIR bytes, or in blocks of SIDE x SIDE
+ * floats. */
 typedef struct attention_parts {
     size_t T, D, blocks, deep; /* blocks, deep: T and D in units of SIDE, rounded up */
     char *k_left, *v_left;     /* (blocks, deep) pairs: rows are keys, k is the channel */
@@ -39,7 +44,7 @@ typedef struct attention_parts {
     char *q_down, *o_down;     /* (deep, blocks) right pairs: columns are channels, k the query */
     char *p, *ds;              /* (AROUND keys, AROUND queries) left pairs: k is the query */
     char *ds_right;            /* (AROUND queries, AROUND keys) right pairs: k is the key */
-    float *s, *dp;             /* scores: CHUNK blocks; dP, transposed: one block */
+    float *s, *dp;             /* scores: CHUNK blocks; dP', transposed: one block */
     float *dq;                 /* (blocks, deep) blocks of dQ'; forward: (deep) of O' */
     float *dk, *dv;            /* (AROUND, deep) blocks */
     float *lse, *delta;        /* (blocks * SIDE), 0 past T; delta_i = dout_i . out_i */
@@ -51,7 +56,7 @@ typedef struct attention_parts {
 
 SGT_INLINE size_t attention_units(size_t n) { return (n + SIDE - 1) / SIDE; }
 
-/* Return how many of the SIDE numbers from number `at` on exist, if there are n in all. */
+/* Return the number of elements from index `at` on, at most SIDE, if there are n in all. */
 SGT_INLINE size_t attention_left(size_t n, size_t at) { return n - at < SIDE ? n - at : SIDE; }
 
 static attention_parts attention_lay_out(float *base, size_t T, size_t D)
@@ -85,7 +90,7 @@ static attention_parts attention_lay_out(float *base, size_t T, size_t D)
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         float *at = base ? base + a.total : NULL;
         memcpy(parts[i].part, &at, sizeof at);
-        /* sizes are multiples of 32 floats, so every part stays aligned */
+        /* sizes are multiples of 32 floats, so every array stays aligned */
         a.total += parts[i].floats;
     }
     return a;
@@ -95,8 +100,8 @@ static size_t attention_scratch(size_t T, size_t D) { return attention_lay_out(N
 
 /* ---- packing ---- */
 
-/* Which pair attention_pack_pair makes of 32 x 32 floats of x: the left or the right operand of a
- * product. Its k runs along x's rows, or with ACROSS down x's columns. */
+/* The kind of pair that attention_pack_pair makes of 32 x 32 floats of x: the left or the right
+ * operand of a matrix product. k runs along x's rows, or with ACROSS down x's columns. */
 enum { LEFT, LEFT_ACROSS, RIGHT, RIGHT_ACROSS };
 
 SGT_INLINE vf attention_load(const float *x, size_t ld, size_t row, size_t rows, size_t column,
@@ -136,7 +141,8 @@ SGT_INLINE void attention_pack_pair(char *out, int how, const float *x, size_t l
     }
 }
 
-/* Pack x (T, D) into (blocks, deep) pairs, or with an ACROSS form into (deep, blocks) pairs. */
+/* Pack x (T, D) into (blocks, deep) pairs, or for one of the ACROSS kinds into (deep, blocks)
+ * pairs. */
 SGT_INLINE void attention_pack(const attention_parts *a, char *out, int how, const float *x,
                                size_t ld)
 {
@@ -149,8 +155,8 @@ SGT_INLINE void attention_pack(const attention_parts *a, char *out, int how, con
         }
 }
 
-/* Write block (b, c) of SIDE x SIDE floats, or its transpose, to out (T, D), times `factor`. Rows
- * past T and columns past D are left out. */
+/* Write block (b, c) of SIDE x SIDE floats, or its transpose, multiplied by `factor`, to out (T,
+ * D). Rows past T and columns past D are not written. */
 SGT_INLINE void attention_unpack(const attention_parts *a, float *out, size_t ld,
                                  const float *block, size_t b, size_t c, vf factor[HALVES],
                                  int transposed)
@@ -169,7 +175,7 @@ SGT_INLINE void attention_unpack(const attention_parts *a, float *out, size_t ld
         }
 }
 
-/* ---- who sees what ---- */
+/* ---- which query sees which key ---- */
 
 /* Return the first block of keys that a query of block b sees. */
 SGT_INLINE size_t attention_first(const attention_parts *a, size_t b)
@@ -184,8 +190,8 @@ SGT_INLINE int attention_sees_all(const attention_parts *a, size_t b, size_t v)
     return v < b && (!a->start || (size_t)a->start[last] <= v * SIDE);
 }
 
-/* Return the lanes of W queries from number `query` on. Queries past T see what the last query
- * sees, and themselves. */
+/* Return the lanes of W queries from index `query` on. A query past T sees the keys of the last
+ * query, and the keys from there to its own. */
 SGT_INLINE attention_lanes attention_lanes_from(const attention_parts *a, size_t query)
 {
     int32_t start[W] = {0};
@@ -205,9 +211,10 @@ SGT_INLINE __mmask16 attention_visible(const attention_lanes *l, size_t key)
     return _mm512_cmple_epi32_mask(l->start, k) & _mm512_cmple_epi32_mask(k, l->query);
 }
 
-/* Return the mask of the queries that see more keys than their own. The probability of a lone key
- * is 1 for any score, so the score's gradient is exactly 0. The formula would give the rounding
- * error between dP and delta instead, and AdamW would divide that by its own size. */
+/* Return the mask of the queries that see more keys than their own. If a query sees only its own
+ * key, its probability is 1 for any score, so the score's gradient is exactly 0. The formula would
+ * give the rounding error between dP and delta instead, which AdamW would divide by its own
+ * size. */
 SGT_INLINE __mmask16 attention_not_alone(const attention_lanes *l)
 {
     return _mm512_cmplt_epi32_mask(l->start, l->query);
@@ -231,15 +238,15 @@ static void attention_factors(float factor[4][W], const attention_parts *a, size
 
 /* ---- forward ---- */
 
-/* The softmax of W queries so far: each query's largest score and sum of exponentials. */
+/* The running softmax of W queries: the largest score and the sum of exponentials of each query. */
 typedef struct attention_row {
     attention_lanes lanes;
     vf max, sum;
 } attention_row;
 
 /* Turn the scores of W queries against key blocks v ... v + count - 1 into probabilities, and write
- * these to `out` as right pairs. Dropout is applied to them; dividing by the sum is left to the
- * caller. Return the factors by which the caller must multiply what it summed before. */
+ * them to `out` as right pairs. Dropout is applied to them; the caller divides by the sum. Return
+ * the factors by which the caller must multiply its sums so far. */
 SGT_INLINE vf attention_softmax(const attention_parts *a, attention_row *r, size_t b, size_t half,
                                 size_t v, size_t count, char *out)
 {
@@ -249,7 +256,7 @@ SGT_INLINE vf attention_softmax(const attention_parts *a, attention_row *r, size
         int all = attention_sees_all(a, b, v + k);
         for (size_t j = k * SIDE; j < (k + 1) * SIDE; j++) {
             __mmask16 see = all ? 0xffff : attention_visible(&r->lanes, v * SIDE + j);
-            /* for a NaN score, the maximum is its second operand, top */
+            /* if a score is NaN, the result is the second operand, top */
             top = _mm512_mask_max_ps(top, see, vload(s + j * SIDE) * scale, top);
         }
     }
@@ -330,7 +337,7 @@ static void attention(float *out, size_t ld_out, float *lse, const float *q, con
 /* ---- backward ---- */
 
 /* For key block v and W queries of block b, replace S' by f P' and dP' by dS' = P' (f dP' - delta),
- * with dropout's factors f. Write dS' to right pairs too. */
+ * with the dropout factors f. Also write dS' to right pairs. */
 SGT_INLINE void attention_score_lanes(const attention_parts *a, size_t b, size_t half, size_t v,
                                       char *ds_right)
 {
@@ -357,8 +364,8 @@ SGT_INLINE void attention_score_lanes(const attention_parts *a, size_t b, size_t
     }
 }
 
-/* Compute P and dS of key block v and query block b, transposed (rows are keys), P times the
- * dropout factors. They are stored as pairs of tiles, blocks vi and bi of AROUND x AROUND. */
+/* Compute P and dS of key block v and query block b, transposed (rows are keys). P is multiplied by
+ * the dropout factors. Store them as pairs of tiles, at block (vi, bi) of AROUND x AROUND. */
 static void attention_scores(const attention_parts *a, size_t v, size_t vi, size_t b, size_t bi)
 {
     size_t deep = a->deep, at = (vi * AROUND + bi) * PAIR;
@@ -380,8 +387,8 @@ static void attention_around(const attention_parts *a, size_t v0, size_t b0)
 {
     size_t keys = a->blocks - v0 < AROUND ? a->blocks - v0 : AROUND,
            queries = a->blocks - b0 < AROUND ? a->blocks - b0 : AROUND;
-    /* from, to: the key blocks that a query block sees. first, past: the query blocks that see a
-     * key block. `to` and `past` are exclusive. */
+    /* from, to: range of the key blocks that a query block sees. first, past: range of the query
+     * blocks that see a key block. `to` and `past` are exclusive. */
     size_t from[AROUND], to[AROUND], first[AROUND] = {0}, past[AROUND] = {0};
     for (size_t bi = 0; bi < queries; bi++) {
         size_t low = attention_first(a, b0 + bi);
@@ -410,8 +417,8 @@ static void attention_around(const attention_parts *a, size_t v0, size_t b0)
     }
 }
 
-/* Fill a->lse and a->delta: delta_i = dout_i . out_i. dout is rounded as in the product that gives
- * dP; otherwise rows of dS would not sum to 0. */
+/* Fill a->lse and a->delta: delta_i = dout_i . out_i. dout is rounded here as it is for the product
+ * that gives dP; otherwise the rows of dS would not sum to 0. */
 static void attention_row_sums(const attention_parts *a, const float *lse, const float *dout,
                                const float *out, size_t ld_out)
 {

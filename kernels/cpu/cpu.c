@@ -1,4 +1,4 @@
-/* cpu.c: chooses the kernels and the products for this machine. loader/base/cpu detects the CPU. */
+/* cpu.c: chooses the kernels and the matrix products for the CPU that loader/base/cpu detects. */
 #include "loader/base/cpu.h"
 #include "kernels/cpu/levels.h"
 #include "kernels/cpu/product.h"

@@ -1,6 +1,6 @@
 /* gemm.c: matrix products by product.h, cut into blocks that threads take as they become free. Each
- * number's sum has one order wherever blocks begin, so that they may be cut by the number of
- * threads. */
+ * element's sum is added in the same order wherever blocks begin, so the cut may depend on the
+ * number of threads. */
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,9 +15,9 @@ struct sgt_gemm {
     size_t block_m, block_n;   /* size of a whole block */
     size_t blocks_m, blocks_n; /* number of blocks in each direction */
     int threads;
-    char *scratch;   /* (threads) parts */
-    void *taken;     /* scratch if the plan allocated it, else NULL */
-    double *squares; /* (units) sums of squares if they are wanted, one for each unit of C */
+    char *scratch;   /* (threads) areas of scratch_of_thread() bytes */
+    void *taken;     /* scratch if the plan allocated it, to be freed; else NULL */
+    double *squares; /* (units) sum of squares of each unit of C if requested, else NULL */
     size_t units;
 };
 
@@ -36,8 +36,8 @@ size_t sgt_gemm_scratch(int threads)
     return (size_t)(threads < 1 ? 1 : threads) * scratch_of_thread();
 }
 
-/* Estimate the cost of a cut in cycles per step along k: the busiest thread's blocks, plus a little
- * for the wait at the end. */
+/* Estimate the cost of a cut in cycles per step along k: the blocks of the busiest thread, plus a
+ * tenth of a block for the wait at the end. */
 static double cost_of(const sgt_gemm *g, size_t rows, size_t columns)
 {
     const sgt_gemm_shape *s = &g->s;
@@ -51,7 +51,7 @@ static double cost_of(const sgt_gemm *g, size_t rows, size_t columns)
     return block * ((double)((blocks + threads - 1) / threads) + 0.1);
 }
 
-/* Choose the size of a block: the one of least cost. */
+/* Choose the block size with the lowest cost. */
 static void cut(sgt_gemm *g)
 {
     const sgt_product *own = g->own;
@@ -97,7 +97,7 @@ static void run_block(const sgt_gemm *g, size_t block, const void *a, const void
 static int take_squares(sgt_gemm *g, sgt_error *err)
 {
     size_t rows = g->own->rows, columns = g->own->columns;
-    g->units = 1; /* C as a whole if there is nothing to multiply */
+    g->units = 1; /* if there is nothing to multiply, the whole of C is one unit */
     if (g->blocks_m)
         g->units = round_up(g->s.m, rows) / rows * (round_up(g->s.n, columns) / columns);
     g->squares = calloc(g->units, sizeof *g->squares);
@@ -121,7 +121,7 @@ int sgt_gemm_plan(sgt_gemm **out, const sgt_gemm_shape *s, int threads, sgt_erro
     g->s = *s;
     g->own = own;
     g->threads = threads < 1 ? 1 : threads;
-    if (s->m && s->n && s->k) rc = plan_blocks(g, err); /* otherwise, run only fills C */
+    if (s->m && s->n && s->k) rc = plan_blocks(g, err); /* otherwise, a run only fills C */
     if (rc == SGT_OK && s->squares) rc = take_squares(g, err);
     if (rc < 0) sgt_gemm_free(g);
     else *out = g;
@@ -138,7 +138,7 @@ void sgt_gemm_free(sgt_gemm *g)
 
 int sgt_gemm_has_bf16(void) { return sgt_own_product(1) != NULL; }
 
-/* Fill C for k = 0: the product is zero. */
+/* Fill C if k is 0: the product is zero. */
 static void run_empty(const sgt_gemm *g, const float *bias, float *c)
 {
     const sgt_gemm_shape *s = &g->s;
@@ -152,14 +152,14 @@ static void run_empty(const sgt_gemm *g, const float *bias, float *c)
     if (g->squares) *g->squares = squares;
 }
 
-/* ---- blocks, and the shares done beside them ---- */
+/* ---- blocks, and shares of other work that overlap with them ---- */
 
 typedef struct run {
     const sgt_gemm *g;
     const void *a, *b;
     const float *bias;
     float *c;
-    size_t next, done; /* blocks begun; blocks complete */
+    size_t next, done; /* number of blocks begun; number of blocks complete */
 } run;
 
 /* Take the next index below `count`, or return `count` if none is left. */
@@ -187,7 +187,7 @@ static int do_block(run *r)
     size_t blocks = g->blocks_m * g->blocks_n, b = take_next(&r->next, blocks);
     if (b == blocks) return 0;
     run_block(g, b, r->a, r->b, r->bias, r->c);
-    /* relaxed: the end of the parallel region makes the blocks visible to all threads */
+    /* relaxed is enough: the end of the parallel region makes the blocks visible to all threads */
     __atomic_fetch_add(&r->done, 1, __ATOMIC_RELAXED);
     return 1;
 }

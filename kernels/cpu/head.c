@@ -1,8 +1,9 @@
-/* head.c: the head (logits = x w'), its softmax and its loss, on top of our own products. Logits
- * exist only in blocks of 6 x 512 in the first-level cache. A part is a range of columns of the
- * logits. Each part of a row is stored once as e = exp(logit - the part's maximum), already in the
- * products' format. Both gradient products multiply e by one factor for each row and part, which
- * turns it into the logits' gradient. With AMX, head_bf16_amx.c does all of this.
+/* head.c: the head (logits = x w'), its softmax and its loss, on top of our own matrix products.
+ * Logits exist only in blocks of 6 x 512 in the first-level cache. A part is a range of columns of
+ * the logits. Each part of a row is stored once as e = exp(logit - the part's maximum), in the
+ * format of the matrix products. Multiplied by one factor per row and part, e becomes the logits'
+ * gradient. Both gradient products apply this factor. On CPUs with AMX, head_bf16_amx.c computes
+ * the head in bfloat16 instead.
  * After Milakov & Gimelshein, "Online normalizer calculation for softmax" (2018). */
 #include <math.h>
 #include <omp.h>
@@ -14,10 +15,10 @@
 #include "kernels/cpu/levels.h"
 #include "kernels/cpu/product.h"
 
-enum { PER_ROW = 3 }; /* arrays of shape (parts, n): max, sum, factor */
+enum { PER_ROW = 3 }; /* number of arrays of shape (parts, n): max, sum, factor */
 
 /* Return the number of columns of a part. The scratch must hold the part's panels of w with all C
- * channels, and dx's sum must take the part in one step of at most SGT_PRODUCT_GROUPS groups. */
+ * channels, and the sum of dx must take a part in one step of at most SGT_PRODUCT_GROUPS groups. */
 static size_t part_of(const sgt_head *h)
 {
     size_t per_group = h->bf16 ? 2 : 1, groups = (h->C + per_group - 1) / per_group;
@@ -45,7 +46,7 @@ static size_t line_of(const sgt_head *h)
 
 static size_t parts_of(const sgt_head *h) { return (h->V + part_of(h) - 1) / part_of(h); }
 
-/* Return the number of column tasks that weight_gradient cuts C into. */
+/* Return the number of column ranges into which weight_gradient cuts C, each a task. */
 static size_t across_of(const sgt_head *h)
 {
     return (h->C + SGT_SOFTMAX_COLUMNS - 1) / SGT_SOFTMAX_COLUMNS;
@@ -67,7 +68,8 @@ static void put(const sgt_softmax *s, int bf16, size_t at, float x)
     else ((float *)s->e)[at] = x;
 }
 
-/* Return whether no logit of row i is above the target's. Call it once all parts are computed. */
+/* Return whether no logit of row i is above the target's. Call it only when all parts are
+ * computed. */
 static int is_greedy(const sgt_softmax *s, size_t i)
 {
     float max = -INFINITY;
@@ -77,8 +79,8 @@ static int is_greedy(const sgt_softmax *s, size_t i)
 }
 
 /* Combine the parts of row i: return the loss, write the factor of each part, and subtract 1 at the
- * target. If the target's part is negligible beside the rest (e^-60), all of the part but the
- * target's number becomes 0. */
+ * target. If the target's part is negligible relative to the others (e^-60), everything in that
+ * part except the target's number becomes 0. */
 static float finish_row(const sgt_softmax *s, int bf16, size_t i, float *factor, double scale)
 {
     size_t parts = (s->V + s->part - 1) / s->part, n = s->n;
@@ -110,8 +112,8 @@ static char *scratch_of(const sgt_head *h)
     return (char *)h->scratch + (size_t)omp_get_thread_num() * sgt_gemm_scratch(1);
 }
 
-/* Compute dx (n, C): dx_i = sum_j factor e_ij w_j. Tasks are ranges of columns. They are ranges of
- * rows too only if threads would be idle, because each range of rows packs w once more. */
+/* Compute dx (n, C): dx_i = sum_j factor e_ij w_j. A task is a range of columns. If threads would
+ * be idle, tasks are also cut into ranges of rows, but each range of rows packs w once more. */
 static void input_gradient(const sgt_head *h, const sgt_softmax *s, const float *factor, float *dx)
 {
     const sgt_gemm_shape g = {
@@ -133,8 +135,8 @@ static void input_gradient(const sgt_head *h, const sgt_softmax *s, const float 
     }
 }
 
-/* Compute dw (V, C) = or += sum_i factor e_ij x_i, with one task per part and 512 columns of dw.
- * Return the sum of dw's squares. */
+/* Compute dw (V, C): set it to sum_i factor e_ij x_i, or add that if `add` is set. A task is one
+ * part and 512 columns of dw. Return the sum of dw's squares. */
 static double weight_gradient(const sgt_head *h, const sgt_softmax *s, const float *factor,
                               const float *x, float *dw, int add, double *squares)
 {

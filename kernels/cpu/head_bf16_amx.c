@@ -1,34 +1,35 @@
 /* head_bf16_amx.c: the head, its softmax and its loss in AMX tiles. Logits exist only in blocks of
  * up to 512 columns and 32 rows.
  *
- * Everything is transposed: logits' (V, n) = w x'. A row of x is then one lane, so that its
- * maximum, its sum and its factors are vectors. dlogits' is the right operand of dx' = w' dlogits'
- * as it is, and after an interleaving of its rows the left one of dw = dlogits' x.
+ * Everything is transposed: logits' (V, n) = w x'. Each row of x then has a lane of its own, so its
+ * maximum, sum and factors are lanes of vectors. dlogits' is directly the right operand of dx' = w'
+ * dlogits'. Once its rows are interleaved, it is the left operand of dw = dlogits' x.
  *
- * What is stored of a row i is e_ij = exp(logit_ij - r_i), rounded to bfloat16, where r_i is the
- * largest logit of the first part. So all parts of a row have one factor, scale / sum_j e_ij: dx'
- * is added up in the tiles themselves, and x times its factor is packed once for all of w. If a
- * logit is above r_i + 30, a sum could overflow. That part of the row then has its own maximum in
- * place of r_i and its own factor, and the part takes a slower path ("mixed"). At the target, 1 is
- * subtracted before rounding.
+ * Row i is stored as e_ij = exp(logit_ij - r_i), rounded to bfloat16. r_i, the reference of the
+ * row, is the largest logit of the first part. All parts of a row then have the same factor, scale
+ * / sum_j e_ij. So dx' is accumulated in the tiles themselves, and x times its factor is packed
+ * once for all of w. If a logit exceeds r_i + 30, a sum could overflow. That part of the row then
+ * uses its own maximum instead of r_i, and its own factor. The part is called mixed and takes a
+ * slower code path. At the target, 1 is subtracted before rounding.
  *
- * Rounding points: e, x times its factor, and everything that the products' format rounds; the sums
- * and both gradients are float32, losses double. Order of sums: logits over C, dx over columns of
- * w, dw over rows, each in steps of 32 from the first on, whatever the number of threads.
+ * Numbers rounded to bfloat16: e, x times its factor, and the inputs of the matrix products. The
+ * sums and both gradients are float32, losses double. Order of sums: logits over C, dx over columns
+ * of w, dw over rows, each in steps of 32 from the first on, whatever the number of threads.
  *
- * Counts. A pair is 32 x 32 numbers: two tiles, one beside the other in memory, 2 KiB. Every
- * product takes 2 x 2 tiles: 4 loads (two pairs) for 4 products, a step of 32 x 32 x 32.
- *   logits: per 32 x 32 of them C/32 steps. x's pairs (C 256: 16 KiB) stay in the first-level
- *           cache, the part's packed w (256 KiB) in the second.
+ * Loads and tile products. A pair is 32 x 32 numbers: two tiles, one after the other in memory, 2
+ * KiB. Every step multiplies two pairs: 4 loads for 4 tile products, which are 32 x 32 x 32
+ * multiply-adds.
+ *   logits: C/32 steps per 32 x 32 logits. x's pairs (C 256: 16 KiB) stay in the first-level
+ *           cache, the part's packed w (256 KiB) in the second-level cache.
  *   dx:     16 steps per part and 32 x 32 numbers, and 4 loads and 4 stores of sums (1.06 loads
- *           per product in all). e's pairs (32 KiB) stay in the first level, packed w' (256 KiB)
- *           in the second.
- *   dw:     n/32 steps, 16 at a time with their 4 loads and 4 stores (1.06). 512 rows of e (32 KiB)
- *           stay in the first level, packed x (n 1024: 512 KiB) in the second.
- * So each step loads one pair from the second level (32 bytes a cycle at a tile product per 16) and
- * one from the first. e itself (n 1024: 103 MB) goes to memory once and comes back twice.
- * Packing per part: w, in order; w' (64 shuffles per tile, each used n/16 times); e for dw (one
- * permutation per 64 bytes, each tile used C/16 times). */
+ *           per tile product in all). e's pairs (32 KiB) stay in the first-level cache, packed w'
+ *           (256 KiB) in the second.
+ *   dw:     n/32 steps, 16 at a time with 4 loads and 4 stores of sums (1.06). 512 rows of e
+ *           (32 KiB) stay in the first-level cache, packed x (n 1024: 512 KiB) in the second.
+ * So each step loads one pair from the second-level cache (32 bytes a cycle if a tile product takes
+ * 16 cycles) and one from the first. e itself (n 1024: 103 MB) is written to memory once and read
+ * back twice. What is packed per part: w, in order; w' (64 shuffles per tile, each tile used n/16
+ * times); e for dw (one permutation per 64 bytes, each tile used C/16 times). */
 #include <math.h>
 #include <omp.h>
 #include <string.h>
@@ -40,30 +41,31 @@
 #include "kernels/cpu/levels.h"
 
 enum {
-    COLUMNS = 512, /* most columns of x that a task takes */
-    STEPS = 16,    /* steps of 32 rows that dw's sums take between loads and stores */
+    COLUMNS = 512, /* most columns of x in a task */
+    STEPS = 16,    /* steps of 32 rows for which dw's sums stay in tiles */
     STEPS_BYTES = STEPS * PAIR
 };
 
-/* Sizes, and the arrays in sgt_head.memory. A pair (amx.h) has PAIR bytes. */
+/* Sizes, and the arrays in sgt_head.memory. A pair (see amx.h) has PAIR bytes. */
 typedef struct head {
     size_t n, V, C;
     size_t rows, words, deep; /* n, V and C in units of SIDE, rounded up */
     size_t lanes;             /* n rounded up to SIDE */
     size_t part, parts;       /* columns of a part; number of parts */
-    size_t line;              /* pairs from one row of e's pairs to the next; odd */
+    size_t line;              /* row stride of e, in pairs; odd */
     const float *x32;
     const uint16_t *x, *w;
     const int32_t *targets;
-    char *e;  /* (words, line) right pairs: SIDE columns as k, SIDE rows of x */
-    char *xt; /* (rows, deep) right pairs: C as k, SIDE rows of x; not used after softmax */
-    /* x times its rows' factors, (deep, rows) right pairs: k is the row; in xt's memory */
+    char *e;  /* (words, line) right pairs: k is SIDE columns, columns are SIDE rows of x */
+    char *xt; /* (rows, deep) right pairs: k is SIDE channels, columns are SIDE rows of x */
+    /* x times its rows' factors, (deep, rows) right pairs: k is the row of x; uses the memory of
+     * xt */
     char *fx;
-    float *dxt; /* (rows, deep) blocks of SIDE columns of x by SIDE rows of x */
+    float *dxt; /* dx', (rows, deep) blocks: SIDE columns of x by SIDE rows of x */
     float *subtracted, *largest, *sum, *factor; /* (parts, lanes) */
-    float *reference, *at_target, *common;      /* (lanes); common: factor of parts not mixed */
-    double *squares;                            /* (tasks of dw) sums of squares */
-    int *mixed;    /* (parts) 1: some row has its own reference in this part */
+    float *reference, *at_target, *common;      /* (lanes); common: factor of unmixed parts */
+    double *squares;                            /* sum of squares of dw for each task */
+    int *mixed;    /* (parts) 1: some row uses its own maximum in this part */
     char *scratch; /* (threads, scratch_bytes) */
     size_t scratch_bytes, total;
 } head;
@@ -84,20 +86,20 @@ SGT_INLINE size_t columns_of(const head *r, size_t p) { return least(r->part, r-
 
 enum {
     PART = 512,          /* most columns of a part */
-    PART_BYTES = 1 << 20 /* most bytes of its packed weights: half a second-level cache */
+    PART_BYTES = 1 << 20 /* most bytes of a part's packed weights: half a second-level cache */
 };
 
-/* A logit may exceed its row's reference r_i by this much; above that, the part becomes mixed. */
+/* Largest excess of a logit over its row's reference r_i; if it is exceeded, the part is mixed. */
 #define ABOVE 30.0f
 
-/* Return the columns of a part: a multiple of SIDE. */
+/* Return the number of columns of a part, a multiple of SIDE. */
 static size_t part_of(size_t deep)
 {
     size_t fit = PART_BYTES / (deep * PAIR) * SIDE;
     return fit < SIDE ? SIDE : least(fit, PART);
 }
 
-/* Return the bytes of one thread's scratch: the largest of what the logits, dx and dw need. */
+/* Return the bytes of one thread's scratch: enough for any of logits, dx and dw. */
 static size_t scratch_of(const head *r)
 {
     size_t wide = least(r->deep, COLUMNS / SIDE);
@@ -152,7 +154,7 @@ size_t sgt_head_bf16_amx_memory(const sgt_head *h)
 /* ---- logits and softmax ---- */
 
 /* Pack row block b (SIDE rows of x) for the logits. The reference of an ignored or absent row is
- * +infinity, so that its e is 0. The first part sets the references of the others. */
+ * +infinity, so that its e is 0. The first part sets the references of the other rows. */
 static void prepare_rows(const head *r, size_t b)
 {
     size_t i0 = b * SIDE, rows = least(SIDE, r->n - i0);
@@ -166,8 +168,8 @@ static void prepare_rows(const head *r, size_t b)
 }
 
 /* Return exp(x) for x <= ABOVE, in three fifths of vexp's steps, with a relative error below 2^-21.
- * The result is 0 below -87.33. See exp_part in product.c for the polynomial. Here the fraction
- * of x log2 e is rounded only once, so that a large x loses no digits. */
+ * The result is 0 below -87.33. See exp_part in product.c for the polynomial. Here, unlike there,
+ * the fraction of x log2 e is rounded only once, so that no digits are lost for large x. */
 SGT_INLINE vf exp_of(vf x)
 {
     vf log2e = vset(1.44269504f);
@@ -180,9 +182,9 @@ SGT_INLINE vf exp_of(vf x)
     return vscale(vfma(q, f, vset(1)), n, x, vset(-87.33f));
 }
 
-/* Write e of part p and W rows of x, from row `lane` on, and set their largest logit and sum.
- * `logits` (columns, SIDE) has the part's transposed logits. Mark the part as mixed if one is too
- * large. */
+/* Write e of part p for W rows of x, from row `lane` on, and set their largest logits and sums.
+ * `logits` (columns, SIDE) holds the part's transposed logits. Mark the part as mixed if a logit
+ * exceeds its row's reference by more than ABOVE. */
 static void exp_lanes(const head *r, const float *logits, size_t p, size_t columns, size_t lane)
 {
     size_t at = p * r->lanes + lane, word = p * r->part / SIDE, half = lane % SIDE;
@@ -217,8 +219,8 @@ static void pack_part(const head *r, char *w, size_t p)
                           r->C, least(SIDE, columns - v * SIDE), least(SIDE, r->C - k * SIDE));
 }
 
-/* Compute the logits of row block b (SIDE rows of x) and part p, and store their e, maximum and
- * sum. `w` is the packed part. */
+/* Compute the logits of row block b (SIDE rows of x) and part p, and store their e, maxima and
+ * sums. `w` is the packed part. */
 static void softmax_rows(const head *r, const char *w, size_t p, size_t b)
 {
     size_t columns = columns_of(r, p), j0 = p * r->part;
@@ -273,8 +275,8 @@ static int is_greedy(const head *r, size_t i)
 }
 
 /* Subtract 1 at row i's target. `below` is what the target's part subtracted from its logits, minus
- * the largest number that a part of the row subtracted. If the target's part is negligible beside
- * the rest (e^-60), all of the part but the target's number becomes 0. */
+ * the largest number that any part of the row subtracted. If the target's part is negligible
+ * relative to the others (e^-60), everything in that part except the target's number becomes 0. */
 static void subtract_one(const head *r, size_t i, double max, double sum, double below,
                          double scale)
 {
@@ -315,9 +317,9 @@ static float finish_row(const head *r, size_t i, double scale)
 
 /* ---- the gradient of the input ---- */
 
-/* Add part p's share to dx' of row block b and column blocks c0 .. c0 + wide - 1. A mixed part's
- * share is multiplied by its factors here; input_gradient does that for the others. `left` is the
- * part's packed w', one row of pairs per SIDE columns of x. */
+/* Add part p's share to dx' of row block b and column blocks c0 .. c0 + wide - 1. The share of a
+ * mixed part is multiplied by its factors here; for other parts, input_gradient applies them.
+ * `left` is the part's packed w', one row of pairs per SIDE columns of x. */
 static void add_part(const head *r, size_t p, const char *left, size_t b, size_t c0, size_t wide)
 {
     size_t steps = units(columns_of(r, p));
@@ -334,8 +336,8 @@ static void add_part(const head *r, size_t p, const char *left, size_t b, size_t
     }
 }
 
-/* Add the shares of all parts that are mixed, or of all that are not, to dx' of row blocks b0 .. b0
- * + rows - 1 and column blocks c0 .. c0 + wide - 1. A block has SIDE rows or columns. */
+/* Add to dx' of row blocks b0 .. b0 + rows - 1 and column blocks c0 .. c0 + wide - 1 the shares of
+ * all mixed parts if `mixed` is 1, else of all other parts. A block has SIDE rows or columns. */
 static void add_parts(const head *r, int mixed, size_t b0, size_t rows, size_t c0, size_t wide)
 {
     char *left = own_scratch(r);
@@ -413,8 +415,9 @@ static void pack_factored(const head *r, char *out, const float *factor, size_t 
                           least(SIDE, r->C - c * SIDE));
 }
 
-/* Write up to 256 columns of a row of dw, or add them if `add`. They come from `sum`, whose blocks
- * of SIDE columns are BLOCK_BYTES apart. Return the sum of squares of the new numbers. */
+/* Write up to 256 columns of a row of dw, or add to them if `add` is set. They come from `sum`,
+ * whose blocks of SIDE columns are BLOCK_BYTES apart. Return the sum of squares of the new
+ * numbers. */
 static double finish_weights(float *dw, const float *sum, size_t columns, int add, int streams)
 {
     vf squares = vset(0);
@@ -429,8 +432,8 @@ static double finish_weights(float *dw, const float *sum, size_t columns, int ad
     return vtotal(squares);
 }
 
-/* Compute row block `word` of dw (SIDE rows), column blocks c0 .. c0 + wide - 1. Return the sum of
- * its squares. */
+/* Compute row block `word` (SIDE rows) and column blocks c0 .. c0 + wide - 1 of dw. Return the sum
+ * of their squares. */
 static double weight_rows(const head *r, float *dw, size_t word, size_t c0, size_t wide,
                           const char *right, char *left, int add)
 {
@@ -470,7 +473,7 @@ static double weight_part(const head *r, float *dw, size_t p, size_t c0, size_t 
     return squares;
 }
 
-/* Write dw (V, C), or add to it if `add`. Return the sum of its squares. */
+/* Write dw (V, C), or add to it if `add` is set. Return the sum of squares of the result. */
 static double weight_gradients(const head *r, float *dw, int add, int threads)
 {
     size_t across = across_of(r), tasks = r->parts * across, wide = COLUMNS / SIDE;
@@ -492,7 +495,7 @@ static double weight_gradients(const head *r, float *dw, int add, int threads)
     return sum;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole head ---- */
 
 double sgt_head_bf16_amx(const sgt_head *h, size_t n, const void *x, const float *x32,
                          const void *w, const int32_t *targets, double scale, float *loss,

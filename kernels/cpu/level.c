@@ -1,7 +1,7 @@
-/* level.c: every kernel, in the order of ref/ref.c, written once in vectors of W floats and compiled
- * once per level, and for AVX-512 once more with attention's products in bfloat16 (SGT_FOR_bf16) and
- * in AMX tiles (SGT_FOR_amx). Everything but the table is static, so that no level's code can be
- * linked in place of another's. */
+/* level.c: every kernel, in the order of ref/ref.c, written once with vectors of W floats and
+ * compiled once per level. For AVX-512 it is compiled twice more: with attention's matrix products
+ * in bfloat16 (SGT_FOR_bf16) and in AMX tiles (SGT_FOR_amx). Everything but the table is static, so
+ * that the linker cannot replace one level's code by another's. */
 #ifndef SGT_NAME
 #define SGT_NAME(f) f##_plain
 #define SGT_LEVEL "plain"
@@ -42,11 +42,12 @@ static double sum_squares(const float *x, size_t n)
 
 /* ---- rounding to 16 bits ---- */
 
-/* Rounds floats to bfloat16 or fp16 by integer operations. No iteration depends on another, so
- * the compiler vectorizes the loops. */
+/* Rounding of floats to bfloat16 or fp16 with integer operations. Iterations of the loops are
+ * independent, so the compiler vectorizes them. */
 
-/* Round away the lowest `drop` bits, ties to even. A carry out of the fraction increases the
- * exponent, past the largest to infinity. */
+/* Clear the lowest `drop` bits of a float's bits after rounding to nearest, ties to even. A carry
+ * out of the fraction increases the exponent; past the largest finite number the result is
+ * infinity. */
 SGT_INLINE uint32_t round_bits(uint32_t u, int drop)
 {
     uint32_t half = (1u << (drop - 1)) - 1 + (u >> drop & 1);
@@ -73,10 +74,11 @@ SGT_INLINE uint32_t pick(int yes) { return 0u - (uint32_t)yes; }
 SGT_INLINE float round_bf16(float x)
 {
     uint32_t u = to_bits(x), r = round_bits(u, 16);
-    return from_bits((u & 0x7fffffff) > 0x7f800000 ? u : r); /* a NaN stays one */
+    return from_bits((u & 0x7fffffff) > 0x7f800000 ? u : r); /* a NaN stays a NaN */
 }
 
-/* Round to fp16. Below 2^-14 fp16 has steps of 2^-24; adding and subtracting 0.5 rounds to them. */
+/* Round to fp16. Below 2^-14, numbers in fp16 are 2^-24 apart; adding and subtracting 0.5 rounds to
+ * a multiple of that. */
 SGT_INLINE float round_fp16(float x)
 {
     uint32_t u = to_bits(x), sign = u & 0x80000000, size = u & 0x7fffffff;
@@ -103,10 +105,10 @@ static void to_bf16(uint16_t *out, const float *x, size_t n)
     }
 }
 
-/* Convert as to_bf16 does, with non-temporal stores if the CPU has AVX-512 and `out` begins a cache
- * line. Meant for data that is read again only after much else: its lines then need not be fetched
- * before they are overwritten. Call stream_end after the last conversion, before another thread
- * reads the data. */
+/* Convert as to_bf16 does. If the CPU has AVX-512 and `out` begins at a cache line, write with
+ * non-temporal stores. They suit data that will have left the caches before it is read again: the
+ * lines need not be fetched before they are overwritten. Call stream_end after the last conversion,
+ * before another thread reads the data. */
 #if defined(__AVX512BW__)
 SGT_INLINE __m512i bf16_in_upper_half(const float *x)
 {
@@ -140,11 +142,11 @@ static inline void stream_end(void) {}
 
 /* ---- normal random numbers ---- */
 
-/* Normally distributed random numbers, W Philox draws at a time. It uses only operations whose
- * rounding IEEE 754 defines, and no fused multiply-add, so every level gives the same bits. The
- * polynomials for logf, sinf and cosf are those of Cephes (Moshier, 1989). */
+/* Normally distributed random numbers, computed from W Philox draws at a time. The code uses only
+ * operations whose rounding IEEE 754 defines, and no fused multiply-add, so every level gives the
+ * same bits. The polynomials for logf, sinf and cosf are those of Cephes (Moshier, 1989). */
 
-/* Return ln u for 0 < u <= 1: u = 2^e (1 + f) with 1 + f from sqrt(1/2) to sqrt 2. */
+/* Return ln u for 0 < u <= 1, from u = 2^e (1 + f) with 1 + f between sqrt(1/2) and sqrt 2. */
 SGT_INLINE float normal_log(float u)
 {
     uint32_t bits;
@@ -167,8 +169,8 @@ SGT_INLINE float normal_log(float u)
     return (f + y) + 0.693359375f * k;
 }
 
-/* Compute the cosine and sine of x/2^32 of a full turn. Take off the nearest multiple of a quarter
- * turn first, which leaves an angle of at most an eighth. */
+/* Compute the cosine and sine of x/2^32 of a full turn. First subtract the nearest multiple of a
+ * quarter turn, which leaves an angle of at most an eighth of a turn. */
 SGT_INLINE void normal_turn(float *cosine, float *sine, uint32_t x)
 {
     uint32_t quarter = (x + 0x20000000u) >> 30;
@@ -183,8 +185,8 @@ SGT_INLINE void normal_turn(float *cosine, float *sine, uint32_t x)
     *sine = quarter & 2 ? -b : b;
 }
 
-/* Write the 4 * W random numbers from `element` on, a multiple of 4. No iteration depends on
- * another, so the compiler vectorizes the loops. */
+/* Write the 4 * W random numbers from `element` on, a multiple of 4. Iterations are independent, so
+ * the compiler vectorizes the loops. */
 static void normal_block(float *out, const sgt_normals *d, uint64_t element)
 {
     uint32_t word[4][W];
@@ -259,14 +261,14 @@ static double embed_backward(float *dwte, float *dwpe, const int32_t *ids, const
 
 /* ---- layer normalization ---- */
 
-/* Layer normalization, one row at a time, so that the row stays in the first-level cache between
- * the passes over it. */
+/* Layer normalization, one row at a time, so that the row stays in the first-level cache while
+ * several passes read it. */
 
-/* Compute mean and 1/sqrt(variance + eps) of a row in two passes: the one-pass formula cancels if
- * the mean is large. */
+/* Compute the mean and 1/sqrt(variance + eps) of a row in two passes: the one-pass formula suffers
+ * from cancellation if the mean is large. */
 SGT_INLINE void row_statistics(float *mean, float *rstd, const float *x, size_t C, float eps)
 {
-    vf a = vset(0), b = vset(0); /* two sums in parallel hide the additions' latency */
+    vf a = vset(0), b = vset(0); /* two independent sums, to hide the latency of additions */
     size_t c = 0;
     for (; c + 2 * W <= C; c += 2 * W) {
         a += vload(x + c);
@@ -324,7 +326,7 @@ SGT_INLINE void row_means(float *mean_g, float *mean_gx, const float *dout, cons
 {
     vf g_sum = vset(0), gx_sum = vset(0);
     for (size_t c = 0; c < C; c += W) {
-        /* g is 0 past the end, and so are both sums' terms */
+        /* g is 0 past the end of the row, so both sums' terms are 0 there */
         vf g = vload_upto(dout + c, C - c) * vload_upto(w + c, C - c);
         vf xhat = (vload_upto(x + c, C - c) - vset(mean)) * vset(rstd);
         g_sum += g;
@@ -334,8 +336,8 @@ SGT_INLINE void row_means(float *mean_g, float *mean_gx, const float *dout, cons
     *mean_gx = (float)(vtotal(gx_sum) / (double)C);
 }
 
-/* Complete the backward pass of `rows` rows whose mean(g) and mean(g*xhat) are known: add to dx,
- * and sum dw and db over the rows in registers before adding them. */
+/* Complete the backward pass of `rows` rows whose mean(g) and mean(g*xhat) are known. Add to dx.
+ * Sum dw and db over these rows in registers before adding them to memory. */
 enum { LAYERNORM_ROWS = 8 };
 SGT_INLINE void rows_backward(float *dx, float *dw, float *db, const float *dout, const float *x,
                               const float *mean, const float *rstd, const float *w,
@@ -374,12 +376,12 @@ static void layernorm_backward(float *dx, float *dw, float *db, const float *dou
 
 /* ---- dropout ---- */
 
-/* Computes the factors of kernels/dropout.h and multiplies arrays by them. */
+/* Dropout: the factors of kernels/dropout.h, and arrays multiplied by them. */
 
-enum { DROP = 4 * W }; /* elements drawn at a time: W draws, one per lane */
+enum { DROP = 4 * W }; /* elements drawn at a time: W Philox draws of four, one draw per lane */
 
-/* Write the factors of DROP elements from `element` on, a multiple of 4. No iteration depends on
- * another, so the compiler vectorizes the loop. */
+/* Write the factors of DROP elements from `element` on, a multiple of 4. Iterations are
+ * independent, so the compiler vectorizes the loop. */
 static void drop_factors(float *factor, const sgt_dropout *d, uint64_t element)
 {
     const uint32_t limit = sgt_dropout_limit(d->rate);
@@ -407,11 +409,11 @@ static void dropout(float *out, const float *x, size_t n, const sgt_dropout *d)
 
 /* ---- GELU ---- */
 
-/* GELU and its derivative, W numbers at a time. Both forms (tanh and erf) are x*Phi(x). Errors
- * are a few roundings of x. */
+/* GELU and its derivative, W numbers at a time. Both forms (tanh and erf) are x*Phi(x). The error
+ * is a few roundings of x. */
 
-/* Return exp(-2u) for GELU's 0.5 (1 + tanh u) = 1 / (1 + exp(-2u)). The right side cancels for
- * neither sign of x. */
+/* Return exp(-2u), for 0.5 (1 + tanh u) = 1 / (1 + exp(-2u)) in GELU. The right side suffers from
+ * no cancellation, whatever the sign of x. */
 SGT_INLINE vf exp_minus_2u(vf x)
 {
     /* -2 sqrt(2/pi)(x + 0.044715 x^3) */
@@ -424,17 +426,19 @@ SGT_INLINE vf gelu_tanh(vf x) { return x / (vset(1) + exp_minus_2u(x)); }
 SGT_INLINE vf gelu_tanh_slope(vf x)
 {
     const vf a = vset(2 * 0.797884561f), b = vset(6 * 0.797884561f * 0.044715f); /* d(2u)/dx */
-    /* the slope is 0 or 1 long before +-100; clamping keeps the products below from overflowing */
+    /* beyond +-100 the slope is 0 or 1; clamping keeps the multiplications below from
+     * overflowing */
     x = vmin(vset(100), vmax(vset(-100), x));
     vf e = vmin(vset(1e30f), exp_minus_2u(x));
     vf s = vset(1) / (vset(1) + e);
     return vfma(x * s, (e * s) * vfma(x * x, b, a), s); /* s + x s (1 - s) 2u' */
 }
 
-/* Return Phi(x) of the normal distribution, and phi = exp(-x^2/2)/sqrt(2 pi). For t = |x|, Phi(-t)
- * = exp(-t^2/2) R(t), where R falls slowly from 1/2. A polynomial of degree 9 in (t - 3)/(t + 3)
- * (Chebyshev fit) gives R with a relative error of 1.6e-8 for t up to 13.5, past which exp is 0.
- * Phi(t) = 1 - Phi(-t) loses nothing: near 0, Phi(-t) is near 1/2. */
+/* Return Phi(x), the distribution function of the standard normal distribution, and set phi =
+ * exp(-x^2/2)/sqrt(2 pi). For t = |x|, Phi(-t) = exp(-t^2/2) R(t), and R decreases slowly from 1/2.
+ * A polynomial of degree 9 in (t - 3)/(t + 3) (Chebyshev fit) gives R with a relative error of
+ * 1.6e-8 for t up to 13.5, past which the result of exp is 0. No digits cancel in Phi(t) = 1 -
+ * Phi(-t), because Phi(-t) is at most 1/2. */
 SGT_INLINE vf normal(vf x, vf *phi)
 {
     vf t = vmin(vset(13.5f), vabs(x));
@@ -489,12 +493,12 @@ static void gelu_backward(float *dx, const float *dout, const float *x, size_t n
 
 /* ---- the gradient of a bias ---- */
 
-/* The gradient of a bias, a sum over rows of float32 or bfloat16. A strip of columns is summed
- * in double in registers, because float would lose a few of its last bits over thousands of
+/* The gradient of a bias: a sum over rows of float32 or bfloat16. The sum of a strip of columns is
+ * kept in registers in double, because float would lose a few of its last bits over thousands of
  * rows. */
 
-/* Add the sums of a strip of columns over n rows to db. The strip has `vectors` vectors, all whole
- * but the last. With four vectors, each row of it fills whole cache lines. */
+/* Add the sums over n rows of a strip of columns to db. The strip has `vectors` vectors, of which
+ * only the last may be partial. A row of four vectors fills whole cache lines. */
 SGT_INLINE void strip_sum(float *db, const void *dout, size_t first, size_t n, size_t ld,
                           int vectors, size_t width, int bf16)
 {
@@ -533,16 +537,16 @@ static void bias_backward_bf16(float *db, const uint16_t *dout, size_t n, size_t
 
 /* ---- generating text one token at a time ---- */
 
-/* Kernels for generating text one token at a time: products of few rows, which read the weights
- * from memory once, and attention of one query over the preceding positions.
+/* Kernels for generating text one token at a time: matrix products with few rows, which read the
+ * weights from memory once, and attention of one query to the preceding positions.
  *
- * A dot product is added up in order of k in one vector of W partial sums, whose total is taken
- * last. Its bits are therefore the same in every tile, and for any number of rows. A tile
- * multiplies rows of x with DOT_COLUMNS rows of weights. While the first rows of x are
- * multiplied with them, the next tile's weights are prefetched. So even with a single row of x,
- * memory is the only limit. */
+ * A dot product is accumulated in order of k in one vector of W partial sums, which are added at
+ * the end. Its bits are therefore the same in every tile, and for any number of rows. A tile
+ * multiplies rows of x by DOT_COLUMNS rows of weights. While the first rows of x are multiplied by
+ * them, the next tile's weights are prefetched. So even with a single row of x, only memory
+ * bandwidth limits the speed. */
 
-/* DOT_ROWS * DOT_COLUMNS sums stay in registers */
+/* the DOT_ROWS * DOT_COLUMNS sums of a tile fit in registers */
 enum { DOT_ROWS = W == 16 ? 4 : 2, DOT_COLUMNS = 4 };
 
 SGT_INLINE void dots_step(vf sum[DOT_ROWS][DOT_COLUMNS], const float *x, const void *w, size_t k,
@@ -556,8 +560,8 @@ SGT_INLINE void dots_step(vf sum[DOT_ROWS][DOT_COLUMNS], const float *x, const v
     }
 }
 
-/* Compute out (rows, columns) = x (rows, k) w' + bias, and prefetch the next tile's weights at
- * `ahead`, unless that is NULL. rows, columns and bf16 are constants in every call. */
+/* Compute out (rows, columns) = x (rows, k) w' + bias. Prefetch the next tile's weights, which
+ * begin at `ahead`, unless that is NULL. rows, columns and bf16 are constants in every call. */
 SGT_INLINE void dots_tile(float *out, size_t ld_out, const float *x, const void *w,
                           const float *bias, size_t k, const char *ahead, int rows, int columns,
                           int bf16)
@@ -577,7 +581,7 @@ SGT_INLINE void dots_tile(float *out, size_t ld_out, const float *x, const void 
             out[i * ld_out + j] = (float)(vtotal(sum[i][j]) + (bias ? (double)bias[j] : 0));
 }
 
-/* Multiply all n rows of x with `columns` rows of weights. */
+/* Multiply all n rows of x by `columns` rows of weights. */
 SGT_INLINE void dots_columns(float *out, size_t ld_out, const float *x, const void *w,
                              const float *bias, size_t n, size_t k, const char *ahead, int columns,
                              int bf16)
@@ -615,8 +619,8 @@ static void dots_bf16(float *out, size_t ld_out, const float *x, const uint16_t 
     dots_of(out, ld_out, x, w, bias, n, m, k, 1);
 }
 
-/* Compute out (count) = sum_j p_j v_j for `count` columns of v (row stride ld), held in `vectors`
- * vectors. */
+/* Compute out (count) = sum_j p_j v_j for `count` columns of v, whose row stride is ld. The sums
+ * take `vectors` vectors. */
 SGT_INLINE void weighted_sum(float *out, const float *p, const float *v, size_t ld, size_t T,
                              size_t count, int vectors)
 {
@@ -654,14 +658,14 @@ static void attend(float *out, const float *q, const float *k, const float *v, s
 
 /* ---- the loss of a softmax classifier ---- */
 
-/* Softmax, loss and gradient of each row of logits. With GPT-2's vocabulary a row fits in the
+/* Softmax, loss and gradient of each row of logits. A row of GPT-2's vocabulary fits in the
  * second-level cache. */
 
-/* columns summed in float before the sum is added to a double */
+/* number of columns summed in float before the sum is added to a double */
 enum { CROSS_ENTROPY_BLOCK = 1024 };
 
-/* Return the sum of exp(x - max) over V columns. Write the terms to `out`, which may be x, unless
- * it is NULL. */
+/* Return the sum of exp(x - max) over V columns. If `out` is not NULL, write the terms there; it
+ * may be x. */
 SGT_INLINE double row_exp(float *out, const float *x, size_t V, float max)
 {
     double total = 0;
@@ -708,10 +712,10 @@ static void cross_entropy(float *logits, float *loss, const int32_t *targets, si
 /* ---- AdamW ---- */
 
 /* The AdamW update in one pass over parameters, moments and gradients. The pass also writes the
- * bfloat16 copy of the parameters that matrix products read. Prefetch instructions gained
- * nothing on a Zen 4 (check-kernels --bench --kernel adamw). */
+ * bfloat16 copy of the parameters that matrix products read. Prefetch instructions brought no gain
+ * on a Zen 4 (check-kernels --bench --kernel adamw). */
 
-/* floats updated at a time; then copied, while in the first-level cache */
+/* number of floats updated at a time, and then copied while they are in the first-level cache */
 enum { COPIED_FLOATS = 64 };
 
 typedef struct adamw_factors {
@@ -762,7 +766,8 @@ SGT_INLINE void widen_moments(float *to, const uint16_t *from, size_t n)
     for (size_t i = 0; i < n; i++) to[i] = from_bits((uint32_t)from[i] << 16);
 }
 
-/* Round n elements' moments to bfloat16 at random (kernels/moments.h); all share `key`. */
+/* Round the moments of n elements to bfloat16 at random (kernels/moments.h). All of these elements
+ * share `key`. */
 SGT_INLINE void round_moments(uint16_t *m, uint16_t *v, const float *m1, const float *v1,
                               uint32_t key, uint32_t element, size_t n)
 {
@@ -783,7 +788,7 @@ static void adamw_bf16(float *p, uint16_t *m, uint16_t *v, const float *g, size_
         uint64_t element = r->first + i, left = UINT64_C(0x100000000) - (uint32_t)element;
         if (!(uint32_t)element) key = sgt_moments_key(r->seed, r->draw, element);
         part = n - i < COPIED_FLOATS ? n - i : COPIED_FLOATS;
-        /* stop where the random generator's next key begins: one serves 2^32 elements */
+        /* a key serves 2^32 elements: stop at the element where the next key begins */
         if (part > left) part = left;
         widen_moments(m1, m + i, part);
         widen_moments(v1, v + i, part);

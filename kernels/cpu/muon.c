@@ -1,24 +1,25 @@
-/* muon.c: Muon's update by our matrix products (kernels/muon.h). The products take nearly all of
- * the time: 10 n rows columns + 5 n^3 multiply-adds, n the smaller dimension. The passes between
- * them are plain loops over pieces, which do not depend on the number of threads. */
+/* muon.c: Muon's update (kernels/muon.h) with our own matrix products. The products take nearly all
+ * of the time: 10 n rows columns + 5 n^3 multiply-adds, with n the smaller dimension. The passes
+ * between them are plain loops over pieces of PIECE numbers, whose bounds do not depend on the
+ * number of threads. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "loader/base/memory.h"
 #include "kernels/muon.h"
 
-enum { PIECE = 16384 }; /* numbers that a task of a pass takes */
+enum { PIECE = 16384 }; /* numbers per task of a pass */
 
 struct sgt_muon {
     sgt_muon_shape s;
     int threads;
-    size_t n, count; /* the smaller dimension; numbers of the matrix */
-    /* A = X X', A A, and B X; with more rows than columns A = X'X and X B */
+    size_t n, count; /* the smaller dimension; number of elements of the matrix */
+    /* A = X X', A A, and B X. If there are more rows than columns: A = X'X, A A, and X B */
     sgt_gemm *gram, *square, *product;
     float *x, *y;        /* (rows, columns) */
     float *a, *b;        /* (n, n) */
-    uint16_t *x16, *a16; /* bf16: x and one of a and b as the products take them */
-    double *squares;     /* (pieces of x) */
+    uint16_t *x16, *a16; /* bf16: x, and a or b, as the products take them */
+    double *squares;     /* one for each piece of x */
 };
 
 static size_t pieces_of(size_t n) { return (n + PIECE - 1) / PIECE; }
@@ -100,7 +101,8 @@ void sgt_muon_free(sgt_muon *u)
     free(u);
 }
 
-/* Round numbers that were just computed, and pack them if the products take bfloat16. */
+/* Round numbers that were just computed, and write them to `packed` if the products take
+ * bfloat16. */
 static void finish(const sgt_muon *u, float *x, uint16_t *packed, size_t n)
 {
     const sgt_kernels *k = sgt_kernels_cpu();
@@ -108,7 +110,7 @@ static void finish(const sgt_muon *u, float *x, uint16_t *packed, size_t n)
     if (u->s.bf16) k->to_bf16(packed, x, n);
 }
 
-/* Compute out = f*x + h*y of n numbers, and finish them. out may be x or y. */
+/* Compute out = f*x + h*y for n numbers, and round the result with finish. out may be x or y. */
 static void mix(const sgt_muon *u, float *out, float f, const float *x, float h, const float *y,
                 uint16_t *packed, size_t n)
 {
@@ -120,7 +122,7 @@ static void mix(const sgt_muon *u, float *out, float f, const float *x, float h,
     }
 }
 
-/* Update the momentum, and set x to Nesterov's step, divided by its norm. */
+/* Update the momentum, and set x to Nesterov's step divided by its norm. */
 static void begin(const sgt_muon *u, float *m, const float *g, const sgt_muon_update *o)
 {
     const float keep = (float)SGT_MUON_MOMENTUM, rest = (float)(1 - SGT_MUON_MOMENTUM);

@@ -1,4 +1,5 @@
-/* peak.c: measures the speed of our own products when nothing but the cores limits them. */
+/* peak.c: measures the speed of our own matrix products when only the cores limit it, not
+ * memory. */
 #include <math.h>
 #include <omp.h>
 #include <stdint.h>
@@ -10,28 +11,28 @@
 #include "kernels/kernels.h"
 #include "kernels/cpu/product.h"
 
-#define SPEND 10e-3       /* seconds to measure at least, after one product that prepares */
-#define SPEND_MOST 100e-3 /* seconds to measure at most */
-#define CLOSE 1.05        /* ratio of the two fastest times below which nothing disturbed either */
+#define SPEND 10e-3       /* least time to measure, in seconds, after one product that warms up */
+#define SPEND_MOST 100e-3 /* most time to measure, in seconds */
+#define CLOSE 1.05        /* highest ratio of the two fastest times of an undisturbed core */
 
 enum {
-    MOST = 1000,        /* most products of a thread, whatever the clock says */
-    ROUGHLY = 512 << 10 /* a second-level cache of unknown size */
+    MOST = 1000,        /* most products that a thread times, whatever the clock reports */
+    ROUGHLY = 512 << 10 /* bytes assumed for a second-level cache of unknown size */
 };
 
-/* Each thread multiplies (side, side) matrices of its own, which fit into its second-level cache
- * together with the packed copy of B. Its fastest product counts: other programs may have used its
- * core during others. */
+/* Each thread multiplies (side, side) matrices of its own. They fit into its second-level cache
+ * together with the packed copy of B. Only a thread's fastest product counts, because other
+ * programs may have used its core during the others. */
 typedef struct peak {
     const sgt_product *own;
     sgt_gemm_shape s;
-    size_t scratch, operand, each; /* bytes of: the scratch, A or B, all that a thread has */
+    size_t scratch, operand, each; /* bytes: scratch; A or B; memory per thread */
     char *memory;                  /* (threads, each) */
-    int done;                      /* threads that are measured */
-    double speed;                  /* theirs, in products per second */
+    int done;                      /* number of threads whose measurement is complete */
+    double speed;                  /* sum of the speeds of these threads, in products per second */
 } peak;
 
-/* One thread's products: the fastest, the second fastest and all of them in seconds. */
+/* Seconds that one thread's products took: the fastest, the second fastest and the sum of all. */
 typedef struct times {
     double best, next, spent;
     int count;
@@ -53,8 +54,8 @@ static void plan(peak *p, int bf16)
     p->each = p->scratch + 2 * p->operand + side * side * sizeof(float);
 }
 
-/* Fill x with numbers from 1 to 2, valid as floats and as pairs of bfloat16. Zeros would draw less
- * power, so the CPU would run faster. */
+/* Fill x with numbers from 1 to 2, valid as floats and as pairs of bfloat16. With zeros the CPU
+ * would draw less power and so run faster. */
 static void fill(char *x, size_t bytes)
 {
     for (uint32_t i = 0; i < bytes / sizeof i; i++) {
@@ -70,7 +71,7 @@ static void multiply(const peak *p)
     p->own->run(&p->s, a, a + p->operand, NULL, c, 0, p->s.m, 0, p->s.n, NULL, NULL, 0, own);
 }
 
-/* Time one product. The clock may go back. */
+/* Time one product. A time that is not positive is ignored, because the clock may go back. */
 static void time_one(const peak *p, times *t)
 {
     double from = sgt_now();
@@ -83,7 +84,8 @@ static void time_one(const peak *p, times *t)
     else if (took < t->next) t->next = took;
 }
 
-/* Return whether the two fastest products agree, or it takes too long. */
+/* Return whether the measurement is complete: the two fastest times agree, or a limit is
+ * reached. */
 static int is_over(const times *t)
 {
     if (t->count >= MOST || t->spent >= SPEND_MOST) return 1;
@@ -100,7 +102,7 @@ static void measure(peak *p, int threads)
 #pragma omp barrier
         while (!is_over(&own)) time_one(p, &own);
         __atomic_fetch_add(&p->done, 1, __ATOMIC_RELAXED);
-        /* keep this core busy while others are measured: they share caches and power with it */
+        /* keep this core busy while other threads measure: they share caches and power with it */
         while (__atomic_load_n(&p->done, __ATOMIC_RELAXED) < omp_get_num_threads()) multiply(p);
 #pragma omp critical
         p->speed += 1 / own.best;

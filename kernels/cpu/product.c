@@ -1,5 +1,5 @@
-/* product.c: sgt_product and sgt_softmax_part, compiled once per level for float32, and with AVX-512
- * once more for bfloat16 (SGT_FOR_bf16). kernels/NOTES.md has measurements. */
+/* product.c: defines sgt_product and sgt_softmax_part. It is compiled once per level for float32,
+ * and with AVX-512 once more for bfloat16 (SGT_FOR_bf16). kernels/NOTES.md has measurements. */
 #ifndef SGT_NAME
 #define SGT_NAME(f) f##_plain
 #endif
@@ -11,14 +11,14 @@
 
 enum {
     ROWS_OF = SGT_PRODUCT_ROWS,
-    /* vectors per row of a tile: the sums take 24 of 32 registers, or 12 of 16 */
+    /* vectors per row of a tile: the sums take 24 of 32 registers (AVX-512), or 12 of 16 */
     VECTORS = W == 16 ? 4 : 2,
     WIDE = VECTORS * W, /* columns of a tile, and of a strip of packed B */
     PER_GROUP = SGT_FOR_bf16 ? 2 : 1,
     ELEMENT = 4 / PER_GROUP /* bytes */
 };
 
-/* All compilers that we build with unroll these short loops of constant length, which keeps the
+/* Every compiler that we build with unrolls these short loops of constant length, which keeps the
  * sums in registers. */
 #define UNROLLED_FOR(...) _Pragma("GCC unroll 8") for (__VA_ARGS__)
 
@@ -38,7 +38,8 @@ SGT_INLINE vf multiply_add(group_vector a, group_vector b, vf sum)
 }
 SGT_INLINE group_vector load_groups(const char *p) { return _mm512_loadu_si512(p); }
 SGT_INLINE void store_groups(char *p, group_vector v) { _mm512_storeu_si512(p, v); }
-/* Load W * PER_GROUP elements: the first n from p, the rest 0. With n = 0, p is not read. */
+/* Load W * PER_GROUP elements: the first n from p, and zeros for the rest. If n is 0, p is not
+ * read. */
 SGT_INLINE group_vector load_elements(const char *p, size_t n)
 {
     if (n >= W * PER_GROUP) return load_groups(p);
@@ -61,12 +62,12 @@ SGT_INLINE group_vector load_elements(const char *p, size_t n)
 }
 #endif
 
-/* How a tile is stored: written, added to C, or written with non-temporal stores. */
+/* How a tile is stored: overwrite C, add to C, or overwrite it with non-temporal stores. */
 enum { WRITE, ADD, STREAM };
 
-/* Where a tile goes and how it is finished: times the row's factor, plus bias, plus C if `how` is
- * ADD. factor and bias may be NULL. The sum of squares of the written numbers is added to *squares
- * unless that is NULL. */
+/* The destination of a tile and how its sums are finished: multiplied by the row's factor, plus
+ * bias, plus C if `how` is ADD. factor and bias may be NULL. If squares is not NULL, the sum of
+ * squares of the written numbers is added to it. */
 typedef struct tile_end {
     float *c;
     size_t ldc;
@@ -76,7 +77,7 @@ typedef struct tile_end {
 } tile_end;
 
 /* Compute c (rows, WIDE) from groups of a and b. Group p of row i of a is at a + i*row + p*step;
- * the p-th WIDE groups of b are at b + p*WIDE*4. `rows` is a constant in every call. */
+ * the WIDE groups of step p of b are at b + p*WIDE*4. `rows` is a constant in every call. */
 SGT_INLINE void tile_of(const tile_end *e, const char *a, size_t row, size_t step, const char *b,
                         size_t groups, int rows)
 {
@@ -87,7 +88,7 @@ SGT_INLINE void tile_of(const tile_end *e, const char *a, size_t row, size_t ste
     UNROLLED_FOR (int i = 0; i < rows; i++) {
         UNROLLED_FOR (int v = 0; v < VECTORS; v++) {
             sum[i][v] = vset(0);
-            /* these lines of C are needed when the sums are complete */
+            /* prefetch C: these lines are needed once the sums are complete */
             if (how != STREAM) __builtin_prefetch(c + i * ldc + v * W);
         }
     }
@@ -129,16 +130,15 @@ static void tile(const tile_end *e, const char *a, size_t row, size_t step, cons
     }
 }
 
-/* ---- packing: groups p0 .. p0 + groups - 1, zeros past k and past the last column ---- */
+/* ---- packing: groups p0 .. p0 + groups - 1, with zeros past k and past the last column ---- */
 
 static inline size_t left_of(size_t end, size_t at) { return end > at ? end - at : 0; }
 
-/* prefetch distance in groups, or in lines of a transposed B: packing often reads memory that is in
- * no cache */
+/* prefetch distance, in groups or in rows of a transposed B: packed memory is often in no cache */
 enum { AHEAD = 4 };
 
-/* Pack one group of each of WIDE columns, of which `left` exist. `at` has the groups' first
- * elements; their second ones, if k has them, are `line` bytes further. */
+/* Pack one group of each of WIDE columns, of which `left` exist. The groups' first elements begin
+ * at `at`. Their second elements, if k has them, are `line` bytes further. */
 SGT_INLINE void pack_group(char *out, const char *at, size_t line, int second_too, size_t left)
 {
 #if SGT_FOR_bf16
@@ -161,8 +161,8 @@ SGT_INLINE void pack_group(char *out, const char *at, size_t line, int second_to
 #endif
 }
 
-/* Pack a B stored (k, n), where a group's elements are in consecutive rows. b is at column j0 of
- * row 0. All panels are packed row by row, in the order of memory. */
+/* Pack a B stored (k, n): the elements of a group are in consecutive rows. b points to column j0 of
+ * row 0. All panels are packed row by row, so that B is read in the order of memory. */
 static void pack_across(char *out, const sgt_gemm_shape *s, const char *b, size_t columns,
                         size_t p0, size_t groups)
 {
@@ -175,8 +175,8 @@ static void pack_across(char *out, const sgt_gemm_shape *s, const char *b, size_
     }
 }
 
-/* Pack a float32 B stored (k, n) with its row k multiplied by factor[k]. `at` is at column j of row
- * 0. */
+/* Pack a float32 B stored (k, n), with row k multiplied by factor[k]. `at` points to column j of
+ * row 0. */
 static void pack_factored(char *out, const sgt_gemm_shape *s, const float *at, const float *factor,
                           size_t columns, size_t p0, size_t groups)
 {
@@ -197,8 +197,8 @@ static void pack_factored(char *out, const sgt_gemm_shape *s, const float *at, c
 }
 
 /* Pack a B stored (n, k): transpose W rows of W groups, then the next groups of the same rows.
- * Walking 64 rows at once, with a stride near a power of two, would evict their lines from the
- * first-level cache. b is at row j of column 0. */
+ * Reading 64 rows at once, with a stride near a power of two, would evict their lines from the
+ * first-level cache. b points to column 0 of row j. */
 static void pack_along(char *out, const sgt_gemm_shape *s, const char *b, size_t columns, size_t p0,
                        size_t groups)
 {
@@ -217,13 +217,14 @@ static void pack_along(char *out, const sgt_gemm_shape *s, const char *b, size_t
         }
 }
 
-/* Return the bytes of six packed rows of A. The last store may write 8 bytes past them. */
+/* Return the size in bytes of six packed rows of A. The last store may write up to 8 bytes of
+ * padding. */
 static inline size_t left_bytes(size_t groups) { return (groups * ROWS_OF * 4 + 8 + 63) / 64 * 64; }
 
-/* Pack one group of k for `rows` <= 30 rows of a transposed A. Their first elements are at `at`;
- * the second ones, if k has them, are `line` bytes further. Six groups go to `out`, the next six to
- * `out + bytes`, and so on. Each store writes eight groups, of which the next store overwrites the
- * last two. Each line of A is read once: 32 columns of bfloat16. */
+/* Pack one group of k for `rows` <= 30 rows of a transposed A. The groups' first elements begin at
+ * `at`; the second elements, if k has them, are `line` bytes further. The first six groups go to
+ * `out`, the next six to `out + bytes`, and so on. Each store writes eight groups; the next store
+ * overwrites the last two. Each cache line of A is read once: 32 columns of bfloat16. */
 #if defined(__AVX512F__)
 SGT_INLINE void store_six(char *at, group_vector x)
 {
@@ -260,13 +261,13 @@ SGT_INLINE void pack_sixes(char *out, size_t bytes, const char *at, size_t line,
 }
 #endif
 
-/* Pack `rows` <= 30 columns of an A stored (k, m): up to five blocks of six groups, each in the
- * order that a tile's steps read. */
+/* Pack `rows` <= 30 columns of an A stored (k, m) into up to five blocks of six groups per step.
+ * Each block is in the order in which a tile reads it. */
 static void pack_left(char *out, const sgt_gemm_shape *s, const char *a, size_t rows, size_t p0,
                       size_t groups)
 {
     size_t line = s->lda * ELEMENT, bytes = left_bytes(groups);
-    /* prefetch past the columns that are packed next */
+    /* prefetch the memory past the columns that are packed next */
     const size_t last = 2 * SGT_PRODUCT_LEFT * ELEMENT - 1;
     for (size_t p = p0; p < p0 + groups; p++, out += ROWS_OF * 4) {
         const char *at = a + p * PER_GROUP * line;
@@ -276,8 +277,8 @@ static void pack_left(char *out, const sgt_gemm_shape *s, const char *a, size_t 
     }
 }
 
-/* Copy rows of an A stored (m, k) whose k ends within a group, with zeros for the missing elements.
- * In the copy, a row's groups are 4 bytes apart, and rows groups*4 bytes. */
+/* Copy rows of an A stored (m, k) if k ends within a group, with zeros for the missing elements. In
+ * the copy, groups are 4 bytes apart and rows groups*4 bytes. */
 static void pack_ragged(char *out, const sgt_gemm_shape *s, const char *a, size_t rows, size_t p0,
                         size_t groups)
 {
@@ -295,7 +296,8 @@ typedef struct product_room {
     float *edge;        /* a tile at C's edge, or six rows of logits */
 } product_room;
 
-/* Compute a whole tile at C's right edge in room->edge, then store `columns` columns of it. */
+/* Compute a whole tile at C's right edge into room->edge, then store its first `columns`
+ * columns. */
 static void edge_tile(const product_room *room, const tile_end *e, const char *a, size_t row,
                       size_t step, const char *b, size_t groups, size_t rows, size_t columns)
 {
@@ -316,15 +318,15 @@ static void edge_tile(const product_room *room, const tile_end *e, const char *a
     if (e->squares) *e->squares += vtotal(squares);
 }
 
-/* Return whether to write C with non-temporal stores: a weight's gradient (A is transposed) is next
- * read after the backward pass, so that fetching its lines first would be wasted. */
+/* Return whether to write C with non-temporal stores. If A is transposed, C is a weight's gradient.
+ * It is next read after the backward pass, so fetching its lines first would be wasted work. */
 static int streams(const sgt_gemm_shape *s, const float *c)
 {
     return s->trans_a && s->k <= SGT_PRODUCT_GROUPS * PER_GROUP && s->ldc % W == 0 &&
            (uintptr_t)c % 64 == 0;
 }
 
-/* Compute up to six rows of C, from `end` on, against all of the block's panels. If A is
+/* Compute up to six rows of C, at the destination `end`, against all of the block's panels. If A is
  * transposed, `a` is already packed. */
 static void row_of_tiles(const product_room *room, const sgt_gemm_shape *s, const char *a,
                          tile_end end, size_t rows, size_t columns, size_t p0, size_t groups)
@@ -402,14 +404,14 @@ static void product(const sgt_gemm_shape *s, const void *a, const void *b, const
             row_of_tiles(&room, s, from, end, some < ROWS_OF ? some : ROWS_OF, columns, p, groups);
         }
     }
-    /* a barrier of threads does not order non-temporal stores */
+    /* a barrier among threads does not order non-temporal stores */
     if (s->trans_a) vstream_end();
 }
 
-/* The scratch holds B's panels, rows of A and a row of C's tiles. Costs were measured on Zen 4 with
- * AVX-512; AVX2 takes twice as many cycles for each. most_rows: with blocks of 4096 rows, products
- * of 4096 x 768 x 2304 and 4096 x 3072 x 768 took a tenth longer than with 512 (Zen 3, AVX2). With
- * AVX-512 this was not measured. */
+/* The scratch holds B's panels, packed rows of A and a row of C's tiles. Costs were measured on Zen
+ * 4 with AVX-512; AVX2 takes twice as many cycles for each. most_rows: with blocks of 4096 rows,
+ * products of 4096 x 768 x 2304 and 4096 x 3072 x 768 took a tenth longer than with blocks of 512
+ * rows (Zen 3, AVX2). This was not measured with AVX-512. */
 const sgt_product SGT_NAME(sgt_product) = {
     .run = product,
     .scratch = SGT_PRODUCT_GROUPS * 4 *
@@ -426,8 +428,9 @@ const sgt_product SGT_NAME(sgt_product) = {
 
 /* ---- softmax ---- */
 
-/* Write 2 W numbers with non-temporal stores. They are read again only after megabytes of others.
- * Ordinary stores would fetch each line first, which takes as long as the exponentials. */
+/* Write 2 W numbers with non-temporal stores. Megabytes of other data are written before they are
+ * read again, so they would not stay in a cache. Ordinary stores would fetch each line first, which
+ * takes as long as the exponentials. */
 SGT_INLINE void stream_product_format(char *at, vf low, vf high)
 {
 #if SGT_FOR_bf16
@@ -438,13 +441,13 @@ SGT_INLINE void stream_product_format(char *at, vf low, vf high)
 #endif
 }
 
-/* Return exp(x) for x <= 0 as 2^y with y = x log2 e, in two thirds of vexp's steps. The relative
- * error is below 2^-22 near 0 and grows to |y| 2^-24, which is small beside the row's largest term,
- * 1. The result is 0 below -87.33. 2^r = 1 + r q(r) for |r| <= 1/2, with q of degree 4 fitted for
- * the least error of 2^r, 9e-8. */
+/* Return exp(x) for x <= 0, computed as 2^y with y = x log2 e, in two thirds of vexp's steps. The
+ * relative error is below 2^-22 near 0 and grows to |y| 2^-24. That is small relative to 1, the
+ * largest term of a row. The result is 0 below -87.33. 2^r = 1 + r q(r) for |r| <= 1/2. q has
+ * degree 4 and is fitted for the least error of 2^r, which is 9e-8. */
 SGT_INLINE vf exp_part(vf x)
 {
-    vf y = vmax(vset(-126), x * vset(1.44269504f)); /* vmax returns the NaN only in this order */
+    vf y = vmax(vset(-126), x * vset(1.44269504f)); /* a NaN in x stays in this order */
     vf n = vround(y), r = y - n;
     vf q = vset(1.32647273e-3f);
     q = vfma(q, r, vset(9.67151299e-3f));
@@ -454,8 +457,8 @@ SGT_INLINE vf exp_part(vf x)
     return vscale(vfma(q, r, vset(1)), n, x, vset(-87.33f));
 }
 
-/* Write e = exp(logit - *max) of the n logits of a row, with zeros up to the next multiple of 64
- * columns, and return the sum. *max becomes the largest logit. A NaN is never the largest, but
+/* Set *max to the largest of the n logits of a row. Write e = exp(logit - *max), with zeros up to
+ * the next multiple of 64 columns, and return the sum of e. A NaN is never the maximum, but it
  * makes the sum NaN. */
 static float exp_row(char *e, const float *logits, size_t n, float *max)
 {
@@ -501,5 +504,5 @@ void SGT_NAME(sgt_softmax)(const sgt_softmax *s, size_t j0, void *scratch)
                 exp_row((char *)s->e + (r * s->lde + j0) * ELEMENT, logits, columns, &s->max[at]);
         }
     }
-    vstream_end(); /* for exp_row's non-temporal stores */
+    vstream_end(); /* orders exp_row's non-temporal stores */
 }

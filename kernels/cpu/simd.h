@@ -1,37 +1,38 @@
-/* simd.h: vectors of W floats as wide as the including file's instruction set allows. Each kernel
- * is written once and compiled once per level: 16 lanes with AVX-512, 8 with AVX2 and FMA, 4 in
- * plain C (the compiler's own vectors, for any machine).
+/* simd.h: vectors of W floats, as wide as the instruction set allows for which the including file
+ * is compiled. Each kernel is written once and compiled once per level: 16 lanes with AVX-512, 8
+ * with AVX2 and FMA, 4 in plain C (the compiler's own vectors, for any machine).
  *
  *     vf sum = vset(0);
  *     for (size_t i = 0; i < n; i += W) sum += i + W <= n ? vload(x + i) : vload_n(x + i, n - i);
  *
- * + - * / and unary - work lane by lane on vf and vd. Loads and stores need no alignment.
+ * - * / and unary - work lane by lane on vf and vd. Loads and stores need no alignment.
  *   vset(x)                    x in every lane; vdset for vd, which is W/2 doubles
- *   vload(p), vload_n(p, n)    W floats; the first n < W and zeros
+ *   vload(p), vload_n(p, n)    load W floats; load the first n < W and set the rest to 0
  *   vstore, vstore_n           the corresponding stores
  *   vstream(p, v)              a non-temporal store, p aligned to W floats; an ordinary store in
- *                              plain C. vstream_end() orders the ones before it, which neither
- *                              atomics nor barriers of threads do
- *   vwiden(p), vwiden_n(p, n)  loads of bfloat16, widened to float
- *   vload_either(p, i, n, b)   from number i on, bfloat16 if b, else float; the first n if n < W
+ *                              plain C. vstream_end() makes the stores before it visible to other
+ *                              threads, which neither atomics nor thread barriers do
+ *   vwiden(p), vwiden_n(p, n)  load bfloat16 numbers, widened to float
+ *   vload_either(p, i, n, b)   load from number i on, bfloat16 if b, else float; the first n if
+ *                              n < W
  *   vkeep(v, n)                set lanes from n on to 0
  *   vfma(a, b, c), vdfma       a*b + c, rounded once (twice in plain C)
  *   vmax(a, b), vmin(a, b)     b if either is NaN
  *   vsqrt(a), vabs(a)
  *   vpick_less(a, b, yes, no)  yes in lanes with a < b, else no
- *   vround(a)                  to the nearest integer
- *   vscale(e, n, x, lowest)    e 2^n for an integer n, infinity past the largest float; 0 in lanes
- *                              with x < lowest. e about 1, -126 <= n <= 128
+ *   vround(a)                  round to the nearest integer
+ *   vscale(e, n, x, lowest)    e 2^n for an integer n, or infinity if that is no finite float; 0 in
+ *                              lanes with x < lowest. e is about 1, and -126 <= n <= 128
  *   vlow(v), vhigh(v)          lanes 0 ... W/2 - 1 and W/2 ... W - 1 as double
  *   vjoin(low, high)           the inverse of vlow and vhigh
  *   vzip_low(a, b), vzip_high  a0 b0 a1 b1 ... of the lower or upper halves; not with AVX-512
  *   vtranspose(v)              transpose W vectors
- *   vlargest(v)                the largest lane; vtotal(v), vdtotal(d): the sum of all, in double
- *   vturns_low(), vturns_high  indices of a permutation of two vectors of 32 numbers of 16 bits:
- *                              their low halves' numbers in turn, and their high halves'; only
- *                              with AVX-512
- *   vpair_bf16(a, b)           a and b rounded to bfloat16, side by side in each lane, a's in the
- *                              lower half; only with AVX512-BF16 */
+ *   vlargest(v)                the largest lane; vtotal(v), vdtotal(d): the sum of all lanes, in
+ *                              double
+ *   vturns_low(), vturns_high  permutation indices that interleave the lower halves, or the upper
+ *                              halves, of two vectors of 32 16-bit numbers; only with AVX-512
+ *   vpair_bf16(a, b)           each lane holds a and b rounded to bfloat16, a in the lower half;
+ *                              only with AVX512-BF16 */
 #ifndef SGT_SIMD_H
 #define SGT_SIMD_H
 
@@ -222,7 +223,7 @@ SGT_INLINE vf vkeep(vf v, size_t n)
     int32_t lanes = n < W ? (int32_t)n : W;
     return vpick((vi){0, 1, 2, 3} < (vi){lanes, lanes, lanes, lanes}, v, vset(0));
 }
-/* It rounds twice: a library call per lane would cost far more than the last bit is worth. */
+/* Rounds twice: a library call per lane would cost far more than the last bit is worth. */
 SGT_INLINE vf vfma(vf a, vf b, vf c) { return a * b + c; }
 SGT_INLINE vf vmax(vf a, vf b) { return vpick(a > b, a, b); }
 SGT_INLINE vf vmin(vf a, vf b) { return vpick(a < b, a, b); }
@@ -233,9 +234,9 @@ SGT_INLINE vf vpick_less(vf a, vf b, vf yes, vf no) { return vpick(a < b, yes, n
 SGT_INLINE vf vround(vf a) { return (a + vset(12582912.0f)) - vset(12582912.0f); }
 SGT_INLINE vf vscale(vf e, vf n, vf x, vf lowest)
 {
-    /* as in vround, the sum has no fraction; its low bits are n */
+    /* as in vround, the sum has no fraction bits; its low bits are the integer n */
     vi whole = (vi)(n + vset(12582912.0f)) - (vi)vset(12582912.0f);
-    vi half = whole >> 1; /* two powers of about half: 2^128 is not a float */
+    vi half = whole >> 1; /* as for AVX2: 2^128 is not a float */
     return vpick_less(x, lowest, vset(0),
                       e * (vf)((half + 127) << 23) * (vf)((whole - half + 127) << 23));
 }
@@ -266,8 +267,8 @@ SGT_INLINE void vstream_end(void)
 #endif
 }
 
-/* Load the first min(n, W) floats at p, with zeros in the other lanes. vstore_upto stores as
- * many. */
+/* Load the first min(n, W) floats at p, with zeros in the other lanes. vstore_upto stores the same
+ * number of floats. */
 SGT_INLINE vf vload_upto(const float *p, size_t n) { return n >= W ? vload(p) : vload_n(p, n); }
 SGT_INLINE void vstore_upto(float *p, vf v, size_t n)
 {
@@ -309,14 +310,15 @@ SGT_INLINE float vlargest_of(const float *x, size_t n)
 
 SGT_INLINE double vtotal(vf v) { return vdtotal(vlow(v) + vhigh(v)); }
 
-/* Return exp(x) with a relative error below 2^-22: 0 below -87.33 (no denormals), inf above 88.72,
- * NaN for NaN. x = n ln 2 + r with |r| <= ln 2 / 2; ln 2 is split in two parts so that n times the
- * first is exact. exp(r) = 1 + r + r^2 q(r) with q of degree 4 (Chebyshev fit, error 8e-9, a
- * fifteenth of a float's). */
+/* Return exp(x) with a relative error below 2^-22. The result is 0 below -87.33 (there are no
+ * denormal results), inf above 88.72, and NaN for NaN. x = n ln 2 + r with |r| <= ln 2 / 2. ln 2 is
+ * the sum of two constants, the first of which has so few bits that n times it is exact. exp(r) = 1
+ * + r + r^2 q(r) with q of degree 4 (Chebyshev fit, with an error of 8e-9, a fifteenth of a float's
+ * rounding error). */
 SGT_INLINE vf vexp(vf x)
 {
     const vf lowest = vset(-87.33f), highest = vset(89); /* exp(89) = 2^128.4 */
-    vf y = vmin(highest, vmax(lowest, x));               /* this order of operands lets NaN pass */
+    vf y = vmin(highest, vmax(lowest, x));               /* NaN stays NaN in this operand order */
     vf n = vround(y * vset(1.44269504f));
     vf r = vfma(n, vset(-1.42860677e-6f), vfma(n, vset(-0.693145752f), y));
     vf q = vset(1.39262133e-3f);
@@ -329,8 +331,8 @@ SGT_INLINE vf vexp(vf x)
 
 /* Transpose W vectors of W floats. */
 #if defined(__AVX512F__)
-/* Transpose 4 x 4 floats within quarters of vectors, then exchange the quarters. Packing from
- * memory took 1.5 times as long with the zips that are used below (Zen 5). */
+/* Transpose 4 x 4 blocks of floats within quarters of vectors, then exchange the quarters. With the
+ * zips that are used below, packing from memory took 1.5 times as long (Zen 5). */
 SGT_INLINE void vtranspose(vf v[W])
 {
     vf t[W];
@@ -358,8 +360,9 @@ SGT_INLINE void vtranspose(vf v[W])
 #else
 enum { LANES_LOG2 = W == 8 ? 3 : 2 };
 
-/* Zipping vector i with vector i + W/2 for all i rotates the 2 log2 W bits of an element's position
- * by one. After log2 W such rounds, lane and vector are exchanged. */
+/* View the position of an element (vector and lane) as 2 log2 W bits. Zipping vector i with vector
+ * i + W/2, for all i, rotates these bits by one. After log2 W such rounds, lane and vector are
+ * exchanged. */
 SGT_INLINE void vtranspose(vf v[W])
 {
     vf t[W];

@@ -1,5 +1,5 @@
-/* ref.c: the mathematics of every kernel, in the order of a training step: plain C, with sums in
- * double. Shapes and formulas are in kernels.h. The fast versions are compared with it. */
+/* ref.c: defines the mathematics of every kernel in plain C, in the order of a training step, with
+ * sums in double. Shapes and formulas are in kernels.h. Tests compare the fast kernels with it. */
 #include <math.h>
 #include <string.h>
 
@@ -20,10 +20,10 @@ static double widened(uint16_t half)
 
 /* ---- rounding ---- */
 
-/* Round floats to 16-bit formats, to nearest with ties to even (IEEE 754). */
+/* Rounding of floats to 16-bit formats: to nearest, ties to even (IEEE 754). */
 
-/* Return the number nearest to x whose significand has `bits` bits and whose last bit is worth at
- * least 2^lowest; infinity if that is above `largest`. */
+/* Return the number nearest to x among those whose significand has `bits` bits and whose last bit
+ * is worth at least 2^lowest. Return infinity, with x's sign, if the result exceeds `largest`. */
 static double nearest(double x, int bits, int lowest, double largest)
 {
     int exponent, last;
@@ -55,8 +55,9 @@ static void to_bf16(uint16_t *out, const float *x, size_t n)
 
 /* ---- normal random numbers ---- */
 
-/* From Philox, by the method of Box and Muller ("A note on the generation of random normal
- * deviates", 1958). A draw has two pairs of words, and each pair gives two numbers. */
+/* Normally distributed numbers from Philox draws, by the method of Box and Muller ("A note on the
+ * generation of random normal deviates", 1958). A draw has two pairs of words, and each pair gives
+ * two numbers. */
 
 static void normals(float *out, size_t n, const sgt_normals *d)
 {
@@ -115,7 +116,8 @@ static double embed_backward(float *dwte, float *dwpe, const int32_t *ids, const
 
 /* ---- layer normalization ---- */
 
-/* Ba, Kiros & Hinton 2016: bring each row to mean 0 and variance 1, then scale and shift it. */
+/* Layer normalization (Ba, Kiros & Hinton 2016): bring each row to mean 0 and variance 1, then
+ * scale and shift it. */
 
 static void layernorm(float *out, float *mean, float *rstd, const float *x, const float *w,
                       const float *b, size_t n, size_t C, float eps)
@@ -140,7 +142,7 @@ static void residual_layernorm(float *sum, float *out, float *mean, float *rstd,
     layernorm(out, mean, rstd, sum, w, b, n, C, eps);
 }
 
-/* Add to dx: rstd * (g - mean(g) - xhat * mean(g*xhat)), with xhat = (x - mean)*rstd, g = dout*w,
+/* Add rstd * (g - mean(g) - xhat * mean(g*xhat)) to dx, with xhat = (x - mean)*rstd, g = dout*w,
  * and mean() along the row. */
 static void row_backward(float *dx, const float *dout, const float *x, double mean, double rstd,
                          const float *w, size_t C)
@@ -176,7 +178,7 @@ static void layernorm_backward(float *dx, float *dw, float *db, const float *dou
 
 /* ---- dropout ---- */
 
-/* Srivastava et al. 2014; kernels/dropout.h decides which numbers it drops. */
+/* Dropout (Srivastava et al. 2014); kernels/dropout.h decides which numbers are dropped. */
 
 static void dropout(float *out, const float *x, size_t n, const sgt_dropout *d)
 {
@@ -186,8 +188,8 @@ static void dropout(float *out, const float *x, size_t n, const sgt_dropout *d)
 
 /* ---- the Gaussian error linear unit ---- */
 
-/* Hendrycks & Gimpel 2016: x times the normal distribution's Phi(x), either exact (erf) or in
- * GPT-2's approximation (tanh). */
+/* GELU (Hendrycks & Gimpel 2016): x times the normal distribution function Phi(x), either exact
+ * (erf) or in GPT-2's approximation (tanh). */
 
 static const double SQRT_2_OVER_PI = 0.79788456080286535588;
 static const double ONE_OVER_SQRT_2 = 0.70710678118654752440;
@@ -273,8 +275,8 @@ static void bias_backward_bf16(float *db, const uint16_t *dout, size_t n, size_t
 
 /* ---- causal attention of one head ---- */
 
-/* Vaswani et al. 2017. Query i attends to keys start[i] .. i, which are of its document; if start
- * is NULL, to keys 0 .. i. */
+/* Causal attention (Vaswani et al. 2017). Query i attends to the keys of its document up to itself,
+ * start[i] .. i. If start is NULL, it attends to keys 0 .. i. */
 
 static double dot(const float *a, const float *b, size_t D)
 {
@@ -291,8 +293,8 @@ static double factor(const sgt_dropout *d, size_t T, size_t i, size_t j)
 
 static size_t first_key(const int32_t *start, size_t i) { return start ? (size_t)start[i] : 0; }
 
-/* Return the size of the scratch memory, which holds doubles, in floats. The forward pass needs p
- * (T) and a row of sums (D); the backward pass a row (D) and two arrays (T, D). */
+/* Return the size in floats of the scratch memory, which holds doubles. The forward pass needs p
+ * (T) and a row of sums (D); the backward pass needs a row (D) and two arrays (T, D). */
 static size_t attention_scratch(size_t T, size_t D)
 {
     return sizeof(double) / sizeof(float) * (T + D + 2 * T * D);
@@ -321,8 +323,8 @@ static void attention(float *out, size_t ld_out, float *lse, const float *q, con
     }
 }
 
-/* Compute the gradients, with p_ij = exp(scale q_i.k_j - lse_i), delta_i = dout_i.out_i, and
- * dropout's factors f_ij:
+/* Compute the gradients, with p_ij = exp(scale q_i.k_j - lse_i), delta_i = dout_i.out_i, and the
+ * dropout factors f_ij:
  *   dv_j = sum_i f_ij p_ij dout_i    ds_ij = scale p_ij (f_ij dout_i.v_j - delta_i)
  *   dq_i = sum_j ds_ij k_j           dk_j = sum_i ds_ij q_i
  * A query that attends only to itself has p = 1 for any score. Its ds is set to exactly 0, because
@@ -361,7 +363,7 @@ static void attention_backward(float *dq, float *dk, float *dv, size_t ld_d, con
 
 /* ---- generating text one token at a time ---- */
 
-/* Products with few rows, and attention of one query. */
+/* Matrix products with few rows, and attention of one query. */
 
 static void dots(float *out, size_t ld_out, const float *x, const float *w, const float *bias,
                  size_t n, size_t m, size_t k)
@@ -405,7 +407,7 @@ static void attend(float *out, const float *q, const float *k, const float *v, s
 
 /* ---- the head and its loss ---- */
 
-/* The product with wte, one row of logits at a time. */
+/* The product with wte and the loss, one row of logits at a time. */
 
 static float head_row(size_t V, size_t C, const float *x, const float *w, int32_t target,
                       double scale, double *dx, double *dw)
@@ -435,7 +437,7 @@ void sgt_head_ref(size_t n, size_t V, size_t C, const float *x, const float *w,
 
 /* ---- the loss of a softmax classifier ---- */
 
-/* Its gradient replaces the logits. */
+/* The gradient of the loss replaces the logits. */
 
 static void classify_row(float *logits, float *loss, int32_t target, size_t V, size_t ld,
                          float scale)
@@ -499,7 +501,8 @@ static void adamw_bf16(float *p, uint16_t *m, uint16_t *v, const float *g, size_
 
 /* ---- gradient descent with momentum ---- */
 
-/* Optionally Nesterov's, and decoupled weight decay; kernels.h has the formula (sgt_sgd). */
+/* SGD with momentum, optionally Nesterov's, and decoupled weight decay; kernels.h has the formula
+ * (sgt_sgd). */
 
 static void sgd(float *p, float *m, const float *g, size_t n, const sgt_sgd *o)
 {
@@ -515,7 +518,8 @@ static void sgd(float *p, float *m, const float *g, size_t n, const sgt_sgd *o)
 
 /* kernels/muon.h has the formula. */
 
-/* The matrix with its smaller dimension first: number (i, j) of (n, k) is at i*down + j*across. */
+/* Strides of the matrix with its smaller dimension first: number (i, j) of (n, k) is at i*down +
+ * j*across. */
 typedef struct wide {
     size_t n, k, down, across;
 } wide;
@@ -529,7 +533,8 @@ static void finish(double *x, size_t n, const sgt_muon_shape *s)
     }
 }
 
-/* Compute x = A x + (B G + C G G) x with G = x x', for x (n, k). room: n*k + 2*n*n numbers. */
+/* Compute x = A x + (B G + C G G) x with G = x x', for x (n, k). `room` is memory for n*k + 2*n*n
+ * numbers. */
 static void newton_schulz(double *x, const wide *w, const sgt_muon_shape *s, double *room)
 {
     size_t n = w->n, k = w->k, down = w->down, across = w->across;
