@@ -1,4 +1,5 @@
-/* export.c: write the tokens of a set as another trainer's files, and give these their names. */
+/* export.c: write the tokens of a set as another trainer's files, and rename these to their final
+ * names. */
 #include "tokenize/out/export.h"
 
 #include <errno.h>
@@ -15,8 +16,8 @@
 #include "loader/shards/shard.h"
 #include "tokenize/out/writer.h"
 
-#define BUFFER ((size_t)1 << 18) /* bytes that are written at once */
-#define UINT16 8                 /* Megatron-LM's numbers of types */
+#define BUFFER ((size_t)1 << 18) /* bytes written at a time */
+#define UINT16 8                 /* Megatron-LM's codes for types of tokens */
 #define INT32 4
 
 const char *const sgt_layout_names[] = {"sgt", "megatron", "nanogpt", "npy"};
@@ -50,15 +51,18 @@ char *sgt_export_options(const char *options, sgt_layout layout)
     return text;
 }
 
-/* ---- Megatron-LM's index of a split. Every document is one sequence. The index has three columns,
- * one after the other, so our .idx files are read once for each of the first two. ---- */
+/* ---- Megatron-LM's index of a split ----
+ *
+ * Every document is one sequence. The index has three columns, one after the other, so our .idx
+ * files are read twice: once for each of the first two columns. */
 
 static int put_u64(sgt_sink *s, uint64_t v, sgt_error *err)
 {
     return sgt_sink_put(s, &v, sizeof v, err);
 }
 
-/* Write a column: each document's length, or the byte at which it begins. */
+/* Write one column of the index: the length in tokens of each document, or the byte at which it
+ * begins. */
 static int put_column(const sgt_export *e, int split, int lengths, sgt_sink *to, sgt_error *err)
 {
     const uint64_t documents = sgt_made_documents(e->set, split);
@@ -99,15 +103,15 @@ static int put_index(const sgt_export *e, int split, sgt_sink *to, sgt_error *er
 
 /* ---- tokens ---- */
 
-/* The tokens of a split on their way into one file. */
+/* State of copying the tokens of a split into one file. */
 typedef struct copy {
     const sgt_export *e;
     sgt_sink *to;
-    uint64_t read, written; /* tokens of the split; written: of all splits */
-    const char *shard;      /* path of the shard that is read */
+    uint64_t read, written; /* tokens read of this split; tokens of earlier splits */
+    const char *shard;      /* path of the shard being read */
 } copy;
 
-/* Write ids, without the first one of the split. */
+/* Write ids, except the first one of the split. */
 static int put_ids(void *ctx, const void *ids, size_t n, uint64_t first, sgt_error *err)
 {
     copy *c = ctx;
@@ -139,7 +143,7 @@ static int copy_shard(copy *c, const sgt_manifest_shard *s, sgt_error *err)
     return rc;
 }
 
-/* Copy the tokens of a split, of which `written` are those of the splits before it. */
+/* Copy the tokens of a split to *to. `written` is the number of tokens of earlier splits. */
 static int put_tokens(const sgt_export *e, const char *split, uint64_t written, sgt_sink *to,
                       sgt_error *err)
 {

@@ -1,4 +1,5 @@
-/* made.c: read shards ahead through a buffer, and their document indexes one after the other. */
+/* made.c: read shards through a buffer with read-ahead, and read their document indexes one at a
+ * time. */
 #include "tokenize/out/made.h"
 
 #include <assert.h>
@@ -17,17 +18,17 @@
 
 /* A shard of a split. */
 typedef struct shard {
-    uint64_t tokens, documents; /* of the split, in earlier shards than this one */
+    uint64_t tokens, documents; /* tokens and documents of the split in all earlier shards */
     const char *folder;
     const sgt_manifest_shard *file;
-    int fd;    /* -1: not open */
-    int first; /* 1: the first one of its folder */
+    int fd;    /* descriptor; -1: not open */
+    int first; /* 1: the first shard of its folder */
 } shard;
 
 typedef struct run {
     shard *shards;
     size_t count;
-    uint64_t tokens, documents; /* of all shards */
+    uint64_t tokens, documents; /* tokens and documents in all shards of the split */
 } run;
 
 typedef struct folder {
@@ -39,14 +40,14 @@ struct sgt_made {
     folder *folders;
     size_t count;
     run runs[SGT_SPLITS];
-    /* tokens at ... at + n - 1 of a split, read ahead */
+    /* buffer of tokens at ... at + n - 1 of split `split` */
     char *ids;
     int split;
     uint64_t at;
     size_t n;
-    size_t open;          /* number of shards that are open */
-    uint64_t *starts;     /* of documents, in the shard `indexed` */
-    const shard *indexed; /* NULL: none */
+    size_t open;          /* number of open shards */
+    uint64_t *starts;     /* (documents): starts of the documents of the shard `indexed` */
+    const shard *indexed; /* the shard whose index is in memory; NULL: none */
 };
 
 static int add_shard(run *r, const char *path, const sgt_manifest_shard *file, int first,
@@ -131,7 +132,7 @@ size_t sgt_made_shards(const sgt_made *s, int split) { return s->runs[split].cou
 uint64_t sgt_made_tokens(const sgt_made *s, int split) { return s->runs[split].tokens; }
 uint64_t sgt_made_documents(const sgt_made *s, int split) { return s->runs[split].documents; }
 
-/* Return the shard that has the token `at` of a split. */
+/* Return the shard that holds token `at` of a split. */
 static shard *find_shard(const sgt_made *s, int split, uint64_t at)
 {
     const run *r = &s->runs[split];
@@ -144,7 +145,7 @@ uint64_t sgt_made_before(const sgt_made *s, int split, uint64_t at)
     return documents ? documents - 1 : 0;
 }
 
-/* Open a shard. It may be a link to another disk. */
+/* Open a shard, unless it is open. It may be a symbolic link to another disk. */
 static int open_shard(sgt_made *s, shard *x, sgt_error *err)
 {
     char path[SGT_PATH];
@@ -154,24 +155,26 @@ static int open_shard(sgt_made *s, shard *x, sgt_error *err)
     x->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (x->fd < 0) return sgt_fail_errno(err, "%s", path);
     s->open++;
-    /* what is in memory no more, as after a restart, is read at once */
+    /* start reading what is no longer in the page cache, such as after a restart */
     posix_fadvise(x->fd, 0, 0, POSIX_FADV_WILLNEED);
     return SGT_OK;
 }
 
-/* Read n tokens of a shard, which is open, from its token `at` on. */
+/* Read n tokens of an open shard, from its token `at` on, into `ids`. */
 static int read_shard(const shard *x, size_t width, uint64_t at, char *ids, size_t n,
                       sgt_error *err)
 {
     const uint64_t from = SGT_SHARD_HEADER + width * at;
     char path[SGT_PATH];
-    /* a document that is read by itself is short, and writing the path would take a while */
+    /* try without the path, which only an error needs: composing it takes long compared with
+     * reading a short document */
     if (pread(x->fd, ids, width * n, (off_t)from) == (ssize_t)(width * n)) return SGT_OK;
     sgt_path(path, x->folder, "%s", x->file->file);
     return sgt_pread_all(x->fd, ids, width * n, from, path, err);
 }
 
-/* Read `most` tokens of a split from `at` on, or as many as are left in a shard. */
+/* Fill the buffer with `most` tokens of a split from `at` on, or with as many as are left in the
+ * shard. */
 static int read_ahead(sgt_made *s, int split, uint64_t at, size_t most, sgt_error *err)
 {
     shard *x = find_shard(s, split, at);
@@ -191,7 +194,8 @@ static int read_ahead(sgt_made *s, int split, uint64_t at, size_t most, sgt_erro
 int sgt_made_ids(sgt_made *s, int split, uint64_t at, size_t *n, const void **ids, sgt_error *err)
 {
     assert(*n > 0 && at < sgt_made_tokens(s, split));
-    /* what follows the last read is read ahead; other documents are read one by one */
+    /* read ahead only if this read follows the last one; otherwise read just the tokens
+     * requested */
     const size_t width = sgt_made_width(s);
     const int follows = s->split == split && at >= s->at && at - s->at <= s->n;
     if (!follows || at - s->at == s->n) {
@@ -205,7 +209,8 @@ int sgt_made_ids(sgt_made *s, int split, uint64_t at, size_t *n, const void **id
     return SGT_OK;
 }
 
-/* Read the index of a shard. If it is the first, its first document is at its first token. */
+/* Read the index of a shard. In the first shard of a folder, the first document must start at token
+ * 0. */
 static int read_starts(sgt_made *s, const shard *x, sgt_error *err)
 {
     char path[SGT_PATH], index[64];

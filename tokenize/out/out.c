@@ -1,5 +1,5 @@
-/* out.c: claim OUT, complete it and release it; compare what is in it with the request of a run, to
- * decide whether the run can be resumed. */
+/* out.c: claim OUT, complete it and release it; compare what OUT holds with the request of a run,
+ * to decide whether the run can be resumed. */
 #include "tokenize/out/out.h"
 
 #include <dirent.h>
@@ -21,21 +21,23 @@
 #include "tokenize/out/writer.h"
 #include "tokenize/vocab/vocab.h"
 
-#define MEGATRON_INDEX 42 /* bytes of Megatron-LM's index for no document (megatron.h) */
-#define SET "set"         /* sgt_out.shards, in .work */
-#define MOST_TRIES 1000   /* to make .work in an OUT that others remove */
-#define NOT_JOINED 2      /* result of check_joined */
+#define MEGATRON_INDEX 42 /* bytes of Megatron-LM's index if there is no document (megatron.h) */
+#define SET "set"         /* name of the folder sgt_out.shards in .work */
+#define MOST_TRIES 1000   /* attempts to create .work in an OUT that other processes remove */
+#define NOT_JOINED 2      /* result of check_joined: OUT cannot be joined */
 #define WAIT_MS 50
-#define WAIT_TURNS 200 /* ten seconds of waits of WAIT_MS: a rank sets OUT up in less */
+/* number of waits of WAIT_MS, ten seconds together; a rank sets OUT up in less */
+#define WAIT_TURNS 200
 
-/* .inputs.jsonl: of sets made before 2026-11-29 */
+/* .inputs.jsonl is in sets made before 2026-11-29 */
 static const char *const finished_names[] = {"manifest.json",  "sources.jsonl",
                                              "tokenizer.json", SGT_TOKENIZER_CONFIG,
                                              SGT_DEDUP_FILE,   ".inputs.jsonl"};
-/* what is always in .work */
+/* names that .work always holds */
 static const char *const guards[] = {".", "..", "lock", "owner"};
 #define COUNT(a) (sizeof(a) / sizeof *(a))
-#define VALUE_SHOWN 1024 /* bytes of an option's value in a message, which has no more */
+/* most bytes of an option's value in a message, which itself has this limit */
+#define VALUE_SHOWN 1024
 
 /* ---- files ---- */
 
@@ -63,8 +65,8 @@ int sgt_out_holds_other_than(const char *folder, const char *const *names, size_
     return found;
 }
 
-/* Return whether .work holds a name with a rank's number: the folder of its part, "part-NNNNNN", or
- * its owner's file, "owner-NNNNNN". */
+/* Return whether .work holds an entry whose name is `begin` and a rank's number: the folder of a
+ * rank's part, "part-NNNNNN", or a rank's owner file, "owner-NNNNNN". */
 static int has_rank(const char *work, const char *begin)
 {
     const size_t n = strlen(begin);
@@ -77,7 +79,8 @@ static int has_rank(const char *work, const char *begin)
     return found;
 }
 
-/* Check that NAME in FOLDER has `want` bytes, or at least that many. */
+/* Check that the file `name` in `folder` has `want` bytes, or, if at_least is set, at least that
+ * many. */
 static int check_size(const char *folder, const char *name, uint64_t want, int at_least,
                       sgt_error *err)
 {
@@ -95,9 +98,9 @@ static int check_size(const char *folder, const char *name, uint64_t want, int a
 
 /* ---- options ---- */
 
-/* Return an option's value as a user would type it on the command line, written to `to`, which is
- * all zero, if it is not there as text. A value that is too long ends before the part that does
- * not fit. */
+/* Return an option's value as a user would type it on the command line. A string is returned as it
+ * is. Any other value is written to `to`, which must be all zeros; if it is too long, the end is
+ * left out. */
 static const char *as_typed(char to[VALUE_SHOWN], const json_t *v)
 {
     if (!v) return "not given";
@@ -106,7 +109,8 @@ static const char *as_typed(char to[VALUE_SHOWN], const json_t *v)
     return to;
 }
 
-/* Return the first option of `a` whose value in `b` is another, or NULL. */
+/* Return the name of the first option of `a` that is missing in `b` or has another value there;
+ * NULL if there is none. */
 static const char *first_difference(json_t *a, const json_t *b)
 {
     const char *key;
@@ -115,12 +119,12 @@ static const char *first_difference(json_t *a, const json_t *b)
     return NULL;
 }
 
-/* Compare options as JSON objects: `a` those of OUT, `b` those of this run. */
+/* Compare options, as JSON objects: `a` has those of OUT, `b` those of this run. */
 static int compare_objects(const char *out, json_t *a, json_t *b, sgt_error *err)
 {
     char had[VALUE_SHOWN] = {0}, has[VALUE_SHOWN] = {0}, option[64];
     const json_t *x = json_object_get(a, "shards"), *y = json_object_get(b, "shards");
-    /* the layout first: it decides which other options there are */
+    /* compare the layout first: it decides which other options there are */
     const char *key = (x || y) && !json_equal(x, y) ? "shards" : first_difference(b, a);
     if (!key) key = first_difference(a, b);
     if (!key) return SGT_OK;
@@ -156,7 +160,8 @@ static int compare_vocabulary(const char *out, uint64_t made, const sgt_vocab *v
 
 /* ---- inputs ---- */
 
-/* Fail, and say how `line` (NULL: the list has ended) differs from input i of the corpus. */
+/* Fail, with a message that tells how `line` differs from input i of the corpus. NULL: the list has
+ * no such line. */
 static int other_input(const char *out, const char *line, const sgt_corpus *c, size_t i,
                        sgt_error *err)
 {
@@ -183,16 +188,18 @@ static int other_input(const char *out, const char *line, const sgt_corpus *c, s
     return rc;
 }
 
-/* What is known of the inputs of an earlier run (feed.h). */
+/* What an earlier run recorded of its inputs (feed.h). */
 typedef struct known {
-    /* a line per input: inputs.jsonl of a run that is resumed, or sources.jsonl of a complete set */
+    /* list with one line per input: inputs.jsonl if a run is resumed, sources.jsonl if a set is
+     * complete */
     FILE *list;
-    FILE *sources;             /* sources.jsonl of a run that is resumed; NULL: there is none */
-    const sgt_checkpoint *now; /* how far that run has read; NULL: a complete set */
-    char *line; /* (SGT_CORPUS_LINE): the line of one input, with its hash if it was read */
+    FILE *sources;             /* if a run is resumed, its sources.jsonl; NULL: there is none */
+    const sgt_checkpoint *now; /* position that the run had reached; NULL: the set is complete */
+    char *line; /* (SGT_CORPUS_LINE): the line of one input, with its hash if the input was read */
 } known;
 
-/* Read the next line about a file into line[SGT_CORPUS_LINE]; "" at the end. */
+/* Read the next line that describes a file into line[SGT_CORPUS_LINE]; "" at the end of the
+ * list. */
 static void next_line(char *line, FILE *f)
 {
     do
@@ -200,8 +207,8 @@ static void next_line(char *line, FILE *f)
     while (*line && sgt_corpus_is_document(line));
 }
 
-/* Check that input i, which is not known to be unchanged, has the bytes that were read: all of it,
- * or the part that an interrupted run has read. */
+/* Check that input i, which may have been changed, still has the bytes that were read: all of it,
+ * or as much as an interrupted run has read. */
 static int compare_bytes(const sgt_out_request *r, const known *k, size_t i, sgt_error *err)
 {
     static const char key[] = "\"xxh3\": \"";
@@ -210,7 +217,7 @@ static int compare_bytes(const sgt_out_request *r, const known *k, size_t i, sgt
     const int read = !k->now || i < k->now->file;
     uint64_t hash = 0;
     if (read && !at) return other_input(r->path, "", r->corpus, i, err);
-    /* not read yet, or compared by the parts */
+    /* the input was not read yet, or its parts compare it */
     if (!read && (i > k->now->file || !k->now->hashed)) return SGT_OK;
     const uint64_t was = read ? strtoull(at + sizeof key - 1, NULL, 16) : k->now->hash;
     const int rc =
@@ -222,7 +229,7 @@ static int compare_bytes(const sgt_out_request *r, const known *k, size_t i, sgt
                     r->path, f->path);
 }
 
-/* Compare the next lines with input i of the corpus. */
+/* Compare the next line of each list with input i of the corpus. */
 static int compare_input(const sgt_out_request *r, known *k, size_t i, sgt_error *err)
 {
     const sgt_corpus *c = r->corpus;
@@ -241,7 +248,7 @@ static int compare_input(const sgt_out_request *r, known *k, size_t i, sgt_error
     return rc;
 }
 
-/* Open FOLDER/NAME in *f. */
+/* Open the file `name` in `folder` as *f. */
 static int open_list(FILE **f, const char *folder, const char *name, sgt_error *err)
 {
     char path[SGT_PATH];
@@ -250,8 +257,8 @@ static int open_list(FILE **f, const char *folder, const char *name, sgt_error *
     return rc < 0 ? sgt_fail(err, rc, "%s (--force starts over)", why.text) : SGT_OK;
 }
 
-/* Write WORK/inputs.jsonl with a line per input, from which a run that is resumed sees that inputs are
- * unchanged (feed.h). */
+/* Write WORK/inputs.jsonl, with a line per input. If the run is resumed, the file tells whether an
+ * input is unchanged (feed.h). */
 static int write_inputs(const char *work, const sgt_corpus *c, sgt_error *err)
 {
     char path[SGT_PATH], *text = NULL;
@@ -276,7 +283,7 @@ int sgt_out_compare_inputs(const sgt_out_request *r, const char *folder, const s
     known k = {.now = now, .line = malloc(SGT_CORPUS_LINE)};
     if (!k.line) return sgt_fail_memory(err, folder);
     int rc = open_list(&k.list, folder, now ? "inputs.jsonl" : "sources.jsonl", err);
-    /* a run that was killed while it completed OUT has moved it there */
+    /* a run that was killed while it completed OUT may have moved sources.jsonl there */
     if (!rc && now && now->sources)
         rc = open_list(&k.sources, sgt_out_file_exists(folder, "sources.jsonl") ? folder : r->path,
                        "sources.jsonl", err);
@@ -291,9 +298,9 @@ int sgt_out_compare_inputs(const sgt_out_request *r, const char *folder, const s
 
 /* ---- OUT as a whole ---- */
 
-/* Check that the files of a shard have the sizes that the manifest m of a set in OUT says. In another
- * layout they have no header of ours, and either Megatron-LM's index, with 20 bytes a document, or
- * none. */
+/* Check that the files of a shard of OUT have the sizes that follow from its manifest m. In another
+ * layout they have no header of ours, and either Megatron-LM's index, with 20 bytes per document,
+ * or none. */
 static int check_shard(const char *out, const sgt_manifest *m, const sgt_manifest_shard *s,
                        sgt_error *err)
 {
@@ -305,9 +312,9 @@ static int check_shard(const char *out, const sgt_manifest *m, const sgt_manifes
     return rc || m->raw ? rc : check_size(out, idx, index, 0, err);
 }
 
-/* Return 1 if OUT is complete and the same request made it; 0 if it has no manifest. Return a
- * negative SGT_E* if another request made it, or if it is damaged. Options, vocabulary, and the
- * inputs' paths, sizes and bytes (feed.h) must agree. */
+/* Return 1 if OUT is complete and was made by the same request; 0 if it has no manifest. Return a
+ * negative SGT_E* if another request made it, or if it is damaged. The options, the vocabulary, and
+ * the paths, sizes and bytes (feed.h) of the inputs must agree. */
 static int is_complete(const sgt_out_request *r, sgt_error *err)
 {
     sgt_manifest m;
@@ -331,7 +338,7 @@ done:
     return rc < 0 ? rc : 1;
 }
 
-/* Check that the journal makes sense for these inputs and options; its contents are not trusted. */
+/* Check that the journal is possible for these inputs and options. Its contents are not trusted. */
 static int check_journal(const sgt_journal *j, const sgt_out_request *r, sgt_error *err)
 {
     const sgt_corpus_file *f =
@@ -347,8 +354,8 @@ static int check_journal(const sgt_journal *j, const sgt_out_request *r, sgt_err
                  : sgt_fail(err, SGT_EFORMAT, "%s: damaged (--force starts over)", j->path);
 }
 
-/* Return 1 if the run of the journal `j` in `work` (NULL: none) is of the same request. Return 0 if
- * there was none, or standard input is read. Return a negative SGT_E* if it is of another. */
+/* Return 1 if the run that left the journal `j` in `work` had the same request. Return 0 if j is
+ * NULL, or if standard input is read. Return a negative SGT_E* if the run had another request. */
 static int compare_run(const sgt_journal *j, const sgt_out_request *r, const char *work,
                        sgt_error *err)
 {
@@ -362,9 +369,9 @@ static int compare_run(const sgt_journal *j, const sgt_out_request *r, const cha
     return rc < 0 ? rc : !r->corpus->stream;
 }
 
-/* Return 1 if the run that left `j` (NULL: none) in `work` can be resumed. Return 0 if there is
- * nothing worth keeping, or it cannot be resumed (standard input). Return a negative SGT_E* if
- * `work` has complete shards of another request. */
+/* Return 1 if the run that left `j` (NULL: no journal) in `work` can be resumed. Return 0 if
+ * nothing is worth keeping, or if the run cannot be resumed (standard input). Return a negative
+ * SGT_E* if `work` has complete shards of another request. */
 static int may_resume(const sgt_journal *j, const sgt_out_request *r, const char *work,
                       sgt_error *err)
 {
@@ -375,8 +382,8 @@ static int may_resume(const sgt_journal *j, const sgt_out_request *r, const char
 
 /* ---- names ---- */
 
-/* Return whether `name` in OUT belongs to a complete set and is not a shard that the journal `ctx`
- * (NULL: none) counts. */
+/* Return whether `name` in OUT is a file of an earlier set: a name that complete sets have, except
+ * a shard that the journal `ctx` (NULL: none) counts. */
 static int stale_in_out(const char *name, const void *ctx)
 {
     const sgt_journal *j = ctx;
@@ -387,7 +394,7 @@ static int stale_in_out(const char *name, const void *ctx)
     return sgt_writer_reads_name(name, &split, &index) && !(j && index < j->now.shards[split]);
 }
 
-/* Remove all that is in .work but the lock and its owner's file. */
+/* Remove everything in .work except the lock and its owner's file. */
 static int empty_work(const char *work, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -405,39 +412,41 @@ static int empty_work(const char *work, sgt_error *err)
 
 /* ---- the lock ---- */
 
-/* Return whether .work holds more than what keeps others out of it. */
+/* Return whether .work holds more than the lock and its owner's file. */
 static int holds_work(const char *work)
 {
     return sgt_out_holds_other_than(work, guards, COUNT(guards));
 }
 
-/* Make OUT and .work, which must be a real folder. Refuse a symbolic link: cleaning up would delete
- * files somewhere else, and a link that leads nowhere would make us wait for ever. */
+/* Create OUT and .work, unless they exist. .work must be a real folder. A symbolic link is refused:
+ * cleaning up would delete files somewhere else, and a link to nothing would make us wait
+ * forever. */
 static int make_work(const char *out, const char *work, sgt_error *err)
 {
     struct stat st;
     int tries = 0;
-    do { /* until .work is there, a rank that has no files may remove OUT again */
+    do { /* until .work exists, a rank that has no files to read may remove OUT again */
         const int rc = sgt_make_folders(out, err);
         if (rc < 0) return rc;
-        /* flush OUT's entry: if a crash lost .work and its journal, OUT would have no owner */
+        /* flush OUT's entry: if a crash lost .work with its journal, OUT would have no owner */
         if (mkdir(work, 0777) == 0) return sgt_sync_parent(work, err);
     } while (errno == ENOENT && tries++ < MOST_TRIES);
     if (errno != EEXIST) return sgt_fail_errno(err, "%s: cannot make this folder", work);
     if (lstat(work, &st) == 0 && !S_ISDIR(st.st_mode))
         return sgt_fail(err, SGT_EIO, "%s: is not a folder (remove it, or name another OUT)", work);
-    /* it is ours if it has a lock or an owner, or those of a rank that began as the last one removed
-     * both; all that is in it is removed in the end */
+    /* .work is ours if it has a lock or an owner's file, or those of a rank that began just as the
+     * last rank removed both. Everything in it is removed in the end, so files of others are
+     * refused. */
     if (!sgt_out_file_exists(work, "lock") && !sgt_out_file_exists(work, "owner") &&
         !has_rank(work, "owner-") && !has_rank(work, "part-") && holds_work(work))
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: holds files that sgt did not make (move them, or name another OUT)",
                         work);
-    return SGT_OK; /* a folder; or the run that just ended has removed it */
+    return SGT_OK; /* a folder, or nothing, if the run that just ended has removed it */
 }
 
-/* Take OUT/.work for this process alone. Return 1 if another run prevents that. A run that ends
- * removes the lock and .work, so check that they are still there. */
+/* Lock OUT/.work for this process. Return 1 if another run holds it. A run that ends removes the
+ * lock and .work, so check afterwards that they still exist. */
 static int lock_work(sgt_out *o, sgt_error *err)
 {
     int rc;
@@ -449,7 +458,8 @@ static int lock_work(sgt_out *o, sgt_error *err)
     return rc;
 }
 
-/* Fail because another program is at work in OUT, or there as this rank. */
+/* Fail because another run is at work in OUT, or, if `rank` is set, another process with the number
+ * of this rank. */
 static int at_work(const sgt_out_request *r, int rank, sgt_error *err)
 {
     return sgt_fail(err, SGT_EIO, "%s: another %s here%s (wait for it)", r->path,
@@ -457,15 +467,16 @@ static int at_work(const sgt_out_request *r, int rank, sgt_error *err)
                     rank && r->rank ? " as this rank" : "");
 }
 
-/* Remove .work, and hold the lock until then. */
+/* Remove .work, holding the lock until it is gone. */
 static void remove_work(sgt_out *o)
 {
     char path[SGT_PATH];
-    /* if it cannot be emptied, the next run does it */
+    /* if .work cannot be emptied now, the next run empties it */
     if (sgt_out_check(o, NULL) < 0 || empty_work(o->work, NULL) < 0) return;
     unlink(sgt_path(path, o->work, "owner"));
-    unlink(sgt_path(path, o->work, "lock")); /* who makes another lock then takes over */
-    rmdir(o->work); /* fails, as it should, if another run has just made its lock */
+    /* from here on, another run may create a new lock and take over */
+    unlink(sgt_path(path, o->work, "lock"));
+    rmdir(o->work); /* fails, as intended, if another run has just created its lock */
     sgt_owner_leave(&o->owner);
 }
 
@@ -475,10 +486,10 @@ static void remove_work(sgt_out *o)
 static int check_folder(const sgt_out_request *r, sgt_error *err)
 {
     struct stat st;
-    /* .work: another rank may be making it at this moment */
+    /* another rank may be creating .work at this moment */
     static const char *const harmless[] = {"lost+found", ".work"};
-    /* shards alone, whose journal is gone, are refused where another set's files would be
-     * written */
+    /* for requests without a corpus: shards without a journal also count as a set, because the new
+     * files would mix with them */
     static const char *const of_a_set[] = {"manifest.json", ".work/journal", "train_000000.bin",
                                            "val_000000.bin"};
     int taken = 0;
@@ -490,7 +501,7 @@ static int check_folder(const sgt_out_request *r, sgt_error *err)
         return sgt_fail(err, SGT_EIO, "%s: OUT is a file, not a folder (name another OUT)",
                         r->path);
     if (r->force || (r->corpus ? taken : !taken && sgt_out_file_exists(r->path, ".work")))
-        return SGT_OK; /* .work alone was left by such a request as ours */
+        return SGT_OK; /* a request of the same kind as ours left .work, and nothing else */
     if (taken)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: OUT is there already (name a new folder, or --force replaces the set "
@@ -512,16 +523,16 @@ static int remove_file(const char *folder, const char *name, sgt_error *err)
     return sgt_fail_errno(err, "%s: cannot remove", path);
 }
 
-/* Remove from OUT the files of a set in another layout. Only its manifest names them, which is in
- * `folder`: in OUT, or in .work from before the first file is moved to OUT (export.h). The manifest
- * stays there, so that another call finishes what a killed one has begun; OUT does not pass for
- * complete without the files that it lists. */
+/* Remove from OUT the files of a set in another layout. Only its manifest names them; it is in
+ * `folder`: in OUT, or in .work before the first file is moved to OUT (export.h). The manifest
+ * stays, so that another call can finish if this one is killed; without the files that it lists,
+ * OUT does not count as complete. */
 static int remove_listed(const char *out, const char *folder, sgt_error *err)
 {
     sgt_manifest m = {0};
     char idx[64];
     int rc = sgt_out_file_exists(folder, "manifest.json") ? sgt_manifest_read(&m, folder, err) : 0;
-    /* a damaged manifest lists nothing; one that cannot be read now may do so later */
+    /* a damaged manifest lists no files; one that cannot be read now may be readable later */
     if (rc != SGT_ENOMEM && rc != SGT_EIO) rc = SGT_OK;
     for (size_t i = 0; i < m.count && m.foreign && !rc; i++) {
         sgt_writer_index_name(idx, m.shards[i].file);
@@ -532,7 +543,8 @@ static int remove_listed(const char *out, const char *folder, sgt_error *err)
     return rc;
 }
 
-/* Remove what a run that is not resumed has left: files of another layout in OUT, and all in .work. */
+/* Remove what an earlier run left that is not resumed: files of another layout in OUT, and
+ * everything in .work. */
 static int remove_begun(const sgt_out *o, sgt_error *err)
 {
     const int rc = remove_listed(o->path, o->work, err);
@@ -548,8 +560,8 @@ int sgt_out_clear(const sgt_out *o, sgt_error *err)
     return rc < 0 ? rc : sgt_sweep(o->path, stale_in_out, NULL, err);
 }
 
-/* Start over, ignoring any earlier run. Once the new journal exists, the old files are stale, and
- * are then removed. */
+/* Start over, ignoring any earlier run. When the new journal exists, the old files are out of date,
+ * and are removed. */
 static int start_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     int rc;
@@ -560,19 +572,19 @@ static int start_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
                                  r->journal_options ? r->journal_options : r->options, err)) < 0 ||
         (rc = sgt_out_clear(o, err)) < 0 || (rc = sgt_make_folders(o->shards, err)) < 0)
         return rc;
-    /* Parts begin from a clean OUT. Until the journal has a checkpoint, a later run starts over. */
+    /* with parts, OUT is now clean. Commit a checkpoint: as long as the journal has none, a later
+     * run starts over */
     return r->journal_options ? sgt_journal_commit(o->journal, &o->journal->now, err) : SGT_OK;
 }
 
-/* Move `name`, if it was moved to OUT to complete it, back to .work, where the rest of it is
- * written. */
+/* If completing OUT had moved `name` there, move it back to .work, where it will be continued. */
 static int move_back(const sgt_out *o, const char *name, sgt_error *err)
 {
     if (sgt_out_file_exists(o->work, name) || !sgt_out_file_exists(o->path, name)) return SGT_OK;
     return sgt_move(o->path, o->work, name, name, NULL, err);
 }
 
-/* Check a file of the unfinished shard: it has at least the bytes that the journal says. */
+/* Check a file of the unfinished shard: it must have at least the bytes that the journal counts. */
 static int check_begun(const sgt_out *o, int split, const char *suffix, uint64_t bytes,
                        sgt_error *err)
 {
@@ -582,8 +594,8 @@ static int check_begun(const sgt_out *o, int split, const char *suffix, uint64_t
     return check_size(o->work, name, bytes, 1, err);
 }
 
-/* Move the complete shards of a split that the journal counts to their folder, and check them and
- * the unfinished one. */
+/* Move the complete shards of a split, which the journal counts, to their folder. Check them and
+ * the unfinished shard. */
 static int go_on_with_split(const sgt_out *o, int split, sgt_error *err)
 {
     const sgt_checkpoint *now = &o->journal->now;
@@ -600,7 +612,8 @@ static int go_on_with_split(const sgt_out *o, int split, sgt_error *err)
     return rc ? rc : check_begun(o, split, "idx.tmp", 8 * now->documents[split], err);
 }
 
-/* Resume: complete what the journal says, and remove everything else of ours in .work and OUT. */
+/* Resume: restore the state that the journal describes, and remove everything else of ours in .work
+ * and OUT. */
 static int go_on(sgt_out *o, sgt_error *err)
 {
     const sgt_journal *j = o->journal;
@@ -614,7 +627,7 @@ static int go_on(sgt_out *o, sgt_error *err)
     return rc;
 }
 
-/* Under the lock, find out whether OUT is complete or a run can be resumed; otherwise start
+/* With the lock held, find out whether OUT is complete or a run can be resumed; otherwise start
  * over. */
 static int resume_or_start(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
@@ -623,21 +636,21 @@ static int resume_or_start(sgt_out *o, const sgt_out_request *r, sgt_error *err)
         return start_over(o, r, err);
     int rc = is_complete(r, err);
     if (rc == 1) {
-        remove_work(o); /* .work was left by a run that was killed at its very end */
+        remove_work(o); /* .work was left by a run that was killed just before it ended */
         return 1;
     }
     if (!rc && (rc = sgt_journal_open(&o->journal, o->work, err)) == 0)
         rc = may_resume(o->journal, r, o->work, err);
-    /* with parts, each part resumes by its own journal; with `force`, what earlier ranks have
-     * sorted may be damaged */
+    /* with parts, each part resumes by its own journal. With `force`, remove what earlier ranks
+     * have sorted, because it may be damaged */
     if (rc == 1 && r->journal_options)
         return r->force ? sgt_remove_tree(sgt_path(path, o->work, SGT_OUT_SORTING), err) : SGT_OK;
     if (rc == 1 && (rc = go_on(o, err)) == 0) return SGT_OK;
     return rc < 0 && !r->force ? rc : start_over(o, r, err);
 }
 
-/* Check what needs no lock. Return 1 if OUT is complete; it is then not changed at all, as it may
- * be read-only. */
+/* Check what can be checked without the lock. Return 1 if OUT is complete; then nothing in it is
+ * changed, because it may be read-only. */
 static int approach(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     struct stat st;
@@ -667,7 +680,8 @@ static int wait_a_turn(const sgt_out_request *r, sgt_error *err)
     return sgt_stopped(r->stop) ? sgt_fail(err, SGT_ESTOPPED, "stopped") : SGT_OK;
 }
 
-/* Return 1 if another rank that shares OUT is at work. who NULL: or if it may be (owner.h). */
+/* Return 1 if another rank that shares OUT is at work; if who is NULL, also if one may be
+ * (owner.h). */
 static int find_sharer(const sgt_out *o, sgt_claimant *who, sgt_error *err)
 {
     char path[SGT_PATH];
@@ -681,8 +695,9 @@ static int find_sharer(const sgt_out *o, sgt_claimant *who, sgt_error *err)
     return rc;
 }
 
-/* Check that other ranks make the same set, so that this one can make its part of it. Return 0 if
- * so, 1 if the set is complete, NOT_JOINED, or a negative SGT_E*. */
+/* Check that the ranks at work make the same set, so that this rank can make its part of it. Return
+ * 0 if they do, 1 if the set is complete, NOT_JOINED if what they make is unknown or, with `force`,
+ * another set, or a negative SGT_E*. */
 static int check_joined(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     int rc = is_complete(r, err);
@@ -695,12 +710,14 @@ static int check_joined(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     return NOT_JOINED;
 }
 
-/* In a locked OUT, join the ranks that are at work; or resume an earlier run or start over. */
+/* In a locked OUT, join the ranks that are at work; if there are none, resume an earlier run or
+ * start over. */
 static int set_up(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     int rc = find_sharer(o, NULL, err);
     if (rc == 1) {
-        o->had_work = 1; /* it is another rank's, even if it was made since approach() */
+        /* .work belongs to another rank, even if it was created after approach() */
+        o->had_work = 1;
         if (r->journal_options && (rc = check_joined(o, r, err)) != NOT_JOINED) return rc;
         rc = find_sharer(o, &o->who, err);
     }
@@ -719,7 +736,8 @@ int sgt_out_claim(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     int rc = approach(o, r, err);
     snprintf(name, sizeof name, "owner-%06" PRIu32, r->rank);
     sgt_path(own, o->work, "%s", name);
-    /* before the lock, for which other ranks wait, as this may watch the file for a minute */
+    /* done before locking, because this may watch the file for a minute, while other ranks would
+     * wait for the lock */
     if (!rc && shared && (rc = sgt_owner_lives(own, &o->who, err)) == 1) rc = at_work(r, 1, err);
     for (int turn = 0; !rc && (rc = lock_work(o, err)) == 1; turn++)
         rc = shared && turn < WAIT_TURNS ? wait_a_turn(r, err) : at_work(r, 0, err);
@@ -767,8 +785,9 @@ void sgt_out_leave(sgt_out *o)
     sgt_out_release(o, !untouched);
 }
 
-/* Move a file of a shard; if it is not in .work, it must be moved already. Only rename decides that
- * it is gone: a wrong lookup on some file system must not complete a set without it. */
+/* Move a file of a shard from .work; if it is not there, it must have been moved already. Only a
+ * failed rename counts as "not there": if some file system gave a wrong answer to a lookup, a set
+ * would be completed without the file. */
 static int move_if_there(const sgt_out *o, const char *name, sgt_error *err)
 {
     char temporary[80];
@@ -832,7 +851,7 @@ int sgt_out_list_shards(const sgt_out *o, const uint64_t shards[SGT_SPLITS], sgt
 
 int sgt_out_publish(sgt_out *o, const sgt_manifest *m, const sgt_vocab *v, sgt_error *err)
 {
-    /* only another layout has the second, and only a rank's part the last */
+    /* only another layout has tokenizer_config.json, and only a rank's part has documents.sgt */
     static const char *const names[] = {"tokenizer.json", SGT_TOKENIZER_CONFIG, "sources.jsonl",
                                         SGT_DEDUP_FILE};
     char path[SGT_PATH], *text = NULL;
@@ -846,7 +865,8 @@ int sgt_out_publish(sgt_out *o, const sgt_manifest *m, const sgt_vocab *v, sgt_e
     for (size_t i = 0; i < COUNT(names) && !rc; i++)
         rc = sgt_move(o->work, o->path, names[i], names[i], i % 2 ? &none : NULL, err);
     if (!rc) rc = sgt_manifest_write(m, o->work, err);
-    /* Every other name must be durable before the manifest, which says that they all are. */
+    /* Every other file must be on disk before the manifest, whose existence tells that the set is
+     * complete. */
     if (!rc) rc = sgt_sync_folder(o->path, err);
     if (!rc) rc = sgt_move(o->work, o->path, "manifest.json", "manifest.json", NULL, err);
     if (!rc) rc = sgt_sync_folder(o->path, err);
@@ -858,7 +878,7 @@ void sgt_out_release(sgt_out *o, int keep)
 {
     if (!keep && !sgt_out_check(o, NULL)) {
         if (o->owner) remove_work(o);
-        else rmdir(o->work); /* .work was made but never locked */
+        else rmdir(o->work); /* .work was created but never locked */
         if (o->made) rmdir(o->path);
     }
     sgt_journal_close(o->journal);

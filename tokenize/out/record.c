@@ -1,13 +1,13 @@
 /* record.c: write encoded units to disk, with checkpoints from which a killed run resumes.
  *
- * A checkpoint is taken when a shard is full, perhaps in the middle of a part. All counts then
- * refer to the part's beginning, and `skip` is the number of its tokens that are already written. A
- * later run encodes from the part's first byte and skips these tokens. Parts begin where no token
- * crosses, so any division into parts gives the same tokens.
+ * A checkpoint is taken when a shard is full, which may be in the middle of a part. All its counts
+ * then refer to the beginning of the part, and `skip` is the number of the part's tokens that are
+ * already written. A later run encodes from the part's first byte and skips these tokens. Parts are
+ * cut where no token crosses the cut, so any division into parts gives the same tokens.
  *
- * With digests (dedup.h), which cannot resume in the middle of a document, all counts refer to the
- * document's beginning instead. If literals begin several documents in one line or row, which has one
- * offset, they refer to the first of them. */
+ * If digests are written (dedup.h), a run cannot resume in the middle of a document, so all counts
+ * refer to the beginning of the document instead. If literals begin several documents in one line
+ * or row, these documents have the same offset, and the counts refer to the first of them. */
 #include "tokenize/out/record.h"
 
 #include <assert.h>
@@ -27,19 +27,19 @@
 #include "tokenize/out/writer.h"
 #include "tokenize/pipeline.h"
 
-#define RECORDS 2048                     /* records of documents that are written at once */
-#define SOURCES_BUFFER ((size_t)1 << 16) /* bytes of sources.jsonl that are written at once */
+#define RECORDS 2048                     /* number of document records written at a time */
+#define SOURCES_BUFFER ((size_t)1 << 16) /* bytes of sources.jsonl written at a time */
 
 /* ---- documents.sgt: the record of each document, appended when it ends ---- */
 
 typedef struct digests {
     sgt_sink file;
-    XXH3_state_t *hash; /* hash of the current document, if it comes in more than one piece; NULL:
-                         * digests are not wanted */
+    XXH3_state_t *hash; /* hash of the current document if it has more than one part; NULL: no
+                         * digests are written */
     uint64_t length;
 } digests;
 
-/* Open a file of .work to append after its first `bytes`; anything later is cut off. */
+/* Open a file of .work to append after its first `bytes` bytes; anything after these is cut off. */
 static int open_sink(sgt_sink *s, size_t size, const sgt_out *o, const char *name, uint64_t bytes,
                      sgt_error *err)
 {
@@ -48,8 +48,8 @@ static int open_sink(sgt_sink *s, size_t size, const sgt_out *o, const char *nam
     return rc < 0 ? rc : sgt_sink_cut(s, bytes, err);
 }
 
-/* Add the next piece of a document's text; first, last: it is the document's first or last
- * piece. */
+/* Add the next part of a document's text. first, last: 1 if it is the document's first or last
+ * part. */
 static int add_digest(digests *d, const void *text, size_t n, int first, int last, int split,
                       sgt_error *err)
 {
@@ -77,14 +77,15 @@ struct sgt_record {
     sgt_writer *writers[SGT_SPLITS];
     sgt_sink sources;
     sgt_checkpoint now;
-    uint64_t tokens;  /* tokens in all shards and splits, for progress */
-    uint64_t done;    /* bytes on disk of all files recorded to their end */
-    uint64_t reading; /* bytes read from disk of the current file */
+    uint64_t tokens;  /* tokens in all shards of all splits, for progress */
+    uint64_t done;    /* bytes on disk of all files that were recorded completely */
+    uint64_t reading; /* bytes of the current file that were read from disk */
     digests digests;
-    sgt_checkpoint begun;  /* value of `now` at the start of the current document, or of its line */
-    uint64_t begun_tokens; /* tokens since then in parts already recorded */
-    int inside; /* 1: a document, or a line that holds several, has begun and not ended */
-    sgt_kept_rows *kept_rows; /* of the current file, if it is Parquet */
+    /* value of `now` at the start of the current document, or of the line that holds it */
+    sgt_checkpoint begun;
+    uint64_t begun_tokens; /* tokens since `begun` in parts that were recorded */
+    int inside; /* 1: a document, or a line that holds several, has begun and has not ended */
+    sgt_kept_rows *kept_rows; /* fields to keep of the current file, if it is Parquet */
 };
 
 static int open_files(sgt_record *r, const sgt_tokenize_options *o, sgt_error *err)
@@ -143,7 +144,7 @@ uint64_t sgt_record_tokens(const sgt_record *r) { return r->tokens; }
 /* Return the checkpoint from which a later run resumes. */
 static sgt_checkpoint resume_point(const sgt_record *r)
 {
-    /* the offset moves on with the last document of a line */
+    /* within a line or row, the offset advances only with the last document */
     const int line = r->now.file == r->begun.file && r->now.offset == r->begun.offset;
     if (!r->inside || !(r->digests.hash || line)) return r->now;
     sgt_checkpoint at = r->begun;
@@ -154,9 +155,9 @@ static sgt_checkpoint resume_point(const sgt_record *r)
     return at;
 }
 
-/* Flush everything to disk, commit it to the journal, then move complete shards to OUT. If the run
- * is killed in between, the next run moves the shards left in .work. finish: shards that are not
- * full are complete too. */
+/* Flush everything to disk, commit it to the journal, then move the complete shards to OUT. If the
+ * run is killed in between, the next run moves the shards left in .work. finish: 1 if shards that
+ * are not full count as complete, too. */
 static int checkpoint(sgt_record *r, int finish, sgt_error *err)
 {
     sgt_manifest_shard done[SGT_SPLITS] = {0};
@@ -190,7 +191,7 @@ static int write_source(sgt_record *r, const char *text, size_t n, sgt_error *er
     return sgt_sink_put(&r->sources, text, n, err);
 }
 
-/* Write the line of sources.jsonl for the document of this part, which has been counted: the number
+/* Write the line of sources.jsonl for the document of this part, which was just counted: the number
  * of its line or row, its split, and the fields to keep. */
 static int record_fields(sgt_record *r, const sgt_part *p, const sgt_unit *u, sgt_error *err)
 {
@@ -209,7 +210,7 @@ static int record_fields(sgt_record *r, const sgt_part *p, const sgt_unit *u, sg
     return rc < 0 ? rc : write_source(r, "}\n", 2, err);
 }
 
-/* Write the line of sources.jsonl for the file that ended, whose stream has this hash. */
+/* Write the line of sources.jsonl for the file that just ended, with the hash of its stream. */
 static int record_source(sgt_record *r, uint64_t hash, sgt_error *err)
 {
     const sgt_corpus_file *f = &r->corpus->files[r->now.file];
@@ -268,7 +269,8 @@ static void count_part(sgt_record *r, const sgt_part *p)
     r->reading = p->raw;
 }
 
-/* Count a part whose ids are recorded, and record what sources.jsonl and the digests keep of it. */
+/* Add a part whose ids are written to the counts, and record what sources.jsonl and the digests
+ * need of it. */
 static int finish_part(sgt_record *r, const sgt_part *p, const sgt_unit *u, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -286,7 +288,8 @@ int sgt_record_unit(sgt_record *r, const sgt_unit *u, sgt_error *err)
     int rc = sgt_out_check(r->o, err);
     for (size_t i = 0; i < u->count && !rc; i++) {
         const sgt_part *p = &u->parts[i];
-        /* of a Parquet file that ranks divide, only the reader knows the first row */
+        /* the first row of this rank's range of a divided Parquet file, which only the reader
+         * knows */
         if (!r->now.offset && p->offset) r->now.offset = r->now.line = p->offset;
         assert(p->file == r->now.file && p->offset == r->now.offset);
         r->now.hashed = p->hashed;
@@ -309,7 +312,8 @@ int sgt_record_unit(sgt_record *r, const sgt_unit *u, sgt_error *err)
     return u->bad.why ? sgt_bad_line_fail(&u->bad, r->corpus, r->now.line + 1, err) : SGT_OK;
 }
 
-/* Return [{"path": ..., "offset": N}, ...], malloc'd, for the ill-formed UTF-8 in the journal. */
+/* Return the positions of ill-formed UTF-8 in the journal as JSON text, [{"path": ..., "offset":
+ * N}, ...], malloc'd. */
 static char *invalid_places(const sgt_record *r)
 {
     const sgt_journal *j = r->o->journal;

@@ -1,6 +1,6 @@
 /* writer.h: write the shards of one split, one after the other. Ids go to
- * WORK/SPLIT_NNNNNN.bin.tmp, the starts of documents to WORK/SPLIT_NNNNNN.idx.tmp. A full shard is
- * finished (header, fsync), and keeps these names until the journal lists it and it is moved into
+ * WORK/SPLIT_NNNNNN.bin.tmp, and the starts of documents to WORK/SPLIT_NNNNNN.idx.tmp. A full shard
+ * is finished (header, fsync), and keeps these names until the journal lists it and it is moved to
  * OUT. Only one thread at a time may use a writer. */
 #ifndef SGT_WRITER_H
 #define SGT_WRITER_H
@@ -13,10 +13,11 @@
 #include "loader/shards/manifest.h"
 #include "tokenize/sgt_tokenize.h"
 
-#define SGT_WRITER_SHARDS 1000000 /* limit: a shard's number has six digits */
+/* limit on the number of shards: a shard's number has six digits */
+#define SGT_WRITER_SHARDS 1000000
 
 #define SGT_SPLITS 2
-extern const char *const sgt_split_names[SGT_SPLITS]; /* "train", "val" */
+extern const char *const sgt_split_names[SGT_SPLITS]; /* "train" and "val" */
 
 /* A file of .work that is appended to through a buffer.
  *
@@ -29,20 +30,24 @@ typedef struct sgt_sink {
     int fd; /* descriptor; -1: not open */
     char path[SGT_PATH];
     char *buffer;
-    size_t used, size;         /* bytes in the buffer, and its size in bytes */
-    struct XXH3_state_s *hash; /* of what has left the buffer; NULL: not wanted */
+    size_t used, size; /* bytes in the buffer; size of the buffer in bytes */
+    /* hash of the bytes that have left the buffer; NULL: none is computed */
+    struct XXH3_state_s *hash;
 } sgt_sink;
 
-/* Open FOLDER/NAME for a sink whose size and hash are set. `flags`: O_CREAT, O_TRUNC. */
+/* Open `folder`/`name` as *s, whose `size` and `hash` the caller has set. `flags`: O_CREAT,
+ * O_TRUNC. */
 int sgt_sink_open(sgt_sink *s, const char *folder, const char *name, int flags, sgt_error *err);
-/* Cut a file that an earlier run began to `size` bytes, which it must have, and continue at its
- * end. */
+/* Cut a file that an earlier run began to `size` bytes, and continue at its end. It must have at
+ * least that many bytes. */
 int sgt_sink_cut(sgt_sink *s, uint64_t size, sgt_error *err);
 int sgt_sink_put(sgt_sink *s, const void *p, size_t n, sgt_error *err);
-int sgt_sink_flush(sgt_sink *s, sgt_error *err); /* write what the buffer holds */
-int sgt_sink_sync(sgt_sink *s, sgt_error *err);  /* and flush the file to disk */
-void sgt_sink_close(sgt_sink *s);                /* forget what the buffer holds */
-void sgt_sink_free(sgt_sink *s);                 /* close it, and free its buffer */
+int sgt_sink_flush(sgt_sink *s, sgt_error *err); /* write the bytes in the buffer */
+/* write the bytes in the buffer, and flush the file to disk */
+int sgt_sink_sync(sgt_sink *s, sgt_error *err);
+/* close the file, and discard the bytes in the buffer */
+void sgt_sink_close(sgt_sink *s);
+void sgt_sink_free(sgt_sink *s); /* close the file, and free the buffer */
 
 typedef struct sgt_writer sgt_writer;
 
@@ -54,35 +59,37 @@ typedef struct sgt_writer_options {
 } sgt_writer_options;
 
 /* Open a writer that continues after `shards` complete shards. The files of the next shard keep
- * their first `tokens` tokens and `documents` starts of documents; anything after these is cut off
- * (0, 0: that shard was not begun). The strings and vocab must outlive the writer. */
+ * their first `tokens` tokens and `documents` starts of documents; anything after these is cut off.
+ * (0, 0: that shard was not begun.) The strings and the vocabulary in *o must outlive the
+ * writer. */
 int sgt_writer_open(sgt_writer **out, const sgt_writer_options *o, uint64_t shards, uint64_t tokens,
                     uint64_t documents, sgt_error *err);
-void sgt_writer_close(sgt_writer *w); /* leaves unfinished files in WORK; NULL is allowed */
+void sgt_writer_close(sgt_writer *w); /* close it; unfinished files stay in WORK; NULL is allowed */
 
-uint64_t sgt_writer_tokens(const sgt_writer *w);    /* tokens in the unfinished shard */
-uint64_t sgt_writer_documents(const sgt_writer *w); /* documents that start in it */
-/* Return the number of tokens that the shard still has room for. */
+uint64_t sgt_writer_tokens(const sgt_writer *w); /* tokens in the unfinished shard */
+/* documents that start in the unfinished shard */
+uint64_t sgt_writer_documents(const sgt_writer *w);
+/* Return the number of tokens for which the current shard still has room. */
 uint64_t sgt_writer_room(const sgt_writer *w);
 
 /* Record that the next token starts a document. */
 int sgt_writer_document(sgt_writer *w, sgt_error *err);
-/* Append n ids of the vocabulary's width, n <= room. */
+/* Append n ids of the vocabulary's width; n must not be more than sgt_writer_room. */
 int sgt_writer_append(sgt_writer *w, const void *ids, size_t n, sgt_error *err);
-int sgt_writer_sync(sgt_writer *w, sgt_error *err); /* flush to disk all that was appended */
+int sgt_writer_sync(sgt_writer *w, sgt_error *err); /* flush everything appended to disk */
 
-/* Finish the current shard, which must hold a token, and describe it in *s. The next append begins
- * the shard with the next number. */
+/* Finish the current shard, which must hold at least one token, and describe it in *s. The next
+ * append begins the next shard. */
 int sgt_writer_finish(sgt_writer *w, sgt_manifest_shard *s, sgt_error *err);
 
-/* Write the file name into name[64]: "train", 7, "bin" give "train_000007.bin". */
+/* Write the file name of a shard into name[64]: "train", 7 and "bin" give "train_000007.bin". */
 void sgt_writer_name(char name[64], const char *split, uint64_t index, const char *suffix);
 /* Write the name of a shard's index into name[64]: "x.idx" for "x.bin". */
 void sgt_writer_index_name(char name[64], const char *file);
-/* Write the name that a file has in .work until it is moved: "x.bin.tmp" for "x.bin". */
+/* Write the name that a file has in .work before it is moved: "x.bin.tmp" for "x.bin". */
 void sgt_writer_temporary_name(char temporary[80], const char *name);
-/* Return whether `name` is a shard or its index, SPLIT_NNNNNN.bin or .idx. *split is the index of
- * the split in sgt_split_names, and *index the shard's number. */
+/* Return whether `name` is that of a shard or its index, SPLIT_NNNNNN.bin or .idx. If so, set
+ * *split to the split's index in sgt_split_names, and *index to the shard's number. */
 int sgt_writer_reads_name(const char *name, int *split, uint64_t *index);
 
 #endif
