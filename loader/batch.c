@@ -1,10 +1,11 @@
-/* batch.c: make one batch: draw its pieces, fetch their tokens, and write the caller's rows. A
- * cursor holds the memory for this.
+/* batch.c: make one batch: draw its pieces, fetch their tokens, and write them to the caller's
+ * rows. A cursor holds the memory for this.
  *
- * A row is a list of pieces, each of which lies in one shard. A window is one piece; rows of documents
- * may have more. The pieces of a batch are fetched in turns of as many as it has rows, which is what
- * readers have room for, and written straight from the reader's memory to the caller's. Those of
- * coming batches are announced to the reader before the last turn is written. */
+ * A row is a list of pieces. A piece is a range of tokens in one shard. A row that is a window has
+ * one piece; a row of documents may have more. The pieces of a batch are fetched in turns. A turn
+ * has at most as many pieces as the batch has rows, because readers have room for no more. Tokens
+ * are copied straight from the reader's memory to the caller's. Before the last turn is copied, the
+ * pieces of coming batches are announced to the reader. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -13,10 +14,10 @@
 
 static uint32_t local_batch(const sgt_loader *l) { return l->o.batch / l->o.ranks; }
 
-/* What `block` of a piece says; in a window it is the sampler's. */
+/* flags in `block` of a document's piece; in a window, the sampler sets `block` */
 enum {
-    BEGINS = 1,  /* a document begins with the piece */
-    ENDS_ROW = 2 /* it is the last one of a row that padding may follow */
+    BEGINS = 1,  /* a document begins at the beginning of the piece */
+    ENDS_ROW = 2 /* the piece is the last one of its row, and padding may follow it */
 };
 
 /* ---- the memory of a batch ---- */
@@ -48,7 +49,7 @@ int sgt_batch_open(sgt_loader_batch *b, const sgt_loader *l)
         b->starts = reallocarray(NULL, n, ((size_t)l->o.seq + 1) * sizeof *b->starts);
         b->begins = reallocarray(NULL, n, 3 * (size_t)l->o.seq * sizeof *b->begins);
         if (!b->row_starts || !b->starts || !b->begins) return 0;
-        /* in the same block */
+        /* one allocation holds begins, positions and ids */
         b->positions = l->o.documents > 1 ? NULL : b->begins + n * l->o.seq;
         b->ids = b->positions ? b->positions + n * l->o.seq : NULL;
     }
@@ -65,7 +66,7 @@ void sgt_batch_close(sgt_loader_batch *b)
 
 /* ---- cursors ---- */
 
-/* Allocate what rows of documents are drawn with. Return 0 if out of memory. */
+/* If rows consist of documents, allocate the memory for drawing them. Return 0 if out of memory. */
 static int open_documents(sgt_cursor *c, const sgt_loader *l, uint32_t n)
 {
     if (!sgt_sampling_of_documents(l->o.sampling)) return 1;
@@ -75,8 +76,8 @@ static int open_documents(sgt_cursor *c, const sgt_loader *l, uint32_t n)
     return c->rows && c->documents && c->packed;
 }
 
-/* Allocate the current batch and those that are announced to the reader. Return 0 if out of
- * memory. */
+/* Allocate the ring: the current batch, and as many batches as are announced to the reader. Return
+ * 0 if out of memory. */
 static int open_ring(sgt_cursor *c, const sgt_loader *l, uint32_t n)
 {
     c->size = (l->ops->expect ? (l->ops->ahead + n - 1) / n : 0) + 1;
@@ -126,7 +127,8 @@ void sgt_cursor_close(sgt_cursor *c)
     free(c);
 }
 
-/* Return the current batch, or the one that was drawn `after` places after it. */
+/* Return the batch in the ring that is `after` batches after the current one; 0: the current
+ * one. */
 static sgt_pieces *batch_at(const sgt_cursor *c, uint32_t after)
 {
     return &c->ring[(c->at + after) % c->size];
@@ -134,7 +136,7 @@ static sgt_pieces *batch_at(const sgt_cursor *c, uint32_t after)
 
 /* ---- the pieces of a batch ---- */
 
-/* Append a document's pieces: one, or more if it goes on in the next shard. */
+/* Append a document's pieces: one for each shard that it spans. Return 0 if out of memory. */
 static int append_document(const sgt_loader *l, sgt_pieces *b, sgt_window document)
 {
     uint32_t left = document.tokens;
@@ -151,7 +153,7 @@ static int append_document(const sgt_loader *l, sgt_pieces *b, sgt_window docume
     return 1;
 }
 
-/* Append the documents of a row that the mix drew. Return 0 if out of memory. */
+/* Append the pieces of all documents of a row that the mix has drawn. Return 0 if out of memory. */
 static int append_row(const sgt_loader *l, sgt_cursor *c, sgt_pieces *b, const sgt_window *row)
 {
     if (!l->packs) {
@@ -167,7 +169,7 @@ static int append_row(const sgt_loader *l, sgt_cursor *c, sgt_pieces *b, const s
     return 1;
 }
 
-/* Find the pieces of batch `index`. Return 0 if out of memory. */
+/* Draw batch `index`, and store its pieces in *b. Return 0 if out of memory. */
 static int draw_pieces(const sgt_loader *l, sgt_cursor *c, sgt_pieces *b, uint64_t index)
 {
     uint32_t n = local_batch(l);
@@ -183,8 +185,9 @@ static int draw_pieces(const sgt_loader *l, sgt_cursor *c, sgt_pieces *b, uint64
 
 /* ---- looking ahead ---- */
 
-/* Return whether there is a batch `after` strides after the current one, at least 1, and set *index
- * to it. The first may lie before the current one; further ones are not guessed then. */
+/* Set *index to the number of the batch that is `after` (at least 1) strides after the current one,
+ * and return whether such a batch is expected. The stride may lead backwards (as an unsigned number
+ * that wraps around); in that case only the first batch is expected. */
 static int is_coming(const sgt_cursor *c, uint32_t after, uint64_t *index)
 {
     uint64_t further;
@@ -193,15 +196,16 @@ static int is_coming(const sgt_cursor *c, uint32_t after, uint64_t *index)
            *index <= UINT64_MAX / c->l->o.batch - 1;
 }
 
-/* Return how many of the pieces from number `from` on are fetched together. */
+/* Return how many pieces the turn has that begins at piece `from`. */
 static uint32_t turn_of(const sgt_loader *l, const sgt_pieces *b, uint32_t from)
 {
     uint32_t n = local_batch(l);
     return b->count - from < n ? b->count - from : n;
 }
 
-/* Announce the pieces of this batch and of coming ones to the reader, as many as it takes. They are
- * announced in order, so of those drawn only the last can be incomplete. */
+/* Announce the pieces of this batch and of coming batches to the reader until it has no room for
+ * more. Batches are announced in order, so only the last one drawn can be incompletely
+ * announced. */
 static void announce_pieces(const sgt_loader *l, sgt_cursor *c)
 {
     uint64_t index;
@@ -218,7 +222,7 @@ static void announce_pieces(const sgt_loader *l, sgt_cursor *c)
     }
 }
 
-/* Forget all batches, and cancel what the reader still expects of them. */
+/* Drop all drawn batches, and cancel those of their pieces that the reader still expects. */
 static void forget_pieces(const sgt_loader *l, sgt_cursor *c)
 {
     if (c->drawn && l->ops->expect) l->ops->expect(c->reader_cursor, NULL, 0);
@@ -227,8 +231,8 @@ static void forget_pieces(const sgt_loader *l, sgt_cursor *c)
 
 /* ---- writing rows ---- */
 
-/* Called before piece i of n is copied. At the first one of a group, prefetch the tokens of the next
- * group, so that they arrive while this group is copied. At number 0, prefetch the first two
+/* Called before piece i of n is copied. At the first piece of a group, prefetch the tokens of the
+ * next group, so that they arrive while this group is copied. At piece 0, prefetch the first two
  * groups. */
 static inline void prefetch_group(const void **tokens, const sgt_window *pieces, size_t width,
                                   uint32_t i, uint32_t n, uint32_t group)
@@ -238,8 +242,8 @@ static inline void prefetch_group(const void **tokens, const sgt_window *pieces,
     for (uint32_t k = from; k < to; k++) sgt_rows_expect(tokens[k], width * pieces[k].tokens);
 }
 
-/* Fail because a piece's tokens have an id outside the vocabulary. The message says which id, and
- * where. */
+/* Fail because a piece has an id outside the vocabulary. The message states the id and where it
+ * is. */
 static int fail_id(const sgt_loader *l, const sgt_window *w, const void *ids, sgt_error *err)
 {
     const size_t width = l->set.width;
@@ -279,8 +283,9 @@ static void pad_row(const sgt_loader *l, const sgt_cursor *c, const sgt_loader_b
         sgt_output_put(b->targets, o, at + t, SGT_IGNORED);
 }
 
-/* Find where documents begin in a piece. In a shard without an .idx file, the tokens themselves mark
- * them, so this is called while they are in the caches. */
+/* Append the starts of the documents in a piece to b->starts. In a shard without an .idx file, the
+ * starts are found by their end-of-text ids. So this is called right after the tokens were copied,
+ * while they are in the CPU's caches. */
 static void find_starts(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b,
                         const sgt_window *w, const void *from)
 {
@@ -310,7 +315,8 @@ static int write_piece(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b, 
     return SGT_OK;
 }
 
-/* Write n windows, the rows of a batch: what write_piece does, in fewer steps for each. */
+/* Write n windows, the rows of a batch. This does the same as n calls of write_piece, in fewer
+ * steps. */
 static int write_windows(const sgt_loader *l, const sgt_cursor *c, const sgt_loader_batch *b,
                          const sgt_window *windows, uint32_t n, uint32_t group, sgt_error *err)
 {
@@ -340,15 +346,17 @@ static int write_pieces(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b,
         if (group) prefetch_group(c->tokens, pieces, l->set.width, k, n, group);
         rc = write_piece(l, c, b, &pieces[k], c->tokens[k], err);
     }
-    /* also after a failure: where a file was cut short, its tokens read as zeros */
+    /* verify after a failure, too: the cause may be a file that was cut short, whose tokens read as
+     * zeros */
     if (l->ops->verify) torn = l->ops->verify(c->reader_cursor, pieces, n, c->tokens, err);
     return torn < 0 ? torn : rc;
 }
 
 /* ---- documents within rows ---- */
 
-/* Describe the inputs from ... to - 1 of the row that begins at input `row` of the batch: they belong
- * to document `id` of the row, or one input is padding. */
+/* Fill in begins, positions and ids of inputs from ... to - 1 of a row. They belong to the row's
+ * document number `id`. For padding, `id` is -1 and the range is one input. `row` is the index of
+ * the row's first input in the batch. */
 static void put_document(const sgt_loader_batch *b, size_t row, uint32_t from, uint32_t to,
                          int32_t id)
 {
@@ -359,7 +367,7 @@ static void put_document(const sgt_loader_batch *b, size_t row, uint32_t from, u
     }
 }
 
-/* Describe each input by the document that it belongs to, from where documents start. */
+/* Compute begins, positions and ids of each input from the starts of documents. */
 static void expand_starts(const sgt_loader *l, const sgt_loader_batch *b)
 {
     const uint32_t T = l->o.seq;
@@ -379,7 +387,7 @@ static void expand_starts(const sgt_loader *l, const sgt_loader_batch *b)
 
 /* ---- making a batch ---- */
 
-/* Make batch `index` the current one: that drawn ahead, or a new one. */
+/* Make batch `index` the current one: take the batch that was drawn ahead, or draw it now. */
 static int turn_to(const sgt_loader *l, sgt_cursor *c, uint64_t index, sgt_error *err)
 {
     if (index > UINT64_MAX / l->o.batch - 1)
@@ -410,8 +418,9 @@ int sgt_batch_make(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b, sgt_
     c->row = c->token = c->found = 0;
     for (uint32_t done = 0, n; rc == SGT_OK && done < from->count; done += n) {
         n = turn_of(l, from, done);
-        if (from->count > n) announce_pieces(l, c); /* the turns after this one */
-        /* what the reader had no room to expect is not announced any more */
+        if (from->count > n) announce_pieces(l, c); /* announce the turns after this one */
+        /* pieces that are fetched now need not be announced any more, even if the reader had no
+         * room before */
         if (from->told < done + n) from->told = done + n;
         rc = l->ops->fetch(c->reader_cursor, from->pieces + done, n, c->tokens, err);
         if (rc == SGT_OK && done + n == from->count) announce_pieces(l, c);

@@ -1,6 +1,6 @@
 /* handle.h: the definitions of sgt_loader and sgt_cursor, for the .c files of this folder, for
- * sgt-bench loader and for tests; the parser of texts of sets, for programs; and streams that are
- * timed, for training's trace. */
+ * `sgt-bench loader` and for tests; sgt_loader_sets_parse, for programs; and streams whose batches
+ * are timed, for the trace of a training run. */
 #ifndef SGT_HANDLE_H
 #define SGT_HANDLE_H
 
@@ -12,28 +12,28 @@
 #include "loader/sgt_loader.h"
 
 struct sgt_loader {
-    sgt_loader_options
-        o;       /* with defaults filled in; data, split and sets are NULL once it is open */
-    sgt_set set; /* the shards of all sets, one set after the other */
+    sgt_loader_options o; /* with defaults filled in; data, split and sets are NULL after opening */
+    sgt_set set;          /* the shards of all sets, one set after the other */
     sgt_loader_set_info *sets;
     uint32_t set_count;
-    /* filled in for the sampling or the option of that name; for packed, only its count */
+    /* filled in for sampling documents or the option `documents`; for sampling packed, only its
+     * count */
     sgt_documents documents;
     sgt_pack *packs; /* (set_count): for sampling packed; else NULL */
     sgt_mix mix;
     const sgt_reader_ops *ops;
     void *reader;
-    char detail[256]; /* of sgt_loader_info */
+    char detail[256]; /* text of reader_detail in sgt_loader_info */
     sgt_loader_info info;
     const sgt_rows *rows;
 };
 
-/* The pieces of a batch, row after row. Each lies in one shard. */
+/* The pieces of a batch, row after row. Each piece is a range of tokens in one shard. */
 typedef struct sgt_pieces {
     uint64_t index; /* of the batch */
     sgt_window *pieces;
     size_t room;
-    uint32_t count, told; /* told: how many the reader was told to expect */
+    uint32_t count, told; /* number of pieces; told: number of pieces announced to the reader */
 } sgt_pieces;
 
 struct sgt_cursor {
@@ -41,48 +41,51 @@ struct sgt_cursor {
     void *reader_cursor;
     sgt_mix_memo *memo;
 
-    /* (size): the current batch, in place `at`, and behind it those that were drawn ahead, `stride`
-     * batches apart. `drawn` counts them all; 0: there is no current batch */
+    /* (size): a ring. Element `at` is the current batch; the batches that were drawn ahead,
+     * `stride` batches apart, follow it. `drawn` is the number of all these batches; 0: there is no
+     * current batch */
     sgt_pieces *ring;
     uint32_t size, at, drawn;
-    /* index of the last batch; its distance from the batch before it; the stride that is guessed
-     * from these, 0: unknown. A wrong guess only costs time */
+    /* index of the last batch; its distance from the batch before it; and the stride predicted from
+     * these (0: unknown). A wrong prediction only costs time */
     uint64_t last, step, stride;
 
-    const void **tokens; /* (local_batch): first token of each piece that was fetched last */
-    /* of the batch that is being made: where its next piece goes, row and token in it; and how many
-     * starts of documents were found */
+    const void **tokens; /* (local_batch): first token of each piece of the last fetch */
+    /* of the batch that is being made: row and token in the row at which its next piece begins; and
+     * number of document starts found so far */
     uint32_t row, token, found;
-    sgt_loader_batch own; /* the batch that sgt_loader_read made last, with arrays of the cursor */
+    /* the batch that sgt_loader_read made last; its arrays belong to the cursor */
+    sgt_loader_batch own;
 
-    /* for samplings documents and packed; else NULL */
+    /* the following are NULL unless the sampling is documents or packed */
     sgt_window *rows;          /* (local_batch): the rows' numbers, as the mix drew them */
     sgt_pack_piece *documents; /* (T+1): the documents of a packed row */
     sgt_pack_memo *packed;
 };
 
-/* Parse the text that programs take as --data (sgt_loader_options.data). The caller frees *sets.
- * SGT_EUSAGE names the invalid part. */
+/* Parse the text of the programs' option --data (sgt_loader_options.data). The caller frees *sets.
+ * Returns SGT_EUSAGE for an invalid text; the message names the invalid part. */
 int sgt_loader_sets_parse(sgt_loader_set **sets, uint32_t *count, const char *text, sgt_error *err);
 
-/* Return where a document of a plan lies; and fail unless `id`, with which a row begins at w, is the
- * end-of-text id. */
+/* sgt_loader_packed_window returns the position of a document of a plan. sgt_loader_check_beginning
+ * fails unless `id`, the first id of a row that begins at w, is the end-of-text id. */
 sgt_window sgt_loader_packed_window(const sgt_pack_piece *document);
 int sgt_loader_check_beginning(const sgt_loader *l, const sgt_window *w, uint32_t id,
                                sgt_error *err);
 
-/* Allocate what a batch has besides its ids: return 0 if out of memory. Free that. */
+/* sgt_batch_open allocates all arrays of a batch other than its ids, and returns 0 if out of
+ * memory. sgt_batch_close frees them. */
 int sgt_batch_open(sgt_loader_batch *b, const sgt_loader *l);
 void sgt_batch_close(sgt_loader_batch *b);
 
-/* Set *bytes to those of one of a batch's arrays; fail for an unknown output. */
+/* Set *bytes to the size in bytes of a batch's inputs (or targets); fail for an unknown output. */
 int sgt_batch_bytes(size_t *bytes, const sgt_loader *l, sgt_output o, sgt_error *err);
 
-/* Make batch b->index, in all arrays of b. */
+/* Fill in all arrays of b for batch b->index. */
 int sgt_batch_make(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b, sgt_error *err);
 
-/* What times the making of batches. Prefetch thread `thread` (from 0) calls it before it makes batch
- * `index`, and again, with done = 1, after it. */
+/* A callback that measures how long batches take. Prefetch thread `thread` (from 0) calls it with
+ * done = 0 before it makes batch `index`, and with done = 1 afterwards. */
 typedef struct sgt_stream_timer {
     void (*making)(void *ctx, uint32_t thread, uint64_t index, int done);
     void *ctx; /* argument of making */

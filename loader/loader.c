@@ -1,6 +1,6 @@
-/* loader.c: open a loader: the sets that it draws from, order of windows and reader in one immutable
- * handle; the names of readers, samplings and sets; and the position in a run, from which a loader may
- * continue. */
+/* loader.c: open a loader, an immutable handle that holds the sets, the order of rows and the
+ * reader; the names of readers and samplings; the parser of --data; and saving and resuming the
+ * position in a run. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -33,9 +33,9 @@ const char *sgt_sampling_name(sgt_sampling s)
     return (unsigned)s < SGT_SAMPLINGS ? sgt_sampling_words[s] : "unknown";
 }
 
-/* ---- texts that name sets ---- */
+/* ---- the parser of --data ---- */
 
-/* Parse "DIR" or "DIR:WEIGHT" into `set`, and end `part` at the colon. */
+/* Parse "DIR" or "DIR:WEIGHT" into `set`. Replaces the colon before a weight by a NUL. */
 static int parse_part(sgt_loader_set *set, char *part, const char *text, sgt_error *err)
 {
     char *colon = strrchr(part, ':'), *end = NULL;
@@ -55,7 +55,7 @@ static int parse_part(sgt_loader_set *set, char *part, const char *text, sgt_err
     return SGT_OK;
 }
 
-/* Check how many sets there are, and their weights: all have one, or none has. */
+/* Check the number of sets and their weights: either all sets have one, or none has. */
 static int check_sets(const sgt_loader_set *sets, uint32_t n, sgt_error *err)
 {
     if (!sets)
@@ -84,7 +84,7 @@ int sgt_loader_sets_parse(sgt_loader_set **sets, uint32_t *count, const char *te
     int whole = access(text, F_OK) == 0;
     uint32_t n = 1;
     for (const char *p = text; *p && !whole; p++) n += *p == ',';
-    /* one allocation: the list, then its texts */
+    /* one allocation: the list, followed by the texts that it points to */
     sgt_loader_set *got = calloc(1, n * sizeof *got + bytes);
     if (!got) return sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " sets: out of memory", n);
     char *part = memcpy(got + n, text, bytes);
@@ -107,7 +107,7 @@ int sgt_loader_sets_parse(sgt_loader_set **sets, uint32_t *count, const char *te
 
 /* ---- the sets that a loader draws from ----
  *
- * Their shards are joined into one list. */
+ * The shards of all sets are in one list, l->set. */
 
 static int open_set(sgt_loader *l, const sgt_loader_set *from, sgt_error *err)
 {
@@ -128,7 +128,8 @@ static int open_set(sgt_loader *l, const sgt_loader_set *from, sgt_error *err)
     return rc;
 }
 
-/* Refuse two names of one folder: its windows would be drawn twice as often as the user meant. */
+/* Refuse two paths of the same folder, whose windows would be drawn twice as often as the user
+ * meant. */
 static int all_different(const sgt_loader *l, sgt_error *err)
 {
     for (uint32_t i = 0; i < l->set_count; i++)
@@ -165,10 +166,11 @@ static int open_sets(sgt_loader *l, sgt_error *err)
     return rc;
 }
 
-/* ---- packed rows: the plans of the sets, which say what documents a row holds ---- */
+/* ---- packed rows: the plan of each set, which says which documents a row holds ---- */
 
-/* The place of a document in a plan: the shard above, and below the token it begins at (documents.c
- * refuses longer shards). */
+/* Return the `place` that identifies a document in a plan: the shard in the upper 32 bits, and the
+ * document's first token in the lower 32 bits (documents.c refuses shards that are too long for
+ * this). */
 static uint64_t pack_at(uint32_t shard, uint64_t offset) { return (uint64_t)shard << 32 | offset; }
 
 sgt_window sgt_loader_packed_window(const sgt_pack_piece *document)
@@ -178,7 +180,7 @@ sgt_window sgt_loader_packed_window(const sgt_pack_piece *document)
                         .tokens = document->tokens};
 }
 
-/* Set the place and the tokens of document n of all sets. */
+/* Set the place and the number of tokens of document n, numbered through all sets. */
 static void list_document(void *ctx, uint64_t n, uint64_t *place, uint64_t *tokens)
 {
     const sgt_loader *l = ctx;
@@ -202,11 +204,12 @@ int sgt_loader_check_beginning(const sgt_loader *l, const sgt_window *w, uint32_
                     l->set.shards[w->shard].path, w->offset, id, eot);
 }
 
-/* Check one document of a set: other trainers' documents may end with the end-of-text id
- * instead. */
+/* Check that one document of a set begins with the end-of-text id, since documents made for other
+ * trainers may end with it instead. */
 static int check_beginning(const sgt_loader *l, const sgt_pack *p, sgt_error *err)
 {
-    /* of the largest size: a document of one token may be an end-of-text id at its end, too */
+    /* check a document of the largest size: in a document of one token, the end-of-text id may be
+     * its end */
     sgt_pack_piece document = {.place = p->places[p->first[p->most]]};
     sgt_window w = sgt_loader_packed_window(&document);
     const sgt_set_shard *h = &l->set.shards[w.shard];
@@ -219,8 +222,8 @@ static int check_beginning(const sgt_loader *l, const sgt_pack *p, sgt_error *er
     return rc < 0 ? rc : sgt_loader_check_beginning(l, &w, id, err);
 }
 
-/* Make the plan of each set, with everything but its seed, from l->documents, which it frees (after
- * a failure too). */
+/* Make the plan of each set from l->documents, except for its seed. Frees l->documents, also after
+ * a failure. */
 static int open_packs(sgt_loader *l, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -273,8 +276,9 @@ static int verify(sgt_loader_options *o, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return the number that the mix takes for a shard: of tokens, of documents, or, for the first
- * shard of a packed set, of the rows of its first epoch. */
+/* Return the number that sgt_mix_init takes for a shard: its tokens; for sampling documents, its
+ * documents; for sampling packed, the rows of its set's first epoch if it is the set's first shard,
+ * else 0. */
 static uint64_t measure_shard(const sgt_loader *l, uint32_t shard)
 {
     uint32_t set = sgt_loader_set_of(l, shard);
@@ -285,8 +289,9 @@ static uint64_t measure_shard(const sgt_loader *l, uint32_t shard)
     return l->set.shards[shard].head.tokens;
 }
 
-/* Set up the order of rows over the shards of all sets; and the hash of several, which covers their
- * hashes and weights. These are the mix's shares, so that equal proportions give equal hashes. */
+/* Set up the order of rows over the shards of all sets. If there are several sets, also compute the
+ * hash of the mix, which covers the sets' hashes and their shares. Shares, unlike weights, are the
+ * same for equal proportions. */
 static int open_mix(sgt_loader *l, sgt_error *err)
 {
     uint64_t words[SGT_MIX_SETS][2], *tokens = malloc(l->set.count * sizeof *tokens);
@@ -347,7 +352,7 @@ static int open_reader(sgt_loader *l, sgt_error *err)
     return l->ops->open(&l->reader, &remark, &l->set, &l->o, &l->mix, err);
 }
 
-/* Describe what is open. */
+/* Fill in l->info. */
 static void fill_info(sgt_loader *l)
 {
     const sgt_set_shard *marked = sgt_set_marked(&l->set), *first = &l->set.shards[0];
@@ -412,7 +417,7 @@ void sgt_loader_close(sgt_loader *l)
     free(l);
 }
 
-/* ---- what it holds ---- */
+/* ---- what a loader holds ---- */
 
 const sgt_loader_info *sgt_loader_get_info(const sgt_loader *l) { return &l->info; }
 
@@ -479,8 +484,8 @@ int sgt_loader_resume(const sgt_loader *l, const sgt_loader_state *s, uint64_t *
                         was.reserved);
     FILE *f = open_memstream(&text, &n);
     if (!f) return sgt_fail_memory(err, "the saved position");
-    /* Count the tokens too: another split may have the same hash, and the tokens also change with
-     * the shards left out as too short. */
+    /* Compare the number of tokens, too: another split may have the same hash, and other shards may
+     * have been left out as too short. */
     if (now.hash != was.hash ||
         (now.tokens != was.tokens && now.seq == was.seq && now.sampling == was.sampling))
         fprintf(f,

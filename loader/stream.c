@@ -1,17 +1,18 @@
-/* stream.c: threads that make batches ahead, and hand them out in order. Batch n of the stream is
- * made by thread n mod threads, so each thread knows which batch it makes next. Batch n is stored
- * in slot n mod slots:
+/* stream.c: prefetch threads make batches ahead, and the consumer gets them in order. Thread n mod
+ * threads makes batch n of the stream, so each thread knows which batch it makes next. Batch n is
+ * stored in slot n mod slots:
  *
  *     released <= delivered <= released + slots
  *
- * The consumer holds the slots of [released, delivered). The threads fill the slots of [delivered,
- * released + slots). Later batches wait until a slot is released, perhaps with another buffer.
+ * The consumer holds the slots of batches released ... delivered - 1. The threads fill the slots of
+ * batches delivered ... released + slots - 1. Later batches wait until a slot is released, perhaps
+ * with another buffer.
  *
- * Two words pass batches back and forth. slot.filled says which batch the slot now holds; its thread
- * writes it. s->released says which slots may be filled again; the consumer writes it. Both are
- * written under the lock, so that no wake-up is lost, and read without it: a thread without work polls
- * for a while before it sleeps on a condition variable, because a batch takes microseconds, and so
- * does waking a thread. */
+ * Two variables pass slots back and forth. slot.filled states which batch the slot holds; the
+ * batch's thread writes it. s->released states which slots may be filled again; the consumer writes
+ * it. Both are written under the lock, so that no wake-up is lost, and read without it. A thread
+ * without work polls for a while before it sleeps on a condition variable, because making a batch
+ * takes microseconds, and so does waking a thread. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
@@ -22,17 +23,18 @@
 #include "loader/handle.h"
 
 #define ALIGN 64 /* bytes: targets start on a cache line, as inputs do */
-/* bytes between words that different threads write, to avoid false sharing */
+/* bytes between variables that different threads write, to avoid false sharing */
 #define APART 64
 #define LOOKS 1000 /* polls before a thread sleeps; they take about fifty microseconds */
-#define YIELD 16   /* one poll in so many yields the core to other threads */
+#define YIELD 16   /* one poll out of this many yields the core to other threads */
 
 typedef struct slot {
-    /* n + 1: batch n is complete, or rc holds its error. Written by its thread, read by the
-     * consumer */
+    /* n + 1 after batch n was made or failed (see rc). Written by the thread that made it, read by
+     * the consumer */
     uint64_t filled;
-    sgt_loader_batch batch; /* its inputs are the buffer, and its targets within it */
-    int held;               /* 1: the consumer holds the batch; only the consumer uses this */
+    /* its inputs point to the buffer's beginning, and its targets into the buffer */
+    sgt_loader_batch batch;
+    int held; /* 1: the consumer holds the batch; only the consumer uses this */
     int rc;
     sgt_error err;
     char apart[APART];
@@ -61,14 +63,15 @@ struct sgt_stream {
     /* number of batches released so far. Written by the consumer, read by the threads */
     uint64_t released;
     char apart_too[APART];
-    /* used only by the consumer: batches delivered so far, and released when threads were last woken */
+    /* used only by the consumer: number of batches delivered so far; value of `released` when
+     * threads were last woken */
     uint64_t delivered, woken;
 };
 
 /* ---- the threads ---- */
 
-/* Wait between polls i and i + 1 of a word that another thread writes. That thread may run on the
- * same core: schedulers often place a thread on the core of the one that woke it. Polling would
+/* Wait between polls i and i + 1 of a variable that another thread writes. That thread may run on
+ * the same core: schedulers often place a thread on the core of the one that woke it. Polling would
  * then keep it from running, so some polls yield the core. */
 static inline void pause_poll(int i)
 {
@@ -83,7 +86,7 @@ static inline void pause_poll(int i)
 #endif
 }
 
-/* Return whether the slot of batch n may be filled, or there is nothing to wait for any more. */
+/* Return whether the slot of batch n may be filled, or the stream is being closed. */
 static int is_free(const sgt_stream *s, uint64_t n)
 {
     return __atomic_load_n(&s->closing, __ATOMIC_RELAXED) ||
@@ -126,14 +129,15 @@ static void *work(void *arg)
         pthread_mutex_unlock(&s->lock);
         pthread_cond_signal(&s->filled);
     }
-    /* this thread started the cursor's reads, so this thread closes it and waits for them */
+    /* close the cursor in this thread, which started the cursor's reads and must wait for them */
     sgt_cursor_close(w->cursor);
     return NULL;
 }
 
 /* ---- what callers see ---- */
 
-/* Return where targets begin in a buffer whose inputs take `bytes`; 0: there are none. */
+/* Return the offset in bytes of the targets in a buffer whose inputs take `bytes` bytes; 0 if the
+ * output has no targets. */
 static size_t targets_at(sgt_output o, size_t bytes)
 {
     return sgt_output_pairs(o) ? (bytes + ALIGN - 1) / ALIGN * ALIGN : 0;
@@ -225,13 +229,13 @@ int sgt_stream_next(sgt_stream *s, const sgt_loader_batch **b, sgt_error *err)
     uint64_t n = s->delivered;
     slot *from = &s->slots[n % s->o.slots];
     if (s->o.count && n == s->o.count) return 1;
-    /* the consumer holds all slots, so no batch could be made and the wait would not end */
+    /* if the consumer holds all slots, no batch can be made and the wait would never end */
     if (n - s->released == s->o.slots)
         return sgt_fail(err, SGT_EUSAGE,
                         "all %" PRIu32 " batches of the stream are held: release one first",
                         s->o.slots);
     if (!is_filled(s, n)) {
-        wake_threads(s); /* that of this batch may sleep although its slot is free */
+        wake_threads(s); /* the thread of this batch may be asleep although its slot is free */
         wait_until(s, is_filled, n, &s->filled);
     }
     if (from->rc < 0) { /* keep the error, so that the next call reports it again */
@@ -249,7 +253,8 @@ void sgt_stream_release(sgt_stream *s, const sgt_loader_batch *b, void *buffer)
     uint64_t released = s->released;
     slot *from = &s->slots[b->slot];
     if (buffer &&
-        s->o.buffers) { /* its thread does not use it before `released` counts this batch */
+        /* no race: the thread that fills this slot waits until `released` includes this batch */
+        s->o.buffers) {
         sgt_loader_batch *own = &from->batch;
         if (own->targets)
             own->targets = (char *)buffer + ((char *)own->targets - (char *)own->inputs);
@@ -260,7 +265,7 @@ void sgt_stream_release(sgt_stream *s, const sgt_loader_batch *b, void *buffer)
     pthread_mutex_lock(&s->lock);
     __atomic_store_n(&s->released, released, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&s->lock);
-    /* to wake a thread for every batch would cost a system call per batch */
+    /* waking threads at every batch would cost one system call per batch */
     if (2 * (released - s->woken) >= s->o.slots) wake_threads(s);
 }
 

@@ -53,7 +53,7 @@ int main(int argc, char **argv)
     }
     options.data = argv[1];
     order.count = strtoull(argv[2], NULL, 10);
-    /* a checkpoint would store this */
+    /* number of the first batch; a checkpoint would store it */
     order.first = argc == 4 ? strtoull(argv[3], NULL, 10) : 0;
 
     if (sgt_loader_open(&loader, &options, &err) < 0 ||

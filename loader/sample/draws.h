@@ -1,8 +1,8 @@
 /* draws.h: the arithmetic of sampler.c for many rows at once, in plain C and in vectors, with
  * identical results (tests/loader/test_draws.c). For a single row, each multiplication has to wait
- * for the one before it. Microseconds for a batch of 32 rows of 20 shards: one row at a time, then
- * all rows at once in plain C, AVX2 and AVX-512 (`make bench-rows` of commit aa7c1b9e; AMD EPYC Zen 4,
- * one thread, 2026-11-21):
+ * for the one before it. Time in microseconds to draw a batch of 32 rows from 20 shards, in
+ * columns: one row at a time, then all rows at once in plain C, AVX2 and AVX-512 (`make bench-rows`
+ * of commit aa7c1b9e; AMD EPYC Zen 4, one thread, 2026-11-21):
  *
  *     random     0.93    0.90    0.58    0.55
  *     shuffle    3.22    2.35    1.15    0.95
@@ -28,7 +28,7 @@ typedef struct sgt_draws {
     void (*permute)(uint64_t *at, const sgt_permutation *p, size_t n);
 } sgt_draws;
 
-const sgt_draws *sgt_draws_best(void); /* those of the CPU's level */
+const sgt_draws *sgt_draws_best(void); /* the functions for this CPU's level */
 
 extern const sgt_draws sgt_draws_plain, sgt_draws_avx2, sgt_draws_avx512; /* for sampler.c */
 

@@ -1,8 +1,8 @@
-/* draws_simd.h: draws.h in vectors of 64-bit lanes, of which plain C has one. The including file
- * defines vec, LANES, MUL (the product of the lower 32 bits of each lane), REDUCE (x, less m if it is
- * not below m) and SIDE. MUL ignores the upper half of each lane, so that half may hold anything and
- * need not be masked. SIDE vectors are computed side by side, to hide the latency of the
- * products. */
+/* draws_simd.h: draws.h with vectors of 64-bit lanes; in plain C, a vector has one lane. The
+ * including file defines vec, LANES, MUL (the product of the lower 32 bits of each lane), REDUCE (x
+ * if x < m, else x - m) and SIDE. MUL ignores the upper half of each lane, so that half may hold
+ * anything and need not be masked. SIDE is the number of vectors that are computed at the same
+ * time, to hide the latency of the multiplications. */
 #include <string.h>
 
 #include "loader/sample/draws.h"

@@ -7,7 +7,7 @@
 
 #include "loader/base/philox.h"
 
-enum { TURN = 7, SET = 8 }; /* purposes of draws, after those of the samplers */
+enum { TURN = 7, SET = 8 }; /* purposes of random draws; the samplers use the smaller numbers */
 
 /* Row numbers are below 2^64, and the sum of all shares is below 2^63, so their products fit 127
  * bits. */
@@ -99,8 +99,8 @@ static wide of_first_half(const sgt_mix *m, uint32_t first, uint32_t end, wide r
     return rows * (before[half(first, end)] - before[first]) / (before[end] - before[first]);
 }
 
-/* List rows from ... to-1 of the sets first ... end-1, set after set, in memo from place `at` on;
- * at most one turn. Halves of the sets without a row in the range are skipped. */
+/* List rows from ... to-1 of the sets first ... end-1, set after set, in memo from index `at` on.
+ * They are at most one turn. A half of the sets that has no row in the range is skipped. */
 static void list_rows(const sgt_mix *m, sgt_mix_memo *memo, uint32_t at, uint32_t first,
                       uint32_t end, wide from, wide to)
 {
@@ -118,12 +118,13 @@ static void list_rows(const sgt_mix *m, sgt_mix_memo *memo, uint32_t at, uint32_
               to - there);
 }
 
-/* Shuffle a turn that list_rows has filled in set by set. The rows of each set keep their order: a
- * set's k-th place in the shuffled turn takes its k-th row. */
+/* Shuffle a turn that list_rows has filled in set by set. The rows of each set keep their order:
+ * the k-th index of a set in the shuffled turn gets the set's k-th row. */
 static void shuffle_turn(const sgt_mix *m, sgt_mix_memo *memo, uint64_t turn)
 {
     const sgt_mix_memo listed = *memo;
-    /* of each place's set: where its rows begin in the list; and there, how many have a place */
+    /* first: for each index of the turn, where the rows of its set begin in the list. next: for
+     * each such beginning, how many rows of that set have been assigned */
     uint8_t first[SGT_MIX_TURN] = {0}, next[SGT_MIX_TURN] = {0};
     sgt_philox4 words = {{0}};
     for (uint32_t j = 0; j < SGT_MIX_TURN; j++)
@@ -154,7 +155,7 @@ static void ready_turn(const sgt_mix *m, sgt_mix_memo *memo, uint64_t turn)
 
 uint32_t sgt_mix_row(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint64_t *own)
 {
-    sgt_mix_memo mine; /* clearing it would take as long as copying a row */
+    sgt_mix_memo mine; /* not zeroed, which would take as long as copying a row */
     *own = row;
     if (m->sets == 1) return 0;
     mine.turns = 0;
@@ -175,7 +176,7 @@ sgt_window sgt_mix_window(const sgt_mix *m, uint64_t row)
 
 enum { SOME = 64 };
 
-/* Draw at most SOME rows of several sets, with one call for each set's. */
+/* Draw at most SOME rows of several sets, with one call of sgt_sampler_windows for each set. */
 static void draw_sets(const sgt_mix *m, sgt_mix_memo *memo, const uint64_t *own,
                       const uint32_t *set, uint32_t n, sgt_window *windows)
 {

@@ -1,5 +1,5 @@
-/* mix.h: the order of rows of several sets: which set row `row` of a run comes from, and which of
- * that set's own rows it is. Like sampler.h it only computes: no search, no counters, no stored
+/* mix.h: the order of rows of several sets: compute which set row `row` of a run comes from, and
+ * which of that set's own rows it is. Like sampler.h, it needs no search, no counters and no stored
  * rows.
  *
  *     sgt_mix m;
@@ -9,32 +9,34 @@
  *     free(memo);
  *     sgt_mix_free(&m);
  *
- * The definition. Like sampler.h's it must never change silently. A single set has the rows that
- * its sampler gives for the run's seed. With two or more sets, set i has a share p_i, an integer:
- * its weight times 10^9, rounded. Without weights p_i is the number of windows of its epoch, so
- * that all epochs end together. All shares are divided by their greatest common divisor. N is their
- * sum.
+ * The definition. Like that of sampler.h, it must never change silently. A single set has the rows
+ * that its sampler gives for the run's seed. With two or more sets, set i has a share p_i, an
+ * integer: its weight times 10^9, rounded. Without weights p_i is the number of windows of its
+ * epoch, so that all epochs end together. All shares are divided by their greatest common divisor.
+ * N is their sum.
  *
- * Sets i ... j-1 have count(i ... j, r) of the first r rows. For all sets together that is r. A
- * range of more than one set is halved at h = floor((i + j) / 2). With P the sum of the shares in
- * the first half, and S the sum in the whole range,
+ * count(i ... j, r) is the number of rows that sets i ... j-1 have among the first r rows of the
+ * run. For all sets together it is r. A range of more than one set is halved at h = floor((i + j) /
+ * 2). If P is the sum of the shares in the first half, and S the sum in the whole range, then
  *
  *     count(i ... h, r) = floor(count(i ... j, r) * P / S), the second half has the rest.
  *
- * With each row the count grows by 0 or 1. One set's count is within D of r * p_i / N, where D is
- * the number of halvings that lead to it: less than 1 for two sets, less than 1 + log2 n for n
+ * With each row a set's count grows by 0 or 1. It differs from r * p_i / N by at most D, the number
+ * of halvings that lead to the set: by less than 1 for two sets, and by less than 1 + log2 n for n
  * sets. It is exact at every multiple of N.
  *
  * Rows come in turns of 64. Turn k is rows 64k ... 64k + 63 and has count(i, 64k + 64) - count(i,
- * 64k) rows of set i. Each turn has an order of its own, so that no batch, rank or set falls into
- * step with another. The list of sets, set 0 so many times, then set 1, ..., is shuffled: for j =
- * 63 ... 1, places j and floor(word_j * (j + 1) / 2^32) are exchanged, word_j = word j mod 4 of
- * philox(key: seed, counter: (k, floor(j / 4) * 256 + 7)). Row 64k + j comes from the set i at
- * place j. It is that set's row count(i, 64k) + the number of i before place j: each set's rows are
- * 0, 1, 2, ... in this order.
+ * 64k) rows of set i. Each turn has its own order, so that no rank always gets rows of the same
+ * set. The list has the number of each set as often as the set has rows in the turn, in the order
+ * of the sets. It is shuffled: for j = 63 ... 1, elements j and floor(word_j * (j + 1) / 2^32) are
+ * exchanged, where word_j = word j mod 4 of philox(key: seed, counter: (k, floor(j / 4) * 256 +
+ * 7)). Row 64k + j comes from the set i that is element j. It is that set's row number count(i,
+ * 64k) + the number of elements before j that are i, so that each set's rows come in the order 0,
+ * 1, 2, ...
  *
  * Set i's rows come from a sampler of its shards. Its seed is the first 64 bits of philox(key:
- * seed, counter: (i, 8)): with one seed for all, sets of equal size would be in step. */
+ * seed, counter: (i, 8)): with the same seed, sets of equal size would draw their rows in the same
+ * order. */
 #ifndef SGT_MIX_H
 #define SGT_MIX_H
 
@@ -43,7 +45,7 @@
 #include "loader/sample/sampler.h"
 
 #define SGT_MIX_TURN 64u
-#define SGT_MIX_SETS 4096u /* most sets */
+#define SGT_MIX_SETS 4096u /* largest number of sets */
 #define SGT_MIX_LEAST 1e-9 /* smallest weight */
 #define SGT_MIX_MOST 1e6   /* largest weight; the sum of all shares then fits 62 bits */
 
@@ -55,19 +57,19 @@ typedef struct sgt_mix {
     uint64_t windows;        /* sum of the windows of all sets' epochs */
 } sgt_mix;
 
-/* Values that neighbouring rows share, all 0 at first. A thread keeps them, so that they are not
- * computed for every row. */
+/* Values that the rows of one turn share. A thread keeps them, so that they are not computed for
+ * every row. The caller zeroes them first. */
 typedef struct sgt_mix_memo {
-    uint64_t turns;              /* 1 + the turn; 0: none */
+    uint64_t turns;              /* 1 + number of the turn stored here; 0: none */
     uint16_t set[SGT_MIX_TURN];  /* set of each row of the turn */
-    uint64_t row[SGT_MIX_TURN];  /* number of each row of the turn among its set's rows */
+    uint64_t row[SGT_MIX_TURN];  /* number of each row of the turn among the rows of its set */
     sgt_sampler_memo samplers[]; /* (sets) */
 } sgt_mix_memo;
 
 /* Initialise m for 1 ... SGT_MIX_SETS sets, whose weights the caller has checked: all are 0, or
- * sgt_mix_weight accepts all. tokens: of each shard of all sets, as for sgt_sampler_init. Of the
- * options, seq, seed and sampling count. Fills in the share of each set, and the windows of its
- * epoch. Returns SGT_EUSAGE for more than 2^63 windows. */
+ * sgt_mix_weight accepts all. tokens: for each shard of all sets, as for sgt_sampler_init. Of the
+ * options, only seq, seed and sampling are used. Fills in the share and windows_per_epoch of each
+ * set. Returns SGT_EUSAGE for more than 2^63 windows. */
 int sgt_mix_init(sgt_mix *m, const sgt_loader_options *o, sgt_loader_set_info *sets, uint32_t count,
                  const uint64_t *tokens, sgt_error *err);
 void sgt_mix_free(sgt_mix *m);

@@ -1,4 +1,4 @@
-/* pack.c: rows from a plan, and below it the plan, by the definition in pack.h. */
+/* pack.c: compute rows from a plan, and further below, make the plan. pack.h has the definition. */
 #include "loader/sample/pack.h"
 
 #include <inttypes.h>
@@ -9,10 +9,10 @@
 #include "loader/base/philox.h"
 #include "loader/base/search.h"
 
-enum { PATTERN = 9, SIZE = 10 }; /* purposes of draws, after those of mix.c */
+enum { PATTERN = 9, SIZE = 10 }; /* purposes of random draws; mix.c uses the numbers before these */
 
-/* Return number i of n after the permutation of an epoch's documents of a size; size 0: of its
- * pattern. */
+/* Return number i after the permutation of 0 ... n-1 that an epoch uses for documents of this size.
+ * size 0: the permutation of the pattern's rows. */
 static uint64_t permuted(const sgt_pack *p, sgt_pack_memo *memo, uint64_t epoch, uint32_t size,
                          uint64_t n, uint64_t i)
 {
@@ -27,7 +27,7 @@ static uint64_t permuted(const sgt_pack *p, sgt_pack_memo *memo, uint64_t epoch,
     return sgt_permute(&kept->order, i);
 }
 
-/* Return the place of the j-th document of a size. */
+/* Return the place of the j-th document of a size in this epoch. */
 static uint64_t place_of(const sgt_pack *p, sgt_pack_memo *memo, uint64_t epoch, uint32_t size,
                          uint64_t j)
 {
@@ -37,11 +37,12 @@ static uint64_t place_of(const sgt_pack *p, sgt_pack_memo *memo, uint64_t epoch,
 
 /* ---- rows ---- */
 
-/* A row that is being put together. */
+/* A row while it is being filled. */
 typedef struct packing {
     sgt_pack_memo *memo;
     sgt_pack_piece *pieces;
-    uint32_t room, count, free; /* room for pieces; pieces set; tokens that are still free */
+    /* most pieces that fit; pieces stored; tokens of the row that are still free */
+    uint32_t room, count, free;
 } packing;
 
 static void put(const sgt_pack *p, packing *r, uint64_t epoch, uint32_t size, uint64_t j)
@@ -60,8 +61,8 @@ static void put_pattern(const sgt_pack *p, packing *r, uint64_t epoch, uint64_t 
             put(p, r, epoch, item->size, item->before + k * item->count + i);
 }
 
-/* Return the first document of the remainder that has at least `tokens` tokens before it, or rest_count +
- * 1 if there is none. */
+/* Return the index of the first document of the remainder that has at least `tokens` tokens before
+ * it, or rest_count + 1 if there is none. */
 static uint64_t rest_behind(const sgt_pack *p, uint64_t tokens)
 {
     return tokens ? sgt_last_up_to(p->rest_before, 1, p->rest_count + 1, tokens - 1) + 1 : 0;
@@ -80,7 +81,8 @@ static void put_rest(const sgt_pack *p, packing *r, uint64_t epoch, uint32_t ope
     }
 }
 
-/* Return the epoch of a row, and reduce *row to its number in that epoch. */
+/* Return the epoch of row *row. Set *row to the row's number in that epoch, and *open to the tokens
+ * at the beginning of the remainder that belong to the last row of the epoch before. */
 static uint64_t epoch_of(const sgt_pack *p, uint64_t *row, uint32_t *open)
 {
     uint64_t before = p->epochs[p->again].rows, all = p->epochs[p->epoch_count].rows, rounds = 0;
@@ -109,16 +111,18 @@ uint64_t sgt_pack_epoch_rows(const sgt_pack *p) { return p->epochs[1].rows; }
 
 /* ---- making the plan ----
  *
- * Only the numbers of documents of each size decide about the pattern. Consecutive rows are equal
- * until one of their sizes has too few documents left, so they are made all at once, as a run. Each
+ * The pattern depends only on how many documents of each size there are. Consecutive rows are equal
+ * until one of their sizes has too few documents left. Equal rows are made together, as a run. Each
  * run uses up a size, or leaves fewer documents of it than one of its rows takes, so that there are
  * at most a few times T runs, however many documents the set has. */
 
 typedef struct planner {
     sgt_pack *p;
-    uint64_t *left;  /* (most + 1): documents of each size that no row has taken */
-    uint32_t *below; /* (most + 1): a size that is at most this one; see largest_left */
-    uint32_t least;  /* no smaller size has documents left */
+    uint64_t *left; /* (most + 1): documents of each size that no row has taken */
+    /* (most + 1): for each size, a size that is at most as large, and no size between has documents
+     * left; see largest_left */
+    uint32_t *below;
+    uint32_t least; /* no size below this one has documents left */
     size_t run_room, item_room;
 } planner;
 
@@ -136,8 +140,8 @@ static uint32_t size_of(const sgt_pack *p, uint64_t tokens)
     return tokens < p->width ? (uint32_t)tokens : p->width;
 }
 
-/* Sort the places of the documents by size, and count their tokens: p->first is the first place of
- * each size. */
+/* Sort the places of the documents by size into p->places, and count all tokens. p->first becomes
+ * the index of the first place of each size. */
 static int sort_documents(sgt_pack *p, const sgt_pack_source *from, const char *name,
                           sgt_error *err)
 {
@@ -151,7 +155,7 @@ static int sort_documents(sgt_pack *p, const sgt_pack_source *from, const char *
         first[size_of(p, tokens) + 1]++;
         if (size_of(p, tokens) > p->most) p->most = size_of(p, tokens);
     }
-    /* a document that is too large for a row fills one */
+    /* fewer tokens than a row cannot fill it; a document longer than a row does */
     if (p->tokens < p->width)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: its %" PRIu64 " documents have %" PRIu64
@@ -169,7 +173,7 @@ static int sort_documents(sgt_pack *p, const sgt_pack_source *from, const char *
 }
 
 /* Return the largest size of at most `size` that has documents left; 0 if there is none. Shortens
- * the way for the next call. */
+ * the chains in w->below, as union-find does, so that the next call is faster. */
 static uint32_t largest_left(planner *w, uint32_t size)
 {
     uint32_t *below = w->below;
@@ -195,7 +199,8 @@ static void use(planner *w, uint32_t size, uint64_t documents)
 
 /* ---- the pattern ---- */
 
-/* Put a document of a size at the end of the row whose items begin at `first`. */
+/* Append a document of a size to the row whose items begin at `first`. Returns 0 if out of
+ * memory. */
 static int append_document(planner *w, uint64_t first, uint32_t size)
 {
     sgt_pack *p = w->p;
@@ -210,8 +215,8 @@ static int append_document(planner *w, uint64_t first, uint32_t size)
     return 1;
 }
 
-/* Fill a row. *free is how many tokens it lacks when the documents end. Returns 0 if out of
- * memory. */
+/* Fill a row. *free_tokens is how many tokens the row lacks if the documents have run out, else 0.
+ * Returns 0 if out of memory. */
 static int fill_row(planner *w, uint64_t first, uint32_t *free_tokens)
 {
     for (*free_tokens = w->p->width; *free_tokens;) {
@@ -224,8 +229,9 @@ static int fill_row(planner *w, uint64_t first, uint32_t *free_tokens)
     return 1;
 }
 
-/* Repeat the row whose items begin at `first` as often as the documents allow; return how often it
- * is there. A size can be in two items of one row: then a size between them is used up. */
+/* Repeat the row whose items begin at `first` as often as the documents left allow. Return the
+ * number of these equal rows, at least 1. If a size occurs in two items of a row, the size of an
+ * item between them is used up, so the row is not repeated. */
 static uint64_t repeat(planner *w, uint64_t first)
 {
     const sgt_pack_item *items = w->p->items;
@@ -238,8 +244,8 @@ static uint64_t repeat(planner *w, uint64_t first)
     return more + 1;
 }
 
-/* Make all rows. Afterwards runs[run_count] is where they end; the items from there on are those of
- * the unfinished row. */
+/* Make all rows of the pattern. Afterwards runs[run_count] is the end of the full rows, and the
+ * items from there on are those of the unfinished row. Returns 0 if out of memory. */
 static int make_pattern(planner *w)
 {
     sgt_pack *p = w->p;
@@ -267,12 +273,12 @@ static void add_rest(sgt_pack *p, const sgt_pack_item *item, uint64_t before)
     }
 }
 
-/* Move the last full row and the unfinished one to the remainder. */
+/* If there is an unfinished row, move it and the last full row to the remainder. */
 static int make_rest(sgt_pack *p)
 {
     sgt_pack_run *last = &p->runs[p->run_count - 1], *end = last + 1;
     uint64_t documents = 0, times = end->row - last->row;
-    const int full = end->item == p->item_count; /* all rows are full: nothing remains */
+    const int full = end->item == p->item_count; /* all rows are full, so there is no remainder */
     for (uint64_t i = last->item; i < p->item_count && !full; i++) documents += p->items[i].count;
     p->rest = calloc(documents + 1, sizeof *p->rest);
     p->rest_before = calloc(documents + 1, sizeof *p->rest_before);
@@ -288,8 +294,8 @@ static int make_rest(sgt_pack *p)
     return 1;
 }
 
-/* Follow the remainder through one epoch whose first `*open` tokens of it complete an earlier row:
- * return how many rows begin in it, and set *open for the next epoch. */
+/* Return how many rows begin in the remainder of an epoch, if its first *open tokens complete a row
+ * of the epoch before. Set *open to its value for the next epoch. */
 static uint64_t follow(const sgt_pack *p, uint32_t *open)
 {
     uint64_t rows = 0, end = p->rest_before[p->rest_count], at = rest_behind(p, *open);
@@ -302,13 +308,13 @@ static uint64_t follow(const sgt_pack *p, uint32_t *open)
     return rows;
 }
 
-/* List epochs until one begins like an earlier one. */
+/* List epochs until one has the same `open` as an earlier one. Return 0 if out of memory. */
 static int list_epochs(sgt_pack *p)
 {
     size_t room = 0;
     uint64_t rows = 0;
     uint32_t open = 0;
-    /* 1 + the epoch that began so */
+    /* for each value of `open`, 1 + the epoch that has it; 0: none so far */
     uint64_t *seen = p->rest_count ? calloc(p->width, sizeof *seen) : calloc(1, sizeof *seen);
     int ok = seen != NULL;
     for (; ok; p->epoch_count++) {
@@ -352,7 +358,7 @@ int sgt_pack_init(sgt_pack *p, uint32_t seq, const sgt_pack_source *from, const 
         sgt_pack_free(p);
         return rc;
     }
-    /* what the last row of the first epoch takes from the next one is not of this epoch */
+    /* do not count the tokens that the last row of the first epoch takes from the next epoch */
     p->kept = sgt_pack_epoch_rows(p) * p->width - p->epochs[1].open;
     return SGT_OK;
 }

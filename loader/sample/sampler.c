@@ -107,8 +107,8 @@ void sgt_sampler_free(sgt_sampler *s)
     *s = (sgt_sampler){0};
 }
 
-/* Return the window of item `item` (a start, window or document, by s->before), whose items are
- * `each` tokens apart in their shard. */
+/* Return the window of item `item`: a start, a window or a document, counted through the shards as
+ * in s->before. Items of a shard are `each` tokens apart. */
 static sgt_window window_of(const sgt_sampler *s, uint64_t item, uint64_t each)
 {
     uint32_t shard = (uint32_t)sgt_last_up_to(s->before, 1, s->shards, item);
@@ -137,7 +137,7 @@ static uint64_t block_start(const sgt_sampler *s, const sgt_sampler_memo *m, uin
 }
 
 /* Return the place in the order of the block that holds position `at` of the epoch. Compute it as
- * if all blocks had K windows, then correct for those that the short block lacks. */
+ * if all blocks had K windows, then correct it for the windows that the short block lacks. */
 static uint64_t place_of(const sgt_sampler *s, const sgt_sampler_memo *m, uint64_t at)
 {
     uint64_t K = sgt_sampler_block_windows(s), rest = s->windows % K;
@@ -152,8 +152,8 @@ static uint64_t block_at(const sgt_sampler *s, const sgt_sampler_memo *m, uint64
     return sgt_permute(&m->order, place - (place > m->short_at));
 }
 
-/* Set up m for the pool that holds position i of the epoch; return the position at which that pool
- * starts. */
+/* Set up m for the pool that holds position i of the epoch. Return the position in the epoch at
+ * which that pool starts. */
 static uint64_t ready_pool(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t i)
 {
     uint64_t blocks = sgt_sampler_blocks(s);
@@ -194,7 +194,8 @@ typedef struct rows {
     uint64_t start;   /* block: the position in the epoch at which the pool starts */
 } rows;
 
-/* Fill in r with the first of these rows that are no more than `last` after row `begin`. */
+/* Fill in r with the rows at the beginning of row[n] that are in begin ... begin + last, at most
+ * ROWS of them. */
 static void init_rows(rows *r, const uint64_t *row, uint32_t n, uint64_t begin, uint64_t last)
 {
     for (r->n = 0; r->n < n && r->n < ROWS && row[r->n] - begin <= last; r->n++)
@@ -210,7 +211,7 @@ static void permute_rows(rows *r, const sgt_permutation *p)
         while (r->at[k] >= p->n) r->at[k] = sgt_permute_once(p, r->at[k]);
 }
 
-/* Replace window numbers by windows, each at its shard's phase. */
+/* Replace window numbers by windows, shifted by the phase of their shard. */
 static void phase_rows(const sgt_sampler *s, uint64_t epoch, rows *r, sgt_window *windows)
 {
     for (uint32_t k = 0; k < r->wide; k++) {
@@ -280,8 +281,8 @@ static void draw_packed(const sgt_sampler *s, sgt_sampler_memo *m, rows *r, sgt_
     for (uint32_t k = 0; k < r->n; k++) windows[k] = (sgt_window){.offset = r->at[k]};
 }
 
-/* In the order of sgt_sampling: each replaces rows of one epoch by windows. Samplings without epochs
- * number their rows through the whole run. */
+/* One function for each sampling, in the order of sgt_sampling. It replaces the numbers of rows of
+ * one epoch by windows. Without epochs, rows are numbered through the whole run. */
 static const struct {
     void (*draw)(const sgt_sampler *s, sgt_sampler_memo *m, rows *r, sgt_window *windows);
     int has_epochs;

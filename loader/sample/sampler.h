@@ -8,10 +8,10 @@
  *     sgt_window w = sgt_sampler_window(&s, &memo, k * B + r);
  *     sgt_sampler_free(&s);
  *
- * The definition. It must never change silently, because runs resume by it:
- * tests/loader/test_sampler.c checks fixed values, and compares with a slow model. Shard s has n_s
- * > T tokens. A window has T+1 tokens and windows advance by T, since a window's last token is only
- * a target.
+ * The definition. It must never change silently, because a resumed run depends on it.
+ * tests/loader/test_sampler.c checks fixed values, and compares the sampler with a slow model.
+ * Shard s has n_s > T tokens. A window has T+1 tokens, and the next window begins T tokens later,
+ * since a window's last token is only a target.
  *
  *     draw(purpose, a, b) = the first 64 bits of philox (base/philox.h)
  *                           with key: seed, counter: (a, b * 256 + purpose)
@@ -21,18 +21,18 @@
  * random: S = sum of (n_s - T), the number of possible starts. Row r is start below(draw(RANDOM, r,
  * 0), S), counted through the shards.
  *
- * sequential: floor((n_s - 1) / T) windows per shard, at 0, T, 2T, ...; row r is the (r mod their
- * sum)-th.
+ * sequential: floor((n_s - 1) / T) windows per shard, which begin at tokens 0, T, 2T, ...; row r is
+ * window r mod W, where W is the number of all windows.
  *
  * shuffle: W_s = max(1, floor((n_s - T) / T)) windows per shard, W their sum; epoch e = floor(r /
  * W), i = r mod W. Row r is window permute(draw(ORDER, e, 0), W, i), counted through the shards;
  * the j-th of shard s starts at phase(e, s) + j*T, where phase(e, s) = below(draw(PHASE, e, s),
  * min(T-1, n_s - 1 - W_s*T) + 1): over the epochs every token appears at every position.
  *
- * block: the windows and phases of shuffle, for readers that need large requests. A block is K =
- * ceil(131072 / T) consecutive windows (through the shards, in order): at least 256 KiB. The last
- * block is short if K does not divide W. Blocks are put into an order: the short one at place
- * below(draw(SHORT, e, 0), blocks), the others, numbered by the places left, by
+ * block: the windows and phases of shuffle, in an order for readers that need large reads. A block
+ * is K = ceil(131072 / T) consecutive windows (through the shards, in order): at least 256 KiB. The
+ * last block is short if K does not divide W. In the order of the blocks, the short block is at
+ * place below(draw(SHORT, e, 0), blocks). The other blocks fill the places left, in the order
  * permute(draw(BLOCKS, e, 0), whole blocks, ·). Every 256 blocks in that order form a pool (the
  * last one may be smaller), and windows are permuted within pool j by permute(draw(POOL, e, j),
  * windows of the pool, ·).
@@ -41,7 +41,7 @@
  * r is document permute(draw(ORDER, e, 0), D, i), counted through the shards. It does not depend on
  * T.
  *
- * packed: pack.h defines its rows; the sampler passes their numbers on.
+ * packed: pack.h defines its rows; the sampler only returns their numbers.
  *
  * permute(key, n, i): a bijection of 0 ... n-1 for every key, computed, not stored: a Feistel
  * network over pairs (x, y), x below a = ceil(sqrt n), y below b = ceil(n / a), with addition
@@ -62,14 +62,14 @@
 
 /* 256 KiB of 16-bit ids: reads of this size reach a disk's full throughput */
 #define SGT_BLOCK_TOKENS 131072u
-/* blocks in a pool: 64 MiB or more, which a reader of `block` keeps in memory */
+/* blocks in a pool: 64 MiB or more, which a reader keeps in memory with sampling `block` */
 #define SGT_POOL_BLOCKS 256u
 #define SGT_PERMUTE_ROUNDS 12
 
 /* The names of samplings, in their order, and NULL: for options whose value is such a name. */
 extern const char *const sgt_sampling_words[];
 
-/* Return whether rows are documents, or made of them: then shards of any length are used. */
+/* Return whether rows consist of documents. With these samplings, shards of any length are used. */
 static inline int sgt_sampling_of_documents(sgt_sampling s)
 {
     return s == SGT_SAMPLING_DOCUMENTS || s == SGT_SAMPLING_PACKED;
@@ -78,9 +78,9 @@ static inline int sgt_sampling_of_documents(sgt_sampling s)
 typedef struct sgt_window {
     uint32_t shard;
     uint64_t offset; /* in tokens */
-    uint32_t tokens; /* T+1; fewer for documents and their pieces */
-    /* for `block`: place of its block in the order, counted through all epochs. For pieces of
-     * rows of documents: flags of batch.c */
+    uint32_t tokens; /* length: T+1; documents and their pieces may be shorter */
+    /* for sampling `block`: place of the window's block in the order of blocks, counted through all
+     * epochs. For pieces of documents: flags of batch.c */
     uint64_t block;
 } sgt_window;
 
@@ -107,13 +107,14 @@ typedef struct sgt_sampler {
     uint32_t seq; /* T */
     uint32_t shards;
     uint32_t first; /* for a mix: index of shard 0 among the shards of all sets */
-    /* windows in an epoch (for `random`, shuffle's number), or documents; for `packed` the rows of
-     * the first epoch */
+    /* windows in an epoch (for `random`, as many as for `shuffle`); for `documents`, documents; for
+     * `packed`, the rows of the first epoch */
     uint64_t windows;
     /* (shards + 1): starts (random), windows or documents in the shards before this one */
     uint64_t *before;
     uint32_t *phases; /* (shards), for shuffle and block: how many values phase(e, s) can have */
-    /* as defined above; tests may lower them before the first window is drawn */
+    /* the constants SGT_BLOCK_TOKENS and SGT_POOL_BLOCKS; tests may lower them before the first
+     * window is drawn */
     uint32_t block_tokens, pool_blocks;
 } sgt_sampler;
 
@@ -128,9 +129,10 @@ typedef struct sgt_sampler_memo {
     sgt_permutation within;
 } sgt_sampler_memo;
 
-/* Initialise s. tokens: of each shard, all above seq; for `documents` the number of documents that
- * begin in each shard, at least one in all; for `packed`, numbers whose sum is the rows of the
- * first epoch. Returns SGT_EUSAGE for more than 2^63 windows. */
+/* Initialise s. tokens: the number of tokens of each shard, more than seq. For `documents`,
+ * instead, the number of documents that begin in each shard; their sum is at least 1. For `packed`,
+ * numbers whose sum is the number of rows of the first epoch. Returns SGT_EUSAGE for more than 2^63
+ * windows. */
 int sgt_sampler_init(sgt_sampler *s, sgt_sampling sampling, uint64_t seed, uint32_t seq,
                      const uint64_t *tokens, uint32_t shards, sgt_error *err);
 void sgt_sampler_free(sgt_sampler *s);
@@ -139,15 +141,15 @@ void sgt_sampler_free(sgt_sampler *s);
  * shard, and tokens is 0 (see set.h). For `packed`, shard is 0 and offset is `row`. */
 sgt_window sgt_sampler_window(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t row);
 
-/* Fill in the windows of n rows. Several rows of an epoch cost less than as many calls (draws.h). memo
- * must not be NULL. */
+/* Fill in the windows of n rows. For several rows of one epoch this is faster than a call for each
+ * row (draws.h). memo must not be NULL. */
 void sgt_sampler_windows(const sgt_sampler *s, sgt_sampler_memo *memo, const uint64_t *rows,
                          uint32_t n, sgt_window *windows);
 
-/* For `block`. Return the number of blocks in an epoch; and of windows in a block, of which the
- * short block has fewer. Every pool_blocks blocks form a pool; the last pool may be smaller.
- * sgt_sampler_block returns how many extents a block (numbered as in sgt_window) has. It writes the
- * first `most` of them, in the order of the block's windows. */
+/* For sampling `block`. sgt_sampler_blocks returns the number of blocks in an epoch.
+ * sgt_sampler_block_windows returns the number of windows in a block; the short block has fewer.
+ * sgt_sampler_block returns how many extents a block (numbered as in sgt_window) has, and stores
+ * the first `most` of them, in the order of the block's windows. */
 uint64_t sgt_sampler_blocks(const sgt_sampler *s);
 uint64_t sgt_sampler_block_windows(const sgt_sampler *s);
 uint32_t sgt_sampler_block(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t block,

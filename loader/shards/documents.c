@@ -1,4 +1,4 @@
-/* documents.c: document starts, from .idx files or from the tokens themselves. */
+/* documents.c: find where documents start, from .idx files or from the tokens themselves. */
 #include "loader/shards/set.h"
 
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 #include "loader/base/memory.h"
 #include "loader/shards/megatron.h"
 
-#define SCAN_TOKENS ((size_t)1 << 19) /* per read: 1 or 2 MiB */
+#define SCAN_TOKENS ((size_t)1 << 19) /* tokens per read: 1 or 2 MiB */
 
 static int add(sgt_documents *d, uint64_t start, sgt_error *err)
 {
@@ -84,7 +84,7 @@ static int scan(sgt_documents *d, const sgt_set *set, uint32_t shard, sgt_error 
     return fd < 0 ? fd : rc;
 }
 
-/* ---- the set's ---- */
+/* ---- the documents of a set ---- */
 
 static int find_in(sgt_documents *d, const sgt_set *set, uint32_t shard, int look, sgt_error *err)
 {
@@ -148,7 +148,8 @@ sgt_window sgt_documents_window(const sgt_documents *d, const sgt_set *set, cons
     const uint64_t *before = d->before + w->shard + 1;
     if (n + 1 < *before) {
         tokens = d->starts[n + 1] - start;
-    } else { /* the last document of the shard ends at the next start, in whichever shard that is */
+        /* the shard's last document ends at the next start, which may be several shards later */
+    } else {
         tokens = h++->head.tokens - start;
         for (; h < all && h->set == own && tokens < most && before[0] == before[1]; h++, before++)
             tokens += h->head.tokens;
@@ -158,8 +159,9 @@ sgt_window sgt_documents_window(const sgt_documents *d, const sgt_set *set, cons
         .shard = w->shard, .offset = start, .tokens = tokens < most ? (uint32_t)tokens : most};
 }
 
-/* Store where `id` occurs in n tokens. Each place is stored, and kept if the id is there, because a
- * branch would be mispredicted. */
+/* Store in `starts` the positions at which `id` occurs in n tokens, and return their number. Every
+ * position is written, and the next one overwrites it unless the id is there. This avoids a branch
+ * that would often be mispredicted. */
 static inline uint32_t find_ids(const void *tokens, size_t width, uint32_t n, uint32_t id,
                                 uint32_t *starts)
 {

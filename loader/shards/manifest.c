@@ -18,13 +18,13 @@
 #define VERSION 1
 /* largest manifest in bytes; a million shards take 130 MB */
 #define MAX_BYTES ((size_t)1 << 30)
-/* fewest bytes of a manifest per JSON value, on average: sgt writes 21, and without white space
- * 13 */
+/* smallest average number of bytes per JSON value in a manifest: sgt writes 21, or 13 if white
+ * space is removed */
 #define FEWEST_BYTES 12
 #define SOME_VALUES 65536               /* JSON values allowed in a file of any size */
 #define MOST_TOKENS (UINT64_C(1) << 60) /* tokens of a file without a header; 2^61 bytes */
 
-/* A field of an object, as the manifest has it and as the struct that is read and written has it. */
+/* The type of a field: as JSON in the manifest, and in the C struct. */
 typedef enum kind {
     COUNT, /* uint64_t */
     SMALL, /* uint32_t, up to SGT_MOST_IDS */
@@ -35,11 +35,11 @@ typedef enum kind {
 typedef struct field {
     const char *name;
     kind kind;
-    int optional; /* 1: not written if it is 0, and need not be there */
+    int optional; /* 1: omitted if it is 0, and may be missing when read */
     size_t offset, size;
 } field;
 
-/* In the order in which they are written. */
+/* The fields in the order in which they are written. */
 static const field shard_fields[] = {
     {"file", TEXT, 0, offsetof(sgt_manifest_shard, file), sizeof(((sgt_manifest_shard *)0)->file)},
     {"split", TEXT, 0, offsetof(sgt_manifest_shard, split),
@@ -70,7 +70,8 @@ static const field version_field[] = {{"version", COUNT, 0, 0, 0}, {0}};
 
 /* ---- writing ---- */
 
-/* Return an object with these fields of a struct, or NULL. */
+/* Return a JSON object with these fields of a struct; NULL if out of memory or a text is not
+ * UTF-8. */
 static json_t *write_fields(const void *from, const field *f)
 {
     json_t *o = json_object();
@@ -90,7 +91,7 @@ static json_t *write_fields(const void *from, const field *f)
     return NULL;
 }
 
-/* Return the manifest's JSON, or NULL. */
+/* Return the manifest as JSON; NULL if out of memory or a text is not UTF-8. */
 static json_t *to_json(const sgt_manifest *m)
 {
     json_t *shards = json_array();
@@ -114,7 +115,7 @@ int sgt_manifest_write(const sgt_manifest *m, const char *folder, sgt_error *err
     char *text = sgt_json_dumps(o, JSON_INDENT(1));
     size_t n = text ? strlen(text) : 0;
     sgt_path(path, folder, "manifest.json");
-    if (text) text[n] = '\n'; /* replace the NUL by a newline: sgt_file_put takes a length */
+    if (text) text[n] = '\n'; /* replace the NUL by a newline, since sgt_file_put takes a length */
     int rc =
         text ? sgt_file_put(path, text, n + 1, err)
              : sgt_fail(err, SGT_ENOMEM, "%s: out of memory, or a name in it is not UTF-8", path);
@@ -160,7 +161,8 @@ static int read_fields(void *to, const json_t *o, const field *f, const source *
     return SGT_OK;
 }
 
-/* Accept only a plain name beside the manifest: no slash, and neither "." nor "..". */
+/* Read one shard's entry. Its name must be a plain file name: no slash, and neither "." nor
+ * "..". */
 static int read_shard(sgt_manifest_shard *d, const json_t *o, const source *s)
 {
     int rc = read_fields(d, o, shard_fields, s);
@@ -176,7 +178,8 @@ static int read_shards(sgt_manifest *m, const json_t *o, const source *s)
     const json_t *list = json_object_get(o, "shards");
     if (!json_is_array(list)) return wrong(s, "shards", "an array");
     size_t n = json_array_size(list);
-    /* no overflow: each of the n objects took at least a byte of a text of at most MAX_BYTES */
+    /* no overflow, since each of the n objects takes at least one byte of a text of at most
+     * MAX_BYTES */
     m->shards = calloc(n + 1, sizeof *m->shards);
     if (!m->shards) return sgt_fail_memory(s->err, s->path);
     for (; m->count < n; m->count++) {

@@ -1,7 +1,7 @@
 /* megatron.c: read Megatron-LM's .idx without trusting it. Its three columns are the length of each
  * sequence, the byte at which each sequence begins, and the first sequence of each document. The
- * file is read into memory, and each number is checked against the numbers before it and the size of
- * the .bin. */
+ * file is read into memory, and each number is checked against the numbers before it and the size
+ * of the .bin. */
 #include "loader/shards/megatron.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "loader/base/file.h"
 #include "loader/shards/set.h"
 
-#define MAGIC "MMIDIDX\0" /* C adds one NUL more */
+#define MAGIC "MMIDIDX\0" /* C appends the second NUL */
 #define OLD "TNTIDX\0"
 enum {
     VERSION_AT = 9,
@@ -31,7 +31,7 @@ enum {
 
 typedef struct megatron_index {
     char path[SGT_PATH];
-    char *bytes; /* the file */
+    char *bytes; /* the file's content */
     size_t size;
     size_t width;                /* bytes of an id */
     uint64_t sequences, entries; /* entries: number of documents + 1 */
@@ -45,13 +45,13 @@ static uint64_t get64(const char *p)
     return v;
 }
 
-/* ---- which file ---- */
+/* ---- finding the .idx ---- */
 
 int sgt_megatron_beside(const char *shard, sgt_error *err)
 {
     char path[SGT_PATH], head[COUNTS_AT] = {0};
     if (!sgt_index_path(path, shard)) return 0;
-    /* opening a FIFO would wait for a writer */
+    /* O_NONBLOCK, because opening a FIFO would otherwise wait for a writer */
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return errno == ENOENT ? 0 : sgt_fail_errno(err, "%s", path);
     ssize_t n;
@@ -78,7 +78,7 @@ char *sgt_megatron_shard(char shard[SGT_PATH], const char *path)
     return sgt_megatron_beside(shard, NULL) > 0 ? shard : NULL;
 }
 
-/* ---- its header ---- */
+/* ---- the header of the .idx ---- */
 
 static int check_type(megatron_index *x, unsigned type, sgt_error *err)
 {
@@ -123,9 +123,9 @@ static int read_header(megatron_index *x, sgt_error *err)
         x->path, x->size, COUNTS_AT, x->sequences, x->entries);
 }
 
-/* ---- its columns ---- */
+/* ---- the columns of the .idx ---- */
 
-/* Check the lengths and the places of the sequences in a .bin of `size` bytes. */
+/* Check the lengths and positions of the sequences in a .bin of `size` bytes. */
 static int check_sequences(const megatron_index *x, uint64_t size, sgt_error *err)
 {
     uint64_t at = 0;
@@ -152,11 +152,13 @@ static int check_sequences(const megatron_index *x, uint64_t size, sgt_error *er
                     x->path, at / x->width, size / x->width);
 }
 
-/* Check the bounds of the documents, and list the first token of each that has one. */
+/* Check the bounds of the documents, and list the first token of each document that is not
+ * empty. */
 static int list_documents(const megatron_index *x, uint64_t size, uint64_t *starts, size_t *count,
                           sgt_error *err)
 {
-    uint64_t last = 0, from = 0; /* the last bound, and the byte of the .bin that it stands for */
+    /* the previous bound, a number of sequences, and the byte of the .bin at which it lies */
+    uint64_t last = 0, from = 0;
     for (uint64_t i = 0; i < x->entries; i++) {
         uint64_t bound = get64(x->bytes + x->bounds + 8 * i);
         if (bound < last || bound > x->sequences || (i == 0 && bound != 0) ||
@@ -175,7 +177,7 @@ static int list_documents(const megatron_index *x, uint64_t size, uint64_t *star
     return SGT_OK;
 }
 
-/* Hash a column, chunk after chunk. */
+/* Return the hash of a column, computed chunk by chunk. */
 static uint64_t hash_column(const megatron_index *x, uint64_t at, uint64_t end)
 {
     uint64_t hash = 0;

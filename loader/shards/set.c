@@ -1,5 +1,6 @@
-/* set.c: turn a folder of shards, or one file, into a list of checked shards. A folder's shards are
- * listed by its manifest, or found by their names: sgt's first, then those of other programs. */
+/* set.c: turn a folder of shards, or one file, into a list of checked shards. The shards of a
+ * folder are those in its manifest. Without a manifest, they are found by their names: first by
+ * sgt's, then by those of other programs. */
 #include "loader/shards/set.h"
 
 #include <dirent.h>
@@ -23,7 +24,7 @@
 /* ---- the names of shards ---- */
 
 /* The kinds of file names, in the order in which they are tried: "SPLIT_*.bin"; names that contain
- * SPLIT as a word; Megatron-LM's; nanoGPT's "SPLIT.bin". */
+ * SPLIT as a word; names of Megatron-LM's files; nanoGPT's "SPLIT.bin". */
 typedef enum naming { OURS, NAMED, MEGATRON, NANOGPT, NAMINGS } naming;
 
 /* Return the position of "_WORD_" or "_WORD." in `name`, or NULL. */
@@ -71,7 +72,7 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Compare a shard with what the manifest says of it, unless the manifest does not know. Both were
+/* Compare a shard with its entry in the manifest, as far as the entry has the values. Both were
  * written together, so a difference means that the shard was replaced. */
 static int compare_listed(sgt_set_shard *h, const sgt_manifest *m, const sgt_manifest_shard *listed,
                           sgt_error *err)
@@ -82,7 +83,7 @@ static int compare_listed(sgt_set_shard *h, const sgt_manifest *m, const sgt_man
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: %" PRIu64 " tokens, but %.*smanifest.json says %" PRIu64, h->path,
                         head->tokens, folder, h->path, listed->tokens);
-    if (m->foreign) { /* a file without a header, which tells none of these */
+    if (m->foreign) { /* the file has no header, so take these values from the manifest */
         head->vocab = m->vocab;
         head->eot = h->eot = m->eot;
         head->fingerprint = m->fingerprint;
@@ -114,8 +115,8 @@ static int record_file(sgt_set_shard *h, int fd, sgt_error *err)
     return fstat(fd, &h->file) < 0 ? sgt_fail_errno(err, "%s", h->path) : SGT_OK;
 }
 
-/* Read a shard's header, and Megatron-LM's whole .idx, which must agree with the .bin in every
- * sampling. */
+/* Read a shard's header. If it is Megatron-LM's, also check the whole .idx, which must match the
+ * .bin with every sampling. */
 static int check_shard(sgt_set_shard *h, const sgt_manifest *m, const sgt_manifest_shard *listed,
                        sgt_error *err)
 {
@@ -150,7 +151,7 @@ int sgt_set_keep_damage(sgt_set *s, sgt_set_shard *h, int rc, sgt_error *err)
 
 /* ---- the shards of a set ---- */
 
-/* Add a shard. `listed` is what the manifest m says of it; NULL: nothing. */
+/* Add a shard. `listed` is its entry in the manifest m; NULL: it has none. */
 static int add_shard(sgt_set *s, const char *path, int raw, const sgt_manifest *m,
                      const sgt_manifest_shard *listed, sgt_error *err)
 {
@@ -183,8 +184,8 @@ static int add_listed(sgt_set *s, const char *folder, const char *split, int raw
     return rc;
 }
 
-/* Fail if the names of the shards from number `first` on differ before the split's word: they would
- * belong to different sets. */
+/* Fail if the names of the shards from number `first` on differ in the part before the split,
+ * because the shards would belong to different sets. */
 static int one_name(const sgt_set *s, uint32_t first, const char *folder, const char *split,
                     sgt_error *err)
 {
@@ -206,7 +207,8 @@ static int by_bytes(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* Add the shards that the folder's names say are of the split, in the order of the names. */
+/* Add the files of the folder that belong to the split by their names, in the order of the
+ * names. */
 static int add_found(sgt_set *s, const char *folder, const char *split, int raw, sgt_error *err)
 {
     struct dirent **files = NULL;
@@ -243,8 +245,8 @@ int sgt_set_add_split(sgt_set *s, const char *folder, const char *split, int raw
 
 /* ---- the hash of a set without a manifest ---- */
 
-/* Hash what identifies a shard. If its header has no checksum, that includes the tokens at both ends,
- * which tell sets with equal names and sizes apart without reading them. */
+/* Add to `hash` what identifies a shard. If its header has no checksum, this includes the tokens at
+ * both ends, which distinguish sets of equal names and sizes without reading all of them. */
 static int hash_shard(XXH3_state_t *hash, const sgt_set *s, uint32_t shard, sgt_error *err)
 {
     const sgt_set_shard *h = &s->shards[shard];
@@ -281,9 +283,8 @@ static int hash_shards(sgt_set *s, const char *path, sgt_error *err)
 
 /* ---- a set that a loader draws from ---- */
 
-/* Read the manifest of a folder that has one, unless its files are read as `raw`. sgt-tokenize works
- * in OUT/.work, and writes the manifest last: OUT/.work without a manifest means that shards are
- * missing. */
+/* Read the manifest of a folder if it has one, unless `raw` is set. sgt-tokenize works in OUT/.work
+ * and writes the manifest last, so a folder that has .work but no manifest is incomplete. */
 static int read_manifest(sgt_manifest *m, const char *folder, int raw, sgt_error *err)
 {
     char path[SGT_PATH];
@@ -322,8 +323,8 @@ int sgt_set_check_alike(sgt_set *s, sgt_error *err)
     return rc;
 }
 
-/* Check that all shards are alike, and set the size that every id must be below: the smallest of the
- * headers' and the caller's. */
+/* Check that all shards are compatible, and set s->vocab, the bound that every id must be below:
+ * the smallest of the vocabulary sizes in headers and of the caller's. */
 static int decide_vocabulary(sgt_set *s, uint32_t asked, sgt_error *err)
 {
     const int rc = sgt_set_check_alike(s, err);
@@ -356,7 +357,7 @@ static int fail_short(const char *path, const sgt_set_shard *longest, uint64_t w
                     longest->head.tokens - 1);
 }
 
-/* Leave out the shards that are too short for a window: they are moved behind the others. */
+/* Exclude the shards that are too short for a window, by moving them behind the others. */
 static int leave_out_short(sgt_set *s, const char *path, const sgt_loader_options *o,
                            sgt_error *err)
 {
@@ -370,7 +371,8 @@ static int leave_out_short(sgt_set *s, const char *path, const sgt_loader_option
         s->shards[i] = s->shards[kept];
         s->shards[kept++] = h;
     }
-    const sgt_set_shard *longest = s->shards + kept; /* of the short ones, if there are any */
+    /* the longest of the short shards, if there are any */
+    const sgt_set_shard *longest = s->shards + kept;
     for (uint32_t i = kept; i < s->count; i++)
         if (s->shards[i].head.tokens > longest->head.tokens) longest = &s->shards[i];
     if (kept == s->first) rc = fail_short(path, longest, window, err);
@@ -398,7 +400,8 @@ int sgt_set_open(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_
         rc = sgt_fail(err, SGT_EFORMAT,
                       "%s: no %s shards in it, %s_*.bin (sgt-tokenize%s makes them)", path,
                       o->split, o->split, strcmp(o->split, "val") ? "" : " --split 5%");
-    /* the validation shards, which a run opens after the others, are of the same kind */
+    /* no notice for validation shards, which a run opens after the training shards and which are of
+     * the same kind */
     if (rc == SGT_OK && folder && s->shards[s->first].raw < 0 && strcmp(o->split, "val") != 0 &&
         s->shards[s->first].head.format == SGT_SHARD_RAW)
         sgt_say(&o->notice, "%s has no header: read as nanoGPT's, 16-bit ids",

@@ -1,5 +1,5 @@
 /* shard.c: the shard format. The header is checked against the file's size before anything else
- * uses it. sgt_shard_verify also checks ids and the checksum, which takes reading the whole file.
+ * uses it. sgt_shard_verify also checks ids and the checksum, for which it reads the whole file.
  * The loader checks ids as it reads them. */
 #include "loader/shards/shard.h"
 
@@ -18,11 +18,11 @@
 
 #define REVISION 1
 #define OWN_WORDS 10 /* 32-bit words of the header that are not always 0 */
-/* bytes: fewer, of a file whose name says that it holds ids, are too few to tell text from tokens */
+/* bytes: a shorter file whose name says that it holds ids is too short to tell text from tokens */
 #define LEAST_TEXT 64
-/* bytes at the beginning of a file without a header that are looked at */
+/* bytes at the beginning of a file without a header that are examined */
 #define SAMPLE ((size_t)16384)
-#define LEAST_WIDE 16 /* numbers: fewer are too few to tell 32-bit ids from 16-bit ones */
+#define LEAST_WIDE 16 /* fewest numbers by which 32-bit ids can be told from 16-bit ids */
 /* bytes per read of sgt_shard_verify: they are still in the L2 cache when they are checked */
 #define VERIFY_BYTES ((size_t)1 << 18)
 /* bytes of readahead that sgt_shard_verify requests at a time */
@@ -55,11 +55,12 @@ void sgt_shard_pack(uint8_t bytes[SGT_SHARD_HEADER], const sgt_shard_header *h)
 static uint16_t get16(const uint8_t *p) { return (uint16_t)(p[0] | p[1] << 8); }
 
 /* Return the width in bits of the numbers of a file without a header that begins with head[n]: 16,
- * or 32 or 64 if its 16-bit words cannot be ids. The words at odd and at even places of 16-bit ids
- * are alike. The odd words of 32-bit ids are their high halves. These are below 16, because no
- * vocabulary has a million ids, and an eighth of them or more is 0, because frequent ids are small.
- * The even words vary: LEAST_WIDE of them are above all the odd ones, and differ from the even word
- * before. (Commas between words, "red, green, blue", are odd words that are all 11.) */
+ * or 32 or 64 if its 16-bit words cannot be ids. In a file of 16-bit ids, words at odd and at even
+ * positions have the same distribution. In a file of 32-bit ids, the odd words are the high halves.
+ * They are below 16, because no vocabulary has more than 2^20 ids, and at least an eighth of them
+ * are 0, because frequent ids are small. The even words vary: at least LEAST_WIDE of them are above
+ * all the odd words, and differ from the even word before them. (Commas between words, "red, green,
+ * blue", are odd words that are all 11.) */
 static int width_of(const uint8_t *head, size_t n, uint64_t size)
 {
     size_t pairs = n / 4, zeros = 0, varied = 0, long_zeros = 0;
@@ -78,8 +79,8 @@ static int width_of(const uint8_t *head, size_t n, uint64_t size)
     return size % 8 || long_zeros < pairs / 2 ? 32 : 64;
 }
 
-/* Return whether head[n] has no control characters but those of text, in UTF-8 or any other
- * encoding that has ASCII. */
+/* Return whether head[n] has no control characters except those that occur in text, in UTF-8 or any
+ * other encoding that extends ASCII. */
 static int is_text(const uint8_t *head, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -93,9 +94,10 @@ int sgt_shard_is_bin(const char *path)
     return n > 4 && !strcmp(path + n - 4, ".bin");
 }
 
-/* Refuse a file that begins with head[n] if those bytes cannot be tokens. The ids of a whole head
- * are not like text: the most frequent ids are small, and their high byte is a control character.
- * Bytes as ids look like UTF-16, so only a file without .bin in its name is taken for that. */
+/* Refuse a file that begins with head[n] if those bytes cannot be tokens. Tokens do not look like
+ * text if there are enough of them: the most frequent ids are small, and their high byte is a
+ * control character. Ids of single bytes look like UTF-16, so only a file whose name does not end
+ * in .bin is taken for UTF-16. */
 static int check_tokens(const uint8_t *head, size_t n, uint64_t size, const char *path,
                         sgt_error *err)
 {
@@ -121,8 +123,8 @@ static int check_tokens(const uint8_t *head, size_t n, uint64_t size, const char
                     path);
 }
 
-/* Fail if the file without a header, which begins with head[n], has ids of more than `bits` bits; or
- * of fewer: no 32-bit id reaches SGT_MOST_IDS. */
+/* Fail if a file without a header, which begins with head[n], seems to have ids wider than `bits`
+ * bits; or narrower ones, because 32-bit ids must be below SGT_MOST_IDS. */
 static int check_width(const uint8_t *head, size_t n, uint64_t size, int bits, const char *path,
                        sgt_error *err)
 {
@@ -175,7 +177,7 @@ static int foreign_header(sgt_shard_header *h, uint64_t size, const uint8_t *hea
     return SGT_OK;
 }
 
-/* Read sgt's words of the header, beyond llm.c's three, if its revision says that it has them. */
+/* Read the words of the header after llm.c's three, if the revision says that sgt wrote them. */
 static int read_own_words(sgt_shard_header *h, const uint32_t *words, const char *path,
                           sgt_error *err)
 {
@@ -250,7 +252,8 @@ static int read_header(sgt_shard_header *h, int fd, const char *path, int raw, s
 
 int sgt_shard_open(sgt_shard_header *h, const char *path, int raw, sgt_error *err)
 {
-    /* O_NONBLOCK: opening a FIFO would wait for a writer, before read_header refuses it */
+    /* O_NONBLOCK, because opening a FIFO would otherwise wait for a writer before read_header
+     * refuses it */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return sgt_fail_path(err, path, "sgt-tokenize makes a folder of shards");
     int rc = read_header(h, fd, path, raw, err);

@@ -1,5 +1,5 @@
-/* shard.h: read and write one shard, and read the similar files of other programs. A shard is a
- * header of 1,024 bytes (256 little-endian int32), then ids of 2 or 4 bytes (base/ids.h).
+/* shard.h: read and write one shard, and read similar files of other programs. A shard is a header
+ * of 1,024 bytes (256 little-endian int32), then ids of 2 or 4 bytes (base/ids.h).
  *
  *   word 0  20240520; 4-byte ids:    word 4    vocabulary size (0: unknown)
  *           20240801                 word 5    end-of-text id
@@ -8,8 +8,8 @@
  *   word 3  header revision (sgt writes 1; 0: written by another program, only words 0-2 are valid)
  *                                  word 8-9  XXH3-64 of token bytes, low word first (0: unknown)
  *
- * Words 0-2 are llm.c's layout, for GPT-2 and for Llama 3, so llm.c's readers, and
- * numpy.memmap(path, '<u2' or '<u4', 'r', offset=1024), read these files. Files of other programs:
+ * Words 0-2 have llm.c's layout (for GPT-2 and for Llama 3), so llm.c can read these files. So can
+ * numpy.memmap(path, '<u2' or '<u4', 'r', offset=1024). Files of other programs:
  *
  *   llm.c, modded-nanogpt   the same header with nothing after word 2
  *   Megatron-LM             no header; documents in an .idx beside it (megatron.h)
@@ -29,12 +29,12 @@
 extern "C" {
 #endif
 
-#define SGT_SHARD_MAGIC 20240520 /* of 2-byte ids */
+#define SGT_SHARD_MAGIC 20240520 /* word 0 of files with 2-byte ids */
 #define SGT_SHARD_VERSION 1
-#define SGT_SHARD_WIDE_MAGIC 20240801 /* of 4-byte ids */
+#define SGT_SHARD_WIDE_MAGIC 20240801 /* word 0 of files with 4-byte ids */
 #define SGT_SHARD_WIDE_VERSION 7
 #define SGT_SHARD_HEADER 1024 /* bytes */
-/* added to the argument `raw` of sgt_shard_open: the file's manifest says so */
+/* added to the argument `raw` of sgt_shard_open if the file's manifest states that width */
 #define SGT_SHARD_SURE 1
 #define SGT_SHARD_MAX_TOKENS 2147483647u
 
@@ -64,34 +64,35 @@ static inline uint64_t sgt_shard_bytes(const sgt_shard_header *h)
     return h->data + h->width * h->tokens;
 }
 
-/* Return whether the name of a file says that it holds ids: X.bin. */
+/* Return whether the name of a file ends in .bin, which says that it holds ids. */
 int sgt_shard_is_bin(const char *path);
 
-/* Make the header's bytes. The vocabulary's size decides the width of ids. */
+/* Store the header's bytes. The vocabulary size decides the width of ids. */
 void sgt_shard_pack(uint8_t bytes[SGT_SHARD_HEADER], const sgt_shard_header *h);
 
-/* Open a shard, read its header and check it against the file's size. Returns the descriptor
- * (>= 0) or a negative SGT_E*: SGT_EFORMAT, with both sizes, if the file is not header + tokens long.
- * raw 16 or 32: the file has no header, only ids of that many bits. raw 0: there must be a header, or
- * Megatron-LM's .idx beside the file, of which only the beginning is checked. raw -1: with or without
- * a header, but a file that begins like text, JSON or another format (base/magic.h) is refused
- * (SGT_EFORMAT) unless it has such an .idx. A file without a header and .idx is refused
- * (SGT_EUNSUPPORTED) if its ids look wider than `raw` says, or than 16 bits, unless a manifest says so
- * too; and as 32-bit ids, if its first ones are too large for any vocabulary. */
+/* Open a shard, read its header and check it against the file's size. Returns the descriptor (>= 0)
+ * or a negative SGT_E*: SGT_EFORMAT, with both sizes, if the file's length does not match its
+ * header. raw 16 or 32: the file has no header, only ids of that many bits. raw 0: there must be a
+ * header, or Megatron-LM's .idx beside the file, of which only the beginning is checked. raw -1:
+ * with or without a header; but without such an .idx, a file that begins like text, JSON or another
+ * format (base/magic.h) is refused (SGT_EFORMAT). A file with neither header nor .idx is refused
+ * (SGT_EUNSUPPORTED) if its ids look wider than `raw` states (16 bits for -1), unless the manifest
+ * confirms the width. With raw 32, it is also refused if its first ids are too large for any
+ * vocabulary. */
 int sgt_shard_open(sgt_shard_header *h, const char *path, int raw, sgt_error *err);
 
-/* Receives all tokens of a shard in turn, before its checksum has been compared. `see` gets n ids
- * of the shard's width, of which the first is token number `first`. Reading ends if it returns a
- * negative SGT_E*, with *err filled in. */
+/* A callback that receives all tokens of a shard in order, before the checksum is compared. `see`
+ * gets n ids of the shard's width; the first of them is token number `first`. If it returns a
+ * negative SGT_E*, with *err filled in, reading ends. */
 typedef struct sgt_shard_visitor {
     int (*see)(void *ctx, const void *ids, size_t n, uint64_t first, sgt_error *err);
     void *ctx;
-    uint64_t xxh3; /* checksum that the tokens must have; 0: the header's, if there is one */
+    uint64_t xxh3; /* checksum that the tokens must have; 0: use the header's, if it has one */
 } sgt_shard_visitor;
 
-/* Read the whole shard. Compares its checksum with the header's, if there is one, and checks that
- * every id is below `vocab`. Requests readahead, and drops pages that were read from the page
- * cache. visitor may be NULL. */
+/* Read the whole shard. Checks that every id is below `vocab`, and that the checksum is that of the
+ * visitor or the header, if there is one. Requests readahead, and drops pages from the page cache
+ * after reading them. visitor may be NULL. */
 int sgt_shard_verify(const char *path, int raw, uint32_t vocab, const sgt_shard_visitor *visitor,
                      const sgt_stop *stop, sgt_error *err);
 
