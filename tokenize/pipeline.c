@@ -1,5 +1,5 @@
 /* pipeline.c: make one set in one process: threads encode units of text (units.h), and the calling
- * thread writes them in the order of the text. */
+ * thread writes the units in the order of the text. */
 #include "tokenize/pipeline.h"
 
 #include <inttypes.h>
@@ -22,7 +22,9 @@ static int write_units(sgt_units *units, const sgt_tokenize_options *o, const sg
 {
     sgt_unit *u;
     int rc;
-    do { /* first what an earlier run has done, which is no speed of this one */
+    /* the first report has only what an earlier run did, so that it does not count for the speed of
+     * this one */
+    do {
         if (o->progress)
             o->progress(o->progress_ctx, sgt_record_read(r), c->stream ? 0 : c->bytes,
                         sgt_record_tokens(r));
@@ -30,7 +32,7 @@ static int write_units(sgt_units *units, const sgt_tokenize_options *o, const sg
     return rc < 0 ? rc : SGT_OK;
 }
 
-/* Tokenize from the record's position to the end of the corpus. */
+/* Tokenize from the position *from to the end of the corpus. */
 static int run(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
                const sgt_checkpoint *from, sgt_record *r, sgt_error *err)
 {
@@ -99,7 +101,8 @@ int sgt_pipeline_check(const sgt_manifest *m, const sgt_corpus *c, const sgt_tok
                     100 * o->val_fraction, r.documents);
 }
 
-/* Write the files of another layout from the set of shards that m describes. */
+/* Write the files of another layout from the set of shards that m describes, and describe them in
+ * *laid_out. */
 static int lay_out(const sgt_out *out, const sgt_manifest *m, const sgt_out_request *r,
                    sgt_manifest *laid_out, sgt_error *err)
 {
@@ -117,7 +120,7 @@ int sgt_pipeline_publish(sgt_out *out, sgt_manifest *m, const sgt_out_request *r
 {
     sgt_manifest laid_out = {0};
     const sgt_manifest *all = r->layout ? &laid_out : m;
-    m->options = (char *)r->set_options; /* only read; the caller frees it */
+    m->options = (char *)r->set_options; /* only read during this call; the caller frees it */
     snprintf(m->vocabulary, sizeof m->vocabulary, "%s", sgt_vocab_name(r->vocab));
     m->fingerprint = sgt_vocab_fingerprint(r->vocab);
     m->vocab = sgt_vocab_size(r->vocab);
@@ -131,7 +134,7 @@ int sgt_pipeline_publish(sgt_out *out, sgt_manifest *m, const sgt_out_request *r
     return rc;
 }
 
-/* Complete an OUT that has been claimed. */
+/* Complete an OUT that this run has claimed. */
 static int fill_out(sgt_out *out, const sgt_tokenize_options *o, const sgt_out_request *request,
                     sgt_tokenize_result *result, sgt_error *err)
 {
@@ -175,7 +178,9 @@ int sgt_pipeline_make(const sgt_tokenize_options *o, const sgt_out_request *r,
         result->already_done = rc == SGT_OK;
     } else if (rc == 0) {
         rc = fill_out(&out, o, r, result, err);
-        if (rc < 0) (void)sgt_out_check(&out, err); /* a new owner removes what this run writes */
+        /* if another run has taken OUT over, it removes what this run writes, and that is the error
+         * to report */
+        if (rc < 0) (void)sgt_out_check(&out, err);
         /* Keep complete shards and the state of a clean stop. Remove anything less. */
         int keep = rc == 0 || !sgt_journal_empty(out.journal) ||
                    (rc == SGT_ESTOPPED && !r->corpus->stream);

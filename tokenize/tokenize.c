@@ -1,5 +1,5 @@
 /* tokenize.c: sgt_tokenize: check the options, list the inputs, check the disk space, and make the
- * set: in this process alone (pipeline.c), or by parts that are then assembled (parts/). */
+ * set: either in this process alone (pipeline.c), or in parts that are then joined (parts/). */
 #include "tokenize/sgt_tokenize.h"
 
 #include <jansson.h>
@@ -19,8 +19,8 @@
 #include "tokenize/pipeline.h"
 #include "tokenize/vocab/vocab.h"
 
-/* Return the options that change the output, as malloc'd JSON. --split is a percentage with 15
- * digits, which a double always holds. */
+/* Return the options that change the output, as malloc'd JSON. The percentage of --split has 15
+ * digits, which a double always keeps. */
 static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v)
 {
     static const char *const formats[] = {"auto", "text", "jsonl"}, *const invalid[] = {
@@ -33,7 +33,8 @@ static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v)
                           "shard_tokens", (json_int_t)sgt_pipeline_shard_tokens(o), "special",
                           o->special_eot ? "eot" : "none", "invalid_utf8", invalid[o->invalid_utf8],
                           "binary", o->binary == SGT_BINARY_KEEP ? "keep" : "skip");
-    int bad = 0; /* out of memory: without this option, OUT would look made with other options */
+    /* out of memory: if an option were missing, OUT would seem to be made with other options */
+    int bad = 0;
     if (o->special_eot) bad |= json_object_set_new(j, "special_revision", json_integer(2));
     if (v->normalize > SGT_NORMALIZE_NONE)
         bad |= json_object_set_new(j, "normalize",
@@ -80,11 +81,11 @@ int sgt_tokenize(const sgt_tokenize_options *given, sgt_tokenize_result *result,
     const double began = sgt_now();
     int kept = 0, rc = sgt_tokenize_given(&o, given, result, err);
     if (rc < 0) return rc;
-    alike = o; /* for what connected ranks would all tell: rank 0 does */
+    alike = o; /* for notices that are the same in all connected ranks: only rank 0 gives them */
     if (o.joined && o.rank) alike.notice.say = NULL;
     if ((rc = sgt_vocab_of(&v, &o, err)) == 0 && (rc = sgt_corpus_list(&c, &alike, err)) == 0) {
         sgt_vocab_say(v, &alike.notice);
-        /* if literals begin documents, names alone do not tell which documents there are */
+        /* if literals begin documents, the names alone do not tell which documents there are */
         kept = !o.special_eot && sgt_text_feed_choose(c, o.val_fraction);
         rc = tokenize_into(&o, &alike.notice, c, v, &r, err);
     }
@@ -94,7 +95,7 @@ int sgt_tokenize(const sgt_tokenize_options *given, sgt_tokenize_result *result,
                 "training (whole files are chosen)");
     sgt_vocab_free(v);
     sgt_corpus_free(c);
-    r.seconds += sgt_now() - began; /* less the waits for owners of OUT, which are no work */
+    r.seconds += sgt_now() - began; /* without waits for other owners of OUT, which are not work */
     if (result) sgt_struct_write(result, &r, sizeof r);
     return rc;
 }

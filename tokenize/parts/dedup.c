@@ -1,4 +1,4 @@
-/* dedup.c: find equal records with a hash table, and keep a bit for each document. */
+/* dedup.c: find equal records with a hash table, and keep one bit per document. */
 #include "tokenize/parts/dedup.h"
 
 #include <fcntl.h>
@@ -14,16 +14,17 @@
 #include "tokenize/out/out.h"
 #include "tokenize/out/record.h"
 
-#define READ 2048       /* records per read */
-#define LEAST_SLOTS 16  /* of a table */
-#define NONE UINT64_MAX /* no document */
+#define READ 2048       /* number of records per read */
+#define LEAST_SLOTS 16  /* least number of slots of a table */
+#define NONE UINT64_MAX /* number of no document */
 #define FILE_IN_WORK SGT_OUT_SORTING "/left-out"
 
 struct sgt_dedup {
-    uint64_t train; /* documents of the train split */
+    uint64_t train; /* number of documents in the train split */
     size_t count;
-    /* (count), as in left-out: the number of duplicates; the tokens of those of each split; and
-     * from word BITS on, a bit for each document of the train split, and then of the val split */
+    /* (count): the contents of the file left-out: the number of duplicates; the duplicates' tokens
+     * in each split; and from word BITS on, one bit per document, first of the train split, then of
+     * the val split */
     uint64_t *words;
 };
 #define BITS (1 + SGT_SPLITS)
@@ -34,7 +35,7 @@ static sgt_dedup lay_out(const sgt_made *set)
     return (sgt_dedup){.train = train, .count = BITS + (size_t)(all / 64 + 1)};
 }
 
-/* Return the number of a document's bit. */
+/* Return the number, counted from the first bit of `words`, of a document's bit. */
 static uint64_t bit_of(const sgt_dedup *d, int split, uint64_t number)
 {
     return 64ull * BITS + (split ? d->train : 0) + number;
@@ -51,15 +52,18 @@ int sgt_dedup_is_duplicate(const sgt_dedup *d, int split, uint64_t number)
 typedef struct search {
     const sgt_dedup_request *r;
     sgt_dedup d;
-    /* (slots, a power of two): the table, with SGT_DEDUP_VAL in each length, so that a free slot is
-     * one whose length is 0 */
+    /* (slots, a power of two): the hash table. SGT_DEDUP_VAL is set in each length, so only a free
+     * slot has length 0 */
     sgt_dedup_record *table;
     size_t slots, used;
-    uint64_t first, next; /* first document of this pass, and of the next one (or NONE) */
-    uint64_t number, place[SGT_SPLITS]; /* of the next record: among all, and in its split */
+    /* number of the first document of this pass, and of the next pass (NONE if there is no next
+     * pass) */
+    uint64_t first, next;
+    /* number of the next record among all documents, and in each split */
+    uint64_t number, place[SGT_SPLITS];
 } search;
 
-/* Return the slot that has this text, or the free one where it belongs. */
+/* Return the slot that holds this text, or the free slot where it belongs. */
 static sgt_dedup_record *find_slot(const search *s, const sgt_dedup_record *r)
 {
     size_t i = (size_t)r->hash[0] & (s->slots - 1);
@@ -67,7 +71,8 @@ static sgt_dedup_record *find_slot(const search *s, const sgt_dedup_record *r)
     return &s->table[i];
 }
 
-/* Mark the next document, if one of this pass has its text; else take it into the table. */
+/* Take the next record: mark its document as a duplicate if the table holds its text; otherwise add
+ * it to the table, or, if the table is full, leave it to the next pass. */
 static int see_record(search *s, sgt_dedup_record r, sgt_error *err)
 {
     const int split = r.length & SGT_DEDUP_VAL ? 1 : 0;
@@ -132,7 +137,7 @@ static int mark(search *s, sgt_error *err)
     return rc;
 }
 
-/* Add up the tokens of the duplicates of a split. */
+/* Add up the tokens of a split's duplicates. */
 static int count_tokens(search *s, int split, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -164,7 +169,7 @@ int sgt_dedup_find(const sgt_dedup_request *r, sgt_error *err)
     return rc;
 }
 
-/* ---- asking ---- */
+/* ---- look-ups ---- */
 
 int sgt_dedup_open(sgt_dedup **out, const sgt_dedup_request *r, sgt_error *err)
 {

@@ -1,14 +1,14 @@
-/* divide.c: which files and row groups each rank reads. */
+/* divide.c: decide which files and row groups each rank reads. */
 #include "tokenize/parts/divide.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define FILE_COST 4096 /* bytes of text that take about as long as opening a file */
+#define FILE_COST 4096 /* bytes of text whose reading costs about as much as opening a file */
 
 void sgt_divide(const sgt_corpus *c, uint32_t ranks, sgt_cut *cuts)
 {
-    /* long double holds 64 bits */
+    /* long double, because it holds 64-bit integers exactly */
     const long double all = (long double)c->bytes + (long double)c->count * FILE_COST;
     long double before = 0; /* cost of the files before file i */
     size_t i = 0;

@@ -1,7 +1,7 @@
-/* order.c: walk the documents of the parts in the order of the input, or in a shuffled order. A
- * shuffled order is a list of batches: all documents, which lie in the shards of the parts; or
- * buckets, which lie in files into which the documents were scattered by their keys. A batch is
- * sorted when it begins. */
+/* order.c: go through the documents of the parts, in the order of the input or in a shuffled order.
+ * A shuffled order is a list of batches. Either there is one batch, of all documents, which stay in
+ * the shards of the parts; or the batches are buckets: files into which the documents were
+ * scattered by their keys. A batch is sorted when it begins. */
 #include "tokenize/parts/order.h"
 
 #include <fcntl.h>
@@ -17,44 +17,53 @@
 #include "tokenize/out/writer.h"
 
 #define BUCKET_BYTES ((uint64_t)64 << 20)
-#define BUCKETS 512         /* limit: their files are open while they are written */
-#define BUCKETS_OF_A_RANK 4 /* at least, so that ranks which share a bucket read little twice */
-#define BUFFER ((size_t)64 << 10)        /* bytes of a bucket that are written at once */
-#define LIST_BYTES ((uint64_t)192 << 20) /* limit of the list of all documents, in all ranks */
+/* limit on the number of buckets: their files are all open while they are written */
+#define BUCKETS 512
+/* least number of buckets per rank: two ranks that share a bucket both read it, so a bucket must be
+ * a small part of their work */
+#define BUCKETS_OF_A_RANK 4
+#define BUFFER ((size_t)64 << 10) /* bytes of a bucket written at a time */
+/* most bytes of the lists of all documents, in all ranks together */
+#define LIST_BYTES ((uint64_t)192 << 20)
 
-/* Counts of documents and their tokens. */
+/* A number of documents, and of their tokens. */
 typedef struct counts {
     uint64_t documents, tokens;
 } counts;
 
 /* A document of the current batch. */
 typedef struct entry {
-    /* at: byte of the bucket at which its ids begin; or token of the split at which it begins */
+    /* byte of the bucket at which its ids begin; or, if there are no buckets, token of the split at
+     * which it begins */
     uint64_t key, at, tokens;
 } entry;
 
 struct sgt_order {
     sgt_order_request r;
-    counts all;             /* tokens of the order; documents, duplicates included */
-    uint64_t document, end; /* of the split, in the order of the input: the next one; the end */
-    uint64_t start;         /* first token, in the split, of the current document */
-    /* tokens in the order before the current document, and of it; tokens 0: there is none yet */
+    counts all; /* tokens in this order; documents, including duplicates */
+    /* number in the split, in the order of the input, of the next document; number of documents */
+    uint64_t document, end;
+    uint64_t start; /* token of the split at which the current document begins */
+    /* number of tokens in this order before the current document; tokens of that document, 0 if
+     * there is none yet */
     uint64_t position, tokens;
-    /* a shuffled order */
+    /* only for a shuffled order: */
     int copied;     /* 1: batches are buckets; 0: there is one batch, of all documents */
     size_t batches; /* 0: the order is that of the input */
-    counts *batch;  /* (batches) */
-    counts *tables; /* (ranks, batches): of the files of each rank */
-    size_t begin;   /* index of the next batch to begin */
-    entry *entries; /* (documents): of the current batch, in order */
+    counts *batch;  /* (batches): counts of each batch */
+    counts *tables; /* (ranks, batches): counts of each rank's files */
+    size_t begin;   /* index of the batch that begins next */
+    entry *entries; /* (documents): the documents of the current batch, in order */
     size_t documents, next;
-    char *bytes; /* (room): the current bucket; kept for the next, as new memory costs time */
+    /* (room): contents of the current bucket; kept for the next one, because fresh memory costs
+     * time */
+    char *bytes;
     uint64_t room;
 };
 
 /* ---- the order of the input ---- */
 
-/* Go to the next document that is not left out. Return 1 if there is none. */
+/* Go to the next document that is not a duplicate. Return 1 if there is none. */
 static int next_of_input(sgt_order *o, sgt_error *err)
 {
     if (sgt_stopped(o->r.stop)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
@@ -66,8 +75,9 @@ static int next_of_input(sgt_order *o, sgt_error *err)
     return 1;
 }
 
-/* Go back to a document that begins at token `at` of the order or before; or, if duplicates are
- * left out, to the first one, unless `at` is ahead. */
+/* Go to a document that begins at token `at` of the order or before it. If duplicates are left out,
+ * positions are not known in advance: go back to the first document, or stay if `at` is not before
+ * the current one. */
 static int seek_input(sgt_order *o, uint64_t at, sgt_error *err)
 {
     if (o->r.dedup && o->tokens && at >= o->position) return SGT_OK;
@@ -99,7 +109,7 @@ static void close_batch(sgt_order *o)
     o->documents = o->next = 0;
 }
 
-/* Order for qsort: by key. Of equal keys, the first in the input is also the first in the batch. */
+/* Order for qsort: by key; of equal keys, the document that is first in the input comes first. */
 static int in_order(const void *a, const void *b)
 {
     const entry *x = a, *y = b;
@@ -107,7 +117,7 @@ static int in_order(const void *a, const void *b)
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* Return the key of a document, by which documents are shuffled. */
+/* Return the key of document `number`. Documents are shuffled by sorting them by their keys. */
 static uint64_t key_of(uint64_t number, uint64_t seed)
 {
     return XXH3_64bits_withSeed(&number, sizeof number, seed);
@@ -115,7 +125,8 @@ static uint64_t key_of(uint64_t number, uint64_t seed)
 
 /* ---- the batch of all documents, in the shards of the parts ---- */
 
-/* Return whether the ranks read the documents from the parts. All of them get the same answer. */
+/* Return whether the ranks read the documents directly from the parts. All ranks get the same
+ * answer. */
 static int suits_parts(const sgt_order_request *r)
 {
     const uint64_t lists = 2 * sizeof(entry) * r->ranks * sgt_made_documents(r->set, r->split);
@@ -126,11 +137,11 @@ static int suits_parts(const sgt_order_request *r)
 static int list_parts(sgt_order *o, sgt_error *err)
 {
     int rc;
-    o->document = 0; /* a reading that failed may have left it elsewhere */
+    o->document = 0; /* an earlier read that failed may have changed it */
     while ((rc = next_of_input(o, err)) == 0)
         o->entries[o->documents++] =
             (entry){key_of(o->document - 1, o->r.seed), o->start, o->tokens};
-    o->tokens = 0; /* no document is the current one yet */
+    o->tokens = 0; /* there is no current document yet */
     return rc == 1 ? SGT_OK : rc;
 }
 
@@ -146,7 +157,7 @@ static uint64_t bytes_of(const sgt_order *o, const counts *c)
     return c->documents * sizeof(head) + sgt_made_width(o->r.set) * c->tokens;
 }
 
-/* Return the number of buckets that these tokens need, a power of two. */
+/* Return the number of buckets for this many tokens, a power of two. */
 static size_t count_buckets(const sgt_order_request *r, uint64_t tokens)
 {
     const size_t width = sgt_made_width(r->set);
@@ -157,8 +168,8 @@ static size_t count_buckets(const sgt_order_request *r, uint64_t tokens)
     return count;
 }
 
-/* Return which of `count` buckets a key belongs to: its leading bits. The buckets, one after another,
- * are then in order. */
+/* Return to which of `count` buckets a key belongs: its leading bits tell. So the keys of one
+ * bucket are all lower than those of the next. */
 static size_t bucket_of(uint64_t key, size_t count)
 {
     return count == 1 ? 0 : (size_t)(key >> (64 - __builtin_ctzll(count)));
@@ -171,8 +182,8 @@ static char *folder_of(char path[SGT_PATH], const sgt_order_request *r, uint32_t
                     rank, r->ranks);
 }
 
-/* Write the path of the table of a rank's files, and return it. It holds the counts of each bucket,
- * and appears when all files are on disk. */
+/* Write the path of the table of a rank's files, and return it. The table has the counts of each
+ * bucket. It is written when all of the rank's files are on disk. */
 static char *table_path(char path[SGT_PATH], const sgt_order_request *r, uint32_t rank)
 {
     char folder[SGT_PATH];
@@ -196,7 +207,7 @@ static int read_table(const sgt_order_request *r, uint32_t rank, counts *table, 
 
 /* ---- scattering ---- */
 
-/* Write the document that the order of the input has come to into the file of its bucket. */
+/* Write the current document to the file of its bucket. */
 static int put_document(sgt_order *o, sgt_sink *files, sgt_error *err)
 {
     const uint64_t number = o->document - 1;
@@ -216,7 +227,7 @@ static int put_document(sgt_order *o, sgt_sink *files, sgt_error *err)
     return rc;
 }
 
-/* Write the files of the documents of our share, and then their table. */
+/* Write the documents of this rank's share to the files of their buckets, and then the table. */
 static int scatter(sgt_order *o, sgt_sink *files, sgt_error *err)
 {
     char name[32], folder[SGT_PATH], path[SGT_PATH];
@@ -247,7 +258,7 @@ int sgt_order_scatter(const sgt_order_request *r, sgt_error *err)
     o->batches = count_buckets(r, o->all.tokens);
     o->batch = calloc(o->batches, sizeof *o->batch);
     sgt_sink *files = calloc(o->batches, sizeof *files);
-    /* an earlier run may have done it */
+    /* an earlier run may have written the files */
     rc = o->batch && files ? read_table(r, r->rank, o->batch, o->batches, err)
                            : sgt_fail_memory(err, r->work);
     for (size_t i = 0; rc == 1 && r->advance && i < o->batches; i++)
@@ -263,7 +274,8 @@ int sgt_order_scatter(const sgt_order_request *r, sgt_error *err)
 
 /* ---- reading a bucket ---- */
 
-/* Load a rank's file of the bucket to its byte `at`, and list the documents in it. */
+/* Load a rank's file of the current bucket to byte `at` of o->bytes, and list the documents in
+ * it. */
 static int load_file(sgt_order *o, uint32_t rank, const counts *c, uint64_t at, sgt_error *err)
 {
     char folder[SGT_PATH], path[SGT_PATH];
@@ -336,7 +348,7 @@ static int read_tables(sgt_order *o, sgt_error *err)
     return rc < 0 ? rc : SGT_OK;
 }
 
-/* Find out which batches there are. */
+/* Find out which batches there are, and count their documents. */
 static int open_batches(sgt_order *o, sgt_error *err)
 {
     o->copied = !suits_parts(&o->r);
@@ -399,7 +411,7 @@ void sgt_order_close(sgt_order *o)
 
 uint64_t sgt_order_tokens(const sgt_order *o) { return o->all.tokens; }
 
-/* Go to the batch that has token `at`, before its first document. */
+/* Go to the batch that holds token `at` of the order, to the position before its first document. */
 static int seek_batch(sgt_order *o, uint64_t at, sgt_error *err)
 {
     size_t i = 0;
@@ -407,12 +419,13 @@ static int seek_batch(sgt_order *o, uint64_t at, sgt_error *err)
     for (o->position = 0; i + 1 < o->batches && o->position + o->batch[i].tokens <= at; i++)
         o->position += o->batch[i].tokens;
     o->next = 0;
-    if (i + 1 == o->begin) return SGT_OK; /* it is the current one */
+    if (i + 1 == o->begin) return SGT_OK; /* it is the current batch */
     o->begin = i;
     return begin_batch(o, err);
 }
 
-/* Set *ids to *n tokens or fewer of the current document, from its token `at` on. */
+/* Set *ids to the ids of the current document from its token `at` on, at most *n of them, and set
+ * *n to their number. */
 static int read_ids(sgt_order *o, uint64_t at, size_t *n, const void **ids, sgt_error *err)
 {
     const uint64_t from = o->batches ? o->entries[o->next - 1].at : o->start;
@@ -435,7 +448,7 @@ int sgt_order_read(sgt_order *o, uint64_t at, uint64_t most, sgt_order_ids *out,
                       "%s: the documents end before token %" PRIu64 " (--force starts over)",
                       o->r.work, at);
     if (rc < 0) {
-        o->tokens = 0; /* a later read seeks again */
+        o->tokens = 0; /* make a later read seek again */
         return rc;
     }
     const uint64_t skip = at - o->position;

@@ -1,10 +1,10 @@
 /* parts.c: several ranks (processes) each make a part of OUT at the same time, and then join the
  * parts: shards, sources.jsonl and the counts of the manifest.
  *
- * Shard k of a split holds its tokens k*S ... (k+1)*S - 1 in the order of the output, so each shard
- * can be made by itself. A shard that exists in OUT is complete and is not made again, so a killed
- * run resumes without a journal. Tokens are read and written (no copy_file_range), because the
- * checksum must see every one of them anyway. */
+ * Shard k of a split holds tokens k*S ... (k+1)*S - 1 of the split in the order of the output, so
+ * each shard can be made independently. A shard that exists in OUT is complete and is not made
+ * again, so a killed run resumes without a journal. Tokens are read and written (no
+ * copy_file_range), because the checksum has to see every one of them anyway. */
 #include "tokenize/parts/parts.h"
 
 #include <fcntl.h>
@@ -29,27 +29,31 @@
 #include "tokenize/pipeline.h"
 #include "tokenize/vocab/vocab.h"
 
-#define LEAST_TABLE ((uint64_t)128 << 20) /* bytes for the search of duplicates, in any case */
-#define SOURCES_BUFFER ((size_t)1 << 16)  /* bytes of sources.jsonl that are written at once */
-#define REPORT_TOKENS ((uint64_t)1 << 20) /* tokens of the second pass between two reports */
+#define LEAST_TABLE ((uint64_t)128 << 20) /* least bytes of the table for finding duplicates */
+#define SOURCES_BUFFER ((size_t)1 << 16)  /* bytes of sources.jsonl written at a time */
+/* tokens of the second pass between two progress reports */
+#define REPORT_TOKENS ((uint64_t)1 << 20)
 
 typedef struct parts {
     const sgt_tokenize_options *o;
     const sgt_out_request *r;
     uint32_t rank, ranks;
-    sgt_cut *cuts; /* rank i reads what lies from cuts[i] to cuts[i + 1] */
+    sgt_cut *cuts; /* (ranks + 1): rank i reads the inputs from cuts[i] to cuts[i + 1] */
     sgt_out out;
-    sgt_made *set;       /* the parts that have files, in order */
-    sgt_ranks *together; /* NULL: the ranks were started apart, or there is only one */
-    sgt_dedup *dedup;    /* NULL until duplicates are found, or if they are kept */
-    /* the second pass: our number among the ranks that make it, how many these are, and the memory
-     * for documents (order.h); and the shards of each split in the end */
+    sgt_made *set; /* the parts, except those without files, in order */
+    /* connection to the other ranks; NULL: the ranks were started separately, or there is only
+     * one */
+    sgt_ranks *together;
+    sgt_dedup *dedup; /* the duplicates; NULL: not found yet, or duplicates are kept */
+    /* second pass: number of this rank among the ranks that make shards; number of these ranks;
+     * bytes of memory for documents (order.h); and, at the end, the number of shards of each
+     * split */
     uint32_t share, shares;
     uint64_t memory, shards[SGT_SPLITS];
-    /* first pass: bytes done, bytes in all (0: unknown), tokens */
+    /* first pass: bytes read; bytes to read (0: unknown); tokens */
     uint64_t read, read_bytes, tokens;
-    /* second pass: tokens scattered or written so far, how many of them are reported, and all that
-     * it goes over */
+    /* second pass: tokens scattered or written so far; how many of them have been reported; total
+     * to scatter and write */
     uint64_t again, reported, second;
 } parts;
 
@@ -64,7 +68,7 @@ static char *part_path(char path[SGT_PATH], const parts *p, uint32_t rank)
     return sgt_path(path, p->out.work, "part-%06" PRIu32, rank);
 }
 
-/* ---- one progress bar for both passes, by the bytes that they read ---- */
+/* ---- one progress bar for both passes, in bytes read ---- */
 
 static void report(const parts *p, uint64_t second)
 {
@@ -79,8 +83,9 @@ static void first_pass(void *ctx, uint64_t done, uint64_t total, uint64_t tokens
     p->read = done;
     p->read_bytes = total;
     p->tokens = tokens;
-    /* The second pass goes over about as many tokens as our part has, because it seldom copies them.
-     * If ranks were started apart, another one is likely to make it. */
+    /* Estimate the second pass, which handles each token of our part about once, because it seldom
+     * copies them. If the ranks were started separately, another rank will probably make the
+     * shards. */
     const int again = total && done && (p->ranks == 1 || p->together);
     report(p, again ? (uint64_t)((double)tokens / (double)done * (double)total) : 0);
 }
@@ -110,7 +115,7 @@ static sgt_order_request order_of(parts *p, int split)
                                .ctx = p};
 }
 
-/* Start the progress of the second pass, when all parts are open. The first pass is done. */
+/* Start the progress of the second pass, once all parts are open and the first pass is done. */
 static void begin_second(parts *p)
 {
     uint64_t all = 0;
@@ -121,13 +126,14 @@ static void begin_second(parts *p)
         p->second += times * tokens / p->shares;
     }
     if (p->read_bytes) p->read = p->read_bytes;
-    if (!p->tokens) p->tokens = all; /* our part was complete, so this run has not counted */
+    /* our part was complete already, so the first pass has not counted */
+    if (!p->tokens) p->tokens = all;
     report(p, p->second);
 }
 
 /* ---- shards ---- */
 
-/* Look for shard k, which should have so many tokens. Return 1 if it exists, 0 if not, or a
+/* Look for shard k, which should have `tokens` tokens. Return 1 if it exists, 0 if not, or a
  * negative SGT_E*. */
 static int find_shard(const parts *p, int split, uint64_t k, uint64_t tokens, sgt_error *err)
 {
@@ -165,7 +171,7 @@ static int make_shard(parts *p, int split, uint64_t k, sgt_order *order, uint64_
     return rc;
 }
 
-/* Make our share of the shards of a split from the documents of `order`. */
+/* Make this rank's share of the shards of a split from the documents of `order`. */
 static int make_share(parts *p, int split, sgt_order *order, sgt_error *err)
 {
     const uint64_t size = sgt_pipeline_shard_tokens(p->o), all = sgt_order_tokens(order);
@@ -184,7 +190,7 @@ static int make_share(parts *p, int split, sgt_order *order, sgt_error *err)
     return SGT_OK;
 }
 
-/* ---- sources.jsonl: lines are copied, but for those of a file that several ranks have read ---- */
+/* ---- sources.jsonl: lines are copied, except those of a file that several ranks have read ---- */
 
 static int add_source(sgt_corpus_counts *c, const char *line, size_t n, const char *path,
                       sgt_error *err)
@@ -194,7 +200,7 @@ static int add_source(sgt_corpus_counts *c, const char *line, size_t n, const ch
     json_t *o = json_loadb(line, n, JSON_ALLOW_NUL, NULL);
     const int bad = !o || json_unpack(o, "{s:I, s:I, s:I, s:s}", "documents", &documents, "bytes",
                                       &bytes, "tokens", &tokens, "xxh3", &hash) < 0;
-    /* only Parquet is cut, and its hash is a sum */
+    /* only Parquet files are divided, and their hashes are sums */
     if (!bad) c->hash += strtoull(hash, NULL, 16);
     json_decref(o);
     if (bad) return sgt_fail(err, SGT_EFORMAT, "%s: a line is damaged (--force starts over)", path);
@@ -204,7 +210,7 @@ static int add_source(sgt_corpus_counts *c, const char *line, size_t n, const ch
     return SGT_OK;
 }
 
-/* Write the line of a file that was cut. */
+/* Write the line of a file that was divided. */
 static int put_source(const parts *p, size_t file, const sgt_corpus_counts *counts, sgt_sink *to,
                       sgt_error *err)
 {
@@ -215,8 +221,8 @@ static int put_source(const parts *p, size_t file, const sgt_corpus_counts *coun
     return rc;
 }
 
-/* Append the lines of rank `rank`, which are in the file at `path`. Ranks come in order. *counts
- * has the sums, so far, of a file that is cut between ranks. */
+/* Append the lines of rank `rank` from the file at `path`. Ranks must come in order. If a file is
+ * divided between ranks, *counts has the sums of its counts so far. */
 static int append_sources(const parts *p, uint32_t rank, const char *path,
                           sgt_corpus_counts *counts, sgt_sink *to, sgt_error *err)
 {
@@ -235,15 +241,15 @@ static int append_sources(const parts *p, uint32_t rank, const char *path,
         }
         file += !document;
     }
-    /* getline also returns -1 if memory runs out, without an error of the stream */
+    /* getline also returns -1 when out of memory, and then sets no error on the stream */
     if (!rc && !feof(f)) rc = sgt_fail_errno(err, "%s", path);
     if (f) fclose(f);
     free(line);
     return rc;
 }
 
-/* Write sources.jsonl in OUT/.work from those of the parts. A file that several ranks have read gets
- * one line, with the sums of its counts. */
+/* Write OUT/.work/sources.jsonl from the files of the parts. A file that several ranks have read
+ * gets one line, with the sums of its counts. */
 static int join_sources(const parts *p, sgt_error *err)
 {
     char part[SGT_PATH], path[SGT_PATH];
@@ -262,13 +268,13 @@ static int join_sources(const parts *p, sgt_error *err)
 
 /* ---- counts ---- */
 
-/* Set what the parts' manifests count in *m, except shards, tokens and documents; and the first
- * places of ill-formed UTF-8 of all parts. */
+/* Set *m to the sums of the parts' manifests, except shards, tokens and documents; and to the
+ * positions of the first ill-formed UTF-8 of all parts. */
 static int join_counts(const parts *p, sgt_manifest *m, sgt_error *err)
 {
     json_t *all = json_array(), *place;
     size_t k;
-    int bad = 0; /* out of memory */
+    int bad = 0; /* 1: out of memory */
     m->files = p->r->corpus->count;
     m->skipped = p->r->corpus->skipped;
     for (size_t i = 0; i < sgt_made_folders(p->set); i++) {
@@ -300,24 +306,24 @@ static int make_part(parts *p, sgt_tokenize_result *result, sgt_error *err)
     int rc;
     if (!sgt_divide_any(p->cuts, p->rank)) return SGT_OK;
     if ((rc = sgt_divide_take(&mine, p->r->corpus, p->cuts, p->rank, err)) < 0) return rc;
-    mine.skipped = 0; /* files skipped are counted for OUT as a whole */
+    mine.skipped = 0; /* skipped files are counted for OUT as a whole */
     r.path = part_path(path, p, p->rank);
     r.corpus = &mine;
     r.options = r.set_options;
     r.journal_options = NULL;
-    r.notice = NULL; /* what it is told has been told about OUT */
+    r.notice = NULL; /* the same notices have been given for OUT */
     r.layout = SGT_LAYOUT_SGT;
     r.force = r.force ? SGT_OUT_DIFFERENT : SGT_OUT_KEEP;
     o.progress = first_pass;
     o.progress_ctx = p;
-    p->read_bytes = mine.bytes; /* set even if the part is complete already */
+    p->read_bytes = mine.bytes; /* set it even if the part is complete already */
     rc = sgt_pipeline_make(&o, &r, result, err);
     free(mine.files);
     return rc;
 }
 
-/* Count the parts of other ranks that are not complete yet. A manifest that cannot be examined
- * counts as there: opening it reports the reason. */
+/* Return the number of parts of other ranks that are not complete yet. If a manifest cannot be
+ * examined, its part counts as complete: opening it later reports the reason. */
 static uint32_t count_missing(const parts *p)
 {
     char part[SGT_PATH], path[SGT_PATH];
@@ -330,7 +336,8 @@ static uint32_t count_missing(const parts *p)
 
 /* ---- all parts ---- */
 
-/* Check that the parts, which ranks may have made at other times, are all of these inputs. */
+/* Check that the parts, which may have been made in earlier runs, were all made from these
+ * inputs. */
 static int check_inputs(const parts *p, sgt_error *err)
 {
     char part[SGT_PATH];
@@ -357,7 +364,7 @@ static int open_set(parts *p, sgt_error *err)
 
 /* ---- the second pass ---- */
 
-/* Wait until all ranks have come to this point. What they wrote before it can then be read. */
+/* Wait until all ranks have reached this point. Then each can read what the others wrote before. */
 static int meet(const parts *p, sgt_error *err)
 {
     return p->together ? p->together->barrier(p->together, err) : SGT_OK;
@@ -371,7 +378,7 @@ static uint64_t half_of_memory(void)
     return m.available / 2;
 }
 
-/* Find the duplicates, in one rank of those that make the second pass. */
+/* Find the duplicates, in one of the ranks that make the second pass. */
 static int find_duplicates(parts *p, sgt_error *err)
 {
     const uint64_t room = half_of_memory() / 2;
@@ -384,7 +391,7 @@ static int find_duplicates(parts *p, sgt_error *err)
     return rc ? rc : sgt_dedup_open(&p->dedup, &r, err);
 }
 
-/* Do our share of the second pass: find duplicates, scatter documents, and make shards. */
+/* Do this rank's share of the second pass: find duplicates, scatter documents, and make shards. */
 static int make_shards(parts *p, sgt_error *err)
 {
     int rc = open_set(p, err);
@@ -406,7 +413,7 @@ static int make_shards(parts *p, sgt_error *err)
     return rc ? rc : meet(p, err);
 }
 
-/* Complete OUT, which we have alone, from all shards and parts. */
+/* Complete OUT from all shards and parts, while no other rank shares it. */
 static int complete(parts *p, sgt_tokenize_result *result, sgt_error *err)
 {
     sgt_manifest m = {0};
@@ -426,7 +433,7 @@ static int complete(parts *p, sgt_tokenize_result *result, sgt_error *err)
     return rc;
 }
 
-/* Meet the other ranks when all parts are complete, and divide the second pass. */
+/* Wait until the parts of all ranks are complete, and divide the second pass among the ranks. */
 static int meet_counts(parts *p, sgt_tokenize_result *result, sgt_error *err)
 {
     sgt_ranks *r = p->together;
@@ -441,12 +448,13 @@ static int meet_counts(parts *p, sgt_tokenize_result *result, sgt_error *err)
     return rc;
 }
 
-/* Finish when our part is complete. Ranks that a launcher started all make shards, and then rank 0
- * takes OUT alone; otherwise, the rank that finds all parts complete takes it and makes them. */
+/* Finish when this rank's part is complete. If a launcher started the ranks, they all make shards,
+ * and then rank 0 stops sharing OUT and completes it. Otherwise, the rank that finds all parts
+ * complete makes all shards and completes OUT. */
 static int finish(parts *p, sgt_tokenize_result *result, sgt_error *err)
 {
     int rc = meet_counts(p, result, err);
-    /* while we share OUT, no other rank completes it and removes the parts */
+    /* count while OUT is still shared: no other rank can complete it and remove the parts now */
     if (!rc) result->waiting = count_missing(p);
     if (!rc && result->waiting && p->together)
         rc =
@@ -468,11 +476,11 @@ static int finish(parts *p, sgt_tokenize_result *result, sgt_error *err)
 
 /* ---- ranks ---- */
 
-/* Return the options, including what divides OUT into parts, malloc'd. */
+/* Return the options, with those that decide how OUT is divided into parts, as malloc'd text. */
 static char *with_ranks(const parts *p, const char *options)
 {
     char *text;
-    size_t n = strlen(options) - 1; /* without its closing brace */
+    size_t n = strlen(options) - 1; /* length without the closing brace */
     if (p->ranks < 2) return strdup(options);
     return asprintf(&text, "%.*s, \"ranks\": %" PRIu32 "}", (int)n, options, p->ranks) < 0 ? NULL
                                                                                            : text;
