@@ -1,6 +1,6 @@
 /* pattern.c: runs PCRE2 on text that may be ill-formed. PCRE2 needs well-formed UTF-8, so
- * ill-formed text is matched as a copy, the twin, with U+FFFD for each ill-formed unit. Offsets in
- * the twin are converted to offsets in the text unit by unit. */
+ * ill-formed text is first copied, with U+FFFD for each ill-formed unit, and the copy, called the
+ * twin, is matched. Offsets in the twin are converted to offsets in the text by counting units. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "tokenize/text/pattern.h"
 
@@ -12,7 +12,8 @@
 #include "tokenize/text/unicode.h"
 #include "tokenize/text/utf8.h"
 
-/* bytes; PCRE2's default of 32 KiB is too small for patterns that backtrack over long runs */
+/* bytes of the JIT's stack; PCRE2's default of 32 KiB is too small for patterns that backtrack over
+ * long runs */
 #define JIT_STACK_MAX (8u << 20)
 
 struct sgt_pattern {
@@ -20,9 +21,10 @@ struct sgt_pattern {
     pcre2_match_data *match;
     pcre2_match_context *context;
     pcre2_jit_stack *stack;
-    uint8_t *twin; /* copy with U+FFFD; NULL: the text itself is matched */
-    /* In the matched text: its length; offset of the end of the last piece; and the first match
-     * that ends behind it, or the end of the text twice. */
+    uint8_t *twin; /* the text with U+FFFD for ill-formed units; NULL: the text itself is matched */
+    /* In the matched text: its length; the offset at which the last piece ends; and the next match,
+     * from ... to, which ends after that. If there is no match, from and to are the end of the
+     * text. */
     size_t n, at, from, to;
     sgt_error *why;
 };
@@ -38,8 +40,8 @@ void sgt_pattern_free(sgt_pattern *p)
     free(p);
 }
 
-/* Compile a pattern whose classes are already spelled out. $ matches at the end of the text only,
- * as in Rust and so in tiktoken. */
+/* Compile a pattern whose classes have been spelled out. $ matches only at the end of the text, as
+ * in Rust's regex library and so in tiktoken. */
 static int compile(sgt_pattern **out, const char *pattern, sgt_error *err)
 {
     const uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_DOLLAR_ENDONLY;
@@ -58,7 +60,7 @@ static int compile(sgt_pattern **out, const char *pattern, sgt_error *err)
         return sgt_fail(err, SGT_EUSAGE, "pattern: at byte %zu: %s", (size_t)where,
                         (const char *)why);
     }
-    /* Without JIT, which hardened systems forbid, the interpreter gives the same pieces more
+    /* Hardened systems forbid the JIT. The interpreter then gives the same pieces, but more
      * slowly. */
     (void)pcre2_jit_compile(p->code, PCRE2_JIT_COMPLETE);
     p->match = pcre2_match_data_create(1, NULL);
@@ -73,16 +75,16 @@ static int compile(sgt_pattern **out, const char *pattern, sgt_error *err)
     return SGT_OK;
 }
 
-/* ---- classes from unicode.h's table ---- */
+/* ---- classes from unicode.h's tables ---- */
 
-/* A set of kinds: bit k for sgt_kind k. */
+/* A set of kinds of characters: bit k stands for sgt_kind k. */
 #define KIND(k) (1u << SGT_KIND_##k)
 #define LETTERS (KIND(LU) | KIND(LT) | KIND(LL) | KIND(LM) | KIND(LO))
 
 static int is_in(uint32_t cp, unsigned kinds) { return (int)(kinds >> sgt_unicode_kind(cp) & 1); }
 
-/* Append the ranges of these kinds, or of all others if `negated`, as they are written between [
- * and ]. */
+/* Append the ranges of the characters of these kinds, in the syntax between [ and ]. If `negated`,
+ * append the ranges of all other characters. */
 static void put_ranges(FILE *f, unsigned kinds, int negated)
 {
     for (uint32_t from = 0; from <= 0x10FFFF; from++) {
@@ -94,8 +96,8 @@ static void put_ranges(FILE *f, unsigned kinds, int negated)
     }
 }
 
-/* Return the kinds of the Unicode property called name[0..n), or 0 if unicode.h's table does not
- * have it. */
+/* Return the kinds that the Unicode property name[0..n) covers, or 0 if unicode.h has no table for
+ * it. */
 static unsigned property(const char *name, size_t n)
 {
     static const struct {
@@ -108,8 +110,8 @@ static unsigned property(const char *name, size_t n)
     return 0;
 }
 
-/* Return the length of a class such as \s, \S, \pL, \p{Lu} or \P{^N} at p, and set *kinds to what
- * it means. Return 0 if p holds anything else. */
+/* Return the length of the class at p, such as \s, \S, \pL, \p{Lu} or \P{^N}. Set *kinds to its
+ * kinds, and *negated to whether it means all others. Return 0 if there is no such class at p. */
 static size_t read_class(const char *p, unsigned *kinds, int *negated)
 {
     *kinds = KIND(SPACE);
@@ -124,7 +126,7 @@ static size_t read_class(const char *p, unsigned *kinds, int *negated)
     return *kinds ? (size_t)(name - p) + n + 1 : 0;
 }
 
-/* Return whether a group of flags in the pattern, such as (?i), names this flag. */
+/* Return whether a flag group in the pattern, such as (?i), sets this flag. */
 static int has_flag(const char *p, char flag)
 {
     while ((p = strstr(p, "(?"))) {
@@ -134,8 +136,8 @@ static int has_flag(const char *p, char flag)
     return 0;
 }
 
-/* Return the length of the next element at p that is copied unchanged, outside a class or inside:
- * \Q...\E, (?#...), [:alpha:], an escape, or one character. */
+/* Return the length of the next element at p that is copied unchanged: \Q...\E, (?#...), [:alpha:],
+ * an escape, or one character. in_class: 1 if p is between [ and ]. */
 static size_t read_plain(const char *p, int in_class)
 {
     const char *end = NULL;
@@ -150,7 +152,8 @@ static size_t read_plain(const char *p, int in_class)
 }
 
 /* Write the pattern with its classes spelled out. If the pattern ignores case anywhere, each class
- * outside [ ] respects case, so that it gets no letters of the other case. */
+ * outside [ ] is written so that it respects case; otherwise it would also match letters of the
+ * other case. */
 static void spell_out(FILE *f, const char *p)
 {
     const int caseless = has_flag(p, 'i');
@@ -167,7 +170,7 @@ static void spell_out(FILE *f, const char *p)
         if (n == 1 && *p == '[' && !in_class) {
             in_class = 1;
             n += p[n] == '^';
-            n += p[n] == ']'; /* a ] in first place is an ordinary character */
+            n += p[n] == ']'; /* a ] directly after [ or [^ is an ordinary character */
         } else if (n == 1 && *p == ']') {
             in_class = 0;
         }
@@ -179,8 +182,8 @@ int sgt_pattern_new(sgt_pattern **out, const char *pattern, sgt_error *err)
 {
     char *text = NULL;
     size_t n;
-    /* Compile the original first, so that errors give its offsets. A pattern with (?x) is not
-     * spelled out, because white space and comments in it are not parsed here. */
+    /* Compile the original pattern first, so that errors give offsets in it. A pattern with (?x) is
+     * not spelled out, because its white space and comments are not parsed here. */
     int rc = compile(out, pattern, err);
     if (rc < 0 || has_flag(pattern, 'x')) return rc;
     sgt_pattern_free(*out);
@@ -196,7 +199,7 @@ int sgt_pattern_new(sgt_pattern **out, const char *pattern, sgt_error *err)
 
 /* ---- matching ---- */
 
-/* Find the match that ends behind the last piece, unless it is known. */
+/* Find the next match, which ends after the last piece, unless it is known. */
 static int find_match(sgt_pattern *p, const sgt_splitter *s)
 {
     PCRE2_UCHAR why[160];
@@ -214,7 +217,7 @@ static int find_match(sgt_pattern *p, const sgt_splitter *s)
     return SGT_OK;
 }
 
-/* Do what sgt_split does. A piece is a match, or what lies before the next one. */
+/* Split as sgt_split does. A piece is a match, or the text before the next match. */
 static size_t split_by_pattern(sgt_splitter *s, uint32_t *ends, size_t max)
 {
     sgt_pattern *p = s->pattern;
@@ -249,12 +252,12 @@ sgt_splitter sgt_pattern_splitter(sgt_pattern *p, const void *text, size_t n, sg
 
 /* ---- known patterns ----
  *
- * The texts of the rules. */
+ * The texts of the named rules, and other spellings of them. */
 
 #define SUFFIX "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 #define UPPER "\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}"
 #define LOWER "\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}"
-/* the spelling in Llama 3's, Qwen 2's and cl100k's files for Hugging Face's library */
+/* the spelling in the files of Llama 3, Qwen 2 and cl100k for Hugging Face's library */
 #define WRITTEN(numbers)                             \
     SUFFIX "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" numbers \
            "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
@@ -263,13 +266,14 @@ sgt_splitter sgt_pattern_splitter(sgt_pattern *p, const void *text, size_t n, sg
     "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|" numbers \
     "| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+"
 
-/* o200k's without contractions, and each digit alone */
+/* o200k's pattern without contractions, and with each digit by itself */
 #define TEKKEN                                                                                 \
     "[^\\r\\n\\p{L}\\p{N}]?[" UPPER "]*[" LOWER "]+|[^\\r\\n\\p{L}\\p{N}]?[" UPPER "]+[" LOWER \
     "]*|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
-/* DeepSeek's file splits three times: by numbers, by Chinese and Japanese letters, and all pieces once
- * more. One expression does the same if its runs end where either of the first two would have split. */
+/* DeepSeek's file splits three times: first by numbers, then by Chinese and Japanese letters, then
+ * by a pattern for the pieces that remain. This one expression gives the same pieces: its runs end
+ * where either of the first two patterns would have split. */
 #define DIGITS "\\p{N}{1,3}"
 #define HAN "一-龥぀-ゟ゠-ヿ"
 #define IN "(?=[" HAN "])"
@@ -281,13 +285,13 @@ sgt_splitter sgt_pattern_splitter(sgt_pattern *p, const void *text, size_t n, sg
            "])++)|" ASCII "|[^\r\n\\p{L}" SIGNS "\\p{N}" HAN "]?(?:" OUT "[\\p{L}\\p{M}])++|" \
            " ?(?:" OUT "[" SIGNS "])++[\r\n]*|\\s*[\r\n]+|\\s+(?![^\\s\\p{N}" HAN "])|\\s+"
 
-/* Those that split.h has code for come first. Without `regex`, Hugging Face's library reads `text`
- * alike. */
+/* The rules for which split.h has code come first. If `regex` is not set, Hugging Face's library
+ * gives the same pieces for `text`. */
 static const sgt_rule rules[] = {
     {.name = "cl100k",
      .text = "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}++|\\p{N}{1,3}+|"
              " ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*+|\\s++$|\\s*[\\r\\n]|\\s+(?!\\S)|\\s",
-     /* {1,3}+ is a repeat of {1,3} in Oniguruma, and $ the end of a line */
+     /* in Oniguruma's syntax, {1,3}+ repeats {1,3}, and $ matches at the end of each line */
      .regex = "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}++|(?>\\p{N}{1,3})|"
               " ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*+|\\s++\\z|\\s*[\\r\\n]|\\s+(?!\\S)|\\s",
      .digits = 3,
@@ -320,7 +324,7 @@ sgt_rule sgt_rule_of(const char *name_or_pattern)
     for (size_t i = 0; i < RULES; i++) {
         sgt_rule r = rules[i];
         if (strcmp(r.text, text) != 0 && (!r.name || strcmp(r.name, text) != 0)) continue;
-        /* however GPT-2's rule is spelled, it is one rule */
+        /* every spelling of GPT-2's rule becomes the same rule */
         if (r.by == SGT_RULE_GPT2) r.text = SGT_PIECE_RULE;
         if (!r.regex) r.regex = r.text;
         return r;
@@ -328,7 +332,7 @@ sgt_rule sgt_rule_of(const char *name_or_pattern)
     return (sgt_rule){.text = text, .by = SGT_RULE_PCRE2};
 }
 
-/* patterns that split the pieces of another once more */
+/* patterns that split the pieces of an earlier pattern again */
 static const struct {
     const char *before, *regex, *text;
 } steps[] = {

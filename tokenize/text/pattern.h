@@ -1,16 +1,16 @@
 /* pattern.h: splits text by a regular expression with PCRE2 (in UTF mode, with its JIT if the
- * system allows it). It runs every pattern but GPT-2's, and tests compare split.h with it.
+ * system allows it). It runs every pattern except GPT-2's, and tests compare split.h with it.
  *
  *     sgt_pattern *p;
  *     if (sgt_pattern_new(&p, pattern, &err) < 0) ...;
- *     sgt_splitter sp = sgt_pattern_splitter(p, text, n, &err);   // then as split.h says
+ *     sgt_splitter sp = sgt_pattern_splitter(p, text, n, &err);   // then as in split.h
  *     ...
  *     if (sp.at < n) ...;                                         // err says why it failed
  *     sgt_pattern_free(p);
  *
- * Pieces are the successive matches and the extents between them that nothing matches. Laid end to
- * end, they are the text. Ill-formed units (utf8.h) are matched as U+FFFD and keep their bytes.
- * Only one thread may use a pattern at a time. */
+ * Pieces are the successive matches, and the text between them that nothing matches. Laid end to
+ * end, they are the whole text. Ill-formed units (utf8.h) are matched as U+FFFD, but keep their
+ * bytes. Only one thread at a time may use a pattern. */
 #ifndef SGT_PATTERN_H
 #define SGT_PATTERN_H
 
@@ -23,19 +23,20 @@
 
 typedef struct sgt_pattern sgt_pattern;
 
-/* Compile any PCRE2 pattern (UTF-8). \s, \p{L}, \p{N}, \p{M}, \p{Lu}, \p{Lt}, \p{Ll}, \p{Lm},
- * \p{Lo} and their complements are replaced by unicode.h's, which are tiktoken's (PCRE2 has its own
- * Unicode version, and treats U+180E as white space). All other classes, \w and \d among them, are
- * PCRE2's own, by Unicode properties; in a pattern with (?x), all classes are. $ matches at the end
- * of the text only. SGT_EUSAGE says what is wrong with the pattern and where. */
+/* Compile any PCRE2 pattern, in UTF-8. In it, \s, \p{L}, \p{N}, \p{M}, \p{Lu}, \p{Lt}, \p{Ll},
+ * \p{Lm}, \p{Lo} and their complements are replaced by unicode.h's classes, which are tiktoken's.
+ * (PCRE2 has its own Unicode version, and treats U+180E as white space.) All other classes, such as
+ * \w and \d, are PCRE2's own, by Unicode properties. In a pattern with (?x), all classes are
+ * PCRE2's own. $ matches only at the end of the text. For a wrong pattern, return SGT_EUSAGE with a
+ * message that says what is wrong and where. */
 int sgt_pattern_new(sgt_pattern **out, const char *pattern, sgt_error *err);
 
-void sgt_pattern_free(sgt_pattern *p); /* NULL is fine */
+void sgt_pattern_free(sgt_pattern *p); /* NULL is allowed */
 
-/* Return a splitter of text[0..n) by a pattern, which has one splitter at a time. The caller must
- * keep the text and *why until the last piece. If memory runs out, or the pattern backtracks
- * beyond PCRE2's limits (GPT-2's never does), sgt_split returns 0 before the end of the text, and
- * *why is filled in. */
+/* Return a splitter of text[0..n) by a pattern. A pattern can have only one splitter at a time. The
+ * text and *why must stay valid until the last piece. If memory runs out, or if the pattern
+ * backtracks beyond PCRE2's limits (GPT-2's never does), sgt_split returns 0 before the end of the
+ * text and fills in *why. */
 sgt_splitter sgt_pattern_splitter(sgt_pattern *p, const void *text, size_t n, sgt_error *why);
 
 #endif

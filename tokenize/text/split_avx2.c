@@ -1,4 +1,4 @@
-/* split_avx2.c: the split rule with AVX2. A block is two vectors of 32 bytes, whose masks are
+/* split_avx2.c: the split rules with AVX2. A block is two vectors of 32 bytes, whose masks are
  * joined. */
 #include "tokenize/text/split_blocks.h"
 
@@ -56,7 +56,7 @@ SPLIT_INLINE uint64_t equal(bytes64 v, int x)
     return top_bits(_mm256_cmpeq_epi8(v.low, BYTES(x)), _mm256_cmpeq_epi8(v.high, BYTES(x)));
 }
 
-/* AVX2 compares signed bytes only, so the range is moved down to begin at -128. */
+/* AVX2 compares only signed bytes, so the values are shifted so that the range begins at -128. */
 SPLIT_INLINE uint64_t within(bytes64 v, int from, int count)
 {
     __m256i down = BYTES(0x80 - from), end = BYTES(-128 + count);
@@ -92,7 +92,7 @@ SPLIT_INLINE void classify(const uint8_t *p, split_block *b)
 SPLIT_INLINE void flatten(uint32_t *ends, uint64_t starts, uint32_t base)
 {
     size_t count = (size_t)__builtin_popcountll(starts);
-    /* store eight ends at a time: the loop's end is then predicted more often */
+    /* store ends in groups of eight: the loop's last branch is then predicted more often */
     for (size_t done = 0; done < count; done += 8)
         for (size_t i = 0; i < 8; i++) {
             ends[done + i] = base + (uint32_t)_tzcnt_u64(starts);

@@ -1,29 +1,30 @@
-/* split_blocks.h: GPT-2's split rule over 64 bytes at a time, as algebra on bit masks. This code is
- * shared by all CPU levels. Each level supplies functions that find the classes of 64 bytes and one
- * that turns a mask into offsets. Bit i of a mask is byte i of the block.
+/* split_blocks.h: GPT-2's split rule over 64 bytes at a time, as algebra on bit masks. All CPU
+ * levels share this code. Each level supplies functions that find the classes of 64 bytes, and one
+ * that turns a mask into offsets. Bit i of a mask stands for byte i of the block.
  *
  * A piece starts at a byte
- *   - where the class changes; if U+0020 comes before it, the piece starts at that space instead;
- *   - that begins the last white-space character before another class: \s+(?!\S) leaves it over, to
- *     join what follows or to stand alone. White space at the end of the text stays whole, because
- *     bytes past the end are read as spaces.
- * Contractions: a quote at a piece start, with s, d, m, t, ll, ve or re behind it. There is no
- * piece start at its letter, and one behind the contraction. The letters behind a quote and the
- * character behind a block are read ahead; what came before is carried. Ill-formed bytes are in no
- * class's mask, so they are "other", as split.h requires.
+ *   - where the class changes; but if U+0020 comes before it, the piece starts at that space;
+ *   - that begins the last white-space character before another class: \s+(?!\S) leaves it, to join
+ *     what follows or to be a piece by itself. White space at the end of the text is one piece,
+ *     because bytes after the end are read as spaces.
+ * A contraction is a quote at a piece start, followed by s, d, m, t, ll, ve or re. No piece starts
+ * at its first letter; one starts after its last. The letters after a quote and the character after
+ * a block are read ahead; the state before a block is carried. Ill-formed bytes are in no class's
+ * mask, so they are "other", as split.h requires.
  *
- * Nanoseconds a piece, over 0.8 MB of English / code / many scripts (4.4, 2.9 and 6.0 bytes a
+ * Nanoseconds per piece, for 0.8 MB of English / code / many scripts (4.4, 2.9 and 6.0 bytes per
  * piece), one thread, AMD EPYC Zen 4, 2026-11-21:
  *   one character at a time (split.c's definition)         15.3   9.7  16.1
  *   plain C, words of eight bytes                           5.6   3.4  11.0
  *   AVX2                                                    1.86  1.16  3.62
  *   AVX-512 (class bits, state in registers, inlined)       0.77  0.39  1.70
- * (The first row: over 70 MB.) Slower with AVX-512 were contractions without branches (1.03, 0.54,
- * 2.25 against 0.90, 0.46, 2.00 in the same run) and unconditional look-ups of two- and three-byte
- * characters (0.91, 0.43, 2.10). Slower in plain C was writing four pieces' ends at a time (code:
- * 4.6 against 3.6). 16 MiB of random bytes run at 0.18 / 1.0 / 1.7
- * GB/s (plain, AVX2, AVX-512). Random characters of two bytes run at 0.24 / 0.40 / 2.4, of three at
- * 0.36 / 0.77 / 1.1. Those of four bytes, looked up one by one, run at 0.25 / 0.38 / 0.40. */
+ * (The first row was measured on 70 MB.) Two variants were slower with AVX-512: contractions
+ * without branches (1.03, 0.54, 2.25 against 0.90, 0.46, 2.00 in the same run), and unconditional
+ * look-ups of two- and three-byte characters (0.91, 0.43, 2.10). In plain C, writing the ends of
+ * four pieces at a time was slower (code: 4.6 against 3.6). On 16 MiB of random bytes the code
+ * reaches 0.18 / 1.0 / 1.7 GB/s (plain, AVX2, AVX-512). On random characters of two bytes it
+ * reaches 0.24 / 0.40 / 2.4, of three bytes 0.36 / 0.77 / 1.1, and of four bytes, which are looked
+ * up one by one, 0.25 / 0.38 / 0.40. */
 #ifndef SGT_SPLIT_BLOCKS_H
 #define SGT_SPLIT_BLOCKS_H
 
@@ -40,26 +41,27 @@
 size_t sgt_split_plain(sgt_splitter *s, uint32_t *ends, size_t max);
 #if defined(__x86_64__)
 size_t sgt_split_avx2(sgt_splitter *s, uint32_t *ends, size_t max);
-size_t sgt_split_avx512(sgt_splitter *s, uint32_t *ends, size_t max); /* requires sgt_cpu_vbmi2() */
+/* for CPUs on which sgt_cpu_vbmi2() is true */
+size_t sgt_split_avx512(sgt_splitter *s, uint32_t *ends, size_t max);
 #endif
 
-/* Split by a rule other than GPT-2's, one character at a time, up to s->hard. From there on, blocks
- * of 64 bytes can be split again. */
+/* Split by a rule other than GPT-2's, one character at a time, up to s->hard. After that, the text
+ * can be split in blocks of 64 bytes again. */
 size_t sgt_split_hard(sgt_splitter *s, uint32_t *ends, size_t max);
-/* Return the length of the contraction at s, or 0; s[0] is a quote. */
+/* Return the length of the contraction at s, or 0 if there is none. s[0] must be a quote. */
 size_t sgt_rule_contraction(const uint8_t *s, size_t n);
-/* Return whether s begins with white space, and its length in *len. */
+/* Return whether s begins with white space, and set *len to the length of the first character. */
 int sgt_rule_is_space(const uint8_t *s, size_t n, size_t *len);
 
 /* ---- words of eight bytes ----
  *
- * Classes of ASCII bytes, eight at a time in a 64-bit word. Results are flags in the
- * top bit of each byte. */
+ * Classes of ASCII bytes, eight at a time in a 64-bit word. The result for each byte is a flag in
+ * its top bit. */
 
 #define WORD_OF(x) ((x) * (uint64_t)0x0101010101010101u)
 
-/* Set the top bit of each byte x >= from. Bytes must be below 0x80, so that no sum carries into the
- * next byte. */
+/* Set the top bit of each byte that is at least `from`. All bytes must be below 0x80, so that no
+ * sum carries into the next byte. */
 static inline uint64_t word_at_least(uint64_t x, unsigned from) { return x + WORD_OF(0x80 - from); }
 
 static inline uint64_t word_within(uint64_t x, unsigned from, unsigned count)
@@ -67,7 +69,7 @@ static inline uint64_t word_within(uint64_t x, unsigned from, unsigned count)
     return word_at_least(x, from) & ~word_at_least(x, from + count);
 }
 
-/* Flag the ASCII letters in w. The lower seven bits of each byte of the result mean nothing. */
+/* Flag the ASCII letters in w. The lower seven bits of each byte of the result are undefined. */
 static inline uint64_t word_letters(uint64_t w)
 {
     return word_within((w & WORD_OF(0x7F)) | WORD_OF(0x20), 'a', 26) & ~w;
@@ -95,41 +97,48 @@ static inline uint64_t word_equal(uint64_t w, char c)
 enum { SPLIT_READ = 72 }; /* bytes that may be read from the start of a block */
 
 typedef struct split_block {
-    uint64_t low, high;    /* bits of an sgt_class; each byte of a character has its class */
-    uint64_t blank, quote; /* U+0020, ' */
-    uint64_t wide;         /* non-ASCII bytes */
-    uint64_t narrow_space, wide_space; /* ASCII white space; first bytes of any other white space */
+    /* bits of each byte's sgt_class; every byte of a character has the character's class */
+    uint64_t low, high;
+    uint64_t blank, quote; /* bytes that are U+0020; that are ' */
+    uint64_t wide;         /* bytes that are not ASCII */
+    /* ASCII white space; the first bytes of any other white space */
+    uint64_t narrow_space, wide_space;
 } split_block;
 
-/* Classes of non-ASCII characters, as bits at their first bytes: the bits of an sgt_class. */
+/* Classes (sgt_class) of non-ASCII characters, as two masks with bits at the characters' first
+ * bytes. */
 typedef struct first_classes {
     uint64_t low, high;
 } first_classes;
 
 typedef struct split_level {
-    /* Classify the ASCII bytes of p[0..64): fill all of *b but wide_space. */
+    /* Classify the ASCII bytes of p[0..64). Fill in all of *b except wide_space. */
     void (*classify)(const uint8_t *p, split_block *b);
-    /* Classify the non-ASCII characters: add to low and high, and find wide_space. in[0] and in[1]
-     * belong to low and high. On entry they hold this block's bytes of a character begun in the
-     * previous block; on return, the next block's bytes of a character begun here. */
+    /* Classify the non-ASCII characters: add them to b->low and b->high, and find b->wide_space.
+     * in[0] holds bits for low, in[1] bits for high. On entry, these are of the bytes of this block
+     * that continue a character of the previous block; on return, of the bytes of the next block
+     * that continue a character of this one. */
     void (*classify_wide)(const uint8_t *p, uint64_t in[2], split_block *b);
-    /* Find which of `quotes` are followed by one of s, d, m, t (*two) or by ll, ve, re (*three). */
+    /* Find which of `quotes` are followed by s, d, m or t (*two), and which by ll, ve or re
+     * (*three). */
     void (*contractions)(const uint8_t *p, uint64_t quotes, uint64_t *two, uint64_t *three);
-    /* Set ends[k] = base + position of the k-th set bit of starts. May write 64 ends. */
+    /* Set ends[k] = base + position of the k-th set bit of starts. May write all 64 entries of
+     * ends. */
     void (*flatten)(uint32_t *ends, uint64_t starts, uint32_t base);
-    /* Return the mask of first bytes in p[0..64) before which a piece may be cut. from: 0 if p[-1]
-     * can be read; 1 if p[0] starts the text. */
+    /* Return the mask of the first bytes in p[0..64) before which a piece may be cut. from: 0 if
+     * p[-1] can be read; 1 if p[0] starts the text, so that no cut is before it. */
     uint64_t (*cut)(const sgt_cuts *c, const uint8_t *p, unsigned from);
-    /* For the other rules of split.h: return the mask of bytes that equal x; and of bytes A to Z. */
+    /* For the other rules of split.h: return the mask of bytes that equal x, and of bytes A to
+     * Z. */
     uint64_t (*equal)(const uint8_t *p, char x);
     uint64_t (*upper)(const uint8_t *p);
 } split_level;
 
-/* 1: white space; 2: first byte of longer characters, of which some are white space; 0: anything
- * else */
+/* for each byte: 1: it is white space; 2: it begins longer characters, some of which are white
+ * space; 0: neither */
 extern const uint8_t sgt_split_space[256];
 
-/* Return whether p starts with non-ASCII white space. */
+/* Return whether a white-space character of more than one byte starts at p. */
 static inline int split_wide_space(const uint8_t *p)
 {
     unsigned two = (unsigned)p[0] << 8 | p[1], three = two << 8 | p[2];
@@ -143,8 +152,8 @@ static inline int split_is_space(const uint8_t *p)
     return sgt_split_space[*p] == 2 ? split_wide_space(p) : sgt_split_space[*p];
 }
 
-/* Return the white-space characters of more than one byte that come last before a character of
- * another class. */
+/* Return the white-space characters of more than one byte that are the last ones before a character
+ * of another class. */
 static inline uint64_t split_last_wide(const uint8_t *p, const split_block *b)
 {
     uint64_t last = 0;
@@ -170,8 +179,8 @@ SPLIT_INLINE uint64_t split_cut_bytes(const sgt_cuts *c, const uint8_t *p, unsig
     return cuts;
 }
 
-/* Return the mask of piece starts in p[0..64). c and `in` are carried over from the previous block.
- * begin: 1 if the text begins at p[0]. */
+/* Return the mask of piece starts in p[0..64). *c and `in` are carried over from the previous
+ * block. begin: 1 if the text begins at p[0]. */
 SPLIT_INLINE uint64_t split_starts(const split_level *level, sgt_split_carry *c, uint64_t in[2],
                                    const sgt_cuts *cuts, const uint8_t *p, unsigned begin)
 {
@@ -181,7 +190,7 @@ SPLIT_INLINE uint64_t split_starts(const split_level *level, sgt_split_carry *c,
     uint64_t space = b.low & b.high, before = b.blank << 1 | c->blank >> 63;
     uint64_t changed =
         (b.low ^ (b.low << 1 | c->low >> 63)) | (b.high ^ (b.high << 1 | c->high >> 63)) | begin;
-    /* Classify the byte behind the block; only a block that ends in white space needs it. */
+    /* The class of the byte after the block matters only if the block ends in white space. */
     uint64_t next = sgt_split_space[p[64]];
     if (next > 1 && space >> 63) next = (uint64_t)split_wide_space(p + 64);
     uint64_t last = b.narrow_space & ~(space >> 1 | next << 63);
@@ -205,28 +214,30 @@ SPLIT_INLINE uint64_t split_starts(const split_level *level, sgt_split_carry *c,
 
 /* ---- other rules ----
  *
- * The other rules of split.h over 64 bytes at a time, as algebra on bit masks, by
- * the same functions of a level. Bit i of a mask is byte i of the block.
+ * The other rules of split.h over 64 bytes at a time, also as algebra on bit masks, with the same
+ * functions of a level. Bit i of a mask stands for byte i of the block. A "sign" here is a
+ * character that is neither letter, number nor white space.
  *
  * A piece starts at a byte
- *   - that begins a run of letters, unless white space other than a newline is before it, or one
- *     character alone that is neither letter, number nor white space: a word takes that along;
- *   - that begins a run of such characters, unless U+0020 is before it, which they take along;
- *   - that begins a run of numbers, and after each `digits` of them;
- *   - that begins a run of white space, without the newlines that such characters take along;
- *   - behind the last newline in a run of white space;
+ *   - that begins a run of letters, unless the character before it is white space other than a
+ *     newline, or a single sign: that character belongs to the word;
+ *   - that begins a run of signs, unless U+0020 is before it, which then belongs to the run;
+ *   - that begins a run of numbers, and after each `digits` numbers of a run;
+ *   - that begins a run of white space, not counting newlines that belong to the signs before them;
+ *   - after the last newline in a run of white space;
  *   - that begins the last white-space character before another class, unless it is a newline;
- *   - behind a contraction.
- * By case, marks are letters, and a contraction belongs to the word before it. A piece also starts at
- * a run of upper case
- *   - behind lower case, or behind letters without case that follow lower case;
- *   - behind a letter without case, if the run ends a run of letters.
- * Some blocks are hard: those with a slash behind a newline, a mark without a letter or mark before
- * it, a contraction and letters without case, or such an upper-case run that reaches the block's end.
- * They are left to split.c, after which the next blocks begin anew where a piece does. */
+ *   - after a contraction.
+ * In rules by case, marks count as letters, and a contraction belongs to the word before it. A
+ * piece also starts at a run of upper case
+ *   - after lower case, or after letters without case that follow lower case;
+ *   - after a letter without case, if the run ends a run of letters.
+ * Some blocks are hard: blocks with a slash after a newline, with a mark that follows neither a
+ * letter nor a mark, with both a contraction and letters without case, or with such an upper-case
+ * run that reaches the end of the block. split.c splits these one character at a time; after that,
+ * blocks begin anew at the start of a piece. */
 
-/* Return whether white space without a newline leads from offset `at` to a newline, or to the end
- * of the text if that counts. */
+/* Return whether the white space from offset `at` on, without newlines, is followed by a newline,
+ * or, if the rule has \s+$, by the end of the text. */
 static inline int rule_line_goes_on(const sgt_splitter *s, size_t at)
 {
     for (; at < s->n; at++) {
@@ -241,8 +252,8 @@ static inline int rule_line_goes_on(const sgt_splitter *s, size_t at)
     return s->rule->whole_end;
 }
 
-/* `lines` are places after newlines. Return those after which no other newline follows in the same
- * white space. space: white space without newlines. */
+/* `lines` has the bytes that follow a newline. Return those after which no other newline follows in
+ * the same white space. space: white space other than newlines. */
 static inline uint64_t rule_lines(const sgt_splitter *s, uint64_t lines, uint64_t space,
                                   uint64_t newline, size_t next)
 {
@@ -255,7 +266,8 @@ static inline uint64_t rule_lines(const sgt_splitter *s, uint64_t lines, uint64_
     return kept;
 }
 
-/* Return the mask of starts of pieces of numbers. before: the bytes of numbers, moved up by one. */
+/* Return the mask of the starts of pieces of numbers. before: the mask of bytes of numbers, moved
+ * up by one. */
 static inline uint64_t rule_numbers(const uint8_t *p, unsigned digits, uint64_t number,
                                     uint64_t before, sgt_split_carry *c)
 {
@@ -275,7 +287,7 @@ SPLIT_INLINE uint64_t rule_number_starts(const uint8_t *p, unsigned digits, cons
                                          uint64_t number, sgt_split_carry *c)
 {
     uint64_t before = number << 1 | c->number, longer = number & before;
-    /* is a run longer in bytes than a piece is in numbers? This is rare */
+    /* is a run longer in bytes than a piece may be in numbers? This is rare */
     for (unsigned i = 1; i < digits; i++) longer &= longer << 1;
     int begun = (c->number & number) != 0;
     c->number = number >> 63;
@@ -284,8 +296,8 @@ SPLIT_INLINE uint64_t rule_number_starts(const uint8_t *p, unsigned digits, cons
     return number & ~before;
 }
 
-/* Return the mask of the bytes right after these characters. Those past the block go into
- * *carry. */
+/* Return the mask of the bytes directly after these characters. Bits for bytes of the next block go
+ * into *carry. */
 SPLIT_INLINE uint64_t rule_behind(const uint8_t *p, uint64_t starts, uint64_t wide, uint64_t *carry)
 {
     uint64_t narrow = starts & ~wide, behind = narrow << 1 | *carry;
@@ -300,9 +312,9 @@ SPLIT_INLINE uint64_t rule_behind(const uint8_t *p, uint64_t starts, uint64_t wi
     return behind;
 }
 
-/* Return the places right after the contractions that begin at these quotes. by_case: a quote at
- * the end of another contraction begins a word instead; the other quotes are removed from
- * *starts. */
+/* Return the mask of the bytes directly after the contractions that begin at these quotes. by_case:
+ * a quote at the end of another contraction begins a word instead, and the other quotes are removed
+ * from *starts. */
 SPLIT_INLINE uint64_t rule_contractions(const uint8_t *p, uint64_t quotes, int by_case,
                                         uint64_t *starts, uint64_t *carry)
 {
@@ -319,8 +331,8 @@ SPLIT_INLINE uint64_t rule_contractions(const uint8_t *p, uint64_t quotes, int b
     return behind;
 }
 
-/* Return the mask of starts of pieces of white space. newline: all newlines; taken: those that
- * belong to the piece before. */
+/* Return the mask of the starts of pieces of white space. newline: all newlines; taken: newlines
+ * that belong to the piece before them. */
 SPLIT_INLINE uint64_t rule_blank_starts(const sgt_splitter *s, sgt_split_carry *c,
                                         const uint64_t in[2], const uint8_t *p, size_t at,
                                         const split_block *b, uint64_t newline, uint64_t taken)
@@ -328,7 +340,7 @@ SPLIT_INLINE uint64_t rule_blank_starts(const sgt_splitter *s, sgt_split_carry *
     const uint64_t space = b->low & b->high, blanks = space & ~taken, plain = space & ~newline,
                    ends = newline & ~taken;
     uint64_t lines = plain & (ends << 1 | c->line), next = sgt_split_space[p[64]];
-    /* does a newline follow white space, in this block or perhaps in the next? */
+    /* does a newline follow white space, in this block or perhaps in the next one? */
     if (lines && ((newline & plain << 1) || plain >> 63))
         lines = rule_lines(s, lines, plain, newline,
                            at + 64 + (size_t)__builtin_popcountll(in[0] & in[1]));
@@ -341,12 +353,12 @@ SPLIT_INLINE uint64_t rule_blank_starts(const sgt_splitter *s, sgt_split_carry *
     return starts;
 }
 
-/* The letters and marks of a block by case. both: letters without case, and marks. */
+/* Masks of the letters and marks of a block, by case. both: letters without case, and marks. */
 typedef struct rule_cases {
     uint64_t upper, lower, both, mark;
 } rule_cases;
 
-/* Add the bytes of characters of this sgt_kind. */
+/* Add `bytes`, the bytes of characters of this sgt_kind. */
 static inline void rule_add_case(rule_cases *k, unsigned kind, uint64_t bytes)
 {
     if (kind == SGT_KIND_LU || kind == SGT_KIND_LT) k->upper |= bytes;
@@ -355,7 +367,7 @@ static inline void rule_add_case(rule_cases *k, unsigned kind, uint64_t bytes)
     if (kind == SGT_KIND_MARK) k->mark |= bytes;
 }
 
-/* Add the characters that are not ASCII, whose bytes are `wide`. */
+/* Add the non-ASCII characters, whose bytes are `wide`. */
 static inline void rule_wide_cases(const uint8_t *p, uint64_t wide, sgt_split_carry *c,
                                    rule_cases *k)
 {
@@ -373,12 +385,13 @@ static inline void rule_wide_cases(const uint8_t *p, uint64_t wide, sgt_split_ca
     }
 }
 
-/* Return the mask of starts of upper-case runs that begin a piece. letter: letters and marks. Set
- * *hard to 1 if the text behind the block decides whether a run does. */
+/* Return the mask of the starts of upper-case runs that begin a piece. letter: letters and marks.
+ * Set *hard to 1 if the text after the block decides whether a run begins a piece. */
 SPLIT_INLINE uint64_t rule_case_starts(const rule_cases *k, uint64_t letter, sgt_split_carry *c,
                                        int *hard)
 {
-    /* letters without case that follow lower case: the addition carries through each run of them */
+    /* find letters without case that follow lower case: the carry of the addition runs through each
+     * run of them */
     const uint64_t below = k->lower << 1 | c->lower;
     uint64_t sum, starts = 0;
     const uint64_t over = __builtin_add_overflow(k->both, k->both & below, &sum);
@@ -410,7 +423,8 @@ SPLIT_INLINE uint64_t rule_starts(const split_level *level, const sgt_splitter *
     if (by_case && ((level->equal(p, '/') & (newline << 1 | c->newline)) || k.mark & ~after_letter))
         return *hard = 1, 0;
 
-    /* newlines right after such characters; the addition carries through a run of newlines */
+    /* find newlines directly after signs: the carry of the addition runs through a run of
+     * newlines */
     const uint64_t taken = newline & ~(newline + (newline & (other << 1 | c->takes)));
     uint64_t starts = rule_blank_starts(s, c, in, p, at, &b, newline, taken);
     uint64_t others = other & ~(other << 1 | c->other) & ~(b.blank << 1 | c->blank);
@@ -425,7 +439,8 @@ SPLIT_INLINE uint64_t rule_starts(const split_level *level, const sgt_splitter *
         if (k.both && (contracted | c->set)) return *hard = 1, 0;
         k.upper |= level->upper(p);
         k.lower |= letter & ~(k.upper | k.both);
-        /* not inside a contraction, whose last letter is right before the place after it */
+        /* not inside a contraction: `contracted` has the byte after it, so its last letter is one
+         * byte before that */
         starts |= rule_case_starts(&k, letter, c, hard) & ~(contracted >> 1 | c->set << 63);
         c->newline = newline >> 63;
     }
@@ -441,11 +456,11 @@ SPLIT_INLINE uint64_t rule_starts(const split_level *level, const sgt_splitter *
 
 /* ---- blocks, one after another ---- */
 
-/* The rules that code is compiled for. */
+/* The kinds of rules for which the code is compiled separately. */
 enum { SPLIT_GPT2, SPLIT_OTHER, SPLIT_BY_CASE };
 
-/* Copy the last `left` bytes of the text to `room`, with spaces after them. If `before` is set,
- * also copy the byte before them. Return the address in `room` that corresponds to p. */
+/* Copy the last `left` bytes of the text to `room`, followed by spaces. If `before` is set, also
+ * copy the byte before them. Return the address in `room` that corresponds to p. */
 static inline const uint8_t *split_end(uint8_t room[1 + 2 * SPLIT_READ], const uint8_t *p,
                                        size_t left, int before)
 {
@@ -456,7 +471,7 @@ static inline const uint8_t *split_end(uint8_t room[1 + 2 * SPLIT_READ], const u
 }
 
 /* Return the mask of piece starts in the block at offset `at`. The end of the text counts as a
- * start; the place where the blocks begin does not. Set *hard to 1 if the block is hard. */
+ * start; the offset at which the blocks begin does not. Set *hard to 1 if the block is hard. */
 SPLIT_INLINE uint64_t split_block_at(const split_level *level, const sgt_splitter *s,
                                      sgt_split_carry *c, uint64_t in[2], size_t at, int kind,
                                      int *hard)
@@ -473,7 +488,8 @@ SPLIT_INLINE uint64_t split_block_at(const split_level *level, const sgt_splitte
     return starts & ~(uint64_t)begin;
 }
 
-/* Convert the piece starts that are left in s->starts into ends, one by one. */
+/* Convert the piece starts that are left in s->starts to ends, at most `max` of them. Return their
+ * number. */
 static inline size_t split_next_starts(sgt_splitter *s, uint32_t *ends, size_t max)
 {
     size_t count = 0, from = s->at;
@@ -486,13 +502,14 @@ static inline size_t split_next_starts(sgt_splitter *s, uint32_t *ends, size_t m
     return count;
 }
 
-/* Split block by block. Stop before a hard block, and set s->hard to its end. */
+/* Split block by block. Before a hard block, stop and set s->hard to its end. */
 SPLIT_INLINE size_t split_blocks(const split_level *level, sgt_splitter *s, uint32_t *ends,
                                  size_t max, int kind)
 {
     size_t from = s->at, count = split_next_starts(s, ends, max);
     if (s->starts) return count;
-    /* Take whole blocks while ends[] has room for 64 more. The carried state stays in registers. */
+    /* Split whole blocks while ends[] has room for 64 more pieces. The carried state stays in
+     * registers. */
     sgt_split_carry c = s->carry;
     uint64_t in[2] = {s->in[0], s->in[1]};
     size_t at = s->block;
@@ -505,7 +522,7 @@ SPLIT_INLINE size_t split_blocks(const split_level *level, sgt_splitter *s, uint
     }
     if (count) {
         s->at = from + ends[count - 1];
-    } else { /* find the next block with starts, and return as many as fit into ends[] */
+    } else { /* find the next block with starts, and return as many of them as fit into ends[] */
         for (; at <= s->n && !s->starts && !hard; at += hard ? 0 : 64)
             s->starts = split_block_at(level, s, &c, in, at, kind, &hard);
         if (hard) s->starts = 0;
@@ -518,7 +535,7 @@ SPLIT_INLINE size_t split_blocks(const split_level *level, sgt_splitter *s, uint
     return count ? count : split_next_starts(s, ends, max);
 }
 
-/* Do what sgt_split does, by a level. */
+/* Split as sgt_split does, with the functions of a level. */
 SPLIT_INLINE size_t split_by(const split_level *level, sgt_splitter *s, uint32_t *ends, size_t max)
 {
     if (!s->rule) return split_blocks(level, s, ends, max, SPLIT_GPT2);

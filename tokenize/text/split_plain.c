@@ -1,17 +1,17 @@
-/* split_plain.c: the split rule in plain C, for any 64-bit machine. Takes eight bytes in a word at
- * a time, with a flag in the top bit of each. */
+/* split_plain.c: the split rules in plain C, for any 64-bit machine. Handles eight bytes at a time
+ * in a word, with a flag in the top bit of each byte. */
 #include "tokenize/text/split_blocks.h"
 #include "tokenize/text/utf8.h"
 
-/* Gather the top bits: bit i of the result is the top bit of byte i. The product moves each bit to
- * its own position in the top byte. */
+/* Gather the top bits: bit i of the result is the top bit of byte i. The multiplication moves each
+ * bit to its own position in the top byte. */
 SPLIT_INLINE uint64_t top_bits(uint64_t w)
 {
     return ((w >> 7) & WORD_OF(1)) * 0x0102040810204080u >> 56;
 }
 
 /* Classify the non-ASCII characters one by one. Bytes that continue a character of the previous
- * block look ill-formed here, and get their class from `in`. */
+ * block look ill-formed here; their class comes from `in`. */
 static void classify_wide(const uint8_t *p, uint64_t in[2], split_block *b)
 {
     uint64_t low = in[0], high = in[1], left = b->wide;

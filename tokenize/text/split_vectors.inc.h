@@ -1,20 +1,24 @@
-/* split_vectors.inc.h: what the levels with vectors share (split_blocks.h). A level defines before it
- * bytes64, the bytes of a block, and functions of these. Some return bytes: load(p); table(p), the 16
- * bytes at p in each 16; look_up(table, index), by indices below 16; with(v, x), the bits of v that
- * are in x; halved(v, n), each byte shifted to the right by n, with bits of the next byte above; and
- * twice(v). Others return masks: equal(v, x); within(v, from, count), the unsigned bytes from ...
- * from + count - 1; and has(v, bit), where each byte of `bit` has one bit. Behind it, it defines
- * look_two. */
+/* split_vectors.inc.h: code that the levels with vectors share (split_blocks.h).
+ *
+ * Before including this file, a level defines bytes64, the type of a block's bytes, and functions
+ * on it. These return bytes: load(p); table(p), which repeats the 16 bytes at p; look_up(table,
+ * index), with indices below 16; with(v, x), the bits of v that are set in x; halved(v, n), which
+ * shifts each byte right by n and moves in bits of the next byte; and twice(v). These return masks:
+ * equal(v, x); within(v, from, count), the unsigned bytes from ... from + count - 1; and has(v,
+ * bit), where each byte of `bit` has one bit.
+ *
+ * After including it, the level defines look_two. */
 
-/* Add the classes of the characters of two bytes. p: the block; valid: their first bytes; v: the
- * block, and the block moved by 1 to 3 bytes. */
+/* Add the classes of the characters of two bytes to *found. p: the block; valid: the characters'
+ * first bytes; v: the block, and the block moved by 1 to 3 bytes. */
 SPLIT_INLINE void look_two(const uint8_t *p, uint64_t valid, const bytes64 v[4],
                            first_classes *found);
 
-/* Where 64 two-bit classes are found in 16 bytes of unicode.h's table: those of characters that
- * differ in their last byte only. */
+/* Positions in 16 bytes of unicode.h's table, which hold the two-bit classes of 64 characters that
+ * differ only in their last byte. */
 typedef struct last_bytes {
-    bytes64 index, low; /* byte index below 16, and the lower class bit in that byte */
+    /* index of the byte, below 16; and the lower bit of the class in that byte, as a mask */
+    bytes64 index, low;
 } last_bytes;
 
 SPLIT_INLINE last_bytes last_of(bytes64 v)
@@ -23,8 +27,8 @@ SPLIT_INLINE last_bytes last_of(bytes64 v)
     return (last_bytes){with(halved(v, 2), 15), look_up(table(lows), with(v, 3))};
 }
 
-/* Add the classes of the characters of a group whose first bytes are `same`, from 16 bytes of
- * classes. */
+/* Add the classes of the characters of a group from its 16 bytes of classes. same: the characters'
+ * first bytes. */
 SPLIT_INLINE void add_classes(const uint8_t *classes, last_bytes last, uint64_t same,
                               first_classes *found)
 {
@@ -35,8 +39,8 @@ SPLIT_INLINE void add_classes(const uint8_t *classes, last_bytes last, uint64_t 
 
 /* Look up classes group by group. Characters that share all bytes but the last form a group of 64,
  * whose classes are 16 bytes of unicode.h's table. All characters of one group are looked up at
- * once; a block rarely has more than a few groups. r: first bytes to look up; more: bytes that
- * follow a first byte. */
+ * once; a block rarely has more than a few groups. r: first bytes to look up; more: number of bytes
+ * that follow a first byte. */
 SPLIT_INLINE void look_up_groups(const uint8_t *p, uint64_t r, const bytes64 v[4], int more,
                                  first_classes *found)
 {
@@ -60,10 +64,10 @@ SPLIT_INLINE void look_up_groups(const uint8_t *p, uint64_t r, const bytes64 v[4
     }
 }
 
-/* Return the characters of three bytes that belong to an eighth of their first byte's code points
- * (512 of 4,096) that are all letters. This covers most Chinese and Korean, which have many groups
- * of 64. The table has a bit for each eighth, by the first byte's low four bits. tests/tokenize
- * checks it against the classes. */
+/* Return the characters of three bytes that are in an all-letter eighth of their first byte's code
+ * points (512 of 4,096). This covers most Chinese and Korean characters, which would be in many
+ * groups of 64. The table is indexed by the first byte's low four bits, and has one bit for each
+ * eighth. tests/tokenize checks it against the classes. */
 SPLIT_INLINE uint64_t all_letters(bytes64 first, bytes64 second)
 {
     static const uint8_t eighths[16] = {0,    0,    0,    0xFC, 0xBF, 0xFF, 0xFF, 0xFF,
@@ -74,8 +78,8 @@ SPLIT_INLINE uint64_t all_letters(bytes64 first, bytes64 second)
 }
 
 /* Give every byte of a character the class of its first byte. three, four: first bytes of
- * characters of at least that many bytes. in: bits carried over from the previous block. Return the
- * bits to carry over to the next. */
+ * characters of at least three and of four bytes. in: bits carried over from the previous block.
+ * Return the bits to carry over to the next block. */
 SPLIT_INLINE uint64_t spread(uint64_t *class, uint64_t first, uint64_t three, uint64_t four,
                              uint64_t in)
 {
@@ -85,8 +89,8 @@ SPLIT_INLINE uint64_t spread(uint64_t *class, uint64_t first, uint64_t three, ui
     return first >> 63 | three >> 62 | four >> 61;
 }
 
-/* Classify the non-ASCII characters. A first byte with the right bytes behind it is a character;
- * all other bytes are ill-formed. */
+/* Classify the non-ASCII characters. A first byte followed by the right bytes is a character; all
+ * other bytes are ill-formed. */
 static __attribute__((noinline)) void classify_wide(const uint8_t *p, uint64_t in[2],
                                                     split_block *b)
 {

@@ -1,5 +1,5 @@
 /* utf8.c: divides text into units (utf8.h), by table 3-7 of the Unicode standard, which lists the
- * allowed bytes after each lead byte. */
+ * bytes allowed after each lead byte. */
 #include "tokenize/text/utf8.h"
 
 #include <string.h>
@@ -15,10 +15,10 @@ static unsigned follows(uint8_t b, uint8_t *lo, uint8_t *hi)
     *hi = 0xBF;
     if (b < 0xC2 || b > 0xF4) return 0;
     if (b < 0xE0) return 1;
-    if (b == 0xE0) *lo = 0xA0; /* below it: overlong forms */
-    if (b == 0xED) *hi = 0x9F; /* above it: surrogates */
-    if (b == 0xF0) *lo = 0x90; /* below it: overlong forms */
-    if (b == 0xF4) *hi = 0x8F; /* above it: past U+10FFFF */
+    if (b == 0xE0) *lo = 0xA0; /* below A0: overlong forms */
+    if (b == 0xED) *hi = 0x9F; /* above 9F: surrogates */
+    if (b == 0xF0) *lo = 0x90; /* below 90: overlong forms */
+    if (b == 0xF4) *hi = 0x8F; /* above 8F: beyond U+10FFFF */
     return b < 0xF0 ? 2 : 3;
 }
 
@@ -43,8 +43,8 @@ size_t sgt_utf8_unit(const uint8_t *s, size_t n, uint32_t *cp)
     return more + 1;
 }
 
-/* Return the end of the longest well-formed beginning of s. Stop after the character that reaches
- * `most`. The caller knows that s[0..at) is well formed. */
+/* Return the end of the longest well-formed beginning of s, but stop after the character that
+ * reaches `most`. s[0..at) must be known to be well formed. */
 static size_t valid_until(const uint8_t *s, size_t at, size_t most, size_t n)
 {
     while (at < most) {
@@ -75,9 +75,9 @@ size_t sgt_utf8_ascii(const uint8_t *s, size_t n)
 size_t sgt_utf8_valid(const uint8_t *s, size_t n)
 {
 #if defined(__x86_64__)
-    /* Alternate: check a block of 64 bytes character by character, then let vectors skip as many as
-     * they can. The check by characters finds the unit that stopped the vectors. So text full of
-     * ill-formed units is no slower than without vectors. */
+    /* Alternate: check a block of 64 bytes character by character, then let vector code skip as
+     * many blocks as it can. The check by characters finds the unit that stopped the vector code.
+     * So text full of ill-formed units is no slower than without vector code. */
     for (size_t at = 0; sgt_cpu() >= SGT_CPU_AVX2 && n - at >= 128;) {
         size_t most = at + 64;
         at = valid_until(s, at, most, n);

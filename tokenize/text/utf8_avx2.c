@@ -1,27 +1,28 @@
 /* utf8_avx2.c: skips well-formed UTF-8 64 bytes at a time, after J. Keiser, D. Lemire, "Validating
- * UTF-8 in less than one instruction per byte" (Software: Practice and Experience 51, 2021). Three
- * half bytes, of each byte and the one before it, are looked up in tables with a bit for each
- * error. An error is present if all three look-ups have its bit.
+ * UTF-8 in less than one instruction per byte" (Software: Practice and Experience 51, 2021). For
+ * each byte, three half bytes, of it and of the byte before it, are looked up in tables with one
+ * bit for each kind of error. There is an error if all three look-ups have its bit.
  *
  * A block that is all ASCII needs no look-up.
  *
- * An AVX-512 version was tried (2026-11-26, AMD EPYC, Zen 4) and not taken: the same check by vectors
- * of 64 bytes gained too little to show, and masks of first bytes with VBMI's vpermb were several
- * times slower on English. */
+ * An AVX-512 version was tried (2026-11-26, AMD EPYC, Zen 4) and is not used: the same check with
+ * vectors of 64 bytes gained too little to measure, and masks of first bytes with VBMI's vpermb
+ * were several times slower on English. */
 #include "tokenize/text/utf8.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 
 enum {
-    TOO_SHORT = 1 << 0,  /* a first byte without a continuation after it */
-    TOO_LONG = 1 << 1,   /* ASCII with a continuation after it */
+    TOO_SHORT = 1 << 0,  /* a first byte that no continuation byte follows */
+    TOO_LONG = 1 << 1,   /* an ASCII byte that a continuation byte follows */
     OVERLONG_3 = 1 << 2, /* E0 80..9F */
     TOO_LARGE = 1 << 3,  /* F4 90..BF, F5 and above */
     SURROGATE = 1 << 4,  /* ED A0..BF */
     OVERLONG_2 = 1 << 5, /* C0, C1 */
-    OVERLONG_4 = 1 << 6, /* F0 80..8F; and F5 and above before 80..8F */
-    /* two continuations: an error unless a first byte one or two places further back needs them */
+    OVERLONG_4 = 1 << 6, /* F0 80..8F; and F5 and above, followed by 80..8F */
+    /* two continuation bytes: an error unless a first byte one or two bytes further back needs
+     * them */
     TWO_CONTINUE = 1 << 7,
     ANY_LOW = TOO_SHORT | TOO_LONG | TWO_CONTINUE,
     ABOVE_4 = ANY_LOW | TOO_LARGE | OVERLONG_4,
@@ -33,7 +34,7 @@ enum {
 #define FOUR(x) TWICE(x), TWICE(x)
 #define EIGHT(x) FOUR(x), FOUR(x)
 
-/* Tables indexed by the upper half and the lower half of the byte before, and by the upper half of
+/* Tables indexed by the upper half of the byte before, by its lower half, and by the upper half of
  * this byte. */
 static const uint8_t before_high[16] = {EIGHT(TOO_LONG),
                                         FOUR(TWO_CONTINUE),
@@ -68,7 +69,7 @@ static inline __m256i look_up(const uint8_t table[16], __m256i half)
     return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(t), half);
 }
 
-/* Return a vector that is not zero if p[0..32) holds an error. The three bytes before p are read
+/* Return a vector that is nonzero if p[0..32) holds an error. The three bytes before p are read
  * too. */
 static inline __m256i errors(const uint8_t *p)
 {
@@ -76,14 +77,14 @@ static inline __m256i errors(const uint8_t *p)
     __m256i found = _mm256_and_si256(look_up(before_high, upper(before)),
                                      look_up(before_low, _mm256_and_si256(before, BYTES(15))));
     found = _mm256_and_si256(found, look_up(here_high, upper(here)));
-    /* The third byte of three, and the third and fourth of four, must have TWO_CONTINUE, the top
-     * bit; no other byte may have it. */
+    /* TWO_CONTINUE, the top bit, must be set for the third byte of three, and for the third and
+     * fourth of four, and for no other byte. */
     __m256i third = _mm256_subs_epu8(load(p - 2), BYTES(0xE0 - 0x80));
     __m256i fourth = _mm256_subs_epu8(load(p - 3), BYTES(0xF0 - 0x80));
     return _mm256_xor_si256(found, _mm256_and_si256(_mm256_or_si256(third, fourth), BYTES(0x80)));
 }
 
-/* Return `at`, or where the character begins that is in the middle there. */
+/* Return `at`; or, if `at` is inside a character, the offset at which the character begins. */
 static inline size_t begun_at(const uint8_t *s, size_t at)
 {
     for (unsigned i = 1; i <= 3; i++)
@@ -93,7 +94,8 @@ static inline size_t begun_at(const uint8_t *s, size_t at)
 
 size_t sgt_utf8_skip_avx2(const uint8_t *s, size_t at, size_t n)
 {
-    int before = 0; /* 1: the block before has bytes beyond ASCII, whose last character may go on */
+    /* 1: the block before is not all ASCII, so its last character may continue in this block */
+    int before = 0;
     for (; n - at >= 64; at += 64) {
         const __m256i both = _mm256_or_si256(load(s + at), load(s + at + 32));
         const int beyond = !_mm256_testz_si256(both, BYTES(0x80));
