@@ -1,17 +1,18 @@
-// attention.cu: causal attention, forward, by tiles: FlashAttention-2, Dao 2023. A block keeps 64
-// or 128 queries and walks over the keys that they may see, 64 or 32 at a time: from the start of
-// the first query's document to the last query. The next tile of keys is copied while this one is
-// computed. The softmax uses a running maximum and sum, so that no row of T scores is ever stored.
+// attention.cu: the forward pass of causal attention, computed by tiles (FlashAttention-2, Dao
+// 2023). A block keeps 64 or 128 queries and walks over the keys that they may see, 64 or 32 at a
+// time: from the start of the first query's document to the last query. The next tile of keys is
+// copied while the current tile is computed. The softmax uses a running maximum and sum, so that no
+// row of T scores is ever stored.
 #include "kernels/cuda/attention.cuh"
 
 using namespace sgt;
 
-// Rows of a tile of keys.
+// Number of rows in a tile of keys.
 template <class T> constexpr int KEY_ROWS = sizeof(T) == 2 ? 64 : 32;
 
-// Groups of 16 queries per warp. Reading the tile of keys from shared memory takes longer than one
-// group's products, so two groups share each read. Wider heads and dropout leave too few registers
-// for a second group.
+// Groups of 16 queries per warp. Reading the tile of keys from shared memory takes longer than the
+// matrix products of one group, so two groups share each read. With wider heads or dropout, too few
+// registers are left for a second group.
 template <int DP, bool DROP> constexpr int GROUPS = DP <= 64 && !DROP ? 2 : 1;
 
 template <class T, int DP>
@@ -23,7 +24,8 @@ DEV void start_keys(const Heads<T> &a, const Head &h, T *keys, T *values, int ke
     start_tile<T, DP, KEY_ROWS<T>>(values, rows + 2 * width, h.packed_ld, a.length - key, a.D);
 }
 
-// Add a tile of keys to the sums `out` and r. Some of the warp's queries see some of its keys.
+// Add a tile of keys, of which some are visible to some of the warp's queries, to the sums `out`
+// and r.
 template <class T, int DP, int M, bool DROP>
 DEV void add_keys(float (&out)[M][DP / 8][4], Running (&r)[M], const Heads<T> &a,
                   const Kept<DROP> &kept, const Sight<T> &sight, const T *own, const T *keys,
@@ -32,7 +34,7 @@ DEV void add_keys(float (&out)[M][DP / 8][4], Running (&r)[M], const Heads<T> &a
     constexpr int N = KEY_ROWS<T>;
     float s[M][N / 8][4];
     KeptTile<N / 8> tile[M];
-    // dropout's draws come first, while few registers are in use
+    // draw for dropout first, while few registers are in use
     DEV_UNROLL_FOR (int m = 0; m < M; m++)
         if constexpr (DROP) tile[m].by_rows(kept, query + 16 * m, key);
     scores<T, DP>(s, own, 0, keys);
@@ -43,7 +45,7 @@ DEV void add_keys(float (&out)[M][DP / 8][4], Running (&r)[M], const Heads<T> &a
         float down[2];
         soften(s[m], r[m], down, a.scale_log2);
         scale_down<DP>(out[m], down);
-        // after soften, because the softmax's sum covers dropped keys too
+        // after soften, because the softmax's sum includes dropped keys
         if constexpr (DROP) drop_elements(s[m], tile[m]);
     }
     weigh_rows<T, DP>(out, s, values);
@@ -78,7 +80,7 @@ __global__ void __launch_bounds__(ATTENTION_THREADS, GROUPS<DP, DROP>) attention
         dev::cp_async_commit();
         dev::cp_async_wait<1>();
         dev::block_sync(); // every thread's copies of this tile are complete
-        // skip a tile of which this warp's queries see no key
+        // skip a tile if this warp's queries see none of its keys
         if (key < query + 16 * M && key + N > sight.first_key(query))
             add_keys<T, DP, M>(out, r, a, kept, sight, own + mine * PITCH<T, DP>, keys + now,
                                values + now, query, key);

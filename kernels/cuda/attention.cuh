@@ -1,15 +1,17 @@
-// attention.cuh: tiles in shared memory and their products in tensor cores, for attention.cu and
-// attention_backward.cu. attention_hopper.cuh also uses the functions on rows of scores.
+// attention.cuh: tiles in shared memory and their matrix products on tensor cores, for attention.cu
+// and attention_backward.cu. attention_hopper.cuh also uses the functions that process rows of
+// scores.
 //
-// A tile holds rows of one head. A row has DP numbers: the head's D, then zeros. 16 unused bytes
-// follow each row, so that successive rows start in different banks and ldmatrix reads 8 of them
-// without a bank conflict. A block has four warps; each takes one or two groups of 16 rows of the
-// block's own tile against all rows of the other tile. With g = lane/4, t = lane%4, an accumulator
-// c[n] holds elements (g, 8n+2t), (g, 8n+2t+1), (g+8, 8n+2t), (g+8, 8n+2t+1) of a group's 16 rows.
+// A tile holds rows of one head. A row has DP numbers: the head's D numbers, then zeros. 16 unused
+// bytes follow each row. Successive rows therefore start in different banks, and ldmatrix reads 8
+// of them without a bank conflict. A block has four warps. Each warp multiplies one or two groups
+// of 16 rows of the block's own tile by all rows of the other tile. With g = lane/4 and t = lane%4,
+// an accumulator c[n] holds elements (g, 8n+2t), (g, 8n+2t+1), (g+8, 8n+2t), (g+8, 8n+2t+1) of a
+// group's 16 rows.
 //
-// The type T says how numbers are stored and multiplied: bf16, f16, or one of two ways to multiply
-// float32 (Tf32, Tf32x3). For every type, one step of a product covers 32 bytes of a tile's row: 16
-// or 8 columns.
+// The type T determines how numbers are stored and multiplied: bf16, f16, or one of two methods for
+// float32 (Tf32, Tf32x3). For every type, one step of a matrix product covers 32 bytes of a tile's
+// row: 16 or 8 columns.
 #pragma once
 
 #include "kernels/cuda/dropout.cuh"
@@ -18,26 +20,26 @@ namespace sgt
 {
 
 static constexpr float LOG2E = 1.44269504088896340736f, LN2 = 0.69314718055994530942f;
-// The running maximum before the first score. It is finite, so that masked scores get weight 0 and
-// not NaN.
+// The running maximum before the first score. It is finite; with -infinity, masked scores would get
+// the weight NaN instead of 0.
 static constexpr float NONE_YET = -3e38f;
 enum { ATTENTION_THREADS = 128, OWN = 64 /* rows of a block's own tile */ };
 
-// A float32 that is rounded to TF32's 11 bits before it is multiplied. A product has a relative
-// error of up to 2^-10.
+// A float32 that is rounded to TF32's 11 significant bits before it is multiplied. The result of a
+// multiplication has a relative error of up to 2^-10.
 struct Tf32 {
     float x;
 };
-// A float32 as a sum of two parts of 11 bits each, `big` and the remainder `small`, which may lose
-// the last bit. A product is the sum of big*big, big*small and small*big. Its error is at most
-// 2^-21 of the product: 2^-22 for small*small, which is left out, and 2^-23 for the last bit of
-// each factor.
+// A float32 as a sum of two numbers of 11 significant bits each: `big` and the remainder `small`,
+// which may lose the last bit. A multiplication adds big*big, big*small and small*big. The relative
+// error of its result is at most 2^-21: 2^-22 for small*small, which is left out, and 2^-23 for the
+// last bit of each factor.
 struct Tf32x3 {
     float x;
 };
 enum : uint32_t { TF32_IGNORED = 0x1fff }; // bits of a float that tensor cores ignore
 template <class T>
-// tensor-core products that one product takes
+// number of tensor-core multiplications that replace one multiplication of T
 constexpr int PASSES = std::is_same<T, Tf32x3>::value ? 3 : 1;
 
 template <class T> DEV float number(T x)
@@ -53,20 +55,20 @@ template <class T> struct Heads {
     const T *dout;
     T *dqkv;
     int length, heads, D;
-    // (B, T) start and end of each position's document; NULL: one document
+    // (B, T) start and end of each position's document; NULL: each row is one document
     const int32_t *start, *end;
     // scale_log2: scale * log2(e), because exponentials are computed as powers of 2
     float scale, scale_log2;
     sgt_cuda_dropout drop;
-    // limit: sgt_dropout_limit of the rate; pitch: elements of dropout from one query to the next
+    // limit: sgt_dropout_limit of the rate; pitch: dropout elements from one query to the next
     uint32_t limit, pitch;
     float keep;
 };
 
-// One head of one sequence: the offsets of its rows, and their strides.
+// One head of one sequence: offsets and strides of its rows.
 struct Head {
-    // first row's offset: packed in qkv, plain in out and dout, row in lse and delta; _ld: row
-    // strides
+    // Offset of the first row: `packed` in qkv, `plain` in out and dout, `row` in lse and delta.
+    // packed_ld and plain_ld are row strides.
     size_t packed, packed_ld, plain, plain_ld, row;
 
     template <class T> DEV Head(const Heads<T> &a, int which)
@@ -80,9 +82,9 @@ struct Head {
     }
 };
 
-// Which positions of one row of the batch see each other, by their documents. Starts and ends never
-// decrease along the row; positions past its end get its last position's. They are read at each
-// use, to save registers.
+// Tells which positions of one row of the batch see each other, given the row's documents. Starts
+// and ends never decrease along the row. Positions past the end of the row have the start and end
+// of its last position. Both are read again at each use, to save registers.
 template <class T> struct Sight {
     const Heads<T> &a;
     int row; // index in the batch of the row's first position
@@ -101,8 +103,8 @@ template <class T> struct Sight {
     }
 };
 
-// Set scores to -infinity: in each row of the accumulators, the columns before limit(row) if
-// BEFORE, else those from limit(row) on. Rows and columns are counted from the tile's first.
+// Set scores to -infinity: in each row of the accumulators, the columns before limit(row) if BEFORE
+// is set, else the columns from limit(row) on. Rows and columns are relative to the tile.
 template <bool BEFORE, int N, class F> DEV void mask_columns(float (&s)[N][4], F limit)
 {
     int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
@@ -114,18 +116,18 @@ template <bool BEFORE, int N, class F> DEV void mask_columns(float (&s)[N][4], F
     }
 }
 
-// Set the scores of keys of earlier documents to -infinity, for queries in rows and keys in
-// columns.
+// For queries in rows and keys in columns: set the scores of keys in earlier documents to
+// -infinity.
 template <int N, class T>
 DEV void mask_earlier(float (&s)[N][4], const Sight<T> &sight, int query, int key)
 {
     mask_columns<true>(s, [&](int row) { return sight.first_key(query + row) - key; });
 }
 
-// Which probabilities of one head dropout keeps. In a kernel without dropout, DROP is false and the
-// struct costs nothing.
+// Tells which probabilities of one head dropout keeps. In a kernel without dropout, DROP is false
+// and the struct costs nothing.
 template <bool DROP> struct Kept {
-    uint64_t seed, draw, first; // first: the element of query 0 and key 0
+    uint64_t seed, draw, first; // first: element number of query 0 and key 0
     uint32_t limit, pitch;
     float keep; // factor of the kept probabilities
 
@@ -142,24 +144,24 @@ template <bool DROP> struct Kept {
         limit = a.limit;
     }
 
-    // Return a mask that says which of four keys dropout keeps for a query: bit j for key + j.
-    // `key` is a multiple of 4.
+    // Return which of the four keys from `key` on, a multiple of 4, dropout keeps for a query: bit
+    // j is set if key + j is kept.
     DEV uint32_t four(int query, int key) const
     {
         return sgt_dropout_kept(seed, draw, first + (uint64_t)query * pitch + key, limit);
     }
 };
 
-// Which elements of a warp's accumulators dropout keeps, with queries in rows or in columns. One
-// draw decides four keys, but a lane holds only one or two of them. So each lane makes one draw per
-// block of 8 columns, for its neighbours too; it packs the results in a word, and the lanes
-// exchange words.
+// Tells which elements of a warp's accumulators dropout keeps, with queries in rows or in columns.
+// One draw decides about four keys, but a lane holds only one or two of them. So each lane makes
+// one draw per block of 8 columns, for itself and its neighbours, and packs the results into a
+// word. The lanes then exchange words.
 template <int N> struct KeptTile {
     static_assert(N <= 8, "a word of four bits a block");
     uint32_t word[4]; // for element e, at bit 4n + shift[e]
     int shift;
 
-    // Draw with queries in rows: lane t draws for keys 8n + 4 (t/2) .. 8n + 4 (t/2) + 3 of row g,
+    // Draw with queries in rows. Lane t draws for keys 8n + 4 (t/2) .. 8n + 4 (t/2) + 3 of row g,
     // or of row g + 8 if t is odd.
     DEV void by_rows(const Kept<true> &k, int query, int key)
     {
@@ -175,8 +177,8 @@ template <int N> struct KeptTile {
         word[3] = word[2] >> 1;
     }
 
-    // Draw with keys in rows: four lanes hold four consecutive keys of a column; of these, lane m =
-    // g%4 draws for element m of all four.
+    // Draw with keys in rows. Four lanes hold four consecutive keys of a column. Among these, lane
+    // m = g%4 draws for element m of all four.
     DEV void by_columns(const Kept<true> &k, int key, int query)
     {
         int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, m = g % 4;
@@ -190,7 +192,7 @@ template <int N> struct KeptTile {
     DEV bool at(int n, int e) const { return word[e] >> (4 * n + shift) & 1; }
 };
 
-// Set the elements that dropout does not keep to 0.
+// Set the elements that dropout drops to 0.
 template <int N> DEV void drop_elements(float (&x)[N][4], const KeptTile<N> &kept)
 {
     DEV_UNROLL_FOR (int n = 0; n < N; n++)
@@ -199,7 +201,7 @@ template <int N> DEV void drop_elements(float (&x)[N][4], const KeptTile<N> &kep
 }
 
 template <class T, int DP> constexpr int PITCH = DP + PER16<T>;
-// how many numbers a tile of ROWS rows has, with the gaps
+// Size in numbers of a tile of ROWS rows, including the gaps between rows.
 template <class T, int DP, int ROWS> constexpr int TILE = ROWS *PITCH<T, DP>;
 
 // Start copying ROWS rows into a tile. Rows from `present` on, and columns from D on, become 0.
@@ -214,12 +216,13 @@ DEV void start_tile(T *tile, const T *rows, size_t ld, int present, int D)
     }
 }
 
-// The left operand of one step, or the right operand of two blocks of 8 columns, in mma's layout.
+// The left operand of one step, or the right operand of two blocks of 8 columns, in the register
+// layout of mma.
 template <class T> struct Operand {
-    uint32_t big[4], small[4]; // parts of each number; only Tf32x3 has `small`
+    uint32_t big[4], small[4]; // the two numbers that represent each x; only Tf32x3 uses `small`
 
-    // Tf32x3 needs no check for NaN, which would cost as much as the rest: if x is NaN, so is
-    // small.
+    // Store x as number i. Tf32x3 needs no check for NaN, which would cost as much as the rest: if
+    // x is NaN, so is `small`.
     DEV void set(int i, float x)
     {
         if constexpr (PASSES<T> == 3) {
@@ -231,7 +234,7 @@ template <class T> struct Operand {
     }
 
     // Load four matrices: 8x8 of 16-bit numbers, or 8x4 of floats. Each lane passes the address of
-    // one row.
+    // one matrix row.
     DEV void read(const T *row)
     {
         dev::ldmatrix_x4(big, row);
@@ -240,8 +243,8 @@ template <class T> struct Operand {
     }
 };
 
-// For each of M groups of 16 rows, add a[m] b to blocks n and n + 1 of c[m]. For Tf32x3, the
-// products with `small` come first.
+// For each of M groups of 16 rows, add a[m] b to blocks n and n + 1 of c[m]. For Tf32x3, the terms
+// with `small` are added first.
 template <class T, int M, int N>
 DEV void multiply(float (&c)[M][N][4], const Operand<T> (&a)[M], const Operand<T> &b, int n)
 {
@@ -260,15 +263,15 @@ DEV void multiply(float (&c)[M][N][4], const Operand<T> (&a)[M], const Operand<T
     }
 }
 
-// Load rows row..row+15 of a tile, the columns of step k, as the left operand.
+// Load rows row .. row + 15 of a tile, the columns of step k, as the left operand.
 template <int DP, class T> DEV void left(Operand<T> &a, const T *tile, int row, int k)
 {
     int lane = threadIdx.x % 32;
     a.read(tile + (row + lane % 16) * PITCH<T, DP> + (2 * k + lane / 16) * PER16<T>);
 }
 
-// For each of M groups of 16 rows: c[m] (16, N*8) += a[m] times the columns of step k of N*8 rows
-// of a tile, which is one step of own x tile^T. All groups share each read of the tile.
+// For each of M groups of 16 rows, do one step of own x tile^T: add to c[m] (16, N*8) the product
+// of a[m] and the columns of step k of N*8 rows of a tile. All groups share each read of the tile.
 template <class T, int DP, int M, int N>
 DEV void times_rows(float (&c)[M][N][4], const Operand<T> (&a)[M], const T *tile, int k)
 {
@@ -281,7 +284,8 @@ DEV void times_rows(float (&c)[M][N][4], const Operand<T> (&a)[M], const T *tile
     }
 }
 
-// For each m: c[m] (16, N*8) = 16 rows of `own` from row + 16m on x tile^T, summed over DP columns.
+// For each m: c[m] (16, N*8) = (16 rows of `own` from row + 16m on) x tile^T, summed over DP
+// columns.
 template <class T, int DP, int M, int N>
 DEV void scores(float (&c)[M][N][4], const T *own, int row, const T *tile)
 {
@@ -298,9 +302,10 @@ DEV void scores(float (&c)[M][N][4], const T *own, int row, const T *tile)
     }
 }
 
-// Make step k of the accumulators p a left operand. In 16 bits, they already have mma's layout. In
-// float32, a lane holds columns 2t and 2t + 1, where mma expects t and t + 4. The order of a sum's
-// columns does not matter, as long as right_of reads the tile's rows in the same order.
+// Convert step k of the accumulators p into a left operand. For 16-bit types, p already has the
+// layout of mma. For float32, a lane holds columns 2t and 2t + 1, but mma expects columns t and t +
+// 4. Permuting the columns does not change the sum, as long as right_of reads the tile's rows in
+// the same order.
 template <class T, int N> DEV void left_of(Operand<T> &a, const float (&p)[N][4], int k)
 {
     DEV_UNROLL_FOR (int i = 0; i < 4; i++) {
@@ -310,9 +315,9 @@ template <class T, int N> DEV void left_of(Operand<T> &a, const float (&p)[N][4]
     }
 }
 
-// Load the rows of step k of a tile, columns 8n to 8n + 15, as the right operand, in left_of's
-// order. ldmatrix transposes only 16-bit numbers. Floats are read one by one, without bank
-// conflicts, as rows 2t start 8 banks apart.
+// Load the rows of step k of a tile, columns 8n to 8n + 15, as the right operand, in the order of
+// left_of. ldmatrix transposes only 16-bit numbers, so floats are read one by one. There are no
+// bank conflicts, because rows 2t start 8 banks apart.
 template <class T, int DP> DEV void right_of(Operand<T> &b, const T *tile, int k, int n)
 {
     int lane = threadIdx.x % 32;
@@ -326,7 +331,7 @@ template <class T, int DP> DEV void right_of(Operand<T> &b, const T *tile, int k
     }
 }
 
-// sum[m] (16, DP) += p[m] (16, N*8) x tile (N*8, DP), with p rounded to T.
+// For each m: sum[m] (16, DP) += p[m] (16, N*8) x tile (N*8, DP), with p rounded to T.
 template <class T, int DP, int M, int N>
 DEV void weigh_rows(float (&sum)[M][DP / 8][4], const float (&p)[M][N][4], const T *tile)
 {
@@ -341,7 +346,7 @@ DEV void weigh_rows(float (&sum)[M][DP / 8][4], const float (&p)[M][N][4], const
     }
 }
 
-// Store two neighbouring numbers, the first at an even index.
+// Store two consecutive numbers, the first at an even index.
 template <class T> DEV void store_two(T *at, float x, float y)
 {
     struct alignas(8) Two {
@@ -351,8 +356,8 @@ template <class T> DEV void store_two(T *at, float x, float y)
     else *(Two *)at = {x, y};
 }
 
-// Store rows g and g + 8 of the warp's 16 rows, the first of which is row `first` of `length`.
-// Multiply row g by by_g, and row g + 8 by by_g8.
+// Store rows g and g + 8 of the warp's 16 rows, multiplied by by_g and by_g8. The warp's rows begin
+// at row `first` of `length`.
 template <class T, int DP>
 DEV void store_rows(T *rows, size_t ld, int first, int length, int D, const float (&c)[DP / 8][4],
                     float by_g, float by_g8)
@@ -368,8 +373,8 @@ DEV void store_rows(T *rows, size_t ld, int first, int length, int D, const floa
 
 // ---- the forward pass: a running softmax ----
 
-// A warp's running softmax over rows g and g + 8: maxima in log2 units, and this lane's part of the
-// sums of exponentials.
+// A warp's running softmax over rows g and g + 8: maxima in log2 units, and this lane's share of
+// the sums of exponentials.
 struct Running {
     float max[2], sum[2];
 };
@@ -381,8 +386,8 @@ DEV float quad_max(float x)
     return fmaxf(x, dev::shfl_xor(x, 2));
 }
 
-// Set the scores of keys after their query to -infinity. s[n][e] belongs to key + 8n + 2t + (e & 1)
-// and to row g + 8 (e >> 1) from `query` on.
+// Set the scores of keys after their query to -infinity. s[n][e] is the score of key + 8n + 2t + (e
+// & 1) and of query + g + 8 (e >> 1).
 template <int N> DEV void mask_later(float (&s)[N][4], int query, int key)
 {
     int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
@@ -391,8 +396,8 @@ template <int N> DEV void mask_later(float (&s)[N][4], int query, int key)
             if (key + n * 8 + 2 * t + (e & 1) > query + g + (e >> 1) * 8) s[n][e] = -INFINITY;
 }
 
-// Replace scores by exp2(s - max) with the new maxima. `down` receives the factors that scale sums
-// made with the old maxima to the new ones.
+// Replace scores by exp2(s - max) with the new maxima. `down` receives the factors that convert
+// sums relative to the old maxima to the new maxima.
 template <int N> DEV void soften(float (&s)[N][4], Running &r, float (&down)[2], float scale_log2)
 {
     DEV_UNROLL_FOR (int half = 0; half < 2; half++) {
@@ -460,14 +465,14 @@ Heads<T> heads_of(const sgt_cuda_heads &a, const void *qkv, const void *out, con
             sgt_dropout_keep(d.rate)};
 }
 
-// The same for the backward pass.
+// The same, with the arrays of the backward pass.
 template <class T>
 Heads<T> heads_of(const sgt_cuda_heads &a, const void *qkv, const void *out, const float *lse,
                   void *dqkv, float *delta, const void *dout)
 {
     Heads<T> h = heads_of<T>(a, qkv, out, lse);
     h.delta = delta, h.dout = (const T *)dout, h.dqkv = (T *)dqkv;
-    // the probability of a single key is 1: dq and dk are exactly 0, not rounding errors
+    // the probability of a single key is 1, so dq and dk are exactly 0, not rounding errors
     if (a.T == 1) h.scale = 0;
     return h;
 }
@@ -479,8 +484,8 @@ template <class F> void by_dropout(const sgt_cuda_heads &a, F f)
     else f(std::false_type());
 }
 
-// Call f(T(), DP, dropping) with the least DP of the kernels that holds D. float32, which is not
-// meant for speed, has only DP = 64 and 128.
+// Call f(T(), DP, dropping) with the smallest DP of the compiled kernels that holds D. float32,
+// which is not meant for speed, has kernels only for DP = 64 and 128.
 template <class F> void by_head(const sgt_cuda_heads &a, F f)
 {
     auto of = [&](auto zero, auto width) {

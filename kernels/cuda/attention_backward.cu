@@ -1,27 +1,29 @@
-// attention_backward.cu: the gradients of attention.cu, by the same tiles. With p_ij = exp(scale
-// q_i.k_j - lse_i) and delta_i = dout_i.out_i:
+// attention_backward.cu: the gradients of attention.cu, with the same tiles. With p_ij = exp(scale
+// q_i.k_j - lse_i), delta_i = dout_i.out_i, and the dropout factors f_ij:
 //   dv_j = sum_i f_ij p_ij dout_i          ds_ij = p_ij (f_ij dout_i.v_j - delta_i)
 //   dq_i = scale sum_j ds_ij k_j           dk_j = scale sum_i ds_ij q_i
-// where f is dropout's factor: delta is still sum_j p_ij (f_ij dout_i.v_j), as out_i is the sum of
-// f_ij p_ij v_j. There are two kernels: one keeps keys and walks over the queries after them, the
-// other keeps queries and walks over the keys before them, within documents. Both compute the
-// scores and dp, so there are seven matrix products instead of five. One warp computes each sum,
-// without atomics, so the bits are the same each time. (With five, dq's sums would go through
-// memory tile by tile in float32: 32 KiB of traffic per 1 MFLOP saved. A fixed order would also
-// need all keys of a head in one block.) Both kernels compute p with the kept rows on the left, so
-// that p's accumulators are already the left operand of the sums.
+// delta_i equals sum_j p_ij (f_ij dout_i.v_j), because out_i is the sum of f_ij p_ij v_j.
+//
+// There are two kernels. One keeps keys and walks over the queries after them; the other keeps
+// queries and walks over the keys before them. Both stay within documents. Both compute the scores
+// and dp, so there are seven matrix products instead of five. Each sum is computed by one warp,
+// without atomics, so the bits are the same each time. (With five matrix products, dq's sums would
+// go through memory tile by tile in float32: 32 KiB of traffic per 1 MFLOP saved. A fixed order
+// would also require all keys of a head in one block.) Both kernels compute p with the kept rows on
+// the left, so that p's accumulators are already the left operand of the sums.
 #include "kernels/cuda/attention.cuh"
 #include "kernels/cuda/attention_slopes.cuh"
 
 using namespace sgt;
 
-// Rows of the walked tile: fewer if a wide head's sums need the registers, or float32 tiles need
-// the shared memory.
+// Number of rows of the walked tile. It is smaller if a wide head's sums need the registers, or
+// float32 tiles need the shared memory.
 template <class T, int DP> constexpr int WALKED = (DP <= 64 ? 64 : 32) / (int)(sizeof(T) / 2);
 
-// Where the lse and delta of the walked queries are in shared memory: after all tiles, or for
-// float32, whose tiles can fill it, in the gaps between the rows of q. Query i's lse is at stats[i
-// * STEP], its delta at stats[i * STEP + DELTA]. The next tile's are TURN further.
+// Position in shared memory of the lse and delta of the walked queries. In 16-bit types they follow
+// all tiles. Tiles of float32 can fill the shared memory, so there they are in the gaps between the
+// rows of q. Query i's lse is at stats[i * STEP], its delta at stats[i * STEP + DELTA]. Those of
+// the next tile are TURN numbers further.
 template <class T, int DP> struct Stats {
     static constexpr bool BETWEEN = sizeof(T) == 4;
     static constexpr int N = WALKED<T, DP>, STEP = BETWEEN ? PITCH<T, DP> : 1,
@@ -33,7 +35,7 @@ template <class T, int DP> struct Stats {
 // ---- dk and dv ----
 
 // Start copying a tile of walked queries: q, dout, and each query's lse (in log2) and delta. Past
-// the last query, lse is infinite, so that p is 0 there.
+// the last query, lse is set to infinity, so that p is 0 there.
 template <class T, int DP>
 DEV void start_queries(const Heads<T> &a, const Head &h, T *q, T *dout, float *stats, int query)
 {
@@ -60,7 +62,7 @@ DEV void add_queries(float (&dk)[1][DP / 8][4], float (&dv)[1][DP / 8][4], const
     constexpr int N = WALKED<T, DP>;
     int mine = threadIdx.x / 32 * 16;
     float p[1][N / 8][4], dp[1][N / 8][4];
-    KeptTile<N / 8> tile; // dropout's draws come first, while few registers are in use
+    KeptTile<N / 8> tile; // draw for dropout first, while few registers are in use
     if constexpr (DROP) tile.by_columns(kept, key + mine, query);
     scores<T, DP>(p, keys, mine, q);
     if (a.end && query + N > sight.after_queries(key + mine))
@@ -80,8 +82,8 @@ DEV void add_queries(float (&dk)[1][DP / 8][4], float (&dv)[1][DP / 8][4], const
     weigh_rows<T, DP>(dk, dp, q);
 }
 
-// Request two blocks per multiprocessor where the kernel needs a few registers too many for three.
-// 0 leaves the choice to the compiler.
+// Request two blocks per multiprocessor if the kernel needs a few registers too many for three. 0
+// leaves the choice to the compiler.
 template <class T, int DP, bool DROP>
 __global__ void __launch_bounds__(ATTENTION_THREADS, DP == 64 && !DROP ? 2 : 0)
     keys_kernel(Heads<T> a)
@@ -185,7 +187,8 @@ template <class T, int DP, bool DROP> DEV void walk_keys(const Heads<T> &a)
                       a.scale);
 }
 
-// For float32, request three blocks per multiprocessor, or the compiler aims at four and spills.
+// For float32, request three blocks per multiprocessor; otherwise the compiler aims at four and
+// spills registers.
 template <class T, int DP>
 __global__ void __launch_bounds__(ATTENTION_THREADS, sizeof(T) == 4 ? 3 : 0)
     queries_kernel(Heads<T> a)
@@ -193,8 +196,8 @@ __global__ void __launch_bounds__(ATTENTION_THREADS, sizeof(T) == 4 ? 3 : 0)
     walk_keys<T, DP, false>(a);
 }
 
-// Dropout's draws take registers: request two blocks per multiprocessor, or the compiler aims at
-// three and spills.
+// Dropout's draws take registers: request two blocks per multiprocessor; otherwise the compiler
+// aims at three and spills registers.
 template <class T, int DP>
 __global__ void __launch_bounds__(ATTENTION_THREADS, 2) queries_dropout_kernel(Heads<T> a)
 {

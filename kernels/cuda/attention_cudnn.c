@@ -1,4 +1,5 @@
-/* attention_cudnn.c: describes, makes and runs cuDNN's plans of fused attention. */
+/* attention_cudnn.c: describes fused attention to cuDNN, creates the execution plans, and runs
+ * them. */
 #include "kernels/cuda/attention_cudnn.h"
 
 #include <assert.h>
@@ -23,16 +24,16 @@ struct sgt_cudnn_attention {
     sgt_error failed; /* error of the first run that cuDNN refused */
 };
 
-/* ---- the graphs: the operation graphs that cuDNN recognizes as fused attention.
+/* ---- the graphs: operation graphs that cuDNN recognizes as fused attention.
  *
- * cuDNN recognizes a graph by its shape: which operations, in which types, on which strides. The
- * graphs here follow, operation for operation, those that cuDNN's own frontend makes of attention
+ * cuDNN recognizes a graph by its operations, their types and the strides of their tensors. The
+ * graphs here follow, operation for operation, those that cuDNN's own frontend builds for attention
  * with a causal mask. ---- */
 
-/* Unique ids of the tensors that have memory or a value. */
+/* Unique ids of the tensors that have memory, or a value on the host. */
 enum uid { Q = 1, K, V, O, LSE, DO, DQ, DK, DV, DELTA, DQ_SUMS, SCALE, MASKED, KEPT, UIDS };
 
-/* ---- tensors: B sequences of H heads, strides in numbers ---- */
+/* ---- tensors: B sequences of H heads; strides are in numbers ---- */
 
 typedef struct shape {
     sgt_cudnn_graph *g;
@@ -80,7 +81,7 @@ static sgt_cudnn_desc joined(const shape *s, enum uid uid)
                                                      .stride = {s->T * row, s->D, row, 1}});
 }
 
-/* Describe one float per row, (B, H, T): in memory, or if uid is 0, only inside the graph. */
+/* Describe one float per row, (B, H, T). It is in memory, or only inside the graph if uid is 0. */
 static sgt_cudnn_desc rows(const shape *s, int uid)
 {
     return sgt_cudnn_tensor(s->g,
@@ -101,7 +102,7 @@ static sgt_cudnn_desc pairs(const shape *s, int type)
                                                      .stride = {s->H * head, head, s->T, 1}});
 }
 
-/* Describe one number per key and query: the matrices (T, T) of pairs, transposed. */
+/* Describe one number per key and query: each matrix (T, T) of pairs(), transposed. */
 static sgt_cudnn_desc pairs_transposed(const shape *s, int type)
 {
     int64_t head = s->T * s->T;
@@ -111,7 +112,8 @@ static sgt_cudnn_desc pairs_transposed(const shape *s, int type)
                                                      .stride = {s->H * head, head, 1, s->T}});
 }
 
-/* Describe rows of D floats, (B, H, T, D), with the given strides, only inside the graph. */
+/* Describe rows of D floats, (B, H, T, D), with the given strides, which exist only inside the
+ * graph. */
 static sgt_cudnn_desc wide(const shape *s, int64_t b, int64_t h, int64_t t)
 {
     return sgt_cudnn_tensor(s->g, &(sgt_cudnn_place){.kind = SGT_CUDNN_VIRTUAL,
@@ -120,8 +122,8 @@ static sgt_cudnn_desc wide(const shape *s, int64_t b, int64_t h, int64_t t)
                                                      .stride = {b, h, t, 1}});
 }
 
-/* Describe dQ's sums, (B, H, T, D) float in memory, in the order in which the engines' tensor cores
- * write them. */
+/* Describe the sums of dQ, (B, H, T, D) float in memory, in the order in which the tensor cores of
+ * cuDNN's engines write them. */
 static sgt_cudnn_desc dq_sums(const shape *s)
 {
     return sgt_cudnn_tensor(s->g,
@@ -150,7 +152,7 @@ static sgt_cudnn_desc over_pairs(const shape *s, int mode, sgt_cudnn_desc x, sgt
     return y;
 }
 
-/* Return x where query >= key, else -inf. */
+/* Return x if query >= key, else -inf. */
 static sgt_cudnn_desc causal(const shape *s, sgt_cudnn_desc x)
 {
     sgt_cudnn_desc query = pairs(s, N(DATA_INT32)), key = pairs(s, N(DATA_INT32));
@@ -179,8 +181,8 @@ static sgt_cudnn_desc transposed(const shape *s, sgt_cudnn_desc x)
 
 /* ---- the two graphs ---- */
 
-/* Describe out = softmax(causal(scale Q K')) V, and the logarithm of the sum of exponentials of
- * each row (lse). The probabilities have 16 bits when they are multiplied with V. */
+/* Describe out = softmax(causal(scale Q K')) V, and lse, the logarithm of the sum of exponentials
+ * of each row. The probabilities are rounded to 16 bits before they are multiplied by V. */
 static void describe_forward(sgt_cudnn_graph *g, const sgt_cudnn_attention_options *o)
 {
     const shape sizes = shape_of(g, o), *s = &sizes;
@@ -200,8 +202,8 @@ static void describe_forward(sgt_cudnn_graph *g, const sgt_cudnn_attention_optio
     sgt_cudnn_matmul(g, p, v, joined(s, O));
 }
 
-/* Describe delta_i = dout_i.out_i, which cuDNN keeps in the caller's workspace. The graph that
- * cuDNN recognizes multiplies it by a factor for dropout, which is 1 here. */
+/* Describe delta_i = dout_i.out_i, which cuDNN stores in the caller's workspace. The graph that
+ * cuDNN recognizes multiplies delta by a factor for dropout, which is 1 here. */
 static sgt_cudnn_desc describe_delta(const shape *s, sgt_cudnn_desc dout)
 {
     sgt_cudnn_graph *g = s->g;
@@ -213,9 +215,9 @@ static sgt_cudnn_desc describe_delta(const shape *s, sgt_cudnn_desc dout)
     return delta;
 }
 
-/* Describe dQ = dS K. If deterministic, it is written at once, in a fixed order, from a dS in the
- * engine's workspace. Otherwise blocks of keys add to it, in any order, as floats in the caller's
- * workspace. */
+/* Describe dQ = dS K. If deterministic, dQ is written at once, in a fixed order, from a dS in the
+ * engine's workspace. Otherwise blocks of keys add to dQ's sums in any order, as floats in the
+ * caller's workspace. */
 static void describe_dq(const shape *s, sgt_cudnn_desc ds, sgt_cudnn_desc kt, int deterministic)
 {
     sgt_cudnn_graph *g = s->g;
@@ -231,7 +233,7 @@ static void describe_dq(const shape *s, sgt_cudnn_desc ds, sgt_cudnn_desc kt, in
     sgt_cudnn_unary(g, N(POINTWISE_IDENTITY), sums, dq);
 }
 
-/* Describe the gradients, with * between elements and ' for a transpose:
+/* Describe the gradients. * multiplies element by element; ' is a transpose:
  *   P = exp(causal(scale Q K' - lse))
  *   dV = P' dout    dS = scale P*(dout V' - delta)    dQ = dS K    dK = dS' Q */
 static void describe_backward(sgt_cudnn_graph *g, const sgt_cudnn_attention_options *o)
@@ -291,7 +293,7 @@ static int check_options(const sgt_cudnn_attention_options *o, sgt_error *err)
     return SGT_OK;
 }
 
-/* Refuse options that this version of cuDNN computes wrongly. */
+/* Reject options for which this version of cuDNN computes wrong results. */
 static int check_version(const sgt_cudnn *api, const sgt_cudnn_attention_options *o, sgt_error *err)
 {
     if (api->version <= 91500 && o->T % 128)
@@ -353,7 +355,7 @@ void sgt_cudnn_attention_close(sgt_cudnn_attention *a)
     free(a);
 }
 
-/* ---- workspace: backward's sums first, then the engine's own memory ---- */
+/* ---- workspace: the sums of the backward pass first, then the engine's own memory ---- */
 
 static size_t round_up(size_t n) { return (n + 255) / 256 * 256; }
 
@@ -386,7 +388,7 @@ static void put(pack *p, enum uid uid, const void *at)
 {
     assert(p->count < UIDS);
     p->uid[p->count] = uid;
-    /* cuDNN takes no const pointers, but does not write to a graph's inputs */
+    /* cuDNN's interface has no const pointers, but cuDNN does not write to a graph's inputs */
     p->at[p->count++] = (void *)at;
 }
 
@@ -418,7 +420,7 @@ static int execute(sgt_cudnn_attention *a, sgt_cudnn_desc d, sgt_cuda_stream s,
     return status;
 }
 
-/* Run a plan. A variant pack cannot be changed once it is finalized, so each run makes a new one,
+/* Run a plan. A variant pack cannot be changed once it is finalized, so each run creates a new one,
  * which takes 0.3 us and only host memory. */
 static void run(sgt_cudnn_attention *a, const char *what, sgt_cuda_stream s,
                 const sgt_cudnn_plan *plan, const pack *p, void *workspace)

@@ -1,4 +1,4 @@
-/* attention_cudnn.h: causal attention, forward and backward, by the fused kernels of cuDNN 9.10.2
+/* attention_cudnn.h: causal attention, forward and backward, with the fused kernels of cuDNN 9.10.2
  * or newer.
  *
  *     sgt_cudnn_attention *a;
@@ -10,9 +10,10 @@
  *     sgt_cudnn_attention_backward(a, stream, dqkv, dout, out, lse, qkv, workspace);
  *
  * The arrays are those of sgt_cuda_attention: qkv and dqkv (B, T, 3, H, D), out and dout (B, T, H,
- * D), lse (B, H, T) float, in device memory, 16-byte aligned. One attention serves all layers of a
- * model, from one thread, on one stream at a time (they share the workspace). On the host,
- * a fake of cuDNN (tests/kernels/host/cudnn.cpp) knows the graphs and calls kernels/ref. */
+ * D), lse (B, H, T) float, in device memory, 16-byte aligned. One sgt_cudnn_attention serves all
+ * layers of a model. Use it from one thread, and on one stream at a time, because all layers share
+ * the workspace. On the host, a fake of cuDNN (tests/kernels/host/cudnn.cpp) recognizes the graphs
+ * and calls kernels/ref. */
 #ifndef SGT_CUDA_ATTENTION_CUDNN_H
 #define SGT_CUDA_ATTENTION_CUDNN_H
 
@@ -29,25 +30,26 @@ typedef struct sgt_cudnn_attention_options {
     sgt_cuda_type type; /* SGT_BF16 or SGT_F16 */
     size_t B, T, H, D;  /* D a multiple of 8, up to 128; T at least 2 */
     float scale;        /* 1/sqrt(D) */
-    /* 1: give the same bits each time, for which the workspace needs about 2*B*H*T*T bytes more */
+    /* 1: give the same bits each time; the workspace then needs about 2*B*H*T*T bytes more */
     int deterministic;
 } sgt_cudnn_attention_options;
 
 /* Load cuDNN and plan both passes for the current device. Returns SGT_EUSAGE for invalid options;
- * SGT_ENOMEM; or SGT_EUNSUPPORTED if cuDNN is not on this machine, has no execution plan, or does
- * not support the type, head size or length. */
+ * SGT_ENOMEM; or SGT_EUNSUPPORTED if cuDNN is not on this machine, offers no execution plan, or
+ * does not support the type, head size or length. */
 int sgt_cudnn_attention_open(sgt_cudnn_attention **out, const sgt_cudnn_attention_options *o,
                              sgt_error *err);
 /* Wait for the device, as cuDNN does, and free the attention; `a` may be NULL. */
 void sgt_cudnn_attention_close(sgt_cudnn_attention *a);
 
-/* Return the bytes of workspace that either pass needs: the engines' own, and for backward the sums
- * of dout*out (B, H, T) and of dQ (B, H, T, D). It is device memory, 256-byte aligned, with any
- * content; nothing in it is kept between passes. Engines clear dQ's sums themselves, which NVIDIA's
- * frontend relies on from cuDNN 9.6 on; the self-check runs them with NaN there. */
+/* Return the bytes of workspace that each pass may use: the engines' own, and for the backward pass
+ * also the sums of dout*out (B, H, T) and of dQ (B, H, T, D). The workspace is device memory,
+ * 256-byte aligned, with any content; nothing in it is kept between passes. The engines set dQ's
+ * sums to 0 themselves: NVIDIA's frontend relies on this from cuDNN 9.6 on, and the self-check runs
+ * the engines with NaN there. */
 size_t sgt_cudnn_attention_workspace(const sgt_cudnn_attention *a);
 
-/* Launch a pass's kernels on the stream and return. They allocate no device memory and wait for
+/* Put a pass's kernels on the stream and return. The calls allocate no device memory and wait for
  * nothing, so a stream may capture them. Inputs are not changed. */
 void sgt_cudnn_attention_forward(sgt_cudnn_attention *a, sgt_cuda_stream s, void *out, float *lse,
                                  const void *qkv, void *workspace);

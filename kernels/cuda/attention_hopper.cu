@@ -1,8 +1,8 @@
-// attention_hopper.cu: causal attention, forward, for sm_90: FlashAttention-3, Shah et al. 2024. A
-// block keeps 128 queries and walks over the keys before them, 128 at a time, from the diagonal
-// down. Two things overlap. While a consumer (a group of 128 threads) turns one tile's scores into
-// probabilities, the tensor cores compute its next scores. The two consumers take turns: one
-// computes exponentials while the other uses the tensor cores.
+// attention_hopper.cu: the forward pass of causal attention for sm_90 (FlashAttention-3, Shah et
+// al. 2024). A block keeps 128 queries and walks over the keys before them, 128 at a time, from the
+// diagonal towards the first key. Work overlaps in two ways. While a consumer (a group of 128
+// threads) turns one tile's scores into probabilities, the tensor cores compute its next scores.
+// The two consumers take turns: one computes exponentials while the other uses the tensor cores.
 #include "kernels/cuda/attention_hopper.cuh"
 
 using namespace sgt;
@@ -49,8 +49,8 @@ DEV void produce(const Forward<T, D> &f, const dev::TensorMap *qkv, const Column
     }
 }
 
-// Turn scores of a tile into probabilities that are not yet divided by their sum. `down` receives
-// the factors for the sums so far, as from soften.
+// Turn the scores of a tile into probabilities that are not yet divided by their sum. As in soften,
+// `down` receives the factors for the sums so far.
 template <class T, int N, bool DROP>
 DEV void weigh(float (&s)[N][4], Running &r, float (&down)[2], const Heads<T> &a,
                const Draws<DROP, N> &draws, const Sight<T> &sight, int query, int key)
@@ -58,7 +58,7 @@ DEV void weigh(float (&s)[N][4], Running &r, float (&down)[2], const Heads<T> &a
     if (key + KEYS > query) mask_later(s, query, key);
     if (key < sight.first_key(query + 15)) mask_earlier(s, sight, query, key);
     soften(s, r, down, a.scale_log2);
-    draws.drop(s); // only after soften: the softmax's sum covers dropped keys too
+    draws.drop(s); // only after soften: the softmax's sum includes dropped keys
 }
 
 template <class T, int D, bool DROP>

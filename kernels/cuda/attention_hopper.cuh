@@ -1,12 +1,13 @@
 // attention_hopper.cuh: code shared by attention_hopper.cu and attention_hopper_backward.cu, the
-// attention kernels for sm_90. A block has three groups of 128 threads. Two are consumers: each
-// keeps 64 rows of the block's own 128 and multiplies them with the walked tiles by wgmma. The
-// third is the producer: one thread of it has TMA copy tiles into a ring of stages. Accumulators
-// have the layout of attention.cuh's, so its softmax and masks serve here too.
+// attention kernels for sm_90. A block has three groups of 128 threads. Two groups are consumers:
+// each keeps 64 of the block's own 128 rows and multiplies them by the walked tiles with wgmma. The
+// third group is the producer: one of its threads makes TMA copy tiles into a ring of stages.
+// Accumulators have the layout of those in attention.cuh, so the softmax and masks from there are
+// used here too.
 //
-// A tile of ROWS rows lies in shared memory as D/64 consecutive parts, each of ROWS rows of 64
-// numbers, swizzled as TMA leaves them. Rows past the end of their sequence are zeros: a sequence
-// is a plane of the tensor map.
+// A tile of ROWS rows is stored in shared memory as D/64 consecutive parts. Each part has ROWS rows
+// of 64 numbers, swizzled by TMA. Rows past the end of their sequence are zeros, because each
+// sequence is a plane of the tensor map.
 #pragma once
 
 #include "kernels/cuda/attention.cuh"
@@ -28,7 +29,7 @@ enum {
     BARRIERS = 1024           // bytes before the tiles, which begin at a multiple of 1,024
 };
 
-template <int D, int ROWS> constexpr int WIDE_TILE = D *ROWS; // how many numbers a tile has
+template <int D, int ROWS> constexpr int WIDE_TILE = D *ROWS; // number of elements of a tile
 
 // The barriers of a ring of stages. The producer copies the i-th tile into stage i % STAGES.
 struct Ring {
@@ -47,7 +48,7 @@ struct Ring {
         if (i >= STAGES) dev::mbar_wait(empty + i % STAGES, (i / STAGES - 1) % 2);
     }
     DEV void wait_full(int i) { dev::mbar_wait(full + i % STAGES, i / STAGES % 2); }
-    DEV void release(int i) // to be called after this warp's products have read tile i
+    DEV void release(int i) // call it after this warp's matrix products have read tile i
     {
         dev::warp_sync(); // every lane has seen it full and has finished its own reads
         if (threadIdx.x % 32 == 0) dev::mbar_arrive(empty + i % STAGES);
@@ -59,8 +60,8 @@ struct Ring {
     }
 };
 
-// Initialize a block's barriers: `own` for its own tile, which shared memory begins with, and those
-// of its rings.
+// Initialize a block's barriers: `own` for its own tile, at the beginning of shared memory, and
+// those of its rings.
 template <class... R> DEV void make_barriers(uint64_t *own, R *...rings)
 {
     if (threadIdx.x == 0) {
@@ -83,8 +84,8 @@ DEV void load_rows(T *tile, const dev::TensorMap *map, uint64_t *bar, int column
                           plane);
 }
 
-// Start s (64, N*8) = 64 rows from `row` on of an own tile (BOTH, D) x tile (N*8, D)^T; the
-// products are issued and committed.
+// Start s (64, N*8) = (64 rows from `row` on of an own tile (BOTH, D)) x tile (N*8, D)^T. The
+// matrix products are issued and committed.
 template <class T, int D, int N>
 DEV void start_scores(float (&s)[N][4], const T *own, int row, const T *tile)
 {
@@ -96,7 +97,7 @@ DEV void start_scores(float (&s)[N][4], const T *own, int row, const T *tile)
     dev::wgmma_commit();
 }
 
-// Start sum (64, D) += p (64, 16 K)  x  tile (16 K, D); the products are issued and committed.
+// Start sum (64, D) += p (64, 16 K) x tile (16 K, D). The matrix products are issued and committed.
 template <class T, int D, int K>
 DEV void start_sums(float (&sum)[D / 8][4], const uint32_t (&p)[K][4], const T *tile)
 {
@@ -113,7 +114,8 @@ template <class T, int N> DEV void pack_rows(uint32_t (&p)[N / 2][4], const floa
             p[k][i] = dev::pack2<T>(s[2 * k + i / 2][i % 2 * 2], s[2 * k + i / 2][i % 2 * 2 + 1]);
 }
 
-// What dropout keeps in N blocks of 8 columns; does nothing without DROP.
+// Tells which elements dropout keeps in N blocks of 8 columns. Without DROP, its functions do
+// nothing.
 template <bool DROP, int N> struct Draws {
     KeptTile<8> tile[DROP ? N / 8 : 1];
 
@@ -140,8 +142,8 @@ template <bool DROP, int N> struct Draws {
     }
 };
 
-// Coordinates of a block's head for TMA: `plane`, its sequence; `plain`, the first column of its q
-// in qkv and of its rows in out; `width`, columns from q to k and from k to v.
+// TMA coordinates of a block's head: `plane`, its sequence; `plain`, the first column of its q in
+// qkv and of its rows in out; `width`, columns from q to k and from k to v.
 struct Columns {
     int plane, plain, width;
 
@@ -154,7 +156,7 @@ struct Columns {
 
 // ---- on the host ----
 
-// Make the tensor map of (B, T, parts * H * D) for boxes of BOX rows. Return false on failure,
+// Create the tensor map of (B, T, parts * H * D) for boxes of BOX rows. Return false on failure,
 // which the next sgt_cuda_check reports.
 template <class T>
 bool map_rows(dev::TensorMap *map, const T *base, const sgt_cuda_heads &a, size_t parts)
@@ -165,8 +167,8 @@ bool map_rows(dev::TensorMap *map, const T *base, const sgt_cuda_heads &a, size_
     return made;
 }
 
-// Call f(T(), D, dropping) with D and `dropping` (whether dropout is on) as constant types. D is 64
-// or 128.
+// Call f(T(), D, dropping), where D (64 or 128) and `dropping` (whether dropout is on) are passed
+// as types.
 template <class F> void by_wide_head(const sgt_cuda_heads &a, F f)
 {
     auto sized = [&](auto zero) {

@@ -1,17 +1,17 @@
 // attention_hopper_backward.cu: the gradients of attention for sm_90. attention_backward.cu has the
-// formulas. There are two kernels: one keeps keys and values and walks over queries, the other
-// keeps queries and walks over keys and values. One consumer computes each sum alone, without
-// atomics, so the bits are the same each time. This takes seven products instead of five, as both
-// kernels compute the scores. With five, dq's sums would go through memory, and the blocks of a
-// head would have to wait for each other to keep their order.
+// formulas. There are two kernels. One keeps keys and values and walks over queries; the other
+// keeps queries and walks over keys and values. Each sum is computed by one consumer, without
+// atomics, so the bits are the same each time. This takes seven matrix products instead of five,
+// because both kernels compute the scores. With five, dq's sums would go through memory, and the
+// blocks of a head would have to wait for each other to keep a fixed order.
 #include "kernels/cuda/attention_hopper.cuh"
 #include "kernels/cuda/attention_slopes.cuh"
 
 using namespace sgt;
 
 // A block's shared memory in both kernels: tiles of its own rows, a ring of walked tiles of ROWS
-// rows, and STATS floats for each stage of the ring. Products of own_s with a tile of ring_s are
-// scores (q and k); products of own_dp with a tile of ring_dp are dp (dout and v).
+// rows, and STATS floats for each stage of the ring. own_s times a tile of ring_s gives scores
+// (from q and k); own_dp times a tile of ring_dp gives dp (from dout and v).
 template <class T, int D, int ROWS, int STATS> struct Tiles {
     static constexpr int OWN_TILE = WIDE_TILE<D, BOTH>, TILE_N = WIDE_TILE<D, ROWS>;
     static constexpr size_t BYTES =
@@ -44,13 +44,14 @@ template <class T, int D, int ROWS, int STATS> struct Tiles {
 
 // ---- dk and dv ----
 
-enum { QUERIES = 64 }; // rows of a walked tile
+enum { QUERIES = 64 }; // number of rows of a walked tile
 
 // The statistics of a stage are its queries' lse (in log2), then their delta.
 template <class T, int D> using KeysShared = Tiles<T, D, QUERIES, 2 * QUERIES>;
 
 // Copy tiles of queries into the ring. One warp runs this: its lanes load lse and delta, and lane 0
-// starts TMA copies of q and dout. Past the last query, lse is infinite, so that p is 0 there.
+// starts TMA copies of q and dout. Past the last query, lse is set to infinity, so that p is 0
+// there.
 template <class T, int D>
 DEV void produce_queries(const KeysShared<T, D> &m, const Heads<T> &a, const dev::TensorMap *qkv,
                          const dev::TensorMap *dout, int first, int end)
@@ -86,12 +87,13 @@ DEV void produce_queries(const KeysShared<T, D> &m, const Heads<T> &a, const dev
 template <class T, int D, bool DROP> struct KeySums {
     static constexpr int N = QUERIES / 8;
     float dk[D / 8][4], dv[D / 8][4];
-    uint32_t p[N / 2][4], ds[N / 2][4]; // left operands of the products that are added to dv and dk
+    uint32_t p[N / 2][4], ds[N / 2][4]; // left operands for dv and dk
+                                        // and dk
 };
 
-// Add a tile of queries, some of which see the group's keys. The product for dv runs while the
-// operand for dk is computed. No product is pending at the end, because ptxas would serialize
-// products that a loop carries over.
+// Add a tile of queries, of which some see the group's keys. The matrix product for dv runs while
+// the operand for dk is computed. No matrix product is pending when the function returns, because
+// ptxas would serialize those that stay pending across iterations of a loop.
 template <class T, int D, bool DROP>
 DEV void add_query_tile(KeySums<T, D, DROP> &sums, const KeysShared<T, D> &m, const Heads<T> &a,
                         const Kept<DROP> &kept, const Sight<T> &sight, int row, int key, int query,
@@ -174,7 +176,8 @@ __global__ void __launch_bounds__(HOPPER_THREADS, 1)
 
 // ---- dq ----
 
-// Rows of a walked tile: fewer for D = 128, where the sums of a row need the registers.
+// Number of rows of a walked tile. It is smaller for D = 128, because the sums of a row need more
+// registers.
 template <int D> constexpr int WALKED_KEYS = D == 64 ? 128 : 64;
 
 template <class T, int D> using QueriesShared = Tiles<T, D, WALKED_KEYS<D>, 0>;
@@ -196,7 +199,7 @@ DEV void produce_keys(const QueriesShared<T, D> &m, const Columns &c, const dev:
     }
 }
 
-// lse (in log2) and delta of the lane's rows, g and g + 8.
+// lse (in log2) and delta of the lane's two rows, g and g + 8.
 struct RowStats {
     float lse[2], delta[2];
 

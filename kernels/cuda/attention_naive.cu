@@ -1,6 +1,6 @@
-// attention_naive.cu: kernels for attention by whole T x T matrices (--attention naive), apart from
-// the matrix products: they split rows into heads, merge them again, and compute the causal softmax
-// of stored scores. A warp processes one row of scores.
+// attention_naive.cu: kernels for attention with whole T x T matrices (--attention naive), except
+// the matrix products. They split rows into heads, merge heads into rows, and compute the causal
+// softmax of stored scores. A warp processes one row of scores.
 #include "kernels/cuda/dropout.cuh"
 #include "kernels/cuda/softmax.cuh"
 
@@ -12,7 +12,7 @@ enum { THREADS = 256, WARPS = THREADS / 32 };
 
 template <class T> struct Parts {
     T *part[3], *packed;
-    size_t n; // numbers in packed
+    size_t n; // total numbers in packed
     int parts, length, heads, D;
 };
 
@@ -29,7 +29,8 @@ __global__ void __launch_bounds__(THREADS) heads_kernel(Parts<T> a)
     store(SPLIT ? part : a.packed + i, x);
 }
 
-// Move numbers between `packed` and its parts, of which the last two may be NULL.
+// Copy between `packed` and the separate arrays. The second and third may be NULL: then there is
+// only one.
 static void move_heads(sgt_cuda_stream s, const sgt_cuda_heads *h, bool split, const void *packed,
                        const void *first, const void *second, const void *third)
 {
@@ -73,13 +74,13 @@ void sgt_cuda_merge_heads(sgt_cuda_stream s, const sgt_cuda_heads *a, void *out,
     move_heads(s, a, false, out, x, NULL, NULL);
 }
 
-// ---- rows of scores: row r of (B, H, T) sees keys 0 .. r % T, or from its document's start on
-// ----
+// ---- rows of scores: row r of (B, H, T) sees keys 0 .. r % T, or only those from its document's
+// start on ----
 
 template <class T> struct Scores {
     using Number = T;
-    // scores that become probabilities in place; or their gradient, in place; or drop_probs's
-    // output
+    // In place: scores that become probabilities, or the gradient of probabilities that becomes the
+    // gradient of scores. For drop_probs: its output.
     T *x;
     const T *probs;
     size_t rows;
@@ -87,11 +88,11 @@ template <class T> struct Scores {
     float scale;
     sgt_cuda_dropout drop;
     // (B, T) start of each position's document, or NULL. Keys that a query does not see have
-    // probability 0; their gradient may have any value.
+    // probability 0; the gradient of that probability may be anything.
     const int32_t *start;
 };
 
-// Compute dropout's factors of V keys from `key` on, in row r.
+// Compute the dropout factors of V keys from `key` on, in row r.
 template <class T, int V>
 DEV void key_factors(float (&factor)[V], const Scores<T> &a, size_t r, int key)
 {
@@ -157,8 +158,8 @@ template <class T, int V> __global__ void __launch_bounds__(THREADS) drop_probs_
     }
 }
 
-// Load a lane's numbers of row r from column c on: the probabilities p, and dp, the gradient after
-// dropout times dropout's factor.
+// Load a lane's numbers of row r from column c on: the probabilities p, and dp, the gradient of the
+// probabilities after dropout, multiplied by the dropout factors.
 template <class T, int V>
 DEV void load_slopes(float (&p)[V], float (&dp)[V], const Scores<T> &a, size_t r, int c)
 {
@@ -193,7 +194,8 @@ __global__ void __launch_bounds__(THREADS) causal_softmax_backward_kernel(Scores
     }
 }
 
-// Call f(V, grid, block, scores) for the numbers and the width of the rows of scores.
+// Call f(V, grid, block, scores), with V as in by_type_and_width and a launch of one warp per row
+// of scores.
 template <class F> static void by_rows(const sgt_cuda_heads *h, void *x, const void *probs, F f)
 {
     size_t rows = h->B * h->H * h->T;

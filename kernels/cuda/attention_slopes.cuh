@@ -1,12 +1,12 @@
 // attention_slopes.cuh: the element-wise steps of the backward pass, from scores to the gradients
-// of scores, for attention_backward.cu and attention_hopper_backward.cu. Accumulators have the
-// layout that attention.cuh describes; include that file first.
+// of scores, for attention_backward.cu and attention_hopper_backward.cu. Include attention.cuh
+// first; it describes the layout of accumulators.
 #pragma once
 
 namespace sgt
 {
 
-// delta (B, H, T) = the sum of dout * out over a head's columns; a warp computes one sum.
+// delta (B, H, T) = the sum of dout * out over a head's columns. A warp computes one sum.
 template <class T>
 __global__ void __launch_bounds__(ATTENTION_THREADS) delta_kernel(Heads<T> a, size_t rows)
 {
@@ -29,15 +29,15 @@ template <class T> void launch_delta(sgt_cuda_stream s, const sgt_cuda_heads &a,
                dim3(ATTENTION_THREADS), 0, s, h, rows);
 }
 
-// Set the scores of queries of later documents to -infinity, for keys in rows and queries in
-// columns.
+// For keys in rows and queries in columns: set the scores of queries in later documents to
+// -infinity.
 template <int N, class T>
 DEV void mask_ended(float (&s)[N][4], const Sight<T> &sight, int key, int query)
 {
     mask_columns<false>(s, [&](int row) { return sight.after_queries(key + row) - query; });
 }
 
-// Replace scores by probabilities p, for keys in rows and queries in columns. Column i's lse (in
+// For keys in rows and queries in columns: replace scores by probabilities p. Column i's lse (in
 // log2) is at lse[i * STEP].
 template <int STEP = 1, int N>
 DEV void soften_columns(float (&s)[N][4], const float *lse, float scale_log2, int key, int query)
@@ -52,8 +52,8 @@ DEV void soften_columns(float (&s)[N][4], const float *lse, float scale_log2, in
         }
 }
 
-// Replace dp by ds = p (keep dp - delta), for keys in rows and queries in columns. Column i's delta
-// is at delta[i * STEP]; `keep` is the factor of probabilities that dropout keeps.
+// For keys in rows and queries in columns: replace dp by ds = p (keep dp - delta). Column i's delta
+// is at delta[i * STEP]; `keep` is the dropout factor of kept probabilities.
 template <int STEP = 1, int N>
 DEV void times_slope_columns(float (&dp)[N][4], const float (&p)[N][4], const float *delta,
                              float keep)
@@ -65,7 +65,7 @@ DEV void times_slope_columns(float (&dp)[N][4], const float (&p)[N][4], const fl
 }
 
 // soften_rows and times_slope_rows do the same for queries in rows and keys in columns. lse (in
-// log2) and delta hold the values of the lane's rows, g and g + 8.
+// log2) and delta are those of the lane's two rows, g and g + 8.
 template <int N>
 DEV void soften_rows(float (&s)[N][4], const float (&lse)[2], float scale_log2, int query, int key)
 {

@@ -1,6 +1,6 @@
-// columns.cu: folds partial sums of columns. A block has 32 columns. Each of its 32 warps adds up
-// every 32nd partial sum of all 32 columns; then the warps' sums of each column are added. This
-// way, no thread waits for a long chain of loads.
+// columns.cu: adds up partial sums of columns. A block has 32 columns. Each of its 32 warps adds up
+// every 32nd partial sum of all 32 columns; then the warps' sums of each column are added. So no
+// thread waits for a long chain of loads.
 #include "kernels/cuda/columns.cuh"
 
 using namespace sgt;

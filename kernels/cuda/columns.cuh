@@ -1,4 +1,4 @@
-// columns.cuh: the second half of every sum over rows: blocks write partial sums of columns, and
+// columns.cuh: the second half of every sum over rows. Blocks have written partial sums of columns;
 // fold_columns adds them to gradients.
 #pragma once
 
@@ -7,7 +7,7 @@
 namespace sgt
 {
 
-// The gradients, arrays of C floats, that fold_columns adds to in one call.
+// The gradients, arrays of C floats each, to which one call of fold_columns adds.
 struct ColumnSums {
     float *out[3];
 };

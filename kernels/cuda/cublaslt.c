@@ -1,10 +1,10 @@
-/* cublaslt.c: loads cuBLASLt from the machine and fills the table of its functions. */
+/* cublaslt.c: loads cuBLASLt at run time and fills the table of its functions. */
 #include "kernels/cuda/cublaslt.h"
 
 #include "loader/base/library.h"
 
 /* Names of the library, newest version first; we use only functions that both versions have. The
- * last two are a toolkit's folder, which the dynamic linker may not search. */
+ * last two are in a toolkit's folder, which the dynamic linker may not search. */
 static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12",
                                     "/usr/local/cuda/lib64/libcublasLt.so.13",
                                     "/usr/local/cuda/lib64/libcublasLt.so.12", NULL};

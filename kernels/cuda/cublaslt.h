@@ -1,6 +1,6 @@
-/* cublaslt.h: the part of cuBLASLt that gemm.c uses, in our own declarations, as a table of
- * functions. Building then needs no CUDA header, and the host run (tests/kernels/host/cublaslt.cpp)
- * can supply its own table.
+/* cublaslt.h: our own declarations of the part of cuBLASLt that gemm.c uses, as a table of
+ * functions. Building then needs no CUDA header, and the host tests
+ * (tests/kernels/host/cublaslt.cpp) can supply their own table.
  *
  *     const sgt_cublaslt *lt = sgt_cublaslt_load(&err); // NULL: err says what is missing
  *     if (lt->create(&handle)) ...;                     // 0: success; see lt->status_name(rc)
@@ -20,19 +20,19 @@
 extern "C" {
 #endif
 
-/* an algorithm, which may be saved to a file for the same version of the library */
+/* an algorithm; it may be saved to a file and used with the same version of the library */
 struct sgt_lt_algo {
     uint64_t data[8];
 };
 struct sgt_lt_result {
     struct sgt_lt_algo algo;
-    size_t workspace; /* bytes of workspace that it needs */
+    size_t workspace; /* bytes of workspace that the algorithm needs */
     int state;        /* 0: the algorithm can be used, and the fields before are valid */
     float waves;
     int reserved[4];
 };
 
-#ifndef SGT_LT_TYPES /* a test defines this, to compare our types with those of cublasLt.h */
+#ifndef SGT_LT_TYPES /* a test defines this to compare our types with those of cublasLt.h */
 typedef struct sgt_lt_context *sgt_lt_handle;
 typedef struct sgt_lt_desc_opaque *sgt_lt_desc;     /* a product: types, transposes, epilogue */
 typedef struct sgt_lt_layout_opaque *sgt_lt_layout; /* a matrix's layout */
@@ -86,13 +86,13 @@ enum {                                       /* cublasLtMatmulPreferenceAttribut
        SGT_LT_PREFERENCE_ALIGNMENT_D = 8
 };
 
-/* cublasLtReductionScheme_t, a uint32_t: how the parts of a sum over k are combined */
+/* cublasLtReductionScheme_t, a uint32_t: how the partial sums over k are combined */
 enum {
     SGT_LT_REDUCTION_NONE = 0,
-    SGT_LT_REDUCTION_INPLACE = 1, /* parts are added to D itself, in D's type, one after another */
-    /* parts are floats in the workspace, and are added in a separate step */
+    SGT_LT_REDUCTION_INPLACE = 1, /* partial sums are added to D itself, in its type, in turn */
+    /* partial sums are floats in the workspace, and are added in a separate step */
     SGT_LT_REDUCTION_COMPUTE_TYPE = 2,
-    SGT_LT_REDUCTION_OUTPUT_TYPE = 4 /* parts are numbers of D's type in the workspace */
+    SGT_LT_REDUCTION_OUTPUT_TYPE = 4 /* partial sums in the workspace have D's type */
 };
 
 typedef struct sgt_cublaslt {
@@ -128,8 +128,8 @@ typedef struct sgt_cublaslt {
                             size_t workspace_size, sgt_cuda_stream stream);
 } sgt_cublaslt;
 
-/* Load cuBLASLt. Returns the complete table, which stays valid while the program runs; if the
- * library is missing, returns NULL with SGT_EUNSUPPORTED. Any thread may call it. */
+/* Load cuBLASLt. Returns the complete table, which stays valid while the program runs. If the
+ * library is missing, returns NULL with SGT_EUNSUPPORTED in *err. Any thread may call it. */
 const sgt_cublaslt *sgt_cublaslt_load(sgt_error *err);
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
-/* cudnn.h: the part of cuDNN 9's backend API that sgt uses, declared here so that building does not
- * need cuDNN, and loaded at run time. The caller describes a graph of operations on tensors;
- * heuristics offer engine configurations for it; one becomes an execution plan. At each run, a
- * variant pack says where the tensors are.
+/* cudnn.h: the part of cuDNN 9's backend API that sgt uses. It is declared here, so that building
+ * does not need cuDNN, and loaded at run time. The caller describes a graph of operations on
+ * tensors. cuDNN's heuristics offer engine configurations for the graph, and one of them becomes an
+ * execution plan. At each run, a variant pack gives the addresses of the tensors.
  *
  *     const sgt_cudnn *api;
  *     if (sgt_cudnn_load(&api, &err) < 0) return rc;         // one line says why
@@ -9,8 +9,8 @@
  *     int kind = SGT_CUDNN_BACKEND_TENSOR_DESCRIPTOR;
  *     int rc = sgt_cudnn_check(api, api->BackendCreateDescriptor(kind, &d), "a tensor", &err);
  *
- * The names are cuDNN's with SGT_ before them; tests/kernels/toolkit/cudnn.c compares the numbers with
- * those of cudnn_graph.h. */
+ * The names are cuDNN's, with the prefix SGT_. tests/kernels/toolkit/cudnn.c compares the numbers
+ * with those of cudnn_graph.h. */
 #ifndef SGT_CUDNN_H
 #define SGT_CUDNN_H
 
@@ -26,8 +26,8 @@ typedef void *sgt_cudnn_desc;                  /* cudnnBackendDescriptor_t */
 
 #define SGT_CUDNN_OLDEST 91002 /* 9.10.2: 9.10.0 and 9.10.1 compute attention wrongly */
 
-/* Every function that is used: its result, its name after "cudnn", and its arguments. Statuses and
- * enumerations are int in C. */
+/* Every function that sgt uses: its result, its name without "cudnn", and its arguments. Statuses
+ * and enumerations are int in C. */
 #define SGT_CUDNN_FUNCTIONS(X)                                                               \
     X(size_t, GetVersion, (void))                                                            \
     X(const char *, GetErrorString, (int status))                                            \
@@ -147,13 +147,13 @@ typedef struct sgt_cudnn {
     char title[24]; /* "cuDNN 9.19.0" */
 } sgt_cudnn;
 
-/* Get cuDNN, which is loaded at the first call and stays loaded; any thread may call this. Returns
- * SGT_EUNSUPPORTED if the library or a function is missing, or if it is older than
- * SGT_CUDNN_OLDEST. */
+/* Get cuDNN, which is loaded at the first call and stays loaded. Any thread may call this. Returns
+ * SGT_EUNSUPPORTED if the library or one of its functions is missing, or if the library is older
+ * than SGT_CUDNN_OLDEST. */
 int sgt_cudnn_load(const sgt_cudnn **out, sgt_error *err);
 
-/* Return SGT_OK if `status` is a success. Otherwise return SGT_ENOMEM or SGT_EUNSUPPORTED, with the
- * name `what` and cuDNN's message in *err. */
+/* Return SGT_OK if `status` means success. Otherwise return SGT_ENOMEM or SGT_EUNSUPPORTED, with
+ * the name `what` and cuDNN's message in *err. */
 int sgt_cudnn_check(const sgt_cudnn *api, int status, const char *what, sgt_error *err);
 
 #ifdef __cplusplus

@@ -1,11 +1,11 @@
-/* cudnn_graph.c: descriptors of tensors and operations, and the choice of a plan. */
+/* cudnn_graph.c: creates descriptors of tensors and operations, and chooses a plan. */
 #include "kernels/cuda/cudnn_graph.h"
 
 #include <string.h>
 
 #define N(name) SGT_CUDNN_##name
 
-enum { OFFERS = 32 }; /* most configurations tried */
+enum { OFFERS = 32 }; /* most engine configurations tried per heuristics mode */
 
 static int ok(sgt_cudnn_graph *g, int status, const char *what)
 {
@@ -68,7 +68,7 @@ void sgt_cudnn_graph_init(sgt_cudnn_graph *g, const sgt_cudnn *api, sgt_cudnn_ha
 
 void sgt_cudnn_graph_clear(sgt_cudnn_graph *g)
 {
-    /* destroy users before what they use */
+    /* destroy descriptors before those that they refer to */
     while (g->desc_count) g->api->BackendDestroyDescriptor(g->descs[--g->desc_count]);
     memset(g, 0, sizeof *g);
 }
@@ -121,8 +121,8 @@ void sgt_cudnn_matmul(sgt_cudnn_graph *g, sgt_cudnn_desc a, sgt_cudnn_desc b, sg
     add(g, op, what);
 }
 
-/* Add y = f(x), f(x, b) or f(x, b, t). b and t may be NULL; axis < 0 means none. `math` is the type
- * of the arithmetic. */
+/* Add the operation y = f(x), f(x, b) or f(x, b, t). b and t may be NULL; a negative axis means
+ * none. `math` is the type of the arithmetic. */
 static void pointwise(sgt_cudnn_graph *g, int mode, int math, int64_t axis, sgt_cudnn_desc x,
                       sgt_cudnn_desc b, sgt_cudnn_desc t, sgt_cudnn_desc y)
 {
@@ -194,8 +194,8 @@ void sgt_cudnn_reshape(sgt_cudnn_graph *g, sgt_cudnn_desc x, sgt_cudnn_desc y)
 
 /* ---- the plan ---- */
 
-/* Get the engine configurations that one mode of the heuristics offers, and return their number. It
- * is no error if a mode offers none. */
+/* Get the engine configurations that one mode of the heuristics offers, and return their number. A
+ * mode may offer none; that is not an error. */
 static int offers(sgt_cudnn_graph *g, sgt_cudnn_desc graph, int mode, sgt_cudnn_desc config[OFFERS])
 {
     static const char what[] = "heuristics";
@@ -212,9 +212,9 @@ static int offers(sgt_cudnn_graph *g, sgt_cudnn_desc graph, int mode, sgt_cudnn_
     return (int)(count < OFFERS ? count : OFFERS);
 }
 
-/* Return whether an engine gives the same bits each time: it does not declare itself
- * nondeterministic. Attention's engines never do; if asked for, the graph's shape makes them sum in
- * one order. */
+/* Return whether an engine gives the same bits each time, that is, does not declare itself
+ * nondeterministic. Attention's engines never declare themselves nondeterministic. If deterministic
+ * results are requested, the graph describes dQ so that they sum in a fixed order. */
 static int reproducible(sgt_cudnn_graph *g, sgt_cudnn_desc config)
 {
     static const char what[] = "numerical notes";
@@ -230,8 +230,8 @@ static int reproducible(sgt_cudnn_graph *g, sgt_cudnn_desc config)
     return 1;
 }
 
-/* Try to make a configuration the plan. Return 0 if its engine cannot run the graph after all, with
- * the reason in *err. */
+/* Try to create a plan from a configuration. Return 0 if its engine cannot run the graph after all,
+ * with the reason in *err. */
 static int try_config(sgt_cudnn_graph *g, sgt_cudnn_desc config, sgt_cudnn_plan *p, sgt_error *err)
 {
     static const char what[] = "execution plan";

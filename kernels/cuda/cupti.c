@@ -1,5 +1,5 @@
-/* cupti.c: loads CUPTI, tells it which kinds of records to make, remembers in which range each node
- * of a graph was created, and makes sgt_cupti_kernels of the records. */
+/* cupti.c: loads CUPTI, selects the kinds of records that it makes, remembers in which range each
+ * node of a graph was created, and turns the records into sgt_cupti_kernels. */
 #include "kernels/cuda/cupti.h"
 
 #include <pthread.h>
@@ -11,24 +11,25 @@
 #include "loader/base/library.h"
 #include "loader/base/memory.h"
 
-#define BUFFER ((size_t)2 << 20) /* bytes of records: about 10,000 kernels */
+#define BUFFER ((size_t)2 << 20) /* bytes of records: enough for about 10,000 kernels */
 #define DEPTH 8
-#define NAME 256 /* bytes of a kernel's name */
+#define NAME 256 /* most bytes of a kernel's name */
 
 typedef struct buffer {
-    uint8_t data[BUFFER]; /* first, so that the buffer's address is that of its data */
+    uint8_t data[BUFFER]; /* first, so that the addresses of a buffer and of its data are equal */
     struct buffer *next;
     size_t valid;
 } buffer;
 
-/* What the host told about a kernel, copy or fill. */
+/* What the host declared about a kernel, copy or fill. */
 typedef struct mark {
     char range[32];      /* "": none */
     const char *label;   /* NULL: none */
     double flops, bytes; /* 0: unknown */
 } mark;
 
-/* A node of a CUDA graph, and what was open when the node was made. */
+/* A node of a CUDA graph, and the innermost range or label that was open when the node was
+ * created. */
 typedef struct node {
     uint64_t id;
     mark mark;
@@ -36,8 +37,8 @@ typedef struct node {
 
 struct sgt_cupti {
     sgt_cupti_subscriber subscriber;
-    /* stack[i]: what holds at depth i; only the innermost has flops and bytes, of the work that is
-     * launched next */
+    /* stack[i]: the mark at depth i. Only the innermost one has flops and bytes: those of the work
+     * that is launched next. */
     mark stack[DEPTH + 1];
     size_t depth;
     node *nodes;
@@ -46,7 +47,7 @@ struct sgt_cupti {
 };
 
 /* CUPTI's callbacks for buffers have no context argument, so the open sgt_cupti is kept here. The
- * lock protects it, its buffers and its nodes, because CUPTI has its own thread. */
+ * lock protects it, its buffers and its nodes, because CUPTI calls from a thread of its own. */
 static struct {
     pthread_mutex_t lock;
     sgt_cupti *open;
@@ -55,7 +56,7 @@ static struct {
 /* ---- the library ---- */
 
 /* Names of the library, newest version first; we use only functions that both versions have. The
- * full paths are a toolkit's folders, which the dynamic linker does not search. */
+ * full paths are in a toolkit's folders, which the dynamic linker does not search. */
 static const char *const names[] = {"libcupti.so.13",
                                     "libcupti.so.12",
                                     "/usr/local/cuda/lib64/libcupti.so.13",
@@ -116,14 +117,14 @@ static uint64_t monotonic(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* ---- buffers, which are filled with records ---- */
+/* ---- buffers, which CUPTI fills with records ---- */
 
 static void request(uint8_t **data, size_t *size, size_t *most_records)
 {
     buffer *b = malloc(sizeof *b);
     *data = b ? b->data : NULL;
     *size = b ? sizeof b->data : 0;
-    *most_records = 0; /* 0: as many as fit the buffer */
+    *most_records = 0; /* 0: as many records as fit in the buffer */
 }
 
 static void complete(sgt_cupti_context context, uint32_t stream, uint8_t *data, size_t size,
@@ -144,7 +145,7 @@ static void complete(sgt_cupti_context context, uint32_t stream, uint8_t *data, 
     if (!p) free(b);
 }
 
-/* Take the buffers that CUPTI has returned. */
+/* Take over the buffers that CUPTI has returned. */
 static buffer *detach_full(sgt_cupti *p)
 {
     pthread_mutex_lock(&process.lock);
@@ -166,7 +167,7 @@ static void free_buffers(buffer *b)
 
 static mark *innermost(sgt_cupti *p) { return &p->stack[p->depth < DEPTH ? p->depth : DEPTH]; }
 
-/* Begin a range, or a label (range NULL) within the range around it. */
+/* Begin a range, or if range is NULL, a label within the enclosing range. */
 static void push(const char *range, const char *label)
 {
     sgt_cupti *p = process.open;
@@ -197,8 +198,8 @@ void sgt_cupti_work(double flops, double bytes)
     innermost(process.open)->bytes = bytes;
 }
 
-/* Return the mark of a node, NULL: none. The number of a node that is gone may be used again, so the
- * last one counts. */
+/* Return the mark of a node, or NULL if it has none. The id of a destroyed node may be used again,
+ * so the last entry counts. */
 static const mark *find_mark(const sgt_cupti *p, uint64_t id)
 {
     for (size_t i = p->node_count; i-- > 0;)
@@ -215,7 +216,8 @@ static void keep_node(sgt_cupti *p, uint64_t id, const mark *m)
         p->nodes[p->node_count++] = n;
 }
 
-/* Mark a node made by capturing. Making a graph executable copies its nodes. */
+/* Mark a node that capturing created, or one that was copied from it: making a graph executable
+ * copies its nodes. */
 static void on_node(void *ctx, sgt_cupti_domain domain, sgt_cupti_callback_id which,
                     const void *data)
 {
@@ -223,7 +225,8 @@ static void on_node(void *ctx, sgt_cupti_domain domain, sgt_cupti_callback_id wh
     const sgt_cupti_graph_data *graph = ((const sgt_cupti_resource *)data)->descriptor;
     uint64_t id, original;
     if (domain != SGT_CUPTI_DOMAIN_RESOURCE || !graph) return;
-    /* CUPTI is not called under our lock, which `complete` takes, maybe under one of CUPTI's */
+    /* do not call CUPTI while holding our lock: `complete` takes it, perhaps while holding one of
+     * CUPTI's */
     if (api.node_id(graph->node, &id) != SGT_CUPTI_SUCCESS) return;
     if (which != SGT_CUPTI_NODE_CREATED &&
         api.node_id(graph->original_node, &original) != SGT_CUPTI_SUCCESS)
@@ -271,7 +274,7 @@ int sgt_cupti_open(sgt_cupti **out, sgt_error *err)
     return rc;
 }
 
-/* Stop recording, and get the buffers that CUPTI still holds. Return the first failure. */
+/* Stop recording, and get the buffers that CUPTI still holds. Return the first error. */
 static int stop(sgt_error *err)
 {
     int rc = SGT_OK;
@@ -283,7 +286,7 @@ static int stop(sgt_error *err)
     return rc == SGT_OK ? got : rc;
 }
 
-/* A buffer that CUPTI returns later is freed by `complete`. */
+/* If CUPTI returns a buffer later, `complete` frees it. */
 void sgt_cupti_close(sgt_cupti *p)
 {
     if (!p) return;
@@ -303,8 +306,8 @@ int sgt_cupti_begin(sgt_cupti *p, sgt_error *err)
 {
     size_t dropped;
     int rc = SGT_OK;
-    free_buffers(detach_full(p));   /* of a recording that was not ended */
-    api.dropped(NULL, 0, &dropped); /* this call resets the count to 0 */
+    free_buffers(detach_full(p));   /* left by a recording that was not ended */
+    api.dropped(NULL, 0, &dropped); /* this call resets CUPTI's count of dropped records to 0 */
     for (size_t i = 0; i < KINDS && rc == SGT_OK; i++)
         rc = check(api.enable(kinds[i]), "switching on", err);
     if (rc < 0) stop(NULL);
@@ -313,8 +316,8 @@ int sgt_cupti_begin(sgt_cupti *p, sgt_error *err)
 
 /* ---- records ---- */
 
-/* Read the next <length><identifier> of a mangled name into *part and *n. Return the position after
- * it, or NULL if there is none. */
+/* Read the next <length><identifier> of a mangled name, and set *part and *n to the identifier.
+ * Return the position after it, or NULL if there is none. */
 static const char *source_name(const char *s, const char **part, size_t *n)
 {
     size_t length = 0;
@@ -326,8 +329,8 @@ static const char *source_name(const char *s, const char **part, size_t *n)
     return s + length;
 }
 
-/* Shorten a kernel's name. Of a mangled name, keep the qualified name without template arguments
- * and anonymous namespaces ("cutlass::device_kernel"); copy any other name unchanged. */
+/* Shorten a kernel's name. From a mangled name, keep the qualified name without template arguments
+ * and anonymous namespaces ("cutlass::device_kernel"). Copy any other name unchanged. */
 static void shorten(char out[NAME], const char *name)
 {
     size_t at = 0, n;
@@ -387,7 +390,7 @@ static sgt_cupti_kernel read_record(const sgt_cupti *p, const sgt_cupti_record *
 
 typedef struct kernels {
     sgt_cupti_kernel *of;
-    size_t count, room, lost; /* lost: records that CUPTI had no room for, or that have no times */
+    size_t count, room, lost; /* lost: records that CUPTI dropped, or that have no times */
 } kernels;
 
 static int read_all(const sgt_cupti *p, buffer *b, kernels *x, sgt_error *err)

@@ -1,6 +1,6 @@
 /* cupti.h: records GPU activity with CUPTI: the name and the times of every kernel, copy and fill,
- * and, of those that a CUDA graph launches, the layer that they belong to. Used for traces, and for
- * the table of a step's kernels.
+ * and for those that a CUDA graph launches, the layer that they belong to. It is used for traces,
+ * and for the table of a step's kernels.
  *
  *     sgt_cupti *p;
  *     if (sgt_cupti_open(&p, &err) < 0) ...;              // before any graph is captured
@@ -8,7 +8,7 @@
  *     kernels...;
  *     sgt_cupti_push_label("qkv forward");
  *     sgt_cupti_work(2 * m * n * k, 0);
- *     a library's product...;
+ *     a library's matrix product...;
  *     sgt_cupti_pop();
  *     sgt_cupti_pop();
  *     if (sgt_cupti_begin(p, &err) < 0) ...;
@@ -16,12 +16,13 @@
  *     if (sgt_cupti_end(p, show, ctx, &err) < 0) ...;
  *     sgt_cupti_close(p);
  *
- * A kernel that a graph launches is found by its node, which was created while the range was open;
- * therefore open must come before capturing. Kernels outside graphs have no range.
+ * The range of a kernel that a graph launches is found through its graph node, which was created
+ * while the range was open. Therefore sgt_cupti_open must come before capturing. Kernels outside
+ * graphs have no range.
  *
- * A process has one CUPTI: a second open is refused, and so is one under Nsight. All calls come
- * from the thread that uses the device. Times are nanoseconds of CLOCK_MONOTONIC, which we give to
- * CUPTI as its clock. */
+ * A process has one CUPTI: a second open is refused, and so is an open in a program that runs under
+ * Nsight. All calls come from the thread that uses the device. Times are nanoseconds of
+ * CLOCK_MONOTONIC, which CUPTI is told to use as its clock. */
 #ifndef SGT_CUPTI_H
 #define SGT_CUPTI_H
 
@@ -36,20 +37,20 @@ extern "C" {
 
 typedef struct sgt_cupti sgt_cupti;
 
-/* Load CUPTI and subscribe to it. Returns SGT_EUNSUPPORTED, with what is missing, if it cannot be
- * used. */
+/* Load CUPTI and subscribe to it. If it cannot be used, returns SGT_EUNSUPPORTED with what is
+ * missing. */
 int sgt_cupti_open(sgt_cupti **out, sgt_error *err);
 void sgt_cupti_close(sgt_cupti *p); /* p may be NULL */
 
-/* Begin a range: it covers the kernels launched before its sgt_cupti_pop. Ranges nest; a kernel
- * belongs to the innermost. Without an open sgt_cupti, nothing happens. */
+/* Begin a range, which covers the kernels launched before the matching sgt_cupti_pop. Ranges nest;
+ * a kernel belongs to the innermost range. If no sgt_cupti is open, nothing happens. */
 void sgt_cupti_push(const char *name);
 void sgt_cupti_pop(void);
-/* Begin a label, which ends with sgt_cupti_pop: it tells what a library's kernels compute. They
- * belong to the range around it. `name` is not copied, and must stay valid. */
+/* Begin a label, which tells what a library's kernels compute. It ends with sgt_cupti_pop. The
+ * kernels still belong to the enclosing range. `name` is not copied, and must stay valid. */
 void sgt_cupti_push_label(const char *name);
-/* Tell the floating-point operations and the bytes of memory traffic (0: unknown) of the work that
- * is launched next. If that is several kernels, the first one counts for all. */
+/* Declare the floating-point operations and the bytes of memory traffic (0: unknown) of the work
+ * that is launched next. If that work is several kernels, all of it is attributed to the first. */
 void sgt_cupti_work(double flops, double bytes);
 
 typedef struct sgt_cupti_kernel {
@@ -62,18 +63,18 @@ typedef struct sgt_cupti_kernel {
         bytes; /* as given to sgt_cupti_work, or the bytes of a copy or fill; 0: unknown */
 } sgt_cupti_kernel;
 
-/* Record from here on. */
+/* Begin a recording. */
 int sgt_cupti_begin(sgt_cupti *p, sgt_error *err);
 
-/* End the recording, and call `show`, unless NULL, for each kernel, copy and fill, sorted by device,
- * stream and start. Its texts are valid only during the call. All work of the device must have
- * finished. Returns SGT_EIO if records were lost. */
+/* End the recording. Unless `show` is NULL, call it for each kernel, copy and fill, sorted by
+ * device, stream and start. The strings are valid only during the call. All work of the device must
+ * have finished. Returns SGT_EIO if records were lost. */
 int sgt_cupti_end(sgt_cupti *p, void (*show)(void *ctx, const sgt_cupti_kernel *k), void *ctx,
                   sgt_error *err);
 
-uint32_t sgt_cupti_version(void); /* as CUPTI tells it; 0: it cannot be loaded */
+uint32_t sgt_cupti_version(void); /* CUPTI's own version number; 0: it cannot be loaded */
 
-/* Functions above as a table, for a program that loads libsgt-cuda.so at run time
+/* The functions above as a table, for a program that loads libsgt-cuda.so at run time
  * (cuda_library.h). */
 typedef struct sgt_cupti_calls {
     int (*open)(sgt_cupti **out, sgt_error *err);
@@ -83,10 +84,10 @@ typedef struct sgt_cupti_calls {
                sgt_error *err);
 } sgt_cupti_calls;
 
-/* ---- the part of CUPTI that cupti.c uses, in our own declarations: building then needs no CUDA
- * header. tests/kernels/toolkit compares all of it with the toolkit's header. ---- */
+/* ---- our own declarations of the part of CUPTI that cupti.c uses, so that building needs no CUDA
+ * header. tests/kernels/toolkit compares all of them with the toolkit's header. ---- */
 
-#ifndef SGT_CUPTI_TYPES /* a test defines this, to compare our types with those of the toolkit */
+#ifndef SGT_CUPTI_TYPES /* a test defines this to compare our types with those of the toolkit */
 typedef int sgt_cupti_result, sgt_cupti_kind, sgt_cupti_domain;
 typedef uint32_t sgt_cupti_callback_id;
 typedef struct sgt_cupti_record {
@@ -107,8 +108,8 @@ enum { /* CUpti_ActivityKind */
        SGT_CUPTI_MEMSET = 2,
        SGT_CUPTI_KERNEL = 10 /* CONCURRENT_KERNEL: kernels stay concurrent while being recorded */
 };
-enum { SGT_CUPTI_FLUSH_FORCED = 1 }; /* CUpti_ActivityFlag, of a flush */
-enum { /* CUpti_CallbackDomain, and the callbacks of DOMAIN_RESOURCE that are used */
+enum { SGT_CUPTI_FLUSH_FORCED = 1 }; /* CUpti_ActivityFlag for a flush */
+enum { /* CUpti_CallbackDomain, and the callbacks of DOMAIN_RESOURCE that we use */
        SGT_CUPTI_DOMAIN_RESOURCE = 3,
        SGT_CUPTI_NODE_CREATED = 13,
        SGT_CUPTI_NODE_CLONED = 20
@@ -116,18 +117,18 @@ enum { /* CUpti_CallbackDomain, and the callbacks of DOMAIN_RESOURCE that are us
 /* directions of copies */
 enum { SGT_CUPTI_HOST_TO_DEVICE = 1, SGT_CUPTI_DEVICE_TO_HOST = 2, SGT_CUPTI_DEVICE_TO_DEVICE = 8 };
 
-/* CUPTI's records have more fields. Declared are only those with the same offset in every CUPTI from
- * 12.8 on; the library's next_record finds where records end. */
-typedef struct sgt_cupti_launch { /* of a kernel */
+/* CUPTI's records have more fields. These structs declare only those that have the same offset in
+ * every CUPTI from 12.8 on. The library's next_record finds the end of a record. */
+typedef struct sgt_cupti_launch { /* record of a kernel */
     int32_t kind, rest[3];
     uint64_t start, end, completed;
     uint32_t device, context, stream, grid_to_correlation[13];
-    const char *name; /* mangled; the string is owned by CUPTI */
+    const char *name; /* mangled; CUPTI owns the string */
     uint64_t reserved_to_launch[4];
-    uint64_t node; /* node of a CUDA graph; 0: none */
+    uint64_t node; /* id of the node of a CUDA graph; 0: none */
 } sgt_cupti_launch;
 
-typedef struct sgt_cupti_move { /* a copy, or a fill, which has no direction */
+typedef struct sgt_cupti_move { /* record of a copy, or of a fill, which has no direction */
     int32_t kind;
     uint8_t direction, rest[3]; /* direction: SGT_CUPTI_HOST_TO_DEVICE, ... */
     uint64_t bytes, start, end;
@@ -136,7 +137,7 @@ typedef struct sgt_cupti_move { /* a copy, or a fill, which has no direction */
     uint64_t node;
 } sgt_cupti_move;
 
-/* Data of a callback of DOMAIN_RESOURCE. If the callback is about a graph's node, `descriptor`
+/* Data of a callback of DOMAIN_RESOURCE. If the callback is about a node of a graph, `descriptor`
  * points to an sgt_cupti_graph_data. */
 typedef struct sgt_cupti_resource {
     sgt_cupti_context context;
@@ -161,7 +162,7 @@ typedef struct sgt_cupti_api {
     sgt_cupti_result (*enable_callback)(uint32_t on, sgt_cupti_subscriber s,
                                         sgt_cupti_domain domain, sgt_cupti_callback_id which);
     sgt_cupti_result (*node_id)(sgt_cupti_node node, uint64_t *id);
-    /* set the clock of all times in records */
+    /* set the clock that CUPTI reads for all times in records */
     sgt_cupti_result (*set_clock)(uint64_t (*now)(void));
     sgt_cupti_result (*set_buffers)(sgt_cupti_request request, sgt_cupti_complete complete);
     sgt_cupti_result (*enable)(sgt_cupti_kind kind);

@@ -24,9 +24,9 @@ void sgt_cuda_take_batch(sgt_cuda_stream s, int32_t *inputs, int32_t *targets, c
                batch, n, ignore);
 }
 
-// Return, for each lane's position, the maximum of `at` from the row's start up to that position. A
-// warp walks along a row 32 positions at a time: `before` is the maximum of earlier positions, and
-// is updated.
+// Return, for each lane's position, the maximum of `at` from the row's start to that position. A
+// warp walks along a row 32 positions at a time. `before` is the maximum over all earlier
+// positions; the call updates it.
 DEV int largest_so_far(int at, int &before)
 {
     int lane = threadIdx.x % 32;
@@ -43,13 +43,14 @@ __global__ void __launch_bounds__(32)
     documents_kernel(sgt_cuda_documents to, const int32_t *starts, int T)
 {
     size_t row = (size_t)blockIdx.x * T;
-    int ended = -T; // negated, because the walk to the nearest end goes backwards and takes maxima
+    int ended = -T; // negated: the search for the nearest end goes backwards and takes maxima
+                    // maxima
     for (int from = 0; from < T; from += 32) {
         int t = from + threadIdx.x, back = T - 1 - t;
-        // a document begins right after `back`
+        // true if a document begins right after position `back`
         int begins = back >= 0 && back < T - 1 && starts[row + back + 1] == back + 1;
         int end = -largest_so_far(begins ? -(back + 1) : -T, ended);
-        if (t >= T) continue; // past the row, in the last 32 positions
+        if (t >= T) continue; // positions past the row, in the last group of 32
         to.start[row + t] = starts[row + t];
         to.end[row + back] = end;
     }

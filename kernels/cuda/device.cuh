@@ -1,9 +1,9 @@
 /* device.cuh: everything that a kernel uses beyond plain C++. Only this file and hopper.cuh contain
- * PTX, intrinsics and launches. Each wrapper has two forms: the device's, below, and one for the
- * host in tests/kernels/host, which computes the same for each lane and is used if a plain C++
- * compiler compiles the file. So a kernel runs unchanged on a CPU, under schedules and checks that
- * a GPU does not have. tests/kernels/cuda_wrappers.cu compares both forms with the same exact
- * results on integers.
+ * PTX, intrinsics and launches. Each wrapper has two forms. The device's form is below. The host's
+ * form, in tests/kernels/host, computes the same for each lane; it is used if a plain C++ compiler
+ * compiles the file. So a kernel runs unchanged on a CPU, with schedules and checks that a GPU does
+ * not offer. tests/kernels/cuda_wrappers.cu tests both forms against the same exact integer
+ * results.
  *
  *     #include "device.cuh"
  *     using namespace dev;
@@ -14,11 +14,15 @@
  *     }
  *     DEV_LAUNCH(scale_kernel, dim3((n + 255) / 256), dim3(256), 0, stream, x, by, n);
  *
- * Rules: helpers of a kernel are DEV; shared memory comes from dyn_smem() or DEV_SHARED, never both
- * in one kernel (dyn_smem's 1024-byte alignment makes DEV_SHARED take 1 KiB); constants are
- * parameters; no memcpy to or from shared memory; threads leave a kernel early by whole warps only;
- * all lanes of a warp call the functions marked "warp" together, in the same order. "Lane l" is
- * threadIdx.x % 32 in blocks of one dimension; in fragments g = l/4 and t = l%4. */
+ * Rules for kernels:
+ *  - Helper functions are DEV.
+ *  - Shared memory comes from dyn_smem() or DEV_SHARED, never from both in one kernel, because
+ *    dyn_smem's 1024-byte alignment would make DEV_SHARED take 1 KiB.
+ *  - Constants are parameters.
+ *  - There is no memcpy to or from shared memory.
+ *  - Threads leave a kernel early only by whole warps.
+ *  - All lanes of a warp call the functions marked "warp" together, in the same order.
+ * "Lane l" is threadIdx.x % 32 in blocks of one dimension. In fragments, g = l/4 and t = l%4. */
 #ifndef SGT_DEVICE_CUH
 #define SGT_DEVICE_CUH
 
@@ -63,8 +67,9 @@ using f16 = __half;
 
 /* ---- launch, shared memory, barriers ---- */
 
-/* Launch k<<<grid, block, smem, stream>>>(args), after requesting more than 48 KiB of shared memory
- * if needed. An error is noted with the kernel's name, and cudaGetLastError still returns it. */
+/* Launch k<<<grid, block, smem, stream>>>(args). If smem exceeds 48 KiB, first request that much
+ * shared memory. An error is noted with the kernel's name, and cudaGetLastError still returns
+ * it. */
 template <class... P, class... A>
 void launch(const char *name, void (*k)(P...), dim3 grid, dim3 block, size_t smem,
             cudaStream_t stream, A... args)
@@ -77,7 +82,7 @@ void launch(const char *name, void (*k)(P...), dim3 grid, dim3 block, size_t sme
     sgt_cuda_kernel_launched(stream, name, blocks, threads, smem);
 }
 
-/* Return the launch's shared memory, 1024-byte aligned, of undefined content. */
+/* Return the launch's dynamic shared memory, 1024-byte aligned, of undefined content. */
 DEV unsigned char *dyn_smem()
 {
     extern __shared__ __align__(1024) unsigned char sgt_dyn_smem[];
@@ -95,11 +100,11 @@ DEV void warp_sync() { __syncwarp(); }
 
 /* ---- shuffles (warp) ---- */
 
-/* shfl returns v of lane `from` (modulo 32), shfl_xor of lane l ^ mask. */
+/* shfl returns the v of lane `from` (modulo 32); shfl_xor returns that of lane l ^ mask. */
 template <class T> DEV T shfl(T v, int from) { return __shfl_sync(0xffffffffu, v, from); }
 template <class T> DEV T shfl_xor(T v, int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
 
-/* Return a mask whose bit l is lane l's p. */
+/* Return a mask whose bit l is p of lane l. */
 DEV uint32_t warp_ballot(bool p) { return __ballot_sync(0xffffffffu, p); }
 
 /* ---- 16-byte accesses (p is 16-byte aligned), atomics, mathematics ---- */
@@ -110,8 +115,8 @@ DEV Vec16 ld16(const void *p)
     return {v.x, v.y, v.z, v.w};
 }
 
-/* The same, but the compiler keeps the order of these loads and of other accesses to memory, and
- * does not delay a load until its result is needed. */
+/* Load like ld16, but the compiler keeps the order of these loads relative to other memory
+ * accesses, and does not delay a load until its result is needed. */
 DEV Vec16 ld16_now(const void *p)
 {
     Vec16 v;
@@ -124,13 +129,13 @@ DEV Vec16 ld16_now(const void *p)
 
 DEV void st16(void *p, const Vec16 &v) { *(uint4 *)p = make_uint4(v.w[0], v.w[1], v.w[2], v.w[3]); }
 
-/* Add v to *p atomically and return the old value. There is no version for floats: their sum would
- * depend on the order. */
+/* Add v to *p atomically and return the old value. There is no version for floats, because their
+ * sum would depend on the order. */
 DEV uint32_t atomic_add(uint32_t *p, uint32_t v) { return atomicAdd(p, v); }
 
-/* exp2_fast returns 2^x within 2 ulp; subnormal results become 0, and so does 2^-inf. log2_fast
- * returns log2(x), within 2^-22 for x from 0.5 to 2, where the result may be near 0, and within 2
- * ulp for other x. */
+/* exp2_fast returns 2^x within 2 ulp. Subnormal results become 0, and so does 2^-inf. log2_fast
+ * returns log2(x). For x from 0.5 to 2, where the result may be near 0, the error is within 2^-22;
+ * for other x, within 2 ulp. */
 DEV float exp2_fast(float x)
 {
     float y;
@@ -140,11 +145,11 @@ DEV float exp2_fast(float x)
 
 DEV float log2_fast(float x) { return __log2f(x); }
 
-/* float_bits returns the bits of a float, bits_float the float with these bits. */
+/* float_bits returns the bits of a float; bits_float returns the float with these bits. */
 DEV uint32_t float_bits(float x) { return __float_as_uint(x); }
 DEV float bits_float(uint32_t x) { return __uint_as_float(x); }
 
-/* ---- conversions, rounding to nearest even; on the host too ---- */
+/* ---- conversions, rounding to nearest, ties to even; also on the host ---- */
 
 DEV_BOTH float to_float(float x) { return x; }
 DEV_BOTH float to_float(bf16 x) { return __bfloat162float(x); }
@@ -183,9 +188,9 @@ template <> DEV float hi2<f16>(uint32_t v)
 /* ---- asynchronous copies of 16 bytes from global to shared memory, both 16-byte aligned ---- */
 
 /* Start a copy. If `present` is false, zero the 16 bytes at `to` instead; `from` is then not read,
- * but must be a valid address. cp_async_commit makes a group of a thread's copies; cp_async_wait<N>
- * waits until at most N of its groups are pending. The thread then sees the bytes that it copied;
- * other threads see them after a barrier. */
+ * but must still be a valid address. cp_async_commit makes a group of the calling thread's copies
+ * so far. cp_async_wait<N> waits until at most N of its groups are pending. The thread then sees
+ * the bytes that it copied; other threads see them after a barrier. */
 DEV void cp_async16(void *to, const void *from, bool present)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(saddr(to)), "l"(from),
@@ -201,9 +206,9 @@ template <int N> DEV void cp_async_wait()
 
 /* ---- tensor cores, sm_80 (warp); T is bf16 or f16 ---- */
 
-/* Load four 8x8 matrices of 16-bit elements from shared memory. Lane l gives the address of row l%8
- * of matrix l/8, which has 16 bytes and is 16-byte aligned. r[m] gets elements (g, 2t) and (g,
- * 2t+1) of matrix m, or in ldmatrix_x4_t, of its transpose. */
+/* Load four 8x8 matrices of 16-bit elements from shared memory. Lane l passes the address of row
+ * l%8 of matrix l/8, which has 16 bytes and is 16-byte aligned. r[m] receives elements (g, 2t) and
+ * (g, 2t+1) of matrix m, or for ldmatrix_x4_t, of its transpose. */
 DEV void ldmatrix_x4(uint32_t (&r)[4], const void *row)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -220,7 +225,7 @@ DEV void ldmatrix_x4_t(uint32_t (&r)[4], const void *row)
                  : "memory");
 }
 
-/* c (16, 8) += a (16, 16) b (16, 8), with exact products and sums in float32:
+/* c (16, 8) += a (16, 16) b (16, 8), with exact multiplications and sums in float32:
  *   a[0] (g, 2t..), a[1] (g+8, 2t..), a[2] (g, 2t+8..), a[3] (g+8, 2t+8..)
  *   two columns each, the lower in bits 0..15
  *   b0 rows 2t, 2t+1 of column g;  b1 rows 2t+8, 2t+9
@@ -241,8 +246,9 @@ template <> DEV void mma<f16>(float (&c)[4], const uint32_t (&a)[4], uint32_t b0
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-/* Round x to TF32, 10 fraction bits, ties away from 0. Return the float's bits, of which the low 13
- * are undefined. A NaN of which only those are set may become an infinity. */
+/* Round x to TF32, which has 10 fraction bits, ties away from 0. Return the result as a float's
+ * bits; the low 13 bits are undefined. A NaN whose only fraction bits are among those 13 may become
+ * an infinity. */
 DEV uint32_t to_tf32(float x)
 {
     uint32_t r;
@@ -250,8 +256,8 @@ DEV uint32_t to_tf32(float x)
     return r;
 }
 
-/* c (16, 8) += a (16, 8) b (8, 8) of floats whose low 13 bits are ignored, with exact products and
- * sums in float32; with c as in mma:
+/* c (16, 8) += a (16, 8) b (8, 8) for floats whose low 13 bits are ignored, with exact
+ * multiplications and sums in float32. c is as in mma:
  *   a[0] (g, t), a[1] (g+8, t), a[2] (g, t+4), a[3] (g+8, t+4)
  *   b0 row t of column g, b1 row t+4 */
 DEV void mma_tf32(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
@@ -269,9 +275,9 @@ DEV void mma_tf32(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b
 namespace dev
 {
 
-/* ---- built from the above, one source for both forms ---- */
+/* ---- built from the functions above; one source for both forms ---- */
 
-/* Return the sum, or the maximum, of v over the warp, in every lane; lanes are added in a fixed
+/* Return the sum, or the maximum, of v over the warp, in every lane. Lanes are added in a fixed
  * order (warp). */
 template <class T> DEV_WRAPPER T warp_sum(T v)
 {
@@ -285,8 +291,8 @@ DEV_WRAPPER float warp_max(float v)
     return v;
 }
 
-/* PER16: how many T fit in 16 bytes. unpack16 and load16 convert them to floats, pack16 and store16
- * convert floats back; addresses are 16-byte aligned. */
+/* PER16 is the number of T in 16 bytes. unpack16 and load16 convert them to floats; pack16 and
+ * store16 convert floats back. Addresses are 16-byte aligned. */
 template <class T> constexpr int PER16 = 16 / (int)sizeof(T);
 
 template <class T> DEV_WRAPPER void unpack16(float (&x)[PER16<T>], const Vec16 &v)

@@ -1,4 +1,4 @@
-// dropout.cuh: dropout's factors (kernels/dropout.h) inside a kernel, for elements that are
+// dropout.cuh: the dropout factors of kernels/dropout.h inside a kernel, for elements that are
 // numbered within this micro-step.
 #pragma once
 
@@ -8,21 +8,21 @@
 namespace sgt
 {
 
-// Return the row number, within the step, of row b of this micro-step.
+// Return the number within the step of row b of this micro-step.
 DEV uint64_t step_row(const sgt_cuda_place &place, uint64_t b)
 {
     return place.row + b * (place.ranks > 1 ? place.ranks : 1);
 }
 
-// Compute the factors of V elements of this micro-step from `element` on. Unless V is 1, `element`
-// and row_elements are multiples of 4.
+// Compute the dropout factors of V elements from `element` on, numbered within this micro-step.
+// Unless V is 1, `element` and row_elements are multiples of 4.
 template <int V>
 DEV void dropout_factors(float (&factor)[V], const sgt_cuda_dropout &d, uint64_t element)
 {
     const sgt_cuda_place &place = *d.place;
     uint64_t at = place.row * d.row_elements + element,
              draw = sgt_dropout_draw(place.step, d.layer, d.site);
-    // skip the division if ranks <= 1
+    // if there is one rank, skip the division
     if (place.ranks > 1) at += element / d.row_elements * (place.ranks - 1) * d.row_elements;
     if constexpr (V == 1) {
         factor[0] = sgt_dropout_factor(place.seed, draw, at, d.rate);

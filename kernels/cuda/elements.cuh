@@ -1,7 +1,7 @@
 // elements.cuh: numbers of the three types, read and written 16 bytes at a time as float32; sums
-// over a block; and the choice of a kernel by type and width. A kernel template takes the type T
-// and V, the numbers a lane handles at once: 16 bytes' worth if rows are whole multiples of that,
-// else 1.
+// over a block; and the choice of a kernel by type and width. Kernel templates take the type T and
+// V, the count of numbers that a lane handles at once. V is 16 bytes' worth if rows are multiples
+// of 16 bytes, else 1.
 #pragma once
 
 #include <type_traits>
@@ -14,7 +14,7 @@ namespace sgt
 
 using dev::PER16;
 
-// Bytes of shared memory that a block may have on every architecture from sm_80 on; sm_86 and sm_89
+// Bytes of shared memory that a block may use on every architecture from sm_80 on; sm_86 and sm_89
 // allow the least.
 enum { MOST_SHARED = 99 * 1024 };
 
@@ -31,8 +31,8 @@ template <int V, class T> DEV void store(T *p, const float (&x)[V])
     else dev::store16(p, x);
 }
 
-// Load V floats of global or shared memory, aligned to 16 bytes unless V is 1. If NOW is set, they
-// are in global memory, and dev::ld16_now loads them.
+// Load V floats from global or shared memory, aligned to 16 bytes unless V is 1. If NOW is set,
+// they must be in global memory, and are loaded with dev::ld16_now.
 template <bool NOW = false, int V> DEV void load_floats(float (&x)[V], const float *p)
 {
     if constexpr (V == 1) {
@@ -58,11 +58,12 @@ template <int V> DEV void store_floats(float *p, const float (&x)[V])
     }
 }
 
-// Return x as it is when stored and loaded again, because a kernel must compute with the value that
-// later kernels read.
+// Return x as it is after it has been stored and loaded again. A kernel must compute with the value
+// that later kernels read.
 template <class T> DEV float rounded(float x) { return dev::to_float(dev::from_float<T>(x)); }
 
-// Return, in every thread, the sum of x over a block of WARPS warps. shared: WARPS numbers.
+// Return, in every thread, the sum of x over a block of WARPS warps. `shared` has room for WARPS
+// numbers.
 template <int WARPS, class N> DEV N block_sum(N x, N *shared)
 {
     x = dev::warp_sum(x);
@@ -74,7 +75,7 @@ template <int WARPS, class N> DEV N block_sum(N x, N *shared)
     return sum;
 }
 
-// ---- on the host: which instance of a template to launch ----
+// ---- on the host: choose the instance of a template to launch ----
 
 template <class F> void by_type(sgt_cuda_type type, F f)
 {

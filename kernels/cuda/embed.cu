@@ -1,6 +1,6 @@
-// embed.cu: token plus position embedding. The gradient of a token is a sum over the positions
-// where it occurs. Positions are first sorted by token (embed_sort.cu). Then one thread per column
-// adds up the rows of each token, in a fixed order and without atomics.
+// embed.cu: the sum of token and position embeddings, and its gradients. The gradient of a token is
+// a sum over the positions where it occurs. Positions are first sorted by token (embed_sort.cu).
+// Then one thread per column adds up the rows of each token, in a fixed order and without atomics.
 #include "kernels/cuda/dropout.cuh"
 
 using namespace sgt;
@@ -43,15 +43,16 @@ void sgt_cuda_embed(sgt_cuda_stream s, sgt_cuda_type type, void *out, const int3
 
 template <class T> struct EmbedBackward {
     // partial (chunks, 2, C): for each chunk, the sum of the run of equal tokens that continues
-    // from the previous chunk, and the sum of the run that continues in the next
+    // from the previous chunk, and the sum of the run that continues in the next chunk
     float *dwte, *partial;
     const int32_t *sorted, *order;
     const T *dout;
     int n, C;
 };
 
-// Return where the sum of a run of equal tokens goes, which holds sorted positions from .. to-1 of
-// a chunk. *adds is set if the sum is added to dwte, not stored as a partial sum.
+// Return the address to which the sum of a run of equal tokens is written. The run is at sorted
+// positions from .. to-1, within one chunk. *adds is set if the sum is added to dwte, and cleared
+// if it is stored as a partial sum.
 template <class T> DEV float *run_sum(const EmbedBackward<T> &a, int from, int to, bool *adds)
 {
     float *partial = a.partial + (size_t)blockIdx.x * 2 * a.C;
@@ -75,8 +76,8 @@ template <class T, int V> DEV void add_run(const EmbedBackward<T> &a, int from, 
     store_floats(sum, total);
 }
 
-// Sum the runs of equal tokens in a chunk of sorted positions, one chunk per block. Runs that lie
-// within the chunk are added to dwte; others leave partial sums.
+// Sum the runs of equal tokens in a chunk of sorted positions, one chunk per block. The sum of a
+// run within the chunk is added to dwte; for other runs, a partial sum is stored.
 template <class T, int V>
 __global__ void __launch_bounds__(THREADS) embed_chunk_kernel(EmbedBackward<T> a)
 {
@@ -88,8 +89,9 @@ __global__ void __launch_bounds__(THREADS) embed_chunk_kernel(EmbedBackward<T> a
         }
 }
 
-// Complete the run that begins in this chunk and continues in the next: add up its partial sums,
-// chunk by chunk. Several loads are in flight: the run of a frequent token has hundreds of chunks.
+// Complete the run that begins in this chunk and continues in the next one: add up its partial
+// sums, chunk by chunk. Several loads are in flight at a time, because the run of a frequent token
+// has hundreds of chunks.
 template <class T> __global__ void __launch_bounds__(THREADS) embed_join_kernel(EmbedBackward<T> a)
 {
     int first = blockIdx.x * CHUNK, end = first + CHUNK;
@@ -100,7 +102,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) embed_join_kernel(
     for (int c = threadIdx.x; c < a.C; c += THREADS) {
         float total = a.partial[(size_t)blockIdx.x * 2 * a.C + a.C + c], x[JOINED];
         for (int k = blockIdx.x + 1, n = JOINED; n == JOINED; k += JOINED) {
-            n = 0; // of these chunks, the first n have the run
+            n = 0; // number of these chunks that contain the run; they are the first ones
             DEV_UNROLL_FOR (int i = 0; i < JOINED; i++) {
                 bool has = (k + i) * CHUNK < a.n && a.sorted[(k + i) * CHUNK] == id;
                 x[i] = has ? a.partial[(size_t)(k + i) * 2 * a.C + c] : 0;

@@ -1,8 +1,8 @@
-// embed_sort.cu: sorts the positions of a batch by token and keeps the order of equal tokens: a
-// radix sort of numbers below V in passes of 8 bits, two or more. A pass is two kernels. In the
-// first, each block counts its digits. In the second, each block computes from all counts the
-// destinations of its numbers, and writes them. A warp has consecutive numbers and processes them
-// 32 at a time, so the order of equal numbers does not depend on which thread is first.
+// embed_sort.cu: sorts the positions of a batch by token and keeps the order of equal tokens. It is
+// a radix sort of numbers below V, in two or more passes of 8 bits. A pass is two kernels. In the
+// first, each block counts its digits. In the second, each block computes the destinations of its
+// numbers from all counts, and writes the numbers there. A warp has consecutive numbers and
+// processes 32 at a time, so the order of equal numbers does not depend on which thread is first.
 #include "kernels/cuda/elements.cuh"
 
 using namespace sgt;
@@ -12,7 +12,7 @@ static_assert(THREADS == DIGITS, "a thread for each digit");
 
 struct Pass {
     int32_t *to_ids, *to_places;
-    const int32_t *ids, *places; // places NULL means 0, 1, 2, ...
+    const int32_t *ids, *places; // if places is NULL, they are 0, 1, 2, ...
     uint32_t *counts;            // (blocks, DIGITS)
     int n, each, shift;          // each: numbers per warp, a multiple of 32
 };
@@ -21,7 +21,8 @@ DEV int digit_of(const Pass &a, int i) { return a.ids[i] >> a.shift & (DIGITS - 
 
 DEV int first_of_warp(const Pass &a) { return (blockIdx.x * WARPS + threadIdx.x / 32) * a.each; }
 
-// Count how often each warp of the block has each digit: counts (WARPS, DIGITS).
+// Count how often each digit occurs in the numbers of each warp of the block: counts (WARPS,
+// DIGITS).
 DEV void count_by_warp(const Pass &a, uint32_t *counts)
 {
     for (int w = 0; w < WARPS; w++) counts[w * DIGITS + threadIdx.x] = 0;
@@ -42,7 +43,7 @@ __global__ void __launch_bounds__(THREADS) sort_count_kernel(Pass a)
     a.counts[blockIdx.x * DIGITS + threadIdx.x] = total;
 }
 
-// Return the sum of v over the threads of the block before this one. shared: WARPS numbers.
+// Return the sum of v over the preceding threads of the block. `shared` has room for WARPS numbers.
 DEV uint32_t sum_before(uint32_t v, uint32_t *shared)
 {
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -58,9 +59,9 @@ DEV uint32_t sum_before(uint32_t v, uint32_t *shared)
     return start;
 }
 
-// Replace counts (WARPS, DIGITS) by the destination of each warp's first number of each digit: it
-// comes after all smaller digits, then after the same digit in earlier blocks, then in earlier
-// warps.
+// Replace counts (WARPS, DIGITS) by the destination of each warp's first number with each digit. It
+// follows all numbers with smaller digits, then those with the same digit in earlier blocks, then
+// those in earlier warps of this block.
 DEV void starts_by_warp(const Pass &a, uint32_t *counts, uint32_t *shared)
 {
     uint32_t total = 0, before = 0;
@@ -85,7 +86,8 @@ DEV int bits_set(uint32_t x)
     return (int)(((x + (x >> 4)) & 0x0f0f0f0fu) * 0x01010101u >> 24);
 }
 
-// Return the mask of the lanes that have a number (`there`) with the same digit as this lane.
+// Return the mask of the lanes that have a number (`there` is true) with the same digit as this
+// lane.
 DEV uint32_t same_digit(int digit, bool there)
 {
     uint32_t same = dev::warp_ballot(there);
@@ -138,7 +140,7 @@ void sgt_cuda_embed_sort(sgt_cuda_stream s, int32_t *sorted, int32_t *order, con
     int bits = 16;
     while (V > (size_t)1 << bits) bits += 8;
     for (; a.shift < bits; a.shift += 8) {
-        // the last pass writes to sorted and order
+        // alternate between the arrays, so that the last pass writes to sorted and order
         bool aside = (bits - a.shift) / 8 % 2 == 0;
         a.to_ids = aside ? half : sorted;
         a.to_places = aside ? half + n : order;

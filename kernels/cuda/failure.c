@@ -1,5 +1,5 @@
 /* failure.c: implements failure.h, and the functions of runtime.h that report failed launches. The
- * CUDA runtime keeps only the last error, and the first one is the cause; so the first is kept
+ * CUDA runtime keeps only the last error, but the first one is the cause, so the first is kept
  * here. */
 #include "kernels/cuda/failure.h"
 
@@ -9,7 +9,7 @@
 
 enum { NAME = 384 };
 
-static char failure[512]; /* first failure, not yet reported */
+static char failure[512]; /* message of the first failure that was not yet reported */
 static int waiting;       /* --sync-kernels: wait for each kernel after its launch */
 
 void sgt_cuda_note(const char *fmt, ...)
@@ -29,21 +29,21 @@ int sgt_cuda_noted(sgt_error *err)
     return rc;
 }
 
-/* The codes are those of cudaError_t; runtime.cu compares them with CUDA's names. */
+/* The codes are those of cudaError_t; runtime.cu checks them against CUDA's names. */
 int sgt_cuda_error_is_late(int code)
 {
     switch (code) {
-    case 214: /* an uncorrectable memory error */
-    case 220: /* an uncorrectable error of an NVLink */
-    case 700: /* an illegal address */
-    case 702: /* a time limit */
-    case 710: /* an assertion */
-    case 714: /* an illegal stack, instruction, alignment, address space or program counter */
+    case 214: /* uncorrectable memory error */
+    case 220: /* uncorrectable NVLink error */
+    case 700: /* illegal address */
+    case 702: /* launch timeout */
+    case 710: /* failed assertion */
+    case 714: /* illegal stack, instruction, alignment, address space or program counter */
     case 715:
     case 716:
     case 717:
     case 718:
-    case 719: /* an unspecified failure */
+    case 719: /* unspecified failure */
     case 999: return 1;
     default: return 0;
     }
@@ -51,7 +51,7 @@ int sgt_cuda_error_is_late(int code)
 
 void sgt_cuda_sync_kernels(int on) { waiting = on; }
 
-/* Note the error of a kernel. The name is formatted only if there is an error. */
+/* Note the error of a launch. The name is formatted only if there is an error. */
 static void blame(const char *name, int code, const char *why)
 {
     if (waiting || !sgt_cuda_error_is_late(code))
@@ -74,7 +74,7 @@ void sgt_cuda_launched(sgt_cuda_stream s, const char *fmt, ...)
     blame(name, code, why);
 }
 
-/* Write a grid's or a block's size like "2048 x 12", without trailing dimensions of 1. */
+/* Write the size of a grid or block like "2048 x 12", without trailing dimensions of 1. */
 static const char *extent(char text[40], const unsigned d[3])
 {
     int n = snprintf(text, 40, "%u", d[0]);
@@ -83,8 +83,8 @@ static const char *extent(char text[40], const unsigned d[3])
     return text;
 }
 
-/* DEV_LAUNCH passes the name as in the source, "(norm_kernel<T, width>)". T and width are not this
- * launch's values, so the template arguments are removed. */
+/* DEV_LAUNCH passes the name as it is in the source, "(norm_kernel<T, width>)". T and width are not
+ * the values of this launch, so the template arguments are removed. */
 void sgt_cuda_kernel_launched(sgt_cuda_stream s, const char *kernel, const unsigned grid[3],
                               const unsigned block[3], size_t shared)
 {

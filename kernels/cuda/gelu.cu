@@ -1,13 +1,13 @@
-// gelu.cu: the Gaussian error linear unit, by either formula, and its derivative; a thread takes 16
-// bytes.
+// gelu.cu: GELU (the Gaussian error linear unit), in its tanh or erf form, and its derivative. A
+// thread processes 16 bytes.
 #include "kernels/cuda/elements.cuh"
 
 using namespace sgt;
 
 enum { THREADS = 256 };
 
-// Return log2(e) for e = exp(-2u), with u as in the tanh formula. 0.5 (1 + tanh u) = 1/(1 + e)
-// takes one exponential and has no cancellation.
+// Return log2 of e = exp(-2u), with u as in the tanh formula. 0.5 (1 + tanh u) = 1/(1 + e) takes
+// one exponential, and no digits cancel.
 DEV float minus_2u(float x)
 {
     // -2 sqrt(2/pi) / ln 2
@@ -18,9 +18,9 @@ DEV float minus_2u(float x)
 struct Tanh {
     static DEV float value(float x) { return x / (1 + dev::exp2_fast(minus_2u(x))); }
 
-    // Return the derivative of x s: s + x s', with s = 1/(1 + e) and s' = 2 u' e s^2. x is limited
-    // to 16, because the result is 0 or 1 long before that, and u' would grow too large. e is kept
-    // below 2^120, so that s^2 e is about 2^-120 and not 0 times infinity.
+    // Return the derivative of x s, which is s + x s', with s = 1/(1 + e) and s' = 2 u' e s^2. x is
+    // limited to +-16, because the result is 0 or 1 long before that, and u' would grow too large.
+    // e is kept below 2^120, so that s^2 e is about 2^-120 and not 0 times infinity.
     static DEV float slope(float x)
     {
         x = x > 16 ? 16 : x < -16 ? -16 : x;

@@ -1,6 +1,6 @@
 /* gemm.c: plans matrix products for cuBLASLt, remembers the chosen algorithms as text, and runs the
- * products. The library is column-major: our D (m, n) is its D^T (n, m), so we ask for D^T =
- * op(B)^T op(A)^T, and our B is its first operand. Its bias has one number per row of its output,
+ * products. The library is column-major: it sees our D (m, n) as D^T (n, m). So we request D^T =
+ * op(B)^T op(A)^T, with our B as its first operand. Its bias has one number per row of its output,
  * that is, per column of D. */
 #include "kernels/cuda/gemm.h"
 
@@ -14,9 +14,9 @@
 #include "kernels/cuda/gemm_parts.h"
 #include "kernels/cuda/runtime.h"
 
-#define ALIGNMENT 16 /* bytes that every matrix is aligned to */
+#define ALIGNMENT 16 /* alignment in bytes of every matrix */
 #define CACHE_NAME "gemm.txt"
-#define CACHE_MOST ((size_t)4 << 20) /* most bytes; a larger file is replaced by a new one */
+#define CACHE_MOST ((size_t)4 << 20) /* most bytes of the file; a larger one is replaced */
 
 static const char *const type_names[] = {"f32", "bf16", "f16"};
 static const char *const epilogue_names[] = {"none", "bias", "gelu", "dgelu"};
@@ -26,8 +26,8 @@ static const uint32_t lt_epilogues[] = {SGT_LT_EPILOGUE_DEFAULT, SGT_LT_EPILOGUE
 
 /* ---- shapes ---- */
 
-/* Return the shape with fields that have no effect set to zero, so that equal products compare
- * equal. */
+/* Return the shape with the fields that have no effect set to zero, so that equal matrix products
+ * have equal shapes. */
 static sgt_cuda_gemm_shape plain(const sgt_cuda_gemm_shape *s)
 {
     sgt_cuda_gemm_shape p = *s;
@@ -35,7 +35,7 @@ static sgt_cuda_gemm_shape plain(const sgt_cuda_gemm_shape *s)
     p.tf32 = p.tf32 && p.type == SGT_F32;
     if (!p.batch) p.batch = 1;
     if (p.batch == 1) p.stride_a = p.stride_b = p.stride_d = 0;
-    /* no batch has an epilogue: the library would need the strides of bias and aux */
+    /* a batch has no epilogue, because the library would need the strides of bias and aux */
     assert(p.batch == 1 || p.epilogue == SGT_EPILOGUE_NONE);
     return p;
 }
@@ -59,7 +59,7 @@ double sgt_cuda_gemm_flops(const sgt_cuda_gemm *p)
     return 2.0 * (double)s->m * (double)s->n * (double)s->k * (double)s->batch;
 }
 
-/* ---- describing a product to the library ---- */
+/* ---- describing a matrix product to the library ---- */
 
 static int refused(const sgt_cuda_gemms *g, const char *what, sgt_lt_status status, sgt_error *err)
 {
@@ -67,8 +67,8 @@ static int refused(const sgt_cuda_gemms *g, const char *what, sgt_lt_status stat
     return sgt_fail(err, code, "%s: %s: %s", g->library, what, g->lt->status_name(status));
 }
 
-/* Set the pointers to bias and aux in the descriptor, if its epilogue has them. They may differ in
- * each run; the heuristics consider only their alignment. */
+/* Set the pointers to bias and aux in the descriptor, if its epilogue uses them. They may differ
+ * from run to run; the heuristics consider only their alignment. */
 static sgt_lt_status set_pointers(const sgt_cuda_gemm *p, const void *bias, const void *aux)
 {
     const sgt_cublaslt *lt = p->owner->lt;
@@ -135,11 +135,12 @@ static int describe(sgt_cuda_gemm *p, sgt_error *err)
 
 /* ---- remembered algorithms ----
  *
- * Choices are text: a line with the device and the library's version, then a line for each shape,
- * the newest first: its key, the library's 64 opaque bytes as eight numbers, milliseconds, and a
- * checksum, because the library would take changed bytes for another algorithm. They hold for the
- * same device and version only. With timing, they are kept in a file, which is replaced as a whole,
- * so two programs that write at once can only lose each other's lines. */
+ * The choices are text. The first line has the device and the library's version. One line for each
+ * shape follows, the newest first: its key, the library's 64 opaque bytes as eight numbers,
+ * milliseconds, and a checksum, because the library would take changed bytes for another algorithm.
+ * The choices are valid only for the same device and version. If algorithms are timed, the choices
+ * are kept in a file, which is replaced as a whole. So two programs that write at once can only
+ * lose each other's lines. */
 
 static uint64_t checksum(const char *s, const char *end) /* FNV-1a */
 {
@@ -148,8 +149,8 @@ static uint64_t checksum(const char *s, const char *end) /* FNV-1a */
     return sum;
 }
 
-/* Find a shape's algorithm and time. Return 1 if the library accepts that algorithm for this
- * product on this device. */
+/* Find a shape's remembered algorithm and time. Return 1 if the library accepts that algorithm for
+ * this matrix product on this device. */
 static int recall(sgt_cuda_gemm *p)
 {
     const sgt_cuda_gemms *g = p->owner;
@@ -176,7 +177,8 @@ static char *joined(const char *a, const char *b)
 
 char *sgt_cuda_gemms_choices(const sgt_cuda_gemms *g) { return joined(g->machine, g->known); }
 
-/* Write the choices to the cache. An error is ignored: the next start only has to time again. */
+/* Write the choices to the cache. An error is ignored: the next start then only has to time
+ * again. */
 static void write_cache(const sgt_cuda_gemms *g)
 {
     char *text = sgt_cuda_gemms_choices(g), *path = sgt_join(g->o.cache, CACHE_NAME);
@@ -186,7 +188,7 @@ static void write_cache(const sgt_cuda_gemms *g)
     free(path);
 }
 
-/* Remember the algorithm that was chosen for a shape; if there is no memory for it, forget it. */
+/* Remember the algorithm that was chosen for a shape. If there is no memory for that, forget it. */
 static void remember(const sgt_cuda_gemm *p)
 {
     sgt_cuda_gemms *g = p->owner;
@@ -200,13 +202,13 @@ static void remember(const sgt_cuda_gemm *p)
     if (!text) return;
     free(g->known);
     g->known = text;
-    /* Later runs trust what the cache holds, so it gets only algorithms whose results were
-     * checked. */
+    /* Later runs trust the cache, so only algorithms whose results were checked are written to
+     * it. */
     if (g->o.timing && g->o.cache && !g->o.unverified) write_cache(g);
 }
 
-/* Read the choices of an earlier run: those that the options have, or with timing, the cache. What
- * is of another machine, or cannot be read, counts as none. */
+/* Read the choices of an earlier run: those in the options, or if algorithms are timed, those in
+ * the cache. A text that is for a different machine, or cannot be read, counts as no choices. */
 static int read_choices(sgt_cuda_gemms *g, sgt_error *err)
 {
     char *path = NULL, *text = NULL;
@@ -223,9 +225,10 @@ static int read_choices(sgt_cuda_gemms *g, sgt_error *err)
 
 /* ---- choosing an algorithm ---- */
 
-/* Return how the library may combine the parts of a sum over k. If D has 16 bits, parts must not be
- * added in D's type, because each would be rounded. If bits must be reproducible, parts must not be
- * added in place, because the order is that in which blocks finish. */
+/* Return the methods by which the library may combine the partial sums over k. If D has 16 bits,
+ * partial sums must not be added in D's type, because each would be rounded. If the bits must be
+ * reproducible, partial sums must not be added in place, because they would be added in the order
+ * in which blocks finish. */
 static uint32_t allowed_reductions(const sgt_cuda_gemm *p)
 {
     if (p->owner->o.deterministic || p->shape.out != SGT_F32) return SGT_LT_REDUCTION_COMPUTE_TYPE;
@@ -251,7 +254,7 @@ static sgt_lt_status ask(const sgt_cuda_gemm *p, sgt_lt_preference preference,
                           GEMM_CANDIDATES, results, count);
 }
 
-/* Get the heuristics' best candidates, best first. Returns SGT_EUNSUPPORTED if there is none. */
+/* Get the heuristics' candidates, best first. Returns SGT_EUNSUPPORTED if there are none. */
 static int find_candidates(sgt_lt_result results[GEMM_CANDIDATES], int *count,
                            const sgt_cuda_gemm *p, sgt_error *err)
 {
@@ -368,7 +371,7 @@ void sgt_cuda_gemms_close(sgt_cuda_gemms *g)
 
 const char *sgt_cuda_gemms_library(const sgt_cuda_gemms *g) { return g->library; }
 
-/* ---- running a product ---- */
+/* ---- running a matrix product ---- */
 
 sgt_lt_status gemm_put(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, sgt_cuda_stream s,
                        const gemm_operands *x)
@@ -382,7 +385,7 @@ sgt_lt_status gemm_put(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, sgt_cuda
     return rc;
 }
 
-/* Put a product on a stream and count it as launched, or note why the library refused it. */
+/* Put a matrix product on a stream and count it as launched, or note why the library refused it. */
 static void put(const sgt_cuda_gemm *p, sgt_cuda_stream s, const gemm_operands *x)
 {
     sgt_error why;

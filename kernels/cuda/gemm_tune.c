@@ -1,9 +1,9 @@
-/* gemm_tune.c: tries the library's algorithms for a product at its real size. Each candidate runs
- * once, and is left out if a few numbers of D, which the host computes in double, are wrong. Then
- * the others are timed, unless timing must not decide. They take turns, so that a drifting clock
- * favours none of them. Between two runs, a buffer larger than most second-level caches is
- * overwritten, because in a step too, operands come from memory. Operands are random, because a GPU
- * multiplies zeros faster than the numbers of a step. */
+/* gemm_tune.c: tries the library's algorithms for a matrix product at its real size. Each candidate
+ * runs once, and is rejected if a few numbers of D differ from those that the host computes in
+ * double. Then the remaining candidates are timed, unless timing is off. They take turns, so that a
+ * drifting clock favours none of them. Between two runs, a buffer larger than most second-level
+ * caches is overwritten, because in a training step, too, operands come from memory. Operands are
+ * random, because a GPU multiplies zeros faster than the numbers of a step. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,34 +11,34 @@
 #include "kernels/cuda/gemm_parts.h"
 #include "kernels/cuda/runtime.h"
 
-#define PATTERN ((size_t)1 << 20) /* bytes of random numbers that the operands repeat */
-#define FLUSH ((size_t)64 << 20)  /* bytes overwritten before a timed run, if options do not say */
-#define ROUNDS 9                  /* most runs of a candidate that are timed */
-#define LEAST_ROUNDS 3            /* fewest of them, however long they take */
+#define PATTERN ((size_t)1 << 20) /* bytes of random numbers, which the operands repeat */
+#define FLUSH ((size_t)64 << 20)  /* default number of bytes overwritten before a timed run */
+#define ROUNDS 9                  /* most timed runs of a candidate */
+#define LEAST_ROUNDS 3            /* fewest timed runs, however long they take */
 #define ENOUGH_MS 60.0f           /* the race ends once its runs took this long in total */
-/* once the first runs took this long in total, no further candidate is tried */
+/* once the first runs took this many milliseconds in total, no further candidate is tried */
 #define LONG_MS 300.0f
-#define TOO_SLOW 1.25f /* a candidate this many times slower than the fastest is dropped */
-/* numbers checked in each direction: the first, the last, and some between */
+#define TOO_SLOW 1.25f /* a candidate that is this many times slower than the fastest is dropped */
+/* rows and columns of D whose numbers are checked: the first, the last, and some between */
 enum { ROWS = 8, COLUMNS = 16, CHECKED = ROWS * COLUMNS };
 
 typedef struct runner {
     const sgt_lt_algo *algo;
     float ms[ROUNDS];
-    float best; /* shortest time so far; 0: it is out */
+    float best; /* shortest time so far; 0: the candidate was dropped */
 } runner;
 
-/* The operands are within `memory`, whose byte x is pattern[x % PATTERN]. */
+/* The operands are in `memory`; byte x of it is pattern[x % PATTERN]. */
 typedef struct tuner {
     const sgt_cuda_gemm *p;
     sgt_cuda_stream stream;
     sgt_cuda_event from, to;
     char *memory, *a, *b, *d, *bias, *aux, *flush;
-    size_t bytes, all, d_bytes; /* of the operands; with what follows them; of D */
-    char *pattern;              /* pinned memory: PATTERN bytes, then what is copied back from D */
+    size_t bytes, all, d_bytes; /* bytes: of the operands; of all memory; of D */
+    char *pattern;              /* pinned memory: PATTERN bytes, then numbers copied back from D */
     struct {
-        size_t z, i, j;   /* product of the batch, row, column */
-        double want, off; /* expected number, and allowed error */
+        size_t z, i, j;   /* index in the batch, row, column */
+        double want, off; /* expected number, and the allowed error */
     } checked[CHECKED];
     runner runners[GEMM_CANDIDATES];
     int count;
@@ -49,7 +49,7 @@ typedef struct tuner {
 
 static size_t type_bytes(sgt_cuda_type type) { return type == SGT_F32 ? 4 : 2; }
 
-/* Return the size of the array that is overwritten before each timed run. */
+/* Return the number of bytes that are overwritten before each timed run. */
 static size_t flush_bytes(const tuner *t)
 {
     const sgt_cuda_gemms_options *o = &t->p->owner->o;
@@ -63,8 +63,8 @@ static char *place(tuner *t, size_t *at, size_t bytes)
     return p;
 }
 
-/* Set the addresses of the arrays in t->memory. The first call, when that is NULL, only counts the
- * bytes. */
+/* Set the addresses of the arrays in t->memory. In the first call, t->memory is NULL, and only the
+ * bytes are counted. */
 static void lay_out(tuner *t)
 {
     const sgt_cuda_gemm_shape *s = &t->p->shape;
@@ -80,8 +80,8 @@ static void lay_out(tuner *t)
     t->all = at;
 }
 
-/* Fill the pattern with numbers of the operands' type with absolute values from 0.5 to 1: the sign
- * and the mantissa are random, the exponent is that of 0.5. */
+/* Fill the pattern with numbers of the operands' type whose absolute values are from 0.5 to 1: sign
+ * and mantissa are random, the exponent is that of 0.5. */
 static void fill_pattern(void *pattern, sgt_cuda_type type)
 {
     uint64_t x = 1;
@@ -100,13 +100,13 @@ static void fill(tuner *t)
     size_t done = t->bytes < PATTERN ? t->bytes : PATTERN;
     fill_pattern(t->pattern, t->p->shape.type);
     sgt_cuda_copy(t->stream, t->memory, t->pattern, done);
-    for (size_t n; done < t->bytes; done += n) { /* double what is filled */
+    for (size_t n; done < t->bytes; done += n) { /* double the part that is filled */
         n = t->bytes - done < done ? t->bytes - done : done;
         sgt_cuda_copy(t->stream, t->memory + done, t->memory, n);
     }
 }
 
-/* ---- what is expected ---- */
+/* ---- expected results ---- */
 
 double sgt_cuda_decode(const void *x, sgt_cuda_type type, size_t i)
 {
@@ -159,15 +159,15 @@ double sgt_cuda_gemm_expected(const sgt_cuda_gemm_shape *s, double x, double ont
     return x;
 }
 
-/* Return number `at` of an array, computed from the pattern. */
+/* Return number `at` of an array, computed from the pattern instead of reading device memory. */
 static double input(const tuner *t, const char *array, sgt_cuda_type type, size_t at)
 {
     size_t byte = (size_t)(array - t->memory) + at * type_bytes(type);
     return sgt_cuda_decode(t->pattern + byte % PATTERN, type, 0);
 }
 
-/* Return element (i, j) of op(A) op(B) of the batch's product z. *sizes becomes the sum of its
- * terms' absolute values. */
+/* Return element (i, j) of op(A) op(B) for entry z of the batch. Set *sizes to the sum of the
+ * absolute values of its terms. */
 static double product(const tuner *t, size_t z, size_t i, size_t j, double *sizes)
 {
     const sgt_cuda_gemm_shape *s = &t->p->shape;
@@ -185,9 +185,9 @@ static double product(const tuner *t, size_t z, size_t i, size_t j, double *size
 }
 
 /* Choose the numbers of D that are checked, spread over its rows and columns, and compute them. A
- * float32 sum rounds at each of its k terms, and TF32 rounds each factor. Such errors have random
- * signs, so their sum grows with the square root of their number; it does not exceed eight times
- * that by chance. */
+ * float32 sum is rounded at each of its k terms, and TF32 rounds each operand. Such errors have
+ * random signs, so their sum grows with the square root of their number. It does not exceed eight
+ * times that by chance. */
 static void expect(tuner *t)
 {
     const sgt_cuda_gemm_shape *s = &t->p->shape;
@@ -243,8 +243,9 @@ static char *place_of(const tuner *t, size_t c)
                       type_bytes(s->out);
 }
 
-/* Copy every checked number between D and the host: from the pattern to D, which a product that
- * accumulates adds to, or from D to what follows the pattern. */
+/* Copy every checked number between D and the host. If `back` is 0, copy from the pattern to D, so
+ * that a matrix product that accumulates adds to these numbers. Otherwise copy from D to the memory
+ * after the pattern. */
 static void copy_checked(const tuner *t, int back)
 {
     size_t size = type_bytes(t->p->shape.out);
@@ -255,8 +256,9 @@ static void copy_checked(const tuner *t, int back)
     }
 }
 
-/* Run a product, wait for it, and set *ms to its time. It is queued long before the overwriting of
- * the caches ends, so that the time between the events is that of the product alone. */
+/* Run a matrix product, wait for it, and set *ms to its time. It is queued long before the
+ * overwriting of the caches ends, so the time between the events is that of the matrix product
+ * alone. */
 static int run_once(tuner *t, const sgt_lt_algo *algo, float *ms, sgt_error *err)
 {
     const gemm_operands x = {.d = t->d,
@@ -293,8 +295,9 @@ static int compare(tuner *t, sgt_error *err)
     return rc;
 }
 
-/* Run a candidate for the first time, which loads its code, and check its results. D holds an
- * earlier product: an accumulating one adds to zeros, and to numbers where we look. */
+/* Run a candidate for the first time, which loads its code, and check its results. D still holds an
+ * earlier result, so it is zeroed first; if the matrix product accumulates, the checked numbers of
+ * D are then set from the pattern. */
 static int try_once(tuner *t, const sgt_lt_algo *algo, float *ms, sgt_error *err)
 {
     const sgt_cuda_gemms_options *o = &t->p->owner->o;
@@ -307,8 +310,9 @@ static int try_once(tuner *t, const sgt_lt_algo *algo, float *ms, sgt_error *err
     return sgt_fail(err, rc, "%s (--no-self-check takes it all the same)", why.text);
 }
 
-/* Try the candidates, which the heuristics rank, until the runs took LONG_MS in total; without
- * timing, until one is correct. Those that fail or are wrong are left out. */
+/* Try the candidates in the order in which the heuristics rank them, until the runs took LONG_MS in
+ * total, or if algorithms are not timed, until one is correct. Candidates that fail or give wrong
+ * results are left out. */
 static void try_all(tuner *t, const sgt_lt_result *candidates, int count, sgt_error *err)
 {
     float spent = 0, ms;
@@ -325,8 +329,8 @@ static void try_all(tuner *t, const sgt_lt_result *candidates, int count, sgt_er
 
 /* ---- the race ---- */
 
-/* Run each candidate that is still in the race once. Then drop those that are too slow; after the
- * first round, only if the runs took more than ENOUGH_MS. */
+/* Run each candidate that is still in the race once. Then drop those that are too slow. In the
+ * first round, drop them only if the runs took more than ENOUGH_MS in total. */
 static void run_round(tuner *t, int round, float *spent, sgt_error *err)
 {
     float fastest = 1e30f;
@@ -352,8 +356,8 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Return the candidate with the least median time, and set *ms to that; return NULL if none is
- * left. */
+/* Return the candidate with the shortest median time, and set *ms to that time. Return NULL if no
+ * candidate is left. */
 static const runner *race(tuner *t, float *ms, sgt_error *err)
 {
     float spent = 0;

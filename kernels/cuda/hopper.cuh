@@ -1,6 +1,6 @@
 /* hopper.cuh: wrappers of features that only sm_90a has: mbarriers with byte counts, TMA, wgmma. As
- * in device.cuh, each has a second form for the host. Compiled for an older device, a wrapper
- * traps; kernels that use these wrappers are launched on sm_90 only. */
+ * in device.cuh, each wrapper has a second form for the host. If a wrapper is compiled for an older
+ * device, it traps; kernels that use these wrappers are launched only on sm_90. */
 #ifndef SGT_HOPPER_CUH
 #define SGT_HOPPER_CUH
 
@@ -24,14 +24,14 @@
 namespace dev
 {
 
-/* A tensor in global memory as TMA sees it: made by tensor_map, and passed to kernels as const
- * __grid_constant__. */
+/* A tensor in global memory as TMA sees it. It is created by tensor_map, and passed to kernels as
+ * const __grid_constant__. */
 using TensorMap = CUtensorMap;
 
-/* ---- mbarriers: 8 bytes of shared memory; a phase ends when all threads have arrived and all
- * announced bytes have landed ---- */
+/* ---- mbarriers: 8 bytes of shared memory. A phase ends when all threads have arrived and all
+ * announced bytes have been written. ---- */
 
-/* Initialize a barrier for `arrivals` arrivals per phase; one thread calls this. Call
+/* Initialize a barrier for `arrivals` arrivals per phase. One thread calls this; then call
  * mbar_init_fence and block_sync before other threads use the barrier. */
 DEV void mbar_init(uint64_t *bar, int arrivals)
 {
@@ -41,8 +41,8 @@ DEV void mbar_init(uint64_t *bar, int arrivals)
 
 DEV void mbar_init_fence() { HOPPER_ASM("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 
-/* Arrive at a barrier. mbar_arrive_expect also announces how many bytes TMA will write in this
- * phase. */
+/* Arrive at a barrier. mbar_arrive_expect also announces the number of bytes that TMA will write in
+ * this phase. */
 DEV void mbar_arrive(uint64_t *bar)
 {
     HOPPER_ASM("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(saddr(bar)) : "memory");
@@ -56,7 +56,7 @@ DEV void mbar_arrive_expect(uint64_t *bar, int bytes)
 }
 
 /* Wait for the end of a phase, given its parity: 0 for the first phase, 1 for the second, 0 for the
- * third. */
+ * third, and so on. */
 DEV void mbar_wait(uint64_t *bar, int parity)
 {
     HOPPER_ASM("{ .reg .pred p; WAIT: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1; @p bra "
@@ -68,9 +68,9 @@ DEV void mbar_wait(uint64_t *bar, int parity)
 /* ---- TMA ---- */
 
 /* Copy a box of box_rows rows of 64 elements, from (plane, row, column) on, to `to` (shared memory,
- * 1024-byte aligned). Rows have 128 bytes; their 16-byte pieces are swizzled, piece p of row r at p
- * ^ r%8. Elements outside the plane become 0. One thread calls this; the 128*box_rows bytes are
- * counted by `bar`. */
+ * 1024-byte aligned). Rows have 128 bytes. Their 16-byte pieces are swizzled: piece p of row r is
+ * stored as piece p ^ r%8. Elements outside the plane become 0. One thread calls this; `bar` counts
+ * the 128*box_rows bytes. */
 DEV void tma_load(void *to, const TensorMap *map, uint64_t *bar, int column, int row, int plane)
 {
     HOPPER_ASM("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
@@ -80,23 +80,23 @@ DEV void tma_load(void *to, const TensorMap *map, uint64_t *bar, int column, int
 }
 
 /* Stop the kernel with an error unless p, in shared memory, is 1024-byte aligned: otherwise TMA and
- * wgmma would place the pieces of a row differently, and compute wrong numbers. */
+ * wgmma would swizzle the pieces of a row differently, and the results would be wrong. */
 DEV void trap_unless_aligned(const void *p)
 {
     uint32_t at = saddr(p);
-    HOPPER_ASM("" : "+r"(at)); /* nvcc takes the declared alignment for granted */
+    HOPPER_ASM("" : "+r"(at)); /* keep nvcc from assuming the declared alignment */
     if (at % 1024) __trap();
 }
 
-/* Make this thread's earlier writes to shared memory visible to later TMA and wgmma. */
+/* Make this thread's earlier writes to shared memory visible to later TMA and wgmma operations. */
 DEV void fence_proxy_async() { HOPPER_ASM("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-/* ---- wgmma: the 128 threads of a group, T is bf16 or f16 ----
+/* ---- wgmma: the 128 threads of a group call it together; T is bf16 or f16 ----
  *
  * An accumulator d[BLOCKS][4] holds (64, 8 BLOCKS) of the group: d[c][e] of thread i is element
- * (i/32*16 + g + e/2*8, 8c + 2t + e%2), so each warp has its 16 rows in the layout of mma's c. From
- * a product until wgmma_wait returns, the tensor cores own the registers of the accumulator and of
- * a left operand, and operands in shared memory must not change. */
+ * (i/32*16 + g + e/2*8, 8c + 2t + e%2). So each warp has its 16 rows in the layout of mma's c. From
+ * the call of wgmma until wgmma_wait returns, the tensor cores own the registers of the accumulator
+ * and of a left operand, and operands in shared memory must not change. */
 
 /* Keep the compiler from moving uses of these registers across this point. */
 template <int N> DEV void wgmma_pin(float (&d)[N][4])
@@ -110,16 +110,16 @@ template <int N> DEV void wgmma_pin(uint32_t (&a)[N][4])
         asm volatile("" : "+r"(a[i][0]), "+r"(a[i][1]), "+r"(a[i][2]), "+r"(a[i][3])::"memory");
 }
 
-/* Call this before the first product, and before a later one if registers of its accumulator or
- * left operand were read or written: pass these as arguments. */
+/* Call this before the first wgmma, and before a later wgmma if registers of its accumulator or
+ * left operand were read or written since. Pass these as arguments. */
 template <class... R> DEV void wgmma_fence(R &...touched)
 {
     (wgmma_pin(touched), ...);
     HOPPER_ASM("wgmma.fence.sync.aligned;" ::: "memory");
 }
 
-/* wgmma_commit makes a group of the products so far. wgmma_wait waits until at most N groups are
- * pending; its arguments are the accumulators and left operands that may be used again
+/* wgmma_commit makes a group of the wgmma operations so far. wgmma_wait waits until at most N
+ * groups are pending. Its arguments are the accumulators and left operands that may be used again
  * afterwards. */
 DEV void wgmma_commit() { HOPPER_ASM("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 template <int N, class... R> DEV void wgmma_wait(R &...ours)
@@ -128,27 +128,27 @@ template <int N, class... R> DEV void wgmma_wait(R &...ours)
     (wgmma_pin(ours), ...);
 }
 
-/* Lower or raise the number of registers of each thread of the group to R: a multiple of 8, from 24
+/* Lower or raise the number of registers of each thread of the group to R, a multiple of 8 from 24
  * to 256. */
 template <int R> DEV void regs_dec() { HOPPER_ASM("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(R)); }
 template <int R> DEV void regs_inc() { HOPPER_ASM("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(R)); }
 
-/* Use barrier `id` (1..15) of n threads, in whole warps: turn_wait arrives and waits for all,
- * turn_pass arrives without waiting. */
+/* Use barrier `id` (1..15) of n threads, in whole warps. turn_wait arrives and waits for all n
+ * threads; turn_pass arrives without waiting. */
 DEV void turn_wait(int id, int n) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(n) : "memory"); }
 DEV void turn_pass(int id, int n)
 {
     asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(n) : "memory");
 }
 
-/* Start d (64, 8 BLOCKS) = a (64, 16) b^T, b (8 BLOCKS, 16), or with `add`, d += a b^T. Both
- * operands are in shared memory as tma_load leaves them, described by desc_rows. */
+/* Start d (64, 8 BLOCKS) = a (64, 16) b^T with b (8 BLOCKS, 16), or if `add` is set, d += a b^T.
+ * Both operands are in shared memory as tma_load stores them, described by desc_rows. */
 template <class T, int BLOCKS>
 DEV void wgmma(float (&d)[BLOCKS][4], uint64_t a, uint64_t b, bool add);
 
-/* Start d (64, 8 BLOCKS) = a (64, 16) b, b (16, 8 BLOCKS), or with `add`, d += a b. a is in
- * registers: in each warp, 16 rows in the layout of mma's left operand. b is in shared memory as
- * tma_load leaves it, described by desc_columns. */
+/* Start d (64, 8 BLOCKS) = a (64, 16) b with b (16, 8 BLOCKS), or if `add` is set, d += a b. a is
+ * in registers: each warp has 16 rows in the layout of mma's left operand. b is in shared memory as
+ * tma_load stores it, described by desc_columns. */
 template <class T, int BLOCKS>
 DEV void wgmma(float (&d)[BLOCKS][4], const uint32_t (&a)[4], uint64_t b, bool add);
 
@@ -242,7 +242,8 @@ template <> DEV void wgmma<f16, 16>(float (&d)[16][4], const uint32_t (&a)[4], u
 
 /* ---- on the host ---- */
 
-/* Return whether the current device is sm_90, the only one these wrappers are compiled for. */
+/* Return whether the current device is sm_90, the only one for which these wrappers are
+ * compiled. */
 inline bool device_is_hopper()
 {
     int device, major, minor;
@@ -254,10 +255,9 @@ inline bool device_is_hopper()
            major == 9 && minor == 0;
 }
 
-/* Make the map of a tensor (planes, rows, columns) of bf16 or f16, for boxes of box_rows (at most
- * 256) x 64. A row is `stride` elements (a multiple of 8) after the previous one, a plane
- * rows*stride; base is 16-byte aligned. Return false if the driver refuses the map or cannot be
- * reached. */
+/* Create the map of a tensor (planes, rows, columns) of bf16 or f16, for boxes of box_rows (at most
+ * 256) x 64. Rows are `stride` elements (a multiple of 8) apart, and planes rows*stride; base is
+ * 16-byte aligned. Return false if the driver refuses the map or cannot be reached. */
 template <class T>
 bool tensor_map(TensorMap *map, const T *base, size_t planes, size_t rows, size_t columns,
                 size_t stride, unsigned box_rows)
@@ -286,10 +286,11 @@ bool tensor_map(TensorMap *map, const T *base, size_t planes, size_t rows, size_
 namespace dev
 {
 
-/* Return wgmma's descriptor of an operand at p, in rows of 64 elements as tma_load leaves them
- * (1024-byte aligned). desc_rows: the product sums along the rows; add DESC_K16 to a descriptor for
- * the next 16 columns. desc_columns: the product sums over the rows; add DESC_ROWS16 for the next
- * 16 rows; `next` is the number of bytes to the tile of the following 64 columns. */
+/* Return wgmma's descriptor of an operand at p, in rows of 64 elements as tma_load stores them
+ * (1024-byte aligned). For desc_rows, the matrix product sums along the rows; add DESC_K16 to a
+ * descriptor to get the next 16 columns. For desc_columns, it sums over the rows; add DESC_ROWS16
+ * to get the next 16 rows. `next` is the number of bytes to the tile of the following 64
+ * columns. */
 constexpr uint64_t DESC_K16 = 16 * 2 >> 4, DESC_ROWS16 = 16 * 128 >> 4;
 
 DEV_WRAPPER uint64_t desc_columns(const void *p, int next)

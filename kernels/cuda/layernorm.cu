@@ -1,6 +1,6 @@
-// layernorm.cu: LayerNorm with the residual addition before it, and its backward pass. A warp
-// processes a row, so that no row waits for another. A lane reads from shared memory only elements
-// that it stored there, so no barrier is needed.
+// layernorm.cu: LayerNorm, with the residual addition before it, and its backward pass. Each row is
+// processed by one warp, so that no row waits for another. A lane reads from shared memory only
+// elements that it stored there itself, so no barrier is needed.
 #include "kernels/cuda/columns.cuh"
 #include "kernels/cuda/layernorm.cuh"
 
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(WARPS * 32) norm_kernel(NormForward<T> a)
     }
 }
 
-// Return how many warps a block has: at most WARPS, and at most as many rows as fit in shared
+// Return the number of warps in a block: at most WARPS, and at most as many as rows fit in shared
 // memory.
 static int warps_for(size_t bytes)
 {
@@ -109,8 +109,8 @@ DEV void load_chunk(Chunk<V> &k, const NormBackward<T> &a, size_t row, int c)
     }
 }
 
-// dx (+)= rstd * (g - mean(g) - xhat * mean(g*xhat)) for one row. The row's part of dw and db is
-// added to sums in shared memory; every lane has columns of its own.
+// dx (+)= rstd * (g - mean(g) - xhat * mean(g*xhat)) for one row. The row's terms of dw and db are
+// added to sums in shared memory, in which every lane has its own columns.
 template <class T, int V>
 DEV void backward_row(const NormBackward<T> &a, size_t row, float *dw, float *db)
 {
@@ -128,7 +128,7 @@ DEV void backward_row(const NormBackward<T> &a, size_t row, float *dw, float *db
           rstd = a.rstd[row];
     for (int c = first; c < a.C; c += 32 * V) {
         float dx[V] = {}, w[V], b[V];
-        load_chunk(k, a, row, c); // the second time from the caches
+        load_chunk(k, a, row, c); // loaded for the second time, from the caches
         if (!a.first) load(dx, a.dx + row * a.C + c);
         load_floats(w, dw + c);
         load_floats(b, db + c);

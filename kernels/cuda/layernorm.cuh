@@ -1,4 +1,4 @@
-// layernorm.cuh: the arguments of LayerNorm's kernels, and the residual addition before it.
+// layernorm.cuh: the arguments of LayerNorm's kernels, and the residual addition before LayerNorm.
 #pragma once
 
 #include "kernels/cuda/dropout.cuh"
@@ -10,8 +10,8 @@ namespace sgt
 template <class T> struct NormForward {
     T *sum, *out;
     float *mean, *rstd;
-    const T *x, *y; // y NULL: no residual, and sum is not written
-    const T *bias;  // added to y; NULL: none
+    const T *x, *y; // y NULL: there is no residual, and sum is not written
+    const T *bias;  // added to y; NULL: no bias
     const float *w, *b;
     size_t n;
     int C;
@@ -21,16 +21,17 @@ template <class T> struct NormForward {
 
 template <class T> struct NormBackward {
     T *dx;
-    // (blocks, parts, C): dw, db, and of rows in registers dx's column sums, of each block's rows
+    // (blocks, parts, C): each block's sums of dw and of db, and in layernorm_rows.cu also the
+    // column sums of dx
     float *partial;
     const T *dout, *x;
     const float *mean, *rstd, *w;
     size_t n;
-    int C, first; // first: 1: dx is stored; 0: it is added to
+    int C, first; // first: 1: overwrite dx; 0: add to it
 };
 
-// Compute x = x + dropout(y + bias), rounded to T, for V numbers of a row from column c on, and write
-// it to a.sum. y becomes dropout(y + bias).
+// Compute x = x + dropout(y + bias), rounded to T, for V numbers of a row from column c on, and
+// write it to a.sum. y is replaced by dropout(y + bias).
 template <class T, int V>
 DEV void add_branch(float (&x)[V], float (&y)[V], const NormForward<T> &a, size_t row, int c)
 {

@@ -1,12 +1,12 @@
 // muon.cu: Muon's update (kernels/muon.h) except its matrix products: momentum, the division by the
-// norm before Newton-Schulz, and the step after it. The matrices of one shape in all layers share a
-// launch: they are equally far apart in the flat arrays.
+// norm before Newton-Schulz, and the parameter update after it. The matrices of the same kind in
+// all layers are equally far apart in the flat arrays, so they share a launch.
 #include "kernels/cuda/elements.cuh"
 #include "kernels/muon.h"
 
 using namespace sgt;
 
-// PARTS: blocks that sum a matrix's squares
+// PARTS: number of blocks that sum the squares of a matrix
 enum { THREADS = 256, WARPS = THREADS / 32, PARTS = 64 };
 
 // Compute V numbers from i on.
@@ -43,7 +43,8 @@ void sgt_cuda_muon_momentum(sgt_cuda_stream s, float *m, float *g, size_t n,
                m, g, n, c);
 }
 
-// partial[matrix * PARTS + part] = the part's sum of u^2. A block sums one part of one matrix.
+// partial[matrix * PARTS + part] = the sum of u^2 over the part. A block sums one part of one
+// matrix.
 __global__ void __launch_bounds__(THREADS)
     muon_squares_kernel(double *partial, const float *u, sgt_cuda_matrices l)
 {
@@ -86,7 +87,7 @@ __global__ void __launch_bounds__(THREADS)
     else if (rest < l.n) scale_at<1>(x + rest, u + rest, by);
 }
 
-// Return the launch that gives each V numbers, and each number of the rest, a thread.
+// Return the grid in which each V numbers, and each of the remaining numbers, have a thread.
 static dim3 grid_of(const sgt_cuda_matrices *l, size_t V)
 {
     return dim3(blocks_for(l->n / V + l->n % V, THREADS), (unsigned)l->matrices);
@@ -113,11 +114,11 @@ template <class T> struct MuonStep {
     const T *x;
     sgt_cuda_matrices l;
     float decay, reach;
-    int keep; // the gradients are not zeroed
+    int keep; // 1: do not zero the gradients
     const sgt_cuda_control *control;
 };
 
-// Update V numbers of the flat arrays from i on, from those of x from `from` on.
+// Update V numbers of the flat arrays from index i on, with the numbers of x from index `from` on.
 template <int V, class T> DEV void step_at(const MuonStep<T> &u, size_t i, size_t from)
 {
     float p[V], x[V], zero[V] = {};

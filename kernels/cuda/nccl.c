@@ -1,5 +1,5 @@
-/* nccl.c: loads NCCL from the machine and fills the table of its functions. NCCL has not been run
- * here: see nccl.h. */
+/* nccl.c: loads NCCL at run time and fills the table of its functions. nccl.h says how far NCCL was
+ * tested. */
 #include "kernels/cuda/nccl.h"
 
 #include "loader/base/library.h"

@@ -1,5 +1,5 @@
-/* nccl.h: the part of NCCL that we use, in our own declarations and loaded at run time. Neither
- * building nor running on one GPU needs NCCL. Names and numbers are NCCL's
+/* nccl.h: our own declarations of the part of NCCL that we use, which is loaded at run time.
+ * Neither building nor running on one GPU needs NCCL. Names and numbers are NCCL's
  * (tests/kernels/toolkit/nccl.c compares them with its header).
  *
  *     const sgt_nccl *n = sgt_nccl_load(&err);
@@ -9,10 +9,10 @@
  *     n->all_reduce(x, x, count, SGT_NCCL_FLOAT32, SGT_NCCL_SUM, comm, stream);
  *
  * Every rank makes the same calls on a communicator in the same order. We use one stream for each
- * communicator, and a CUDA graph may capture it. A call returns 0, or a code for error_string. One
- * rank has run on an H100, as the self-check runs it (train/cuda/self_check_peers.c). Several have
- * not: we know that from NCCL's documentation, and tests use a stand-in for it
- * (tests/kernels/host/nccl.cpp). */
+ * communicator, and a CUDA graph may capture it. A call returns 0, or a code for error_string. On
+ * an H100, only a single rank has run, in the self-check (train/cuda/self_check_peers.c). Several
+ * ranks have run only in tests, with a stand-in for NCCL (tests/kernels/host/nccl.cpp); the code
+ * for them follows NCCL's documentation. */
 #ifndef SGT_CUDA_NCCL_H
 #define SGT_CUDA_NCCL_H
 
@@ -24,7 +24,7 @@
 extern "C" {
 #endif
 
-/* a test defines this, to compare our types with the toolkit's own */
+/* a test defines this to compare our types with the toolkit's own */
 #ifndef SGT_NCCL_TYPES
 typedef struct sgt_nccl_id {
     char bytes[128];
@@ -44,28 +44,29 @@ typedef struct sgt_nccl {
     sgt_nccl_result (*unique_id)(sgt_nccl_id *id);
     sgt_nccl_result (*comm_init_rank)(sgt_nccl_comm *comm, int ranks, sgt_nccl_id id, int rank);
     sgt_nccl_result (*comm_destroy)(sgt_nccl_comm comm); /* all work on streams must be done */
-    /* end the work on streams before it is done */
+    /* ends the work on streams before it is done */
     sgt_nccl_result (*comm_abort)(sgt_nccl_comm comm);
 
-    /* to[i] = sum over ranks of from[i]; count numbers. In each of these calls, `to` may be
-     * `from` */
+    /* to[i] = sum over ranks of from[i]; count numbers; `to` may be `from` */
     sgt_nccl_result (*all_reduce)(const void *from, void *to, size_t count, sgt_nccl_type type,
                                   sgt_nccl_op op, sgt_nccl_comm comm, sgt_nccl_stream s);
-    /* to[i] = sum over ranks of from[rank*count + i]; count numbers each; from has ranks*count */
+    /* to[i] = sum over ranks of from[rank*count + i]; count numbers each; from has ranks*count, and
+     * `to` may be from + rank*count */
     sgt_nccl_result (*reduce_scatter)(const void *from, void *to, size_t count, sgt_nccl_type type,
                                       sgt_nccl_op op, sgt_nccl_comm comm, sgt_nccl_stream s);
-    /* to[r*count + i] = rank r's from[i]; count numbers each; to has ranks*count */
+    /* to[r*count + i] = rank r's from[i]; count numbers each; to has ranks*count, and `from` may be
+     * to + rank*count */
     sgt_nccl_result (*all_gather)(const void *from, void *to, size_t count, sgt_nccl_type type,
                                   sgt_nccl_comm comm, sgt_nccl_stream s);
-    /* to[i] = root's from[i]; count numbers */
+    /* to[i] = from[i] of rank `root`; count numbers; `to` may be `from` */
     sgt_nccl_result (*broadcast)(const void *from, void *to, size_t count, sgt_nccl_type type,
                                  int root, sgt_nccl_comm comm, sgt_nccl_stream s);
-    sgt_nccl_result (*group_start)(void); /* make one launch of the calls up to group_end */
+    sgt_nccl_result (*group_start)(void); /* launch the calls up to group_end together */
     sgt_nccl_result (*group_end)(void);
 } sgt_nccl;
 
-/* Load NCCL. Returns the table, filled in once, or NULL with SGT_EUNSUPPORTED and what is missing.
- * Any thread may call it. */
+/* Load NCCL. Returns the table, which is filled once. If a library or function is missing, returns
+ * NULL with SGT_EUNSUPPORTED and its name. Any thread may call it. */
 const sgt_nccl *sgt_nccl_load(sgt_error *err);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-// optim.cu: the end of a step, without the host: gradient norm and overflow check in one pass, the
-// update over one flat buffer, and the loss scale.
+// optim.cu: the end of a step, without waiting for the host: gradient norm and overflow check in
+// one pass, the update of one flat buffer, and the loss scale.
 #include "kernels/cuda/elements.cuh"
 
 using namespace sgt;
@@ -7,7 +7,7 @@ using namespace sgt;
 enum { THREADS = 256, WARPS = THREADS / 32, NORM_BLOCKS = 512, NORM_LOADS = 4, TURNS = 8 };
 
 // partial[block] = the block's sum of g^2 in double. The square of a float cannot overflow a
-// double, so the sum is finite unless some g is not.
+// double, so the sum is finite unless a gradient is infinite or NaN.
 __global__ void __launch_bounds__(THREADS)
     norm_squares_kernel(double *partial, const float *g, size_t n)
 {
@@ -15,7 +15,7 @@ __global__ void __launch_bounds__(THREADS)
     size_t whole = n / 4, stride = (size_t)gridDim.x * THREADS,
            at = (size_t)blockIdx.x * THREADS + threadIdx.x;
     double total = 0;
-    // keep several loads in flight; they do not change the order of the sum
+    // keep several loads in flight; the order of the sum does not change
     for (size_t i = at; i < whole; i += NORM_LOADS * stride) {
         float x[NORM_LOADS][4] = {};
         DEV_UNROLL_FOR (int k = 0; k < NORM_LOADS; k++)
@@ -28,8 +28,8 @@ __global__ void __launch_bounds__(THREADS)
     if (threadIdx.x == 0) partial[blockIdx.x] = total;
 }
 
-// Return the sum of the blocks' partial sums, in a fixed order, in every thread. One block runs
-// this.
+// Return the sum of the blocks' partial sums, added in a fixed order, in every thread. A single
+// block runs this.
 DEV double all_squares(const double *partial, double *shared)
 {
     double total = 0;
@@ -41,8 +41,8 @@ struct Norm {
     float clip, beta1, beta2;
 };
 
-// Compute the fields of *c that the update needs, in one thread. Clips like
-// torch.nn.utils.clip_grad_norm_.
+// Compute the fields of *c that the update needs, in one thread. Gradients are clipped as
+// torch.nn.utils.clip_grad_norm_ does.
 DEV void finish_norm(sgt_cuda_control *c, const Norm &n)
 {
     double average = c->targets > 0 ? 1 / ((double)c->dlogits_scale * c->targets) : 0;
@@ -120,19 +120,19 @@ void sgt_cuda_spikes(sgt_cuda_stream s, sgt_cuda_control *c, sgt_outliers *o, do
     DEV_LAUNCH(spikes_kernel, dim3(1), dim3(32), 0, s, c, o, z);
 }
 
-// ---- updates: four numbers at a time, the last few one by one ----
+// ---- updates: four numbers at a time, and the last few one at a time ----
 
 template <class T> struct Update {
     T *copy;
     float *p, *m, *v, *g;
     size_t n, decayed;
-    int keep; // the gradients are not zeroed
+    int keep; // 1: do not zero the gradients
     const sgt_cuda_control *control;
     sgt_adamw adamw;
     sgt_sgd sgd;
 };
 
-// The formula of sgt_adamw in float. m/c1 and v/c2 are computed by multiplying with by_c1 = 1/c1
+// The formula of sgt_adamw in float. m/c1 and v/c2 are computed as multiplications by by_c1 = 1/c1
 // and by_c2 = 1/c2.
 struct Adamw {
     static constexpr bool SECOND = true;
@@ -174,7 +174,8 @@ struct Sgd {
     }
 };
 
-// Four numbers of the working copy, stored at once: 16 bytes of float, 8 of the 16-bit types.
+// Four numbers of the working copy, stored with one instruction: 16 bytes of float, 8 bytes of a
+// 16-bit type.
 template <class T> struct alignas(4 * sizeof(T)) CopiedFour {
     T x[4];
 };
@@ -191,9 +192,9 @@ template <class T> DEV void store_copy(T *copy, const float (&p)[1])
     *copy = dev::from_float<T>(p[0]);
 }
 
-// Update V numbers from i on, unless `skip` is set (the step overflowed or was a spike). Zero their
-// gradients, even if skipped, unless `keep` is set. All loads begin before the first result is
-// needed: a load that waits for another costs as much time as the whole rest.
+// Update V numbers from i on, unless `skip` is set because the step overflowed or was a spike. Zero
+// their gradients, also if skipped, unless u.keep is set. All loads begin before the first result
+// is needed: if a load waited for another, that would take as long as everything else together.
 template <class T, class Rule, int V>
 DEV void update_at(const Update<T> &u, const Rule &rule, size_t i, bool skip)
 {
@@ -211,7 +212,7 @@ DEV void update_at(const Update<T> &u, const Rule &rule, size_t i, bool skip)
     if (u.copy) store_copy(u.copy + i, p);
 }
 
-// A thread makes several turns with the rule that it has read once.
+// A thread processes several groups of four numbers, with a rule that it has read once.
 template <class T, class Rule> __global__ void __launch_bounds__(THREADS) update_kernel(Update<T> u)
 {
     const Rule rule(u);

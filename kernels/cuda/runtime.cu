@@ -1,5 +1,5 @@
-/* runtime.cu: implements runtime.h with the CUDA runtime, which is linked in and loads the driver
- * at its first call. */
+/* runtime.cu: implements runtime.h with the CUDA runtime, which is linked statically and loads the
+ * driver at its first call. */
 #include "kernels/cuda/device.cuh"
 
 #ifndef DEV_ON_HOST /* on the host, tests/kernels/host/runtime.cpp replaces all of this */
@@ -28,10 +28,10 @@ static void note(const char *what, cudaError_t e)
     cudaGetLastError();
 }
 
-/* Note the error of an earlier launch that was not checked by sgt_cuda_launched. */
+/* Note the error of an earlier launch that sgt_cuda_launched did not check. */
 static void note_launches() { note("a launch", cudaGetLastError()); }
 
-/* The error is read without clearing it, so that callers who ask the runtime see it too. */
+/* The error is read without clearing it, so that callers who query the runtime see it too. */
 int sgt_cuda_device_error(sgt_cuda_stream s, int wait, const char **why)
 {
     cudaError_t e = cudaPeekAtLastError();
@@ -121,7 +121,8 @@ int sgt_cuda_host_alloc(void **p, size_t bytes, sgt_error *err)
 
 void sgt_cuda_host_free(void *p)
 {
-    /* A copy may still read the memory. Errors of this call are reported by the next check. */
+    /* Wait, because a copy may still read the memory. The next check reports errors of this
+     * call. */
     if (p) cudaDeviceSynchronize();
     note("cudaFreeHost", cudaFreeHost(p));
 }
@@ -183,8 +184,8 @@ int sgt_cuda_finish(sgt_cuda_stream s, sgt_error *err)
     return sgt_cuda_check(err);
 }
 
-/* Return whether an event is complete. The runtime treats "not ready" as an error, which must not
- * hide the error of a launch. */
+/* Return whether an event is complete. The runtime reports "not ready" as an error; clear it, so
+ * that it does not hide the error of a launch. */
 static int came(sgt_cuda_event e)
 {
     note_launches();
@@ -208,7 +209,7 @@ int sgt_cuda_elapsed_ms(float *ms, sgt_cuda_event from, sgt_cuda_event to, sgt_e
     return told("cudaEventElapsedTime", cudaEventElapsedTime(ms, from, to), err);
 }
 
-/* ---- graphs: a capture ignores the calls of other threads ---- */
+/* ---- graphs: a capture is not disturbed by the calls of other threads ---- */
 
 int sgt_cuda_capture(sgt_cuda_stream s, sgt_error *err)
 {

@@ -1,5 +1,5 @@
 // unfused.cu: the operations of the fused kernels, each as its own kernel, as a framework without a
-// compiler runs them (--no-fuse); and the conversion of parameters to the type of the working
+// compiler runs them (--no-fuse). Also the conversion of parameters to the type of the working
 // copies.
 #include "kernels/cuda/softmax.cuh"
 
@@ -7,7 +7,7 @@ using namespace sgt;
 
 enum { THREADS = 256, WARPS = THREADS / 32 };
 
-// ---- elementwise: `at` processes V numbers at a time, and the last few one by one ----
+// ---- elementwise: `at` processes V numbers at a time, and the last few one at a time ----
 
 template <class Op> __global__ void __launch_bounds__(THREADS) each_kernel(Op op, size_t n)
 {
@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(THREADS)
         load(x, row + c);
         add_exps(s, x);
     }
-    if (whole + (int)threadIdx.x < columns) { // the last columns, which fill no whole vector
+    if (whole + (int)threadIdx.x < columns) { // the last columns, less than a vector of V
         float x[1];
         load(x, row + whole + threadIdx.x);
         add_exps(s, x);
