@@ -1,15 +1,15 @@
-/* backward.c: the backward pass: computes all gradients, beginning with that of the last
- * LayerNorm's output. buf.dx is the gradient of the residual stream, to which every branch adds its
- * own. A step's first micro-step writes weight gradients and later ones add to them, so the large
- * ones need no clearing. */
+/* backward.c: the backward pass. It computes all gradients, starting from the gradient of the last
+ * LayerNorm's output. buf.dx is the gradient of the residual stream; every branch adds its gradient
+ * to it. The first micro-step of a step overwrites the gradients of weight matrices, and later
+ * micro-steps add to them, so these large gradients need not be cleared. */
 #include <omp.h>
 #include <string.h>
 
 #include "train/cpu/cpu_backend.h"
 #include "kernels/dropout.h"
 
-/* Add the gradients of a LayerNorm to buf.dx, dw and db. Each tile sums its own part of dw and db,
- * and these sums are added in the order of tiles. */
+/* Add the gradients of a LayerNorm to buf.dx, dw and db. Each tile computes partial sums of dw and
+ * db, which are then added in the order of the tiles. */
 static void layernorm(sgt_cpu_backend *c, const float *x, const float *mean, const float *rstd,
                       const float *w, float *dw, float *db)
 {
@@ -29,8 +29,8 @@ static void layernorm(sgt_cpu_backend *c, const float *x, const float *mean, con
     }
 }
 
-/* Add the column sums of dout (N, width) to db. dout is bfloat16 in bf16, else float. A task sums
- * whole columns. */
+/* Add the column sums of dout (N, width) to db. dout is bfloat16 in bf16, else float. Each task
+ * sums complete columns. */
 static void bias(sgt_cpu_backend *c, float *db, const void *dout, size_t width)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -44,8 +44,9 @@ static void bias(sgt_cpu_backend *c, float *db, const void *dout, size_t width)
     }
 }
 
-/* Round n numbers of the gradient of a product's output, from number `at` on. In bf16 they go from
- * `from` to buf.packed_dy; otherwise to dy, which may be the same array as `from`. */
+/* Round n numbers, from index `at` on, of the gradient of a matrix product's output. They are read
+ * from `from`. In bf16 they are written to buf.packed_dy, otherwise to dy, which may be the same
+ * array as `from`. */
 static void finish(const sgt_cpu_backend *c, float *dy, const float *from, size_t at, size_t n)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -74,7 +75,7 @@ static void gelu(sgt_cpu_backend *c, const sgt_cpu_block *l)
     for (size_t t = 0; t < s->tiles; t++) {
         size_t n, r = sgt_cpu_tile(s, t, &n);
         for (size_t at = 4 * r * C; at < 4 * (r + n) * C;
-             at += C) { /* C numbers at a time, which stay in the first-level cache */
+             at += C) { /* C numbers at a time, so that they stay in the L1 cache */
             s->k->gelu_backward(c->buf.dwide + at, c->buf.dwide + at, l->fc + at, C,
                                 s->o.model.gelu);
             finish(c, c->buf.dwide, c->buf.dwide, at, C);
@@ -115,8 +116,8 @@ static void finish_attention(sgt_cpu_backend *c)
 }
 
 /* Return the gradient of a branch's output: the residual stream's gradient with the branch's
- * dropout applied, rounded by `finish`. It is buf.dx itself if there was nothing to do, otherwise
- * `out`; in bf16 the numbers are only in buf.packed_dy. */
+ * dropout applied, rounded by `finish`. Returns buf.dx if there is neither dropout nor rounding,
+ * otherwise `out`. In bf16 the result is only in buf.packed_dy. */
 static const float *branch(sgt_cpu_backend *c, const sgt_cpu_block *l, uint32_t site, float *out)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -142,8 +143,8 @@ static void undrop_embeddings(sgt_cpu_backend *c)
     }
 }
 
-/* Add the gradients of wte and wpe. Each task adds some columns of all positions, in the positions'
- * order. */
+/* Add the gradients of wte and wpe. Each task handles some columns of all positions, in the order
+ * of the positions. */
 static void embeddings(sgt_cpu_backend *c)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -169,8 +170,9 @@ static void clear_rows(sgt_cpu_backend *c, float *x)
     }
 }
 
-/* Clear the gradients that are only added to: those of LayerNorms, biases, wpe, and of wte if the
- * head has its own weight. The first product writes those of matrices. */
+/* Clear the gradients to which the backward pass only adds: of LayerNorms, biases and wpe, and of
+ * wte if the head has its own weight. The gradients of matrices are overwritten by the first matrix
+ * product. */
 static void clear_small_gradients(const sgt_model *m, float *grads)
 {
     for (size_t i = m->untied ? 0 : 1; i < sgt_model_tensors(m); i++) {
@@ -180,9 +182,10 @@ static void clear_small_gradients(const sgt_model *m, float *grads)
     }
 }
 
-/* Recompute the activations of a block that the forward pass did not keep, by the same calls, to
- * the same bits. The last block that recomputes is left out: its activations are still in the
- * memory that such blocks share. buf.dln and buf.dwide are free here. */
+/* Recompute the activations of a block that the forward pass did not keep. It makes the same calls
+ * as the forward pass and gives the same bits. For the last recomputing block it does nothing,
+ * because that block's activations are still in the memory that recomputing blocks share. buf.dln
+ * and buf.dwide are unused at this time. */
 static void recompute(sgt_cpu_backend *c, sgt_cpu_block *l, const float *x)
 {
     const float *p = c->buf.params;

@@ -1,5 +1,5 @@
-/* forward.c: the forward pass, and the head with its loss. The head computes its backward pass too,
- * while the logits exist. */
+/* forward.c: the forward pass, and the head with its loss. The head also computes its backward
+ * pass, while the logits are in memory. */
 #include <omp.h>
 #include <string.h>
 
@@ -72,15 +72,16 @@ static void embed(sgt_cpu_backend *c)
     }
 }
 
-/* Return whether an operand is kept as bfloat16, which it is if only products read it. The head
- * also reads lnf, as float32. */
+/* Return whether an operand is kept in bfloat16. This is so in bf16 if only matrix products read
+ * it. lnf is an exception: the head also reads it in float32. */
 static int is_packed(const sgt_cpu_backend *c, const void *operand)
 {
     return c->shape.bf16 && operand != c->buf.lnf;
 }
 
-/* Return where to compute row i (C numbers) of an operand: in place, or in scratch that stays in
- * the first-level cache. keep_row then stores the complete row as products read it. */
+/* Return the address at which to compute row i (C numbers) of an operand: in place, or in scratch
+ * memory that stays in the L1 cache. keep_row then stores the complete row as matrix products read
+ * it. */
 static float *row_at(const sgt_cpu_backend *c, void *operand, size_t i)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -111,7 +112,7 @@ void sgt_cpu_layernorm(sgt_cpu_backend *c, void *ln, float *mean, float *rstd, c
     }
 }
 
-/* Compute attention; each head of each row is a task, whatever the number of threads. */
+/* Compute attention. Each head of each row is a task, for any number of threads. */
 static void attention(sgt_cpu_backend *c, sgt_cpu_block *l)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -139,8 +140,8 @@ sgt_dropout sgt_cpu_head_drop(const sgt_cpu_backend *c, const sgt_cpu_block *l, 
     };
 }
 
-/* Compute sum = x + dropout(y) and its LayerNorm, which the next product reads. y is
- * overwritten. */
+/* Compute sum = x + dropout(y) and its LayerNorm, which the next matrix product reads.
+ * Overwrites y. */
 static void residual(sgt_cpu_backend *c, uint32_t layer, uint32_t site, float *sum, void *ln,
                      float *mean, float *rstd, const float *x, float *y, const float *w,
                      const float *b)
@@ -238,7 +239,7 @@ static int is_greedy(const float *logits, size_t V, int32_t target)
     return logits[target] >= max;
 }
 
-/* Compute softmax and loss of n rows of logits, in place. A row (200 kB) is a task. */
+/* Compute softmax and loss of n rows of logits, in place. Each row (200 kB) is a task. */
 static void classify(sgt_cpu_backend *c, size_t first, size_t n, double scale)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -255,9 +256,9 @@ static void classify(sgt_cpu_backend *c, size_t first, size_t n, double scale)
     }
 }
 
-/* Compute the head of rows first .. first + n - 1 if sgt_head_run is not possible: logits, loss and
- * the loss's gradient in place. Then run both products with that gradient while it is in cache.
- * Return what sgt_head_run returns. */
+/* Compute the head of rows first .. first + n - 1 if sgt_head_run is not available: the logits, the
+ * loss, and in place of the logits, the loss's gradient. Then run both matrix products with that
+ * gradient while it is in the cache. Return the same as sgt_head_run. */
 static double head_rows(sgt_cpu_backend *c, const char *x, const void *w, size_t first, size_t n,
                         double scale, int add)
 {
@@ -273,7 +274,7 @@ static double head_rows(sgt_cpu_backend *c, const char *x, const void *w, size_t
     return sgt_gemm_squares(g->dw[add]);
 }
 
-/* Work on a chunk of rows at a time, so that the (N, V) logits never exist as a whole. */
+/* Work on a chunk of rows at a time, so that the (N, V) logits are never in memory all at once. */
 double sgt_cpu_head(sgt_cpu_backend *c, double scale)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -296,7 +297,7 @@ double sgt_cpu_head(sgt_cpu_backend *c, double scale)
     return sum;
 }
 
-/* ---- operands: activations and weights in the type that the products take ---- */
+/* ---- operands: activations and weights in the type that matrix products take ---- */
 
 const void *sgt_cpu_operand(const sgt_cpu_backend *c, const float *x)
 {

@@ -1,13 +1,13 @@
-/* layout.c: lays out the CPU backend's buffers in its arena, counts their bytes by kind, and declares
- * in which parts of a step each is in use (sgt_live). That must agree with what forward.c and
- * backward.c write and read. Tests check it by overwriting unused buffers (sgt_cpu_scrub); updates
- * are not deferred then. */
+/* layout.c: lays out the CPU backend's buffers in its arena, counts their bytes by kind, and
+ * declares in which parts of a step each buffer is in use (sgt_live). The declarations must agree
+ * with what forward.c and backward.c read and write. Tests check this by overwriting unused buffers
+ * (sgt_cpu_scrub); updates are not deferred in these tests. */
 #include <limits.h>
 #include <string.h>
 
 #include "train/cpu/cpu_backend.h"
 
-/* Record a kind of memory: all bytes taken since the previous call. */
+/* Record a kind of memory: all bytes taken from the arena since the previous call. */
 static void end_kind(sgt_cpu_backend *c, const char *name)
 {
     uint64_t before = 0, used = c->buf.arena.used;
@@ -15,7 +15,7 @@ static void end_kind(sgt_cpu_backend *c, const char *name)
     c->report.memory[c->report.kinds++] = (sgt_memory_kind){name, used - before};
 }
 
-/* Take a buffer, and declare it (sgt_live) as one of the current kind. */
+/* Take a buffer from the arena, and declare it (sgt_live) with the current kind. */
 static void *add_buffer(sgt_cpu_backend *c, size_t count, size_t size)
 {
     size_t before = c->buf.arena.used;
@@ -29,7 +29,7 @@ static float *add_floats(sgt_cpu_backend *c, size_t count)
 {
     return add_buffer(c, count, sizeof(float));
 }
-/* Take memory for an operand that only products read. */
+/* Take memory for an operand that only matrix products read. */
 static void *add_operand(sgt_cpu_backend *c, size_t count)
 {
     return add_buffer(c, count, c->shape.bf16 ? sizeof(uint16_t) : sizeof(float));
@@ -44,8 +44,8 @@ static void *during(sgt_cpu_backend *c, void *at, unsigned first, unsigned last)
 static void *always(sgt_cpu_backend *c, void *at) { return during(c, at, 0, UINT_MAX); }
 
 /* Declare a buffer that is written in part `first` and read in this layer's forward and backward
- * parts. If the block is recomputed at level `from` or higher, it is written again in the backward
- * part, so it is not in use between these parts. */
+ * parts. If the block recomputes at level `from` or higher, the buffer is written again in the
+ * backward part, so it is not in use between these two parts. */
 static void *kept(sgt_cpu_backend *c, const sgt_cpu_block *l, void *at, unsigned first,
                   sgt_recompute from)
 {
@@ -56,9 +56,9 @@ static void *kept(sgt_cpu_backend *c, const sgt_cpu_block *l, void *at, unsigned
     return during(c, at, backward, backward);
 }
 
-/* Lay out a block's activations. Those that it recomputes lie in the memory of the first block that
- * recomputes them. Statistics and lse are only a few floats per position, so every block has its
- * own. */
+/* Lay out a block's activations. Activations that it recomputes use the memory of the first block
+ * that recomputes them. Every block has its own statistics and lse, which are only a few floats per
+ * position. */
 static void add_block(sgt_cpu_backend *c, sgt_cpu_block *l)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -85,11 +85,11 @@ static void add_block(sgt_cpu_backend *c, sgt_cpu_block *l)
     l->out = during(c, add_floats(c, N * C), here, sgt_part_backward(L, last));
 }
 
-/* Lay out the gradients. Each tensor's gradient is declared as a buffer of its own, because they come
- * into use one after the other: a matrix's from the product that writes it, first the head's, then
- * the layers'. Gradients of vectors and embeddings are cleared when the backward pass begins. All are
- * in use until the update. A deferred update reads them in the next forward pass, but updates are not
- * deferred while buffers are scrubbed. */
+/* Lay out the gradients. Each tensor's gradient is declared as its own buffer, because their uses
+ * begin one after another. The use of a matrix's gradient begins with the matrix product that
+ * writes it: first the head's, then those of the layers. Gradients of vectors and embeddings are
+ * cleared when the backward pass begins. All are in use until the update. (A deferred update reads
+ * them in the next forward pass, but updates are not deferred while buffers are scrubbed.) */
 static void add_gradients(sgt_cpu_backend *c, size_t flat)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -151,8 +151,8 @@ static void add_head(sgt_cpu_backend *c)
     end_kind(c, "head");
 }
 
-/* Declare the buffers in which a layer leaves nothing for later parts: those of both passes, and
- * those of the backward pass only. */
+/* Declare the buffers that a layer uses only within a part: those used in both passes, and those
+ * used only in the backward pass. */
 static void declare_work(sgt_cpu_backend *c, unsigned forward, unsigned backward)
 {
     void *const both[] = {c->buf.dln, c->buf.packed, c->buf.scratch, products(c)};
@@ -178,14 +178,15 @@ void sgt_cpu_live_count(const sgt_backend *b, unsigned part, int again,
          i < c->report.live.count && again && part < sgt_part_update(c->shape.o.model.layers);
          i++) {
         const sgt_live_buffer *buffer = c->report.live.buffers + i;
-        if (!is_gradient(c, buffer)) continue; /* the previous micro-step has written them */
+        /* an earlier micro-step wrote them, so they are in use all the time */
+        if (!is_gradient(c, buffer)) continue;
         if (!sgt_live_within(&c->report.live, i, part)) within[buffer->kind] += buffer->bytes;
         if (!sgt_live_after(&c->report.live, i, part)) after[buffer->kind] += buffer->bytes;
     }
 }
 
-/* Overwrite unused buffers with bytes 0xff, which are NaN as floats and no valid id. Gradients are
- * kept if an earlier micro-step of the step has written them. */
+/* Overwrite unused buffers with bytes 0xff, which are NaN as floats and invalid as ids. Gradients
+ * are kept if an earlier micro-step of the step has written them. */
 void sgt_cpu_scrub(sgt_cpu_backend *c, unsigned part)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -197,7 +198,7 @@ void sgt_cpu_scrub(sgt_cpu_backend *c, unsigned part)
     }
 }
 
-/* ---- all of it ---- */
+/* ---- the complete layout ---- */
 
 static void add_backward(sgt_cpu_backend *c)
 {
@@ -207,7 +208,7 @@ static void add_backward(sgt_cpu_backend *c)
              ends = sgt_part_embeddings(L), update = sgt_part_update(L);
     c->buf.dx = during(c, add_floats(c, N * C), begins, ends);
     c->buf.dln = during(c, add_floats(c, N * C), head, begins);
-    if (sgt_cpu_defers(c)) { /* sgt_cpu_token copies moments there */
+    if (sgt_cpu_defers(c)) { /* sgt_cpu_token copies moments to these buffers */
         during(c, c->buf.dx, 0, 0);
         during(c, c->buf.dln, 0, 0);
     }
@@ -219,7 +220,7 @@ static void add_backward(sgt_cpu_backend *c)
     }
     size_t tasks = (C + SGT_EMBED_COLUMNS - 1) / SGT_EMBED_COLUMNS;
     c->buf.grown = during(c, add_buffer(c, tasks, sizeof(double)), ends, ends);
-    if (c->update.piece_count) /* a rank of many may update nothing */
+    if (c->update.piece_count) /* with several ranks, a rank may have nothing to update */
         c->buf.squares =
             during(c, add_buffer(c, c->update.piece_count, sizeof(double)), update, update);
     end_kind(c, "activation gradients");

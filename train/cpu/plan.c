@@ -11,14 +11,15 @@
 #include "train/cpu/cpu_backend.h"
 #include "train/log/metrics.h"
 
-/* Plan the four products of one weight. */
+/* Plan the four matrix products of one weight. */
 static int plan(sgt_cpu_linear *g, const sgt_cpu_backend *c, sgt_gemm_shape f, sgt_gemm_shape dx,
                 sgt_gemm_shape dw, sgt_error *err)
 {
     int rc;
     f.bf16 = dx.bf16 = dw.bf16 = c->shape.bf16;
     f.scratch = dx.scratch = dw.scratch = c->buf.products;
-    dw.squares = !c->group; /* several ranks need the squares of the summed gradients instead */
+    /* several ranks need the squares of the gradients' sums over ranks instead */
+    dw.squares = !c->group;
     if ((rc = sgt_gemm_plan(&g->forward, &f, c->shape.o.threads, err)) < 0 ||
         (rc = sgt_gemm_plan(&g->dx, &dx, c->shape.o.threads, err)) < 0 ||
         (rc = sgt_gemm_plan(&g->dw[0], &dw, c->shape.o.threads, err)) < 0)
@@ -27,7 +28,7 @@ static int plan(sgt_cpu_linear *g, const sgt_cpu_backend *c, sgt_gemm_shape f, s
     return sgt_gemm_plan(&g->dw[1], &dw, c->shape.o.threads, err);
 }
 
-/* Plan y (N, out) = x (N, in) W (in, out) + b, and its two backward products. */
+/* Plan y (N, out) = x (N, in) W (in, out) + b, and the matrix products of its backward pass. */
 static int plan_linear(sgt_cpu_linear *g, const sgt_cpu_backend *c, size_t in, size_t out,
                        sgt_error *err)
 {
@@ -68,7 +69,8 @@ static int plan_products(sgt_cpu_backend *c, sgt_error *err)
                : plan_head(&g[SGT_LINEAR_HEAD_LAST], c, c->shape.head_last, err);
 }
 
-/* Cut every tensor into pieces, the optimizer's tasks, so that each has a single weight decay. */
+/* Cut every tensor into pieces, the optimizer's tasks, so that each piece either has weight decay
+ * or has none. */
 static int cut_pieces(sgt_cpu_update *u, const sgt_cpu_shape *s, sgt_error *err)
 {
     const sgt_model *m = &s->o.model;
@@ -94,8 +96,8 @@ static int cut_pieces(sgt_cpu_update *u, const sgt_cpu_shape *s, sgt_error *err)
     return SGT_OK;
 }
 
-/* Set each block's `shares`: how many of this rank's pieces a pass has updated when a tensor of the
- * block is done. A pass ends with the token embedding's pieces. */
+/* Set each block's `shares`: the number of this rank's pieces that a pass has updated when a tensor
+ * of the block is complete. A pass ends with the token embedding's pieces. */
 static void count_shares(sgt_cpu_backend *c)
 {
     sgt_tensor token;
@@ -143,8 +145,8 @@ static void decide_sizes(sgt_cpu_shape *s)
     s->head_w = m->untied ? tensor_offset(m, last + 2) : 0;
 }
 
-/* Decide whether sgt_head_run or planned products compute the head, and cut N into chunks of rows
- * of equal size. */
+/* Decide whether sgt_head_run or planned matrix products compute the head, and divide the N rows
+ * into equal chunks. */
 static void decide_head(sgt_cpu_shape *s, sgt_head *head)
 {
     *head = (sgt_head){.V = s->V, .C = s->C, .bf16 = s->bf16, .threads = s->o.threads};
@@ -181,8 +183,8 @@ static void decide_recompute(sgt_cpu_backend *c, const sgt_backend_options *o)
     }
 }
 
-/* Return the bytes of all buffers, of all ranks on this machine together. Huge sizes are only
- * estimated in floating point, because laying them out would overflow integers. */
+/* Return the total bytes of all buffers of all ranks on this machine. Huge sizes are only
+ * estimated, in floating point, because laying them out would overflow integers. */
 static double measure(sgt_cpu_backend *c)
 {
     double need =
@@ -192,7 +194,8 @@ static double measure(sgt_cpu_backend *c)
     return (double)c->buf.arena.used * (double)c->shape.ranks_here;
 }
 
-/* Fail if memory is short. Otherwise the system would kill the process while it prefaults pages. */
+/* Fail if there is too little memory. Without this check the system would kill the process while it
+ * prefaults pages. */
 static int check_memory(sgt_cpu_backend *c, sgt_error *err)
 {
     double need = measure(c), available = (double)sgt_memory_available();
@@ -203,8 +206,8 @@ static int check_memory(sgt_cpu_backend *c, sgt_error *err)
                     available / 0x1p30);
 }
 
-/* Prefault the arena with all threads, so that no step takes page faults. The system clears each
- * page at its first use, which takes half of the time of a start. */
+/* Prefault the arena with all threads, so that no step takes page faults. The kernel clears each
+ * page at its first use, which takes half of the startup time. */
 static void prefault(const sgt_arena *arena, int threads)
 {
     size_t page = 4096, chunk = (size_t)2 << 20; /* the arena consists of whole huge pages */
@@ -224,8 +227,8 @@ static int map_arena(sgt_cpu_backend *c, sgt_error *err)
     return SGT_OK;
 }
 
-/* Set base.level, which names what the bits of results depend on. Tell the user if operands are
- * only rounded to the requested precision and multiplied in float32. */
+/* Set base.level, which names the kernels on which the bits of results depend. Give a notice if
+ * operands are only rounded to the requested precision, but multiplied in float32. */
 static void name_level(sgt_cpu_backend *c, const sgt_notice *notice)
 {
     int n = snprintf(c->report.level, sizeof c->report.level, "%s%s", c->shape.k->level,
@@ -258,7 +261,7 @@ static int check_options(const sgt_backend_options *o, sgt_error *err)
     return SGT_OK;
 }
 
-/* Copy the options, and choose the kernels and what they round. */
+/* Copy the options, choose the kernels, and decide which operands are rounded. */
 static void choose_kernels(sgt_cpu_shape *s, const sgt_backend_options *o)
 {
     s->o = *o;
@@ -280,7 +283,7 @@ static void begin_step(sgt_cpu_step *s, const sgt_backend_options *o)
         s->scaler.scale = o->loss_scale > 0 ? (float)o->loss_scale : 65536;
 }
 
-/* Create a backend that knows its sizes and has no memory yet. */
+/* Create a backend with all sizes set, but without memory for buffers. */
 static int new_backend(sgt_cpu_backend **out, const sgt_backend_options *o, sgt_error *err)
 {
     int rc = check_options(o, err);
@@ -324,13 +327,15 @@ int sgt_cpu_backend_estimate(const sgt_backend_options *o, sgt_memory_kind kinds
     return rc;
 }
 
-/* A machine's peak is measured anew for each run, but two runs can be compared only if both are
- * shares of one peak: the first one is kept, until one is this many times as fast, because other
- * programs used the cores when the first was measured. */
+/* Each run measures the machine's peak speed, but the MFU of two runs can be compared only if both
+ * refer to the same peak. So the first measured peak is kept in the cache folder. It is replaced
+ * only if a new one is more than this factor higher, since in that case other programs used the
+ * cores when the first one was measured. */
 #define PEAK_FASTER 1.1
 
-/* Replace base.peak_flops by the peak that was kept for this machine, or keep it. Without a folder
- * to keep it in, a run has its own. */
+/* Replace base.peak_flops by the peak that was kept for this machine; if there is none, or a lower
+ * one (see above), keep the new peak. Without a cache folder, each run uses the peak that it
+ * measured. */
 static void keep_peak(sgt_cpu_backend *c)
 {
     const char *folder = c->shape.o.cache;
@@ -346,8 +351,8 @@ static void keep_peak(sgt_cpu_backend *c)
     json_decref(json);
 }
 
-/* Find base.peak_flops, the speed of matrix products, of which a run reports its share (MFU): it is
- * measured for 15 ms, or for up to 100 ms if other programs use the cores. */
+/* Find base.peak_flops, the peak speed of matrix products, to which the MFU of a run refers.
+ * Measuring takes 15 ms, or up to 100 ms if other programs use the cores. */
 static void find_peak(sgt_cpu_backend *c)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -368,7 +373,9 @@ int sgt_cpu_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_er
     if ((rc = check_memory(c, err)) < 0 || (rc = cut_pieces(&c->update, &c->shape, err)) < 0 ||
         (rc = sgt_cpu_ranks_open(c, err)) < 0)
         goto fail;
-    find_peak(c); /* before the arena is mapped, so that its memory adds nothing */
+    /* before the arena is mapped, so that the memory for measuring does not raise the peak
+     * memory */
+    find_peak(c);
     if ((rc = map_arena(c, err)) < 0 || (rc = plan_products(c, err)) < 0 ||
         (rc = sgt_cpu_muon_plan(c, err)) < 0)
         goto fail;

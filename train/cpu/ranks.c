@@ -1,45 +1,47 @@
-/* ranks.c: which rank owns what, the reduce-scatter of gradients and its communication thread, the
- * all-gather of parameters, and set-up. */
+/* ranks.c: the division of parameters among ranks, the reduce-scatter of gradients and its
+ * communication thread, the all-gather of parameters, and set-up. */
 #include "train/cpu/cpu_backend.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CHUNK ((size_t)1 << 20) /* floats sent at a time, at most */
+#define CHUNK ((size_t)1 << 20) /* most floats sent at a time */
 #define MOST_RANKS 1024
-#define BLOCK 2048 /* floats added up at a time with more than two ranks */
+#define BLOCK 2048 /* floats added up at a time if there are more than two ranks */
 
 struct sgt_cpu_group {
     sgt_ranks *r;
     size_t chunk; /* floats sent at a time */
     size_t buckets;
     size_t *part; /* (buckets, ranks + 1): first float of each part, then the bucket's end */
-    /* 1: ranks take turns at the parts of a block. Muon's are whole matrices: of two parts, the
-     * first has twice the arithmetic of the second. */
+    /* 1: the parts of a block are assigned to ranks in rotation. This balances Muon, whose parts
+     * are complete matrices: with two ranks, the first part has twice the arithmetic of the
+     * second. */
     int rotate;
-    int reducing; /* the step's last micro-step is running */
+    int reducing; /* 1: the step's last micro-step is running */
 
     pthread_t thread; /* the communication thread */
     int started;
     pthread_mutex_t lock; /* protects all fields below */
     pthread_cond_t changed;
-    /* number of buckets of this step whose gradients are complete on this rank; number of those
-     * that the communication thread has summed */
+    /* ready: number of buckets of this step whose gradients are complete on this rank; summed:
+     * number of buckets that the communication thread has summed */
     size_t ready, summed;
     int stopping, rc; /* rc: result of the communication thread; if it failed, err says why */
     sgt_error err;
 };
 
-/* ---- which rank owns what ---- */
+/* ---- the division of parameters among ranks ---- */
 
-/* Return the parts of a bucket. */
+/* Return the array of a bucket's parts. */
 static size_t *parts_of(const sgt_cpu_group *g, size_t bucket)
 {
     return g->part + bucket * (g->r->size + 1);
 }
 
-/* Return the first float of a rank's part, which is followed by the part's end. */
+/* Return a pointer to the index of the first float of a rank's part; the next number is the part's
+ * end. */
 static const size_t *part_of(const sgt_cpu_group *g, size_t bucket, size_t rank)
 {
     return parts_of(g, bucket) + (g->rotate ? (rank + bucket) % g->r->size : rank);
@@ -57,8 +59,8 @@ static size_t tensors_of(const sgt_model *m, size_t bucket, size_t *n)
     return bucket <= layers ? tail - bucket * SGT_BLOCK_TENSORS : 0;
 }
 
-/* Divide a bucket among the ranks as evenly as possible, with every part beginning at a piece, and
- * none within a matrix that Muon updates. */
+/* Divide a bucket among the ranks as evenly as possible. Every part begins at a piece, and no part
+ * begins within a matrix that Muon updates. */
 static void divide(const sgt_cpu_group *g, const sgt_model *m, const sgt_cpu_update *u,
                    size_t bucket)
 {
@@ -91,7 +93,7 @@ static uint32_t owner_of(const sgt_cpu_group *g, size_t at, size_t *n)
     return 0;
 }
 
-/* Drop the other ranks' pieces. */
+/* Drop the pieces that other ranks own. */
 static void keep_own_pieces(const sgt_cpu_group *g, sgt_cpu_update *u)
 {
     size_t own = 0, n;
@@ -139,8 +141,8 @@ static void add_up(const sgt_kernels *k, float *own, const float *const *x, size
     }
 }
 
-/* Reduce-scatter one chunk. Send each other rank this rank's gradients of that rank's part, and
- * receive its gradients of our part. Then add up all ranks' gradients of our part. */
+/* Reduce-scatter one chunk. Send to every other rank our gradients of its part, and receive its
+ * gradients of our part. Then add up the gradients of our part from all ranks. */
 static int reduce_chunk(sgt_cpu_backend *c, size_t bucket, size_t at, sgt_error *err)
 {
     const sgt_cpu_group *g = c->group;
@@ -239,7 +241,7 @@ int sgt_cpu_ranks_reduce(sgt_cpu_backend *c, double *squares, sgt_error *err)
     return SGT_OK;
 }
 
-/* ---- all-gather, and state that each rank has a part of ---- */
+/* ---- all-gather, and reading sharded state ---- */
 
 /* All-gather one chunk: send this rank's parameters to every other rank, and receive theirs. */
 static int gather_chunk(sgt_cpu_backend *c, size_t bucket, size_t at, sgt_error *err)
@@ -294,7 +296,7 @@ int sgt_cpu_ranks_get(sgt_cpu_backend *c, sgt_state what, size_t at, size_t coun
 
 /* ---- set-up ---- */
 
-/* A model may be smaller than a chunk. */
+/* Return the number of floats of a chunk, which is not larger than the model. */
 static size_t chunk_of(const sgt_cpu_shape *s)
 {
     size_t flat = sgt_model_floats(&s->o.model);
@@ -333,7 +335,7 @@ int sgt_cpu_ranks_open(sgt_cpu_backend *c, sgt_error *err)
 {
     sgt_cpu_group *g = c->group;
     if (!g) return SGT_OK;
-    /* no rank takes its memory before all have compared their need with what is free */
+    /* no rank allocates its memory before all ranks have checked the free memory */
     int rc = g->r->barrier(g->r, err);
     if (rc < 0) return rc;
     for (size_t b = 0; b < g->buckets; b++) divide(g, &c->shape.o.model, &c->update, b);

@@ -1,18 +1,20 @@
 /* update.c: the end of a step: the loss scale, gradient clipping and the optimizer.
  *
- * The optimizer moves some 30 bytes per parameter and computes next to nothing, while matrix
- * products leave the memory bandwidth unused. So most of the update is deferred to the next forward
- * pass and overlapped with its products (sgt_beside). Each weight is updated before its product
- * reads it, and the token embedding before the head. All other readers of parameters or moments
- * complete the update first (sgt_cpu_settle), so the bits do not depend on when it is done. */
+ * The optimizer moves about 30 bytes per parameter and computes very little, whereas matrix
+ * products leave most of the memory bandwidth unused. So most of the update is deferred to the next
+ * forward pass and overlapped with its matrix products (sgt_beside). Each weight is updated before
+ * its matrix product reads it, and the token embedding before the head. All other readers of
+ * parameters or moments complete the update first (sgt_cpu_settle), so the bits do not depend on
+ * when it is done. */
 #include <math.h>
 #include <string.h>
 
 #include "kernels/moments.h"
 #include "train/cpu/cpu_backend.h"
 
-/* Update the n parameters at p, whose moments are at m and v; the first is number `element` of the
- * flat array. AdamW also writes their rounded copies to `copy`, unless it is NULL. */
+/* Update the n parameters at p, whose moments are at m and v. The first one is element `element` of
+ * the flat array. AdamW also writes rounded copies of the parameters to `copy`, unless that is
+ * NULL. */
 static void optimize(const sgt_cpu_backend *c, size_t element, float *p, void *m, void *v,
                      const float *g, size_t n, int decay, uint16_t *copy)
 {
@@ -24,8 +26,8 @@ static void optimize(const sgt_cpu_backend *c, size_t element, float *p, void *m
     else s->k->adamw(p, m, v, g, n, &u->adamw[decay], copy);
 }
 
-/* Update a piece, unless Muon has. If the kernel makes no rounded copies, work in parts that are
- * still in the first-level cache when the copies are made. */
+/* Update a piece, unless Muon updates it. If the kernel writes no rounded copies, work in parts
+ * that are still in the L1 cache when the copies are written. */
 static void update_piece(void *backend, size_t i)
 {
     sgt_cpu_backend *c = backend;
@@ -54,8 +56,8 @@ void sgt_cpu_settle(sgt_cpu_backend *c)
     c->update.behind = 0;
 }
 
-/* Begin an update with gradients whose mean over targets has this norm, and is `mean` times
- * them. */
+/* Begin an update. `mean` is the factor that turns the gradients into their mean over targets, and
+ * `norm` is the norm of that mean. */
 static void begin_update(sgt_cpu_backend *c, uint64_t updates, double lr, double mean, double norm)
 {
     const sgt_optim *o = &c->shape.o.optim;
@@ -81,7 +83,7 @@ const float *sgt_cpu_token(const sgt_cpu_backend *c, int32_t id, float *p, float
     memcpy(p, b->params + at, C * sizeof *p);
     size_t moments = C * sgt_cpu_moment_bytes(s);
     memcpy(m, sgt_cpu_moment(s, b->m, at), moments);
-    /* wte comes first, so its place in v is that in m */
+    /* wte is the first tensor, so it has the same index in v as in m */
     if (b->v) memcpy(v, sgt_cpu_moment(s, b->v, at), moments);
     optimize(c, at, p, m, v, b->grads + at, C, 1, NULL);
     return p;
@@ -101,8 +103,8 @@ static void adjust_scale(sgt_scaler *s, int overflow, int scaling)
     }
 }
 
-/* Return whether the step is a spike to skip. Every rank has the same sums, and so returns the
- * same. */
+/* Return whether the step is a spike and its update must be skipped. All ranks have the same sums,
+ * so all return the same. */
 static int is_spike(sgt_cpu_step *s, double deviations, double norm)
 {
     if (!(deviations > 0) || !s->counted || !isfinite(s->loss_sum)) return 0;
@@ -119,10 +121,10 @@ int sgt_cpu_end_step(sgt_backend *b, uint64_t step, double lr, sgt_error *err)
     int rc = c->group ? sgt_cpu_ranks_reduce(c, &squares, err)
                       : (squares = sgt_cpu_squared_norm(c), SGT_OK);
     if (rc < 0) return rc;
-    /* Gradients hold the sum over targets times `nominal`; make it a mean. */
+    /* Gradients are sums over targets times `nominal`; this factor turns them into means. */
     double correction = s->counted ? 1 / (s->nominal * (double)s->counted) : 0;
     double norm = sqrt(squares) * correction;
-    int overflow = !isfinite(norm); /* such a step is dropped in any precision */
+    int overflow = !isfinite(norm); /* such an update is skipped in any precision */
     s->last_metrics = (sgt_step_metrics){.loss = s->counted ? s->loss_sum / (double)s->counted : 0,
                                          .grad_norm = norm,
                                          .loss_scale = (double)s->scaler.scale};
@@ -164,8 +166,8 @@ double sgt_cpu_squared_norm(sgt_cpu_backend *c)
     return isfinite(sum) ? sum : sgt_cpu_squares(c, 1);
 }
 
-/* ---- Muon, for the four matrices of each block (kernels/muon.h). On several ranks each matrix belongs
- * to one of them, which alone updates it from the summed gradients (ranks.c). ---- */
+/* ---- Muon, for the four matrices of each block (kernels/muon.h). With several ranks, only the
+ * rank that owns a matrix updates it, from the gradients summed over ranks (ranks.c). ---- */
 
 int sgt_cpu_by_muon(const sgt_cpu_shape *s, size_t tensor)
 {
@@ -186,7 +188,7 @@ size_t sgt_cpu_second(const sgt_cpu_shape *s, size_t tensor)
     for (size_t i = 0; i < tensor && i < tensors; i++) {
         if (sgt_cpu_by_muon(s, i) < 0) continue;
         sgt_model_tensor(&s->o.model, i, &t);
-        sgt_model_tensor(&s->o.model, i + 1, &next); /* its bias */
+        sgt_model_tensor(&s->o.model, i + 1, &next); /* the bias of that matrix */
         without += next.offset - t.offset;
     }
     if (tensor >= tensors) return flat - without;

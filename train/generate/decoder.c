@@ -1,9 +1,10 @@
 /* decoder.c: the forward pass over single tokens with a cache of keys and values.
  *
- * Every product is x W' with W (out, in), row-major (kernels.h, dots). Linear weights, (in, out) in
- * checkpoints, are transposed when they are loaded. A run is one parallel region. Its loops are
- * divided in a way that depends on shapes alone, and one kernel call computes each number, so
- * results do not depend on which thread makes the call. */
+ * Every matrix product is x W' with W (out, in), row-major (`dots` of kernels.h). Linear weights
+ * are (in, out) in checkpoints and are transposed when they are loaded. Each call of
+ * sgt_decoder_run is one parallel region. Its loops are divided into tasks that depend only on
+ * shapes, and each number is computed by one kernel call. So results do not depend on which thread
+ * runs a task. */
 #include "train/generate/generate.h"
 
 #include <math.h>
@@ -16,7 +17,7 @@
 #include "train/generate/team.h"
 #include "train/log/metrics.h"
 
-#define TILE 32 /* columns of a product that form one task */
+#define TILE 32 /* columns of a matrix product that form one task */
 
 struct sgt_decoder {
     sgt_backend loads; /* first, so that a sgt_backend * converts to a sgt_decoder * */
@@ -24,7 +25,8 @@ struct sgt_decoder {
     const sgt_kernels *k;
     sgt_team team;
     size_t C, H, D, V, tensors;
-    /* (tensors): address of each; bfloat16 numbers if is_product and o.bf16, else float32 */
+    /* (tensors): address of each tensor; its numbers are bfloat16 if is_product and o.bf16, else
+     * float32 */
     void **at;
     uint64_t weights;
     sgt_arena arena;
@@ -32,14 +34,15 @@ struct sgt_decoder {
     /* for the rows of a run: x and ln (ROWS, C), mean and rstd (ROWS) */
     float *x, *ln, *mean, *rstd;
     float *qkv, *att, *y, *wide; /* qkv (ROWS, 3C), att and y (ROWS, C), wide (ROWS, 4C) */
-    float *last;   /* (ROWS, C): rows whose logits are wanted, after the last LayerNorm */
+    /* (ROWS, C): output of the last LayerNorm for the rows whose logits are wanted */
+    float *last;
     float *scores; /* (threads, window) */
 };
 
 /* ---- memory and parameters ---- */
 
-/* Return whether this tensor is a factor of a matrix product. wte (index 0) is one, because it is
- * also the head or has the head's shape. */
+/* Return whether this tensor is a weight of a matrix product. wte (index 0) counts as one, because
+ * it is also the head, or has the head's shape. */
 static int is_product(const sgt_tensor *t, size_t index) { return t->dims == 2 && index != 1; }
 static int is_linear(const sgt_decoder *d, size_t index)
 {
@@ -51,7 +54,7 @@ static size_t number_size(const sgt_decoder *d, const sgt_tensor *t, size_t inde
     return is_product(t, index) && d->o.bf16 ? sizeof(uint16_t) : sizeof(float);
 }
 
-/* Lay out the memory. Call it once to measure its size, and once with memory. */
+/* Lay out the memory. Called twice: first to measure the size, then with memory mapped. */
 static void assign_memory(sgt_decoder *d)
 {
     sgt_arena *a = &d->arena;
@@ -85,7 +88,7 @@ static void keep(const sgt_decoder *d, size_t index, const sgt_tensor *t, size_t
     else d->k->to_bf16((uint16_t *)d->at[index] + at, from, count);
 }
 
-/* Store whole rows of a linear layer's weight transposed. A task is one column. */
+/* Store complete rows of a linear layer's weight, transposed. Each task is one column. */
 static void keep_turned(const sgt_decoder *d, size_t index, const sgt_tensor *t, size_t row,
                         const float *from, size_t rows)
 {
@@ -115,7 +118,7 @@ static int put(sgt_backend *b, sgt_state what, size_t index, size_t first, size_
         return SGT_OK;
     }
     size_t in = t.dim[0], out = t.dim[1];
-    while (count) { /* first the rest of a row, then whole rows, then the beginning of a row */
+    while (count) { /* first the rest of a row, then complete rows, then the beginning of a row */
         size_t row = first / out, column = first % out,
                take = out - column < count ? out - column : count;
         if (column == 0 && count >= out) {
@@ -184,7 +187,7 @@ int sgt_decoder_threads(const sgt_decoder *d) { return d->o.threads; }
 uint64_t sgt_decoder_bytes(const sgt_decoder *d) { return d->arena.size; }
 uint64_t sgt_decoder_weights(const sgt_decoder *d) { return d->weights; }
 
-/* ---- a run: all threads of its parallel region call the functions below ---- */
+/* ---- a run: all threads of the parallel region call the functions below ---- */
 
 static size_t tensor_of(size_t layer, size_t which)
 {
@@ -194,7 +197,7 @@ static const float *vector(const sgt_decoder *d, size_t index) { return d->at[in
 static size_t tiles(size_t n) { return (n + TILE - 1) / TILE; }
 static void barrier(sgt_decoder *d) { sgt_team_barrier(&d->team, omp_get_num_threads()); }
 
-/* Compute columns j .. j + TILE - 1 of each row of a product (n, m). */
+/* Compute columns j .. j + TILE - 1 of each row of a matrix product (n, m). */
 static void tile(const sgt_decoder *d, float *out, const float *x, size_t weight, const float *bias,
                  size_t n, size_t m, size_t k, size_t j)
 {
@@ -206,8 +209,8 @@ static void tile(const sgt_decoder *d, float *out, const float *x, size_t weight
     else d->k->dots(out + j, m, x, (const float *)d->at[weight] + j * k, bias, n, columns, k);
 }
 
-/* Compute out (n, m) = x (n, k) W' + bias, where the bias is the next tensor; then apply GELU if
- * `gelu` is set. */
+/* Compute out (n, m) = x (n, k) W' + bias, whose bias is the tensor after the weight; then apply
+ * GELU if `gelu` is set. */
 static void linear(sgt_decoder *d, float *out, const float *x, size_t weight, size_t n, size_t m,
                    size_t k, int gelu)
 {
@@ -220,7 +223,7 @@ static void linear(sgt_decoder *d, float *out, const float *x, size_t weight, si
     barrier(d);
 }
 
-/* Return the keys or values of a head, (window, D). */
+/* Return the cached keys or values of a head, (window, D). */
 static float *cached(const sgt_decoder *d, float *cache, size_t layer, uint32_t sequence,
                      size_t head)
 {
@@ -268,7 +271,7 @@ static void residual(sgt_decoder *d, size_t norm, size_t n)
 
 static void block(sgt_decoder *d, size_t l, const sgt_decoder_row *rows, size_t n)
 {
-    /* the next block's LayerNorm, or after the last block, ln_f */
+    /* next: the LayerNorm of the next block, or ln_f after the last block */
     size_t C = d->C, next = tensor_of(l + 1, SGT_LN1_W);
     linear(d, d->qkv, d->ln, tensor_of(l, SGT_QKV_W), n, 3 * C, C, 0);
     remember(d, l, rows, n);

@@ -1,4 +1,5 @@
-/* generate.c: chooses the next id from logits, and runs prompts through a decoder, token by token. */
+/* generate.c: chooses the next id from logits, and generates the continuations of prompts with a
+ * decoder. */
 #include "train/generate/generate.h"
 
 #include <math.h>
@@ -8,7 +9,7 @@
 #include "loader/base/clock.h"
 #include "loader/base/philox.h"
 
-/* ---- the choice ---- */
+/* ---- choosing the next id ---- */
 
 /* "samp": separates these random numbers from other uses of the seed */
 #define DOMAIN 0x73616d7000000000ull
@@ -51,9 +52,10 @@ static void sink(const float *logits, uint32_t *heap, size_t n, size_t at)
     heap[at] = id;
 }
 
-/* Select the best of n ids, by top_k and by `wanted`, the sum of weights for top_p. Each is taken
- * off the heap's top and stored where the heap has shrunk, so the likeliest is last in ids[n].
- * Return how many were selected. */
+/* Select the likeliest of n ids: as many as top_k allows, until their weights add up to `wanted`
+ * (for top_p). Each selected id is removed from the top of the heap and stored at the end of the
+ * shrinking heap, so the likeliest is the last element of ids[n]. Return the number of selected
+ * ids. */
 static size_t keep_best(const sgt_choice *c, const float *logits, size_t n, uint32_t *ids,
                         double wanted)
 {
@@ -103,7 +105,7 @@ size_t sgt_choose_kept(const sgt_choice *c, const float *logits, size_t n, void 
             count = keep_best(&k, logits, n, all, 0);
             kept = all + n - count;
         }
-        if (by_p) { /* make a new heap of the ids that top_k has kept */
+        if (by_p) { /* build a new heap of the ids that top_k has kept */
             size_t among = count;
             k.top_k = 0;
             count =
@@ -135,12 +137,13 @@ int32_t sgt_choose(const sgt_choice *c, const float *logits, size_t n, double u,
 
 /* A sequence of the decoder, and the prompt that uses it. */
 typedef struct slot {
-    size_t prompt;   /* number of the prompt; NONE: the slot is free */
-    int32_t *window; /* the prompt's last tokens and those generated: what the model sees */
-    size_t count;    /* tokens in the window */
-    size_t fed;      /* tokens that the decoder has processed */
+    size_t prompt; /* number of the prompt; NONE: the slot is free */
+    /* the tokens that the model sees: the last tokens of the prompt and those generated */
+    int32_t *window;
+    size_t count; /* tokens in the window */
+    size_t fed;   /* tokens that the decoder has processed */
     uint64_t made;
-    int wanted; /* 1: the current run of the decoder computes its logits */
+    int wanted; /* 1: the decoder's current run computes logits for this sequence */
     int32_t chosen;
 } slot;
 #define NONE SIZE_MAX
@@ -148,7 +151,7 @@ typedef struct slot {
 typedef struct generating {
     sgt_decoder *d;
     const sgt_prompt *prompts;
-    size_t count, next; /* count: prompts; next: the first that has not begun */
+    size_t count, next; /* count: number of prompts; next: the first prompt that has not begun */
     const sgt_generate_options *o;
     sgt_generate_result r;
     slot *slots;
@@ -176,8 +179,8 @@ static void begin_prompt(generating *g, slot *s)
 }
 
 /* Gather up to SGT_DECODER_ROWS rows that the decoder has not processed. Logits are wanted for the
- * last row of each window. *prompts becomes 1 if a sequence has several such rows, that is, if this
- * run reads a prompt. */
+ * last row of each window. Set *prompts to 1 if a sequence has several such rows, that is, if this
+ * run reads a prompt; else to 0. */
 static size_t gather(generating *g, int *prompts)
 {
     size_t n = 0;

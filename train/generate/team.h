@@ -8,10 +8,11 @@
  *         for (...) ...
  *     }
  *
- * This replaces OpenMP's loops and barriers, of which a token of GPT-2 needs a hundred. OpenMP's
- * barriers spin for milliseconds. If another program uses a core, a thread may wait for a core on
- * which another thread only spins. With two threads on two busy cores, that gave 5 tokens a second,
- * against 21 with one thread. Threads that wait here soon give up their core. */
+ * This replaces OpenMP's loops and barriers, because each token of GPT-2 needs a hundred of them,
+ * and threads in an OpenMP barrier spin for milliseconds. If other programs use the cores, a thread
+ * with work may have to wait for a core on which another thread only spins. With two threads on two
+ * busy cores, OpenMP gave 5 tokens per second; one thread gave 21. Threads that wait in this
+ * barrier soon give up their core. */
 #ifndef SGT_TEAM_H
 #define SGT_TEAM_H
 
@@ -48,7 +49,7 @@ static inline size_t sgt_team_next(sgt_team *t)
 static inline void sgt_team_barrier(sgt_team *t, int size)
 {
     int round = __atomic_load_n(&t->round, __ATOMIC_RELAXED);
-    /* acquires the other threads' writes, which the release below then passes on */
+    /* acquires the other threads' writes; the release below publishes them */
     if (__atomic_add_fetch(&t->there, 1, __ATOMIC_ACQ_REL) == size) {
         t->there = 0;
         t->next = 0;

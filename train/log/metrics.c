@@ -1,5 +1,5 @@
-/* metrics.c: writes lines of log.jsonl and event files for TensorBoard, which are records and the few
- * Protocol Buffers fields that they need; finds the memory of the process and the machine. */
+/* metrics.c: writes lines of log.jsonl; writes event files for TensorBoard, with the few Protocol
+ * Buffers fields that they need; and finds the memory of the process and the machine. */
 #include "train/log/metrics.h"
 
 #include <dirent.h>
@@ -117,7 +117,8 @@ uint64_t sgt_memory_peak(void)
 
 uint64_t sgt_memory_resident(void)
 {
-    char line[128] = "", *at; /* a line of numbers: virtual pages, resident pages, ... */
+    /* the file has one line of numbers: virtual pages, resident pages, ... */
+    char line[128] = "", *at;
     FILE *f = fopen("/proc/self/statm", "re");
     if (f && !fgets(line, sizeof line, f)) line[0] = 0;
     if (f) fclose(f);
@@ -142,7 +143,7 @@ uint64_t sgt_memory_available(void)
 /* ---- event files ---- */
 
 #define PREFIX "events.out.tfevents."
-#define MAX_EVENT 4096 /* most bytes of an event; a step's has about 400 */
+#define MAX_EVENT 4096 /* most bytes of an event; the event of a step has about 400 */
 
 /* The CRC is computed bit by bit, low bits first; the 400 bytes of a step take about 3 us. */
 uint32_t sgt_crc32c(const void *p, size_t n)
@@ -167,19 +168,19 @@ struct sgt_events {
     char path[SGT_PATH];
 };
 
-/* ---- Protocol Buffers (protobuf.dev/programming-guides/encoding): a field is a varint made of its
- * number and type, then its value. The numbers and names of fields are those of TensorFlow's
- * event.proto and summary.proto. ---- */
+/* ---- Protocol Buffers (protobuf.dev/programming-guides/encoding): a field is a varint that holds
+ * its number and type, followed by its value. The numbers and names of fields are those of
+ * TensorFlow's event.proto and summary.proto. ---- */
 
-enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 }; /* types */
+enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 }; /* types of fields */
 /* fields of Event */
 enum { WALL_TIME = 1, STEP = 2, FILE_VERSION = 3, SUMMARY = 5, SESSION_LOG = 7 };
 enum { SUMMARY_VALUE = 1, VALUE_TAG = 1, VALUE_NUMBER = 2, LOG_STATUS = 1, STATUS_START = 1 };
 
 typedef struct message {
     unsigned char *at;
-    /* bytes so far, and room for them; n may exceed room, because further bytes are counted but not
-     * written */
+    /* n: number of bytes so far; room: size of the buffer. n may exceed room, because bytes that do
+     * not fit are counted but not written */
     size_t n, room;
 } message;
 
@@ -194,7 +195,7 @@ static void put_little_endian(message *m, uint64_t v, size_t n)
     for (size_t i = 0; i < n; i++) put_byte(m, v >> 8 * i & 255);
 }
 
-/* Write seven bits per byte, low ones first; all bytes but the last have the eighth bit set. */
+/* Write seven bits per byte, lowest bits first. All bytes but the last have the eighth bit set. */
 static void put_varint(message *m, uint64_t v)
 {
     for (; v > 127; v >>= 7) put_byte(m, (v & 127) | 128);
@@ -273,8 +274,8 @@ static int write_head(sgt_events *e, uint64_t step, sgt_error *err)
     return write_event(e, &m, err);
 }
 
-/* Find the files in the folder, and set *latest to the latest second in their names, or 0 if there
- * is none. With `remove`, delete them. */
+/* Find the event files in the folder, and set *latest to the latest time (in seconds) in their
+ * names, or 0 if there are none. If `remove` is set, delete the files. */
 static int list_events(const char *folder, int remove, unsigned long long *latest, sgt_error *err)
 {
     int rc = SGT_OK;

@@ -1,5 +1,5 @@
-/* metrics.h: the metrics of a step, their forms in log.jsonl and for TensorBoard, and the memory of
- * this process. */
+/* metrics.h: the metrics of a step, writing them to log.jsonl and for TensorBoard, and the memory
+ * of this process. */
 #ifndef SGT_METRICS_H
 #define SGT_METRICS_H
 
@@ -26,14 +26,14 @@ typedef struct sgt_metrics {
     /* speed as a fraction of the measured peak, and of the datasheet's peak (sgt_mfu); 0:
      * unknown */
     double mfu, mfu_datasheet;
-    /* peak memory of the process so far; or memory held on a device that has its own */
+    /* peak memory of the process so far; for a device with its own memory, the bytes held there */
     uint64_t peak_bytes;
     /* advice about the losses so far, owned by the caller; NULL: none */
     const char *advice;
 } sgt_metrics;
 
-/* Fill `list` with the metrics other than `step`, with their names and in their order in log.jsonl.
- * Return how many there are. */
+/* Fill `list` with all metrics except `step`, with the names and in the order of log.jsonl. Return
+ * their number. */
 typedef struct sgt_metric {
     const char *name;
     double value;
@@ -46,14 +46,15 @@ size_t sgt_metrics_list(const sgt_metrics *m, sgt_metric list[SGT_METRICS]);
  * Return buf. */
 char *sgt_metrics_json(char *buf, size_t n, const sgt_metrics *m);
 
-/* A sum of losses over targets that stand for text, and the bytes of that text. Bits per byte can
- * be compared between models of different vocabularies. Targets without a text, such as the end of
- * text, do not count. */
+/* A sum of losses over targets, and the bytes of text that these targets stand for. Unlike losses
+ * per token, bits per byte can be compared between models with different vocabularies. Targets that
+ * stand for no text, such as the end of text, do not count. */
 typedef struct sgt_text_loss {
     double nats, bytes;
 } sgt_text_loss;
 
-/* Add a target's loss. text_bytes: bytes of each id's text, 0 for none. */
+/* Add a target's loss, in nats. text_bytes: for each id, the bytes of its text, or 0 if it has
+ * none. */
 static inline void sgt_text_loss_add(sgt_text_loss *s, const uint32_t *text_bytes, int32_t target,
                                      float loss)
 {
@@ -72,14 +73,15 @@ double sgt_bits_per_byte(const sgt_text_loss *s);
 double sgt_flops_per_token(const sgt_model *m, uint64_t seq);
 
 /* Return `rate` as a fraction of *peak, from 0 to 1; both are in operations per second. The result
- * has only as many digits as the log, so that every display rounds the same number. If rate >
- * *peak, the fraction is 1, and if `exact` is set, *peak becomes rate. Return 0 if either is
- * unknown. */
+ * is rounded to as many digits as the log has, so that all displays start from the same number. If
+ * rate > *peak, the fraction is 1, and if `exact` is set, *peak becomes rate. Return 0 if `rate` or
+ * *peak is unknown. */
 double sgt_mfu(double rate, double *peak, int exact);
 
-/* Return the compute of a training in petaflop/s-days (8.64e19 operations each), counted as in
+/* Return the compute of a training run in petaflop/s-days (8.64e19 operations each), counted as in
  * appendix D of GPT-3 (Brown et al., 2020): 6 N D operations for N parameters and D tokens, 2
- * forward and 4 backward for each parameter and token. Attention's own operations are left out. */
+ * forward and 4 backward for each parameter and token. The operations of attention itself are not
+ * included. */
 double sgt_pf_days(uint64_t parameters, double tokens);
 
 uint64_t sgt_memory_peak(void);     /* peak resident bytes of this process */
@@ -88,8 +90,8 @@ uint64_t sgt_memory_total(void);    /* bytes of memory of this machine or contai
 /* bytes available without swapping; UINT64_MAX if unknown */
 uint64_t sgt_memory_available(void);
 
-/* ---- event files: write the log's numbers for TensorBoard to RUN/tb/events.out.tfevents.TIME.HOST.PID, a
- * new file each time a run starts or resumes.
+/* ---- event files: write the log's numbers for TensorBoard to
+ * RUN/tb/events.out.tfevents.TIME.HOST.PID, a new file each time a run starts or resumes.
  *
  *     sgt_events *e;
  *     if (sgt_events_open(&e, "run/tb", step, &err) < 0) ...;
@@ -99,21 +101,21 @@ uint64_t sgt_memory_available(void);
  * A file is a sequence of records: u64 length, u32 masked CRC32C of those eight bytes, that many
  * bytes of an Event (TensorFlow's event.proto, in Protocol Buffers' encoding), u32 masked CRC32C of
  * them; all little-endian. The first record gives the version of the format. The second is a
- * SessionLog START at `step`: TensorBoard then ignores later steps in earlier files. ---- */
+ * SessionLog START at `step`, which makes TensorBoard ignore later steps in earlier files. ---- */
 
 typedef struct sgt_events sgt_events;
 
-/* Create a file in `folder` (created if missing), whose name sorts after all others there. At step
- * 0, delete the other files. */
+/* Create an event file in `folder` (created if missing). Its name sorts after those of all other
+ * event files there. If `step` is 0, delete these other files. */
 int sgt_events_open(sgt_events **out, const char *folder, uint64_t step, sgt_error *err);
 void sgt_events_close(sgt_events *e); /* NULL is fine */
 
-/* Append the scalars of step m->step in one write, with the same names as in log.jsonl. Allocates
- * no memory. */
+/* Append the metrics of step m->step as scalars, with the same names as in log.jsonl, in one write.
+ * Allocates no memory. */
 int sgt_events_add(sgt_events *e, const sgt_metrics *m, sgt_error *err);
 
 /* sgt_crc32c returns the CRC-32C (Castagnoli). sgt_crc32c_masked returns the form that records use:
- * rotated, plus a constant, so that a checksum of data that contains checksums stays useful. */
+ * rotated, plus a constant, because the CRC of data that contains its own CRC would be weak. */
 uint32_t sgt_crc32c(const void *p, size_t n);
 uint32_t sgt_crc32c_masked(const void *p, size_t n);
 

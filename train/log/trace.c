@@ -1,6 +1,6 @@
-/* trace.c: holds the events of the traced steps, and writes the file. One lock protects everything.
- * It adds about 20 ns to each of a few hundred spans per step, too little to be seen in the
- * trace. */
+/* trace.c: holds the events of the traced steps, and writes the file. One lock protects all of it.
+ * Taking the lock adds about 20 ns to each of the few hundred spans of a step, too little to be
+ * seen in the trace. */
 #include "train/log/trace.h"
 
 #include <inttypes.h>
@@ -13,9 +13,9 @@
 
 #include "loader/base/file.h"
 
-#define EVENTS 65536 /* events for which there is room when tracing starts */
+#define EVENTS 65536 /* number of events for which memory is reserved when tracing starts */
 #define TRACKS 256
-#define NAMES 4096 /* slots of the hash table, of which 3/4 may be used */
+#define NAMES 4096 /* slots of the hash table, at most 3/4 of which are used */
 /* longest text in the file, in bytes; only mangled kernel names are longer */
 #define NAME_SIZE 512
 
@@ -33,7 +33,7 @@ struct sgt_trace {
     int done;          /* tracing has ended */
     pthread_mutex_t lock;
     sgt_trace_event *events;
-    size_t count, capacity, before; /* before: count when this step began */
+    size_t count, capacity, before; /* before: value of count when this step began */
     uint64_t dropped;
     row tracks[TRACKS];
     int track_count;
@@ -44,7 +44,8 @@ struct sgt_trace {
 /* ---- open and close ---- */
 
 /* Choose the steps to trace: SGT_TRACE_STEPS steps after the first SGT_TRACE_WAIT, like
- * torch.profiler's schedule. A short run waits less, and a very short one traces fewer. */
+ * torch.profiler's schedule. A short run skips fewer steps, and a very short run also traces
+ * fewer. */
 static void decide_window(sgt_trace *t)
 {
     uint64_t steps = t->o.steps > t->o.first ? t->o.steps - t->o.first : 0;
@@ -61,7 +62,8 @@ int sgt_trace_open(sgt_trace **out, const char *path, const sgt_trace_options *o
     int rc = sgt_file_begin(&f, path, err);
     if (rc < 0) return rc;
     sgt_file_abandon(&f);
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) /* else found when the file is renamed */
+    /* check now; otherwise the error would occur only when the file is renamed */
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         return sgt_fail(err, SGT_EIO, "%s: is a folder, not a file", path);
     sgt_trace *t = calloc(1, sizeof *t);
     if (t) {
@@ -115,7 +117,7 @@ uint64_t sgt_trace_now(const sgt_trace *t)
     return (uint64_t)s.tv_sec * 1000000000u + (uint64_t)s.tv_nsec;
 }
 
-/* Make room for more events, and prefault it, so that no traced step pays for that. */
+/* Reserve and prefault memory for more events, so that this does not slow down a traced step. */
 static void reserve(sgt_trace *t, size_t events)
 {
     if (t->capacity - t->count >= events) return;
@@ -228,8 +230,7 @@ static void put_head(FILE *f, const char *phase)
     fprintf(f, ",\n{\"ph\":\"%s\",\"name\":", phase);
 }
 
-/* Name a process. The host is the first: the process of SGT_TRACE_LOOP, with which the file
- * begins. */
+/* Write the event that names a process. The host comes first, because the file begins with it. */
 static void put_process(FILE *f, sgt_trace_process p)
 {
     const int host = p == SGT_TRACE_HOST, pid = p + 1;
@@ -318,7 +319,7 @@ static void record(sgt_trace *t, int on)
     pthread_mutex_unlock(&t->lock);
 }
 
-/* Start tracing. Reserve room, so that few steps need more. */
+/* Start tracing. Reserve enough memory that few steps need more. */
 static int open_window(sgt_trace *t, sgt_error *err)
 {
     reserve(t, EVENTS);
@@ -329,7 +330,7 @@ static int open_window(sgt_trace *t, sgt_error *err)
     return rc;
 }
 
-/* End tracing and write the file. Once `recording` is 0, no call adds events. */
+/* End tracing and write the file. After `recording` was set to 0, no call adds events. */
 static int close_window(sgt_trace *t, sgt_error *err)
 {
     t->done = 1;

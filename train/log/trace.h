@@ -13,18 +13,19 @@
  *     if (sgt_trace_finish(t, &err) < 0) ...;  // writes, if the run ended before the traced steps
  *     sgt_trace_close(t);
  *
- * The first SGT_TRACE_WAIT steps are not traced: in them, libraries choose algorithms, caches fill
- * and graphs are captured. The next SGT_TRACE_STEPS steps are traced, that is, steps 10 to 19 of a
- * call. A shorter run waits less, and a run of ten steps or fewer is traced entirely. This is like
- * torch.profiler's schedule(wait, warmup, active). An evaluation or a checkpoint after the last
- * traced step still belongs to the trace, so --save-every 20 shows a checkpoint. The file is
- * written when the last traced step is over. It is complete under its name or absent, even if the
- * process dies.
+ * The first SGT_TRACE_WAIT steps are not traced, because libraries choose algorithms, caches fill
+ * and graphs are captured in them. The next SGT_TRACE_STEPS steps are traced, that is, steps 10 to
+ * 19 of a call of sgt_train. A shorter run skips fewer steps, and a run of at most ten steps is
+ * traced completely. torch.profiler's schedule(wait, warmup, active) works similarly. An evaluation
+ * or a checkpoint after the last traced step still belongs to the trace, so --save-every 20 shows a
+ * checkpoint. The file is written after the last traced step. A file with this name is always
+ * complete, even if the process dies while it is written.
  *
- * Every call accepts a NULL trace, at the cost of one comparison. Calls may come from any thread,
- * except open, step, finish and close, which belong to the thread that runs steps. Between two
- * calls of sgt_trace_step nothing is allocated, unless sgt_trace_track or sgt_trace_name is called, or
- * a step has far more events than the one before it. Times are nanoseconds of CLOCK_MONOTONIC. */
+ * Every function accepts a NULL trace, at the cost of one comparison. Any thread may call them,
+ * except open, step, finish and close, which only the thread that runs steps may call. Between two
+ * calls of sgt_trace_step no memory is allocated, unless sgt_trace_track or sgt_trace_name is
+ * called, or a step has far more events than the step before it. Times are nanoseconds of
+ * CLOCK_MONOTONIC. */
 #ifndef SGT_TRACE_H
 #define SGT_TRACE_H
 
@@ -43,26 +44,26 @@ extern "C" {
 typedef struct sgt_trace sgt_trace;
 
 typedef struct sgt_trace_options {
-    uint64_t first, steps; /* this call makes steps first .. steps - 1 */
+    uint64_t first, steps; /* this call of sgt_train runs steps first .. steps - 1 */
     sgt_notice notice;     /* called with the path of the trace */
 } sgt_trace_options;
 
-/* Open a trace. Fails if no file can be created at `path`; the test for that leaves no file
+/* Open a trace. Fails if no file can be created at `path`; this check does not leave a file
  * there. */
 int sgt_trace_open(sgt_trace **out, const char *path, const sgt_trace_options *o, sgt_error *err);
 void sgt_trace_close(sgt_trace *t); /* frees t; NULL is fine */
 
-/* Tell that step `step` of the run begins next. This starts tracing, makes room for one more step,
- * or ends tracing and writes the file. */
+/* Call this before step `step` of the run begins. It starts tracing, reserves memory for one more
+ * step, or ends tracing and writes the file. */
 int sgt_trace_step(sgt_trace *t, uint64_t step, sgt_error *err);
 
-/* Tell that no further step comes: if tracing is on, end it and write the file. If no step was
- * traced, there is no file. */
+/* Call this after the last step. If tracing is on, end it and write the file. If no step was
+ * traced, no file is written. */
 int sgt_trace_finish(sgt_trace *t, sgt_error *err);
 
 /* Callbacks of a device's profiler. `begin` is called when tracing starts, `end` when it ends;
- * `end` must add all work of the device as spans. Both may wait for the device. There is at most
- * one watcher, which must live until finish. */
+ * `end` must add all work of the device as spans. Both may wait for the device. A trace has at most
+ * one watcher, which must stay valid until sgt_trace_finish. */
 typedef struct sgt_trace_watcher {
     int (*begin)(void *ctx, sgt_error *err);
     int (*end)(void *ctx, sgt_error *err);
@@ -70,7 +71,8 @@ typedef struct sgt_trace_watcher {
 } sgt_trace_watcher;
 void sgt_trace_watch(sgt_trace *t, const sgt_trace_watcher *w);
 
-/* ---- tracks: rows of the picture, whose spans are nested or one after another ---- */
+/* ---- tracks: rows of the displayed trace; spans on a track are nested or follow one another
+ * ---- */
 
 enum { SGT_TRACE_LOOP = 0 }; /* track of the thread that runs steps */
 typedef enum sgt_trace_process {
@@ -80,7 +82,7 @@ typedef enum sgt_trace_process {
 } sgt_trace_process;
 
 /* Return the track with this name ("loader 1", "stream 7"); create it if needed, which allocates.
- * If there is no room, return the loop's track. */
+ * If memory or track numbers have run out, return the loop's track. */
 int sgt_trace_track(sgt_trace *t, sgt_trace_process process, const char *name);
 
 /* ---- spans ---- */
@@ -98,8 +100,8 @@ typedef struct sgt_trace_event {
 uint64_t sgt_trace_now(const sgt_trace *t); /* current time; 0 unless a step is being traced */
 void sgt_trace_span(sgt_trace *t, const sgt_trace_event *e);
 
-/* Return a copy of `name` that lives until close, the same pointer for equal texts. It may
- * allocate; if there is no room, it returns "". */
+/* Return a copy of `name` that lives until close, the same pointer for equal texts. It may allocate
+ * memory; if memory or the table has run out, it returns "". */
 const char *sgt_trace_name(sgt_trace *t, const char *name);
 
 static inline uint64_t sgt_trace_begin(const sgt_trace *t) { return t ? sgt_trace_now(t) : 0; }

@@ -1,6 +1,6 @@
-/* memory.c: computes the memory of a run before it is allocated. The backend computes its layout
- * without allocating. For a CPU, this file adds the rest of the process: the program, the loader's
- * buffers, and those of a checkpoint. */
+/* memory.c: computes how much memory a run will need. The backend computes its layout without
+ * allocating anything. For a CPU, this file adds the rest of the process: the program, the loader's
+ * buffers, and the buffers for writing a checkpoint. */
 #include "train/memory/memory.h"
 
 #include <inttypes.h>
@@ -17,23 +17,26 @@
 #include "train/run/saver.h"
 
 #define MOST_ROWS (1u << 20) /* largest --batch-size */
-/* most bytes that libraries and kernel code may still take on a device */
+/* most bytes that libraries and kernel code may take on a device in addition to the backend's
+ * buffers */
 #define SPARE ((uint64_t)512 << 20)
-#define PER_THREAD ((uint64_t)256 << 10) /* heap and stack of a CPU backend's thread, as measured */
+/* measured bytes of heap and stack of one thread of the CPU backend */
+#define PER_THREAD ((uint64_t)256 << 10)
 
-/* A run whose memory is computed. Its rows and levels of recomputation vary, and are those of `o`
- * when a size is computed. */
+/* A run whose memory is computed. To compute a size for some number of rows and levels of
+ * recomputation, these are stored in `o` first. */
 typedef struct sizing {
     const sgt_trainer *t;
     sgt_backend_options o;
-    uint64_t windows; /* windows of an epoch; 0: no data */
+    uint64_t windows; /* number of windows in an epoch; 0: no data */
     uint64_t data;    /* bytes of data read into memory, each split rounded up to huge pages */
     /* bytes of the process before data and backend; 0 on a device with its own memory */
     uint64_t program;
     uint64_t room; /* bytes that the run may use; UINT64_MAX: unknown */
-    uint64_t copy; /* bytes of the copy that a checkpoint is written from in the background */
+    uint64_t copy; /* bytes of the copy from which a checkpoint is written in the background */
     int evaluates;
-    /* (layers): sgt_recompute of each layer, while it is being chosen; NULL: all do the same */
+    /* (layers): sgt_recompute of each layer while it is being chosen; NULL: the same for all
+     * layers */
     uint8_t *levels;
 } sizing;
 
@@ -51,8 +54,8 @@ static uint64_t huge_pages(uint64_t bytes)
 
 /* ---- bytes ---- */
 
-/* Measure the data by its headers, and describe it in *info. Without data, the vocabulary is that
- * of the model. */
+/* Compute the size of the data from its headers, and describe the data in *info. Without data, use
+ * the model's vocabulary. */
 static int measure_data(sizing *z, sgt_loader_info *info, sgt_error *err)
 {
     const sgt_config *s = z->t->s;
@@ -68,7 +71,8 @@ static int measure_data(sizing *z, sgt_loader_info *info, sgt_error *err)
     z->windows = info->windows_per_epoch;
     z->evaluates = val > 0;
     if (sgt_config_examples(s)) z->data = sizeof(int32_t) * info->tokens;
-    /* what does not fit is mapped: in the page cache, which the kernel can reclaim */
+    /* a split that does not fit is mapped instead, and is then in the page cache, which the kernel
+     * can reclaim */
     else if (s->loader == SGT_READER_PRELOAD) {
         const size_t width = sgt_id_width(info->vocab);
         const uint64_t room = sgt_memory_for_data(z->t);
@@ -78,19 +82,21 @@ static int measure_data(sizing *z, sgt_loader_info *info, sgt_error *err)
                 z->data + sets[i] <= room / sgt_ranks_here(z->t->o->ranks))
                 z->data += sets[i];
     }
-    if (s->sampling == SGT_SAMPLING_PACKED) z->data += 8 * info->documents; /* its plan */
+    /* the plan of packed rows */
+    if (s->sampling == SGT_SAMPLING_PACKED) z->data += 8 * info->documents;
     return SGT_OK;
 }
 
-/* Return the bytes of data read into memory, of batches prepared ahead, and of an evaluation's
- * batch. */
+/* Return the bytes of the data read into memory, plus those of batches prepared ahead and of an
+ * evaluation's batch. */
 static uint64_t loader_bytes(const sizing *z)
 {
     uint64_t batches = (z->t->s->step.no_overlap ? 1 : SGT_FEED_AHEAD) + (uint64_t)z->evaluates;
     return z->data + batches * z->o.batch * z->o.seq * 2 * sizeof(int32_t);
 }
 
-/* Return the bytes of a save's buffers: one for pieces of a tensor, one for pending writes. */
+/* Return the bytes of the buffers for writing a checkpoint: one for parts of a tensor, one for
+ * pending writes. */
 static uint64_t writer_bytes(const sgt_model *m)
 {
     size_t most = 0;
@@ -104,8 +110,9 @@ static uint64_t writer_bytes(const sgt_model *m)
            (moments < SGT_SAFETENSORS_ROOM ? moments : SGT_SAFETENSORS_ROOM);
 }
 
-/* Return the bytes of a checkpoint's copy: 0 if no step follows this rank's first save. If the
- * number of steps is undecided, it is computed for z->o's rows; one row gives the most steps. */
+/* Return the bytes of the copy from which checkpoints are written; 0 if no step follows this rank's
+ * first save. If the number of steps is undecided, compute it for the rows in z->o; one row gives
+ * the most steps. */
 static uint64_t copy_bytes(const sizing *z)
 {
     const sgt_config *s = z->t->s;
@@ -138,8 +145,8 @@ static int measure(const sizing *z, sgt_train_estimate *e, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return the bytes of memory (the device's, if it is a GPU) that a run with `rows` rows on this rank
- * and these levels takes; UINT64_MAX if they cannot be computed. */
+/* Return how many bytes of memory (of GPU memory, on a GPU) a run takes with `rows` rows on this
+ * rank and these levels of recomputation; UINT64_MAX if this cannot be computed. */
 static uint64_t bytes_with(sizing *z, uint64_t rows, const uint8_t *levels)
 {
     sgt_train_estimate e;
@@ -148,7 +155,8 @@ static uint64_t bytes_with(sizing *z, uint64_t rows, const uint8_t *levels)
     return measure(z, &e, NULL) < 0 ? UINT64_MAX : e.total;
 }
 
-/* Begin with what t has decided; one row stands for an undecided number. */
+/* Initialise z from the settings that t has decided. If the number of rows is undecided, use one
+ * row. */
 static int begin(sizing *z, const sgt_trainer *t, sgt_error *err)
 {
     const int rc = sgt_trainer_step(t, err);
@@ -166,7 +174,8 @@ uint64_t sgt_memory_for_data(const sgt_trainer *t)
     if (all == UINT64_MAX || t->cuda || begin(&z, t, NULL) < 0) return all;
     if (sgt_trainer_model(t, &data, &z.o.model, NULL) < 0 || measure(&z, &e, NULL) < 0) return all;
     const uint64_t need = e.total * sgt_ranks_here(t->o->ranks);
-    return need < all ? all - need : all; /* a model that does not fit is refused later */
+    /* if the model does not fit, an error is reported later */
+    return need < all ? all - need : all;
 }
 
 /* ---- available memory ---- */
@@ -203,8 +212,8 @@ static void find_free(sizing *z)
     }
 }
 
-/* Write z->room as a text that can follow "of the" or "more than the": "130.0 MiB of
- * --memory-limit", "20.10 GiB free". */
+/* Write z->room as text, for use after "of the" or "more than the": "130.0 MiB of --memory-limit",
+ * "20.10 GiB free". */
 static const char *format_room(const sizing *z, char *buf, size_t n)
 {
     char a[32];
@@ -215,7 +224,8 @@ static const char *format_room(const sizing *z, char *buf, size_t n)
 
 /* ---- rows and recomputation ---- */
 
-/* Let the first `gelu` layers recompute GELU, the next `block` layers their whole block. */
+/* Set the levels: the first `gelu` layers recompute GELU, and the next `block` layers recompute
+ * their whole block. */
 static const uint8_t *set_levels(sizing *z, uint32_t gelu, uint32_t block)
 {
     memset(z->levels, SGT_RECOMPUTE_NONE, z->o.model.layers);
@@ -224,7 +234,8 @@ static const uint8_t *set_levels(sizing *z, uint32_t gelu, uint32_t block)
     return z->levels;
 }
 
-/* Return the most rows for this rank that fit in memory, up to `most`; 0 if not even one fits. */
+/* Return the largest number of rows of this rank, up to `most`, that fits in memory; 0 if not even
+ * one row fits. */
 static uint64_t most_rows(sizing *z, uint64_t most, const uint8_t *levels)
 {
     uint64_t low = 0, high = most + 1; /* `low` rows fit, `high` rows do not */
@@ -236,8 +247,8 @@ static uint64_t most_rows(sizing *z, uint64_t most, const uint8_t *levels)
     return low;
 }
 
-/* Decide *batch. With --recompute auto, take as many rows as fit without recomputation; recompute
- * only if not even one row fits. */
+/* Decide *batch: the largest number of rows that fits. With --recompute auto, it is the number that
+ * fits without recomputation, unless not even one row fits. */
 static int decide_rows(sizing *z, uint64_t *batch, sgt_error *err)
 {
     char need[32], room[64];
@@ -269,11 +280,12 @@ static int decide_rows(sizing *z, uint64_t *batch, sgt_error *err)
     return SGT_OK;
 }
 
-/* Choose what each layer recomputes. GELU and LayerNorm take little time for the memory that they
- * free; a whole block takes much. So take the fewest blocks that fit if all other layers recompute
- * GELU, and then the fewest GELU layers that fit. Layers that recompute blocks come after those
- * that recompute GELU, because the last recomputing layer has its values still in memory and saves
- * the work. Return 0 if nothing fits. */
+/* Choose what each layer recomputes. Recomputing GELU and LayerNorm takes little time for the
+ * memory that it frees; recomputing a whole block takes much. So first find the smallest number of
+ * blocks to recompute if all other layers recompute GELU, and then the smallest number of these
+ * GELU layers. Layers that recompute blocks come after those that recompute GELU, because the
+ * values of the last recomputing layer are still in memory and need not be recomputed. Return 0 if
+ * nothing fits. */
 static int choose_levels(sizing *z, uint64_t rows, uint32_t *gelu, uint32_t *block)
 {
     uint32_t L = z->o.model.layers;
@@ -285,7 +297,8 @@ static int choose_levels(sizing *z, uint64_t rows, uint32_t *gelu, uint32_t *blo
     return 0;
 }
 
-/* Write what would fit: the largest batch, and whether recomputation lets more fit. */
+/* Write a text that states what would fit: the largest batch, and whether recomputation allows a
+ * larger one. */
 static const char *format_cure(sizing *z, uint64_t rows, char *buf, size_t n)
 {
     const uint8_t *levels = z->levels ? set_levels(z, 0, z->o.model.layers) : NULL;
@@ -315,7 +328,8 @@ static int fail_too_much(sizing *z, uint64_t rows, sgt_error *err)
                     format_room(z, room, sizeof room), format_cure(z, rows, cure, sizeof cure));
 }
 
-/* Decide the levels for `rows` rows on this rank, or check a limit. */
+/* Decide the levels of recomputation for `rows` rows on this rank, or check that the run stays
+ * within the limit. */
 static int decide_levels(sizing *z, uint64_t rows, sgt_error *err)
 {
     char need[32], room[64];
@@ -341,7 +355,8 @@ int sgt_memory_asked(const sgt_config *s)
            s->memory_limit != SGT_DEFAULT_COUNT;
 }
 
-/* Measure what t has decided, and decide t->s->batch and t->recompute_at if memory is to. */
+/* Compute the memory of the run that t describes. Decide t->s->batch and t->recompute_at if the
+ * user left them to free memory. */
 static int size_run(sizing *z, sgt_trainer *t, sgt_error *err)
 {
     sgt_loader_info data;
@@ -358,7 +373,8 @@ static int size_run(sizing *z, sgt_trainer *t, sgt_error *err)
         if (!z->levels) return sgt_fail_memory(err, "memory");
     }
     if (sgt_memory_asked(t->s)) {
-        /* what no number of rows would change, such as ranks without MPI, is not for want of memory */
+        /* report errors that no number of rows would change, such as ranks without MPI, before
+         * searching for rows */
         sgt_train_estimate e;
         if ((rc = measure(z, &e, err)) < 0) return rc;
         z->room = t->s->memory_limit;
@@ -382,7 +398,7 @@ int sgt_memory_explain(sgt_trainer *t, const sgt_error *why, sgt_error *err)
     sizing z;
     char cure[128];
     uint64_t rows = t->s->batch / sgt_ranks_size(t->o->ranks);
-    /* the data and the program have their memory already */
+    /* the data and the program are in memory already */
     int checked = t->s->recompute == SGT_RECOMPUTE_AUTO || size_run(&z, t, NULL) < 0;
     if (!checked) z.data = z.program = 0, find_free(&z);
     if (checked || bytes_with(&z, rows, NULL) <= z.room)
@@ -400,7 +416,7 @@ static int estimate(sgt_trainer *t, sgt_train_estimate *e, sgt_error *err)
     int rc = sgt_trainer_settle(t, err);
     if (rc < 0 || (rc = sgt_trainer_read_shape(t, err)) < 0 || (rc = size_run(&z, t, err)) < 0)
         return rc;
-    z.copy = copy_bytes(&z); /* again, for the rows that were decided */
+    z.copy = copy_bytes(&z); /* compute it again, for the rows that were decided */
     if ((rc = measure(&z, e, err)) < 0) return rc;
     e->model = z.o.model;
     e->device = t->cuda ? "cuda" : "cpu";
@@ -429,10 +445,10 @@ uint64_t sgt_train_estimate_activations(const sgt_train_estimate *e)
     return sum;
 }
 
-/* ---- memory.jsonl: the backend knows from its layout which buffers are live, the same in every
- * step, so nothing is measured during computation ---- */
+/* ---- memory.jsonl: written from the backend's layout, which states which buffers are live in each
+ * part of a step. This is the same in every step, so nothing is measured while computing ---- */
 
-/* steps of a call that are skipped first, because they may differ from all later ones */
+/* steps at the beginning of a call that are skipped, because they may differ from all later ones */
 #define LOG_SKIPS 1
 #define LOG_STEPS 2
 

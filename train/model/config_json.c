@@ -1,4 +1,4 @@
-/* config_json.c: converts config.json to a shape and back. */
+/* config_json.c: converts config.json to an sgt_model and back. */
 #include "train/model/model.h"
 
 #include <jansson.h>
@@ -29,7 +29,8 @@ static int read_size(const config *c, const char *key, uint32_t *out)
     return SGT_OK;
 }
 
-/* Read whether the head is tied to wte. If the file does not say, it is tied, as in GPT-2. */
+/* Read whether the head is tied to wte. If the file does not state it, the head is tied, as in
+ * GPT-2. */
 static int read_tied(const config *c, sgt_model *m)
 {
     const json_t *v = json_object_get(c->json, "tie_word_embeddings");
@@ -105,7 +106,8 @@ static int read_model(const config *c, sgt_model *m)
         return sgt_fail(c->err, SGT_EFORMAT, "%s: layer_norm_epsilon is not a number", c->path);
     if (json_is_number(eps)) m->eps = (float)json_number_value(eps);
     rc = sgt_model_check(m, c->path, c->err);
-    if (rc < 0 && c->err) c->err->code = SGT_EFORMAT; /* the file is wrong, not the command line */
+    /* SGT_EFORMAT, because the error is in the file and not in an option */
+    if (rc < 0 && c->err) c->err->code = SGT_EFORMAT;
     return rc < 0 ? SGT_EFORMAT : SGT_OK;
 }
 
@@ -122,7 +124,7 @@ int sgt_model_read_config(sgt_model *m, const char *dir, sgt_error *err)
     return rc;
 }
 
-/* Write `json` to DIR/NAME, and release it. */
+/* Write `json` to DIR/NAME, and release the reference to it. */
 static int write_json(json_t *json, const char *dir, const char *name, sgt_error *err)
 {
     const size_t form = JSON_INDENT(2) | JSON_REAL_PRECISION(FLOAT_DIGITS);

@@ -1,5 +1,5 @@
-/* init.c: GPT-2's initial parameters. Each number depends only on seed, tensor and element, and not
- * on the number of threads, the CPU or the device. */
+/* init.c: GPT-2's initial parameters. Each number depends only on the seed, the tensor and its
+ * index. It does not depend on the number of threads, the CPU or the device. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "kernels/kernels.h"
 
 #define SIGMA 0.02
-#define BUFFER ((size_t)1 << 20) /* floats drawn at a time */
+#define BUFFER ((size_t)1 << 20) /* number of floats drawn at a time */
 #define TASK 4096                /* floats per task */
 /* "init": separates these random numbers from other uses of the seed */
 #define DOMAIN 0x696e697400000000ull
@@ -24,8 +24,8 @@ static void draw(float *out, size_t count, const sgt_normals *from, int threads)
     }
 }
 
-/* Return the standard deviation of a matrix's initial numbers. For a vector, return their value: 1
- * for a LayerNorm's weight, else 0. */
+/* Return the standard deviation of a matrix's initial numbers. For a vector, return the value of
+ * all its numbers: 1 for a LayerNorm's weight, else 0. */
 static float spread(const sgt_model *m, const sgt_tensor *t)
 {
     const char *end = strrchr(t->name, '.');

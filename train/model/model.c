@@ -6,8 +6,8 @@
 
 #define ALIGN_FLOATS 16 /* 64 bytes: a cache line and an AVX-512 vector */
 
-/* These bounds keep every product of sizes within 64 bits; the largest GPT-2 has 48 layers of 1,600
- * channels. */
+/* With these bounds, sizes do not overflow 64 bits when they are multiplied. The largest GPT-2 has
+ * 48 layers and 1,600 channels. */
 #define MAX_LAYERS 1024
 #define MAX_CHANNELS 32768
 #define MAX_POSITIONS (1u << 20)
@@ -92,7 +92,7 @@ static void block_shape(const sgt_model *m, size_t which, uint32_t dim[2])
     case SGT_FC_W: dim[0] = C, dim[1] = 4 * C; break;
     case SGT_FC_B: dim[0] = 4 * C; break;
     case SGT_FCPROJ_W: dim[0] = 4 * C, dim[1] = C; break;
-    default: dim[0] = C; break; /* LayerNorms and the biases of projections back to C */
+    default: dim[0] = C; break; /* LayerNorms, and the biases of projections to C channels */
     }
 }
 

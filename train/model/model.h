@@ -12,8 +12,8 @@
  *     }
  *
  * Parameters, gradients and both moments share this layout. Linear weights are (in, out) row-major,
- * as Hugging Face's GPT-2 stores them, so a checkpoint is a plain copy. The head is tied to wte, or
- * has a weight of its own with the same shape. No function has side effects. */
+ * as Hugging Face's GPT-2 stores them, so checkpoints are written and read without conversion. The
+ * head is tied to wte, or has its own weight of the same shape. No function has side effects. */
 #ifndef SGT_MODEL_H
 #define SGT_MODEL_H
 
@@ -30,12 +30,12 @@ typedef struct sgt_model {
     uint32_t positions; /* rows of wpe: the longest sequence */
     sgt_gelu_kind gelu;
     float eps;       /* epsilon of LayerNorm */
-    uint32_t untied; /* 1: the head has a weight tensor of its own */
+    uint32_t untied; /* 1: the head has its own weight tensor */
 } sgt_model;
 
-/* The tensors of a block, in their order. Tensor 0 is wte and 1 is wpe; 2 + SGT_BLOCK_TENSORS*layer
- * + one of these is a block's; then come the two of ln_f, and lm_head.weight if the head is
- * untied. */
+/* The tensors of a block, in their order. In the model, tensor 0 is wte and tensor 1 is wpe. Tensor
+ * 2 + SGT_BLOCK_TENSORS*layer + SGT_... belongs to a block. After the blocks come the two tensors
+ * of ln_f, and lm_head.weight if the head is untied. */
 enum {
     SGT_LN1_W,
     SGT_LN1_B,
@@ -58,37 +58,37 @@ typedef struct sgt_tensor {
     uint32_t dims;   /* 1 or 2 */
     uint32_t dim[2]; /* dim[1] is 1 if dims is 1 */
     size_t count;    /* floats */
-    size_t offset;   /* floats from the start of the flat array; a multiple of 16 */
+    size_t offset;   /* index of the first float in the flat array; a multiple of 16 */
 } sgt_tensor;
 
 /* Set *m by name: "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl" or LxCxH (layers, channels,
- * heads), with GPT-2's 1024 positions, 50,257 ids and tanh GELU. Returns SGT_EUSAGE, with the
- * reason, for any other name. */
+ * heads), with GPT-2's 1024 positions, 50,257 ids and tanh GELU. Returns SGT_EUSAGE for any other
+ * name. */
 int sgt_model_named(sgt_model *m, const char *name, sgt_error *err);
 
-/* Check that the model is possible: heads divide channels, at most SGT_MOST_IDS ids, no size
- * overflows. An error message begins with `what`. */
+/* Check that the model is valid: `heads` divides `channels`, `vocab` is at most SGT_MOST_IDS, and
+ * no size overflows. An error message begins with `what`. */
 int sgt_model_check(const sgt_model *m, const char *what, sgt_error *err);
 
 size_t sgt_model_tensors(const sgt_model *m);
 void sgt_model_tensor(const sgt_model *m, size_t index, sgt_tensor *t);
-/* Describe tensor `index`, whose floats first .. first + count - 1 are to be accessed. Returns
- * SGT_EUSAGE if there is no such tensor, or if it does not have these floats. */
+/* Describe tensor `index` in *t, and check that floats first .. first + count - 1 are in it.
+ * Returns SGT_EUSAGE if there is no such tensor, or if it does not have all these floats. */
 int sgt_model_part(const sgt_model *m, size_t index, size_t first, size_t count, sgt_tensor *t,
                    sgt_error *err);
-/* Return the number of floats in the flat array. The gaps between tensors, for alignment, are
- * counted; they stay 0. */
+/* Return the number of floats in the flat array. This includes the gaps between tensors, which are
+ * there for alignment and stay 0. */
 size_t sgt_model_floats(const sgt_model *m);
 uint64_t sgt_model_parameters(const sgt_model *m); /* number of parameters, without the gaps */
 
-/* In config_json.c, the form of Hugging Face's GPT-2. */
+/* The following are in config_json.c; config.json has the form of Hugging Face's GPT-2. */
 
-/* Read DIR/config.json. Returns SGT_EFORMAT, with the name of the field, if the file asks for
- * something unsupported (another activation, cross attention...). */
+/* Read DIR/config.json. Returns SGT_EFORMAT if the file asks for an unsupported feature (such as
+ * another activation, or cross-attention); the message names the field. */
 int sgt_model_read_config(sgt_model *m, const char *dir, sgt_error *err);
 
-/* Write DIR/config.json and DIR/generation_config.json. eot: the id that begins documents, or -1 if
- * unknown. */
+/* Write DIR/config.json and DIR/generation_config.json. eot: the end-of-text id, which begins
+ * documents; -1 if unknown. */
 int sgt_model_write_config(const sgt_model *m, const char *dir, int64_t eot, sgt_error *err);
 
 #endif
