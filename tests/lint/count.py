@@ -16,7 +16,7 @@ BUDGET = {
     "kernels": 10829,
     "tools": 13497,
     "tests": 49606,
-    "manuals": 1684,
+    "manuals": 1687,
     "pages": 1256,
 }
 DATA = set(
