@@ -7,14 +7,14 @@
 #include "loader/base/file.h"
 #include "tokenize/vocab/vocab_file.h"
 
-/* A byte as it is written in a JSON string: its character of the byte alphabet, escaped if it is \
- * or ". */
+/* How a byte is written in a JSON string: as its character of the byte alphabet, escaped if that is
+ * \ or ". */
 typedef struct spelling {
     char text[3];
     uint8_t n;
 } spelling;
 
-/* A token as put_vocab wrote it. */
+/* The bytes that put_vocab wrote for a token. */
 typedef struct written {
     const char *s;
     size_t n;
@@ -23,16 +23,17 @@ typedef struct written {
 typedef struct writer {
     spelling spellings[256];
     const sgt_vocab *v;
-    char *text, *to; /* room for any of the files (room_of); where the next byte goes */
-    written *tokens; /* by public id */
+    /* buffer that has room for any of the files (room_of); position of the next byte in it */
+    char *text, *to;
+    written *tokens; /* (public id): how put_vocab wrote the token */
 } writer;
 
-#define FRAME 2048    /* bytes of a file beside its tokens and the split rule, at most */
-#define PER_TOKEN 180 /* bytes beside a token's text in all three lists, at most */
+#define FRAME 2048    /* most bytes of a file in addition to its tokens and the split rule */
+#define PER_TOKEN 180 /* most bytes in addition to a token's text in all three lists */
 
-/* Return how many bytes a tokenizer.json of v has at most; the other files have fewer. A byte
- * becomes six at most ("\u0000"), in the vocabulary and among the added tokens, and in the merges,
- * which have the byte alphabet, three. */
+/* Return the most bytes that a tokenizer.json of v can have; the other files have fewer. In the
+ * vocabulary and in the list of added tokens, a byte becomes at most six ("\u0000"). In the merges,
+ * which are in the byte alphabet, it becomes at most three. */
 static size_t room_of(const sgt_vocab *v)
 {
     const size_t rule = strlen(v->rule.text), regex = v->rule.regex ? strlen(v->rule.regex) : 0;
@@ -40,7 +41,7 @@ static size_t room_of(const sgt_vocab *v)
            (size_t)PER_TOKEN * v->size;
 }
 
-/* Inline, so that the length of a literal is known. */
+/* Inline, so that the compiler knows the length of a literal. */
 static inline void put(writer *w, const char *s)
 {
     memcpy(w->to, s, strlen(s));
@@ -57,7 +58,7 @@ static void put_number(writer *w, uint32_t x)
     w->to = to;
 }
 
-/* Write a text that is not in the byte alphabet, escaped for a JSON string. */
+/* Write a text that is not in the byte alphabet, with the escapes of JSON strings. */
 static void put_text(writer *w, const uint8_t *s, size_t n)
 {
     for (; n-- > 0; s++) {
@@ -69,7 +70,7 @@ static void put_text(writer *w, const uint8_t *s, size_t n)
 
 static void put_string(writer *w, const char *s) { put_text(w, (const uint8_t *)s, strlen(s)); }
 
-/* Write the token with public id `id`, escaped for a JSON string. */
+/* Write the token with public id `id`, with the escapes of JSON strings. */
 static void put_token(writer *w, uint32_t id)
 {
     size_t n;
@@ -80,7 +81,7 @@ static void put_token(writer *w, uint32_t id)
         return;
     }
     for (; s < end; s++) {
-        memcpy(to, &w->spellings[*s], sizeof(spelling)); /* one store of four bytes */
+        memcpy(to, &w->spellings[*s], sizeof(spelling)); /* compiles to one store of four bytes */
         to += w->spellings[*s].n;
     }
     w->to = to;
@@ -102,9 +103,9 @@ static void put_added(writer *w)
     put(w, "],\n");
 }
 
-/* Write the rule: GPT-2's as a setting of ByteLevel, any other as a Split before it. If Hugging
- * Face's library reads a rule differently, "Regex" holds its translation, and "pcre2", which that
- * library ignores, holds our own. */
+/* Write the rule: GPT-2's as a setting of ByteLevel, any other as a Split before ByteLevel. If
+ * Hugging Face's library would read a pattern differently, "Regex" has the translation for that
+ * library, and "pcre2", which it ignores, has our own pattern. */
 static void put_rule(writer *w)
 {
     static const char byte_level[] =
@@ -129,7 +130,7 @@ static void put_rule(writer *w)
     put(w, byte_level_splits ? "true},\n" : "false}]},\n");
 }
 
-/* Write the part before the model. */
+/* Write everything before the member "model". */
 static void put_head(writer *w)
 {
     static const char *const normalizers[] = {"null", "null", "{\"type\":\"NFC\"}",
@@ -150,7 +151,8 @@ static void put_head(writer *w)
     put(w, w->v->wholes ? "true,\n" : "false,\n");
 }
 
-/* Write {"token":id,...} in the order of public ids. */
+/* Write {"token":id,...} in the order of public ids, and note in w->tokens how each token is
+ * written. */
 static void put_vocab(writer *w)
 {
     put(w, "{");
@@ -171,7 +173,7 @@ static uint32_t half(const writer *w, uint32_t merged, int which)
     return sgt_vocab_public_id(w->v, w->v->halves[merged][which]);
 }
 
-/* Write one of the tokens of a merge again, by copying what put_vocab wrote. */
+/* Write one half of the merge that makes `merged`, by copying the bytes that put_vocab wrote. */
 static void put_half(writer *w, uint32_t merged, int which)
 {
     const written *token = &w->tokens[half(w, merged, which)];
@@ -226,7 +228,7 @@ int sgt_vocab_tokenizer_json(const sgt_vocab *v, char **text, size_t *n, sgt_err
     return SGT_OK;
 }
 
-/* Write merges.txt, where tokens are not escaped. */
+/* Write merges.txt. Tokens are not escaped there. */
 static void put_merges(writer *w)
 {
     put(w, "#version: 0.2\n");

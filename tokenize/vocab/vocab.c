@@ -1,6 +1,6 @@
-/* vocab.c: the tables of a vocabulary, made from its merges in order. GPT-2's merges are embedded in
- * the library together with the factors of their table of pairs, so that a program starts at once.
- */
+/* vocab.c: builds the tables of a vocabulary from its merges, which are in order. GPT-2's merges
+ * are embedded in the library, together with the factors of their table of pairs, so that a program
+ * starts at once. */
 #include "tokenize/vocab/vocab.h"
 
 #include <inttypes.h>
@@ -13,19 +13,19 @@ __asm__(".section .rodata\n"
         ".balign 64\n"
         "sgt_gpt2_tables: .incbin \"tokenize/vocab/gpt2.tables\"\n"
         ".previous\n");
-/* Hidden, so that this name is not reached through the global offset table. On aarch64, binutils
- * 2.40 loses local names there. */
+/* Hidden visibility: without it, this name is reached through the global offset table, and on
+ * aarch64 binutils 2.40 loses local names there. */
 #define HIDDEN __attribute__((visibility("hidden")))
-/* both ids of each merge, then the factors of their table of pairs */
+/* both ids of each merge, and then the factors of the table of pairs */
 extern const uint16_t sgt_gpt2_tables[] HIDDEN;
 
 #define GPT2_MERGES 50000
-#define GPT2_BYTES 320827 /* of all tokens */
+#define GPT2_BYTES 320827 /* bytes of all of GPT-2's tokens */
 
 /* ---- the byte alphabet ---- */
 
-/* Runs of bytes whose characters and ids follow each other: first the printable ones, then the
- * others. */
+/* Runs of consecutive bytes whose characters and ids are also consecutive: first the printable
+ * bytes, then the others. */
 static const struct alphabet_run {
     uint16_t id, byte, character, count;
 } alphabet[] = {{0, 0x21, 0x21, 94}, {94, 0xA1, 0xA1, 12},   {106, 0xAE, 0xAE, 82},
@@ -71,37 +71,37 @@ size_t sgt_alphabet_write(const uint8_t *s, size_t n, char *out)
 
 /* ---- pairs ----
  *
- * Groups are placed by size, the largest first, each with the first factor that gives all its pairs
- * free slots. With half of the slots in use at the end, the last groups of six need some sixty
- * tries, and few groups are that large. */
+ * Groups are placed by size, the largest first. Each gets the first factor that gives all its pairs
+ * free slots. At the end half of the slots are in use, and the last groups of six pairs need some
+ * sixty tries, but few groups are that large. */
 
 #define SLOTS_LOG 17
-/* the last id twice, which is never merged: as the last token it is the end of text */
+/* a slot with the last id twice: it is never merged, because the last token is the end of text */
 #define NO_PAIR UINT64_MAX
 
-/* Lists of the merges of each group: of group g the first is head[g], and next[id] follows id; 0
- * ends a list. */
+/* Lists of the merges of each group: head[g] is the first merge of group g, and next[id] is the one
+ * after `id`; 0 ends a list. */
 typedef struct groups {
     const uint32_t (*halves)[2];
-    const uint16_t *factors;       /* (count): those to try first; NULL: none */
-    uint32_t *sizes, *head, *next; /* (count), (count), (ids) */
+    const uint16_t *factors;       /* (count): factors to try first; NULL: none */
+    uint32_t *sizes, *head, *next; /* (count): number of merges; (count) and (ids): the lists */
     uint32_t count, largest;
 } groups;
 
-/* Return the hash of a pair in the upper bits. */
+/* Return the hash of a pair. The upper bits are the ones to use. */
 static inline uint64_t hash_of(const uint32_t halves[2])
 {
     return sgt_pair_hash(sgt_pair_key(halves[0], halves[1]));
 }
 
-/* Return the slot of a pair, if this is its group's factor. */
+/* Return the slot that a pair has if its group has this factor. */
 static inline uint64_t *slot_of(const sgt_pairs *p, const uint32_t halves[2], uint32_t factor)
 {
     return &p->slots[hash_of(halves) * factor >> p->shift];
 }
 
-/* Put the group's pairs into the slots that this factor selects. If a slot is taken, undo that and
- * return 0. */
+/* Put the group's pairs into the slots that this factor selects, and return 1. If a slot is taken,
+ * undo this and return 0. */
 static int assign_slots(sgt_pairs *p, const groups *g, uint32_t group, uint32_t factor)
 {
     for (uint32_t id = g->head[group]; id; id = g->next[id]) {
@@ -130,8 +130,8 @@ static int assign_all_slots(sgt_pairs *p, const groups *g)
     return 1;
 }
 
-/* Make 2^log slots, and try to find a factor for each group of the merges first ... end - 1. Return 1
- * if there are, 0 if not, or a negative SGT_E*. */
+/* Allocate 2^log slots, and try to find a factor for each group of the merges first ... end - 1.
+ * Return 1 if all groups have one, 0 if not, or a negative SGT_E*. */
 static int try_factors(sgt_pairs *p, const uint32_t (*halves)[2], uint32_t first, uint32_t end,
                        const uint16_t *factors, unsigned log, sgt_error *err)
 {
@@ -164,7 +164,8 @@ int sgt_pairs_make(sgt_pairs *p, const uint32_t (*halves)[2], uint32_t first, ui
                    const uint16_t *factors, sgt_error *err)
 {
     unsigned log = SLOTS_LOG;
-    /* Double the table until all pairs find a slot. No trained vocabulary is known to need that. */
+    /* Double the table until all groups have a factor. No trained vocabulary is known to need
+     * that. */
     while (end > 1u << (log - 1)) log++;
     for (int tries = 0; tries < 6; tries++) {
         const int rc = try_factors(p, halves, first, end, factors, log++, err);
@@ -175,8 +176,8 @@ int sgt_pairs_make(sgt_pairs *p, const uint32_t (*halves)[2], uint32_t first, ui
 
 /* ---- the trie ----
  *
- * Most texts have no piece that needs it, and filling it takes longer than making the rest of a
- * vocabulary. So the first thread that needs the trie fills it. */
+ * Most texts have no piece that needs the trie, and filling it takes longer than building the rest
+ * of a vocabulary. So the first thread that needs the trie fills it. */
 
 #define ROOT 1u
 
@@ -184,7 +185,8 @@ static void fill_trie(sgt_vocab *v)
 {
     uint32_t nodes = ROOT + 1;
     for (uint32_t id = 0; id < v->made; id++) {
-        const uint32_t *left = id < 256 ? NULL : v->halves[id]; /* its path is there already */
+        /* a merged token continues the path of its left half, which exists already */
+        const uint32_t *left = id < 256 ? NULL : v->halves[id];
         const uint8_t *s = sgt_vocab_bytes(v, id), *const end = s + sgt_vocab_length(v, id);
         uint32_t node = left ? v->trie_end[*left] : ROOT;
         if (left) s += sgt_vocab_length(v, *left);
@@ -201,7 +203,7 @@ static void fill_trie(sgt_vocab *v)
 
 void sgt_vocab_need_trie(const sgt_vocab *shared)
 {
-    /* the one change to a shared vocabulary: a thread fills the trie, under trie_lock */
+    /* the only change to a shared vocabulary: one thread fills the trie, under trie_lock */
     sgt_vocab *v = (sgt_vocab *)shared;
     /* pairs with the release store below */
     if (__atomic_load_n(&v->trie_ready, __ATOMIC_ACQUIRE)) return;
@@ -227,10 +229,10 @@ uint32_t sgt_vocab_longest(const sgt_vocab *v, const uint8_t *s, size_t n, size_
     return best;
 }
 
-/* ---- making one ---- */
+/* ---- building a vocabulary ---- */
 
-/* Fill in GPT-2's tokens: the bytes, what the merges make, whose bytes are those of their two
- * halves, and the end of text. Return 0, or -1 if out of memory. */
+/* Fill in GPT-2's tokens: the bytes; the merged tokens, whose bytes are those of their two halves;
+ * and the end of text. Return 0, or -1 if out of memory. */
 static int add_gpt2_tokens(sgt_vocab *v)
 {
     v->made = v->eot = 256 + GPT2_MERGES;
@@ -256,11 +258,12 @@ static int add_gpt2_tokens(sgt_vocab *v)
     return 0;
 }
 
-/* Allocate memory for the tables that the tokens determine. */
+/* Allocate the tables whose sizes follow from the tokens. */
 static int reserve_tables(sgt_vocab *v, sgt_error *err)
 {
     unsigned log_trie = 1;
-    /* most nodes: one for each byte of each token, and the root, which is 1 */
+    /* most nodes that there can be: one for each byte of each token, and the root, which is number
+     * 1 */
     const size_t nodes = (size_t)v->offsets[v->size] + 2;
     while ((size_t)1 << log_trie < 2 * nodes) log_trie++;
     v->trie_shift = 64 - log_trie;
@@ -305,9 +308,9 @@ int sgt_vocab_add_wholes(sgt_vocab *v, const uint32_t *ids, size_t count, sgt_er
     return SGT_OK;
 }
 
-/* Fill the encoder's tables, except the pairs, from the tokens and their halves. This works for any
- * byte-level vocabulary. A byte pair inside a token is inside one of its halves or at the border
- * between them. So only the border has to be added for each token. */
+/* Fill in the encoder's tables, except the pairs, from the tokens and their halves. This works for
+ * any byte-level vocabulary. A byte pair inside a token is inside one of its halves, or at the
+ * border between them. So for each token only the border has to be added. */
 static void fill_tables(sgt_vocab *v)
 {
     memset(v->byte_pairs, 0xFF, 65536 * v->width);
@@ -316,7 +319,8 @@ static void fill_tables(sgt_vocab *v)
         const uint8_t *s = sgt_vocab_bytes(v, id);
         const uint32_t *h = v->halves[id];
         char *two = (char *)v->byte_pairs + v->width * (s[0] | (size_t)s[1] << 8);
-        if (h[0] < 256 && h[1] < 256) memcpy(two, &id, v->width); /* little-endian */
+        /* in little-endian order, as the table is indexed */
+        if (h[0] < 256 && h[1] < 256) memcpy(two, &id, v->width);
         const uint8_t *border = s + sgt_vocab_length(v, h[0]);
         unsigned pair = (unsigned)border[-1] << 8 | border[0];
         v->joins[pair >> 6] |= (uint64_t)1 << (pair & 63);
@@ -324,15 +328,17 @@ static void fill_tables(sgt_vocab *v)
     sgt_cuts_make(&v->cuts, v->joins);
 }
 
-/* Lists of the merges with token t as the right half (0), and as the left half (1), in their order. The
- * first is head[t], and next[id] follows id; 0 ends a list. */
+/* For each token t, a list of the merges that have t as their right half ([0]) and of those that
+ * have it as their left half ([1]), in merge order. head[t] is the first merge, and next[id] is the
+ * one after `id`; 0 ends a list. */
 typedef struct crossing {
-    uint32_t *head[2], *next[2]; /* (made) each */
+    uint32_t *head[2], *next[2]; /* each (made) */
 } crossing;
 
-/* Fill in the masks of a character with token `id`. Until the merges have made it, the tokens at its
- * ends are its first and second half, then those of these, and so on. What is outside takes such a
- * token away by a merge that comes before the one inside. */
+/* Fill in the masks of a character with token `id`. While the merges make it, the tokens at its two
+ * ends are first the smallest halves and then larger ones. A token outside can join such a token at
+ * an end only by a merge that comes before the one inside the character. The masks collect the
+ * bytes with which such merges begin or end. */
 static void find_crossings(const sgt_vocab *v, const crossing *c, uint32_t id, sgt_character *to)
 {
     to->id = id;
@@ -349,7 +355,7 @@ static void find_crossings(const sgt_vocab *v, const crossing *c, uint32_t id, s
         }
 }
 
-/* Fill v->characters. */
+/* Fill in v->characters. */
 static int find_characters(sgt_vocab *v)
 {
     const size_t made = v->made;
@@ -376,11 +382,11 @@ static int find_characters(sgt_vocab *v)
     return 0;
 }
 
-/* Name the vocabulary by the last component of a path. */
+/* Set the vocabulary's name to the last component of `path`. */
 static void set_name(sgt_vocab *v, const char *path)
 {
     const char *end = path + strlen(path), *from;
-    /* each byte that is not printable takes four characters */
+    /* each byte that is not printable becomes four characters */
     char name[sizeof v->name / 4];
     while (end > path && end[-1] == '/') end--;
     for (from = end; from > path && from[-1] != '/';) from--;
@@ -412,7 +418,7 @@ int sgt_vocab_make_tables(sgt_vocab *v, const uint16_t *factors, sgt_error *err)
 int sgt_vocab_split_by(sgt_vocab *v, const char *rule, sgt_error *err)
 {
     v->rule = sgt_rule_of(rule);
-    if (v->rule.regex) return SGT_OK; /* a rule of the table, whose strings are static */
+    if (v->rule.regex) return SGT_OK; /* it is a rule of the table, whose strings are static */
     v->rule.text = v->pattern = strdup(rule);
     return v->pattern ? SGT_OK : sgt_fail_memory(err, v->name);
 }
@@ -453,8 +459,8 @@ void sgt_vocab_free(sgt_vocab *v)
 
 /* ---- the fingerprint ---- */
 
-/* Return whether the ids imply the merges: a merge makes every token but the bytes and the added
- * ones, and lower ids are made by earlier merges. */
+/* Return whether the ids imply the merges: every token is made by a merge, except the bytes and the
+ * added tokens, and tokens with lower ids are made by earlier merges. */
 static int ids_imply_merges(const sgt_vocab *v)
 {
     uint32_t plain = 0;
@@ -464,9 +470,10 @@ static int ids_imply_merges(const sgt_vocab *v)
     return plain == v->made;
 }
 
-/* The fingerprint is the XXH3-64 of each token in order of id, its length as 32 little-endian bits
- * before it, and then of the rule's text. If the ids do not imply the merges, these follow: their
- * number, and both ids of each in turn, as 32 little-endian bits each. */
+/* The fingerprint is the XXH3-64 of these bytes: for each token in order of id, its length as 32
+ * little-endian bits and its bytes; then the rule's text. If the ids do not imply the merges, these
+ * follow: the number of merges, and both ids of each merge in turn, as 32 little-endian bits
+ * each. */
 int sgt_vocab_set_fingerprint(sgt_vocab *v, sgt_error *err)
 {
     const uint32_t count = v->made - 256;
@@ -497,7 +504,7 @@ int sgt_vocab_set_fingerprint(sgt_vocab *v, sgt_error *err)
     return SGT_OK;
 }
 
-/* ---- asking one ---- */
+/* ---- look-ups ---- */
 
 uint32_t sgt_vocab_size(const sgt_vocab *v) { return v->size; }
 size_t sgt_vocab_width(const sgt_vocab *v) { return v->width; }
@@ -548,7 +555,7 @@ const uint8_t *sgt_vocab_token(const sgt_vocab *v, uint32_t id, size_t *n)
     return v->bytes + v->offsets[id];
 }
 
-/* ---- ids back to the bytes they came from ---- */
+/* ---- from ids back to bytes ---- */
 
 int sgt_decode(const sgt_vocab *v, const void *ids, size_t count, char **text, size_t *n,
                sgt_error *err)
@@ -562,7 +569,8 @@ int sgt_decode(const sgt_vocab *v, const void *ids, size_t count, char **text, s
                             "token %zu: id %" PRIu32 " is not in the vocabulary %s (below %" PRIu32
                             ")",
                             i, id, v->name, v->size);
-        /* no overflow: a token has less than 16 MiB, so `ids` would not fit in memory before */
+        /* this cannot overflow: a token has less than 16 MiB, so so many `ids` would not fit in
+         * memory */
         total += offsets[id + 1] - offsets[id];
     }
     char *out = malloc(total + 1);

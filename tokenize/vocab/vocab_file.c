@@ -1,5 +1,5 @@
-/* vocab_file.c: makes a vocabulary from a file's tokens and merges. It numbers tokens in merge
- * order (vocab.h), and makes the table that maps back to the file's ids. */
+/* vocab_file.c: builds a vocabulary from a file's tokens and merges. It numbers the tokens in merge
+ * order (vocab.h), and builds the table that maps these numbers back to the file's ids. */
 #include "tokenize/vocab/vocab_file.h"
 
 #include <inttypes.h>
@@ -9,18 +9,19 @@
 
 #include "loader/base/memory.h"
 
-/* most bytes of all tokens: the trie's keys hold 2^24 nodes, two of which are no byte's */
+/* most bytes of all tokens: the trie's keys can number 2^24 nodes, two of which stand for no
+ * byte */
 #define MAX_BYTES (((size_t)1 << 24) - 2)
 #define MAX_MERGES ((size_t)1 << 21)
-#define NAMES ((size_t)2 * SGT_MOST_IDS) /* slots of the table of names */
-/* most bytes of a token whose merge is found by trying every way to cut the token in two */
+#define NAMES ((size_t)2 * SGT_MOST_IDS) /* slots of the hash table of names */
+/* most bytes of a token whose merge is found by trying all cuts into two tokens */
 #define MAX_RANKED 4096
 
 const char *const sgt_vocab_eot_names[] = {SGT_EOT_NAMES, NULL};
 
 /* ---- parts ---- */
 
-/* Return the slot of the token s[0..n) in the table of names, or the empty slot where it belongs. */
+/* Return the slot of token s[0..n) in the table of names, or the empty slot where it belongs. */
 static uint32_t *find_name(const sgt_vocab_parts *p, const uint8_t *s, size_t n)
 {
     size_t i = XXH3_64bits(s, n) % NAMES;
@@ -31,7 +32,7 @@ static uint32_t *find_name(const sgt_vocab_parts *p, const uint8_t *s, size_t n)
     return &p->names[i];
 }
 
-/* Write a token into to[size] as messages show it: its text, or hex if it is not printable. */
+/* Write a token into to[size] for a message: its text, or hex if it is not printable. */
 static const char *shown(const sgt_vocab_parts *p, uint32_t id, char *to, size_t size)
 {
     const sgt_vocab_part *t = &p->tokens[id];
@@ -54,7 +55,7 @@ static int reserve_tokens(sgt_vocab_parts *p, sgt_error *err)
     return SGT_OK;
 }
 
-/* Add the token whose bytes are l[ln] and r[rn] behind them. */
+/* Add the token whose bytes are l[ln] followed by r[rn]. */
 static int add_token(sgt_vocab_parts *p, uint64_t id, int added, const void *l, size_t ln,
                      const void *r, size_t rn, sgt_error *err)
 {
@@ -126,36 +127,40 @@ void sgt_vocab_parts_free(sgt_vocab_parts *p)
 
 typedef struct builder {
     const sgt_vocab_parts *p;
-    /* vocabulary that is made; ids and halves get an entry for each token in merge order, `made` */
+    /* the vocabulary being built: v->ids and v->halves get an entry for each token in merge
+     * order */
     sgt_vocab *v;
-    sgt_arena memory; /* of all arrays but `waits` */
-    /* (p->size): id in merge order, by the file's id; SGT_NO_TOKEN until a merge makes the token */
+    sgt_arena memory; /* memory of all arrays except `waits` */
+    /* (p->size): id in merge order for each of the file's ids; SGT_NO_TOKEN until a merge makes the
+     * token */
     uint32_t *order;
-    /* (p->size): 1: a merge needed the token before any merge had made it */
+    /* (p->size): 1: a merge needed this token before any merge had made it */
     uint8_t *awaited;
-    /* Hash tables of pairs: in merge order, to the token that they make; by the file's ids, to the
-     * number of the last merge that lists them. A slot has the pair, of two ids of 20 bits, and
-     * below it 24 bits: what it leads to, plus 1; 0: the slot is free. */
+    /* Hash tables of pairs. `made` maps two ids in merge order to the token that they make.
+     * `listed` maps two of the file's ids to the number of the last merge that lists them. A slot
+     * has the pair, two ids of 20 bits, and below it 24 bits with the value plus 1; 0 is a free
+     * slot. */
     uint64_t *made, *listed;
-    unsigned shift; /* of both */
-    /* (8 * slots) bits: by three more bits of the hash than `made`, 1: some pair in it has this hash.
-     * Most pairs that are looked up are not in it, and these bits fit into a CPU's second cache. */
+    unsigned shift; /* shift of the hash, for both tables */
+    /* (8 * slots) bits, indexed by the hash with three more bits than for `made`: 1 if some pair in
+     * `made` has this hash. Most pairs that are looked up are not in `made`, and these bits fit
+     * into a CPU's second-level cache. */
     uint64_t *hints;
-    /* Tokens that no two tokens made so far make: of the file's ids, in their order. With ranks, two
-     * tokens of higher ids may make one later. */
+    /* Tokens, by the file's ids and in their order, that no two of the tokens made so far make.
+     * With ranks, two tokens with higher ids may make one later. */
     uint32_t *late;
     size_t late_count;
-    /* (p->size), with ranks: the late tokens that wait for each token to be made, as a list of places
-     * in `waits`, which begin at 1 */
+    /* (p->size), only with ranks: for each token, the list of late tokens that wait until it is
+     * made. first and last are indices in `waits`, which begin at 1 */
     struct waiting {
         uint32_t first, last;
     } * waiting;
-    /* a late token, and the next one in the list; 0: none */
+    /* a late token, and the index of the next entry in its list; 0: none */
     struct wait {
         uint32_t late, next;
     } * waits;
     size_t wait_count, wait_room;
-    uint32_t *lefts; /* (p->size): may_clash's counts, all 0 between its calls */
+    uint32_t *lefts; /* (p->size + 256): counts for may_clash, all 0 between its calls */
 } builder;
 
 #define VALUE 0xFFFFFF
@@ -210,7 +215,7 @@ static int reserve(builder *b, sgt_error *err)
     return SGT_OK;
 }
 
-/* Fail unless there is a token for each id up to the largest. */
+/* Fail unless every id up to the largest has a token. */
 static int check_ids(const sgt_vocab_parts *p, sgt_error *err)
 {
     for (uint32_t id = 0; id < p->size; id++)
@@ -269,8 +274,8 @@ static uint32_t merged_by(const void *builder_, uint32_t left, uint32_t right)
     return b->hints[hint / 64] >> hint % 64 & 1 ? look_up(b, b->made, left, right) : SGT_NO_TOKEN;
 }
 
-/* Append token `id` to the merge order. It is made of the tokens left and right, which are given in
- * merge order. */
+/* Append the token with the file's id `id` to the merge order. left and right, the tokens that
+ * merge to it, are given in merge order. */
 static void make_token(builder *b, uint32_t id, uint32_t left, uint32_t right)
 {
     sgt_vocab *v = b->v;
@@ -284,10 +289,10 @@ static void make_token(builder *b, uint32_t id, uint32_t left, uint32_t right)
     b->order[id] = at;
 }
 
-/* Go through the merges in the order of the file. Leave out merges that can never happen: an earlier
- * merge crosses the border between the two tokens, or an earlier merge already makes the same
- * token. Of a merge that is listed twice the last listing counts, as in Hugging Face's table of
- * merges. */
+/* Go through the merges in the order of the file. Leave out merges that can never happen, because
+ * an earlier merge crosses the border between the two tokens, or because an earlier merge already
+ * makes the same token. If a merge is listed twice, the last listing counts, as in Hugging Face's
+ * table of merges. */
 static int order_listed(builder *b, sgt_error *err)
 {
     const sgt_vocab_parts *p = b->p;
@@ -312,13 +317,13 @@ static int order_listed(builder *b, sgt_error *err)
     return SGT_OK;
 }
 
-/* Find the merge of token `id` if ids are ranks: merge its bytes, as text, by the merges made so far
- * until two tokens are left. Return 1 if there are more in the end, or if neither is `half`, in merge
- * order (SGT_NO_TOKEN: any will do). */
+/* Find the merge of token `id` if ids are ranks: merge its bytes, as text, by the merges made so
+ * far, until two tokens are left. Return 1 if more than two remain, or if neither is `half`, an id
+ * in merge order (SGT_NO_TOKEN accepts any two). */
 static int make_ranked(builder *b, uint32_t id, uint32_t half, sgt_error *err)
 {
     const sgt_vocab_part *t = &b->p->tokens[id];
-    /* the tokens at hand, and what each and the next one make */
+    /* the current tokens, and the token that each makes with the next one */
     struct {
         uint32_t id, merged;
     } parts[MAX_RANKED];
@@ -327,7 +332,7 @@ static int make_ranked(builder *b, uint32_t id, uint32_t half, sgt_error *err)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: token %u has %zu bytes, more than %d (give its merges as well)",
                         b->p->path, id, n, MAX_RANKED);
-    if (n < 2) return 1; /* the bytes are made already */
+    if (n < 2) return 1; /* a single byte needs no merge */
     for (size_t i = 0; i < n; i++) {
         parts[i].id = b->v->byte_id[t->s[i]];
         if (i) parts[i - 1].merged = merged_by(b, parts[i - 1].id, parts[i].id);
@@ -347,9 +352,9 @@ static int make_ranked(builder *b, uint32_t id, uint32_t half, sgt_error *err)
     return 0;
 }
 
-/* ---- tokens of lower ids than their halves ---- */
+/* ---- tokens whose ids are lower than those of their halves ---- */
 
-/* Let token `id` wait for `half`, if that is a token which is not made yet. */
+/* If `half` is a token that is not made yet, let token `id` wait for it. */
 static int wait_for(builder *b, uint32_t id, uint32_t half, sgt_error *err)
 {
     if (b->order[half] != SGT_NO_TOKEN) return SGT_OK;
@@ -364,7 +369,7 @@ static int wait_for(builder *b, uint32_t id, uint32_t half, sgt_error *err)
     return SGT_OK;
 }
 
-/* Add token `id`, which cannot be made yet, to the late ones. */
+/* Add token `id`, which cannot be made yet, to the late tokens. */
 static int add_late(builder *b, uint32_t id, sgt_error *err)
 {
     const sgt_vocab_part *t = &b->p->tokens[id];
@@ -380,8 +385,8 @@ static int add_late(builder *b, uint32_t id, sgt_error *err)
     return rc;
 }
 
-/* Return whether one of the tokens from `root` on, which are in merge order, may take a token away from
- * another one of them, or from a merge that makes `root` further right in the text. */
+/* Return whether the tokens from `root` on, in merge order, may clash: one of them may take a token
+ * away from another one, or from a merge that makes `root` further to the right in the text. */
 static int may_clash(const builder *b, uint32_t root)
 {
     uint32_t(*h)[2] = b->v->halves;
@@ -393,9 +398,9 @@ static int may_clash(const builder *b, uint32_t root)
     return clash;
 }
 
-/* Make tokens of lower ids that wait for the one that was made last. Each is merged as soon as its two
- * halves are there, because its rank is lower than that of the half which comes last; so it follows
- * that half in merge order. That is exact unless the tokens clash. */
+/* Make the tokens of lower ids that wait for the token made last. Each is merged as soon as its two
+ * halves exist, because its rank is lower than that of the half made last. So it follows that half
+ * in merge order. This is exact unless the tokens clash. */
 static int make_late(builder *b, sgt_error *err)
 {
     const uint32_t root = b->v->made - 1;
@@ -410,12 +415,13 @@ static int make_late(builder *b, sgt_error *err)
                     b->p->path, id, shown(b->p, id, text, sizeof text));
 }
 
-/* Return whether the merges are all ways to cut each token into two tokens, in the order of ids, as
- * in files that were converted from ranks. */
+/* Return whether the listed merges are exactly all cuts of each token into two tokens, in the order
+ * of ids, as in files that were converted from ranks. */
 static int merges_are_ranks(const sgt_vocab_parts *p)
 {
     size_t ways = 0;
-    if (p->merge_count <= p->count) return 0; /* a merge for each token */
+    /* with one merge per token at most, they are not all cuts */
+    if (p->merge_count <= p->count) return 0;
     for (size_t i = 1; i < p->merge_count; i++)
         if (p->merges[i].made < p->merges[i - 1].made) return 0;
     for (uint32_t id = 0; id < p->size; id++) {
@@ -450,7 +456,7 @@ static int order_tokens(builder *b, sgt_error *err)
 
 /* ---- the vocabulary ---- */
 
-/* Give v the tokens, as the file numbers them. */
+/* Give v the tokens, numbered as in the file. */
 static int add_tokens(sgt_vocab *v, const sgt_vocab_parts *p, sgt_error *err)
 {
     uint32_t same = 0;

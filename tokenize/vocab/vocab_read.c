@@ -1,8 +1,8 @@
-/* vocab_read.c: sgt_vocab_load. Finds out a file's format, reads it into an sgt_vocab_parts, and makes
- * the vocabulary. The formats are merges.txt with or without vocab.json, .tiktoken, tekken.json, and
- * the tokenizer.json of a byte-level BPE with one pattern to split by. Any other setting of a
- * tokenizer.json is refused with a message that names it. Its post-processor and decoder are not
- * read, because they change no id of plain text. */
+/* vocab_read.c: sgt_vocab_load. Determines a file's format, reads it into an sgt_vocab_parts, and
+ * builds the vocabulary. The formats are merges.txt with or without vocab.json, .tiktoken,
+ * tekken.json, and the tokenizer.json of a byte-level BPE with one pattern to split by. Any other
+ * setting of a tokenizer.json is refused with a message that names it. Its post-processor and
+ * decoder are not read, because they change no id of plain text. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,28 +16,29 @@
 #include "tokenize/text/pattern.h"
 #include "tokenize/vocab/vocab_file.h"
 
-/* most JSON values in a file: enough for the most ids, with a merge of two strings for each, and the
- * rest */
+/* most JSON values in a file: as many as the most ids need, with a merge of two strings for each,
+ * and some more */
 #define MAX_VALUES ((size_t)5 * SGT_MOST_IDS)
 
 typedef struct text_file {
-    char path[SGT_PATH], *bytes; /* bytes: NULL: there is no such file */
+    char path[SGT_PATH], *bytes; /* bytes is NULL if there is no such file */
     size_t n;
 } text_file;
 
-/* A vocabulary's files, and the parts read from them. */
+/* The files of a vocabulary, and the parts read from them. */
 typedef struct source {
     sgt_vocab_parts parts;
-    text_file merges, vocab; /* vocab: vocab.json, .tiktoken or tokenizer.json */
-    json_t *root;            /* of `vocab`; NULL: it is not JSON */
-    uint8_t *room;           /* room for the bytes of a merge, or of a token */
-    int8_t base64[256];      /* values of its digits; -1: not a digit */
+    /* vocab: the file vocab.json, .tiktoken, tekken.json or tokenizer.json */
+    text_file merges, vocab;
+    json_t *root;       /* JSON of `vocab`; NULL: it is not JSON */
+    uint8_t *room;      /* buffer with room for the bytes of a merge or a token */
+    int8_t base64[256]; /* value of each base64 digit; -1: not a digit */
 } source;
 
 /* ---- lines ---- */
 
-/* Find the next line of a text from *at on, without its line end. Returns 0 at the end of the
- * text. */
+/* Find the line of a text that begins at *at: set *line and *n to it, without its line end, and
+ * advance *at. Return 0 at the end of the text. */
 static int next_line(const text_file *t, size_t *at, const char **line, size_t *len)
 {
     if (*at >= t->n) return 0;
@@ -51,7 +52,7 @@ static int next_line(const text_file *t, size_t *at, const char **line, size_t *
 
 /* ---- tokens and merges in the byte alphabet ---- */
 
-/* Append the merge of two tokens: s->room[0..l) and s->room[l..n). */
+/* Append the merge of the two tokens s->room[0..l) and s->room[l..n). */
 static int append_merge(source *s, size_t l, size_t n, sgt_error *err)
 {
     const uint8_t *bytes = s->room;
@@ -69,8 +70,8 @@ static int append_merge(source *s, size_t l, size_t n, sgt_error *err)
                                             : "what it makes");
 }
 
-/* Append the merge of left[left_n] and right[right_n]. Return 1 if they are not two tokens in the byte
- * alphabet. */
+/* Append the merge of left[left_n] and right[right_n], in the byte alphabet. Return 1 if they are
+ * not two tokens in that alphabet. */
 static int add_merge(source *s, const char *left, size_t left_n, const char *right, size_t right_n,
                      sgt_error *err)
 {
@@ -79,7 +80,7 @@ static int add_merge(source *s, const char *left, size_t left_n, const char *rig
     return r ? append_merge(s, l, l + r, err) : 1;
 }
 
-/* Append the merge "left right", likewise. */
+/* Append the merge of a line "left right", as add_merge does. */
 static int add_merge_line(source *s, const char *line, size_t n, sgt_error *err)
 {
     const char *space = memchr(line, ' ', n);
@@ -105,7 +106,7 @@ static int read_merges(source *s, sgt_error *err)
     return rc;
 }
 
-/* Read a merge of tokenizer.json: "left right", or ["left", "right"]. */
+/* Read one merge of a tokenizer.json: "left right", or ["left", "right"]. */
 static int read_json_merge(source *s, const json_t *o, size_t number, sgt_error *err)
 {
     const char *line = json_string_value(o), *l = json_string_value(json_array_get(o, 0)),
@@ -135,8 +136,8 @@ static int add_token(source *s, const char *path, const char *name, int64_t id, 
                     (long long)id, name);
 }
 
-/* Read an object of tokens and their ids. added: the tokens that were added before, by name; NULL: an
- * end of text is one, too. */
+/* Read a JSON object of tokens and their ids. added: the added tokens, by name, which have been
+ * read before; if it is NULL, the end of text counts as an added token. */
 static int read_tokens(source *s, const char *path, json_t *vocab, const json_t *added,
                        sgt_error *err)
 {
@@ -169,14 +170,14 @@ static int parse_json(source *s, sgt_error *err)
     json_error_t why;
     int rc = sgt_json_fits(t->bytes, t->n, MAX_VALUES, t->path, err);
     if (rc < 0) return rc;
-    /* a tekken.json shows token 0x00 as a string, which is not read */
+    /* JSON_ALLOW_NUL, because a tekken.json also shows token 0x00 as a string, which is not read */
     const size_t nul = strstr(t->bytes, "\"token_bytes\"") ? JSON_ALLOW_NUL : 0;
     if ((s->root = json_loadb(t->bytes, t->n, JSON_REJECT_DUPLICATES | nul, &why))) return SGT_OK;
     return sgt_fail(err, SGT_EFORMAT, "%s: line %d: %s", t->path, why.line, why.text);
 }
 
-/* Give the ids below `size` that have no token, and lie behind all that are not added, the added tokens
- * "<|unused_ID|>". */
+/* Ids without a token that are below `size` and above those of all ordinary tokens become the added
+ * tokens "<|unused_ID|>". */
 static int fill_ids(sgt_vocab_parts *p, uint32_t size, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -189,7 +190,7 @@ static int fill_ids(sgt_vocab_parts *p, uint32_t size, sgt_error *err)
     return rc;
 }
 
-/* ---- tokens numbered as GPT-2's are: bytes, what the merges make, end of text ---- */
+/* ---- tokens numbered like GPT-2's: bytes, tokens that merges make, end of text ---- */
 
 static int add_eot(source *s, uint64_t id, sgt_error *err)
 {
@@ -209,7 +210,8 @@ static int read_merges_alone(source *s, sgt_error *err)
 
 /* ---- .tiktoken ---- */
 
-/* Decode base64 text[n] to out, which has room for n bytes. Returns the number of bytes, or -1. */
+/* Decode the base64 text[n] to out, which has room for n bytes. Return the number of bytes, or -1
+ * if it is not base64. */
 static ptrdiff_t read_base64(const source *s, const char *text, size_t n, uint8_t *out)
 {
     uint32_t bits = 0;
@@ -227,7 +229,7 @@ static ptrdiff_t read_base64(const source *s, const char *text, size_t n, uint8_
     return bad < 0 ? -1 : (ptrdiff_t)(n / 4 * 3 - padding);
 }
 
-/* Read a line of n bytes, behind which no digit follows. */
+/* Read a line of n bytes: base64, a space and the rank. No digit may follow the n bytes. */
 static int read_ranked(source *s, size_t number, const char *line, size_t n, sgt_error *err)
 {
     const char *space = memchr(line, ' ', n);
@@ -245,18 +247,19 @@ static int read_ranked(source *s, size_t number, const char *line, size_t n, sgt
 #define LLAMA_BEGIN "<|begin_of_text|>"
 #define LLAMA_END "<|end_of_text|>"
 
-/* Vocabularies that are known by their ranks: what splits text, and the special tokens, which files
- * of ranks leave out. */
+/* Vocabularies that are recognized by their ranks, with what files of ranks leave out: the rule
+ * that splits text, and the special tokens. */
 enum { SPECIAL = 8, BEGINNING = 300 };
 static const struct known {
-    uint64_t ranks[2]; /* hashes of all tokens in order, and of the first BEGINNING (find_known) */
-    const char *name, *rule; /* name: with larger ones that begin alike */
+    uint64_t ranks[2]; /* hash of all tokens in order, and of the first BEGINNING (find_known) */
+    const char *name, *rule; /* name: includes larger vocabularies that begin with the same ranks */
     uint32_t size;           /* number of ids */
     sgt_normalize normalize;
     struct {
         uint32_t id;
         const char *name;
-    } special[SPECIAL]; /* those that have a name in all versions; the others are unused */
+        /* special tokens that have the same name in all versions; the other ids are unused */
+    } special[SPECIAL];
 } known[] = {
     {.ranks = {0xD22AC95E30426420, 0x506E4A633F7CF7FA},
      .name = "cl100k, Llama 3 or Qwen",
@@ -296,7 +299,7 @@ static const struct known {
     {.ranks = {0x9720B1CDD736D5FA, 0x506E4A633F7CF7FA},
      .name = "Qwen",
      .rule = "qwen2",
-     .size = 151646, /* versions differ in what follows */
+     .size = 151646, /* versions differ in the special tokens after these */
      .special = {{151643, SGT_EOT_TEXT}, {151644, "<|im_start|>"}, {151645, "<|im_end|>"}},
      .normalize = SGT_NORMALIZE_NFC},
     {.ranks = {0x94228A781FC58862, 0xBB01BB3D22DBF339},
@@ -306,8 +309,9 @@ static const struct known {
      .special = {{SGT_GPT2_IDS - 1, SGT_EOT_TEXT}}},
 };
 
-/* Set *found to what is known of ranks 0 ... p->size - 1; NULL: nothing. Fail if they begin as those of
- * a known vocabulary do, and are fewer, unless the caller's rule says that they are another's. */
+/* Set *found to the known vocabulary that has the ranks 0 ... p->size - 1; NULL if there is none.
+ * Fail if they begin like those of a known vocabulary but are fewer, unless the caller gave a rule,
+ * which means that they are another vocabulary's. */
 static int find_known(const struct known **found, const sgt_vocab_parts *p, sgt_error *err)
 {
     const struct known *const end = known + sizeof known / sizeof *known;
@@ -343,8 +347,8 @@ static int add_known(source *s, const struct known *k, sgt_error *err)
     return rc < 0 ? rc : fill_ids(p, k->size, err);
 }
 
-/* Return the id of the end of text, which the file does not hold. If exactly one id below the largest
- * is unused, it is that one; otherwise the largest plus 1. */
+/* Return the id of the end of text, which the file does not name: the only unused id below the
+ * largest, if there is exactly one; otherwise the largest id plus 1. */
 static uint32_t free_id(const sgt_vocab_parts *p)
 {
     uint32_t id = 0;
@@ -382,9 +386,9 @@ static const char *type_of(const json_t *o)
     return type ? type : "of no type";
 }
 
-/* Set p->rule to the pattern of a Split in PCRE2's syntax. It is the member "pcre2", which sgt
- * writes if Hugging Face's library reads the pattern differently. Without it, the pattern must be a
- * known one. */
+/* Set p->rule to the pattern of a Split, in PCRE2's syntax. That is the member "pcre2", which sgt
+ * writes if Hugging Face's library would read the pattern differently. Without it, the pattern must
+ * be a known one. */
 static int read_regex(sgt_vocab_parts *p, const json_t *o, const char *regex, sgt_error *err)
 {
     const char *pcre2 = p->rule ? NULL : json_string_value(json_object_get(o, "pcre2"));
@@ -395,9 +399,9 @@ static int read_regex(sgt_vocab_parts *p, const json_t *o, const char *regex, sg
                     p->path);
 }
 
-/* Read a Split by a regular expression whose matches are pieces of their own; another Split may come
- * before it. If the matches leave no text between them, as those of the named rules do, text between
- * them may also be removed. */
+/* Read a Split by a regular expression whose matches become pieces. Another Split may come before
+ * it. It is also accepted if it removes the text between matches, provided that there is none, as
+ * for the named rules. */
 static int read_split(sgt_vocab_parts *p, const json_t *o, sgt_error *err)
 {
     const char *regex = json_string_value(json_object_get(json_object_get(o, "pattern"), "Regex"));
@@ -413,8 +417,8 @@ static int read_split(sgt_vocab_parts *p, const json_t *o, sgt_error *err)
                   err);
 }
 
-/* Read a ByteLevel: it turns bytes into the byte alphabet, and splits by GPT-2's rule unless
- * another step splits. Set *found. */
+/* Read a ByteLevel: it writes bytes in the byte alphabet, and splits by GPT-2's rule unless another
+ * step splits. Set *found to 1. */
 static int read_byte_level(sgt_vocab_parts *p, const json_t *o, int *found, sgt_error *err)
 {
     const json_t *regex = json_object_get(o, "use_regex");
@@ -424,7 +428,7 @@ static int read_byte_level(sgt_vocab_parts *p, const json_t *o, int *found, sgt_
                       "ByteLevel with add_prefix_space changes the text (--pattern leaves it)",
                       err);
     if (json_is_false(regex)) {
-        /* the whole text is one piece */
+        /* nothing splits: the whole text is one piece */
         if (!p->rule) p->rule = "(?s).+";
         return SGT_OK;
     }
@@ -483,7 +487,7 @@ static int read_normalizer(sgt_vocab_parts *p, const json_t *root, sgt_error *er
     return SGT_OK;
 }
 
-/* Return the first setting of an added token that sgt does not apply, or NULL. */
+/* Return the name of the first setting of an added token that sgt does not apply, or NULL. */
 static const char *setting_of(const json_t *o)
 {
     static const char *const names[] = {"lstrip", "rstrip", "single_word"};
@@ -492,8 +496,9 @@ static const char *setting_of(const json_t *o)
     return NULL;
 }
 
-/* Return whether an added token is a marker, such as <tool_call>, DeepSeek's <dsml: and ｜DSML｜, which
- * sgt takes for special whatever the file says: Qwen's does not say it of all. */
+/* Return whether an added token is a marker, such as <tool_call>, or DeepSeek's <dsml: and
+ * ｜DSML｜. sgt treats markers as special whatever the file says, because Qwen's file does not call
+ * all of them special. */
 static int is_marker(const char *text)
 {
     return strlen(text) > 2 && (text[0] == '<' || !strncmp(text, "｜", 3));
@@ -561,7 +566,7 @@ static int read_huggingface(source *s, sgt_error *err)
     sgt_vocab_parts *p = &s->parts;
     json_t *names = json_object();
     int rc = names ? SGT_OK : sgt_fail_memory(err, p->path);
-    /* documents of training data may have any length */
+    /* ignore these settings, because documents of training data may have any length */
     p->ignored = is_set(json_object_get(s->root, "truncation")) ||
                  is_set(json_object_get(s->root, "padding"));
     if (!rc && (rc = read_normalizer(p, s->root, err)) == 0 &&
@@ -571,14 +576,14 @@ static int read_huggingface(source *s, sgt_error *err)
     return rc;
 }
 
-/* ---- tekken.json: Mistral's ranks, whose ids follow those of the special tokens ---- */
+/* ---- tekken.json: Mistral's ranks, whose ids come after those of the special tokens ---- */
 
 static json_int_t number_of(const json_t *o, const char *name)
 {
     return json_integer_value(json_object_get(o, name));
 }
 
-/* Add special token `id`, which not every file names. */
+/* Add the special token `id`; not every file names it. */
 static int add_special(source *s, size_t id, sgt_error *err)
 {
     const json_t *o = json_array_get(json_object_get(s->root, "special_tokens"), id);
@@ -601,7 +606,7 @@ static int read_tekken(source *s, sgt_error *err)
                         p->path);
     int rc = pattern && !p->rule ? read_regex(p, config, pattern, err) : SGT_OK;
     p->assumed = !pattern;
-    p->ranks = 1; /* even beside a merges.txt */
+    p->ranks = 1; /* set even if there is a merges.txt */
     for (json_int_t id = 0; id < special && !rc; id++) rc = add_special(s, (size_t)id, err);
     for (json_int_t rank = 0; rank < all - special && !rc; rank++) {
         const json_t *o = json_array_get(json_object_get(s->root, "vocab"), (size_t)rank);
@@ -631,12 +636,12 @@ static int is_merges(const text_file *t)
            (len >= 10 && !strcmp(t->path + len - 10, "merges.txt"));
 }
 
-/* Files with tokens, and from MERGES on, files with merges. */
+/* Names of files with tokens, and, from index MERGES on, of files with merges. */
 static const char *const file_names[] = {
     "tokenizer.json", "vocab.json", "encoder.json", NULL, "merges.txt", "vocab.bpe", NULL};
 enum { MERGES = 4 };
 
-/* Read the first of these files that the folder holds, if there is one. */
+/* Read the first of these files that exists in the folder, if any does. */
 static int read_first(text_file *t, const char *folder, const char *const *name, sgt_error *err)
 {
     for (; *name; name++)
@@ -645,7 +650,8 @@ static int read_first(text_file *t, const char *folder, const char *const *name,
     return SGT_OK;
 }
 
-/* Read the vocabulary's file `path`, or the first one in the folder `path`. Store its folder. */
+/* Read the vocabulary's file `path`, or, if `path` is a folder, its first known file. Store the
+ * folder's path. */
 static int read_named(source *s, const char *path, char folder[SGT_PATH], sgt_error *err)
 {
     const char *slash = strrchr(path, '/');
@@ -676,7 +682,7 @@ static int is_huggingface(const source *s)
     return json_is_object(json_object_get(s->root, "model"));
 }
 
-/* Read the vocabulary `path`, and the second file of its format, if there is one. */
+/* Read the file or folder `path`, and the second file of the format, if there is one. */
 static int read_texts(source *s, const char *path, sgt_error *err)
 {
     char folder[SGT_PATH];
@@ -692,13 +698,13 @@ static int read_texts(source *s, const char *path, sgt_error *err)
     return rc;
 }
 
-/* Read the tokens and merges in the texts. */
+/* Read the tokens and merges from the files' texts. */
 static int read_parts(source *s, sgt_error *err)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     memset(s->base64, -1, sizeof s->base64);
     for (int i = 0; i < 64; i++) s->base64[(uint8_t)digits[i]] = (int8_t)i;
-    /* no token or merge has more bytes than its file */
+    /* no token or merge has more bytes than the file that holds it */
     if (!(s->room = malloc(s->merges.n + s->vocab.n + 4)))
         return sgt_fail_memory(err, s->parts.path);
     s->parts.assumed = 1;
@@ -716,8 +722,8 @@ static int read_parts(source *s, sgt_error *err)
     return rc < 0 || !s->merges.bytes ? rc : read_merges(s, err);
 }
 
-/* Check that a rule compiles, unless it is one of split.h. If it does not, the error is the
- * caller's (SGT_EUSAGE) if the caller gave the rule, else the file's (SGT_EFORMAT). */
+/* Check that a rule compiles, unless it is one of split.h. If it does not, return SGT_EUSAGE if the
+ * caller gave the rule, or SGT_EFORMAT if the file did. */
 static int check_rule(const char *path, const char *rule, const char *given, sgt_error *err)
 {
     sgt_pattern *p = NULL;
@@ -731,7 +737,7 @@ static int check_rule(const char *path, const char *rule, const char *given, sgt
     return sgt_fail(err, SGT_EFORMAT, "%s: its %s (--pattern gives another)", path, why.text);
 }
 
-/* Make the vocabulary that is built in, split by this rule. */
+/* Create the built-in vocabulary, with this split rule. */
 static int load_gpt2(sgt_vocab **out, const char *rule, sgt_error *err)
 {
     sgt_vocab *v = NULL;
@@ -752,7 +758,7 @@ static int load_file(sgt_vocab **out, const char *path, const char *rule, sgt_er
     if (rule) s.parts.assumed = 0;
     if (!rc) rc = check_rule(path, s.parts.rule, rule, err);
     if (!rc) rc = sgt_vocab_from_parts(out, &s.parts, err);
-    /* the vocabulary is GPT-2's, whichever file it came from */
+    /* the vocabulary is GPT-2's, whatever its file is called */
     if (!rc && sgt_vocab_fingerprint(*out) == SGT_GPT2_FINGERPRINT)
         snprintf((*out)->name, sizeof(*out)->name, "gpt2");
     sgt_vocab_parts_free(&s.parts);
