@@ -26,7 +26,8 @@ static int open_cudnn(sgt_cuda_backend *c, sgt_error *err)
     return sgt_cudnn_attention_open(&c->plan.cudnn, &o, err);
 }
 
-/* Return the reason why a path cannot be used, if the self-check did not find it right, or NULL. */
+/* Return why a path cannot be used if the self-check's verdict on it is not "ok"; otherwise return
+ * NULL. */
 static const char *left_out(const sgt_cuda_backend *c, const char *path, sgt_error *why)
 {
     const sgt_checked *v = sgt_verdict_of(c->o.verdicts, path);
@@ -35,8 +36,8 @@ static const char *left_out(const sgt_cuda_backend *c, const char *path, sgt_err
     return why->text;
 }
 
-/* Return which of sgt's own two paths to use: the one for sm_90 if it was asked for, supports the
- * head size and passed the self-check. */
+/* Return which of sgt's own two paths to use: the path for sm_90 if it was requested, supports the
+ * head size and passed the self-check; otherwise the general one. */
 static sgt_cuda_path our_path(const sgt_cuda_backend *c)
 {
     sgt_error why;
@@ -61,7 +62,7 @@ static const char *cudnn_lacks(sgt_cuda_backend *c, sgt_error *why)
     if (c->o.documents) return "it does not know documents: no --document-mask with it";
     if (sgt_verdict_out(c->o.verdicts, SGT_CHECK_CUDNN)) return left_out(c, SGT_CHECK_CUDNN, why);
     if (open_cudnn(c, why) == SGT_OK) {
-        /* absent: cuDNN takes this shape, but took none of those that the self-check tries */
+        /* the verdict may be "absent": cuDNN supports this shape, but none of the self-check's */
         if (!left_out(c, SGT_CHECK_CUDNN, why)) return NULL;
         sgt_cudnn_attention_close(c->plan.cudnn);
     }
@@ -69,7 +70,7 @@ static const char *cudnn_lacks(sgt_cuda_backend *c, sgt_error *why)
     return why->text;
 }
 
-/* Choose naive attention, which takes any head size. The user was already told which paths the
+/* Choose naive attention, which supports any head size. The user was already told which paths the
  * self-check rejected. */
 static int choose_naive(sgt_cuda_backend *c, const char *own, sgt_error *err)
 {
@@ -100,9 +101,9 @@ static int choose_named_path(sgt_cuda_backend *c, sgt_error *err)
     return why ? refuse(sgt_attention_words[c->o.attention], why, err) : SGT_OK;
 }
 
-/* Choose the path of --attention. If both our kernels and cuDNN's could serve,
- * sgt_cuda_time_attention measures them later. Timings may choose differently from run to run, so
- * --deterministic uses cuDNN's kernels only if they were asked for by name or ours were
+/* Choose the path for --attention. If both our kernels and cuDNN's can be used,
+ * sgt_cuda_time_attention times them later. Timings may choose differently from run to run.
+ * Therefore --deterministic uses cuDNN's kernels only if they were requested by name or ours were
  * rejected. */
 int sgt_cuda_choose_attention(sgt_cuda_backend *c, sgt_error *err)
 {
@@ -128,15 +129,14 @@ static void one_layer(sgt_cuda_backend *c)
     sgt_cuda_attend_backward(c, 0);
 }
 
-/* Time a layer's passes by ours and by cuDNN. Return whether cuDNN's run, and set *faster to whether
- * they are faster. */
+/* Time one layer's forward and backward pass with our kernels and with cuDNN's. Return whether
+ * cuDNN's ran without an error, and set *faster to whether they are faster. */
 static int time_both(sgt_cuda_backend *c, int *faster)
 {
     float own, cudnn;
     const sgt_cuda_path ours = c->plan.path;
     sgt_error why;
-    /* zeros, because memory that was never written may hold numbers with which arithmetic is
-     * slow */
+    /* zeros, because memory that was never written may hold numbers that slow down arithmetic */
     sgt_cuda_zero(c->queue.compute, c->buf.blocks->qkv,
                   c->shape.N * 3 * c->shape.C * c->shape.width);
     sgt_cuda_zero(c->queue.compute, c->buf.dln, c->shape.N * c->shape.C * c->shape.width);
@@ -166,7 +166,7 @@ int sgt_cuda_time_attention(sgt_cuda_backend *c, sgt_error *err)
 
 /* ---- the implementations ---- */
 
-/* Count the floating-point operations of `products` products with causal scores (T, T). */
+/* Declare the floating-point operations of `products` matrix products with causal scores (T, T). */
 static void count_work(const sgt_cuda_backend *c, int products)
 {
     sgt_cupti_work(products * (double)c->shape.N * (double)c->shape.T * (double)c->shape.C, 0);
@@ -188,7 +188,7 @@ static void backward_own(sgt_cuda_backend *c, const sgt_cuda_block *l, const sgt
 
 static void forward_cudnn(sgt_cuda_backend *c, const sgt_cuda_block *l, const sgt_cuda_heads *a)
 {
-    (void)a; /* the plan has them */
+    (void)a; /* the plan has these values */
     sgt_cupti_push_label("cuDNN attention forward");
     count_work(c, 2);
     sgt_cudnn_attention_forward(c->plan.cudnn, c->queue.compute, l->att, l->lse, l->qkv,
@@ -208,8 +208,8 @@ static void backward_cudnn(sgt_cuda_backend *c, const sgt_cuda_block *l, const s
 
 /* ---- naive: stores T x T scores, as frameworks without fused attention do ---- */
 
-/* Return the probabilities that multiply v, with dropout if there is any. l->probs stays without
- * dropout for the backward pass. */
+/* Return the probabilities that are multiplied by v, after dropout if there is any. l->probs keeps
+ * those before dropout for the backward pass. */
 static const void *dropped(sgt_cuda_backend *c, const sgt_cuda_block *l, const sgt_cuda_heads *a)
 {
     if (!a->drop) return l->probs;
@@ -240,11 +240,11 @@ static void backward_naive(sgt_cuda_backend *c, const sgt_cuda_block *l, const s
     sgt_cuda_join_heads(c->queue.compute, a, c->buf.dwide, n->dq, n->dk, n->dv);
 }
 
-/* ---- the table of them ---- */
+/* ---- the table of implementations ---- */
 
 static const struct path {
     const char *name;
-    const char *instead; /* what to try if its gradients are not finite; NULL: nothing */
+    const char *instead; /* what to try if the gradients are not finite; NULL: nothing */
     void (*forward)(sgt_cuda_backend *c, const sgt_cuda_block *l, const sgt_cuda_heads *a);
     void (*backward)(sgt_cuda_backend *c, const sgt_cuda_block *l, const sgt_cuda_heads *a);
 } paths[] = {

@@ -1,14 +1,14 @@
 /* backward.c: computes the gradients of all parameters from dlogits. c->buf.dx is the gradient of
- * the residual stream, to which each branch adds its own. Gradients of parameters add up in float32
- * over a step's micro-steps, and the optimizer zeroes them. If plan.written is set, there is only
- * one micro-step: products overwrite the gradients of matrices, and other gradients are zeroed
- * first. */
+ * the residual stream, to which each branch adds its own. Gradients of parameters are accumulated
+ * in float32 over a step's micro-steps, and the optimizer zeroes them. If plan.written is set,
+ * there is only one micro-step. Then the matrix products overwrite the gradients of matrices, and
+ * other gradients are zeroed first. */
 #include "train/cuda/cuda_backend.h"
 #include "kernels/dropout.h"
 
 /* A LayerNorm's inputs and parameters for its backward pass. Its result, dx, is the gradient of the
- * output of an earlier product; `bias` is the gradient of that product's bias, or NULL if there is
- * no such product. */
+ * output of an earlier matrix product. `bias` is the gradient of that product's bias, or NULL if
+ * there is no such product. */
 typedef struct norm {
     const void *x;
     const float *mean, *rstd;
@@ -18,14 +18,14 @@ typedef struct norm {
 } norm;
 
 /* Add to dx the gradient that passes through the LayerNorm of x, computed from dln. Without
- * dropout, the same kernel also sums dx's columns: the bias gradient of the previous branch (see
- * branch_bias). */
+ * dropout, the same kernel also sums dx's columns, which gives the bias gradient of the previous
+ * branch (see branch_bias). */
 static void layernorm(sgt_cuda_backend *c, const norm *n)
 {
     float *dw = c->flat.grads + n->w, *db = c->flat.grads + n->b;
     const float *w = sgt_cuda_vector(c, n->w);
     float *dbias = c->o.dropout > 0 ? NULL : n->bias;
-    /* dln, x and dx are read (dx unless it is the first), and dx is written */
+    /* dln, x and dx are read (dx only if n->first is 0), and dx is written */
     sgt_cupti_work(0, (double)(c->shape.N * c->shape.C * c->shape.width) * (n->first ? 3 : 4));
     if (c->plan.norm_rows)
         sgt_cuda_layernorm_rows_backward(c->queue.compute, c->shape.type, c->buf.dx, n->first, dw,
@@ -37,7 +37,7 @@ static void layernorm(sgt_cuda_backend *c, const norm *n)
                                     c->buf.scratch);
 }
 
-/* For y = x W + b, add dy's column sums to b's gradient, on a stream. */
+/* For y = x W + b, add the column sums of dy to b's gradient, on the given stream. */
 static void bias(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, const void *dy,
                  sgt_cuda_stream s, void *scratch)
 {
@@ -49,7 +49,7 @@ static void bias(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, const 
 }
 
 /* Make the compute stream wait for the stream `beside`, because its next kernel may overwrite
- * dwide. */
+ * dwide, which `beside` reads. */
 static void rejoin(sgt_cuda_backend *c)
 {
     if (c->queue.branches) sgt_cuda_wait(c->queue.compute, c->queue.rejoined);
@@ -70,10 +70,10 @@ static void bias_beside(sgt_cuda_backend *c, int which, const sgt_cuda_block *l)
     c->queue.branches = 1;
 }
 
-/* Compute the gradients of a weight and its bias from dwide, the bias's on the stream `beside`. In a
- * graph this becomes a parallel branch. dwide must not change before rejoin. What is queued first gets
- * the multiprocessors first: with the variant bias-room, the weight's, which leaves some to the
- * bias's. */
+/* Compute the gradients of a weight and its bias from dwide, the latter on the stream `beside`; in
+ * a graph this becomes a parallel branch. dwide must not change before rejoin. The gradient that is
+ * queued first gets the multiprocessors first. With the variant bias-room that is the weight's,
+ * which leaves some multiprocessors to the bias's. */
 static void wide_gradients(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, const void *x)
 {
     int weight_first = (c->plan.variants & SGT_VARIANT_BIAS_ROOM) != 0;
@@ -88,8 +88,8 @@ static void wide_gradients(sgt_cuda_backend *c, int which, const sgt_cuda_block 
     if (weight_first) bias_beside(c, which, l);
 }
 
-/* Add the bias gradient of a residual branch's last product, unless layernorm has already added
- * it. */
+/* Add the bias gradient of the last matrix product of a residual branch, unless layernorm has
+ * already added it. */
 static void branch_bias(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, const void *dy)
 {
     if (!c->plan.norm_rows || c->o.dropout > 0)
@@ -102,8 +102,8 @@ static void input(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, const
     sgt_cuda_product(c, &c->plan.linear[which].dx, dx, dy, w, NULL, NULL);
 }
 
-/* Return the gradient of a residual branch's output: dx, times dropout's factors if there is
- * dropout. */
+/* Return the gradient of a residual branch's output: dx, multiplied by the dropout factors if there
+ * is dropout. */
 static const void *branch(sgt_cuda_backend *c, size_t layer, uint32_t site)
 {
     sgt_cuda_dropout space;
@@ -114,7 +114,7 @@ static const void *branch(sgt_cuda_backend *c, size_t layer, uint32_t site)
     return c->buf.ddrop;
 }
 
-/* Compute dwide (N, 4C) = dy W^T times GELU's slope. */
+/* Compute dwide (N, 4C) = (dy W^T) * GELU's slope. */
 static void gelu_slope(sgt_cuda_backend *c, const sgt_cuda_block *l, const void *dy)
 {
     const void *w = sgt_cuda_weight(c, l->at[SGT_FCPROJ_W]);
@@ -167,8 +167,8 @@ static void embeddings(sgt_cuda_backend *c)
                             c->shape.N, c->shape.T, c->shape.C, c->buf.scratch);
 }
 
-/* Zero the gradients that no product writes but kernels add to: those of vectors, those of the
- * positions in use, and wte's if the head has its own matrix. */
+/* Zero the gradients to which kernels add and which no matrix product overwrites: those of vectors,
+ * those of the positions in use, and wte's if the head has its own matrix. */
 static void zero_rest(sgt_cuda_backend *c)
 {
     sgt_cuda_zero(c->queue.compute, c->flat.grads + c->flat.decayed,

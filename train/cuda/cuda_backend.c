@@ -1,6 +1,6 @@
-/* cuda_backend.c: the CUDA implementation of backend.h: set-up, state in and out, and the work
- * queued on the streams for a step. The step's kernels are in forward.c and backward.c. All of
- * it also runs on the host (tests/kernels/host). */
+/* cuda_backend.c: the CUDA implementation of backend.h: set-up, state in and out, and the work that
+ * a step queues on the streams. The step's kernels are in forward.c and backward.c. All of it also
+ * runs on the host (tests/kernels/host). */
 #include "train/cuda/cuda_backend.h"
 
 #include <math.h>
@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* bytes of pinned memory, for parameters in and out and for evaluation's rows */
+/* bytes of pinned memory, through which parameters and the rows of evaluation are copied */
 #define STAGING ((size_t)4 << 20)
-/* most bytes of device memory left free for kernels' code and graphs */
+/* most bytes of device memory that are left free for the code of kernels and for graphs */
 #define SPARE ((uint64_t)256 << 20)
 
 static void close_backend(sgt_backend *b)
@@ -23,7 +23,7 @@ static void close_backend(sgt_backend *b)
     sgt_cuda_graph_free(c->queue.micro_graph);
     sgt_cuda_graph_free(c->queue.last_graph);
     sgt_cuda_graph_free(c->queue.update_graph);
-    /* after the graphs, because NCCL waits until those that hold its calls are freed */
+    /* after the graphs: NCCL waits until the graphs that hold its calls are freed */
     sgt_cuda_ranks_leave(c);
     if (lost) sgt_cuda_finish(c->queue.compute, NULL);
     for (int i = 0; i < SGT_CUDA_RING; i++) {
@@ -68,7 +68,7 @@ static size_t memory(const sgt_backend *b, sgt_memory_kind kinds[SGT_MEMORY_KIND
 
 /* ---- a micro-step ---- */
 
-/* Copy the batch into a slot on the device; its documents, through pinned memory. */
+/* Copy the batch into a slot on the device. The documents are copied through pinned memory. */
 static void copy_batch(sgt_cuda_backend *c, sgt_cuda_stream s, const sgt_batch *rows, int slot,
                        int32_t *staged)
 {
@@ -85,14 +85,14 @@ static void copy_rows(sgt_cuda_backend *c, const sgt_batch *rows, int slot)
 {
     uint64_t k = c->queue.micro_steps;
     sgt_cuda_stream s = c->o.no_overlap ? c->queue.compute : c->queue.copies;
-    /* recorded after the micro-step before the previous one has read this slot */
+    /* recorded after the micro-step before the previous one had read this slot */
     sgt_cuda_wait(s, c->queue.taken[slot]);
     copy_batch(c, s, rows, slot, c->queue.staged[k % SGT_CUDA_RING]);
     sgt_cuda_record(c->queue.copied[k % SGT_CUDA_RING], s);
     sgt_cuda_wait(c->queue.compute, c->queue.copied[k % SGT_CUDA_RING]);
 }
 
-/* Take the ids and targets of the micro-step that begins now from a slot. */
+/* Take the ids and targets of the micro-step that now begins from a slot. */
 static void take_rows(sgt_cuda_backend *c, int slot)
 {
     sgt_cuda_take_batch(c->queue.compute, c->buf.ids, c->buf.targets, c->buf.batch[slot],
@@ -107,11 +107,11 @@ static void compute_micro_step(sgt_cuda_backend *c)
     uint64_t before = sgt_cuda_count().launches;
     sgt_cuda_forward(c, 1);
     sgt_cuda_head(c, 1);
-    /* count this function's kernels: for rows, and for documents */
+    /* also count the kernels of take_rows: one for rows, and one for documents */
     unsigned rows = 1 + (c->o.documents != 0);
     c->base.launches_forward = (unsigned)(sgt_cuda_count().launches - before) + rows;
     sgt_cuda_backward(c);
-    /* count the kernel that begins a micro-step too */
+    /* also count the kernel that begins a micro-step */
     c->queue.launched_micro = (unsigned)(sgt_cuda_count().launches - before) + rows + 1;
 }
 
@@ -142,16 +142,16 @@ static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_b
                   : sgt_cuda_run(c, &c->queue.micro_graph, compute_micro_step, err);
     c->queue.micro_steps++;
     c->queue.open_step = 1 + last;
-    /* base.hold: rows that were given this many calls ago must be copied by now. This waits only if
-     * the host is far ahead. */
+    /* Rows that were passed base.hold calls ago must be copied by now. This waits only if the host
+     * is far ahead. */
     if (rc < 0 || k < c->base.hold) return rc;
     return sgt_cuda_event_finish(c->queue.copied[(k - c->base.hold) % SGT_CUDA_RING], err);
 }
 
 /* ---- evaluation ---- */
 
-/* Map the bits of a number (16 or 32 bits, sign and magnitude) to an integer with the same
- * order. */
+/* Map the bits of a floating-point number (16 or 32 bits) to an integer, so that integers have the
+ * order of the numbers. */
 static uint32_t order_of(const sgt_cuda_backend *c, const unsigned char *at)
 {
     uint32_t bits, sign = c->shape.width == 4 ? 1u << 31 : 1u << 15;
@@ -161,9 +161,9 @@ static uint32_t order_of(const sgt_cuda_backend *c, const unsigned char *at)
     return bits & sign ? ~bits & (2 * sign - 1) : bits | sign;
 }
 
-/* Set rows->greedy: find which targets have the largest logit. Logits of counted targets are
- * copied, a row at a time, through pinned memory. Such targets are few: the last words of a
- * text. */
+/* Set rows->greedy: find the targets that have the largest logit of their row. The rows of logits
+ * of counted targets are copied through pinned memory one at a time. Such targets are few: the last
+ * words of a text. */
 static int find_greedy(sgt_cuda_backend *c, const sgt_batch *rows, sgt_error *err)
 {
     size_t bytes = c->shape.V * c->shape.width;
@@ -192,7 +192,7 @@ static int eval(sgt_backend *b, const sgt_batch *rows, double *loss, uint64_t *t
     if (c->queue.open_step) return sgt_fail(err, SGT_EUSAGE, "backend: evaluation within a step");
     refresh_copy(c);
     int rc =
-        /* afterwards, slot 0 and the staging buffer are free */
+        /* after this, slot 0 and the staging buffer are free */
         sgt_cuda_finish(c->queue.copies, err);
     if (rc == SGT_OK) rc = sgt_cuda_finish(c->queue.compute, err);
     if (rc < 0) return rc;
@@ -226,21 +226,21 @@ static void pinned_free(void *ctx, void *p)
     sgt_cuda_host_free(p);
 }
 
-/* Return how many bytes of the free device memory the arena may take. The rest is for kernels'
- * code, which is loaded at its first launch; if there is no room for it then, the run fails. */
+/* Return how many bytes of the free device memory the arena may take. The rest is left for the code
+ * of kernels, which is loaded at their first launch; without memory for it, the run would fail. */
 static uint64_t room_on(const sgt_cuda_device *d)
 {
     uint64_t spare = d->memory / 64 < SPARE ? d->memory / 64 : SPARE;
     return d->available > spare ? d->available - spare : 0;
 }
 
-/* Fail because the arena does not fit, and advise on --batch-size. `taken` bytes of what
- * sgt_cuda_backend_estimate returns are already allocated. */
+/* Fail because the arena does not fit, and suggest a --batch-size. `taken` bytes of the estimate of
+ * sgt_cuda_backend_estimate are already allocated. */
 static int no_room(const sgt_cuda_backend *c, uint64_t taken, sgt_error *err)
 {
     const sgt_cuda_device *d = &c->device;
     uint64_t need = c->buf.used + SGT_CUDA_GEMM_WORKSPACE, room = room_on(d) + taken;
-    /* in the second case, enough is free, but not in one piece */
+    /* in the second case, enough memory is free, but not in one block */
     uint64_t most = room < need ? room : need - need / 64;
     uint32_t rows = sgt_cuda_most_rows(&c->o, most);
     char advice[96];
@@ -271,7 +271,7 @@ static int allocate_arena(sgt_cuda_backend *c, sgt_error *err)
 {
     sgt_error why;
     void *arena;
-    /* measure the free memory again, because libraries have taken some of it */
+    /* measure the free memory again, because libraries have used some of it */
     int rc = open_device(c, err);
     if (rc < 0) return rc;
     sgt_cuda_lay_out(c);
@@ -301,7 +301,7 @@ static int clear_state(sgt_cuda_backend *c, sgt_error *err)
     sgt_cuda_place place = {.ranks = c->shape.ranks};
     memcpy(c->queue.staging, &place, sizeof place);
     sgt_cuda_copy(c->queue.compute, c->buf.place, c->queue.staging, sizeof place);
-    int rc = sgt_cuda_finish(c->queue.compute, err); /* before the staging buffer is reused */
+    int rc = sgt_cuda_finish(c->queue.compute, err); /* wait before the staging buffer is reused */
     return rc < 0 ? rc : sgt_cuda_start_control(c, &s, err);
 }
 
@@ -339,13 +339,13 @@ static int open_products(sgt_cuda_backend *c, sgt_error *err)
     sgt_cuda_gemms_options g = {.device = c->device.name,
                                 .unverified = c->o.unverified || c->o.untimed,
                                 .notice = c->o.notice,
-                                /* with sync_kernels, timings include waits */
+                                /* with sync_kernels, timings would include waits */
                                 .cache = c->o.sync_kernels ? NULL : c->o.cache,
                                 .deterministic = c->o.deterministic,
                                 .choices = c->o.choices,
                                 .timing = !c->o.deterministic && !c->o.untimed};
     int rc = sgt_cuda_gemms_open(&c->plan.gemms, &g, err);
-    if (rc == SGT_ENOMEM) { /* even the products' workspace does not fit */
+    if (rc == SGT_ENOMEM) { /* not even the workspace of matrix products fits */
         sgt_cuda_lay_out(c);
         return no_room(c, 0, err);
     }
@@ -397,7 +397,7 @@ int sgt_cuda_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_e
     if (rc == SGT_OK) rc = open_streams(c, err);
     if (rc == SGT_OK) rc = sgt_cuda_ranks_open(c, err);
     if (rc == SGT_OK) rc = open_products(c, err);
-    if (rc == SGT_OK) sgt_cuda_find_peak(c); /* done now, while there is room for large matrices */
+    if (rc == SGT_OK) sgt_cuda_find_peak(c); /* now, while there is room for large matrices */
     if (rc == SGT_OK) rc = allocate_arena(c, err);
     if (rc == SGT_OK) rc = sgt_cuda_choose_gelu(c, err);
     if (rc == SGT_OK) rc = sgt_cuda_choose_head(c, err);

@@ -1,4 +1,4 @@
-/* cuda_bench.c: times separate parts of the CUDA backend, as training runs them. */
+/* cuda_bench.c: times separate parts of the CUDA backend in the same way as training runs them. */
 #include "train/cuda/cuda_library.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@ static void attend(sgt_cuda_backend *c) { sgt_cuda_attend(c, 0, 1); }
 static void attend_backward(sgt_cuda_backend *c) { sgt_cuda_attend_backward(c, 0); }
 
 /* Run one step with random tokens, so that queries, keys, values and gradients are like those of
- * training. On zeros, GPUs draw less power and clock higher. */
+ * training. With zeros, GPUs would draw less power and clock higher. */
 static int fill(sgt_backend *b, const sgt_backend_options *o, sgt_error *err)
 {
     size_t n = (size_t)o->batch * o->seq;

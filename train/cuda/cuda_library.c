@@ -1,4 +1,4 @@
-/* cuda_library.c: defines the one symbol of libsgt-cuda.so. */
+/* cuda_library.c: defines the only symbol that libsgt-cuda.so exports. */
 #include "train/cuda/cuda_library.h"
 
 #include "loader/base/library.h"

@@ -1,7 +1,7 @@
-/* cuda_library.h: the interface of libsgt-cuda.so: one symbol, `sgt_cuda`. device.h finds and loads
- * the library; cuda_library.c defines the symbol. The library has its own copy of the code it needs
- * from loader/base, kernels and train. Only the arguments and results of these functions pass
- * between the library and the program.
+/* cuda_library.h: the interface of libsgt-cuda.so, which exports one symbol, `sgt_cuda`. device.h
+ * finds and loads the library; cuda_library.c defines the symbol. The library has its own copy of
+ * the code that it needs from loader/base, kernels and train. Only the arguments and results of
+ * these functions pass between the library and the program.
  *
  *     const sgt_cuda_library *lib;
  *     sgt_cuda_device d;
@@ -18,36 +18,36 @@
 #include "train/cuda/self_check.h"
 
 #define SGT_CUDA_LIBRARY_SYMBOL "sgt_cuda"
-/* number to increase when the meaning of this struct, or of one that it passes, changes */
+/* increase this number when the meaning of this struct, or of a struct that it passes, changes */
 #define SGT_CUDA_INTERFACE 6
 
 /* ---- timings of separate parts, for sgt-bench ---- */
 
 typedef struct sgt_cuda_attention_times {
-    float forward_ms, backward_ms; /* milliseconds of one layer's passes, the mean of ten runs */
-    double peak_flops; /* measured speed of a large product in this precision; 0: not measured */
+    float forward_ms, backward_ms; /* milliseconds per pass of one layer, the mean of ten runs */
+    double peak_flops;             /* measured speed of a large matrix product; 0: not measured */
     /* for example "sm_90, our attention" and "CUDA 13.0, cuBLASLt 13.1.0" */
     char level[64], library[96];
 } sgt_cuda_attention_times;
 
-/* Time attention in a backend opened with these options; o->attention names the implementation. A
- * model of one layer is enough. Returns SGT_EUNSUPPORTED, with the reason, if that implementation
- * cannot be used. */
+/* Time attention in a backend that is opened with these options; o->attention names the
+ * implementation. A model of one layer is enough. If that implementation cannot be used, returns
+ * SGT_EUNSUPPORTED with the reason. */
 int sgt_cuda_bench_attention(sgt_cuda_attention_times *t, const sgt_backend_options *o,
                              sgt_error *err);
 
 typedef struct sgt_cuda_library {
-    /* SGT_CUDA_INTERFACE. This and the next two fields must be equal in the program and the
+    /* SGT_CUDA_INTERFACE. This field and the next two must be equal in the program and the
      * library. */
     uint32_t interface;
     uint32_t backend, options; /* sizeof(sgt_backend), sizeof(sgt_backend_options) */
     char version[16];          /* SGT_VERSION, for the message about a mismatch */
 
-    /* Describe device 0 in *d. Fail with SGT_EUNSUPPORTED and a message of sgt_cuda_device_open if
-     * it cannot be used. */
+    /* Describe device 0 in *d. If it cannot be used, fail with SGT_EUNSUPPORTED and a message of
+     * sgt_cuda_device_open. */
     int (*usable)(sgt_cuda_device *d, sgt_error *err);
 
-    /* Set folders to search for NVIDIA's libraries besides the system's own (see
+    /* Set folders to search for NVIDIA's libraries in addition to the system's own (see
      * sgt_library_search). */
     void (*search)(const char *folders);
 
@@ -57,10 +57,10 @@ typedef struct sgt_cuda_library {
     int (*estimate)(const sgt_backend_options *o, sgt_memory_kind kinds[SGT_MEMORY_KINDS],
                     size_t *count, uint64_t *bytes, sgt_error *err);
 
-    /* Return how many launches, waits and copies there were since the library was loaded. */
+    /* Return the numbers of launches, waits and copies since the library was loaded. */
     sgt_cuda_counts (*count)(void);
 
-    const sgt_cuda_checks *checks; /* functions of the self-check; NULL: there is none */
+    const sgt_cuda_checks *checks; /* functions of the self-check; NULL: there is no self-check */
 
     /* Calls for benchmarks: matrix products, CUPTI's counters, and the timing of attention. */
     const sgt_cuda_gemm_calls *gemm;

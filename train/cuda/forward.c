@@ -1,9 +1,9 @@
 /* forward.c: the forward pass, the head with its loss, and recomputation for the backward pass.
- * With --no-fuse every operation is a separate kernel, as in a plain framework. */
+ * With --no-fuse, every operation is a separate kernel, as in a framework without fusion. */
 #include "train/cuda/cuda_backend.h"
 #include "kernels/dropout.h"
 
-/* Compute y = x W + b, or x W if LayerNorm's kernel adds b. */
+/* Compute y = x W + b, or x W if LayerNorm's kernel adds b later. */
 static void linear(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, void *y, const void *x)
 {
     const sgt_cuda_layer *layer = sgt_cuda_layers + which;
@@ -20,8 +20,8 @@ static double tensor_bytes(const sgt_cuda_backend *c)
     return (double)(c->shape.N * c->shape.C * c->shape.width);
 }
 
-/* Compute the LayerNorm of x + dropout(y + bias), and keep that sum; if y is NULL, the LayerNorm of x
- * alone. bias may be NULL. */
+/* Store x + dropout(y + bias) in `sum`, and compute its LayerNorm. If y is NULL, compute the
+ * LayerNorm of x. bias may be NULL. */
 static void layernorm(sgt_cuda_backend *c, void *sum, void *out, float *mean, float *rstd,
                       const void *x, const void *y, const void *bias, size_t w, size_t b,
                       const sgt_cuda_dropout *drop)
@@ -32,15 +32,15 @@ static void layernorm(sgt_cuda_backend *c, void *sum, void *out, float *mean, fl
         sgt_cuda_vector(c, b), c->shape.N, c->shape.C, c->model.eps, drop);
 }
 
-/* One of a block's two additions to the residual stream: sum = x + dropout(in W + b), and its
- * LayerNorm, which the next product reads. */
+/* One of a block's two additions to the residual stream: sum = x + dropout(in W + b), and the
+ * LayerNorm of sum, which the next matrix product reads. */
 typedef struct addition {
     int which; /* SGT_CUDA_PROJ or SGT_CUDA_FCPROJ */
     const void *in, *x;
     void *sum, *ln;
     float *mean, *rstd;
     size_t ln_w, ln_b;
-    uint32_t site; /* site of the dropout */
+    uint32_t site; /* the dropout site */
 } addition;
 
 static void residual(sgt_cuda_backend *c, size_t layer, const addition *a, int training)
@@ -77,7 +77,7 @@ static void mlp(sgt_cuda_backend *c, const sgt_cuda_block *l)
                   c->model.gelu);
 }
 
-/* Compute a block from ln1 to gelu; the forward pass and recomputation share this. */
+/* Compute a block from qkv to gelu, given ln1. The forward pass and recomputation share this. */
 static void inside(sgt_cuda_backend *c, size_t i, const void *x, int training)
 {
     sgt_cuda_block *l = c->buf.blocks + i;
@@ -122,8 +122,8 @@ void sgt_cuda_forward(sgt_cuda_backend *c, int training)
     }
 }
 
-/* Recompute a block's activations. The last block that recomputes any is skipped: its activations
- * are still in the shared memory. */
+/* Recompute a block's activations. The last block that recomputes any is skipped, because its
+ * activations are still in the shared memory. */
 void sgt_cuda_forward_again(sgt_cuda_backend *c, size_t layer)
 {
     sgt_cuda_block *l = c->buf.blocks + layer;
@@ -143,7 +143,8 @@ void sgt_cuda_forward_again(sgt_cuda_backend *c, size_t layer)
     sgt_cupti_pop();
 }
 
-/* Compute the loss; then softmax; then its gradient, each in a separate pass over the logits. */
+/* Compute the loss, then the softmax, then the gradient, each in a separate pass over the
+ * logits. */
 static void classify(sgt_cuda_backend *c, const float *scale)
 {
     sgt_cuda_logsumexp(c->queue.compute, c->shape.type, c->buf.row_lse, c->buf.logits, c->shape.N,
@@ -157,8 +158,9 @@ static void classify(sgt_cuda_backend *c, const float *scale)
                      c->shape.ldv, scale);
 }
 
-/* Compute logits and losses of the chunk of rows that begins with row `first`. With a scale, store
- * the logits' gradient in their place; in chunks, the logits themselves then stay in buf.chunk. */
+/* Compute logits and losses of the chunk of rows that begins with row `first`. If scale is not
+ * NULL, store the logits' gradient in buf.logits. It overwrites the logits, unless there are
+ * several chunks; then the logits themselves are in buf.chunk. */
 static void head_chunk(sgt_cuda_backend *c, size_t first, const float *scale)
 {
     size_t rows = c->plan.head_rows, width = c->shape.width;
@@ -181,8 +183,8 @@ void sgt_cuda_head(sgt_cuda_backend *c, int training)
     size_t N = c->shape.N, rows = c->plan.head_rows;
     const float *scale = training ? &c->buf.control->dlogits_scale : NULL;
     sgt_cupti_push("head and loss");
-    /* The last chunk ends with the last row. It computes rows of the chunk before it once more, if
-     * the chunks do not divide the rows. */
+    /* The last chunk ends with the last row. If the number of rows is not a multiple of the
+     * chunk's, it computes some rows of the previous chunk again. */
     for (size_t done = 0; done < N; done += rows)
         head_chunk(c, done + rows <= N ? done : N - rows, scale);
     sgt_cuda_loss_sum(c->queue.compute, training ? c->buf.control : c->buf.eval_control,

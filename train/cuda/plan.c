@@ -1,5 +1,5 @@
-/* plan.c: plans each matrix product of a step once, and decides which products GELU is fused into
- * and how many rows of logits are computed at a time. */
+/* plan.c: plans each matrix product of a step once. It also decides which matrix products GELU is
+ * fused into and how many rows of logits are computed at a time. */
 #include <math.h>
 
 #include "train/cuda/cuda_backend.h"
@@ -31,8 +31,8 @@ static int plan(sgt_cuda_planned *p, sgt_cuda_backend *c, const char *name,
     return sgt_cuda_gemm_plan(&p->gemm, c->plan.gemms, s, err);
 }
 
-/* Return the shape of y (N, out) = x (N, in) W (in, out) + b. dx_shape and dw_shape return those of
- * its two backward products. */
+/* Return the shape of y (N, out) = x (N, in) W (in, out) + b. dx_shape and dw_shape return the
+ * shapes of its two backward products. */
 static sgt_cuda_gemm_shape forward_shape(const sgt_cuda_backend *c, size_t in, size_t out)
 {
     sgt_cuda_gemm_shape s = sgt_cuda_product_shape(c, c->shape.N, out, in);
@@ -58,9 +58,9 @@ static sgt_cuda_gemm_shape dw_shape(const sgt_cuda_backend *c, size_t in, size_t
     return s;
 }
 
-/* Plan a layer's products. The bias gradients of qkv and fc run beside dw. With the variant bias-room,
- * dw leaves them 12 of 132 multiprocessors, since a product that stays on all of them until its end
- * lets others run only before or after it. */
+/* Plan a layer's matrix products. The bias gradients of qkv and fc are computed at the same time as
+ * dw. With the variant bias-room, dw leaves them 12 of 132 multiprocessors: if a matrix product
+ * stayed on all multiprocessors until its end, other kernels could run only before or after it. */
 static int plan_linear(sgt_cuda_backend *c, int which, sgt_error *err)
 {
     const sgt_cuda_layer *l = sgt_cuda_layers + which;
@@ -76,8 +76,8 @@ static int plan_linear(sgt_cuda_backend *c, int which, sgt_error *err)
     return rc == SGT_OK ? plan(&g->dw, c, l->dw, &dw, err) : rc;
 }
 
-/* Plan logits (rows, V) = x (rows, C) wte^T (C, V), and let the step compute so many rows at a time.
- * The head's weight is stored transposed. */
+/* Plan logits (rows, V) = x (rows, C) wte^T (C, V), and set the number of rows that a step computes
+ * at a time. The head's weight is stored transposed. */
 static int plan_logits(sgt_cuda_backend *c, size_t rows, sgt_error *err)
 {
     sgt_cuda_gemm_shape f = sgt_cuda_product_shape(c, rows, c->shape.rows_v, c->shape.C);
@@ -88,19 +88,22 @@ static int plan_logits(sgt_cuda_backend *c, size_t rows, sgt_error *err)
     return plan(&c->plan.linear[SGT_CUDA_HEAD].forward, c, "head forward", &f, err);
 }
 
-/* Sizes of the head's chunks to choose from, besides all rows. 50,304 columns are 393 tiles of 128,
- * three for nearly each of 132 multiprocessors, so products of so few rows are efficient. */
+/* Numbers of rows to choose from for a chunk of the head, besides all rows. 50,304 columns are 393
+ * tiles of 128 columns, nearly three for each of 132 multiprocessors, so matrix products with so
+ * few rows are still efficient. */
 static const size_t chunks[] = {128, 256, SGT_CUDA_CHUNK};
 enum { CHUNKS = sizeof chunks / sizeof *chunks };
 
-/* Return choice i of the rows that the head computes at a time; the last choice is all rows. */
+/* Return choice i of the number of rows that the head computes at a time. The last choice is all
+ * rows. */
 static size_t head_choice(const sgt_cuda_backend *c, size_t i)
 {
     int may = c->plan.variants & SGT_VARIANT_HEAD_CHUNKS && i < CHUNKS;
     return may && chunks[i] < c->shape.N ? chunks[i] : c->shape.N;
 }
 
-/* Plan the head's products, for all rows last: sgt_cuda_choose_head chooses. */
+/* Plan the head's matrix products for each choice of rows. All rows come last, so they stay planned
+ * unless sgt_cuda_choose_head chooses another number. */
 static int plan_head(sgt_cuda_backend *c, sgt_error *err)
 {
     size_t V = c->shape.rows_v, C = c->shape.C, N = c->shape.N;
@@ -120,7 +123,8 @@ static int plan_head(sgt_cuda_backend *c, sgt_error *err)
 
 /* ---- GELU fused into the products ---- */
 
-/* The library may not have this epilogue; then *p stays without a product. */
+/* Plan a matrix product with an epilogue. If the library does not have this epilogue, p->gemm
+ * becomes NULL. */
 static void plan_fused(sgt_cuda_planned *p, sgt_cuda_backend *c, const char *name,
                        sgt_cuda_gemm_shape s, sgt_cuda_epilogue epilogue)
 {
@@ -129,9 +133,9 @@ static void plan_fused(sgt_cuda_planned *p, sgt_cuda_backend *c, const char *nam
     if (plan(p, c, name, &s, &why) < 0) p->gemm = NULL;
 }
 
-/* Plan the products with GELU fused in. The library has only the tanh form. fc_gelu is not planned
- * if some layers may recompute GELU with our kernel: the library rounds differently, and the choice
- * of these layers must not change any bit. */
+/* Plan the matrix products with GELU fused in. The library has only the tanh form. fc_gelu is not
+ * planned if some layers may recompute GELU with our kernel. The library rounds differently, and
+ * the choice of the layers that recompute must not change any bit. */
 static void plan_gelu(sgt_cuda_backend *c)
 {
     const sgt_cuda_layer *fc = &sgt_cuda_layers[SGT_CUDA_FC],
@@ -147,7 +151,7 @@ static void plan_gelu(sgt_cuda_backend *c)
                    SGT_EPILOGUE_DGELU);
 }
 
-/* Run GELU's own kernel over (N, 4C), for timing; any arrays of that size will do. */
+/* Run GELU's own kernel over (N, 4C), for timing; the content of the arrays does not matter. */
 static void gelu(sgt_cuda_backend *c)
 {
     sgt_cuda_gelu(c->queue.compute, c->shape.type, c->buf.blocks->gelu, c->buf.blocks->fc,
@@ -184,8 +188,8 @@ int sgt_cuda_time(sgt_cuda_backend *c, void (*work)(sgt_cuda_backend *), float *
 
 static float ms_of(const sgt_cuda_planned *p) { return p->gemm ? sgt_cuda_gemm_ms(p->gemm) : 0; }
 
-/* Choose the way that is faster on rank 0, for GELU in the forward pass and for its slope in the
- * backward pass: fused, or a kernel of its own. Without timings, fuse both. */
+/* For GELU in the forward pass and for its slope in the backward pass, choose what is faster on
+ * rank 0: fused into a matrix product, or a separate kernel. Without timings, fuse both. */
 int sgt_cuda_choose_gelu(sgt_cuda_backend *c, sgt_error *err)
 {
     float forward, slope;
@@ -207,8 +211,8 @@ int sgt_cuda_choose_gelu(sgt_cuda_backend *c, sgt_error *err)
 
 static void head(sgt_cuda_backend *c) { sgt_cuda_head(c, 1); }
 
-/* With the variant head-chunks, choose the fastest number of rows whose logits are computed at a
- * time; without timings, the first. On several ranks, rank 0 chooses. */
+/* With the variant head-chunks, choose the number of rows whose logits are computed at a time: the
+ * fastest, or without timings, the first choice. If there are several ranks, rank 0 chooses. */
 int sgt_cuda_choose_head(sgt_cuda_backend *c, sgt_error *err)
 {
     const int timed = ms_of(&c->plan.linear[SGT_CUDA_HEAD].forward) > 0;
@@ -216,7 +220,7 @@ int sgt_cuda_choose_head(sgt_cuda_backend *c, sgt_error *err)
     float ms, least = INFINITY;
     int rc = SGT_OK;
     if (best == c->shape.N) return SGT_OK;
-    /* ids that exist, and zeros as in sgt_cuda_time_attention */
+    /* valid targets, and zeros for the reason given in attention.c (time_both) */
     sgt_cuda_zero(c->queue.compute, c->buf.targets, c->shape.N * sizeof *c->buf.targets);
     sgt_cuda_zero(c->queue.compute, c->buf.lnf, c->shape.N * c->shape.C * c->shape.width);
     for (size_t i = 0; i <= CHUNKS && timed && rc == SGT_OK; i++) {
@@ -234,7 +238,8 @@ int sgt_cuda_choose_head(sgt_cuda_backend *c, sgt_error *err)
 
 /* ---- naive attention ---- */
 
-/* Plan one product for each of B*H heads, which are adjacent in memory, such as (T, T) = q k^T. */
+/* Plan one matrix product for each of B*H heads, which are adjacent in memory, such as (T, T) = q
+ * k^T. */
 static int plan_heads(sgt_cuda_planned *p, sgt_cuda_backend *c, size_t m, size_t n, size_t k,
                       int trans_a, int trans_b, sgt_error *err)
 {

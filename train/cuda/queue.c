@@ -1,4 +1,4 @@
-/* queue.c: copies data between host and device, and runs queued work as graphs. */
+/* queue.c: copies data between host and device, and runs queued work as CUDA graphs. */
 #include "train/cuda/cuda_backend.h"
 
 #include <string.h>

@@ -1,12 +1,13 @@
 /* ranks.c: a training step on several GPUs. Each rank computes its own rows. In the step's last
  * micro-step, NCCL reduce-scatters each bucket of gradients as soon as the backward pass has
- * completed it, while later kernels compute. A rank keeps master parameters and moments of its own
- * parts only (ZeRO-1) and updates those. Then the working copies are all-gathered.
+ * completed it, while later kernels compute. A rank keeps master parameters and moments only of its
+ * own parts (ZeRO-1) and updates only those. Then the working copies are all-gathered.
  *
- * All NCCL calls are on one stream, in the order of the backward pass. Events join it to the
- * compute stream in both directions, so that graphs capture it. Not yet run on several GPUs: in
- * tests, a stand-in connects the processes (tests/kernels/host/nccl.cpp). NCCL chooses the order of
- * its sums; it is the same from run to run on the same machines and links. */
+ * All NCCL calls are on one stream, in the order of the backward pass. Events connect it to the
+ * compute stream in both directions, so that graphs capture it. This has not yet been run on
+ * several GPUs: in tests, a replacement of NCCL connects the processes
+ * (tests/kernels/host/nccl.cpp). NCCL chooses the order of its sums, which is the same from run to
+ * run on the same machines and links. */
 #include <stdlib.h>
 
 #include "kernels/cuda/nccl.h"
@@ -63,8 +64,8 @@ int sgt_cuda_ranks_open(sgt_cuda_backend *c, sgt_error *err)
 }
 
 /* Leave the group. If the ranks have given up, abort NCCL's communicator, because its calls would
- * wait forever for a rank that has ended. If the abort hangs, as it may on a faulty device, the
- * program's watch over its ranks (ranks.h) ends the process. */
+ * otherwise wait forever for a rank that has ended. The abort itself may hang on a faulty device;
+ * the program's watch over its ranks (ranks.h) then ends the process. */
 void sgt_cuda_ranks_leave(sgt_cuda_backend *c)
 {
     struct sgt_cuda_group *g = c->group;
@@ -80,7 +81,7 @@ void sgt_cuda_ranks_leave(sgt_cuda_backend *c)
 
 /* ---- work queued on the streams ---- */
 
-/* enter makes NCCL's stream wait for the compute stream's work so far; leave makes the compute
+/* enter makes NCCL's stream wait for all work so far on the compute stream; leave makes the compute
  * stream wait for NCCL's stream. */
 static void enter(sgt_cuda_backend *c)
 {
@@ -99,8 +100,8 @@ static void check(const char *what, int code)
     if (code) sgt_cuda_note_failure(what, code);
 }
 
-/* Return how many numbers a rank's part of a bucket has. Set *at to its offset in the rank's own
- * arrays. */
+/* Return how many numbers a rank's part of a bucket has. Set *at to the offset of that part in the
+ * rank's own arrays. */
 static size_t part(const sgt_cuda_backend *c, size_t bucket, size_t *at)
 {
     *at = c->flat.bucket_at[bucket] / c->shape.ranks;
@@ -133,8 +134,8 @@ void sgt_cuda_ranks_end(sgt_cuda_backend *c)
     leave(c);
 }
 
-/* Sum loss, targets and the gradient's squares over ranks. If a gradient is infinite or NaN on any
- * rank, so is the sum on every rank, so all of them skip the same updates. */
+/* Sum loss, targets and the gradient's squares over all ranks. If a gradient is infinite or NaN on
+ * any rank, the sum is infinite or NaN on every rank. So all ranks skip the same updates. */
 void sgt_cuda_ranks_norm(sgt_cuda_backend *c)
 {
     struct sgt_cuda_group *g = c->group;
@@ -200,8 +201,8 @@ typedef struct piece {
     size_t rank, at, n;
 } piece;
 
-/* Return the first piece of the floats at .. at + count of the flat arrays; it has at most `count`
- * floats. */
+/* Return the first piece of the floats at .. at + count of the flat arrays. The piece has at most
+ * `count` floats. */
 static piece first_piece(const sgt_cuda_backend *c, size_t at, size_t count)
 {
     size_t bucket = 0, begin;
@@ -223,8 +224,8 @@ int sgt_cuda_ranks_put(sgt_cuda_backend *c, float *state, size_t at, size_t coun
     return rc;
 }
 
-/* Get floats on every rank: broadcast each piece from its owner, through the logits' memory, which
- * is free between micro-steps. */
+/* Get floats on every rank: each piece is broadcast by its owner, through the memory of the logits,
+ * which is free between micro-steps. */
 int sgt_cuda_ranks_get(sgt_cuda_backend *c, const float *state, size_t at, size_t count, float *to,
                        sgt_error *err)
 {

@@ -1,7 +1,7 @@
-/* self_check.c: the table of what the self-check tries (kernels and libraries, each called a path),
- * and the line that identifies the machine for which its results hold. On a machine with an H100
- * (2026-11-26), all tries together took 8 s the first time, then 4. Emulation on the CPU multiplies
- * the time limits (sgt_cuda_patience). */
+/* self_check.c: the table of what the self-check tests (kernels and libraries, each called a path),
+ * and the line that identifies the machine for which its results are valid. On a machine with an
+ * H100 (2026-11-26), all checks together took 8 s the first time and 4 s later. If the kernels are
+ * emulated on the CPU, the time limits are multiplied (sgt_cuda_patience). */
 #include "train/cuda/self_check.h"
 
 #include <dlfcn.h>
@@ -17,8 +17,8 @@
 #include "kernels/cuda/runtime.h"
 #include "train/cuda/cuda_backend.h"
 
-/* Rows are ordered by dependence: later paths use earlier ones. The first row's limit includes
- * loading the kernels and cuBLASLt; cuDNN's includes compiling its kernels. */
+/* Rows are ordered by dependence: later paths use earlier ones. The first row's time limit includes
+ * loading the kernels and cuBLASLt; cuDNN's limit includes compiling its kernels. */
 static const struct row {
     const char *name;
     int seconds;
@@ -45,7 +45,7 @@ static int run(size_t i, int device, sgt_error *err)
     return rc < 0 ? rc : rows[i].run(rows[i].name, device, err);
 }
 
-/* ---- the machine that verdicts hold for ---- */
+/* ---- the machine for which verdicts are valid ---- */
 
 /* Describe this build by its version and by the size and time of the library's file. */
 static void identify_build(char *text, size_t n)
@@ -57,8 +57,9 @@ static void identify_build(char *text, size_t n)
              (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
 }
 
-/* Add a library to the list, unless its version is 0: it cannot be loaded. CUPTI has counted from 1
- * to 28 before CUDA 13; all other versions are major * 10000 + minor * 100 + patch. */
+/* Add a library to the list, unless its version is 0, which means that it cannot be loaded. CUPTI
+ * counted its versions from 1 to 28 before CUDA 13; all other versions are major * 10000 + minor *
+ * 100 + patch. */
 static void add_version(sgt_cuda_versions *v, const char *library, size_t version)
 {
     if (!version) return;
@@ -78,7 +79,7 @@ static void versions(sgt_cuda_versions *v, const sgt_cuda_device *d)
     int nccl_version = 0;
     if (nccl) nccl->version(&nccl_version);
     *v = (sgt_cuda_versions){0};
-    add_version(v, "driver", (size_t)d->driver * 10); /* CUDA's 13010 is 13.1 */
+    add_version(v, "driver", (size_t)d->driver * 10); /* the driver reports CUDA 13.1 as 13010 */
     add_version(v, "runtime", (size_t)d->runtime * 10);
     add_version(v, "cublaslt", lt ? lt->version() : 0);
     add_version(v, "cudnn", sgt_cudnn_load(&cudnn, &why) == SGT_OK ? (size_t)cudnn->version : 0);

@@ -1,5 +1,6 @@
-/* self_check_attention.c: checks each attention as training runs it. A backend with one layer runs
- * both passes on inputs copied into its memory, and the results are compared with kernels/ref. */
+/* self_check_attention.c: checks each implementation of attention as training runs it. A backend
+ * with one layer runs both passes on inputs copied into its memory, and the results are compared
+ * with those of kernels/ref. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,13 +12,13 @@
 #include "kernels/kernels.h"
 #include "train/cuda/self_check.h"
 
-/* Tokens per row. SHORT and LONG are no multiples of a tile's rows, but rows of so many numbers are
- * 16-byte aligned, as matrix products require. SHORT has two rows and two heads. LONG is three tiles
- * of 128 keys and a rest, so that every loop over tiles goes round and uses its buffers again. EVEN
- * is a multiple of 128, which cuDNN up to 9.15.0 needs. These two have one row and one head, because
- * kernels/ref takes 11 times as long for a head. */
+/* Tokens per row. SHORT and LONG are not multiples of a tile's rows, but rows of as many numbers
+ * are 16-byte aligned, as matrix products require. SHORT is used with two rows and two heads. LONG
+ * is three tiles of 128 keys and a remainder, so that every loop over tiles repeats and reuses its
+ * buffers. EVEN is a multiple of 128, which cuDNN up to 9.15.0 needs. LONG and EVEN are used with
+ * one row and one head, because kernels/ref takes 11 times as long for such a head. */
 enum { SHORT = 120, EVEN = 384, LONG = 392 };
-static const float RATE = 0.1f; /* of dropout */
+static const float RATE = 0.1f; /* dropout rate */
 
 /* What to check. */
 typedef struct setting {
@@ -25,10 +26,11 @@ typedef struct setting {
     sgt_precision precision;
     size_t D, T;       /* numbers per head, tokens per row */
     int deterministic; /* 1: as with --deterministic */
-    int masked; /* 1: with dropout and several documents a row, which have kernels of their own */
+    int masked;        /* 1: dropout, and several documents per row; both have their own kernels */
 } setting;
 
-/* Arrays on the host, in one allocation that starts at qkv. They are the same in each precision. */
+/* Arrays on the host, in one allocation that starts at qkv. They are the same in every
+ * precision. */
 typedef struct numbers {
     int masked;           /* as in `setting` */
     int32_t *starts;      /* (B, T): start of each position's document */
@@ -40,7 +42,8 @@ typedef struct numbers {
     float *packed;        /* (B, T, 3, H, D) in the device's type */
 } numbers;
 
-/* Return how many rows, and how many heads, a check with T tokens per row has. */
+/* Return the number of rows, which is also the number of heads, in a check with T tokens per
+ * row. */
 static uint32_t few(size_t T) { return T == SHORT ? 2 : 1; }
 
 static int allocate(numbers *x, const setting *s, sgt_error *err)
@@ -53,12 +56,13 @@ static int allocate(numbers *x, const setting *s, sgt_error *err)
     x->packed = x->dqkv + 3 * x->one;
     x->dout = x->packed + 3 * x->one;
     x->out = x->dout + x->one;
-    /* scratch holds doubles, so it must begin after an even number of floats */
+    /* scratch holds doubles, so an even number of floats must precede it */
     x->scratch = x->out + x->one;
     x->lse = x->scratch + scratch;
     x->starts = (int32_t *)(void *)(x->lse + T);
     for (size_t i = 0; i < B * T; i++) {
-        /* one document is longer than two tiles; in short rows, they have 50 or 31 positions */
+        /* in LONG rows, a document is longer than two tiles; in others, it has 50 or 31
+         * positions */
         size_t length = T == LONG ? 300 : i < T ? 50 : 31;
         x->starts[i] = (int32_t)(i % T / length * length);
     }
@@ -87,7 +91,7 @@ static void compute(numbers *x)
         }
 }
 
-/* Prepare a setting's numbers, unless *x has them from the setting before. */
+/* Prepare the numbers of a setting, unless *x still has them from the previous setting. */
 static int prepare(numbers *x, const setting *s, sgt_error *err)
 {
     if (x->qkv && x->T == s->T && x->D == s->D && x->masked == s->masked) return SGT_OK;
@@ -116,12 +120,12 @@ static double distance(const numbers *x, sgt_cuda_type type, const float *want, 
 /* Return the largest allowed `distance`. Each number is a sum of terms that were rounded to the
  * type at most six times (in naive attention: scores, probabilities, out, gradients of
  * probabilities and of scores, the result), and once more with dropout (probabilities times their
- * factors). The errors have random signs, so a sum's relative error is no larger than that of its
- * terms. In float32, partial sums of up to T or D terms are rounded too. */
+ * factors). The errors have random signs, so the relative error of a sum is no larger than that of
+ * its terms. In float32, partial sums of up to T or D terms are rounded too. */
 static double bound(const sgt_cuda_backend *c, const numbers *x)
 {
     int roundings = 6 + x->masked;
-    /* Each product rounds its factors once. */
+    /* each multiplication rounds its operands once */
     if (c->o.precision == SGT_PRECISION_TF32) return roundings * 0x1p-11;
     return (c->shape.type == SGT_F32 ? (double)x->T : roundings) * sgt_cuda_unit(c->shape.type);
 }
@@ -154,7 +158,7 @@ static int get(sgt_cuda_backend *c, numbers *x, void *from, size_t n, sgt_error 
     return sgt_cuda_stage(c, from, x->packed, NULL, n * c->shape.width / sizeof(float), err);
 }
 
-/* Choose the random numbers of dropout and place the documents, as a step does. */
+/* Choose the random numbers of dropout, and set the documents, as a step does. */
 static int mask(sgt_cuda_backend *c, numbers *x, sgt_error *err)
 {
     float *starts = (float *)(void *)c->buf.starts[0];
@@ -165,7 +169,7 @@ static int mask(sgt_cuda_backend *c, numbers *x, sgt_error *err)
     return rc;
 }
 
-/* Fill cuDNN's workspace with NaN: its engines must clear the sums to which they add. */
+/* Fill cuDNN's workspace with NaN: its engines must zero the sums to which they add. */
 static void spoil(sgt_cuda_backend *c)
 {
     if (!c->plan.cudnn) return;
@@ -176,7 +180,7 @@ static void spoil(sgt_cuda_backend *c)
 }
 
 /* Run both passes and compare their results. The memory for results is zeroed first, so that
- * results left by an earlier path cannot pass. */
+ * results of an earlier path cannot pass. */
 static int both_passes(sgt_cuda_backend *c, numbers *x, sgt_error *err)
 {
     int rc = put(c, x, c->buf.blocks->qkv, x->qkv, 3 * x->one, err);
@@ -226,8 +230,8 @@ static int check(numbers *x, int device, const setting *s, sgt_error *err)
     return rc;
 }
 
-/* EVEN must be right for cuDNN. If SHORT is refused, so are runs with other rows than of a multiple of
- * 128 tokens. */
+/* EVEN must be right for cuDNN to be used. If cuDNN refuses SHORT, it also refuses runs whose
+ * number of tokens per row is not a multiple of 128. */
 static const setting settings[] = {{SGT_CHECK_OWN, SGT_PRECISION_BF16, 64, SHORT, 0, 0},
                                    {SGT_CHECK_OWN, SGT_PRECISION_FP16, 64, SHORT, 0, 0},
                                    {SGT_CHECK_OWN, SGT_PRECISION_FP32, 64, SHORT, 0, 0},

@@ -1,4 +1,4 @@
-/* self_check_data.c: memory and input numbers for the checks. */
+/* self_check_data.c: memory and input numbers for the checks of the self-check. */
 #include "train/cuda/self_check.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* self_check_peers.c: checks NCCL and CUPTI. NCCL runs as a single rank, which shows whether it
+/* self_check_peers.c: checks NCCL and CUPTI. NCCL runs with a single rank, which shows whether it
  * loads, initializes and copies the right numbers on this card. CUPTI must record a kernel. */
 #include <string.h>
 
@@ -17,7 +17,7 @@ static int fail_nccl(const sgt_nccl *n, const char *what, int code, sgt_error *e
     return code ? sgt_fail(err, SGT_EIO, "%s: %s", what, n->error_string(code)) : SGT_OK;
 }
 
-/* Make the NCCL calls of a step (train/cuda/ranks.c). With a single rank, each of them copies. */
+/* Make the NCCL calls of a step (train/cuda/ranks.c). With a single rank, each call is a copy. */
 static int calls(const sgt_nccl *n, sgt_nccl_comm comm, const sgt_check_space *x, sgt_error *err)
 {
     float *d = x->device, *reduced = d + COUNT, *scattered = reduced + COUNT,
@@ -36,7 +36,7 @@ static int calls(const sgt_nccl *n, sgt_nccl_comm comm, const sgt_check_space *x
                               err);
 }
 
-/* Make the calls in a graph, as all steps but the first do. */
+/* Make the calls in a graph, as every step but the first does. */
 static int calls_in_graph(const sgt_nccl *n, sgt_nccl_comm comm, const sgt_check_space *x,
                           sgt_cuda_graph *g, sgt_error *err)
 {
@@ -47,7 +47,7 @@ static int calls_in_graph(const sgt_nccl *n, sgt_nccl_comm comm, const sgt_check
     return rc;
 }
 
-/* Make the calls, in a graph unless g is NULL, and compare their results. */
+/* Make the calls, in a graph unless g is NULL, and check their results. */
 static int reduce(const sgt_nccl *n, sgt_nccl_comm comm, sgt_check_space *x, sgt_cuda_graph *g,
                   sgt_error *err)
 {
@@ -82,7 +82,7 @@ int sgt_check_nccl(const char *path, int device, sgt_error *err)
     if (rc < 0) return rc;
     if ((rc = sgt_check_space_open(&x, BYTES, err)) == SGT_OK) rc = reduce(n, comm, &x, NULL, err);
     if (rc == SGT_OK) rc = reduce(n, comm, &x, &graph, err);
-    sgt_cuda_graph_free(graph); /* before the communicator whose calls it has */
+    sgt_cuda_graph_free(graph); /* before the communicator, whose calls the graph contains */
     n->comm_destroy(comm);
     sgt_check_space_close(&x);
     return rc;

@@ -10,22 +10,22 @@
 #include "kernels/cuda/runtime.h"
 #include "train/cuda/self_check.h"
 
-/* MATRIX: numbers of the largest matrix. BATCH: most products in one call. */
+/* MATRIX: numbers of the largest matrix. BATCH: most matrix products in one call. */
 enum { M = 128, N = 192, K = 64, MATRIX = M * N, BATCH = 3 };
 enum { IN_A, IN_B, IN_OUT, IN_BIAS, IN_AUX, ARRAYS };
 
-/* A kind of product that a step makes. */
+/* A kind of matrix product that a step computes. */
 typedef struct form {
     int trans_a, trans_b, accumulate;
-    int added;    /* array that an accumulating product adds to: IN_OUT for D itself */
-    size_t batch; /* products in one call; 0: one */
-    float f, h;   /* D = f * product + h * `added`; f is 0: the factors of sgt_cuda_gemm_run */
+    int added;    /* array to which an accumulating product adds; IN_OUT for D itself */
+    size_t batch; /* matrix products in one call; 0 means 1 */
+    float f, h;   /* D = f * product + h * `added`; f is 0: sgt_cuda_gemm_run, without factors */
     int same;     /* 1: B is A itself */
 } form;
 static const form forward = {0}, dx = {.trans_b = 1},
                   dw = {.trans_a = 1, .accumulate = 1, .added = IN_OUT};
-/* Muon's products, one for each layer (muon.c), of which some read one array two or three times.
- * Powers of 2 as factors keep the sums exact. */
+/* Muon's matrix products, batched over the layers (muon.c); some of them read one array two or
+ * three times. The factors are powers of 2, so that sums stay exact. */
 static const form gram = {.trans_b = 1, .batch = BATCH, .same = 1},
                   gram_tall = {.trans_a = 1, .batch = BATCH, .same = 1},
                   square = {.accumulate = 1, .batch = BATCH, .f = 2, .h = -.5f, .same = 1},
@@ -33,15 +33,15 @@ static const form gram = {.trans_b = 1, .batch = BATCH, .same = 1},
 
 typedef struct products {
     sgt_cuda_gemms *gemms;
-    sgt_check_space space; /* ARRAYS arrays, with room for BATCH matrices of MATRIX floats each */
-    float *x; /* the same arrays as floats on the host, as they were before the product */
+    sgt_check_space space; /* ARRAYS arrays, each with room for BATCH matrices of MATRIX floats */
+    float *x; /* the same arrays as floats on the host, with their content before the product */
     const form *form;
     sgt_cuda_gemm_shape s;
     int b;    /* the array that is B */
     size_t z; /* index in the batch of the product that is compared */
 } products;
 
-/* Return the matrix of an array that belongs to product p->z. */
+/* Return the matrix of an array that belongs to entry p->z of the batch. */
 static float *host(const products *p, int array)
 {
     return p->x + ((size_t)array * BATCH + p->z) * MATRIX;
@@ -79,7 +79,7 @@ static double product(const products *p, size_t i, size_t j)
     return p->form->f ? (double)p->form->f * sum : sum;
 }
 
-/* Return what an accumulating product adds to element (i, j). */
+/* Return the number that an accumulating product adds to element (i, j). */
 static double added(const products *p, size_t i, size_t j)
 {
     double x = p->s.accumulate ? (double)host(p, p->form->added)[i * p->s.ldd + j] : 0;
@@ -95,7 +95,7 @@ static double wanted(const products *p, const sgt_cuda_gemm_shape *s, size_t i, 
                                   host(p, IN_AUX)[i * s->ldd + j], off);
 }
 
-/* ---- one product ---- */
+/* ---- one matrix product ---- */
 
 static int is_near(const products *p, int array, size_t i, size_t j, double want, double off,
                    sgt_error *err)
@@ -114,7 +114,7 @@ static int is_near(const products *p, int array, size_t i, size_t j, double want
 static int compare(const products *p, sgt_error *err)
 {
     int rc = SGT_OK;
-    sgt_cuda_gemm_shape with_bias = p->s; /* GELU's aux is D of a product with bias */
+    sgt_cuda_gemm_shape with_bias = p->s; /* with GELU, aux is the D of a product with bias */
     with_bias.epilogue = SGT_EPILOGUE_BIAS;
     for (size_t k = 0; k < p->s.m * p->s.n && rc == SGT_OK; k++) {
         size_t i = k / p->s.n, j = k % p->s.n;
@@ -166,7 +166,7 @@ static int in_type(products *p, sgt_cuda_epilogue epilogue, sgt_cuda_type type, 
                                  .ldb = f->trans_b ? k : n,
                                  .ldd = n,
                                  .type = type,
-                                 /* a weight gradient is float32 */
+                                 /* weight gradients are float32 */
                                  .out = f->added == IN_OUT ? SGT_F32 : type,
                                  .tf32 = tf32,
                                  .accumulate = f->accumulate,
@@ -178,8 +178,8 @@ static int in_type(products *p, sgt_cuda_epilogue epilogue, sgt_cuda_type type, 
     return run(p, err);
 }
 
-/* Check a product in every precision of training. If the library lacks the epilogue for some types,
- * check the others. */
+/* Check a matrix product in every precision of training. If the library lacks the epilogue for some
+ * types, check only the others. */
 static int in_all_types(products *p, sgt_cuda_epilogue epilogue, sgt_error *err)
 {
     static const struct {
@@ -204,7 +204,7 @@ static int check(const form *f, sgt_cuda_epilogue epilogue, sgt_error *err)
     return rc;
 }
 
-/* What each path has to compute. */
+/* The matrix products that each path has to compute. */
 static const struct {
     const char *path;
     const form *form;

@@ -1,6 +1,6 @@
-/* trace.c: adds CUPTI's records of the traced steps to the trace, and names products. The host waits
- * for the device before the first traced step, so that the trace contains no work of the step before
- * it, and after the last. Between these waits, steps run as usual. */
+/* trace.c: adds CUPTI's records of the traced steps to the trace, and names matrix products. The
+ * host waits for the device before the first traced step, so that the trace contains no work of an
+ * earlier step, and after the last. Between these waits, steps run as usual. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,11 +8,11 @@
 #include "train/log/trace.h"
 #include "train/cuda/self_check.h"
 
-/* Consecutive kernels of one range on a stream, which become one span on a track beside the
- * stream's. */
+/* Consecutive kernels of the same range on a stream. They become one span, on a track next to the
+ * stream's track. */
 typedef struct span {
     sgt_trace *trace;
-    sgt_trace_event range; /* its name is NULL: no range */
+    sgt_trace_event range; /* its name is NULL: there is no range */
     uint32_t device, stream;
 } span;
 
@@ -21,7 +21,7 @@ static void end_range(const span *x)
     if (x->range.name) sgt_trace_span(x->trace, &x->range);
 }
 
-/* Kernels of a stream come in order, and may overlap, if one is launched before its predecessor has
+/* Kernels of a stream come in order. They may overlap if one is launched before its predecessor has
  * ended. */
 static void show(void *ctx, const sgt_cupti_kernel *k)
 {
@@ -55,7 +55,7 @@ static int finish(const sgt_cuda_backend *c, sgt_error *err)
     return rc == SGT_OK ? sgt_cuda_finish(c->queue.compute, err) : rc;
 }
 
-/* Add the option to CUPTI's message. */
+/* Add the name of the option to CUPTI's message. */
 static int name_option(int rc, const sgt_error *why, sgt_error *err)
 {
     return rc < 0 ? sgt_fail(err, rc, "--profile: %s", why->text) : rc;
