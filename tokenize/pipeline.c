@@ -22,8 +22,8 @@ static int write_units(sgt_units *units, const sgt_tokenize_options *o, const sg
 {
     sgt_unit *u;
     int rc;
-    /* the first report has only what an earlier run did, so that it does not count for the speed of
-     * this one */
+    /* the first report has only the work of an earlier run, which must not count for the speed of
+     * this run */
     do {
         if (o->progress)
             o->progress(o->progress_ctx, sgt_record_read(r), c->stream ? 0 : c->bytes,
@@ -178,8 +178,8 @@ int sgt_pipeline_make(const sgt_tokenize_options *o, const sgt_out_request *r,
         result->already_done = rc == SGT_OK;
     } else if (rc == 0) {
         rc = fill_out(&out, o, r, result, err);
-        /* if another run has taken OUT over, it removes what this run writes, and that is the error
-         * to report */
+        /* if another run has taken OUT over, it removes this run's files: report that as the
+         * cause */
         if (rc < 0) (void)sgt_out_check(&out, err);
         /* Keep complete shards and the state of a clean stop. Remove anything less. */
         int keep = rc == 0 || !sgt_journal_empty(out.journal) ||

@@ -38,7 +38,7 @@ typedef struct walk {
     /* files skipped without a notice: those that are not text, and Parquet files cut off */
     uint64_t more[2];
     sgt_lookahead first; /* the first bytes of the current file */
-    /* (form): number of files whose form their first bytes told, not their name */
+    /* (form): number of files whose form was found from their first bytes, not their name */
     size_t found[SGT_FORM_MORE];
     size_t first_found[SGT_FORM_MORE]; /* (form): index of the first of those files */
     sgt_error *err;
@@ -250,9 +250,9 @@ static int read_end(walk *w, sgt_corpus_file *f, sgt_source *s)
     return rc < 0 ? rc : SGT_OK;
 }
 
-/* Leave out a file, with a notice that gives the reason in *w->err; return 1. If `named`, the file
- * itself is an INPUT, and this is an error instead. cut: the file is Parquet that is cut off, not a
- * file that is no text. */
+/* Leave out a file, with a notice that gives the reason in *w->err, and return 1. If `named`, the
+ * file itself is an INPUT, and this is an error instead. cut: 1 if the file is Parquet that is cut
+ * off, 0 if it is not text. */
 static int leave_out(walk *w, const sgt_corpus_file *f, int named, int cut)
 {
     const sgt_error why = *w->err;

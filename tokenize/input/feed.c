@@ -1,6 +1,6 @@
 /* feed.c: units of work: how files are cut into units, how units are divided into documents, and
- * how documents are encoded. Only this file knows how documents lie in files; json_line.c and
- * parquet_page.c know how they lie in lines and pages. */
+ * how documents are encoded. Only this file knows how files store documents; json_line.c and
+ * parquet_page.c know how lines and pages store them. */
 #include "tokenize/input/feed.h"
 
 #include <inttypes.h>

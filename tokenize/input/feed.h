@@ -51,7 +51,7 @@ uint64_t sgt_literal_count(const sgt_literal *l, const uint8_t *text, size_t n);
 
 /* ---- units ---- */
 
-/* What all units of a feed have in common. */
+/* Properties that all units of a feed share. */
 typedef struct sgt_reading {
     const sgt_corpus *corpus;
     const sgt_tokenize_options *o;
@@ -197,9 +197,9 @@ int sgt_unit_unfold(sgt_unit *u, sgt_error *err);
 int sgt_unit_add_record(sgt_unit *u, sgt_part *next, uint64_t position, uint64_t end,
                         const char *why, uint64_t byte, sgt_error *err);
 
-/* What a thread does with a part p of its unit. text[n] is the part's text, mended and normalized
- * as the options say; it lies in the unit, and is valid until this returns. Error messages need not
- * name the file: the caller adds it. */
+/* The work of a thread on one part p of its unit. text[n] is the part's text, with ill-formed units
+ * treated and normalized as the options say. The text lies in the unit, and is valid until this
+ * returns. Error messages need not name the file: the caller adds its path. */
 typedef int sgt_part_work(void *worker, sgt_unit *u, sgt_part *p, const uint8_t *text, size_t n,
                           sgt_error *err);
 
@@ -230,7 +230,8 @@ typedef struct sgt_text_feed_options {
     /* text without another cut for this many bytes is cut between tokens; 0: 1 MiB */
     size_t long_piece;
     size_t extent; /* most bytes of text without a cut; more is an error; 0: 1 GiB */
-    /* number of threads that encode (0: one); twice as many files are unpacked and filtered ahead */
+    /* number of threads that encode (0: one); twice as many files are unpacked and filtered
+     * ahead */
     size_t threads;
     sgt_text_feed_from from;
 } sgt_text_feed_options;
@@ -273,7 +274,7 @@ int sgt_text_feed_choose(sgt_corpus *c, double val_fraction);
  * hashed, and the run is refused if its hash differs. */
 
 /* Read a file, or only its first `length` bytes (for Parquet, rows), and set *hash to their hash.
- * field: the column of Parquet. If the file is shorter, hash what there is. */
+ * field: the column of Parquet. If the file is shorter, hash all of it. */
 int sgt_same_hash(uint64_t *hash, const sgt_corpus_file *f, const char *field, uint64_t length,
                   const sgt_stop *stop, sgt_error *err);
 

@@ -29,8 +29,8 @@ typedef struct sgt_parquet_request {
     const sgt_corpus_file *file;
     const char *field; /* name of the column: "text", or "a.b" in a group */
     uint64_t row;      /* first row to read, unless the file's range begins later */
-    /* hash of an earlier run, and the number of rows that it covers (sgt_parquet_hash); 0: begin
-     * anew */
+    /* hash of an earlier run, and the number of rows that it covers (sgt_parquet_hash); 0: there is
+     * none */
     uint64_t hashed, hash;
     const sgt_stop *stop, *cancel;
     /* 1: the column is one to keep (kept.h). It may then hold numbers, and the file's range is
@@ -174,7 +174,7 @@ static inline uint64_t sgt_parquet_varint(const uint8_t **at, const uint8_t *end
     return 0;
 }
 
-/* Limits on what a file may say: bytes of a page once unpacked, and rows of a page. */
+/* Limits on what a file may state: bytes of an unpacked page, and rows of a page. */
 #define SGT_PARQUET_PAGE ((size_t)1 << 30)
 #define SGT_PARQUET_PAGE_ROWS ((uint64_t)1 << 22)
 /* more bytes than a page, or the text of a unit, usually has */

@@ -104,8 +104,9 @@ static int open_file(sgt_source *s, sgt_error *err)
     return rc;
 }
 
-/* Wait until a stream or filter can be read, checking at intervals whether to stop. A file can be
- * read at once, but this check is needed there, too: skipping a long line may take minutes. */
+/* Wait until a stream or filter can be read, checking at intervals whether to stop. A file never
+ * has to be waited for, but it needs the check, too: skipping a long line of it may take
+ * minutes. */
 static int wait_bytes(const sgt_source *s, int fd, sgt_error *err)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};

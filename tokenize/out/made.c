@@ -155,7 +155,7 @@ static int open_shard(sgt_made *s, shard *x, sgt_error *err)
     x->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (x->fd < 0) return sgt_fail_errno(err, "%s", path);
     s->open++;
-    /* start reading what is no longer in the page cache, such as after a restart */
+    /* start reading what is no longer in the page cache, for example after a restart */
     posix_fadvise(x->fd, 0, 0, POSIX_FADV_WILLNEED);
     return SGT_OK;
 }

@@ -523,10 +523,10 @@ static int remove_file(const char *folder, const char *name, sgt_error *err)
     return sgt_fail_errno(err, "%s: cannot remove", path);
 }
 
-/* Remove from OUT the files of a set in another layout. Only its manifest names them; it is in
- * `folder`: in OUT, or in .work before the first file is moved to OUT (export.h). The manifest
- * stays, so that another call can finish if this one is killed; without the files that it lists,
- * OUT does not count as complete. */
+/* Remove from OUT the files of a set in another layout. Only the manifest of that set names them.
+ * It is in `folder`, which is OUT, or, before the first file is moved to OUT, .work (export.h). The
+ * manifest stays, so that another call can finish if this one is killed. OUT does not count as
+ * complete without the files that the manifest lists. */
 static int remove_listed(const char *out, const char *folder, sgt_error *err)
 {
     sgt_manifest m = {0};
@@ -680,8 +680,8 @@ static int wait_a_turn(const sgt_out_request *r, sgt_error *err)
     return sgt_stopped(r->stop) ? sgt_fail(err, SGT_ESTOPPED, "stopped") : SGT_OK;
 }
 
-/* Return 1 if another rank that shares OUT is at work; if who is NULL, also if one may be
- * (owner.h). */
+/* Return 1 if another rank that shares OUT is at work, else 0. If `who` is NULL, a rank that may be
+ * dead counts as well, because the call does not wait to find out (owner.h). */
 static int find_sharer(const sgt_out *o, sgt_claimant *who, sgt_error *err)
 {
     char path[SGT_PATH];
@@ -695,9 +695,9 @@ static int find_sharer(const sgt_out *o, sgt_claimant *who, sgt_error *err)
     return rc;
 }
 
-/* Check that the ranks at work make the same set, so that this rank can make its part of it. Return
- * 0 if they do, 1 if the set is complete, NOT_JOINED if what they make is unknown or, with `force`,
- * another set, or a negative SGT_E*. */
+/* Check whether the ranks at work make the same set, so that this rank can join them and make its
+ * part. Return 0 if they do; 1 if the set is complete; NOT_JOINED if there is no journal to compare
+ * with or, with `force`, if they make another set; or a negative SGT_E*. */
 static int check_joined(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     int rc = is_complete(r, err);

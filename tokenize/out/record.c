@@ -269,7 +269,7 @@ static void count_part(sgt_record *r, const sgt_part *p)
     r->reading = p->raw;
 }
 
-/* Add a part whose ids are written to the counts, and record what sources.jsonl and the digests
+/* Add to the counts a part whose ids are written, and record what sources.jsonl and the digests
  * need of it. */
 static int finish_part(sgt_record *r, const sgt_part *p, const sgt_unit *u, sgt_error *err)
 {

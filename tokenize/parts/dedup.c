@@ -35,7 +35,7 @@ static sgt_dedup lay_out(const sgt_made *set)
     return (sgt_dedup){.train = train, .count = BITS + (size_t)(all / 64 + 1)};
 }
 
-/* Return the number, counted from the first bit of `words`, of a document's bit. */
+/* Return the index of a document's bit, counted in bits from the start of `words`. */
 static uint64_t bit_of(const sgt_dedup *d, int split, uint64_t number)
 {
     return 64ull * BITS + (split ? d->train : 0) + number;

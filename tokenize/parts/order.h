@@ -45,7 +45,7 @@ typedef struct sgt_order_request {
     /* the parts, in the order of the input; only one order at a time may use the set */
     sgt_made *set;
     int split;
-    /* tells which documents are duplicates, and so left out; NULL: keep all documents */
+    /* the documents that are duplicates, which are left out; NULL: keep all documents */
     const sgt_dedup *dedup;
     int shuffle;
     uint64_t seed;

@@ -28,7 +28,7 @@ static const range unchanged[] = {{0x0400, 0x0481}, {0x05D0, 0x05EA}, {0x0E01, 0
                                   {0x3041, 0x3094}, {0x30A1, 0x30FA}, {0x3400, 0x4DBF},
                                   {0x4E00, 0x9FFF}, {0xAC00, 0xD7A3}};
 
-static const char what[] = "normalized text"; /* what an error message about memory names */
+static const char what[] = "normalized text"; /* name of the memory in error messages */
 
 static int within(const range *r, size_t count, uint32_t cp)
 {

@@ -83,8 +83,9 @@ size_t sgt_alphabet_write(const uint8_t *s, size_t n, char *out)
  * after `id`; 0 ends a list. */
 typedef struct groups {
     const uint32_t (*halves)[2];
-    const uint16_t *factors;       /* (count): factors to try first; NULL: none */
-    uint32_t *sizes, *head, *next; /* (count): number of merges; (count) and (ids): the lists */
+    const uint16_t *factors; /* (count): factors to try first; NULL: none */
+    /* sizes (count): number of merges of each group; head (count) and next (ids): the lists */
+    uint32_t *sizes, *head, *next;
     uint32_t count, largest;
 } groups;
 
