@@ -182,7 +182,7 @@ typedef struct sgt_tokenize_options {
     uint32_t rank, ranks; /* number of this process, from 0, and of all that fill OUT together */
     /* connections among the ranks, for sgt's own programs only; else NULL */
     struct sgt_ranks *joined;
-    sgt_notice notice;    /* called with each notice that is no failure, one line each */
+    sgt_notice notice;    /* called with each notice, one line each; a notice is not a failure */
     const sgt_stop *stop; /* checked at intervals; NULL: the call cannot be stopped */
     /* called at intervals, by one thread at a time; bytes_total is 0 if it is unknown */
     void (*progress)(void *ctx, uint64_t bytes_done, uint64_t bytes_total, uint64_t tokens);

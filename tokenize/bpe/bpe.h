@@ -34,9 +34,11 @@ size_t sgt_bpe_scan_32(const sgt_vocab *v, const uint8_t *s, size_t n, void *ids
  *   offset a in t-M+1 ... t, since no token is longer than M. The tokens before a are those of f
  *   ... a encoded alone (pieces.c: adjacent tokens fit, so they are what the merges make of their
  *   bytes). If, for each of these M offsets a, the tokens of f ... a have a border at b, then so
- *   have the tokens of the whole piece. The tokens of f ... a have a border at b exactly if the
- *   last token of f ... b and the first token of b ... a fit next to each other. That is one
- *   look-up, and the M offsets have only a few different first tokens.
+ *   have the tokens of the whole piece.
+ *
+ *   The tokens of f ... a have a border at b exactly if the last token of f ... b and the first
+ *   token of b ... a fit next to each other. That is one look-up, and the M offsets have only a few
+ *   different first tokens.
  *
  * The tokens of the two parts, joined, are then those of the whole piece, because a row of tokens
  * that fit is what the merges make of its bytes. */

@@ -41,13 +41,18 @@
  *   - long words (words.h) are looked up before they are merged, and each takes only as much memory
  *     as it needs: 16 MiB hold nearly all of 24 MB of text of many scripts with 4-byte ids
  *     (2026-11-30)
+ *
  * Tried, slower and not used: comparing both entries of a line at once by vectors; merging eight
  * words at a time; first entries in a table apart from second ones; `look` in the loop of `fill`,
- * 48 words behind it. A table of twice as many lines (SGT_WORD_LINES 18 instead of 17) was 1.02
- * times as fast on 685 MB of English, and 1.00 on code (one thread, Zen 4, 2026-11-25, `sgt-bench
- * tokenize --threads 1`), for 12 MiB more per thread. It is not used, because two threads could
- * then be made to take more than 100 MiB by hostile text (tests/cli/hostile.sh). A vocabulary's own
- * tokens are not stored in advance: they are only 8 to 14 % of a text's distinct words. */
+ * 48 words behind it.
+ *
+ * A table of twice as many lines (SGT_WORD_LINES 18 instead of 17) was 1.02 times as fast on 685 MB
+ * of English, and 1.00 on code (one thread, Zen 4, 2026-11-25, `sgt-bench tokenize --threads 1`),
+ * for 12 MiB more per thread. It is not used, because hostile text could then make two threads take
+ * more than 100 MiB (tests/cli/hostile.sh).
+ *
+ * A vocabulary's own tokens are not stored in advance: they are only 8 to 14 % of a text's distinct
+ * words. */
 #include <string.h>
 
 #include "tokenize/bpe/width.h"

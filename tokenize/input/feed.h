@@ -46,7 +46,7 @@ typedef struct sgt_literal {
     int divides; /* 1: it begins a document */
 } sgt_literal;
 
-/* Return the number of literals in text[n]. */
+/* Return how often the literal occurs in text[n]. */
 uint64_t sgt_literal_count(const sgt_literal *l, const uint8_t *text, size_t n);
 
 /* ---- units ---- */

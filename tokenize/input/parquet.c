@@ -696,8 +696,8 @@ static int read_behind(sgt_parquet *p, const sgt_parquet_head *h, sgt_unit *u, s
 {
     /* a damaged head may state any size, so reserve only a likely one */
     const size_t all = u->unpacked + text, likely = all < SGT_PARQUET_LIKELY ? all : 0;
-    /* a quarter more, for rows that are larger than estimated: enlarging the buffer later copies
-     * it */
+    /* a quarter more, for rows that are larger than estimated: a buffer that has to grow later is
+     * copied */
     const int rc = sgt_unit_reserve(u, u->used + h->packed + likely + likely / 4, err);
     return rc < 0 ? rc : read_packed(p, h, u->text + u->used, &p->page_hash, err);
 }

@@ -2,8 +2,8 @@
  * that of Hugging Face's BpeTrainer:
  *
  *     Merge the most frequent pair of adjacent tokens wherever it occurs, from left to right.
- *     Of equally frequent pairs take the one with the lowest left id, then with the lowest right
- *     id. Repeat until there are `size` tokens, or no pair is left.
+ *     Of equally frequent pairs take the one with the lowest left id, then the lowest right id.
+ *     Repeat until there are `size` tokens, or no pair is left.
  *
  * Ids are as that trainer assigns them: 0 is the end of text, 1-256 are the bytes in GPT-2's order,
  * and 257 + n is the token that merge n creates. (GPT-2's order is that of the code points of the

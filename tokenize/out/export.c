@@ -1,5 +1,5 @@
-/* export.c: write the tokens of a set as another trainer's files, and rename these to their final
- * names. */
+/* export.c: write the tokens of a set as another trainer's files, and rename the files to their
+ * final names. */
 #include "tokenize/out/export.h"
 
 #include <errno.h>

@@ -115,9 +115,9 @@ typedef struct split_level {
     /* Classify the ASCII bytes of p[0..64). Fill in all of *b except wide_space. */
     void (*classify)(const uint8_t *p, split_block *b);
     /* Classify the non-ASCII characters: add them to b->low and b->high, and find b->wide_space.
-     * in[0] holds bits for low, in[1] bits for high. On entry, these are of the bytes of this block
-     * that continue a character of the previous block; on return, of the bytes of the next block
-     * that continue a character of this one. */
+     * in[0] holds bits for low, in[1] bits for high. On entry they are set for those bytes of this
+     * block that continue a character of the previous block; on return, for those bytes of the next
+     * block that continue a character of this one. */
     void (*classify_wide)(const uint8_t *p, uint64_t in[2], split_block *b);
     /* Find which of `quotes` are followed by s, d, m or t (*two), and which by ll, ve or re
      * (*three). */

@@ -420,7 +420,7 @@ static int make_late(builder *b, sgt_error *err)
 static int merges_are_ranks(const sgt_vocab_parts *p)
 {
     size_t ways = 0;
-    /* with one merge per token at most, they are not all cuts */
+    /* with at most one merge per token, they are not all cuts */
     if (p->merge_count <= p->count) return 0;
     for (size_t i = 1; i < p->merge_count; i++)
         if (p->merges[i].made < p->merges[i - 1].made) return 0;
