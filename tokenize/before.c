@@ -1,5 +1,4 @@
-/* before.c: check the options; estimate the space needed, and compare it with the space that is
- * free. */
+/* before.c: check the options; estimate the space needed, and compare it with the free space. */
 #include "tokenize/before.h"
 
 #include <errno.h>

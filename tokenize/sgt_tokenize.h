@@ -161,8 +161,9 @@ typedef struct sgt_tokenize_options {
     const char *keep_fields; /* fields that sources.jsonl keeps of each document: "url,date" */
     sgt_format format;
     sgt_binary_files binary;
-    int hidden;   /* also read hidden files: names below a folder that begin with a dot */
-    int skip_bad; /* leave out bad lines, rows and ends of packed files; default: fail */
+    int hidden; /* also read hidden files: names below a folder that begin with a dot */
+    /* leave out bad lines, bad rows and damaged ends of packed files; default: fail */
+    int skip_bad;
     /* how to turn text into ids */
     const char *vocab, *pattern; /* arguments of sgt_vocab_load; default "gpt2", NULL */
     sgt_normalize normalize;     /* normal form of each document's text, before it is split */
@@ -179,7 +180,7 @@ typedef struct sgt_tokenize_options {
     /* how to run */
     int force;            /* replace an OUT that is complete, or has other options or inputs */
     int threads;          /* at most 1,024; default: sgt_tokenize_threads() */
-    uint32_t rank, ranks; /* number of this process, from 0, and of all that fill OUT together */
+    uint32_t rank, ranks; /* number of this process, from 0; number of all that fill OUT together */
     /* connections among the ranks, for sgt's own programs only; else NULL */
     struct sgt_ranks *joined;
     sgt_notice notice;    /* called with each notice, one line each; a notice is not a failure */

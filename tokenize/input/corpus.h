@@ -95,7 +95,7 @@ typedef struct sgt_corpus {
     size_t filter_count;
     uint64_t bytes;   /* bytes of all files on disk */
     uint64_t skipped; /* number of files left out because they are not text */
-    int skip_binary;  /* --binary skip: standard input is checked later, when it is read */
+    int skip_binary;  /* 1: --binary skip; standard input is checked later, when it is read */
     /* 1: one file is standard input. Its size is not part of `bytes`, and the run cannot be
      * resumed */
     int stream;

@@ -158,7 +158,7 @@ typedef struct sgt_unit {
     size_t scratch_room;
     char *kept; /* fields to keep, of lines of JSONL (kept.h) */
     size_t kept_used, kept_room;
-    sgt_normalizer normal; /* the text in the normal form asked for */
+    sgt_normalizer normal; /* memory for the text in its normal form */
     /* the first ill-formed units in this unit, in order */
     sgt_invalid_at invalid[SGT_INVALID_LISTED];
     size_t invalid_count;

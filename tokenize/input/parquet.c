@@ -28,7 +28,7 @@
 #define TAIL 8
 #define META ((uint64_t)256 << 20) /* maximum bytes of the metadata */
 #define HEAD ((size_t)4 << 10)     /* bytes read at first for a page's head */
-/* most bytes of a page's head; its statistics may hold long strings */
+/* most bytes of a page's head, whose statistics may hold long strings */
 #define LONGEST_HEAD ((size_t)16 << 20)
 
 /* A row group. Its rows and bytes end where those of the next one begin. A sentinel follows the

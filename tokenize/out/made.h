@@ -34,7 +34,7 @@ void sgt_made_rest(sgt_made *s);
 size_t sgt_made_folders(const sgt_made *s);
 const char *sgt_made_path(const sgt_made *s, size_t folder);
 const sgt_manifest *sgt_made_manifest(const sgt_made *s, size_t folder);
-size_t sgt_made_width(const sgt_made *s); /* bytes of an id, in all folders */
+size_t sgt_made_width(const sgt_made *s); /* bytes of an id, equal in all folders */
 /* totals of a split, in all folders: */
 size_t sgt_made_shards(const sgt_made *s, int split);
 uint64_t sgt_made_tokens(const sgt_made *s, int split);

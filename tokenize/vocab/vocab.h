@@ -181,7 +181,7 @@ struct sgt_vocab {
     /* atomic: stored with release by the thread that fills the trie under trie_lock, loaded with
      * acquire by readers */
     int trie_ready;
-    sgt_vocab_slot *trie; /* node << 8 | byte -> next node */
+    sgt_vocab_slot *trie; /* hash table: node << 8 | byte -> next node */
     unsigned trie_shift;
     uint32_t *trie_token; /* (node): id + 1 of the token that ends at the node, or 0 */
     uint32_t *trie_end;   /* (made): the node at which the token ends */
