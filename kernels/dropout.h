@@ -44,8 +44,8 @@ SGT_EVERYWHERE uint64_t sgt_dropout_attention_element(uint64_t row, uint64_t h, 
     return ((row * H + h) * T + i) * ((T + 3) / 4 * 4) + j;
 }
 
-/* Return the part of Philox's counter that all elements of a tensor share. layer <= 4095, step <
- * 2^48. */
+/* Return the part of Philox's counter that all elements of a tensor share. layer is at most 4095,
+ * and step below 2^48. */
 SGT_EVERYWHERE uint64_t sgt_dropout_draw(uint64_t step, uint32_t layer, uint32_t site)
 {
     return step << 16 | (uint64_t)layer << 4 | site;

@@ -33,7 +33,8 @@ typedef struct sgt_adamw {
     double c1, c2;
 } sgt_adamw;
 
-/* Random numbers for stochastic rounding, each a pure function of (seed, draw, element). */
+/* Parameters of the random numbers for stochastic rounding. Each number is a pure function of
+ * (seed, draw, element). */
 typedef struct sgt_random {
     uint64_t seed, draw; /* draw: from sgt_moments_draw(step), kernels/moments.h */
     uint64_t first;      /* element number of the array's first number */
@@ -56,7 +57,8 @@ typedef struct sgt_dropout {
     float rate;
 } sgt_dropout;
 
-/* Normally distributed numbers with mean 0, each a pure function of (seed, draw, element). */
+/* Parameters of normally distributed random numbers with mean 0. Each number is a pure function of
+ * (seed, draw, element). */
 typedef struct sgt_normals {
     uint64_t seed, draw;
     uint64_t first; /* element number of the array's first number */
@@ -105,7 +107,7 @@ typedef struct sgt_kernels {
     void (*gelu_backward)(float *dx, const float *dout, const float *x, size_t n,
                           sgt_gelu_kind kind);
 
-    /* out[i] = x[i] times the factor of element d->first + i, for i < n; out may be x */
+    /* out[i] = x[i] times the dropout factor of element d->first + i, for i < n; out may be x */
     void (*dropout)(float *out, const float *x, size_t n, const sgt_dropout *d);
 
     /* out[i] = sigma sqrt(-2 ln u) cos(2 pi v), with sin instead of cos for odd elements. u and v
@@ -160,7 +162,7 @@ typedef struct sgt_kernels {
 
     /* db[c] += sum_i dout[i][c], with dout (n, C) and row stride ld floats */
     void (*bias_backward)(float *db, const float *dout, size_t n, size_t C, size_t ld);
-    /* bias_backward with dout in bfloat16. */
+    /* The same for dout in bfloat16. */
     void (*bias_backward_bf16)(float *db, const uint16_t *dout, size_t n, size_t C, size_t ld);
 
     /* Round each x to the nearest number of the format `to`, ties to even, and write the result as
@@ -172,8 +174,8 @@ typedef struct sgt_kernels {
 
     void (*add)(float *x, const float *y, size_t n); /* x += y */
     double (*sum_squares)(const float *x, size_t n); /* sum x^2, accumulated in double */
-    /* Update n parameters. If copy is not NULL, the new p is also written there as bfloat16, with
-     * to_bf16's bits. */
+    /* Update n parameters by the formula of sgt_adamw. If copy is not NULL, the new p is also
+     * written there as bfloat16, with the bits that to_bf16 would give. */
     void (*adamw)(float *p, float *m, float *v, const float *g, size_t n, const sgt_adamw *a,
                   uint16_t *copy);
     /* Like adamw, with the moments m and v stored in bfloat16. The new moments are computed in
@@ -208,7 +210,7 @@ const sgt_kernels *sgt_kernels_level(int level);
  * are float32. */
 typedef struct sgt_gemm_shape {
     size_t m, n, k;
-    int trans_a, trans_b; /* A is stored (k, m) when trans_a, B is stored (n, k) when trans_b */
+    int trans_a, trans_b; /* A is stored (k, m) if trans_a, B (n, k) if trans_b */
     size_t lda, ldb, ldc;
     int bias;       /* add bias[n] to each row */
     int accumulate; /* add to the content of C */
@@ -258,7 +260,7 @@ size_t sgt_gemm_scratch(int threads);
  * the speed cannot be measured. The measurement takes 10 to 100 ms. */
 double sgt_gemm_peak(int bf16, int threads);
 
-/* The name of these products, as runs record it beside those of other libraries. */
+/* Name of this library of matrix products. Each run records which library it used. */
 #define SGT_GEMM_LIBRARY "own matrix products"
 
 /* Compute the matrix product by its definition, with sums in double. */

@@ -51,7 +51,7 @@ typedef struct sgt_muon_shape {
     sgt_rounding format;
     int bf16; /* 1: `format` is bfloat16, and matrix products take bfloat16 (sgt_gemm_bf16) */
     /* sgt_muon_memory bytes, SGT_ARENA_ALIGN-aligned; plans that never run at the same time may
-     * share it */
+     * share them */
     void *memory;
     void *scratch; /* scratch of the matrix products, as in sgt_gemm_shape */
 } sgt_muon_shape;
@@ -64,8 +64,8 @@ typedef struct sgt_muon_update {
 typedef struct sgt_muon sgt_muon;
 
 size_t sgt_muon_memory(const sgt_muon_shape *s);
-/* Plan updates of a matrix into *out, which the caller frees with sgt_muon_free (NULL is fine).
- * Fails as sgt_gemm_plan does. */
+/* Plan updates of a matrix into *out, which the caller frees with sgt_muon_free (which accepts
+ * NULL). Fails as sgt_gemm_plan does. */
 int sgt_muon_plan(sgt_muon **out, const sgt_muon_shape *s, int threads, sgt_error *err);
 void sgt_muon_free(sgt_muon *u);
 /* Update the matrix p and its momentum m from the gradient g, all (rows, columns). The call opens

@@ -236,8 +236,8 @@ SGT_INLINE size_t attention_from(const attention_parts *a, size_t i, size_t j0)
     return attention_first(a, i, j0) / (GROUP * W) * (GROUP * W);
 }
 
-/* Write the dropout factors of query i's probabilities for keys j0 + from to j0 + padded - 1.
- * a->drop must not be NULL. */
+/* Write the dropout factors of query i's probabilities for keys j0 + from to j0 + padded - 1. There
+ * must be dropout: a->drop is not NULL. */
 SGT_INLINE void attention_factors(float factor[BLOCK], const attention_parts *a, size_t i,
                                   size_t j0, size_t from, size_t padded)
 {
@@ -281,8 +281,8 @@ SGT_INLINE float online_softmax(float *s, float scale, size_t masked, size_t n, 
     return shrink;
 }
 
-/* Pack elements `from` to `padded` - 1 of a row of probabilities or score gradients into groups, as
- * an operand of the matrix products. */
+/* Pack elements `from` to `padded` - 1 of a row of probabilities or score gradients into groups, so
+ * that the row can be an operand of the matrix products. */
 SGT_INLINE void group_row(float *out, const float *s, size_t from, size_t padded)
 {
     if (GROUP == 1) return; /* the matrix products read s itself */
@@ -410,8 +410,8 @@ SGT_INLINE void group_scores(const attention_parts *a, size_t r0, size_t from, s
 }
 
 /* Process query block i0 against key block j0: add to dq of the queries, and to dk and dv of the
- * keys. Queries from `rows` on see none of the keys; queries from `last` on see none of keys c0 ...
- * c0 + ROWS - 1. */
+ * keys. Queries from `rows` on see none of the keys. In the second loop, queries from `last` on see
+ * none of keys c0 ... c0 + ROWS - 1. */
 static void backward_block(const attention_parts *a, size_t i0, size_t rows, size_t j0, size_t keys)
 {
     int diagonal = i0 == j0;

@@ -39,7 +39,7 @@ typedef struct attention_lanes {
 typedef struct attention_parts {
     size_t T, D, blocks, deep; /* blocks, deep: T and D in units of SIDE, rounded up */
     char *k_left, *v_left;     /* (blocks, deep) pairs: rows are keys, k is the channel */
-    char *q_right, *o_right;   /* (blocks, deep) pairs: columns are queries; o: of dout */
+    char *q_right, *o_right;   /* (blocks, deep) pairs: columns are queries; o_right holds dout */
     char *k_across, *v_across; /* (deep, blocks) left pairs: rows are channels, k is the key */
     char *q_down, *o_down;     /* (deep, blocks) right pairs: columns are channels, k the query */
     char *p, *ds;              /* (AROUND keys, AROUND queries) left pairs: k is the query */

@@ -40,7 +40,7 @@ int sgt_head_possible(const sgt_head *h)
  * for the same cache sets. */
 static size_t line_of(const sgt_head *h)
 {
-    size_t lde = (h->V + 63) / 64 * 64; /* an even number of lines */
+    size_t lde = (h->V + 63) / 64 * 64; /* this makes an even number of cache lines */
     return lde + (h->bf16 ? 32 : 16);
 }
 

@@ -51,7 +51,7 @@ typedef struct head {
     size_t n, V, C;
     size_t rows, words, deep; /* n, V and C in units of SIDE, rounded up */
     size_t lanes;             /* n rounded up to SIDE */
-    size_t part, parts;       /* columns of a part; number of parts */
+    size_t part, parts;       /* number of columns in a part; number of parts */
     size_t line;              /* row stride of e, in pairs; odd */
     const float *x32;
     const uint16_t *x, *w;
@@ -237,8 +237,9 @@ static void softmax_rows(const head *r, const char *w, size_t p, size_t b)
         exp_lanes(r, logits, p, columns, lane);
 }
 
-/* Compute the first part for all rows, because it sets their references; each task is SIDE rows.
- * Then compute the other parts; each task is one part. */
+/* Compute e, maxima and sums of all parts. The first part is computed for all rows before the other
+ * parts, because it sets their references; a task is SIDE rows. For the other parts, a task is one
+ * part. */
 static void softmax(const head *r)
 {
     char *w = own_scratch(r);
@@ -336,8 +337,9 @@ static void add_part(const head *r, size_t p, const char *left, size_t b, size_t
     }
 }
 
-/* Add to dx' of row blocks b0 .. b0 + rows - 1 and column blocks c0 .. c0 + wide - 1 the shares of
- * all mixed parts if `mixed` is 1, else of all other parts. A block has SIDE rows or columns. */
+/* Add shares to dx': those of all mixed parts if `mixed` is 1, else those of all other parts. The
+ * call covers row blocks b0 .. b0 + rows - 1 and column blocks c0 .. c0 + wide - 1; a block has
+ * SIDE rows or columns. */
 static void add_parts(const head *r, int mixed, size_t b0, size_t rows, size_t c0, size_t wide)
 {
     char *left = own_scratch(r);

@@ -68,7 +68,7 @@ SGT_INLINE uint32_t to_bits(float x)
     return u;
 }
 
-/* Return a mask: all ones if `yes` is 1, 0 if it is 0. */
+/* Return a mask for selecting bits: all ones if `yes` is 1, all zeros if it is 0. */
 SGT_INLINE uint32_t pick(int yes) { return 0u - (uint32_t)yes; }
 
 SGT_INLINE float round_bf16(float x)
@@ -213,7 +213,7 @@ static void normal_block(float *out, const sgt_normals *d, uint64_t element)
 static void normals(float *out, size_t n, const sgt_normals *d)
 {
     float block[4 * W];
-    size_t skip = d->first % 4; /* numbers of the first draw that come before d->first */
+    size_t skip = d->first % 4; /* numbers of the first draw that precede d->first */
     uint64_t element = d->first - skip;
     for (size_t i = 0, count; i < n; i += count, element += 4 * W, skip = 0) {
         count = 4 * W - skip < n - i ? 4 * W - skip : n - i;
@@ -395,7 +395,7 @@ static void drop_factors(float *factor, const sgt_dropout *d, uint64_t element)
 static void dropout(float *out, const float *x, size_t n, const sgt_dropout *d)
 {
     float factor[DROP];
-    size_t skip = d->first % 4; /* elements of the first draw that come before d->first */
+    size_t skip = d->first % 4; /* elements of the first draw that precede d->first */
     uint64_t element = d->first - skip;
     for (size_t i = 0; i < n; element += DROP, skip = 0) {
         drop_factors(factor, d, element);

@@ -152,7 +152,8 @@ SGT_INLINE vf vround(vf a)
 {
     return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
-/* Multiply by 2^n as two powers of about half the exponent, because 2^128 is not a float. */
+/* Multiply by 2^n in two steps, each by a power of about half the exponent: 2^128 is not a
+ * float. */
 SGT_INLINE vf vscale(vf e, vf n, vf x, vf lowest)
 {
     __m256i whole = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(whole, 1),
@@ -329,7 +330,7 @@ SGT_INLINE vf vexp(vf x)
     return vscale(vfma(r * r, q, r) + vset(1), n, x, lowest);
 }
 
-/* Transpose W vectors of W floats. */
+/* vtranspose transposes W vectors of W floats. */
 #if defined(__AVX512F__)
 /* Transpose 4 x 4 blocks of floats within quarters of vectors, then exchange the quarters. With the
  * zips that are used below, packing from memory took 1.5 times as long (Zen 5). */

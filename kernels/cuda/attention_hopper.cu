@@ -71,7 +71,7 @@ DEV void consume(const Forward<T, D> &f, const Heads<T> &a, const Kept<DROP> &ke
     float s[N][4], down[2];
     uint32_t p[N / 2][4];
     Draws<DROP, N> draws;
-    if (group == CONSUMERS - 1) dev::turn_pass(1, 256); // so that group 0 has the first turn
+    if (group == CONSUMERS - 1) dev::turn_pass(1, 256); // gives group 0 the first turn
     dev::mbar_wait(f.queries, 0);
     f.keys->wait_full(0);
     dev::wgmma_fence(out);

@@ -25,7 +25,7 @@ enum {
     BOX = 64,                // rows of one TMA copy
     STAGES = 2,
     PRODUCER_REGISTERS = 24,
-    CONSUMER_REGISTERS = 240, // 24 * 128 + 240 * 256 = 64,512 of 65,536
+    CONSUMER_REGISTERS = 240, // in all 24 * 128 + 240 * 256 = 64,512 of 65,536
     BARRIERS = 1024           // bytes before the tiles, which begin at a multiple of 1,024
 };
 
@@ -53,7 +53,7 @@ struct Ring {
         dev::warp_sync(); // every lane has seen it full and has finished its own reads
         if (threadIdx.x % 32 == 0) dev::mbar_arrive(empty + i % STAGES);
     }
-    DEV void skip(int i) // pass over a tile that this group does not need
+    DEV void skip(int i) // mark a tile as read that this group does not need
     {
         wait_full(i);
         release(i);

@@ -139,7 +139,7 @@ DEV void consume_queries(const KeysShared<T, D> &m, const Heads<T> &a, const Sig
     Head h(a, blockIdx.x);
     KeySums<T, D, DROP> sums;
     int row = threadIdx.x / 128 * MINE, key = first + threadIdx.x / 32 * 16;
-    // end of the queries that see the group's keys
+    // index after the last query that sees any of the group's keys
     int seen = sight.after_queries(first + row + MINE - 1);
     int i = 0, query = first;
     DEV_UNROLL_FOR (int n = 0; n < D / 8; n++)
@@ -162,7 +162,7 @@ __global__ void __launch_bounds__(HOPPER_THREADS, 1)
 {
     KeysShared<T, D> m;
     Sight<T> sight(a, blockIdx.x);
-    // end of the queries that see any of these keys
+    // index after the last query that sees any of these keys
     int first = blockIdx.y * BOTH, end = sight.after_queries(first + BOTH - 1);
     make_barriers(m.own, m.ring);
     if (threadIdx.x >= CONSUMERS * 128) {
@@ -221,7 +221,7 @@ DEV void consume_keys(const QueriesShared<T, D> &m, const Heads<T> &a, const Sig
     Kept<DROP> kept(a, blockIdx.x);
     Head h(a, blockIdx.x);
     int row = threadIdx.x / 128 * MINE, query = first + threadIdx.x / 32 * 16, i = 0, key = begin;
-    // first key that the group sees
+    // first key that any query of the group sees, rounded down to a tile
     int from = sight.first_key(first + row) / WALKED_KEYS<D> * WALKED_KEYS<D>;
     int to = first + row + MINE < end ? first + row + MINE : end;
     RowStats r(a, h, query);

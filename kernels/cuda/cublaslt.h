@@ -27,7 +27,7 @@ struct sgt_lt_algo {
 struct sgt_lt_result {
     struct sgt_lt_algo algo;
     size_t workspace; /* bytes of workspace that the algorithm needs */
-    int state;        /* 0: the algorithm can be used, and the fields before are valid */
+    int state;        /* 0: the algorithm can be used; algo and workspace are valid */
     float waves;
     int reserved[4];
 };
@@ -80,7 +80,7 @@ enum {                                /* cublasLtMatrixLayoutAttribute_t */
 enum {                                       /* cublasLtMatmulPreferenceAttributes_t */
        SGT_LT_PREFERENCE_MAX_WORKSPACE = 1,  /* uint64_t */
        SGT_LT_PREFERENCE_REDUCTION_MASK = 3, /* uint32_t */
-       SGT_LT_PREFERENCE_ALIGNMENT_A = 5,    /* uint32_t, like the next three; 256 by default */
+       SGT_LT_PREFERENCE_ALIGNMENT_A = 5,    /* uint32_t, like the next three; bytes, default 256 */
        SGT_LT_PREFERENCE_ALIGNMENT_B = 6,
        SGT_LT_PREFERENCE_ALIGNMENT_C = 7,
        SGT_LT_PREFERENCE_ALIGNMENT_D = 8

@@ -52,7 +52,7 @@ typedef struct sgt_cuda_control {
     float grad_scale;  /* the same factor with clipping, for all other gradients */
     int32_t found_inf; /* 1 if a gradient is infinite or NaN; this update is then skipped */
     double c1, c2;     /* AdamW's bias corrections of this update */
-    /* results of the previous step, for the host to read */
+    /* results of the step before, for the host to read */
     double last_loss, last_targets, last_norm;
     float last_loss_scale;
     int32_t last_found_inf;
@@ -70,7 +70,7 @@ typedef struct sgt_cuda_place {
 
 typedef struct sgt_cuda_dropout {
     const sgt_cuda_place *place;
-    uint64_t row_elements; /* numbers per row of the batch, T*C; not used by attention */
+    uint64_t row_elements; /* numbers in a row of the batch, T*C; attention does not use it */
     uint32_t layer, site;  /* site: an sgt_dropout_site */
     float rate;            /* fraction of numbers that are dropped; 0: none */
 } sgt_cuda_dropout;

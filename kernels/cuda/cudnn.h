@@ -24,7 +24,7 @@ extern "C" {
 typedef struct cudnnContext *sgt_cudnn_handle; /* cudnnHandle_t */
 typedef void *sgt_cudnn_desc;                  /* cudnnBackendDescriptor_t */
 
-#define SGT_CUDNN_OLDEST 91002 /* 9.10.2: 9.10.0 and 9.10.1 compute attention wrongly */
+#define SGT_CUDNN_OLDEST 91002 /* 9.10.2, because 9.10.0 and 9.10.1 compute attention wrongly */
 
 /* Every function that sgt uses: its result, its name without "cudnn", and its arguments. Statuses
  * and enumerations are int in C. */

@@ -238,7 +238,7 @@ static int try_config(sgt_cudnn_graph *g, sgt_cudnn_desc config, sgt_cudnn_plan 
     int64_t count = 0, bytes = 0;
     int first = g->desc_count;
     sgt_error *kept = g->err;
-    g->err = err; /* an error of one configuration is not an error of the graph */
+    g->err = err; /* if a configuration fails, the graph has not failed */
     sgt_cudnn_desc plan = make(g, N(BACKEND_EXECUTION_PLAN_DESCRIPTOR), what);
     set(g, plan, N(ATTR_EXECUTION_PLAN_HANDLE), N(TYPE_HANDLE), 1, &g->handle, what);
     set_desc(g, plan, N(ATTR_EXECUTION_PLAN_ENGINE_CONFIG), config, what);

@@ -69,7 +69,7 @@ void sgt_cudnn_index(sgt_cudnn_graph *g, int64_t axis, sgt_cudnn_desc x, sgt_cud
 void sgt_cudnn_compare(sgt_cudnn_graph *g, int mode, sgt_cudnn_desc x, sgt_cudnn_desc b,
                        sgt_cudnn_desc y);
 void sgt_cudnn_select(sgt_cudnn_graph *g, sgt_cudnn_desc x, sgt_cudnn_desc b, sgt_cudnn_desc where,
-                      sgt_cudnn_desc y); /* add y = where ? x : b, element by element */
+                      sgt_cudnn_desc y); /* add y = x if `where` is true, else b */
 /* Add the operation y = x reduced along each dimension in which y has size 1. */
 void sgt_cudnn_reduce(sgt_cudnn_graph *g, int mode, sgt_cudnn_desc x, sgt_cudnn_desc y);
 /* Add the operation y = x, reshaped. */

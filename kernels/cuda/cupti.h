@@ -55,7 +55,7 @@ void sgt_cupti_work(double flops, double bytes);
 
 typedef struct sgt_cupti_kernel {
     const char *name;          /* "layernorm", "copy to device", "fill" */
-    const char *category;      /* "kernel", "copy" or "fill"; a literal */
+    const char *category;      /* "kernel", "copy" or "fill"; never freed */
     const char *range, *label; /* as pushed; NULL: none */
     uint32_t device, stream;
     uint64_t start, end;

@@ -89,13 +89,15 @@ DEV unsigned char *dyn_smem()
     return sgt_dyn_smem;
 }
 
-/* Return a pointer to shared memory as the 32-bit address that PTX takes. */
+/* Convert a pointer to shared memory to the 32-bit address that PTX takes. */
 DEV uint32_t saddr(const void *p) { return (uint32_t)__cvta_generic_to_shared(p); }
 
-/* Barrier of the block: earlier memory writes of every thread are visible afterwards. */
+/* Wait for all threads of the block. Memory writes that any of them made before the barrier are
+ * visible to all of them afterwards. */
 DEV void block_sync() { __syncthreads(); }
 
-/* Barrier of the warp: earlier memory writes of its lanes are visible afterwards. */
+/* Wait for all lanes of the warp. Memory writes that any of them made before the barrier are
+ * visible to all of them afterwards. */
 DEV void warp_sync() { __syncwarp(); }
 
 /* ---- shuffles (warp) ---- */

@@ -84,8 +84,8 @@ template <class F> void by_type(sgt_cuda_type type, F f)
     else f(float());
 }
 
-// Call f(T(), width): width is 16 bytes' worth if rows of C numbers are multiples of 16 bytes, else
-// 1.
+// Call f(T(), width). If rows of C numbers are multiples of 16 bytes, width is the count of numbers
+// in 16 bytes; otherwise it is 1.
 template <class F> void by_type_and_width(sgt_cuda_type type, size_t C, F f)
 {
     by_type(type, [&](auto zero) {

@@ -40,7 +40,7 @@ typedef enum sgt_cuda_epilogue {
  * epilogue. op(X) is X or its transpose. */
 typedef struct sgt_cuda_gemm_shape {
     size_t m, n, k;
-    /* 1: A is stored (k, m); B is stored (n, k) */
+    /* trans_a 1: A is stored (k, m), else (m, k). trans_b 1: B is stored (n, k), else (k, n) */
     int trans_a, trans_b;
     size_t lda, ldb, ldd;    /* row strides in numbers, as stored; aux has the stride ldd */
     sgt_cuda_type type, out; /* type: of A and B; out: of D */

@@ -15,7 +15,7 @@
 #define FLUSH ((size_t)64 << 20)  /* default number of bytes overwritten before a timed run */
 #define ROUNDS 9                  /* most timed runs of a candidate */
 #define LEAST_ROUNDS 3            /* fewest timed runs, however long they take */
-#define ENOUGH_MS 60.0f           /* the race ends once its runs took this long in total */
+#define ENOUGH_MS 60.0f           /* the race ends once its runs took this long in all */
 /* once the first runs took this many milliseconds in total, no further candidate is tried */
 #define LONG_MS 300.0f
 #define TOO_SLOW 1.25f /* a candidate that is this many times slower than the fastest is dropped */
@@ -148,7 +148,7 @@ double sgt_cuda_gemm_expected(const sgt_cuda_gemm_shape *s, double x, double ont
     if (s->accumulate && changes) *off += u * fabs(x);
     if (s->epilogue == SGT_EPILOGUE_BIAS || s->epilogue == SGT_EPILOGUE_GELU) x += bias;
     if (s->epilogue == SGT_EPILOGUE_GELU) {
-        /* D may come from the rounded aux */
+        /* the library may compute D from the rounded aux */
         *off = 1.2 * *off + fabs(x) * (0x1p-11 + 1.2 * u);
         x = 0.5 * x * (1 + tanh(root * (x + cube * x * x * x)));
     } else if (s->epilogue == SGT_EPILOGUE_DGELU) {

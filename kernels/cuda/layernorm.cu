@@ -6,7 +6,7 @@
 
 using namespace sgt;
 
-enum { WARPS = 4, MOST_BLOCKS = 264 /* two per multiprocessor of an H200 */ };
+enum { WARPS = 4, MOST_BLOCKS = 264 /* two blocks per multiprocessor of an H200 */ };
 
 // Write x + y, rounded to T, to global memory and to this warp's row of shared memory. Return the
 // sum of this lane's numbers.

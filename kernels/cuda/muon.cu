@@ -9,7 +9,7 @@ using namespace sgt;
 // PARTS: number of blocks that sum the squares of a matrix
 enum { THREADS = 256, WARPS = THREADS / 32, PARTS = 64 };
 
-// Compute V numbers from i on.
+// Update V numbers of the momentum, and replace the gradients by Nesterov's steps, from index i on.
 template <int V> DEV void momentum_at(float *m, float *g, size_t i, float scale)
 {
     const float kept = (float)SGT_MUON_MOMENTUM, rest = (float)(1 - SGT_MUON_MOMENTUM);

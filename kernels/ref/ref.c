@@ -48,7 +48,7 @@ static void to_bf16(uint16_t *out, const float *x, size_t n)
         uint32_t bits;
         float y = (float)nearest(x[i], 8, -133, 0x1.fep127);
         memcpy(&bits, &y, sizeof bits);
-        /* keep a NaN a NaN, even if its only fraction bits are in the lower half */
+        /* a NaN stays a NaN, even if its only fraction bits are in the lower half */
         out[i] = (uint16_t)(bits >> 16 | (isnan(y) ? 0x40 : 0));
     }
 }

@@ -129,8 +129,8 @@ static void one_layer(sgt_cuda_backend *c)
     sgt_cuda_attend_backward(c, 0);
 }
 
-/* Time one layer's forward and backward pass with our kernels and with cuDNN's. Return whether
- * cuDNN's ran without an error, and set *faster to whether they are faster. */
+/* Time one layer's forward and backward pass with our kernels and with cuDNN's. Return whether both
+ * ran without an error, and set *faster to whether cuDNN's kernels are faster. */
 static int time_both(sgt_cuda_backend *c, int *faster)
 {
     float own, cudnn;

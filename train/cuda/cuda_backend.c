@@ -80,7 +80,8 @@ static void copy_batch(sgt_cuda_backend *c, sgt_cuda_stream s, const sgt_batch *
     sgt_cuda_copy(s, c->buf.starts[slot], staged, bytes);
 }
 
-/* Copy the batch into a slot on the device, while the previous micro-step computes. */
+/* Copy the batch into a slot on the device, while the previous micro-step computes unless overlap
+ * is off. */
 static void copy_rows(sgt_cuda_backend *c, const sgt_batch *rows, int slot)
 {
     uint64_t k = c->queue.micro_steps;

@@ -53,8 +53,8 @@ enum { SGT_CUDA_QKV, SGT_CUDA_PROJ, SGT_CUDA_FC, SGT_CUDA_FCPROJ, SGT_CUDA_HEAD,
 /* Describes one weight of a block, for planning, launches, Muon's update and names in profiles
  * (plan.c). */
 typedef struct sgt_cuda_layer {
-    size_t rows, columns;          /* in channels: W is (rows C, columns C) */
-    size_t tensor;                 /* W's index among a block's tensors; its bias comes next */
+    size_t rows, columns;          /* W is (rows*C, columns*C) */
+    size_t tensor;                 /* W's index among a block's tensors; its bias is next */
     const char *forward, *dx, *dw; /* names of its matrix products */
 } sgt_cuda_layer;
 extern const sgt_cuda_layer sgt_cuda_layers[SGT_CUDA_HEAD];
@@ -69,7 +69,7 @@ typedef enum sgt_cuda_path {
 /* The matrix products of naive attention, batched over B*H heads, each used in both passes; and its
  * buffers. */
 typedef struct sgt_cuda_naive {
-    /* outer: (T, T) = x y^T; rows: (T, D) = s y; columns: (T, D) = s^T y */
+    /* forms of product, with s (T, T) and x, y (T, D): outer: x y^T; rows: s y; columns: s^T y */
     sgt_cuda_planned outer, rows, columns;
     void *q, *k, *v, *o, *dq, *dk, *dv; /* (B, H, T, D) each */
     void *dscores;                      /* (B, H, T, T) */
@@ -167,7 +167,7 @@ typedef struct sgt_cuda_buffers {
     float *meanf, *rstdf;
     void *logits; /* (N, ldv) */
     void *chunk;  /* (SGT_CUDA_CHUNK, ldv): logits of a chunk, for the variant head-chunks */
-    float *loss, *row_lse; /* (N) each; row_lse only without fusion */
+    float *loss, *row_lse; /* (N) each; row_lse: only with --no-fuse */
     /* gradients: dx (N, C) of the residual stream; dln (N, C) of a LayerNorm's output; dwide (N,
      * 4C) inside the MLP, or (N, 3C) of qkv; ddrop (N, C) of a branch with dropout */
     void *dx, *dln, *dwide, *ddrop;

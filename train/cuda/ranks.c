@@ -196,7 +196,8 @@ void sgt_cuda_ranks_gather_steps(sgt_cuda_backend *c)
 
 /* ---- state in and out ---- */
 
-/* A range of floats that one rank owns: the rank, the offset in its own arrays, and the length. */
+/* A range of floats that one rank owns: its rank, its offset in that rank's own arrays, and its
+ * length. */
 typedef struct piece {
     size_t rank, at, n;
 } piece;

@@ -59,8 +59,8 @@ extern const sgt_cuda_checks sgt_cuda_self_check;
  * names the user of the path, such as "NCCL: ", or "". */
 int sgt_check_refuse(const sgt_checked *v, const char *what, sgt_error *err);
 
-/* ---- the checks of the table's rows, by path. They cover properties (types, forms, edges of
- * tiles), not the launches of a step, which attention and matrix products share ---- */
+/* ---- the checks, one function for each kind of path. They test properties (types, forms, edges of
+ * tiles), not the launches of a step, which use several paths at once ---- */
 int sgt_check_attention(const char *path, int device, sgt_error *err);
 int sgt_check_products(const char *path, int device, sgt_error *err);
 int sgt_check_nccl(const char *path, int device, sgt_error *err);

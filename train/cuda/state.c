@@ -10,8 +10,8 @@ static size_t without_second(const sgt_cuda_backend *c, size_t tensor)
     return c->flat.tensor_at[tensor] < end ? 0 : c->flat.muon_end - c->flat.muon_at;
 }
 
-/* Return the array of a state, and set *at to the offset in it of float `first` of the tensor. If
- * there are no such floats, returns NULL with an error. */
+/* Return the array of a state, and set *at to the index in that array of float `first` of the
+ * tensor. If there are no such floats, returns NULL with an error. */
 static float *state_at(sgt_cuda_backend *c, size_t *at, sgt_state what, size_t tensor, size_t first,
                        size_t count, sgt_error *err)
 {
