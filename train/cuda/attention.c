@@ -133,7 +133,7 @@ static void one_layer(sgt_cuda_backend *c)
  * ran without an error, and set *faster to whether cuDNN's kernels are faster. */
 static int time_both(sgt_cuda_backend *c, int *faster)
 {
-    float own, cudnn;
+    float own = 0, cudnn = 0;
     const sgt_cuda_path ours = c->plan.path;
     sgt_error why;
     /* zeros, because memory that was never written may hold numbers that slow down arithmetic */

@@ -217,7 +217,7 @@ int sgt_cuda_choose_head(sgt_cuda_backend *c, sgt_error *err)
 {
     const int timed = ms_of(&c->plan.linear[SGT_CUDA_HEAD].forward) > 0;
     size_t best = head_choice(c, 0), rows;
-    float ms, least = INFINITY;
+    float ms = 0, least = INFINITY;
     int rc = SGT_OK;
     if (best == c->shape.N) return SGT_OK;
     /* valid targets, and zeros for the reason given in attention.c (time_both) */

@@ -233,7 +233,7 @@ static void put_head(FILE *f, const char *phase)
 /* Write the event that names a process. The host comes first, because the file begins with it. */
 static void put_process(FILE *f, sgt_trace_process p)
 {
-    const int host = p == SGT_TRACE_HOST, pid = p + 1;
+    const int host = p == SGT_TRACE_HOST, pid = (int)p + 1;
     fprintf(f,
             "%s{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%d,\"tid\":0,\"args\":{\"name\":\"%"
             "s\"}}",
