@@ -21,8 +21,8 @@
  * takes another 4 loads and 4 stores of sums. This makes 1.125 loads per tile product. The backward
  * pass has 4 steps and 1.25 loads per tile product. All operands of a task fit in the second-level
  * cache, and a chunk's scores and probabilities (32 + 16 KiB) nearly fit in the first-level cache.
- * The exponentials take most of the time: 64 vectors of them for every 4 tile products, per 16
- * queries and 64 keys. */
+ * The exponentials take most of the time: a block of scores needs 64 vectors of them, and 8 tile
+ * products each for S' and O'. */
 #include "kernels/cpu/amx.h"
 #include "kernels/kernels.h"
 #include "kernels/cpu/simd.h"
@@ -256,7 +256,7 @@ SGT_INLINE vf attention_softmax(const attention_parts *a, attention_row *r, size
         int all = attention_sees_all(a, b, v + k);
         for (size_t j = k * SIDE; j < (k + 1) * SIDE; j++) {
             __mmask16 see = all ? 0xffff : attention_visible(&r->lanes, v * SIDE + j);
-            /* if a score is NaN, the result is the second operand, top */
+            /* for a NaN score, the maximum is the second operand, top */
             top = _mm512_mask_max_ps(top, see, vload(s + j * SIDE) * scale, top);
         }
     }

@@ -41,7 +41,7 @@
 #include "kernels/cpu/levels.h"
 
 enum {
-    COLUMNS = 512, /* most columns of x in a task */
+    COLUMNS = 512, /* maximum number of columns of x in a task */
     STEPS = 16,    /* steps of 32 rows for which dw's sums stay in tiles */
     STEPS_BYTES = STEPS * PAIR
 };
@@ -85,8 +85,8 @@ SGT_INLINE char *pair_of_e(const head *r, size_t word, size_t row)
 SGT_INLINE size_t columns_of(const head *r, size_t p) { return least(r->part, r->V - p * r->part); }
 
 enum {
-    PART = 512,          /* most columns of a part */
-    PART_BYTES = 1 << 20 /* most bytes of a part's packed weights: half a second-level cache */
+    PART = 512,          /* maximum number of columns in a part */
+    PART_BYTES = 1 << 20 /* maximum for a part's packed weights: half a second-level cache */
 };
 
 /* Largest excess of a logit over its row's reference r_i; if it is exceeded, the part is mixed. */

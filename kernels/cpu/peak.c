@@ -11,12 +11,12 @@
 #include "kernels/kernels.h"
 #include "kernels/cpu/product.h"
 
-#define SPEND 10e-3       /* least time to measure, in seconds, after one product that warms up */
-#define SPEND_MOST 100e-3 /* most time to measure, in seconds */
+#define SPEND 10e-3       /* minimum time to measure, in seconds, after a warm-up product */
+#define SPEND_MOST 100e-3 /* maximum time to measure, in seconds */
 #define CLOSE 1.05        /* highest ratio of the two fastest times of an undisturbed core */
 
 enum {
-    MOST = 1000,        /* most products that a thread times, whatever the clock reports */
+    MOST = 1000,        /* maximum number of products that a thread times */
     ROUGHLY = 512 << 10 /* bytes assumed for a second-level cache of unknown size */
 };
 

@@ -22,7 +22,7 @@
 enum {
     SGT_PRODUCT_ROWS = 6,
     SGT_PRODUCT_COLUMNS = 64,
-    SGT_PRODUCT_PANELS = 8, /* most panels of a block */
+    SGT_PRODUCT_PANELS = 8, /* maximum number of panels in a block */
     /* groups of k packed at a time; a longer sum is the sum of such sections, added in order */
     SGT_PRODUCT_GROUPS = 384,
     SGT_PRODUCT_LEFT = 5 * SGT_PRODUCT_ROWS, /* rows of a transposed A packed at a time */
@@ -54,8 +54,8 @@ typedef struct sgt_product {
     /* size of a unit of C: blocks begin at multiples of it, in rows and in columns */
     size_t rows, columns;
     size_t deep; /* numbers of k packed at a time; a longer sum is the sum of such sections */
-    /* If a sum has several sections: most rows of a block, so that C stays in a cache. 0: no
-     * limit */
+    /* maximum number of rows in a block if a sum has several sections, so that C stays in a cache;
+     * 0: no limit */
     size_t most_rows;
     double unit_cost;     /* to compute a unit */
     double left_cost[2];  /* to pack a unit's rows of A; the same of a transposed A */
@@ -79,7 +79,7 @@ typedef struct sgt_softmax {
 
 typedef void sgt_softmax_part(const sgt_softmax *s, size_t j0, void *scratch);
 
-/* largest number of columns in a part */
+/* maximum number of columns in a part */
 enum { SGT_SOFTMAX_COLUMNS = SGT_PRODUCT_PANELS * SGT_PRODUCT_COLUMNS };
 
 extern const sgt_product sgt_product_plain;

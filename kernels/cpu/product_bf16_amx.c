@@ -18,7 +18,7 @@
 #include "kernels/cpu/amx.h"
 
 enum {
-    DEEP = 32, /* most steps of k packed at a time, each of SIDE numbers */
+    DEEP = 32, /* maximum number of steps of k packed at a time, each of SIDE numbers */
     NEAR = 8,  /* number of these steps for which A is packed at a time */
     MOST_COLUMNS = SGT_PRODUCT_PANELS * SGT_PRODUCT_COLUMNS,
     PANELS = MOST_COLUMNS / SIDE,

@@ -286,7 +286,7 @@ static int check_options(const sgt_cudnn_attention_options *o, sgt_error *err)
     if (o->T < 2)
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "cuDNN: fused attention takes 2 tokens or more, not 1");
-    size_t most = (size_t)1 << 62; /* most numbers in (B, H, T, T), and in qkv */
+    size_t most = (size_t)1 << 62; /* limit on the numbers in (B, H, T, T) and qkv */
     if (o->T > UINT32_MAX || o->B > most / o->T / o->T / o->H ||
         o->B > most / o->T / o->H / o->D / 3)
         return sgt_fail(err, SGT_EUSAGE, "cuDNN: attention over too much");

@@ -5,7 +5,7 @@
 
 #define N(name) SGT_CUDNN_##name
 
-enum { OFFERS = 32 }; /* most engine configurations tried per heuristics mode */
+enum { OFFERS = 32 }; /* maximum number of engine configurations tried per heuristics mode */
 
 static int ok(sgt_cudnn_graph *g, int status, const char *what)
 {

@@ -13,7 +13,7 @@
 
 #define BUFFER ((size_t)2 << 20) /* bytes of records: enough for about 10,000 kernels */
 #define DEPTH 8
-#define NAME 256 /* most bytes of a kernel's name */
+#define NAME 256 /* maximum length of a kernel's name, in bytes */
 
 typedef struct buffer {
     uint8_t data[BUFFER]; /* first, so that the addresses of a buffer and of its data are equal */

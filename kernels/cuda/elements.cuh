@@ -67,7 +67,7 @@ template <class T> DEV float rounded(float x) { return dev::to_float(dev::from_f
 template <int WARPS, class N> DEV N block_sum(N x, N *shared)
 {
     x = dev::warp_sum(x);
-    dev::block_sync(); // all have read the previous call's sum
+    dev::block_sync(); // every thread has read the previous call's sum
     if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = x;
     dev::block_sync(); // with the readers below
     N sum = 0;

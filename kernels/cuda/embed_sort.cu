@@ -26,7 +26,7 @@ DEV int first_of_warp(const Pass &a) { return (blockIdx.x * WARPS + threadIdx.x 
 DEV void count_by_warp(const Pass &a, uint32_t *counts)
 {
     for (int w = 0; w < WARPS; w++) counts[w * DIGITS + threadIdx.x] = 0;
-    dev::block_sync(); // zeros before any count
+    dev::block_sync(); // all counts are 0 before any warp counts
     uint32_t *mine = counts + threadIdx.x / 32 * DIGITS;
     int first = first_of_warp(a), end = first + a.each < a.n ? first + a.each : a.n;
     for (int i = first + threadIdx.x % 32; i < end; i += 32)

@@ -16,7 +16,7 @@
 
 #define ALIGNMENT 16 /* alignment in bytes of every matrix */
 #define CACHE_NAME "gemm.txt"
-#define CACHE_MOST ((size_t)4 << 20) /* most bytes of the file; a larger one is replaced */
+#define CACHE_MOST ((size_t)4 << 20) /* maximum file size in bytes; a larger file is replaced */
 
 static const char *const type_names[] = {"f32", "bf16", "f16"};
 static const char *const epilogue_names[] = {"none", "bias", "gelu", "dgelu"};

@@ -102,7 +102,7 @@ int sgt_cuda_gemm_plan(const sgt_cuda_gemm **out, sgt_cuda_gemms *g, const sgt_c
 /* Return the median time of the chosen algorithm in milliseconds, measured now or earlier; 0: not
  * measured. */
 float sgt_cuda_gemm_ms(const sgt_cuda_gemm *p);
-double sgt_cuda_gemm_flops(const sgt_cuda_gemm *p); /* return its floating-point operations */
+double sgt_cuda_gemm_flops(const sgt_cuda_gemm *p); /* its number of floating-point operations */
 
 /* Put the matrix product on a stream. The call allocates nothing and waits for nothing. bias and
  * aux are ignored unless the epilogue uses them. If the library refuses the matrix product,

@@ -6,7 +6,7 @@
 #include "kernels/cuda/cublaslt.h"
 #include "kernels/cuda/gemm.h"
 
-#define GEMM_CANDIDATES 16 /* most algorithms that are requested from the library and tried */
+#define GEMM_CANDIDATES 16 /* maximum number of algorithms that are requested from the library */
 #define GEMM_KEY 320       /* bytes of the text that describes a shape, including its terminator */
 
 struct sgt_cuda_gemm {

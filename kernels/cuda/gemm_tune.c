@@ -13,8 +13,8 @@
 
 #define PATTERN ((size_t)1 << 20) /* bytes of random numbers, which the operands repeat */
 #define FLUSH ((size_t)64 << 20)  /* default number of bytes overwritten before a timed run */
-#define ROUNDS 9                  /* most timed runs of a candidate */
-#define LEAST_ROUNDS 3            /* fewest timed runs, however long they take */
+#define ROUNDS 9                  /* maximum number of timed runs per candidate */
+#define LEAST_ROUNDS 3            /* minimum number, however long the runs take */
 #define ENOUGH_MS 60.0f           /* the race ends once its runs took this long in all */
 /* once the first runs took this many milliseconds in total, no further candidate is tried */
 #define LONG_MS 300.0f

@@ -21,8 +21,8 @@ template <class T> struct NormForward {
 
 template <class T> struct NormBackward {
     T *dx;
-    // (blocks, parts, C): each block's sums of dw and of db, and in layernorm_rows.cu also the
-    // column sums of dx
+    // (blocks, parts, C): each block's sums over its rows of dw and of db, and in layernorm_rows.cu
+    // also of dx
     float *partial;
     const T *dout, *x;
     const float *mean, *rstd, *w;

@@ -121,7 +121,7 @@ template <class T, int CHUNKS> struct Row {
     }
 };
 
-// A lane's column sums for dw, db and dx.
+// A lane's sums over rows of its columns, for dw, db and dx.
 template <class T, int CHUNKS> struct Columns {
     static constexpr int V = PER16<T>;
     float sum[3][CHUNKS][V];
@@ -217,7 +217,7 @@ __global__ void __launch_bounds__(ROW_WARPS * 32, blocks_each(CHUNKS))
 
 // ---- on the host ----
 
-// largest number of chunks in a row: enough for 768 floats, or 1280 numbers of 16 bits
+// Maximum number of chunks in a row: enough for 768 floats, or 1280 numbers of 16 bits.
 template <class T> constexpr int most_chunks() { return sizeof(T) == 4 ? 6 : 5; }
 
 static int chunks_of(sgt_cuda_type type, size_t C)

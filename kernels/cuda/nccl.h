@@ -44,7 +44,7 @@ typedef struct sgt_nccl {
     sgt_nccl_result (*unique_id)(sgt_nccl_id *id);
     sgt_nccl_result (*comm_init_rank)(sgt_nccl_comm *comm, int ranks, sgt_nccl_id id, int rank);
     sgt_nccl_result (*comm_destroy)(sgt_nccl_comm comm); /* all work on streams must be done */
-    /* ends the work on streams before it is done */
+    /* stops the work on streams, even if it is not done */
     sgt_nccl_result (*comm_abort)(sgt_nccl_comm comm);
 
     /* to[i] = sum over ranks of from[i]; count numbers; `to` may be `from` */

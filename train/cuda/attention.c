@@ -62,7 +62,8 @@ static const char *cudnn_lacks(sgt_cuda_backend *c, sgt_error *why)
     if (c->o.documents) return "it does not know documents: no --document-mask with it";
     if (sgt_verdict_out(c->o.verdicts, SGT_CHECK_CUDNN)) return left_out(c, SGT_CHECK_CUDNN, why);
     if (open_cudnn(c, why) == SGT_OK) {
-        /* the verdict may be "absent": cuDNN supports this shape, but none of the self-check's */
+        /* The verdict may be "absent": cuDNN supports this shape, but none of the shapes that the
+         * self-check tries. */
         if (!left_out(c, SGT_CHECK_CUDNN, why)) return NULL;
         sgt_cudnn_attention_close(c->plan.cudnn);
     }

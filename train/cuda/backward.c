@@ -70,10 +70,10 @@ static void bias_beside(sgt_cuda_backend *c, int which, const sgt_cuda_block *l)
     c->queue.branches = 1;
 }
 
-/* Compute the gradients of a weight and its bias from dwide, the latter on the stream `beside`; in
- * a graph this becomes a parallel branch. dwide must not change before rejoin. The gradient that is
- * queued first gets the multiprocessors first. With the variant bias-room that is the weight's,
- * which leaves some multiprocessors to the bias's. */
+/* Compute the gradients of a weight and its bias from dwide. The bias gradient is computed on the
+ * stream `beside`; in a graph this becomes a parallel branch. dwide must not change before rejoin.
+ * The gradient that is queued first gets the multiprocessors first. With the variant bias-room that
+ * is the weight gradient, which leaves some multiprocessors to the bias gradient. */
 static void wide_gradients(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, const void *x)
 {
     int weight_first = (c->plan.variants & SGT_VARIANT_BIAS_ROOM) != 0;

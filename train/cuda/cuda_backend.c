@@ -10,7 +10,8 @@
 
 /* bytes of pinned memory, through which parameters and the rows of evaluation are copied */
 #define STAGING ((size_t)4 << 20)
-/* most bytes of device memory that are left free for the code of kernels and for graphs */
+/* maximum amount of device memory, in bytes, that is left free for the code of kernels and for
+ * graphs */
 #define SPARE ((uint64_t)256 << 20)
 
 static void close_backend(sgt_backend *b)

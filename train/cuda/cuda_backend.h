@@ -21,7 +21,8 @@
 
 #define SGT_CUDA_SLOTS 2 /* row buffers on the device */
 #define SGT_CUDA_RING 4  /* latest steps and copies whose events and results are kept */
-/* most rows of a chunk of the head: 38 MB of bf16 logits, less than an H100's cache holds */
+/* maximum number of rows in a chunk of the head: 38 MB of bf16 logits, less than an H100's cache
+ * holds */
 #define SGT_CUDA_CHUNK 384
 
 /* One block: the offsets of its tensors in the flat arrays, and the activations that its forward

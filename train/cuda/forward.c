@@ -123,7 +123,7 @@ void sgt_cuda_forward(sgt_cuda_backend *c, int training)
 }
 
 /* Recompute a block's activations. The last block that recomputes any is skipped, because its
- * activations are still in the shared memory. */
+ * activations are still in the memory that all such blocks share. */
 void sgt_cuda_forward_again(sgt_cuda_backend *c, size_t layer)
 {
     sgt_cuda_block *l = c->buf.blocks + layer;

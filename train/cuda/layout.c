@@ -11,8 +11,8 @@
 #include "kernels/dropout.h"
 
 #define ALIGN 256 /* alignment in bytes */
-/* most positions of a micro-step; kernels use int for indices, which may go slightly past the
- * end */
+/* maximum number of positions in a micro-step; kernels use int for indices, which may go slightly
+ * past the end */
 #define MOST_POSITIONS (1 << 30)
 /* multiple to which V is padded: 50,257 becomes 50,304, so that the head's matrix products consist
  * of whole tiles */

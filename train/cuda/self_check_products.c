@@ -10,7 +10,7 @@
 #include "kernels/cuda/runtime.h"
 #include "train/cuda/self_check.h"
 
-/* MATRIX: numbers of the largest matrix. BATCH: most matrix products in one call. */
+/* MATRIX: number of elements in the largest matrix. BATCH: maximum number of products in a call. */
 enum { M = 128, N = 192, K = 64, MATRIX = M * N, BATCH = 3 };
 enum { IN_A, IN_B, IN_OUT, IN_BIAS, IN_AUX, ARRAYS };
 
