@@ -133,7 +133,7 @@ typedef struct sgt_kernels {
                                const float *k, const float *v, size_t ld, size_t T, size_t D,
                                float scale, const sgt_dropout *drop, const int32_t *start,
                                float *scratch);
-    size_t (*attention_scratch)(size_t T, size_t D); /* floats, enough for forward and backward */
+    size_t (*attention_scratch)(size_t T, size_t D); /* size in floats, enough for either pass */
 
     /* Used if sgt_head_possible returns 0; otherwise sgt_head_run computes the loss.
      *   loss_i = logsumexp(logits_i) - logits_i[target_i]

@@ -288,7 +288,7 @@ static void subtract_one(const head *r, size_t i, double max, double sum, double
             *number_of_e(r, i, j) = 0;
         x = -1;
         r->factor[own * r->lanes + i] = (float)scale;
-        /* threads with other rows may store the same value */
+        /* threads that process other rows may store the same value */
         __atomic_store_n(&r->mixed[own], 1, __ATOMIC_RELAXED);
     }
     sgt_kernels_cpu()->to_bf16(number_of_e(r, i, target), &x, 1);

@@ -24,8 +24,8 @@ DEV void start_keys(const Heads<T> &a, const Head &h, T *keys, T *values, int ke
     start_tile<T, DP, KEY_ROWS<T>>(values, rows + 2 * width, h.packed_ld, a.length - key, a.D);
 }
 
-// Add a tile of keys, of which some are visible to some of the warp's queries, to the sums `out`
-// and r.
+// Add a tile of keys to the sums `out` and r. At least one of the warp's queries sees a key of the
+// tile.
 template <class T, int DP, int M, bool DROP>
 DEV void add_keys(float (&out)[M][DP / 8][4], Running (&r)[M], const Heads<T> &a,
                   const Kept<DROP> &kept, const Sight<T> &sight, const T *own, const T *keys,

@@ -74,8 +74,7 @@ void sgt_cuda_merge_heads(sgt_cuda_stream s, const sgt_cuda_heads *a, void *out,
     move_heads(s, a, false, out, x, NULL, NULL);
 }
 
-// ---- rows of scores: row r of (B, H, T) sees keys 0 .. r % T, or only those from its document's
-// start on ----
+// ---- rows of scores: row r of (B, H, T) sees keys from its document's start to r % T ----
 
 template <class T> struct Scores {
     using Number = T;

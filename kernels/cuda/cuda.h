@@ -328,8 +328,7 @@ void sgt_cuda_softmax(sgt_cuda_stream s, sgt_cuda_type type, void *logits, const
 void sgt_cuda_dlogits(sgt_cuda_stream s, sgt_cuda_type type, void *probs, const int32_t *targets,
                       size_t n, size_t ld, const float *scale);
 
-/* ---- attention with whole matrices (--attention naive), except its batched matrix products
- * ----
+/* ---- attention with whole matrices (--attention naive), except batched matrix products ----
  *   forward    split_heads;  scores = q k^T;  causal_softmax;  drop_probs;  o = dropped v;
  *              merge_heads
  *   backward   split_head of dout;  dv = dropped^T do;  dprobs = do v^T;  causal_softmax_backward;

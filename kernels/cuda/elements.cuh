@@ -1,7 +1,7 @@
 // elements.cuh: numbers of the three types, read and written 16 bytes at a time as float32; sums
 // over a block; and the choice of a kernel by type and width. Kernel templates take the type T and
-// V, the count of numbers that a lane handles at once. V is 16 bytes' worth if rows are multiples
-// of 16 bytes, else 1.
+// V, the count of numbers that a lane handles at once. If rows are multiples of 16 bytes, these
+// numbers fill 16 bytes; otherwise V is 1.
 #pragma once
 
 #include <type_traits>

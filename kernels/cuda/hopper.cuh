@@ -28,7 +28,7 @@ namespace dev
  * const __grid_constant__. */
 using TensorMap = CUtensorMap;
 
-/* ---- mbarriers: 8 bytes of shared memory. A phase ends when all threads have arrived and all
+/* ---- mbarriers: 8 bytes of shared memory. A phase ends once all threads have arrived and all
  * announced bytes have been written. ---- */
 
 /* Initialize a barrier for `arrivals` arrivals per phase. One thread calls this; then call

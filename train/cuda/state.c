@@ -3,7 +3,7 @@
 
 #include "train/cuda/cuda_backend.h"
 
-/* Return how many numbers of this rank's parts that precede a tensor have no second moment. */
+/* Return how many numbers without a second moment precede a tensor in this rank's parts. */
 static size_t without_second(const sgt_cuda_backend *c, size_t tensor)
 {
     size_t end = c->flat.bucket_at[SGT_BUCKET_BLOCKS + c->shape.L];
