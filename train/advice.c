@@ -1,12 +1,13 @@
-/* advice.c: published and measured learning rates by model size, and the diagnosis of losses. */
+/* advice.c: tables of published and measured learning rates by model size, and the diagnosis of
+ * losses. */
 #include "train/advice.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Return the range for a model smaller than SGT_LR_SMALLEST. Models smaller than the smallest
- * measured one get that one's rates. */
+/* Return the range for a model smaller than SGT_LR_SMALLEST. A model smaller than the smallest
+ * measured model gets the rates of that model. */
 static sgt_lr_range small_range(uint64_t parameters)
 {
     const double measured = 690000;
@@ -24,13 +25,13 @@ sgt_lr_range sgt_advice_lr(uint64_t parameters)
     const sgt_lr_range *r = table, *last = r + sizeof table / sizeof *table - 1;
     const double p = (double)parameters;
     if (parameters < SGT_LR_SMALLEST) return small_range(parameters);
-    /* one is nearer by ratio than the next one up to their geometric mean */
+    /* below the geometric mean of two sizes, the smaller size is nearer by ratio */
     while (r < last && p * p > (double)r[0].parameters * (double)r[1].parameters) r++;
     return *r;
 }
 
-/* Return the factor of the learning rate for steps of fewer rows than `base`; it is 1 from `base`
- * rows on. */
+/* Return the factor on the learning rate for steps of fewer than `base` rows; it is 1 for `base`
+ * rows or more. */
 static double few_rows(uint64_t rows, uint64_t base)
 {
     return rows < base ? pow((double)rows / (double)base, SGT_LR_ROWS_POWER) : 1;
@@ -45,7 +46,7 @@ double sgt_advice_auto_lr(uint64_t parameters, uint64_t rows, uint64_t base)
 
 int sgt_advice_lr_outside(uint64_t parameters, uint64_t rows, double lr)
 {
-    const uint64_t base = 64; /* rows per step for which the ranges hold */
+    const uint64_t base = 64; /* rows per step to which the ranges refer */
     sgt_lr_range r = sgt_advice_lr(parameters);
     if (lr < r.low * few_rows(rows, base) * (1 - 1e-9)) return -1;
     return lr > (rows > base ? sgt_advice_scale_lr(r.high, rows, base) : r.high);
@@ -117,8 +118,8 @@ static double median(double *of, uint64_t n)
     return of[n / 2];
 }
 
-/* Return the median of the n values of `ring`, d->recent or d->norms, before the last one. Copy them
- * to `last`, sorted. */
+/* Return the median of the n values before the newest one in `ring` (d->recent or d->norms). Copies
+ * these values to `last`, sorted. */
 static double median_of_last(const sgt_diagnosis *d, const double *ring, double *last, uint64_t n)
 {
     for (uint64_t i = 0; i < n; i++) last[i] = ring[(d->seen - 2 - i) % SGT_SPIKE_STEPS];
@@ -133,10 +134,11 @@ static double mean_of_last(const sgt_diagnosis *d, uint64_t n)
     return sum / (double)n;
 }
 
-/* Update d->diverged. Chance must not look like divergence: the difference of two means of
- * SGT_MEAN_STEPS losses deviates by sqrt(2 / SGT_MEAN_STEPS) of what one loss does. The start is
- * the mean of the first SGT_MEAN_STEPS losses. If they rise, it is at most the first loss plus a
- * margin, because one loss alone is uncertain: a tenth of it, or d->chance / 2 if that is more. */
+/* Update d->diverged. Random noise must not count as divergence: the standard deviation of the
+ * difference of two means of SGT_MEAN_STEPS losses is sqrt(2 / SGT_MEAN_STEPS) times that of one
+ * loss. The start is the mean of the first SGT_MEAN_STEPS losses, but at most the first loss plus a
+ * margin, in case these losses rise already. The margin is a tenth of the first loss, or d->chance
+ * / 2 if that is more, because a single loss is uncertain. */
 static void watch_start(sgt_diagnosis *d, uint64_t step, double loss)
 {
     if (d->seen == 1) d->first = loss;
@@ -150,10 +152,11 @@ static void watch_start(sgt_diagnosis *d, uint64_t step, double loss)
     d->diverged = d->above >= SGT_ABOVE_STEPS || (above && step == d->steps);
 }
 
-/* Estimate the noise of the last losses, SGT_SWING_STEPS or as many as there are, as a standard
- * deviation: half of the differences between two noisy losses are less than .954 of it. Return the
- * least estimate over pairs 1 to 4 steps apart, because a loss that swings is close to one of the
- * four losses before it, and noise is not. */
+/* Estimate the standard deviation of the noise in the last SGT_SWING_STEPS losses, or in all losses
+ * if there are fewer. It follows from the median difference between two losses, which is .954 times
+ * the standard deviation if losses are only noisy. Return the smallest estimate over pairs of
+ * losses 1 to 4 steps apart: a loss that swings is close to one of the four losses before it, so
+ * swings do not count as noise. */
 static double noise(const sgt_diagnosis *d)
 {
     double apart[SGT_SWING_STEPS], least = HUGE_VAL;
@@ -175,9 +178,10 @@ static void record_rise(sgt_diagnosis *d, double from, double to)
     d->rise = to - from;
 }
 
-/* Return whether the loss rose, near the end of the warm-up, by more than chance: by six standard
- * deviations for the number of tokens, and five of the measured noise. For SGT_SWING_STEPS steps
- * the rise itself counts as noise, so test again at every step. */
+/* Return whether the loss rose near the end of the warm-up by more than noise explains: by more
+ * than six standard deviations of what the number of tokens explains, and five of the measured
+ * noise. For SGT_SWING_STEPS steps the rise itself increases the measured noise, so this is tested
+ * again at every step. */
 static int rises(sgt_diagnosis *d, uint64_t step, double lr_now)
 {
     if (lr_now > d->lr_most) {
@@ -186,7 +190,7 @@ static int rises(sgt_diagnosis *d, uint64_t step, double lr_now)
     }
     if (step > d->warm + (uint64_t)2 * SGT_RISE_WITHIN || d->seen < SGT_RISE_STEPS) return 0;
     double *before = &d->means[d->seen % SGT_RISE_STEPS], mean = mean_of_last(d, SGT_RISE_STEPS);
-    int spiked = d->spike && step < d->spike + SGT_RISE_STEPS; /* the mean has a spike in it */
+    int spiked = d->spike && step < d->spike + SGT_RISE_STEPS; /* the mean includes a spike */
     if (step <= d->warm + SGT_RISE_WITHIN && !spiked) {
         if (d->seen >= (uint64_t)2 * SGT_RISE_STEPS) d->low = fmin(d->low, *before);
         record_rise(d, d->first, mean);
@@ -198,8 +202,8 @@ static int rises(sgt_diagnosis *d, uint64_t step, double lr_now)
     return d->rise > fmax(sqrt(2.0 / SGT_RISE_STEPS) * d->chance, 5 * noise(d));
 }
 
-/* Track swings larger than noise, from one extreme of the loss to the next. Return whether they are
- * frequent. */
+/* Track swings of the loss that are larger than noise, from one extreme to the next. Return whether
+ * swings are frequent. */
 static int oscillates(sgt_diagnosis *d, uint64_t step, double loss)
 {
     const size_t n = sizeof d->turned / sizeof *d->turned;
@@ -217,10 +221,10 @@ static int oscillates(sgt_diagnosis *d, uint64_t step, double loss)
     return d->turns >= n && step - d->turned[d->turns % n] < SGT_SWING_STEPS;
 }
 
-/* Return whether `loss` is above d->before, the median of the losses just before it, by more than
- * chance, four standard deviations for the number of tokens; more than twice their range, because
- * they may fall or swing; and more than noise, which is estimated last because that takes the
- * longest. */
+/* Return whether `loss` is far above d->before, the median of the losses just before it. The
+ * difference must be more than four standard deviations of what the number of tokens explains; more
+ * than twice the range of these losses, which may fall or swing; and more than noise, which is
+ * tested last because estimating it takes longest. */
 static int is_far_above(sgt_diagnosis *d, double loss)
 {
     double last[SGT_SPIKE_BEFORE];
@@ -230,10 +234,10 @@ static int is_far_above(sgt_diagnosis *d, double loss)
            loss > d->before + SGT_SPIKE_NOISE * noise(d);
 }
 
-/* Look for a spike among the first losses, once there are SGT_SPIKE_LEAST of them and one more. They
- * fall steeply, so take the noise from their distances from the line between their neighbours, half
- * of which are less than .826 of it. A spike is above both of its neighbours, or takes
- * two steps. */
+/* Look for a spike among the first losses, when there are SGT_SPIKE_LEAST + 1 of them. Because they
+ * fall steeply, estimate the noise from the distance of each loss from the line between its two
+ * neighbours; the median distance is .826 times the standard deviation. A spike is a loss above
+ * both of its neighbours, or lasts two steps. */
 static int has_early_spike(sgt_diagnosis *d, uint64_t step)
 {
     double off[SGT_SPIKE_LEAST];
@@ -254,9 +258,9 @@ static int has_early_spike(sgt_diagnosis *d, uint64_t step)
     return 0;
 }
 
-/* Follow a rise of the loss. Return whether it was a spike: it is over when the loss has fallen three
- * quarters of the way back, or with the run. One that is not over SGT_SPIKE_LASTS steps after its
- * peak is none: the data may have changed. */
+/* Track a rise of the loss. Return whether a spike has just ended: the loss has fallen back by
+ * three quarters of the rise, or the run has ended. A rise that does not end within SGT_SPIKE_LASTS
+ * steps after its peak is not a spike, because the data may have changed. */
 static int was_spike(sgt_diagnosis *d, uint64_t step, double loss)
 {
     if (d->seen == SGT_SPIKE_LEAST + 1 && has_early_spike(d, step)) return 1;
@@ -276,7 +280,7 @@ static double norm_before_spike(const sgt_diagnosis *d, double grad_norm)
 {
     double last[SGT_SPIKE_STEPS];
     uint64_t n = d->seen < SGT_SPIKE_STEPS ? d->seen - 1 : SGT_SPIKE_STEPS - 1, below = 0;
-    /* of most steps this tells, without sorting, that their norm is not above the median */
+    /* count first: for most steps this shows, without sorting, that the norm is no spike */
     for (uint64_t i = 0; i < n; i++) below += grad_norm > SGT_SPIKE_NORM * d->norms[i];
     return n >= SGT_SPIKE_BEFORE && below > n / 2 ? median_of_last(d, d->norms, last, n) : 0;
 }
@@ -293,9 +297,10 @@ static double mean_of(const double *block, unsigned first, unsigned end, double 
 }
 
 /* Return the loss if it is flat, else 0. It is flat if the last half of all steps lowered it by
- * less than SGT_FLAT_PART, measured with a small enough error. A rising loss is not flat, nor is
- * one below half a nat, which has little left to lose. Steps are averaged in blocks; when all
- * blocks are full, pairs are merged and the block size doubles, so the beginning is kept. */
+ * less than SGT_FLAT_PART, measured with a small enough error. A rising loss is not flat. Nor is a
+ * loss below half a nat, which cannot fall much further. Losses are averaged in blocks of steps.
+ * When all blocks are full, pairs of blocks are merged and the block size doubles, so that the
+ * blocks always cover all steps. */
 static double flat_loss(sgt_diagnosis *d, double loss)
 {
     double error2[2];
@@ -327,8 +332,8 @@ static int first_time(sgt_diagnosis *d, unsigned what, int there)
     return 1;
 }
 
-/* A flat loss says something about --lr only while the schedule is near that rate, not during the
- * warm-up or a decay. */
+/* A flat loss is reported only while the schedule is near --lr; during the warm-up or a decay it
+ * says nothing about that rate. */
 const char *sgt_diagnosis_step(sgt_diagnosis *d, char *buf, size_t n, uint64_t step, double loss,
                                double grad_norm, double lr_now)
 {

@@ -7,23 +7,23 @@
 
 /* Range of learning rates with which AdamW trains models of one size, in steps of 64 rows. */
 typedef struct sgt_lr_range {
-    /* number of parameters of the published model nearest by ratio; below SGT_LR_SMALLEST, the
-     * given number */
+    /* number of parameters of the published model that is nearest by ratio; below SGT_LR_SMALLEST,
+     * the number that the caller gave */
     uint64_t parameters;
     double low, high;
-    /* rate of --lr auto for 64 rows: `low`, or more for models of fewer parameters than
-     * SGT_LR_SMALLEST */
+    /* rate that --lr auto chooses for 64 rows: `low`, or more if the model has fewer than
+     * SGT_LR_SMALLEST parameters */
     double chosen;
 } sgt_lr_range;
 
 #define SGT_LR_SMALLEST 124000000 /* parameters of the smallest published model */
-/* highest rate that --lr auto chooses, or that counts as usual for small models */
+/* upper bound of the rate that --lr auto chooses, and of the usual range for small models */
 #define SGT_LR_MOST 0.01
 
-/* Return the range for a model size. From SGT_LR_SMALLEST on, it is what the GPT-2 and GPT-3 papers
- * and their reproductions report. For smaller models, it is what tests/data/measure_lr.sh measured
- * (sgt-train(1) has the table): with r = SGT_LR_SMALLEST / parameters, the chosen rate grows with
- * sqrt(r) and the upper end with r. */
+/* Return the range for a model size. From SGT_LR_SMALLEST on, the range comes from the GPT-2 and
+ * GPT-3 papers and their reproductions. For smaller models, it was measured with
+ * tests/data/measure_lr.sh (sgt-train(1) has the table): with r = SGT_LR_SMALLEST / parameters, the
+ * chosen rate grows with sqrt(r) and the upper end with r. */
 sgt_lr_range sgt_advice_lr(uint64_t parameters);
 
 /* Return the rate of --lr auto for steps of `rows` rows. It is the range's `chosen`, times rows /
@@ -42,15 +42,15 @@ int sgt_advice_lr_outside(uint64_t parameters, uint64_t rows, double lr);
 double sgt_advice_scale_lr(double lr, uint64_t rows, uint64_t base);
 
 /* If the loss or the gradient norm of step `step` (from 1) is not finite, write advice to buf and
- * return it; else return NULL. lr is the rate of the run. `attention` is sgt_backend's, for a
- * gradient that is not finite although the loss is. */
+ * return it; else return NULL. lr is the learning rate of the run. `attention` is the member of
+ * sgt_backend; it is used if the gradient is not finite although the loss is. */
 const char *sgt_advice_not_finite(char *buf, size_t n, uint64_t step, double loss, double grad_norm,
                                   double lr, const char *attention);
 
 /* If the validation loss is above the training loss by more than their noise, write advice to buf
- * and return it; else return NULL. The noises are standard errors; a NaN stands for an unknown
- * one, of which there is no advice. The difference must be SGT_GAP_NOISE times the noise of both
- * and SGT_GAP_PART of the loss, because no two texts are of quite the same kind. */
+ * and return it; else return NULL. The noises are standard errors; if one is NaN (unknown), there
+ * is no advice. The difference must exceed SGT_GAP_NOISE times the combined noise, and also
+ * SGT_GAP_PART times the loss, because no two texts are of exactly the same kind. */
 const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, double val_loss,
                            double val_noise);
 #define SGT_GAP_NOISE 3
@@ -78,14 +78,16 @@ const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, 
  *                 --skip-spikes, and one of the norm only after
  *                 SGT_SPIKE_BEFORE steps.
  *   not finite    Lower the lr 10 times, at once.
- * Only changes that chance does not explain count. Token losses lie about 3 nats around their mean,
- * and those of a row are correlated. So a step of n tokens is assumed to be off by 4.5/sqrt(n). A
- * rise or fall must exceed six times that and a tenth of the loss. If rows are of many kinds, steps
- * vary more: a swing must also exceed six times the noise measured over the last SGT_SWING_STEPS
- * steps, and none is reported before these exist. */
+ * Changes that noise can explain do not count. The losses of single tokens have a standard
+ * deviation of about 3 nats, and those in a row are correlated. So the loss of a step of n tokens
+ * is assumed to have a standard deviation of 4.5/sqrt(n). A rise or fall must exceed six times
+ * that, and a tenth of the loss. Losses vary more between steps if the rows are of many kinds. So a
+ * swing must also exceed six times the noise measured over the last SGT_SWING_STEPS steps, and no
+ * swing is reported before that many steps. */
 #define SGT_SWINGS 4
 #define SGT_SWING_STEPS 64
-#define SGT_NOISE_LAGS 4 /* lags at which losses are compared to measure the noise */
+/* number of lags, in steps, at which losses are compared to measure the noise */
+#define SGT_NOISE_LAGS 4
 #define SGT_SPIKE_STEPS 128
 #define SGT_SPIKE_Z 6
 #define SGT_SPIKE_NOISE 7
@@ -95,49 +97,51 @@ const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, 
 #define SGT_SPIKE_NORM 10
 #define SGT_SPIKE_LEAST 20
 #define SGT_FLAT_BLOCKS 128
-#define SGT_FLAT_BLOCK 4    /* steps of a block at first; no loss counts as flat before 256 steps */
-#define SGT_FLAT_PART 0.005 /* least fall that is expected, as a fraction of the loss */
-#define SGT_MEAN_STEPS 20   /* steps of the mean that is compared with the start */
-/* steps in a row with this mean above the start that count as divergence */
+#define SGT_FLAT_BLOCK 4 /* steps per block at first; no loss counts as flat before step 256 */
+/* fall of the loss below which it counts as flat, as a fraction of the loss */
+#define SGT_FLAT_PART 0.005
+#define SGT_MEAN_STEPS 20 /* number of steps in the mean that is compared with the start */
+/* number of consecutive steps with this mean above the start that count as divergence */
 #define SGT_ABOVE_STEPS 50
-#define SGT_RISE_STEPS 5 /* steps of the mean whose rise after the warm-up is reported */
-/* a rise counts if it comes at most this many steps after the warm-up; it is reported at most twice
- * as many after it */
+#define SGT_RISE_STEPS 5 /* number of steps in the mean whose rise after the warm-up is reported */
+/* a rise counts only up to this many steps after the warm-up, and is reported up to twice as many
+ * steps after it */
 #define SGT_RISE_WITHIN 64
 #define SGT_RISE_PART 0.05 /* least rise that counts, as a fraction of the loss */
-/* after a spike in the first steps: the least part of the loss before a rise that is left if the
- * rise counts; if less is left, it was the spike's */
+/* after a spike in the first steps, a rise counts only if the loss stays above this fraction of the
+ * loss from which it rose; otherwise the spike caused it */
 #define SGT_RISE_STAYS 0.85
 
 typedef struct sgt_diagnosis {
     double lr;      /* rate of the run */
-    double chance;  /* how far a loss may be off by chance, in nats */
-    int skipping;   /* --skip-spikes is on */
-    unsigned told;  /* bits of the kinds of report made so far; each is made only once */
+    double chance;  /* how far a loss may deviate by chance, in nats */
+    int skipping;   /* 1: --skip-spikes is on */
+    unsigned told;  /* bit set of the kinds of report given so far; each kind is given only once */
     double extreme; /* highest or lowest loss since a swing last turned */
     int rising;
-    /* turned: steps at which a swing last turned; turns: how often it did */
+    /* turned: steps of the newest turns of a swing; turns: number of turns so far */
     uint64_t turned[2 * SGT_SWINGS], turns;
     /* the last losses and gradient norms, which may be NaN */
     double recent[SGT_SPIKE_STEPS], norms[SGT_SPIKE_STEPS];
-    uint64_t seen; /* how many there were so far */
+    uint64_t seen; /* number of losses so far */
     /* spike: step of the last peak of the loss, 0: none; before: median of the losses before it
      * rose */
     uint64_t spike;
     double peak, before;
-    int spiking; /* 1: it has not fallen back from the peak */
+    int spiking; /* 1: the loss has not fallen back from the peak */
     int early;   /* 1: there was a spike in the first SGT_SPIKE_LEAST steps */
-    /* block: means of block_steps steps each; sum: of the losses in the block being filled */
+    /* block: mean losses of block_steps steps each; sum: sum of the losses in the block that is
+     * being filled */
     double block[SGT_FLAT_BLOCKS], sum;
     unsigned blocks, block_steps, filled;
-    /* set by the caller after the start: last step of the run (0: unknown), and what sgt_backend has
-     * as attention */
+    /* set by the caller after sgt_diagnosis_start: last step of the run (0: unknown), and
+     * `attention` of sgt_backend */
     uint64_t steps;
     const char *attention;
     /* first: loss of the first step; start: loss at the run's start, as defined above; mean: the
      * mean of the last SGT_MEAN_STEPS */
     double first, start, mean;
-    /* highest learning rate so far, and the first step with it: the end of the warm-up */
+    /* highest learning rate so far, and the first step that had it, which ends the warm-up */
     double lr_most;
     uint64_t warm;
     /* means: the last means of SGT_RISE_STEPS steps; low: the lowest of earlier ones */
@@ -151,7 +155,7 @@ typedef struct sgt_diagnosis {
 
 void sgt_diagnosis_start(sgt_diagnosis *d, double lr, uint64_t tokens_per_step, int skipping);
 
-/* Take the results of step `step` (from 1), made with learning rate lr_now. Return a report,
+/* Add the results of step `step` (from 1), which used learning rate lr_now. Return a report,
  * written to buf, or NULL if there is none. Pass 0 as grad_norm for an overflow that loss scaling
  * handles. */
 const char *sgt_diagnosis_step(sgt_diagnosis *d, char *buf, size_t n, uint64_t step, double loss,

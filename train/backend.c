@@ -1,5 +1,5 @@
-/* backend.c: option words of the enumerations of backend.h, sets of variants as text, the table of
- * buffers and their uses, and the arithmetic of the optimizer. */
+/* backend.c: the option words of backend.h's enumerations, sets of variants as text, the table of
+ * buffers and their uses, and the factors of an optimizer's update. */
 #include "train/backend.h"
 
 #include <stdio.h>
@@ -24,7 +24,7 @@ const sgt_variant sgt_variants[SGT_VARIANTS] = {
     {"norm-bias", "the kernel of LayerNorm adds the bias of the product before it"},
 };
 
-/* Return the set that one word of n bytes stands for; -1 if the word is unknown. */
+/* Return the set of variants that a word of n bytes stands for; -1 if the word is unknown. */
 static int64_t word_set(const char *word, size_t n)
 {
     static const struct {
@@ -67,8 +67,8 @@ char *sgt_variants_words(char out[SGT_VARIANTS_TEXT], uint32_t set)
     return out;
 }
 
-/* ---- live memory: a small table (about twenty buffers per layer) that is searched only a few times
- * per run, so it is not sorted ---- */
+/* ---- live memory: a small table (about twenty buffers per layer) that is searched only a few
+ * times per run, so it is not sorted ---- */
 
 void sgt_live_free(sgt_live *l)
 {
@@ -183,7 +183,7 @@ sgt_sgd sgt_optim_sgd(const sgt_optim *o, double lr, double grad_scale, int deca
 
 const char *const sgt_schedule_words[] = {"cosine", "linear", "constant", "wsd", NULL};
 
-/* Return how far s has come from `from` to `to`, from 0 to 1. */
+/* Return the position of s between `from` and `to`, as a number from 0 to 1. */
 static double part(uint64_t s, uint64_t from, uint64_t to)
 {
     if (s <= from) return 0;

@@ -1,4 +1,4 @@
-/* cache.c: reads and writes JSON files of the cache folder. */
+/* cache.c: reads and writes the JSON files of the cache folder. */
 #include "train/cache.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "loader/base/json.h"
 
 #define MOST_BYTES ((size_t)1 << 20)
-#define MOST_KEYS 64 /* each build or machine adds one */
+#define MOST_KEYS 64 /* each build and each machine adds one */
 
 json_t *sgt_cache_read(const char *folder, const char *name)
 {

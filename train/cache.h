@@ -1,5 +1,5 @@
-/* cache.h: files of the cache folder, FOLDER/NAME.json, each an object of what was found out about
- * this machine. They may be removed at any time. */
+/* cache.h: the JSON files in the cache folder. Each is an object with results of measurements or
+ * checks on this machine, by key. The files may be removed at any time. */
 #ifndef SGT_CACHE_H
 #define SGT_CACHE_H
 
@@ -7,13 +7,13 @@
 
 #include "loader/base/error.h"
 
-/* Return the object in FOLDER/NAME, or an empty one if the file cannot be read. The caller frees
- * it. */
+/* Return the object in the file FOLDER/NAME, or an empty object if the file cannot be read. The
+ * caller releases it with json_decref. */
 json_t *sgt_cache_read(const char *folder, const char *name);
 
-/* Add or replace the value of `key`; the file is replaced as a whole, and is emptied before if it
- * has many keys. The folder exists. Takes the reference to `value`, which may be NULL: out of
- * memory. */
+/* Set the value of `key` in the file, which is rewritten atomically. If it has many keys already,
+ * all are removed first. The folder must exist. Steals the reference to `value`; NULL stands for a
+ * value that could not be created because memory ran out. */
 int sgt_cache_write(const char *folder, const char *name, const char *key, json_t *value,
                     sgt_error *err);
 

@@ -1,5 +1,5 @@
-/* config.c: the options of a training run, one row each, and their defaults, checks and JSON, all
- * made from the rows. */
+/* config.c: the table of a training run's options, one row each; and the defaults, checks and JSON
+ * of the options, all derived from the rows. */
 #include "train/config.h"
 
 #include <jansson.h>
@@ -20,17 +20,18 @@
 /* values of a row's `flags`, in addition to those of base/option.h */
 enum {
     MAY_CHANGE = 1, /* may differ on --resume */
-    /* property of the machine: ranks may differ in it, and it is written only if the user gave it */
+    /* property of the machine: its value may differ between ranks, and is written only if the user
+     * gave it */
     LOCAL = 2,
     DEVICE = 4,    /* may change when the kind of device changes */
     CUDA = 8,      /* available with CUDA only */
     NOT_KEPT = 16, /* not written to options.json */
     LATER = 32,   /* undecided by default; without this flag, the default is `def`, up to a colon */
     PATH = 64,    /* path of a file, which may have another name on another machine */
-    LENGTH = 128, /* says how long to train */
+    LENGTH = 128, /* determines how long to train */
     HERE = 256    /* never taken from a checkpoint */
 };
-/* values of a row's `needs`: what the option requires to have an effect */
+/* values of a row's `needs`: the condition under which the option has an effect */
 enum { SHARDS = 1, EXAMPLES, DOCUMENTS, ADAMW, BETAS, SGD, MOMENTUM, FP16 };
 
 static const char *const devices[] = {"auto", "cpu", "cuda", NULL};
@@ -40,8 +41,8 @@ static const char *const optimizer_states[] = {"fp32", "bf16", NULL};
 static const char *const recomputes[] = {"none", "gelu", "block", "auto", NULL};
 static const char *const batchings[] = {"simd", "scalar", NULL};
 
-/* A row: kind, section, sgt_setting, field and name; then what its kind needs, its help and its
- * flags. */
+/* A row. Arguments: kind, section, sgt_setting, field and name; then the members that its kind
+ * needs, the help and the flags. */
 #define ROW(kind_, s, id, f, name_, ...)                 \
     [SGT_SET_##id] = {.kind = SGT_OPT_##kind_,           \
                       .section = SGT_SECTION_##s,        \
@@ -206,7 +207,7 @@ static int given(const sgt_config *s, const sgt_option *row)
     return s->given[row - sgt_config_rows];
 }
 
-/* Return whether options.json has the option. */
+/* Return whether the option is written to options.json. */
 static int is_kept(const sgt_option *row) { return !(row->flags & NOT_KEPT); }
 
 static void set_default(sgt_config *s, const sgt_option *row)
@@ -280,7 +281,7 @@ static int fail_no_word(const sgt_option *row, const char *word, sgt_error *err)
                     sgt_option_value(row, value));
 }
 
-/* Check a field with a number, or with the number of a word, against its row. */
+/* Check a field that holds a number or the index of a word against its row. */
 static int check_row(const sgt_config *s, const sgt_option *row, sgt_error *err)
 {
     char shown[32];
@@ -338,7 +339,7 @@ int sgt_config_examples(const sgt_config *s)
     return n > 6 && strcmp(s->data + n - 6, ".jsonl") == 0;
 }
 
-/* Return what the option requires to have an effect and the settings lack, or NULL. */
+/* If the option has no effect with these settings, return what it requires; else NULL. */
 static const char *missing_need(const sgt_config *s, const sgt_option *row)
 {
     int examples = sgt_config_examples(s);
@@ -367,7 +368,7 @@ int sgt_config_check_together(const sgt_config *s, sgt_error *err)
 }
 
 /* Set an option that only CUDA supports back to its default; fail if the user gave it. Such options
- * are texts, choices of a word, or flags. */
+ * are texts, words or flags. */
 static int without_cuda(sgt_config *s, const sgt_option *row, sgt_error *err)
 {
     sgt_config usual;
@@ -443,7 +444,7 @@ int sgt_config_merge(sgt_config *s, const char *text, const char *what, sgt_merg
     if (json_array_append_new(s->owners, json) < 0) return sgt_fail_memory(err, what);
     const int taken = which == SGT_MERGE_MOVED ? MAY_CHANGE | DEVICE : MAY_CHANGE;
     int left_out = which == SGT_MERGE_GIVEN ? 0 : HERE;
-    /* a typed length comes before the file's, whichever option says it */
+    /* if the user gave a length of training by any option, ignore all such options in the file */
     if (s->given[SGT_SET_STEPS] || s->given[SGT_SET_EPOCHS] || s->given[SGT_SET_BUDGET])
         left_out |= LENGTH;
     json_object_foreach(json, name, v)
@@ -468,7 +469,8 @@ int sgt_config_merge(sgt_config *s, const char *text, const char *what, sgt_merg
 }
 
 /* Return the text of an option for options.json; NULL if it is undecided or not a text. Variants
- * are written by name, so that a run keeps them when the default changes. */
+ * are written by their names, so that a resumed run keeps its variants if the default has
+ * changed. */
 static const char *kept_text(char names[SGT_VARIANTS_TEXT], const sgt_config *s,
                              const sgt_option *row)
 {
@@ -491,12 +493,13 @@ static int render_text(char *out, size_t n, const char *text)
     out[used < n ? used : 0] = '\0';
     json_decref(v);
     if (used || !(v = json_string(text))) return 1;
-    json_decref(v); /* valid UTF-8, so the first call failed because memory ran out */
+    json_decref(v); /* the text is valid UTF-8, so the first call failed because memory ran out */
     return 0;
 }
 
-/* Write the value of an option as JSON: "" if it is undecided, off or without effect. A number gets
- * the fewest digits that read back as the same number. Return 0 if out of memory. */
+/* Write the value of an option as JSON: write "" if it is undecided, off or without effect. A
+ * number is written with the fewest digits that read back as the same number. Return 0 if out of
+ * memory. */
 static int render(char *out, size_t n, const sgt_config *s, const sgt_option *row)
 {
     char names[SGT_VARIANTS_TEXT];
@@ -509,7 +512,7 @@ static int render(char *out, size_t n, const sgt_config *s, const sgt_option *ro
         snprintf(out, n, "%llu", (unsigned long long)*(const uint64_t *)at);
     if (row->kind == SGT_OPT_REAL && *(const double *)at != SGT_DEFAULT_REAL)
         for (int digits = 6; digits <= 17; digits++) {
-            /* adding 0 turns -0 into 0 */
+            /* + 0.0 turns -0 into 0 */
             snprintf(out, n, "%.*g", digits, *(const double *)at + 0.0);
             if (strtod(out, NULL) == *(const double *)at) break;
         }
@@ -544,10 +547,10 @@ char *sgt_config_json(const sgt_config *s)
     return text;
 }
 
-/* How settings are compared. */
+/* The way in which settings are compared. */
 typedef struct comparison {
-    int skipped; /* flags of rows that may differ */
-    int code;    /* what is returned if another row differs */
+    int skipped; /* rows with any of these flags may differ */
+    int code;    /* error code if another row differs */
     const char *was, *where;
 } comparison;
 
@@ -559,10 +562,11 @@ static int compare(const sgt_config *s, const char *text, const comparison *how,
     if (!now) return sgt_fail_memory(err, "options");
     sgt_config_default(&kept);
     int rc = sgt_config_merge(&kept, text, how->where, SGT_MERGE_GIVEN, err);
-    if (!kept.data) kept.data = s->data; /* JSON cannot hold a path that is not UTF-8 */
+    /* the path was not written, because JSON cannot hold a path that is not UTF-8 */
+    if (!kept.data) kept.data = s->data;
     for (const sgt_option *row = sgt_config_rows; row->name && rc == SGT_OK; row++) {
         if (!is_kept(row) || row->flags & how->skipped) continue;
-        /* with --init, the shape came from that model */
+        /* with --init, the shape came from the initial model */
         if (row == &sgt_config_rows[SGT_SET_MODEL] && kept.init) continue;
         if (!render(now, MAX_VALUE, s, row) || !render(then, MAX_VALUE, &kept, row))
             rc = sgt_fail_memory(err, "options");

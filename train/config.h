@@ -1,7 +1,7 @@
-/* config.h: the options that define a training run: set by the command line and --config, kept in
- * RUN/options.json, and compared by --resume. Each option has one row in sgt_config_rows and one
- * field in sgt_config; everything else (--help, completion, defaults, range checks, JSON) follows
- * from the row.
+/* config.h: the options that define a training run: they are set by the command line and --config,
+ * stored in RUN/options.json, and compared by --resume. Each option has one row in sgt_config_rows
+ * and one field in sgt_config. Everything else (--help, completion, defaults, range checks, JSON)
+ * is derived from the row.
  *
  *     sgt_config s;
  *     sgt_config_default(&s);
@@ -10,14 +10,15 @@
  *     sgt_config_free(&s);
  *
  * A new option needs a member of sgt_setting, a field, a row in config.c, and a paragraph in
- * tools/sgt-train.1. If a backend reads it, its field is one of sgt_backend_options. */
+ * tools/sgt-train.1. If a backend reads the option, its field is a member of
+ * sgt_backend_options. */
 #ifndef SGT_CONFIG_H
 #define SGT_CONFIG_H
 
 #include "loader/base/option.h"
 #include "train/backend.h"
 
-/* The options, in the order of options.json, and of --help within its sections. */
+/* The options, in the order of options.json and of each section of --help. */
 typedef enum sgt_setting {
     SGT_SET_DATA,
     SGT_SET_VAL_DATA,
@@ -88,16 +89,17 @@ enum {
 };
 
 typedef enum sgt_device_kind { SGT_DEVICE_AUTO, SGT_DEVICE_CPU, SGT_DEVICE_CUDA } sgt_device_kind;
-/* number of the word "auto": free memory decides for each layer; it follows the members of
- * sgt_recompute */
+/* index of the word "auto" of --recompute, after the members of sgt_recompute: free memory decides
+ * for each layer */
 enum { SGT_RECOMPUTE_AUTO = 3 };
 
-/* The values of the options. The value of an option with words is the number of the word, from the
- * enumeration in the field's comment. An undecided field is NULL or an SGT_DEFAULT_*. */
+/* The values of the options. The value of an option with words is the index of the word, a member
+ * of the enumeration in the field's comment. An undecided field is NULL or an SGT_DEFAULT_*. */
 typedef struct sgt_config {
-    const char *data, *val_data, *init, *model; /* init NULL: train fresh parameters of `model` */
-    int loader, sampling;                       /* loader: sgt_reader; sampling: sgt_sampling */
-    uint64_t pad;                               /* id of padding; undecided: the end-of-text id */
+    /* init NULL: train new parameters of the shape `model` */
+    const char *data, *val_data, *init, *model;
+    int loader, sampling; /* loader: sgt_reader; sampling: sgt_sampling */
+    uint64_t pad;         /* id of padding; undecided: the end-of-text id */
     uint64_t workers;
     int device;       /* sgt_device_kind */
     uint64_t threads; /* undecided: all available cores */
@@ -105,7 +107,8 @@ typedef struct sgt_config {
     uint64_t batch, seq, accum; /* batch: rows of a micro-step, over all ranks */
     uint64_t steps;
     double epochs;
-    /* compute in PF-days that decides the number of steps, instead of `epochs`; or undecided */
+    /* compute budget in PF-days, which determines the number of steps instead of `epochs`; or
+     * undecided */
     double budget;
     double lr, min_lr;
     uint64_t lr_base_batch;
@@ -115,8 +118,8 @@ typedef struct sgt_config {
     const char *betas; /* two numbers separated by a comma */
     uint64_t ignore;   /* id of targets without a loss; undecided: none */
     int recompute;     /* sgt_recompute or SGT_RECOMPUTE_AUTO */
-    /* Options that the backend reads where the command line wrote them. sgt_config_step and the
-     * trainer derive the other fields of `step`. */
+    /* Options of the backend, which the command line writes directly. sgt_config_step and the
+     * trainer fill in the other fields of `step`. */
     sgt_backend_options step;
     uint64_t memory_limit; /* bytes; undecided: all free memory */
     /* sgt_gelu_kind; undecided until the model is known */
@@ -134,61 +137,65 @@ typedef struct sgt_config {
     int batch_auto;
     int given[SGT_SETTINGS]; /* 1 for each option that the user set */
     void *owners;            /* JSON documents that own some of the texts above */
-    const char *unknown;     /* last name in such a document that is no option; NULL: none */
+    const char *unknown;     /* last name in such a document that is not an option; NULL: none */
 } sgt_config;
 
-/* rows indexed by sgt_setting; after the last comes a row without a name */
+/* the rows, indexed by sgt_setting; ends with a row without a name */
 extern const sgt_option sgt_config_rows[SGT_SETTINGS + 1];
 
 void sgt_config_default(sgt_config *s);
-void sgt_config_free(sgt_config *s); /* free the texts that sgt_config_merge made */
+void sgt_config_free(sgt_config *s); /* free the texts that sgt_config_merge allocated */
 
-/* Check that every value is within its row's bounds. Returns SGT_EUSAGE, with the option's name.
- * Needs neither device nor data. */
+/* Check that every value is within its row's bounds. Returns SGT_EUSAGE if one is not; the message
+ * names the option. Needs neither device nor data. */
 int sgt_config_check(const sgt_config *s, sgt_error *err);
-/* Check that the given options work together, once all are known. Returns SGT_EUSAGE, with the name
- * of an option that has no effect and with what it needs. */
+/* Check that the given options work together. Call it when all settings are known. Returns
+ * SGT_EUSAGE if an option has no effect; the message names the option and what it requires. */
 int sgt_config_check_together(const sgt_config *s, sgt_error *err);
 /* Return whether `data` is a FILE.jsonl of prompts and completions, not a folder of shards. */
 int sgt_config_examples(const sgt_config *s);
 
-/* Set the fields of s->step that follow from the other settings. Left out are the model, the rows,
- * the outputs, and what timing decides. Returns SGT_EUSAGE, with its name, if an option is wrong. */
+/* Set the fields of s->step that follow from the other settings. This excludes the model, the rows,
+ * the outputs, and what is decided by timing. Returns SGT_EUSAGE if an option is invalid; the
+ * message names it. */
 int sgt_config_step(sgt_config *s, sgt_error *err);
 
-/* Decide the settings that depend on the device. `bf16`: the device multiplies bfloat16 in
- * hardware, so that is the default precision. Without CUDA, an option of CUDA goes back to its
- * default if a resumed run had it; if the user gave it, returns SGT_EUNSUPPORTED with its name. */
+/* Decide the settings that depend on the device. `bf16`: 1 if the device multiplies bfloat16 in
+ * hardware, which makes bf16 the default precision. Without CUDA, an option that requires CUDA is
+ * reset to its default if it came from a resumed run. If the user gave it, returns
+ * SGT_EUNSUPPORTED; the message names the option. */
 int sgt_config_take_device(sgt_config *s, int cuda, int bf16, sgt_error *err);
 
 /* Which values of a JSON object are copied to settings. */
 typedef enum sgt_merge {
-    SGT_MERGE_KEPT,    /* all but --cpu and --memory-limit: those of the checkpoint to resume */
-    SGT_MERGE_GIVEN,   /* all, which then count as given: those of --config */
-    SGT_MERGE_CHANGED, /* those kept that --resume may change: of options.json */
-    SGT_MERGE_MOVED    /* and those that it may change with the kind of device */
+    SGT_MERGE_KEPT,  /* all but --cpu and --memory-limit; for the checkpoint to resume */
+    SGT_MERGE_GIVEN, /* all, and they then count as given; for --config */
+    /* of SGT_MERGE_KEPT, only those that --resume may change; for options.json */
+    SGT_MERGE_CHANGED,
+    SGT_MERGE_MOVED /* the same, and also those that may change with the kind of device */
 } sgt_merge;
 
 /* Copy values of the JSON object `text` to the fields of s that were not given. If the learning
- * rate was, and `text` has a final rate of a tenth of its own, the final rate is undecided. Messages
- * begin with `what`. Returns SGT_EFORMAT for an unknown name, SGT_EUSAGE for an unknown word of an
- * option. */
+ * rate was given, and the final rate in `text` is a tenth of the rate in `text`, the final rate
+ * becomes undecided. Messages begin with `what`. Returns SGT_EFORMAT for an unknown name, and
+ * SGT_EUSAGE for an unknown word of an option. */
 int sgt_config_merge(sgt_config *s, const char *text, const char *what, sgt_merge which,
                      sgt_error *err);
 
 /* Return the settings as a JSON object, one option per line. Equal settings give equal bytes.
- * Options that are unset, or have no effect with the others (momentum with AdamW), are left out.
- * The caller frees the text. NULL: out of memory. */
+ * Options that are undecided, or have no effect with the other settings (momentum with AdamW), are
+ * left out. The caller frees the text. Returns NULL if out of memory. */
 char *sgt_config_json(const sgt_config *s);
 
 /* Check that a run whose settings were written as `text` may be resumed with s. Returns
- * SGT_EUNSUPPORTED, with the name of the first option that differs and must not. `moved`: the run
- * moves to another kind of device, so options that depend on it may differ too. */
+ * SGT_EUNSUPPORTED if an option differs that must not; the message names the first one. `moved`: 1
+ * if the run moves to another kind of device, so that options that depend on the device may differ,
+ * too. */
 int sgt_config_same_run(const sgt_config *s, const char *text, int moved, sgt_error *err);
 
-/* Check that a rank with the settings s trains as rank 0 does, whose settings are `text`. Paths and
- * properties of the machine may differ. Returns SGT_EUSAGE, with the name of the first option that
- * differs and both values. */
+/* Check that s, the settings of this rank, agree with `text`, the settings of rank 0. Paths and
+ * properties of the machine may differ. Returns SGT_EUSAGE if another option differs; the message
+ * has the name of the first one and both values. */
 int sgt_config_same_ranks(const sgt_config *s, const char *text, sgt_error *err);
 
 #endif

@@ -12,7 +12,7 @@
 
 #define NAME "libsgt-cuda.so"
 
-/* Fail because there is no library. If the driver has a problem, report that instead. */
+/* Fail because the library was not found. If the driver has a problem, report that instead. */
 static int no_library(sgt_error *err)
 {
     int version, devices, rc = sgt_cuda_driver_ask(&version, &devices, err);

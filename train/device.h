@@ -6,10 +6,10 @@
 #include "train/cuda/cuda_library.h"
 
 /* Load libsgt-cuda.so: from ../lib or ../lib/sgt of the program's folder, else from the system's
- * search path. It stays loaded, and *lib stays valid. Returns SGT_EUNSUPPORTED, with one line, if
- * the library is missing, broken, or from another build. If it is missing, the line first says what
- * the driver lacks: "no CUDA driver", "no CUDA device", "this build has no CUDA backend". Any
- * thread may call it. */
+ * search path. It stays loaded, and *lib stays valid. Returns SGT_EUNSUPPORTED with a message of
+ * one line if the library is missing, broken, or from another build. If it is missing, the message
+ * names the first of these that applies: "no CUDA driver", "no CUDA device", "this build has no
+ * CUDA backend". Any thread may call it. */
 int sgt_device_open(const sgt_cuda_library **lib, sgt_error *err);
 
 /* Load the library, and fill in *d for device 0. */

@@ -1,6 +1,7 @@
-/* paths.c: starts the child processes of the self-check and reads their messages: structs, each
- * shorter than PIPE_BUF, so that the pipe never splits one. What libraries print goes to a file in
- * memory. If a child dies, the reason includes its last line. The cache folder keeps the verdicts. */
+/* paths.c: starts the child processes of the self-check and reads their messages. A message is a
+ * struct shorter than PIPE_BUF, so that the pipe never splits it. The output of libraries goes to a
+ * file in memory; if a child dies, the reported reason includes its last line. Verdicts are stored
+ * in the cache folder. */
 #include "train/paths.h"
 
 #include <errno.h>
@@ -25,11 +26,11 @@
 #include "loader/base/json.h"
 
 #define START_SECONDS 120 /* time limit to load the libraries and open the device */
-#define DYING_SECONDS 5   /* how long to wait for the end of a process that was killed */
+#define DYING_SECONDS 5   /* time limit for a killed process to end */
 
 /* ---- the child process, which tries paths ---- */
 
-/* Write a message; if the parent is gone, this process dies too. */
+/* Write a message to the parent. If the parent has ended, this process ends too. */
 static void send_message(int seconds, const char *verdict, const char *why)
 {
     sgt_check_message m = {.seconds = seconds};
@@ -54,7 +55,7 @@ static int stop(const sgt_error *err)
     return 1;
 }
 
-/* Try path i. Return 0 if this process may try the next path, else main's exit code + 1. */
+/* Try path i. Return 0 if this process may try the next path, else 1 + the exit code for main. */
 static int try_path(const sgt_cuda_checks *c, size_t i, int device)
 {
     sgt_error err = {0};
@@ -71,7 +72,8 @@ int sgt_paths_child(const char *what)
     char *end;
     const sgt_cuda_library *lib;
     sgt_cuda_device d;
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* die with the parent, which alone reads the messages */
+    /* end with the parent, because nobody else reads the messages */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     size_t first = strtoul(what, &end, 10);
     int device = *end == ':' ? (int)strtoul(end + 1, &end, 10) : -1;
     if (device < 0 || *end) return 2;
@@ -91,8 +93,8 @@ typedef struct listener {
     sgt_verdicts *v;
     size_t next;  /* number of the path that is being tried, or of the next path */
     int trying;   /* 1: path `next` has begun */
-    int noise;    /* file of what the child prints */
-    double until; /* time at which the child's time limit ends, as from sgt_now */
+    int noise;    /* descriptor of the file to which the child's output goes */
+    double until; /* time, by sgt_now, at which the child's time limit ends */
 } listener;
 
 static void verdict(listener *l, const char *word, const char *why)
@@ -106,7 +108,7 @@ static void verdict(listener *l, const char *word, const char *why)
 enum { CLOSED, MESSAGE, LATE };
 
 /* Read a message. Return MESSAGE, CLOSED if the child closes its end of the pipe, LATE if its time
- * is up, SGT_ESTOPPED if a stop is requested. */
+ * limit has passed, or SGT_ESTOPPED if a stop was requested. */
 static int receive(const listener *l, int fd, sgt_check_message *m)
 {
     for (;;) {
@@ -120,8 +122,8 @@ static int receive(const listener *l, int fd, sgt_check_message *m)
     }
 }
 
-/* Read all messages of a child. Return as `receive` does, or another negative SGT_E* if no path can
- * be tried. */
+/* Read all messages of a child. Return the last result of `receive`, or another negative SGT_E* if
+ * no path can be tried. */
 static int listen_to(listener *l, int fd, sgt_error *err)
 {
     sgt_check_message m;
@@ -136,7 +138,7 @@ static int listen_to(listener *l, int fd, sgt_error *err)
 }
 
 /* Return the child's exit status. Kill it if it does not end, or at once if kill_it is set. If it
- * stays in the driver even then, stop waiting. */
+ * hangs in the driver even then, stop waiting. */
 static int reap(pid_t pid, int kill_it)
 {
     int status = 0;
@@ -151,15 +153,16 @@ static int reap(pid_t pid, int kill_it)
     return status;
 }
 
-/* Start a child in a process group of its own, so that Ctrl-C reaches only the parent, which then
- * ends the child. */
+/* Start a child in its own process group, so that Ctrl-C signals only the parent, which then ends
+ * the child. */
 static int start(pid_t *pid, int *fd, const listener *l, sgt_error *err)
 {
     char what[48], *argv[] = {"sgt-train", SGT_PATHS_CHILD, what, NULL};
     int pipe_fds[2];
     snprintf(what, sizeof what, "%zu:%d", l->next, l->o->device);
     if (pipe2(pipe_fds, O_CLOEXEC) < 0) return sgt_fail_errno(err, "self-check: a pipe");
-    if (ftruncate(l->noise, 0) == 0) lseek(l->noise, 0, SEEK_SET); /* of the child before */
+    /* discard the output of the child before */
+    if (ftruncate(l->noise, 0) == 0) lseek(l->noise, 0, SEEK_SET);
     int code = sgt_process_start(pid, &(sgt_process){.program = l->o->program,
                                                      .argv = argv,
                                                      .out = pipe_fds[1],
@@ -173,7 +176,7 @@ static int start(pid_t *pid, int *fd, const listener *l, sgt_error *err)
     return sgt_fail_errno(err, "self-check: %s", l->o->program);
 }
 
-/* Write the last line that the child printed to `line`, printable. */
+/* Copy the last line of the child's output to `line`, safe to print. */
 static void read_noise(const listener *l, char line[200])
 {
     char text[200] = "", *end;
@@ -184,8 +187,8 @@ static void read_noise(const listener *l, char line[200])
     sgt_printable(line, 200, end ? end + 1 : text);
 }
 
-/* Record that the child ended early. If another process has sent it a signal, that is an error, not
- * a verdict on the path. */
+/* Record that the child ended early. If a signal from another process ended it, this is an error
+ * and not a verdict on the path. */
 static int ended(listener *l, int status, sgt_error *err)
 {
     static const char outsiders[] = {SIGKILL, SIGTERM, SIGINT, SIGHUP, 0};
@@ -202,7 +205,7 @@ static int ended(listener *l, int status, sgt_error *err)
     return SGT_OK;
 }
 
-/* Run one child until it ends, or until it is ended because of a path's verdict. */
+/* Run one child until it ends, or until this process ends it because of a path's verdict. */
 static int one_process(listener *l, sgt_error *err)
 {
     pid_t pid;
@@ -232,13 +235,14 @@ static int try_all(sgt_verdicts *v, const sgt_paths_options *o, sgt_error *err)
     return rc;
 }
 
-/* ---- FOLDER/self-check.json, which keeps verdicts. Its object has a key for each machine and build
- * (sgt_cuda_checks.identity); the value is an object {path: [verdict, reason], ...}. ---- */
+/* ---- FOLDER/self-check.json, which keeps verdicts. The file is an object with one key for each
+ * machine and build (sgt_cuda_checks.identity). Each value is an object {path: [verdict, reason],
+ * ...}. ---- */
 
 #define CHECKED "self-check.json"
 
-/* Become the folder's owner, after waiting for any other. Return 0, SGT_ESTOPPED, or another
- * negative SGT_E* if that fails. */
+/* Become the folder's owner, after waiting until no other process owns it. Return 0, SGT_ESTOPPED,
+ * or another negative SGT_E*. */
 static int own_folder(sgt_owner **owner, const sgt_paths_options *o, sgt_error *err)
 {
     sgt_claimant who = {.folder = o->cache, .notice = &o->notice, .stop = o->stop};

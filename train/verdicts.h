@@ -1,6 +1,6 @@
-/* verdicts.h: the self-check's verdict on each path of the CUDA backend, by the path's name:
- * "attention own", "products with GELU" (train/cuda/self_check.h). The program passes them by value
- * to libsgt-cuda.so. */
+/* verdicts.h: the self-check's verdict on each path of the CUDA backend. Paths are identified by
+ * names such as "attention own" (train/cuda/self_check.h). The program passes them by value to
+ * libsgt-cuda.so. */
 #ifndef SGT_VERDICTS_H
 #define SGT_VERDICTS_H
 
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define SGT_CHECKED_MOST 24 /* most paths */
-#define SGT_CHECKED_WHY 240 /* bytes of a reason, with its terminator */
+#define SGT_CHECKED_WHY 240 /* bytes of a reason, including its NUL */
 
 /* A verdict is "ok", or "absent" if this machine, card or library does not have the path, which was
  * then not tried. With any other verdict, training does not use the path: "wrong" (its results),
@@ -28,8 +28,8 @@ typedef struct sgt_verdicts {
  * the descriptor SGT_CHECK_PIPE. */
 enum { SGT_CHECK_PIPE = 3 };
 typedef struct sgt_check_message {
-    /* > 0: the next path begins, or the path that has begun may take so long from now; 0: it ends
-     * with the verdict; < 0: no path can be tried, and `why` says why not */
+    /* above 0: the next path begins, or the current path may take this many more seconds; 0: the
+     * current path ends with `verdict`; below 0: no path can be tried, for the reason in `why` */
     int seconds;
     char verdict[12], why[SGT_CHECKED_WHY];
 } sgt_check_message;

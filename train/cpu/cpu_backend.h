@@ -324,7 +324,7 @@ int sgt_cpu_muon_plan(sgt_cpu_backend *c, sgt_error *err);
 void sgt_cpu_muon_update(sgt_cpu_backend *c, double lr, double scale);
 
 /* ---- ranks.c: a training step on several CPU ranks. Each rank computes its own rows of the batch.
- * The optimizer is sharded, as in ZeRO-1:
+ * The optimizer's state and work are divided among the ranks, as in ZeRO-1:
  *
  *   - The flat arrays are cut into buckets, in the order in which the backward pass completes their
  *     gradients: the tensors after the blocks, each block from the last to the first, the
