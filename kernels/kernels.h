@@ -210,7 +210,7 @@ const sgt_kernels *sgt_kernels_level(int level);
  * are float32. */
 typedef struct sgt_gemm_shape {
     size_t m, n, k;
-    int trans_a, trans_b; /* A is stored (k, m) if trans_a, B (n, k) if trans_b */
+    int trans_a, trans_b; /* 1: A is stored (k, m); 1: B is stored (n, k) */
     size_t lda, ldb, ldc;
     int bias;       /* add bias[n] to each row */
     int accumulate; /* add to the content of C */

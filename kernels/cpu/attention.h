@@ -410,8 +410,8 @@ SGT_INLINE void group_scores(const attention_parts *a, size_t r0, size_t from, s
 }
 
 /* Process query block i0 against key block j0: add to dq of the queries, and to dk and dv of the
- * keys. Queries from `rows` on see none of the keys. In the second loop, queries from `last` on see
- * none of keys c0 ... c0 + ROWS - 1. */
+ * keys. `rows` becomes the number of the first queries that see any of the keys. In the second
+ * loop, `last` is the end of the queries that see any of keys c0 ... c0 + ROWS - 1. */
 static void backward_block(const attention_parts *a, size_t i0, size_t rows, size_t j0, size_t keys)
 {
     int diagonal = i0 == j0;

@@ -299,7 +299,7 @@ void sgt_cuda_end_step(sgt_cuda_stream s, sgt_cuda_control *c);
 
 /* ---- the operations of the fused kernels, as separate kernels (--no-fuse) ---- */
 
-/* out = x converted to the type, for the parameters' working copies; n numbers, x float */
+/* out = x (float) converted to the type, for the parameters' working copies; n numbers */
 void sgt_cuda_convert(sgt_cuda_stream s, sgt_cuda_type type, void *out, const float *x, size_t n);
 
 /* out = x + y                                                       n numbers; out may be x or y */

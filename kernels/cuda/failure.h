@@ -23,8 +23,8 @@ int sgt_cuda_noted(sgt_error *err);
  * address) and not from the call that returned it. */
 int sgt_cuda_error_is_late(int code);
 
-/* Return the error code that the device or the last launch left, or 0, without clearing it, and set
- * *why to CUDA's text for it. If `wait` is set, first wait for the work of the stream. */
+/* Return the error code that the device or the last launch left, or 0. The error is not cleared.
+ * Set *why to CUDA's text for it. If `wait` is set, first wait for the work of the stream. */
 int sgt_cuda_device_error(sgt_cuda_stream s, int wait, const char **why);
 
 #ifdef __cplusplus

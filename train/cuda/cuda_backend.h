@@ -332,9 +332,9 @@ void sgt_cuda_ranks_norm(sgt_cuda_backend *c);
 void sgt_cuda_ranks_share(sgt_cuda_backend *c, int forget);
 /* Gather own_grads of all ranks into grads, for the matrices that Muon updates. */
 void sgt_cuda_ranks_gather_steps(sgt_cuda_backend *c);
-/* Write or read the floats at .. at + count of a flat array, of which `state` holds this rank's
- * parts. put stores those floats that this rank owns. get returns all of them on every rank. All
- * ranks must call these together. */
+/* Write or read the floats at .. at + count of a flat array. `state` holds this rank's parts of
+ * that array. put stores those floats that this rank owns. get returns all of them on every rank.
+ * All ranks must call these together. */
 int sgt_cuda_ranks_put(sgt_cuda_backend *c, float *state, size_t at, size_t count,
                        const float *from, sgt_error *err);
 int sgt_cuda_ranks_get(sgt_cuda_backend *c, const float *state, size_t at, size_t count, float *to,

@@ -188,8 +188,9 @@ int sgt_cuda_time(sgt_cuda_backend *c, void (*work)(sgt_cuda_backend *), float *
 
 static float ms_of(const sgt_cuda_planned *p) { return p->gemm ? sgt_cuda_gemm_ms(p->gemm) : 0; }
 
-/* For GELU in the forward pass and for its slope in the backward pass, choose what is faster on
- * rank 0: fused into a matrix product, or a separate kernel. Without timings, fuse both. */
+/* Choose how to compute GELU in the forward pass and its slope in the backward pass: fused into a
+ * matrix product or by a separate kernel, whichever is faster on rank 0. Without timings, fuse
+ * both. */
 int sgt_cuda_choose_gelu(sgt_cuda_backend *c, sgt_error *err)
 {
     float forward, slope;
