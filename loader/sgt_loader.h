@@ -312,7 +312,8 @@ typedef struct sgt_stream_options {
 } sgt_stream_options;
 
 typedef struct sgt_stream sgt_stream;
-/* Return the size of a buffer in bytes; 0 for an unknown output, or if the size would overflow. */
+/* Return the size of a buffer in bytes; 0 for an output that the loader does not support, or if the
+ * size would overflow. */
 size_t sgt_stream_bytes(const sgt_loader *l, sgt_output output);
 /* Start a stream; o NULL means all defaults. */
 int sgt_stream_open(sgt_stream **out, const sgt_loader *l, const sgt_stream_options *o,

@@ -1,9 +1,9 @@
-/* loop.c: the training loop: it waits for a batch, runs the step, updates, and reports; it
- * evaluates, saves and stops when it is time.
+/* loop.c: the training loop: it gets a batch, runs the step, updates the parameters, and reports
+ * the metrics. It evaluates, saves and stops when that is due.
  *
  * A backend may return a step's metrics `lag` steps later, so that it need not wait for the device.
- * Steps whose log line is not yet written wait in a small ring. Before an evaluation, a checkpoint
- * or the end of the run, their metrics are read and their lines written. */
+ * A small ring holds the steps whose log lines have not been written yet. Before an evaluation, a
+ * checkpoint or the end of the run, their metrics are read and their lines are written. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -23,13 +23,13 @@
 
 #define RING 4    /* larger than any backend's lag */
 #define RECENT 20 /* steps whose losses are averaged in the summary */
-/* steps over which the waits for rows are averaged, and what they are if files are slow:
- * milliseconds per step, and the part of the time */
+/* Waiting for rows is averaged over WAIT_STEPS steps. Files count as slow if it takes more than
+ * SLOW_MS milliseconds per step and more than SLOW_PART of the time */
 #define WAIT_STEPS 16
 #define SLOW_MS 2
 #define SLOW_PART .2
 #define SPIKES_IN_A_ROW 16
-/* the first EPOCHS_SAID lines about epochs are always printed; later ones are at least
+/* the first EPOCHS_SAID lines about epochs are always printed; later lines are at least
  * SECONDS_BETWEEN seconds apart */
 #define EPOCHS_SAID 2
 #define SECONDS_BETWEEN 10.
@@ -39,21 +39,21 @@
 
 typedef struct watch {
     const sgt_trainer *t;
-    sgt_events *events; /* TensorBoard's file; NULL if this rank writes none */
+    sgt_events *events; /* event file for TensorBoard; NULL if this rank writes none */
     double flops;       /* floating-point operations per token */
     /* highest rate of operations per second per device seen so far; 0: unknown */
     double peak;
-    /* start: when this call began; epoch_start: when the last epoch ended; epoch_loss: sum of the
-     * losses since then */
+    /* start: time at which this call began; epoch_start: time at which the last epoch ended;
+     * epoch_loss: sum of the losses since epoch_start */
     double start, epoch_start, epoch_loss;
     double epoch_said; /* time of the last line about an epoch */
     uint64_t epoch_steps;
     /* diagnosis of all steps of the run, including those before a resume */
     sgt_diagnosis diagnosis;
-    /* spikes: updates skipped as spikes so far; row: how many of the newest updates in a row were
-     * spikes */
+    /* spikes: number of updates skipped as spikes so far; row: number of consecutive spikes up to
+     * the newest update */
     uint64_t spikes, row;
-    sgt_train_losses losses; /* all but their mean, which copy_losses fills in */
+    sgt_train_losses losses; /* losses of this call, except the mean, which copy_losses fills in */
     double recent[RECENT];   /* loss of step s in recent[s % RECENT] */
     uint64_t skipped;        /* updates skipped so far */
 } watch;
@@ -226,13 +226,14 @@ static void copy_losses(const watch *w, sgt_train_losses *out)
     out->of = n;
 }
 
-/* Report that a file that no resume needs cannot be written, as on a full disk. */
+/* Warn that a file that a resume does not need cannot be written, for example because the disk is
+ * full. */
 static void go_on_without(const sgt_trainer *t, const char *what, const sgt_error *why)
 {
     sgt_say(&t->o->warning, "%s: training goes on without %s", why->text, what);
 }
 
-/* Report the next step. Fills in m->mfu and m->mfu_datasheet. */
+/* Report the next step, whose metrics are *m. Fills in m->mfu and m->mfu_datasheet. */
 static int report_step(watch *w, sgt_metrics *m, sgt_error *err)
 {
     const sgt_trainer *t = w->t;
@@ -276,27 +277,31 @@ typedef struct loop {
     unsigned lag;     /* delay of metrics, in steps */
     sgt_feed *val;
     float *losses;          /* (local rows, T): loss of each target of an evaluation */
-    sgt_metrics ring[RING]; /* numbers for the log line of step s, in ring[s % RING] */
+    sgt_metrics ring[RING]; /* metrics for the log line of step s are in ring[s % RING] */
     double began[RING];
-    uint64_t next; /* first step whose line is not written */
+    uint64_t next; /* first step whose log line has not been written */
     double mark;   /* time at which the last evaluation, save or step ended */
     uint64_t val_tokens;
-    /* saved: step of the last save that was begun and has not failed; failed: saves that failed */
+    /* saved: step of the last save that was begun and has not failed; failed: number of failed
+     * saves */
     uint64_t saved, failed;
     watch watch;
     double step_seconds; /* sum of the step times in the log */
     uint64_t step_peak;  /* peak_bytes of the last step in the log */
     uint64_t held;       /* bytes held on a device with its own memory; 0 on a CPU */
-    uint64_t begun;      /* documents that began in this rank's rows since this call began */
-    uint64_t documents;  /* documents in all tokens trained on, as of the last save */
-    /* of the newest WAIT_STEPS steps or fewer: when they began, seconds that they waited for rows,
-     * and reads of files before them; and whether slow files were reported */
+    /* number of documents that began in this rank's rows since this call began */
+    uint64_t begun;
+    /* number of documents that began in all tokens trained on, at the last save */
+    uint64_t documents;
+    /* for the current group of up to WAIT_STEPS steps: time at which the group began, seconds spent
+     * waiting for rows, and number of file reads before the group. waits_said: 1 after slow files
+     * were reported */
     double waits_since, waits;
     long reads;
     int waits_said;
 } loop;
 
-/* Return x without its sign if it is NaN: printf would print "-nan". */
+/* Return x; if it is NaN, without a sign, because printf would print "-nan". */
 static double plain(double x) { return isnan(x) ? (double)NAN : x; }
 
 /* Replace each of n numbers by its sum over all ranks. */
@@ -308,14 +313,17 @@ static int over_ranks(const loop *l, double *x, size_t n, sgt_error *err)
 
 /* ---- evaluation ---- */
 
-/* Sums over the rows of an evaluation. Members are doubles, which are added up over all ranks. */
+/* Sums over the rows of an evaluation. All members are doubles, so that one call adds them up over
+ * all ranks. */
 typedef struct sums {
     double loss, targets;
-    double rows, squares; /* rows with targets; the square of a row's loss / its targets */
+    /* number of rows with targets; sum of (loss of a row)^2 / (targets of the row) */
+    double rows, squares;
     sgt_text_loss text;
 } sums;
 
-/* Add what a row has beside its loss. The backend has stored the losses of its targets. */
+/* Add a row's contribution to all sums that the backend does not compute. `losses` has the losses
+ * of its targets. */
 static void add_row(const sgt_trainer *t, const int32_t *targets, const float *losses, sums *all)
 {
     double loss = 0, n = 0;
@@ -329,8 +337,8 @@ static void add_row(const sgt_trainer *t, const int32_t *targets, const float *l
     all->squares += n > 0 ? loss * loss / n : 0;
 }
 
-/* Take the losses from rows of batch k that an evaluation does not have, so that its rows do not
- * depend on the size of a batch. */
+/* Remove the targets of those rows of batch k that are beyond the rows of an evaluation, so that
+ * its rows do not depend on the batch size. */
 static void cut_rows(const loop *l, uint64_t k, const sgt_batch *rows)
 {
     const sgt_trainer *t = l->t;
@@ -367,7 +375,7 @@ static int evaluate(loop *l, sgt_metrics *m, sgt_error *err)
     sgt_trace_end(t->trace, from, SGT_TRACE_LOOP, "evaluation", "evaluation");
     l->val_tokens += (uint64_t)all.targets;
     m->val_loss = all.targets > 0 ? plain(all.loss / all.targets) : (double)NAN;
-    /* the variance of the rows' means, which weigh as much as they have targets */
+    /* variance of the rows' mean losses, weighted by their numbers of targets */
     const double variance = (all.squares - all.loss * m->val_loss) / all.targets;
     m->val_noise = all.rows > 1 ? sqrt(fmax(variance, 0) / (all.rows - 1)) : 0;
     m->val_bits_per_byte = sgt_bits_per_byte(&all.text);
@@ -406,19 +414,20 @@ static int finish_step(loop *l, int val, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return the step of the newest checkpoint: one that this call has written, or the one that it
- * resumed from. */
+/* Return the step of the newest checkpoint: the last one that this call has written, or the one
+ * from which it resumed. */
 static uint64_t newest(const loop *l)
 {
     uint64_t saved = l->saver ? sgt_saver_saved(l->saver) : 0;
     return saved ? saved : l->t->state.step;
 }
 
-/* Report that step l->saved could not be saved. Training continues with what is in memory: the older
- * checkpoints stay, and there may be room at the next save. */
+/* Warn that step l->saved could not be saved. Training continues, because the older checkpoints
+ * remain, and there may be enough disk space at the next save. */
 static void go_on_unsaved(loop *l, int rc, const sgt_error *why)
 {
-    /* else another process has taken RUN over, as the next log line or save says */
+    /* otherwise another process has taken over RUN, and the next log line or save will report
+     * that */
     if (rc != SGT_EUNSUPPORTED) {
         sgt_say(&l->t->o->warning,
                 "%s (step %llu is not saved: training goes on, and the next save tries again)",
@@ -428,7 +437,7 @@ static void go_on_unsaved(loop *l, int rc, const sgt_error *why)
     l->saved = newest(l);
 }
 
-/* Look whether the last save has failed; with `wait`, wait for its end. */
+/* Check whether the last save has failed. If `wait` is set, wait for its end first. */
 static void look_at_save(loop *l, int wait)
 {
     sgt_error why;
@@ -436,7 +445,8 @@ static void look_at_save(loop *l, int wait)
     if (rc < 0) go_on_unsaved(l, rc, &why);
 }
 
-/* Return the error of a save that ends the run, from that of the write. */
+/* Return the error of a save that ends the run: the error of the write, extended by the step that
+ * is not saved. */
 static int fail_unsaved(const loop *l, uint64_t step, int rc, sgt_error *err)
 {
     char *path = newest(l) ? sgt_run_checkpoint(l->t->run, newest(l)) : NULL;
@@ -446,8 +456,9 @@ static int fail_unsaved(const loop *l, uint64_t step, int rc, sgt_error *err)
     return rc;
 }
 
-/* Save a checkpoint. `more`: training continues, so write in the background; a failure is then no
- * error. But it is one if other ranks read the state along with a write that has stopped. */
+/* Save a checkpoint. `more`: 1 if training continues. The checkpoint is then written in the
+ * background, and a failed write is not an error. But it is an error if other ranks took part in
+ * reading the state for a write that has stopped. */
 static int save(loop *l, uint64_t steps, int more, sgt_error *err)
 {
     sgt_trainer *t = l->t;
@@ -458,7 +469,8 @@ static int save(loop *l, uint64_t steps, int more, sgt_error *err)
     state.tokens = steps * t->tokens;
     state.val_loss = losses->val_step == steps && isfinite(losses->val) ? losses->val : 0;
     double begun = (double)l->begun;
-    if (!t->run && !t->o->ranks) return SGT_OK; /* steps are only measured */
+    /* run and ranks are NULL if steps are only measured */
+    if (!t->run && !t->o->ranks) return SGT_OK;
     uint64_t from = sgt_trace_begin(t->trace);
     int rc = over_ranks(l, &begun, 1, err);
     l->documents = state.documents += (uint64_t)begun;
@@ -493,8 +505,9 @@ static void count_documents(loop *l, const sgt_batch *rows)
     for (size_t i = 0; i < n * t->s->seq; i++) l->begun += rows->inputs[i] == t->eot;
 }
 
-/* Report it once if steps wait for the pages of mapped shards, because their file system takes
- * milliseconds to answer. If the process has read nothing, it waited for a core instead. */
+/* Report, once, that steps wait for pages of mapped shards because the file system takes
+ * milliseconds to answer. If the process has not read from files, it waited for a core instead, and
+ * nothing is reported. */
 static void look_at_waits(loop *l, uint64_t s, double waited)
 {
     const sgt_trainer *t = l->t;
@@ -578,7 +591,8 @@ static void trace(const loop *l, uint64_t s, int last)
 
 static int every(uint64_t steps, uint64_t n) { return n && steps % n == 0; }
 
-/* Write the lines of all steps before `done`; if `eval` is set, evaluate after the last of them. */
+/* Write the log lines of all steps before `done`. If `eval` is set, evaluate after the last of
+ * these steps. */
 static int finish_steps(loop *l, uint64_t done, int eval, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -587,7 +601,7 @@ static int finish_steps(loop *l, uint64_t done, int eval, sgt_error *err)
 }
 
 /* Set *stopping if any rank was asked to stop. All ranks call this before each step, so that all
- * stop after the same one. */
+ * stop after the same step. */
 static int agree_to_stop(const loop *l, int *stopping, sgt_error *err)
 {
     double asked = sgt_stopped(l->t->o->stop);
@@ -619,7 +633,7 @@ static int fail_diverged(const loop *l, uint64_t done, sgt_error *err)
                     (unsigned long long)l->t->s->steps);
 }
 
-/* Return the error of a run that has saved its last step, but not all before it. */
+/* Return the error of a run that has saved its last step, but in which earlier saves failed. */
 static int fail_saves(const loop *l, sgt_error *err)
 {
     return sgt_fail(err, SGT_EIO, "%s: step %llu is saved, but %llu earlier save%s failed",
@@ -627,7 +641,7 @@ static int fail_saves(const loop *l, sgt_error *err)
                     l->failed == 1 ? "" : "s");
 }
 
-/* Run steps until the last one, a request to stop, or divergence, and save. */
+/* Run steps until the last step, a request to stop, or divergence; then save. */
 static int run_steps(loop *l, sgt_error *err)
 {
     sgt_trainer *t = l->t;
@@ -649,15 +663,15 @@ static int run_steps(loop *l, sgt_error *err)
             go_on_without(t, "memory.jsonl", &why);
         look_at_save(l, 0);
     }
-    /* remembered, because writing the remaining log lines may change it */
+    /* test this now, because writing the remaining log lines may change the result */
     int diverged = has_diverged(l);
     if (rc == SGT_OK) rc = finish_steps(l, done, 0, err);
     look_at_save(l, 1);
-    /* rank 0 alone knows whether a save has failed, and ends the others if so */
+    /* only rank 0 knows which step was saved */
     if (rc == SGT_OK && t->o->ranks)
         rc = t->o->ranks->broadcast(t->o->ranks, &l->saved, sizeof l->saved, 0, err);
     if (rc == SGT_OK && done > l->saved) rc = save(l, done, 0, err);
-    /* no rank ends before rank 0 has saved: a launcher would then end rank 0 too */
+    /* no rank may end before rank 0 has saved, because a launcher might then end rank 0, too */
     if (rc == SGT_OK && t->o->ranks) rc = t->o->ranks->barrier(t->o->ranks, err);
     if (rc == SGT_OK && (diverged || has_diverged(l))) return fail_diverged(l, done, err);
     if (rc < 0 || done == config->steps) return rc < 0 || !l->failed ? rc : fail_saves(l, err);
@@ -694,7 +708,7 @@ static int open_feed(loop *l, sgt_error *err)
     return sgt_feed_open(&l->val, t->val, &val, err);
 }
 
-/* Fill in r->sets. If memory runs out, the list is shorter or missing; that is no error. */
+/* Fill in r->sets. If memory runs out, the list is shorter or missing, which is not an error. */
 static void fill_sets(const loop *l, sgt_training_result *r)
 {
     const sgt_trainer *t = l->t;
@@ -728,8 +742,8 @@ static void fill_result(const loop *l, sgt_training_result *r)
     r->checkpoint = newest(l) && t->run ? sgt_run_checkpoint(t->run, newest(l)) : NULL;
 }
 
-/* Return the bytes held on a device with its own memory, which do not change once the backend is
- * open; 0 for a CPU. */
+/* Return the bytes that the backend holds on a device with its own memory; 0 for a CPU. They do not
+ * change after open. */
 static uint64_t held_bytes(const sgt_backend *b)
 {
     sgt_memory_kind kinds[SGT_MEMORY_KINDS];
@@ -760,7 +774,7 @@ static int run(sgt_trainer *t, sgt_training_result *r, sgt_error *err)
         if (rc == SGT_OK) rc = open_feed(&l, err);
         if (rc == SGT_OK) rc = run_steps(&l, err);
     }
-    /* even after an error, finish a checkpoint that is being written, so that it remains */
+    /* even after an error, wait until a checkpoint that is being written is complete */
     if (l.saver) sgt_saver_wait(l.saver, NULL);
     trace(&l, 0, 1);
     if (rc == SGT_OK) report_overfit(&l.watch, l.next - t->state.step);
@@ -778,7 +792,8 @@ int sgt_train(sgt_config *s, const sgt_train_options *o, sgt_training_result *r,
     sgt_trainer t;
     *r = (sgt_training_result){0};
     int rc = sgt_trainer_open(&t, s, o, err);
-    /* checkpoints are read before this process owns the run: its owner may remove them */
+    /* checkpoints are read before this process owns the run, so the current owner may have removed
+     * this one */
     if (rc < 0 && rc != SGT_ESTOPPED && t.from && sgt_file_gone(t.from))
         rc = sgt_run_owned(o->run, rc, err);
     if (rc == SGT_OK && o->opened) o->opened(o->ctx, t.backend);

@@ -1,5 +1,5 @@
-/* setup.c: prepares a run from its settings, and tells what it is about to do. Checks come in this
- * order: options, device, run, data, model. */
+/* setup.c: prepares a run from its settings, and announces what it is about to do. Checks are made
+ * in this order: options, device, run, data, model. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@
 
 /* ---- options and device ---- */
 
-/* Copy rank 0's text, which may be NULL, to all ranks. */
+/* Broadcast the text of rank 0, which may be NULL, to all ranks. */
 static int share_text(const sgt_trainer *t, char **text, sgt_error *err)
 {
     sgt_ranks *r = t->o->ranks;
@@ -36,12 +36,14 @@ static int share_text(const sgt_trainer *t, char **text, sgt_error *err)
     return r->broadcast(r, *text, n, 0, err);
 }
 
-/* Check that this rank has the options of rank 0, and the data and the checkpoint, as far as they
- * are known. Otherwise the ranks would train differently, or wait for each other for ever. */
+/* Check that this rank has the same options as rank 0 and, as far as they are known already, the
+ * same data and the same checkpoint. Otherwise the ranks would train differently, or wait for each
+ * other forever. */
 static int compare_ranks(const sgt_trainer *t, sgt_error *err)
 {
     sgt_ranks *r = t->o->ranks;
-    /* the step of a run that --init names; paths may differ between machines */
+    /* if --init names a run, compare the name of its checkpoint; paths may differ between
+     * machines */
     const char *step = t->init && strcmp(t->init, t->s->init) != 0 ? strrchr(t->init, '/') : NULL;
     uint64_t mine[] = {(uint64_t)t->o->resume, t->state.data_hash, t->val != NULL, t->state.step,
                        XXH3_64bits_withSeed(step, step ? strlen(step) : 0,
@@ -63,8 +65,8 @@ static int compare_ranks(const sgt_trainer *t, sgt_error *err)
     return rc;
 }
 
-/* Take options that the newest start changed from options.json: if it was killed before its first
- * save, the checkpoint does not have them. */
+/* Read from options.json the options that the last start of the run changed. If that start was
+ * killed before its first save, the checkpoint does not have them. */
 static int merge_changed(const sgt_trainer *t, sgt_merge which, sgt_error *err)
 {
     char path[SGT_PATH], *text = NULL;
@@ -76,8 +78,9 @@ static int merge_changed(const sgt_trainer *t, sgt_merge which, sgt_error *err)
     return rc;
 }
 
-/* If the run had another number of threads than this call, `own`, go on with that: with the one that
- * was typed last, if this process has as many cores for itself. */
+/* Decide the number of threads of a resumed run. Without --threads in this call, keep the run's
+ * number, which the user gave last, but use the default if this process has fewer cores for itself.
+ * `own` is this call's number. */
 static void keep_threads(const sgt_trainer *t, uint64_t own)
 {
     sgt_config *s = t->s;
@@ -85,7 +88,7 @@ static void keep_threads(const sgt_trainer *t, uint64_t own)
     if (s->threads == own) return;
     if (s->threads > (uint64_t)sgt_cpu_count() / (r && r->sharing ? r->sharing : 1))
         s->threads = SGT_DEFAULT_COUNT;
-    s->given[SGT_SET_THREADS] = 1; /* so that options.json has it again */
+    s->given[SGT_SET_THREADS] = 1; /* so that it is written to options.json again */
 }
 
 /* Find the checkpoint to resume from: rank 0 chooses it and broadcasts its name. */
@@ -98,7 +101,8 @@ static int resume_from(sgt_trainer *t, sgt_error *err)
         rc = sgt_fail(err, SGT_EUNSUPPORTED,
                       "%s: no checkpoint to resume from%s (--resume-or-start starts at step 0)",
                       t->o->run, access(t->o->run, F_OK) < 0 ? ": there is no such run" : "");
-        /* a process that writes to the run may have removed the one that was about to be read */
+        /* a process that writes to the run may have removed the checkpoint just before it was
+         * read */
         if (!sgt_file_gone(sgt_path(path, t->o->run, "latest")))
             rc = sgt_run_owned(t->o->run, rc, err);
     }
@@ -116,15 +120,15 @@ static int resume_from(sgt_trainer *t, sgt_error *err)
     return rc;
 }
 
-/* Choose the device. Warn if a GPU exists but is not used; if there is no GPU, report that only as
- * a detail. */
+/* Choose the device. Warn if a GPU exists but cannot be used. If there is no GPU, report that only
+ * as a detail. */
 static int choose_device(sgt_trainer *t, sgt_error *err)
 {
     sgt_error why;
     sgt_cuda_device d = {0};
     const sgt_cuda_library *cuda;
     if (t->s->device == SGT_DEVICE_CPU) return SGT_OK;
-    /* an estimate with --device cuda needs only the library, not a device */
+    /* an estimate of memory with --device cuda needs only the library, not a device */
     int rc = t->dry && t->s->device == SGT_DEVICE_CUDA ? sgt_device_open(&cuda, &why)
                                                        : sgt_device_cuda(&cuda, &d, &why);
     if (rc == SGT_OK) {
@@ -186,7 +190,8 @@ static int check_ranks(const sgt_trainer *t, sgt_error *err)
     return rc;
 }
 
-/* Refuse a RUN that holds checkpoints, unless that is meant, or the files of a set. */
+/* Refuse a RUN that has checkpoints, unless --resume or --force is given, and a RUN that has the
+ * files of a data set. */
 static int refuse_existing(const sgt_trainer *t, sgt_error *err)
 {
     char *dir, work[SGT_PATH];
@@ -198,7 +203,7 @@ static int refuse_existing(const sgt_trainer *t, sgt_error *err)
                         t->o->run);
     if (t->o->resume || t->o->force || !sgt_trainer_writes(t)) return SGT_OK;
     int rc = sgt_run_newest(&dir, t->o->run, 0, NULL, err);
-    /* look again, now with warnings about incomplete checkpoints, which this run will remove */
+    /* search again, now with warnings about incomplete checkpoints, which this run will remove */
     if (rc == SGT_OK && !dir) rc = sgt_run_newest(&dir, t->o->run, 0, &t->o->warning, err);
     if (rc == SGT_OK && dir)
         rc = sgt_fail(err, SGT_EUNSUPPORTED,
@@ -226,7 +231,8 @@ int sgt_trainer_model(const sgt_trainer *t, const sgt_loader_info *data, sgt_mod
     if (!t->from && !s->init) {
         int rc = sgt_model_named(m, s->model, err);
         if (rc < 0) return rc;
-        if (data->vocab == SGT_MOST_IDS && data->eot < 0) /* the loader's bound of 4-byte ids */
+        /* the bound that the loader uses for 4-byte ids of unknown vocabulary */
+        if (data->vocab == SGT_MOST_IDS && data->eot < 0)
             return sgt_fail(err, SGT_EUNSUPPORTED,
                             "--data %s: no header says how many ids the vocabulary has "
                             "(sgt-tokenize's shards say it, and --init DIR takes the model's)",
@@ -293,11 +299,11 @@ static int decide_model(sgt_trainer *t, sgt_error *err)
     if (rc < 0) return rc;
     if (s->gelu == SGT_DEFAULT_WORD) s->gelu = (int)t->model.gelu;
     s->no_tie = t->model.untied != 0;
-    if (s->init) s->model = NULL; /* config.json gives the shape instead */
+    if (s->init) s->model = NULL; /* the shape comes from config.json instead */
     return SGT_OK;
 }
 
-/* Decide the learning rates of the run. If a resume changes them, a new schedule begins. */
+/* Decide the learning-rate schedule. If a resumed run changes the rates, a new schedule begins. */
 static int decide_schedule(sgt_trainer *t, sgt_error *err)
 {
     sgt_config *s = t->s;
@@ -350,7 +356,7 @@ static void report_auto_lr(const sgt_trainer *t, uint64_t rows, const sgt_lr_ran
             range->chosen, size, power);
 }
 
-/* Report the learning rate. This comes after the backend is open, so that a model that does not fit
+/* Report the learning rate. Called after the backend was opened, so that a model that does not fit
  * in memory is refused first. */
 static void report_lr(const sgt_trainer *t)
 {
@@ -371,8 +377,8 @@ static void report_lr(const sgt_trainer *t)
 
 /* ---- self-check of CUDA's paths ---- */
 
-/* Run the self-check, and print one notice for each path that it rejects. On a GPU that serves only
- * one process at a time, no path can be tried; the run then continues as if every path were ok. */
+/* Run the self-check, and print one notice for each path that it rejects. If the GPU serves only
+ * one process at a time, no path can be tried, and the run continues as if every path were ok. */
 static int check_paths(sgt_trainer *t, sgt_error *err)
 {
     sgt_error why;
@@ -406,7 +412,7 @@ static int load_state(sgt_trainer *t, sgt_error *err)
     if (rc == SGT_OK) rc = sgt_checkpoint_load_moments(t->from, b, &t->model, err);
     if (rc < 0 || !sgt_trainer_scales(t) || !(t->state.scaling || t->state.skipping)) return rc;
     sgt_scaler s;
-    /* start from the initial state, in case the run had no scaler */
+    /* begin with the backend's initial state, in case the run had no scaler */
     if ((rc = b->get_scaler(b, &s, err)) < 0) return rc;
     if (t->state.scaling) s = t->state.scaler;
     s.outliers = t->state.scaler.outliers;
@@ -465,8 +471,8 @@ static int open_backend(sgt_trainer *t, sgt_error *err)
 
 /* ---- the run ---- */
 
-/* Warn if device, kernels or library differ from the checkpoint's. The results will differ in some
- * bits, but the run may continue. */
+/* Warn if the device, the kernels or the library differ from those in the checkpoint. The results
+ * will differ in some bits, but the run may continue. */
 static void compare_machine(const sgt_trainer *t)
 {
     const sgt_checkpoint_state *st = &t->state;
@@ -480,7 +486,7 @@ static void compare_machine(const sgt_trainer *t)
             b->name, b->level, b->library, st->device, st->level, st->library);
 }
 
-/* Open the run directory for writing. The barrier comes first, so that every rank has finished
+/* Open the run directory for writing. A barrier comes first, so that all ranks have finished
  * reading before any file there is removed. */
 static int open_run_folder(sgt_trainer *t, const char *json, sgt_error *err)
 {
@@ -496,8 +502,8 @@ static int open_run_folder(sgt_trainer *t, const char *json, sgt_error *err)
                          t->o->command, err);
 }
 
-/* Report a new schedule, or else if the learning rate rises at a resume because the run now has
- * more steps. */
+/* Report if a new schedule begins; otherwise report if the learning rate rises at the resume
+ * because the run now has more steps. */
 static void compare_schedules(const sgt_trainer *t)
 {
     const sgt_schedule *then = &t->state.schedule, *now = &t->schedule;
@@ -526,7 +532,7 @@ static int open_run(sgt_trainer *t, sgt_error *err)
     if (t->from)
         rc = sgt_config_same_run(t->s, t->state.options,
                                  strcmp(t->state.device, t->backend->name) != 0, err);
-    /* the choices of algorithms are this backend's from now on */
+    /* from now on, checkpoints have the choices of algorithms of this backend */
     free(t->state.choices);
     t->state.choices = t->backend->choices ? strdup(t->backend->choices) : NULL;
     if (t->backend->choices && !t->state.choices) rc = sgt_fail_memory(err, "choices");
@@ -546,7 +552,7 @@ static int open_run(sgt_trainer *t, sgt_error *err)
     return rc;
 }
 
-/* ---- what a run is about to do, told before its first step ---- */
+/* ---- announcing what a run is about to do ---- */
 
 static void report_peak(const sgt_trainer *t)
 {
@@ -560,8 +566,8 @@ static void report_peak(const sgt_trainer *t)
                 b->peak_name, b->peak_flops / 1e12, of);
 }
 
-/* Report what bounds the threads, and the ranks. mpirun binds each rank to one core by default, so
- * hint at that if it is so. */
+/* Report the ranks, the threads, and what limits the threads. By default mpirun binds each rank to
+ * one core; if so, say how to change that. */
 static void report_ranks(const sgt_trainer *t)
 {
     const sgt_ranks *r = t->o->ranks;
@@ -614,7 +620,7 @@ static void report_data(const sgt_trainer *t)
             n == 1 ? "" : "s", *t->unevaluated ? "; " : "", t->unevaluated);
 }
 
-/* Report what packed rows hold, and what they leave out. */
+/* Report how many documents packed rows hold, and how many tokens are cropped. */
 static void report_packing(const sgt_trainer *t)
 {
     const sgt_loader_info *is = &t->info;
@@ -678,9 +684,10 @@ static void report_sets(const sgt_trainer *t)
     }
 }
 
-/* Compare the disk with the checkpoints that the run will write: while it saves one more than it
- * keeps, which may be the newest and the best. Too little room is no failure, because there may be
- * more when it is needed. */
+/* Report how much disk space the run's checkpoints will need, as a warning if there is too little.
+ * During a save there is one more checkpoint than the run keeps, and the best may be kept in
+ * addition to the newest. Too little space is not an error, because there may be more when it is
+ * needed. */
 static void report_disk(const sgt_trainer *t)
 {
     const sgt_config *s = t->s;
@@ -719,7 +726,7 @@ static void announce(const sgt_trainer *t)
     report_disk(t);
 }
 
-/* ---- all of it ---- */
+/* ---- opening a run ---- */
 
 int sgt_trainer_settle(sgt_trainer *t, sgt_error *err)
 {
@@ -762,7 +769,7 @@ int sgt_trainer_open(sgt_trainer *t, sgt_config *s, const sgt_train_options *o, 
         return rc;
     if ((rc = compare_ranks(t, err)) < 0 || (rc = open_backend(t, err)) < 0) return rc;
     if (o->run) report_lr(t);
-    s->scale_lr = 0; /* it was applied above, in decide_steps */
+    s->scale_lr = 0; /* already applied above, in decide_steps */
     if ((rc = open_run(t, err)) < 0) return rc;
     if (o->run) announce(t);
     return SGT_OK;

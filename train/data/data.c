@@ -1,5 +1,5 @@
-/* data.c: opens the data of a run for training and evaluation: shards of one or several sets, or
- * prompts and completions. */
+/* data.c: opens the data of a run for training and evaluation: either shards of one or several
+ * sets, or prompts with completions. */
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -18,7 +18,7 @@
 #include "train/memory/memory.h"
 #include "train/trainer.h"
 
-/* most rows of an evaluation: a multiple of 64, in which each set of a mix has its share */
+/* most rows of an evaluation; a multiple of 64, so that each set of a mix has its share of them */
 #define EVAL_ROWS 256
 
 int sgt_trainer_has_shards(const char *folder)
@@ -45,15 +45,16 @@ static int parse_sets(const sgt_trainer *t, sgt_loader_set **sets, uint32_t *cou
     return rc < 0 ? sgt_fail(err, rc, "--data: %s", why.text) : SGT_OK;
 }
 
-/* Describe the sets of a mix in the checkpoint, so that a resume can report which differs. A single
- * set needs only its hash, so t->state.sets is NULL. */
+/* Write a description of the mix's sets to t->state.sets, for the checkpoint, so that a resume can
+ * report which set differs. For a single set its hash is enough, and t->state.sets stays NULL. */
 static int describe_sets(sgt_trainer *t, sgt_error *err)
 {
     json_t *list = json_array();
     int lost = 0;
     for (uint32_t i = 0; t->info.set_count > 1 && i < t->info.set_count; i++) {
         const sgt_loader_set_info *set = &t->info.sets[i];
-        char hash[17], name[4096]; /* the name is only for messages, and JSON requires UTF-8 */
+        /* the name is used only in messages, and must be UTF-8 in JSON */
+        char hash[17], name[4096];
         snprintf(hash, sizeof hash, "%016" PRIx64, set->hash);
         lost |= json_array_append_new(list, json_pack("{s:s, s:f, s:s}", "data",
                                                       sgt_printable(name, sizeof name, set->path),
@@ -66,7 +67,7 @@ static int describe_sets(sgt_trainer *t, sgt_error *err)
     return lost ? sgt_fail_memory(err, t->s->data) : SGT_OK;
 }
 
-/* Return whether a set of the run to resume has these tokens. */
+/* Return whether one of the sets `then` of the run to resume has this hash. */
 static int was_trained_on(const json_t *then, uint64_t hash)
 {
     size_t i;
@@ -79,8 +80,8 @@ static int was_trained_on(const json_t *then, uint64_t hash)
     return 0;
 }
 
-/* Write the sets of the run to resume as --data takes them, "..." at the end if there are too
- * many. */
+/* Write the sets of the run to resume in the syntax of --data, ending in "..." if they do not
+ * fit. */
 static void format_sets(char *names, size_t n, const json_t *then)
 {
     size_t at = 0, i;
@@ -97,8 +98,8 @@ static void format_sets(char *names, size_t n, const json_t *then)
     if (at >= n) memcpy(names + n - 4, "...", 4);
 }
 
-/* Fail because the hash of the data differs from the checkpoint's. Names the set whose tokens have
- * changed, or else the sets of the run to resume. */
+/* Fail because the hash of the data differs from the checkpoint's. The message names the set whose
+ * tokens have changed; if it is not known, it names the sets of the run to resume. */
 static int fail_other_data(const sgt_trainer *t, sgt_error *err)
 {
     char names[512] = "one set";
@@ -130,12 +131,13 @@ static int longest_validation(uint64_t *out, const char *path, sgt_error *err)
     sgt_manifest m;
     struct stat st;
     *out = 0;
-    /* without a folder, the set is a single shard, or Megatron-LM's PREFIX */
+    /* if `path` is not a folder, the set is a single shard, or Megatron-LM's PREFIX */
     if (stat(path, &st) < 0 ? errno == ENOENT : !S_ISDIR(st.st_mode)) return SGT_OK;
     int rc = sgt_manifest_find(&m, path, err);
     if (rc == SGT_OK) rc = sgt_set_add_split(&set, path, "val", 0, &m, err);
     for (uint32_t i = 0; i < set.count; i++) {
-        /* count a damaged shard as the longest; the loader will report the damage */
+        /* treat a damaged shard as the longest, so that the loader opens it and reports the
+         * damage */
         uint64_t tokens = set.shards[i].damage ? UINT64_MAX : set.shards[i].head.tokens;
         if (tokens >= *out) *out = tokens ? tokens : 1;
     }
@@ -145,8 +147,9 @@ static int longest_validation(uint64_t *out, const char *path, sgt_error *err)
 }
 
 /* Move the sets that can be evaluated to the front of `sets`, and set *all to their number. Such a
- * set has a validation shard with at least one window. Report the other sets, once: a single set in
- * `why`, which the line about the data repeats, several sets in a notice each. */
+ * set has a validation shard with at least one window. Report each other set: if there is only one
+ * set, write the reason to `why`, which is printed with the line about the data; otherwise give a
+ * notice for each. */
 static int keep_evaluable(const sgt_config *s, sgt_loader_set *sets, uint32_t *all,
                           char why[SGT_UNEVALUATED], const sgt_notice *notice, sgt_error *err)
 {
@@ -175,8 +178,8 @@ static int keep_evaluable(const sgt_config *s, sgt_loader_set *sets, uint32_t *a
     return SGT_OK;
 }
 
-/* Open the sets of --data. `why` not NULL: their validation shards, and only those sets that can be
- * evaluated, of which there may be none (keep_evaluable). */
+/* Open the sets of --data: their training shards if `why` is NULL, else the validation shards of
+ * the sets that can be evaluated (keep_evaluable). If there is no such set, *out is NULL. */
 static int open_sets(const sgt_trainer *t, sgt_loader **out, char why[SGT_UNEVALUATED],
                      const sgt_loader_options *o, sgt_error *err)
 {
@@ -189,7 +192,8 @@ static int open_sets(const sgt_trainer *t, sgt_loader **out, char why[SGT_UNEVAL
         all.split = "val";
         rc = keep_evaluable(t->s, sets, &all.set_count, why, &o->notice, err);
     }
-    /* all ranks look at free memory after all earlier copies are made, and before any of these */
+    /* all ranks read the free memory at the same time: after all earlier copies were made, and
+     * before any rank begins these copies */
     sgt_ranks *together = o->reader == SGT_READER_PRELOAD ? t->o->ranks : NULL;
     if (rc == SGT_OK && together) rc = together->barrier(together, err);
     all.available = sgt_memory_for_data(t);
@@ -204,7 +208,7 @@ static int open_sets(const sgt_trainer *t, sgt_loader **out, char why[SGT_UNEVAL
 
 /* ---- ids and names ---- */
 
-/* Find the id that begins a document: that of the first shard, or GPT-2's. */
+/* Find the id that begins a document: the end-of-text id of the first shard, or GPT-2's. */
 static int find_eot(sgt_trainer *t, sgt_error *err)
 {
     t->eot = t->info.eot;
@@ -217,8 +221,8 @@ static int find_eot(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* Read the text of tokenizer.json at the start, because the checkpoint that a run resumes from is
- * deleted after a few saves. */
+/* Read the text of tokenizer.json when the run starts, because the checkpoint from which a run
+ * resumes is deleted after a few saves. */
 static int read_tokenizer(sgt_trainer *t, sgt_error *err)
 {
     const char *const others[] = {t->from, t->init};
@@ -236,9 +240,9 @@ static int read_tokenizer(sgt_trainer *t, sgt_error *err)
     return rc;
 }
 
-/* Find the bytes of each id's text, for validation in bits per byte: if the vocabulary is unknown or
- * cannot be read, validation is in nats alone. Fail if the tokenizer.json beside the shards, which
- * checkpoints carry, is of another vocabulary than they name. */
+/* Find the length in bytes of each id's text, for validation in bits per byte. If the vocabulary is
+ * unknown or cannot be read, validation is only in nats. Fail if the tokenizer.json in the shards'
+ * folder, which is copied to checkpoints, has another vocabulary than the shards. */
 static int find_text_bytes(sgt_trainer *t, sgt_error *err)
 {
     sgt_error why;
@@ -293,8 +297,8 @@ static sgt_loader_options loader_options(const sgt_trainer *t)
                                 .notice = t->o->notice};
 }
 
-/* Compare the ids of a set with the vocabulary beside the model of --init, if both vocabularies are
- * known. What is wrong with the set otherwise is reported when it is opened. */
+/* If both vocabularies are known, compare that of a set with that of the model of --init. Other
+ * errors of the set are reported when it is opened. */
 static int compare_ids(const sgt_trainer *t, const char *path, const sgt_loader_options *o,
                        sgt_error *err)
 {
@@ -317,8 +321,8 @@ static int compare_ids(const sgt_trainer *t, const char *path, const sgt_loader_
                     t->init, path, t->init);
 }
 
-/* Check the ids of all sets before any token is read: beyond the model's vocabulary, an id alone
- * would be named. */
+/* Compare the vocabularies of all sets with the model's before any token is read. Otherwise the
+ * first error could be that some id is too large, which would not tell the cause. */
 static int check_ids(const sgt_trainer *t, const sgt_loader_options *o, sgt_error *err)
 {
     sgt_loader_set *sets;
@@ -340,7 +344,7 @@ static int open_examples(const sgt_trainer *t, sgt_examples *e, const char *path
 {
     const sgt_config *s = t->s;
     if (!t->o->examples) return sgt_fail(err, SGT_EUNSUPPORTED, "--data %s: expected shards", path);
-    /* a model whose shape could not be read is reported after the data */
+    /* an unreadable shape of the model is reported later, after errors of the data */
     const char *model = !t->model.vocab ? NULL : t->from ? t->from : t->init;
     int rc = t->o->examples(path, model, t->model.vocab, e, err);
     if (rc < 0) return rc;
@@ -359,7 +363,7 @@ static int open_examples(const sgt_trainer *t, sgt_examples *e, const char *path
     return sgt_examples_arrange(e, path, &rows, &o->notice, err);
 }
 
-/* Describe the examples as a loader would describe one shard. */
+/* Describe the examples in *info, as a loader would describe one shard. */
 static void describe_examples(const sgt_examples *e, sgt_loader_info *info)
 {
     *info = (sgt_loader_info){.tokens = e->starts[e->count],
@@ -374,7 +378,7 @@ static void describe_examples(const sgt_examples *e, sgt_loader_info *info)
                               .eot = e->eot};
 }
 
-/* Open the training data, shards as *train or examples as *e, and describe it in *info. */
+/* Open the training data, and describe it in *info. Sets *train for shards, or *e for examples. */
 static int open_train(const sgt_trainer *t, sgt_loader **train, sgt_examples *e,
                       sgt_loader_info *info, const sgt_loader_options *o, sgt_error *err)
 {
@@ -392,7 +396,7 @@ int sgt_trainer_measure_data(const sgt_trainer *t, sgt_loader_info *info, uint64
     const sgt_config *s = t->s;
     sgt_loader_options o = {.size = sizeof o, .batch = 1, .ranks = 1, .reader = SGT_READER_MMAP};
     o.seq = (uint32_t)s->seq;
-    /* these two also use shards that are shorter than a row */
+    /* these two samplings also use shards that are shorter than a row */
     if (s->sampling == SGT_SAMPLING_DOCUMENTS || s->sampling == SGT_SAMPLING_PACKED)
         o.sampling = (sgt_sampling)s->sampling;
     sgt_loader *train = NULL, *of_val = NULL;
@@ -400,7 +404,7 @@ int sgt_trainer_measure_data(const sgt_trainer *t, sgt_loader_info *info, uint64
     char why[SGT_UNEVALUATED];
     *val = 0;
     int rc = open_train(t, &train, &e, info, &o, err);
-    /* the run itself will report what is wrong with the validation shards */
+    /* ignore errors of the validation shards, which the run itself will report */
     if (train && s->eval_every && open_sets(t, &of_val, why, &o, NULL) == SGT_OK && of_val)
         *val = sgt_loader_get_info(of_val)->tokens;
     sgt_loader_close(train);
@@ -409,9 +413,9 @@ int sgt_trainer_measure_data(const sgt_trainer *t, sgt_loader_info *info, uint64
     return rc;
 }
 
-/* Fail if data is gone whose path came from the checkpoint, and not from the caller: nothing exists at
- * `path`, nor at PATH.bin, which is how Megatron-LM names its files. `pass` names the option that
- * gives its new path. */
+/* Fail if the data at `path` is gone and the path came from the checkpoint instead of the user:
+ * neither `path` nor PATH.bin, a name of Megatron-LM's, exists. `pass` is the option that gives the
+ * new path. */
 static int check_there(const sgt_trainer *t, sgt_setting which, const char *path, const char *pass,
                        sgt_error *err)
 {
@@ -454,8 +458,8 @@ static int validate_examples(sgt_trainer *t, const sgt_loader_options *o, sgt_er
     return rc;
 }
 
-/* Open the validation data. Its rows are the same at each evaluation and for every seed, and spread
- * over all of the data; a mix has its proportions. */
+/* Open the validation data. Its rows are the same in every evaluation and for every seed, and are
+ * spread over all of the data. In a mix, each set has its share of rows. */
 static int open_validation(sgt_trainer *t, sgt_error *err)
 {
     sgt_loader_options o = loader_options(t);

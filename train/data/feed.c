@@ -1,4 +1,4 @@
-/* feed.c: takes rows from a stream, or from a cursor with a ring of buffers. */
+/* feed.c: gets rows from a stream, or from a cursor and a ring of buffers. */
 #include "train/data/feed.h"
 
 #include <inttypes.h>
@@ -70,8 +70,8 @@ void sgt_examples_free(sgt_examples *e)
 
 /* ---- the feed ---- */
 
-/* One thread of the stream: its track in the trace, and the time at which its current batch was
- * begun. */
+/* A thread of the stream: its track in the trace, and the time at which it began its current
+ * batch. */
 typedef struct maker {
     int track;
     uint64_t from;
@@ -81,14 +81,15 @@ struct sgt_feed {
     const sgt_loader *l;
     size_t rows, T;
     sgt_feed_options o;
-    uint64_t given; /* number of batches given so far */
+    uint64_t given; /* number of batches returned so far */
     sgt_stream *stream;
-    /* batches that were given and not yet released, oldest first */
+    /* batches that were returned and not yet released, oldest first */
     const sgt_loader_batch *held[SGT_FEED_HOLD + 1];
     unsigned holding;
-    maker *makers;      /* (threads): a record for each thread of the stream, if there is a trace */
-    sgt_cursor *cursor; /* cursor that is used if there is no stream */
-    void *ring[SGT_FEED_AHEAD + SGT_FEED_HOLD]; /* buffers of batches, as many as are in use */
+    maker *makers;      /* (threads): one for each thread of the stream; NULL: no trace */
+    sgt_cursor *cursor; /* used if there is no stream */
+    /* buffers for batches; the rest of the array is NULL */
+    void *ring[SGT_FEED_AHEAD + SGT_FEED_HOLD];
 };
 
 static void *get_memory(const sgt_feed *f, size_t bytes)
@@ -112,7 +113,7 @@ static int open_ring(sgt_feed *f, unsigned n, sgt_error *err)
     return SGT_OK;
 }
 
-/* Prepare to make each batch when it is asked for. */
+/* Open the feed so that each batch is made when it is asked for. */
 static int open_now(sgt_feed *f, sgt_error *err)
 {
     int rc = open_ring(f, f->o.hold + 1, err);
@@ -191,7 +192,7 @@ void sgt_feed_close(sgt_feed *f)
     free(f);
 }
 
-/* Release the oldest batch that need not be held any longer. */
+/* Release the oldest batch if it need not be held any longer. */
 static void release_oldest(sgt_feed *f)
 {
     if (f->holding <= f->o.hold) return;

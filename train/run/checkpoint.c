@@ -22,10 +22,10 @@
 
 #define PIECE SGT_CHECKPOINT_PIECE
 #define SUM_BYTES ((size_t)1 << 20) /* bytes read at a time for a checksum */
-#define MAX_STATE ((size_t)1 << 20) /* most bytes of state.json */
+#define MAX_STATE ((size_t)1 << 20) /* largest size of state.json in bytes */
 #define STATE_VALUES ((size_t)1 << 16)
 
-/* A file of tensors: its states, and what comes before the tensors' names in each. */
+/* A file of tensors: which states it holds, and for each state the prefix of the tensors' names. */
 typedef struct tensors_file {
     const char *name, *prefix[2];
     sgt_state what[2];
@@ -39,8 +39,8 @@ static const tensors_file model_file = {"model.safetensors", {"transformer."}, {
  *     "files": {"model.safetensors": {"bytes": 1234, "xxh3": "0123456789abcdef"}, ...},
  *     "xxh3": "..."
  *
- * The last one, the seal, is that of state.json's object without this member, in jansson's compact
- * form. So a flipped bit in any file is found. ---- */
+ * The last "xxh3", the seal, is the checksum of the object in state.json without this member, in
+ * jansson's compact form. So a flipped bit in any file is detected. ---- */
 
 /* Add a checksum to the object `files`. */
 static int add_sum(json_t *files, const char *name, uint64_t bytes, uint64_t xxh3, sgt_error *err)
@@ -114,7 +114,7 @@ static int check_file_sum(const json_t *sum, const char *dir, const char *name, 
     return rc;
 }
 
-/* Check that the files in the folder are those that were written. */
+/* Compare the sizes and checksums of the files in the folder with those in `files`. */
 static int check_file_sums(const json_t *files, const char *dir, sgt_error *err)
 {
     const char *name;
@@ -164,8 +164,8 @@ static int check_seal(json_t *state, const char *path, sgt_error *err)
 
 /* ---- writing tensors ---- */
 
-/* Return the prefix of a tensor's name: `prefix`, but none for the head if that is "transformer.",
- * because transformers has the head outside of it. */
+/* Return the prefix of a tensor's name: `prefix`; but if it is "transformer.", the head gets no
+ * prefix, because in transformers the head is not part of that module. */
 static const char *prefix_of(const char *prefix, const sgt_tensor *t)
 {
     return strcmp(t->name, "lm_head.weight") == 0 && strcmp(prefix, "transformer.") == 0 ? ""
@@ -232,7 +232,8 @@ static json_t *scaler_json(const sgt_checkpoint_state *s)
                      (json_int_t)s->scaler.good_steps, "skipped", (json_int_t)s->scaler.skipped);
 }
 
-/* Return the history of --skip-spikes as JSON. Its numbers read back as the same bits. */
+/* Return the history of --skip-spikes as JSON. The numbers are written so that they read back
+ * exactly. */
 static json_t *outliers_json(const sgt_outliers *o)
 {
     json_t *loss = json_array(), *norm = json_array();
@@ -250,7 +251,8 @@ static json_t *outliers_json(const sgt_outliers *o)
                      (json_int_t)o->spikes, "loss", loss, "grad_norm", norm);
 }
 
-/* Describe the machine. Choices are left out if there are none, as on a CPU. */
+/* Return a description of the machine as JSON. Without choices of algorithms, as on a CPU, that
+ * member is omitted. */
 static json_t *machine_json(const sgt_checkpoint_state *s)
 {
     json_t *json = json_pack("{s:s, s:s, s:s}", "device", s->device, "cpu_level", s->level,
@@ -282,7 +284,7 @@ static int write_state(const char *dir, const sgt_checkpoint_state *s, json_t *f
 {
     json_t *json = state_json(s, files);
     char path[SGT_PATH], *text = NULL;
-    /* an error if memory runs out: a state.json without the history would look complete */
+    /* fail if memory runs out, because a state.json without the history would look complete */
     int rc = SGT_OK, bad = !json;
     if (!bad && s->skipping)
         bad |= json_object_set_new(json, "spikes", outliers_json(&s->scaler.outliers));
@@ -301,7 +303,8 @@ static int write_state(const char *dir, const sgt_checkpoint_state *s, json_t *f
     return rc;
 }
 
-/* Copy two texts, if they are there: not every backend has choices, and a single set has no list. */
+/* Copy two texts, each of which may be missing: some backends have no choices, and a single set has
+ * no list of sets. */
 static int parse_texts(sgt_checkpoint_state *s, const json_t *json, const char *path,
                        sgt_error *err)
 {
@@ -374,7 +377,7 @@ static int parse_state(sgt_checkpoint_state *s, json_t *json, const char *path, 
     json_error_t why;
     if (json_unpack_ex(json, &why, 0, "{s:I}", "version", &version) < 0)
         return sgt_fail(err, SGT_EFORMAT, "%s: %s", path, why.text);
-    /* not SGT_EFORMAT, because the checkpoint may be complete and must not be skipped */
+    /* not SGT_EFORMAT, with which a checkpoint is skipped: this one may be complete */
     if (version != 1)
         return sgt_fail(err, SGT_EUNSUPPORTED, "%s: version %lld, not 1 (a newer sgt's?)", path,
                         (long long)version);
@@ -438,14 +441,15 @@ void sgt_checkpoint_state_free(sgt_checkpoint_state *state)
     *state = (sgt_checkpoint_state){0};
 }
 
-/* ---- the whole folder ---- */
+/* ---- the complete folder ---- */
 
-/* most JSON values of a tokenizer.json: three for each merge, of which there are at most
- * two for each id, and the rest */
+/* most JSON values of a tokenizer.json: three for each merge, with at most two merges for each id,
+ * and three for each id for the rest */
 #define MOST_VALUES ((size_t)SGT_MOST_IDS * 9)
 
-/* Return the name of the end-of-text token, which lives as long as the tokenizer: that of `id`; if no
- * token has it, the one that sgt-tokenize takes; NULL if there is none, or no tokenizer. */
+/* Return the name of the end-of-text token: the token with this id, or if there is none, the token
+ * that sgt-tokenize would choose. Return NULL if neither exists, or if `tokenizer` is NULL. The
+ * text is valid as long as `tokenizer`. */
 static const char *name_of(const json_t *tokenizer, json_int_t id)
 {
     static const char *const usual[] = {SGT_EOT_NAMES};
@@ -465,7 +469,8 @@ static const char *name_of(const json_t *tokenizer, json_int_t id)
     return found;
 }
 
-/* Write tokenizer_config.json. The end of text is named if the text of tokenizer.json tells its name. */
+/* Write tokenizer_config.json. It names the end-of-text token if the text of tokenizer.json
+ * does. */
 static int write_tokenizer_config(const char *dir, const char *tokenizer, int64_t eot,
                                   uint32_t positions, sgt_error *err)
 {

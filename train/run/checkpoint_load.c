@@ -17,13 +17,13 @@
 #define WTE "wte.weight"
 #define HEAD "lm_head.weight"
 #define PIECE ((size_t)1 << 20) /* floats copied at a time */
-#define MAX_PARTS 64            /* most files of a model; GPT-2 XL in fp32 has 2 */
+#define MAX_PARTS 64            /* largest number of files of a model; GPT-2 XL in fp32 has 2 */
 /* most bytes of model.safetensors.index.json; a tensor takes about 100 */
 #define MAX_INDEX ((size_t)16 << 20)
 /* most JSON values in model.safetensors.index.json; a tensor takes one */
 #define MAX_VALUES ((size_t)1 << 18)
 
-/* The files with a model's tensors: a single one, or those that Hugging Face's index names. */
+/* The files with a model's tensors: a single file, or those that Hugging Face's index names. */
 typedef struct parts {
     sgt_safetensors *file[MAX_PARTS];
     size_t count;
@@ -46,7 +46,7 @@ static int add_part(parts *p, const char *dir, const char *name, sgt_error *err)
 }
 
 /* Open the files that an index names: {"weight_map": {"wte.weight":
- * "model-00001-of-00002.safetensors", ...}}. Which tensor is where is read from the files
+ * "model-00001-of-00002.safetensors", ...}}. Which file holds a tensor is read from the files
  * themselves. */
 static int add_indexed(parts *p, const char *dir, const char *path, const json_t *index,
                        sgt_error *err)
@@ -103,7 +103,8 @@ static int same_shape(const sgt_safetensor *found, const sgt_tensor *t)
     return same;
 }
 
-/* Return the tensor in one of the files that has this name after any of the prefixes, or NULL. */
+/* Search all files for a tensor whose name is one of the prefixes followed by `name`. Return it, or
+ * NULL. */
 static const sgt_safetensor *find(const sgt_safetensors **in, const parts *p,
                                   const char *const *prefixes, const char *name)
 {
@@ -117,8 +118,8 @@ static const sgt_safetensor *find(const sgt_safetensors **in, const parts *p,
     return found;
 }
 
-/* Find tensor `t` of the model in one of the files, and check its shape. A tied weight may be there
- * as wte, as lm_head, or as both. */
+/* Find tensor `t` of the model in one of the files, and check its shape. A tied weight may be
+ * stored as wte, as lm_head, or as both. */
 static int find_tensor(const sgt_safetensor **out, const sgt_safetensors **in, const parts *p,
                        const sgt_model *m, const sgt_tensor *t, const char *const *prefixes,
                        const char *where, sgt_error *err)
@@ -159,7 +160,7 @@ static int load_tensors(const parts *p, const char *const *prefixes, const char 
     return rc;
 }
 
-/* Refuse a file with another lm_head than wte for a model in which they are one tensor. */
+/* If the model has a tied head, fail if the file has both wte and lm_head and they differ. */
 static int check_tied(const parts *p, const char *const *prefixes, const char *where,
                       const sgt_model *m, sgt_error *err)
 {
@@ -197,7 +198,8 @@ static int check_tied(const parts *p, const char *const *prefixes, const char *w
 
 #define MAGIC 20240326
 #define HEADER 1024 /* bytes of the header */
-/* rows and columns transposed at a time, so that both sides stay in the cache */
+/* rows and columns that are transposed at a time, so that source and destination stay in the
+ * cache */
 #define BLOCK 64
 
 enum {
@@ -216,12 +218,12 @@ typedef struct llmc_file {
     int fd;
     const char *path;
     sgt_model model;
-    uint64_t padded; /* rows of wte in the file */
+    uint64_t padded; /* rows of wte in the file, including padding */
     size_t width;    /* bytes per number: 4, or 2 for bfloat16 */
     uint64_t at;     /* byte offset of the next number to read */
 } llmc_file;
 
-/* Check that the file's size is that of the header, the parameters, and the padding rows of wte. */
+/* Check that the file's size equals the header, the parameters and the padding rows of wte. */
 static int check_llmc_size(const llmc_file *f, sgt_error *err)
 {
     struct stat st;
@@ -262,7 +264,8 @@ static int check_llmc_header(llmc_file *f, const int32_t *word, sgt_error *err)
                            .gelu = SGT_GELU_TANH,
                            .eps = 1e-5f};
     if (sgt_model_check(&f->model, f->path, err) < 0) {
-        if (err) err->code = SGT_EFORMAT; /* the file is wrong, not the command line */
+        /* SGT_EFORMAT, because the error is in the file and not in an option */
+        if (err) err->code = SGT_EFORMAT;
         return SGT_EFORMAT;
     }
     return check_llmc_size(f, err);
@@ -289,8 +292,8 @@ static void close_llmc(llmc_file *f)
     if (f->fd >= 0) close(f->fd);
 }
 
-/* Read the shape from the header. Returns SGT_EFORMAT if this is no such file, if its version is not
- * supported, or if its size does not fit the shape. */
+/* Read the shape from the header. Returns SGT_EFORMAT if this is not a model file of llm.c, if its
+ * version is not supported, or if its size does not match the shape. */
 static int read_llmc_shape(sgt_model *m, const char *path, sgt_error *err)
 {
     llmc_file f;
@@ -301,7 +304,7 @@ static int read_llmc_shape(sgt_model *m, const char *path, sgt_error *err)
 }
 
 /* Read the next numbers as float32. bfloat16 numbers are read to the second half of `to`, and
- * converted from the first on: writing number i overwrites only numbers that were already
+ * converted in order: writing number i overwrites only bfloat16 numbers that were already
  * converted. */
 static int read_numbers(llmc_file *f, float *to, size_t count, sgt_error *err)
 {
@@ -378,7 +381,7 @@ out:
     return rc;
 }
 
-/* ---- any of them ---- */
+/* ---- any kind of model ---- */
 
 /* Return whether path is a file: a model of llm.c is a file, every other model is a folder. */
 static int is_file(const char *path)

@@ -1,6 +1,6 @@
 /* run.c: the run directory. The order of writes makes it safe to kill the process at any time: the
- * log's lines are on disk before the checkpoint after them gets its name, and `latest` is written
- * after that. */
+ * lines of the log are on disk before the checkpoint that follows them gets its final name, and
+ * `latest` is written after that. */
 #include "train/run/run.h"
 
 #include <dirent.h>
@@ -20,8 +20,9 @@
 #include "loader/base/version.h"
 
 #define STEP_NAME "step-%08" PRIu64
-#define LINE 1024 /* bytes of buffer for a line; a line of the log, with its newline, is shorter */
-/* most bytes of starts.jsonl, where a start takes a few hundred */
+/* size in bytes of the buffer for a line; a line of the log, including its newline, is shorter */
+#define LINE 1024
+/* largest size of starts.jsonl in bytes; each start takes a few hundred */
 #define MOST_STARTS ((size_t)1 << 20)
 #define WORK_PREFIX ".step-" /* prefix of folders that are being written or removed */
 
@@ -29,11 +30,15 @@ struct sgt_run {
     char path[SGT_PATH];
     sgt_owner *owner;
     int log;
-    int log_error; /* errno of the last line; 0: all lines are written. A thread that saves reads it */
-    uint64_t best; /* step of the checkpoint with the lowest validation loss; 0: none has one */
+    /* errno of the last failed write of a line; 0: all lines were written. The thread that saves
+     * reads it, too */
+    int log_error;
+    /* step of the checkpoint with the lowest validation loss; 0: no checkpoint has a validation
+     * loss */
+    uint64_t best;
     double best_loss;
     char last[LINE]; /* last line of the log */
-    char *waiting;   /* end of the log that is not written yet, of `waits` bytes */
+    char *waiting;   /* end of the log that could not be written yet, of `waits` bytes */
     size_t waits, room;
 };
 
@@ -67,7 +72,8 @@ int sgt_run_steps(uint64_t **steps, size_t *count, const char *run, sgt_error *e
         rc = sgt_reserve(steps, &room, *count + 1, sizeof **steps, run, err);
         if (rc == SGT_OK) (*steps)[(*count)++] = step;
     }
-    /* an ignored error would look like a run without checkpoints, and training would start over */
+    /* do not ignore errors: the run would seem to have no checkpoints, and training would start
+     * over */
     if (rc == SGT_OK && errno) rc = sgt_fail_errno(err, "%s", run);
     closedir(d);
     if (rc < 0) {
@@ -110,8 +116,8 @@ int sgt_run_named(char to[SGT_PATH], const char *path, sgt_error *err)
     return rc < 0 ? rc : 1;
 }
 
-/* Return whether error rc of a check means that the checkpoint is incomplete, and not that reading
- * failed because of the disk or a lack of memory. */
+/* Return whether rc, the error of a check, means that the checkpoint is incomplete. Otherwise the
+ * check failed because of the disk or a lack of memory. */
 static int is_incomplete(const char *dir, int rc)
 {
     static const char *const files[] = {"config.json", "model.safetensors", "optimizer.safetensors",
@@ -176,8 +182,8 @@ static int remove_step(const sgt_run *r, uint64_t step, sgt_error *err)
     return rc < 0 ? rc : sgt_remove_tree(to, err);
 }
 
-/* Remove all checkpoints after `last`, and all but the newest `keep` of the others (0: keep all) and
- * the best. */
+/* Remove all checkpoints after step `last`. Of the others, keep the newest `keep` (0: all) and the
+ * best. */
 static int remove_steps(const sgt_run *r, uint64_t last, uint64_t keep, sgt_error *err)
 {
     uint64_t *steps, kept = 0;
@@ -243,8 +249,8 @@ static json_int_t line_step(const char *line, size_t n)
     return s;
 }
 
-/* Copy the complete lines of steps below `step`: the first line of each step, in rising order.
- * Other lines are damaged, or belong to steps after the checkpoint. */
+/* Copy the lines of steps before `step`: complete lines, in ascending order of steps, only the
+ * first line of each step. Other lines are damaged, or belong to steps after the checkpoint. */
 static int copy_lines(sgt_run *r, FILE *in, FILE *out, uint64_t step, uint64_t *kept, int *cut,
                       sgt_error *err)
 {
@@ -257,7 +263,7 @@ static int copy_lines(sgt_run *r, FILE *in, FILE *out, uint64_t step, uint64_t *
             *cut = 1;
             continue;
         }
-        fwrite(line, 1, n, out); /* committing it reports errors */
+        fwrite(line, 1, n, out); /* errors are reported when the file is committed */
         last = s;
         (*kept)++;
         snprintf(r->last, LINE, "%.*s", (int)n - 1, line);
@@ -290,7 +296,7 @@ static int open_log(sgt_run *r, uint64_t step, const sgt_notice *notice, sgt_err
 {
     char path[SGT_PATH];
     int rc = cut_log(r, sgt_path(path, r->path, "log.jsonl"), step, notice, err);
-    /* here, because a step allocates nothing */
+    /* allocate this now, because no memory is allocated during steps */
     if (rc == SGT_OK) rc = sgt_reserve(&r->waiting, &r->room, LINE, 1, path, err);
     if (rc < 0) return rc;
     r->log = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
@@ -344,7 +350,8 @@ static int point(const sgt_run *r, const char *name, uint64_t step, sgt_error *e
     return step ? sgt_run_put(r, name, text, err) : remove_name(r, name, err);
 }
 
-/* Compare a checkpoint with the best so far. Of equal ones the first is the best. */
+/* Update r->best if this checkpoint is better. Of checkpoints with equal losses, the first one is
+ * the best. */
 static void compare_best(sgt_run *r, uint64_t step, double loss)
 {
     if (!(loss > 0) ||
@@ -370,8 +377,9 @@ static int lock_run(sgt_run *r, sgt_claimant *who, sgt_error *err)
     return rc <= 0 ? rc : sgt_run_owned(r->path, rc, err);
 }
 
-/* Find the best of the checkpoints up to `step`. Unless `force`, fail if there is a complete one
- * after it, which another process has saved since the caller looked: it must not be removed. */
+/* Find the best of the checkpoints up to `step`. Unless `force` is set, fail if there is a complete
+ * checkpoint after `step`: another process has saved it since the caller looked, and it must not be
+ * removed. */
 static int look_at_steps(sgt_run *r, uint64_t step, int force, sgt_error *err)
 {
     uint64_t *steps;
@@ -410,7 +418,7 @@ int sgt_run_open(sgt_run **out, uint64_t step, int force, sgt_claimant *who,
     if (rc == SGT_OK) rc = point(r, "latest", step, err);
     if (rc == SGT_OK) rc = point(r, "best", r->best, err);
     if (rc == SGT_OK && !step) rc = remove_name(r, "memory.jsonl", err);
-    /* later checkpoints are incomplete, or the run starts over */
+    /* remove later checkpoints, which are incomplete unless the run starts over */
     if (rc == SGT_OK) rc = remove_steps(r, step, 0, err);
     if (rc == SGT_OK) rc = open_log(r, step, warning, err);
     if (rc < 0) sgt_run_close(r);
@@ -433,8 +441,8 @@ char *sgt_run_checkpoint(const sgt_run *r, uint64_t step)
     return strdup(step_path(path, r->path, step));
 }
 
-/* Return the line of starts.jsonl about a start, as malloc'd JSON text; NULL: out of memory. Texts
- * that are not UTF-8 are escaped. */
+/* Return a line for starts.jsonl, as malloc'd JSON text; NULL if out of memory. Texts that are not
+ * UTF-8 are escaped. */
 static char *start_json(uint64_t step, const char *machine, const char *command)
 {
     char time_text[32] = "", host[65] = "", printable[4 * 4096];
@@ -460,7 +468,7 @@ int sgt_run_start(sgt_run *r, uint64_t step, const char *machine, const char *co
     char *line = start_json(step, machine, command);
     size_t n = 0;
     sgt_path(path, r->path, "starts.jsonl");
-    /* a run of an older version has no such file */
+    /* ignore errors: a run of an older version has no such file */
     if (step) (void)sgt_file_get(&before, &n, path, MOST_STARTS, NULL);
     if (!line || asprintf(&text, "%.*s%s\n", (int)n, before ? before : "", line) < 0) text = NULL;
     int rc = text ? sgt_run_put(r, "starts.jsonl", text, err) : sgt_fail_memory(err, path);
@@ -485,7 +493,8 @@ int sgt_run_save(sgt_run *r, const sgt_checkpoint_state *state, sgt_backend *b, 
     if (rc == SGT_OK) rc = sgt_checkpoint_write(work, state, b, m, tokenizer, eot, err);
     if (rc == SGT_OK) rc = sgt_sync_folder(work, err);
     if (rc == SGT_OK) rc = sgt_owner_check(r->owner, err);
-    /* a checkpoint of this step exists only if it was incomplete and its steps were repeated */
+    /* a checkpoint of this step exists only if it was incomplete, so that its steps were
+     * repeated */
     if (rc == SGT_OK && access(path, F_OK) == 0) rc = remove_step(r, state->step, err);
     if (rc == SGT_OK && rename(work, path) < 0) rc = sgt_fail_errno(err, "%s", path);
     if (rc == SGT_OK) rc = sgt_sync_folder(r->path, err);
@@ -493,7 +502,8 @@ int sgt_run_save(sgt_run *r, const sgt_checkpoint_state *state, sgt_backend *b, 
     if (rc == SGT_OK) compare_best(r, state->step, state->val_loss);
     if (rc == SGT_OK && r->best == state->step) rc = point(r, "best", r->best, err);
     if (rc == SGT_OK) rc = sgt_run_rotate(r, keep, err);
-    /* a new owner removes what this process writes, and may write the same checkpoint */
+    /* if another process owns the run now, do not remove `work`: the new owner removes it, and may
+     * be writing a folder of the same name */
     if (rc < 0 && sgt_owner_check(r->owner, err) < 0) rc = SGT_EUNSUPPORTED;
     else if (rc < 0) sgt_remove_tree(work, NULL);
     return rc;

@@ -228,7 +228,7 @@ static float from_half(uint16_t h)
 {
     uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, fraction = h & 1023;
     if (exponent == 31) return from_bits(sign | 0x7f800000 | fraction << 13);
-    /* a subnormal number; float32 represents it exactly */
+    /* a subnormal number, which float32 can represent exactly */
     if (exponent == 0) return (sign ? -1.0f : 1.0f) * (float)fraction * 0x1p-24f;
     return from_bits(sign | (exponent + 112) << 23 | fraction << 13);
 }
@@ -274,9 +274,9 @@ int sgt_safetensors_read(const sgt_safetensors *s, const sgt_safetensor *t, uint
 
 /* ---- writing ---- */
 
-/* Writes are ROOM bytes at a time, with O_DIRECT if the file system allows it. Copying through the
- * page cache would take seven times the processor time, which training needs, and evict data that
- * training reads. */
+/* Data is written in blocks of ROOM bytes, with O_DIRECT if the file system supports it. Writing
+ * through the page cache would take seven times as much CPU time, which training needs, and would
+ * evict data that training reads. */
 #define ROOM SGT_SAFETENSORS_ROOM
 /* largest alignment that O_DIRECT requires of address, offset and size, in bytes */
 #define ALIGN 4096
@@ -304,7 +304,7 @@ int sgt_safetensors_begin(sgt_safetensors_writer **out, const char *path, sgt_er
     int rc;
     sgt_safetensors_writer *w = calloc(1, sizeof *w);
     if (!w) return sgt_fail_memory(err, path);
-    /* transformers requires this */
+    /* transformers requires this member */
     w->header = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
     w->hash = XXH3_createState();
     w->room = aligned_alloc(ALIGN, ROOM);
@@ -338,7 +338,8 @@ int sgt_safetensors_declare(sgt_safetensors_writer *w, const char *name, const u
     return SGT_OK;
 }
 
-/* Write the buffer. Only the last one is partly filled; O_DIRECT may refuse that. */
+/* Write the buffer. Only the last buffer of a file is partly filled; O_DIRECT may refuse to write
+ * that. */
 static int flush(sgt_safetensors_writer *w, sgt_error *err)
 {
     const uint8_t *from = w->room;
@@ -347,7 +348,7 @@ static int flush(sgt_safetensors_writer *w, sgt_error *err)
     while (w->direct && w->filled) {
         ssize_t n = write(fileno(w->file.stream), from, w->filled);
         if (n < 0 && errno == EINTR) continue;
-        /* O_DIRECT does not work after all, or the previous write was partial */
+        /* this write cannot use O_DIRECT, for example because the previous write was partial */
         if (n < 0 && errno == EINVAL) set_direct(w, 0);
         else if (n < 0) return sgt_fail_errno(err, "%s: cannot write", w->file.path);
         if (n > 0) from += n, w->filled -= (size_t)n;

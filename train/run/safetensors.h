@@ -18,7 +18,8 @@
 
 #include "loader/base/error.h"
 
-/* most bytes of a header, which limits the cost of a bad file; GPT-2 XL's has 60 kB */
+/* largest size of a header in bytes, which limits the cost of a bad file; GPT-2 XL's header has
+ * 60 kB */
 #define SGT_SAFETENSORS_MAX_HEADER ((uint64_t)16 << 20)
 /* most JSON values in a header, for the same reason; a tensor takes eight */
 #define SGT_SAFETENSORS_MAX_VALUES ((size_t)1 << 18)
@@ -31,8 +32,8 @@ typedef struct sgt_safetensor {
     const char *dtype; /* type of the numbers: "F32", ... */
     uint32_t dims;
     uint64_t dim[SGT_SAFETENSORS_MAX_DIMS];
-    uint64_t count; /* numbers in the tensor */
-    /* bytes from the start of the data to the tensor's first byte, and to its end */
+    uint64_t count; /* number of elements */
+    /* byte offsets of the tensor's first byte and of its end, from the start of the data */
     uint64_t begin, end;
 } sgt_safetensor;
 
@@ -51,15 +52,15 @@ const sgt_safetensor *sgt_safetensors_find(const sgt_safetensors *s, const char 
 int sgt_safetensors_read(const sgt_safetensors *s, const sgt_safetensor *t, uint64_t first,
                          size_t count, float *out, sgt_error *err);
 
-/* Writer of a new file of float32 tensors. Begin; declare each tensor; write all numbers in the
- * same order, in pieces of any size; commit. The file gets its name only then. */
+/* Writes a new file of float32 tensors. Call begin; declare for each tensor; write for all numbers,
+ * in the same order and in portions of any size; and commit, which gives the file its name. */
 typedef struct sgt_safetensors_writer sgt_safetensors_writer;
 int sgt_safetensors_begin(sgt_safetensors_writer **out, const char *path, sgt_error *err);
 int sgt_safetensors_declare(sgt_safetensors_writer *w, const char *name, const uint32_t *dim,
                             uint32_t dims, sgt_error *err);
 int sgt_safetensors_write(sgt_safetensors_writer *w, const float *x, size_t count, sgt_error *err);
-/* Finish the file and give it its name; return its size in bytes and its XXH3-64. Frees w, even on an
- * error. */
+/* Finish the file and give it its name. Sets *bytes to its size and *xxh3 to its XXH3-64. Frees w,
+ * also on failure. */
 int sgt_safetensors_commit(sgt_safetensors_writer *w, uint64_t *bytes, uint64_t *xxh3,
                            sgt_error *err);
 /* Remove the unfinished file and free w; NULL is fine. */

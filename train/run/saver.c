@@ -1,4 +1,4 @@
-/* saver.c: copies the state of a run, and writes the copy in a thread. */
+/* saver.c: copies the state of a run, and writes the copy to a checkpoint in a thread. */
 #include "train/run/saver.h"
 
 #include <pthread.h>
@@ -10,7 +10,8 @@
 
 #define STATES 3
 
-/* A backend whose only function is `get`, which returns the copied state while that is written. */
+/* A backend whose only function is `get`, which reads from the copied state. The thread writes the
+ * checkpoint from it. */
 typedef struct copy {
     sgt_backend calls;
     const sgt_model *model;
@@ -22,10 +23,10 @@ struct sgt_saver {
     const sgt_trainer *t;
     copy copy;
     int states; /* number of states to copy; the others are all zeros */
-    int said;   /* 1: it was reported that there is no memory for the copy */
+    int said;   /* 1 after it was reported that there is no memory for the copy */
     int track;
     pthread_t thread;
-    int writing; /* 1: a thread has been started and must be joined */
+    int writing; /* 1: a thread was started and must be joined */
     int written; /* 1: set by the thread when rc, why and state are final */
     int rc;
     sgt_error why;
@@ -35,7 +36,7 @@ struct sgt_saver {
 
 /* ---- the copy ---- */
 
-/* Return how many states are copied; SGD has no second moment. */
+/* Return the number of states to copy; SGD has no second moment. */
 static int states_of(sgt_optim_kind optimizer) { return optimizer == SGT_SGD ? 2 : STATES; }
 
 uint64_t sgt_saver_bytes(const sgt_model *m, sgt_optim_kind optimizer)
@@ -55,8 +56,8 @@ static int get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size
     return SGT_OK;
 }
 
-/* Prefault the memory with all threads: in a virtual machine, the host may first have to find every
- * page, which takes seconds. */
+/* Prefault the memory with all threads, because in a virtual machine the host may have to allocate
+ * every page first, which takes seconds. */
 static void prefault(char *p, size_t n, int threads)
 {
 #pragma omp parallel for num_threads(threads) schedule(static)
@@ -79,7 +80,7 @@ static int map_copy(sgt_saver *s, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return whether there is memory for the copy. It is allocated at the first save and kept. */
+/* Return whether there is memory for the copy. Allocates it at the first save, and keeps it. */
 static int have_memory(sgt_saver *s)
 {
     sgt_error why;
@@ -137,7 +138,9 @@ int sgt_saver_save(sgt_saver *s, const sgt_checkpoint_state *state, sgt_backend 
         s->written = 0;
         s->writing = pthread_create(&s->thread, NULL, write_copy, s) == 0;
         if (s->writing) return SGT_OK;
-        b = &s->copy.calls; /* the other ranks have made their calls for this save */
+        /* write from the copy, because the other ranks have already made their calls for this
+         * save */
+        b = &s->copy.calls;
     }
     if ((rc = write_out(s, b, err)) == SGT_OK) s->saved = state->step;
     return rc;
