@@ -165,7 +165,7 @@ typedef struct sgt_loader_set_info {
     char *path;                               /* as the caller gave it */
     double weight, share;                     /* weight as given; share of all rows, from 0 to 1 */
     uint64_t tokens, windows_per_epoch, hash; /* of this set, as in sgt_loader_info */
-    /* number of its first used shard; numbers of its used and skipped shards */
+    /* index of its first used shard; how many shards are used; how many were skipped */
     uint32_t first_shard, shards, skipped;
 } sgt_loader_set_info;
 
@@ -267,8 +267,8 @@ typedef struct sgt_loader_batch {
     /* (local_batch): how many of a row's T+1 tokens are not padding, at least 1; NULL unless the
      * sampling is documents */
     uint32_t *lengths;
-    /* With options.documents, where documents start, by SHARD.idx, or without that file, by the
-     * row's end-of-text ids. NULL without that option. In row r, documents begin at the tokens
+    /* With options.documents: where documents start, taken from SHARD.idx, or without that file,
+     * found by the row's end-of-text ids; else NULL. In row r, documents begin at the tokens
      * starts[row_starts[r]] ... starts[row_starts[r + 1] - 1], ascending, from 0 to T. Tokens
      * before the first of them belong to a document that began before the row */
     uint32_t *row_starts, *starts; /* (local_batch + 1); (row_starts[local_batch]) */

@@ -179,9 +179,9 @@ static void record_rise(sgt_diagnosis *d, double from, double to)
 }
 
 /* Return whether the loss rose near the end of the warm-up by more than noise explains: by more
- * than six standard deviations of what the number of tokens explains, and five of the measured
- * noise. For SGT_SWING_STEPS steps the rise itself increases the measured noise, so this is tested
- * again at every step. */
+ * than six standard deviations that are expected for the number of tokens, and more than five of
+ * the measured noise. For SGT_SWING_STEPS steps the rise itself increases the measured noise, so
+ * this is tested again at every step. */
 static int rises(sgt_diagnosis *d, uint64_t step, double lr_now)
 {
     if (lr_now > d->lr_most) {
@@ -222,8 +222,8 @@ static int oscillates(sgt_diagnosis *d, uint64_t step, double loss)
 }
 
 /* Return whether `loss` is far above d->before, the median of the losses just before it. The
- * difference must be more than four standard deviations of what the number of tokens explains; more
- * than twice the range of these losses, which may fall or swing; and more than noise, which is
+ * difference must be more than four standard deviations that are expected for the number of tokens;
+ * more than twice the range of these losses, which may fall or swing; and more than noise, which is
  * tested last because estimating it takes longest. */
 static int is_far_above(sgt_diagnosis *d, double loss)
 {

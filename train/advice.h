@@ -56,28 +56,29 @@ const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, 
 #define SGT_GAP_NOISE 3
 #define SGT_GAP_PART 0.02
 
-/* What sgt_diagnosis_step reports about the losses, each at most once:
- *   diverged      The mean of SGT_MEAN_STEPS steps is NaN or above the run's start, for
- *                 SGT_ABOVE_STEPS steps in a row or at the last step: lower the lr. The start is
- *                 the mean of the first SGT_MEAN_STEPS steps; if these rise already, at most
- *                 about 1.1 times the loss of the first step.
- *   lr too high   The mean of SGT_RISE_STEPS rises above the first loss, or above an earlier low,
- *                 within SGT_RISE_WITHIN steps after the warm-up: lower the lr 3 to 30 times. The
- *                 loss of such a run falls again, then stays far above what a lower lr reaches;
- *                 "flat" is not reported then.
- *   oscillating   SGT_SWINGS swings within SGT_SWING_STEPS steps: lower the lr 2 to 10 times.
- *   flat          After the warm-up, the last half of the steps is no lower than the quarter
- *                 before it: raise the lr.
- *   a spike       SGT_SPIKE_NOISE times the noise, SGT_SPIKE_PART, and twice their range above
- *                 the last SGT_SPIKE_BEFORE, from where the loss falls back within SGT_SPIKE_LASTS
- *                 steps: --skip-spikes. It is reported when it is over. Swings that were reported are no
- *                 spikes. A loss of the first SGT_SPIKE_LEAST steps is compared with the line
- *                 between the steps before and after it.
- *   of the norm   The gradient norm is SGT_SPIKE_NORM times the median of the last
- *                 SGT_SPIKE_STEPS: --grad-clip or --skip-spikes. Neither spike is reported with
- *                 --skip-spikes, and one of the norm only after
- *                 SGT_SPIKE_BEFORE steps.
- *   not finite    Lower the lr 10 times, at once.
+/* The reports of sgt_diagnosis_step, each of which is given at most once:
+ *   diverged      The mean of SGT_MEAN_STEPS losses is NaN or above the run's start, for
+ *                 SGT_ABOVE_STEPS steps in a row or at the last step. Advice: lower the lr. The
+ *                 start is the mean of the first SGT_MEAN_STEPS losses; but if these rise already,
+ *                 at most about 1.1 times the first loss.
+ *   lr too high   The mean of SGT_RISE_STEPS losses rises above the first loss, or above an earlier
+ *                 low, within SGT_RISE_WITHIN steps after the warm-up. Advice: lower the lr 3 to 30
+ *                 times. The loss of such a run falls again, but stays far above what a lower lr
+ *                 reaches. After this report, "flat" is not reported.
+ *   oscillating   The loss makes SGT_SWINGS swings within SGT_SWING_STEPS steps. Advice: lower the
+ *                 lr 2 to 10 times.
+ *   flat          After the warm-up, the last half of the steps has no lower loss than the quarter
+ *                 before it. Advice: raise the lr.
+ *   a spike       The loss rises above the median of the last SGT_SPIKE_BEFORE losses by
+ *                 SGT_SPIKE_NOISE times the noise, by SGT_SPIKE_PART of the median, and by twice
+ *                 the range of these losses; and it falls back within SGT_SPIKE_LASTS steps. It is
+ *                 reported when it has fallen back. Advice: --skip-spikes. Swings that were
+ *                 reported do not count as spikes. In the first SGT_SPIKE_LEAST steps, a loss is
+ *                 compared with the line between the losses before and after it.
+ *   norm spike    The gradient norm is SGT_SPIKE_NORM times the median of the last
+ *                 SGT_SPIKE_STEPS norms (at least SGT_SPIKE_BEFORE of them). Advice: --grad-clip or
+ *                 --skip-spikes. With --skip-spikes, neither kind of spike is reported.
+ *   not finite    Advice, at once: lower the lr 10 times.
  * Changes that noise can explain do not count. The losses of single tokens have a standard
  * deviation of about 3 nats, and those in a row are correlated. So the loss of a step of n tokens
  * is assumed to have a standard deviation of 4.5/sqrt(n). A rise or fall must exceed six times
@@ -150,7 +151,7 @@ typedef struct sgt_diagnosis {
     uint64_t above;    /* steps in a row with `mean` above `start` */
     /* 1: the run has diverged, as defined above */
     int diverged;
-    int grave; /* 1: the last report says that the run is lost */
+    int grave; /* 1: the last report says that continuing the run is useless */
 } sgt_diagnosis;
 
 void sgt_diagnosis_start(sgt_diagnosis *d, double lr, uint64_t tokens_per_step, int skipping);

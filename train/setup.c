@@ -620,7 +620,7 @@ static void report_data(const sgt_trainer *t)
             n == 1 ? "" : "s", *t->unevaluated ? "; " : "", t->unevaluated);
 }
 
-/* Report how many documents packed rows hold, and how many tokens are cropped. */
+/* Report how many documents a packed row holds, and the share of tokens that are cropped. */
 static void report_packing(const sgt_trainer *t)
 {
     const sgt_loader_info *is = &t->info;

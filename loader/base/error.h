@@ -37,7 +37,7 @@ enum {
     SGT_EFORMAT = -3,
     SGT_EUSAGE = -4,       /* an option, an argument or a combination of them is invalid */
     SGT_EUNSUPPORTED = -5, /* this machine or this build cannot do it */
-    SGT_ESTOPPED = -6      /* stopped by an sgt_stop; what was finished is kept */
+    SGT_ESTOPPED = -6      /* stopped by an sgt_stop; work that was finished is kept */
 };
 
 typedef struct sgt_error {

@@ -58,8 +58,8 @@ int sgt_fail_path(sgt_error *err, const char *path, const char *hint);
  * there is none. */
 size_t sgt_utf8_mark(const void *bytes, size_t n);
 
-/* Read a whole file into malloc'd *out, and append a NUL that *n does not count. The caller frees
- * *out. A file of more than `max` bytes is refused. */
+/* Read a file completely into malloc'd *out, and append a NUL that is not counted in *n. The caller
+ * frees *out. A file of more than `max` bytes is refused. */
 int sgt_file_get(char **out, size_t *n, const char *path, size_t max, sgt_error *err);
 /* Read the rest of a stream, which may be a pipe, in the same way; `name` is for messages. */
 int sgt_stream_get(char **out, size_t *n, FILE *f, const char *name, size_t max, sgt_error *err);

@@ -23,7 +23,7 @@ extern "C" {
  * members. The text need not be valid JSON. */
 int sgt_json_fits(const char *text, size_t n, size_t most, const char *path, sgt_error *err);
 
-/* Parse text[n], the whole of the file `path`, which must be an object of at most `most` values.
+/* Parse text[n], the content of the file `path`, which must be an object of at most `most` values.
  * *out is set only on success. */
 int sgt_json_object(json_t **out, const char *text, size_t n, size_t most, const char *path,
                     sgt_error *err);

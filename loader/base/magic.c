@@ -99,7 +99,7 @@ const sgt_magic *sgt_magic_of(const uint8_t *p, size_t n)
     return is_tensors(p, n) ? &tensors : NULL;
 }
 
-/* ---- UTF-16 and UTF-32 without a mark ---- */
+/* ---- UTF-16 and UTF-32 without a byte order mark ---- */
 
 /* The units of `width` bytes at the beginning of a file. */
 typedef struct wide {
@@ -133,8 +133,9 @@ static wide count_units(const uint8_t *p, size_t n, size_t width, int big)
     return w;
 }
 
-/* Return what p[n] is if it consists of numbers of 16 or 32 bits, most of which are small or are
- * characters; else NULL. At most one unit in two may be 0, because text may hold NUL bytes. */
+/* If p[n] consists of numbers of 16 or 32 bits, most of which are small or are characters, return
+ * what it is (text or numbers); else NULL. At most one unit in two may be 0, because text may hold
+ * NUL bytes. */
 static const sgt_magic *find_wide(const uint8_t *p, size_t n, int whole)
 {
     static const sgt_magic texts[] = {CONVERT("UTF-16LE"), CONVERT("UTF-16BE"), CONVERT("UTF-32LE"),

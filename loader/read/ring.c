@@ -16,7 +16,7 @@
 #include "loader/read/ring.h"
 
 #define MOST_BYTES ((size_t)1 << 30) /* bytes of one read: every kernel accepts this */
-/* depth of the ring that is made at open, to find out which features are available */
+/* depth of the ring that is opened only to find out whether io_uring is available */
 #define USUAL_DEPTH 128u
 #define SPARE 64u /* descriptors that are left to the rest of the process */
 
@@ -62,8 +62,8 @@ static const char *why_no_ring(int error)
     }
 }
 
-/* Make an io_uring; return 0 or a negative errno. It has no SINGLE_ISSUER and DEFER_TASKRUN: they
- * made reading no faster, and any thread may use or close a ring without them. */
+/* Make an io_uring; return 0 or a negative errno. It has no SINGLE_ISSUER and DEFER_TASKRUN: with
+ * them, reading was not faster, and without them, any thread may use or close a ring. */
 static int make_ring(sgt_ring *r)
 {
     int rc = io_uring_queue_init(r->depth, &r->ring, 0);

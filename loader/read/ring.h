@@ -38,7 +38,7 @@
 typedef struct sgt_rings sgt_rings;
 typedef struct sgt_ring sgt_ring;
 
-/* alignment of `to`: more than any file system asks for */
+/* alignment of `to` that suffices for every file system */
 #define SGT_RING_ALIGN ((size_t)4096)
 
 /* A read. The caller owns it, zeroes it before its first use, and must not move it until it has

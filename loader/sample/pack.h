@@ -16,14 +16,14 @@
  * one. The size of a document is its number of tokens, including its end-of-text id, but at most C.
  * The sizes of all documents add up to at least C.
  *
- * The pattern says which sizes a row holds; it is the same in every epoch. Rows are made one after
- * another, from all documents. A row takes the largest document left that fits into its free
- * tokens, again and again. If none fits, it takes the smallest document left and crops it: as many
- * of its tokens as fit are kept, and the rest is dropped. So a row is full and begins with its
- * largest document. (nanochat fits by this rule, among the next 1,000 documents.) If the documents
- * run out within a row, that row is unfinished. In this case the remainder is the list of the
- * documents of the last full row, followed by those of the unfinished row; otherwise there is no
- * remainder. F is the number of full rows without the one in the remainder.
+ * The pattern determines the sizes of the documents in each row; it is the same in every epoch.
+ * Rows are made one after another, from all documents. A row takes the largest document left that
+ * fits into its free tokens, again and again. If none fits, it takes the smallest document left and
+ * crops it: as many of its tokens as fit are kept, and the rest is dropped. So a row is full and
+ * begins with its largest document. (nanochat fits by this rule, among the next 1,000 documents.)
+ * If the documents run out within a row, that row is unfinished. In this case the remainder is the
+ * list of the documents of the last full row, followed by those of the unfinished row; otherwise
+ * there is no remainder. F is the number of full rows without the one in the remainder.
  *
  * The documents of one size are numbered in the order of the set. In epoch e, the j-th of m
  * documents of size s that the pattern takes is number permute(draw(SIZE, e, s), m, j).
@@ -35,9 +35,9 @@
  * epoch, and these are then in no other row of the next epoch.
  *
  * So the beginning of each document is in exactly one row for each epoch. The number of rows of an
- * epoch depends on how many tokens of its remainder the epoch before has taken. These numbers
- * repeat after at most C epochs, so that the epoch of a row is found without computing the epochs
- * before it.
+ * epoch depends on how many tokens of its remainder the last row of the epoch before has taken.
+ * These numbers repeat after at most C epochs, so that the epoch of a row is found without
+ * computing the epochs before it.
  *
  * Memory: 8 bytes for each document, 8 bytes for each possible size, and for the pattern, some
  * dozens of bytes for each size that occurs. While the plan is made, 12 more bytes for each

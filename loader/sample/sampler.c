@@ -145,7 +145,7 @@ static uint64_t place_of(const sgt_sampler *s, const sgt_sampler_memo *m, uint64
     return (behind ? at + K - rest : at) / K;
 }
 
-/* Return the block at this place of the order, numbered as blocks lie in the set. */
+/* Return the number, in the set's order, of the block at this place in the shuffled order. */
 static uint64_t block_at(const sgt_sampler *s, const sgt_sampler_memo *m, uint64_t place)
 {
     if (place == m->short_at) return sgt_sampler_blocks(s) - 1;
@@ -186,7 +186,7 @@ enum { ROWS = 64 };
 _Static_assert(ROWS % SGT_DRAWS_WIDTH == 0, "whole vectors");
 
 /* Rows of one epoch (for block: of one pool), numbered from its start. `at` is transformed step by
- * step from row numbers to window numbers. The arrays are computed up to a whole vector; entries
+ * step from row numbers to window numbers. The arrays are computed in complete vectors; entries
  * from n on are not used. */
 typedef struct rows {
     uint64_t at[ROWS], lo[ROWS], hi[ROWS], u[ROWS];

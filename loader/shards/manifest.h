@@ -59,9 +59,10 @@ void sgt_manifest_free(sgt_manifest *m);
 
 /* ---- tokenizer_config.json ----
  *
- * Hugging Face's transformers reads it beside tokenizer.json. Without it, AutoTokenizer chooses
- * settings by the model's type. It may then use GPT-2's split pattern and normalization, add a
- * second end-of-text token, and drop blanks before punctuation in decoded text. */
+ * Hugging Face's transformers reads this file together with tokenizer.json. Without it,
+ * AutoTokenizer chooses settings by the model's type. It may then use GPT-2's split pattern and
+ * normalization, add a second end-of-text token, and drop blanks before punctuation in decoded
+ * text. */
 
 #define SGT_TOKENIZER_CONFIG "tokenizer_config.json"
 

@@ -32,9 +32,9 @@ int sgt_megatron_beside(const char *shard, sgt_error *err);
 char *sgt_megatron_shard(char shard[SGT_PATH], const char *path);
 
 /* Read and check the whole .idx of `shard`, which has `tokens` tokens. Sets *starts to a malloc'd
- * array of the first token of each document that is not empty, in ascending order, and *hash to the
- * hash of the .idx. The message of SGT_EFORMAT names the .idx and the offset of an impossible
- * entry. */
+ * array of the index of the first token of each document that is not empty, in ascending order, and
+ * *hash to the hash of the .idx. The message of SGT_EFORMAT names the .idx and the offset of an
+ * impossible entry. */
 int sgt_megatron_read(uint64_t **starts, size_t *count, uint64_t *hash, const char *shard,
                       uint64_t tokens, sgt_error *err);
 

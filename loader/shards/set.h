@@ -119,10 +119,10 @@ typedef struct sgt_documents {
     uint32_t unlisted_count;
 } sgt_documents;
 
-/* Find the documents of all shards of a set, or of several sets one after the other; *d is {0}, and
- * is freed after a failure, too. Reads SHARD.idx beside SHARD.bin; without it, searches for
- * end-of-text ids if `look` is not 0. The message of SGT_EFORMAT names the file and the offset of
- * an impossible entry. */
+/* Find the documents of all shards of a set, or of several sets in one list. *d must be {0}; free
+ * it after a failure, too. Reads SHARD.idx for SHARD.bin. If that is missing and `look` is not 0,
+ * searches for end-of-text ids. The message of SGT_EFORMAT names the file and the offset of an
+ * impossible entry. */
 int sgt_documents_find(sgt_documents *d, const sgt_set *set, int look, sgt_error *err);
 void sgt_documents_free(sgt_documents *d); /* frees all but `count` */
 

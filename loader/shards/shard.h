@@ -13,9 +13,10 @@
  *
  *   llm.c, modded-nanogpt   the same header with nothing after word 2
  *   Megatron-LM             no header; documents in an .idx beside it (megatron.h)
- *   nanoGPT                 only ids; read if the path names the file, or a folder that has it as
- *                           train.bin or val.bin; under other names, or if they are of 32 bits, only
- *                           if the caller asks for it (`raw`) */
+ *   nanoGPT                 only ids of 16 bits; read if the path names the file, or a folder in
+ *                           which it is train.bin or val.bin. Files with other names in a folder,
+ *                           or with ids of 32 bits, are read only if the caller asks for it (`raw`)
+ */
 #ifndef SGT_SHARD_H
 #define SGT_SHARD_H
 
@@ -72,8 +73,8 @@ void sgt_shard_pack(uint8_t bytes[SGT_SHARD_HEADER], const sgt_shard_header *h);
 
 /* Open a shard, read its header and check it against the file's size. Returns the descriptor (>= 0)
  * or a negative SGT_E*: SGT_EFORMAT, with both sizes, if the file's length does not match its
- * header. raw 16 or 32: the file has no header, only ids of that many bits. raw 0: there must be a
- * header, or Megatron-LM's .idx beside the file, of which only the beginning is checked. raw -1:
+ * header. raw 16 or 32: the file has no header, only ids of that many bits. raw 0: the file must
+ * have a header, or an .idx of Megatron-LM, of which only the beginning is checked here. raw -1:
  * with or without a header; but without such an .idx, a file that begins like text, JSON or another
  * format (base/magic.h) is refused (SGT_EFORMAT). A file with neither header nor .idx is refused
  * (SGT_EUNSUPPORTED) if its ids look wider than `raw` states (16 bits for -1), unless the manifest

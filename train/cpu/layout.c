@@ -128,8 +128,8 @@ static void add_parameters(sgt_cpu_backend *c, size_t flat)
     end_kind(c, "moments");
 }
 
-/* Return the scratch memory of the matrix products. Return NULL if they need none: buf.products is
- * then empty and has the address of another buffer. */
+/* Return the scratch memory of the matrix products. Return NULL if they need none, because
+ * buf.products is then empty and equals the address of another buffer. */
 static void *products(const sgt_cpu_backend *c)
 {
     return sgt_gemm_scratch(c->shape.o.threads) ? c->buf.products : NULL;

@@ -373,8 +373,8 @@ int sgt_cpu_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_er
     if ((rc = check_memory(c, err)) < 0 || (rc = cut_pieces(&c->update, &c->shape, err)) < 0 ||
         (rc = sgt_cpu_ranks_open(c, err)) < 0)
         goto fail;
-    /* before the arena is mapped, so that the memory for measuring does not raise the peak
-     * memory */
+    /* measure the peak speed before the arena is mapped, so that the memory for this does not add
+     * to the arena's */
     find_peak(c);
     if ((rc = map_arena(c, err)) < 0 || (rc = plan_products(c, err)) < 0 ||
         (rc = sgt_cpu_muon_plan(c, err)) < 0)

@@ -534,8 +534,8 @@ int sgt_checkpoint_copy(float *const *to, int states, sgt_backend *b, const sgt_
 
 /* ---- checking a folder ---- */
 
-/* Verify the checksums. This comes before parse_state looks at the version, because a newer
- * program's checkpoint may be complete. */
+/* Verify the checksums. Called before parse_state checks the version, because the checkpoint of a
+ * newer program may be complete. */
 static int check_sums(const char *dir, sgt_error *err)
 {
     json_t *json = NULL;
