@@ -427,7 +427,8 @@ static int tokenize(sgt_error *err)
 }
 
 /* Do the work as one of the ranks, those of --ranks or those that a launcher started, and return
- * the exit code. Of the latter, only rank 0 prints, but each tells what it leaves out of an input. */
+ * the exit code. Of the latter, only rank 0 prints, but each tells what it leaves out of an
+ * input. */
 static int run(int (*work)(sgt_error *err))
 {
     sgt_error err;

@@ -217,8 +217,8 @@ static int take(size_t t, json_t **figures, sgt_error *err)
 
 /* ---- results ---- */
 
-/* Compare a row with the nearest measured row above it, or itself, and with the first. Two rows may be
- * equally fast if the ranges of their rounds overlap; with a single round, that is unknown. */
+/* Compare a row with the nearest measured row above it, or itself, and with the first. Two rows may
+ * be equally fast if the ranges of their rounds overlap; with a single round, that is unknown. */
 static void compare(const bench_row *row, const json_t *above, const json_t *first)
 {
     json_t *result = row->result, *round;

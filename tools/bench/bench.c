@@ -1,5 +1,5 @@
-/* bench.c: what the subcommands share: their skeleton, which parses options, measures, and prints the
- * JSON document or a table; defaults of options; work on threads; the page cache. */
+/* bench.c: what the subcommands share: their skeleton, which parses options, measures, and prints
+ * the JSON document or a table; defaults of options; work on threads; the page cache. */
 #include "tools/bench/bench.h"
 
 #include <assert.h>

@@ -1,7 +1,7 @@
-/* bench.h: what the subcommands of sgt-bench share: a skeleton that parses options, measures rows in
- * turns, takes medians, and prints a JSON document or a table; the model's options; work timed on
- * threads; control of the page cache; programs to compare with; and a training step. One subcommand
- * runs in a process, so that `bench`, and the `state` in its file, are variables.
+/* bench.h: what the subcommands of sgt-bench share: a skeleton that parses options, measures rows
+ * in turns, takes medians, and prints a JSON document or a table; the model's options; work timed
+ * on threads; control of the page cache; programs to compare with; and a training step. One
+ * subcommand runs in a process, so that `bench`, and the `state` in its file, are variables.
  *
  *     const bench_subcommand bench_kernels = {
  *         .command = {"kernels", "each kernel", &program, bench_run_subcommand},
@@ -84,8 +84,8 @@ int bench_take_turns(size_t first, size_t count, size_t turns, bench_take *take,
  * notice if `name` is not NULL. Return any other rc. */
 int bench_leave_out(bench_row *r, int rc, const char *name, const sgt_error *err);
 
-/* Return an array of the results of rows from `first` on that were measured, or, with `left_out`, of
- * those that are left out, each with the field "why". */
+/* Return an array of the results of rows from `first` on that were measured, or, with `left_out`,
+ * of those that are left out, each with the field "why". */
 json_t *bench_results(size_t first, int left_out);
 
 /* Return a number of an object, 0 if it has none, and set it unless it is 0, which stands for
@@ -96,8 +96,8 @@ void bench_put_text(json_t *object, const char *key, const char *text);
 /* Add the fields of `fields`, which it releases. */
 void bench_put_all(json_t *object, json_t *fields);
 
-/* Set bit k of *chosen if a list has names[k] among its words: all bits if the list is NULL. NULL ends
- * the names, and `option` is for messages. Return 0 or SGT_EUSAGE. */
+/* Set bit k of *chosen if a list has names[k] among its words: all bits if the list is NULL. NULL
+ * ends the names, and `option` is for messages. Return 0 or SGT_EUSAGE. */
 int bench_words(uint32_t *chosen, const char *option, const char *list, const char *const *names,
                 sgt_error *err);
 static inline int bench_has(uint32_t chosen, int k) { return chosen >> k & 1; }
@@ -112,15 +112,16 @@ typedef struct bench_column {
 } bench_column;
 
 /* Print the rows as a table; every column is as wide as its widest cell, and a row that lacks a
- * field has "-". Columns that no row has are left out. The row with the highest number in field `best`,
- * or every row that has `true` there, is marked with a star. A row with the text field "why_not" or
- * "why" ends with that text at the first number that it lacks. Texts are cut to 32 characters. */
+ * field has "-". Columns that no row has are left out. The row with the highest number in field
+ * `best`, or every row that has `true` there, is marked with a star. A row with the text field
+ * "why_not" or "why" ends with that text at the first number that it lacks. Texts are cut to 32
+ * characters. */
 void bench_table(const json_t *rows, const bench_column *columns, const char *best);
 
 /* ---- bench.c: the model and its step ---- */
 
-/* The options of step, ablation and kernels. main sets the defaults of training, but for `seq`, which
- * is 0 until the device is known. */
+/* The options of step, ablation and kernels. main sets the defaults of training, but for `seq`,
+ * which is 0 until the device is known. */
 extern sgt_config bench_config;
 /* the row of an option that training has too, such as BENCH_ROW(MODEL) */
 #define BENCH_ROW(name) &sgt_config_rows[SGT_SET_##name]
@@ -156,8 +157,8 @@ double bench_median(double *x, size_t n); /* sorts x */
  * then stay. */
 int bench_cache(const sgt_loader *l, int cached, sgt_error *err);
 
-/* ---- script.c: an embedded Python script, or another program, in a separate process that prints JSON
- * objects: one for the whole run, or one for each line that it is asked ---- */
+/* ---- script.c: an embedded Python script, or another program, in a separate process that prints
+ * JSON objects: one for the whole run, or one for each line that it is asked ---- */
 
 /* Embed the text of a file, and a NUL, in the program with the assembler: BENCH_EMBED(sgt_bpe_py,
  * "tests/peers/bpe.py"). */
@@ -181,10 +182,11 @@ typedef struct bench_child bench_child;
  * child. */
 int bench_script_open(bench_child **out, const bench_script *s, sgt_error *err);
 
-/* Send `line`, unless it is NULL, and read the answer: the next line of a script that stays, and all
- * that another prints before it ends. Text before the first brace is skipped. The caller releases
- * *answer. If the script fails, has ended, or answers with something else or with a field "error",
- * returns SGT_EUNSUPPORTED with the reason, such as the last line of its standard error. */
+/* Send `line`, unless it is NULL, and read the answer: the next line of a script that stays, and
+ * all that another prints before it ends. Text before the first brace is skipped. The caller
+ * releases *answer. If the script fails, has ended, or answers with something else or with a field
+ * "error", returns SGT_EUNSUPPORTED with the reason, such as the last line of its standard
+ * error. */
 int bench_script_ask(bench_child *c, const char *line, json_t **answer, sgt_error *err);
 
 /* Close the script's standard input and output, after an interrupt end it by SIGTERM, and give it

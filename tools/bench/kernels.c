@@ -124,8 +124,8 @@ static void add_products(void)
                 SGT_EPILOGUE_NONE);
 }
 
-/* Add both passes of an implementation of attention. Of products with (T, T) scores, whose masked half
- * is not counted, forward has two and backward five. */
+/* Add both passes of an implementation of attention. Of products with (T, T) scores, whose masked
+ * half is not counted, forward has two and backward five. */
 static void add_attention(const char *name, sgt_attention attention)
 {
     double product = (double)rows_of() * state.options.seq * state.options.model.channels;

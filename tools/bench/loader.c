@@ -105,9 +105,9 @@ static const char *name_of(int maker)
     return is_python(maker) ? peers[maker - PYTHON].name : maker == FIO ? "fio" : "memcpy";
 }
 
-/* State of the set when a row is measured. mmap meets a set in three states. COLD: an epoch of a set
- * that is not in the page cache reads the disk. CACHED: the first epoch of a cached set maps each
- * page. MAPPED: later epochs find the pages mapped. */
+/* State of the set when a row is measured. mmap meets a set in three states. COLD: an epoch of a
+ * set that is not in the page cache reads the disk. CACHED: the first epoch of a cached set maps
+ * each page. MAPPED: later epochs find the pages mapped. */
 typedef enum set_state { WARM, MAPPED, CACHED, COLD } set_state;
 static const char *const state_names[] = {"warm", "mapped", "cached", "cold"};
 
@@ -176,8 +176,9 @@ static int open_loader(sgt_loader **l, int reader, sgt_notice notice, sgt_error 
     return sgt_loader_open(l, &options, err);
 }
 
-/* Let a loader list the shards. It leaves out those of less than two tokens, which no row fits into.
- * Then shorten the default row if no shard is long enough for it, as in a new user's small set. */
+/* Let a loader list the shards. It leaves out those of less than two tokens, which no row fits
+ * into. Then shorten the default row if no shard is long enough for it, as in a new user's small
+ * set. */
 static int find_shards(sgt_error *err)
 {
     state.options = (sgt_loader_options){.size = sizeof state.options,
@@ -370,7 +371,8 @@ static int draw_batch(void *ctx, int thread, uint64_t k, sgt_error *err)
 
 static double cpu_seconds(void) { return (double)clock() / CLOCKS_PER_SEC; }
 
-/* Draw batches for `seconds`, or at most `most` per thread if that is not 0, and add them to *sum. */
+/* Draw batches for `seconds`, or at most `most` per thread if that is not 0, and add them to
+ * *sum. */
 static int draw_slice(drawer *d, const loader_row *r, uint64_t most, double seconds,
                       loader_slice *sum, sgt_error *err)
 {
@@ -593,8 +595,8 @@ static int read_fio(const fio_run *run, const json_t *answer, loader_slice *s, s
     return sgt_fail(err, SGT_EUNSUPPORTED, "fio: error %d (%s)", failed, strerror(failed));
 }
 
-/* Run fio on the set's own shards: random reads of a row's size at our reader's queue depth, blocks,
- * or sequential reads, by the sampling. */
+/* Run fio on the set's own shards: random reads of a row's size at our reader's queue depth,
+ * blocks, or sequential reads, by the sampling. */
 static int fio_slice(loader_slice *s, sgt_error *err)
 {
     const fio_run run = plan_fio();
@@ -662,8 +664,8 @@ static int take(size_t i, json_t **figures, sgt_error *err)
     return SGT_OK;
 }
 
-/* Open the readers of rows that stay open, and measure the rows for `seconds` in all. The first turn
- * is a warm-up. */
+/* Open the readers of rows that stay open, and measure the rows for `seconds` in all. The first
+ * turn is a warm-up. */
 static int measure_rows(size_t first, size_t count, double seconds, sgt_error *err)
 {
     int rc = SGT_OK;

@@ -51,8 +51,8 @@ static void narrow(cpu_set_t *before, int threads)
     sched_setaffinity(0, sizeof set, &set);
 }
 
-/* Return the child's arguments: the interpreter, the script's path and the script's own arguments, of
- * which the last are cut out of `words`. The caller frees the array. */
+/* Return the child's arguments: the interpreter, the script's path and the script's own arguments,
+ * of which the last are cut out of `words`. The caller frees the array. */
 static char **arguments(const bench_script *s, char *script, char *words)
 {
     size_t n = 0, at = 0;
@@ -133,8 +133,8 @@ int bench_script_open(bench_child **out, const bench_script *s, sgt_error *err)
     return rc;
 }
 
-/* Wait until the child has ended. Fail with its exit status and the last line of its standard error;
- * one that should have stayed also fails if it ended well. */
+/* Wait until the child has ended. Fail with its exit status and the last line of its standard
+ * error; one that should have stayed also fails if it ended well. */
 static int wait_for_end(bench_child *c, sgt_error *err)
 {
     int status = 0;

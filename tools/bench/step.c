@@ -268,8 +268,8 @@ static void show_parts(const json_t *top)
     bench_table(rows, columns, "");
 }
 
-/* Print our step and the peer's, for which the document itself is the row of ours; or those of several
- * batch sizes. */
+/* Print our step and the peer's, for which the document itself is the row of ours; or those of
+ * several batch sizes. */
 static void show_steps(json_t *top, int several)
 {
     const bench_column columns[] = {{"program", "", .kind = BENCH_TEXT},

@@ -1,6 +1,6 @@
-/* step_measure.c: steps of sgt_train, timed from the end of one to the end of the next. Further steps
- * follow, which CUPTI records on CUDA: it counts a step's kernels, and for --parts their times are
- * added up. */
+/* step_measure.c: steps of sgt_train, timed from the end of one to the end of the next. Further
+ * steps follow, which CUPTI records on CUDA: it counts a step's kernels, and for --parts their
+ * times are added up. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,8 +178,8 @@ static void close_coder(coder *x)
     free(x->ids);
 }
 
-/* Encode the text of the rows of a step, and set *ms to the time that it took. Their decoding is not
- * counted. */
+/* Encode the text of the rows of a step, and set *ms to the time that it took. Their decoding is
+ * not counted. */
 static int encode_rows(coder *x, const sgt_config *c, uint64_t step, double *ms, sgt_error *err)
 {
     char *text = NULL;

@@ -1,7 +1,7 @@
 /* tokenize.c: sgt-bench tokenize: measures how fast text that is already in memory is encoded, from
  * empty caches; with --peer, also how fast the same text is encoded again. Reading files is not
- * measured. With --disk, it measures whole commands instead. Rows take turns: sgt, the same text split in another way, and
- * other tokenizers (tests/peers/bpe.py). */
+ * measured. With --disk, it measures whole commands instead. Rows take turns: sgt, the same text
+ * split in another way, and other tokenizers (tests/peers/bpe.py). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,8 +98,8 @@ static struct {
 /* most bytes of an input; a larger one does not fit into memory */
 #define MOST_BYTES ((size_t)1 << 40)
 
-/* Cut a file's text into pieces, only where that does not change its tokens, and own it. If there is
- * no such place within PIECE_BYTES, try twice as many. */
+/* Cut a file's text into pieces, only where that does not change its tokens, and own it. If there
+ * is no such place within PIECE_BYTES, try twice as many. */
 static int add_pieces(char *file, size_t n, sgt_error *err)
 {
     const sgt_vocab *vocab = state.vocabs[0];
@@ -203,8 +203,8 @@ static int encode_text(const sgt_vocab *vocab, json_t **figures, sgt_error *err)
 
 /* ---- commands ---- */
 
-/* Run a command on as many cores as we use, and make figures of its answer. With --disk, the time of
- * the whole process counts. */
+/* Run a command on as many cores as we use, and make figures of its answer. With --disk, the time
+ * of the whole process counts. */
 static int run_command(bench_script *command, json_t **figures, sgt_error *err)
 {
     json_t *answer;

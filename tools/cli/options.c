@@ -18,13 +18,14 @@
 
 /* ---- the table ---- */
 
-/* The options of every program, which answer_question handles. */
+/* The options that every program has; answer_question handles them. */
 static const sgt_option others[] = {{.name = "Others"},
                                     {"help", 'h', SGT_OPT_FLAG, NULL, .help = "print this help"},
                                     {"version", 0, SGT_OPT_FLAG, NULL, .help = "print the version"},
                                     {0}};
 
-/* Return an option of a table; fields that it leaves out are taken from its row, o->as. */
+/* Return a copy of the option in which each empty field is filled in from o->as, the row that it
+ * refers to. */
 static sgt_option filled_in(const sgt_option *o)
 {
     sgt_option f = *o;
@@ -65,7 +66,7 @@ int sgt_option_at(const sgt_program *p, size_t i, sgt_option *out)
 /* ---- numbers ---- */
 
 /* Return the factor that a suffix stands for: a power of ten for k, M, G, T; a power of 1024 for
- * Ki, Mi, Gi, Ti. With `bytes`, a B may follow. Return 0 if s is no suffix. */
+ * Ki, Mi, Gi, Ti. If `bytes` is set, a B may follow. Return 0 if s is not a suffix. */
 static uint64_t suffix_factor(const char *s, int bytes)
 {
     static const char letters[] = "kMGT";
@@ -79,8 +80,8 @@ static uint64_t suffix_factor(const char *s, int bytes)
     return factor;
 }
 
-/* Set *out to v * factor / 10^places if that is a 64-bit integer without rounding, and return 0;
- * else return -1. */
+/* Set *out to v * factor / 10^places and return 0 if the result is exactly a 64-bit integer; else
+ * return -1. */
 static int whole_number(uint64_t v, uint64_t factor, int places, uint64_t *out)
 {
     __extension__ unsigned __int128 x = (unsigned __int128)v * factor;
@@ -117,8 +118,8 @@ static int parse_scaled(const char *s, int bytes, uint64_t *out)
 int sgt_parse_count(const char *s, uint64_t *out) { return parse_scaled(s, 0, out); }
 int sgt_parse_size(const char *s, uint64_t *out) { return parse_scaled(s, 1, out); }
 
-/* Parse a number with `unit` after it. strtod would also accept blanks before it, hexadecimal
- * numbers, "inf" and "nan", which an option must not. */
+/* Parse a number followed by `unit`. Unlike strtod, do not accept leading blanks, hexadecimal
+ * numbers, "inf" or "nan". */
 static int parse_real(const char *s, const char *unit, double *out)
 {
     char *end;
@@ -140,9 +141,10 @@ static int parse_percent(const char *s, double *out)
 
 /* ---- suggestions ---- */
 
-/* What is suggested for a name that other programs have: an option, an operand or a word, which
- * counts if its first word is known; and those names. "": nothing, not even an option of which they
- * have a part. */
+/* Names that other programs use, and what to suggest for them. Each row has the suggestion (an
+ * option, an operand or a word), then the names. A row counts only if the first word of its
+ * suggestion is known to the program. If the suggestion is "", nothing is suggested for these
+ * names, not even an option that shares a part with them. */
 static const char *const other_names[][2] = {
     {"", "log-every log-interval log-freq logging-steps logdir model-max-length sample-every "
          "save-checkpoint gpu cuda"},
@@ -196,20 +198,23 @@ static const char *const other_names[][2] = {
     {"OUT/ as the last word", "output output-prefix output-dir out-dir out o"},
     {"RUN/ without an option", "model checkpoint ckpt load init-from out-dir"}};
 
-/* LONGEST_WORD: most bytes of a word that is compared; FARTHEST: a distance between words beyond
- * all others; MOST_CANDIDATES: most words suggested */
+/* LONGEST_WORD: words with more bytes are not compared; FARTHEST: larger than every other distance
+ * between words; MOST_CANDIDATES: the most words suggested at once */
 enum { LONGEST_WORD = 48, FARTHEST = 2 * LONGEST_WORD, MOST_CANDIDATES = 4 };
 
-/* The words that are nearest to an unknown one. Of words that it begins, there may be several. */
+/* The words that are nearest to an unknown word. There may be several if all of them begin with
+ * it. */
 typedef struct candidates {
     char text[256]; /* the words, with " or " between them */
     size_t count, far;
 } candidates;
-/* Distances: of the same word, of one that it begins, or a later part of which it begins. Farther is
- * one with slips, and then one that begins a part of it. */
+/* Distances of a known word from the unknown one: it is the same (SAME), it begins with the unknown
+ * word (BEGINS), or a later part of it does (BEGINS_PART). Larger distances stand for words with
+ * typing errors, and still larger ones for words that begin a part of the unknown word. */
 enum { SAME, BEGINS, BEGINS_PART };
 
-/* Return whether a word of a help text is typed as it is: others are placeholders, such as FILE. */
+/* Return whether a word of a help text is meant literally, and is not a placeholder such as
+ * FILE. */
 static int stands_for_itself(const char *word)
 {
     return islower((unsigned char)*word) || isdigit((unsigned char)*word);
@@ -234,7 +239,8 @@ static size_t differ(char a, char b) { return folded(a) != folded(b); }
  * replaced or swapped with their neighbour to turn a into b. */
 static size_t count_slips(const char *a, size_t n, const char *b, size_t m)
 {
-    size_t slips[LONGEST_WORD + 1][LONGEST_WORD + 1]; /* between the first i and j letters */
+    /* [i][j]: errors between the first i and j letters */
+    size_t slips[LONGEST_WORD + 1][LONGEST_WORD + 1];
     size_t best = 0;
     for (size_t i = 0; i <= n; i++)
         for (size_t j = 0; j <= m; j++) {
@@ -249,8 +255,8 @@ static size_t count_slips(const char *a, size_t n, const char *b, size_t m)
     return best;
 }
 
-/* Find a part of `in`, which has dashes between its parts, that begins with `word`. Return BEGINS if
- * it is the first part, BEGINS_PART if it is a later one, 0 if there is none. */
+/* Find the part of `in` that begins with `word`; dashes separate the parts. Return BEGINS if it is
+ * the first part, BEGINS_PART if it is a later one, 0 if there is none. */
 static size_t begins_part(const char *word, size_t n, const char *in, size_t m)
 {
     for (size_t at = 0; at + n <= m; at++)
@@ -259,18 +265,20 @@ static size_t begins_part(const char *word, size_t n, const char *in, size_t m)
     return 0;
 }
 
-/* Return how far an unknown word of n bytes is from a name: the slips between them, if there are
- * `most` or fewer; else less, the longer the name is, if it begins a part of the word. */
+/* Return the distance of an unknown word of n bytes from a name. If there are at most `most` typing
+ * errors between them, it grows with their number. Otherwise, if the name begins a part of the
+ * word, the distance is larger than those, but smaller for longer names; if not, it is FARTHEST. */
 static size_t distance(const char *word, size_t n, const char *name, size_t m, size_t most)
 {
     size_t slips = count_slips(word, n, name, m);
-    /* if as many letters differ as the name has, none of it would remain */
+    /* with m errors or more, no letter of the name need be the same */
     if (slips <= most && slips < m) return slips ? BEGINS_PART + slips : SAME;
     return m > 1 && begins_part(name, m, word, n) ? FARTHEST - m : FARTHEST;
 }
 
-/* Compare the word with the names that other programs have for the known one. With more slips,
- * num-threads would be num-heads; and with one in a short name, cpu would be gpu. */
+/* Compare the word with the names that other programs use for the known word. At most one error is
+ * allowed, and none in a short name: otherwise num-threads would match num-heads, and cpu would
+ * match gpu. */
 static void try_other_names(candidates *nearest, const char *word, size_t n, const char *before,
                             const char *known, size_t length)
 {
@@ -355,7 +363,7 @@ static int set_word(const sgt_option *o, const char *v, sgt_error *err)
                     sgt_option_value(o, value));
 }
 
-/* Set the option's variable to `value`, which is NULL if none was given. */
+/* Set the option's variable to `value`; NULL: the option was given without a value. */
 static int set_option(const sgt_option *o, const char *value, sgt_error *err)
 {
     char buf[SGT_OPTION_VALUE];
@@ -377,8 +385,8 @@ static int set_option(const sgt_option *o, const char *value, sgt_error *err)
     return rc;
 }
 
-/* Set the options of the program's own table whose default is a number or one of their words. Other
- * defaults are descriptions. */
+/* Set each option of the program's own table to its default, if that is a number or one of the
+ * option's words. Other defaults are only descriptions for --help. */
 static void set_defaults(const sgt_program *p)
 {
     for (const sgt_option *row = p->options; row->name; row++) {
@@ -388,7 +396,7 @@ static void set_defaults(const sgt_program *p)
     }
 }
 
-/* Find an option by its name, or by its letter if that is not 0. */
+/* Find an option by its letter, or if `letter` is 0, by its name of n bytes. */
 static int find_option(const sgt_program *p, const char *name, size_t n, char letter, sgt_option *o)
 {
     for (size_t i = 0; sgt_option_at(p, i, o); i++) {
@@ -400,7 +408,7 @@ static int find_option(const sgt_program *p, const char *name, size_t n, char le
     return 0;
 }
 
-/* Return what follows [OPTION]... in the usage of p, which is its operands; "" if it has none. */
+/* Return the operands in the usage of p, which follow [OPTION]...; "" if there are none. */
 static const char *operands_of(const sgt_program *p)
 {
     const char *at = strstr(p->usage, "[OPTION]... ");
@@ -410,8 +418,8 @@ static const char *operands_of(const sgt_program *p)
 
 /* ---- messages and results for people ---- */
 
-/* seconds before a rank above 0 prints a failure: mpirun ends it a second after rank 0 has
- * failed */
+/* seconds that a rank above 0 waits before it prints its failure: if rank 0 has failed too, mpirun
+ * kills the other ranks a second later, and only rank 0's message appears */
 #define LAUNCHER_SECONDS 3
 
 static uint32_t rank_of(const sgt_program *p) { return p->rank ? p->rank() : 0; }
@@ -434,7 +442,8 @@ int sgt_exit_code(int error)
     return error == SGT_ESTOPPED ? SGT_EXIT_INTERRUPTED : SGT_EXIT_FAILED;
 }
 
-/* If the launcher ends a rank while that waits, rank 0 has failed too, and has said why. */
+/* If the launcher kills a rank above 0 while it waits, rank 0 has failed too and has printed the
+ * reason. */
 int sgt_report_failure(const sgt_program *p, const sgt_error *err)
 {
     char rank[32] = "";
@@ -447,7 +456,8 @@ int sgt_report_failure(const sgt_program *p, const sgt_error *err)
     return sgt_exit_code(err->code);
 }
 
-/* Append a suggestion to "--NAME VALUE: ..." if VALUE is none of the option's words, nor a list. */
+/* Append a suggestion to a message "--NAME VALUE: ..." if VALUE is neither one of the option's
+ * words nor a list. */
 static void add_hint(const sgt_program *p, sgt_error *err)
 {
     char hint[SGT_HINT], buf[SGT_OPTION_VALUE];
@@ -480,8 +490,8 @@ void sgt_take_cpu(const sgt_program *p, const char *level)
     if (sgt_cpu_limit(level, &err) < 0) sgt_usage(p, "--cpu %s", err.text);
 }
 
-/* End the program after it has printed what --help or a similar option asks for. The exit code
- * tells if that could not be written. */
+/* Exit after --help or a similar option has printed its text: with code 0, or with a failure's code
+ * if the text could not be written. */
 static _Noreturn void end_after_output(void)
 {
     exit(fflush(stdout) || ferror(stdout) ? SGT_EXIT_FAILED : SGT_EXIT_OK);
@@ -489,11 +499,11 @@ static _Noreturn void end_after_output(void)
 
 /* ---- --help ---- */
 
-/* COLUMNS: most columns of a line; NARROW: a terminal with fewer has an option's help below the
- * option; LEFT: columns for an option */
+/* COLUMNS: most columns of a line; NARROW: on a terminal with fewer columns, the help text is below
+ * its option; LEFT: columns for the option itself */
 enum { COLUMNS = 100, NARROW = 72, LEFT = 28 };
 
-/* Print an option's help, and the words that a list may have. */
+/* Print an option's help text, and the words that a list of it may contain. */
 static void print_text(FILE *to, const sgt_option *o)
 {
     fputs(o->help ? o->help : "-", to);
@@ -537,9 +547,10 @@ static void print_help(const sgt_program *p)
 
 /* ---- completion in shells ---- */
 
-/* The scripts run the program with the words up to the cursor, as `sgt-x --completion words --
- * WORD...`. offer_words then prints the words to offer, with a tab and their help if they have any,
- * and :f for files, :d for folders, :c for commands, :n if a list may continue after the word. */
+/* The scripts run `sgt-x --completion words -- WORD...` with the words up to the cursor.
+ * offer_words then prints one word to offer per line, followed by a tab and its help if it has any.
+ * Special lines are :f for files, :d for folders, :c for commands, and :n if a list may continue
+ * after the word. */
 static const char bash_script[] =
     "_sgt()\n"
     "{\n"
@@ -598,11 +609,13 @@ static const char fish_script[] =
     "    end\n"
     "end\n";
 
-/* Offer `word`, of n bytes, behind `head` bytes of the word at the cursor, if it continues that. */
+/* Offer `word`, of n bytes, as a completion of the word at the cursor from its byte `head` on, if
+ * `word` begins with what is typed there. */
 static void offer(const char *cursor, size_t head, const char *word, size_t n, const char *help)
 {
     size_t begun = strlen(cursor) - head, said = strlen(help);
-    if (said && help[said - 1] == ':') said--; /* in --help, the value's words follow */
+    /* the colon before the list of words, which only --help prints */
+    if (said && help[said - 1] == ':') said--;
     if (n >= begun && !memcmp(word, cursor + head, begun))
         printf("%.*s%.*s%s%.*s\n", (int)head, cursor, (int)n, word, said ? "\t" : "", (int)said,
                help);
@@ -619,7 +632,7 @@ static void offer_options(const sgt_program *p, const char *cursor)
     }
 }
 
-/* Offer the words that an option's value may have: of "a|b|FILE", a and b, and files. */
+/* Offer the possible values of an option: for "a|b|FILE", the words a and b, and file names. */
 static void offer_values(const sgt_option *o, const char *cursor)
 {
     static const char *const places[][2] = {{"FILE", ":f"},   {"SHARD", ":f"}, {"DIR", ":d"},
@@ -646,12 +659,12 @@ static const sgt_command *find_command(const sgt_program *p, const char *word)
     return c ? *c : NULL;
 }
 
-/* Offer what may stand at the last of the words, where the cursor is. bash makes three words of
- * --name=VALUE, the other shells one. */
+/* Offer completions for the last of the words, where the cursor is. bash splits --name=VALUE into
+ * three words; the other shells keep it as one. */
 static void offer_words(const sgt_program *p, int count, char **words)
 {
     const char *cursor = count ? words[count - 1] : "", *equals = strchr(cursor, '=');
-    int before = count - 2; /* the word before the cursor's */
+    int before = count - 2; /* index of the word before the one at the cursor */
     const char *name = before >= 0 ? words[before] : "";
     if (!strcmp(cursor, "=")) cursor = "";
     else if (!strcmp(name, "=") && before > 0) name = words[before - 1];
@@ -691,7 +704,8 @@ static void print_table(const sgt_program *p, const char *command)
         print_table((*c)->program, (*c)->name);
 }
 
-/* Print a shell's script, or answer one: see options.h. args[count] follow --completion. */
+/* Handle --completion (options.h): print a shell's script, or the words that the script asks for.
+ * args[count] are the words after --completion. */
 static void print_completion(const sgt_program *p, int count, char **args)
 {
     const char *form = count ? args[0] : "";
@@ -706,7 +720,7 @@ static void print_completion(const sgt_program *p, int count, char **args)
 
 /* ---- a whole command line ---- */
 
-/* Suggest an option or operand of p, as sgt_suggest does; without the value for a flag. */
+/* Suggest an option or operand of p, as sgt_suggest does, but without =VALUE if it is a flag. */
 static const char *suggest_option(const sgt_program *p, const char *name, size_t n, int exactly,
                                   char hint[SGT_HINT])
 {
@@ -719,7 +733,8 @@ static const char *suggest_option(const sgt_program *p, const char *name, size_t
         if (o.kind != SGT_OPT_HEADING)
             at += (size_t)snprintf(known + at, sizeof known - at, " %s", o.name);
     sgt_suggest(name, n, known, "--", exactly, hint);
-    /* a flag takes no value, and not every program has this word of a choice */
+    /* check the suggested option: a flag takes no value, and a choice of this program may lack the
+     * word */
     char *said = hint + (*hint ? strlen("; did you mean --") : 0),
          *word = said + strcspn(said, "= ");
     if (!*word || !find_option(p, said, (size_t)(word - said), 0, &o)) return hint;
@@ -742,8 +757,9 @@ static _Noreturn void refuse_unknown(const sgt_program *p, const char *dashes, c
     sgt_usage(p, "%s%.*s: no such option%s", dashes, (int)n, name, hint);
 }
 
-/* Refuse NAME=VALUE of an option if no file has this name; any operand if the program takes none, as
- * it may be such an option, or the data; and no operands if the only form of the usage has some. */
+/* End with wrong usage in three cases. An operand NAME=VALUE has the name of an option, and no such
+ * file exists. The program takes no operands, but some are given (possibly an option without its
+ * dashes, or the data). The usage has a single form, which has operands, and none are given. */
 static void check_operands(const sgt_program *p, char **operands)
 {
     const char *wanted = operands_of(p), *word = *operands;
@@ -777,8 +793,7 @@ static void answer_question(const sgt_program *p, int argc, char **argv)
     end_after_output();
 }
 
-/* Find the option -x. If arg is -xVALUE or -name instead, end with a message that suggests the
- * right form. */
+/* Find the option -x. If `arg` is -xVALUE or -name, print the right form and end the program. */
 static void find_letter(const sgt_program *p, const char *arg, sgt_option *o)
 {
     char hint[SGT_HINT];

@@ -14,9 +14,9 @@
  *     int first = sgt_options_parse(&program, argc, argv);
  *                                        // does not return after --help, --version or wrong usage
  *
- * TEXT, LIST and CHOICE keep the value as text. --name VALUE and --name=VALUE both work; "--" ends
- * options; options and operands may be mixed. Numbers are parsed to their last character: 12, 512k,
- * 1.5M, 64MiB. */
+ * Options of the kinds TEXT, LIST and CHOICE keep their value as text. --name VALUE and
+ * --name=VALUE both work; "--" ends options; options and operands may be mixed. Numbers are parsed
+ * to their last character: 12, 512k, 1.5M, 64MiB. */
 #ifndef SGT_CLI_OPTIONS_H
 #define SGT_CLI_OPTIONS_H
 
@@ -24,7 +24,7 @@
 
 #include "loader/base/option.h"
 
-#define SGT_OPTION_LIST 64 /* most times that a LIST option may be given */
+#define SGT_OPTION_LIST 64 /* the most times that one LIST option may be given */
 
 typedef struct sgt_option_list {
     const char *items[SGT_OPTION_LIST];
@@ -45,37 +45,38 @@ struct sgt_command {
 
 struct sgt_program {
     const char *name; /* "sgt-tokenize" */
-    /* Forms of the command line, one per line; printed after "usage: ". Operands follow
-     * "[OPTION]... ": if none do, the program refuses any; if there is one form, and it has some,
-     * the program refuses to run without. */
+    /* Forms of the command line, one per line, printed after "usage: ". Operands follow
+     * "[OPTION]... ". If no form has operands, the program refuses any operand. If the only form
+     * has operands, the program refuses to run without them. */
     const char *usage;
     const char *about; /* description in a sentence or two */
     const sgt_option *options;
-    /* Lines printed at the end of --help, with an indentation of 2. The first is also printed if
-     * operands are missing. */
+    /* Example command lines for the end of --help, which indents them by 2. The first is also
+     * printed if operands are missing. */
     const char *examples;
-    /* Returns the number of this process if it is one of several; only number 0 prints errors.
-     * NULL: a single process. */
+    /* Returns the rank of this process; only rank 0 prints errors. NULL: the program has one
+     * process. */
     uint32_t (*rank)(void);
-    /* rows of the settings, which replace ROWS in the table; the last row has no name */
+    /* shared options that replace the row ROWS of the table; the last one has no name */
     const sgt_option *rows;
     void *settings; /* struct that the options of `rows` set */
     int *given; /* array with a flag for each option of `rows`, set to 1 if the option is given */
-    /* list of subcommands that ends with NULL; the first operand names one. NULL: no subcommands */
+    /* list of subcommands that ends with NULL; the first operand names a subcommand. NULL: there
+     * are none */
     const sgt_command *const *commands;
 };
 
 enum { SGT_EXIT_OK = 0, SGT_EXIT_FAILED = 1, SGT_EXIT_USAGE = 2, SGT_EXIT_INTERRUPTED = 130 };
 
-/* Set *o to option i of the program, where headings count, and the last ones are those of every
- * program; with the fields that it takes from a row filled in. Return 0 if there is no such option,
- * else 1. */
+/* Set *o to option i of the program, with the fields that it takes from a row filled in. Headings
+ * count as options, and the options that every program has come last. Return 1, or 0 if i is too
+ * large. */
 int sgt_option_at(const sgt_program *p, size_t i, sgt_option *o);
 
-/* Set options to their defaults where these are numbers or words of the option, then parse argv.
- * Returns the index of the first operand in argv, to whose end all operands are moved
- * in their order. Wrong usage prints one line with a suggestion, and "try 'NAME --help'", on stderr,
- * and exits with code 2. --help and --version print to stdout and exit with code 0, and so does
+/* Set every option whose default is a number or one of its words to that default, then parse argv.
+ * All operands are moved to the end of argv, in their order; the function returns the index of the
+ * first of them. Wrong usage prints one line with a suggestion, and "try 'NAME --help'", on stderr,
+ * and exits with code 2. --help and --version print to stdout and exit with code 0. So does
  * --completion, which --help does not list:
  *
  *     bash, zsh, fish  a script with which that shell completes options, their choices, files,
@@ -103,27 +104,30 @@ int sgt_report_failure(const sgt_program *p, const sgt_error *err);
  * similar to VALUE. */
 int sgt_end_program(const sgt_program *p, int rc, sgt_error *err);
 
-/* Apply --cpu LEVEL. End the program with wrong usage if the level is unknown or this machine lacks
- * it. Call it before any work. */
+/* Apply --cpu LEVEL. If the level is unknown or this machine lacks it, print that and exit with
+ * code 2. Call this before any work. */
 void sgt_take_cpu(const sgt_program *p, const char *level);
 
 enum { SGT_HINT = 320 }; /* bytes of a suggestion */
 
-/* Write a suggestion to hint, "; did you mean --batch-size?", and return hint; it is "" if no known
- * word is similar to the n bytes at `word`, which are the unknown word. `known` holds the known
- * words, separated by | or by commas and spaces. Only words that begin with a small letter or a
- * digit count; others are placeholders, such as FILE. `before` is put in front of each word. A name
- * that other programs have (learning-rate for lr) stands for its word. Else words are suggested
- * that begin with `word`, else those with a later part that does (weight-decay for "decay"), else
- * the one with the fewest typing errors, else the longest that begins a part of `word` (workers for
- * "num-workers"). For the last, and with one error, names of other programs count too, also for an
- * operand's placeholder. If =VALUE follows the n bytes, it follows the suggestion. exactly: only for
- * a known word or another program's name, without errors. */
+/* Write a suggestion to hint, such as "; did you mean --batch-size?", and return hint. It is "" if
+ * no known word is similar to the unknown word, which is the n bytes at `word`. `known` holds the
+ * known words, separated by | or by commas and spaces. Only words that begin with a small letter or
+ * a digit count; others are placeholders, such as FILE. `before` is put in front of each suggested
+ * word.
+ *
+ * The function suggests, in this order of preference: words that begin with `word`; words with a
+ * later part that begins with it (weight-decay for "decay"); the word with the fewest typing
+ * errors; the longest word that begins a part of `word` (workers for "num-workers"). A name that
+ * other programs use (learning-rate for lr) counts for the known word, even for a placeholder, if
+ * it equals `word`, has one typing error, or begins a part of it. If =VALUE follows the n bytes, it
+ * is appended to the suggestion. exactly: suggest only a word that equals a known word or another
+ * program's name. */
 const char *sgt_suggest(const char *word, size_t n, const char *known, const char *before,
                         int exactly, char hint[SGT_HINT]);
 
-/* Parse all of s as a number and set *out. Return 0, or -1 if s is no such number or it does not
- * fit. sgt_parse_size also accepts a B after the suffix. */
+/* Parse all of s as a number and set *out. Return 0, or -1 if s is not such a number or does not
+ * fit in 64 bits. sgt_parse_size also accepts a B after the suffix, as in 64MiB. */
 int sgt_parse_count(const char *s, uint64_t *out);
 int sgt_parse_size(const char *s, uint64_t *out);
 int sgt_parse_real(const char *s, double *out);

@@ -1,5 +1,5 @@
-/* process.c: handles signals, ends a program without memory, limits OpenMP's spinning, and finds
- * folders. */
+/* process.c: handles signals, ends the program if memory runs out, limits OpenMP's spinning, and
+ * finds folders. */
 #include "tools/cli/process.h"
 
 #include <glob.h>
@@ -22,14 +22,15 @@
 
 /* ---- signals ---- */
 
-static sgt_stop stop; /* global, because a signal handler gets no argument that could lead to it */
+static sgt_stop stop; /* global, because a signal handler gets no pointer from the program */
 
 static sigset_t handled; /* SIGINT, SIGTERM, and SIGHUP unless it is ignored */
 
-#define TOGETHER 1 /* seconds in which a signal that comes twice is one */
+#define TOGETHER 1 /* seconds within which the same signal counts only once */
 
-/* A second signal ends the program at once. Two may be one: timeout(1) sends its signal to the process
- * and to its group, and a terminal that closes sends SIGHUP by its shell and by the kernel. */
+/* A second signal ends the program at once, but one event may send the same signal twice:
+ * timeout(1) signals the process and then its group, and if a terminal is closed, both its shell
+ * and the kernel send SIGHUP. */
 static void on_signal(int number)
 {
     static volatile sig_atomic_t first;
@@ -40,7 +41,8 @@ static void on_signal(int number)
     since = sgt_now();
 }
 
-/* Meanwhile, the flag is set as after a first signal. */
+/* While this is on, the flag is set as if a first signal had come, so that the next one ends the
+ * program. */
 void sgt_end_at_signal(int on)
 {
     if (!on) __atomic_store_n(&stop.requested, 0, __ATOMIC_RELEASE);
@@ -56,8 +58,8 @@ static void *wait_for_signals(void *unused)
 }
 
 /* Block the signals in this thread and in every later one, and let a separate thread take them. A
- * handler would interrupt the system calls of the thread that it runs on, also those of libraries
- * that we cannot change, and would need space on that thread's stack. */
+ * handler would interrupt the system calls of whatever thread it runs on, including those in
+ * libraries that we cannot change, and would need space on that thread's stack. */
 sgt_stop *sgt_catch_signals(void)
 {
     pthread_t thread;
@@ -69,10 +71,10 @@ sgt_stop *sgt_catch_signals(void)
     sigemptyset(&handled);
     sigaddset(&handled, SIGINT);
     sigaddset(&handled, SIGTERM);
-    /* nohup ignores it; else a terminal that is closed sends it */
+    /* a terminal that is closed sends SIGHUP; nohup(1) makes the process ignore it */
     if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
         sigaddset(&handled, SIGHUP);
-    /* a write beyond `ulimit -f` then fails with EFBIG, which gives a message and exit code 1 */
+    /* so that a write beyond `ulimit -f` fails with EFBIG, which is reported with exit code 1 */
     signal(SIGXFSZ, SIG_IGN);
     pthread_sigmask(SIG_BLOCK, &handled, NULL);
     for (int number = 1; number < NSIG; number++)
@@ -128,12 +130,14 @@ void sgt_spin_little(char **argv)
     unsetenv("GOMP_SPINCOUNT");
 }
 
-/* torchrun sets 1 if the user has not set the variable, for the sake of threads in PyTorch. */
+/* torchrun sets the variable to 1 if the user has not set it. That is meant for PyTorch's threads,
+ * so it is ignored here. */
 int sgt_most_threads(void)
 {
     const char *text = getenv("OMP_NUM_THREADS");
     if (!text || (!strcmp(text, "1") && getenv("TORCHELASTIC_RUN_ID"))) return 0;
-    const long n = strtol(text, NULL, 10); /* the first of a list, one number per nested level */
+    /* the first number of a list, which may have one for each nesting level */
+    const long n = strtol(text, NULL, 10);
     return n < 1 || n > INT_MAX ? 0 : (int)n;
 }
 
@@ -155,12 +159,12 @@ static void find_libraries(glob_t *found, const char *root, const char *packages
     if ((size_t)n < sizeof pattern) glob(pattern, GLOB_APPEND, NULL, found);
 }
 
-/* Return the prefix in which the program `file` is installed: /usr for /usr/bin/python3. Overwrites
- * `file`. */
+/* Return the prefix in which the program `file` is installed, such as /usr for /usr/bin/python3.
+ * Overwrites `file`. */
 static char *prefix_of(char *file) { return dirname(dirname(file)); }
 
-/* Search the prefixes of the python3 in PATH: of its name there (in a virtual environment's bin) and
- * of the file that this links to. */
+/* Search two prefixes of the python3 in PATH: that of its path (which may be in a virtual
+ * environment) and that of the file it is a symbolic link to. */
 static void find_below_python_of_path(glob_t *found)
 {
     char file[PATH_MAX], real[PATH_MAX];
@@ -177,7 +181,7 @@ static void find_below_python_of_path(glob_t *found)
     }
 }
 
-/* Return the paths, separated by colons, without those that repeat one before or hold a colon. */
+/* Join the paths with colons. Leave out repeated paths, and paths that contain a colon. */
 static char *join(const glob_t *found)
 {
     size_t room = 1, at = 0;
@@ -197,7 +201,7 @@ char *sgt_wheel_folders(void)
     char own[PATH_MAX];
     find_libraries(&found, getenv("VIRTUAL_ENV"), PACKAGES);
     find_libraries(&found, getenv("CONDA_PREFIX"), PACKAGES);
-    /* of this program: a virtual environment, if pip installed it there */
+    /* the prefix of this program, which may be a virtual environment in which pip installed it */
     if (realpath("/proc/self/exe", own)) find_libraries(&found, prefix_of(own), PACKAGES);
     find_below_python_of_path(&found);
     find_libraries(&found, getenv("HOME"), "/.local" PACKAGES);

@@ -12,7 +12,7 @@
 
 #define REDRAW .2  /* seconds between redraws on a terminal */
 #define LOGGED 10. /* seconds between lines if there is no terminal */
-/* BAR: most columns of the bar; LEAST: fewest; there is no bar if fewer are free */
+/* BAR: most columns of the bar; LEAST: fewest; no bar is drawn if fewer are free */
 #define BAR 20
 #define LEAST 4
 
@@ -22,10 +22,10 @@ struct sgt_progress {
     int terminal, quiet, drawn;
     int keep_last; /* 1: without a terminal, print the last state even of a short run */
     double start, last;
-    /* drawn_at: value of `done` when the bar was last drawn */
+    /* drawn_at: value of `done` at the last redraw */
     uint64_t done, total, from, drawn_at;
     char facts[256];
-    const char *program; /* name that begins a notice */
+    const char *program; /* program name at the start of each notice */
 };
 
 sgt_progress *sgt_progress_new(const char *unit, int quiet)
@@ -48,7 +48,7 @@ static size_t count_facts(const char *text)
 }
 
 /* Write the text after the bar to `line`: "84.1/200 MB [00:03<00:04, 25.0 MB/s] facts". Without a
- * total, there is no remaining time. `less` 1: without the rate; 2: nor the elapsed time. */
+ * total, there is no remaining time. less: 1: leave out the rate; 2: also the elapsed time. */
 static void format_tail(const sgt_progress *p, size_t less, size_t facts, char *line, size_t n)
 {
     char *(*format)(char *, size_t, uint64_t) =
@@ -87,22 +87,23 @@ static void put_bar(char bar[BAR + 3], double part, int room)
     bar[wide + 2] = '\0';
 }
 
-/* Draw the line. `before` is written in the same call, so that a terminal never shows half a line
- * and half a bar. */
+/* Draw the line. `before`, text to print first, is written in the same system call, so that the
+ * terminal never shows parts of both. */
 static void draw(sgt_progress *p, const char *before)
 {
     char tail[512], head[16] = "", bar[BAR + 3] = "", line[600];
     double part = p->total ? (double)p->done / (double)p->total : 0;
     size_t all = count_facts(p->facts), less = 0;
     int columns = sgt_columns(STDERR_FILENO), room = (columns ? columns : 80) - 1, left, has_bar;
-    /* 100 % is shown only when all is done */
+    /* show 100 % only when all is done */
     if (p->total) snprintf(head, sizeof head, "%3d%%", (int)(part >= 1 ? 100 : 100 * part));
     do {
-        /* after the rate and the elapsed time go the facts but the first, the bar, and the first */
+        /* leave out the rate, the elapsed time, all facts but the first, the bar, then the first
+         * fact */
         size_t gone = less < 2 ? 0 : less - 2, facts = gone < all ? all - gone : all && gone == all;
         has_bar = p->terminal && p->total && (!gone || gone < all);
         format_tail(p, less, facts, tail, sizeof tail);
-        /* columns that remain for the bar, after head, tail and the blank between them */
+        /* columns that head, tail and the blank between them leave for the bar */
         left = room - (int)(strlen(head) + strlen(tail)) - !!p->total;
     } while (p->terminal && left < (has_bar ? LEAST + 2 : 0) && less++ < 3 + all);
     if (has_bar) put_bar(bar, part, left);
@@ -119,9 +120,10 @@ void sgt_progress_update(sgt_progress *p, uint64_t done, uint64_t total, uint64_
 {
     if (!p || p->quiet) return;
     pthread_mutex_lock(&p->lock);
-    double now = sgt_now(); /* of several threads, none draws before the time of the last */
+    /* read under the lock, so that threads draw in the order of their times */
+    double now = sgt_now();
     if (facts) snprintf(p->facts, sizeof p->facts, "%s", facts);
-    /* work begins with a first report of nothing done; or the clock was set back */
+    /* restart the time: nothing is done yet, or the clock was set back */
     if (now < p->start || (!p->total && done == from)) p->start = now;
     p->done = done;
     p->total = total;
@@ -168,8 +170,8 @@ void sgt_progress_keep_last(sgt_progress *p)
     if (p) p->keep_last = 1;
 }
 
-/* Return whether the last state must still be printed. Without a terminal, it is printed if lines
- * were printed before it, so that the last of them is not 62 %, or if the caller asked for it. */
+/* Return whether the last state must still be printed. Without a terminal, it is printed if earlier
+ * lines were printed (otherwise the log might end at 62 %), or if the caller asked for it. */
 static int must_draw_last(const sgt_progress *p)
 {
     if (p->terminal) return p->drawn || p->done;

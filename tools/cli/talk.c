@@ -72,7 +72,7 @@ sgt_notice sgt_talk_notice(const char *program, int quiet)
 }
 
 #define LEAST 16           /* fewest columns of a terminal for which lines are wrapped */
-#define INDENT ((size_t)2) /* additional columns before a line that continues another */
+#define INDENT ((size_t)2) /* additional indentation of a continuation line, in columns */
 #define GAP 2              /* more blanks than these end a column of a table */
 
 int sgt_columns(int fd)
@@ -81,7 +81,7 @@ int sgt_columns(int fd)
     return isatty(fd) && ioctl(fd, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
 }
 
-/* Return how many columns n bytes of UTF-8 take, one per character. */
+/* Return the width of n bytes of UTF-8 in columns, counting one per character. */
 static size_t width(const char *s, size_t n)
 {
     size_t columns = 0;
@@ -148,7 +148,8 @@ FILE *sgt_wrapped_open(sgt_wrapped *w, int columns)
 void sgt_wrapped_close(sgt_wrapped *w)
 {
     if (fclose(w->to) != 0) sgt_no_memory();
-    size_t size = 4 * w->n + 1; /* a blank becomes a newline and the indentation */
+    /* enough even if every blank becomes a newline and an indentation */
+    size_t size = 4 * w->n + 1;
     char *wrapped = malloc(size);
     if (!wrapped) sgt_no_memory();
     fputs(sgt_wrap(wrapped, size, w->text, w->columns), stdout);
@@ -158,10 +159,11 @@ void sgt_wrapped_close(sgt_wrapped *w)
 
 /* ---- bytes ---- */
 
-enum { LINE = 65536 }; /* most bytes of a line of a run's files, which have some hundred */
+/* the most bytes that a line of a run's files may have; usual lines have a few hundred */
+enum { LINE = 65536 };
 
-/* Return how many of the n bytes at s come before a well-formed sequence that needs more bytes than
- * are there: n if none does. */
+/* Return how many of the n bytes at s come before an incomplete UTF-8 sequence at the end; n if
+ * there is none. */
 static size_t count_whole(const uint8_t *s, size_t n)
 {
     uint32_t cp;
@@ -233,7 +235,7 @@ size_t sgt_print_text(const char *s, size_t n, int terminal, int end)
 
 enum { LABEL = 12 }; /* least columns of the names of facts */
 
-/* Return whether there is nothing to say: a value is null, false, 0 or empty. */
+/* Return whether the value is null, false, 0 or empty, and so is not printed. */
 static int is_empty(const json_t *value)
 {
     const char *name;
@@ -244,8 +246,8 @@ static int is_empty(const json_t *value)
     return empty;
 }
 
-/* Write a value: the texts of a list, or the length of another one; sizes in KiB, and other integers
- * with commas. */
+/* Write a value: an array of strings as its strings, another array as its length, sizes in KiB,
+ * other integers with commas. */
 static void put_fact(FILE *to, const char *name, const json_t *value)
 {
     const size_t n = strlen(name), bytes = strlen("bytes"), count = json_array_size(value);
@@ -267,7 +269,8 @@ static void put_fact(FILE *to, const char *name, const json_t *value)
     else fputs(sgt_format_count(text, sizeof text, number), to);
 }
 
-/* Write the members of an object but objects and null as "name value, name value, ...". */
+/* Write the members of an object as "name value, name value, ...", without those that are objects
+ * or null. */
 static void put_pairs(FILE *to, const json_t *object)
 {
     const char *name, *between = "";
@@ -285,8 +288,9 @@ static void put_pairs(FILE *to, const json_t *object)
     }
 }
 
-/* Write a line for each member from number `from` on that says something; for an object
- * that begins with an object, its lines. wide: least columns of a name. */
+/* Write a line for each member from index `from` on that is not empty (is_empty). A member whose
+ * first member is an object is written as several lines, one for each of its members. wide: the
+ * least width of the names, in columns. */
 static void put_facts(FILE *to, const json_t *facts, size_t from, int wide)
 {
     const char *name;

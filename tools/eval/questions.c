@@ -1,6 +1,6 @@
-/* questions.c: reads questions, makes rows of them, and counts those that a model answers right. The
- * model's answer is the one that it finds the likeliest. The file is read as a whole; each line is a
- * JSON object. */
+/* questions.c: reads questions, makes rows of them, and counts those that a model answers right.
+ * The model's answer is the one that it finds the likeliest. The file is read as a whole; each line
+ * is a JSON object. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* set.c: runs the model on one batch of rows, and computes the loss of a set of tokens. Windows
- * follow one another without overlap. Each has T inputs, and as T targets the tokens after these. At
- * the end of each shard, tokens that fill no window are left out. */
+ * follow one another without overlap. Each has T inputs, and as T targets the tokens after these.
+ * At the end of each shard, tokens that fill no window are left out. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

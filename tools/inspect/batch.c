@@ -57,8 +57,8 @@ static int print_json(const drawing *d, uint64_t k, sgt_error *err)
     return sgt_print_json(o, JSON_COMPACT, err);
 }
 
-/* Format the text at the beginning of a row, which has `own` tokens, as a JSON string, which is cut if
- * it is long. */
+/* Format the text at the beginning of a row, which has `own` tokens, as a JSON string, which is cut
+ * if it is long. */
 static int row_text(const drawing *d, const int32_t *row, uint32_t own, char text[SHOWN_TEXT],
                     sgt_error *err)
 {

@@ -90,8 +90,8 @@ static int open_side(side *d, const inspect *o, const char *path, sgt_error *err
 
 /* ---- output ---- */
 
-/* Describe the tokens around the first difference, with their text, if the vocabulary is known and has
- * all of the ids. */
+/* Describe the tokens around the first difference, with their text, if the vocabulary is known and
+ * has all of the ids. */
 static int describe_around(side *d, const pair *p, sgt_error *err)
 {
     sgt_vocab *v;

@@ -1,6 +1,6 @@
-/* inspect.h: the parts of sgt-inspect. set.c opens a set, which is a shard or a folder of shards, and
- * says what a file is that is no shard. show.c prints what a set holds. text.c reads its tokens in
- * order and decodes them, verify.c checks all of it, compare.c compares two sets, and export.c
+/* inspect.h: the parts of sgt-inspect. set.c opens a set, which is a shard or a folder of shards,
+ * and says what a file is that is no shard. show.c prints what a set holds. text.c reads its tokens
+ * in order and decodes them, verify.c checks all of it, compare.c compares two sets, and export.c
  * rewrites one for another trainer. batch.c shows the batches that training would use. run.c reads
  * run directories and checkpoints. sgt-inspect.c has the command line. */
 #ifndef SGT_TOOLS_INSPECT_H
@@ -60,7 +60,8 @@ int inspect_set_show(const inspect_set *s, const inspect *o, sgt_error *err);
 
 typedef enum inspect_kind { INSPECT_SHARDS, INSPECT_RUN, INSPECT_CHECKPOINT } inspect_kind;
 extern const char *const inspect_kinds[]; /* "set of shards", "run", "checkpoint" */
-/* Return what a folder holds: shards, if it has no file of a run or a checkpoint, or is no folder. */
+/* Return what a folder holds: shards, if it has no file of a run or a checkpoint, or is no
+ * folder. */
 inspect_kind inspect_find_kind(const char *folder);
 /* Return SGT_EFORMAT, saying what the file is, if it is not a shard. A file with a header, one of
  * Megatron's, or one whose name ends in .bin counts as a shard. */
@@ -73,8 +74,8 @@ int inspect_read(inspect_set *s, int split, uint64_t from, void *ids, size_t wan
                  sgt_error *err);
 void inspect_close_shard(inspect_set *s);
 
-/* Return the number of tokens; set *documents, unless it is NULL, to that of documents, UINT64_MAX if
- * it is unknown. */
+/* Return the number of tokens; set *documents, unless it is NULL, to that of documents, UINT64_MAX
+ * if it is unknown. */
 uint64_t inspect_count(const inspect_set *s, int split, uint64_t *documents);
 /* Return the shard that has token number `token`, and set *offset to the token's index in the
  * shard. Return NULL if the set has fewer tokens. */

@@ -27,8 +27,8 @@ static int has_path(const sgt_set *s, uint32_t first, const char *path, size_t n
     return 0;
 }
 
-/* Add the shards of a split that are in the folder, and of which the manifest says nothing. Those of
- * the split that it lists are the set's from number `first` on. */
+/* Add the shards of a split that are in the folder, and of which the manifest says nothing. Those
+ * of the split that it lists are the set's from number `first` on. */
 static int add_unlisted(inspect_set *s, const char *split, uint32_t first, sgt_error *err)
 {
     const sgt_manifest none = {0}, *m = &s->manifest;

@@ -78,8 +78,8 @@ static int verify_shard(work *w, const sgt_set_shard *d, sgt_error *err)
 
 /* ---- all shards ---- */
 
-/* Verify the shards in threads, each of which reads one shard at a time. Return the first error that
- * is not a shard's damage; after it no thread begins another shard. */
+/* Verify the shards in threads, each of which reads one shard at a time. Return the first error
+ * that is not a shard's damage; after it no thread begins another shard. */
 static int verify_shards(inspect_set *s, const inspect *o, sgt_error *err)
 {
     work w = {.set = s,

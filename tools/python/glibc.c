@@ -15,8 +15,8 @@
 #endif
 #define LOCAL __attribute__((visibility("hidden"))) /* in each program and library */
 
-/* wheel.mk gives libjansson this name instead of stdin, which Debian's archive of it cannot reach from
- * a library. It only compares it with the file that it reads. */
+/* wheel.mk gives libjansson this name instead of stdin, which Debian's archive of it cannot reach
+ * from a library. It only compares it with the file that it reads. */
 extern LOCAL void *not_stdin;
 void *not_stdin;
 

@@ -1,7 +1,7 @@
-/* ranks.c: finds the launcher that started this process, from its environment variables, and connects
- * every rank to rank 0 with two TCP connections. Over the first (DATA), the main thread sends
- * broadcasts, sums and barriers. A thread watches the second (LIFE), over which a rank tells rank 0
- * that it gives up, and rank 0 tells the others to end.
+/* ranks.c: finds the launcher that started this process, from its environment variables, and
+ * connects every rank to rank 0 with two TCP connections. Over the first (DATA), the main thread
+ * sends broadcasts, sums and barriers. A thread watches the second (LIFE), over which a rank tells
+ * rank 0 that it gives up, and rank 0 tells the others to end.
  *
  * If the launcher is one of MPI, loads libsgt-mpi.so: it tells every rank the address where rank 0
  * listens, and carries the gradients of CPU ranks (`swap`). NCCL or MPI cannot replace TCP. Ranks
@@ -39,8 +39,8 @@
 /* seconds that it waits after a rank's death, because a launcher may have killed all ranks: fewer,
  * because mpirun kills the others a second after the first */
 #define DEATH_SECONDS .25
-/* seconds that another rank which has failed waits for rank 0, and that a rank 0 which has failed has
- * for freeing its resources */
+/* seconds that another rank which has failed waits for rank 0, and that a rank 0 which has failed
+ * has for freeing its resources */
 #define END_SECONDS 10
 
 /* The first message over a connection, which rank 0 answers with MAGIC. */
@@ -50,8 +50,8 @@ typedef struct hello {
     cpu_set_t cores;                  /* those that the launcher bound the rank to */
 } hello;
 
-/* A message over a LIFE connection is an sgt_error. To rank 0, it is the sender's failure; from rank
- * 0, its code is the exit code with which to end, or 0 if all ranks have come to their end. */
+/* A message over a LIFE connection is an sgt_error. To rank 0, it is the sender's failure; from
+ * rank 0, its code is the exit code with which to end, or 0 if all ranks have come to their end. */
 
 typedef struct net {
     sgt_ranks r; /* first, so that a sgt_ranks * can be cast to a net * */
@@ -119,9 +119,9 @@ static int gone(const net *t, uint32_t rank, sgt_error *err)
 }
 
 /* Copy the n bytes of rank `root` to all ranks, by way of rank 0. If root is SUM, they are doubles:
- * rank 0 adds up those of all ranks, with room for n bytes at `part`, and sends each the sums. Rank 0
- * checks that every rank makes the same call with as many bytes; if ranks are out of step, they would
- * otherwise wait for each other for ever. */
+ * rank 0 adds up those of all ranks, with room for n bytes at `part`, and sends each the sums. Rank
+ * 0 checks that every rank makes the same call with as many bytes; if ranks are out of step, they
+ * would otherwise wait for each other for ever. */
 static int call(sgt_ranks *r, uint32_t root, void *bytes, size_t n, double *part, sgt_error *err)
 {
     const net *t = (const net *)r;
@@ -175,8 +175,8 @@ static void end_others(const net *t, int code)
         transfer(t->line[LIFE][i].fd, &n, sizeof n, SEND);
 }
 
-/* End all ranks if a rank 0 that has given up does not come to its end in time: a device may hang, or
- * the reader of its standard output. */
+/* End all ranks if a rank 0 that has given up does not come to its end in time: a device may hang,
+ * or the reader of its standard output. */
 static _Noreturn void end_late(const net *t)
 {
     nap(END_SECONDS);
@@ -298,7 +298,8 @@ static void set_patience(int fd, int seconds)
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
 }
 
-/* Return whether a rank's connection is open: a rank that rank 0 did not answer in time comes again. */
+/* Return whether a rank's connection is open: a rank that rank 0 did not answer in time comes
+ * again. */
 static int is_open(int fd)
 {
     char next;
@@ -412,8 +413,8 @@ static void release(net *t)
     free(t);
 }
 
-/* Connect this rank. Set r.here to the number of ranks on this machine, and r.sharing to that of the
- * ranks that may run on the same cores: some launchers bind each rank to cores of its own. */
+/* Connect this rank. Set r.here to the number of ranks on this machine, and r.sharing to that of
+ * the ranks that may run on the same cores: some launchers bind each rank to cores of its own. */
 static int join(net *t, sgt_error *err)
 {
     hello *all = calloc(t->r.size, sizeof *all);
@@ -446,8 +447,8 @@ static int swap(sgt_ranks *r, uint32_t to, const void *out, size_t out_bytes, ui
     return mpi->swap(to, out, out_bytes, from, in, in_bytes, &r->given_up, err);
 }
 
-/* Return the number in a launcher's variable, or -1 if the variable is not set. Set *rc to SGT_EUSAGE
- * if it has no number. */
+/* Return the number in a launcher's variable, or -1 if the variable is not set. Set *rc to
+ * SGT_EUSAGE if it has no number. */
 static long number(const char *name, int *rc, sgt_error *err)
 {
     char *end;
@@ -475,8 +476,8 @@ static const launcher launchers[] = {
     {0}};
 
 /* Find the first launcher whose variables say that it started several processes, and set the
- * numbers of *r from them. Set *found to NULL if there is none. Refuse torchrun's without an address:
- * each rank would train the same run by itself. */
+ * numbers of *r from them. Set *found to NULL if there is none. Refuse torchrun's without an
+ * address: each rank would train the same run by itself. */
 static int find(const launcher **found, sgt_ranks *r, sgt_error *err)
 {
     int rc = SGT_OK;

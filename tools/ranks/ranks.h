@@ -24,17 +24,17 @@
  * connection. */
 uint32_t sgt_ranks_number(void);
 
-/* Join the other ranks: wait until all of them have come, at most two minutes; if that takes seconds,
- * tell *notice. Until then, nothing is begun, and the first signal ends the program. Sets *out to
- * NULL if this process is the only one. Messages begin with `program`, which must live as long as
- * *out. Returns SGT_EUSAGE if a launcher's variable is invalid. apart: join nobody, for work that
- * needs no other rank: *out has only numbers, and its collective calls are NULL. */
+/* Join the other ranks: wait until all of them have come, at most two minutes; if that takes
+ * seconds, tell *notice. Until then, nothing is begun, and the first signal ends the program. Sets
+ * *out to NULL if this process is the only one. Messages begin with `program`, which must live as
+ * long as *out. Returns SGT_EUSAGE if a launcher's variable is invalid. apart: join nobody, for
+ * work that needs no other rank: *out has only numbers, and its collective calls are NULL. */
 int sgt_ranks_open(sgt_ranks **out, const char *program, const sgt_notice *notice, int apart,
                    sgt_error *err);
 
-/* Leave the other ranks; a program's last call. Returns its exit code, as sgt_end_program does for the
- * result rc of its work. After success, wait for the other ranks; after a failure, give up, if that
- * has not been done, and end them. r may be NULL. */
+/* Leave the other ranks; a program's last call. Returns its exit code, as sgt_end_program does for
+ * the result rc of its work. After success, wait for the other ranks; after a failure, give up, if
+ * that has not been done, and end them. r may be NULL. */
 int sgt_ranks_close(sgt_ranks *r, const sgt_program *p, int rc, sgt_error *err);
 
 #endif

@@ -75,8 +75,8 @@ typedef struct axis_unit {
     char name[24];
 } axis_unit;
 
-/* Return the unit of an axis of numbers up to `most`. Numbers of four digits have a power of ten, as
- * in "\u00d7 10\u207b\u2074", if they are small. */
+/* Return the unit of an axis of numbers up to `most`. Numbers of four digits have a power of ten,
+ * as in "\u00d7 10\u207b\u2074", if they are small. */
 static axis_unit find_unit(report_number number, double most)
 {
     static const char *const digits[] = {"\u2070", "\u00b9", "\u00b2", "\u00b3", "\u2074",
@@ -230,8 +230,8 @@ static void put_axes(FILE *page, const frame *f)
 
 /* ---- series ---- */
 
-/* Draw a line through the points, or the band from their lowest to their highest values. Each ends at
- * a gap, and a band's outline follows its upper edge, then its lower edge back. */
+/* Draw a line through the points, or the band from their lowest to their highest values. Each ends
+ * at a gap, and a band's outline follows its upper edge, then its lower edge back. */
 static void put_path(FILE *page, const frame *f, const report_series *s, const char *class,
                      int band)
 {
@@ -288,8 +288,9 @@ static void put_dots(FILE *page, const frame *f, const report_series *s)
     }
 }
 
-/* ---- tooltips: strips of equal width across the chart's whole height have a <title>, which browsers
- * show without a script. However many points a chart has, the number of strips is limited. ---- */
+/* ---- tooltips: strips of equal width across the chart's whole height have a <title>, which
+ * browsers show without a script. However many points a chart has, the number of strips is limited.
+ * ---- */
 
 /* Most strips in a chart, and most lines of all its tooltips. */
 enum { MOST_LARGE = 100, MOST_SMALL = 30, LINES = 768 };

@@ -1,6 +1,6 @@
-/* figures.c: the sections of a page with figures. The curves of all runs over steps, tokens, time or
- * compute are rows of two tables: what each shows, and a function that completes it. The memory of
- * each run is a table of the page. */
+/* figures.c: the sections of a page with figures. The curves of all runs over steps, tokens, time
+ * or compute are rows of two tables: what each shows, and a function that completes it. The memory
+ * of each run is a table of the page. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -67,9 +67,10 @@ static int is_straight(const report_point *p, size_t count)
     return changes >= NOISE * squares;
 }
 
-/* Fit all points. A window reaches `side` points to each side. Near an end, it reaches up to END_SIDES
- * times as far to the other side: else the line would follow the noise of the last points. At the
- * beginning, it does so only as far as the curve is straight there, which may be steep. */
+/* Fit all points. A window reaches `side` points to each side. Near an end, it reaches up to
+ * END_SIDES times as far to the other side: else the line would follow the noise of the last
+ * points. At the beginning, it does so only as far as the curve is straight there, which may be
+ * steep. */
 static void fit_all(report_point *p, size_t count, size_t side, int rest)
 {
     const size_t end = END_SIDES * side;
@@ -198,8 +199,8 @@ static void explain_bins(report_figure *g, const report *r)
 /* The chart of losses ends at this multiple of the highest first loss. */
 #define MOST_RISE 1.5
 
-/* Set the upper limit of the chart, so that one diverged curve does not flatten the rest. Return how
- * many losses are higher. */
+/* Set the upper limit of the chart, so that one diverged curve does not flatten the rest. Return
+ * how many losses are higher. */
 static size_t limit_losses(report_figure *g, const report *r)
 {
     size_t above = 0;

@@ -1,7 +1,7 @@
 /* report.h: the parts of sgt-report. run.c reads a run's folder, computes its numbers and its
  * advice, and lets its checkpoint generate a few words. figures.c lists the figures of a page and
- * writes the tables of memory, chart.c draws one figure, and page.c writes the page, in the style of
- * style.c. Functions that return int return 0 or a negative SGT_E* with *err filled in. Small
+ * writes the tables of memory, chart.c draws one figure, and page.c writes the page, in the style
+ * of style.c. Functions that return int return 0 or a negative SGT_E* with *err filled in. Small
  * allocations end the program if memory runs out. */
 #ifndef SGT_TOOLS_REPORT_H
 #define SGT_TOOLS_REPORT_H
@@ -189,7 +189,8 @@ struct report_figure {
     const char *id; /* id within the page, such as "loss-steps" */
     const char *title;
     char caption[640];
-    /* the curves: column `column` of the log over column `x` (figures.c); noisy: with smooth lines */
+    /* the curves: column `column` of the log over column `x` (figures.c); noisy: with smooth
+     * lines */
     int column, x, noisy;
     /* adds to the figure, when it has the curves, what they do not tell; NULL: nothing */
     void (*complete)(report_figure *g, const report *r);
@@ -201,8 +202,8 @@ struct report_figure {
     double x_end;  /* end of the x axis, which then begins at 0; 0: the range of the points */
     double y_most; /* upper limit of the y axis, at which larger values are cut off; 0: no limit */
     double y_room; /* least height of the y axis, in values */
-    /* axis labels: "steps", "nats per token". A unit is put before them, such as "GiB" or "%", which
-     * follows from the kind of number and from the highest one */
+    /* axis labels: "steps", "nats per token". A unit is put before them, such as "GiB" or "%",
+     * which follows from the kind of number and from the highest one */
     const char *x_label, *y_label;
     report_words x_words, y_words; /* how tooltips write x and y: "step 12", "5.43 nats" */
     report_series *series;

@@ -1,6 +1,6 @@
 /* run.c: reads a run's folder in any state: one that continues, was killed or resumed, or filled
- * its disk. It reads log.jsonl once, keeps curves of a few hundred points, and computes the headline
- * numbers and the advice. */
+ * its disk. It reads log.jsonl once, keeps curves of a few hundred points, and computes the
+ * headline numbers and the advice. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -426,8 +426,8 @@ static void explain(report_run *r, const char *message)
     if (hint && hint > r->no_sample && message[strlen(message) - 1] == ')') hint[-1] = 0;
 }
 
-/* Keep the generated text, which ends at its first NUL, with spaces for control characters: browsers
- * collapse them. */
+/* Keep the generated text, which ends at its first NUL, with spaces for control characters:
+ * browsers collapse them. */
 static void keep_sample(report_run *r, const sample_text *t)
 {
     r->sample = strndup(t->n ? t->bytes : "", t->n);

@@ -67,8 +67,8 @@ int sample_vocab_agrees(const sgt_vocab *a, const sgt_vocab *b)
     return same;
 }
 
-/* Check that the ids of --vocab stand for the tokens of the vocabulary beside the model, if there is
- * one that can be read. */
+/* Check that the ids of --vocab stand for the tokens of the vocabulary beside the model, if there
+ * is one that can be read. */
 static int check_given(const sample_model *m, const char *given, sgt_error *err)
 {
     sgt_vocab *own = NULL;

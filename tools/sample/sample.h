@@ -1,6 +1,6 @@
 /* sample.h: the parts of sgt-sample: model.c finds the model and the vocabulary, texts.c reads
- * prompts and files of texts, show.c generates texts and prints them as they come, or all of them as
- * one JSON document. */
+ * prompts and files of texts, show.c generates texts and prints them as they come, or all of them
+ * as one JSON document. */
 #ifndef SGT_TOOLS_SAMPLE_H
 #define SGT_TOOLS_SAMPLE_H
 
@@ -45,8 +45,8 @@ int sample_vocab_agrees(const sgt_vocab *a, const sgt_vocab *b);
 
 /* ---- texts.c: files of questions (sgt-eval) and of examples (sgt-train), and prompts ---- */
 
-/* A file with a JSON value a line, and the ids of its texts. Begins with path, vocab and err set and
- * all else zero. */
+/* A file with a JSON value a line, and the ids of its texts. Begins with path, vocab and err set
+ * and all else zero. */
 typedef struct sample_lines {
     const char *path;
     const sgt_vocab *vocab;

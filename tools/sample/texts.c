@@ -1,6 +1,6 @@
-/* texts.c: reads texts and makes ids of them: the strings of JSONL files, which are read into memory
- * as a whole because questions and examples are few; and prompts from the command line, files and
- * standard input. */
+/* texts.c: reads texts and makes ids of them: the strings of JSONL files, which are read into
+ * memory as a whole because questions and examples are few; and prompts from the command line,
+ * files and standard input. */
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* mpi.h: the interface of libsgt-mpi.so: one symbol, `sgt_mpi`. tools/ranks/ranks.c loads the library
- * if mpirun or srun started the program; no program is linked against MPI. The library tells all
- * ranks rank 0's address, and transfers the gradients of CPU ranks. */
+/* mpi.h: the interface of libsgt-mpi.so: one symbol, `sgt_mpi`. tools/ranks/ranks.c loads the
+ * library if mpirun or srun started the program; no program is linked against MPI. The library
+ * tells all ranks rank 0's address, and transfers the gradients of CPU ranks. */
 #ifndef SGT_TOOLS_RANKS_LIBSGT_MPI_H
 #define SGT_TOOLS_RANKS_LIBSGT_MPI_H
 
