@@ -222,7 +222,7 @@ static void announce_pieces(const sgt_loader *l, sgt_cursor *c)
     }
 }
 
-/* Drop all drawn batches, and cancel those of their pieces that the reader still expects. */
+/* Drop all drawn batches, and tell the reader not to expect their pieces any longer. */
 static void forget_pieces(const sgt_loader *l, sgt_cursor *c)
 {
     if (c->drawn && l->ops->expect) l->ops->expect(c->reader_cursor, NULL, 0);

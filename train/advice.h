@@ -145,13 +145,14 @@ typedef struct sgt_diagnosis {
     /* highest learning rate so far, and the first step that had it, which ends the warm-up */
     double lr_most;
     uint64_t warm;
-    /* means: the last means of SGT_RISE_STEPS steps; low: the lowest of earlier ones */
+    /* means: the newest SGT_RISE_STEPS values of the mean over SGT_RISE_STEPS steps; low: lowest
+     * mean before these */
     double means[SGT_RISE_STEPS], low;
     double from, rise; /* largest rise so far: the loss it started from, and its amount */
     uint64_t above;    /* steps in a row with `mean` above `start` */
     /* 1: the run has diverged, as defined above */
     int diverged;
-    int grave; /* 1: the last report says that continuing the run is useless */
+    int grave; /* 1: the last report says that the run has diverged or its numbers are not finite */
 } sgt_diagnosis;
 
 void sgt_diagnosis_start(sgt_diagnosis *d, double lr, uint64_t tokens_per_step, int skipping);

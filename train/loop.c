@@ -291,7 +291,7 @@ typedef struct loop {
     uint64_t held;       /* bytes held on a device with its own memory; 0 on a CPU */
     /* number of documents that began in this rank's rows since this call began */
     uint64_t begun;
-    /* number of documents that began in all tokens trained on, at the last save */
+    /* number of documents that began in all tokens trained on up to the last save */
     uint64_t documents;
     /* for the current group of up to WAIT_STEPS steps: time at which the group began, seconds spent
      * waiting for rows, and number of file reads before the group. waits_said: 1 after slow files

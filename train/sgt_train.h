@@ -109,8 +109,8 @@ typedef struct sgt_training_result {
     uint64_t documents;
     sgt_train_set *sets; /* (set_count) if --data names several sets, else NULL */
     uint32_t set_count;
-    /* compute for training on train_tokens tokens, in petaflop/s-days, counted as 6 N D (see
-     * sgt_pf_days) */
+    /* floating-point operations for training on train_tokens tokens, in petaflop/s-days
+     * (sgt_pf_days) */
     double pf_days;
     double seconds; /* duration of this call, including evaluations and checkpoints */
     /* duration of only the steps of this call: the sum of their ms_per_step in log.jsonl, in

@@ -19,7 +19,7 @@ typedef enum sgt_magic_kind {
     SGT_MAGIC_PARQUET,
     SGT_MAGIC_ARRAY,   /* an array written by numpy.save */
     SGT_MAGIC_WIDE,    /* UTF-16 or UTF-32 */
-    SGT_MAGIC_NUMBERS, /* of 16 or 32 bits, most of them small */
+    SGT_MAGIC_NUMBERS, /* numbers of 16 or 32 bits, most of them small */
 } sgt_magic_kind;
 
 typedef struct sgt_magic {

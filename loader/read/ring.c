@@ -267,7 +267,7 @@ int sgt_ring_close(sgt_ring *r)
     if (!r) return 0;
     int child = r->pid != getpid(); /* a child after fork only drops its copies */
     while (r->flying && !r->ruined && !child) {
-        r->waiting = NULL; /* nor is the rest of a short read read */
+        r->waiting = NULL; /* issue no more reads, not even the rest of a short read */
         enter(r, r->flying);
     }
     leave_ring(r);
@@ -276,7 +276,7 @@ int sgt_ring_close(sgt_ring *r)
     return lost;
 }
 
-/* ---- what the rings of a reader share ---- */
+/* ---- the state that the rings of a reader share ---- */
 
 /* Make sure that SPARE descriptors are left above `fd`, the last shard's: raise the process's limit
  * if there are fewer. Return 0 if the system does not allow that. */

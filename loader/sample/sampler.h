@@ -112,7 +112,8 @@ typedef struct sgt_sampler {
     uint64_t windows;
     /* (shards + 1): starts (random), windows or documents in the shards before this one */
     uint64_t *before;
-    uint32_t *phases; /* (shards), for shuffle and block: how many values phase(e, s) can have */
+    /* (shards), for shuffle and block: number of values that phase(e, s) can have */
+    uint32_t *phases;
     /* the constants SGT_BLOCK_TOKENS and SGT_POOL_BLOCKS; tests may lower them before the first
      * window is drawn */
     uint32_t block_tokens, pool_blocks;

@@ -27,7 +27,7 @@
 
 #define SGT_HEAD_ROWS 256      /* rows of logits that are in memory at a time */
 #define SGT_OWN_HEAD_ROWS 512  /* rows per call of sgt_head_run; twice as many in bf16 */
-#define SGT_PIECE 65536        /* floats that one task of the optimizer updates */
+#define SGT_PIECE 65536        /* number of floats that one task of the optimizer updates */
 #define SGT_UPDATE_FLOATS 2048 /* floats that are updated before their rounded copies are written */
 #define SGT_BIAS_COLUMNS 128   /* columns that one task sums for a bias gradient */
 #define SGT_EMBED_COLUMNS 64   /* columns of the embeddings' gradients that one task handles */

@@ -64,7 +64,7 @@ void sgt_checkpoint_state_free(sgt_checkpoint_state *state);
  * match each other. If `sums` is set, also read all files and verify their checksums. */
 int sgt_checkpoint_check(const char *dir, uint64_t step, int sums, sgt_error *err);
 
-/* Read the shape of a model If `path` is a file, it is read from the header of that llm.c file;
+/* Read the shape of a model. If `path` is a file, read it from the header of that llm.c file;
  * otherwise from config.json in `path`, which may be any Hugging Face GPT-2 directory. */
 int sgt_checkpoint_shape(sgt_model *m, const char *path, sgt_error *err);
 
