@@ -192,8 +192,9 @@ typedef struct sgt_loader_info {
     /* fingerprint of the vocabulary (sgt_vocab_fingerprint) in headers or manifest; 0: unknown */
     uint64_t fingerprint;
     int64_t eot; /* end-of-text id that the first shard's header or its manifest states; or -1 */
-    /* documents that begin in the used shards. 0 unless the option or the sampling (documents or
-     * packed) asked for them; with the option alone, also 0 if a shard has no .idx file */
+    /* number of documents that begin in the used shards. 0 unless the option `documents` is set or
+     * the sampling is documents or packed; with only the option, it is also 0 if a shard has no
+     * .idx file */
     uint64_t documents;
     /* for sampling packed: tokens of all documents; how many of them are in no row */
     uint64_t packed_tokens, cropped;
@@ -244,7 +245,8 @@ int sgt_loader_resume(const sgt_loader *l, const sgt_loader_state *s, uint64_t *
 
 /* ---- batches ---- */
 
-/* Open a cursor: one per thread that draws. Only one call may use it at a time. */
+/* Open a cursor. Each thread that reads batches needs its own. Only one call may use it at a
+ * time. */
 int sgt_cursor_open(sgt_cursor **out, const sgt_loader *l, sgt_error *err);
 void sgt_cursor_close(sgt_cursor *c); /* NULL is fine. */
 

@@ -57,7 +57,8 @@ struct sgt_stream {
     worker *workers;
     slot *slots;
     pthread_mutex_t lock;
-    pthread_cond_t filled, freed; /* the consumer waits for the former, threads for the latter */
+    /* the consumer waits for `filled`, the threads wait for `freed` */
+    pthread_cond_t filled, freed;
     int closing;
     char apart[APART];
     /* number of batches released so far. Written by the consumer, read by the threads */

@@ -104,7 +104,7 @@ void sgt_diagnosis_start(sgt_diagnosis *d, double lr, uint64_t tokens_per_step, 
                          .block_steps = SGT_FLAT_BLOCK};
 }
 
-/* Compare two numbers for qsort; NaN is the highest. */
+/* Compare two numbers for qsort; NaN counts as the largest. */
 static int ascending(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;

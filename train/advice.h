@@ -5,7 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Range of learning rates with which AdamW trains models of one size, in steps of 64 rows. */
+/* The usual range of learning rates for training models of one size with AdamW and 64 rows per
+ * step. */
 typedef struct sgt_lr_range {
     /* number of parameters of the published model that is nearest by ratio; below SGT_LR_SMALLEST,
      * the number that the caller gave */
@@ -26,15 +27,16 @@ typedef struct sgt_lr_range {
  * chosen rate grows with sqrt(r) and the upper end with r. */
 sgt_lr_range sgt_advice_lr(uint64_t parameters);
 
-/* Return the rate of --lr auto for steps of `rows` rows. It is the range's `chosen`, times rows /
- * base if rows > base (at most SGT_LR_MOST), or times (rows / base) to the power of
- * SGT_LR_ROWS_POWER if rows < base. */
+/* Return the rate of --lr auto for steps of `rows` rows. It is `chosen` of the range for this size.
+ * If rows > base, it is multiplied by rows / base (up to SGT_LR_MOST). If rows < base, it is
+ * multiplied by (rows / base) to the power of SGT_LR_ROWS_POWER. */
 double sgt_advice_auto_lr(uint64_t parameters, uint64_t rows, uint64_t base);
 
 #define SGT_LR_ROWS_POWER 0.25 /* exponent, measured with 4 to 64 rows */
 
 /* Return -1 if lr is below the range for this size, 1 if above, else 0. Below 64 rows the lower end
- * shrinks like the rate of --lr auto; above 64 rows the upper end grows with the rows. */
+ * of the range decreases as the rate of --lr auto does; above 64 rows the upper end grows in
+ * proportion to the rows. */
 int sgt_advice_lr_outside(uint64_t parameters, uint64_t rows, double lr);
 
 /* Return the rate for a step of `rows` rows if lr is right for `base` rows: linear scaling (Goyal

@@ -50,7 +50,8 @@ typedef struct sgt_optim {
     double grad_clip;
 } sgt_optim;
 
-/* Return the factor for gradients of norm `norm` that scales them to at most o->grad_clip. */
+/* Return the factor, at most 1, that scales gradients of norm `norm` to a norm of at most
+ * o->grad_clip. */
 double sgt_optim_clip(const sgt_optim *o, double norm);
 
 /* Return the factors of an update. step: number of updates before it. decay: 1 if the tensor has
@@ -257,8 +258,8 @@ typedef struct sgt_backend_options {
     sgt_recompute recompute;
     /* sgt_recompute of each layer, used only during open; NULL: `recompute` for all */
     const uint8_t *recompute_at;
-    /* skip updates whose loss or norm is this many standard deviations too high (outliers.h); 0:
-     * skip none */
+    /* skip updates whose loss or gradient norm is more than this many standard deviations above the
+     * usual (outliers.h); 0: skip none */
     double skip_spikes;
     double loss_scale; /* initial loss scale in fp16; 0 means 65536 */
     /* probability of dropout on embeddings, attention and both residual branches

@@ -26,8 +26,9 @@ enum {
     DEVICE = 4,    /* may change when the kind of device changes */
     CUDA = 8,      /* available with CUDA only */
     NOT_KEPT = 16, /* not written to options.json */
-    LATER = 32,   /* undecided by default; without this flag, the default is `def`, up to a colon */
-    PATH = 64,    /* path of a file, which may have another name on another machine */
+    /* undecided by default. Without this flag, the default is the text in `def` before a colon */
+    LATER = 32,
+    PATH = 64,    /* path of a file, which may differ between machines */
     LENGTH = 128, /* determines how long to train */
     HERE = 256    /* never taken from a checkpoint */
 };

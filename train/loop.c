@@ -167,7 +167,7 @@ static void report_epoch(watch *w, const sgt_metrics *m)
     w->epoch_start = sgt_now();
 }
 
-/* Round x as the log does, because a resumed run diagnoses the logged numbers. */
+/* Round x to the digits of the log, because a resumed run diagnoses the logged numbers. */
 static double logged(double x)
 {
     char text[32];
@@ -175,7 +175,8 @@ static double logged(double x)
     return isfinite(x) ? strtod(text, NULL) : x;
 }
 
-/* Diagnose a step. If a loss scaler skipped an update because of an overflow, that is normal. */
+/* Diagnose a step. With a loss scaler, an update that was skipped because of an overflow is normal
+ * and not reported. */
 static void diagnose(watch *w, sgt_metrics *m, char *text, size_t n)
 {
     double norm = scaled(w) && m->skipped > w->skipped ? 0 : logged(m->grad_norm);
@@ -580,7 +581,7 @@ static int one_step(loop *l, uint64_t s, sgt_error *err)
     return rc;
 }
 
-/* Tell the trace that step s begins, or that the last step has ended. */
+/* Call sgt_trace_step for step s, or sgt_trace_finish if the last step has ended. */
 static void trace(const loop *l, uint64_t s, int last)
 {
     sgt_error why;

@@ -77,7 +77,7 @@ int sgt_paths_child(const char *what)
     size_t first = strtoul(what, &end, 10);
     int device = *end == ':' ? (int)strtoul(end + 1, &end, 10) : -1;
     if (device < 0 || *end) return 2;
-    /* libraries may write to standard output, which is the pipe */
+    /* move the pipe to another descriptor, because libraries may write to standard output */
     if (dup2(STDOUT_FILENO, SGT_CHECK_PIPE) < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) return 1;
     if (sgt_device_cuda(&lib, &d, &err) < 0) return stop(&err);
     int ended = 0;

@@ -712,7 +712,7 @@ static void report_disk(const sgt_trainer *t)
             fits ? "" : " (make room, or keep fewer with --keep)");
 }
 
-/* Print four lines about the run, and details. */
+/* Give notices of four lines about the run, and details. */
 static void announce(const sgt_trainer *t)
 {
     report_model(t);

@@ -38,14 +38,16 @@ static int detect(void)
         !__builtin_cpu_supports("avx512cd") || !__builtin_cpu_supports("avx512dq") ||
         !__builtin_cpu_supports("avx512vl"))
         return SGT_CPU_AVX2;
-    /* leaf 7, by bit number because not every compiler has names for these features */
+    /* CPUID leaf 7. Bits are tested by number, because not every compiler has names for these
+     * features */
     if (__get_cpuid_count(7, 1, &a, &b, &c, &d) && a >> 5 & 1) features |= BF16;
     if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
         /* AMX-BF16 and AMX-TILE; the kernels for AMX round to bfloat16 in vectors */
         amx = (d >> 22 & 1) && (d >> 24 & 1) && features;
         if ((c >> 1 & 1) && (c >> 6 & 1)) features |= VBMI2;
     }
-#ifdef SGT_AMX_TRAP /* tests/kernels/claimed_cpu.c claims AMX */
+/* defined by tests/kernels/claimed_cpu.c, which pretends that the CPU has AMX */
+#ifdef SGT_AMX_TRAP
     amx = features & BF16;
 #endif
     return features | (amx ? (int)AMX_LEVEL : SGT_CPU_AVX512);
@@ -60,7 +62,8 @@ static int machine(void)
     int is = __atomic_load_n(&detected, __ATOMIC_RELAXED);
     if (is) return is;
     is = detect();
-#ifdef SGT_CPU_MOST /* `make CPU=plain` builds programs that use lower levels, for tests */
+/* `make CPU=plain` (for tests) builds programs that use no level above this one */
+#ifdef SGT_CPU_MOST
     while (is & LEVEL && strcmp(sgt_cpu_names[is & LEVEL], SGT_CPU_MOST) != 0) is--;
 #endif
     is |= ASKED;

@@ -63,8 +63,8 @@ static inline int sgt_fail_memory(sgt_error *err, const char *what)
     return SGT_ENOMEM;
 }
 
-/* Copy `s` into out[size], cut to fit, with control characters, byte order marks and ill-formed
- * UTF-8 written as \xNN, so that a terminal can show it. Return out. */
+/* Copy `s` into out[size], shortened if it does not fit, with control characters, byte order marks
+ * and ill-formed UTF-8 written as \xNN, so that a terminal can show it. Return out. */
 char *sgt_printable(char *out, unsigned long size, const char *s);
 
 /* A receiver of remarks that are not failures, such as "io_uring is forbidden: reading with

@@ -262,8 +262,8 @@ int sgt_make_folders(const char *path, sgt_error *err)
         if (rc < 0) return rc;
         rc = mkdir(path, 0777);
     }
-    /* A file in a new folder survives a crash only if the folder's own name does, so flush the
-     * parent. Ignore errors: a parent without read permission cannot be flushed. */
+    /* A file in a new folder survives a crash only if the folder's entry in its parent does, so
+     * flush the parent. Ignore errors: a parent without read permission cannot be flushed. */
     if (rc == 0) (void)sgt_sync_parent(path, NULL);
     else if (errno != EEXIST) return sgt_fail_errno(err, "%s: cannot make this folder", path);
     else if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode))

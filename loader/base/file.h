@@ -87,14 +87,14 @@ int sgt_remove_tree(const char *path, sgt_error *err);
 /* remove the files in a folder for whose names `which` returns 1 */
 int sgt_sweep(const char *folder, int (*which)(const char *name, const void *ctx), const void *ctx,
               sgt_error *err);
-/* Rename file `from` of one folder to `to` of another. If there is no such file, set *gone to 1;
- * that is an error if gone is NULL. */
+/* Rename from_folder/from to to_folder/to. If there is no such file, set *gone to 1 and return 0;
+ * if gone is NULL, this is an error. */
 int sgt_move(const char *from_folder, const char *to_folder, const char *from, const char *to,
              int *gone, sgt_error *err);
 
 /* Write "folder/name" into `to` and return `to`; `name` is formatted as by printf. A path that does
  * not fit is cut to a length that every system call refuses with ENAMETOOLONG, so that the caller
- * checks nothing.
+ * need not check the length.
  *
  *     char path[SGT_PATH];
  *     int fd = sgt_file_open(sgt_path(path, work, "part-%06u/journal", i), O_RDONLY, &err); */

@@ -26,7 +26,7 @@ typedef struct sgt_memory {
     const char *limit;
 } sgt_memory;
 
-/* Read ROOT/proc and ROOT/sys/fs/cgroup; root NULL is the machine's own. The result is the least of
+/* Read ROOT/proc and ROOT/sys/fs/cgroup; root NULL means /. The result is the smallest of
  * MemAvailable and the room in each control group, from this process's up to the topmost. That is
  * the room below memory.max and memory.high (version 2) or memory.limit_in_bytes (version 1), where
  * the page cache counts as free. A file that cannot be read sets no bound. */

@@ -150,7 +150,7 @@ int sgt_owner_lives(const char *path, sgt_claimant *who, sgt_error *err)
         poll(NULL, 0, TURN_MS);
         who->waited += sgt_now() - before;
         if (sgt_stopped(who->stop)) return sgt_fail(err, SGT_ESTOPPED, "interrupted");
-        /* a file that cannot be read at the moment is not a change */
+        /* if the file cannot be read at the moment, that does not count as a change */
         rc = read_record(&now, path, NULL);
         if (rc >= 0 && memcmp(&now, &first, sizeof now)) return rc;
     }

@@ -96,7 +96,7 @@ static struct {
  * the handler's access never allocates. */
 static _Thread_local reader *reading __attribute__((tls_model("initial-exec")));
 
-/* Mark a map as torn at byte `at`, or at an earlier one. */
+/* Mark a map as torn at byte `at`, unless it is marked at an earlier byte. */
 static void tear(map *m, uint64_t at)
 {
     uint64_t *torn = &m->torn, before = __atomic_load_n(torn, __ATOMIC_SEQ_CST);

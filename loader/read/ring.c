@@ -15,10 +15,10 @@
 
 #include "loader/read/ring.h"
 
-#define MOST_BYTES ((size_t)1 << 30) /* bytes of one read: every kernel accepts this */
+#define MOST_BYTES ((size_t)1 << 30) /* most bytes per read; every kernel accepts this */
 /* depth of the ring that is opened only to find out whether io_uring is available */
 #define USUAL_DEPTH 128u
-#define SPARE 64u /* descriptors that are left to the rest of the process */
+#define SPARE 64u /* file descriptors that must remain for the rest of the process */
 
 /* state of a read; PENDING: waiting to be issued, or in flight */
 enum { IDLE, PENDING, DONE, FAILED };

@@ -94,8 +94,8 @@ void sgt_ring_submit(sgt_ring *r);
 /* Return how many of these reads are queued, or were in flight at the last call. */
 uint32_t sgt_ring_pending(const sgt_ring_read *reads, uint32_t n);
 
-/* Wait until all of these reads have ended and the ring has no pointer to them. Returns 0 or the
- * failure of the first one that failed; SGT_EUSAGE in a child after fork. */
+/* Wait until all of these reads have ended and the ring has no pointer to them. Returns 0, or the
+ * error of the first read that failed; SGT_EUSAGE in a child after fork. */
 int sgt_ring_wait(sgt_ring *r, sgt_ring_read *reads, uint32_t n, sgt_error *err);
 
 #endif

@@ -27,7 +27,7 @@ static uint64_t billionths(double weight)
     return (uint64_t)(weight * 1e9 + 0.5);
 }
 
-/* Return the greatest common divisor; if one number is 0, the other one. */
+/* Return the greatest common divisor; if one number is 0, return the other number. */
 static uint64_t divisor_of(uint64_t a, uint64_t b)
 {
     while (b) {

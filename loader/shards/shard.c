@@ -147,8 +147,8 @@ static int check_width(const uint8_t *head, size_t n, uint64_t size, int bits, c
                     path);
 }
 
-/* Fill in the header of a file that does not begin with sgt's magic number, but with head[n]: a raw
- * file, if `raw` allows one, or Megatron-LM's .bin. */
+/* Fill in *h for a file without sgt's magic number, which begins with head[n]: a file without a
+ * header, if `raw` allows that, or a .bin of Megatron-LM. */
 static int foreign_header(sgt_shard_header *h, uint64_t size, const uint8_t *head, size_t n,
                           const char *path, int raw, sgt_error *err)
 {

@@ -167,7 +167,8 @@ typedef struct sgt_cpu_update {
     size_t piece_count, turn;
     int behind;         /* 1: the last pass was deferred, and may not be complete */
     sgt_beside pending; /* the pieces of the deferred pass */
-    sgt_adamw adamw[2]; /* the optimizer's factors, without and with weight decay */
+    /* the optimizer's factors for tensors without ([0]) and with ([1]) weight decay */
+    sgt_adamw adamw[2];
     sgt_sgd sgd[2];
     /* number of the update, for stochastic rounding of moments (kernels/moments.h) */
     uint64_t draw;
@@ -227,14 +228,14 @@ static inline void sgt_cpu_part_ends(sgt_cpu_backend *c, unsigned part)
 uint64_t sgt_cpu_load(sgt_cpu_backend *c, const sgt_batch *batch);
 /* Compute lnf from the ids. */
 void sgt_cpu_forward(sgt_cpu_backend *c);
-/* Parts of the forward pass that recomputation calls again. block_inside computes a block from ln1
- * and its input x up to gelu, and overwrites buf.dln. */
+/* Parts of the forward pass that recomputation calls again. sgt_cpu_block_inside computes a block
+ * up to gelu, from ln1 and the block's input x. It overwrites buf.dln. */
 void sgt_cpu_block_inside(sgt_cpu_backend *c, sgt_cpu_block *l, const float *x);
 void sgt_cpu_layernorm(sgt_cpu_backend *c, void *ln, float *mean, float *rstd, const float *x,
                        const float *w, const float *b);
 void sgt_cpu_gelu(sgt_cpu_backend *c, sgt_cpu_block *l);
-/* Return the sum of losses from lnf. If scale > 0, also compute the gradients of sum * scale, in
- * dln and in the gradient of the head's weight. */
+/* Compute the head from lnf and return the sum of losses. If scale > 0, also compute the gradients
+ * of that sum times scale: in dln, and in the gradient of the head's weight. */
 double sgt_cpu_head(sgt_cpu_backend *c, double scale);
 /* Compute all gradients from dln, the gradient of lnf. */
 void sgt_cpu_backward(sgt_cpu_backend *c);

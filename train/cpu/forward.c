@@ -94,7 +94,8 @@ static void keep_row(const sgt_cpu_backend *c, void *operand, size_t i, float *r
 {
     const sgt_cpu_shape *s = &c->shape;
     if (is_packed(c, operand)) s->k->to_bf16((uint16_t *)operand + i * s->C, row, s->C);
-    else if (!s->bf16) sgt_cpu_round(s, row, s->C); /* in bf16, lnf is rounded when it is packed */
+    /* in bf16, lnf is rounded later, when it is packed */
+    else if (!s->bf16) sgt_cpu_round(s, row, s->C);
 }
 
 void sgt_cpu_layernorm(sgt_cpu_backend *c, void *ln, float *mean, float *rstd, const float *x,

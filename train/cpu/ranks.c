@@ -215,7 +215,7 @@ void sgt_cpu_ranks_ready(sgt_cpu_backend *c)
 static int wait_for_sums(sgt_cpu_group *g, sgt_error *err)
 {
     pthread_mutex_lock(&g->lock);
-    g->ready = g->buckets; /* even if the step had fewer micro-steps than shape.o.accum */
+    g->ready = g->buckets; /* set here in case the step had fewer micro-steps than shape.o.accum */
     pthread_cond_broadcast(&g->changed);
     while (g->rc == SGT_OK && g->summed < g->buckets) pthread_cond_wait(&g->changed, &g->lock);
     int rc = g->rc;

@@ -35,8 +35,8 @@ typedef struct sgt_decoder sgt_decoder;
 
 typedef struct sgt_decoder_options {
     sgt_model model;
-    uint32_t sequences; /* most sequences in the cache at a time, at least 1 */
-    /* most positions of each sequence; 0: the model's, which is also the upper bound */
+    uint32_t sequences; /* number of sequences that the cache holds, at least 1 */
+    /* number of positions of each sequence, at most the model's; 0: as many as the model has */
     uint32_t window;
     int threads; /* 0: all available cores */
     /* 1: round weight matrices to bfloat16, which takes half the memory and is nearly twice as

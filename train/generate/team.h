@@ -23,8 +23,8 @@
 #include <immintrin.h>
 #endif
 
-/* polls before a waiting thread sleeps: about 20 us, the usual difference between threads with
- * equal work */
+/* polls before a waiting thread sleeps: about 20 us, the usual difference between the times of
+ * threads with equal work */
 #define SGT_TEAM_SPINS 1000
 
 typedef struct sgt_team {

@@ -125,7 +125,7 @@ static void reserve(sgt_trace *t, size_t events)
     /* grow geometrically, so that many small requests stay cheap */
     if (wanted < t->capacity / 2 * 3) wanted = t->capacity / 2 * 3;
     sgt_trace_event *p = reallocarray(t->events, wanted, sizeof *p);
-    if (!p) return; /* events without room are counted as dropped */
+    if (!p) return; /* later events that do not fit are counted in t->dropped */
     t->events = p;
     memset(p + t->count, 0, (wanted - t->count) * sizeof *p);
     t->capacity = wanted;

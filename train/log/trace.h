@@ -87,7 +87,8 @@ int sgt_trace_track(sgt_trace *t, sgt_trace_process process, const char *name);
 
 /* ---- spans ---- */
 
-/* A span. Its texts must live until close: use literals, or texts from sgt_trace_name. */
+/* A span. Its texts must stay valid until sgt_trace_close: use literals, or texts from
+ * sgt_trace_name. */
 typedef struct sgt_trace_event {
     const char *name, *category;
     uint64_t start, end;
@@ -100,8 +101,8 @@ typedef struct sgt_trace_event {
 uint64_t sgt_trace_now(const sgt_trace *t); /* current time; 0 unless a step is being traced */
 void sgt_trace_span(sgt_trace *t, const sgt_trace_event *e);
 
-/* Return a copy of `name` that lives until close, the same pointer for equal texts. It may allocate
- * memory; if memory or the table has run out, it returns "". */
+/* Return a copy of `name` that is valid until sgt_trace_close; equal texts give the same pointer.
+ * It may allocate memory; if memory or the table has run out, it returns "". */
 const char *sgt_trace_name(sgt_trace *t, const char *name);
 
 static inline uint64_t sgt_trace_begin(const sgt_trace *t) { return t ? sgt_trace_now(t) : 0; }

@@ -342,7 +342,7 @@ int sgt_run_put(const sgt_run *r, const char *name, const char *text, sgt_error 
     return sgt_file_put(sgt_path(path, r->path, "%s", name), text, strlen(text), err);
 }
 
-/* Point `latest` or `best` to the checkpoint of a step; 0: to none. */
+/* Make `latest` or `best` name the checkpoint of a step; 0: remove the file. */
 static int point(const sgt_run *r, const char *name, uint64_t step, sgt_error *err)
 {
     char text[32];
@@ -413,8 +413,8 @@ int sgt_run_open(sgt_run **out, uint64_t step, int force, sgt_claimant *who,
     rc = lock_run(r, who, err);
     if (rc == SGT_OK) rc = look_at_steps(r, step, force, err);
     if (rc == SGT_OK) rc = remove_leftovers(r, err);
-    /* Point `latest` and `best` elsewhere before any checkpoint that they may name is removed. They
-     * may be out of date if a save was killed between its renames. */
+    /* Update `latest` and `best` before any checkpoint that they may name is removed. They may be
+     * out of date if a save was killed between its renames. */
     if (rc == SGT_OK) rc = point(r, "latest", step, err);
     if (rc == SGT_OK) rc = point(r, "best", r->best, err);
     if (rc == SGT_OK && !step) rc = remove_name(r, "memory.jsonl", err);
