@@ -1,5 +1,5 @@
-/* rows.h: the functions that copy windows of ids into rows, the only code that touches every token.
- * They exist in plain C and for vector instructions. All CPU levels give the same bits
+/* rows.h: the functions that copy windows of ids into rows. They touch every token, so they exist
+ * in plain C and for vector instructions. All CPU levels give the same bits
  * (tests/loader/test_rows.c). Each function returns the largest id that it read, so that checking
  * ids against the vocabulary needs no second pass. Pointers need no alignment, and nothing outside
  * the given lengths is read or written. loader/NOTES.md has measurements. */

@@ -136,7 +136,8 @@ typedef struct sgt_cpu_step {
     double nominal;   /* factor on each loss, including the loss scale */
     double loss_sum;  /* sum of losses so far */
     uint64_t counted; /* number of targets so far */
-    /* sum of squares of the head's weight gradient after its last matrix product */
+    /* sum of squares of the gradient of the head's weight, after the last matrix product that adds
+     * to it */
     double head_squares;
     /* sum of squares of wte's gradient; if the head is tied, only the growth since head_squares was
      * set */
@@ -213,7 +214,7 @@ int sgt_cpu_get_scaler(sgt_backend *b, sgt_scaler *s, sgt_error *err);
 /* Lay out all buffers in buf.arena. Called twice: first to measure, then with memory mapped. */
 void sgt_cpu_lay_out(sgt_cpu_backend *c);
 
-/* `live` of backend.h: count the bytes in use in a part of a step (sgt_live). */
+/* Implements `live` of backend.h: count the bytes in use in a part of a step (sgt_live). */
 void sgt_cpu_live_count(const sgt_backend *b, unsigned part, int again,
                         uint64_t within[SGT_LIVE_KINDS], uint64_t after[SGT_LIVE_KINDS]);
 /* Called when a part of a step (sgt_live) has ended. In tests, sgt_cpu_scrub then overwrites the

@@ -377,7 +377,8 @@ static int parse_state(sgt_checkpoint_state *s, json_t *json, const char *path, 
     json_error_t why;
     if (json_unpack_ex(json, &why, 0, "{s:I}", "version", &version) < 0)
         return sgt_fail(err, SGT_EFORMAT, "%s: %s", path, why.text);
-    /* not SGT_EFORMAT, with which a checkpoint is skipped: this one may be complete */
+    /* not SGT_EFORMAT, because a checkpoint with that error is skipped, and this one may be
+     * complete */
     if (version != 1)
         return sgt_fail(err, SGT_EUNSUPPORTED, "%s: version %lld, not 1 (a newer sgt's?)", path,
                         (long long)version);
