@@ -506,13 +506,15 @@ static void count_documents(loop *l, const sgt_batch *rows)
     for (size_t i = 0; i < n * t->s->seq; i++) l->begun += rows->inputs[i] == t->eot;
 }
 
-/* Report, once, that steps wait for pages of mapped shards because the file system takes
- * milliseconds to answer. If the process has not read from files, it waited for a core instead, and
+/* Report, once, that steps wait for rows because the file system takes milliseconds to answer. If the process has not read from files, it waited for a core instead, and
  * nothing is reported. */
 static void look_at_waits(loop *l, uint64_t s, double waited)
 {
     const sgt_trainer *t = l->t;
-    const char *reader = t->info.reader_detail;
+    const char *reader = t->info.reader_detail ? t->info.reader_detail : "";
+    const int rings = *reader == 'u', maps = strstr(reader, "mmap") != NULL;
+    /* "preload (mmap: ...)": the set does not fit into memory */
+    const char *all = *reader == 'p' ? "" : "--loader preload reads all at once";
     struct rusage used = {0};
     l->waits += waited;
     if (s % WAIT_STEPS != WAIT_STEPS - 1) return;
@@ -520,11 +522,12 @@ static void look_at_waits(loop *l, uint64_t s, double waited)
     long reads = used.ru_majflt + used.ru_inblock;
     double now = sgt_now(), ms = 1e3 * l->waits / WAIT_STEPS;
     if (reads - l->reads > WAIT_STEPS && ms > SLOW_MS && !l->waits_said &&
-        l->waits > SLOW_PART * (now - l->waits_since) && reader && strstr(reader, "mmap")) {
+        l->waits > SLOW_PART * (now - l->waits_since) && (maps || rings)) {
         sgt_say(&t->o->notice,
                 "a step waits %.1f ms for its rows: reading %s takes milliseconds, as on a network "
-                "file system (%s--loader uring reads ahead)",
-                ms, t->s->data, *reader == 'm' ? "--loader preload reads all at once, " : "");
+                "file system (%s%s%s)",
+                ms, t->s->data, all, *all && !rings ? ", " : "",
+                rings ? "" : "--loader uring reads ahead");
         l->waits_said = 1;
     }
     l->reads = reads;
