@@ -1,6 +1,6 @@
 /* ablation.c: sgt-bench ablation: the gain of each training technique, on the user's own data and
- * machine. The techniques are switched on one after the other, and each is measured together with
- * all before it. */
+ * machine. The techniques are switched on one after the other; each row measures a step with its
+ * technique and all techniques before it. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,8 @@
 #include "tools/bench/bench.h"
 #include "tools/cli/talk.h"
 
-/* Those techniques that need more than a setting. */
+/* Techniques that the code refers to by name, as indices of the table below; TECHNIQUES: their
+ * total number. */
 typedef enum technique {
     TECHNIQUE_TEXT,
     TECHNIQUE_COLD,
@@ -28,8 +29,8 @@ static const char *const names[] = {"text",   "cold", "mmap",  "preload",   "sim
 /* The techniques, in the order in which they are switched on. */
 static const struct {
     const char *about;
-    const char *not_on_cpu; /* why a CPU has no such row; NULL if it has one */
-    /* an int of sgt_config (0: none), and its value from this row on */
+    const char *not_on_cpu; /* reason why there is no such row on a CPU; NULL: there is one */
+    /* offset of an int in sgt_config (0: none), and the value that it has from this row on */
     size_t field;
     int value;
 } techniques[] = {
@@ -99,19 +100,20 @@ static const sgt_program program = {
                 "  sgt-bench ablation --data out/ --rows text,preload,tied --steps 30\n"
                 "  sgt-bench ablation --data out/ --device cuda"};
 
-/* Row t is technique t; its `why` says why it cannot be measured. */
+/* State of the subcommand. Row t of `bench.rows` is technique t; its `why` is the reason if it
+ * cannot be measured. */
 static struct {
-    sgt_loader *set; /* names the shards; no batches are drawn from it */
+    sgt_loader *set; /* lists the shards; no batches are drawn from it */
     uint32_t wanted; /* bit t: row t is to be measured */
     size_t rounds;
-    int fits;     /* 1: the batch was given, or it fits in the first row */
+    int fits;     /* 1: the batch size was given, or is known to fit in memory */
     json_t *last; /* figures of the last step */
 } state;
 
 /* ---- what a row is ---- */
 
-/* Return the training with all techniques up to `t`, including those that have no row of their
- * own. */
+/* Return the configuration of a training with all techniques up to `t`, including those whose row
+ * is not shown. */
 static sgt_config make_config(size_t t)
 {
     sgt_config c = bench_config;
@@ -122,17 +124,18 @@ static sgt_config make_config(size_t t)
     for (size_t k = 0; k <= t; k++)
         if (techniques[k].field && !bench.rows[k].why[0])
             *(int *)(void *)((char *)&c + techniques[k].field) = techniques[k].value;
-    /* micro-steps: the smallest divisor of the rows above 1 */
+    /* number of micro-batches: the smallest divisor of the batch size that is above 1 */
     if (t >= TECHNIQUE_ACCUM && c.batch > 1) c.accum = 2;
     while (c.batch % c.accum) c.accum++;
     c.batch /= c.accum;
-    c.given[SGT_SET_LOADER] = 1; /* never replaced by mmap for want of memory */
+    c.given[SGT_SET_LOADER] = 1; /* so that preload is not replaced by mmap if memory is short */
     return c;
 }
 
 /* ---- which rows there are ---- */
 
-/* Leave out a technique that cannot be measured; if --rows names it, that is an error. */
+/* Leave out a technique that cannot be measured, for the reason `why`. If --rows names it, return
+ * an error. */
 static int leave_out(int t, const char *why, sgt_error *err)
 {
     snprintf(bench.rows[t].why, sizeof bench.rows[t].why, "%.159s", why);
@@ -142,8 +145,8 @@ static int leave_out(int t, const char *why, sgt_error *err)
     return SGT_OK;
 }
 
-/* Leave out what this device and data do not support: TECHNIQUE_COLD if the shards cannot be
- * evicted, and TECHNIQUE_TEXT if the data is not in GPT-2's vocabulary. */
+/* Leave out the techniques that this device and data do not support: TECHNIQUE_COLD if the shards
+ * cannot be evicted, and TECHNIQUE_TEXT if the data is not in GPT-2's vocabulary. */
 static int choose_rows(sgt_error *err)
 {
     sgt_error cold = {0};
@@ -195,7 +198,8 @@ static int take(size_t t, json_t **figures, sgt_error *err)
     if (t == TECHNIQUE_ACCUM && *batch == 1)
         return leave_out((int)t, "a batch of one row cannot be divided", err);
     int rc = measure_step(t, &all, err);
-    /* the first row holds the most memory */
+    /* halve the batch: the first row needs the most memory, so a batch that fits there fits
+     * everywhere */
     while (rc == SGT_ENOMEM && bench_on_cuda() && !state.fits && *batch > 1) {
         *batch /= 2;
         rc = measure_step(t, &all, err);
@@ -217,8 +221,9 @@ static int take(size_t t, json_t **figures, sgt_error *err)
 
 /* ---- results ---- */
 
-/* Compare a row with the nearest measured row above it, or itself, and with the first. Two rows may
- * be equally fast if the ranges of their rounds overlap; with a single round, that is unknown. */
+/* Compare a row with the nearest measured row above it (the first row with itself), and with the
+ * first row. If the ranges of their rounds overlap, two rows may be equally fast; with a single
+ * round, there is no range, so that is unknown. */
 static void compare(const bench_row *row, const json_t *above, const json_t *first)
 {
     json_t *result = row->result, *round;

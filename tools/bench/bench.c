@@ -1,5 +1,5 @@
-/* bench.c: what the subcommands share: their skeleton, which parses options, measures, and prints
- * the JSON document or a table; defaults of options; work on threads; the page cache. */
+/* bench.c: functions that the subcommands share: their skeleton, which parses options, measures,
+ * and prints a JSON document or a table; default values; work on threads; the page cache. */
 #include "tools/bench/bench.h"
 
 #include <assert.h>
@@ -61,7 +61,8 @@ static void release_rows(void)
 
 int bench_run_subcommand(const sgt_command *c, int argc, char **argv)
 {
-    const bench_subcommand *s = (const bench_subcommand *)(const void *)c; /* its first member */
+    /* `command` is its first member */
+    const bench_subcommand *s = (const bench_subcommand *)(const void *)c;
     sgt_error err;
     int first = sgt_options_parse(c->program, argc, argv);
     bench.operands = argv + first;
@@ -89,7 +90,8 @@ bench_row *bench_add(json_t *about)
     return r;
 }
 
-/* Add the figures of the turns to the row's result. */
+/* Add a row's figures to its result: the median over the turns of each real number, and the last
+ * turn's value of anything else. */
 static void take_medians(bench_row *r)
 {
     double x[BENCH_TURNS];
@@ -184,7 +186,8 @@ int bench_words(uint32_t *chosen, const char *option, const char *list, const ch
 
 enum { CELL = 33 }; /* bytes of a cell's text */
 
-/* Return the cell of a row as text, written into buf; the heading if there is no row. */
+/* Write the text of a row's cell in column c into buf, or the column's heading if row is NULL.
+ * Return buf. */
 static const char *format_cell(char buf[CELL], const json_t *row, const bench_column *c)
 {
     const json_t *v = json_object_get(row, c->key);
@@ -197,7 +200,7 @@ static const char *format_cell(char buf[CELL], const json_t *row, const bench_co
     return buf;
 }
 
-/* Return the width of a column, or 0 if no row has its field. */
+/* Return the width of a column in characters, or 0 if no row has its field. */
 static int column_width(const json_t *rows, const bench_column *c)
 {
     char buf[CELL];
@@ -266,10 +269,10 @@ int bench_choose_device(sgt_error *err)
 
 /* ---- work on several threads ---- */
 
-/* seconds between queries of the clock, at least: a query takes 25 ns */
+/* least seconds between two readings of the clock, each of which takes 25 ns */
 #define CLOCK_EVERY 20e-6
 
-/* What a thread did. */
+/* The work of one thread: its number, its result and its times. */
 typedef struct worker {
     int thread, rc;
     uint64_t units;
@@ -307,7 +310,7 @@ int bench_run(const bench_slice *s, bench_work *work, void *ctx, uint64_t *units
         if (omp_get_num_threads() < s->threads)
             w.rc = sgt_fail(&w.err, SGT_EIO, "only %d of %d threads are allowed (OMP_THREAD_LIMIT)",
                             omp_get_num_threads(), s->threads);
-#pragma omp barrier /* so that all begin at once */
+#pragma omp barrier /* barrier: all threads begin at the same time */
         if (w.rc == SGT_OK) work_on(&w, s, work, ctx);
 #pragma omp critical
         {
@@ -337,16 +340,18 @@ double bench_median(double *x, size_t n)
 
 /* ---- the page cache ---- */
 
-#define TRIES 5 /* attempts to evict: pages in a CPU's local list are dropped only by a later one */
+/* attempts to evict pages: those in a CPU's local list are only dropped by a later attempt */
+#define TRIES 5
 
-/* Evict the pages of a mapped file. mincore is right only about files that the caller owns or may
- * write (since Linux 5.2; for others every page counts as present). So other files cannot be
- * evicted. */
+/* Evict the pages of a mapped file. Since Linux 5.2, mincore is only right about files that the
+ * caller owns or may write; for others it reports every page as cached. So other files count as
+ * impossible to evict. */
 static int evict_pages(int fd, void *map, size_t bytes, const char *path, sgt_error *err)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (bytes + page - 1) / page;
     size_t cached = pages;
-    unsigned char *there = malloc(pages + 1); /* of each page, the lowest bit: it is cached */
+    /* a byte per page; its lowest bit is 1 if the page is cached */
+    unsigned char *there = malloc(pages + 1);
     int rc = there ? SGT_OK : sgt_fail_memory(err, path);
     for (int i = 0; cached && i < TRIES && rc == SGT_OK; i++) {
         if (i) nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);

@@ -1,5 +1,5 @@
 /* kernels.c: sgt-bench kernels: times every matrix product of a GPT-2 step (forward, gradient of
- * the input, gradient of the weight, with each epilogue that it could have) and one layer's causal
+ * the input, gradient of the weight, with every possible epilogue) and one layer's causal
  * attention, each by itself, on CUDA. libsgt-cuda.so times them. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,8 @@
 #include "tools/cli/talk.h"
 #include "train/device.h"
 
-enum { SIDE = 8192 }; /* of the square product, which has 400 MB in 16 bits */
+/* M = N = K of the square matrix product, whose three matrices take 400 MB in 16 bits */
+enum { SIDE = 8192 };
 
 static struct {
     const char *kind, *device, *layer;
@@ -47,21 +48,23 @@ static const sgt_program program = {
         "  sgt-bench kernels --kind gemm --layer head --device cuda\n"
         "  sgt-bench kernels --kind attention --device cuda --batch-size 64 --seq-len 1024"};
 
-/* A kernel: a line of the table, but for the first, the square product. */
+/* A kernel, which is a row of the table. The first row, the square matrix product, is only printed
+ * as the peak. */
 typedef struct kernel_line {
-    sgt_cuda_gemm_shape product; /* with the device's number types; m is 0: attention */
-    sgt_attention attention;     /* implementation */
-    int backward;                /* pass of attention */
+    /* shape and number types of the matrix product; if m is 0, the row is attention */
+    sgt_cuda_gemm_shape product;
+    sgt_attention attention; /* implementation */
+    int backward;            /* pass of attention */
     double flops;
 } kernel_line;
 
 static struct {
-    sgt_backend_options options; /* of the step that the kernels belong to */
+    sgt_backend_options options; /* options of the step that the kernels belong to */
     kernel_line lines[BENCH_ROWS];
     const sgt_cuda_library *lib;
     sgt_cuda_device d;
     sgt_cuda_gemms *gemms;
-    sgt_cuda_attention_times times; /* of the last attention */
+    sgt_cuda_attention_times times; /* times of the attention measured last */
 } state;
 
 /* ---- which kernels ---- */
@@ -74,7 +77,7 @@ static void add_product(const char *layer, const char *pass, sgt_cuda_gemm_shape
     const sgt_precision precision = state.options.precision;
     static const sgt_cuda_type types[] = {SGT_F32, SGT_F32, SGT_BF16, SGT_F16};
     static const char *const epilogues[] = {"none", "bias", "gelu", "dgelu"};
-    /* the first is the square product */
+    /* the first row is the square matrix product, which is always added */
     if (bench.count && strcmp(o.layer, "all") != 0 && strcmp(o.layer, layer) != 0) return;
     s.lda = s.trans_a ? s.m : s.k;
     s.ldb = s.trans_b ? s.k : s.n;
@@ -90,8 +93,9 @@ static void add_product(const char *layer, const char *pass, sgt_cuda_gemm_shape
                         (json_int_t)s.k));
 }
 
-/* Add the products of a linear layer: y (N, out) = x (N, in) W (in, out), dx = dy W^T, dW += x^T
- * dy. GELU is an epilogue of fc's forward product, and its gradient one of fcproj's dx. */
+/* Add the matrix products of a linear layer: y (N, out) = x (N, in) W (in, out), dx = dy W^T, dW +=
+ * x^T dy. GELU is an epilogue of fc's forward product, and GELU's gradient an epilogue of fcproj's
+ * dx. */
 static void add_linear(const char *layer, size_t in, size_t out)
 {
     size_t N = rows_of();
@@ -106,11 +110,13 @@ static void add_linear(const char *layer, size_t in, size_t out)
     add_product(layer, "dw", weight, SGT_EPILOGUE_NONE);
 }
 
-/* Add the square product, which tells the peak, and those of a step. */
+/* Add the square matrix product, whose speed counts as the device's peak, and the matrix products
+ * of a step. */
 static void add_products(void)
 {
     size_t C = state.options.model.channels, N = rows_of(), S = SIDE;
-    size_t V = ((size_t)state.options.model.vocab + 63) / 64 * 64; /* as the head pads it */
+    /* padded to a multiple of 64, as in the output head */
+    size_t V = ((size_t)state.options.model.vocab + 63) / 64 * 64;
     add_product("peak", "", (sgt_cuda_gemm_shape){.m = S, .n = S, .k = S}, SGT_EPILOGUE_NONE);
     add_linear("qkv", C, 3 * C);
     add_linear("proj", C, C);
@@ -124,8 +130,9 @@ static void add_products(void)
                 SGT_EPILOGUE_NONE);
 }
 
-/* Add both passes of an implementation of attention. Of products with (T, T) scores, whose masked
- * half is not counted, forward has two and backward five. */
+/* Add the forward and the backward pass of an implementation of attention. For the FLOPs, forward
+ * has two matrix products with (T, T) scores and backward has five; the masked half of the scores
+ * is not counted. */
 static void add_attention(const char *name, sgt_attention attention)
 {
     double product = (double)rows_of() * state.options.seq * state.options.model.channels;
@@ -139,14 +146,14 @@ static void add_attention(const char *name, sgt_attention attention)
 
 /* ---- times ---- */
 
-/* Time a product by the library's algorithms. */
+/* Time a matrix product with the algorithm that the GEMM library plans for it. */
 static int take_product(size_t i, json_t **figures, sgt_error *err)
 {
     const sgt_cuda_gemm_calls *calls = state.lib->gemm;
     const sgt_cuda_gemm *p;
     bench_row *r = &bench.rows[i];
     if (i == 0 && state.d.available <= (uint64_t)8 << 30)
-        return SGT_OK; /* no room for the square */
+        return SGT_OK; /* not enough memory for the square matrix product */
     int rc = calls->plan(&p, state.gemms, &state.lines[i].product, err);
     if (rc < 0 && rc != SGT_EUNSUPPORTED) return rc;
     double ms = rc == SGT_OK ? (double)calls->ms(p) : 0;
@@ -156,8 +163,9 @@ static int take_product(size_t i, json_t **figures, sgt_error *err)
     return SGT_OK;
 }
 
-/* Time both passes of an implementation in a backend with one layer, where everything but attention
- * is small. If it is unsupported or does not fit in memory, its lines get the reason. */
+/* Measure row i: a matrix product, or a pass of attention. Both passes of an attention are timed
+ * together, in a backend with one layer and a tiny vocabulary, so that everything else is small. If
+ * the implementation is unsupported or does not fit in memory, both of its rows get the reason. */
 static int take(size_t i, json_t **figures, sgt_error *err)
 {
     const kernel_line *l = &state.lines[i];
@@ -167,7 +175,8 @@ static int take(size_t i, json_t **figures, sgt_error *err)
     options.optim.kind = SGT_SGD;
     options.attention = l->attention;
     if (l->product.m) return take_product(i, figures, err);
-    /* If tensor cores are unsupported, training uses tiles without them. */
+    /* AUTO is only measured if the implementation before it is unsupported: training then falls
+     * back to tiles without tensor cores. */
     if (l->attention == SGT_ATTENTION_AUTO && !bench.rows[i - 2].why[0]) return SGT_OK;
     if (!l->backward) {
         int rc = state.lib->attention(&state.times, &options, err);
@@ -203,7 +212,7 @@ static void to_json(json_t *top)
 {
     json_t *results = json_array();
     const sgt_backend_options *k = &state.options;
-    /* the first product tells the peak; without products, the attention has */
+    /* the first matrix product gives the peak speed; with --kernels attention there is none */
     int has_peak = bench.count && state.lines[0].product.m;
     double square = has_peak ? bench_get(bench.rows[0].result, "us") : 0;
     double peak = square > 0 ? state.lines[0].flops / square * 1e6 : state.times.peak_flops;

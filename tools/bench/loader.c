@@ -1,9 +1,9 @@
-/* loader.c: sgt-bench loader: compares every reader with the others, with memcpy of the same
+/* loader.c: sgt-bench loader: compares all readers with each other, with memcpy of the same
  * windows, and with other programs.
  *
- * Everything is measured in short slices that alternate: in each turn, every reader and every peer
- * has one. So changes of the machine's speed affect all of them. Each thread writes all of its
- * batches into one buffer. */
+ * Everything is measured in short slices of time: in each turn, every reader and every peer gets
+ * one slice. So changes of the machine's speed affect all of them alike. Each thread writes all of
+ * its batches into one buffer. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,7 +76,7 @@ static const sgt_program program = {
                 "  sgt-bench loader out/ --cold --loader mmap,uring --outputs u16 --json\n"
                 "  sgt-bench loader out/ --peer python3"};
 
-/* What makes the batches of a row (`maker`): a sgt_reader, or one of these. */
+/* The source of a row's batches (`maker`): an sgt_reader, or one of these. */
 enum {
     MEMCPY = SGT_READERS, /* memcpy of the same windows */
     FIO,                  /* fio reads the same number of bytes from the disk, and discards them */
@@ -85,11 +85,11 @@ enum {
 static int is_reader(int maker) { return maker < SGT_READERS; }
 static int is_python(int maker) { return maker >= PYTHON; }
 
-/* in the order of sgt_output; bytes, in which fio is measured, have no name */
+/* names in the order of sgt_output; BYTES, the output of fio, has no name */
 enum { BYTES = SGT_OUTPUTS };
 static const char *const output_words[] = {"u16", "i32", "i64", "i32-rows", NULL};
 
-/* tests/peers/loaders.py describes these; `peer` is the name there */
+/* other loaders, which tests/peers/loaders.py runs; `peer` is the name in that script */
 static const struct {
     const char *name, *peer;
     int output;
@@ -105,28 +105,27 @@ static const char *name_of(int maker)
     return is_python(maker) ? peers[maker - PYTHON].name : maker == FIO ? "fio" : "memcpy";
 }
 
-/* State of the set when a row is measured. mmap meets a set in three states. COLD: an epoch of a
- * set that is not in the page cache reads the disk. CACHED: the first epoch of a cached set maps
- * each page. MAPPED: later epochs find the pages mapped. */
+/* State of the set when a row is measured. For mmap, there are three states. COLD: the set is not
+ * in the page cache, so the disk is read. CACHED: the set is cached, but each page must still be
+ * mapped (first epoch). MAPPED: all pages are mapped (later epochs). */
 typedef enum set_state { WARM, MAPPED, CACHED, COLD } set_state;
 static const char *const state_names[] = {"warm", "mapped", "cached", "cold"};
 
-/* What a row of the table is about. */
+/* The measurement that a row of the table stands for. */
 typedef struct loader_row {
     int maker, output, threads;
-    int plain; /* 1: a plain loop makes the batches, one token at a time */
+    int plain; /* 1: a plain loop fills the batches, one token at a time */
     set_state pass;
 } loader_row;
 
-/* The open loader of one reader, which the threads of a slice share; or, with `windows`, memcpy of
- * the windows of a loader's first batches. They are in huge pages that are already mapped, and
- * memcpy waits for the beginning of each. Only their addresses matter, so the memory holds no
- * tokens. */
+/* The open loader of one reader, which the threads of a slice share; or, if `windows` is set, a
+ * memcpy of windows at random addresses, drawn like a loader's. The windows are in huge pages that
+ * are already mapped. Only their addresses matter, so the memory contains no tokens. */
 typedef struct drawer {
     sgt_loader *loader;
-    uint64_t epoch;       /* windows of an epoch */
+    uint64_t epoch;       /* number of windows in an epoch */
     sgt_cursor **cursors; /* (threads) */
-    char *buffers;        /* (threads, batch_bytes()): each thread's batch */
+    char *buffers;        /* (threads, batch_bytes()): one batch buffer per thread */
     int output, threads;
     uint64_t next; /* first batch of the next slice */
     double opened_s;
@@ -135,29 +134,31 @@ typedef struct drawer {
 } drawer;
 
 static struct {
-    /* The first `main_count` rows are measured in alternating turns; then the others, mmap of a set
-     * that is not cached, because they drop the set from the page cache. */
+    /* The first `main_count` rows are measured in alternating turns. The others, mmap of a set that
+     * is not cached, come last because they drop the set from the page cache. */
     loader_row rows[BENCH_ROWS];
     size_t main_count;
     sgt_loader_options options; /* of `set` */
     sgt_loader *set;            /* lists the shards; no batches are drawn from it */
     sgt_loader_info info;
-    /* reader of the rows whose notices are printed, when it is first opened: a set is opened many
-     * times, and uring has notices of its own */
+    /* speaker: the reader whose notices are printed, and only the first time it is opened (then
+     * `spoke` is 1), because a set is opened many times */
     int speaker, spoke;
-    /* what is measured now */
-    double seconds;             /* seconds of a slice */
-    int warm_up;                /* 1: figures do not count */
-    drawer drawers[MEMCPY + 1]; /* open from turn to turn: memcpy's, and of a set that stays warm */
-    int fits;                   /* 1: there is room in the page cache for all shards */
-    /* rows read cold so far, counted from the run's first; none of them is read cold again */
+    /* the current measurement */
+    double seconds; /* seconds of a slice */
+    int warm_up;    /* 1: warm-up turn, whose figures do not count */
+    /* loaders that stay open between turns: memcpy's, and those of warm sets */
+    drawer drawers[MEMCPY + 1];
+    int fits; /* 1: there is room in the page cache for all shards */
+    /* rows of the epoch read cold so far; later cold slices continue after them, so that no row is
+     * read twice */
     uint64_t cold_rows;
     bench_script script; /* loaders.py */
     bench_child *python; /* NULL: not started */
-    json_t *versions;    /* of numpy, torch and fio, once they have answered */
+    json_t *versions;    /* versions of numpy, torch and fio, once each has answered */
 } state;
 
-/* What was measured in one turn of a row. */
+/* Figures of a row in one turn. */
 typedef struct loader_slice {
     double batches, seconds, cpu_s, open_s;
 } loader_slice;
@@ -176,9 +177,9 @@ static int open_loader(sgt_loader **l, int reader, sgt_notice notice, sgt_error 
     return sgt_loader_open(l, &options, err);
 }
 
-/* Let a loader list the shards. It leaves out those of less than two tokens, which no row fits
- * into. Then shorten the default row if no shard is long enough for it, as in a new user's small
- * set. */
+/* Open a loader to list the shards. It leaves out shards of fewer than two tokens, which cannot
+ * hold a row. If no shard is long enough for the default row length, as in a new user's small set,
+ * shorten it. */
 static int find_shards(sgt_error *err)
 {
     state.options = (sgt_loader_options){.size = sizeof state.options,
@@ -203,12 +204,12 @@ static int find_shards(sgt_error *err)
     return SGT_OK;
 }
 
-/* Return the bytes of an id of the set. */
+/* Return the size of an id of the set in bytes. */
 static size_t id_bytes(void) { return state.set->set.width; }
 
 /* ---- the rows of the table ---- */
 
-/* memcpy, each output of each reader, of mmap in two more states, the plain loop, and other
+/* memcpy, each output of each reader, mmap in two more states, the plain loop, and other
  * programs */
 _Static_assert(1 + BYTES * (SGT_READERS + 2) + 1 + PEERS <= BENCH_ROWS, "room for all rows");
 
@@ -236,7 +237,8 @@ static void add_reader(int reader, int output)
 }
 
 /* Add all rows: memcpy first, then each output of each reader, other programs, and mmap of a set
- * that is not cached. Block sampling reads whole pools ahead, for which only --cold has time. */
+ * that is not cached. Block sampling reads ahead in whole pools, which takes longer than the slices
+ * without --cold. */
 static int add_rows(sgt_error *err)
 {
     uint32_t readers = 0, outputs = 0;
@@ -251,7 +253,7 @@ static int add_rows(sgt_error *err)
             if (bench_has(outputs, output) && bench_has(readers, r)) add_reader(r, output);
     for (int r = 0; r < SGT_READERS; r++)
         if (bench_has(readers, r)) state.speaker = r; /* uring is the last */
-    /* the Python peers draw random windows from memory, and fio measures the disk */
+    /* fio measures the disk; the Python peers draw random windows from memory */
     if (o.cold) add_row(FIO, BYTES, COLD);
     for (int i = 0; i < PEERS && o.peer; i++)
         add_row(PYTHON + i, i || narrow ? peers[i].output : SGT_OUTPUT_I32_ROWS, WARM);
@@ -265,7 +267,8 @@ static int add_rows(sgt_error *err)
 
 /* ---- batches by a reader, or by memcpy ---- */
 
-/* batches skipped after a cold slice, more than a reader looks ahead: no window is read twice */
+/* batches skipped after a cold slice: more than a reader reads ahead, so that no window is read
+ * twice */
 #define AHEAD 64
 
 static void drawer_close(drawer *d)
@@ -279,8 +282,8 @@ static void drawer_close(drawer *d)
     *d = (drawer){0};
 }
 
-/* Return the bytes of a thread's buffer. It has room for int64 inputs and targets, the largest
- * output: so all outputs use the same memory, and caches serve them alike. */
+/* Return the size of a thread's buffer in bytes. It has room for the largest output, int64 inputs
+ * and targets, so that all outputs use the same memory and the caches serve them alike. */
 static size_t batch_bytes(void)
 {
     return (o.batch * (o.seq + 1) * 2 * sizeof(int64_t) + 63) / 64 * 64;
@@ -297,7 +300,7 @@ static int allocate_buffers(drawer *d, int threads, sgt_error *err)
     return SGT_OK;
 }
 
-static const sgt_notice none; /* which nobody reads */
+static const sgt_notice none; /* a notice that discards its text */
 
 static int drawer_open(drawer *d, const loader_row *r, sgt_error *err)
 {
@@ -306,8 +309,8 @@ static int drawer_open(drawer *d, const loader_row *r, sgt_error *err)
     int rc = open_loader(&d->loader, r->maker, speaks ? bench.notice : none, err);
     d->opened_s = sgt_now() - start;
     if (rc == SGT_OK) rc = allocate_buffers(d, r->threads, err);
-    /* evict again, because opening reads headers; then the first cursor of mmap maps what is
-     * cached */
+    /* opening reads headers, so evict again before the first cursor of mmap maps the cached
+     * pages */
     if (rc == SGT_OK && r->pass == COLD && r->maker != SGT_READER_PRELOAD)
         rc = bench_cache(state.set, 0, err);
     if (rc < 0) return rc;
@@ -319,12 +322,13 @@ static int drawer_open(drawer *d, const loader_row *r, sgt_error *err)
     return rc;
 }
 
-/* least bytes of memory that windows are copied from: room for the longest row */
+/* least bytes of memory that windows are copied from; enough for the longest row */
 #define LEAST_BYTES ((uint64_t)4 << 20)
-/* windows chosen before the clock starts, then used in turn: 512 MiB at T = 1024 */
+/* number of windows, which are chosen before the clock starts and then used in turn: 512 MiB at T =
+ * 1024 */
 #define WINDOWS ((size_t)1 << 18)
 
-/* Map memory as large as the set's tokens, or as a third of what is free. */
+/* Map as much memory as the set's tokens take, but at most a third of what is free. */
 static int map_memory(drawer *d, sgt_error *err)
 {
     sgt_memory memory;
@@ -334,7 +338,8 @@ static int map_memory(drawer *d, sgt_error *err)
     return sgt_arena_map(&d->memory, (size_t)(bytes > LEAST_BYTES ? bytes : LEAST_BYTES), 1, err);
 }
 
-/* Open the drawer of memcpy: every reader draws the same windows, and mmap opens at once. */
+/* Open the drawer of memcpy, which draws the windows that every reader draws. Its loader uses mmap,
+ * because that opens at once. */
 static int open_memcpy(drawer *d, const loader_row *r, sgt_error *err)
 {
     sgt_loader *l = NULL;
@@ -344,7 +349,8 @@ static int open_memcpy(drawer *d, const loader_row *r, sgt_error *err)
         rc = sgt_fail_memory(err, NULL);
     if (rc == SGT_OK) rc = open_loader(&l, SGT_READER_MMAP, none, err);
     if (rc < 0) return rc;
-    uint64_t span = d->memory.size / id_bytes() - o.seq; /* possible starts of a row */
+    /* number of positions at which a row can start */
+    uint64_t span = d->memory.size / id_bytes() - o.seq;
     for (size_t w = 0; w < WINDOWS; w++) {
         uint32_t shard;
         uint64_t at;
@@ -371,8 +377,8 @@ static int draw_batch(void *ctx, int thread, uint64_t k, sgt_error *err)
 
 static double cpu_seconds(void) { return (double)clock() / CLOCKS_PER_SEC; }
 
-/* Draw batches for `seconds`, or at most `most` per thread if that is not 0, and add them to
- * *sum. */
+/* Draw batches for `seconds`, but at most `most` per thread if that is not 0, and add the figures
+ * to *sum. */
 static int draw_slice(drawer *d, const loader_row *r, uint64_t most, double seconds,
                       loader_slice *sum, sgt_error *err)
 {
@@ -400,9 +406,9 @@ static int fill_cache(sgt_error *err)
     return state.fits ? bench_cache(state.set, 1, err) : SGT_OK;
 }
 
-/* Return the batches per thread after which a reopened set is opened again; 0: only the time ends
- * the slice. A cached set: an epoch, after which all is mapped. A cold one: a tenth of its pages;
- * beyond that, more and more windows would meet cached pages. */
+/* Return the number of batches per thread after which a set must be opened again; 0: only the time
+ * ends the slice. For a cached set, that is an epoch, after which all pages are mapped. For a cold
+ * set, it is a tenth of its pages; beyond that, more and more windows would be in cached pages. */
 static uint64_t batches_until_reopened(const drawer *d, const loader_row *r)
 {
     uint64_t rows = o.batch * (uint64_t)r->threads;
@@ -413,9 +419,10 @@ static uint64_t batches_until_reopened(const drawer *d, const loader_row *r)
     return n ? n : 1;
 }
 
-/* Draw whole pools of blocks until the time is over, after POOLS_BEFORE that do not count. The
- * reader reads whole pools ahead, so it is equally far ahead when the clock starts and when it
- * stops, and its memory was used before. No page is read twice within an epoch. */
+/* Draw POOLS_BEFORE pools of blocks that do not count, then whole pools until the time is over. The
+ * reader reads whole pools ahead. So it is equally far ahead when the clock starts and when it
+ * stops, and its memory has been used before the clock starts. No page is read twice within an
+ * epoch. */
 enum { POOLS_BEFORE = 3 };
 static int draw_pools(drawer *d, const loader_row *r, double seconds, loader_slice *sum,
                       sgt_error *err)
@@ -435,13 +442,13 @@ static int draw_pools(drawer *d, const loader_row *r, double seconds, loader_sli
     return rc;
 }
 
-/* how often a set is opened in a turn at most, without --cold: opening a small set takes longer
- * than its epoch */
+/* the most times that a set is opened in a turn without --cold: opening a small set takes longer
+ * than an epoch of it */
 enum { OPENED_MOST = 10 };
 
-/* Measure a slice of a set that is opened anew: a cached one, whose pages are not mapped yet, or an
- * evicted one. A small set is opened again and again. Mapped pages cannot be evicted. preload reads
- * everything when it opens and nothing later. */
+/* Measure a slice of a set that is opened for it: a cached set whose pages are not mapped yet, or
+ * an evicted set (it must be closed before, because mapped pages cannot be evicted). A small set is
+ * opened repeatedly. preload reads the disk only when it opens. */
 static int reopened_slice(const loader_row *r, loader_slice *sum, sgt_error *err)
 {
     int cold = r->pass == COLD, reads = cold && r->maker != SGT_READER_PRELOAD;
@@ -472,8 +479,8 @@ static void add_version(const char *name, json_t *version)
     if (json_is_string(version)) json_object_set(state.versions, name, version);
 }
 
-/* Return a memory file that lists the shards for loaders.py: path, offset of the first token and
- * number of tokens, with a NUL after each. */
+/* Return the descriptor of a file in memory that lists the shards for loaders.py. Each shard has
+ * its path, the offset of its first token and its number of tokens, each followed by a NUL. */
 static int list_shards(sgt_error *err)
 {
     int fd = bench_memory_file("shards", "", 0, err);
@@ -493,8 +500,8 @@ static void close_python(void)
     state.python = NULL;
 }
 
-/* Start loaders.py and read its first line of output, which names numpy's version. An interpreter
- * that cannot run the script at all is an error for the user to fix. */
+/* Start loaders.py and read its first line of output, which names numpy's version. If the
+ * interpreter cannot run the script at all, that is an error, which the user must fix. */
 static int open_python(sgt_error *err)
 {
     json_t *answer = NULL;
@@ -505,7 +512,7 @@ static int open_python(sgt_error *err)
     snprintf(state.script.words, sizeof state.script.words, "@/proc/self/fd/%d %zu", fd,
              id_bytes());
     int rc = bench_script_open(&state.python, &state.script, err);
-    /* it has read the list when it answers */
+    /* once it has answered, it has read the list, and the file can be closed */
     if (rc == SGT_OK) rc = bench_script_ask(state.python, NULL, &answer, &why);
     close(fd);
     json_decref(answer);
@@ -516,7 +523,7 @@ static int open_python(sgt_error *err)
                                                         : "");
 }
 
-/* Have loaders.py make batches for some seconds. */
+/* Let loaders.py draw batches for the seconds of a slice. */
 static int python_slice(const loader_row *r, loader_slice *s, sgt_error *err)
 {
     const char *peer = peers[r->maker - PYTHON].peer;
@@ -535,19 +542,20 @@ static int python_slice(const loader_row *r, loader_slice *s, sgt_error *err)
     return sgt_fail(err, SGT_EUNSUPPORTED, "--peer %s: it made no batches", o.peer);
 }
 
-/* LIST_BYTES: most bytes of the list of files; DEPTH: queue depth of our reader */
+/* MOST_FILES, LIST_BYTES: limits of fio's list of files; DEPTH: queue depth of our reader for rows;
+ * LARGE_DEPTH: for larger requests */
 enum { MOST_FILES = 64, LIST_BYTES = 100000, DEPTH = 128, LARGE_DEPTH = 16 };
-/* least seconds of a run of fio, because it takes some time to start threads and open files */
+/* least seconds of a run of fio, which needs some time to start threads and open files */
 #define LEAST_SECONDS 0.5
 
 typedef struct fio_run {
-    const char *rw, *files; /* fio's pattern; how it chooses the next file */
+    const char *rw, *files; /* fio's access pattern, and its way to choose the next file */
     uint64_t bytes;         /* bytes of a request */
     int depth;
 } fio_run;
 
-/* Return how fio must read to match our reader. Requests are whole pages, as those of a file system
- * are. */
+/* Return the parameters with which fio reads like our reader. Requests are whole pages, as a file
+ * system's are. */
 static fio_run plan_fio(void)
 {
     if (o.sampling == SGT_SAMPLING_SEQUENTIAL)
@@ -558,7 +566,7 @@ static fio_run plan_fio(void)
 }
 
 /* Return "--filename=A:B:C", with a backslash before each colon of a name; the caller frees it. If
- * there are very many shards, it lists some from all over the set. */
+ * there are too many shards, list a selection that is spread over the whole set. */
 static char *list_files(void)
 {
     char *list = malloc(LIST_BYTES), *p = list ? stpcpy(list, "--filename=") : NULL;
@@ -576,8 +584,8 @@ static char *list_files(void)
     return list;
 }
 
-/* Take the result of a run from fio's JSON. As many batches count as its requests per second make
- * up. */
+/* Read the result of a run from fio's JSON. The number of batches per second is fio's requests per
+ * second divided by the requests that a batch needs. */
 static int read_fio(const fio_run *run, const json_t *answer, loader_slice *s, sgt_error *err)
 {
     const json_t *job = json_array_get(json_object_get(answer, "jobs"), 0);
@@ -612,8 +620,9 @@ static int fio_slice(loader_slice *s, sgt_error *err)
              "--iomem_align=2m --output-format=json",
              run.rw, run.files, run.bytes, run.depth,
              1e3 * (state.seconds > LEAST_SECONDS ? state.seconds : LEAST_SECONDS));
-    /* Huge pages for its buffers. A request into small pages consists of many pieces, and the disk
-     * limits the pieces per request: from huge pages it reads at twice the rate. */
+    /* Let fio's buffers use huge pages. With small pages, a request is split into many memory
+     * segments, and the disk limits the segments per request; with huge pages it reads twice as
+     * fast. */
     setenv("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1", 1);
     int rc = bench_script_run(&fio, &answer, err);
     free(list);
@@ -635,9 +644,9 @@ static int run_slice_of(const loader_row *r, loader_slice *sum, sgt_error *err)
     return draw_slice(&state.drawers[r->maker], r, 0, state.seconds, sum, err);
 }
 
-/* Leave out a row that this machine cannot measure. A reader that the user asked for is an error
- * instead, but not mmap of a set that is not cached, which nobody asked for. That fio is not
- * installed is no news. */
+/* Leave out a row that this machine cannot measure. If the user asked for the reader, return an
+ * error instead, except for mmap of a set that is not cached, which is added by itself. If fio is
+ * not installed, print no notice. */
 static int leave_out(size_t i, int rc, const sgt_error *err)
 {
     const loader_row *r = &state.rows[i];
@@ -652,7 +661,8 @@ static int take(size_t i, json_t **figures, sgt_error *err)
     const loader_row *r = &state.rows[i];
     loader_slice sum = {0};
     if (state.warm_up && r->pass == COLD) return SGT_OK;
-    /* allocating huge pages, by this process or a peer, may evict pages from the page cache */
+    /* read evicted pages again: this process or a peer may have evicted some by allocating huge
+     * pages */
     int rc = i || o.cold ? SGT_OK : fill_cache(err);
     if (rc == SGT_OK) rc = run_slice_of(r, &sum, err);
     if (rc < 0) return leave_out(i, rc, err);
@@ -664,8 +674,8 @@ static int take(size_t i, json_t **figures, sgt_error *err)
     return SGT_OK;
 }
 
-/* Open the readers of rows that stay open, and measure the rows for `seconds` in all. The first
- * turn is a warm-up. */
+/* Open the readers that stay open between turns, and measure the rows for `seconds` in total. The
+ * first turn is a warm-up. */
 static int measure_rows(size_t first, size_t count, double seconds, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -674,7 +684,7 @@ static int measure_rows(size_t first, size_t count, double seconds, sgt_error *e
     /* Python keeps the shards mapped while it runs, and mapped pages cannot be evicted */
     if (state.rows[first].pass == COLD) close_python();
     if (first == 0) rc = open_memcpy(&state.drawers[MEMCPY], &state.rows[0], err);
-    /* opening memcpy may have evicted pages, and mmap maps what is cached when it opens */
+    /* opening memcpy may have evicted pages, and mmap maps those that are cached when it opens */
     if (rc == SGT_OK && state.rows[first].pass != COLD) rc = fill_cache(err);
     for (const loader_row *r = state.rows + first; r < state.rows + first + count && rc == SGT_OK;
          r++)
@@ -708,14 +718,14 @@ static int measure_all(sgt_error *err)
     int rc = o.cold ? SGT_OK : prepare_cache(err);
     if (rc == SGT_OK) rc = measure_rows(0, state.main_count, o.seconds - extra, err);
     if (rc == SGT_OK) rc = measure_rows(state.main_count, rest, extra, err);
-    /* fill the page cache again, as it was before the measurements */
+    /* refill the page cache, so that the set is cached as it was before */
     if (rc == SGT_OK && !o.cold) rc = fill_cache(err);
     return rc;
 }
 
 /* ---- results ---- */
 
-/* Return the time of a batch of a row; 0 if it was not measured. */
+/* Return the time of a batch of row i in microseconds; 0 if the row was not measured. */
 static double time_of(size_t i) { return bench_get(bench.rows[i].result, "us_per_batch"); }
 
 /* Return whether the row takes part in the comparison for the fastest. */
@@ -726,8 +736,9 @@ static int competes(size_t i)
            r->pass != CACHED;
 }
 
-/* Compare row i with the other rows: memcpy and fio of the same windows, preload with the same
- * output, and its plain loop. It is the best if it is the fastest of several with this output. */
+/* Compare row i with other rows: memcpy and fio of the same windows, preload with the same output,
+ * and the plain loop. Row i is the best if there are several rows with this output and it is the
+ * fastest of them. */
 static void compare(size_t i)
 {
     const loader_row *r = &state.rows[i];
@@ -757,7 +768,7 @@ static void to_json(json_t *top)
         json_t *result = bench.rows[i].result;
         double us = time_of(i);
         if (!(us > 0)) continue;
-        /* gb_per_s counts the T+1 ids that a row has on disk */
+        /* gb_per_s counts the T+1 ids of a row as stored on disk */
         bench_put_all(result,
                       json_pack("{s:i, s:i, s:s, s:b, s:i, s:f, s:f}", "batch", (int)o.batch, "seq",
                                 (int)o.seq, "sampling", sgt_sampling_name((sgt_sampling)o.sampling),
@@ -800,13 +811,14 @@ static void show_head(void)
            sgt_sampling_name((sgt_sampling)o.sampling), o.batch, o.seq);
 }
 
-/* Add what only people read to a result, and remove what does not help them. */
+/* Change the result of a row for the printed table: add texts, and remove fields that only programs
+ * need. */
 static void make_shown(size_t i)
 {
     char name[32];
     const loader_row *r = &state.rows[i];
     json_t *j = bench.rows[i].result;
-    /* memcpy and preload read from memory, so the disk does not limit them */
+    /* memcpy and preload read from memory, so the disk is not their limit */
     int from_memory = r->maker == MEMCPY || r->maker == SGT_READER_PRELOAD;
     const char *limit =
         o.cold && json_object_get(j, "fio_fraction") ? "fio_fraction" : "memcpy_fraction";

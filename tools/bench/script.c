@@ -21,12 +21,13 @@
 
 struct bench_child {
     const bench_script *s;
-    char name[1024];    /* what messages begin with */
-    pid_t id;           /* 0: it is not running */
-    int line;           /* socket: its standard output, and its standard input if it stays */
-    int script, errors; /* files in memory: the script; its standard error */
+    char name[1024]; /* beginning of messages */
+    pid_t id;        /* process id; 0: not running */
+    /* socket that is the child's standard output, and its standard input if it stays */
+    int line;
+    int script, errors; /* files in memory: the script, and the child's standard error */
     FILE *output;       /* reads from the socket */
-    char *answer;       /* the last answer, in `room` bytes */
+    char *answer;       /* the last answer, in a buffer of `room` bytes */
     size_t room;
 };
 
@@ -39,8 +40,8 @@ int bench_memory_file(const char *name, const char *text, size_t n, sgt_error *e
     return rc < 0 ? rc : fd;
 }
 
-/* Limit this thread to `threads` of its cores, and store its cores in *before. A child inherits the
- * cores of the thread that starts it. */
+/* Limit this thread to `threads` of its cores, and store its previous set of cores in *before. A
+ * child process inherits the set of the thread that starts it. */
 static void narrow(cpu_set_t *before, int threads)
 {
     cpu_set_t set;
@@ -51,8 +52,8 @@ static void narrow(cpu_set_t *before, int threads)
     sched_setaffinity(0, sizeof set, &set);
 }
 
-/* Return the child's arguments: the interpreter, the script's path and the script's own arguments,
- * of which the last are cut out of `words`. The caller frees the array. */
+/* Return the child's arguments: the interpreter, the script's path, s->args, and the words of
+ * `words`, which is modified. The caller frees the array. */
 static char **arguments(const bench_script *s, char *script, char *words)
 {
     size_t n = 0, at = 0;
@@ -68,7 +69,8 @@ static char **arguments(const bench_script *s, char *script, char *words)
     return argv;
 }
 
-/* Start the process with `theirs` as its standard output, and as its standard input if it stays. */
+/* Start the child process with the socket `theirs` as its standard output, and if it stays, also as
+ * its standard input. */
 static int start(bench_child *c, int theirs, sgt_error *err)
 {
     const bench_script *s = c->s;
@@ -83,7 +85,8 @@ static int start(bench_child *c, int theirs, sgt_error *err)
                                  .in = s->stays ? theirs : 0,
                                  .out = theirs,
                                  .errors = c->errors,
-                                 .keeps = 1}; /* the descriptor of its script stays open */
+                                 /* keep the descriptor of the script open in the child */
+                                 .keeps = 1};
     if (s->threads) narrow(&before, s->threads);
     errno = sgt_process_start(&c->id, &process);
     int rc = errno ? sgt_fail_errno(err, "%s", c->name) : SGT_OK;
@@ -92,7 +95,8 @@ static int start(bench_child *c, int theirs, sgt_error *err)
     return rc;
 }
 
-/* Read some of the child's output, as read() does; after an interrupt, there is no more. */
+/* Read some of the child's output, like read(2); after an interrupt, return 0 as at the end of a
+ * file. */
 static ssize_t read_output(void *self, char *to, size_t n)
 {
     const bench_child *c = self;
@@ -110,7 +114,7 @@ static int open_child(bench_child *c, sgt_error *err)
     if ((c->script = bench_memory_file("script", text, strlen(text), err)) < 0) return c->script;
     if ((c->errors = bench_memory_file("errors", "", 0, err)) < 0) return c->errors;
     if (!(c->output = fopencookie(c, "r", calls))) return sgt_fail_memory(err, NULL);
-    /* a socket, because a write to one that is closed need not raise a signal */
+    /* a socket, because send(2) can avoid SIGPIPE if the child has closed it */
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
         return sgt_fail_errno(err, "--peer: socket");
     c->line = ends[0];
@@ -124,7 +128,7 @@ int bench_script_open(bench_child **out, const bench_script *s, sgt_error *err)
     bench_child *c = calloc(1, sizeof *c);
     if (!c) return sgt_fail_memory(err, NULL);
     c->s = s;
-    /* the option that named the interpreter, or nothing for a program */
+    /* begin with --peer if the user named the interpreter with it */
     snprintf(c->name, sizeof c->name, "%s%s", s->text ? "--peer " : "", s->python);
     c->line = c->script = c->errors = -1;
     int rc = open_child(c, err);
@@ -133,13 +137,13 @@ int bench_script_open(bench_child **out, const bench_script *s, sgt_error *err)
     return rc;
 }
 
-/* Wait until the child has ended. Fail with its exit status and the last line of its standard
- * error; one that should have stayed also fails if it ended well. */
+/* Wait until the child has ended. If it failed, return an error with its exit status and the last
+ * line of its standard error. If it should have stayed, that it ended is an error too. */
 static int wait_for_end(bench_child *c, sgt_error *err)
 {
     int status = 0;
     char why[48] = "it ended without an answer", said[1024];
-    shutdown(c->line, SHUT_RDWR); /* it cannot wait for us to read */
+    shutdown(c->line, SHUT_RDWR); /* so that the child does not wait for its output to be read */
     waitpid(c->id, &status, 0);
     c->id = 0;
     if (!status && !c->s->stays) return SGT_OK;
@@ -154,7 +158,7 @@ static int wait_for_end(bench_child *c, sgt_error *err)
     return sgt_fail(err, SGT_EUNSUPPORTED, "%s: %s%s%.300s", c->name, why, *line ? ": " : "", line);
 }
 
-/* Parse an answer, and check that it has what is needed. */
+/* Parse an answer, and check that it has the field that the script needs. */
 static int parse(json_t **answer, const bench_child *c, const char *text, sgt_error *err)
 {
     const char *brace = strchr(text, '{'), *needs = c->s->needs;
@@ -177,7 +181,7 @@ int bench_script_ask(bench_child *c, const char *line, json_t **answer, sgt_erro
     const bench_script *s = c->s;
     int rc = SGT_OK;
     if (!c->id) return sgt_fail(err, SGT_EUNSUPPORTED, "%s: it has ended before", c->name);
-    /* a child that has ended cannot be written to; reading notices that */
+    /* ignore a failure here: if the child has ended, the read below reports it */
     if (line) (void)!send(c->line, line, strlen(line), MSG_NOSIGNAL);
     /* a script that does not stay prints text without a NUL, so all of it is read */
     ssize_t n = getdelim(&c->answer, &c->room, s->stays ? '\n' : '\0', c->output);

@@ -1,5 +1,6 @@
-/* step.c: sgt-bench step: measures forward, backward and update of a GPT-2, and PyTorch's step in
- * the same run; or, for several batch sizes, each step with its estimated and its peak memory. */
+/* step.c: sgt-bench step: measures the training step of a GPT-2 (forward, backward and update), and
+ * PyTorch's step in the same run. With several batch sizes, it measures a step of each, with its
+ * estimated memory and its peak memory. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -80,12 +81,13 @@ static const sgt_program program = {
 
 static struct {
     uint64_t batches[BENCH_ROWS]; /* batch sizes; 0: the default */
-    size_t batch_count;           /* each has a row; PyTorch's step has the next one */
+    /* each batch size has a row; PyTorch's step has the row after them */
+    size_t batch_count;
 } state;
 
 /* ---- set-up ---- */
 
-/* Read --batch-size, one number or several. */
+/* Parse --batch-size, which is one number or several. */
 static int read_batches(sgt_error *err)
 {
     char word[32];
@@ -113,7 +115,8 @@ static int read_batches(sgt_error *err)
 
 /* ---- the peer ---- */
 
-/* Run torch_step.py, which is embedded in the program, with the same shape and number of cores. */
+/* Measure PyTorch's step by running torch_step.py, which is embedded in the program, with the same
+ * shape and number of cores. */
 static int take_peer(json_t **figures, sgt_error *err)
 {
     const sgt_config *s = &bench_config;
@@ -132,8 +135,8 @@ static int take_peer(json_t **figures, sgt_error *err)
              sgt_precision_words[s->step.precision], cpu ? "cpu" : "cuda", o.peer_mode,
              (unsigned)o.steps, (unsigned)s->accum);
     if (cpu) {
-        /* By default glibc returns large blocks to the kernel at every step, and PyTorch then waits
-         * for page faults: it is up to 1.9 times slower without these settings. */
+        /* Without these settings, glibc returns large blocks to the kernel at every step, and page
+         * faults make PyTorch up to 1.9 times slower. */
         setenv("GLIBC_TUNABLES",
                "glibc.malloc.mmap_threshold=34359738368:glibc.malloc.trim_threshold=34359738368:"
                "glibc.malloc.hugetlb=1",
@@ -153,8 +156,8 @@ static int take_peer(json_t **figures, sgt_error *err)
 
 /* ---- several batch sizes ---- */
 
-/* Estimate what a step holds, and add it to the row. The loader's memory, which random tokens do
- * without, is left out. */
+/* Estimate the memory of a step and add it to the row, without the loader's memory, which random
+ * tokens do not need. */
 static int estimate(bench_row *row, sgt_error *err)
 {
     sgt_train_estimate e;
@@ -174,8 +177,8 @@ static int estimate(bench_row *row, sgt_error *err)
     return SGT_OK;
 }
 
-/* Let the kernel forget the process's peak memory so far (proc(5), clear_refs). Where it cannot,
- * the peak of a batch size is that of the largest so far. */
+/* Reset the kernel's record of this process's peak memory (proc(5), clear_refs). If that fails, the
+ * peak reported for a batch size is the highest so far. */
 static void reset_peak(void)
 {
     FILE *f = fopen("/proc/self/clear_refs", "we");
@@ -184,7 +187,7 @@ static void reset_peak(void)
     fclose(f);
 }
 
-/* Measure a step: ours with each batch size, then the peer's. */
+/* Measure row i: our step with batch size i, or in the last row, the peer's step. */
 static int take(size_t i, json_t **figures, sgt_error *err)
 {
     bench_row *row = &bench.rows[i];
@@ -236,13 +239,13 @@ static void to_json(json_t *top)
     json_object_set(top, "peer", peer);
 }
 
-/* Add a row that is not a kernel, so that the rows of the table add up. */
+/* Add a row for time that is not a kernel's, so that the rows add up to the step. */
 static void add_rest(json_t *rows, const char *name, double ms)
 {
     json_array_append_new(rows, json_pack("{s:s, s:f}", "name", name, "ms", ms));
 }
 
-/* Print the kernels of a step. What is idle is added, and time in which two ran at once is
+/* Print the kernels of a step. Idle time is added, and time in which two kernels overlap is
  * subtracted, so that the rows add up to the step. */
 static void show_parts(const json_t *top)
 {
@@ -268,8 +271,8 @@ static void show_parts(const json_t *top)
     bench_table(rows, columns, "");
 }
 
-/* Print our step and the peer's, for which the document itself is the row of ours; or those of
- * several batch sizes. */
+/* Print our step and the peer's; the document itself is the row of our step. If `several` is 1,
+ * print the rows of all batch sizes instead. */
 static void show_steps(json_t *top, int several)
 {
     const bench_column columns[] = {{"program", "", .kind = BENCH_TEXT},

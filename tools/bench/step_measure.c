@@ -1,6 +1,6 @@
-/* step_measure.c: steps of sgt_train, timed from the end of one to the end of the next. Further
- * steps follow, which CUPTI records on CUDA: it counts a step's kernels, and for --parts their
- * times are added up. */
+/* step_measure.c: measures steps of sgt_train, each from the end of the step before to its own end.
+ * On CUDA, CUPTI then records a few more steps, to count the kernels of a step and, for --parts, to
+ * add up their times. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,13 +18,13 @@
 
 enum { RECORDED = 5 }; /* steps that CUPTI records for --parts */
 
-/* What CUPTI recorded of some steps. Copies and fills count too. */
+/* The activities that CUPTI recorded in some steps: kernels, copies and fills. */
 typedef struct spans {
-    json_t *kernels; /* by name: sums over the steps */
+    json_t *kernels; /* object by kernel name: sums over the steps */
     struct interval {
         uint64_t start, end; /* nanoseconds */
     } * of;
-    size_t count, room, launches; /* launches: the kernels among them */
+    size_t count, room, launches; /* launches: number of kernels among them */
     int lost;                     /* 1: memory ran out */
 } spans;
 
@@ -58,8 +58,8 @@ static int by_start(const void *a, const void *b)
     return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Set *whole to the time from the first start to the last end, and return how much of it is in no
- * interval; both in milliseconds. */
+/* Set *whole to the time from the first start to the last end, and return the part of it that no
+ * interval covers. Both are in milliseconds. */
 static double sum_gaps(const spans *x, double *whole)
 {
     uint64_t first = x->count ? x->of[0].start : 0, end = first, gaps = 0;
@@ -71,9 +71,9 @@ static double sum_gaps(const spans *x, double *whole)
     return (double)gaps * 1e-6;
 }
 
-/* Add the table of kernels to the figures, the longest first, with their speeds where bytes or
- * operations are known. Its rows and the idle time add up to the step, less the time in which two
- * kernels ran at once. */
+/* Add the table of kernels to the figures, the longest first, with the speed of those whose bytes
+ * or operations are known. The rows plus the idle time, minus the time in which two kernels
+ * overlap, are the time of the step. */
 static void add_kernels(json_t *figures, spans *x, unsigned steps)
 {
     json_t *kernel, *all = json_array();
@@ -99,22 +99,22 @@ static void add_kernels(json_t *figures, spans *x, unsigned steps)
     json_object_set_new(figures, "kernels", all);
 }
 
-/* What makes text of a step's rows and encodes it. */
+/* State for decoding a step's rows to text and encoding the text again. */
 typedef struct coder {
     sgt_loader *loader;
     sgt_cursor *cursor;
     sgt_vocab *vocab;
     sgt_encoder *encoder;
-    uint16_t *rows, *ids; /* ids: room for those of a text */
+    uint16_t *rows, *ids; /* ids: buffer for the ids of the text */
     size_t room;
 } coder;
 
 typedef struct measurement {
     const step_run *run;
-    sgt_config config;    /* of the training, which fills in what was undecided */
-    const sgt_backend *b; /* while the training runs */
+    sgt_config config;    /* options of the training, which sets those left to it */
+    const sgt_backend *b; /* the training's backend; valid only while it runs */
     double *ms, *wait;    /* (measured_steps) */
-    double last;          /* when the last step ended */
+    double last;          /* time at which the last step ended */
     double open_s, loss;
     json_t *figures;
     coder coder;
@@ -122,7 +122,7 @@ typedef struct measurement {
     const sgt_cupti_calls *calls;
     sgt_cupti *cupti;
     spans spans;
-    /* rc: first failure of a callback, and why; unrecorded: the same of CUPTI */
+    /* rc, why: first failure of a callback; unrecorded, why_unrecorded: of CUPTI */
     int rc, unrecorded;
     sgt_error why, why_unrecorded;
 } measurement;
@@ -137,9 +137,9 @@ static unsigned recorded_steps(const step_run *run)
 
 /* ---- random tokens, and text ---- */
 
-enum { RANDOM_TOKENS = 1 << 20 }; /* beside those of a row */
+enum { RANDOM_TOKENS = 1 << 20 }; /* in addition to the tokens of one row */
 
-/* Write random tokens, as a shard without a header, to a file in memory. Return its descriptor. */
+/* Write random tokens to a file in memory, as a shard without a header. Return its descriptor. */
 static int write_random(uint64_t seq, sgt_error *err)
 {
     size_t count = RANDOM_TOKENS + seq + 1;
@@ -178,8 +178,8 @@ static void close_coder(coder *x)
     free(x->ids);
 }
 
-/* Encode the text of the rows of a step, and set *ms to the time that it took. Their decoding is
- * not counted. */
+/* Decode the rows of a step to text, encode the text, and set *ms to the time of the encoding
+ * alone. */
 static int encode_rows(coder *x, const sgt_config *c, uint64_t step, double *ms, sgt_error *err)
 {
     char *text = NULL;
@@ -187,7 +187,7 @@ static int encode_rows(coder *x, const sgt_config *c, uint64_t step, double *ms,
     int rc = sgt_loader_read(x->loader, x->cursor, step, 1, SGT_OUTPUT_U16, x->rows,
                              ids * sizeof *x->rows, err);
     if (rc == SGT_OK) rc = sgt_decode(x->vocab, x->rows, ids, &text, &n, err);
-    /* there are never more ids than bytes */
+    /* a text never has more ids than bytes */
     if (rc == SGT_OK) rc = sgt_reserve(&x->ids, &x->room, n, sizeof *x->ids, "text", err);
     double before = sgt_now();
     if (rc == SGT_OK) rc = sgt_encode(x->encoder, text, n, x->ids, 2 * x->room, &count, err);
@@ -207,8 +207,8 @@ static int open_cupti(measurement *m, sgt_error *err)
     return m->calls->open(&m->cupti, err);
 }
 
-/* Begin to record. Without --parts, kernels are only counted, and a machine without CUPTI has no
- * such count. */
+/* Begin to record. Without --parts, kernels are only counted; if CUPTI is missing, the count is
+ * left out. */
 static void begin_recording(measurement *m)
 {
     if (!m->cupti && open_cupti(m, NULL) < 0) return;
@@ -216,7 +216,7 @@ static void begin_recording(measurement *m)
     m->unrecorded = m->calls->begin(m->cupti, &m->why_unrecorded);
 }
 
-/* End the recording, and add what CUPTI saw to the figures. */
+/* End the recording, and add its results to the figures. */
 static void end_recording(measurement *m)
 {
     sgt_error *err = &m->why_unrecorded;
@@ -234,7 +234,7 @@ static void end_recording(measurement *m)
 
 /* ---- steps ---- */
 
-/* Return the figures of the measured steps; what is unknown is left out. */
+/* Return the figures of the measured steps. Unknown ones are left out. */
 static json_t *make_figures(const measurement *m)
 {
     const sgt_backend *b = m->b;
@@ -245,7 +245,7 @@ static json_t *make_figures(const measurement *m)
     double first = m->ms[0], ms = bench_median(m->ms + m->run->warmup, m->run->steps);
     double tokens_per_s = (double)(c->batch * c->seq * c->accum) / ms * 1e3;
     double flops = tokens_per_s * sgt_flops_per_token(&c->step.model, c->seq);
-    /* as in training, a step that is faster than the measured peak raises the peak */
+    /* as in training, if a step is faster than the measured peak, its speed is the peak */
     double peak = b->peak_flops > 0 && flops > b->peak_flops ? flops : b->peak_flops;
     json_t *j = json_pack(
         "{s:s, s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I}", "device", b->name,
@@ -255,7 +255,8 @@ static json_t *make_figures(const measurement *m)
         first / 1e3, "backend_bytes", (json_int_t)bytes, "peak_bytes",
         (json_int_t)(b->memory_total ? bytes : sgt_memory_peak()), "total_bytes",
         (json_int_t)(b->memory_total ? b->memory_total : sgt_memory_total()));
-    json_object_set_new(j, "loss", json_real(m->loss)); /* not if it is no number */
+    /* adds nothing if the loss is NaN or infinite */
+    json_object_set_new(j, "loss", json_real(m->loss));
     if (peak > 0) bench_put(j, "mfu", flops / peak);
     bench_put(j, "peak_tflops", peak * 1e-12);
     if (b->datasheet_flops > 0) bench_put(j, "mfu_datasheet", flops / b->datasheet_flops);
@@ -265,7 +266,7 @@ static json_t *make_figures(const measurement *m)
     return j;
 }
 
-/* Encode the text of the step's rows, and begin to time the step, to which that belongs. */
+/* Start the time of a step, which includes encoding the text of its rows, and encode that text. */
 static void begin_step(measurement *m, uint64_t step)
 {
     if (m->run->text && m->rc == SGT_OK)
@@ -298,7 +299,7 @@ static void on_step(void *ctx, const sgt_metrics *s, uint64_t steps, uint64_t fi
     if (done < steps) begin_step(m, done);
 }
 
-/* Train on m->config's data. Measured steps have been completed when recording begins, as before a
+/* Train on m->config's data. The measured steps are complete when recording begins, as before a
  * checkpoint. */
 static int train(measurement *m, sgt_error *err)
 {
@@ -337,7 +338,7 @@ int bench_step_measure(json_t **figures, const step_run *run, sgt_error *err)
     m.ms = calloc(measured_steps(run), sizeof *m.ms);
     m.wait = calloc(measured_steps(run), sizeof *m.wait);
     if (rc == SGT_OK && (!m.ms || !m.wait)) rc = sgt_fail_memory(err, NULL);
-    /* it must be open before the backend captures a graph */
+    /* CUPTI must be open before the backend captures a CUDA graph */
     if (rc == SGT_OK && run->parts) rc = open_cupti(&m, err);
     if (rc == SGT_OK && run->text) rc = open_coder(&m.coder, &m.config, err);
     if (rc == SGT_OK) rc = train(&m, err);

@@ -1,7 +1,7 @@
-/* tokenize.c: sgt-bench tokenize: measures how fast text that is already in memory is encoded, from
- * empty caches; with --peer, also how fast the same text is encoded again. Reading files is not
- * measured. With --disk, it measures whole commands instead. Rows take turns: sgt, the same text
- * split in another way, and other tokenizers (tests/peers/bpe.py). */
+/* tokenize.c: sgt-bench tokenize: measures how fast text in memory is encoded by encoders whose
+ * caches are empty, and with --peer, how fast the same text is encoded a second time. Reading the
+ * files is not measured. With --disk, whole commands are measured instead. Rows take turns: sgt,
+ * sgt with other ways to split the text, and other tokenizers (tests/peers/bpe.py). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,40 +66,42 @@ static const sgt_program program = {
 typedef struct piece {
     const char *text;
     size_t n;
-    char *file; /* the file's text if this is its first piece, which owns it; else NULL */
+    char *file; /* the file's text, owned by its first piece; NULL in its other pieces */
 } piece;
 
-/* What a thread encodes with. */
+/* A thread's encoder and its output buffer. */
 typedef struct coder {
     sgt_encoder *encoder;
-    void *ids; /* room for those of the longest piece */
+    void *ids; /* room for the ids of the longest piece */
 } coder;
 
 static struct {
     sgt_corpus *corpus;
-    uint64_t bytes;              /* of all inputs */
+    uint64_t bytes;              /* total size of the inputs */
     piece *pieces;               /* the inputs in memory */
     size_t count, room, longest; /* longest: bytes of the longest piece */
-    /* of each row: ours, two other ways to split, and the peers */
-    sgt_vocab *vocabs[BENCH_ROWS];      /* what we encode with; NULL: a peer */
-    const char *peers[BENCH_ROWS];      /* the tokenizer's name in bpe.py; NULL: ours */
-    char work[SGT_PATH], out[SGT_PATH]; /* --disk: a temporary folder, and a name in it */
+    /* per row: ours, ours with two other ways to split, and the peers */
+    sgt_vocab *vocabs[BENCH_ROWS]; /* vocabulary of our encoder; NULL: a peer */
+    const char *peers[BENCH_ROWS]; /* name of the tokenizer in bpe.py; NULL: ours */
+    /* --disk: a temporary folder, and the path of the output in it */
+    char work[SGT_PATH], out[SGT_PATH];
     int threads;
-    /* what the threads of a turn share */
+    /* shared by the threads of a turn */
     coder *coders;   /* (threads) */
-    size_t next;     /* atomic: the piece that the next free thread takes */
+    size_t next;     /* index of the next piece to encode; atomic */
     uint64_t tokens; /* atomic */
 } state;
 
 /* ---- the text ---- */
 
-/* bytes of a piece: texts are cut to this size where possible, as sgt-tokenize cuts documents */
+/* size of a piece in bytes if the text can be cut there; sgt-tokenize cuts documents in the same
+ * way */
 #define PIECE_BYTES ((size_t)256 << 10)
 /* most bytes of an input; a larger one does not fit into memory */
 #define MOST_BYTES ((size_t)1 << 40)
 
-/* Cut a file's text into pieces, only where that does not change its tokens, and own it. If there
- * is no such place within PIECE_BYTES, try twice as many. */
+/* Cut a file's text into pieces, only at positions where that does not change its tokens. If there
+ * is none within PIECE_BYTES, search twice as far. Takes ownership of `file`, even on failure. */
 static int add_pieces(char *file, size_t n, sgt_error *err)
 {
     const sgt_vocab *vocab = state.vocabs[0];
@@ -122,7 +124,7 @@ static int add_pieces(char *file, size_t n, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return a failure if the inputs have no bytes. */
+/* Return an error if the inputs are empty. */
 static int check_bytes(sgt_error *err)
 {
     if (state.bytes) return SGT_OK;
@@ -155,13 +157,13 @@ static int allocate_ids(sgt_error *err)
         return sgt_fail_memory(err, NULL);
     for (coder *c = state.coders; c < state.coders + state.threads; c++) {
         if (!(c->ids = malloc(bytes))) return sgt_fail_memory(err, NULL);
-        memset(c->ids, 0, bytes); /* prefault the pages before the clock runs */
+        memset(c->ids, 0, bytes); /* prefault the pages before the clock starts */
     }
     return SGT_OK;
 }
 
-/* Encode pieces that no other thread has taken until none is left: the only unit of work of a
- * thread. */
+/* Encode pieces until none is left; each thread takes the next piece that no other has taken. This
+ * is the only unit of work of a thread (bench_work). */
 static int encode_pieces(void *ctx, int thread, uint64_t k, sgt_error *err)
 {
     const coder *c = &state.coders[thread];
@@ -177,7 +179,8 @@ static int encode_pieces(void *ctx, int thread, uint64_t k, sgt_error *err)
     return rc;
 }
 
-/* Encode the text with new encoders, whose caches are empty; with --peer, then a second time. */
+/* Encode the text with new encoders, whose caches are empty, and with --peer a second time with the
+ * same encoders. */
 static int encode_text(const sgt_vocab *vocab, json_t **figures, sgt_error *err)
 {
     const bench_slice s = {.most = 1, .seconds = 1e9, .threads = state.threads};
@@ -203,8 +206,8 @@ static int encode_text(const sgt_vocab *vocab, json_t **figures, sgt_error *err)
 
 /* ---- commands ---- */
 
-/* Run a command on as many cores as we use, and make figures of its answer. With --disk, the time
- * of the whole process counts. */
+/* Run a command on as many cores as our own encoder uses, and set *figures from its answer. With
+ * --disk, measure the time of the whole process. */
 static int run_command(bench_script *command, json_t **figures, sgt_error *err)
 {
     json_t *answer;
@@ -224,7 +227,8 @@ static int run_command(bench_script *command, json_t **figures, sgt_error *err)
     return SGT_OK;
 }
 
-/* Run the program sgt-tokenize of this program's folder from the inputs to state.out. */
+/* Run the sgt-tokenize that is in this program's folder, on the inputs, with the output
+ * state.out. */
 static int run_ours(json_t **figures, sgt_error *err)
 {
     char *program_path = sgt_beside_program(1, "sgt-tokenize");
@@ -246,8 +250,8 @@ static int run_ours(json_t **figures, sgt_error *err)
     return rc;
 }
 
-/* Return a memory file with the paths of the corpus, with a NUL after each: there may be more than
- * a command line holds. */
+/* Return the descriptor of a file in memory with the paths of the corpus, a NUL after each. There
+ * may be too many for a command line. */
 static int list_files(const sgt_corpus *c, sgt_error *err)
 {
     int fd = bench_memory_file("inputs", "", 0, err);
@@ -260,8 +264,8 @@ static int list_files(const sgt_corpus *c, sgt_error *err)
 }
 
 /* Run bpe.py, which is embedded in the program, on every file of the corpus. In memory, the texts
- * are read before its clock starts; with --disk, the whole process is timed. Files of ranks hold no
- * pattern, so it is told ours. */
+ * are read before its clock starts; with --disk, the whole process is timed. A .tiktoken file has
+ * no split pattern, so pass ours. */
 static int run_peer(const char *peer, json_t **figures, sgt_error *err)
 {
     const sgt_vocab *v = state.vocabs[0];
@@ -304,7 +308,7 @@ static int run_turns(sgt_error *err)
 
 /* ---- what is measured ---- */
 
-/* Add a row of ours, with this pattern. */
+/* Add a row for our encoder with this split pattern. */
 static int add_ours(const char *name, const char *pattern, sgt_error *err)
 {
     size_t i = bench.count;
@@ -312,9 +316,9 @@ static int add_ours(const char *name, const char *pattern, sgt_error *err)
     return sgt_vocab_load(&state.vocabs[i], o.vocab, pattern, err);
 }
 
-/* Add our rows. Without peers, if the vocabulary's pattern is one that our own code splits by, the
- * text is split by PCRE2 too, and also by GPT-2's pattern. A pattern in brackets is not among the
- * known ones, so PCRE2 splits by it. */
+/* Add our rows. Without --peer and --disk, and if our own code splits by the vocabulary's pattern,
+ * two rows are added: the same pattern with PCRE2, and GPT-2's pattern. A pattern in brackets is
+ * not among the known ones, so PCRE2 is used for it. */
 static int add_all_ours(sgt_error *err)
 {
     int rc = add_ours("sgt", o.pattern, err);
@@ -329,7 +333,7 @@ static int add_all_ours(sgt_error *err)
     return rc == SGT_OK ? add_ours("by GPT-2's pattern", "gpt2", err) : rc;
 }
 
-/* Choose the peers by the corpus: another program reads Parquet than text. */
+/* Choose the peers by the corpus: Parquet files have other peers than text files. */
 static int add_peers(sgt_error *err)
 {
     const sgt_corpus *c = state.corpus;
