@@ -1,6 +1,6 @@
 /* chart.c: writes a <figure>: its legend, its caption, and its chart as SVG. It finds the ranges
  * and ticks of the axes, draws the series, and adds tooltips. Coordinates are pixels from the top
- * left. A shape takes the colour of its class from the page's style. */
+ * left. The colours of shapes come from their CSS classes. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,19 +9,19 @@
 #include "tools/cli/process.h"
 #include "tools/report/report.h"
 
-/* Charts by their report_size, in pixels. One that is not small is also written in the small size,
- * and the style shows one of the two, so that its text keeps the usual size. Four digits are enough
- * for a coordinate, because all are below 1000. */
+/* Sizes of charts in pixels, by report_size. A larger chart is also written in the small size, and
+ * the style sheet shows one of the two, so that the text is never scaled. All coordinates are below
+ * 1000, so four digits are enough for them. */
 static const struct {
     int wide, high;
-    const char *class; /* of the figure */
+    const char *class; /* CSS class of the figure */
 } sizes[] = {[REPORT_SMALL] = {360, 252, "small"},
              [REPORT_LARGE] = {760, 590, "large"},
              [REPORT_WIDE] = {990, 300, "large whole"}};
-/* Margins around the frame, in pixels. LABEL: additional margin for an axis label. */
+/* Margins around the frame in pixels. LABEL: extra margin for an axis label. */
 enum { LEFT = 46, RIGHT = 12, TOP = 10, BOTTOM = 27, LABEL = 17 };
 
-#define ROOM 0.04 /* part of the height that stays free above the highest point */
+#define ROOM 0.04 /* fraction of the height that stays free above the highest point */
 
 report_point *report_add_series(report_figure *g, report_kind kind, unsigned color,
                                 const char *name, size_t points)
@@ -54,7 +54,7 @@ typedef struct tick {
 } tick;
 
 typedef struct axis {
-    double low, high;  /* range of values shown */
+    double low, high;  /* range of values on the axis */
     double start, end; /* positions of its ends, in pixels */
     char label[80];
     tick ticks[TICKS];
@@ -66,17 +66,16 @@ typedef struct frame {
     int wide, high;
 } frame;
 
-/* ---- units: an axis shows its numbers in the largest unit of which the highest has at least
- * `least` ---- */
+/* ---- units: an axis uses the largest unit in which its highest number is at least `least` ---- */
 
 typedef struct axis_unit {
-    report_number number; /* kind of number that it is for */
+    report_number number; /* number format that the unit is for */
     double size, least;
     char name[24];
 } axis_unit;
 
-/* Return the unit of an axis of numbers up to `most`. Numbers of four digits have a power of ten,
- * as in "\u00d7 10\u207b\u2074", if they are small. */
+/* Return the unit of an axis whose highest number is `most`. For small numbers in the format
+ * REPORT_DIGITS, the unit is a power of ten, such as "\u00d7 10\u207b\u2074". */
 static axis_unit find_unit(report_number number, double most)
 {
     static const char *const digits[] = {"\u2070", "\u00b9", "\u00b2", "\u00b3", "\u2074",
@@ -115,7 +114,8 @@ static void widen(axis *a)
     }
 }
 
-/* Return 1, 2 or 5 times a power of ten: the size of a step if `width` has about `count` steps. */
+/* Return the step, 1, 2 or 5 times a power of ten, that divides `width` into about `count`
+ * steps. */
 static double nice_step(double width, int count)
 {
     double least = width / count, power = pow(10, floor(log10(least)));
@@ -144,7 +144,7 @@ static void add_ticks(axis *a, report_number number, double unit, int count)
     }
 }
 
-/* Label the axis, and add about `count` ticks. */
+/* Write the label of the axis with its unit, and add about `count` ticks. */
 static void label_axis(axis *a, report_number number, const char *label, int count)
 {
     axis_unit u = find_unit(number, a->high);
@@ -191,7 +191,8 @@ static frame make_frame(const report_figure *g, report_size size)
     return f;
 }
 
-/* Return the position of a value on an axis, or at most 9 axes away from it: values may be huge. */
+/* Return the position of a value in pixels. Positions outside of the axis are limited to 9 times
+ * its length, because values may be huge. */
 static double position(const axis *a, double v)
 {
     double part = (v - a->low) / (a->high - a->low);
@@ -230,8 +231,9 @@ static void put_axes(FILE *page, const frame *f)
 
 /* ---- series ---- */
 
-/* Draw a line through the points, or the band from their lowest to their highest values. Each ends
- * at a gap, and a band's outline follows its upper edge, then its lower edge back. */
+/* Draw a line through the points, or if `band` is 1, the band between their lowest and highest
+ * values. Both are interrupted at gaps. The outline of a band follows its upper edge, then returns
+ * along its lower edge. */
 static void put_path(FILE *page, const frame *f, const report_series *s, const char *class,
                      int band)
 {
@@ -249,7 +251,7 @@ static void put_path(FILE *page, const frame *f, const report_series *s, const c
     fputs("\"/>\n", page);
 }
 
-/* Format a value with its unit. */
+/* Format a value with the texts before and after it, and return buf. */
 static char *format_value(char *buf, size_t n, const report_words *w, double v)
 {
     char number[64];
@@ -258,7 +260,7 @@ static char *format_value(char *buf, size_t n, const report_words *w, double v)
     return buf;
 }
 
-/* Write a series' line of a tooltip. */
+/* Write the line of a tooltip that shows a series at point p. */
 static void put_value(FILE *page, const report_figure *g, const report_series *s,
                       const report_point *p)
 {
@@ -269,7 +271,8 @@ static void put_value(FILE *page, const report_figure *g, const report_series *s
                    format_value(high, sizeof high, &g->y_words, p->high));
 }
 
-/* Return whether point i has no neighbour to which a line could connect it. */
+/* Return whether point i has a gap or an end of the series on both sides, so that no line reaches
+ * it. */
 static int is_alone(const report_series *s, size_t i)
 {
     return (i == 0 || is_gap(&s->points[i - 1])) &&
@@ -288,15 +291,15 @@ static void put_dots(FILE *page, const frame *f, const report_series *s)
     }
 }
 
-/* ---- tooltips: strips of equal width across the chart's whole height have a <title>, which
- * browsers show without a script. However many points a chart has, the number of strips is limited.
- * ---- */
+/* ---- tooltips: the chart is divided into vertical strips of equal width, each with a <title>,
+ * which browsers show without a script. The number of strips is limited, however many points there
+ * are. ---- */
 
-/* Most strips in a chart, and most lines of all its tooltips. */
+/* The most strips in a large and in a small chart; the most lines of all tooltips of a chart. */
 enum { MOST_LARGE = 100, MOST_SMALL = 30, LINES = 768 };
 
-/* Return the point nearest to x of a series with a name, if it is no farther away than the series'
- * points are from each other; else NULL. */
+/* Return the point of a named series that is nearest to x. Return NULL if it is farther away than
+ * the mean distance between the series' points. */
 static const report_point *find_nearest(const report_series *s, double x)
 {
     const report_point *best = NULL;
@@ -310,8 +313,9 @@ static const report_point *find_nearest(const report_series *s, double x)
     return fabs(best->x - x) <= apart ? best : NULL;
 }
 
-/* Write the strip whose left edge is at `left`, with the values at the point nearest to its middle;
- * more to the right, because the first step ends at 1, and the axis begins at 0. */
+/* Write the strip whose left edge is at `left`, with the values at the point nearest to three
+ * quarters of its width. This is right of the middle because the first step is at 1, while the axis
+ * begins at 0. */
 static void put_strip(FILE *page, const report_figure *g, const frame *f, double left, double width)
 {
     const double part = (left + 0.75 * width - f->x.start) / (f->x.end - f->x.start),
@@ -373,8 +377,8 @@ static void put_series(FILE *page, const report_figure *g, const frame *f)
     }
 }
 
-/* Write a chart. The series are in an <svg> of their own, which cuts off what is outside of the
- * frame, but for the half of a line or dot that lies on its border. */
+/* Write a chart. A nested <svg> contains the series and cuts off everything outside of the frame,
+ * except the outer half of lines and dots on its border. */
 static void put_chart(FILE *page, const report_figure *g, report_size size, const char *class)
 {
     const frame f = make_frame(g, size);
@@ -404,11 +408,11 @@ static void put_legend(FILE *page, const report *r, const report_figure *g)
     fputs("</ul>\n", page);
 }
 
-/* ---- curves that lie on each other, of which only the last one is seen ---- */
+/* ---- curves that coincide, so that only the last of them is visible ---- */
 
 #define SAME 1e-3 /* relative difference that cannot be seen */
 
-/* Return the curve of run `i` of several: the first series in its colour. */
+/* Return the curve of run `i`: the first series in the run's colour. */
 static const report_series *curve_of(const report_figure *g, size_t i)
 {
     const report_series *s = g->series;
@@ -416,7 +420,7 @@ static const report_series *curve_of(const report_figure *g, size_t i)
     return s;
 }
 
-/* Return whether two curves coincide, up to the end of the shorter one. */
+/* Return whether two curves coincide up to the end of the shorter one. */
 static int coincide(const report_series *a, const report_series *b)
 {
     size_t n = a->count < b->count ? a->count : b->count, numbers = 0;
@@ -429,7 +433,7 @@ static int coincide(const report_series *a, const report_series *b)
     return numbers > 0;
 }
 
-/* Name each curve that lies on one before it. */
+/* Write a sentence for each curve that coincides with an earlier one. */
 static void put_coinciding(FILE *page, const report *r, const report_figure *g)
 {
     for (size_t i = 1; i < r->count; i++) {

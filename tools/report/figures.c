@@ -1,6 +1,6 @@
-/* figures.c: the sections of a page with figures. The curves of all runs over steps, tokens, time
- * or compute are rows of two tables: what each shows, and a function that completes it. The memory
- * of each run is a table of the page. */
+/* figures.c: the sections of a page with figures. Two arrays define the figures with curves of all
+ * runs over steps, tokens, time or compute: each element has what the figure shows, and a function
+ * that completes it. The memory of each run is written as a table. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -31,13 +31,14 @@ static void add_key(report_figure *g, const char *class, unsigned color, const c
 /* ---- smooth lines ---- */
 
 #define LEAST_SMOOTHED 20 /* shorter lines are not smoothed */
-#define PART 12           /* the window's points to each side are all points / PART */
+#define PART 12           /* a window has 1 / PART of all points on each side */
 #define LEAST_SIDE 3
-#define END_SIDES 5 /* at an end the window reaches this many times as far to the other side */
+/* near an end, the window reaches up to this many times as far to the other side */
+#define END_SIDES 5
 
-/* Return the value at `at` of a straight line fitted to the points from `first` to `last`, whose
- * weight is the tricube of their distance (LOESS of degree 1, Cleveland 1979). The fit is to y, or
- * with `rest`, to y minus low. Differences from the point's own value are fitted, so that constant
+/* Fit a straight line to the points from `first` to `last`, with tricube weights of their distance
+ * from point `at`, and return its value there (LOESS of degree 1, Cleveland 1979). If `rest` is 0,
+ * y is fitted; if 1, y minus low. The fit uses differences from the value at `at`, so that constant
  * values stay exact. */
 static double fit(const report_point *p, size_t first, size_t last, size_t at, int rest)
 {
@@ -57,20 +58,22 @@ static double fit(const report_point *p, size_t first, size_t last, size_t at, i
     return own + (spread > 1e-9 * w0 * w2 ? (w2 * d0 - w1 * d1) / spread : d0 / w0);
 }
 
-#define NOISE 1.5 /* least statistic of Durbin and Watson at which points count as straight */
+/* least Durbin-Watson statistic at which points count as a straight line with noise */
+#define NOISE 1.5
 
-/* Return whether the first `count` points are straight but for noise: Durbin and Watson's statistic
- * is 2 if the residuals of a line are independent, and near 0 if they are a bend. */
+/* Return whether the first `count` points are a straight line with noise. The Durbin-Watson
+ * statistic of a fitted line's residuals is about 2 if they are independent, and near 0 if the
+ * points follow a bend. */
 static int is_straight(const report_point *p, size_t count)
 {
     double changes, squares = report_residuals(&p->y, sizeof *p / sizeof p->y, count, &changes);
     return changes >= NOISE * squares;
 }
 
-/* Fit all points. A window reaches `side` points to each side. Near an end, it reaches up to
- * END_SIDES times as far to the other side: else the line would follow the noise of the last
- * points. At the beginning, it does so only as far as the curve is straight there, which may be
- * steep. */
+/* Fit a line at every point (see fit). A window reaches `side` points to each side. Near an end, it
+ * reaches up to END_SIDES times as far to the other side, so that the curve does not follow the
+ * noise of the last points. At the beginning, where a loss curve may be steep, it reaches no
+ * farther than the points are straight. */
 static void fit_all(report_point *p, size_t count, size_t side, int rest)
 {
     const size_t end = END_SIDES * side;
@@ -89,8 +92,9 @@ static void fit_all(report_point *p, size_t count, size_t side, int rest)
 }
 
 /* Set each to[i].y to the smooth value at from[i]. Straight lines stay straight, and NAN stays NAN.
- * The residuals are smoothed too and added (Tukey's twicing), because a line would cut across the
- * bend of a loss curve. Beside a jump, the line stays between the lowest and the highest value. */
+ * The residuals are smoothed too and added (Tukey's twicing), because a single fit would cut off
+ * the bend of a loss curve. Values are limited to the range of from[].y, which a fit next to a jump
+ * could leave. */
 static void smooth(report_point *to, const report_point *from, size_t count)
 {
     size_t side = count / PART > LEAST_SIDE ? count / PART : LEAST_SIDE;
@@ -109,17 +113,18 @@ static void smooth(report_point *to, const report_point *from, size_t count)
 
 /* ---- curves over steps, tokens, time or compute ---- */
 
-/* Besides columns of the log, an x axis can show PF-days: compute differs by the runs' models. */
+/* An x axis can show a column of the log or COMPUTE, in PF-days, which depends on the size of the
+ * model. */
 #define COMPUTE REPORT_COLUMNS
 
-/* Return a row's place on the x axis: in completed steps, tokens, seconds, or PF-days. */
+/* Return a row's x value: completed steps, tokens, seconds, or PF-days. */
 static double x_of(const report_run *run, const report_row *row, int x)
 {
     if (x == COMPUTE) return sgt_pf_days(run->parameters, 1) * row->v[REPORT_TOKENS];
     return row->v[x] + (x == REPORT_STEP);
 }
 
-/* Set the x axis of the curves, which ends where the longest run does. */
+/* Set the x axis of the curves, which ends at the end of the longest run. */
 static void set_x_axis(report_figure *g, const report *r)
 {
     static const struct {
@@ -135,7 +140,7 @@ static void set_x_axis(report_figure *g, const report *r)
         g->x_end = fmax(g->x_end, x_of(&r->runs[i], &r->runs[i].last, g->x));
 }
 
-/* Return a value as its place on the y axis: a logarithm, where that shows numbers by theirs. */
+/* Return the y value to draw: the decimal logarithm of y if the axis is logarithmic, else y. */
 static double y_of(const report_figure *g, double y)
 {
     if (g->y_words.number != REPORT_LOG) return y;
@@ -176,8 +181,8 @@ static void add_curves(report_figure *g, const report *r)
     }
 }
 
-/* Append to the caption how steps were averaged, as in "Each point is the mean of 12 steps, the
- * shade behind it reaches from the lowest to the highest of them." */
+/* Append to the caption how steps were averaged: "Each point is the mean of 12 steps, the shade
+ * behind it reaches from the lowest to the highest of them." */
 static void explain_bins(report_figure *g, const report *r)
 {
     uint64_t most = 0;
@@ -196,11 +201,11 @@ static void explain_bins(report_figure *g, const report *r)
 
 /* ---- losses ---- */
 
-/* The chart of losses ends at this multiple of the highest first loss. */
+/* The y axis of losses ends at this multiple of the highest first loss. */
 #define MOST_RISE 1.5
 
-/* Set the upper limit of the chart, so that one diverged curve does not flatten the rest. Return
- * how many losses are higher. */
+/* Set the upper limit of the y axis, so that a diverged curve does not flatten the others. Return
+ * how many losses are above it. */
 static size_t limit_losses(report_figure *g, const report *r)
 {
     size_t above = 0;
@@ -219,7 +224,7 @@ static void complete_loss(report_figure *g, const report *r)
     size_t above = limit_losses(g, r);
     for (size_t i = 0; i < r->count; i++) add_curve(g, r, i, REPORT_MARKS, REPORT_VAL);
     if (g->size != REPORT_LARGE) return;
-    uint64_t most = 0; /* evaluations in a dot */
+    uint64_t most = 0; /* the most evaluations that one dot stands for */
     for (size_t i = 0; i < r->count; i++)
         if (r->runs[i].evaluations.steps > most) most = r->runs[i].evaluations.steps;
     if (r->count == 1) add_key(g, "line", 0, "training");
@@ -252,8 +257,8 @@ static const report_figure losses[] = {
      .caption = "Lower is better. A PF-day is 10\u00b9\u2075 operations a second for a day. "
                 "Training takes 6 per parameter and token."}};
 
-/* Return whether runs can be compared by their compute: models of several sizes do not do the same
- * work for a token. */
+/* Return whether the runs can be compared by compute: there are several, and the compute of each is
+ * known. Models of different sizes do different amounts of work per token. */
 static int has_compute(const report *r)
 {
     for (size_t i = 0; i < r->count; i++)
@@ -263,7 +268,7 @@ static int has_compute(const report *r)
 
 /* ---- steps ---- */
 
-/* Add a horizontal limit from x = 0 to `end`. */
+/* Add a dashed horizontal line from x = 0 to `end`. */
 static void add_limit(report_figure *g, double y, double end, unsigned color, const char *name)
 {
     report_point *p = report_add_series(g, REPORT_LIMIT, color, name, 2);
@@ -310,8 +315,8 @@ static void complete_norm(report_figure *g, const report *r)
     if (clip > 0) add_key(g, "limit", REPORT_RUNS, name);
 }
 
-/* Draw the time spent waiting for the loader as a share of all time, because milliseconds alone say
- * little. */
+/* Draw the time spent waiting for the loader as a share of the total time, which says more than
+ * milliseconds. */
 static void complete_wait(report_figure *g, const report *r)
 {
     double most = 0;
@@ -327,8 +332,8 @@ static void complete_wait(report_figure *g, const report *r)
                 most);
 }
 
-/* Complete the peak memory from the log: of the process on a CPU, or of a device with its own
- * memory. */
+/* Complete the figure of the peak memory from the log, which is the process's on a CPU, or the
+ * device's if it has its own memory. */
 static void complete_peak(report_figure *g, const report *r)
 {
     double estimated = 0;
@@ -393,7 +398,7 @@ static const report_figure steps[] = {
      .y_label = "",
      .y_words = {"", REPORT_BYTES, ""}}};
 
-/* Write a section of figures with curves over steps or what else their rows say. */
+/* Write a section with the figures that the elements of `rows` define. */
 static void put_curves(FILE *page, const report *r, const char *id, const char *title,
                        const report_figure *rows, size_t count)
 {
@@ -410,7 +415,7 @@ static void put_curves(FILE *page, const report *r, const char *id, const char *
 
 /* ---- the tables of memory ---- */
 
-/* Write the cell of a number of bytes; a dash if it is negative. */
+/* Write a cell with a number of bytes, or a dash if it is negative (unknown). */
 static void put_bytes(FILE *page, double bytes)
 {
     char text[32];
@@ -418,7 +423,8 @@ static void put_bytes(FILE *page, double bytes)
                     bytes >= 0 ? report_format(text, sizeof text, REPORT_BYTES, bytes) : NULL);
 }
 
-/* Write a run's table, in a card; of several runs the cards have names. */
+/* Write a run's table of memory in a card. If there are several runs, the card has the run's
+ * name. */
 static void put_memory_table(FILE *page, const report *r, const report_run *run)
 {
     static const char *const titles[] = {"Kind", "Most in use", "Estimate"};

@@ -1,6 +1,6 @@
 /* page.c: writes the page: its head, the headline numbers, advice, the tables of runs and options,
- * and the sections of figures. The page is a single file; its content-security policy forbids it to
- * load anything. The caller checks for write errors (ferror). */
+ * and the sections of figures. The page is a single file; its Content-Security-Policy forbids
+ * loading anything else. The caller checks for write errors (ferror). */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -104,7 +104,7 @@ void report_begin_section(FILE *page, const char *class, const char *id, const c
 
 /* ---- headline numbers ---- */
 
-#define LEAST_NOISE 5e-5 /* smallest noise of a loss that four digits can show */
+#define LEAST_NOISE 5e-5 /* smallest noise of a loss that four decimals can show */
 
 /* Format a loss with one digit more than its noise allows. */
 static char *format_loss(char *buf, size_t n, double loss, double noise)
@@ -119,7 +119,7 @@ static char *format_steps_done(char *buf, size_t n, const report_run *run)
     return sgt_format_count(buf, n, isnan(run->steps) ? 0 : (uint64_t)run->steps);
 }
 
-/* Format the number of steps done, and that of all steps if it is known. */
+/* Write the number of steps done, and the total number of steps if it is known. */
 static void put_steps(FILE *page, const report_run *run)
 {
     char done[32], all[32];
@@ -148,7 +148,8 @@ static void put_mean(FILE *page, const report_run *run)
     fputs("; lower is better", page);
 }
 
-/* Write the noise of the validation loss, and the lowest one if that is not the last. */
+/* Write the noise of the last validation loss, and the lowest validation loss if that is not the
+ * last. */
 static void put_lowest(FILE *page, const report_run *run)
 {
     char step[48];
@@ -159,14 +160,15 @@ static void put_lowest(FILE *page, const report_run *run)
     else fputs("lower is better", page);
 }
 
-/* A headline number: a double of report_run. */
+/* A headline number, which is a double in report_run. */
 typedef struct headline {
     const char *name;
     size_t at; /* offset in report_run */
     report_number number;
-    int best;     /* -1: of several runs, the lowest value is the best; 1: the highest; 0: none */
-    int left_out; /* 1: left out if no run has it */
-    /* the small print below the number: a text, or what a function writes */
+    /* which of several runs is the best: -1: the lowest value; 1: the highest; 0: none */
+    int best;
+    int left_out; /* 1: leave the number out if no run has it */
+    /* small print below the number: a text, or a function that writes it */
     const char *more;
     void (*put_more)(FILE *page, const report_run *run);
 } headline;
@@ -188,7 +190,7 @@ static double value_of(const report_run *run, const headline *h)
     return *(const double *)(const void *)((const char *)run + h->at);
 }
 
-/* Format a headline number; NULL if it is unknown. */
+/* Format a headline number in buf. Return buf, or NULL if the number is unknown. */
 static char *format_headline(char *buf, size_t n, const headline *h, const report_run *run)
 {
     double x = value_of(run, h);
@@ -224,7 +226,7 @@ static void put_strip(FILE *page, const report *r)
     fputs("</dl>\n", page);
 }
 
-/* Return the best value over all runs; NAN if none is best. */
+/* Return the best value over all runs; NAN if no value counts as best. */
 static double best_of(const report *r, const headline *h)
 {
     double best = NAN;
@@ -235,16 +237,16 @@ static double best_of(const report *r, const headline *h)
     return best;
 }
 
-/* Return whether two runs have the same value of an option, or both none. */
+/* Return whether two runs have the same value of an option, or both lack it. */
 static int have_same(const report_run *a, const report_run *b, const char *name)
 {
     const json_t *x = json_object_get(a->options, name), *y = json_object_get(b->options, name);
     return x == y || json_equal(x, y);
 }
 
-/* Return whether two runs were trained and evaluated on the same data, as far as that is known.
- * Compare the hashes of the training data from their checkpoints, or if a hash is missing, the
- * paths. */
+/* Return whether two runs were trained and evaluated on the same data, as far as is known. The
+ * hashes of the training data from their checkpoints are compared, or the paths if a hash is
+ * missing. */
 static int have_same_data(const report_run *a, const report_run *b)
 {
     int hashes = a->data_hash && b->data_hash;
@@ -269,7 +271,7 @@ static void put_run_row(FILE *page, const report *r, size_t i, const headline *c
     fputs("</tr>\n", page);
 }
 
-/* Write the headline numbers of several runs. */
+/* Write the headline numbers of several runs as a table. */
 static void put_runs(FILE *page, const report *r)
 {
     const char *titles[2 + HEADLINES] = {"Run", "Steps"};
@@ -294,9 +296,9 @@ static void put_runs(FILE *page, const report *r)
                          "be compared.");
 }
 
-/* ---- facts about runs: functions that write nothing if the fact is unknown ---- */
+/* ---- facts about runs: each function writes nothing if its fact is unknown ---- */
 
-#define RESUMES 4 /* most resumes that are shown */
+#define RESUMES 4 /* the most resumes that are shown */
 
 static void put_model(FILE *page, const report_run *run)
 {
@@ -319,8 +321,8 @@ static void put_data(FILE *page, const report_run *run)
                 data ? "\u00b7 " : "", (unsigned long long)run->data_hash >> 32);
 }
 
-/* Write a sentence. Options in it, such as "--lr 0.001", are set as code, and not broken at their
- * dashes. */
+/* Write a sentence. Options in it, such as "--lr 0.001", are marked up as code, so that no line is
+ * broken at their dashes. */
 static void put_sentence(FILE *page, const char *text)
 {
     for (const char *at; (at = strstr(text, "--"));) {
@@ -334,7 +336,7 @@ static void put_sentence(FILE *page, const char *text)
     report_put(page, "%s", text);
 }
 
-/* Return a text of start `i` of the run; "" if it has none. */
+/* Return the text in field `name` of start `i` of the run (see starts); "" if there is none. */
 static const char *of_start(const report_run *run, size_t i, const char *name)
 {
     const char *text = json_string_value(json_object_get(json_array_get(run->starts, i), name));
@@ -354,7 +356,7 @@ static void put_host(FILE *page, const report_run *run)
     fputs("</small>", page);
 }
 
-/* Write when start `i` was, "2026-11-23T14:59:01Z" as "2026-11-23 14:59 UTC". */
+/* Write the time of start `i`: "2026-11-23T14:59:01Z" as "2026-11-23 14:59 UTC". */
 static void put_time(FILE *page, const report_run *run, size_t i)
 {
     const char *time = of_start(run, i, "time");
@@ -365,7 +367,7 @@ static void put_time(FILE *page, const report_run *run, size_t i)
 
 static void put_begun(FILE *page, const report_run *run) { put_time(page, run, 0); }
 
-/* Write the command of start `i`. */
+/* Write the command line of start `i`. */
 static void put_words(FILE *page, const report_run *run, size_t i)
 {
     char printable[4096];
@@ -378,7 +380,8 @@ static void put_words(FILE *page, const report_run *run, size_t i)
 
 static void put_command(FILE *page, const report_run *run) { put_words(page, run, 0); }
 
-/* Write the newest resumes: when, after which step, and by which command. */
+/* Write the newest resumes, each with its time, the step that it continued from, and its command
+ * line. */
 static void put_resumes(FILE *page, const report_run *run)
 {
     size_t n = json_array_size(run->starts), first = n > RESUMES ? n - RESUMES : 1;
@@ -393,8 +396,8 @@ static void put_resumes(FILE *page, const report_run *run)
     }
 }
 
-/* Write the text that a run's model made, with U+FFFD for bytes that are not UTF-8, or why there is
- * none; nothing with --no-sample. */
+/* Write the sample of text that a run's model generated, with U+FFFD for bytes that are not UTF-8,
+ * or the reason why there is none. With --no-sample, write nothing. */
 static void put_sample(FILE *page, const report_run *run)
 {
     const char *text = run->sample ? run->sample + strspn(run->sample, " ") : "";
@@ -420,7 +423,7 @@ static const struct {
              {"Sample", put_sample}};
 enum { FACTS = sizeof facts / sizeof *facts };
 
-/* Describe a run by what is known of it. */
+/* Write a paragraph with the known facts about a run. */
 static void put_about(FILE *page, const report_run *run)
 {
     fputs("<dl class=\"about\">\n", page);
@@ -437,7 +440,7 @@ static void put_about(FILE *page, const report_run *run)
     fputs("</dl>\n", page);
 }
 
-/* Describe several runs side by side. */
+/* Write the known facts about several runs as a table. */
 static void put_origins(FILE *page, const report *r)
 {
     report_begin_section(page, "cards", "origins", "Where they come from, and what they write");
@@ -452,9 +455,9 @@ static void put_origins(FILE *page, const report *r)
 
 /* ---- notes and advice ---- */
 
-#define RELOAD 30 /* seconds after which the page of a run that goes on reloads itself */
+#define RELOAD 30 /* seconds after which the page of a run that is still training reloads itself */
 
-/* Write a sentence about a run as an item of a list. */
+/* Write a sentence about a run as a list item. */
 static void put_item(FILE *page, const report *r, size_t run, int grave, const char *fmt, ...)
     SGT_PRINTF(5, 6);
 static void put_item(FILE *page, const report *r, size_t run, int grave, const char *fmt, ...)
@@ -516,7 +519,7 @@ static void put_notes(FILE *page, const report *r)
 
 /* ---- options ---- */
 
-/* Return the value of an option in options.json as malloc'd text; NULL if it has none. */
+/* Return the value of an option in options.json as malloc'd text; NULL if options.json lacks it. */
 static char *format_option(const report_run *run, const char *name)
 {
     const json_t *v = json_object_get(run->options, name);
@@ -548,8 +551,9 @@ static void put_option(FILE *page, const report *r, const char *name)
     fputs("</tr>\n", page);
 }
 
-/* Write one row for each option, in the order of the first run that has it; of several runs, only
- * for those that differ, or only for those that do not. */
+/* Write a table with a row for each option, in the order of the first run that has it. If there are
+ * several runs, write only the options that differ between them (`differing` 1), or only the others
+ * (0). */
 static void put_option_table(FILE *page, const report *r, const char *caption, int differing)
 {
     const char *titles[1 + REPORT_RUNS] = {"Option", "Value"}, *name;

@@ -1,8 +1,8 @@
 /* report.h: the parts of sgt-report. run.c reads a run's folder, computes its numbers and its
- * advice, and lets its checkpoint generate a few words. figures.c lists the figures of a page and
- * writes the tables of memory, chart.c draws one figure, and page.c writes the page, in the style
- * of style.c. Functions that return int return 0 or a negative SGT_E* with *err filled in. Small
- * allocations end the program if memory runs out. */
+ * advice, and generates a sample of text with its checkpoint. figures.c defines the figures of a
+ * page and writes the tables of memory, chart.c draws one figure, and page.c writes the page, in
+ * the style of style.c. Functions that return int return 0 or a negative SGT_E* with *err filled
+ * in. Small allocations end the program if memory runs out. */
 #ifndef SGT_TOOLS_REPORT_H
 #define SGT_TOOLS_REPORT_H
 
@@ -14,10 +14,11 @@
 #include "loader/base/error.h"
 #include "train/sgt_train.h"
 
-/* Most runs on one page: more could not be distinguished by colours and dashes. */
+/* The most runs on one page: more could not be distinguished by colour and dash pattern. */
 #define REPORT_RUNS 24
-#define REPORT_ADVICE 12        /* most lines of advice per run */
-#define REPORT_SAMPLE_TOKENS 40 /* tokens in the sample of text that a checkpoint generates */
+#define REPORT_ADVICE 12 /* the most lines of advice per run */
+/* length in tokens of the sample of text that a checkpoint generates */
+#define REPORT_SAMPLE_TOKENS 40
 
 /* ---- a run: run.c ---- */
 
@@ -47,59 +48,59 @@ typedef struct report_row {
 } report_row;
 
 typedef struct report_log {
-    report_row *rows; /* in rising order of steps; freed when the run is open */
+    report_row *rows; /* in rising order of steps; freed before report_run_open returns */
     size_t count, room;
-    uint64_t repeated; /* number of lines that later lines of the same steps replaced */
-    uint64_t damaged;  /* number of lines that are not log entries */
-    /* 1: the last line is incomplete: it is being written, or the run was killed */
+    uint64_t repeated; /* number of lines replaced by later lines of the same steps */
+    uint64_t damaged;  /* number of lines that are not valid log entries */
+    /* 1: the last line is incomplete, because it is being written or the run was killed */
     int half;
 } report_log;
 
 /* Mean, lowest and highest values over some consecutive steps. */
 typedef struct report_bin {
     report_row mean, low, high;
-    size_t n[REPORT_COLUMNS]; /* numbers in each column */
+    size_t n[REPORT_COLUMNS]; /* how many numbers each column has */
     double skipped;           /* number of updates skipped in these steps */
 } report_bin;
 
 typedef struct report_bins {
     report_bin *at;
     size_t count;
-    uint64_t steps; /* steps per bin; the last may have fewer */
+    uint64_t steps; /* steps per bin; the last bin may have fewer */
 } report_bins;
 
 /* A kind of memory. */
 typedef struct report_memory {
     char name[32];
-    double used;     /* most bytes in use at one time, from memory.jsonl; -1: unknown */
+    double used;     /* peak bytes in use, from memory.jsonl; -1: unknown */
     double estimate; /* estimated bytes; -1: unknown */
 } report_memory;
 
 typedef struct report_run {
     char path[1024], name[1024]; /* path: as given on the command line; name: the same, printable */
     char validation[1040];       /* "NAME, validation" */
-    json_t *options;             /* object in options.json, or NULL */
+    json_t *options;             /* contents of options.json, or NULL */
     sgt_config settings;         /* parsed from options */
     int settings_known;
-    char device[200];   /* device that trained the run; "" if no checkpoint tells */
+    char device[200];   /* device that trained the run; "": no checkpoint names it */
     char *checkpoint;   /* newest checkpoint, malloc'd; NULL: none */
-    uint64_t data_hash; /* hash of the training data, if `checkpoint` has it; else 0 */
+    uint64_t data_hash; /* hash of the training data from `checkpoint`; 0: unknown */
     json_t *starts;     /* array of the objects in starts.jsonl */
-    /* 1: the run seems to go on, because its log lacks steps and has grown `idle` seconds ago */
+    /* going: 1: the run still seems to be training: steps are missing, and its log grew `idle`
+     * seconds ago */
     int going;
     double idle;
-    /* text that the checkpoint generated, malloc'd, which may be any bytes but control characters;
-     * NULL: none, for a reason ("": it was not asked for) */
+    /* sample: malloc'd text that the checkpoint generated: any bytes except control characters, not
+     * always UTF-8. NULL: there is none; then no_sample is the reason ("": none was requested) */
     char *sample, no_sample[1024];
     report_log log;
-    report_bins bins, evaluations; /* bins of all steps, and of the steps with an evaluation */
+    report_bins bins, evaluations; /* bins of all steps, and bins of the steps with an evaluation */
     report_memory memory[2 * SGT_MEMORY_KINDS];
     size_t memory_count;
-    double estimate;        /* estimated bytes of all kinds; 0: no estimate */
+    double estimate;        /* estimated bytes of all kinds of memory; 0: no estimate */
     char no_estimate[1024]; /* reason why there is no estimate */
     uint64_t parameters;    /* 0: unknown */
-    /* standard errors of `loss`, which is the mean over the last loss_steps steps, and of
-     * val_loss */
+    /* standard errors of `loss` (the mean over the last loss_steps steps) and of val_loss */
     double loss_noise, val_noise;
     size_t loss_steps;
     report_row last; /* last row of the log */
@@ -108,26 +109,27 @@ typedef struct report_run {
         skipped, wait, peak;
     char *advice[REPORT_ADVICE];
     size_t advice_count;
-    /* 1: this line of advice says that the run is lost, and is shown in red */
+    /* 1: this line of advice says that the run has failed, and is shown in red */
     int grave[REPORT_ADVICE];
 } report_run;
 
 int report_run_open(report_run *r, const char *path, const sgt_notice *notice, sgt_error *err);
-/* Let the newest checkpoint generate REPORT_SAMPLE_TOKENS tokens after the end-of-text token, with
- * sgt-sample's defaults. Models of too many parameters are skipped. The only error returned is
- * SGT_ESTOPPED. */
+/* Generate REPORT_SAMPLE_TOKENS tokens after the end-of-text token with the newest checkpoint and
+ * sgt-sample's defaults. Models with too many parameters are skipped. A failure leaves r->sample
+ * NULL; the only error returned is SGT_ESTOPPED. */
 int report_run_sample(report_run *r, const sgt_stop *stop, sgt_error *err);
 void report_run_close(report_run *r);
 
-/* Fit a straight line to n numbers, each `stride` numbers after the one before; NANs are left out.
- * Return the sum of the squares of their residuals, and set *changes to that of the differences
- * between residuals that follow each other. */
+/* Fit a straight line to the n numbers y[0], y[stride], y[2 stride], ..., without those that are
+ * NAN. Return the sum of the squared residuals, and set *changes to the sum of the squared
+ * differences between consecutive residuals. */
 double report_residuals(const double *y, size_t stride, size_t n, double *changes);
 
 typedef struct report {
     report_run *runs;
     size_t count;
-    const sgt_stop *stop; /* request to stop: figures are left out, and the page is not used */
+    /* after a request to stop, figures are left out, and the caller discards the page */
+    const sgt_stop *stop;
 } report;
 
 /* ---- a figure: chart.c ---- */
@@ -141,12 +143,12 @@ typedef enum report_kind {
 } report_kind;
 
 typedef struct report_point {
-    double x, y, low, high; /* y NAN means a gap */
+    double x, y, low, high; /* y is NAN: a gap */
 } report_point;
 
 typedef struct report_series {
     report_kind kind;
-    unsigned color; /* number of the colour: class s0, s1, ... of the page */
+    unsigned color; /* number of the colour, which is the CSS class s0, s1, ... */
     int band;
     /* label before the value in a tooltip; NULL: no tooltip */
     const char *name;
@@ -155,21 +157,22 @@ typedef struct report_series {
 } report_series;
 
 typedef struct report_key {
-    const char *class; /* how it is drawn: "line", "dots", "limit" */
-    unsigned color;    /* REPORT_RUNS: grey, for what several runs have */
+    const char *class; /* CSS class of the mark: "line", "dots", "limit" */
+    /* number of the colour; REPORT_RUNS: grey, for marks that several runs share */
+    unsigned color;
     char name[48];
 } report_key;
 
 #define REPORT_KEYS 4
 
-/* How a number is written. */
+/* The format of a number. */
 typedef enum report_number {
     REPORT_DIGITS,  /* four digits */
     REPORT_COUNT,   /* "1,234" */
     REPORT_BIG,     /* "1.23 k" */
     REPORT_PERCENT, /* "12.34 %" */
     REPORT_BYTES,
-    REPORT_LOG, /* a logarithm, as the number that it belongs to, in four digits */
+    REPORT_LOG, /* x is a decimal logarithm; 10^x is written in four digits */
     REPORT_TIME /* "3 h 20 min" */
 } report_number;
 
@@ -180,7 +183,8 @@ typedef struct report_words {
     const char *after;
 } report_words;
 
-/* Columns and rows of a figure among others, if there is room: 1 x 1, 2 x 2, 3 x 1. */
+/* Size of a figure in cells of the page's grid, in columns x rows: 1 x 1, 2 x 2, 3 x 1. A narrow
+ * page has fewer columns. */
 typedef enum report_size { REPORT_SMALL, REPORT_LARGE, REPORT_WIDE } report_size;
 
 /* A <figure>: its title, legend, chart and caption. */
@@ -189,48 +193,51 @@ struct report_figure {
     const char *id; /* id within the page, such as "loss-steps" */
     const char *title;
     char caption[640];
-    /* the curves: column `column` of the log over column `x` (figures.c); noisy: with smooth
-     * lines */
+    /* the curves show column `column` of the log over column `x` (figures.c); noisy: 1: with smooth
+     * lines over them */
     int column, x, noisy;
-    /* adds to the figure, when it has the curves, what they do not tell; NULL: nothing */
+    /* completes the figure once its curves are added, for example with limits or a caption; NULL:
+     * nothing to do */
     void (*complete)(report_figure *g, const report *r);
     report_size size;
-    int unnamed; /* 1: the legend does not name the runs, of which there may be several */
+    int unnamed; /* 1: the legend does not name the runs, even if there are several */
     report_key keys[REPORT_KEYS];
     size_t key_count;
     int zero;      /* 1: the y axis begins at 0 */
-    double x_end;  /* end of the x axis, which then begins at 0; 0: the range of the points */
-    double y_most; /* upper limit of the y axis, at which larger values are cut off; 0: no limit */
-    double y_room; /* least height of the y axis, in values */
-    /* axis labels: "steps", "nats per token". A unit is put before them, such as "GiB" or "%",
-     * which follows from the kind of number and from the highest one */
+    double x_end;  /* end of an x axis that begins at 0; 0: the axis spans the points */
+    double y_most; /* upper limit of the y axis; larger values are cut off; 0: no limit */
+    double y_room; /* least difference between the ends of the y axis */
+    /* axis labels: "steps", "nats per token". The unit that is put before them, such as "GiB" or
+     * "%", depends on the number format and on the highest value */
     const char *x_label, *y_label;
     report_words x_words, y_words; /* how tooltips write x and y: "step 12", "5.43 nats" */
     report_series *series;
     size_t count, room;
 };
 
-/* Append a series, and return its `points` points, which are zero and belong to the figure. */
+/* Append a series of `points` points, and return its points, which are zero and are owned by the
+ * figure. */
 report_point *report_add_series(report_figure *g, report_kind kind, unsigned color,
                                 const char *name, size_t points);
 
-/* Write the figure, and free its series. If no point has a number, the figure says that there is
- * nothing to show. */
+/* Write the figure as HTML, and free its series. If no point has a number, the figure says that
+ * there is nothing to show. */
 void report_put_figure(FILE *page, const report *r, report_figure *g);
 
 /* ---- the page: page.c, figures.c, style.c ---- */
 
-/* Write the sections with figures, and the page with all sections. */
+/* report_put_page writes the whole page; report_put_figures writes its sections with figures. */
 void report_put_figures(FILE *page, const report *r);
 void report_put_page(FILE *page, const report *r);
 
 void report_put_style(FILE *page);
 
-/* As fprintf, with %s, %u and %g only: texts are escaped for HTML, without the control characters
- * other than newline, and numbers have four digits. */
+/* Like fprintf, but with %s, %u and %g only. %s is escaped for HTML, and control characters other
+ * than newline are removed; %g has four digits. */
 void report_put(FILE *page, const char *fmt, ...) SGT_PRINTF(2, 3);
-/* formats of the mark of a colour, with a key's class, such as "line", and the colour; and of the
- * beginning of a table's row, which ends with "</tr>\n", with a mark and a title, or a title */
+/* Format strings for report_put. REPORT_SWATCH is a coloured mark; its arguments are a key's class,
+ * such as "line", and the colour. REPORT_RUN_ROW begins a table row with a mark and a title;
+ * "</tr>\n" ends the row. */
 #define REPORT_SWATCH "<i class=\"key %s s%u\"></i>"
 #define REPORT_RUN_ROW "<tr><th scope=\"row\">" REPORT_SWATCH "%s</th>"
 #define REPORT_ROW "<tr><th scope=\"row\">%s</th>"
@@ -246,11 +253,12 @@ typedef struct report_table {
     int swatches; /* 1: the colours of runs are before the titles from the second on */
 } report_table;
 
-/* Write a table: begin it; put its rows; end it. */
+/* Begin a table. The caller then writes its rows and ends the table. */
 void report_begin_table(FILE *page, const report_table *t);
 void report_put_cell(FILE *page, const char *text); /* NULL: a dash */
 void report_end_table(FILE *page, const report_table *t);
 
-char *report_format(char *buf, size_t n, report_number number, double x); /* returns buf */
+/* write x to buf; return buf */
+char *report_format(char *buf, size_t n, report_number number, double x);
 
 #endif

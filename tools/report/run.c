@@ -1,6 +1,6 @@
-/* run.c: reads a run's folder in any state: one that continues, was killed or resumed, or filled
- * its disk. It reads log.jsonl once, keeps curves of a few hundred points, and computes the
- * headline numbers and the advice. */
+/* run.c: reads a run's folder in any state: the run may still be training, or it was killed or
+ * resumed, or its disk was full. The code reads log.jsonl once, keeps curves of a few hundred
+ * points, and computes the headline numbers and the advice. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -37,10 +37,10 @@ static int check_folder(const char *path, sgt_error *err)
         "%s: no run of sgt-train: no log.jsonl in it (a report is made of what --run named)", path);
 }
 
-/* ---- log.jsonl: anything but a complete line of a step is counted and skipped ---- */
+/* ---- log.jsonl: lines that are not a complete entry of a step are counted and skipped ---- */
 
 #define MOST_STEP 1e15 /* highest step; a double represents it exactly */
-/* Larger values are read as NAN, because charts could not be scaled to them. */
+/* Larger values count as NAN, because no chart could be scaled to them. */
 #define MOST_VALUE 1e100
 
 static const char *const names[REPORT_COLUMNS] = {[REPORT_STEP] = "step",
@@ -92,9 +92,9 @@ static void add_row(void *run, const json_t *line)
     else r->log.damaged++;
 }
 
-/* ---- the other files; the page can do without them ---- */
+/* ---- the other files, which are optional ---- */
 
-#define MOST_BYTES ((size_t)64 << 20) /* most bytes of options.json */
+#define MOST_BYTES ((size_t)64 << 20) /* the most bytes of options.json */
 
 static void add_start(void *run, const json_t *line)
 {
@@ -103,8 +103,8 @@ static void add_start(void *run, const json_t *line)
     if (start && json_array_append_new(r->starts, start) < 0) sgt_no_memory();
 }
 
-/* Return the kind of memory with this name, which is added if it is new; NULL if there is no room
- * for it. */
+/* Return the entry for the kind of memory called `name`, adding it if it is new; NULL if r->memory
+ * is full. */
 static report_memory *find_kind(report_run *r, const char *name)
 {
     report_memory *m = r->memory, *end = m + r->memory_count;
@@ -129,7 +129,7 @@ static void add_memory(void *run, const json_t *line)
     }
 }
 
-/* Read options.json, if it is there. */
+/* Read options.json if it exists. */
 static int parse_options(report_run *r, sgt_error *err)
 {
     char *text = NULL, path[SGT_PATH];
@@ -159,8 +159,8 @@ static void read_checkpoint(report_run *r)
         r->parameters = sgt_model_parameters(&m);
 }
 
-/* bytes of this program before it reads the first run; what it keeps of the runs is no part of an
- * estimate */
+/* memory of this process in bytes before it reads the first run; estimates include it, but not the
+ * memory that the runs take */
 static uint64_t program;
 
 static void estimate_memory(report_run *r, const sgt_notice *notice)
@@ -188,10 +188,10 @@ static void estimate_memory(report_run *r, const sgt_notice *notice)
 /* ---- curves: means of consecutive steps, with their lowest and highest values, so that no spike
  * is lost ---- */
 
-#define MOST_BINS 240 /* most points of a curve */
-#define MOST_DOTS 60  /* most points of a curve that has a dot at each point */
+#define MOST_BINS 240 /* the most points of a curve */
+#define MOST_DOTS 60  /* the most points of a curve with a dot at each point */
 
-/* Add a row; *skipped: updates skipped so far. */
+/* Add a row to a bin. *skipped is the number of updates skipped before this row, and is updated. */
 static void add_to_bin(report_bin *bin, const report_row *row, double *skipped)
 {
     for (size_t c = 0; c < REPORT_COLUMNS; c++) {
@@ -199,7 +199,7 @@ static void add_to_bin(report_bin *bin, const report_row *row, double *skipped)
         if (isnan(v)) continue;
         if (!bin->n[c] || v < bin->low.v[c]) bin->low.v[c] = v;
         if (!bin->n[c] || v > bin->high.v[c]) bin->high.v[c] = v;
-        bin->mean.v[c] += v; /* the sum, until all rows are there */
+        bin->mean.v[c] += v; /* the sum until make_bins divides it */
         bin->n[c]++;
     }
     if (row->v[REPORT_SKIPPED] > *skipped) {
@@ -208,7 +208,8 @@ static void add_to_bin(report_bin *bin, const report_row *row, double *skipped)
     }
 }
 
-/* Put all rows, or those with a validation loss, into at most `most` bins. */
+/* Divide all rows, or if `evaluated` is 1 those with a validation loss, into at most `most`
+ * bins. */
 static void make_bins(report_bins *b, const report_log *l, int evaluated, size_t most)
 {
     size_t rows = 0, done = 0;
@@ -224,20 +225,22 @@ static void make_bins(report_bins *b, const report_log *l, int evaluated, size_t
             add_to_bin(&b->at[done++ / b->steps], &l->rows[i], &skipped);
     for (report_bin *bin = b->at; bin < b->at + b->count; bin++)
         for (size_t c = 0; c < REPORT_COLUMNS; c++) {
-            bin->mean.v[c] /= (double)bin->n[c]; /* 0 / 0 is NAN */
+            bin->mean.v[c] /= (double)bin->n[c]; /* without numbers, 0 / 0 is NAN */
             if (!bin->n[c]) bin->low.v[c] = bin->high.v[c] = (double)NAN;
         }
 }
 
 /* ---- headline numbers ---- */
 
-/* steps whose mean is the final loss: at least this many, or 1 % of all if that is more */
+/* the final loss is the mean over the last 1 % of the steps, but over at least this many */
 #define FINAL 20
 
-/* What the pass over the log keeps besides the run's numbers. */
+/* Intermediate results of the pass over the log. */
 typedef struct totals {
-    double wait, flops, mfu_time; /* milliseconds; flops: weighted by mfu */
-    /* validation losses after the lowest one: how many, and the lowest of them */
+    /* sums over the steps, in milliseconds; flops: of a step's time multiplied by its MFU;
+     * mfu_time: of the time of steps with an MFU */
+    double wait, flops, mfu_time;
+    /* later: number of validation losses after the lowest; least_later: the lowest of those */
     size_t later;
     double least_later;
     sgt_diagnosis diagnosis;
@@ -296,9 +299,9 @@ double report_residuals(const double *y, size_t stride, size_t n, double *change
     return squares;
 }
 
-/* Set *loss to the mean of the last of the first `end` rows, and *noise to its standard error,
- * which is estimated from the deviations from a straight line through these losses. Return their
- * number. */
+/* Set *loss to the mean loss of the last FINAL rows (or 1 % of all) among the first `end` rows. Set
+ * *noise to its standard error, estimated from the residuals of a straight line fitted to these
+ * losses. Return the number of rows. */
 static size_t average_loss(const report_log *l, size_t end, double *loss, double *noise)
 {
     size_t n = (l->count + 99) / 100 > FINAL ? (l->count + 99) / 100 : FINAL;
@@ -321,7 +324,7 @@ static void finish_totals(report_run *r, const totals *t)
     const report_log *l = &r->log;
     r->last = l->rows[l->count - 1];
     const double *first = l->rows[0].v, *last = r->last.v;
-    double before = 0; /* tokens before the first step */
+    double before = 0; /* tokens before the first logged step */
     if (l->count > 1)
         before = first[REPORT_TOKENS] - (l->rows[1].v[REPORT_TOKENS] - first[REPORT_TOKENS]);
     r->steps = last[REPORT_STEP] + 1;
@@ -334,15 +337,15 @@ static void finish_totals(report_run *r, const totals *t)
     r->loss_steps = average_loss(l, l->count, &r->loss, &r->loss_noise);
 }
 
-/* ---- advice: the diagnosis that sgt-train makes while it runs, and problems that show only over
- * the whole run ---- */
+/* ---- advice: sgt-train's own diagnosis of its loss curve, and problems that only the whole run
+ * shows ---- */
 
-/* The loader is worth a look if waiting for data takes more than this share of the time, and at
- * least AT_LEAST seconds: every run waits a little at its start. */
+/* Give advice about the loader if waiting for data takes more than this share of the time, and at
+ * least AT_LEAST seconds, because every run waits a little at its start. */
 #define WAITING 0.05
 #define AT_LEAST 1
-/* The run overfits if at least LATER validation losses come after the lowest, and all of them are
- * more than WORSE times as high. A single evaluation is no trend. */
+/* The run overfits if at least LATER validation losses follow the lowest one, and all of them are
+ * more than WORSE times as high. One evaluation would not show a trend. */
 #define WORSE 1.02
 #define LATER 3
 
@@ -357,7 +360,7 @@ static void advise(report_run *r, int grave, const char *fmt, ...)
     va_end(args);
 }
 
-/* Judge the learning rate. The known ranges are for AdamW only. */
+/* Add advice about the learning rate. The known good ranges are for AdamW only. */
 static void judge_rate(report_run *r)
 {
     const sgt_config *s = &r->settings;
@@ -378,7 +381,8 @@ static void start_diagnosis(totals *t, const sgt_config *s)
     if (s->steps != SGT_DEFAULT_COUNT) t->diagnosis.steps = s->steps;
 }
 
-/* Diagnose the loss curve. Overflows that loss scaling handles are no problem. */
+/* Add a row to the diagnosis of the loss curve. Overflows that loss scaling handles do not count as
+ * problems. */
 static void diagnose(report_run *r, totals *t, const double *v)
 {
     char line[256];
@@ -390,8 +394,9 @@ static void diagnose(report_run *r, totals *t, const double *v)
         advise(r, t->diagnosis.grave, "%s", line);
 }
 
-/* Judge the last validation loss by the lowest, or by the training loss up to there. An evaluation
- * of unknown noise has at least that of one step. Then judge the loader. */
+/* Add advice if the validation loss has risen since its lowest value, or is far above the training
+ * loss of the steps before it, and advice about the loader. If the noise of the evaluation is
+ * unknown, it is assumed to be that of one step's loss. */
 static void judge_whole(report_run *r, const totals *t)
 {
     char line[256];
@@ -414,11 +419,12 @@ static void judge_whole(report_run *r, const totals *t)
 
 /* ---- the sample of text, which shows what a loss means ---- */
 
-/* The largest model that writes a sample: it takes a core two seconds, and 256 MiB. */
+/* The largest model, in parameters, for which a sample is generated: that takes one core two
+ * seconds, and 256 MiB. */
 #define MOST_PARAMETERS 64000000
 
-/* Say why there is no sample: by the message, but for a final hint in parentheses, which names an
- * option of sgt-sample that sgt-report does not have. */
+/* Keep the message as the reason why there is no sample, without a final hint in parentheses, which
+ * names an option of sgt-sample that sgt-report lacks. */
 static void explain(report_run *r, const char *message)
 {
     snprintf(r->no_sample, sizeof r->no_sample, "%s", message);
@@ -426,8 +432,8 @@ static void explain(report_run *r, const char *message)
     if (hint && hint > r->no_sample && message[strlen(message) - 1] == ')') hint[-1] = 0;
 }
 
-/* Keep the generated text, which ends at its first NUL, with spaces for control characters:
- * browsers collapse them. */
+/* Keep the generated text up to its first NUL. Control characters become spaces, which browsers
+ * collapse. */
 static void keep_sample(report_run *r, const sample_text *t)
 {
     r->sample = strndup(t->n ? t->bytes : "", t->n);
@@ -436,8 +442,8 @@ static void keep_sample(report_run *r, const sample_text *t)
         if ((unsigned char)*c < ' ' || *c == 127) *c = ' ';
 }
 
-/* Tokens are chosen with sgt-sample's defaults. (If a model is little trained, its likeliest tokens
- * would all be newlines.) */
+/* Tokens are sampled with sgt-sample's defaults: with greedy decoding, a model with little training
+ * might print only newlines. */
 int report_run_sample(report_run *r, const sgt_stop *stop, sgt_error *err)
 {
     const sgt_option_list none = {.count = 0};
@@ -464,8 +470,8 @@ int report_run_sample(report_run *r, const sgt_stop *stop, sgt_error *err)
 
 /* ---- everything ---- */
 
-/* A run whose log has not grown for so many seconds, or for ten steps if they take longer, does not
- * go on. */
+/* If a run's log has not grown for this many seconds, or for ten steps if those take longer, the
+ * run is no longer training. */
 #define LEAST_IDLE 120
 
 /* Compute the numbers, advice and curves from the rows of the log. */
@@ -487,19 +493,21 @@ static void digest_log(report_run *r)
         row->v[REPORT_SECONDS] = seconds;
         add_totals(r, &t, row);
         if (is_evaluated(row)) t.val_end = i + 1;
-        row->v[REPORT_PEAK] = r->peak; /* a resumed run is another process, which begins low */
+        /* the peak so far: after a resume, a new process begins with a low peak */
+        row->v[REPORT_PEAK] = r->peak;
         if (judged) diagnose(r, &t, row->v);
     }
     make_bins(&r->bins, l, 0, MOST_BINS);
     make_bins(&r->evaluations, l, 1, MOST_DOTS);
     finish_totals(r, &t);
     judge_whole(r, &t);
-    free(l->rows); /* the rows of 10^6 steps take 100 MB, and there may be more runs */
+    /* free them now: the rows of 10^6 steps take 100 MB, and there may be several runs */
+    free(l->rows);
     l->rows = NULL;
 }
 
-/* Find out whether the run goes on: while it does, it has an owner, which is alive as far as this
- * machine can tell. A step may take long, and so may an evaluation. */
+/* Find out whether the run is still training: its log has grown recently, allowing for slow steps
+ * and evaluations, and its owner process is alive as far as this machine can tell. */
 static void find_going(report_run *r)
 {
     struct stat st;
@@ -508,7 +516,8 @@ static void find_going(report_run *r)
     if (!r->settings_known || r->steps >= (double)r->settings.steps ||
         stat(sgt_path(path, r->path, "log.jsonl"), &st) < 0)
         return;
-    r->idle = fabs(difftime(time(NULL), st.st_mtime)); /* another machine's clock may be ahead */
+    /* fabs because the clock of another machine may be ahead */
+    r->idle = fabs(difftime(time(NULL), st.st_mtime));
     r->going = r->idle < fmax(LEAST_IDLE, r->last.v[REPORT_MS] / 100) &&
                sgt_owner_lives(sgt_path(path, r->path, "owner"), NULL, &why) == 1;
 }

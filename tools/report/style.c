@@ -1,5 +1,5 @@
-/* style.c: the page's style sheet, with colours that colour-blind readers can distinguish, on light
- * and on dark pages. */
+/* style.c: the page's style sheet, for light and dark mode, with colours that colour-blind readers
+ * can distinguish. */
 #include "tools/report/report.h"
 
 static const char rules[] =
@@ -138,7 +138,8 @@ static const char rules[] =
     "}\n"
     "@media print { body { background: none; } figure, .card { break-inside: avoid; } }\n";
 
-/* Write the classes s0, s1, ... of runs: eight colours in solid, dashed and dotted lines. */
+/* Write the CSS classes s0, s1, ... of runs: eight colours, each with solid, dashed and dotted
+ * lines. */
 static void put_colors(FILE *page)
 {
     static const char *const dashes[] = {"", " stroke-dasharray: 7 3;", " stroke-dasharray: 2 3;"};
