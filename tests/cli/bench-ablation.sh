@@ -1,5 +1,5 @@
-# sgt-bench ablation: its rows train on the same batches; its table, JSON, and the options it refuses. The
-# test does not check speeds.
+# sgt-bench ablation: all rows of its table train on the same batches. Also its JSON and the options
+# that it refuses. Speeds are not checked.
 # In make check-all only: it trains once for each technique.
 . "$ROOT/tests/cli/bench.inc"
 . "$ROOT/tests/cli/train.inc"
@@ -24,7 +24,8 @@ stdout_matches '^tf32 +left out: no CPU has TF32$'
 table ' % of the speed of a large matrix product.'
 check 'one is the fastest' test "$(grep -cE '^\* (text|cold|mmap|preload|simd|overlap|bf16|tied|accum|recompute) ' .stdout)" -eq 1
 
-# The method of making rows changes no loss. An untied head, which all rows above `tied` have, does.
+# How the loader makes batches changes no loss. An untied head does; all rows above `tied` in the
+# table have one.
 run_silent sgt-bench ablation $cpu --data out --quiet --json --rows tied,preload,mmap,simd,overlap
 check 'in their own order' test "$(rows)" = 'mmap preload simd overlap tied '
 check 'the same losses' test "$(losses | head -4 | uniq | wc -l)" -eq 1
@@ -42,8 +43,8 @@ for name in ms_per_step tokens_per_s bytes; do
     check "$name of five" test "$(grep -cE "\"$name\": [1-9]" .stdout)" -eq 5
 done
 
-# With several rounds, JSON has the range of each row's times, and whether it overlaps that of the
-# row above.
+# With several rounds, the JSON has the range of each row's times and says whether it overlaps the
+# range of the row above.
 run 0 sgt-bench ablation $cpu --data out --quiet --json --rows mmap,preload --rounds 3
 check 'ranges' holds '.results | all(.ms_low <= .ms_per_step and .ms_per_step <= .ms_high)'
 check 'noise' holds '.results | (.[0].within_noise | not) and
@@ -56,11 +57,11 @@ check 'less memory' holds '[.results[].bytes] | .[0] > .[1] and .[1] > .[2]'
 run 1 sgt-bench ablation $cpu --data out --rows accum --batch-size 1
 stderr_is 'sgt-bench ablation: --rows accum: a batch of one row cannot be divided'
 
-# A row that encodes its text trains on the same batches.
+# The row `text`, which encodes text while it trains, gets the same batches as `mmap`.
 run 0 sgt-bench ablation $cpu --data out --steps 5 --quiet --json --rows text,mmap
 check 'the same rows from text' test "$(losses | uniq | wc -l)" -eq 1
 
-# ---- shards of another vocabulary than GPT-2's have no text row ----
+# ---- if the vocabulary of the shards is not GPT-2's, there is no row `text` ----
 data d
 run 0 sgt-bench ablation $cpu --data d --quiet --json
 check 'no text' test "$(rows | sed 's/cold //' | cut -c 1-13)" = 'mmap preload '
@@ -80,7 +81,7 @@ run_usage '--rows ,: no such word (text|cold|mmap|preload|simd|overlap|async|tf3
 run_interrupted sgt-bench ablation $cpu --data out --steps 100000
 
 # ---- after an interrupt, the rows measured so far are kept: as a table, or in the JSON ----
-interrupt() { # OPTION...: SIGINT once the first row of two was measured
+interrupt() { # OPTION...: send SIGINT after the first of two rows was measured
     rm -f .stderr && echo "sgt-bench ablation, interrupted: $*" > .ran
     sgt-bench ablation $cpu --data d --rows mmap,preload --steps 300 --rounds 100 "$@" > .stdout 2> .stderr &
     pid=$!
@@ -105,7 +106,7 @@ check 'the row' test "$(rows | cut -d ' ' -f 1)" = mmap
 cuda_on_the_host
 cuda="$tiny --device cuda --data d --quiet"
 chain='mmap preload simd overlap async tf32 bf16 fused graphs flash padded tied accum recompute '
-# All rows but cold, which needs files that can be evicted.
+# All rows except `cold`, which needs files that can be dropped from the page cache.
 run_silent sgt-bench ablation $cuda --json --rows "$(echo ${chain% } | tr ' ' ',')"
 check 'the whole chain' test "$(rows)" = "$chain"
 check 'float32 until TF32' test "$(losses | head -5 | uniq | wc -l)" -eq 1

@@ -1,5 +1,5 @@
-# sgt-bench loader --cold: measures files that can be dropped from the page cache, and refuses others; beside fio, with
-# usable and unusable answers of it.
+# sgt-bench loader --cold measures files that can be dropped from the page cache and refuses others.
+# It also compares the readers with fio, whose output may be unusable.
 . "$ROOT/tests/cli/shards.inc"
 
 # A file system in memory never drops its pages, so its files are refused.
@@ -52,12 +52,13 @@ for word in --ioengine=io_uring --registerfiles=1 --fixedbufs=1 --direct=1 --iom
     check "fio is told $word" grep -qxF -e "$word" fio.args
 done
 check 'into huge pages' grep -qx 'glibc.malloc.hugetlb=1' fio.pages
-# At random each row is a request. Of a block of 131,072 tokens and of 1 MiB, the 64 tokens of a batch take a part.
+# The stand-in answers in 1,000 us per request. Random rows take a request each. Requests of block
+# and sequential sampling read 131,072 tokens and 1 MiB; a batch of 64 tokens is charged its share.
 check 'microseconds per batch' test "$(sed -n 's/.*"us_per_batch": \(.*\),/\1/p' all-peers | tr '\n' ' ')" = \
     '4000.0 0.48828125 0.122070312 '
 check 'its CPU' test "$(grep -c '"cpu_share": 0.25' all-peers)" -eq 3
 
-# A window of 4,098 bytes is two pages, and a batch of 4 rows takes 4 requests, that is 4,000 us.
+# A window of 4,098 bytes spans two pages. A batch of 4 rows takes 4 requests, or 4,000 us.
 run 0 sgt-bench loader set $quick --seq-len 2048 --json --loader uring,mmap
 check 'two pages' grep -qx -- '--bs=8192' fio.args
 check 'as many requests as rows' test "$(peers | grep -c '"us_per_batch": 4000.0')" -eq 1
@@ -91,8 +92,8 @@ stdout_has "Limit: memcpy of the same windows (the disk's limit needs fio: apt-g
 stderr_is ''
 rm 'set/train_a:b.bin'
 
-# No reader reads a window twice, for either output. Those of the reader mmap are asked for one by one,
-# by system calls whose addresses strace shows; a line that makes a map says where its file begins.
+# No reader reads a window twice, whatever the output. The reader mmap prefetches each window by one
+# madvise call, whose address strace shows. Where a file was mapped gives the offset in the file.
 need_strace
 { le32 20240520 && le32 1 && le32 20000000 && head -c 40001012 /dev/zero; } > set/train_000000.bin
 run 0 strace -f -o traced -e trace=mmap,madvise \

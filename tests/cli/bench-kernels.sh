@@ -15,7 +15,7 @@ stderr_has 'sgt-bench kernels: '
 run 2 sgt-bench kernels --device cuda --batch-size 65536 --seq-len 65536
 stderr_has 'numbers are over the 2^32 that are measured'
 
-# ---- products, with each epilogue ----
+# ---- matrix products, with each epilogue ----
 small='--device cuda --model 1x16x2 --batch-size 1 --seq-len 8'
 run_silent sgt-bench kernels $small --json
 check 'products and attention' holds '.results | map(select(.layer != "attention")) as $p |
@@ -24,8 +24,8 @@ check 'products and attention' holds '.results | map(select(.layer != "attention
 check 'each has a time or a reason' holds '[.results[] | select((.us > 0 and .tflops > 0) != (.why_not != null))] | length == 27'
 check 'the head of it' holds '.rows == 8 and .batch == 1 and .seq == 8 and .heads == 2 and .head_size == 8 and
     .precision == "bf16" and .device != ""'
-# Operations: 2 m n k of a product. Attention has two products forward and five backward, each half masked: B H T T D
-# multiplications.
+# A matrix product takes 2 m n k operations. Attention has two matrix products in the forward pass
+# and five in the backward pass. The causal mask halves each, to B H T T D multiplications.
 check 'its operations' holds '.results | map(select(.us) | (.us * .tflops * 1e6) / (if .m then 2 * .m * .n * .k
     else 2 * 8 * 8 * 8 * (if .pass == "forward" then 2 else 5 end) end)) | all(. > .999 and . < 1.001)'
 run_says '' sgt-bench kernels $small --kind gemm --quiet

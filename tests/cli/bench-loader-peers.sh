@@ -1,4 +1,5 @@
-# sgt-bench loader --peer: the requests that Python gets in each turn, and how its answers, or none, are used.
+# sgt-bench loader --peer: the requests that Python gets in each turn, and what sgt-bench does with
+# its answers or without any.
 . "$ROOT/tests/cli/bench.inc"
 . "$ROOT/tests/cli/shards.inc"
 
@@ -36,15 +37,15 @@ check 'a turn to warm up and three that count, of each' test "$(sort asked | uni
     ' 4 gather i64 4 16; 4 loop i64 4 16; 4 torch0 i64 4 16; 4 torch2 i64 4 16; 4 window i32 4 16; 4 window u16 4 16;'
 check 'in turns' test "$(cut -d' ' -f1,2 asked | sed -n 7,12p)" = "$(cut -d' ' -f1,2 asked | sed -n 1,6p)"
 stdout_has '"numpy": "numpy 0.1"' '"torch": "torch 0.2"'
-# The stand-in answers that turn k of gather and loop took k seconds for 250 batches. The second,
-# third and fourth turns count.
+# The stand-in reports that turn k of `gather` and `loop` took k seconds for 250 batches. The first
+# turn is a warm-up; the median of the other three counts.
 peers() { sed -n '/"peers"/,/"left_out"/p' .stdout; }
 check 'the median turn' test "$(peers | grep -c '"us_per_batch": 12000.0')" -eq 2
 check 'the windows' test "$(peers | grep -c '"us_per_batch": 250.0')" -eq 2
 check 'their speed' test "$(peers | grep -c '"tokens_per_s": 256000.0')" -eq 2
 check 'and bytes' test "$(peers | grep -c '"gb_per_s": 0.000544')" -eq 2
 check 'six of them' test "$(peers | grep -c '"reader"')" -eq 6
-# A file system in memory has no cold passes: they are left out, and --cold fails.
+# A file system in memory has no cold passes, so they are left out, and --cold fails.
 left_out() { sed -n '/"left_out"/,$p' .stdout | grep '"why"' | grep -v 'stay in memory'; }
 check 'nothing is left out' test "$(left_out | wc -l)" -eq 0
 
@@ -94,7 +95,7 @@ run 0 sgt-bench loader set $small --peer ./python --json
 stderr_has 'sgt-bench loader: numpy window is left out: --peer ./python: signal 9: Killed by nobody'
 stderr_has 'sgt-bench loader: numpy gather is left out: --peer ./python: it has ended before'
 
-# ---- an interrupt while the interpreter works ----
+# ---- an interrupt while the interpreter is running ----
 printf '#!/bin/sh\necho $$ > id\nexec sleep 100\n' > python
 rm id
 run_stopped INT id sgt-bench loader set $small --peer ./python

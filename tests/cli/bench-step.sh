@@ -1,5 +1,5 @@
-# sgt-bench step: its table, its JSON, the peer, several batch sizes, and the options it refuses. The test does not
-# check speeds.
+# sgt-bench step: its table, its JSON, the comparison with a peer, several batch sizes, and the
+# options that it refuses. Speeds are not checked.
 # In make check-all only: it measures for half a minute.
 . "$ROOT/tests/cli/bench.inc"
 . "$ROOT/tests/cli/train.inc"
@@ -31,7 +31,7 @@ check 'a loss' awk -v loss="$(field loss .stdout)" 'BEGIN { exit !(loss > 10.5 &
 run_says '' sgt-bench step $cpu --quiet --warmup 0 --steps 1
 stderr_is ''
 
-# ---- shards instead of random tokens: the vocabulary is the headers' ----
+# ---- shards instead of random tokens: the vocabulary size is read from their headers ----
 data d
 run 0 sgt-bench step $cpu --data d --loader mmap --json
 check 'a loss of 256 ids' awk -v loss="$(field loss .stdout)" 'BEGIN { exit !(loss > 5.3 && loss < 5.8) }'
@@ -78,7 +78,7 @@ printf '#!/bin/sh\necho $$ > id\nexec sleep 1000\n' > python
 run_stopped INT id sgt-bench step $cpu --peer ./python
 ! kill -0 "$(cat id)" 2> .kill || fail 'the peer was left behind'
 
-# ---- several batch sizes: the estimated memory beside the peak ----
+# ---- several batch sizes: the estimated memory next to the measured peak ----
 several="--model 2x64x2 --seq-len 64 --threads 1 --device cpu --steps 2 --warmup 1"
 run 0 sgt-bench step $several --batch-size 64,2
 stderr_lines 2
@@ -88,7 +88,7 @@ for rows in 2 64; do
     stdout_matches "^[* ] $rows rows +[0-9.]+ [KM]iB +[0-9.]+ MiB +[0-9.]+ +[0-9]+ +[0-9.]+ MiB +[0-9.]+$"
 done
 table 'estimate: as sgt-train --estimate-memory'
-# The rows that the measured peak grows by are those that the estimate foresees.
+# The estimate and the measured peak both grow with the number of rows.
 run_silent sgt-bench step --quiet --json $several --batch-size 64,2 --data d
 run_silent sgt-bench step --quiet --json $several --batch-size 64,2
 check 'two sizes' holds '[.results[].batch] == [64, 2] and .model == "2x64x2" and .seq == 64'
@@ -96,11 +96,11 @@ check 'the estimate grows' holds '.results | .[1].estimate_bytes < .[0].estimate
 check 'what grows with the rows' holds '.results | .[0].activation_bytes > 3 * .[1].activation_bytes'
 check 'beside the peak' holds '.results | all(.fits and .estimate_bytes / .peak_bytes > .7 and
     .estimate_bytes / .peak_bytes < 1.4 and .ms_per_step > 0 and .tokens_per_s > 0)'
-# as sgt-train says, but for the size of the program itself
+# The estimate equals that of sgt-train --estimate-memory, except for the size of the program.
 kinds=$(sgt-train --estimate-memory --json --model 2x64x2 --seq-len 64 --threads 1 --device cpu --precision fp32 \
     --batch-size 64 | jq '[.kinds[] | select(.name != "loader" and .name != "checkpoint").bytes] | add')
 check 'as sgt-train says' holds ".results[0].estimate_bytes - $kinds | fabs < 16777216"
-# fewer activations with recomputation; what does not fit is not measured
+# Recomputation lowers the estimate for activations. A batch size that does not fit is not measured.
 run 0 sgt-bench step --quiet --json $several --model 8x64x2 --batch-size 1M,1M --recompute block
 jq '.results[0].activation_bytes' .stdout > block
 run 0 sgt-bench step --quiet --json $several --model 8x64x2 --batch-size 1M,1M
@@ -137,7 +137,7 @@ run 0 sgt-bench step $tiny --device cuda --data d --deterministic --json
 for name in launches_forward launches_step cupti_kernels_step peak_bytes; do stdout_matches "\"$name\": [1-9]"; done
 check 'memory of the device' test "$(field peak_bytes .stdout)" = "$(field backend_bytes .stdout)"
 cp .stdout async
-# CUPTI counts kernels after the measurement. If it may not, the time is still reported.
+# CUPTI counts kernels after the measurement. If CUPTI is refused, the time is still reported.
 run 0 env SGT_HOST_CUPTI=refuse sgt-bench step $tiny --device cuda --data d --deterministic --json
 stderr_lines 1
 stderr_matches '^sgt-bench step: kernels of a step were not counted: .*CUPTI: switching on: '
@@ -160,15 +160,17 @@ stdout_matches "^  attention_kernel +2 +$number +- +$known$"
 stdout_matches "^  cross_entropy[a-z_]*_kernel +2 +$number +$known +-$"
 stdout_matches "^  norm_[a-z_]*kernel +6 +$number +$known +-$"
 stdout_matches "^  update_kernel +1 +$number +$known +-$"
-stdout_matches "^  begin_micro_step_kernel +2 +$number +- +-$" # its work is not known
-# inputs and targets of two micro-steps, and the metrics; this CUPTI does not tell the bytes
+stdout_matches "^  begin_micro_step_kernel +2 +$number +- +-$" # its operations and bytes are unknown
+# The copies are inputs and targets of two micro-steps, and the metrics. This CUPTI does not report
+# their bytes.
 stdout_matches "^  copy +5 +$number +- +-$"
 for row in 'two at once' idle step; do
     stdout_matches "^  $row +- +-?[0-9]+\.[0-9]{3} +-?[0-9]+\.[0-9] % +- +-$"
 done
 grep -qE '^  (other|anything|product_|\()' .stdout && fail 'a row that does not say what it is'
 
-# rows [NAME=VALUE]...: set launches, ms, idle and step from the JSON document; each kernel has its own row
+# rows [NAME=VALUE]...: set $launches, $ms, $idle and $step from the JSON; each kernel has its own
+# row there
 rows() {
     run 0 env "$@" sgt-bench step $parts --json
     eval "$(tr '{},' '\n' < .stdout | awk '
@@ -180,7 +182,8 @@ rows() {
 rows SGT_HOST_CUPTI=
 check 'one after another: rows and idle time are the step' awk -v a="$ms" -v b="$idle" -v c="$step" \
     'BEGIN { x = (a + b) / c; exit !(b > 0 && x > 1 - 1e-4 && x < 1 + 1e-4) }'
-# Time in which two kernels run counts once: five steps, each microsecond overlaps a quarter with the next.
+# Time in which two kernels overlap counts once. Five steps were traced; each kernel lasts 1 us and
+# overlaps the next by a quarter of it.
 rows SGT_HOST_CUPTI=overlap
 check 'kernels at once' awk -v n="$launches" -v a="$ms" -v b="$idle" -v c="$step" 'BEGIN {
     x = c * 5000 / (.75 * (5 * n - 1) + 1)

@@ -1,4 +1,4 @@
-# sgt-bench tokenize: counts the tokens that it encodes, and refuses inputs that it cannot read.
+# sgt-bench tokenize: the number of tokens that it encodes, and the inputs that it cannot read.
 . "$ROOT/tests/cli/bench.inc"
 
 mkdir in
@@ -16,8 +16,8 @@ stdout_is ''
 printf 'Hello world!\n' > text
 run_prints '"tokens": 4' sgt-bench tokenize - --json < text
 
-# The tokens of a long text do not depend on the cuts between threads. sgt-tokenize writes as many,
-# plus an end-of-text id for each document.
+# The number of tokens of a long text does not depend on where threads cut it. sgt-tokenize writes
+# as many tokens, plus an end-of-text id per document.
 repeated 200 "$ROOT/README.md" > long.txt
 run 0 sgt-tokenize --quiet --json long.txt out
 whole=$(field tokens .stdout)
@@ -26,8 +26,8 @@ for threads in 1 2 3; do
     check 'as many tokens' test "$(field tokens .stdout)" -eq $((whole - 1))
 done
 
-# Other vocabularies: if the pattern is a known one, PCRE2 is measured too, and gives as many
-# tokens.
+# Other vocabularies: if the pattern is a known one, PCRE2 is measured too and gives the same number
+# of tokens.
 V=$ROOT/tests/data/vocab
 run 0 sgt-bench tokenize --turns 1 --vocab "$V/o200k" "$V/text.txt"
 table 'the same by PCRE2'
@@ -114,7 +114,7 @@ stderr_matches '^sgt-bench tokenize: --peer: standard input can be read once onl
 run_usage '--turns 0: must be from 1 to 100' sgt-bench tokenize --turns 0 in
 
 # ---- the peers' own script, with stand-ins for the packages ----
-# A peer that lacks a package, or whose process dies, ends and is left out.
+# A peer whose package is missing, or whose process dies, is left out.
 if python=$(command -v "${PYTHON:-python3}"); then
     for peer in gigatoken tiktoken quicktok_v1; do
         mkdir -p packages/$peer-0.1.dist-info
@@ -138,7 +138,8 @@ if python=$(command -v "${PYTHON:-python3}"); then
     : > packages/whisper/__init__.py
     : > packages/whisper/assets/gpt2.tiktoken
     left_out 'concurrent.futures.process.BrokenProcessPool: '
-    # one that works: it gets the file of ranks and the name of the pattern, and encodes the text twice
+    # A peer that works: it gets the file of ranks and the name of the pattern, and encodes the text
+    # twice.
     cat > packages/gigatoken.py <<'END'
 class Tokenizer:
     backend = property(lambda self: self)
@@ -157,7 +158,7 @@ END
     stderr_has "quicktok is left out: --peer $python: exit 1: quicktok has no vocabulary for the pattern gpt2"
 fi
 
-# ---- whole commands: sgt-tokenize, and the peers from files to a file ----
+# ---- `disk`: sgt-tokenize and the peers as whole programs, from files to a file ----
 mkdir work
 cat > python <<'END'
 #!/bin/sh
@@ -168,7 +169,7 @@ echo '{"peer": "'$1' 0.1", "where": "disk", "tokens": 5, "seconds": 1000.0}'
 END
 rm -f asked
 run_silent sgt-bench tokenize in --threads 2 --disk work --peer ./python --turns 2 --json
-stdout_has '"tokens": 8' # including an end-of-text id for each file
+stdout_has '"tokens": 8' # includes an end-of-text id per file
 check 'what the process took, not what it says' holds '.peers[0].seconds < 60'
 check 'two turns of four' test "$(cut -d' ' -f1,2 asked | tr '\n' ' ')" = "$D$D"
 check 'ours was removed before' test "$(cat written)" = ids
@@ -179,7 +180,7 @@ table 'turns: 1; medians'
 run_failure '--disk nowhere: no folder can be made there: No such file or directory' sgt-bench tokenize in --disk nowhere
 run_failure 'in/empty.txt: no text in it: nothing to measure' sgt-bench tokenize in/empty.txt --disk work
 run_usage "--disk: standard input can be read once only (name a file)" sgt-bench tokenize - --disk work
-# Parquet files have another peer, and are measured as whole commands only.
+# Parquet files are compared with another peer, and only as whole programs.
 mkdir rows
 cp "$ROOT/tests/data/parquet/fallback.parquet" rows/a.parquet
 cp "$ROOT/tests/data/parquet/web.parquet" rows/b.parquet

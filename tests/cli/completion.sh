@@ -13,7 +13,7 @@ run_usage '--completion: for bash, zsh or fish?' sgt-train --completion tcsh
 
 readers=$(sgt-train --completion table | awk -F '\t' '$2 == "loader" { print $4 }' | tr '|' '\n' | sort | tr '\n' ' ')
 
-# Print the words offered for the last word of a line, sorted.
+# offered OFFERED COMMAND...: check the words that are offered for the last word of COMMAND, sorted
 offered() { # OFFERED COMMAND...
     expected=$1
     shift

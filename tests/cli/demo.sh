@@ -1,4 +1,4 @@
-# make demo's script on the user's own text, and its message without any text.
+# The script of `make demo` on the user's own text, and its message if there is no text.
 # In make check-all only: it trains as long as make demo does.
 mkdir corpus build
 ln -s "$BIN" build/bin

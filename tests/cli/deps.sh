@@ -1,4 +1,5 @@
-# make deps: prints nothing if nothing is missing, names what it installs, and ends with one line if it cannot.
+# make deps prints nothing if nothing is missing, names the packages that it installs, and fails
+# with one line if it cannot.
 deps=$ROOT/tools/deps.sh
 "$deps" build --missing > /dev/null || skip "packages are missing here, so that their absence cannot be staged"
 
@@ -23,7 +24,7 @@ stderr_is "sgt needs these packages (Debian's names), and there is no apt-get he
 run 2 env PATH="$PWD/bin" make -C "$ROOT" --no-print-directory CC=cc B="$PWD/build" need-packages
 stderr_has "sgt needs these packages: $all (make deps installs them)"
 
-# An apt-get that fails until package lists are fetched, and then installs the headers.
+# An apt-get that fails before the package lists are fetched, and then installs the headers.
 cat > bin/apt-get << 'END'
 #!/bin/sh
 echo "$*" >> apt.log
@@ -60,7 +61,8 @@ run_says '' env PATH="$PWD/bin" CC=cc "$deps"
 rm bin/apt-get
 run_says '' env PATH="$PWD/bin" CC=cc "$deps"
 
-# The packages of single tests, one of which does not exist: package lists are fetched and the others installed.
+# The packages of single tests, one of which does not exist: the package lists are fetched, and the
+# others are installed.
 cat > bin/apt-get << 'END'
 #!/bin/sh
 echo "${*##* -o DPkg::Lock::Timeout=300 }" >> all.log

@@ -1,8 +1,8 @@
 # File names with control characters, which could move a terminal's cursor or set its title. Every program prints
 # these characters as \xNN, on standard output and standard error, whether the file exists, is damaged or is missing.
 
-# In this name, ESC ] 0 ; x BEL sets a terminal's title. Then come a newline, CSI as one byte and as
-# UTF-8, and a printable character, which stays as it is.
+# In this name, ESC ] 0 ; x BEL sets a terminal's title. A newline follows, then CSI as a single
+# byte and as UTF-8, and a printable character, which is printed unchanged.
 evil=$(printf 'e\033]0;x\007\nl\233\302\233\303\251')
 shown='e\x1b]0;x\x07\x0al\x9b\xc2\x9bé'
 

@@ -1,5 +1,6 @@
-# sgt-eval: a small model's answers equal transformers', question by question, if a Python has it, and those stored
-# from such a run; loss and bits per byte equal GPT-2's in float64, and sgt-train's own.
+# sgt-eval: a small model's answers to each question equal those of transformers, if a Python has
+# it, and answers of transformers that were stored. Loss and bits per byte equal those of GPT-2 in
+# float64 and of sgt-train.
 # In make check-all only: it scores questions with a whole model.
 . "$ROOT/tests/cli/train.inc"
 work_in_memory
@@ -45,8 +46,8 @@ kept pick 010121212101230101212121012301 "$(list pick endings.json)"
 kept pick_norm 131122321321021311223213210213 "$(list pick_norm endings.json)"
 kept pick_token 111121312112131111213121121311 "$(list pick_token endings.json)"
 kept right 010001000101010100010001010101 "$(list right words.json)"
-# Each token costs about the same here. Per character, the four letters are the likelier ending; per byte it would be
-# the other one, as it is by the sum.
+# Each token has about the same log-probability here. Normalized per character, the ending of four
+# letters is more likely; per byte, or by the sum, the other ending would be.
 printf '{"ctx": "He said", "endings": ["ééé", "x y z w"], "label": 1}\n' > wide.jsonl
 run 0 $score wide.jsonl --json --quiet
 cp .stdout wide.json
@@ -56,7 +57,8 @@ kept 'pick per character' 1 "$(list pick_norm wide.json)"
 check 'some are right, some are not' test "$(list right words.json | tr -d 0 | wc -c)" -gt 3
 check 'and some wrong' test "$(list right words.json | tr -d 1 | wc -c)" -gt 3
 
-# Texts are brought into the normal form that the vocabulary asks for, which may be longer.
+# Texts are brought into the normal form that the vocabulary requires, which may be longer than the
+# text.
 perplexity_of() { # TEXT: set $perplexity for the model `own`
     printf '{"text": "They %s said"}\n' "$1" > word.jsonl
     run 0 sgt-eval --device cpu own word.jsonl --json --quiet
@@ -71,7 +73,7 @@ longer='\u0635\u0644\u0649 \u0627\u0644\u0644\u0647 \u0639\u0644\u064a\u0647 \u0
 many() { for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do printf '%s' "$1"; done; }
 check 'a longer form' same_perplexity "$(many '\ufdfa')" "$(many "$longer")"
 
-# Results are the same for any number of questions at a time and of threads. For a run, the newest
+# Results do not depend on the batch size or the number of threads. If MODEL is a run, its newest
 # checkpoint is used.
 for option in '--batch-size 1' '--batch-size 7 --threads 1' '--batch-size 500'; do
     run 0 $score words.jsonl --json $option
@@ -87,8 +89,8 @@ fact guessing 0.25
 stdout_has 'words.jsonl: last words'
 fact perplexity '[0-9.]+'
 
-# If a context is longer than the model's, its end is used: the result equals that for the end
-# alone.
+# If a context is longer than the model's, only its end is used. The result then equals the result
+# for that end.
 long=$(awk 'BEGIN { for (i = 0; i < 1500; i++) printf "one " }')
 echo "{\"text\": \"$long two\"}" > long.jsonl
 run 0 $score long.jsonl --json
@@ -96,8 +98,8 @@ stderr_has 'sgt-eval: long.jsonl: 1 of 1 contexts are cut at their beginning to 
 cp .stdout long.json
 like_transformers long.jsonl long.json
 
-# A set: each window of T tokens counts once. End-of-text ids count in the loss, but not in bits per
-# byte.
+# Data sets: each window of T tokens counts once. End-of-text ids count in the loss, but not in bits
+# per byte.
 texts texts 40000
 run 0 sgt-tokenize --quiet texts set
 run 0 $score --data set --split train --json --quiet
@@ -133,7 +135,8 @@ run 0 sgt-eval --device cpu again --data split --data split --split train --seq-
 fact seq 32 windows '[0-9]+' tokens '[0-9,]+' loss '1[0-9]\.[0-9]+' 'bits per byte' '[0-9]\.[0-9]+'
 fact bytes '[0-9.]+ KiB'
 
-# validation while training: the same tokens, in nats and in bits per byte. One window of all tokens is not shifted.
+# Validation while training gives the same loss in nats and in bits per byte. The only window holds
+# all tokens, so its start is not shifted.
 mkdir few both
 head -c 900 texts/part-03 > few/text
 run 0 sgt-tokenize --quiet few some
@@ -158,16 +161,17 @@ fact 'val loss' '10\.[0-9]{3,4}' 'val bits per byte' '[0-9.]+' evaluated 2
 run 0 sgt-report --json watched -o page.html
 close 'bits per byte in the report' "$(field val_bits_per_byte .stdout)" "$(field val_bits_per_byte logged)" 1e-6
 grep -q '<dt>Bits per byte</dt>' page.html || fail 'the page lacks the bits per byte'
-# by the tokenizer.json of the data, if it is not GPT-2's; without one, in nats alone
+# Bits per byte need the data's tokenizer.json, unless the vocabulary is GPT-2's. Without the file,
+# the loss is only in nats.
 run 0 sgt-tokenize --quiet --train-vocab 300 texts their
 run 0 sgt-tokenize --quiet --vocab their --split 30% texts theirs
 run 0 sgt-train --quiet --data theirs --run watched2 --device cpu --model 1x8x1 --seq-len 64 --batch-size 1 --steps 2 \
     --eval-every 1 --precision fp32
 tail -n 1 watched2/log.jsonl > logged
-# 300 tokens at random take log2(300) = 8.2 bits each, and they have more than a byte
+# Each of 300 random tokens takes log2(300) = 8.2 bits, and tokens have more than a byte on average.
 check "bits per byte: $(field val_bits_per_byte logged)" awk "BEGIN { b = $(field val_bits_per_byte logged); \
     exit !(b > 2 && b < 8.3) }"
-# never by the tokenizer.json of another vocabulary
+# A tokenizer.json of another vocabulary is refused.
 run 0 sgt-tokenize --quiet --train-vocab 280 texts other-ids
 cp other-ids/tokenizer.json theirs
 run_failure 'theirs/tokenizer.json: not the vocabulary of the shards beside it (copy theirs there, or remove it)' \
@@ -180,16 +184,16 @@ stderr_has "sgt-train: no tokenizer.json is beside the data: no validation in bi
 check 'nats alone' grep -q '"val_loss"' watched3/log.jsonl
 ! grep -q val_bits watched3/log.jsonl || fail 'bits per byte of an unknown vocabulary'
 
-# tokens of another vocabulary than the model's
+# The tokens are of another vocabulary than the model's.
 run 0 sgt-tokenize --quiet --train-vocab 300 texts small
 run 0 sgt-tokenize --quiet --vocab small texts other
 run 1 $score --data other --split train
 stderr_is "sgt-eval: other: its tokens are of another vocabulary than the model's, gpt2 (--vocab FILE names the model's)"
-run 0 sgt-inspect --quiet --export nanogpt other their-files # files without a header, whose manifest tells
+run 0 sgt-inspect --quiet --export nanogpt other their-files # no headers: the manifest names the vocabulary
 run 1 $score --data their-files --split train
 stderr_is "sgt-eval: their-files: its tokens are of another vocabulary than the model's, gpt2 (--vocab FILE names the \
 model's)"
-# and which end of text begins a document
+# The manifest also names the end-of-text id, which begins a document.
 run 0 sgt-train --quiet --data their-files --run masked --device cpu --model 1x8x1 --seq-len 8 --batch-size 1 --steps 1 \
     --document-mask
 grep -q '"eos_token_id": 0' masked/step-*/config.json || fail 'the end of text is not in the checkpoint'
@@ -198,7 +202,7 @@ run_failure 'set: no val shards in it, val_*.bin (sgt-tokenize --split 5% makes 
     $score --data set
 run_usage '--seq-len 2000: the model has 1024 positions' $score --data set --seq-len 2000
 
-# Wrong lines of questions are named.
+# Messages about wrong questions name the line.
 bad() { # MESSAGE LINE
     printf '{"text": "one two"}\n%s\n' "$2" > bad.jsonl
     run_failure "bad.jsonl: line 2: $1" $score bad.jsonl
@@ -209,7 +213,7 @@ bad 'expected {"text": TEXT}: no two words with a space between them' '{"text": 
 bad 'expected {"text": TEXT}: no text "text"' '{"text": 3}'
 bad 'expected {"text": TEXT}: it is no object' '[3]'
 bad "not JSON: '}' expected near end of file" '{"text": "one two"'
-mark=$(printf '\357\273\277') # a byte order mark, which nobody would see
+mark=$(printf '\357\273\277') # a byte order mark, which is invisible
 why="a byte order mark, where files were joined: sed -E 's/^\s*\xEF\xBB\xBF//; "\
 "s/}\s*\xEF\xBB\xBF\s*(\{|\$)/}\n\1/g' removes it"
 bad "$why" "$mark{\"text\": \"one two\"}"
@@ -249,7 +253,7 @@ PATH=$programs:$PATH
 for precision in fp32 bf16 fp16; do
     run 0 sgt-eval --device cuda --precision $precision model words.jsonl --json --batch-size 10
     [ $precision != fp32 ] || kept 'right on CUDA' "$(list right words.json)" "$(list right .stdout)"
-    # the loss is near 11, computed from numbers with 8 bits of mantissa
+    # The loss is near 11. It is computed from numbers with 8 bits of mantissa.
     check "perplexity in $precision" awk "BEGIN {
         d = log($(figure perplexity .stdout) / $(figure perplexity words.json)); exit !(d < .05 && d > -.05) }"
 done

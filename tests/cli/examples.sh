@@ -1,4 +1,5 @@
-# loader/examples and tokenize/examples, compiled as their first lines say, against both libraries.
+# loader/examples and tokenize/examples: compile them as their first lines say, against the shared
+# and the static library.
 LIB=$BIN/../lib
 compiler
 shared="-L$LIB -Wl,-rpath,$LIB"
@@ -7,12 +8,12 @@ shared="-L$LIB -Wl,-rpath,$LIB"
 texts short 100000
 run 0 sgt-tokenize --quiet --shard-tokens 20k short set
 
-# Compile the C example as C++ too, where initializers must be in the header's order; C++ also warns of missing
-# fields.
+# Compile the C example as C++ too, where initializers must be in the order of the header. C++ also
+# warns about missing fields.
 run 0 "$CXX" -x c++ -std=c++20 -Wall -Wextra -Wno-missing-field-initializers -Wshadow -pedantic -Werror -fsyntax-only \
     "-I$ROOT/loader" "$ROOT/loader/examples/train.c"
 
-# The header begins with an example, too: a block in main, of both languages.
+# The header begins with an example too: a block of statements for main, in C and C++.
 {
     printf '#include <stdio.h>\n\n#include "sgt_loader.h"\n\nint main(void)\n{\n'
     sed -n '/^ \*     static/,/^ \*$/s/^ \*//p' "$ROOT/loader/sgt_loader.h"

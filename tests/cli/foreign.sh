@@ -1,4 +1,5 @@
-# Sets of other programs, read by every program here: llm.c's, modded-nanogpt's, nanoGPT's and Megatron-LM's.
+# Every program here reads data sets of other programs: llm.c, modded-nanogpt, nanoGPT and
+# Megatron-LM.
 . "$ROOT/tests/cli/shards.inc"
 
 # the ids of "Hello world!", of "\n" with an end of text, and of "Hello"
@@ -43,12 +44,12 @@ run 0 sgt-train --quiet --data set/my-gpt2_text_document --run run --model 1x8x1
     --device cpu
 run_prints '"steps": 2' sgt-inspect run --json
 
-# A resume on the same tokens in other documents is refused.
+# A resume is refused if the same tokens are divided into other documents.
 megatron set/my-gpt2_text_document 8 4 3
 run 1 sgt-train --data set --run run --resume --steps 3
 stderr_is 'sgt-train: --data set: not the tokens that the run to resume was trained on'
 
-# Every program names the fault in a damaged file.
+# Every program reports the damage in a damaged file.
 megatron wide 5 2 1
 ids 1 0 0 0 2 0 0 0 3 0 0 0 > wide.bin
 wide='wide.idx: at byte 17: type 5, int64: 64-bit tokens: sgt reads uint16, int16 and int32, which Megatron-LM writes'
@@ -100,7 +101,7 @@ stderr_has "sgt-train: nano: its files do not say which vocabulary they have: GP
 bits per byte (copy its tokenizer.json there)"
 ! grep -q val_bits run4/log.jsonl || fail 'bits per byte of a vocabulary that is only assumed'
 run_prints 'bits per byte' sgt-eval run4 --data nano --seq-len 1
-# nanoGPT's meta.pkl is of a vocabulary of characters, which is not GPT-2's.
+# nanoGPT's meta.pkl belongs to a vocabulary of characters, not to GPT-2's.
 touch nano/meta.pkl
 for set in nano nano/val.bin; do
     run_notes "sgt-eval: $set: its meta.pkl is of another vocabulary than GPT-2's: no bits per byte" \
@@ -114,7 +115,8 @@ ids 15496 > other.bin && mkdir numbered && cp other.bin numbered/train_000000.bi
 run_failure_about 'not a shard (if it has no header, pass the file itself)' sgt-inspect numbered
 run 0 sgt-train --quiet --data nano/train.bin --run run5 --model 1x8x1 --seq-len 1 --batch-size 1 --steps 2 --device cpu
 
-# 32-bit ids without a header are not read as 16-bit ones (forms.sh), in any way to name them.
+# 32-bit ids without a header are never read as 16-bit ids, however the file is named (see
+# forms.sh).
 i=0
 while [ $i -lt 40 ]; do ids $((100 + i)) 0 && i=$((i + 1)); done > wide.bin
 mkdir wide32 wide32/shards
@@ -142,7 +144,8 @@ ids 15360 995 0 198 > narrow16.bin
 run_failure "narrow16.bin: $wide" sgt-inspect --raw 32 narrow16.bin
 run_failure "narrow16.bin: $wide" sgt-bench loader --raw 32 narrow16.bin --seq-len 1 --batch-size 1
 
-# ids of 4 bytes: by --raw 32, in a Megatron-LM .idx of type 4, after llm.c's header for Llama 3
+# Ids of 4 bytes, which --raw 32, type 4 in a Megatron-LM .idx, or llm.c's header for Llama 3
+# announces.
 mkdir four four/nano four/megatron four/llmc
 ids32() { for id; do le32 "$id"; done; }
 ids32 100256 5 128000 7 > four/nano/train.bin
@@ -167,7 +170,7 @@ run 0 sgt-inspect --compare four/llmc four/megatron
 ids32 100256 5 62464 7 > other32.bin # 128000 without its upper 16 bits
 run 1 sgt-inspect --compare --raw 32 --json four/nano/train.bin other32.bin
 stdout_has '"byte": 8,' '"id": 128000,' '"id": 62464,'
-ids 5 5 > narrow.bin # ids of 2 bytes are compared by their value
+ids 5 5 > narrow.bin # ids of 2 and 4 bytes are compared by value
 ids32 5 5 > five32.bin
 mkdir five && { le32 20240801 && le32 7 && le32 2 && head -c 1012 /dev/zero && cat five32.bin; } > five/train_000000.bin
 run 0 sgt-inspect --compare narrow.bin five/train_000000.bin
@@ -185,7 +188,7 @@ done
 ids32 16 17 > four/nano/val.bin
 run_prints 'val            shards 1, tokens 2' sgt-inspect four/nano --raw 32
 
-# A text, named as data, is not read as tokens. --raw reads it so.
+# A text file passed as data is not read as tokens unless --raw is given.
 yes 'It was the best of times.' | head -c 4096 > book.bin
 run 1 sgt-bench loader book.bin --seq-len 4 --batch-size 2
 stderr_is 'sgt-bench loader: book.bin: text, not 16-bit tokens (sgt-tokenize book.bin OUT/ makes tokens of it)'

@@ -1,10 +1,11 @@
-# forms.sh: the matrix of forms by programs: what each program does with each kind of file. A row of the table is a
-# kind, a cell is an exit code and a word of the legend, which stands for the essential words of the line. No program
-# may take a file for what it is not without a line that says so.
+# forms.sh: a matrix of programs and kinds of files. A row of the table is a kind of file, a column
+# is a way to call a program. A cell holds the expected exit code and a word of the legend, which
+# stands for the essential words of the message. No program may misread a file without a message.
 #
-# FILE and FOLDER: sgt-tokenize FILE, and a folder with FILE and a text. train: sgt-train --data FILE, and also sgt-eval
-# --data FILE. inspect, eval: sgt-inspect FILE, and sgt-eval MODEL FILE, whose lines are questions. tokenize
-# and Loader: sgtokens.tokenize and sgtokens.Loader of the Python package.
+# Columns: FILE: sgt-tokenize FILE. FOLDER: sgt-tokenize of a folder with FILE and a text. train:
+# sgt-train --data FILE, and also sgt-eval --data FILE. inspect: sgt-inspect FILE. eval: sgt-eval
+# MODEL FILE, whose lines are questions. tokenize and Loader: sgtokens.tokenize and sgtokens.Loader
+# of the Python package.
 . "$ROOT/tests/cli/python.inc"
 forms() {
     cat << 'END'
@@ -71,7 +72,7 @@ shard.bin         1bytes   0bytes   0ids     0ids     1no      1bytes   0ids
 END
 }
 
-# legend COLUMN WORD: print the essential words of the line
+# legend COLUMN WORD: print the essential words of the message
 legend() {
     case $1.$2 in
     inspect.no) echo 'not a file that sgt knows' ;;
@@ -124,8 +125,8 @@ name() {
 
 mkdir files work docs
 cd work || exit 1
-some() { for i in $(seq 50); do printf "$1" $i; done; } # FORMAT: fifty times, with a number
-kind() { cat > "../files/$1"; }                         # NAME: its bytes come from standard input
+some() { for i in $(seq 50); do printf "$1" $i; done; } # FORMAT: print 50 lines, each with its number
+kind() { cat > "../files/$1"; }                         # NAME: store standard input as a file of that kind
 some 'It was the age of wisdom %d, it was the age of foolishness.\n' > text
 some '{"text":"It was the age of wisdom %d","n":1}\n' > lines
 for i in $(seq 50); do printf 'It was the age of wisdom %d' "$i" > ../docs/$((100 + i)); done
@@ -169,7 +170,7 @@ begins a.arrow 'ARROW1\000\000'
 begins stream.arrow '\377\377\377\377\260\000\000\000'
 begins a.pdf '%%PDF-1.7\n%%\342\343\317\323\n'
 begins program '\177ELF\002\001\001\000'
-wide() { # FILE UNIT NEW: write each UNIT of the file, in octal, as NEW
+wide() { # FILE UNIT NEW: replace each UNIT of the file, a regular expression, by NEW
     printf "$(od -An -v -to1 "$1" | sed "s/$2/$3/g" | tr -d '\n')"
 }
 byte=' \([0-7]*\)'
@@ -183,7 +184,7 @@ for order in 16le 16be 32le 32be; do kind $order.txt < $order; done
 { printf '\377\376\000\000' && cat 32le; } | kind mark-32le.txt
 { printf '\000\000\376\377' && cat 32be; } | kind mark-32be.txt
 cd ..
-# ids of GPT-2, of 16 and of 32 bits, with sgt's header, without one, and with numpy.save's
+# GPT-2 ids of 16 and 32 bits: with sgt's header, without a header, and as numpy.save writes them
 run 0 sgt-tokenize --quiet files/text.txt set
 cp set/train_000000.bin files/shard.bin
 ids=$(field tokens set/manifest.json)
@@ -196,7 +197,7 @@ cp files/ids32 files/ids32.bin
 run 0 sgt-train --quiet --data set --run run --model 1x8x1 --seq-len 4 --batch-size 1 --steps 1 --device cpu
 cp run/step-00000001/model.safetensors files
 
-# ---- what the text of a kind becomes, alone and before that of a folder's other file ----
+# ---- the expected ids of a kind, as a single FILE and in the FOLDER with another text ----
 
 echo 'a plain text' > plain
 for word in text latin jsonl brace rows empty; do
@@ -223,9 +224,10 @@ tail -c +1025 plain-set/train_000000.bin > plain-ids
 for word in text latin jsonl brace rows empty; do cat want-$word.FILE plain-ids > want-$word.FOLDER; done
 ln want-jsonl.FILE want-lines.FILE && ln want-jsonl.FOLDER want-lines.FOLDER
 
-# ---- the cells ----
+# ---- run and check each cell ----
 
-# The package's columns, by one process: folders out.KIND, and files KIND.COLUMN.code and KIND.COLUMN.said
+# One process of Python runs the columns of the package. For each kind it leaves the folder out.KIND
+# and files KIND.COLUMN.code and KIND.COLUMN.said.
 cat > wheel.py << 'END'
 import logging
 import sys
@@ -268,7 +270,7 @@ else
     cat .python
 fi
 
-# call COLUMN KIND: run it; set $code, and write .stdout and .stderr
+# call COLUMN KIND: run the program of the column; set $code, and write .stdout and .stderr
 call() {
     rm -rf out in
     code=0
@@ -285,7 +287,7 @@ call() {
     esac > .stdout 2> .stderr || code=$?
 }
 
-# is_right COLUMN CODE WORD KIND: compare what was run
+# is_right COLUMN CODE WORD KIND: check the result of call
 is_right() {
     line=$(legend "$1" "$3") from=$1
     [ "$code" -eq "$2" ] || return
@@ -299,7 +301,7 @@ is_right() {
         tail -c +1025 out/train_000000.bin > .ids
         if [ -e "want-$3.$from" ]; then cmp -s .ids "want-$3.$from"; else cmp -s .ids plain-ids; fi || return
         case $3 in
-        text | latin | jsonl | rows | empty) [ ! -s .stderr ] ;; # it is what its name says
+        text | latin | jsonl | rows | empty) [ ! -s .stderr ] ;; # files whose names match their content: no notice
         lines | brace) grep -qF -e "$4: $line" .stderr && [ "$(wc -l < .stderr)" -eq 1 ] ;;
         *) grep -qF -e "$4: skipped: $line" .stderr && [ "$(wc -l < .stderr)" -eq 1 ] ;;
         esac

@@ -1,4 +1,5 @@
-# gpu-bundle.sh with the host's programs in place of nvcc's: what a bundle holds.
+# The contents of a bundle of gpu-bundle.sh, with the programs for the host in place of those that
+# nvcc builds.
 # In make check-all only: it needs the programs of the host run.
 cuda_on_the_host
 B=$BIN/..

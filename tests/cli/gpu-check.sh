@@ -1,6 +1,6 @@
-# gpu-check.sh without a GPU. With stand-ins for all programs that need a GPU, and for the clock: good, bad and
-# missing figures, time that runs out, an early end, and a second call. Then check-cuda-device, with the
-# host as its device.
+# gpu-check.sh without a GPU. Stand-ins replace the clock and all programs that need a GPU. Cases:
+# good, bad and missing results, a budget that runs out, an early end, and a second call. Then
+# check-cuda-device with the host as its device.
 # In make check-all only: it runs all kernels on the host, as a GPU would.
 . "$ROOT/tests/cli/clock.inc"
 [ ! -e /dev/nvidia0 ] || skip 'there is a GPU here: tools/gpu-check.sh itself shows more'
@@ -155,14 +155,15 @@ is_json() {
 json_has() { grep -qF -e "$1" gpu-check.jsonl || fail "gpu-check.jsonl lacks: $1"; }
 log_has() { grep -qF -e "$1" gpu-check.jsonl.log || fail "gpu-check.jsonl.log lacks: $1"; }
 
-# ---- no fault ----
+# ---- all checks pass ----
 
 gpu 0 '' --budget 560 -o gpu-check.jsonl
-# Each part of ten minutes with a card, in the order of its value, and the second at which it must end.
+# ends: print each part of a run of ten minutes, most valuable first, and the second by which it
+# must end
 ends() { sed -n 's/^== \([a-z]*\), until \([0-9]*\) s: .*/\1 \2/p' .stdout | xargs; }
 check 'the parts' test "$(ends)" = \
     'versions 20 first 35 profile 75 ab 165 products 215 ablation 275 compile 395 cases 455 curves 495 last 560'
-# ran_like REGEX: check that a program was run like this
+# ran_like REGEX: fail unless a program was called with a command line that matches
 ran_like() { grep -qE -e "^$1" ran || fail "no call matches: $1: $(cut -c 1-200 ran)"; }
 ran_like 'nvidia-smi --query-gpu=clocks.sm,.*,power.limit,power.max_limit --format=csv$'
 ran_like 'sgt-train --self-check --device cuda --json$'
@@ -228,7 +229,7 @@ check 'in turn' test "$(turns 12)" = 'base default,pdl base default,bulk base to
 
 gpu 0 fast ab bulk rows
 stdout_has 'info --variant default,bulk, B=64, to base: 1.100 times'
-stdout_has 'info --variant none, B=12, to base: 1.000 times' # the base without rows
+stdout_has 'info --variant none, B=12, to base: 1.000 times' # the base, without the variant rows
 ! grep -q pdl .stdout || fail 'only bulk and rows were named'
 gpu 0 '' --budget 120 curves first ab pdl --skip 'attention own' --skip 'own attention'
 check 'what is named, in the order of the table' test "$(ends)" = 'first 12 ab 86 curves 120'
@@ -255,9 +256,9 @@ again 0 '' first ablation cases
 stdout_has 'kept step, B=64 T=1024 bf16: 700000 tokens/s, '
 stdout_has 'kept ablation, from text to tied: 19.905 times'
 stdout_has '     kernels: 0 of 1 cases passed'
-# Only skipped checks run again, and those that decide which can run.
+# Only skipped checks run again, and the calls that find out which checks can run.
 ! grep -vE 'nvidia-smi|python -c|check-cuda-device --list|--case large' ran | grep . || fail 'these ran again'
-# A line that was cut off is no result.
+# A line that was cut off counts as missing.
 sed -i '/"name": "ablation, from text to tied"/{h;d}; ${G;s/"part".*//}' gpu-check.jsonl
 truncate -s -1 gpu-check.jsonl
 again 0 '' first ablation cases
@@ -269,7 +270,7 @@ echo abc > b/commit
 run 2 env PATH="$PWD/stand:$PATH" b/tools/gpu-check.sh
 echo 0123456789ab > b/commit
 
-# ---- one fault at a time; the other checks run ----
+# ---- one fault at a time; the other checks still run ----
 
 gpu 1 kernel cases
 stdout_has 'fail kernel gelu: exit 1: 0 passed, 1 failed, 0 skipped'
@@ -315,9 +316,10 @@ gpu 1 short more --skip kernel
 stdout_has 'fail curve in fp32, auto attention: fewer than 200 steps of numbers came'
 gpu 1 chance more --skip kernel --skip curve
 stdout_has 'fail deterministic: two runs part at step 75'
-stdout_has '     kernels: 0 of 0 cases passed' # those that --skip names do not run
+stdout_has '     kernels: 0 of 0 cases passed' # cases excluded by --skip do not run
 
-# Without PyTorch or cuDNN, what needs them is skipped and counted; float32 is still compared with float64.
+# Without PyTorch or cuDNN, the checks that need them are skipped and counted. float32 is still
+# compared with float64.
 gpu 0 torch curves compile more --skip kernel
 stdout_has "skip torch.compile, B=12 T=1024 bf16, after ours: ModuleNotFoundError: No module named 'torch'"
 stdout_matches '^pass curve in fp32, auto attention: '
@@ -327,7 +329,8 @@ stdout_has 'skip curve in bf16, cudnn attention: sgt-train: --attention cudnn: c
 
 # ---- time that runs out ----
 
-# With the seconds that an H100 or its host may take, there is time for all, and four variants.
+# If each program takes as long as it may on an H100 and its host, the budget suffices for all parts
+# and four variants.
 cat > took << 'END'
 sgt-bench*gemm*layer* 6
 sgt-bench*gemm* 20
@@ -344,7 +347,7 @@ nvidia-smi* 2
 END
 gpu 0 plan --budget 560
 [ "$(cat clock)" -le 1560 ] || fail 'more than 560 s'
-# If all programs hang, the first result comes within 20 s, and all parts end in time.
+# If all programs hang, the first result still comes within 20 s, and all parts end in time.
 cat > took << 'END'
 nvidia-smi*gpu=name* 4
 * 10000
@@ -355,7 +358,7 @@ gpu 1 '' --budget 560
 for part in $table; do grep -q "\"part\": \"$part\"" gpu-check.jsonl || fail "$part has no result"; done
 : > took
 
-# ---- with the real clock: programs are ended, and so is gpu-check.sh ----
+# ---- with the real clock: time limits end programs, and gpu-check.sh itself is killed ----
 
 mkdir real
 for f in nvidia-smi python; do cp stand/$f real; done
@@ -365,7 +368,7 @@ real() { # OUT SAY OPTION...: run it in the background
     PATH=$PWD/real:$PATH PYTHON=$PWD/real/python b/tools/gpu-check.sh "$@" > "$out" 2>&1 &
     pid=$!
 }
-# A case that has no end does not go on in the next part. No program begins if less than 6 s are left.
+# A case that hangs does not run on in the next part. No program is started with less than 6 s left.
 cat > b/bin/check-cuda-device << 'END'
 #!/bin/sh
 case "$*" in *--list*) echo gelu && exit ;; *wrapper*) exit 0 ;; esac
@@ -377,7 +380,7 @@ wait $pid && fail 'it was cut'
 check 'cut' grep -q "^cut  kernel cases: the part's time is over, 1 have not run: first gelu$" ended
 [ ! -e ran.pid ] || ! kill -0 "$(cat ran.pid)" 2> /dev/null || fail 'the case goes on'
 
-# A result is kept as soon as it is there, even if gpu-check.sh is killed then.
+# Each result is written as soon as it is known, so it survives if gpu-check.sh is killed.
 cat > b/bin/check-cuda-device << 'END'
 #!/bin/sh
 case "$*" in *--list*) printf 'gelu\nwrapper_mma\nlarge\n' && exit ;; esac
@@ -408,7 +411,7 @@ grep '^ok' .stdout > guarded
 run 0 "$pretend" --conformance --exact --one-process
 grep '^ok' .stdout > exact
 same guarded exact
-# The last three make tensor maps, which must be of addresses on the device.
+# The last three cases make tensor maps, which need addresses of device memory.
 for case in mirror cuda_attention_hopper_bf16 cuda_attention_hopper_backward_bf16 \
     cuda_attention_hopper_apart; do
     run 0 "$pretend" --case $case

@@ -1,5 +1,5 @@
-# gpu-check.sh with the host build instead of a card, at small shapes: all parts as they run on a card, then with time
-# that runs out in each; with missing libraries; and with kernels that fail or crash.
+# gpu-check.sh with the host build instead of a GPU, at small shapes. All parts run as on a GPU;
+# then each with too little time, with missing libraries, and with kernels that fail or crash.
 # In make check-all only: it trains on the host in place of a GPU, for some minutes.
 . "$ROOT/tests/cli/train.inc"
 . "$ROOT/tests/cli/clock.inc"
@@ -51,11 +51,11 @@ gpu() { # EXIT NAME=VALUE... -- OPTION...: gpu-check.sh -o r.jsonl
     ! command -v python3 > /dev/null || python3 -m json.tool --json-lines r.jsonl > .json || fail 'r.jsonl has lines that are no JSON'
 }
 
-# ---- all parts, with the fake of cuDNN ----
+# ---- all parts, with the stand-in for cuDNN ----
 
 : > libraries/libcudnn.so.9
 gpu 0 SGT_HOST_CUDNN=1 -- --budget 560 versions first profile ab attention-hopper products ablation compile cases curves last \
-    --skip 'of mmap,overlap' # the next run has that chain
+    --skip 'of mmap,overlap' # the next run has this chain
 stdout_matches '^pass self-check: [0-9]+ ok, of driver [0-9.]+, .*cudnn [0-9.]+'
 grep -q '"libraries": {"driver": "[0-9.]*", .*"cudnn": "[0-9.]*"' r.jsonl || fail 'no versions'
 stdout_matches '^info step, B=2 T=16 bf16: [0-9.]+ tokens/s, .*, loss [0-9.]+, sm_90, .* attention$'
@@ -76,7 +76,8 @@ stdout_has 'pass compute-sanitizer racecheck, cuda_attention_hopper_backward_bf1
 stdout_matches '^info step again, B=2 T=16 bf16: '
 stdout_matches '^[0-9]+ passed, 0 failed, [0-9]+ skipped$'
 
-# ---- time that runs out in each part: what ended before is kept, and the next part runs ----
+# ---- a budget that runs out in each part: finished checks keep their results, and the next part
+# runs ----
 
 cat > took << 'END'
 *self-check* 10000
