@@ -1,17 +1,17 @@
-# Malicious files: each command ends with one line that gives the reason. It prints no control character, takes no
-# more memory than allowed, and touches no file outside its folder.
+# Malicious files: each command ends with one line that gives the reason. It prints no control
+# character, uses no more memory than allowed, and touches no file outside its folder.
 # In make check-all only: it tries some 170 files.
 . "$ROOT/tests/cli/train.inc"
 
 work_in_memory
 sanitized=
-is_sanitized && sanitized=1 # a sanitizer maps terabytes
+is_sanitized && sanitized=1 # a sanitizer maps terabytes, so memory is not limited
 cases=0
 
 no_controls() {
     [ -z "$(cat .stdout .stderr | tr -d '\n\t\040-\176\200-\377')" ] || fail 'a control character went to the terminal'
 }
-# within KIB COMMAND...: run it with at most that much private memory, for at most 60 s
+# within KIB COMMAND...: run it with at most KIB of private memory, for at most 60 s; set $code
 within() {
     kib=$1
     shift
@@ -21,7 +21,8 @@ within() {
     ([ -n "$sanitized" ] || ulimit -d "$kib" && exec timeout 60 "$@") > .stdout 2> .stderr < /dev/null || code=$?
     no_controls
 }
-# hostile MESSAGE COMMAND...: it must fail with that line, within $most, which is 100 MiB
+# hostile MESSAGE COMMAND...: it must fail with one line that has MESSAGE, within $most KiB of
+# memory
 most=102400
 hostile() {
     message=$1
@@ -31,7 +32,7 @@ hostile() {
     stderr_lines 1
     stderr_has "$message"
 }
-# harmless KIB COMMAND...: it must succeed, within that memory
+# harmless KIB COMMAND...: it must succeed with at most KIB of private memory
 harmless() {
     within "$@"
     [ $code -eq 0 ] || fail "exit code $code, not 0"
@@ -42,7 +43,7 @@ many() { printf '[' && repeat '{},' 3000000 && printf '{}]'; }
 deep > deep.json
 many > many.json
 
-# ---- manifests: a shard's name must be a name in the folder ----
+# ---- manifests: a shard's name must be the name of a file in the folder ----
 data d
 vocabulary='{"name":"bytes","fingerprint":"0000000000000000","size":256,"eot":10}'
 totals='"documents":1,"bytes":1,"files":1,"invalid_utf8":0'
@@ -78,7 +79,7 @@ done
 absent r
 rm d/manifest.json
 
-# A shard may be a symbolic link to another disk: the target is read, but never written.
+# A shard may be a symbolic link to another disk. Its target is read but never written.
 mkdir linked
 ln -s ../outside.bin linked/train_000000.bin
 run 0 sgt-inspect linked --batch 0 --seq-len 4
@@ -251,13 +252,14 @@ rm v/tokenizer.json
 { echo '#version: 0.2' && yes 'a b' | head -n 4000000; } > v/merges.txt
 vocabulary 'v: tokens 256 and 257 are the same: ab'
 echo '{"a":0,"b":1,"ab":2}' > v/vocab.json
-most=204800 # for 2,097,152 merges, which a vocabulary of 1,048,576 ids may have
+most=204800 # KiB: enough for 2,097,152 merges, which a vocabulary of 1,048,576 ids may have
 vocabulary 'v: more than 2097152 merges'
 most=102400
 rm v/vocab.json
 truncate -s 129M v/merges.txt
 vocabulary 'v/merges.txt: more than the 134217728 bytes'
-# Ranks in an order that no training gives: 200,000 tokens before all others, whose halves never come, or all with the last.
+# Ranks in an order that no training gives: 200,000 long tokens come before all others. Their halves
+# are never tokens, or are all completed by the last token.
 for way in never last; do
     awk -v way=$way 'BEGIN {
         split("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", digit, "")
@@ -315,14 +317,14 @@ if command -v script > /dev/null; then
     same many shown
 fi
 
-# Deeply nested JSON is skipped beside the text, and refused in place of the text.
+# Deeply nested JSON is skipped in other fields, and refused as the value of the text field.
 { printf '{"a":' && deep && printf ',"text":"x"}\n'; } > deep.jsonl
 harmless 500000 sgt-tokenize deep.jsonl out
 { printf '{"text":' && repeat '[' 1000000 && printf '\n'; } > deep.jsonl
 hostile 'deep.jsonl: line 1:' sgt-tokenize deep.jsonl out-deep
 
-# Small files that unpack to large ones: they are read in parts, so memory stays small.
-much=180000000 # more bytes than the allowed memory
+# Small files that decompress to large ones are read in parts, so memory use stays low.
+much=180000000 # more bytes than the memory that is allowed
 head -c $much /dev/zero | tr '\0' 'y' | gzip -1 > bomb.gz
 head -c $much /dev/zero | zstd -q > bomb.zst 2> /dev/null || rm bomb.zst
 printf '#!/bin/sh\nyes flood | head -c %s\n' $much > flood
@@ -337,8 +339,9 @@ printf '\050\265\057\375\000\370\001\000\000' > wide.zst # a frame whose window 
 hostile 'wide.zst: offset 0: wants a window of more than 128 MiB' sgt-tokenize wide.zst out-wide
 same outside.bin as-it-was
 
-# touched COMMAND...: every path that the command opens, makes, moves or removes must be below this
-# folder and not one of the traps, or belong to the system, or be in the user's cache folder
+# touched COMMAND...: run it. Each path that it opens, creates, renames or removes must lie below
+# this folder, in the system's folders, or in the user's cache folder. The files outside.bin and
+# precious must not be touched.
 touched() { # COMMAND...
     strace -f -o trace -e trace=%file "$@" > .stdout 2> .stderr < /dev/null
     calls='openat|open|creat|unlink|unlinkat|rename|renameat2?|mkdir|mkdirat|truncate|link|linkat|symlink'

@@ -1,8 +1,9 @@
-# sgt-inspect --batch and --sampling packed: the batches that a trainer gets, from every reader; how many documents packed
-# rows hold, and how many tokens they crop.
+# sgt-inspect --batch shows the batches that a trainer gets; every reader gives the same. --sampling
+# packed counts the documents per row and the tokens that packing crops.
 . "$ROOT/tests/cli/shards.inc"
 
-# every_reader NAME ARGUMENT...: each reader gives the same batches; NAME gets them
+# every_reader NAME ARGUMENT...: check that all readers give the same batches, and store them in
+# NAME
 every_reader() {
     name=$1
     shift
@@ -41,8 +42,8 @@ check 'random is not shuffle' test "$(cat random)" != "$(cat shuffle)"
 run 0 sgt-inspect set --json --batch 5:3 --batch-size 3 --seq-len 2 --sampling random --seed 8
 check 'another seed gives other batches' test "$(cat .stdout)" != "$(cat random)"
 
-# With --sampling documents, each row has one document: from its start to the start of the next, cut
-# to 5 tokens or padded, across shards (tests/loader/test_documents.c).
+# With --sampling documents, each row holds one document: the tokens from its start to the start of
+# the next, cut to 5 tokens or padded. A document may span shards (tests/loader/test_documents.c).
 mkdir docs
 shard docs/train_000000.bin 7 50256 1 2 50256 3 4 5 6 8 9 50256 10
 shard docs/train_000001.bin 11
@@ -88,8 +89,8 @@ for reader in mmap preload uring; do
         sgt-inspect set --batch 1 --sampling sequential --batch-size 2 --seq-len 4 --loader $reader
 done
 
-# Several sets: rows, and the number of the set of each, are equal for every reader. The rows of one
-# set keep its order.
+# Several sets: for every reader, rows are equal, and so is the number of the set that each is from.
+# The rows of one set keep their order.
 mkdir other
 shard set/train_000001.bin 10 11 12 13 14 15 16 17 18
 shard other/train_000000.bin 100 101 102 103 104 105 106 107 108 109 110 111 112 113 114 115 116
@@ -104,7 +105,7 @@ run_usage 'other:-3: the weight must be a number from 1e-09 to 1e+06' sgt-inspec
 run 1 sgt-inspect set,gone --batch 0 --seq-len 4
 stderr_is 'sgt-inspect: gone: No such file or directory (sgt-tokenize makes a folder of shards)'
 run_usage 'set,other: several sets, which --batch K alone shows mixed (name one of them)' sgt-inspect set,other
-# A set with a weight, as --data takes it, gives the same as the set alone.
+# A set with a weight, as --data accepts it, gives the same result as the set without a weight.
 run 0 sgt-inspect set --json
 cp .stdout plain
 run_same plain sgt-inspect set:1 --json
@@ -117,7 +118,8 @@ run_prints_like '^set:7: ' sgt-inspect set:7 # unless a folder has that name
 rm -r set:7
 run_usage 'set:0: the weight must be a number from 1e-09 to 1e+06' sgt-inspect set:0
 
-# Starts of documents: from end-of-text ids; from an .idx file, if there is one; and in padded rows.
+# Starts of documents, found by end-of-text ids, or by an .idx file if there is one; also in padded
+# rows.
 mkdir told
 shard told/train_000000.bin 1 2 50256 3 4 50256 50256 5 6
 short='--batch 0 --sampling sequential --batch-size 2 --seq-len 4'
@@ -136,8 +138,9 @@ stdout_has '[0,0,0,-1]'
 run_usage '--documents: needs --batch K' sgt-inspect told --documents
 run_usage '--documents: needs --batch K' sgt-inspect --compare told told --documents
 
-# --sampling packed: rows of whole documents. Documents of 3, 6, 2, 5 and 4 tokens in rows of 4+1: 5 of the 6; the 5; 4 and 1 of the 2; 3 and, from the next epoch,
-# 2 of the 4. The token before the first document is in no row.
+# --sampling packed: rows of whole documents. Documents of 3, 6, 2, 5 and 4 tokens are packed into
+# rows of 4+1 tokens. The rows are: 5 of the 6 tokens; the 5; the 4, and 1 of the 2; the 3, and 2 of
+# the 4 from the next epoch. Tokens before the first document are in no row.
 mkdir packed
 shard packed/train_000000.bin 7 50256 1 2 50256 3 4 5 6 8 50256 10 50256 11
 shard packed/train_000001.bin 12 13
@@ -149,11 +152,11 @@ run_prints_like '"rows": 4,' sgt-inspect packed --sampling packed --seq-len 4 --
 stdout_matches '"cropped_tokens": 2,'
 stdout_matches '"documents_per_row": 1\.25$'
 every_reader rows packed --batch 0:2 --sampling packed --batch-size 4 --seq-len 4 --documents
-check 'the rows of two documents' grep -qE '\[50256, ?1, ?2, ?50256\]' rows # tests/loader/test_packed.c has all of them
+check 'the rows of two documents' grep -qE '\[50256, ?1, ?2, ?50256\]' rows # tests/loader/test_packed.c checks all rows
 run 0 sgt-inspect packed --batch 0 --sampling packed --batch-size 4 --seq-len 4 --documents
 stdout_matches '^ +documents begin at 0, 3$'
 
-# tokenized text: no more is cropped than the rows' ends, where documents are shorter than rows
+# Tokenized texts: if documents are shorter than rows, only the ends of rows are cropped.
 mkdir counts
 for i in 1 2 3 4 5 6 7 8 9 10 11 12; do seq -s ' ' 1 $((7 * i)) > counts/$i.txt; done
 run 0 sgt-tokenize --quiet counts texts
@@ -170,7 +173,7 @@ run_usage '--sampling packed: not together with --verify (run them one after the
 mkdir none
 shard none/train_000000.bin 1 2 3 4 5 6 7 8
 run_failure_about 'sgt-inspect: none: no document starts in it: ' sgt-inspect none --sampling packed --seq-len 4
-# Megatron-LM's documents end with the end-of-text id; an empty one also begins with it
+# Megatron-LM's documents end with the end-of-text id. An empty document also begins with it.
 mkdir m
 ids 50256 5 6 50256 7 8 9 50256 > m/set.bin
 megatron m/set 8 1 3 4

@@ -1,4 +1,5 @@
-# sgt-inspect --compare: sets with the same tokens in other shards are equal; otherwise the first difference is shown.
+# sgt-inspect --compare: sets with the same tokens are equal, however they are cut into shards.
+# Otherwise, the first difference is shown.
 . "$ROOT/tests/cli/shards.inc"
 
 texts in 90000
@@ -36,7 +37,7 @@ stdout_is ''
 stderr_is ''
 run 0 sgt-inspect --compare b hurt --split val
 
-# A set that ends before the other, and a shard, which has no split.
+# A set that is a prefix of the other, and a shard, which has no split.
 shard one.bin 50256 15496 995
 shard two.bin 50256 15496 995 0 198
 run 1 sgt-inspect --compare one.bin two.bin
@@ -59,7 +60,7 @@ stdout_has 'c and one.bin: the same tokens'
 ids 50256 15496 995 > raw.bin
 run 0 sgt-inspect --compare one.bin raw.bin
 
-# Differences at the edges of a block that is read, and of a shard.
+# Differences at the edges of the blocks that are read, and at the edges of shards.
 seq 1 300000 > numbers.txt
 run 0 sgt-tokenize --quiet --shard-tokens 131072 numbers.txt x
 for place in 0 131071 131072 262143 262144; do

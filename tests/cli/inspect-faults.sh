@@ -1,5 +1,5 @@
-# sgt-inspect with each system call and allocation disturbed in turn (faults.inc): it prints its usual output, or
-# names the fault. layout-faults.sh does the same with --export.
+# sgt-inspect with each system call and allocation disturbed in turn (faults.inc): it prints its
+# usual output or names the fault. layout-faults.sh covers --export.
 # In make check-all only: it disturbs hundreds of calls.
 . "$ROOT/tests/cli/faults.inc"
 . "$ROOT/tests/cli/train.inc"

@@ -1,9 +1,10 @@
-# sgt-inspect on a checkpoint and on a run's folder, both made by this script, and on a run that sgt-train has written.
+# sgt-inspect on a checkpoint and on a run, both assembled by this script, and on a run of
+# sgt-train.
 
 model=$ROOT/tests/data/fixtures/curve
 [ -f "$model/model.safetensors" ] || fail "no fixture at $model"
 
-# A checkpoint folder that has a model but no state of a run.
+# A checkpoint that holds a model but no state of a run.
 run 0 sgt-inspect "$model"
 stdout_has "$model: a GPT-2 checkpoint, without the state of a run (--init takes it, --resume does not)"
 fact model 'layers [0-9]+, channels [0-9]+, heads [0-9]+, positions [0-9]+, vocabulary [0-9]+, gelu (tanh|erf)'
@@ -14,7 +15,7 @@ stdout_has '"resumable": false' '"state": null'
 stdout_has 'wte.weight"'
 run_says '' sgt-inspect "$model" --quiet
 
-# Of a run, only complete checkpoints and whole lines of the log count.
+# In a run, only complete checkpoints and complete lines of the log count.
 mkdir -p run/step-00000010 run/step-00000020 run/step-00000030.tmp run/step-00000040
 for step in 10 20; do
     cp "$model/config.json" "$model/model.safetensors" run/step-000000$step
@@ -61,7 +62,7 @@ sed 's/.*lo{/{/' lost/log.jsonl > lost/log && mv lost/log lost/log.jsonl
 run_prints 'lost: a training run, whose loss is not a number' sgt-inspect lost
 fact steps 4 'first loss' 5.5 evaluated 4
 
-# Damaged files are named.
+# Messages about damaged files name the file.
 cp -r run hurt
 echo 'not JSON' > hurt/log.jsonl
 run_failure 'hurt/log.jsonl: line 1: expected a JSON object' sgt-inspect hurt
@@ -81,7 +82,7 @@ done
 run_usage 'run/step-00000010 is a checkpoint: --verify, --decode, --batch, --split and --raw are for shards' \
     sgt-inspect run/step-00000010 --verify
 
-# What sgt-train writes.
+# A run and a checkpoint that sgt-train writes.
 repeated 20 "$ROOT/README.md" > text
 run 0 sgt-tokenize --quiet text out
 run 0 sgt-train --quiet --data out --run trained --model 1x16x2 --seq-len 8 --batch-size 2 --steps 4 --save-every 2 \

@@ -135,7 +135,7 @@ known half.jsonl 'JSON, not 16-bit tokens (sgt-tokenize half.jsonl OUT/ makes to
 yes 'to be' | head -40 > text
 known text 'text, not 16-bit tokens (sgt-tokenize text OUT/ makes tokens of it)'
 
-# Faults are named with their byte or token.
+# Errors are reported with the offset of the byte or the index of the token.
 run_failure 'nowhere: No such file or directory (sgt-tokenize makes a folder of shards)' sgt-inspect nowhere
 mkdir empty
 run 1 sgt-inspect empty
@@ -175,7 +175,8 @@ if [ -c /dev/full ]; then
     stderr_is 'sgt-inspect: standard output: No space left on device'
 fi
 
-# On a terminal, a message begins on a new line, even if damage ends the text early.
+# On a terminal, a message begins on a new line, even if damage ends the text in the middle of a
+# line.
 command -v script > /dev/null || skip 'script is not there: nothing was shown on a terminal'
 { le32 20240520 && le32 1 && le32 70000 && head -c 1012 /dev/zero && head -c 139998 /dev/zero && ids 60000; } > late.bin
 run 1 sgt-inspect late.bin --decode 0:70000

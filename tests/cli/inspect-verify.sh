@@ -1,5 +1,5 @@
-# sgt-inspect on sets of sgt-tokenize: totals, --verify, and every kind of damage, which the message names: one line for
-# each damaged shard, the same for any number of threads.
+# sgt-inspect on sets of sgt-tokenize: totals, and --verify. The message about each kind of damage
+# names it. Each damaged shard gives one line, and the number of threads changes nothing.
 . "$ROOT/tests/cli/shards.inc"
 
 mkdir -p in
@@ -22,7 +22,8 @@ run_prints '"kind": "shards"' sgt-inspect out --json --verify
 stdout_has '"documents": 10' "\"bytes\": $tokens" '"invalid_utf8": 1' '"verified": true' '"shard_tokens": 200'
 stderr_is ''
 
-# What sgt-tokenize left out, and literals that it encoded as text.
+# The counts of what sgt-tokenize left out, and of literal end-of-text tokens that it encoded as
+# text.
 printf '{"text": "a <|endoftext|> b"}\n{"no": 1}\n{"text": 2}\n' > lines.jsonl
 run 0 sgt-tokenize --quiet --skip-bad lines.jsonl lines
 run 0 sgt-inspect lines
@@ -39,9 +40,9 @@ done > want
 same want .stdout
 stderr_matches '^sgt-inspect: whole ends after [0-9]+ tokens$'
 
-# damage [SET]: copy the set, of which then one thing is damaged
+# damage [SET]: copy the set to hurt, so that the caller can damage the copy
 damage() { rm -rf hurt && cp -r "${1:-out}" hurt; }
-# found MESSAGE, found_like REGEX: it is found, and this is said of it alone
+# found MESSAGE, found_like REGEX: --verify must find the damage and report nothing else
 found() { run_failure "hurt/$1" sgt-inspect --verify hurt; }
 found_like() { run_failure_like "^sgt-inspect: hurt/$1" sgt-inspect --verify hurt; }
 
@@ -87,7 +88,7 @@ damage && rm hurt/manifest.json
 for shard in hurt/*.bin; do patch $shard 24 1; done
 run_failure_like '^sgt-inspect: hurt/train_000000.bin: made with a vocabulary that is not GPT-2.s \(fingerprint '\
 '[0-9a-f]{16}\): its text is not known here \(hurt/tokenizer.json: not the data.s vocabulary\)$' sgt-inspect hurt --decode 0:3
-# A whole shard beside .work without a manifest is reported as unfinished.
+# A complete shard next to .work, without a manifest, is reported as an unfinished set.
 mkdir half half/.work
 cp out/train_000000.bin out/train_000000.idx half
 run_prints 'half: a set of shards, unfinished (the same command again finishes it)' sgt-inspect half
@@ -138,7 +139,7 @@ stderr_lines 1
 run 1 sgt-inspect hurt # without --verify, only the first one is reported
 stderr_lines 1
 
-# A header without a checksum, and one with the size of another vocabulary.
+# A header without a checksum, and a header with the size of another vocabulary.
 damage large
 for byte in 32 33 34 35 36 37 38 39; do patch hurt/train_000000.bin $byte 0; done
 patch hurt/train_000001.bin 16 82

@@ -1,8 +1,9 @@
-# make install and uninstall: files go where Unix expects them, work from there, and are removed again.
+# make install and uninstall: files go to the usual folders of Unix, work from there, and are
+# removed again.
 unset MAKEFLAGS MFLAGS MAKELEVEL
 # install_to OPTION... TARGET: install the running build. -o keeps make from rebuilding it with
-# other flags. Left out: the CUDA library, which nvcc takes long to build, and MPI's, which would be
-# rebuilt.
+# other flags. The CUDA library is left out because nvcc takes long to build it, and the MPI library
+# because it would be rebuilt.
 install_to() {
     run 0 make -C "$ROOT" --no-print-directory -o programs -o libs NVCC=none MPICC= "B=$(cd "$BIN/.." && pwd)" \
         "DESTDIR=$PWD/root" PREFIX=/opt/sgt "$@"
@@ -27,7 +28,7 @@ exists root/opt/sgt/share/man/man3/sgt_tokenize.3
 exists root/opt/sgt/share/man/man7/sgt.7
 same "$BIN/sgt-train" root/opt/sgt/bin/sgt-train
 
-# A user's program, built from the installed files only.
+# A user's program, built only from installed files.
 cat > own.c << 'END'
 #include <sgt/sgt_loader.h>
 #include <sgt/sgt_tokenize.h>
@@ -59,7 +60,8 @@ printf '#include <sgt_loader.h>\nint main(void) { sgt_loader_close(0); return 0;
 # shellcheck disable=SC2086
 run 0 "$CC" $san -Iroot/opt/sgt/include/sgt -Lroot/opt/sgt/lib -o plain plain.c -lsgt-loader
 
-# Use pkg-config, which finds the libraries relative to its file: shared, and after a move, static.
+# Use pkg-config, which finds the libraries relative to its own file: first the shared libraries,
+# then the static ones after the folder was moved.
 sed -i 's|sgt/sgt_|sgt_|' own.c
 PKG_CONFIG_PATH=$PWD/root/opt/sgt/lib/pkgconfig
 export PKG_CONFIG_PATH

@@ -1,6 +1,7 @@
-# sgt-tokenize --shards and sgt-inspect --export with each system call and allocation disturbed in turn (faults.inc): the
-# same command then makes the files of an undisturbed run; no file has its name before it is whole; a set that --export
-# replaces stays until then.
+# sgt-tokenize --shards and sgt-inspect --export with each system call and allocation disturbed in
+# turn (faults.inc). The same command then makes the files of an undisturbed run. A file gets its
+# final name only when it is complete. --export keeps the set that it replaces until the new one is
+# complete.
 # In make check-all only: it disturbs hundreds of calls.
 . "$ROOT/tests/cli/faults.inc"
 
@@ -16,12 +17,13 @@ kept() {
         [ -e "$file" ] || continue
         cmp -s "$file" "undisturbed/${file#out/}" || cmp -s "$file" "old/${file#out/}" || fail "$file is half done"
     done
-    [ -e out/manifest.json ] || return 0 # a whole set: the old one or the new one
+    [ -e out/manifest.json ] || return 0 # a complete set, old or new
     is=undisturbed
     ! cmp -s out/manifest.json old/manifest.json || is=old
     for file in $is/*; do
         if [ $is = undisturbed ] || [ -e "out/${file#*/}" ]; then same "$file" "out/${file#*/}"; continue; fi
-        # the old set's files go before its manifest, which names them, once the new ones are whole
+        # The files of the old set are removed once all new ones are complete, and before its
+        # manifest, which names them.
         for new in undisturbed/*_document.*; do same "$new" "out/.work/${new#*/}.tmp"; done
     done
 }

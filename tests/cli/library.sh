@@ -1,4 +1,4 @@
-# The public libraries export the functions of their headers, and no other name.
+# The public libraries export the functions of their headers, and nothing else.
 LIB=$BIN/../lib
 compiler
 for name in loader tokenize; do
@@ -6,7 +6,7 @@ for name in loader tokenize; do
     exists "$LIB/libsgt-$name.so"
     header=$ROOT/$name/sgt_$name.h list=$ROOT/tests/data/symbols/$name
 
-    # The list of names and their versions may only grow: programs that are compiled link them.
+    # The list of names and their versions may only grow, because compiled programs depend on them.
     nm -gD --defined-only "$LIB/libsgt-$name.so" | sed 's/^[0-9a-f]* [ATW] //' | LC_ALL=C sort > shared
     LC_ALL=C comm -23 "$list" shared > gone
     [ ! -s gone ] || fail "libsgt-$name.so lacks what programs link: $(cat gone)"
@@ -15,8 +15,8 @@ for name in loader tokenize; do
     readelf -d "$LIB/libsgt-$name.so" > dynamic
     check "libsgt-$name.so has no soname of its own" grep -qF "soname: [libsgt-$name.so.1]" dynamic
 
-    # The names that the header declares: those before a bracket in the preprocessed text, without
-    # inline functions.
+    # The names that the header declares: those followed by a parenthesis in the preprocessed text,
+    # except inline functions.
     "$CC" -E -P "-I$ROOT/loader" "$header" | tr '\n' ' ' | sed 's/static inline[^}]*}//g' |
         grep -oE '\bsgt_[a-z0-9_]+\(' | tr -d '(' | sort -u > declared
     [ "$(wc -l < declared)" -gt 10 ] || fail "found only $(wc -l < declared) functions in $header"
@@ -28,7 +28,7 @@ for name in loader tokenize; do
     check "libsgt-$name.a has other global names: $(diff names static)" cmp -s names static
     ! grep -E ' [Uw] sgt_' symbols || fail "libsgt-$name.a lacks names of its own"
 
-    # The header alone compiles in both languages without a warning.
+    # The header by itself compiles as C and as C++ without a warning.
     for how in 'c -std=c99' 'c -std=c11' 'c++ -std=c++11' 'c++ -std=c++20'; do
         # shellcheck disable=SC2086
         run 0 "$CC" -x $how -Wall -Wextra -Wshadow -pedantic -Werror -fsyntax-only "-I$ROOT/loader" \
@@ -36,8 +36,8 @@ for name in loader tokenize; do
     done
 done
 
-# Check the names that libsgt-loader imports, and its global state: the CPU's features, whether Linux
-# allows AMX (x86-64), and the guard against SIGBUS. A sanitizer adds its own to both.
+# Check the names that libsgt-loader imports, and its global state: the CPU's features, whether
+# Linux allows AMX (x86-64), and the guard against SIGBUS. A sanitizer adds names and state to both.
 if [ -z "$san" ]; then
     objdump -t "$LIB/libsgt-loader.a" | sed -nE 's/.* O \.t?(data|bss)[^.[:alnum:]].* ([a-zA-Z_][a-zA-Z0-9_.]*)$/\2/p' |
         sort | tr '\n' ' ' > globals
@@ -46,7 +46,7 @@ if [ -z "$san" ]; then
     [ "$(cat needed)" = 'libc libjansson liburing libxxhash ' ] || fail "libsgt-loader.so needs $(cat needed)"
 fi
 
-# Link both libraries into one program, in either order, and each alone.
+# Link both libraries into one program, in either order, and each library by itself.
 cat > both.c << 'END'
 #include <stdio.h>
 

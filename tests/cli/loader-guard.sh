@@ -1,5 +1,5 @@
-# A shard is cut short while it is mapped: the command prints one line that names the shard, and exits with 1, not by
-# a signal.
+# A shard is truncated while it is mapped: the command prints one line that names the shard and
+# exits with 1; no signal kills it.
 . "$ROOT/tests/cli/train.inc"
 
 cut_short() { dd if=/dev/null of="$1" bs=1 seek="$2" 2> .dd || fail "dd: $(cat .dd)"; }
@@ -11,7 +11,7 @@ ended_with() { # LINE
     stderr_has "$1"
 }
 
-# Training: the shard is cut after a few steps, which the log counts.
+# Training: the shard is truncated after a few steps, which are counted in the log.
 data d
 echo "sgt-train on d, which is cut short" > .ran
 sgt-train $small --loader mmap --sampling random --steps 99999999 --save-every 0 --run run --quiet \
@@ -24,7 +24,7 @@ done
 cut_short d/train_000000.bin 4096
 ended_with 'sgt-train: d/train_000000.bin: ends at byte 4096, in the middle of a window: cut short while in use'
 
-# Measuring: shards are opened more than once, so the cut may come before one is opened.
+# Measuring: each shard is opened more than once, so the truncation may come before one is opened.
 data d
 echo "sgt-bench loader on d, which is cut short" > .ran
 sgt-bench loader d --loader mmap --outputs u16 --seq-len 64 --seconds 60 --quiet > .stdout 2> .stderr &

@@ -1,5 +1,5 @@
-# A sparse set of 5,000 shards and 10 TB: readers that do not load it open it and draw from it. Also more shards than
-# a process may have open files.
+# A sparse set of 5,000 shards and 10 TB. The readers that do not load all of it can open it and
+# draw batches. Also sets with more shards than a process may have open files.
 . "$ROOT/tests/cli/shards.inc"
 
 tokens=1000000000 # tokens per shard
@@ -10,7 +10,7 @@ truncate -s "$bytes" hole 2> .truncate || skip "no file of $bytes bytes here: $(
 [ "$(du -k hole | cut -f1)" -lt 1024 ] || skip 'files have no holes here'
 rm hole
 
-# shards DIR COUNT TOKENS: make shards that have a header followed by a hole
+# shards DIR COUNT TOKENS: make COUNT shards in DIR: a header, then a hole of TOKENS tokens
 shards() {
     mkdir "$1"
     { le32 20240520 && le32 1 && le32 "$3" && head -c 1012 /dev/zero; } > header
@@ -19,8 +19,8 @@ shards() {
     xargs truncate -s $((1024 + 2 * $3)) < names
 }
 
-# inspect READER: show batch 123,456,789 with at most 100 MiB of private memory. (Mapped and cached pages do not
-# count, and a sanitizer takes terabytes.)
+# inspect READER: show batch 123,456,789 with at most 100 MiB of private memory. (Mapped and cached
+# pages do not count. A sanitizer maps terabytes, so there is no limit then.)
 inspect() {
     echo "sgt-inspect huge --batch 123456789 --loader $1" > .ran
     code=0
@@ -41,7 +41,7 @@ stdout_is '{"index":123456789,"inputs":[[0,0,0,0],[0,0,0,0],[0,0,0,0]],"targets"
 inspect uring
 same .stdout empty.mmap
 
-# Each row is at its stated place, far into the set: ids that are written there appear in the row.
+# Each row lies where sgt-inspect says, far into the set: ids written there appear in the row.
 run 0 sgt-inspect huge --batch 123456789 --seq-len 4 --batch-size 3
 sed -nE 's/^  row [0-2] +(train_[0-9]*.bin) from token ([0-9]+).*/\1 \2/p' .stdout > rows
 check 'three rows' test "$(wc -l < rows)" -eq 3

@@ -1,4 +1,5 @@
-# On a machine that sgt does not support, the first header that is compiled ends the build with one line.
+# On a machine that sgt does not support, the first header that is compiled stops the build with one
+# line.
 compiler
 
 # -ffreestanding: use the compiler's own headers, since the system has none for that machine

@@ -1,4 +1,4 @@
-# make's output while it builds: a line for each step; with V=1 the commands.
+# make prints a line for each step while it builds, and with V=1 the commands.
 unset MAKEFLAGS MFLAGS MAKELEVEL
 build() { make -C "$ROOT" --no-print-directory "B=$PWD/b" "$@" "$PWD/b/tests/faults" "$PWD/b/tests/faults.so"; }
 
@@ -11,7 +11,7 @@ rm -rf b
 run 0 build V=1
 [ "$(grep -cE '^mkdir .* -o .*/b/tests/faults' .stdout)" -eq 2 ] || fail 'not the two commands'
 
-# build/bin holds what a user runs, so that it can be put on the PATH: the tests' programs are elsewhere.
+# build/bin holds only what users run, so that it can be on PATH. The tests' programs are elsewhere.
 make -C "$ROOT" --no-print-directory -pn NVCC=none B=b clean > rules
 sed -n 's|^b/bin/\([^:%]*\):.*|\1|p' rules > bin
 grep -q '^sgt-train$' bin || fail 'make does not know sgt-train'

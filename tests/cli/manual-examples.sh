@@ -1,5 +1,6 @@
-# Every command in the examples of the manuals works as written, on small files, with small models and few steps. Left out
-# are those that need a GPU, a launcher, Python or a program that may be missing; other scripts hold these.
+# Every command in the manuals' examples works as written, on small files, with small models and few
+# steps. Commands that need a GPU, a launcher, Python or an optional program are left out; other
+# scripts run them.
 # In make check-all only: it runs each program several times, 12 s of a core.
 left_out='--device cuda|--peer|--cold|mpirun|torchrun|pdftotext|rows\.py'
 command -v zstd > /dev/null || left_out="$left_out|zst"
@@ -28,7 +29,8 @@ cp -r out web
 cp -r out books
 cp -r out out2
 
-# small COMMAND: print it with fewer steps and smaller models, and with a run of its own if it starts one
+# small COMMAND: print COMMAND with fewer steps and smaller models. A command that starts a run gets
+# a run folder of its own.
 small() {
     echo "$1" | sed -E 's/step-0000[12]000/step-00000002/; s/--steps 2000/--steps 2/; s/--steps 4000/--steps 4/
         s/4x256x4/1x16x2/; s/4,8,16,32/1,2/; s/--tokens 100/--tokens 10/

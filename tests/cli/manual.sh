@@ -1,5 +1,5 @@
-# sgt_loader.3 and sgt_tokenize.3 name every function of the libraries, which the headers describe. The examples work, and
-# the programs that check pages find no fault.
+# sgt_loader.3 and sgt_tokenize.3 name every function that the libraries' headers declare. Their
+# examples work, and the programs that check pages find no fault.
 LIB=$BIN/../lib
 compiler
 
@@ -23,12 +23,14 @@ page_example() {
     sed -n '/^\.SH EXAMPLE/,$p' "$page" | sed -n '/^\.EX/,/^\.EE/p' | sed '1d;$d; s/\\e/\\/g; s/\\-/-/g; s/\\&//g' > example.c
 }
 
-# header_example LIBRARY: write the program in the header's first comment to example.c
+# header_example LIBRARY: write the program in the first comment of the library's header to
+# example.c
 header_example() {
     sed -n '/^#ifndef/q; s/^ \*     //p' "$ROOT/$1/sgt_$1.h" > example.c
 }
 
-# build_example LIBRARY DEPENDENCY...: also check it as C++, where initializers must be in the header's order
+# build_example LIBRARY DEPENDENCY...: build example.c. Also check it as C++, where initializers
+# must be in the order of the header.
 build_example() {
     library=$1
     shift

@@ -1,6 +1,6 @@
-# sgt-tokenize --train-vocab, sgt-sample, sgt-report and sgt-bench with each system call and allocation disturbed in
-# turn (faults.inc). They give the usual output (sgt-bench: except for its figures), or name the fault and leave no
-# incomplete file.
+# sgt-tokenize --train-vocab, sgt-sample, sgt-report and sgt-bench with each system call and
+# allocation disturbed in turn (faults.inc). They print the usual output, except for the
+# measurements of sgt-bench, or they name the fault and leave no incomplete file.
 # In make check-all only: it disturbs hundreds of calls.
 . "$ROOT/tests/cli/faults.inc"
 . "$ROOT/tests/cli/train.inc"
@@ -48,21 +48,22 @@ begin sgt-sample --quiet --tokens 12 --prompt-file part-00 --temperature 0 --thr
 everything
 for jump in back forward wild; do disturb clock:$jump; done
 
-# A page may lack parts that could not be made (the estimate of memory, a sample), but is never half
-# written. The next call replaces a whole page, even if reporting it failed.
+# A page may lack parts that could not be computed (the memory estimate, a sample), but is never
+# half written. The next call replaces the page, even if the message about it failed.
 figures() { sed 's/"replaced": true/"replaced": false/'; }
 whole() {
     figures < .stdout > got.txt && same got.txt undisturbed.txt
     [ "$(tail -n 1 made)" = '</html>' ] || fail 'half a page'
 }
 begin sgt-report --quiet --json done -o made
-# A page that exists is whole, even if printing the message about it failed.
+# A page that exists is complete, even if printing the message about it failed.
 kept() { [ ! -e made ] || [ "$(tail -n 1 made)" = '</html>' ] || fail 'half a page'; }
 everything 10
 disturb $changes:kill 2
 kept() { absent made; }
 
-# Measured figures are replaced before comparing. A CPU whose name cannot be read is called unknown.
+# Measurements are replaced by letters before comparing. If the CPU's name cannot be read, it is
+# given as unknown.
 figures() { sed -E 's/[0-9][0-9.e+-]*/N/g; s/"best": [a-z]*/"best": N/; s/"cpu": "[^"]*"/"cpu": N/'; }
 whole() { figures < .stdout > got.txt && same got.txt undisturbed.txt; }
 begin sgt-bench tokenize part-00 --json --threads 1

@@ -1,7 +1,7 @@
-# owners.sh: two programs never write in one OUT or one RUN at the same time, even if flock succeeds for everybody or is
-# refused. The second is refused, a dead owner is replaced at once, and one of another machine after a minute (here:
-# after 1.2 seconds) without a sign of it. PAIRS pairs of writers that start at random delays never mix their files
-# (SEED=N repeats the delays).
+# owners.sh: two programs never write to one OUT or RUN at the same time, even if flock is refused
+# or always succeeds. The second program is refused. A dead owner is replaced at once. An owner on
+# another machine is replaced after a minute without a sign of life (here: 1.2 s). PAIRS pairs of
+# writers that start at random delays never mix their files (SEED=N repeats the delays).
 . "$ROOT/tests/cli/train.inc"
 . "$ROOT/tests/cli/owners.inc"
 work_in_memory
@@ -23,7 +23,8 @@ run 0 sh learn --quiet corpus vocab
 lost='another program has taken over, or the file was removed, so this one stops'
 waits='its owner is not visible from here, so this program waits for up to 60 s to see whether it touches this file'
 guards='only files that name their owner keep two writers apart'
-# on_refusal FLOCK PROGRAM: check whether stderr says once that flock is refused
+# on_refusal FLOCK PROGRAM: check that stderr reports a refused flock exactly once, and only if
+# FLOCK is an error
 on_refusal() {
     case $1 in
     E*) [ "$(grep -cE "^$2: cannot be locked on this file system \\(.+\\): $guards\$" .stderr)" -eq 1 ] || fail 'not said once' ;;
@@ -31,7 +32,7 @@ on_refusal() {
     esac
 }
 
-# ---- one at work, and killed ----
+# ---- the owner is running, then killed ----
 for flock in '' lies ENOLCK ENOSYS EOPNOTSUPP EIO; do
     rm -rf out go run v
     begin "$flock" '' out/.work/sources.jsonl sh tokenize --quiet corpus out
@@ -54,7 +55,7 @@ for flock in '' lies ENOLCK ENOSYS EOPNOTSUPP EIO; do
     stderr_is 'sgt-train: run: another sgt-train is writing to this run (wait for it, or take another --run)'
     kill_begun
     exists run/owner
-    run 1 on "$flock" '' env SGT_TEST_RENAME=1 timeout 20 $endless --force # as in a folder of another user
+    run 1 on "$flock" '' env SGT_TEST_RENAME=1 timeout 20 $endless --force # imitates a folder of another user
     stderr_has 'sgt-train: run/owner: cannot remove: Permission denied'
     run 0 on "$flock" '' sgt-train --quiet $small --steps 3 --run run --force
     ! grep -qF "$waits" .stderr || fail 'it waits for a dead process'
@@ -70,7 +71,7 @@ for flock in '' lies ENOLCK ENOSYS EOPNOTSUPP EIO; do
     run_silent on "$flock" '' sh learn --quiet corpus v
     same_folders v vocab
 done
-# a vocabulary is not written beside an unfinished set, which stays
+# A vocabulary is refused in a folder that holds an unfinished set. The set stays.
 rm -rf out go
 begin '' '' out/.work/sources.jsonl sh tokenize --quiet corpus out
 run 1 timeout 20 sh learn --force corpus out
@@ -83,14 +84,15 @@ stderr_is 'sgt-tokenize: out: holds an unfinished set, whose run would remove th
 run 0 sh tokenize --quiet corpus out
 same_folders out one
 
-# ---- one of another machine: at work, killed, and stopped for so long that it is replaced ----
+# ---- the owner is on another machine: running, then killed, then stopped for so long that it is
+# replaced ----
 rm -rf out go run
 begin lies far out/.work/sources.jsonl sh tokenize --quiet corpus out
 run 1 on lies near sh tokenize corpus out
 stderr_has 'sgt-tokenize: out: another sgt-tokenize is running here (wait for it)'
 kill_begun
 touch go
-# two that wait for the same
+# Two programs wait for the same owner.
 on lies near sh tokenize --quiet corpus out 2> .stderr-other &
 other=$!
 run_any() { code=0 && "$@" > .stdout 2> .stderr || code=$?; }
@@ -113,7 +115,7 @@ kill -CONT $pid
 stopped_begun "sgt-tokenize: out/.work/owner: $lost"
 same_folders out one
 
-# a run that was killed before its first save has nothing to resume, whoever may own it
+# A run that was killed before its first save has nothing to resume, so nobody waits for its owner.
 begin lies far early/log.jsonl sgt-train $small --steps 1000000 --save-every 0 --run early
 kill_begun
 run 1 on lies near sgt-train --quiet --run early --resume
@@ -127,9 +129,10 @@ run_notes "run/owner: $waits" on lies near sgt-train $small --steps 3 --run run 
 cp -r run kept
 kill -CONT $pid
 stopped_begun "sgt-train: run/owner: $lost"
-same_folders -x tb run kept # of events, the stopped one may have some left to write
+same_folders -x tb run kept # the stopped program may still write some of its events
 
-# ranks: one that joins waits for no other, whose machine may be gone; one that takes the place of another does
+# Ranks: a rank that joins does not wait for the other ranks, whose machines may be gone. A rank
+# that replaces an earlier process of the same rank waits for it.
 rm -rf out go
 begin lies far out/.work/part-000001/.work/sources.jsonl sh tokenize --quiet --rank 1 --ranks 2 corpus out
 exists out/.work/owner-000001
@@ -142,7 +145,8 @@ run 0 on lies near sh tokenize --rank 0 --ranks 2 corpus out
 run_notes "out/.work/owner-000001: $waits" on lies near sh tokenize --rank 1 --ranks 2 corpus out
 same_folders out one
 
-# the other ranks need not wait while one watches the file of its earlier owner: here for a real minute
+# While one rank watches the file of its earlier owner, here for a real minute, the other ranks need
+# not wait.
 rm -rf out go
 begin '' far out/.work/part-000001/.work/sources.jsonl sh tokenize --quiet --rank 1 --ranks 2 corpus out
 kill_begun
@@ -155,13 +159,13 @@ run 0 sh tokenize --rank 0 --ranks 2 corpus out
 kill -TERM $pid
 ended 130 $pid
 
-# a file that says nothing: its owner was killed as it made it
+# An empty owner file: its writer was killed while creating it.
 rm -rf run
 mkdir run
 : > run/owner
 run 0 on '' '' sgt-train --quiet $small --steps 3 --run run
 
-# what is no file
+# Owners that are not regular files.
 for made in 'mkdir' 'ln -s nowhere' 'mkfifo'; do
     rm -rf run out
     mkdir -p run out/.work
@@ -174,7 +178,7 @@ for made in 'mkdir' 'ln -s nowhere' 'mkfifo'; do
     done
 done
 
-# a wait can be interrupted: here it takes a real minute
+# The wait, here of a real minute, can be interrupted.
 rm -rf run out
 mkdir -p run out/.work
 echo elsewhere | tee run/owner out/.work/owner > out/.work/lock
@@ -187,8 +191,8 @@ stderr_has 'sgt-tokenize: stopped (the same command continues it)'
 # ---- pairs of writers that start at random delays ----
 awk -v seed="$seed" 'BEGIN { srand(seed); for (i = 0; i < 10000; i++) printf "%.3f\n", rand() * rand() * 0.2 }' > delays
 exec 3< delays
-# pair A B: start two commands, the second after a random delay; set $a and $b, their exit codes. One must succeed, and
-# the other may only be refused because of it
+# pair A B: start two commands, the second after a random delay; set $a and $b to their exit codes.
+# At least one must succeed. The other may fail only because of the first.
 pair() {
     echo "flock '$flock': $1; $2" > .ran
     on "$flock" '' $1 > .stdout1 2> .stderr1 &
@@ -202,7 +206,7 @@ pair() {
     ! grep -vE ': another sgt-(tokenize|train) |: made with |: cannot be locked |: it holds step-' .stderr || fail "$a $b"
     [ $a -eq 0 ] || [ $b -eq 0 ] || fail "both are refused: $a $b"
 }
-# is_set A B: out is one of two sets; is_run A B: run is one of two runs
+# is_set A B: out must equal set A or set B. is_run A B: run must equal run A or run B.
 is_set() {
     diff -rq out "$1" > .diff1 || diff -rq out "$2" > .diff2 || fail "a mixed set: $(head -n 3 .diff1 .diff2)"
 }
@@ -241,7 +245,7 @@ done
 echo "$((6 * pairs)) pairs: in $refused of them, one was refused"
 [ "$refused" -gt 0 ] || fail 'no two programs have met'
 
-# ---- ranks without a launcher, two processes for each, some of them killed ----
+# ---- three ranks without a launcher, two processes for each rank, one of them killed ----
 tokenize="$tokenize --shard-tokens 150 --ranks 3"
 for n in $(seq "$pairs"); do
     for flock in lies ENOLCK; do

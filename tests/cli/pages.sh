@@ -1,7 +1,8 @@
-# The manuals have each program's options, which `make man` writes from the tables, --help lists the same, and each option
-# with a value states its default, which the program sets from there if it is a number or a word.
+# The manuals have each program's options, which `make man` writes from the option tables, and
+# --help lists the same. Each option with a value states its default. If that is a number or a word,
+# the program takes it from the table.
 
-# Check that each option of a table with a value, but those that choose an action, states a default.
+# Check that each option with a value states a default, except for options that choose an action.
 no_default='$5 == "-" && $6 ~ /^(count|size|real|percent|choice)$/ && $2 !~ /^(train-vocab|export)$/ { print $1 " --" $2 }'
 
 # Check that the table has every option that ./examples uses, on lines that begin with the program.
@@ -36,8 +37,8 @@ for page in "$ROOT"/tools/sgt-*.1; do
         run 0 mandoc -Tlint -Wwarning generated
     fi
 
-    # --help of the program and of each subcommand stays within 100 columns, and has groups, every
-    # row of the table with its default, and examples that call it.
+    # --help of the program and of each subcommand is at most 100 columns wide. It has groups, each
+    # row of the option table with its default, and examples that call the program.
     for command in - $(cut -f 1 table | grep -vx -e - | sort -u); do
         called=$program
         [ "$command" = - ] || called="$program $command"
@@ -64,10 +65,11 @@ for page in "$ROOT"/tools/sgt-*.1; do
     done
 done
 
-# Words that readers of the manuals stumbled over stay away.
+# Expressions that readers of the manuals stumbled over are not used.
 ! grep -nE '\b((is|are) said|goe?s? on|so many|meanwhile)\b' "$ROOT"/tools/*.[17] "$ROOT"/*/sgt_*.3 || fail 'say it plainly'
 
-# sgt.7 names every page, and its tour works, with fewer steps, and with a small model instead of GPT-2.
+# sgt.7 names every page. Its tour works, here with fewer steps and with a small model instead of
+# GPT-2.
 page=$ROOT/tools/sgt.7
 for name in "$ROOT"/tools/sgt-*.1 "$ROOT"/loader/sgt_loader.3 "$ROOT"/tokenize/sgt_tokenize.3; do
     title=$(basename "${name%.*}" | sed 's/-/\\\\-/g')

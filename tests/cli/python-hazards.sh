@@ -1,4 +1,5 @@
-# sgtokens.Loader under difficult conditions (tests/python/test_hazards.py), opened 100,000 times.
+# sgtokens.Loader under difficult conditions (tests/python/test_hazards.py), where a loader is
+# opened 100,000 times.
 # In make check-all only: it takes a minute.
 . "$ROOT/tests/cli/python.inc"
 python_venv numpy pytest

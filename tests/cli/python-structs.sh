@@ -1,5 +1,5 @@
-# The structs of the Python package (tools/python/sgtokens/_native.py) match the headers: each field is at the compiler's
-# offset, and no field is missing.
+# The ctypes structs of the Python package (tools/python/sgtokens/_native.py) match the headers: no
+# field is missing, and each has the offset that the compiler gives it.
 . "$ROOT/tests/cli/python.inc"
 python_with numpy
 cat > fields.py << 'END2'

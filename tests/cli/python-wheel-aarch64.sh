@@ -1,5 +1,5 @@
-# The wheel for aarch64, in emulation: its programs make the bytes of those for x86-64 when they tokenize and train at
-# the plain level, and Python's batches and ids are the same.
+# The wheel for aarch64, in emulation. At the CPU level `plain`, its programs write the same bytes
+# as those for x86-64 when they tokenize and train. Python's batches and ids are the same too.
 # In make check-wheel only: it runs in emulation, with Debian's Python for arm64 and numpy from PyPI.
 . "$ROOT/tests/cli/python.inc"
 command -v qemu-aarch64 > /dev/null || skip 'no qemu-aarch64 (tools/deps.sh all)'
@@ -46,7 +46,7 @@ digest=$(cat .stdout)
 aarch64 -E PYTHONPATH="$PWD/site" "root/usr/bin/python$version" batches.py
 stdout_is "$digest"
 
-# The package's own tests, but for one that starts a program.
+# The package's own tests, except one that starts a program.
 run 0 "$python" -m pip install --quiet --target site pytest
 cd "$ROOT/tests/python" || exit 1
 here=$OLDPWD

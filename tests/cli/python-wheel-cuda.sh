@@ -1,5 +1,5 @@
-# The form of the wheel sgtokens-cuda (tools/python/cuda), which needs no GPU: it is built from the library that stands in for
-# libsgt-cuda.so. In a new venv, programs find the library.
+# The form of the wheel sgtokens-cuda (tools/python/cuda). Instead of nvcc's libsgt-cuda.so it holds
+# the library for the host, so no GPU is needed. Programs in a new venv find the library.
 # In make check-all only: it needs CUDA's backend on the host.
 . "$ROOT/tests/cli/python.inc"
 python_venv numpy hatchling
@@ -29,10 +29,10 @@ exists v/lib/sgt/libsgt-cuda.so
 run 1 env PATH=/usr/bin:/bin v/bin/python -m sgtokens_cuda
 stderr_is 'sgtokens-cuda: no sgt-train here (pip install the wheel sgtokens)'
 cp "$BIN/../host/bin/sgt-train" v/bin
-v/bin/python -m sgtokens_cuda > .stdout 2> .stderr || true # some paths need libraries of NVIDIA
+v/bin/python -m sgtokens_cuda > .stdout 2> .stderr || true # some paths need NVIDIA's libraries
 stdout_matches 'attention own +ok'
 
-# Without a library, or without a GPU, one line says what is missing.
+# If the library or a GPU is missing, one line says so.
 rm v/lib/sgt/libsgt-cuda.so
 cp "$BIN/sgt-train" v/bin
 code=0

@@ -1,14 +1,14 @@
-# The wheels: each processor's tag is manylinux_2_28, and nothing in them needs a newer glibc or libstdc++ than that tag
-# has. The one for x86-64 works in a new venv, with uvx, and in empty roots of Debian 12 and 11 without a compiler and
-# without sgt's packages: README's Python lines, and three steps of training. The sdist is installed by pip, which calls
-# make.
+# The wheels: each is tagged manylinux_2_28 for its processor and needs no newer glibc or libstdc++
+# than that tag allows. The wheel for x86-64 works in a new venv, with uvx, and in minimal roots of
+# Debian 12 and 11 without a compiler and without sgt's packages: README's Python lines, and three
+# steps of training. pip installs the sdist, which calls make.
 # In make check-wheel only: it needs PyPI, links every program again and installs roots of Debian.
 . "$ROOT/tests/cli/python.inc"
 unset MAKEFLAGS MFLAGS MAKELEVEL
 python_venv numpy
 unset LD_LIBRARY_PATH PYTHONPATH
 build=$(cd "$BIN/.." && pwd)
-# newest NAME FILE...: the newest N of the symbols NAME_N that the files need
+# newest NAME FILE...: print the highest version N among the symbols NAME_N that the files need
 newest() {
     name=$1
     shift
@@ -50,7 +50,7 @@ for x, y in data:
 END2
 run_prints '(4, 16) ok' sh try.sh "$PWD/v"
 
-# Snappy, which is in the program and in the library.
+# Snappy, which the program and the library contain.
 for codec in none $(codecs_of cc | sed -n 's/.*snappy.*/snappy/p'); do
     set -- --field plain_none --skip-bad "$ROOT/tests/data/parquet/$codec-v2.parquet"
     run 0 v/bin/sgt-tokenize --quiet "$@" "$codec-1"
@@ -63,7 +63,8 @@ run 0 v/bin/pip install --quiet uv
 run 0 v/bin/uvx --python v/bin/python --from "$wheel" sgt-tokenize --version
 stdout_is "sgt-tokenize $(v/bin/python -c 'import sgtokens; print(sgtokens.__version__)')"
 
-# The sdist's files have an old date, so make takes the objects of this build unless a source is missing.
+# The files of the sdist have an old date, so make uses the objects of this build unless a source is
+# missing.
 tar -xzf "$build"/wheel/sgtokens-*.tar.gz
 source=$(echo sgtokens-*/source)
 mkdir "$source/build"
@@ -75,7 +76,7 @@ cd from-source || exit 1
 run_prints '(4, 16) ok' sh ../try.sh "$OLDPWD/s"
 cd ..
 
-# The roots have Python and what it needs to install a wheel, and nothing else.
+# The roots hold Python, what it needs to install a wheel, and nothing else.
 command -v debootstrap > /dev/null || skip 'no debootstrap: no empty root was tried'
 [ "$(id -u)" -eq 0 ] || skip 'only root may make an empty root'
 for root in bookworm bullseye; do

@@ -1,9 +1,10 @@
-# ranks-join.sh: ranks that wait for the others, and failures before all have come. The first signal ends a rank that
-# waits. A port that is in use, and an option that is wrong on one rank, are named in one message.
+# ranks-join.sh: ranks that wait for the others, and failures before all ranks have connected. The
+# first signal ends a waiting rank. A port that is in use, and an option that is wrong on one rank,
+# give one message.
 . "$ROOT/tests/cli/ranks.inc"
 echo text > text
 command='sgt-tokenize --quiet text out'
-stops() { # SIGNAL PID: the process ends by its first signal, without a word
+stops() { # SIGNAL PID: the first signal must end the process, without a message
     kill -"$1" "$2"
     ended 130 "$2"
     cat .stdout? .stderr? > .stderr
@@ -11,7 +12,8 @@ stops() { # SIGNAL PID: the process ends by its first signal, without a word
     absent out
 }
 
-# ---- a rank waits: for rank 0, which has not come; for rank 1; connected to rank 0, for rank 2 ----
+# ---- a rank waits: for rank 0, which was not started; for rank 1; while connected to rank 0, for
+# rank 2 ----
 next_port
 for signal in INT TERM; do
     for rank in 1 0; do
@@ -29,7 +31,8 @@ until [ "$(readlink /proc/$pid/fd/* | grep -c '^socket:')" = 2 ]; do kill -0 $pi
 stops TERM $pid
 stops TERM $pid0
 
-# ---- after seconds, a rank says for which it waits. What needs no other rank does not wait ----
+# ---- a rank that has waited for seconds says for which rank. Commands that need no other rank do
+# not wait ----
 world=2
 for rank in 0 1; do
     next_port
@@ -60,7 +63,7 @@ cat .stderr0 > .stderr
 stderr_is 'sgt-train: CPU ranks: gradients go by MPI: start them with mpirun or srun instead of torchrun'
 : > .stderr0
 
-# ---- the port is another program's: here that of a rank 0 that answers nobody ----
+# ---- another program has the port: here a stopped rank 0, which does not answer ----
 world=2
 start 0 $command
 other=$pid
@@ -84,7 +87,8 @@ MASTER_PORT) $hint"
 kill -9 $other
 wait $other 2> .ended
 
-# ---- an option that is wrong on rank 1: said unless its launcher ends it soon, as when rank 0 has the same one ----
+# ---- an option that is wrong on rank 1. The message comes after a delay, in which a launcher may
+# end the rank, as it does if rank 0 has the same wrong option ----
 for program in sgt-tokenize sgt-train; do
     launch 'sgt-tokenize --quiet text out' "$program --nonsense"
     ended 2 $pid1

@@ -1,5 +1,5 @@
-# README's Python block as written: training that is killed 20 times and started again with 2, 1 or 4 processes gets
-# the global batches of an undisturbed run.
+# The Python block of README as written. Training is killed 20 times and started again with 2, 1 or
+# 4 processes; it gets the global batches of an undisturbed run.
 . "$ROOT/tests/cli/python.inc"
 python_with numpy
 texts corpus 200000

@@ -1,6 +1,7 @@
-# Every code block of README.md, run as written: sh blocks in a folder with a corpus/, the C block compiled, make's
-# blocks planned with make -n (running them would run this test). The READMEs of the folders have no such blocks, but for
-# tools/python's, a page for users (tests/python runs it); tokenize-walk.sh runs those of the walk-through.
+# Every code block of README.md, as written: sh blocks run in a folder that has corpus/, the C block
+# is compiled, and make's blocks are planned with make -n, because running them would run this test.
+# READMEs of folders have no such blocks, except tools/python's, a page for users that tests/python
+# runs. tokenize-walk.sh runs the blocks of the walk-through.
 
 # block LANGUAGE N: print the N-th code block of that language
 block() {
@@ -25,7 +26,8 @@ done
 for folder in tokenize loader train kernels tools tests tests/gpu-results tests/peers; do
     [ "$(wc -l < "$ROOT/$folder/README.md")" -le 80 ] || fail "$folder/README.md is longer than 80 lines"
 done
-# Names in backquotes that look like paths are files of the README's own folder, or of the project.
+# Names in backquotes that look like paths are files in the README's own folder or in the project's
+# root.
 for folder in . tokenize loader train kernels tools tests tools/bench tools/python tests/peers; do
     grep -oE '`[a-z_/-]+(/|\.(c|h|cu|cuh|sh|txt|py|inc|mk))`' "$ROOT/$folder/README.md" | tr -d '`' | sort -u |
         grep -vE 'relu2|pread' | while read -r name; do # example names of kernels and calls to add
@@ -43,7 +45,7 @@ done
 make demo
 make check' ] || fail "README's first block is: $(cat make.sh)"
 
-# Run the block as written, with a limit added, because a GPT-2 124M takes long on a CPU. The limit
+# Run the block as written, plus a limit of steps, because GPT-2 124M is slow on a CPU. The limit
 # must be the only addition.
 block sh 3 > main.sh
 grep -qx 'sgt-tokenize corpus/ out/' main.sh || fail "README's main command has changed"
@@ -59,7 +61,8 @@ sed 's/--steps 100/--steps 20/' all.sh > small.sh # runs after the block above, 
 run_prints 'Once upon a time' sh -eu small.sh
 [ "$(wc -l < toy-run/log.jsonl)" -eq 20 ] || fail "20 steps should give 20 lines of log"
 
-# The GPU's block runs as far as the CUDA backend's build for the host can, where that is built (make check-all).
+# The block for a GPU runs as far as the CUDA backend for the host allows, if that is built (make
+# check-all).
 block sh 4 > gpu.sh
 sed -n 's/^sgt-train/& --estimate-memory/p' gpu.sh > estimate.sh
 if [ -e "$BIN/../host/bin/sgt-train" ]; then

@@ -1,7 +1,9 @@
-# Open pages of sgt-report in a browser (Chromium without a window), light and dark: no message on its console,
-# nothing wider than the screen, text large enough and with enough contrast. Pictures are kept in build/report/.
-# README's picture, tools/report/demo.png, is the top of the page of make demo, made by
-# chromium --headless=new --hide-scrollbars --window-size=1180,2200 --screenshot=demo.png build/demo/report.html
+# Open pages of sgt-report in headless Chromium, light and dark: the console has no message, nothing
+# is wider than the screen, and text is large enough and has enough contrast. Screenshots are kept
+# in build/report/. README's picture, tools/report/demo.png, is the top of the page that `make demo`
+# makes. It was taken with
+# chromium --headless=new --hide-scrollbars --window-size=1180,2200 --screenshot=demo.png
+# build/demo/report.html
 # In make check-all only: it opens pages in a browser.
 . "$ROOT/tests/cli/train.inc"
 command -v chromium > /dev/null || skip 'chromium is not there (make deps gets it with tools/deps.sh all)'
@@ -14,7 +16,7 @@ browse() { # OPTION... PAGE: open it; the output is in .stdout and .stderr
         --virtual-time-budget=2000 "$@"
 }
 # frame PAGE WIDTH: show a page in a frame of that width, because a window cannot be as narrow as a
-# phone's. A script in the frame measures the page and writes its findings.
+# phone's screen. A script in the frame measures the page and prints what it finds.
 frame() { # PAGE WIDTH
     cat > frame.html << END
 <!DOCTYPE html><meta charset="utf-8"><link rel="icon" href="data:,"><body style="margin:0;background:#888">
@@ -90,7 +92,7 @@ look() {
     [ "$(found holes)" = 0 ] || fail "$1 at $2 px: $(found holes) last rows end before the right edge"
     [ "$(found cut)" = 0 ] || fail "$1 at $2 px: $(found cut) headline numbers reach their tile's edge"
     at_least letters 10
-    at_least words 4.5 # contrast that WCAG AA wants for text, also for drawings
+    at_least words 4.5 # the contrast that WCAG AA requires for text, here for drawings too
     at_least text 4.5
     at_least lines 3
     HEIGHT=$(found height)
@@ -114,14 +116,15 @@ look one.html 360 light 9
 look one.html 1440 dark 9
 look several.html 360 dark 10
 look several.html 1440 light 10
-# A table of two runs with all columns fits into a window of medium width, and into a telephone's.
+# A table of two runs with all columns fits a window of medium width and a phone's screen.
 mkdir full
 sed 's/"val_loss":[0-9.]*/&,"val_bits_per_byte":0.5625/; s/"mfu":[^,]*,//; s/"peak_bytes"/"mfu":0.4,&/' one/log.jsonl > full/log.jsonl
 cp -r one second
 run 0 sgt-report full second -o full.html
 for width in 390 1100; do look full.html $width light 9; done
 
-# Planted faults are found: something too wide, a console message, text that is too pale.
+# Planted faults are found: an element that is too wide, a message on the console, and text that is
+# too pale.
 sed 's/<footer>/<div style="width:2000px">wide<\/div>&/' one.html > wide.html
 frame wide.html 360
 browse --dump-dom "file://$PWD/frame.html"

@@ -1,14 +1,15 @@
-# sgt-report: the page's curves equal the log's, for damaged logs too; names from a run cannot inject anything.
+# sgt-report: the page's curves equal the log's, even if the log is damaged. Names from a run cannot
+# inject anything into the page.
 . "$ROOT/tests/cli/train.inc"
 
-# report RUN...: write report.html, and flat: the page in a line, without what does not show
+# report RUN...: write report.html, and flat, which is the page on one line without invisible markup
 report() {
     run 0 sgt-report -o report.html "$@"
     tr '\n' ' ' < report.html |
         sed 's/\xc2\xa0/ /g; s/<\/*span>//g; s/<code>\(--[a-z-]*\)<\/code> /\1 /g; s/<i [^>]*><\/i>//g' > flat
 }
 page_has() { for text; do grep -qF -e "$text" flat || fail "the page lacks: $text"; done; }
-# figure ID: print this figure
+# figure ID: print this figure of the page
 figure() { sed 's/<figure /\n&/g' flat | grep "^<figure id=\"$1\""; }
 # log STEPS RUN: make a run whose loss falls linearly from 10 to 1, with a validation loss at every tenth step
 log() {
@@ -28,12 +29,13 @@ options() {
     { printf '{"model": "2x32x2", "batch-size": 4, "seq-len": 16, "grad-accum": 1, "steps": 200'
         while [ $# -gt 1 ]; do printf ', "%s": %s' "$1" "$2" && shift 2; done && echo '}'; } > "$file"
 }
-# shape FIGURE CLASS ELEMENT: print the points of the figure's first such shape, one per line
+# shape FIGURE CLASS ELEMENT: print the points of the figure's first element of this class, one per
+# line
 shape() {
     figure "$1" | sed 's/</\n</g' | grep "^<$3 class=\"$2\"" | head -1 | sed 's/.* \(d\|points\)="//; s/".*//' |
         tr 'ML' '  ' | tr -s ' ' '\n' | grep ,
 }
-# straight COUNT: check that these points are on a straight line, at equal distances
+# straight COUNT: standard input must be COUNT points at equal distances on a straight line
 straight() {
     awk -F , -v want="$1" 'NR > 1 { dx = $1 - x; dy = $2 - y } { x = $1; y = $2 }
         NR == 2 { dx0 = dx; dy0 = dy }
@@ -72,7 +74,7 @@ run_interrupted sgt-report -o report.html $(yes slow | head -24)
 absent report.html
 rm -r slow
 
-# A run that has made no step yet gives a page without charts.
+# The page of a run without a completed step has no charts.
 mkdir young
 options young
 report young
@@ -86,7 +88,7 @@ run_prints_like '^plain/report.html: 1 run, [0-9.]+ KiB$' sgt-report plain
 absent report.html
 run_prints_like '^plain/report.html: 1 run, [0-9.]+ KiB; replaced the page that was there$' sgt-report plain/
 rm plain/report.html
-run_prints '{"report": null, "replaced": false, "runs": [' sgt-report --json plain # figures alone: no page is made
+run_prints '{"report": null, "replaced": false, "runs": [' sgt-report --json plain # no page is written
 absent plain/report.html
 for replaced in false true; do
     run 0 sgt-report --json plain -o plain/report.html
@@ -115,7 +117,7 @@ for figure in loss-steps loss-tokens loss-time; do
     shape $figure 'line s1' path | straight 10 || fail "$figure: validation"
 done
 shape lr 'line s0' path | straight 100 || fail 'learning rate'
-# The curve of the gradient norm goes up and down between two values; speed, share and peak are
+# The curve of the gradient norm alternates between two values. Speed, MFU and peak memory are
 # constant.
 [ "$(shape grad-norm 'raw s0' path | wc -l)" -eq 100 ] || fail 'gradient norm: not every step'
 [ "$(shape grad-norm 'raw s0' path | cut -d , -f 2 | sort -u | wc -l)" -eq 2 ] || fail 'gradient norm'
@@ -129,7 +131,7 @@ page_has '1 update was left out' \
     '<dt>Validation loss</dt><dd>1.5000</dd>' '<dt>Tokens</dt><dd>6.40 k</dd>' '<dt>Time in steps</dt><dd>1.0 s</dd>' \
     '<dt>Tokens/s</dt><dd>6.40 k</dd>' '<dt>MFU</dt><dd>40 %</dd>' \
     'No fault found: the loss neither diverges, oscillates, spikes nor stays flat, '
-# The page loads nothing, runs no script, and has every id once.
+# The page loads nothing, has no script, and has no duplicate ids.
 ! grep -qiE '<script|https?://|<img|<iframe|<object|@import|url\(| on[a-z]+=' report.html ||
     fail 'the page asks for more'
 [ "$(grep -oE ' id="[^"]*"' report.html | sort | uniq -d | wc -l)" -eq 0 ] || fail 'an id is there twice'
@@ -141,7 +143,7 @@ stdout_has '"report": "again.html"'
 stdout_matches '"steps": 100, "loss": 1.8636363[67], "loss_noise": [0-9.]+e-[0-9]+, "loss_steps": 20, "val_loss": 1.5, '
 stdout_has '"val_noise": null, "best_val_loss": 1.5, "val_bits_per_byte": null, "tokens": 6400.0, "seconds": 1.0'
 stdout_has '"damaged_lines": 0, "advice": []'
-# bits per byte, where logs have them
+# Bits per byte, if the logs have them.
 cp -r plain bits
 sed 's/"val_loss":[0-9.]*/&,"val_bits_per_byte":.5625/' plain/log.jsonl | sed 's/:\./:0./' > bits/log.jsonl
 run 0 sgt-report --json bits plain -o two.html
@@ -155,7 +157,7 @@ run_says '' sgt-report --quiet plain
 stderr_is ''
 run 1 sh -c 'sgt-report plain > /dev/full'
 stderr_is 'sgt-report: standard output: No space left on device'
-ln -s /proc/self/fd/1 out # as /dev/stdout is: the page must not take its place
+ln -s /proc/self/fd/1 out # like /dev/stdout: the page must not replace this link
 for page in odd/log.jsonl out; do
     run_failure "$page: is not a regular file" sgt-report plain -o $page
     [ ! -f $page ] || [ -L $page ] || fail "$page was replaced"
@@ -207,7 +209,7 @@ report few many
 labels loss-compute '× 10⁻⁹ PF-days' 'nats per token'
 for color in s0 s1; do shape loss-compute "line $color" path | straight 100 || fail "over compute: $color"; done
 far() { shape loss-compute "line $1" path | awk -F , 'NR == 1 { first = $1 } END { print $1 - first }'; }
-# 1,666,464 and 3,382,080 parameters, and the same tokens
+# The models have 1,666,464 and 3,382,080 parameters and saw the same number of tokens.
 awk -v few="$(far s0)" -v many="$(far s1)" 'BEGIN { x = few / many; exit !(x > .49 && x < .496) }' ||
     fail "$(far s0) and $(far s1) over compute"
 report few
@@ -250,10 +252,11 @@ report noisy # the newest four resumes
 page_has '<dt>Resumed</dt><dd><small>2 times before</small><br>later <small>after step 6'
 rm -r noisy
 
-# ---- a run that goes on: its page reloads itself, until the log has all steps or no longer grows ----
+# ---- a run in progress: its page reloads itself until the log has all steps or has stopped growing
+# ----
 
 cp -r plain grows
-options grows lr 0.001 # 200 steps are wanted, and 100 are logged
+options grows lr 0.001 # 200 steps are planned, and 100 are logged
 echo elsewhere > grows/owner # a process of another machine
 touch grows/log.jsonl
 report grows
@@ -279,7 +282,7 @@ report grows
 rests 'the log has all steps'
 rm -r grows
 
-# a run that is killed does not go on
+# A run that was killed is not in progress.
 data d
 begun killed/log.jsonl sgt-train --quiet $small --steps 1000000 --run killed || fail 'it ended too early'
 report killed
@@ -306,7 +309,8 @@ rm -r twin other
 
 # ---- the end of the smooth line ----
 
-# It does not bend to the last losses: after 97 losses of 5 and three of 4, it is nearer to 4.5 than to 4.
+# The line does not bend towards the last losses: after 97 losses of 5 and three of 4, it ends
+# nearer to 4.5 than to 4.
 mkdir bent
 awk '{ sub(/"loss":[0-9.]*/, "\"loss\":" (NR <= 97 ? 5 : 4)); print }' plain/log.jsonl > bent/log.jsonl
 report bent
@@ -316,8 +320,9 @@ rm -r bent
 
 # ---- the beginning of the smooth line ----
 
-# begins STEPS NOISE LOSS SHARE: the noise is largest at the first step. In the first tenth of the steps, the smooth line is
-# nearer than SHARE of the noise to the loss of step i without noise, which is an expression.
+# begins STEPS NOISE LOSS SHARE: LOSS is an expression for the loss of step i, to which noise is
+# added that is largest at the first step. In the first tenth of the steps, the smooth line must be
+# nearer than SHARE of the noise to LOSS.
 begins() {
     mkdir -p begun exact
     for run in begun exact; do
@@ -338,7 +343,7 @@ begins() {
 }
 for steps in 24 60 100; do begins $steps .5 5 .4; done
 begins 100 .3 '8 - i / 25' .2
-# a steep beginning is followed
+# The line follows a steep beginning.
 begins 100 .3 '3 + 7.8 * exp(-i / 4)' .9
 begins 100 .5 '2 + 8 / sqrt(i + 1)' 1.2
 
@@ -349,7 +354,7 @@ report long
 [ "$(wc -c < report.html)" -lt 200000 ] || fail "$(wc -c < report.html) bytes of 20,000 steps"
 grep -q 'Each point is the mean of 84 steps, the shade behind it reaches' report.html || fail 'thinning is not said'
 shape loss-steps 'line s0' path > points
-head -238 points | straight 238 || fail 'means of 84 steps' # the last point is a mean of fewer steps
+head -238 points | straight 238 || fail 'means of 84 steps' # the last point averages fewer steps
 shape loss-steps 'band s0' path > points
 [ "$(wc -l < points)" -ge 478 ] || fail "$(wc -l < points) points of a band"
 grep -q 'mean of the last 200 steps' report.html || fail 'the final loss is the mean of a hundredth'
@@ -362,7 +367,8 @@ top=$(shape loss-steps 'band s0' path | sort -t , -k 2n | awk -F , 'NR < 10 && $
 
 # ---- peak memory of a resumed run ----
 
-# The process that went on at step 50 has used less than the one before: the peak up to a step does not fall.
+# The process that resumed at step 50 used less memory than the one before. The peak so far must not
+# fall.
 mkdir resumed
 sed '51,$s/"peak_bytes":300000000/"peak_bytes":200000000/' plain/log.jsonl > resumed/log.jsonl
 report resumed
@@ -371,32 +377,32 @@ rm -r resumed
 
 # ---- damaged logs ----
 
-# a run in progress, whose log ends with half a line
+# A run in progress whose log ends in the middle of a line.
 cp -r plain half
 printf '{"step":100,"lo' >> half/log.jsonl
 report half
 shape loss-steps 'line s0' path | straight 100 || fail 'a log that is being written'
 grep -q 'last line was half written' report.html || fail 'half a line is not said'
-# a resumed run whose log was not cut: steps from 50 on are there twice, and the curve uses the
-# later ones
+# A resumed run whose log was not truncated: steps from 50 on occur twice, and the curve uses the
+# later lines.
 { head -80 plain/log.jsonl && sed -n '51,$p' plain/log.jsonl; } > half/log.jsonl
 report half
 shape loss-steps 'line s0' path | straight 100 || fail 'steps that come again'
 grep -q 'Lines of the log replaced by later ones of the same steps: 30' report.html || fail 'repeated steps are not said'
-# lines of other programs, empty logs, lines without an end, strings instead of numbers
+# Foreign lines, empty lines, lines without an end, strings instead of numbers.
 { head -50 plain/log.jsonl && printf 'not JSON\n[1]\n{"step":"x"}\n{"step":-1}\n{"step":1.5}\n{}\n\n\0\n' &&
     head -c 70000 /dev/zero | tr '\0' x && echo && sed -n '51,$p' plain/log.jsonl; } > half/log.jsonl
 report half
 stderr_is 'sgt-report: half/log.jsonl: 9 damaged lines left out'
 shape loss-steps 'line s0' path | straight 100 || fail 'a damaged log'
-# a loss that is not a number: the curve has a gap, and the advice names a remedy
+# A loss that is not a number: the curve has a gap, and the advice suggests a lower learning rate.
 options half lr 0.001
 sed '60,$s/"loss":[0-9.]*/"loss":null/' plain/log.jsonl > half/log.jsonl
 report half
 shape loss-steps 'line s0' path | straight 59 || fail 'a loss that is not a number'
 grep -q '<dd>not a number</dd>' report.html || fail 'the last loss is not said to be no number'
 says 'step 60: the loss is not a number: start again with an lr 10 times lower (--lr 0.0001)'
-# only such losses; a single step; extreme numbers; equal values
+# Logs in which no loss is a number; a single step; extreme numbers; equal values.
 sed 's/"loss":[0-9.]*/"loss":null/' plain/log.jsonl > half/log.jsonl
 report half
 head -1 plain/log.jsonl > half/log.jsonl
@@ -409,12 +415,12 @@ report half
 sed 's/"loss":[0-9.]*/"loss":0/; s/"lr":[0-9.]*/"lr":0/; s/"grad_norm":[0-9]*/"grad_norm":0/; s/"mfu":0.4/"mfu":0/' \
     plain/log.jsonl > half/log.jsonl
 report half
-# no validation: the page says so, and has no chart of it
+# A run without validation: the page says so and has no chart of it.
 sed 's/"val_loss":[0-9.]*,//' plain/log.jsonl > half/log.jsonl
 report half
 grep -q 'Nothing was evaluated' report.html || fail 'that nothing was evaluated is not said'
 ! grep -q 'Validation loss' report.html || fail 'a validation loss of nothing'
-# damaged options.json and memory.jsonl: the curves are still drawn
+# If options.json and memory.jsonl are damaged, the curves are still drawn.
 echo '[1]' > half/options.json
 echo 'x' > half/memory.jsonl
 report half
@@ -443,14 +449,15 @@ report half
 says 'the validation loss was lowest after step 50 (6.045) and has risen to 7.5 since: the model learns its data '\
 'by heart'
 
-# single spikes, in a run of so few steps that the fall is in all of them
+# Single spikes, in a run so short that the overall fall of the loss is not negligible.
 options half lr 0.001
 awk 'NR == 60 { sub(/"loss":[0-9.]*/, "\"loss\":9") } NR == 80 { sub(/"grad_norm":[0-9]*/, "\"grad_norm\":30") } 1' \
     plain/log.jsonl > half/log.jsonl
 report half
 says 'step 60: the loss spikes: 9, 3.9 above the steps around it: --skip-spikes 6 leaves such updates out'
 says 'step 80: the gradient norm spikes: 30 is 15 times the median of the steps before: a low --grad-clip bounds such '
-# a validation loss above that of training; its noise is that of the log, or at least that of one step
+# A validation loss above the training loss. The log states its noise; if not, the noise of one step
+# is used.
 level() { # NOISE
     awk -v noise="$1" '{ sub(/"loss":[0-9.]*/, "\"loss\":" (NR % 2 ? 2.05 : 1.95))
         sub(/"val_loss":[0-9.]*/, "\"val_loss\":2.4" noise); print }' plain/log.jsonl > half/log.jsonl
@@ -465,7 +472,7 @@ says 'the validation loss, 2.4, is above the training loss, 2, by more than thei
 level ',"val_noise":0.2'
 ! grep -q 'is above the training loss' report.html || fail 'a difference that is noise'
 
-# ---- memory: by kind, from memory.jsonl, beside the estimate ----
+# ---- memory: by kind, from memory.jsonl, next to the estimate ----
 
 run 0 sgt-train --quiet $small --steps 5 --run trained
 run 0 sgt-train --estimate-memory $small --steps 5 --run trained
@@ -473,11 +480,11 @@ sed -nE 's/^  ([a-z0-9 -]+[a-z]) +([0-9.]+ [KMG]?i?B) .*/\1:\2/p' .stdout > kind
 [ "$(wc -l < kinds)" -ge 12 ] || fail "$(wc -l < kinds) kinds are estimated"
 report trained
 sed 's/<tr>/\n/g' flat | grep '^<th scope="row">' > rows
-grep -vE '^(program|in all):' kinds | while IFS=: read -r kind size; do # the program is another one here
+grep -vE '^(program|in all):' kinds | while IFS=: read -r kind size; do # the size of the program differs here
     grep -q "^<th scope=\"row\">$kind</th><td[^>]*>[^<]*</td><td>$size</td></tr>" rows ||
         fail "$kind is estimated as $size: $(grep "$kind" rows)"
 done
-# of each kind, the most that was in use in any part of a step
+# For each kind, the page shows the most that was in use in any part of a step.
 for kind in weights activations attention; do
     used=$(sed -nE "s/.*\"used\":\{[^}]*\"$kind\":([0-9]+).*/\1/p" trained/memory.jsonl | sort -n | tail -1)
     grep -q "^<th scope=\"row\">$kind</th><td>$(awk -v n="$used" 'BEGIN { printf "%.1f KiB", n / 1024 }')</td>" rows ||
@@ -491,10 +498,11 @@ grep -qE '<dt>Data</dt><dd>d <small>· fingerprint [0-9a-f]{8}</small>' report.h
 ! grep -q -e '--vocab FILE' report.html || fail 'a hint that sgt-report has no option for'
 run 0 sgt-report --no-sample trained -o report.html
 ! grep -q '<dt>Sample' report.html || fail '--no-sample'
-# Whatever the program keeps of one run, such as a vocabulary, is no part of the estimate of the next one.
+# Data that sgt-report keeps from one run, such as a vocabulary, must not change the estimate for
+# the next.
 cp -r trained twin
 mkdir gpt2
-cp "$curve/tokens.bin" gpt2/train_000000.bin # without a number of ids, they are GPT-2's
+cp "$curve/tokens.bin" gpt2/train_000000.bin # headers without a vocabulary size mean GPT-2
 run 0 sgt-train --quiet --data gpt2 --model 1x16x2 --seq-len 16 --batch-size 2 --device cpu --steps 1 --run texts
 report trained texts twin
 grep -o 'Peak of the run</th><td>[^<]*</td><td>[^<]*' flat | sed 's/.*>//' > peaks
@@ -518,7 +526,8 @@ sed -i 's/<summary>Options that are the same.*//' flat
 page_has '<code>lr</code></th><td>0.002</td><td>0.001</td>' '<code>optimizer</code></th><td>adamw</td><td>sgd</td>'
 ! grep -qF '<code>batch-size</code>' flat || fail 'batch-size does not differ'
 
-# The best values are bold, both if they are equal, unless the data of the runs differ.
+# The best values are bold, both of them if they are equal. If the runs have different data, no
+# value is bold.
 strong() { grep -c '<strong>' report.html; }
 [ "$(strong)" -eq 2 ] && grep -q 'Bold: the best of all runs' report.html || fail "$(strong) lines with something bold"
 options other data '"another"'
