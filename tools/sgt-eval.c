@@ -1,5 +1,5 @@
-/* sgt-eval: tells how good a model is. This file has the command line; tools/eval has the
- * evaluations. */
+/* sgt-eval: measures how good a model is. This file contains the command line; tools/eval contains
+ * the evaluations. */
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -61,7 +61,7 @@ static const sgt_program program = {
                 "  sgt-eval run/step-00001000 hellaswag_val.jsonl lambada_test.jsonl\n"
                 "  sgt-eval gpt2/ --data out/ --device cuda --json"};
 
-/* Return the tokens per row with which the run was trained; 0 if the folder does not tell. */
+/* Return the tokens per row with which the run in `folder` was trained; 0 if that is unknown. */
 static uint64_t trained_seq(const char *folder)
 {
     sgt_checkpoint_state state;

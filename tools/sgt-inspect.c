@@ -1,6 +1,6 @@
-/* sgt-inspect: describes a folder of shards, a shard, a run or a checkpoint. It verifies and
- * decodes shards, shows the batches that a trainer would draw, compares two sets, and rewrites one
- * for another trainer. */
+/* sgt-inspect: describes a folder of shards, a shard, a run or a checkpoint. It also verifies and
+ * decodes shards, shows the batches that training would draw, compares two sets, and converts a set
+ * to the format of another trainer. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,8 +84,8 @@ static const sgt_program program = {
                 "  sgt-inspect --compare out/ out2/\n"
                 "  sgt-inspect --export megatron out/ for-megatron/"};
 
-/* Return the damage of the only damaged shard; of several, print a line for each, and return their
- * number. */
+/* Return an error for the damaged shards. If there is one, the message is its damage. If there are
+ * several, a line is printed for each, and the message has their number. */
 static int report_damage(const inspect_set *s, sgt_error *err)
 {
     sgt_error one;
@@ -117,7 +117,7 @@ static int inspect_shards(sgt_error *err)
     return rc;
 }
 
-/* Return whether to show what packed rows hold, instead of batches. */
+/* Return whether to show statistics of packed rows instead of batches. */
 static int packing(void) { return o.sampling == SGT_SAMPLING_PACKED && !o.batch; }
 
 static int run_one(int mix, sgt_error *err)
@@ -133,15 +133,15 @@ static int run_one(int mix, sgt_error *err)
                         o.path, inspect_kinds[k]);
     if (k == INSPECT_RUN) return inspect_run(&o, err);
     if (k == INSPECT_CHECKPOINT) return inspect_checkpoint(&o, err);
-    /* the loader treats any file as a shard */
+    /* check first, because the loader would treat any file as a shard */
     if ((o.batch || packing()) && !mix && !o.raw && (rc = inspect_known(o.path, err)) < 0)
         return rc;
     if (packing()) return inspect_packing(&o, err);
     return o.batch ? inspect_batches(&o, err) : inspect_shards(err);
 }
 
-/* Inspect one operand, which has the form of sgt-train's --data: a path, or with --batch, several
- * paths with weights, which are mixed. */
+/* Inspect one operand, which has the form of sgt-train's --data: a path, or with --batch, also a
+ * mix of several paths with weights. */
 static int run(sgt_error *err)
 {
     sgt_loader_set *sets;
@@ -158,7 +158,7 @@ static int run(sgt_error *err)
     return rc;
 }
 
-/* Refuse options that do not belong together, and a wrong number of paths. */
+/* Refuse options that exclude each other, and a wrong number of paths. */
 static void check_usage(int count)
 {
     const int batch = o.batch != NULL, two = compare || export_given;
@@ -186,7 +186,7 @@ static void check_usage(int count)
         sgt_usage(&program, "expected a path: a folder of shards, a shard, a run or a checkpoint");
     if (count > 1 && !two)
         sgt_usage(&program, "one path at a time, not %d (--compare and --export take two)", count);
-    for (size_t i = 0; i < 4; i++) /* a set is decoded and verified in one run */
+    for (size_t i = 0; i < 4; i++) /* --decode and --verify may be combined */
         for (size_t k = i + 1; k < sizeof modes / sizeof *modes; k++)
             if (modes[i].given && modes[k].given)
                 sgt_usage(&program, "%s: not together with %s (run them one after the other)",
@@ -209,8 +209,8 @@ int main(int argc, char **argv)
     sgt_error err;
     int first = sgt_options_parse(&program, argc, argv), count = argc - first;
     const char *const *paths = (const char *const *)argv + first;
-    o.layout += export_given; /* the first word is the second layout */
-    o.raw *= 16;              /* the words are multiples of 16 */
+    o.layout += export_given; /* the words begin with the second layout */
+    o.raw *= 16;              /* the words stand for 16 and 32 */
     check_usage(count);
     o.path = argv[first];
     o.notice = sgt_talk_notice(program.name, o.quiet);

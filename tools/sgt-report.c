@@ -1,4 +1,4 @@
-/* sgt-report: makes one page about one or several runs, with their curves and advice. */
+/* sgt-report: writes an HTML page about one or more runs, with their curves and advice. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "tools/report/report.h"
 
 static struct {
-    const char *out; /* file of the page; NULL: named after the run */
+    const char *out; /* file for the page; NULL: named after the run */
     int no_sample, json, quiet;
 } o;
 
@@ -39,7 +39,7 @@ static const sgt_program program = {.name = "sgt-report",
                                     .examples = "  sgt-report run/\n"
                                                 "  sgt-report runs/* -o compared.html"};
 
-/* Return `x` as JSON: null if it is NAN (unknown). */
+/* Return `x` as JSON: or null if it is NAN, which stands for unknown. */
 static json_t *number(double x) { return isnan(x) ? json_null() : json_real(x); }
 
 static json_t *run_json(const report_run *r)
@@ -60,7 +60,7 @@ static json_t *run_json(const report_run *r)
         "damaged_lines", (json_int_t)r->log.damaged, "advice", advice);
 }
 
-/* Print the main figures of the page in the file `out`; NULL: none was made. */
+/* Print the main figures of the page as JSON. out: the page's file; NULL: no page was written. */
 static int print_json(const report *r, const char *out, int replaced, sgt_error *err)
 {
     json_t *runs = json_array();
@@ -71,7 +71,7 @@ static int print_json(const report *r, const char *out, int replaced, sgt_error 
                           JSON_REAL_PRECISION(9), err);
 }
 
-/* Make the page in memory first, so that its file is complete or absent. */
+/* Write the page in memory first, so that its file is either complete or absent. */
 static int write_page(const report *r, const char *out, size_t *bytes, sgt_error *err)
 {
     char *text = NULL;
@@ -104,7 +104,7 @@ static int make(report *r, char **paths, const sgt_notice *notice, sgt_error *er
 {
     size_t bytes = 0;
     char name[1024], size[32], beside[SGT_PATH] = "report.html";
-    if (o.json && !o.out) o.no_sample = 1; /* no page is made */
+    if (o.json && !o.out) o.no_sample = 1; /* no page is written */
     int rc = open_runs(r, paths, notice, err);
     if (rc < 0) return rc;
     if (r->count == 1) sgt_path(beside, r->runs[0].path, "report.html");

@@ -1,5 +1,5 @@
-/* sgt-sample: generates text with a model. This file has the command line; tools/sample/show.c
- * prints the text, and train/generate generates it. */
+/* sgt-sample: generates text with a model. This file contains the command line; train/generate
+ * generates the text, and tools/sample/show.c prints it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,7 +85,7 @@ typedef struct sampling {
     const sgt_stop *stop;
 } sampling;
 
-/* Keep a notice for later, because half a line of text may have been printed. */
+/* Keep a notice until the texts are printed, because a line of text may be incomplete now. */
 static void hold(void *ctx, const char *line)
 {
     sampling *s = ctx;
@@ -158,7 +158,7 @@ static int run(sampling *s, const char *path, sgt_error *err)
     return rc;
 }
 
-/* Refuse "-" if it is given twice, because standard input can be read only once. */
+/* Refuse a second "-", because standard input can be read only once. */
 static void check_input(void)
 {
     int times = 0;

@@ -1,5 +1,5 @@
-/* sgt-tokenize: turns text into GPT-2's tokens on disk. sgt_tokenize does the work; this file has
- * the command line and the messages. */
+/* sgt-tokenize: converts text to shards of tokens on disk. The library function sgt_tokenize does
+ * the work; this file contains the command line and the messages. */
 #include "tokenize/sgt_tokenize.h"
 
 #include <jansson.h>
@@ -19,11 +19,12 @@
 #include "tools/cli/talk.h"
 #include "tools/ranks/ranks.h"
 
-/* Options go straight to sgt_tokenize; `o` has those of which it takes another form, or none. */
+/* Options for sgt_tokenize are parsed into `t`. `o` has the options that sgt_tokenize takes in
+ * another form or not at all. */
 static sgt_tokenize_options t = {.size = sizeof t};
 static struct {
     const char *cpu;
-    int normalize; /* index of the chosen word */
+    int normalize; /* index of the chosen word of --normalize */
     sgt_option_list filters;
     uint64_t threads, rank, ranks, train_vocab;
     int rank_given, ranks_given, shard_tokens_given;
@@ -125,9 +126,10 @@ static sgt_program program = {
 
 typedef struct meter {
     sgt_progress *bar;
-    double began; /* time of the first report, before which the process may wait for OUT's owner */
-    uint64_t from, tokens_from; /* bytes and tokens that an earlier run has processed */
-    int begun;                  /* 1: they are known */
+    /* time of the first report; before it, the process may have waited for another owner of OUT */
+    double began;
+    uint64_t from, tokens_from; /* bytes and tokens that an earlier, interrupted run processed */
+    int begun;                  /* 1: the fields above are set */
 } meter;
 
 static void show_progress(void *ctx, uint64_t done, uint64_t total, uint64_t tokens)
@@ -171,7 +173,7 @@ static void print_things(FILE *to, const char *before, uint64_t n, const char *s
 }
 
 /* Print the work done: "24 B of text in 4 files, 3 ms, 8.00 kB/s". If this run continued an earlier
- * one, also print how much it read itself. */
+ * one, also print how much this run read. */
 static void print_work(FILE *to, uint64_t bytes, uint64_t read, uint64_t files, double seconds)
 {
     char all[40], here[40], before[40], time[40], rate[40];
@@ -196,7 +198,7 @@ static void print_skipped(FILE *to, uint64_t files)
                                 : " skipped: not plain text (see --binary)\n");
 }
 
-/* Tell why the validation split is empty, and which --split would give one. */
+/* Print why the validation split is empty, and which --split would fill it. */
 static void print_no_validation(FILE *to, const sgt_tokenize_result *r)
 {
     fputs("No document fell into the validation split: ", to);
@@ -256,8 +258,8 @@ static void print_summary(const char *out, const sgt_tokenize_result *r)
 
 /* ---- --dry-run ---- */
 
-/* Return whether the last operand is OUT and not an input: a new name, an empty folder, or one that
- * sgt-tokenize made. */
+/* Return whether the last operand is OUT and not an input: it does not exist yet, is an empty
+ * folder, or is a folder that sgt-tokenize wrote. */
 static int can_be_out(const char *path)
 {
     struct stat st;
@@ -306,7 +308,7 @@ static void print_estimate(const sgt_dry_run_result *r)
     sgt_wrapped_close(&w);
 }
 
-/* Print the estimate of --dry-run, for which OUT may be left out. If OUT needs more space than is
+/* Print the estimate of --dry-run. The operand OUT is optional. If OUT needs more space than is
  * free and --force is not given, fail after printing. */
 static int estimate(sgt_error *err)
 {
@@ -332,7 +334,7 @@ static void show_pieces(void *ctx, uint64_t done, uint64_t total, uint64_t piece
 }
 
 /* Train a vocabulary on the inputs, write its files to OUT and print the result. Fail if there are
- * several ranks, because each would train the same one. */
+ * several ranks, because each would train the same vocabulary. */
 static int make_vocab(sgt_error *err)
 {
     sgt_tokenize_result result = {.size = sizeof result};
@@ -419,16 +421,16 @@ static int tokenize(sgt_error *err)
                 t.out, t.rank + 1, t.ranks, r.waiting, r.waiting == 1 ? "is" : "are");
     sgt_progress_end(m.bar);
     if (rc == SGT_ESTOPPED) return sgt_fail(err, rc, "stopped (the same command continues it)");
-    /* connected ranks count together, and rank 0 prints */
+    /* connected ranks return the sums over all ranks, which only rank 0 prints */
     if (rc < 0 || (t.joined && t.rank)) return rc;
     if (!r.waiting && o.json) return print_json(&r, err);
     if (!r.waiting && !o.quiet) print_summary(t.out, &r);
     return SGT_OK;
 }
 
-/* Do the work as one of the ranks, those of --ranks or those that a launcher started, and return
- * the exit code. Of the latter, only rank 0 prints, but each tells what it leaves out of an
- * input. */
+/* Run `work` as one of several ranks, given by --ranks or by a launcher, and return the exit code.
+ * Under a launcher, only rank 0 prints results, but every rank prints notices about the inputs that
+ * it leaves out. */
 static int run(int (*work)(sgt_error *err))
 {
     sgt_error err;
@@ -439,7 +441,7 @@ static int run(int (*work)(sgt_error *err))
     if (t.joined) all = *t.joined;
     t.rank = all.rank;
     t.ranks = all.size;
-    if (t.joined && t.rank) o.quiet = 1; /* but for notices */
+    if (t.joined && t.rank) o.quiet = 1; /* except for notices */
     t.threads = sgt_threads(o.threads, t.joined ? all.sharing : 1);
     if (rc >= 0) rc = work(&err);
     if (rc < 0 && !t.joined) return sgt_report_failure(&program, &err);
@@ -458,7 +460,8 @@ int main(int argc, char **argv)
     sgt_take_cpu(&program, o.cpu);
     check_ranks();
     check_train_vocab();
-    if (!o.shard_tokens_given) t.shard_tokens = 0; /* the library's default, or one file a split */
+    /* 0: the library's default, or one file per split */
+    if (!o.shard_tokens_given) t.shard_tokens = 0;
     t.inputs = (const char *const *)(argv + first);
     t.input_count = (size_t)(count - 1);
     t.out = argv[argc - 1];

@@ -1,5 +1,5 @@
-/* sgt-train: trains GPT-2 on shards. This file has the command line and the messages; train/ does
- * the work. */
+/* sgt-train: trains GPT-2 on shards. This file contains the command line and the messages; train/
+ * contains the training. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,8 +19,8 @@
 #include "tokenize/vocab/vocab.h"
 #include "tools/sample/sample.h"
 
-#define MAX_CONFIG ((size_t)1 << 20) /* most bytes of the --config file */
-#define MOST_BYTES ((size_t)1 << 34) /* most bytes of a file of examples */
+#define MAX_CONFIG ((size_t)1 << 20) /* the most bytes of the --config file */
+#define MOST_BYTES ((size_t)1 << 34) /* the most bytes of a file of examples */
 
 static sgt_config s;
 static struct {
@@ -29,8 +29,8 @@ static struct {
         no_self_check;
 } o = {.run = "run"};
 
-/* Options that are not stored with a run. Those that are stored come from train/config.c;
- * ROWS inserts them here. */
+/* Options that are not stored with a run. Stored options are defined in train/config.c, and ROWS
+ * inserts them into this table. */
 #define ROWS(title, s)                                                  \
     {                                                                   \
         .name = title, .kind = SGT_OPT_ROWS, .section = SGT_SECTION_##s \
@@ -101,7 +101,7 @@ static void show_progress(void *ctx, const sgt_metrics *m, uint64_t steps, uint6
 
 static void show_line(void *ctx, const char *line) { sgt_progress_line(ctx, line); }
 
-/* Format a loss with enough digits to compare two of them: 14927, 10.79, 0.0123. */
+/* Format a loss with enough digits to compare losses: 14927, 10.79, 0.0123. */
 static const char *format_loss(char *buf, size_t n, double loss)
 {
     double x = loss < 0 ? -loss : loss;
@@ -109,8 +109,8 @@ static const char *format_loss(char *buf, size_t n, double loss)
     return buf;
 }
 
-/* Print "loss: 10.79 → 5.47 (mean of the last 20 steps), validation 5.61 (1.87 bits per byte)",
- * without the bits if the vocabulary is unknown. */
+/* Print "loss: 10.79 → 5.47 (mean of the last 20 steps), validation 5.61 (1.87 bits per byte)", The
+ * bits per byte are left out if the vocabulary is unknown. */
 static void print_losses(const sgt_train_losses *l)
 {
     char first[32], mean[32], val[32], bits[48] = "", since[48] = "", of[48] = "";
@@ -172,7 +172,7 @@ static void print_end(const sgt_training_result *r)
         sgt_put_line(stdout, "checkpoint: %s", sgt_printable(path, sizeof path, r->checkpoint));
 }
 
-/* Print the last line of the log and what is known of the whole run. */
+/* Print a JSON object with the last line of the log and the results of the whole run. */
 static int print_json(const sgt_training_result *r, sgt_error *err)
 {
     json_t *doc = r->last ? json_loads(r->last, 0, NULL) : NULL,
@@ -196,7 +196,7 @@ static int print_json(const sgt_training_result *r, sgt_error *err)
     return sgt_print_json(doc, JSON_REAL_PRECISION(9), err);
 }
 
-/* ---- what is printed without training: --estimate-memory, --self-check ---- */
+/* ---- --estimate-memory and --self-check, which print results without training ---- */
 
 static int on_cuda(const sgt_train_estimate *e) { return strcmp(e->device, "cuda") == 0; }
 
@@ -273,8 +273,9 @@ static json_t *paths_json(const sgt_cuda_device *d, const sgt_cuda_versions *lib
     return json_pack("{s:s, s:o, s:o}", "device", d->name, "libraries", versions, "paths", paths);
 }
 
-/* Try every path of the CUDA backend, even if the cache folder has verdicts; store the new verdicts
- * there, and print them. Return the exit code: 1 if a path failed or if no path could be tried. */
+/* Test every path of the CUDA backend (such as a kind of attention), even if the cache folder has
+ * earlier verdicts. Store the new verdicts there and print them. Return the exit code: 1 if a path
+ * failed or no path could be tested. */
 static int check_paths(const char *cache, const sgt_stop *stop)
 {
     sgt_error err, why;
@@ -306,7 +307,8 @@ static int check_paths(const char *cache, const sgt_stop *stop)
 typedef struct reading {
     sample_lines file;
     sgt_examples *e;
-    size_t room, learnt_room; /* of the examples' starts and of what they learn */
+    /* capacity of the array of the examples' starts, and of the array of the tokens they learn */
+    size_t room, learnt_room;
 } reading;
 
 static int add_example(reading *r, const json_t *prompt, const json_t *completion)
@@ -347,11 +349,11 @@ static int read_example(void *ctx, const json_t *line)
 }
 
 /* Read a file whose lines are {"prompt": TEXT, "completion": TEXT}; other keys are ignored, and
- * blank lines are skipped. The vocabulary is the one beside the model at `model`, which has `vocab`
- * ids; model NULL: GPT-2's. Texts are normalized as that vocabulary says. An example has the
- * prompt's tokens, the completion's and the end-of-text id; an empty prompt becomes that id too.
- * Returns SGT_EFORMAT, with file and line, if a line is wrong. The function can serve as
- * sgt_train_options.examples. */
+ * blank lines are skipped. The vocabulary is the one next to the model at `model`, which has
+ * `vocab` ids; if `model` is NULL, it is GPT-2's. Texts are brought into that vocabulary's normal
+ * form. An example consists of the prompt's tokens, the completion's tokens and the end-of-text id.
+ * An empty prompt becomes the end-of-text id. Returns SGT_EFORMAT, with file and line, if a line is
+ * wrong. The function can serve as sgt_train_options.examples. */
 static int read_examples(const char *path, const char *model, uint32_t vocab, sgt_examples *e,
                          sgt_error *err)
 {
@@ -381,15 +383,17 @@ static int read_examples(const char *path, const char *model, uint32_t vocab, sg
 
 /* ---- the vocabularies of data and model ---- */
 
-/* Compare the vocabulary at `path` with that of the data, and fill in bytes[n] from it; see
- * sgt_train_options.vocabulary. */
+/* Compare the vocabulary next to the model at `path` (NULL: there is no model) with the data's. If
+ * they are the same, fill in bytes[n], the bytes of text of each id. Returns 1 if they are the
+ * same, 0 if not, or a negative SGT_E*; see sgt_train_options.vocabulary. */
 static int compare_vocabulary(const char *path, const char *tokenizer, uint64_t fingerprint,
                               uint32_t *bytes, uint32_t n, sgt_error *err)
 {
     sgt_vocab *v = NULL, *data = NULL;
     int rc = path ? sample_vocab_beside(&v, path, 0, "", err)
                   : sample_vocab_of_data(&v, NULL, fingerprint, n, err);
-    if (rc < 0) return path && rc == SGT_EUSAGE ? 1 : rc; /* 1: there is no vocabulary */
+    /* without a vocabulary next to the model, none can differ */
+    if (rc < 0) return path && rc == SGT_EUSAGE ? 1 : rc;
     int same = !path || !fingerprint || sgt_vocab_fingerprint(v) == fingerprint;
     if (!same) rc = sample_vocab_of_data(&data, tokenizer, fingerprint, 0, err);
     if (data) same = sample_vocab_agrees(data, v);
@@ -401,7 +405,8 @@ static int compare_vocabulary(const char *path, const char *tokenizer, uint64_t 
 
 /* ---- the command line ---- */
 
-/* Begin a message about an option that the --config file has, "--NAME: ...", with file and line. */
+/* If the message in *err is about an option in the --config file ("--NAME: ..."), put the file and
+ * line in front of it. */
 static void name_line(sgt_error *err, const char *text)
 {
     char key[64];
@@ -434,7 +439,7 @@ static void read_config(void)
     if (rc < 0) exit(sgt_report_failure(&program, &err));
 }
 
-/* Parse the command line, and check for options that exclude each other, which the rows cannot
+/* Parse the command line, and refuse options that exclude each other, which the table cannot
  * express. */
 static void parse_options(int argc, char **argv)
 {
@@ -453,7 +458,7 @@ static void parse_options(int argc, char **argv)
         sgt_usage(&program, "--resume-or-start: not together with --force");
     s.batch_auto = s.given[SGT_SET_BATCH] && s.batch == SGT_DEFAULT_COUNT;
     if (o.config) read_config();
-    /* a run that is resumed has chosen its batch size already */
+    /* a resumed run keeps the batch size that it chose at its start */
     if (s.batch_auto) s.given[SGT_SET_BATCH] = 0;
     if (sgt_config_check(&s, &err) < 0) sgt_usage(&program, "%s", err.text);
     sgt_take_cpu(&program, s.cpu);
@@ -467,7 +472,7 @@ static int run(sgt_train_options *options)
     sgt_progress_keep_last(options->ctx);
     int rc = sgt_train(&s, options, &r, &err);
     sgt_progress_end(options->ctx);
-    /* all steps are made if only a save has failed */
+    /* if the last step was reached, only saving failed, so the results are complete */
     int ended = rc == SGT_OK || rc == SGT_ESTOPPED || r.steps == s.steps;
     if (sgt_ranks_first(options->ranks) && ended) {
         if (!o.json && !o.quiet) print_end(&r);
@@ -477,8 +482,8 @@ static int run(sgt_train_options *options)
     return sgt_ranks_close(options->ranks, &program, rc, &err);
 }
 
-/* Join the other ranks, if a launcher started several. After that, ranks above 0 print nothing. An
- * estimate needs only their number. */
+/* Connect to the other ranks if a launcher started several. From then on, ranks above 0 print
+ * nothing. For --estimate-memory, only the number of ranks is needed. */
 static int join_ranks(sgt_train_options *options)
 {
     sgt_error err;

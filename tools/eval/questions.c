@@ -1,6 +1,6 @@
-/* questions.c: reads questions, makes rows of them, and counts those that a model answers right.
- * The model's answer is the one that it finds the likeliest. The file is read as a whole; each line
- * is a JSON object. */
+/* questions.c: reads questions, turns each into rows, and counts the questions that a model answers
+ * correctly. The model's answer is the one with the highest likelihood. The file is read into
+ * memory whole; each line is a JSON object. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,9 +13,9 @@
 #include "tools/cli/talk.h"
 #include "tools/eval/eval.h"
 
-#define MOST_BYTES ((size_t)1 << 32) /* most bytes of a file */
+#define MOST_BYTES ((size_t)1 << 32) /* the most bytes of a file */
 #define MOST_CHOICES 1000
-#define MOST_TEXT ((size_t)1 << 24) /* most bytes in a line's texts */
+#define MOST_TEXT ((size_t)1 << 24) /* the most bytes of the texts in a line */
 
 typedef enum question_kind {
     NONE,
@@ -23,8 +23,9 @@ typedef enum question_kind {
     WORD    /* {"text"}: what is its last word? */
 } question_kind;
 
-/* What the loss of an ending is divided by before endings are compared: nothing, its characters
- * (as lm-evaluation-harness does: not the space before it), or its tokens. */
+/* Rules for comparing endings by loss: the sum, the sum divided by the number of characters
+ * (without the space before the ending, as in lm-evaluation-harness), or divided by the number of
+ * tokens. */
 enum { BY_SUM, BY_CHARACTER, BY_TOKEN, RULES };
 static const char *const acc_names[] = {"acc", "acc_norm", "acc_token"};
 static const char *const stderr_names[] = {"acc_stderr", "acc_norm_stderr", "acc_token_stderr"};
@@ -32,8 +33,8 @@ static const char *const stderr_names[] = {"acc_stderr", "acc_norm_stderr", "acc
 /* A row: a context and one answer to it, and the model's results for the answer. */
 typedef struct answer_row {
     uint64_t start; /* index of the row's first token in questions.file.tokens */
-    /* count: tokens of the row; asked: tokens of the answer, which are the last ones; characters:
-     * of the answer's text */
+    /* count: tokens in the row; asked: tokens in the answer, which ends the row; characters:
+     * characters in the answer's text */
     uint32_t count, asked, characters;
     double loss; /* sum of the losses of the answer's tokens */
     int greedy;  /* 1: greedy decoding gives this answer */
@@ -53,12 +54,15 @@ typedef struct questions {
     question *items;
     size_t row_count, count;
     size_t row_room, room;
-    uint32_t positions; /* of the model */
-    /* number of rows that were too long, so that the beginning of their context was cut off */
+    uint32_t positions; /* context length of the model */
+    /* number of rows that were too long, so that their context was cut off at its beginning */
     size_t cut;
-    uint32_t longest;    /* tokens of the longest row */
-    size_t right[RULES]; /* right answers by each rule; all rules agree on last words */
-    double loss;         /* sum of the losses of the first answers, as the last words are */
+    uint32_t longest; /* tokens of the longest row */
+    /* number of right answers by each rule; for last words, all rules give the same */
+    size_t right[RULES];
+    /* sum of the losses of each question's first answer, which is the last word if the kind is
+     * WORD */
+    double loss;
 } questions;
 
 /* ---- the file's questions ---- */
@@ -74,7 +78,7 @@ static int wrong(const questions *s, const char *why)
     return sample_lines_fail(&s->file, "expected %s: %s", wanted[s->kind], why);
 }
 
-/* Keep a row. If it is longer than the model's context, cut off its beginning. */
+/* Append a row. If it is longer than the model's context, cut off its beginning. */
 static int keep_row(questions *s, answer_row row)
 {
     if (row.asked > s->positions)
@@ -90,7 +94,7 @@ static int keep_row(questions *s, answer_row row)
     return SGT_OK;
 }
 
-/* Add the row made of a context and " answer". */
+/* Add a row: the context of c bytes, a space, and the answer of a bytes. */
 static int add_row(questions *s, const char *context, size_t c, const char *answer, size_t a)
 {
     sample_lines *f = &s->file;
@@ -118,12 +122,13 @@ static int add_row(questions *s, const char *context, size_t c, const char *answ
 
 /* ---- the two kinds ---- */
 
-/* Read a label: a number in HellaSwag's own files, a text with a number in other files. Return 0 if
- * it is neither, or not below `choices`. */
+/* Read a label, which is a number in HellaSwag's own files and a string with a number in others.
+ * Return 1, or 0 if it is neither or not below `choices`. */
 static int read_label(uint32_t *label, const json_t *v, size_t choices)
 {
     const char *text = json_string_value(v);
-    uint64_t n = (uint64_t)json_integer_value(v); /* of a negative label, a large number */
+    /* a negative label becomes a large number, which is refused below */
+    uint64_t n = (uint64_t)json_integer_value(v);
     if (!json_is_integer(v) &&
         (!text || text[strspn(text, "0123456789")] || sgt_parse_count(text, &n) < 0))
         return 0;
@@ -186,9 +191,9 @@ static int add_item(void *ctx, const json_t *o)
     return rc;
 }
 
-/* Read all lines of the file, which must be of one kind. A row is a context (the end-of-text id, if
- * it is empty), then a space and an answer; only its last `positions` + 1 tokens are kept. Returns
- * SGT_EFORMAT, with file and line, if a line is wrong. */
+/* Read all lines of the file, which must be of the same kind. A row consists of a context (if that
+ * is empty, the end-of-text id), a space and an answer; only its last `positions` + 1 tokens are
+ * kept. Returns SGT_EFORMAT, with file and line, if a line is wrong. */
 static int read_questions(questions *s, const char *path, const sgt_vocab *v, sgt_error *err)
 {
     s->file = (sample_lines){.path = path, .vocab = v, .err = err};
@@ -203,7 +208,7 @@ static int read_questions(questions *s, const char *path, const sgt_vocab *v, sg
 /* ---- answers ---- */
 
 /* Fill in row r of the batch: the tokens of `row`, then zeros. Only the tokens of its answer are
- * targets. If `row` is NULL, there are none. */
+ * targets. If `row` is NULL, row r has no targets. */
 static void put_row(eval_batch *x, size_t r, const questions *items, const answer_row *row)
 {
     int32_t *inputs = x->inputs + r * x->seq, *targets = x->targets + r * x->seq;
@@ -241,7 +246,7 @@ static int run_rows(questions *s, eval_batch *x, const eval *e, sgt_error *err)
 
 /* ---- questions ---- */
 
-/* Return the index of the likeliest answer by a rule, the first of equal ones. */
+/* Return the index of the likeliest answer by a rule; if several are equal, the first of them. */
 static uint32_t pick(const questions *s, const question *item, int rule)
 {
     const answer_row *rows = s->rows + item->row;
@@ -269,8 +274,8 @@ static void count_right(questions *s)
 
 /* ---- results ---- */
 
-/* Put the share p of n independent answers that are right, and its standard error, sqrt(p (1 - p) /
- * (n - 1)). */
+/* Add to `top` the share p of the n questions that were answered correctly, and its standard error,
+ * sqrt(p (1 - p) / (n - 1)), which assumes independent answers. */
 static void put_share(json_t *top, const questions *s, int rule)
 {
     double n = (double)s->count, p = (double)s->right[rule] / n;
@@ -298,7 +303,7 @@ static json_t *to_json(const questions *s)
 {
     int choice = s->kind == CHOICE;
     const char *path = s->file.path;
-    double guessed = 0; /* answers that guessing would get right */
+    double guessed = 0; /* expected number of right answers by guessing */
     json_t *items = json_array();
     for (size_t i = 0; i < s->count; i++) {
         json_array_append_new(items, item_json(s, &s->items[i]));

@@ -1,6 +1,6 @@
-/* set.c: runs the model on one batch of rows, and computes the loss of a set of tokens. Windows
- * follow one another without overlap. Each has T inputs, and as T targets the tokens after these.
- * At the end of each shard, tokens that fill no window are left out. */
+/* set.c: runs the model on a batch of rows, and computes the loss on a set of shards. Windows
+ * follow one another without overlap. A window has T inputs and T targets, which are the tokens
+ * that follow each input. Tokens at the end of a shard that do not fill a window are left out. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@
 int eval_batch_open(eval_batch *x, const eval *e, uint64_t rows, uint64_t seq, sgt_error *err)
 {
     sgt_backend_options o = {.model = e->model.shape,
-                             /* SGD has the least state; nothing is updated */
+                             /* SGD, because it needs the least memory; no parameter is updated */
                              .optim = {.kind = SGT_SGD},
                              .batch = (uint32_t)rows,
                              .seq = (uint32_t)seq,
@@ -33,7 +33,7 @@ int eval_batch_open(eval_batch *x, const eval *e, uint64_t rows, uint64_t seq, s
                              .notice = e->notice};
     size_t n = rows * seq;
     *x = (eval_batch){.rows = rows, .seq = seq};
-    x->inputs = calloc(2 * n, sizeof *x->inputs); /* and targets behind them */
+    x->inputs = calloc(2 * n, sizeof *x->inputs); /* `targets` is the second half */
     x->losses = calloc(n, sizeof *x->losses);
     x->greedy = calloc(n, sizeof *x->greedy);
     if (!x->inputs || !x->losses || !x->greedy) return sgt_fail_memory(err, NULL);
@@ -79,17 +79,17 @@ void eval_show(eval *e, const char *name, const char *what, json_t *result)
 /* ---- sets ---- */
 
 typedef struct set {
-    const char *path, *split; /* split "": the path is a shard, not a folder */
+    const char *path, *split; /* split: "": the path is a shard, not a folder */
     sgt_loader *loader;
     sgt_loader_info info;
-    uint32_t *text_bytes; /* bytes of the text of each id */
+    uint32_t *text_bytes; /* number of bytes of text of each id */
     uint64_t tokens;      /* number of targets */
     double loss;          /* sum of their losses in nats */
-    sgt_text_loss text;   /* the same for those with a text */
+    sgt_text_loss text;   /* the same for the targets that have a text */
 } set;
 
-/* Check that the set has the model's vocabulary: otherwise the loss and bits per byte mean
- * nothing. */
+/* Check that the set was encoded with the model's vocabulary; otherwise the loss and bits per byte
+ * would be meaningless. */
 static int check_vocabulary(const set *s, const eval *e, sgt_error *err)
 {
     uint64_t fingerprint = s->info.fingerprint;
@@ -137,7 +137,8 @@ static int run_set(set *s, eval_batch *x, const eval *e, sgt_error *err)
     for (uint64_t k = 0, at = 0; at < all && rc == SGT_OK; k++, at += x->rows) {
         size_t windows = all - at < x->rows ? (size_t)(all - at) : x->rows;
         rc = sgt_loader_read(s->loader, cursor, k, 1, SGT_OUTPUT_I32, x->inputs, bytes, err);
-        /* rows after the last window repeat the first windows, and have no targets */
+        /* in the last batch, the loader fills the remaining rows with the first windows again: give
+         * them no targets */
         for (size_t i = windows * x->seq; i < x->rows * x->seq; i++) x->targets[i] = -1;
         if (rc == SGT_OK) rc = eval_batch_run(x, e, s->path, 0, err);
         if (rc < 0) break;

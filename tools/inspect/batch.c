@@ -1,6 +1,6 @@
-/* batch.c: shows the batches that training would use, taken from the loader with the same options,
- * and what the rows of --sampling packed hold: how many documents, and how many tokens of these are
- * cropped. */
+/* batch.c: shows the batches that training would use, which the loader draws with the same options.
+ * For --sampling packed, it shows how many documents the rows contain, and how many of their tokens
+ * are cropped. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,20 +11,20 @@
 #include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
 
-#define SHOWN_IDS 24  /* tokens of each row that are decoded */
-#define SHOWN_TEXT 72 /* most bytes of the decoded text that are printed, and a NUL */
+#define SHOWN_IDS 24  /* number of tokens of each row that are decoded */
+#define SHOWN_TEXT 72 /* the most bytes of decoded text that are printed, including a NUL */
 
 typedef struct drawing {
     const inspect *o;
     sgt_loader *loader;
     sgt_loader_info info;
     sgt_cursor *cursor;
-    sgt_vocab *vocab; /* vocabulary that decodes ids; NULL: unknown */
+    sgt_vocab *vocab; /* vocabulary for decoding ids; NULL: unknown */
     const sgt_loader_batch *batch;
-    int32_t *inputs; /* (B, T): the batch's inputs, and behind them its targets */
+    int32_t *inputs; /* (2, B, T): the batch's inputs, then its targets */
 } drawing;
 
-/* Return a JSON array with the number of the set from which each row of a mix comes. */
+/* Return a JSON array with the index of the set in the mix from which each row comes. */
 static json_t *sets_json(const drawing *d, uint64_t k)
 {
     json_t *sets = json_array();
@@ -57,8 +57,8 @@ static int print_json(const drawing *d, uint64_t k, sgt_error *err)
     return sgt_print_json(o, JSON_COMPACT, err);
 }
 
-/* Format the text at the beginning of a row, which has `own` tokens, as a JSON string, which is cut
- * if it is long. */
+/* Decode the beginning of a row, which has `own` tokens, and write it to `text` as a JSON string,
+ * cut if it is long. */
 static int row_text(const drawing *d, const int32_t *row, uint32_t own, char text[SHOWN_TEXT],
                     sgt_error *err)
 {
@@ -105,7 +105,7 @@ static int print_rows(const drawing *d, uint64_t k, sgt_error *err)
         uint32_t own = d->info.padded ? d->batch->lengths[r] : T;
         int rc = d->vocab ? row_text(d, row, own < T ? own : T, text, err) : SGT_OK;
         if (rc < 0) return rc;
-        /* for a single set, the file's name is enough */
+        /* if there is a single set, print only the file's name */
         if (slash && d->info.set_count == 1) path = slash + 1;
         printf("  row %-4" PRIu32 " %s from token %-10" PRIu64, r,
                sgt_printable(name, sizeof name, path), at);
@@ -153,7 +153,7 @@ int inspect_batches(const inspect *o, sgt_error *err)
     int rc = inspect_span(&from, &count, o->batch, "batch", err);
     if (rc < 0 || (rc = open_loader(&d.loader, o, err)) < 0) return rc;
     d.info = *sgt_loader_get_info(d.loader);
-    /* cannot overflow: the bounds of both options keep the product below 2^40 */
+    /* cannot overflow: the limits of both options keep this below 2^40 */
     size_t ids = (size_t)d.info.batch * d.info.seq;
     d.inputs = calloc(2 * ids, sizeof *d.inputs);
     /* inspect_span has checked that the sum does not overflow */
@@ -169,7 +169,7 @@ int inspect_batches(const inspect *o, sgt_error *err)
     if (rc == SGT_OK && !o->json)
         rc = inspect_vocabulary(&d.vocab, d.info.fingerprint, sgt_id_width(d.info.vocab),
                                 sgt_loader_shard_path(d.loader, 0), err);
-    /* without the vocabulary, the rows are printed without their text */
+    /* without a vocabulary, print the rows without their text */
     if (rc == SGT_OK || (d.batch && rc == SGT_EUNSUPPORTED))
         rc = show_batches(&d, from, count, err);
     sgt_vocab_free(d.vocab);

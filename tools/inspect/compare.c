@@ -1,6 +1,6 @@
 /* compare.c: compares the tokens of two sets, however they are divided into shards, and shows the
- * first difference. Two folders are compared split by split. If one of the two is a single shard,
- * all tokens are compared in order. */
+ * first difference. Two folders are compared split by split. If at least one of the two is a single
+ * shard, all tokens are compared as one sequence. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 /* tokens compared at a time: both blocks together fit in the L2 cache */
 #define BLOCK ((size_t)1 << 17)
-#define AROUND 6 /* tokens shown before and after the first difference */
+#define AROUND 6 /* number of tokens shown before and after the first difference */
 
 /* One of the two sets. */
 typedef struct side {
@@ -27,11 +27,12 @@ typedef struct pair {
     const inspect *o;
     side sides[2];
     sgt_progress *bar;
-    uint64_t done;  /* tokens compared so far */
-    int split;      /* with the first difference; -1: the sets were compared without splits */
+    uint64_t done; /* tokens compared so far */
+    /* split with the first difference; -1: the sets were compared as one sequence */
+    int split;
     uint64_t token; /* index of the first difference within the split, or in all tokens */
     int differs;    /* 1: the tokens differ */
-    /* 1: the vocabularies are the same; 0: they differ; -1: a set does not tell */
+    /* 1: the vocabularies are the same; 0: they differ; -1: a set does not name its vocabulary */
     int vocabularies;
 } pair;
 
@@ -46,8 +47,8 @@ static size_t first_difference(const side *a, const side *b, size_t n)
     return i;
 }
 
-/* Compare one split, or with split -1, all tokens: set p->differs, and p->token to the number of
- * tokens that are equal from the beginning on. */
+/* Compare one split, or if `split` is -1, all tokens. Set p->differs, and set p->token to the
+ * number of equal tokens before the first difference. */
 static int compare_split(pair *p, int split, sgt_error *err)
 {
     side *a = &p->sides[0], *b = &p->sides[1];
@@ -90,8 +91,8 @@ static int open_side(side *d, const inspect *o, const char *path, sgt_error *err
 
 /* ---- output ---- */
 
-/* Describe the tokens around the first difference, with their text, if the vocabulary is known and
- * has all of the ids. */
+/* Describe the tokens around the first difference. Add their text if the vocabulary is known and
+ * has all of their ids. */
 static int describe_around(side *d, const pair *p, sgt_error *err)
 {
     sgt_vocab *v;

@@ -13,17 +13,17 @@
 #include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
 
-/* Most bytes of state.json and of options.json; they have a few kilobytes. */
+/* The most bytes of state.json and of options.json; usually, they have a few kilobytes. */
 #define MAX_JSON ((size_t)16 << 20)
-#define MAX_VALUES ((size_t)1 << 16) /* most JSON values in state.json or options.json */
+#define MAX_VALUES ((size_t)1 << 16) /* the most JSON values in state.json or options.json */
 
-/* Read the file into malloc'd *text; NULL if there is no such file. */
+/* Read the file into malloc'd *text, or set it to NULL if there is no such file. */
 static int read_text(char **text, size_t *n, const char *path, sgt_error *err)
 {
     return sgt_file_gone(path) ? SGT_OK : sgt_file_get(text, n, path, MAX_JSON, err);
 }
 
-/* Read FOLDER/NAME, which must hold a JSON object; *out is NULL if there is no such file. */
+/* Read the JSON object in FOLDER/NAME into *out. Set *out to NULL if there is no such file. */
 static int read_object(json_t **out, const char *folder, const char *name, sgt_error *err)
 {
     char *text = NULL, path[SGT_PATH];
@@ -86,7 +86,7 @@ int inspect_checkpoint(const inspect *o, sgt_error *err)
 
 /* ---- a run ---- */
 
-/* List the checkpoints of the run, in order, without those that have not been written whole. */
+/* Append the complete checkpoints of the run to `list`, in order of their steps. */
 static int list_checkpoints(json_t *list, const char *folder, sgt_error *err)
 {
     uint64_t *steps;
@@ -104,9 +104,10 @@ static int list_checkpoints(json_t *list, const char *folder, sgt_error *err)
     return rc;
 }
 
-/* The log's first line, its last, and the last with an evaluation; NULL: there is none. */
+/* The log's first line, its last line, and the last line with an evaluation; NULL: there is
+ * none. */
 typedef struct run_log {
-    uint64_t steps, bad; /* bad: number of the first line that is damaged; 0: none is */
+    uint64_t steps, bad; /* bad: number of the first damaged line; 0: none is damaged */
     json_t *first, *last, *evaluated;
 } run_log;
 

@@ -17,8 +17,8 @@ const char *const inspect_splits[INSPECT_SPLITS] = {"train", "val"};
 
 /* ---- a folder ---- */
 
-/* Return whether a set's shards from number `first` on include this path. The search begins `near`
- * after it, where the shard is if the manifest and the folder have the same order. */
+/* Return whether a set's shards from index `first` on include this path. The search begins at first
+ * + near, which is the shard's index if the manifest and the folder have the same order. */
 static int has_path(const sgt_set *s, uint32_t first, const char *path, size_t near)
 {
     const uint32_t n = s->count - first;
@@ -27,8 +27,8 @@ static int has_path(const sgt_set *s, uint32_t first, const char *path, size_t n
     return 0;
 }
 
-/* Add the shards of a split that are in the folder, and of which the manifest says nothing. Those
- * of the split that it lists are the set's from number `first` on. */
+/* Add the shards of a split that are in the folder but not in the manifest, as damaged shards.
+ * `first` is the index of the split's first shard that the manifest lists. */
 static int add_unlisted(inspect_set *s, const char *split, uint32_t first, sgt_error *err)
 {
     const sgt_manifest none = {0}, *m = &s->manifest;
@@ -73,7 +73,7 @@ static int open_folder(inspect_set *s, const inspect *o, sgt_error *err)
                     o->split ? o->split : "train_NNNNNN.bin or val");
 }
 
-/* Check that the manifest's totals are the sums over its shards. */
+/* Check that each total in the manifest is the sum over its shards. */
 static int check_totals(const inspect_set *s, sgt_error *err)
 {
     const sgt_manifest *m = &s->manifest;
@@ -103,7 +103,7 @@ inspect_kind inspect_find_kind(const char *folder)
                  {"latest", INSPECT_RUN},
                  {"options.json", INSPECT_RUN}};
     char path[SGT_PATH];
-    /* a sign that cannot be looked for is none: whoever opens the folder later reports the error */
+    /* errors of access() count as a missing file here; opening the folder later reports them */
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
         if (access(sgt_path(path, folder, "%s", signs[i].name), F_OK) == 0) return signs[i].kind;
     return INSPECT_SHARDS;
@@ -117,11 +117,12 @@ int inspect_known(const char *path, sgt_error *err)
     sgt_error why;
     struct stat st;
     if (stat(path, &st) < 0 || !S_ISREG(st.st_mode)) return SGT_OK;
-    /* path may be the .idx of a shard of Megatron-LM's, or its name without the extension */
+    /* `path` may also be the .idx file of a Megatron-LM shard, or the shard's name without an
+     * extension */
     if (sgt_shard_is_bin(path) || sgt_megatron_shard(folder, path)) return SGT_OK;
     const int fd = sgt_shard_open(&head, path, -1, &why);
     if (fd >= 0) close(fd);
-    /* other failures are reported by whoever opens the file later */
+    /* other failures are reported when the file is opened later */
     if (fd >= 0 ? head.format != SGT_SHARD_RAW : fd != SGT_EFORMAT) return SGT_OK;
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash + 1 - path) : 2,
              slash ? path : "./");
@@ -141,7 +142,8 @@ int inspect_known(const char *path, sgt_error *err)
 
 /* ---- a set ---- */
 
-/* Find the number of documents in the size of the .idx file beside a shard, if there is one. */
+/* Compute the number of documents from the size of the .idx file next to a shard, if there is
+ * one. */
 static void count_documents(sgt_set_shard *h)
 {
     struct stat st;
@@ -151,11 +153,12 @@ static void count_documents(sgt_set_shard *h)
         h->documents = (uint64_t)st.st_size / 8;
 }
 
-/* Sum up the shards, whose headers and sizes were checked. */
+/* Set the fields that describe the whole set, from shards whose headers and sizes have been
+ * checked. */
 static void describe(inspect_set *s)
 {
     const sgt_manifest *m = &s->manifest;
-    /* a whole set without a document has no shard */
+    /* a complete set without documents has no shard */
     if (s->set.count) s->first = s->set.shards[0].head;
     if (m->options) {
         s->first.vocab = m->vocab;

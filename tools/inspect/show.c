@@ -1,4 +1,5 @@
-/* show.c: describes a set of shards, and prints what describes it or another object. */
+/* show.c: describes a set of shards as JSON, and prints the description of a set, a run or a
+ * checkpoint. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +39,7 @@ static json_t *vocabulary_json(const inspect_set *s)
                      hex(h->fingerprint));
 }
 
-/* Describe the shards of each split that has some. */
+/* Describe the shards of each split that is not empty. */
 static json_t *splits_json(const inspect_set *s)
 {
     json_t *splits = json_object();
@@ -54,7 +55,7 @@ static json_t *splits_json(const inspect_set *s)
     return splits;
 }
 
-/* Return what the manifest says of the text that the set was made from. */
+/* Return the facts in the manifest about the text that the set was made from. */
 static json_t *text_json(const sgt_manifest *m)
 {
     json_t *invalid = m->invalid ? json_loads(m->invalid, 0, NULL) : NULL;
@@ -70,7 +71,7 @@ static json_t *text_json(const sgt_manifest *m)
 
 static json_t *set_json(const inspect_set *s, const inspect *o)
 {
-    uint64_t summed = 0, bytes = 0; /* summed: shards with a checksum */
+    uint64_t summed = 0, bytes = 0; /* summed: number of shards that have a checksum */
     json_t *shards = json_array();
     for (uint32_t i = 0; i < s->set.count; i++) {
         const sgt_set_shard *d = &s->set.shards[i];

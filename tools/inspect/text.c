@@ -16,7 +16,7 @@
 #include "tools/sample/sample.h"
 #include "tokenize/vocab/vocab.h"
 
-#define PIECE ((size_t)1 << 16) /* tokens decoded at a time */
+#define PIECE ((size_t)1 << 16) /* number of tokens decoded at a time */
 
 /* ---- tokens ---- */
 
@@ -25,7 +25,7 @@ uint32_t inspect_ids(const sgt_set_shard *d)
     return d->head.vocab ? d->head.vocab : sgt_ids_bound(d->head.width);
 }
 
-/* Return a split's first shard, and the end of its shards. */
+/* Return the first shard of a split (-1: of the set). */
 static const sgt_set_shard *first_of(const inspect_set *s, int split)
 {
     return s->set.shards + (split > 0 ? s->ends[split - 1] : 0);
@@ -59,7 +59,7 @@ const sgt_set_shard *inspect_place(const inspect_set *s, int split, uint64_t tok
     return NULL;
 }
 
-/* Keep the shard open in the place of the one before. */
+/* Open a shard, after closing the one that was open before, and keep it open. */
 static int open_shard(inspect_set *s, const sgt_set_shard *d, sgt_error *err)
 {
     if (s->opened == d) return SGT_OK;
@@ -143,19 +143,20 @@ int inspect_set_vocabulary(sgt_vocab **out, const inspect_set *s, sgt_error *err
         s->set.count ? s->set.shards[0].path : sgt_path(path, s->path, "manifest.json"), err);
 }
 
-/* Where decoded pieces go: to standard output, or to memory for JSON. */
+/* The destination of decoded text: standard output, or memory for JSON. */
 typedef struct sink {
     json_t *ids; /* NULL: plain text, to standard output */
-    /* 1: standard output is a terminal, to which no control characters of the text may go */
+    /* 1: standard output is a terminal, so control characters of the text must not be printed
+     * unchanged */
     int terminal;
-    /* for JSON, all text; for a terminal, the beginning of a character that is not complete yet */
+    /* JSON: the whole text; otherwise the beginning of a character that is not complete yet */
     char *text;
     size_t used, room;
     char last;
 } sink;
 
-/* Print the text so far, without the beginning of a last character that is not complete yet, unless
- * `end` is set. */
+/* Print the text so far. Unless `end` is set, keep an incomplete character at its end for the next
+ * call. */
 static int show_text(sink *k, int end, sgt_error *err)
 {
     if (!k->text) return SGT_OK;
@@ -183,7 +184,7 @@ static int put_piece(sink *k, const sgt_vocab *v, const void *ids, size_t n, sgt
     return k->ids ? SGT_OK : show_text(k, 0, err);
 }
 
-/* Check that the n ids that were read from token `from` on are below `vocab`. */
+/* Check that n ids are below `vocab`. `from` is the index of the first of them in the set. */
 static int check_ids(const inspect_set *s, uint64_t from, const void *ids, size_t n, uint32_t vocab,
                      sgt_error *err)
 {
@@ -216,7 +217,7 @@ static int decode_span(inspect_set *s, const inspect *o, const sgt_vocab *v, uin
                                       (json_int_t)count, "ids", k.ids, "text",
                                       sgt_json_text(k.text ? k.text : "", k.used)),
                             JSON_INDENT(2), err);
-    if (k.terminal) { /* a prompt or an error begins on a new line */
+    if (k.terminal) { /* so that the shell's prompt or an error message begins on a new line */
         show_text(&k, 1, NULL);
         if (k.last != '\n') putchar('\n');
         fflush(stdout);

@@ -1,7 +1,7 @@
 /* verify.c: verifies a whole set: all tokens against the checksums and the vocabulary, the starts
  * of documents against the tokens, and the manifest's totals against sources.jsonl. Each thread
- * reads one shard at a time, in large reads that do not fill the page cache. Each damaged shard is
- * reported in a line. */
+ * reads one shard at a time, with large reads that do not fill the page cache. Each damaged shard
+ * is reported in one line. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -15,28 +15,28 @@
 #include "tools/cli/progress.h"
 #include "tools/inspect/inspect.h"
 
-/* The verification of a set, which all threads share. */
+/* State of a verification, shared by all threads. */
 typedef struct work {
     inspect_set *set;
     const sgt_stop *stop;
     sgt_progress *bar;
-    uint64_t bytes; /* read so far; atomic */
+    uint64_t bytes; /* bytes read so far; atomic */
     int threads;
 } work;
 
 /* ---- one shard ---- */
 
-/* A shard that is being read. */
+/* A shard that a thread is reading. */
 typedef struct checking {
     work *w;
     const sgt_set_shard *shard;
     char idx[SGT_PATH]; /* path of the .idx file */
-    uint64_t *starts;   /* index of each document's first token in the shard */
+    uint64_t *starts;   /* for each document, the index of its first token in the shard */
     size_t count, next; /* next: index of the first start whose token has not been read */
 } checking;
 
 /* Read the starts of the shard's documents from its .idx file. If there is no such file, there are
- * none; in a set with a manifest, that is an error. */
+ * no starts, but in a set with a manifest a missing file is an error. */
 static int read_starts(checking *c, sgt_error *err)
 {
     const sgt_set_shard *d = c->shard;
@@ -68,7 +68,7 @@ static int check_tokens(void *ctx, const void *ids, size_t n, uint64_t first, sg
 static int verify_shard(work *w, const sgt_set_shard *d, sgt_error *err)
 {
     checking c = {.w = w, .shard = d};
-    /* the manifest has the checksum of a file without a header */
+    /* for a file without a header, this is the manifest's checksum */
     sgt_shard_visitor v = {check_tokens, &c, d->head.xxh3};
     int rc = read_starts(&c, err);
     if (!rc) rc = sgt_shard_verify(d->path, d->raw, inspect_ids(d), &v, w->stop, err);
@@ -78,8 +78,8 @@ static int verify_shard(work *w, const sgt_set_shard *d, sgt_error *err)
 
 /* ---- all shards ---- */
 
-/* Verify the shards in threads, each of which reads one shard at a time. Return the first error
- * that is not a shard's damage; after it no thread begins another shard. */
+/* Verify the shards with several threads, each of which reads one shard at a time. Return the first
+ * error other than a damaged shard; after such an error, no thread begins another shard. */
 static int verify_shards(inspect_set *s, const inspect *o, sgt_error *err)
 {
     work w = {.set = s,
@@ -109,7 +109,8 @@ static int verify_shards(inspect_set *s, const inspect *o, sgt_error *err)
 
 typedef struct sums {
     uint64_t lines, files, documents, tokens;
-    uint64_t kept; /* documents whose fields stand before the next file's line (--keep-fields) */
+    /* documents with a line of kept fields since the last file's line (--keep-fields) */
+    uint64_t kept;
 } sums;
 
 static int add_line(sums *t, const char *line, size_t n, const char *path, sgt_error *err)
@@ -143,8 +144,8 @@ static int compare_sums(const sums *t, const sgt_manifest *m, const char *path, 
     } rows[] = {{"files", t->files, m->files},
                 {"documents", t->documents, m->documents + m->duplicates},
                 {"tokens", t->tokens, m->tokens}};
-    /* with duplicates removed, skip the number of tokens: sources.jsonl counts all that were
-     * read */
+    /* if duplicates were removed, do not compare the number of tokens: sources.jsonl counts all
+     * tokens that were read */
     for (size_t i = 0; i < (m->duplicates ? 2 : sizeof rows / sizeof *rows); i++)
         if (rows[i].got != rows[i].want)
             return sgt_fail(err, SGT_EFORMAT, "%s: %" PRIu64 " %s, but the manifest says %" PRIu64,

@@ -9,9 +9,9 @@
 #include "tools/cli/process.h"
 #include "tools/sample/sample.h"
 
-#define GPT2_PADDED 50304 /* number to which the 50,257 rows of wte are often padded */
+#define GPT2_PADDED 50304 /* the 50,257 rows of wte are often padded to this number */
 
-/* Return whether there is a vocabulary beside the model, for sgt_vocab_load(path). */
+/* Return whether sgt_vocab_load(path) would find a vocabulary next to the model. */
 static int has_vocabulary(const char *path)
 {
     static const char *const names[] = {"tokenizer.json", "vocab.json", "encoder.json",
@@ -67,7 +67,7 @@ int sample_vocab_agrees(const sgt_vocab *a, const sgt_vocab *b)
     return same;
 }
 
-/* Check that the ids of --vocab stand for the tokens of the vocabulary beside the model, if there
+/* Check that the vocabulary of --vocab has the same tokens as the one next to the model, if there
  * is one that can be read. */
 static int check_given(const sample_model *m, const char *given, sgt_error *err)
 {

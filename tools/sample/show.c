@@ -1,6 +1,7 @@
-/* show.c: generates texts, and prints them as they come. If standard output is a terminal, control
- * characters except newline and tab, and bytes that are not UTF-8, are printed as \xNN; a file or a
- * pipe gets the bytes unchanged. In both cases only complete characters are printed. */
+/* show.c: generates texts, and prints them while they are generated. If standard output is a
+ * terminal, control characters except newline and tab, and bytes that are not UTF-8, are printed as
+ * \xNN; a file or a pipe gets the bytes unchanged. In both cases only complete characters are
+ * printed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,7 @@ static int append(sample_text *t, const void *bytes, size_t n, sgt_error *err)
     return SGT_OK;
 }
 
-/* Make the texts, without generated tokens yet. */
+/* Allocate the texts, which have no generated tokens yet. */
 static int open_texts(sample_show *s, const sample_prompts *p, uint64_t samples, sgt_error *err)
 {
     s->texts = calloc(p->count * samples, sizeof *s->texts);
@@ -39,8 +40,8 @@ static int open_texts(sample_show *s, const sample_prompts *p, uint64_t samples,
 
 /* ---- printing ---- */
 
-/* Print the end of a text: a newline, if the terminal or the next text needs one, and a line of
- * three dashes between two texts. */
+/* Print the end of a text: a newline if the terminal or the next text needs one, and a line of
+ * three dashes before the next text. */
 static void print_end(const sample_show *s, const sample_text *t)
 {
     int last = t + 1 == s->texts + s->count, open = t->n && t->bytes[t->n - 1] != '\n';
@@ -48,7 +49,7 @@ static void print_end(const sample_show *s, const sample_text *t)
     if (!last) fputs("---\n", stdout);
 }
 
-/* Print all text that can be printed now, and the ends of complete texts. */
+/* Print everything that can be printed now, including the ends of complete texts. */
 static int print(sample_show *s, sgt_error *err)
 {
     while (s->current < s->count && !s->json) {
@@ -61,7 +62,7 @@ static int print(sample_show *s, sgt_error *err)
     return sgt_flush_results(err);
 }
 
-/* After an interruption, end a line that was begun. */
+/* After an interrupt, end the line that was begun. */
 static void end_line(const sample_show *s)
 {
     if (s->json || !s->terminal || s->current == s->count) return;
@@ -92,8 +93,8 @@ static int end_text(void *ctx, size_t text, sgt_generate_end why, sgt_error *err
     return text == s->current ? print(s, err) : SGT_OK;
 }
 
-/* Return how many positions the longest text may need, for the size of the cache of keys and
- * values. */
+/* Return the number of positions that the longest text may need, which is the size of the KV
+ * cache. */
 static uint32_t find_window(const sample_run *s, uint64_t tokens)
 {
     uint64_t longest = 0, most = s->model.shape.positions;

@@ -1,6 +1,6 @@
-/* texts.c: reads texts and makes ids of them: the strings of JSONL files, which are read into
- * memory as a whole because questions and examples are few; and prompts from the command line,
- * files and standard input. */
+/* texts.c: reads texts and encodes them: the strings of JSONL files, and prompts from the command
+ * line, files and standard input. JSONL files are read into memory whole, because files of
+ * questions and examples are small. */
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,8 +16,9 @@
 #include "tokenize/vocab/vocab.h"
 #include "tools/sample/sample.h"
 
-#define MOST_VALUES ((size_t)1 << 16)  /* most JSON values in a line, which needs few */
-#define MOST_PROMPT ((size_t)64 << 20) /* most bytes of a prompt: far more than any GPT-2 can use */
+#define MOST_VALUES ((size_t)1 << 16) /* the most JSON values in a line; usual lines have a few */
+/* the most bytes of a prompt: far more than any GPT-2 can use */
+#define MOST_PROMPT ((size_t)64 << 20)
 
 int sample_lines_fail(const sample_lines *r, const char *fmt, ...)
 {
@@ -70,7 +71,7 @@ int sample_lines_encode(sample_lines *r, const char *string, size_t n)
     const uint8_t *text = (const uint8_t *)string;
     int rc = sgt_normalize_text(&r->normal, r->vocab->normalize, text, n, &text, &n, r->err);
     if (rc < 0) return rc;
-    /* room for as many ids as bytes is enough */
+    /* a text never has more ids than bytes */
     rc = sgt_reserve(&r->tokens, &r->room, r->count + n + 2, sizeof *r->tokens, r->path, r->err);
     if (rc < 0) return rc;
     int32_t *to = r->tokens + r->count;
@@ -79,7 +80,8 @@ int sample_lines_encode(sample_lines *r, const char *string, size_t n)
     sgt_error why;
     if (sgt_encode(r->encoder, text, n, to, bytes, &ids, &why) < 0)
         return sample_lines_fail(r, "%s", why.text);
-    /* from the last: ids of 2 bytes lie in the first half of the room */
+    /* widen the ids in place, the last first, because ids of 2 bytes fill the first half of the
+     * buffer */
     for (size_t i = ids; i--;) to[i] = (int32_t)sgt_id_at(to, width, i);
     r->count += ids;
     return SGT_OK;
@@ -94,7 +96,8 @@ void sample_lines_free(sample_lines *r)
 
 /* ---- prompts ---- */
 
-/* Append a prompt, which takes over the malloc'd text; NULL: out of memory. */
+/* Append a prompt, which takes ownership of the malloc'd text. If `text` is NULL, fail with "out of
+ * memory". */
 static int add(sample_prompts *p, char *text, size_t bytes, sgt_error *err)
 {
     int rc = text ? sgt_reserve(&p->items, &p->room, p->count + 1, sizeof *p->items, "prompts", err)
@@ -139,7 +142,7 @@ int sample_prompts_encode(sample_prompts *p, const sgt_vocab *v, sgt_error *err)
         snprintf(name, sizeof name, "prompt %zu", i + 1);
         rc = sample_lines_encode(&r, p->items[i].text, p->items[i].bytes);
         if (rc == SGT_OK && !r.count) r.tokens[r.count++] = (int32_t)sgt_vocab_eot(v);
-        p->items[i].ids = r.tokens; /* the prompt takes the ids over */
+        p->items[i].ids = r.tokens; /* the prompt takes ownership of the ids */
         p->items[i].count = r.count;
         r.tokens = NULL;
         r.count = r.room = 0;
