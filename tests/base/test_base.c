@@ -70,7 +70,8 @@ Test(error, long_messages_are_cut_between_characters)
     longer[sizeof longer - 1] = 0;
     sgt_fail(&err, SGT_EIO, "%s", longer);
     cr_assert_eq(strlen(err.text), sizeof err.text - 1);
-    /* the reason at the end is kept, and the text in the middle is cut between two characters */
+    /* a message that is too long keeps the reason at its end; its middle is cut between two
+     * characters */
     for (size_t i = 0; i < 2; i++) {
         longer[0] = 'x';
         for (size_t k = i; k + 2 < sizeof longer; k += 2) memcpy(longer + k, "\xc3\xa9", 2);
@@ -208,7 +209,7 @@ Test(file, gone_is_what_has_no_name, .init = enter_folder, .fini = leave_folder)
 
 static void *make_deep(void *path) { return (void *)(intptr_t)sgt_make_folders(path, NULL); }
 
-/* Two hundred folders, one in the other, are made on a stack of 256 KiB. */
+/* Make 200 nested folders on a stack of 256 KiB. */
 Test(file, deep_folders_take_little_stack, .init = enter_folder, .fini = leave_folder)
 {
     char path[400];
@@ -325,7 +326,7 @@ Test(thread, signals_are_the_programs_but_for_faults)
 
 /* ---- structs that may grow ---- */
 
-/* tests/tokenize/test_options.c has programs of older and newer versions. */
+/* tests/tokenize/test_options.c tests structs from programs of older and newer versions. */
 Test(memory, a_struct_has_a_size)
 {
     const size_t refused[] = {0, sizeof(size_t) - 1, 4097, SIZE_MAX};

@@ -1,4 +1,5 @@
-/* test_cli.c: tools/cli: numbers as people write and read them. */
+/* test_cli.c: tools/cli: numbers as people write and read them, wrong options, suggestions for
+ * misspelt names. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -206,7 +207,7 @@ Test(options, rows_of_settings_stand_in_the_table)
     cr_assert(settings.rate == SGT_DEFAULT_REAL && o.word == 1 && o.x == .5);
 }
 
-/* Parse an option that is wrong in a process of its own, and set `said` to what that prints. */
+/* Parse an invalid option in a child process, which exits, and store what it prints in `said`. */
 static void refuse(char *said, size_t n, const char *option, const char *value)
 {
     int ends[2], status;
@@ -249,7 +250,7 @@ Test(options, wrong_values_say_what_was_expected)
         {"--part", "-1", "--part -1: must be at least 0 and below 1"},
         {"--lr", "-1", "--lr -1: must be at least 0"},
         {"--lr", "fast", "--lr fast: not a number (such as 0.1, 3e-4) or auto"},
-        /* the table leaves out the section of this option */
+        /* the program's table lacks the section that has this option */
         {"--rows", "3", "--rows: no such option"},
         {"--number", NULL, "--number: needs a value (N)"},
         {"--flag=1", NULL, "--flag: takes no value"},
@@ -293,7 +294,7 @@ Test(suggestions, a_word_with_slips_or_a_part_of_one)
                  {"learning-rate", "; did you mean --lr?"},
                  {"min-learning-rate", "; did you mean --lr?"},
                  {"block_size", "; did you mean --seq-len?"},
-                 {"dtype", ""}, /* a name of precision, which is not there */
+                 {"dtype", ""}, /* another name for precision, which is not in the list */
                  {"data_dir", "; did you mean --data?"},
                  {"num-layers", "; did you mean --model LxCxH?"},
                  {"n-layers", "; did you mean --model LxCxH?"},
@@ -307,7 +308,7 @@ Test(suggestions, a_word_with_slips_or_a_part_of_one)
                  {"=4", ""},
                  {"overt", ""}, /* lr begins no part of it */
                  {"bs", "; did you mean --batch-size?"},
-                 {"ws", ""}, /* no name of two letters with an error */
+                 {"ws", ""}, /* like bs, but a short name must match exactly */
                  {"logging_steps", ""},
                  {"batch-size-batch-size-batch-size-batch-size-batch-size", ""}};
     char hint[SGT_HINT];
@@ -343,7 +344,7 @@ static void check_own_prefix(void)
 Test(wheels, folders_of_the_prefix_of_environments_and_of_the_python_in_path)
 {
     char root[SCRATCH_SIZE], path[300], want[900];
-    check_own_prefix(); /* first, because its folders would be listed below */
+    check_own_prefix(); /* first, because its folders would appear in the lists below */
     cr_assert(scratch_folder(root, "/tmp", "wheels"), "%s", root);
     make_package(root, "/venv/lib/python3.12/site-packages/nvidia/cudnn/lib");
     make_package(root, "/venv/lib/python3.12/site-packages/nvidia/cu13/lib");
@@ -368,7 +369,7 @@ Test(wheels, folders_of_the_prefix_of_environments_and_of_the_python_in_path)
              "home/.local/lib/python3.11/site-packages/nvidia/cudnn/lib",
              root, root, root, root);
     cr_assert(list != NULL);
-    /* the folders of this machine follow */
+    /* folders of this machine may follow */
     cr_expect_eq(strncmp(list, want, strlen(want)), 0, "%s", list);
     free(list);
     sgt_remove_tree(root, NULL);

@@ -89,8 +89,8 @@ Test(library, what_is_missing_is_named)
     cr_expect(!none && !cosine && !made_ready && !l.loaded);
 }
 
-/* If one candidate is missing and another is not a library, the error names the second, which helps
- * more. */
+/* If one candidate is missing and another is not a library, the error names the latter, because
+ * that tells the user more. */
 Test(library, what_is_wrong_with_one_that_is_there)
 {
     sgt_error err;
@@ -117,7 +117,7 @@ Test(library, the_next_call_tries_again)
     cr_expect_eq(made_ready, 2);
 }
 
-/* The system does not find the library's name; a folder that is searched afterwards has it, as a
+/* The system's search does not find the library. A folder that is searched afterwards has it, as a
  * link to libm. */
 Test(library, folders_come_after_the_system)
 {

@@ -121,7 +121,8 @@ Test(memory, container_that_sees_its_own_group_as_the_mount)
     expect(400000, group);
 }
 
-/* A quota of CPU time: the least of the group and of those above it, in whole CPUs. */
+/* A quota of CPU time: the smallest quota of the group and of the groups above it, in whole
+ * CPUs. */
 Test(memory, quota_of_cpus_in_version_2)
 {
     cr_assert_eq(sgt_group_cpus(folder), UINT64_MAX, "nothing to read");
@@ -147,7 +148,7 @@ Test(memory, quota_of_cpus_in_version_1)
     put("sys/fs/cgroup/cpu/job/cpu.cfs_quota_us", "300000\n");
     put("sys/fs/cgroup/cpu/job/cpu.cfs_period_us", "100000\n");
     cr_assert_eq(sgt_group_cpus(folder), 3);
-    /* groups of other kinds, whose names begin alike */
+    /* groups of other controllers (cpuset and memory above), which must not count */
     put("sys/fs/cgroup/cpu/c/cpu.cfs_quota_us", "100000\n");
     put("sys/fs/cgroup/cpu/c/cpu.cfs_period_us", "100000\n");
     put("sys/fs/cgroup/cpu/m/cpu.cfs_quota_us", "100000\n");
@@ -155,7 +156,7 @@ Test(memory, quota_of_cpus_in_version_1)
     cr_assert_eq(sgt_group_cpus(folder), 3);
 }
 
-/* The machine that runs the test reports some free memory, and a limit by name. */
+/* On the machine that runs the test, free memory is above 1 MiB and at most the physical memory. */
 Test(memory, this_machine)
 {
     sgt_memory m;

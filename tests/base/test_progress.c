@@ -105,7 +105,7 @@ int clock_gettime(clockid_t id, struct timespec *t)
     return rc;
 }
 
-static void let_time_pass(void) { usleep(210000); } /* after this, a redraw is due */
+static void let_time_pass(void) { usleep(210000); } /* wait until a redraw is due */
 
 Test(progress, one_bar_with_lines_above_it)
 {
@@ -195,7 +195,7 @@ Test(progress, narrow_terminals)
             one_bar(row, width, "step", 126000, 300000, facts);
             check_shape(row, of_items[i].shape);
         }
-    /* at any width, the bar never exceeds it */
+    /* the bar never exceeds the terminal's width */
     for (int width = 1; width <= 120; width++) {
         one_bar(row, width, "B", 99ull << 30, 1023ull << 30,
                 "123 Mtokens/s\tand more than anybody wants to know");
@@ -204,7 +204,7 @@ Test(progress, narrow_terminals)
     check_shape(row, "%||iB/iB[:<:,B/s]tokens/s,andmorethananybodywantstoknow");
 }
 
-/* While the bar is shown, the terminal's window becomes narrower, then wider again. */
+/* The terminal's window becomes narrower and then wider again while the bar is shown. */
 Test(progress, a_terminal_that_changes, .timeout = 60)
 {
     static const int widths[] = {120, 60, 40, 90};
@@ -279,8 +279,9 @@ Test(progress, lines_are_wrapped_over_the_bar)
     cr_assert_eq(strncmp(t->rows[4], "100%", 4), 0, "%s", t->rows[4]);
 }
 
-/* Report `upto` steps, `seconds` apart, with output to a file, which gets a line every 10 seconds.
- * keep_last: also write a line at the end. Return the lines, malloc'd. */
+/* Report steps 1 to `upto`, `seconds` apart, with output to a file, which gets a line every 10
+ * seconds. keep_last: write a last line even if the run took less than 10 s. Return the lines,
+ * malloc'd. */
 static char *in_a_file(int seconds, int keep_last, int upto)
 {
     char *text = calloc(1, 8192);
@@ -316,7 +317,7 @@ Test(progress, a_file_has_a_line_every_ten_seconds_and_a_last_one)
               text);
     cr_expect(strstr(text, "\n 95% 57/60 [00:57<00:03, 1.00 step/s] loss 5.7891\n"), "%s", text);
     free(text);
-    text = in_a_file(2, 1, 60); /* two minutes, at whose end no line would be due */
+    text = in_a_file(2, 1, 60); /* the last line, after two minutes, is not repeated */
     cr_expect_eq(count_lines(text), 12, "%s", text);
     cr_expect(strstr(text, "\n100% 60/60 [02:00<00:00, "), "%s", text);
     free(text);

@@ -20,7 +20,8 @@ void put_folder(void)
     }
 }
 
-/* sgt_loader_open of the options with the data at `path`, unless it is NULL. */
+/* Call sgt_loader_open with these options (NULL: the defaults). The data is at `path`, or, if that
+ * is NULL, where the options say. */
 static int open_at(sgt_loader **l, const char *path, const sgt_loader_options *o, sgt_error *err)
 {
     sgt_loader_options all = {0};
@@ -76,7 +77,7 @@ void check_ids(const sgt_loader *l, const sgt_loader_batch *b, uint64_t k, const
     }
 }
 
-/* Read batch k as an output, and check it. */
+/* Read batch k in the format `output`, and check its ids. */
 static void check_output(const sgt_loader *l, sgt_cursor *c, uint64_t k, const uint32_t *map,
                          sgt_output output)
 {

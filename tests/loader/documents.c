@@ -1,4 +1,4 @@
-/* documents.c: draws where documents begin, and their tokens, and writes them as shards. */
+/* documents.c: draws document starts and tokens at random, and writes them as shards. */
 #include "tests/loader/documents.h"
 
 #include <criterion/criterion.h>
@@ -13,8 +13,8 @@ uint64_t first[SHARDS + 1], starts[MOST], documents;
 
 static int begins(uint64_t at, unsigned mean)
 {
-    /* the documents begin at 1 and 2, among others: token 0 is in none, and token 1 is a document
-     * of its own */
+    /* Documents begin at tokens 1 and 2. So token 0 is in no document, and token 1 is a document of
+     * one token. */
     if (at < 3 || at == 40) return at != 0;
     if (at >= first[1] && at < first[3] + 5) return 0;
     if (at >= first[5]) return 0;

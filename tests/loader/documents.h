@@ -1,5 +1,5 @@
-/* documents.h: a set in which documents run over the ends of shards, and what is in it; for the
- * tests beside this file. */
+/* documents.h: writes a set whose documents continue across shards, and records its content. For
+ * the tests in this folder. */
 #ifndef SGT_TEST_DOCUMENTS_H
 #define SGT_TEST_DOCUMENTS_H
 
@@ -12,7 +12,7 @@
 #define EOT (VOCAB - 1)
 enum { SHARDS = 6, MOST = 4000 /* tokens */ };
 
-/* What put_documents made last. */
+/* The content that put_documents wrote last. */
 extern uint32_t stream[MOST];      /* all tokens, shard after shard */
 extern uint64_t first[SHARDS + 1]; /* first token of each shard, and the end of the last one */
 /* first token of each document, then the end of the last one */
@@ -20,15 +20,17 @@ extern uint64_t starts[MOST], documents;
 
 /* Write folder `name`, with or without .idx files: shards of `sizes` tokens. One document extends
  * from shard 0 through shards 1 and 2 into shard 3. The last document extends into shard 5, in
- * which none starts. Documents have about `mean` tokens, from token 1,000 on `later`. */
+ * which none starts. The mean length of documents is `mean` tokens, and `later` tokens from token
+ * 1,000 on. */
 void put_documents(const char *name, const uint64_t sizes[SHARDS], unsigned mean, unsigned later,
                    int indexed);
 /* Write the .idx file of shard s alone. */
 void put_documents_index(const char *path, int s);
 
-/* A check of the batches of set `path`. Call it with folder d and a sampling: with io_uring and
- * with pread, where every read returns only a few bytes; and for each rank of one to six. Streams
- * of each output are compared with what cursors read. */
+/* A check of the batches of set `path`. All three functions use folder d. check_short_reads calls
+ * it with reads by io_uring that return only a few bytes, and without io_uring. check_ranks calls
+ * it for each rank of 1, 2, 3, 4 and 6 ranks. check_streams compares streams in each output format
+ * with what cursors read. */
 typedef void set_check(const char *path, const sgt_loader_options *o, const reader_fault *fault);
 void check_short_reads(set_check *check, sgt_sampling sampling);
 void check_ranks(set_check *check, sgt_sampling sampling);

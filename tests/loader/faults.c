@@ -1,5 +1,5 @@
-/* faults.c: see faults.h. Reads fail and are cut short where their results come back, in the ring or
- * in preload's threads. */
+/* faults.c: see faults.h. The results of reads are changed when they arrive, from the ring or in
+ * preload's threads. */
 #include "tests/loader/faults.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 #define CACHESTAT 451 /* as in loader/read/pages.c */
 
-/* Define what the library calls instead of `name`, which is then __real_name. */
+/* Define the function that the library calls instead of `name`. The original is __real_name. */
 #define WRAP(type, name, ...)        \
     type __real_##name(__VA_ARGS__); \
     type __wrap_##name(__VA_ARGS__); \
@@ -35,7 +35,7 @@ void set_faults(const reader_fault *fault)
     memset(tried, 0, sizeof tried);
 }
 
-/* Count one more, and return whether `first` came before it. */
+/* Count one more call, and return whether `first` calls or more came before it. */
 static int is_late(unsigned *count, unsigned first)
 {
     return __atomic_fetch_add(count, 1, __ATOMIC_RELAXED) >= first;
@@ -43,8 +43,9 @@ static int is_late(unsigned *count, unsigned first)
 
 /* ---- results of reads ---- */
 
-/* Return the error with which a read of `read`, whose result is `result`, into `to` fails, or the
- * number of bytes that it returns. Bytes that it then does not return are overwritten. */
+/* Return the changed result of a read: a negative error, or a number of bytes. `read` identifies
+ * the read, `result` is what it returned, and `to` is its buffer. Bytes that were read and are no
+ * longer reported are overwritten in `to`. */
 static int change_result(uintptr_t read, size_t align, char *to, int result)
 {
     int given = result;
@@ -73,12 +74,14 @@ WRAP(unsigned, io_uring_peek_batch_cqe, struct io_uring *ring, struct io_uring_c
     return n;
 }
 
-/* Only preload reads whole pages into whole pages, and nobody else from the second one on. */
+/* Change only preload's reads. Only those have page-aligned buffers, sizes and offsets and 16 KiB
+ * or more. */
 WRAP(ssize_t, pread, int fd, void *to, size_t n, off_t at)
 {
     ssize_t got = __real_pread(fd, to, n, at);
     if (got < 0 || ((uintptr_t)to | n | (size_t)at) % 4096 || n < (1 << 14)) return got;
-    /* only direct reads are refused: pages that could not be evicted are read otherwise */
+    /* EINVAL is for direct reads only: pages that could not be evicted are read through the page
+     * cache */
     if (faults.first_error == EINVAL && !(fcntl(fd, F_GETFL) & O_DIRECT)) return got;
     int given = change_result((uintptr_t)to / 4096, 1, to, (int)got);
     if (given >= 0) return given;
@@ -88,8 +91,8 @@ WRAP(ssize_t, pread, int fd, void *to, size_t n, off_t at)
 
 /* ---- rings ---- */
 
-/* A user may lock little memory, in all processes together, and the kernel gives back late what a
- * closed ring had locked. So the tests wait if it refuses: for 10 s at most. */
+/* All processes of a user share a small limit of locked memory, and the kernel releases that of a
+ * closed ring late. So if it refuses a ring, the tests try again for up to 10 s. */
 static int wait_for_memory(unsigned *waits)
 {
     usleep(10000);
@@ -166,7 +169,7 @@ WRAP(int, sgt_sampler_init, sgt_sampler *s, sgt_sampling sampling, uint64_t seed
     return rc;
 }
 
-/* The library asks where a block is in order to read it. */
+/* Count blocks: the library calls this before it reads a block. */
 WRAP(uint32_t, sgt_sampler_block, const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t block,
      sgt_extent *extents, uint32_t most)
 {

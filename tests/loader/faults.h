@@ -1,5 +1,6 @@
-/* faults.h: faults that a healthy machine does not show, for the tests of the readers. faults.c wraps
- * the calls that fail (tests/rules.mk, READER_WRAPS), so that the library knows nothing of them. */
+/* faults.h: inject faults that a healthy machine does not show, for the tests of the readers. The
+ * linker replaces the calls that fail by those of faults.c (tests/rules.mk, READER_WRAPS), so the
+ * library needs no code for it. */
 #ifndef SGT_TEST_FAULTS_H
 #define SGT_TEST_FAULTS_H
 
@@ -14,8 +15,8 @@ typedef struct reader_fault {
     int enter_error; /* errno with which using an io_uring fails, after enters_first successes */
     unsigned enters_first;
     int direct_error; /* errno with which opening with O_DIRECT fails */
-    /* most bytes that a read returns, but at least its alignment if it is a direct read; 0: no
-     * limit */
+    /* maximum bytes that a read returns; 0: no limit. A direct read returns whole units of its
+     * alignment, and at least one. */
     size_t most_bytes;
     int first_error; /* errno with which the first try of each read fails */
     int read_error;  /* errno with which every read fails, after reads_first successes */
@@ -26,7 +27,7 @@ typedef struct reader_fault {
     int no_cachestat; /* the kernel has no cachestat */
     /* folder whose proc/ and sys/ describe free memory; NULL: the machine's own */
     const char *memory;
-    unsigned looks; /* after so many looks at it, memory is that of `later`; 0: it is not */
+    unsigned looks; /* after so many queries of free memory, use `later` as `memory`; 0: never */
     const char *later;
     /* tokens per block and blocks per pool of sampling `block`, which change the order of windows;
      * 0: the normal sizes */
@@ -37,7 +38,7 @@ typedef struct reader_fault {
  * in flight. */
 void set_faults(const reader_fault *fault);
 
-/* Return how many blocks the readers have read, or are reading, since then. */
+/* Return how many blocks the readers have begun to read since set_faults. */
 unsigned count_blocks(void);
 
 #endif

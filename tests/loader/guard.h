@@ -1,4 +1,5 @@
-/* guard.h: three shards, opened with the mmap reader and the guard against SIGBUS. */
+/* guard.h: for tests of files that are cut short while mapped. Three shards, opened with the mmap
+ * reader and the guard against SIGBUS. */
 #ifndef SGT_TESTS_GUARD_H
 #define SGT_TESTS_GUARD_H
 

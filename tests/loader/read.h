@@ -1,4 +1,4 @@
-/* read.h: read one batch through a cursor, of any output, and an id of it. */
+/* read.h: read one batch through a cursor, in any output format, and get one of its ids. */
 #ifndef SGT_TEST_READ_H
 #define SGT_TEST_READ_H
 
@@ -25,7 +25,7 @@ static inline int read_i32_rows(const sgt_loader *l, sgt_cursor *c, uint64_t k, 
     return sgt_loader_read(l, c, k, 1, SGT_OUTPUT_I32_ROWS, rows, SIZE_MAX, err);
 }
 
-/* Return number i of `array`, which is b->inputs or b->targets. */
+/* Return id number i of `array`, which is b->inputs or b->targets. */
 static inline int64_t id_of(const sgt_loader_batch *b, const void *array, size_t i)
 {
     if (b->output == SGT_OUTPUT_U16) return ((const uint16_t *)array)[i];

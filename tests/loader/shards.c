@@ -16,7 +16,7 @@ static char folder[SCRATCH_SIZE];
 
 void enter_scratch(void)
 {
-    /* The files must be on a disk. Files in memory, as those in /tmp often are, are always in the
+    /* The files must be on a disk. /tmp is often in memory (tmpfs): its files are always in the
      * page cache, and older kernels refuse direct reads of them. */
     cr_assert(scratch_folder(folder, "/var/tmp", "loader") && chdir(folder) == 0, "%s", folder);
 }

@@ -1,4 +1,4 @@
-/* shards.h: a temporary folder and shards of known content, for the tests beside this file. */
+/* shards.h: a temporary folder, and shards of known content. For the tests in this folder. */
 #ifndef SGT_TEST_SHARDS_H
 #define SGT_TEST_SHARDS_H
 
@@ -25,12 +25,12 @@ SCOPED_STRUCT(sgt_pack, sgt_pack_free)
 void enter_scratch(void);
 void leave_scratch(void);
 
-/* Bytes of an id in the shards that are written, 2 at first; and the vocabulary then, of GPT-2 or of
- * Llama 3. */
+/* Bytes per id in the shards that are written, 2 or 4; initially 2. VOCAB is the size of the
+ * vocabulary that belongs to it: GPT-2's, or Llama 3's. */
 extern size_t id_width;
 #define VOCAB (id_width == 2 ? 50257u : 128256u)
 
-/* Return token i of shard `shard`. It is below VOCAB, and no two windows are alike. */
+/* Return token i of shard `shard`. It is below VOCAB, and all windows differ. */
 uint32_t token_at(uint32_t shard, uint64_t i);
 
 /* Write shard `shard` with `tokens` tokens of token_at. put_shard writes sgt's header with its
@@ -39,7 +39,8 @@ void put_shard(const char *path, uint32_t shard, uint64_t tokens);
 void put_foreign(const char *path, uint32_t shard, uint64_t tokens);
 void put_raw(const char *path, uint32_t shard, uint64_t tokens);
 void put_bytes(const char *path, const void *p, size_t n);
-/* Write a sparse shard, with llm.c's header, of the most tokens that one may have: 2^31 - 1 zeros. */
+/* Write a sparse shard, with llm.c's header, of as many tokens as a shard may have: 2^31 - 1
+ * zeros. */
 #define MOST_TOKENS 2147483647ull
 void put_sparse(const char *path);
 

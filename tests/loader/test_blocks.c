@@ -24,7 +24,8 @@ static const reader_fault small = {.block_tokens = 64, .pool_blocks = 3};
 
 /* ---- pools alone ---- */
 
-/* A loader, which only gives the set and its windows, and a pool that the test opens separately. */
+/* A loader, of which the test uses only the set and its windows, and block pools that the test
+ * opens itself. */
 typedef struct rig {
     sgt_loader *l;
     sgt_rings *rings;
@@ -53,7 +54,8 @@ static void close_rig(rig *g)
 }
 SCOPED_STRUCT(rig, close_rig)
 
-/* Check batch k; return how many of its windows the pool did not hold. */
+/* Fetch batch k from the pools and check it. Return how many of its windows the pools did not
+ * hold. */
 static uint32_t draw(rig *g, uint64_t k)
 {
     sgt_window w[B];
@@ -71,14 +73,14 @@ static uint32_t draw(rig *g, uint64_t k)
     return missing;
 }
 
-/* Return the number of blocks up to the end of the pool that holds the last row before batch
+/* Return the number of blocks in all pools up to the one that holds the last row before batch
  * `end`. */
 static uint64_t blocks_to(const rig *g, uint64_t end)
 {
     return sgt_mix_window(&g->l->mix, end * B - 1).block / 3 * 3 + 3;
 }
 
-/* 575 windows, 4 per block, 12 per pool: two batches per pool, except for the pool with the short
+/* 575 windows, 4 per block, 12 per pool. A pool holds two batches, except the one with the short
  * block. The first batch does not start a pool. After it, every window comes from a pool, and each
  * block is read once. */
 Test(blocks, each_is_read_once)
@@ -92,7 +94,8 @@ Test(blocks, each_is_read_once)
     cr_assert_eq(count_blocks(), 0);
     uint64_t end = 3 * 575 / B;
     for (uint64_t k = 1; k < end; k++) cr_assert_eq(draw(&g, k), 0, "batch %lu", k);
-    /* expect the blocks of the rows drawn, the rest of the last pool, and at most the pool ahead */
+    /* blocks read: those of the rows drawn, up to the end of their last pool, give or take a
+     * pool */
     uint64_t drawn = blocks_to(&g, end);
     cr_assert_leq(count_blocks(), drawn + 3);
     cr_assert_geq(count_blocks(), drawn - 3);
@@ -107,14 +110,15 @@ Test(blocks, cursors_share_them)
     draw(&g, 0);
     for (uint64_t k = 1; k < 300; k++) {
         cr_assert_eq(draw(&g, k), 0, "batch %lu", k);
-        if (k % 5 == 0) draw(&g, k - 1); /* some blocks are gone, and no others are read for it */
+        /* some of its blocks were dropped, and are not read again */
+        if (k % 5 == 0) draw(&g, k - 1);
     }
     uint64_t drawn = blocks_to(&g, 300);
     cr_assert_leq(count_blocks(), drawn + 3);
 }
 
-/* Scattered batches start no pool. Two at one place do, and the pools of the former place are
- * dropped. */
+/* Scattered batches start no pool. Two fetches in a row from the same pool do, and the pools for
+ * the former batches are dropped. */
 Test(blocks, jumps)
 {
     scoped(rig) g;
@@ -129,14 +133,14 @@ Test(blocks, jumps)
         cr_assert_eq(draw(&g, k), B);
         cr_assert_eq(draw(&g, k), 0);
         for (uint64_t n = 1; n < 20; n++) cr_assert_eq(draw(&g, k + n), 0, "batch %lu", k + n);
-        cr_assert_eq(draw(&g, k + 500), B); /* one batch elsewhere, and back */
+        cr_assert_eq(draw(&g, k + 500), B); /* a single batch elsewhere does not drop the pools */
         cr_assert_eq(draw(&g, k + 19), 0);
     }
     /* backwards: the tokens are right, with or without a pool */
     for (uint64_t k = 8000; k > 7900; k--) draw(&g, k);
 }
 
-/* A caller that goes back a little, to blocks that were dropped, is followed as one that jumps. */
+/* If a caller goes back a little, to blocks that were dropped, the pools follow as after a jump. */
 Test(blocks, small_jumps_back)
 {
     scoped(rig) g;
@@ -148,14 +152,14 @@ Test(blocks, small_jumps_back)
         for (uint64_t k = 960; k < 980; k++) draw(&g, k);
         for (int i = 0; i < 2; i++) missing += draw(&g, 979 - back);
         cr_assert(back < 4 || missing, "%lu batches back: they should have been dropped", back);
-        /* of the first batch, some blocks may be there, and those before them not */
+        /* some blocks of the first batch may still be held although those before them are not */
         for (uint64_t k = 980 - back; k < 990; k++)
             cr_assert_eq(draw(&g, k), 0, "batch %lu, %lu batches back", k, back);
     }
 }
 
-/* Two cursors read at two places: one uses the pools, the other reads without them, and neither
- * waits for the other. */
+/* Two cursors read in different parts of the set. One uses the pools, the other reads without them,
+ * and neither waits for the other. */
 Test(blocks, two_places_at_once)
 {
     scoped(rig) g;
@@ -181,8 +185,8 @@ static void *draw_at_one_place(void *arg)
     return NULL;
 }
 
-/* Two cursors take the pools from each other again and again. If one takes them back before any
- * read began, the other, which waits for a pool, continues without it. That must hold even if
+/* Two cursors take the pools from each other again and again. If one takes them back before a read
+ * for the other has begun, the other, which waits for a pool, must continue without it, even if
  * nothing is read again. */
 Test(blocks, two_places_that_take_turns)
 {
@@ -199,7 +203,7 @@ Test(blocks, two_places_that_take_turns)
     }
 }
 
-/* Close with any number of reads in flight. */
+/* Close the pools while any number of reads is in flight. */
 Test(blocks, closed_at_any_moment)
 {
     put_folder();
@@ -222,7 +226,7 @@ Test(blocks, rows_too_long_for_pools)
 
 /* ---- through the loader ---- */
 
-/* Compare with the other readers' batches: under every fallback, with rows of one token, with
+/* Batches must equal the other readers' batches: under every fallback, with rows of one token, with
  * ranks, and with batches larger than pools. */
 Test(blocks, batches_are_those_of_the_other_readers)
 {
@@ -317,7 +321,7 @@ Test(blocks, file_cut_while_in_use)
     sgt_loader_close(l);
 }
 
-/* Every read fails, from some read on. */
+/* From some read on, every read fails. */
 Test(blocks, disk_that_fails)
 {
     put_folder();
@@ -332,7 +336,7 @@ Test(blocks, disk_that_fails)
     cr_assert(strstr(err.text, ": cannot read: Input/output error"), "%s", err.text);
 }
 
-/* Up to SGT_BLOCKS_SETS sets have pools of their own. With more sets there are none, and a notice
+/* Up to SGT_BLOCKS_SETS sets have pools of their own. With more sets no set has pools, and a notice
  * says so. */
 Test(blocks, of_several_sets)
 {

@@ -1,6 +1,6 @@
-/* test_documents.c: one document per row, compared with a list of documents made the slow way: from
- * every reader and output, through shards of any size; padding, epochs, ranks, .idx files, and
- * damaged .idx files. */
+/* test_documents.c: sampling `documents`, one document per row. Rows are compared with a list of
+ * documents that is made in a slow way, for every reader and output format and for shards of any
+ * size. Also padding, epochs, ranks, .idx files and damaged .idx files. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,7 +106,7 @@ Test(documents, short_reads)
     check_short_reads(check_documents, SGT_SAMPLING_DOCUMENTS);
 }
 
-/* document_of counts the rows of the whole run, whatever the batch size */
+/* document_of takes a row's number in the whole run, so it holds for any ranks and batch sizes. */
 Test(documents, ranks_and_accumulation)
 {
     put_set("d", 0);
@@ -289,8 +289,8 @@ Test(documents, padding_that_the_vocabulary_lacks)
     expect_failure(try("d", &o, why), SGT_EUSAGE, "pad-id 50256: d has ids below 50256");
 }
 
-/* The error about an id outside the vocabulary names its position, whichever piece of a row holds
- * it. */
+/* The error about an id outside the vocabulary names the id's position, whichever piece of a row
+ * has it. */
 Test(documents, ids_that_no_vocabulary_has)
 {
     static const uint16_t bad = 60000;

@@ -23,7 +23,7 @@ static void each_level(void (*check)(void))
     sgt_cpu_limit("auto", &err);
 }
 
-/* a random number; sometimes all its bits are ones */
+/* Return a random number: sometimes with ones in its upper half, sometimes small. */
 static uint64_t any(uint64_t k, uint64_t what)
 {
     uint64_t u = sgt_philox_u64(77, k, what);
@@ -90,8 +90,8 @@ static void check_rows(const sgt_sampler *s, uint64_t row, uint64_t step, uint32
     cr_assert_eq(memcmp(&got[n], &spare, sizeof spare), 0);
 }
 
-/* Cases: epochs shorter than a vector, and longer than one call; a single block, a few blocks, more
- * blocks than a pool. */
+/* Cases: epochs with fewer rows than a vector has, and with more rows than one call draws; a single
+ * block, a few blocks, and more blocks than a pool has. */
 static void check_samplings(void)
 {
     static const struct {

@@ -1,5 +1,6 @@
-/* test_foreign.c: sets of other programs, with their names and formats: what is drawn from them,
- * how they are told apart, and the errors for a damaged .idx of Megatron-LM. */
+/* test_foreign.c: sets that other programs wrote, with their file names and formats. Checks the
+ * rows drawn from them, how the formats are told apart, and the errors for a damaged .idx of
+ * Megatron-LM. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,14 +34,15 @@ Test(foreign, names_of_modded_nanogpt)
         check_loader("d", &o, NULL, val);
     }
     put_foreign("d/edu_train.bin", 3, 300); /* llm.c's name for a set of one shard */
-    /* The first two by name are said, in whatever order the file system lists them. */
+    /* The error names the first two sets in alphabetical order, whatever the file system's order
+     * is. */
     static const char *const more[] = {"d/web_train.bin", "d/ice_train.bin", "d/law_train.bin",
                                        "d/sea_train.bin", "d/zoo_train.bin", "d/sun_train.bin"};
     for (size_t i = 0; i < sizeof more / sizeof *more; i++) put_foreign(more[i], 4, 300);
     expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
                    "d: edu_train.bin and fineweb_train_000001.bin belong to two sets (put each "
                    "into a folder of its own)");
-    /* sgt's shards come first; if there are any, others are not used */
+    /* if there are shards with sgt's names, shards with other names are not used */
     put_shard("d/train_000000.bin", 0, 600);
     sgt_loader_options o = {.batch = 4, .seq = 16};
     check_loader("d", &o, NULL, NULL);
@@ -57,7 +59,7 @@ Test(foreign, one_shard_of_llmc)
     check_loader("d/tiny_stories_train.bin", &o, NULL, map);
 }
 
-/* Its header has a magic number of its own, and no vocabulary. */
+/* llm.c's header for Llama has its own magic number, and no vocabulary. */
 Test(foreign, llmc_for_llama_has_wide_tokens)
 {
     static const uint32_t map[] = {5};
@@ -90,8 +92,8 @@ Test(foreign, nanogpt_folder)
     check_loader("d", &o, NULL, train);
     o.split = "val";
     check_loader("d", &o, NULL, val);
-    /* without `raw` these names tell it, once; a header is read if there is one, and a text is
-     * none */
+    /* Without `raw`, nanoGPT's file names imply ids without a header, and one notice says so. A
+     * header is still read if there is one, and text is refused. */
     notices said;
     o = (sgt_loader_options){.batch = 4, .seq = 16, .notice = collect(&said)};
     check_loader("d", &o, NULL, train);
@@ -107,7 +109,7 @@ Test(foreign, nanogpt_folder)
               64);
     expect_failure_about(open_only("d", &o, why), SGT_EFORMAT,
                          "d/train.bin: text, not 16-bit tokens");
-    /* beside shards whose names have numbers it is not looked at */
+    /* train.bin is ignored if there are shards with numbered names */
     put_shard("d/train_000000.bin", 3, 500);
     check_loader("d", &o, NULL, train);
     put_raw("d/train_000001.bin", 3, 500);
@@ -255,7 +257,7 @@ Test(foreign, megatron_documents)
  * tokens, but begins no document here. */
 Test(foreign, megatron_documents_within_rows)
 {
-    /* expected starts in the rows at tokens 0, 16 and 32: their number, then the starts */
+    /* for the rows at tokens 0, 16 and 32: expected number of document starts, then the starts */
     static const uint32_t wanted[3][3] = {{2, 0, 5}, {1, 16}, {1, 0}};
     uint16_t rows[3 * 17], eot = 50256;
     put_megatron("m", 0);
@@ -297,7 +299,7 @@ Test(foreign, megatron_of_many_documents)
     }
 }
 
-/* Resuming is refused if the .idx has other documents, although the tokens are the same. */
+/* Resuming is refused if the .idx divides the same tokens into other documents. */
 Test(foreign, megatron_index_is_in_the_hash)
 {
     int64_t other = 3;
@@ -342,7 +344,8 @@ Test(foreign, megatron_of_six_thousand_million_tokens)
                    "(the other samplings take any)");
 }
 
-/* Damage each number of the .idx in turn. The error is the same however the set is named. */
+/* Damage each number of the .idx in turn. The error is the same whether the path names the folder
+ * or the file. */
 Test(foreign, megatron_index_that_lies)
 {
     static const struct {
@@ -406,7 +409,7 @@ Test(foreign, megatron_index_that_lies)
         patch("m/a.idx", lies[i].at, &lies[i].value, (size_t)lies[i].width);
         expect_failure(open_only("m/a", &o, why), lies[i].code, "m/a.idx: %s", lies[i].text);
         expect_failure(open_only("m", &o, why), lies[i].code, "m/a.idx: %s", lies[i].text);
-        /* the index is checked for every sampling, so try both kinds */
+        /* the .idx is checked for every sampling: alternate between `documents` and the default */
         o.sampling = o.sampling ? 0 : SGT_SAMPLING_DOCUMENTS;
     }
 }
@@ -437,7 +440,7 @@ Test(foreign, megatron_index_cut_short)
                    "reads the latter");
 }
 
-/* An .idx without documents: sampling documents fails, sampling windows works. */
+/* The .idx has no documents: sampling `documents` fails, sampling windows works. */
 Test(foreign, megatron_without_documents)
 {
     static const int64_t none[] = {0};

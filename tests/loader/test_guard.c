@@ -1,5 +1,5 @@
-/* test_guard.c: files cut short while they are mapped: what fails, with which message, and what
- * still works. */
+/* test_guard.c: files that are cut short while mapped. Checks which batches fail, with which
+ * message, and which still succeed. */
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
@@ -37,7 +37,7 @@ static void check_rows(const sgt_loader *l, uint64_t k, const int32_t *rows)
 typedef struct drawer {
     const sgt_loader *l;
     sgt_cursor *cursor;
-    uint64_t first, size; /* first batch to draw; bytes that are left of shard 1 */
+    uint64_t first, size; /* first: first batch to draw; size: bytes left of shard 1 */
     int behind;
     unsigned failed, good;
     pthread_t id;
@@ -116,9 +116,9 @@ Test(guard, cut_with_wide_ids)
     cut_under(40500, 0);
 }
 
-/* Imitate a failing disk: userfaultfd makes the shard's pages missing memory, and the kernel raises
- * the same signal, at the same address, with the same code. The file keeps its size, so the disk
- * must be the cause. */
+/* Imitate a failing disk: userfaultfd makes accesses to the shard's pages fail, and the kernel
+ * raises the same signal as for a failed read, with the same address and code. The file keeps its
+ * size, so the error must name the disk as the cause. */
 Test(guard, disk_that_fails)
 {
     struct uffdio_api api = {.api = UFFD_API, .features = UFFD_FEATURE_SIGBUS};
@@ -175,7 +175,7 @@ Test(guard, streams)
         put_three();
         scoped(sgt_loader) *l = open_mapped("d", SGT_SAMPLING_SEQUENTIAL);
         scoped(sgt_stream) *s = NULL;
-        cut(5 * PAGE, 1); /* shard 0, which is drawn before it, stays whole */
+        cut(5 * PAGE, 1); /* shard 0, which is drawn before shard 1, stays complete */
         must(sgt_stream_open(&s, l, &so, why));
         while ((rc = sgt_stream_next(s, &b, &err)) == 0) {
             check_rows(l, b->index, b->inputs);
@@ -187,7 +187,7 @@ Test(guard, streams)
     }
 }
 
-/* Rows of documents consist of pieces, which are verified as they are gathered. */
+/* Rows of documents consist of pieces, and each piece is checked when it is copied. */
 Test(guard, documents)
 {
     int32_t rows[B * (T + 1)];
@@ -216,8 +216,9 @@ Test(guard, documents)
 
 /* ---- without the guard ---- */
 
-/* After a cut within a page, the rest of the page reads as zeros without a signal. So a window that
- * ends in id 0 is checked again: it succeeds if the file has that id, and fails after the cut. */
+/* After a cut within a page, the rest of the page reads as zeros without a signal. So the loader
+ * checks a window that ends in id 0 again: it succeeds if the file really has that id, and fails if
+ * the file was cut. */
 static void check_zeros(void)
 {
     int32_t rows[T + 1];

@@ -1,5 +1,6 @@
-/* test_guard_handlers.c: SIGBUS at addresses outside the loader's maps: handlers installed before
- * the guard, default actions, and loaders that are opened and closed meanwhile. */
+/* test_guard_handlers.c: SIGBUS at addresses outside the loader's maps: handlers that were
+ * installed before the guard, default actions, and loaders that are opened and closed at the same
+ * time. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -16,7 +17,8 @@ TestSuite(guard_handlers, .init = enter_scratch, .fini = leave_scratch);
 
 /* ---- addresses outside the loader's maps ---- */
 
-/* Return a map of the test's own, whose file is then cut to nothing: every access raises SIGBUS. */
+/* Map a file of the test's own and cut it to 0 bytes, so that every access to the map raises
+ * SIGBUS. Return the map. */
 static volatile char *own_map(void)
 {
     put_bytes("own", "x", 1);
@@ -61,8 +63,9 @@ static int touch(volatile char *p)
     return 0;
 }
 
-/* A fault in a loader's map becomes an error, and a fault at `theirs` reaches the earlier handler,
- * in any order and repeatedly. */
+/* Check that a fault in a loader's map becomes an error, and that a fault at `theirs` reaches the
+ * handler installed before the guard, repeatedly and also after the loader is closed.
+ * wants_address: the handler stores the address. */
 static void check_both(volatile char *theirs, int wants_address)
 {
     uint16_t rows[B * (T + 1)];
@@ -118,7 +121,7 @@ static int ended_by(void (*act)(void))
     return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
-/* Called in a child: install the guard after `before` was set as the handler of SIGBUS. */
+/* In a child process, set `before` as the handler of SIGBUS, and then install the guard. */
 static void guard_over(void (*before)(int))
 {
     handle(NULL, before, 0);
@@ -181,8 +184,8 @@ static void *open_and_close(void *unused)
     return unused;
 }
 
-/* A thread handles faults of its own, while loaders change the list that the guard's handler
- * walks. */
+/* A thread raises and handles faults of its own while loaders change the list that the guard's
+ * handler walks. */
 Test(guard_handlers, loaders_come_and_go)
 {
     pthread_t id[3];

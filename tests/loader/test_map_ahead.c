@@ -1,5 +1,5 @@
 /* test_map_ahead.c: pages in the page cache are mapped before their first access. Pages that cannot
- * be mapped are left alone, and no signal is raised. */
+ * be mapped are skipped, and no signal is raised. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ TestSuite(map_ahead, .init = enter_scratch, .fini = leave_scratch);
 
 static const char *const path = "d.bin";
 
-/* Return how many KiB of the maps of ./d.bin are in this process's page table. */
+/* Return how many KiB of ./d.bin are mapped in this process's page table. */
 static uint64_t resident(void)
 {
     char line[4352];
@@ -32,7 +32,7 @@ static uint64_t resident(void)
     return sum;
 }
 
-/* Open a loader, run `cut`, open two cursors, and return what is then mapped. */
+/* Open a loader, call `cut`, open two cursors, and return how many KiB are mapped then. */
 static uint64_t mapped(const reader_fault *fault, void (*cut)(void))
 {
     scoped(sgt_loader) *l =

@@ -14,8 +14,8 @@ __extension__ typedef unsigned __int128 wide;
 #define T 16
 #define MOST 70 /* sets */
 
-/* Weights and shards of the sets of a mix; each set has two shards. Weights 0: shares by number of
- * windows. */
+/* Weights and shard sizes of a mix; each set has two shards. Weights of 0: shares proportional to
+ * the numbers of windows. */
 typedef struct recipe {
     uint32_t sets;
     double weights[MOST];
@@ -155,7 +155,7 @@ static void check_model(const recipe *r, uint64_t seed)
     model want = model_of(r, seed);
     for (uint32_t i = 0; i < r->sets; i++) cr_assert_eq(share_of(&m, i), want.shares[i]);
     for (uint64_t turn = 0; turn < 60; turn++) check_turn(&want, &m, memo, turn);
-    for (uint64_t k = 0; k < 60; k++) /* rows anywhere, up to the largest row number */
+    for (uint64_t k = 0; k < 60; k++) /* random rows, up to the largest row number */
         check_turn(&want, &m, memo, sgt_philox_u64(3, k, 0) >> (6 + k % 50));
     check_turn(&want, &m, memo, UINT64_MAX / 64);
 }
@@ -264,8 +264,8 @@ Test(mix, one_set_is_itself)
     }
 }
 
-/* Two sets have half of the rows each. If all turns were alike, one of two ranks would never see
- * one of the sets. */
+/* Each of two sets has half of the rows. If the order were the same in all turns (64 rows here),
+ * one of two ranks might never see one of the sets. */
 Test(mix, turns_differ)
 {
     recipe r = {2, {1, 1}, {{1000, 1000}, {1000, 1000}}};
@@ -282,14 +282,14 @@ Test(mix, turns_differ)
         alike += pattern == last;
         last = pattern;
     }
-    cr_assert_eq(alike, 0); /* there are 1.8e18 possible orders */
+    cr_assert_eq(alike, 0); /* a turn has 1.8e18 possible orders */
     /* Of a turn's 32 odd places, 16 +- 2 hold the second set (hypergeometric: variance 32*32*32*32
      * / (64*64*63) = 4.06); six standard deviations of the sum of 1,000 turns are 6 * sqrt(4063) =
      * 383. */
     cr_assert(odd > 16000 - 383 && odd < 16000 + 383, "%lu", odd);
 }
 
-/* Recorded orders, by which runs resume: these numbers must never change. */
+/* Recorded orders. They must never change, because resumed runs depend on them. */
 Test(mix, frozen)
 {
     static const struct {
@@ -327,8 +327,8 @@ Test(mix, weights_that_are_none)
     cr_assert(sgt_mix_weight(SGT_MIX_LEAST) && sgt_mix_weight(SGT_MIX_MOST));
 }
 
-/* Sets of 2^62 - 1 tokens with T = 1: as many of them as have 2^63 windows together, then one
- * more. */
+/* Sets of 2^62 - 1 tokens each, with T = 1: as many sets as 2^63 windows allow, then one set too
+ * many. */
 Test(mix, the_most_windows)
 {
     static const uint64_t tokens[] = {((uint64_t)1 << 62) - 1};

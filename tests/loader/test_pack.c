@@ -1,6 +1,6 @@
-/* test_pack.c: plans of packed rows, compared with a slow one that writes out every list as pack.h
- * defines it, over random sets; sets of few documents; and fixed values, so that no run's rows ever
- * change by accident. */
+/* test_pack.c: plans of packed rows. Over random sets, they are compared with a slow plan that
+ * writes out every list as pack.h defines it. Also sets of few documents, and recorded values, so
+ * that no run's rows ever change by accident. */
 #include <criterion/criterion.h>
 #include <malloc.h>
 #include <stdlib.h>
@@ -35,7 +35,8 @@ static uint64_t below(uint64_t which, uint64_t i, uint64_t n)
     return sgt_philox_u64(4711, which, i) % n;
 }
 
-/* Make set number `which`: of lengths like each other, of short and very long ones, and so on. */
+/* Draw document lengths of set number `which`: all equal, nearly equal, short and very long, and so
+ * on. */
 static void make_set(uint64_t which)
 {
     count = 1 + below(which, 1 << 20, which % 3 ? 12 : DOCUMENTS);
@@ -51,7 +52,8 @@ static void make_set(uint64_t which)
 
 typedef struct model {
     uint32_t C;
-    /* the pattern's rows, then its remainder: sizes, and each document's number in its size */
+    /* documents in the order of the pattern's rows, then those of its remainder: size in tokens,
+     * and number among the documents of this size */
     uint32_t size[DOCUMENTS], j[DOCUMENTS];
     uint64_t row[DOCUMENTS + 2]; /* where each row begins */
     uint64_t rows, rest, end;    /* full rows; where the remainder begins and ends */
@@ -59,7 +61,8 @@ typedef struct model {
 
 static uint32_t clip(const model *m, uint64_t n) { return n < m->C ? (uint32_t)n : m->C; }
 
-/* Return the document left that is the largest of at most `free` tokens, or else the smallest. */
+/* Return the largest document that is not yet taken and fits in `free` tokens; if none fits, the
+ * smallest. */
 static uint64_t best(const model *m, const int *taken, uint32_t free)
 {
     uint64_t fits = count, least = count;
@@ -99,7 +102,7 @@ static uint64_t draw(uint64_t seed, unsigned purpose, uint64_t a, uint64_t b)
     return sgt_philox_u64(seed, a, b * 256 + purpose);
 }
 
-/* Return the document that is the j-th of a size in an epoch. */
+/* Return the j-th document of this size in an epoch's order. */
 static uint64_t document(const model *m, uint64_t seed, uint64_t epoch, uint32_t size, uint32_t j)
 {
     uint64_t list[DOCUMENTS], n = 0;
@@ -122,13 +125,13 @@ static void put(slow_row *r, uint64_t document, uint32_t size)
     r->free -= r->tokens[r->n++];
 }
 
-/* Write the rows of EPOCHS epochs, without those of the remainder that the last one does not fill.
- * epoch_rows[e]: where epoch e begins. Returns their number. */
+/* Write the rows of EPOCHS epochs, except a row that the last epoch's remainder does not fill.
+ * Store the first row of epoch e in epoch_rows[e]. Return the number of rows. */
 static uint64_t slow_rows(const model *m, uint64_t seed, slow_row *rows, uint64_t *epoch_rows)
 {
     uint64_t n = 0;
     slow_row open = {.free = m->C};
-    uint64_t open_at = UINT64_MAX; /* the row that waits for the next epoch's remainder */
+    uint64_t open_at = UINT64_MAX; /* index of the row that the next epoch's remainder completes */
     for (uint64_t e = 0; e < EPOCHS; e++) {
         epoch_rows[e] = n;
         sgt_permutation p;
@@ -181,7 +184,7 @@ static void check_set(uint64_t which, uint32_t T)
     must(sgt_pack_init(&p, T, source(), "d", why));
     p.seed = which;
     make_model(&m, T);
-    if ((m.rows + 3) * EPOCHS > ROWS) return; /* rows that hold next to nothing */
+    if ((m.rows + 3) * EPOCHS > ROWS) return; /* too many rows, because each holds few tokens */
     uint64_t n = slow_rows(&m, which, rows, begins);
     cr_assert_eq(sgt_pack_epoch_rows(&p), begins[1]);
     static sgt_pack_memo memo[SGT_PACK_KEPT];
@@ -202,7 +205,7 @@ Test(pack, equals_the_slow_plan)
     }
 }
 
-/* Any row number gives a full row, at once. */
+/* Any row number up to the largest gives a full row, without computing those before it. */
 Test(pack, far_away)
 {
     make_set(33);
@@ -252,8 +255,8 @@ Test(pack, less_than_a_row)
 
 /* ---- size and values ---- */
 
-/* Documents like a web corpus': half have less than 630 tokens, and some have twenty times as
- * many. */
+/* Give document lengths like those of a web corpus: half are below 630 tokens, and some are twenty
+ * times as long. */
 static void many(void *ctx, uint64_t n, uint64_t *place, uint64_t *tokens)
 {
     (void)ctx;
@@ -264,7 +267,8 @@ static void many(void *ctx, uint64_t n, uint64_t *place, uint64_t *tokens)
     *tokens = ((uint64_t)1 << whole) + ((log % 100) << whole) / 100; /* about 2^(log / 100) */
 }
 
-/* Return the fraction of tokens that nanochat's loader crops: it fits among 1,000 documents. */
+/* Return the fraction of tokens that nanochat's loader would crop. It fills each row with the best
+ * fitting of 1,000 buffered documents. */
 static double nanochat_crops(uint64_t rows, uint32_t width)
 {
     enum { BUFFER = 1000 };
@@ -295,7 +299,7 @@ Test(pack, crops_no_more_than_nanochat)
     cr_assert(ours < theirs && ours < .35, "%.4f, nanochat %.4f", ours, theirs);
 }
 
-/* 8 bytes a document, and little else, whatever the plan took while it was made. */
+/* A finished plan takes 8 bytes per document and little more, whatever was needed to compute it. */
 Test(pack, memory)
 {
     enum { MANY = 1 << 19 };

@@ -1,6 +1,6 @@
-/* test_packed.c: packed rows through the loader: the tokens that the plan names, from every reader,
- * output and rank, through shards of any size; document starts, streams, mixes, resume, errors. The
- * plan itself is tested in test_pack.c. */
+/* test_packed.c: packed rows through the loader. They must have the tokens that the plan names, for
+ * every reader, output format and rank, and for shards of any size. Also document starts, streams,
+ * mixes, resuming, errors. test_pack.c tests the plan itself. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +50,7 @@ static void expect_row(const sgt_pack *p, uint64_t row, uint32_t *ids, uint8_t *
     cr_assert(t == p->width && ids[0] == EOT);
 }
 
-/* Check a row in three outputs, and where documents begin in it. */
+/* Check a row in three output formats, and the document starts in it. */
 static void check_row(const sgt_loader *l, const sgt_loader_batch *b, uint32_t r,
                       const uint32_t *want, const uint8_t *begin, const int32_t *in,
                       const int32_t *to)
@@ -148,7 +148,7 @@ Test(packed, streams)
     }
 }
 
-/* The rows of a mix are those of its sets, each with a plan and a seed of its own. */
+/* The rows of a mix are those of its sets. Each set has its own plan and its own seed. */
 Test(packed, mixes)
 {
     enum { B = 6, T = 20 };
@@ -187,7 +187,7 @@ Test(packed, mixes)
     }
 }
 
-/* A position is one number of rows, with any batch size. */
+/* A position to resume from is a number of rows, so the batch size may change. */
 Test(packed, resumes)
 {
     put_set("d", 1);
@@ -224,7 +224,7 @@ Test(packed, what_rows_hold)
         for (uint32_t k = 0; k < n; k++) tokens += pieces[k].tokens;
     }
     for (uint64_t d = 0; d < documents; d++) uncut += starts[d + 1] - starts[d];
-    tokens -= p.epochs[1].open; /* taken from the next epoch */
+    tokens -= p.epochs[1].open; /* these tokens belong to the next epoch */
     sgt_loader_info is = loader_info(l);
     cr_assert(is.windows_per_epoch == sgt_pack_epoch_rows(&p) && is.documents == documents);
     cr_assert(is.packed_tokens == uncut && is.cropped == uncut - tokens && is.cropped > 0);
@@ -248,16 +248,19 @@ Test(packed, too_little_text)
                    documents, first[SHARDS] - starts[0]);
 }
 
-/* Documents that begin with another id: Megatron-LM's, or a wrong .idx. */
+/* Documents that do not begin with the end-of-text id, as in Megatron-LM's sets or with a wrong
+ * .idx. */
 Test(packed, other_beginnings)
 {
     put_set("d", 1);
     sgt_loader_options o = {.sampling = SGT_SAMPLING_PACKED, .batch = 2000, .seq = 16};
     static uint16_t rows[2000 * 17];
     uint64_t d = 0;
-    while (starts[d + 1] - starts[d] < 17) d++; /* it is checked when the set is opened */
+    /* the first document of at least 17 tokens is checked when the set is opened */
+    while (starts[d + 1] - starts[d] < 17) d++;
     d++;
-    while (starts[d + 1] - starts[d] < 17) d++; /* it begins a row in each epoch */
+    /* the second such document begins a row in each epoch, where it is checked */
+    while (starts[d + 1] - starts[d] < 17) d++;
     patch("d/train_000000.bin", SGT_SHARD_HEADER + 2 * starts[d], "\x07\x00", 2);
     for (int reader = 0; reader < SGT_READERS; reader++) {
         o.reader = (sgt_reader)reader;
@@ -276,7 +279,7 @@ Test(packed, other_beginnings)
                    "end-of-text id 50256 there (the other samplings do not)");
 }
 
-/* An id outside the vocabulary fails its batch, which is told apart from the batches around it. */
+/* An id outside the vocabulary fails the batch that has it, and no batch before or after it. */
 Test(packed, impossible_ids)
 {
     enum { B = 4, T = 16 };
@@ -308,8 +311,8 @@ Test(packed, impossible_ids)
     cr_assert_leq(failed, 1);
 }
 
-/* A row begins behind the end of a file that was cut: that is what the error names, not the id 0 that
- * is read there. */
+/* A file is cut short, and a row begins after its new end. The error must name the cut, not the id
+ * 0 that is read there. */
 Test(packed, cut_while_mapped)
 {
     enum { T = 64, LEFT = 300 };

@@ -1,5 +1,6 @@
-/* test_preload.c: the reader preload: every token is where it belongs, read from the disk or from
- * the page cache, for shards of any size. Also without io_uring or O_DIRECT, and the errors. */
+/* test_preload.c: the reader `preload`. Every token must be at its place in memory, whether it was
+ * read from the disk or from the page cache, for shards of any size. Also without io_uring or
+ * O_DIRECT, and errors. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,8 +13,8 @@
 
 TestSuite(preload, .init = enter_scratch, .fini = leave_scratch);
 
-/* Tokens of each shard, for file sizes around those of a read (1 MiB) and a page: files that end
- * before, at and after these sizes. */
+/* Tokens of each shard. They are chosen so that files end before, at and after the end of a read (1
+ * MiB) or of a page. */
 static const uint64_t sizes[] = {524288 - 512 - 1,    524288 - 512, 524288 - 512 + 1,
                                  1572864 - 512 + 256, 2048 - 512,   18};
 enum { SHARDS = sizeof sizes / sizeof *sizes, T = 17 };
@@ -103,7 +104,8 @@ Test(preload, without_io_uring_or_direct_reads)
     evict_shards();
     check_with(&(reader_fault){.ring_error = EPERM, .direct_error = EINVAL});
     evict_shards();
-    check_with(&(reader_fault){.first_error = EINVAL}); /* as some file systems refuse */
+    /* as on file systems that accept O_DIRECT and then refuse direct reads */
+    check_with(&(reader_fault){.first_error = EINVAL});
     evict_shards();
     check_with(&(reader_fault){.first_error = EINTR});
     for (size_t most = 1000; most < 3000000; most *= 40) {
@@ -184,11 +186,11 @@ Test(preload, what_is_in_the_page_cache)
 
 /* ---- a shard that is cut while it is read ---- */
 
-/* LONG: tokens of the shard, 40 MiB; LEFT: bytes that are left after the cut */
+/* LONG: tokens of the shard, which has 40 MiB; LEFT: bytes of the file after the cut */
 enum { LONG = 20 << 20, LEFT = (36 << 20) + 1001 };
 
-/* Cut the shard after the third of forty reads. Reads that are on their way find its end; those that
- * begin later find that the file has changed. */
+/* Cut the shard after the third of forty reads. Reads in flight reach the new end of the file;
+ * reads that begin later notice that the file has changed. */
 Test(preload, cut_while_it_is_read)
 {
     cr_assert_eq(mkdir("d", 0777), 0);

@@ -1,5 +1,5 @@
-/* test_readers.c: three readers, four samplings, ids of both widths, all outputs: all give the same
- * batches, and these match the shards' content. */
+/* test_readers.c: all three readers give the same batches, which match the shards' content, for
+ * four samplings, both widths of ids and every output format. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -31,7 +31,8 @@ Test(readers, all_samplings_and_outputs)
     }
 }
 
-/* Ids of 4 bytes have the windows that ids of 2 bytes have, but do not fit rows of u16. */
+/* A set with 4-byte ids has the same windows as one with 2-byte ids, but its ids do not fit rows of
+ * u16. */
 Test(readers, wide_ids)
 {
     uint16_t rows[6 * 17];
@@ -59,7 +60,7 @@ Test(readers, wide_ids)
                    "d: ids of 4 bytes do not fit rows of u16 (take i32 or i64)");
 }
 
-/* Nothing is written where a call's batches do not fit. */
+/* If a call's batches do not fit in the buffer, nothing is written. */
 Test(readers, no_room)
 {
     enum { B = 4, T = 16 };
@@ -83,8 +84,8 @@ Test(readers, no_room)
         }
 }
 
-/* One call for several batches writes what single calls write, one batch behind the other, and all
- * targets behind all inputs. */
+/* One call for several batches writes the batches that single calls write: one after the other, and
+ * all targets after all inputs. */
 Test(readers, several_batches_a_call)
 {
     enum { B = 6, T = 16, MANY = 7, FIRST = 3, IDS = MANY * B * T, ROWS = MANY * B * (T + 1) };
@@ -125,7 +126,8 @@ Test(readers, several_batches_a_call)
         }
 }
 
-/* A shard that takes several reads: its documents are found, and an id beyond the vocabulary. */
+/* A shard that is too large for one read: its documents are found, and so is an id outside the
+ * vocabulary. */
 Test(readers, wide_ids_of_a_large_shard)
 {
     enum { TOKENS = 600000 };
@@ -191,8 +193,8 @@ Test(readers, ranks_share_a_batch)
     }
 }
 
-/* A batches of B rows have the same rows as one batch of A*B, so gradient accumulation sees the
- * same data. */
+/* A batches of B rows each have the same rows as one batch of A*B rows, so gradient accumulation
+ * sees the same data. */
 Test(readers, accumulation_sees_the_rows_of_one_large_batch)
 {
     put_folder();
@@ -297,7 +299,7 @@ Test(readers, id_past_the_vocabulary)
     }
 }
 
-/* The caller's vocabulary bounds ids too, and 2^20 is the largest. */
+/* The caller may set a vocabulary, which bounds ids too. The largest is 2^20. */
 Test(readers, vocabulary_of_the_caller)
 {
     put_folder();
@@ -317,8 +319,8 @@ Test(readers, vocabulary_of_the_caller)
                    "a vocabulary of 1048577, of at most 1048576 ids");
 }
 
-/* If another file takes a shard's name, or the name is removed, the loader still reads the file that
- * it has opened or mapped. */
+/* If a shard is replaced by another file or removed, the loader still reads the file that it has
+ * opened or mapped. */
 Test(readers, replaced_files_stay_open)
 {
     for (int reader = 0; reader < SGT_READERS; reader++) {
@@ -342,7 +344,7 @@ Test(readers, file_cut_while_in_use)
     scoped(sgt_loader) *l = open_loader("d", &o, NULL);
     scoped(sgt_cursor) *c = open_cursor(l);
     check_batch(l, c, 0, NULL);
-    /* the cut is within row 4; row 5 and the batches after it lie behind it */
+    /* the cut is within row 4, so row 5 and all later rows lie beyond it */
     resize("d/train_000000.bin", 1024 + 2 * 80);
     for (uint64_t k = 0; k < 30; k += 10)
         expect_failure(batch_of(l, c, 0, k, why), SGT_EFORMAT,
@@ -378,7 +380,8 @@ Test(readers, more_than_memory)
     must(open_only("d", &o, why));
 }
 
-/* A container in `root` with a limit of so many bytes, of which so many are in use. */
+/* Write to `root` the files of a container with a memory limit of `most` bytes, of which `used` are
+ * in use. Both are texts of 7 digits. */
 static void put_container(const char *root, const char *most, const char *used)
 {
     char path[SGT_PATH];
@@ -407,7 +410,8 @@ Test(readers, more_than_the_container_may_have)
     check_loader("d", &o, &fault, NULL);
 }
 
-/* Write what the kernel says of a process into `root`. */
+/* Write to `root` the /proc files of process `number`: its parent, and `kib` KiB of anonymous
+ * memory. */
 static void put_process(const char *root, int number, int parent, int kib)
 {
     char path[64], text[64];
@@ -418,8 +422,9 @@ static void put_process(const char *root, int number, int parent, int kib)
     put_bytes(path, text, strlen(text));
 }
 
-/* The container has 8 MiB, and a copy takes 3 MiB: it has room for two processes, also if the other
- * one has filled its copy. With a third, preload is refused, or mmap replaces it if it may. */
+/* The container has 8 MiB, and each process's copy takes 3 MiB. There is room for two processes,
+ * even if one of them has filled its copy. With a third, preload is refused, or, if `may_map` is
+ * set, mmap replaces it. */
 Test(readers, copies_of_several_processes)
 {
     notices said;
@@ -448,7 +453,8 @@ Test(readers, copies_of_several_processes)
     o.copies = 2;
     put_container("root", "8388608", "4194304");
     must(open_only("d", &o, why));
-    /* what was free before any copy bounds all of them, whatever is free now */
+    /* `available`, the memory that was free before any copy, bounds all copies, whatever is free
+     * now */
     o.may_map = 0;
     o.available = 6 << 20;
     must(open_only("d", &o, why));
@@ -466,8 +472,8 @@ Test(readers, copies_of_several_processes)
         "mmap or uring, which need no memory for it)");
 }
 
-/* Two processes of one parent have filled 2 MiB, and 4 MiB are free: room for two copies of 3 MiB.
- * The other 2 MiB are of processes that make no copy. */
+/* 4 MiB are free, and two processes of one parent have filled 2 MiB of their copies, so two copies
+ * of 3 MiB fit. The other 2 MiB in use belong to processes without a copy. */
 Test(readers, copies_beside_other_programs)
 {
     cr_assert(mkdir("d", 0777) == 0);
@@ -479,7 +485,7 @@ Test(readers, copies_beside_other_programs)
     put_process("root", 1, getppid(), 1023);
     cr_assert(symlink("../1/status", "root/proc/self/status") == 0);
     put_process("root", 2, getppid() + 1, 1 << 20);
-    must(open_only("d", &o, why)); /* one child: another process was started otherwise */
+    must(open_only("d", &o, why)); /* only one process of this parent: process 2 has another */
     put_process("root", 3, getppid(), 1024);
     expect_failure_about(open_only("d", &o, why), SGT_ENOMEM,
                          "(container) has 5 MiB of free memory for data: it cannot be preloaded");
@@ -487,8 +493,8 @@ Test(readers, copies_beside_other_programs)
     must(open_only("d", &o, why));
 }
 
-/* Other processes take the memory while a copy is filled: preload ends before the kernel has to
- * kill one of them, and mmap replaces it if it may. */
+/* Other processes take the memory while a copy is filled. Preload must give up before the kernel
+ * has to kill a process. If `may_map` is set, mmap replaces it. */
 Test(readers, memory_that_goes_while_a_copy_is_filled)
 {
     notices said;
@@ -524,7 +530,7 @@ Test(readers, huge_shards)
             .reader = (sgt_reader)reader, .batch = 4, .seq = T, .seed = (uint64_t)reader};
         clock_t begin = clock();
         scoped(sgt_loader) *l = open_loader("d", &o, NULL);
-        /* in CPU time, so that a busy machine does not matter: opening must not read the 8 GiB */
+        /* Opening must not read the 8 GiB. This is CPU time, so a busy machine does not matter. */
         cr_assert_lt(clock() - begin, CLOCKS_PER_SEC / 10);
         uint64_t far = 0;
         cr_assert_eq(l->set.tokens, 2 * MOST_TOKENS);
@@ -538,7 +544,9 @@ Test(readers, huge_shards)
             far += at > 1 << 30;
         }
         cr_assert_gt(far, ROWS / 4);
-        sgt_loader_close(l); /* open it again: shards written to after opening are refused */
+        /* open it again, because the loader refuses shards that were written to after it was
+         * opened */
+        sgt_loader_close(l);
         l = open_loader("d", &o, NULL);
         scoped(sgt_cursor) *c = open_cursor(l);
         for (uint64_t k = 0; k < ROWS / 4; k++) check_batch(l, c, k, NULL);

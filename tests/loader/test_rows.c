@@ -27,7 +27,7 @@ static const size_t sizes[] = {1,   2,   7,   8,   9,   15,   16,   17,   31,   
                                47,  48,  49,  63,  64,  65,   95,   96,   97,   127, 128,
                                129, 511, 512, 513, 997, 1024, 1025, 2048, 2049, 2111};
 
-/* Call `check` for each level and each width of ids. */
+/* Call `check` for each CPU level and each width of ids. */
 static void each_level(void (*check)(const sgt_rows *))
 {
     if (id_width == 2) {
@@ -67,7 +67,7 @@ static void put_id(void *ids, size_t i, uint32_t id)
     else ((uint32_t *)ids)[i] = id;
 }
 
-/* Check rows without targets, whose ids take `size` bytes. */
+/* Check rows without targets in output format `o`. Ids have `size` bytes. */
 static void check_rows(const sgt_rows *r, sgt_output o)
 {
     const size_t size = sgt_output_bytes(o), room = size * (MOST + 32);
@@ -106,8 +106,8 @@ static int64_t id_at(const char *ids, size_t at, size_t size)
                      : ((const int64_t *)(const void *)ids)[at];
 }
 
-/* Compare the widening to two arrays of an output with plain C. apart: tokens by which
- * targets are shifted against inputs within their cache lines. */
+/* Compare with plain C how ids are widened into the inputs and targets of output format `o`. apart:
+ * number of tokens by which targets are shifted against inputs within their cache lines. */
 static void check_widen_by(const sgt_rows *r, sgt_output o, int apart)
 {
     size_t size = sgt_output_bytes(o), room = size * (MOST + 32);
@@ -142,8 +142,8 @@ static void check_widen(const sgt_rows *r)
     }
 }
 
-/* Check that a large id among small ones is found at every position, also the largest possible
- * id. */
+/* Check that a large id among small ones is found at every position. This includes the largest
+ * possible id. */
 static void check_top(const sgt_rows *r)
 {
     uint32_t src[131] = {0};

@@ -92,7 +92,7 @@ static void model_block(sgt_window *to, const sgt_window *from, uint64_t W, uint
     cr_assert_eq(used, W);
 }
 
-/* Return the `start`-th of all places in the shards where a window can begin. */
+/* Return window number `start` of all possible ones, which may begin at any token of a shard. */
 static sgt_window model_start(uint64_t start, uint32_t T, const uint64_t *tokens)
 {
     uint32_t s = 0;
@@ -100,7 +100,7 @@ static sgt_window model_start(uint64_t start, uint32_t T, const uint64_t *tokens
     return (sgt_window){.shard = s, .offset = start, .tokens = T + 1};
 }
 
-/* List all rows of an epoch; for random sampling, a thousand rows. Return their number. */
+/* List all rows of an epoch, or a thousand rows for random sampling. Return their number. */
 static uint64_t model_epoch(sgt_window *out, sgt_sampling sampling, uint64_t seed, uint32_t T,
                             const uint64_t *tokens, uint32_t shards, uint64_t epoch)
 {
@@ -151,7 +151,7 @@ Test(sampler, permutation_is_a_bijection)
         for (uint64_t key = 0; key < 4; key++) check_bijection(key, n);
     for (int bit = 9; bit <= 20; bit++)
         for (uint64_t n = (1u << bit) - 1; n <= (1u << bit) + 1; n++) check_bijection(n * 31, n);
-    /* a square n, for which a * b is exactly n, and the numbers beside it */
+    /* a square n, for which a * b is exactly n, and the numbers just below and above */
     for (uint64_t root = 17; root < 400; root += 53)
         for (uint64_t n = root * root - 1; n <= root * root + 1; n++) check_bijection(root, n);
     for (size_t i = 0; i < sizeof primes / sizeof *primes; i++) check_bijection(i, primes[i]);
@@ -196,7 +196,7 @@ static int even(const uint64_t *counts, size_t cells, double expected)
     return chi <= freedom || (chi - freedom) * (chi - freedom) < 36 * 2 * freedom;
 }
 
-/* Over many keys, every item comes to every place equally often, and every distance between
+/* Over many keys, every item is moved to every position equally often, and every distance between
  * neighbours is equally frequent. */
 Test(sampler, permutation_looks_random)
 {
@@ -240,7 +240,7 @@ static const set sets[] = {
     {16, 2, {48, 17}}, /* two windows and one */
     {16, 5, {1000, 17, 33, 777, 16 * 40 + 1}},
     {7, 6, {100, 200, 8, 14, 15, 22}},
-    /* blocks of 2048 windows: whole and a short one */
+    /* blocks of 2048 windows: full ones and a short one */
     {64, 2, {64 * 2048 * 2 + 65, 64 * 2048 + 900}},
     {64, 1, {64 * 2048 * 2 + 64}},               /* only whole blocks */
     {65536, 3, {65536 * 700, 65537, 65536 * 3}}, /* blocks of 2 windows, pools of 512 */
@@ -315,7 +315,7 @@ Test(sampler, seeds_differ)
     }
 }
 
-/* 10 TB: 50,000 shards of 100 million tokens. Any batch is found as fast as the first. */
+/* A set of 10 TB: 50,000 shards of 100 million tokens. Any batch is found as fast as the first. */
 Test(sampler, ten_terabytes)
 {
     enum { SHARDS = 50000 };

@@ -29,8 +29,8 @@ static void put_split(void)
     put_shard("d/val_000000.bin", 2, 1000);
 }
 
-/* Write a manifest of the first `count` shards that put_split made; first_tokens: the tokens that
- * it states for the first one. */
+/* Write a manifest that lists the first `count` of these shards. It says that the first one has
+ * `first_tokens` tokens. */
 static void put_manifest(size_t count, uint64_t first_tokens)
 {
     sgt_manifest_shard shards[] = {{"train_000000.bin", "train", first_tokens, 1, 0},
@@ -216,8 +216,8 @@ Test(set, shard_changed_while_opening)
     expect_failure(sgt_set_open_shard(&s, 1, why), SGT_EFORMAT, "%s", changed);
     sgt_set_close(&s);
 
-    /* first, other ids in another file with the same name and size; then other ids in the same
-     * file, which its time of last writing reveals */
+    /* First, another file of the same name and size has other ids. Then the same file gets other
+     * ids, which its modification time reveals. */
     put_foreign("d/train_000001.bin", 1, 2000);
     put_foreign("other", 2, 2000);
     must(sgt_set_open(&s, "d", &o, why));
@@ -234,8 +234,8 @@ Test(set, shard_changed_while_opening)
     sgt_set_close(&s);
 }
 
-/* A manifest says what files without a header hold: ids as wide as its vocabulary needs, whatever
- * they look like, and the end-of-text id. */
+/* For files without a header, the manifest gives the width of ids (what its vocabulary needs,
+ * whatever the bytes look like) and the end-of-text id. */
 Test(set, manifest_of_raw_files)
 {
     cr_assert_eq(mkdir("d", 0777), 0);
@@ -267,12 +267,13 @@ Test(set, what_sgt_tokenize_has_not_finished_is_refused)
     cr_assert_eq(mkdir("d/.work", 0777), 0);
     expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
                    "d: unfinished (the same sgt-tokenize command again finishes it)");
-    /* the manifest is written last: with it the set is whole, although .work still exists */
+    /* sgt-tokenize writes the manifest last, so with it the set is complete, although .work still
+     * exists */
     put_manifest(3, 3000);
     cr_assert_eq(info_of("d", NULL).shards, 2);
 }
 
-/* More shards than files may be open, with every reader. */
+/* A set has more shards than the process may have files open: every reader must work. */
 Test(set, more_shards_than_descriptors)
 {
     struct rlimit few = {64, 64};
@@ -330,8 +331,8 @@ Test(set, shards_of_a_folder_are_in_the_order_of_their_names)
     sgt_set_close(&s);
 }
 
-/* Structs begin with their size: an older program's lacks fields, which keep their defaults, and a
- * newer program's has fields that must be 0. */
+/* Structs begin with their size. An older program's struct lacks fields, which get their defaults.
+ * A newer program's has unknown fields, which must be 0. */
 Test(set, structs_of_other_versions)
 {
     struct {

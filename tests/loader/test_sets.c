@@ -1,6 +1,6 @@
-/* test_sets.c: several sets in one loader. Every reader, rank and cursor gives the same batches;
- * the information about each set; documents that end with their set; the parsing of sets, and its
- * errors. */
+/* test_sets.c: several sets in one loader. Every reader, rank and cursor must give the same
+ * batches. Also the information about each set, documents that end with their set, and how a list
+ * of sets is parsed, with its errors. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 TestSuite(sets, .init = enter_scratch, .fini = leave_scratch);
 
 static const sgt_loader_set three[] = {{"d", 5}, {"e", 2.5}, {"one.bin", 2.5}};
-/* the shard number for token_at of each used shard */
+/* for each shard in use: its shard number for token_at */
 static const uint32_t in_use[] = {0, 1, 2, 3, 4, 10, 11, 20};
 
 /* Write the sets: folder d with five shards; folder e with two shards and one that is too short for
@@ -33,8 +33,8 @@ static sgt_loader_options mixed(const sgt_loader_set *sets, uint32_t n)
     return (sgt_loader_options){.sets = sets, .set_count = n, .batch = 6, .seq = 16, .seed = 9};
 }
 
-/* A row depends only on its number and on the data: not on the reader, the number of ranks, or where
- * a cursor begins. */
+/* A row depends only on its number and on the data. It does not depend on the reader, the number of
+ * ranks, or where a cursor begins. */
 Test(sets, readers_agree)
 {
     for (; id_width <= 4; id_width += 2) {
@@ -53,8 +53,8 @@ Test(sets, readers_agree)
     }
 }
 
-/* Row r of the mix is the row that mix.h defines. It equals the same row of a loader that opens the
- * row's set alone. */
+/* Row r of the mix is the row that mix.h defines: it equals a row of a loader that opens only the
+ * row's set. */
 Test(sets, rows_are_those_of_each_set)
 {
     put_sets();
@@ -74,7 +74,7 @@ Test(sets, rows_are_those_of_each_set)
         cr_assert_str_eq(sgt_loader_shard_path(l, shard), sgt_loader_shard_path(own[s], want));
         cr_assert_eq(at, want_at);
     }
-    /* the weights are a half and two quarters; counts may be off by a turn */
+    /* the weights are a half and two quarters; counts may be off by one turn (64 rows) */
     cr_assert_leq(llabs((long long)next[0] - 1500), 64);
     cr_assert_leq(llabs((long long)next[1] - 750), 64);
     for (uint32_t s = 0; s < 3; s++) sgt_loader_close(own[s]);

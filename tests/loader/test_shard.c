@@ -42,7 +42,8 @@ Test(shard, pack_is_the_layout_of_the_design)
     sgt_shard_pack(bytes, &h);
     cr_assert_arr_eq(bytes, want, sizeof want);
     for (size_t i = sizeof want; i < sizeof bytes; i++) cr_assert_eq(bytes[i], 0);
-    /* the least vocabulary of 4-byte ids; its header differs in the words 0, 1 and 4 */
+    /* the smallest vocabulary with 4-byte ids; the header differs from that of 2-byte ids in words
+     * 0, 1 and 4 */
     static const uint8_t wide[20] = {0xa1, 0xd9, 0x34, 0x01, 7, 0, 0, 0, 0x04, 0x03,
                                      0x02, 0x01, 1,    0,    0, 0, 1, 0, 1,    0};
     h.vocab = 65537;
@@ -98,8 +99,9 @@ Test(shard, raw_file_of_odd_size)
                    "r.bin: 3 bytes: a file of 16-bit tokens has an even number of them");
 }
 
-/* Text, packed data, arrays, archives: no tokens, unless raw 16 says that they are. tests/cli/forms.sh has
- * more kinds. Of the first 1,024 bytes, the last three are the beginning of a character. */
+/* Text, compressed data, arrays and archives are refused, unless `raw` 16 says that they are
+ * tokens. tests/cli/forms.sh has more kinds. The first 1,024 bytes end with the first three bytes
+ * of a character, which must not matter. */
 Test(shard, other_kinds_of_files)
 {
     static const struct {
@@ -121,13 +123,14 @@ Test(shard, other_kinds_of_files)
                        "%s: %s, not 16-bit tokens (%s)", files[i].path, files[i].kind,
                        files[i].hint);
         must(open_and_close(files[i].path, 16, why));
-        put_bytes("short.bin", bytes, 62); /* too short to tell text from tokens, by this name */
+        /* A file named .bin that is this short may be text or tokens, so it is taken as tokens. */
+        put_bytes("short.bin", bytes, 62);
         if (i < 2) must(open_and_close("short.bin", -1, why));
         else expect_failure_about(open_and_close("short.bin", -1, why), SGT_EFORMAT, files[i].kind);
     }
 }
 
-/* Bytes as ids are the same as UTF-16: the name tells. */
+/* Bytes stored as 16-bit ids look like UTF-16, so the file's name decides. */
 Test(shard, bytes_as_ids)
 {
     char bytes[1024];
@@ -171,7 +174,7 @@ Test(shard, wide_ids_without_a_header)
             must(open_and_close("w.bin", 16 | SGT_SHARD_SURE, why));
             cr_assert_eq(open_and_close("w.bin", 32, NULL), width == 4 ? 0 : SGT_EUNSUPPORTED);
         }
-    /* ids of a vocabulary of 1,048,576; ids of one of 5 */
+    /* 32-bit ids of a vocabulary of 1,048,576, then of one of 5 */
     for (size_t i = 0; i < 4096; i++)
         ids[i] = i % 3 ? token_at(7, i) : token_at(7, i) % 16 << 16 | 30;
     put_numbers("w.bin", ids, 4096, 4);
@@ -181,8 +184,8 @@ Test(shard, wide_ids_without_a_header)
     cr_assert_eq(open_and_close("w.bin", -1, NULL), SGT_EUNSUPPORTED);
 }
 
-/* 16-bit ids that resemble 32-bit ones: zeros, one id over and over, few ids, bytes, commas between
- * words, a number of ids that is odd, and one larger id at an odd place. */
+/* 16-bit ids that resemble 32-bit ones: zeros, one id repeated, few different ids, bytes, commas
+ * between words, an odd number of ids, and one larger id at an odd position. */
 Test(shard, narrow_ids_that_look_wide)
 {
     enum { N = 4096 };
@@ -211,7 +214,7 @@ Test(shard, narrow_ids_that_look_wide)
     must(open_and_close("n.bin", -1, why));
 }
 
-/* One id among 512 that text cannot have is enough: a byte is a control character. */
+/* A file is not text if a single id among 512 has a byte that is a control character. */
 Test(shard, tokens_that_are_almost_text)
 {
     static const char *const ids[] = {"e\x1f", "e\x7f",
@@ -249,7 +252,8 @@ Test(shard, what_is_no_shard)
     expect_failure(open_and_close("pipe.bin", 0, why), SGT_EFORMAT, "pipe.bin: not a regular file");
 }
 
-/* A shard of 10 tokens takes 1044 bytes, or 1064 with 4-byte ids. */
+/* A shard of 10 tokens takes 1044 bytes, or 1064 bytes with 4-byte ids. Files of other sizes are
+ * refused. */
 Test(shard, sizes_that_lie)
 {
     static const struct {
@@ -305,7 +309,7 @@ Test(shard, words_that_lie)
 Test(shard, verify_reads_everything)
 {
     sgt_error err;
-    uint64_t n = 1500000; /* verifying takes twelve reads */
+    uint64_t n = 1500000; /* tokens, which take twelve reads to verify */
     put_shard("a.bin", 1, n);
     must(sgt_shard_verify("a.bin", 0, 50257, NULL, NULL, why));
 

@@ -1,6 +1,6 @@
-/* test_starts.c: where documents begin in rows, compared with the list of all starts: for every
- * reader, sampling, output and rank, from .idx files or from the tokens; in streams; and the
- * positions and numbers derived from it. */
+/* test_starts.c: document starts in rows, compared with the list of all starts, for every reader,
+ * sampling, output format and rank, from .idx files or from the tokens. Also in streams, and the
+ * position and document numbers that are derived from the starts. */
 #include <criterion/criterion.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -25,7 +25,7 @@ static int begins(uint32_t shard, uint64_t at)
 }
 
 /* Write a set. Without .idx files, end-of-text ids mark the document starts. With .idx files, these
- * ids occur at other places instead. */
+ * ids occur at other tokens instead, and must be ignored. */
 static void put_set(const char *name, int indexed)
 {
     char path[64];
@@ -50,8 +50,8 @@ static void put_set(const char *name, int indexed)
     }
 }
 
-/* Check what a batch says of input t of row r, whose document, number `id` of the row, begins at
- * `from`; id -1: it is padding. */
+/* Check what a batch says about input t of row r. It belongs to the row's document number `id`,
+ * which begins at input `from`. id -1: the input is padding. */
 static void check_input(const sgt_loader_batch *d, uint32_t r, uint32_t t, uint32_t from,
                         int32_t id)
 {
@@ -218,8 +218,8 @@ static int open_documents(const char *path, sgt_error *err)
     return open_only(path, &(sgt_loader_options){.batch = B, .seq = T, .documents = 1}, err);
 }
 
-/* Without .idx files the rows themselves are searched. Rows have widths around the length of a
- * search step, with starts at every position, the first and the last included. */
+/* Without .idx files, rows are searched for end-of-text ids. Row widths are around the length of a
+ * search step, and documents start at every position, including the first and the last. */
 Test(starts, of_rows_of_any_width)
 {
     uint16_t ids[4096], rows[2 * 300];

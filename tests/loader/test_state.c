@@ -10,7 +10,7 @@ TestSuite(state, .init = enter_scratch, .fini = leave_scratch);
 
 enum { B = 12, T = 16, WIDTH = T + 1 };
 
-/* Return the state of a run of so many batches. */
+/* Return the state of a run after `batches` batches. */
 static sgt_loader_state state_after(const char *path, const sgt_loader_options *o, uint64_t batches)
 {
     sgt_loader_state state = {.size = sizeof state};
@@ -19,7 +19,7 @@ static sgt_loader_state state_after(const char *path, const sgt_loader_options *
     return state;
 }
 
-/* Put batch k together from the rows of all ranks. */
+/* Assemble batch k from the rows of all ranks. */
 static void whole_batch(const sgt_loader_options *as, uint32_t ranks, uint64_t k,
                         uint16_t rows[B * WIDTH])
 {
@@ -35,8 +35,8 @@ static void whole_batch(const sgt_loader_options *as, uint32_t ranks, uint64_t k
     }
 }
 
-/* A state saved by two ranks with one reader is continued with other ranks and readers. The batches
- * are those of an uninterrupted run. */
+/* A state saved by two ranks is continued with other numbers of ranks and other readers. The
+ * batches must be those of an uninterrupted run. */
 Test(state, another_world)
 {
     put_folder();
@@ -116,8 +116,8 @@ Test(state, what_differs_is_said)
     refused(&left, &state, text);
 }
 
-/* Sets without checksums, with equal names and sizes, are distinguished by the tokens at the ends
- * of shards, and not by the others. */
+/* Sets without checksums that have equal names and sizes are distinguished by the tokens at both
+ * ends of each shard. Other tokens are not compared. */
 Test(state, foreign_sets_of_one_size)
 {
     sgt_loader_options o = {.batch = 4, .seq = T};
@@ -145,8 +145,7 @@ Test(state, foreign_sets_of_one_size)
     }
 }
 
-/* Two splits of one manifest have the same hash, and are distinguished by their number of
- * tokens. */
+/* Two splits of one manifest have the same hash, so their numbers of tokens distinguish them. */
 Test(state, another_split)
 {
     char text[256];
@@ -166,7 +165,7 @@ Test(state, another_split)
     refused(&o, &state, text);
 }
 
-/* Rows contain the padding id, so a run cannot continue with another one. */
+/* Rows contain the padding id, so a run cannot continue with a different padding id. */
 Test(state, padding)
 {
     put_folder();

@@ -1,5 +1,5 @@
-/* test_stream.c: streams deliver every batch in order, run no further ahead than their ring, and
- * leave nothing behind whenever they are closed. */
+/* test_stream.c: streams deliver every batch in order and run ahead by at most the slots of their
+ * ring. Whenever they are closed, they leave no thread and no descriptor open. */
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -63,7 +63,7 @@ Test(stream, in_order_and_whole)
     for (int reader = 0; reader < 2 * SGT_READERS; reader++) {
         if (reader == SGT_READERS) {
             id_width = 4;
-            unlink("d/train_000000.bin"); /* the other loader has mapped it */
+            unlink("d/train_000000.bin"); /* the other loader keeps its map of the old file */
             unlink("d/train_000001.bin");
             put_set();
         }
@@ -155,9 +155,10 @@ static void stumble(void *ctx, uint32_t thread, uint64_t index, int done)
     if (!done && (index * 2654435761u + thread) % 64 < 3) usleep(300);
 }
 
-/* The stream's threads fall asleep when the ring is full, and the consumer when it is empty, with
- * whatever it holds. Every sleeper must be woken: batches are taken and released in random order,
- * and in every other stretch by the whole ring, with pauses on both sides. */
+/* The stream's threads sleep while the ring is full, and the consumer sleeps while it is empty.
+ * Every sleeper must be woken. The consumer takes and releases batches in random order in every
+ * other 64 calls. In those between, it takes all slots and then releases all. Both sides pause at
+ * times. */
 Test(stream, nobody_sleeps_for_good)
 {
     for (uint32_t threads = 1; threads <= 3; threads++)
@@ -213,8 +214,9 @@ Test(stream, closed_at_any_moment)
     cr_assert_eq(count_names("/proc/self/task"), tasks);
 }
 
-/* The caller's buffers are used in order, and nothing after their ends. A buffer that the caller
- * keeps, and replaces by another at the release, is not written to. */
+/* The stream uses the caller's buffers in order and writes nothing after their ends. A buffer that
+ * the caller keeps, and replaces by another one when it releases the batch, is no longer written
+ * to. */
 Test(stream, in_buffers_of_the_caller)
 {
     for (int output = 0; output < SGT_OUTPUTS; output++) {
@@ -255,7 +257,7 @@ Test(stream, in_buffers_of_the_caller)
     cr_assert_null(s);
 }
 
-/* A batch that cannot be read is reported when its turn comes, and at every later call. Earlier
+/* A batch that cannot be read is reported when it is its turn, and by every later call. Earlier
  * batches are delivered. */
 Test(stream, errors_come_in_their_turn)
 {
@@ -295,7 +297,7 @@ static unsigned count_blocking(void)
     return blocking;
 }
 
-/* Signals are for the program's own threads, so the stream's threads block them. */
+/* The program's own threads must receive its signals, so the stream's threads block them. */
 Test(stream, threads_take_no_signals)
 {
     unsigned before = count_blocking(); /* counts Criterion's own threads */

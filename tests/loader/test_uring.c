@@ -1,5 +1,5 @@
-/* test_uring.c: io_uring and its fallbacks. Each feature that a machine may refuse is refused here
- * by an injected fault. test_uring_reads.c covers reads that fail. */
+/* test_uring.c: io_uring and its fallbacks. For each feature that a machine may lack, an injected
+ * fault makes it unavailable. test_uring_reads.c tests reads that fail. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <linux/filter.h>
@@ -17,8 +17,8 @@ TestSuite(uring, .init = enter_scratch, .fini = leave_scratch, .timeout = 170);
 
 static const sgt_loader_options uring = {.reader = SGT_READER_URING, .batch = 6, .seq = 16};
 
-/* Three cursors draw in turn and are closed while reads are in flight; then a single cursor is
- * used. Check the detail and the notice. */
+/* Draw with three cursors in turn, and close them while reads are in flight; then draw with one
+ * cursor. Check the reader's detail and the notice. */
 static void check_fallback(const reader_fault *fault, const char *detail, const char *notice)
 {
     notices said;
@@ -103,8 +103,8 @@ Test(uring, direct_reads_refused)
                    "through the page cache");
 }
 
-/* The ring fails at its first use or with reads in flight, which may still write to memory that other
- * reads would use. So reading fails from then on. */
+/* The ring fails at its first use, or while reads are in flight. Those may still write to memory
+ * that later reads would use, so every later read of this cursor must fail. */
 Test(uring, ring_that_fails)
 {
     put_folder();
@@ -132,7 +132,7 @@ Test(uring, ring_that_fails)
     cr_assert_eq(open_descriptors(), before);
 }
 
-/* tmpfs: its reads are copies from memory. */
+/* On tmpfs, reads are copies from memory. */
 Test(uring, file_system_in_memory)
 {
     char folder[] = "/dev/shm/sgt-test-XXXXXX", name[64];

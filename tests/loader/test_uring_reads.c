@@ -90,8 +90,8 @@ static int draw_one(const sgt_loader *l, sgt_cursor *c, uint64_t k, sgt_error *e
 }
 
 /* A read fails in the batch that is fetched, or in one that was announced. The error names the
- * first window that failed. Only that batch fails, and every further call for it reports the error
- * again. */
+ * first window that failed. Only the batch with this window fails, and every later call for it
+ * fails again. */
 Test(uring_reads, disk_errors_name_shard_and_offset)
 {
     put_folder();
@@ -125,8 +125,9 @@ Test(uring_reads, disk_errors_name_shard_and_offset)
 
 /* ---- descriptors ---- */
 
-/* 100 shards, which three loaders have open at once, and a process that may have 120 descriptors: the
- * limit is raised if the system allows that, else mmap reads them. In the end none is left open. */
+/* Three loaders have 100 shards open at once, and the process may have 120 descriptors. If the
+ * system allows it, the limit is raised; otherwise mmap is used. No descriptor may be left open at
+ * the end. */
 Test(uring_reads, more_shards_than_descriptors)
 {
     enum { SHARDS = 100 };
@@ -174,7 +175,7 @@ Test(uring_reads, closed_with_reads_in_flight)
     for (uint64_t k = 0; k < 60; k++) {
         scoped(sgt_cursor) *c = open_cursor(l);
         check_run(l, c, 3 * k, k % 4, NULL);
-        /* these windows are not those that were announced */
+        /* not the windows that were announced */
         if (k % 3 == 1) check_run(l, c, 900 - k, 2, NULL);
     }
     sgt_loader_close(l);
@@ -204,7 +205,7 @@ static void take_turn_elsewhere(const turn *t)
     pthread_join(thread, NULL);
 }
 
-/* One thread waits for reads that another thread has started. */
+/* A thread waits for reads that another thread has started. */
 Test(uring_reads, cursors_move_between_threads)
 {
     put_folder();

@@ -1,5 +1,5 @@
-/* blocks.c: stress sampling `block` from pools of blocks. Threads share the pools, draw at the
- * same time, jump, and stop at any moment; the pools are so small that they change every few
+/* blocks.c: stress sampling `block` from pools of blocks. Threads share the pools, draw at the same
+ * time, jump, and stop at any moment. The pools are so small that new ones are read every few
  * batches. A plain program without Criterion, so that it runs under the sanitizers:
  *
  *     make SAN=thread build/thread/tests/stress-blocks && build/thread/tests/stress-blocks [ROUNDS] [SEED]
@@ -60,7 +60,7 @@ static sgt_cursor *cursor(const sgt_loader *l)
     return c;
 }
 
-/* Draw every SIDE-th batch in turn; other threads draw the batches between. */
+/* Draw every SIDE-th batch, in order, while other threads draw the batches in between. */
 static void *side_by_side(void *arg)
 {
     const job *j = arg;
@@ -69,7 +69,7 @@ static void *side_by_side(void *arg)
     return NULL;
 }
 
-/* Draw a few batches in order, then jump to another place; sometimes open a new cursor. */
+/* Draw a few batches in order, then jump to a batch elsewhere. Sometimes open a new cursor. */
 static void *jump(void *arg)
 {
     const job *j = arg;

@@ -1,12 +1,12 @@
-/* guard.c: cut shards short while threads draw from them; other threads handle SIGBUS of their
- * own, and others open and close loaders. A plain program without Criterion, so that it runs
- * under the sanitizers:
+/* guard.c: stress the guard against SIGBUS. Shards are cut short while threads draw from them.
+ * Other threads raise and handle SIGBUS at addresses of their own, and others open and close
+ * loaders. A plain program without Criterion, so that it runs under the sanitizers:
  *
  *     make SAN=thread build/thread/tests/stress-guard && build/thread/tests/stress-guard [ROUNDS]
  *
- * In each of ROUNDS rounds (default 40), every batch must be right, or fail because it has
- * windows that are gone. Exit 0: that was so, and every SIGBUS of a thread's own reached its
- * handler. */
+ * In each of ROUNDS rounds (default 40), every batch must be right, or fail because some of its
+ * windows were cut off. Exit 0: that was so, and every SIGBUS that a thread raised itself reached
+ * its handler. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -31,7 +31,7 @@ static char *name_of(char name[32], uint32_t shard)
     return name;
 }
 
-/* Loaders that have mapped the old files keep them. */
+/* Write new files: loaders that have mapped the old ones keep those. */
 static void make_shards(void)
 {
     char name[32];
@@ -52,7 +52,7 @@ static sgt_loader *open_set(void)
 
 typedef struct drawer {
     const sgt_loader *l;
-    uint64_t first, size; /* size: bytes that remain of shard 1 */
+    uint64_t first, size; /* size: bytes left of shard 1 */
     int failed;
     pthread_t id;
 } drawer;

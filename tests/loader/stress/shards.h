@@ -1,4 +1,5 @@
-/* shards.h: the shards of the stress programs. Each defines token_at. */
+/* shards.h: writes the shards of the stress programs. Each program defines token_at, their
+ * content. */
 #ifndef SGT_STRESS_SHARDS_H
 #define SGT_STRESS_SHARDS_H
 

@@ -63,7 +63,7 @@ static uint32_t expect_packed(const sgt_loader *l, uint64_t row, uint16_t *ids)
     return n;
 }
 
-/* Write row `row`, T+1 ids, to `ids`; return how many belong to the row. */
+/* Write the expected T+1 ids of row `row` to `ids`. Return how many of them are not padding. */
 static uint32_t expect_row(const sgt_loader *l, uint64_t row, uint16_t *ids)
 {
     uint32_t shard, n = 0;
@@ -136,7 +136,8 @@ static void dawdle(void *ctx, uint32_t thread, uint64_t index, int done)
     if (done && (index * 2654435761u + thread) % 256 == 0) usleep(50);
 }
 
-/* Take up to `want` batches of a stream and leave some unreleased. Return how many, or -1. */
+/* Take up to `want` batches from a stream and leave some unreleased. Return the number taken, or -1
+ * if a batch was wrong. */
 static int64_t take(const job *j, sgt_stream *s, const sgt_stream_options *o, uint64_t k,
                     uint64_t want)
 {
