@@ -1,5 +1,6 @@
-/* glibc.c: what the wheel's files lack in glibc 2.28 although they are linked with a later one.
- * wheel.mk gives every other name the version that 2.28 has. */
+/* glibc.c: functions that the wheel's programs and libraries need because they are linked with a
+ * later glibc, but that glibc 2.28 lacks. For all other symbols, wheel.mk selects the version that
+ * 2.28 has. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -13,14 +14,16 @@
 #else
 #define FIRST "GLIBC_2.17"
 #endif
-#define LOCAL __attribute__((visibility("hidden"))) /* in each program and library */
+#define LOCAL __attribute__((visibility("hidden"))) /* each program and library has its own copy */
 
-/* wheel.mk gives libjansson this name instead of stdin, which Debian's archive of it cannot reach
- * from a library. It only compares it with the file that it reads. */
+/* wheel.mk renames libjansson's reference to stdin to this, because code from Debian's libjansson.a
+ * cannot refer to stdin from within a shared library. jansson only compares stdin with the file
+ * that it reads. */
 extern LOCAL void *not_stdin;
 void *not_stdin;
 
-/* glibc 2.33 gave these names to functions; Linux fills in the same struct. */
+/* These have been functions in glibc only since 2.33. The kernel's system calls fill in the same
+ * struct. */
 LOCAL int fstatat(int fd, const char *path, struct stat *out, int flags)
 {
     return (int)syscall(SYS_newfstatat, fd, path, out, flags);
@@ -32,7 +35,7 @@ LOCAL int lstat(const char *path, struct stat *out)
     return fstatat(AT_FDCWD, path, out, AT_SYMLINK_NOFOLLOW);
 }
 
-/* This came with 2.34. */
+/* Exists in glibc since 2.34. */
 LOCAL int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *files, int from)
 {
     int rc = 0;
@@ -45,14 +48,16 @@ LOCAL int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *f
     return rc;
 }
 
-/* Before 2.34, a program passes the function that calls its constructors. */
+/* Before glibc 2.34, a program passed the function that calls its constructors to
+ * __libc_start_main. */
 typedef int main_function(int argc, char **argv, char **envp);
 typedef void constructor(int argc, char **argv, char **envp);
 int old_start(main_function *run, int argc, char **argv, constructor *init, void (*fini)(void),
               void (*loader_fini)(void), void *stack_end);
 __asm__(".symver old_start,__libc_start_main@" FIRST);
 
-/* The linker defines these in programs. A library has no start. */
+/* The linker defines these in programs; in libraries, which have no start-up code, they stay
+ * NULL. */
 extern constructor *__init_array_start[] __attribute__((weak, visibility("hidden")));
 extern constructor *__init_array_end[] __attribute__((weak, visibility("hidden")));
 

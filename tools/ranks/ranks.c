@@ -1,12 +1,12 @@
 /* ranks.c: finds the launcher that started this process, from its environment variables, and
- * connects every rank to rank 0 with two TCP connections. Over the first (DATA), the main thread
- * sends broadcasts, sums and barriers. A thread watches the second (LIFE), over which a rank tells
- * rank 0 that it gives up, and rank 0 tells the others to end.
+ * connects every rank to rank 0 with two TCP connections. The main thread uses the first connection
+ * (DATA) for broadcasts, sums and barriers. A separate thread watches the second (LIFE): over it, a
+ * rank tells rank 0 that it has failed, and rank 0 tells the others to end.
  *
- * If the launcher is one of MPI, loads libsgt-mpi.so: it tells every rank the address where rank 0
- * listens, and carries the gradients of CPU ranks (`swap`). NCCL or MPI cannot replace TCP. Ranks
- * that torchrun started have no MPI, and NCCL cannot connect CPU ranks. Neither reports in one line
- * which rank died. */
+ * If the launcher uses MPI, this file loads libsgt-mpi.so, which tells every rank the address at
+ * which rank 0 listens, and transfers the gradients of CPU ranks (`swap`). Neither NCCL nor MPI can
+ * replace the TCP connections: ranks that torchrun started have no MPI, NCCL cannot connect CPU
+ * ranks, and neither of them reports in one line which rank died. */
 #include "tools/ranks/ranks.h"
 
 #include <dlfcn.h>
@@ -30,45 +30,49 @@
 #include "tools/cli/talk.h"
 #include "tools/ranks/libsgt-mpi/mpi.h"
 
-#define MAGIC 0x53746775u /* "sgtU"; another one for another protocol, so that mixed builds end */
+/* "sgtU"; each version of the protocol has its own number, so that ranks of different builds refuse
+ * each other */
+#define MAGIC 0x53746775u
 #define JOIN_SECONDS 120
-#define SAY_SECONDS 5 /* of a wait for other ranks, after which a line says so */
-/* seconds that rank 0 waits before it prints another rank's failure, because it may fail for the
- * same reason and print that itself */
+#define SAY_SECONDS 5 /* after waiting this long for other ranks, print a notice */
+/* seconds that rank 0 waits before it prints the failure of another rank: rank 0 may fail for the
+ * same reason, and then prints its own message */
 #define GRACE_SECONDS 1
-/* seconds that it waits after a rank's death, because a launcher may have killed all ranks: fewer,
- * because mpirun kills the others a second after the first */
+/* seconds that rank 0 waits before it reports a rank's death, because a launcher may be killing all
+ * ranks. Shorter, because mpirun kills the other ranks a second after one has died */
 #define DEATH_SECONDS .25
-/* seconds that another rank which has failed waits for rank 0, and that a rank 0 which has failed
- * has for freeing its resources */
+/* seconds that a failed rank above 0 waits until rank 0 ends it, and that a failed rank 0 has to
+ * free its resources */
 #define END_SECONDS 10
 
-/* The first message over a connection, which rank 0 answers with MAGIC. */
+/* The first message over a connection. Rank 0 answers it with MAGIC. */
 typedef struct hello {
     uint32_t magic, rank, size, life; /* life: 1: a LIFE connection; 0: a DATA connection */
     char machine[256];                /* the host's name */
-    cpu_set_t cores;                  /* those that the launcher bound the rank to */
+    cpu_set_t cores;                  /* cores to which the launcher bound the rank */
 } hello;
 
-/* A message over a LIFE connection is an sgt_error. To rank 0, it is the sender's failure; from
- * rank 0, its code is the exit code with which to end, or 0 if all ranks have come to their end. */
+/* Messages over a LIFE connection are sgt_errors. One sent to rank 0 is the sender's failure. In
+ * one sent by rank 0, the code is the exit code with which the receiver must end, or 0 if all ranks
+ * have finished. */
 
 typedef struct net {
     sgt_ranks r; /* first, so that a sgt_ranks * can be cast to a net * */
     const char *program;
-    const char *variable;     /* the launcher's that has the number of ranks */
-    const sgt_notice *notice; /* is told once about a wait; then NULL */
-    char host[256];           /* host of rank 0; "": it may listen at any address */
-    int port;                 /* port on which rank 0 listens; 0: the system chooses it */
-    int listener;             /* rank 0's listening socket; -1: none */
-    /* (size) each, by `life`. Rank 0 has a connection of both kinds with each other rank; the other
-     * ranks have only the first */
+    const char *variable; /* the launcher's variable with the number of ranks */
+    /* receives a notice about the first long wait, and is then set to NULL */
+    const sgt_notice *notice;
+    char host[256]; /* host of rank 0; "": rank 0 listens at all addresses */
+    int port;       /* port on which rank 0 listens; 0: the system chooses it */
+    int listener;   /* rank 0's listening socket; -1: none */
+    /* line[DATA] and line[LIFE], each (size): the connections to the other ranks. Rank 0 has both
+     * with every other rank; the other ranks have only [0], to rank 0 */
     struct pollfd *line[2];
     pthread_t watcher;
-    int ended; /* rank 0 only: 1: all ranks have come to their end; atomic, like r.given_up */
-    /* rank 0 only: held, until the process ends, by the thread that says why all ranks end */
+    int ended; /* rank 0 only: 1: all ranks have finished; atomic, like r.given_up */
+    /* rank 0 only: locked by the thread that prints why all ranks end, until the process ends */
     pthread_mutex_t saying;
-    int code;              /* exit code of a rank 0 that has given up */
+    int code;              /* exit code after give_up */
     struct pollfd lines[]; /* (2 size): what line[0] and line[1] point to */
 } net;
 enum { DATA, LIFE };
@@ -79,7 +83,7 @@ static int is_set(const int *flag) { return __atomic_load_n(flag, __ATOMIC_ACQUI
 
 /* ---- bytes ---- */
 
-/* Send n bytes, or receive them. Return -1 if the connection ends before. */
+/* Send n bytes if `sends` is set, else receive them. Return -1 if the connection closes before. */
 static int transfer(int fd, void *bytes, size_t n, int sends)
 {
     char *p = bytes;
@@ -96,7 +100,8 @@ enum { RECEIVE, SEND };
 
 static void nap(double seconds) { usleep((useconds_t)(1e6 * seconds)); }
 
-/* Set options of a socket so that the system notices within 25 s if a machine has died. */
+/* Set options of a socket so that the system notices within 25 s that the other machine has
+ * died. */
 static void keep_alive(int fd)
 {
     const struct {
@@ -118,10 +123,10 @@ static int gone(const net *t, uint32_t rank, sgt_error *err)
                     t->r.size);
 }
 
-/* Copy the n bytes of rank `root` to all ranks, by way of rank 0. If root is SUM, they are doubles:
- * rank 0 adds up those of all ranks, with room for n bytes at `part`, and sends each the sums. Rank
- * 0 checks that every rank makes the same call with as many bytes; if ranks are out of step, they
- * would otherwise wait for each other for ever. */
+/* Broadcast the n bytes of rank `root` to all ranks, through rank 0. If `root` is SUM, all-reduce
+ * the bytes as doubles: rank 0 adds up those of all ranks, using the n bytes at `part` as a buffer,
+ * and sends the sums to every rank. Rank 0 checks that every rank makes the same call with the same
+ * number of bytes; otherwise, ranks that are out of step would wait for each other forever. */
 static int call(sgt_ranks *r, uint32_t root, void *bytes, size_t n, double *part, sgt_error *err)
 {
     const net *t = (const net *)r;
@@ -175,8 +180,8 @@ static void end_others(const net *t, int code)
         transfer(t->line[LIFE][i].fd, &n, sizeof n, SEND);
 }
 
-/* End all ranks if a rank 0 that has given up does not come to its end in time: a device may hang,
- * or the reader of its standard output. */
+/* Called after rank 0 has failed: give it END_SECONDS to finish, then end all ranks. A device may
+ * hang, or the reader of rank 0's standard output. */
 static _Noreturn void end_late(const net *t)
 {
     nap(END_SECONDS);
@@ -184,9 +189,10 @@ static _Noreturn void end_late(const net *t)
     quick_exit(t->code);
 }
 
-/* End all ranks because this one fails, with one message, which rank 0 prints; after an interrupt,
- * once the program has said how far it came. Returns only in rank 0: the program then frees what it
- * has, and sgt_ranks_close ends the others. */
+/* End all ranks because this one has failed. Rank 0 prints the one message, except after an
+ * interrupt, when the program itself reports its progress. This function returns only in rank 0 (or
+ * if it was called before); the program then frees its resources, and sgt_ranks_close ends the
+ * other ranks. */
 static void give_up(sgt_ranks *r, const sgt_error *why)
 {
     net *t = (net *)r;
@@ -197,7 +203,8 @@ static void give_up(sgt_ranks *r, const sgt_error *why)
     if (r->rank) {
         snprintf(n.text, sizeof n.text, "%s", why->text);
         transfer(t->line[LIFE][0].fd, &n, sizeof n, SEND);
-        nap(END_SECONDS); /* before that, rank 0 lets the watcher end this process */
+        /* usually ends early, when rank 0's answer makes the watcher end this process */
+        nap(END_SECONDS);
         quick_exit(t->code);
     }
     pthread_mutex_lock(&t->saying);
@@ -205,9 +212,9 @@ static void give_up(sgt_ranks *r, const sgt_error *why)
     if (why->code == SGT_EUSAGE) fprintf(stderr, "try '%s --help'\n", t->program);
 }
 
-/* Watch the other ranks, in a thread of rank 0. Print the first failure of one and end all ranks,
- * unless rank 0 itself fails before. For an interrupt, the message names no rank, because the user
- * meant all of them. */
+/* Thread of rank 0 that watches the other ranks. If one fails or dies, it prints the failure and
+ * ends all ranks, unless rank 0 itself fails first. After an interrupt, the message names no rank,
+ * because the interrupt was meant for all of them. */
 static void *watch_others(void *ctx)
 {
     net *t = ctx;
@@ -229,7 +236,7 @@ static void *watch_others(void *ctx)
     quick_exit(sgt_exit_code(bad.code));
 }
 
-/* Wait, in a thread of every other rank, until rank 0 says that this process ends, or has died. */
+/* Thread of every other rank that waits until rank 0 tells this process to end, or dies. */
 static void *watch_first(void *ctx)
 {
     const net *t = ctx;
@@ -245,8 +252,9 @@ static void *watch_first(void *ctx)
 
 /* ---- joining ---- */
 
-/* Return rank 0's socket, which listens at t->host and t->port, or one that is connected to it; -1
- * with errno on failure, ENXIO if the host's name is unknown. */
+/* If `listens` is set, return a socket that listens at t->host and t->port; otherwise return one
+ * that is connected to them. On failure, return -1 with errno set; ENXIO means that the host's name
+ * is unknown. */
 static int open_socket(const net *t, int listens)
 {
     struct addrinfo *found = NULL, hints = {.ai_family = AF_UNSPEC,
@@ -273,7 +281,7 @@ static int open_socket(const net *t, int listens)
     return fd;
 }
 
-/* Open rank 0's socket. If the system has chosen its port, set t->port. */
+/* Open rank 0's listening socket. If the system chose its port, set t->port to it. */
 static int listen_first(net *t, sgt_error *err)
 {
     struct sockaddr_storage a = {0};
@@ -291,15 +299,15 @@ static int listen_first(net *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* Let what is received over a new connection take so many seconds; 0: any time. */
+/* Limit the time to wait for data over a new connection to some seconds; 0: no limit. */
 static void set_patience(int fd, int seconds)
 {
     struct timeval patience = {.tv_sec = seconds};
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
 }
 
-/* Return whether a rank's connection is open: a rank that rank 0 did not answer in time comes
- * again. */
+/* Return whether a rank's connection is still open: if rank 0 did not answer in time, the rank
+ * closes it and connects again. */
 static int is_open(int fd)
 {
     char next;
@@ -308,7 +316,8 @@ static int is_open(int fd)
     return n > 0 || (n < 0 && errno == EAGAIN);
 }
 
-/* Answer a new connection and keep its hello, if it comes from a rank; otherwise close it. */
+/* If a new connection comes from a rank of this job, store its hello in `all` and answer it;
+ * otherwise close it. */
 static int greet(net *t, int fd, hello *all, sgt_error *err)
 {
     hello h;
@@ -335,7 +344,7 @@ static int greet(net *t, int fd, hello *all, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return the lowest rank that has not joined; 0 if all have. */
+/* Return the lowest rank that has not connected yet; 0 if all have. */
 static uint32_t find_missing(const net *t)
 {
     for (uint32_t i = 1; i < t->r.size; i++)
@@ -343,8 +352,9 @@ static uint32_t find_missing(const net *t)
     return 0;
 }
 
-/* Fail if a wait for a rank, which began at `began`, has been too long; if it is long, say so once.
- * Both tell a process without others how to avoid the wait. `where` tells more of the rank. */
+/* Check a wait for `rank` that began at time `began`: after SAY_SECONDS, print one notice; after
+ * JOIN_SECONDS, fail. Both messages explain how to avoid the wait if there is only one process.
+ * `where` is text about the rank's address. */
 static int check_wait(net *t, double began, uint32_t rank, const char *where, sgt_error *err)
 {
     sgt_error why;
@@ -374,7 +384,8 @@ static int accept_all(net *t, hello *all, sgt_error *err)
     return rc;
 }
 
-/* Say hello over a new connection. Return whether rank 0 answers, and not another program. */
+/* Send the hello over a new connection. Return whether rank 0 answers it, and not some other
+ * program. */
 static int is_first(int fd, hello *h)
 {
     uint32_t answer = 0;
@@ -413,8 +424,9 @@ static void release(net *t)
     free(t);
 }
 
-/* Connect this rank. Set r.here to the number of ranks on this machine, and r.sharing to that of
- * the ranks that may run on the same cores: some launchers bind each rank to cores of its own. */
+/* Connect this rank. Set r.here to the number of ranks on this machine, and r.sharing to the number
+ * of ranks that may run on the same cores, which is smaller if the launcher binds each rank to its
+ * own cores. */
 static int join(net *t, sgt_error *err)
 {
     hello *all = calloc(t->r.size, sizeof *all);
@@ -439,7 +451,8 @@ static int join(net *t, sgt_error *err)
 
 /* ---- launchers ---- */
 
-static const sgt_mpi_library *mpi; /* the loaded library; a process can start MPI only once */
+/* the loaded library; kept, because a process can start MPI only once */
+static const sgt_mpi_library *mpi;
 
 static int swap(sgt_ranks *r, uint32_t to, const void *out, size_t out_bytes, uint32_t from,
                 void *in, size_t in_bytes, sgt_error *err)
@@ -447,8 +460,8 @@ static int swap(sgt_ranks *r, uint32_t to, const void *out, size_t out_bytes, ui
     return mpi->swap(to, out, out_bytes, from, in, in_bytes, &r->given_up, err);
 }
 
-/* Return the number in a launcher's variable, or -1 if the variable is not set. Set *rc to
- * SGT_EUSAGE if it has no number. */
+/* Return the number in the environment variable `name`, or -1 if it is not set. If its value is not
+ * a number, set *rc to SGT_EUSAGE. */
 static long number(const char *name, int *rc, sgt_error *err)
 {
     char *end;
@@ -461,13 +474,14 @@ static long number(const char *name, int *rc, sgt_error *err)
 }
 
 typedef struct launcher {
-    const char *rank, *size, *local, *here; /* names of the launcher's variables */
+    /* names of the launcher's variables: rank, number of ranks, and both on this machine */
+    const char *rank, *size, *local, *here;
     int mpi;
 } launcher;
 
-/* The launchers. torchrun comes first, because mpirun or srun may have started it. Slurm sets
- * SLURM_NTASKS and SLURM_PROCID even in a batch script, which is no rank; only a job step has
- * SLURM_STEP_NUM_TASKS. */
+/* The launchers. torchrun comes first, because mpirun or srun may have started torchrun itself.
+ * Slurm sets SLURM_NTASKS and SLURM_PROCID even in a batch script, which is not a rank; only job
+ * steps have SLURM_STEP_NUM_TASKS. */
 static const launcher launchers[] = {
     {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", 0},
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
@@ -476,8 +490,8 @@ static const launcher launchers[] = {
     {0}};
 
 /* Find the first launcher whose variables say that it started several processes, and set the
- * numbers of *r from them. Set *found to NULL if there is none. Refuse torchrun's without an
- * address: each rank would train the same run by itself. */
+ * numbers in *r from them. Set *found to NULL if there is none. If torchrun's variables lack an
+ * address, fail: otherwise each rank would train the same run by itself. */
 static int find(const launcher **found, sgt_ranks *r, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -495,7 +509,7 @@ static int find(const launcher **found, sgt_ranks *r, sgt_error *err)
             rc = sgt_fail(err, SGT_EUSAGE, "%s: rank %ld of %ld", l->rank, rank, size);
         r->rank = (uint32_t)rank;
         r->size = (uint32_t)size;
-        /* a launcher without local numbers: all ranks are on one machine */
+        /* if the launcher sets no local numbers, assume that all ranks are on one machine */
         r->local = (uint32_t)(local < 0 ? rank : local);
         r->here = (uint32_t)(here < 0 ? size : here);
         if (l->mpi) r->swap = swap;
@@ -551,12 +565,12 @@ static int load_mpi(sgt_error *err)
                     SGT_MPI_LIBRARY " is of another build (make builds both)");
 }
 
-/* Start MPI, and learn over it from rank 0 at which host and port that listens. */
+/* Start MPI, and use it to broadcast the host and port at which rank 0 listens. */
 static int ask_mpi(net *t, sgt_error *err)
 {
     struct {
         char host[sizeof t->host];
-        int rc, port; /* rc: why rank 0 cannot listen, or 0 */
+        int rc, port; /* rc: the error if rank 0 cannot listen, or 0 */
     } a = {.rc = SGT_OK};
     sgt_error why = {0};
     int rc = load_mpi(err);
@@ -589,7 +603,7 @@ int sgt_ranks_open(sgt_ranks **out, const char *program, const sgt_notice *notic
     sgt_ranks r = numbers;
     net *t = calloc(1, sizeof *t + (size_t)2 * r.size * sizeof *t->lines);
     if (!t) return sgt_fail_memory(err, "ranks");
-    r.here = 0; /* they are counted as they come */
+    r.here = 0; /* join() counts the ranks on this machine */
     r.broadcast = broadcast;
     r.sum = sum;
     r.barrier = barrier;
@@ -625,13 +639,13 @@ int sgt_ranks_close(sgt_ranks *r, const sgt_program *p, int rc, sgt_error *err)
     int code = said ? sgt_exit_code(rc) : sgt_end_program(p, rc, err);
     if (r && code) end_others(t, code);
     if (r && !code) {
-        /* Rank 0 stops watching before it lets the others close their connections, which would be
-         * deaths. */
+        /* Rank 0 stops watching before the others close their connections, because the watcher
+         * would take that for a death. */
         set(&t->ended);
         pthread_join(t->watcher, NULL);
         end_others(t, 0);
         release(t);
     }
-    if (!code && mpi) mpi->close(); /* after a failure, the launcher cleans up */
+    if (!code && mpi) mpi->close(); /* not after a failure: then the launcher cleans up */
     return code;
 }
