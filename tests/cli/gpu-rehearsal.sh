@@ -76,8 +76,8 @@ stdout_has 'pass compute-sanitizer racecheck, cuda_attention_hopper_backward_bf1
 stdout_matches '^info step again, B=2 T=16 bf16: '
 stdout_matches '^[0-9]+ passed, 0 failed, [0-9]+ skipped$'
 
-# ---- a budget that runs out in each part: finished checks keep their results, and the next part
-# runs ----
+# ---- a budget that runs out in each part: finished checks keep their
+# results, and the next part runs ----
 
 cat > took << 'END'
 *self-check* 10000

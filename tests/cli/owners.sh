@@ -84,8 +84,8 @@ stderr_is 'sgt-tokenize: out: holds an unfinished set, whose run would remove th
 run 0 sh tokenize --quiet corpus out
 same_folders out one
 
-# ---- the owner is on another machine: running, then killed, then stopped for so long that it is
-# replaced ----
+# ---- the owner is on another machine: running, then killed, then stopped for
+# so long that it is replaced ----
 rm -rf out go run
 begin lies far out/.work/sources.jsonl sh tokenize --quiet corpus out
 run 1 on lies near sh tokenize corpus out

@@ -12,8 +12,8 @@ stops() { # SIGNAL PID: the first signal must end the process, without a message
     absent out
 }
 
-# ---- a rank waits: for rank 0, which was not started; for rank 1; while connected to rank 0, for
-# rank 2 ----
+# ---- a rank waits: for rank 0, which was not started; for rank 1; while
+# connected to rank 0, for rank 2 ----
 next_port
 for signal in INT TERM; do
     for rank in 1 0; do
@@ -31,8 +31,8 @@ until [ "$(readlink /proc/$pid/fd/* | grep -c '^socket:')" = 2 ]; do kill -0 $pi
 stops TERM $pid
 stops TERM $pid0
 
-# ---- a rank that has waited for seconds says for which rank. Commands that need no other rank do
-# not wait ----
+# ---- a rank that has waited for seconds says for which rank. Commands that
+# need no other rank do not wait ----
 world=2
 for rank in 0 1; do
     next_port

@@ -252,8 +252,8 @@ report noisy # the newest four resumes
 page_has '<dt>Resumed</dt><dd><small>2 times before</small><br>later <small>after step 6'
 rm -r noisy
 
-# ---- a run in progress: its page reloads itself until the log has all steps or has stopped growing
-# ----
+# ---- a run in progress: its page reloads itself until the log has all
+# steps or has stopped growing ----
 
 cp -r plain grows
 options grows lr 0.001 # 200 steps are planned, and 100 are logged

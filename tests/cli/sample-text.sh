@@ -1,5 +1,6 @@
-# sgt-sample writes raw bytes to a file or a pipe. On a terminal it writes whole characters, and nothing that controls
-# the terminal. The model continues every prompt with the same text (tests/data/make_sample.py).
+# sgt-sample writes raw bytes to a file or a pipe. On a terminal it writes only complete characters,
+# and nothing that controls the terminal. The model of this test continues every prompt with the
+# same text (tests/data/make_sample.py).
 says=$ROOT/tests/data/fixtures/sample/says
 text=$says/text
 sample() { run 0 sgt-sample "$says" --quiet --temperature 0 "$@"; }
@@ -10,7 +11,7 @@ same .stdout "$text"
 sample -p G --no-prompt
 tail -c +2 "$text" > rest
 same .stdout rest
-head -c 3 "$text" > half # a prompt whose end breaks off a character
+head -c 3 "$text" > half # a prompt that ends in the middle of a character
 sample --prompt-file half
 same .stdout "$text"
 sample -p G --tokens 2
@@ -35,7 +36,8 @@ stdout_has '184], "end": "end-of-text"}]}' '"tokens": 47, '
 sample -p G --json --tokens 3
 stdout_has '"ids": [114, 195, 188], "end": "tokens"}]}'
 
-# A prompt has the ids that sgt-tokenize gives its text, in the normal form that the vocabulary asks for.
+# A prompt is encoded to the ids that sgt-tokenize gives its text, in the normal form that the
+# vocabulary requires.
 ids() { od -An -tu2 -v -w2 -j1026 set/train_000000.bin | paste -sd, | tr -d ' ' | sed 's/,/, /g'; }
 cp -r "$says" own
 printf 'e\314\201 \357\267\272' > raw.txt # e with a separate accent, and a ligature that NFKC makes 18 letters of
@@ -45,7 +47,7 @@ for form in none nfc nfkc; do
     run_prints "\"prompt_ids\": [$(ids)]" sgt-sample own --quiet --json --tokens 1 --prompt-file raw.txt
 done
 
-# A character is written whole, as soon as its last byte is generated.
+# A character is written in one call, as soon as its last byte has been generated.
 need_strace
 strace -f -o .traced -e trace=write -xx sgt-sample "$says" -q -p G --temperature 0 -t 1 > .stdout || fail 'under strace'
 grep -oE 'write\(1, "[^"]*"' .traced | sed 's/.*"\(.*\)"/\1/' | tr -d '\\' > pieces
@@ -60,8 +62,8 @@ same .shown want
 script -qec "sgt-sample '$says' --quiet --temperature 0 --tokens 1 -p \"\$(printf 'a\\033]0;b\\007')\"" /dev/null \
     < /dev/null > .shown 2> .stderr || fail "exit $?: $(cat .stderr .shown)"
 grep -qF 'a\x1b]0;b\x07' .shown || fail "not escaped: $(cat .shown)"
-# A message begins on a new line even if the text does not end one. A file or a pipe gets no
-# additional newline.
+# A message begins on a new line, even if the text does not end with a newline. Files and pipes get
+# no extra newline.
 script -qec "sgt-sample '$says' --temperature 0 --tokens 3 -p G" /dev/null < /dev/null > .shown 2> .stderr ||
     fail "exit $?: $(cat .stderr .shown)"
 sed 's/\r\|\x1b\[K//g' .shown > shown

@@ -1,5 +1,5 @@
-# sgt-sample --temperature 0 and transformers' generate give the same ids, from sgt's checkpoints and from
-# transformers'.
+# sgt-sample --temperature 0 and transformers' generate() give the same ids, for sgt's checkpoints
+# and for those of transformers.
 # In make check-all only: it loads PyTorch and transformers.
 find_python 'torch, transformers'
 [ -n "$python" ] || skip 'no python3 with torch and transformers (PYTHON=... names one)'

@@ -1,11 +1,11 @@
-# sgt-sample: text from a model, its options and the ones it refuses.
+# sgt-sample: text from a model, its options, and the options that it refuses.
 
 run_usage "expected RUN/ | RUN/step-NNNNNNNN/ | GPT2/ | MODEL.bin (such as: sgt-sample run/ --prompt 'Once upon a time')" sgt-sample
 for meant in --model:'RUN/ without an option' --length:--tokens --n:-n --samples:--num-samples \
     --ckpt:'RUN/ without an option' --load:'RUN/ without an option' --greedy:'--temperature 0' --start:--prompt; do
     run_usage "${meant%%:*}: no such option; did you mean ${meant#*:}?" sgt-sample "${meant%%:*}" run
 done
-# A GPU is suggested only where the program can use one.
+# --device cuda is suggested only if the program can use a GPU.
 for gpu in --gpu --cuda; do run_usage "$gpu: no such option" sgt-sample $gpu run; done
 run_usage 'one model at a time, not 2 (give a prompt with --prompt)' sgt-sample run 'Once upon'
 run_usage '-: standard input can be used for one prompt, not 2' sgt-sample run -p - --prompt-file -
@@ -26,9 +26,9 @@ model=run/step-00000006
 run_prints_like '^Hello' sgt-sample run -p 'Hello' --tokens 20
 stderr_matches '^sgt-sample: 20 tokens in [0-9.]+ (ms|s): [0-9.]+ k?tokens/s$'
 cp .stdout first
-run_silent sgt-sample $model --quiet -p 'Hello' --tokens 20 # for a run, its newest checkpoint is used
+run_silent sgt-sample $model --quiet -p 'Hello' --tokens 20 # the newest checkpoint, which `run` stands for
 same .stdout first
-run 0 sgt-sample run/latest --quiet -p 'Hello' --tokens 20 # this file stands for the checkpoint that it names
+run 0 sgt-sample run/latest --quiet -p 'Hello' --tokens 20 # this file names the newest checkpoint
 same .stdout first
 run 0 sgt-sample run/step-00000003 --quiet -p 'Hello' --tokens 20
 ! cmp -s .stdout first || fail 'both checkpoints say the same'
@@ -49,7 +49,7 @@ run_same greedy sgt-sample run --quiet -p 'Hello' --tokens 20 --top-k 1
 run 0 sgt-sample run --quiet -p 'Hello' --tokens 20 --no-prompt
 check 'without its prompt' [ "Hello$(cat .stdout)" = "$(cat first)" ]
 
-# Prompts come from files and standard input. Each is continued as it would be alone.
+# Prompts come from files and standard input. Each is continued as if it were the only one.
 printf 'Hello\n' > hello
 run_same first sgt-sample run --quiet --prompt-file hello --tokens 20
 for o in '-p -' '--prompt-file -'; do
@@ -71,7 +71,7 @@ stdout_has '"prompt": "Hello", "sample": 0, "prompt_ids": [15496], "text": "'
 stdout_has '"tokens": 20, "seconds": '
 check 'one line' [ "$(wc -l < .stdout)" -eq 1 ]
 
-# A text longer than the model's 1024 positions gives one notice.
+# A text that exceeds the model's 1024 positions gives one notice.
 run 0 sgt-sample run -p 'Hello' --tokens 1030
 stderr_has "sgt-sample: the model's 1024 positions are full: it continues from the last 512 tokens"
 stderr_lines 2

@@ -3,7 +3,7 @@
 . "$ROOT/tests/cli/ranks.inc"
 . "$ROOT/tests/cli/machine.inc"
 
-# ---- memory: a set of 287 MiB, which is a hole but for its header, and 488 MiB of free memory ----
+# ---- memory: a set of 287 MiB (a sparse file) and 488 MiB of free memory ----
 mkdir holes
 { le32 20240520 && le32 1 && le32 150000000 && head -c 1012 /dev/zero; } > holes/train_000000.bin
 truncate -s 300001024 holes/train_000000.bin 2> .truncate || skip "no file of 300 MB here: $(cat .truncate)"
@@ -11,7 +11,8 @@ echo 'MemAvailable: 500000 kB' > machine/proc/meminfo
 options="--data holes --model 1x8x1 --seq-len 8 --batch-size 2 --steps 1 --device cpu --threads 1 --eval-every 0 --force"
 few='this machine has [0-9]+ MiB of free memory for data'
 
-# One process: the default takes mmap if the set does not fit, in an estimate too; --loader preload is refused.
+# One process: if the set does not fit, the default reader is mmap, also for an estimate, and
+# --loader preload is refused.
 run 0 $machine sgt-train $options --estimate-memory --json
 loader_bytes() { sed -n 's/.*"name": "loader", "bytes": \([0-9]*\).*/\1/p' .stdout; }
 check 'the set counts' test "$(loader_bytes)" -gt 300000000
@@ -33,7 +34,7 @@ done
 echo '{"loader": "preload"}' > typed.json
 run_failure_about "$refused" $machine sgt-train $options --config typed.json
 
-# The model needs room, too: there are 488 MiB for a set of 287 and a model of 300.
+# The model needs memory too: 488 MiB are free for a set of 287 MiB and a model of 300 MiB.
 echo 'MemAvailable: 500000 kB' > machine/proc/meminfo
 large="$options --model 2x320x4"
 run 0 $machine sgt-train $large
@@ -47,7 +48,7 @@ echo 'MemAvailable: 100000 kB' > machine/proc/meminfo
 
 # ---- threads: by default one per core, but no more than a CPU quota or OMP_NUM_THREADS allows ----
 unset OMP_NUM_THREADS TORCHELASTIC_RUN_ID
-threads() { # NUMBER COMMAND...: check the number of threads that a program says
+threads() { # NUMBER COMMAND...: check the number of threads that a program reports
     number=$1
     shift
     run 0 "$@" --json
@@ -74,7 +75,8 @@ run 0 $machine sgt-train $options --loader mmap --verbose
 [ "$all" -eq 1 ] || stderr_has "sgt-train: threads: 1 of $all cores, as the CPU quota or OMP_NUM_THREADS says (--threads takes more)"
 rm machine/proc/self/cgroup
 
-# ---- a file system that answers in milliseconds: one line names it, and the readers that do not mind ----
+# ---- a file system that answers in milliseconds: one line names it
+# and suggests suitable readers ----
 data d
 run 0 $slow sgt-train $small --steps 48 --loader mmap --force
 stderr_matches '^sgt-train: a step waits [0-9]+\.[0-9] ms for its rows: reading d takes milliseconds, as on a network file system '\
@@ -87,7 +89,7 @@ for how in "$slow sgt-train --loader preload" 'sgt-train --loader mmap'; do
     ! grep -q 'a step waits' .stderr || fail "it is not slow: $how"
 done
 
-# Two processes: one of them would fit.
+# Two processes: a single copy of the set would fit, but not two.
 with_mpi 'all else passed'
 printf 'MemTotal: 1000000 kB\nMemAvailable: 500000 kB\n' > machine/proc/meminfo
 two 0 $machine sgt-train $options
@@ -100,5 +102,5 @@ stderr_matches "^sgt-train: $each: it cannot be preloaded"
 two 0 $machine sgt-train $options --loader mmap --quiet
 stderr_is ''
 two 0 $machine sgt-train $options --estimate-memory --json
-stdout_has '"available_bytes": 256000000' # a half for each
+stdout_has '"available_bytes": 256000000' # a half for each process
 check 'each set takes more than a half' test "$(loader_bytes)" -lt 1000000

@@ -1,22 +1,23 @@
-# tokenize-basic.sh: the files and the output of sgt-tokenize.
+# tokenize-basic.sh: the files that sgt-tokenize writes, and its output.
 
 word() { od -An -td4 -v -w4 -j$((4 * $2)) -N4 "$1" | tr -d ' '; }
 
 mkdir -p in/sub
 printf 'Hello world' > in/b.txt
 printf 'hello hello' > in/sub/a.txt
-: > in/a.txt # an empty file gives the end-of-text id alone
+: > in/a.txt # an empty file has only the end-of-text id
 printf ' x' > in/First
 touch -d @1700000000 in/First in/a.txt in/b.txt in/sub/a.txt
 
-# The usual form: a summary on stdout, nothing on stderr, and exactly these files.
+# The usual case: a summary on stdout, nothing on stderr, and exactly these files.
 run_silent sgt-tokenize in/ out/
 stdout_lines 2
 stdout_has 'out/: 9 tokens, 4 documents, 1 shard'
 stdout_matches '^24 B of text in 4 files, ([0-9]+ m|[0-9.]+ )s, [0-9.]+ [kMG]?B/s$'
 is "$(ls -A out | paste -sd' ')" 'manifest.json sources.jsonl tokenizer.json train_000000.bin train_000000.idx'
 
-# Documents in byte order of their paths, each after the end-of-text id; ids are tiktoken's.
+# Documents are ordered by the bytes of their paths. Each begins with the end-of-text id. Ids are
+# tiktoken's.
 is "$(ids_of out/train_000000.bin)" '50256 2124 50256 50256 15496 995 50256 31373 23748'
 [ "$(starts_of out/train_000000.idx)" = '0 2 3 6' ] || fail "starts: $(starts_of out/train_000000.idx)"
 words=$(for i in 0 1 2 3 4 5; do word out/train_000000.bin $i; done | xargs)
@@ -54,7 +55,8 @@ done
 grep -qE '"seconds": [0-9.e-]+, "mb_per_s": [0-9.e-]+' doc || fail '--json: seconds and mb_per_s'
 same_folders out out2
 
-# Shards of 4 tokens: documents continue in the next shard. The index of a shard has the starts in that shard.
+# Shards of 4 tokens: documents continue in the next shard. A shard's index lists the documents that
+# start in it.
 run_prints 'out4: 9 tokens, 4 documents, 3 shards' sgt-tokenize --shard-tokens 4 in out4
 [ "$(ids_of out4/train_000000.bin)" = '50256 2124 50256 50256' ] || fail 'shard 0 of 3'
 [ "$(ids_of out4/train_000001.bin)" = '15496 995 50256 31373' ] || fail 'shard 1 of 3'
@@ -62,12 +64,12 @@ run_prints 'out4: 9 tokens, 4 documents, 3 shards' sgt-tokenize --shard-tokens 4
 [ "$(starts_of out4/train_000000.idx)" = '0 2 3' ] || fail 'starts in shard 0'
 [ "$(starts_of out4/train_000001.idx)" = '2' ] || fail 'starts in shard 1'
 [ ! -s out4/train_000002.idx ] || fail 'starts in shard 2'
-# If tokens fill the shards exactly, no empty shard is left.
+# If the tokens fill the shards exactly, there is no empty shard at the end.
 run_prints 'out3: 9 tokens, 4 documents, 3 shards' sgt-tokenize --shard-tokens 3 in out3
 absent out3/train_000003.bin
 run_prints 'out1: 9 tokens, 4 documents, 9 shards' sgt-tokenize --shard-tokens 1 in out1
 
-# --split depends on the path alone, so a document stays in its split when others are added.
+# --split depends only on the path, so a document stays in its split when others are added.
 mkdir many
 for i in $(seq 100 299); do echo "document $i" > "many/$i.txt"; done
 run 0 sgt-tokenize --split 25% many split
@@ -75,7 +77,7 @@ stdout_matches '^split: [0-9,]+ tokens, 200 documents, 2 shards; train [0-9,]+, 
 '--split chooses whole documents\)$'
 val=$(($(wc -c < split/val_000000.idx) / 8))
 [ "$val" -ge 30 ] && [ "$val" -le 70 ] || fail "25% of 200 documents set aside $val"
-# Half of these paths alone are split in the same way: documents in val stay there.
+# Half of these paths give the same split: documents in val stay there.
 mkdir fewer
 for i in $(seq 100 199); do cp "many/$i.txt" fewer; done
 run 0 sgt-tokenize --split 25% fewer split2
@@ -116,7 +118,7 @@ run 0 sgt-tokenize --split 1% in/b.txt no-val
 stdout_has 'No document fell into the validation split: there is only one, and it is not cut.'
 absent no-val/val_000000.bin
 printf '{"text": "a"}\n{"text": "b"}\n' > two.jsonl
-# If it leaves none for training, no set is made, whichever way the documents take.
+# If the split leaves no document for training, no set is made, whatever the options and formats.
 cp "$ROOT/tests/data/parquet/zstd-v1.parquet" rows.parquet
 all_val() { # DOCUMENTS OPTION...
     documents=$1
@@ -135,12 +137,12 @@ all_val 1 --force - no-train < in/b.txt
 all_val 1 --force --field plain_all --skip-bad rows.parquet no-train
 run 0 sgt-tokenize --force --split 30% two.jsonl no-train
 exists no-train/train_000000.bin
-# With ranks, the one that completes OUT fails.
+# With ranks, the rank that completes OUT reports the failure.
 run 0 sgt-tokenize --quiet --rank 0 --ranks 2 --split 99.999% two.jsonl in/b.txt no-train2
 run 1 sgt-tokenize --quiet --rank 1 --ranks 2 --split 99.999% two.jsonl in/b.txt no-train2
 stderr_matches ': all documents \(3\) fall into the validation split'
 absent no-train2/manifest.json
-# What is kept in training is not told of an OUT that is refused, or complete already.
+# The notice that one file stays in training is not printed if OUT is refused or complete already.
 run_silent sgt-tokenize --split 99.999% few one-train
 stdout_has 'complete already'
 run 1 sgt-tokenize --split 99.99% few one-train

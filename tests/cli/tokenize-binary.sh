@@ -1,4 +1,5 @@
-# tokenize-binary.sh: files that are not text, and hidden ones: skipped and counted, or read on request.
+# tokenize-binary.sh: hidden files and files that are not text are skipped and counted, or read on
+# request.
 
 mkdir -p in/.git in/sub
 echo 'some text' > in/a.txt
@@ -16,8 +17,8 @@ printf '\377\376h\000i\000' > in/sub/utf16le.txt
 printf '\376\377\000h\000i' > in/sub/utf16be.txt
 printf 'some \000 \377 bytes' > in/sub/z.dat
 
-# A folder: five files that are not text get a line each, and one more line counts the others (forms.sh has the line of
-# each kind).
+# In a folder, the first five files that are not text get a line each, and one more line counts the
+# others (forms.sh has the message for each kind).
 run 0 sgt-tokenize in out
 cat > want << 'END'
 sgt-tokenize: in/p.pdf: skipped: a PDF, not UTF-8 text (--filter 'pdf=pdftotext {} -' reads its text)
@@ -52,7 +53,8 @@ same_folders out out3
 run 0 sgt-tokenize --quiet --shuffle 1 in out4
 [ "$(field skipped out4/manifest.json)" -eq 9 ] || fail 'parts count otherwise'
 
-# --binary keep and --hidden read everything. A run cannot be continued with other values of them.
+# --binary keep and --hidden read every file. A run cannot be continued with other values of these
+# options.
 run_silent sgt-tokenize --binary keep --hidden in out5
 [ "$(paths_of out5)" = '".env" ".git/config" "a.txt" "latin1.txt" "nul.txt" "p.pdf" "prog" "sub/i.png" "sub/j.JPG" '\
 '"sub/k.docx" "sub/l.par" "sub/utf16be.txt" "sub/utf16le.txt" "sub/z.dat"' ] || fail "keep: $(paths_of out5)"
@@ -61,8 +63,8 @@ run_failure 'out5: made with --binary keep, now skip (--force replaces it)' sgt-
 run 0 sgt-tokenize --quiet --force in out5
 same_folders out out5
 
-# Such a file is an error if it is named on the command line. Named in a list, it is skipped, as in
-# a folder.
+# A file that is not text is an error if the command line names it. It is skipped if a list names
+# it, or if it is found in a folder.
 run 1 sgt-tokenize in/a.txt in/p.pdf out6
 stderr_is "sgt-tokenize: in/p.pdf: a PDF, not UTF-8 text (--filter 'pdf=pdftotext {} -' reads its text)"
 absent out6
@@ -74,8 +76,8 @@ stderr_is "sgt-tokenize: in/p.pdf: skipped: a PDF, not UTF-8 text (--filter 'pdf
 run_silent sgt-tokenize in/.env in/.git out8 # hidden files are read if they are named
 [ "$(paths_of out8)" = '".env" "config"' ] || fail "hidden names: $(paths_of out8)"
 
-# A filter reads all files of its ending. Packed files are checked after unpacking. In JSONL only a
-# magic number counts.
+# A filter gets all files with its ending. Compressed files are checked after decompression. In
+# JSONL, only a magic number marks a file as binary.
 run 0 sgt-tokenize --quiet --filter pdf=cat in/p.pdf out9
 gzip -k in/p.pdf
 run_failure_about 'in/p.pdf.gz: a PDF, not UTF-8 text' sgt-tokenize in/p.pdf.gz out10
@@ -83,17 +85,17 @@ run_failure_about 'in/p.pdf: a PDF, not UTF-8 text' sgt-tokenize --format jsonl 
 run_failure_about 'in/sub/z.dat: line 1: byte 8: not UTF-8' sgt-tokenize --format jsonl in/sub/z.dat out10
 rm in/p.pdf.gz
 
-# Only the first 64 KiB are checked. A character that is cut by that limit is no error.
+# Only the first 64 KiB are checked. A character that this limit cuts is no error.
 { head -c 65535 /dev/zero && printf '\303\251'; } > cut.txt
 run 0 sgt-tokenize --quiet cut.txt out11
 { head -c 65535 /dev/zero && printf '\377'; } > last.dat
 run_failure 'last.dat: binary data, not UTF-8 text (--binary keep takes its bytes)' sgt-tokenize --quiet last.dat out12
 { head -c 65536 /dev/zero && printf '\377'; } > beyond.txt
 run 0 sgt-tokenize --quiet beyond.txt out12
-{ head -c 10 /dev/zero && printf '\303'; } > short.dat # the file's end cuts this character, so it is wrong
+{ head -c 10 /dev/zero && printf '\303'; } > short.dat # the file ends inside a character: invalid
 run 1 sgt-tokenize --quiet short.dat out13
 
-# Standard input is checked as it is read, whatever the size of its pieces.
+# Standard input is checked as it is read, whatever the size of each read.
 { printf '%%P' && sleep .2 && printf 'DF-1.4'; } | run 1 sgt-tokenize - out13
 stderr_is 'sgt-tokenize: standard input: a PDF, not UTF-8 text (pass it as a file, or --binary keep takes its bytes)'
 absent out13
@@ -115,7 +117,7 @@ echo x > dots/a
 run 0 sgt-tokenize dots out15
 stderr_is 'sgt-tokenize: dots/.dangling: hidden, skipped (2 such below dots; --hidden reads them)'
 
-# A set made with other options is refused, and made again with --force.
+# A set made with other options is refused. --force makes it again.
 rm -rf old
 run 0 sgt-tokenize --quiet --binary keep --hidden --format text in old
 run 1 sgt-tokenize --quiet --hidden --format text in old
@@ -125,7 +127,7 @@ run 0 sgt-tokenize --quiet --force --format text in old
 
 run_usage '--binary maybe: must be one of skip|keep' sgt-tokenize --binary maybe in out16
 
-# Archives of text are no text: their headers and their padding would be read as such.
+# Archives of text files are not text: their headers and padding would become tokens.
 mkdir -p packed/sub
 echo 'some text' > packed/sub/a.txt
 echo 'more text' > packed/sub/b.txt
@@ -161,7 +163,7 @@ repeated 16 word > russian
 run_failure 'russian: UTF-16LE, not UTF-8 text (iconv -f UTF-16LE -t UTF-8 converts it)' sgt-tokenize russian out18
 ! command -v iconv > .iconv || check 'the hint is right' [ "$(iconv -f UTF-16LE -t UTF-8 word)" = 'Привет ' ]
 run_failure_about 'standard input: UTF-16LE, not UTF-8 text' sgt-tokenize - out19 < russian
-# Numbers are no text either. Text that holds NUL bytes is.
+# Binary numbers are not text either. Text that contains NUL bytes is text.
 i=0
 while [ $i -lt 40 ]; do printf "\\$(printf %o $((i + 1)))\\000" && i=$((i + 1)); done > numbers16
 run_failure 'numbers16: 16-bit numbers, not UTF-8 text (--binary keep takes its bytes)' sgt-tokenize numbers16 out19

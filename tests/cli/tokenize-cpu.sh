@@ -1,4 +1,5 @@
-# tokenize-cpu.sh: --cpu gives the same bytes at each level of this machine; other words are refused.
+# tokenize-cpu.sh: --cpu gives the same bytes at each level that this machine has. Unknown levels
+# are refused.
 
 # Prose, code, many scripts and broken UTF-8, repeated.
 mkdir in
@@ -8,7 +9,7 @@ for i in 1 2 3 4 5 6 7 8 9; do
     printf 'broken \360\237\230 \300\200 \355\240\200 end\342\200\203 \303'
 done > in/scripts
 
-# A build for an older CPU (make CPU=avx2) has only the levels of that CPU, on any machine.
+# A build for an older CPU (make CPU=avx2) has only the levels up to that CPU, on any machine.
 most=$(sed -n 's/.*-DSGT_CPU_MOST=[^a-z]*\([a-z0-9]*\).*/\1/p' "$BIN/../flags")
 run 0 sgt-tokenize --quiet in auto
 for level in plain avx2 avx512 amx auto; do

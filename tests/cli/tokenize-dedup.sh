@@ -1,17 +1,17 @@
-# tokenize-dedup.sh: --dedup drops all but the first of equal documents, for any ranks, splits and threads, counts
-# them, and drops nothing else.
+# tokenize-dedup.sh: --dedup keeps the first of equal documents, drops the others and counts them.
+# The result does not depend on ranks, splits or threads. No other document is dropped.
 
 work_in_memory
 
 mkdir corpus kept
 head -c 300000 "$ROOT/tokenize/vocab/gpt2.bpe" > corpus/a1
-head -c 299999 "$ROOT/tokenize/vocab/gpt2.bpe" > corpus/a2 # the beginning of a text is another text
-{ head -c 299999 corpus/a1 && echo; } > corpus/a3   # so is a text of the same length with another last byte
+head -c 299999 "$ROOT/tokenize/vocab/gpt2.bpe" > corpus/a2 # a prefix of another text is a different text
+{ head -c 299999 corpus/a1 && echo; } > corpus/a3   # a text of the same length with another last byte is different too
 cp corpus/a1 corpus/b
 : > corpus/c
 : > corpus/d
 printf 'not UTF-8: \377' > corpus/e
-printf 'not UTF-8: \376' > corpus/f # other bytes, although both are replaced by U+FFFD
+printf 'not UTF-8: \376' > corpus/f # different bytes, although both are replaced by U+FFFD
 printf 'x' > corpus/g
 {
     printf '{"text": "one"}\n{"text": "two"}\n{"text": "one"}\n{"text": "\\u006fne"}\n{"text": "x"}\n{"text": ""}\n'
@@ -19,8 +19,8 @@ printf 'x' > corpus/g
 } > corpus/h.jsonl
 gzip -n < corpus/a1 > corpus/z.gz
 touch -d @1700000000 corpus/*
-# Kept are a1 a2 a3 c e f g, and the lines one, two, One, "two ". Dropped are b, d, one of the two
-# equal lines, x, the empty line and z.gz.
+# Kept: a1 a2 a3 c e f g, and the lines one, two, One, "two ". Dropped: b, d, one of the two equal
+# lines, x, the empty line and z.gz.
 cp corpus/a1 corpus/a2 corpus/a3 corpus/c corpus/e corpus/f corpus/g kept
 printf '{"text": "one"}\n{"text": "two"}\n{"text": "One"}\n{"text": "two "}\n' > kept/h.jsonl
 shards() { # OUT OUT: check that both have the same shards
@@ -41,7 +41,7 @@ ls -A out | grep -v -e bin -e idx | paste -sd' ' > names
 run 0 sgt-inspect --quiet --verify out
 run_prints '7 duplicates left out' sgt-tokenize --shard-tokens 10k --dedup corpus told
 
-# ---- the same for any threads and ranks, and with --shuffle ----
+# ---- the same documents for any number of threads and ranks, and with --shuffle ----
 run 0 sgt-tokenize --quiet --threads 3 --shard-tokens 10k --dedup corpus threads
 same_folders threads out
 for i in 3 1 0 2; do run 0 sgt-tokenize --quiet --shard-tokens 10k --dedup --rank $i --ranks 4 corpus ranks; done
@@ -52,7 +52,7 @@ for i in 1 0; do
 done
 same_folders both both2
 run 0 sgt-inspect --quiet --verify both
-# Duplicates are dropped across splits too: of two equal documents, the first is kept.
+# Duplicates are dropped across splits too: the first of two equal documents is kept.
 mkdir halves
 i=0
 while [ $i -lt 40 ]; do
@@ -72,7 +72,7 @@ shards half first
 run 0 sgt-tokenize --quiet --shard-tokens 10k --dedup kept clean
 shards clean plain
 grep -q duplicates clean/manifest.json && fail 'none is counted'
-# Texts are compared after normalization and after invalid UTF-8 was replaced.
+# Texts are compared after normalization and after invalid UTF-8 has been replaced.
 run 0 sgt-tokenize --json --invalid-utf8 replace --dedup corpus/e corpus/f replaced
 [ "$(field documents .stdout)" = 2 ] || fail "$(cat .stdout)"
 # Standard input can be deduplicated too.
@@ -90,7 +90,7 @@ killed_at out2/.work/part-000000/train_000003.bin \
     sgt-tokenize --quiet --threads 1 --shard-tokens 10k --dedup --rank 0 --ranks 1 corpus out2
 run 0 sgt-tokenize --quiet --threads 2 --shard-tokens 10k --dedup corpus out2
 same_folders out2 out
-# ---- damaged records are found ----
+# ---- damaged records of documents are found ----
 run 0 sgt-tokenize --quiet --shard-tokens 10k --dedup --rank 0 --ranks 2 corpus damaged
 truncate -s -24 damaged/.work/part-000000/documents.sgt
 run 1 sgt-tokenize --quiet --shard-tokens 10k --dedup --rank 1 --ranks 2 corpus damaged

@@ -1,8 +1,8 @@
-# tokenize-dry-run.sh: sgt-tokenize --dry-run writes nothing. It counts files, bytes and, where no text must be read
-# for them, documents. It takes four bytes of text for a token, and says so.
+# tokenize-dry-run.sh: sgt-tokenize --dry-run writes nothing. It counts files and bytes, and
+# documents if that needs no reading of text. It assumes four bytes of text per token, and says so.
 
-# estimate OPTION... INPUT...: the estimate is one line of JSON, and tokenizing the same inputs gives as many files,
-# documents and shards.
+# estimate OPTION... INPUT...: the estimate must be one line of JSON. Tokenizing the same inputs
+# must give the estimated numbers of files, documents and shards.
 estimate() {
     run 0 sgt-tokenize --dry-run --json --quiet "$@"
     stdout_lines 1
@@ -33,8 +33,8 @@ said=$(field disk_bytes dry) disk=$(cat out/* | wc -c)
 estimate --shuffle 5 few
 is disk_meanwhile $((2 * $(field tokens dry) + 8 * $(field documents dry)))
 
-# Rows of Parquet are counted. Lines of JSONL, the documents of --special eot, and those of a filter that may print
-# JSONL are not.
+# Rows of Parquet are counted. Documents are not counted if they are lines of JSONL, if --special
+# eot may cut texts, or if a filter may print JSONL.
 printf '{"text": "one\\u00e9"}\n{"text": ""}\n\n{"text": "three words here"}' > few.jsonl
 estimate few.jsonl few/part-07
 is documents null
@@ -51,7 +51,8 @@ estimate --filter rev=text:rev made.rev
 is tokens 2
 is documents 1
 
-# A packed file is taken for three times as much text; of a Parquet file this holds for the column of text alone.
+# A compressed file is assumed to hold three times its size of text. For Parquet, this applies only
+# to the text column.
 gzip -nk few/part-07
 size=$(wc -c < few/part-07.gz)
 estimate few/part-07.gz
@@ -65,12 +66,12 @@ stdout_matches '^tokens      about [0-9,]+: bytes / 4, and packed files are take
 run 1 sgt-tokenize --dry-run --field no "$data/web.parquet"
 stderr_matches "^sgt-tokenize: $data/web.parquet: no column \"no\" "
 
-# With a pattern that is not GPT-2's, the estimate does not pretend to be exact.
+# With a pattern other than GPT-2's, the estimate is marked as inexact.
 run 0 sgt-tokenize --quiet --train-vocab 280 --pattern llama3 few v
 yes . | head -n 200000 > dots
 run_prints 'tokens      about 100,000: bytes / 4' sgt-tokenize --dry-run --vocab v/tokenizer.json dots
 
-# Nothing is written, with or without OUT.
+# Nothing is written, whether OUT is given or not.
 run 0 sgt-tokenize --dry-run few new
 absent new
 stdout_matches '^inputs      [0-9.]+ KiB in [0-9]+ files, [0-9]+ documents$'
@@ -86,7 +87,7 @@ run 0 sgt-tokenize --dry-run --json few few.jsonl # the last argument is an INPU
 [ "$(field files .stdout)" -eq $(($(ls few | wc -l) + 1)) ] || fail 'the last input is not among the files'
 stdout_has '"disk_free": null'
 mkdir filled && cp few/part-07 filled
-run 0 sgt-tokenize --dry-run --json few filled # or if it is a folder that sgt-tokenize did not make
+run 0 sgt-tokenize --dry-run --json few filled # also if it is a folder that sgt-tokenize did not make
 [ "$(field files .stdout)" -eq $(($(ls few | wc -l) + 1)) ] || fail 'the last input is not among the files'
 ls -lA --full-time out few filled > before
 run 0 sgt-tokenize --dry-run --json few out # but this folder is OUT
@@ -94,7 +95,7 @@ run 0 sgt-tokenize --dry-run --json few out # but this folder is OUT
 ls -lA --full-time out few filled > after
 same before after
 
-# What the run would refuse before its first file is refused.
+# Errors that the run would report before its first file are reported.
 run_failure 'nowhere: No such file or directory' sgt-tokenize --dry-run nowhere out
 run_misuse 'standard input (-) has no size to estimate tokens from' sgt-tokenize --dry-run - < few.jsonl
 run_misuse 'pattern: at byte 3: missing closing parenthesis' sgt-tokenize --dry-run --pattern 'a(b' few

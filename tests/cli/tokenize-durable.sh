@@ -1,12 +1,12 @@
-# tokenize-durable.sh: a file is flushed to disk before a file that relies on it gets its name. strace shows the
-# system calls.
+# tokenize-durable.sh: before a file is renamed to its final name, the files that it relies on are
+# flushed to disk. strace shows the system calls.
 
 need_strace
 
 for i in 1 2 3; do seq 100 > $i.txt; done
 here=$(pwd -P)
-# strace writes a file per thread (-ff), so that no line is interleaved; one thread of sgt-tokenize
-# writes.
+# strace writes one file per thread (-ff), so lines are not interleaved. sgt-tokenize writes from a
+# single thread.
 run 0 strace -ff -y -o trace -e trace=mkdir,fsync,rename \
     sgt-tokenize --quiet --threads 1 --shard-tokens 200 1.txt 2.txt 3.txt new/out
 
@@ -17,8 +17,8 @@ cat trace.* | sed -nE '
     s/^fsync\([0-9]+<([^>]*)>\) += 0$/fsync \1/p' | sed "s|$here\$|.|; s|$here/||" > calls
 [ "$(grep -c '^rename' calls)" -gt 8 ] || fail "only $(grep -c '^rename' calls) renames"
 
-# The parent of a new folder is flushed at once; files are flushed before they are renamed; OUT is flushed before and
-# after the manifest.
+# The parent of a new folder is flushed at once. Files are flushed before they are renamed. OUT is
+# flushed before and after the manifest is renamed.
 awk '
     $1 == "fsync" { flushed[$2] = NR; if (made == $2) made = "" }
     $1 != "fsync" && made != "" { print "not flushed before " $0 ": " made; exit 1 }

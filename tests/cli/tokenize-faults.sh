@@ -1,6 +1,7 @@
-# sgt-tokenize with each system call and allocation disturbed in turn (faults.inc): files that cannot be made, read,
-# written, flushed or renamed; partial reads and writes; no memory; no threads; clocks that jump; SIGKILL. Inputs of
-# many kinds: shuffled and deduplicated, through a filter, and as the rank that completes OUT.
+# sgt-tokenize with each system call and allocation disturbed in turn (faults.inc): files that
+# cannot be created, read, written, flushed or renamed; partial reads and writes; failed
+# allocations; threads that cannot be started; clocks that jump; SIGKILL. The inputs are of many
+# kinds; runs shuffle, deduplicate, use a filter, or are the rank that completes OUT.
 # In make check-all only: it disturbs hundreds of calls.
 . "$ROOT/tests/cli/faults.inc"
 

@@ -1,4 +1,4 @@
-# tokenize-filter.sh: files that are read through a command's standard output.
+# tokenize-filter.sh: files that are read through a command, whose standard output is the text.
 
 printed() { # print the bytes of the document that FILTER makes from one file
     rm -rf odd out-odd
@@ -8,8 +8,8 @@ printed() { # print the bytes of the document that FILTER makes from one file
     sgt-inspect --decode 1:100000 out-odd > was-printed 2> .decoded
 }
 
-# The command's output is the document. The file's path replaces {}, or is the last argument. Other files are read as
-# usual.
+# The command's output is the document. The file's path replaces {}, or is appended as the last
+# argument. Files that match no filter are read as usual.
 mkdir in
 printf '<p>Hello</p> world' > in/a.html
 printf 'Hello world' > in/b.txt
@@ -25,8 +25,8 @@ run 0 sgt-tokenize --quiet --filter "$long" in/a.html out-long
 run 1 sgt-tokenize --filter html=cat in/a.html out-long
 stderr_is "sgt-tokenize: out-long: made with --filter [\"$long\"], now [\"html=cat\"] (--force replaces it)"
 
-# Words and quotes of the command follow the shell's rules; no other shell syntax applies. {} may be
-# part of a word. Paths may have any characters.
+# The command is split into words, and quotes are removed, as in a shell; no other shell syntax
+# applies. {} may be part of a word. Paths may contain any characters.
 mkdir -p 'odd names'
 printf x > 'odd names/-a b$(c).cmd'
 cd 'odd names' || exit 1
@@ -47,7 +47,7 @@ run 1 sgt-tokenize --filter 'num=cat' --format jsonl in/e.num out-k
 stderr_is 'sgt-tokenize: in/e.num: line 1: byte 1: expected an object (--skip-bad leaves such lines out)'
 run_prints 'out-k: 2 tokens, 1 document' sgt-tokenize --filter 'num=text:cat' --format jsonl in/e.num out-k
 
-# The command starts with default signal actions, an empty standard input, and no other open
+# The command starts with default signal actions, an empty standard input, and no other open file
 # descriptor.
 (
     trap '' PIPE HUP
@@ -60,8 +60,8 @@ printed "sh -c 'ls /proc/\$\$/fd; cat' sh"
 exec 7<&-
 [ "$(xargs < was-printed)" = '0 1 2' ] || fail "descriptors: $(xargs < was-printed)"
 
-# A failure names the file and how the command ended. The command's standard error is passed on, and
-# no output is left.
+# If the command fails, the message names the file and how the command ended. Its standard error is
+# passed on, and no file of OUT is left.
 mkdir bad
 printf x > bad/a.bad
 run 1 sgt-tokenize --filter "bad=sh -c 'echo half; echo oh >&2; exit 3'" bad out-bad
@@ -89,7 +89,7 @@ run_usage '--filter: needs a value (EXT=COMMAND)' sgt-tokenize bad out-bad --fil
 printf '\377' > bytes
 run_misuse 'filter: "bad=cat \xff": is not UTF-8' sgt-tokenize --filter "bad=cat $(cat bytes)" bad out-bad
 
-# Work done before a failure is kept, and continued.
+# Work done before a failure is kept, and the next run continues it.
 mkdir later
 head -c 20000 "$ROOT/tokenize/vocab/gpt2.bpe" > later/a.txt
 printf 'end' > later/b.cat
@@ -107,7 +107,7 @@ run 0 sgt-tokenize --shard-tokens 1k --filter cat=./once later out-later
 run 0 sgt-tokenize --shard-tokens 1k --filter cat=./once later whole-later
 same_folders out-later whole-later
 
-# A run that resumes within the output of a filter needs the same output again.
+# A run that resumes in the middle of a filter's output needs the same output again.
 mkdir long
 cp "$ROOT/tokenize/vocab/gpt2.bpe" long/a.fil
 cat > slow << 'END'
@@ -140,7 +140,7 @@ run 0 sgt-tokenize --quiet --filter 'parquet=jsonl:cat' rows.parquet out-parquet
 [ "$(ids_of out-parquet/train_000000.bin)" = '50256 15496 995' ] || fail 'the built-in reader was taken'
 
 # Several commands run at once: the second begins before the first ends. An interrupted run leaves
-# none behind.
+# none of them running.
 mkdir many
 for i in 1 2 3 4; do printf $i > many/$i.par; done
 cat > together << 'END'

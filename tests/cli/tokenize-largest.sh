@@ -1,5 +1,5 @@
-# tokenize-largest.sh: a vocabulary of 1,048,576 ids, the most: its last merges at every CPU level, its files, and itself
-# read from the set that it made.
+# tokenize-largest.sh: a vocabulary of the largest size, 1,048,576 ids: its last merges at every CPU
+# level, its files, and reading it back from the set that it made.
 # In make check-all only: files of 60 MB are written and read.
 . "$ROOT/tests/cli/wide.inc"
 
@@ -7,8 +7,8 @@ work_in_memory
 wide_vocabulary merges.txt 982783
 check 'merges for all ids but those of bytes and of the end of text' [ "$(wc -l < merges.txt)" -eq 1048320 ]
 
-# Words of the last merges. The first letter is before the second one in the alphabet, so that the first pair of letters
-# is merged before the one in the middle.
+# Words that need the last merges. The first letter comes before the second in the alphabet, so the
+# first pair of letters is merged before the middle pair.
 awk 'BEGIN {
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdef"
     for (n = 982782; n > 978000; n--) {
@@ -27,7 +27,7 @@ for level in $(cpu_levels); do
     same_folders plain $level
 done
 
-# The set's own tokenizer.json, with merges of one string and of two
+# The set's own tokenizer.json, with each merge as one string and as two.
 run 0 sgt-tokenize --quiet --vocab plain words again
 same_folders -x manifest.json plain again
 sed '/^"merges":/{ s/","/"],["/g; s/ /","/g; s/:\[/:[[/; s/\]}}$/]]}}/; }' plain/tokenizer.json > pairs.json

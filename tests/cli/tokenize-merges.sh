@@ -1,5 +1,5 @@
-# tokenize-merges.sh: vocabularies with the same tokens but other merges are different: a set is not completed,
-# resumed or mixed with another one.
+# tokenize-merges.sh: vocabularies with the same tokens but different merges are different. A set is
+# not completed, resumed or mixed with another of them.
 
 work_in_memory
 D=$ROOT/tests/data/vocab
@@ -14,7 +14,7 @@ good=$(field fingerprint a/manifest.json)
 bad=$(field fingerprint b/manifest.json)
 [ "$good" != "$bad" ] || fail 'the fingerprint leaves the merges out'
 
-# merges.txt is cut short, then repaired: another vocabulary, then the same again.
+# merges.txt is truncated, which makes it another vocabulary, and then restored.
 cp -r b set
 mv cut short && cp -r whole cut
 run 1 sgt-tokenize --vocab cut in.txt set

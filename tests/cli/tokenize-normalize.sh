@@ -1,13 +1,14 @@
-# tokenize-normalize.sh: --normalize gives the tokens of the normalized text, for any size of units, format and number
-# of threads. Also text that normalizing does not change, and the form that a set records.
+# tokenize-normalize.sh: --normalize gives the tokens of the normalized text, for any unit size,
+# format and number of threads. Also text that normalization does not change, and the normal form
+# that a set records.
 
-# The text has e with a separate accent, a ligature, Hangul in separate letters, and a byte that is
-# not UTF-8.
+# The text has e with a separate accent, a ligature, a Hangul syllable as separate letters, and a
+# byte that is not UTF-8.
 printf 'cafe\314\201 \357\254\201n \341\204\222\341\205\241\341\206\253\n\377e\314\201' > raw.txt
 printf 'caf\303\251 \357\254\201n \355\225\234\n\377\303\251' > nfc.txt
 printf 'caf\303\251 fin \355\225\234\n\377\303\251' > nfkc.txt
 
-tokens_as() { # OUT TEXT: the tokens of text without an option
+tokens_as() { # OUT TEXT: check that OUT has the tokens of TEXT without --normalize
     rm -rf plain
     run 0 sgt-tokenize --quiet "$2" plain
     same "$1/train_000000.bin" plain/train_000000.bin
@@ -26,14 +27,15 @@ run 0 sgt-tokenize --quiet nfc.txt same
 run_failure 'nfkc: made with --normalize nfkc, now nfc (--force replaces it)' sgt-tokenize --normalize nfc raw.txt nfkc
 run_failure 'nfkc: made with --normalize nfkc, now not given (--force replaces it)' sgt-tokenize raw.txt nfkc
 
-# The normal form in a set's tokenizer.json is used with --vocab too, unless an option overrides it.
+# The normal form in a set's tokenizer.json is also used with --vocab, unless an option overrides
+# it.
 run 0 sgt-tokenize --quiet --vocab nfc/tokenizer.json raw.txt again
 same again/train_000000.bin nfc/train_000000.bin
 run 0 sgt-tokenize --quiet --vocab nfc/tokenizer.json --normalize none raw.txt undone
 same undone/train_000000.bin none/train_000000.bin
 
-# With other changes of the text: U+FFFD for invalid UTF-8. A literal end of text stays one, but a
-# fullwidth form does not become one.
+# Together with other changes of the text: invalid UTF-8 becomes U+FFFD. A literal end-of-text token
+# stays one, but normalizing fullwidth characters does not make one.
 run 0 sgt-tokenize --quiet --normalize nfc --invalid-utf8 replace raw.txt replaced
 printf 'caf\303\251 \357\254\201n \355\225\234\n\357\277\275\303\251' > replaced.txt
 tokens_as replaced replaced.txt
@@ -42,8 +44,8 @@ run 0 sgt-tokenize --quiet --normalize nfkc --special eot literal.txt literal
 check 'one end of text, and one before it all' \
     [ "$(od -An -v -tu2 -w2 -j1024 literal/train_000000.bin | grep -c 50256)" -eq 2 ]
 
-# Many documents, and large ones that are cut, with any number of threads; and as JSONL.
-repeated 4800 raw.txt raw.txt nfc.txt > large.txt # more than 360 KB, while units have 256 KiB
+# Many documents, and large ones that are cut into units, with any number of threads; also as JSONL.
+repeated 4800 raw.txt raw.txt nfc.txt > large.txt # more than 360 KB; a unit has 256 KiB
 repeated 4800 nfc.txt nfc.txt nfc.txt > large-nfc.txt
 for threads in 1 3; do
     rm -rf large
@@ -55,7 +57,7 @@ printf '{"text": "\303\251"}\n{"text": "\355\225\234"}\n' > lines-nfc.jsonl
 run 0 sgt-tokenize --quiet --normalize nfc lines.jsonl lines
 tokens_as lines lines-nfc.jsonl
 
-# The user's own pattern and vocabulary apply to the normalized text.
+# The user's own pattern and vocabulary are applied to the normalized text.
 run 0 sgt-tokenize --quiet --normalize nfc --train-vocab 262 large.txt trained
 run 0 sgt-tokenize --quiet --train-vocab 262 large-nfc.txt trained-nfc
 same trained/merges.txt trained-nfc/merges.txt

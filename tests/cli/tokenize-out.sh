@@ -1,11 +1,12 @@
-# tokenize-out.sh: OUT belongs to one command. Another command is refused, unless --force replaces the set.
+# tokenize-out.sh: OUT belongs to one command. A different command is refused unless --force is
+# given.
 
 mkdir in
 for i in 1 2 3; do echo "text number $i" > in/$i.txt; done
 touch -d @1600000000 in/*
 run 0 sgt-tokenize --quiet in out
 cp -r out kept
-refused() { # MESSAGE COMMAND...: check exit 1, that line, nothing on stdout, and an unchanged OUT
+refused() { # MESSAGE COMMAND...: check exit code 1, this line, an empty stdout, and an unchanged OUT
     message=$1
     shift
     run 1 "$@"
@@ -14,14 +15,14 @@ refused() { # MESSAGE COMMAND...: check exit 1, that line, nothing on stdout, an
     same_folders out kept
 }
 
-# A set made with other options is refused; the message names the option.
+# A set made with other options is refused. The message names the option.
 refused 'out: made with --split none, now 50% (--force replaces it)' sgt-tokenize --split 50% in out
 refused 'out: made with --shard-tokens 100000000, now 7 (--force replaces it)' sgt-tokenize --shard-tokens 7 in out
 refused 'out: made with --special none, now eot (--force replaces it)' sgt-tokenize --special eot in out
 refused 'out: made with --invalid-utf8 keep, now fail (--force replaces it)' \
     sgt-tokenize --quiet --json --invalid-utf8 fail in out
 
-# Other inputs are refused: another size, one more, one fewer, another name.
+# Other inputs are refused: a file of another size, one more, one fewer, another name.
 echo more >> in/2.txt
 refused 'out: made from other inputs: in/2.txt had 14 bytes, now 19 (--force replaces it)' sgt-tokenize in out
 echo "text number 2" > in/2.txt
@@ -35,7 +36,7 @@ mv ..3 in/0.txt
 refused 'out: made from other inputs: input 1 was 1.txt, now in/0.txt (--force replaces it)' sgt-tokenize in out
 mv in/0.txt in/3.txt
 
-# Neither the time stamp of an input matters, nor where the inputs are and how they are spelled.
+# The inputs' time stamps, location and spelling of paths do not matter.
 touch -d @1700000000 in/1.txt
 run_silent sgt-tokenize in out
 stdout_has 'complete already'
@@ -43,7 +44,7 @@ cp -rp in moved
 run_prints 'complete already' sgt-tokenize moved/1.txt moved/2.txt moved/3.txt out
 same_folders out kept
 
-# --force replaces the old set completely, also with the same command as before.
+# --force replaces the old set completely, even if the command is the same.
 run 0 sgt-tokenize --quiet --split 50% --shard-tokens 3 in many
 n=$(ls many | wc -l)
 run 0 sgt-tokenize --force --split none in many
@@ -53,7 +54,7 @@ run 0 sgt-tokenize --force in many
 ! grep -q 'complete already' .stdout || fail 'it was not made anew'
 same many/train_000000.bin out/train_000000.bin
 
-# Missing files and wrong sizes are found. --force makes the set again.
+# Missing shards and wrong sizes are found. --force makes the set again.
 truncate -s -2 many/train_000000.bin
 run_failure 'many/train_000000.bin: 1052 bytes, 1054 were written (--force starts over)' sgt-tokenize in many
 rm many/train_000000.bin
@@ -70,7 +71,8 @@ rm many/sources.jsonl
 run_failure 'many/sources.jsonl: No such file or directory (--force starts over)' sgt-tokenize in many
 run 0 sgt-tokenize --force in many
 
-# A folder with other files is refused as OUT (a user may have forgotten OUT), and so is a file.
+# OUT is refused if it is a folder of other files, which may be an INPUT if the user forgot OUT, or
+# if it is a file.
 mkdir other
 echo precious > other/train_000000.txt
 run_failure "other: OUT is not empty, and nothing says that sgt-tokenize made it (name a new folder, or \
@@ -93,7 +95,7 @@ for out in part owner; do run 0 sgt-tokenize --quiet in raced/$out; done # a ran
 run_failure 'foreign/.work: holds files that sgt did not make (move them, or name another OUT)' sgt-tokenize in foreign
 [ "$(cat foreign/.work/mine)" = mine ] || fail "somebody else's .work was emptied"
 
-# If .work is a symbolic link, it is not followed, neither to a missing folder nor to another one.
+# A symbolic link .work is not followed, whether it leads to a folder or to nothing.
 mkdir linked theirs
 echo precious > theirs/a.tmp
 for to in nowhere ../theirs; do
@@ -104,14 +106,14 @@ for to in nowhere ../theirs; do
 done
 [ "$(ls -A theirs linked | tr -s '\n' ' ')" = 'linked: theirs: a.tmp ' ] || fail 'a linked .work was written to'
 
-# A FIFO in place of the list of inputs does not make the program wait.
+# If the list of inputs is a FIFO, the program does not block.
 run 0 sgt-tokenize in piped
 rm piped/sources.jsonl
 mkfifo piped/sources.jsonl
 run 1 timeout -k 1 60 sgt-tokenize in piped
 stderr_is 'sgt-tokenize: piped/sources.jsonl: is not a regular file (--force starts over)'
 
-# A full disk (here: a limit on the size of files) gives one line and leaves nothing. With enough
+# A full disk, imitated by a limit on file sizes, gives one line and leaves nothing. When there is
 # room, the same command succeeds.
 head -c 300000 /dev/zero | tr '\0' 'a' | sed 's/aaaa/aab /g' > big
 code=0

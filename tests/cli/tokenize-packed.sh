@@ -1,16 +1,16 @@
-# tokenize-packed.sh: inputs packed as .gz and .zst, whole and damaged.
+# tokenize-packed.sh: inputs compressed as .gz and .zst, complete and damaged.
 . "$ROOT/tests/cli/shards.inc"
 
 head -c 300000 "$ROOT/tokenize/vocab/gpt2.bpe" > text
 run 0 sgt-tokenize --quiet text out
-expect_text() { # FILE: check that its text is that of the file `text`
+expect_text() { # FILE: check that its text equals the file `text`
     run 0 sgt-tokenize --quiet --threads 2 "$1" "out-$1"
     same "out-$1/train_000000.bin" out/train_000000.bin
     rm -r "out-$1"
 }
 
-# Packed files of one member, of several, with an empty one among them, and with zeros after the
-# last; endings in upper case.
+# Compressed files of one member, of several members with an empty one among them, and with zeros
+# after the last member; endings in upper case.
 gzip -c text > a.gz
 expect_text a.gz
 { head -c 100001 text | gzip -1 && printf '' | gzip && tail -c +100002 text | gzip -9; } > b.GZ
@@ -23,7 +23,7 @@ zcat a.gz | run 0 sgt-tokenize --quiet - out-pipe
 same out-pipe/train_000000.bin out/train_000000.bin
 
 skips='(--skip-bad leaves out the rest of such files)'
-cut_off() { # FILE BYTES...: check that the first BYTES of it are reported as cut off, and leave nothing
+cut_off() { # FILE BYTES...: check that prefixes of these lengths are reported as cut off and leave nothing
     cut=cut.${1##*.} whole=$1
     shift
     for n in "$@"; do
@@ -40,7 +40,8 @@ cut_off a.gz 0 1 9 10 18 1000 $((size - 9)) $((size - 8)) $((size - 1))
 cp text plain.gz
 run_failure "plain.gz: offset 2: not gzip, or damaged: incorrect header check $skips" sgt-tokenize plain.gz out-plain
 
-# What follows the last member, and is none, is ignored with a line, as by gzip; also a single byte, and behind zeros.
+# Bytes after the last member that are not a member are ignored with a message, as gzip does, even a
+# single byte, and also after zeros.
 for after in '\n' 'garbage\n' '\0\0x' '\0\037' '\037\0'; do
     { cat a.gz && printf '%b' "$after"; } > after.gz
     rm -rf out-after
@@ -55,7 +56,7 @@ last member of gzip"
 done
 { printf '' | gzip && echo; } > after-empty.jsonl.gz
 run 0 sgt-tokenize --quiet after-empty.jsonl.gz out-after-empty
-# What follows the last member and begins as another one is a member that is cut off, as for gzip.
+# Bytes after the last member that begin like a member are a member that is cut off, as for gzip.
 for after in '\037' '\037\213' '\0\037\213' '\037\213\010'; do
     { cat a.gz && printf '%b' "$after"; } > next.gz
     run_failure "next.gz: offset $(wc -c < next.gz): cut off: the file ends in the middle of its compressed data $skips" \
@@ -70,8 +71,8 @@ stderr_lines 6
 stderr_has 'sgt-tokenize: 3 more packed files with such ends'
 stdout_has '8 bad lines, rows or file ends left out'
 
-# A changed byte anywhere after the header is found. Whole shards stay, and with the repaired file
-# the run continues.
+# A changed byte anywhere after the header is found. Complete shards are kept, and the run continues
+# when the file is restored.
 for at in 30 500 $((size / 2)) $((size - 20)) $((size - 6)); do
     cp a.gz flipped.gz
     flip flipped.gz $at 16
@@ -86,9 +87,10 @@ run 0 sgt-tokenize --quiet --shard-tokens 20k text flipped.gz out-flipped
 run 0 sgt-tokenize --quiet --shard-tokens 20k text flipped.gz whole
 same_folders out-flipped whole
 
-# --skip-bad keeps the text before a damaged place, and counts the rest of the file once, with the line of JSONL that it is
-# in. The result is the same for any threads and ranks. Of a file without a good byte there is no document.
-lines() { # FROM TO: print so many lines of JSONL
+# --skip-bad keeps the text before the damage. The rest of the file, from the damaged JSONL line on,
+# counts as one bad line. The result is the same for any number of threads and ranks. A file without
+# a good byte gives no document.
+lines() { # FROM TO: print JSONL lines FROM to TO-1
     awk -v i="$1" -v n="$2" 'BEGIN { for (; i < n; i++) printf "{\"text\":\"%d is %d squared\"}\n", i * i, i }'
 }
 mkdir bad
@@ -102,7 +104,7 @@ skipping() { # OUT ARGUMENT...: tokenize the damaged files
     shift
     run 0 sgt-tokenize --skip-bad --shard-tokens 20k --split 30% "$@" bad "$out"
 }
-same_for_all() { # BAD: check that so many are counted, for any threads and ranks
+same_for_all() { # BAD: check that BAD lines are counted, for any number of threads and ranks
     rm -rf out-bad*
     skipping out-bad --threads 1
     cp .stderr said
@@ -129,12 +131,12 @@ head -c "$(wc -c < got)" text > want
 [ "$(wc -c < got)" -gt 100000 ] || fail "only $(wc -c < got) bytes are left"
 same got want
 run_prints 'complete already' sgt-tokenize --skip-bad bad out-good
-touch bad/1.gz # another time stamp: it is read and compared
+touch bad/1.gz # a new time stamp: the file is read and compared
 run 0 sgt-tokenize --quiet --skip-bad bad out-good
-# A file that is cut before the end of its first line counts once, like one that is cut after it; a line that is whole but for
-# its newline is no part of what is left out.
-bytes_of() { lines 0 9000 | head -c "$1" | gzip | head -c -8; } # its checksum and its size are missing
-for cut in 1 10 24 25 26 30; do # its first line has 26 bytes
+# A file that is cut in its first line has one bad line, as has a file that is cut in a later line.
+# A line that lacks only its newline is complete, and is kept.
+bytes_of() { lines 0 9000 | head -c "$1" | gzip | head -c -8; } # without checksum and size
+for cut in 1 10 24 25 26 30; do # the first line has 26 bytes
     bytes_of $cut > cut.jsonl.gz
     run 0 sgt-tokenize --quiet --json --skip-bad cut.jsonl.gz text "out-cut-$cut"
     stdout_has "\"documents\": $((1 + (cut > 24))), " '"bad_lines": 1, '
@@ -151,7 +153,7 @@ size=$(wc -c < a.zst)
 cut_off a.zst 0 1 3 10 1000 $((size - 1))
 cp text plain.zst
 run_failure "plain.zst: offset 0: not zstd, or damaged: Unknown frame descriptor $skips" sgt-tokenize plain.zst out-plain
-# the frame's descriptor states a window of 256 MiB (RFC 8878, 3.1.1.1.2: 2^(10 + 18))
+# The frame's descriptor declares a window of 256 MiB (RFC 8878, 3.1.1.1.2: 2^(10 + 18)).
 mkdir wide
 cp a.zst wide
 printf '\050\265\057\375\000\220\051\000\000hello' > wide/b.zst
@@ -172,7 +174,7 @@ for t in 1 2 5; do run 0 sgt-tokenize --quiet --threads $t --split 50% --shard-t
 same_folders mixed1 mixed2
 same_folders mixed1 mixed5
 
-# Damage in blocks of zstd. The blocks before it stay, however they are read.
+# Damage in a block of zstd: the blocks before it are kept, in whatever sizes they are read.
 lines 0 90000 | zstd -q --check > bad/4.jsonl.zst
 flip bad/4.jsonl.zst 200000 255
 cp a.zst bad/6.zst

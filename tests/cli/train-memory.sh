@@ -19,9 +19,9 @@ levels() { # NONE GELU BLOCK
 [0-9.]+ [MG]iB of --memory-limit\$"
 }
 
-# ---- the least recomputation that fits: none, then GELU in as many layers as needed, then blocks.
-# A unit is B*T*C floats. Estimates of different processes differ by less than 1 MiB (mapped code);
-# a page is 2 MiB ----
+# ---- the least recomputation that fits: none, then GELU in as many layers as needed, then
+# blocks. A unit is B*T*C floats. Estimates of different processes differ by less than 1 MiB
+# (mapped code); a page is 2 MiB ----
 rows=256 # a unit is 4 MiB; recomputing GELU in n layers frees 6 (n - 1) units, n blocks 9 (n - 1) more
 total --batch-size $rows && none=$total
 total --batch-size $rows --recompute gelu && gelu=$total

@@ -46,9 +46,9 @@ for other in 'schedule=1' 'schedule=2' 'schedule=0 --no-graphs' 'schedule=0 --sy
     [ "$other" != schedule=1 ] || cp other.0 last.0
 done
 
-# ---- NCCL's calls are in the graphs: of four steps, only the first one and its capture put calls
-# on a stream, one for each bucket (three blocks, all vectors, embeddings); yet each step runs them
-# ----
+# ---- NCCL's calls are in the graphs: of four steps, only the first one and its
+# capture put calls on a stream, one for each bucket (three blocks, all vectors,
+# embeddings); yet each step runs them ----
 for rank in 1 2 3; do same calls.0 calls.$rank; done
 [ "$(grep -c '^reduce_scatter' calls.0)" = 10 ] || fail "put on streams: $(cat calls.0)"
 [ "$(grep -c '^reduce_scatter' first.0)" = 20 ] || fail "made: $(cat first.0)"

@@ -28,10 +28,10 @@ two 0 sgt-train $options --precision bf16 --no-graphs --run again --force
 same_facts two-bf16/log.jsonl again/log.jsonl
 same two-bf16/step-00000004/model.safetensors again/step-00000004/model.safetensors
 
-# ---- gradients are reduced bucket by bucket during the backward pass: a block, a block and all
-# vectors, the embeddings, each after more kernels. Loss and norm follow, and the weights' working
-# copies. All of it appears twice: in the first step, and in its capture, which has one micro-step
-# and an update ----
+# ---- gradients are reduced bucket by bucket during the backward pass: a block, a block and
+# all vectors, the embeddings, each after more kernels. Loss and norm follow, and the
+# weights' working copies. All of it appears twice: in the first step, and in its capture,
+# which has one micro-step and an update ----
 two 0 env SGT_HOST_NCCL=trace=calls sgt-train $options --precision bf16 --run again --force
 same calls.0 calls.1
 grep -v '^broadcast' calls.0 > .calls # without the broadcasts that save state
