@@ -197,7 +197,7 @@ size_t hard_text(rng *r, uint8_t *out, size_t max, int ill_formed)
     static uint32_t all;
     if (!all) all = (uint32_t)strings_of(pieces, 100, hard, "~");
     const uint32_t few = 1 + below(r, 5);
-    const int mixed = below(r, 2) == 0; /* of all pieces, or of a few */
+    const int mixed = below(r, 2) == 0; /* 1: choose from all strings; 0: from a few */
     const char *chosen[5];
     size_t n = 0, want = below(r, (uint32_t)max + 1);
     uint8_t some[8];
@@ -221,7 +221,7 @@ size_t hard_text(rng *r, uint8_t *out, size_t max, int ill_formed)
             continue;
         }
         if (len > want - n && !ill_formed) break;
-        if (len > want - n) len = want - n; /* the end of the text breaks off a sequence */
+        if (len > want - n) len = want - n; /* cut the last character off at the end of the text */
         memcpy(out + n, some, len);
         n += len;
     }

@@ -1,4 +1,5 @@
-/* piece.c: small units of work, which cut text in many places. The product's function is wrapped. */
+/* piece.c: makes units of work small, so that text is cut in many places. It wraps the function of
+ * sgt that sets their size. */
 #include <stddef.h>
 
 _Thread_local size_t piece_bytes; /* pipeline.h */

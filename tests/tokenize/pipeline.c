@@ -60,7 +60,7 @@ char *mixed_text(uint64_t seed, size_t *n, int odd)
     cr_assert(text);
     for (uint64_t i = 0; at < *n; i++) {
         uint64_t r = sgt_philox_u64(seed, i, 0);
-        if (r % 97 == 0) { /* a run without a place to cut */
+        if (r % 97 == 0) { /* a run of one character, in which no cut is allowed */
             size_t run = 1 + (r >> 8) % 3000;
             memset(text + at, "a =7\n"[(r >> 32) % 5], run);
             at += run;
@@ -114,7 +114,8 @@ stream slow_stream(const char *const *paths, size_t count, const sgt_tokenize_op
         const char *slash = strrchr(paths[i], '/'), *name = slash ? slash + 1 : paths[i];
         scoped_memory char *text = NULL;
         const size_t n = get_file(&text, paths[i]);
-        /* a document's position is its literal's, and its text begins after that */
+        /* a document's position is that of the literal before it, and its text begins after the
+         * literal */
         size_t position = 0, from = o->special_eot && n >= 13 && !memcmp(text, EOT, 13) ? 13 : 0;
         for (const char *found; from <= n;
              position = (size_t)(found - text), from = position + 13) {

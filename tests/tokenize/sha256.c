@@ -1,4 +1,5 @@
-/* sha256.c: SHA-256 (FIPS 180-4), for GPT-2's published file of merges, whose hash is known. */
+/* sha256.c: SHA-256 (FIPS 180-4), to check GPT-2's published file of merges, whose hash is
+ * known. */
 #include <string.h>
 
 #include "tests/tokenize/common.h"

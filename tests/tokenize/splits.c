@@ -68,8 +68,7 @@ void hold_levels(const sgt_rule *r, const uint8_t *s, size_t n, size_t most, con
     cr_assert(ours);
     for (; level; level = *levels++)
         for (int many = n <= most; many < 2;
-             /* if `most` suffices for all pieces at once, both rounds would be the same, so skip
-              * one */
+             /* if one call has room for all pieces, both rounds are the same: skip the first */
              many++) {
             size_t have = pieces_by(r, level, NULL, s, n, many ? MANY : most, ours), i = 0;
             if (have == count && !memcmp(ours, want, count * sizeof *want)) continue;

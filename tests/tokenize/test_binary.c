@@ -1,5 +1,5 @@
-/* test_binary.c: which files are not text; which file goes to the val split if the hash picks none;
- * the check of free disk space; a run that another version began. */
+/* test_binary.c: which files count as binary data, which file goes to the val split if the hash
+ * picks none, the check of free disk space, and runs that another version began. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,8 +56,8 @@ Test(binary, told_by_its_first_bytes)
     cr_assert_str_eq(what("\377\376a\0", 4, 1, 1), "text");
 }
 
-/* A character that the end of the prefix breaks off is not ill-formed. A byte that cannot begin a
- * character is ill-formed. */
+/* The prefix that is examined may end within a character: that is not ill-formed. A byte that
+ * cannot begin a character is. */
 Test(binary, characters_cut_by_the_prefix)
 {
     static const char *const begun[] = {"\303", "\342",     "\342\202",
@@ -84,7 +84,7 @@ Test(binary, one_file_of_several_is_set_aside)
     char names[9][8];
     sgt_corpus c = {.files = files, .count = 9};
     for (int i = 0; i < 9; i++) {
-        /* the last file has the same name as the first, and so the same hash */
+        /* the last file has the same name as the first, and therefore the same hash */
         sprintf(names[i], "%d", i % 8);
         files[i].name = names[i];
     }
@@ -121,7 +121,7 @@ Test(binary, space_that_is_lacking)
                    "room, name an OUT elsewhere, or --force)");
 }
 
-/* A run that another version began is not continued, and nothing of it is lost. */
+/* A run that another version began is not continued, and its files stay as they are. */
 Test(binary, begun_by_another_version)
 {
     put_mixed("in", 5, 60000, 1);

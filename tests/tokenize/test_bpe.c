@@ -1,4 +1,4 @@
-/* test_bpe.c: merging bytes to ids: every implementation gives the ids of the definition, in linear
+/* test_bpe.c: byte-pair encoding. Every implementation gives the ids of the definition, in linear
  * time. */
 #include <pthread.h>
 #include <stdlib.h>
@@ -13,11 +13,11 @@
 #include "tests/tokenize/splits.h"
 #include "tokenize/text/split.h"
 
-/* ---- the definition for pieces of any length. It looks up whole byte strings, so it shares no
- * table with the code under test ---- */
+/* ---- the definition, for pre-tokens of any length. It looks up whole byte strings, so it shares
+ * no table with the code under test ---- */
 
-/* Return GPT-2's vocabulary, or the one of 4-byte ids, with a rule that makes the whole text one piece:
- * its encoders encode a piece by the fastest method for its length. */
+/* Return GPT-2's vocabulary, or (`wide`) the one with 4-byte ids, with a rule that makes any text a
+ * single pre-token. Its encoders use the fastest method for the length of the text. */
 static sgt_vocab *one_piece(int wide)
 {
     return wide ? wide_vocab("(?s).+", 0) : load_vocab("gpt2", "(?s).+");
@@ -68,8 +68,8 @@ static size_t encode_by_names(const sgt_vocab *v, const uint32_t *by_name, const
     return count;
 }
 
-/* Write n bytes in which many merges occur: tokens and parts of tokens one after another, with a
- * random byte now and then. */
+/* Write n bytes in which many merges occur: random tokens and parts of tokens one after another,
+ * with a random byte now and then. */
 static size_t merging_bytes(const sgt_vocab *v, rng *r, uint8_t *out, size_t n)
 {
     /* use a small part of the vocabulary, so that runs repeat */
@@ -85,8 +85,8 @@ static size_t merging_bytes(const sgt_vocab *v, rng *r, uint8_t *out, size_t n)
     return n;
 }
 
-/* Check that `call`, which writes ids of v to `got`, gives the `count` ids in `want`. The other
- * arguments are a printf format for the message. */
+/* Check that `call`, which writes ids of v to `got` and returns their number, gives the `count` ids
+ * in `want`. The other arguments are the message, as for printf. */
 #define expect_ids(call, ...)                                                    \
     do {                                                                         \
         cr_assert_eq(call, count, __VA_ARGS__);                                  \
@@ -119,7 +119,8 @@ Test(bpe, three_ways_and_the_definition_agree_on_4_byte_ids) { agree_with_the_de
 
 /* ---- every CPU level against the definition ---- */
 
-/* Likewise: `got` has the public ids of those in `want`, which are in merge order. */
+/* Like expect_ids, but `want` has ids in merge order, and `got` must have the public ids of the
+ * same tokens. */
 #define expect_public(call, ...)                                                               \
     do {                                                                                       \
         cr_assert_eq(call, count, __VA_ARGS__);                                                \
@@ -128,14 +129,15 @@ Test(bpe, three_ways_and_the_definition_agree_on_4_byte_ids) { agree_with_the_de
                          sgt_vocab_public_id(v, sgt_id_at(want, v->width, at_)), __VA_ARGS__); \
     } while (0)
 
-/* Return an encoder for this CPU level. */
+/* Limit the CPU level to `level`, and return an encoder. */
 static sgt_encoder *encoder_at(const sgt_vocab *v, const char *level)
 {
     must(sgt_cpu_limit(level, why));
     return new_encoder(v);
 }
 
-/* Encode each piece by the definition, without cuts and without the encoder's tables. */
+/* Split a text and encode each pre-token by the definition (long ones by steps), without cuts and
+ * without the encoder's tables. */
 static size_t encode_by_scan(const sgt_vocab *v, sgt_encoder *e, const uint8_t *s, size_t n,
                              char *ids)
 {
@@ -189,8 +191,8 @@ Test(bpe, levels_agree_with_the_definition_on_4_byte_ids)
     }
 }
 
-/* Encode every token, alone and with one of some bytes after it. Some of these words are in the
- * tables, some are not, and some have more ids than a table entry holds. */
+/* Encode every token by itself, and followed by each of six bytes. Some of these texts are in the
+ * encoder's tables, some are not, and some have more ids than a table entry holds. */
 static void levels_agree_on_every_token(int wide)
 {
     static const char behind[] = {0, 'e', ' ', '\'', '\xC3', '\xFF'};
@@ -221,8 +223,8 @@ Test(bpe, levels_agree_on_every_token_of_4_byte_ids) { levels_agree_on_every_tok
 
 /* ---- cuts ---- */
 
-/* No cut is allowed between bytes that some token joins. At least nine in ten of the possible cuts
- * are allowed. */
+/* No cut is allowed between two bytes that are neighbours in some token. Of all other pairs whose
+ * second byte begins a character beyond ASCII, nine in ten allow a cut. */
 Test(cuts, are_where_no_token_joins)
 {
     scoped(sgt_vocab) *v = gpt2();
@@ -238,7 +240,8 @@ Test(cuts, are_where_no_token_joins)
     cr_assert_gt(are, may * 9 / 10, "%d of %d", are, may);
 }
 
-/* Random tables of pairs: more kinds of first bytes than there are bits, and an empty table. */
+/* Random tables of byte pairs, and an empty one. Some have more kinds of first bytes than the bits
+ * that stand for kinds. */
 Test(cuts, hold_for_any_table_of_pairs)
 {
     rng r = {3, 0};
@@ -259,8 +262,7 @@ Test(cuts, hold_for_any_table_of_pairs)
     }
 }
 
-/* A splitter with cuts returns each piece of a splitter without cuts in parts, cut at every place
- * where that is allowed. */
+/* A splitter with cuts divides each pre-token of a splitter without cuts at every allowed cut. */
 Test(cuts, split_pieces_in_parts_at_every_level)
 {
     scoped(sgt_vocab) *v = gpt2();
@@ -297,7 +299,8 @@ Test(cuts, split_pieces_in_parts_at_every_level)
 
 /* ---- properties that the methods rely on ---- */
 
-/* The perfect hash finds every merge, and finds nothing for as many pairs without a merge. */
+/* The perfect hash finds every merge. For as many other pairs, which have no merge, it finds
+ * nothing. */
 static void pairs_tell_every_merge(const sgt_vocab *v)
 {
     rng r = {5, 0};
@@ -330,7 +333,7 @@ Test(pairs, sixty_five_thousand_random_ones_have_a_table)
     sgt_pairs p = {0};
     rng r = {6, 0};
     for (uint32_t id = 256; id < END; id++) {
-        /* multiplying by an odd number gives each left half once */
+        /* multiplication by an odd number permutes 16-bit ids, so each left half occurs once */
         halves[id][0] = (uint16_t)(id * 40503u);
         halves[id][1] = (uint16_t)below(&r, 65536);
     }
@@ -341,7 +344,7 @@ Test(pairs, sixty_five_thousand_random_ones_have_a_table)
     free(halves);
 }
 
-/* encoding by steps relies on this: the merges make each token from its own bytes. */
+/* Encoding by steps relies on this: merging the bytes of a token gives the token. */
 static void every_token_is_what_its_bytes_merge_to(const sgt_vocab *v)
 {
     scoped(sgt_encoder) *e = new_encoder(v);
@@ -364,8 +367,8 @@ Test(bpe, every_token_is_what_its_bytes_merge_to)
     every_token_is_what_its_bytes_merge_to(wide);
 }
 
-/* Encode more different pieces than the tables hold, each twice: evicted or kept entries must not
- * change the ids. */
+/* Encode more different pre-tokens than the encoder's tables hold, each twice. Whether an entry was
+ * evicted or kept must not change the ids. */
 Test(bpe, what_the_table_forgot_changes_nothing)
 {
     scoped(sgt_vocab) *v = one_piece(0);
@@ -400,8 +403,8 @@ static double time_encode(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *
     return best;
 }
 
-/* One piece, or one run of white space, of 1 MiB takes about 16 times as long as one of 64 KiB. In
- * quadratic time it would take 256 times as long. */
+/* A single pre-token or a run of white space of 1 MiB takes about 16 times as long as one of 64
+ * KiB. It would take 256 times as long in quadratic time. */
 Test(bpe, long_runs_take_linear_time)
 {
     const size_t small = 64 << 10, large = 1 << 20;
@@ -412,7 +415,7 @@ Test(bpe, long_runs_take_linear_time)
     scoped(sgt_encoder) *e = new_encoder(v);
     scoped_memory uint8_t *s = malloc(large);
     scoped_memory uint16_t *ids = malloc(large * sizeof *ids);
-    sgt_vocab_need_trie(v); /* made once per vocabulary, so it is not timed */
+    sgt_vocab_need_trie(v); /* the trie is built once per vocabulary, so it is not timed */
     for (size_t u = 0; u < sizeof units / sizeof *units; u++) {
         size_t len = strlen(units[u]);
         rng r = {11, 0};
@@ -450,7 +453,7 @@ Test(bpe, threads_that_need_the_trie_at_once_share_it)
     }
 }
 
-/* Texts in one call have the ids that each has by itself. */
+/* Texts that are encoded in one call get the same ids as in calls of their own. */
 Test(bpe, texts_in_one_call)
 {
     enum { COUNT = 50, MOST = 300 };
@@ -471,7 +474,7 @@ Test(bpe, texts_in_one_call)
     cr_assert_arr_eq(got, want, at * sizeof *got);
 }
 
-/* Room is needed for as many ids as bytes, of the vocabulary's width. */
+/* The caller must give room for as many ids as the text has bytes, in the vocabulary's width. */
 Test(bpe, too_little_room_is_refused)
 {
     for (int wide = 0; wide < 2; wide++) {
@@ -491,7 +494,7 @@ Test(bpe, too_little_room_is_refused)
     }
 }
 
-/* A pattern that backtracks beyond PCRE2's limits fails with its reason. */
+/* If a pattern backtracks beyond PCRE2's limits, the call fails and says so. */
 Test(bpe, a_failing_pattern)
 {
     static char hard[40000];

@@ -8,7 +8,7 @@
 static void comes_back(const sgt_vocab *v, sgt_encoder *e, const uint8_t *s, size_t n,
                        uint64_t seed)
 {
-    /* no more room than sgt_encode needs: sanitizers find writes beyond it */
+    /* only as much room as sgt_encode needs, so that sanitizers find writes beyond it */
     scoped_memory uint16_t *ids = malloc(n * sizeof *ids + 1);
     scoped_memory char *text = NULL;
     size_t m = 0, count = encode(e, s, n, ids);
@@ -27,7 +27,7 @@ Test(decode, any_bytes_come_back)
     rng r = {seed, 0};
     for (int i = 0; i < 4000; i++) {
         size_t n = i < 40 ? (size_t)i : below(&r, i % 50 ? 400 : 20000);
-        scoped_memory uint8_t *s = malloc(n + 1); /* no more room than the text needs */
+        scoped_memory uint8_t *s = malloc(n + 1); /* only as much room as the text needs */
         if (i % 2) n = hard_text(&r, s, n, 1);
         else
             for (size_t j = 0; j < n; j++) s[j] = (uint8_t)below(&r, 256);

@@ -1,4 +1,4 @@
-/* test_extent.c: cuts inside long pieces. The tokens of the two parts are those of the whole,
+/* test_extent.c: cuts inside long pre-tokens. The tokens of both parts are those of the whole,
  * whatever follows the text that sgt_extent_cut has seen. */
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +8,8 @@
 #include "tokenize/text/split.h"
 #include "tokenize/text/utf8.h"
 
-/* Return a vocabulary in which tokens depend much on what follows them: few letters, and merges in
- * random order. */
+/* Return a vocabulary of few letters, with merges in random order, so that tokens depend strongly
+ * on the text that follows them. */
 static sgt_vocab *chance_vocab(rng *r)
 {
     char tokens[400][9] = {"a", "b", "c"}, text[8192];
@@ -81,8 +81,9 @@ Test(extent, vocabularies_of_chance)
     cr_assert_geq(found, 150, "SEED=%llu", (unsigned long long)seed);
 }
 
-/* Of letters in a row, the last two that merge decide how all before them do: each pair merges before
- * the pair to its left. So no place among them is a border whatever follows. */
+/* Each pair of neighbouring letters merges before the pair to its left. So the last two letters of
+ * a row decide how all letters before them are merged, and a cut between letters may be wrong if
+ * more letters follow. */
 Test(extent, borders_that_far_text_moves)
 {
     static const char row[] = "bcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -108,8 +109,8 @@ Test(extent, borders_that_far_text_moves)
         }
 }
 
-/* Steps give the tokens of the definition for long pieces, too: random bytes of a few kinds, and what
- * repeats with every period up to 20. */
+/* Encoding by steps gives the tokens of the definition for long pre-tokens, too: random text of a
+ * few kinds, and text that repeats with periods up to 20. */
 Test(extent, steps_are_the_definition)
 {
     static const char *const letters[] = {"abcdefghijklmnopqrstuvwxyz", "0123456789", "ACGT",
@@ -134,8 +135,8 @@ Test(extent, steps_are_the_definition)
     }
 }
 
-/* Ill-formed bytes become U+FFFD before they are encoded, so no cut between them may depend on
- * their values. */
+/* Ill-formed bytes are replaced by U+FFFD before the text is encoded, so a cut between them must
+ * not depend on their values. */
 Test(extent, cuts_hold_for_replaced_text)
 {
     scoped(sgt_vocab) *v = gpt2();

@@ -64,7 +64,7 @@ Test(json_line, texts)
     expect_text("a.b.c", "{\"a\":{\"b\":{\"c\":\"deep\"},\"c\":1}}", "deep", 4, 0);
 }
 
-/* Python's json writes these, which are not JSON. */
+/* Python's json writes these numbers, which are not valid JSON. */
 Test(json_line, numbers_of_python)
 {
     expect_text("text", "{\"a\":NaN,\"b\":[Infinity,-Infinity],\"text\":\"x\",\"c\":{\"d\":NaN}}",
@@ -72,7 +72,7 @@ Test(json_line, numbers_of_python)
     expect_text("a.b", "{\"c\":-Infinity,\"a\":{\"c\":NaN,\"b\":\"x\"}}", "x", 1, 0);
 }
 
-/* Files that begin with a byte order mark, one after the other, and with no newline between
+/* Files that begin with a byte order mark were concatenated, with and without a newline between
  * them. */
 Test(json_line, byte_order_marks)
 {
@@ -236,7 +236,8 @@ static size_t random_value(rng *r, char *out, int depth)
     return n;
 }
 
-/* Change line[n] at one or two places: replace, remove or insert a byte, but never a newline. */
+/* Change line[n] at one or two random offsets: replace, remove or insert a byte. No newline is
+ * inserted. */
 static size_t damage(rng *r, char *line, size_t n)
 {
     static const char bytes[] = "{}[],:\"\\ 01-+.eEtfnu\x01\x80\xC3 a";
@@ -254,8 +255,8 @@ static size_t damage(rng *r, char *line, size_t n)
     return n;
 }
 
-/* The value of "text" as it is written, whatever its kind, means what jansson found; and the line
- * stays as it was. */
+/* Check sgt_json_value: the text of the value of "text", of any type, must parse to what jansson
+ * found, and the line must stay unchanged. */
 static void expect_value(const char *line, size_t n, const json_t *want, uint64_t seed)
 {
     sgt_error err;

@@ -1,5 +1,5 @@
-/* test_normalize.c: normal forms, compared with results recorded from Python's unicodedata, and
- * with utf8proc on the whole text. Also texts cut wherever that is allowed. */
+/* test_normalize.c: Unicode normal forms, compared with results recorded from Python's unicodedata,
+ * and with utf8proc on the whole text. Also texts that are cut at allowed cuts. */
 #include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
@@ -83,8 +83,8 @@ Test(normalize, every_code_point_as_python_has_it)
     free(text);
 }
 
-/* Mark the characters that may combine with the one before: the second character of every pair that
- * a composed character decomposes into in one step. */
+/* Mark the characters that may combine with the character before them: all but the first character
+ * of every decomposition. */
 static void mark_seconds(uint8_t *second)
 {
     for (int32_t cp = 0; cp < 0x110000; cp++) {
@@ -112,8 +112,8 @@ Test(normalize, boundaries_are)
         }
 }
 
-/* sgt_rule_cut_normalized relies on this: no character's normal form ends in white space unless the
- * character is white space, and ASCII never changes. */
+/* sgt_rule_cut_normalized relies on this: a character's normal form ends in white space only if the
+ * character is white space, and ASCII characters never change. */
 Test(normalize, makes_no_white_space_at_an_end)
 {
     scoped(sgt_normalizer) z = {0};
@@ -187,8 +187,8 @@ Test(normalize, any_text_as_a_whole_and_in_parts)
     free_rules(all, encoders, rules);
 }
 
-/* Half a million marks follow one letter, in the worst order for sorting by swaps, which would take
- * hours. */
+/* Half a million marks follow one letter, in the worst order for a sort that swaps neighbours,
+ * which would take hours. */
 Test(normalize, many_marks_take_linear_time, .timeout = 10)
 {
     const size_t marks = 500000;
@@ -214,7 +214,7 @@ Test(normalize, cuts_are_before_white_space_alone)
     cr_assert_eq(sgt_rule_cut_normalized(NULL, (const uint8_t *)"\xFF\n", 2), 1);
     cr_assert_eq(sgt_rule_cut_normalized(NULL, (const uint8_t *)" abc", 4), 0);
     cr_assert_eq(sgt_rule_cut_normalized(NULL, (const uint8_t *)"", 0), 0);
-    /* in other rules, newlines may end a piece of other characters */
+    /* in rules other than GPT-2's, newlines may end a pre-token of other characters */
     const sgt_rule other = sgt_rule_of("cl100k");
     cr_assert_eq(sgt_rule_cut_normalized(&other, (const uint8_t *)"ab cd!\nef", 9), 2);
 }

@@ -55,8 +55,8 @@ Test(options, options_that_make_no_sense)
     expect_change_refused(field = "a..b", "field: \"a..b\": a name in it is empty");
 }
 
-/* A program of another version: options with a field that this library does not know, or without the
- * last fields, which are then not read; and a result with and without. */
+/* A program of another version passes options with a field that this library does not know, or
+ * without the last fields, which must not be read then. The same holds for its result struct. */
 Test(options, programs_of_other_versions)
 {
     struct {

@@ -1,5 +1,6 @@
-/* test_pipeline.c: sgt_tokenize as a library. Its shards are compared with the slow way's
- * (pipeline.h), for several numbers of threads, sizes and options. Also stopping and resuming. */
+/* test_pipeline.c: sgt_tokenize as a library. Its shards are compared with those of the slow way
+ * (pipeline.h), for several numbers of threads, sizes of units, and options. Also stopping and
+ * resuming. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,8 +78,8 @@ Test(pipeline, shards_of_one_token)
     cr_assert_eq(r.shards, s.count);
 }
 
-/* More documents than a unit of work holds, most of them tiny or empty. Any number of threads gives
- * the same set. */
+/* There are more documents than a unit of work holds, most of them tiny or empty. Any number of
+ * threads gives the same set. */
 Test(pipeline, many_small_files)
 {
     enum { FILES = 9000 };
@@ -103,7 +104,7 @@ Test(pipeline, many_small_files)
     expect_same_folders("out1", "out5");
 }
 
-/* One document of many pieces, with a megabyte that cannot be cut. */
+/* One document that takes many units of work, with a megabyte in which no cut is allowed. */
 Test(pipeline, one_huge_document)
 {
     static const char *const paths[] = {"in/a"};
@@ -125,7 +126,8 @@ Test(pipeline, one_huge_document)
     expect_same_folders("out1", "out5");
 }
 
-/* Stop after each unit in turn, and resume with other numbers of threads and sizes of pieces. */
+/* Stop after each unit of work in turn, and resume with other numbers of threads and sizes of
+ * units. */
 Test(pipeline, stopped_anywhere_and_resumed)
 {
     mkdir("in", 0777);
@@ -147,7 +149,8 @@ Test(pipeline, stopped_anywhere_and_resumed)
     }
 }
 
-/* A resumed run reads only the inputs that are not done, and first reports what is done. */
+/* A resumed run reads only the inputs that are not yet finished. Its first report of progress says
+ * what is already done. */
 Test(pipeline, resume_reads_no_more_than_it_must)
 {
     stopper s = {.after = 20}, again = {.after = INT_MAX};
@@ -191,7 +194,7 @@ Test(pipeline, file_that_changed_since_it_was_listed)
         tokenize(o, "in", "out", NULL, why), SGT_EIO,
         "in/b: changed since the inputs were listed: 3000 bytes then, now 100 (start again)");
     cr_assert(folder_is_gone("out"));
-    /* with a complete shard, OUT is kept, and the next run finds that the inputs differ */
+    /* if a shard is complete, OUT is kept, and the next run notices that the inputs have changed */
     put_mixed("in/b", 2, 3000, 0);
     o.shard_tokens = 1000;
     cr_assert_eq(tokenize(o, "in", "out", NULL, &err), SGT_EIO);

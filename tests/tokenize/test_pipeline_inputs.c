@@ -1,6 +1,6 @@
-/* test_pipeline_inputs.c: JSONL and packed files through the whole pipeline, compared with the same
- * documents as text files. Several numbers of threads and sizes of pieces; stopped and resumed;
- * files that change before a run is resumed. */
+/* test_pipeline_inputs.c: JSONL and compressed files through the whole pipeline, compared with the
+ * same documents as text files. With several numbers of threads and sizes of units, also stopped
+ * and resumed, and with files that change before a run is resumed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,8 +40,8 @@ static size_t put_string(char *out, const char *text, size_t n, uint64_t seed)
     return (size_t)(at - out);
 }
 
-/* Write `count` documents of at most `most` bytes as files PREFIX00, PREFIX01, ...; and as lines of
- * JSONL in `path`, which `put` writes. */
+/* Write `count` documents of at most `most` bytes twice: as files PREFIX00, PREFIX01, ..., and as
+ * lines of the JSONL file `path`, which `put` writes. */
 static void put_documents(const char *prefix, uint64_t seed, int count, size_t most,
                           void (*put)(const char *path, const void *p, size_t n), const char *path)
 {
@@ -51,7 +51,7 @@ static void put_documents(const char *prefix, uint64_t seed, int count, size_t m
         char name[32];
         size_t n = sgt_philox_u64(seed, (uint64_t)i, 1) % (most + 1);
         scoped_memory char *text = mixed_text(seed + (uint64_t)i, &n, 0);
-        n = sgt_utf8_valid((uint8_t *)text, n); /* cut a character that the end breaks off */
+        n = sgt_utf8_valid((uint8_t *)text, n); /* drop a character that the end cuts off */
         snprintf(name, sizeof name, "%s%02d", prefix, i);
         put_text(name, text, n);
         if (i % 7 == 3) *at++ = '\n';
@@ -83,8 +83,8 @@ static void put_zst(const char *path, const void *p, size_t n)
     put_text(path, packed, got);
 }
 
-/* Write in/a.jsonl, in/b.jsonl.gz, in/c.ndjson.zst and in/d.gz; and their documents as files in
- * text/. */
+/* Write in/a.jsonl, in/b.jsonl.gz, in/c.ndjson.zst and in/d.gz, and write their documents as text
+ * files in text/. */
 static void put_inputs(void)
 {
     size_t n = 30000;
@@ -134,7 +134,7 @@ Test(pipeline_inputs, stopped_anywhere_and_resumed)
     }
 }
 
-/* Overwrite the byte that is `permille` thousandths into the file. */
+/* Overwrite one byte of the file, at `permille` thousandths of its size. */
 static void damage(const char *path, size_t permille)
 {
     char *bytes;
@@ -144,7 +144,8 @@ static void damage(const char *path, size_t permille)
     free(bytes);
 }
 
-/* With skip_bad, what comes before damage is the same however it is read, also after a resume. */
+/* With skip_bad, the text before the damage in a file is the same for any threads and sizes of
+ * units, and also after a resume. */
 Test(pipeline_inputs, damaged_files_are_cut_at_one_place)
 {
     put_inputs();
@@ -175,7 +176,7 @@ Test(pipeline_inputs, damaged_files_are_cut_at_one_place)
     }
 }
 
-/* A packed file is replaced by one of the same size. The bytes differ in the part that an
+/* A compressed file is replaced by one of the same size, which differs in the part that an
  * interrupted run has already read. */
 Test(pipeline_inputs, packed_file_with_other_content)
 {

@@ -1,5 +1,5 @@
-/* test_pipeline_parts.c: parts of the pipeline by themselves: the feed, cuts beside literals, the
- * choice of the split, the journal, names in JSON. */
+/* test_pipeline_parts.c: single parts of the pipeline: the feed, cuts next to literals, the choice
+ * of the split, the journal, names in JSON. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,8 +40,8 @@ static sgt_text_feed *feed(const sgt_corpus *c, size_t piece, uint64_t file, uin
     return f;
 }
 
-/* The parts that the feed delivers, joined, are the files, for any size of pieces. Reading that
- * starts at any part gives the same rest. */
+/* For any size of units, the parts that the feed delivers make up the files when they are
+ * joined. */
 Test(pipeline_parts, feed_gives_every_byte_once)
 {
     static const size_t pieces[] = {1, 7, 64, 1000, 100000};
@@ -79,8 +79,9 @@ Test(pipeline_parts, feed_gives_every_byte_once)
     }
 }
 
-/* Tokenize long pieces in in/a, which are cut between tokens. The ids of the parts are those of the
- * whole, and no unit has more than `most` bytes. replaced: as with --invalid-utf8 replace. */
+/* Write text[n], which has long pre-tokens, to in/a and tokenize it. They are cut between tokens,
+ * so the ids of the parts must be those of the whole, and no unit may have more than `most` bytes.
+ * replaced: as with --invalid-utf8 replace. */
 static void expect_long_pieces(const char *text, size_t n, int replaced, size_t most)
 {
     sgt_error err;
@@ -109,7 +110,7 @@ static void expect_long_pieces(const char *text, size_t n, int replaced, size_t 
         got += u.id_count;
     }
     cr_assert_eq(rc, 1);
-    cr_assert_eq(got, want + 1); /* one more: the end-of-text id */
+    cr_assert_eq(got, want + 1); /* the end-of-text id is added */
     cr_assert_arr_eq(parts + 1, whole, want * sizeof *whole);
 }
 
@@ -134,7 +135,7 @@ Test(pipeline_parts, long_pieces_are_cut_by_their_tokens)
     expect_long_pieces(text, N, 0, 8000);
 }
 
-/* Read one unit of in/a, then call `change`, and expect an error. */
+/* Read one unit of in/a, then call `change`, and expect the error `want`. */
 static void expect_change(void (*change)(void), const char *want)
 {
     sgt_error err;
@@ -173,7 +174,8 @@ Test(pipeline_parts, file_changes_while_it_is_read)
 #undef CHANGED
 }
 
-/* Read `path`, of at most `most` bytes between cuts, and expect so many units and this end. */
+/* Read `path` with at most `most` bytes between two cuts. Expect `units` units, and then the error
+ * `want` ("": the end of the text). */
 static void expect_units(const char *path, size_t most, const sgt_tokenize_options *o, int units,
                          const char *want)
 {
@@ -197,14 +199,15 @@ static void expect_units(const char *path, size_t most, const sgt_tokenize_optio
     cr_assert(!o->skip_bad || lines == 4);
 }
 
-/* Text or a line without a place to cut is read up to the limit. Then text fails; a line is bad. */
+/* Text in which no cut is allowed, or a single line, is read up to a limit of bytes. Beyond it,
+ * text is an error, and a line counts as a bad line. */
 Test(pipeline_parts, stretch_that_cannot_be_cut)
 {
     static const sgt_tokenize_options plain, skip = {.skip_bad = 1};
     const size_t most = 1 << 20;
     scoped_memory char *text = malloc(3 * most);
     memset(text, 'a', 3 * most);
-    memcpy(text, "a  b=", 5); /* text can be cut after the sign */
+    memcpy(text, "a  b=", 5); /* text can be cut after the = */
     mkdir("in", 0777);
     put_text("in/b.txt", text, 5 + most);
     expect_units("in/b.txt", most, &plain, 2, "");
@@ -233,8 +236,8 @@ static int has_literal_at(const char *text, size_t n, size_t at)
     return n - at >= 13 && !memcmp(text + at, "<|endoftext|>", 13);
 }
 
-/* A literal <|endoftext|> that begins documents is in one part, and the part before it ends a
- * document; one that is text is counted once, even if it is cut: for any size of pieces. */
+/* For any size of units: if literals <|endoftext|> begin documents, none is cut, and the part
+ * before one ends a document. If they are text, each is counted once, even if it is cut. */
 Test(pipeline_parts, literals_divide_or_are_counted)
 {
     static const size_t pieces[] = {1, 7, 64, 1000};
@@ -297,7 +300,7 @@ Test(pipeline_parts, split)
     cr_assert_str_eq(bits, "10000110001111101111000101110001");
 }
 
-/* A journal comes back as it was written. One that is cut off or changed anywhere is refused, or
+/* A journal is read as it was written. If it is cut off or changed anywhere, it is refused, or
  * gives the same position. */
 Test(pipeline_parts, damaged_journal)
 {
@@ -333,7 +336,7 @@ Test(pipeline_parts, damaged_journal)
         put_text("w/journal", bytes, cut);
         cr_assert_eq(sgt_journal_open(&j, "w", &err), SGT_EFORMAT, "cut after %zu bytes", cut);
     }
-    for (size_t i = 0; i < n; i++) { /* one byte anywhere is changed */
+    for (size_t i = 0; i < n; i++) { /* change each byte in turn */
         bytes[i] ^= 1;
         put_text("w/journal", bytes, n);
         bytes[i] ^= 1;

@@ -1,6 +1,7 @@
-/* test_pipeline_sets.c: sets made by several ranks, shuffled, or without duplicates. They are
- * compared with a slow way: encode documents one by one, find duplicates by comparing texts, sort
- * by key. Also stopping and resuming, and how files are divided among ranks. */
+/* test_pipeline_sets.c: sets written by several ranks, shuffled, or without duplicates. They are
+ * compared with a slow way that encodes documents one by one, compares their texts to find
+ * duplicates, and sorts by key. Also stopping and resuming, and how files are divided among
+ * ranks. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +24,8 @@ static char names[FILES][16];
 static const char *paths[FILES];
 static int duplicate[FILES];
 
-/* Make files of many lengths. A few are equal; one of many pieces occurs twice; some have the same
- * length but different content. */
+/* Write files of many lengths. A few are equal, one that takes many units of work occurs twice, and
+ * some have the same length but different content. */
 static void make_corpus(void)
 {
     mkdir("in", 0777);
@@ -97,8 +98,8 @@ static uint64_t count_duplicates(void)
     return n;
 }
 
-/* Make a set with every combination of the options that need parts, for several numbers of ranks.
- * Parts of more than SGT_MADE_OPEN shards are shuffled through buckets. */
+/* Write a set with every combination of the options for which ranks write parts first, for several
+ * numbers of ranks. Parts of more than SGT_MADE_OPEN shards are shuffled through buckets. */
 Test(pipeline_sets, equals_the_slow_way)
 {
     static const uint32_t ranks[] = {1, 3, 40};
@@ -138,7 +139,7 @@ Test(pipeline_sets, equals_the_slow_way)
 }
 
 /* Stop after every few units of work, also in the middle of documents. A resumed run starts such a
- * document again, so it does a little more. */
+ * document again, so it repeats a little work. */
 Test(pipeline_sets, stopped_and_resumed)
 {
     sgt_tokenize_options o = {.dedup = 1, .shuffle = 1, .shard_tokens = 2000, .val_fraction = .3};
@@ -156,7 +157,8 @@ Test(pipeline_sets, stopped_and_resumed)
     cr_assert_gt(all, 30);
 }
 
-/* Return all ids of an order. Also read it from every `step`-th token on, to the end of a document. */
+/* Read an order from its beginning, and return all its ids. Also read it from every `step`-th token
+ * to the end of that token's document, and compare. */
 static stream walk(sgt_order *o, uint64_t step, size_t width)
 {
     sgt_order_ids got;
@@ -183,7 +185,7 @@ static stream walk(sgt_order *o, uint64_t step, size_t width)
     return s;
 }
 
-/* Make a set of some of the files, and append it to *set. */
+/* Write a set of files number from .. to - 1, and append it to *set. */
 static void add_some_files(sgt_made **set, const char *out, int from, int to, const char *vocab)
 {
     const sgt_tokenize_options o = {.size = sizeof o,
@@ -196,7 +198,8 @@ static void add_some_files(sgt_made **set, const char *out, int from, int to, co
     must(sgt_made_add(set, out, why));
 }
 
-/* A table that holds few documents takes more passes, and finds the same duplicates. */
+/* If the table of documents has little memory, finding duplicates takes more passes, with the same
+ * result. */
 Test(pipeline_sets, duplicates_are_found_in_passes)
 {
     sgt_tokenize_options o = {.dedup = 1, .val_fraction = .4, .ranks = 2};
@@ -219,7 +222,7 @@ Test(pipeline_sets, duplicates_are_found_in_passes)
     sgt_made_close(part);
 }
 
-/* A table that counts more documents than there are is not trusted. */
+/* Check that a file of counts which claims more documents than there are is refused. */
 static void expect_counts_checked(const sgt_order_request *r)
 {
     static const char path[] = "work/sorting/train/00000-of-00003/counts";
@@ -234,8 +237,8 @@ static void expect_counts_checked(const sgt_order_request *r)
         "work/sorting/train/00000-of-00003/counts: missing or damaged (--force starts over)");
 }
 
-/* Shuffled documents are the same for any number of ranks, from buckets and from the parts. They can
- * be read from the beginning or from any token. */
+/* Shuffled documents have the same order for any number of ranks, whether they are read from
+ * buckets or from the parts, and can be read from any token on. */
 Test(pipeline_sets, orders_are_walked_and_sought)
 {
     static const struct {

@@ -1,6 +1,7 @@
-/* test_rules.c: GPT-2's rule and the others of split.h give the pieces of PCRE2. The others give the
- * ids of tiktoken and the pieces of Hugging Face's library (tests/data/vocab/rules.json). A text
- * that is cut at safe cuts has the same pieces. */
+/* test_rules.c: split rules. GPT-2's rule and the other rules of split.h give the same pre-tokens
+ * ("pieces") as PCRE2. The other rules also give the ids of tiktoken and the pre-tokens of Hugging
+ * Face's library (tests/data/vocab/rules.json). Cutting a text at safe cuts changes no
+ * pre-token. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +23,7 @@ static void hold_to_pattern(const sgt_rule *r, sgt_pattern *p, const uint8_t *s,
     hold_levels(r, s, n, most, want, count, what);
 }
 
-/* Check that with `cuts`, all levels give the same parts as the first one. */
+/* Check that with `cuts` all CPU levels give the same parts. */
 static void hold_parts(const sgt_rule *r, const sgt_cuts *cuts, const uint8_t *s, size_t n,
                        size_t most, const char *what)
 {
@@ -35,7 +36,7 @@ static void hold_parts(const sgt_rule *r, const sgt_cuts *cuts, const uint8_t *s
     }
 }
 
-/* Return rule i: GPT-2's (NULL), then those of the table. */
+/* Return rule i: GPT-2's (NULL) for 0, then those of split.h's table. */
 static const sgt_rule *rule_at(size_t i) { return i ? sgt_rule_at(i - 1) : NULL; }
 
 Test(rules, random_text_as_pcre2_has_it)
@@ -57,8 +58,8 @@ Test(rules, random_text_as_pcre2_has_it)
     }
 }
 
-/* Sixteen code points per text, each in many places, so that they occur everywhere in a block of 64
- * bytes. Then each code point at the end of a text. */
+/* Each text has 16 code points in many contexts, so that they occur at every offset in a block of
+ * 64 bytes. Each code point is also tested at the end of a text. */
 Test(rules, every_code_point_in_many_places_as_pcre2_has_it)
 {
     static const char *const contexts[] = {"@ @a@b1@1'@@'s\n@@ @'@@ @\n@ a.@-@ ",
@@ -70,8 +71,9 @@ Test(rules, every_code_point_in_many_places_as_pcre2_has_it)
             uint8_t text[2048];
             char what[32];
             size_t n = 0;
-            /* PCRE2 is slow: above U+3000, check each character by GPT-2's rule and a few others
-             * only; and of planes 4 to 13, which have no characters, an eighth */
+            /* PCRE2 is slow. So only GPT-2's rule checks all characters above U+3000; other rules
+             * check one in 32. Of planes 4 to 13, which have no characters, only an eighth is
+             * checked. */
             if (r && cp >= 0x3000 && (cp / 16 + k) % 32) continue;
             if (cp >= 0x40000 && cp < 0xE0000 && (cp / 16 + cp / 4096) % 8) continue;
             sprintf(what, "U+%04X and on", cp);
@@ -130,8 +132,8 @@ Test(rules, ids_are_tiktokens_and_pieces_hugging_faces)
                    count = pieces_by(&r, "auto", NULL, (const uint8_t *)text, n, 200, pieces);
             expect_ends(pieces, count, ends, text);
         }
-        /* the same rule in a tokenizer.json is recognized. The exception is cl100k: in Oniguruma
-         * its {1,3}+ takes any number of digits */
+        /* The rule is recognized in a tokenizer.json, except cl100k's: for Oniguruma, which reads
+         * that file, its {1,3}+ matches any number of digits. */
         const char *rule = sgt_rule_from_regex(NULL, regex);
         cr_assert(k ? rule == r.text : !rule, "%s", regex);
         cr_assert_eq(sgt_rule_from_regex(NULL, r.regex), r.text, "%s", regex);
@@ -139,7 +141,7 @@ Test(rules, ids_are_tiktokens_and_pieces_hugging_faces)
     json_decref(all);
 }
 
-/* The patterns that have two spellings, or are split by PCRE2. */
+/* Patterns that occur in two spellings, or that only PCRE2 can split. */
 Test(rules, of_a_tokenizer_json_split_as_hugging_faces_library)
 {
     scoped(json_t) *all = json_load_file("tests/data/vocab/regex.json", 0, NULL);
@@ -209,7 +211,8 @@ Test(rules, any_cutting_gives_the_same_ids)
     for (int i = 0; i < 60000; i++) {
         uint8_t text[160];
         uint16_t whole[160], parts[160];
-        const int k = i / 4 % 2 ? i / 8 % rules : 0; /* every second one with GPT-2's rule */
+        /* every second group of four with GPT-2's rule */
+        const int k = i / 4 % 2 ? i / 8 % rules : 0;
         size_t n = hard_text(&r, text, 120, i & 1), from = 0, count = 0, ill = 0,
                want = encode(encoders[k], text, n, whole);
         const uint64_t *joins = i & 2 ? all[k]->joins : NULL;
@@ -228,8 +231,8 @@ Test(rules, any_cutting_gives_the_same_ids)
     free_rules(all, encoders, rules);
 }
 
-/* Long pieces of one kind of character, cut between tokens: the ids are those of the whole,
- * whatever follows. */
+/* Long pre-tokens of one kind of character are cut between tokens. The ids of the parts are those
+ * of the whole, whatever text follows. */
 Test(rules, cutting_long_pieces_changes_nothing)
 {
     char table[] =
@@ -271,7 +274,7 @@ Test(rules, cutting_long_pieces_changes_nothing)
     free_rules(all, encoders, rules);
 }
 
-/* Splitting takes linear time, also where the regular expressions backtrack. */
+/* Splitting takes linear time, even on texts for which the regular expressions backtrack. */
 Test(rules, long_runs_take_linear_time, .timeout = 20)
 {
     char table[] = "a~A~A\xE4\xB8\xAD~aA~\xCC\x81~A\xCC\x81~ ~\n ~/\n~!~1~'~'s";

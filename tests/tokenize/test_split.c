@@ -1,5 +1,6 @@
-/* test_split.c: the splitter of ill-formed text, the last safe cut, and other patterns, split by PCRE2.
- * That the splitter gives the pieces of PCRE2, and that cuts change no id, is in test_rules.c. */
+/* test_split.c: the splitter on ill-formed text, the last safe cut, and patterns without a rule of
+ * their own, which PCRE2 splits. test_rules.c checks that the splitter gives the pre-tokens of
+ * PCRE2, and that cuts change no id. */
 #include <stdlib.h>
 #include <string.h>
 

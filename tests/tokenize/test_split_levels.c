@@ -1,6 +1,6 @@
-/* test_split_levels.c: the splitter at every CPU level gives the pieces of the expression. Texts
- * have every pair of difficult strings at every place of a block of 64 bytes, and lie between
- * inaccessible pages. */
+/* test_split_levels.c: the splitter gives the pre-tokens of the regular expression at every CPU
+ * level. Texts have every pair of difficult strings at every offset in a block of 64 bytes, and lie
+ * between inaccessible pages. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -20,8 +20,8 @@ static uint8_t *page_between_guards(void)
     return p + PAGE;
 }
 
-/* Compare all levels with the expression, with the text at the end and at the beginning of the
- * page. */
+/* Compare all levels with the regular expression. The text lies at the end of the page, and then at
+ * its beginning. */
 static void hold_to_definition(uint8_t *page, const uint8_t *text, size_t n, size_t most,
                                const char *what)
 {
@@ -81,7 +81,7 @@ Test(split_levels, every_two_bits_about_a_border)
             }
 }
 
-/* Random sequences of these strings at every place of a block, cut off anywhere. */
+/* Random sequences of these strings, at every offset in a block, and cut off anywhere. */
 Test(split_levels, many_bits_at_every_place)
 {
     uint8_t *page = page_between_guards(), text[1024];
@@ -120,8 +120,8 @@ Test(split_levels, every_first_and_second_byte)
         }
 }
 
-/* A piece of more than 4 GiB: s->at needs more than 32 bits. The text is one page of zeros, mapped
- * again and again. */
+/* A pre-token of more than 4 GiB, for which s->at needs more than 32 bits. The text is one page of
+ * zeros, mapped many times. */
 Test(split_levels, a_piece_of_more_than_four_gibibytes)
 {
     size_t n = ((size_t)1 << 32) + 3 * PAGE;
@@ -146,8 +146,8 @@ Test(split_levels, a_piece_of_more_than_four_gibibytes)
     munmap(text, n);
 }
 
-/* Compare a whole file of many scripts with PCRE2: GPT-2's vocabulary, or the file that TEXT
- * names. */
+/* Compare with PCRE2 on a whole file with many scripts: GPT-2's vocabulary, or the file that the
+ * environment's TEXT names. */
 Test(split_levels, a_file_as_pcre2_has_it)
 {
     const char *path = getenv("TEXT");

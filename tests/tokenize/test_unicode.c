@@ -1,5 +1,5 @@
-/* test_unicode.c: the classes of characters are those that were recorded from tiktoken, in the table
- * and in those for vector code. */
+/* test_unicode.c: the classes of characters, in the main table and in the tables for vector code,
+ * are those recorded from tiktoken. */
 #include <stdlib.h>
 
 #include "tests/tokenize/common.h"

@@ -18,7 +18,7 @@ Test(utf8, every_code_point_is_one_unit)
         cr_assert_eq(got, surrogate ? SGT_UTF8_ILL_FORMED : cp, "U+%04X", cp);
         cr_assert_eq(len, surrogate ? 1 : n, "U+%04X", cp);
         cr_assert_eq(sgt_utf8_valid(s, n), surrogate ? 0 : n, "U+%04X", cp);
-        /* a broken-off character is one ill-formed unit */
+        /* a character that is cut off is one ill-formed unit */
         for (size_t cut = 1; cut < n && !surrogate; cut++) {
             cr_assert_eq(sgt_utf8_unit(s, cut, &got), cut, "U+%04X", cp);
             cr_assert_eq(got, SGT_UTF8_ILL_FORMED, "U+%04X", cp);
@@ -52,7 +52,7 @@ Test(utf8, replaces_what_python_replaces)
 Test(utf8, counts_and_places_ill_formed_units)
 {
     /* the examples of Unicode 16.0, table 3-8 (its first part), then surrogates, overlong forms,
-     * and a broken-off end */
+     * and a text that is cut off */
     static const struct {
         const char *s;
         size_t count;
@@ -124,8 +124,8 @@ static void hold_levels_to_units(const uint8_t *text, size_t n, const char *what
     }
 }
 
-/* Put four bytes of every kind after well-formed text, near the ends of the blocks that the vector
- * code takes. */
+/* Put four bytes of every kind after well-formed text, near the ends of the vector code's
+ * blocks. */
 Test(utf8, four_bytes_at_borders)
 {
     static const uint8_t kinds[] = {0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0};
@@ -142,9 +142,9 @@ Test(utf8, four_bytes_at_borders)
         }
 }
 
-/* Put characters, whole and broken off, at the ends of the blocks and of the groups of blocks that
- * the vector code looks at together: the first begins at 64 and has 4, then each has 64. If most
- * blocks are beyond ASCII, it then takes 256 blocks without a look, by fours. */
+/* Put a character, complete or cut off, at the ends of the vector code's blocks of 64 bytes, early
+ * and late in a text of 650 blocks. The blocks before it are ASCII, or the first 325, or all, are
+ * beyond ASCII. */
 Test(utf8, characters_between_groups_of_blocks)
 {
     static const char *const cases[] = {

@@ -50,7 +50,7 @@ Test(vocab, tokens)
     sgt_vocab_free(NULL);
 }
 
-/* The headers of all shards hold this fingerprint. If it changed, old shards would seem to have
+/* The headers of all shards contain this fingerprint. If it changed, old shards would seem to have
  * another vocabulary. */
 Test(vocab, the_fingerprint_is_for_good)
 {
@@ -60,9 +60,9 @@ Test(vocab, the_fingerprint_is_for_good)
     cr_assert_eq(sgt_vocab_fingerprint(v), SGT_GPT2_FINGERPRINT);
 }
 
-/* gpt2.tables was computed from the merges: both ids of each, and the factors of their table of pairs.
- * Programs use it without a check when they start. If it differs, build/gpt2.tables is what belongs
- * there. */
+/* gpt2.tables was computed from the merges: both ids of each merge, and the factors of the hash
+ * table of their pairs. Programs use it unchecked when they start. If it is wrong, this test writes
+ * the right content to build/gpt2.tables. */
 Test(vocab, the_embedded_tables_are_those_of_the_merges)
 {
     scoped(sgt_vocab) *v = gpt2(), *lines = load_vocab(LINES, NULL);
@@ -134,7 +134,8 @@ Test(vocab, byte_pairs_are_counted)
     scoped(sgt_vocab) *v = gpt2();
     int pairs = 0;
     for (int i = 0; i < 1024; i++) pairs += __builtin_popcountll(v->joins[i]);
-    cr_assert_eq(pairs, 2689); /* of 65,536 pairs; another program has counted the same number */
+    /* of 65,536 possible pairs; an independent program counted as many */
+    cr_assert_eq(pairs, 2689);
 }
 
 Test(vocab, alphabet_goes_both_ways)

@@ -59,7 +59,8 @@ Test(vocab_load, gpt2_by_any_name_is_gpt2)
     cr_assert(sgt_vocab_size(other) == 50257 && sgt_vocab_eot(other) == 50256);
 }
 
-/* sixteen bytes for each of the most ids, but for two nodes of the trie */
+/* Together, tokens may have 16 bytes for each of the most ids, 16 MiB, less two nodes of the
+ * trie. */
 Test(vocab_load, tokens_have_16_mib)
 {
     sgt_vocab_parts p = {.path = "long"};
@@ -133,8 +134,8 @@ Test(vocab_load, ranks_find_the_merges_and_the_ways_to_encode_agree)
 
 /* ---- ranks in any order ---- */
 
-/* Encode a piece as tiktoken does: a token, or else merge the pair with the lowest rank, again and again.
- * Return the number of ids. */
+/* Encode a pre-token as tiktoken does: if it is a token, give its id; otherwise merge the pair with
+ * the lowest rank until no pair can be merged. Return the number of ids. */
 static size_t encode_by_ranks(const sgt_vocab_parts *p, const uint8_t *s, size_t n, uint16_t *ids)
 {
     size_t from[65], count = n;
@@ -156,7 +157,8 @@ static size_t encode_by_ranks(const sgt_vocab_parts *p, const uint8_t *s, size_t
     return count;
 }
 
-/* Load ranks, and compare random pieces. Return whether such ranks are supported. */
+/* Load the ranks, and compare the ids of random pre-tokens. Return 0 if sgt does not support such
+ * ranks. */
 static int ranks_agree(rng *r, const sgt_vocab_parts *p, unsigned letters)
 {
     scoped(sgt_vocab) *v = NULL;
@@ -180,8 +182,8 @@ static int ranks_agree(rng *r, const sgt_vocab_parts *p, unsigned letters)
     return 1;
 }
 
-/* Of ranks that no training gave, a token may have a lower one than its halves, or no pair of tokens
- * makes it. */
+/* If ranks do not come from training, a token may have a lower rank than its halves, or no two
+ * tokens may merge into it. */
 Test(vocab_load, ranks_in_any_order)
 {
     rng r = {test_seed(), 0};
@@ -210,7 +212,7 @@ Test(vocab_load, ranks_in_any_order)
 
 /* ---- merges against the definition ---- */
 
-/* Train merges by the definition: count every pair of every word again before each merge. */
+/* Train merges by the definition: before each merge, count all pairs in all words again. */
 static uint32_t train_plainly(uint16_t words[][16], size_t *lengths, const uint64_t *counts,
                               size_t n, uint32_t size, uint16_t (*pairs)[2])
 {
@@ -254,7 +256,7 @@ Test(merges, are_those_of_the_definition)
         for (size_t w = 0; w < 60; w++) {
             uint8_t s[16];
             lengths[w] = 1 + below(&r, 15);
-            /* more than 32 bits can count */
+            /* a count that needs more than 32 bits */
             counts[w] = below(&r, 6) ? 1 + below(&r, 5) : 5000000000u;
             for (size_t i = 0; i < lengths[w]; i++)
                 words[w][i] = (uint16_t)(1 + (s[i] = (uint8_t)below(&r, letters)));

@@ -1,11 +1,11 @@
 /* stress.c: stress the pipeline: several runs at the same time, with many threads and tiny units of
- * input, stopped and resumed at random. Every OUT must have the same bytes as one that a single
- * thread makes without interruption. A plain program without Criterion, so that it runs under the
+ * input, stopped and resumed at random. Every OUT must have the same bytes as the one that a single
+ * thread writes without interruption. A plain program without Criterion, so that it runs under the
  * thread sanitizer:
  *
  *     make SAN=thread build/thread/tests/stress-pipeline && build/thread/tests/stress-pipeline [RUNS] [SEED]
  *
- * It makes RUNS folders OUT (default 60). Exit 0: each was right, and no thread and no descriptor
+ * It writes RUNS folders OUT (default 60). Exit 0: each was right, and no thread and no descriptor
  * was leaked. */
 #include <string.h>
 #include <sys/stat.h>
@@ -73,7 +73,7 @@ static void make_corpus(uint64_t seed)
 
 /* ---- the expected sets ---- */
 
-/* Return options number `way`, of WAYS that give different output. */
+/* Return options number `way`, from 0 to WAYS - 1. Each gives a different output. */
 static sgt_tokenize_options way_options(int way)
 {
     static const char *const inputs[] = {"in"};
@@ -118,7 +118,7 @@ static void compare_folders(const char *out, const char *want)
 
 typedef struct stopper {
     sgt_stop stop;
-    uint64_t left; /* calls of progress until a stop is requested; 0: never */
+    uint64_t left; /* calls of stop_after until it requests a stop; 0: never */
 } stopper;
 
 static void stop_after(void *ctx, uint64_t done, uint64_t total, uint64_t tokens)
@@ -130,9 +130,9 @@ static void stop_after(void *ctx, uint64_t done, uint64_t total, uint64_t tokens
     if (s->left && !--s->left) sgt_stop_request(&s->stop);
 }
 
-extern _Thread_local size_t piece_bytes; /* bytes of text per unit (tests/tokenize/piece.c) */
+extern _Thread_local size_t piece_bytes; /* bytes per unit of work (tests/tokenize/piece.c) */
 
-/* Make one set: stop the run up to three times, and resume it each time with another number of
+/* Write one set. Stop the run up to three times, and resume it each time with another number of
  * threads. */
 static void fill(job *j, uint64_t k, const char *out)
 {
