@@ -1,7 +1,7 @@
 #!/bin/sh
-# demo.sh BUILD [CORPUS]: the main job from text to a falling loss, on a CPU. `make demo` runs it.
-# The text is the Jargon File (public domain), from the Debian package jargon-text, unpacked under BUILD/demo and not
-# installed.
+# demo.sh BUILD [CORPUS]: shows the main job, from text to a falling loss, on a CPU. `make demo` runs this script. The
+# text is the Jargon File (public domain), from the Debian package jargon-text, which is unpacked under BUILD/demo and
+# is not installed.
 set -eu
 B=$1
 CORPUS=${2:-}
@@ -12,7 +12,7 @@ mkdir -p "$DEMO"
 
 say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 [ -t 1 ] || say() { printf '\n%s\n' "$*"; }
-# Print the command and run it.
+# Print a command and run it.
 show() { printf '$ %s\n' "$*" && "$@"; }
 
 no_text() {
@@ -21,9 +21,9 @@ no_text() {
     exit 1
 }
 
-# One file of 1.7 MB becomes a folder of many, as a corpus is, so that there are documents to set aside for validation.
-# Frames drawn with characters, and indents, are removed, and a paragraph becomes a line: else the model would learn
-# little more in so few steps than blanks and parts of characters.
+# Download the text and split its one file of 1.7 MB into many files, so that there are documents to set aside for
+# validation. Frames drawn with characters and indents are removed, and each paragraph becomes one line. Otherwise, in
+# so few steps, the model would learn little more than blanks and parts of characters.
 get_jargon_file() {
     [ -e "$DEMO/corpus/done" ] && return
     command -v apt-get > /dev/null && command -v dpkg-deb > /dev/null ||

@@ -1,10 +1,10 @@
 #!/bin/sh
-# deps.sh: what sgt needs from the system, and what is missing of it.
-#   deps.sh                    installs what is missing with apt-get (sudo where not root)
-#   deps.sh build              the same, without what only the tests need
-#   deps.sh all                and what single tests take where they find it: other compilers, checkers, a browser ...
-#   deps.sh [build] --missing  prints the missing packages in one line; exit 1 when there are any
-# CUDA, cuDNN and NCCL are never installed, only used where found.
+# deps.sh: lists and installs the packages that sgt needs and this system lacks.
+#   deps.sh                    installs the missing packages with apt-get (with sudo, unless root)
+#   deps.sh build              the same, without packages that only the tests need
+#   deps.sh all                also packages that only some tests use: other compilers, checkers, a browser
+#   deps.sh [build] --missing  prints the missing packages in one line; exits with code 1 if there are any
+# CUDA, cuDNN and NCCL are never installed; they are used if they are found.
 set -u
 
 for_tests=1 for_all=0
@@ -15,7 +15,7 @@ esac
 
 have_header() { echo "#include <$1>" | ${2:-${CC:-cc}} -E -x c - > /dev/null 2>&1; } # HEADER [COMPILER]
 
-# package: how to check that it is installed
+# Print the missing packages: each line checks for something, and names the package that has it
 missing() {
     have cc || have gcc || have clang || echo build-essential
     have_header utf8proc.h || echo libutf8proc-dev
@@ -42,7 +42,7 @@ missing() {
     have mpirun || echo openmpi-bin
     have_header mpi.h mpicc || echo libopenmpi-dev # openmpi-bin has mpicc without it
 }
-# Tests that need one of these report SKIP if it is missing.
+# Print the missing packages that only some tests need; without them, these tests report SKIP.
 heavy() {
     have clang || echo clang
     links clang -fsanitize=address || echo libclang-rt-dev
@@ -63,7 +63,7 @@ heavy() {
 }
 links() { have "$1" && echo 'int main(void) { return 0; }' | "$@" -x c -o /dev/null - > /dev/null 2>&1; }
 have() { command -v "$1" > /dev/null 2>&1; }
-# README's Python block is tested with whichever Python has numpy; a python3 first on PATH may be another than Debian's.
+# README's Python example is tested with any Python that has numpy. The first python3 on PATH may not be Debian's.
 have_numpy() { python3 -c 'import numpy' 2> /dev/null || /usr/bin/python3 -c 'import numpy' 2> /dev/null; }
 have_venv() { python3 -c 'import ensurepip, venv' 2> /dev/null || /usr/bin/python3 -c 'import ensurepip, venv' 2> /dev/null; }
 
@@ -92,7 +92,7 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 log=$(mktemp "${TMPDIR:-/tmp}/sgt-deps.XXXXXX")
 trap 'rm -f "$log"' EXIT
-# apt-get's own words go to the log.
+# Run apt-get, with its output in the log.
 apt() {
     $sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends -o Dpkg::Use-Pty=0 \
         -o DPkg::Lock::Timeout=300 "$@" >> "$log" 2>&1
@@ -101,7 +101,8 @@ apt() {
 needed() {
     [ -n "$packages" ] || return 0
     echo "installing with apt-get, which may take minutes: $packages"
-    # A fresh system has no package lists, and stale lists name files that are gone: refresh before giving up.
+    # If the installation fails, update the package lists and try again: a fresh system has none, and outdated lists
+    # name files that no longer exist.
     # shellcheck disable=SC2086
     if apt install $packages || { apt update && apt install $packages; }; then
         left=$(missing | tr '\n' ' ')
@@ -114,8 +115,8 @@ needed() {
     exit 1
 }
 
-# Nobody is asked for a password for it: make and the tests say what is left out. Package lists are fetched for all
-# alone.
+# Install optional packages, without asking for a password: if they are missing, make and the tests print what they
+# leave out. Only `deps.sh all` gets here.
 extra() {
     [ -n "$expected" ] || return 0
     [ -z "$sudo" ] || { have sudo && sudo='sudo -n'; } || return 0

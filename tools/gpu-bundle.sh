@@ -1,9 +1,10 @@
 #!/bin/sh
-# gpu-bundle.sh BUILD: gathers in BUILD/gpu-bundle what tools/gpu-check.sh needs on a machine that has a driver, and
-# cuBLAS and cuDNN from a toolkit or from PyTorch's wheels, and nothing of ours. `make gpu-bundle` builds it all first.
+# gpu-bundle.sh BUILD: collects in BUILD/gpu-bundle everything that tools/gpu-check.sh needs on another machine. That
+# machine must have a driver, and cuBLAS and cuDNN from a CUDA toolkit or from PyTorch's wheels. `make gpu-bundle`
+# builds the programs first.
 #
-# A folder of a repository's copy is complete with that copy: the tests' data is read from there. ALONE=1 adds that
-# data, for a bundle that goes elsewhere by itself.
+# Inside a copy of the repository, the bundle reads the tests' data from there. ALONE=1 adds this data, for a bundle
+# that is copied elsewhere without the repository.
 set -eu
 cd "$(dirname "$0")/.."
 B=$1
@@ -13,7 +14,7 @@ mkdir -p "$out/bin" "$out/lib" "$out/tools" "$out/data"
 for f in bin/sgt-train bin/sgt-bench tests/check-cuda-device; do strip -o "$out/bin/$(basename $f)" "$B/$f"; done
 strip -o "$out/lib/libsgt-cuda.so" "$B/lib/libsgt-cuda.so"
 
-# Copy the libraries that the programs load, except those that any Linux with a compiler has.
+# Copy the libraries that the programs load, except those that every Linux with a compiler has.
 ldd "$out"/bin/* "$out/lib/libsgt-cuda.so" | awk '
     $2 == "=>" && $3 == "not" { print $1 " is not to be found" > "/dev/stderr"; missing = 1 }
     $3 ~ /^\// && $1 !~ /^(libc|libm|libpthread|libdl|librt|libstdc\+\+|libgcc_s)\.so/ && !seen[$3]++ { print $3 }

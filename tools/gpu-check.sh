@@ -1,23 +1,26 @@
 #!/bin/sh
-# gpu-check.sh [OPTION]... [PART]...: what only a machine with an NVIDIA GPU can show, in the order of its value, since a
-# GPU may be at hand for ten minutes. It runs in the folder that `make gpu-bundle` makes.
+# gpu-check.sh [OPTION]... [PART]...: runs the checks that need an NVIDIA GPU, the most valuable first, because a GPU
+# may be available for only ten minutes. Run it in the folder that `make gpu-bundle` builds.
 #
 # Options:
-#     --budget N       seconds for all parts together (the sum of the parts' seconds below)
-#     -o FILE          where results are kept (gpu-check.jsonl); FILE.log gets all that the programs print, FILE.clocks
-#                      the clocks twice a second
+#     --budget N       seconds for all parts together (default: the sum of their seconds below)
+#     -o FILE          file for the results (default: gpu-check.jsonl). FILE.log gets everything that the programs
+#                      print, FILE.clocks the GPU's clocks twice a second
 #     --skip NAME      leave out each part or check whose name contains NAME; may be given several times
-#     --again          also run again what FILE says failed
+#     --again          also repeat the checks that failed according to FILE
 #
-# Each part has its seconds, in proportion to the budget, and those that earlier parts did not need. When they are over,
-# the running program is ended, its result is "cut", and the next part begins. FILE has a line of JSON about the machine,
-# one for each result, as soon as its check ends, and one at the end. A second call leaves out every check that FILE has
-# a result of, unless it was cut or skipped. FILE belongs to one card and one commit.
-# Exit 0: what ran passed; 1: something failed, missed its floor or was cut; 2: wrong usage; 77: nothing could run.
-# PYTHON (python3) is the interpreter that may have PyTorch; CUDA_HOME (/usr/local/cuda) is the toolkit, if there is one.
-# GPU_CHECK_SMALL=1 takes small shapes, to rehearse on the host build.
+# Each part may take its share of the budget, plus the seconds that earlier parts did not use. When they are over, the
+# running program is ended, its result is "cut", and the next part begins. FILE has a line of JSON about the machine,
+# one for each result, written as soon as the check ends, and one at the end. A second call leaves out every check that
+# has a result in FILE, unless it was cut or skipped. FILE belongs to one GPU and one commit.
 #
-# The parts, in their order, with their seconds. The last one runs only if it is named.
+# Exit code 0: everything that ran passed; 1: something failed, missed its floor or was cut; 2: wrong usage; 77: nothing
+# could run.
+#
+# PYTHON (default: python3) is the interpreter that may have PyTorch; CUDA_HOME (default: /usr/local/cuda) is the CUDA
+# toolkit, if there is one. GPU_CHECK_SMALL=1 chooses small shapes, to rehearse with the host build.
+#
+# The parts, in the order in which they run, with their seconds. The last part only runs if it is named.
 set -u
 table='versions 20 versions of driver and libraries, clocks and power limits, the self-check; sampling of clocks starts
 first 15 the step with 64 rows, from shards: tokens a second, data wait, start to first step
@@ -76,7 +79,7 @@ done
 case ${budget:-1} in *[!0-9]* | 0*) usage "--budget $budget: not a number of seconds" ;; esac
 
 bin=$root/bin commit=$(cat "$root/commit" 2> /dev/null || echo unknown)
-# The bundle has its own copy of the tests' data, or lies in build/ of a repository that has it.
+# The tests' data is in the bundle, or in the repository whose build/ contains the bundle.
 tests=$root/tests
 [ -d "$tests/data/fixtures" ] || tests=$(cd "$root/../../tests" 2> /dev/null && pwd) || tests=$root/tests
 
@@ -105,7 +108,7 @@ for part in $parts; do
     ends=$((began + budget * upto / whole)) # of the part
     echo "== $part, until $((ends - began)) s: $(about "$part")"
     echo "== $date $part" >> "$json.log"
-    # In a subshell: if a part ends early, the next one still runs.
+    # Run the part in a subshell, so that the next part still runs if this one exits.
     ("part_$part")
     code=$?
     [ $code -le 1 ] || result fail "$part" "the part itself ended early, exit $code"

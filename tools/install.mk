@@ -1,13 +1,13 @@
-# install.mk: make man, install, uninstall and gpu-bundle.
+# install.mk: the targets man, install, uninstall and gpu-bundle.
 
 PREFIX ?= /usr/local
 DESTDIR ?=
-# Libraries that other programs link are installed in LIBDIR below PREFIX (lib/x86_64-linux-gnu,
-# say); those that only sgt loads, in lib/sgt.
+# Libraries that other programs link are installed in LIBDIR below PREFIX (for example, lib/x86_64-linux-gnu).
+# Libraries that only sgt's programs load are installed in lib/sgt.
 LIBDIR ?= lib
 AT = $(DESTDIR)$(PREFIX)
 
-# Where shells look for completions, below share/.
+# Folders below share/ in which shells look for completion scripts.
 BASH_DIR ?= bash-completion/completions
 ZSH_DIR ?= zsh/site-functions
 FISH_DIR ?= fish/vendor_completions.d

@@ -1,14 +1,15 @@
-# man.awk: print a manual page with the program's options at the end of its section OPTIONS:
+# man.awk: print a manual page, and add the program's options at the end of its section OPTIONS:
 #
 #     sgt-x --completion table | awk -f tools/man.awk - tools/sgt-x.1
 #
-# The table is the only source of the options: their headings, names, values, texts and defaults.
+# The headings, names, values, texts and defaults of the options come from the program's table
+# alone.
 function escaped(s) { gsub(/\\/, "\\e", s); gsub(/-/, "\\-", s); return s }
 function sentence(s) {
     if (s ~ /^[a-z]+([^a-z0-9:]|$)/) s = toupper(substr(s, 1, 1)) substr(s, 2)
     return escaped(s) "."
 }
-# words in capitals stand for something else, and are in italics
+# words in capitals are placeholders, which are set in italics
 function value(s,    out) {
     while (match(s, /(^|[^A-Za-z])[A-Z][A-Za-z0-9\/.]*/)) {
         if (substr(s, RSTART, 1) !~ /[A-Z]/) { RSTART++; RLENGTH-- }
@@ -27,7 +28,8 @@ function tag(f,    letter) {
     return (f[4] == "-" && !letter ? ".B " : ".BR " letter) escaped("--" f[2]) \
         (f[4] == "-" ? "" : " \" " value(f[4]) "\"")
 }
-# a program with subcommands has a heading for each, and none within them
+# for a program with subcommands, print a heading for each subcommand, without the table's own
+# headings
 function print_options(    i, f, command) {
     command = "-"
     for (i = 1; i <= rows; i++) {

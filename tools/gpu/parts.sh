@@ -1,13 +1,13 @@
-# parts.sh: the parts of gpu-check.sh's table: kernel cases and compute-sanitizer, curves of training, then the parts in
-# the table's order.
+# parts.sh: the parts in gpu-check.sh's table. First come the functions for kernel cases, compute-sanitizer and training
+# curves, then the parts in the table's order.
 # shellcheck shell=sh disable=SC2154,SC2086
 
 # ---- kernel cases: the cases of check-cuda-device, each in a process of its own ----
 
-# Run each case in $work/todo for at most 60 s, several at once: most of their time goes to kernels/ref on the CPU. Those
-# named card_ take much of the GPU's memory, so they run alone, at the end. Outputs and exit codes are kept by case. Print
-# the name of each case when it ends.
-# --foreground: a case stays in the process group of at_once's timeout, which ends it when the part's time is over.
+# Run each case in $work/todo for at most 60 s. Several cases run at once, because most of their time is spent in
+# kernels/ref on the CPU. Cases named card_* need much of the GPU's memory, so they run one at a time, at the end. The
+# output and exit code of each case are kept, and its name is printed when it ends. With --foreground, a case stays in
+# the process group of at_once's timeout, which ends it when the part's time is over.
 run_cases() {
     rm -rf "$work/of" && mkdir "$work/of"
     cat > "$work/one" << 'END'
@@ -39,15 +39,15 @@ case_ended() { # CASE
 
 has_passed() { grep -qs "\"pass\", \"name\": \"kernel $1\"" "$tests"/gpu-results/*.json*; } # CASE: on a card
 
-# Print those of the cases on standard input that must still run.
+# Print the cases on standard input that must still run.
 cases_left() { # new|all
     while read -r case; do
         { [ "$1" = new ] && has_passed "$case"; } || ! todo "kernel $case" > /dev/null || echo "$case"
     done
 }
 
-# Each result is kept when its case ends: this call may be killed before the last one. Of the cases that pass, only the
-# number is printed.
+# Run the kernel cases. Each result is stored as soon as its case ends, because the script may be killed before the last
+# one. For cases that pass, only their number is printed.
 cases() { # new|all
     before=$(grep -sc '"pass", "name": "kernel ' "$json")
     attempt "list of cases" 0 "$bin/check-cuda-device" --list || return 0
@@ -62,7 +62,7 @@ cases() { # new|all
 
 part_cases() { cases new; }
 
-# Have compute-sanitizer look at a case, or at all. It supports no device in some virtual machines.
+# Run a case, or all cases, under compute-sanitizer, which does not support the GPUs of some virtual machines.
 sanitizer() { # TOOL SECONDS [CASE]
     attempt "compute-sanitizer $1${3:+, $3}" "$2" compute-sanitizer --tool "$1" --error-exitcode 9 \
         "$bin/check-cuda-device" --one-process --once --exact --limit 0 ${3:+--case "$3"} &&
@@ -75,7 +75,7 @@ fixture=$tests/data/fixtures/curve
 curve="--data $fixture/tokens.bin --init $fixture --sampling sequential --batch-size 12 --seq-len 64 --lr 1e-3
     --min-lr 1e-4 --warmup 20 --eval-every 0 --save-every 0"
 
-# Train with sgt-train and write its log to FILE as rows of step, loss and norm, like the fixture's.
+# Train with sgt-train, and write its log to FILE as rows of step, loss and gradient norm, like the fixture.
 train_curve() { # NAME FILE OPTION...
     name=$1 rows=$2
     shift 2
@@ -86,8 +86,9 @@ train_curve() { # NAME FILE OPTION...
         "$work/run/log.jsonl" > "$rows"
 }
 
-# Set $errors to four numbers: the errors of loss, then of norm (relative), the root mean square of the first 40 steps
-# and the largest of all. Record a failure and return 1 if a step is missing.
+# Set $errors to four numbers: for the loss (absolute error), then for the gradient norm (relative error), the root mean
+# square of the errors in the first 40 steps, and the largest error in all steps. If a step is missing, record a failure
+# and return 1.
 curve_errors() { # NAME ROWS
     errors=$(awk -F '\t' -v steps=$curve_steps '
         function size(x) { return x < 0 ? -x : x }
@@ -109,8 +110,8 @@ curve_errors() { # NAME ROWS
 
 errors_text() { echo "loss off by $1 in the first 40 steps, $2 at most; norm by $3, $4 of itself"; }
 
-# Put PyTorch's own errors into $theirs. Its curve is trained once for all comparisons. Our residual stream is bf16 or
-# fp16, and so is PyTorch's here: autocast would keep it in float32.
+# Set $theirs to PyTorch's errors. Its curve is trained once for all comparisons. In bf16 and fp16, PyTorch's residual
+# stream has the same precision as ours; autocast would keep it in float32.
 peer_curve() { # PRECISION
     peer_name="PyTorch's curve in $1" residual=fp32
     case $1 in bf16 | fp16) residual=half ;; esac
@@ -121,14 +122,17 @@ peer_curve() { # PRECISION
         sed -n 's/.*off by \([^ ]*\) .* steps, \([^ ]*\) at .* by \([^ ]*\), \([^ ]*\) of.*/\1 \2 \3 \4/p')
 }
 
-# Compare our errors with those of PyTorch in the same precision. The most that each may be: PyTorch's times a factor, in
-# the text's order, plus a floor for loss and one for norm: the limits of float32 on a CPU.
+# Compare our errors with PyTorch's in the same precision. $limits has four factors, in the order of $errors, then a
+# floor for the loss and one for the norm, which are the limits of float32 on a CPU. An error may be at most PyTorch's
+# error times its factor, plus the floor.
 #
-# From step 40 or so on, rounding errors grow in one direction of the parameters, by chance more or less. PyTorch's own
-# runs in fp16, residual too, show it: on an H100, and on a CPU with --jitter 1 and 2 (torch_curve.py), loss was off by
-# 8.6e-5, 2.2e-4 and 1.8e-4 at most, norm by .0021, .011 and .0067. In the first 40 steps, it was 3.2e-5, 2.3e-5 and
-# 1.9e-5, and .00023, .00039 and .00027. So the first steps must be close to PyTorch's, and the largest errors may be a
-# few times as large. LayerNorm with bf16 parameters fails: its 1.7e-3 in the first steps is 4 times PyTorch's.
+# From about step 40 on, rounding errors grow in one direction of the parameters, by an amount that is partly chance.
+# PyTorch's own runs in fp16, with an fp16 residual stream, show this. They ran on an H100, and on a CPU with --jitter 1
+# and 2 (torch_curve.py). The largest errors of the loss were 8.6e-5, 2.2e-4 and 1.8e-4, and of the norm .0021, .011 and
+# .0067. In the first 40 steps, the errors of the loss were 3.2e-5, 2.3e-5 and 1.9e-5, and of the norm .00023, .00039
+# and .00027. So the first steps must be close to PyTorch's, while the largest errors may be a few times as large. This
+# test detects, for example, a LayerNorm with bf16 parameters: its error of 1.7e-3 in the first steps is 4 times
+# PyTorch's.
 curve_of() { # PRECISION ATTENTION
     curve_name="curve in $1, $2 attention" scale='' limits='2 2 2 2 2e-5 1e-4'
     case $1 in bf16 | fp16) limits='2 4 3 8 0 0' ;; esac
@@ -168,21 +172,21 @@ deterministic() {
 
 ratio() { awk -v a="$1" -v b="$2" 'BEGIN { if (a != "" && b > 0) printf "%.3f", a / b }'; } # A B
 
-# Print the mean of those arguments that are numbers.
+# Print the mean of the arguments that are not empty.
 mean() { echo "$*" | awk '{ for (i = 1; i <= NF; i++) s += $i; if (NF) printf "%.1f", s / NF }'; }
 
 # ---- clocks ----
 
 clocks=clocks.sm,clocks.mem,power.draw,temperature.gpu
 
-# Append the clocks to FILE.clocks twice a second until the budget is over, or this process ends.
+# Append the GPU's clocks to FILE.clocks twice a second, until the budget is over or this script ends.
 sample_clocks() {
     timeout "$budget" nvidia-smi --query-gpu=$clocks --format=csv,noheader,nounits -lms 500 \
         >> "$json.clocks" 2> /dev/null < /dev/null &
     sampler=$!
 }
 
-# Record the clocks since the last call.
+# Record a summary of the clocks since the last call.
 tell_clocks() {
     clocks_text=$(tail -n +$((clocks_seen + 1)) "$json.clocks" 2> /dev/null | awk -F ', *' '$1 > 0 {
         if (!n++ || $1 < low) low = $1
@@ -197,7 +201,7 @@ tell_clocks() {
 
 # ---- the step ----
 
-# Measure a step: the result's value is its tokens per second; the result holds its JSON document.
+# Measure a training step with COMMAND. Record its tokens per second as the value, and its JSON document.
 speed_of() { # NAME SECONDS COMMAND...
     attempt "$@" || return 1
     tokens=$(number tokens_per_s) mfu=$(number mfu) loss=$(number loss) level=$(text level) took=$(number first_steps_s)
@@ -207,21 +211,21 @@ speed_of() { # NAME SECONDS COMMAND...
         "\"value\": $tokens, \"variants\": \"$(text variants)\", $(document)"
 }
 
-# Measure our step on the card with a number of rows.
+# Measure our step on the GPU with BATCH rows.
 step_of() { # NAME BATCH [OPTION]...
     step_name=$1 step_shape="--model $model --batch-size $2 --seq-len $seq --precision bf16"
     shift 2
     speed_of "$step_name" 40 "$bin/sgt-bench" step --device cuda $step_shape $bench "$@" --json
 }
 
-# Measure PyTorch's step, with the attention that was faster on an H100.
+# Measure PyTorch's step with BATCH rows.
 peer_step() { # NAME BATCH [OPTION]...
     peer_name=$1 batch=$2
     shift 2
     speed_of "$peer_name" 90 "$PYTHON" "$tests/peers/torch_step.py" $torch_shape $batch $seq --precision bf16 "$@"
 }
 
-# Print each line of "results", or of the kernels of a step, in the JSON output.
+# Run a subcommand of sgt-bench, and print each element of "results" or "kernels" in its JSON output as a line.
 table_of() { # NAME SUBCOMMAND OPTION...
     name=$1
     shift
@@ -251,7 +255,8 @@ part_versions() {
     figure "self-check, the time it takes" "$took" s "<=" 5 3
 }
 
-# If cuDNN is installed, the step must choose its attention, unless ours was faster. The limits of speed are for an H100.
+# If cuDNN is installed, the step must choose cuDNN's attention, unless it measured that ours is faster. The speed
+# limits are for an H100.
 part_first() {
     name="step, B=$large T=$seq bf16"
     step_of "$name" $large --data "$data" || return 0
@@ -273,7 +278,8 @@ part_profile() {
     done
 }
 
-# A run of the base serves the variants on both sides of it. A variant that the base has is left out instead of added.
+# Measure each variant between two runs of the base; consecutive variants share the run between them. If the base
+# already has a variant, the step is measured without it instead.
 part_ab() {
     for batch in $large $small; do
         turn=0
@@ -304,7 +310,7 @@ part_products() {
     table_of "attention" kernels --kind attention --device cuda --model $model --batch-size $large --seq-len $seq
 }
 
-# Record the rows of an ablation that ended, also if it was cut: "sgt-bench ablation: bf16: 12.3 ms/step".
+# Record the finished rows of an ablation, even if it was cut, from lines like "sgt-bench ablation: bf16: 12.3 ms/step".
 tell_rows() {
     sed -n 's/^sgt-bench ablation: \([a-z0-9]*\): \([0-9.]*\) ms\/step$/\1 \2/p' "$work/err" 2> /dev/null |
         while read -r row ms; do
@@ -312,8 +318,9 @@ tell_rows() {
         done
 }
 
-# First the rows that the gain comes from, so that it is known even if time runs out in the rest. A step of the first
-# takes a second, so three are enough. The program chooses 64 rows, or as many as fit without flash attention.
+# Measure the rows of $chain first, because the total gain is computed from them; so it is known even if the time runs
+# out later. A step of the first row takes a second, so three steps are enough. The program chooses a batch of 64 rows,
+# or as many as fit in memory without flash attention.
 part_ablation() {
     for rows in $chain mmap,preload,simd,async,accum,recompute cold; do
         table_of "ablation of $rows" ablation --device cuda --data "$data" --model $model --seq-len $seq \
@@ -324,7 +331,7 @@ part_ablation() {
     done
 }
 
-# Ours runs between two runs of PyTorch.
+# Measure our step between two runs of PyTorch's.
 part_compile() {
     for batch in $large $small; do
         shape="B=$batch T=$seq bf16"
@@ -344,7 +351,7 @@ part_last() {
     step_of "step again, B=$large T=$seq bf16" $large --data "$data"
 }
 
-# If time for a second run is left.
+# For a second call, if there is time left for one.
 part_more() {
     for precision in fp16 tf32 fp32; do curve_of $precision auto; done
     deterministic

@@ -1,5 +1,5 @@
-# run.sh: how gpu-check.sh looks at the machine, runs a program (with a time limit, a log and a verdict), and stores its
-# results: a line of JSON each in FILE.
+# run.sh: functions with which gpu-check.sh examines the machine, runs programs (each with a time limit, a log and a
+# verdict), and stores results, one line of JSON each, in FILE.
 # shellcheck shell=sh disable=SC2154
 
 cuda=${CUDA_HOME:-/usr/local/cuda}
@@ -8,7 +8,7 @@ export PATH
 
 quick() { timeout -k 1 5 "$@" 2> /dev/null < /dev/null; } # COMMAND...: anything on a new machine may hang
 
-# Find folders with cuBLASLt, cuDNN and NCCL, from a toolkit or PyTorch's wheels.
+# Print the folders that may contain cuBLASLt, cuDNN and NCCL, from a CUDA toolkit or from PyTorch's wheels.
 library_folders() {
     for d in "$cuda/lib64" "$cuda/extras/CUPTI/lib64" /usr/local/nvidia/lib64; do [ ! -d "$d" ] || echo "$d"; done
     quick "$PYTHON" -c 'import glob, importlib.util, os
@@ -41,7 +41,7 @@ fi
 
 left() { echo $((ends - $(date +%s))); }
 
-# Append the last command and its whole output to the log beside FILE.
+# Append the last command and its whole output to FILE.log.
 keep_log() { # NAME EXIT COMMAND...
     {
         printf -- '---- %s: %s: exit %s\n$' "$part" "$1" "$2"
@@ -53,8 +53,9 @@ keep_log() { # NAME EXIT COMMAND...
     } >> "$json.log"
 }
 
-# Run a command for at most SECONDS (0: until the part's end), with stdout and stderr in files. Return 0, or 1 if the
-# check NAME need not run, or the command is missing, failed or was cut; that is reported already.
+# Run a command for at most SECONDS (0: until the part's time is over), and keep its stdout and stderr in files. Return
+# 0 if it succeeded. Return 1 if the check NAME need not run, or if the command is missing, failed or was cut; then that
+# has been reported.
 attempt() { # NAME SECONDS COMMAND...
     name=$1 most=$2
     shift 2
@@ -71,10 +72,10 @@ attempt() { # NAME SECONDS COMMAND...
     tell_end
 }
 
-# What programs print if the machine lacks what they need.
+# Messages of programs on a machine that lacks something they need; such checks are skipped.
 lacks='No module named|libcudnn.so.9 is not|Device not supported'
 
-# Print the output of a failed command, without its lines about successes.
+# Print the output of a failed command, without lines about passed and skipped cases.
 show_block() { cat "$work/out" "$work/err" | grep -vE '^(ok|SKIP) ' | tail -25 | sed 's/^/    | /'; }
 
 tell_end() {
@@ -95,7 +96,8 @@ tell_end() {
     return 1
 }
 
-# Print the first number, or text, of that name in the JSON output; or the whole document on one line.
+# number and text print the first number or string called NAME in the JSON output; document prints the whole output on
+# one line.
 number() { # NAME
     tr '{},[]' '\n' < "$work/out" | sed -n "s/^ *\"$1\": *\(-\{0,1\}[0-9][0-9.eE+-]*\) *$/\1/p" | head -1
 }
@@ -108,11 +110,11 @@ quote() { printf '"%s"' "$(printf '%s' "$1" | tr '\001-\037' ' ' | sed 's/[\\"]/
 
 count() { cat "$json" 2> /dev/null | grep -c "^{\"result\": \"$1\""; } # pass|fail|skip|cut|info
 
-# Print the versions of the libraries, as the self-check found them.
+# Print the versions of the libraries that the self-check in FILE found.
 versions() { sed -n 's/.*"libraries": {\([^}]*\)}.*/\1/p' "$1"; } # FILE
 
-# Begin FILE with a line about the machine. If it has results of an earlier call, keep them except those cut or skipped
-# and, with --again, those failed. A line that was cut off is dropped.
+# Begin FILE with a line about the machine. If FILE has results of an earlier call, keep them, except those that were
+# cut or skipped and, with --again, those that failed. Drop an incomplete last line.
 open_results() {
     head="{\"card\": $(quote "$card"), \"commit\": $(quote "$commit")"
     if [ -s "$json" ]; then
@@ -127,15 +129,15 @@ open_results() {
     fi
 }
 
-# Record a result: print a line for the user and append a line of JSON. "at" is the number of seconds since gpu-check.sh
-# began.
+# Record a result: print a line for the user, and append a line of JSON to FILE. "at" is the number of seconds since
+# gpu-check.sh started.
 result() { # pass|fail|skip|cut|info NAME TEXT [MORE-JSON]
     printf '%-4s %s: %s\n' "$1" "$2" "$3"
     printf '{"result": "%s", "name": %s, "text": %s, "part": "%s", "at": %d%s}\n' "$1" "$(quote "$2")" \
         "$(quote "$3")" "$part" $(($(date +%s) - began)) "${4:+, $4}" >> "$json"
 }
 
-# Record a figure that must be at least (>=) or at most (<=) its limit, unless this is a rehearsal.
+# Record a figure. It passes if it is at least (SENSE ">=") or at most ("<=") FLOOR; in a rehearsal, it is not judged.
 figure() { # NAME VALUE UNIT [SENSE FLOOR GOAL]
     todo "$1" || return 0
     [ -n "$2" ] || { result fail "$1" "no figure came" && return; }
@@ -161,7 +163,7 @@ is_left_out() { # NAME: by --skip
 kept() { grep -sF "\"name\": $(quote "$1"), \"text\"" "$json" | tail -1; }     # NAME
 value_of() { kept "$1" | sed -n 's/.*, "value": \([0-9.eE+-]*\)[,}].*/\1/p'; } # NAME
 
-# Return whether a check must still run: neither --skip nor an earlier call covers it.
+# Return whether a check must still run: --skip does not leave it out, and FILE has no result of it.
 todo() { # NAME
     ! grep -qsF "\"name\": $(quote "$1"), \"text\"" "$json" || {
         echo "kept $1: $(kept "$1" | sed 's/.*"text": "\(.*\)", "part".*/\1/')"

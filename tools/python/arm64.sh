@@ -1,6 +1,7 @@
 #!/bin/sh
-# arm64.sh DIR PACKAGE...: unpack packages of Debian for arm64 into DIR. Nothing is installed, and apt-get's lists of them
-# are in DIR alone. What is missing is said in one line, with exit code 1.
+# arm64.sh DIR PACKAGE...: download Debian packages for arm64 and unpack them into DIR. Nothing is installed, and
+# apt-get's package lists for arm64 are kept in DIR. If a package is missing, print that in one line and exit with code
+# 1.
 set -eu
 mkdir -p "$1/apt/lists/partial" "$1/apt/archives/partial"
 cd "$1"

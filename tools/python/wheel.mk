@@ -1,14 +1,14 @@
 # wheel.mk: make wheel builds the Python wheel, build/wheel/sgtokens-VERSION-py3-none-manylinux_2_28_*.whl, the
-# sdist, and where nvcc is the wheel sgtokens_cuda-VERSION-*.whl with the CUDA backend. The libraries and
-# programs of the wheels are made of the same objects as the others, but linked statically with every
-# library except those of glibc and C++, so that they run where no package is installed. hatchling and
-# auditwheel come from PyPI, into build/wheel-venv.
+# sdist, and if nvcc is installed, the wheel sgtokens_cuda-VERSION-*.whl with the CUDA backend. The libraries
+# and programs in the wheels consist of the same objects as the others. But they are linked statically with
+# every library except those of glibc and C++, so that they run without further packages. hatchling and
+# auditwheel are installed from PyPI into build/wheel-venv.
 
 W := $(B)/wheel-files
 PYTHON ?= python3
 
-# Of the names that changed after glibc 2.28, the version that 2.28 has: lines "NAME NAME@VERSION".
-# glibc.c has what 2.28 calls otherwise.
+# For each symbol that changed after glibc 2.28, a line "NAME NAME@VERSION" with its version in 2.28. glibc.c
+# defines the functions that 2.28 lacks.
 OLD := $(W)/versions $(B)/obj/tools/python/glibc.o
 $(W)/versions: $(B)/flags
 	$(Q)mkdir -p $(@D) && readelf -W --dyn-syms $(foreach l,libc libm,"$$($(CC) -print-file-name=$(l).so.6)") | \
@@ -16,11 +16,11 @@ $(W)/versions: $(B)/flags
 	    else if (v > had[n[1]]) { had[n[1]] = v; at[n[1]] = n[2] } } \
 	    END { for (i in changed) if (i in at) print i, i "@" at[i] }' > $@
 
-# $(call for_old_glibc,LIBRARIES,FLAGS OF OBJCOPY) links the prerequisites and the archives of the libraries,
-# in two steps: what the first one needs of glibc is then given the old versions. No exception is
-# caught, so the tables for it, a twentieth of the wheel, are left out. Snappy is written in
-# C++, whose runtime, libstdc++.so.6, is on every system that takes manylinux wheels (PEP 600), and
-# glibc 2.28 has threads and dlopen in libraries of their own.
+# $(call for_old_glibc,LIBRARIES,FLAGS OF OBJCOPY) links the prerequisites and the archives of the libraries, in
+# two steps: the first makes one object, in which symbols of glibc are then renamed to their old versions. The
+# tables for C++ exceptions, a twentieth of the wheel, are left out, because no exception is ever caught. Snappy
+# is written in C++; the C++ runtime libstdc++.so.6 exists on every system that accepts manylinux wheels (PEP
+# 600). In glibc 2.28, threads and dlopen are in separate libraries.
 archives = $(patsubst -fopenmp,-l:libgomp.a,$(patsubst -l%,-l:lib%.a,$(filter-out -lm -ldl,$(1))))
 for_old_glibc = $(call say,LD,$@)mkdir -p $(@D) && \
     $(CC) -r -nostdlib $(LDFLAGS) -o $(W)/$(@F).o $(filter-out $(OLD),$^) $(call archives,$(1)) && \
@@ -42,7 +42,8 @@ $(W)/bin/$(1): $(B)/obj/tools/$(1).o $$(call objects,$(1:sgt-%=tools/%)) \
 endef
 $(foreach p,$(PROGRAMS),$(eval $(call wheel_program,$(p))))
 
-# The CUDA backend, with OpenMP's library carried along: libgomp.a cannot be part of a library.
+# The CUDA backend, with a copy of OpenMP's shared library, because libgomp.a cannot be linked into a shared
+# library.
 WHEEL_CUDA := $(if $(HAVE_NVCC),$(W)/cuda/libsgt-cuda.so $(W)/cuda/libgomp.so.1)
 $(W)/cuda/libsgt-cuda.so: $(CUDA_LIB)
 	$(call say,LD,$@)mkdir -p $(@D) && $(NVCC) -shared -cudart static -o $@ \
@@ -52,7 +53,7 @@ $(W)/cuda/libsgt-cuda.so: $(CUDA_LIB)
 $(W)/cuda/libgomp.so.1: $(W)/cuda/libsgt-cuda.so
 	$(Q)cp -L "$$($(CC) -print-file-name=libgomp.so.1)" $@
 
-# The wheel for aarch64 is cross-compiled, with Debian's libraries for it.
+# The wheel for aarch64 is cross-compiled with Debian's arm64 libraries.
 ARM := aarch64-linux-gnu
 ARM_ROOT := $(B)/$(ARM)/root
 ARM_FILES := $(if $(AVX2),$(if $(shell command -v $(ARM)-gcc 2> /dev/null),$(B)/$(ARM)/wheel-files))

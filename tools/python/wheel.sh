@@ -1,6 +1,7 @@
 #!/bin/sh
-# wheel.sh BUILD FILES...: make the sdist and a wheel from each of the folders FILES, in BUILD/wheel, and the wheel
-# sgtokens-cuda from the folder SGT_CUDA_FILES, if that is set. What is missing is said in one line, with exit code 1.
+# wheel.sh BUILD FILES...: build the sdist, a wheel from each of the folders FILES, and, if SGT_CUDA_FILES is set, the
+# wheel sgtokens-cuda from that folder. They are written to BUILD/wheel. If something is missing, print it in one line
+# and exit with code 1.
 set -eu
 cd "$(dirname "$0")/../.."
 build=$(cd "$1" && pwd)
@@ -21,7 +22,7 @@ if ! "$venv/bin/python" -c 'import hatchling, auditwheel' 2> /dev/null; then
         missing "hatchling and auditwheel from PyPI, and pip could not install them: $(tail -1 "$log")"
 fi
 
-# build_target FOLDER TARGET: let hatchling make a wheel or an sdist.
+# build_target FOLDER TARGET: let hatchling build a wheel or an sdist.
 build_target() {
     (cd "tools/python/$1" && "$venv/bin/python" -m hatchling build --target "$2" --directory "$build/wheel") \
         > "$log" 2>&1 ||
@@ -35,7 +36,7 @@ build_target . sdist
 for files; do SGT_WHEEL_FILES=$(realpath "$files") build_target . wheel; done
 [ -z "${SGT_CUDA_FILES:-}" ] || build_target cuda wheel
 
-# auditwheel must find no library and no symbol that the tag does not allow.
+# Let auditwheel check that each wheel needs no library and no symbol that its tag does not allow.
 for wheel in "$build"/wheel/*.whl; do
     tag=${wheel##*-} tag=${tag%.whl}
     PATH=$venv/bin:$PATH "$venv/bin/python" -m auditwheel show "$wheel" > "$log" 2>&1 || { cat "$log" >&2 && exit 1; }
