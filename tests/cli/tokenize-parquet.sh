@@ -1,4 +1,5 @@
-# tokenize-parquet.sh: Parquet gives the same shards as its texts in JSONL; a damaged file gives one line.
+# tokenize-parquet.sh: Parquet gives the same shards as its texts in JSONL. A damaged file gives one
+# line.
 . "$ROOT/tests/cli/parquet.inc"
 work_in_memory
 data=$ROOT/tests/data/parquet
@@ -7,7 +8,7 @@ codecs='none zstd gzip'
 case $(codecs_of "${CC:-cc}") in *snappy*) codecs="$codecs snappy" ;; esac
 case $(codecs_of "${CC:-cc}") in *lz4*) codecs="$codecs lz4" ;; esac
 
-# Write the rows that are not null as JSONL; tests/data/make_parquet.py has the same patterns.
+# Write the rows that are not null as JSONL, by the same patterns as tests/data/make_parquet.py.
 cp "$data/texts.jsonl" none.jsonl
 awk 'NR % 3 != 2' none.jsonl > some.jsonl
 awk 'NR == 1' none.jsonl > all.jsonl
@@ -34,17 +35,18 @@ for encoding in plain dict length delta; do
 done
 is none "$data/fallback.parquet"
 case $codecs in *snappy*) is nested --field page.in.text "$data/nested.parquet" ;; esac
-cp "$data/zstd-v2.parquet" rows.data # the format is found by the first and last bytes
+cp "$data/zstd-v2.parquet" rows.data # the first and last bytes identify the format
 is none --field plain_none rows.data
 run_prints 'empty: 0 tokens, 0 documents, 0 shards' sgt-tokenize "$data/empty.parquet" empty
 
-# With --special eot a literal in a row begins a document, as in a field of JSONL, and keeps the row's fields.
+# With --special eot, a literal end-of-text token in a row begins a document, as in JSONL. The
+# document keeps the row's fields.
 run 0 sgt-tokenize --quiet --special eot --keep-fields url "$data/web.jsonl" want-web
 is web --special eot --keep-fields url "$data/web.parquet"
 check 'documents of the rows' [ "$(grep -c '"document"' out/sources.jsonl)" -eq 111 ]
 check 'fields of the rows' [ "$(grep '"document"' out/sources.jsonl)" = "$(grep '"document"' want-web/sources.jsonl)" ]
 
-# Pages of more rows than are decoded at once, which threads share; their rows, by tests/data/make_parquet.py.
+# Pages of more rows than are decoded at once, which threads share (tests/data/make_parquet.py).
 awk 'BEGIN { for (i = 0; i < 40000; i++) print "{\"text\": \"row " i % 7 "\"}" }' > long.jsonl
 awk 'NR % 3 != 2' long.jsonl > long-some.jsonl
 for texts in long long-some; do run 0 sgt-tokenize --quiet $texts.jsonl want-$texts; done
@@ -53,14 +55,15 @@ for encoding in plain dict length delta; do
     is long-some --threads 2 --field ${encoding}_some "$data/long.parquet"
 done
 
-# A dictionary whose strings are used in any order, and some never; by tests/data/make_parquet.py. Rows 41 and 42 are bad.
+# A dictionary whose strings are used in another order, or not at all (tests/data/make_parquet.py).
+# Rows 41 and 42 are bad.
 awk 'BEGIN { split("three,two é,one,two é", t, ",")
     for (i = 0; i < 60; i++) if (i != 40 && i != 41) print "{\"text\": \"" t[i % 4 + 1] "\"}" }' > order.jsonl
 run 0 sgt-tokenize --quiet order.jsonl want-order
 is order --threads 1 "$data/order.parquet"
 is order --threads 3 "$data/order.parquet"
 
-# A page that gzip packed as two members: a string's length, 2, and its bytes.
+# A page that gzip compressed as two members: the length of a string, 2, and its bytes.
 {
     printf 'PAR1\25\0\25\14\25\134\54\25\2\25\0\25\6\25\6\0\0'
     printf '\2\0\0\0' | gzip -nc && printf no | gzip -nc
@@ -70,7 +73,7 @@ is order --threads 3 "$data/order.parquet"
 run 0 sgt-tokenize --quiet members.parquet members
 run_says no sgt-inspect --decode 1:9 members
 
-# What Hadoop's programs write beside Parquet files is hidden.
+# The files that Hadoop's programs write next to Parquet files count as hidden.
 mkdir table
 cp "$data/order.parquet" table/part-0.parquet
 : > table/_SUCCESS
@@ -82,10 +85,10 @@ stderr_has 'sgt-tokenize: table/_SUCCESS: hidden, skipped (3 such below table; -
 same want-order/train_000000.bin out/train_000000.bin
 run_failure_like '^sgt-tokenize: table/_common_metadata: offset' sgt-tokenize --quiet --hidden table no
 
-# All that is done with JSONL: an estimate, ranks, an order, duplicates, a vocabulary, a resumed run.
+# All features of JSONL: an estimate, ranks, shuffling, deduplication, a vocabulary, a resumed run.
 mkdir rows lines
 for i in 1 2 3 4 5 6 7; do cp "$data/zstd-v1.parquet" rows/$i.parquet && cp none.jsonl lines/$i.jsonl; done
-both() { # OPTION...: the same shards
+both() { # OPTION...: check that both inputs give the same shards
     rm -rf a b
     run 0 sgt-tokenize --quiet --field dict_none "$@" rows a
     run 0 sgt-tokenize --quiet "$@" lines b
@@ -98,15 +101,15 @@ for rank in 0 1; do run 0 sgt-tokenize --quiet --field dict_none --rank $rank --
 same a/train_000000.bin ranks/train_000000.bin
 both --shuffle 3
 both --dedup
-run 0 sgt-tokenize --quiet --field dict_none --split 20% rows split # the split depends on the number of the row
+run 0 sgt-tokenize --quiet --field dict_none --split 20% rows split # the split depends on the row number
 exists split/val_000000.bin
 both --normalize nfc
 run 0 sgt-tokenize --quiet --field dict_none --train-vocab 300 rows vocab-a
 run 0 sgt-tokenize --quiet --train-vocab 300 lines vocab-b
 same vocab-a/merges.txt vocab-b/merges.txt
 both --shard-tokens 500
-# A file is divided among ranks between its row groups, with others around it: OUT is that of one rank, also if ranks
-# are killed and start again.
+# Ranks divide a file between its row groups, here with other files around it. OUT equals that of
+# one rank, even if ranks are killed and start again.
 mkdir mixed
 cp "$data/zstd-v1.parquet" mixed/b.parquet
 cp none.jsonl mixed/a.jsonl
@@ -117,7 +120,7 @@ for input in "$data/zstd-v1.parquet" mixed; do
     cp mixed/a.jsonl mixed/c.jsonl
     rm -rf one
     run 0 sgt-tokenize $some "$input" one
-    for ranks in 2 3 5 12; do # the last: more ranks than row groups
+    for ranks in 2 3 5 12; do # 12: more ranks than row groups
         rm -rf divided
         rank=$ranks
         while [ $rank -gt 0 ]; do
@@ -132,7 +135,7 @@ run_failure "$data/zstd-v1.parquet: row 26: the field is null (--field NAME says
 --skip-bad leaves such rows out)" sgt-tokenize --quiet --field plain_some --rank 1 --ranks 2 "$data/zstd-v1.parquet" no
 rm -rf no
 eight='rows rows rows rows rows rows rows rows'
-for wait in .01 .02 .04 .08; do # killed at some point, or already complete
+for wait in .01 .02 .04 .08; do # killed at some point, or complete already
     killed $wait sgt-tokenize --quiet --field dict_none --shard-tokens 500 $eight cut
 done
 run 0 sgt-tokenize --quiet --field dict_none --shard-tokens 500 $eight cut
@@ -175,9 +178,10 @@ for at in 1 7 50 90 300 600 900 1500 2500 4000 $((size - 2000)) $((size - 900)) 
     $((size - 8)) $((size - 6)) $((size - 1)); do
     for byte in 377 000 200; do wrong_byte zstd-v1.parquet "$at" $byte --field delta_none; done
 done
-# --skip-bad counts the rows of a damaged page, and the rest of a row group in which no more pages can be found, as bad
-# rows. The rest of the file stays, for any threads and ranks, and by the same rows in a resumed run.
-rows_stay() { # DOCUMENTS BAD FILE COLUMN OFFSET: so many do if the byte at OFFSET is another
+# --skip-bad counts the rows of a damaged page as bad. If no further page can be found in the row
+# group, the rest of its rows are bad too. The other rows are kept, for any number of threads and
+# ranks, and in a resumed run.
+rows_stay() { # DOCUMENTS BAD FILE COLUMN OFFSET: check both counts after the byte at OFFSET was changed
     cp "$data/$3.parquet" torn.parquet
     patch torn.parquet "$5" 255
     torn="--quiet --skip-bad --shard-tokens 100 --field $4"
@@ -192,17 +196,17 @@ rows_stay() { # DOCUMENTS BAD FILE COLUMN OFFSET: so many do if the byte at OFFS
     touch -d @1700000000 torn.parquet
     run 0 sgt-tokenize $torn torn.parquet torn1
 }
-rows_stay 38 23 zstd-v1 plain_none 8  # the head of the first page
-rows_stay 51 10 zstd-v1 plain_none 600 # what is packed
-rows_stay 10 51 fallback text 300      # the head of the second page, after which no other is found
+rows_stay 38 23 zstd-v1 plain_none 8  # header of the first page
+rows_stay 51 10 zstd-v1 plain_none 600 # compressed data
+rows_stay 10 51 fallback text 300      # header of the second page: no page after it can be found
 rows_stay 51 10 fallback text 600
 rows_stay 75 25 web text 900
-# A column beside the text is not left out.
+# Damage in a kept column, other than the text, is an error even with --skip-bad.
 cp "$data/zstd-v1.parquet" torn.parquet
 patch torn.parquet 600 255
 run 1 sgt-tokenize --quiet --skip-bad --field delta_none --keep-fields plain_none torn.parquet torn-kept
 stderr_matches '^sgt-tokenize: torn.parquet: offset [0-9]+: damaged page: .*'
-# A file without its end, in a folder, is left out as a whole.
+# In a folder, a file whose end is missing is skipped as a whole.
 mkdir ends
 cp "$data/web.parquet" ends/a.parquet
 run 0 sgt-tokenize --quiet --skip-bad ends ends-a
@@ -216,7 +220,7 @@ stderr_is 'sgt-tokenize: ends/b.parquet: skipped: a Parquet file that is cut off
 sgt-tokenize: ends/c.parquet: skipped: a Parquet file that is cut off (fetch the file again)'
 stdout_has '2 files skipped: not plain text (see --binary), or Parquet cut off'
 same ends-a/train_000000.bin ends-b/train_000000.bin
-# Those that have no line of their own are counted as what they are.
+# Skipped files without a line of their own are counted by kind.
 for i in d e f g; do cp ends/b.parquet ends/$i.parquet; done
 run 0 sgt-tokenize --skip-bad ends ends-d
 stderr_lines 6
@@ -240,7 +244,7 @@ sed 's/date/text/g' "$data/web.parquet" > twice.parquet
 run 1 sgt-tokenize twice.parquet out-twice
 stderr_is 'sgt-tokenize: twice.parquet: two columns are named "text" (write the file with another name for one of them)'
 absent out-twice
-# Rows are compared by the pages that hold their text, also where ranks divide a file.
+# Rows are compared by the pages that hold their text, even if ranks divided the file.
 mkdir same
 cp "$data/web.parquet" same
 for rank in 0 1 2; do run 0 sgt-tokenize --quiet --rank $rank --ranks 3 same apart; done

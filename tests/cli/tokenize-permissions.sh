@@ -1,6 +1,6 @@
 # tokenize-permissions.sh: missing permissions are found before anything is written.
 
-# root may read everything, so run as nobody. Paths are relative, because nobody may not enter the
+# root may read everything, so run as nobody. Paths are relative because nobody may not enter the
 # parent folders.
 try=
 if [ "$(id -u)" -eq 0 ]; then

@@ -1,5 +1,6 @@
-# tokenize-progress.sh: sgt-tokenize's bar on a terminal: one bar for all inputs, by bytes, with MB/s, tokens/s and
-# the time left. tests/base/test_progress.c tests the bar together with other lines.
+# tokenize-progress.sh: sgt-tokenize's progress bar on a terminal. One bar covers all inputs, by
+# bytes, with MB/s, tokens/s and the time left. tests/base/test_progress.c tests the bar together
+# with other lines.
 
 mkdir in
 for i in 1 2 3 4 5 6 7 8; do cat "$ROOT"/tokenize/vocab/gpt2.bpe > in/$i.txt; done
@@ -9,9 +10,9 @@ grep -qE "^100%\|#{20}\| $size/$size \[00:0[0-9]<00:00, [0-9.]+ [kMG]B/s\] [0-9.
     fail "no bar that is full at last: $(cat shown)"
 ! grep -vE '^ *[0-9]+%\|#* *\| [0-9.]+ [KM]?i?B/[0-9.]+ MiB \[' shown || fail 'that is more than the bar'
 
-# Shuffling and deduplicating read the documents twice: one bar covers both passes and counts the
+# Shuffling and deduplication read the documents twice. One bar covers both passes and counts the
 # bytes of both.
-full() { # BYTES: the last bar is full at so many
+full() { # BYTES: check that the last bar is full, at this size
     all=$(echo "$1" | awk '{ printf "%.1f MiB", $1 / 1048576 }')
     tail -1 shown | grep -qE "^100%\|#{20}\| $all/$all \[" || fail "no bar that is full at $all: $(cat shown)"
     ! grep -vE '^ *[0-9]+%\|#* *\| [0-9.]+ [KM]?i?B/[0-9.]+ MiB \[' shown || fail 'that is more than one bar'
@@ -19,7 +20,7 @@ full() { # BYTES: the last bar is full at so many
 run 0 sgt-tokenize --json in counted
 tokens=$(field tokens .stdout) bytes=$(cat in/* | wc -c)
 terminal 100 'sgt-tokenize --shuffle 3 in shuffled > summary'
-full $((bytes + 2 * tokens)) # of one rank, the documents are not copied into buckets
+full $((bytes + 2 * tokens)) # a single rank does not copy documents to buckets
 terminal 100 'sgt-tokenize --dedup in unique > summary'
 full $((bytes + 2 * tokens))
 grep -q '^7 duplicates' summary || fail "they are the same file: $(cat summary)"
@@ -27,8 +28,9 @@ run 0 sgt-tokenize --rank 1 --ranks 2 in ranked
 terminal 100 'sgt-tokenize --rank 0 --ranks 2 in ranked > summary'
 full $((bytes / 2 + 2 * tokens))
 
-# Standard input has no known size, so no time left is printed. Both rates count from the beginning, so that text which
-# comes late has no more tokens than bytes a second. (The last line is drawn when all is on disk.)
+# The size of standard input is unknown, so no time left is printed. Both rates count from the start
+# of the program, so a late text cannot have more tokens than bytes per second. (The last bar is
+# drawn when all data is on disk.)
 terminal 100 '(sleep .5; cat in/1.txt; sleep .3; cat in/2.txt; sleep .3; cat in/3.txt) | sgt-tokenize - fed > summary'
 grep -qE '^[0-9.]+ [KM]iB \[00:0[0-9], [0-9.]+ [kM]B/s\] [0-9.]+ [kM]tokens/s$' shown || fail "no bar: $(cat shown)"
 [ "$(wc -l < shown)" -ge 2 ] || fail "it did not move: $(cat shown)"
@@ -53,7 +55,7 @@ terminal 100 'sgt-tokenize in dumb > summary'
 ! grep -q "$(printf '\033')" .shown || fail "an escape sequence: $(cat -v .shown)"
 ! grep -q '%|' .shown || fail "a bar: $(cat -v .shown)"
 
-# On a narrow terminal the summary and an inspected set's options wrap between words.
+# On a narrow terminal, the summary and the options of an inspected set wrap between words.
 rm -rf narrow
 echo 'a b' > narrow.txt
 terminal 40 'sgt-tokenize --split none narrow.txt narrow; sgt-inspect narrow | grep -c .'
@@ -63,7 +65,7 @@ terminal 48 'sgt-inspect narrow'
 sed -n '/^  options/,$p' shown > lines
 [ "$(wc -l < lines)" -ge 4 ] && [ "$(widest lines)" -le 48 ] || fail "options wider than 48 columns: $(cat lines)"
 
-# And so do all other rows that inspect a set, a run or a checkpoint, and those of --dry-run.
+# The other rows about a set, a run or a checkpoint, and those of --dry-run, wrap too.
 run 0 sgt-train --quiet --device cpu --threads 1 --data narrow --model 1x8x1 --seq-len 1 --batch-size 1 --steps 1 \
     --run trained
 for command in 'sgt-inspect narrow' 'sgt-inspect trained' 'sgt-inspect trained/step-00000001' \

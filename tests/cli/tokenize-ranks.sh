@@ -1,5 +1,5 @@
-# tokenize-ranks.sh: OUT made by several ranks, with --rank and --ranks or with mpirun, has the same bytes as from one
-# rank, whichever rank dies. Also combinations that are refused.
+# tokenize-ranks.sh: several ranks, started with --rank and --ranks or by mpirun, write the same
+# bytes to OUT as one rank, whichever rank dies. Also combinations of options that are refused.
 . "$ROOT/tests/cli/corpus.inc"
 
 work_in_memory
@@ -15,7 +15,8 @@ run 0 sgt-tokenize $options corpus one
 [ "$(ls one/*.bin | wc -l)" -gt 20 ] || fail 'too few shards'
 [ "$(grep -c offset one/manifest.json)" = 5 ] || fail 'the places of ill-formed UTF-8 are not in the manifest'
 
-# ---- the same bytes for any number of ranks, in any order and with any threads; the last one completes OUT ----
+# ---- the same bytes for any number of ranks, in any order, with any threads.
+# The last rank completes OUT ----
 for ranks in 1 2 3 7 $((files + 3)); do
     rm -rf out
     i=$ranks
@@ -27,8 +28,8 @@ for ranks in 1 2 3 7 $((files + 3)); do
     done
     same_folders out one
 done
-# Both ranks run at the same time, repeatedly: one may find OUT while the other makes it, and both
-# may end together.
+# Run both ranks at the same time, repeatedly: one may find OUT while the other creates it, and both
+# may end at the same time.
 for again in 1 2 3 4 5 6 7 8 9 10 11 12; do
     rm -rf out
     for i in 0 1 2 3; do sgt-tokenize $options --threads 1 --rank $i --ranks 4 corpus out 2> ".stderr$i" & done
@@ -75,14 +76,14 @@ stderr_is 'sgt-tokenize: standard input (-) cannot be divided among ranks (save 
 absent out2
 run 1 sgt-tokenize --rank 0 --ranks 2 --shard-tokens 7 --split 30% corpus out
 stderr_is 'sgt-tokenize: out: made with --shard-tokens 1000, now 7 (--force replaces it)'
-refused() { # MESSAGE COMMAND...: exit 1, that line, and what was there is as it was
+refused() { # MESSAGE COMMAND...: check exit code 1, this line, and an unchanged OUT
     message=$1
     shift
     rm -rf kept
     cp -rp out kept
     run 1 "$@"
     stderr_is "sgt-tokenize: $message"
-    same_folders -x owner out kept # a dead owner is removed
+    same_folders -x owner out kept # the owner file of a dead process is removed
 }
 rm -rf out
 run 0 sgt-tokenize $options --rank 0 --ranks 3 corpus out
@@ -96,7 +97,7 @@ refused "out: made from other inputs: input $((files + 1)) was none, now corpus/
 rm corpus/zzzz
 run 0 sgt-tokenize $options --force corpus out
 same_folders out one
-# ---- ranks at work: the same rank twice, one without the others, one with other options ----
+# ---- ranks at work: the same rank twice, a run without ranks, and a rank with other options ----
 mkdir more
 for i in 1 2 3 4; do cp "$ROOT/tokenize/vocab/gpt2.bpe" more/$i; done
 run 0 sgt-tokenize $options more two
@@ -116,7 +117,7 @@ done
 run_failure 'out: made with --ranks 2, now 3 (--force replaces it)' sgt-tokenize $options --rank 0 --ranks 3 more out
 run 1 sgt-tokenize $options --force --rank 0 --ranks 3 more out
 stderr_is 'sgt-tokenize: out: another sgt-tokenize is running here (wait for it)'
-# The other rank does its part meanwhile.
+# The other rank completes its part while the first is stopped.
 run 0 sgt-tokenize $options --rank 0 --ranks 2 more out
 exists out/.work/part-000000/manifest.json
 kill -TERM $pid
@@ -125,7 +126,8 @@ ended 130 $pid
 run 0 sgt-tokenize $options --rank 1 --ranks 2 more out
 same_folders out two
 
-# Ranks do not continue a killed run of a single process, nor the reverse.
+# Ranks do not continue a killed run without ranks, and a run without ranks does not continue
+# theirs.
 rm -rf out
 begun_on_a_pipe out/train_000003.bin sgt-tokenize $options more - out
 run_failure 'out: another sgt-tokenize is running here (wait for it)' sgt-tokenize $options --rank 0 --ranks 2 more out
@@ -133,9 +135,10 @@ end_begun
 refused 'out: made with --ranks not given, now 2 (--force replaces it)' \
     sgt-tokenize $options --rank 0 --ranks 2 more out
 
-# A rank without files leaves OUT as it was. If it removes OUT while another rank begins, that one makes it again.
+# A rank without files leaves OUT as it was. If it removes an empty OUT while another rank begins,
+# that rank creates it again.
 if strace -o .traced true 2> /dev/null; then
-    stopped() { # RANK CALL: start it, and stop it behind its first such call; sets $tracer and $pid
+    stopped() { # RANK CALL: start the rank and stop it after its first CALL; set $tracer and $pid
         strace -f -o "trace$1" -e trace="$2" -e inject="$2":signal=STOP:when=1 \
             sgt-tokenize --quiet --rank "$1" --ranks 2 big out &
         tracer=$!
@@ -187,14 +190,14 @@ rm -r out/.work/part-000001
 run 0 sgt-tokenize $options --rank 1 --ranks 2 corpus out
 same_folders out one
 
-# ---- with a launcher: connected ranks (torchrun's variables, and mpirun) ----
+# ---- with a launcher: ranks are connected (torchrun's variables, and mpirun) ----
 . "$ROOT/tests/cli/ranks.inc"
 rm -rf out
 two 0 sgt-tokenize $talks corpus out
 same_folders out one
 stdout_has ' documents, '
 [ ! -s .stdout1 ] && [ ! -s .stderr1 ] || fail 'rank 1 talks'
-# What is left out of a file is told by the rank that reads it; what all find, by rank 0.
+# The rank that reads a file reports what it leaves out of it. Rank 0 reports what every rank finds.
 mkdir torn
 for i in 1 2 3 4; do { cat corpus/packed.jsonl.gz && echo junk; } > torn/$i.jsonl.gz; done
 printf '%%PDF-1.7\n' > torn/5
@@ -221,7 +224,7 @@ for also in '--shuffle 7' '--dedup' '--shuffle 7 --dedup'; do
     two 0 sgt-tokenize --quiet $talks $also corpus out
     same_folders out alone
 done
-# Ranks with different options end, with one line of the rank that came second.
+# If ranks have different options, all end, with one line from the rank that connected second.
 other_options() { # OPTIONS-OF-RANK-0 OPTIONS-OF-RANK-1 REGEX
     rm -rf out
     pair any "sgt-tokenize $1 corpus out" "sgt-tokenize $2 corpus out"
@@ -232,7 +235,7 @@ other_options() { # OPTIONS-OF-RANK-0 OPTIONS-OF-RANK-1 REGEX
 other_options "$talks" "$talks --special eot" '--special (none, now eot|eot, now none)'
 other_options '--dedup' '' '--dedup (not given, now true|true, now not given)'
 other_options '--shards megatron' '--shards nanogpt' '--shards (megatron, now nanogpt|nanogpt, now megatron)'
-# ranks without a common folder
+# Ranks that do not share a folder.
 rm -rf out
 pair any "sgt-tokenize $talks corpus out" "sgt-tokenize $talks corpus apart"
 [ "$code0 $code1" = '1 1' ] || fail "exit codes $code0 and $code1"
@@ -247,8 +250,8 @@ mpi="mpirun --allow-run-as-root --oversubscribe"
 run 0 $mpi -n 3 sgt-tokenize $talks --json corpus out
 stdout_lines 1
 same_folders out one
-# If a rank dies or is stopped, or mpirun is, all ranks end, and the same command continues. mpirun gives its ranks a
-# second before it stops them, in which they may complete OUT.
+# If a rank is killed or stopped, or mpirun is, all ranks end, and the same command continues the
+# run. After a signal, mpirun gives its ranks a second, in which they may complete OUT.
 run 0 sgt-tokenize --quiet $talks --shuffle 3 more two --force
 for how in killed stopped launcher; do
     rm -rf out

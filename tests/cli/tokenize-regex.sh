@@ -1,13 +1,14 @@
-# tokenize-regex.sh: features of Hugging Face's tokenizer.json that PCRE2 or sgt handles differently. Known patterns are
-# recognized by their text; others are refused with a message that names --pattern. The tokenizer.json of a set
-# means the same to both. A merge listed twice counts once. Ignored fields give a notice.
+# tokenize-regex.sh: features of Hugging Face's tokenizer.json that PCRE2 or sgt handles
+# differently. Known patterns are recognized by their text. Others are refused with a message that
+# names --pattern. A set's tokenizer.json means the same to both libraries. A merge that is listed
+# twice counts once. Ignored fields give a notice.
 D=$ROOT/tests/data/vocab
 
-# with NAME REGEX: write o200k's tokenizer.json with this pattern, given as JSON
+# with FILE REGEX: write o200k's tokenizer.json to FILE, with this pattern as a JSON string
 with() {
     R=$2 awk '/"Regex":/ { print "\"Regex\": \"" ENVIRON["R"] "\""; next } { print }' "$D/o200k/tokenizer.json" > "$1"
 }
-# tokenized OUT OPTION...: tokenize and print the ids
+# tokenized OUT OPTION...: tokenize ./text and write its ids to OUT.ids
 tokenized() {
     out=$1
     shift
@@ -17,8 +18,9 @@ tokenized() {
 }
 printf 'one\ntwo  three\n\nfour 0xBEEF\n  last' > text
 
-# same_as REGEX PATTERN: a pattern of Hugging Face's gives the ids of our PATTERN. The set's tokenizer.json has REGEX,
-# and gives the same ids and fingerprint, also after another program has written it again without the member "pcre2".
+# same_as REGEX PATTERN: the pattern REGEX in Hugging Face's file must give the ids of our PATTERN.
+# The set's tokenizer.json must have REGEX and give the same ids and fingerprint, even after another
+# program has rewritten it without the member "pcre2".
 same_as() {
     with hf.json "$1"
     tokenized hf --vocab hf.json
@@ -43,11 +45,11 @@ rest=' ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+'
 same_as "$word+|\\\\p{N}{1,2}|$rest" nanochat
 rest=' ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*+|\\s++\\z|\\s*[\\r\\n]|\\s+(?!\\S)|\\s'
 same_as "$word++|(?>\\\\p{N}{1,3})|$rest" cl100k
-# Mistral's (Tekken) has no name, and is split by PCRE2.
+# The pattern of Mistral's Tekken has no name here, and PCRE2 splits by it.
 tekken=$(sed "s/(?i:'s|'t|'re|'ve|'m|'ll|'d)?//g; s/{1,3}//" "$D/o200k.pattern")
 same_as "$(printf '%s' "$tekken" | sed 's/\\/&&/g')" "$tekken"
 
-# The whole text is one piece without a split rule.
+# Without a split rule, the whole text is one pre-token.
 L='"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false },'
 L=$L awk '/"type": "Sequence"/ { skip = 1; print ENVIRON["L"] } /"post_processor"/ { skip = 0 } !skip { print }' \
     "$D/o200k/tokenizer.json" > one.json
@@ -55,7 +57,7 @@ tokenized one --vocab one.json
 same_as '(?m).+' '(?s).+'
 same one.ids ours.ids
 
-# Any other pattern is refused. --pattern gives it.
+# Any other pattern is refused; --pattern can give it.
 for regex in 'a|\\w+' '^ *\\p{L}' '\\p{L}*' '(' "$word++|\\\\p{N}{1,3}+|$rest"; do
     with bad.json "$regex"
     run_failure "bad.json: its pattern is not one that sgt knows (--pattern gives it, by a name such as cl100k or in "\
@@ -64,7 +66,8 @@ for regex in 'a|\\w+' '^ *\\p{L}' '\\p{L}*' '(' "$word++|\\\\p{N}{1,3}+|$rest"; 
 done
 run 0 sgt-tokenize --quiet --vocab bad.json --pattern '\p{L}+' text given
 
-# A PCRE2 pattern that is not known: a set made with it carries it, and a line says that transformers may differ.
+# A PCRE2 pattern that is not known is stored in the set. A notice says that transformers may split
+# differently.
 run 0 sgt-tokenize --vocab "$D/o200k/tokenizer.json" --pattern '^\w+' text words
 stderr_is "sgt-tokenize: pattern: transformers may split text otherwise by OUT's tokenizer.json (its library reads some \
 patterns differently)"
@@ -72,7 +75,7 @@ rm -r again
 run 0 sgt-tokenize --quiet --vocab words/tokenizer.json text again
 same again/train_000000.bin words/train_000000.bin
 rm -r again
-# Even if that text is another library's spelling of a known one.
+# The same holds if its text is another library's spelling of a known pattern.
 run 0 sgt-tokenize --quiet --vocab "$D/o200k/tokenizer.json" --pattern cl100k text spelling
 spelled=$(sed -n 's/.*"Regex":"\([^"]*\)".*/\1/p' spelling/tokenizer.json | sed 's/\\\\/\\/g')
 run 0 sgt-tokenize --quiet --vocab "$D/o200k/tokenizer.json" --pattern "$spelled" text again
@@ -81,7 +84,7 @@ run_prints 'complete already' sgt-tokenize --vocab spelled/tokenizer.json text a
 rm -r again
 run_prints 'two  three' sgt-inspect --decode 0:100 words
 
-# ---- a merge listed twice counts at its last place ----
+# ---- a merge that is listed twice counts at its last position ----
 
 cp -r "$D/trained" twice
 { sed -n 1p "$D/trained/merges.txt"; echo 'ĠĠ ĠĠ'; echo 't h'; sed 1d "$D/trained/merges.txt"; } > twice/merges.txt
@@ -91,7 +94,7 @@ same ids "$D/hf.ids"
 run 0 sgt-tokenize --quiet --vocab "$D/trained" "$D/text.txt" once.out
 is "$(field fingerprint twice.out/manifest.json)" "$(field fingerprint once.out/manifest.json)"
 { sed -n 1p "$D/trained/merges.txt"; echo 't h'; sed 1d "$D/trained/merges.txt"; } > alone.bpe
-# If the merges determine the ids, such a token would have two ids, so the file is refused.
+# If only merges determined the ids, such a token would have two ids, so the file is refused.
 run_failure 'alone.bpe: tokens 256 and 454 are the same: th (expected a complete byte-level BPE: tokenizer.json, '\
 'merges.txt, vocab.json or .tiktoken)' sgt-tokenize --vocab alone.bpe text refused
 

@@ -1,15 +1,16 @@
-# tokenize-resume.sh: a run that was stopped or killed at any moment is finished by the same command, with the bytes
-# of an undisturbed run. Complete shards are not made again.
+# tokenize-resume.sh: if a run is stopped or killed at any moment, the same command completes it
+# with the bytes of an undisturbed run. Complete shards are not written again.
 
 work_in_memory
 
 mkdir corpus
-cp "$ROOT"/tokenize/[!e]*/*.[ch] corpus # not the examples, one of which has the name of another file
+cp "$ROOT"/tokenize/[!e]*/*.[ch] corpus # not the examples: one has the name of another file
 cp "$ROOT"/tokenize/vocab/gpt2.bpe corpus # one large document
-gzip -n corpus/vocab.c # a run is resumed within packed data and within JSONL
+gzip -n corpus/vocab.c # resume within compressed data and within JSONL too
 sed 's/["\\]//g; s/	/ /g; s/.*/{"text":"&"}/' corpus/bpe.c > corpus/lines.jsonl
 sed 's/["\\]//g; s/	/ /g; s/.*/{"text":"&"}/' corpus/feed.c corpus/source.c | gzip -n > corpus/more.jsonl.gz
-# literals that begin documents: of one line to hundreds of lines in a text, and several in a line of JSONL
+# Literal end-of-text tokens: documents of one line to hundreds of lines in a text, and several
+# documents in a line of JSONL.
 awk '{ print (NR * NR % 89 == 1 ? "<|endoftext|>" : "") $0 }' corpus/*.h > corpus/stories.txt
 sed 's/["\\]//g; s/	/ /g; s/ the /<|endoftext|>/g; s/.*/{"text":"&"}/' corpus/corpus.h corpus/feed.h > corpus/stories.jsonl
 printf 'not UTF-8: \377\376' > corpus/zzz
@@ -25,7 +26,7 @@ seed=${SEED:-$$}
 echo "SEED=$seed"
 random() { seed=$(((seed * 1103515245 + 12345) % 2147483648)) && echo $((seed / 65536 % $1)); } # 0 ... $1 - 1
 
-# Kill it at random moments until it finishes; at least 20 runs must be killed.
+# Kill the run at random moments until it completes; at least 20 runs must be killed.
 killed=0 through=0
 while [ $killed -lt 20 ] || [ $through -lt 3 ]; do
     [ $((killed + through)) -lt 400 ] || fail "after 400 tries $killed runs were killed and $through ended"
@@ -37,7 +38,7 @@ while [ $killed -lt 20 ] || [ $through -lt 3 ]; do
     kill -9 $pid 2> /dev/null
     code=0
     wait $pid || code=$?
-    # a shard that existed before must be the same file (inode)
+    # A shard that existed before must still be the same file (inode).
     inodes out | grep 'bin$' | sort > has
     [ -z "$(comm -23 had has)" ] || fail 'whole shards were made again'
     for shard in out/*.bin; do
@@ -45,7 +46,7 @@ while [ $killed -lt 20 ] || [ $through -lt 3 ]; do
     done
     if [ $code -eq 137 ]; then
         killed=$((killed + 1))
-        took=$((took * 9 / 8 + 1)) # adapt to the machine's load: about half of the runs are to be killed
+        took=$((took * 9 / 8 + 1)) # the machine's load varies; about half of the runs are to be killed
     else
         [ $code -eq 0 ] || fail "exit $code after $killed kills: $(cat .stderr)"
         through=$((through + 1))
@@ -56,7 +57,7 @@ while [ $killed -lt 20 ] || [ $through -lt 3 ]; do
 done
 echo "killed $killed times, finished $through times"
 
-# SIGINT and SIGTERM stop the run cleanly: exit 130, one line, and the work so far is kept.
+# SIGINT and SIGTERM stop the run cleanly: exit code 130, one line, and completed work is kept.
 for signal in INT TERM; do
     rm -rf out
     begun_on_a_pipe out/train_000003.bin sgt-tokenize --shard-tokens 5k corpus - out
@@ -64,14 +65,14 @@ for signal in INT TERM; do
     ended 130 $pid
     stderr_is 'sgt-tokenize: stopped (the same command continues it)'
     exists out/.work
-    # A run on standard input starts over by itself.
+    # A stopped run that reads standard input starts over without --force.
     run 0 sgt-tokenize --quiet --shard-tokens 5k corpus - out
     run 0 sgt-tokenize --quiet --shard-tokens 5k corpus - whole
     same_folders out whole
     rm -r whole
 done
 
-# Only one run at a time may use OUT. An interrupted run can be continued only by its own command.
+# Only one run at a time may use OUT. Only the same command can continue an interrupted run.
 rm -rf out
 begun_on_a_pipe out/train_000003.bin sgt-tokenize --quiet --shard-tokens 5k corpus - out
 run_failure 'out: another sgt-tokenize is running here (wait for it)' sgt-tokenize --quiet --shard-tokens 5k corpus out
@@ -85,11 +86,12 @@ run_failure_about 'sgt-tokenize: out: made from other inputs: input ' sgt-tokeni
 run 0 sgt-tokenize --quiet --force --threads 2 --shard-tokens 2k --split 30% --special eot corpus out
 same_folders out undisturbed
 
-# If inputs have changed since the interruption, or files of the earlier run are missing, the command is refused.
+# If inputs have changed since the interruption, or files of the earlier run are missing, the
+# command is refused.
 interrupt() {
     rm -rf out
     killed_at out/train_000005.bin $again out
-    # try again if the run finished before the signal, or if a split has no shard yet
+    # Try again if the run completed before it was killed, or if a split has no shard yet.
     [ ! -e out/manifest.json ] &&
         [ "$(sed 's/.*"checkpoint": \[//; s/\].*//' out/.work/journal | cut -d , -f 7)" -gt 0 ] || interrupt
 }
@@ -99,7 +101,7 @@ run 1 $again out
 stderr_is "sgt-tokenize: out: made from other inputs: corpus/zzz had 13 bytes, now 15 (--force replaces it)"
 printf 'not UTF-8: \377\376' > corpus/zzz
 touch -d @1700000000 corpus/zzz
-# The summary tells what was there already and what this run did.
+# The summary states how much was there already and how much this run read.
 run 0 sgt-tokenize --threads 2 --shard-tokens 2k --split 30% --special eot corpus out
 size='[0-9.]+ ([KM]i)?B'
 stdout_matches "^$size of text in [0-9]+ files: $size there already, $size in this run, ([0-9]+ m|[0-9.]+ )s, [0-9.]+ [kMG]?B/s\$"
@@ -109,7 +111,7 @@ run 0 sgt-tokenize --json --threads 2 --shard-tokens 2k --split 30% --special eo
 read_here=$(field bytes_read .stdout)
 [ "$read_here" -gt 0 ] && [ "$read_here" -lt "$(field bytes .stdout)" ] || fail "this run read $read_here bytes"
 interrupt
-# Standard input instead of the inputs is refused too.
+# Standard input in place of the inputs is refused too.
 sgt-tokenize --quiet --shard-tokens 2k --split 30% --special eot - out < corpus/zzz > .stdout 2> .stderr &&
     fail 'shards of other inputs were replaced'
 stderr_is "sgt-tokenize: out: made from other inputs: input 1 was $(ls corpus | head -1), now - (--force replaces it)"

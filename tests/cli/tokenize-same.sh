@@ -1,7 +1,7 @@
-# tokenize-same.sh: a set is only complete, and a run is only resumed, for inputs of the same bytes. Files whose device,
-# inode, size and time are those recorded are not read again.
+# tokenize-same.sh: a set counts as complete, and a run is resumed, only if the inputs have the same
+# bytes. Files whose device, inode, size and time equal the recorded ones are not read again.
 
-other() { # FILE COMMAND...: it is refused, because FILE has other bytes, and changes nothing
+other() { # FILE COMMAND...: COMMAND must be refused because FILE has other bytes, and must change nothing
     file=$1
     shift
     for out; do :; done
@@ -10,7 +10,7 @@ other() { # FILE COMMAND...: it is refused, because FILE has other bytes, and ch
     stderr_is "sgt-tokenize: $out: made from other inputs: $file has other bytes than then (--force replaces it)"
 }
 
-same_but_stat() { # A B: all files are the same, but for the stat of the inputs
+same_but_stat() { # A B: all files are the same, except for the recorded stat of the inputs
     rm -rf .a .b
     cp -r "$1" .a
     cp -r "$2" .b
@@ -34,7 +34,7 @@ run 0 sgt-tokenize --quiet --force dB o
 same_folders o b
 other dA/p0.txt sgt-tokenize dA o
 
-# --force makes a complete set anew, also with the same inputs.
+# --force makes a complete set again, even from the same inputs.
 run_prints '2 documents, 1 shard' sgt-tokenize --force dB o
 ! grep -q 'complete already' .stdout || fail 'it was not made anew'
 
@@ -43,7 +43,7 @@ cp -r dB copy
 run_prints 'complete already' sgt-tokenize copy o
 printf 'cccc dddx\n' > copy/p0.txt
 other copy/p0.txt sgt-tokenize copy o
-# A file that is known by its stat counts as unchanged; its bytes decide once the stat is another.
+# A file whose stat is unchanged counts as unchanged. If its stat differs, its bytes are compared.
 touch -d @1600000000 copy/p0.txt
 run 0 sgt-tokenize --quiet copy known
 grep -q '"path": "p0.txt", "size": 10, "mtime": 1600000000, "stat": "[0-9a-f]\{16\}",' known/sources.jsonl ||
@@ -53,12 +53,12 @@ touch -d @1600000000 copy/p0.txt
 run_prints 'complete already' sgt-tokenize copy known
 touch -d @1600000001 copy/p0.txt
 other copy/p0.txt sgt-tokenize copy known
-# Without hashes, the list is damaged.
+# A list of inputs without hashes is damaged.
 sed 's/, "xxh3": "[0-9a-f]*"//' known/sources.jsonl > kept
 cp kept known/sources.jsonl
 run_failure 'known: its list of inputs is damaged (--force replaces it)' sgt-tokenize copy known
 
-# Packed files and the output of filters are compared by their text.
+# Compressed files and the output of filters are compared by their text.
 mkdir packed
 gzip -nc dA/p0.txt > packed/a.gz
 cat dA/p0.txt > packed/b.pdf
@@ -72,8 +72,8 @@ other packed/b.pdf sgt-tokenize --filter "$filter" packed p
 cat dA/p0.txt > packed/b.pdf
 run_prints 'complete already' sgt-tokenize --filter "$filter" packed p
 
-# A file that gets another time between the list of the inputs and its turn. The inputs are listed once standard input
-# is read, which does not end before the file has its new time.
+# A file's time stamp changes after the inputs were listed and before the file is read. The inputs
+# are listed while standard input is read, which ends only after the change.
 printf 'aaaa bbbb\n' > later
 { head -c 1000000 /dev/zero | tr '\0' '\n' && touch -d @1600000000 later; } |
     run_failure 'later: changed since the inputs were listed: its time stamp is new (start again)' \
@@ -101,7 +101,7 @@ printf 'good!' > cB/stop
 touch -d @1700000000 cB/*
 cp -rp cB whole
 run 0 sgt-tokenize $options cB undisturbed
-# of a complete file, and of what was read of the file in which it stopped
+# A changed file is refused: one that was read completely, and the file in which the run stopped.
 for name in a b; do
     interrupt
     tr 0-9 1-90 < whole/$name > cB/$name
@@ -110,7 +110,7 @@ for name in a b; do
     same_but_stat o undisturbed
     cp -p whole/$name cB/$name
 done
-# copies of the same files finish it, and so does --force with others
+# Copies of the same files complete the run. So does --force with other files.
 interrupt
 run 0 sgt-tokenize $options whole o
 same_but_stat o undisturbed

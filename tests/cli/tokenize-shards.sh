@@ -1,5 +1,6 @@
-# sgt-tokenize --shards and sgt-inspect --export: files of Megatron-LM, nanoGPT and OLMo-core, read back by readers
-# written from those programs' formats (tests/tokenize/check_layout.py), and by every program here.
+# sgt-tokenize --shards and sgt-inspect --export write files for Megatron-LM, nanoGPT and OLMo-core.
+# They are read back by readers that follow those programs' formats (tests/tokenize/check_layout.py)
+# and by every program here.
 . "$ROOT/tests/cli/shards.inc"
 . "$ROOT/tests/cli/corpus.inc"
 
@@ -13,7 +14,8 @@ touch -d @1700000000 corpus/*
 options='--quiet --split 30%'
 run 0 sgt-tokenize $options --shard-tokens 1k corpus own
 for layout in megatron nanogpt npy; do
-    # the same from text and from shards of any size, by any number of ranks, and again
+    # The files are the same from text and from shards of any size, with any number of ranks, and in
+    # a second run.
     run_says '' sgt-tokenize $options --shards $layout --threads 1 corpus $layout
     absent $layout/.work
     grep -q '"eos_token": "<|endoftext|>"' $layout/tokenizer_config.json || fail 'transformers gets no end of text'
@@ -25,7 +27,7 @@ for layout in megatron nanogpt npy; do
     for i in 1 0 2; do run 0 sgt-tokenize $options --shards $layout --rank $i --ranks 3 corpus ranks; done
     same_folders ranks $layout
     rm -r ranks
-    # read by the programs here, with the manifest and documents
+    # The programs here read the files, with their manifest and documents.
     run 0 sgt-inspect $layout --verify
     fact verified yes checksums '[1-9]'
     same_text $layout own
@@ -37,27 +39,27 @@ for layout in megatron nanogpt npy; do
     run 0 sgt-train --quiet --data $layout --run run-$layout --model 1x8x1 --seq-len 16 --batch-size 2 --steps 2 \
         --eval-every 1 --device cpu
     check "$layout: evaluated on its val split" grep -q '"val_loss"' run-$layout/log.jsonl
-    # a changed token is found by the manifest's checksum
+    # The manifest's checksum reveals a changed token.
     cp -r $layout hurt
     bin=$(echo hurt/train*[ny])
     flip "$bin" 600
     run_failure_like "^sgt-inspect: $bin: checksum [0-9a-f]{16}, expected [0-9a-f]{16}: " sgt-inspect hurt --verify
     rm -r hurt
 done
-# Megatron-LM's pair alone is a set, too
+# Megatron-LM's two files without a manifest are a set too.
 mkdir pair
 cp megatron/*_text_document.* pair
 run 0 sgt-inspect pair
 fact format megatron
 run 0 sgt-inspect --compare pair megatron
 run 0 sgt-inspect pair --batch 0:2 --batch-size 2 --seq-len 8 --sampling documents
-# nanoGPT's files without the manifest
+# nanoGPT's files without a manifest.
 mkdir raw
 cp nanogpt/*.bin raw
 run 0 sgt-inspect raw --raw 16
 fact format raw
 
-# what it says
+# The messages that say how to use the files.
 run_prints_like '^said: [0-9,]+ tokens, 1 document, 1 file$' sgt-tokenize --shards nanogpt corpus/m said
 stdout_has 'for nanoGPT: raw 16-bit ids; documents end with the end-of-text id'
 run_prints '"layout": "npy"' sgt-inspect --json --export npy own other
@@ -65,7 +67,8 @@ stdout_has '"files": 2'
 run_prints 'third: for Megatron-LM: --data-path OUT/train_text_document' sgt-inspect --export megatron own third
 fact tokens '[0-9,]+' files 2
 
-# shuffled, deduplicated, of another vocabulary; from standard input; an empty corpus
+# Sets that are shuffled and deduplicated, with another vocabulary; from standard input; of an empty
+# corpus.
 vocab="--vocab $ROOT/tests/data/vocab/trained"
 run 0 sgt-tokenize $options $vocab --shuffle 7 --dedup corpus trained
 run 0 sgt-tokenize $options $vocab --shuffle 7 --dedup --shards megatron corpus trained-megatron
@@ -78,7 +81,7 @@ check_layout piped-own piped npy
 run 0 sgt-tokenize --quiet --shards megatron nothing one-id
 run 0 sgt-tokenize --quiet nothing one-id-own
 check_layout one-id-own one-id megatron
-# a whole set may have no document, and no shard
+# A complete set may have no documents and no shards.
 : > nothing.jsonl
 run 0 sgt-tokenize $options nothing.jsonl zero
 run 0 sgt-inspect --verify zero
@@ -91,11 +94,12 @@ run 0 sgt-inspect --quiet --export npy zero zero-npy
 run 0 sgt-tokenize $options --shards npy nothing.jsonl zero-same
 same_folders zero-npy zero-same
 
-# --dry-run foresees the files, and the shards meanwhile
+# --dry-run predicts the number of files, and the space that shards take while the files are made.
 run_prints '"shards": 2' sgt-tokenize --dry-run --json --shards megatron --split 30% corpus
 [ "$(field disk_meanwhile .stdout)" -gt 0 ] || fail 'no shards meanwhile'
 
-# another layout than that of OUT: refused, or replaced, and then nothing is left of the old one
+# A layout other than that of OUT is refused. With --force it replaces the old one, of which nothing
+# is left.
 run 1 sgt-tokenize $options corpus megatron
 stderr_is 'sgt-tokenize: megatron: made with --shards megatron, now not given (--force replaces it)'
 run 1 sgt-tokenize $options --shards npy corpus own
@@ -113,7 +117,7 @@ run 0 sgt-inspect --quiet --force --export megatron own changing
 same_folders -x train.bin.notes changing megatron
 exists changing/train.bin.notes
 
-# unfinished: every program says so
+# Every program reports an unfinished set.
 run 0 sgt-tokenize $options --shards npy --rank 1 --ranks 2 corpus half
 run_failure 'half: no shards yet: unfinished (the same command again finishes it)' sgt-inspect half
 run_failure 'half: unfinished (the same sgt-tokenize command again finishes it)' sgt-bench loader half
@@ -121,7 +125,7 @@ run_failure 'half: made with --shards npy, now not given (--force replaces it)' 
 run 0 sgt-tokenize $options --shards npy --rank 0 --ranks 2 corpus half
 same_folders half npy
 
-# refused
+# Exports that are refused.
 run 1 sgt-inspect --export npy megatron new
 stderr_is "sgt-inspect: megatron: made for another trainer already: only sets of sgt's own shards are exported"
 run 1 sgt-inspect --export npy raw new
@@ -141,13 +145,13 @@ rm kept/notes.txt && same_folders kept other
 mkdir empty
 run 0 sgt-inspect --quiet --export npy own empty
 same_folders empty other
-mkdir half-done half-done/.work && touch half-done/.work/lock half-done/.work/train.npy.tmp # as a killed one leaves it
+mkdir half-done half-done/.work && touch half-done/.work/lock half-done/.work/train.npy.tmp # as after a kill
 run 0 sgt-inspect --quiet --export npy own half-done
 same_folders half-done other
-run 0 sgt-tokenize --quiet --normalize nfc corpus nfc # tokenizer.json says so, in the copy as well
+run 0 sgt-tokenize --quiet --normalize nfc corpus nfc # tokenizer.json has the form, also in the copy
 run 0 sgt-inspect --quiet --export npy nfc normal
 same nfc/tokenizer.json normal/tokenizer.json
-mkdir shards shards/.work && cp own/train_000000.* shards # another set, whose journal is gone
+mkdir shards shards/.work && cp own/train_000000.* shards # another set, whose journal is missing
 run 1 sgt-inspect --quiet --export npy own shards
 stderr_is 'sgt-inspect: shards: OUT is there already (name a new folder, or --force replaces the set in it)'
 same shards/train_000000.bin own/train_000000.bin
@@ -164,7 +168,7 @@ rm -r hurt && cp -r own hurt && patch hurt/train_000000.idx 0 3
 run 1 sgt-inspect --export megatron hurt new
 stderr_has 'hurt/train_000000.idx: at byte 0: document 0 starts at token 3, expected '
 absent new
-# a document of more tokens than Megatron-LM's index can hold; its shards are mostly holes
+# A document with more tokens than Megatron-LM's index can count; most of its shards are holes.
 mkdir long
 for i in 0 1; do
     { le32 20240520 && le32 1 && le32 2147483647 && le32 1 && le32 50257 && le32 50256; } > long/train_00000$i.bin
@@ -187,7 +191,8 @@ stderr_is 'sgt-tokenize: shard-tokens: not together with shards of another train
 run_usage "--shards parquet: must be one of sgt|megatron|nanogpt|npy" sgt-tokenize --shards parquet corpus new
 run_usage '--export: expected a set and OUT, got 1 (sgt-inspect --export npy A OUT)' sgt-inspect --export npy own
 run_usage '--export takes whole sets: no --split, no --raw' sgt-inspect --export npy --raw 16 own new
-# As the manual of sgt-inspect says, the linked shards of two sets are one set, with the documents of both
+# As the manual of sgt-inspect says, links to the shards of two sets make one set, with the
+# documents of both.
 mkdir more linked
 texts more 20000
 run 0 sgt-tokenize $options --shard-tokens 1k more second
@@ -206,7 +211,7 @@ run 0 sgt-train --quiet --data own,second --run run-both --model 1x8x1 --seq-len
 run_usage '--export: not together with --verify (run them one after the other)' sgt-inspect --export npy --verify own new
 run_usage '--force: needs --export' sgt-inspect --force own
 
-# killed at any rename, with a part and without, the same command goes on
+# After a kill at any rename, the same command continues. --shuffle first writes documents to a part.
 need_strace
 for also in '' '--shuffle 3'; do
     run 0 sgt-tokenize $options $also --force --shards megatron corpus megatron
@@ -219,7 +224,8 @@ for also in '' '--shuffle 3'; do
     done
     [ $n -gt 15 ] || fail "there were $n renames"
 done
-# killed before its manifest is there, and started over in another layout: none of its files stays
+# A run is killed before its manifest exists, and is started over in another layout. None of its
+# files is left.
 rm -rf out
 strace -f -o trace -e trace=rename sgt-tokenize $options --shards nanogpt corpus out
 n=$(grep -c 'rename(' trace)

@@ -1,6 +1,6 @@
-# tokenize-shuffle.sh: --shuffle gives the same order for any number of threads and ranks, another order for another
-# seed, and always the same documents. Also refused and resumed runs. (tests/tokenize compares the order with its
-# definition.)
+# tokenize-shuffle.sh: --shuffle gives the same order for any number of threads and ranks, another
+# order for another seed, and always the same documents. Also runs that are refused or resumed.
+# (tests/tokenize compares the order with its definition.)
 . "$ROOT/tests/cli/corpus.inc"
 
 work_in_memory
@@ -16,7 +16,7 @@ same one/sources.jsonl seven/sources.jsonl
 grep -q '^  "shuffle": 7$' seven/manifest.json || fail "the manifest does not say so"
 run 0 sgt-inspect --quiet --verify seven
 
-# ---- the order depends on the seed alone ----
+# ---- the order depends only on the seed ----
 run 0 sgt-tokenize --quiet --threads 3 $options --shuffle 7 corpus out
 same_folders out seven
 rm -r out
@@ -25,8 +25,8 @@ same_folders out seven
 run 0 sgt-tokenize --quiet $options --shuffle 8 corpus eight
 run 0 sgt-tokenize --quiet $options --shuffle 0 corpus zero
 
-# ---- each document occurs once, in its split; the order is not the input's ----
-listed() { # OUT SPLIT: its documents, a line each, as ids in hex
+# ---- each document occurs once, in its split, in another order than in the input ----
+listed() { # OUT SPLIT: print the documents of a split, one per line, as ids in hex
     cat "$1/$2"_*.bin > /dev/null || return
     for bin in "$1/$2"_*.bin; do tail -c +1025 "$bin"; done | od -An -v -tx2 -w2 | tr -d ' ' |
         awk '$1 == "c450" && NR > 1 { printf "\n" } { printf "%s ", $1 } END { printf "\n" }'
@@ -43,8 +43,8 @@ for split in train val; do
     [ "$(cat seven.$split eight.$split zero.$split | wc -l)" = $((3 * $(wc -l < plain.$split))) ] || fail 'lines'
 done
 cmp -s seven.train eight.train && fail 'another seed gives the same order'
-# In a random order of n documents, the mean distance from the old place is n/3; here it must be
-# within a tenth of n.
+# In a random order of n documents, the mean distance between old and new position is n/3. Here it
+# must be within about a tenth of n of that.
 awk 'NR == FNR { at[$0] = FNR; next } $0 in at { d = FNR - at[$0]; sum += d < 0 ? -d : d; n++ }
      END { mean = sum / n / n; exit !(n > 200 && mean > .23 && mean < .44) }' plain.train seven.train ||
     fail 'documents are near where they were'
@@ -70,19 +70,19 @@ run_prints 'complete already, nothing was done' sgt-tokenize $options --shuffle 
 
 # ---- stopped while shards are assembled: complete shards stay ----
 need_strace
-late() { # of a run with $options into the set $1: the rename after which half of the shards are in OUT
+late() { # SET: print the number of the rename after which half of SET's shards are in OUT, for a run with $options
     rm -rf counted
     renames=$(strace -f -c -e trace=rename sgt-tokenize --quiet $options --shuffle 7 corpus counted 2>&1 > /dev/null |
         awk '$NF == "rename" { print $4 }')
-    echo $((renames - $(ls "$1"/*.bin | wc -l))) # a shard takes two
+    echo $((renames - $(ls "$1"/*.bin | wc -l))) # a shard takes two renames
 }
-stop_late() { # kill it at rename number $at
+stop_late() { # kill a run at rename number $at
     rm -rf out
     strace -f -o trace -e trace=rename -e inject=rename:signal=KILL:when="$at" \
         sgt-tokenize --quiet --threads 1 $options --shuffle 7 corpus out > .stdout 2> .stderr
     absent out/manifest.json
 }
-goes_on() { # WANT: a run that goes on makes the same, and no shard again
+goes_on() { # WANT: the resumed run must give WANT and must not write a shard again
     inodes out/*.bin > had
     [ "$(grep -c 'bin$' had)" -gt 5 ] || fail 'too few shards were whole'
     run 0 strace -f -o trace -e trace=rename,openat sgt-tokenize --quiet $options --shuffle 7 corpus out
@@ -90,13 +90,13 @@ goes_on() { # WANT: a run that goes on makes the same, and no shard again
     [ "$(grep 'out/train' had | sort | comm -23 - has | wc -l)" -eq 0 ] || fail 'shards were made again'
     same_folders out "$1"
 }
-# One rank reads the documents from its part, and copies none.
+# A single rank reads the documents from its part and does not copy them.
 at=$(late seven)
 stop_late
 absent out/.work/sorting/train
 goes_on seven
 ! grep -q '/sorting/train' trace || fail 'documents were copied'
-# A damaged part of another rank is found.
+# Damage to another rank's part is found.
 rm -r out
 run 0 sgt-tokenize --quiet $options --shuffle 7 --rank 1 --ranks 2 corpus out
 part=out/.work/part-000001/train_000003.bin
@@ -107,7 +107,8 @@ rm $part
 run_failure "$part: No such file or directory" sgt-tokenize --quiet $options --shuffle 7 --rank 0 --ranks 2 corpus out
 rm -r out
 
-# ---- more shards than may be open: documents are copied, and a resumed run does not copy them again ----
+# ---- more shards than may be open: documents are copied. A resumed
+# run does not copy them again ----
 options='--shard-tokens 100 --split 30%'
 run 0 sgt-tokenize --quiet $options --shuffle 7 corpus many
 [ "$(ls many/train*.bin | wc -l)" -gt 256 ] || fail 'too few shards'
@@ -135,14 +136,14 @@ run 1 sgt-tokenize --quiet $options --shuffle 7 corpus out
 stderr_is 'sgt-tokenize: out/.work/sorting/train/00000-of-00001/00000: offset 0: damaged (--force starts over)'
 run 0 sgt-tokenize --quiet --force $options --shuffle 7 corpus out
 same_folders out many
-# A shard in OUT with another length is not accepted as this run's.
+# A shard in OUT with another length is not accepted as a shard of this run.
 stop_late
 head -c 1026 one/train_000000.bin > out/train_000001.bin
 run_failure_like '^sgt-tokenize: out/train_000001.bin: ' sgt-tokenize --quiet $options --shuffle 7 corpus out
 run 0 sgt-tokenize --quiet --force $options --shuffle 7 corpus out
 same_folders out many
 
-# each shard of a part is an open file
+# Each shard of a part is an open file.
 i=0
 mkdir texts
 while [ $i -lt 100 ]; do echo "document $i has a few tokens" > texts/$i && i=$((i + 1)); done

@@ -1,4 +1,5 @@
-# As tokenize-together.sh, with five times as many calls disturbed, on two and four ranks (make torture: more).
+# Like tokenize-together.sh, with five times as many disturbed calls, on two and four ranks (make
+# torture: more).
 # In make check-all only: it starts a thousand processes.
 TOGETHER_PLACES=$((10 * 17 / ${FAULTS_EVERY:-17}))
 . "$ROOT/tests/cli/tokenize-together.sh"

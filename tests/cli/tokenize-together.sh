@@ -1,5 +1,6 @@
-# tokenize-together.sh: connected ranks divide the second pass of --dedup and --shuffle. OUT has the same bytes as from
-# one process, for 1 to 4 ranks; each rank makes shards; ranks are killed, or their calls fail, and they start again.
+# tokenize-together.sh: connected ranks divide the second pass of --dedup and --shuffle. OUT has the
+# same bytes as from one process, for 1 to 4 ranks, and each rank writes shards. Ranks are killed,
+# or their calls fail, and they start again.
 # In make check-all only: dozens of runs, with up to four ranks, which are killed and start again.
 . "$ROOT/tests/cli/corpus.inc"
 . "$ROOT/tests/cli/ranks.inc"
@@ -7,7 +8,7 @@
 
 work_in_memory
 some_corpus corpus
-some_corpus corpus/zz # all of it again, below other names
+some_corpus corpus/zz # the same files again, under other names
 echo 'document that differs' > corpus/zz/m
 head -c 3000 corpus/m > corpus/zz/part
 touch -d @1700000000 corpus/* corpus/zz/*
@@ -25,7 +26,7 @@ begin_all() { # COMMAND...: start it on $world ranks; set $pids
         r=$((r + 1))
     done
 }
-end_all() { # wait for them; set $codes
+end_all() { # wait for all ranks; set $codes
     codes=
     for pid in $pids; do
         code=0
@@ -35,14 +36,15 @@ end_all() { # wait for them; set $codes
     cat .stdout[0-9] > .stdout
     cat .stderr[0-9] > .stderr
 }
-together() { # COMMAND...: all ranks must exit with 0
+together() { # COMMAND...: run it on $world ranks; all must exit with 0
     begin_all "$@"
     end_all
     [ -z "$(echo "$codes" | tr -d ' 0')" ] || fail "exit codes$codes"
 }
 
 # ---- the same bytes ----
-# copied: so many shards that ranks on one machine copy the documents, too, as those on several do
+# The mode `copied` has so many shards that ranks on one machine copy documents, as ranks on several
+# machines do.
 modes='dedup shuffle both copied'
 also_dedup='--dedup' also_shuffle='--shuffle 7' also_both='--dedup --shuffle 7'
 also_copied='--shuffle 7 --shard-tokens 100'
@@ -56,7 +58,7 @@ for mode in $modes; do
         same_folders out one-$mode
     done
 done
-# more ranks than files
+# More ranks than files.
 world=4
 for mode in $modes; do
     eval "also=\$also_$mode"
@@ -66,7 +68,7 @@ for mode in $modes; do
     same_folders out few-$mode
 done
 
-# ---- each rank makes shards ----
+# ---- each rank writes shards ----
 need_strace
 world=2
 for mode in $modes; do
@@ -82,18 +84,18 @@ for mode in $modes; do
 done
 
 # ---- ranks are killed, and calls fail, in the second pass ----
-# disturbed MODE RANK CALLS:WHAT:N: run on $world ranks; in one of them, call number N is disturbed
+# disturbed MODE RANK CALLS:WHAT:N: run on $world ranks, and disturb call number N of rank RANK
 disturbed() {
     eval "also=\$also_$1"
     begin_all sh -c '[ $RANK = '"$2"' ] || exec "$@"; exec '"'$faults' -o seen '$3'"' "$@"' sh \
         sgt-tokenize $options $also corpus out
     end_all
 }
-# .work may remain if the file system refused to remove it
+# .work may be left if the file system refused to remove it.
 whole() { same_folders -x .work out one-$mode; }
 need_faults
 tries=0 ended=0
-places_of_each=${TOGETHER_PLACES:-2} worlds=2 # check-all disturbs more (tokenize-together-faults)
+places_of_each=${TOGETHER_PLACES:-2} worlds=2 # tokenize-together-faults disturbs more
 [ "$places_of_each" -lt 3 ] || worlds='2 4'
 for mode in $modes; do
     for world in $worlds; do
@@ -102,10 +104,10 @@ for mode in $modes; do
             disturbed $mode $victim $changes:count
             read -r places _ < seen
             same_folders out one-$mode
-            n=$((places / 3 + victim + 1)) # before it, this rank makes its part
+            n=$((places / 3 + victim + 1)) # earlier calls belong to the rank's own part
             while [ $n -le "$places" ]; do
                 rm -rf out
-                for what in kill EIO; do # the second disturbs the run that goes on
+                for what in kill EIO; do # EIO disturbs the run that continues after the kill
                     disturbed $mode $victim $changes:$what:$n
                     tries=$((tries + 1))
                     case $codes in *[!\ 0]*) ended=$((ended + 1)) ;; *) whole ;; esac

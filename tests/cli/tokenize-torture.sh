@@ -1,8 +1,9 @@
-# sgt-tokenize is killed (SIGKILL) at TORTURE_KILLS random moments (12; make torture: 500), and run again each time
-# with another number of threads. OUT ends with the bytes of an undisturbed run. Complete shards are never made again,
-# and files with their final names are complete at any moment. Several kinds of run take turns, some shuffled and
-# deduplicated, three of them with three ranks at the same time, connected ones in the last. SEED=N repeats the
-# moments, as far as a machine repeats itself.
+# sgt-tokenize is killed (SIGKILL) at TORTURE_KILLS random moments (12; make torture: 500) and
+# restarted each time with another number of threads. OUT ends up with the bytes of an undisturbed
+# run. Complete shards are never written again, and files with their final names are complete at any
+# moment. Several kinds of run take turns; some shuffle and deduplicate. Three kinds use three ranks
+# at the same time, which are connected in the last kind. SEED=N repeats the moments as far as the
+# machine's timing allows.
 # In make check-all only: it kills and resumes over and over.
 . "$ROOT/tests/cli/ranks.inc"
 work_in_memory
@@ -44,13 +45,14 @@ for kind in $(seq $kinds); do
     [ "$n" -gt 20 ] || fail "kind $kind: only $n shards to be killed between"
 done
 
-# Print lines of three numbers below 1: how long a run lives, its number of threads, and which ranks are killed.
+# Print lines of three numbers below 1, which choose how long a run lives, its number of threads,
+# and which ranks are killed.
 numbers() { awk -v seed="$seed" 'BEGIN { srand(seed); while (1) print rand(), rand(), rand() }'; }
 below() { awk -v x="$1" -v n="$2" 'BEGIN { print int(x * n) }'; }
 
 has_ranks() { [ "$1" -eq 4 ] || [ "$1" -ge 6 ]; }
 connected() { [ "$1" -eq 7 ]; }
-begin() { # KIND THREADS [SECONDS BITS]: start it, set $pids; processes whose bit is set are killed after SECONDS
+begin() { # KIND THREADS [SECONDS BITS]: start a run; set $pids; kill the processes whose bits are set after SECONDS
     eval "inputs=\$inputs$1"
     pids= ranks=0
     ! has_ranks "$1" || ranks='0 1 2'
@@ -69,12 +71,12 @@ begin() { # KIND THREADS [SECONDS BITS]: start it, set $pids; processes whose bi
     done
 }
 shards_of() { inodes "$1" | grep 'bin$' | sort; }
-check_names() { # KIND: every file with its final name must be whole
+check_names() { # KIND: every file with its final name must be complete
     for name in cut$1/*; do
         [ ! -e "$name" ] || same "$name" "whole$1/${name#cut$1/}"
     done
 }
-finish() { # KIND: complete the run undisturbed, and compare
+finish() { # KIND: complete the run undisturbed, and compare it
     begin "$1" 1
     for pid in $pids; do
         ended 0 $pid
@@ -87,7 +89,7 @@ numbers | while read -r length threads which; do
     kind=$((kind % kinds + 1))
     eval "longest=\$longest$kind"
     shards_of cut$kind > had
-    doomed=1 # BITS: a single process is always killed, of several ranks only some
+    doomed=1 # BITS: a single process is always killed; of several ranks, only some are
     ! has_ranks $kind || doomed=$(($(below "$which" 7) + 1))
     begin $kind "$(($(below "$threads" 3) + 1))" \
         "$(awk -v x="$length" -v ms="$longest" 'BEGIN { printf "%.4f", x * ms / 1000 + .0001 }')" $doomed
@@ -103,12 +105,12 @@ numbers | while read -r length threads which; do
         esac
     done
     [ $died -ge $gave_up ] || fail "kind $kind: a rank failed: $(cat .stderr?)"
-    # A connected rank may be killed in turn after it has said that another one has died.
+    # A connected rank may itself be killed after it has reported that another rank died.
     [ -z "$(cat .stderr?)" ] || [ $gave_up -eq 1 ] || { connected $kind && [ $died -gt 1 ]; } ||
         fail "kind $kind said something: $(cat .stderr?)"
     kills=$((kills + died))
-    # The machine's load varies, and the rest of a run gets shorter. The aim is to kill two of three
-    # runs.
+    # The machine's load varies, and less of a run remains each time. The aim is to kill two of
+    # three runs.
     if [ $died -gt 0 ]; then longest=$((longest * 17 / 16 + 1)); else longest=$((longest * 7 / 8 + 2)); fi
     eval "longest$kind=$longest"
     shards_of cut$kind > has
@@ -117,7 +119,7 @@ numbers | while read -r length threads which; do
     check_names $kind
     if [ -e cut$kind/manifest.json ]; then
         [ $died -gt 0 ] || same_folders cut$kind whole$kind
-        [ $died -eq 0 ] || finish $kind # it was killed after the last rename
+        [ $died -eq 0 ] || finish $kind # a process was killed after the last rename
         rm -rf cut$kind
         runs=$((runs + 1))
     fi

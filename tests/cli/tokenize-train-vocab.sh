@@ -1,5 +1,6 @@
-# tokenize-train-vocab.sh: --train-vocab makes the same bytes as Hugging Face's trainer from the same text
-# (tests/data/vocab, made by the generator beside it), with any number of threads, files and formats.
+# tokenize-train-vocab.sh: --train-vocab gives the same bytes as Hugging Face's trainer for the same
+# text, with any number of threads, files and formats. The expected files are in tests/data/vocab,
+# next to the script that made them.
 D=$ROOT/tests/data/vocab
 
 run_silent sgt-tokenize --train-vocab 700 "$D/text.txt" v
@@ -26,9 +27,9 @@ same ids "$D/hf-o200k.ids"
 run 0 sgt-tokenize --quiet --pattern o200k --train-vocab 700 "$D/text.txt" named
 same_folders o200k named
 
-# Text may be in any number of documents, in any format, with any number of threads: only its
-# pre-tokens count. A newline before a letter is a pre-token by itself wherever documents end, so
-# single lines have the pre-tokens of the whole text.
+# The text may be divided into any number of documents, in any format, with any number of threads:
+# only its pre-tokens count. A newline before a letter is a pre-token by itself, whether or not a
+# document ends there, so single lines have the pre-tokens of the whole text.
 printf 'one two, one two three\nand one, and two\n' > lines.txt
 mkdir split
 head -1 lines.txt > split/a
@@ -49,14 +50,15 @@ for threads in 1 2 5; do
     same_folders t1 t$threads
 done
 
-# The most frequent pair is merged first; of equally frequent pairs, the one with lower ids (as in
-# Hugging Face's trainer).
+# The most frequent pair is merged first. Of equally frequent pairs, the pair with lower ids is
+# merged first, as in Hugging Face's trainer.
 printf 'aaaa aaaa bcbc' > counts.txt
-# aa occurs 6 times, counting overlaps, and is merged first; then both other pairs occur twice.
+# aa occurs 6 times, counting overlaps, and is merged first. Each of the two other pairs then occurs
+# twice.
 run 0 sgt-tokenize --quiet --train-vocab 260 counts.txt counts
 check 'merges in order' [ "$(tail -n +2 counts/merges.txt | tr '\n' '|')" = 'a a|b c|aa aa|' ]
 
-# The text gives fewer tokens than were asked for.
+# The text yields fewer tokens than were requested.
 run 0 sgt-tokenize --train-vocab 1000 counts.txt few
 stderr_is 'sgt-tokenize: no pair of tokens is left to merge: 263 tokens, not 1000'
 check 'all merges' [ "$(tail -n +2 few/merges.txt | tr '\n' '|')" = 'a a|b c|aa aa|Ġ bc|Ġ aaaa|Ġbc bc|' ]
@@ -66,7 +68,7 @@ check 'no merges' [ "$(cat none/merges.txt)" = '#version: 0.2' ]
 run 0 sgt-tokenize --quiet --vocab none counts.txt bytes
 check 'a token a byte' [ "$(wc -c < bytes/train_000000.bin)" -eq $((1024 + 2 * 15)) ]
 
-# A literal end of text counts as text, or as a separator with --special eot.
+# A literal end-of-text token counts as text, or as a separator with --special eot.
 printf 'ab<|endoftext|>ab' > literal.txt
 run 0 sgt-tokenize --quiet --special eot --train-vocab 300 literal.txt border
 check 'one merge' [ "$(tail -n +2 border/merges.txt)" = 'a b' ]
@@ -123,7 +125,7 @@ run 1 sgt-tokenize --train-vocab 300 --pattern '(*LIMIT_MATCH=100)(a|aa)+$|.' lo
 stderr_is 'sgt-tokenize: long.txt: pattern: at byte 0 of the text: match limit exceeded'
 absent n
 
-# It is stopped while it reads: nothing is left.
+# A run that is stopped while it reads leaves nothing.
 mkfifo pipe
 sleep 30 > pipe &
 sleeper=$!

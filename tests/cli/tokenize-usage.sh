@@ -4,7 +4,7 @@ run_usage 'OUT must be a folder, not - (./- names a folder called -)' sgt-tokeni
 run_usage 'expected INPUT... OUT/ (such as: sgt-tokenize corpus/ out/)' sgt-tokenize
 run_usage 'expected INPUT... and OUT, got only in (the last one is OUT)' sgt-tokenize in
 run_usage '--no-such-option: no such option' sgt-tokenize --no-such-option
-# Names that other programs have.
+# Option names of other programs: the message suggests the option of sgt-tokenize.
 for meant in --output:'OUT/ as the last word' -o:'OUT/ as the last word' --output_dir:'OUT/ as the last word' \
     --input:'INPUT... without an option' --tokenizer:--vocab --model:--vocab --vocab-size:--train-vocab --vocab-file:--vocab \
     --jobs:--threads -j:--threads --workers:--threads --num_workers:--threads --num-proc:--threads --text_key:--field \
@@ -28,7 +28,7 @@ run_usage '--invalid-utf8 drop: must be one of keep|replace|fail' sgt-tokenize -
 run_misuse 'standard input (-) can be read only once (name it once)' sgt-tokenize - - out
 absent out
 
-# Standard output that cannot be written to is a failure.
+# If standard output cannot be written to, the program fails.
 if [ -w /dev/full ]; then
     printf x > in
     code=0
@@ -37,7 +37,8 @@ if [ -w /dev/full ]; then
     stderr_is 'sgt-tokenize: standard output: No space left on device'
 fi
 
-# Closed standard descriptors are not reused by the files of OUT: reads and writes of them go nowhere.
+# Files of OUT never reuse closed standard descriptors: reading from or writing to those fails or
+# goes nowhere.
 printf x > in
 run_failure '-: offset 0: Bad file descriptor' sgt-tokenize - shut <&-
 absent shut

@@ -1,8 +1,9 @@
-# tokenize-utf8.sh: text that is not UTF-8, and a literal end of text.
+# tokenize-utf8.sh: text that is not UTF-8, and literal end-of-text tokens.
 
 
-# Ill-formed bytes: ff alone; c3 with nothing after it; e2 82, the start of a three-byte sequence,
-# which counts as one; ed a0 80, a surrogate, which counts as three. Python writes as many U+FFFD.
+# Ill-formed bytes: a single ff; c3 with nothing after it; e2 82, the start of a three-byte
+# sequence, which counts as one error; ed a0 80, a surrogate, which counts as three. Python decodes
+# them to as many U+FFFD.
 mkdir in
 printf 'ok' > in/a
 printf 'a\377b\303 c\342\202d\355\240\200' > in/b
@@ -24,20 +25,20 @@ run 0 sgt-tokenize twin twins
 same replaced/train_000000.bin twins/train_000000.bin
 grep -q '"invalid_utf8": 0' twins/manifest.json || fail 'well-formed text was counted as ill-formed'
 
-# --invalid-utf8 fail names file and offset, and leaves nothing.
+# --invalid-utf8 fail: the message names file and offset, and nothing is left.
 run_failure 'in/b: offset 1: not UTF-8 (--invalid-utf8 keep or replace reads it)' \
     sgt-tokenize --invalid-utf8 fail in failed
 absent failed
 run 0 sgt-tokenize --invalid-utf8 fail twin failed
 
-# Of many ill-formed places, all are counted and the first 16 are named.
+# If there are many ill-formed sequences, all are counted and the first 16 are named.
 mkdir many
 head -c 300000 /dev/zero | tr '\0' '\200' > many/x
 run 0 sgt-tokenize --json many out
 [ "$(field invalid_utf8 .stdout)" = 300000 ] || fail 'count of many'
 [ "$(grep -c '"offset"' out/manifest.json)" -eq 16 ] || fail 'places of many'
 
-# A literal end of text is plain text, unless --special eot is given.
+# A literal end-of-text token is plain text unless --special eot is given.
 printf 'one<|endoftext|>two <|endoftext|><|endoftext|> <|endoftext' > special
 run 0 sgt-tokenize special text
 is "$(ids_of text/train_000000.bin)" '50256 505 27 91 437 1659 5239 91 29 11545 1279 91 437 1659 5239 91 6927 91 437 '\
@@ -50,7 +51,8 @@ stdout_has 'eot: 12 tokens, 4 documents,'
 stdout_matches '^19 B of text in 1 file'
 ! grep -q literal .stdout || fail 'literals that begin documents are counted as text'
 
-# Each literal begins a document, and the text before the first one is a document, too, unless the literal comes first.
+# With --special eot, each literal begins a document. The text before the first literal is a
+# document too, unless it is empty.
 documents() { # TEXT IDS STARTS
     printf "$1" > text.txt
     for options in '' '--normalize nfc' '--pattern \p{L}+|.'; do
@@ -84,7 +86,8 @@ run 0 sgt-tokenize --special eot odd.txt odd
 tr -d ' \n' < odd/manifest.json | grep -q '{"path":"odd.txt","offset":3},{"path":"odd.txt","offset":17}' ||
     fail 'offsets of ill-formed bytes'
 
-# One file of many stories: --split, --shuffle and --dedup see them, the same for any threads and ranks.
+# One file of many stories: --split, --shuffle and --dedup treat each story as a document. The
+# result is the same for any threads and ranks.
 stories() { awk 'BEGIN { for (i = 0; i < 4000; i++) printf "%sStory %d of many, told briefly.\n", i ? "<|endoftext|>" : "", i % 3000 }'; }
 mkdir many-stories lines
 stories > many-stories/a.txt
@@ -104,7 +107,7 @@ run 0 sgt-tokenize --quiet --special eot --train-vocab 300 --json many-stories m
 run_prints '7,998 literal ends of text in the documents' sgt-tokenize --threads 1 many-stories m5
 for rank in 0 1; do run 0 sgt-tokenize --threads 3 --rank $rank --ranks 2 many-stories m6; done
 same_folders m5 m6
-# A field of JSONL that holds literals, with fields that are kept.
+# A JSONL text that contains literals, with fields that are kept.
 printf '{"text":"a<|endoftext|>b","n":7}\n{"text":"c","n":8}\n' > lines/a.jsonl
 run_prints ', 3 documents,' sgt-tokenize --special eot --keep-fields n lines m7
 [ "$(grep -c '{"document": 1, "split": "train", "fields": {"n": 7}}' m7/sources.jsonl)" -eq 2 ] || fail 'kept fields'

@@ -1,9 +1,10 @@
-# tokenize-vocab.sh: --vocab and --pattern: the ids of Hugging Face's tokenizers and tiktoken from the same files
-# (tests/data/vocab, made by the generator beside it), refused files, and sets that carry their vocabulary.
+# tokenize-vocab.sh: --vocab and --pattern give the ids of Hugging Face's tokenizers and of tiktoken
+# from the same files (tests/data/vocab, next to the script that made them). Also files that are
+# refused, and sets that carry their vocabulary.
 D=$ROOT/tests/data/vocab
 
-# ids_are FILE OPTION...: tokenize text.txt, compare its ids, without the header and the end of text, with those in FILE,
-# and decode them
+# ids_are FILE OPTION...: tokenize text.txt, compare its ids, without the first end of text, with
+# those in FILE, and decode them
 ids_are() {
     expected=$1
     shift
@@ -33,18 +34,18 @@ check 'end of text comes last' [ "$(od -An -tu2 -j1024 -N2 out/train_000000.bin 
 for name in r50k cl100k o200k; do
     ids_are "$D/tiktoken-$name.ids" --vocab "$D/ranks.tiktoken" --pattern "$(cat "$D/$name.pattern")"
 done
-# A pattern given by name, and one that PCRE2 splits by because its text is not a known one.
+# A pattern given by name, and the same pattern as a text that is not recognized, so PCRE2 splits.
 for name in cl100k o200k; do
     ids_are "$D/tiktoken-$name.ids" --vocab "$D/ranks.tiktoken" --pattern "(?:$(cat "$D/$name.pattern"))"
     ids_are "$D/tiktoken-$name.ids" --vocab "$D/ranks.tiktoken" --pattern $name
 done
 cp -r out carried
 ids_are "$D/tiktoken-o200k.ids" --vocab carried/tokenizer.json
-# Any number of threads and any size of a unit give the same bytes.
+# Any number of threads and any unit size give the same bytes.
 run 0 sgt-tokenize --quiet --threads 3 --vocab carried/tokenizer.json "$D/text.txt" three
 same_folders out three
 
-# GPT-2's own merges with another pattern. Its own pattern, given by name, changes nothing.
+# GPT-2's own merges with another pattern. GPT-2's own pattern, given by name, changes nothing.
 printf "ab12 cd 345" > in.txt
 run_says '' sgt-tokenize --quiet --pattern '\p{L}+|\p{N}' in.txt digits
 run 0 sgt-inspect --decode 0:100 digits
@@ -79,17 +80,17 @@ refused 'empty: holds no tokenizer.json, vocab.json or merges.txt' empty
 refused 'empty.tiktoken: holds no tokens' empty.tiktoken
 
 R=$D/ranks.tiktoken
-# a vocabulary $made with one fault: NAME, and the fault
-ranks() { made=$1.tiktoken && { cat "$R" && echo "$2"; } > "$made"; } # LINE: one rank more
-edit() {                                                              # SED: the trained one, its vocab.json edited
+# Each of these functions writes a vocabulary to $made: NAME and a fault.
+ranks() { made=$1.tiktoken && { cat "$R" && echo "$2"; } > "$made"; } # LINE: ranks with one more line
+edit() {                                                              # SED: the trained one with vocab.json edited
     made=$1
     mkdir "$1"
     cp "$D/trained/merges.txt" "$1"
     sed "$2" "$D/trained/vocab.json" > "$1/vocab.json"
 }
-merges() { edit "$1" 's/$//' && echo "$2" >> "$1/merges.txt"; } # LINE: the trained one with a merge more
+merges() { edit "$1" 's/$//' && echo "$2" >> "$1/merges.txt"; } # LINE: the trained one with one more merge
 hf() { made=$1.json && sed "$2" "$D/o200k/tokenizer.json" > "$made"; } # SED: o200k's tokenizer.json edited
-# faulty WAY NAME FAULT WHAT: what is made so is refused, by a line that says WHAT of it
+# faulty FUNCTION NAME FAULT MESSAGE: the file that FUNCTION writes must be refused with MESSAGE
 faulty() {
     "$1" "$2" "$3"
     refused "$made$4" "$made"
@@ -100,14 +101,15 @@ faulty ranks rank 'QUFBQQ== 6x' ': line 700: expected a token in base64, a space
 faulty ranks twice 'IQ== 699' ': tokens 0 and 699 are the same: !'
 faulty ranks id 'QUFBQQ== 3' ': two tokens have id 3'
 faulty ranks hole 'QUFBQQ== 702' ': no token has id 699, and there are ids up to 703'
-# A rank may be below those of the token's halves, unless it is not clear then what is merged first.
+# A rank may be lower than the ranks of the token's halves, unless that leaves the order of merges
+# unclear.
 { cat "$R"; echo 'cXp4 699'; echo 'cXo= 700'; } > late.tiktoken # qzx, qz
 printf 'qzxqz' > late.txt
 run 0 sgt-tokenize --quiet --vocab late.tiktoken late.txt late
 check 'a later token makes an earlier one' [ "$(od -An -tu2 -j1024 late/train_000000.bin | tr -s ' ')" = ' 701 699 700' ]
 { cat "$R"; echo 'cXpx 699'; echo 'cXo= 700'; } > clash.tiktoken # qzq, qz
 refused 'clash.tiktoken: token 699 (qzq): its merge has two places in the order' clash.tiktoken
-# A piece that is a token becomes that token, even if no merges make it.
+# A pre-token that is a token becomes that token, even if no merges lead to it.
 { cat "$R"; echo 'QXFYelE= 699'; echo 'QXFYelFBcVh6UUFxWHpRQQ== 700'; } > unmade.tiktoken
 printf 'AqXzQ xAqXzQ AqXzQAqXzQAqXzQA\nAqXzQAqXzQAqXzQA' > unmade.txt
 run 0 sgt-tokenize --quiet --vocab unmade.tiktoken unmade.txt unmade-set
@@ -120,7 +122,8 @@ sed 's/"ignore_merges":true/"ignore_merges":false/' unmade-set/tokenizer.json > 
 run_failure_about 'unmade-set: made with another vocabulary: fingerprint ' sgt-tokenize --vocab merged.json unmade.txt unmade-set
 sed 1d "$R" | awk '{ print $1, NR - 1 }' > byte.tiktoken
 refused 'byte.tiktoken: is not byte-level: no token is the byte 0x21 alone' byte.tiktoken
-# The first ranks of GPT-2: a file that was cut off, unless --pattern says that it is a vocabulary of its own.
+# A file with the first ranks of GPT-2 was cut off, unless --pattern marks it as a vocabulary of its
+# own.
 refused "$D/begins.tiktoken: begins as the ranks of GPT-2 do, and ends after 1500 of them: was it cut off? (--pattern takes \
 it as a vocabulary of its own)" "$D/begins.tiktoken"
 head -n 300 "$D/begins.tiktoken" > early.tiktoken
@@ -128,12 +131,12 @@ refused "early.tiktoken: begins as the ranks of GPT-2 do, and ends after 300 of 
 vocabulary of its own)" early.tiktoken
 run_silent sgt-tokenize --quiet --vocab "$D/begins.tiktoken" --pattern gpt2 in.txt begins
 check 'end of text comes last' [ "$(od -An -tu2 -j1024 -N2 begins/train_000000.bin | tr -d ' ')" = 1500 ]
-# If exactly one id below the largest is missing, it is the end of text.
+# If exactly one id below the largest is missing, it is the end-of-text id.
 awk '{ print $1, $2 + ($2 >= 300) }' "$R" > left.tiktoken
 run 0 sgt-tokenize --quiet --vocab left.tiktoken in.txt left
 check 'end of text is id 300' [ "$(od -An -tu2 -j1024 -N2 left/train_000000.bin | tr -d ' ')" = 300 ]
 
-# Mistral's tekken.json: the same ranks behind three special tokens, of which </s> is the third
+# Mistral's tekken.json: the same ranks after three special tokens, of which </s> is the third.
 {
     printf '{"config": {"pattern": "%s", "default_vocab_size": 702, "default_num_special_tokens": 3}, "vocab": [' \
         "$(sed 's/\\/\\\\/g' "$D/o200k.pattern")"
@@ -149,7 +152,7 @@ sed 's/"rank": 5,/"rank": 6,/' tekken.json > rank.json
 refused 'rank.json: vocab: rank 5 is missing, or not in base64' rank.json
 sed 's/special_tokens": 3/special_tokens": -3/' tekken.json > negative.json
 refused 'negative.json: config: no number of special tokens, or of all' negative.json
-# It has ranks also beside the merges of another vocabulary.
+# Its ranks are used even if the merges of another vocabulary are next to it.
 mkdir beside && cp tekken.json beside && printf '#version: 0.2\na b\n' > beside/merges.txt
 run_silent sgt-tokenize --vocab beside/tekken.json "$D/text.txt" same
 same same/train_000000.bin tekken/train_000000.bin
@@ -181,7 +184,7 @@ refused 'order: merge 2 makes token 257 (  ), which an earlier merge joins' orde
 faulty hf isolated 's/"Isolated"/"Removed"/' \
     ': pre_tokenizer: of Split, sgt supports only a Regex whose matches are Isolated (--pattern replaces it)'
 hf inverted 's/"Isolated"/"Removed"/; s/"invert": false/"invert": true/'
-ids_are "$D/hf-o200k.ids" --vocab inverted.json # nothing is between the matches of this pattern
+ids_are "$D/hf-o200k.ids" --vocab inverted.json # this pattern matches all text, so nothing lies between matches
 faulty hf between 's/"Isolated"/"Removed"/; s/"invert": false/"invert": true, "pcre2": "a"/' \
     ': pre_tokenizer: of Split, sgt supports only a Regex whose matches are Isolated (--pattern replaces it)'
 faulty hf digits 's/"Split"/"Digits"/' ': pre_tokenizer: Digits is not supported (--pattern REGEX replaces it)'
@@ -200,7 +203,8 @@ faulty hf model 's/"type": "BPE"/"type": "Unigram"/' ': its model is Unigram, no
 faulty hf fallback 's/"byte_fallback": false/"byte_fallback": true/' ': is not byte-level: byte_fallback'
 faulty hf suffix 's/"end_of_word_suffix": null/"end_of_word_suffix": "<\/w>"/' ': is not byte-level: end_of_word_suffix'
 faulty hf dropout 's/"dropout": null/"dropout": 0.1/' ': its model has dropout'
-# An added token that is not special is refused, unless it is a marker. Ids between added tokens are unused.
+# An added token that is not special is refused, unless it is a marker. Ids between added tokens are
+# unused.
 tool='{ "id": 702, "content": "<tool_call>", "special": false },'
 hf special "s/\"added_tokens\": \[/&$(echo "$tool" | sed 's/[<>]/ /g')/"
 refused 'special.json: added_tokens: 702 ( tool_call ) is not special: it would have to be found in text before '\
@@ -224,8 +228,8 @@ run_failure_like '^sgt-tokenize: cut.json: line [0-9]+: ' sgt-tokenize --vocab c
 
 # ---- settings and patterns that are not what they seem ----
 
-# --special eot finds the literal alone, so settings by which Hugging Face's library takes blanks with it, or finds
-# whole words only, are refused.
+# --special eot matches only the literal. Settings by which Hugging Face's library also takes
+# blanks, or matches only whole words, are refused.
 for setting in lstrip rstrip single_word; do
     hf $setting 's/"'$setting'": false/"'$setting'": true/'
     run_failure "$setting.json: added_tokens: <|endoftext|> has $setting: true, which --special eot does not "\
@@ -238,7 +242,8 @@ for setting in lstrip rstrip single_word; do
     rm -r stripped
 done
 
-# If neither the file nor --pattern says what text is split by, a line does, but not for GPT-2's own.
+# A notice says which pattern is assumed if neither the file nor --pattern gives one, except for
+# GPT-2's own vocabulary.
 said() { # VOCAB NAME [OPTION]...
     vocab=$1
     name=$2

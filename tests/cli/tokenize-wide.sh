@@ -1,11 +1,12 @@
-# tokenize-wide.sh: a vocabulary of more than 65,536 ids, which --train-vocab makes here, gives sets of 4-byte ids: the
-# same bytes for any threads and ranks, and after a run was killed; decoded to the text; as other trainers' files.
+# tokenize-wide.sh: --train-vocab makes a vocabulary of more than 65,536 ids, which gives sets of
+# 4-byte ids. They have the same bytes for any threads and ranks, and after a kill. They are decoded
+# to the text, and exported to other trainers' files.
 . "$ROOT/tests/cli/corpus.inc"
 . "$ROOT/tests/cli/wide.inc"
 
 work_in_memory
 some_corpus corpus
-# random words, whose merges make many tokens
+# Random words, whose merges give many tokens.
 awk 'BEGIN {
     for (i = 0; i < 25000; i++) {
         for (word = ""; length(word) < 9;) {
@@ -36,7 +37,8 @@ for level in $(cpu_levels); do
     rm -r out
 done
 
-# A vocabulary's files, threads and ranks give the same bytes, also shuffled and without duplicates.
+# The files of a vocabulary, threads and ranks all give the same bytes, also with --shuffle and
+# --dedup.
 cp -r corpus/m corpus/twin
 for more in '' '--shuffle 7 --dedup'; do
     rm -rf whole
@@ -60,7 +62,7 @@ for n in 1 2 3 4 5 6 7 8; do
     same_folders whole out
 done
 
-# Files of other trainers
+# Files of other trainers.
 for layout in megatron nanogpt npy; do
     run 0 sgt-tokenize $options --shards $layout corpus $layout
     ! command -v python3 > /dev/null || run 0 python3 "$ROOT/tests/tokenize/check_layout.py" whole $layout $layout
@@ -73,7 +75,8 @@ for layout in megatron nanogpt npy; do
     run_prints '"already_done": true' sgt-tokenize --json --vocab v --split 30% --shards $layout corpus $layout
 done
 
-# --dry-run counts 4 bytes a token, and 28 for each of the vocabulary's in tokenizer.json.
+# --dry-run counts 4 bytes per token, plus 28 bytes in tokenizer.json for each token of the
+# vocabulary.
 run 0 sgt-tokenize --dry-run --json corpus
 narrow=$(field disk_bytes .stdout)
 run 0 sgt-tokenize --dry-run --json --vocab v corpus
