@@ -1,5 +1,6 @@
-# sgt-train on several CPU ranks, with mpirun: the losses of one rank, the same bits in each run, checkpoints that any
-# number of ranks resumes. If a rank fails, dies or is interrupted, one message says so. torchrun is refused.
+# sgt-train on several CPU ranks, with mpirun: they have the losses of one rank and the same bits in
+# each run, and any number of ranks resumes their checkpoints. If a rank fails, dies or is
+# interrupted, one message says so. torchrun is refused.
 . "$ROOT/tests/cli/train.inc"
 . "$ROOT/tests/cli/ranks.inc"
 ranks_data --device cpu --model 2x16x2 --batch-size 6 --grad-accum 2
@@ -18,12 +19,13 @@ same_run() { # RUN RUN
     for file in model optimizer; do same "$1/step-00000004/$file.safetensors" "$2/step-00000004/$file.safetensors"; done
 }
 
-# ---- the same losses, up to 2e-5, with all that is divided: dropout, tensors, norms, ignored targets ----
+# ---- the same losses, up to 2e-5, for everything that is divided: dropout,
+# tensors, norms, ignored targets ----
 same_losses '--dropout 0.2 --eval-every 2' '--no-tie --optimizer sgd --nesterov --ignore-index 32' \
     '--optimizer muon' '--grad-clip 0.1 --recompute block' '--sampling documents --document-mask' \
     '--sampling packed --document-mask'
 
-# ---- prompts and completions, whose rows have different numbers of losses ----
+# ---- prompts and completions, whose rows have different numbers of targets ----
 for i in 1 2 3 4 5 6 7; do
     echo "{\"prompt\": \"$i and $i is\", \"completion\": \" $((2 * i)), or $((i + i)) as some say.\"}"
 done > sums.jsonl
@@ -35,7 +37,7 @@ close tuned tuned-two 2e-5
 
 close_in_16_bits
 
-# ---- the bits depend neither on the run nor on threads ----
+# ---- the bits do not change from run to run, nor with the number of threads ----
 two 0 sgt-train $options --precision bf16 --threads 3 --run again
 same_run two-bf16 again
 
@@ -43,8 +45,9 @@ same_run two-bf16 again
 resumes_ranks cpu
 same_run two-bf16 again
 
-# ---- memory: a rank has what a process alone has for half of the rows, and room for each rank's gradients. That is as
-# much as the model has, which is smaller than a message ----
+# ---- memory: a rank needs as much as one process with half of the rows, plus room for the
+# gradients that it receives. That is the size of the model's gradients here, because the
+# model is smaller than a message ----
 bytes() { sed "s/.*\"name\": \"$1\", \"bytes\": \([0-9]*\).*/\1/" .stdout; }
 run 0 sgt-train $options --precision bf16 --estimate-memory --json --batch-size 3
 for kind in moments weights gradients activations; do eval $kind="$(bytes $kind)"; done
@@ -57,14 +60,14 @@ done
 received=$(bytes 'gradients received')
 [ "$received" -ge $((2 * gradients - 256)) ] && [ "$received" -le $((2 * gradients + 256)) ] || fail "received: $received"
 
-# ---- threads: each rank uses its part of the cores ----
+# ---- threads: each rank uses its share of the cores ----
 talk=$(echo "$options" | sed 's/--quiet//; s/--threads 1//')
 cores=$(nproc)
 threads=$((cores / 2 > 0 ? cores / 2 : 1))
 two 0 sgt-train $talk --precision fp32 --run two --force --verbose
 stderr_matches "^sgt-train: ranks: 2, each with 3 of the 6 rows of a micro-step, on $threads threads?\$"
 
-# ---- failures are reported once, by the first rank ----
+# ---- failures are reported once, by the first rank that fails ----
 refuses_odd_rows
 pair 1 "sgt-train $options --run odd" "sgt-train $options --run odd --data nowhere"
 stderr_lines 1
@@ -85,7 +88,7 @@ for other in '--dropout .5|--dropout: it is 0.5 here and is 0 on' '--model 3x16x
     absent odd
 done
 data other
-patch other/train_000000.bin 2048 7 # a token
+patch other/train_000000.bin 2048 7 # another token
 pair 2 "sgt-train $options --run odd" "sgt-train $options --run odd --data other"
 other='its --resume, --init, data or checkpoint is not that of rank 0 (all ranks run the same command)'
 stderr_is "sgt-train: rank 1: $other"
@@ -96,7 +99,7 @@ done
 pair 2 "sgt-train $options --run odd" "sgt-train $options --run odd --batch-size auto"
 stderr_is 'sgt-train: rank 1: --batch-size: it is not set here and is 6 on rank 0 (all ranks run the same command)'
 echo text > text
-pair 1 "sgt-train $options --run odd" 'sgt-tokenize --quiet text set' # another program, which waits elsewhere
+pair 1 "sgt-train $options --run odd" 'sgt-tokenize --quiet text set' # another program
 stderr_is 'sgt-train: ranks are out of step: rank 1 is not where rank 0 is'
 cp -r d elsewhere
 pair 0 "sgt-train $options --run moved" "sgt-train $options --run moved --data elsewhere --threads 2"
@@ -112,7 +115,8 @@ END
     stderr_matches '^sgt-train: rank 1: .*MiB of memory.*: Cannot allocate memory$'
 fi
 
-# ---- a full disk: training goes on, to exit 1 at its end, and the older checkpoint stays ----
+# ---- a full disk: training continues to its end and exits with 1, and
+# the older checkpoint is kept ----
 mkdir disk
 cat > on-small-disk << 'END'
 mount -t tmpfs -o size=400k none disk || exit
@@ -139,7 +143,8 @@ training goes on, and the next save tries again\)\$"
     close small two 2e-5
 fi
 
-# ---- a save of rank 0 fails, the second or the last: rank 0 says at the end what was trained, and leaves the run ----
+# ---- the second or the last save of rank 0 fails: it reports at the end what was trained, and
+# gives up the run's owner file ----
 if strace -o .traced true 2> /dev/null && ! is_sanitized; then
     for step in 2 4; do
         failing="strace -f -o .traced -P unsaved/.step-0000000$step.tmp -e trace=mkdir -e inject=mkdir:error=ENOSPC"
@@ -155,11 +160,12 @@ if strace -o .traced true 2> /dev/null && ! is_sanitized; then
     done
 fi
 
-# ---- a rank that dies, or is interrupted, ends the run within 30 s; saved checkpoints stay whole ----
+# ---- if a rank dies or is interrupted, the run ends within 30 s, and
+# saved checkpoints stay complete ----
 ends_well cpu INT
 saves_slowly cpu
 
-# ---- a rank that waits in MPI for another ends by the first signal ----
+# ---- the first signal ends a rank that waits for another rank in MPI ----
 launch 'sleep 600' "sgt-train $long --run waits"
 handles "$pid1"
 kill -TERM "$pid1"
@@ -170,7 +176,8 @@ wait $launcher
 [ ! -s .stderr1 ] || fail "stderr: $(cat .stderr1)"
 absent waits
 
-# ---- an interrupted rank 0 that hangs, here at a pipe that nobody reads, ends all ranks after ten seconds ----
+# ---- an interrupted rank 0 that hangs, here writing to a pipe that nobody reads, ends
+# all ranks after ten seconds ----
 rm .stdout0 && mkfifo .stdout0
 exec 3<> .stdout0
 head -c 65536 /dev/zero >&3
@@ -193,7 +200,7 @@ two 0 sgt-train $options --precision fp32 --run shrinks --resume
 run 0 sgt-train $options --precision fp32 --run one --force
 close one shrinks 2e-5
 
-# ---- mpirun as it is: it may print its own message too, if it notices a failure first ----
+# ---- mpirun without wrappers may print its own message too, if it notices a failure first ----
 mpi='mpirun --allow-run-as-root --oversubscribe -n 2'
 run 2 $mpi sgt-train $options --batch-size 3 --run odd
 [ "$(grep -c '^sgt-train: ' .stderr)" = 1 ] || fail 'not one message'

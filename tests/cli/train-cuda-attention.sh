@@ -1,12 +1,13 @@
-# sgt-train --attention, CUDA on the host (build/host): the implementation that a run uses and its notices; one that is
-# requested by name and cannot run is refused by name.
+# sgt-train --attention with CUDA on the host (build/host): which implementation a run uses, and its
+# notices. An implementation that is requested but cannot run is refused by name.
 # In make check-all only: it trains on the host in place of a GPU.
 . "$ROOT/tests/cli/train.inc"
 cuda_on_the_host
 data d
 cuda="--data d --device cuda --seq-len 16 --batch-size 2 --steps 1 --eval-every 0"
 
-# takes LINES PATH OPTION...: the run must use PATH, after that many lines about attention
+# takes LINES PATH OPTION...: the run must use the implementation PATH, after LINES lines about
+# attention
 takes() {
     lines=$1 path=$2
     shift 2
@@ -48,8 +49,8 @@ refuses 'cudnn: cuDNN: fused attention takes head sizes that are multiples of 8 
 refuses 'cudnn: it does not know documents: no --document-mask with it' --attention cudnn --model 1x16x2 --document-mask
 refuses 'cudnn: its dropout is not ours: no --dropout with it' --attention cudnn --model 1x16x2 --dropout 0.1
 
-# With the fake of cuDNN, cuDNN is used if it is requested by name. If both can run, the faster one
-# is used, with one line.
+# With the stand-in for cuDNN, cuDNN is used if it is requested by name. If both implementations can
+# run, the faster one is used, with one line.
 SGT_HOST_CUDNN=1
 export SGT_HOST_CUDNN
 takes 0 "cuDNN's attention" --model 1x16x2 --attention cudnn
@@ -57,17 +58,18 @@ takes 0 'our attention' --model 1x16x2 --deterministic
 takes 0 'our attention' --model 1x16x2 --document-mask
 run 0 sgt-train $cuda --run r --force --model 1x16x2 --verbose
 stderr_matches "^sgt-train: attention: (ours|cuDNN's) \\(a layer both ways: ours [0-9.]+ ms, cuDNN's [0-9.]+ ms\\)$"
-# If its dQ is NaN, the loss of the first steps is finite. One line names the attention, and what to try.
+# cuDNN returns NaN as dQ, so the loss is finite only at first. One line names the attention and
+# what to try.
 run 0 env SGT_HOST_CUDNN=nan sgt-train --no-self-check --quiet $cuda --run r --force --model 1x16x2 --steps 3 \
     --attention cudnn --lr 0.001
 stderr_is "sgt-train: step 1: the gradient norm is not a number, but the loss is finite: start again with --attention own \
 instead of cuDNN's attention, or with an lr 10 times lower (--lr 0.0001); look at grad_norm in log.jsonl and at --grad-clip"
-# If cuDNN fails while it is tried, the other implementation is used.
+# If cuDNN fails during the trial, the other implementation is used.
 SGT_HOST_CUDNN=1
 run 0 env SGT_HOST_FAULT=cudnn:refuse sgt-train --no-self-check $cuda --run r --force --model 1x16x2 --verbose
 stderr_has 'sgt-train: attention: ours (cuDNN: attention forward (2 x 16 x 2 x 8): invalid argument (CUDA error 1))'
 
-# Of several ranks, all take what is faster on the first one. A rank without cuDNN keeps ours.
+# All ranks use the implementation that is faster on rank 0. If one rank lacks cuDNN, all use ours.
 . "$ROOT/tests/cli/ranks.inc"
 unset SGT_HOST_CUDNN
 ranks="sgt-train $cuda --model 1x16x2 --no-self-check --run r --force"
@@ -78,11 +80,11 @@ for first in 1 slow; do
         kernels='our attention'
         [ $first = slow ] || kernels="cuDNN's attention"
         stderr_has "sm_90, $kernels, 2 ranks kernels, "
-        same calls.0 calls.1 # each has the number of kernels before a call
+        same calls.0 calls.1 # the calls, each with the number of kernels before it
     done
 done
 pair 0 "env SGT_HOST_CUDNN=1 $ranks" "$ranks"
-# They all compute the head by as many rows of logits as the first one.
+# All ranks compute the head in as many rows of logits at a time as rank 0.
 pair 0 "env SGT_HOST_NCCL=trace=calls $ranks --variant head-chunks --batch-size 18" \
     "env SGT_HOST_NCCL=trace=calls $ranks --variant head-chunks --batch-size 18"
 same calls.0 calls.1

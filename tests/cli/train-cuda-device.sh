@@ -1,4 +1,4 @@
-# sgt-train: the device of a run, and the one line that says why it is not CUDA.
+# sgt-train: the device that a run uses, and the line that says why it is not CUDA.
 # In make check-all only: it needs CUDA's backend on the host.
 . "$ROOT/tests/cli/train.inc"
 data d
@@ -6,7 +6,7 @@ data d
 cc=$(command -v cc || command -v gcc || command -v clang || :)
 [ -n "$cc" ] || skip 'no C compiler'
 
-cuda() { # MESSAGE [NAME=VALUE]...: sgt-train of $programs refuses --device cuda; --device auto gives the reason
+cuda() { # MESSAGE [NAME=VALUE]...: sgt-train of $programs must refuse --device cuda; --device auto gives the reason
     message=$1
     shift
     run 1 env "$@" "$programs/sgt-train" --device cuda --data d
@@ -16,7 +16,7 @@ cuda() { # MESSAGE [NAME=VALUE]...: sgt-train of $programs refuses --device cuda
     stderr_has "device: the CPU ($message)"
 }
 
-# ---- without the library: the program alone ----
+# ---- the program without the CUDA library ----
 mkdir -p alone/bin alone/lib lib
 cp "$BIN/sgt-train" alone/bin
 programs=$PWD/alone/bin
@@ -58,7 +58,7 @@ cuda "$(realpath alone)/lib/sgt/libsgt-cuda.so is of another build: sgt 9.9.9, i
 interface $ours (make builds both)"
 rm -r alone/lib/sgt
 
-# ---- the library built by nvcc, and unusable drivers ----
+# ---- the library that nvcc builds, with unusable drivers ----
 if [ -e "$BIN/../lib/libsgt-cuda.so" ]; then
     programs=$BIN
     driver 'int cuInit(unsigned f) { return f ? 1 : 100; } int cuDeviceGetCount(int *n) { return *n; }'

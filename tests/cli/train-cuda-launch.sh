@@ -1,5 +1,6 @@
-# sgt-train --device cuda on the host, with failing launches (SGT_HOST_FAULT): the one line names the kernel and its
-# shape if the launch was refused; for a later failure on the device, --sync-kernels names it.
+# sgt-train --device cuda on the host, with failing launches (SGT_HOST_FAULT). If a launch is
+# refused, the message names the kernel and its shape. If a kernel fails later, on the device, the
+# message names it only with --sync-kernels.
 # In make check-all only: it needs CUDA's backend on the host.
 . "$ROOT/tests/cli/train.inc"
 cuda_on_the_host
@@ -7,7 +8,7 @@ data d
 shape="--device cuda --model 1x16x2 --seq-len 16 --batch-size 2"
 cuda="--data d $shape --steps 2 --eval-every 0 --quiet --deterministic --no-self-check"
 
-# fails FAILURE MESSAGE OPTION...: with this fault, sgt-train must fail with that message
+# fails FAILURE MESSAGE OPTION...: with the fault FAILURE, sgt-train must fail with MESSAGE
 fails() {
     failure=$1 message=$2
     shift 2
@@ -30,8 +31,8 @@ done
 fails attention_kernel:refuse "$attention: invalid argument (CUDA error 1)"
 fails copy:refuse 'a copy of 32 bytes: invalid argument (CUDA error 1)'
 
-# A failure on the device is found at the next wait, so its kernel is unknown. --sync-kernels names
-# the first kernel that failed.
+# A failure on the device is noticed at the next wait, so the message cannot name the kernel.
+# --sync-kernels names the first kernel that failed.
 for name in norm_rows_kernel 'product_*' attention_kernel; do fails "$name:error" "$unnamed"; done
 fails norm_rows_kernel:error "$norm: $address" --sync-kernels
 fails attention_kernel:error "$attention: $address" --sync-kernels

@@ -1,5 +1,5 @@
-# sgt-train --device cuda --profile on the host (build/host): the trace has the device's work, each kernel in its layer,
-# launched by a graph or by the host.
+# sgt-train --device cuda --profile on the host (build/host): the trace has the device's work, with
+# each kernel in the range of its layer, whether a graph or the host launched it.
 # In make check-all only: it trains on the host in place of a GPU.
 . "$ROOT/tests/cli/train.inc"
 cuda_on_the_host
@@ -13,7 +13,7 @@ expect() {
     [ "$got" -eq "$1" ] || fail "$got spans '$2' of $3, not $1"
 }
 
-ranges() { # STEPS MICRO-STEPS UPDATES: the last two are those that graphs ran, because other kernels are in no range
+ranges() { # STEPS MICRO-STEPS UPDATES: the last two count those run by graphs; other kernels are in no range
     for layer in 0 1; do
         expect "$2" "h.$layer forward" range
         expect $((2 * $2)) "h.$layer backward" range # on both of its streams
@@ -41,13 +41,14 @@ ranges 3 5 2
 expect 5 'h.0 recompute' range
 expect 0 'h.1 recompute' range
 
-# A kernel that begins before its predecessor has ended begins its range: ranges of a stream do not overlap.
+# A kernel that starts before the previous one has ended starts a new range. Ranges of one stream
+# still do not overlap.
 run 0 env SGT_HOST_CUPTI=overlap sgt-train --quiet $cuda --run overlap --steps 3 --profile t.json
 grep '"cat":"range"' t.json | sed 's/.*"tid":\([0-9]*\),"ts":\([0-9.]*\),"dur":\([0-9.]*\).*/\1 \2 \3/' > spans
 check 'ranges one after another' awk '{ if ($2 < end[$1] - 1e-9) exit bad = 1; end[$1] = $2 + $3; n++ }
     END { exit bad || n < 20 }' spans
 
-# A record that is lost is told, and the trace has the others.
+# If a record is lost, a message says so, and the trace has the other records.
 run 0 env SGT_HOST_CUPTI=lose sgt-train $cuda --run lose --steps 3 --profile lost.json
 stderr_matches '^sgt-train: --profile: CUPTI: 1 records were lost: the trace has the others$'
 check 'the trace without one record' grep -q '"cat":"kernel"' lost.json
@@ -57,13 +58,14 @@ run 0 sgt-train --quiet $cuda --run plain --steps 3 --recompute block
 same_facts again/log.jsonl plain/log.jsonl
 same again/step-00000003/model.safetensors plain/step-00000003/model.safetensors
 
-# A device that records nothing is told, and the run goes on.
+# If a device records nothing, a message says so, and the run continues.
 run 0 env SGT_HOST_CUPTI=refuse sgt-train --quiet $cuda --run plain --force --steps 3 --recompute block --profile none.json
 stderr_matches '^sgt-train: --profile: CUPTI: .*: training goes on without a trace$'
 absent none.json
 same again/step-00000003/model.safetensors plain/step-00000003/model.safetensors
 
-# The host counts the kernels of a step as launches, CUPTI as records; both counts agree.
+# sgt-bench counts the launches of a step on the host and the kernels in CUPTI's records. Both
+# counts agree.
 for technique in '' --no-graphs --no-fuse; do
     run 0 sgt-bench step --device cuda --model 2x32x2 --batch-size 2 --seq-len 16 --warmup 1 --steps 1 --json $technique
     seen=$(sed -n 's/.*"cupti_kernels_step": \([0-9]*\).*/\1/p' .stdout)

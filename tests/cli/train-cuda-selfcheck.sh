@@ -1,6 +1,6 @@
-# sgt-train's self-check of CUDA's paths, on the host (build/host): the output of --self-check; and, with a fault
-# planted in each path (SGT_HOST_FAULT, tests/kernels/host/fault.cpp), that training prints a notice, leaves the
-# path out and ends well.
+# sgt-train's self-check of CUDA's paths, on the host (build/host): the output of --self-check; and
+# training with a fault planted in each path (SGT_HOST_FAULT, tests/kernels/host/fault.cpp), which
+# prints a notice, does not use the path, and ends well.
 # In make check-all only: it trains on the host in place of a GPU.
 . "$ROOT/tests/cli/train.inc"
 cuda_on_the_host
@@ -10,7 +10,7 @@ SGT_HOST_CUDNN=1
 export XDG_CACHE_HOME SGT_HOST_CUDNN
 verdicts=cache/sgt/self-check.json
 
-# ---- alone ----
+# ---- --self-check without training ----
 row() { stdout_matches "^  $1 +$2($|  )"; }
 run 0 sgt-train --self-check --device cuda
 stderr_is ''
@@ -22,7 +22,7 @@ for path in products 'products with bias' 'products with GELU' "products with GE
     row "$path" ok
 done
 exists $verdicts
-# cuBLASLt may round a product to D's type before its epilogue.
+# cuBLASLt may round a matrix product to D's type before it applies the epilogue.
 run 0 env SGT_HOST_CUBLASLT=rounds sgt-train --self-check
 stderr_is ''
 run 0 env SGT_HOST_CUDNN= sgt-train --self-check --json
@@ -37,20 +37,20 @@ stdout_has 'cuDNN: libcudnn.so.9 is not on this machine'
 run 1 env SGT_HOST_DEVICE=none sgt-train --self-check
 stderr_is 'sgt-train: --self-check: no CUDA device'
 stdout_is ''
-# Before 9.15.1, cuDNN takes only multiples of 128 tokens, and these are checked.
+# Before 9.15.1, cuDNN supports only multiples of 128 tokens. These are then checked.
 run 0 env SGT_HOST_CUDNN=old sgt-train --self-check
 row 'attention cudnn' ok
 run 1 env SGT_HOST_CUDNN=old SGT_HOST_FAULT=cudnn:wrong sgt-train --self-check
 row 'attention cudnn' 'wrong    the output in bf16 is off by 1 of its size, at most 0.023 may be'
-# Faults that are only in rows of more tokens than a tile has, or in wide heads, are found too.
+# Faults are found even if only rows longer than a tile, or only wide heads, are wrong.
 for fault in wrong-long wrong-wide; do
     run 1 env SGT_HOST_CUDNN=$fault sgt-train --self-check
     row 'attention cudnn' 'wrong    the output in bf16 is off by .*'
 done
-# Engines that leave clearing dQ's sums to their caller are not used.
+# Engines that expect the caller to clear the sums of dQ are not used.
 run 1 env SGT_HOST_CUDNN=adds sgt-train --self-check
 row 'attention cudnn' 'wrong    dq in bf16 is off by -?nan of its size, .*'
-# A card whose memory other programs have filled gives no verdict.
+# If other programs have filled the card's memory, no verdict is given.
 run 1 env SGT_HOST_DEVICE=memory=1M sgt-train --self-check
 stderr_matches '^sgt-train: self-check: out of GPU memory: '
 stderr_lines 1
@@ -61,7 +61,7 @@ run_usage '--self-check: needs --device cuda' sgt-train --self-check --device cp
 run_interrupted env SGT_HOST_FAULT='product_bias:hang product_gelu:hang product_slope:hang
     attention_kernel:hang cudnn:hang' sgt-train --self-check
 
-# ---- every path with each fault: its row shows the fault; stored verdicts are not used ----
+# ---- each kind of fault in every path: the path's row shows it; stored verdicts are not used ----
 for how in wrong:wrong crash:crashed hang:hung error:failed; do
     faults= last=cupti
     [ $how != error:failed ] || last=all_gather # all_gather is the last path: CUPTI reports its errors itself
@@ -78,9 +78,9 @@ for how in wrong:wrong crash:crashed hang:hung error:failed; do
 done
 row 'attention own' 'failed   the device: an illegal memory access was encountered .*'
 
-# Faults leave the verdicts of other paths as they are. Faults of the backward pass are found too, and those that are
-# only in rows of more tokens than a tile has ("first").
-only() { # N FAULTS: N paths are out, and no other
+# A fault leaves the verdicts of other paths unchanged. Faults of the backward pass are found too,
+# and so are faults that affect only rows longer than a tile ("first").
+only() { # N FAULTS: exactly N paths must be out
     run 1 env "SGT_HOST_FAULT=$2" sgt-train --self-check
     [ "$(grep -c ' ok *$' .stdout)" -eq $((11 - $1)) ] || fail "not $1 paths are out"
 }
@@ -102,12 +102,12 @@ row 'products for Muon' 'wrong    A A added, in a batch in bf16: .*'
 only 1 attention_kernel:first
 row 'attention own' 'wrong    the output in bf16 is off by .*'
 stderr_is 'sgt-train: self-check: 1 of 11 paths is out'
-# All implementations of attention but one need products.
+# Naive attention needs matrix products, unlike the other implementations.
 run 1 env SGT_HOST_FAULT=product_plain:crash sgt-train --self-check
 row products crashed
 row 'attention naive' crashed
 
-# ---- training: a path that has failed is not used, and the run ends well ----
+# ---- training: a failed path is not used, and the run ends well ----
 cuda="--data d --device cuda --seq-len 16 --batch-size 2 --steps 1 --eval-every 0 --model 1x16x2"
 ends_well() { # FAULT PATH VERDICT KERNELS OPTION...: check the line, and which attention ran
     fault=$1 path=$2 word=$3 kernels=$4
@@ -122,11 +122,12 @@ run 0 sgt-train $cuda --run r --force --quiet
 cp $verdicts kept
 rm -rf cache
 ends_well attention_kernel:wrong 'attention own' wrong "cuDNN's attention"
-# The verdict is stored: nothing is tried again, although no fault is planted now.
+# The verdict is stored: although no fault is planted now, nothing is checked again.
 run 0 sgt-train $cuda --run r --force --quiet
 stderr_matches '^sgt-train: self-check: attention own is left out: wrong \(the output in bf16 is off by 1 of its size, '
 stderr_lines 1
-# The check above gives these verdicts; to be quick, they are stored by hand. The fault is there all the same.
+# The checks above give these verdicts. To save time, they are stored by hand here; the fault is
+# still planted.
 trains() {
     sed "/\"$2\"/,/\]/{s/\"ok\"/\"$3\"/; s/\"\"/\"planted\"/}" kept > $verdicts
     ends_well "$@"
@@ -137,10 +138,10 @@ trains cudnn:crash 'attention cudnn' crashed 'our attention'
 trains product_bias:crash 'products with bias' crashed 'our attention' --document-mask
 trains product_gelu:hang 'products with GELU' hung 'our attention' --document-mask
 trains product_slope:crash "products with GELU's slope" crashed 'our attention' --document-mask
-trains product_mixed:crash 'products for Muon' crashed 'our attention' --document-mask # by AdamW
+trains product_mixed:crash 'products for Muon' crashed 'our attention' --document-mask # AdamW is used
 
-# Each variant: a run that uses it fails because of its fault. After the self-check, a run does not
-# use it.
+# Each variant: a run that uses it would fail because of its fault. After the self-check, a run does
+# not use it.
 leaves_out() { # KERNEL PATH VARIANT OPTION...
     kernel=$1 path=$2 variant=$3
     shift 3
@@ -150,7 +151,7 @@ leaves_out() { # KERNEL PATH VARIANT OPTION...
 }
 leaves_out attention_hopper_kernel 'attention hopper' attention-hopper --model 1x128x2 --document-mask
 
-# Heads of 12 use naive attention. If that fails, no path is left.
+# Heads of size 12 use naive attention. If that fails, no path is left.
 rm -rf cache
 run 1 env SGT_HOST_FAULT=causal_softmax_kernel:crash sgt-train $cuda --run none --model 1x24x2 \
     --quiet
@@ -158,7 +159,7 @@ stderr_has 'sgt-train: --attention auto: the self-check found it crashed: signal
 stderr_lines 2
 absent none
 
-# ---- a path that has failed and is requested by name: refused with one line ----
+# ---- a failed path that is requested by name is refused with one line ----
 refuses() { # FAULT MESSAGE OPTION...
     fault=$1 message=$2
     shift 2
@@ -179,7 +180,7 @@ rm -rf cache
 run 1 env SGT_HOST_FAULT=product_plain:crash sgt-train $cuda --run refused --quiet
 stderr_has "sgt-train: cuBLASLt: $crashed (--no-self-check takes it all the same)"
 
-# ---- a path that could not be tried: auto does not take it, and by name it is refused ----
+# ---- a path that could not be checked: `auto` does not use it, and it is refused by name ----
 sed '/"attention cudnn"/,/\]/{s/"ok"/"absent"/; s/""/"no plan"/}' kept > $verdicts
 run 0 sgt-train $cuda --run r --force --verbose
 absent='the self-check found it absent: no plan (--no-self-check takes it all the same)'
@@ -208,7 +209,7 @@ run 0 env XDG_CACHE_HOME="$PWD/file" sgt-train $cuda --run r --force --quiet
 stderr_matches '^sgt-train: self-check: its verdicts cannot be kept: .*/file: is a file, not a folder$'
 stderr_lines 1
 
-# One process checks at a time: a process that finds the lock held waits, and then reads the
+# Only one process checks at a time. A process that finds the lock taken waits, and then reads the
 # verdicts.
 if command -v flock > /dev/null; then
     rm -f $verdicts
@@ -218,14 +219,15 @@ if command -v flock > /dev/null; then
     wait
 fi
 
-# ---- a resume whose attention was left out meanwhile: a line says so ----
+# ---- a resume whose attention has failed since: a line says so ----
 rm -rf cache
 run 0 env SGT_HOST_FAULT=attention_kernel:wrong sgt-train $cuda --run r --force --quiet
 rm -rf cache
 run 0 env SGT_HOST_FAULT=cudnn:crash sgt-train $cuda --run r --resume --steps 2 --quiet
 stderr_matches "^sgt-train: continuing with cuda, sm_90, our attention, .*; the checkpoint is from cuda, sm_90, cuDNN's attention, "
 
-# ---- two ranks: one checks, and both know the verdicts; without NCCL there is no run, and one message says so ----
+# ---- two ranks: one checks, and both use its verdicts. Without NCCL the
+# run is refused with one message ----
 . "$ROOT/tests/cli/ranks.inc"
 rm -rf cache
 two any env SGT_HOST_FAULT=all_gather:crash sgt-train $cuda --run ranks --quiet

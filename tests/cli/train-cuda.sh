@@ -1,5 +1,5 @@
-# sgt-train --device cuda on the host (build/host): the bits of a run do not depend on the order in which streams run,
-# nor on graphs, overlap or a resume. CPU and CUDA resume each other's runs.
+# sgt-train --device cuda on the host (build/host): the bits of a run do not depend on the order in
+# which streams run, nor on graphs, overlap or a resume. CPU and CUDA resume each other's runs.
 # In make check-all only: it trains on the host in place of a GPU.
 . "$ROOT/tests/cli/train.inc"
 cuda_on_the_host
@@ -10,7 +10,8 @@ options="--data d --model 2x32x2 --seq-len 24 --batch-size 2 --grad-accum 2 --st
 cuda="$options --device cuda --deterministic"
 losses() { sed -n 's/.*"loss":\([^,]*\),.*/\1/p' "$1/log.jsonl"; }
 
-# ---- any order of the streams, and techniques that change no number: the same log and the same bits ----
+# ---- orders of the streams, and techniques that change no number, give the
+# same log and the same bits ----
 for precision in bf16 fp16; do
     run 0 sgt-train --quiet $cuda --precision $precision --run whole-$precision
     stderr_is ''
@@ -35,8 +36,8 @@ for precision in bf16 fp16; do
     same_folders whole-$precision/step-00000004 cut/step-00000004
 done
 
-# ---- products: a deterministic run takes its choices of algorithms from its own checkpoint, not from
-# the cache that timed runs fill ----
+# ---- matrix products: a deterministic run takes its choices of algorithms from its own checkpoint,
+# not from the cache that timed runs fill ----
 XDG_CACHE_HOME=$PWD/cached
 export XDG_CACHE_HOME
 run 0 sgt-train --quiet $options --device cuda --precision bf16 --run timed
@@ -50,13 +51,15 @@ choices cut/step-00000002 > before
 choices cut/step-00000004 > after
 check 'a choice for each product' test "$(grep -c '^[0-9]*x.* 7467736c74616c67 ' before)" -gt 10
 same before after
-# The cached choices would have changed the bits: those algorithms split their sums in another way.
+# The cached choices would have changed the bits, because those algorithms split their sums in
+# another way.
 ! cmp -s whole-bf16/step-00000004/model.safetensors timed/step-00000004/model.safetensors ||
     fail 'the cache holds the algorithms that a deterministic run takes'
 unset XDG_CACHE_HOME
 
-# ---- from one device to the other. Sums of at most 128 products in float32 in another order change a loss of 5 by less
-# than 128 * 2^-24 of it at the next step; without the parameters or the moments the next losses differ by .1 ----
+# ---- from one device to the other. Sums of at most 128 float32 products in another order change a
+# loss of 5 by less than 128 * 2^-24 of it at the next step. If parameters or moments were lost, the
+# next losses would differ by 0.1 ----
 close() { # RUN RUN
     losses "$1" > .a
     losses "$2" > .b
@@ -67,7 +70,7 @@ fp32="--precision fp32 --quiet"
 run 0 sgt-train $options $fp32 --device cpu --run cpu
 run 0 sgt-train $options $fp32 --device cuda --run cuda
 close cpu cuda
-# Padded rows have targets of their own.
+# Padded rows have targets of their own, which --pad-id sets.
 documents='--sampling documents --pad-id'
 run 0 sgt-train $options $fp32 $documents 1 --device cpu --run cpu-documents
 run 0 sgt-train $options $fp32 $documents 2 --device cuda --run cuda-documents
@@ -81,7 +84,8 @@ run 0 sgt-train $options $fp32 --device cpu --run from-cuda --resume
 stderr_matches '^sgt-train: continuing with cpu, .*; the checkpoint is from cuda, sm_90, '
 close cpu from-cuda
 
-# A run leaves on CUDA what a CPU lacks, unless it is asked for. Back on CUDA it may take another precision.
+# A resume on a CPU drops the options that only CUDA has, unless the command line gives them. Back
+# on CUDA, another precision is possible.
 run 0 sgt-train $options --device cuda --precision tf32 --attention naive --no-graphs --quiet --run moves --steps 2
 run 0 sgt-train --device cpu --quiet --run moves --resume --steps 3
 stderr_has 'sgt-train: continuing in fp32 on the CPU; the checkpoint is from tf32 on CUDA'
@@ -92,7 +96,7 @@ run 0 sgt-train --device cuda --quiet --run moves --resume --steps 4 --precision
 run_failure '--precision: it is "fp16" here and was "bf16" in the run to resume (leave it out, or start a new --run)' \
     sgt-train --device cuda --quiet --run moves --resume --precision fp16
 
-# Cases without a PyTorch fixture are compared with the CPU.
+# Options without a PyTorch fixture are compared with the CPU.
 for technique in '--no-tie' '--ignore-index 101' '--optimizer sgd --nesterov' '--recompute block --dropout 0.25' \
     '--document-mask' '--optimizer muon'; do
     run 0 sgt-train $options $fp32 $technique --device cpu --run cpu --force
@@ -101,8 +105,8 @@ for technique in '--no-tie' '--ignore-index 101' '--optimizer sgd --nesterov' '-
         close cpu cuda
     done
 done
-# An .idx file defines documents, one per 50 tokens: then neither device looks for the end-of-text
-# id.
+# An .idx file defines the documents, one per 50 tokens. Neither device then looks for the
+# end-of-text id.
 losses cpu > by-id
 # shellcheck disable=SC2059
 printf "$(awk 'BEGIN { for (i = 0; i < 153601; i += 50)
@@ -122,7 +126,7 @@ run 0 sgt-train $cuda --precision fp32 --quiet --optimizer sgd --run whole-sgd
 same_facts whole-sgd/log.jsonl sgd/log.jsonl
 same_folders whole-sgd/step-00000004 sgd/step-00000004
 
-# Muon: stopped and resumed, and checkpoints go from one device to the other.
+# Muon: stopped and resumed, and resumed on the other device.
 muon='--optimizer muon'
 for precision in bf16 fp16; do
     run 0 sgt-train --quiet $cuda $muon --precision $precision --run whole-muon --force
@@ -139,7 +143,8 @@ for from in cpu cuda; do
     close cpu muon
 done
 
-# ---- auto selects CUDA and says so; a batch that does not fit is refused with the largest that fits ----
+# ---- auto selects CUDA and says so. A batch that does not fit is refused; the
+# message has the largest that fits ----
 run 0 sgt-train $options --device auto --run auto --verbose
 stderr_has 'sgt-train: device: CUDA, the host (sm_90, 1 GiB)'
 large="$options --device cuda --quiet --eval-every 0 --grad-accum 1 --steps 1"
@@ -155,7 +160,7 @@ run 0 sgt-train --estimate-memory --json $large --batch-size 4096
 need=$(field total_bytes .stdout)
 run 1 env SGT_HOST_DEVICE=memory=34M sgt-train $large --batch-size 4096 --run large
 stderr_has "need $(gib "$need") GiB, the host has 0.03 of 0.03 GiB for them"
-# Too little memory for the workspace of products gives the same line.
+# If there is too little memory for the workspace of matrix products, the message is the same.
 run 1 env SGT_HOST_DEVICE=memory=1M sgt-train $large --run large
 stderr_matches '^sgt-train: out of GPU memory: the model and its step of 2 x 24 tokens need 0\.0[3-9] GiB, the host '\
 'has 0\.00 of 0\.00 GiB for them \(no --batch-size fits: use a smaller --model or --seq-len\)$'

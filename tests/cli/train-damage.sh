@@ -1,4 +1,5 @@
-# sgt-train --resume: any damage to a checkpoint is detected and named, and the checkpoint before it is used.
+# sgt-train --resume detects any damage to a checkpoint, names it, and uses the checkpoint before
+# it.
 . "$ROOT/tests/cli/train.inc"
 work_in_memory
 data d
@@ -8,8 +9,8 @@ run 0 sgt-train --quiet $work --run whole --steps 6
 run 0 sgt-train --quiet $work --run further --steps 8
 newest=damaged/step-00000006
 
-# damage MESSAGE COMMAND...: damage the newest checkpoint of a run (or `latest`) with COMMAND. The
-# run must resume from step 4, with one line that says why
+# damage MESSAGE COMMAND...: COMMAND damages the newest checkpoint of a run, or `latest`. The run
+# must resume from step 4, with one line that has MESSAGE.
 cases=0
 damage() { # MESSAGE COMMAND...
     message=$1
@@ -26,7 +27,7 @@ damage() { # MESSAGE COMMAND...
 }
 passed='skipped an incomplete checkpoint: '$newest
 
-# A single bit is changed, in the middle and in the last byte of every file.
+# A single bit is changed in every file, in the middle and in the last byte.
 for file in model.safetensors optimizer.safetensors config.json generation_config.json tokenizer.json \
     tokenizer_config.json state.json; do
     size=$(wc -c < whole/step-00000006/$file)
@@ -37,7 +38,7 @@ damage "$passed/model.safetensors: its bytes are not those that were written: XX
     flip $newest/model.safetensors 20000
 damage "$passed/optimizer.safetensors: its bytes are not those that were written: " \
     flip $newest/optimizer.safetensors 20000
-# A digit of the state is changed, which only the checksum protects.
+# A digit in the state is changed, which only the checksum can reveal.
 damage "$passed/state.json: it is not what was written: XXH3-64 " \
     sed -i 's/"documents": \([0-9]*\)/"documents": \11/' $newest/state.json
 
@@ -73,12 +74,12 @@ latest() { # TEXT WANTED
 latest step-00000009 step-00000009
 latest '' ''
 latest ../../etc ../../etc
-rm -rf damaged && cp -r whole damaged && rm damaged/latest # as if killed before `latest` was written: no notice
+rm -rf damaged && cp -r whole damaged && rm damaged/latest # as after a kill before `latest` was written: no notice
 run_silent sgt-train --quiet $work --run damaged --resume --steps 8
 same_folders further/step-00000008 damaged/step-00000008
 
-# If two checkpoints are damaged, the one before both is used. If all are, the message says that
-# none is left.
+# If two checkpoints are damaged, the one before them is used. If all are damaged, the message says
+# that none is left.
 rm -rf damaged && cp -r whole damaged
 for step in 4 6; do flip damaged/step-0000000$step/model.safetensors 20000; done
 run 0 sgt-train --quiet $work --run damaged --resume --steps 8

@@ -1,4 +1,5 @@
-# A loss that ends above its start: reported once, in the log and in the report too; --stop-diverged ends the run.
+# A loss that rises above its initial value is reported once by sgt-train, and also in the log and
+# in the report. --stop-diverged ends the run.
 . "$ROOT/tests/cli/train.inc"
 . "$ROOT/tests/cli/ranks.inc"
 
@@ -8,8 +9,8 @@ told='diverged: the loss is above where it started; lower --lr \(.* at the first
 advice() { grep -c '"advice":' "$1/log.jsonl"; }
 once() { [ "$(grep -c diverged "$1")" -eq 1 ] || fail "$1 has it $(grep -c diverged "$1") times, not once"; }
 
-# The loss is compared with the mean of the first 20 steps, at step 20 at first; it must be above it
-# for 50 steps.
+# The loss is compared with the mean of the first 20 steps, from step 20 on. The run has diverged
+# when the loss has been above that mean for 50 steps.
 run 0 $run --lr 20 --run lost
 once .stderr
 stderr_matches "^sgt-train: step 69: $told\$"
@@ -28,8 +29,8 @@ run_silent $run --run well
 run_silent $run --run well2 --stop-diverged
 same_facts well/log.jsonl well2/log.jsonl
 
-# With --stop-diverged, the run saves and ends with one line and exit 1. It does so again if it is
-# resumed with the option, and continues without it.
+# With --stop-diverged, the run saves and ends with one line and exit code 1. A resume with the
+# option does so again. A resume without the option continues.
 stopped='sgt-train: stop: diverged: the loss is above where it started, at [0-9.e+]* over the last 20 steps instead of '\
 '[0-9.]*; stopped after step 69 of 120, and saved \(start again with a lower --lr\)'
 run 1 $run --lr 20 --run stop --stop-diverged
@@ -51,7 +52,7 @@ run 0 $run --lr 20 --run half --steps 15
 run_notes_like "^sgt-train: step 69: $told\$" $run --lr 20 --run half --resume
 same_facts lost/log.jsonl half/log.jsonl
 
-# A loss that is not a number is reported as without the option, and stops the run too.
+# A loss that is not a number gives the same report, and also stops the run.
 run 1 $run --lr 1e30 --run nan --stop-diverged
 stderr_lines 2
 stderr_has 'sgt-train: step 2: the loss is not a number: start again with an lr 10 times lower'

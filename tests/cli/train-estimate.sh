@@ -1,5 +1,5 @@
-# sgt-train --estimate-memory: a table of at most 100 columns, or JSON, whose numbers agree with each other; nothing
-# is run.
+# sgt-train --estimate-memory prints a table of at most 100 columns, or JSON; their numbers agree.
+# Nothing is trained.
 # In make check-all only: it trains models of several sizes.
 . "$ROOT/tests/cli/train.inc"
 data d
@@ -14,7 +14,7 @@ stdout_matches '^  in all +[0-9.]+ [GM]iB(,| of).* free now$'
 awk 'length > 100 { exit 1 }' .stdout || fail 'wider than 100 columns'
 absent run
 
-# With data, its vocabulary is used, read from the headers alone.
+# With data, the vocabulary size is read from the shards' headers.
 run 0 $estimate --data d --model 2x32x2 --seq-len 64 --batch-size 4
 stdout_has 'a step of 2x32x2, 256 ids, 4 rows of 64 tokens, fp32 on the CPU'
 absent run
@@ -23,7 +23,8 @@ run 1 $estimate --data empty
 stdout_is ''
 stderr_lines 1
 
-# One JSON document: kinds add up to the total. Activations grow with rows; train-memory.sh has what recomputation saves.
+# One JSON document, in which the kinds add up to the total. Activations grow with rows.
+# train-memory.sh tests what recomputation saves.
 total() { # OPTION...
     run 0 $estimate --json --model 4x64x4 --seq-len 64 "$@"
     stdout_lines 1
@@ -40,8 +41,8 @@ total --batch-size 8 --optimizer muon && [ "$total" -lt "$eight" ] || fail 'Muon
 total --batch-size 8 --optimizer-state bf16 && [ "$total" -lt "$eight" ] || fail 'moments in bf16 take less'
 total --batch-size 8 --no-tie && [ "$total" -gt "$eight" ] || fail 'a head of its own needs more'
 
-# The copy that a checkpoint is written from in the background has the parameters and both moments,
-# or one with SGD.
+# A checkpoint is written in the background from a copy, which has the parameters and both moments,
+# or one moment with SGD.
 copy() { # BYTES OPTION...
     expected=$1
     shift
@@ -56,16 +57,16 @@ copy 0 --steps 1000
 copy 0 --save-every 0
 copy $((8 * floats)) --optimizer sgd
 copy 0 --data d --batch-size 3                        # 799 steps
-copy $((12 * (floats - 50001 * 64))) --data d --batch-size 2 # 1199, and 256 ids
+copy $((12 * (floats - 50001 * 64))) --data d --batch-size 2 # 1199 steps, and 256 ids
 
-# The error of a run that does not fit states the same figure, for its own memory.
+# If a run does not fit, its error message states the estimate of its memory.
 large='--data d --device cpu --threads 1 --model 48x1600x25 --seq-len 1024 --batch-size 512'
 run 0 sgt-train --estimate-memory --json $large
 gib=$(tr '{' '\n' < .stdout | grep '"name"' | grep -vE '"(page rest|loader|checkpoint|program)"' |
     sed 's/.*"bytes": *\([0-9]*\).*/\1/' | awk '{ n += $1 } END { printf "%.1f", n / 1024 / 1024 / 1024 }')
 run_failure_about "the model and its step need $gib GiB of memory" sgt-train --quiet $large
 
-# CUDA's estimate needs the library but no GPU; a run then holds that much.
+# CUDA's estimate needs the library but no GPU. A run then uses that much memory.
 programs=$BIN/../host/bin
 [ -e "$programs/../lib/libsgt-cuda.so" ] || exit 0
 PATH=$programs:$PATH
@@ -84,5 +85,5 @@ for technique in '' '--precision fp32' '--precision fp16 --recompute block' '--a
     [ "$total" = "$held" ] || fail "estimated are $total bytes, held $held ($technique)"
 done
 
-# sgt-bench step estimates several batch sizes, and measures them.
+# sgt-bench step, not --estimate-memory, estimates and measures several batch sizes.
 run_usage '--batch-size 4,8: not a whole number (such as 12, 512k, 1.5M) or auto' $estimate --batch-size 4,8

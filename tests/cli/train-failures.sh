@@ -1,5 +1,5 @@
-# sgt-train: a failure gives exit 1 and one line with the name. Checks come in this order: options, device, data,
-# model.
+# sgt-train: a failure gives exit code 1 and one line that begins with the program's name. Checks
+# come in this order: options, device, data, model.
 . "$ROOT/tests/cli/train.inc"
 data d
 
@@ -17,14 +17,14 @@ fi
 fails 'nowhere: No such file or directory' --device cpu --data nowhere --init nowhere-either
 fails 'nowhere: No such file or directory' --device cpu --data d --init nowhere
 
-# --init of a folder names the file that is missing.
+# --init of a folder: the message names the file that is missing.
 run 0 sgt-train --quiet $small --run whole --steps 4 --save-every 2
 run 0 sgt-train --quiet --device cpu --data d --seq-len 16 --init whole/ --estimate-memory
 rm -r whole/step-* whole/latest
 fails 'sgt-train: whole: neither a checkpoint (no config.json in it) nor a run with one in it' \
     --device cpu --data d --init whole
 
-# data
+# The data.
 mkdir empty
 fails 'empty' --device cpu --data empty --model 1x8x1
 cp d/train_000000.bin cut.bin
@@ -35,7 +35,7 @@ fails 'tiny.bin' --device cpu --data tiny.bin --model 1x8x1
 shard high.bin 1 2 3 255 256 257 4 5 6
 fails 'high.bin' --device cpu --data high.bin --init "$curve" --seq-len 8 --batch-size 1
 
-# a model to start from
+# A model to start from.
 mkdir -p m
 from() { rm -rf m && cp -r "$curve" m && chmod -R u+w m; }
 from && echo '{"model_type": "llama"}' > m/config.json
@@ -52,7 +52,7 @@ fails 'm/model.safetensors: tensor wte.weight has 2 dimensions, 256 x 128, where
 from && patch m/model.safetensors 0 0
 fails 'm/model.safetensors: ' --device cpu --data d --init m --seq-len 64
 
-# A model of llm.c: of zeros, and cut short (tests/train/test_init.c has the other faults).
+# A model of llm.c: of zeros, and truncated (tests/train/test_init.c has the other faults).
 { le32 20240326 && le32 3 && le32 6 && le32 256 && le32 1 && le32 2 && le32 8 && le32 384 && head -c 992 /dev/zero; } > m.bin
 fails 'm.bin: 1024 bytes, a model of 1x8x2 has 17056 (a file cut short?)' --device cpu --data d --init m.bin
 head -c 16032 /dev/zero >> m.bin
@@ -76,7 +76,7 @@ stderr_matches "^sgt-train: the model and its step need [0-9.]+ GiB of memory, b
 |no --batch-size fits(: use a smaller --model or --seq-len| without recomputation: --recompute auto keeps less))\\)\$"
 ! grep -q 'lr ' .stderr || fail 'a learning rate for what does not fit'
 absent run
-# the run directory
+# The run directory.
 : > file
 run_failure_about 'sgt-train: file: ' sgt-train --quiet $small --run file --steps 1
 run 1 sgt-train --quiet $small --run file/run --steps 1
@@ -92,8 +92,9 @@ if [ -w /dev/full ]; then
 fi
 
 # ---- the disk ----
-# Before step 0: what the checkpoints take, one more than are kept but no more than will be written, and what is free.
-# A checkpoint of this model has its three states of 23,792 floats.
+# Before step 0, a line states the size of the checkpoints and the free space. It counts one
+# checkpoint more than --keep, but no more than will be written. A checkpoint of this model has 3 x
+# 23,792 floats: parameters and two moments.
 disk() { # SIZE OPTION...
     size=$1
     shift
@@ -106,15 +107,15 @@ disk '278.8 KiB for 1 checkpoint' --run room --steps 50 --resume
 disk '836.4 KiB for 3 checkpoints' --run room --steps 5 --save-every 2 --force
 disk '1.4 MiB for 5 checkpoints' --run room --steps 10 --save-every 2 --keep 0 --force
 run_silent sgt-train --quiet $small --run room --steps 2 --force
-# Too little is said even so, and training begins.
+# Too little space gives a warning even with --quiet, and training begins.
 rm -r room
 run_stopped TERM room/latest sgt-train --quiet $small --model 1x256x2 --run room --steps 99999999 --save-every 1 --keep 0
 stderr_matches '^sgt-train: disk: room: [0-9.]+ [TP]iB for 99999999 checkpoints, but only [0-9.]+ [KMGTP]iB free \(make '\
 'room, or keep fewer with --keep\)$'
 rm -r room
 
-# A full disk, imitated by a limit on the size of files: no partial checkpoint is left, training goes on to its end, and
-# each save tries again.
+# A full disk, imitated by a limit on file sizes: no incomplete checkpoint is left, training
+# continues to its end, and each later save is tried.
 unsaved() { # STEP WHAT
     stderr_matches "^sgt-train: full/\.step-0000000$1\.tmp/model\.safetensors: cannot write: File too large \(step $1 is not \
 saved: $2\)\$"
@@ -128,7 +129,7 @@ unsaved 2 'there is no checkpoint'
 [ -z "$(ls -A full | grep step)" ] || fail "half a checkpoint is left: $(ls -A full)"
 [ "$(wc -l < full/log.jsonl)" -eq 2 ] || fail 'two steps are in the log'
 
-# Earlier checkpoints stay too: none is removed before the next one is complete.
+# Earlier checkpoints are kept too: none is removed before the next one is complete.
 run 0 sgt-train --quiet $small --run full --steps 2 --force --keep 1 --save-every 1
 run 1 limited --steps 5 --save-every 1 --keep 1 --resume
 stderr_lines 3
@@ -139,7 +140,8 @@ unsaved 5 'full/step-00000002 is the newest checkpoint'
 [ "$(cat full/latest)" = step-00000002 ] || fail "latest is $(cat full/latest)"
 [ "$(wc -l < full/log.jsonl)" -eq 5 ] || fail 'five steps are in the log'
 
-# A save that fails for another reason does not end the run either. When the reason is gone, the next save is complete.
+# A save that fails for another reason does not end the run either. When the cause is gone, the next
+# save succeeds.
 begun broken/latest sgt-train --quiet $small --run broken --steps 1000000 --save-every 20 --keep 2
 until rm -f broken/latest && mkdir broken/latest 2> /dev/null; do :; done
 until [ -s .stderr ]; do sleep 0.02; done

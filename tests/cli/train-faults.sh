@@ -1,6 +1,7 @@
-# sgt-train on a CPU with each system call and allocation disturbed in turn (faults.inc), from the start and resumed:
-# files that cannot be made, written, flushed or renamed; data that a reader cannot read; no memory; no threads;
-# clocks that jump; SIGKILL at each call that changes a file.
+# sgt-train on a CPU with each system call and allocation disturbed in turn (faults.inc), from the
+# start and after a resume: files that cannot be created, written, flushed or renamed; data that a
+# reader cannot read; failed allocations; threads that cannot be started; clocks that jump; SIGKILL
+# at each call that changes a file.
 # In make check-all only: it disturbs hundreds of calls.
 . "$ROOT/tests/cli/faults.inc"
 . "$ROOT/tests/cli/train.inc"
@@ -16,17 +17,17 @@ whole() {
     same undisturbed/latest run/latest
     [ "$(names run)" = "$(names undisturbed)" ] || fail "the run holds $(ls run | xargs)"
     for folder in run/step-*; do
-        [ -e "undisturbed/${folder#run/}" ] || continue # only if a save failed: else its name has been found
+        [ -e "undisturbed/${folder#run/}" ] || continue # only if a save failed, or the names would differ
         facts_of $folder .got
         facts_of "undisturbed/${folder#run/}" .want
         cmp -s .got .want || fail "$folder differs from that of an undisturbed run"
     done
 }
-# names RUN: what it holds. The memory log may be missing if there was no memory to measure it or no file for it, and a
-# file system may refuse to remove the owner; if a save failed and training went on, the other checkpoints before the
-# last are those of other steps.
+# names RUN: print the files that must exist. The memory log may be missing if it could not be
+# measured or opened, and a file system may refuse to remove the owner file. If a save failed and
+# training continued, the checkpoints before the last may be those of other steps.
 names() { ls "$1" | grep -v -e memory -e owner | grep -v "^$earlier"; }
-# A checkpoint folder with its final name is whole, and `latest` names one.
+# A checkpoint with its final name must be complete, and `latest` must name one.
 kept() {
     for name in run/step-*; do
         [ -e "$name" ] || continue
@@ -48,7 +49,7 @@ reading() {
     disturb $transfers:short
     disturb memory:fail 3
 }
-looking() { # disturb each system call that looks at files
+looking() { # disturb each system call that looks up a file
     prepare
     "$faults" -o .seen access:count $again || fail 'undisturbed, but counted'
     read -r places _ < .seen
@@ -60,7 +61,7 @@ run 0 sgt-train $options --steps 6 --loader preload --run each --keep 6
 run 0 sgt-train $options --steps 6 --loader preload --run undisturbed
 
 again="sgt-train $options --steps 6 --loader preload"
-looking # a tokenizer that cannot be seen is not none
+looking # a tokenizer that cannot be examined must not count as missing
 files
 reading
 disturb memory@libxxhash:fail

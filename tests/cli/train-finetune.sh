@@ -13,10 +13,10 @@ END
 tune="sgt-train --quiet --device cpu --model 1x16x2 --seq-len 12 --batch-size 2 --lr 1e-2 --threads 1"
 
 run_silent $tune --data some.jsonl --steps 6 --save-every 2 --run whole
-printf '\357\273\277' | cat - some.jsonl > marked.jsonl # a byte order mark
+printf '\357\273\277' | cat - some.jsonl > marked.jsonl # begins with a byte order mark
 run 0 $tune --data marked.jsonl --val-data marked.jsonl --steps 6 --save-every 6 --run marked
 same marked/step-00000006/model.safetensors whole/step-00000006/model.safetensors
-sed 's/"source": 7/"s": {"a": NaN}, "t": [Infinity,-Infinity]/' some.jsonl > python.jsonl # which writes these
+sed 's/"source": 7/"s": {"a": NaN}, "t": [Infinity,-Infinity]/' some.jsonl > python.jsonl # Python writes these
 run 0 $tune --data python.jsonl --val-data python.jsonl --steps 6 --save-every 6 --run python
 same python/step-00000006/model.safetensors whole/step-00000006/model.safetensors
 run 0 sgt-train --device cpu --model 1x16x2 --seq-len 12 --batch-size 2 --steps 1 --data some.jsonl --run said
@@ -28,8 +28,8 @@ stderr_has 'sgt-train: plan: 1 step of 2 x 12 tokens, '
 stdout_has 'documents begun: 2'
 same said/step-00000001/tokenizer.json whole/step-00000006/tokenizer.json
 
-# The loss falls below ln 27 = 3.3, that of guessing among the completions' tokens. A checkpoint is
-# resumed.
+# The loss falls below ln 27 = 3.3, the loss of a uniform guess among the tokens of the completions.
+# A checkpoint is resumed.
 run 0 $tune --data some.jsonl --steps 60 --run learnt --val-data some.jsonl --eval-every 30 --min-lr 1e-2
 first=$(field loss learnt/log.jsonl)
 last=$(sed -n '60s/.*"val_loss":\([0-9.]*\).*/\1/p' learnt/log.jsonl)
@@ -38,8 +38,8 @@ run 0 sgt-train --quiet --device cpu --init learnt/step-00000060 --data some.jso
     --steps 1 --lr 0 --run again
 check 'what was learnt is there' awk "BEGIN { exit !($(field loss again/log.jsonl) < 3) }"
 
-# Lines are tokens of the vocabulary beside the model, also if it has as many ids as GPT-2's: here those of two words are
-# exchanged. Prompts and completions are brought into its normal form.
+# Lines are encoded with the vocabulary next to the model, even if it has as many ids as GPT-2's;
+# here the ids of two words are exchanged. Prompts and completions are brought into its normal form.
 one() { # MODEL COMPLETION: set $loss to the loss of one example
     printf '{"prompt": "one two", "completion": "%s"}\n' "$2" > one.jsonl
     rm -rf one
@@ -66,7 +66,7 @@ run 0 sgt-train --quiet --device cpu --init small-run/step-00000001 --data some.
 same v/tokenizer.json small-tuned/step-00000001/tokenizer.json
 run 0 sgt-train --quiet --run small-tuned --resume --steps 2
 
-# The run is stopped and resumed; the original options need not be repeated.
+# The run is stopped and resumed without repeating its options.
 run 0 $tune --data some.jsonl --steps 4 --save-every 2 --run cut --schedule constant --warmup 0
 run 0 $tune --data some.jsonl --steps 6 --save-every 2 --run full --schedule constant --warmup 0
 run 0 sgt-train --quiet --run cut --resume --steps 6
@@ -77,7 +77,7 @@ echo '{"prompt": "more", "completion": "less"}' >> some.jsonl
 run 1 sgt-train --quiet --run cut --resume --steps 8
 stderr_is 'sgt-train: --data some.jsonl: not the tokens that the run to resume was trained on'
 
-# wrong lines
+# Wrong lines.
 bad() { # MESSAGE LINE
     printf '{"prompt": "a", "completion": "b"}\n%s\n' "$2" > bad.jsonl
     run 1 $tune --data bad.jsonl --run bad
@@ -91,7 +91,7 @@ bad "$expected: no text \"prompt\"" '{"prompt": 1, "completion": "b"}'
 bad "$expected: it is no object" '["a", "b"]'
 bad "$expected: no text \"completion\"" '{"prompt": "a", "completion": NaN}'
 bad "not JSON: '}' expected near end of file" '{"prompt": "a"'
-mark=$(printf '\357\273\277') # of files that were joined
+mark=$(printf '\357\273\277') # a mark between joined files
 why="a byte order mark, where files were joined: sed -E 's/^\s*\xEF\xBB\xBF//; "\
 "s/}\s*\xEF\xBB\xBF\s*(\{|\$)/}\n\1/g' removes it"
 bad "$why" "$mark{\"prompt\": \"a\", \"completion\": \"b\"}"
@@ -107,7 +107,7 @@ echo '{"prompt": "one two three four", "completion": "b"}' > long.jsonl
 run_usage '--seq-len 3: every prompt of long.jsonl fills the row: nothing is left to learn' \
     $tune --data long.jsonl --seq-len 3 --run bad
 
-# Options that have no effect with this data, and others that have none with shards.
+# Options that have no effect with this data, and options that have none with shards.
 run_usage '--sampling: needs --data of shards' $tune --data some.jsonl --sampling random
 run_usage '--loader: needs --data of shards' $tune --data some.jsonl --loader mmap
 data d

@@ -1,4 +1,5 @@
-# RUN/memory.jsonl: the bytes in use in each part of a step, for two steps, on the CPU and on CUDA (on the host).
+# RUN/memory.jsonl: the bytes in use in each part of a step, for two steps, on the CPU and with CUDA
+# on the host.
 # In make check-all only: it trains models of several sizes.
 . "$ROOT/tests/cli/train.inc"
 data d
@@ -6,15 +7,15 @@ data d
 L=4
 model="--data d --model ${L}x32x2 --seq-len 24 --batch-size 4 --threads 1 --eval-every 0"
 
-# column live|used KIND [STEP [MICRO]]: print the bytes of a kind, one line per part
+# column live|used KIND [STEP [MICRO]]: print the bytes of a kind, one line per part of the step
 column() {
     grep "^{\"step\":${3:-1},\"micro_step\":${4:-0}," "$RUN/memory.jsonl" |
         sed -nE "s/.*\"$1\":\{[^}]*\"$2\":([0-9]+).*/\1/p"
 }
 top() { sort -n | tail -1; }
 
-# agrees OPTION...: the estimate's kinds equal the largest use over the parts. Exceptions are memory
-# that only the update uses together with other memory, and statistics that are recomputed.
+# agrees OPTION...: the estimate of each kind must equal its largest use in any part. Exceptions are
+# memory that the update also uses for something else, and statistics that are recomputed.
 agrees() { # OPTION...
     run 0 sgt-train --estimate-memory --json $model "$@"
     tr '{' '\n' < .stdout | sed -nE 's/.*"name": "([^"]*)", "bytes": ([0-9]+).*/\2 \1/p' > .kinds
@@ -34,8 +35,8 @@ agrees() { # OPTION...
     [ "$seen" -ge 8 ] || fail "$seen kinds of the estimate are in memory.jsonl"
 }
 
-# Activations grow with each layer of the forward pass and shrink in the backward pass; none are
-# left after the step.
+# Activations grow with each layer of the forward pass and shrink with each layer of the backward
+# pass. None are left after the step.
 rises_and_falls() {
     column live activations > .live
     [ "$(wc -l < .live)" -eq $((2 * L + 4)) ] || fail "$(wc -l < .live) parts"
@@ -72,8 +73,8 @@ both() { # DEVICE
 }
 both cpu
 
-# Gradients on a CPU: the first micro-step of a step writes them one after the other, later ones add
-# to them.
+# Gradients on a CPU: the first micro-step of a step writes the gradients one after the other; later
+# micro-steps add to them.
 RUN=accum
 run 0 sgt-train --quiet $model --device cpu --grad-accum 3 --steps 3 --run accum
 cut -d , -f 1,2 accum/memory.jsonl | uniq | tr -d '{}"\n' > .parts
@@ -84,8 +85,8 @@ column live gradients 1 2 > .last
 [ "$(tail -1 .first)" -eq "$(head -1 .last)" ] || fail "gradients are not all kept: $(cat .first .last)"
 [ "$(tail -1 .last)" -eq 0 ] || fail 'gradients outlive the update'
 
-# A run of one step writes nothing; a run of two, the second step. A run that starts over replaces
-# the file.
+# A run of one step writes no log. A run of two steps logs the second step. A run that starts over
+# replaces the file.
 run 0 sgt-train --quiet $model --device cpu --steps 1 --run accum --force
 absent accum/memory.jsonl
 run 0 sgt-train --quiet $model --device cpu --steps 2 --run accum --force

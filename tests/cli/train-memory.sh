@@ -1,4 +1,5 @@
-# sgt-train --batch-size auto, --recompute auto and --memory-limit: chosen values, notices, stored options, errors.
+# sgt-train --batch-size auto, --recompute auto and --memory-limit: the values chosen, notices,
+# stored options, and errors.
 # In make check-all only: half a minute of runs near a limit.
 . "$ROOT/tests/cli/train.inc"
 . "$ROOT/tests/cli/ranks.inc"
@@ -12,7 +13,7 @@ total() {
     run 0 sgt-train --estimate-memory --json $model "$@"
     total=$(field total_bytes .stdout)
 }
-# between LOW HIGH: set $limit to the value halfway
+# between LOW HIGH: set $limit to the mean of the two
 between() { limit=$((($1 + $2) / 2)); }
 levels() { # NONE GELU BLOCK
     stderr_matches "^sgt-train: --recompute auto: nothing in $1 layers?, gelu in $2, block in $3: [0-9.]+ MiB of the \
@@ -22,7 +23,7 @@ levels() { # NONE GELU BLOCK
 # ---- the least recomputation that fits: none, then GELU in as many layers as needed, then
 # blocks. A unit is B*T*C floats. Estimates of different processes differ by less than 1 MiB
 # (mapped code); a page is 2 MiB ----
-rows=256 # a unit is 4 MiB; recomputing GELU in n layers frees 6 (n - 1) units, n blocks 9 (n - 1) more
+rows=256 # a unit is 4 MiB; GELU in n layers frees 6 (n - 1) units, n blocks 9 (n - 1) more
 total --batch-size $rows && none=$total
 total --batch-size $rows --recompute gelu && gelu=$total
 total --batch-size $rows --recompute block && block=$total
@@ -45,7 +46,8 @@ choose $((none - 18 * unit - 6 * MiB)) 1 1 2
 choose $((none - 33 * unit)) 0 1 3
 choose $((none - 42 * unit)) 0 0 4
 
-# ---- the run prints its choice and has the same bits; its options keep the word auto, and the limit ----
+# ---- the run prints its choice and has the same bits; its options keep
+# the word auto and the limit ----
 small="--batch-size 8"
 total $small && none=$total
 total $small --recompute block && between "$total" "$none"
@@ -89,7 +91,7 @@ stderr_matches '^sgt-train: --batch-size auto: the model and its step need [0-9.
 run 0 sgt-train --quiet $run $small --memory-limit 4G
 absent no
 
-# ---- --batch-size auto: the largest that fits; options.json keeps the number ----
+# ---- --batch-size auto: the largest size that fits; options.json stores the number ----
 run 0 sgt-train $run --batch-size auto --memory-limit $limit
 stderr_matches '^sgt-train: --batch-size [0-9]+: the largest that fits: [0-9.]+ MiB of the [0-9.]+ MiB of '\
 '--memory-limit$'
@@ -99,7 +101,7 @@ total --batch-size $((rows - 2)) && [ "$total" -le "$limit" ] || fail "$rows row
 total --batch-size $((rows + 2)) && [ "$total" -gt "$limit" ] || fail "more than $rows rows fit"
 run 0 sgt-train --quiet --data d --device cpu --loader mmap --run r --resume --steps 3 --batch-size auto
 grep -q "\"batch-size\": $rows," r/options.json || fail 'a resumed run has other rows'
-# an epoch of 153,601 tokens has no more than 2399 windows of 64
+# An epoch of 153,601 tokens has 2399 windows of 64 tokens.
 run 0 sgt-train --estimate-memory --json $model --batch-size auto
 stderr_matches '^sgt-train: --batch-size 2399: all rows of an epoch: '
 [ "$(field batch .stdout)" -eq 2399 ] || fail 'the estimate is of other rows'
@@ -108,16 +110,16 @@ total --batch-size 1 && limit=$((total + 4 * MiB))
 run 0 sgt-train --estimate-memory $model --batch-size auto --recompute auto --memory-limit $limit
 levels 4 0 0
 
-# ---- two ranks: both take the number of rows that fits the rank with less memory ----
+# ---- two ranks: both use the number of rows that fits the rank with less memory ----
 ranks_fit() {
     total --batch-size 1 --steps 2
     with_mpi
-    # total is of one row; of the 32 MiB, MPI takes a part, gradients are received in another, and up to a page (2 MiB)
-    # may be lost
+    # $total is for one row. Of the 32 MiB, MPI uses a part, received gradients take another, and up
+    # to a page (2 MiB) may be wasted.
     ranks="sgt-train $run --run two --batch-size auto --memory-limit"
     pair 0 "$ranks $((total + 64 * MiB))" "$ranks $((total + 32 * MiB))"
     two=$(sed -n 's/.*"batch-size": \([0-9]*\),.*/\1/p' two/options.json)
-    row=$((64 * 64 * 4 * 16 * 4)) # least size of a row's activations
+    row=$((64 * 64 * 4 * 16 * 4)) # least bytes of activations per row
     [ $((two % 2)) -eq 0 ] && [ "$two" -gt 2 ] && [ "$two" -le $((2 * (34 * MiB / row + 1))) ] ||
         fail "$two rows on two ranks"
 }
@@ -126,7 +128,8 @@ ranks_fit() {
 # ---- wrong usage ----
 run_usage '--memory-limit 1.5: not a size (such as 4096, 512k, 64MiB)' sgt-train --data d --memory-limit 1.5
 
-# ---- CUDA on the host: the device's memory, and a run then holds the estimate ----
+# ---- CUDA on the host: the limit is the device's memory, and the run
+# then uses what was estimated ----
 programs=$BIN/../host/bin
 [ -e "$programs/../lib/libsgt-cuda.so" ] || exit 0
 PATH=$programs:$PATH

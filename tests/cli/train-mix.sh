@@ -1,9 +1,10 @@
-# sgt-train on several sets. Killed and resumed, it ends with the bits of an undisturbed run. Any number of ranks sees
-# the same rows. A resume with other sets is refused, and the message names the difference.
+# sgt-train on several sets. A run that is killed and resumed ends with the bits of an undisturbed
+# run. Any number of ranks sees the same rows. A resume with other sets is refused, and the message
+# names the difference.
 . "$ROOT/tests/cli/train.inc"
 . "$ROOT/tests/cli/ranks.inc"
 
-# Three sets of different lengths; the second has no validation shard.
+# Three sets of different sizes. The second has no validation shard.
 data web && validation web
 mkdir books talk
 head_of() { # FILE TOKENS: write a shard of web's first TOKENS tokens
@@ -26,8 +27,8 @@ stderr_has 'sgt-train: books has no validation shards: evaluation is without it'
 for set in web books talk; do stdout_matches "^rows of $set: [0-9]+ \(0\.[0-9]+ epochs\)$"; done
 run 0 sgt-train $mix $options --run whole --force --json --quiet
 [ "$(jq -c '[.sets[].data]' .stdout)" = '["web","books","talk"]' ] || fail 'sets of the JSON'
-# 240 rows are three turns of 64, each with 32 rows of web, and 48 rows of a fourth, with 16 to 32
-# of web.
+# Rows are drawn in turns of 64, of which 32 are from web. 240 rows are three turns and 48 rows of a
+# fourth, with 16 to 32 rows of web.
 jq -e '[.sets[].rows] | add == 240 and .[0] >= 112 and .[0] <= 128' .stdout > .jq || fail "rows: $(cat .stdout)"
 jq -e '.sets[1] | .epochs - .rows / 624 | fabs < 1e-8' .stdout > .jq || fail "epochs: $(cat .stdout)"
 
@@ -40,7 +41,8 @@ run 0 sgt-train --quiet $mix $options --run cut --resume-or-start
 same_facts whole/log.jsonl cut/log.jsonl
 same_folders whole/step-00000060 cut/step-00000060
 
-# ---- one rank, two, and one again: the same rows; losses differ only by the order of sums ----
+# ---- one rank, then two, then one again see the same rows; losses
+# differ only by the order of sums ----
 steps="--data web,talk --model 2x16x2 --precision fp32 --seq-len 16 --batch-size 6 --lr 1e-2 --schedule constant
     --warmup 1 --threads 1 --device cpu --eval-every 2 --save-every 2 --quiet"
 run 0 sgt-train $steps --steps 6 --run one
@@ -80,14 +82,15 @@ stderr_is 'sgt-train: --seq-len: it is 8 here and was 16 in the run to resume (l
 run 1 sgt-train $steps --data web:1,talk:3 --steps 8 --run one --resume
 stderr_is "sgt-train: --data web:1,talk:3: the run to resume was trained on web,talk, $end"
 
-# ---- accepted: the same proportions written otherwise, the same data under another path, no --data ----
+# ---- accepted: the same proportions as other weights, the same data
+# under another path, no --data ----
 mv talk chat
 run 0 sgt-train --quiet --data web:2,books:1,chat:1 $options --steps 61 --run whole --resume
 mv chat talk
 run 0 sgt-train --quiet --data web:2,books:1,talk:1 $options --steps 62 --run whole --resume
 run 0 sgt-train --quiet --steps 63 --run whole --resume
 
-# ---- texts ----
+# ---- wrong --data texts ----
 wrong() { # DATA MESSAGE
     run_usage "$2" sgt-train --data "$1" --run x --device cpu
 }
@@ -104,7 +107,8 @@ run 0 sgt-train --data web:1,books:1 $options --steps 1 --run odd
 stderr_has '; web:1,books:1 has no validation shards: no evaluation'
 stderr_has 'sgt-train: data: web:1,books:1, 153,601 tokens in 1 shard;'
 
-# ---- 300 sets and 64 file descriptors: every reader leaves enough for evaluations and checkpoints ----
+# ---- 300 sets and 64 file descriptors: every reader leaves enough of them for
+# evaluations and checkpoints ----
 mkdir many few
 data few
 validation few

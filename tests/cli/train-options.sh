@@ -1,11 +1,12 @@
-# sgt-train: each option is in options.json and log.jsonl. A CPU refuses some by name, and a resumed run keeps others.
+# sgt-train: options.json stores each option. Some change the losses, others no bit. A CPU refuses
+# some options by name. A resumed run keeps the options.
 . "$ROOT/tests/cli/train.inc"
 work_in_memory
 data d
 run 0 sgt-train --quiet $small --steps 6 --run plain
 
 lossline() { sed -n 6p "$1/log.jsonl" > line && field loss line; }
-option() { # JSON OPTION...: the option must be in options.json as JSON, and not in the plain run's
+option() { # JSON OPTION...: options.json must have JSON, unlike that of the plain run
     kept=$1
     shift
     run_silent sgt-train --quiet $small --steps 6 --run one --force "$@"
@@ -15,11 +16,11 @@ option() { # JSON OPTION...: the option must be in options.json as JSON, and not
     same_facts one/log.jsonl again/log.jsonl
     same one/options.json again/options.json
 }
-changes() { # JSON OPTION...: check `option`, and that losses differ from the plain run's
+changes() { # JSON OPTION...: check `option`, and that losses differ from those of the plain run
     option "$@"
     [ "$(lossline one)" != "$(lossline plain)" ] || fail "$1 changes nothing"
 }
-keeps() { # JSON OPTION...: check `option`, and that the bits are the plain run's
+keeps() { # JSON OPTION...: check `option`, and that the bits are those of the plain run
     option "$@"
     same_facts plain/log.jsonl one/log.jsonl
     same plain/step-00000006/model.safetensors one/step-00000006/model.safetensors
@@ -50,7 +51,8 @@ changes '"loss-scale": 1024' --precision fp16 --loss-scale 1024
 lossline one > .loss
 [ "$(field loss_scale line)" = 1024 ] || fail "the scale that was given is not what the log has"
 
-# The default is bf16 on a CPU that multiplies it, else fp32. A run keeps its precision on every CPU.
+# The default precision is bf16 on a CPU with bf16 instructions, and fp32 on others. A run keeps its
+# precision on every CPU.
 precision_is() { grep -qF "\"precision\": \"$2\"" "$1/options.json" || fail "$1 is not in $2"; } # RUN PRECISION
 run 0 sgt-train $small --steps 6 --run bf16 --precision bf16 --verbose
 if grep -q '/rounded kernels' .stderr; then precision_is plain fp32; else precision_is plain bf16; fi
@@ -61,7 +63,7 @@ for of in 'bf16 plain' 'lesser auto'; do run 0 sgt-train --quiet --run ${of% *} 
 precision_is bf16 bf16
 precision_is lesser fp32
 
-# Checkpoints of an untied model say so, can be resumed, and can initialize a model.
+# Checkpoints of an untied model record that, can be resumed, and can initialize a model.
 grep -q '"tie_word_embeddings": true' plain/step-00000006/config.json || fail 'GPT-2 is tied'
 run 0 sgt-train --quiet $small --steps 6 --run untied --no-tie
 grep -q '"tie_word_embeddings": false' untied/step-00000006/config.json || fail '--no-tie is not'
@@ -73,8 +75,8 @@ grep -q '"no-tie": true' tuned/options.json || fail 'what --init decided is kept
 run_usage '--no-tie: the model of --init plain/step-00000006 has a tied head (leave --no-tie out)' \
     sgt-train --quiet $tune --run x --init plain/step-00000006 --no-tie
 
-# Options that only CUDA has, and options that a CPU lacks, give exit 1 and a message with the name
-# (tests/train/test_settings.c has all of them).
+# Options that only CUDA has, and options that a CPU cannot support, give exit code 1 and a message
+# that names the option (tests/train/test_settings.c has all of them).
 refuses() { # MESSAGE OPTION...
     message=$1
     shift
@@ -90,7 +92,8 @@ refuses '--precision tf32: no CPU has it (fp32 is as good, or --device cuda)' --
 run 0 sgt-train --quiet $small --steps 6 --run one --force --attention auto
 same_facts plain/log.jsonl one/log.jsonl
 
-# A resume refuses a change of a number, a word or a flag (tests/train/test_settings.c says of which).
+# A resume refuses to change some options, whether numbers, words or flags
+# (tests/train/test_settings.c lists them).
 differs() { # WAS-AND-IS OPTION...
     message=$1
     shift
@@ -102,8 +105,8 @@ differs '--batching: it is "scalar" here and was "simd"' --batching scalar
 differs '--no-overlap: it is true here and was not set' --no-overlap
 run_usage '--momentum: needs --optimizer sgd' sgt-train --quiet --run plain --resume --momentum 0.5
 
-# The data decide which id begins a document; in shards of other programs it is GPT-2's, or there is
-# none.
+# The data determine which id begins a document. For shards of other programs it is GPT-2's
+# end-of-text id, or none.
 mkdir other
 cp "$curve/tokens.bin" other/train_000000.bin
 other="--data other --seq-len 16 --batch-size 2 --lr 1e-3 --device cpu --threads 1 --eval-every 0 --steps 1"
@@ -114,7 +117,7 @@ run 0 sgt-train --quiet $other --model 1x16x2 --run gpt2 --document-mask
 le64 0 > other/train_000000.idx # or the index says where documents begin
 run 0 sgt-train --quiet $other --init "$curve" --run told --document-mask
 
-# Each of these runs, stopped half-way and resumed, gives the bits of an undisturbed run.
+# Each of these runs, stopped half-way and resumed, has the bits of an undisturbed run.
 for options in '--dropout 0.25 --grad-accum 2' '--optimizer sgd --nesterov' '--no-overlap --no-tie --ignore-index 10' \
     '--optimizer muon --grad-accum 2' '--optimizer muon --precision bf16' \
     '--document-mask --dropout 0.1' '--sampling documents --pad-id 0' '--optimizer-state bf16' \
@@ -127,6 +130,6 @@ for options in '--dropout 0.25 --grad-accum 2' '--optimizer sgd --nesterov' '--n
     same_facts whole/log.jsonl half/log.jsonl
     same_folders whole/step-00000006 half/step-00000006
 done
-# The last of them overflowed: such updates are skipped, which the log has and no warning is about.
+# The last run overflowed. Its skipped updates are in the log and give no warning.
 [ "$(tail -1 whole/log.jsonl > line && field skipped line)" -gt 0 ] || fail 'no update was skipped'
 grep -q '"grad_norm":null,.*"loss_scale":16777216,"skipped":1,' whole/log.jsonl || fail 'the first overflow is not there'

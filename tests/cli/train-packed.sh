@@ -1,4 +1,5 @@
-# sgt-train --sampling packed: the same run from every reader, resumed at any step, over several epochs.
+# sgt-train --sampling packed: every reader gives the same run, which can be resumed at any step,
+# over several epochs.
 . "$ROOT/tests/cli/train.inc"
 work_in_memory
 mkdir d
@@ -19,7 +20,7 @@ for reader in mmap uring; do
     run 0 sgt-train --quiet $options --epochs 2.5 --eval-every 10 --loader $reader --run $reader
     same_facts whole/log.jsonl $reader/log.jsonl
 done
-# ended in the middle of an epoch, and resumed twice, by other readers
+# The run is ended in the middle of an epoch, and resumed twice with other readers.
 run 0 sgt-train --quiet $options --steps 9 --schedule constant --eval-every 0 --run cut
 run 0 sgt-train --quiet $options --steps "$steps" --schedule constant --eval-every 0 --run constant
 run 0 sgt-train --quiet --run cut --resume --steps 17 --loader uring
@@ -28,7 +29,7 @@ same_facts constant/log.jsonl cut/log.jsonl
 last=$(cat constant/latest)
 same constant/$last/model.safetensors cut/$last/model.safetensors
 same constant/$last/optimizer.safetensors cut/$last/optimizer.safetensors
-# options.json makes the run again; another sampling is another run
+# options.json reproduces the run. Another sampling gives another run.
 run 0 sgt-train --quiet --config constant/options.json --run again
 same_facts constant/log.jsonl again/log.jsonl
 run_failure '--sampling: it is "shuffle" here and was "packed" in the run to resume (leave it out, or start a new '\

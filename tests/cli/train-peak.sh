@@ -1,5 +1,5 @@
-# The estimate of sgt-train --estimate-memory is within 5 % of the process's peak memory, for several batch sizes and
-# levels of recomputation. With SHOW=1 run.sh prints the table.
+# The estimate of sgt-train --estimate-memory is within 5 % of the process's peak memory, for
+# several batch sizes and recomputation levels. SHOW=1 makes run.sh print the table.
 # In make check-all only: it trains models of several sizes.
 . "$ROOT/tests/cli/train.inc"
 ! grep -q __asan_init "$BIN/sgt-train" || skip 'a sanitizer has memory of its own'

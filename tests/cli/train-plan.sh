@@ -1,5 +1,5 @@
-# sgt-train: the length of a run and its learning rate: compute budgets, schedules, rates by size, and the lines that
-# state them; and --overfit-batch.
+# sgt-train: the length and the learning rate of a run: compute budgets, schedules, rates by model
+# size, and the lines that state them. Also --overfit-batch.
 . "$ROOT/tests/cli/train.inc"
 work_in_memory
 data d
@@ -18,15 +18,16 @@ stderr_matches '; learning rate 0\.001 after 2 steps of warm-up, wsd to 0\.0001$
 run 0 sgt-train $small --steps 40 --schedule linear --warmup 0 --run linear
 stderr_matches '; learning rate 0\.001, linear to 0\.0001$'
 
-# The rates of the schedules: linear falls from the first step on, wsd over the last fifth.
+# The schedules' learning rates: linear falls from the first step on, wsd over the last fifth of the
+# steps.
 lr() { sed -n "$(($2 + 1))p" "$1/log.jsonl" > line && field lr line; }
 [ "$(lr linear 0),$(lr linear 20)" = 0.001,0.00055 ] || fail "linear: $(lr linear 0), $(lr linear 20)"
 is "$(lr wsd 0),$(lr wsd 32),$(lr wsd 36)" 0.0005,0.001,0.00055
 [ "$(lr constant 39)" = 0.001 ] || fail 'constant is not'
 [ "$(lr cosine 3),$(lr cosine 22)" = 0.001,0.0006 ] || fail "cosine: $(lr cosine 3), $(lr cosine 22)"
 
-# A budget determines the number of steps: 1e-12 PF-days are 8.64e7 operations, that is 18 steps of
-# 6 x 23,792 x 32 and a fraction.
+# A budget determines the number of steps. 1e-12 PF-days are 8.64e7 operations, that is 18 steps of
+# 6 x 23,792 x 32 operations and a fraction.
 run 0 sgt-train $small --compute-budget 1e-12 --run budget
 stderr_has 'sgt-train: --compute-budget 1e-12: 6 N D = 8.64e+07 operations are D = 605.2 tokens for N = 2.379e+04 '\
 'parameters: 18 steps of 32'

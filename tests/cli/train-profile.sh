@@ -1,4 +1,5 @@
-# sgt-train --profile: which steps are traced, the content of the file, and that it is never incomplete.
+# sgt-train --profile: which steps are traced, the content of the trace, and that its file is never
+# incomplete.
 . "$ROOT/tests/cli/train.inc"
 data d
 validation d
@@ -22,8 +23,8 @@ expect_spans 1 checkpoint t.json
 expect_spans 0 'h.1 forward' t.json
 [ "$(echo $(ls))" = 'd r t.json' ] || fail "something else is left: $(ls)"
 
-# A short run prints nothing and replaces an older file. In a resumed run, steps count from its
-# first one.
+# A short run prints nothing and replaces an older file. A resumed run counts the steps to trace
+# from its first one.
 echo old > t.json
 run_silent sgt-train --quiet $small --run short --steps 3 --profile t.json
 expect_spans 3 step t.json
@@ -35,7 +36,7 @@ grep -q '"step":14}' again.json || fail 'and which step each is'
 run 0 sgt-train --quiet $small --run plain --steps 15
 same_facts short/log.jsonl plain/log.jsonl
 
-# An unwritable path is an error before anything is made.
+# A path that cannot be written is an error before any file is made.
 run 1 sgt-train --quiet $small --run none --steps 3 --profile nowhere/t.json
 stderr_is "sgt-train: nowhere/t.json: cannot create: No such file or directory"
 absent none

@@ -1,6 +1,7 @@
-# sgt-train on four ranks, processes with CUDA on the host and NCCL's stand-in: one rank's losses, the same bits with and
-# without graphs, NCCL's calls in the graphs and concurrent with the backward pass, and one message if one rank dies
-# or fails.
+# sgt-train on four ranks, which are processes with CUDA on the host and the stand-in for NCCL. They
+# have one rank's losses, and the same bits with and without graphs. The graphs contain NCCL's
+# calls, which run concurrently with the backward pass. If one rank dies or fails, there is one
+# message.
 # In make check-all only: it trains on the host in place of several GPUs.
 . "$ROOT/tests/cli/train.inc"
 . "$ROOT/tests/cli/ranks.inc"
@@ -8,7 +9,7 @@ cuda_on_the_host
 ranks_data --device cuda --deterministic --precision bf16 --model 3x16x2 --batch-size 4
 world=4
 
-four() { # COMMAND...: start it as four ranks in the background; $pids has the processes
+four() { # COMMAND...: start it as four ranks in the background; set $pids
     echo "four ranks: $*" > .ran
     next_port
     pids=
@@ -17,7 +18,7 @@ four() { # COMMAND...: start it as four ranks in the background; $pids has the p
         pids="$pids $pid"
     done
 }
-gather_four() { # CODES: wait for all; their exit codes must be CODES, in the order of ranks
+gather_four() { # CODES: wait for all ranks; their exit codes must be CODES, in the order of ranks
     codes=
     for pid in $pids; do
         code=0
@@ -29,7 +30,8 @@ gather_four() { # CODES: wait for all; their exit codes must be CODES, in the or
     [ "$codes" = " $1" ] || fail "exit codes$codes, not $1"
 }
 
-# ---- one rank's losses; the same bits in any order of the streams, without graphs, and with synchronous launches ----
+# ---- one rank's losses; the same bits for any order of the streams, without graphs,
+# and with synchronous launches ----
 run 0 sgt-train $options --precision fp32 --run one
 four sgt-train $options --precision fp32 --run many
 gather_four '0 0 0 0'
@@ -58,17 +60,18 @@ for rank in 1 2 3; do same calls.0 calls.$rank; done
 # last ready node. Schedule 0 runs all calls after the last kernel, so no kernel waits for NCCL. It
 # runs only the streams that are waited for, and of a graph the first ready node. A card may choose
 # any order between these ----
-moments() { # FILE STEP: print after how many kernels each bucket is reduced
+moments() { # FILE STEP: print how many kernels come before each bucket's reduce-scatter
     sed -n 's/^reduce_scatter //p' "$1" | sed -n "$(($2 * 5 - 4)),$(($2 * 5))p" | tr '\n' ' '
 }
 early() { [ "$1" -lt "$2" ] && [ "$2" -lt "$3" ] && [ "$3" -eq "$4" ] && [ "$4" -lt "$5" ] || fail "early: $*"; }
 late() { [ "$1" -eq "$5" ] || fail "late: $*"; }
 early $(moments last.0 1)
 late $(moments first.0 1)
-early $(moments first.0 2) # this step's calls come from the graphs
+early $(moments first.0 2) # graphs make the calls of this step
 late $(moments last.0 2)
 
-# ---- one of four ranks dies: the others end within 30 s, one of them says so, and saved checkpoints stay complete ----
+# ---- one of four ranks dies: the others end within 30 s with one message, and
+# saved checkpoints stay complete ----
 for victim in 3 1 0; do
     rm -rf dead
     four sgt-train $options --steps 100000 --save-every 3 --keep 2 --run dead

@@ -1,20 +1,21 @@
-# sgt-train on two ranks, processes with CUDA on the host and NCCL's stand-in, started with torchrun's variables or by
-# mpirun. They have the losses of one rank, and either number of ranks resumes a checkpoint. If a rank fails, dies or
-# is interrupted, one message says so.
+# sgt-train on two ranks, which are processes with CUDA on the host and the stand-in for NCCL,
+# started with torchrun's variables or by mpirun. They have the losses of one rank, and one or two
+# ranks resume a checkpoint. If a rank fails, dies or is interrupted, one message says so.
 # In make check-all only: it trains on the host in place of several GPUs.
 . "$ROOT/tests/cli/train.inc"
 . "$ROOT/tests/cli/ranks.inc"
 cuda_on_the_host
 ranks_data --device cuda --deterministic --model 2x16x2 --batch-size 4 --grad-accum 2
 
-# ---- the same losses, to 2e-5, for all that is divided: dropout masks, tensors, norms, the head ----
+# ---- the same losses, up to 2e-5, for everything that is divided: dropout
+# masks, tensors, norms, the head ----
 same_losses '--dropout 0.2 --eval-every 2' '--no-tie --optimizer sgd --nesterov' \
     '--grad-clip 0.1 --recompute block --no-fuse' '--grad-accum 1' \
     '--optimizer muon' '--optimizer muon --no-tie --no-fuse --grad-accum 1'
 
 close_in_16_bits
 
-# ---- the bits depend neither on the order in which a rank's streams run, nor on graphs ----
+# ---- the bits depend neither on the order of a rank's streams nor on graphs ----
 again() {
     same_facts two-bf16/log.jsonl again/log.jsonl
     same_folders two-bf16/step-00000004 again/step-00000004
@@ -34,7 +35,7 @@ same two-bf16/step-00000004/model.safetensors again/step-00000004/model.safetens
 # which has one micro-step and an update ----
 two 0 env SGT_HOST_NCCL=trace=calls sgt-train $options --precision bf16 --run again --force
 same calls.0 calls.1
-grep -v '^broadcast' calls.0 > .calls # without the broadcasts that save state
+grep -v '^broadcast' calls.0 > .calls # without the broadcasts for saving state
 awk '/^reduce_scatter/ { at[++n] = $4 }
     END { exit !(n == 8 && at[1] < at[2] && at[2] == at[3] && at[3] < at[4] && at[4] < at[5]) }' .calls ||
     fail "not four buckets at three moments: $(cat .calls)"
@@ -50,12 +51,12 @@ bytes() { sed "s/.*\"name\": \"$1\", \"bytes\": \([0-9]*\).*/\1/" .stdout; }
 run 0 sgt-train $options --precision bf16 --estimate-memory --json
 moments=$(bytes moments) weights=$(bytes weights)
 two 0 sgt-train $options --precision bf16 --estimate-memory --json
-# Dividing adds at most 256 bytes per rank, bucket and array. Of the 4 + 2 bytes of a weight, 2 + 2
-# stay, with 1 for the send buffer.
+# Dividing adds at most 256 bytes of padding per rank, bucket and array. Of a weight's 4 + 2 bytes,
+# a rank keeps 2 + 2, plus 1 in the send buffer.
 [ $(($(bytes moments) * 2)) -le $((moments + 2 * 4 * 2 * 256)) ] || fail "moments: $(bytes moments) of $moments"
 [ $(($(bytes weights) * 6)) -le $((weights * 5 + 6 * 3 * 4 * 2 * 256)) ] || fail "weights: $(bytes weights) of $weights"
 
-# ---- failures are reported once, by the first rank ----
+# ---- failures are reported once, by the first rank that fails ----
 refuses_odd_rows
 two 1 sgt-train $options --run two
 stderr_is 'sgt-train: two: it holds step-00000004 (--resume goes on from there, --force starts over)'
@@ -69,11 +70,12 @@ stderr_matches '^sgt-train: rank 1: out of GPU memory'
 pair 2 "sgt-train $options --run odd" "sgt-train $options --run odd --no-tie"
 stderr_is 'sgt-train: rank 1: --no-tie: it is true here and is not set on rank 0 (all ranks run the same command)'
 
-# ---- a rank that dies, or is interrupted, ends the run within 30 s; saved checkpoints stay whole ----
+# ---- if a rank dies or is interrupted, the run ends within 30 s, and
+# saved checkpoints stay complete ----
 ends_well cuda TERM
 saves_slowly cuda
 
-# ---- the launchers themselves: SIGINT and SIGTERM to them end the ranks, in the seconds that they are told ----
+# ---- SIGINT or SIGTERM to the launcher itself ends the ranks within its time limit ----
 ends_launcher() { # LAUNCHER...: set $long to the options of the run
     for signal in INT TERM; do
         rm -rf dead

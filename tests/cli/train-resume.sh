@@ -1,5 +1,5 @@
-# sgt-train is killed at random moments, or interrupted, and resumed: the run ends with the log and the bits of an
-# undisturbed one.
+# sgt-train is killed at random moments, or interrupted, and resumed. The run ends with the log and
+# the bits of an undisturbed run.
 . "$ROOT/tests/cli/train.inc"
 data d
 validation d
@@ -11,14 +11,14 @@ same_run() { # RUN
     same_folders whole/step-00000120 $1/step-00000120
 }
 
-# The moments of the kills come from a generator with a printed seed, so that a failure can be
+# The moments of the kills come from a generator whose seed is printed, so that a failure can be
 # repeated.
 seed=${SEED:-$$}
 echo "SEED=$seed"
 moments() { awk -v seed="$seed" 'BEGIN { srand(seed); while (n++ < 12) printf "%.3f\n", 0.05 + rand() * 0.6 }'; }
 for moment in $(moments); do
     killed $moment sgt-train --quiet $options --run cut --resume-or-start
-    for name in cut/step-*; do # a checkpoint with its final name is whole
+    for name in cut/step-*; do # a checkpoint with its final name must be complete
         [ ! -e "$name" ] || [ -s "$name/state.json" ] || fail "$name is half a checkpoint"
     done
 done
@@ -28,8 +28,9 @@ same_run cut
 same whole/latest cut/latest
 [ "$(ls -A cut | tr '\n' ' ')" = "$(ls -A whole | tr '\n' ' ')" ] || fail "the run holds $(ls -A cut)"
 
-# Ctrl-C, SIGTERM and a closed terminal's SIGHUP finish the step, save, and exit with 130. A shell starts its background
-# processes with SIGINT ignored; sgt-train handles it anyway. nohup ignores SIGHUP.
+# On Ctrl-C, SIGTERM, and SIGHUP from a closed terminal, sgt-train finishes the step, saves, and
+# exits with 130. A shell starts background processes with SIGINT ignored; sgt-train handles it
+# anyway. nohup ignores SIGHUP, and so does sgt-train then.
 for signal in INT TERM HUP; do
     run_stopped $signal $signal/log.jsonl env --default-signal=HUP sgt-train --quiet $options --run $signal
     stderr_matches '^sgt-train: interrupted after step [0-9]+ of 120; --resume goes on from there$'
@@ -40,10 +41,11 @@ for signal in INT TERM HUP; do
     same_run $signal
 done
 
-# A terminal that closes may send SIGHUP twice, and timeout(1) its signal to the process and to its group.
+# A closing terminal may send SIGHUP twice. timeout(1) may send its signal to the process and to its
+# process group.
 for signal in HUP TERM; do
     milliseconds=1000
-    while [ "$milliseconds" -gt 400 ]; do # again, if a busy machine lets more time pass than one signal may take
+    while [ "$milliseconds" -gt 400 ]; do # try again if a busy machine has delayed the second signal
         rm -rf $signal-twice
         begun $signal-twice/log.jsonl env --default-signal=HUP sgt-train --quiet $options --run $signal-twice ||
             fail 'it ended too early'
@@ -64,8 +66,9 @@ kill -HUP $pid
 ended 0 $pid
 same_run nohup
 
-# One process at a time, before its first save, and when it removes the checkpoint that the second one reads.
-works() { # RUN OPTION...: train there; $pid is the process
+# Only one process at a time may train a run: before the first save, and while a process removes the
+# checkpoint that a second process reads.
+works() { # RUN OPTION...: train RUN in the background; set $pid
     sgt-train --quiet $options --steps 100000 --run "$@" 2> "$1.err" &
     pid=$!
 }
@@ -111,25 +114,26 @@ rm hurt/log.jsonl
 run 0 sgt-train --quiet --run hurt --resume --steps 121
 stderr_has 'sgt-train: hurt/log.jsonl: lines of 120 of the 120 steps before the checkpoint are missing or damaged; the '
 
-# Other options are refused by name. A run with a checkpoint is not overwritten.
+# Other options are refused by name. A run that has a checkpoint is not overwritten.
 run 1 sgt-train --quiet $options --run cut
 stderr_is 'sgt-train: cut: it holds step-00000120 (--resume goes on from there, --force starts over)'
 run 1 sgt-train --quiet $options --run cut --resume --warmup 7
 stderr_is 'sgt-train: --warmup: it is 7 here and was 6 in the run to resume (leave it out, or start a new --run)'
 same_facts whole/log.jsonl cut/log.jsonl
 
-# A finished run stays finished. More --steps and another reader continue it, with the stored options.
+# A completed run stays completed. More --steps and another reader continue it with the stored
+# options.
 run 0 sgt-train --quiet --run cut --resume
 same_facts whole/log.jsonl cut/log.jsonl
 run 0 sgt-train --quiet --run cut --resume --steps 122 --loader mmap
 [ "$(wc -l < cut/log.jsonl)" -eq 122 ] || fail 'two more steps'
 grep -q '"steps": 122' cut/options.json && grep -q '"loader": "mmap"' cut/options.json || fail "$(cat cut/options.json)"
 
-# --force starts over
+# --force starts over.
 run 0 sgt-train --quiet $small --run cut --force --steps 2
 is "$(ls cut | grep -v '^tb$' | xargs)" 'latest log.jsonl memory.jsonl options.json starts.jsonl step-00000002'
 
-# A run without a whole checkpoint is started over by the same command.
+# A run without a complete checkpoint is started over by the same command.
 mkdir -p begun/step-00000009
 echo step-00000009 > begun/latest
 echo '{"step":0,"loss":9}' > begun/log.jsonl
@@ -138,14 +142,14 @@ absent begun/step-00000009
 same_facts cut/log.jsonl begun/log.jsonl
 run 0 sgt-train $small --run young --steps 2
 
-# More steps stretch the schedule. If the rate rises again, a notice says so.
+# More steps stretch the schedule. If the learning rate rises again, a notice says so.
 run 0 sgt-train $small --run young --resume --steps 40
 stderr_matches '^sgt-train: learning rate: it rises from [0-9.e-]+ to [0-9.e-]+ here, for its schedule ended at step 2 and now ends at step 40$'
 run 0 sgt-train $small --run flat --schedule constant --steps 2
 run 0 sgt-train $small --run flat --resume --steps 4
 ! grep -q 'it rises' .stderr || fail 'a constant rate was said to rise'
 
-# A resume goes on with the --threads of the last start, if there are as many cores.
+# A resume uses the --threads of the last start, if the machine has as many cores.
 more=$(($(env -u OMP_NUM_THREADS nproc) + 1))
 run 0 sgt-train --run flat --resume --steps 5
 grep -q '"threads": 1,' flat/options.json || fail "not one thread: $(cat flat/options.json)"
@@ -154,8 +158,9 @@ grep -q "\"threads\": $more," flat/options.json || fail "not $more threads: $(ca
 run 0 sgt-train --run flat --resume --steps 7
 ! grep -q threads flat/options.json || fail "not all cores: $(cat flat/options.json)"
 
-# Another rate, its end or another schedule begin a new schedule, which one line says. Its rates are kept: more steps and
-# a resume without the options go on with it. The run can be inspected and reported.
+# Another learning rate, minimum rate or schedule begins a new schedule, and one line says so. The
+# new values are stored: more steps, or a resume without these options, continue the new schedule.
+# The run can be inspected and reported.
 new='learning rate: a new schedule begins after step'
 run 0 sgt-train $small --run young --resume --steps 60 --lr 5e-4 --schedule linear
 stderr_has "sgt-train: $new 40: from 0.000101 to 0.0005 in 0 steps, then linear to step 60"
@@ -171,7 +176,7 @@ rates=$(sed -n 's/.*"lr":\([^,]*\).*/\1/p' young/log.jsonl | sed -n '41p;63p;64p
 run 0 sgt-train $small --run warm --warmup 1 --steps 2
 run 0 sgt-train $small --run warm --resume --steps 4 --lr 5e-4
 stderr_has "sgt-train: $new 2: from 0.001 to 0.0005 in 1 step, then cosine to step 4"
-# They are the run's as soon as they begin, also if that resume is killed before it saves.
+# The new values are stored at the start, so they are kept if that resume is killed before it saves.
 run 0 sgt-train $small --run early --steps 20 --save-every 0
 rm early/options.json
 for options in '--steps 100000 --lr 4e-4 --min-lr 1e-5 --schedule constant' ''; do
@@ -182,7 +187,8 @@ done
 run 0 sgt-train --run early --resume --steps 24
 is "$(sed -n 's/.*"lr":\([^,]*\).*/\1/p' early/log.jsonl | tail -n +21 | xargs)" '0.0004 0.0004 0.0004 0.0004'
 grep -q '"min-lr": 1e-05' early/options.json || fail "$(cat early/options.json)"
-# So a second new schedule follows the one of the killed start, where that differs from the checkpoint's.
+# A second new schedule then follows the schedule of the killed start, where that differs from the
+# checkpoint's.
 run 0 sgt-train $small --run second --steps 20 --save-every 0
 rm second/memory.jsonl
 killed_at second/memory.jsonl sgt-train --run second --resume --steps 100000 --lr 4e-4 --min-lr 1e-5
@@ -195,9 +201,10 @@ run_notes 'warm-up, cosine to 2e-05' sgt-train --run second --resume --steps 28 
 run_notes 'warm-up, cosine to 2e-05' sgt-train --run second --resume --steps 30 --lr 2e-4
 run_notes 'warm-up, cosine to 3e-05' sgt-train --run second --resume --steps 32 --lr 3e-4
 
-# A run that is killed on another kind of device before it saves has that one's options there, and its own where it began.
+# A run was moved to another kind of device and killed before it saved. Resumed there, it has the
+# options of that start. Resumed on the first device, it has its original options.
 run 0 sgt-train $small --run moved --steps 2 --save-every 0 --precision fp32
-# as if it had begun on CUDA; without a sum, state.json is not compared with it
+# Make it look as if it had begun on CUDA. Without a checksum, state.json is not checked.
 sed -i 's/"device": "cpu"/"device": "cuda"/; s/^  "xxh3".*/  "none": 0/' moved/step-00000002/state.json
 rm moved/memory.jsonl
 killed_at moved/memory.jsonl sgt-train --run moved --resume --steps 100000 --device cpu --precision bf16
@@ -212,7 +219,7 @@ for run in '--run early --resume' "$small --run other"; do
 '"try 'sgt-train --help'" sgt-train --quiet $run --lr 4e-4 --min-lr 1
 done
 
-# --keep may change: the next save removes what is more.
+# --keep may change: the next save removes surplus checkpoints.
 run 0 sgt-train --run warm --resume --steps 6
 run 0 sgt-train --run warm --resume --steps 7 --keep 1
 is "$(echo warm/step-*)" warm/step-00000007

@@ -21,7 +21,7 @@ done
 [ "$(field tokens line)" = 96 ] || fail 'three steps of 2 x 16 tokens are 96'
 grep -q '"eos_token_id": 10' run/step-00000006/config.json || fail 'the end of text comes from the shard'
 
-# starts.jsonl has a line for each start: when, where and how.
+# starts.jsonl has a line for each start of the run: when, where and how.
 [ "$(wc -l < run/starts.jsonl)" -eq 1 ] || fail 'a line a start'
 is "$(field command run/starts.jsonl)" "sgt-train --quiet $small --steps 6 --save-every 2 --keep 2"
 [ "$(field host run/starts.jsonl)" = "$(uname -n)" ] || fail "the host is $(field host run/starts.jsonl)"
@@ -48,7 +48,7 @@ run 0 sgt-train --quiet --config run/options.json --run again
 same_facts run/log.jsonl again/log.jsonl
 same run/step-00000006/model.safetensors again/step-00000006/model.safetensors
 
-# standard output and standard error
+# Standard output and standard error.
 validation d
 run 0 sgt-train $small --run said --steps 4 --eval-every 2 --verbose
 stdout_matches '^loss: 5\.[0-9]+ → 5\.[0-9]+ \(mean of the last 2 steps\), validation 5\.[0-9]+$'
@@ -75,8 +75,8 @@ stderr_matches '^step 4: loss '
 [ "$(grep -c val_loss said/log.jsonl)" -eq 2 ] || fail 'two steps of four are evaluated'
 sed -n 2p said/log.jsonl | grep -q val_loss || fail 'the second step is evaluated'
 
-# All runs on a machine are shares of one peak, which the cache folder keeps. A kept peak that is far too low, or no
-# number, is measured anew, and so is every peak if nothing can be kept.
+# mfu is relative to one peak per machine, which is kept in the cache folder. The peak is measured
+# again if the kept value is far too low or not a number, or if nothing can be kept.
 peak_is() { # PATTERN FOLDER
     run 0 env XDG_CACHE_HOME="$PWD/$2" sgt-train --verbose $small --run peak --force --steps 2
     stderr_matches " reach $1 TFLOP/s, measured \(mfu\)\$"
@@ -95,12 +95,13 @@ peak_is "$measured" kept
 peak_is "$measured" plain
 rm -r kept plain peak
 
-# Evaluations use the same rows each time and for every seed: with a learning rate of 0 their losses
+# Evaluations use the same rows each time, for every seed: with a learning rate of 0, their losses
 # are equal.
 run 0 sgt-train --quiet $small --run still --steps 4 --eval-every 1 --lr 0
 [ "$(sed -n 's/.*"val_loss":\([0-9.]*\).*/\1/p' still/log.jsonl | sort -u | wc -l)" -eq 1 ] ||
     fail 'the validation loss should not move'
-# Its standard error comes from the rows, so it does not depend on how many are in a batch.
+# The standard error of the validation loss is computed from rows, so it does not depend on the
+# batch size.
 run 0 sgt-train --quiet $small --run wide --steps 4 --eval-every 4 --lr 0 --batch-size 8
 sed -n 4p wide/log.jsonl > line
 awk -v two="$(field val_noise still/log.jsonl)" -v eight="$(field val_noise line)" \
@@ -115,7 +116,7 @@ for name in step loss lr grad_norm tokens epoch tokens_per_s ms_per_step data_wa
 done
 stdout_has '"checkpoint": "json/step-00000003"' '"run": "json"'
 
-# epochs: 153,601 tokens are 9,599 windows of 16; in this run they are rows of 512, 8 per step
+# Epochs: the shard of 2,048 tokens has 31 windows of 64 tokens. Two epochs are eight steps of 8 rows.
 run 0 sgt-train $small --data d/val_000000.bin --seq-len 64 --batch-size 8 --run epochs --epochs 2 --warmup 0
 stderr_matches '^Epoch 1, Loss: [0-9.]+, [0-9.]+ s$'
 stderr_matches '^Epoch 2, Loss: [0-9.]+, [0-9.]+ s$'
@@ -149,7 +150,8 @@ rm d/val_000000.bin
 run 0 sgt-train $small --lr auto --steps 1 --run auto --verbose
 stderr_has 'sgt-train: learning rate 0.00169, chosen for you: 0.00402 for 0.0238 million parameters × (2/64 rows per '\
 'step)^0.25 (set it with --lr)'
-# With that rate the smallest models learn: the loss is 3.0 after 150 steps, where 9.4e-6 gave 5.6.
+# With that rate, the smallest models learn: the loss is 3.0 after 150 steps, compared with 5.6 for
+# a rate of 9.4e-6.
 run 0 sgt-train --quiet $small --lr auto --steps 150 --run learns
 tail -20 learns/log.jsonl | sed 's/.*"loss":\([^,]*\).*/\1/' | awk '{ sum += $1 } END { exit !(sum / NR < 4.2) }' ||
     fail 'the rate that is chosen does not learn'
@@ -165,7 +167,8 @@ cp -r d out
 run 0 sgt-train --loader preload --model 1x16x2 --seq-len 16 --steps 1 --run found
 stderr_has 'sgt-train: data: out/ (no --data was given), 153,601 tokens in 1 shard; '
 
-# Without validation shards there is one notice (train-talk.sh), and none if no evaluation is wanted.
+# Without validation shards, there is one notice (train-talk.sh), or none if no evaluation was
+# requested.
 run 0 sgt-train $small --run unasked --steps 1
 grep -q validation .stderr && fail 'nobody asked for an evaluation'
 shard d/val_000000.bin 1 2 3
@@ -173,13 +176,13 @@ run 0 sgt-train $small --eval-every 1 --run short --steps 1
 stderr_has '; the validation shards of d are shorter than 17 tokens: no evaluation'
 rm d/val_000000.bin
 
-# Any number of threads and of prefetching threads gives the same run.
+# Any number of threads, and of prefetching threads, gives the same run.
 run 0 sgt-train --quiet $small --steps 6 --run threads --threads 3 --workers 2
 same_facts run/log.jsonl threads/log.jsonl
 same run/step-00000006/model.safetensors threads/step-00000006/model.safetensors
 
-# The validation loss is that of the same rows for any size of a batch: 256 of the 511 windows, or all of the documents
-# or windows if they are fewer.
+# The validation loss does not depend on the batch size. It uses 256 of the 511 windows, or all
+# documents or windows if they are fewer.
 validation d
 for rows in '--seq-len 4' '--seq-len 16' '--seq-len 16 --sampling documents'; do
     for batch in 1 3 16 300; do
@@ -191,9 +194,9 @@ for rows in '--seq-len 4' '--seq-len 16' '--seq-len 16 --sampling documents'; do
     done
 done
 
-# RUN/best names the checkpoint with the lowest validation loss, which stays beside the newest ones. A resume keeps it, and
-# makes the file again if it is missing. Without evaluations there is none.
-# The rate of the resume makes the loss rise.
+# RUN/best names the checkpoint with the lowest validation loss, which is kept in addition to the
+# newest ones. A resume keeps it, and writes the file again if it is missing. Without evaluations
+# there is no such file. The learning rate of the resume makes the loss rise.
 best="sgt-train --quiet $small --schedule constant --warmup 0 --save-every 2 --eval-every 1 --keep 2 --run best"
 best_is() { # STEP CHECKPOINT...
     want=$(sed -n 's/^{"step":\([0-9]*\),.*"val_loss":\([0-9.]*\).*/\2 \1/p' best/log.jsonl | awk '$2 % 2 == 1' |
@@ -218,7 +221,8 @@ run 0 sgt-inspect best --json
 awk -v a="$(field best_val_loss .stdout)" -v b="$(cat best.loss)" 'BEGIN { exit !(a > 0 && a - b < 1e-6 && b - a < 1e-6) }' ||
     fail 'not the loss of the best checkpoint'
 
-# Both files stand for the checkpoint that they name, and the run for its newest one, where a model's path is wanted.
+# As the path of a model, each of these files stands for the checkpoint that it names, and a run
+# stands for its newest checkpoint.
 from() { # MODEL
     run 0 sgt-train --quiet --data d --device cpu --threads 1 --seq-len 16 --steps 1 --lr 0 --eval-every 0 --force \
         --run from --init "$1"
@@ -234,7 +238,8 @@ done
 run_prints 'best/step-00000016: a GPT-2 checkpoint' sgt-inspect best/latest
 run_usage 'best/step-00000008 is a checkpoint: --verify, --decode, --batch, --split and --raw are for shards' \
     sgt-inspect best/best --verify
-# a folder of that name is itself, though a file in it has the name
+# A folder named `latest` is used itself, although the run it was copied from has a file of that
+# name.
 cp -r best/step-00000014 latest
 run_prints 'latest: a GPT-2 checkpoint' sgt-inspect latest
 from latest

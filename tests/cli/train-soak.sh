@@ -1,7 +1,7 @@
-# sgt-train runs for SOAK_SECONDS (20; make torture: 3600), with a checkpoint each 10 s (of 20 s: each second). It is
-# killed (SIGKILL) at random moments and resumed. Within a life (from start to kill), and over all lives, memory grows
-# by at most 1 % after two checkpoints. The smallest number of open descriptors is constant. The log has every step
-# once. SEED=N repeats the lives.
+# sgt-train runs for SOAK_SECONDS (20; make torture: 3600). It saves every 10 s (every second in a run
+# of 20 s), is killed (SIGKILL) at random moments, and is resumed. After two checkpoints, memory grows by at most
+# 1 % within a life (from start to kill), and over all lives. The smallest number of open
+# descriptors is constant. The log has every step once. SEED=N repeats the lives.
 # In make check-all only: it trains for a while, with a kill now and then.
 . "$ROOT/tests/cli/train.inc"
 is_sanitized && skip 'a sanitizer keeps for a while what is freed'
@@ -20,7 +20,7 @@ run 0 sgt-train --quiet $options --run warm --steps 30 --save-every 0
 every=$(sed 's/.*"ms_per_step":\([0-9.]*\).*/\1/' warm/log.jsonl | sort -n |
     awk -v gap=$gap '{ ms[NR] = $1 } END { n = gap * 1000 / ms[int(NR / 2)]; print n < 10 ? 10 : int(n) }')
 
-# look PID: print what the process uses now: KiB DESCRIPTORS CHECKPOINT
+# look PID: print what the process uses now, as KiB DESCRIPTORS CHECKPOINT
 look() { # PID
     kib=$(sed -n 's/^RssAnon:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$1/status" 2> /dev/null)
     fds=$(ls "/proc/$1/fd" 2> /dev/null | wc -l)
@@ -46,8 +46,9 @@ awk -v seed="$seed" 'BEGIN { srand(seed); while (1) print rand() }' | while read
     wait $pid 2> /dev/null || code=$?
     [ $code -eq 137 ] || fail "life $lives: exit $code: $(cat .stderr)"
     [ ! -s .stderr ] || fail "life $lives said something: $(cat .stderr)"
-    # After two checkpoints of this life, compare the smallest use in the first half of the
-    # remaining time with that in the second: a save takes some memory for a moment.
+    # After two checkpoints of this life, compare the smallest memory use in the first half of the
+    # remaining time with that in the second half. The smallest, because a save needs more memory
+    # for a moment.
     awk -v life=$lives '
         NR == 1 { named = $3 }
         $3 != named { named = $3; saved++ }
@@ -61,7 +62,8 @@ awk -v seed="$seed" 'BEGIN { srand(seed); while (1) print rand() }' | while read
         }' looks >> halves
     echo $lives > lives
 done
-# Lives differ a little in their huge pages, so compare the second half of all lives with the first.
+# Lives differ slightly in their huge pages, so compare the second half of all lives with the first
+# half.
 awk '
     $3 > 1.01 * $2 { printf "life %d: from %d to %d KiB\n", $1, $2, $3; bad = 1 }
     $5 > $4 { printf "life %d: from %d to %d descriptors\n", $1, $4, $5; bad = 1 }

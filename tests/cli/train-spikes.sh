@@ -1,12 +1,12 @@
-# sgt-train --skip-spikes: a batch of foreign data leaves no trace in the run but its own line; on the CPU, and with CUDA
-# on the host.
+# sgt-train --skip-spikes: a batch of foreign data changes nothing in the run but its own line in
+# the log; on the CPU, and with CUDA on the host.
 # In make check-all only: it trains hundreds of steps on the host in place of a GPU.
 . "$ROOT/tests/cli/train.inc"
 work_in_memory
 
-# Shards of bytes as tokens: 143 batches of 32 tokens, without and with one more after the first
-# 140. Its first token is the one that follows in the other shard, so that the window before is the
-# same in both. Its other tokens occur nowhere else.
+# Shards with bytes as tokens: 143 batches of 32 tokens; and the same with a foreign batch after the
+# first 140. The foreign batch begins with the token that follows in the other shard, so the window
+# before it is the same in both. Its other tokens occur nowhere else.
 ids="$curve/tokens.bin"
 body() { dd if="$ids" bs=2 skip=$((512 + $1)) count="$2" 2> .dd; }
 foreign() { body 4480 1 && i=1 && while [ $i -lt 32 ]; do le16 $((200 + i)) && i=$((i + 1)); done; }
@@ -27,17 +27,17 @@ spikes() { # DEVICE OPTION...
     run 0 sgt-train --quiet $options --device $device "$@" --data with.bin --steps 144 --run kept --skip-spikes 5
     is "$(at kept 139 spikes),$(at kept 140 spikes),$(at kept 143 spikes)" 0,1,1
     [ "$(at kept 143 skipped)" = 1 ] || fail "$device: it counts as skipped"
-    # all other steps and their results equal those of the run without the batch
+    # All other steps and their results equal those of the run without the foreign batch.
     losses kept | sed 141d > .kept
     losses clean | cmp -s - .kept || fail "$device: the losses differ from those of a run without it"
     for name in model optimizer; do
         same clean/step-00000143/$name.safetensors kept/step-00000144/$name.safetensors
     done
-    # without the option the losses differ, and the log has no count
+    # Without the option, the losses differ, and the log has no count of skipped spikes.
     run 0 sgt-train --quiet $options --device $device "$@" --data with.bin --steps 144 --run plain
     [ "$(at plain 141 loss)" != "$(at clean 140 loss)" ] || fail "$device: the spike changes nothing"
     grep -q '"spikes":' plain/log.jsonl && fail "$device: nobody asked for spikes"
-    # a resumed run still has the past losses to compare with
+    # A resumed run still has the past losses for the comparison.
     cp -r kept cut
     rm -r cut/step-00000144
     echo step-00000135 > cut/latest

@@ -1,5 +1,5 @@
-# sgt-train and sgt-bench: OpenMP's threads poll 1000 times before they sleep, unless the user has set another number.
-# Child processes get the user's environment.
+# sgt-train and sgt-bench: OpenMP's threads poll 1000 times before they sleep, unless the user has
+# set another number. Child processes get the user's environment unchanged.
 . "$ROOT/tests/cli/train.inc"
 data d
 ldd "$(command -v sgt-train)" | grep -q libgomp || skip 'not libgomp, which alone has such a number'

@@ -1,5 +1,5 @@
-# sgt-train's messages: four lines at the start, the loss in a file as on a terminal, a mistyped name, data that was
-# moved, and lines that wrap between words on a narrow terminal.
+# sgt-train's messages: four lines at the start, the same loss in a file and on a terminal, a
+# mistyped run, data that was moved, and lines that wrap between words on a narrow terminal.
 . "$ROOT/tests/cli/train.inc"
 . "$ROOT/tests/cli/ranks.inc"
 data d
@@ -27,8 +27,8 @@ stderr_matches '^sgt-train: device: the CPU|^sgt-train: model: 1 layer, '
 stdout_matches '^loss: 5\.[0-9]+$'
 grep -q 'documents begun: 0' .stdout && fail 'a row of zero'
 
-# If steps followed the last evaluation, its step is named. The summary of a resumed run says since
-# when it counts.
+# If steps follow the last evaluation, the line names the evaluation's step. The summary of a
+# resumed run says from which step its numbers count.
 validation d
 run 0 sgt-train $small --steps 8 --eval-every 4 --run seen
 stdout_matches '^loss: 5\.[0-9]+ → 5\.[0-9]+ \(mean of the last 4 steps\), validation 5\.[0-9]+$'
@@ -44,7 +44,7 @@ grep -q val_loss blind/log.jsonl && fail 'there was nothing to validate on'
 run_notes ' tokens; Muon and AdamW, learning rate 0.001' sgt-train $small --steps 1 --optimizer muon --run muon
 rm -r muon
 
-# epochs that take no time are not all reported
+# Epochs that take almost no time are not all reported.
 shard few.bin $(seq 65)
 run 0 sgt-train $small --data few.bin --steps 60 --run passes
 grep -c '^Epoch ' .stderr > epochs
@@ -53,7 +53,7 @@ grep -c '^Epoch ' .stderr > epochs
 run_usage '--verbose: not together with --quiet' sgt-train $small --verbose --quiet --run none
 absent none
 
-# ---- a mistyped name ----
+# ---- a mistyped name of a run ----
 run_failure 'toy-rnu: no checkpoint to resume from: there is no such run (--resume-or-start starts at step 0)' \
     sgt-train --run toy-rnu --resume
 absent toy-rnu
@@ -77,7 +77,7 @@ mv d elsewhere
 run_failure 'toy-run: the run was trained on d, which is gone: pass --data DIR' \
     sgt-train --run toy-run --resume --steps 61
 run 0 sgt-train --quiet --run toy-run --resume --steps 61 --data elsewhere
-run 0 sgt-train --quiet --run toy-run --resume --steps 62 # from then on, the checkpoint names the new folder
+run 0 sgt-train --quiet --run toy-run --resume --steps 62 # the checkpoint now names the new folder
 mv elsewhere d
 mkdir web && cp d/train_000000.bin web
 run 0 sgt-train --quiet $small --data d:1,web:3 --steps 1 --run mixed
@@ -111,13 +111,13 @@ run 2 sgt-train --run toy-run --no-such-option
 narrow 'sgt-train --run toy-run --no-such-option'
 [ "$(joined shown)" = "$(joined .stderr)" ] || fail "cut, or not whole: $(cat shown)"
 run 0 sgt-train $small --steps 2 --run piped
-grep '^sgt-train: ' .stderr | sed 's/, [0-9.]* [A-Z]iB free$/,/' > said # what is free changes
+grep '^sgt-train: ' .stderr | sed 's/, [0-9.]* [A-Z]iB free$/,/' > said # the free memory changes
 grep '^tokens seen: ' .stdout >> said
 narrow "sgt-train $small --steps 2 --run piped --force"
 while read -r line; do
     joined shown | grep -qF -- "$line" || fail "this is cut: $line: $(cat shown)"
 done < said
-words() { joined "$1" | sed 's/| /|/g' | tr ' ' '\n'; } # words, where a list of choices may be broken after each |
+words() { joined "$1" | sed 's/| /|/g' | tr ' ' '\n'; } # words; a list of choices may be broken after each |
 for program in sgt-train sgt-bench; do
     run 0 $program --help
     narrow "$program --help"

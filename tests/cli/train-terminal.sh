@@ -1,5 +1,6 @@
-# sgt-train on a terminal: one line with bar, steps, loss, speed, learning rate, MFU and time left, as far as they
-# fit. Each evaluation has a line above it. With --json, standard output has only the document.
+# sgt-train on a terminal: one line with progress bar, steps, loss, speed, learning rate, MFU and
+# time left, as far as they fit. Each evaluation has a line above it. With --json, standard output
+# has only the document.
 . "$ROOT/tests/cli/train.inc"
 data d
 validation d

@@ -1,7 +1,7 @@
-# sgt-train is killed (SIGKILL) at TORTURE_KILLS random moments (20; make torture: 500) and resumed each time: runs
-# end with the log and the checkpoints of undisturbed ones. Several kinds of run take turns. Some starts have another
-# reader and another number of threads than the one before. SEED=N repeats the moments, as far as a machine repeats
-# itself.
+# sgt-train is killed (SIGKILL) at TORTURE_KILLS random moments (20; make torture: 500) and resumed
+# each time. Runs end with the log and the checkpoints of undisturbed runs. Several kinds of run
+# take turns. A start may use another reader and another number of threads than the start before.
+# SEED=N repeats the moments as far as the machine's timing allows.
 # In make check-all only: it kills and resumes over and over.
 . "$ROOT/tests/cli/train.inc"
 work_in_memory
@@ -17,7 +17,7 @@ options1="$common --precision fp32 --steps 200 --eval-every 30"
 options2="$common --precision fp16 --loss-scale 16777216 --grad-accum 2 --dropout 0.2 --steps 120 --eval-every 0"
 options3="$common --precision bf16 --sampling block --no-tie --optimizer sgd --nesterov --recompute block --dropout 0.1
     --steps 160 --eval-every 50 --schedule wsd"
-# Options that a resumed run may change.
+# Options that may change at a resume.
 lives='--threads 1 --loader preload|--threads 2 --loader mmap|--threads 1 --loader uring|--threads 2 --loader preload'
 life() { printf '%s\n' "$lives" | cut -d '|' -f "$1"; }
 
@@ -27,7 +27,7 @@ for kind in $(seq $kinds); do
 done
 grep -q '"skipped":[1-9]' whole2/log.jsonl || fail 'the scaler has nothing to do'
 
-# Print lines of two numbers below 1: after what time the run is killed, and which options it varies.
+# Print lines of two numbers below 1: they choose when the run is killed, and which options change.
 numbers() { awk -v seed="$seed" 'BEGIN { srand(seed); while (1) print rand(), rand() }'; }
 
 same_run() { # KIND RUN
@@ -46,11 +46,11 @@ same_run() { # KIND RUN
 before=$(date +%s%N)
 run 0 sgt-train --quiet $options1 --run warm --steps 1 --force
 start=$((($(date +%s%N) - before) / 1000000))
-# in milliseconds; on a busy machine, more starts would take too long for a test
+# In milliseconds. On a busy machine, a larger multiple of the start would take too long for a test.
 longest=$((start < 400 ? start * 6 : start + 2000))
 
 lines_of() { if [ -e "$1/log.jsonl" ]; then wc -l < "$1/log.jsonl"; else echo 0; fi; }
-finish() { # KIND: complete the run in one life, and compare
+finish() { # KIND: complete the run in one life, and compare it
     eval "options=\$options$1"
     run 0 sgt-train --quiet $options --run "cut$1" --resume-or-start
     ! grep -v ': the gradient norm spikes: ' .stderr || fail 'it says something'
@@ -69,7 +69,7 @@ numbers | while read -r length which; do
         sgt-train --quiet $options $(life "$(awk -v x="$which" 'BEGIN { print int(4 * x) + 1 }')") --run $cut --resume-or-start \
         > .stdout 2> .stderr || code=$?
     [ $code -ne 124 ] || code=0 # the run ended just when its time was up
-    ! grep -v ': the gradient norm spikes: ' .stderr || fail "a life said something: $(cat .stderr)" # the advice may
+    ! grep -v ': the gradient norm spikes: ' .stderr || fail "a life said something: $(cat .stderr)" # advice is allowed
     case $code in
     137)
         kills=$((kills + 1))
@@ -77,7 +77,7 @@ numbers | while read -r length which; do
         longest=$((longest * 9 / 8 + 1))
         [ "$(lines_of $cut)" -ne "$begun" ] || idle=$((idle + 1))
         for name in $cut/.step-*; do [ ! -e "$name" ] || saving=$((saving + 1)); done
-        for name in $cut/step-*; do # a checkpoint with its final name is whole
+        for name in $cut/step-*; do # a checkpoint with its final name must be complete
             [ ! -e "$name" ] || [ -s "$name/state.json" ] || fail "$name is half a checkpoint"
         done
         ;;

@@ -1,12 +1,13 @@
-# sgt's checkpoints in transformers: the tokenizer gives the same ids and text, for own vocabularies too; and with torch,
-# models load without a warning, with the same loss up to 1e-5.
+# sgt's checkpoints in transformers: the tokenizer gives the same ids and text, also for users' own
+# vocabularies. With torch, models load without a warning and have the same loss up to 1e-5.
 # In make check-all only: it loads PyTorch and transformers.
 . "$ROOT/tests/cli/train.inc"
 . "$ROOT/tests/cli/wide.inc"
 find_python transformers
 [ -n "$python" ] || skip 'no python3 with transformers (PYTHON=... names one)'
 
-# as_tokenizer NAME OPTION...: compare AutoTokenizer with the ids of a text, tokenized with these options
+# as_tokenizer NAME OPTION...: tokenize a text with these options, and compare the ids with
+# AutoTokenizer's
 as_tokenizer() {
     name=$1
     shift
@@ -16,7 +17,7 @@ as_tokenizer() {
     run 0 env HF_HUB_OFFLINE=1 $python "$ROOT/tests/train/check_tokenizer.py" "$name-run/step-00000001" text.txt \
         "$name/train_000000.bin"
 }
-grep -vF '<|endoftext|>' "$ROOT/tests/data/vocab/text.txt" > text.txt # AutoTokenizer takes the literal for the token
+grep -vF '<|endoftext|>' "$ROOT/tests/data/vocab/text.txt" > text.txt # AutoTokenizer reads the literal as the token
 printf "Hello , world ! It 's  1234567 , isn 't it ? DON'T\n\n  cafe\314\201 a\314\212 \357\254\201 ?  \t.\n" >> text.txt
 as_tokenizer gpt2
 for pattern in gpt2 cl100k llama3 nanochat '\p{L}+|\p{N}|[^\p{L}\p{N}]+'; do

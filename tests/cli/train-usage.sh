@@ -1,4 +1,4 @@
-# sgt-train: wrong usage gives exit 2, one line that names the option, and the hint.
+# sgt-train: wrong usage gives exit code 2, one line that names the option, and a hint.
 . "$ROOT/tests/cli/train.inc"
 data d
 
@@ -20,7 +20,8 @@ run_usage '--epochs 1e+06: 4799500000 steps, more than 99999999 (give --steps)' 
     sgt-train --quiet --data d --device cpu --model 1x8x1 --seq-len 16 --batch-size 2 --epochs 1000000
 run_usage '--ignore-index -1: not a whole number (such as 12, 512k, 1.5M)' sgt-train --data d --ignore-index -1
 run_usage '--memory: no such option; did you mean --memory-limit?' sgt-train --data d --memory 1G
-# Names that other programs have, with dashes or underscores; a value that was typed is in the suggestion.
+# Option names of other programs, with dashes or underscores. If a value was given, the suggestion
+# has it.
 for meant in learning-rate:lr lr-schedule:schedule dataset:data data-dir:data dtype:precision num-workers:workers \
     jobs:threads num_threads:threads max_iters:steps out_dir:run output:run block_size:seq-len context-length:seq-len \
     evaluate-every:eval-every eval_interval:eval-every gradient_accumulation_steps:grad-accum \
@@ -54,7 +55,7 @@ run_usage '--gpu: no such option' sgt-tokenize --gpu text out
 run_usage 'batch_size=4: no operands here, only options; did you mean --batch-size=4?' sgt-train --data d batch_size=4
 run_usage '--resume_from: no such option; did you mean --resume?' sgt-train --resume_from=x
 run_usage 'year=4: no operands here, only options; did you mean --data year=4?' sgt-train year=4
-# So it is in every program, for a name without errors, unless a file has it.
+# Every program suggests an option for a word NAME=VALUE, unless a file of that name exists.
 named_value() { # WORD MEANT COMMAND
     run_usage "$1: no such file; did you mean $2?" $3 "$1"
 }
@@ -105,7 +106,8 @@ lr?"
 echo '{"lr": ' > c.json
 run_failure_about 'sgt-train: c.json: line 2: ' sgt-train --data d --config c.json
 run_failure 'nowhere.json: No such file or directory' sgt-train --data d --config nowhere.json
-# A wrong value or a contradiction is named by the file's line, unless an option that was typed is to blame.
+# The message about a wrong value or a contradiction names the line of the file, unless an option on
+# the command line caused it.
 refuses() { # FILE MESSAGE [OPTION]...
     printf "$1" > c.json
     said=$2

@@ -1,5 +1,5 @@
-# train-vocab.sh: a set with the user's own vocabulary. sgt-train takes its size and its end of text from the set, and
-# copies it into checkpoints.
+# train-vocab.sh: a set with the user's own vocabulary. sgt-train takes the vocabulary size and the
+# end-of-text id from the set, and copies the vocabulary into checkpoints.
 . "$ROOT/tests/cli/train.inc"
 
 run 0 sgt-tokenize --quiet --train-vocab 300 "$ROOT/tests/data/vocab/text.txt" v
@@ -13,7 +13,7 @@ same $c/tokenizer.json v/tokenizer.json
 
 train="sgt-train --quiet --seq-len 16 --batch-size 2 --device cpu --threads 1 --eval-every 0 --steps 1"
 
-# transformers' AutoTokenizer then takes tokenizer.json as it is, and adds no end of text.
+# transformers' AutoTokenizer then uses tokenizer.json as it is, and adds no end-of-text token.
 [ "$(cat $c/tokenizer_config.json)" = '{
   "tokenizer_class": "PreTrainedTokenizerFast",
   "bos_token": "<|endoftext|>",
@@ -21,23 +21,23 @@ train="sgt-train --quiet --seq-len 16 --batch-size 2 --device cpu --threads 1 --
   "clean_up_tokenization_spaces": false,
   "model_max_length": 1024
 }' ] || fail "tokenizer_config.json is $(cat $c/tokenizer_config.json)"
-mkdir named # an end of text of another name
+mkdir named # an end-of-text token of another name
 sed 's/<|endoftext|>/<\/s>/' v/tokenizer.json > named/tokenizer.json
 run 0 sgt-tokenize --quiet --vocab named "$ROOT/tests/data/vocab/text.txt" n
 run 0 $train --model 1x8x1 --data n --run named-run
 c2=named-run/step-00000001
 check 'its name' [ "$(field eos_token $c2/tokenizer_config.json)" = '</s>' ]
 check 'its id' [ "$(field eos_token_id $c2/config.json)" = 0 ]
-# Files without a header do not say which id ends a text: the tokenizer beside them names it. Of several names that is
-# the one that sgt-tokenize takes.
+# Files without a header do not say which id ends a text. The tokenizer next to them names it. If it
+# has several such names, the one that sgt-tokenize would choose is used.
 mkdir bare
 tail -c +1025 d/train_000000.bin > bare/train.bin
 sed 's|"added_tokens":\[|&{"id":300,"content":"</s>","special":true},|' d/tokenizer.json > bare/tokenizer.json
 run 0 $train --model 1x8x1 --data bare --run bare-run
 check 'its name' [ "$(field eos_token bare-run/step-00000001/tokenizer_config.json)" = '<|endoftext|>' ]
 
-# A model is trained further on sets of its own vocabulary alone. Two vocabularies are told apart by what their ids stand
-# for: one of more ids may begin with all of another's.
+# A model is trained further only on sets of its own vocabulary. Vocabularies are compared by the
+# meaning of their ids, because a larger vocabulary may begin with all ids of a smaller one.
 run 0 sgt-tokenize --quiet "$ROOT/tests/data/vocab/text.txt" g
 run 1 $train --data g --run other --init $c
 stderr_is "sgt-train: --init $c: its vocabulary is not that of --data g, whose ids stand for other tokens (sgt-tokenize \
@@ -46,7 +46,7 @@ absent other
 run 0 $train --model 1x8x1 --data g --run gpt2
 run 1 $train --data d --run other --init gpt2/step-00000001
 stderr_has "sgt-train: --init gpt2/step-00000001: its vocabulary is not that of --data d, "
-run 0 sgt-inspect --quiet --export nanogpt d files # files without a header, whose manifest tells
+run 0 sgt-inspect --quiet --export nanogpt d files # no headers: the manifest names the vocabulary
 run 1 $train --data files --run other --init gpt2/step-00000001
 stderr_has "sgt-train: --init gpt2/step-00000001: its vocabulary is not that of --data files, "
 run 0 sgt-tokenize --quiet --vocab $c "$ROOT/tests/data/vocab/text.txt" again
@@ -63,7 +63,8 @@ stderr_matches "^sgt-train: padded: .*: not compared with the data's vocabulary$
 rm padded/tokenizer.json
 run_silent $train --data g --run unknown --init padded
 
-# A tokenizer.json and validation shards of another vocabulary than the training shards' are refused.
+# A tokenizer.json or validation shards are refused if their vocabulary is not that of the training
+# shards.
 cp -r d mixed
 cp g/tokenizer.json mixed
 run_failure 'mixed/tokenizer.json: not the vocabulary of the shards beside it (copy theirs there, or remove it)' \
@@ -81,6 +82,6 @@ absent apart-run
 # Ids beyond the vocabulary are found, and the message names the shard.
 cp -r d hurt
 chmod u+w hurt/train_000000.bin
-patch hurt/train_000000.bin 2000 44 # makes an id of 11308
+patch hurt/train_000000.bin 2000 44 # changes a token to 11308
 patch hurt/train_000000.bin 2001 44
 run_failure_like '^sgt-inspect: hurt/train_000000.bin: .*11308' sgt-inspect hurt --decode 0:2000

@@ -1,5 +1,6 @@
-# train-wide.sh: a model of more than 65,536 ids learns a text by heart, resumes with the same bits, and says the text
-# again: sgt-train, sgt-eval, sgt-sample and sgt-inspect take sets, checkpoints, examples and questions of such ids.
+# train-wide.sh: a model with more than 65,536 ids memorizes a text, resumes with the same bits, and
+# generates the text again. sgt-train, sgt-eval, sgt-sample and sgt-inspect accept sets,
+# checkpoints, examples and questions with such ids.
 . "$ROOT/tests/cli/train.inc"
 . "$ROOT/tests/cli/wide.inc"
 
@@ -30,7 +31,7 @@ run 0 sgt-eval run --data d --split train --seq-len 16 --json
 check 'the same loss' awk "BEGIN { exit !($(sed -n 's/.*"loss": *\([0-9.e-]*\).*/\1/p' .stdout) < 0.2) }"
 run_says 'the model learns four words' sgt-sample --quiet run --prompt 'the model' --temperature 0 --tokens 8
 
-# Questions, and examples with and without padding
+# Questions, and examples with and without padding.
 echo '{"ctx": "the model learns four", "endings": ["the", "words"], "label": 1}' > endings.jsonl
 echo '{"text": "the model learns four words"}' > last.jsonl
 run 0 sgt-eval run --json endings.jsonl last.jsonl
@@ -42,7 +43,7 @@ same $c/tokenizer.json tuned/step-00000001/tokenizer.json
 run 0 $tuned --data d --sampling documents --pad-id 100000 --ignore-index 100944 --run padded
 run_usage 'pad-id 100945: d has ids below 100945' $tuned --data d --sampling documents --pad-id 100945 --run refused
 
-# What a step needs, and other vocabularies
+# The memory that a step needs; sets of other vocabularies are refused.
 run_prints '100945 ids' sgt-train --estimate-memory --data d --device cpu --model 1x32x2 --seq-len 16 --batch-size 1
 run 0 sgt-tokenize --quiet text.txt g
 run_failure_about "sgt-train: --init $c: its vocabulary is not that of --data g" $tuned --data g --run refused

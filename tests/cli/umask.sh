@@ -1,4 +1,5 @@
-# Files get the user's umask, from the moment they are created. Nothing is written through a symbolic link.
+# Files follow the user's umask from the moment they are created. Nothing is written through a
+# symbolic link.
 texts text 60000
 small='--device cpu --model 1x16x1 --seq-len 16 --batch-size 1'
 
@@ -22,7 +23,7 @@ modes 077 0077 0600 0700
 modes 002 0002 0664 0775
 umask 022
 
-# If a log is a symbolic link to a missing file, that file is not made.
+# If a log is a symbolic link to a missing file, that file is not created.
 mkdir run
 ln -s ../victim run/log.jsonl
 # shellcheck disable=SC2086

@@ -1,11 +1,12 @@
-# No program leaks memory or reads uninitialized memory. The uring reader is left out, because valgrind does not see
-# what the kernel writes through a ring. So do the properties of fuzzing, with their seeds, at the levels of the CPU
-# that valgrind knows.
+# No program leaks memory or reads uninitialized memory, and neither do the fuzz properties on their
+# seeds, at the CPU levels that valgrind supports. The uring reader is left out because valgrind
+# does not see what the kernel writes through a ring.
 # In make check-all only: valgrind slows every program down.
 command -v valgrind > /dev/null || skip "no valgrind"
 grep -q fsanitize "$BIN/../flags" && skip "built with sanitizers, which valgrind cannot run"
 
-# Threads take turns fairly: else, one that keeps its core busy until another is done can keep the other from its turn.
+# valgrind schedules threads fairly here. Otherwise, a thread that busy-waits for another could keep
+# it from running.
 clean() { # EXIT COMMAND...
     want=$1 && shift
     run "$want" valgrind --quiet --fair-sched=try --leak-check=full --show-leak-kinds=definite,indirect \
