@@ -1,9 +1,9 @@
-# sgt: one build, no configure. `make help` lists what to type.
+# sgt: one build, no configure. `make help` lists the targets.
 #
-# tests/rules.mk tests what this file builds; tools/install.mk and tools/python/wheel.mk package it.
-# Variants have folders of their own: make DEBUG=1, SAN=address,undefined, CC=clang, CPU=plain (or
-# avx2: programs and tests see a CPU of that level). B=DIR builds in another folder, V=1 shows the
-# commands.
+# This file builds the programs and libraries; tests/rules.mk tests them, and tools/install.mk and
+# tools/python/wheel.mk package them. Each variant is built in its own folder: make DEBUG=1,
+# SAN=address,undefined, CC=clang, CPU=plain (or avx2; programs and tests then see a CPU of that
+# level). B=DIR chooses another build folder; V=1 prints all commands.
 
 comma := ,
 empty :=
@@ -17,7 +17,8 @@ OBJCOPY ?= objcopy
 MAKEFLAGS += --no-builtin-rules
 Q := $(if $(V),,@)
 
-# $(call say,KIND,FILE) begins the command of a step: a line for each; with V=1, the commands.
+# $(call say,KIND,FILE) begins the command of a build step, and prints one line for it; with V=1,
+# make prints the command instead.
 say = $(if $(V),,@echo '  $(1) $(2)';)
 
 # ---- compiler flags ----
@@ -27,12 +28,13 @@ WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointe
 PEDANTIC := -Wpedantic -Wno-overlength-strings # every compiler takes more than 4095 bytes
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all)
 INCLUDE := -I. -Iloader -Itokenize # the last two for the installed headers
-# -ffp-contract=off: multiply and add are fused only where the code says so, with every compiler.
+# -ffp-contract=off: no compiler fuses a multiplication and an addition unless the code asks for it.
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(INCLUDE) $(WARN) $(PEDANTIC) $(OPT) -ffp-contract=off -fPIC \
     -pthread $(SANFLAGS) $(CPU:%=-DSGT_CPU_MOST='"%"') $(CFLAGS) -MMD -MP
 ALL_LDFLAGS = -Wl,--as-needed -pthread $(SANFLAGS) $(if $(COVERAGE),--coverage) $(LDFLAGS)
 
-# Flags per folder and per file. On other processors, files for x86-64's vectors compile to nothing.
+# Flags per folder and per file. On other processors than x86-64, files for its vector instructions
+# compile to empty objects.
 ifneq ($(filter x86_64%,$(shell $(CC) -dumpmachine 2> /dev/null)),)
 AVX2 := -mavx2 -mfma -mbmi -mbmi2 -mlzcnt -mf16c
 AVX512 := $(AVX2) -mavx512f -mavx512bw -mavx512cd -mavx512dq -mavx512vl
@@ -42,8 +44,9 @@ LEVELS_kernels := $(addprefix kernels/cpu/,level-avx2 level-avx512 level-bf16-av
     product-avx2 product-avx512 product-bf16-avx512)
 endif
 LEVELS_tokenize += tokenize/bpe/words-wide-plain tokenize/bpe/pieces-wide
-# These objects are sources compiled once more, for a CPU level or wide ids: words-wide-avx2.o is words.c with SGT_FOR_wide,
-# "avx2" as SGT_LEVEL, and f_wide_avx2 as SGT_NAME(f).
+# These objects are sources that are compiled again, for a CPU level or for wide ids. For example,
+# words-wide-avx2.o is words.c compiled with SGT_FOR_wide, with SGT_LEVEL as "avx2", and with
+# SGT_NAME(f) as f_wide_avx2.
 source = $(or $(wildcard $(1).c),$(firstword $(subst -, ,$(1))).c)
 level = $(patsubst $(basename $(call source,$(1)))-%,%,$(1))
 level_flags = -D'SGT_NAME(f)=f\#\#_$(subst -,_,$(1))' -DSGT_LEVEL='"$(lastword $(subst -, ,$(1)))"' \
@@ -78,8 +81,8 @@ SRC_ranks := tools/ranks
 SRC_sample := tools/sample
 
 LD_loader := -lxxhash -luring -ljansson
-# codecs of Parquet: files that need one which is missing are refused
-# $(call if_header,HEADER,COMPILER,WORD) is WORD if the compiler finds the header.
+# LD_codecs: optional codecs of Parquet. sgt-tokenize refuses files that need a missing codec.
+# $(call if_header,HEADER,COMPILER,WORD) expands to WORD if the compiler finds the header.
 if_header = $(shell printf '\043include <$(1)>\n' | $(2) -E -x c - > /dev/null 2>&1 && echo $(3))
 LD_codecs := $(call if_header,snappy-c.h,$(CC),-lsnappy) $(call if_header,lz4.h,$(CC),-llz4)
 LD_tokenize := -lutf8proc -lpcre2-8 -lxxhash -ljansson -lz -lzstd $(LD_codecs) -lm
@@ -87,11 +90,12 @@ LD_kernels := -fopenmp -ldl -lm
 LD_train := -fopenmp -lxxhash -ljansson -lm
 LD_cli := -ljansson -lm
 LD_ranks := -ldl
-# $(call ld,LIBRARIES): the linker flags that a program needs for these of our libraries.
+# $(call ld,LIBRARIES): the linker flags that a program needs if it uses these libraries of ours.
 ld = $(sort $(foreach l,$(1),$(LD_$(l))))
 
-# The libraries that other programs link: the names in NAME/sgt_NAME.map and what they need, with every
-# other name made local. ABI changes when a program would have to be compiled again.
+# The public libraries, which other programs link. They export the symbols listed in
+# NAME/sgt_NAME.map; all other symbols are local. ABI increases when programs must be compiled
+# again.
 PUBLIC := loader tokenize
 PARTS_loader := loader
 PARTS_tokenize := tokenize loader
@@ -120,7 +124,7 @@ CUDA_LIB := $(B)/lib/libsgt-cuda.so
 
 # ---- MPI, which connects the ranks: loaded if mpirun or srun started the program ----
 MPI_LIB := $(B)/lib/libsgt-mpi.so
-# Debian's openmpi-bin has mpicc without the header.
+# Also check for the header, because Debian's openmpi-bin has mpicc without it.
 MPICC := $(if $(SAN),,$(call if_header,mpi.h,mpicc,mpicc))
 
 # ---- what to type ----
@@ -139,20 +143,22 @@ mpi: $(if $(MPICC),$(MPI_LIB))
 deps:                                  ## install what is missing (apt-get; sudo unless root)
 	@tools/deps.sh
 
-# Run as many jobs as there are cores, unless -j was given.
+# Run one job per core, unless -j was given.
 JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc 2> /dev/null || echo 2))
-# Recipes that use it begin with +, as make asks of lines that call make.
+# Recipes that use this begin with +, as make requires for lines that call make.
 again = $(MAKE) $(JOBS) --no-print-directory
 
-# demo and check, a newcomer's first commands, install packages and start make again.
+# demo and check are a newcomer's first commands. They install missing packages, then run make
+# again.
 demo:                                  ## the main job on real text, on a CPU, in under 3 minutes (CORPUS=DIR: your text)
 	@tools/deps.sh build
 	+@$(again) run-demo
 run-demo: $(addprefix $(B)/bin/sgt-,tokenize bench train sample report inspect)
 	@tools/demo.sh $(B) "$(CORPUS)"
 
-# Three tiers of tests, each of which holds the one before it; tests/rules.mk has the third, torture,
-# and what they run. tests/run.sh and its programs read $TIER.
+# There are three tiers of tests, each of which includes the tier before it: check, all and torture.
+# tests/rules.mk defines torture and the tests of each tier. tests/run.sh and the test programs read
+# $TIER.
 TIER ?= check
 check: deps                            ## the tests, within 8 minutes on two cores, build included
 	+@$(again) run-check TIER=check
@@ -183,7 +189,8 @@ $(B)/obj/libsgt-$(1).a: $$(call objects,$$(SRC_$(1))) $(LEVELS_$(1):%=$(B)/obj/%
 endef
 $(foreach l,$(LIBS),$(eval $(call library,$(l))))
 
-# One object of all that the names need becomes both public libraries.
+# The exported symbols and everything that they need are linked into one object, from which both the
+# static and the shared library are made.
 names = $(shell sed -nE 's/^ *(sgt_[a-z0-9_]+);.*/\1/p' $(1)/sgt_$(1).map)
 define public
 $(B)/obj/sgt-$(1).o: $(1)/sgt_$(1).map $$(call lib,$$(PARTS_$(1))) $(B)/flags
@@ -208,7 +215,7 @@ $(B)/bin/$(1): $(B)/obj/tools/$(1).o $$(call objects,$(1:sgt-%=tools/%)) \
 endef
 $(foreach p,$(PROGRAMS),$(eval $(call program,$(p))))
 
-# With clang as CC, nvcc's own compiler is clang too.
+# If CC is clang, nvcc uses clang as its host compiler too.
 $(CUDA_LIB): $(CUDA_CU:%=$(B)/obj/device/%.o) $(CUDA_C:%.c=$(B)/obj/%.o) \
     $(call lib,train kernels loader) $(CUDA_MAP)
 	@tests/kernels/registers.sh $(CUDA_CU:%=$(B)/obj/device/%.log)
@@ -229,7 +236,8 @@ $(B)/obj/device/%.o: % $(B)/flags-nvcc
 	$(call say,NVCC,$<)mkdir -p $(@D) && $(NVCC) $(NVCCFLAGS) -x cu -c -o $@ $< > $(@:.o=.log) 2>&1 || \
 	    { grep -vE 'ptxas info|^ +[0-9]+ bytes stack' $(@:.o=.log) >&2; rm -f $@; exit 1; }
 
-# Objects are compiled again when the compiler or its flags change.
+# These files contain the compiler and its flags; objects depend on them, so that they are compiled
+# again after a change.
 $(B)/flags: MADE_BY = $(CC) $(ALL_CFLAGS)
 $(B)/flags-codecs: MADE_BY = $(LD_codecs)
 $(B)/obj/tokenize/input/parquet_page.o: $(B)/flags-codecs
@@ -239,7 +247,7 @@ $(B)/flags $(B)/flags-codecs $(B)/flags-cxx $(B)/flags-nvcc: FORCE | need-packag
 	$(Q)mkdir -p $(@D) && echo "$(MADE_BY)" | cmp -s - $@ || echo "$(MADE_BY)" > $@
 .PHONY: FORCE
 
-# Files that the assembler embeds, which the compiler's dependencies do not list.
+# The assembler embeds these files, so the compiler's dependency files do not list them.
 $(B)/obj/tokenize/vocab/vocab.o: tokenize/vocab/gpt2.tables
 $(B)/obj/tools/bench/step.o: tests/peers/torch_step.py
 $(B)/obj/tools/bench/tokenize.o: tests/peers/bpe.py
