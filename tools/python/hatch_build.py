@@ -1,4 +1,4 @@
-"""The build hook: call make, and compute the wheel's tag from what its files need."""
+"""The build hook: call make, and compute the wheel's tag from the symbols that its files need."""
 
 import os
 import pathlib
@@ -10,8 +10,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 def tag(files: List[pathlib.Path]) -> str:
-    """Return the tag of a wheel with these files: their processor, and the newest N of the symbols
-    GLIBC_2.N that they need, at least 28."""
+    """Return the tag of a wheel with these files. It names their processor and a glibc version 2.N,
+    where N is the highest in the symbols GLIBC_2.N that they need, but at least 28."""
     text = subprocess.run(
         ["readelf", "-hVW", *map(str, files)], check=True, capture_output=True, text=True
     ).stdout

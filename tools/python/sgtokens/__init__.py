@@ -8,9 +8,9 @@
     data[123456789]                      # any batch, by its number
     sgtokens.decode(sgtokens.encode("some text"))
 
-The package is a thin layer of ctypes over the C libraries libsgt-loader and libsgt-tokenize. The
-wheel holds these libraries, and the programs (sgt-tokenize, sgt-train, ...). numpy is the only
-requirement. torch is imported when the first batch is made, if it is installed.
+The package is a thin ctypes wrapper of the C libraries libsgt-loader and libsgt-tokenize. The wheel
+contains these libraries and the programs (sgt-tokenize, sgt-train, ...). numpy is the only
+requirement. If torch is installed, it is imported when the first batch is drawn.
 """
 
 from ._corpus import Tokenized, tokenize

@@ -1,4 +1,4 @@
-"""What a batch consists of, and where: buffers, those that the library's threads fill ahead of
+"""Memory and types of batches: buffers, streams of buffers that the library's threads fill ahead of
 time, and copies on a device."""
 
 import math
@@ -19,8 +19,8 @@ PAGE = 4096
 
 
 class Documents(NamedTuple):
-    """Where documents begin in the rows of a batch. Attention kernels that take cu_seqlens keep
-    attention within the part of a document that is in a row."""
+    """The documents in the rows of a batch. An attention kernel that takes cu_seqlens lets tokens
+    attend only to tokens of the same document in the same row."""
 
     positions: Any  # (rows, seq) int32: distance of each input from its document's start
     ids: Any  # (rows, seq) int32: the document's number in the row, from 0; -1 is padding
@@ -37,11 +37,11 @@ class Kind(NamedTuple):
 
     @property
     def is_rows(self) -> bool:
-        """Return whether x and y are views of rows of seq + 1 ids."""
+        """Return whether x and y are views of the same rows of seq + 1 ids."""
         return self.dtype == "uint16"
 
     def documents(self, batch: c.LoaderBatch) -> Documents:
-        """Return copies of what the library found about the documents of a batch."""
+        """Return copies of the library's arrays about the documents of a batch."""
         found, shape = (batch.positions, batch.ids), (self.rows, self.seq)
         positions, ids = (np.ctypeslib.as_array(array, shape).copy() for array in found)
         begins = np.diff(ids, axis=1, prepend=-2) != 0  # ids of a row count its documents
@@ -53,12 +53,12 @@ class Kind(NamedTuple):
 
 
 class Buffer:
-    """Memory of a batch, or of `count` batches. Arrays, tensors and graphs of autograd that use it
-    refer to the array that owns it, however they were made. Pinned memory is torch's, which uses it
-    again when no tensor does, and the GPUs have made all copies of it, in whatever stream."""
+    """Memory of a batch, or of `count` batches. All arrays, tensors and autograd graphs that use
+    the memory hold a reference to the array that owns it. Pinned memory is owned by torch, which
+    reuses it once no tensor uses it and all copies of it to GPUs, on any stream, are complete."""
 
     def __init__(self, kind: Kind, *count: int, size: int = 0, pinned: bool = False) -> None:
-        """Allocate `size` bytes with the targets at their end; 0: as many as are needed."""
+        """Allocate `size` bytes, with the targets at their end; 0: as many bytes as are needed."""
         torch, shape = kind.torch, (*count, kind.rows, kind.seq + kind.is_rows)
         part = math.prod(shape) * OUTPUTS[kind.dtype][1]  # bytes of rows, of inputs or of targets
         size = self.size = size or (part if kind.is_rows else 2 * part)
@@ -85,17 +85,18 @@ class Buffer:
         self._alone = sys.getrefcount(self._owner)
 
     def views(self) -> Tuple[Any, Any]:
-        """Return x and y, as arrays or tensors of their own."""
+        """Return x and y as new arrays or tensors over this memory."""
         x, y = self._x[...], self._y[...]
         return (self._from(x), self._from(y)) if self._from else (x, y)
 
     def is_free(self) -> bool:
-        """Return whether nobody uses the memory, which is not pinned."""
+        """Return whether no array or tensor uses the memory, which must not be pinned."""
         return sys.getrefcount(self._owner) <= self._alone
 
 
 def find_torch(arrays: str) -> Any:
-    """Return the module torch if batches are tensors, or None if they are numpy's arrays."""
+    """Return the module torch if batches are to be tensors, or None if they are to be numpy
+    arrays."""
     if arrays == "numpy":
         return None
     try:
@@ -108,23 +109,23 @@ def find_torch(arrays: str) -> Any:
 
 
 def find_worker() -> Tuple[int, int]:
-    """Return this process's number among the workers of PyTorch's DataLoader, and how many there
-    are; 0 and 0 if it is none of them."""
+    """Return this process's index among the workers of PyTorch's DataLoader, and the number of
+    workers. Return 0 and 0 if this process is not a worker."""
     worker = sys.modules.get("torch.utils.data._utils.worker")
     info = worker and worker.get_worker_info()
     return (info.id, info.num_workers) if info else (0, 0)
 
 
 def may_pin(torch: Any) -> bool:
-    """Return whether to pin the ring's memory: there is a GPU, and this process is not a worker,
-    which must not start CUDA."""
+    """Return whether to pin the buffers' memory: if there is a GPU, and this process is not a
+    DataLoader worker, which must not initialize CUDA."""
     return bool(torch) and torch.cuda.is_available() and not find_worker()[1]
 
 
 class Stream:
     """Batches first, first + 1, ... of a loader, in buffers that threads of the library fill ahead
-    of time. A buffer is filled again when nobody uses its batch any more; if all are in use, there
-    is a new one. Each batch in pinned memory has a new one."""
+    of time. A buffer is reused once nothing uses its batch any more; if all buffers are in use, a
+    new one is allocated. Pinned buffers are always new."""
 
     def __init__(self, native: Handle, kind: Kind, first: int, slots: int, threads: int) -> None:
         self.kind = kind
@@ -168,7 +169,8 @@ class Stream:
         return Buffer(self.kind, size=self._size, pinned=self._is_pinned)
 
     def _spare(self) -> Buffer:
-        """Return a buffer that nobody uses: in a loop that keeps no batch, the oldest given."""
+        """Return a buffer that is not in use. In a loop that keeps no batches, it is the oldest
+        one."""
         for _ in range(len(self._given)):
             buffer = self._given.popleft()
             if buffer.is_free():
@@ -190,7 +192,7 @@ class _Copy(NamedTuple):
 
 
 class Mover:
-    """Copies batch k + 1 to the device, on a stream of its own, while batch k is in use."""
+    """Copies batch k + 1 to the device on a separate CUDA stream, while batch k is in use."""
 
     def __init__(self, torch: Any, device: Any) -> None:
         self._torch = torch
@@ -199,8 +201,8 @@ class Mover:
         self._ahead: Optional[_Copy] = None
 
     def batch(self, index: int, take: Callable[[int], Batch]) -> Batch:
-        """Return batch `index` on the device. `take` returns any batch; its next call may use the
-        memory again, if no tensor does."""
+        """Return batch `index` on the device. take(k) returns batch k in host memory; its next call
+        may reuse that memory if no tensor uses it."""
         now = self._ahead
         self._ahead = None
         if now is None or now.number != index:

@@ -1,4 +1,4 @@
-"""Folders of text to shards on disk: what the program sgt-tokenize does."""
+"""Converts folders of text to shards on disk, like the program sgt-tokenize."""
 
 import os
 import sys
@@ -18,7 +18,7 @@ BINARY = ("skip", "keep")
 
 
 class Tokenized(NamedTuple):
-    """The result of `tokenize`: what was written."""
+    """The result of `tokenize`: counts of what was read and written."""
 
     tokens: int
     documents: int
@@ -80,16 +80,17 @@ def tokenize(
 ) -> Tokenized:
     """Tokenize files and folders into the folder `out`, the same bytes as `sgt-tokenize` writes.
 
-    A call that was interrupted (Ctrl-C too) or killed is finished by the same call. `split` is the
-    part of the documents for validation, "1%" or .01. `shuffle` is the seed of the documents'
-    order; None or False keeps it. `keep_fields` are kept of each document in sources.jsonl.
-    `binary` is skip (the default) or keep: what to do with files that are not text. `filters` are
-    commands that read files of an extension: ["pdf=pdftotext {} -"]. With `special_eot`, each
-    literal <|endoftext|> begins a document; otherwise it is text, and `eot_literals` of the result
-    counts such literals.
-    `shards` names the files' layout: sgt, or another trainer's: megatron, nanogpt or npy.
-    progress=True draws one line on stderr; a function gets the bytes done, the bytes in all (0:
-    unknown) and the tokens, from another thread. If it raises, the call stops and raises the same.
+    If a call was interrupted (also by Ctrl-C) or killed, the same call continues its work. `split`
+    is the fraction of the documents to set aside for validation, "1%" or .01. `shuffle` is the seed
+    with which the documents are shuffled; None or False keeps their order. `keep_fields` are JSONL
+    fields of each document to copy to sources.jsonl. `binary` says what to do with files that are
+    not text: skip (the default) or keep. `filters` are commands that convert files with an
+    extension to text: ["pdf=pdftotext {} -"]. With `special_eot`, each literal <|endoftext|> begins
+    a new document; otherwise it is text, and `eot_literals` of the result counts such literals.
+    `shards` names the layout of the files: sgt, or that of another trainer: megatron, nanogpt or
+    npy. progress=True draws a progress bar on stderr. A function is called from another thread with
+    the bytes done, the total bytes (0: unknown) and the tokens. If it raises an exception, tokenize
+    stops and raises the same exception.
     """
     c.check_range("shuffle", shuffle or 0, 0, (1 << 64) - 1)
     several = [inputs] if isinstance(inputs, (str, bytes, os.PathLike)) else list(inputs)
@@ -154,7 +155,8 @@ def tokenize(
 def _run(
     options: c.TokenizeOptions, result: c.TokenizeResult, error: c.ErrorText, stop: "c_int"
 ) -> None:
-    """Call the library in another thread, so that this one can see Ctrl-C and stop the call."""
+    """Call the library in another thread, so that this thread can handle Ctrl-C and stop the
+    call."""
     code = 0
     is_done = threading.Event()
 

@@ -1,4 +1,4 @@
-"""Encoders of the library, and texts that several threads divide among them."""
+"""The library's encoders, and encoding of many texts with several threads."""
 
 from collections import deque
 from ctypes import byref
@@ -19,7 +19,8 @@ _ROOM = 4 * _GROUP  # ids that an encoder has room for; texts that may have more
 
 
 def as_bytes(text: Text) -> bytes:
-    """Return the text as UTF-8. The methods are those of str: a subclass may have others."""
+    """Return the text as UTF-8. Methods of str itself are called, because a subclass may override
+    them."""
     if isinstance(text, bytes):
         return bytes(text)
     if not isinstance(text, str):
@@ -43,7 +44,8 @@ def type_of_ids(vocab: Handle) -> Type[Union[np.uint16, np.uint32]]:
 
 
 class Encoder:
-    """An encoder, which caches the words it has met. Only one thread at a time may use it."""
+    """An encoder, which caches the pre-tokens that it has seen. Only one thread at a time may use
+    it."""
 
     def __init__(self, vocab: Handle) -> None:
         functions = library.sgt_encoder_new, library.sgt_encoder_free

@@ -18,7 +18,8 @@ _U32, _U64 = (1 << 32) - 1, (1 << 64) - 1
 
 
 def _number_in(variable: str, least: int) -> int:
-    """Return the number in a launcher's variable. Slurm's has more behind it: 4(x2),3."""
+    """Return the number at the beginning of a launcher's variable; Slurm's may go on, as in
+    4(x2),3."""
     text = os.environ[variable]
     number = text.replace("(", ",").partition(",")[0]
     if not number.isdecimal() or int(number) < least:
@@ -27,8 +28,8 @@ def _number_in(variable: str, least: int) -> int:
 
 
 def find_ranks(rank: Optional[int], ranks: Optional[int]) -> Tuple[int, int]:
-    """Return rank and number of ranks: those given, else torch.distributed's, else those of
-    torchrun's variables, else 0 and 1."""
+    """Return the rank and the number of ranks: the given ones, else torch.distributed's, else those
+    in torchrun's variables, else 0 and 1."""
     if rank is None and ranks is None:
         torch = sys.modules.get("torch")
         distributed = getattr(torch, "distributed", None)
@@ -43,21 +44,21 @@ def find_ranks(rank: Optional[int], ranks: Optional[int]) -> Tuple[int, int]:
 
 
 def _count_copies() -> int:
-    """Return how many processes of this machine open a set that this one opens: as many as the
-    launcher started here, times the workers of PyTorch's DataLoader."""
+    """Return how many processes on this machine will open the same set: the number that the
+    launcher started here, times the number of workers of PyTorch's DataLoader."""
     names = "LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_STEP_TASKS_PER_NODE"
     here = next((_number_in(name, 1) for name in names if os.environ.get(name)), 1)
     return here * (find_worker()[1] or 1)
 
 
 def _name_of(dtype: Any) -> str:
-    """Return "int64" for it and for the types of numpy and torch."""
+    """Return the name of a dtype: "int64" for "int64", numpy.int64 and torch.int64."""
     return getattr(dtype, "__name__", str(dtype)).rpartition(".")[2]
 
 
 class _Iterator:
-    """Batches until there is none. Without the GIL, iter(take, None) may lose a batch that a thread
-    takes while another one comes to the end."""
+    """Iterator over batches until there are no more. iter(take, None) cannot be used: without the
+    GIL, it may lose a batch that one thread takes while another reaches the end."""
 
     def __init__(self, take: Any) -> None:
         self._take = take
@@ -75,34 +76,34 @@ class _Iterator:
 class Loader:
     """Batches of token windows: x and y, each (batch / ranks, seq), y shifted by one token.
 
-    `for x, y in data` continues at the loader's position, to the end of its epoch (epochs=None:
-    for ever). Threads of the library make batches ahead. x and y are yours: their memory is used
-    again when nothing refers to it any more. `data[k]` is batch k in new arrays, at any time.
-    PyTorch's DataLoader(data) reads data[0], data[1], ... and ignores the position: give it
-    Batches(data), of sgtokens.adapters.torch_dataset.
+    `for x, y in data` continues at the loader's position, to the end of its epoch (without end if
+    epochs=None). Threads of the library draw batches ahead of time. You may keep x and y: their
+    memory is reused only when nothing refers to it any more. `data[k]` is batch k in new arrays, at
+    any time. PyTorch's DataLoader(data) would read data[0], data[1], ... and ignore the position:
+    give it Batches(data) from sgtokens.adapters.torch_dataset instead.
 
     path: a folder of shards, a shard, or several folders with weights, "web:0.7,books:0.3", as
         `sgt-train --data` takes it; a pathlib path is one folder or shard
-    batch: rows of a batch over all ranks, as sgt-train's --batch-size; seq: tokens of a row
-    sampling: shuffle, random, block, sequential, documents or packed; seed: of the order
-    reader: preload, mmap or uring; None: preload, but mmap, with a warning, if memory is too small
-        for a copy in each process of this machine (those of LOCAL_WORLD_SIZE, mpirun or srun, and
+    batch: rows per batch, over all ranks, like sgt-train's --batch-size; seq: tokens per row
+    sampling: shuffle, random, block, sequential, documents or packed; seed: seed of the order
+    reader: preload, mmap or uring; None: preload, or with a warning mmap, if memory is too small
+        for a copy in each process on this machine (those of LOCAL_WORLD_SIZE, mpirun or srun, and
         a DataLoader's workers)
-    split: the shards SPLIT_*.bin of a folder: train, or val (sgtokens.tokenize's split makes some)
-    rank, ranks: default torch.distributed's, else torchrun's RANK and WORLD_SIZE, else 0 of 1
-    dtype: int64, int32 or uint16, also as torch's or numpy's dtype
+    split: which shards SPLIT_*.bin of a folder to use: train or val (see split of tokenize)
+    rank, ranks: default: torch.distributed's, else torchrun's RANK and WORLD_SIZE, else 0 of 1
+    dtype: int64, int32 or uint16, as a string or as a dtype of torch or numpy
     arrays: torch, numpy, or auto (torch if it is installed)
-    documents: also give `Documents` (positions, ids, cu_seqlens): `for x, y, where in data`
-    epochs: epochs of one `for`; None: for ever
-    vocab: refuse ids from this one on; 0: those past the set's vocabulary
-    pad: id behind a document that is shorter than its row (sampling documents; None: the end of
-        text). Its targets are -100, which cross_entropy ignores; but pad if they are uint16
-    raw: bits of an id, 16 or 32, in files without a header (a folder's train.bin and val.bin,
-        nanoGPT's, need no such word if it is 16)
-    slots, threads: batches that are made ahead, and threads that make them
+    documents: also return `Documents` (positions, ids, cu_seqlens): `for x, y, where in data`
+    epochs: number of epochs of one `for`; None: without end
+    vocab: refuse ids from this number on; 0: ids outside of the set's vocabulary
+    pad: id that fills a row after a shorter document (sampling documents; None: the end of text).
+        Its targets are -100, which cross_entropy ignores; but with uint16, they are pad itself
+    raw: bits of an id, 16 or 32, in files without a header. nanoGPT's train.bin and val.bin in a
+        folder are recognized without it if their ids have 16 bits
+    slots, threads: number of batches drawn ahead of time, and of threads that draw them
 
-    Any number of threads may use one loader. A forked process opens the set again at its first
-    batch, at the same position; so does a process that unpickles one.
+    Any number of threads may use one loader. A forked process, and a process that unpickles a
+    loader, opens the set again at its first batch, at the same position.
     """
 
     @c.suggests
@@ -154,7 +155,7 @@ class Loader:
     # ---- the set ----
 
     def _forget(self) -> None:
-        """Set the fields to nothing open: at first, after close, and in a forked process."""
+        """Reset the fields to the closed state: at first, after close, and in a forked process."""
         self._lock = threading.RLock()
         self._pid = os.getpid()
         self._native: Optional[Handle] = None
@@ -164,7 +165,7 @@ class Loader:
         self._kind: Optional[Kind] = None
 
     def _ready(self) -> Handle:
-        """Return the open loader of this process."""
+        """Return this process's open loader, opening the set if necessary."""
         if self._pid != os.getpid():
             self._forget()
         native = self._native
@@ -229,8 +230,8 @@ class Loader:
 
     @property
     def packing(self) -> Dict[str, int]:
-        """What rows hold with sampling="packed", in the first epoch: rows, documents, their tokens,
-        and the cropped ones of these."""
+        """Contents of the rows in the first epoch with sampling="packed": the number of rows,
+        documents, tokens of the documents, and tokens that were cropped."""
         info, sampling = self._described, self._settings["sampling"]
         if sampling != "packed":
             raise AttributeError(f"packing: the sampling is {sampling}, not packed")
@@ -244,17 +245,17 @@ class Loader:
 
     @property
     def shape(self) -> Tuple[int, int]:
-        """Shape of x and y: rows of this rank, tokens of a row."""
+        """Shape of x and y: (rows of this rank, tokens per row)."""
         return int(self._described.local_batch), int(self._described.seq)
 
     @property
     def batch(self) -> int:
-        """Rows of a batch over all ranks."""
+        """Rows per batch, over all ranks."""
         return int(self._described.batch)
 
     @property
     def reader(self) -> str:
-        """The reader in use, with its fallbacks."""
+        """The reader in use, and the fallbacks that it uses."""
         return (self._described.reader_detail or b"").decode()
 
     @property
@@ -263,7 +264,7 @@ class Loader:
         return self._info
 
     def __len__(self) -> int:
-        """Number of batches in an epoch: as many as use each window once."""
+        """Number of batches in an epoch, which uses each window once."""
         return -(-self.windows // self.batch)
 
     def __repr__(self) -> str:
@@ -294,8 +295,8 @@ class Loader:
         return _Iterator(lambda: self._next(end))
 
     def to(self, device: Any) -> "Loader":
-        """Return batches on this device of torch's from now on. Each is copied, on a stream of its
-        own, while the one before it is in use. Returns the loader."""
+        """Return batches on this torch device from now on. Each batch is copied on a separate
+        stream while the batch before it is in use. Returns the loader."""
         if device is not None:
             torch = self._made_of().torch
             if not torch:
@@ -309,7 +310,7 @@ class Loader:
         return self
 
     def _next(self, end: Optional[int]) -> Any:
-        """Return the batch at the position; None at batch `end`."""
+        """Return the batch at the current position and advance; return None at batch `end`."""
         self._ready()
         with self._lock:
             index = self._position
@@ -324,7 +325,8 @@ class Loader:
             return batch
 
     def _take(self, index: int) -> Tuple[Any, ...]:
-        """Return batch `index` from the stream; open a new one unless it is at this batch."""
+        """Return batch `index` from the stream. If the stream is at another batch, open a new
+        stream."""
         stream = self._stream
         if stream is None or stream.next != index or not stream.is_clean:
             self._stream = None  # close it before the next one allocates memory
@@ -349,7 +351,8 @@ class Loader:
     # ---- any batch ----
 
     def __getitem__(self, index: Union[int, slice]) -> Any:
-        """Return batch `index`; or for a slice, its batches in one array, (count, rows, seq)."""
+        """Return batch `index`. For a slice, return its batches as one array of shape (count, rows,
+        seq)."""
         if not isinstance(index, slice):
             return self._read(operator.index(index))
         if self._settings["documents"]:
@@ -393,9 +396,9 @@ class Loader:
         return {"version": VERSION, **fields}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue at the position of a loader with the same rows. The number of ranks and the
-        reader may differ, and so may the batch size if it divides the rows drawn. If anything
-        else differs, UsageError names it."""
+        """Continue at the position of a saved loader, which must have had the same rows. The number
+        of ranks and the reader may differ. The batch size may differ if it divides the number of
+        rows drawn so far. If anything else differs, UsageError names it."""
         if not isinstance(state, Mapping):
             name = type(state).__name__
             raise TypeError(f"the state is not a dict, as state_dict returns, but of type {name}")

@@ -30,12 +30,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Error(Exception):
-    """Any failure that the C libraries report, in their message of one line. It names options as
-    the programs do: --skip-bad is skip_bad=True here."""
+    """Any failure that the C libraries report, with their message of one line. The message names
+    options of the programs: --skip-bad stands for skip_bad=True here."""
 
 
 class OutOfMemoryError(Error, MemoryError):
-    """Memory ran out, or a set does not fit into it."""
+    """Memory ran out, or a set does not fit in memory."""
 
 
 class FileError(Error, OSError):
@@ -51,11 +51,11 @@ class UsageError(Error, ValueError):
 
 
 class UnsupportedError(Error, RuntimeError):
-    """This machine or this build cannot do it."""
+    """This machine or this build does not support the operation."""
 
 
 class StoppedError(Error):
-    """The call was stopped; what was finished is kept."""
+    """The call was stopped. Finished work is kept."""
 
 
 # By the codes of loader/base/error.h.
@@ -157,7 +157,8 @@ class TokenizeResult(Structure):  # sgt_tokenize_result
 
 
 def _open(name: str) -> ctypes.CDLL:
-    """Open the library in the wheel; without a wheel, the one that the system's linker finds."""
+    """Open the library in the wheel, or if there is none, the library that the system's dynamic
+    linker finds."""
     own = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", name)
     return ctypes.CDLL(own if os.path.exists(own) else name)
 
@@ -215,7 +216,7 @@ tokenize_library = _bind(_open("libsgt-tokenize.so.1"), _TOKENIZE)
 
 
 def _names(function: Any) -> Tuple[str, ...]:
-    """Return the names of an enumeration's members, in order."""
+    """Return the names of an enumeration's members in order, from a function of the library."""
     names: List[str] = []
     while (name := function(len(names)).decode()) != "unknown":
         names.append(name)
@@ -227,25 +228,26 @@ SAMPLINGS = _names(loader_library.sgt_sampling_name)
 
 
 def check(rc: int, error: ErrorText) -> int:
-    """Return rc, or raise the exception for a negative one."""
+    """Return rc, or raise the matching exception if rc is negative."""
     if rc < 0:
         raise CLASSES.get(rc, Error)(error.text.decode("utf-8", "replace"))
     return rc
 
 
 def call(function: Any, *given: Any) -> int:
-    """Call a function of a library that takes these arguments and an error."""
+    """Call a function of a library with these arguments and an error, and check the result."""
     error = ErrorText()
     return check(function(*given, byref(error)), error)
 
 
 class Handle:
-    """A pointer of the library. It is closed once: when it is garbage, or when the process ends.
+    """A pointer that the library returned. It is closed exactly once: when this object is
+    garbage-collected, or when the process ends.
 
-    `kept` is not freed before: the handle that this one needs, as a cursor needs its loader, and
-    memory that the library writes to. It stays even if a KeyboardInterrupt comes between the call
-    that opens and this object, or hits the finalizer, so that the pointer is never closed. A forked
-    process closes nothing, because the handles belong to its parent process.
+    The objects in `kept` live at least until then: a handle that this one needs, as a cursor needs
+    its loader, and memory to which the library writes. If a KeyboardInterrupt comes before this
+    object exists, or in its finalizer, the pointer is never closed, and `kept` stays alive. A
+    forked process closes nothing, because the handles belong to its parent process.
     """
 
     def __init__(self, pointer: "c_void_p", close: Callable[["c_void_p"], None], key: object):
@@ -263,7 +265,7 @@ def _close(pid: int, key: object, close: Callable[["c_void_p"], None], pointer: 
 
 
 def open_handle(function: Any, close: Any, *given: Any, kept: Sequence[Any] = ()) -> Handle:
-    """Return the handle that a function of a library makes of these arguments."""
+    """Return a handle for the pointer that a function of a library opens with these arguments."""
     pointer, key = c_void_p(), object()
     _kept[key] = kept
     try:
@@ -299,8 +301,8 @@ _MOST: Dict[Any, int] = {c_int: (1 << 31) - 1, c_uint32: (1 << 32) - 1, c_uint64
 
 
 def fill(struct: Type[S], **given: Any) -> S:
-    """Return a struct of the library with these fields. The library checks what the values mean;
-    here they are only refused, by the field's name, if C would get another value."""
+    """Return a struct of the library with these fields. The library checks the values. This
+    function only refuses a value, naming its field, if the C type cannot represent it exactly."""
     kinds: Dict[str, Any] = {field[0]: field[1] for field in struct._fields_}
     for name, value in given.items():
         if kinds[name] in _MOST:
@@ -333,7 +335,7 @@ OTHER_NAMES = {
 
 
 def suggests(function: F) -> F:
-    """Let the error of an unknown keyword name the one that it may stand for."""
+    """Decorator: if a keyword argument is unknown, suggest a similar one in the error."""
     names = list(inspect.signature(function).parameters)
     meant = {w: name for name in names for w in (name, *OTHER_NAMES.get(name, "").split())}
 
@@ -350,7 +352,7 @@ def suggests(function: F) -> F:
 
 
 def check_range(name: str, number: int, least: int, most: int) -> None:
-    """Refuse a number out of range, and anything that is no integer."""
+    """Raise UsageError if a number is out of range, or is not an integer."""
     if not hasattr(number, "__index__"):
         raise TypeError(f"{name}: expected an integer, not {type(number).__name__}")
     if not least <= number <= most:
@@ -358,14 +360,15 @@ def check_range(name: str, number: int, least: int, most: int) -> None:
 
 
 def index_of(name: str, value: Any, names: Sequence[str]) -> int:
-    """Return the number of an enumeration's member."""
+    """Return the index of an enumeration's member."""
     if value not in names:
         raise UsageError(f"{name} {value!r}: expected one of {', '.join(names)}")
     return names.index(value)
 
 
 def text_of(name: str, text: Union[str, bytes]) -> bytes:
-    """Return the text of an argument as a C string; C would read it up to a NUL."""
+    """Return an argument's text as a C string. Refuse texts with a NUL, at which C would end the
+    string."""
     data = text.encode(errors="surrogateescape") if isinstance(text, str) else text
     if not isinstance(data, bytes):
         raise TypeError(f"{name}: expected a str, not {type(text).__name__}")

@@ -1,5 +1,5 @@
-"""Text to ids and back, with the method names of tiktoken, except encode_with_unstable's, which is
-for the completion of a text that is being typed."""
+"""Encodes text to ids and decodes ids. The methods have tiktoken's names; encode_with_unstable,
+which serves to complete a text while it is typed, is missing."""
 
 import ctypes
 import json
@@ -32,7 +32,7 @@ _free.argtypes, _free.restype = [c_void_p], None
 
 
 def _made_by(function: Any, *given: Any) -> bytes:
-    """Return the text that a function of the library allocates."""
+    """Return a text that a function of the library allocates, and free it."""
     text, size = c_void_p(), c_size_t()
     call(function, *given, byref(text), byref(size))
     try:
@@ -42,8 +42,8 @@ def _made_by(function: Any, *given: Any) -> bytes:
 
 
 class Tokenizer:
-    """A byte-level BPE vocabulary. Any number of threads may use one. `path` is "gpt2" (built in),
-    a tokenizer.json, a merges.txt, a NAME.tiktoken, or a folder with one of them.
+    """A byte-level BPE vocabulary. Any number of threads may use the same object. `path` is "gpt2"
+    (built in), a tokenizer.json, a merges.txt, a NAME.tiktoken, or a folder with one of them.
 
     Ids are numpy arrays, not lists as tiktoken's: `ids + [enc.eot_token]` adds numbers. Use
     ids.tolist() for a list, and numpy.append(ids, numpy.uint16(enc.eot_token)) for one more id
@@ -59,7 +59,8 @@ class Tokenizer:
 
     @classmethod
     def from_file(cls, path: Path, *, pattern: Optional[str] = None) -> "Tokenizer":
-        """Load a vocabulary; `pattern` is a PCRE2 pattern for the split, else the file's own."""
+        """Load a vocabulary. `pattern` is the PCRE2 pattern that splits text; by default, it is the
+        file's own."""
         return cls(path, pattern=pattern)
 
     def __repr__(self) -> str:
@@ -86,7 +87,8 @@ class Tokenizer:
 
     @cached_property
     def _special(self) -> Dict[str, int]:
-        """Ids of the special tokens. Those without a known name are left out, as in tiktoken."""
+        """Ids of the special tokens, by name. Tokens without a known name are left out, as in
+        tiktoken."""
         about = json.loads(_made_by(library.sgt_vocab_tokenizer_json, self._vocab.pointer))
         found = {str(token["content"]): int(token["id"]) for token in about["added_tokens"]}
         return {name: token for name, token in found.items() if name != f"<|unused_{token}|>"}
@@ -103,15 +105,15 @@ class Tokenizer:
         return {self.decode_single_token_bytes(i): i for i in range(self.n_vocab)}
 
     def token_byte_values(self) -> List[bytes]:
-        """Return the bytes of all tokens but the special ones, in order of the bytes."""
+        """Return the bytes of all tokens except the special ones, sorted."""
         special = {*self._special.values()}
         return sorted(
             b for b, i in self._by_bytes.items() if i not in special and b != b"<|unused_%d|>" % i
         )
 
     def encode_single_token(self, text_or_bytes: Text) -> int:
-        """Return the id of the token with exactly this text, also of a special one; KeyError if
-        there is none."""
+        """Return the id of the token with exactly this text, which may be a special token. Raises
+        KeyError if there is none."""
         return self._by_bytes[as_bytes(text_or_bytes)]
 
     def encode_ordinary(self, text: Text) -> Ids:
@@ -126,9 +128,9 @@ class Tokenizer:
         allowed_special: Union[str, AbstractSet[str]] = frozenset(),
         disallowed_special: Union[str, Collection[str]] = (),
     ) -> Ids:
-        """Return the ids of the text. Special tokens in it that are allowed ("all", or a set of
-        them) become their ids. A disallowed string in the text raises ValueError; "all" are the
-        special tokens that are not allowed. tiktoken disallows "all" by default."""
+        """Return the ids of the text. Allowed special tokens in the text ("all", or a set of them)
+        are encoded as their ids. A disallowed string in the text raises ValueError; "all" disallows
+        every special token that is not allowed, which is tiktoken's default."""
         if not allowed_special and not disallowed_special:
             return self.encode_ordinary(text)
         data, names = as_bytes(text), self.special_tokens_set
@@ -158,9 +160,10 @@ class Tokenizer:
         allowed_special: Union[str, AbstractSet[str]] = frozenset(),
         disallowed_special: Union[str, Collection[str]] = (),
     ) -> List[Ids]:
-        """Return encode() of each text, with num_threads threads; default: one per core, or as
-        many as a CPU quota or OMP_NUM_THREADS allows. Texts share arrays of some 200 KB: copy the
-        ids of the few that you keep of many."""
+        """Return encode() of each text, computed by num_threads threads. By default, there is one
+        thread per core, or as many as a CPU quota or OMP_NUM_THREADS allows. The ids of several
+        texts share an array of about 200 KB, so if you keep only a few of many texts, copy their
+        ids."""
         if isinstance(text, (str, bytes)):
             raise TypeError("encode_batch takes a list of texts; encode takes one text")
         check_range("num_threads", num_threads or 0, 0, 1024)
@@ -180,7 +183,7 @@ class Tokenizer:
         return self.encode_batch(text, num_threads=num_threads)
 
     def decode_bytes(self, tokens: ArrayLike) -> bytes:
-        """Return the bytes of the ids: a list, an array or a tensor."""
+        """Return the bytes of the ids, which are a list, an array or a tensor."""
         wide = np.asarray(tokens)
         is_large = wide.dtype.kind == "O" and all(isinstance(i, int) for i in wide.flat)
         if wide.size and wide.dtype.kind not in "iu" and not is_large:
@@ -210,8 +213,8 @@ class Tokenizer:
         return [self.decode_single_token_bytes(token) for token in tokens]
 
     def decode_with_offsets(self, tokens: Iterable[int]) -> Tuple[str, List[int]]:
-        """Return the text of the ids, and where each begins in it: the index of the first character
-        that has bytes of it. Bytes that are not UTF-8 raise UnicodeDecodeError."""
+        """Return the text of the ids, and for each id the index of the first character in the text
+        that contains bytes of it. Bytes that are not UTF-8 raise UnicodeDecodeError."""
         length, offsets, pieces = 0, [], self.decode_tokens_bytes(tokens)
         for piece in pieces:
             begins = sum(byte & 0xC0 != 0x80 for byte in piece)  # characters that begin in it
@@ -239,7 +242,7 @@ def _default() -> Tokenizer:
 
 
 def encode(text: Text) -> Ids:
-    """Return the GPT-2 ids of the text, uint16: those of tiktoken's encode_ordinary."""
+    """Return the GPT-2 ids of the text as uint16, like tiktoken's encode_ordinary."""
     return _default().encode_ordinary(text)
 
 

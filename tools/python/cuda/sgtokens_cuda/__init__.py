@@ -1,5 +1,5 @@
-"""The CUDA backend of sgt's programs. The wheel puts libsgt-cuda.so into the environment's lib/sgt,
-where sgt-train, sgt-sample, sgt-eval and sgt-bench look for it.
+"""The CUDA backend of sgt's programs. The wheel installs libsgt-cuda.so in the environment's folder
+lib/sgt, in which sgt-train, sgt-sample, sgt-eval and sgt-bench look for it.
 
     python -m sgtokens_cuda      # try the GPU; or say in one line what is missing
 """

@@ -1,2 +1,2 @@
-"""Short adapters that give training frameworks the data loader they expect, made of a Loader. Read
-the one that you need, and copy and change it if your training script differs."""
+"""Short adapters that turn a Loader into the data loader that a training framework expects. Read
+the adapter that you need. If your training script differs, copy and change it."""

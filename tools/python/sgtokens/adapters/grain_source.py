@@ -3,8 +3,8 @@
     source = Source(sgtokens.Loader("out/", batch=32, seq=1024, arrays="numpy"))
     grain.MapDataset.source(source)
 
-The loader's order is already shuffled. Grain pickles a source for its worker processes, where
-it opens the set again: reader="mmap" shares the memory.
+The loader's order is already shuffled. Grain pickles a source for its worker processes, and each of
+them opens the set again: use reader="mmap" so that they share memory.
 """
 
 from typing import Any, Dict, SupportsIndex

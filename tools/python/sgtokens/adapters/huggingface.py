@@ -2,9 +2,10 @@
 
     Trainer(model, TrainingArguments(..., max_steps=1000), train_dataset=Rows("out/", seq=1024))
 
-Trainer makes the batches and divides the rows among the ranks, so the loader returns all rows. Its
-models shift the labels. A resumed Trainer skips the rows that it has seen. Each epoch has another
-order. Resume with the same dataloader_num_workers: each worker makes batches of its own rows.
+Trainer forms the batches and divides the rows among the ranks, so the loader returns all rows. Its
+models shift the labels themselves. A resumed Trainer skips the rows that it has seen. Each epoch
+has a different order. Resume with the same dataloader_num_workers, because each worker forms
+batches of its own rows.
 """
 
 from typing import Any, Dict, Iterator

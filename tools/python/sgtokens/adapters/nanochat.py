@@ -18,8 +18,8 @@ def loader_with_state(
     resume_state_dict: Optional[Dict[str, Any]] = None,
     **more: Any,
 ) -> Iterator[Item]:
-    """Yield batches of (rows, seq) for this rank, for ever. sampling="packed" fits documents into
-    rows as nanochat's best-fit loader does."""
+    """Yield batches of shape (rows, seq) for this rank, without end. sampling="packed" packs
+    documents into rows like nanochat's best-fit loader."""
     ranks = more.get("ranks") or find_ranks(None, None)[1]
     data = Loader(folder, batch=rows * ranks, seq=seq, split=split, epochs=None, **more)
     if str(device) != "cpu":
@@ -31,6 +31,6 @@ def loader_with_state(
 
 
 def loader(*given: Any, **more: Any) -> Iterator[Tuple[Any, Any]]:
-    """Yield the batches alone."""
+    """Yield the batches without their state."""
     for x, y, _state in loader_with_state(*given, **more):
         yield x, y

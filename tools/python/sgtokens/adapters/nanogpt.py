@@ -1,10 +1,10 @@
-"""nanoGPT's get_batch. In train.py, replace the function by
+"""nanoGPT's get_batch. In train.py, replace the function with
 
     from sgtokens.adapters.nanogpt import GetBatch
     get_batch = GetBatch(data_dir, batch_size, block_size, device)
 
-and save get_batch.state_dict() in the checkpoint. A folder of nanoGPT's train.bin and val.bin works
-as it is, or with raw=32 if its ids are uint32. Under torchrun each rank gets its own rows.
+and save get_batch.state_dict() in the checkpoint. A folder with nanoGPT's train.bin and val.bin
+works as it is, or with raw=32 if its ids are uint32. Under torchrun, each rank gets its own rows.
 """
 
 from typing import Any, Dict, Tuple

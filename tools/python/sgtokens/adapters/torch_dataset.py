@@ -4,7 +4,8 @@
     DataLoader(data, batch_size=None, num_workers=2, persistent_workers=True)
 
 The order is the loader's, with any number of workers. torchdata's StatefulDataLoader resumes it. If
-workers are not persistent, each `for` starts at data's position and repeats the epoch: seek first.
+workers are not persistent, each `for` starts at data's position and repeats the epoch, so call
+data.seek before it.
 """
 
 from typing import Any, Dict, Iterator, Optional, Tuple
