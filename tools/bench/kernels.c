@@ -59,7 +59,7 @@ typedef struct kernel_line {
 } kernel_line;
 
 static struct {
-    sgt_backend_options options; /* options of the step that the kernels belong to */
+    sgt_backend_options options; /* options of the training step whose kernels are timed */
     kernel_line lines[BENCH_ROWS];
     const sgt_cuda_library *lib;
     sgt_cuda_device d;

@@ -150,8 +150,8 @@ static struct {
     /* loaders that stay open between turns: memcpy's, and those of warm sets */
     drawer drawers[MEMCPY + 1];
     int fits; /* 1: there is room in the page cache for all shards */
-    /* rows of the epoch read cold so far; later cold slices continue after them, so that no row is
-     * read twice */
+    /* number of rows of the epoch that cold slices have used so far; the next cold slice continues
+     * after them, so that no row is read twice */
     uint64_t cold_rows;
     bench_script script; /* loaders.py */
     bench_child *python; /* NULL: not started */
@@ -542,8 +542,8 @@ static int python_slice(const loader_row *r, loader_slice *s, sgt_error *err)
     return sgt_fail(err, SGT_EUNSUPPORTED, "--peer %s: it made no batches", o.peer);
 }
 
-/* MOST_FILES, LIST_BYTES: limits of fio's list of files; DEPTH: queue depth of our reader for rows;
- * LARGE_DEPTH: for larger requests */
+/* MOST_FILES, LIST_BYTES: limits of fio's list of files. DEPTH: the queue depth with which our
+ * reader reads rows. LARGE_DEPTH: its queue depth for blocks and sequential reads */
 enum { MOST_FILES = 64, LIST_BYTES = 100000, DEPTH = 128, LARGE_DEPTH = 16 };
 /* least seconds of a run of fio, which needs some time to start threads and open files */
 #define LEAST_SECONDS 0.5
@@ -603,8 +603,8 @@ static int read_fio(const fio_run *run, const json_t *answer, loader_slice *s, s
     return sgt_fail(err, SGT_EUNSUPPORTED, "fio: error %d (%s)", failed, strerror(failed));
 }
 
-/* Run fio on the set's own shards: random reads of a row's size at our reader's queue depth,
- * blocks, or sequential reads, by the sampling. */
+/* Run fio on the set's own shards: depending on --sampling, random reads of the size of a row or a
+ * block, or sequential reads. The queue depth is that of our reader. */
 static int fio_slice(loader_slice *s, sgt_error *err)
 {
     const fio_run run = plan_fio();

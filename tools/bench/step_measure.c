@@ -111,7 +111,8 @@ typedef struct coder {
 
 typedef struct measurement {
     const step_run *run;
-    sgt_config config;    /* options of the training, which sets those left to it */
+    /* options of the training; sgt_train replaces "auto" options with the values that it chooses */
+    sgt_config config;
     const sgt_backend *b; /* the training's backend; valid only while it runs */
     double *ms, *wait;    /* (measured_steps) */
     double last;          /* time at which the last step ended */

@@ -317,8 +317,8 @@ static int add_ours(const char *name, const char *pattern, sgt_error *err)
 }
 
 /* Add our rows. Without --peer and --disk, and if our own code splits by the vocabulary's pattern,
- * two rows are added: the same pattern with PCRE2, and GPT-2's pattern. A pattern in brackets is
- * not among the known ones, so PCRE2 is used for it. */
+ * two rows are added: the same pattern with PCRE2, and GPT-2's pattern. PCRE2 is forced by putting
+ * the pattern in brackets, because our own code only recognizes exact patterns. */
 static int add_all_ours(sgt_error *err)
 {
     int rc = add_ours("sgt", o.pattern, err);

@@ -490,8 +490,8 @@ void sgt_take_cpu(const sgt_program *p, const char *level)
     if (sgt_cpu_limit(level, &err) < 0) sgt_usage(p, "--cpu %s", err.text);
 }
 
-/* Exit after --help or a similar option has printed its text: with code 0, or with a failure's code
- * if the text could not be written. */
+/* Exit after --help or a similar option has printed its text. The exit code is 0, or if the text
+ * could not be written, that of a failure. */
 static _Noreturn void end_after_output(void)
 {
     exit(fflush(stdout) || ferror(stdout) ? SGT_EXIT_FAILED : SGT_EXIT_OK);
@@ -503,7 +503,8 @@ static _Noreturn void end_after_output(void)
  * its option; LEFT: columns for the option itself */
 enum { COLUMNS = 100, NARROW = 72, LEFT = 28 };
 
-/* Print an option's help text, and the words that a list of it may contain. */
+/* Print the help text of an option. If the option's value is a list, print the words that it may
+ * contain. */
 static void print_text(FILE *to, const sgt_option *o)
 {
     fputs(o->help ? o->help : "-", to);

@@ -32,7 +32,8 @@ typedef struct checking {
     const sgt_set_shard *shard;
     char idx[SGT_PATH]; /* path of the .idx file */
     uint64_t *starts;   /* for each document, the index of its first token in the shard */
-    size_t count, next; /* next: index of the first start whose token has not been read */
+    /* count: number of starts; next: index of the first start whose token has not been read yet */
+    size_t count, next;
 } checking;
 
 /* Read the starts of the shard's documents from its .idx file. If there is no such file, there are

@@ -59,7 +59,8 @@ typedef struct hello {
 typedef struct net {
     sgt_ranks r; /* first, so that a sgt_ranks * can be cast to a net * */
     const char *program;
-    const char *variable; /* the launcher's variable with the number of ranks */
+    /* name of the launcher's environment variable that has the number of ranks */
+    const char *variable;
     /* receives a notice about the first long wait, and is then set to NULL */
     const sgt_notice *notice;
     char host[256]; /* host of rank 0; "": rank 0 listens at all addresses */
@@ -73,7 +74,7 @@ typedef struct net {
     /* rank 0 only: locked by the thread that prints why all ranks end, until the process ends */
     pthread_mutex_t saying;
     int code;              /* exit code after give_up */
-    struct pollfd lines[]; /* (2 size): what line[0] and line[1] point to */
+    struct pollfd lines[]; /* (2 * size): the arrays to which line[DATA] and line[LIFE] point */
 } net;
 enum { DATA, LIFE };
 #define SUM UINT32_MAX /* `root` of a sum */

@@ -352,7 +352,7 @@ static void put_tooltips(FILE *page, const report_figure *g, const frame *f)
 
 /* ---- the figure ---- */
 
-/* Draw all series, from back to front: bands, faint lines, other lines, tooltips,
+/* Draw all series in this order, from back to front: bands, faint lines, other lines, tooltips,
  * dots. */
 static void put_series(FILE *page, const report_figure *g, const frame *f)
 {
@@ -433,7 +433,7 @@ static int coincide(const report_series *a, const report_series *b)
     return numbers > 0;
 }
 
-/* Write a sentence for each curve that coincides with an earlier one. */
+/* For each curve that coincides with an earlier curve, write a sentence that says so. */
 static void put_coinciding(FILE *page, const report *r, const report_figure *g)
 {
     for (size_t i = 1; i < r->count; i++) {

@@ -235,10 +235,10 @@ static void make_bins(report_bins *b, const report_log *l, int evaluated, size_t
 /* the final loss is the mean over the last 1 % of the steps, but over at least this many */
 #define FINAL 20
 
-/* Intermediate results of the pass over the log. */
+/* Values that are accumulated while the rows of the log are read in order. */
 typedef struct totals {
-    /* sums over the steps, in milliseconds; flops: of a step's time multiplied by its MFU;
-     * mfu_time: of the time of steps with an MFU */
+    /* Sums over the steps, in milliseconds. wait: time waiting for data; flops: each step's time
+     * multiplied by its MFU; mfu_time: time of the steps whose MFU is known */
     double wait, flops, mfu_time;
     /* later: number of validation losses after the lowest; least_later: the lowest of those */
     size_t later;

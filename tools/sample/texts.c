@@ -71,7 +71,7 @@ int sample_lines_encode(sample_lines *r, const char *string, size_t n)
     const uint8_t *text = (const uint8_t *)string;
     int rc = sgt_normalize_text(&r->normal, r->vocab->normalize, text, n, &text, &n, r->err);
     if (rc < 0) return rc;
-    /* a text never has more ids than bytes */
+    /* n ids are enough, because a text never has more ids than bytes */
     rc = sgt_reserve(&r->tokens, &r->room, r->count + n + 2, sizeof *r->tokens, r->path, r->err);
     if (rc < 0) return rc;
     int32_t *to = r->tokens + r->count;

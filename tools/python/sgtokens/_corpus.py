@@ -80,16 +80,19 @@ def tokenize(
 ) -> Tokenized:
     """Tokenize files and folders into the folder `out`, the same bytes as `sgt-tokenize` writes.
 
-    If a call was interrupted (also by Ctrl-C) or killed, the same call continues its work. `split`
-    is the fraction of the documents to set aside for validation, "1%" or .01. `shuffle` is the seed
-    with which the documents are shuffled; None or False keeps their order. `keep_fields` are JSONL
-    fields of each document to copy to sources.jsonl. `binary` says what to do with files that are
-    not text: skip (the default) or keep. `filters` are commands that convert files with an
+    If a call was interrupted (also by Ctrl-C) or killed, the same call continues its work.
+
+    `split` is the fraction of the documents to set aside for validation, "1%" or .01. `shuffle` is
+    the seed with which the documents are shuffled; None or False keeps their order. `keep_fields`
+    are JSONL fields of each document to copy to sources.jsonl. `binary` says what to do with files
+    that are not text: skip (the default) or keep. `filters` are commands that convert files with an
     extension to text: ["pdf=pdftotext {} -"]. With `special_eot`, each literal <|endoftext|> begins
     a new document; otherwise it is text, and `eot_literals` of the result counts such literals.
     `shards` names the layout of the files: sgt, or that of another trainer: megatron, nanogpt or
-    npy. progress=True draws a progress bar on stderr. A function is called from another thread with
-    the bytes done, the total bytes (0: unknown) and the tokens. If it raises an exception, tokenize
+    npy.
+
+    progress=True draws a progress bar on stderr. A function is called from another thread with the
+    bytes done, the total bytes (0: unknown) and the tokens. If it raises an exception, tokenize
     stops and raises the same exception.
     """
     c.check_range("shuffle", shuffle or 0, 0, (1 << 64) - 1)
