@@ -71,9 +71,9 @@ Test(rules, every_code_point_in_many_places_as_pcre2_has_it)
             uint8_t text[2048];
             char what[32];
             size_t n = 0;
-            /* PCRE2 is slow. So only GPT-2's rule checks all characters above U+3000; other rules
-             * check one in 32. Of planes 4 to 13, which have no characters, only an eighth is
-             * checked. */
+            /* PCRE2 is slow. So only GPT-2's rule checks all characters above U+3000; each other
+             * rule checks one in 32 of them. Of planes 4 to 13, which have no characters, only an
+             * eighth is checked. */
             if (r && cp >= 0x3000 && (cp / 16 + k) % 32) continue;
             if (cp >= 0x40000 && cp < 0xE0000 && (cp / 16 + cp / 4096) % 8) continue;
             sprintf(what, "U+%04X and on", cp);

@@ -1,4 +1,5 @@
-/* decoders.h: open a decoder (train/generate/generate.h) for a fixture's model or a stored one. */
+/* decoders.h: open a decoder (train/generate/generate.h) for a fixture's model or for a stored
+ * model. */
 #ifndef SGT_TESTS_DECODERS_H
 #define SGT_TESTS_DECODERS_H
 

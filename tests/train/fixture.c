@@ -1,11 +1,12 @@
-/* fixture.c: read the reference numbers. */
+/* fixture.c: see fixture.h. */
 #include "tests/train/fixture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* This file does not use Criterion, because check-step reads fixtures too. */
+/* Print a message and exit unless `ok`. This file cannot use Criterion, because check-step reads
+ * fixtures too. */
 #define must(ok, ...)                                                      \
     do                                                                     \
         if (!(ok)) {                                                       \
@@ -21,8 +22,8 @@ static void *take(FILE *f, size_t count, size_t size)
     return p;
 }
 
-/* In the file, each tensor of a block is stored for all layers in turn, and linear weights are
- * (out, in). */
+/* Return the number, in the model, of tensor i of the file. The file has each tensor of a block for
+ * all layers in turn, and linear weights are (out, in). */
 static size_t tensor_in_file(const sgt_model *m, size_t i)
 {
     size_t L = m->layers;

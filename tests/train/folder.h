@@ -15,7 +15,8 @@ void remove_folder(void); /* for .fini */
 /* Return "FOLDER/NAME", in one of a few static buffers. */
 const char *in_folder(const char *name);
 void put_file(const char *name, const void *p, size_t n);
-/* malloc'd, with a NUL; NULL if there is no such file */
+/* Return the content of FOLDER/name, malloc'd and with a NUL after it; NULL if there is no such
+ * file. */
 char *get_file(const char *name, size_t *n);
 int exists(const char *name);
 

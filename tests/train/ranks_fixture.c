@@ -7,7 +7,7 @@
 typedef struct world world;
 
 typedef struct seat {
-    sgt_ranks r; /* first, because calls cast its address to a seat */
+    sgt_ranks r; /* first member: a pointer to it is cast to a pointer to its seat */
     world *w;
     void (*work)(void *ctx, sgt_ranks *r);
     void *ctx;
@@ -25,13 +25,15 @@ struct world {
     seat seats[MOST_RANKS];
     uint32_t size, arrived, round;
     box boxes[MOST_RANKS][MOST_RANKS];
-    const void *lent; /* a rank's pointer, set before a barrier and read by the others after it */
+    /* pointer of the broadcast's root, set before a barrier and read by the other ranks after it */
+    const void *lent;
     double parts[MOST_RANKS][64];
 };
 
 static int gone(sgt_error *err) { return sgt_fail(err, SGT_EIO, "a rank has given up"); }
 
-/* Wait until every rank has called this, or one is lost. Call it with the lock held. */
+/* Barrier: wait until every rank has called this, or a rank has given up. Call it with the lock
+ * held. */
 static int meet(world *w, const sgt_ranks *r, sgt_error *err)
 {
     uint32_t round = w->round;
@@ -79,7 +81,7 @@ static int sum(sgt_ranks *r, double *x, size_t n, sgt_error *err)
     return rc;
 }
 
-/* Tell all ranks that this one has given up. */
+/* Tell all ranks that this rank has given up. */
 static void give_up(sgt_ranks *r, const sgt_error *why)
 {
     world *w = ((seat *)r)->w;
@@ -109,7 +111,8 @@ static int swap(sgt_ranks *r, uint32_t to, const void *out, size_t out_bytes, ui
     }
     while (mine->full && !r->given_up) pthread_cond_wait(&w->news, &w->lock);
     if (mine->full) rc = gone(err);
-    /* if no rank has fetched it, withdraw it: the caller may free it after return */
+    /* if no rank has fetched the message, withdraw it, because the caller may free it after
+     * return */
     mine->full = 0;
     pthread_mutex_unlock(&w->lock);
     return rc;

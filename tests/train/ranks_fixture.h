@@ -1,4 +1,5 @@
-/* ranks_fixture.h: ranks for tests: base/ranks.h among the threads of one process. */
+/* ranks_fixture.h: ranks for tests. The calls of base/ranks.h work between threads of one
+ * process. */
 #ifndef TESTS_TRAIN_RANKS_FIXTURE_H
 #define TESTS_TRAIN_RANKS_FIXTURE_H
 

@@ -126,7 +126,7 @@ char *facts(const char *run)
                                                "peak_bytes"};
         for (int i = 0; i < 4; i++)
             cr_assert_eq(json_object_del(json, measured[i]), 0, "%s is missing", measured[i]);
-        json_object_del(json, "mfu"); /* only if the device's peak is known */
+        json_object_del(json, "mfu"); /* "mfu" is there only if the device's peak speed is known */
         json_object_del(json, "mfu_datasheet");
         json_dumpf(json, f, JSON_COMPACT);
         fputc('\n', f);

@@ -1,5 +1,5 @@
-/* run_fixture.h: whole runs through sgt_train in the temporary folder of folder.h, and the files
- * that they leave. */
+/* run_fixture.h: whole training runs, through sgt_train, in the temporary folder of folder.h, and
+ * checks of the files that they write. */
 #ifndef TESTS_TRAIN_RUN_FIXTURE_H
 #define TESTS_TRAIN_RUN_FIXTURE_H
 
@@ -16,10 +16,10 @@ SCOPED_STRUCT(sgt_checkpoint_state, sgt_checkpoint_state_free)
 /* notices (said) and warnings (warned) of the last run, one per line */
 extern char said[8192], warned[8192];
 
-/* an sgt_notice that appends the line to `said` or `warned` */
+/* the function of an sgt_notice: append the line to `into`, which is `said` or `warned` */
 void hear(void *into, const char *line);
 
-/* The function that reads FILE.jsonl in later runs with --data FILE.jsonl. */
+/* The function that later runs with --data FILE.jsonl call to read FILE.jsonl. */
 extern int (*use_examples)(const char *path, const char *model, uint32_t vocab, sgt_examples *e,
                            sgt_error *err);
 
@@ -35,16 +35,17 @@ sgt_config tiny(uint64_t steps);
 
 enum { OR_START = 2 }; /* for `resume`: start at step 0 if there is no checkpoint */
 
-/* Run sgt_train into FOLDER/name; stop after `stop` steps unless it is 0. */
+/* Call sgt_train with the run directory FOLDER/name. Stop after `stop` steps, unless `stop` is
+ * 0. */
 int train(sgt_config s, const char *name, int resume, int force, uint64_t stop,
           sgt_training_result *result, sgt_error *err);
 void must_train(sgt_config s, const char *name, int resume);
 
-/* Write FOLDER/name as a model of llm.c's, in float32 (version 3) or bfloat16 (5): `flat` in the order of
- * its write_tensors. */
+/* Write the parameters `flat` to FOLDER/name as llm.c does (write_tensors), in float32 (version 3)
+ * or bfloat16 (version 5). */
 void put_llmc(const char *name, const sgt_model *m, const float *flat, int version);
 
-/* Return the log of FOLDER/run without measured values; malloc'd. */
+/* Return the log of FOLDER/run without measured values such as times; malloc'd. */
 char *facts(const char *run);
 void same_facts(const char *a, const char *b);
 void same_bytes(const char *a, const char *b);

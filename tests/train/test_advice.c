@@ -1,5 +1,5 @@
-/* test_advice.c: advice on learning rates and losses: each text on a curve made to cause it, and
- * none on healthy curves. */
+/* test_advice.c: advice on learning rates and losses. For each advice there is a curve that causes
+ * it. Healthy curves cause none. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -82,8 +82,8 @@ Test(advice, a_loss_that_is_not_finite_and_silence_on_one_that_is)
 typedef struct curve {
     double (*loss)(uint64_t step);
     uint64_t steps, tokens; /* steps of the run; tokens of each step */
-    /* standard deviation of a normal distribution, approximated by the sum of twelve uniform
-     * numbers */
+    /* standard deviation of normal noise (sums of twelve uniform numbers) that is added to the
+     * loss */
     double noise;
     uint64_t warmup;
     int skipping;
@@ -99,8 +99,8 @@ static double normal(uint64_t step)
     return sum;
 }
 
-/* Return all advice on a curve, one per line. The learning rate has a peak of 1e-3: a warm-up, then
- * half a cosine down to a tenth. `norm` gives the gradient norms. */
+/* Return all advice on a curve, one per line. The learning rate has a warm-up to 1e-3, and then
+ * half a cosine down to a tenth of it. `norm` gives the gradient norms. */
 static const char *diagnose(const curve *c, double (*norm)(uint64_t step))
 {
     static char text[2048];
@@ -128,7 +128,7 @@ static double waiting(uint64_t s)
 }
 static double stuck(uint64_t s) { return s < 100 ? 10.8 - 0.03 * (double)s : 7.8; }
 static double creeping(uint64_t s) { return 10.8 - 2e-5 * (double)s; }
-/* Swings that grow, as with a learning rate that is too high. */
+/* Oscillations that grow, as with a learning rate that is too high. */
 static double swinging(uint64_t s)
 {
     return falling(s) + 4e-3 * (s < 300 ? (double)s : 300) * (s / 4 % 2 ? 1 : -1);
@@ -152,7 +152,7 @@ static double spiking_for_10(uint64_t s)
 {
     return falling(s) + (s < 700 || s >= 710 ? 0 : 3.5 - 0.25 * (double)(s - 700));
 }
-/* Other data, on which the loss is higher, from step 500 on, or for 50 steps. */
+/* From step 500 on, or for 50 steps, the data is different and its loss is higher. */
 static double other_data(uint64_t s) { return falling(s) + (s < 500 ? 0 : 2); }
 static double other_data_for_50(uint64_t s) { return falling(s) + (s / 50 == 10 ? 2 : 0); }
 static double level_norm(uint64_t s) { return 1 + 0 * (double)s; }
@@ -202,12 +202,14 @@ static double four_swings(uint64_t s) { return s >= 200 && s < 232 ? (s / 4 % 2 
 
 static const struct {
     curve c;
-    enum { SILENT, ALONE, LAST, NOT } how; /* this alone, at last, or anything but this */
+    /* how `says` must occur: no advice at all, as the only advice, as the last one, or not at
+     * all */
+    enum { SILENT, ALONE, LAST, NOT } how;
     const char *says;
 } judged[] = {
-    /* healthy: chance explains a noise with a standard deviation of 4.5 nats divided by the root of
-     * a step's tokens; the last curve has about twice that, as measured with ten rows of many kinds
-     * of documents */
+    /* Healthy curves. Chance explains noise with a standard deviation of 4.5 nats divided by the
+     * square root of the tokens of a step. The last curve has about twice that, as measured with
+     * ten rows of many kinds of documents. */
     {{falling, 5000, 32768, 0, 0, 0}, SILENT, NULL},
     {{falling, 5000, 32768, 0.025, 100, 0}, SILENT, NULL},
     {{falling, 5000, 8192, 0.05, 0, 0}, SILENT, NULL},
@@ -218,7 +220,7 @@ static const struct {
     {{memorizing, 2000, 512, 0.05, 0, 0}, SILENT, NULL},
     {{waiting, 5000, 8192, 0.05, 1000, 0}, SILENT, NULL},
     {{falling, 5000, 640, 0.38, 250, 0}, SILENT, NULL},
-    /* each disease once, with its option and factor */
+    /* each problem once, with the option and the factor of its advice */
     {{swinging, 3000, 32768, 0.025, 0, 0},
      ALONE,
      "the loss oscillates, up and down 4 times in the last 64 steps: lower the lr 2 to 10 times "
@@ -234,7 +236,7 @@ static const struct {
      ALONE,
      ", 2.9 above the steps around it: --skip-spikes 6 leaves such updates out, from step 129 on"},
     {{spiking, 1000, 8192, 0.05, 0, 1}, SILENT, NULL}, /* --skip-spikes is on already */
-    /* a spike while the loss still falls fast, before there are 128 steps, of few tokens */
+    /* a spike while the loss still falls fast, in the first 128 steps, with few tokens per step */
     {{spiking_early, 100, 640, 0.38, 10, 0}, ALONE, "step 40: the loss spikes: "},
     {{spiking_early, 200, 8192, 0.05, 10, 0}, ALONE, "step 40: the loss spikes: "},
     {{spiking_at_2, 300, 64, 0.1, 15, 0}, ALONE, "step 2: the loss spikes: "},
@@ -249,7 +251,7 @@ static const struct {
     {{spiking_at_150, 300, 64, 0.15, 15, 0}, ALONE, "step 150: the loss spikes: "},
     {{spiking_at_last, 300, 64, 0.15, 15, 0}, ALONE, "step 300: the loss spikes: "},
     {{spiking_for_10, 1000, 8192, 0.05, 0, 0}, ALONE, "step 700: the loss spikes: "},
-    /* no spike: a fall, however steep, and a loss that stays high */
+    /* not a spike: a fall, however steep, and a loss that rises and stays high */
     {{fall, 300, 64, 0.3, 15, 0}, SILENT, NULL},
     {{memorizing, 400, 64, 0.3, 0, 0}, SILENT, NULL},
     {{plunge, 100, 8192, 0.05, 0, 0}, SILENT, NULL},
@@ -266,15 +268,15 @@ static const struct {
     {{overflowing, 300, 8192, 0.05, 0, 0},
      ALONE,
      "step 50: the loss is infinite: start again with an lr 10 times lower"},
-    /* no oscillation: one swing too few, as many over a longer time, and swings that chance explains
-     * because a step has few tokens */
+    /* four swings oscillate. Not so: one swing less, as many over a longer time, and swings that
+     * chance explains because a step has few tokens. */
     {{four_swings, 250, 32768, 0, 0, 0}, ALONE, "oscillates"},
     {{seven_turns, 250, 32768, 0, 0, 0}, NOT, "oscillates"},
     {{slow_turns, 250, 32768, 0, 0, 0}, NOT, "oscillates"},
     {{four_swings, 250, 600, 0, 0, 0}, SILENT, NULL},
-    /* A run has diverged if the mean loss of 20 steps stays above that of the first 20 for 50 steps;
-     * 49 are too few. If the loss rises before there are 20 steps, it is compared with the first
-     * step's loss plus a tenth. Nothing is said after it. */
+    /* A run has diverged if the mean loss of 20 steps stays above that of the first 20 for 50
+     * steps; 49 are too few. If the loss rises before there are 20 steps, it is compared with the
+     * first step's loss plus a tenth. No advice follows that. */
     {{losing, 300, 8192, 0.05, 0, 0},
      LAST,
      "step 80: diverged: the loss is above where it started; lower --lr (6000 over the last 20 "
@@ -289,7 +291,8 @@ static const struct {
     {{losing_and_swinging, 300, 8192, 0, 0, 0}, LAST, "diverged"},
     {{above_for_50, 280, 1 << 30, 0, 0, 0}, LAST, "step 249: diverged"},
     {{above_for_49, 280, 1 << 30, 0, 0, 0}, NOT, "diverged"},
-    {{losing_numbers, 200, 8192, 0, 0, 0}, NOT, "diverged"}, /* said once, as not a number */
+    /* the loss becomes NaN, and only that is reported */
+    {{losing_numbers, 200, 8192, 0, 0, 0}, NOT, "diverged"},
     {{recovering, 1000, 8192, 0, 0, 0}, NOT, "diverged"},
 };
 
@@ -305,8 +308,8 @@ Test(advice, what_is_said_of_a_curve)
     }
 }
 
-/* A gradient norm of 9 times its median is no spike, 12 times it are, and norms that fall from a
- * high start are none. */
+/* A gradient norm of 12 times the median is a spike. A norm of 9 times the median is not, and norms
+ * that fall from a high start are not either. */
 Test(advice, spikes_of_the_gradient_norm)
 {
     curve c = {falling, 1000, 8192, 0.05, 0, 0};

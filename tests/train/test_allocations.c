@@ -1,5 +1,5 @@
-/* test_allocations.c: nothing is allocated during a step, by the loop, the backend, the loader's
- * threads or the log. This program replaces malloc and its like with functions that record their
+/* test_allocations.c: neither the loop nor the backend, the loader's threads or the log allocates
+ * memory during a step. This program replaces malloc and its like with functions that record their
  * callers while steps run. Allocations of the compiler's run-time libraries cannot be avoided:
  * these libraries are exempt. Sanitizers replace malloc themselves, so the test is skipped
  * there. */
@@ -34,7 +34,7 @@ static struct {
     void *caller;     /* a return address, or NULL; atomic */
     unsigned calls;   /* atomic */
 } seen[CALLERS];      /* hashed by caller */
-static unsigned lost; /* calls that found no free place; atomic */
+static unsigned lost; /* calls that found no free entry of `seen`; atomic */
 
 static void note(void *caller)
 {
@@ -54,7 +54,7 @@ static void note(void *caller)
 
 #define NOTE() note(__builtin_extract_return_addr(__builtin_return_address(0)))
 
-/* glibc's own functions, under the names that it keeps for such wrappers. */
+/* glibc's own functions, under the names that it provides for replacements of malloc. */
 void *__libc_malloc(size_t n);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *p, size_t n);
@@ -99,7 +99,8 @@ static int is_left_out(const char *library)
     return 0;
 }
 
-/* Return the number of recorded calls that count; put the place of one of them into `where`. */
+/* Return the number of recorded calls, without those of exempt libraries. Write the caller of one
+ * of them to `where`. */
 static unsigned ours(char *where, size_t n)
 {
     unsigned found = lost;
@@ -116,7 +117,8 @@ static unsigned ours(char *where, size_t n)
     return found;
 }
 
-/* Record between the ends of two later steps: in the first steps, libraries still allocate. */
+/* Record from the end of step 3 to the end of step 7, because libraries still allocate in the first
+ * steps. */
 static void count_between(void *ctx, const sgt_metrics *m, uint64_t steps, uint64_t first)
 {
     uint64_t *counted = ctx;
@@ -148,7 +150,7 @@ static void expect_none(const char *profile)
     unsigned found = ours(where, sizeof where);
     cr_expect_eq(found, 0, "%u allocations in four steps, one from %s", found, where);
 
-    /* check that the recording works */
+    /* check that a call is recorded at all */
     counting = 1;
     char *volatile ours_own = malloc(10), *volatile through_libc = strdup(where);
     counting = 0;

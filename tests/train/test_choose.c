@@ -1,5 +1,5 @@
-/* test_choose.c: which ids may come next, how often each is chosen, and that the choice is
- * reproducible. */
+/* test_choose.c: sampling of the next id. Which ids may be chosen, how often each is chosen, and
+ * that the choice is reproducible. */
 #include <criterion/criterion.h>
 #include <float.h>
 #include <math.h>
@@ -14,7 +14,7 @@
 static float logits[N];
 static void *room;
 
-/* Draw logits from -4 to 4, in steps of 1/8, so that some are equal. */
+/* Draw logits from -4 to 4 that are multiples of 1/8, so that some are equal. */
 static void draw_logits(void)
 {
     for (uint32_t i = 0; i < N; i++) logits[i] = (float)(sgt_philox_u64(7, i, 0) % 65) / 8 - 4;
@@ -64,7 +64,7 @@ Test(choose, weights_are_the_softmax_at_that_temperature)
         sgt_choice c = {.temperature = T};
         cr_assert_eq(kept(&c, w), N);
         for (size_t i = 0; i < N; i++) {
-            /* exp and quotient: a few roundings each */
+            /* exp and the quotient: a few roundings each */
             double want = exp(((double)logits[i] - (double)logits[3]) / T);
             cr_expect(fabs(w[i] / w[3] / want - 1) < 64 * DBL_EPSILON, "T %g, id %zu: %g, not %g",
                       T, i, w[i] / w[3], want);
@@ -85,8 +85,8 @@ Test(choose, top_k_keeps_what_no_k_others_exceed)
     }
 }
 
-/* Check that c keeps the smallest set of ids whose share of the probability reaches top_p: together
- * they suffice, and each of them is needed. */
+/* Check that c keeps the smallest set of most probable ids whose share of the total weight reaches
+ * top_p. `all` has the weights without top_p. */
 static void expect_share(const sgt_choice *c, const double all[N])
 {
     double w[N], total = 0, sum = 0;
@@ -130,8 +130,8 @@ Test(choose, every_id_is_drawn_as_often_as_it_weighs)
         for (size_t i = 0; i < N; i++) total += w[i];
         for (int d = 0; d < DRAWS; d++)
             count[sgt_choose(&choices[a], logits, N, (d + 0.5) / DRAWS, room)]++;
-        /* u takes DRAWS evenly spaced values: an interval has as many of them as its length times
-         * DRAWS, give or take one */
+        /* The random number takes DRAWS evenly spaced values, so an interval has length times DRAWS
+         * of them, give or take one. */
         for (size_t i = 0; i < N; i++)
             cr_expect(fabs((double)count[i] - w[i] / total * DRAWS) <= 1,
                       "choice %zu, id %zu: %zu draws of %g", a, i, count[i], w[i] / total * DRAWS);

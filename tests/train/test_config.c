@@ -1,4 +1,4 @@
-/* test_config.c: config.json: what is read, what is refused, and that what is written can be read
+/* test_config.c: config.json. What is read, what is refused, and that a written file can be read
  * again. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +57,7 @@ Test(config, defaults_are_gpt2s)
     cr_expect_eq(m.eps, 1e-5f);
 }
 
-/* A resumed run reads the epsilon from config.json, and must get the same bits. */
+/* A resumed run reads LayerNorm's epsilon from config.json, and must get the same bits. */
 Test(config, an_epsilon_of_any_digits_is_kept)
 {
     static const float eps[] = {1e-5f, 1e-6f, 1e-12f, 1.2345678e-6f, 0.99999994f, 1e-30f};

@@ -1,5 +1,6 @@
 /* test_cpu_ranks.c: the CPU backend on several ranks, which are threads here. Gradients are summed
- * in the order of ranks. All ranks have the same bits, and the numbers of a run on one rank. */
+ * in the order of ranks. All ranks have the same bits, which are close to the numbers of a run on
+ * one rank. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 typedef struct seen {
     int rc;
     sgt_error err;
-    float *grads, *params, *m1, *m2; /* flat; gradients of the first step */
+    float *grads, *params, *m1, *m2; /* in the flat layout; grads are those of the first step */
     sgt_step_metrics m[STEPS];
 } seen;
 
@@ -22,7 +23,7 @@ typedef struct job {
     const fixture *f;
     sgt_backend_options o; /* without `ranks`, which each rank sets */
     uint32_t micro;        /* micro-steps per step */
-    /* this rank gives up after its first micro-step; UINT32_MAX: none does */
+    /* number of a rank that gives up after its first micro-step; UINT32_MAX: none */
     uint32_t fails;
     seen ranks[MOST_RANKS];
 } job;
@@ -48,8 +49,8 @@ static void free_job(job *j)
 }
 SCOPED_STRUCT(job, free_job)
 
-/* Run the micro-steps of a step. Each rank takes consecutive rows; which ones does not change the
- * sum. */
+/* Run the micro-steps of a step. Each rank takes consecutive rows. Which rows it takes does not
+ * change the sum. */
 static int micro_steps(const job *j, sgt_backend *b, const sgt_ranks *r, uint64_t step,
                        sgt_error *err)
 {
@@ -186,7 +187,8 @@ Test(cpu_ranks, moments_in_bf16) { ranks_of("tiny_tanh", 2, 1, SGT_ADAMW, 1); }
 Test(cpu_ranks, two_with_muon) { ranks_of("tiny_tanh", 2, 1, SGT_MUON, 0); }
 Test(cpu_ranks, four_with_muon) { ranks_of("tiny_tanh", 4, 1, SGT_MUON, 0); }
 
-/* Products read 16-bit copies of the weights. The copies must follow the updates of all ranks. */
+/* In 16 bits, matrix products read copies of the weights. The copies must have the updates of all
+ * ranks. */
 static void in_16_bits(sgt_precision precision)
 {
     scoped(fixture) f;
@@ -202,7 +204,7 @@ static void in_16_bits(sgt_precision precision)
 Test(cpu_ranks, bf16) { in_16_bits(SGT_PRECISION_BF16); }
 Test(cpu_ranks, fp16) { in_16_bits(SGT_PRECISION_FP16); }
 
-/* Parts of the gradient that have more numbers than one message, and than one task of the
+/* Parts of the gradient with more numbers than fit in one message or in one task of the
  * optimizer. */
 Test(cpu_ranks, parts_that_are_long)
 {

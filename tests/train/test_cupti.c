@@ -1,4 +1,5 @@
-/* test_cupti.c: what sgt_cupti makes of CUPTI's records, with records made by hand. */
+/* test_cupti.c: how sgt_cupti turns CUPTI's records into kernels, copies and ranges. The records
+ * come from a stand-in (fake_cupti.h). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +30,7 @@ static void show(void *ctx, const sgt_cupti_kernel *k)
     snprintf(to->range, sizeof to->range, "%s", k->range ? k->range : "");
 }
 
-/* Check the n-th of what is shown. */
+/* Check number n of the entries that `show` received. */
 static void expect(size_t n, const char *category, const char *name, uint32_t stream, uint64_t from,
                    uint64_t to)
 {
@@ -61,7 +62,7 @@ static void expect_all_off(void)
     for (int i = 0; i < FAKE_KINDS; i++) cr_expect_not(fake.on[i], "kind %d is still on", i);
 }
 
-/* End the recording, of so many kernels, copies and fills. */
+/* End the recording, and check that it has `count` kernels, copies and fills. */
 static void stop(sgt_cupti *p, size_t count)
 {
     shown_count = 0;
@@ -121,8 +122,8 @@ Test(cupti, kernels_copies_and_fills)
     cr_expect_eq(fake.subscribers, 0);
 }
 
-/* A kernel belongs to the innermost range. A label names the kernels of a library, within the range
- * around it. Of several kernels, the first one has the work. */
+/* A kernel belongs to the innermost range. A label names the kernels that a library launches within
+ * a range. If several kernels follow a call of sgt_cupti_work, the first one gets the work. */
 Test(cupti, ranges_labels_and_work)
 {
     static const struct {
@@ -138,7 +139,7 @@ Test(cupti, ranges_labels_and_work)
     enum { NODES = sizeof wanted / sizeof *wanted };
     scoped(sgt_cupti) *p = opened();
     fake_node(SGT_CUPTI_NODE_CREATED, 1, 0);
-    sgt_cupti_work(1, 1); /* never launched in a graph */
+    sgt_cupti_work(1, 1); /* no kernel follows in this range, so nothing gets the work */
     sgt_cupti_push("h.0 forward");
     fake_node(SGT_CUPTI_NODE_CREATED, 2, 0);
     sgt_cupti_push("attention");
@@ -155,7 +156,7 @@ Test(cupti, ranges_labels_and_work)
     for (int i = 0; i < 20; i++) sgt_cupti_push("too deep");
     for (int i = 0; i < 22; i++) sgt_cupti_pop(); /* one pop too many is ignored */
     fake_node(SGT_CUPTI_NODE_CREATED, 7, 0);
-    /* the running graph's nodes, of which one has the number of an older node */
+    /* the nodes of the running graph are clones; one has the number of an older node */
     fake_node(SGT_CUPTI_NODE_CREATED, 13, 0);
     for (uintptr_t i = 1; i <= NODES; i++) fake_node(SGT_CUPTI_NODE_CLONED, 10 + i, i);
     must(sgt_cupti_begin(p, why));
@@ -191,7 +192,7 @@ Test(cupti, many_records_twice)
 Test(cupti, lost_records)
 {
     scoped(sgt_cupti) *p = start();
-    kernel("no times", 7, 0, 0, 0); /* its record was flushed before it ended */
+    kernel("no times", 7, 0, 0, 0); /* as if the record was flushed before the kernel ended */
     kernel("turned round", 7, 2, 1, 0);
     fake.dropped = 3;
     expect_failure(sgt_cupti_end(p, show, shown, why), SGT_EIO, "CUPTI: 5 records were lost");
@@ -218,12 +219,12 @@ Test(cupti, failures_are_said)
     fake.subscribers = 1; /* as if Nsight were active */
     expect_failure_about(sgt_cupti_open(&p, why), SGT_EUNSUPPORTED, "another profiler");
     fake.subscribers = 0;
-    must(sgt_cupti_open(&p, why)); /* one that failed is not in the way */
+    must(sgt_cupti_open(&p, why)); /* a failed call does not prevent the next one */
     sgt_cupti_close(p);
     sgt_cupti_close(NULL);
 }
 
-/* Open this machine's CUPTI. If anything is missing, the error is one line. */
+/* Open this machine's CUPTI. If that fails, the error must be one line. */
 Test(cupti, the_library_of_this_machine)
 {
     sgt_error err = {0};

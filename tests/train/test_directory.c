@@ -1,4 +1,5 @@
-/* test_directory.c: what a run directory holds, and how damage and other processes are handled. */
+/* test_directory.c: the files of a run directory, and how damaged files and other processes are
+ * handled. */
 #include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,14 +22,14 @@ Test(directory, what_is_not_whole_is_passed_over)
     s.save_every = 2;
     must_train(s, "r", 0);
     must_train(s, "whole", 0);
-    /* the newest is cut short; a save was interrupted; a folder has the wrong name */
+    /* the newest checkpoint is cut short; a save was interrupted; a folder has a wrong name */
     cr_assert_eq(truncate(in_folder("r/step-00000004/optimizer.safetensors"), 9000), 0);
     must(sgt_make_folders(in_folder("r/.step-00000003.tmp"), why));
     must(sgt_make_folders(in_folder("r/step-5"), why));
     put_file("r/latest.00112233445566aa.tmp", "step-", 5);
     put_file("r/options.json.00112233445566aa.tmp", "{", 1);
     put_file("r/log.jsonl.00112233445566aa.tmp", "{", 1);
-    /* nor is a checkpoint valid in a folder named after another step */
+    /* a checkpoint in a folder that is named after another step is not valid either */
     cr_assert_eq(rename(in_folder("whole/step-00000002"), in_folder("r/step-00000003")), 0);
     must_train(s, "r", 1);
     cr_expect(strstr(warned, "skipped an incomplete checkpoint: "), "%s", warned);
@@ -53,7 +54,7 @@ Test(directory, a_damaged_checkpoint_is_named_before_its_run_is_started_over)
     must_train(tiny(1), "r", 0);
     cr_expect(strstr(warned, "skipped an incomplete checkpoint: "), "%s", warned);
     cr_expect(exists("r/step-00000001") && !exists("r/step-00000002"));
-    /* a run that is refused gives only the error, without that warning */
+    /* if a run is refused, there is only the error, and not this warning */
     must(sgt_make_folders(in_folder("r/step-00000009"), why));
     cr_expect_eq(train(tiny(3), "r", 0, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
     cr_expect_str_empty(warned);
@@ -79,8 +80,8 @@ Test(directory, what_another_process_has_just_saved_stays)
     cr_expect_not(exists("r/step-00000002") || exists("r/latest"));
 }
 
-/* A resumed run copies the tokenizer from the checkpoint that it resumed from. --keep 1 removes
- * that checkpoint later. */
+/* A resumed run copies the tokenizer from its checkpoint into later ones, so it survives when
+ * --keep 1 removes that checkpoint. */
 Test(directory, a_tokenizer_is_handed_on_past_the_checkpoint_it_came_from)
 {
     must_train(tiny(1), "first", 0);
@@ -158,8 +159,8 @@ Test(directory, a_loss_scale_that_cannot_be_is_refused)
     }
 }
 
-/* At the end of the first step, limit memory to 16 MiB more than is used now. A copy of the
- * checkpoint, 23 MB, does not fit; writing without a copy does. */
+/* At the end of the first step, limit memory to 16 MiB more than is in use. That is too little for
+ * a copy of the checkpoint (23 MB), but enough to write it without a copy. */
 static void leave_little_memory(void *ctx, const sgt_metrics *m, uint64_t steps, uint64_t first)
 {
     unsigned long pages = 0;
@@ -185,7 +186,7 @@ static void leave_little_memory(void *ctx, const sgt_metrics *m, uint64_t steps,
 #endif
 #endif
 
-/* Let no file grow from the end of the second step until a failed save was reported. */
+/* From the end of the second step until a failed save was reported, let no file grow. */
 static void fill_disk(void *ctx, const sgt_metrics *m, uint64_t steps, uint64_t first)
 {
     struct rlimit r;
@@ -198,8 +199,8 @@ static void fill_disk(void *ctx, const sgt_metrics *m, uint64_t steps, uint64_t 
     cr_assert_eq(setrlimit(RLIMIT_FSIZE, &r), 0);
 }
 
-/* On a full disk the run goes on, and so does its log, in memory; the next save with room for it
- * has everything. */
+/* If the disk is full, training continues and the log is kept in memory. The next save for which
+ * there is room writes everything. */
 Test(directory, what_finds_no_room_is_saved_later)
 {
     sgt_config s = tiny(12);

@@ -14,7 +14,7 @@
 
 TestSuite(events, .init = make_data, .fini = remove_folder);
 
-/* Check values of CRC-32C: RFC 3720, B.4, and the published check value. */
+/* Known values of CRC-32C, from RFC 3720, B.4, and the published check value. */
 Test(events, crc32c)
 {
     unsigned char zeros[32] = {0}, ones[32], rising[32];
@@ -103,7 +103,7 @@ static event read_event(const unsigned char *p, size_t n)
             snprintf(e.version, sizeof e.version, "%.*s", (int)v, (const char *)p);
             p += v;
             break;
-        case 5 << 3 | 2: /* summary: its values, each of them field 1 */
+        case 5 << 3 | 2: /* the summary, which has each of its values as field 1 */
             for (const unsigned char *inner = p + v; p < inner; p += v) {
                 cr_assert_eq(field(&p, &v), 1 << 3 | 2);
                 read_value(&e, p, p + v);
@@ -139,7 +139,7 @@ static event *read_events(const char *name, size_t *count)
     return e;
 }
 
-/* List the names in FOLDER/run/tb in order, as "run/tb/NAME"; return how many. */
+/* List the names in FOLDER/run/tb in alphabetical order, as "run/tb/NAME". Return their number. */
 static int order(const void *a, const void *b) { return strcmp(a, b); }
 static int files(char names[4][192], const char *run)
 {
@@ -265,8 +265,9 @@ Test(events, files_that_cannot_be_written)
 /* ---- the same bytes as protobuf-c's ---- */
 
 /* fixtures/events.bin was written by sgt_events_open at step 300 and three calls of sgt_events_add,
- * when protobuf-c still encoded events. All bytes must be equal except the time: the 8 bytes after
- * the first key. They are copied from the fixture, together with their checksum. */
+ * when protobuf-c still encoded events. All bytes must be equal, except the time, which is the 8
+ * bytes after the first key of each event. take_times copies it, and the checksum that depends on
+ * it, from the fixture. */
 static void take_times(unsigned char *ours, const unsigned char *theirs, size_t n)
 {
     for (size_t at = 0; at + 21 <= n;) {

@@ -1,4 +1,4 @@
-/* test_generate.c: generating with a cache of keys and values gives the same numbers as the
+/* test_generate.c: text generation with a cache of keys and values. It gives the logits of the
  * training step's forward pass, the same bits however the work is divided, and the same ids as
  * transformers. */
 #include <math.h>
@@ -15,8 +15,8 @@
 
 /* ---- all logits ---- */
 
-/* Decode the fixture's rows as sequences, `step` positions of each per run; return the logits of
- * all positions (B, T, V). */
+/* Decode the fixture's rows as sequences, with `step` positions of each per call. Return the logits
+ * of all positions, (B, T, V), malloc'd. */
 static float *all_logits(const fixture *f, sgt_decoder *d, uint32_t step)
 {
     size_t V = f->model.vocab, T = f->seq, B = f->batch;
@@ -56,8 +56,9 @@ static double loss_of(const float *logits, size_t V, int32_t target)
     return max + log(sum) - (double)logits[target];
 }
 
-/* The bound of the mean loss is the training step's. The bound of one position's loss is twice
- * that, because the backend that it is compared with may be as far from the exact value. */
+/* Compare losses with the training step's. The mean loss must be within the training step's bound
+ * of the exact value. One position's loss is compared with a backend that may itself be that far
+ * off, so its bound is twice as large. */
 static void against_the_step(const char *name, sgt_gelu_kind gelu)
 {
     scoped(fixture) f;
@@ -101,7 +102,7 @@ Test(generate, the_same_bits_however_the_work_is_cut)
     for (uint32_t step = 2; step <= f.seq; step += 5) same_bits(&f, one, want, step, "one thread");
     same_bits(&f, one, want, 1, "positions run again");
     for (int threads = 2; threads <= 5; threads++) {
-        /* load parameters in pieces of 997, which do not end where rows do */
+        /* load parameters 997 at a time, so that the parts do not end at the ends of rows */
         scoped(sgt_decoder) *d = decoder(&f, f.batch + 1, threads, 0, 997);
         same_bits(&f, d, want, 1, "more threads");
         same_bits(&f, d, want, 7, "more threads");
@@ -110,8 +111,7 @@ Test(generate, the_same_bits_however_the_work_is_cut)
     same_bits(&f, small, want, f.seq, "parameters in pieces of five");
 }
 
-/* bf16 rounds the matrices and nothing else: it gives the same bits as float32 with rounded
- * matrices. */
+/* bf16 rounds only the matrices, so it gives the same bits as float32 with rounded matrices. */
 Test(generate, bf16_is_float32_of_rounded_matrices)
 {
     scoped(fixture) f;
@@ -179,7 +179,7 @@ typedef struct heard {
     size_t count[PROMPTS];
     int ended[PROMPTS];
     sgt_generate_end why[PROMPTS];
-    size_t fail_at; /* token that is refused; 0: none */
+    size_t fail_at; /* number of the token at which take_token fails; 0: none */
     sgt_stop *stop;
     size_t stop_at;
     size_t all;
@@ -233,8 +233,8 @@ static size_t read_ids(int32_t *ids, const char *text)
     return n;
 }
 
-/* Read the lines of make_sample.py for one model: prompts, and the continuations that transformers
- * gives. */
+/* Read what make_sample.py recorded for one model: prompts, and their continuations by
+ * transformers. */
 static size_t read_greedy(const char *model, sgt_prompt *prompts, int32_t (*in)[MOST],
                           int32_t (*out)[MOST], size_t *lengths)
 {
@@ -278,7 +278,7 @@ Test(generate, greedy_is_what_transformers_has)
     as_transformers("erf", 4, 3);
 }
 
-/* Make twelve prompts, of one to twelve tokens, with three samples each. */
+/* Fill p with twelve prompts, of one to twelve tokens, each three times, for three samples. */
 static void prompts_of(sgt_prompt *p, int32_t *ids)
 {
     for (int32_t i = 0; i < 64; i++) ids[i] = i * 37 % 97;
@@ -328,8 +328,8 @@ Test(generate, texts_do_not_depend_on_what_is_beside_them)
     cr_expect(memcmp(want.ids, got.ids, sizeof want.ids), "another seed draws the same");
 }
 
-/* When the window is full, generation continues from its later half. Of a prompt that is longer
- * than the window, only the last tokens are used. */
+/* When the window is full, generation continues from the tokens in its later half. If a prompt is
+ * longer than the window, only its last tokens are used. */
 Test(generate, a_full_window_goes_on_from_its_later_half)
 {
     static heard whole, half;
@@ -348,8 +348,8 @@ Test(generate, a_full_window_goes_on_from_its_later_half)
     cr_expect_eq(memcmp(whole.ids[0], whole.ids[1], TOKENS * 4), 0,
                  "the last 70 of a prompt of 100");
     memcpy(all + 100, whole.ids[0], TOKENS * 4);
-    /* 70 tokens give the first new one. The last 35 and the new one are 36. After 34 more, the
-     * window is full again */
+    /* The prompt's 70 tokens give the first new one, and then the window is full. The last 35
+     * tokens and the new one are 36; after 34 more, the window is full again. */
     for (size_t made = 1; made + 35 <= TOKENS; made += 35) {
         sgt_prompt rest = {.ids = all + 100 + made - 36, .count = 36};
         o.tokens = 35;

@@ -1,5 +1,5 @@
-/* test_init.c: models to start from: llm.c's files, tensors in several files; only the parameters
- * are read. */
+/* test_init.c: models from which a run can start (--init): llm.c's files, and tensors in several
+ * files. Only the parameters are read. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,8 +39,8 @@ static int take(sgt_backend *b, sgt_state what, size_t tensor, size_t first, siz
     return SGT_OK;
 }
 
-/* Numbers that bfloat16 represents, different for every tensor and element: 8 bits of fraction,
- * varying signs and exponents. */
+/* Return a number that bfloat16 can represent, with a sign, an exponent and a fraction that depend
+ * on tensor and element. */
 static float number(size_t tensor, size_t i)
 {
     uint32_t h = (uint32_t)(tensor * 7919 + i) * 2654435761u;
@@ -82,8 +82,9 @@ Test(init, llm_c_in_both_precisions)
     loads("five.bin", &shape, flat);
 }
 
-/* Change word `at` of the good file's header (-1: none). If size > 0, cut the file to `size` bytes;
- * if size < 0, add a byte. Check that it is refused with `fault` after its path. */
+/* Copy good.bin to bad.bin, with word `at` of its header replaced by `word` (at -1: none). If size
+ * > 0, cut the copy to `size` bytes; if size < 0, add a byte. Check that it is refused with the
+ * message "PATH: fault". */
 static void refused(int at, int32_t word, long size, const char *fault)
 {
     sgt_model m;
@@ -121,7 +122,7 @@ Test(init, llm_c_files_that_are_wrong)
 
 /* ---- several files ---- */
 
-/* Write every second tensor to one of two files. */
+/* Write the tensors to two files in turn. */
 static void put_parts(const sgt_model *m, const float *flat)
 {
     sgt_error err;
@@ -175,8 +176,8 @@ Test(init, tensors_in_several_files)
 
 /* ---- runs ---- */
 
-/* A run that starts from a checkpoint, from a file of llm.c, or from a checkpoint without optimizer
- * state is the same, because only the parameters are read. */
+/* Runs that start from a checkpoint, from a file of llm.c, or from a checkpoint without optimizer
+ * state are the same, because only the parameters are read. */
 Test(init, a_run_starts_with_fresh_optimizer_state)
 {
     sgt_model m;

@@ -1,6 +1,6 @@
-/* test_masking.c: --document-mask. The loader says where documents begin, by .idx files or the end-
- * of-text id; otherwise the backend finds that id. tests/step/documents.c tests the masking
- * itself. */
+/* test_masking.c: --document-mask. The loader knows document starts from .idx files or from the
+ * end-of-text id. If it does not report them, the backend searches for that id.
+ * tests/step/documents.c tests the masking itself. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static sgt_config masked(uint64_t steps)
     return s;
 }
 
-/* Write data.idx beside data.bin: a document begins at each token for which `begins` says so. */
+/* Write data.idx for data.bin. A document begins at each token for which `begins` returns 1. */
 static void put_index(int (*begins)(uint16_t id, size_t at))
 {
     size_t n, count = 0;

@@ -97,8 +97,8 @@ static float *initial(const sgt_model *m, uint64_t seed, int threads)
     return p;
 }
 
-/* The first four moments of n draws of a normal distribution differ from the exact ones by at most
- * four standard errors. */
+/* Check n draws of a normal distribution: their first four moments differ from the exact ones by at
+ * most four standard errors. */
 static void check_normal(const float *x, size_t n, double sigma, const char *name)
 {
     double mean = 0, m2 = 0, m3 = 0, m4 = 0, count = (double)n;
@@ -145,8 +145,8 @@ Test(model, initial_parameters_depend_on_the_seed_alone)
                         *other = initial(&m, 8, 1);
     cr_expect(memcmp(one, three, bytes) == 0, "3 threads drew other numbers than 1");
     cr_expect(memcmp(one, other, bytes) != 0, "another seed drew the same numbers");
-    /* a parameter's initial value depends on its place alone: wte's first row is the same for any
-     * vocabulary */
+    /* A parameter's initial value depends only on its tensor and its position there, so wte's first
+     * row is the same for any vocabulary. */
     m.vocab = 100;
     scoped_memory float *fewer = initial(&m, 7, 1);
     cr_expect(memcmp(one, fewer, 100 * 32 * sizeof(float)) == 0);

@@ -1,6 +1,6 @@
-/* test_muon.c: Muon (--optimizer muon): 50 updates against numpy in float32. That threads, deferring
- * and ranks change no bit is in test_update.c, test_recompute.c and test_cpu_ranks.c, and a
- * comparison with PyTorch in float64 in test_options.c. */
+/* test_muon.c: Muon (--optimizer muon): 50 updates, compared with numpy in float32. test_update.c,
+ * test_recompute.c and test_cpu_ranks.c check that threads, deferred updates and ranks change no
+ * bit, and test_options.c compares with PyTorch in float64. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>

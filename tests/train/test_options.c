@@ -1,5 +1,5 @@
-/* test_options.c: options of a step on a CPU beyond AdamW in float32, compared with PyTorch in
- * float64 and with itself. */
+/* test_options.c: options of a training step on a CPU other than AdamW in float32. They are
+ * compared with PyTorch in float64, and with the step itself, computed in other ways. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,8 @@
 
 SCOPED_POINTER(sgt_safetensors, sgt_safetensors_close)
 
-/* Return the relative value of the last bit of the 16-bit format in use; 0 for float32. */
+/* Return the value of the last bit of the 16-bit format in use, relative to the number; 0 for
+ * float32. */
 static double last_bit(const fixture *f)
 {
     sgt_precision p = f->options.precision;
@@ -25,9 +26,10 @@ static double last_bit(const fixture *f)
 
 /* Return the bound of the gradient's error, relative to its norm. In float32 it is 5e-6, about 2^6
  * units of 2^-24. In 16 bits, the reference rounds at the same places, but a number that differs by
- * 2^6 units may be rounded the other way, and then differs by a last bit. That happens to a share
- * of 2 * 2^6 * 2^-24 / last bit of the numbers, at each of about 16 roundings. If one rounding were
- * omitted, every number would differ by a third of a last bit, which exceeds this bound. */
+ * 2^6 units may be rounded the other way, and then differs by a last bit. At each of about 16
+ * roundings, that happens to a fraction of 2 * 2^6 * 2^-24 / last bit of all numbers. If one
+ * rounding were omitted, every number would differ by a third of a last bit, which exceeds this
+ * bound. */
 static double gradient_bound(const fixture *f)
 {
     double bit = last_bit(f);
@@ -35,16 +37,17 @@ static double gradient_bound(const fixture *f)
 }
 
 /* Return the bound of the loss. Let e be last_bit(f), the relative step of the 16-bit format. The
- * forward pass rounds about 2^15 numbers to it, which before differ from the reference's by 4 units
- * of float32, 2^-21. So 2^15 * 2^-21 / e of them are rounded the other way. Each changes the loss
- * of one of N positions, whose logits are below 1/2, by e. The squares of such errors add up. */
+ * forward pass rounds about 2^15 numbers to it. Before that, they differ from the reference's
+ * numbers by 4 units of float32, which is 2^-21. So 2^15 * 2^-21 / e of them are rounded the other
+ * way. Each changes the loss of one of N positions, whose logits are below 1/2, by e. The squares
+ * of such errors add up. */
 static double loss_bound(const fixture *f)
 {
     return 5e-6 + sqrt(0x1p-6 * last_bit(f)) / (f->batch * f->seq);
 }
 
-/* Check each tensor's gradient and the whole gradient. A tensor of a few numbers has a wider bound:
- * one of them may be off by a last bit. */
+/* Check each tensor's gradient, and then the whole gradient. A tensor of few numbers has a wider
+ * bound, because one number may be off by a last bit. */
 static void check_gradients(const fixture *f, sgt_backend *b)
 {
     scoped_memory float *g = flat_state(b, &f->model, SGT_GRADIENTS);
@@ -115,9 +118,9 @@ static void against_reference(const char *name, uint32_t micro)
     if (micro == 1) check_evaluation(&f, b);
 }
 
-/* Dropout, whose masks the reference draws for the whole step: however that is divided, the backend
- * must draw the same; SGD with an ignored id; Nesterov and an untied head; Muon; and documents that
- * begin within tiles, next to each other, and at both ends of a row, with dropout too. */
+/* Dropout: the reference draws the masks of the whole step, and the backend must draw the same,
+ * however it divides the step. SGD with an ignored id. Nesterov and an untied head. Muon. Documents
+ * that begin within tiles, next to each other, and at both ends of a row, also with dropout. */
 Test(options, as_pytorch_in_float64)
 {
     static const char *const names[] = {"options_dropout", "options_sgd", "options_untied",
@@ -138,14 +141,14 @@ static float *step_gradients(const fixture *f, const sgt_backend_options *o, dou
     return g;
 }
 
-/* Rows without the id are one document each. */
+/* A row without the end-of-text id is one document. */
 Test(options, a_row_of_one_document_has_the_bits_of_a_row_without_the_mask)
 {
     scoped(fixture) f;
     double loss[3];
     float *g[3];
     fixture_load(&f, "options_documents", SGT_GELU_TANH);
-    /* no mask; a mask by an id that is not in the rows; by one that is */
+    /* no mask; a mask by an id that no row has; a mask by an id that rows have */
     for (int i = 0; i < 3; i++) {
         sgt_backend_options o = f.options;
         o.documents = i > 0;
@@ -159,8 +162,8 @@ Test(options, a_row_of_one_document_has_the_bits_of_a_row_without_the_mask)
     for (int i = 0; i < 3; i++) free(g[i]);
 }
 
-/* There are two references, each of which rounds where the backend does. sgt_head_run rounds at
- * other places than the head that computes all logits at once. */
+/* There are two references, because sgt_head_run rounds at other places than the head that computes
+ * all logits at once. Each reference rounds where the backend does. */
 Test(options, bf16_as_pytorch_with_rounded_operands)
 {
     const sgt_head h = {.V = 37, .C = 18, .bf16 = 1};
@@ -192,8 +195,8 @@ Test(options, the_level_says_how_products_are_made)
                "--precision fp16: operands are rounded to it and multiplied in fp32\n");
 }
 
-/* Plain C has no products of bfloat16. The limit affects only this test: each runs in a process of
- * its own. */
+/* Plain C has no matrix products of bfloat16. The limit of the CPU level affects only this test,
+ * because each test has its own process. */
 Test(options, bf16_where_the_cpu_has_no_such_products)
 {
     must(sgt_cpu_limit("plain", why));
@@ -209,7 +212,7 @@ Test(options, fp16_as_pytorch_with_rounded_operands)
 
 TestSuite(untied, .init = make_folder, .fini = remove_folder);
 
-/* Replace a text in a file by another of the same length. */
+/* Replace the text `from` in a file by `to`, which has the same length. */
 static void replace(const char *name, const char *from, const char *to)
 {
     size_t n;
@@ -229,7 +232,8 @@ static void write_model(const fixture *f, const float *p)
     must(sgt_checkpoint_write(folder, &state, b, &f->model, NULL, -1, why));
 }
 
-/* Load the model in the folder as its config.json describes it; *p is its parameters. */
+/* Load the model in the folder as its config.json describes it. Set *p to its parameters,
+ * malloc'd. */
 static int load_model(const fixture *f, float **p, sgt_model *m, sgt_error *err)
 {
     sgt_backend_options o = f->options;
@@ -246,8 +250,8 @@ static int load_model(const fixture *f, float **p, sgt_model *m, sgt_error *err)
     return rc;
 }
 
-/* Write a checkpoint and read it back. It has transformers' names, in which the head is not part of
- * "transformer". */
+/* Write a checkpoint and read it back. It has the names of transformers, where the head does not
+ * belong to "transformer". */
 Test(untied, a_head_with_a_weight_of_its_own_is_kept)
 {
     scoped(fixture) f;
@@ -275,7 +279,7 @@ static float *load_untied(fixture *f, sgt_tensor *wte, sgt_tensor *head)
     return q;
 }
 
-/* config.json ties the head to wte, but the file has a weight for each. They load if they are the
+/* config.json ties the head to wte, but the file has both weights. The model loads if they are the
  * same numbers. */
 Test(untied, a_head_is_the_embedding_or_refused)
 {
@@ -285,7 +289,8 @@ Test(untied, a_head_is_the_embedding_or_refused)
     float *p;
     scoped_memory float *q = load_untied(&f, &wte, &head);
     memcpy(q + head.offset, q + wte.offset, wte.count * sizeof *q);
-    for (int other = 0; other < 2; other++) { /* then the last number of the head is another */
+    /* in the second round, the last number of the head differs */
+    for (int other = 0; other < 2; other++) {
         if (other) q[head.offset + head.count - 1] += 0x1p-10f;
         write_model(&f, q);
         replace("config.json", "\"tie_word_embeddings\": false", "\"tie_word_embeddings\": true ");
@@ -379,14 +384,15 @@ Test(options, good_steps_double_the_scale)
                   s.good_steps == (step == 7 ? SGT_SCALE_GROWTH - 1 : 0));
     }
     b->close(b);
-    f.options.precision = SGT_PRECISION_BF16; /* no loss scale, but skipped updates are counted */
+    /* bf16 has no loss scale, but skipped updates are counted */
+    f.options.precision = SGT_PRECISION_BF16;
     b = fixture_open(&f, &f.options);
     b->put_scaler(b, 9, &s);
     cr_assert_eq(b->get_scaler(b, &s, NULL), 0);
     cr_expect(s.scale == 1 && s.good_steps == 0 && s.skipped == 5);
 }
 
-/* A mean over no targets is 0, and so are its gradients: the update only decays weights. */
+/* Without targets, the mean loss is 0, and so are the gradients: the update only decays weights. */
 Test(options, a_step_without_a_target)
 {
     scoped(fixture) f;

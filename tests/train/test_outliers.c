@@ -1,4 +1,4 @@
-/* test_outliers.c: the steps that --skip-spikes leaves out. */
+/* test_outliers.c: which steps --skip-spikes skips. */
 #include <criterion/criterion.h>
 
 #include "kernels/outliers.h"
@@ -28,7 +28,7 @@ Test(outliers, only_what_is_kept_is_looked_back_at)
                                        1),
                      0, "step %d comes too early", i);
     for (int i = 0; i < 8; i++) cr_expect_eq(sgt_outliers_take(&o, 3, i % 2 ? 3 : 1, 1), 0);
-    /* the 100 has left the window; the losses 1 and 3, and norms of 1, remain */
+    /* the loss of 100 has left the window, which now has losses of 1 and 3, and norms of 1 */
     for (int i = 0; i < 20; i++)
         cr_expect_eq(sgt_outliers_take(&o, 3, 5.001, 1), 1, "the %dth of a row", i);
     cr_expect(o.spikes == 20 && o.taken == SGT_OUTLIER_STEPS + 8);

@@ -1,4 +1,4 @@
-/* test_padding.c: padded rows: --sampling documents through sgt_train. Padding contributes to no
+/* test_padding.c: padded rows: --sampling documents through sgt_train. Padding adds nothing to a
  * loss, whatever id it has. */
 #include <math.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static double logged(const char *run, const char *field, size_t step)
     return x;
 }
 
-/* Return the loss of one document alone, without padding. */
+/* Return the loss of one document, computed by itself and without padding. */
 static double alone(const int32_t *tokens, uint32_t length)
 {
     scoped(sgt_backend) *b = NULL;
@@ -61,8 +61,8 @@ static double alone(const int32_t *tokens, uint32_t length)
     return loss;
 }
 
-/* A step's loss is the sum over its documents, each computed alone, divided by the number of their
- * targets. */
+/* A step's loss is the sum of the losses of its documents, each computed by itself, divided by the
+ * number of targets. */
 Test(padding, a_steps_loss_is_its_documents)
 {
     int32_t both[2][4 * T], row[T + 1];
@@ -91,8 +91,8 @@ Test(padding, a_steps_loss_is_its_documents)
     sgt_loader_close(l);
 }
 
-/* The bits do not depend on the padding id, on the reader, or on how batches are made. If a step is
- * divided otherwise, the losses are nearly the same. */
+/* The bits do not depend on the padding id, on the reader, or on how batches are read. If a step is
+ * divided into other micro-steps, the losses are nearly the same. */
 Test(padding, changes_no_bit)
 {
     sgt_config s = documents(6);

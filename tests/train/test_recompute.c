@@ -19,7 +19,7 @@ static float *trained(const fixture *f, const sgt_backend_options *o)
     return p;
 }
 
-/* Return whether to skip a combination: make check tries a third of them, make check-all tries
+/* Return whether to skip a combination. make check tries a third of them, make check-all tries
  * all. */
 static int left_out(size_t name, size_t levels)
 {
@@ -32,7 +32,7 @@ static const char *const names[] = {"options_dropout", "options_sgd",  "options_
                                     "options_muon",    "tiny_tanh"};
 enum { NAMES = sizeof names / sizeof *names };
 
-/* The last one keeps AdamW's moments in bfloat16. */
+/* Load the fixture names[i]. The last one keeps AdamW's moments in bfloat16. */
 static void load(fixture *f, size_t i)
 {
     fixture_load(f, names[i], SGT_GELU_TANH);
@@ -61,11 +61,12 @@ Test(recompute, the_same_bits_for_any_number_of_threads_and_any_recomputation)
 /* ---- layers of different levels ---- */
 
 /* Each letter is a layer's level: n none, g gelu, b block. Layers that share buffers must not read
- * each other's data, wherever the last of them is. */
+ * each other's data, whichever layer is the last of them. */
 static const char *const mixes[] = {"nnnnn", "ggbbn", "bnbgn", "nbgnb", "gnnbn", "bbbgg", "nnnnb"};
 
-/* Train with `name`'s options without recomputation; then with these levels, and with every byte
- * that is not live overwritten after each part of a step. Both must give the same bits. */
+/* Train with the options of fixture i without recomputation. Then train with these levels, and once
+ * more while every byte that is not live is overwritten after each part of a step. All must give
+ * the same bits. */
 static void mixed(size_t i, const char *levels, uint32_t micro, int documents)
 {
     scoped(fixture) f;
@@ -80,7 +81,7 @@ static void mixed(size_t i, const char *levels, uint32_t micro, int documents)
     scoped_memory float *want = trained(&f, &o);
     for (int l = 0; l < 5; l++) at[l] = (uint8_t)(strchr("ngb", levels[l]) - "ngb");
     o.recompute_at = at;
-    for (o.scrub = 0; o.scrub < 2; o.scrub++) { /* updates are deferred without it alone */
+    for (o.scrub = 0; o.scrub < 2; o.scrub++) { /* updates are deferred only without scrub */
         scoped_memory float *p = trained(&f, &o);
         cr_expect(memcmp(p, want, sgt_model_floats(&f.model) * sizeof *p) == 0,
                   "%s, %s, %u micro-steps: other bits", names[i], levels, micro);
@@ -95,8 +96,8 @@ Test(live, any_mix_gives_the_same_bits_and_what_is_said_to_be_dead_is_read_by_no
 }
 
 /* Return the size of the outputs of two LayerNorms and GELU, per position and layer, in units of C
- * floats. They are 6 C numbers. Only products read them, so they are bfloat16 if products use
- * that. */
+ * floats. They have 6 C numbers. Only matrix products read them, so they are bfloat16 if those use
+ * bfloat16. */
 static uint64_t for_products(sgt_precision precision)
 {
     return precision == SGT_PRECISION_BF16 && sgt_gemm_has_bf16() ? 3 : 6;
@@ -135,8 +136,8 @@ static void saves(sgt_precision precision)
     o.recompute = SGT_RECOMPUTE_BLOCK;
     cr_expect_eq(bytes_of(&o, "activations"), none - others * (cheap + 9) * unit);
     cr_expect_leq(2 * bytes_of(&o, "activations"), none);
-    /* the five layers that recompute share one buffer for LayerNorm and GELU outputs; of these, the
-     * three whole blocks share one for the rest */
+    /* The five layers that recompute share one buffer for LayerNorm and GELU outputs. The three
+     * among them with the level `block` share one buffer for the rest. */
     uint8_t at[LAYERS] = {SGT_RECOMPUTE_GELU, SGT_RECOMPUTE_GELU,  SGT_RECOMPUTE_BLOCK,
                           SGT_RECOMPUTE_NONE, SGT_RECOMPUTE_BLOCK, SGT_RECOMPUTE_BLOCK};
     o.recompute_at = at;

@@ -32,8 +32,8 @@ Test(resume, stopped_and_resumed_is_undisturbed)
     same_bytes("whole/step-00000012/state.json", "cut/step-00000012/state.json");
 }
 
-/* Another rate and another schedule begin at the step of the resume. A later resume without these
- * options continues them to the bit. */
+/* A new rate and a new schedule begin at the step at which the run resumes. If it is resumed again
+ * without these options, it continues with them, with the same bits. */
 Test(resume, a_new_schedule_begins_at_the_resume)
 {
     scoped(sgt_checkpoint_state) st;
@@ -77,8 +77,8 @@ Test(resume, stopped_before_the_first_step)
               said);
 }
 
-/* The run was killed after the last checkpoint got its name, and before an older one was
- * removed. */
+/* The run was killed after the last checkpoint was renamed to its final name, and before an older
+ * one was removed. */
 Test(resume, what_the_last_save_left_goes)
 {
     sgt_config s = tiny(3);

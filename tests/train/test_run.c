@@ -1,5 +1,5 @@
-/* test_run.c: whole runs through sgt_train: the 200-step curve, identical bits, where a run starts
- * from, defaults. */
+/* test_run.c: whole runs through sgt_train: the 200-step curve, runs with the same bits, models to
+ * start from, defaults. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
@@ -84,7 +84,7 @@ Test(run, operations_of_a_token)
     cr_expect_eq(sgt_flops_per_token(&m, 512), 741408768.0 + 56623104.0);
 }
 
-/* The peak may be measured too low on a CPU whose cores are busy. The first step that exceeds it
+/* On a CPU whose cores are busy, the measured peak speed may be too low. A step that is faster
  * raises it. On a GPU, steps do not raise it, because their metrics come late. */
 Test(run, mfu_is_never_above_1)
 {
@@ -125,7 +125,8 @@ Test(run, defaults_follow_from_data_and_model)
     s.batch = 8;
     s.epochs = 0.5;
     must_train(s, "r", 0);
-    /* 20,001 tokens are 199 windows of 100; half of them take seven steps of 16 rows, rounded up */
+    /* 20,001 tokens have 199 windows of 100. Half of these windows take seven steps of 16 rows,
+     * rounded up. */
     scoped(sgt_checkpoint_state) st;
     cr_assert_eq(sgt_checkpoint_read(&st, in_folder("r/step-00000007"), NULL), 0);
     /* the smallest model in the table of rates has 0.69 million parameters; a step has 16 rows */

@@ -1,5 +1,5 @@
-/* test_safetensors.c: tensor files: writing and reading, the types that are read, and damaged
- * headers. */
+/* test_safetensors.c: safetensors files: writing and reading, the types that are supported, and
+ * damaged headers. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,8 @@ static sgt_safetensors *open_good(void)
 
 #define HINT " (damaged or cut short: copy it again, or take another checkpoint)"
 
-/* Opening must fail with a message that ends in this text after the path, and in advice. */
+/* Check that opening x.safetensors fails. The message has `why` after the path, and advice at its
+ * end. */
 static void refused(const char *why)
 {
     sgt_error err;
@@ -188,7 +189,7 @@ Test(safetensors, files_that_are_none)
                          "duplicate object key");
 }
 
-/* A header of brackets only gives an error, and does not overflow the stack. */
+/* A header that consists of brackets only is an error, and does not overflow the stack. */
 Test(safetensors, depth)
 {
     size_t n = 100000;

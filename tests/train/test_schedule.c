@@ -52,8 +52,8 @@ Test(schedule, warmup_may_be_none_or_longer_than_the_run)
     at(&wsd, 9, 1e-4);
 }
 
-/* One that begins at step 200: its warm-up starts at the rate before it, and all steps count from
- * there. */
+/* A schedule that begins at step 200: its warm-up starts at the rate before it, and all its steps
+ * count from step 200. */
 Test(schedule, a_later_one_counts_from_its_first_step)
 {
     sgt_schedule c = {SGT_COSINE, 5e-4, 5e-5, 20, 400, 200, 1e-4}, falls = c, wsd = c;

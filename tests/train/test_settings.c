@@ -1,5 +1,5 @@
-/* test_settings.c: the settings of a run: to JSON and back, what is refused, and what may change on
- * resume. */
+/* test_settings.c: the settings of a run: writing them as JSON and reading them, what is refused,
+ * and what may change on resume. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ SCOPED_STRUCT(sgt_config, sgt_config_free)
 
 TestSuite(settings);
 
-/* Return the defaults with the settings of a text of JSON. */
+/* Return the default settings, changed by those in the JSON `text`. */
 static sgt_config with(const char *text)
 {
     sgt_config s;
@@ -122,7 +122,7 @@ Test(settings, every_wrong_value_names_its_option)
          "--betas 0.9: not two numbers from 0 to below 1, such as 0.9,0.95"},
         {"{\"betas\": \"0.9,1\"}",
          "--betas 0.9,1: not two numbers from 0 to below 1, such as 0.9,0.95"},
-        {"{\"betas\": \"0.9,0.999999999\"}", /* 1 in float: the first update would divide by 0 */
+        {"{\"betas\": \"0.9,0.999999999\"}", /* 1 as a float: the first update would divide by 0 */
          "--betas 0.9,0.999999999: not two numbers from 0 to below 1, such as 0.9,0.95"},
         {"{\"betas\": \"-0.1,0.9\"}",
          "--betas -0.1,0.9: not two numbers from 0 to below 1, such as 0.9,0.95"},
@@ -181,7 +181,7 @@ Test(settings, which_may_differ_in_a_resumed_run)
                    {"{\"recompute\": \"block\"}", 0},
                    {"{\"document-mask\": true}", 0},
                    {"{\"momentum\": 0.5}", 1}, /* AdamW has no momentum */
-                   {"{\"loss-scale\": 2}", 1}, /* and fp32 has no loss scale */
+                   {"{\"loss-scale\": 2}", 1}, /* fp32 has no loss scale */
                    {"{\"optimizer\": \"sgd\"}", 0},
                    {"{\"schedule\": \"wsd\"}", 1},
                    {"{\"min-lr\": 0}", 1},
@@ -209,13 +209,13 @@ Test(settings, which_may_differ_in_a_resumed_run)
                    "resume (leave it out, or start a new --run)");
 }
 
-/* All options of a rank are those of rank 0, to the last bit, except paths and what belongs to a
- * machine. The two seeds are equal as doubles. */
+/* All options of a rank must equal those of rank 0, to the last bit, except paths and options about
+ * the machine. The two seeds below are equal as doubles. */
 Test(settings, which_may_differ_between_ranks)
 {
     static const char first[] = "{\"precision\": \"fp16\", \"seed\": 9007199254740993}";
     const struct {
-        const char *text, *told; /* told NULL: it may differ */
+        const char *text, *told; /* told: the error; NULL: the option may differ */
     } changes[] = {
         {"{\"data\": \"/mnt/out\", \"init\": \"gpt2/\", \"val-data\": \"v.jsonl\"}", NULL},
         {"{\"threads\": 3, \"cpu\": \"avx2\", \"memory-limit\": 1000}", NULL},
@@ -238,7 +238,7 @@ Test(settings, which_may_differ_between_ranks)
     }
 }
 
-/* JSON's -0 is an integer, and reads as 0. */
+/* -0 is written as 0, because JSON's -0 is an integer and would be read as 0. */
 Test(settings, minus_zero_is_zero)
 {
     sgt_config s;
@@ -250,7 +250,8 @@ Test(settings, minus_zero_is_zero)
     must(sgt_config_same_run(&s, text, 0, why));
 }
 
-/* What has no effect on examples is not written, and a path that is not UTF-8 is not written. */
+/* Options without an effect on examples (FILE.jsonl) are not written, and neither is a path that is
+ * not UTF-8. */
 Test(settings, examples_whose_path_is_not_utf8)
 {
     scoped(sgt_config) s;
@@ -274,8 +275,7 @@ Test(settings, whose_shape_came_from_elsewhere)
     must(sgt_config_same_run(&s, begun, 0, why));
 }
 
-/* A run may be resumed on another device. Then options that only one of the devices has may differ,
- * and no others. */
+/* If a run is resumed on another device, only options that one of the devices lacks may differ. */
 Test(settings, which_may_differ_on_another_device)
 {
     sgt_config kept, s;

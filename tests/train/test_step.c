@@ -1,12 +1,12 @@
-/* test_step.c: what a backend on the CPU refuses. tests/step compares its steps with PyTorch and with
- * themselves, divided in other ways. */
+/* test_step.c: options that the CPU backend refuses. tests/step compares its steps with PyTorch,
+ * and with steps that are divided in other ways. */
 #include <string.h>
 #include <sys/resource.h>
 
 #include "tests/expect.h"
 #include "tests/train/fixture.h"
 
-/* Too large a model is refused before its memory is used. Otherwise the system would kill the
+/* A model that is too large is refused before memory is used. Otherwise the system would kill the
  * process. */
 Test(step, what_does_not_fit_costs_nothing)
 {

@@ -1,4 +1,5 @@
-/* test_team.c: a team of threads: every task of a round is done exactly once. */
+/* test_team.c: threads that share tasks (train/generate/team.h). Every task of a round is done
+ * exactly once. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 
@@ -16,7 +17,7 @@ static void *work(void *wrong)
     for (int r = 0; r < ROUNDS; r++) {
         for (size_t t; (t = sgt_team_next(&shared.team)) < TASKS;) shared.done[r][t]++;
         sgt_team_barrier(&shared.team, TEAM);
-        /* plain reads: the barrier orders them */
+        /* these reads need not be atomic, because the barrier orders them */
         for (int t = 0; t < TASKS; t++) *(int *)wrong += shared.done[r][t] != 1;
     }
     return NULL;

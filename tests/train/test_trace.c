@@ -1,6 +1,5 @@
-/* test_trace.c: traces: which steps are traced, what the file says of a span, and that the file is
- * valid JSON whatever the names are, however many threads write, and whenever the process is
- * killed. */
+/* test_trace.c: traces: which steps are traced, and what the file has for each span. The file must
+ * be valid JSON for any names and any number of threads. */
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -48,7 +47,7 @@ Test(trace, ten_steps_after_ten_or_what_a_short_run_has)
     expect_window(0, 20, 10, 19);
     expect_window(0, 21, 10, 19);
     expect_window(0, 40, 10, 19);
-    expect_window(100, 140, 110, 119); /* a resumed run, whose first step is 100 */
+    expect_window(100, 140, 110, 119); /* a resumed run that begins at step 100 */
     expect_window(100, 103, 100, 102);
 }
 
@@ -73,7 +72,7 @@ Test(trace, spans_come_in_order_and_to_the_nanosecond)
     sgt_trace *t = start(0, 1);
     step(t, 0);
     uint64_t base = sgt_trace_begin(t);
-    /* spans are added when they end, so the inner ones come first */
+    /* spans are recorded when they end, so inner spans come first */
     span(t, SGT_TRACE_LOOP, base + 1000, base + 1999, "data wait");
     sgt_trace_span(t, &(sgt_trace_event){.name = "forward",
                                          .category = "forward",

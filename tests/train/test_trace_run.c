@@ -23,7 +23,7 @@ static int count(const json_t *all, const char *name)
     return n;
 }
 
-/* The spans of a track, sorted by their beginnings, lie within those that are still open. */
+/* Check that each span of a track lies within the spans that are open when it begins. */
 static void expect_nested(const json_t *all, int track)
 {
     int64_t open[16];
@@ -57,7 +57,7 @@ static int whole_run(const char *profile, uint64_t steps, char *last, size_t n)
     if (rc < 0) snprintf(last, n, "%s", err.text);
     else
         snprintf(last, n, "%.*s", (int)(strstr(r.last, "\"tokens\"") - r.last),
-                 r.last); /* everything that is not measured */
+                 r.last); /* the part of the metrics that is not measured */
     sgt_training_result_free(&r);
     return rc;
 }
@@ -78,7 +78,8 @@ Test(trace_run, a_run)
     cr_expect_eq(count(all, "h.0 forward"), 30);
     cr_expect_eq(count(all, "h.1 forward"), 30);
     cr_expect_eq(count(all, "h.1 backward"), 30);
-    cr_expect_eq(count(all, "h.0 recompute"), 30); /* the last layer's span is still there */
+    /* only h.0: the last layer's outputs are still there */
+    cr_expect_eq(count(all, "h.0 recompute"), 30);
     cr_expect_eq(count(all, "h.1 recompute"), 0);
     cr_expect_eq(count(all, "head and loss"), 30);
     cr_expect_eq(count(all, "embeddings forward"), 30);
@@ -134,7 +135,7 @@ Test(trace_run, threads_write_at_once)
         d[i] = (drawer){.t = t, .number = i, .base = base};
         cr_assert_eq(pthread_create(&d[i].thread, NULL, draw, &d[i]), 0);
     }
-    step(t, 1); /* meanwhile the memory grows and moves */
+    step(t, 1); /* the trace's memory grows and moves during this */
     step(t, 2);
     for (int i = 0; i < THREADS; i++) pthread_join(d[i].thread, NULL);
     json_t *all = end(t), *e;
@@ -154,8 +155,8 @@ Test(trace_run, threads_write_at_once)
     json_decref(all);
 }
 
-/* Write traces to one name without end. The test kills the child that runs this during its first
- * ones. */
+/* Write traces to the same file, one after another, for ever. The test kills the child process that
+ * runs this while it writes the first ones. */
 static void write_without_end(void)
 {
     for (;;) {

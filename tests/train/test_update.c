@@ -1,6 +1,6 @@
-/* test_update.c: most of an update is deferred, and done during the next step's products
- * (train/cpu/update.c). Reading or writing state before that gives the same as an update at
- * once. */
+/* test_update.c: most of an update is deferred, and done during the next step's matrix products
+ * (train/cpu/update.c). Reading or writing the state before that gives the same as an update that
+ * is done at once. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static void same(const fixture *f, sgt_backend *a, sgt_backend *b, sgt_state wha
               "%s: state %d: other bits", name, what);
 }
 
-/* With one thread nothing is deferred, so it gives the expected state. */
+/* With one thread nothing is deferred, so a run on one thread gives the expected state. */
 Test(update, parameters_and_moments_are_there_as_soon_as_they_are_asked_for)
 {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -64,8 +64,8 @@ Test(update, what_is_put_after_it_stays)
     same(&f, b, fresh, SGT_PARAMETERS, "put");
 }
 
-/* Gradients are multiplied by 2^80. Their squares would overflow a sum in float, as products make
- * it. */
+/* Gradients are multiplied by 2^80. Sums of their squares in float, as matrix products compute
+ * them, would overflow. */
 Test(update, a_norm_is_that_of_finite_gradients)
 {
     scoped(fixture) f;

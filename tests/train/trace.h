@@ -1,4 +1,4 @@
-/* trace.h: write a trace to t.json of the test's folder, and read it. */
+/* trace.h: write a trace to t.json in the test's folder, and read it. */
 #ifndef SGT_TESTS_TRACE_H
 #define SGT_TESTS_TRACE_H
 
@@ -53,7 +53,8 @@ static inline int64_t other(const json_t *all, const char *key)
     return whole(json_object_get(all, "otherData"), key);
 }
 
-/* Return the n-th event of a phase, or NULL. With n < 0, store their number in *count. */
+/* Return event number n of a phase ("ph"), or NULL if there is none. If n < 0, store the number of
+ * such events in *count. */
 static inline json_t *event(const json_t *all, const char *phase, int n, int *count)
 {
     size_t i;

@@ -17,7 +17,7 @@
 
 enum { ROWS = 2, SEQ = 24, VOCAB = 5003 };
 
-/* The final state of a rank, flat, and the losses of its evaluations. */
+/* The final state of a rank, in the flat layout, and the sum of the losses of its evaluations. */
 typedef struct outcome {
     float *state[SGT_MOMENT2 + 1];
     double losses;
@@ -29,7 +29,7 @@ typedef struct job {
     outcome ranks[MOST_RANKS];
 } job;
 
-/* Return random number i of stream `of`. */
+/* Return number i of random sequence `of`. */
 static uint32_t draw(uint64_t of, size_t i)
 {
     uint64_t x = (of << 32 | i) * 0x9e3779b97f4a7c15u;
@@ -68,7 +68,7 @@ static void step(sgt_backend *b, sgt_batch *rows, const job *j, const sgt_ranks 
 {
     sgt_error err;
     int32_t *ids =
-        rows->targets - 1; /* each row's first token follows the last of the row before */
+        rows->targets - 1; /* rows follow one another in ids[] */
     for (uint32_t a = 0; a < j->o.accum; a++) {
         for (size_t i = 0; i <= ROWS * SEQ; i++)
             ids[i] = (int32_t)(draw(1000 + (s * MOST_RANKS + r->rank) * j->o.accum + a, i) % VOCAB);
@@ -78,7 +78,7 @@ static void step(sgt_backend *b, sgt_batch *rows, const job *j, const sgt_ranks 
     if (b->update(b, s, 1e-3, &err) < 0) fail("an update", err.text);
 }
 
-/* Train, and between some steps evaluate, read the state or initialize it. */
+/* Train. Between some steps, evaluate, read the state or initialize it. */
 static void work(void *ctx, sgt_ranks *r)
 {
     job *j = ctx;
@@ -128,7 +128,8 @@ static void forget(job *j)
         for (int what = SGT_PARAMETERS; what <= SGT_MOMENT2; what++) free(j->ranks[i].state[what]);
 }
 
-/* AdamW with a tied head and with an untied one; SGD; two micro-steps per step. */
+/* Train twice, and compare the runs. fp32 uses AdamW and a tied head, bf16 AdamW and an untied
+ * head, fp16 SGD and two micro-steps per step. */
 static void train(uint32_t ranks, sgt_precision precision, uint64_t steps)
 {
     sgt_error err;

@@ -1,11 +1,11 @@
-/* stress.c: a thread writes checkpoints while the state that they were copied from changes and
- * the log grows. Each checkpoint is read again and every float checked. A plain program without
+/* stress.c: a thread writes checkpoints while the state that they were copied from changes and the
+ * log grows. Each checkpoint is read again, and every float is checked. A plain program without
  * Criterion, so that it runs under the thread sanitizer:
  *
  *     make SAN=thread build/thread/tests/stress-saver && build/thread/tests/stress-saver [SAVES]
  *
- * Saves SAVES times (default 400), sometimes into a run that a killed process has left. Exit 0:
- * all was right. */
+ * Saves SAVES times (default 400), sometimes into the run directory of a killed process. Exit 0:
+ * every checkpoint was right. */
 #include <string.h>
 
 #include "tests/stress.h"
@@ -19,7 +19,7 @@ typedef struct state {
     float *flat[STATES];
 } state;
 
-/* Return float i of a state after `step` steps. */
+/* Return float i of state `what` (below STATES) after `step` steps. */
 static float value(int what, size_t i, uint64_t step)
 {
     return (float)((i * 31 + step * 7919 + (size_t)what * 104729) % 65537);
@@ -87,8 +87,8 @@ static void check(sgt_run *run, state *read, uint64_t step)
     free(dir);
 }
 
-/* Run from step `from` to step `to` and save after each. Most saves find the previous one
- * unfinished. */
+/* Run from step `from` to step `to`, and save after each. Most saves begin while the previous one
+ * is still being written. */
 static void train(const sgt_model *m, uint64_t from, uint64_t to)
 {
     sgt_error err;
@@ -113,7 +113,7 @@ static void train(const sgt_model *m, uint64_t from, uint64_t to)
             .step = step + 1, .sampling = "shuffle", .device = "cpu", .options = "{}"};
         if (sgt_saver_save(saver, &at, &now.calls, step + 1 < to, &err) < 0)
             fail("saving", err.text);
-        /* the previous save is waited for, and kept */
+        /* wait for the previous save, and check it */
         if (step > from && step % 8 == 0) check(run, &read, step);
     }
     if (sgt_saver_wait(saver, &err) < 0) fail("waiting", err.text);
