@@ -307,7 +307,7 @@ static int check_paths(const char *cache, const sgt_stop *stop)
 typedef struct reading {
     sample_lines file;
     sgt_examples *e;
-    /* capacity of the array of the examples' starts, and of the array of the tokens they learn */
+    /* allocated elements of e->starts (room) and of e->learnt (learnt_room) */
     size_t room, learnt_room;
 } reading;
 

@@ -30,7 +30,8 @@ static const char *const names[] = {"text",   "cold", "mmap",  "preload",   "sim
 static const struct {
     const char *about;
     const char *not_on_cpu; /* reason why there is no such row on a CPU; NULL: there is one */
-    /* offset of an int in sgt_config (0: none), and the value that it has from this row on */
+    /* field: offset of an int in sgt_config (0: none); value: what that int is set to from this row
+     * on */
     size_t field;
     int value;
 } techniques[] = {

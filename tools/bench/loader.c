@@ -118,9 +118,10 @@ typedef struct loader_row {
     set_state pass;
 } loader_row;
 
-/* The open loader of one reader, which the threads of a slice share; or, if `windows` is set, a
- * memcpy of windows at random addresses, drawn like a loader's. The windows are in huge pages that
- * are already mapped. Only their addresses matter, so the memory contains no tokens. */
+/* A source of batches that the threads of a slice share. It is the open loader of a reader, or, if
+ * `windows` is set, memcpy of windows at the addresses that a loader would choose. These windows
+ * are in huge pages that are already mapped. Only the addresses matter, so the memory contains no
+ * tokens. */
 typedef struct drawer {
     sgt_loader *loader;
     uint64_t epoch;       /* number of windows in an epoch */
@@ -338,8 +339,8 @@ static int map_memory(drawer *d, sgt_error *err)
     return sgt_arena_map(&d->memory, (size_t)(bytes > LEAST_BYTES ? bytes : LEAST_BYTES), 1, err);
 }
 
-/* Open the drawer of memcpy, which draws the windows that every reader draws. Its loader uses mmap,
- * because that opens at once. */
+/* Open the drawer for memcpy, with the windows that every reader draws. A loader chooses these
+ * windows; it uses mmap, because mmap opens at once. */
 static int open_memcpy(drawer *d, const loader_row *r, sgt_error *err)
 {
     sgt_loader *l = NULL;
@@ -549,7 +550,7 @@ enum { MOST_FILES = 64, LIST_BYTES = 100000, DEPTH = 128, LARGE_DEPTH = 16 };
 #define LEAST_SECONDS 0.5
 
 typedef struct fio_run {
-    const char *rw, *files; /* fio's access pattern, and its way to choose the next file */
+    const char *rw, *files; /* rw: fio's access pattern; files: how fio chooses the next file */
     uint64_t bytes;         /* bytes of a request */
     int depth;
 } fio_run;
@@ -728,7 +729,7 @@ static int measure_all(sgt_error *err)
 /* Return the time of a batch of row i in microseconds; 0 if the row was not measured. */
 static double time_of(size_t i) { return bench_get(bench.rows[i].result, "us_per_batch"); }
 
-/* Return whether the row takes part in the comparison for the fastest. */
+/* Return whether row i can be marked as the fastest. */
 static int competes(size_t i)
 {
     const loader_row *r = &state.rows[i];

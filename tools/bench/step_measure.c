@@ -300,8 +300,8 @@ static void on_step(void *ctx, const sgt_metrics *s, uint64_t steps, uint64_t fi
     if (done < steps) begin_step(m, done);
 }
 
-/* Train on m->config's data. The measured steps are complete when recording begins, as before a
- * checkpoint. */
+/* Train on m->config's data. save_every is the number of measured steps: as before a checkpoint,
+ * training then completes all of them before recording begins. */
 static int train(measurement *m, sgt_error *err)
 {
     sgt_training_result r;

@@ -95,7 +95,7 @@ _Noreturn void sgt_usage(const sgt_program *p, const char *fmt, ...) SGT_PRINTF(
 /* Return the exit code for an SGT_E*: 2 for SGT_EUSAGE, 130 for SGT_ESTOPPED, 1 for others. */
 int sgt_exit_code(int error);
 
-/* Print the error as "sgt-x: text" on stderr, and return its exit code. */
+/* Print the error as "sgt-x: text" on stderr, and return the exit code for it (sgt_exit_code). */
 int sgt_report_failure(const sgt_program *p, const sgt_error *err);
 
 /* Flush standard output and return the exit code of a program whose work returned rc: 0, or a

@@ -246,7 +246,8 @@ static int run_rows(questions *s, eval_batch *x, const eval *e, sgt_error *err)
 
 /* ---- questions ---- */
 
-/* Return the index of the likeliest answer by a rule; if several are equal, the first of them. */
+/* Return the index of the answer that is likeliest by `rule` (BY_SUM, ...); if several are equal,
+ * the first of them. */
 static uint32_t pick(const questions *s, const question *item, int rule)
 {
     const answer_row *rows = s->rows + item->row;

@@ -86,8 +86,9 @@ uint64_t inspect_count(const inspect_set *s, int split, uint64_t *documents);
  * shard. Return NULL if the set has fewer tokens. */
 const sgt_set_shard *inspect_place(const inspect_set *s, int split, uint64_t token,
                                    uint64_t *offset);
-/* Return the exclusive upper bound of a shard's ids. It is the vocabulary size in the header;
- * without one, it is GPT-2's vocabulary size, or for ids of 4 bytes, the largest possible bound. */
+/* Return the exclusive upper bound of a shard's ids. It is the vocabulary size in the header. If
+ * the header has none, it is GPT-2's vocabulary size, or for ids of 4 bytes, the largest possible
+ * bound. */
 uint32_t inspect_ids(const sgt_set_shard *d);
 
 /* Return 0 if the two sets have the same tokens, or 1 after printing where they first differ. */

@@ -55,7 +55,7 @@ static json_t *splits_json(const inspect_set *s)
     return splits;
 }
 
-/* Return the facts in the manifest about the text that the set was made from. */
+/* Return the facts in the manifest about the text from which the set was encoded. */
 static json_t *text_json(const sgt_manifest *m)
 {
     json_t *invalid = m->invalid ? json_loads(m->invalid, 0, NULL) : NULL;

@@ -73,7 +73,7 @@ static int is_straight(const report_point *p, size_t count)
 /* Fit a line at every point (see fit). A window reaches `side` points to each side. Near an end, it
  * reaches up to END_SIDES times as far to the other side, so that the curve does not follow the
  * noise of the last points. At the beginning, where a loss curve may be steep, it reaches no
- * farther than the points are straight. */
+ * farther than the points form a straight line. */
 static void fit_all(report_point *p, size_t count, size_t side, int rest)
 {
     const size_t end = END_SIDES * side;

@@ -417,7 +417,7 @@ static void judge_whole(report_run *r, const totals *t)
                    : "--loader preload or uring, or more --workers");
 }
 
-/* ---- the sample of text, which shows what a loss means ---- */
+/* ---- the sample of text, which shows how good the text of a model with this loss is ---- */
 
 /* The largest model, in parameters, for which a sample is generated: that takes one core two
  * seconds, and 256 MiB. */
