@@ -109,7 +109,7 @@ static const char *format_loss(char *buf, size_t n, double loss)
     return buf;
 }
 
-/* Print "loss: 10.79 → 5.47 (mean of the last 20 steps), validation 5.61 (1.87 bits per byte)", The
+/* Print "loss: 10.79 → 5.47 (mean of the last 20 steps), validation 5.61 (1.87 bits per byte)". The
  * bits per byte are left out if the vocabulary is unknown. */
 static void print_losses(const sgt_train_losses *l)
 {

@@ -101,8 +101,8 @@ static const sgt_program program = {
                 "  sgt-bench ablation --data out/ --rows text,preload,tied --steps 30\n"
                 "  sgt-bench ablation --data out/ --device cuda"};
 
-/* State of the subcommand. Row t of `bench.rows` is technique t; its `why` is the reason if it
- * cannot be measured. */
+/* State of the subcommand. Row t of `bench.rows` is technique t; if it cannot be measured, its
+ * `why` is the reason. */
 static struct {
     sgt_loader *set; /* lists the shards; no batches are drawn from it */
     uint32_t wanted; /* bit t: row t is to be measured */

@@ -16,7 +16,7 @@
 #include "train/log/metrics.h"
 #include "train/sgt_train.h"
 
-enum { RECORDED = 5 }; /* steps that CUPTI records for --parts */
+enum { RECORDED = 5 }; /* number of steps that CUPTI records for --parts */
 
 /* The activities that CUPTI recorded in some steps: kernels, copies and fills. */
 typedef struct spans {

@@ -253,7 +253,8 @@ typedef struct report_table {
     int swatches; /* 1: the colours of runs are before the titles from the second on */
 } report_table;
 
-/* Begin a table. The caller then writes its rows and ends the table. */
+/* Begin a table with its caption and its row of titles. The caller then writes the other rows and
+ * ends the table. */
 void report_begin_table(FILE *page, const report_table *t);
 void report_put_cell(FILE *page, const char *text); /* NULL: a dash */
 void report_end_table(FILE *page, const report_table *t);
