@@ -15,11 +15,12 @@
  *                                           forward: ten years ahead; wild: alternating
  *     faults uring:EIO:2, uring:short:2 ... the result of a read by io_uring is an error, or short
  *
- * seccomp and ptrace catch system calls: those of the program's own process and all its threads,
- * from its entry point on (the dynamic loader's earlier calls are not disturbed), whether libc,
- * liburing or a raw instruction makes them. Calls that are not system calls are caught by
+ * seccomp and ptrace catch the system calls of the program's own process and all its threads,
+ * whether libc, liburing or a raw instruction makes them. They begin at the program's entry point,
+ * so the dynamic loader's calls are not disturbed. Calls that are not system calls are caught by
  * faults.so, which is preloaded. The exit status is the program's, or 128 plus the number of the
- * signal that killed it. Only for x86-64 Linux; elsewhere, and if tracing is not permitted: 77. */
+ * signal that killed it. It is 77 if tracing is not permitted, and on machines other than x86-64
+ * Linux. */
 #include <stdio.h>
 
 #ifndef __x86_64__
@@ -49,8 +50,8 @@ int main(void)
 
 #define MOST_CALLS 32
 
-/* The calls that the scripts disturb. A number in `size_of` is 1 + the index of the argument that
- * holds the size in bytes; 0: there is none. */
+/* The calls that the scripts disturb. size_of: number of the argument that is the size in bytes,
+ * counted from 1; 0: there is none. */
 static const struct call {
     const char *name;
     int number, size_of;
@@ -199,7 +200,7 @@ static int is_of_program(const run *r, pid_t tid)
     return access(path, F_OK) == 0;
 }
 
-/* Set a breakpoint at the program's entry point: calls are disturbed from there on. Those before it
+/* Set a breakpoint at the program's entry point. Calls are disturbed from there on; earlier calls
  * are the dynamic loader's. */
 static void break_at_entry(run *r)
 {
@@ -240,8 +241,8 @@ static void ask_for_less(struct user_regs_struct *regs, int argument)
     else if (*n > 1) *n /= 2;
 }
 
-/* Handle one of the plan's calls. Returns how to continue: PTRACE_SYSCALL to stop at its end
- * too. */
+/* Handle the beginning of a call that the plan names. Return the ptrace request to continue with:
+ * PTRACE_SYSCALL stops at the call's end, too. */
 static enum __ptrace_request fail_call(run *r, pid_t tid)
 {
     struct user_regs_struct regs;
@@ -259,7 +260,7 @@ static enum __ptrace_request fail_call(run *r, pid_t tid)
         for (int i = 0; i < r->count; i++)
             if (r->calls[i]->number == (int)regs.orig_rax && r->calls[i]->size_of)
                 ask_for_less(&regs, r->calls[i]->size_of);
-    if (r->what == ERROR) { /* With call number -1 the kernel does nothing and keeps rax. */
+    if (r->what == ERROR) { /* For call number -1, the kernel does nothing and keeps rax. */
         regs.orig_rax = (unsigned long long)-1;
         regs.rax = (unsigned long long)-r->error;
     }
@@ -276,12 +277,12 @@ static void handle_stop(run *r, pid_t tid, int status)
     else if (signal == (SIGTRAP | 0x80) && tid == r->dying) kill(r->pid, SIGKILL);
     if (event || signal == (SIGTRAP | 0x80) || (signal == SIGTRAP && came_to_entry(r, tid)))
         signal = 0;
-    /* fails if the thread was killed meanwhile, which the next wait reports */
+    /* this fails if the thread was killed, which the next wait reports */
     ptrace(on, tid, 0, signal);
 }
 
-/* Run until the program has ended. Processes that it leaves running are killed with the tracer
- * (PTRACE_O_EXITKILL). */
+/* Start the program and trace it to its end; return its wait status. Processes that it leaves
+ * running are killed when the tracer ends (PTRACE_O_EXITKILL). */
 static int trace(run *r, char **argv)
 {
     int ready[2], status;

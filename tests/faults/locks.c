@@ -1,8 +1,8 @@
-/* locks.c: locks.so, which tests of two writers preload (tests/cli/owners.inc). flock does what
- * SGT_TEST_FLOCK says: "lies" succeeds for everybody; the name of an error fails with it. The
- * machine has the name SGT_TEST_HOST. If SGT_TEST_RENAME is set, no file can be renamed. An owner's
- * file (loader/base/owner.h) is touched every 0.02 seconds instead of 10, and watched for 1.2
- * seconds instead of 60. */
+/* locks.c: locks.so, which tests of two writers preload (tests/cli/owners.inc). If SGT_TEST_FLOCK
+ * is "lies", flock succeeds for every process; if it is the name of an error, flock fails with
+ * that. uname gives SGT_TEST_HOST as the machine's name. If SGT_TEST_RENAME is set, rename fails.
+ * An owner's file (loader/base/owner.h) is touched every 0.02 seconds instead of 10, and watched
+ * for 1.2 seconds instead of 60. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>

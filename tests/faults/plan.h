@@ -8,10 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Which calls to disturb. first: number of the first one, from 1; 0: none, only count calls. */
+/* Which calls to disturb. first: number of the first one, counted from 1; 0: disturb none, only
+ * count. */
 typedef struct fault_place {
     uint64_t first;
-    int further; /* "+": also all later calls */
+    int further; /* 1 if the plan has a "+": also disturb all later calls */
 } fault_place;
 
 /* The shim's counts, in memory shared with the tracer's process. */

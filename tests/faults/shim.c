@@ -1,7 +1,7 @@
-/* shim.c: faults.so, which `faults` preloads (see faults.c), for calls that are not system calls:
- * memory that the code of the program or of a library asks for; clocks; results of reads by
- * io_uring. It removes itself from the environment, so that processes that the program starts are
- * left alone. */
+/* shim.c: faults.so, which `faults` preloads (see faults.c). It disturbs what seccomp cannot:
+ * allocations by the code of the program or of a library, clocks, and results of reads by io_uring.
+ * It removes itself from the environment, so processes that the program starts are not
+ * disturbed. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -32,10 +32,10 @@ void *__libc_memalign(size_t align, size_t n);
 static fault_counts *counts;
 static fault_place place;
 static enum { NOTHING, MEMORY, CLOCK, URING } what;
-/* whose: part of the name of the library whose calls are disturbed; "": the program's. how: what to
- * do. */
+/* whose: part of the file name of the library whose calls are disturbed; "": the program's calls.
+ * how: the plan's WHAT, such as "back" or "EIO". */
 static const char *whose = "", *how = "";
-static uintptr_t code, code_end; /* address range of the callers that count */
+static uintptr_t code, code_end; /* address range of the code whose calls are disturbed */
 
 /* Count a call, and return whether to disturb it. */
 static int disturbed(void)
@@ -46,7 +46,8 @@ static int disturbed(void)
     return hit;
 }
 
-/* Find the code of `whose`. The first object is the program, whose name is "". */
+/* Set code and code_end to the code of `whose`. The first object listed is the program, whose name
+ * is "". */
 static int find_code(struct dl_phdr_info *o, size_t size, void *ctx)
 {
     (void)size;
@@ -87,7 +88,8 @@ __attribute__((constructor)) static void begin(void)
 
 /* ---- memory ---- */
 
-/* Return whether this call, made by the code in question, must fail. */
+/* Whether this call is made by the code in `code` .. `code_end` and must fail; it sets errno if
+ * so. */
 #define FAILS() \
     (what == MEMORY && is_code(__builtin_return_address(0)) && disturbed() && (errno = ENOMEM))
 
@@ -118,8 +120,8 @@ void *mmap(void *p, size_t n, int protection, int flags, int fd, off_t at)
     return (void *)syscall(SYS_mmap, p, n, protection, flags, fd, at);
 }
 
-/* Replacements of libc functions that allocate: their malloc calls would have libc as the caller.
- * REAL(name) is libc's own function. */
+/* Replacements of libc functions that allocate, because the caller of their malloc calls would be
+ * libc. REAL(name) is libc's own function. */
 #define REAL(name) (__extension__(__typeof__(&name)) dlsym(RTLD_NEXT, #name))
 
 char *strdup(const char *s)
@@ -142,7 +144,7 @@ char *realpath(const char *restrict path, char *restrict into)
     return FAILS() ? NULL : REAL(realpath)(path, into);
 }
 
-/* getline and getdelim are redirected to this. */
+/* glibc's headers redirect getline and getdelim to this. */
 ssize_t __getdelim(char **restrict line, size_t *restrict room, int end, FILE *restrict f)
 {
     return FAILS() ? -1 : REAL(__getdelim)(line, room, end, f);
@@ -194,7 +196,7 @@ int clock_gettime(clockid_t clock, struct timespec *t)
     int rc = (int)syscall(SYS_clock_gettime, clock, t);
     if (!rc && (clock == CLOCK_MONOTONIC || clock == CLOCK_REALTIME)) {
         t->tv_sec += ahead();
-        if (t->tv_sec < 0) t->tv_sec = 0; /* the machine was started less than an hour ago */
+        if (t->tv_sec < 0) t->tv_sec = 0; /* if the machine was started less than an hour ago */
     }
     return rc;
 }
@@ -216,8 +218,8 @@ int gettimeofday(struct timeval *restrict to, void *restrict zone)
     return 0;
 }
 
-/* Convert the time to the kernel's clock, which has not jumped. A time that was computed before a
- * jump back is an hour ahead of now: wait at most one second instead. */
+/* Convert `until` to the kernel's clock, which has not jumped. If `until` was computed before the
+ * clock jumped back, it is an hour ahead of now, so wait at most one second. */
 int pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *until)
 {
     struct timespec now, real = *until;

@@ -1,12 +1,13 @@
-/* fuzz.c: run the target that the environment's FUZZ_TARGET names: for libFuzzer, or for the main
- * function of replay.c. */
+/* fuzz.c: runs the target that the environment's FUZZ_TARGET names, for libFuzzer or for replay.c's
+ * main function. */
 #include "tests/fuzz/fuzz.h"
 
 #include <fcntl.h>
 
 #include "loader/base/cpu.h"
 
-/* tests/rules.mk and run.sh read this table. LEVELS: the target runs code of several CPU levels. */
+/* Table of targets, which tests/rules.mk and run.sh read as text. LEVELS: the target has code for
+ * several CPU levels. */
 enum { LEVELS = 1 };
 static const struct target {
     const char *name;
@@ -86,8 +87,8 @@ const char *put_file(const char *name, const void *data, size_t n)
 
 /* ---- one input ---- */
 
-/* Return the target of FUZZ_TARGET. At the first call limit the CPU level to that of FUZZ_CPU, if the machine has it,
- * before any other function of sgt is called. */
+/* Return the target that FUZZ_TARGET names. The first call limits the CPU level to FUZZ_CPU, if the
+ * machine has it, before any other function of sgt is called. */
 static const struct target *chosen(void)
 {
     static const struct target *found;

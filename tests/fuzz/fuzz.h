@@ -1,6 +1,7 @@
-/* fuzz.h: a target checks one property for arbitrary bytes, and ends the program if the property does not hold. `make
- * fuzz` searches for bytes that break it (libFuzzer). `make check` tries the seeds, among them bytes that once broke
- * it. The table of targets is in fuzz.c. */
+/* fuzz.h: for fuzz targets. A target checks one property for arbitrary bytes, and ends the program
+ * if the property does not hold. `make fuzz` searches for such bytes with libFuzzer. `make check`
+ * tries only the seeds, which include bytes that once broke the property. fuzz.c has the table of
+ * targets. */
 #ifndef SGT_FUZZ_H
 #define SGT_FUZZ_H
 
@@ -15,12 +16,13 @@
 #include "loader/base/file.h"
 #include "tests/scoped.h"
 
-/* End the program, unless what is said holds. */
+/* Unless `holds`, print `what`, the property that is violated, and end the program. */
 void must(int holds, const char *what);
 
-/* Check that a failed call returned the error's code, and that the message is one line of printable text. */
+/* Check that a failed call returned err->code, and that the message is one line of printable
+ * text. */
 void must_say(int code, const sgt_error *err);
-/* Return whether a call failed, after must_say. */
+/* Return whether a call failed; if so, check its error with must_say. */
 int refused(int code, const sgt_error *err);
 
 /* The process's own folder for files, in memory if possible; it is removed when the process ends. */

@@ -1,4 +1,5 @@
-/* journal.c: a journal that is read, whatever it says, can be written and read again, and is the same. */
+/* journal.c: any journal that can be read can also be written and read again, and is then the
+ * same. */
 #include "tests/fuzz/fuzz.h"
 #include "tokenize/out/journal.h"
 

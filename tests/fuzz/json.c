@@ -1,6 +1,6 @@
 /* json.c: sgt accepts a line of JSONL exactly if jansson finds a string in the field, and both give
- * the same string. An input that is no such line is also tried as the content of a string in
- * one. */
+ * the same string. An input that is not such a line is also tried as the content of a string in a
+ * line. */
 #include "tests/fuzz/fuzz.h"
 
 #include <jansson.h>
@@ -24,7 +24,7 @@ static void try_line(const uint8_t *data, size_t n)
     sgt_json_found t;
     json_error_t e;
     if (memchr(data, '\n', n) || memchr(data, 0, n) || sgt_utf8_valid(data, n) < n)
-        return; /* jansson treats a NUL as the end, so skip such lines */
+        return; /* jansson treats a NUL as the end, so skip lines with a NUL */
     json_t *j = json_loadb((const char *)data, n, JSON_ALLOW_NUL, &e);
     const json_t *want = json_object_get(j, "a");
     /* allocate exactly the bytes needed, so that the sanitizer finds reads and writes beyond

@@ -1,12 +1,12 @@
 /* list.c: an @LIST of paths is refused with a message of one line, or gives the files that it
- * names. Each file has its own path, and their order is the list's. */
+ * names, each once, in the order of the list. */
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include "tests/fuzz/fuzz.h"
 #include "tokenize/input/corpus.h"
 
-/* Make folder in/ with some files and in/d/. All paths of the list stay inside in/, even those with
+/* Create folder in/ with some files, and in/d/. No path of the list leads out of in/, even with
  * "..". */
 static void make_files(void)
 {

@@ -1,4 +1,4 @@
-/* loader.c: fuzz targets for what the loader reads, and the order that it draws. */
+/* loader.c: fuzz targets for the files that the loader reads, and for the order of rows. */
 #include "tests/fuzz/fuzz.h"
 
 #include "loader/sample/sampler.h"
@@ -39,8 +39,8 @@ static void check_same(const sgt_manifest *a, const sgt_manifest *b)
     }
 }
 
-/* A manifest is refused with a message of one line, or its numbers are within bounds
- * and it names only files of its own folder. Written and read again, it is the same. */
+/* A manifest is refused with a message of one line, or its numbers are within bounds and it names
+ * only files in its own folder. If it is written and read again, it is the same. */
 void fuzz_manifest(const uint8_t *data, size_t size)
 {
     sgt_manifest m = {0}, again = {0};
@@ -67,8 +67,8 @@ static uint64_t take_number(const uint8_t **data, size_t *size, size_t bytes)
     return v;
 }
 
-/* Check that the permutation is a bijection: all n images if n is small. If n is large, check 64
- * neighbours, whose images must be distinct and below n. */
+/* Check that the permutation is a bijection. If n is small, check all n images. If it is large,
+ * check that 64 neighbours have distinct images below n. */
 static void check_permutation(uint64_t key, uint64_t n)
 {
     static uint8_t seen[SMALL];
@@ -140,7 +140,7 @@ void fuzz_sampler(const uint8_t *data, size_t size)
              wide = take_number(&data, &size, 1);
     check_permutation(key, n % SMALL + 1);
     check_permutation(key, n >> 1 | 64);
-    /* packed has no windows of its own */
+    /* sampling `packed` has no windows */
     sgt_sampling sampling = (sgt_sampling)(take_number(&data, &size, 1) % SGT_SAMPLING_PACKED);
     uint32_t seq = (uint32_t)take_number(&data, &size, wide & 1 ? 3 : 1) + 1;
     for (int i = 0; i < SHARDS; i++) /* a shard may have more tokens than a file can hold */
@@ -228,7 +228,8 @@ void fuzz_shard(const uint8_t *data, size_t size)
     for (int s = 0; s < SGT_SAMPLINGS; s++) {
         draw(&by[0], path, SGT_READER_PRELOAD, (sgt_sampling)s);
         draw(&by[1], path, SGT_READER_MMAP, (sgt_sampling)s);
-        /* readers may report an invalid id at different batches: preload checks all ids at open */
+        /* readers may report an invalid id at different times: preload checks all ids when it
+         * opens */
         must(by[0].rc < 0 || by[1].rc == 0, "what one reader takes the other does");
         must(by[0].rc < 0 || !memcmp(by[0].rows, by[1].rows, sizeof by[0].rows),
              "their rows are the same");

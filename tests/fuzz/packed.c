@@ -1,6 +1,7 @@
-/* packed.c: unpacking gzip and zstd gives the same text and the same error, however the output is
- * cut into buffers, and also if a thread reads the file ahead; and the same text before damage that
- * ends the stream. The sanitizer finds writes past the output and reads outside the window. */
+/* packed.c: decompressing gzip or zstd gives the same text and the same error for any size of
+ * output buffers, and also if a thread reads the file ahead. The text before damage that ends the
+ * stream is the same, too. The sanitizer finds writes beyond the output and reads outside the
+ * window. */
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -9,7 +10,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "tokenize/input/source.h"
 
-/* most bytes of text that are checked, because some inputs unpack to gigabytes */
+/* maximum bytes of text that are checked, because some inputs expand to gigabytes */
 enum { MOST = 1 << 14 };
 
 typedef struct result {
@@ -18,7 +19,7 @@ typedef struct result {
     int rc, end;
 } result;
 
-/* Unpack f into output buffers of `out` bytes. */
+/* Decompress f into output buffers of `out` bytes. ahead: a thread reads the file ahead. */
 static void unpack(result *r, const sgt_corpus_file *f, size_t out, int ahead)
 {
     sgt_source *s;

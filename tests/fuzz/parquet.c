@@ -1,6 +1,6 @@
 /* parquet.c: a Parquet file is refused with a message of one line, or gives the same texts however
- * its rows are divided into units of work. The first byte of the input chooses the column, and those
- * kept beside it; the rest is the file. */
+ * its rows are divided into units of work. The first byte of the input chooses the column with the
+ * text and the columns to keep. The rest is the file. */
 #include <jansson.h>
 #include <xxhash.h>
 
@@ -63,7 +63,7 @@ static result read_all(const char *path, const char *column, size_t piece)
 
 #define MOST_KEPT 5000 /* rows */
 
-/* Columns beside the text give a JSON object a row, or one error. */
+/* The columns to keep give a JSON object per row, or one error for the file. */
 static void read_kept(const char *path, const char *list)
 {
     const sgt_tokenize_options o = {.inputs = &path, .input_count = 1, .keep_fields = list};

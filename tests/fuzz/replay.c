@@ -1,5 +1,5 @@
-/* replay.c: a main function for the fuzz targets: run one on every file of the given folders. The last line is a
- * summary. */
+/* replay.c: a main function for the fuzz targets, which runs a target on every file of the given
+ * folders. The last line of output is a summary. */
 #include <dirent.h>
 
 #include "tests/fuzz/fuzz.h"

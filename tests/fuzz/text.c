@@ -23,8 +23,8 @@ static size_t encode(const uint8_t *text, size_t n, uint16_t *ids)
     return count;
 }
 
-/* Encode one piece by definition: apply the merge with the lowest rank wherever it fits, until no
- * merge fits. */
+/* Encode one pre-token by the definition: apply the merge with the lowest rank wherever it occurs,
+ * until no merge occurs. */
 static size_t merge(const uint8_t *s, size_t n, uint16_t *ids)
 {
     for (size_t i = 0; i < n; i++) ids[i] = vocab->byte_id[s[i]];
@@ -55,9 +55,9 @@ static size_t by_definition(const uint8_t *text, size_t n, uint16_t *ids)
     return count;
 }
 
-/* Repeat the text to 3,000 bytes or more, and find a cut in them with sgt_extent_cut. Append
- * another half of the text, which sgt_extent_cut has not seen. Compare the ids of the two parts
- * with those of the whole. */
+/* Repeat the text to 3,000 bytes or more, and let sgt_extent_cut choose a cut in them. Append half
+ * of the text again, which sgt_extent_cut has not seen. The ids of the two parts must be those of
+ * the whole. */
 static void check_extent(const uint8_t *text, size_t n)
 {
     size_t times = n ? 3000 / n + 1 : 0, seen = times * n, size = seen + n - n / 2;
@@ -75,10 +75,10 @@ static void check_extent(const uint8_t *text, size_t n)
          "a cut in a long piece leaves the ids as they are");
 }
 
-/* Sgt_encode gives the ids that the definition gives: split the text by the regular
- * expression, then apply merges to each piece one by one. Encoding the parts of a text that is cut
- * at safe cuts gives the same ids. The ids decode to the text's bytes. Long pieces made from the
- * text are cut too (bpe.h). */
+/* sgt_encode gives the ids of the definition, which splits the text by the regular expression and
+ * then applies merges to each pre-token one by one. Encoding the parts of a text that is cut at
+ * safe cuts gives the same ids. The ids decode to the text's bytes. Long pre-tokens, which repeat
+ * the text, are cut too (bpe.h). */
 void fuzz_encode(const uint8_t *data, size_t size)
 {
     sgt_error err;
@@ -93,8 +93,8 @@ void fuzz_encode(const uint8_t *data, size_t size)
     must(text && want && got, "there is memory");
     if (size) memcpy(text, data, size);
     size_t wanted = by_definition(text, size, want);
-    /* encode twice: the encoder's tables hold words of earlier texts first, then also those of this
-     * text */
+    /* encode twice: the first time, the encoder's tables hold words of earlier texts, the second
+     * time also those of this text */
     for (int again = 0; again < 2; again++)
         must(encode(text, size, got) == wanted && !memcmp(got, want, wanted * sizeof *want),
              "the ids are those of the definition");
@@ -116,10 +116,10 @@ void fuzz_encode(const uint8_t *data, size_t size)
 /* ---- rules ---- */
 
 enum { RULES = 16 };
-enum { SOME = 7 }; /* most pieces per call, few so that calls begin at many places */
+enum { SOME = 7 }; /* maximum pieces per call; few, so that calls begin at many offsets */
 
-/* Store the ends of the pieces of text[from .. n), as offsets in `text`; return their number. p: the
- * expression to split by; NULL: by the rule. */
+/* Split text[from .. n) by the expression p, or by the rule r if p is NULL. Store the ends of the
+ * pieces, as offsets in `text`, and return their number. */
 static size_t split_ends(const sgt_rule *r, sgt_pattern *p, const uint8_t *text, size_t from,
                          size_t n, size_t *ends)
 {
@@ -150,8 +150,8 @@ static void check_cut(const sgt_rule *r, const uint8_t *text, size_t n, size_t p
          "and those after it");
 }
 
-/* Where sgt_rule_within allows a cut inside a piece of text[0 .. seen), check that the cut is safe
- * in the whole text. */
+/* For each cut that sgt_rule_within allows inside a piece of text[0 .. seen), 64 at most, check
+ * that it is safe in the whole text. */
 static void check_within(const sgt_rule *r, const uint8_t *text, size_t n, size_t seen,
                          const size_t *whole, size_t count, size_t *ends)
 {
@@ -191,9 +191,8 @@ static void check(size_t rule, const uint8_t *text, size_t n)
     free(ends);
 }
 
-/* For each rule of split.h, GPT-2's, which is NULL here, and the others, the pieces of a text
- * are those of the regular expression. The text may be cut where split.h says so, whatever follows
- * the cut. */
+/* For GPT-2's rule and the other rules of split.h, the pieces of a text are those of the regular
+ * expression. A cut that split.h allows is safe whatever text follows it. */
 void fuzz_rules(const uint8_t *data, size_t size)
 {
     /* allocate exactly the text's bytes, so that the sanitizer finds reads beyond them */
@@ -223,9 +222,9 @@ static void check_shown(const char *s)
     }
 }
 
-/* Sgt_printable makes any bytes well-formed text without control characters that fits
- * its buffer. Printable names stay as they are. A message with such a name is one line, no longer
- * than its buffer. */
+/* sgt_printable turns any bytes into well-formed text without control characters that fits in its
+ * buffer, and leaves printable names unchanged. A message with such a name is one line, and fits in
+ * its buffer. */
 void fuzz_printable(const uint8_t *data, size_t size)
 {
     scoped_memory char *name = strndup((const char *)data, size);
@@ -277,7 +276,7 @@ static const sgt_program program = {.name = "sgt-x",
 /* ---- exit(), called by the code under test ---- */
 
 static jmp_buf ended;
-/* 1 while options.c may call exit, which must then return here; 0: libFuzzer's own exit */
+/* 1: options.c may call exit, which then jumps back here; 0: exit is libFuzzer's */
 static int inside;
 _Noreturn void __real_exit(int code);
 _Noreturn void __wrap_exit(int code);
@@ -287,8 +286,8 @@ _Noreturn void __wrap_exit(int code)
     longjmp(ended, code + 1);
 }
 
-/* The leak check of a sanitizer, if there is one: jumping out of exit leaks memory that the end of
- * the process would have freed. */
+/* Switches the sanitizer's leak check off, if there is one: jumping out of exit leaks memory that
+ * the end of the process would have freed. */
 void __lsan_disable(void) __attribute__((weak));
 void __lsan_enable(void) __attribute__((weak));
 
@@ -305,8 +304,8 @@ static int quiet(int fd, int on)
 
 /* ---- numbers ---- */
 
-/* Parse s: digits, perhaps a fraction, and a suffix. If the value is an integer below 2^53 with at
- * most six decimal places in s, store it in *out and return 1; else return 0. */
+/* Parse s, which has digits, perhaps a fraction, and a suffix. If its value is an integer below
+ * 2^53, and s has at most six decimal places, store it in *out and return 1; otherwise return 0. */
 static int plain_number(const char *s, int bytes, uint64_t *out)
 {
     static const char letters[] = "kMGT";

@@ -1,4 +1,4 @@
-/* train.c: fuzz targets for what sgt-train reads. */
+/* train.c: fuzz targets for the files that sgt-train reads. */
 #include "tests/fuzz/fuzz.h"
 
 #include <errno.h>
@@ -12,8 +12,8 @@
 
 /* ---- config ---- */
 
-/* A config.json is refused with a message of one line, or describes a valid model.
- * Written and read again, it describes the same model. */
+/* A config.json is refused with a message of one line, or describes a valid model. If it is written
+ * and read again, it describes the same model. */
 void fuzz_config(const uint8_t *data, size_t size)
 {
     sgt_model m, again;
@@ -49,7 +49,8 @@ static int put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size
     must(tensor < sgt_model_tensors(f->model), "there is such a tensor");
     sgt_model_tensor(f->model, tensor, &t);
     must(first <= t.count && count <= t.count - first, "the numbers are the tensor's");
-    volatile float last = count ? from[count - 1] : 0; /* the last number must be readable */
+    /* read the last number, so that the sanitizer finds a buffer that is too short */
+    volatile float last = count ? from[count - 1] : 0;
     (void)last;
     f->numbers += count;
     return 0;
@@ -75,8 +76,8 @@ void fuzz_llmc(const uint8_t *data, size_t size)
 
 enum { LONGEST_LOG = 1 << 16 };
 
-/* Open the log like a run that resumes at `step`. Store what the run keeps of it in `log`, and
- * return its length. */
+/* Open the log as a run does that resumes at `step`. Store in `log` the part that the run keeps,
+ * and return its length. */
 static size_t taken(char *log, uint64_t step)
 {
     sgt_run *r;
@@ -92,9 +93,9 @@ static size_t taken(char *log, uint64_t step)
     return n;
 }
 
-/* A resumed run keeps those whole lines of log.jsonl that belong to steps before the resumed
- * one, unchanged and in order, and removes all others. Opened again, the log stays the same. The
- * first byte of the input is the step at which the run resumes. */
+/* A run that resumes at a step keeps the complete lines of log.jsonl that belong to earlier steps,
+ * unchanged and in order, and removes all others. If the log is opened again, it stays the same.
+ * The first byte of the input is the step. */
 void fuzz_log(const uint8_t *data, size_t size)
 {
     static char log[LONGEST_LOG], again[LONGEST_LOG];
@@ -121,7 +122,8 @@ void fuzz_log(const uint8_t *data, size_t size)
 
 enum { PIECE = 64 };
 
-/* Read the numbers of a tensor in pieces. If they are float32, they must be the file's bytes. */
+/* Read the numbers of a tensor in several calls. If they are float32, they must be the file's
+ * bytes. */
 static void read_tensor(const sgt_safetensors *s, const sgt_safetensor *t, const uint8_t *numbers)
 {
     float got[PIECE];
@@ -138,8 +140,8 @@ static void read_tensor(const sgt_safetensors *s, const sgt_safetensor *t, const
          "past its end there is nothing to read");
 }
 
-/* A safetensors file is refused with a message of one line, or its tensors cover its
- * data without gaps and overlaps. Each tensor can be read from any place. */
+/* A safetensors file is refused with a message of one line, or its tensors cover its data without
+ * gaps and overlaps. Each tensor can be read from any number on. */
 void fuzz_safetensors(const uint8_t *data, size_t size)
 {
     sgt_safetensors *s;
@@ -184,9 +186,9 @@ static void check_options(const char *text)
     sgt_config_free(&again);
 }
 
-/* A checkpoint's state.json is refused with a message of one line, or has counts that a
- * run can have. Its options are refused with a message of one line, or are the same after writing
- * and reading them. */
+/* A checkpoint's state.json is refused with a message of one line, or has counts that a run can
+ * have. Its options are refused with a message of one line, or are the same after they are written
+ * and read. */
 void fuzz_state(const uint8_t *data, size_t size)
 {
     sgt_checkpoint_state state;

@@ -1,5 +1,5 @@
-/* cases.c: the training step compared with PyTorch's numbers, with the CPU backend, and with itself
- * computed in other ways. */
+/* cases.c: compares the training step with PyTorch's numbers, with the CPU backend, and with the
+ * same step computed in other ways. */
 #include "tests/step/cases.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 
 #define FP32 (1 << SGT_PRECISION_FP32)
 #define ALL 15
-/* precisions of cases for which one wide and one narrow format suffice */
+/* precisions of cases for which one 32-bit and one 16-bit format suffice */
 #define EXACT (FP32 | 1 << SGT_PRECISION_BF16)
 
 static const struct {
@@ -22,15 +22,16 @@ static const struct {
 /* ---- against PyTorch in float64 ---- */
 
 /* Return the bound of a gradient's relative error. In float32 it is 5e-6, about 2^6 units of 2^-24.
- * Otherwise a gradient passes through at most 12 roundings per layer, each with an error of at most
- * half a unit. Most of these cancel: 12 sqrt(layers) units. TF32 rounds only operands. */
+ * In other precisions, a gradient passes through at most 12 roundings per layer, each with an error
+ * of at most half a unit. Most errors of different layers cancel, so the bound is 12 sqrt(layers)
+ * units. TF32 rounds only operands. */
 static double gradient_bound(const step_check *s, const fixture *f)
 {
     if (s->precision == SGT_PRECISION_FP32) return 5e-6;
     return 12 * sqrt(f->model.layers) * unit_of(s->precision);
 }
 
-/* Compare gradients with the fixture's, of model m. */
+/* Compare the gradients g, in the layout of model m, with the fixture's. */
 static void check_gradients(step_check *s, const fixture *f, const sgt_model *m, float *g)
 {
     const float scale = s->precision == SGT_PRECISION_FP16 ? 65536 : 1;
@@ -89,7 +90,8 @@ void as_pytorch(step_check *s)
     }
 }
 
-/* Add the copies of each row of wte's gradient up, in the layout of the model `to`. */
+/* Add up the gradients of all copies of each row of wte. Return the gradients in the layout of the
+ * model `to`, malloc'd. */
 static float *folded(const float *g, const sgt_model *of, const sgt_model *to)
 {
     float *sums = calloc(sgt_model_floats(to), sizeof *sums);
@@ -107,9 +109,9 @@ static float *folded(const float *g, const sgt_model *of, const sgt_model *to)
     return sums;
 }
 
-/* Check ids above 2^16: a model whose vocabulary repeats that of the fixture. The copies of a row
- * of wte have the same logits, so the loss is larger by the logarithm of their number, and the
- * gradients of the copies add up to that of the row. */
+/* Check ids above 2^16, with a model whose vocabulary repeats that of the fixture. All copies of a
+ * row of wte have the same logits. So the loss is larger by the logarithm of the number of copies,
+ * and the gradients of the copies add up to that of the row. */
 static void large_vocabulary(step_check *s)
 {
     enum { COPIES = 401 }; /* of 251 ids */
@@ -213,8 +215,8 @@ static void recompute(step_check *s)
     for (int with = 0; with <= 1; with++) {
         sgt_backend_options o = options_of(s, "tiny_tanh", 1);
         o.dropout = with ? 0.1f : 0;
-        /* GELU fused into a product rounds differently from GELU alone. So fusion is off at all
-         * three levels. */
+        /* GELU that is fused into a matrix product rounds differently from GELU in its own kernel,
+         * so fusion is off at all three levels. */
         o.no_fuse = 1;
         scoped(outcome) none = three_steps(s, &o, "tiny_tanh", 1);
         for (o.recompute = SGT_RECOMPUTE_GELU; o.recompute <= SGT_RECOMPUTE_BLOCK; o.recompute++) {
@@ -226,10 +228,11 @@ static void recompute(step_check *s)
     }
 }
 
-/* Check recomputation that is chosen for each layer, and that a step reads only buffers that are
- * declared live (sgt_live): all others are overwritten after every part of the step. The
- * bits are those of no recomputation. Each letter of a mix is a layer's level: n none, g gelu, b
- * block. A choice per layer switches the fusion of GELU with products off, as `gelu` does. */
+/* Check a recomputation level that is chosen for each layer: the bits are those without
+ * recomputation. Also check that a step reads only buffers that are declared live (sgt_live): all
+ * others are overwritten after every part of the step. Each letter of a mix is a layer's level: n
+ * none, g gelu, b block. A choice per layer switches off the fusion of GELU with matrix products,
+ * as `gelu` does. */
 static void recompute_mix(step_check *s)
 {
     static const char *const mixes[] = {"nnnnn", "ggbbn", "bnbgn", "nbgnb", "bbbgg"};
@@ -261,8 +264,8 @@ static void recompute_mix(step_check *s)
     }
 }
 
-/* Check that a step of 2 or 4 micro-steps has the loss and the norm of a step of one, within a
- * bound: micro-steps sum gradients in another order. */
+/* Check that a step of 2 or 4 micro-steps has the loss and the norm of a step of one micro-step.
+ * They differ within a bound, because micro-steps sum gradients in another order. */
 static void accumulation(step_check *s)
 {
     for (int with = 0; with <= 1; with++) {
@@ -321,7 +324,8 @@ static void targets(step_check *s)
            loss / (double)counted);
 }
 
-/* Run the fixture's rows, up to the metrics of a step that changes nothing (its rate is 0). */
+/* Run a step over the fixture's rows and return its metrics. The learning rate is 0, so it changes
+ * no parameter. */
 static sgt_step_metrics metrics_of(step_check *s, const fixture *f, sgt_backend *b)
 {
     sgt_error err = {0};
@@ -332,8 +336,9 @@ static sgt_step_metrics metrics_of(step_check *s, const fixture *f, sgt_backend 
     return m;
 }
 
-/* Check that queries and keys have no gradient in rows of one token, not even one from rounding,
- * which AdamW would turn into a full step: a position attends only to itself there. */
+/* Check that in rows of one token only values have a gradient. A position attends only to itself
+ * there, so queries and keys must not even have one from rounding, which AdamW would turn into a
+ * full step. */
 static void expect_values_alone(step_check *s, const fixture *f, sgt_backend *b)
 {
     size_t differ = 0;
@@ -418,8 +423,8 @@ static void as_the_cpu(step_check *s)
 
 /* ---- the loss scale ---- */
 
-/* Check a loss scale that is far too large and overflows fp16. Updates are skipped and moments stay
- * as they are until the scale has decreased enough. */
+/* Check a loss scale that is so large that fp16 overflows. Until the scale has decreased enough,
+ * updates are skipped and moments do not change. */
 static void overflow(step_check *s)
 {
     scoped(fixture) f;

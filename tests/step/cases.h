@@ -25,18 +25,18 @@ outcome three_steps(step_check *s, const sgt_backend_options *o, const char *sha
 void forget(outcome *r);
 SCOPED_STRUCT(outcome, forget)
 void expect_same(step_check *s, const outcome *a, const outcome *b);
-/* Compare losses and norms that differ only by rounding, within the precision's bound. */
+/* Check that losses and norms, which differ by rounding, agree within the precision's bound. */
 void expect_near(step_check *s, double loss, double want_loss, double norm, double want_norm);
 void expect_near_outcome(step_check *s, const outcome *r, const outcome *want);
 /* Return the fixture's options. On CUDA nothing is chosen by timing, so that two backends compute
  * the same products. */
 sgt_backend_options options_of(const step_check *s, const char *shape, uint32_t micro);
-/* Run a fixture's steps, with these options if not NULL. Compare losses, norms and the first gradients
- * with PyTorch's numbers, within the precision's bounds, and in fp32 the last parameters within a fifth of
- * a step. */
+/* Run a fixture's steps, with the options `changes` unless it is NULL. Compare losses, norms and
+ * the first step's gradients with PyTorch's numbers, within the precision's bounds. In fp32, also
+ * compare the last parameters, within a fifth of a step. */
 void expect_pytorch(step_check *s, const char *name, sgt_gelu_kind gelu,
                     const sgt_backend_options *changes);
-void as_pytorch(step_check *s); /* three models with the default options */
+void as_pytorch(step_check *s); /* three fixtures, with the default options */
 
 /* variants.c */
 void variants(step_check *s);

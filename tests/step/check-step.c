@@ -1,6 +1,6 @@
-/* check-step: compare the whole training step, on a CPU or on CUDA, with PyTorch in float64 and
- * with itself computed in other ways. One program tests both backends, through backend.h.
- * Without a GPU the CUDA backend runs on the host (tests/kernels/host).
+/* check-step: compare the whole training step, on a CPU or on CUDA, with PyTorch in float64, and
+ * with the same step computed in other ways. One program tests both backends, through backend.h.
+ * Without a GPU, the CUDA backend runs on the host (tests/kernels/host).
  *
  *     # --steps: only the first N of the curves' 200 steps
  *     check-step --device cuda --precision bf16 [--case NAME] [--steps N]
@@ -171,7 +171,7 @@ static int run_case(const step_case *c, step_check s)
     return s.failures ? FAILED : s.skipped ? SKIPPED : PASSED;
 }
 
-/* Return whether `name` is one of the names in list, which commas separate. */
+/* Return whether `name` is in `list`, names that are separated by commas. */
 static int listed(const char *list, const char *name)
 {
     size_t n = strlen(name);

@@ -18,32 +18,33 @@
 typedef struct step_check {
     int cuda; /* 1: the backend under test is CUDA's; 0: the CPU's */
     sgt_precision precision;
-    unsigned steps;    /* most steps of a curve (--steps) */
+    unsigned steps;    /* maximum steps of a curve (--steps) */
     uint32_t variants; /* variants of the CUDA step (train/backend.h) */
     int failures, skipped;
-    char at[160]; /* what is being tested now */
+    char at[160]; /* description of what is being tested, for expect's messages */
 } step_check;
 
-/* Open a backend on the device under test, for the fixture's model with `rows` rows per micro-step,
- * and put the parameters. Ends the program on failure. */
+/* Open a backend on the device under test (open_on_cpu: on the CPU), with the fixture's model and
+ * `rows` rows per micro-step, and put the fixture's parameters. changes: options; NULL: the
+ * fixture's. A failure ends the program. */
 sgt_backend *open_fixture(step_check *s, fixture *f, const sgt_backend_options *changes,
                           uint32_t rows);
 sgt_backend *open_on_cpu(step_check *s, fixture *f, const sgt_backend_options *changes,
                          uint32_t rows);
-/* open_fixture without putting the parameters */
+/* Open a backend as open_fixture does, without putting parameters. */
 sgt_backend *open_bare(const step_check *s, const fixture *f);
 /* Open a backend and close it again; return the result of opening. */
 int try_open(step_check *s, const sgt_backend_options *o, sgt_error *err);
 sgt_backend_options fixture_options(const step_check *s, const fixture *f, uint32_t rows);
 
-/* Return the counts of the CUDA library; zeros on the CPU. */
+/* Return the CUDA library's counts of calls (runtime.h); zeros on the CPU. */
 sgt_cuda_counts counts_now(const step_check *s);
 
 /* Unless ok, count one failure and print where it happened. */
 void expect(step_check *s, int ok, const char *fmt, ...) SGT_PRINTF(3, 4);
 
-/* Run steps `from` .. `from + steps - 1` over the fixture's rows in `micro` micro-steps; return the
- * last one's metrics. */
+/* Run steps `from` .. `from + steps - 1`, each over the fixture's rows in `micro` micro-steps.
+ * Return the metrics of the last step. */
 sgt_step_metrics run_steps(step_check *s, const fixture *f, sgt_backend *b, uint64_t from,
                            unsigned steps, uint32_t micro);
 double relative_l2(const float *x, const double *want, size_t n);

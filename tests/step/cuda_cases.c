@@ -1,4 +1,5 @@
-/* cuda_cases.c: CUDA's switches, what the host does in a step, and LayerNorm's parameters. */
+/* cuda_cases.c: options of the CUDA backend, what the host does during a step, and the precision of
+ * LayerNorm's parameters. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +37,8 @@ void switches(step_check *s)
     }
 }
 
-/* Attention for sm_90 compared with that for all GPUs, with the head sizes that it supports. */
+/* Compare the attention kernels for sm_90 with those for all GPUs, for all head sizes that the
+ * former support. */
 void hopper(step_check *s)
 {
     for (int with = 0; with < 3; with++) {
@@ -85,9 +87,9 @@ void cudnn(step_check *s)
 
 /* ---- what the host does in a step ---- */
 
-/* Check steps as the training loop runs them, with metrics a step late. The host must never wait
- * for a stream, allocate nothing, and launch only two graphs and the three kernels around them.
- * It may wait for a copy of the rows of two micro-steps ago and for the metrics of the previous
+/* Check steps as the training loop runs them, with metrics a step late. The host must not wait for
+ * a stream or allocate memory, and must launch only two graphs and the three kernels around them.
+ * It may wait for the copy of the rows of two micro-steps ago, and for the metrics of the previous
  * step. */
 void waits(step_check *s)
 {
@@ -98,7 +100,7 @@ void waits(step_check *s)
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
     scoped(sgt_backend) *b = open_fixture(s, &f, NULL, f.batch / MICRO);
     sgt_cuda_counts before = counts_now(s);
-    /* the first micro-step and the first update run without graphs, and are captured then */
+    /* the first micro-step and the first update run without graphs, and are then captured */
     run_steps(s, &f, b, 0, 1, MICRO);
     expect(s, counts_now(s).graph_runs - before.graph_runs == MICRO - 1,
            "%llu graphs in the first step",
@@ -127,8 +129,8 @@ void waits(step_check *s)
            (unsigned long long)(n.copies - before.copies));
 }
 
-/* Count the kernels of a forward pass. Their number does not depend on the width, so a narrow model
- * with gpt2's twelve layers launches as many as gpt2. */
+/* Check the number of kernels in a forward pass. It does not depend on the model's width, so a
+ * narrow model with gpt2's twelve layers launches as many as gpt2. */
 void launches(step_check *s)
 {
     sgt_error err = {0};
@@ -158,9 +160,8 @@ void launches(step_check *s)
 
 /* ---- LayerNorm's parameters ---- */
 
-/* Check that LayerNorm's weights act in float32 in every precision. They begin at 1 and move by
- * less than a 16-bit number near 1 can, so a change that would be lost in 16 bits must change the
- * loss. */
+/* Check that LayerNorm's weights are used as float32 in every precision. They begin at 1 and are
+ * moved by less than a 16-bit number near 1 can represent, and that must change the loss. */
 void norm_weights(step_check *s)
 {
     scoped(fixture) f;

@@ -15,8 +15,8 @@
 
 typedef struct curve {
     char dir[64];
-    fixture f;     /* only its model, batch and seq are used */
-    int32_t *rows; /* (STEPS, 2, B, T): inputs and targets; rows follow one another */
+    fixture f;     /* only f.model, f.batch and f.seq are used */
+    int32_t *rows; /* (STEPS, 2, B, T): each step's inputs, then its targets */
     double loss[STEPS], norm[STEPS];
 } curve;
 
@@ -60,8 +60,8 @@ static void read_rows(step_check *s, curve *c, const sgt_backend *b)
     }
 }
 
-/* Errors of a run relative to the one in float64: the largest of the loss and of the norm, and the
- * loss's sum and last one. */
+/* Errors of a run, compared with the run in float64: the largest error of the loss and of the norm
+ * (relative), and the sum and the last of the loss's errors. */
 typedef struct errors {
     double loss, norm, sum, last;
     unsigned steps;
@@ -89,8 +89,8 @@ static void one_step(step_check *s, curve *c, sgt_backend *b, unsigned k, errors
            m.grad_norm, c->norm[k]);
 }
 
-/* Check the promised bounds: for bf16 and TF32 that of the mean error, for fp16 that of the last
- * step. TF32's bound is a quarter of bf16's. */
+/* Check the bounds that sgt promises for the loss: of the mean error in bf16 and TF32, and of the
+ * last step's error in fp16. TF32's bound is a quarter of bf16's. */
 static void judge(step_check *s, const errors *e)
 {
     double mean = e->sum / e->steps, most = s->precision == SGT_PRECISION_BF16 ? 0.02 : 0.02 / 4;

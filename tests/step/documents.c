@@ -1,11 +1,13 @@
-/* documents.c: rows of several documents, with attention masked between them. */
+/* documents.c: --document-mask: rows of several documents, with attention masked between
+ * documents. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/step/cases.h"
 
-/* Rows of 70 tokens with dropout, and heads of 6 numbers, which take the naive attention on CUDA. */
+/* Compare with PyTorch: rows of 70 tokens with dropout, and heads of 6 numbers, for which CUDA uses
+ * naive attention. */
 static void documents_as_pytorch(step_check *s)
 {
     fixture f;
@@ -17,8 +19,9 @@ static void documents_as_pytorch(step_check *s)
     expect_pytorch(s, "options_documents", SGT_GELU_TANH, &o);
 }
 
-/* Begin each row with a document of 9 tokens without targets. `other` reverses these tokens: the
- * row has the same tokens in another order, so sums per token are made alike. */
+/* Let each row begin with a document of 9 tokens without targets. `other` reverses these tokens:
+ * the row then has the same tokens in another order, so the sum for each id in wte's gradient is
+ * computed in the same order. */
 static void two_documents(fixture *f, int other)
 {
     enum { LENGTH = 9 };
@@ -57,7 +60,7 @@ static void unseen_by(step_check *s, sgt_attention attention, int masked)
         expect(s, b->eval(b, &rows, &loss[other], &counted, &err) == 0, "%s", err.text);
         fixture_micro_step_of(&f, b, 0, 0, 0, f.batch, 1.0 / (f.batch * f.seq));
         gradients[other] = flat_state(b, &f.model, SGT_GRADIENTS);
-        /* ends the step, and changes nothing: the rate is 0 */
+        /* end the step; it changes nothing, because the rate is 0 */
         expect(s, b->update(b, 0, 0, &err) == 0, "%s", err.text);
     }
     double off = largest_difference(gradients[0], gradients[1], n);
@@ -96,12 +99,12 @@ static double gradient_of(step_check *s, sgt_attention attention, int32_t eot, i
     return loss;
 }
 
-/* Check that the mask follows the documents' starts if rows have them, and that ids do not matter
- * then. */
+/* Check that if rows have document starts, the mask follows these, whatever the ids are. */
 static void told_by_rows(step_check *s, sgt_attention attention)
 {
     enum { BY_ID, BY_ROWS, BY_NOTHING, WAYS };
-    /* 1 is an id within a row's first document */
+    /* id 1 occurs within the first document of a row, so the mask would be wrong if the backend
+     * searched for it */
     static const int32_t eots[WAYS] = {255, 1, -1};
     double loss[WAYS];
     float *gradient[WAYS];

@@ -1,5 +1,5 @@
-/* muon.c: Muon (--optimizer muon) in the whole step, against PyTorch's numbers, against the CPU
- * backend with the same gradients, and against itself computed in other ways. */
+/* muon.c: Muon (--optimizer muon) in the whole step. It is compared with PyTorch's numbers, with
+ * the CPU backend on the same gradients, and with the same step computed in other ways. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static void as_pytorch_with_muon(step_check *s)
 
 /* ---- 50 updates with the same gradients ---- */
 
-/* Draw a gradient like tests/train/test_muon.c: of rank one, and noise. */
+/* Draw a gradient as tests/train/test_muon.c does: a matrix of rank one plus noise. */
 static void draw_gradient(float *g, const sgt_model *m, uint64_t step)
 {
     for (size_t i = 0; i < sgt_model_tensors(m); i++) {
@@ -47,7 +47,7 @@ static void draw_gradient(float *g, const sgt_model *m, uint64_t step)
     }
 }
 
-/* Update 50 times with drawn gradients in place of the row's, and return the parameters. */
+/* Update 50 times with drawn gradients in place of computed ones, and return the parameters. */
 static float *driven(step_check *s, const fixture *f, sgt_backend *b)
 {
     sgt_error err = {0};
@@ -80,8 +80,8 @@ static void fifty_updates(step_check *s, const char *shape)
 
 /* ---- against itself ---- */
 
-/* What changes no bit: graphs, buffers that are overwritten when they are no longer in use, and
- * gradients that are written instead of added. */
+/* Check what must not change a bit: running without graphs, overwriting buffers that are no longer
+ * in use, and writing gradients instead of adding them. */
 static void same_bits(step_check *s)
 {
     sgt_backend_options o = muon_options(s, "tiny_tanh", 1);
@@ -127,8 +127,8 @@ static void expect_same_states(step_check *s, sgt_backend *a, sgt_backend *b, co
     }
 }
 
-/* Two steps, then the third on another backend that has the state: the same bits on the same
- * device, and the CPU's numbers from CUDA's state. */
+/* Run two steps, copy the state to other backends, and run the third step on all. On the same
+ * device the bits must be equal, and on the CPU the numbers, within a bound. */
 static void moved(step_check *s)
 {
     scoped(fixture) f;
@@ -162,8 +162,8 @@ static int is_matrix(const sgt_model *m, size_t i, const sgt_tensor *t)
     return i >= 2 && i < 2 + (size_t)SGT_BLOCK_TENSORS * m->layers && t->dims > 1;
 }
 
-/* The norm is a billion times what gradients are clipped to. Clipping changes no bit of a matrix
- * that Muon updates, nor the norm of the first step, and it changes every other tensor. */
+/* Clip gradients to a billionth of their norm. That changes no bit of a matrix that Muon updates,
+ * nor the norm of the first step, but it changes every other tensor. */
 static void clipped(step_check *s, int no_fuse)
 {
     scoped(fixture) f;
@@ -193,7 +193,8 @@ static void clipped(step_check *s, int no_fuse)
     free(p[1]);
 }
 
-/* Only the matrices of blocks lack a second moment: it reads as zeros, and is not written to. */
+/* Only the matrices of blocks have no second moment. It is read as zeros, and writing it has no
+ * effect. */
 static void moments(step_check *s)
 {
     scoped(fixture) f;
@@ -247,7 +248,8 @@ void muon_on_cuda(step_check *s)
     fifty_updates(s, "odd_tanh");
 }
 
-/* A step whose gradients overflow changes no parameter and no momentum, and the scale comes down. */
+/* If gradients overflow in a step, no parameter and no momentum changes, and the loss scale
+ * decreases. */
 void muon_overflow(step_check *s)
 {
     scoped(fixture) f;

@@ -1,8 +1,8 @@
-/* variants.c: every variant of the CUDA step (train/backend.h) alone, and all together. The result
- * must be close to that of the step without variants, which as_pytorch compares with PyTorch, with
- * dropout and recomputation too. It must have the same bits with graphs and without. All variants
- * together are also compared with PyTorch, within the same bounds. Other cases use the default
- * variants, or those of --variant. */
+/* variants.c: each variant of the CUDA step (train/backend.h) by itself, and all together. The
+ * result must be close to that of the step without variants, which as_pytorch compares with
+ * PyTorch. That includes dropout and recomputation. The bits must be the same with and without
+ * graphs. All variants together are also compared with PyTorch, within the same bounds. Other cases
+ * use the default variants, or those of --variant. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,9 +10,8 @@
 
 #include "tests/step/cases.h"
 
-/* Run three steps of two micro-steps with the variants in `set`. more: with dropout and
- * recomputation. other_way: without graphs, and with buffers overwritten when they are no longer in
- * use. */
+/* Run three steps of two micro-steps with the variants in `set`. more: use dropout and
+ * recomputation. other_way: use no graphs, and overwrite buffers that are no longer in use. */
 static outcome tried(step_check *s, uint32_t set, int more, int other_way)
 {
     sgt_backend_options o = options_of(s, "tiny_tanh", 2);
@@ -23,7 +22,7 @@ static outcome tried(step_check *s, uint32_t set, int more, int other_way)
     return three_steps(s, &o, "tiny_tanh", 2);
 }
 
-/* Return how many of a step's products are confined to some multiprocessors. */
+/* Return how many matrix products of a step are confined to a part of the multiprocessors. */
 static int confined(step_check *s, uint32_t set)
 {
     scoped(fixture) f;
@@ -62,8 +61,8 @@ void variants(step_check *s)
     forget(&none[1]);
 }
 
-/* Run three steps of 13 rows of 16 tokens, and evaluate these rows. The fixture's ids do not suffice.
- * *chunks becomes whether the head works by chunks, of 128 rows. */
+/* Run three steps of 13 rows of 16 tokens, and evaluate these rows. The ids are drawn here, because
+ * the fixture has fewer. Set *chunks to whether the head works in chunks of 128 rows. */
 static outcome of_many_rows(step_check *s, sgt_backend_options *o, double *eval, int *chunks)
 {
     scoped(fixture) f;
@@ -86,9 +85,9 @@ static outcome of_many_rows(step_check *s, sgt_backend_options *o, double *eval,
                      flat_state(b, &f.model, SGT_MOMENT1), sgt_model_floats(&f.model)};
 }
 
-/* Check the head by chunks of 128 of 208 rows, where the second chunk begins with 48 rows of the
- * first: compared with the whole head, without graphs and with unused buffers overwritten, and with a
- * size of chunks that was chosen by timing. */
+/* Check the head in chunks of 128 of 208 rows, whose second chunk begins with 48 rows of the first.
+ * It is compared with the head on all rows at once, with a step without graphs in which unused
+ * buffers are overwritten, and with a chunk size that is chosen by timing. */
 void head_chunks(step_check *s)
 {
     double eval[2];
@@ -121,7 +120,7 @@ void gradients_written(step_check *s)
     for (int more = 0; more <= 1; more++) {
         sgt_backend_options o = options_of(s, "tiny_tanh", 1);
         o.dropout = more ? 0.1f : 0;
-        o.accum = 2; /* so gradients are added, although there will be one micro-step */
+        o.accum = 2; /* so that gradients are added, although there is only one micro-step */
         scoped(outcome) added = three_steps(s, &o, "tiny_tanh", 1);
         o.accum = 1;
         for (o.no_graphs = 0; o.no_graphs <= 1; o.no_graphs++) {
