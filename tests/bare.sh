@@ -1,9 +1,10 @@
 #!/bin/bash
-# bare.sh ROOT: README's two commands where nothing is installed. ROOT becomes a minimal Debian with git, make, sudo and
-# certificates. There an ordinary user clones HEAD and calls bare.sh --inside: make demo, which builds without any
-# optional package, make check, and make with one optional package less. ROOT.passed gets what passed (tests/run.sh);
-# ROOT is removed in any case. Only root can do this; the machine's /proc, /sys and /dev are mounted in ROOT for these
-# processes alone.
+# bare.sh ROOT: run README's two commands on a system where nothing is installed. ROOT becomes a
+# minimal Debian with git, make, sudo and certificates. An ordinary user clones HEAD there and calls
+# bare.sh --inside, which runs make demo (a build without any optional package), make check, and
+# make with one optional package missing. ROOT.passed gets the names of what passed (tests/run.sh).
+# ROOT is removed in any case. Only root can run this. /proc, /sys and /dev of the machine are
+# mounted in ROOT in a private mount namespace.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -37,10 +38,10 @@ trap 'exit 130' INT TERM
 rm -rf --one-file-system "$root"
 mkdir -p "$root"
 
-# The machine's first mirror of Debian, its certificates, names and proxies.
+# The machine's first Debian mirror, its certificates, host names and proxy settings.
 mirror=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME)' 'Created-By: Packages' 'Origin: Debian' | head -1)
 read -r address suite <<< "$mirror"
-# Without lists of packages, debootstrap chooses the mirror.
+# If apt has no package lists, debootstrap chooses the mirror.
 [ -n "$suite" ] || suite=$(. /etc/os-release && echo "${VERSION_CODENAME:-stable}")
 echo "== a minimal root: $suite"
 debootstrap --variant=minbase --include=git,make,ca-certificates,sudo "$suite" "$root" ${address:+"$address"} \

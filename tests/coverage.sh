@@ -1,14 +1,16 @@
 #!/bin/sh
-# coverage.sh BUILD [report]: run the tests on a build with coverage (make coverage). Then print the share of lines that
-# ran in each folder of tokenize, loader and train, and the files where most lines did not. `report`: only the table,
-# from earlier runs. SHOW=FILE: write the lines that never ran to FILE. Exit 1 if one of the three is below 90 %.
+# coverage.sh BUILD [report]: run the tests on a build with coverage (make coverage). Then print the
+# share of lines that ran in each folder of tokenize, loader and train, and the files with the most
+# lines that did not run. `report`: print only the table, from earlier runs. SHOW=FILE: write the
+# lines that never ran to FILE. Exit with 1 if tokenize, loader or train is below 90 %.
 #
-# A process of this build writes its counts to files when it ends. That disturbs tests that trace system calls, fill the
-# disk or drop permissions. So failures are only listed here; make check decides about them.
+# A process of this build writes its counts to files when it ends. That disturbs tests that trace
+# system calls, fill the disk or drop permissions. So failures are only listed here; `make check`
+# decides about them.
 #
-# A line counts once, in however many files it is included and however many levels of the CPU's instructions it is
-# compiled for. Files for another CPU (*_neon.c) compile to nothing here and have no lines; train/cuda/*.c run on the
-# host in CUDA's place (tests/kernels/host), and count.
+# A line counts once, no matter how many files include it or for how many CPU levels it is compiled.
+# Files for another CPU (*_neon.c) compile to nothing here and have no lines. train/cuda/*.c run on
+# the host in place of CUDA (tests/kernels/host), and count.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 B=$1
@@ -17,7 +19,7 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/sgt-coverage.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 
-# These build programs without coverage, or take hours.
+# These scripts build programs without coverage, or take hours.
 LEFT_OUT='deps|demo|examples|install|library|manual|readme|readme-python|valgrind'
 LEFT_OUT="$LEFT_OUT|gpu-check|gpu-rehearsal|loader-neon|.*-torture"
 
@@ -35,7 +37,7 @@ run_tests() {
     echo
 }
 
-# for each line of an object built for coverage: FILE LINE TIMES
+# Print FILE LINE TIMES for each line of the objects that are built for coverage.
 lines() {
     find "$B/obj/tokenize" "$B/obj/loader" "$B/obj/train" -name '*.gcno' | sed 's/gcno$/o/' |
         xargs -n 50 gcov -t 2> /dev/null | awk -F: '
@@ -83,7 +85,7 @@ report() {
         }' "$work/lines"
 }
 
-# FILE:LINE:TEXT of every line that never ran
+# Print FILE:LINE:TEXT for every line that never ran.
 show() {
     awk 'NR == FNR { if (!$3) never[$1 " " $2] = 1; next }
         (FILENAME " " FNR) in never { print FILENAME ":" FNR ":" $0 }' \

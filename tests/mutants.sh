@@ -1,8 +1,8 @@
 #!/bin/sh
-# mutants.sh BUILD: plant the bugs of the table tests/mutants one at a time, each in a copy of its source, and expect the
-# named test to fail. First the bug must change exactly one line, and the test must pass without it. A pattern of the
-# table is edited when the code that it matches moves; a bug is never dropped because its test stopped finding it. The
-# last line is "N passed, N failed, 0 skipped".
+# mutants.sh BUILD: plant the bugs of the table tests/mutants, one at a time, in a copy of the
+# source, and expect the named test to fail. The bug must change exactly one line, and the test must
+# pass without it. If the code that a pattern of the table matches moves, edit the pattern. Never
+# drop a bug because its test no longer finds it. The last line is "N passed, N failed, 0 skipped".
 set -u
 cd "$(dirname "$0")/.." || exit 1
 B=$1
@@ -11,14 +11,15 @@ trap 'rm -rf "$work"' EXIT
 compile="$(sed 's/-MMD -MP//' "$B/flags") -O1 -w -fopenmp"
 passed=0 failed=0
 
-# Print how many of the tests that a name matches fail; nothing if the suite gave no sum or no test has the name.
+# Print how many of the tests that match TEST fail; print nothing if the suite printed no counts or
+# no test matches.
 count_failing() { # SUITE TEST
     timeout 60 "$1" --jobs 1 --filter "$2" > "$work/log" 2>&1 < /dev/null
     sed 's/\x1b\[[0-9;]*m//g' "$work/log" |
         sed -nE 's/.*Tested: [1-9][0-9]* \| Passing: [0-9]+ \| Failing: ([0-9]+).*/\1/p'
 }
 
-# Return whether the test finds the bug. If not, $why says what happened.
+# Succeed if the test finds the bug. Otherwise, $why gives the reason.
 is_found() { # SOURCE TEST SED
     suite=$B/tests/test-${1%%/*}
     sed "$3" "$1" > "$work/planted.c"
@@ -29,7 +30,8 @@ is_found() { # SOURCE TEST SED
     why="does not compile"
     # shellcheck disable=SC2086
     $compile -c -o "$work/planted.o" "$work/planted.c" > "$work/log" 2>&1 || return
-    # The linker takes no object from a library for symbols that the planted one has.
+    # The planted object defines the symbols, so the linker does not use the library's object for
+    # them.
     sh "$suite.link" -o "$work/suite" "$work/planted.o" > "$work/log" 2>&1 || return
     why="$2 does not find it"
     [ "$(count_failing "$work/suite" "$2")" -gt 0 ] 2> /dev/null

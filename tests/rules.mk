@@ -1,4 +1,4 @@
-# rules.mk: how the tests, the analyzers and the measurements are built and run.
+# rules.mk: how the tests, the analyzers and the benchmarks are built and run.
 
 .PHONY: run-check check-wheel format lint layout tidy coverage run-coverage check-kernels check-cuda check-nvcc
 .PHONY: fuzz torture torture-variants torture-runs
@@ -6,8 +6,9 @@
 torture: check-all torture-variants torture-runs ## every variant (clang, no optimization, lesser CPUs, sanitizers) and the exhaustive runs: a day
 
 # ---- the CUDA kernels as C++ ----
-# They run on the host, where the files of tests/kernels/host stand in for CUDA and its libraries;
-# check-cuda-race also watches their accesses to shared memory (sanitizers leave no room for that).
+# They run on the host, with the files of tests/kernels/host as stand-ins for CUDA and its
+# libraries. check-cuda-race also checks their accesses to shared memory for races, which leaves no
+# room for sanitizers.
 HOST_CXX := $(if $(CLANG),$(patsubst clang%,clang++%,$(CC)),$(CXX))
 HOST_CXXFLAGS = -std=c++17 -D_GNU_SOURCE -I. -Iloader \
     $(filter-out -Wstrict-prototypes -Wmissing-prototypes,$(WARN)) $(OPT) -ffp-contract=off -fPIC \
@@ -15,7 +16,8 @@ HOST_CXXFLAGS = -std=c++17 -D_GNU_SOURCE -I. -Iloader \
 HOST_CU := $(sort $(wildcard kernels/cuda/*.cu tests/kernels/*.cu))
 HOST_CPP := $(sort $(wildcard tests/kernels/*.cpp tests/kernels/host/*.cpp))
 HOST_STANDS := $(filter-out %/check-cuda.cpp %_cases.cpp,$(wildcard tests/kernels/host/*.cpp))
-# The backend's plain C runs on the host too: products through cuBLASLt, and failures by name.
+# The backend's plain C code runs on the host too: matrix products through cuBLASLt, and names of
+# failures.
 GEMM_PARTS := $(addprefix $(B)/obj/kernels/cuda/,gemm.o gemm_tune.o failure.o)
 CUDNN_PARTS := $(addprefix $(B)/obj/kernels/cuda/,attention_cudnn.o cudnn_graph.o)
 HOST_PARTS := $(HOST_CPP:%=$(B)/obj/%.o) $(B)/obj/tests/kernels/harness.o $(GEMM_PARTS) $(CUDNN_PARTS)
@@ -35,7 +37,7 @@ $(B)/tests/check-cuda $(B)/tests/check-cuda-race:
 	$(call say,LD,$@)mkdir -p $(@D) && echo $^ > $@.parts && \
 	    $(HOST_CXX) $(ALL_LDFLAGS) -o $@ $^ $(LD_kernels)
 
-# The same cases on a GPU; and that program with the host in the GPU's place, which tests it.
+# The same cases on a GPU; and the same program with the host as its GPU, which tests the program.
 DEVICE_MAIN := tests/kernels/device/check-cuda-device.cpp
 DEVICE_CASES := $(sort $(wildcard kernels/cuda/*.cu tests/kernels/*.cu tests/kernels/*.cpp))
 DEVICE_PARTS := $(DEVICE_CASES) $(DEVICE_MAIN) $(addprefix tests/kernels/device/,cuda.cu mirror.cpp)
@@ -51,7 +53,7 @@ $(B)/tests/check-cuda-pretend: $(PRETEND_PARTS:%=$(B)/obj/%.o) $(B)/obj/tests/ke
     $(GEMM_PARTS) $(call lib,kernels loader)
 	$(call link,$(HOST_CXX),$(LD_kernels))
 
-# The whole CUDA backend on the host, with the programs that tests run on it beside it.
+# The whole CUDA backend on the host, with programs next to it that the tests run with this backend.
 HOST_C := $(filter-out $(HOST_STANDS:tests/kernels/host/%.cpp=kernels/cuda/%.c),$(CUDA_C))
 HOST_LIB := $(B)/host/lib/libsgt-cuda.so
 HOST_PROGRAMS := $(addprefix $(B)/host/,bin/sgt-train bin/sgt-eval bin/sgt-bench tests/check-step)
@@ -66,14 +68,14 @@ $(B)/host/%: $(B)/%
 check-cuda: need-packages $(CHECK_CUDA) $(CHECK_RACE) ## the CUDA kernels on the host, without a GPU: four schedules, race mode, all mutants
 	@HOST_CXX='$(HOST_CXX)' tests/kernels/check-cuda.sh $(B) torture
 
-# gemm.c against cuBLASLt itself, as far as that goes without a GPU: descriptors and attributes.
+# gemm.c against the real cuBLASLt, as far as that works without a GPU: descriptors and attributes.
 LT_STANDS := $(filter-out %/cublaslt.cpp %/cudnn.cpp,$(HOST_STANDS))
 $(B)/tests/check-cublaslt: $(call objects,tests/kernels/cublaslt) $(GEMM_PARTS) \
     $(addprefix $(B)/obj/kernels/cuda/,cublaslt.o bias.cu.o columns.cu.o) $(LT_STANDS:%=$(B)/obj/%.o) \
     $(call lib,kernels loader)
 	$(call link,$(HOST_CXX) -Wl$(comma)--wrap=sgt_cublaslt_load,$(LD_kernels))
 
-# A libcudnn.so.9 that is too old.
+# A libcudnn.so.9 that is too old to be used.
 OLD_CUDNN := $(B)/tests/old/libcudnn.so.9
 $(B)/tests/check-cudnn: $(B)/obj/tests/kernels/cudnn/check-cudnn.o $(B)/obj/kernels/cuda/cudnn.o $(call lib,loader)
 	$(call link,$(CC),$(LD_kernels))
@@ -90,7 +92,7 @@ check-nvcc:
 	@echo 'no $(NVCC): left out compiling the CUDA kernels for sm_80 and sm_90a'
 endif
 
-# ---- the suites: one Criterion program per folder, and programs of their own ----
+# ---- the suites: a Criterion program per folder, and programs with a main of their own ----
 SUITES := base loader tokenize train
 USES_base := cli tokenize loader
 USES_loader := loader
@@ -102,17 +104,18 @@ $(B)/tests/test-$(1): $$(call objects,tests/$(1)) $$(call lib,$$(USES_$(1)))
 	$(Q)echo '$$(CC) $$(ALL_LDFLAGS) "$$$$@" $$^ -lcriterion $$(call ld,$$(USES_$(1)))' > $$@.link
 endef
 $(foreach s,$(SUITES),$(eval $(call suite,$(s))))
-# The readers' faults are injected by wraps of the calls that fail (tests/loader/faults.h).
+# The tests inject faults into the readers by wrapping the calls that fail (tests/loader/faults.h).
 READER_WRAPS := fcntl io_uring_peek_batch_cqe io_uring_queue_init \
     io_uring_submit_and_wait pread sgt_memory_look sgt_memory_of_siblings sgt_sampler_block sgt_sampler_init syscall
 $(B)/tests/test-loader $(B)/tests/stress-blocks: override LDFLAGS += $(READER_WRAPS:%=-Wl,--wrap=%)
-# Small units of work cut text in many places (tests/tokenize/piece.c).
+# Wrapping makes units of work small, so that text is cut in many positions
+# (tests/tokenize/piece.c).
 $(B)/tests/test-tokenize $(B)/tests/stress-pipeline: override LDFLAGS += -Wl,--wrap=sgt_text_feed_piece
-# CUDA's profiler is tested with a stand-in for CUPTI.
+# A stand-in for CUPTI tests the profiler of the CUDA backend.
 $(B)/tests/test-train: $(B)/obj/kernels/cuda/cupti.o
 $(B)/tests/test-train: override LDFLAGS += -Wl,--wrap=sgt_library_load
 
-# The columns "amx" of check-kernels run the kernels for AMX on a CPU without it (tests/kernels/amx.h).
+# The columns "amx" of check-kernels run the AMX kernels on a CPU without AMX (tests/kernels/amx.h).
 $(B)/tests/check-kernels: override LDFLAGS += -Wl,--wrap=sgt_cpu_amx
 $(B)/tests/check-kernels: $(call objects,tests/kernels tests/kernels/trap) $(call lib,kernels loader)
 	$(call link,$(CC),$(LD_kernels))
@@ -123,13 +126,14 @@ check-wheel:                           ## the wheels in empty roots of Debian, a
 check-kernels: need-packages $(B)/tests/check-kernels ## every fast kernel against its definition (ARGS=--bench: speed)
 	@$(B)/tests/check-kernels $(ARGS)
 
-# The whole training step, on a CPU or on CUDA, against PyTorch's numbers.
+# The complete training step, on a CPU or with CUDA, compared with PyTorch's numbers.
 $(B)/tests/check-step: $(call objects,tests/step) $(B)/obj/tests/train/fixture.o \
     $(call lib,cli train kernels loader)
 	$(call link,$(CC),$(call ld,train kernels loader))
 
-# A program that makes another program's system calls fail, and the library that it preloads: never
-# with a sanitizer, which replaces malloc itself. And a library of locks that do not work.
+# A program that makes another program's system calls fail, and the library that it preloads. They
+# are built without a sanitizer, which would replace malloc itself. Also a library of file locks
+# that do not work.
 FAULTS := $(B)/tests/faults $(B)/tests/faults.so $(B)/tests/locks.so
 FAULTS_CC = $(CC) $(filter-out -MMD -MP $(SANFLAGS),$(ALL_CFLAGS))
 $(B)/tests/faults: tests/faults/faults.c tests/faults/plan.h $(B)/flags
@@ -139,21 +143,21 @@ $(B)/tests/faults.so: tests/faults/shim.c tests/faults/plan.h $(B)/flags
 $(B)/tests/locks.so: tests/faults/locks.c $(B)/flags
 	$(call say,CC,$<)mkdir -p $(@D) && $(FAULTS_CC) -shared -o $@ $< -ldl
 
-# From check-all on, nvcc has to compile and link the CUDA library. In make check and in variants,
-# a library that is there is kept in step with the programs.
+# check-all and larger tiers need the CUDA library that nvcc builds. make check and variants rebuild
+# the library only if it exists, so that it matches the programs.
 run-check: $(if $(HAVE_NVCC),$(if $(filter check,$(TIER))$(VARIANT),$(wildcard $(CUDA_LIB)),$(CUDA_LIB)))
-# make check tests what a CPU runs; the CUDA backend on the host is left to check-all and check-cuda.
+# make check tests what runs on a CPU. check-all and check-cuda test the CUDA backend on the host.
 ON_HOST := $(CHECK_CUDA) $(CHECK_RACE) $(HOST_LIB) $(HOST_PROGRAMS) $(if $(MPICC),$(MPI_LIB:$(B)/%=$(B)/host/%)) \
     $(if $(SAN),,$(B)/tests/check-cublaslt) $(B)/tests/check-cudnn $(OLD_CUDNN)
 run-check: $(if $(filter check,$(TIER)),,$(ON_HOST))
 run-check: programs libs mpi $(SUITES:%=$(B)/tests/test-%) $(B)/tests/check-kernels $(B)/tests/check-step $(FAULTS)
 	@TIER=$(TIER) HOST_CXX='$(HOST_CXX)' tests/run.sh $(B)
 
-# ---- fuzzing: one program for all properties, with a main that tries the seeds again or libFuzzer's ----
+# ---- fuzzing: one program for all properties, whose main runs the seeds or is libFuzzer's ----
 FUZZ := $(shell sed -n 's/^    {"\([a-z]*\)", fuzz_.*/\1/p' tests/fuzz/fuzz.c)
 FUZZ_C := $(filter-out %/replay.c,$(wildcard tests/fuzz/*.c))
 FUZZ_PARTS = $(FUZZ_C:%.c=$(B)/obj/%.o) $(call lib,$(FUZZ_USES))
-FUZZ_USES := cli train tokenize loader # not the kernels, which compute and read nothing
+FUZZ_USES := cli train tokenize loader # not the kernels, which parse no input
 run-check: $(B)/tests/replay
 $(B)/tests/replay $(B)/tests/fuzz: override LDFLAGS += -Wl,--wrap=exit
 $(B)/tests/replay: $(B)/obj/tests/fuzz/replay.o $(FUZZ_PARTS)
@@ -166,7 +170,7 @@ fuzz: need-packages                    ## look for bytes that break a property, 
 	+@$(again) B=build/fuzz CC=clang SAN=fuzzer-no-link,address,undefined build/fuzz/tests/fuzz
 	@tests/fuzz/run.sh build/fuzz $(or $(FUZZ_SECONDS),60) $(FUZZ)
 
-# ---- stress and measurement programs, for the thread sanitizer and by hand ----
+# ---- programs for stress tests and measurements, run under the thread sanitizer or by hand ----
 # $(call single,NAME,OBJECTS,LIBRARIES) is the rule of build/tests/NAME.
 define single
 $(B)/tests/$(1): $(2:%=$(B)/obj/tests/%.o) $$(call lib,$(3))
@@ -186,7 +190,7 @@ run-coverage: need-packages programs libs $(SUITES:%=$(B)/tests/test-%) $(B)/tes
     $(HOST_PROGRAMS) $(B)/tests/replay
 	@tests/coverage.sh $(B)
 
-# ---- the layout of C and CUDA C, by .clang-format; another version lays out otherwise ----
+# ---- layout of C and CUDA C by .clang-format, for one version of clang-format ----
 LAYOUT_VERSION := 14
 CLANG_FORMAT ?= $(firstword $(foreach f,clang-format-$(LAYOUT_VERSION) clang-format,\
     $(shell $(f) --version 2> /dev/null | grep -q 'version $(LAYOUT_VERSION)\.' && echo $(f))))
@@ -200,16 +204,17 @@ layout:
 	    @echo 'no clang-format $(LAYOUT_VERSION) (tools/deps.sh all): left out the layout')
 
 # ---- lint: gcc -fanalyzer, cppcheck and clang-tidy on every source of the programs ----
-# A file is analyzed again when it or one of its headers has changed. A finding is a fault, or is
-# listed in tests/lint/allowed.
+# A file is analyzed again when it or one of its headers has changed. Findings that are no faults
+# are listed in tests/lint/allowed; any other finding fails.
 LINT := build/lint
 LINT_C := $(filter-out loader/examples/%,\
     $(sort $(wildcard $(addsuffix /*.c,$(foreach d,loader tokenize kernels train tools,$(d) $(d)/*)))))
 LINT_KNOWN = $(if $(filter %/base/error.c,$<),,-include tests/lint/known.h -Wno-unused-value)
 LINT_FLAGS = $(filter-out -Werror -MMD -MP -O% -g%,$(ALL_CFLAGS)) $(call flags,$*.c) $(LINT_KNOWN)
 LINT_ALL := $(LINT_C:.c=) $(foreach l,$(LIBS),$(LEVELS_$(l)))
-# Vector code is left to the other two: its thousand inlined functions would take gcc longer than
-# all the rest. gcc 12 measures a vector's shift by its number of elements.
+# cppcheck and clang-tidy analyze vector code. gcc is left out there: its analysis of a thousand
+# inlined functions would take longer than all the rest. gcc 12 compares a vector's shift with its
+# number of elements, so that warning is off.
 LINT_ANALYZE = -O0 -fdiagnostics-plain-output -Wno-analyzer-shift-count-overflow \
     $(if $(filter kernels/cpu/level% kernels/cpu/product% %avx2 %avx512 %_amx,$*),,-fanalyzer)
 $(LINT)/%.gcc: $$(call source,$$*) tests/lint/known.h
@@ -240,8 +245,8 @@ tidy: $(LINT_ALL:%=$(LINT)/%.tidy)     ## clang-tidy alone
 	@tests/lint/lint.sh $(LINT) tidy
 -include $(shell find $(LINT) -name '*.gcc.d' 2> /dev/null)
 
-# ---- torture: the tests in every variant, then what takes hours ----
-# Each call disturbed in turn, random kills, an hour of training, ten minutes of fuzzing for each
+# ---- torture: the tests in every variant, then runs that take hours ----
+# Each call is disturbed in turn; random kills; an hour of training; ten minutes of fuzzing per
 # property (TORTURE_KILLS=N, SOAK_SECONDS=N, FUZZ_SECONDS=N, SEED=N).
 variant = $(again) run-check TIER=all
 torture-variants: need-packages

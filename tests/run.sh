@@ -1,9 +1,10 @@
 #!/bin/sh
-# run.sh BUILD: run the suites, AT_ONCE (2) at a time: Criterion's, check-kernels, the training step, the seeds of
-# fuzzing, and with TIER=all (the default; make check has check) CUDA on the host and planted bugs; then the scripts of
-# tests/cli. The last line is "N passed, N failed, N skipped". Exit 1 if anything failed or nothing ran. BUILD/passed gets
-# the names of suites and scripts that passed without a skip; they test the same in each tier. Names that match LEFT_OUT,
-# a regular expression, are left out.
+# run.sh BUILD: run the suites, AT_ONCE (2) at a time: those that use Criterion, check-kernels, the
+# training step, and the fuzz properties on their seeds. With TIER=all, the default, also CUDA on
+# the host and planted bugs (`make check` sets TIER=check). Then run the scripts of tests/cli. The
+# last line is "N passed, N failed, N skipped". Exit with 1 if anything failed or nothing ran.
+# BUILD/passed gets the names of suites and scripts that passed without a skip; these test the same
+# in each tier. Names that match LEFT_OUT, a regular expression, are left out.
 set -u
 one=''
 [ "$1" != --one ] || { one=$2 && shift 2; }
@@ -13,17 +14,17 @@ TIER=${TIER:-all}
 AT_ONCE=${AT_ONCE:-2}
 export TIER AT_ONCE
 
-# Without this, LeakSanitizer may crash ("Tracer caught signal 11") once a library that was loaded at run time ran on
-# OpenMP's threads.
+# Without this option, LeakSanitizer may crash ("Tracer caught signal 11") if OpenMP's threads have
+# run code of a library that was loaded at run time.
 export ASAN_OPTIONS=intercept_tls_get_addr=0
 
-# The programs set this for OpenMP (tools/cli/process.h); the suites do not.
+# The programs set this variable for OpenMP (tools/cli/process.h); the suites do not.
 export GOMP_SPINCOUNT=1000
 
 # ---- one suite: its output, then a line "sum PASSED FAILED SKIPPED" ----
 
-# Print the sum of a suite, or one failure if it printed none: a suite that crashed has not passed.
-sum_up() { # EXIT PATTERN SKIPPED: sed puts PASSED and FAILED into groups 1 and 2 of the pattern
+# Print the counts of a suite. A suite that printed none has crashed, so it counts as one failure.
+sum_up() { # EXIT PATTERN SKIPPED: groups 1 and 2 of the sed PATTERN are PASSED and FAILED
     line=$(sed 's/\x1b\[[0-9;]*m//g' "$log" | sed -nE "s/$2/\1 \2 $3/p" | tail -1)
     passed=0 failed=1 skipped=0
     if [ -z "$line" ]; then
@@ -37,7 +38,8 @@ sum_up() { # EXIT PATTERN SKIPPED: sed puts PASSED and FAILED into groups 1 and 
         *) [ "$failed" -gt 0 ] || { echo "$one: exit $1" && failed=1; } ;;
         esac
     fi
-    # Criterion passes a test that a sanitizer ended after its last assertion: look for the sanitizer's report.
+    # Criterion counts a test as passed if a sanitizer ended it after its last assertion, so look
+    # for the sanitizer's report.
     if grep -qE 'SUMMARY: [A-Za-z]*Sanitizer|runtime error:' "$log"; then
         echo "$one: a sanitizer reported an error"
         failed=$((failed + 1))
@@ -51,7 +53,8 @@ if [ -n "$one" ]; then
     code=0
     case $one in
     test-*)
-        # "Synthesis: Tested: 12 | Passing: 12 | Failing: 0 | Crashing: 0": a test that crashed is among the failing.
+        # Criterion's line "Synthesis: Tested: 12 | Passing: 12 | Failing: 0 | Crashing: 0" counts a
+        # test that crashed as failing too.
         "$B/tests/$one" --jobs 1 > "$log" 2>&1 < /dev/null || code=$?
         cat "$log"
         sum_up "$code" '.*Tested: [0-9]+ \| Passing: ([0-9]+) \| Failing: ([0-9]+) \| Crashing: [0-9]+.*' 0
@@ -71,12 +74,13 @@ if [ -n "$one" ]; then
         ;;
     esac > "$RESULTS/$one" 2>&1
     { echo "== $one" && grep -vE '^sum [0-9 ]+$' "$RESULTS/$one"; } > "$RESULTS/.$one" 2>&1
-    # By one write: cat may use copy_file_range, which overwrites what another suite prints at the same time.
+    # Print the output by a single write: cat may use copy_file_range, which overwrites what another
+    # suite prints at the same time.
     printf '%s\n' "$(cat "$RESULTS/.$one")"
     exit 0
 fi
 
-# ---- all suites, the longest first ----
+# ---- all suites, those that take longest first ----
 RESULTS=$(mktemp -d "${TMPDIR:-/tmp}/sgt-check.XXXXXX")
 export RESULTS
 trap 'rm -rf "$RESULTS"' EXIT
@@ -95,7 +99,7 @@ sed -E 's/^\[[0-9]+\/[0-9]+\] //' "$RESULTS/.counted" > "$RESULTS/.programs"
 sed -nE 's/^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$/sum \1 \2 \3/p' "$RESULTS/.programs" > "$RESULTS/programs"
 echo programs >> "$RESULTS/.suites"
 
-# Name what failed once more, after everything else: a log may be cut.
+# Print the failures once more after everything else, because a log may be cut.
 failures() { # SUITE
     log=$1
     [ "$1" != programs ] || log=.programs

@@ -1,14 +1,14 @@
-# lib.sh: functions for the tests of the programs. A test is a script tests/cli/NAME.sh, run by run.sh in an empty
-# folder of its own, after this file, with the built programs on PATH and $ROOT naming the source tree:
-#
+# lib.sh: functions for the tests of the programs. A test is a script tests/cli/NAME.sh. run.sh runs
+# it after this file, in an empty folder of its own, with the built programs on PATH and the path of
+# the source tree in $ROOT:
 #     printf 'hello\n' > in.txt
 #     run 0 sgt-tokenize in.txt out          # run it; the exit code must be 0
 #     stdout_is '2 tokens'                   # compare all of stdout, without a final newline
 #     stderr_is ''
 #     run_failure 'nowhere: No such file or directory' sgt-tokenize nowhere out
 #
-# The first failed assertion ends the test, also one in a subshell, as at the end of a pipeline, and prints the command
-# and its output. skip WHY ends it as SKIP.
+# The first failed assertion ends the test and prints the command and its output, even if the
+# assertion is in a subshell, such as the end of a pipeline. `skip WHY` ends the test as SKIP.
 
 set -u
 LC_ALL=C
@@ -32,7 +32,7 @@ skip() {
     exit 77
 }
 
-# run EXIT COMMAND...: run it with the caller's stdin; fail unless the exit code is EXIT
+# run EXIT COMMAND...: run COMMAND with the caller's stdin; fail unless its exit code is EXIT
 run() {
     want=$1
     shift
@@ -46,7 +46,7 @@ stdout_is() { [ "$(cat .stdout)" = "$1" ] || fail "stdout is not: $1"; }
 stderr_is() { [ "$(cat .stderr)" = "$1" ] || fail "stderr is not: $1"; }
 stdout_has() { for needle; do grep -qF -e "$needle" .stdout || fail "stdout lacks: $needle"; done; }
 stderr_has() { for needle; do grep -qF -e "$needle" .stderr || fail "stderr lacks: $needle"; done; }
-# fact [NAME PATTERN]...: what sgt_print_facts has printed of each name
+# fact [NAME PATTERN]...: check the values that sgt_print_facts has printed for each name
 fact() {
     while [ $# -gt 0 ]; do
         grep -qE "^  $1 {3,}$2\$" .stdout || fail "not a fact: $1 $2: $(cat .stdout)"
@@ -63,10 +63,10 @@ run_silent() {
     run 0 "$@"
     stderr_is ''
 }
-# run_says TEXT COMMAND..., run_prints TEXT COMMAND..., run_notes TEXT COMMAND...: it must succeed, and its stdout is TEXT,
-# or has it, or its stderr has it. run_tells TEXT COMMAND...: its stderr is TEXT. run_prints_like REGEX COMMAND...,
-# run_notes_like REGEX COMMAND...: a line of its stdout, or of its stderr, matches. run_same FILE COMMAND...: its stdout is
-# that of the file
+# These run COMMAND, which must succeed, and check its output. run_says TEXT COMMAND...: stdout is
+# TEXT. run_prints: stdout contains TEXT. run_notes: stderr contains TEXT. run_tells: stderr is
+# TEXT. run_prints_like REGEX COMMAND..., run_notes_like: a line of stdout, or of stderr, matches.
+# run_same FILE COMMAND...: stdout equals FILE.
 run_says() { run_and_find stdout_is "$@"; }
 run_prints_like() { run_and_find stdout_matches "$@"; }
 run_same() { run_and_find 'same .stdout' "$@"; }
@@ -81,11 +81,13 @@ run_and_find() {
     $assert "$found"
 }
 
-# speaker PROGRAM [ARGUMENT]...: print what its messages begin with: its name, of sgt-bench with the PART
+# speaker PROGRAM [ARGUMENT]...: print how its messages begin: with its name, for sgt-bench with its
+# part, such as `loader`
 speaker() { if [ "$1" = sgt-bench ]; then echo "$1 $2"; else echo "$1"; fi; }
 
-# run_failure MESSAGE PROGRAM [ARGUMENT]...: check a failure, which every program ends alike: exit 1, nothing on stdout,
-# and only MESSAGE on stderr. run_misuse: the same of a wrong usage, exit 2. run_usage: MESSAGE and a hint
+# run_failure MESSAGE PROGRAM [ARGUMENT]...: the program must fail as all programs do: exit code 1,
+# an empty stdout, and only MESSAGE on stderr. run_misuse: the same for wrong usage, with exit code
+# 2. run_usage: like run_misuse, with a hint after MESSAGE
 run_failure() { run_fails 1 "$@"; }
 run_misuse() { run_fails 2 "$@"; }
 run_usage() {
@@ -102,8 +104,8 @@ run_fails() {
     stderr_is "$(speaker "$@"): $failure"
 }
 
-# run_failure_about TEXT PROGRAM [ARGUMENT]..., run_failure_like REGEX PROGRAM...: the same, of a message that has TEXT, or
-# matches REGEX
+# run_failure_about TEXT PROGRAM [ARGUMENT]..., run_failure_like REGEX PROGRAM...: like run_failure,
+# if the message contains TEXT, or matches REGEX
 run_failure_about() { run_one_line stderr_has "$@"; }
 run_failure_like() { run_one_line stderr_matches "$@"; }
 run_one_line() {
@@ -115,7 +117,7 @@ run_one_line() {
     $assert "$failure"
 }
 
-# wait_for_handler PID: wait until it has a handler for SIGTERM
+# wait_for_handler PID: wait until the process has a handler for SIGTERM
 wait_for_handler() {
     tries=0
     until mask=$(sed -n 's/^SigCgt:[^0-9a-f]*//p' "/proc/$1/status" 2> /dev/null) &&
@@ -126,14 +128,15 @@ wait_for_handler() {
     done
 }
 
-# ended EXIT PID: wait for a process in the background; fail unless its exit code is EXIT
+# ended EXIT PID: wait for a background process; fail unless its exit code is EXIT
 ended() {
     code=0
     wait "$2" || code=$?
     [ "$code" -eq "$1" ] || fail "exit code $code, not $1: $(cat .stderr 2> /dev/null)"
 }
 
-# killed SECONDS COMMAND...: start it, and kill it after that time; $kills counts those that still ran
+# killed SECONDS COMMAND...: start COMMAND, and kill it after SECONDS; $kills counts the processes
+# that were still running
 kills=0
 killed() {
     seconds=$1
@@ -146,8 +149,8 @@ killed() {
     wait $pid 2> .wait || :
 }
 
-# run_terminated COMMAND...: start it, and send SIGTERM once it has a signal handler. It must exit with
-# 130
+# run_terminated COMMAND...: start COMMAND, and send SIGTERM once it has a signal handler; it must
+# exit with 130
 run_terminated() {
     echo "$*" > .ran
     "$@" > .stdout 2> .stderr &
@@ -157,7 +160,8 @@ run_terminated() {
     kill -TERM $pid
     ended 130 $pid
 }
-# run_interrupted COMMAND...: the same, and its only line must say that it was interrupted
+# run_interrupted COMMAND...: like run_terminated; the only line of output must say that it was
+# interrupted
 run_interrupted() {
     run_terminated "$@"
     stdout_is ''
@@ -165,7 +169,8 @@ run_interrupted() {
     stderr_lines 1
 }
 
-# begun FILE COMMAND...: start it, and wait until the file has something or it has ended, which fails; sets $pid
+# begun FILE COMMAND...: start COMMAND, set $pid, and wait until FILE is not empty; fail if COMMAND
+# ends before
 begun() {
     once=$1
     shift
@@ -174,14 +179,16 @@ begun() {
     pid=$!
     until [ -s "$once" ]; do kill -0 $pid 2> .kill || return 1 && sleep 0.005; done
 }
-# begun_on_a_pipe FILE COMMAND...: the same, with a standard input that has nothing and does not end
+# begun_on_a_pipe FILE COMMAND...: like begun, with a standard input that has no data and does not
+# end
 begun_on_a_pipe() {
     rm -f .pipe && mkfifo .pipe && exec 3<> .pipe
     held=.pipe
     begun "$@" || fail 'it ended too early'
     held=
 }
-# run_stopped SIGNAL FILE COMMAND...: start it, and send it SIGNAL once the file has something; it must exit with 130
+# run_stopped SIGNAL FILE COMMAND...: start COMMAND, and send SIGNAL once FILE is not empty; it must
+# exit with 130
 run_stopped() {
     with=$1
     shift
@@ -189,7 +196,8 @@ run_stopped() {
     kill -"$with" $pid
     ended 130 $pid
 }
-# killed_at FILE COMMAND...: start it, and kill it once the file has something, or see it end before that
+# killed_at FILE COMMAND...: start COMMAND, and kill it once FILE is not empty, unless it ends
+# before
 killed_at() {
     begun "$@" || :
     end_begun
@@ -208,24 +216,25 @@ check() {
 # is THIS THAT: fail, and print both, unless they are equal
 is() { [ "$1" = "$2" ] || fail "$1 is not $2"; }
 same() { cmp -s "$1" "$2" || fail "$1 and $2 differ"; }
-# same_folders [-x NAME] A B: all files are the same, but those of this name
+# same_folders [-x NAME] A B: fail unless both folders have the same files, except those called NAME
 same_folders() { diff -r "$@" > .diff 2>&1 || { head -5 .diff; fail "folders differ: $*"; }; }
 exists() { [ -e "$1" ] || fail "$1 is not there"; }
 absent() { [ ! -e "$1" ] || fail "$1 should not be there"; }
-# texts DIR BYTES: write so many bytes of a fixed text to DIR, a new folder or one that is there, in files of 5,000 bytes
-# (part-00, ...)
+# texts DIR BYTES: write the first BYTES of a fixed text to DIR, which may exist, in files of 5,000
+# bytes (part-00, ...)
 texts() { mkdir -p "$1" && head -c "$2" "$ROOT/tokenize/vocab/gpt2.bpe" | split -d -b 5000 - "$1/part-"; }
 # field NAME FILE: print the value of a number or string field of one-line JSON
 field() { sed -n "s/.*\"$1\": *\"\{0,1\}\([^,\"}]*\).*/\1/p" "$2" | head -1; }
 
-# find_python MODULES: set $python to the first Python that imports them, of $PYTHON and this machine's, or to nothing
+# find_python MODULES: set $python to $PYTHON or the machine's first Python that imports MODULES, or
+# to nothing
 find_python() {
     for python in ${PYTHON:+"$PYTHON"} python3 /usr/bin/python3; do "$python" -c "import $1" 2> /dev/null && return; done
     python=
 }
 
-# terminal COLUMNS COMMAND: run it on a terminal of that width; ./shown gets what it showed, a line each time that the
-# cursor went back. Skip the test if that is not possible
+# terminal COLUMNS COMMAND: run COMMAND on a terminal of that width. ./shown gets the output, with a
+# new line for each return of the cursor. Skip the test if there is no terminal.
 terminal() {
     command -v script > /dev/null || skip 'script is not there: nothing was shown on a terminal'
     script -qec "stty cols $1; $2" /dev/null < /dev/null > .shown 2> .stderr || fail "exit $?: $(cat .stderr .shown)"
@@ -240,7 +249,8 @@ repeated() {
     while [ "$times" -gt 0 ] && cat "$@"; do times=$((times - 1)); done
 }
 
-# of sets of shards: ids_of SHARD, starts_of SHARD.idx, and paths_of SET, the paths of its inputs, in a line each
+# For sets of shards: ids_of SHARD and starts_of SHARD.idx print numbers on one line; paths_of SET
+# prints the paths of its inputs on one line.
 ids_of() { tail -c +1025 "$1" | od -An -v -tu2 | xargs; }
 starts_of() { od -An -v -tu8 -w8 "$1" | xargs; }
 paths_of() { sed 's/^{"path": \(".*"\), "size".*/\1/' "$1/sources.jsonl" | paste -sd' '; }
@@ -252,11 +262,12 @@ cuda_on_the_host() {
     PATH=$programs:$PATH
 }
 
-# Return whether the programs are built with a sanitizer: its shadow memory takes terabytes, and is freed slowly.
+# Succeed if the programs are built with a sanitizer, whose shadow memory takes terabytes and is
+# freed slowly.
 is_sanitized() { nm "$BIN/sgt-inspect" 2> /dev/null | grep -qE '__(a|t|m)san_init'; }
 
-# Skip the test unless strace works. Call it in tests that trace system calls, or that make the n-th
-# call fail or kill the process at it.
+# Skip the test unless strace works. Call it in tests that trace system calls, make the n-th call
+# fail, or kill the process at that call.
 need_strace() {
     ASAN_OPTIONS=detect_leaks=0 # a sanitizer's leak checker cannot work in a traced process
     export ASAN_OPTIONS
@@ -264,11 +275,12 @@ need_strace() {
     strace -o .traced true 2> /dev/null || skip 'strace may not trace here'
 }
 
-# inodes PATH...: print inode and name, one line per file. ls aligns the numbers to the widest.
+# inodes PATH...: print inode and name, one line per file. (ls aligns the inodes, so remove the
+# blanks.)
 inodes() { ls -i "$@" 2> /dev/null | sed 's/^ *//'; }
 
-# From here on, work in a folder in memory, if possible. On disk, hundreds of runs would wait at
-# every shard.
+# From here on, work in a folder in memory, if possible. On a disk, hundreds of runs would wait for
+# the flush of every shard.
 work_in_memory() {
     scratch=$(mktemp -d /dev/shm/sgt-cli.XXXXXX 2> /dev/null) || return 0
     trap 'cd / && rm -rf "$scratch"' EXIT
@@ -276,13 +288,14 @@ work_in_memory() {
     cd "$scratch" || exit 1
 }
 
-# compiler: set $CC to this build's compiler, $CXX to that of C++, and $san to its sanitizer's option
+# compiler: set $CC and $CXX to this build's compilers of C and C++, and $san to its sanitizer
+# option
 compiler() {
     CC=$(sed 's/ .*//' "$BIN/../flags") CXX=$(sed 's/ .*//' "$BIN/../flags-cxx" 2> /dev/null || echo c++)
     san=$(grep -o -e '-fsanitize=[a-z,]*' "$BIN/../flags" | head -1)
 }
 
-# codecs_of CC: print the libraries of Parquet's codecs that a build with this compiler uses
+# codecs_of CC: print the linker options of the Parquet codecs that a build with this compiler uses
 codecs_of() {
     for codec in snappy-c.h:-lsnappy lz4.h:-llz4; do
         echo "#include <${codec%:*}>" | "$1" -E -x c - > .has 2>&1 && echo "${codec#*:}"

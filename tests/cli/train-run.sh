@@ -116,7 +116,8 @@ for name in step loss lr grad_norm tokens epoch tokens_per_s ms_per_step data_wa
 done
 stdout_has '"checkpoint": "json/step-00000003"' '"run": "json"'
 
-# Epochs: the shard of 2,048 tokens has 31 windows of 64 tokens. Two epochs are eight steps of 8 rows.
+# Epochs: the shard of 2,048 tokens has 31 windows of 64 tokens. Two epochs are eight steps of 8
+# rows.
 run 0 sgt-train $small --data d/val_000000.bin --seq-len 64 --batch-size 8 --run epochs --epochs 2 --warmup 0
 stderr_matches '^Epoch 1, Loss: [0-9.]+, [0-9.]+ s$'
 stderr_matches '^Epoch 2, Loss: [0-9.]+, [0-9.]+ s$'

@@ -1,7 +1,7 @@
-# sgt-train runs for SOAK_SECONDS (20; make torture: 3600). It saves every 10 s (every second in a run
-# of 20 s), is killed (SIGKILL) at random moments, and is resumed. After two checkpoints, memory grows by at most
-# 1 % within a life (from start to kill), and over all lives. The smallest number of open
-# descriptors is constant. The log has every step once. SEED=N repeats the lives.
+# sgt-train runs for SOAK_SECONDS (20; make torture: 3600). It saves every 10 s (every second in a
+# run of 20 s), is killed (SIGKILL) at random moments, and is resumed. After two checkpoints, memory
+# grows by at most 1 % within a life (from start to kill), and over all lives. The smallest number
+# of open descriptors is constant. The log has every step once. SEED=N repeats the lives.
 # In make check-all only: it trains for a while, with a kill now and then.
 . "$ROOT/tests/cli/train.inc"
 is_sanitized && skip 'a sanitizer keeps for a while what is freed'

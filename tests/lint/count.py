@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Count the code lines of each room and hold them to its budget: whoever exceeds one deletes first.
+"""Count the code lines of each room (top-level folder) and compare them with its budget.
 
-A code line holds something besides white space and comments. Every source that git tracks counts, but for data,
-generated tables and the peers' scripts. All lines of manuals and of Markdown count, apart from the rooms. Whoever
-makes a room smaller lowers its budget in the same commit. Exit 1 if a budget is exceeded."""
+A code line is not empty and not only a comment. Every source that git tracks counts, except data,
+generated tables and peers' scripts. Lines of manuals and Markdown all count, apart from the rooms.
+A change that makes a room smaller lowers its budget. Exit with 1 if a budget is exceeded."""
 import os
 import re
 import subprocess

@@ -1,7 +1,7 @@
 #!/bin/sh
-# lint.sh DIR KIND...: print what gcc -fanalyzer (gcc), cppcheck and clang-tidy (tidy) found; make
-# has stored their output in DIR/**.KIND. Findings listed in tests/lint/allowed ("FILE CHECK: why it
-# is no fault") are left out. The exit code is 1 if anything else was found.
+# lint.sh DIR KIND...: print the findings of gcc -fanalyzer (gcc), cppcheck and clang-tidy (tidy),
+# whose output make has stored in DIR/**.KIND. Findings listed in tests/lint/allowed ("FILE CHECK:
+# why it is no fault") are left out. Exit with 1 if anything else was found.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 dir=$1
@@ -11,8 +11,8 @@ shift
 for kind in "$@"; do find "$dir" -name "*.$kind" -exec cat {} +; done |
     grep -E '^[^ :]+:[0-9]+(:[0-9]+)?: (warning|error):' | sort -u > "$dir/found"
 sed -E 's/^([^:]+):.* \[-?W?([a-zA-Z0-9.-]+)(,[^]]*)?\]$/\1 \2/' "$dir/found" > "$dir/keys"
-# pattern of the checks' names: gcc's begin with analyzer-, clang-tidy's with a group; cppcheck's
-# have no prefix
+# A pattern of the checks' names. The names of gcc begin with analyzer-, those of clang-tidy with a
+# group; those of cppcheck have no prefix.
 checks=-
 for kind in "$@"; do
     case $kind in

@@ -1,8 +1,8 @@
 #!/bin/sh
 # rooms.sh: check that every file includes others by their path from the root, and only from its own
-# room (top-level folder) or rooms below it. The installed headers, and the examples, include each
-# other as users see them. On the host, the CUDA headers may include the twins that imitate
-# instructions. Tests in C make their temporary files in TMPDIR (tests/scratch.h).
+# room (top-level folder) or from rooms that it may depend on. The installed headers and the
+# examples include each other as users see them. On the host, the CUDA headers may include the twins
+# that imitate instructions. Tests in C create their temporary files in TMPDIR (tests/scratch.h).
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 find loader tokenize kernels train tools tests \( -name '*.[ch]' -o -name '*.cu*' -o -name '*.cpp' \) \

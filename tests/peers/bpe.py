@@ -8,10 +8,10 @@
     bpe.py datasets disk @LIST OUT [OPTION]...  the same for the column `text` of Parquet files,
                                                 with tiktoken
 
-PEER: gigatoken (0.10.0), quicktok (PyPI: quicktok-v1), riptoken or tiktoken. DIR: all of its *.txt.
-@LIST: a file of paths, with a NUL after each. Needs numpy; tiktoken and datasets for the last form;
-and for GPT-2's vocabulary openai-whisper (--no-deps), which has its ranks. toktok-rs is left out:
-it counts tokens and does not return them."""
+PEER: gigatoken (0.10.0), quicktok (PyPI: quicktok-v1), riptoken or tiktoken. DIR: its *.txt files.
+@LIST: a file of paths, with a NUL after each. This script needs numpy. The last form needs tiktoken
+and datasets. GPT-2's vocabulary needs openai-whisper (--no-deps), which has its ranks. toktok-rs is
+left out because it counts tokens and does not return them."""
 import argparse
 import base64
 import glob
@@ -25,7 +25,7 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 
-CHUNK = 20_000_000  # characters a call: gigatoken's faster form from about 100 MB of text on
+CHUNK = 20_000_000  # characters per call, faster with gigatoken for 100 MB of text or more
 GPT2 = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"""
 QUICKTOK = dict(cl100k="cl100k_base", o200k="o200k_base", llama3="llama3", qwen2="qwen3")
 
@@ -96,7 +96,7 @@ def gigatoken_tokenizer(o):
 
 
 def quicktok_encoding(o):
-    """Return quicktok's own copy of the vocabulary, whose last token must be that of the file."""
+    """Return quicktok's own copy of the vocabulary. Its last token must equal that of the file."""
     import quicktok
 
     if o.name not in QUICKTOK:
@@ -108,8 +108,8 @@ def quicktok_encoding(o):
 
 
 def encoder(o):
-    """Return a function that turns a list of texts into lists or arrays of ids, by the fastest call that the
-    tokenizer has."""
+    """Return a function that encodes a list of texts to lists or arrays of ids, by the tokenizer's
+    fastest call."""
     if o.peer == "gigatoken":
         e = gigatoken_tokenizer(o)
         return lambda texts: e.backend.encode_batch(texts, parallel=o.threads > 1)
@@ -126,22 +126,22 @@ def encoder(o):
 
 
 def in_memory(o, files):
-    """Return the fields of the result."""
+    """Return the fields of the JSON line for text that is in memory."""
     forms = [1 << 62, CHUNK] if o.peer == "gigatoken" else [1 << 62]
     runs = [in_new_process(encode_twice, o, files, most) for most in forms]
     return dict(tokens=runs[0][0], seconds=min(r[1] for r in runs), warm_seconds=min(r[2] for r in runs))
 
 
 def in_new_process(function, *arguments):
-    """Call a function in a process of its own: memory that an earlier call has freed would help it. Fail if that
-    process dies, for which a Pool would wait for ever."""
+    """Call a function in a new process, so it cannot reuse memory that an earlier call has freed.
+    Fail if that process dies; a Pool would then wait for ever."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
         return pool.submit(function, *arguments).result()
 
 
 def encode_twice(o, files, most):
-    """Return (tokens, seconds, seconds of a second time) of a new tokenizer that is given about `most` characters a
-    call."""
+    """Encode files twice with a new tokenizer, about `most` characters per call. Return (tokens,
+    seconds, seconds of the second time)."""
     calls, size = [[]], 0
     for text in map(read, files):
         if size >= most:
@@ -180,7 +180,7 @@ def dtype(o):
 
 
 def flat_ids(o, files):
-    """Return the ids of all files, and where each file's begin."""
+    """Return the ids of all files, and the position where the ids of each file begin."""
     import numpy as np
 
     if o.peer == "quicktok":
@@ -212,7 +212,7 @@ def to_disk(o, files):
 
 
 def rows_to_disk(o, files):
-    """What nanoGPT's data/openwebtext/prepare.py does; the cache of `datasets` is beside `out`."""
+    """Do as nanoGPT's data/openwebtext/prepare.py. The cache of `datasets` is next to `out`."""
     os.environ.update(HF_HUB_OFFLINE="1", HF_DATASETS_DISABLE_PROGRESS_BARS="1")
     import datasets
     import numpy as np
@@ -243,7 +243,7 @@ def main():
     o = options()
     begin = time.perf_counter()
     name = f"{o.peer} {importlib.metadata.version('quicktok-v1' if o.peer == 'quicktok' else o.peer)}"
-    ranks(o)  # here, because a process of a Pool that exits is started again and again
+    ranks(o)  # checked here: a Pool would restart a process that exits, again and again
     files = paths(o.texts)
     size = sum(map(os.path.getsize, files))
     if o.where == "memory":

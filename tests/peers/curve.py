@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains a GPT-2 twice on a CPU, by sgt-train and by PyTorch, from the same weights and on the same
+"""Trains a GPT-2 on a CPU with sgt-train and with PyTorch, from the same weights and on the same
 batches in the same order, in fp32 and in bf16. Writes DIR/curve.svg, a picture of the losses, and
 prints a table of the losses on the validation windows.
 
@@ -7,17 +7,17 @@ prints a table of the losses on the validation windows.
                  [--lr 6e-4] [--threads N] [--runs NAME,...]
 
 It needs torch. The text is the Jargon File and six manuals about Debian, from packages of Debian
-that are downloaded and not installed. It takes more than an hour on two cores, and up to 3 GB in
-DIR. Losses do not depend on the machine's load. A run that DIR has is not made again; --runs makes
-only these of sgt-fp32, torch-fp32, noise1-fp32, noise2-fp32 and the same in bf16, so that several
-can run at the same time, each with --threads 1. Precisions that lack a run are left out of picture
-and table.
+that are downloaded and not installed. The script takes more than an hour on two cores, and up to
+3 GB in DIR. Losses do not depend on the machine's load. Runs that DIR already holds are not
+repeated. --runs names the runs to make, of sgt-fp32, torch-fp32, noise1-fp32, noise2-fp32 and the
+same in bf16. Several scripts can then run at the same time, each with --threads 1. A precision that
+lacks a run is left out of the picture and the table.
 
-sgt and PyTorch add numbers in different orders. Two runs whose roundings differ have other losses
-after some hundred steps. How much, two more runs show, `noise1` and `noise2`: sgt-train again, each
-from weights that were changed by about a millionth. The noise is the largest distance between
-the final validation losses of the three runs of sgt. The exit code is 1 if that of sgt is further
-from PyTorch's than the noise."""
+sgt and PyTorch add numbers in different orders. Runs that round differently have different losses
+after some hundred steps. Two more runs of sgt-train measure how different: `noise1` and `noise2`
+start from weights that were changed by about a millionth. The noise is the largest distance between
+the final validation losses of the three runs of sgt. The exit code is 1 if the final loss of sgt is
+further from PyTorch's than the noise."""
 import argparse
 import contextlib
 import glob
@@ -29,7 +29,7 @@ import struct
 import subprocess
 import sys
 
-TEXTS = {  # package of Debian: its text
+TEXTS = {  # Debian package: path of its text, below usr/share
     "jargon-text": "doc/jargon-text/jargon.txt.gz",
     "debian-faq": "doc/debian/FAQ/debian-faq.en.txt.gz",
     "debian-policy": "doc/debian-policy/policy.txt.gz",
@@ -42,8 +42,8 @@ NOISE = ["noise1", "noise2"]
 WHO = ["sgt", "torch", *NOISE]
 RUNS = [f"{who}-{precision}" for precision in ("fp32", "bf16") for who in WHO]
 EVALUATIONS = 4
-MEAN = 40  # steps whose mean loss is a point of the picture
-DOCUMENT = 16 << 10  # bytes; the texts are cut at ends of lines, so that a part of them can be set aside
+MEAN = 40  # steps: each point of the picture is the mean loss of so many
+DOCUMENT = 16 << 10  # bytes, about: size of a document; texts are cut at line ends
 
 
 def options():
@@ -71,7 +71,7 @@ def sgt(o, program, *args):
 # ---- text, batches, weights ----
 
 def unpack(package, folder):
-    """Return the text that TEXTS names of a package."""
+    """Download a package and return its text, which TEXTS names."""
     os.makedirs(folder)
     subprocess.run(["apt-get", "download", "-qq", package], cwd=folder, check=True, stderr=subprocess.DEVNULL)
     subprocess.run(["dpkg-deb", "-x", *glob.glob(f"{folder}/*.deb"), folder], check=True)
@@ -97,7 +97,7 @@ def write_texts(folder):
 
 
 def change(o, folder, seed):
-    """Make `folder`, the weights in start/ changed by about a millionth."""
+    """Copy start/ to `folder`, with each weight changed by about a millionth of it."""
     from torch_curve import jitter, parameters
     shutil.copytree(f"{o.dir}/start", f"{o.dir}/{folder}")
     path = f"{o.dir}/{folder}/model.safetensors"
@@ -113,14 +113,14 @@ def change(o, folder, seed):
 
 
 def prepare(o):
-    """Make text/, out/ (tokens), start/ (weights of step 0), and start-noise1/ and so on (changed)."""
+    """Make text/, out/ (tokens), start/ (weights of step 0), and start-noise1/, ... (changed)."""
     if os.path.exists(f"{o.dir}/prepared"):
         return
     for name in ("text", "out", "begin", "start", *(f"start-{name}" for name in NOISE)):
         shutil.rmtree(f"{o.dir}/{name}", ignore_errors=True)
     write_texts(f"{o.dir}/text")
     sgt(o, "tokenize", "--split", "2%", "text", "out")
-    # a step with learning rate 0 changes nothing
+    # A step with learning rate 0 saves the initial weights unchanged.
     sgt(o, "train", "--device", "cpu", "--data", "out", "--run", "begin", "--model", o.model, "--seq-len", o.seq_len,
         "--batch-size", 1, "--steps", 1, "--lr", 0, "--warmup", 0, "--eval-every", 0)
     shutil.move(f"{o.dir}/begin/step-00000001", f"{o.dir}/start")
@@ -139,10 +139,10 @@ def batches(o, count, rows, *more):
         yield torch.tensor(batch["inputs"]), torch.tensor(batch["targets"])
 
 
-# ---- the two trainings: each returns the losses of the steps, and {steps made: validation loss} ----
+# ---- training: return the losses of all steps, and {steps done: validation loss} ----
 
 def evaluate(o, precision, checkpoint):
-    """Return the loss of all validation windows, which follow one another, and the number of their targets."""
+    """Return the mean loss of all (consecutive) validation windows and their number of targets."""
     result = json.loads(sgt(o, "eval", "--json", "--device", "cpu", "--threads", o.threads, "--precision", precision,
                             "--seq-len", o.seq_len, "--data", "out", checkpoint))["results"][0]
     return result["loss"], result["tokens"]
@@ -219,7 +219,7 @@ def means(losses):
 
 
 class Chart:
-    """A chart of curves over the steps, `height` high, whose upper left corner is at (x, y)."""
+    """A chart of curves over steps, `height` high, with its upper left corner at (x, y)."""
     WIDTH = 420
 
     def __init__(self, x, y, height, title, steps, values):
@@ -249,7 +249,7 @@ BLUE, RED, GREY = "#0067b1", "#d1491b", "#999"
 
 
 def column(x, precision, runs, steps):
-    """Draw the losses in one precision, and below them the distances from sgt's."""
+    """Draw the losses in one precision, and below them their differences from the losses of sgt."""
     ours, theirs, *noise = (means(runs[f"{who}-{precision}"]["losses"]) for who in WHO)
     val = {who: runs[f"{who}-{precision}"]["val"] for who in ("sgt", "torch")}
     loss = Chart(x, 40, 260, f"loss, {precision}", steps, ours + theirs + [*val["sgt"].values(), *val["torch"].values()])
@@ -279,7 +279,7 @@ def draw(path, precisions, runs, steps):
 
 
 def show(precisions, runs):
-    """Print the validation losses; return whether they end within the noise."""
+    """Print the validation losses. Return whether the final ones differ by at most the noise."""
     right = True
     print("| validation loss after | " + " | ".join(runs["sgt-" + precisions[0]]["val"]) + " | noise |")
     print("| --- |" + " ---: |" * (EVALUATIONS + 2))

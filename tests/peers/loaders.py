@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Other ways to make batches of random windows, to compare with sgt's loader. One thread, except
-for PyTorch's workers.
+"""Other ways to make batches of random windows, to compare with sgt's loader. All use one thread,
+except PyTorch's workers.
 
     loaders.py DIR|@LIST [WIDTH]    standard input: lines of PEER OUTPUT B T SECONDS
 
-DIR: shards DIR/*.bin of ids of WIDTH bytes, 2 (the default) or 4, after 1,024 bytes. @LIST: a file with three words for each shard
-and a NUL after each word: path, bytes before the first id, number of ids. The first line of output
-is a JSON object with numpy's version. Then each line of input gets one: the number of batches made
-in about that time and the seconds that they took, or an error. Peers:
+DIR: shards DIR/*.bin, whose ids have WIDTH bytes, 2 (the default) or 4, and follow a header of
+1,024 bytes. @LIST: a file with three words per shard, each with a NUL after it: path, bytes before
+the first id, number of ids. The first line of output is a JSON object with numpy's version. Each
+line of input then gets a JSON object: the number of batches that were made in about that time and
+the seconds that they took, or an error. Peers:
 
     window  i32|u16|i32-rows    numpy's sliding_window_view of all ids in memory, indexed: one copy of B
                        rows of T+1 ids
@@ -67,7 +68,7 @@ class Shards:
         return self.ids
 
     def mapped(self, T):
-        """Return the maps of shards that have a window, and running sums of their windows."""
+        """Return maps of the shards that have a window, and cumulative counts of windows."""
         if self.maps is None:
             self.maps = [np.memmap(p, f"<u{self.width}", "r", offset=b, shape=(n,)) for p, b, n in self.files]
         maps = [m for m in self.maps if len(m) > T]
@@ -77,7 +78,7 @@ class Shards:
 def window(s, output, B, T):
     ram = s.ram()
     view, kind = np.lib.stride_tricks.sliding_window_view(ram, T + 1), TYPES[output]
-    if kind == ram.dtype:  # rows as they are stored
+    if kind == ram.dtype:  # the output has the type of the stored ids
         return lambda: view[s.rng.integers(0, len(ram) - T, B)]
     return lambda: view[s.rng.integers(0, len(ram) - T, B)].astype(kind)
 
@@ -157,7 +158,7 @@ def main():
         key = (peer, output, int(B), int(T))
         try:
             if key not in made:
-                made = {k: v for k, v in made.items() if k[2:] == key[2:]}  # end workers of other batch sizes
+                made = {k: v for k, v in made.items() if k[2:] == key[2:]}  # end workers of other sizes
                 made[key] = make(s, *key)
                 made[key]()
             answer = dict(peer=name(peer), **measure(made[key], float(seconds)))

@@ -4,7 +4,7 @@
 nanochat fills a row of T+1 tokens from a buffer of 1,000 documents: the longest one that fits, and
 if none does, the shortest, whose rest is lost. The documents of OUT's training shards (lengths
 from its .idx files) pass through the buffer four times. Only documents that left the buffer count:
-the longest stay in it. `sgt-inspect OUT --sampling packed --seq-len T` says the same of sgt."""
+the longest stay in it. `sgt-inspect OUT --sampling packed --seq-len T` prints the share for sgt."""
 import bisect
 import glob
 import sys
@@ -15,7 +15,7 @@ BUFFER, PASSES = 1000, 4
 
 
 def lengths(out):
-    """Tokens of each document."""
+    """Return the number of tokens of each document."""
     all_of = []
     for path in sorted(glob.glob(out + "/train_*.bin")):
         tokens = np.fromfile(path, dtype="<i4", count=3)[2]
@@ -25,7 +25,7 @@ def lengths(out):
 
 
 def cropped(documents, room):
-    """Tokens lost and tokens in rows."""
+    """Return the number of tokens that are cropped and the number in rows."""
     buffer, taken, lost, rows = [], 0, 0, 0
     while taken < PASSES * len(documents):
         left = room

@@ -56,7 +56,7 @@ def tokens(path, device):
 
 
 def loss_of(p, x, y, L, H, residual):
-    linear = lambda z, k: F.linear(z, p[k + ".weight"].T, p[k + ".bias"])  # weights are (in, out)
+    linear = lambda z, k: F.linear(z, p[k + ".weight"].T, p[k + ".bias"])  # weights: (in, out)
     norm = lambda z, k: F.layer_norm(z, z.shape[-1:], p[k + ".weight"], p[k + ".bias"], 1e-5)
     B, T = x.shape
     heads = lambda z: z.view(B, T, H, -1).transpose(1, 2)
@@ -79,14 +79,14 @@ def rate(step, peak=1e-3, warmup=20, steps=STEPS):
 
 
 def adamw_of(p, **more):
-    """Return AdamW with sgt-train's defaults: weight decay for tensors of two dimensions alone."""
+    """Return AdamW with sgt-train's defaults: weight decay only for tensors of two dimensions."""
     groups = [{"params": [v for v in p.values() if v.dim() > 1], "weight_decay": 0.1},
               {"params": [v for v in p.values() if v.dim() == 1], "weight_decay": 0.0}]
     return torch.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.95), eps=1e-8, **more)
 
 
 def jitter(p, seed):
-    """Change each parameter by about a millionth of it."""
+    """Multiply each parameter by 1 plus about a millionth."""
     random = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for v in p.values():

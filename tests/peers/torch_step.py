@@ -73,8 +73,7 @@ class GPT2(nn.Module):
 
 
 def force_attention(which):
-    """Disable all other implementations of attention, so that a build or GPU without this one
-    fails."""
+    """Disable all other implementations of attention: PyTorch then fails if this one cannot run."""
     for name in ("flash", "cudnn", "mem_efficient", "math"):
         getattr(torch.backends.cuda, f"enable_{name}_sdp")(name == which)
 
@@ -124,7 +123,7 @@ def measure(o, step, sync):
         sync()
         times.append(time.perf_counter() - begin)
     ms = statistics.median(times) * 1e3
-    if o.device == "cuda":  # without synchronizing after each step, as a training loop does
+    if o.device == "cuda":  # like a training loop, do not synchronize after each step
         begin = time.perf_counter()
         for i in range(o.steps):
             step(i)

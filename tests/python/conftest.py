@@ -1,4 +1,4 @@
-"""Fixtures: a small set of tokens, which the package makes, and loaders that read it."""
+"""Fixtures: a small data set, which the package tokenizes, and loaders that read it."""
 
 import pathlib
 
@@ -16,7 +16,7 @@ def on_host(array):
 
 
 def same(batch, want):
-    """Return whether arrays or tensors, of any device, are equal, one by one."""
+    """Return whether two sequences of arrays or tensors, on any device, are equal."""
     return all(np.array_equal(on_host(a), on_host(b)) for a, b in zip(batch, want))
 
 

@@ -1,4 +1,4 @@
-"""The adapters, as the frameworks call them; those for torch need torch."""
+"""The adapters for frameworks, called as the frameworks do. Those for torch need torch."""
 
 import json
 import pathlib
@@ -64,7 +64,7 @@ def test_torchtitan_itself(folder, load):
 
 
 def test_torchs_checkpoints(folder, load, tmp_path):
-    """As torchtitan saves its loader. The state is loaded with another number of ranks."""
+    """The state is saved as torchtitan saves it, and loaded with another number of ranks."""
     torch = pytest.importorskip("torch")
     checkpoint = pytest.importorskip("torch.distributed.checkpoint")
     saved = torchtitan.DataLoader(folder, 2, 32, 1, 2)
@@ -93,7 +93,7 @@ def test_grain(load):
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_grain_itself(load, workers):
-    """Its iterators resume, and its worker processes open the set again."""
+    """Grain's iterators resume, and its worker processes open the data set again."""
     grain = pytest.importorskip("grain")
     source = grain_source.Source(load(reader="mmap"))
     assert isinstance(source, grain.sources.RandomAccessDataSource)
@@ -185,7 +185,7 @@ def test_torchdatas_protocol(load):
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_torchdata_itself(load, workers):
-    """StatefulDataLoader resumes in the middle of an epoch, and goes on to the next one."""
+    """StatefulDataLoader resumes in the middle of an epoch, and continues with the next epoch."""
     pytest.importorskip("torchdata")
     from torchdata.stateful_dataloader import StatefulDataLoader
 
@@ -217,7 +217,7 @@ def test_torch_tensors(load):
 
 
 def test_torch_device(load):
-    """Batches are copied one ahead of the position."""
+    """The copy to the device is one batch ahead of the loader's position."""
     pytest.importorskip("torch")
     data = load(arrays="torch").to("cpu")
     got = []
@@ -274,7 +274,7 @@ def test_trainer_itself(folder, load, tmp_path, workers):
     train(3)
     order = [load(batch=1)[k][0][0] for k in range(24)]
     assert [len(rows) for rows in seen] == [4, 4, 4]
-    assert same(torch.cat(seen), order[:12]) or workers  # a worker makes whole batches
+    assert same(torch.cat(seen), order[:12]) or workers  # workers make complete batches
     train(6)
     whole = torch.cat(seen)
     train(6, resume_from_checkpoint=str(tmp_path / "checkpoint-3"))

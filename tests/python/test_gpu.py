@@ -1,4 +1,4 @@
-"""Batches on a GPU, which need torch and a GPU. tests/python runs these where both are."""
+"""Batches on a GPU. These tests are skipped unless torch and a GPU are there."""
 
 from itertools import islice
 
@@ -13,10 +13,10 @@ DEVICE = "cuda"
 
 
 def pairs(there, here, n):
-    """The first n batches of both, which must have as many."""
+    """Yield the first n batches of both loaders in pairs. Both must have n batches."""
     there, here = iter(there), iter(here)
     for _ in range(n):
-        yield next(there), next(here)  # an end too early would be a RuntimeError
+        yield next(there), next(here)  # if a loader ends too early, this raises RuntimeError
 
 
 @pytest.mark.parametrize("dtype", ["int64", "int32"])
@@ -34,8 +34,8 @@ def test_the_ring_is_pinned(load):
 
 @pytest.mark.parametrize("device", [DEVICE, None])
 def test_batches_wait_for_the_work_before_them(load, device):
-    """The GPU reads each batch long after the host has asked for the next ones; and copies it long
-    after the host has let it go, in any stream."""
+    """On any stream, the GPU may read a batch long after the host has requested later ones, and
+    copy it long after the host has released it."""
     there, here = load(arrays="torch").to(device), load()
     busy = torch.randn(4096, 4096, device=DEVICE)
     kept = []
@@ -67,7 +67,7 @@ def test_documents(load):
 
 
 def test_training_on_it(load):
-    """A model's losses are those of copies of the host's batches, but for the order of sums."""
+    """A model's losses equal those on copies of the host's batches, except for rounding."""
 
     def losses(batches):
         torch.manual_seed(0)

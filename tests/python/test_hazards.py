@@ -22,7 +22,7 @@ def first_values(data, count):
 
 @pytest.fixture
 def copy(folder, tmp_path):
-    """A set of its own, to be damaged."""
+    """A copy of the data set, which a test may damage."""
     return shutil.copytree(folder, tmp_path / "copy")
 
 
@@ -238,8 +238,8 @@ print(interrupts, "interrupts")
 
 
 def test_interrupts_lose_no_batch(folder):
-    """After SIGINT at random moments, the batches received are the right ones, in order. The test
-    runs in another process, since Python prints and ignores an interrupt of a finalizer."""
+    """After SIGINT at random moments, the batches received are correct and in order. The test
+    runs in another process, because Python prints and ignores an interrupt of a finalizer."""
     done = subprocess.run(
         [sys.executable, "-c", INTERRUPTED, folder], capture_output=True, text=True, timeout=60
     )

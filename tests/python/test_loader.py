@@ -1,4 +1,4 @@
-"""Batches: what they hold, in which order, and how a loader resumes."""
+"""Batches: their content and order, and how a loader resumes."""
 
 import contextlib
 import copy
@@ -34,7 +34,7 @@ def test_sequential_is_the_files_own_order(load, folder):
 
 
 def test_a_text_is_not_tokens(tmp_path):
-    """Unless raw says that they are."""
+    """Text is read as tokens only if raw= is given."""
     book = tmp_path / "book.txt"
     book.write_text("It was the best of times. " * 100)
     with pytest.raises(sgtokens.FormatError, match=r"book.txt: text, not 16-bit tokens \(sgt-tokenize"):
@@ -69,7 +69,7 @@ def test_a_folder_of_nanogpt(tmp_path, caplog):
 
 @pytest.mark.parametrize("name", ["LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"])
 def test_more_copies_than_memory(load, monkeypatch, caplog, name):
-    """A launcher's processes preload a copy each: mmap replaces the default, but not preload."""
+    """Each process preloads a copy. If not all fit, the default is mmap, and preload is refused."""
     want = load()[3]
     monkeypatch.setenv(name, "1000000000")
     data = load()
@@ -197,7 +197,7 @@ def address(x):
 
 @pytest.mark.parametrize("window, most", [(0, 5), (1, 5), (3, 8)])
 def test_buffers_of_batches_that_are_not_kept(load, arrays, window, most, monkeypatch):
-    """They are used again: the four of the ring, and those in use."""
+    """Buffers are reused: there are the four of the ring, plus those that batches in use hold."""
     buffer, made = sgtokens._batches.Buffer, []
 
     def make(*given, **more):
@@ -255,7 +255,7 @@ def test_whatever_refers_to_a_batch_keeps_it(load, arrays, way):
 
 
 def test_a_graph_of_autograd_keeps_its_batch(load):
-    """It saves the ids of an embedding, and the targets of a loss."""
+    """autograd saves embedding ids and loss targets, so they must not be overwritten."""
     torch = pytest.importorskip("torch")
     weight = torch.rand(50257, 2, requires_grad=True)
     few = torch.rand(4, 32, 50257)
@@ -277,7 +277,7 @@ def test_a_graph_of_autograd_keeps_its_batch(load):
 
 @pytest.fixture
 def pins(monkeypatch):
-    """Let memory be pinned where there is no GPU. Return a list of the weak references to it."""
+    """Pretend to pin memory, without a GPU. Return a list of weak references to that memory."""
     torch, pins = pytest.importorskip("torch"), []
     empty = torch.empty
 
@@ -294,8 +294,8 @@ def pins(monkeypatch):
 @pytest.mark.parametrize("dtype", ["int64", "int32", "uint16"])
 @pytest.mark.parametrize("keep", [0, 1, 40])
 def test_pinned_batches_are_torchs_memory(load, pins, keep, dtype):
-    """torch uses it again when no tensor does, and no copy that it knows: each batch is in new
-    memory, and its tensors are torch's own, not made of arrays."""
+    """torch reuses pinned memory when no tensor and no device copy uses it any more. So each batch
+    has new memory, in tensors that torch has allocated, not in views of arrays."""
     data, last = load(arrays="torch", dtype=dtype, epochs=None), deque(maxlen=keep)
     for k, (x, y) in zip(range(100), data):
         assert x.untyped_storage() is y.untyped_storage() is pins[k]()
@@ -383,7 +383,7 @@ def test_documents(load):
 
 @pytest.mark.parametrize("sampling", ["shuffle", "random", "sequential", "packed"])
 def test_documents_are_those_of_a_plain_search(load, sampling):
-    """A document begins at each <|endoftext|>, and a row begins in the middle of one."""
+    """A document begins at each <|endoftext|>. A row may begin in the middle of a document."""
     data = load(documents=True, sampling=sampling, seq=48)
     for _, (x, _y, where) in zip(range(20), data):
         cuts, ids, positions = [], np.zeros(x.shape, int), np.zeros(x.shape, int)
@@ -448,7 +448,7 @@ assert len(TABLE) > 20
 
 
 def shared(**arguments):
-    """Return WORD:ARGUMENT for what the programs' table calls the options of these names."""
+    """Return WORD:ARGUMENT for each argument, with the WORD from the programs' option table."""
     pairs = [(word, arguments.get(name.replace("-", "_"))) for name, words in TABLE for word in words.split()]
     return "".join(f" {word.replace('-', '_')}:{name}" for word, name in pairs if name and len(word) > 1)
 

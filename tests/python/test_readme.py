@@ -1,4 +1,4 @@
-"""Run the code blocks of tools/python/README.md where a corpus/ is."""
+"""Run the code blocks of tools/python/README.md in a folder that has corpus/."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Text to ids and back, and whole corpora."""
+"""Encoding and decoding text, and tokenizing corpora."""
 
 import _thread
 import inspect
@@ -26,7 +26,7 @@ def test_known_ids():
 
 
 def test_ids_of_large_vocabularies(tmp_path):
-    """All pairs of bytes, in the byte alphabet of merges.txt, make more than 65,536 ids."""
+    """Merges of all pairs of bytes, in merges.txt's alphabet, give more than 65,536 ids."""
     known = [b for b in range(256) if 33 <= b <= 126 or (b > 160 and b != 173)]
     others = [b for b in range(256) if b not in known]
     letters = [chr(b if b in known else 256 + others.index(b)) for b in range(256)]
@@ -56,7 +56,7 @@ def test_any_text_comes_back():
 
 
 class Text(str):
-    """A str that CPython lays out in another way, and with methods of its own."""
+    """A subclass of str, which CPython stores differently, with methods that mislead."""
 
     def __len__(self):
         return 1 << 20
@@ -177,7 +177,7 @@ def test_batches_in_many_groups(monkeypatch):
     kept = t.encode_batch(texts, num_threads=3)
     groups = {id(ids.base): ids.base for ids in kept}.values()
     assert len(groups) > 3
-    assert sum(map(len, groups)) == sum(map(len, kept))  # no room is left over
+    assert sum(map(len, groups)) == sum(map(len, kept))  # no buffer space is left unused
     for _ in range(3):
         assert t.decode_batch(t.encode_batch(texts, num_threads=3)) == texts
     assert t.decode_batch(kept) == texts
@@ -185,7 +185,7 @@ def test_batches_in_many_groups(monkeypatch):
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_batch_that_fails(threads):
-    t = sgtokens.Tokenizer(pattern="(a+)+$|b")  # backtracks without end
+    t = sgtokens.Tokenizer(pattern="(a+)+$|b")  # backtracks exponentially
     with pytest.raises(sgtokens.Error, match="pattern"):
         t.encode_batch(["b"] * 50 + ["a" * 40000 + "c"] + ["b"] * 50, num_threads=threads)
     assert t.decode_batch(t.encode_batch(["b"] * 9, num_threads=threads)) == ["b"] * 9
@@ -271,7 +271,7 @@ def test_other_trainers_files(tmp_path):
 
 
 def test_the_options_are_the_programs(tmp_path):
-    """The same bytes as sgt-tokenize writes with each option, and other bytes than without it."""
+    """Each option gives the bytes of sgt-tokenize with it, and changes the bytes."""
     corpus = tmp_path / "in"
     corpus.mkdir()
     for name, text in (
@@ -385,7 +385,7 @@ SPECIAL = [
 
 @pytest.fixture(scope="module")
 def peer():
-    """tiktoken with GPT-2's vocabulary, which it would otherwise download."""
+    """tiktoken's encoding of GPT-2, with ranks from sgtokens instead of a download."""
     tiktoken = pytest.importorskip("tiktoken")
     t = sgtokens.Tokenizer()
     split = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"""
@@ -395,7 +395,7 @@ def peer():
 
 
 def result(call, *given, **more):
-    """Return the result with lists instead of arrays; or the class of the exception."""
+    """Return the result of a call with lists instead of arrays, or the class of its exception."""
     try:
         found = call(*given, **more)
     except (KeyError, ValueError) as error:  # UnicodeDecodeError is a ValueError
@@ -406,7 +406,7 @@ def result(call, *given, **more):
 
 
 def test_the_names_are_tiktokens(peer):
-    """encode_with_unstable is left out: it is for the completion of a text."""
+    """sgtokens has all of tiktoken's public names but the one for completing texts."""
     names = {name for name in dir(peer) if not name.startswith("_")}
     t = sgtokens.Tokenizer()
     assert names - set(dir(t)) <= {"encode_with_unstable"}
@@ -453,7 +453,7 @@ def test_several_special_tokens_as_tiktoken(peer, tmp_path):
     assert t.token_byte_values() == its.token_byte_values()
     for text in [*ODD, "a<|im_start|><|endoftext|>b<|im_end|>", "<|im_end|><|im_start|>"]:
         for more in [*SPECIAL, {"allowed_special": {"<|im_start|>"}}]:
-            more = {"disallowed_special": (), **more}  # the default of ours
+            more = {"disallowed_special": (), **more}  # the default of sgtokens
             assert result(t.encode, text, **more) == result(its.encode, text, **more), more
     for token in range(50255, 50261):
         assert t.is_special_token(token) == its.is_special_token(token)
