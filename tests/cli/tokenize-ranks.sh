@@ -97,7 +97,7 @@ refused "out: made from other inputs: input $((files + 1)) was none, now corpus/
 rm corpus/zzzz
 run 0 sgt-tokenize $options --force corpus out
 same_folders out one
-# ---- ranks at work: the same rank twice, a run without ranks, and a rank with other options ----
+# ---- a rank is at work: refused are the same rank, a run without ranks, and other options ----
 mkdir more
 for i in 1 2 3 4; do cp "$ROOT/tokenize/vocab/gpt2.bpe" more/$i; done
 run 0 sgt-tokenize $options more two

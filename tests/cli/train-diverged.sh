@@ -52,7 +52,7 @@ run 0 $run --lr 20 --run half --steps 15
 run_notes_like "^sgt-train: step 69: $told\$" $run --lr 20 --run half --resume
 same_facts lost/log.jsonl half/log.jsonl
 
-# A loss that is not a number gives the same report, and also stops the run.
+# A loss that is not a number is reported as without --stop-diverged, and stops the run too.
 run 1 $run --lr 1e30 --run nan --stop-diverged
 stderr_lines 2
 stderr_has 'sgt-train: step 2: the loss is not a number: start again with an lr 10 times lower'
