@@ -169,8 +169,8 @@ run_interrupted() {
     stderr_lines 1
 }
 
-# begun FILE COMMAND...: start COMMAND, set $pid, and wait until FILE is not empty; fail if COMMAND
-# ends before
+# begun FILE COMMAND...: start COMMAND, set $pid, and wait until FILE is not empty; return 1 if
+# COMMAND ends before
 begun() {
     once=$1
     shift
