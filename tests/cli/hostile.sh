@@ -227,7 +227,7 @@ within 4000000 $resume
 stderr_is 'sgt-train: run/log.jsonl: is not a regular file'
 fresh
 { cat log && repeat '{"step":1}' 20000000; } > run/log.jsonl
-hostile 'run/log.jsonl: line 3: longer than any that a run writes' sgt-inspect run
+hostile 'run/log.jsonl: line 3: expected a JSON object' sgt-inspect run
 harmless 4000000 $resume
 facts log > .facts1 && facts run/log.jsonl | head -2 > .facts2 && same .facts1 .facts2
 [ "$(wc -l < run/log.jsonl)" -eq 3 ] || fail 'the line that no run writes was kept'
