@@ -1,4 +1,4 @@
-/* adamw.c: one update of parameters and moments. */
+/* adamw.c: one AdamW update of parameters and moments. */
 #include "kernels/moments.h"
 #include "tests/kernels/harness.h"
 
@@ -7,8 +7,8 @@
 
 static const size_t sizes[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 47, 133, 1021};
 
-/* Bounds for one update, with g' the scaled gradient. 1 - beta has few digits if beta is near 1, so
- * it counts as one more rounding of that constant.
+/* Error bounds for one update; g' is the scaled gradient. If beta is near 1, 1 - beta has few
+ * significant digits, so it counts as one more rounding.
  *   m: 4u (|beta1 m| + |(1 - beta1) g'|)
  *   v: 6u v, because all its terms are positive
  *   change of p by the moments: m's error, and 12u relatively. The denominator brings half of v's
@@ -46,7 +46,7 @@ static void update(check *t, size_t n, const sgt_adamw *a)
     uint16_t *copy = n ? check_bytes(t, (n + 1) * sizeof *copy) : NULL;
     uint16_t *rounded = check_bytes(t, (n + 1) * sizeof *copy);
     t->ref->adamw(want[0], want[1], want[2], g, n, a, NULL);
-    /* `copy` begins at an even or an odd element */
+    /* the copy begins at an even or an odd element, depending on n */
     t->k->adamw(got[0], got[1], got[2], g, n, a, copy ? copy + n % 2 : NULL);
     bounds(bound[0], bound[1], bound[2], (const float *const *)old, g, n, a);
     check_close(t, "p", got[0], want[0], bound[0], n);
@@ -58,9 +58,9 @@ static void update(check *t, size_t n, const sgt_adamw *a)
         check_fail(t, "the copy is not p in bfloat16");
 }
 
-/* A parameter may have any 32 bits: a NaN, a subnormal number, a number halfway between two
- * bfloat16 numbers. An update with a learning rate of 0 does not change it, so the copy must be its
- * rounded value. */
+/* Parameters have any 32 bits: NaNs, subnormal numbers, numbers halfway between two bfloat16
+ * numbers. An update with a learning rate of 0 does not change them, so the copy must have their
+ * rounded values. */
 static void copies(check *t, size_t n)
 {
     const sgt_adamw still = {
@@ -164,8 +164,8 @@ static float widened(uint16_t x)
     return f;
 }
 
-/* The update is adamw's on the widened moments, to the bit, and the moments are stored by the
- * definition of moments.h: of the float between two numbers of bfloat16, one of the two. */
+/* The update has the bits of adamw's update on the widened moments. Moments are stored as moments.h
+ * defines: a float between two bfloat16 numbers is rounded to one of the two, at random. */
 static void update_bf16(check *t, size_t n, uint64_t first)
 {
     const sgt_adamw *a = &settings[1];
@@ -208,10 +208,10 @@ static void bf16_against_ref(check *t)
     update_bf16(t, 133, (UINT64_C(1) << 32) - 47); /* keys change within */
 }
 
-/* A first moment of 1 that moves by 1/1024 a step, a quarter of bfloat16's unit above 1/2: rounded
- * to nearest it would stay, rounded at random it moves by that on average. Of 4096 elements the
- * mean is within five standard deviations, 5 * unit/2 / sqrt(4096). Infinities and NaNs stay what
- * they are. */
+/* A first moment of 1 moves by 1/1024 per step, which is a quarter of bfloat16's unit above 1/2.
+ * Rounded to nearest it would not change; rounded at random it moves by that on average. The mean
+ * of 4096 elements is within five standard deviations, 5 * unit/2 / sqrt(4096). Infinities and NaNs
+ * do not change. */
 static void bf16_definition(check *t)
 {
     enum { N = 4096 };

@@ -1,6 +1,6 @@
-/* amx.c: AMX's instructions as the kernels use them: the product of tiles, bit for bit, against a
- * definition in plain C; and what Linux refuses. The kernels for AMX are tested as
- * all others are, in the columns "amx" of gemm.c, attention.c and head.c. */
+/* amx.c: AMX's instructions as the kernels use them. The product of tiles must have the bits of a
+ * definition in plain C. Also Linux's refusal of AMX. The kernels for AMX are tested like all
+ * others, in the columns "amx" of gemm.c, attention.c and head.c. */
 #include "tests/kernels/amx.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 #include "loader/base/cpu.h"
 #include "tests/kernels/trap/trap_amx.h"
 
-/* The linker lets the kernels call the second of these instead of sgt_cpu_amx (tests/rules.mk). */
+/* The linker makes the kernels call __wrap_sgt_cpu_amx instead of sgt_cpu_amx (tests/rules.mk). */
 int __real_sgt_cpu_amx(void);
 int __wrap_sgt_cpu_amx(void);
 
@@ -18,7 +18,7 @@ static int in_tiles;
 int __wrap_sgt_cpu_amx(void) { return in_tiles || __real_sgt_cpu_amx(); }
 
 #if defined(__x86_64__)
-static long held_before; /* by a case before this one, which crashed */
+static long held_before; /* tiles left configured by an earlier case that crashed */
 
 int amx_begin(check *t)
 {
@@ -41,7 +41,7 @@ void amx_end(check *t)
 
 enum { SIZE = 256, NUMBERS = 512, MOST_STEPS = 4 };
 
-/* The numbers that are multiplied. TINY: products underflow; LARGE: they overflow. */
+/* Kinds of operands. TINY: their products underflow; LARGE: their products overflow. */
 enum { ABOUT_ONE, ANY_BITS, TINY, LARGE, FINITE, KINDS };
 static const char *const kinds[KINDS] = {"about 1", "any bits", "tiny", "large", "finite"};
 
@@ -97,8 +97,8 @@ static void by_definition(float *c, const uint16_t *a, const uint16_t *b, int st
     for (int i = 0; i < steps; i++) define_step(c, a + i * NUMBERS, b + i * NUMBERS);
 }
 
-/* Compare chains of products with `rounds` random operands of each kind. NaN may differ in their
- * bits. */
+/* Compare chains of products with the definition, with `rounds` random operands of each kind. NaNs
+ * may have other bits. */
 static void chains(check *t, int rounds)
 {
     static uint16_t a[MOST_STEPS * NUMBERS], b[MOST_STEPS * NUMBERS];

@@ -1,5 +1,5 @@
-/* amx.h: what the tests of the kernels for AMX share. On a CPU without AMX, but with AVX512-BF16, their
- * instructions run in emulation (trap/trap_amx.h). */
+/* amx.h: helpers for tests of the kernels for AMX. On a CPU with AVX512-BF16 but without AMX, these
+ * instructions are emulated (trap/trap_amx.h). */
 #ifndef SGT_CHECK_AMX_H
 #define SGT_CHECK_AMX_H
 
@@ -8,12 +8,14 @@
 #include "loader/base/error.h"
 #include "tests/kernels/harness.h"
 
-/* Let the case execute AMX's instructions: by the CPU, if it has AMX and Linux permits it, or in
- * emulation. Until amx_end, the products, attention and the head in bfloat16 are those for AMX, because
- * sgt_cpu_amx() says 1 to them. Return 0, with the case skipped, if neither is possible. */
+/* Allow the case to execute AMX's instructions, on the CPU if it has AMX and Linux permits it,
+ * otherwise by emulation. Until amx_end, sgt_cpu_amx() returns 1, so matrix products, attention and
+ * the head in bfloat16 use the kernels for AMX. If neither is possible, skip the case and return
+ * 0. */
 int amx_begin(check *t);
 
-/* End what amx_begin began, if it did. It is a failure if tiles were configured and not released. */
+/* End what amx_begin began, if it returned 1. The case fails if tiles were configured and not
+ * released. */
 void amx_end(check *t);
 
 /* ---- instructions_amx.c: x86-64 only, after amx_begin ---- */

@@ -26,12 +26,11 @@ typedef struct head {
     int32_t *start;          /* NULL: one document */
 } head;
 
-/* Dropout of a row with a large number, from element 12 on. Each case has one head, which is head
- * 0. */
+/* Dropout for a large row number, from element 12 on. Each case has one head, which is head 0. */
 static const sgt_dropout drops = {
     .seed = 77, .draw = UINT64_C(123456789012) << 16, .first = 12, .rate = 0.3f};
 
-/* Return the factor of the probability of key j for query i. */
+/* Return dropout's factor for the probability of key j for query i. */
 static double factor(const head *h, size_t i, size_t j)
 {
     const sgt_dropout *d = h->drop;
@@ -43,8 +42,8 @@ static double factor(const head *h, size_t i, size_t j)
 static size_t first_key(const head *h, size_t i) { return h->start ? (size_t)h->start[i] : 0; }
 
 /* Draw starts of documents of up to `longest` tokens, so that some are within a vector and some
- * extend over blocks. In a row of more than 270 tokens, the first has 270: of the queries of one
- * block, some then see 256 keys before the block, and some none. */
+ * extend over blocks. In a row of more than 270 tokens, the first document has 270. Then some
+ * queries of a block see 256 keys before the block, and others see none. */
 static int32_t *draw_starts(check *t, size_t T, uint64_t longest)
 {
     int32_t *start = check_ids(t, T, 1);
@@ -56,11 +55,11 @@ static int32_t *draw_starts(check *t, size_t T, uint64_t longest)
     return start;
 }
 
-/* Return the floats from the first row's start to the last row's end. */
+/* Return the number of floats from the first row's start to the last row's end. */
 static size_t span(size_t T, size_t ld, size_t width) { return T ? (T - 1) * ld + width : 0; }
 
-/* Return whether operands are bfloat16, for the one case here that is not in the table. Inputs are
- * then bfloat16 numbers, so rounding does not change them. */
+/* Return whether operands are bfloat16, as in the one case here that is not in the table
+ * sgt_kernels. Inputs are then bfloat16 numbers, so rounding does not change them. */
 static int in_bf16(const check *t) { return t->which->library != NULL; }
 
 static float *draw_numbers(check *t, size_t n, float scale)
@@ -168,7 +167,8 @@ static void attention_against_ref(check *t)
         for (size_t b = 0; b < sizeof sizes / sizeof *sizes; b++) {
             size_t T = lengths[a], D = sizes[b];
             if ((T > 70 && D % 16 && D > 3) || T * D > 9000)
-                continue; /* few sizes for long rows: seconds, not minutes */
+                /* test long rows with few sizes, so that this takes seconds and not minutes */
+                continue;
             head h = draw(t, T, D);
             double *out = check_doubles(t, span(T, h.ld_out, D)), *lse = check_doubles(t, T);
             forward(t->ref, &h, 0);
@@ -250,8 +250,8 @@ static void backward_against_ref(check *t)
         }
 }
 
-/* The definition: the first row sees only itself; equal keys get equal weights; a later row changes
- * nothing before it. */
+/* Known results: the first row sees only itself, equal keys get equal weights, and a later row
+ * changes no earlier result. */
 static void attention_definition(check *t)
 {
     enum { T = 6, D = 3 };
@@ -279,7 +279,7 @@ static void attention_definition(check *t)
     if (h.out[1][5 * h.ld_out] == out[5 * h.ld_out]) check_fail(t, "the last row did not change");
 }
 
-/* Return the part of the row from token `from` on as a row of its own with one document. */
+/* Return the part of the row from token `from` on, as a separate row with one document. */
 static head tail_of(check *t, const head *h, size_t from)
 {
     head tail = *h;
@@ -294,8 +294,8 @@ static head tail_of(check *t, const head *h, size_t from)
     return tail;
 }
 
-/* The last document of a row has the same results as a row of its own. Without dropout the bits are
- * equal, because the sums have the same order. */
+/* The last document of a row has the same results as a row that consists of this document. Without
+ * dropout the bits are equal, because the sums have the same order. */
 static void documents_definition(check *t)
 {
     enum { T = 9, D = 3 };

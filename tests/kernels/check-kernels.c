@@ -1,11 +1,11 @@
-/* check-kernels.c: every kernel of every level against kernels/ref, ref itself against its
- * definition, and benchmarks.
+/* check-kernels.c: compares every kernel at every CPU level with kernels/ref, and ref with its
+ * definition. Also runs benchmarks.
  *
  *     check-kernels [--list] [--bench] [--kernel NAME] [--level NAME] [--seed N]
  *
- * One line a kernel and level: ok, FAIL (with what went wrong above it) or SKIP (a level this
- * machine lacks). The last line is "N passed, N failed, N skipped"; exit 1 on any failure, 2 on
- * wrong usage. */
+ * Prints one line per kernel and level: ok, FAIL (with the reasons above it), or SKIP (this machine
+ * lacks the level). The last line is "N passed, N failed, N skipped". Exits with 1 on any failure,
+ * with 2 on wrong usage. */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -34,7 +34,8 @@ typedef struct totals {
     int passed, failed, skipped;
 } totals;
 
-/* A touched guard page returns here. Threads other than the first have nowhere to return to. */
+/* Where the signal handler jumps to if a kernel accesses a guard page. Only the first thread can
+ * jump. */
 static sigjmp_buf crash_exit;
 static pthread_t first_thread;
 
@@ -81,7 +82,7 @@ static void verdict(check *t, totals *sum)
     else sum->passed++;
 }
 
-/* Limit the CPU to the level that the case's only column is named after, if it is. */
+/* If the case's only column has the name of a CPU level, limit the CPU to that level. */
 static void limit_cpu(check *t, const sgt_kernels *table)
 {
     int own = (int)sgt_cpu(), level = SGT_CPU_LEVELS;

@@ -1,4 +1,4 @@
-/* cross_entropy.c: loss and gradient of a softmax classifier. */
+/* cross_entropy.c: cross-entropy loss of a softmax, and its gradient. */
 #include "tests/kernels/harness.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* cuda_card.cpp: Hopper's attention hundreds of times, for which only a GPU has the speed. Index
- * arithmetic beyond 2^31 numbers is tested on the host (host/large.h). */
+/* cuda_card.cpp: cases that only a GPU is fast enough for: Hopper's attention, run hundreds of
+ * times. Index arithmetic beyond 2^31 numbers is tested on the host (host/large.h). */
 #include <string.h>
 
 #include "kernels/cuda/runtime.h"
@@ -7,7 +7,7 @@
 
 using dev::bf16;
 
-/* Device memory, pinned memory and a stream. The first error fails the case. */
+/* Allocates device memory and pinned memory, and has a stream. The first error fails the case. */
 struct Room {
     check *t;
     sgt_cuda_stream s = nullptr;
@@ -92,7 +92,8 @@ static size_t compare(check *t, int launch, const T *got, const T *first, const 
     return wrong;
 }
 
-/* Launch Hopper's backward pass many times on equal inputs; a rare race changes some bits. */
+/* Launch Hopper's backward pass many times on the same inputs. A rare race would change some
+ * bits. */
 template <class T> static void attend_again(check *t, const attention_shape &a)
 {
     static const size_t rows = 2, length = 203, heads = 2, tokens = rows * length;

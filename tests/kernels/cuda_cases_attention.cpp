@@ -11,14 +11,15 @@ using shape_list = std::initializer_list<shape>;
 static const shape_list shapes = {{1, 1, 1, 64},   {1, 17, 1, 64},  {2, 64, 2, 64}, {1, 65, 2, 64},
                                   {1, 129, 1, 64}, {1, 193, 1, 64}, {1, 70, 3, 8},  {1, 100, 1, 40},
                                   {1, 80, 2, 80},  {1, 97, 1, 128}, {1, 92, 1, 64}};
-/* for dropout: key counts that are no multiple of 4, several tiles of keys, of both widths */
+/* shapes for dropout: numbers of keys that are not multiples of 4, and several key tiles of both
+ * widths */
 static const shape_list dropped_shapes = {
     {2, 19, 3, 8}, {1, 130, 1, 64}, {1, 66, 2, 128}, {3, 1, 2, 8}};
 
 struct path {
     decltype(&sgt_cuda_attention) forward;
     decltype(&sgt_cuda_attention_backward) backward;
-    double operand; /* relative error by which the path rounds each operand of a product */
+    double operand; /* relative rounding error of each operand of a matrix product */
 };
 static const path tensor_cores = {sgt_cuda_attention, sgt_cuda_attention_backward, 0};
 static const path tf32 = {sgt_cuda_attention, sgt_cuda_attention_backward, 0x1p-11};
@@ -40,7 +41,7 @@ struct extras {
 };
 static const extras plain = {false, 0}, dropping = {true, 0};
 
-/* Return what a path computes of these heads. */
+/* Return the arguments for computing these heads by a path. */
 template <class T> static sgt_cuda_heads asked(const heads &h, const path &by)
 {
     return {Type<T>::id,
@@ -65,7 +66,7 @@ static const int32_t *starts(const heads &h, size_t which)
     return h.start ? h.start + which / h.H * h.T : NULL;
 }
 
-/* Draw documents of up to `longest` tokens; in every other row, of about a quarter of it. */
+/* Draw documents of up to `longest` tokens, and of about a quarter of that in every other row. */
 static void draw_documents(check *t, heads *h, size_t longest)
 {
     int32_t *start = cuda_output<int32_t>(t, h->B * h->T),
@@ -384,7 +385,7 @@ CUDA_CASES_BY_TYPE(cuda_attention_dropout_backward, dropout_back)
 CUDA_CASE(cuda_attention_dropout_tf32) { forward<float>(t, tf32, dropping); }
 CUDA_CASE(cuda_attention_dropout_backward_tf32) { backward<float>(t, tf32, dropping); }
 
-/* Documents that begin and end within tiles, and longer ones, with both tile widths. */
+/* Documents that begin and end within tiles, and longer documents, with both tile widths. */
 static const shape document_shapes[] = {{2, 203, 2, 64}, {2, 150, 1, 128}, {1, 70, 1, 8}};
 
 template <class T> static void documents(check *t)
@@ -402,7 +403,7 @@ template <class T> static void documents_backward(check *t)
 CUDA_CASES_BY_TYPE(cuda_attention_documents, documents)
 CUDA_CASES_BY_TYPE(cuda_attention_documents_backward, documents_backward)
 
-/* A case for each type that Hopper's attention has. */
+/* Define a case for each type that Hopper's attention supports. */
 #define HOPPER_CASE(name, call)   \
     CUDA_CASE(name)               \
     {                             \
@@ -463,7 +464,7 @@ template <class T> static void hopper_documents_back(check *t)
 HOPPER_CASES(cuda_attention_hopper_documents, hopper_documents)
 HOPPER_CASES(cuda_attention_hopper_documents_backward, hopper_documents_back)
 
-/* Memory behind a sequence must not affect its results, even if it holds NaN. */
+/* Memory after a sequence must not affect its results, even if it holds NaN. */
 CUDA_CASE(cuda_attention_hopper_apart)
 {
     if (!cuda_hopper(t)) return;

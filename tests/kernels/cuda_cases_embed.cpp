@@ -8,8 +8,8 @@ struct shape {
     size_t n, T, C;
     int32_t V;
 };
-/* A small vocabulary V gives long runs of one id in the sorted ids, over several chunks of 64. Some
- * n are below T, some are no multiple of it. */
+/* With a small vocabulary V, the sorted ids have long runs of one id, over several chunks of 64.
+ * Some n are below T, and some are not multiples of T. */
 static const shape shapes[] = {{1, 4, 8, 10},   {63, 64, 5, 1},      {65, 16, 8, 1},
                                {64, 16, 8, 3},  {65, 16, 24, 70001}, {200, 50, 16, 2},
                                {257, 64, 7, 1}, {640, 64, 8, 5},     {300, 100, 264, 40}};
@@ -100,7 +100,7 @@ CUDA_CASES_BY_TYPE(cuda_embed_backward, backward)
 /* Bound: n + 8 float additions, where ref adds in double. */
 template <class T> static void bias(check *t)
 {
-    for (size_t n : {0, 1, 9, 63, 65, 600, 2500 /* slices enough for a second one a warp */})
+    for (size_t n : {0, 1, 9, 63, 65, 600, 2500 /* enough slices for some warps to have two */})
         for (size_t C : {1, 8, 33, 256, 264, 777}) {
             if (n > 600 && C > 8) continue;
             T *dout = cuda_random<T>(t, n * C, 1);

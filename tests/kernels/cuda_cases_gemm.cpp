@@ -10,8 +10,8 @@
 #include "tests/kernels/host/cublaslt.h"
 #endif
 
-/* A product and its precision. The reference's arrays are row-major. The gaps of D are NaN and must
- * keep their bits. */
+/* A matrix product and its precision. The reference's arrays are row-major. The gaps between D's
+ * rows are NaN and must keep their bits. */
 struct product {
     sgt_cuda_gemm_shape s;
     double unit; /* relative error by which TF32 rounds an operand; 0: none */
@@ -29,8 +29,8 @@ static size_t columns_a(const sgt_cuda_gemm_shape &s) { return s.trans_a ? s.m :
 static size_t rows_b(const sgt_cuda_gemm_shape &s) { return s.trans_b ? s.n : s.k; }
 static size_t columns_b(const sgt_cuda_gemm_shape &s) { return s.trans_b ? s.k : s.n; }
 
-/* Return element (i, j) of op(A) op(B), and in *off the error of float sums in any order: of k
- * products, and of what is added to them. */
+/* Return element (i, j) of op(A) op(B). Set *off to the error of float sums, in any order, of the k
+ * products and the terms that are added to them. */
 static double sum_at(const product &p, const operands &o, size_t i, size_t j, double *off)
 {
     const sgt_cuda_gemm_shape &s = p.s;
@@ -53,7 +53,7 @@ struct results {
     double *d_bound, *aux_bound;
 };
 
-/* Compute D by its definition, and aux, which with GELU is the D of a product with bias. */
+/* Compute D by its definition, and aux, which for GELU is its argument: the product with bias. */
 static void reference(const product &p, const operands &o, const results &r)
 {
     sgt_cuda_gemm_shape s = p.s, with_bias = s;
@@ -110,7 +110,7 @@ static void run(check *t, const sgt_cuda_gemm *plan, void *d, void *a, void *b,
                       cuda_there(t, bias), cuda_there(t, aux));
 }
 
-/* apart: an accumulating product adds to an array other than D, and D holds NaN. */
+/* apart: an accumulating product adds to an array other than D, and D holds NaN at first. */
 template <class In, class Out>
 static void one(check *t, sgt_cuda_gemms *g, const product &p, bool apart = false)
 {
@@ -180,7 +180,8 @@ struct form {
     size_t m, n, k;
 };
 
-/* One number; rows and columns that are no multiple of a vector; more than a tile; a long sum. */
+/* A single number; rows and columns that are not multiples of a vector; more than a tile; a long
+ * sum. */
 static const form forms[] = {{1, 1, 1},    {1, 9, 13},   {13, 7, 5},  {24, 16, 13},
                              {33, 40, 17}, {65, 66, 32}, {8, 24, 515}};
 
@@ -201,7 +202,8 @@ template <class In> static void products(check *t)
     sgt_cuda_gemms_close(g);
 }
 
-/* Rows of aux are a multiple of 8 apart. The library refuses others (host/cublaslt_cases.cpp). */
+/* Rows of aux begin at multiples of 8 elements. The library refuses other distances
+ * (host/cublaslt_cases.cpp). */
 template <class In> static void epilogues(check *t)
 {
     static const form some[] = {{1, 8, 13}, {13, 16, 5}, {33, 40, 17}, {17, 72, 64}};
@@ -234,8 +236,8 @@ CUDA_CASE(cublaslt_rounds_first)
 }
 #endif
 
-/* TF32 keeps 10 bits after the point. Truncation is off by less than 2^-10, rounding by half of
- * that. */
+/* TF32 keeps 10 bits after the point. Truncation has an error below 2^-10, rounding of at most half
+ * of that. */
 CUDA_CASE(cublaslt_tf32)
 {
     sgt_cuda_gemms *g = open_gemms(t, 0);

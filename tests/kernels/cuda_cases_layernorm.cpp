@@ -69,7 +69,7 @@ template <class T> static void forward_at(check *t, size_t n, size_t C)
     check_close(t, "mean", stats[0], want[0], mean, n);
     check_close(t, "rstd", stats[1], want[1], rstd, n);
     check_close(t, "out", cuda_floats(t, out, n * C), want[2], bound, n * C);
-    T *again = cuda_output<T>(t, n * C); /* Without a residual, on the sum: the same bits. */
+    T *again = cuda_output<T>(t, n * C); /* without a residual, given the sum: the same bits */
     sgt_cuda_residual_layernorm(0, Type<T>::id, nullptr, again, stats[0], stats[1], sum, nullptr,
                                 nullptr, w, b, n, C, EPS, nullptr);
     sgt_cuda_residual_layernorm(0, Type<T>::id, x, sum, stats[0], stats[1], x, y, bias, w, b, n, C,
@@ -90,7 +90,7 @@ template <class T> static void forward_rows_at(check *t, size_t n, size_t C)
     sgt_cuda_place place = {9, 4, 2, 2};
     sgt_cuda_dropout drop = {cuda_copy<sgt_cuda_place>(t, &place, 1), C, 1, SGT_DROP_PROJ, 0.25f};
     const T *row = cuda_random<T>(t, C, 2);
-    /* 0: no residual, 1: with one, 2: with dropout, 3: with a bias, too */
+    /* 0: no residual, 1: with a residual, 2: also with dropout, 3: also with a bias */
     for (int kind = 0; kind < 4; kind++) {
         const T *branch = kind ? y : none, *bias = kind == 3 ? row : none;
         const sgt_cuda_dropout *d = kind >= 2 ? &drop : nullptr;
@@ -192,7 +192,8 @@ template <class T> static void backward_at(check *t, size_t n, size_t C, bool ro
     check_close(t, "dw", sums[0], want_sums[0], bounds[0], C);
     check_close(t, "db", sums[1], want_sums[1], bounds[1], C);
     const float *stored = cuda_floats(t, dx, n * C);
-    double *columns = check_doubles(t, C); /* of dx as it is stored, so only the sums have errors */
+    /* sums over the columns of dx as stored, so only the sums have errors */
+    double *columns = check_doubles(t, C);
     for (size_t c = 0; c < C && rows && n % 2; c++) columns[c] = fabs(want_sums[2][c]);
     for (size_t i = 0; i < n * C && rows && n % 2; i++) columns[i % C] += fabs(stored[i]);
     for (size_t c = 0; c < C; c++) columns[c] *= (double)(n + 13) * UNIT;

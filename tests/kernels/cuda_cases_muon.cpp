@@ -1,5 +1,5 @@
-/* cuda_cases_muon.cpp: Muon's update on the device, pass by pass. tests/step/muon.c has the whole
- * of it. */
+/* cuda_cases_muon.cpp: each pass of Muon's update on the device. tests/step/muon.c tests the whole
+ * update. */
 #include "kernels/cuda/gemm.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/muon.h"
@@ -15,8 +15,8 @@ static sgt_cuda_control *control(check *t)
     return c;
 }
 
-/* Bounds: u for each of the products and sums, and for the constants. An overflow or a spike leaves
- * both arrays as they are. */
+/* Bounds: u for each product, sum and constant. After an overflow or a spike, both arrays must be
+ * unchanged. */
 CUDA_CASE(cuda_muon_momentum)
 {
     for (size_t n : sizes)
@@ -42,8 +42,8 @@ CUDA_CASE(cuda_muon_momentum)
         }
 }
 
-/* Three matrices with gaps between them, in which nothing may be written; the second is 0. A factor
- * 1/norm is off by 2 u, and the product by one more. */
+/* Three matrices with gaps between them, to which nothing may be written. The second matrix is 0.
+ * The factor 1/norm has an error of 2 u, and the product adds one more. */
 template <class T> static void normalize(check *t)
 {
     for (size_t n : sizes) {

@@ -20,8 +20,8 @@ static sgt_cuda_control *new_control(check *t)
     return c;
 }
 
-/* Bound: squares of floats are exact in double, and n of them are added: n 2^-53 relatively. The
- * root halves it. */
+/* Bound: squares of floats are exact in double, and adding n of them has a relative error of n
+ * 2^-53, which the root halves. */
 CUDA_CASE(cuda_grad_norm)
 {
     for (size_t n : sizes)
@@ -43,7 +43,8 @@ CUDA_CASE(cuda_grad_norm)
         }
 }
 
-/* The squares in three parts. One part is another rank's, with its loss and number of targets. */
+/* The sum of squares is computed in three parts. One of them is another rank's, with that rank's
+ * loss and number of targets. */
 CUDA_CASE(cuda_grad_squares)
 {
     for (size_t n : sizes) {
@@ -212,10 +213,11 @@ CUDA_CASE(cuda_sgd)
         }
 }
 
-/* Spike detection. Steps have losses about 3 and norms about 1 until there are enough of them. Then
- * a loss or norm far above is a spike: its update is skipped and counted, and its numbers are not
- * kept. A value far below is kept. A step with an infinite gradient is skipped too and not kept.
- * What the device keeps must equal what outliers.h computes here from the same numbers. */
+/* Spike detection. Steps have losses of about 3 and norms of about 1 until there are enough steps.
+ * After that, a loss or norm far above these is a spike: the update is skipped and counted, and the
+ * values are not stored. Values far below are stored. A step with an infinite gradient is skipped
+ * too, and not stored. The device's stored values must equal those that outliers.h computes here
+ * from the same numbers. */
 CUDA_CASE(cuda_spikes)
 {
     sgt_cuda_control *c = new_control(t);
@@ -283,8 +285,8 @@ static bool kept(const sgt_cuda_place &p, const sgt_cuda_dropout &d, size_t i)
     return (double)(bits >> 8) >= (double)d.rate * 0x1p24;
 }
 
-/* In place and out of place, for the rows of one rank and of three. The fraction dropped is `rate`
- * within five standard deviations. */
+/* Dropout in place and out of place, for the rows of one rank and of three ranks. The fraction that
+ * is dropped is `rate`, within five standard deviations. */
 template <class T> static void dropout(check *t)
 {
     for (size_t n : {(size_t)16, (size_t)133, (size_t)4096})

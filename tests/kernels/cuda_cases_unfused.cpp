@@ -1,11 +1,11 @@
-/* cuda_cases_unfused.cpp: kernels that --no-fuse and --attention naive run in place of the fused
- * ones. */
+/* cuda_cases_unfused.cpp: the kernels that --no-fuse and --attention naive use instead of the fused
+ * kernels. */
 #include "tests/kernels/cuda_types.h"
 #include "kernels/dropout.h"
 
 static const size_t sizes[] = {0, 1, 3, 8, 9, 133, 2048, 2055};
 
-/* One addition with one rounding, so the result is exact but for the rounding to T. */
+/* One addition, which rounds once, so the only further error is the rounding to T. */
 template <class T> static void elementwise(check *t)
 {
     for (size_t n : sizes) {
@@ -184,8 +184,8 @@ template <class T> static void heads(check *t)
 
 CUDA_CASES_BY_TYPE(cuda_heads, heads)
 
-/* Draw scores. Those after the diagonal or before the document are NaN in places: the kernels must
- * ignore them, because a product may have overflowed there. */
+/* Draw scores. Some of those after the diagonal or before the document are NaN, as after an
+ * overflow of the matrix product. The kernels must ignore them. */
 template <class T, class F>
 static T *random_scores(check *t, const shape &s, float spread, float **plain, F first)
 {

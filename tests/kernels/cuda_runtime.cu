@@ -1,5 +1,5 @@
-/* cuda_runtime.cu: tests of what cuda/runtime.h promises, on any device: the order by events,
- * graphs with forks, and the counts. Numbers are small integers in float32, so every result is
+/* cuda_runtime.cu: tests of cuda/runtime.h on any device: the order that events give, graphs with
+ * branches, and the counts of calls. Numbers are small integers in float32, so every result is
  * exact. Tests that only the host run can do are in host/runtime_cases.cpp. */
 #include "kernels/cuda/runtime.h"
 #include "tests/kernels/host/check-cuda.h"

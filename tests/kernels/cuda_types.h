@@ -1,4 +1,4 @@
-/* cuda_types.h: runs a case for each of the three types, and the rounding errors of each.
+/* cuda_types.h: the three types that cases are run with, and the rounding error of each.
  *
  *     template <class T> static void gelu_of(check *t);
  *     CUDA_CASE(cuda_gelu_f32)  { gelu_of<float>(t); }
@@ -11,7 +11,7 @@
 
 #include <initializer_list>
 
-/* a file of this project: under nvcc the bare name is CUDA's own header */
+/* with its path, because nvcc takes the bare name for CUDA's own header */
 #include "kernels/cuda/cuda.h"
 #include "tests/kernels/host/check-cuda.h"
 

@@ -1,4 +1,5 @@
-/* decode.c: products of a few rows, and attention of one query. */
+/* decode.c: kernels for text generation: matrix products of a few rows, and attention of one
+ * query. */
 #include <math.h>
 #include <stdio.h>
 
@@ -7,7 +8,7 @@
 static const size_t counts[] = {0, 1, 2, 3, 4, 5, 9}, widths[] = {0, 1, 3, 4, 5, 8, 9, 37},
                     depths[] = {0, 1, 3, 4, 5, 15, 16, 17, 31, 47, 64, 133, 1021};
 
-/* The weights as either kernel reads them, with their values as float32. */
+/* Weights in the form that a kernel reads, and their values as float32. */
 typedef struct weights {
     float *wide;
     uint16_t *half; /* NULL: float32 */
@@ -30,8 +31,8 @@ static void multiply(const sgt_kernels *k, float *out, size_t ld, const float *x
     else k->dots(out, ld, x, w->wide + first * depth, bias, n, m, depth);
 }
 
-/* Bound of a product: four lanes or more add at most k/4 terms each in float, with two roundings a
- * term. Their total is added in double. */
+/* Bound of a product: four or more lanes each add at most k/4 terms in float, with two roundings
+ * per term. The lanes are added in double. */
 static void bounds(double *bound, const float *x, const float *w, const float *bias, size_t n,
                    size_t m, size_t ld, size_t k)
 {
@@ -154,8 +155,8 @@ static void attend_against_ref(check *t)
         }
 }
 
-/* The definition: equal scores get equal weights; a score far above the others gets all the weight;
- * the result equals the last row of the training step's attention. */
+/* Known results: equal scores get equal weights, a score far above the others gets all the weight,
+ * and the result equals the last row of the training step's attention. */
 static void attend_definition(check *t)
 {
     const float zero[2] = {0}, k[] = {1, 0, 0, 1, 200, 0}, v[] = {1, 2, 3, 4, 8, 9}, q[] = {2, 0},

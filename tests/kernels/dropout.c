@@ -1,4 +1,4 @@
-/* dropout.c: tests of which numbers dropout keeps, and of the factor of those. */
+/* dropout.c: tests which numbers dropout keeps, and by which factor it multiplies them. */
 #include "kernels/dropout.h"
 
 #include <math.h>
@@ -8,8 +8,8 @@
 static const size_t sizes[] = {0,  1,  2,  3,  4,  5,  7,   8,   15,  16,
                                17, 31, 33, 63, 64, 65, 133, 257, 1021};
 
-/* It is one multiplication, so every level, from every first element on, must give the same
- * bits. */
+/* Dropout is one multiplication, so every level must give the same bits, whatever the number of the
+ * first element. */
 static void against_ref(check *t)
 {
     static const float rates[] = {0, 0.1f, 0.5f, 0.999f};

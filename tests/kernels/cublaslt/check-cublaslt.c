@@ -1,7 +1,7 @@
-/* check-cublaslt.c: tests gemm.c with the real cuBLASLt, as far as this works without a GPU. It
- * sets every attribute of products, matrices and preferences in cuBLASLt's own descriptors, which
- * refuse unknown attributes and wrong sizes. Calls that need a device (handles, heuristics) are
- * answered here: no algorithm.
+/* check-cublaslt.c: tests gemm.c with the real cuBLASLt, as far as this works without a GPU. gemm.c
+ * sets every attribute of matrix products, layouts and preferences in cuBLASLt's own descriptors,
+ * which refuse unknown attributes and wrong sizes. Calls that need a device (handles, heuristics)
+ * are replaced here; the heuristics return no algorithm.
  *
  * The last line is "N passed, N failed, N skipped". Exits with 1 on a failure, with 77 if there is
  * no library. Linked with --wrap=sgt_cublaslt_load, so that gemm.c gets the table below. */
@@ -107,7 +107,7 @@ static void all_forms(sgt_cuda_gemms *g)
     accepted(g, &batch);
 }
 
-/* Check that the library does refuse: an attribute of the wrong size, and one that does not
+/* Check that the library really refuses an attribute of the wrong size, and one that does not
  * exist. */
 static void refuses(const sgt_cublaslt *lt)
 {

@@ -1,5 +1,5 @@
-/* mirror.cpp: a list of buffers, each with its device copy and what that held after the last
- * copy. */
+/* mirror.cpp: keeps a list of buffers, each with its device copy and the content of that after the
+ * last copy. */
 #include "tests/kernels/device/mirror.h"
 
 #include <stdint.h>
@@ -10,15 +10,17 @@
 namespace
 {
 
-/* Where each buffer begins in a range of 4 GiB. If a struct among the arguments has a number of 4
- * bytes and then padding, the padding can hold the upper half of an old pointer into a buffer. If
- * the number could be a lower half, mirror_translate would change it. As a float, this one is
- * negative; as an integer, it is too large. */
+/* LOWER_HALF: the lower 32 bits of each buffer's address. A struct among the arguments may have a
+ * number of 4 bytes followed by padding, and the padding may hold the upper half of an old pointer
+ * into a buffer. If the number then equalled a pointer's lower half, mirror_translate would change
+ * it. Numbers from LOWER_HALF on do not occur: as a float they are negative, and as an integer too
+ * large. */
 constexpr uintptr_t RANGE = (uintptr_t)1 << 32, LOWER_HALF = 0x80000000;
 
 struct buffer {
     unsigned char *here, *there;
-    unsigned char *met, *seen; /* the device's contents: after the last copy; space for the next */
+    /* met: the device's content after the last copy; seen: space for the next */
+    unsigned char *met, *seen;
     size_t size, whole;        /* whole: bytes of `here`, a multiple of the page size */
     bool fresh;                /* the device copy is still empty */
     buffer *next;
@@ -39,7 +41,8 @@ unsigned char *map_here(size_t whole)
     return nullptr;
 }
 
-/* Return the range from the first byte that differs to the last. */
+/* Copy to the device the bytes that the test changed, from the first to the last. Return NULL, or
+ * why it failed. */
 const char *push(buffer *b)
 {
     size_t from = 0, to = b->size;
@@ -53,7 +56,8 @@ const char *push(buffer *b)
     return calls.copy(b->there + from, b->here + from, to - from);
 }
 
-/* Take over only what kernels changed: since the last push, the test may have written more. */
+/* Copy back only the bytes that kernels changed, because the test may have written others since the
+ * last push. Return NULL, or why it failed. */
 const char *pull(buffer *b)
 {
     const char *why = b->fresh ? nullptr : calls.copy(b->seen, b->there, b->size);

@@ -11,8 +11,8 @@
  *     mirror_pull();                            // once the device has finished
  *     mirror_release(x);
  *
- * For one thread. If the test writes between two launches without a wait, only bytes that no kernel
- * wrote keep its values. */
+ * Only one thread may call these functions. If the test writes between two launches without a wait,
+ * its values are kept only in bytes that no kernel wrote. */
 #ifndef SGT_CHECK_MIRROR_H
 #define SGT_CHECK_MIRROR_H
 
@@ -33,8 +33,8 @@ void mirror_release(void *p);
 const char *mirror_push(); /* return NULL, or why it failed */
 const char *mirror_pull();
 
-/* Return the device's address for a host address; an address outside all buffers is returned as it
- * is. */
+/* Return the device's address for a host address. An address outside all buffers is returned
+ * unchanged. */
 void *mirror_there(const void *p);
 
 /* Replace each of the size / 8 words that is an address in a buffer by the device's address:

@@ -29,7 +29,7 @@ const char *device_open(device *d)
     snprintf(d->name, sizeof d->name, "no device, but the host");
     d->memory = check_memory{allocate, free, 0};
     host::may_be_mapped =
-        is_asked; /* on a card, a map of any other address is of the CPU's memory */
+        is_asked; /* on a GPU, a tensor map of any other address would be of the CPU's memory */
     return nullptr;
 }
 
@@ -88,7 +88,8 @@ CUDA_CASE(mirror)
          a.n == 3 && a.x == mirror_there(x + 5) && a.x != x + 5 && a.in.y == mirror_there(y + 2) &&
              *a.in.y == 7);
     same(t, "others stay", b.x == &outside && !b.in.y && mirror_there(y + 10) == y + 10);
-    a.x[0] = 50; /* a kernel's write; then the CPU's, elsewhere, and a second launch */
+    /* a kernel writes; then the CPU writes another element, and there is a second launch */
+    a.x[0] = 50;
     x[90] = 90.5f;
     struct {
         float number;
