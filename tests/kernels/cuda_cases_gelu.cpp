@@ -5,7 +5,7 @@ static const size_t sizes[] = {0, 1, 3, 7, 8, 9, 133, 2048, 2055};
 static const float special[] = {0,  -0.0f, 1e-6f, 5.5f,  -5.5f, 13.4f, -13.4f,
                                 40, -40,   1e4f,  -1e4f, 6e4f,  -6e4f};
 
-/* Draw arguments: most where the function bends, some far out. */
+/* Draw arguments: most where GELU is curved, some far out. */
 template <class T> static T *arguments(check *t, size_t n)
 {
     T *x = cuda_random<T>(t, n, 1);

@@ -1,5 +1,5 @@
-/* embed.c: embeddings. Each element is a sum in a stated order, so every level must give ref's
- * bits. */
+/* embed.c: embeddings and their gradients. Each element is a sum in a fixed order, so every level
+ * must give ref's bits. */
 #include "tests/kernels/harness.h"
 
 #include <float.h>
@@ -47,7 +47,7 @@ static void backward_against_ref(check *t)
             double want =
                 t->ref->embed_backward(want_te, want_pe, ids, dout, n, POSITIONS, C, c0, c1);
             double got = t->k->embed_backward(got_te, got_pe, ids, dout, n, POSITIONS, C, c0, c1);
-            /* n C terms of numbers below n + 1 */
+            /* a sum of n C terms, from numbers below n + 1 */
             if (!(fabs(got - want) <= (double)(n * C * n) * 8 * (double)(n + 1) * DBL_EPSILON))
                 check_fail(t, "squares grow by %.17g, not %.17g", got, want);
             check_equal(t, "dwte", got_te, want_te, VOCABULARY * C);
@@ -78,7 +78,7 @@ static void backward_definition(check *t)
     double grown = t->ref->embed_backward(te, pe, ids, dout, 3, 2, 2, 0, 2);
     if (grown != 125) check_fail(t, "squares grow by %g, not 9 + 16 + 36 + 64", grown);
     check_equal(t, "dwte", te, (const float[]){3, 4, 0, 0, 6, 8}, 6); /* id 2 twice, id 1 never */
-    /* rows 0 and 2 at position 0 */
+    /* rows 0 and 2 have position 0 */
     check_equal(t, "dwpe", pe, (const float[]){6, 8, 3, 4}, 4);
 }
 

@@ -1,7 +1,7 @@
-/* fake_cupti.h: a stand-in for CUPTI, which cupti.c gets in the library's place where the linker wraps
- * sgt_library_load. It stores what it is told, requests buffers as CUPTI does, and returns them when
- * it is flushed or when one is full. Its state is that of one file: test_cupti.c, or
- * tests/kernels/host/profiler.cpp. */
+/* fake_cupti.h: a stand-in for CUPTI. cupti.c gets it instead of the library in programs that are
+ * linked with a wrapper of sgt_library_load. It stores the records that the test emits, requests
+ * buffers as CUPTI does, and returns them when it is flushed or when one is full. Each file that
+ * includes it, test_cupti.c or tests/kernels/host/profiler.cpp, has its own state. */
 #ifndef SGT_TESTS_FAKE_CUPTI_H
 #define SGT_TESTS_FAKE_CUPTI_H
 
@@ -15,7 +15,7 @@
 enum { FAKE_KINDS = 16 };
 
 static struct {
-    int absent;                /* 1: the machine's own library is loaded instead */
+    int absent;                /* 1: load the machine's own library instead */
     int on[FAKE_KINDS], fails; /* fails: the kind of activity that cannot be enabled */
     sgt_cupti_callback callback;
     void *ctx;
@@ -29,7 +29,7 @@ static struct {
 
 static size_t fake_size(int kind)
 {
-    /* the library's record may be longer than the part that is known */
+    /* CUPTI's records may be longer than the part that sgt knows */
     return kind == SGT_CUPTI_KERNEL ? sizeof(sgt_cupti_launch) + 64 : sizeof(sgt_cupti_move) + 24;
 }
 
@@ -39,7 +39,7 @@ static void fake_hand_back(void)
     fake.buffer = NULL;
 }
 
-/* Make a record of n bytes. */
+/* Emit a record of n bytes, if its kind is switched on. */
 static void fake_emit(const void *record, size_t n)
 {
     int kind;
@@ -58,7 +58,7 @@ static void fake_emit(const void *record, size_t n)
     fake.used += fake_size(kind);
 }
 
-/* Report a graph's node, whose address is its number. */
+/* Report a graph node to the callback. A node's address is its number. */
 static void fake_node(int which, uintptr_t id, uintptr_t original)
 {
     sgt_cupti_graph_data data = {NULL, NULL, (sgt_cupti_node)id, (sgt_cupti_node)original};

@@ -1,4 +1,4 @@
-/* gelu.c: GELU and its gradient, both forms. */
+/* gelu.c: GELU and its gradient, in both forms (tanh and erf). */
 #include "tests/kernels/harness.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@ static const float special[] = {0,     -0.0f,  1e-38f, -1e-38f, 1e-6f, 5.5f, -5.
                                 13.4f, -13.4f, 13.6f,  -13.6f,  40,    -40,  1e4f,
                                 -1e4f, 1e18f,  -1e18f, 1e30f,   -1e30f};
 
-/* Draw arguments: most where the function bends, some far out, and some special ones. */
+/* Draw arguments: most where GELU is curved, some far out, and some special values. */
 static float *arguments(check *t, size_t n)
 {
     float *x = check_random(t, n, 1);
@@ -39,7 +39,7 @@ static void gelu_against_ref(check *t)
             t->k->gelu(got, x, n, (sgt_gelu_kind)kind);
             check_close(t, "out", got, want, bound, n);
             check_same_bits(t, "out", got, n);
-            if (n > 3) { /* cut elsewhere, and in place: the same bits */
+            if (n > 3) { /* starting at another element, and in place: the same bits */
                 t->k->gelu(x, x, 3, (sgt_gelu_kind)kind);
                 t->k->gelu(x + 3, x + 3, n - 3, (sgt_gelu_kind)kind);
                 check_equal(t, "out in place, in two parts", x, got, n);
@@ -74,7 +74,7 @@ static void backward_against_ref(check *t)
         }
 }
 
-/* The expected values of Phi and tanh were computed independently, with 30 digits. */
+/* The expected values of Phi and tanh were computed by other software, with 30 digits. */
 static void gelu_definition(check *t)
 {
     const float x[] = {0, 1, -1, 2, -30};

@@ -1,4 +1,4 @@
-/* harness.c: guarded buffers, comparisons, finite differences, timing. */
+/* harness.c: see harness.h. Guarded buffers, comparisons, finite differences, timing. */
 #include "tests/kernels/harness.h"
 
 #include <math.h>
@@ -26,7 +26,8 @@ typedef struct check_buffer {
     char *map;
     size_t mapped;
     const check_memory *device;
-    /* range of `map` that may be read: slack, and in it the data, `size` bytes from `from` on */
+    /* range of `map` that may be accessed: slack, and in it the data, which has `size` bytes from
+     * offset `from` on */
     size_t first, last;
     size_t from, size;
 } check_buffer;
@@ -48,11 +49,11 @@ static check_buffer *new_buffer(check *t)
     return b;
 }
 
-/* Fill of the slack beside the data. Only a kernel that overruns its buffer changes it. */
+/* Value of the slack bytes around the data. Only a kernel that overruns its buffer changes them. */
 enum { SLACK = 0xA5 };
 
-/* Place `size` bytes of data in b: `from_start` bytes from the start of its slack, or else flush
- * with the end. */
+/* Reserve `size` bytes of data in b. They end at the end of the slack if the placement is
+ * CHECK_AT_END and from_start is 0; otherwise they begin `from_start` bytes after its start. */
 static void *place(check *t, check_buffer *b, size_t size, size_t from_start)
 {
     b->size = size;
@@ -75,8 +76,8 @@ static void *guarded(check *t, size_t size, size_t from_start)
     return place(t, b, size, from_start);
 }
 
-/* The guards are part of the slack. The data ends at a multiple of 16 bytes or starts at a multiple
- * of 256, as with guard pages. */
+/* Allocate `size` bytes of device memory. The guard bytes are part of the slack. As with guard
+ * pages, the data ends at a multiple of 16 bytes or starts at a multiple of 256. */
 static void *device_bytes(check *t, size_t size)
 {
     size_t guard = t->device->exact ? 0 : CHECK_GUARD, inside = guard  ? (size + 255) / 256 * 256
@@ -100,8 +101,8 @@ static float *floats(check *t, size_t n)
     return guarded(t, n * sizeof(float), t->placement == CHECK_ONE_IN ? sizeof(float) : 0);
 }
 
-/* Return a signalling NaN of a pattern that no operation produces. It tells an untouched element
- * from a NaN that was computed. */
+/* Return a signaling NaN with bits that no operation produces, which distinguishes an untouched
+ * element from a computed NaN. */
 static float untouched(void)
 {
     const uint32_t bits = 0x7fc5a5a5;
@@ -159,7 +160,7 @@ void *check_bytes(check *t, size_t size)
     size_t whole = (size + 15) / 16 * 16;
     char *p = t->device ? device_bytes(t, whole)
                         : guarded(t, whole, t->placement == CHECK_ONE_IN ? 16 : 0);
-    /* Bytes that rounding up adds are slack, so writes to them are found. */
+    /* bytes that rounding up adds are slack, so writes to them are found */
     t->buffers->size = size;
     memset(p + size, SLACK, whole - size);
     return memset(p, 0xff, size);
@@ -183,7 +184,7 @@ double *check_doubles(check *t, size_t n)
 
 /* ---- the same bits again ---- */
 
-/* FNV-1a, a byte at a time. */
+/* Return the FNV-1a hash of `size` bytes. */
 static uint64_t hash_of(const void *data, size_t size)
 {
     const unsigned char *bytes = data;
@@ -216,7 +217,7 @@ static void check_slack(check *t, const check_buffer *b)
         }
 }
 
-/* Release all buffers. It is a failure if a byte of slack changed, or if a device's buffer has
+/* Release all buffers. The case fails if a slack byte has changed, or if a buffer for a device has
  * other bits than in the first run. */
 void check_release(check *t)
 {
@@ -273,7 +274,7 @@ void check_close(check *t, const char *name, const float *got, const float *want
 {
     for (size_t i = 0; i < n; i++) {
         double error = fabs((double)got[i] - want[i]);
-        /* a NaN is within no bound */
+        /* written so that a NaN fails, whatever the bound */
         if (left_alone(want[i]) ? left_alone(got[i]) : error <= bound[i]) continue;
         check_fail(t, "%s[%zu of %zu] is %.9g, not %.9g: off by %.3g, allowed %.3g", name, i, n,
                    got[i], want[i], error, bound[i]);
@@ -338,8 +339,8 @@ void bench_start(check *t)
     t->started = now();
 }
 
-/* Called before the first call and after each one. Keeps the time of the fastest of all calls in
- * 0.2 seconds, and of at least 3. */
+/* Called before the first call of the kernel and after each one. Keeps the time of the fastest
+ * call. Returns 0 after 0.2 seconds and at least 3 calls. */
 int bench_next(check *t)
 {
     double time = now();

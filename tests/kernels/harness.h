@@ -1,4 +1,4 @@
-/* harness.h: what the cases of check-kernels are written with.
+/* harness.h: functions and types for the cases of check-kernels.
  *
  *     static void against_ref(check *t)
  *     {
@@ -35,21 +35,22 @@ extern "C" {
 typedef struct check check;
 
 typedef struct kernel_case {
-    const char *name; /* name of the member of sgt_kernels */
+    const char *name; /* name of the kernel's member of sgt_kernels */
     void (*definition)(
         check *t); /* test ref against known values and finite differences of the forward kernel */
     void (*against_ref)(check *t); /* compare t->k with t->ref at many sizes */
-    void (*bench)(check *t);       /* NULL: its speed says nothing */
+    void (*bench)(check *t);       /* NULL: there is no benchmark */
     /* Not NULL: the case tests something that is not in the table sgt_kernels. Its results have one
      * column beside ref, with this name, e.g. "amx". If it is the name of a level below the
      * CPU's own, sgt_cpu() returns that level while the case runs. */
     const char *library;
 } kernel_case;
 
-/* Memory that check_bytes uses if a GPU reads the buffers. It has no guard pages. Instead,
+/* Allocator that check_bytes uses if a GPU reads the buffers. It has no guard pages. Instead,
  * CHECK_GUARD bytes before and after each buffer, and the bytes that rounding up adds, are filled
  * with a pattern and checked at the end. This finds writes beyond a buffer, but not reads. `exact`
- * leaves the guard bytes out, so that a memory checker sees the first byte beyond the buffer. */
+ * omits the guard bytes, so that a memory checker finds an access to the first byte beyond the
+ * buffer. */
 typedef struct check_memory {
     void *(*allocate)(size_t size); /* 256-byte aligned; NULL: none left */
     void (*release)(void *p);
@@ -61,9 +62,9 @@ struct check {
     const sgt_kernels *k, *ref; /* the table under test, and the reference */
     const kernel_case *which;
     const char *level;
-    uint64_t seed, counter; /* of the random numbers: their seed, and how many were drawn */
+    uint64_t seed, counter; /* seed of the random numbers, and how many were drawn so far */
     int placement, failures, skipped;
-    /* memory for check_bytes; NULL: between guard pages, like all other buffers */
+    /* allocator for check_bytes; NULL: between guard pages, like all other buffers */
     const check_memory *device;
     /* number of the run with `device`, from 0; all runs must leave the same bits in the buffers */
     int turn;

@@ -1,7 +1,7 @@
-/* head.c: the output head with its softmax and loss. The shapes exceed a part of columns (at most
- * 512), six rows, and a step of k in rows and in C. Logits are as large as 400, so the parts of a
- * row differ by many orders of magnitude. Some targets are ignored, and one lies in a part whose
- * probability is negligible. */
+/* head.c: the output head with its softmax and loss. The shapes exceed the kernel's blocks: a part
+ * of the columns (at most 512), six rows, and a step of k in rows and in C. Logits are as large as
+ * 400, so the parts of a row differ by many orders of magnitude. Some targets are ignored, and one
+ * lies in a part whose probability is negligible. */
 #include "tests/kernels/harness.h"
 
 #include <math.h>
@@ -27,10 +27,11 @@ typedef struct drawn {
     float *loss, *dx, *dw, *old;
     double *want_dx, *want_dw;
     uint8_t *greedy;
-    double lead; /* largest logit of row 1, its target's, minus the second largest */
+    double lead; /* row 1: largest logit, which is its target's, minus the second largest */
 } drawn;
 
-/* Make weights small but those of one part, and the first row's target one of the last part. */
+/* Make all weights small except those of columns 512 .. 1023, and set the first row's target to the
+ * last column. */
 static void shrink(drawn *d)
 {
     for (size_t i = 0; i < d->at.V * d->at.C; i++)
@@ -38,7 +39,7 @@ static void shrink(drawn *d)
     d->targets[0] = (int32_t)d->at.V - 1;
 }
 
-/* Target of row 1: where the logit is largest. */
+/* Set the target of row 1 to its largest logit, and d->lead. */
 static void draw_largest(drawn *d)
 {
     double largest = -INFINITY, second = -INFINITY;
@@ -136,7 +137,7 @@ static void one(check *t, const head_shape *s, int bf16)
     run(t, &d, bf16, .5, 3, added, 1);
     compare(t, &d, bf16, .5, added, 1);
     check_equal(t, "dx on 3 threads", d.dx, first, s->n * s->C);
-    run(t, &d, bf16, 0, 2, NULL, 0); /* the loss alone: dx is not written */
+    run(t, &d, bf16, 0, 2, NULL, 0); /* only the loss: dx is not written */
     check_equal(t, "loss alone", d.loss, loss, s->n);
     check_equal(t, "dx after the loss alone", d.dx, first, s->n * s->C);
     double off = (double)(s->C + 2) * UNIT * s->size * (double)s->C;

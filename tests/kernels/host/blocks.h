@@ -1,6 +1,6 @@
 /* blocks.h: choose which blocks of a grid run, for tests of index arithmetic. On the host, a grid
- * over 2^32 numbers would take hours, but its first and last blocks have the smallest and the
- * largest offsets.
+ * over 2^32 numbers would take hours. Its first and last blocks suffice, because they have the
+ * smallest and the largest offsets.
  *
  *     {
  *         host::OnlyEdges edges(0, 1); // until the end of this scope, the last block of a grid
@@ -15,8 +15,8 @@ namespace host
 {
 
 struct Edges {
-    /* numbers of blocks that run at the start and at the end of the order x, y, z; both 0: all
-     * blocks run */
+    /* how many blocks run at the start and at the end of the grid, in the order x, y, z; both 0:
+     * all blocks run */
     size_t first, last;
 };
 extern Edges edges;

@@ -18,7 +18,7 @@
 #include "tests/kernels/run.h"
 
 static sigjmp_buf crash_exit;
-enum { HOST_FAILED = 1000 }; /* exit status beyond signal numbers */
+enum { HOST_FAILED = 1000 }; /* value for a failure, above all signal numbers */
 
 void cuda_sync(check *) { host::finish(nullptr); }
 

@@ -35,8 +35,8 @@ struct cuda_option {
     uint64_t *number;
 };
 
-/* Set what the options point to; the last one has no name. Return 0, or 2 after a line on wrong
- * usage. */
+/* Parse a command line into the variables that the options point to. The last option has no name.
+ * Return 0; or, if the usage is wrong, print a line and return 2. */
 int cuda_parse(const cuda_option *options, const char *usage, int argc, char **argv);
 int cuda_usage(const char *usage, const char *what,
                const char *arg); /* print that line; return 2 */

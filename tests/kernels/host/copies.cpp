@@ -1,6 +1,6 @@
 /* copies.cpp: asynchronous copies: cp.async, and TMA with its mbarriers. The seed decides whether a
- * copy is done at once or as late as the kernel's waits allow. Until then its destination holds
- * NaN. */
+ * copy is done at once or as late as the kernel's waits allow. Until it is done, its destination
+ * holds NaN. */
 #include "tests/kernels/host/state.h"
 
 #include <string.h>
@@ -28,7 +28,8 @@ struct Mbar {
     int arrivals, pending, phase;
     long bytes;
     int maker; /* thread that initialized the barrier */
-    /* the block has synchronized since; before that, other threads may not use it */
+    /* the block has synchronized since its initialization; before that, other threads may not use
+     * it */
     bool fenced;
     uint32_t clock[MAX_WARPS];
 };
@@ -167,8 +168,8 @@ void bulk_load(void *to, const TensorMap *map, uint64_t *bar, int column, int ro
     bulks.push_back(b);
 }
 
-/* Copies complete only when a thread waits for their barrier: no other wait guarantees that they
- * have arrived. */
+/* Do the copies of a barrier. They complete only when a thread waits for this barrier, because no
+ * other wait guarantees that they have arrived. */
 static void land_on(const uint64_t *bar)
 {
     std::vector<Bulk> now, later;

@@ -1,9 +1,9 @@
 /* cublaslt.cpp: cuBLASLt on the host, as far as kernels/cuda/gemm.c uses it. It computes
  * column-major products with sums in double, rounded once to D's type, and queues them on the
- * stream like kernels. gemm.c runs here unchanged, and a wrong layout, transposition or epilogue
- * shows as wrong numbers. It offers algorithms that differ in what they need; a test chooses which
- * of them are fast, fail or compute wrongly. Which attributes and forms the library itself takes is
- * left to check-cublaslt and to a card. */
+ * stream like kernels. gemm.c runs unchanged on it, so a wrong layout, transposition or epilogue
+ * gives wrong numbers. Its algorithms differ in what they need, and a test chooses which of them
+ * are fast, fail or give wrong results. check-cublaslt, and cases on a GPU, test which attributes
+ * and forms the real library accepts. */
 #include "tests/kernels/host/cublaslt.h"
 
 #include <stdlib.h>
@@ -20,7 +20,8 @@
 struct sgt_lt_context {
 };
 
-/* The attributes that were set of a product, a matrix or a preference, up to 8 bytes each. */
+/* The attributes that were set in a descriptor of a product, a matrix or a preference, up to 8
+ * bytes each. */
 struct Attributes {
     std::map<int, uint64_t> values;
     template <class T> T get(int name, T otherwise) const
@@ -67,7 +68,8 @@ using Preference = sgt_lt_preference_opaque;
 /* ---- algorithms: 64 bytes that hold an algorithm's number and its library version ---- */
 
 const uint64_t MAGIC = 0x7467736c74616c67u;
-const uint64_t WORKSPACE = 1 << 20; /* bytes that sums of parts need, unless they are in D */
+/* bytes of workspace for the parts of split-K sums, unless these are added in D */
+const uint64_t WORKSPACE = 1 << 20;
 
 bool known(const sgt_lt_algo *algo)
 {
@@ -191,7 +193,8 @@ struct Job {
         if (event_clock >= 0) event_clock += lt.fast < 0 || algo == lt.fast ? 1e-5 : 2e-3;
     }
 
-    /* the name of its faults (fault.cpp); "_same": both factors are one matrix */
+    /* the name of this work for planted faults (fault.cpp); "_same": both factors are the same
+     * matrix */
     const char *name() const
     {
         const bool mixed = alpha != 1 || (beta != 0 && beta != 1);
@@ -258,7 +261,8 @@ sgt_lt_status preference_create(sgt_lt_preference *preference)
     return made(preference, new Preference);
 }
 
-/* Return whether the matrices have sizes, and fit together. C's layout is D's. */
+/* Check that the sizes of the matrices fit together, and return the library's status. C has the
+ * layout of D. */
 sgt_lt_status status_of(const Desc *p, const Layout *a, const Layout *b, const Layout *d)
 {
     const bool at = p->get<int32_t>(SGT_LT_DESC_TRANSA, 0),
@@ -278,7 +282,8 @@ sgt_lt_status heuristics(sgt_lt_handle, sgt_lt_desc desc, sgt_lt_layout a, sgt_l
                          sgt_lt_layout, sgt_lt_layout d, sgt_lt_preference preference, int wanted,
                          sgt_lt_result results[], int *count)
 {
-    /* the library's defaults: no workspace, every reduction, operands at multiples of 256 bytes */
+    /* defaults as in the library: no workspace, every reduction scheme, operands at multiples of
+     * 256 bytes */
     const uint64_t workspace = preference->get<uint64_t>(SGT_LT_PREFERENCE_MAX_WORKSPACE, 0);
     const uint32_t reductions = preference->get<uint32_t>(SGT_LT_PREFERENCE_REDUCTION_MASK, 7);
     bool aligned = true;

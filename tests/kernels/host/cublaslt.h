@@ -20,7 +20,7 @@ enum LtAlgo {
     LT_ALGOS
 };
 
-/* Settings, and counts. Where a field is a set of algorithms, it has their bits. */
+/* Settings, and counts of calls. A set of algorithms has bit i for algorithm i. */
 struct Lt {
     bool missing = false;    /* there is no library */
     bool no_driver = false;  /* creating a handle fails */
@@ -38,7 +38,7 @@ struct Lt {
     /* number of calls; descriptors, layouts, preferences and handles not destroyed yet */
     int heuristics = 0, checks = 0, matmuls = 0, alive = 0;
     int last = -1;           /* algorithm of the last matmul; negative: none yet */
-    int multiprocessors = 0; /* that the last matmul was confined to */
+    int multiprocessors = 0; /* number of multiprocessors that the last matmul was confined to */
 };
 extern Lt lt;
 void lt_reset(); /* reset all but `alive` */

@@ -1,5 +1,5 @@
-/* cublaslt_cases.cpp: tests of gemm.c, except for the products' results, with a library that the
- * test controls: plans, refusals, timing and the cache of timings. */
+/* cublaslt_cases.cpp: tests of gemm.c with a library that the test controls: plans, refusals,
+ * timing and the cache of timings. cuda_cases_gemm.cpp tests the results of products. */
 #include "tests/kernels/host/cublaslt_fixture.h"
 
 /* ---- plans ---- */
@@ -37,7 +37,8 @@ CUDA_CASE(cublaslt_plans)
     f.expect_text(sgt_cuda_gemms_library(f.g), "cuBLASLt 13.1.0");
 }
 
-/* A product may be confined to some multiprocessors; its algorithm is remembered by their number. */
+/* A product may be confined to some multiprocessors. The chosen algorithm is stored for their
+ * number. */
 CUDA_CASE(cublaslt_multiprocessors)
 {
     Fixture f(t);
@@ -121,7 +122,7 @@ CUDA_CASE(cublaslt_missing)
     f.g = nullptr;
 }
 
-/* A product that is refused when it runs is reported by the next check, once. */
+/* If the library refuses a product when it runs, the next check reports it, once. */
 CUDA_CASE(cublaslt_run_fails)
 {
     Fixture f(t);
@@ -186,9 +187,9 @@ CUDA_CASE(cublaslt_timing)
 static std::string noticed;
 static void note(void *, const char *line) { noticed += line; }
 
-/* In every form that a step has, the fastest algorithm gives wrong results, or does not add them to
- * what is there: another is used, and a notice says so. If it only rounds each product early, it is
- * used. */
+/* For every form of product in a step, the fastest algorithm gives wrong results, or does not add
+ * them to the old values. Then another algorithm must be used, and a notice says so. If the fastest
+ * algorithm only rounds each product early, it is used. */
 CUDA_CASE(cublaslt_wrong_results)
 {
     Fixture f(t);
@@ -234,8 +235,8 @@ CUDA_CASE(cublaslt_wrong_results)
     f.expect_text(err.text, "8x16x24,nn,24,16,16,f32,f32,none: an algorithm gives ");
 }
 
-/* A deterministic run takes the first algorithm with correct results. What was not checked is not
- * kept for runs that trust the cache. */
+/* A deterministic run uses the first algorithm with correct results. Algorithms that were not
+ * checked are not written to the cache, which other runs trust. */
 CUDA_CASE(cublaslt_wrong_first)
 {
     if (t->placement || t->turn) return; /* the buffers do not matter here */
@@ -271,7 +272,7 @@ CUDA_CASE(cublaslt_wrong_first)
 
 /* ---- the cache ---- */
 
-/* Open anew and plan. Return whether the timing came from the cache. */
+/* Open f again and plan a product. Return whether the timing came from the cache. */
 static bool cached(Fixture &f, const sgt_cuda_gemm_shape &s, int algo)
 {
     if (!f.open()) return false;
@@ -282,8 +283,9 @@ static bool cached(Fixture &f, const sgt_cuda_gemm_shape &s, int algo)
     return lt.heuristics == asked;
 }
 
-/* What a product of bf16 may be off by, in units of its last place, computed by hand: x = 1, to
- * which 1 is added, or which is multiplied with the slope 1/2. Of an epilogue: wanted, units. */
+/* The error that a bf16 product is allowed, computed by hand for x = 1, to which 1 is added, or
+ * which is multiplied by the slope 1/2. For each epilogue: the result, and the error in units of
+ * the last place. */
 CUDA_CASE(cublaslt_allowed_errors)
 {
     const double all[][2] = {{1, 1}, {2, 3}, {1.9545977, 5.8045977}, {0.5, 1.8875}};
@@ -339,7 +341,7 @@ CUDA_CASE(cublaslt_cache)
     if (f.cache() != three) check_fail(t, "it wrote to the cache");
 }
 
-/* A damaged cache file costs only time, also where it names another algorithm of the library. */
+/* A damaged cache file costs only time, even if it names another algorithm of the library. */
 CUDA_CASE(cublaslt_cache_damaged)
 {
     if (t->placement || t->turn) return; /* the buffers do not matter here */

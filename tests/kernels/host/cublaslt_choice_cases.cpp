@@ -1,5 +1,5 @@
-/* cublaslt_choice_cases.cpp: the algorithms that gemm.c chooses, written as text and read again;
- * products on several streams, and in graphs. */
+/* cublaslt_choice_cases.cpp: gemm.c's choices of algorithms, written as text and read again. Also
+ * products on several streams and in graphs. */
 #include "tests/kernels/host/cublaslt_fixture.h"
 
 /* ---- choices ---- */
@@ -50,7 +50,7 @@ CUDA_CASE(cublaslt_choices)
         f.o.choices = c.text.c_str();
         if (!f.open()) return;
         const sgt_cuda_gemm *p = f.plan(s);
-        /* the first algorithm is checked by one product, a choice of before is not */
+        /* a first choice is checked by one product, and a choice that was read is not */
         f.expect("products run for a plan", lt.matmuls - before, c.algo == host::LT_SPLIT);
         f.expect("algorithm", f.algo_of(p, s), c.algo);
         before = lt.matmuls;
@@ -65,8 +65,8 @@ CUDA_CASE(cublaslt_choices)
 
 /* ---- streams and graphs ---- */
 
-/* A product is computed later, with the pointers that it was queued with. In a graph, it is
- * computed each time the graph runs. */
+/* A product is queued and computed later, with the pointers that it was queued with. In a graph, it
+ * is computed each time the graph runs. */
 CUDA_CASE(cublaslt_late)
 {
     Fixture f(t);

@@ -27,7 +27,8 @@ inline sgt_cuda_gemm_shape shape_of(size_t m, size_t n, size_t k, sgt_cuda_type 
     return s;
 }
 
-/* An sgt_cuda_gemms and its options. Each case opens one, on a library without faults. */
+/* An sgt_cuda_gemms and its options. Each case opens one, on a stand-in that is reset to have no
+ * faults. */
 struct Fixture {
     check *t;
     sgt_cuda_gemms_options o = {};

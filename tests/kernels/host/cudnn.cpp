@@ -1,11 +1,11 @@
-/* cudnn.cpp: a fake of cuDNN for the CUDA backend on the host. It knows the graphs of
- * attention_cudnn.c, which an H100 has confirmed: for any other graph it offers no engine. It
- * computes them with kernels/ref, when the stream does its work. It exists if SGT_HOST_CUDNN is set
- * in the environment. With the value "adds", its engines leave clearing dQ's sums to the caller;
- * with "nan", dQ is NaN. With "old" it is cuDNN 9.15.0. With "wrong-long" it writes no results for
- * rows of more than 128 tokens, with "wrong-wide" none for heads of more than 64 numbers. With "slow"
- * events say that each run takes 100 s more. The real cuDNN is never used: on a machine with a GPU it
- * would take host addresses for device addresses. */
+/* cudnn.cpp: a fake of cuDNN for the CUDA backend on the host. It knows only the graphs of
+ * attention_cudnn.c, which work on an H100, and offers no engine for any other graph. It computes
+ * them with kernels/ref when the stream does its work. It exists if SGT_HOST_CUDNN is set in the
+ * environment. If the value is "adds", its engines add to dQ's sums without clearing them; if it is
+ * "nan", dQ is NaN. If it is "old", the version is 9.15.0. If it is "wrong-long", no results are
+ * written for rows of more than 128 tokens; if "wrong-wide", none for heads of more than 64
+ * numbers. If it is "slow", events report 100 s more for each run. The real cuDNN is never used: on
+ * a machine with a GPU it would take host addresses for device addresses. */
 #include "tests/kernels/host/cudnn.h"
 
 #include <math.h>
@@ -40,7 +40,7 @@ enum Uid { Q = 1, K, V, O, LSE, DO, DQ, DK, DV, DELTA, DQ_SUMS, SCALE, MASKED, K
 struct Desc {
     int type, index; /* index: of a configuration */
     std::map<int, std::vector<char>> values;
-    Desc *graph;         /* of configurations and plans */
+    Desc *graph;         /* the graph of a configuration or a plan */
     Desc *tensor[UIDS];  /* of a graph: its tensors in memory */
     cudaStream_t stream; /* of a handle */
 
@@ -91,7 +91,7 @@ std::string text_of(Desc *graph, const Desc *op)
     return text + "; ";
 }
 
-/* ---- a run: copies of all that it needs ---- */
+/* ---- one run of a plan, with copies of all that it needs ---- */
 
 struct Job {
     int64_t B, H, T, D, stride[UIDS][4];
@@ -99,7 +99,8 @@ struct Job {
     void *at[UIDS], *workspace;
     float scale;
 
-    /* Return whether a tensor has its sizes, and if it is the rows' or dQ's sums, no gaps. */
+    /* Return whether a tensor has these sizes, and, if it has the rows' sums or dQ's sums, no
+     * gaps. */
     bool described(int x, const int64_t *dim) const
     {
         const bool one = x == LSE || x == DELTA, column = by_column(stride[x]);
@@ -110,7 +111,7 @@ struct Job {
                 (by[0] == H * T * w && by[1] == T * w && by[2] == w && by[3] == 1));
     }
 
-    /* Number i of a head. K and V may be transposed. */
+    /* Return a pointer to number i of a head of tensor x. K and V may be transposed. */
     uint16_t *number(Uid x, int64_t head, int64_t i) const
     {
         const int64_t *by = stride[x], row = by[2] > by[3] ? by[2] : by[3];
@@ -127,7 +128,7 @@ struct Job {
         for (int64_t i = 0; i < T * D; i++) *number(x, head, i) = to_16(kind, from[i]);
     }
 
-    /* Replace dQ's sums of a head, or add to them. */
+    /* Store the sums for a head's dQ, or add to the stored ones. */
     void sum(std::vector<float> &dq, int64_t head) const
     {
         float *sums = (float *)at[DQ_SUMS] + head * T * D;

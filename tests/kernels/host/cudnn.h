@@ -9,16 +9,16 @@
 namespace host
 {
 
-/* What its engines do with dQ's sums: clear them first, add to what is there, or make them NaN. */
+/* What its engines do with dQ's sums: clear them first, add to the old values, or make them NaN. */
 enum Sums { SUMS_CLEARED, SUMS_ADDED, SUMS_NAN };
 
 struct Cudnn {
-    bool there;     /* it exists, even if SGT_HOST_CUDNN is not set */
+    bool there;     /* cuDNN exists, even if SGT_HOST_CUDNN is not set */
     bool no_device; /* creating a handle fails */
     int version = 91900;
     int configs = 2; /* number of engine configurations offered */
-    int refused;     /* how many of the first ones give no plan */
-    int flagged;     /* how many of the first ones are nondeterministic */
+    int refused;     /* number of configurations, from the first, that give no plan */
+    int flagged;     /* number of configurations, from the first, that are nondeterministic */
     bool fails;      /* each run is refused */
     Sums sums;       /* of the engines */
     bool slow;       /* events say that each run takes 100 s more */

@@ -11,7 +11,8 @@
 
 using host::cudnn;
 
-/* The fake, without faults; at the end, nothing of it may be left. */
+/* Resets the fake to have no faults. At the end of the scope, all its handles and descriptors must
+ * be destroyed. */
 struct Fake {
     check *t;
     explicit Fake(check *t_) : t(t_)
@@ -62,7 +63,8 @@ static void reference(check *t, const sgt_cudnn_attention_options &o, float *wan
         float *lse = want_lse + i * o.T, *dq = want_d + in;
         t->ref->attention(want + at, C, lse, q, q + C, q + 2 * C, 3 * C, o.T, o.D, o.scale, nullptr,
                           nullptr, scratch);
-        for (size_t k = 0; k < o.T * o.D; k++) { /* the backward pass reads what was stored */
+        /* the backward pass reads the output in its stored form */
+        for (size_t k = 0; k < o.T * o.D; k++) {
             float &x = want[at + k / o.D * C + k % o.D];
             x = to_float(dev::from_float<T>(x));
         }

@@ -1,7 +1,7 @@
 /* fault.cpp: faults that a test plants in the host run, with SGT_HOST_FAULT. Its value is words
- * NAME:HOW, separated by spaces. NAME is part of the name of what is put on a stream, or a pattern
- * of a part: a kernel, "product_gelu" and the like, "cudnn", "all_reduce", "cupti", "copy". HOW is
- * one of
+ * NAME:HOW, separated by spaces. NAME is a part of the name of work on a stream, or a pattern for a
+ * part: a kernel's name, "product_gelu" and the like, "cudnn", "all_reduce", "cupti", "copy". HOW
+ * is one of
  *   wrong: the work does nothing
  *   first: of a kernel's grid, only the first row of blocks runs, which is all of it for few tokens
  *   crash: it prints a line and ends the process
@@ -29,7 +29,8 @@ int refused_launch, failed_device;
 
 enum Fault { NONE, WRONG, CRASH, HANG, ERROR, REFUSE, FIRST };
 
-/* DEV_LAUNCH names a launch like this: "norm_kernel", "(norm_kernel<T, 4>)". */
+/* Return the fault of a launch. DEV_LAUNCH gives it a name such as "norm_kernel" or
+ * "(norm_kernel<T, 4>)". */
 static Fault fault_of(const char *launch)
 {
     static const char *const hows[] = {"",       ":wrong",  ":crash", ":hang",

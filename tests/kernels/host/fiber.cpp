@@ -1,5 +1,5 @@
-/* fiber.cpp: stacks between guard pages. The switch saves the registers that the calling convention
- * assigns to the callee. */
+/* fiber.cpp: see fiber.h. Stacks lie between guard pages. The switch saves the callee-saved
+ * registers of the calling convention. */
 #include "tests/kernels/host/fiber.h"
 
 #include <stdio.h>
@@ -59,9 +59,8 @@ __asm__(".text\n.globl sgt_fiber_swap\n.type sgt_fiber_swap,@function\nsgt_fiber
 
 static void *launch_sp;
 
-/* Make a stack as the switch leaves one: six registers, then the address to continue at, which is
- * fiber_main. The word above that is where fiber_main would find its return address; it never
- * returns. */
+/* Fill a stack as a switch would leave it: six registers, then the address to continue at, which is
+ * fiber_main. The word above that would be fiber_main's return address, but it never returns. */
 void fiber_new(Thread *t)
 {
     char *stack = stack_of(t->index);

@@ -1,10 +1,10 @@
 /* host.h: CUDA's execution model on a CPU, for testing kernels: one fiber per CUDA thread, one
  * block at a time, one OS thread. The lanes of a collective post their arguments; the last to
- * arrive computes the results for all. What a kernel must not do (diverge in a collective, wait for
- * ever, leave shared memory, misalign an address) is a failure that names kernel, block and thread.
- * A seed decides the order: which thread runs next, which block, and whether asynchronous copies
- * are done at once or as late as the kernel's waits allow. Until then their destination is
- * poisoned.
+ * arrive computes the results for all. If a kernel does what it must not do (diverge in a
+ * collective, wait for ever, access memory beyond its shared memory, misalign an address), that is
+ * a failure, whose message names kernel, block and thread. A seed decides the order: which thread
+ * runs next, which block, and whether asynchronous copies are done at once or as late as the
+ * kernel's waits allow. Until then their destination is poisoned.
  *
  *     host::options.seed = 3;
  *     DEV_LAUNCH(kernel, grid, block, smem, 0, args...); // device.cuh; returns when done
@@ -16,9 +16,10 @@
  * libtsan. Every access to shared memory is then checked against the order that barriers give.
  * Nothing here is thread safe.
  *
- * It cannot show speed, bank conflicts, the memory model beyond barriers, races on global memory
- * (different schedules may), or a wrong PTX string. Sums are added in another order than on the
- * hardware, and exp2_fast is exact here. So floats are compared within bounds, integers exactly. */
+ * It cannot show speed, bank conflicts, effects of the memory model other than barriers, or a wrong
+ * PTX string. It does not detect races on global memory, which may show under different schedules.
+ * Sums are added in another order than on the hardware, and exp2_fast is exact here. So floats are
+ * compared within bounds, and integers exactly. */
 #ifndef SGT_HOST_H
 #define SGT_HOST_H
 
@@ -55,11 +56,12 @@ extern dim3 block_size, grid_size;
 struct Options {
     unsigned seed;
     bool race; /* check accesses to shared memory; needs kernels compiled with -fsanitize=thread */
-    void (*on_failure)(); /* called on failure, must not return; NULL: exit */
+    void (*on_failure)(); /* called on a failure, and must not return; NULL: exit */
     bool silent;          /* a failure is expected: report nothing */
 };
 extern Options options;
-extern bool instrumented; /* compiled with -fsanitize=thread: race mode is possible */
+/* kernels are compiled with -fsanitize=thread, so race mode is possible */
+extern bool instrumented;
 
 /* Counts for tests. `launches`: kernels put on a stream since it was last set to 0. A kernel in a
  * captured graph counts once. */
@@ -74,8 +76,7 @@ extern int refused_launch, failed_device;
 
 /* Put work on a stream. The work holds copies of what it needs. On stream NULL it is done before
  * this returns. While the stream is captured, the work becomes part of the graph and is done in
- * each run of the graph. */
-/* name shown in profiles */
+ * each run of the graph. Profiles show `name`. */
 void enqueue(cudaStream_t s, std::function<void()> work, const char *name = "library");
 /* Run a kernel to its end now. */
 void launch(dim3 grid, dim3 block, size_t smem, void (*body)(void *), void *arg, const char *name);
@@ -92,7 +93,7 @@ void group_collective(Op op, void *arg, const char *name);
 void block_sync();
 void warp_sync();
 void named_barrier(int id, int threads, bool wait);
-/* let the other threads run; a thread that spins for ever is a failure */
+/* let the other threads run; if a thread spins for ever, that is a failure */
 void spin(const char *what);
 
 /* ---- shared memory ---- */
@@ -132,7 +133,7 @@ struct TensorMap {
     long planes, rows, columns, stride; /* in elements */
     int box_rows;                       /* rows of a box, which is 64 columns wide */
 };
-/* whether a tensor map may be of this address; NULL: of any */
+/* whether a tensor map of this address is allowed; NULL: any address is */
 extern bool (*may_be_mapped)(const void *base);
 void mbar_init(uint64_t *bar, int arrivals);
 void mbar_init_fence();

@@ -1,9 +1,9 @@
-/* large.h: tools for the cases of index arithmetic beyond 2^32 numbers. Arrays are sparse: tens of
- * GiB of addresses, of which only the pages written exist, while others read as zeros. Of each grid
- * only the first and last blocks run (blocks.h). Their results must have the same bits as the
- * kernel's results for the same rows at the start of smaller arrays. cuda_cases_*.cpp compare those
- * with kernels/ref. Sizes are GPT-2 XL's: 1600 channels in 25 heads, 8192 tokens per row, 50,304
- * logits per token. */
+/* large.h: tools for tests of index arithmetic beyond 2^32 numbers. Arrays are sparse: they have
+ * tens of GiB of addresses, but only the pages that were written exist, and others are read as
+ * zeros. Only the first and last blocks of each grid run (blocks.h). Their results must have the
+ * same bits as the kernel's results for the same rows at the start of smaller arrays.
+ * cuda_cases_*.cpp compare those with kernels/ref. Sizes are GPT-2 XL's: 1600 channels in 25 heads,
+ * 8192 tokens per row, 50,304 logits per token. */
 #ifndef SGT_HOST_LARGE_H
 #define SGT_HOST_LARGE_H
 
@@ -19,7 +19,7 @@
 
 static constexpr size_t HUGE_COUNT = (size_t)1 << 32, C = 1600, LENGTH = 8192, HEADS = 25, D = 64;
 
-/* Sparse arrays of one case. They are freed at its end. */
+/* Sparse arrays of one case, freed at its end. */
 class Sparse
 {
     check *t;
@@ -34,7 +34,8 @@ class Sparse
     Sparse(const Sparse &) = delete;
     Sparse &operator=(const Sparse &) = delete;
 
-    /* n zeros, followed by an inaccessible page. NULL fails the case. */
+    /* Return n zeros, followed by an inaccessible page. If that fails, return NULL; the case has
+     * then failed. */
     template <class T> T *array(size_t n)
     {
         const size_t page = 4096, bytes = (n * sizeof(T) + page - 1) / page * page;
@@ -75,7 +76,7 @@ static inline void same(check *t, const char *name, const T *got, const T *want,
         }
 }
 
-/* Return whether any number is not 0, so that there was something to compare. */
+/* Return whether any number is not 0, so that a comparison means something. */
 template <class T> static inline bool written(const T *x, size_t n)
 {
     for (size_t i = 0; i < n; i++)

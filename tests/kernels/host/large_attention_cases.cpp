@@ -11,7 +11,8 @@ struct Attention {
     static_assert(OUT > (size_t)1 << 32, "the last sequence lies beyond what 32 bits count");
 };
 
-/* Fill a kernel's input: only the last head's rows at both ends of the last sequence are random. */
+/* Fill a kernel's input. Only the rows of the last head at both ends of the last sequence are
+ * random, others are 0. */
 template <class T> static void fill_heads(check *t, T *x, size_t width, size_t parts)
 {
     for (size_t row = 0; row < 128; row++)

@@ -22,7 +22,7 @@ static void same_rows(check *t, const char *name, const T *got, const T *want, c
         same(t, name, got + rows.at(i) * width, want + i * width, width);
 }
 
-/* ---- the classifier, fused and in steps: 2^32 logits and more ---- */
+/* ---- softmax and cross-entropy, fused and in steps: 2^32 logits and more ---- */
 
 static const size_t V = 50257, LD = 50304;
 static const Rows LOGIT_ROWS = {HUGE_COUNT / LD + 3};
@@ -98,7 +98,7 @@ LARGE_CASE(classifier_steps)
 
 /* ---- elementwise kernels: the first and the last FEW of 2^32 + 5 numbers ---- */
 
-/* LAST: whole vectors come before it */
+/* LAST: first of the numbers at the end, at the start of a vector */
 static const size_t COUNT = HUGE_COUNT + 5, FEW = 4096 + 5, LAST = COUNT - FEW;
 static const size_t SEEN = 1000; /* numbers that the two blocks at either end certainly cover */
 
@@ -148,8 +148,8 @@ LARGE_CASE(elements)
             [&](T *to, size_t at, size_t n) { sgt_cuda_convert(0, SGT_BF16, to, floats + at, n); });
 }
 
-/* Dropout depends on the element's number. So the two ends draw differently, and each as dropout.h
- * defines. */
+/* Dropout depends on the element's number. So the two ends draw different factors, each as
+ * dropout.h defines. */
 LARGE_CASE(dropout)
 {
     Sparse sparse(t);
@@ -234,8 +234,8 @@ LARGE_CASE(updates)
     });
 }
 
-/* The norm's blocks stride over all numbers. The last block has the last vector; the first block
- * has the remainder, which fills no vector. */
+/* The norm's blocks stride over all numbers. The last block adds the last vector, and the first
+ * block adds the remainder, which does not fill a vector. */
 LARGE_CASE(norm)
 {
     Sparse sparse(t);
@@ -252,8 +252,8 @@ LARGE_CASE(norm)
 
 /* ---- rows of 1600 channels ---- */
 
-/* A multiple of the rows that the LayerNorm's blocks take in one pass (264 blocks of 4 rows), so
- * that the last block has the last rows. */
+/* The number of rows is a multiple of the rows that LayerNorm's blocks process in one pass (264
+ * blocks of 4 rows), so that the last block processes the last rows. */
 static const Rows WIDE_ROWS = {(HUGE_COUNT / C / 1056 + 1) * 1056};
 
 LARGE_CASE(layernorm)
@@ -294,7 +294,7 @@ LARGE_CASE(layernorm_backward)
 {
     typedef dev::bf16 T;
     Sparse sparse(t);
-    /* the last columns of db, which the sum's last block adds */
+    /* last: first of the last columns of db, which the last block adds */
     const size_t n = WIDE_ROWS.n, at = n - 2, last = C - 32;
     T *dx = sparse.array<T>(n * C), *dout = sparse.array<T>(n * C), *x = sparse.array<T>(n * C);
     float *mean = sparse.array<float>(n), *rstd = sparse.array<float>(n),
@@ -374,7 +374,7 @@ LARGE_CASE(embed)
     same(t, "out", out + at * C, few, 2 * C);
 }
 
-/* The last eight places in sorted order belong to one token. They are in the last three rows and
+/* The last eight positions in sorted order have the same id. They are in the last three rows and
  * the first five. */
 LARGE_CASE(embed_backward)
 {

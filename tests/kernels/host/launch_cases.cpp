@@ -1,5 +1,5 @@
-/* launch_cases.cpp: tests of how the error of a failed launch is worded, and that the first of
- * several failures is the one reported. SGT_HOST_FAULT plants the failures (fault.cpp). */
+/* launch_cases.cpp: tests the message for a failed launch, and that of several failures the first
+ * is reported. SGT_HOST_FAULT plants the failures (fault.cpp). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ template <class T> static __global__ void typed_kernel(T *x)
     if (threadIdx.x == 0) *x = 2;
 }
 
-/* A device whose launches fail as `words` (SGT_HOST_FAULT) says, until the end of the scope. */
+/* Makes launches fail as `words`, the value of SGT_HOST_FAULT, says, until the end of the scope. */
 struct Planned {
     sgt_cuda_device d;
     sgt_cuda_stream s;

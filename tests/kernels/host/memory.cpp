@@ -1,4 +1,4 @@
-/* memory.cpp: allocations between guard pages. */
+/* memory.cpp: see memory.h. Allocations between guard pages. */
 #include "tests/kernels/host/memory.h"
 
 #include <signal.h>
@@ -29,7 +29,8 @@ static int open_depth;
 /* memory is open although it should be closed, to save time (memory_close) */
 static bool left_open;
 
-/* Print what a crash is about, once, and let the access crash again for good. */
+/* On a crash, print once which memory it is about. Then let the access crash again, with the
+ * default action. */
 static void explain(int number, siginfo_t *info, void *)
 {
     uintptr_t at = (uintptr_t)info->si_addr;
@@ -125,9 +126,9 @@ static void protect_all()
         if (a.second.place == DEVICE) protect(a.second);
 }
 
-/* Closing and opening again takes milliseconds if much memory is allocated, and programs do it for
- * each number that they fetch. So after the first closings only one in 32 is done. A host that
- * reads device memory is still found, because it does so repeatedly. */
+/* Closing and opening memory again takes milliseconds if much is allocated, and programs do it for
+ * each number that they fetch. So after the first closings, only one in 32 is really done. A host
+ * that wrongly reads device memory is still found, because it does so repeatedly. */
 
 void memory_open()
 {

@@ -1,8 +1,8 @@
-/* memory.h: the device's memory in the host run, and the host's pinned memory. Each allocation lies
- * between inaccessible pages and is filled with 0xff, a NaN in every type. The rest of its pages is
- * marked and checked when it is freed. Freed memory must not be accessed: its addresses are not
- * used again. Device memory may be accessed only while the device works (memory_open ...
- * memory_close). A host that reads it at other times crashes, as it would with a GPU. */
+/* memory.h: the device's memory in the host run, and pinned memory. Each allocation lies between
+ * inaccessible pages and is filled with 0xff, a NaN in every type. The unused bytes of its pages
+ * are marked, and checked when it is freed. Addresses of freed memory are not used again, so an
+ * access to them crashes. Device memory may be accessed only while the device works (memory_open
+ * ... memory_close). A host that reads it at other times crashes, as it would with a GPU. */
 #ifndef SGT_HOST_MEMORY_H
 #define SGT_HOST_MEMORY_H
 
@@ -18,7 +18,8 @@ void *memory_new(size_t bytes, Place place); /* 256-byte aligned; NULL: out of m
 void memory_free(void *p, Place place);
 uint64_t memory_used(); /* bytes of device memory in use */
 
-/* Find the place of the bytes. Return false unless all of them are in one allocation. */
+/* Set *place to where the bytes are, device or pinned memory. Return false unless all of them are
+ * in one allocation. */
 bool memory_at(const void *p, size_t bytes, Place *place);
 
 /* Calls nest. */

@@ -1,11 +1,13 @@
 /* nccl.cpp: NCCL for the CUDA backend that runs on a CPU, between processes of one machine. A call
- * waits in its stream's queue like all other work. It then waits for the other ranks' calls, in a
- * file that all have mapped. Sums are added in rank order.
+ * waits in its stream's queue like all other work. When it runs, it waits for the same call of the
+ * other ranks, and exchanges data through a file that all ranks have mapped. Sums are added in rank
+ * order.
  *
- * It is a failure, which names both calls, if ranks make different calls, and one if a rank waits
- * for the others for about a minute. With SGT_HOST_NCCL, trace=FILE writes a line to FILE.RANK for
- * each call put on a stream: name, count of numbers, and the number of kernels before it; ran=FILE
- * writes one for each call when it is done: name, and the number of kernels done before it. */
+ * If ranks make different calls, that is a failure, which names both. It is also a failure if a
+ * rank waits for the others for about a minute. If SGT_HOST_NCCL has trace=FILE, FILE.RANK gets a
+ * line for each call that is put on a stream: name, count of numbers, and the number of kernels
+ * before it. With ran=FILE, it gets a line for each call that was done: name, and the number of
+ * kernels done before it. */
 #include "kernels/cuda/nccl.h"
 
 #include <fcntl.h>
@@ -47,7 +49,7 @@ struct Call {
 };
 
 struct Shared {
-    /* ranks that wait in the barrier; number of barriers completed */
+    /* came: ranks that wait in the barrier; turn: number of barriers completed */
     std::atomic<uint32_t> came, turn;
     Call calls[MAX_RANKS];
     unsigned char areas[MAX_RANKS][AREA];
@@ -99,7 +101,7 @@ struct ncclComm {
                            i, text(shared->calls[i]).c_str());
     }
 
-    /* Add n numbers, from number `from` on, of every rank's area. */
+    /* Store in `to` the sums over all ranks of n numbers of their areas, from number `from` on. */
     template <class T> void add(T *to, size_t from, size_t n)
     {
         for (size_t i = 0; i < n; i++) {
@@ -116,7 +118,7 @@ struct ncclComm {
         else host::fail("NCCL: a sum of numbers of type %d", type);
     }
 
-    /* Do the part of a call for numbers at .. at + n - 1. */
+    /* Do a part of a call, for numbers at .. at + n - 1. */
     void piece(const Call &c, const unsigned char *from, unsigned char *to, size_t at, size_t n)
     {
         size_t w = width(c.type), bytes = n * w, here = at * w, all = c.count * w;
@@ -186,7 +188,7 @@ const char *error_string(int code) { return code ? "failed" : "no error"; }
 
 const char *last_error(ncclComm *) { return ""; }
 
-/* Open the file that SGT_HOST_NCCL gives for `name`, "trace=" or "ran=". */
+/* Open the file of this rank that SGT_HOST_NCCL gives after `name`, "trace=" or "ran=". */
 FILE *asked(const char *name, int rank)
 {
     const char *words = getenv("SGT_HOST_NCCL"), *word = words ? strstr(words, name) : nullptr;

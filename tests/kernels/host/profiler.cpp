@@ -1,8 +1,8 @@
-/* profiler.cpp: CUPTI on a CPU. It reports what streams.cpp does, when it is done, under the name that
- * the work was put on its stream with. "copy" and "fill" are reported as such, everything else as a
- * kernel. With SGT_HOST_CUPTI=refuse in the environment it records nothing, like a machine whose
- * counters only root may read. With SGT_HOST_CUPTI=overlap all work takes 1 us, and begins 0.75 us
- * after the one before it. With SGT_HOST_CUPTI=lose it drops the third record. */
+/* profiler.cpp: CUPTI on a CPU. It reports the work that streams.cpp does, with its times and the
+ * name with which it was put on its stream. "copy" and "fill" are reported as such, everything else
+ * as a kernel. With SGT_HOST_CUPTI=refuse in the environment it records nothing, like a machine
+ * whose counters only root may read. With SGT_HOST_CUPTI=overlap all work takes 1 us, and begins
+ * 0.75 us after the one before it. With SGT_HOST_CUPTI=lose it drops the third record. */
 #include <stdlib.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 static constexpr uint64_t CLONES = 1 << 20;
 
 static std::vector<cudaStream_t> streams; /* by number */
-static uint64_t nodes, works;             /* works: those recorded so far */
+static uint64_t nodes, works;             /* works: number of works recorded so far */
 
 static bool asked_to(const char *what)
 {
@@ -25,7 +25,8 @@ static bool asked_to(const char *what)
     return text && !strcmp(text, what);
 }
 
-/* Return a kernel's name without what DEV_LAUNCH has around it: "(norm_kernel<T, 4>)". */
+/* Return a kernel's name without the parentheses and template arguments of DEV_LAUNCH's
+ * "(norm_kernel<T, 4>)". */
 static const char *plain(const char *name)
 {
     static std::set<std::string> names;

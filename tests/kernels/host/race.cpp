@@ -13,7 +13,7 @@ namespace host
 {
 
 enum State : uint8_t { NEVER, WRITTEN, IN_FLIGHT, WRITTEN_BY_COPY };
-/* values in place of a lane: all lanes of a warp, more than one of them */
+/* values of `lane` for more than one: all lanes of a warp; several of them */
 constexpr uint8_t WHOLE_WARP = 32, SEVERAL = 33;
 constexpr size_t GRAIN = 2;
 
@@ -25,7 +25,8 @@ struct Access {
 struct Cell {
     Access write;
     uint32_t proxy_fences; /* the writer's count of proxy fences when it wrote */
-    uint32_t block; /* number of the block that this entry is for; it is void in any other block */
+    /* number of the block that the entry belongs to; in other blocks it is not valid */
+    uint32_t block;
     uint16_t writer;
     State state;
 };
@@ -55,7 +56,7 @@ static Cell &cell(size_t i)
     return c;
 }
 
-/* Return whether access `a` is ordered before what the current lane does now. */
+/* Return whether access `a` is ordered before the current access of this lane. */
 static bool ordered(const Access &a, uint8_t lane)
 {
     const Order &mine = order[current->warp];
@@ -75,8 +76,8 @@ static void race(const char *kind, const Cell &c, size_t i)
            c.writer);
 }
 
-/* Return whether an access is checked, and its first and last cell. Accesses outside shared memory,
- * outside kernels and without race mode are not. */
+/* Return whether an access is checked, and set its first and last cell. Accesses outside shared
+ * memory, outside kernels or without race mode are not checked. */
 static bool watched(const void *p, size_t size, size_t *first, size_t *last)
 {
     size_t offset;

@@ -226,7 +226,7 @@ void named_barrier(int id, int need, bool wait)
         fail("barrier %d of %d threads in a block of %d", id, need, thread_count);
     Barrier &b = barriers[id];
     join_clock(b.clock, order[current->warp].clock);
-    /* the barrier does not order what this thread does after it arrived */
+    /* the barrier does not order accesses that this thread makes after it arrived */
     order[current->warp].clock[current->warp]++;
     b.arrived++;
     if (wait) {

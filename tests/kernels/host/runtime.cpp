@@ -13,7 +13,7 @@
 #include "tests/kernels/host/memory.h"
 #include "tests/kernels/host/streams.h"
 
-static constexpr int CUDA = 13000; /* version of CUDA that a build would use */
+static constexpr int CUDA = 13000; /* version of the CUDA toolkit that a real build would use */
 
 static struct {
     bool no_driver;

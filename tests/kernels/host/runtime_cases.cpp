@@ -12,7 +12,7 @@
 static constexpr size_t BYTES = 4096;
 static sigjmp_buf failed;
 
-/* Return whether `work` fails (host::fail). Nothing stays queued. */
+/* Return whether `work` fails (host::fail). All queued work is discarded. */
 template <class F> static bool refused(F work)
 {
     static host::Options before;
@@ -96,7 +96,7 @@ CUDA_CASE(host_missing_wait)
     if (wrong == 8) check_fail(t, "no schedule in which the wait is not missed");
 }
 
-/* The reverse: b writes what a still has to read. */
+/* The reverse case: stream b writes memory that stream a has still to read. */
 CUDA_CASE(host_missing_wait_after)
 {
     unsigned wrong = 0;
@@ -219,7 +219,8 @@ CUDA_CASE(host_memory)
     if ((uintptr_t)p % 256) check_fail(t, "not 256-byte aligned");
     host::memory_open();
     bool poisoned = p[0] == 0xff && p[999] == 0xff;
-    p[1000] = 0; /* between the allocation and the end of its page: 1000 is no multiple of 256 */
+    /* after the allocation and before the end of its page, because 1000 is not a multiple of 256 */
+    p[1000] = 0;
     host::memory_close_all(); /* close now: most closings are deferred */
     if (!poisoned) check_fail(t, "fresh memory is not all ones");
     if (!crashes(p)) check_fail(t, "the host may look into device memory");

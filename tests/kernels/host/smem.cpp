@@ -1,6 +1,6 @@
-/* smem.cpp: a block's shared memory. Its dynamic part ends at an inaccessible page, as nearly as
- * its alignment allows. Its static arrays lie below, each with a margin after it. Every margin must
- * be unchanged when the block ends. */
+/* smem.cpp: a block's shared memory. Its dynamic part ends right before an inaccessible page, as
+ * far as its alignment allows. Static arrays lie at lower addresses, each followed by a margin.
+ * When the block ends, every margin must be unchanged. */
 #include "tests/kernels/host/state.h"
 
 #include <stdio.h>

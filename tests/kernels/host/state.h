@@ -1,4 +1,4 @@
-/* state.h: what the files of the host run share and kernels do not see. */
+/* state.h: declarations that the files of the host run share, and that kernels do not see. */
 #ifndef SGT_HOST_STATE_H
 #define SGT_HOST_STATE_H
 
@@ -11,8 +11,8 @@ namespace host
 
 /* ---- run.cpp ---- */
 
-/* Vector clock of a warp, and an epoch that rises when the warp synchronizes. Race mode compares
- * accesses by these. It is cheap, so it is always kept. */
+/* Vector clock of a warp, and an epoch that increases when the warp synchronizes. Race mode orders
+ * accesses by them. They are cheap, so they are always kept. */
 struct Order {
     uint32_t clock[MAX_WARPS], epoch;
 };
@@ -33,7 +33,7 @@ void made_progress();
 bool first_only(const char *kernel);
 
 /* ---- smem.cpp: shared memory ---- */
-/* start of a block: fill all bytes with 0xff, a NaN in every type */
+/* At the start of a block, fill all bytes with 0xff, a NaN in every type. */
 void smem_begin(size_t dynamic);
 void smem_end(); /* end of a block: check that nothing was written beside its arrays */
 /* return whether p is in the arena, even if the block does not own it */

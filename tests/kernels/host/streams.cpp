@@ -15,7 +15,7 @@
 
 using Work = std::function<void()>;
 
-/* An event as one call recorded it. Waits keep to it even if the event is recorded again. */
+/* One record of an event. Later waits use it even if the event is recorded again. */
 struct Mark {
     cudaStream_t stream;
     double seconds; /* time at which the event occurred; negative: not yet */
@@ -51,7 +51,8 @@ struct CUstream_st {
 struct CUevent_st {
     bool timed;
     std::shared_ptr<Mark> mark;
-    /* if captured, in place of mark: the capture and the nodes before the event */
+    /* If the event was recorded in a capture, these replace `mark`: the capture, and the nodes
+     * before the event. */
     std::shared_ptr<Capture> capture;
     std::vector<size_t> nodes;
 };
@@ -125,7 +126,7 @@ static void step(cudaStream_t s)
     if (whole.work) whole.work();
 }
 
-/* Return the stream that runs next while `wanted` is waited for. */
+/* Return the stream that runs next while the host waits for `wanted`. */
 static cudaStream_t turn(cudaStream_t wanted)
 {
     std::vector<cudaStream_t> able;

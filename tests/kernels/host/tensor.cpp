@@ -1,5 +1,5 @@
-/* tensor.cpp: 16-bit floats, shuffles and the warp's matrix operations, lane by lane as PTX defines
- * them. */
+/* tensor.cpp: 16-bit floats, shuffles and the warp's matrix operations, computed lane by lane as
+ * PTX defines them. */
 #include "tests/kernels/host/state.h"
 
 #include <string.h>

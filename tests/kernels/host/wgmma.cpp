@@ -1,8 +1,8 @@
-/* wgmma.cpp: wgmma on the host, as strict as the hardware may be. A product reads shared memory at
- * once or, depending on the seed, as late as the waits of each warp allow. In both cases an
- * accumulator holds a NaN of one pattern until its thread waits for the product. It is a failure if
- * the kernel writes to the accumulator, or to a left operand in registers, before that. It is one
- * too if a product has no fence since the last wait. */
+/* wgmma.cpp: wgmma on the host, as strict as hardware is allowed to be. A matrix product reads
+ * shared memory at once or, depending on the seed, as late as the waits of each warp allow. In both
+ * cases an accumulator holds a NaN of one pattern until its thread waits for the product. It is a
+ * failure if the kernel writes to the accumulator, or to a left operand in registers, before that.
+ * It is also a failure if there was no fence between a product and the last wait. */
 #include "tests/kernels/host/state.h"
 
 #include <string.h>
