@@ -1,6 +1,6 @@
-/* cuda_wrappers.cu: tests of each wrapper of device.cuh, and of wgmma, on integers, whose results are
- * exact. Plain code here computes what device.cuh and hopper.cuh promise. Compiled by nvcc, this source tests the
- * wrappers' device forms. */
+/* cuda_wrappers.cu: tests of each wrapper of device.cuh, and of wgmma, on integers, whose results
+ * are exact. Plain code computes the results that device.cuh and hopper.cuh promise. On a GPU,
+ * compiled by nvcc, the same source tests the device versions of the wrappers. */
 #include "kernels/cuda/hopper.cuh"
 #include "tests/kernels/host/check-cuda.h"
 
@@ -114,8 +114,8 @@ struct Rounding {
     uint32_t from, bf16, f16; /* bits of a float, and its roundings to bf16 and f16 */
 };
 
-/* Ties that go up and down, the largest finite number, the smallest that overflows, subnormals of
- * f16 and their ties, and infinity. */
+/* Ties that are rounded up and down, the largest finite number, the smallest number that overflows,
+ * subnormals of f16 and their ties, and infinity. */
 static const Rounding roundings[] = {
     {0x3f800000, 0x3f80, 0x3c00}, {0x3f808000, 0x3f80, 0x3c04}, {0x3f818000, 0x3f82, 0x3c0c},
     {0x3f801000, 0x3f80, 0x3c00}, {0x3f803000, 0x3f80, 0x3c02}, {0x477fe000, 0x4780, 0x7bff},
@@ -175,7 +175,7 @@ static __global__ void reverse_kernel(uint32_t *out, const uint32_t *in)
     out[i] = b[i ^ 31];
 }
 
-/* Warps 0 and 1 fill the buffer, 2 and 3 read it. The filling warps need not wait. */
+/* Warps 0 and 1 fill the buffer, and warps 2 and 3 read it. The filling warps need not wait. */
 static __global__ void hand_over_kernel(uint32_t *out, const uint32_t *in)
 {
     DEV_SHARED(uint32_t, a, 64);
@@ -191,7 +191,8 @@ static __global__ void hand_over_kernel(uint32_t *out, const uint32_t *in)
     }
 }
 
-/* Every copy but the last of three groups may still be under way. */
+/* Copy in three groups. The first wait is for the first group only, the second one for all
+ * groups. */
 static __global__ void copies_kernel(uint32_t *out, const uint32_t *in, int present)
 {
     uint32_t *s = (uint32_t *)dyn_smem();
@@ -301,7 +302,8 @@ template <class T> static void product(check *t, const char *name)
     check_equal(t, "product", c, want, 128);
 }
 
-/* c (16, 8) += a (16, 8) b^T, with b stored as (8, 8). The low 13 bits of a and b are any. */
+/* c (16, 8) += a (16, 8) b^T, with b stored as (8, 8). The low 13 bits of a and b may have any
+ * value. */
 static __global__ void mma_tf32_kernel(float *c, const uint32_t *a, const uint32_t *b)
 {
     int g = threadIdx.x / 4, t = threadIdx.x % 4;
@@ -313,7 +315,7 @@ static __global__ void mma_tf32_kernel(float *c, const uint32_t *a, const uint32
     for (int i = 0; i < 4; i++) c[(g + i / 2 * 8) * 8 + 2 * t + i % 2] = sum[i];
 }
 
-/* Return the bits of small integers, with any bits in the low places that TF32 does not use. */
+/* Return the bits of small integers, with random low bits, which TF32 does not use. */
 static uint32_t *tf32_words(check *t, const float *x, size_t n)
 {
     uint32_t *out = words(t, n), bits;
@@ -347,9 +349,9 @@ static __global__ void to_tf32_kernel(uint32_t *out, const uint32_t *in)
     out[l] = to_tf32(bits_float(in[l])) & 0xffffe000u;
 }
 
-/* Floats below, at and above the middle of two TF32 numbers, with an even and an odd last bit;
- * carries into the exponent; infinities; NaN as arithmetic makes it. (An H100 turns a NaN of which
- * only the low 13 bits are set into an infinity.) */
+/* Floats below, at and above the middle between two TF32 numbers, with an even and an odd last bit;
+ * carries into the exponent; infinities; NaNs as arithmetic produces them. (An H100 turns a NaN of
+ * which only the low 13 bits are set into an infinity.) */
 CUDA_CASE(wrapper_to_tf32)
 {
     static const uint32_t in[16] = {0,          0x3f800000, 0x3f800fff, 0x3f801000,
@@ -370,9 +372,10 @@ CUDA_CASE(wrapper_to_tf32)
         if ((got[i] & 0x7fffffff) <= 0x7f800000) check_fail(t, "a NaN becomes %08x", got[i]);
 }
 
-/* ---- wgmma: operands that the threads write swizzled, then hand to the async proxy ---- */
+/* ---- wgmma: threads write the operands swizzled, and a fence makes them visible to the async
+ * proxy ---- */
 
-/* Store d[j][e] of each thread at its place in the layout of hopper.cuh. */
+/* Store d[j][e] of each thread in row-major order; hopper.cuh gives the layout of d. */
 template <int N>
 DEV void write_tile(float *c, const float (&d)[N / 8][4], int row0, int column0, int m, int n)
 {

@@ -1,4 +1,5 @@
-/* layernorm.c: layer normalization, forward and backward, alone and fused with the residual sum. */
+/* layernorm.c: layer normalization, forward and backward, by itself and fused with the residual
+ * sum. */
 #include "tests/kernels/harness.h"
 
 #include <math.h>
@@ -8,8 +9,8 @@ static const size_t widths[] = {1,  2,  3,  4,  5,  7,  8,  9,   15,  16,
                                 17, 31, 32, 33, 47, 64, 65, 133, 768, 1600};
 static const float EPS = 1e-5f;
 
-/* Return the number of additions in a chain: a sum of C floats has at least four lanes, joined in
- * double. */
+/* Return the number of additions in a chain. A sum of C floats has at least four lanes, which are
+ * added in double. */
 static double chain(size_t C) { return (double)C / 4 + 2; }
 
 /* First-order errors of a row of width C, computed from its values. chain is chain(C), r is rstd, m
@@ -114,9 +115,9 @@ typedef struct gradients {
     float *dx, *dw, *db;
 } gradients;
 
-/* Bounds of the gradients. dx: two sums along the row, each good to (chain + 4) u |terms|, and a
- * few roundings of each term. dw, db: sums over n rows with at most n + 1 additions; a term of dw
- * has four more roundings. */
+/* Error bounds of the gradients. dx: two sums along the row, each with an error of (chain + 4) u
+ * |terms|, and a few roundings of each term. dw, db: sums over n rows with at most n + 1 additions;
+ * a term of dw has four more roundings. */
 static void gradient_bounds(double *dx, double *dw, double *db, const gradients *g)
 {
     size_t n = g->n, C = g->C;
@@ -171,7 +172,7 @@ static void backward_against_ref(check *t)
             backward_at(t, rows[a], widths[b]);
 }
 
-/* Every row gets mean 0 and variance 1. The result for the row (1 3) is known. */
+/* Check that every row gets mean 0 and variance 1, and the known result of the row (1 3). */
 static void layernorm_definition(check *t)
 {
     float *out = check_output(t, 2), *mean = check_output(t, 1), *rstd = check_output(t, 1);
@@ -230,7 +231,7 @@ static void backward_definition(check *t)
           *old = check_copy(t, dx, n * C);
     const float *old_w = check_copy(t, dw, C), *old_b = check_copy(t, db, C);
     check_at(t, "finite differences");
-    for (size_t i = 0; i < n * C; i++) /* widely spread, so that rstd stays below 1 */
+    for (size_t i = 0; i < n * C; i++) /* spread widely, so that rstd stays below 1 */
         p.x[i] = 2 * (float)(i * i % 7) + p.x[i] / 8;
     loss(&p);
     t->ref->layernorm_backward(dx, dw, db, p.dout, p.x, p.mean, p.rstd, p.w, n, C);

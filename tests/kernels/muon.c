@@ -1,5 +1,5 @@
-/* muon.c: Muon's update of a matrix. Shapes are wide, square and tall, of one number, and of more
- * than a piece of a pass. */
+/* muon.c: Muon's update of a matrix. Shapes are wide, square and tall; the smallest has one number,
+ * and some have more than one part of a pass. */
 #include "tests/kernels/harness.h"
 
 #include <math.h>
@@ -55,7 +55,7 @@ static void run(check *t, sgt_muon_shape s, float *p, float *m, const float *g, 
     sgt_muon_free(u);
 }
 
-/* The steps' difference is compared as a whole, because singular vectors mix all numbers. */
+/* Check the norm of the difference of both steps, because singular vectors mix all numbers. */
 static void compare(check *t, const sgt_muon_shape *s, const float *got, const float *want,
                     const float *old)
 {
@@ -125,8 +125,8 @@ static void in_16_bits(check *t)
     }
 }
 
-/* A matrix whose rows are orthogonal keeps its singular vectors: each singular value follows the
- * polynomial. */
+/* If a matrix has orthogonal rows, its singular vectors do not change, and each singular value
+ * follows the polynomial. */
 static void definition(check *t)
 {
     double room[2 * 6 + 2 * 4], x[2] = {.6, .8};

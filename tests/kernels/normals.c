@@ -1,4 +1,4 @@
-/* normals.c: the numbers that parameters start from. */
+/* normals.c: the normally distributed numbers with which parameters are initialized. */
 #include <math.h>
 
 #include "tests/kernels/harness.h"
@@ -37,8 +37,8 @@ static void against_ref(check *t)
         }
 }
 
-/* Mean, variance, kurtosis and correlation of neighbours are those of a normal distribution, for
- * 2^18 numbers and within five standard deviations. Another seed, draw or first number gives other
+/* Check 2^18 numbers: mean, variance, kurtosis and correlation of neighbours are those of a normal
+ * distribution, within five standard deviations. Another seed, draw or first number gives other
  * numbers. */
 static void definition(check *t)
 {

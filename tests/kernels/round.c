@@ -14,8 +14,8 @@ static float of_bits(uint32_t bits)
     return x;
 }
 
-/* Draw any bits, and often bits near the exponents and the last places where rounding changes
- * something. NaN is tested apart. */
+/* Draw any bits, and often bits near the exponents and last places at which rounding matters. NaNs
+ * are tested separately. */
 static float draw(check *t)
 {
     static const uint32_t near[] = {0x00000000, 0x00008000, 0x00800000, 0x33000000,
@@ -29,7 +29,7 @@ static float draw(check *t)
     }
 }
 
-/* Rounding has one right answer, so the bits must be ref's. */
+/* Rounding has only one right result, so the bits must equal ref's. */
 static void against_ref(check *t)
 {
     for (size_t f = 0; f < 2; f++)
@@ -54,7 +54,7 @@ static void bf16_against_ref(check *t)
         size_t n = sizes[a];
         float *x = check_random(t, n, 1);
         uint16_t *want = check_bytes(t, n * sizeof *want), *got = check_bytes(t, n * sizeof *got);
-        /* a NaN that only its lower half marks as one */
+        /* NaNs with set fraction bits only in the lower half, which must stay NaNs */
         for (size_t i = 0; i < n; i++) x[i] = i % 7 == 3 ? of_bits(0x7f800001) : draw(t);
         check_at(t, "n %zu", n);
         t->ref->to_bf16(want, x, n);

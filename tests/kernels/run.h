@@ -1,4 +1,4 @@
-/* run.h: what harness.c and check-kernels.c share, and the cases do not need. */
+/* run.h: declarations that harness.c and check-kernels.c share, and that cases do not need. */
 #ifndef SGT_CHECK_RUN_H
 #define SGT_CHECK_RUN_H
 

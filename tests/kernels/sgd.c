@@ -1,11 +1,11 @@
-/* sgd.c: one update of parameters and momentum. */
+/* sgd.c: one SGD update of parameters and momentum. */
 #include "tests/kernels/harness.h"
 
 #include <math.h>
 
 static const size_t sizes[] = {0, 1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 47, 133, 1021};
 
-/* Bounds, with g' the scaled gradient.
+/* Error bounds; g' is the scaled gradient.
  *   m: 4u |terms|. g' brings u; product and sum bring 2u.
  *   change of p: 8u of its terms. m's error times momentum, g's u, and two more roundings.
  *   p: the product with the learning rate and the decay's, and the last rounding here and in ref */

@@ -1,4 +1,4 @@
-/* vector.c: addition, the sum of squares, both at once. */
+/* vector.c: vector addition, the sum of squares, and both in one kernel. */
 #include "tests/kernels/harness.h"
 
 #include <float.h>
@@ -18,7 +18,8 @@ static void add_against_ref(check *t)
     }
 }
 
-/* All terms are positive, so the sum of squares is off by n + 1 roundings of double, relatively. */
+/* All terms are positive, so the sum of squares has a relative error of n + 1 roundings of
+ * double. */
 static void squares_against_ref(check *t)
 {
     for (size_t a = 0; a < sizeof sizes / sizeof *sizes; a++) {

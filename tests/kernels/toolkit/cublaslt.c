@@ -1,6 +1,6 @@
 /* cublaslt.c: compares kernels/cuda/cublaslt.h with the toolkit's own header. check-nvcc compiles
- * it and it is never run. Numbers are compared by assertions, signatures by filling the table,
- * types by their sizes. */
+ * this file and never runs it. Assertions compare constants and the sizes of types, and filling the
+ * table compares signatures. */
 #include <cublasLt.h>
 
 #define SGT_LT_TYPES
@@ -73,7 +73,7 @@ SAME(SGT_LT_REDUCTION_INPLACE, CUBLASLT_REDUCTION_SCHEME_INPLACE);
 SAME(SGT_LT_REDUCTION_COMPUTE_TYPE, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
 SAME(SGT_LT_REDUCTION_OUTPUT_TYPE, CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE);
 
-/* The two structures whose fields both the library and sgt use. */
+/* The two structures whose fields both the library and sgt access. */
 typedef cublasLtMatmulHeuristicResult_t result;
 #define PLACE(ours, theirs)                                                                    \
     _Static_assert(offsetof(struct sgt_lt_result, ours) == offsetof(result, theirs), #theirs); \

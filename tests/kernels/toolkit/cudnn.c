@@ -1,5 +1,5 @@
-/* cudnn.c: compares kernels/cuda/cudnn.h with cuDNN's own header, if there is one of 9.10.2 or newer.
- * check-nvcc compiles it and it is never run. Numbers are compared by assertions. */
+/* cudnn.c: compares kernels/cuda/cudnn.h with cuDNN's own header, if there is one of 9.10.2 or
+ * newer. check-nvcc compiles this file and never runs it. Assertions compare constants. */
 #if __has_include(<cudnn_graph.h>)
 #include <cudnn_graph.h>
 

@@ -1,6 +1,6 @@
-/* cupti.c: compares kernels/cuda/cupti.h with the toolkit's own header. check-nvcc compiles it
- * and it is never run. Numbers and offsets are compared by assertions, signatures by filling the
- * table. */
+/* cupti.c: compares kernels/cuda/cupti.h with the toolkit's own header. check-nvcc compiles this
+ * file and never runs it. Assertions compare constants and offsets, and filling the table compares
+ * signatures. */
 #include <cupti.h>
 
 #define SGT_CUPTI_TYPES
@@ -44,8 +44,8 @@ SAME(SGT_CUPTI_HOST_TO_DEVICE, CUPTI_ACTIVITY_MEMCPY_KIND_HTOD);
 SAME(SGT_CUPTI_DEVICE_TO_HOST, CUPTI_ACTIVITY_MEMCPY_KIND_DTOH);
 SAME(SGT_CUPTI_DEVICE_TO_DEVICE, CUPTI_ACTIVITY_MEMCPY_KIND_DTOD);
 
-/* Check the fields of each record that are read. The oldest of the structures in a header of CUDA
- * 12.8 or newer is enough, because later fields were appended. */
+/* Check the fields of each record that sgt reads. The oldest version of each structure in a header
+ * of CUDA 12.8 or newer is enough, because later versions only append fields. */
 #define PLACE(ours, theirs, o, t)                                             \
     _Static_assert(offsetof(ours, o) == offsetof(theirs, t), #theirs " " #t); \
     _Static_assert(sizeof((ours *)0)->o == sizeof((theirs *)0)->t, #theirs " size " #t)

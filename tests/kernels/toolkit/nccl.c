@@ -1,6 +1,6 @@
 /* nccl.c: compares kernels/cuda/nccl.h with NCCL's own header, if the toolkit has it. check-nvcc
- * compiles it and it is never run. Numbers are compared by assertions, signatures by filling the
- * table. */
+ * compiles this file and never runs it. Assertions compare constants, and filling the table
+ * compares signatures. */
 #if __has_include(<nccl.h>)
 #include <nccl.h>
 

@@ -1,5 +1,5 @@
 /* trap_amx.c: see trap_amx.h. Intel's manual, volume 2, defines the encodings (VEX.128.0F38.W0) and
- * the exceptions, and so does kernels/cpu/amx.h the arithmetic. */
+ * the exceptions. kernels/cpu/amx.h defines the arithmetic. */
 #include "tests/kernels/trap/trap_amx.h"
 
 #if defined(__x86_64__)
@@ -28,7 +28,7 @@ typedef struct instruction {
     unsigned prefix, opcode;   /* prefix: 0 none, 1 0x66, 2 0xf3, 3 0xf2 */
     unsigned reg, rm, vvvv;    /* numbers of registers */
     int memory, has_sib;       /* whether the second operand is memory; whether it has a SIB byte */
-    char *address;             /* of the memory operand, for a tile without the index */
+    char *address;             /* address of the memory operand; for a tile, without the index */
     int64_t line;              /* the index register's value times the scale; 0 without one */
     const unsigned char *next; /* the instruction after it */
 } instruction;
@@ -37,7 +37,7 @@ typedef struct instruction {
 
 static _Thread_local uint8_t amx_tiles[8][16][64];
 
-/* Tiles hold NaN, so that reliance on their contents shows. */
+/* Fill all tiles with NaN, so that code which relies on their old contents gives wrong results. */
 static void fill_tiles(void) { memset(amx_tiles, 0xff, sizeof amx_tiles); }
 static void tile_zero(int t) { memset(amx_tiles[t], 0, sizeof amx_tiles[t]); }
 static void tile_load(int t, const void *from, long line)
@@ -49,8 +49,8 @@ static void tile_store(int t, void *to, long line)
     for (int r = 0; r < 16; r++) memcpy((char *)to + r * line, amx_tiles[t][r], 64);
 }
 
-/* Flushing denormals to 0 is left to the vector unit. The barriers keep loads and stores, and so
- * the arithmetic between them, where it is on. */
+/* The vector unit flushes denormals to 0. The compiler barriers keep loads and stores, and thus the
+ * arithmetic between them, within the part where that is switched on. */
 static void tile_dp(int c, int a, int b)
 {
     const unsigned before = _mm_getcsr();
@@ -77,14 +77,14 @@ static void tile_dp(int c, int a, int b)
 
 /* ---- faults ---- */
 
-/* Say why the instruction at `at` faults, and end the process by the signal, or jump to the program's
- * handler for it. */
+/* Print why the instruction at `at` faults, and raise the signal. It ends the process, or the
+ * program's handler for it jumps away. */
 static void fault(int signal_number, const void *at, const char *why)
 {
     char text[160];
     int n = snprintf(text, sizeof text, "AMX emulation: at %p: %s\n", at, why);
     if (write(STDERR_FILENO, text, (size_t)n) < n) _exit(1);
-    if (signal_number == SIGILL) signal(SIGILL, SIG_DFL); /* the handler until now is ours */
+    if (signal_number == SIGILL) signal(SIGILL, SIG_DFL); /* the present handler is on_illegal */
     raise(signal_number);
     _exit(1);
 }
@@ -131,7 +131,7 @@ static void decode_memory(instruction *i, const ucontext_t *u, const unsigned ch
     i->address = (char *)(uintptr_t)address;
 }
 
-/* Decode the instruction at `at`. Return 0 if it is none of AMX's. */
+/* Decode the instruction at `at`. Return 0 if it is not an AMX instruction. */
 static int decode(instruction *i, const ucontext_t *u, const unsigned char *at)
 {
     /* c4, R' X' B' 00010, W vvvv' L pp, opcode, ModRM; a ' marks what is stored inverted */
@@ -198,7 +198,7 @@ static void move(const instruction *i)
     else tile_load((int)i->reg, i->address, i->line);
 }
 
-/* Execute the instruction. Return 0 if it is none of AMX's after all. */
+/* Execute the instruction. Return 0 if it turns out not to be an AMX instruction. */
 static int execute(const instruction *i)
 {
     /* opcode, prefix, and 4 for a memory operand */
@@ -233,7 +233,8 @@ static int execute(const instruction *i)
     return 1;
 }
 
-/* Execute the instructions of AMX from the one that was invalid on, up to the next other one. */
+/* Handler of SIGILL: execute AMX's instructions from the invalid one on, up to the first other
+ * instruction. */
 static void on_illegal(int number, siginfo_t *info, void *context)
 {
     ucontext_t *u = context;
@@ -245,7 +246,8 @@ static void on_illegal(int number, siginfo_t *info, void *context)
         *rip = (greg_t)(uintptr_t)i.next;
         done = 1;
     }
-    if (!done) signal(number, SIG_DFL); /* it executes again, and ends the process */
+    /* the instruction is executed again, and ends the process */
+    if (!done) signal(number, SIG_DFL);
 }
 
 void trap_amx(void)
