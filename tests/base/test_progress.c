@@ -174,8 +174,8 @@ static void check_shape(const char *line, const char *want)
     cr_assert_str_eq(shape, want, "%s: %s, not %s", line, shape, want);
 }
 
-/* When space is short, the bar is left out first, then whole parts, the least important ones
- * first. */
+/* If the terminal is too narrow, the bar is omitted first, and then parts of the line, beginning
+ * with the least important. */
 Test(progress, narrow_terminals)
 {
     static const char facts[] = "loss 5.7891\t2.85 ktokens/s\tlr 2.26e-04\tMFU 41 %";

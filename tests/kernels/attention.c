@@ -373,7 +373,7 @@ static void bench_at(check *t, size_t T, size_t D, int with_backward, int droppi
     for (size_t i = 0; i < T && document; i++) h.start[i] = (int32_t)(i / document * document);
     char shape[64];
     double products = (double)(T * T) * (double)D *
-                      /* FLOPs of a full product are 2 T^2 D, but half of it lies above the
+                      /* a full matrix product has 2 T^2 D FLOPs, but half of them lie above the
                        * diagonal */
                       2;
     snprintf(shape, sizeof shape, "T %zu, D %zu%s%s", T, D, dropping ? ", dropout" : "",

@@ -140,8 +140,8 @@ CUDA_CASE(cuda_take_batch)
     }
 }
 
-/* Documents that begin at both ends of a row, and at both ends of the 32 tokens that a warp checks
- * at once; next to each other; nowhere, and at every token. */
+/* Documents begin at both ends of a row, at both ends of the 32 tokens that a warp checks in one
+ * step, next to each other, nowhere, and at every token. */
 CUDA_CASE(cuda_place_documents)
 {
     for (size_t B : {0, 1, 3})

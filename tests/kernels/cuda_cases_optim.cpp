@@ -179,8 +179,9 @@ template <class T> static void adamw(check *t)
 
 CUDA_CASES_BY_TYPE(cuda_adamw, adamw)
 
-/* Bounds. m: 3 UNIT (|gradient| + |old m|). p: 8 UNIT times the rate times the magnitudes that its
- * change is made of, and 2 UNIT (|old p| + |new p|) for the last two roundings. */
+/* Error bounds. m: 3 UNIT (|gradient| + |old m|). p: 8 UNIT times the rate times the sum of the
+ * absolute values of the terms of its change, and 2 UNIT (|old p| + |new p|) for the last two
+ * roundings. */
 CUDA_CASE(cuda_sgd)
 {
     for (int nesterov = 0; nesterov < 2; nesterov++)

@@ -111,9 +111,9 @@ static void dots_bench_of(check *t, int bf16)
 static void dots_bench(check *t) { dots_bench_of(t, 0); }
 static void dots_bf16_bench(check *t) { dots_bench_of(t, 1); }
 
-/* Bound as in forward_bounds of attention.c, for kernels that round a product before they add it. A
- * score is off by E, which includes the rounding of the scaled score. Probabilities are good to 2E,
- * and their sum and the product with v add (2T + 8) u. */
+/* Return an error bound as forward_bounds of attention.c does, for kernels that round a product
+ * before they add it. A score has an error of E, which includes the rounding of the scaled score.
+ * Probabilities have an error of 2E, and their sum and the product with v add (2T + 8) u. */
 static double attend_bound(const float *q, const float *k, const float *v, size_t T, size_t D,
                            size_t d, double scale)
 {

@@ -33,9 +33,9 @@ static void against_ref(check *t)
         }
 }
 
-/* Whether an element is kept depends on its own number alone. The fraction that is dropped is the
- * rate, within five standard deviations. The choice is independent of that for a neighbouring seed,
- * step, layer, site or element. */
+/* Whether an element is kept depends only on its own number. The fraction that is dropped is the
+ * rate, within five standard deviations. The choice is independent of the choices for neighbouring
+ * seeds, steps, layers, sites and elements. */
 static void definition(check *t)
 {
     enum { N = 1 << 16 };

@@ -68,7 +68,7 @@ struct check {
     const check_memory *device;
     /* number of the run with `device`, from 0; all runs must leave the same bits in the buffers */
     int turn;
-    /* description of what is tested now (check_at); why the case was skipped */
+    /* at: description of the current test, by check_at; why: reason why the case was skipped */
     char at[160], why[200];
     struct check_buffer *buffers;
     /* hashes of the outputs in the first placement, in the order of the calls of check_same_bits */
@@ -90,7 +90,7 @@ float *check_scratch(check *t, size_t n);
 double *check_doubles(check *t, size_t n); /* n zeros: for bounds; not guarded */
 /* size bytes 0xff, 16-byte aligned: for device memory */
 void *check_bytes(check *t, size_t size);
-/* Round the floats x to values of bfloat16, in place. Return the same values as 16-bit numbers. */
+/* Round the floats x to bfloat16 values, in place. Return the same values as 16-bit numbers. */
 const void *check_as_bf16(check *t, float *x, size_t n);
 uint64_t check_number(check *t, uint64_t below);
 

@@ -24,7 +24,7 @@ extern uint64_t starts[MOST], documents;
  * 1,000 on. */
 void put_documents(const char *name, const uint64_t sizes[SHARDS], unsigned mean, unsigned later,
                    int indexed);
-/* Write the .idx file of shard s alone. */
+/* Write only the .idx file of shard s. */
 void put_documents_index(const char *path, int s);
 
 /* A check of the batches of set `path`. All three functions use folder d. check_short_reads calls

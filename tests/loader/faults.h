@@ -27,7 +27,8 @@ typedef struct reader_fault {
     int no_cachestat; /* the kernel has no cachestat */
     /* folder whose proc/ and sys/ describe free memory; NULL: the machine's own */
     const char *memory;
-    unsigned looks; /* after so many queries of free memory, use `later` as `memory`; 0: never */
+    /* number of queries of free memory after which `later` replaces `memory`; 0: never */
+    unsigned looks;
     const char *later;
     /* tokens per block and blocks per pool of sampling `block`, which change the order of windows;
      * 0: the normal sizes */

@@ -258,8 +258,8 @@ Test(blocks, batches_are_those_of_the_other_readers)
     }
 }
 
-/* Shards of one window each: a block has more parts than a pool supports, so its windows are read
- * one by one. */
+/* There are many small shards. So a block has more parts than a pool supports, and its windows are
+ * read one by one. */
 Test(blocks, of_many_shards)
 {
     char name[64];

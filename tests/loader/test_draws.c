@@ -1,5 +1,5 @@
-/* test_draws.c: rows drawn many at once equal rows drawn one by one, at every CPU level, whatever
- * epochs, pools and shards they come from. */
+/* test_draws.c: many rows that are drawn in one call equal rows that are drawn one by one, at every
+ * CPU level and for any epochs, pools and shards. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -15,9 +15,9 @@ enum { B = 4, T = 16, AHEAD = 10 };
  * windows and compare them with those that are fetched. */
 static struct {
     sgt_window told[64];
-    /* waiting: announced windows not fetched yet; most: the largest number of these; forgotten:
-     * cancellations; met, missed: fetches that were announced, and that were not; room: most
-     * windows that are accepted, 0: any number */
+    /* waiting: announced windows that were not fetched yet; most: the largest number of these;
+     * forgotten: number of cancellations; met: fetches that were announced; missed: fetches that
+     * were not; room: maximum windows that are accepted, 0: any number */
     uint32_t waiting, most, forgotten, met, missed, room;
 } heard;
 
@@ -77,7 +77,7 @@ static void check_stride(const sgt_loader *l, uint64_t first, uint64_t stride)
     scoped(sgt_cursor) *c = open_cursor(l);
     memset(&heard, 0, sizeof heard);
     uint32_t learning = stride == 1 ? 2 : 3, drawn = 40;
-    /* a new cursor takes batch 0 as the last batch, so one step is enough */
+    /* a new cursor assumes that batch 0 was the last batch drawn, so one step is enough */
     if (first == stride) learning--;
     for (uint64_t k = 0; k < drawn; k++) check_run(l, c, first + k * stride, 1, NULL);
     cr_assert_eq(heard.missed, learning, "from %lu by %lu: missed %u", first, stride, heard.missed);
@@ -167,7 +167,7 @@ Test(expect, documents)
     cr_assert_eq(heard.forgotten, 0);
 }
 
-/* With packed rows all pieces are announced, as many at a time as the reader takes. */
+/* With packed rows, all pieces are announced, as many at a time as the reader accepts. */
 Test(expect, pieces_of_packed_rows)
 {
     put_folder();

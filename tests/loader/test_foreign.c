@@ -275,8 +275,8 @@ Test(foreign, megatron_documents_within_rows)
     }
 }
 
-/* An .idx whose columns take more than one read. Its token type is 3 (int16), which is read like
- * uint16. The second round has a column of modes (a byte per sequence) at its end. */
+/* An .idx with columns that are too long for one read. Its token type is 3 (int16), which is read
+ * like uint16. In the second round, a column of modes (a byte per sequence) follows at its end. */
 Test(foreign, megatron_of_many_documents)
 {
     enum { MANY = 40000 };

@@ -49,7 +49,7 @@ static const char example_text[] =
     "\"invalid_utf8_at\": [\n  {\n"
     "   \"path\": \"a\\u001B.txt\",\n   \"offset\": 17\n  }\n ]\n}\n";
 
-/* Writing what was read gives the same bytes, so all fields are read. */
+/* A manifest that was read is written with the same bytes, which shows that all fields are read. */
 Test(manifest, bytes_are_frozen)
 {
     sgt_manifest m = example(), got;
@@ -96,7 +96,7 @@ Test(manifest, what_cannot_be_written)
 
 #define HINT " (damaged: copy the folder again, or tokenize again with --force)"
 
-/* Write the example manifest with its first `from` replaced by `to`. */
+/* Write the example manifest with the first occurrence of `from` replaced by `to`. */
 static void put_changed(const char *from, const char *to)
 {
     char text[4096];

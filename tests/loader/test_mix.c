@@ -283,9 +283,9 @@ Test(mix, turns_differ)
         last = pattern;
     }
     cr_assert_eq(alike, 0); /* a turn has 1.8e18 possible orders */
-    /* Of a turn's 32 odd places, 16 +- 2 hold the second set (hypergeometric: variance 32*32*32*32
-     * / (64*64*63) = 4.06); six standard deviations of the sum of 1,000 turns are 6 * sqrt(4063) =
-     * 383. */
+    /* In a turn, 16 +- 2 of the 32 odd positions have the second set (hypergeometric distribution:
+     * variance 32*32*32*32 / (64*64*63) = 4.06). Six standard deviations of the sum over 1,000
+     * turns are 6 * sqrt(4063) = 383. */
     cr_assert(odd > 16000 - 383 && odd < 16000 + 383, "%lu", odd);
 }
 

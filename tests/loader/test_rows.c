@@ -99,7 +99,7 @@ static void check_copy(const sgt_rows *r)
     check_rows(r, SGT_OUTPUT_I32_ROWS);
 }
 
-/* The id at `at` in an array of int32 or int64, whose ids take `size` bytes. */
+/* Return id number `at` of an array of int32 or int64, whose ids have `size` bytes. */
 static int64_t id_at(const char *ids, size_t at, size_t size)
 {
     return size == 4 ? ((const int32_t *)(const void *)ids)[at]

@@ -132,7 +132,7 @@ Test(uring, ring_that_fails)
     cr_assert_eq(open_descriptors(), before);
 }
 
-/* On tmpfs, reads are copies from memory. */
+/* The reader must also work on tmpfs, where reads are copies from memory. */
 Test(uring, file_system_in_memory)
 {
     char folder[] = "/dev/shm/sgt-test-XXXXXX", name[64];

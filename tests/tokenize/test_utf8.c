@@ -1,5 +1,5 @@
-/* test_utf8.c: the units of text (utf8.h). The ill-formed units are those that Python's decoder,
- * which follows Unicode, replaces; its results were recorded. */
+/* test_utf8.c: the units of text (utf8.h). The ill-formed units are those that Python's decoder
+ * replaces, as Unicode recommends. Python's results were recorded. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -77,7 +77,7 @@ Test(vocab_load, tokens_have_16_mib)
 /* ---- random vocabularies ---- */
 
 /* Return a random vocabulary: train merges on text of few letters, so that they overlap and nest in
- * every way. Then load the tokens alone, with ids as ranks. */
+ * every way. Then load only the tokens, with ids as ranks. */
 static sgt_vocab *random_vocab(rng *r, uint32_t size, unsigned letters)
 {
     sgt_pieces pieces = {0};

@@ -120,9 +120,9 @@ static uint64_t bytes_of(const sgt_backend_options *o, const char *kind)
     return bytes;
 }
 
-/* With `gelu`, all layers share one buffer for the outputs of two LayerNorms and GELU. With
- * `block`, they also share one for the rest except the block's output: 9 C floats more per
- * position. */
+/* Check the memory that recomputation saves. With `gelu`, all layers share one buffer for the
+ * outputs of two LayerNorms and GELU. With `block`, they also share a buffer for all other
+ * activations except the block's output, which have 9 C floats per position. */
 static void saves(sgt_precision precision)
 {
     enum { LAYERS = 6, C = 32, B = 2, T = 16 };

@@ -1,5 +1,5 @@
-/* test_trace_run.c: the trace of a whole run, of threads that write at once, and of a process that
- * is killed. */
+/* test_trace_run.c: the trace of a whole run, of threads that write at the same time, and of a
+ * process that is killed. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>

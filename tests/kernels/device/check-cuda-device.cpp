@@ -5,7 +5,7 @@
  *                       [--limit SECONDS] [--once] [--one-process]
  *
  * Each case runs twice in each of two placements of its buffers, with the same numbers. The final
- * bits of the buffers must be equal all four times. --conformance runs the wrappers' cases alone,
+ * bits of the buffers must be equal all four times. --conformance runs only the wrappers' cases,
  * which are exact on integers. --exact omits the guard bytes around buffers (harness.h). --once
  * runs each case once, in one placement.
  *
@@ -13,9 +13,10 @@
  * the reasons above it. The last line is "N passed, N failed, N skipped". Exits with 1 on any
  * failure, with 2 on wrong usage, with 77 if nothing could run.
  *
- * The cases run in a child process. A new one continues with the next case after one loses the
- * device, crashes or takes more than --limit (60) seconds. --one-process is for debuggers and
- * memory checkers. It ends at the first of these failures (exit code 3). */
+ * The cases run in a child process. If a case loses the device, crashes or takes more than --limit
+ * (60) seconds, a new process continues with the next case. --one-process runs all cases in one
+ * process, for debuggers and memory checkers, and ends at the first of these failures (exit code
+ * 3). */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

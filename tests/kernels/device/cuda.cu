@@ -12,7 +12,7 @@
 #include "tests/kernels/device/mirror.h"
 
 static char text[256];
-static const char *refused; /* why a launch was not made */
+static const char *refused; /* reason why a launch was refused; NULL: none was */
 
 static const char *failed(const char *what, cudaError_t error)
 {
@@ -57,7 +57,8 @@ extern "C" cudaError_t __real___cudaLaunchKernel(cudaKernel_t kernel, dim3 grid,
 extern "C" cudaError_t __wrap___cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block,
                                                  void **args, size_t smem, cudaStream_t stream)
 {
-    alignas(128) static unsigned char copies[4096]; /* the largest size of a launch's arguments */
+    /* room for the arguments of a launch, 4096 bytes at most */
+    alignas(128) static unsigned char copies[4096];
     std::vector<void *> there;
     size_t at, size;
     if ((refused = mirror_push())) return cudaErrorUnknown; /* nvcc's stub ignores the result */
@@ -87,7 +88,7 @@ static const char *find_parameter()
 
 /* ---- the device ---- */
 
-/* Return one line that says what is missing: a driver, or a device for it. */
+/* Return a line that says what is missing, a driver or a device. */
 static const char *none(cudaError_t error)
 {
     int driver = 0;

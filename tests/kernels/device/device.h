@@ -1,5 +1,5 @@
-/* device.h: what check-cuda-device needs from the machine it runs on. cuda.cu implements it for a
- * GPU, pretend.cpp stands in for one.
+/* device.h: the device that check-cuda-device uses. cuda.cu implements these functions for a GPU,
+ * and pretend.cpp for a stand-in on the host.
  *
  *     device d;
  *     if (const char *why = device_open(&d)) skip(why);

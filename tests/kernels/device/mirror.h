@@ -1,8 +1,8 @@
 /* mirror.h: buffers that a test reads and writes in the CPU's memory, each with a twin in the
  * device's memory. So kernels, TMA and atomics work in the memory where training has its tensors.
- * Before a launch, what the test changed is copied to the twins, and pointers into a buffer among
- * the launch's arguments are replaced by pointers into its twin. After the wait, what kernels
- * changed is copied back.
+ * Before a launch, bytes that the test changed are copied to the twins, and pointers into a buffer
+ * among the launch's arguments are replaced by pointers into its twin. After the wait, bytes that
+ * kernels changed are copied back.
  *
  *     mirror_open(&calls);
  *     float *x = (float *)mirror_allocate(n);   // the test's address

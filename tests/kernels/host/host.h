@@ -86,7 +86,7 @@ void launch(dim3 grid, dim3 block, size_t smem, void (*body)(void *), void *arg,
 void report(long *count, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- collectives: all lanes of a warp, or the 128 threads of a warpgroup, call the same op with
- * the same name; it runs once, with the arguments of all lanes ---- */
+ * the same name. The op runs once, with the arguments of all of them ---- */
 using Op = void (*)(void **args);
 void warp_collective(Op op, void *arg, const char *name);
 void group_collective(Op op, void *arg, const char *name);

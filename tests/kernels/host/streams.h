@@ -51,8 +51,8 @@ size_t graph_size(cudaGraphExec_t g); /* number of nodes */
 std::function<void()> watched(cudaStream_t s, bool captured, std::function<void()> work,
                               const char *name);
 
-/* Faults planted with SGT_HOST_FAULT (fault.cpp). refused: whether the launch is refused; faulty:
- * what runs in place of the work. */
+/* Faults planted with SGT_HOST_FAULT (fault.cpp). refused returns whether a launch is refused;
+ * faulty returns the work to run in place of the given one. */
 bool refused(const char *name);
 std::function<void()> faulty(std::function<void()> work, const char *name);
 
