@@ -96,7 +96,7 @@ CUDA_CASE(runtime_streams)
 
     check_at(t, "three parts in two streams, 20 times");
     for (int k = 0; k < 20; k++) {
-        sgt_cuda_wait(q.a, q.e[1]); /* an event that was never recorded: returns at once */
+        sgt_cuda_wait(q.a, q.e[1]); /* this event was never recorded, so the wait returns at once */
         q.copy(q.a, q.y, q.in);
         sgt_cuda_record(q.e[0], q.a);
         sgt_cuda_wait(q.b, q.e[0]);

@@ -350,8 +350,8 @@ static __global__ void to_tf32_kernel(uint32_t *out, const uint32_t *in)
 }
 
 /* Floats below, at and above the middle between two TF32 numbers, with an even and an odd last bit;
- * carries into the exponent; infinities; NaNs as arithmetic produces them. (An H100 turns a NaN of
- * which only the low 13 bits are set into an infinity.) */
+ * carries into the exponent; infinities; NaNs as arithmetic produces them. (If only the low 13
+ * fraction bits of a NaN are set, an H100 rounds it to infinity.) */
 CUDA_CASE(wrapper_to_tf32)
 {
     static const uint32_t in[16] = {0,          0x3f800000, 0x3f800fff, 0x3f801000,

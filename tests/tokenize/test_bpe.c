@@ -378,7 +378,7 @@ Test(bpe, what_the_table_forgot_changes_nothing)
         uint8_t s[16];
         uint16_t want[16], got[16];
         size_t n = 1 + below(&r, 15);
-        /* NUL bytes too, because keys are padded with zeros */
+        /* use NUL bytes too, because the tables pad keys with zeros */
         for (size_t j = 0; j < n; j++) s[j] = below(&r, 8) ? (uint8_t)('a' + below(&r, 6)) : 0;
         size_t count = bpe_scan(v, s, n, want);
         for (int again = 0; again < 2; again++) {

@@ -21,8 +21,8 @@ struct buffer {
     unsigned char *here, *there;
     /* met: the device's content after the last copy; seen: space for the next */
     unsigned char *met, *seen;
-    size_t size, whole;        /* whole: bytes of `here`, a multiple of the page size */
-    bool fresh;                /* the device copy is still empty */
+    size_t size, whole; /* whole: bytes of `here`, a multiple of the page size */
+    bool fresh;         /* the device copy is still empty */
     buffer *next;
 };
 

@@ -1,14 +1,14 @@
 /* streams.h: streams, events and graphs of the host run. A stream is a queue. Its work runs only
  * when something waits for it, in an order that the schedule chooses among all that events allow.
- * So a missing wait shows as wrong numbers. Schedule 0 runs only what is waited for, schedule 1
- * everything else first, and others draw at random. Not thread safe.
+ * So a missing wait gives wrong numbers. With schedule 0, only the work that is waited for runs.
+ * With schedule 1, all other work runs first. Other schedules choose at random. Not thread safe.
  *
  *     cudaStream_t s = host::stream_new();
  *     host::enqueue(s, [=] { memcpy(to, from, n); });
  *     host::record(e, s);
  *     host::finish(s);
  *
- * What CUDA refuses, or leaves undefined, is a failure (host::fail):
+ * Uses that CUDA refuses or leaves undefined are failures (host::fail):
  *   waiting or querying while a stream is captured
  *   work on stream NULL while streams have work, because they do not wait for each other
  *   using an event of a graph outside it

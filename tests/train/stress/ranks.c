@@ -67,8 +67,7 @@ static float *state(sgt_backend *b, const sgt_model *m, sgt_state what)
 static void step(sgt_backend *b, sgt_batch *rows, const job *j, const sgt_ranks *r, uint64_t s)
 {
     sgt_error err;
-    int32_t *ids =
-        rows->targets - 1; /* rows follow one another in ids[] */
+    int32_t *ids = rows->targets - 1; /* rows follow one another in ids[] */
     for (uint32_t a = 0; a < j->o.accum; a++) {
         for (size_t i = 0; i <= ROWS * SEQ; i++)
             ids[i] = (int32_t)(draw(1000 + (s * MOST_RANKS + r->rank) * j->o.accum + a, i) % VOCAB);
