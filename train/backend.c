@@ -30,7 +30,19 @@ static int64_t word_set(const char *word, size_t n)
     static const struct {
         const char *word;
         uint32_t set;
-    } sets[] = {{"none", 0}, {"default", SGT_VARIANTS_DEFAULT}, {"all", (1u << SGT_VARIANTS) - 1}};
+    } sets[] = {{"none", 0},
+                {"default", SGT_VARIANTS_DEFAULT},
+                {"all", (1u << SGT_VARIANTS) - 1},
+                /* older runs name these: parts of every step now */
+                {"layernorm-rows", 0},
+                {"bias-branches", 0},
+                {"gradients-written", 0},
+                {"dq-uncleared", 0},
+                /* and these are gone, because they gained nothing */
+                {"gemm-tune", 0},
+                {"cross-entropy-bulk", 0},
+                {"residual-in-gemm", 0},
+                {"qkv-bias-in-dw", 0}};
     for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
         if (strlen(sets[i].word) == n && memcmp(sets[i].word, word, n) == 0) return sets[i].set;
     for (int i = 0; i < SGT_VARIANTS; i++)

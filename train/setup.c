@@ -79,14 +79,15 @@ static int merge_changed(const sgt_trainer *t, sgt_merge which, sgt_error *err)
 }
 
 /* Decide the number of threads of a resumed run. Without --threads in this call, keep the run's
- * number, which the user gave last, but use the default if this process has fewer cores for itself.
+ * number, which the user gave last, but use the default if that is less, because this process has
+ * fewer cores for itself.
  * `own` is this call's number. */
 static void keep_threads(const sgt_trainer *t, uint64_t own)
 {
     sgt_config *s = t->s;
     const sgt_ranks *r = t->o->ranks;
     if (s->threads == own) return;
-    if (s->threads > (uint64_t)sgt_cpu_count() / (r && r->sharing ? r->sharing : 1))
+    if (s->threads > (uint64_t)sgt_cpu_threads(r ? r->sharing : 1, t->o->most_threads))
         s->threads = SGT_DEFAULT_COUNT;
     s->given[SGT_SET_THREADS] = 1; /* so that it is written to options.json again */
 }

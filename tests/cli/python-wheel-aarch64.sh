@@ -10,10 +10,12 @@ run 0 "$python" -m zipfile -e "$wheel" site
 bin=$(echo site/sgtokens-*.data/scripts)
 chmod +x "$bin"/*
 version=$(apt-cache depends python3-minimal | sed -n 's/.*Depends: python\(3\.[0-9]*\)-minimal/\1/p')
-run 0 "$ROOT/tools/python/arm64.sh" root libc6 libstdc++6 libgcc-s1 libffi8 zlib1g libexpat1 \
-    "python$version-minimal" "libpython$version-minimal" "libpython$version-stdlib"
-run 0 "$python" -m pip download --quiet --no-deps --only-binary :all: --python-version "$version" \
-    --platform manylinux_2_28_aarch64 --platform manylinux_2_27_aarch64 numpy
+{
+    "$ROOT/tools/python/arm64.sh" root libc6 libstdc++6 libgcc-s1 libffi8 zlib1g libexpat1 \
+        "python$version-minimal" "libpython$version-minimal" "libpython$version-stdlib" &&
+        "$python" -m pip download --quiet --no-deps --only-binary :all: --python-version "$version" \
+            --platform manylinux_2_28_aarch64 --platform manylinux_2_27_aarch64 numpy
+} > .fetched 2>&1 || skip "Debian's Python for arm64 cannot be fetched: $(tail -1 .fetched)"
 run 0 "$python" -m zipfile -e numpy-*.whl site
 aarch64() { run 0 qemu-aarch64 -L root "$@"; }
 

@@ -157,6 +157,9 @@ run 0 sgt-train --run flat --resume --steps 6 --threads $more
 grep -q "\"threads\": $more," flat/options.json || fail "not $more threads: $(cat flat/options.json)"
 run 0 sgt-train --run flat --resume --steps 7
 ! grep -q threads flat/options.json || fail "not all cores: $(cat flat/options.json)"
+run 0 sgt-train --run flat --resume --steps 8 --threads 2
+run 0 env OMP_NUM_THREADS=1 sgt-train --run flat --resume --steps 9
+! grep -q threads flat/options.json || fail "two threads where one is allowed: $(cat flat/options.json)"
 
 # Another learning rate, minimum rate or schedule begins a new schedule, and one line says so. The
 # new values are stored: more steps, or a resume without these options, continue the new schedule.

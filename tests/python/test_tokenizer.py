@@ -106,7 +106,8 @@ def test_tiktokens_methods():
     t = sgtokens.Tokenizer()
     assert repr(t) == "sgtokens.Tokenizer('gpt2')"
     assert (t.n_vocab, t.max_token_value, t.eot_token, t.name) == (50257, 50256, 50256, "gpt2")
-    assert t.encode("a<|endoftext|>b", allowed_special="all").tolist() == [64, 50256, 65]
+    for allowed in "all", "<|endoftext|>":
+        assert t.encode("a<|endoftext|>b", allowed_special=allowed).tolist() == [64, 50256, 65]
     assert t.encode("<|endoftext|>", allowed_special="all", disallowed_special="all") == [50256]
     for words in ("all", {"<|im_start|>"}, ["<|endoftext|>"]):
         allowed = set() if words == "all" else "all"

@@ -314,6 +314,10 @@ Test(settings, variants_are_kept_by_name)
     expect_failure_about(sgt_config_same_run(&s, text, 0, why), SGT_EUNSUPPORTED,
                          "--variant: it is \"none\" here and was \"");
     must(sgt_config_same_run(&s, text, 1, why));
+    s.batch = SGT_DEFAULT_COUNT;
+    s.step.precision = SGT_DEFAULT_WORD;
+    /* a run from before variants existed */
+    must(sgt_config_same_run(&s, "{}", 0, why));
     sgt_variants_words(all, (1u << SGT_VARIANTS) - 1);
     for (int i = 0; i < SGT_VARIANTS; i++) {
         must(sgt_variants_parse(&set, sgt_variants[i].name, why));
@@ -326,6 +330,10 @@ Test(settings, variants_are_kept_by_name)
     cr_expect(sgt_variants_parse(&set, "none", &err) == 0 && set == 0);
     cr_expect(sgt_variants_parse(&set, "none,default", &err) == 0 && set == SGT_VARIANTS_DEFAULT);
     cr_expect(sgt_variants_parse(&set, "all", &err) == 0 && set == (1u << SGT_VARIANTS) - 1);
+    /* a run whose variants have become parts of every step */
+    must(sgt_variants_parse(
+        &set, "layernorm-rows,bias-branches,gradients-written,dq-uncleared,gemm-tune", why));
+    cr_expect_eq(set, 0);
     static const char *const bad[] = {"", "attention", "attention-hopper,", ",all",
                                       "attention-hopper none"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

@@ -134,6 +134,8 @@ class Tokenizer:
         if not allowed_special and not disallowed_special:
             return self.encode_ordinary(text)
         data, names = as_bytes(text), self.special_tokens_set
+        if isinstance(allowed_special, str) and allowed_special != "all":
+            allowed_special = {allowed_special}
         allowed = names if allowed_special == "all" else names.intersection(allowed_special)
         if disallowed_special == "all":
             disallowed_special = names - allowed
