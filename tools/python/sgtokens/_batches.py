@@ -1,5 +1,4 @@
-"""Memory and types of batches: buffers, streams of buffers that the library's threads fill ahead of
-time, and copies on a device."""
+"""Memory and types of batches: buffers, streams that threads fill ahead of time, device copies."""
 
 import math
 import sys
@@ -95,8 +94,7 @@ class Buffer:
 
 
 def find_torch(arrays: str) -> Any:
-    """Return the module torch if batches are to be tensors, or None if they are to be numpy
-    arrays."""
+    """Return the module torch if batches are to be tensors, None if they are to be arrays."""
     if arrays == "numpy":
         return None
     try:
@@ -169,8 +167,7 @@ class Stream:
         return Buffer(self.kind, size=self._size, pinned=self._is_pinned)
 
     def _spare(self) -> Buffer:
-        """Return a buffer that is not in use. In a loop that keeps no batches, it is the oldest
-        one."""
+        """Return a buffer that is not in use: the oldest one in a loop that keeps no batches."""
         for _ in range(len(self._given)):
             buffer = self._given.popleft()
             if buffer.is_free():

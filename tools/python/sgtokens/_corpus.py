@@ -88,8 +88,7 @@ def tokenize(
     that are not text: skip (the default) or keep. `filters` are commands that convert files with an
     extension to text: ["pdf=pdftotext {} -"]. With `special_eot`, each literal <|endoftext|> begins
     a new document; otherwise it is text, and `eot_literals` of the result counts such literals.
-    `shards` names the layout of the files: sgt, or that of another trainer: megatron, nanogpt or
-    npy.
+    `shards` names the layout of the files: sgt, or another trainer's: megatron, nanogpt, npy.
 
     progress=True draws a progress bar on stderr. A function is called from another thread with the
     bytes done, the total bytes (0: unknown) and the tokens. If it raises an exception, tokenize
@@ -158,8 +157,7 @@ def tokenize(
 def _run(
     options: c.TokenizeOptions, result: c.TokenizeResult, error: c.ErrorText, stop: "c_int"
 ) -> None:
-    """Call the library in another thread, so that this thread can handle Ctrl-C and stop the
-    call."""
+    """Call the library in another thread, so that this one can stop the call after Ctrl-C."""
     code = 0
     is_done = threading.Event()
 

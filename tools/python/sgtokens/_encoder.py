@@ -19,8 +19,7 @@ _ROOM = 4 * _GROUP  # ids that an encoder has room for; texts that may have more
 
 
 def as_bytes(text: Text) -> bytes:
-    """Return the text as UTF-8. Methods of str itself are called, because a subclass may override
-    them."""
+    """Return the text as UTF-8. Call methods of str itself: a subclass may override them."""
     if isinstance(text, bytes):
         return bytes(text)
     if not isinstance(text, str):
@@ -44,8 +43,7 @@ def type_of_ids(vocab: Handle) -> Type[Union[np.uint16, np.uint32]]:
 
 
 class Encoder:
-    """An encoder, which caches the pre-tokens that it has seen. Only one thread at a time may use
-    it."""
+    """An encoder, which caches the pre-tokens that it has seen, for one thread at a time."""
 
     def __init__(self, vocab: Handle) -> None:
         functions = library.sgt_encoder_new, library.sgt_encoder_free

@@ -18,8 +18,7 @@ _U32, _U64 = (1 << 32) - 1, (1 << 64) - 1
 
 
 def _number_in(variable: str, least: int) -> int:
-    """Return the number at the beginning of a launcher's variable; Slurm's may go on, as in
-    4(x2),3."""
+    """Return the number at the beginning of a launcher's variable, such as Slurm's 4(x2),3."""
     text = os.environ[variable]
     number = text.replace("(", ",").partition(",")[0]
     if not number.isdecimal() or int(number) < least:
@@ -325,8 +324,7 @@ class Loader:
             return batch
 
     def _take(self, index: int) -> Tuple[Any, ...]:
-        """Return batch `index` from the stream. If the stream is at another batch, open a new
-        stream."""
+        """Return batch `index` from the stream, which is opened anew if it is at another batch."""
         stream = self._stream
         if stream is None or stream.next != index or not stream.is_clean:
             self._stream = None  # close it before the next one allocates memory
@@ -351,8 +349,7 @@ class Loader:
     # ---- any batch ----
 
     def __getitem__(self, index: Union[int, slice]) -> Any:
-        """Return batch `index`. For a slice, return its batches as one array of shape (count, rows,
-        seq)."""
+        """Return batch `index`; for a slice, all its batches in one array (count, rows, seq)."""
         if not isinstance(index, slice):
             return self._read(operator.index(index))
         if self._settings["documents"]:

@@ -157,8 +157,7 @@ class TokenizeResult(Structure):  # sgt_tokenize_result
 
 
 def _open(name: str) -> ctypes.CDLL:
-    """Open the library in the wheel, or if there is none, the library that the system's dynamic
-    linker finds."""
+    """Open the wheel's library, or if there is none, the one that the dynamic linker finds."""
     own = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", name)
     return ctypes.CDLL(own if os.path.exists(own) else name)
 
@@ -367,8 +366,7 @@ def index_of(name: str, value: Any, names: Sequence[str]) -> int:
 
 
 def text_of(name: str, text: Union[str, bytes]) -> bytes:
-    """Return an argument's text as a C string. Refuse texts with a NUL, at which C would end the
-    string."""
+    """Return an argument as a C string. Refuse a NUL, at which C would end the string."""
     data = text.encode(errors="surrogateescape") if isinstance(text, str) else text
     if not isinstance(data, bytes):
         raise TypeError(f"{name}: expected a str, not {type(text).__name__}")

@@ -59,8 +59,7 @@ class Tokenizer:
 
     @classmethod
     def from_file(cls, path: Path, *, pattern: Optional[str] = None) -> "Tokenizer":
-        """Load a vocabulary. `pattern` is the PCRE2 pattern that splits text; by default, it is the
-        file's own."""
+        """Load a vocabulary. `pattern` (PCRE2) splits the text; default: the file's own."""
         return cls(path, pattern=pattern)
 
     def __repr__(self) -> str:
@@ -87,8 +86,7 @@ class Tokenizer:
 
     @cached_property
     def _special(self) -> Dict[str, int]:
-        """Ids of the special tokens, by name. Tokens without a known name are left out, as in
-        tiktoken."""
+        """Ids of the special tokens with a known name, by name, as tiktoken has them."""
         about = json.loads(_made_by(library.sgt_vocab_tokenizer_json, self._vocab.pointer))
         found = {str(token["content"]): int(token["id"]) for token in about["added_tokens"]}
         return {name: token for name, token in found.items() if name != f"<|unused_{token}|>"}
@@ -112,13 +110,11 @@ class Tokenizer:
         )
 
     def encode_single_token(self, text_or_bytes: Text) -> int:
-        """Return the id of the token with exactly this text, which may be a special token. Raises
-        KeyError if there is none."""
+        """Return the id of the token with this text, special or not, or raise KeyError."""
         return self._by_bytes[as_bytes(text_or_bytes)]
 
     def encode_ordinary(self, text: Text) -> Ids:
-        """Return the ids of the text: uint16, or uint32 if n_vocab is above 65,536. A literal
-        <|endoftext|> in it is plain text."""
+        """Return the text's ids, uint16 or (n_vocab above 65,536) uint32, without special ones."""
         return self._encoders.encode([text])[0]
 
     def encode(
@@ -164,8 +160,7 @@ class Tokenizer:
     ) -> List[Ids]:
         """Return encode() of each text, computed by num_threads threads. By default, there is one
         thread per core, or as many as a CPU quota or OMP_NUM_THREADS allows. The ids of several
-        texts share an array of about 200 KB, so if you keep only a few of many texts, copy their
-        ids."""
+        texts share an array of about 200 KB: if you keep few of many texts, copy their ids."""
         if isinstance(text, (str, bytes)):
             raise TypeError("encode_batch takes a list of texts; encode takes one text")
         check_range("num_threads", num_threads or 0, 0, 1024)

@@ -1,8 +1,7 @@
 """torchtitan's data loader: ({"input": x}, y), and the Stateful protocol that its checkpoints use.
 Set config.dataloader = Config(dataset_path="out/"). In versions of torchtitan whose TrainSpec has a
 `build_dataloader_fn`, let that function return DataLoader(path, rows, seq, rank, ranks). The state
-can be loaded with a different number of ranks if a batch over all ranks has the same number of
-rows."""
+can be loaded with another number of ranks if a batch over all ranks has as many rows."""
 
 from contextlib import suppress
 from dataclasses import dataclass, field
