@@ -3,9 +3,8 @@
     data = Batches(sgtokens.Loader("out/", batch=32, reader="mmap"))
     DataLoader(data, batch_size=None, num_workers=2, persistent_workers=True)
 
-The order is the loader's, with any number of workers. torchdata's StatefulDataLoader resumes it. If
-workers are not persistent, each `for` starts at data's position and repeats the epoch, so call
-data.seek before it.
+The order is the loader's, with any number of workers. torchdata's StatefulDataLoader resumes it.
+Without persistent workers, each `for` starts at data's position: call data.seek before it.
 """
 
 from typing import Any, Dict, Iterator, Optional, Tuple
