@@ -20,7 +20,7 @@ static_assert(cudaErrorECCUncorrectable == 214 && cudaErrorNvlinkUncorrectable =
                   cudaErrorLaunchFailure == 719 && cudaErrorUnknown == 999,
               "the numbers in failure.c");
 
-static void note(const char *what, cudaError_t e)
+static void keep_error(const char *what, cudaError_t e)
 {
     if (e == cudaSuccess) return;
     const char *unnamed = sgt_cuda_error_is_late((int)e) ? "; --sync-kernels names the launch" : "";
@@ -29,7 +29,7 @@ static void note(const char *what, cudaError_t e)
 }
 
 /* Note the error of an earlier launch that sgt_cuda_launched did not check. */
-static void note_launches() { note("a launch", cudaGetLastError()); }
+static void keep_launch_error() { keep_error("a launch", cudaGetLastError()); }
 
 /* The error is read without clearing it, so that callers who query the runtime see it too. */
 int sgt_cuda_device_error(sgt_cuda_stream s, int wait, const char **why)
@@ -50,13 +50,13 @@ static int told(const char *what, cudaError_t e, sgt_error *err)
 
 int sgt_cuda_check(sgt_error *err)
 {
-    note_launches();
+    keep_launch_error();
     return sgt_cuda_noted(err);
 }
 
 void sgt_cuda_note_failure(const char *what, int code)
 {
-    note_launches();
+    keep_launch_error();
     sgt_cuda_note("%s: error %d", what, code);
 }
 
@@ -111,7 +111,7 @@ int sgt_cuda_malloc(void **p, size_t bytes, sgt_error *err)
     return allocated(cudaMalloc(p, bytes), bytes, "GPU", err);
 }
 
-void sgt_cuda_free(void *p) { note("cudaFree", cudaFree(p)); }
+void sgt_cuda_free(void *p) { keep_error("cudaFree", cudaFree(p)); }
 
 int sgt_cuda_host_alloc(void **p, size_t bytes, sgt_error *err)
 {
@@ -124,19 +124,19 @@ void sgt_cuda_host_free(void *p)
     /* Wait, because a copy may still read the memory. The next check reports errors of this
      * call. */
     if (p) cudaDeviceSynchronize();
-    note("cudaFreeHost", cudaFreeHost(p));
+    keep_error("cudaFreeHost", cudaFreeHost(p));
 }
 
 void sgt_cuda_copy(sgt_cuda_stream s, void *to, const void *from, size_t bytes)
 {
     so_far.copies++;
-    note("cudaMemcpyAsync", cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, s));
+    keep_error("cudaMemcpyAsync", cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, s));
     sgt_cuda_launched(s, "a copy of %zu bytes", bytes);
 }
 
 void sgt_cuda_zero(sgt_cuda_stream s, void *p, size_t bytes)
 {
-    note("cudaMemsetAsync", cudaMemsetAsync(p, 0, bytes, s));
+    keep_error("cudaMemsetAsync", cudaMemsetAsync(p, 0, bytes, s));
     sgt_cuda_launched(s, "zeros in %zu bytes", bytes);
 }
 
@@ -150,7 +150,7 @@ int sgt_cuda_stream_new(sgt_cuda_stream *s, sgt_error *err)
 
 void sgt_cuda_stream_free(sgt_cuda_stream s)
 {
-    if (s) note("cudaStreamDestroy", cudaStreamDestroy(s));
+    if (s) keep_error("cudaStreamDestroy", cudaStreamDestroy(s));
 }
 
 int sgt_cuda_event_new(sgt_cuda_event *e, int timed, sgt_error *err)
@@ -163,24 +163,24 @@ int sgt_cuda_event_new(sgt_cuda_event *e, int timed, sgt_error *err)
 
 void sgt_cuda_event_free(sgt_cuda_event e)
 {
-    if (e) note("cudaEventDestroy", cudaEventDestroy(e));
+    if (e) keep_error("cudaEventDestroy", cudaEventDestroy(e));
 }
 
 void sgt_cuda_record(sgt_cuda_event e, sgt_cuda_stream s)
 {
-    note("cudaEventRecord", cudaEventRecord(e, s));
+    keep_error("cudaEventRecord", cudaEventRecord(e, s));
 }
 
 void sgt_cuda_wait(sgt_cuda_stream s, sgt_cuda_event e)
 {
-    note("cudaStreamWaitEvent", cudaStreamWaitEvent(s, e, 0));
+    keep_error("cudaStreamWaitEvent", cudaStreamWaitEvent(s, e, 0));
 }
 
 int sgt_cuda_finish(sgt_cuda_stream s, sgt_error *err)
 {
     so_far.finishes++;
-    note_launches();
-    note("the device", cudaStreamSynchronize(s));
+    keep_launch_error();
+    keep_error("the device", cudaStreamSynchronize(s));
     return sgt_cuda_check(err);
 }
 
@@ -188,10 +188,10 @@ int sgt_cuda_finish(sgt_cuda_stream s, sgt_error *err)
  * that it does not hide the error of a launch. */
 static int came(sgt_cuda_event e)
 {
-    note_launches();
+    keep_launch_error();
     cudaError_t state = cudaEventQuery(e);
     if (state == cudaErrorNotReady) cudaGetLastError();
-    else note("the device", state);
+    else keep_error("the device", state);
     return state != cudaErrorNotReady;
 }
 
@@ -199,7 +199,7 @@ int sgt_cuda_event_finish(sgt_cuda_event e, sgt_error *err)
 {
     if (!came(e)) {
         so_far.event_waits++;
-        note("the device", cudaEventSynchronize(e));
+        keep_error("the device", cudaEventSynchronize(e));
     }
     return sgt_cuda_check(err);
 }
@@ -213,7 +213,7 @@ int sgt_cuda_elapsed_ms(float *ms, sgt_cuda_event from, sgt_cuda_event to, sgt_e
 
 int sgt_cuda_capture(sgt_cuda_stream s, sgt_error *err)
 {
-    note_launches();
+    keep_launch_error();
     return told("cudaStreamBeginCapture",
                 cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal), err);
 }
@@ -222,10 +222,10 @@ int sgt_cuda_capture_end(sgt_cuda_stream s, sgt_cuda_graph *g, sgt_error *err)
 {
     cudaGraph_t graph = nullptr;
     *g = nullptr;
-    note_launches();
-    note("cudaStreamEndCapture", cudaStreamEndCapture(s, &graph));
-    if (graph) note("cudaGraphInstantiate", cudaGraphInstantiate(g, graph, 0));
-    if (*g) note("cudaGraphUpload", cudaGraphUpload(*g, s));
+    keep_launch_error();
+    keep_error("cudaStreamEndCapture", cudaStreamEndCapture(s, &graph));
+    if (graph) keep_error("cudaGraphInstantiate", cudaGraphInstantiate(g, graph, 0));
+    if (*g) keep_error("cudaGraphUpload", cudaGraphUpload(*g, s));
     if (graph) cudaGraphDestroy(graph);
     int rc = sgt_cuda_check(err);
     if (rc < 0) {
@@ -238,12 +238,12 @@ int sgt_cuda_capture_end(sgt_cuda_stream s, sgt_cuda_graph *g, sgt_error *err)
 void sgt_cuda_graph_run(sgt_cuda_graph g, sgt_cuda_stream s)
 {
     so_far.graph_runs++;
-    note("cudaGraphLaunch", cudaGraphLaunch(g, s));
+    keep_error("cudaGraphLaunch", cudaGraphLaunch(g, s));
 }
 
 void sgt_cuda_graph_free(sgt_cuda_graph g)
 {
-    if (g) note("cudaGraphExecDestroy", cudaGraphExecDestroy(g));
+    if (g) keep_error("cudaGraphExecDestroy", cudaGraphExecDestroy(g));
 }
 
 /* ---- counts ---- */

@@ -191,7 +191,7 @@ static int create(const sgt_owner *o, sgt_error *err)
 
 /* Read the file, and return 0 if it still names this owner, else 1. The caller has locked
  * o->mutex. */
-static int look(sgt_owner *o)
+static int check_owned(sgt_owner *o)
 {
     record now;
     o->lost |= read_record(&now, o->path, NULL) >= 0 && strcmp(now.text, o->text) != 0;
@@ -205,7 +205,7 @@ static void *touch(void *ctx)
     pthread_mutex_lock(&o->mutex);
     while (!o->ended) {
         sgt_wait(&o->ends, &o->mutex, TOUCH_MS);
-        if (!look(o)) (void)utimensat(AT_FDCWD, o->path, NULL, 0);
+        if (!check_owned(o)) (void)utimensat(AT_FDCWD, o->path, NULL, 0);
     }
     pthread_mutex_unlock(&o->mutex);
     return NULL;
@@ -220,7 +220,7 @@ static void remove_all(void)
     /* do not wait for a mutex: an owner's thread holds it while it reads the file, which may
      * hang */
     for (sgt_owner *o = owners; o; o = o->next)
-        if (!pthread_mutex_trylock(&o->mutex) && !look(o)) unlink(o->path);
+        if (!pthread_mutex_trylock(&o->mutex) && !check_owned(o)) unlink(o->path);
 }
 
 /* Add the owner to the list of this process's owners, or if `kept` is 0, remove it. */
@@ -263,7 +263,7 @@ int sgt_owner_check(sgt_owner *o, sgt_error *err)
 {
     if (!o) return SGT_OK;
     pthread_mutex_lock(&o->mutex);
-    if (sgt_now() - o->looked >= 1) look(o);
+    if (sgt_now() - o->looked >= 1) check_owned(o);
     const int lost = o->lost;
     pthread_mutex_unlock(&o->mutex);
     if (!lost) return SGT_OK;
@@ -284,7 +284,7 @@ void sgt_owner_leave(sgt_owner **owner)
     pthread_mutex_unlock(&o->mutex);
     pthread_join(o->thread, NULL);
     /* if the file stayed, this process would seem to use the folder until it ends */
-    for (int tries = 0; tries < 3 && !look(o); tries++) unlink(o->path);
+    for (int tries = 0; tries < 3 && !check_owned(o); tries++) unlink(o->path);
     /* last, so that the next process to lock it finds no owner's file */
     if (o->lock >= 0) close(o->lock);
     free(o);

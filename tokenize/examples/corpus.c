@@ -17,7 +17,7 @@ static void ask_to_stop(int signal)
     sgt_stop_request(&stop);
 }
 
-static void say(void *ctx, const char *line)
+static void print_line(void *ctx, const char *line)
 {
     (void)ctx;
     fprintf(stderr, "corpus: %s\n", line);
@@ -49,7 +49,7 @@ int main(int argc, char **argv)
                                      * their paths */
                                     .val_fraction = .01,
                                     .shard_tokens = 1000000,
-                                    .notice = {say, NULL},
+                                    .notice = {print_line, NULL},
                                     .stop = &stop,
                                     .progress = show,
                                     .progress_ctx = &percent};

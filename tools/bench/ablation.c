@@ -188,7 +188,7 @@ static int measure_step(size_t t, json_t **figures, sgt_error *err)
     return rc == SGT_OK ? bench_step_measure(figures, &run, err) : rc;
 }
 
-static int take(size_t t, json_t **figures, sgt_error *err)
+static int measure_row(size_t t, json_t **figures, sgt_error *err)
 {
     static const char *const fields[][2] = {
         {"ms_per_step"}, {"tokens_per_s"},           {"data_wait_ms"},
@@ -330,7 +330,7 @@ static int measure(sgt_error *err)
     if (rc == SGT_OK) rc = bench_choose_device(err);
     state.rounds = (size_t)(o.rounds ? o.rounds : bench_on_cuda() ? 1 : 3);
     if (rc == SGT_OK) rc = choose_rows(err);
-    return rc == SGT_OK ? bench_take_turns(0, TECHNIQUES, state.rounds, take, err) : rc;
+    return rc == SGT_OK ? bench_take_turns(0, TECHNIQUES, state.rounds, measure_row, err) : rc;
 }
 
 static void release(void)

@@ -166,7 +166,7 @@ static int take_product(size_t i, json_t **figures, sgt_error *err)
 /* Measure row i: a matrix product, or a pass of attention. Both passes of an attention are timed
  * together, in a backend with one layer and a tiny vocabulary, so that everything else is small. If
  * the implementation is unsupported or does not fit in memory, both of its rows get the reason. */
-static int take(size_t i, json_t **figures, sgt_error *err)
+static int measure_row(size_t i, json_t **figures, sgt_error *err)
 {
     const kernel_line *l = &state.lines[i];
     sgt_backend_options options = state.options;
@@ -203,7 +203,7 @@ static int measure_all(sgt_error *err)
         add_attention("cudnn", SGT_ATTENTION_CUDNN);
         add_attention("naive", SGT_ATTENTION_NAIVE);
     }
-    return bench_take_turns(0, bench.count, 1, take, err);
+    return bench_take_turns(0, bench.count, 1, measure_row, err);
 }
 
 /* ---- results ---- */

@@ -657,7 +657,7 @@ static int leave_out(size_t i, int rc, const sgt_error *err)
     return bench_leave_out(&bench.rows[i], rc, says ? name_of(r->maker) : NULL, err);
 }
 
-static int take(size_t i, json_t **figures, sgt_error *err)
+static int measure_row(size_t i, json_t **figures, sgt_error *err)
 {
     const loader_row *r = &state.rows[i];
     loader_slice sum = {0};
@@ -692,9 +692,9 @@ static int measure_rows(size_t first, size_t count, double seconds, sgt_error *e
         if (is_reader(r->maker) && r->pass <= MAPPED && !state.drawers[r->maker].loader)
             rc = drawer_open(&state.drawers[r->maker], r, err);
     state.warm_up = 1;
-    if (rc == SGT_OK) rc = bench_take_turns(first, count, 1, take, err);
+    if (rc == SGT_OK) rc = bench_take_turns(first, count, 1, measure_row, err);
     state.warm_up = 0;
-    if (rc == SGT_OK) rc = bench_take_turns(first, count, (size_t)o.turns, take, err);
+    if (rc == SGT_OK) rc = bench_take_turns(first, count, (size_t)o.turns, measure_row, err);
     for (int r = 0; r <= MEMCPY; r++) drawer_close(&state.drawers[r]);
     return rc;
 }

@@ -188,7 +188,7 @@ static void reset_peak(void)
 }
 
 /* Measure row i: our step with batch size i, or in the last row, the peer's step. */
-static int take(size_t i, json_t **figures, sgt_error *err)
+static int measure_row(size_t i, json_t **figures, sgt_error *err)
 {
     bench_row *row = &bench.rows[i];
     const int several = state.batch_count > 1;
@@ -374,7 +374,7 @@ static int measure(sgt_error *err)
                         "shows the parts of a step)");
     size_t rows = state.batch_count + (o.peer ? 1 : 0);
     while (bench.count < rows) bench_add(NULL);
-    return bench_take_turns(0, rows, o.peer ? (size_t)o.turns : 1, take, err);
+    return bench_take_turns(0, rows, o.peer ? (size_t)o.turns : 1, measure_row, err);
 }
 
 const bench_subcommand bench_step = {

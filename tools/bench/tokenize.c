@@ -286,7 +286,7 @@ static int run_peer(const char *peer, json_t **figures, sgt_error *err)
 
 /* ---- turns ---- */
 
-static int take(size_t i, json_t **figures, sgt_error *err)
+static int measure_row(size_t i, json_t **figures, sgt_error *err)
 {
     const char *peer = state.peers[i];
     sgt_error why;
@@ -301,9 +301,9 @@ static int run_turns(sgt_error *err)
     size_t turns = bench.count > 1 || o.disk ? (size_t)o.turns : 1;
     json_t *ignored = NULL;
     /* read the files into the page cache for all programs */
-    int rc = o.disk ? take(0, &ignored, err) : SGT_OK;
+    int rc = o.disk ? measure_row(0, &ignored, err) : SGT_OK;
     json_decref(ignored);
-    return rc == SGT_OK ? bench_take_turns(0, bench.count, turns, take, err) : rc;
+    return rc == SGT_OK ? bench_take_turns(0, bench.count, turns, measure_row, err) : rc;
 }
 
 /* ---- what is measured ---- */
