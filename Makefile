@@ -57,7 +57,6 @@ flags = $(if $(filter loader/% tokenize/%,$(1)),-Wconversion) \
     $(if $(filter kernels/%,$(1)),$(if $(DEBUG),,-O3)) \
     $(if $(filter kernels/% train/% tests/kernels/% tests/train/% tools/bench/bench.c \
         tools/inspect/verify.c,$(1)),-fopenmp) \
-    $(if $(filter kernels/cuda/nvtx.c,$(1)),$(CUDA_INCLUDE)) \
     $(if $(filter %/parquet_page.c,$(1)),$(LD_codecs:-l%=-DSGT_%)) \
     $(if $(wildcard $(1)),,$(call level_flags,$(call level,$(1:.c=)))) \
     $(if $(filter %_avx2.c %-avx2.c,$(1)),$(AVX2)) \
@@ -115,8 +114,6 @@ NVCCFLAGS = -std=c++17 -O3 -lineinfo -Xfatbin=-compress-all -I. -Iloader \
     -Werror all-warnings -Xptxas -v -Xcompiler -fPIC,-pthread \
     -gencode 'arch=compute_80,code=[sm_80,compute_80]' -gencode arch=compute_90a,code=sm_90a -MMD -MP
 HAVE_NVCC := $(if $(SAN),,$(shell command -v $(NVCC) 2> /dev/null))
-CUDA_INCLUDE := $(patsubst %/bin/nvcc,-isystem %/include,\
-    $(realpath $(shell command -v nvcc 2> /dev/null)))
 CUDA_CU := $(sort $(wildcard kernels/cuda/*.cu))
 CUDA_C := $(sort $(wildcard kernels/cuda/*.c train/cuda/*.c))
 CUDA_MAP := train/cuda/cuda_library.map

@@ -511,10 +511,7 @@ static void count_documents(loop *l, const sgt_batch *rows)
 static void look_at_waits(loop *l, uint64_t s, double waited)
 {
     const sgt_trainer *t = l->t;
-    const char *reader = t->info.reader_detail ? t->info.reader_detail : "";
-    const int rings = *reader == 'u', maps = strstr(reader, "mmap") != NULL;
-    /* "preload (mmap: ...)": the set does not fit into memory */
-    const char *all = *reader == 'p' ? "" : "--loader preload reads all at once";
+    const char *reader = t->info.reader_detail;
     struct rusage used = {0};
     l->waits += waited;
     if (s % WAIT_STEPS != WAIT_STEPS - 1) return;
@@ -522,12 +519,17 @@ static void look_at_waits(loop *l, uint64_t s, double waited)
     long reads = used.ru_majflt + used.ru_inblock;
     double now = sgt_now(), ms = 1e3 * l->waits / WAIT_STEPS;
     if (reads - l->reads > WAIT_STEPS && ms > SLOW_MS && !l->waits_said &&
-        l->waits > SLOW_PART * (now - l->waits_since) && (maps || rings)) {
+        l->waits > SLOW_PART * (now - l->waits_since) && reader &&
+        (*reader == 'u' || strstr(reader, "mmap"))) {
+        /* "preload (mmap: ...)": the set does not fit into memory */
+        const char *advice = *reader == 'u' ? "--loader preload reads all at once"
+                             : *reader == 'p'
+                                 ? "--loader uring reads ahead"
+                                 : "--loader preload reads all at once, --loader uring reads ahead";
         sgt_say(&t->o->notice,
                 "a step waits %.1f ms for its rows: reading %s takes milliseconds, as on a network "
-                "file system (%s%s%s)",
-                ms, t->s->data, all, *all && !rings ? ", " : "",
-                rings ? "" : "--loader uring reads ahead");
+                "file system (%s)",
+                ms, t->s->data, advice);
         l->waits_said = 1;
     }
     l->reads = reads;

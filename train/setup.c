@@ -80,15 +80,14 @@ static int merge_changed(const sgt_trainer *t, sgt_merge which, sgt_error *err)
 
 /* Decide the number of threads of a resumed run. Without --threads in this call, keep the run's
  * number, which the user gave last, but use the default if that is less, because this process has
- * fewer cores for itself.
- * `own` is this call's number. */
+ * fewer cores for itself. `own` is this call's number. */
 static void keep_threads(const sgt_trainer *t, uint64_t own)
 {
     sgt_config *s = t->s;
-    const sgt_ranks *r = t->o->ranks;
-    if (s->threads == own) return;
-    if (s->threads > (uint64_t)sgt_cpu_threads(r ? r->sharing : 1, t->o->most_threads))
-        s->threads = SGT_DEFAULT_COUNT;
+    const uint64_t kept = s->threads;
+    if (kept == own) return;
+    s->threads = SGT_DEFAULT_COUNT; /* for sgt_trainer_threads */
+    if (kept <= (uint64_t)sgt_trainer_threads(t)) s->threads = kept;
     s->given[SGT_SET_THREADS] = 1; /* so that it is written to options.json again */
 }
 

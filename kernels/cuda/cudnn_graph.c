@@ -270,20 +270,20 @@ int sgt_cudnn_graph_plan(sgt_cudnn_graph *g, const char *what, int deterministic
     static const int modes[] = {N(HEUR_MODE_A), N(HEUR_MODE_FALLBACK)};
     sgt_cudnn_desc config[OFFERS];
     sgt_error last = {.text = "none that serves"};
-    int found = 0;
+    int found = 0, offered = 0;
     memset(p, 0, sizeof *p);
     sgt_cudnn_desc graph = operation_graph(g);
     for (size_t m = 0; m < sizeof modes / sizeof *modes && !found && g->rc == SGT_OK; m++) {
         int n = offers(g, graph, modes[m], config);
         for (int i = 0; i < n; i++) {
             if (deterministic && !reproducible(g, config[i])) continue;
-            p->offered++;
+            offered++;
             if (!found) found = try_config(g, config[i], p, &last);
         }
     }
     if (g->rc == SGT_OK && !found)
         g->rc = sgt_fail(g->err, SGT_EUNSUPPORTED,
                          "cuDNN: no execution plan for %s (%d engine configurations offered; %s)",
-                         what, p->offered, last.text);
+                         what, offered, last.text);
     return g->rc;
 }

@@ -78,12 +78,11 @@ void sgt_cudnn_reshape(sgt_cudnn_graph *g, sgt_cudnn_desc x, sgt_cudnn_desc y);
 typedef struct sgt_cudnn_plan {
     sgt_cudnn_desc plan; /* owned by the graph */
     size_t workspace;    /* bytes of device memory that a run needs */
-    int offered;         /* number of engine configurations offered by the heuristics */
 } sgt_cudnn_plan;
 
 /* Choose the first configuration, in the order of the heuristics, that can become a plan. If
- * `deterministic` is set, configurations that declare themselves nondeterministic are skipped and
- * not counted. `what` names the computation in error messages. */
+ * `deterministic` is set, configurations that declare themselves nondeterministic are skipped.
+ * `what` names the computation in error messages. */
 int sgt_cudnn_graph_plan(sgt_cudnn_graph *g, const char *what, int deterministic,
                          sgt_cudnn_plan *p);
 

@@ -184,23 +184,16 @@ int sgt_cuda_finish(sgt_cuda_stream s, sgt_error *err)
     return sgt_cuda_check(err);
 }
 
-/* Return whether an event is complete. The runtime reports "not ready" as an error; clear it, so
- * that it does not hide the error of a launch. */
-static int came(sgt_cuda_event e)
+int sgt_cuda_event_finish(sgt_cuda_event e, sgt_error *err)
 {
     keep_launch_error();
     cudaError_t state = cudaEventQuery(e);
-    if (state == cudaErrorNotReady) cudaGetLastError();
-    else keep_error("the device", state);
-    return state != cudaErrorNotReady;
-}
-
-int sgt_cuda_event_finish(sgt_cuda_event e, sgt_error *err)
-{
-    if (!came(e)) {
+    if (state == cudaErrorNotReady) {
+        cudaGetLastError(); /* "not ready" is reported as an error, which would hide a launch's */
         so_far.event_waits++;
-        keep_error("the device", cudaEventSynchronize(e));
+        state = cudaEventSynchronize(e);
     }
+    keep_error("the device", state);
     return sgt_cuda_check(err);
 }
 

@@ -69,7 +69,7 @@ numbers | while read -r length which; do
         sgt-train --quiet $options $(life "$(awk -v x="$which" 'BEGIN { print int(4 * x) + 1 }')") --run $cut --resume-or-start \
         > .stdout 2> .stderr || code=$?
     [ $code -ne 124 ] || code=0 # the run ended just when its time was up
-    ! grep -v ': the gradient norm spikes: ' .stderr || fail "a life said something: $(cat .stderr)" # advice is allowed
+    ! grep -v ': the gradient norm spikes: ' .stderr || fail "a start of the run printed: $(cat .stderr)" # advice is allowed
     case $code in
     137)
         kills=$((kills + 1))

@@ -94,8 +94,8 @@ static int plan_logits(sgt_cuda_backend *c, size_t rows, sgt_error *err)
 static const size_t chunks[] = {128, 256, SGT_CUDA_CHUNK};
 enum { CHUNKS = sizeof chunks / sizeof *chunks };
 
-/* Return choice i of the number of rows that the head computes at a time. The last choice is all
- * rows. */
+/* Return choice i of the number of rows that the head computes at a time. Choices grow, and the last
+ * is all rows. */
 static size_t head_choice(const sgt_cuda_backend *c, size_t i)
 {
     int may = c->plan.variants & SGT_VARIANT_HEAD_CHUNKS && i < CHUNKS;
@@ -115,8 +115,8 @@ static int plan_head(sgt_cuda_backend *c, sgt_error *err)
     dw.trans_a = 1;
     dw.accumulate = !c->plan.written;
     dw.out = SGT_F32;
-    for (size_t i = 0; i <= CHUNKS && rc == SGT_OK; i++)
-        rc = plan_logits(c, head_choice(c, i), err);
+    for (size_t i = 0, rows = 0; rows < N && rc == SGT_OK; i++)
+        rc = plan_logits(c, rows = head_choice(c, i), err);
     if (rc == SGT_OK) rc = plan(&g->dx, c, "head dX", &dx, err);
     return rc == SGT_OK ? plan(&g->dw, c, "head dW", &dw, err) : rc;
 }
@@ -217,23 +217,23 @@ static void head(sgt_cuda_backend *c) { sgt_cuda_head(c, 1); }
 int sgt_cuda_choose_head(sgt_cuda_backend *c, sgt_error *err)
 {
     const int timed = ms_of(&c->plan.linear[SGT_CUDA_HEAD].forward) > 0;
-    size_t best = head_choice(c, 0), rows;
+    size_t best = head_choice(c, 0), rows = 0;
     float ms = 0, least = INFINITY;
-    int rc = SGT_OK;
+    int rc;
     if (best == c->shape.N) return SGT_OK;
     /* valid targets, and zeros for the reason given in attention.c (time_both) */
     sgt_cuda_zero(c->queue.compute, c->buf.targets, c->shape.N * sizeof *c->buf.targets);
     sgt_cuda_zero(c->queue.compute, c->buf.lnf, c->shape.N * c->shape.C * c->shape.width);
-    for (size_t i = 0; i <= CHUNKS && timed && rc == SGT_OK; i++) {
+    for (size_t i = 0; timed && rows < c->shape.N; i++) {
         rc = plan_logits(c, rows = head_choice(c, i), err);
         if (rc == SGT_OK) rc = sgt_cuda_time(c, head, &ms, err);
-        if (rc < 0) break;
+        if (rc < 0) return rc;
         sgt_say(&c->o.detail, "head: %zu rows of logits at a time: %.3f ms", rows, (double)ms);
         if (ms >= least) continue;
         least = ms;
         best = rows;
     }
-    if (rc == SGT_OK) rc = sgt_cuda_ranks_follow(c, &best, sizeof best, err);
+    rc = sgt_cuda_ranks_follow(c, &best, sizeof best, err);
     return rc == SGT_OK ? plan_logits(c, best, err) : rc;
 }
 

@@ -257,11 +257,11 @@ static int find_text_bytes(sgt_trainer *t, sgt_error *err)
                 t->s->data);
         return SGT_OK;
     }
-    t->text_bytes = calloc(t->info.vocab, sizeof *t->text_bytes);
-    if (!t->text_bytes) return sgt_fail_memory(err, t->s->data);
+    if (t->eval_rows && !(t->text_bytes = calloc(t->info.vocab, sizeof *t->text_bytes)))
+        return sgt_fail_memory(err, t->s->data);
     const int same =
         t->o->vocabulary(t->tokenizer_of, NULL, known, t->text_bytes, t->info.vocab, &why);
-    if (same == 1 && t->eval_rows) return SGT_OK;
+    if (same == 1) return SGT_OK;
     free(t->text_bytes);
     t->text_bytes = NULL;
     if (same == SGT_ENOMEM) return sgt_fail(err, same, "%s", why.text);
@@ -272,8 +272,7 @@ static int find_text_bytes(sgt_trainer *t, sgt_error *err)
             "or remove it)",
             t->tokenizer_of);
     if (same == 0 && check) return sgt_fail(err, why.code, "%s", why.text);
-    if (same < 1 && t->eval_rows)
-        sgt_say(&t->o->detail, "%s: no validation in bits per byte", why.text);
+    if (t->eval_rows) sgt_say(&t->o->detail, "%s: no validation in bits per byte", why.text);
     return SGT_OK;
 }
 
