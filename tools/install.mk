@@ -17,11 +17,12 @@ UP = $(subst $(space),/,$(patsubst %,..,$(subst /, ,$(LIBDIR)) x)) # from pkgcon
 PC = s|@VERSION@|$(VERSION)|; s|@LIBDIR@|$(LIBDIR)|; s|@UP@|$(strip $(UP))|; s|@CODECS@|$(strip $(LD_codecs:-lsnappy=-lsnappy -lstdc++))|
 
 .PHONY: man install uninstall gpu-bundle
-man: need-packages programs            ## the manuals, in build/man: with build/bin on PATH, man finds them
+man: need-packages $(PROGRAMS:%=$(B)/man/man1/%.1) ## the manuals, in build/man: with build/bin on PATH, man finds them
 	$(Q)mkdir -p $(addprefix $(B)/man/man,1 3 7) && cp tools/sgt.7 $(B)/man/man7 && \
 	    cp $(wildcard $(foreach l,$(PUBLIC),$(l)/sgt_$(l).3)) $(B)/man/man3
-	$(Q)for p in $(PROGRAMS); do $(B)/bin/$$p --completion table | \
-	    awk -f tools/man.awk - tools/$$p.1 > $(B)/man/man1/$$p.1 || exit 1; done
+$(B)/man/man1/%.1: tools/%.1 tools/man.awk $(B)/bin/%
+	$(call say,MAN,$@)mkdir -p $(@D) && $(B)/bin/$* --completion table > $(B)/$*.table && \
+	    awk -f tools/man.awk $(B)/$*.table $< > $(B)/$*.page && mv $(B)/$*.page $@
 
 install: need-packages programs libs man $(if $(HAVE_NVCC),cuda) $(if $(MPICC),mpi) ## install into DESTDIR/PREFIX (default /usr/local), libraries into PREFIX/LIBDIR
 	$(Q)install -d $(addprefix $(AT)/,bin $(LIBDIR)/pkgconfig include/sgt/base) \

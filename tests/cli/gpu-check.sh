@@ -30,7 +30,7 @@ for n in 9m 0; do
     stderr_matches "^gpu-check.sh: --budget $n: not a number of seconds "
 done
 run 0 "$check" --help
-stdout_has 'Exit 0: what ran passed'
+stdout_has 'Exit code 0: everything that ran passed'
 stdout_has '    ablation   60  the chain of techniques'
 
 # ---- stand-ins for programs that need a GPU; SAY chooses their fault ----

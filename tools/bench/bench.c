@@ -117,7 +117,9 @@ int bench_take_turns(size_t first, size_t count, size_t turns, bench_take *take,
             if (bench.rows[i].why[0]) continue;
             rc = sgt_stopped(bench.stop) ? sgt_fail(err, SGT_ESTOPPED, "interrupted")
                                          : take(i, &figures, err);
-            if (figures) bench.measured = !json_array_append_new(bench.rows[i].turns, figures);
+            if (!figures) continue;
+            json_array_append_new(bench.rows[i].turns, figures);
+            bench.measured = 1;
         }
     for (size_t i = first; i < first + count; i++) take_medians(&bench.rows[i]);
     return rc;

@@ -175,9 +175,6 @@ static int measure_row(size_t i, json_t **figures, sgt_error *err)
     options.optim.kind = SGT_SGD;
     options.attention = l->attention;
     if (l->product.m) return take_product(i, figures, err);
-    /* AUTO is only measured if the implementation before it is unsupported: training then falls
-     * back to tiles without tensor cores. */
-    if (l->attention == SGT_ATTENTION_AUTO && !bench.rows[i - 2].why[0]) return SGT_OK;
     if (!l->backward) {
         int rc = state.lib->attention(&state.times, &options, err);
         if (rc == SGT_ENOMEM) rc = SGT_EUNSUPPORTED;

@@ -176,7 +176,7 @@ static size_t count_whole(const uint8_t *s, size_t n)
     return n;
 }
 
-int sgt_json_lines(const char *folder, const char *name, void (*add)(void *ctx, const json_t *line),
+int sgt_json_lines(const char *folder, const char *name, void (*add)(void *ctx, json_t *line),
                    void *ctx, int *half, sgt_error *err)
 {
     FILE *f = NULL;

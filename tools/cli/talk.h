@@ -69,7 +69,7 @@ size_t sgt_print_text(const char *s, size_t n, int terminal, int end);
 /* Call `add` for each complete line of the file FOLDER/NAME, with the parsed JSON, or with NULL if
  * the line is not JSON or is longer than 64 KiB. Unless half is NULL, set *half to 1 if the last
  * line is incomplete, for example because it is being written. A missing file counts as empty. */
-int sgt_json_lines(const char *folder, const char *name, void (*add)(void *ctx, const json_t *line),
+int sgt_json_lines(const char *folder, const char *name, void (*add)(void *ctx, json_t *line),
                    void *ctx, int *half, sgt_error *err);
 
 /* Return the n bytes of text as a JSON string, with U+FFFD for each ill-formed UTF-8 sequence; NULL

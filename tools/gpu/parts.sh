@@ -53,7 +53,7 @@ cases() { # new|all
     attempt "list of cases" 0 "$bin/check-cuda-device" --list || return 0
     cases_left "$1" < "$work/out" > "$work/todo"
     run_cases | while read -r case; do case_ended "$case" | grep -v ^pass; done
-    cases_left "$1" < "$work/todo" > "$work/rest"
+    cases_left all < "$work/todo" > "$work/rest"
     [ ! -s "$work/rest" ] || result cut "kernel cases" \
         "the part's time is over, $(grep -c . "$work/rest") have not run: first $(head -1 "$work/rest")"
     passed=$(($(grep -c '"pass", "name": "kernel ' "$json") - ${before:-0}))

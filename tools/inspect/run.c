@@ -111,13 +111,13 @@ typedef struct run_log {
     json_t *first, *last, *evaluated;
 } run_log;
 
-static void keep_line(json_t **to, const json_t *line)
+static void keep_line(json_t **to, json_t *line)
 {
     json_decref(*to);
-    *to = json_incref((json_t *)(uintptr_t)line);
+    *to = json_incref(line);
 }
 
-static void add_line(void *ctx, const json_t *line)
+static void add_line(void *ctx, json_t *line)
 {
     run_log *l = ctx;
     l->steps++;

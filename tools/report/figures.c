@@ -72,13 +72,10 @@ static int is_straight(const report_point *p, size_t count)
 
 /* Fit a line at every point (see fit). A window reaches `side` points to each side. Near an end, it
  * reaches up to END_SIDES times as far to the other side, so that the curve does not follow the
- * noise of the last points. At the beginning, where a loss curve may be steep, it reaches no
- * farther than the points form a straight line. */
-static void fit_all(report_point *p, size_t count, size_t side, int rest)
+ * noise of the last points. At the beginning, it reaches no farther than `begin` points. */
+static void fit_all(report_point *p, size_t count, size_t side, size_t begin, int rest)
 {
     const size_t end = END_SIDES * side;
-    size_t begin = end;
-    while (!is_straight(p, begin + 1)) begin--;
     for (size_t i = 0; i < count; i++) {
         size_t after = count - 1 - i, left = i < side ? i : side,
                right = after < side ? after : side;
@@ -94,17 +91,19 @@ static void fit_all(report_point *p, size_t count, size_t side, int rest)
 /* Set each to[i].y to the smooth value at from[i]. Straight lines stay straight, and NAN stays NAN.
  * The residuals are smoothed too and added (Tukey's twicing), because a single fit would cut off
  * the bend of a loss curve. Values are limited to the range of from[].y, which a fit next to a jump
- * could leave. */
+ * could leave. At the beginning, where a loss curve may be steep, windows reach no farther than the
+ * points form a straight line. */
 static void smooth(report_point *to, const report_point *from, size_t count)
 {
-    size_t side = count / PART > LEAST_SIDE ? count / PART : LEAST_SIDE;
+    size_t side = count / PART > LEAST_SIDE ? count / PART : LEAST_SIDE, begin = END_SIDES * side;
     double low = NAN, high = NAN;
     for (size_t i = 0; i < count; i++) {
         low = fmin(low, from[i].y);
         high = fmax(high, from[i].y);
         to[i] = (report_point){.x = from[i].x, .y = from[i].y};
     }
-    for (int rest = 0; rest < 2; rest++) fit_all(to, count, side, rest);
+    while (!is_straight(to, begin + 1)) begin--;
+    for (int rest = 0; rest < 2; rest++) fit_all(to, count, side, begin, rest);
     for (size_t i = 0; i < count; i++) {
         double y = to[i].high;
         to[i].y = to[i].low = to[i].high = isnan(y) ? y : fmin(fmax(y, low), high);

@@ -81,7 +81,7 @@ static void append_row(report_log *l, const report_row *row)
 }
 
 /* Append the row of a line of the log. */
-static void add_row(void *run, const json_t *line)
+static void add_row(void *run, json_t *line)
 {
     report_run *r = run;
     report_row row;
@@ -96,11 +96,10 @@ static void add_row(void *run, const json_t *line)
 
 #define MOST_BYTES ((size_t)64 << 20) /* the most bytes of options.json */
 
-static void add_start(void *run, const json_t *line)
+static void add_start(void *run, json_t *line)
 {
     const report_run *r = run;
-    json_t *start = json_is_object(line) ? json_deep_copy(line) : NULL;
-    if (start && json_array_append_new(r->starts, start) < 0) sgt_no_memory();
+    if (json_is_object(line) && json_array_append(r->starts, line) < 0) sgt_no_memory();
 }
 
 /* Return the entry for the kind of memory called `name`, adding it if it is new; NULL if r->memory
@@ -118,7 +117,7 @@ static report_memory *find_kind(report_run *r, const char *name)
 }
 
 /* Add a line of memory.jsonl: the bytes of each kind that a part of a step used. */
-static void add_memory(void *run, const json_t *line)
+static void add_memory(void *run, json_t *line)
 {
     const char *kind;
     json_t *bytes;
