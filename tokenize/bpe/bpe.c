@@ -1,15 +1,16 @@
-/* bpe.c: the encoder's handle. pieces.c turns the bytes of a piece into ids, in code compiled for
- * each width of ids. The definition: among all adjacent pairs that have a merge, merge the pair
- * with the lowest merged id, the leftmost first; repeat until no pair has a merge.
+/* bpe.c: creates encoders and encodes texts. pieces.c, which is compiled once for each id width,
+ * turns a piece (a pre-token) into ids. The definition of BPE is: of all adjacent pairs of tokens
+ * that have a merge, merge the pair with the lowest merged id, and of equal pairs the leftmost;
+ * repeat until no pair has a merge.
  *
  * A piece is encoded by the first of these methods that accepts it:
- *   words   up to 15 bytes, with 4-byte ids up to 15 characters: nearly all pieces (words.h)
- *   longs   up to 256 bytes, if the piece is cached as a long word (words.h)
- *   scan    up to 256 bytes: the definition itself, on the stack
+ *   words   up to 15 bytes, or 15 characters with 4-byte ids: nearly all pieces (words.h)
+ *   longs   up to 256 bytes, if the piece is in the cache of long words (words.h)
+ *   scan    up to 256 bytes: the definition applied literally, on the stack
  *   steps   longer pieces, for which the definition would take quadratic time
  *
- * Before scan, a piece is cut between any two adjacent bytes that no token of the vocabulary holds.
- * The last part of pieces.c finds cuts between the tokens of a long piece. */
+ * Before scan, a piece is cut between any two adjacent bytes that no token of the vocabulary spans.
+ * The last section of pieces.c finds cuts between the tokens of a long piece. */
 #include "tokenize/bpe/bpe.h"
 
 #include <stdlib.h>
@@ -80,8 +81,8 @@ int sgt_encode_texts(sgt_encoder *e, const sgt_text *texts, size_t count, void *
     const size_t width = e->words.v->width, room = ids_bytes / width;
     size_t at = 0;
     for (size_t i = 0; i < count; i++) {
-        /* a text never has more ids than bytes, so this check keeps every write within the
-         * buffer */
+        /* A text has at most as many ids as bytes, so this check keeps every write within the
+         * buffer. */
         if (texts[i].n > room - at)
             return sgt_fail(err, SGT_EUSAGE,
                             "ids: room for %zu ids of %zu bytes, but a text of %zu bytes may have "

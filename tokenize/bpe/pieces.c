@@ -1,5 +1,5 @@
-/* pieces.c: encodes pieces (pre-tokens), and finds cuts inside them, with ids of one width
- * (width.h). */
+/* pieces.c: encodes pieces (pre-tokens) and finds safe cuts inside long ones. The file is compiled
+ * once for each id width (width.h). */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +10,12 @@
 
 /* ---- the definition ----
  *
- * The definition of byte-pair encoding, quadratic in the number of bytes. */
+ * Byte-pair encoding exactly as it is defined (bpe.c). The time is quadratic in the number of
+ * bytes. */
 
-/* Merge n > 0 tokens in place. merged[i] is the id that ids[i] and ids[i + 1] merge to; the last
- * entry is always NO_PAIR. Return the number of tokens that remain. */
+/* Apply all merges to the n > 0 tokens of `ids`, in place. merged[i] is the id that ids[i] and
+ * ids[i + 1] merge to; the last entry is always NO_PAIR. Return the number of tokens that
+ * remain. */
 static size_t merge_all(const sgt_vocab *v, sgt_id *ids, sgt_id *merged, size_t n)
 {
     for (;;) {
@@ -41,8 +43,8 @@ size_t WIDTH(sgt_bpe_scan)(const sgt_vocab *v, const uint8_t *s, size_t n, void 
     return n ? merge_all(v, ids, merged, n) : 0;
 }
 
-/* Encode by the definition, but start from characters instead of bytes (width.h). Only for 4-byte
- * ids. */
+/* Encode s[n] as sgt_bpe_scan does, but start with one token per character instead of one per byte
+ * (width.h). Only used for 4-byte ids. */
 static size_t scan_characters(const sgt_vocab *v, const uint8_t *s, size_t n, void *room)
 {
     sgt_id *ids = room;
@@ -54,20 +56,21 @@ static size_t scan_characters(const sgt_vocab *v, const uint8_t *s, size_t n, vo
 
 /* ---- steps ----
  *
- * Two adjacent tokens "fit" if the merges, applied to the bytes of those two alone, give the same
- * two tokens. A row of tokens is what the merges make of its bytes exactly if every two adjacent
- * tokens fit. (Each token must be what the merges make of its own bytes, which the reader of a
- * vocabulary ensures.) The proof is in H. van Antwerpen, A. Neubeck, "So many tokens, so little
- * time: introducing a faster, more flexible byte-pair tokenizer" (GitHub, 2024). So, from left to
- * right, take the longest token that fits after the last one. If no token does, replace the last
- * token by a shorter one. */
+ * Encodes a long piece in linear time. Two adjacent tokens "fit" if encoding the bytes of these two
+ * tokens alone gives the same two tokens. A sequence of tokens is the encoding of its bytes if and
+ * only if every two adjacent tokens fit. (This assumes that each token is the encoding of its own
+ * bytes, which is checked when a vocabulary is read.) The proof is in H. van Antwerpen, A. Neubeck,
+ * "So many tokens, so little time: introducing a faster, more flexible byte-pair tokenizer"
+ * (GitHub, 2024). The algorithm goes from left to right and takes the longest token that fits after
+ * the last one. If no token fits, it replaces the last token by a shorter one. */
 
 static uint32_t merged_by(const void *pairs, uint32_t left, uint32_t right)
 {
     return sgt_pair(pairs, left, right);
 }
 
-/* Return whether two adjacent tokens fit: the merges leave them apart. */
+/* Return 1 if two adjacent tokens fit, so that no merge changes them when only their bytes are
+ * encoded. */
 static int fit(const sgt_vocab *v, uint32_t left, uint32_t right)
 {
     return sgt_stay_apart((const uint32_t(*)[2])v->halves, merged_by, &v->pairs, left, right);
@@ -77,7 +80,7 @@ static size_t encode_by_steps(sgt_words *w, const uint8_t *s, size_t n, void *ro
 {
     const sgt_vocab *v = w->v;
     sgt_id *ids = room;
-    /* ids[0..count) encode s[0..at), and all adjacent ones fit */
+    /* Loop invariant: ids[0..count) encode s[0..at), and every two adjacent tokens fit. */
     size_t at = 0, count = 0, len = 0;
     sgt_vocab_need_trie(v);
     uint32_t token = n ? sgt_vocab_longest(v, s, n, &len) : 0;
@@ -90,8 +93,8 @@ static size_t encode_by_steps(sgt_words *w, const uint8_t *s, size_t n, void *ro
         } else if (len > 1) {
             token = sgt_vocab_longest(v, s + at, len - 1, &len);
         } else {
-            /* Dead end: mark this offset, so that it is not tried again. If a later mark overwrites
-             * this one, that costs time, but the ids stay correct. */
+            /* Dead end: mark this offset, so that it is not tried again. A later mark may overwrite
+             * this one; trying the offset again then costs time, but the ids stay correct. */
             assert(count > 0);
             w->marks[(w->place + at) % SGT_MARKS] = w->place + at;
             token = ids[--count];
@@ -105,7 +108,7 @@ static size_t encode_by_steps(sgt_words *w, const uint8_t *s, size_t n, void *ro
 
 /* ---- long words ---- */
 
-/* Encode a word in parts: cut it between any two bytes that no token spans. */
+/* Cut a word between every two bytes that no token spans, and encode the parts separately. */
 static size_t encode_parts(sgt_words *w, const uint8_t *s, size_t n, sgt_id *ids)
 {
     size_t count = 0;
@@ -117,7 +120,8 @@ static size_t encode_parts(sgt_words *w, const uint8_t *s, size_t n, sgt_id *ids
     return count;
 }
 
-/* Encode a word as sgt_encode_long does, but neither look it up in the cache nor store it. */
+/* Encode a word as sgt_encode_long does, but do not use the cache: neither look the word up in it
+ * nor store the word. */
 static size_t encode_anew(sgt_words *w, const uint8_t *s, size_t n, sgt_id *ids)
 {
     if (take_whole(w->v, s, n, ids)) return 1;
@@ -127,12 +131,12 @@ static size_t encode_anew(sgt_words *w, const uint8_t *s, size_t n, sgt_id *ids)
     return count;
 }
 
-/* A cached long word. When the memory is full, up to a quarter of its size in further words goes
- * uncached: if the same text is encoded again, most of its words are still found. After that, the
- * whole cache is emptied. */
+/* A long word in the cache. When the cache's memory is full, further words are not cached until
+ * they add up to a quarter of that memory; if the same text is encoded again, most of its words are
+ * then still found. After that, the cache is emptied completely. */
 typedef struct long_word {
-    uint16_t count, n; /* number of its ids, and of its bytes */
-    uint32_t found;    /* upper 4 bits: `count`, or 0 if it is above 15 */
+    uint16_t count, n; /* number of the word's ids; number of its bytes */
+    uint32_t found;    /* upper 4 bits: the number of ids, or 0 if it exceeds 15 */
     sgt_id ids[];      /* the word's bytes follow the ids */
 } long_word;
 
@@ -186,8 +190,8 @@ size_t WIDTH(sgt_encode_long)(sgt_words *w, const uint8_t *s, size_t n, void *id
 
 /* ---- text ---- */
 
-/* Encode the words at the end of the text, where fewer than 16 bytes can be read after a word's
- * start. */
+/* Encode the last words of a text: those after whose start fewer than 16 bytes are left. The words
+ * are copied to a larger buffer first, because the encoder reads 16 bytes from a word's start. */
 static size_t encode_tail(sgt_encoder *e, const uint8_t *s, const uint32_t *ends, size_t count,
                           sgt_id *ids)
 {
@@ -199,7 +203,8 @@ static size_t encode_tail(sgt_encoder *e, const uint8_t *s, const uint32_t *ends
     return n;
 }
 
-/* Encode `count` words. From s on, `left` bytes may be read; as many ids may be written. */
+/* Encode `count` words that start at s. `left` is both the number of bytes that may be read from s
+ * on and the room of `ids`. */
 static size_t encode_words(sgt_encoder *e, const uint8_t *s, const uint32_t *ends, size_t count,
                            size_t left, sgt_id *ids)
 {
@@ -213,8 +218,8 @@ static size_t encode_words(sgt_encoder *e, const uint8_t *s, const uint32_t *end
     return n + encode_tail(e, s + from, tail, count - safe, ids + n);
 }
 
-/* Split text[n] and encode it. Return the number of ids, or SGT_PATTERN_FAILED, with the cause in
- * e->failure, if the pattern fails. */
+/* Split text[n] and encode it. Return the number of ids. If the pattern fails, return
+ * SGT_PATTERN_FAILED and set e->failure to the cause. */
 static size_t encode_text(sgt_encoder *e, const void *text, size_t n, void *room)
 {
     sgt_id *ids = room;
@@ -234,17 +239,17 @@ static size_t encode_text(sgt_encoder *e, const void *text, size_t n, void *room
 
 /* ---- cuts inside a long piece (bpe.h) ---- */
 
-/* bytes of look-ahead at the end of the piece, which are encoded after the cut; less if a quarter
- * of the piece is less */
+/* maximum number of bytes at the end of the piece that are kept after the cut as look-ahead; at
+ * most a quarter of the piece is used for this */
 #define AHEAD ((size_t)16 << 10)
-#define TRIES 24 /* most borders that are tried per piece */
+#define TRIES 24 /* maximum number of borders to try per piece */
 
 typedef struct extent {
     sgt_words *words;
     const sgt_vocab *v;
     const uint8_t *s; /* start of the piece */
     size_t from;      /* bytes of text before the piece */
-    size_t n;         /* bytes of the piece that are in memory; it may continue after them */
+    size_t n;         /* number of bytes in memory; the piece may continue after them */
     size_t longest;   /* bytes of the longest token */
     sgt_id *ids;      /* (n): room for the ids of the piece */
 } extent;
@@ -257,18 +262,18 @@ static size_t longest_token(const sgt_vocab *v)
     return most;
 }
 
-/* Return a length, a few bytes below n, at which text[n] ends with a complete character whatever
- * follows. */
+/* Return a length, a few bytes below n, at which text[n] ends with a complete character regardless
+ * of the text that follows. */
 static size_t in_sight(const uint8_t *text, size_t n)
 {
     size_t m = n > 4 ? n - 4 : 0, low = m > 3 ? m - 3 : 0;
     while (m > low && (text[m] & 0xC0) == 0x80) m--;
-    /* if all four bytes before n are continuation bytes, the last has no lead byte, so it is a unit
-     * of its own */
+    /* If all four bytes before n are continuation bytes, the last of them has no lead byte. It then
+     * counts as a character. */
     return (text[m] & 0xC0) == 0x80 && n > 4 ? n - 4 : m;
 }
 
-/* Find the longest piece of text[n]. Returns its length, and its start in *from. */
+/* Find the longest piece of text[n]. Return its length, and set *from to its start. */
 static size_t longest_piece(const sgt_rule *r, const uint8_t *text, size_t n, size_t *from)
 {
     sgt_splitter sp = sgt_splitter_by(r, text, n);
@@ -283,12 +288,12 @@ static size_t longest_piece(const sgt_rule *r, const uint8_t *text, size_t n, si
     return most;
 }
 
-/* Return whether the tokens of the piece have a border at b, where token `last` ends, whatever text
- * follows s[0 ... t). */
+/* Return 1 if the encoded piece has a border between tokens at offset b whatever text follows s[0
+ * ... t), else 0. `last` is the token that ends at b. */
 static int stands(const extent *x, size_t b, uint32_t last, size_t t)
 {
     uint32_t first = SGT_NO_TOKEN;
-    /* start at ids + b: the tokens before b take at most b entries */
+    /* The tokens before b need at most b entries, so x->ids is free from index b on. */
     sgt_id *ids = x->ids + b;
     for (size_t a = t - x->longest + 1; a <= t; a++) {
         if (!encode_by_steps(x->words, x->s + b, a - b, ids)) return 0;
@@ -298,8 +303,9 @@ static int stands(const extent *x, size_t b, uint32_t last, size_t t)
     return 1;
 }
 
-/* Search backwards from `until` for a border between two tokens that stays a border whatever text
- * follows, and at which the split rule allows a cut. Return its offset, or 0 if there is none. */
+/* Search backwards from offset `until` for a border between two tokens at which the split rule
+ * allows a cut and which remains a border whatever text follows. Return its offset, or 0 if none is
+ * found. */
 static size_t find_border(const extent *x, size_t until)
 {
     size_t count = encode_by_steps(x->words, x->s, until, x->ids), b = until;
@@ -321,12 +327,13 @@ static size_t extent_cut(sgt_encoder *e, const uint8_t *text, size_t n)
     size_t ahead;
     x.n = longest_piece(&v->rule, text, in_sight(text, n), &x.from);
     x.s = text + x.from;
-    /* the last character of white space may belong to the next piece, depending on the text that
-     * follows */
+    /* If the piece is white space, its last character may belong to the next piece, depending on
+     * the text that follows. */
     if (x.n > 4) x.n = in_sight(x.s, x.n);
     ahead = AHEAD < x.n / 4 ? AHEAD : x.n / 4;
     if (x.longest > SGT_EXTENT_TOKEN || ahead < 2 * x.longest) return 0;
-    /* out of memory counts as "no cut": the caller then reads more text, or fails */
+    /* If memory is short, report that there is no cut: the caller then reads more text, or fails
+     * itself. */
     if (!(x.ids = malloc(x.n * sizeof *x.ids))) return 0;
     size_t b = find_border(&x, x.n - ahead);
     free(x.ids);

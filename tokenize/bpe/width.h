@@ -1,14 +1,14 @@
-/* width.h: names for ids of either width, for the files that are compiled once per width. The
- * Makefile defines SGT_FOR_wide for 4-byte ids; without it, ids have 2 bytes:
+/* width.h: defines names that stand for one id width, for files that are compiled once per width.
+ * The Makefile defines SGT_FOR_wide for 4-byte ids; without it, ids have 2 bytes:
  *
- *     sgt_id      an id in merge order, or a public one
- *     NO_PAIR     "no merge" as a rank: more than any id. (Id 65,535 of a narrow vocabulary can
- *                 only be the end of text, which no merge makes.)
- *     NO_ID       an id that no token has, for the right half of a pair: wide ones have 20 bits
- *     WIDTH(f)    the name of a function or table of this width
- *     publish     replaces ids in merge order by public ones
- *     take_whole  stores the id of a piece that is a token which no merges make
- *     begin_with_characters   stores the tokens that merging a piece may begin with */
+ *     sgt_id      type of an id, either in merge order or public (as users see it)
+ *     NO_PAIR     value for "these tokens do not merge": larger than any merged id. (Id 65,535 of a
+ *                 vocabulary with 2-byte ids can only be the end of text, which no merge produces.)
+ *     NO_ID       id that no token has, for the right half of a pair, which has at most 20 bits
+ *     WIDTH(f)    name of the function or table f for this width
+ *     publish     replaces ids in merge order by public ids
+ *     take_whole  stores the id of a piece that is a token which no merges produce
+ *     begin_with_characters   stores the tokens that merging a piece can start with */
 #ifndef SGT_WIDTH_H
 #define SGT_WIDTH_H
 
@@ -32,8 +32,8 @@ static inline void publish(const sgt_vocab *v, sgt_id *ids, size_t count)
         for (size_t i = 0; i < count; i++) ids[i] = (sgt_id)v->ids[ids[i]];
 }
 
-/* If the piece is a token that no merges make, store its public id in ids[0]. Return whether it is
- * one. */
+/* If s[n] is a token that no merges produce, store its public id in ids[0] and return 1, else
+ * return 0. */
 static inline int take_whole(const sgt_vocab *v, const uint8_t *s, size_t n, sgt_id *ids)
 {
     const uint32_t whole = sgt_vocab_whole(v, s, n);
@@ -41,10 +41,10 @@ static inline int take_whole(const sgt_vocab *v, const uint8_t *s, size_t n, sgt
     return whole != SGT_NO_TOKEN;
 }
 
-/* Store the tokens that merging s[n] may begin with, as ids in merge order: one for each character
- * that the merges always make first (vocab.h), and one for each byte of any other character. Set
- * merged[i] to the token that ids[i] and ids[i + 1] merge to, except for the last id. Return the
- * number of ids, or 0 if there are more than `most`. */
+/* Store the tokens that merging s[n] can start with, as ids in merge order. A character that the
+ * merges always complete first (vocab.h) is one token; any other character is one token per byte.
+ * Set merged[i] to the token that ids[i] and ids[i + 1] merge to, for all ids but the last. Return
+ * the number of ids, or 0 if there are more than `most`. */
 static inline size_t begin_with_characters(const sgt_vocab *v, const uint8_t *s, size_t n,
                                            sgt_id *ids, sgt_id *merged, size_t most)
 {

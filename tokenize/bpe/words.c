@@ -1,13 +1,14 @@
-/* words.c: the loop of words.h, compiled once for each CPU level and width of ids (width.h).
+/* words.c: implements the loop of words.h. The file is compiled once for each CPU level and id width
+ * (width.h).
  *
- * Four passes over a batch. As long as words are short and found, no pass has a branch that depends
- * on the text:
- *   fill   Turn a word's bytes into a key, a hash and a line of the table; prefetch that line.
- *   look   Compare the key with the line's first entry. Note where the ids are, or add the word to
- *          the missing ones.
- *   merge  Merge the missing words, each once and four at a time, because each merging step waits
- *          for the one before.
- *   emit   Copy 16 bytes of ids from where they are, and advance the output by their number.
+ * The loop makes four passes over a batch of words. As long as the words are short and in the table,
+ * no pass has a branch that depends on the text:
+ *   fill   Turn each word's bytes into a key, a hash and a table line; prefetch that line.
+ *   look   Compare the key with the line's first entry. Store where the ids are, or add the word to
+ *          the list of missing words.
+ *   merge  Merge each missing word once, four words at a time, because each merge in a word waits
+ *          for the merge before.
+ *   emit   Copy 16 bytes of ids to the output, and advance the output by the number of ids.
  * After emit, when no pointer into the table is in use, the missing words are put into the table.
  *
  * Measured choices, in ns per piece or word without the splitter's share (one thread, AVX-512, AMD
@@ -70,8 +71,8 @@
 #define KEY_MASK (((uint64_t)1 << COUNT_SHIFT) - 1)
 #define NEVER ((sgt_word_key){~(uint64_t)0, 1})
 
-/* The number of ids and the ids, laid out as they follow a key in the table: the upper four bits of
- * `count` are the number, as in the last half of a key. */
+/* A word's number of ids and its ids, in the same layout as after a key in the table: the upper
+ * four bits of `count` are the number. */
 typedef struct word_found {
     uint64_t count;
     sgt_id ids[16];
@@ -121,8 +122,8 @@ INLINE void fill(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t co
     }
 }
 
-/* Look up all words in the first entries of their lines. Return the number of words not found
- * there. */
+/* Look up every word in the first entry of its table line. Return the number of words that are not
+ * in it. */
 INLINE size_t look(sgt_words *w, size_t count)
 {
     size_t missing = 0;
@@ -146,28 +147,29 @@ INLINE size_t look(sgt_words *w, size_t count)
 
 /* ---- merging ----
  *
- * Merges the bytes of words of up to 15 bytes, LANES words at a time. Each step of a word depends
- * on the step before (find the lowest pair, then look up the new token's pairs: some 50 cycles).
- * Interleaving several words, without a branch that depends on any of them, hides this latency.
+ * Encodes words of up to 15 bytes, LANES words at a time. Each merge in a word depends on the merge
+ * before (find the pair of lowest rank, then look up the new token's pairs: some 50 cycles).
+ * Interleaving several words, without a branch that depends on their bytes, hides this latency.
  *
- * In each word, position i + 1 is byte i; positions 0 and n + 1 hold no token. ranks (16): the
- * token that the token at a position and its right neighbour merge to, or NO_PAIR. alive: a bit for
- * each position where a token begins, and for positions 0 and n + 1. A merge at p with its
- * neighbour q writes the new token to ids[p] and clears q's bit in alive.
+ * In each word, byte i has position i + 1; positions 0 and n + 1 hold no token. ranks (16): for
+ * each position, the token that the token there and its right neighbour merge to, or NO_PAIR.
+ * alive: a bit mask of the positions where a token begins, plus positions 0 and n + 1. A merge of
+ * the tokens at p and q writes the new token to ids[p] and clears bit q of alive.
  *
- * Ranks of 2 bytes fit one register, and one instruction finds the lowest of eight. Ranks of 4
- * bytes are kept as rank << 4 | position, so the lowest value also tells its position. */
+ * Sixteen ranks of 2 bytes fit one register, and one instruction finds the lowest of eight. Ranks
+ * of 4 bytes are stored as rank << 4 | position, so that the lowest value also gives its
+ * position. */
 
-/* LANES: number of words merged at a time. LONG_WORDS is 1 if they may be too long for the
- * table. */
+/* LANES: number of words merged at a time. LONG_WORDS: 1 if words that are too long for the table
+ * can be merged here too. */
 #if defined(__AVX2__)
 enum { LANES = 4, LONG_WORDS = sizeof(sgt_id) == 4 };
 #else
 enum { LANES = 1, LONG_WORDS = 0 };
 #endif
 
-/* Return whether a word is short enough for the table and is ASCII. (A word that is too long has
- * the key NEVER.) */
+/* Return 1 if a word is ASCII and short enough for the table, else 0. (The key of a word that is
+ * too long is NEVER, which is not ASCII.) */
 INLINE int is_ascii(const sgt_word_key *k) { return !((k->low | k->high) & 0x8080808080808080u); }
 
 #if defined(__AVX2__)
@@ -178,7 +180,7 @@ typedef __m256i ranks16;
 typedef __m512i ranks16;
 #else
 typedef struct ranks16 {
-    __m256i low, high; /* ranks at positions 0 to 7, and 8 to 15 */
+    __m256i low, high; /* low: ranks at positions 0 to 7; high: at positions 8 to 15 */
 } ranks16;
 #endif
 
@@ -190,14 +192,15 @@ typedef struct merging {
 
 #if !defined(SGT_FOR_wide)
 
-/* Return the ranks of a word, with NO_PAIR wherever `beyond` has it. */
+/* Load a word's 16 ranks. Where `beyond` holds NO_PAIR, the result is NO_PAIR, too. */
 INLINE ranks16 load_ranks(const sgt_id *ranks, const sgt_id *beyond)
 {
     __m256i r = _mm256_loadu_si256((const __m256i *)(const void *)ranks);
     return _mm256_or_si256(r, _mm256_loadu_si256((const __m256i *)(const void *)beyond));
 }
 
-/* Return v with one lane set to x. The lane is given both as a bit mask and as its index i. */
+/* Return v with one lane set to x. The lane is passed twice, as the bit mask `bit` and as the index
+ * i. */
 INLINE ranks16 set_lane(ranks16 v, uint32_t bit, uint32_t i, uint32_t x)
 {
 #if defined(__AVX512BW__)
@@ -211,8 +214,8 @@ INLINE ranks16 set_lane(ranks16 v, uint32_t bit, uint32_t i, uint32_t x)
 #endif
 }
 
-/* Find the lowest rank, and the first lane that has it, as a bit mask and as an index. Return 1 if
- * it is lane 0. */
+/* Set *best to the lowest rank, and *bit and *at to the bit mask and the index of the first lane
+ * that holds this rank. Return 1 if that is lane 0, else 0. */
 INLINE uint32_t find_lowest(ranks16 r, uint32_t *best, uint32_t *bit, uint32_t *at)
 {
     __m128i least =
@@ -286,7 +289,8 @@ INLINE uint32_t find_lowest(ranks16 r, uint32_t *best, uint32_t *bit, uint32_t *
 
 #endif
 
-/* Begin merging the n tokens in g->ids, whose pairs merge to ranks[1 ... n - 1]. */
+/* Begin merging word j: its n tokens are in g->ids[j], and the ids that its pairs merge to are in
+ * ranks[1 ... n - 1]. */
 INLINE void merge_begin(merging *g, int j, sgt_id *ranks, size_t n)
 {
 #define NO8 NO_PAIR, NO_PAIR, NO_PAIR, NO_PAIR, NO_PAIR, NO_PAIR, NO_PAIR, NO_PAIR
@@ -300,8 +304,8 @@ INLINE void merge_begin(merging *g, int j, sgt_id *ranks, size_t n)
     g->ranks[j] = load_ranks(ranks, beyond + 16 - n);
 }
 
-/* Begin merging a word from its bytes. If LONG_WORDS is 1, a word that is not ASCII begins with
- * characters (width.h). If that gives more than 15 tokens, the word is left empty. */
+/* Begin merging word j from its bytes. If LONG_WORDS is 1 and the word is not ASCII, begin with
+ * complete characters (width.h); if they give more than 15 tokens, the word is left empty. */
 INLINE void merge_start(merging *g, int j, const sgt_vocab *v, const sgt_word_key *k,
                         const uint8_t *s, size_t n)
 {
@@ -324,8 +328,8 @@ INLINE void merge_start(merging *g, int j, const sgt_vocab *v, const sgt_word_ke
     merge_begin(g, j, ranks, n);
 }
 
-/* Do one merge of word j. Return 1 and change nothing if no merge is left: position 0, which never
- * merges, then also has the lowest rank, NO_PAIR. */
+/* Do one merge in word j. If no merge is left, change nothing and return 1: the lowest rank is then
+ * NO_PAIR, which position 0 always holds. */
 INLINE uint32_t merge_step(merging *g, int j, const sgt_vocab *v)
 {
     ranks16 r = g->ranks[j];
@@ -334,7 +338,7 @@ INLINE uint32_t merge_step(merging *g, int j, const sgt_vocab *v)
     uint32_t after = alive & -(2 * bit), gone = after & -after,
              next = _tzcnt_u32(after & (after - 1));
     uint32_t before = 31 - _lzcnt_u32((alive & (bit - 1)) | 1);
-    /* a word that does not fit is empty, so no token begins after position 0 */
+    /* a word with too many tokens was left empty, so no token begins after position 0 */
     if (LONG_WORDS) next &= 31;
     sgt_id *ids = g->ids[j];
     ids[at] = (sgt_id)best;
@@ -351,11 +355,13 @@ INLINE void merge_end(const merging *g, int j, sgt_id *ids)
 {
     const sgt_id *from = g->ids[j] + 1;
     for (uint32_t tokens = g->alive[j] >> 1; tokens & (tokens - 1); tokens &= tokens - 1)
-        *ids++ = from[_tzcnt_u32(tokens)]; /* the highest bit marks the word's end, not a token */
+        /* the highest bit of `tokens` marks the word's end, not a token */
+        *ids++ = from[_tzcnt_u32(tokens)];
 }
 
-/* Merge LANES words with these keys; word j is the n[j] bytes at s[j]. Write its ids to out[j] and
- * their number to counts[j]: 0 if it has too many characters for a lane. */
+/* Encode LANES words. Word j has the key keys[j] and the bytes s[j][0 ... n[j]). Write its ids to
+ * out[j] and their number to counts[j]; the number is 0 if the word has too many characters for a
+ * lane. */
 INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], const uint8_t **s,
                         const size_t *n, sgt_id (*out)[16], uint32_t counts[LANES])
 {
@@ -370,7 +376,7 @@ INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], cons
     } while (!done);
 #pragma GCC unroll 4
     for (int j = 0; j < LANES; j++) {
-        /* two bits of alive, for position 0 and for the word's end, are not tokens */
+        /* minus 2: the bits for position 0 and for the word's end stand for no token */
         counts[j] = (uint32_t)__builtin_popcount(g.alive[j]) - 2;
         merge_end(&g, j, out[j]);
     }
@@ -387,8 +393,8 @@ INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], cons
 
 #endif
 
-/* Return the number of ids and the ids (word_found) of the line's second entry if it has this key;
- * else NULL. */
+/* If the second entry of the table line has key k, return a pointer to its number of ids and its
+ * ids (word_found), else NULL. */
 INLINE const uint8_t *second_place(const uint8_t *line, const sgt_word_key *k)
 {
     const uint8_t *p = line + (k->high ? 32 : 16);
@@ -396,14 +402,16 @@ INLINE const uint8_t *second_place(const uint8_t *line, const sgt_word_key *k)
     return load64(p) != k->low || ((load64(p + 8) ^ k->high) & KEY_MASK) ? NULL : p + 8;
 }
 
-/* Look up the missing words in the second entries of their lines, and the long ones in their cache.
- * Copy the ids found to `merged`, because `keep` will move the entries. Store in `left` the indices
- * in `missing` of the words not found, each distinct word once, and return how many. */
+/* Look up the missing words again: long words in their cache, others in the second entries of their
+ * lines. Copy the ids found to w->merged, because `keep` moves the entries later. Store in `left`
+ * the indices in w->missing of the words not found, each distinct word once. Return the number of
+ * indices stored. */
 INLINE size_t look_again(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t missing,
                          uint16_t *left)
 {
     word_found *merged = (word_found *)w->merged;
-    /* (six bits of the table offset): the last word put in `left`, plus 1 */
+    /* index: six bits of a word's table offset; value: 1 plus the index of the last such word put
+     * in `left`, or 0 */
     uint16_t seen[64] = {0};
     size_t count = 0;
     for (size_t m = 0; m < missing; m++) {
@@ -480,8 +488,8 @@ INLINE sgt_id *emit(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t
     return ids;
 }
 
-/* Put the missing words into the first entries of their lines; the words there move to the
- * second. */
+/* Write the missing words into the first entries of their lines. The word that was there moves to
+ * the second entry. */
 INLINE void keep(sgt_words *w, size_t missing)
 {
     for (size_t m = 0; m < missing; m++) {
@@ -493,7 +501,7 @@ INLINE void keep(sgt_words *w, size_t missing)
         uint8_t *p = w->table + w->places[i];
         if (k->high == NEVER.high) continue;
         if (count >> COUNT_SHIFT <= most) tagged[k->high != 0] |= count & ~KEY_MASK;
-        /* the batch held this word twice, and it is already stored */
+        /* The batch held this word twice, and its first occurrence is already stored. */
         if (!memcmp(p, tagged, size / 2)) continue;
         memcpy(p + size, p, size);
         memcpy(p, tagged, size / 2);

@@ -1,110 +1,112 @@
-/* words.h: encodes words, a few hundred at a time: the loop that nearly all text goes through. For
- * the files of tokenize/ and their tests.
+/* words.h: encodes words in batches of a few hundred. Nearly all text goes through this loop. The
+ * interface is internal to tokenize/ and its tests.
  *
- * A word is a piece of split.h (a pre-token), or a part of one between two cuts that no token
- * spans. Words of up to 15 bytes are looked up in a table that each encoder owns. Words not found
- * are merged, several at a time, and stored in the table.
+ * A word is a piece of split.h (a pre-token), or a part of a piece between two cuts that no token
+ * spans. Words of up to 15 bytes are looked up in a table; each encoder has its own. A word that is
+ * not in the table is merged, together with other missing words, and then stored in the table.
  *
  *     count = w->encode(w, s, ends, n, ids);
  *
- * The table has two parts: for words of up to 7 bytes, and of up to 15. A word's hash selects a
- * line of two entries. A new word is written to the first entry, and the word that was there moves
- * to the second. The branch-free loop reads only the first entry; the second is checked after a
- * miss.
+ * The table has two parts: one for words of up to 7 bytes, one for words of up to 15. A word's hash
+ * selects a line of two entries. A new word is written to the first entry, and the word that was
+ * there moves to the second. The branch-free loop reads only the first entry; the second is checked
+ * after a miss.
  *
- * Long words are those that the table cannot hold: words of 16 bytes or more, and shorter ones with
- * many ids, such as runs of spaces. Up to 256 bytes they have a cache of their own. With 4-byte ids
- * and vector instructions, long words of up to 45 bytes that are not ASCII are merged together with
- * the missing words, starting from up to 15 tokens of complete characters, since a large vocabulary
- * leaves few cuts in text of many scripts. Any other long word of up to 256 bytes is cut between
- * any two bytes that no token spans, and its parts are merged separately. Longer words are encoded
- * uncut, by steps (pieces.c). */
+ * Long words are words that the table cannot hold: words of 16 bytes or more, and shorter ones with
+ * many ids, such as runs of spaces. Long words of up to 256 bytes have a separate cache. With
+ * 4-byte ids and vector instructions, long words of up to 45 bytes that are not ASCII are merged
+ * together with the missing words. Such a word starts as up to 15 tokens, one per character, since
+ * a large vocabulary leaves few cuts in text of many scripts. Any other long word of up to 256
+ * bytes is cut between any two bytes that no token spans, and its parts are merged separately.
+ * Longer words are encoded by steps, without cuts (pieces.c). */
 #ifndef SGT_WORDS_H
 #define SGT_WORDS_H
 
 #include "tokenize/bpe/bpe.h"
 #include "tokenize/text/pattern.h"
 
-/* Each cached long word takes a number of units of 16 bytes. Vocabularies with 4-byte ids get more
- * units, because they leave fewer cuts, and so more long words. */
+/* log2 of the size of the cache of long words, in units of 16 bytes, for 4-byte ids. With 2-byte
+ * ids, the cache is smaller: such vocabularies leave more cuts, and so fewer long words. */
 #define SGT_UNIT_BITS 20
 #define SGT_LONG_UNITS(width) ((size_t)1 << ((width) == 4 ? SGT_UNIT_BITS : 16))
 #define SGT_LONG_SETS(width) (SGT_LONG_UNITS(width) / 8)
-#define SGT_MARKS 4096    /* number of dead ends that an encoder remembers (pieces.c) */
+#define SGT_MARKS 4096    /* number of dead ends that an encoder can remember (pieces.c) */
 #define SGT_WORDS 320     /* most words in a batch */
-#define SGT_WORD_SHORT 7  /* most bytes of a word in the table's first part */
+#define SGT_WORD_SHORT 7  /* maximum word length in bytes for the table's first part */
 #define SGT_WORD_BYTES 15 /* most bytes of a word in the table */
-#define SGT_WORD_LINES 17 /* log2 of the number of lines in each part */
+#define SGT_WORD_LINES 17 /* log2 of the number of lines in each part of the table */
 #define SGT_WORD_SHORT_LINE 32
 #define SGT_WORD_LONG_LINE 64
 /* bytes of the table */
 #define SGT_WORD_TABLE (((size_t)SGT_WORD_SHORT_LINE + SGT_WORD_LONG_LINE) << SGT_WORD_LINES)
 
-/* A word's bytes, padded with zeros, with its length in the last byte: that of `low` for a word of
- * up to 7 bytes, whose `high` is 0; else that of `high`. In the table, the upper half of that byte
- * is the number of its ids, and the ids follow: 8 bytes of them after `low` of a short word, 16
- * bytes after a longer one. A word with more ids than that has the number 0 and is treated as a
- * long word. No word has length 0, so an empty entry equals no word. A word that is too long has a
- * key that is never in the table. */
+/* A word's bytes, padded with zeros. A word of up to 7 bytes is in `low`, and `high` is 0. The last
+ * byte of the key (of `low`, or of `high` for a longer word) is the word's length. In the table,
+ * the upper half of that byte is the number of ids, and the ids follow: up to 8 bytes of ids for a
+ * short word, 16 for a longer one. If a word has more ids, the number is 0, and it is treated as a
+ * long word. No word has length 0, so an empty entry equals no word. A word that is too long for
+ * the table has a key that is never in the table. */
 typedef struct sgt_word_key {
     uint64_t low, high;
 } sgt_word_key;
 
-#define SGT_WORD_FOUND (8 + 16 * 4) /* most bytes of a word's number of ids, with the ids */
+/* maximum size in bytes of a word's number of ids plus its ids */
+#define SGT_WORD_FOUND (8 + 16 * 4)
 
 typedef struct sgt_words sgt_words;
 typedef size_t sgt_encode_piece(sgt_words *w, const uint8_t *s, size_t n, void *ids);
 
-/* Encode `count` words from s on; word i ends at ends[i]. Every word must start at least 16 bytes
- * before the end of the readable text, and its ids 16 entries before the end of `ids`. Returns the
- * number of ids. */
+/* Encode `count` words that start at s; word i ends at s + ends[i]. Return the number of ids. From
+ * the start of every word, at least 16 bytes must be readable and 16 entries of `ids` writable. */
 typedef size_t sgt_words_encode(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t count,
                                 void *ids);
 
-/* One function for each CPU level and id width; all give the same ids. Those for AVX exist on
- * x86-64 only. */
+/* One function for each CPU level and id width. All give the same ids. The AVX functions exist only
+ * on x86-64. */
 sgt_words_encode sgt_words_plain, sgt_words_avx2, sgt_words_avx512;
 sgt_words_encode sgt_words_wide_plain, sgt_words_wide_avx2, sgt_words_wide_avx512;
 
 struct sgt_words {
     const sgt_vocab *v;
     sgt_words_encode *encode; /* the function for this CPU */
-    /* Cached long words, one after another (pieces.c), followed by SGT_WORD_FOUND bytes that may be
-     * read; and a hash table of the units at which they begin, in sets of four. An entry holds the
-     * unit in its lower SGT_UNIT_BITS bits and bits of the hash above them; 0 is an empty entry. */
+    /* long_words: the cached long words, one after another (pieces.c), followed by SGT_WORD_FOUND
+     * readable bytes. long_sets: a hash table of the units at which the words begin, in sets of
+     * four entries. An entry holds the unit in its lower SGT_UNIT_BITS bits and hash bits above
+     * them; 0 means empty. */
     uint64_t (*long_words)[2];
     uint32_t (*long_sets)[4];
-    size_t long_used; /* units requested so far, including unit 0, which stays empty */
-    uint8_t *table;   /* SGT_WORD_TABLE bytes, and 16 more that may be read */
+    size_t long_used; /* units requested since the cache was emptied, including the unused unit 0 */
+    uint8_t *table;   /* SGT_WORD_TABLE bytes, plus 16 readable bytes after them */
     sgt_word_key keys[SGT_WORDS];
-    uint32_t places[SGT_WORDS]; /* (word): byte offset of the word's line in the table */
-    /* (word): pointer to its number of ids and the ids, laid out as they follow a key, in the table
-     * or in `merged` */
+    uint32_t places[SGT_WORDS]; /* (word): byte offset of the word's line in `table` */
+    /* (word): pointer to the word's number of ids and its ids, in `table` or in `merged`, laid out
+     * as after a key */
     const uint8_t *found[SGT_WORDS];
-    uint16_t missing[SGT_WORDS]; /* indices of the words that the first entries do not hold */
-    /* (missing word): its number of ids and the ids (words.c) */
+    uint16_t missing[SGT_WORDS]; /* indices of the batch's words that are not in a first entry */
+    /* (missing word): the word's number of ids and its ids (word_found in words.c) */
     uint64_t merged[SGT_WORDS * SGT_WORD_FOUND / 8];
-    /* Positions from which no tokens lead to the end of a piece. Positions count the bytes of all
-     * pieces that this encoder has encoded by steps. */
+    /* Dead ends: positions from which no sequence of fitting tokens reaches the end of the piece. A
+     * position counts the bytes of all pieces that this encoder has encoded by steps. */
     uint64_t *marks;
-    uint64_t place; /* position of the first byte of the next piece; begins at 1 */
+    uint64_t place; /* position of the first byte of the next piece; starts at 1 */
 };
 
-/* Encode a long word s[0..n), n > 0, into ids, which has room for n. Returns the number of ids. */
+/* Encode a long word s[0..n), n > 0, into `ids`, which must have room for n ids. Return the number
+ * of ids. */
 sgt_encode_piece sgt_encode_long_16, sgt_encode_long_32;
 
-/* Return a pointer to the number of ids and the ids of a cached long word, laid out as they follow
- * a key; NULL if it is not cached. If it has more than 15 ids, that number is 0. */
+/* Look up a long word in the cache. Return a pointer to its number of ids and its ids, laid out as
+ * after a key in the table, or NULL if the word is not cached. The number is 0 if it exceeds 15. */
 typedef const void *sgt_find_long(const sgt_words *w, const uint8_t *s, size_t n);
 sgt_find_long sgt_find_long_16, sgt_find_long_32;
-/* Cache a long word of at most SGT_BPE_SCAN_MAX bytes. */
+/* Store a long word of at most SGT_BPE_SCAN_MAX bytes, and its ids, in the cache. */
 typedef void sgt_keep_long(sgt_words *w, const uint8_t *s, size_t n, const void *ids, size_t count);
 sgt_keep_long sgt_keep_long_16, sgt_keep_long_32;
 
-#define SGT_PATTERN_FAILED SIZE_MAX /* returned instead of a number of ids */
+#define SGT_PATTERN_FAILED SIZE_MAX /* error value instead of a number of ids */
 
-/* The functions of one id width: encode a piece in linear time by steps (pieces.c); encode a text,
- * which returns SGT_PATTERN_FAILED if e->pattern fails; and sgt_extent_cut. */
+/* Functions for one id width. steps: encode a piece in linear time (pieces.c); text: encode a text,
+ * and return SGT_PATTERN_FAILED if e->pattern fails; cut: implement sgt_extent_cut. */
 typedef struct sgt_bpe {
     sgt_encode_piece *steps;
     size_t (*text)(sgt_encoder *e, const void *text, size_t n, void *ids);
@@ -115,10 +117,11 @@ extern const sgt_bpe sgt_bpe_16, sgt_bpe_32;
 struct sgt_encoder {
     sgt_words words;
     const sgt_bpe *by; /* functions for the vocabulary's id width */
-    /* memory of the tables, in huge pages that are faulted in on first use */
+    /* memory for the tables: huge pages that the kernel allocates on first access */
     sgt_arena memory;
-    sgt_pattern *pattern; /* pattern to split text by; NULL: the vocabulary's rule */
-    sgt_error failure;    /* the last failure of `pattern` */
+    /* user-defined pattern to split text by; NULL if the vocabulary has a built-in rule */
+    sgt_pattern *pattern;
+    sgt_error failure; /* the last failure of `pattern` */
 };
 
 #endif
