@@ -1,4 +1,5 @@
-/* before.c: check the options; estimate the space needed, and compare it with the free space. */
+/* before.c: checks the options, estimates the disk space needed, and compares it with the free
+ * space. */
 #include "tokenize/before.h"
 
 #include <errno.h>
@@ -22,9 +23,9 @@
 
 #define MAX_THREADS 1024
 #define TOKEN_BYTES 4     /* average bytes of text per token */
-#define UNPACKED 3        /* average bytes of text per byte of a packed file */
-#define VOCAB_ENTRY 28    /* approximate bytes of a token in tokenizer.json */
-#define SMALL (64u << 20) /* more bytes than a vocabulary and the lists of files take */
+#define UNPACKED 3        /* assumed ratio of unpacked size to compressed size */
+#define VOCAB_ENTRY 28    /* approximate bytes per token in tokenizer.json */
+#define SMALL (64u << 20) /* more bytes than the vocabulary and the file lists ever take on disk */
 
 /* ---- the options ---- */
 
@@ -73,8 +74,9 @@ int sgt_tokenize_given(sgt_tokenize_options *o, const sgt_tokenize_options *give
 
 /* ---- the disk ---- */
 
-/* Return the bytes that this user may still write on the file system that holds OUT, or will hold
- * it. Return SGT_NOT_KNOWN if out is NULL or the system does not say. */
+/* Return the number of bytes that this user can still write on the file system of the output
+ * folder, which need not exist yet. Return SGT_NOT_KNOWN if `out` is NULL or the system does not
+ * report the free space. */
 static uint64_t free_bytes(const char *out)
 {
     struct statvfs f;
@@ -104,7 +106,7 @@ int sgt_space_lacks(const char *out, const sgt_dry_run_result *r, sgt_error *err
 
 /* ---- the inputs ---- */
 
-/* Set *documents to the number of rows of a Parquet file, and *bytes to the size of its text
+/* Set *documents to the number of rows of the Parquet file f, and *bytes to the size of its text
  * column. */
 static int measure_rows(const sgt_corpus *c, const sgt_corpus_file *f, const sgt_stop *stop,
                         uint64_t *documents, uint64_t *bytes, sgt_error *err)
@@ -118,12 +120,12 @@ static int measure_rows(const sgt_corpus *c, const sgt_corpus_file *f, const sgt
     return SGT_OK;
 }
 
-/* Estimate the documents, tokens and disk space that this corpus gives. Fill in all of *r but
- * r->disk_free and r->begun. */
+/* Estimate how many documents and tokens the corpus holds and how much disk space they need. Fill
+ * in every field of *r except disk_free and begun. */
 static int estimate(sgt_dry_run_result *r, const sgt_tokenize_options *o, const sgt_corpus *c,
                     const sgt_vocab *v, sgt_error *err)
 {
-    /* any other layout has one file per split */
+    /* layouts other than sgt's have one file per split, however large it is */
     const double size = o->layout ? 1e18 : (double)sgt_pipeline_shard_tokens(o);
     double text = 0;
     int known = !o->special_eot; /* a file of text is one document */
@@ -137,12 +139,13 @@ static int estimate(sgt_dry_run_result *r, const sgt_tokenize_options *o, const 
         known &= !f->lines && !f->detect && !(f->rows && o->skip_bad);
         r->documents += documents;
         r->packed |= !sgt_corpus_sought(f) && !f->filter;
-        /* a filter reads formats such as PDF, which hold less text than bytes */
+        /* files read through a filter count at their size on disk: formats such as PDF hold less
+         * text than their size */
         text += (double)bytes * (sgt_corpus_sought(f) || f->filter ? 1 : UNPACKED);
     }
     const double tokens = ceil(text / TOKEN_BYTES);
     const uint64_t documents = known ? r->documents : 0;
-    /* one more set for the parts, and one for the set that another layout is converted from */
+    /* temporary copies of the set: one for the parts, and one to convert to another layout from */
     const uint64_t sets = (sgt_parts_wanted(o) ? 1u : 0u) + (o->layout ? 1u : 0u);
     r->tokens = (uint64_t)tokens;
     r->shards = (uint64_t)(ceil(tokens * (1 - o->val_fraction) / size) +
@@ -179,15 +182,16 @@ int sgt_space_check(const sgt_tokenize_options *o, const sgt_corpus *c, const sg
                     sgt_error *err)
 {
     if (o->force || c->stream || (o->joined && o->rank) || sgt_out_is_begun(o->out)) return SGT_OK;
-    /* The output is never eight times as large as the inputs. With that much free space, skip the
-     * estimate, which opens every Parquet file. */
+    /* The output is never eight times as large as the inputs. If that much space is free, skip the
+     * estimate, which would open every Parquet file. */
     const uint64_t avail = free_bytes(o->out);
     if (avail == SGT_NOT_KNOWN || avail / 8 > c->bytes + SMALL) return SGT_OK;
     sgt_dry_run_result r;
     sgt_error why;
     int rc = estimate(&r, o, c, v, &why);
     if (rc == SGT_ESTOPPED) return sgt_fail(err, rc, "%s", why.text);
-    /* Ignore errors in the inputs: the run itself reports them when it reaches that input. */
+    /* Ignore errors in the inputs here: the run reports an input's error when it reaches that
+     * input. */
     if (rc < 0) return SGT_OK;
     r.disk_free = avail;
     return sgt_space_lacks(o->out, &r, err);

@@ -19,40 +19,44 @@
 
 #define SGT_NOT_KNOWN UINT64_MAX
 
-/* Copy *given, the caller's options of sgt_tokenize or sgt_vocab_train, which may be of another
- * version, to *o, and check them. Check the size field of *result, which may be NULL. Return 0 or
- * SGT_EUSAGE. */
+/* Copy the caller's options *given, whose struct may be of another version, to *o, and check them.
+ * Check the size field of *result unless result is NULL. Return 0 or SGT_EUSAGE. */
 int sgt_tokenize_given(sgt_tokenize_options *o, const sgt_tokenize_options *given,
                        const sgt_tokenize_result *result, sgt_error *err);
 
 typedef struct sgt_dry_run_result {
-    uint64_t files, bytes; /* number of input files, and their bytes on disk */
-    uint64_t skipped;      /* number of files left out because they are not text */
-    /* exact number; SGT_NOT_KNOWN if the inputs would have to be read to count them */
+    uint64_t files, bytes; /* number of input files, and the sum of their sizes on disk in bytes */
+    uint64_t skipped;      /* number of input files left out because they are not text */
+    /* exact number of documents; SGT_NOT_KNOWN if counting them would need reading the inputs */
     uint64_t documents;
-    uint64_t tokens;       /* rough estimate, including duplicates */
-    int packed;            /* 1: some files are compressed (.gz, .zst) */
-    uint64_t shards, disk; /* number of shards; bytes of the complete OUT */
-    /* bytes needed in addition while the run lasts: for the parts of ranks, --shuffle or --dedup,
-     * and for the set of shards that another layout is converted from */
+    /* rough estimate of the number of tokens, including duplicate documents */
+    uint64_t tokens;
+    int packed;            /* 1 if at least one input file is compressed (.gz, .zst) */
+    uint64_t shards, disk; /* number of shards; size of the complete output folder in bytes */
+    /* additional disk space in bytes while the run lasts: for temporary parts (several ranks,
+     * --shuffle or --dedup), and for sgt's shards if they are converted to another layout */
     uint64_t disk_meanwhile;
-    uint64_t disk_free; /* bytes free for this user; SGT_NOT_KNOWN if OUT is not given */
-    /* 1: OUT already holds a set, complete or not, whose space was checked when it was begun */
+    /* free disk space in bytes for this user; SGT_NOT_KNOWN if no output folder is given */
+    uint64_t disk_free;
+    /* 1 if the output folder already holds a set, complete or not; its disk space was checked when
+     * the set was begun */
     int begun;
 } sgt_dry_run_result;
 
 /* Estimate what sgt_tokenize(o) would write; o->out may be NULL. Return 0 or a negative SGT_E*.
- * Standard input is refused, because its size is unknown. */
+ * Standard input is refused with SGT_EUSAGE, because its size is unknown. */
 int sgt_dry_run(const sgt_tokenize_options *o, sgt_dry_run_result *r, sgt_error *err);
 
-/* Return SGT_EIO, with both numbers in the message, if OUT needs more bytes than are free. Return
- * SGT_OK without a check if o->force is set, if OUT is begun or complete, or if an input is
- * standard input. If ranks are connected, only rank 0 checks. */
+/* Return SGT_EIO if the output folder needs more bytes than are free on its disk; the message
+ * states both numbers. Return SGT_OK without a check if o->force is set, if the output folder
+ * already holds a set, or if an input is standard input. If ranks are connected, only rank 0
+ * checks. */
 int sgt_space_check(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
                     sgt_error *err);
 
-/* Return SGT_EIO, with both numbers in the message, if an OUT of these sizes does not fit on its
- * disk. Return SGT_OK if it fits, or if the system does not tell the free space. */
+/* Return SGT_EIO if an output folder of the sizes in *r does not fit on its disk; the message
+ * states both numbers. Return SGT_OK if it fits, or if the system does not report the free
+ * space. */
 int sgt_space_lacks(const char *out, const sgt_dry_run_result *r, sgt_error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* pipeline.c: make one set in one process: threads encode units of text (units.h), and the calling
- * thread writes the units in the order of the text. */
+/* pipeline.c: tokenizes the inputs into one set of shards in one process. Threads encode units of
+ * text (units.h) in parallel, and the calling thread writes the units in the order of the text. */
 #include "tokenize/pipeline.h"
 
 #include <inttypes.h>
@@ -22,8 +22,8 @@ static int write_units(sgt_units *units, const sgt_tokenize_options *o, const sg
 {
     sgt_unit *u;
     int rc;
-    /* the first report has only the work of an earlier run, which must not count for the speed of
-     * this run */
+    /* Report progress before the first unit: this report covers only the work of an earlier run, so
+     * the caller does not count that work towards the speed of this run. */
     do {
         if (o->progress)
             o->progress(o->progress_ctx, sgt_record_read(r), c->stream ? 0 : c->bytes,
@@ -32,7 +32,7 @@ static int write_units(sgt_units *units, const sgt_tokenize_options *o, const sg
     return rc < 0 ? rc : SGT_OK;
 }
 
-/* Tokenize from the position *from to the end of the corpus. */
+/* Tokenize the corpus from position *from to its end. */
 static int run(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
                const sgt_checkpoint *from, sgt_record *r, sgt_error *err)
 {
@@ -101,7 +101,7 @@ int sgt_pipeline_check(const sgt_manifest *m, const sgt_corpus *c, const sgt_tok
                     100 * o->val_fraction, r.documents);
 }
 
-/* Write the files of another layout from the set of shards that m describes, and describe them in
+/* Convert the set of shards that m describes to the requested layout, and describe the new files in
  * *laid_out. */
 static int lay_out(const sgt_out *out, const sgt_manifest *m, const sgt_out_request *r,
                    sgt_manifest *laid_out, sgt_error *err)
@@ -120,7 +120,8 @@ int sgt_pipeline_publish(sgt_out *out, sgt_manifest *m, const sgt_out_request *r
 {
     sgt_manifest laid_out = {0};
     const sgt_manifest *all = r->layout ? &laid_out : m;
-    m->options = (char *)r->set_options; /* only read during this call; the caller frees it */
+    /* the string stays the caller's; m->options is reset to NULL before this function returns */
+    m->options = (char *)r->set_options;
     snprintf(m->vocabulary, sizeof m->vocabulary, "%s", sgt_vocab_name(r->vocab));
     m->fingerprint = sgt_vocab_fingerprint(r->vocab);
     m->vocab = sgt_vocab_size(r->vocab);
@@ -134,7 +135,7 @@ int sgt_pipeline_publish(sgt_out *out, sgt_manifest *m, const sgt_out_request *r
     return rc;
 }
 
-/* Complete an OUT that this run has claimed. */
+/* Tokenize into an output folder that this run has claimed, and publish the set. */
 static int fill_out(sgt_out *out, const sgt_tokenize_options *o, const sgt_out_request *request,
                     sgt_tokenize_result *result, sgt_error *err)
 {
@@ -178,10 +179,11 @@ int sgt_pipeline_make(const sgt_tokenize_options *o, const sgt_out_request *r,
         result->already_done = rc == SGT_OK;
     } else if (rc == 0) {
         rc = fill_out(&out, o, r, result, err);
-        /* if another run has taken OUT over, it removes this run's files: report that as the
-         * cause */
+        /* If another run has taken over the output folder, that run removes this run's files. Then
+         * report the takeover as the cause of the error. */
         if (rc < 0) (void)sgt_out_check(&out, err);
-        /* Keep complete shards and the state of a clean stop. Remove anything less. */
+        /* Keep the files if the set is complete, if the journal records complete shards, or if the
+         * run was stopped cleanly. In any other case, remove them. */
         int keep = rc == 0 || !sgt_journal_empty(out.journal) ||
                    (rc == SGT_ESTOPPED && !r->corpus->stream);
         sgt_out_release(&out, keep);

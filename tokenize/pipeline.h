@@ -1,4 +1,4 @@
-/* pipeline.h: turn files into one set of shards, in one process. */
+/* pipeline.h: tokenizes files into one set of shards, in one process. */
 #ifndef SGT_PIPELINE_H
 #define SGT_PIPELINE_H
 
@@ -7,26 +7,28 @@
 #include "tokenize/out/out.h"
 #include "tokenize/sgt_tokenize.h"
 
-/* Make the set that is requested, or resume it. OUT, the inputs and the layout are taken from *r,
- * not from *o. */
+/* Write the set of shards that *r requests, or resume it if an earlier run left it unfinished. The
+ * output folder, the inputs and the layout are taken from *r, not from *o. */
 int sgt_pipeline_make(const sgt_tokenize_options *o, const sgt_out_request *r,
                       sgt_tokenize_result *result, sgt_error *err);
 
-/* Fail if only bad lines and rows were found, and all of them were left out; or if val_fraction is
- * less than 1 and all documents fell into the val split. */
+/* Return an error in two cases: skip_bad left out every line and row of the inputs because all were
+ * bad, or val_fraction is less than 1 and yet all documents fell into the validation split. */
 int sgt_pipeline_check(const sgt_manifest *m, const sgt_corpus *c, const sgt_tokenize_options *o,
                        sgt_error *err);
-/* Complete OUT with the manifest m. This sets m's vocabulary, and, during the call, its options.
- * Fill in *result, except bytes_read and seconds, which are kept. If OUT has another layout, first
- * write its files from the set of shards in out->shards, which m describes. */
+/* Publish the set that m describes in the output folder, and fill in *result, except bytes_read and
+ * seconds. The call sets m's vocabulary fields; it sets m->options only while it runs. If another
+ * layout is requested, first convert the set of shards in out->shards to that layout. */
 int sgt_pipeline_publish(sgt_out *out, sgt_manifest *m, const sgt_out_request *r,
                          sgt_tokenize_result *result, sgt_error *err);
-/* Fill in *r from the counts of a manifest. */
+/* Fill in the counts of *r from the manifest m. */
 void sgt_pipeline_result(sgt_tokenize_result *r, const sgt_manifest *m);
-/* Fill in *r from the manifest of a complete OUT, except bytes_read and seconds, which are kept. */
+/* Fill in *r from the manifest in the complete output folder `out`, but leave bytes_read and
+ * seconds unchanged. */
 int sgt_pipeline_reread(sgt_tokenize_result *r, const char *out, sgt_error *err);
 
-/* Return the number of tokens per shard that these options request. */
+/* Return the number of tokens per shard that the options request: o->shard_tokens or the
+ * default. */
 uint64_t sgt_pipeline_shard_tokens(const sgt_tokenize_options *o);
 
 #endif

@@ -1,5 +1,6 @@
-/* tokenize.c: sgt_tokenize: check the options, list the inputs, check the disk space, and make the
- * set: either in this process alone (pipeline.c), or in parts that are then joined (parts/). */
+/* tokenize.c: implements sgt_tokenize: checks the options, lists the inputs, checks the disk space,
+ * and writes the set of shards. A set is written either by this process alone (pipeline.c), or in
+ * parts that are joined at the end (parts/). */
 #include "tokenize/sgt_tokenize.h"
 
 #include <jansson.h>
@@ -19,8 +20,8 @@
 #include "tokenize/pipeline.h"
 #include "tokenize/vocab/vocab.h"
 
-/* Return the options that change the output, as malloc'd JSON. The percentage of --split has 15
- * digits, which a double always keeps. */
+/* Return the options that change the output, as a JSON text allocated with malloc. The percentage
+ * of --split has 15 digits: a double represents every number of 15 digits. */
 static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v)
 {
     static const char *const formats[] = {"auto", "text", "jsonl"}, *const invalid[] = {
@@ -33,7 +34,8 @@ static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v)
                           "shard_tokens", (json_int_t)sgt_pipeline_shard_tokens(o), "special",
                           o->special_eot ? "eot" : "none", "invalid_utf8", invalid[o->invalid_utf8],
                           "binary", o->binary == SGT_BINARY_KEEP ? "keep" : "skip");
-    /* out of memory: if an option were missing, OUT would seem to be made with other options */
+    /* `bad` records failed insertions (out of memory): a text that lacked an option would make the
+     * output folder appear to have been written with other options */
     int bad = 0;
     if (o->special_eot) bad |= json_object_set_new(j, "special_revision", json_integer(2));
     if (v->normalize > SGT_NORMALIZE_NONE)
@@ -81,11 +83,13 @@ int sgt_tokenize(const sgt_tokenize_options *given, sgt_tokenize_result *result,
     const double began = sgt_now();
     int kept = 0, rc = sgt_tokenize_given(&o, given, result, err);
     if (rc < 0) return rc;
-    alike = o; /* for notices that are the same in all connected ranks: only rank 0 gives them */
+    /* copy for notices that all connected ranks would print alike: only rank 0 prints them */
+    alike = o;
     if (o.joined && o.rank) alike.notice.say = NULL;
     if ((rc = sgt_vocab_of(&v, &o, err)) == 0 && (rc = sgt_corpus_list(&c, &alike, err)) == 0) {
         sgt_vocab_say(v, &alike.notice);
-        /* if literals begin documents, the names alone do not tell which documents there are */
+        /* with special_eot, <|endoftext|> in the text begins documents, so the file names do not
+         * determine the documents */
         kept = !o.special_eot && sgt_text_feed_choose(c, o.val_fraction);
         rc = tokenize_into(&o, &alike.notice, c, v, &r, err);
     }
@@ -95,7 +99,8 @@ int sgt_tokenize(const sgt_tokenize_options *given, sgt_tokenize_result *result,
                 "training (whole files are chosen)");
     sgt_vocab_free(v);
     sgt_corpus_free(c);
-    r.seconds += sgt_now() - began; /* without waits for other owners of OUT, which are not work */
+    /* r.seconds holds minus the time spent waiting for other owners of the output folder */
+    r.seconds += sgt_now() - began;
     if (result) sgt_struct_write(result, &r, sizeof r);
     return rc;
 }

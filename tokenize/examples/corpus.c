@@ -23,7 +23,8 @@ static void print_line(void *ctx, const char *line)
     fprintf(stderr, "corpus: %s\n", line);
 }
 
-/* Print the progress. bytes_total is 0 if it is unknown, as for standard input and packed files. */
+/* Print the progress. bytes_total is 0 if the inputs' total size is unknown, as for standard input
+ * and compressed files. */
 static void show(void *ctx, uint64_t bytes_done, uint64_t bytes_total, uint64_t tokens)
 {
     uint64_t *last = ctx, percent = bytes_total ? 100 * bytes_done / bytes_total : 0;
@@ -45,8 +46,8 @@ int main(int argc, char **argv)
                                     .inputs = (const char *const *)argv + 2,
                                     .input_count = (size_t)argc - 2,
                                     .out = argv[1],
-                                    /* fraction of documents for validation, chosen by a hash of
-                                     * their paths */
+                                    /* fraction of documents put into the validation split, chosen
+                                     * by a hash of each document's path */
                                     .val_fraction = .01,
                                     .shard_tokens = 1000000,
                                     .notice = {print_line, NULL},
