@@ -1,8 +1,8 @@
-/* words.c: implements the loop of words.h. The file is compiled once for each CPU level and id width
- * (width.h).
+/* words.c: implements the loop of words.h. The file is compiled once for each CPU level and id
+ * width (width.h).
  *
- * The loop makes four passes over a batch of words. As long as the words are short and in the table,
- * no pass has a branch that depends on the text:
+ * The loop makes four passes over a batch of words. As long as the words are short and in the
+ * table, no pass has a branch that depends on the text:
  *   fill   Turn each word's bytes into a key, a hash and a table line; prefetch that line.
  *   look   Compare the key with the line's first entry. Store where the ids are, or add the word to
  *          the list of missing words.
