@@ -1,13 +1,14 @@
-/* advice.c: tables of published and measured learning rates by model size, and the diagnosis of
- * losses. */
+/* advice.c: learning rates by model size, published or measured, and the diagnosis of losses during
+ * training. */
 #include "train/advice.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Return the range for a model smaller than SGT_LR_SMALLEST. A model smaller than the smallest
- * measured model gets the rates of that model. */
+/* Return the range of learning rates for a model with fewer than SGT_LR_SMALLEST parameters. Below
+ * 690,000 parameters, the smallest size that was measured, the range is the one measured for that
+ * size. */
 static sgt_lr_range small_range(uint64_t parameters)
 {
     const double measured = 690000;
@@ -25,13 +26,13 @@ sgt_lr_range sgt_advice_lr(uint64_t parameters)
     const sgt_lr_range *r = table, *last = r + sizeof table / sizeof *table - 1;
     const double p = (double)parameters;
     if (parameters < SGT_LR_SMALLEST) return small_range(parameters);
-    /* below the geometric mean of two sizes, the smaller size is nearer by ratio */
+    /* the size nearest by ratio changes at the geometric mean of two neighbouring sizes */
     while (r < last && p * p > (double)r[0].parameters * (double)r[1].parameters) r++;
     return *r;
 }
 
-/* Return the factor on the learning rate for steps of fewer than `base` rows; it is 1 for `base`
- * rows or more. */
+/* Return the factor by which the learning rate is multiplied if a step has fewer than `base` rows.
+ * The factor is 1 for `base` rows or more. */
 static double few_rows(uint64_t rows, uint64_t base)
 {
     return rows < base ? pow((double)rows / (double)base, SGT_LR_ROWS_POWER) : 1;
@@ -46,7 +47,7 @@ double sgt_advice_auto_lr(uint64_t parameters, uint64_t rows, uint64_t base)
 
 int sgt_advice_lr_outside(uint64_t parameters, uint64_t rows, double lr)
 {
-    const uint64_t base = 64; /* rows per step to which the ranges refer */
+    const uint64_t base = 64; /* rows per step for which the usual ranges were determined */
     sgt_lr_range r = sgt_advice_lr(parameters);
     if (lr < r.low * few_rows(rows, base) * (1 - 1e-9)) return -1;
     return lr > (rows > base ? sgt_advice_scale_lr(r.high, rows, base) : r.high);
@@ -104,29 +105,29 @@ void sgt_diagnosis_start(sgt_diagnosis *d, double lr, uint64_t tokens_per_step, 
                          .block_steps = SGT_FLAT_BLOCK};
 }
 
-/* Compare two numbers for qsort; NaN counts as the largest. */
+/* Compare two doubles for qsort. NaN counts as larger than any number. */
 static int ascending(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y || isnan(x)) - (x < y || isnan(y));
 }
 
-/* Sort n numbers, and return their median. */
+/* Sort the n numbers in place, and return their median. */
 static double median(double *of, uint64_t n)
 {
     qsort(of, n, sizeof *of, ascending);
     return of[n / 2];
 }
 
-/* Return the median of the n values before the newest one in `ring` (d->recent or d->norms). Copies
- * these values to `last`, sorted. */
+/* Return the median of n consecutive values in `ring` (d->recent or d->norms), which end just
+ * before the newest value. Copy these n values to `last`, in ascending order. */
 static double median_of_last(const sgt_diagnosis *d, const double *ring, double *last, uint64_t n)
 {
     for (uint64_t i = 0; i < n; i++) last[i] = ring[(d->seen - 2 - i) % SGT_SPIKE_STEPS];
     return median(last, n);
 }
 
-/* Return the mean of the last n losses, or NaN if one of them is NaN. */
+/* Return the mean of the last n losses. It is NaN if any of them is NaN. */
 static double mean_of_last(const sgt_diagnosis *d, uint64_t n)
 {
     double sum = 0;
@@ -134,11 +135,13 @@ static double mean_of_last(const sgt_diagnosis *d, uint64_t n)
     return sum / (double)n;
 }
 
-/* Update d->diverged. Random noise must not count as divergence: the standard deviation of the
- * difference of two means of SGT_MEAN_STEPS losses is sqrt(2 / SGT_MEAN_STEPS) times that of one
- * loss. The start is the mean of the first SGT_MEAN_STEPS losses, but at most the first loss plus a
- * margin, in case these losses rise already. The margin is a tenth of the first loss, or d->chance
- * / 2 if that is more, because a single loss is uncertain. */
+/* Update d->diverged. Noise must not count as divergence: the difference of two means of
+ * SGT_MEAN_STEPS losses has a standard deviation of sqrt(2 / SGT_MEAN_STEPS) times that of a single
+ * loss.
+ *
+ * d->start is the mean of the first SGT_MEAN_STEPS losses. If these losses rise already, d->start
+ * is limited to the first loss plus a margin: a tenth of the first loss, or d->chance / 2 if that
+ * is more, because a single loss is uncertain. */
 static void watch_start(sgt_diagnosis *d, uint64_t step, double loss)
 {
     if (d->seen == 1) d->first = loss;
@@ -153,10 +156,10 @@ static void watch_start(sgt_diagnosis *d, uint64_t step, double loss)
 }
 
 /* Estimate the standard deviation of the noise in the last SGT_SWING_STEPS losses, or in all losses
- * if there are fewer. It follows from the median difference between two losses, which is .954 times
- * the standard deviation if losses are only noisy. Return the smallest estimate over pairs of
- * losses 1 to 4 steps apart: a loss that swings is close to one of the four losses before it, so
- * swings do not count as noise. */
+ * if there are fewer. If losses differ only by noise, the median difference between two of them is
+ * .954 times the standard deviation. Return the smallest estimate over pairs of losses 1 to 4 steps
+ * apart. So swings do not count as noise: a loss that swings is close to one of the four losses
+ * before it. */
 static double noise(const sgt_diagnosis *d)
 {
     double apart[SGT_SWING_STEPS], least = HUGE_VAL;
@@ -178,10 +181,10 @@ static void record_rise(sgt_diagnosis *d, double from, double to)
     d->rise = to - from;
 }
 
-/* Return whether the loss rose near the end of the warm-up by more than noise explains: by more
- * than six standard deviations that are expected for the number of tokens, and more than five of
- * the measured noise. For SGT_SWING_STEPS steps the rise itself increases the measured noise, so
- * this is tested again at every step. */
+/* Return whether the loss rose near the end of the warm-up by more than noise explains. The rise
+ * must exceed six of the standard deviations expected for the number of tokens, and five of the
+ * measured ones. The rise itself increases the measured noise for SGT_SWING_STEPS steps, so each
+ * step tests again. */
 static int rises(sgt_diagnosis *d, uint64_t step, double lr_now)
 {
     if (lr_now > d->lr_most) {
@@ -202,8 +205,8 @@ static int rises(sgt_diagnosis *d, uint64_t step, double lr_now)
     return d->rise > fmax(sqrt(2.0 / SGT_RISE_STEPS) * d->chance, 5 * noise(d));
 }
 
-/* Track swings of the loss that are larger than noise, from one extreme to the next. Return whether
- * swings are frequent. */
+/* Track the swings of the loss, from one extreme to the next, if they are larger than noise. Return
+ * whether swings are so frequent that the loss oscillates. */
 static int oscillates(sgt_diagnosis *d, uint64_t step, double loss)
 {
     const size_t n = sizeof d->turned / sizeof *d->turned;
@@ -222,9 +225,9 @@ static int oscillates(sgt_diagnosis *d, uint64_t step, double loss)
 }
 
 /* Return whether `loss` is far above d->before, the median of the losses just before it. The
- * difference must be more than four standard deviations that are expected for the number of tokens;
- * more than twice the range of these losses, which may fall or swing; and more than noise, which is
- * tested last because estimating it takes longest. */
+ * difference must exceed four of the standard deviations expected for the number of tokens. It must
+ * exceed twice the range of the losses before, which may fall or swing. It must also exceed the
+ * measured noise, which is tested last because measuring takes longest. */
 static int is_far_above(sgt_diagnosis *d, double loss)
 {
     double last[SGT_SPIKE_BEFORE];
@@ -234,10 +237,10 @@ static int is_far_above(sgt_diagnosis *d, double loss)
            loss > d->before + SGT_SPIKE_NOISE * noise(d);
 }
 
-/* Look for a spike among the first losses, when there are SGT_SPIKE_LEAST + 1 of them. Because they
- * fall steeply, estimate the noise from the distance of each loss from the line between its two
- * neighbours; the median distance is .826 times the standard deviation. A spike is a loss above
- * both of its neighbours, or lasts two steps. */
+/* Look for a spike among the first losses, once there are SGT_SPIKE_LEAST + 1 of them. The first
+ * losses fall steeply, so the noise is estimated from the distance between each loss and the line
+ * through its two neighbours. The median distance is .826 times the standard deviation. A spike is
+ * a loss above both neighbours, or two such losses in a row. */
 static int has_early_spike(sgt_diagnosis *d, uint64_t step)
 {
     double off[SGT_SPIKE_LEAST];
@@ -259,7 +262,7 @@ static int has_early_spike(sgt_diagnosis *d, uint64_t step)
 }
 
 /* Track a rise of the loss. Return whether a spike has just ended: the loss has fallen back by
- * three quarters of the rise, or the run has ended. A rise that does not end within SGT_SPIKE_LASTS
+ * three quarters of the rise, or the run has ended. A rise that lasts longer than SGT_SPIKE_LASTS
  * steps after its peak is not a spike, because the data may have changed. */
 static int was_spike(sgt_diagnosis *d, uint64_t step, double loss)
 {
@@ -275,18 +278,18 @@ static int was_spike(sgt_diagnosis *d, uint64_t step, double loss)
     return over;
 }
 
-/* Return the median of the last gradient norms if grad_norm is a spike above them, else 0. */
+/* If grad_norm is a spike above the last gradient norms, return their median, else 0. */
 static double norm_before_spike(const sgt_diagnosis *d, double grad_norm)
 {
     double last[SGT_SPIKE_STEPS];
     uint64_t n = d->seen < SGT_SPIKE_STEPS ? d->seen - 1 : SGT_SPIKE_STEPS - 1, below = 0;
-    /* count first: for most steps this shows, without sorting, that the norm is no spike */
+    /* count first: this shows without sorting, at most steps, that the norm is not a spike */
     for (uint64_t i = 0; i < n; i++) below += grad_norm > SGT_SPIKE_NORM * d->norms[i];
     return n >= SGT_SPIKE_BEFORE && below > n / 2 ? median_of_last(d, d->norms, last, n) : 0;
 }
 
-/* Return the mean of blocks first .. end - 1, and set *error2 to the square of its standard
- * error. */
+/* Return the mean of blocks first .. end - 1. Set *error2 to the squared standard error of the
+ * mean. */
 static double mean_of(const double *block, unsigned first, unsigned end, double *error2)
 {
     double sum = 0, squares = 0, n = end - first;
@@ -296,11 +299,12 @@ static double mean_of(const double *block, unsigned first, unsigned end, double 
     return sum / n;
 }
 
-/* Return the loss if it is flat, else 0. It is flat if the last half of all steps lowered it by
- * less than SGT_FLAT_PART, measured with a small enough error. A rising loss is not flat. Nor is a
- * loss below half a nat, which cannot fall much further. Losses are averaged in blocks of steps.
- * When all blocks are full, pairs of blocks are merged and the block size doubles, so that the
- * blocks always cover all steps. */
+/* Return the loss if it is flat, else 0. The loss is flat if the last half of all steps lowered it
+ * by less than the fraction SGT_FLAT_PART, and if the error of that measurement is small enough. A
+ * rising loss is not flat, and neither is a loss below half a nat, which cannot fall much further.
+ *
+ * Losses are averaged over blocks of steps. When all blocks are full, each pair of blocks is merged
+ * and the block size doubles, so the blocks always cover all steps. */
 static double flat_loss(sgt_diagnosis *d, double loss)
 {
     double error2[2];
@@ -332,8 +336,8 @@ static int first_time(sgt_diagnosis *d, unsigned what, int there)
     return 1;
 }
 
-/* A flat loss is reported only while the schedule is near --lr; during the warm-up or a decay it
- * says nothing about that rate. */
+/* A flat loss is reported only while the scheduled rate is near --lr. During the warm-up or the
+ * decay, a flat loss does not show that --lr is wrong. */
 const char *sgt_diagnosis_step(sgt_diagnosis *d, char *buf, size_t n, uint64_t step, double loss,
                                double grad_norm, double lr_now)
 {
@@ -356,7 +360,7 @@ const char *sgt_diagnosis_step(sgt_diagnosis *d, char *buf, size_t n, uint64_t s
         return buf;
     }
     d->grave = 0;
-    /* a run that has diverged needs only the advice to lower the rate */
+    /* after a divergence, the only useful advice is to lower the learning rate */
     if (d->told & TOLD_DIVERGED) return NULL;
     double norm = norm_before_spike(d, grad_norm);
     int spiked = was_spike(d, step, loss);

@@ -1,58 +1,59 @@
-/* advice.h: known learning rates by model size, and diagnosis of losses that go wrong. */
+/* advice.h: suitable learning rates by model size, and the diagnosis of losses during training. */
 #ifndef SGT_ADVICE_H
 #define SGT_ADVICE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* The usual range of learning rates for training models of one size with AdamW and 64 rows per
- * step. */
+/* The usual range of learning rates for one model size, with AdamW and 64 rows per step. */
 typedef struct sgt_lr_range {
-    /* number of parameters of the published model that is nearest by ratio; below SGT_LR_SMALLEST,
-     * the number that the caller gave */
+    /* Size of the published model to which the range belongs: the nearest by ratio. Below
+     * SGT_LR_SMALLEST parameters, the caller's own model size. */
     uint64_t parameters;
     double low, high;
-    /* rate that --lr auto chooses for 64 rows: `low`, or more if the model has fewer than
-     * SGT_LR_SMALLEST parameters */
+    /* the rate that --lr auto chooses with 64 rows per step: `low`, or more than `low` if the model
+     * has fewer than SGT_LR_SMALLEST parameters */
     double chosen;
 } sgt_lr_range;
 
-#define SGT_LR_SMALLEST 124000000 /* parameters of the smallest published model */
-/* upper bound of the rate that --lr auto chooses, and of the usual range for small models */
+#define SGT_LR_SMALLEST 124000000 /* number of parameters of the smallest published model */
+/* maximum of the rate that --lr auto chooses, and of the usual range of small models */
 #define SGT_LR_MOST 0.01
 
-/* Return the range for a model size. From SGT_LR_SMALLEST on, the range comes from the GPT-2 and
- * GPT-3 papers and their reproductions. For smaller models, it was measured with
- * tests/data/measure_lr.sh (sgt-train(1) has the table): with r = SGT_LR_SMALLEST / parameters, the
- * chosen rate grows with sqrt(r) and the upper end with r. */
+/* Return the range for a model of this size. For SGT_LR_SMALLEST or more parameters, the range
+ * comes from the GPT-2 and GPT-3 papers and their reproductions. For smaller models, the range was
+ * measured with tests/data/measure_lr.sh (sgt-train(1) has the table). With r = SGT_LR_SMALLEST /
+ * parameters, the chosen rate is proportional to sqrt(r), and the upper end of the range to r. */
 sgt_lr_range sgt_advice_lr(uint64_t parameters);
 
-/* Return the rate of --lr auto for steps of `rows` rows. It is `chosen` of the range for this size.
- * If rows > base, it is multiplied by rows / base (up to SGT_LR_MOST). If rows < base, it is
- * multiplied by (rows / base) to the power of SGT_LR_ROWS_POWER. */
+/* Return the learning rate that --lr auto chooses for `rows` rows per step. With `base` rows it is
+ * the `chosen` rate of sgt_advice_lr. With more rows, that rate is multiplied by rows / base, up to
+ * SGT_LR_MOST. With fewer rows, it is multiplied by (rows / base) to the power of
+ * SGT_LR_ROWS_POWER. */
 double sgt_advice_auto_lr(uint64_t parameters, uint64_t rows, uint64_t base);
 
-#define SGT_LR_ROWS_POWER 0.25 /* exponent, measured with 4 to 64 rows */
+#define SGT_LR_ROWS_POWER 0.25 /* exponent, measured with 4 to 64 rows per step */
 
-/* Return -1 if lr is below the range for this size, 1 if above, else 0. Below 64 rows the lower end
- * of the range decreases as the rate of --lr auto does; above 64 rows the upper end grows in
- * proportion to the rows. */
+/* Return -1 if lr is below the usual range for this model size, 1 if it is above the range, else 0.
+ * For fewer than 64 rows per step, the lower end of the range is reduced by the same factor as the
+ * rate of --lr auto. For more than 64 rows, the upper end is multiplied by rows / 64. */
 int sgt_advice_lr_outside(uint64_t parameters, uint64_t rows, double lr);
 
-/* Return the rate for a step of `rows` rows if lr is right for `base` rows: linear scaling (Goyal
- * et al., 2017). */
+/* Return the learning rate for `rows` rows per step, if lr suits `base` rows per step. Linear
+ * scaling (Goyal et al., 2017). */
 double sgt_advice_scale_lr(double lr, uint64_t rows, uint64_t base);
 
-/* If the loss or the gradient norm of step `step` (from 1) is not finite, write advice to buf and
- * return it; else return NULL. lr is the learning rate of the run. `attention` is the member of
- * sgt_backend; it is used if the gradient is not finite although the loss is. */
+/* If the loss or the gradient norm of step `step` (from 1) is infinite or NaN, write advice to buf
+ * and return it; else return NULL. lr is the learning rate of the run. `attention` is
+ * sgt_backend.attention; it is included if the gradient norm is not finite but the loss is. */
 const char *sgt_advice_not_finite(char *buf, size_t n, uint64_t step, double loss, double grad_norm,
                                   double lr, const char *attention);
 
-/* If the validation loss is above the training loss by more than their noise, write advice to buf
- * and return it; else return NULL. The noises are standard errors; if one is NaN (unknown), there
- * is no advice. The difference must exceed SGT_GAP_NOISE times the combined noise, and also
- * SGT_GAP_PART times the loss, because no two texts are of exactly the same kind. */
+/* If the validation loss is significantly above the training loss, write advice to buf and return
+ * it; else return NULL. loss_noise and val_noise are the standard errors of the losses; if either
+ * is NaN (unknown), there is no advice. The difference must exceed SGT_GAP_NOISE times the combined
+ * standard error. It must also exceed SGT_GAP_PART times the loss, because no two texts are equally
+ * difficult. */
 const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, double val_loss,
                            double val_noise);
 #define SGT_GAP_NOISE 3
@@ -89,7 +90,7 @@ const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, 
  * swing is reported before that many steps. */
 #define SGT_SWINGS 4
 #define SGT_SWING_STEPS 64
-/* number of lags, in steps, at which losses are compared to measure the noise */
+/* number of distances, in steps, over which losses are compared to measure the noise */
 #define SGT_NOISE_LAGS 4
 #define SGT_SPIKE_STEPS 128
 #define SGT_SPIKE_Z 6
@@ -100,68 +101,73 @@ const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, 
 #define SGT_SPIKE_NORM 10
 #define SGT_SPIKE_LEAST 20
 #define SGT_FLAT_BLOCKS 128
-#define SGT_FLAT_BLOCK 4 /* steps per block at first; no loss counts as flat before step 256 */
-/* fall of the loss below which it counts as flat, as a fraction of the loss */
+/* number of steps per block at first, so no loss counts as flat before step 256 */
+#define SGT_FLAT_BLOCK 4
+/* the loss counts as flat if it falls by less than this fraction of itself */
 #define SGT_FLAT_PART 0.005
-#define SGT_MEAN_STEPS 20 /* number of steps in the mean that is compared with the start */
-/* number of consecutive steps with this mean above the start that count as divergence */
+/* number of losses whose mean is compared with the loss at the start of the run */
+#define SGT_MEAN_STEPS 20
+/* a run diverges if the mean loss is above the start for this many steps in a row */
 #define SGT_ABOVE_STEPS 50
-#define SGT_RISE_STEPS 5 /* number of steps in the mean whose rise after the warm-up is reported */
-/* a rise counts only up to this many steps after the warm-up, and is reported up to twice as many
- * steps after it */
+#define SGT_RISE_STEPS 5 /* number of losses whose mean is watched for a rise after the warm-up */
+/* A rise counts only within this many steps after the warm-up. It is reported within twice as many
+ * steps after the warm-up. */
 #define SGT_RISE_WITHIN 64
-#define SGT_RISE_PART 0.05 /* least rise that counts, as a fraction of the loss */
-/* after a spike in the first steps, a rise counts only if the loss stays above this fraction of the
- * loss from which it rose; otherwise the spike caused it */
+#define SGT_RISE_PART 0.05 /* smallest rise that counts, as a fraction of the loss */
+/* If there was a spike in the first steps, a rise counts only if the loss stays above this fraction
+ * of the loss at which the rise began. Otherwise the spike is assumed to have caused the rise. */
 #define SGT_RISE_STAYS 0.85
 
 typedef struct sgt_diagnosis {
     double lr;      /* rate of the run */
-    double chance;  /* how far a loss may deviate by chance, in nats */
+    double chance;  /* deviation of a loss, in nats, that chance can explain */
     int skipping;   /* 1: --skip-spikes is on */
-    unsigned told;  /* bit set of the kinds of report given so far; each kind is given only once */
-    double extreme; /* highest or lowest loss since a swing last turned */
+    unsigned told;  /* bit set of the kinds of report already given; a kind is reported only once */
+    double extreme; /* highest or lowest loss since the loss last changed its direction */
     int rising;
-    /* turned: steps of the newest turns of a swing; turns: number of turns so far */
+    /* turned: steps at which the swinging loss last changed its direction; turns: number of such
+     * changes */
     uint64_t turned[2 * SGT_SWINGS], turns;
-    /* the last losses and gradient norms, which may be NaN */
+    /* ring buffers of the latest losses and gradient norms, which may be NaN */
     double recent[SGT_SPIKE_STEPS], norms[SGT_SPIKE_STEPS];
     uint64_t seen; /* number of losses so far */
-    /* spike: step of the last peak of the loss, 0: none; before: median of the losses before it
-     * rose */
+    /* spike: step at which the loss last peaked, 0: no peak yet; before: median loss before that
+     * rise */
     uint64_t spike;
     double peak, before;
-    int spiking; /* 1: the loss has not fallen back from the peak */
+    int spiking; /* 1: the loss has not yet fallen back from its peak */
     int early;   /* 1: there was a spike in the first SGT_SPIKE_LEAST steps */
-    /* block: mean losses of block_steps steps each; sum: sum of the losses in the block that is
-     * being filled */
+    /* block: mean loss of each block of block_steps steps; sum: sum of the losses in the block that
+     * is not yet full */
     double block[SGT_FLAT_BLOCKS], sum;
     unsigned blocks, block_steps, filled;
-    /* set by the caller after sgt_diagnosis_start: last step of the run (0: unknown), and
-     * `attention` of sgt_backend */
+    /* Fields that the caller sets after sgt_diagnosis_start. steps: last step of the run, 0:
+     * unknown. attention: text of sgt_backend.attention. */
     uint64_t steps;
     const char *attention;
-    /* first: loss of the first step; start: loss at the run's start, as defined above; mean: the
-     * mean of the last SGT_MEAN_STEPS */
+    /* first: loss of the first step; start: loss with which a diverged loss is compared (see
+     * "diverged" above); mean: mean of the last SGT_MEAN_STEPS losses */
     double first, start, mean;
-    /* highest learning rate so far, and the first step that had it, which ends the warm-up */
+    /* lr_most: highest learning rate so far; warm: first step with that rate, at which the warm-up
+     * ends */
     double lr_most;
     uint64_t warm;
-    /* means: the newest SGT_RISE_STEPS values of the mean over SGT_RISE_STEPS steps; low: lowest
-     * mean before these */
+    /* means: the latest SGT_RISE_STEPS mean losses, each over SGT_RISE_STEPS steps; low: the lowest
+     * earlier mean */
     double means[SGT_RISE_STEPS], low;
-    double from, rise; /* largest rise so far: the loss it started from, and its amount */
-    uint64_t above;    /* steps in a row with `mean` above `start` */
-    /* 1: the run has diverged, as defined above */
+    /* from: loss at which the largest rise so far began; rise: amount of that rise */
+    double from, rise;
+    uint64_t above; /* number of steps in a row with `mean` above `start` */
+    /* 1: the run has diverged (see "diverged" above) */
     int diverged;
-    int grave; /* 1: the last report says that the run has diverged or its numbers are not finite */
+    int grave; /* 1: the last report is "diverged" or "not finite" */
 } sgt_diagnosis;
 
 void sgt_diagnosis_start(sgt_diagnosis *d, double lr, uint64_t tokens_per_step, int skipping);
 
-/* Add the results of step `step` (from 1), which used learning rate lr_now. Return a report,
- * written to buf, or NULL if there is none. Pass 0 as grad_norm for an overflow that loss scaling
- * handles. */
+/* Add the results of step `step` (from 1), which used the learning rate lr_now. Return a report in
+ * buf, or NULL if there is nothing to report. If gradients overflowed and the loss scaler skipped
+ * the update, pass 0 as grad_norm. */
 const char *sgt_diagnosis_step(sgt_diagnosis *d, char *buf, size_t n, uint64_t step, double loss,
                                double grad_norm, double lr_now);
 

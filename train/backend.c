@@ -1,5 +1,5 @@
-/* backend.c: the option words of backend.h's enumerations, sets of variants as text, the table of
- * buffers and their uses, and the factors of an optimizer's update. */
+/* backend.c: the words for backend.h's enumerations, the names of variants, the list of live
+ * buffers, and the constants of an optimizer's update. */
 #include "train/backend.h"
 
 #include <stdio.h>
@@ -24,7 +24,7 @@ const sgt_variant sgt_variants[SGT_VARIANTS] = {
     {"norm-bias", "the kernel of LayerNorm adds the bias of the product before it"},
 };
 
-/* Return the set of variants that a word of n bytes stands for; -1 if the word is unknown. */
+/* Return the set of variants named by a word of n bytes, or -1 if the word is unknown. */
 static int64_t word_set(const char *word, size_t n)
 {
     static const struct {
@@ -33,12 +33,14 @@ static int64_t word_set(const char *word, size_t n)
     } sets[] = {{"none", 0},
                 {"default", SGT_VARIANTS_DEFAULT},
                 {"all", (1u << SGT_VARIANTS) - 1},
-                /* older runs name these: parts of every step now */
+                /* names of former variants that every step now uses; older runs may still name
+                 * them */
                 {"layernorm-rows", 0},
                 {"bias-branches", 0},
                 {"gradients-written", 0},
                 {"dq-uncleared", 0},
-                /* and these are gone, because they gained nothing */
+                /* names of former variants that were removed because they did not make a step
+                 * faster */
                 {"gemm-tune", 0},
                 {"cross-entropy-bulk", 0},
                 {"residual-in-gemm", 0},
@@ -79,8 +81,8 @@ char *sgt_variants_words(char out[SGT_VARIANTS_TEXT], uint32_t set)
     return out;
 }
 
-/* ---- live memory: a small table (about twenty buffers per layer) that is searched only a few
- * times per run, so it is not sorted ---- */
+/* ---- Live memory. The list of buffers is not sorted: it is short (about twenty buffers per
+ * layer), and a run searches it only a few times. ---- */
 
 void sgt_live_free(sgt_live *l)
 {
@@ -98,8 +100,8 @@ void sgt_live_buffer_at(sgt_live *l, void *at, uint64_t bytes, unsigned kind)
     l->buffers[l->count++] = (sgt_live_buffer){.at = at, .bytes = bytes, .kind = kind};
 }
 
-/* Return the index of the buffer that begins at `at`; if there is none, set `failed` and return
- * l->count. */
+/* Return the index of the buffer that begins at address `at`. If there is none, set l->failed and
+ * return l->count. */
 static size_t find(sgt_live *l, const void *at)
 {
     size_t i = 0;
@@ -117,7 +119,7 @@ void sgt_live_during(sgt_live *l, const void *at, unsigned first, unsigned last)
     if (!l->failed) l->spans[l->span_count++] = (sgt_live_span){(uint32_t)i, first, last};
 }
 
-/* Return whether the buffer is in use from part `first` to part `last`. */
+/* Return whether the buffer is in use during all parts from `first` to `last`. */
 static int is_used(const sgt_live *l, uint32_t buffer, unsigned first, unsigned last)
 {
     for (uint32_t i = 0; i < l->span_count; i++) {
@@ -149,13 +151,14 @@ void sgt_live_count(const sgt_live *l, unsigned part, uint64_t within[SGT_LIVE_K
     }
 }
 
-/* ---- the optimizer: clipping, the constants of an update, the learning rate of a step ---- */
+/* ---- the optimizer: gradient clipping, the constants of an update, and the learning rate of a
+ * step ---- */
 
 double sgt_optim_clip(const sgt_optim *o, double norm)
 {
     double most = (double)(float)o->grad_clip;
     if (!(most > 0)) return 1;
-    /* like torch.nn.utils.clip_grad_norm_ */
+    /* 1e-6 is added to the norm as in torch.nn.utils.clip_grad_norm_ */
     double scale = most / (norm + 1e-6);
     return scale < 1 ? scale : 1;
 }
@@ -195,7 +198,7 @@ sgt_sgd sgt_optim_sgd(const sgt_optim *o, double lr, double grad_scale, int deca
 
 const char *const sgt_schedule_words[] = {"cosine", "linear", "constant", "wsd", NULL};
 
-/* Return the position of s between `from` and `to`, as a number from 0 to 1. */
+/* Return how far s is on the way from `from` to `to`, as a number from 0 to 1. */
 static double part(uint64_t s, uint64_t from, uint64_t to)
 {
     if (s <= from) return 0;

@@ -1,5 +1,5 @@
-/* backend.h: the interface of the CPU backend and of the CUDA backend (libsgt-cuda.so). The
- * training loop uses both through this interface.
+/* backend.h: the interface that the CPU backend and the CUDA backend (libsgt-cuda.so) implement.
+ * The training loop calls both backends through it.
  *
  *     sgt_backend *b;
  *     if (sgt_cpu_backend_open(&b, &options, &err) < 0) ...;
@@ -12,8 +12,8 @@
  *     }
  *     b->close(b);
  *
- * All calls on a backend come from one thread. A call that returns int returns 0, or a negative
- * SGT_E* with *err filled in. */
+ * All calls on a backend must come from one thread. A call that returns int returns 0 on success.
+ * On failure it returns a negative SGT_E* and fills in *err. */
 #ifndef SGT_BACKEND_H
 #define SGT_BACKEND_H
 
@@ -31,31 +31,32 @@
 
 /* ---- the optimizer and learning-rate schedules ---- */
 
-/* SGT_MUON: Muon for the matrices of blocks (kernels/muon.h), AdamW for all other tensors */
+/* SGT_MUON uses Muon for the matrices in blocks (kernels/muon.h), and AdamW for all other
+ * tensors. */
 typedef enum sgt_optim_kind { SGT_ADAMW, SGT_SGD, SGT_MUON } sgt_optim_kind;
 
-/* The optimizer's options, most of which the command line sets. The doubles are rounded to float
- * when they are used. */
+/* The optimizer's options, most of which the command line sets. Values of type double are rounded
+ * to float in an update. */
 typedef struct sgt_optim {
     sgt_optim_kind kind;
-    /* for AdamW, including the tensors that AdamW updates when the optimizer is Muon */
+    /* options of AdamW, which also apply to the tensors that SGT_MUON updates with AdamW */
     float beta1, beta2, eps;
     int bf16_moments; /* 1: AdamW stores its moments in bfloat16 (kernels/moments.h) */
-    /* for SGD, which stores its momentum in the place of AdamW's first moment */
+    /* momentum of SGD, whose momentum buffer takes the place of AdamW's first moment */
     double momentum;
     int nesterov;
-    double weight_decay; /* decoupled weight decay, applied only to tensors of two dimensions */
-    /* largest global norm to which the gradients of SGD and AdamW are clipped; 0: no clipping.
-     * Muon's gradients are not clipped, but are included in the norm */
+    double weight_decay; /* decoupled weight decay, applied only to two-dimensional tensors */
+    /* Maximum global gradient norm: gradients with a larger norm are scaled down to it; 0: no
+     * clipping. The gradients of tensors that Muon updates count in the norm but are not scaled. */
     double grad_clip;
 } sgt_optim;
 
-/* Return the factor, at most 1, that scales gradients of norm `norm` to a norm of at most
- * o->grad_clip. */
+/* Return the factor, at most 1, by which gradients of global norm `norm` must be multiplied so that
+ * their norm is at most o->grad_clip. */
 double sgt_optim_clip(const sgt_optim *o, double norm);
 
-/* Return the factors of an update. step: number of updates before it. decay: 1 if the tensor has
- * two dimensions, so that weight decay applies. */
+/* Return the constants of one AdamW update. step: number of updates done so far. decay: 1 if the
+ * tensor has two dimensions, because weight decay applies only to such tensors. */
 sgt_adamw sgt_optim_adamw(const sgt_optim *o, uint64_t step, double lr, double grad_scale,
                           int decay);
 sgt_sgd sgt_optim_sgd(const sgt_optim *o, double lr, double grad_scale, int decay);
@@ -72,20 +73,23 @@ typedef enum sgt_schedule_kind {
 typedef struct sgt_schedule {
     sgt_schedule_kind kind;
     double lr, min_lr;
-    uint64_t warmup, steps; /* the warm-up may be longer than the run */
-    /* first: step at which the schedule begins, which is not 0 if a resumed run started a new
-     * schedule; from: the rate before that step, at which its warm-up starts */
+    /* number of warm-up steps, which may exceed the run's steps; number of steps in the run */
+    uint64_t warmup, steps;
+    /* first: step at which the schedule begins, 0 unless a resumed run started a new schedule;
+     * from: the rate before step `first`, at which the new schedule's warm-up starts */
     uint64_t first;
     double from;
 } sgt_schedule;
 
-extern const char *const sgt_schedule_words[]; /* "cosine", "linear", "constant", "wsd"; NULL */
+/* names of the schedules: "cosine", "linear", "constant", "wsd"; then NULL */
+extern const char *const sgt_schedule_words[];
 
-/* Return the learning rate at step s (from 0) of S = c->steps, for a schedule that begins at step
- * 0. It is lr*(s+1)/warmup while s < warmup. After that, "cosine" and "linear" go from lr at s =
- * warmup to min_lr at s = S, "constant" stays at lr, and "wsd" ("warm-up, stable, decay") stays at
- * lr and goes linearly to min_lr over the last fifth of the run. A schedule that begins later
- * counts steps from its beginning, and goes from `from` to lr in its warm-up. */
+/* Return the learning rate at step s (from 0) of a run of S = c->steps steps. If the schedule
+ * begins at step 0, the rate is lr*(s+1)/warmup while s < warmup. After the warm-up, "cosine" and
+ * "linear" go from lr at s = warmup to min_lr at s = S. "constant" stays at lr. "wsd" ("warm-up,
+ * stable, decay") stays at lr, and over the last fifth of the run it goes linearly to min_lr. A
+ * schedule that begins at a later step counts steps from there, and its warm-up goes from `from` to
+ * lr. */
 double sgt_schedule_lr(const sgt_schedule *c, uint64_t s);
 
 /* ---- a step ---- */
@@ -93,43 +97,47 @@ double sgt_schedule_lr(const sgt_schedule *c, uint64_t s);
 typedef enum sgt_state { SGT_PARAMETERS, SGT_MOMENT1, SGT_MOMENT2, SGT_GRADIENTS } sgt_state;
 
 typedef struct sgt_step_metrics {
-    double loss;       /* mean over the step's targets that are not ignored */
-    double grad_norm;  /* norm of the averaged, unscaled gradient before clipping */
+    double loss; /* mean loss over the targets of the step that are not ignored */
+    /* norm of the averaged gradient, before clipping and without the loss scale */
+    double grad_norm;
     double loss_scale; /* loss scale used in the step; 1 if the precision needs none */
-    uint64_t skipped;  /* updates skipped so far because of an overflow or a spike */
-    uint64_t spikes;   /* updates skipped so far because of a spike */
+    /* number of updates skipped since the run began, because of an overflow or a spike */
+    uint64_t skipped;
+    uint64_t spikes; /* number of updates skipped since the run began because of a spike */
 } sgt_step_metrics;
 
-/* Dynamic loss scaling. The scale starts at options.loss_scale. If a gradient is infinite or NaN,
- * the update is skipped and the scale is halved. After SGT_SCALE_GROWTH good steps, the scale is
- * doubled. */
+/* State of dynamic loss scaling and of spike detection. The loss scale starts at
+ * options.loss_scale. If a gradient is infinite or NaN, the update is skipped and the scale is
+ * halved. After SGT_SCALE_GROWTH steps in a row with finite gradients, the scale is doubled. */
 typedef struct sgt_scaler {
-    float scale;           /* loss scale; 1 if the precision needs none */
-    uint32_t good_steps;   /* good steps since the scale last changed */
-    uint64_t skipped;      /* updates skipped since the run began */
-    sgt_outliers outliers; /* history of losses and norms, for skip_spikes */
+    float scale;         /* loss scale; 1 if the precision needs none */
+    uint32_t good_steps; /* number of steps with finite gradients since the scale last changed */
+    uint64_t skipped;    /* number of updates skipped since the run began */
+    /* history of losses and gradient norms, from which skip_spikes detects spikes */
+    sgt_outliers outliers;
 } sgt_scaler;
 #define SGT_SCALE_GROWTH 2000
 
 typedef struct sgt_memory_kind {
-    const char *name; /* "weights", "gradients", "moments", "activations", "head", "data", ... */
+    /* kind of memory: "weights", "gradients", "moments", "activations", "head", "data", ... */
+    const char *name;
     uint64_t bytes;
 } sgt_memory_kind;
 #define SGT_MEMORY_KINDS 16
 
-/* Type of matrices and activations. Master weights, moments, gradients, LayerNorm, softmax, loss
- * and update are float32 with every precision. */
+/* Number format of matrices and activations. With every precision, master weights, moments,
+ * gradients, LayerNorm, softmax, loss and update use float32. */
 typedef enum sgt_precision {
-    SGT_PRECISION_UNDECIDED = -1, /* before the device is known; never in a backend */
+    SGT_PRECISION_UNDECIDED = -1, /* used until the device is known; never passed to a backend */
     SGT_PRECISION_FP32,
     SGT_PRECISION_TF32,
     SGT_PRECISION_BF16,
     SGT_PRECISION_FP16
 } sgt_precision;
 
-/* What the backward pass recomputes instead of keeping it from the forward pass: nothing; the
- * outputs of GELU and LayerNorm; or a whole block from its input. The results are the same to the
- * bit. */
+/* What the backward pass computes again, to save the memory for storing it: nothing; the outputs of
+ * GELU and LayerNorm; or all activations of a block, from the block's input. Recomputing does not
+ * change a single bit of the results. */
 typedef enum sgt_recompute {
     SGT_RECOMPUTE_NONE,
     SGT_RECOMPUTE_GELU,
@@ -145,54 +153,55 @@ typedef enum sgt_attention {
 
 /* ---- variants ---- */
 
-/* Alternative methods for parts of a CUDA step. Variants that made a step faster on a GPU are on by
- * default; --variant chooses others. With any set of variants a step is correct within the same
- * error bounds, but each variant may change the bits of results.
+/* Variants: alternative methods for computing some parts of a CUDA step. Variants that made a step
+ * faster on a GPU are on by default, and --variant chooses others. A step is correct within the
+ * same error bounds with any set of variants, but a variant may change the bits of the results.
  *
  *     uint32_t set;
  *     if (sgt_variants_parse(&set, "attention-hopper", &err) < 0) ...;
  *     if (set & SGT_VARIANT_ATTENTION_HOPPER) ...; */
 
-/* Bits of the variants, in the order of the table in backend.c, which has their names. */
+/* One bit for each variant, in the order of the table sgt_variants in backend.c. */
 enum {
     SGT_VARIANT_ATTENTION_HOPPER = 1 << 0,
     SGT_VARIANT_HEAD_CHUNKS = 1 << 1,
     SGT_VARIANT_BIAS_ROOM = 1 << 2,
     SGT_VARIANT_NORM_BIAS = 1 << 3,
     SGT_VARIANTS = 4, /* number of variants */
-    /* The variants that are on by default: those that made a step faster on an H100
+    /* The variants that are on by default, because they made a step faster on an H100
      * (tests/gpu-results). */
     SGT_VARIANTS_DEFAULT = SGT_VARIANT_ATTENTION_HOPPER
 };
 
 typedef struct sgt_variant {
-    const char *name, *what; /* name: name for --variant; what: one line of description */
+    /* name: name of the variant for --variant; what: its description in one line */
+    const char *name, *what;
 } sgt_variant;
 
 extern const sgt_variant sgt_variants[SGT_VARIANTS]; /* bit i of a set is sgt_variants[i] */
 
-/* Parse names of variants separated by commas, or `all`, `none`, `default`. Returns SGT_EUSAGE for
- * an unknown word; the message lists the known words. */
+/* Set *set to the variants named by `words`: names separated by commas, or `all`, `none` or
+ * `default`. Return SGT_EUSAGE for an unknown name, with a message that lists the known names. */
 int sgt_variants_parse(uint32_t *set, const char *words, sgt_error *err);
 
-/* Write the names of a set's variants, separated by commas, in the table's order; or "none". Writes
- * at most SGT_VARIANTS_TEXT bytes and returns `out`. */
+/* Write the names of the variants in `set` to `out`, separated by commas and in the order of the
+ * table, or "none". Write at most SGT_VARIANTS_TEXT bytes, and return `out`. */
 #define SGT_VARIANTS_TEXT 256
 char *sgt_variants_words(char out[SGT_VARIANTS_TEXT], uint32_t set);
 
-/* ---- live memory: which bytes are in use in each part of a step. A backend's memory is laid out
- * once and never moves. A buffer is live (in use) from the part of a step that writes it to the
- * last part that reads what was written. Memory kept across steps (weights, moments) is always
- * live. The backend declares the live parts next to its layout, and a test verifies them: with
- * options.scrub all memory that is not live is overwritten after each part, and the results must
- * stay the same to the bit.
+/* ---- Live memory: which bytes are in use during each part of a step. A backend allocates its
+ * memory once, and no buffer moves. A buffer is live (in use) from the part of a step that writes
+ * to it until the last part that reads the data. Memory that keeps its content across steps
+ * (weights, moments) is always live. The backend declares, next to its memory layout, when each
+ * buffer is live. A test checks these declarations: with options.scrub, all memory that is not live
+ * is overwritten after each part, and the results must stay the same to the bit.
  *
- * The parts of a micro-step of a model of L layers, in their order:
+ * The parts of a micro-step, in order, for a model of L layers:
  *     0 embeddings forward, 1 .. L layer forward, L + 1 head and loss, L + 2 .. 2L + 1 layer
  *     backward from the last to the first, 2L + 2 embeddings backward;
  *     and, after the last micro-step of a step: 2L + 3 update. ---- */
 
-#define SGT_LIVE_KINDS 16 /* largest number of kinds of memory of a backend */
+#define SGT_LIVE_KINDS 16 /* maximum number of kinds of memory that a backend has */
 
 static inline unsigned sgt_part_forward(unsigned layer) { return 1 + layer; }
 static inline unsigned sgt_part_head(unsigned layers) { return layers + 1; }
@@ -206,130 +215,141 @@ static inline unsigned sgt_part_update(unsigned layers) { return 2 * layers + 3;
 typedef struct sgt_live_buffer {
     unsigned char *at;
     uint64_t bytes;
-    unsigned kind; /* index of its kind of memory, in the backend's order */
+    /* kind of memory to which the buffer belongs: an index in the backend's list of kinds */
+    unsigned kind;
 } sgt_live_buffer;
 
-/* One use of a buffer: part `first` writes it, and part `last` is the last that reads it. */
+/* A period during which a buffer is in use: part `first` of the step writes the data, and part
+ * `last` is the last part that reads the data. */
 typedef struct sgt_live_span {
     uint32_t buffer, first, last;
 } sgt_live_span;
 
-/* The buffers and their uses. A zeroed struct is empty; sgt_live_free frees the memory and zeroes
- * the struct. */
+/* All buffers, and the periods during which they are in use. A zeroed struct is an empty list.
+ * sgt_live_free frees the lists and zeroes the struct. */
 typedef struct sgt_live {
     sgt_live_buffer *buffers;
     sgt_live_span *spans;
     size_t count, room, span_count, span_room;
-    int failed; /* 1: memory ran out, or a use was declared at an address where no buffer begins */
+    int failed; /* 1: out of memory, or sgt_live_during got an address at which no buffer begins */
 } sgt_live;
 
 void sgt_live_free(sgt_live *l);
 
-/* sgt_live_buffer_at adds a buffer while memory is laid out, unless it has 0 bytes; `kind` is the
- * kind of memory as which it is counted. sgt_live_during then declares that the buffer is in use
- * from part `first` of a step to part `last`. It may be called several times for one buffer. */
+/* sgt_live_buffer_at adds a buffer, unless it has 0 bytes, to the kind of memory with index `kind`.
+ * Call it when memory is laid out. sgt_live_during then declares that the buffer is in use from
+ * part `first` to part `last` of a step. Call it once for each period during which the buffer is in
+ * use. */
 void sgt_live_buffer_at(sgt_live *l, void *at, uint64_t bytes, unsigned kind);
 void sgt_live_during(sgt_live *l, const void *at, unsigned first, unsigned last);
 
-/* sgt_live_within returns whether a buffer is in use at some time during a part, sgt_live_after
- * whether it is still in use when the part has ended. */
+/* sgt_live_within returns whether a buffer is in use at any time during a part of a step.
+ * sgt_live_after returns whether the buffer is still in use after that part has ended. */
 int sgt_live_within(const sgt_live *l, uint32_t buffer, unsigned part);
 int sgt_live_after(const sgt_live *l, uint32_t buffer, unsigned part);
 
-/* For each kind, sum the bytes that are in use at some time during a part (`within`), and those
- * still in use when the part has ended (`after`). */
+/* For each kind of memory, sum the sizes in bytes of two sets of buffers: those in use at any time
+ * during a part of a step (`within`), and those still in use after that part has ended
+ * (`after`). */
 void sgt_live_count(const sgt_live *l, unsigned part, uint64_t within[SGT_LIVE_KINDS],
                     uint64_t after[SGT_LIVE_KINDS]);
 
 /* ---- options and calls ---- */
 
-/* The options of a backend. Many of them are options of a run, which the command line writes to the
- * member `step` of its settings (config.h). sgt_config_step and the trainer fill in the others. */
+/* The options of a backend. The command line writes many of them directly, as member `step` of the
+ * run's settings (config.h). sgt_config_step and the trainer fill in the others. */
 typedef struct sgt_backend_options {
     sgt_model model;
     sgt_optim optim;
-    uint32_t batch, seq; /* batch: rows of a micro-step on this rank; seq: tokens per row, T */
-    /* micro-steps per step, by which dropout numbers the rows of a step; 0 means 1 */
+    uint32_t batch, seq; /* batch: rows per micro-step on this rank; seq: tokens per row, T */
+    /* Micro-steps per step; 0 means 1. Dropout needs this number to give each row of a step its own
+     * index. */
     uint32_t accum;
     int threads; /* CPU threads, at least 1 */
     sgt_notice notice;
-    sgt_notice detail; /* called with details that few users want */
+    sgt_notice detail; /* callback for detailed messages that few users want to see */
     sgt_precision precision;
     sgt_recompute recompute;
-    /* sgt_recompute of each layer, used only during open; NULL: `recompute` for all */
+    /* for each layer an sgt_recompute, read only while the backend opens; NULL: every layer uses
+     * `recompute` */
     const uint8_t *recompute_at;
-    /* skip updates whose loss or gradient norm is more than this many standard deviations above the
-     * usual (outliers.h); 0: skip none */
+    /* An update is skipped if its loss or gradient norm exceeds the average of recent steps by more
+     * than this many standard deviations (outliers.h); 0: no update is skipped. */
     double skip_spikes;
-    double loss_scale; /* initial loss scale in fp16; 0 means 65536 */
-    /* probability of dropout on embeddings, attention and both residual branches
+    double loss_scale; /* initial loss scale for fp16; 0 means 65536 */
+    /* probability of dropout in the embeddings, in attention and in both residual branches
      * (kernels/dropout.h) */
     double dropout;
     uint64_t seed; /* seed of dropout's random numbers */
-    int ignoring;  /* 1: targets with the id `ignore` have no loss */
+    int ignoring;  /* 1: targets with the id `ignore` do not contribute to the loss */
     int32_t ignore;
-    /* 1: attention does not cross from one document of a row to another. A document begins at the
-     * index in rows.starts, or without that array, at the id `eot`; the first one begins at the
-     * row's start. Positions are still counted from the row's start. */
+    /* 1: a token attends only to tokens of its own document within the row. rows.starts says where
+     * each document begins. If rows.starts is NULL, a document begins at each id `eot`, and the
+     * first document begins with the row. Position embeddings still count from the start of the
+     * row. */
     int documents;
     int32_t eot;
     sgt_attention attention;
-    /* Switches that turn a technique off, to measure its gain. A CPU supports only no_overlap,
-     * which turns off deferred updates. */
+    /* Switches that disable a technique, so that its benefit can be measured. A CPU backend
+     * supports only no_overlap, which disables deferred updates. */
     int no_fuse, no_graphs, no_overlap, no_pad_vocab, deterministic;
     uint32_t variants; /* set of SGT_VARIANT_*, for CUDA */
-    /* Strings used only during open. `cache`: folder that keeps timing results by device and shape,
-     * created if missing; NULL: none. `choices`: if `deterministic` is set, the algorithms that
-     * this run chose by timing before it was resumed (backend.choices). */
+    /* Two strings that are read only while the backend opens. `cache`: folder with timing results
+     * by device and shape, created if missing; NULL: no cache. `choices`: the algorithms that
+     * timing selected before the run was resumed (backend.choices), which are used again if
+     * `deterministic` is set. */
     const char *cache, *choices;
-    /* CUDA: 1: wait after each launch, so that an error names its kernel; graphs are then
-     * disabled */
+    /* 1: with CUDA, wait for each kernel after its launch, so that an error message names the
+     * kernel. CUDA graphs are then disabled. */
     int sync_kernels;
-    /* verdicts of the self-check, used only during open; paths that it rejected are not used; NULL:
-     * all paths may be used */
+    /* verdicts of the self-check, read only while the backend opens: paths that failed it are not
+     * used; NULL: all paths may be used */
     const sgt_verdicts *verdicts;
-    /* 1: do not check the results of the algorithms for matrix products that timing chose */
+    /* 1: do not verify the results of the matrix-product algorithms that timing selected */
     int unverified;
-    uint32_t card; /* device number for a backend without ranks, for the self-check */
-    /* for the self-check: 1: time nothing at open. Matrix products then use the first algorithm
-     * that the heuristics offer, and the peak is not measured */
+    uint32_t card; /* index of the CUDA device if there are no ranks, set by the self-check */
+    /* 1: measure nothing when the backend opens, which the self-check requests. Matrix products
+     * then use the first algorithm that the library's heuristics offer, and the peak speed is not
+     * measured. */
     int untimed;
-    /* for tests: 1: after each part of a step, overwrite all memory that is no longer in use
-     * (sgt_live) */
+    /* 1: after each part of a step, overwrite all memory that is not in use any more, for tests
+     * (see sgt_live) */
     int scrub;
-    /* trace that records the parts of a step (trace.h), valid until close; NULL: none */
+    /* trace to which the parts of each step are added (trace.h); must stay open until the backend
+     * is closed; NULL: no trace */
     struct sgt_trace *trace;
-    /* The ranks that share a step, valid until close; NULL: none. Rank r of n gets rows r, r + n,
-     * and so on of each micro-step. All ranks must make the same calls in the same order: open, put
-     * (with the same floats), get (between steps; every rank gets the whole tensor), micro_step,
-     * update, metrics (which cover all ranks) and eval (which covers only this rank's rows). */
+    /* The ranks that share the rows of a step; must stay open until the backend is closed; NULL: no
+     * ranks. Of n ranks, rank r gets rows r, r + n, r + 2n, ... of each micro-step. All ranks must
+     * make the same calls in the same order: open, put (with the same floats), get (between steps;
+     * every rank gets the complete tensor), micro_step, update, metrics (over the rows of all
+     * ranks) and eval (over only this rank's rows). */
     sgt_ranks *ranks;
 } sgt_backend_options;
 
-/* Return what the backward pass of `layer` recomputes. */
+/* Return which activations the backward pass of layer `layer` recomputes. */
 static inline sgt_recompute sgt_recompute_at(const sgt_backend_options *o, size_t layer)
 {
     return o->recompute_at ? (sgt_recompute)o->recompute_at[layer] : o->recompute;
 }
 
 typedef struct sgt_batch {
-    /* (batch, T) each: the tokens, and for each token the one after it. A negative target has no
-     * loss */
+    /* Two (batch, T) arrays. inputs: ids of the tokens. targets: for each token, the id of the
+     * token after it, or a negative number for a target without a loss. */
     const int32_t *inputs;
     int32_t *targets;
-    /* (batch, T), with document_mask: index in the row of the first token of each position's
-     * document. NULL: the backend finds documents by the id `eot`. The array is read before the
-     * call returns. */
+    /* (batch, T) array, used if attention stays within documents: for each token, the index in the
+     * row at which its document begins. NULL: a document begins at each id `eot`. The backend
+     * copies the array before the call returns. */
     const int32_t *starts;
-    /* Arrays that eval fills in, (batch, T) each; NULL: not wanted. `losses`: loss of each target;
-     * 0 for a target without a loss. `greedy`: 1 if no id has a larger logit than the target, else
-     * 0; undefined for a target without a loss. */
+    /* (batch, T) arrays that eval fills in; each may be NULL. `losses`: loss of each target, 0 for
+     * a target without a loss. `greedy`: 1 if no id has a larger logit than the target, else 0;
+     * undefined for a target without a loss. */
     float *losses;
     uint8_t *greedy;
 } sgt_batch;
 
-/* Write to starts (batch, T) the index in the row at which each position's document begins: copy
- * rows->starts, or if that is NULL, find documents by the id `eot`. */
+/* Set starts (batch, T): for each token, the index in the row at which its document begins. Copy
+ * rows->starts, or if that is NULL, let a document begin at each id `eot`. */
 static inline void sgt_batch_starts(const sgt_batch *rows, size_t batch, size_t T, int32_t eot,
                                     int32_t *starts)
 {
@@ -343,89 +363,97 @@ static inline void sgt_batch_starts(const sgt_batch *rows, size_t batch, size_t 
 typedef struct sgt_backend sgt_backend;
 struct sgt_backend {
     const char *name; /* "cpu" */
-    /* name of the kernels, such as "avx512"; the bits of results depend on it and on `library` */
+    /* name of the kernels, such as "avx512"; both `level` and `library` affect the last bits of
+     * results */
     const char *level;
-    const char *library; /* library of matrix products: "own matrix products", "cuBLASLt ..." */
-    /* delay of metrics, in steps: the metrics of step s can be read after step s + lag was queued;
-     * 0 on a CPU */
+    const char *library; /* library for matrix products: "own matrix products", "cuBLASLt ..." */
+    /* number of steps by which metrics are delayed: the metrics of step s are available only after
+     * step s + lag was started; 0 on a CPU */
     unsigned lag;
-    /* number of calls for which rows must stay valid: when micro_step returns, the memory of the
-     * rows passed `hold` calls before may be reused; 0 on a CPU */
+    /* number of later micro_step calls during which the memory of a call's rows must not be reused;
+     * 0 on a CPU, where rows may be reused once micro_step returns */
     unsigned hold;
-    /* allocator for the loader's rows; NULL: any memory may be used */
+    /* function that allocates the loader's memory for rows; NULL: the loader may use any memory */
     void *(*pinned_alloc)(void *ctx, size_t bytes);
     void (*pinned_free)(void *ctx, void *p);
     void *pinned_ctx;
 
     void (*close)(sgt_backend *b); /* free everything, including b */
 
-    /* Copy floats first .. first + count - 1 of a tensor to the backend's memory (put), or from it
-     * (get). */
+    /* put copies floats first .. first + count - 1 of a tensor into the backend's memory; get
+     * copies them from there. */
     int (*put)(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count,
                const float *from, sgt_error *err);
     int (*get)(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count, float *to,
                sgt_error *err);
 
-    /* Run the forward and backward pass over `rows`, which are micro-step `micro` (from 0) of step
-     * `step`. The gradients of `scale` times the losses are added up until update. */
+    /* Run the forward and backward pass over `rows`, the rows of micro-step `micro` (from 0) in
+     * step `step`. The gradients of `scale` times the loss are accumulated until `update` is
+     * called. */
     int (*micro_step)(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_batch *rows,
                       double scale, sgt_error *err);
 
-    /* End step `step` (from 0): replace the factor `scale` of the gradients by 1 / (number of
-     * targets in the step), clip them, update the parameters, and clear the gradients. */
+    /* Finish step `step` (from 0): replace the gradients' factor `scale` by 1 / (number of targets
+     * in the step), clip the gradients, update the parameters, and reset the gradients to 0. */
     int (*update)(sgt_backend *b, uint64_t step, double lr, sgt_error *err);
     int (*metrics)(sgt_backend *b, uint64_t step, sgt_step_metrics *m, sgt_error *err);
 
-    /* Compute the sum of losses and the number of targets over `rows`, without dropout. Call it
-     * only between steps. */
+    /* Set *loss to the sum of the losses over `rows`, and *targets to the number of targets,
+     * without dropout. Call it only between steps. */
     int (*eval)(sgt_backend *b, const sgt_batch *rows, double *loss, uint64_t *targets,
                 sgt_error *err);
 
-    /* Set or get the state of the loss scaler and of spike detection, for checkpoints. Call them
-     * only between steps. NULL: the backend does not support it. */
+    /* Write (put) or read (get) the state of the loss scaler and of spike detection, which
+     * checkpoints store. Call these functions only between steps. NULL: the backend has no such
+     * state. */
     void (*put_scaler)(sgt_backend *b, uint64_t step, const sgt_scaler *s);
     int (*get_scaler)(sgt_backend *b, sgt_scaler *s, sgt_error *err);
 
-    /* List the memory that the backend holds, by kind; return the number of kinds. */
+    /* List the memory that the backend has allocated, by kind. Return the number of kinds. */
     size_t (*memory)(const sgt_backend *b, sgt_memory_kind kinds[SGT_MEMORY_KINDS]);
-    /* For each of these kinds, in the same order, store the bytes in use during part `part` of a
-     * step (sgt_live), and after it. `again`: 1 in all micro-steps of a step but the first. NULL:
-     * not supported. */
+    /* For each kind of memory in the order of `memory`, set `within` to the bytes in use during
+     * part `part` of a step and `after` to those still in use after that part (see sgt_live).
+     * `again`: 0 for the first micro-step of a step, 1 for a later one. NULL: not supported. */
     void (*live)(const sgt_backend *b, unsigned part, int again, uint64_t within[SGT_LIVE_KINDS],
                  uint64_t after[SGT_LIVE_KINDS]);
-    /* text that names the algorithms of matrix products, for state.json; NULL: none */
+    /* text for state.json that names the selected algorithms for matrix products; NULL: none */
     const char *choices;
-    /* advice for the case that gradients are not finite although losses are, which names the
-     * attention in use; NULL: none */
+    /* advice for users if gradients are infinite or NaN but losses are finite; it names the
+     * attention implementation in use; NULL: none */
     const char *attention;
 
-    /* Peak operations per second of the device in this precision: peak_flops as measured with
-     * matrix products, datasheet_flops from its datasheet; 0: unknown. */
+    /* peak speed of the device in this precision, in operations per second: peak_flops measured
+     * with matrix products, datasheet_flops from the device's datasheet; 0: unknown */
     double peak_flops, datasheet_flops;
-    /* device and precision of the two peaks, such as "NVIDIA H200, bf16"; NULL if both are 0 */
+    /* device and precision to which the peak speeds refer, such as "NVIDIA H200, bf16"; NULL if
+     * both are unknown */
     const char *peak_name;
-    /* number of kernel launches of a forward pass and of a step; 0 before the first one */
+    /* number of kernels launched by a forward pass and by a step; 0 before the first one */
     unsigned launches_forward, launches_step;
-    /* bytes of memory of a device that has its own; 0: the backend uses the machine's memory */
+    /* total memory in bytes of a device with its own memory; 0: the backend uses the machine's
+     * memory */
     uint64_t memory_total;
 };
 
-/* Option words of the enumerations above, in the same order; each array ends with NULL. */
+/* Words that options use for the values of sgt_precision, sgt_recompute and sgt_attention, in the
+ * order of each enumeration. Each array ends with NULL. */
 extern const char *const sgt_precision_words[], *const sgt_recompute_words[],
                                                     *const sgt_attention_words[];
 
-/* Open a CPU backend. Returns SGT_ENOMEM with a message that states how much memory is needed, or
- * SGT_EUNSUPPORTED if an option (which the message names) is not available on a CPU. */
+/* Open a CPU backend. Return SGT_ENOMEM if memory runs out, with a message that says how much is
+ * needed. Return SGT_EUNSUPPORTED if a CPU does not support an option, with a message that names
+ * the option. */
 int sgt_cpu_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_error *err);
 
-/* Estimate the memory that a CPU backend with these options would hold, by kind and in total,
- * without allocating it. */
+/* Estimate how much memory a CPU backend with these options would allocate, by kind and in total.
+ * Nothing is allocated. */
 int sgt_cpu_backend_estimate(const sgt_backend_options *o, sgt_memory_kind kinds[SGT_MEMORY_KINDS],
                              size_t *count, uint64_t *bytes, sgt_error *err);
 
-/* Initialize the parameters as GPT-2 does: weights from a normal distribution with sigma 0.02,
- * projections into the residual stream divided by sqrt(2 * layers), biases 0, LayerNorm weights 1,
- * moments 0. Each number depends only on seed, tensor and element. */
+/* Initialize the parameters as GPT-2 does. Weights come from a normal distribution with standard
+ * deviation 0.02, which is divided by sqrt(2 * layers) for projections into the residual stream.
+ * Biases are 0, LayerNorm weights 1 and moments 0. Each number depends only on the seed, the tensor
+ * and the index in the tensor. */
 int sgt_init_parameters(sgt_backend *b, const sgt_model *m, uint64_t seed, int threads,
                         sgt_error *err);
 

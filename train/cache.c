@@ -8,7 +8,7 @@
 #include "loader/base/json.h"
 
 #define MOST_BYTES ((size_t)1 << 20)
-#define MOST_KEYS 64 /* each build and each machine adds one */
+#define MOST_KEYS 64 /* maximum number of keys in a file; each build and each machine adds a key */
 
 json_t *sgt_cache_read(const char *folder, const char *name)
 {

@@ -1,5 +1,6 @@
-/* cache.h: the JSON files in the cache folder. Each is an object with results of measurements or
- * checks on this machine, by key. The files may be removed at any time. */
+/* cache.h: reads and writes the JSON files in the cache folder. Each file holds one object, whose
+ * values are results of measurements or checks on this machine. Users may remove the files at any
+ * time. */
 #ifndef SGT_CACHE_H
 #define SGT_CACHE_H
 
@@ -11,9 +12,9 @@
  * caller releases it with json_decref. */
 json_t *sgt_cache_read(const char *folder, const char *name);
 
-/* Set the value of `key` in the file, which is rewritten atomically. If it has many keys already,
- * all are removed first. The folder must exist. Steals the reference to `value`; NULL stands for a
- * value that could not be created because memory ran out. */
+/* Set the value of `key` in the file FOLDER/NAME. The folder must exist. The file is replaced
+ * atomically. If it has reached the maximum number of keys, all old keys are removed. The function
+ * steals the reference to `value`. If `value` is NULL, it returns an out-of-memory error. */
 int sgt_cache_write(const char *folder, const char *name, const char *key, json_t *value,
                     sgt_error *err);
 

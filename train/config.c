@@ -1,5 +1,5 @@
-/* config.c: the table of a training run's options, one row each; and the defaults, checks and JSON
- * of the options, all derived from the rows. */
+/* config.c: the table of a training run's options, with one row for each option. The defaults, the
+ * checks and the JSON of the options are derived from these rows. */
 #include "train/config.h"
 
 #include <jansson.h>
@@ -14,25 +14,26 @@
 #define MOST_VALUES ((size_t)1 << 16) /* most JSON values in options.json */
 #define CPU_BATCH 8
 #define CUDA_BATCH 64
-/* largest --loss-scale: far above the largest number in fp16, 65504 */
+/* maximum of --loss-scale, far above 65504, the largest number in fp16 */
 #define MAX_LOSS_SCALE (1 << 24)
 
-/* values of a row's `flags`, in addition to those of base/option.h */
+/* bits for `flags` in a row, in addition to the bits of base/option.h */
 enum {
     MAY_CHANGE = 1, /* may differ on --resume */
-    /* property of the machine: its value may differ between ranks, and is written only if the user
-     * gave it */
+    /* The option describes the machine. Its value may differ between ranks, and it is written to
+     * JSON only if the user set it. */
     LOCAL = 2,
-    DEVICE = 4,    /* may change when the kind of device changes */
+    DEVICE = 4,    /* may change on --resume if the kind of device changes */
     CUDA = 8,      /* available with CUDA only */
     NOT_KEPT = 16, /* not written to options.json */
-    /* undecided by default. Without this flag, the default is the text in `def` before a colon */
+    /* The default is decided later. Without this flag, the default is the text in `def` up to its
+     * first colon. */
     LATER = 32,
     PATH = 64,    /* path of a file, which may differ between machines */
-    LENGTH = 128, /* determines how long to train */
+    LENGTH = 128, /* path of a file or folder, which may differ between machines */
     HERE = 256    /* never taken from a checkpoint */
 };
-/* values of a row's `needs`: the condition under which the option has an effect */
+/* Values for `needs` in a row: what other settings must hold for the option to have an effect. */
 enum { SHARDS = 1, EXAMPLES, DOCUMENTS, ADAMW, BETAS, SGD, MOMENTUM, FP16 };
 
 static const char *const devices[] = {"auto", "cpu", "cuda", NULL};
@@ -42,8 +43,9 @@ static const char *const optimizer_states[] = {"fp32", "bf16", NULL};
 static const char *const recomputes[] = {"none", "gelu", "block", "auto", NULL};
 static const char *const batchings[] = {"simd", "scalar", NULL};
 
-/* A row. Arguments: kind, section, sgt_setting, field and name; then the members that its kind
- * needs, the help and the flags. */
+/* Define one row of the table. Arguments: kind, section, sgt_setting, field and name of the option.
+ * The other arguments are the members that this kind of option needs, the help text and the
+ * flags. */
 #define ROW(kind_, s, id, f, name_, ...)                 \
     [SGT_SET_##id] = {.kind = SGT_OPT_##kind_,           \
                       .section = SGT_SECTION_##s,        \
@@ -248,7 +250,7 @@ static int parse_betas(const sgt_config *s, double betas[2], sgt_error *err)
         betas[1] = strtod(second, &end);
         ok = end != second && *end == '\0';
     }
-    /* a beta that rounds to 1 in float32 would cause a division by 0 */
+    /* a beta that rounds to 1 in float32 would cause a division by zero */
     for (int i = 0; ok && i < 2; i++) ok = betas[i] >= 0 && (float)betas[i] < 1;
     if (!ok)
         return sgt_fail(err, SGT_EUSAGE,
@@ -282,7 +284,7 @@ static int fail_no_word(const sgt_option *row, const char *word, sgt_error *err)
                     sgt_option_value(row, value));
 }
 
-/* Check a field that holds a number or the index of a word against its row. */
+/* Check that a number, or the index of a word, is within the bounds that its row states. */
 static int check_row(const sgt_config *s, const sgt_option *row, sgt_error *err)
 {
     char shown[32];
@@ -332,7 +334,7 @@ int sgt_config_check(const sgt_config *s, sgt_error *err)
     return s->init ? SGT_OK : sgt_model_named(&m, s->model, err);
 }
 
-/* ---- options that depend on each other and on the device ---- */
+/* ---- options that depend on other options or on the device ---- */
 
 int sgt_config_examples(const sgt_config *s)
 {
@@ -340,7 +342,8 @@ int sgt_config_examples(const sgt_config *s)
     return n > 6 && strcmp(s->data + n - 6, ".jsonl") == 0;
 }
 
-/* If the option has no effect with these settings, return what it requires; else NULL. */
+/* If the option has no effect with the other settings, return what the option requires; else return
+ * NULL. */
 static const char *missing_need(const sgt_config *s, const sgt_option *row)
 {
     int examples = sgt_config_examples(s);
@@ -368,8 +371,8 @@ int sgt_config_check_together(const sgt_config *s, sgt_error *err)
     return SGT_OK;
 }
 
-/* Set an option that only CUDA supports back to its default; fail if the user gave it. Such options
- * are texts, words or flags. */
+/* Reset an option that only CUDA supports to its default. If the user set the option, return an
+ * error. The option must be a text, a word or a flag. */
 static int without_cuda(sgt_config *s, const sgt_option *row, sgt_error *err)
 {
     sgt_config usual;
@@ -445,7 +448,8 @@ int sgt_config_merge(sgt_config *s, const char *text, const char *what, sgt_merg
     if (json_array_append_new(s->owners, json) < 0) return sgt_fail_memory(err, what);
     const int taken = which == SGT_MERGE_MOVED ? MAY_CHANGE | DEVICE : MAY_CHANGE;
     int left_out = which == SGT_MERGE_GIVEN ? 0 : HERE;
-    /* if the user gave a length of training by any option, ignore all such options in the file */
+    /* the user may set the length of training by only one option, so ignore all options for it in
+     * the file */
     if (s->given[SGT_SET_STEPS] || s->given[SGT_SET_EPOCHS] || s->given[SGT_SET_BUDGET])
         left_out |= LENGTH;
     json_object_foreach(json, name, v)
@@ -469,9 +473,9 @@ int sgt_config_merge(sgt_config *s, const char *text, const char *what, sgt_merg
     return SGT_OK;
 }
 
-/* Return the text of an option for options.json; NULL if it is undecided or not a text. Variants
- * are written by their names, so that a resumed run keeps its variants if the default has
- * changed. */
+/* Return the text that options.json stores for an option, or NULL if the option is undecided or has
+ * no text. Variants are stored by name, so that a resumed run keeps its variants even if the
+ * default variants have changed. */
 static const char *kept_text(char names[SGT_VARIANTS_TEXT], const sgt_config *s,
                              const sgt_option *row)
 {
@@ -485,7 +489,7 @@ static const char *kept_text(char names[SGT_VARIANTS_TEXT], const sgt_config *s,
     return sgt_variants_words(names, set);
 }
 
-/* Write a text as JSON. Return 0 if out of memory. */
+/* Write `text` as a JSON string to `out`. Return 0 if out of memory, else 1. */
 static int render_text(char *out, size_t n, const char *text)
 {
     json_t *v = json_stringn_nocheck(text, strlen(text));
@@ -494,13 +498,13 @@ static int render_text(char *out, size_t n, const char *text)
     out[used < n ? used : 0] = '\0';
     json_decref(v);
     if (used || !(v = json_string(text))) return 1;
-    json_decref(v); /* the text is valid UTF-8, so the first call failed because memory ran out */
+    json_decref(v); /* `text` is valid UTF-8, so json_dumpb failed because memory ran out */
     return 0;
 }
 
-/* Write the value of an option as JSON: write "" if it is undecided, off or without effect. A
- * number is written with the fewest digits that read back as the same number. Return 0 if out of
- * memory. */
+/* Write the value of an option as JSON to `out`. Write "" if the option is undecided, off or
+ * without effect. Write a number with the fewest digits that read back as the same number. Return 0
+ * if out of memory, else 1. */
 static int render(char *out, size_t n, const sgt_config *s, const sgt_option *row)
 {
     char names[SGT_VARIANTS_TEXT];
@@ -521,7 +525,8 @@ static int render(char *out, size_t n, const sgt_config *s, const sgt_option *ro
     return text ? render_text(out, n, text) : 1;
 }
 
-/* most bytes of a value: a path of PATH_MAX bytes, each escaped as \uXXXX */
+/* maximum size in bytes of a value in JSON: a path of PATH_MAX bytes with each byte escaped as
+ * \uXXXX */
 #define MAX_VALUE 32768
 
 char *sgt_config_json(const sgt_config *s)
@@ -548,14 +553,15 @@ char *sgt_config_json(const sgt_config *s)
     return text;
 }
 
-/* The way in which settings are compared. */
+/* Which settings are compared, and how a difference is reported. */
 typedef struct comparison {
-    int skipped; /* rows with any of these flags may differ */
+    int skipped; /* bit set of flags: rows with any of these flags may differ */
     int code;    /* error code if another row differs */
     const char *was, *where;
 } comparison;
 
-/* Compare s with the settings in `text`. The message names the first row that differs. */
+/* Compare s with the settings in the JSON `text`. If a setting differs that must not, return an
+ * error that names the first such setting. */
 static int compare(const sgt_config *s, const char *text, const comparison *how, sgt_error *err)
 {
     sgt_config kept;
@@ -563,13 +569,14 @@ static int compare(const sgt_config *s, const char *text, const comparison *how,
     if (!now) return sgt_fail_memory(err, "options");
     sgt_config_default(&kept);
     int rc = sgt_config_merge(&kept, text, how->where, SGT_MERGE_GIVEN, err);
-    /* the path was not written, because JSON cannot hold a path that is not UTF-8 */
+    /* a path that is not valid UTF-8 cannot be stored in JSON, so it is missing there and not
+     * compared */
     if (!kept.data) kept.data = s->data;
     for (const sgt_option *row = sgt_config_rows; row->name && rc == SGT_OK; row++) {
         if (!is_kept(row) || row->flags & how->skipped) continue;
-        /* with --init, the shape came from the initial model */
+        /* a run that began with --init got its shape from the initial model, not from --model */
         if (row == &sgt_config_rows[SGT_SET_MODEL] && kept.init) continue;
-        /* the run was made by a version without variants */
+        /* settings without variants come from an older version that had no variants */
         if (row == &sgt_config_rows[SGT_SET_VARIANT] && !kept.variant) continue;
         if (!render(now, MAX_VALUE, s, row) || !render(then, MAX_VALUE, &kept, row))
             rc = sgt_fail_memory(err, "options");

@@ -1,7 +1,7 @@
-/* config.h: the options that define a training run: they are set by the command line and --config,
- * stored in RUN/options.json, and compared by --resume. Each option has one row in sgt_config_rows
- * and one field in sgt_config. Everything else (--help, completion, defaults, range checks, JSON)
- * is derived from the row.
+/* config.h: the options that define a training run. The command line and --config set them,
+ * RUN/options.json stores them, and --resume compares them. Each option has one row in
+ * sgt_config_rows and one field in sgt_config. Everything else (--help, completion, defaults, range
+ * checks, JSON) is derived from the row.
  *
  *     sgt_config s;
  *     sgt_config_default(&s);
@@ -10,7 +10,7 @@
  *     sgt_config_free(&s);
  *
  * A new option needs a member of sgt_setting, a field, a row in config.c, and a paragraph in
- * tools/sgt-train.1. If a backend reads the option, its field is a member of
+ * tools/sgt-train.1. If a backend reads the option, its field must be a member of
  * sgt_backend_options. */
 #ifndef SGT_CONFIG_H
 #define SGT_CONFIG_H
@@ -18,7 +18,8 @@
 #include "loader/base/option.h"
 #include "train/backend.h"
 
-/* The options, in the order of options.json and of each section of --help. */
+/* Indexes of the options, in the order in which options.json and each section of --help list
+ * them. */
 typedef enum sgt_setting {
     SGT_SET_DATA,
     SGT_SET_VAL_DATA,
@@ -89,26 +90,29 @@ enum {
 };
 
 typedef enum sgt_device_kind { SGT_DEVICE_AUTO, SGT_DEVICE_CPU, SGT_DEVICE_CUDA } sgt_device_kind;
-/* index of the word "auto" of --recompute, after the members of sgt_recompute: free memory decides
- * for each layer */
+/* Index of the word "auto" of --recompute, which follows the words for sgt_recompute. With "auto",
+ * free memory decides what each layer recomputes. */
 enum { SGT_RECOMPUTE_AUTO = 3 };
 
-/* The values of the options. The value of an option with words is the index of the word, a member
- * of the enumeration in the field's comment. An undecided field is NULL or an SGT_DEFAULT_*. */
+/* The values of all options. If an option is one of several words, its field holds the index of the
+ * word, which is also a member of the enumeration named at the field. An undecided field is NULL or
+ * an SGT_DEFAULT_*. */
 typedef struct sgt_config {
-    /* init NULL: train new parameters of the shape `model` */
+    /* init: model to start from; NULL: start from new parameters of the shape `model` */
     const char *data, *val_data, *init, *model;
     int loader, sampling; /* loader: sgt_reader; sampling: sgt_sampling */
-    uint64_t pad;         /* id of padding; undecided: the end-of-text id */
+    uint64_t pad;         /* id of the token that pads rows; undecided: the end-of-text id */
     uint64_t workers;
     int device;       /* sgt_device_kind */
     uint64_t threads; /* undecided: all available cores */
     const char *cpu;
-    uint64_t batch, seq, accum; /* batch: rows of a micro-step, over all ranks */
+    /* batch: rows per micro-step, over all ranks; seq: tokens per row; accum: micro-steps per
+     * step */
+    uint64_t batch, seq, accum;
     uint64_t steps;
     double epochs;
-    /* compute budget in PF-days, which determines the number of steps instead of `epochs`; or
-     * undecided */
+    /* Compute budget in petaflop/s-days. If it is decided, it determines the number of steps, and
+     * `epochs` does not. */
     double budget;
     double lr, min_lr;
     uint64_t lr_base_batch;
@@ -116,86 +120,91 @@ typedef struct sgt_config {
     uint64_t warmup;
     int schedule;      /* sgt_schedule_kind */
     const char *betas; /* two numbers separated by a comma */
-    uint64_t ignore;   /* id of targets without a loss; undecided: none */
-    int recompute;     /* sgt_recompute or SGT_RECOMPUTE_AUTO */
-    /* Options of the backend, which the command line writes directly. sgt_config_step and the
-     * trainer fill in the other fields of `step`. */
+    /* id of the targets that do not contribute to the loss; undecided: no such id */
+    uint64_t ignore;
+    int recompute; /* index of the word: an sgt_recompute or SGT_RECOMPUTE_AUTO */
+    /* Options of the backend. The command line writes many fields of `step` directly, and
+     * sgt_config_step and the trainer fill in the others. */
     sgt_backend_options step;
     uint64_t memory_limit; /* bytes; undecided: all free memory */
-    /* sgt_gelu_kind; undecided until the model is known */
+    /* index of the word: an sgt_gelu_kind; undecided until the model is known */
     int gelu;
     int no_tie;
     int batching; /* 0: simd, 1: scalar */
     int sync_metrics;
-    /* names of variants (backend.h), separated by commas; undecided until the device is known */
+    /* names of variants, separated by commas (backend.h); undecided until the device is known */
     const char *variant;
-    /* eval_every: steps, 0: never; save_every: steps, 0: never; keep: checkpoints, 0: all */
+    /* eval_every: steps between evaluations, 0: never; save_every: steps between checkpoints, 0:
+     * never; keep: number of checkpoints to keep, 0: all */
     uint64_t eval_every, save_every, keep;
     uint64_t seed;
     int overfit;
-    /* 1: choose the largest batch that fits in memory */
+    /* 1: use the largest batch that fits in memory */
     int batch_auto;
-    int given[SGT_SETTINGS]; /* 1 for each option that the user set */
-    void *owners;            /* JSON documents that own some of the texts above */
-    const char *unknown;     /* last name in such a document that is not an option; NULL: none */
+    int given[SGT_SETTINGS]; /* for each option, 1 if the user set it */
+    void *owners;            /* JSON documents that own some of the strings in this struct */
+    const char *unknown;     /* last unknown option name that sgt_config_merge met; NULL: none */
 } sgt_config;
 
-/* the rows, indexed by sgt_setting; ends with a row without a name */
+/* the table of options, indexed by sgt_setting; its last row has no name */
 extern const sgt_option sgt_config_rows[SGT_SETTINGS + 1];
 
 void sgt_config_default(sgt_config *s);
-void sgt_config_free(sgt_config *s); /* free the texts that sgt_config_merge allocated */
+void sgt_config_free(sgt_config *s); /* Free the strings that sgt_config_merge allocated. */
 
-/* Check that every value is within its row's bounds. Returns SGT_EUSAGE if one is not; the message
- * names the option. Needs neither device nor data. */
+/* Check that every value is within the bounds of its row. If a value is not, return SGT_EUSAGE with
+ * a message that names the option. Neither the device nor the data is opened. */
 int sgt_config_check(const sgt_config *s, sgt_error *err);
-/* Check that the given options work together. Call it when all settings are known. Returns
- * SGT_EUSAGE if an option has no effect; the message names the option and what it requires. */
+/* Check that the options that the user set can be combined. Call it when all settings are known. If
+ * an option has no effect, return SGT_EUSAGE with a message that names the option and what it
+ * requires. */
 int sgt_config_check_together(const sgt_config *s, sgt_error *err);
-/* Return whether `data` is a FILE.jsonl of prompts and completions, not a folder of shards. */
+/* Return whether --data names a FILE.jsonl of prompts and completions, and not a folder of
+ * shards. */
 int sgt_config_examples(const sgt_config *s);
 
-/* Set the fields of s->step that follow from the other settings. This excludes the model, the rows,
- * the outputs, and what is decided by timing. Returns SGT_EUSAGE if an option is invalid; the
- * message names it. */
+/* Fill in the fields of s->step that follow from the other settings. The trainer fills in the rest:
+ * the model, the callbacks, the ranks, and results of timing. If an option is invalid, return
+ * SGT_EUSAGE with a message that names it. */
 int sgt_config_step(sgt_config *s, sgt_error *err);
 
-/* Decide the settings that depend on the device. `bf16`: 1 if the device multiplies bfloat16 in
- * hardware, which makes bf16 the default precision. Without CUDA, an option that requires CUDA is
- * reset to its default if it came from a resumed run. If the user gave it, returns
- * SGT_EUNSUPPORTED; the message names the option. */
+/* Decide the settings that depend on the device. `bf16`: 1 if the device multiplies bfloat16
+ * numbers in hardware; bf16 is then the default precision. If the device is a CPU, each option that
+ * only CUDA supports is reset to its default. If the user set such an option, the function returns
+ * SGT_EUNSUPPORTED with a message that names it. */
 int sgt_config_take_device(sgt_config *s, int cuda, int bf16, sgt_error *err);
 
-/* Which values of a JSON object are copied to settings. */
+/* Which values of a JSON object sgt_config_merge copies. */
 typedef enum sgt_merge {
-    SGT_MERGE_KEPT,  /* all but --cpu and --memory-limit; for the checkpoint to resume */
-    SGT_MERGE_GIVEN, /* all, and they then count as given; for --config */
-    /* of SGT_MERGE_KEPT, only those that --resume may change; for options.json */
+    SGT_MERGE_KEPT,  /* all except --cpu and --memory-limit; used for the options in a checkpoint */
+    SGT_MERGE_GIVEN, /* all, and mark them as set by the user; used for --config */
+    /* only values that --resume may change, except --cpu and --memory-limit; used for
+     * options.json */
     SGT_MERGE_CHANGED,
-    SGT_MERGE_MOVED /* the same, and also those that may change with the kind of device */
+    SGT_MERGE_MOVED /* as SGT_MERGE_CHANGED, and values that depend on the kind of device */
 } sgt_merge;
 
-/* Copy values of the JSON object `text` to the fields of s that were not given. If the learning
- * rate was given, and the final rate in `text` is a tenth of the rate in `text`, the final rate
- * becomes undecided. Messages begin with `what`. Returns SGT_EFORMAT for an unknown name, and
- * SGT_EUSAGE for an unknown word of an option. */
+/* Copy values of the JSON object `text` to the fields of s that the user did not set. If the user
+ * set the learning rate but not the final rate, and the final rate in `text` is a tenth of the rate
+ * there, the final rate becomes undecided. Error messages begin with `what`. Return SGT_EFORMAT for
+ * an unknown option name, and SGT_EUSAGE for an unknown word as a value. */
 int sgt_config_merge(sgt_config *s, const char *text, const char *what, sgt_merge which,
                      sgt_error *err);
 
-/* Return the settings as a JSON object, one option per line. Equal settings give equal bytes.
- * Options that are undecided, or have no effect with the other settings (momentum with AdamW), are
- * left out. The caller frees the text. Returns NULL if out of memory. */
+/* Return the settings as a JSON object with one option per line. Equal settings give equal bytes.
+ * Options are omitted if they are undecided or have no effect, for example momentum with AdamW. The
+ * caller frees the text. Return NULL if out of memory. */
 char *sgt_config_json(const sgt_config *s);
 
-/* Check that a run whose settings were written as `text` may be resumed with s. Returns
- * SGT_EUNSUPPORTED if an option differs that must not; the message names the first one. `moved`: 1
- * if the run moves to another kind of device, so that options that depend on the device may differ,
- * too. */
+/* Check that s may resume a run whose settings were stored as the JSON `text`. If an option differs
+ * that must not change, return SGT_EUNSUPPORTED with a message that names the first such option.
+ * `moved`: 1 if the run moves to another kind of device; options that depend on the device may then
+ * differ. */
 int sgt_config_same_run(const sgt_config *s, const char *text, int moved, sgt_error *err);
 
-/* Check that s, the settings of this rank, agree with `text`, the settings of rank 0. Paths and
- * properties of the machine may differ. Returns SGT_EUSAGE if another option differs; the message
- * has the name of the first one and both values. */
+/* Check that this rank's settings s agree with rank 0's settings, the JSON `text`. Paths and
+ * options that describe the machine may differ. If another option differs, return SGT_EUSAGE with a
+ * message that states its name and both values. */
 int sgt_config_same_ranks(const sgt_config *s, const char *text, sgt_error *err);
 
 #endif

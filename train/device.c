@@ -12,7 +12,8 @@
 
 #define NAME "libsgt-cuda.so"
 
-/* Fail because the library was not found. If the driver has a problem, report that instead. */
+/* Return the error that the library was not found. If the GPU driver does not work, report that
+ * instead. */
 static int no_library(sgt_error *err)
 {
     int version, devices, rc = sgt_cuda_driver_ask(&version, &devices, err);
@@ -51,8 +52,7 @@ int sgt_device_open(const sgt_cuda_library **lib, sgt_error *err)
     int rc = load(&handle, path, err);
     if (rc == SGT_OK) {
         *lib = dlsym(handle, SGT_CUDA_LIBRARY_SYMBOL);
-        /* if check fails, the library stays loaded, because threads that it started may still
-         * run */
+        /* if `check` fails, the library stays loaded, because its threads may still run */
         rc = check(*lib, path, err);
         if (rc == SGT_OK) (*lib)->search(sgt_library_searched());
     }

@@ -1,25 +1,27 @@
-/* device.h: chooses the device, and loads the CUDA library. */
+/* device.h: chooses the device to train on, and loads libsgt-cuda.so. */
 #ifndef SGT_DEVICE_H
 #define SGT_DEVICE_H
 
 #include "loader/base/error.h"
 #include "train/cuda/cuda_library.h"
 
-/* Load libsgt-cuda.so: from ../lib or ../lib/sgt of the program's folder, else from the system's
- * search path. It stays loaded, and *lib stays valid. Returns SGT_EUNSUPPORTED with a message of
- * one line if the library is missing, broken, or from another build. If it is missing, the message
- * names the first of these that applies: "no CUDA driver", "no CUDA device", "this build has no
- * CUDA backend". Any thread may call it. */
+/* Load libsgt-cuda.so from ../lib or ../lib/sgt, relative to the program's folder, or else from the
+ * system's library search path. The library stays loaded, so *lib stays valid. Any thread may call
+ * this function.
+ *
+ * If the library is missing, broken or from another build, return SGT_EUNSUPPORTED with a message
+ * of one line. For a missing library, the message names the first reason that applies: "no CUDA
+ * driver", "no CUDA device" or "this build has no CUDA backend". */
 int sgt_device_open(const sgt_cuda_library **lib, sgt_error *err);
 
-/* Load the library, and fill in *d for device 0. */
+/* Load libsgt-cuda.so as sgt_device_open does, and set *d to the properties of device 0. */
 int sgt_device_cuda(const sgt_cuda_library **lib, sgt_cuda_device *d, sgt_error *err);
 
-/* Replace "auto" in *device by "cuda" if CUDA can be used, else by "cpu", and report the choice.
- * Returns SGT_EUNSUPPORTED if "cuda" was requested and cannot be used. */
+/* If *device is "auto", set it to "cuda" if CUDA can be used, else to "cpu", and report the choice.
+ * If *device is "cuda" but CUDA cannot be used, return SGT_EUNSUPPORTED. */
 int sgt_device_choose(const char **device, const sgt_notice *notice, sgt_error *err);
 
-/* Open a backend on "cpu" or "cuda", as sgt_device_choose has decided. */
+/* Open a backend on `device`, which is "cpu" or "cuda" as set by sgt_device_choose. */
 int sgt_device_backend(sgt_backend **out, const char *device, const sgt_backend_options *o,
                        sgt_error *err);
 

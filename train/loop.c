@@ -1,9 +1,10 @@
-/* loop.c: the training loop: it gets a batch, runs the step, updates the parameters, and reports
- * the metrics. It evaluates, saves and stops when that is due.
+/* loop.c: the training loop. It gets a batch, runs a step, updates the parameters and reports the
+ * metrics. At the intervals that the user set, it evaluates and saves checkpoints.
  *
- * A backend may return a step's metrics `lag` steps later, so that it need not wait for the device.
- * A small ring holds the steps whose log lines have not been written yet. Before an evaluation, a
- * checkpoint or the end of the run, their metrics are read and their lines are written. */
+ * The loop need not wait for the device, because a backend may return a step's metrics `lag` steps
+ * later. A small ring buffer holds the steps whose log lines are not written yet. Before an
+ * evaluation, a checkpoint or the end of the run, the loop reads their metrics and writes their
+ * lines. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -22,39 +23,40 @@
 #include "train/trainer.h"
 
 #define RING 4    /* larger than any backend's lag */
-#define RECENT 20 /* steps whose losses are averaged in the summary */
-/* Waiting for rows is averaged over WAIT_STEPS steps. Files count as slow if it takes more than
- * SLOW_MS milliseconds per step and more than SLOW_PART of the time */
+#define RECENT 20 /* number of last steps whose losses are averaged in the summary */
+/* The time spent waiting for rows is averaged over WAIT_STEPS steps. The data files count as slow
+ * if a step waits for more than SLOW_MS milliseconds and for more than the fraction SLOW_PART of
+ * its time. */
 #define WAIT_STEPS 16
 #define SLOW_MS 2
 #define SLOW_PART .2
 #define SPIKES_IN_A_ROW 16
-/* the first EPOCHS_SAID lines about epochs are always printed; later lines are at least
- * SECONDS_BETWEEN seconds apart */
+/* The lines about the first EPOCHS_SAID epochs are always printed. Later lines are printed at most
+ * every SECONDS_BETWEEN seconds. */
 #define EPOCHS_SAID 2
 #define SECONDS_BETWEEN 10.
 
-/* ---- reports of finished steps: to the log, to TensorBoard, and to the user (evaluations, ends of
- * epochs, advice) ---- */
+/* ---- reports about finished steps: to the log, to TensorBoard, and to the user (evaluations, ends
+ * of epochs, advice) ---- */
 
 typedef struct watch {
     const sgt_trainer *t;
-    sgt_events *events; /* event file for TensorBoard; NULL if this rank writes none */
-    double flops;       /* floating-point operations per token */
-    /* highest rate of operations per second per device seen so far; 0: unknown */
+    sgt_events *events; /* TensorBoard event file; NULL if this rank does not write one */
+    double flops;       /* floating-point operations needed per token */
+    /* highest speed of one device so far, in floating-point operations per second; 0: unknown */
     double peak;
-    /* start: time at which this call began; epoch_start: time at which the last epoch ended;
-     * epoch_loss: sum of the losses since epoch_start */
+    /* start: time at which this call began; epoch_start: time at which the current epoch began;
+     * epoch_loss: sum of the current epoch's losses */
     double start, epoch_start, epoch_loss;
-    double epoch_said; /* time of the last line about an epoch */
+    double epoch_said; /* time at which a line about an epoch was last printed */
     uint64_t epoch_steps;
     /* diagnosis of all steps of the run, including those before a resume */
     sgt_diagnosis diagnosis;
-    /* spikes: number of updates skipped as spikes so far; row: number of consecutive spikes up to
-     * the newest update */
+    /* spikes: number of updates skipped as spikes since the run began; row: number of such updates
+     * in a row, up to the latest update */
     uint64_t spikes, row;
-    sgt_train_losses losses; /* losses of this call, except the mean, which copy_losses fills in */
-    double recent[RECENT];   /* loss of step s in recent[s % RECENT] */
+    sgt_train_losses losses; /* losses of this call; copy_losses fills in their mean */
+    double recent[RECENT];   /* ring buffer of losses: step s is at index s % RECENT */
     uint64_t skipped;        /* updates skipped so far */
 } watch;
 
@@ -66,8 +68,8 @@ static double number(const json_t *line, const char *name)
     return json_is_number(x) ? json_number_value(x) : (double)NAN;
 }
 
-/* Pass the logged steps before a resume to the diagnosis, so that the run gets the same advice as
- * without an interruption. A null in the log stands for NaN. */
+/* Pass the steps in log.jsonl to the diagnosis, so that a resumed run gets the same advice as an
+ * uninterrupted run. A null in the log stands for NaN. */
 static void replay_log(watch *w)
 {
     char line[1024], text[256], path[SGT_PATH];
@@ -87,8 +89,8 @@ static void replay_log(watch *w)
     if (f) fclose(f);
 }
 
-/* Start the diagnosis. Rank 0 reads the log and broadcasts the result, so all ranks stop at the
- * same step. */
+/* Initialize the diagnosis. After a resume, rank 0 reads the log and broadcasts the diagnosis. So
+ * all ranks have the same diagnosis, and a divergence stops them at the same step. */
 static int open_diagnosis(watch *w, sgt_error *err)
 {
     const sgt_trainer *t = w->t;
@@ -102,7 +104,8 @@ static int open_diagnosis(watch *w, sgt_error *err)
     return rc;
 }
 
-/* Start reporting at t->state.step. The caller must close w->events, even after a failure. */
+/* Prepare the reports from step t->state.step on. The caller must close w->events, even if
+ * open_watch fails. */
 static int open_watch(watch *w, const sgt_trainer *t, sgt_error *err)
 {
     *w = (watch){.t = t,
@@ -123,8 +126,8 @@ static void print_line(const watch *w, const char *line)
     if (w->t->o->line) w->t->o->line(w->t->o->ctx, line);
 }
 
-/* Fill in the MFU. If metrics are read with a lag, step times are inexact, so they must not raise
- * the peak. */
+/* Compute the MFU (share of the device's peak speed that is used). If metrics are delayed, step
+ * times are inexact and must not raise the measured peak. */
 static void fill_in_mfu(watch *w, sgt_metrics *m)
 {
     double rate = m->tokens_per_s * w->flops / sgt_ranks_size(w->t->o->ranks);
@@ -167,7 +170,8 @@ static void report_epoch(watch *w, const sgt_metrics *m)
     w->epoch_start = sgt_now();
 }
 
-/* Round x to the digits of the log, because a resumed run diagnoses the logged numbers. */
+/* Round x to the digits that log.jsonl stores. A resumed run diagnoses the stored numbers, so an
+ * uninterrupted run must use the same numbers. */
 static double logged(double x)
 {
     char text[32];
@@ -175,8 +179,8 @@ static double logged(double x)
     return isfinite(x) ? strtod(text, NULL) : x;
 }
 
-/* Diagnose a step. With a loss scaler, an update that was skipped because of an overflow is normal
- * and not reported. */
+/* Diagnose a step. If the loss scaler skipped the update because of an overflow, the step is not
+ * reported, because such overflows are normal. */
 static void diagnose(watch *w, sgt_metrics *m, char *text, size_t n)
 {
     double norm = scaled(w) && m->skipped > w->skipped ? 0 : logged(m->grad_norm);
@@ -185,8 +189,8 @@ static void diagnose(watch *w, sgt_metrics *m, char *text, size_t n)
                                    logged(m->lr));
 }
 
-/* Warn if many updates in a row are skipped as spikes: after a lasting rise of the loss, all
- * updates would be skipped. */
+/* Warn if many updates in a row are skipped as spikes. After a lasting rise of the loss, every
+ * update would be skipped. */
 static void watch_spikes(watch *w, const sgt_metrics *m)
 {
     w->row = m->spikes > w->spikes ? w->row + 1 : 0;
@@ -198,7 +202,7 @@ static void watch_spikes(watch *w, const sgt_metrics *m)
                 (unsigned long long)m->step + 1, SPIKES_IN_A_ROW);
 }
 
-/* Report the result of --overfit-batch at the end of a run. */
+/* Report at the end of a run with --overfit-batch whether the loss fell. */
 static void report_overfit(const watch *w, uint64_t steps)
 {
     if (!w->t->s->overfit || steps < 2) return;
@@ -213,8 +217,8 @@ static void report_overfit(const watch *w, uint64_t steps)
                 w->losses.first, last, (unsigned long long)steps);
 }
 
-/* Set the losses of this call. For a short run, only its second half is averaged, so that the mean
- * does not include its beginning. */
+/* Copy the losses of this call to *out. The mean is over the last RECENT steps, but at most over
+ * the second half of the call, so that a short run's high initial losses are excluded. */
 static void copy_losses(const watch *w, sgt_train_losses *out)
 {
     uint64_t end = w->t->state.step + w->losses.steps, n = w->losses.steps / 2;
@@ -227,14 +231,14 @@ static void copy_losses(const watch *w, sgt_train_losses *out)
     out->of = n;
 }
 
-/* Warn that a file that a resume does not need cannot be written, for example because the disk is
- * full. */
+/* Warn that training continues without a file that cannot be written, for example because the disk
+ * is full. The file is not needed for a resume. */
 static void go_on_without(const sgt_trainer *t, const char *what, const sgt_error *why)
 {
     sgt_say(&t->o->warning, "%s: training goes on without %s", why->text, what);
 }
 
-/* Report the next step, whose metrics are *m. Fills in m->mfu and m->mfu_datasheet. */
+/* Report the step whose metrics are *m. Set m->mfu and m->mfu_datasheet. */
 static int report_step(watch *w, sgt_metrics *m, sgt_error *err)
 {
     const sgt_trainer *t = w->t;
@@ -261,7 +265,7 @@ static int report_step(watch *w, sgt_metrics *m, sgt_error *err)
     }
     if (m->advice && !(t->o->stop_diverged && w->diagnosis.diverged))
         sgt_say(&t->o->warning, "%s", m->advice);
-    m->advice = NULL; /* its text is in an array on this function's stack */
+    m->advice = NULL; /* m->advice points to a local array, which ends with this function */
     watch_spikes(w, m);
     if (m->evaluated) report_evaluation(w, m);
     if (!t->s->overfit) report_epoch(w, m);
@@ -277,35 +281,35 @@ typedef struct loop {
     sgt_saver *saver; /* NULL if this rank does not write */
     unsigned lag;     /* delay of metrics, in steps */
     sgt_feed *val;
-    float *losses;          /* (local rows, T): loss of each target of an evaluation */
-    sgt_metrics ring[RING]; /* metrics for the log line of step s are in ring[s % RING] */
+    float *losses;          /* (rows of this rank, T) array: loss of each target in an evaluation */
+    sgt_metrics ring[RING]; /* ring buffer of metrics for log lines: step s is at index s % RING */
     double began[RING];
-    uint64_t next; /* first step whose log line has not been written */
-    double mark;   /* time at which the last evaluation, save or step ended */
+    uint64_t next; /* first step whose log line is not written yet */
+    double mark;   /* time at which the last step, evaluation or save ended */
     uint64_t val_tokens;
-    /* saved: step of the last save that was begun and has not failed; failed: number of failed
+    /* saved: step of the last save that was started and has not failed; failed: number of failed
      * saves */
     uint64_t saved, failed;
     watch watch;
     double step_seconds; /* sum of the step times in the log */
-    uint64_t step_peak;  /* peak_bytes of the last step in the log */
-    uint64_t held;       /* bytes held on a device with its own memory; 0 on a CPU */
-    /* number of documents that began in this rank's rows since this call began */
+    uint64_t step_peak;  /* peak memory in bytes up to the last step in the log */
+    uint64_t held;       /* bytes allocated on a device that has its own memory; 0 on a CPU */
+    /* number of documents that began in this rank's rows during this call */
     uint64_t begun;
-    /* number of documents that began in all tokens trained on up to the last save */
+    /* number of documents that began in all tokens that the run had trained on at the last save */
     uint64_t documents;
-    /* for the current group of up to WAIT_STEPS steps: time at which the group began, seconds spent
-     * waiting for rows, and number of file reads before the group. waits_said: 1 after slow files
-     * were reported */
+    /* Waiting for rows in the current group of up to WAIT_STEPS steps. waits_since: time at which
+     * the group began; waits: seconds spent waiting; reads: number of file reads before the group;
+     * waits_said = 1: slow files were reported. */
     double waits_since, waits;
     long reads;
     int waits_said;
 } loop;
 
-/* Return x; if it is NaN, without a sign, because printf would print "-nan". */
+/* Return x, but a NaN without its sign, because printf would print "-nan". */
 static double plain(double x) { return isnan(x) ? (double)NAN : x; }
 
-/* Replace each of n numbers by its sum over all ranks. */
+/* Replace each of the n numbers in x by its sum over all ranks. */
 static int over_ranks(const loop *l, double *x, size_t n, sgt_error *err)
 {
     sgt_ranks *r = l->t->o->ranks;
@@ -314,17 +318,17 @@ static int over_ranks(const loop *l, double *x, size_t n, sgt_error *err)
 
 /* ---- evaluation ---- */
 
-/* Sums over the rows of an evaluation. All members are doubles, so that one call adds them up over
- * all ranks. */
+/* Sums over the rows of an evaluation. All members are doubles, so one call can add up all of them
+ * over the ranks. */
 typedef struct sums {
     double loss, targets;
-    /* number of rows with targets; sum of (loss of a row)^2 / (targets of the row) */
+    /* rows: number of rows with targets; squares: sum over these rows of loss^2 / targets */
     double rows, squares;
     sgt_text_loss text;
 } sums;
 
-/* Add a row's contribution to all sums that the backend does not compute. `losses` has the losses
- * of its targets. */
+/* Add a row to the sums in *all that the backend does not compute. `losses` holds the losses of the
+ * row's targets. */
 static void add_row(const sgt_trainer *t, const int32_t *targets, const float *losses, sums *all)
 {
     double loss = 0, n = 0;
@@ -338,8 +342,8 @@ static void add_row(const sgt_trainer *t, const int32_t *targets, const float *l
     all->squares += n > 0 ? loss * loss / n : 0;
 }
 
-/* Remove the targets of those rows of batch k that are beyond the rows of an evaluation, so that
- * its rows do not depend on the batch size. */
+/* Remove the targets of rows beyond the last row of the evaluation from batch k. So an evaluation
+ * covers the same rows with every batch size. */
 static void cut_rows(const loop *l, uint64_t k, const sgt_batch *rows)
 {
     const sgt_trainer *t = l->t;
@@ -376,7 +380,7 @@ static int evaluate(loop *l, sgt_metrics *m, sgt_error *err)
     sgt_trace_end(t->trace, from, SGT_TRACE_LOOP, "evaluation", "evaluation");
     l->val_tokens += (uint64_t)all.targets;
     m->val_loss = all.targets > 0 ? plain(all.loss / all.targets) : (double)NAN;
-    /* variance of the rows' mean losses, weighted by their numbers of targets */
+    /* variance of the rows' mean losses, where each row is weighted by its number of targets */
     const double variance = (all.squares - all.loss * m->val_loss) / all.targets;
     m->val_noise = all.rows > 1 ? sqrt(fmax(variance, 0) / (all.rows - 1)) : 0;
     m->val_bits_per_byte = sgt_bits_per_byte(&all.text);
@@ -385,7 +389,8 @@ static int evaluate(loop *l, sgt_metrics *m, sgt_error *err)
 
 /* ---- the end of a step ---- */
 
-/* Write the log line of step l->next; if `val` is set, evaluate first. */
+/* Read the metrics of step l->next and write its log line. If `val` is set, evaluate before
+ * writing. */
 static int finish_step(loop *l, int val, sgt_error *err)
 {
     sgt_trainer *t = l->t;
@@ -415,8 +420,8 @@ static int finish_step(loop *l, int val, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return the step of the newest checkpoint: the last one that this call has written, or the one
- * from which it resumed. */
+/* Return the step of the newest checkpoint: the last one that this call has written, or else the
+ * one from which this call resumed. */
 static uint64_t newest(const loop *l)
 {
     uint64_t saved = l->saver ? sgt_saver_saved(l->saver) : 0;
@@ -424,11 +429,11 @@ static uint64_t newest(const loop *l)
 }
 
 /* Warn that step l->saved could not be saved. Training continues, because the older checkpoints
- * remain, and there may be enough disk space at the next save. */
+ * remain, and the next save may find enough disk space. */
 static void go_on_unsaved(loop *l, int rc, const sgt_error *why)
 {
-    /* otherwise another process has taken over RUN, and the next log line or save will report
-     * that */
+    /* SGT_EUNSUPPORTED: another process has taken over the run directory, which the next log line
+     * or save will report */
     if (rc != SGT_EUNSUPPORTED) {
         sgt_say(&l->t->o->warning,
                 "%s (step %llu is not saved: training goes on, and the next save tries again)",
@@ -438,7 +443,8 @@ static void go_on_unsaved(loop *l, int rc, const sgt_error *why)
     l->saved = newest(l);
 }
 
-/* Check whether the last save has failed. If `wait` is set, wait for its end first. */
+/* Check whether the last save has failed, and warn if so. If `wait` is set, first wait until the
+ * save has ended. */
 static void look_at_save(loop *l, int wait)
 {
     sgt_error why;
@@ -446,8 +452,8 @@ static void look_at_save(loop *l, int wait)
     if (rc < 0) go_on_unsaved(l, rc, &why);
 }
 
-/* Return the error of a save that ends the run: the error of the write, extended by the step that
- * is not saved. */
+/* Return the error that ends the run because step `step` could not be saved. The message adds to
+ * the write error which step is not saved, and which checkpoint is the newest. */
 static int fail_unsaved(const loop *l, uint64_t step, int rc, sgt_error *err)
 {
     char *path = newest(l) ? sgt_run_checkpoint(l->t->run, newest(l)) : NULL;
@@ -458,8 +464,9 @@ static int fail_unsaved(const loop *l, uint64_t step, int rc, sgt_error *err)
 }
 
 /* Save a checkpoint. `more`: 1 if training continues. The checkpoint is then written in the
- * background, and a failed write is not an error. But it is an error if other ranks took part in
- * reading the state for a write that has stopped. */
+ * background, and a failed write is only a warning. It is an error, however, if there are several
+ * ranks and the save cannot start, because the other ranks already take part in reading the
+ * state. */
 static int save(loop *l, uint64_t steps, int more, sgt_error *err)
 {
     sgt_trainer *t = l->t;
@@ -470,7 +477,7 @@ static int save(loop *l, uint64_t steps, int more, sgt_error *err)
     state.tokens = steps * t->tokens;
     state.val_loss = losses->val_step == steps && isfinite(losses->val) ? losses->val : 0;
     double begun = (double)l->begun;
-    /* run and ranks are NULL if steps are only measured */
+    /* without run directory and ranks, this call only measures steps */
     if (!t->run && !t->o->ranks) return SGT_OK;
     uint64_t from = sgt_trace_begin(t->trace);
     int rc = over_ranks(l, &begun, 1, err);
@@ -496,7 +503,7 @@ static int save(loop *l, uint64_t steps, int more, sgt_error *err)
 
 /* ---- a step ---- */
 
-/* Count the documents that begin in `rows`. A padded row is one document. */
+/* Count the documents that begin in `rows`. If rows are padded, each row is one document. */
 static void count_documents(loop *l, const sgt_batch *rows)
 {
     const sgt_trainer *t = l->t;
@@ -506,8 +513,9 @@ static void count_documents(loop *l, const sgt_batch *rows)
     for (size_t i = 0; i < n * t->s->seq; i++) l->begun += rows->inputs[i] == t->eot;
 }
 
-/* Report, once, that steps wait for rows because the file system takes milliseconds to answer. If the process has not read from files, it waited for a core instead, and
- * nothing is reported. */
+/* Report, once, that steps wait for rows because the file system takes milliseconds to answer. If
+ * the process has not read from files, it waited for a CPU core instead, and nothing is
+ * reported. */
 static void look_at_waits(loop *l, uint64_t s, double waited)
 {
     const sgt_trainer *t = l->t;
@@ -521,7 +529,7 @@ static void look_at_waits(loop *l, uint64_t s, double waited)
     if (reads - l->reads > WAIT_STEPS && ms > SLOW_MS && !l->waits_said &&
         l->waits > SLOW_PART * (now - l->waits_since) && reader &&
         (*reader == 'u' || strstr(reader, "mmap"))) {
-        /* "preload (mmap: ...)": the set does not fit into memory */
+        /* the reader is "preload (mmap: ...)" if the data set does not fit into memory */
         const char *advice = *reader == 'u' ? "--loader preload reads all at once"
                              : *reader == 'p'
                                  ? "--loader uring reads ahead"
@@ -586,7 +594,7 @@ static int one_step(loop *l, uint64_t s, sgt_error *err)
     return rc;
 }
 
-/* Call sgt_trace_step for step s, or sgt_trace_finish if the last step has ended. */
+/* Tell the trace that step s begins or, if `last` is set, that the last step has ended. */
 static void trace(const loop *l, uint64_t s, int last)
 {
     sgt_error why;
@@ -597,7 +605,7 @@ static void trace(const loop *l, uint64_t s, int last)
 
 static int every(uint64_t steps, uint64_t n) { return n && steps % n == 0; }
 
-/* Write the log lines of all steps before `done`. If `eval` is set, evaluate after the last of
+/* Write the log lines of all steps before step `done`. If `eval` is set, evaluate after the last of
  * these steps. */
 static int finish_steps(loop *l, uint64_t done, int eval, sgt_error *err)
 {
@@ -606,8 +614,8 @@ static int finish_steps(loop *l, uint64_t done, int eval, sgt_error *err)
     return rc;
 }
 
-/* Set *stopping if any rank was asked to stop. All ranks call this before each step, so that all
- * stop after the same step. */
+/* Set *stopping to 1 if any rank was asked to stop. All ranks call this before each step, so all
+ * ranks stop after the same step. */
 static int agree_to_stop(const loop *l, int *stopping, sgt_error *err)
 {
     double asked = sgt_stopped(l->t->o->stop);
@@ -616,8 +624,8 @@ static int agree_to_stop(const loop *l, int *stopping, sgt_error *err)
     return rc;
 }
 
-/* Return whether --stop-diverged ends the run now. Losses are sums over all ranks, so all ranks
- * stop at the same step. */
+/* Return whether the run must stop because of --stop-diverged. All ranks stop at the same step,
+ * because the losses are sums over all ranks. */
 static int has_diverged(const loop *l)
 {
     return l->t->o->stop_diverged && l->watch.diagnosis.diverged;
@@ -639,7 +647,7 @@ static int fail_diverged(const loop *l, uint64_t done, sgt_error *err)
                     (unsigned long long)l->t->s->steps);
 }
 
-/* Return the error of a run that has saved its last step, but in which earlier saves failed. */
+/* Return the error for a run that saved its last step although earlier saves failed. */
 static int fail_saves(const loop *l, sgt_error *err)
 {
     return sgt_fail(err, SGT_EIO, "%s: step %llu is saved, but %llu earlier save%s failed",
@@ -647,7 +655,7 @@ static int fail_saves(const loop *l, sgt_error *err)
                     l->failed == 1 ? "" : "s");
 }
 
-/* Run steps until the last step, a request to stop, or divergence; then save. */
+/* Run steps until the last step, a request to stop, or a divergence. Then save a checkpoint. */
 static int run_steps(loop *l, sgt_error *err)
 {
     sgt_trainer *t = l->t;
@@ -669,15 +677,16 @@ static int run_steps(loop *l, sgt_error *err)
             go_on_without(t, "memory.jsonl", &why);
         look_at_save(l, 0);
     }
-    /* test this now, because writing the remaining log lines may change the result */
+    /* remember this, because writing the remaining log lines updates the diagnosis */
     int diverged = has_diverged(l);
     if (rc == SGT_OK) rc = finish_steps(l, done, 0, err);
     look_at_save(l, 1);
-    /* only rank 0 knows which step was saved */
+    /* only rank 0 knows which step was last saved */
     if (rc == SGT_OK && t->o->ranks)
         rc = t->o->ranks->broadcast(t->o->ranks, &l->saved, sizeof l->saved, 0, err);
     if (rc == SGT_OK && done > l->saved) rc = save(l, done, 0, err);
-    /* no rank may end before rank 0 has saved, because a launcher might then end rank 0, too */
+    /* every rank waits until rank 0 has saved, because a launcher may kill rank 0 when another rank
+     * exits */
     if (rc == SGT_OK && t->o->ranks) rc = t->o->ranks->barrier(t->o->ranks, err);
     if (rc == SGT_OK && (diverged || has_diverged(l))) return fail_diverged(l, done, err);
     if (rc < 0 || done == config->steps) return rc < 0 || !l->failed ? rc : fail_saves(l, err);
@@ -714,7 +723,8 @@ static int open_feed(loop *l, sgt_error *err)
     return sgt_feed_open(&l->val, t->val, &val, err);
 }
 
-/* Fill in r->sets. If memory runs out, the list is shorter or missing, which is not an error. */
+/* Fill in r->sets and r->set_count. If memory runs out, the list is incomplete, which is not an
+ * error. */
 static void fill_sets(const loop *l, sgt_training_result *r)
 {
     const sgt_trainer *t = l->t;
@@ -748,8 +758,8 @@ static void fill_result(const loop *l, sgt_training_result *r)
     r->checkpoint = newest(l) && t->run ? sgt_run_checkpoint(t->run, newest(l)) : NULL;
 }
 
-/* Return the bytes that the backend holds on a device with its own memory; 0 for a CPU. They do not
- * change after open. */
+/* Return how many bytes the backend has allocated on a device with its own memory, or 0 for a CPU.
+ * The number is constant after open. */
 static uint64_t held_bytes(const sgt_backend *b)
 {
     sgt_memory_kind kinds[SGT_MEMORY_KINDS];
@@ -780,7 +790,7 @@ static int run(sgt_trainer *t, sgt_training_result *r, sgt_error *err)
         if (rc == SGT_OK) rc = open_feed(&l, err);
         if (rc == SGT_OK) rc = run_steps(&l, err);
     }
-    /* even after an error, wait until a checkpoint that is being written is complete */
+    /* a checkpoint may still be written in the background: wait for it, even after an error */
     if (l.saver) sgt_saver_wait(l.saver, NULL);
     trace(&l, 0, 1);
     if (rc == SGT_OK) report_overfit(&l.watch, l.next - t->state.step);
@@ -798,8 +808,8 @@ int sgt_train(sgt_config *s, const sgt_train_options *o, sgt_training_result *r,
     sgt_trainer t;
     *r = (sgt_training_result){0};
     int rc = sgt_trainer_open(&t, s, o, err);
-    /* checkpoints are read before this process owns the run, so the current owner may have removed
-     * this one */
+    /* the checkpoint was read before this process owned the run, so the run's owner may have
+     * removed it */
     if (rc < 0 && rc != SGT_ESTOPPED && t.from && sgt_file_gone(t.from))
         rc = sgt_run_owned(o->run, rc, err);
     if (rc == SGT_OK && o->opened) o->opened(o->ctx, t.backend);

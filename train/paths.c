@@ -1,7 +1,7 @@
-/* paths.c: starts the child processes of the self-check and reads their messages. A message is a
- * struct shorter than PIPE_BUF, so that the pipe never splits it. The output of libraries goes to a
- * file in memory; if a child dies, the reported reason includes its last line. Verdicts are stored
- * in the cache folder. */
+/* paths.c: starts the child processes of the self-check, and reads their messages. A message is a
+ * struct shorter than PIPE_BUF, so a pipe never splits it. The child's output goes to a file in
+ * memory. If a child dies, the reported reason includes the last line of its output. The verdicts
+ * are stored in the cache folder. */
 #include "train/paths.h"
 
 #include <errno.h>
@@ -25,12 +25,12 @@
 #include "train/device.h"
 #include "loader/base/json.h"
 
-#define START_SECONDS 120 /* time limit to load the libraries and open the device */
-#define DYING_SECONDS 5   /* time limit for a killed process to end */
+#define START_SECONDS 120 /* time limit for loading the libraries and opening the device */
+#define DYING_SECONDS 5   /* time limit for a process to exit after it was killed */
 
 /* ---- the child process, which tries paths ---- */
 
-/* Write a message to the parent. If the parent has ended, this process ends too. */
+/* Send a message to the parent process. If the parent has exited, this process exits, too. */
 static void send_message(int seconds, const char *verdict, const char *why)
 {
     sgt_check_message m = {.seconds = seconds};
@@ -47,15 +47,14 @@ static const char *word_of(int rc)
                                     : "failed";
 }
 
-/* Tell the parent that no path can be tried, because there is no device or no memory. Return main's
- * exit code. */
+/* Tell the parent process that no path can be tried, because of *err. Return main's exit code. */
 static int stop(const sgt_error *err)
 {
     send_message(-1, "", err->text);
     return 1;
 }
 
-/* Try path i. Return 0 if this process may try the next path, else 1 + the exit code for main. */
+/* Try path i. Return 0 if this process may try the next path, else main's exit code plus 1. */
 static int try_path(const sgt_cuda_checks *c, size_t i, int device)
 {
     sgt_error err = {0};
@@ -72,12 +71,12 @@ int sgt_paths_child(const char *what)
     char *end;
     const sgt_cuda_library *lib;
     sgt_cuda_device d;
-    /* end with the parent, because nobody else reads the messages */
+    /* die if the parent dies, because nobody else reads the messages */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     size_t first = strtoul(what, &end, 10);
     int device = *end == ':' ? (int)strtoul(end + 1, &end, 10) : -1;
     if (device < 0 || *end) return 2;
-    /* move the pipe to another descriptor, because libraries may write to standard output */
+    /* use another descriptor for the pipe, because libraries may print to standard output */
     if (dup2(STDOUT_FILENO, SGT_CHECK_PIPE) < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) return 1;
     if (sgt_device_cuda(&lib, &d, &err) < 0) return stop(&err);
     int ended = 0;
@@ -91,10 +90,10 @@ int sgt_paths_child(const char *what)
 typedef struct listener {
     const sgt_paths_options *o;
     sgt_verdicts *v;
-    size_t next;  /* number of the path that is being tried, or of the next path */
+    size_t next;  /* index of the path that is being tried, or of the path to try next */
     int trying;   /* 1: path `next` has begun */
-    int noise;    /* descriptor of the file to which the child's output goes */
-    double until; /* time, by sgt_now, at which the child's time limit ends */
+    int noise;    /* descriptor of the memory file that receives the child's output */
+    double until; /* time, as given by sgt_now, until which the child must send its next message */
 } listener;
 
 static void verdict(listener *l, const char *word, const char *why)
@@ -107,8 +106,8 @@ static void verdict(listener *l, const char *word, const char *why)
 
 enum { CLOSED, MESSAGE, LATE };
 
-/* Read a message. Return MESSAGE, CLOSED if the child closes its end of the pipe, LATE if its time
- * limit has passed, or SGT_ESTOPPED if a stop was requested. */
+/* Wait for a message and store it in *m. Return MESSAGE, CLOSED if the child has closed its end of
+ * the pipe, LATE if the child's time limit has passed, or SGT_ESTOPPED if a stop was requested. */
 static int receive(const listener *l, int fd, sgt_check_message *m)
 {
     for (;;) {
@@ -122,8 +121,8 @@ static int receive(const listener *l, int fd, sgt_check_message *m)
     }
 }
 
-/* Read all messages of a child. Return the last result of `receive`, or another negative SGT_E* if
- * no path can be tried. */
+/* Read messages until the child ends or exceeds its time limit. Return the last result of
+ * `receive`, or another negative SGT_E* if no path can be tried. */
 static int listen_to(listener *l, int fd, sgt_error *err)
 {
     sgt_check_message m;
@@ -137,8 +136,8 @@ static int listen_to(listener *l, int fd, sgt_error *err)
     return got == SGT_ESTOPPED ? sgt_fail(err, got, "interrupted") : got;
 }
 
-/* Return the child's exit status. Kill it if it does not end, or at once if kill_it is set. If it
- * hangs in the driver even then, stop waiting. */
+/* Wait until the child exits, and return its exit status. If the child does not exit within the
+ * time limit, or if kill_it is set, kill it. If it hangs in the driver even then, stop waiting. */
 static int reap(pid_t pid, int kill_it)
 {
     int status = 0;
@@ -153,15 +152,15 @@ static int reap(pid_t pid, int kill_it)
     return status;
 }
 
-/* Start a child in its own process group, so that Ctrl-C signals only the parent, which then ends
- * the child. */
+/* Start a child process in a process group of its own, so that Ctrl-C signals only the parent. The
+ * parent then ends the child. */
 static int start(pid_t *pid, int *fd, const listener *l, sgt_error *err)
 {
     char what[48], *argv[] = {"sgt-train", SGT_PATHS_CHILD, what, NULL};
     int pipe_fds[2];
     snprintf(what, sizeof what, "%zu:%d", l->next, l->o->device);
     if (pipe2(pipe_fds, O_CLOEXEC) < 0) return sgt_fail_errno(err, "self-check: a pipe");
-    /* discard the output of the child before */
+    /* discard the output of the previous child */
     if (ftruncate(l->noise, 0) == 0) lseek(l->noise, 0, SEEK_SET);
     int code = sgt_process_start(pid, &(sgt_process){.program = l->o->program,
                                                      .argv = argv,
@@ -176,7 +175,7 @@ static int start(pid_t *pid, int *fd, const listener *l, sgt_error *err)
     return sgt_fail_errno(err, "self-check: %s", l->o->program);
 }
 
-/* Copy the last line of the child's output to `line`, safe to print. */
+/* Copy the last line of the child's output to `line`, with unprintable characters replaced. */
 static void read_noise(const listener *l, char line[200])
 {
     char text[200] = "", *end;
@@ -187,8 +186,8 @@ static void read_noise(const listener *l, char line[200])
     sgt_printable(line, 200, end ? end + 1 : text);
 }
 
-/* Record that the child ended early. If a signal from another process ended it, this is an error
- * and not a verdict on the path. */
+/* Record the verdict "crashed" for a child that ended early. If a signal from another process ended
+ * it, return an error instead, because the path is not the cause. */
 static int ended(listener *l, int status, sgt_error *err)
 {
     static const char outsiders[] = {SIGKILL, SIGTERM, SIGINT, SIGHUP, 0};
@@ -205,7 +204,7 @@ static int ended(listener *l, int status, sgt_error *err)
     return SGT_OK;
 }
 
-/* Run one child until it ends, or until this process ends it because of a path's verdict. */
+/* Start a child process and store its verdicts, until it ends by itself or must be killed. */
 static int one_process(listener *l, sgt_error *err)
 {
     pid_t pid;
@@ -235,13 +234,13 @@ static int try_all(sgt_verdicts *v, const sgt_paths_options *o, sgt_error *err)
     return rc;
 }
 
-/* ---- FOLDER/self-check.json, which keeps verdicts. The file is an object with one key for each
- * machine and build (sgt_cuda_checks.identity). Each value is an object {path: [verdict, reason],
- * ...}. ---- */
+/* ---- Stored verdicts: FOLDER/self-check.json. The file is an object with one key for each machine
+ * and build (sgt_cuda_checks.identity). Each value is an object {path: [verdict, reason], ...}.
+ * ---- */
 
 #define CHECKED "self-check.json"
 
-/* Become the folder's owner, after waiting until no other process owns it. Return 0, SGT_ESTOPPED,
+/* Wait until no other process owns the cache folder, and become its owner. Return 0, SGT_ESTOPPED,
  * or another negative SGT_E*. */
 static int own_folder(sgt_owner **owner, const sgt_paths_options *o, sgt_error *err)
 {
@@ -264,9 +263,9 @@ static int is_verdict(const char *word)
     return 0;
 }
 
-/* Read the verdicts of `key`. The caller has filled in the names of the paths. Returns 1 if the
- * file has a verdict on each of them; 0 if one is missing or damaged, or if the file cannot be
- * read. */
+/* Read the verdicts stored for `key`. The caller has filled in the names of the paths in *v. Return
+ * 1 if the file has a verdict on each path. Return 0 if a verdict is missing or damaged, or if the
+ * file cannot be read. */
 static int read_verdicts(sgt_verdicts *v, const char *folder, const char *key)
 {
     json_t *json = sgt_cache_read(folder, CHECKED);

@@ -24,24 +24,26 @@
 
 typedef struct sgt_paths_options {
     const char *program; /* file that the child process runs */
-    const char *cache;   /* cache folder, created if it is missing; NULL: verdicts are not stored */
-    int fresh;           /* 1: try all paths again, even if there are stored verdicts */
-    int device;          /* number of the device: the local rank, or 0 without ranks */
+    /* cache folder for verdicts, created if missing; NULL: verdicts are not stored */
+    const char *cache;
+    int fresh;  /* 1: try all paths again, even if their verdicts are stored */
+    int device; /* index of the CUDA device: the local rank, or 0 without ranks */
     const sgt_stop *stop;
-    /* receives notices about waiting for another process that owns the cache folder */
+    /* callback for notices that the self-check waits because another process owns the cache
+     * folder */
     sgt_notice notice;
-    sgt_notice warning; /* receives a warning if the cache cannot be written */
+    sgt_notice warning; /* callback for a warning that verdicts cannot be stored */
 } sgt_paths_options;
 
-/* Get a verdict on each path of `lib`; v->count is 0 if it has none. Any thread may call this, but
- * only one at a time. Returns 0; SGT_ESTOPPED; or another negative SGT_E* if no path could be
- * tried, with the reason in *err. */
+/* Set *v to a verdict on each path of the CUDA library `lib`; v->count is 0 if `lib` has no paths
+ * to check. Any thread may call this function, but not two threads at the same time. Return 0,
+ * SGT_ESTOPPED, or another negative SGT_E* if no path could be tried. */
 int sgt_paths_check(sgt_verdicts *v, const sgt_cuda_library *lib, const sgt_paths_options *o,
                     sgt_error *err);
 
-/* Main function of the child process. `what` is the argument that sgt_paths_check passed to it. It
- * writes messages (verdicts.h) to the pipe that it gets as standard output, and returns the exit
- * code. */
+/* Run the child process: this is its main function. `what` is the command-line argument that
+ * sgt_paths_check passed. The child writes messages (verdicts.h) to its standard output, which must
+ * be a pipe. Return the exit code. */
 int sgt_paths_child(const char *what);
 
 #endif

@@ -1,5 +1,5 @@
-/* setup.c: prepares a run from its settings, and announces what it is about to do. Checks are made
- * in this order: options, device, run, data, model. */
+/* setup.c: prepares a run from its settings, and reports what the run will do. It checks the
+ * options first, then the device, the run directory, the data and the model. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@
 
 /* ---- options and device ---- */
 
-/* Broadcast the text of rank 0, which may be NULL, to all ranks. */
+/* Broadcast rank 0's string *text, which may be NULL, to all ranks. */
 static int share_text(const sgt_trainer *t, char **text, sgt_error *err)
 {
     sgt_ranks *r = t->o->ranks;
@@ -36,14 +36,14 @@ static int share_text(const sgt_trainer *t, char **text, sgt_error *err)
     return r->broadcast(r, *text, n, 0, err);
 }
 
-/* Check that this rank has the same options as rank 0 and, as far as they are known already, the
- * same data and the same checkpoint. Otherwise the ranks would train differently, or wait for each
+/* Check that this rank has the same options as rank 0. Also compare the data and the checkpoint, if
+ * they are known already. Ranks with different settings would train differently, or wait for each
  * other forever. */
 static int compare_ranks(const sgt_trainer *t, sgt_error *err)
 {
     sgt_ranks *r = t->o->ranks;
-    /* if --init names a run, compare the name of its checkpoint; paths may differ between
-     * machines */
+    /* if --init names a run, compare the name of its checkpoint, because the paths may differ
+     * between machines */
     const char *step = t->init && strcmp(t->init, t->s->init) != 0 ? strrchr(t->init, '/') : NULL;
     uint64_t mine[] = {(uint64_t)t->o->resume, t->state.data_hash, t->val != NULL, t->state.step,
                        XXH3_64bits_withSeed(step, step ? strlen(step) : 0,
@@ -65,8 +65,8 @@ static int compare_ranks(const sgt_trainer *t, sgt_error *err)
     return rc;
 }
 
-/* Read from options.json the options that the last start of the run changed. If that start was
- * killed before its first save, the checkpoint does not have them. */
+/* Read the options that the run's last start changed from options.json. They are missing in the
+ * checkpoint if the run was killed before its next save. */
 static int merge_changed(const sgt_trainer *t, sgt_merge which, sgt_error *err)
 {
     char path[SGT_PATH], *text = NULL;
@@ -78,9 +78,9 @@ static int merge_changed(const sgt_trainer *t, sgt_merge which, sgt_error *err)
     return rc;
 }
 
-/* Decide the number of threads of a resumed run. Without --threads in this call, keep the run's
- * number, which the user gave last, but use the default if that is less, because this process has
- * fewer cores for itself. `own` is this call's number. */
+/* Decide the number of threads of a resumed run. `own` is the number from this call's options. If
+ * this call has no --threads, the number stored with the run is kept. If the default is lower,
+ * because this process has fewer cores, the default is used. */
 static void keep_threads(const sgt_trainer *t, uint64_t own)
 {
     sgt_config *s = t->s;
@@ -88,10 +88,11 @@ static void keep_threads(const sgt_trainer *t, uint64_t own)
     if (kept == own) return;
     s->threads = SGT_DEFAULT_COUNT; /* for sgt_trainer_threads */
     if (kept <= (uint64_t)sgt_trainer_threads(t)) s->threads = kept;
-    s->given[SGT_SET_THREADS] = 1; /* so that it is written to options.json again */
+    /* mark it as set by the user, so that options.json stores it again */
+    s->given[SGT_SET_THREADS] = 1;
 }
 
-/* Find the checkpoint to resume from: rank 0 chooses it and broadcasts its name. */
+/* Find the checkpoint to resume from. Rank 0 chooses the checkpoint and broadcasts its name. */
 static int resume_from(sgt_trainer *t, sgt_error *err)
 {
     int rc = sgt_trainer_writes(t) ? sgt_run_newest(&t->from, t->o->run, 1, &t->o->warning, err)
@@ -101,7 +102,7 @@ static int resume_from(sgt_trainer *t, sgt_error *err)
         rc = sgt_fail(err, SGT_EUNSUPPORTED,
                       "%s: no checkpoint to resume from%s (--resume-or-start starts at step 0)",
                       t->o->run, access(t->o->run, F_OK) < 0 ? ": there is no such run" : "");
-        /* a process that writes to the run may have removed the checkpoint just before it was
+        /* another process that writes to the run may have removed the checkpoint just before it was
          * read */
         if (!sgt_file_gone(sgt_path(path, t->o->run, "latest")))
             rc = sgt_run_owned(t->o->run, rc, err);
@@ -120,15 +121,15 @@ static int resume_from(sgt_trainer *t, sgt_error *err)
     return rc;
 }
 
-/* Choose the device. Warn if a GPU exists but cannot be used. If there is no GPU, report that only
- * as a detail. */
+/* Choose the device. If a GPU exists but cannot be used, say so in a notice. If there is no GPU,
+ * say so only in a detail message. */
 static int choose_device(sgt_trainer *t, sgt_error *err)
 {
     sgt_error why;
     sgt_cuda_device d = {0};
     const sgt_cuda_library *cuda;
     if (t->s->device == SGT_DEVICE_CPU) return SGT_OK;
-    /* an estimate of memory with --device cuda needs only the library, not a device */
+    /* with --device cuda, an estimate of memory needs only the library, and no GPU */
     int rc = t->dry && t->s->device == SGT_DEVICE_CUDA ? sgt_device_open(&cuda, &why)
                                                        : sgt_device_cuda(&cuda, &d, &why);
     if (rc == SGT_OK) {
@@ -148,8 +149,9 @@ static int choose_device(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* Decide device and precision. Only CUDA has TF32, so a run in TF32 that moves to a CPU continues
- * in fp32. The default is bfloat16 if the device multiplies it. */
+/* Decide the device and the precision. If a run in TF32 moves to a CPU, it continues in fp32,
+ * because only CUDA supports TF32. The default precision is bf16 if the device multiplies bfloat16
+ * numbers in hardware. */
 static int decide_device(sgt_trainer *t, sgt_error *err)
 {
     sgt_config *s = t->s;
@@ -168,7 +170,8 @@ static int decide_device(sgt_trainer *t, sgt_error *err)
     return sgt_config_take_device(s, t->cuda != NULL, t->cuda || sgt_gemm_has_bf16(), err);
 }
 
-/* Check that the ranks divide the batch evenly, and that all have the same kind of device. */
+/* Check that the batch size is a multiple of the number of ranks, and that all ranks use the same
+ * kind of device. */
 static int check_ranks(const sgt_trainer *t, sgt_error *err)
 {
     sgt_ranks *r = t->o->ranks;
@@ -190,8 +193,8 @@ static int check_ranks(const sgt_trainer *t, sgt_error *err)
     return rc;
 }
 
-/* Refuse a RUN that has checkpoints, unless --resume or --force is given, and a RUN that has the
- * files of a data set. */
+/* Return an error if RUN holds a data set, or if it has checkpoints and neither --resume nor
+ * --force is given. */
 static int refuse_existing(const sgt_trainer *t, sgt_error *err)
 {
     char *dir, work[SGT_PATH];
@@ -203,7 +206,7 @@ static int refuse_existing(const sgt_trainer *t, sgt_error *err)
                         t->o->run);
     if (t->o->resume || t->o->force || !sgt_trainer_writes(t)) return SGT_OK;
     int rc = sgt_run_newest(&dir, t->o->run, 0, NULL, err);
-    /* search again, now with warnings about incomplete checkpoints, which this run will remove */
+    /* search again to warn about incomplete checkpoints, because this run will remove them */
     if (rc == SGT_OK && !dir) rc = sgt_run_newest(&dir, t->o->run, 0, &t->o->warning, err);
     if (rc == SGT_OK && dir)
         rc = sgt_fail(err, SGT_EUNSUPPORTED,
@@ -231,7 +234,8 @@ int sgt_trainer_model(const sgt_trainer *t, const sgt_loader_info *data, sgt_mod
     if (!t->from && !s->init) {
         int rc = sgt_model_named(m, s->model, err);
         if (rc < 0) return rc;
-        /* the bound that the loader uses for 4-byte ids of unknown vocabulary */
+        /* SGT_MOST_IDS: the loader's bound on 4-byte ids if the size of the vocabulary is
+         * unknown */
         if (data->vocab == SGT_MOST_IDS && data->eot < 0)
             return sgt_fail(err, SGT_EUNSUPPORTED,
                             "--data %s: no header says how many ids the vocabulary has "
@@ -263,7 +267,8 @@ double sgt_trainer_steps(const sgt_config *s, const sgt_model *m, uint64_t windo
     return windows ? fmax(1, ceil(s->epochs * (double)windows / (double)rows)) : HUGE_VAL;
 }
 
-/* Decide the number of steps, and report what the compute budget allows (see sgt_pf_days). */
+/* Decide the number of steps. If the user gave a compute budget, report how many steps it allows
+ * (see sgt_pf_days). */
 static int decide_steps(sgt_trainer *t, sgt_error *err)
 {
     sgt_config *s = t->s;
@@ -291,7 +296,7 @@ static int decide_steps(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* Decide the model, and the settings that follow from it. */
+/* Decide the model, and the settings that depend on it. */
 static int decide_model(sgt_trainer *t, sgt_error *err)
 {
     sgt_config *s = t->s;
@@ -299,11 +304,12 @@ static int decide_model(sgt_trainer *t, sgt_error *err)
     if (rc < 0) return rc;
     if (s->gelu == SGT_DEFAULT_WORD) s->gelu = (int)t->model.gelu;
     s->no_tie = t->model.untied != 0;
-    if (s->init) s->model = NULL; /* the shape comes from config.json instead */
+    if (s->init) s->model = NULL; /* config.json determines the shape instead */
     return SGT_OK;
 }
 
-/* Decide the learning-rate schedule. If a resumed run changes the rates, a new schedule begins. */
+/* Decide the learning-rate schedule. If a resumed run changes the rates or the kind of schedule, a
+ * new schedule begins at the resumed step. */
 static int decide_schedule(sgt_trainer *t, sgt_error *err)
 {
     sgt_config *s = t->s;
@@ -336,8 +342,8 @@ static int decide_schedule(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* Report how --lr auto chose s->lr: "0.0003 x 128/64 rows per step", "0.00124 for 7.25 million
- * parameters x (10/64 rows per step)^0.25". */
+/* Report how --lr auto computed s->lr, for example "0.0003 x 128/64 rows per step" or "0.00124 for
+ * 7.25 million parameters x (10/64 rows per step)^0.25". */
 static void report_auto_lr(const sgt_trainer *t, uint64_t rows, const sgt_lr_range *range)
 {
     const sgt_config *s = t->s;
@@ -356,8 +362,8 @@ static void report_auto_lr(const sgt_trainer *t, uint64_t rows, const sgt_lr_ran
             range->chosen, size, power);
 }
 
-/* Report the learning rate. Called after the backend was opened, so that a model that does not fit
- * in memory is refused first. */
+/* Report the learning rate. Call it after the backend was opened, so that a model that does not fit
+ * in memory fails before this report. */
 static void report_lr(const sgt_trainer *t)
 {
     const sgt_config *s = t->s;
@@ -375,10 +381,10 @@ static void report_lr(const sgt_trainer *t)
                 range.high);
 }
 
-/* ---- self-check of CUDA's paths ---- */
+/* ---- self-check of the CUDA backend ---- */
 
-/* Run the self-check, and print one notice for each path that it rejects. If the GPU serves only
- * one process at a time, no path can be tried, and the run continues as if every path were ok. */
+/* Run the self-check, and print a warning for each path that failed it. If the GPU accepts only one
+ * process at a time, no path can be tried, and the run uses all paths unchecked. */
 static int check_paths(sgt_trainer *t, sgt_error *err)
 {
     sgt_error why;
@@ -403,8 +409,8 @@ static int check_paths(sgt_trainer *t, sgt_error *err)
 
 /* ---- backend ---- */
 
-/* Load parameters and moments. Restore the state of the loss scaler if both the run and this
- * backend have one. */
+/* Load the parameters and moments of the checkpoint. Restore the state of the loss scaler if both
+ * the checkpoint and this backend have such a state. */
 static int load_state(sgt_trainer *t, sgt_error *err)
 {
     sgt_backend *b = t->backend;
@@ -412,7 +418,7 @@ static int load_state(sgt_trainer *t, sgt_error *err)
     if (rc == SGT_OK) rc = sgt_checkpoint_load_moments(t->from, b, &t->model, err);
     if (rc < 0 || !sgt_trainer_scales(t) || !(t->state.scaling || t->state.skipping)) return rc;
     sgt_scaler s;
-    /* begin with the backend's initial state, in case the run had no scaler */
+    /* start from the backend's initial state, because the checkpoint may have no loss scaler */
     if ((rc = b->get_scaler(b, &s, err)) < 0) return rc;
     if (t->state.scaling) s = t->state.scaler;
     s.outliers = t->state.scaler.outliers;
@@ -471,8 +477,8 @@ static int open_backend(sgt_trainer *t, sgt_error *err)
 
 /* ---- the run ---- */
 
-/* Warn if the device, the kernels or the library differ from those in the checkpoint. The results
- * will differ in some bits, but the run may continue. */
+/* Warn if the device, the kernels or the matrix library differ from those in the checkpoint. The
+ * run may continue, but the last bits of its results will differ. */
 static void compare_machine(const sgt_trainer *t)
 {
     const sgt_checkpoint_state *st = &t->state;
@@ -486,8 +492,8 @@ static void compare_machine(const sgt_trainer *t)
             b->name, b->level, b->library, st->device, st->level, st->library);
 }
 
-/* Open the run directory for writing. A barrier comes first, so that all ranks have finished
- * reading before any file there is removed. */
+/* Open the run directory for writing, which may remove files there. A barrier first waits until all
+ * ranks have finished reading these files. */
 static int open_run_folder(sgt_trainer *t, const char *json, sgt_error *err)
 {
     sgt_ranks *r = t->o->ranks;
@@ -502,8 +508,8 @@ static int open_run_folder(sgt_trainer *t, const char *json, sgt_error *err)
                          t->o->command, err);
 }
 
-/* Report if a new schedule begins; otherwise report if the learning rate rises at the resume
- * because the run now has more steps. */
+/* Report if a new schedule begins. Otherwise report if the learning rate rises at the resume,
+ * because the schedule now covers more steps. */
 static void compare_schedules(const sgt_trainer *t)
 {
     const sgt_schedule *then = &t->state.schedule, *now = &t->schedule;
@@ -532,7 +538,7 @@ static int open_run(sgt_trainer *t, sgt_error *err)
     if (t->from)
         rc = sgt_config_same_run(t->s, t->state.options,
                                  strcmp(t->state.device, t->backend->name) != 0, err);
-    /* from now on, checkpoints have the choices of algorithms of this backend */
+    /* later checkpoints store the algorithms that this backend has selected */
     free(t->state.choices);
     t->state.choices = t->backend->choices ? strdup(t->backend->choices) : NULL;
     if (t->backend->choices && !t->state.choices) rc = sgt_fail_memory(err, "choices");
@@ -552,7 +558,7 @@ static int open_run(sgt_trainer *t, sgt_error *err)
     return rc;
 }
 
-/* ---- announcing what a run is about to do ---- */
+/* ---- reports about what a run will do ---- */
 
 static void report_peak(const sgt_trainer *t)
 {
@@ -566,8 +572,8 @@ static void report_peak(const sgt_trainer *t)
                 b->peak_name, b->peak_flops / 1e12, of);
 }
 
-/* Report the ranks, the threads, and what limits the threads. By default mpirun binds each rank to
- * one core; if so, say how to change that. */
+/* Report the number of ranks and threads, and what limits the threads. If mpirun has bound each
+ * rank to one core, which is its default, report how to change that. */
 static void report_ranks(const sgt_trainer *t)
 {
     const sgt_ranks *r = t->o->ranks;
@@ -620,7 +626,8 @@ static void report_data(const sgt_trainer *t)
             n == 1 ? "" : "s", *t->unevaluated ? "; " : "", t->unevaluated);
 }
 
-/* Report how many documents a packed row holds, and the share of tokens that are cropped. */
+/* Report how many documents a packed row holds on average, and which share of the tokens was
+ * cropped. */
 static void report_packing(const sgt_trainer *t)
 {
     const sgt_loader_info *is = &t->info;
@@ -634,7 +641,7 @@ static void report_packing(const sgt_trainer *t)
             100 * (double)is->cropped / (double)is->packed_tokens);
 }
 
-/* Report the steps, the learning rate and the cost of the run. */
+/* Report the number of steps, the learning rate and the cost of the run. */
 static void report_plan(const sgt_trainer *t)
 {
     const sgt_config *s = t->s;
@@ -672,7 +679,7 @@ static void report_plan(const sgt_trainer *t)
                 rows);
 }
 
-/* Report the share of each data set, if there are several. */
+/* If there are several data sets, report each set's share of the rows. */
 static void report_sets(const sgt_trainer *t)
 {
     for (uint32_t i = 0; t->info.set_count > 1 && i < t->info.set_count; i++) {
@@ -684,10 +691,9 @@ static void report_sets(const sgt_trainer *t)
     }
 }
 
-/* Report how much disk space the run's checkpoints will need, as a warning if there is too little.
- * During a save there is one more checkpoint than the run keeps, and the best may be kept in
- * addition to the newest. Too little space is not an error, because there may be more when it is
- * needed. */
+/* Report how much disk space the run's checkpoints will need. During a save, the run has one more
+ * checkpoint than it keeps, and it may keep the best checkpoint in addition to the newest ones. Too
+ * little space is only a warning, because space may become free before it is needed. */
 static void report_disk(const sgt_trainer *t)
 {
     const sgt_config *s = t->s;
@@ -712,7 +718,7 @@ static void report_disk(const sgt_trainer *t)
             fits ? "" : " (make room, or keep fewer with --keep)");
 }
 
-/* Give notices of four lines about the run, and details. */
+/* Report in four notices what the run will do, and give further details. */
 static void announce(const sgt_trainer *t)
 {
     report_model(t);
@@ -769,7 +775,7 @@ int sgt_trainer_open(sgt_trainer *t, sgt_config *s, const sgt_train_options *o, 
         return rc;
     if ((rc = compare_ranks(t, err)) < 0 || (rc = open_backend(t, err)) < 0) return rc;
     if (o->run) report_lr(t);
-    s->scale_lr = 0; /* already applied above, in decide_steps */
+    s->scale_lr = 0; /* decide_schedule has already scaled the rate */
     if ((rc = open_run(t, err)) < 0) return rc;
     if (o->run) announce(t);
     return SGT_OK;

@@ -1,4 +1,4 @@
-/* sgt_train.h: trains GPT-2 on shards; the library behind sgt-train.
+/* sgt_train.h: the library behind sgt-train, which trains GPT-2 on shards (files of token ids).
  *
  *     sgt_config s;
  *     sgt_training_result r;
@@ -10,7 +10,7 @@
  *     sgt_training_result_free(&r);
  *     sgt_config_free(&s);
  *
- * run.h describes the run directory, checkpoint.h a checkpoint. */
+ * run.h describes the run directory, and checkpoint.h the files of a checkpoint. */
 #ifndef SGT_TRAIN_H
 #define SGT_TRAIN_H
 
@@ -22,67 +22,76 @@
 #include "train/config.h"
 
 typedef struct sgt_train_options {
-    /* run directory; NULL: write and announce nothing, for measuring steps only */
+    /* run directory; NULL: write no files and give no notices, which is useful for measuring
+     * steps */
     const char *run;
-    /* resume: 1: start from the newest checkpoint; force: 1: overwrite an existing run */
+    /* resume = 1: start from the newest checkpoint; force = 1: overwrite an existing run */
     int resume, force;
-    /* 1, with resume: if there is no checkpoint, start at step 0 instead of failing */
+    /* with resume = 1: 1 to start at step 0 if there is no checkpoint; 0 to fail */
     int or_start;
-    /* 1: if the loss diverges (see advice.h), save and return SGT_EUNSUPPORTED */
+    /* 1: if the loss diverges (see advice.h), save a checkpoint and return SGT_EUNSUPPORTED */
     int stop_diverged;
     sgt_notice notice;
-    /* called with details, such as the device's speed or the reason for a default */
+    /* callback for detailed messages, such as the device's speed or the reason for a default */
     sgt_notice detail;
-    /* called with problems that are not errors, which even users who want no notices should see */
+    /* callback for warnings: problems that are not errors, shown even if the user wants no
+     * notices */
     sgt_notice warning;
     const char *command; /* command line, recorded in starts.jsonl; NULL: not recorded */
-    /* file for a trace of a few steps (see trace.h); NULL: no trace */
+    /* file to which a trace of a few steps is written (see trace.h); NULL: no trace */
     const char *profile;
-    /* Called to read prompts and completions if --data names a FILE.jsonl. It tokenizes them with
-     * the vocabulary in the folder of the model `model`, which has `vocab` ids, or with GPT-2's if
-     * model is NULL. It fills in all fields of *e except `rows` and `order`. Arrays are malloc'd,
-     * and sgt_train frees them, even after a failure. NULL: such data is refused. */
+    /* Callback that reads prompts and completions if --data names a FILE.jsonl. It tokenizes them
+     * with the vocabulary in the folder `model`, which has `vocab` ids, or with GPT-2's vocabulary
+     * if `model` is NULL. It fills in all fields of *e except `rows` and `order`. It allocates
+     * arrays with malloc, and sgt_train frees them, even after a failure. If the callback is NULL,
+     * a FILE.jsonl is an error. */
     int (*examples)(const char *path, const char *model, uint32_t vocab, sgt_examples *e,
                     sgt_error *err);
-    /* Called to compare the vocabulary of the data with that in the folder `path`. Returns 1 if ids
-     * stand for the same tokens in both, or if it cannot know: `path` has no vocabulary, or
-     * `fingerprint`, which identifies the data's vocabulary, is 0. Returns 0 if they differ, and a
-     * negative SGT_E* if a vocabulary is unknown or cannot be read. The data's vocabulary may also
-     * be that of the file `tokenizer` (NULL: no such file). path NULL: the vocabulary is the one
-     * known by the fingerprint or by its size n. If the result is 1 and `bytes` is not NULL, fills
-     * in bytes[n] with the length in bytes of each id's text, 0 for an id without text, such as the
-     * end of text. The callback may be NULL: nothing is compared, and validation is not in bits per
-     * byte. */
+    /* Callback that compares the vocabulary of the data with the vocabulary in the folder `path`.
+     * It returns 1 if an id stands for the same token in both. It also returns 1 if it cannot tell:
+     * `path` has no vocabulary, or `fingerprint`, which identifies the data's vocabulary, is 0. It
+     * returns 0 if the vocabularies differ, and a negative SGT_E* if a vocabulary is unknown or
+     * cannot be read.
+     *
+     * `tokenizer` names a file with the data's vocabulary; NULL: there is no such file. If `path`
+     * is NULL, the vocabulary is found by its fingerprint or by its size n. If the result is 1 and
+     * `bytes` is not NULL, the callback sets bytes[n] to the length in bytes of each id's text: 0
+     * for an id without text, such as the end of text. If the callback is NULL, vocabularies are
+     * not compared, and validation losses are not reported in bits per byte. */
     int (*vocabulary)(const char *path, const char *tokenizer, uint64_t fingerprint,
                       uint32_t *bytes, uint32_t n, sgt_error *err);
-    /* cache folder for a device's timing results and verdicts, created if missing; NULL: no
-     * cache */
+    /* cache folder for the device's timing results and self-check verdicts, created if missing;
+     * NULL: no cache */
     const char *cache;
-    /* program that the self-check of the CUDA paths starts (paths.h); NULL: no self-check */
+    /* program that the self-check of the CUDA backend starts (paths.h); NULL: no self-check */
     const char *checker;
-    /* request to stop. When it is raised, sgt_train finishes the step, saves and returns
-     * SGT_ESTOPPED. If it is raised in one of several ranks, all ranks do so after the same step */
+    /* Request to stop. When it is raised, sgt_train finishes the current step, saves a checkpoint
+     * and returns SGT_ESTOPPED. If the request is raised in any rank, all ranks stop after the same
+     * step. */
     const sgt_stop *stop;
-    /* The ranks of this run; NULL: only this process. All ranks make the same call with the same
-     * settings, and read the same files. Only rank 0 writes to the run directory, and only rank 0
-     * should set notice, detail and warning. */
+    /* The ranks of this run; NULL: this process runs without ranks. All ranks must make the same
+     * call with the same settings, and read the same files. Only rank 0 writes to the run
+     * directory, and only rank 0 should set notice, detail and warning. */
     sgt_ranks *ranks;
-    int most_threads; /* upper bound of the default number of threads; 0: none */
-    /* bytes that estimates count for the program itself; 0: its current resident memory */
+    int most_threads; /* maximum for the default number of CPU threads; 0: no maximum */
+    /* bytes that memory estimates add for the program itself; 0: its current resident memory */
     uint64_t program;
-    /* Callbacks, each of which may be NULL. opened is called before the first step, with the
-     * backend, which stays open until sgt_train returns. progress is called after every step. line
-     * is called with each line that a user may want to keep (about an evaluation or an epoch). */
+    /* Callbacks, each of which may be NULL. `opened` is called before the first step with the
+     * backend, which stays open until sgt_train returns. `progress` is called after every step.
+     * `line` is called with each line that a user may want to keep, for example about an evaluation
+     * or an epoch. */
     void (*opened)(void *ctx, const sgt_backend *b);
     void (*progress)(void *ctx, const sgt_metrics *m, uint64_t steps, uint64_t first);
     void (*line)(void *ctx, const char *line);
     void *ctx;
 } sgt_train_options;
 
-/* One data set of a mix, counted since the beginning of the run. */
+/* One of the data sets that are mixed for training. Both counts start at the beginning of the
+ * run. */
 typedef struct sgt_train_set {
-    char *data;    /* path, malloc'd */
-    uint64_t rows; /* number of rows trained on; epochs: the same in passes over the set */
+    char *data; /* path, malloc'd */
+    /* rows: number of rows trained on; epochs: `rows` divided by the number of rows in the set */
+    uint64_t rows;
     double epochs;
 } sgt_train_set;
 
@@ -90,43 +99,46 @@ typedef struct sgt_train_set {
 typedef struct sgt_train_losses {
     /* resumed: number of steps completed before this call; steps: number of steps in this call */
     uint64_t resumed, steps;
-    /* first: loss of the first step; mean: mean loss of the last `of` steps */
+    /* first: loss of this call's first step; mean: mean loss of the last `of` steps */
     double first, mean;
-    uint64_t of; /* number of steps in `mean`: 20, or half of the steps if that is fewer */
-    /* loss of the last evaluation, and number of steps that the run had completed at that time; 0:
-     * none */
+    /* number of steps averaged in `mean`: 20, or half of this call's steps if that is fewer */
+    uint64_t of;
+    /* val: loss of the last evaluation, 0 if there was none; val_step: steps that the run had
+     * completed when it evaluated */
     double val;
-    double val_bits_per_byte; /* the same in bits per byte of text; 0: unknown */
+    double val_bits_per_byte; /* `val` converted to bits per byte of text; 0: unknown */
     uint64_t val_step;
 } sgt_train_losses;
 
 typedef struct sgt_training_result {
     char *last;       /* last line of the log, malloc'd; NULL: the log is empty */
     char *checkpoint; /* folder of the newest checkpoint, malloc'd; NULL: there is none */
-    uint64_t steps;   /* steps completed, including those before a resume */
+    uint64_t steps;   /* steps completed since the run began, including those before a resume */
     uint64_t train_tokens, val_tokens; /* tokens seen */
-    /* documents that began in the training tokens; UINT64_MAX if the data does not mark them */
+    /* number of documents that begin in the tokens trained on; UINT64_MAX if the data does not mark
+     * where documents begin */
     uint64_t documents;
-    sgt_train_set *sets; /* (set_count) if --data names several sets, else NULL */
+    sgt_train_set *sets; /* array of set_count data sets if --data names several, else NULL */
     uint32_t set_count;
-    /* floating-point operations for training on train_tokens tokens, in petaflop/s-days
+    /* floating-point operations needed to train on train_tokens tokens, in petaflop/s-days
      * (sgt_pf_days) */
     double pf_days;
-    double seconds; /* duration of this call, including evaluations and checkpoints */
-    /* duration of only the steps of this call: the sum of their ms_per_step in log.jsonl, in
-     * seconds */
+    double seconds; /* duration of this call in seconds, including evaluations and checkpoints */
+    /* time spent in the steps of this call, in seconds: the sum of their ms_per_step in
+     * log.jsonl */
     double step_seconds;
-    uint64_t step_peak_bytes; /* peak memory up to the end of the last step, as in log.jsonl */
+    /* peak memory in bytes up to the end of the last step, as in log.jsonl */
+    uint64_t step_peak_bytes;
     sgt_train_losses losses;
     /* peak_bytes: peak memory, including that for writing the last checkpoint; total_bytes: total
-     * memory of the machine or device */
+     * memory of the machine or, with CUDA, of the device */
     uint64_t peak_bytes, total_bytes;
 } sgt_training_result;
 
-/* Train. On return all undecided settings in *s are decided. Checks are made in this order: options
- * (SGT_EUSAGE), device, run, data, model. If a save fails, training continues, and sgt_train
- * returns SGT_EIO after the last step. *r is filled in after SGT_EIO of this kind and after
- * SGT_ESTOPPED, too. */
+/* Train, and set all undecided settings in *s. Options are checked first (SGT_EUSAGE), then the
+ * device, the run directory, the data and the model. If a checkpoint cannot be saved, training
+ * continues, and sgt_train returns SGT_EIO after the last step. *r is filled in on success, after
+ * such an SGT_EIO, and after SGT_ESTOPPED. */
 int sgt_train(sgt_config *s, const sgt_train_options *o, sgt_training_result *r, sgt_error *err);
 void sgt_training_result_free(sgt_training_result *r);
 
@@ -135,20 +147,20 @@ typedef struct sgt_train_estimate {
     const char *device; /* "cpu" or "cuda" */
     sgt_memory_kind kinds[SGT_MEMORY_KINDS];
     size_t count;
-    /* total: bytes of all kinds; available: bytes available now, UINT64_MAX if unknown */
+    /* total: sum of the bytes in `kinds`; available: bytes of free memory, UINT64_MAX if unknown */
     uint64_t total, available;
-    /* bytes of the copy from which a checkpoint is written in the background; 0: none. The copy is
-     * in host memory. On a CPU it is included in `kinds`; with CUDA it is not */
+    /* bytes of the copy in host memory from which a checkpoint is written in the background; 0: no
+     * copy. On a CPU `kinds` includes the copy; with CUDA it does not */
     uint64_t checkpoint;
 } sgt_train_estimate;
 
-/* Estimate the memory of a run with these settings, without running any step. It needs no data. It
- * needs no device if s->device is not auto. On return, settings that depend on the device are
- * decided. */
+/* Estimate the memory of a run with these settings, without running any step and without opening
+ * the data. The device is opened only if s->device is auto. On return, all settings in *s that
+ * depend on the device are set. */
 int sgt_train_estimate_memory(sgt_config *s, const sgt_train_options *o, sgt_train_estimate *e,
                               sgt_error *err);
-/* Return how many bytes of an estimate grow with the batch: those of activations and their
- * gradients, logits and data. */
+/* Return how many bytes of an estimate grow with the batch size: the memory for activations,
+ * activation gradients, logits and data. */
 uint64_t sgt_train_estimate_activations(const sgt_train_estimate *e);
 
 #endif

@@ -1,4 +1,4 @@
-/* trainer.h: the state of a run, which setup.c opens and loop.c runs. */
+/* trainer.h: the state of a training run. setup.c fills it in, and loop.c trains with it. */
 #ifndef SGT_TRAINER_H
 #define SGT_TRAINER_H
 
@@ -11,74 +11,82 @@
 #include "train/sgt_train.h"
 #include "train/log/trace.h"
 
-#define SGT_UNEVALUATED 600 /* bytes of the reason why there is no evaluation */
+/* maximum size in bytes of the text that says why there is no evaluation */
+#define SGT_UNEVALUATED 600
 
 typedef struct sgt_trainer {
     sgt_config *s;
     const sgt_train_options *o;
     sgt_model model;
-    sgt_schedule schedule; /* schedule of the learning rate for the whole run */
-    uint64_t rows, tokens; /* rows and tokens of a step, over all ranks */
+    sgt_schedule schedule; /* learning-rate schedule of the whole run */
+    uint64_t rows, tokens; /* rows per step and tokens per step, over all ranks */
     sgt_backend *backend;
     sgt_run *run;
     sgt_loader *train, *val; /* val NULL: no evaluation */
-    /* used instead of train and val if --data is a .jsonl file */
+    /* prompts and completions for training and for evaluation, used instead of the loaders if
+     * --data is a .jsonl file */
     sgt_examples examples, val_examples;
     sgt_loader_info info; /* information about `train` */
-    uint64_t eval_rows;   /* rows of an evaluation, over all ranks; 0: there is none */
-    char *tokenizer;      /* tokenizer.json's text, for checkpoints, or NULL */
-    int64_t eot;          /* id of the end-of-text token; -1: not known */
-    /* (info.vocab): bytes of each id's text, 0 for none; NULL: unknown, or not wanted */
+    uint64_t eval_rows;   /* rows per evaluation, over all ranks; 0: no evaluation */
+    char *tokenizer;      /* text of tokenizer.json, which is copied to checkpoints; NULL: none */
+    int64_t eot;          /* id of the end-of-text token; -1: unknown */
+    /* for each of the vocabulary's ids, the length of its text in bytes (0: no text); NULL if
+     * unknown or not needed */
     uint32_t *text_bytes;
     const char *tokenizer_of; /* folder from which `tokenizer` was read, or NULL */
-    char *from;               /* checkpoint that this run resumes from, or NULL */
-    char *init;               /* model with which this run begins (--init), or NULL */
-    /* state of the run, copied into each checkpoint: after a resume, the state of `from` */
+    char *from;               /* folder of the checkpoint from which this run resumes, or NULL */
+    char *init;               /* folder of the model given by --init, or NULL */
+    /* state that is written to each checkpoint; a resumed run starts with the state of the
+     * checkpoint `from` */
     sgt_checkpoint_state state;
     sgt_trace *trace; /* NULL: no trace */
-    /* sgt_recompute of each layer if free memory decides it, else NULL */
+    /* for each layer an sgt_recompute, if --recompute auto chose them by free memory; else NULL */
     uint8_t *recompute_at;
-    int dry;       /* 1: estimate memory only, run nothing */
+    int dry;       /* 1: only estimate the memory, without training */
     char gpu[256]; /* name of the CUDA device */
-    /* data_is_ours: 1 if --data was not given and ./out is used; lr_is_ours: 1 if --lr was auto */
+    /* data_is_ours = 1: --data was not given, so ./out is used; lr_is_ours = 1: --lr auto chose the
+     * rate */
     int data_is_ours, lr_is_ours;
-    /* reason why there is no evaluation; "" if there is one or none was requested */
+    /* reason why there is no evaluation; "" if there is an evaluation, or if the user requested
+     * none */
     char unevaluated[SGT_UNEVALUATED];
-    sgt_verdicts verdicts;        /* verdicts of the self-check; count 0: nothing was checked */
-    const sgt_cuda_library *cuda; /* CUDA's library; NULL: the run is on the CPU */
+    /* verdicts of the self-check of the CUDA backend; count 0: nothing was checked */
+    sgt_verdicts verdicts;
+    const sgt_cuda_library *cuda; /* functions of libsgt-cuda.so; NULL if the run is on a CPU */
 } sgt_trainer;
 
-/* Decide options and device (setup.c). This is the part of sgt_trainer_open that an estimate of
- * memory also needs. */
+/* Decide the options and the device, as far as an estimate of memory needs them (setup.c).
+ * sgt_trainer_open calls this function, too. */
 int sgt_trainer_settle(sgt_trainer *t, sgt_error *err);
-/* sgt_trainer_read_shape reads config.json, if there is one. Call it before the data is opened,
- * because ids are checked against the model's vocabulary; but report its error only after errors of
- * the data. sgt_trainer_model sets *m to the model that the run trains on data described by
- * *data. */
+/* sgt_trainer_read_shape reads the initial model's config.json, if there is one. Call it before
+ * opening the data, because ids are checked against the model's vocabulary. Report its error only
+ * if opening the data causes no error. sgt_trainer_model sets *m to the model that the run trains
+ * on data described by *data. */
 int sgt_trainer_read_shape(sgt_trainer *t, sgt_error *err);
 int sgt_trainer_model(const sgt_trainer *t, const sgt_loader_info *data, sgt_model *m,
                       sgt_error *err);
-/* Return the number of steps, by --steps, --compute-budget or --epochs, of a run that trains model
- * `m` with `rows` rows per step and `windows` rows per epoch; HUGE_VAL if no option determines
- * it. */
+/* Return the number of steps that --steps, --compute-budget or --epochs determines, for model `m`
+ * with `rows` rows per step and `windows` rows per epoch. Return HUGE_VAL if none of these options
+ * is set. */
 double sgt_trainer_steps(const sgt_config *s, const sgt_model *m, uint64_t windows, uint64_t rows);
-/* In data.c. sgt_trainer_open_data opens the data for training and validation, reads the tokenizer,
- * and compares the data with that of a resumed run. sgt_trainer_measure_data reads only the
- * headers, and gives no notices. It describes the training data in *info, and sets *val to the
- * number of tokens in the validation shards, or to 0 if there is no evaluation. */
+/* Both functions are in data.c. sgt_trainer_open_data opens the data for training and validation,
+ * reads the tokenizer, and compares the data with the data of a resumed run.
+ * sgt_trainer_measure_data reads only the headers of shards, and gives no notices. It describes the
+ * training data in *info, and sets *val to the number of tokens in the validation shards, or to 0
+ * if there is no evaluation. */
 int sgt_trainer_open_data(sgt_trainer *t, sgt_error *err);
 int sgt_trainer_measure_data(const sgt_trainer *t, sgt_loader_info *info, uint64_t *val,
                              sgt_error *err);
-/* Fail if the data of a resumed run is gone and --data was not given. */
+/* Return an error if --data was not given and the data of the resumed run no longer exists. */
 int sgt_trainer_find_data(const sgt_trainer *t, sgt_error *err);
 int sgt_trainer_has_shards(const char *folder); /* return whether the folder has training shards */
 
-/* Prepare everything up to the first step. The caller must call sgt_trainer_close, even after a
- * failure. */
+/* Prepare the run up to its first step. The caller must call sgt_trainer_close, even if
+ * sgt_trainer_open fails. */
 int sgt_trainer_open(sgt_trainer *t, sgt_config *s, const sgt_train_options *o, sgt_error *err);
 void sgt_trainer_close(sgt_trainer *t);
 
-/* Return whether this rank writes to the run directory, if there is one. */
+/* Return whether there is a run directory to which this rank writes. */
 static inline int sgt_trainer_writes(const sgt_trainer *t)
 {
     return t->o->run && sgt_ranks_first(t->o->ranks);
@@ -90,12 +98,11 @@ static inline int sgt_trainer_scales(const sgt_trainer *t)
     return t->backend->put_scaler && t->backend->get_scaler;
 }
 
-/* Return the number of CPU threads: the requested number, or if none was requested, all available
- * cores or this rank's share of them (see sgt_cpu_threads). */
+/* Return the number of CPU threads: the number that the user requested, else all available cores,
+ * or this rank's share of the cores if ranks share a machine (see sgt_cpu_threads). */
 int sgt_trainer_threads(const sgt_trainer *t);
-/* Set t->s->step, the options of the backend. Call it after settings, device and model were
- * decided. An estimate of memory may call it while rows, steps or the learning rate are
- * undecided. */
+/* Fill in the backend's options, t->s->step. Call it when settings, device and model are decided.
+ * For an estimate of memory, rows, steps and the learning rate may still be undecided. */
 int sgt_trainer_step(const sgt_trainer *t, sgt_error *err);
 
 #endif

@@ -1,6 +1,6 @@
-/* verdicts.h: the self-check's verdict on each path of the CUDA backend. Paths are identified by
- * names such as "attention own" (train/cuda/self_check.h). The program passes them by value to
- * libsgt-cuda.so. */
+/* verdicts.h: the self-check's verdicts on the paths (alternative implementations) of the CUDA
+ * backend. Paths are identified by names such as "attention own" (train/cuda/self_check.h). The
+ * program copies the verdicts by value to libsgt-cuda.so. */
 #ifndef SGT_VERDICTS_H
 #define SGT_VERDICTS_H
 
@@ -8,12 +8,12 @@
 #include <string.h>
 
 #define SGT_CHECKED_MOST 24 /* most paths */
-#define SGT_CHECKED_WHY 240 /* bytes of a reason, including its NUL */
+#define SGT_CHECKED_WHY 240 /* size in bytes of a verdict's reason, including its NUL */
 
-/* A verdict is "ok", or "absent" if this machine, card or library does not have the path, which was
- * then not tried. With any other verdict, training does not use the path: "wrong" (its results),
- * "failed" (CUDA or a library reported an error), "crashed" (its process died), "hung" (it did not
- * end within its time limit). */
+/* The verdict on a path is "ok", or "absent" if this machine, GPU or library does not have the
+ * path, so that it was not tried. With any other verdict, training does not use the path: "wrong"
+ * means that its results were wrong, "failed" that CUDA or a library reported an error, "crashed"
+ * that its process died, and "hung" that it exceeded its time limit. */
 typedef struct sgt_checked {
     char path[40], verdict[12];
     char why[SGT_CHECKED_WHY]; /* the reason; "" if the verdict is "ok" */
@@ -28,8 +28,9 @@ typedef struct sgt_verdicts {
  * the descriptor SGT_CHECK_PIPE. */
 enum { SGT_CHECK_PIPE = 3 };
 typedef struct sgt_check_message {
-    /* above 0: the next path begins, or the current path may take this many more seconds; 0: the
-     * current path ends with `verdict`; below 0: no path can be tried, for the reason in `why` */
+    /* Positive: the next path begins, or the current path may take this many more seconds. Zero:
+     * the current path ends with `verdict`. Negative: no path can be tried, for the reason in
+     * `why`. */
     int seconds;
     char verdict[12], why[SGT_CHECKED_WHY];
 } sgt_check_message;
@@ -46,8 +47,8 @@ static inline int sgt_checked_good(const sgt_checked *c)
     return strcmp(c->verdict, "ok") == 0 || strcmp(c->verdict, "absent") == 0;
 }
 
-/* Return the path's verdict if training must not use the path, else NULL. `v` is NULL if nothing
- * was checked. */
+/* Return the verdict on `path` if training must not use that path, else NULL. Pass NULL as `v` if
+ * nothing was checked. */
 static inline const sgt_checked *sgt_verdict_out(const sgt_verdicts *v, const char *path)
 {
     const sgt_checked *c = sgt_verdict_of(v, path);
