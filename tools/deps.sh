@@ -2,14 +2,16 @@
 # deps.sh: lists and installs the packages that sgt needs and this system lacks.
 #   deps.sh                    installs the missing packages with apt-get (with sudo, unless root)
 #   deps.sh build              the same, without packages that only the tests need
+#   deps.sh docs               the same as build, with packages for make docs
 #   deps.sh all                also packages that only some tests use: other compilers, checkers, a browser
 #   deps.sh [build] --missing  prints the missing packages in one line; exits with code 1 if there are any
 # CUDA, cuDNN and NCCL are never installed; they are used if they are found.
 set -u
 
-for_tests=1 for_all=0
+for_tests=1 for_docs=0 for_all=0
 case ${1:-} in
 build) for_tests=0 && shift ;;
+docs) for_tests=0 for_docs=1 && shift ;;
 all) for_all=1 && shift ;;
 esac
 
@@ -26,6 +28,7 @@ missing() {
     have_header zlib.h || echo zlib1g-dev
     have_header zstd.h || echo libzstd-dev
     have_header jansson.h || echo libjansson-dev
+    [ $for_docs -eq 0 ] || docs
     [ $for_tests -eq 1 ] || return
     have_header snappy-c.h || echo libsnappy-dev
     have_header lz4.h || echo liblz4-dev
@@ -42,6 +45,10 @@ missing() {
     have mpirun || echo openmpi-bin
     have_header mpi.h mpicc || echo libopenmpi-dev # openmpi-bin has mpicc without it
 }
+docs() {
+    have mandoc || echo mandoc
+    have lowdown || echo lowdown
+}
 # Print the missing packages that only some tests need; without them, these tests report SKIP.
 heavy() {
     have clang || echo clang
@@ -52,7 +59,7 @@ heavy() {
     have cppcheck || echo cppcheck
     have shellcheck || echo shellcheck
     have chromium || echo chromium
-    have mandoc || echo mandoc
+    docs
     have zsh || echo zsh
     have fish || echo fish
     have fio || echo fio

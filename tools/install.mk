@@ -1,4 +1,4 @@
-# install.mk: the targets man, install, uninstall and gpu-bundle.
+# install.mk: the targets man, docs, install, uninstall and gpu-bundle.
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -16,13 +16,15 @@ OWN_LIBS = $(if $(HAVE_NVCC),$(CUDA_LIB)) $(if $(MPICC),$(MPI_LIB))
 UP = $(subst $(space),/,$(patsubst %,..,$(subst /, ,$(LIBDIR)) x)) # from pkgconfig/ to PREFIX
 PC = s|@VERSION@|$(VERSION)|; s|@LIBDIR@|$(LIBDIR)|; s|@UP@|$(strip $(UP))|; s|@CODECS@|$(strip $(LD_codecs:-lsnappy=-lsnappy -lstdc++))|
 
-.PHONY: man install uninstall gpu-bundle
+.PHONY: man docs install uninstall gpu-bundle
 man: need-packages $(PROGRAMS:%=$(B)/man/man1/%.1) ## the manuals, in build/man: with build/bin on PATH, man finds them
 	$(Q)mkdir -p $(addprefix $(B)/man/man,1 3 7) && cp tools/sgt.7 $(B)/man/man7 && \
 	    cp $(wildcard $(foreach l,$(PUBLIC),$(l)/sgt_$(l).3)) $(B)/man/man3
 $(B)/man/man1/%.1: tools/%.1 tools/man.awk $(B)/bin/%
 	$(call say,MAN,$@)mkdir -p $(@D) && $(B)/bin/$* --completion table > $(B)/$*.table && \
 	    awk -f tools/man.awk $(B)/$*.table $< > $(B)/$*.page && mv $(B)/$*.page $@
+docs: man                              ## the manuals and READMEs as web pages, in build/docs/index.html
+	@tools/deps.sh docs && tools/docs.sh $(B)/docs $(B)/man/man*/* && echo 'made $(B)/docs/index.html'
 
 install: need-packages programs libs man $(if $(HAVE_NVCC),cuda) $(if $(MPICC),mpi) ## install into DESTDIR/PREFIX (default /usr/local), libraries into PREFIX/LIBDIR
 	$(Q)install -d $(addprefix $(AT)/,bin $(LIBDIR)/pkgconfig include/sgt/base) \

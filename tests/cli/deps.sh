@@ -74,10 +74,11 @@ for tool in clang clang-tidy clang-format shellcheck chromium zsh fish mpirun mp
     printf '#!/bin/sh\n' > bin/$tool && chmod +x bin/$tool
 done
 run 0 env PATH="$PWD/bin" CC=cc "$deps" all
-stdout_is 'installing with apt-get, though sgt does without: cppcheck mandoc fio
+stdout_is 'installing with apt-get, though sgt does without: cppcheck mandoc lowdown fio
 apt-get could not install, left out: cppcheck'
 [ "$(cat all.log)" = 'update
-install cppcheck mandoc fio
+install cppcheck mandoc lowdown fio
 install cppcheck
 install mandoc
+install lowdown
 install fio' ] || fail "apt-get was called otherwise: $(cat all.log)"

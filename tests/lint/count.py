@@ -14,8 +14,8 @@ BUDGET = {
     "loader": 6991,
     "train": 13341,
     "kernels": 10824,
-    "tools": 13496,
-    "tests": 49626,
+    "tools": 13559,
+    "tests": 49670,
     "manuals": 1687,
     "pages": 1259,
 }
