@@ -10,13 +10,13 @@ extern "C" {
 
 double sgt_now(void); /* seconds since an arbitrary fixed moment */
 
-/* Initialize *c for sgt_wait, whose limit is by the monotonic clock. */
+/* Initialize *c for sgt_wait: make it measure time limits with the monotonic clock. */
 void sgt_wait_init(pthread_cond_t *c);
 
-/* Wait until *c, made by sgt_wait_init, is signalled, for at most `ms` milliseconds. A Unix signal
- * does not wake a waiting thread, so a thread that may be asked to stop must check for that every
- * tenth of a second. As with pthread_cond_wait, the caller holds *m and checks its condition
- * again. */
+/* Wait until the condition *c is signalled, for at most `ms` milliseconds. *c must be initialized
+ * by sgt_wait_init. As with pthread_cond_wait, the caller holds *m and checks its condition again
+ * afterwards. A Unix signal does not end the wait. So a thread that can be asked to stop should use
+ * a short limit, about 100 ms, and check for the request after each wait. */
 void sgt_wait(pthread_cond_t *c, pthread_mutex_t *m, int ms);
 
 #ifdef __cplusplus

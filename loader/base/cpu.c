@@ -1,4 +1,4 @@
-/* cpu.c: the CPU's instructions and cores. */
+/* cpu.c: detect the CPU's instruction sets, and count the cores that this process may use. */
 #include "loader/base/cpu.h"
 
 #include <ctype.h>
@@ -13,14 +13,15 @@
 
 #include "loader/base/memory.h"
 
-/* AMX counts as one more level, above the levels of vector instructions. */
+/* AMX is one more level, above the levels of sgt_cpu_level, which are those of vector
+ * instructions. */
 enum { AMX_LEVEL = SGT_CPU_LEVELS, NAMES };
 const char *const sgt_cpu_names[NAMES] = {"plain", "avx2", "avx512", "amx"};
 
-/* detected: the machine's level, in the bits of LEVEL, and its features; 0: not detected yet. CPUID
- * is executed only once: a hypervisor intercepts it, which takes microseconds. limit: the highest
- * level allowed; -1: not set. Several threads may set `detected`, all to the same value, so relaxed
- * atomics suffice. */
+/* State of two variables. detected: level of this machine (the bits LEVEL) and its features (the
+ * other bits); 0: not detected yet. Several threads may set it, all to the same value, so relaxed
+ * atomics suffice. CPUID is executed only once, because a hypervisor intercepts it, which takes
+ * microseconds. limit: highest level allowed by sgt_cpu_limit; -1: no limit. */
 enum { LEVEL = 7, BF16 = 8, VBMI2 = 16, ASKED = 32 };
 static int detected, limit = -1;
 
@@ -38,15 +39,16 @@ static int detect(void)
         !__builtin_cpu_supports("avx512cd") || !__builtin_cpu_supports("avx512dq") ||
         !__builtin_cpu_supports("avx512vl"))
         return SGT_CPU_AVX2;
-    /* CPUID leaf 7. Bits are tested by number, because not every compiler has names for these
-     * features */
+    /* Read leaf 7 of CPUID. Test its bits by number, because not every compiler has names for these
+     * features. */
     if (__get_cpuid_count(7, 1, &a, &b, &c, &d) && a >> 5 & 1) features |= BF16;
     if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
-        /* AMX-BF16 and AMX-TILE; the kernels for AMX round to bfloat16 in vectors */
+        /* AMX needs AMX-TILE and AMX-BF16, and also AVX512-BF16, with which the AMX kernels round
+         * to bfloat16 */
         amx = (d >> 22 & 1) && (d >> 24 & 1) && features;
         if ((c >> 1 & 1) && (c >> 6 & 1)) features |= VBMI2;
     }
-/* defined by tests/kernels/claimed_cpu.c, which pretends that the CPU has AMX */
+/* tests/kernels/claimed_cpu.c defines SGT_AMX_TRAP to pretend that the CPU has AMX */
 #ifdef SGT_AMX_TRAP
     amx = features & BF16;
 #endif
@@ -56,13 +58,14 @@ static int detect(void)
 #endif
 }
 
-/* Return the machine's level and features. */
+/* Return this machine's level and features, as stored in `detected`. The first call detects
+ * them. */
 static int machine(void)
 {
     int is = __atomic_load_n(&detected, __ATOMIC_RELAXED);
     if (is) return is;
     is = detect();
-/* `make CPU=plain` (for tests) builds programs that use no level above this one */
+/* `make CPU=plain` (for tests) defines SGT_CPU_MOST as "plain", the highest level to use */
 #ifdef SGT_CPU_MOST
     while (is & LEVEL && strcmp(sgt_cpu_names[is & LEVEL], SGT_CPU_MOST) != 0) is--;
 #endif
@@ -71,7 +74,8 @@ static int machine(void)
     return is;
 }
 
-/* Return the level to use, which may be AMX_LEVEL. */
+/* Return the level to use: this machine's level, or the limit if that is lower. It may be
+ * AMX_LEVEL. */
 static int used(void)
 {
     int level = machine() & LEVEL, most = __atomic_load_n(&limit, __ATOMIC_RELAXED);
@@ -88,9 +92,12 @@ sgt_cpu_level sgt_cpu(void)
 /* arguments of arch_prctl; older versions of asm/prctl.h do not define them */
 enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
 
-static int allowed; /* 0: not asked, 1: yes, -1: no. Every thread gets the same answer. */
+/* whether Linux allows AMX. 0: not asked yet, 1: yes, -1: no. The answer is the same for all
+ * threads. */
+static int allowed;
 
-/* Return whether Linux lets this process use the registers of AMX. The first call asks for them. */
+/* Return whether Linux lets this process use the tile registers of AMX. The first call requests
+ * permission. */
 static int permitted(void)
 {
     int is = __atomic_load_n(&allowed, __ATOMIC_RELAXED);

@@ -1,6 +1,6 @@
-/* cpu.h: the CPU's instruction sets and cores. Each library chooses its fast functions by the level
- * that sgt_cpu() returns. The level is decided once: detected at the first call, or lowered before
- * it by sgt_cpu_limit (the programs' --cpu). */
+/* cpu.h: the CPU's instruction sets and cores. sgt_cpu() returns a level, by which each library
+ * chooses its fast functions. The level is detected at the first call. A program may lower it
+ * before that with sgt_cpu_limit (the option --cpu). */
 #ifndef SGT_BASE_CPU_H
 #define SGT_BASE_CPU_H
 
@@ -19,40 +19,44 @@ typedef enum sgt_cpu_level {
     SGT_CPU_LEVELS
 } sgt_cpu_level;
 
-/* Return the level to use: the machine's, or the limit if that is lower. */
+/* Return the level to use: the machine's level, or the limit set by sgt_cpu_limit if that is
+ * lower. */
 sgt_cpu_level sgt_cpu(void);
-/* The names of the levels: "plain", "avx2", "avx512"; then "amx". */
+/* names of the levels: "plain", "avx2", "avx512", and "amx", which sgt_cpu_level lacks */
 extern const char *const sgt_cpu_names[];
-/* Return the name of that level, or "amx" above AVX-512: CPUs with AMX have the vectors of AVX-512
- * and, in addition, tiles (sgt_cpu_amx). */
+/* Return the name of the level to use. On a CPU with AMX this is "amx", although sgt_cpu returns
+ * SGT_CPU_AVX512: such a CPU has the vectors of AVX-512 and, in addition, tiles (sgt_cpu_amx). */
 const char *sgt_cpu_name(void);
 
-/* Return whether a feature beyond AVX-512 may be used; all are 0 below that level. bf16: matrix
- * products of bfloat16 in vectors (AVX512-BF16). amx: the same in tiles (AMX-BF16, if the CPU also
- * has AVX512-BF16); 0 if the limit is "avx512", or if Linux does not let this process use the
- * tiles' registers, which the first call asks for. vbmi2: look-up, compression and expansion of
- * bytes (AVX512-VBMI and VBMI2; Ice Lake and Zen 4 have both). */
+/* Return whether a feature beyond AVX-512 may be used. All three functions return 0 below that
+ * level. sgt_cpu_bf16: products of bfloat16 matrices in vectors (AVX512-BF16). sgt_cpu_amx:
+ * products of bfloat16 matrices in tiles (AMX-BF16 together with AVX512-BF16). Returns 0 if the
+ * limit is "avx512", or if Linux does not let this process use the tile registers. The first call
+ * asks Linux for them. sgt_cpu_vbmi2: look-up, compression and expansion of bytes (AVX512-VBMI and
+ * VBMI2, which Ice Lake and Zen 4 have). */
 int sgt_cpu_bf16(void);
 int sgt_cpu_amx(void);
 int sgt_cpu_vbmi2(void);
 
-/* Return whether NEON may be used: 1 on aarch64, where every CPU has it, unless sgt_cpu_limit has
- * set a limit; 0 on other machines. */
+/* Return whether NEON may be used. On aarch64, where every CPU has NEON, this is 1 unless
+ * sgt_cpu_limit has set a limit. On other machines it is 0. */
 int sgt_cpu_neon(void);
 
-/* Use at most the level called `name` from now on; "auto" removes the limit. Returns SGT_EUSAGE for
- * an unknown name, and SGT_EUNSUPPORTED for a level that this machine does not have, or that Linux
- * does not let this process use. Call it before any code chooses its functions by level. */
+/* Set a limit: use at most the level called `name` from now on. "auto" removes the limit. Returns
+ * SGT_EUSAGE if the name is unknown. Returns SGT_EUNSUPPORTED if this machine does not have the
+ * level, or if Linux does not let this process use it. Call this before any code chooses its
+ * functions by level. */
 int sgt_cpu_limit(const char *name, sgt_error *err);
 
 /* Return the number of cores that this process may run on, at least 1. */
 int sgt_cpu_count(void);
-/* Return the default number of threads of a process that shares its cores with `sharing` - 1
- * others. It is the process's share of the cores or, if that is less, of the CPUs that its control
- * groups (containers, batch systems) grant. It is at least 1, and at most `most` if that is above
- * 0. */
+/* Return the default number of threads for a process, at least 1. `sharing` is the number of
+ * processes that run on the same cores, including this one. The result is the number of cores, or
+ * the CPU limit of the control groups (containers, batch systems) if that is lower, divided by
+ * `sharing`. If `most` is above 0, the result is at most `most`. */
 int sgt_cpu_threads(uint32_t sharing, int most);
-const char *sgt_cpu_model(void); /* "AMD EPYC 9654 ...", or "unknown CPU" */
+/* Return the CPU's name, such as "AMD EPYC 9654 ...", or "unknown CPU". */
+const char *sgt_cpu_model(void);
 
 #ifdef __cplusplus
 }

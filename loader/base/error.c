@@ -6,11 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ROOM 8744 /* bytes of a message before errno's text: two paths and some words */
+/* size in bytes of a message without errno's text: enough for two paths and some words */
+#define ROOM 8744
 
-/* Return the length of the well-formed UTF-8 sequence at s if a terminal may show it. Return 0 for
- * control characters (C0, DEL, C1), for the byte order mark U+FEFF, which nobody would see, and for
- * ill-formed UTF-8 (Unicode's table 3-7). */
+/* Return the length in bytes of the UTF-8 character at s if it can be shown in a terminal. Return 0
+ * if it is a control character (C0, DEL, C1) or the invisible byte order mark U+FEFF, or if s is
+ * not well-formed UTF-8 (Unicode's table 3-7). */
 static unsigned printable_length(const unsigned char *s)
 {
     if (s[0] >= 0x20 && s[0] < 0x7f) return 1;
@@ -43,8 +44,9 @@ char *sgt_printable(char *out, unsigned long size, const char *s)
     return out;
 }
 
-/* Copy `from` into text[size]. If it does not fit, replace its middle by " [...] ": a long path
- * comes first in a message, and the cause of the error comes last. */
+/* Copy `from` into text[size]. If it does not fit, replace its middle by " [...] ". The end is kept
+ * because a message usually begins with a path, which may be long, and ends with the cause of the
+ * error. */
 static void cut_middle(char *text, size_t size, const char *from)
 {
     static const char gap[] = " [...] ";
@@ -63,7 +65,8 @@ static void cut_middle(char *text, size_t size, const char *from)
 
 static void format_into(char *text, size_t size, const char *fmt, va_list args)
 {
-    /* `shown` is four times as large because each byte of raw may become \xNN */
+    /* raw: the formatted message; shown: the message with each unprintable byte written as \xNN,
+     * which takes four times as many bytes at most */
     char raw[ROOM + 256], shown[4 * sizeof raw];
     if (vsnprintf(raw, sizeof raw, fmt, args) < 0) *raw = 0;
     cut_middle(text, size, sgt_printable(shown, sizeof shown, raw));
@@ -88,7 +91,7 @@ int sgt_fail_errno(sgt_error *err, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(what, sizeof what, fmt, args);
     va_end(args);
-    /* this is GNU's strerror_r, which returns the text */
+    /* This is GNU's strerror_r, which returns the error's text. (POSIX's returns an int.) */
     return sgt_fail(err, saved == ENOMEM ? SGT_ENOMEM : SGT_EIO, "%s: %s%s", what,
                     strerror_r(saved, reason, sizeof reason),
                     saved == EMFILE ? " (raise ulimit -n)" : "");

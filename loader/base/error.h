@@ -35,52 +35,54 @@ enum {
     /* the content of a file is invalid: wrong format, an id beyond the vocabulary, or a change
      * while the file was in use */
     SGT_EFORMAT = -3,
-    SGT_EUSAGE = -4,       /* an option, an argument or a combination of them is invalid */
-    SGT_EUNSUPPORTED = -5, /* this machine or this build cannot do it */
-    SGT_ESTOPPED = -6      /* stopped by an sgt_stop; work that was finished is kept */
+    SGT_EUSAGE = -4, /* invalid option, invalid argument, or an invalid combination of them */
+    /* the requested operation is not supported by this machine or this build */
+    SGT_EUNSUPPORTED = -5,
+    SGT_ESTOPPED = -6 /* stopped on request (sgt_stop); finished work has been saved */
 };
 
 typedef struct sgt_error {
-    int code; /* SGT_E*, as the function returned it */
-    /* one line without a newline, as sgt_printable writes it; a text that is too long is cut in its
-     * middle */
+    int code; /* the SGT_E* code that the function returned */
+    /* the message: one line without a newline, printable (see sgt_printable). If it is too long,
+     * its middle is cut out */
     char text[1024];
 } sgt_error;
 
-/* Fill in *err, if it is not NULL, and return `code`: a function that fails returns
- * sgt_fail(err, SGT_EFORMAT, ...). */
+/* Fill in *err, unless err is NULL, and return `code`. Functions use it to fail: return
+ * sgt_fail(err, SGT_EFORMAT, "..."). */
 int sgt_fail(sgt_error *err, int code, const char *fmt, ...) SGT_PRINTF(3, 4);
 
 /* Fill in *err after a failed system call: the formatted text, then ": " and errno's text. Return
  * SGT_ENOMEM if errno is ENOMEM, else SGT_EIO. */
 int sgt_fail_errno(sgt_error *err, const char *fmt, ...) SGT_PRINTF(2, 3);
 
-/* Fill in *err with "WHAT: out of memory", or with "out of memory" if `what` is NULL. Return
- * SGT_ENOMEM. */
+/* Fill in *err with "WHAT: out of memory", where WHAT is the text `what`, or with "out of memory"
+ * if `what` is NULL. Return SGT_ENOMEM. */
 static inline int sgt_fail_memory(sgt_error *err, const char *what)
 {
     sgt_fail(err, SGT_ENOMEM, "%s%sout of memory", what ? what : "", what ? ": " : "");
     return SGT_ENOMEM;
 }
 
-/* Copy `s` into out[size], shortened if it does not fit, with control characters, byte order marks
- * and ill-formed UTF-8 written as \xNN, so that a terminal can show it. Return out. */
+/* Copy `s` into out[size] in a form that is safe to print in a terminal: control characters, byte
+ * order marks and ill-formed UTF-8 are written as \xNN. If the text does not fit, its end is cut
+ * off. Return out. */
 char *sgt_printable(char *out, unsigned long size, const char *s);
 
-/* A receiver of remarks that are not failures, such as "io_uring is forbidden: reading with
- * pread instead". */
+/* A receiver of messages that are not failures, such as "io_uring is forbidden: reading with pread
+ * instead". */
 typedef struct sgt_notice {
-    /* called with one line; NULL: lines are dropped. Any thread of a handle may call it, but only
-     * one thread at a time */
+    /* function that receives one line; NULL: lines are discarded. Calls may come from any thread
+     * that the handle started, but never from two threads at a time */
     void (*say)(void *ctx, const char *line);
     void *ctx; /* argument of say */
 } sgt_notice;
-/* Format a line and give it to n->say. */
+/* Format a line and pass it to n->say. Does nothing if n or n->say is NULL. */
 void sgt_say(const sgt_notice *n, const char *fmt, ...) SGT_PRINTF(2, 3);
 
-/* A request to stop. Long-running calls check it, bring their files into a consistent state, and
- * return SGT_ESTOPPED. It is read and written atomically, so signal handlers and other threads may
- * raise it. */
+/* A request to stop. Functions that run long check it repeatedly; once it is set, they leave their
+ * files in a consistent state and return SGT_ESTOPPED. It is read and written atomically, so signal
+ * handlers and other threads may set it. */
 typedef struct sgt_stop {
     int requested; /* 0 or 1 */
 } sgt_stop;

@@ -1,6 +1,6 @@
-/* file.c: atomic files: write a temporary file in the target's folder, fsync it, rename it, and
- * fsync the folder. So `path` always names either the complete old content or the complete new
- * content, even after a crash. */
+/* file.c: write files atomically: write a temporary file in the target's folder, fsync it, rename
+ * it to `path`, and fsync the folder. So `path` always names either the complete old content or the
+ * complete new content, even after a crash. */
 #include "loader/base/file.h"
 
 #include <dirent.h>
@@ -62,8 +62,8 @@ char *sgt_own_library(const char *name)
     return strdup(name);
 }
 
-/* Return whether `path` is a device, a pipe or a socket, or a link to one, such as /dev/stdout. A
- * regular file must not replace it. */
+/* Return whether `path` is a device, a pipe or a socket, or a link to one of these, such as
+ * /dev/stdout. Such a path must not be replaced by a regular file. */
 static int is_special(const char *path)
 {
     static const char procfs[] = "/proc/";
@@ -80,8 +80,8 @@ int sgt_file_begin(sgt_file *f, const char *path, sgt_error *err)
     f->stream = NULL;
     if (is_special(path)) return sgt_fail(err, SGT_EIO, "%s: is not a regular file", path);
     snprintf(f->path, sizeof f->path, "%s", path);
-    /* the name is random, so that no other user of a shared folder can create a link under it
-     * first */
+    /* choose a random name: if another user of a shared folder could guess it, that user could
+     * create a link with this name first */
     if (getrandom(&r, sizeof r, 0) == sizeof r) {
         snprintf(f->temporary, sizeof f->temporary, "%s.%016llx.tmp", path, (unsigned long long)r);
         fd = open(f->temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
@@ -103,7 +103,7 @@ int sgt_file_write(sgt_file *f, const void *p, size_t n, sgt_error *err)
 int sgt_file_commit(sgt_file *f, sgt_error *err)
 {
     int rc = SGT_OK;
-    errno = EIO; /* reported if an earlier write to the stream failed */
+    errno = EIO; /* errno to report if an earlier write to the stream failed */
     if (fflush(f->stream) || ferror(f->stream))
         rc = sgt_fail_errno(err, "%s: cannot write", f->path);
     else if (fsync(fileno(f->stream)) < 0)
@@ -180,7 +180,8 @@ int sgt_stream_get(char **out, size_t *n, FILE *f, const char *name, size_t max,
         free(buf);
         return rc;
     }
-    buf[used] = 0; /* fits, because the last read returned 0 bytes and had room for at least one */
+    /* within the buffer: the last read had room for at least one byte and read none */
+    buf[used] = 0;
     *out = buf;
     *n = used;
     return SGT_OK;
@@ -254,16 +255,17 @@ int sgt_make_folders(const char *path, sgt_error *err)
     int rc = mkdir(path, 0777);
     if (!*path) return sgt_fail_errno(err, "an empty name");
     if (rc < 0 && (errno == ENOENT || errno == ENOTDIR)) {
-        /* not on the stack, because a path can have two thousand folders and this function is
-         * recursive */
+        /* allocate the copy: on the stack it could overflow, because this function calls itself for
+         * each of up to two thousand folders in a path */
         char *above = strdup(path);
         rc = above ? sgt_make_folders(dirname(above), err) : sgt_fail_memory(err, path);
         free(above);
         if (rc < 0) return rc;
         rc = mkdir(path, 0777);
     }
-    /* A file in a new folder survives a crash only if the folder's entry in its parent does, so
-     * flush the parent. Ignore errors: a parent without read permission cannot be flushed. */
+    /* Flush the parent folder: a file in the new folder survives a crash only if the new folder's
+     * own entry survives. Ignore errors, because a parent folder without read permission cannot be
+     * flushed. */
     if (rc == 0) (void)sgt_sync_parent(path, NULL);
     else if (errno != EEXIST) return sgt_fail_errno(err, "%s: cannot make this folder", path);
     else if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
@@ -275,8 +277,8 @@ int sgt_sync_folder(const char *path, sgt_error *err)
 {
     int rc = SGT_OK, fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return sgt_fail_errno(err, "%s", path);
-    /* Ignore EINVAL: some file systems cannot fsync a folder. Renames in it are then as durable as
-     * that file system makes them. */
+    /* Ignore EINVAL, because some file systems cannot fsync a folder. The durability of renames
+     * then depends on the file system. */
     if (fsync(fd) < 0 && errno != EINVAL)
         rc = sgt_fail_errno(err, "%s: cannot flush to disk", path);
     close(fd);
@@ -290,7 +292,8 @@ int sgt_sync_parent(const char *path, sgt_error *err)
     return sgt_sync_folder(dirname(copy), err);
 }
 
-/* Remove the entry `name` of the open folder `dir`; a folder is removed with its contents. */
+/* Remove `name` from the open folder `dir`. If it is a folder, remove its contents first. `shown`
+ * is its path in messages. */
 static int remove_at(int dir, const char *name, const char *shown, sgt_error *err)
 {
     int rc = SGT_OK, fd = -1;

@@ -1,15 +1,15 @@
 /* file.h: read and write complete files, and create files that appear only when complete.
  *
  *     sgt_file f;
- *     // writes to an unguessable temporary beside it
+ *     // creates a temporary file with an unguessable name in the folder out/
  *     if (sgt_file_begin(&f, "out/train_000000.bin", &err) < 0) ...;
  *     ... sgt_file_write(&f, p, n, &err) ...
- *     // fsync, rename, fsync the folder: the file is there
+ *     // fsyncs the file, renames it to its final name, and fsyncs the folder
  *     if (sgt_file_commit(&f, &err) < 0) ...;
- *     (or sgt_file_abandon(&f): nothing is left)
+ *     // or: sgt_file_abandon(&f), which removes the temporary file
  *
- * A file that exists under its final name is complete. Temporaries end in ".tmp", never in ".bin".
- * Files get the user's umask. */
+ * A file that exists under its final name is complete. Names of temporary files end in ".tmp",
+ * never in ".bin". The permissions of new files are limited by the umask, as usual. */
 #ifndef SGT_BASE_FILE_H
 #define SGT_BASE_FILE_H
 
@@ -31,23 +31,24 @@ typedef struct sgt_file {
     char path[SGT_PATH], temporary[SGT_PATH + 32];
 } sgt_file;
 
-/* Begin a file that sgt_file_commit renames to `path`. Refused if `path` is a device, a pipe or a
- * socket, or a link to one. */
+/* Create the temporary file that sgt_file_commit later renames to `path`. Returns SGT_EIO if `path`
+ * is a device, a pipe or a socket, or a link to one of these. */
 int sgt_file_begin(sgt_file *f, const char *path, sgt_error *err);
-/* Append n bytes, unbuffered. Instead, a caller may print to f->stream, which is buffered and whose
- * errors sgt_file_commit reports. Do not use both for one file. */
+/* Append n bytes without buffering. To write with buffering, print to f->stream instead;
+ * sgt_file_commit then reports errors. Do not use both methods for one file. */
 int sgt_file_write(sgt_file *f, const void *p, size_t n, sgt_error *err);
-/* Fsync the temporary, rename it to its final name, and fsync the folder. On failure, remove the
- * temporary. */
+/* Fsync the temporary file, rename it to its final name, and fsync the folder. On failure, remove
+ * the temporary file. */
 int sgt_file_commit(sgt_file *f, sgt_error *err);
-/* Close the temporary and remove it. Does nothing if f was committed or abandoned, or could not be
- * begun. */
+/* Close the temporary file and remove it. Does nothing after sgt_file_commit or sgt_file_abandon,
+ * or if sgt_file_begin failed. */
 void sgt_file_abandon(sgt_file *f);
-/* Begin, write and commit in one call. */
+/* Write p[n] to the file `path` atomically: begin, write and commit in one call. */
 int sgt_file_put(const char *path, const void *p, size_t n, sgt_error *err);
 
-/* Return 1 if `path` does not exist, or cannot exist because one of its parent folders is a file. A
- * path that cannot be examined counts as present: opening it reports the reason. */
+/* Return 1 if `path` does not exist, even if it cannot exist because one of its parents is a file.
+ * Return 0 if it exists or cannot be examined; in the latter case, opening it will report the
+ * reason. */
 int sgt_file_gone(const char *path);
 
 /* Fill in *err after a failed system call, as sgt_fail_errno(err, "%s", path) does. If the file
@@ -55,68 +56,71 @@ int sgt_file_gone(const char *path);
 int sgt_fail_path(sgt_error *err, const char *path, const char *hint);
 
 /* Return the length in bytes of the UTF-8 byte order mark at the beginning of bytes[n]: 3, or 0 if
- * there is none. */
+ * there is no such mark. */
 size_t sgt_utf8_mark(const void *bytes, size_t n);
 
-/* Read a file completely into malloc'd *out, and append a NUL that is not counted in *n. The caller
- * frees *out. A file of more than `max` bytes is refused. */
+/* Read a file completely into the malloc'd buffer *out, which the caller frees. Append a NUL, which
+ * is not counted in *n. Returns SGT_EFORMAT if the file has more than `max` bytes. */
 int sgt_file_get(char **out, size_t *n, const char *path, size_t max, sgt_error *err);
-/* Read the rest of a stream, which may be a pipe, in the same way; `name` is for messages. */
+/* Read the rest of a stream, for example a pipe, as sgt_file_get reads a file. `name` is used in
+ * messages. */
 int sgt_stream_get(char **out, size_t *n, FILE *f, const char *name, size_t max, sgt_error *err);
 
-/* Open a regular file to read its lines; close it with fclose. Anything else, such as a FIFO
- * without a writer, is refused. */
+/* Open a regular file for reading its lines. The caller closes it with fclose. Returns SGT_EIO for
+ * anything that is not a regular file, such as a folder or a FIFO. */
 int sgt_file_lines(FILE **f, const char *path, sgt_error *err);
-/* Read the next line of f into line[size], with its newline if it has one, and append a NUL. Return
- * its length in bytes; 0 at the end of the file, or on an error (check ferror). If `size` is
- * returned, the line is longer: `line` holds its beginning, and the rest was skipped. */
+/* Read the next line of f into line[size], including its newline, and append a NUL. Return the
+ * length of the line in bytes, or 0 at the end of the file or on an error (check ferror). A line of
+ * `size` bytes or more is cut: `line` holds its beginning, the rest is skipped, and `size` is
+ * returned. */
 size_t sgt_file_line(char *line, size_t size, FILE *f);
 
-/* Write or read exactly n bytes, continuing after EINTR and short transfers. If fewer bytes can be
- * transferred, return an error whose message begins with `name`. */
+/* Write or read exactly n bytes, continuing after EINTR and after partial transfers. If that is not
+ * possible, return an error; its message begins with `name`. */
 int sgt_write_all(int fd, const void *p, size_t n, const char *name, sgt_error *err);
 int sgt_pread_all(int fd, void *p, size_t n, uint64_t at, const char *name, sgt_error *err);
 
 int sgt_make_folders(const char *path, sgt_error *err); /* mkdir -p */
-/* fsync a folder, so that the names in it survive a crash */
+/* Fsync a folder, so that its entries (names of files) survive a crash. */
 int sgt_sync_folder(const char *path, sgt_error *err);
 int sgt_sync_parent(const char *path, sgt_error *err); /* fsync the folder that holds `path` */
-/* remove `path` and everything in it; a missing path is fine, and symbolic links are not
- * followed */
+/* Remove `path` and everything in it, without following symbolic links. A missing path is not an
+ * error. */
 int sgt_remove_tree(const char *path, sgt_error *err);
-/* remove the files in a folder for whose names `which` returns 1 */
+/* Remove each file of a folder for whose name `which` returns 1. */
 int sgt_sweep(const char *folder, int (*which)(const char *name, const void *ctx), const void *ctx,
               sgt_error *err);
-/* Rename from_folder/from to to_folder/to. If there is no such file, set *gone to 1 and return 0;
- * if gone is NULL, this is an error. */
+/* Rename from_folder/from to to_folder/to. If the file does not exist, set *gone to 1 and return 0;
+ * if `gone` is NULL, return an error instead. */
 int sgt_move(const char *from_folder, const char *to_folder, const char *from, const char *to,
              int *gone, sgt_error *err);
 
-/* Write "folder/name" into `to` and return `to`; `name` is formatted as by printf. A path that does
- * not fit is cut to a length that every system call refuses with ENAMETOOLONG, so that the caller
- * need not check the length.
+/* Write "folder/name" into `to` and return `to`. `name` and the arguments after it are formatted as
+ * by printf. The caller need not check the length: a path that is too long is cut, but stays so
+ * long that every system call refuses it with ENAMETOOLONG.
  *
  *     char path[SGT_PATH];
  *     int fd = sgt_file_open(sgt_path(path, work, "part-%06u/journal", i), O_RDONLY, &err); */
 char *sgt_path(char to[SGT_PATH], const char *folder, const char *name, ...) SGT_PRINTF(3, 4);
-/* return malloc'd "folder/name"; NULL: out of memory */
+/* Return "folder/name" in malloc'd memory, or NULL if out of memory. */
 char *sgt_join(const char *folder, const char *name);
-/* Open a file with these flags and O_CLOEXEC. Refuse a symbolic link. Return the descriptor or a
- * negative SGT_E*. */
+/* Open a file with `flags` and O_CLOEXEC. Return its descriptor or a negative SGT_E*. A symbolic
+ * link is refused. */
 int sgt_file_open(const char *path, int flags, sgt_error *err);
 
-/* Return the malloc'd path of `below` in a folder above the running program's file; NULL if the
- * program's path is unknown. up 1: the folder that holds the program; up 2: the folder above it. */
+/* Return, in malloc'd memory, the path FOLDER/`below`. FOLDER is the folder of the running program
+ * if `up` is 1, or its parent if `up` is 2. Return NULL if the program's path is unknown. */
 char *sgt_beside_program(int up, const char *below);
 
-/* Return the malloc'd path of one of sgt's own libraries, for dlopen. For PREFIX/bin/PROGRAM it is
- * PREFIX/lib/NAME (a build) or PREFIX/lib/sgt/NAME (an installation), if the file exists. Otherwise
- * it is `name` alone, which dlopen searches for. NULL: out of memory. */
+/* Return, in malloc'd memory, the path to pass to dlopen for one of sgt's own libraries. For a
+ * program PREFIX/bin/PROGRAM, this is PREFIX/lib/NAME (in a build folder) or PREFIX/lib/sgt/NAME
+ * (when installed), if that file exists. Otherwise it is just `name`, for which dlopen searches.
+ * NULL: out of memory. */
 char *sgt_own_library(const char *name);
 
-/* If `code` is SGT_EFORMAT and the text of *err does not end in a parenthesis yet, append " (hint)"
- * to it. A file can be damaged in many ways, and the same advice ("tokenize again") fits all of
- * them. Return `code`. */
+/* If `code` is SGT_EFORMAT, append " (hint)" to the text of *err, unless the text already ends in a
+ * parenthesis. This gives general advice such as "tokenize again", which fits any kind of damage.
+ * Return `code`. */
 int sgt_fail_hint(sgt_error *err, int code, const char *hint);
 
 #ifdef __cplusplus

@@ -1,11 +1,12 @@
-/* format.h: format numbers for people to read. Each call writes to buf[n] and returns buf. */
+/* format.h: format numbers for people to read. Each function writes into buf, of n bytes, and
+ * returns buf. */
 #ifndef SGT_BASE_FORMAT_H
 #define SGT_BASE_FORMAT_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* "12 ms", "2.2 s", "1 min 46 s", "3 h 25 min", "3.1 days" */
+/* Format a duration: "12 ms", "2.2 s", "1 min 46 s", "3 h 25 min", "3.1 days". */
 char *sgt_format_duration(char *buf, size_t n, double seconds);
 char *sgt_format_bytes(char *buf, size_t n, uint64_t bytes); /* "12.3 MiB" */
 char *sgt_format_count(char *buf, size_t n, uint64_t count); /* "1,234,567" */

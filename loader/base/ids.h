@@ -1,36 +1,37 @@
-/* ids.h: token ids in memory and in files. An id takes 2 bytes, or 4 if the vocabulary has more
- * than 65,536 ids; nothing else decides the width. Functions for both widths take `width`, the
- * bytes of an id. They are inlined with a constant `width` if they must be fast. */
+/* ids.h: token ids in memory and in files. An id takes 4 bytes if the vocabulary has more than
+ * 65,536 ids, else 2 bytes; nothing else decides this width. Functions that handle both widths have
+ * a parameter `width`, the bytes per id. Where speed matters, they are inlined with a constant
+ * `width`. */
 #ifndef SGT_IDS_H
 #define SGT_IDS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* largest number of ids of a vocabulary or model, several times that of any vocabulary in use; the
- * tokenizer's pairs (vocab.h) have 20 bits for each id */
+/* maximum number of ids of a vocabulary or model. It is several times larger than any vocabulary in
+ * use, and an id still fits into the 20 bits that the tokenizer's table of pairs (vocab.h) has for
+ * it */
 #define SGT_MOST_IDS (UINT32_C(1) << 20)
-/* largest size in bytes of a vocabulary's file: a tokenizer.json of SGT_MOST_IDS ids, with one line
- * for each value */
+/* maximum size in bytes of a vocabulary file. A tokenizer.json with SGT_MOST_IDS ids, and one line
+ * for each value, still fits */
 #define SGT_VOCAB_FILE_MOST ((size_t)128 << 20)
 
 /* number of ids in GPT-2's vocabulary; the last one is the end-of-text id */
 #define SGT_GPT2_IDS UINT32_C(50257)
-/* names of end-of-text tokens; if a vocabulary has several of them, the first in this list is
- * used */
+/* names of the end-of-text token in common vocabularies. If a vocabulary has several of these
+ * names, the first in this list is used */
 #define SGT_EOT_NAMES                                                                        \
     "<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eos|>", "<｜end▁of▁sentence｜>", \
         "[EOS]", "<EOS_TOKEN>", "<EOT>"
 
-/* Return the exclusive upper bound of ids of `width` bytes for data that states no vocabulary
- * size. */
+/* Return the exclusive upper bound of ids for data that does not state its vocabulary size. `width`
+ * is the bytes per id. */
 static inline uint32_t sgt_ids_bound(size_t width)
 {
     return width == 2 ? SGT_GPT2_IDS : SGT_MOST_IDS;
 }
 
-/* Return the bytes of an id in a vocabulary of `vocab` ids. If the size is unknown (0), return
- * 2. */
+/* Return the bytes per id in a vocabulary of `vocab` ids. If `vocab` is 0 (unknown), return 2. */
 static inline size_t sgt_id_width(uint32_t vocab) { return vocab > 65536 ? 4 : 2; }
 
 /* Return id i of an array. */

@@ -1,12 +1,13 @@
-/* json.c: see json.h. The number of values is estimated from brackets and commas, without
- * parsing. */
+/* json.c: see json.h. To limit memory before parsing, the number of values in a text is estimated
+ * from its brackets and commas. */
 #include "loader/base/json.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Return the offset after the string whose opening quotation mark is text[at - 1]. */
+/* Return the offset of the first byte behind a string. `at` is the offset behind its opening
+ * quotation mark. */
 static size_t pass_string(const char *text, size_t n, size_t at)
 {
     while (at < n && text[at] != '"') at += text[at] == '\\' ? 2 : 1;
@@ -15,7 +16,7 @@ static size_t pass_string(const char *text, size_t n, size_t at)
 
 int sgt_json_fits(const char *text, size_t n, size_t most, const char *path, sgt_error *err)
 {
-    size_t values = 1; /* the first value; each further value follows a bracket or a comma */
+    size_t values = 1; /* the outermost value; each further value follows a bracket or a comma */
     for (size_t at = 0; at < n && values <= most;) {
         char c = text[at++];
         if (c == '"') at = pass_string(text, n, at);

@@ -1,4 +1,5 @@
-/* library.h: load a library when it is first needed, and fill a table with its functions.
+/* library.h: load a shared library when it is first needed, and fill a table with pointers to its
+ * functions.
  *
  *     static struct { int (*get_version)(int *); ... } table;
  *     static const char *const names[] = {"libnccl.so.2", NULL};
@@ -6,7 +7,7 @@
  *     static sgt_library nccl = {.what = "NCCL", .names = names, .symbols = symbols,
  *                                .lock = PTHREAD_MUTEX_INITIALIZER};
  *
- *     // if this succeeds, the table is filled and never changes
+ *     // if this succeeds, the table is complete and never changes
  *     if ((rc = sgt_library_load(&nccl, err)) < 0) return rc; */
 #ifndef SGT_BASE_LIBRARY_H
 #define SGT_BASE_LIBRARY_H
@@ -18,38 +19,42 @@
 
 typedef struct sgt_symbol {
     const char *name;
-    /* address of the function pointer to fill in; POSIX allows storing a function's address as a
-     * void pointer */
+    /* address of the function pointer to fill in, as void * (POSIX allows this conversion) */
     void *to;
 } sgt_symbol;
 
 typedef struct sgt_library {
-    const char *what;          /* beginning of error messages: "NCCL, which several ranks need" */
-    const char *const *names;  /* file names; the first that can be loaded is used; ended by NULL */
-    const sgt_symbol *symbols; /* ended by an entry whose name is NULL */
-    /* advice appended to the error if no library can be loaded; NULL: none */
+    /* name and purpose of the library, such as "NCCL, which several ranks need"; error messages
+     * begin with it */
+    const char *what;
+    const char *const *names; /* file names to try in this order; the list ends with NULL */
+    /* functions to look up; the list ends with an entry whose name is NULL */
+    const sgt_symbol *symbols;
+    /* advice that is appended to the error if the library cannot be loaded; NULL: none */
     const char *install;
-    /* advice appended to the error if the library lacks a function; NULL: none */
+    /* advice that is appended to the error if the library lacks a function; NULL: none */
     const char *version;
-    /* called after the table is filled, and may refuse the library with an error; NULL: no check */
+    /* function that is called once the table is filled; it may refuse the library by returning an
+     * error. NULL: no check */
     int (*ready)(void *library, sgt_error *err);
     pthread_mutex_t lock;
     int loaded;
 } sgt_library;
 
-/* Set the folders, separated by colons, in which libraries are searched after the system's own
- * folders. Call it before threads start. `folders` is not copied and must stay valid. NULL:
- * none. */
+/* Set additional folders in which libraries are searched after the system's own folders. `folders`
+ * is a list separated by colons, or NULL for none. It is not copied and must stay valid. Call this
+ * before threads start. */
 void sgt_library_search(const char *folders);
 const char *sgt_library_searched(void);
 
-/* Call dlopen(name, flags), and call it again if it fails: a signal can interrupt it, and it may
- * then report a missing file. On failure return NULL and store the last error in `why` (n bytes),
- * safe to print. */
+/* Call dlopen(name, flags), up to 10 times while it fails: a signal can interrupt dlopen, which may
+ * then report a missing file. On failure return NULL and store the last error, safe to print, in
+ * why[n]. */
 void *sgt_library_open(const char *name, int flags, char *why, size_t n);
 
-/* Load the library once per process; any thread may call it. The library stays loaded. Return
- * SGT_EUNSUPPORTED, or the error of `ready`, on failure; the next call then tries again. */
+/* Load the library, unless this process has loaded it already. Any thread may call this. The
+ * library stays loaded. On failure return SGT_EUNSUPPORTED or the error of l->ready; the next call
+ * tries again. */
 int sgt_library_load(sgt_library *l, sgt_error *err);
 
 #endif

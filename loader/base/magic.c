@@ -41,7 +41,8 @@ static const number numbers[] = {
     {"WARC/1.", 7, {"a WARC archive", PRINTED, SGT_MAGIC_OTHER}},
 };
 
-/* UTF-32 comes first: its little-endian mark begins with that of UTF-16. */
+/* byte order marks. UTF-32 must come first, because its little-endian mark begins with the mark of
+ * UTF-16 */
 static const number marks[] = {{"\377\376\0\0", 4, CONVERT("UTF-32")},
                                {"\0\0\376\377", 4, CONVERT("UTF-32")},
                                {"\377\376", 2, CONVERT("UTF-16")},
@@ -60,9 +61,9 @@ static const sgt_magic *find(const number *table, size_t count, const uint8_t *p
     return NULL;
 }
 
-/* Return whether p[n] begins with the header of a tar archive, which holds the sum of its own bytes
- * as octal digits; the bytes of the digits are summed as if they were blanks. Old tar archives have
- * no magic number. */
+/* Return whether p[n] begins with the header of a tar archive. Old archives have no magic number,
+ * so check the header's checksum: eight octal digits, equal to the sum of all bytes of the header.
+ * In that sum the digits themselves count as blanks. */
 static int is_tar(const uint8_t *p, size_t n)
 {
     unsigned sum = 0;
@@ -73,8 +74,8 @@ static int is_tar(const uint8_t *p, size_t n)
     return strtoul(digits, NULL, 8) == sum;
 }
 
-/* Return whether p[n] begins with the header of a cpio archive: a certain number of hex digits,
- * followed by a name. */
+/* Return whether p[n] begins with the header of a cpio archive in one of its ASCII formats: at
+ * least 76 or 110 digits, the first five of which are 07070. */
 static int is_cpio(const uint8_t *p, size_t n)
 {
     size_t digits = 0;
@@ -82,8 +83,8 @@ static int is_cpio(const uint8_t *p, size_t n)
     return digits >= 76 && !memcmp(p, "07070", 5) && (p[5] == '7' || digits >= 110);
 }
 
-/* Return whether p[n] begins with the length of a JSON header, as 64 little-endian bits, and with
- * that header. */
+/* Return whether p[n] begins like a safetensors file: the length of a JSON header as a 64-bit
+ * little-endian number, followed by the JSON header. */
 static int is_tensors(const uint8_t *p, size_t n)
 {
     return n > 9 && !memcmp(p + 4, "\0\0\0", 4) && p[8] == '{' && (p[9] == '"' || p[9] == '}');
@@ -101,14 +102,15 @@ const sgt_magic *sgt_magic_of(const uint8_t *p, size_t n)
 
 /* ---- UTF-16 and UTF-32 without a byte order mark ---- */
 
-/* The units of `width` bytes at the beginning of a file. */
+/* Counts of the 16-bit or 32-bit units at the beginning of a file that may be UTF-16 or UTF-32. */
 typedef struct wide {
     size_t count, zeros; /* units, and those that are 0 */
-    size_t narrow;       /* units of 1 to 255, such as those of ASCII text */
-    size_t swapped;      /* units that would be narrow in the other byte order */
-    size_t close;        /* other units below 0x2100: most alphabets, and punctuation */
-    size_t odd;          /* control characters, and surrogates in 32-bit units */
-    size_t large;        /* units above the last code point of Unicode */
+    size_t narrow;       /* units from 1 to 255, such as the characters of ASCII text */
+    size_t swapped;      /* units that would be from 1 to 255 in the opposite byte order */
+    /* units from 256 to 0x20ff, which are the letters of most alphabets, and punctuation */
+    size_t close;
+    size_t odd;   /* units that text does not have: control characters and, in UTF-32, surrogates */
+    size_t large; /* units above 0x10ffff, the last code point of Unicode */
 } wide;
 
 static int is_odd(uint32_t c)
@@ -133,9 +135,9 @@ static wide count_units(const uint8_t *p, size_t n, size_t width, int big)
     return w;
 }
 
-/* If p[n] consists of numbers of 16 or 32 bits, most of which are small or are characters, return
- * what it is (text or numbers); else NULL. At most one unit in two may be 0, because text may hold
- * NUL bytes. */
+/* Return the format of p[n] if it looks like UTF-16 or UTF-32 text, or like 16-bit or 32-bit
+ * numbers most of which are small. Otherwise return NULL. Up to half of the 32-bit units may be 0,
+ * because text may hold NULs. `whole`: p[n] is the entire file. */
 static const sgt_magic *find_wide(const uint8_t *p, size_t n, int whole)
 {
     static const sgt_magic texts[] = {CONVERT("UTF-16LE"), CONVERT("UTF-16BE"), CONVERT("UTF-32LE"),
@@ -151,7 +153,7 @@ static const sgt_magic *find_wide(const uint8_t *p, size_t n, int whole)
         const wide w = count_units(p, n, 2, big);
         /* ASCII: every second byte is NUL */
         if (4 * w.narrow >= 3 * w.count) return w.odd || w.zeros ? &figures[0] : &texts[big];
-        /* another alphabet: only blanks and line ends are ASCII */
+        /* text of a non-Latin alphabet, in which only blanks and line ends are ASCII */
         if (!w.zeros && !w.odd && w.narrow >= 16 && 16 * w.narrow >= w.count &&
             8 * w.swapped <= w.narrow && 8 * (w.narrow + w.close) >= 7 * w.count)
             return &texts[big];
@@ -161,7 +163,8 @@ static const sgt_magic *find_wide(const uint8_t *p, size_t n, int whole)
 
 const sgt_magic *sgt_magic_wide(const uint8_t *p, size_t n, int whole)
 {
-    /* a whole file with an odd number of bytes is not UTF-16 */
+    /* A complete file with an odd number of bytes cannot be UTF-16 or UTF-32, so ignore its
+     * mark. */
     const sgt_magic *marked =
         whole && n % 2 ? NULL : find(marks, sizeof marks / sizeof *marks, p, n);
     return marked || !memchr(p, 0, n) ? marked : find_wide(p, n, whole);

@@ -1,6 +1,6 @@
-/* memory.c: read free memory, and the limits of control groups, from the kernel's files; and
- * arenas: one mapping, aligned to 2 MiB so that the kernel can back it with huge pages. A huge page
- * takes one page fault and one TLB entry instead of 512. */
+/* memory.c: find out how much memory is free, from the kernel's files and the limits of control
+ * groups; and map arenas. An arena is one mapping, aligned to 2 MiB so that the kernel can use huge
+ * pages. A huge page takes one page fault and one TLB entry instead of 512. */
 #include "loader/base/memory.h"
 
 #include <assert.h>
@@ -13,11 +13,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define SGT_STRUCT_MOST 4096 /* bytes; no caller's struct is larger */
+/* maximum size in bytes of a struct that a caller may pass to sgt_struct_read */
+#define SGT_STRUCT_MOST 4096
 
-/* Find the first line of a file in `folder` that begins with `name` (the first line if `name` is
- * ""), and return the number that follows. Return UINT64_MAX if there is no number, as for a
- * control group without a limit, whose file says "max". */
+/* Return the number that follows `name` in folder/file. It is taken from the first line that begins
+ * with `name`; if `name` is "", from the first line. Return UINT64_MAX if there is no number: a
+ * control group without a limit, for example, has the word "max". */
 static uint64_t read_in(const char *folder, const char *file, const char *name)
 {
     char path[2 * PATH_MAX], line[256];
@@ -37,16 +38,19 @@ static uint64_t read_in(const char *folder, const char *file, const char *name)
     return value;
 }
 
-/* The lowest limits of all of this process's control groups; UINT64_MAX: no limit. */
+/* The lowest limits among this process's control groups. UINT64_MAX means no limit. */
 typedef struct limits {
-    uint64_t room, memory; /* bytes that a group may still allocate, and its limit in bytes */
+    /* room: bytes that the group with the least room may still allocate; memory: limit of that
+     * group, in bytes */
+    uint64_t room, memory;
     uint64_t cpus;
 } limits;
 
-/* Lower least->room and least->memory to those of the control group in `folder`: the bytes that it
- * may still allocate before it reaches a limit. Its page cache counts as free, because the kernel
- * reclaims it. The files of version 2 of control groups and of version 1 have different names. In
- * version 1, lines that begin with total_ include the groups below this one. */
+/* If the control group in `folder` has less room than least->room, set least->room and
+ * least->memory to its values. Room is the number of bytes that the group may still allocate. The
+ * group's page cache counts as room, because the kernel can reclaim it. Versions 1 and 2 of control
+ * groups have files of different names. In version 1, lines that begin with total_ include the
+ * groups below this group. */
 static void note_room(limits *least, const char *folder)
 {
     static const char *const files[] = {"memory.max", "memory.high", "memory.limit_in_bytes"};
@@ -71,9 +75,10 @@ static void note_room(limits *least, const char *folder)
     least->memory = limit;
 }
 
-/* Lower least->cpus to the number of CPUs that the control group in `folder` may use: its quota
- * divided by its period, both in microseconds, rounded up. Version 2 has both numbers in one line,
- * "150000 100000"; version 1 says -1 for "no limit". */
+/* Lower least->cpus to the number of CPUs that the control group in `folder` may use, if that is
+ * less. This number is the group's quota divided by its period (both in microseconds), rounded up.
+ * Version 2 of control groups has both in one line, "150000 100000". Version 1 has two files, and
+ * -1 means no limit. */
 static void note_cpus(limits *least, const char *folder)
 {
     char quota_first[32];
@@ -89,10 +94,11 @@ static void note_cpus(limits *least, const char *folder)
     if (cpus < least->cpus) least->cpus = cpus;
 }
 
-/* Return the lowest limits of this process's control groups and of all groups above them, up to the
- * mount point. /proc/self/cgroup has the line "0::/path" for version 2, and for version 1 a line
- * for each mount point, "4:memory:/path" or "4:cpu,cpuacct:/path". A missing file sets no limit,
- * since in a container the mount point may be the container's own group. */
+/* Return the lowest limits of this process's control groups and all their parent groups, up to the
+ * mount point. /proc/self/cgroup names the groups. For version 2 it has the line "0::/path". For
+ * version 1 it has one line per mount point, such as "4:memory:/path" or "4:cpu,cpuacct:/path". If
+ * a group's file is missing, it sets no limit: in a container, the path may not exist below the
+ * mount point, which is then the container's own group. */
 static limits read_limits(const char *root)
 {
     char path[PATH_MAX], line[PATH_MAX], folder[2 * PATH_MAX];
@@ -140,7 +146,8 @@ uint64_t sgt_memory_of_siblings(uint32_t least, const char *root)
     snprintf(path, sizeof path, "%s/proc", root ? root : "");
     DIR *d = opendir(path);
     for (struct dirent *e; d && (e = readdir(d));) {
-        /* skip "self", which would count a process twice */
+        /* skip entries that are not process ids, such as "self", which would count this process
+         * twice */
         if (e->d_name[0] < '1' || e->d_name[0] > '9') continue;
         snprintf(path, sizeof path, "%s/proc/%s", root ? root : "", e->d_name);
         parent = read_in(path, "status", "PPid:");
@@ -163,8 +170,8 @@ int sgt_arena_map(sgt_arena *a, size_t size, int prefault, sgt_error *err)
         return sgt_fail(err, SGT_ENOMEM, "%zu bytes: more than this machine can address", size);
     size_t rounded = (size + HUGE - 1) / HUGE * HUGE;
     if (!rounded) rounded = HUGE;
-    /* mmap aligns to 4 KiB only: map 2 MiB more than needed, then unmap what lies outside the
-     * aligned part. */
+    /* mmap aligns only to 4 KiB. So map 2 MiB more than needed, then unmap the parts before and
+     * after the aligned range. */
     char *p = mmap(NULL, rounded + HUGE, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) return sgt_fail_errno(err, "%zu MiB of memory", rounded >> 20);
@@ -172,9 +179,9 @@ int sgt_arena_map(sgt_arena *a, size_t size, int prefault, sgt_error *err)
     if (head) munmap(p, head);
     if (HUGE - head) munmap(p + head + rounded, HUGE - head);
     p += head;
-    /* If the kernel refuses, the memory has 4 KiB pages, which is harmless. Less than one huge page
-     * also gets 4 KiB pages: io_uring would count a whole huge page against the memory that a user
-     * may lock, which is usually 8 MiB. */
+    /* If the kernel refuses, the memory has 4 KiB pages, which still work. Do not ask for huge
+     * pages if `size` is below 2 MiB: io_uring would count an entire huge page against the user's
+     * limit of locked memory, which is often 8 MiB. */
     if (size >= HUGE) (void)madvise(p, rounded, MADV_HUGEPAGE);
     if (prefault)
         for (size_t i = 0; i < rounded; i += 4096) ((volatile char *)p)[i] = 0;

@@ -1,6 +1,6 @@
-/* memory.h: how much more memory this process can allocate before it swaps or is killed, as the
- * machine and its control groups (containers, batch systems) report; blocks of memory in huge pages
- * (arenas); and arrays that grow.
+/* memory.h: find out how much memory this process can still allocate before it swaps or is killed;
+ * map blocks of memory in huge pages (arenas); and grow arrays. The free memory is what the machine
+ * and this process's control groups (containers, batch systems) report.
  *
  *     sgt_memory m;
  *     sgt_memory_look(&m, NULL);
@@ -18,81 +18,87 @@ extern "C" {
 #endif
 
 typedef struct sgt_memory {
-    /* bytes that are free, or page cache that the kernel can reclaim; UINT64_MAX: unknown */
+    /* free memory in bytes, including page cache that the kernel can reclaim; UINT64_MAX:
+     * unknown */
     uint64_t available;
-    /* total bytes of memory of the machine or group named by `limit`; UINT64_MAX: unknown */
+    /* total memory in bytes of the machine or control group that `limit` names; UINT64_MAX:
+     * unknown */
     uint64_t total;
-    /* what limits `available`: "this machine" or "this process's control group (container)" */
+    /* name of the thing that limits `available`: "this machine" or "this process's control group
+     * (container)" */
     const char *limit;
 } sgt_memory;
 
-/* Read ROOT/proc and ROOT/sys/fs/cgroup; root NULL means /. The result is the smallest of
- * MemAvailable and the room in each control group, from this process's up to the topmost. That is
- * the room below memory.max and memory.high (version 2) or memory.limit_in_bytes (version 1), where
- * the page cache counts as free. A file that cannot be read sets no bound. */
+/* Fill in *m. m->available is the lowest of two kinds of values: MemAvailable of the machine, and
+ * the room in each control group, from this process's group up to the topmost. The room is the
+ * distance of the group's memory use, without its page cache, from memory.max and memory.high
+ * (version 2) or memory.limit_in_bytes (version 1). Files that cannot be read set no limit. Reads
+ * ROOT/proc and ROOT/sys/fs/cgroup, where ROOT is `root`, or / if `root` is NULL. */
 void sgt_memory_look(sgt_memory *m, const char *root);
 
-/* Return the resident anonymous memory, in bytes, of this process and the other children of its
- * parent, such as the ranks that one launcher started or the workers of one process. A shared page
- * counts once for each process. Reads ROOT/proc. Returns UINT64_MAX if the number is unknown, or if
- * there are fewer than `least` such processes. */
+/* Return the resident anonymous memory, in bytes, of all children of this process's parent,
+ * including this process. Such children are, for example, the ranks that a launcher started. A page
+ * that several processes share counts once for each process. Returns UINT64_MAX if there are fewer
+ * than `least` children whose memory can be read. Reads ROOT/proc. */
 uint64_t sgt_memory_of_siblings(uint32_t least, const char *root);
 
-/* Return how many CPUs this process's control groups let it use, rounded up; UINT64_MAX: no limit.
- * It is the lowest quota of the groups that sgt_memory_look reads, from cpu.max (version 2) or
- * cpu.cfs_quota_us (version 1). */
+/* Return the number of CPUs that this process's control groups allow, rounded up; UINT64_MAX: no
+ * limit. It is the lowest quota of these groups, in cpu.max (version 2) or cpu.cfs_quota_us
+ * (version 1). */
 uint64_t sgt_group_cpus(const char *root);
 
 /* ---- arenas ----
  *
- * An arena is one block of memory in huge pages. Parts of it are handed out one after another, and
- * the block is freed as a whole.
+ * An arena is one block of memory in huge pages. Its parts are handed out one after another, and
+ * the entire block is freed at once. The caller's function, here lay_out, runs twice. The first run
+ * only adds up the sizes, and the second run hands out memory. So the mapped size is always exactly
+ * what is needed.
  *
- *     sgt_arena a = {0};                       // base NULL: counts only
- *     lay_out(&a, model);                      // every sgt_arena_take adds to a.used
+ *     sgt_arena a = {0};                       // base NULL: only count
+ *     lay_out(&a, model);                      // each sgt_arena_take adds to a.used
  *     if (sgt_arena_map(&a, a.used, &err) < 0) ...;
- *     lay_out(&a, model);                      // the same calls again, now with memory behind them
- *
- * The caller's lay_out runs twice: the first run only measures, and the second hands out memory. So
- * the mapped size always matches the use. */
+ *     lay_out(&a, model);                      // the same calls now return memory */
 
-#define SGT_ARENA_ALIGN 64               /* bytes: a cache line and an AVX-512 vector */
-#define SGT_ARENA_PAGE ((size_t)2 << 20) /* maps are rounded up to this: a huge page of x86-64 */
+#define SGT_ARENA_ALIGN 64 /* alignment in bytes: a cache line, and the size of an AVX-512 vector */
+/* size of a huge page on x86-64; mappings are a multiple of this size */
+#define SGT_ARENA_PAGE ((size_t)2 << 20)
 
 typedef struct sgt_arena {
-    char *base;  /* 2 MiB-aligned, zeroed; NULL while measuring */
+    char *base;  /* beginning of the block, aligned to 2 MiB; NULL while sizes are only added up */
     size_t size; /* bytes mapped */
-    size_t used; /* bytes handed out; while measuring, bytes needed so far */
+    size_t used; /* bytes handed out, or bytes needed while base is NULL */
 } sgt_arena;
 
-/* Map `size` zeroed bytes, advise huge pages if they fill one, and start handing out from byte 0.
- * If `prefault` is set, fault in every page now. */
+/* Map at least `size` zeroed bytes, from which sgt_arena_take then hands out memory. The kernel is
+ * asked for huge pages if `size` is at least one huge page. If `prefault` is set, all pages are
+ * faulted in now. */
 int sgt_arena_map(sgt_arena *a, size_t size, int prefault, sgt_error *err);
 
-/* Hand out `count` items of `size` bytes, aligned to SGT_ARENA_ALIGN. Returns NULL while measuring.
- * Asserts that the mapped size suffices. */
+/* Return memory for `count` items of `size` bytes, aligned to SGT_ARENA_ALIGN. Returns NULL if
+ * nothing is mapped yet and sizes are only added up. Asserts that the mapping is large enough. */
 void *sgt_arena_take(sgt_arena *a, size_t count, size_t size);
 
-/* Free all of it. An arena that is zeroed or not mapped is fine. */
+/* Free the entire block and zero *a. Does nothing if nothing is mapped. */
 void sgt_arena_unmap(sgt_arena *a);
 
 /* ---- arrays ---- */
 
-/* Make room for `count` elements of `size` bytes in a malloc'd array. `array` is the address of the
- * pointer to it (which is NULL before the first call), and *room is the number of elements that
- * fit. If the array grows, its room at least doubles. Returns 0, or SGT_ENOMEM with `what` in the
- * message; the array is then unchanged. */
+/* Make room for `count` elements of `size` bytes in a malloc'd array. `array` is the address of a
+ * pointer to the array; the pointer is NULL before the first call. *room is the number of elements
+ * for which the array has memory; when it grows, it at least doubles. Returns 0 or SGT_ENOMEM.
+ * `what` names the array in the message. On failure the array is unchanged. */
 int sgt_reserve(void *array, size_t *room, size_t count, size_t size, const char *what,
                 sgt_error *err);
 
 /* ---- structs whose first field, a size_t, is their size ---- */
 
-/* Copy a caller's struct `from`, whose type is called `name` in messages, into `to` of `known`
- * bytes. Fields that the caller's version lacks become 0 in `to`. Returns SGT_EUSAGE if its size is
- * impossible, or if a field beyond `known` is not 0. */
+/* Copy the struct *from of a caller, which may have been compiled with an older or newer header,
+ * into *to, which has `known` bytes. Fields that the caller's struct lacks become 0 in *to. Returns
+ * SGT_EUSAGE if from->size is impossible, or if a byte beyond `known` is not 0. `name` is the name
+ * of the struct's type in messages. */
 int sgt_struct_read(void *to, size_t known, const void *from, const char *name, sgt_error *err);
-/* Copy `from`, of `known` bytes, into a caller's struct that sgt_struct_read has accepted. Copies
- * only the fields that the caller's version has, and leaves its size unchanged. */
+/* Copy *from, which has `known` bytes, into *to, a caller's struct that sgt_struct_read has
+ * accepted. Copies only the fields that the caller's struct has, and leaves to->size unchanged. */
 void sgt_struct_write(void *to, const void *from, size_t known);
 
 #ifdef __cplusplus

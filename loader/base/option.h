@@ -1,7 +1,7 @@
-/* option.h: the description of one option of a program. Parsing, --help, shell completion, --config
- * files and range checks all use this description. Programs list their options in tables
- * (tools/cli/options.h). Options that define a training run are rows of the table in
- * train/config.c, which several programs share. */
+/* option.h: the description of one command-line option. Parsing, --help, shell completion, --config
+ * files and range checks all use this description. Each program has a table of its options
+ * (tools/cli/options.h). Options that define a training run are in the table of train/config.c,
+ * which several programs share. */
 #ifndef SGT_OPTION_H
 #define SGT_OPTION_H
 
@@ -13,78 +13,83 @@
 
 typedef enum sgt_option_kind {
     SGT_OPT_HEADING,
-    SGT_OPT_FLAG,    /* int: set to 1 */
-    SGT_OPT_COUNT,   /* uint64_t: k = 10^3, M, G; Ki, Mi, Gi */
-    SGT_OPT_SIZE,    /* uint64_t bytes: 64MiB, 1G, 512k, plain bytes */
+    SGT_OPT_FLAG, /* int: set to 1 */
+    /* uint64_t: a number with an optional suffix k, M, G (powers of 1000) or Ki, Mi, Gi (of
+     * 1024) */
+    SGT_OPT_COUNT,
+    SGT_OPT_SIZE,    /* uint64_t: a size in bytes, such as 64MiB, 1G, 512k or 4096 */
     SGT_OPT_REAL,    /* double */
-    SGT_OPT_PERCENT, /* double fraction: "1%" is 0.01, "none" is 0 */
+    SGT_OPT_PERCENT, /* double: a fraction given as a percentage: "1%" is 0.01, "none" is 0 */
     SGT_OPT_TEXT,    /* const char *: any text */
-    SGT_OPT_CHOICE,  /* const char *, one of the words in `value` separated by | */
-    SGT_OPT_WORD,    /* int: index of the chosen word in `value` or `choices` */
-    SGT_OPT_LIST,    /* sgt_option_list: each time the option is given, its value is appended */
-    /* in a program's table: includes all rows of `section` of train/config.c; `name` is their
-     * heading ("": none) */
+    SGT_OPT_CHOICE,  /* const char *: one of the words in `value`, which are separated by | */
+    SGT_OPT_WORD,    /* int: index of the given word among those in `value` or `choices` */
+    SGT_OPT_LIST,    /* sgt_option_list: the values of all occurrences of the option */
+    /* in a program's table: a placeholder for all options in section `section` of the table in
+     * train/config.c. `name` is the heading printed above them; "": no heading */
     SGT_OPT_ROWS
 } sgt_option_kind;
 
 typedef struct sgt_option {
-    const char *name; /* name without the dashes; for a heading, its title */
+    const char *name; /* name of the option without dashes, or text of the heading */
     char letter;      /* one-letter form; 0: none */
     sgt_option_kind kind;
-    /* variable that receives the value; NULL in a row of train/config.c, which uses `offset`
+    /* variable that receives the value. NULL in the table of train/config.c, where `offset` is used
      * instead */
     void *to;
-    /* The value as --help shows it: "N", or words separated by |. NULL for a flag, and for a WORD
-     * with `choices`. Shell completion offers the words if they are lower-case, files or folders
-     * for FILE, DIR, FOLDER, OUT/ and SHARD, and `words` or `choices` for a LIST. If the value of a
-     * number ends in "|auto", the user may also give "auto", and the program chooses. */
+    /* The value as --help shows it, such as "N" or "DIR", or words separated by |. It is NULL for a
+     * flag, and for a WORD whose words are in `choices`. Shell completion offers lower-case words;
+     * for FILE, DIR, FOLDER, OUT/ and SHARD it offers files or folders; for a LIST it offers
+     * `words` or `choices`. If the value of a number ends in "|auto", the user may also give
+     * "auto", which lets the program choose. */
     const char *value;
-    /* text of --help, the manual and completion: begins in lower case, ends without a full stop */
+    /* description in --help, the manual and shell completion; it begins in lower case and ends
+     * without a full stop */
     const char *help;
-    /* The default as --help prints it; NULL: none is printed. sgt_options_parse stores it if it is
-     * a number and the option takes one, or if it is one of the words of a WORD or CHOICE; any
-     * other text only describes the default. */
+    /* The default as --help prints it; NULL: none. sgt_options_parse stores a default that is a
+     * valid value: a number for an option that takes a number, or one of the words of a WORD or
+     * CHOICE. Any other text only describes the default. */
     const char *def;
-    /* inclusive bounds of a number, checked if max > min; max HUGE_VAL: no upper bound */
+    /* inclusive bounds of a number, checked only if max > min; max = HUGE_VAL: no upper bound */
     double min, max;
-    int *given;        /* set to 1 if the option was given; NULL: not recorded */
-    const char *words; /* for a LIST: words that completion offers, such as "u16|i32" */
-    /* for a WORD: its words, in the order of their indices; for a LIST: the words that --help
-     * shows. Ends with NULL */
+    int *given;        /* variable that is set to 1 if the option is given; may be NULL */
+    const char *words; /* for a LIST: words that shell completion offers, such as "u16|i32" */
+    /* list that ends with NULL. For a WORD: its words, in the order of their indices. For a LIST:
+     * the words that --help shows */
     const char *const *choices;
-    int below; /* 1: the value must be below max, also after rounding to float */
-    /* in a program's table: row of train/config.c from which all members that are 0 or NULL here
-     * are copied */
+    int below; /* 1: `max` is exclusive, even after rounding the value to float */
+    /* in a program's table: the option of train/config.c from which this option copies every member
+     * that is 0 or NULL here; NULL: none */
     const struct sgt_option *as;
-    /* In a row of train/config.c: offset of the field in the settings, and three members that only
-     * config.c uses. */
+    /* In the table of train/config.c: offset of the option's field in the settings struct; the next
+     * three members are used only by config.c. */
     size_t offset;
     uint16_t section, flags, needs;
 } sgt_option;
 
-#define SGT_DEFAULT_COUNT UINT64_MAX /* value of a count that the user has not set */
-/* value of a REAL that the user has not set; no option and no JSON number can express it */
+#define SGT_DEFAULT_COUNT UINT64_MAX /* value of a COUNT option that the user has not given */
+/* value of a REAL option that the user has not given. Neither an option nor a JSON number can have
+ * it */
 #define SGT_DEFAULT_REAL (-HUGE_VAL)
-#define SGT_DEFAULT_WORD (-1) /* value of a WORD that the user has not set */
+#define SGT_DEFAULT_WORD (-1) /* value of a WORD option that the user has not given */
 
-#define SGT_OPTION_VALUE 160 /* size in bytes of the buffer of sgt_option_value */
+#define SGT_OPTION_VALUE 160 /* size in bytes of the buffer `buf` of sgt_option_value */
 
-/* Return whether the option's value is a uint64_t. */
+/* Return whether the option's value is a whole number, stored as uint64_t. */
 static inline int sgt_option_is_whole(const sgt_option *o)
 {
     return o->kind == SGT_OPT_COUNT || o->kind == SGT_OPT_SIZE;
 }
 
-/* Return the value as --help shows it: `value`, or for a WORD with `choices`, the words separated
- * by |, written into buf. */
+/* Return the value's placeholder as --help shows it. This is o->value, or for a WORD with `choices`
+ * the words, separated by | and written into buf. */
 const char *sgt_option_value(const sgt_option *o, char buf[SGT_OPTION_VALUE]);
 
-/* Return the index of a word of n bytes among the choices of a WORD or a CHOICE; -1 if it is not
- * one of them. */
+/* Return the index of word[n] among the words of a WORD or CHOICE option, or -1 if it is not one of
+ * them. */
 int sgt_option_word(const sgt_option *o, const char *word, size_t n);
 
-/* Return SGT_OK if x is within the option's bounds. Otherwise return SGT_EUSAGE with a message that
- * states the bounds; `shown` is x as the user wrote it. */
+/* Check that x is within the option's bounds. Return SGT_OK, or SGT_EUSAGE with a message that
+ * states the bounds. `shown` is the value as the user typed it. */
 int sgt_option_check(const sgt_option *o, double x, const char *shown, sgt_error *err);
 
 #endif

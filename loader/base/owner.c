@@ -1,4 +1,5 @@
-/* owner.c: see owner.h: locks, and files that name the owner of a folder. */
+/* owner.c: see owner.h. Lock a folder, and keep a file in it that names the process that owns
+ * it. */
 #include "loader/base/owner.h"
 
 #include <errno.h>
@@ -20,37 +21,39 @@
 #include "loader/base/file.h"
 #include "loader/base/thread.h"
 
-#define TOUCH_MS 10000 /* milliseconds between two touches of an owner's file */
-#define TURN_MS 100    /* milliseconds between two reads of the file of an owner that may be dead */
-#define TURNS 600      /* reads without a change after which the owner counts as dead: a minute */
+#define TOUCH_MS 10000 /* milliseconds between two updates of an owner file's modification time */
+#define TURN_MS 100    /* milliseconds between two looks at the file of an owner that may be dead */
+/* number of looks without a change after which an owner counts as dead (one minute) */
+#define TURNS 600
 #define SILENT_TURNS 10
 #define UNKNOWN UINT64_MAX
 #define TEXT 192
 #define MARK 16 /* digits of a random number */
 
-/* The content of an owner's file, and the time when it was last touched. */
+/* The content of an owner file, and its modification time. */
 typedef struct record {
-    char text[TEXT]; /* "MARK MACHINE PROCESS START", padded with zeros */
+    char text[TEXT]; /* "MARK MACHINE PROCESS START", padded with NULs */
     struct timespec touched;
 } record;
 
 struct sgt_owner {
     char path[SGT_PATH], text[TEXT];
-    int lock; /* descriptor of the locked file or folder; -1: none */
+    int lock; /* file descriptor that holds the flock; -1: none */
     pthread_t thread;
     pthread_mutex_t mutex; /* protects the fields below */
     pthread_cond_t ends;
     int ended;       /* 1: the thread must end */
-    int lost;        /* 1: the file is gone, or names another owner */
-    double looked;   /* time of the last read of the file, by sgt_now */
-    sgt_owner *next; /* next in the list of this process's owners */
+    int lost;        /* 1: the owner file is missing, or names a different owner */
+    double looked;   /* time of the last look at the owner file (sgt_now) */
+    sgt_owner *next; /* next owner in the list of this process */
 };
 static sgt_owner *owners;
 static pthread_mutex_t owners_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* ---- reading an owner's file, and finding out whether the owner lives ---- */
+/* ---- reading an owner file, and finding out whether its owner is alive ---- */
 
-/* Read a file into *r. Return 1; 0 with zeros in *r if there is no file; or a negative SGT_E*. */
+/* Read the owner file at `path` into *r. Return 1 if it exists. Return 0 and fill *r with zeros if
+ * it does not exist. Return a negative SGT_E* on an error. */
 static int read_record(record *r, const char *path, sgt_error *err)
 {
     struct stat st = {0};
@@ -70,8 +73,9 @@ static int read_record(record *r, const char *path, sgt_error *err)
     return rc;
 }
 
-/* Return the time when a process started, in the kernel's clock ticks since boot; 0 if it has
- * ended, even if it is still a zombie; UNKNOWN if this process may not see it. */
+/* Return the start time of process `pid`, in the kernel's clock ticks since boot. Return 0 if the
+ * process has ended, even if it is still a zombie. Return UNKNOWN if this process may not see
+ * it. */
 static uint64_t start_of(int pid)
 {
     char path[32], line[1024];
@@ -86,10 +90,11 @@ static uint64_t start_of(int pid)
     return at ? strtoull(at, NULL, 10) : UNKNOWN;
 }
 
-/* Write the text of this process's owner file. Return the length of its mark and its machine, or a
- * negative SGT_E*. The machine's text includes the boot id and the pid namespace, so that processes
- * with equal text can see each other. If these are unknown, the text equals that of no other
- * process. */
+/* Write into `text` the content of this process's owner file: a random mark, the machine, the
+ * process id and its start time. Return the length of the mark and the machine, or a negative
+ * SGT_E*. The text of the machine includes the boot id and the pid namespace. So processes for
+ * which it is equal can see each other. If boot id or namespace is unknown, the text of the machine
+ * is made unique. */
 static int describe(char text[TEXT], sgt_error *err)
 {
     char boot[37];
@@ -109,9 +114,10 @@ static int describe(char text[TEXT], sgt_error *err)
     return n;
 }
 
-/* Remove the file of a dead owner, whose content is `dead`. Several processes may do this at once,
- * and one of them may already have created its own file. So move the file away first, and move it
- * back if its content differs. `mine` begins with the mark of this process. */
+/* Remove the owner file at `path` if it still has the content `dead`, that of a dead owner. Another
+ * process may do the same and create its own owner file at any moment. So rename the file first,
+ * and rename it back if its content is not `dead`. `mine` begins with the mark of this process,
+ * which makes the temporary name unique. */
 static int remove_dead(const char *path, const char *dead, const char *mine, sgt_error *err)
 {
     char aside[SGT_PATH + MARK + 8];
@@ -137,9 +143,9 @@ int sgt_owner_lives(const char *path, sgt_claimant *who, sgt_error *err)
     const int seen = strncmp(first.text + MARK, mine + MARK, (size_t)n - MARK) == 0 && start > 0 &&
                      start_of(pid) != UNKNOWN;
     if (seen ? start_of(pid) == start : !who)
-        return 1; /* the start is compared too, because another process may have this pid now */
-    /* an empty file was left by a process that was killed before it wrote its text: wait only
-     * briefly */
+        return 1; /* alive. The start time is compared because the pid may have been reused */
+    /* An empty file was left by a process that was killed before it wrote the text. For such a
+     * file, wait only briefly. */
     for (int turn = 0; !seen && turn < (*first.text ? TURNS : SILENT_TURNS); turn++) {
         if (turn == SILENT_TURNS && !who->watched++)
             sgt_say(who->notice,
@@ -150,18 +156,18 @@ int sgt_owner_lives(const char *path, sgt_claimant *who, sgt_error *err)
         poll(NULL, 0, TURN_MS);
         who->waited += sgt_now() - before;
         if (sgt_stopped(who->stop)) return sgt_fail(err, SGT_ESTOPPED, "interrupted");
-        /* if the file cannot be read at the moment, that does not count as a change */
+        /* a file that cannot be read at the moment does not count as changed */
         rc = read_record(&now, path, NULL);
         if (rc >= 0 && memcmp(&now, &first, sizeof now)) return rc;
     }
     return who ? remove_dead(path, first.text, mine, err) : SGT_OK;
 }
 
-/* ---- taking, keeping and leaving ---- */
+/* ---- becoming the owner, staying the owner, and leaving ---- */
 
-/* Lock a file, created if it is missing, or the folder itself if `name` is ".". Return 0, also if
- * the file system does not support locks; 1 if another process has locked it; or a negative
- * SGT_E*. */
+/* Lock the file `name` in `folder`, which is created if it is missing, or the folder itself if
+ * `name` is ".". Return 0 if it is locked, or if the file system does not support locks. Return 1
+ * if another process holds the lock, or a negative SGT_E*. */
 static int lock(sgt_owner *o, const char *folder, const char *name, sgt_claimant *who,
                 sgt_error *err)
 {
@@ -178,7 +184,7 @@ static int lock(sgt_owner *o, const char *folder, const char *name, sgt_claimant
     return SGT_OK;
 }
 
-/* Create the owner's file. Return 0; 1 if it exists already; or a negative SGT_E*. */
+/* Create the owner file. Return 0, 1 if the file exists already, or a negative SGT_E*. */
 static int create(const sgt_owner *o, sgt_error *err)
 {
     const int fd = open(o->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
@@ -189,7 +195,7 @@ static int create(const sgt_owner *o, sgt_error *err)
     return rc;
 }
 
-/* Read the file, and return 0 if it still names this owner, else 1. The caller has locked
+/* Read the owner file. Return 0 if it still names this owner, else 1. The caller must hold
  * o->mutex. */
 static int check_owned(sgt_owner *o)
 {
@@ -211,19 +217,20 @@ static void *touch(void *ctx)
     return NULL;
 }
 
-static pid_t keeper; /* the process that took these owners; a child after fork owns nothing */
+static pid_t keeper; /* the process that created these owners; a child after fork has none */
 
-/* Remove the owner files of this process. Runs in quick_exit. */
+/* Remove all owner files of this process. Registered with at_quick_exit. */
 static void remove_all(void)
 {
     if (getpid() != keeper || pthread_mutex_trylock(&owners_lock)) return;
-    /* do not wait for a mutex: an owner's thread holds it while it reads the file, which may
-     * hang */
+    /* only try to lock the mutex: an owner's thread holds it while it reads the file, and that read
+     * may hang */
     for (sgt_owner *o = owners; o; o = o->next)
         if (!pthread_mutex_trylock(&o->mutex) && !check_owned(o)) unlink(o->path);
 }
 
-/* Add the owner to the list of this process's owners, or if `kept` is 0, remove it. */
+/* Add o to the list of this process's owners if `kept` is 1, or remove o from the list if `kept` is
+ * 0. */
 static void keep(sgt_owner *o, int kept)
 {
     static int asked;
@@ -283,9 +290,10 @@ void sgt_owner_leave(sgt_owner **owner)
     pthread_cond_signal(&o->ends);
     pthread_mutex_unlock(&o->mutex);
     pthread_join(o->thread, NULL);
-    /* if the file stayed, this process would seem to use the folder until it ends */
+    /* try up to three times: while the file exists, other processes believe that this process uses
+     * the folder */
     for (int tries = 0; tries < 3 && !check_owned(o); tries++) unlink(o->path);
-    /* last, so that the next process to lock it finds no owner's file */
+    /* release the lock last, so that the next process to lock the folder finds no owner file */
     if (o->lock >= 0) close(o->lock);
     free(o);
 }

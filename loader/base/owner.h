@@ -1,19 +1,21 @@
-/* owner.h: keep two processes from writing in one folder. There are two guards: flock, and a file
- * that names its owner.
+/* owner.h: ensure that only one process writes into a folder. There are two guards: flock, and an
+ * owner file, which names the process that owns the folder.
  *
  *     sgt_claimant who = {.folder = "out", .notice = &notice, .stop = stop};
  *     rc = sgt_owner_take(&owner, "out/.work", "owner", "lock", &who, &err);
- *     if (rc == 1) ...;                                  // another process has the folder
- *     ... sgt_owner_check(owner, &err), then write ...   // now and then
+ *     if (rc == 1) ...;                                  // another process owns the folder
+ *     ... sgt_owner_check(owner, &err), then write ...   // from time to time
  *     sgt_owner_leave(&owner);
  *
  * flock decides at once. But some file systems refuse it, and on some (Lustre's localflock, some
- * NFS) a lock keeps out processes of the same machine only, or none. The owner's file still works
- * there: it is created only if it does not exist, and it names the process and the machine that
- * created it. Its owner touches it every 10 seconds. A process that finds such a file checks
- * whether the owner lives, if the owner has the same machine, boot and pid namespace, and replaces
- * a dead owner at once. Otherwise it watches the file for a minute, and replaces an owner that has
- * not touched it. Clocks of two machines are never compared. */
+ * NFS) it excludes only processes of the same machine, or none. The owner file works on all file
+ * systems. It is created only if it does not exist, and it names the process and the machine that
+ * created it. The owner updates the file's modification time every 10 seconds.
+ *
+ * A process that finds an owner file checks whether the owner is alive. If both run on the same
+ * machine, with the same boot id and pid namespace, it looks the owner up and replaces a dead owner
+ * at once. Otherwise it watches the file for a minute, and replaces the owner if the modification
+ * time has not changed. Clocks of different machines are never compared. */
 #ifndef SGT_BASE_OWNER_H
 #define SGT_BASE_OWNER_H
 
@@ -22,36 +24,40 @@
 /* The process that wants a folder. */
 typedef struct sgt_claimant {
     const char *folder; /* its path, as the user knows it */
-    /* receives at most one notice about unsupported locks, and one about waiting */
+    /* receives at most one notice that locks are unsupported, and at most one that this process
+     * waits */
     const sgt_notice *notice;
     const sgt_stop *stop; /* ends a wait with SGT_ESTOPPED */
-    int told, watched;    /* not 0: the notice about flock, or about waits, was given */
-    double waited;        /* seconds spent watching owners' files */
+    /* not 0: the notice about locks was sent; not 0: the notice about waiting was sent */
+    int told, watched;
+    double waited; /* seconds spent waiting while watching owner files */
 } sgt_claimant;
 
 typedef struct sgt_owner sgt_owner;
 
-/* Lock the file `locked` of a folder, created if it is missing (".": lock the folder; NULL: lock
- * nothing), and create the owner's file `name` for this process. A thread touches that file until
- * sgt_owner_leave. Return 0; 1 if another process has the lock or is the owner; or a negative
- * SGT_E*. If the file system does not support locks, give a notice: then only the owner's file
- * keeps other processes out. */
+/* Make this process the owner of `folder`: lock the file `locked` in it, and create the owner file
+ * `name`. A thread then updates the owner file until sgt_owner_leave. `locked` is created if it is
+ * missing; "." locks the folder itself; NULL locks nothing. Return 0, 1 if another process owns the
+ * folder, or a negative SGT_E*. If the file system does not support locks, send a notice and rely
+ * only on the owner file. */
 int sgt_owner_take(sgt_owner **out, const char *folder, const char *name, const char *locked,
                    sgt_claimant *who, sgt_error *err);
 
-/* Return SGT_EUNSUPPORTED if another process has replaced this owner, which it may do if it did not
- * see the file touched for a minute. The other process then owns the folder. Reads the file at most
- * once a second. Any thread may call this. Returns 0 for NULL. */
+/* Return SGT_EUNSUPPORTED if this owner has lost the folder: the owner file is missing or names
+ * another process. (Another process may replace an owner that has not updated its file for a
+ * minute.) Reads the file at most once a second. Any thread may call this. Returns 0 if o is
+ * NULL. */
 int sgt_owner_check(sgt_owner *o, sgt_error *err);
 
-/* Remove the owner's file unless it names another owner, release the lock, free *owner and set it
- * to NULL. NULL is fine. quick_exit removes the file too, but _exit leaves it. */
+/* Remove the owner file if it still names this owner, release the lock, free *owner and set it to
+ * NULL. Does nothing if *owner is NULL. quick_exit also removes the owner file, but _exit does
+ * not. */
 void sgt_owner_leave(sgt_owner **owner);
 
-/* Check whether the owner named by the file at `path` is alive. Return 1 if it is; 0 if there is no
- * file, or if the file was removed because its owner is dead; or a negative SGT_E*. If `who` is
- * NULL, return 1 instead of watching the file for a minute, and do not remove the file of a dead
- * owner. */
+/* Check whether the owner that the file at `path` names is alive. Return 1 if it is. Return 0 if
+ * there is no file, or if the owner was dead and its file was removed. Return a negative SGT_E* on
+ * an error. If the owner cannot be looked up on this machine, the file is watched for a minute. If
+ * `who` is NULL, that case returns 1 at once, and the file of a dead owner stays. */
 int sgt_owner_lives(const char *path, sgt_claimant *who, sgt_error *err);
 
 #endif

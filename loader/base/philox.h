@@ -1,12 +1,12 @@
-/* philox.h: random numbers as a pure function of (key, counter): Philox-4x32-10, Salmon et al.,
- * "Parallel random numbers: as easy as 1, 2, 3" (SC 2011). Every machine and thread gets the same
- * numbers, in any order of calls; both CPU and CUDA code use this file. */
+/* philox.h: random numbers as a pure function of (key, counter). The function is Philox-4x32-10
+ * (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011). So all machines and
+ * threads get the same numbers, in any order of calls. CPU and CUDA code share this file. */
 #ifndef SGT_BASE_PHILOX_H
 #define SGT_BASE_PHILOX_H
 
 #include <stdint.h>
 
-/* Declares a function that C, C++ and CUDA kernels share. */
+/* prefix of functions that C, C++ and CUDA kernels share */
 #ifdef __CUDACC__
 #define SGT_EVERYWHERE static __host__ __device__ __forceinline__
 #else
@@ -36,7 +36,7 @@ SGT_EVERYWHERE sgt_philox4 sgt_philox(uint64_t key, uint64_t counter_lo, uint64_
     return r;
 }
 
-/* Return the first 64 of the 128 bits that sgt_philox gives. */
+/* Return the first 64 of the 128 random bits that sgt_philox returns. */
 SGT_EVERYWHERE uint64_t sgt_philox_u64(uint64_t key, uint64_t counter_lo, uint64_t counter_hi)
 {
     sgt_philox4 r = sgt_philox(key, counter_lo, counter_hi);

@@ -1,13 +1,13 @@
-/* search.h: binary search in ascending numbers. */
+/* search.h: binary search in an ascending array of numbers. */
 #ifndef SGT_BASE_SEARCH_H
 #define SGT_BASE_SEARCH_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Return the index of the last of n ascending numbers that is at most x, or 0 if there is none.
- * Numbers may be equal. Number i is numbers[i * apart]. The search has no branch that could be
- * mispredicted. */
+/* Return the index of the last of n ascending numbers that is not above x. If all numbers are above
+ * x, return 0. The numbers are numbers[0], numbers[apart], numbers[2 * apart], ..., and may repeat.
+ * The search has no branch that the CPU could mispredict. */
 static inline size_t sgt_last_up_to(const uint64_t *numbers, size_t apart, size_t n, uint64_t x)
 {
     size_t last = 0;

@@ -1,4 +1,4 @@
-/* thread.h: the threads and processes that a library starts, and their signals. */
+/* thread.h: start threads and processes of a library, with the right signals blocked. */
 #ifndef SGT_BASE_THREAD_H
 #define SGT_BASE_THREAD_H
 
@@ -9,25 +9,25 @@
 extern "C" {
 #endif
 
-/* Call pthread_create with signals blocked in the new thread, so that only the program's own
- * threads receive them. The signals that a thread causes itself (SIGSEGV, SIGBUS, SIGFPE, SIGILL)
- * are not blocked, because a handler may act on them; sgt_loader_guard_sigbus installs one for
- * SIGBUS. Return pthread_create's error number. */
+/* Start a thread, as pthread_create does, with signals blocked in it, so that signals reach only
+ * the program's own threads. SIGSEGV, SIGBUS, SIGFPE and SIGILL are not blocked: a thread causes
+ * these itself, and the program may have a handler for them (see sgt_loader_guard_sigbus). Return
+ * pthread_create's error number, or 0. */
 int sgt_thread_start(pthread_t *thread, void *(*run)(void *), void *arg);
 
 typedef struct sgt_process {
-    const char *program; /* looked up in PATH if it has no slash */
+    const char *program; /* path of the program, or its name, which is searched for in PATH */
     char *const *argv;
-    /* descriptors for standard input, output and error. 0: /dev/null for input, the caller's
-     * descriptor for output and error */
+    /* file descriptors that become standard input, output and error. 0: use /dev/null as input, and
+     * the caller's own output or error */
     int in, out, errors;
-    int group; /* 1: start a new process group, so that Ctrl-C signals only the caller */
-    /* 1: descriptors without O_CLOEXEC stay open in the new process; 0: it closes all above 2 */
+    int group; /* 1: start a new process group, so that Ctrl-C signals only the caller's group */
+    /* 1: the new process inherits descriptors without O_CLOEXEC; 0: it inherits only 0, 1 and 2 */
     int keeps;
 } sgt_process;
 
-/* Start a process with no signal blocked or ignored, and store its id in *pid. Return 0 or an errno
- * value. */
+/* Start a process in which no signal is blocked or ignored, and store its id in *pid. Return 0 or
+ * an errno value. */
 int sgt_process_start(pid_t *pid, const sgt_process *p);
 
 #ifdef __cplusplus
