@@ -1,11 +1,12 @@
 /* batch.c: make one batch: draw its pieces, fetch their tokens, and write them to the caller's
- * rows. A cursor holds the memory for this.
+ * rows. A cursor holds the memory that this needs.
  *
- * A row is a list of pieces. A piece is a range of tokens in one shard. A row that is a window has
- * one piece; a row of documents may have more. The pieces of a batch are fetched in turns. A turn
- * has at most as many pieces as the batch has rows, because readers have room for no more. Tokens
- * are copied straight from the reader's memory to the caller's. Before the last turn is copied, the
- * pieces of coming batches are announced to the reader. */
+ * A piece is a range of tokens in one shard. A row consists of one piece if it is a window of
+ * tokens, or of one or more pieces if it consists of documents. Readers can fetch at most as many
+ * pieces at once as the batch has rows, so a batch with more pieces is fetched in several groups,
+ * called turns. Tokens are copied directly from the reader's memory to the caller's. Before the
+ * last turn is copied, the pieces of coming batches are announced to the reader, so that it can
+ * read ahead. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -14,10 +15,11 @@
 
 static uint32_t local_batch(const sgt_loader *l) { return l->o.batch / l->o.ranks; }
 
-/* flags in `block` of a document's piece; in a window, the sampler sets `block` */
+/* flags in sgt_window.block of a piece of a document (in a window of tokens, `block` is the
+ * sampler's) */
 enum {
-    BEGINS = 1,  /* a document begins at the beginning of the piece */
-    ENDS_ROW = 2 /* the piece is the last one of its row, and padding may follow it */
+    BEGINS = 1,  /* a document begins at the first token of the piece */
+    ENDS_ROW = 2 /* the piece is the last piece of its row; padding may follow it */
 };
 
 /* ---- the memory of a batch ---- */
@@ -45,11 +47,12 @@ int sgt_batch_open(sgt_loader_batch *b, const sgt_loader *l)
     if (padded) b->lengths = calloc(n, sizeof *b->lengths);
     if (l->o.documents) {
         b->row_starts = calloc(n + 1, sizeof *b->row_starts);
-        /* Reserve room for a start at every token. Pages that are never written take no memory. */
+        /* Allocate for the worst case, a document start at every token. Pages that are never
+         * written take no physical memory. */
         b->starts = reallocarray(NULL, n, ((size_t)l->o.seq + 1) * sizeof *b->starts);
         b->begins = reallocarray(NULL, n, 3 * (size_t)l->o.seq * sizeof *b->begins);
         if (!b->row_starts || !b->starts || !b->begins) return 0;
-        /* one allocation holds begins, positions and ids */
+        /* b->begins also holds the arrays positions and ids */
         b->positions = l->o.documents > 1 ? NULL : b->begins + n * l->o.seq;
         b->ids = b->positions ? b->positions + n * l->o.seq : NULL;
     }
@@ -66,7 +69,8 @@ void sgt_batch_close(sgt_loader_batch *b)
 
 /* ---- cursors ---- */
 
-/* If rows consist of documents, allocate the memory for drawing them. Return 0 if out of memory. */
+/* If the sampling draws documents, allocate the arrays in *c that hold the documents of n rows.
+ * Return 0 if out of memory. */
 static int open_documents(sgt_cursor *c, const sgt_loader *l, uint32_t n)
 {
     if (!sgt_sampling_of_documents(l->o.sampling)) return 1;
@@ -76,8 +80,8 @@ static int open_documents(sgt_cursor *c, const sgt_loader *l, uint32_t n)
     return c->rows && c->documents && c->packed;
 }
 
-/* Allocate the ring: the current batch, and as many batches as are announced to the reader. Return
- * 0 if out of memory. */
+/* Allocate the ring of batches: one for the current batch, and one for each batch that the reader
+ * may read ahead. Return 0 if out of memory. */
 static int open_ring(sgt_cursor *c, const sgt_loader *l, uint32_t n)
 {
     c->size = (l->ops->expect ? (l->ops->ahead + n - 1) / n : 0) + 1;
@@ -127,8 +131,8 @@ void sgt_cursor_close(sgt_cursor *c)
     free(c);
 }
 
-/* Return the batch in the ring that is `after` batches after the current one; 0: the current
- * one. */
+/* Return the batch that is `after` places behind the current batch in the ring; 0 is the current
+ * batch itself. */
 static sgt_pieces *batch_at(const sgt_cursor *c, uint32_t after)
 {
     return &c->ring[(c->at + after) % c->size];
@@ -136,7 +140,8 @@ static sgt_pieces *batch_at(const sgt_cursor *c, uint32_t after)
 
 /* ---- the pieces of a batch ---- */
 
-/* Append a document's pieces: one for each shard that it spans. Return 0 if out of memory. */
+/* Append the pieces of a document, one for each shard that the document spans. Return 0 if out of
+ * memory. */
 static int append_document(const sgt_loader *l, sgt_pieces *b, sgt_window document)
 {
     uint32_t left = document.tokens;
@@ -153,7 +158,8 @@ static int append_document(const sgt_loader *l, sgt_pieces *b, sgt_window docume
     return 1;
 }
 
-/* Append the pieces of all documents of a row that the mix has drawn. Return 0 if out of memory. */
+/* Append to *b the pieces of all documents in one row; *row is the index of the row in its set.
+ * Return 0 if out of memory. */
 static int append_row(const sgt_loader *l, sgt_cursor *c, sgt_pieces *b, const sgt_window *row)
 {
     if (!l->packs) {
@@ -169,7 +175,7 @@ static int append_row(const sgt_loader *l, sgt_cursor *c, sgt_pieces *b, const s
     return 1;
 }
 
-/* Draw batch `index`, and store its pieces in *b. Return 0 if out of memory. */
+/* Draw the rows of batch `index`, and store their pieces in *b. Return 0 if out of memory. */
 static int draw_pieces(const sgt_loader *l, sgt_cursor *c, sgt_pieces *b, uint64_t index)
 {
     uint32_t n = local_batch(l);
@@ -185,9 +191,9 @@ static int draw_pieces(const sgt_loader *l, sgt_cursor *c, sgt_pieces *b, uint64
 
 /* ---- looking ahead ---- */
 
-/* Set *index to the number of the batch that is `after` (at least 1) strides after the current one,
- * and return whether such a batch is expected. The stride may lead backwards (as an unsigned number
- * that wraps around); in that case only the first batch is expected. */
+/* Predict the batch that will be read `after` (at least 1) batches after the current one: set
+ * *index, and return whether there is a prediction. The stride may be negative, stored as an
+ * unsigned number that wraps around. In that case only the next batch is predicted. */
 static int is_coming(const sgt_cursor *c, uint32_t after, uint64_t *index)
 {
     uint64_t further;
@@ -196,16 +202,16 @@ static int is_coming(const sgt_cursor *c, uint32_t after, uint64_t *index)
            *index <= UINT64_MAX / c->l->o.batch - 1;
 }
 
-/* Return how many pieces the turn has that begins at piece `from`. */
+/* Return the number of pieces that are fetched at once (one turn), beginning with piece `from`. */
 static uint32_t turn_of(const sgt_loader *l, const sgt_pieces *b, uint32_t from)
 {
     uint32_t n = local_batch(l);
     return b->count - from < n ? b->count - from : n;
 }
 
-/* Announce the pieces of this batch and of coming batches to the reader until it has no room for
- * more. Batches are announced in order, so only the last one drawn can be incompletely
- * announced. */
+/* Tell the reader which pieces this batch and the coming batches need, until the reader has no room
+ * for more. Batches are announced in order, so at most the last batch drawn is announced only in
+ * part. */
 static void announce_pieces(const sgt_loader *l, sgt_cursor *c)
 {
     uint64_t index;
@@ -222,7 +228,7 @@ static void announce_pieces(const sgt_loader *l, sgt_cursor *c)
     }
 }
 
-/* Drop all drawn batches, and tell the reader not to expect their pieces any longer. */
+/* Drop all drawn batches, and tell the reader to forget their pieces. */
 static void forget_pieces(const sgt_loader *l, sgt_cursor *c)
 {
     if (c->drawn && l->ops->expect) l->ops->expect(c->reader_cursor, NULL, 0);
@@ -231,9 +237,9 @@ static void forget_pieces(const sgt_loader *l, sgt_cursor *c)
 
 /* ---- writing rows ---- */
 
-/* Called before piece i of n is copied. At the first piece of a group, prefetch the tokens of the
- * next group, so that they arrive while this group is copied. At piece 0, prefetch the first two
- * groups. */
+/* Prefetch tokens into the CPU's caches, one group of pieces at a time. Call this before copying
+ * piece i of n. If piece i is the first of its group, the next group's tokens are prefetched while
+ * this group is copied. At piece 0, both the first and the second group are prefetched. */
 static inline void prefetch_group(const void **tokens, const sgt_window *pieces, size_t width,
                                   uint32_t i, uint32_t n, uint32_t group)
 {
@@ -242,8 +248,8 @@ static inline void prefetch_group(const void **tokens, const sgt_window *pieces,
     for (uint32_t k = from; k < to; k++) sgt_rows_expect(tokens[k], width * pieces[k].tokens);
 }
 
-/* Fail because a piece has an id outside the vocabulary. The message states the id and where it
- * is. */
+/* Return the error for a piece with an id outside the vocabulary. The message states that id and
+ * its position. */
 static int fail_id(const sgt_loader *l, const sgt_window *w, const void *ids, sgt_error *err)
 {
     const size_t width = l->set.width;
@@ -254,8 +260,9 @@ static int fail_id(const sgt_loader *l, const sgt_window *w, const void *ids, sg
                             l->set.vocab, err);
 }
 
-/* Write the n tokens of a piece to its row, and return the largest id. A piece's last token has its
- * target in the next piece, and its first token is a target of the piece before it. */
+/* Write the n tokens of a piece to the current row, and return the largest id. If a row has several
+ * pieces, targets cross their borders: the first token of a piece is the target of the last token
+ * of the piece before it. */
 static uint32_t put_piece(const sgt_loader *l, const sgt_cursor *c, const sgt_loader_batch *b,
                           const void *from, uint32_t n)
 {
@@ -272,7 +279,7 @@ static uint32_t put_piece(const sgt_loader *l, const sgt_cursor *c, const sgt_lo
                           from, n - 1);
 }
 
-/* Fill the rest of a row with padding. */
+/* Fill the current row with padding from token c->token to its end. */
 static void pad_row(const sgt_loader *l, const sgt_cursor *c, const sgt_loader_batch *b)
 {
     const sgt_output o = b->output;
@@ -283,9 +290,9 @@ static void pad_row(const sgt_loader *l, const sgt_cursor *c, const sgt_loader_b
         sgt_output_put(b->targets, o, at + t, SGT_IGNORED);
 }
 
-/* Append the starts of the documents in a piece to b->starts. In a shard without an .idx file, the
- * starts are found by their end-of-text ids. So this is called right after the tokens were copied,
- * while they are in the CPU's caches. */
+/* Append the document starts in a piece to b->starts. In a shard without an .idx file, this
+ * searches the piece for end-of-text ids. So call it right after the piece was copied, while its
+ * tokens are in the CPU's caches. */
 static void find_starts(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b,
                         const sgt_window *w, const void *from)
 {
@@ -315,8 +322,8 @@ static int write_piece(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b, 
     return SGT_OK;
 }
 
-/* Write n windows, the rows of a batch. This does the same as n calls of write_piece, in fewer
- * steps. */
+/* Write the rows of a batch, each of which is one of n windows. The result is that of n calls of
+ * write_piece, but with less work per row. */
 static int write_windows(const sgt_loader *l, const sgt_cursor *c, const sgt_loader_batch *b,
                          const sgt_window *windows, uint32_t n, uint32_t group, sgt_error *err)
 {
@@ -333,7 +340,7 @@ static int write_windows(const sgt_loader *l, const sgt_cursor *c, const sgt_loa
     return SGT_OK;
 }
 
-/* Write the n pieces that were fetched last. */
+/* Write the n pieces that were fetched last to the batch's rows. */
 static int write_pieces(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b,
                         const sgt_window *pieces, uint32_t n, sgt_error *err)
 {
@@ -346,17 +353,17 @@ static int write_pieces(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b,
         if (group) prefetch_group(c->tokens, pieces, l->set.width, k, n, group);
         rc = write_piece(l, c, b, &pieces[k], c->tokens[k], err);
     }
-    /* verify after a failure, too: the cause may be a file that was cut short, whose tokens read as
-     * zeros */
+    /* Verify even if rc is an error: a bad id may come from a file that was cut short, whose
+     * missing tokens read as zeros. In that case report the file. */
     if (l->ops->verify) torn = l->ops->verify(c->reader_cursor, pieces, n, c->tokens, err);
     return torn < 0 ? torn : rc;
 }
 
 /* ---- documents within rows ---- */
 
-/* Fill in begins, positions and ids of inputs from ... to - 1 of a row. They belong to the row's
- * document number `id`. For padding, `id` is -1 and the range is one input. `row` is the index of
- * the row's first input in the batch. */
+/* Fill in begins, positions and ids for the inputs `from` ... `to` - 1 of a row, all of which
+ * belong to document `id` of the row. For padding, `id` is -1 and the range has one input. `row` is
+ * the index of the row's first input in the batch. */
 static void put_document(const sgt_loader_batch *b, size_t row, uint32_t from, uint32_t to,
                          int32_t id)
 {
@@ -367,7 +374,7 @@ static void put_document(const sgt_loader_batch *b, size_t row, uint32_t from, u
     }
 }
 
-/* Compute begins, positions and ids of each input from the starts of documents. */
+/* Compute begins, positions and ids of every input in the batch from b->starts. */
 static void expand_starts(const sgt_loader *l, const sgt_loader_batch *b)
 {
     const uint32_t T = l->o.seq;
@@ -387,7 +394,8 @@ static void expand_starts(const sgt_loader *l, const sgt_loader_batch *b)
 
 /* ---- making a batch ---- */
 
-/* Make batch `index` the current one: take the batch that was drawn ahead, or draw it now. */
+/* Make batch `index` the current batch. Use the batch drawn ahead if its index matches; otherwise
+ * draw the batch now. */
 static int turn_to(const sgt_loader *l, sgt_cursor *c, uint64_t index, sgt_error *err)
 {
     if (index > UINT64_MAX / l->o.batch - 1)
@@ -419,8 +427,8 @@ int sgt_batch_make(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b, sgt_
     for (uint32_t done = 0, n; rc == SGT_OK && done < from->count; done += n) {
         n = turn_of(l, from, done);
         if (from->count > n) announce_pieces(l, c); /* announce the turns after this one */
-        /* pieces that are fetched now need not be announced any more, even if the reader had no
-         * room before */
+        /* count the pieces of this turn as announced, even if the reader had no room for them: they
+         * are fetched now */
         if (from->told < done + n) from->told = done + n;
         rc = l->ops->fetch(c->reader_cursor, from->pieces + done, n, c->tokens, err);
         if (rc == SGT_OK && done + n == from->count) announce_pieces(l, c);

@@ -1,6 +1,6 @@
-/* handle.h: the definitions of sgt_loader and sgt_cursor, for the .c files of this folder, for
- * `sgt-bench loader` and for tests; sgt_loader_sets_parse, for programs; and streams whose batches
- * are timed, for the trace of a training run. */
+/* handle.h: the internal interface of the loader. It defines sgt_loader and sgt_cursor for the .c
+ * files of this folder, for `sgt-bench loader` and for tests. It declares the parser of --data for
+ * programs, and streams that time their batches for the trace of a training run. */
 #ifndef SGT_HANDLE_H
 #define SGT_HANDLE_H
 
@@ -12,28 +12,31 @@
 #include "loader/sgt_loader.h"
 
 struct sgt_loader {
-    sgt_loader_options o; /* with defaults filled in; data, split and sets are NULL after opening */
-    sgt_set set;          /* the shards of all sets, one set after the other */
+    /* options with defaults filled in. data, split and sets are NULL after opening */
+    sgt_loader_options o;
+    sgt_set set; /* the shards of all sets, concatenated in the order of the sets */
     sgt_loader_set_info *sets;
     uint32_t set_count;
-    /* filled in for sampling documents or the option `documents`; for sampling packed, only its
-     * count */
+    /* where documents begin. Filled in if the sampling is documents or the option `documents` is
+     * set. If the sampling is packed, only documents.count stays valid after opening */
     sgt_documents documents;
-    sgt_pack *packs; /* (set_count): for sampling packed; else NULL */
+    /* (set_count): plan of the packed rows of each set; NULL unless the sampling is packed */
+    sgt_pack *packs;
     sgt_mix mix;
     const sgt_reader_ops *ops;
     void *reader;
-    char detail[256]; /* text of reader_detail in sgt_loader_info */
+    char detail[256]; /* buffer of info.reader_detail */
     sgt_loader_info info;
     const sgt_rows *rows;
 };
 
-/* The pieces of a batch, row after row. Each piece is a range of tokens in one shard. */
+/* The pieces of one batch, in the order of its rows. A piece is a range of tokens in one shard. */
 typedef struct sgt_pieces {
     uint64_t index; /* of the batch */
     sgt_window *pieces;
     size_t room;
-    uint32_t count, told; /* number of pieces; told: number of pieces announced to the reader */
+    /* number of pieces; number of pieces that the reader has been told to read ahead */
+    uint32_t count, told;
 } sgt_pieces;
 
 struct sgt_cursor {
@@ -41,56 +44,62 @@ struct sgt_cursor {
     void *reader_cursor;
     sgt_mix_memo *memo;
 
-    /* (size): a ring. Element `at` is the current batch; the batches that were drawn ahead,
-     * `stride` batches apart, follow it. `drawn` is the number of all these batches; 0: there is no
-     * current batch */
+    /* ring of `size` batches. ring[at] is the current batch. The batches drawn ahead follow it;
+     * their indices are `stride` apart. `drawn` counts the current batch and those drawn ahead; 0:
+     * there is no current batch */
     sgt_pieces *ring;
     uint32_t size, at, drawn;
-    /* index of the last batch; its distance from the batch before it; and the stride predicted from
-     * these (0: unknown). A wrong prediction only costs time */
+    /* last: index of the last batch read; step: `last` minus the index of the batch read before;
+     * stride: predicted next step (0: no prediction). A wrong prediction costs time but changes no
+     * result */
     uint64_t last, step, stride;
 
-    const void **tokens; /* (local_batch): first token of each piece of the last fetch */
-    /* of the batch that is being made: row and token in the row at which its next piece begins; and
-     * number of document starts found so far */
+    /* (local_batch): address of the first token of each piece that was fetched last */
+    const void **tokens;
+    /* progress in the batch that is being written: row of the next piece, token in that row at
+     * which the piece begins, and number of document starts found so far */
     uint32_t row, token, found;
-    /* the batch that sgt_loader_read made last; its arrays belong to the cursor */
+    /* the batch that sgt_loader_read wrote last. The cursor owns its arrays */
     sgt_loader_batch own;
 
-    /* the following are NULL unless the sampling is documents or packed */
-    sgt_window *rows;          /* (local_batch): the rows' numbers, as the mix drew them */
-    sgt_pack_piece *documents; /* (T+1): the documents of a packed row */
+    /* The next three fields are NULL unless the sampling is documents or packed */
+    sgt_window *rows;          /* (local_batch): index of each row in its set, as l->mix drew it */
+    sgt_pack_piece *documents; /* (T+1): the documents of one packed row */
     sgt_pack_memo *packed;
 };
 
-/* Parse the text of the programs' option --data (sgt_loader_options.data). The caller frees *sets.
- * Returns SGT_EUSAGE for an invalid text; the message names the invalid part. */
+/* Parse `text`, the value of a program's option --data (see sgt_loader_options.data), into *sets.
+ * The caller frees *sets. Returns SGT_EUSAGE if the text is invalid; the message names the invalid
+ * part. */
 int sgt_loader_sets_parse(sgt_loader_set **sets, uint32_t *count, const char *text, sgt_error *err);
 
-/* sgt_loader_packed_window returns the position of a document of a plan. sgt_loader_check_beginning
- * fails unless `id`, the first id of a row that begins at w, is the end-of-text id. */
+/* sgt_loader_packed_window returns the position of a packed row's document in the shards.
+ * sgt_loader_check_beginning returns SGT_EFORMAT unless `id`, the first id of the row at position
+ * *w, is the end-of-text id. */
 sgt_window sgt_loader_packed_window(const sgt_pack_piece *document);
 int sgt_loader_check_beginning(const sgt_loader *l, const sgt_window *w, uint32_t id,
                                sgt_error *err);
 
-/* sgt_batch_open allocates all arrays of a batch other than its ids, and returns 0 if out of
- * memory. sgt_batch_close frees them. */
+/* sgt_batch_open allocates all arrays of a batch except its ids (inputs and targets). It returns 0
+ * if out of memory, else 1. sgt_batch_close frees those arrays. */
 int sgt_batch_open(sgt_loader_batch *b, const sgt_loader *l);
 void sgt_batch_close(sgt_loader_batch *b);
 
-/* Set *bytes to the size in bytes of a batch's inputs (or targets); fail for an unknown output. */
+/* Set *bytes to the size in bytes of a batch's inputs; its targets, if any, have the same size.
+ * Return an error if the output is unknown or does not fit the ids. */
 int sgt_batch_bytes(size_t *bytes, const sgt_loader *l, sgt_output o, sgt_error *err);
 
-/* Fill in all arrays of b for batch b->index. */
+/* Read batch b->index and fill in all arrays of *b. */
 int sgt_batch_make(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b, sgt_error *err);
 
-/* A callback that measures how long batches take. Prefetch thread `thread` (from 0) calls it with
- * done = 0 before it makes batch `index`, and with done = 1 afterwards. */
+/* A callback that measures how long a batch takes. Prefetch thread number `thread` (from 0) calls
+ * it with done = 0 before it reads batch `index`, and with done = 1 afterwards. */
 typedef struct sgt_stream_timer {
     void (*making)(void *ctx, uint32_t thread, uint64_t index, int done);
     void *ctx; /* argument of making */
 } sgt_stream_timer;
-/* Start a stream as sgt_stream_open does, timed unless `timer` is NULL. */
+/* Start a stream, as sgt_stream_open does. If `timer` is not NULL, call it before and after each
+ * batch. */
 int sgt_stream_open_timed(sgt_stream **out, const sgt_loader *l, const sgt_stream_options *o,
                           const sgt_stream_timer *timer, sgt_error *err);
 

@@ -1,6 +1,6 @@
 /* loader.c: open a loader, an immutable handle that holds the sets, the order of rows and the
- * reader; the names of readers and samplings; the parser of --data; and saving and resuming the
- * position in a run. */
+ * reader. This file also has the names of readers and samplings, the parser of --data, and the
+ * functions that save and resume a run's position. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -35,7 +35,8 @@ const char *sgt_sampling_name(sgt_sampling s)
 
 /* ---- the parser of --data ---- */
 
-/* Parse "DIR" or "DIR:WEIGHT" into `set`. Replaces the colon before a weight by a NUL. */
+/* Parse `part`, "DIR" or "DIR:WEIGHT", into *set. Overwrites the colon before a weight with a
+ * NUL. */
 static int parse_part(sgt_loader_set *set, char *part, const char *text, sgt_error *err)
 {
     char *colon = strrchr(part, ':'), *end = NULL;
@@ -44,7 +45,7 @@ static int parse_part(sgt_loader_set *set, char *part, const char *text, sgt_err
         return sgt_fail(err, SGT_EUSAGE, "%s: a set without a name (commas separate sets)", text);
     if (!colon || access(part, F_OK) == 0) return SGT_OK;
     double weight = strtod(colon + 1, &end);
-    /* not a number, so the colon belongs to the path */
+    /* the text after the colon is not a number, so the colon belongs to the path */
     if (end == colon + 1 || *end) return SGT_OK;
     if (colon == part) return sgt_fail(err, SGT_EUSAGE, "%s: a weight without a set", part);
     if (!sgt_mix_weight(weight))
@@ -55,7 +56,8 @@ static int parse_part(sgt_loader_set *set, char *part, const char *text, sgt_err
     return SGT_OK;
 }
 
-/* Check the number of sets and their weights: either all sets have one, or none has. */
+/* Check that there are not too many sets, that every weight is in range, and that either all sets
+ * have a weight or none has. */
 static int check_sets(const sgt_loader_set *sets, uint32_t n, sgt_error *err)
 {
     if (!sets)
@@ -84,7 +86,7 @@ int sgt_loader_sets_parse(sgt_loader_set **sets, uint32_t *count, const char *te
     int whole = access(text, F_OK) == 0;
     uint32_t n = 1;
     for (const char *p = text; *p && !whole; p++) n += *p == ',';
-    /* one allocation: the list, followed by the texts that it points to */
+    /* allocate one block: the list of sets, followed by the paths that it points to */
     sgt_loader_set *got = calloc(1, n * sizeof *got + bytes);
     if (!got) return sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " sets: out of memory", n);
     char *part = memcpy(got + n, text, bytes);
@@ -105,7 +107,7 @@ int sgt_loader_sets_parse(sgt_loader_set **sets, uint32_t *count, const char *te
     return SGT_OK;
 }
 
-/* ---- the sets that a loader draws from ----
+/* ---- opening the sets that a loader draws from ----
  *
  * The shards of all sets are in one list, l->set. */
 
@@ -128,7 +130,7 @@ static int open_set(sgt_loader *l, const sgt_loader_set *from, sgt_error *err)
     return rc;
 }
 
-/* Refuse two paths of the same folder, whose windows would be drawn twice as often as the user
+/* Refuse two sets that are the same folder: its windows would be drawn twice as often as the user
  * meant. */
 static int all_different(const sgt_loader *l, sgt_error *err)
 {
@@ -166,11 +168,11 @@ static int open_sets(sgt_loader *l, sgt_error *err)
     return rc;
 }
 
-/* ---- packed rows: the plan of each set, which says which documents a row holds ---- */
+/* ---- packed rows: each set has a plan that assigns documents to rows ---- */
 
-/* Return the `place` that identifies a document in a plan: the shard in the upper 32 bits, and the
- * document's first token in the lower 32 bits (documents.c refuses shards that are too long for
- * this). */
+/* Return the number by which a plan of packed rows identifies a document: the index of its shard in
+ * the upper 32 bits, and the index of its first token in the lower 32 bits. (documents.c refuses
+ * shards whose tokens need more than 32 bits.) */
 static uint64_t pack_at(uint32_t shard, uint64_t offset) { return (uint64_t)shard << 32 | offset; }
 
 sgt_window sgt_loader_packed_window(const sgt_pack_piece *document)
@@ -180,7 +182,8 @@ sgt_window sgt_loader_packed_window(const sgt_pack_piece *document)
                         .tokens = document->tokens};
 }
 
-/* Set the place and the number of tokens of document n, numbered through all sets. */
+/* Set *place and *tokens to the identifier and the length of document n. Documents are numbered
+ * across all sets. */
 static void list_document(void *ctx, uint64_t n, uint64_t *place, uint64_t *tokens)
 {
     const sgt_loader *l = ctx;
@@ -204,12 +207,12 @@ int sgt_loader_check_beginning(const sgt_loader *l, const sgt_window *w, uint32_
                     l->set.shards[w->shard].path, w->offset, id, eot);
 }
 
-/* Check that one document of a set begins with the end-of-text id, since documents made for other
- * trainers may end with it instead. */
+/* Read one document of a set and check that it begins with the end-of-text id. Data made for other
+ * trainers may have that id at the end of each document instead. */
 static int check_beginning(const sgt_loader *l, const sgt_pack *p, sgt_error *err)
 {
-    /* check a document of the largest size: in a document of one token, the end-of-text id may be
-     * its end */
+    /* check one of the longest documents, because a document of one token consists of the
+     * end-of-text id in either layout */
     sgt_pack_piece document = {.place = p->places[p->first[p->most]]};
     sgt_window w = sgt_loader_packed_window(&document);
     const sgt_set_shard *h = &l->set.shards[w.shard];
@@ -222,8 +225,8 @@ static int check_beginning(const sgt_loader *l, const sgt_pack *p, sgt_error *er
     return rc < 0 ? rc : sgt_loader_check_beginning(l, &w, id, err);
 }
 
-/* Make the plan of each set from l->documents, except for its seed. Frees l->documents, also after
- * a failure. */
+/* Make each set's plan of packed rows from l->documents; the caller sets the plans' seeds later.
+ * Frees l->documents, also on failure. */
 static int open_packs(sgt_loader *l, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -276,9 +279,10 @@ static int verify(sgt_loader_options *o, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return the number that sgt_mix_init takes for a shard: its tokens; for sampling documents, its
- * documents; for sampling packed, the rows of its set's first epoch if it is the set's first shard,
- * else 0. */
+/* Return the size of a shard as sgt_mix_init expects it. Normally this is its number of tokens, and
+ * for sampling documents its number of documents. For sampling packed, the first shard of a set
+ * stands for the whole set: its size is the rows of the set's first epoch, and the other shards
+ * have size 0. */
 static uint64_t measure_shard(const sgt_loader *l, uint32_t shard)
 {
     uint32_t set = sgt_loader_set_of(l, shard);
@@ -289,9 +293,9 @@ static uint64_t measure_shard(const sgt_loader *l, uint32_t shard)
     return l->set.shards[shard].head.tokens;
 }
 
-/* Set up the order of rows over the shards of all sets. If there are several sets, also compute the
- * hash of the mix, which covers the sets' hashes and their shares. Shares, unlike weights, are the
- * same for equal proportions. */
+/* Set up the order of rows over the shards of all sets. If there are several sets, replace the hash
+ * by one of all sets' hashes and shares. It uses shares rather than weights, because weights of
+ * equal proportions have equal shares. */
 static int open_mix(sgt_loader *l, sgt_error *err)
 {
     uint64_t words[SGT_MIX_SETS][2], *tokens = malloc(l->set.count * sizeof *tokens);
@@ -336,7 +340,7 @@ static int open_documents(sgt_loader *l, sgt_error *err)
                     l->sets[0].path, l->set.vocab);
 }
 
-/* Open the reader, or mmap if this machine refuses what the reader needs. */
+/* Open the reader that the options name. If this machine does not support it, open mmap instead. */
 static int open_reader(sgt_loader *l, sgt_error *err)
 {
     const char *remark = NULL, *name = sgt_reader_name(l->o.reader);
@@ -484,8 +488,9 @@ int sgt_loader_resume(const sgt_loader *l, const sgt_loader_state *s, uint64_t *
                         was.reserved);
     FILE *f = open_memstream(&text, &n);
     if (!f) return sgt_fail_memory(err, "the saved position");
-    /* Compare the number of tokens, too: another split may have the same hash, and other shards may
-     * have been left out as too short. */
+    /* Comparing hashes does not suffice: another split can have the same manifest and so the same
+     * hash, and a different set of shards may have been skipped as too short. So compare the number
+     * of tokens, too. */
     if (now.hash != was.hash ||
         (now.tokens != was.tokens && now.seq == was.seq && now.sampling == was.sampling))
         fprintf(f,

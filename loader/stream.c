@@ -1,18 +1,18 @@
-/* stream.c: prefetch threads make batches ahead, and the consumer gets them in order. Thread n mod
- * threads makes batch n of the stream, so each thread knows which batch it makes next. Batch n is
- * stored in slot n mod slots:
+/* stream.c: prefetch threads make batches ahead of a consumer, which receives them in order. Batch
+ * n of the stream is made by thread n mod threads and stored in slot n mod slots. So the threads
+ * need not agree on which of them makes a batch. The slots limit how far the threads run ahead:
  *
  *     released <= delivered <= released + slots
  *
  * The consumer holds the slots of batches released ... delivered - 1. The threads fill the slots of
- * batches delivered ... released + slots - 1. Later batches wait until a slot is released, perhaps
- * with another buffer.
+ * batches delivered ... released + slots - 1. Later batches wait until the consumer releases a slot
+ * (perhaps with a different buffer).
  *
- * Two variables pass slots back and forth. slot.filled states which batch the slot holds; the
- * batch's thread writes it. s->released states which slots may be filled again; the consumer writes
- * it. Both are written under the lock, so that no wake-up is lost, and read without it. A thread
- * without work polls for a while before it sleeps on a condition variable, because making a batch
- * takes microseconds, and so does waking a thread. */
+ * Two variables pass slots between the threads and the consumer. slot.filled states which batch the
+ * slot holds; the thread that made the batch writes it. s->released states which slots may be
+ * filled again; the consumer writes it. Both are written under the lock, so that no wake-up is
+ * lost, and read without it. Making a batch takes only microseconds, and so does waking a thread.
+ * So a thread without work polls for a while before it sleeps on a condition variable. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
@@ -22,19 +22,20 @@
 #include "loader/base/thread.h"
 #include "loader/handle.h"
 
-#define ALIGN 64 /* bytes: targets start on a cache line, as inputs do */
-/* bytes between variables that different threads write, to avoid false sharing */
+#define ALIGN 64 /* alignment of a buffer's targets in bytes: one cache line */
+/* padding in bytes between variables that different threads write, against false sharing */
 #define APART 64
-#define LOOKS 1000 /* polls before a thread sleeps; they take about fifty microseconds */
-#define YIELD 16   /* one poll out of this many yields the core to other threads */
+#define LOOKS 1000 /* number of polls before a thread sleeps, about 50 microseconds */
+#define YIELD 16   /* one of every YIELD polls yields the core to other threads */
 
 typedef struct slot {
-    /* n + 1 after batch n was made or failed (see rc). Written by the thread that made it, read by
-     * the consumer */
+    /* n + 1 once batch n is in this slot or has failed (then rc < 0). The thread that made the
+     * batch writes it, and the consumer reads it */
     uint64_t filled;
-    /* its inputs point to the buffer's beginning, and its targets into the buffer */
+    /* the batch. `inputs` is the beginning of the slot's buffer, and `targets` points into that
+     * buffer */
     sgt_loader_batch batch;
-    int held; /* 1: the consumer holds the batch; only the consumer uses this */
+    int held; /* 1: the consumer holds the batch. Only the consumer reads or writes this */
     int rc;
     sgt_error err;
     char apart[APART];
@@ -57,23 +58,24 @@ struct sgt_stream {
     worker *workers;
     slot *slots;
     pthread_mutex_t lock;
-    /* the consumer waits for `filled`, the threads wait for `freed` */
+    /* filled: the consumer waits here for a batch; freed: the threads wait here for a free slot */
     pthread_cond_t filled, freed;
     int closing;
     char apart[APART];
-    /* number of batches released so far. Written by the consumer, read by the threads */
+    /* number of batches that the consumer has released. The consumer writes it, the threads read
+     * it */
     uint64_t released;
     char apart_too[APART];
-    /* used only by the consumer: number of batches delivered so far; value of `released` when
-     * threads were last woken */
+    /* number of batches delivered so far; value of `released` when the threads were last woken.
+     * Only the consumer uses these two */
     uint64_t delivered, woken;
 };
 
 /* ---- the threads ---- */
 
-/* Wait between polls i and i + 1 of a variable that another thread writes. That thread may run on
- * the same core: schedulers often place a thread on the core of the one that woke it. Polling would
- * then keep it from running, so some polls yield the core. */
+/* Pause briefly after poll i of a variable that another thread writes. Some polls yield the core,
+ * because the writing thread may be waiting for this very core: schedulers often place a woken
+ * thread on the core of the thread that woke it. */
 static inline void pause_poll(int i)
 {
     if (i % YIELD == YIELD - 1) {
@@ -100,7 +102,7 @@ static int is_filled(const sgt_stream *s, uint64_t n)
     return __atomic_load_n(&s->slots[n % s->o.slots].filled, __ATOMIC_ACQUIRE) == n + 1;
 }
 
-/* Wait until batch n is_ready: poll for a while, then sleep on `changed`. */
+/* Wait until is_ready(s, n) returns 1: poll for a while, then sleep on the condition `changed`. */
 static void wait_until(sgt_stream *s, int (*is_ready)(const sgt_stream *, uint64_t), uint64_t n,
                        pthread_cond_t *changed)
 {
@@ -130,15 +132,16 @@ static void *work(void *arg)
         pthread_mutex_unlock(&s->lock);
         pthread_cond_signal(&s->filled);
     }
-    /* close the cursor in this thread, which started the cursor's reads and must wait for them */
+    /* close the cursor in this thread, because the cursor's reads were started here and must be
+     * awaited here */
     sgt_cursor_close(w->cursor);
     return NULL;
 }
 
 /* ---- what callers see ---- */
 
-/* Return the offset in bytes of the targets in a buffer whose inputs take `bytes` bytes; 0 if the
- * output has no targets. */
+/* Return the offset in bytes of the targets in a stream's buffer, whose inputs take `bytes` bytes.
+ * Return 0 if the output has no targets. */
 static size_t targets_at(sgt_output o, size_t bytes)
 {
     return sgt_output_pairs(o) ? (bytes + ALIGN - 1) / ALIGN * ALIGN : 0;
@@ -230,16 +233,18 @@ int sgt_stream_next(sgt_stream *s, const sgt_loader_batch **b, sgt_error *err)
     uint64_t n = s->delivered;
     slot *from = &s->slots[n % s->o.slots];
     if (s->o.count && n == s->o.count) return 1;
-    /* if the consumer holds all slots, no batch can be made and the wait would never end */
+    /* if the consumer holds all slots, no further batch can be made, and waiting would never end */
     if (n - s->released == s->o.slots)
         return sgt_fail(err, SGT_EUSAGE,
                         "all %" PRIu32 " batches of the stream are held: release one first",
                         s->o.slots);
     if (!is_filled(s, n)) {
-        wake_threads(s); /* the thread of this batch may be asleep although its slot is free */
+        /* the thread that makes this batch may still be asleep, because release wakes threads
+         * rarely */
+        wake_threads(s);
         wait_until(s, is_filled, n, &s->filled);
     }
-    if (from->rc < 0) { /* keep the error, so that the next call reports it again */
+    if (from->rc < 0) { /* the error stays in the slot, so that the next call reports it again */
         if (err) *err = from->err;
         return from->rc;
     }
@@ -254,7 +259,8 @@ void sgt_stream_release(sgt_stream *s, const sgt_loader_batch *b, void *buffer)
     uint64_t released = s->released;
     slot *from = &s->slots[b->slot];
     if (buffer &&
-        /* no race: the thread that fills this slot waits until `released` includes this batch */
+        /* Changing the slot's buffer is safe here: no thread fills the slot until `released`
+         * includes this batch. */
         s->o.buffers) {
         sgt_loader_batch *own = &from->batch;
         if (own->targets)
@@ -266,7 +272,8 @@ void sgt_stream_release(sgt_stream *s, const sgt_loader_batch *b, void *buffer)
     pthread_mutex_lock(&s->lock);
     __atomic_store_n(&s->released, released, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&s->lock);
-    /* waking threads at every batch would cost one system call per batch */
+    /* wake the threads only once per half ring: waking them for every batch would cost a system
+     * call each time */
     if (2 * (released - s->woken) >= s->o.slots) wake_threads(s);
 }
 

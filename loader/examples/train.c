@@ -1,5 +1,6 @@
-/* train.c: an example of a training loop around libsgt-loader. A thread prefetches batches, the
- * loop consumes them, and one integer is enough to resume.
+/* train.c: an example of a training loop that reads its batches with libsgt-loader. A thread
+ * prefetches batches and the loop consumes them. The only state needed to resume is the index of
+ * the next batch, FIRST.
  *
  *     cc train.c $(pkg-config --cflags --libs sgt-loader) -lm -o train && ./train out 200 [FIRST]
  *
@@ -15,7 +16,7 @@ enum { BATCH = 16, SEQ = 128, CLASSES = 128 };
 
 static float follows[CLASSES][CLASSES], rows[CLASSES];
 
-/* Return the mean loss of a batch, in nats, before the model learns from it. */
+/* Return the mean loss of the batch in nats, then update the model with this batch. */
 static double step(const int32_t *inputs, const int32_t *targets)
 {
     double loss = 0;
@@ -53,7 +54,7 @@ int main(int argc, char **argv)
     }
     options.data = argv[1];
     order.count = strtoull(argv[2], NULL, 10);
-    /* number of the first batch; a checkpoint would store it */
+    /* index of the first batch to read; a real program would save the next one in its checkpoint */
     order.first = argc == 4 ? strtoull(argv[3], NULL, 10) : 0;
 
     if (sgt_loader_open(&loader, &options, &err) < 0 ||
@@ -64,7 +65,7 @@ int main(int argc, char **argv)
     while ((rc = sgt_stream_next(stream, &batch, &err)) == 0) {
         double loss = step((const int32_t *)batch->inputs, (const int32_t *)batch->targets);
         printf("batch %" PRIu64 " loss %.4f\n", batch->index, loss);
-        /* give the buffer back, so that the thread can fill it again */
+        /* give the buffer back to the prefetch thread */
         sgt_stream_release(stream, batch, NULL);
     }
     sgt_stream_close(stream); /* close it before its loader */
