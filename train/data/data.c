@@ -1,5 +1,5 @@
-/* data.c: opens the data of a run for training and evaluation: either shards of one or several
- * sets, or prompts with completions. */
+/* data.c: opens a run's training and validation data. The data is either the shards of one or
+ * several data sets, or a file of prompts and completions. */
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -18,7 +18,8 @@
 #include "train/memory/memory.h"
 #include "train/trainer.h"
 
-/* most rows of an evaluation; a multiple of 64, so that each set of a mix has its share of them */
+/* Maximum number of rows in an evaluation. As a multiple of 64, it lets each data set of a mix have
+ * its exact share of the rows. */
 #define EVAL_ROWS 256
 
 int sgt_trainer_has_shards(const char *folder)
@@ -37,7 +38,7 @@ static int by_documents(const sgt_config *s) { return s->sampling == SGT_SAMPLIN
 
 /* ---- several sets ---- */
 
-/* Parse the sets that --data names. An error message begins with the option. */
+/* Split --data into the data sets that it names. An error message begins with "--data". */
 static int parse_sets(const sgt_trainer *t, sgt_loader_set **sets, uint32_t *count, sgt_error *err)
 {
     sgt_error why;
@@ -45,15 +46,16 @@ static int parse_sets(const sgt_trainer *t, sgt_loader_set **sets, uint32_t *cou
     return rc < 0 ? sgt_fail(err, rc, "--data: %s", why.text) : SGT_OK;
 }
 
-/* Write a description of the mix's sets to t->state.sets, for the checkpoint, so that a resume can
- * report which set differs. For a single set its hash is enough, and t->state.sets stays NULL. */
+/* Describe the data sets of a mix in t->state.sets, which checkpoints store. From this description,
+ * a resumed run can report which set has changed. If there is only one set, its hash suffices and
+ * t->state.sets stays NULL. */
 static int describe_sets(sgt_trainer *t, sgt_error *err)
 {
     json_t *list = json_array();
     int lost = 0;
     for (uint32_t i = 0; t->info.set_count > 1 && i < t->info.set_count; i++) {
         const sgt_loader_set_info *set = &t->info.sets[i];
-        /* the name is used only in messages, and must be UTF-8 in JSON */
+        /* the path of the set, only for messages; JSON requires valid UTF-8 */
         char hash[17], name[4096];
         snprintf(hash, sizeof hash, "%016" PRIx64, set->hash);
         lost |= json_array_append_new(list, json_pack("{s:s, s:f, s:s}", "data",
@@ -67,7 +69,8 @@ static int describe_sets(sgt_trainer *t, sgt_error *err)
     return lost ? sgt_fail_memory(err, t->s->data) : SGT_OK;
 }
 
-/* Return whether one of the sets `then` of the run to resume has this hash. */
+/* Return whether `then`, the list of sets on which the resumed run was trained, has a set with this
+ * hash. */
 static int was_trained_on(const json_t *then, uint64_t hash)
 {
     size_t i;
@@ -80,8 +83,8 @@ static int was_trained_on(const json_t *then, uint64_t hash)
     return 0;
 }
 
-/* Write the sets of the run to resume in the syntax of --data, ending in "..." if they do not
- * fit. */
+/* Write the list of sets `then` of the resumed run to `names`, in the syntax of --data. If the list
+ * is too long, it ends in "...". */
 static void format_sets(char *names, size_t n, const json_t *then)
 {
     size_t at = 0, i;
@@ -98,8 +101,9 @@ static void format_sets(char *names, size_t n, const json_t *then)
     if (at >= n) memcpy(names + n - 4, "...", 4);
 }
 
-/* Fail because the hash of the data differs from the checkpoint's. The message names the set whose
- * tokens have changed; if it is not known, it names the sets of the run to resume. */
+/* Return the error that the hash of the data differs from the hash in the checkpoint. The message
+ * names the set whose tokens have changed. If no single set has changed, the message names the sets
+ * of the resumed run. */
 static int fail_other_data(const sgt_trainer *t, sgt_error *err)
 {
     char names[512] = "one set";
@@ -123,20 +127,21 @@ static int fail_other_data(const sgt_trainer *t, sgt_error *err)
 
 /* ---- validation shards ---- */
 
-/* Set *out to the number of tokens in a set's longest validation shard, or 0 if it has none. A
- * folder that cannot be read is an error, not an empty set. */
+/* Set *out to the number of tokens in the longest validation shard of the set at `path`, or to 0 if
+ * the set has no such shard. A folder that cannot be read is an error. */
 static int longest_validation(uint64_t *out, const char *path, sgt_error *err)
 {
     sgt_set set = {.survey = 1};
     sgt_manifest m;
     struct stat st;
     *out = 0;
-    /* if `path` is not a folder, the set is a single shard, or Megatron-LM's PREFIX */
+    /* a set that is not a folder is a single shard or Megatron-LM's PREFIX, and has no validation
+     * shards */
     if (stat(path, &st) < 0 ? errno == ENOENT : !S_ISDIR(st.st_mode)) return SGT_OK;
     int rc = sgt_manifest_find(&m, path, err);
     if (rc == SGT_OK) rc = sgt_set_add_split(&set, path, "val", 0, &m, err);
     for (uint32_t i = 0; i < set.count; i++) {
-        /* treat a damaged shard as the longest, so that the loader opens it and reports the
+        /* count a damaged shard as the longest, so that the loader opens the set and reports the
          * damage */
         uint64_t tokens = set.shards[i].damage ? UINT64_MAX : set.shards[i].head.tokens;
         if (tokens >= *out) *out = tokens ? tokens : 1;
@@ -146,10 +151,10 @@ static int longest_validation(uint64_t *out, const char *path, sgt_error *err)
     return rc;
 }
 
-/* Move the sets that can be evaluated to the front of `sets`, and set *all to their number. Such a
- * set has a validation shard with at least one window. Report each other set: if there is only one
- * set, write the reason to `why`, which is printed with the line about the data; otherwise give a
- * notice for each. */
+/* Move the sets that can be evaluated to the front of `sets`, and set *all to the number of such
+ * sets. A set can be evaluated if a validation shard has enough tokens for a row. For each other
+ * set, give a notice that says why it cannot be evaluated. If there is only one set, write that
+ * reason to `why` instead, because it is printed with the line about the data. */
 static int keep_evaluable(const sgt_config *s, sgt_loader_set *sets, uint32_t *all,
                           char why[SGT_UNEVALUATED], const sgt_notice *notice, sgt_error *err)
 {
@@ -178,8 +183,9 @@ static int keep_evaluable(const sgt_config *s, sgt_loader_set *sets, uint32_t *a
     return SGT_OK;
 }
 
-/* Open the sets of --data: their training shards if `why` is NULL, else the validation shards of
- * the sets that can be evaluated (keep_evaluable). If there is no such set, *out is NULL. */
+/* Open the data sets of --data. If `why` is NULL, open their training shards. Else open the
+ * validation shards of the sets that can be evaluated (see keep_evaluable). If no set can be
+ * evaluated, *out is NULL. */
 static int open_sets(const sgt_trainer *t, sgt_loader **out, char why[SGT_UNEVALUATED],
                      const sgt_loader_options *o, sgt_error *err)
 {
@@ -192,8 +198,8 @@ static int open_sets(const sgt_trainer *t, sgt_loader **out, char why[SGT_UNEVAL
         all.split = "val";
         rc = keep_evaluable(t->s, sets, &all.set_count, why, &o->notice, err);
     }
-    /* all ranks read the free memory at the same time: after all earlier copies were made, and
-     * before any rank begins these copies */
+    /* All ranks must read the amount of free memory at the same time: after earlier data was
+     * preloaded, and before any rank preloads this data. The two barriers ensure this. */
     sgt_ranks *together = o->reader == SGT_READER_PRELOAD ? t->o->ranks : NULL;
     if (rc == SGT_OK && together) rc = together->barrier(together, err);
     all.available = sgt_memory_for_data(t);
@@ -208,7 +214,7 @@ static int open_sets(const sgt_trainer *t, sgt_loader **out, char why[SGT_UNEVAL
 
 /* ---- ids and names ---- */
 
-/* Find the id that begins a document: the end-of-text id of the first shard, or GPT-2's. */
+/* Find the id that begins a document: the end-of-text id in the shard headers, or GPT-2's. */
 static int find_eot(sgt_trainer *t, sgt_error *err)
 {
     t->eot = t->info.eot;
@@ -221,8 +227,8 @@ static int find_eot(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* Read the text of tokenizer.json when the run starts, because the checkpoint from which a run
- * resumes is deleted after a few saves. */
+/* Read the text of the tokenizer.json that belongs to the data or the model. It is read when the
+ * run starts, because the checkpoint from which a run resumes is deleted after a few saves. */
 static int read_tokenizer(sgt_trainer *t, sgt_error *err)
 {
     const char *const others[] = {t->from, t->init};
@@ -231,7 +237,8 @@ static int read_tokenizer(sgt_trainer *t, sgt_error *err)
     for (uint32_t i = 0; i < sets + 2 && rc == SGT_OK && !t->tokenizer; i++) {
         size_t n;
         char path[SGT_PATH];
-        /* all sets of a mix have the same vocabulary */
+        /* a tokenizer.json of any set will do, because all sets of a mix have the same
+         * vocabulary */
         const char *in = i < sets ? t->info.sets[i].path : others[i - sets];
         if (!in || sgt_file_gone(sgt_path(path, in, "tokenizer.json"))) continue;
         rc = sgt_file_get(&t->tokenizer, &n, path, SGT_VOCAB_FILE_MOST, err);
@@ -240,9 +247,10 @@ static int read_tokenizer(sgt_trainer *t, sgt_error *err)
     return rc;
 }
 
-/* Find the length in bytes of each id's text, for validation in bits per byte. If the vocabulary is
- * unknown or cannot be read, validation is only in nats. Fail if the tokenizer.json in the shards'
- * folder, which is copied to checkpoints, has another vocabulary than the shards. */
+/* Find the length in bytes of each id's text, which validation in bits per byte needs. If the
+ * vocabulary is unknown or cannot be read, validation reports only nats. If tokenizer.json in the
+ * shards' folder has another vocabulary than the shards, return an error, because that file would
+ * be copied to checkpoints. */
 static int find_text_bytes(sgt_trainer *t, sgt_error *err)
 {
     sgt_error why;
@@ -296,8 +304,8 @@ static sgt_loader_options loader_options(const sgt_trainer *t)
                                 .notice = t->o->notice};
 }
 
-/* If both vocabularies are known, compare that of a set with that of the model of --init. Other
- * errors of the set are reported when it is opened. */
+/* Check that the data set at `path` has the vocabulary of the --init model, if both vocabularies
+ * are known. Ignore other errors of the set, because opening it will report them. */
 static int compare_ids(const sgt_trainer *t, const char *path, const sgt_loader_options *o,
                        sgt_error *err)
 {
@@ -320,8 +328,8 @@ static int compare_ids(const sgt_trainer *t, const char *path, const sgt_loader_
                     t->init, path, t->init);
 }
 
-/* Compare the vocabularies of all sets with the model's before any token is read. Otherwise the
- * first error could be that some id is too large, which would not tell the cause. */
+/* Check that all data sets have the model's vocabulary, before any token is read. Otherwise the
+ * first error could be an id that is too large, which would not name the cause. */
 static int check_ids(const sgt_trainer *t, const sgt_loader_options *o, sgt_error *err)
 {
     sgt_loader_set *sets;
@@ -343,7 +351,8 @@ static int open_examples(const sgt_trainer *t, sgt_examples *e, const char *path
 {
     const sgt_config *s = t->s;
     if (!t->o->examples) return sgt_fail(err, SGT_EUNSUPPORTED, "--data %s: expected shards", path);
-    /* an unreadable shape of the model is reported later, after errors of the data */
+    /* the model has no vocabulary yet if its config.json could not be read, which is reported
+     * later */
     const char *model = !t->model.vocab ? NULL : t->from ? t->from : t->init;
     int rc = t->o->examples(path, model, t->model.vocab, e, err);
     if (rc < 0) return rc;
@@ -362,7 +371,7 @@ static int open_examples(const sgt_trainer *t, sgt_examples *e, const char *path
     return sgt_examples_arrange(e, path, &rows, &o->notice, err);
 }
 
-/* Describe the examples in *info, as a loader would describe one shard. */
+/* Describe the examples in *info as the loader would describe a data set with one shard. */
 static void describe_examples(const sgt_examples *e, sgt_loader_info *info)
 {
     *info = (sgt_loader_info){.tokens = e->starts[e->count],
@@ -377,7 +386,8 @@ static void describe_examples(const sgt_examples *e, sgt_loader_info *info)
                               .eot = e->eot};
 }
 
-/* Open the training data, and describe it in *info. Sets *train for shards, or *e for examples. */
+/* Open the training data, and describe it in *info. Set *train if the data is shards, or *e if it
+ * is a file of prompts and completions. */
 static int open_train(const sgt_trainer *t, sgt_loader **train, sgt_examples *e,
                       sgt_loader_info *info, const sgt_loader_options *o, sgt_error *err)
 {
@@ -395,7 +405,7 @@ int sgt_trainer_measure_data(const sgt_trainer *t, sgt_loader_info *info, uint64
     const sgt_config *s = t->s;
     sgt_loader_options o = {.size = sizeof o, .batch = 1, .ranks = 1, .reader = SGT_READER_MMAP};
     o.seq = (uint32_t)s->seq;
-    /* these two samplings also use shards that are shorter than a row */
+    /* these two sampling methods accept shards that are shorter than a row */
     if (s->sampling == SGT_SAMPLING_DOCUMENTS || s->sampling == SGT_SAMPLING_PACKED)
         o.sampling = (sgt_sampling)s->sampling;
     sgt_loader *train = NULL, *of_val = NULL;
@@ -403,7 +413,7 @@ int sgt_trainer_measure_data(const sgt_trainer *t, sgt_loader_info *info, uint64
     char why[SGT_UNEVALUATED];
     *val = 0;
     int rc = open_train(t, &train, &e, info, &o, err);
-    /* ignore errors of the validation shards, which the run itself will report */
+    /* ignore errors in the validation shards here, because the run itself will report them */
     if (train && s->eval_every && open_sets(t, &of_val, why, &o, NULL) == SGT_OK && of_val)
         *val = sgt_loader_get_info(of_val)->tokens;
     sgt_loader_close(train);
@@ -412,9 +422,9 @@ int sgt_trainer_measure_data(const sgt_trainer *t, sgt_loader_info *info, uint64
     return rc;
 }
 
-/* Fail if the data at `path` is gone and the path came from the checkpoint instead of the user:
- * neither `path` nor PATH.bin, a name of Megatron-LM's, exists. `pass` is the option that gives the
- * new path. */
+/* Return an error if `path` no longer exists and came from the checkpoint, not from the user.
+ * PATH.bin may exist instead of `path`, because Megatron-LM uses that name. `pass` is the option
+ * with which the user can give the new path. */
 static int check_there(const sgt_trainer *t, sgt_setting which, const char *path, const char *pass,
                        sgt_error *err)
 {
@@ -457,8 +467,8 @@ static int validate_examples(sgt_trainer *t, const sgt_loader_options *o, sgt_er
     return rc;
 }
 
-/* Open the validation data. Its rows are the same in every evaluation and for every seed, and are
- * spread over all of the data. In a mix, each set has its share of rows. */
+/* Open the validation data. Every evaluation uses the same rows, whatever the seed, and these rows
+ * are spread over all of the data. In a mix, each set has its share of the rows. */
 static int open_validation(sgt_trainer *t, sgt_error *err)
 {
     sgt_loader_options o = loader_options(t);

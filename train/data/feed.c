@@ -1,4 +1,5 @@
-/* feed.c: gets rows from a stream, or from a cursor and a ring of buffers. */
+/* feed.c: gets batches of rows. Threads of a stream make the batches ahead, or the caller's thread
+ * makes each batch with a cursor. */
 #include "train/data/feed.h"
 
 #include <inttypes.h>
@@ -8,7 +9,8 @@
 
 #include "loader/handle.h"
 
-/* ---- examples: permuted, cut or padded ---- */
+/* ---- examples (prompts with completions): permute them, and cut or pad each to the length of a
+ * row ---- */
 
 int sgt_examples_arrange(sgt_examples *e, const char *name, const sgt_example_rows *rows,
                          const sgt_notice *notice, sgt_error *err)
@@ -70,8 +72,8 @@ void sgt_examples_free(sgt_examples *e)
 
 /* ---- the feed ---- */
 
-/* A thread of the stream: its track in the trace, and the time at which it began its current
- * batch. */
+/* One thread that prepares batches: track: its track in the trace; from: time at which its current
+ * batch was started. */
 typedef struct maker {
     int track;
     uint64_t from;
@@ -83,12 +85,13 @@ struct sgt_feed {
     sgt_feed_options o;
     uint64_t given; /* number of batches returned so far */
     sgt_stream *stream;
-    /* batches that were returned and not yet released, oldest first */
+    /* batches that sgt_feed_next has returned and that are not released yet, oldest first */
     const sgt_loader_batch *held[SGT_FEED_HOLD + 1];
     unsigned holding;
-    maker *makers;      /* (threads): one for each thread of the stream; NULL: no trace */
+    /* (threads) array: one element for each thread that prepares batches; NULL: no trace */
+    maker *makers;
     sgt_cursor *cursor; /* used if there is no stream */
-    /* buffers for batches; the rest of the array is NULL */
+    /* memory for batches; unused elements are NULL */
     void *ring[SGT_FEED_AHEAD + SGT_FEED_HOLD];
 };
 
@@ -113,7 +116,7 @@ static int open_ring(sgt_feed *f, unsigned n, sgt_error *err)
     return SGT_OK;
 }
 
-/* Open the feed so that each batch is made when it is asked for. */
+/* Open a feed without threads, in which sgt_feed_next makes each batch. */
 static int open_now(sgt_feed *f, sgt_error *err)
 {
     int rc = open_ring(f, f->o.hold + 1, err);
@@ -192,7 +195,7 @@ void sgt_feed_close(sgt_feed *f)
     free(f);
 }
 
-/* Release the oldest batch if it need not be held any longer. */
+/* Release the oldest batch if more batches are held than o.hold requires. */
 static void release_oldest(sgt_feed *f)
 {
     if (f->holding <= f->o.hold) return;
@@ -200,7 +203,8 @@ static void release_oldest(sgt_feed *f)
     memmove(f->held, f->held + 1, --f->holding * sizeof *f->held);
 }
 
-/* Make the next batch in this thread, in the buffer `to`. */
+/* Make the next batch in the caller's thread, and store it in `to`. Return 1 after the last
+ * batch. */
 static int make_batch(sgt_feed *f, int32_t *to, sgt_error *err)
 {
     const size_t ids = f->rows * f->T;

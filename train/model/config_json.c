@@ -1,4 +1,5 @@
-/* config_json.c: converts config.json to an sgt_model and back. */
+/* config_json.c: reads an sgt_model from a config.json, and writes config.json from an
+ * sgt_model. */
 #include "train/model/model.h"
 
 #include <jansson.h>
@@ -9,10 +10,10 @@
 #include "loader/base/file.h"
 #include "loader/base/json.h"
 
-/* most bytes of config.json; real files have less than a kilobyte */
+/* maximum size in bytes of a config.json; real files are smaller than a kilobyte */
 #define MAX_CONFIG ((size_t)1 << 20)
 #define MOST_VALUES ((size_t)1 << 16)
-#define FLOAT_DIGITS 9 /* decimal digits that distinguish any two floats */
+#define FLOAT_DIGITS 9 /* number of decimal digits that distinguishes any two floats */
 
 typedef struct config {
     json_t *json;
@@ -29,8 +30,8 @@ static int read_size(const config *c, const char *key, uint32_t *out)
     return SGT_OK;
 }
 
-/* Read whether the head is tied to wte. If the file does not state it, the head is tied, as in
- * GPT-2. */
+/* Set m->untied from tie_word_embeddings. If config.json does not contain it, the head is tied to
+ * wte, as in GPT-2. */
 static int read_tied(const config *c, sgt_model *m)
 {
     const json_t *v = json_object_get(c->json, "tie_word_embeddings");
@@ -41,7 +42,7 @@ static int read_tied(const config *c, sgt_model *m)
     return SGT_OK;
 }
 
-/* Check that a switch is absent or has GPT-2's value. */
+/* Check that the boolean `key` is absent or has the value `want`, which GPT-2 has. */
 static int must_be(const config *c, const char *key, int want)
 {
     const json_t *v = json_object_get(c->json, key);
@@ -106,7 +107,7 @@ static int read_model(const config *c, sgt_model *m)
         return sgt_fail(c->err, SGT_EFORMAT, "%s: layer_norm_epsilon is not a number", c->path);
     if (json_is_number(eps)) m->eps = (float)json_number_value(eps);
     rc = sgt_model_check(m, c->path, c->err);
-    /* SGT_EFORMAT, because the error is in the file and not in an option */
+    /* change the code to SGT_EFORMAT, because the error is in a file, not in an option */
     if (rc < 0 && c->err) c->err->code = SGT_EFORMAT;
     return rc < 0 ? SGT_EFORMAT : SGT_OK;
 }
@@ -124,7 +125,7 @@ int sgt_model_read_config(sgt_model *m, const char *dir, sgt_error *err)
     return rc;
 }
 
-/* Write `json` to DIR/NAME, and release the reference to it. */
+/* Write `json` to the file DIR/NAME, and release the caller's reference to `json`. */
 static int write_json(json_t *json, const char *dir, const char *name, sgt_error *err)
 {
     const size_t form = JSON_INDENT(2) | JSON_REAL_PRECISION(FLOAT_DIGITS);
@@ -136,8 +137,8 @@ static int write_json(json_t *json, const char *dir, const char *name, sgt_error
     return rc;
 }
 
-/* Return the double with the shortest decimal form that reads back as x, such as 1e-05 for a float
- * whose exact value is 9.99999975e-06. */
+/* Return the double whose decimal form is the shortest that reads back as the float x. For example,
+ * return 1e-05 for the float whose exact value is 9.99999975e-06. */
 static double shortest(float x)
 {
     char text[32];

@@ -1,5 +1,6 @@
-/* init.c: GPT-2's initial parameters. Each number depends only on the seed, the tensor and its
- * index. It does not depend on the number of threads, the CPU or the device. */
+/* init.c: initializes the parameters as GPT-2 does. Each number depends only on the seed, the
+ * tensor and the index in the tensor. It does not depend on the number of threads, the CPU or the
+ * device. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #define SIGMA 0.02
 #define BUFFER ((size_t)1 << 20) /* number of floats drawn at a time */
 #define TASK 4096                /* floats per task */
-/* "init": separates these random numbers from other uses of the seed */
+/* "init" in ASCII: separates these random numbers from other random numbers with the same seed */
 #define DOMAIN 0x696e697400000000ull
 
 static void draw(float *out, size_t count, const sgt_normals *from, int threads)
@@ -24,8 +25,8 @@ static void draw(float *out, size_t count, const sgt_normals *from, int threads)
     }
 }
 
-/* Return the standard deviation of a matrix's initial numbers. For a vector, return the value of
- * all its numbers: 1 for a LayerNorm's weight, else 0. */
+/* For a matrix, return the standard deviation of its initial numbers. For a vector, return the
+ * value of all its initial numbers: 1 for LayerNorm weights, 0 for biases. */
 static float spread(const sgt_model *m, const sgt_tensor *t)
 {
     const char *end = strrchr(t->name, '.');

@@ -1,13 +1,13 @@
-/* model.c: shapes, names and layout of the parameters. */
+/* model.c: the shapes and names of the model's parameters, and their offsets in memory. */
 #include "train/model/model.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define ALIGN_FLOATS 16 /* 64 bytes: a cache line and an AVX-512 vector */
+#define ALIGN_FLOATS 16 /* 64 bytes: the size of a cache line and of an AVX-512 vector */
 
-/* With these bounds, sizes do not overflow 64 bits when they are multiplied. The largest GPT-2 has
- * 48 layers and 1,600 channels. */
+/* Within these maximum dimensions, products of sizes fit in 64 bits. The largest GPT-2 has 48
+ * layers and 1,600 channels. */
 #define MAX_LAYERS 1024
 #define MAX_CHANNELS 32768
 #define MAX_POSITIONS (1u << 20)
@@ -25,7 +25,8 @@ static const char *const block_names[SGT_BLOCK_TENSORS] = {
     "attn.c_proj.weight", "attn.c_proj.bias", "ln_2.weight",        "ln_2.bias",
     "mlp.c_fc.weight",    "mlp.c_fc.bias",    "mlp.c_proj.weight",  "mlp.c_proj.bias"};
 
-/* Parse LAYERSxCHANNELSxHEADS. sscanf alone would also accept signs and white space. */
+/* Parse LAYERSxCHANNELSxHEADS. Characters are checked first, because sscanf accepts signs and white
+ * space. */
 static int parse_shape(sgt_model *m, const char *s)
 {
     int end = 0;
@@ -92,7 +93,7 @@ static void block_shape(const sgt_model *m, size_t which, uint32_t dim[2])
     case SGT_FC_W: dim[0] = C, dim[1] = 4 * C; break;
     case SGT_FC_B: dim[0] = 4 * C; break;
     case SGT_FCPROJ_W: dim[0] = 4 * C, dim[1] = C; break;
-    default: dim[0] = C; break; /* LayerNorms, and the biases of projections to C channels */
+    default: dim[0] = C; break; /* LayerNorm weights, and biases with C elements */
     }
 }
 

@@ -1,5 +1,5 @@
-/* model.h: the shape of a GPT-2, and the names, shapes and offsets of its tensors in one flat
- * array.
+/* model.h: the shape of a GPT-2 model, and the names, shapes and offsets of its tensors in one
+ * array of floats.
  *
  *     sgt_model m;
  *     if (sgt_model_named(&m, "12x768x12", &err) < 0) ...;       // layers x channels x heads
@@ -11,9 +11,10 @@
  *         use(p + t.offset);
  *     }
  *
- * Parameters, gradients and both moments share this layout. Linear weights are (in, out) row-major,
- * as Hugging Face's GPT-2 stores them, so checkpoints are written and read without conversion. The
- * head is tied to wte, or has its own weight of the same shape. No function has side effects. */
+ * Parameters, gradients and both moments use the same offsets. Linear weights are stored row-major
+ * with shape (in, out), as in Hugging Face's GPT-2, so checkpoints need no conversion. The head
+ * either uses the weight of wte (tied), or has its own weight of the same shape. No function here
+ * has side effects. */
 #ifndef SGT_MODEL_H
 #define SGT_MODEL_H
 
@@ -30,12 +31,13 @@ typedef struct sgt_model {
     uint32_t positions; /* rows of wpe: the longest sequence */
     sgt_gelu_kind gelu;
     float eps;       /* epsilon of LayerNorm */
-    uint32_t untied; /* 1: the head has its own weight tensor */
+    uint32_t untied; /* 1: the head has its own weight; 0: it uses the weight of wte */
 } sgt_model;
 
-/* The tensors of a block, in their order. In the model, tensor 0 is wte and tensor 1 is wpe. Tensor
- * 2 + SGT_BLOCK_TENSORS*layer + SGT_... belongs to a block. After the blocks come the two tensors
- * of ln_f, and lm_head.weight if the head is untied. */
+/* Indexes of a block's tensors. In the model, tensor 0 is wte and tensor 1 is wpe. Tensor SGT_LN1_W
+ * of layer l has the index 2 + SGT_BLOCK_TENSORS * l + SGT_LN1_W, and the block's other tensors
+ * follow. The two tensors of ln_f come after the last block, and lm_head.weight comes last if the
+ * head is untied. */
 enum {
     SGT_LN1_W,
     SGT_LN1_B,
@@ -53,42 +55,46 @@ enum {
 };
 
 typedef struct sgt_tensor {
-    /* "h.3.attn.c_attn.weight": the name in Hugging Face's GPT-2, without "transformer." */
+    /* name as in Hugging Face's GPT-2, without "transformer.": for example
+     * "h.3.attn.c_attn.weight" */
     char name[48];
     uint32_t dims;   /* 1 or 2 */
     uint32_t dim[2]; /* dim[1] is 1 if dims is 1 */
     size_t count;    /* floats */
-    size_t offset;   /* index of the first float in the flat array; a multiple of 16 */
+    /* index of the tensor's first float in the array of all floats; a multiple of 16 */
+    size_t offset;
 } sgt_tensor;
 
-/* Set *m by name: "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl" or LxCxH (layers, channels,
- * heads), with GPT-2's 1024 positions, 50,257 ids and tanh GELU. Returns SGT_EUSAGE for any other
- * name. */
+/* Set *m to the model with this name: "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", or LxCxH for
+ * L layers, C channels and H heads. The model has GPT-2's 1,024 positions, 50,257 ids and tanh
+ * GELU. Return SGT_EUSAGE for any other name. */
 int sgt_model_named(sgt_model *m, const char *name, sgt_error *err);
 
-/* Check that the model is valid: `heads` divides `channels`, `vocab` is at most SGT_MOST_IDS, and
- * no size overflows. An error message begins with `what`. */
+/* Check that every size of the model is in its range and that `heads` divides `channels`. The
+ * message of an error begins with `what`. */
 int sgt_model_check(const sgt_model *m, const char *what, sgt_error *err);
 
 size_t sgt_model_tensors(const sgt_model *m);
 void sgt_model_tensor(const sgt_model *m, size_t index, sgt_tensor *t);
-/* Describe tensor `index` in *t, and check that floats first .. first + count - 1 are in it.
- * Returns SGT_EUSAGE if there is no such tensor, or if it does not have all these floats. */
+/* Describe tensor `index` in *t, and check that it contains floats first .. first + count - 1.
+ * Return SGT_EUSAGE if there is no such tensor, or if the tensor is too short. */
 int sgt_model_part(const sgt_model *m, size_t index, size_t first, size_t count, sgt_tensor *t,
                    sgt_error *err);
-/* Return the number of floats in the flat array. This includes the gaps between tensors, which are
- * there for alignment and stay 0. */
+/* Return the number of floats in the array of all tensors. The number includes gaps between
+ * tensors, which align them and stay 0. */
 size_t sgt_model_floats(const sgt_model *m);
-uint64_t sgt_model_parameters(const sgt_model *m); /* number of parameters, without the gaps */
+/* Return the number of parameters, without the gaps between tensors. */
+uint64_t sgt_model_parameters(const sgt_model *m);
 
-/* The following are in config_json.c; config.json has the form of Hugging Face's GPT-2. */
+/* The following functions are in config_json.c. They use config.json files in the format of Hugging
+ * Face's GPT-2. */
 
-/* Read DIR/config.json. Returns SGT_EFORMAT if the file asks for an unsupported feature (such as
- * another activation, or cross-attention); the message names the field. */
+/* Read DIR/config.json. Return SGT_EFORMAT if the file requests a feature that is not supported,
+ * for example another activation function or cross-attention. The message names the field. */
 int sgt_model_read_config(sgt_model *m, const char *dir, sgt_error *err);
 
-/* Write DIR/config.json and DIR/generation_config.json. eot: the end-of-text id, which begins
- * documents; -1 if unknown. */
+/* Write DIR/config.json and DIR/generation_config.json. eot: id of the end-of-text token, which
+ * also begins each document; -1: unknown. */
 int sgt_model_write_config(const sgt_model *m, const char *dir, int64_t eot, sgt_error *err);
 
 #endif
