@@ -1,5 +1,5 @@
-/* checkpoint.c: writes the files of a checkpoint, and reads state.json. run.c makes the folder
- * appear atomically. */
+/* checkpoint.c: writes the files of a checkpoint, and reads its state.json. run.c renames the
+ * complete folder, so that a checkpoint appears atomically. */
 #include "train/run/checkpoint.h"
 
 #include <float.h>
@@ -21,11 +21,12 @@
 #include "loader/shards/manifest.h"
 
 #define PIECE SGT_CHECKPOINT_PIECE
-#define SUM_BYTES ((size_t)1 << 20) /* bytes read at a time for a checksum */
-#define MAX_STATE ((size_t)1 << 20) /* largest size of state.json in bytes */
+#define SUM_BYTES ((size_t)1 << 20) /* number of bytes read at a time to compute a checksum */
+#define MAX_STATE ((size_t)1 << 20) /* maximum size of state.json in bytes */
 #define STATE_VALUES ((size_t)1 << 16)
 
-/* A file of tensors: which states it holds, and for each state the prefix of the tensors' names. */
+/* A file of tensors. what: the one or two states that it stores; prefix: for each of these states,
+ * the prefix of its tensors' names. */
 typedef struct tensors_file {
     const char *name, *prefix[2];
     sgt_state what[2];
@@ -34,15 +35,15 @@ static const tensors_file model_file = {"model.safetensors", {"transformer."}, {
                           optimizer_file = {
                               "optimizer.safetensors", {"m.", "v."}, {SGT_MOMENT1, SGT_MOMENT2}};
 
-/* ---- checksums: XXH3-64 (xxhash.com) of every file, kept in state.json:
+/* ---- Checksums: state.json stores the XXH3-64 (xxhash.com) of every other file.
  *
  *     "files": {"model.safetensors": {"bytes": 1234, "xxh3": "0123456789abcdef"}, ...},
  *     "xxh3": "..."
  *
- * The last "xxh3", the seal, is the checksum of the object in state.json without this member, in
- * jansson's compact form. So a flipped bit in any file is detected. ---- */
+ * The last "xxh3" is the seal: the checksum of state.json's own object without this member, in
+ * jansson's compact form. So a flipped bit in any file of the checkpoint is detected. ---- */
 
-/* Add a checksum to the object `files`. */
+/* Add the size and the checksum of file `name` to the object `files`. */
 static int add_sum(json_t *files, const char *name, uint64_t bytes, uint64_t xxh3, sgt_error *err)
 {
     json_t *sum = json_pack("{s:I, s:o}", "bytes", (json_int_t)bytes, "xxh3", sgt_json_hex(xxh3));
@@ -50,7 +51,8 @@ static int add_sum(json_t *files, const char *name, uint64_t bytes, uint64_t xxh
     return SGT_OK;
 }
 
-/* Hash the first `bytes` bytes of the open file, in pieces. */
+/* Set *out to the hash of the first `bytes` bytes of the open file. Read SUM_BYTES bytes at a
+ * time. */
 static int hash_open_file(uint64_t *out, int fd, uint64_t bytes, const char *path, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -69,12 +71,13 @@ static int hash_open_file(uint64_t *out, int fd, uint64_t bytes, const char *pat
     return rc;
 }
 
-/* Hash a file. Its size must be *want, unless `want` is NULL. */
+/* Set *out to the hash of a file, and *bytes to its size. If `want` is not NULL, return an error
+ * unless the size is *want. */
 static int hash_file(uint64_t *out, uint64_t *bytes, const uint64_t *want, const char *path,
                      sgt_error *err)
 {
     struct stat st;
-    /* O_NONBLOCK: opening a pipe must not block */
+    /* O_NONBLOCK, because opening a pipe would otherwise block */
     int rc, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0 && errno == ENOENT) return sgt_fail(err, SGT_EFORMAT, "%s: it is missing", path);
     if (fd < 0) return sgt_fail_errno(err, "%s", path);
@@ -88,7 +91,7 @@ static int hash_file(uint64_t *out, uint64_t *bytes, const uint64_t *want, const
     return rc;
 }
 
-/* Compute the checksum of dir/name, and add it. */
+/* Compute the checksum of the file dir/name, and add it to the object `files`. */
 static int add_file_sum(json_t *files, const char *dir, const char *name, sgt_error *err)
 {
     uint64_t xxh3 = 0, bytes = 0;
@@ -114,7 +117,7 @@ static int check_file_sum(const json_t *sum, const char *dir, const char *name, 
     return rc;
 }
 
-/* Compare the sizes and checksums of the files in the folder with those in `files`. */
+/* Check that the files in the folder `dir` have the sizes and checksums that `files` states. */
 static int check_file_sums(const json_t *files, const char *dir, sgt_error *err)
 {
     const char *name;
@@ -146,7 +149,7 @@ static int seal(json_t *state, sgt_error *err)
     return rc;
 }
 
-/* Verify the seal; an object without one is accepted. */
+/* Verify the seal of state.json. Accept an object without a seal. */
 static int check_seal(json_t *state, const char *path, sgt_error *err)
 {
     uint64_t sum = 0;
@@ -164,8 +167,8 @@ static int check_seal(json_t *state, const char *path, sgt_error *err)
 
 /* ---- writing tensors ---- */
 
-/* Return the prefix of a tensor's name: `prefix`; but if it is "transformer.", the head gets no
- * prefix, because in transformers the head is not part of that module. */
+/* Return the prefix for the name of tensor `t`. The head has no prefix "transformer.", because the
+ * transformers library keeps the head outside that module. */
 static const char *prefix_of(const char *prefix, const sgt_tensor *t)
 {
     return strcmp(t->name, "lm_head.weight") == 0 && strcmp(prefix, "transformer.") == 0 ? ""
@@ -203,7 +206,7 @@ static int write_all(sgt_safetensors_writer *w, sgt_backend *b, sgt_state what, 
     return rc;
 }
 
-/* Write a file of tensors, and add its checksum to `files`. */
+/* Write a file of tensors, and add its size and checksum to the object `files`. */
 static int write_tensors(const char *dir, const tensors_file *f, json_t *files, sgt_backend *b,
                          const sgt_model *m, sgt_error *err)
 {
@@ -232,8 +235,7 @@ static json_t *scaler_json(const sgt_checkpoint_state *s)
                      (json_int_t)s->scaler.good_steps, "skipped", (json_int_t)s->scaler.skipped);
 }
 
-/* Return the history of --skip-spikes as JSON. The numbers are written so that they read back
- * exactly. */
+/* Return the history of --skip-spikes as JSON. Its numbers read back without rounding errors. */
 static json_t *outliers_json(const sgt_outliers *o)
 {
     json_t *loss = json_array(), *norm = json_array();
@@ -251,8 +253,8 @@ static json_t *outliers_json(const sgt_outliers *o)
                      (json_int_t)o->spikes, "loss", loss, "grad_norm", norm);
 }
 
-/* Return a description of the machine as JSON. Without choices of algorithms, as on a CPU, that
- * member is omitted. */
+/* Return a JSON object that describes the machine. It has a member "choices" only if the backend
+ * has chosen algorithms, which a CPU backend does not. */
 static json_t *machine_json(const sgt_checkpoint_state *s)
 {
     json_t *json = json_pack("{s:s, s:s, s:s}", "device", s->device, "cpu_level", s->level,
@@ -284,7 +286,8 @@ static int write_state(const char *dir, const sgt_checkpoint_state *s, json_t *f
 {
     json_t *json = state_json(s, files);
     char path[SGT_PATH], *text = NULL;
-    /* fail if memory runs out, because a state.json without the history would look complete */
+    /* if memory runs out, return an error: state.json without one of the next members would look
+     * complete */
     int rc = SGT_OK, bad = !json;
     if (!bad && s->skipping)
         bad |= json_object_set_new(json, "spikes", outliers_json(&s->scaler.outliers));
@@ -303,8 +306,8 @@ static int write_state(const char *dir, const sgt_checkpoint_state *s, json_t *f
     return rc;
 }
 
-/* Copy two texts, each of which may be missing: some backends have no choices, and a single set has
- * no list of sets. */
+/* Copy s->choices and s->sets from the JSON object. Either may be missing: some backends choose no
+ * algorithms, and a single data set has no list of sets. */
 static int parse_texts(sgt_checkpoint_state *s, const json_t *json, const char *path,
                        sgt_error *err)
 {
@@ -377,8 +380,8 @@ static int parse_state(sgt_checkpoint_state *s, json_t *json, const char *path, 
     json_error_t why;
     if (json_unpack_ex(json, &why, 0, "{s:I}", "version", &version) < 0)
         return sgt_fail(err, SGT_EFORMAT, "%s: %s", path, why.text);
-    /* not SGT_EFORMAT, because a checkpoint with that error is skipped, and this one may be
-     * complete */
+    /* the error must not be SGT_EFORMAT, for which a checkpoint is skipped, because this checkpoint
+     * may be complete */
     if (version != 1)
         return sgt_fail(err, SGT_EUNSUPPORTED, "%s: version %lld, not 1 (a newer sgt's?)", path,
                         (long long)version);
@@ -444,13 +447,13 @@ void sgt_checkpoint_state_free(sgt_checkpoint_state *state)
 
 /* ---- the complete folder ---- */
 
-/* most JSON values of a tokenizer.json: three for each merge, with at most two merges for each id,
- * and three for each id for the rest */
+/* Maximum number of JSON values in tokenizer.json. A merge takes three values, and there are at
+ * most two merges for each id. Everything else takes at most three values for each id. */
 #define MOST_VALUES ((size_t)SGT_MOST_IDS * 9)
 
-/* Return the name of the end-of-text token: the token with this id, or if there is none, the token
- * that sgt-tokenize would choose. Return NULL if neither exists, or if `tokenizer` is NULL. The
- * text is valid as long as `tokenizer`. */
+/* Return the name of the end-of-text token: the token with this id, or else the token that
+ * sgt-tokenize would choose. Return NULL if there is no such token, or if `tokenizer` is NULL. The
+ * name is valid as long as `tokenizer`. */
 static const char *name_of(const json_t *tokenizer, json_int_t id)
 {
     static const char *const usual[] = {SGT_EOT_NAMES};
@@ -470,8 +473,8 @@ static const char *name_of(const json_t *tokenizer, json_int_t id)
     return found;
 }
 
-/* Write tokenizer_config.json. It names the end-of-text token if the text of tokenizer.json
- * does. */
+/* Write tokenizer_config.json. If `tokenizer`, the text of tokenizer.json, has an end-of-text
+ * token, the written file names it. */
 static int write_tokenizer_config(const char *dir, const char *tokenizer, int64_t eot,
                                   uint32_t positions, sgt_error *err)
 {
@@ -535,8 +538,8 @@ int sgt_checkpoint_copy(float *const *to, int states, sgt_backend *b, const sgt_
 
 /* ---- checking a folder ---- */
 
-/* Verify the checksums. Called before parse_state checks the version, because the checkpoint of a
- * newer program may be complete. */
+/* Verify the checksums of all files. Call this before parse_state checks the version, because a
+ * checkpoint with a newer version may be complete. */
 static int check_sums(const char *dir, sgt_error *err)
 {
     json_t *json = NULL;

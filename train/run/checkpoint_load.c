@@ -1,5 +1,5 @@
-/* checkpoint_load.c: loads parameters and moments from a checkpoint, and parameters from any
- * Hugging Face GPT-2 directory or llm.c file. */
+/* checkpoint_load.c: loads parameters and moments from a checkpoint. Parameters can also be loaded
+ * from any Hugging Face GPT-2 directory or from a model file of llm.c. */
 #include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -17,13 +17,14 @@
 #define WTE "wte.weight"
 #define HEAD "lm_head.weight"
 #define PIECE ((size_t)1 << 20) /* floats copied at a time */
-#define MAX_PARTS 64            /* largest number of files of a model; GPT-2 XL in fp32 has 2 */
-/* most bytes of model.safetensors.index.json; a tensor takes about 100 */
+#define MAX_PARTS 64            /* maximum number of files of a model; GPT-2 XL in fp32 has 2 */
+/* maximum size in bytes of model.safetensors.index.json, where a tensor takes about 100 bytes */
 #define MAX_INDEX ((size_t)16 << 20)
-/* most JSON values in model.safetensors.index.json; a tensor takes one */
+/* maximum number of JSON values in model.safetensors.index.json, where a tensor takes one value */
 #define MAX_VALUES ((size_t)1 << 18)
 
-/* The files with a model's tensors: a single file, or those that Hugging Face's index names. */
+/* The open files with a model's tensors: a single file, or all files that Hugging Face's index
+ * names. */
 typedef struct parts {
     sgt_safetensors *file[MAX_PARTS];
     size_t count;
@@ -45,9 +46,9 @@ static int add_part(parts *p, const char *dir, const char *name, sgt_error *err)
     return rc;
 }
 
-/* Open the files that an index names: {"weight_map": {"wte.weight":
- * "model-00001-of-00002.safetensors", ...}}. Which file holds a tensor is read from the files
- * themselves. */
+/* Open every file that the index names. The index is {"weight_map": {"wte.weight":
+ * "model-00001-of-00002.safetensors", ...}}. Only its file names are used, because the files' own
+ * headers say which tensors they hold. */
 static int add_indexed(parts *p, const char *dir, const char *path, const json_t *index,
                        sgt_error *err)
 {
@@ -103,8 +104,8 @@ static int same_shape(const sgt_safetensor *found, const sgt_tensor *t)
     return same;
 }
 
-/* Search all files for a tensor whose name is one of the prefixes followed by `name`. Return it, or
- * NULL. */
+/* Search all files for a tensor whose name is one of `prefixes` followed by `name`. Return the
+ * tensor and set *in to its file, or return NULL. */
 static const sgt_safetensor *find(const sgt_safetensors **in, const parts *p,
                                   const char *const *prefixes, const char *name)
 {
@@ -118,8 +119,8 @@ static const sgt_safetensor *find(const sgt_safetensors **in, const parts *p,
     return found;
 }
 
-/* Find tensor `t` of the model in one of the files, and check its shape. A tied weight may be
- * stored as wte, as lm_head, or as both. */
+/* Search all files for the model's tensor `t`, and check its shape. The weight of a tied head may
+ * be stored under the name wte or lm_head. */
 static int find_tensor(const sgt_safetensor **out, const sgt_safetensors **in, const parts *p,
                        const sgt_model *m, const sgt_tensor *t, const char *const *prefixes,
                        const char *where, sgt_error *err)
@@ -137,7 +138,8 @@ static int find_tensor(const sgt_safetensor **out, const sgt_safetensors **in, c
     return SGT_OK;
 }
 
-/* Load every tensor of the model to b. If b is NULL, only check that all of them exist. */
+/* Load every tensor of the model to the backend b. If b is NULL, only check that every tensor
+ * exists and has the right shape. */
 static int load_tensors(const parts *p, const char *const *prefixes, const char *where,
                         sgt_backend *b, sgt_state what, const sgt_model *m, sgt_error *err)
 {
@@ -160,7 +162,8 @@ static int load_tensors(const parts *p, const char *const *prefixes, const char 
     return rc;
 }
 
-/* If the model has a tied head, fail if the file has both wte and lm_head and they differ. */
+/* If the model's head is tied, check that the files do not hold different numbers for wte and
+ * lm_head. */
 static int check_tied(const parts *p, const char *const *prefixes, const char *where,
                       const sgt_model *m, sgt_error *err)
 {
@@ -184,22 +187,22 @@ static int check_tied(const parts *p, const char *const *prefixes, const char *w
                     where);
 }
 
-/* ---- model files of karpathy/llm.c (written by write_model in train_gpt2.py, or
- * gpt2_write_to_checkpoint in train_gpt2.cu).
+/* ---- Model files of karpathy/llm.c, which are written by write_model in train_gpt2.py or by
+ * gpt2_write_to_checkpoint in train_gpt2.cu.
  *
  * A file begins with 256 little-endian int32: magic 20240326, version (3: float32, 5: bfloat16),
- * positions, vocabulary V, layers L, heads, channels C, padded vocabulary Vp. Then follow the
- * parameters, each kind for all layers together:
+ * positions, vocabulary V, layers L, heads, channels C, padded vocabulary Vp. Then the parameters
+ * follow; each kind of parameter is stored for all layers before the next kind:
  *     wte (Vp, C), wpe (positions, C), ln1w, ln1b (L, C), qkvw (L, 3C, C), qkvb (L, 3C),
  *     attprojw (L, C, C), attprojb (L, C), ln2w, ln2b (L, C), fcw (L, 4C, C), fcb (L, 4C),
  *     fcprojw (L, C, 4C), fcprojb (L, C), lnfw, lnfb (C)
- * Weights of linear layers are (out, in) in the file and (in, out) in sgt. The head is tied to wte,
- * and the activation is GELU with tanh. ---- */
+ * Linear weights have the shape (out, in) in the file, but (in, out) in sgt. The head is tied to
+ * wte, and the activation function is GELU with tanh. ---- */
 
 #define MAGIC 20240326
 #define HEADER 1024 /* bytes of the header */
-/* rows and columns that are transposed at a time, so that source and destination stay in the
- * cache */
+/* number of rows and of columns that are transposed at a time, so that both matrices stay in the
+ * CPU cache */
 #define BLOCK 64
 
 enum {
@@ -218,12 +221,12 @@ typedef struct llmc_file {
     int fd;
     const char *path;
     sgt_model model;
-    uint64_t padded; /* rows of wte in the file, including padding */
-    size_t width;    /* bytes per number: 4, or 2 for bfloat16 */
-    uint64_t at;     /* byte offset of the next number to read */
+    uint64_t padded; /* number of rows of wte in the file, including padding rows */
+    size_t width;    /* bytes per number: 4 for float32, 2 for bfloat16 */
+    uint64_t at;     /* byte offset in the file of the next number to read */
 } llmc_file;
 
-/* Check that the file's size equals the header, the parameters and the padding rows of wte. */
+/* Check that the file has the size of the header, the parameters and the padding rows of wte. */
 static int check_llmc_size(const llmc_file *f, sgt_error *err)
 {
     struct stat st;
@@ -264,7 +267,7 @@ static int check_llmc_header(llmc_file *f, const int32_t *word, sgt_error *err)
                            .gelu = SGT_GELU_TANH,
                            .eps = 1e-5f};
     if (sgt_model_check(&f->model, f->path, err) < 0) {
-        /* SGT_EFORMAT, because the error is in the file and not in an option */
+        /* change the code to SGT_EFORMAT, because the error is in a file, not in an option */
         if (err) err->code = SGT_EFORMAT;
         return SGT_EFORMAT;
     }
@@ -292,8 +295,8 @@ static void close_llmc(llmc_file *f)
     if (f->fd >= 0) close(f->fd);
 }
 
-/* Read the shape from the header. Returns SGT_EFORMAT if this is not a model file of llm.c, if its
- * version is not supported, or if its size does not match the shape. */
+/* Set *m to the shape of the model in an llm.c file. Return SGT_EFORMAT if the file is not a model
+ * file of llm.c, if its version is not supported, or if its size does not match the shape. */
 static int read_llmc_shape(sgt_model *m, const char *path, sgt_error *err)
 {
     llmc_file f;
@@ -303,9 +306,9 @@ static int read_llmc_shape(sgt_model *m, const char *path, sgt_error *err)
     return rc;
 }
 
-/* Read the next numbers as float32. bfloat16 numbers are read to the second half of `to`, and
- * converted in order: writing number i overwrites only bfloat16 numbers that were already
- * converted. */
+/* Read the next `count` numbers as float32. bfloat16 numbers are first read to the second half of
+ * `to`, and then converted from the first to the last. Writing float i overwrites only bfloat16
+ * numbers that are already converted. */
 static int read_numbers(llmc_file *f, float *to, size_t count, sgt_error *err)
 {
     uint16_t *half = (uint16_t *)to + count;
@@ -321,7 +324,7 @@ static int read_numbers(llmc_file *f, float *to, size_t count, sgt_error *err)
     return rc;
 }
 
-/* Transpose `from` (out, in) to `to` (in, out). */
+/* Transpose the matrix `from`, of shape (out, in), to `to`, of shape (in, out). */
 static void transpose(float *to, const float *from, size_t in, size_t out)
 {
     for (size_t r = 0; r < out; r += BLOCK)
@@ -330,7 +333,7 @@ static void transpose(float *to, const float *from, size_t in, size_t out)
                 for (size_t j = c; j < in && j < c + BLOCK; j++) to[j * out + i] = from[i * in + j];
 }
 
-/* Load the next tensor of the file as tensor `index` of the model. */
+/* Load the file's next tensor as tensor `index` of the model. `room` holds two buffers for it. */
 static int load_llmc_tensor(llmc_file *f, sgt_backend *b, size_t index, float *room[2],
                             sgt_error *err)
 {
@@ -356,7 +359,8 @@ static int load_llmc_tensors(llmc_file *f, sgt_backend *b, float *room[2], sgt_e
     return rc;
 }
 
-/* Load all parameters to b, whose model m came from read_llmc_shape. */
+/* Load all parameters from an llm.c file to the backend b. `m` is the model that read_llmc_shape
+ * returned. */
 static int load_llmc(const char *path, sgt_backend *b, const sgt_model *m, sgt_error *err)
 {
     llmc_file f;
@@ -383,7 +387,8 @@ out:
 
 /* ---- any kind of model ---- */
 
-/* Return whether path is a file: a model of llm.c is a file, every other model is a folder. */
+/* Return whether `path` is a regular file. A model of llm.c is a file, and every other model is a
+ * folder. */
 static int is_file(const char *path)
 {
     struct stat st;

@@ -1,6 +1,6 @@
-/* run.c: the run directory. The order of writes makes it safe to kill the process at any time: the
- * lines of the log are on disk before the checkpoint that follows them gets its final name, and
- * `latest` is written after that. */
+/* run.c: the run directory. Files are written in an order that makes it safe to kill the process at
+ * any time. The log lines before a checkpoint are on disk before the checkpoint gets its final
+ * name. `latest` is written after that. */
 #include "train/run/run.h"
 
 #include <dirent.h>
@@ -20,25 +20,25 @@
 #include "loader/base/version.h"
 
 #define STEP_NAME "step-%08" PRIu64
-/* size in bytes of the buffer for a line; a line of the log, including its newline, is shorter */
+/* size in bytes of the buffer for a line of the log; a line is shorter, including its newline */
 #define LINE 1024
-/* largest size of starts.jsonl in bytes; each start takes a few hundred */
+/* maximum size of starts.jsonl in bytes; an entry takes a few hundred bytes */
 #define MOST_STARTS ((size_t)1 << 20)
-#define WORK_PREFIX ".step-" /* prefix of folders that are being written or removed */
+/* prefix of temporary folders: checkpoints that are being written or removed */
+#define WORK_PREFIX ".step-"
 
 struct sgt_run {
     char path[SGT_PATH];
     sgt_owner *owner;
     int log;
-    /* errno of the last failed write of a line; 0: all lines were written. The thread that saves
-     * reads it, too */
+    /* errno if the last write to the log failed; 0: all lines are written. The thread that saves a
+     * checkpoint reads this field, too. */
     int log_error;
-    /* step of the checkpoint with the lowest validation loss; 0: no checkpoint has a validation
-     * loss */
+    /* step of the checkpoint with the lowest validation loss; 0: no checkpoint was evaluated */
     uint64_t best;
     double best_loss;
     char last[LINE]; /* last line of the log */
-    char *waiting;   /* end of the log that could not be written yet, of `waits` bytes */
+    char *waiting;   /* the last `waits` bytes of the log, which could not be written yet */
     size_t waits, room;
 };
 
@@ -72,8 +72,8 @@ int sgt_run_steps(uint64_t **steps, size_t *count, const char *run, sgt_error *e
         rc = sgt_reserve(steps, &room, *count + 1, sizeof **steps, run, err);
         if (rc == SGT_OK) (*steps)[(*count)++] = step;
     }
-    /* do not ignore errors: the run would seem to have no checkpoints, and training would start
-     * over */
+    /* an error must not be ignored: training would start over, because the run would seem to have
+     * no checkpoints */
     if (rc == SGT_OK && errno) rc = sgt_fail_errno(err, "%s", run);
     closedir(d);
     if (rc < 0) {
@@ -116,8 +116,8 @@ int sgt_run_named(char to[SGT_PATH], const char *path, sgt_error *err)
     return rc < 0 ? rc : 1;
 }
 
-/* Return whether rc, the error of a check, means that the checkpoint is incomplete. Otherwise the
- * check failed because of the disk or a lack of memory. */
+/* Return whether a check of the checkpoint `dir` returned the error rc because the checkpoint is
+ * incomplete. Other causes are a disk error or a lack of memory. */
 static int is_incomplete(const char *dir, int rc)
 {
     static const char *const files[] = {"config.json", "model.safetensors", "optimizer.safetensors",
@@ -171,8 +171,8 @@ int sgt_run_find(char **dir, const char *path, const sgt_notice *notice, sgt_err
 
 /* ---- removing ---- */
 
-/* Remove a checkpoint. It is renamed before its files are deleted, so that a folder with a
- * checkpoint's name is always complete. */
+/* Remove a checkpoint. First rename its folder, and then delete its files. So a folder with the
+ * name of a checkpoint is always complete. */
 static int remove_step(const sgt_run *r, uint64_t step, sgt_error *err)
 {
     char from[SGT_PATH], to[SGT_PATH];
@@ -182,8 +182,8 @@ static int remove_step(const sgt_run *r, uint64_t step, sgt_error *err)
     return rc < 0 ? rc : sgt_remove_tree(to, err);
 }
 
-/* Remove all checkpoints after step `last`. Of the others, keep the newest `keep` (0: all) and the
- * best. */
+/* Remove all checkpoints after step `last`. Of the other checkpoints, keep only the newest `keep`
+ * (0: all) and the best. */
 static int remove_steps(const sgt_run *r, uint64_t last, uint64_t keep, sgt_error *err)
 {
     uint64_t *steps, kept = 0;
@@ -201,7 +201,7 @@ int sgt_run_rotate(const sgt_run *r, uint64_t keep, sgt_error *err)
     return remove_steps(r, UINT64_MAX, keep, err);
 }
 
-/* Return whether `name` is a folder that a save was writing or removing, or a temporary file. */
+/* Return whether `name` is a temporary file, or a temporary folder of an interrupted save. */
 static int is_leftover(const char *name)
 {
     static const char *const begins[] = {WORK_PREFIX,     "latest.",       "best.",
@@ -238,7 +238,7 @@ static int remove_name(const sgt_run *r, const char *name, sgt_error *err)
 
 /* ---- the log ---- */
 
-/* Return the step of a complete line of the log; -1 if the line is damaged. */
+/* Return the step of a log line of n bytes, or -1 if the line is damaged or incomplete. */
 static json_int_t line_step(const char *line, size_t n)
 {
     if (n == LINE || line[n - 1] != '\n') return -1;
@@ -249,8 +249,9 @@ static json_int_t line_step(const char *line, size_t n)
     return s;
 }
 
-/* Copy the lines of steps before `step`: complete lines, in ascending order of steps, only the
- * first line of each step. Other lines are damaged, or belong to steps after the checkpoint. */
+/* Copy the log lines of steps before `step` from `in` to `out`. A line is copied only if it is
+ * complete and if its step is larger than that of the last copied line. Set *cut if any line is not
+ * copied. */
 static int copy_lines(sgt_run *r, FILE *in, FILE *out, uint64_t step, uint64_t *kept, int *cut,
                       sgt_error *err)
 {
@@ -263,7 +264,7 @@ static int copy_lines(sgt_run *r, FILE *in, FILE *out, uint64_t step, uint64_t *
             *cut = 1;
             continue;
         }
-        fwrite(line, 1, n, out); /* errors are reported when the file is committed */
+        fwrite(line, 1, n, out); /* sgt_file_commit reports an error of fwrite */
         last = s;
         (*kept)++;
         snprintf(r->last, LINE, "%.*s", (int)n - 1, line);
@@ -296,7 +297,7 @@ static int open_log(sgt_run *r, uint64_t step, const sgt_notice *notice, sgt_err
 {
     char path[SGT_PATH];
     int rc = cut_log(r, sgt_path(path, r->path, "log.jsonl"), step, notice, err);
-    /* allocate this now, because no memory is allocated during steps */
+    /* allocate the buffer now, because steps must not allocate memory */
     if (rc == SGT_OK) rc = sgt_reserve(&r->waiting, &r->room, LINE, 1, path, err);
     if (rc < 0) return rc;
     r->log = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
@@ -342,7 +343,8 @@ int sgt_run_put(const sgt_run *r, const char *name, const char *text, sgt_error 
     return sgt_file_put(sgt_path(path, r->path, "%s", name), text, strlen(text), err);
 }
 
-/* Make `latest` or `best` name the checkpoint of a step; 0: remove the file. */
+/* Write the name of step `step`'s checkpoint to the file `latest` or `best`. If `step` is 0, remove
+ * the file. */
 static int point(const sgt_run *r, const char *name, uint64_t step, sgt_error *err)
 {
     char text[32];
@@ -350,8 +352,8 @@ static int point(const sgt_run *r, const char *name, uint64_t step, sgt_error *e
     return step ? sgt_run_put(r, name, text, err) : remove_name(r, name, err);
 }
 
-/* Update r->best if this checkpoint is better. Of checkpoints with equal losses, the first one is
- * the best. */
+/* Set r->best to `step` if `loss` is lower than the best loss so far. If losses are equal, the
+ * earlier step is the best. */
 static void compare_best(sgt_run *r, uint64_t step, double loss)
 {
     if (!(loss > 0) ||
@@ -377,9 +379,9 @@ static int lock_run(sgt_run *r, sgt_claimant *who, sgt_error *err)
     return rc <= 0 ? rc : sgt_run_owned(r->path, rc, err);
 }
 
-/* Find the best of the checkpoints up to `step`. Unless `force` is set, fail if there is a complete
- * checkpoint after `step`: another process has saved it since the caller looked, and it must not be
- * removed. */
+/* Find the best checkpoint up to `step`. Unless `force` is set, return an error if there is a
+ * complete checkpoint after `step`. Another process has saved such a checkpoint since the caller
+ * looked, so it must not be removed. */
 static int look_at_steps(sgt_run *r, uint64_t step, int force, sgt_error *err)
 {
     uint64_t *steps;
@@ -413,12 +415,12 @@ int sgt_run_open(sgt_run **out, uint64_t step, int force, sgt_claimant *who,
     rc = lock_run(r, who, err);
     if (rc == SGT_OK) rc = look_at_steps(r, step, force, err);
     if (rc == SGT_OK) rc = remove_leftovers(r, err);
-    /* Update `latest` and `best` before any checkpoint that they may name is removed. They may be
-     * out of date if a save was killed between its renames. */
+    /* Update `latest` and `best` before checkpoints are removed, because they may name one of
+     * these. They may be out of date if an earlier save was killed halfway. */
     if (rc == SGT_OK) rc = point(r, "latest", step, err);
     if (rc == SGT_OK) rc = point(r, "best", r->best, err);
     if (rc == SGT_OK && !step) rc = remove_name(r, "memory.jsonl", err);
-    /* remove later checkpoints, which are incomplete unless the run starts over */
+    /* Remove checkpoints after `step`. They are incomplete, or the run starts over. */
     if (rc == SGT_OK) rc = remove_steps(r, step, 0, err);
     if (rc == SGT_OK) rc = open_log(r, step, warning, err);
     if (rc < 0) sgt_run_close(r);
@@ -441,8 +443,8 @@ char *sgt_run_checkpoint(const sgt_run *r, uint64_t step)
     return strdup(step_path(path, r->path, step));
 }
 
-/* Return a line for starts.jsonl, as malloc'd JSON text; NULL if out of memory. Texts that are not
- * UTF-8 are escaped. */
+/* Return a JSON object for starts.jsonl as malloc'd text, or NULL if out of memory. Texts that are
+ * not valid UTF-8 are escaped. */
 static char *start_json(uint64_t step, const char *machine, const char *command)
 {
     char time_text[32] = "", host[65] = "", printable[4 * 4096];
@@ -468,7 +470,7 @@ int sgt_run_start(sgt_run *r, uint64_t step, const char *machine, const char *co
     char *line = start_json(step, machine, command);
     size_t n = 0;
     sgt_path(path, r->path, "starts.jsonl");
-    /* ignore errors: a run of an older version has no such file */
+    /* ignore errors: runs of older versions do not have this file */
     if (step) (void)sgt_file_get(&before, &n, path, MOST_STARTS, NULL);
     if (!line || asprintf(&text, "%.*s%s\n", (int)n, before ? before : "", line) < 0) text = NULL;
     int rc = text ? sgt_run_put(r, "starts.jsonl", text, err) : sgt_fail_memory(err, path);
@@ -493,8 +495,7 @@ int sgt_run_save(sgt_run *r, const sgt_checkpoint_state *state, sgt_backend *b, 
     if (rc == SGT_OK) rc = sgt_checkpoint_write(work, state, b, m, tokenizer, eot, err);
     if (rc == SGT_OK) rc = sgt_sync_folder(work, err);
     if (rc == SGT_OK) rc = sgt_owner_check(r->owner, err);
-    /* a checkpoint of this step exists only if it was incomplete, so that its steps were
-     * repeated */
+    /* if a checkpoint of this step exists, it was incomplete, and the run has repeated its steps */
     if (rc == SGT_OK && access(path, F_OK) == 0) rc = remove_step(r, state->step, err);
     if (rc == SGT_OK && rename(work, path) < 0) rc = sgt_fail_errno(err, "%s", path);
     if (rc == SGT_OK) rc = sgt_sync_folder(r->path, err);
@@ -502,8 +503,8 @@ int sgt_run_save(sgt_run *r, const sgt_checkpoint_state *state, sgt_backend *b, 
     if (rc == SGT_OK) compare_best(r, state->step, state->val_loss);
     if (rc == SGT_OK && r->best == state->step) rc = point(r, "best", r->best, err);
     if (rc == SGT_OK) rc = sgt_run_rotate(r, keep, err);
-    /* if another process owns the run now, do not remove `work`: the new owner removes it, and may
-     * be writing a folder of the same name */
+    /* If another process owns the run now, do not remove the folder `work`. The new owner removes
+     * it, and may be writing a folder with the same name. */
     if (rc < 0 && sgt_owner_check(r->owner, err) < 0) rc = SGT_EUNSUPPORTED;
     else if (rc < 0) sgt_remove_tree(work, NULL);
     return rc;

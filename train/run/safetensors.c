@@ -1,5 +1,5 @@
-/* safetensors.c: reads and writes safetensors files, and checks a file before its contents are
- * used. */
+/* safetensors.c: reads and writes safetensors files. When it opens a file, it checks the header
+ * completely. */
 #include "train/run/safetensors.h"
 
 #include <errno.h>
@@ -178,7 +178,7 @@ int sgt_safetensors_open(sgt_safetensors **out, const char *path, sgt_error *err
     sgt_safetensors *s = calloc(1, sizeof *s);
     if (!s) return sgt_fail_memory(err, path);
     s->path = strdup(path);
-    /* O_NONBLOCK: opening a pipe must not block */
+    /* O_NONBLOCK, because opening a pipe would otherwise block */
     s->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (s->fd < 0) rc = sgt_fail_errno(err, "%s", path);
     else if (!s->path) rc = sgt_fail_memory(err, path);
@@ -228,7 +228,7 @@ static float from_half(uint16_t h)
 {
     uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, fraction = h & 1023;
     if (exponent == 31) return from_bits(sign | 0x7f800000 | fraction << 13);
-    /* a subnormal number, which float32 can represent exactly */
+    /* a subnormal half-precision number, which float32 represents exactly */
     if (exponent == 0) return (sign ? -1.0f : 1.0f) * (float)fraction * 0x1p-24f;
     return from_bits(sign | (exponent + 112) << 23 | fraction << 13);
 }
@@ -275,21 +275,23 @@ int sgt_safetensors_read(const sgt_safetensors *s, const sgt_safetensor *t, uint
 /* ---- writing ---- */
 
 /* Data is written in blocks of ROOM bytes, with O_DIRECT if the file system supports it. Writing
- * through the page cache would take seven times as much CPU time, which training needs, and would
- * evict data that training reads. */
+ * through the page cache would take seven times as much CPU time, which training needs. It would
+ * also evict data that training reads from the cache. */
 #define ROOM SGT_SAFETENSORS_ROOM
-/* largest alignment that O_DIRECT requires of address, offset and size, in bytes */
+/* O_DIRECT requires that address, offset and size are multiples of at most this many bytes */
 #define ALIGN 4096
 
 struct sgt_safetensors_writer {
     sgt_file file;
-    uint8_t *room; /* buffer of ROOM bytes, of which `filled` are not yet written */
+    uint8_t *room; /* buffer of ROOM bytes; its first `filled` bytes are not written yet */
     size_t filled;
     int direct; /* 1: O_DIRECT is on */
     json_t *header;
-    uint64_t declared, written; /* bytes of data declared, and written so far */
-    uint64_t bytes;             /* bytes of the file so far, including the header */
-    XXH3_state_t *hash;         /* checksum of the bytes of the file so far */
+    /* declared: bytes of the declared tensors; written: bytes that sgt_safetensors_write got so
+     * far */
+    uint64_t declared, written;
+    uint64_t bytes;     /* size of the file so far, in bytes, including the header */
+    XXH3_state_t *hash; /* running checksum of the file's bytes so far */
 };
 
 static void set_direct(sgt_safetensors_writer *w, int on)
@@ -338,8 +340,8 @@ int sgt_safetensors_declare(sgt_safetensors_writer *w, const char *name, const u
     return SGT_OK;
 }
 
-/* Write the buffer. Only the last buffer of a file is partly filled; O_DIRECT may refuse to write
- * that. */
+/* Write the buffer to the file. Only the last buffer of a file is partly filled, and O_DIRECT may
+ * refuse to write such a buffer. */
 static int flush(sgt_safetensors_writer *w, sgt_error *err)
 {
     const uint8_t *from = w->room;
@@ -348,7 +350,7 @@ static int flush(sgt_safetensors_writer *w, sgt_error *err)
     while (w->direct && w->filled) {
         ssize_t n = write(fileno(w->file.stream), from, w->filled);
         if (n < 0 && errno == EINTR) continue;
-        /* this write cannot use O_DIRECT, for example because the previous write was partial */
+        /* O_DIRECT refuses this write, for example because the previous write was partial */
         if (n < 0 && errno == EINVAL) set_direct(w, 0);
         else if (n < 0) return sgt_fail_errno(err, "%s: cannot write", w->file.path);
         if (n > 0) from += n, w->filled -= (size_t)n;
@@ -374,8 +376,8 @@ static int put(sgt_safetensors_writer *w, const void *p, size_t n, sgt_error *er
     return SGT_OK;
 }
 
-/* Write the header, padded with spaces so that the numbers begin at a multiple of 8, as the format
- * requires. */
+/* Write the header. It is padded with spaces so that the data begins at a multiple of 8 bytes, as
+ * the format requires. */
 static int write_header(sgt_safetensors_writer *w, sgt_error *err)
 {
     int rc;

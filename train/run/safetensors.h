@@ -1,6 +1,6 @@
-/* safetensors.h: reads and writes Hugging Face's tensor files. A file is 8 bytes of little-endian
- * header length, a JSON header {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]},
- * ...}, then the numbers.
+/* safetensors.h: reads and writes Hugging Face's tensor files. A file begins with the size of the
+ * header, a little-endian 8-byte number. Then follows the JSON header {"name": {"dtype": "F32",
+ * "shape": [2, 3], "data_offsets": [0, 24]}, ...}, and then the data.
  *
  *     sgt_safetensors *s;
  *     if (sgt_safetensors_open(&s, "model.safetensors", &err) < 0) ...;
@@ -8,8 +8,8 @@
  *     if (t) sgt_safetensors_read(s, t, 0, n, floats, &err);
  *     sgt_safetensors_close(s);
  *
- * Headers are not trusted: every range must fit its shape and the file, and the ranges must cover
- * the data without gap or overlap, as the format requires. */
+ * Headers are not trusted. Each tensor's data range must match its shape and lie in the file.
+ * Together the ranges must cover the data without gaps or overlaps, as the format requires. */
 #ifndef SGT_SAFETENSORS_H
 #define SGT_SAFETENSORS_H
 
@@ -18,13 +18,14 @@
 
 #include "loader/base/error.h"
 
-/* largest size of a header in bytes, which limits the cost of a bad file; GPT-2 XL's header has
- * 60 kB */
+/* maximum size of a header in bytes, so that a damaged file cannot cost much memory; GPT-2 XL's
+ * header has 60 kB */
 #define SGT_SAFETENSORS_MAX_HEADER ((uint64_t)16 << 20)
-/* most JSON values in a header, for the same reason; a tensor takes eight */
+/* maximum number of JSON values in a header, so that a damaged file cannot cost much time; a tensor
+ * takes eight values */
 #define SGT_SAFETENSORS_MAX_VALUES ((size_t)1 << 18)
 #define SGT_SAFETENSORS_MAX_DIMS 8
-/* bytes that a writer buffers and writes at a time */
+/* size in bytes of the buffer through which a writer writes a file */
 #define SGT_SAFETENSORS_ROOM ((size_t)4 << 20)
 
 typedef struct sgt_safetensor {
@@ -33,7 +34,7 @@ typedef struct sgt_safetensor {
     uint32_t dims;
     uint64_t dim[SGT_SAFETENSORS_MAX_DIMS];
     uint64_t count; /* number of elements */
-    /* byte offsets of the tensor's first byte and of its end, from the start of the data */
+    /* byte offsets, from the start of the data, at which the tensor begins and ends */
     uint64_t begin, end;
 } sgt_safetensor;
 
@@ -42,28 +43,29 @@ typedef struct sgt_safetensors sgt_safetensors;
 int sgt_safetensors_open(sgt_safetensors **out, const char *path, sgt_error *err);
 void sgt_safetensors_close(sgt_safetensors *s); /* NULL is fine */
 size_t sgt_safetensors_count(const sgt_safetensors *s);
-/* Return tensor i, in the order of the data in the file. */
+/* Return tensor i, counted in the order in which the data is stored in the file. */
 const sgt_safetensor *sgt_safetensors_at(const sgt_safetensors *s, size_t i);
-/* Return the tensor with this name, or NULL. */
+/* Return the tensor with this name, or NULL if there is none. */
 const sgt_safetensor *sgt_safetensors_find(const sgt_safetensors *s, const char *name);
 
-/* Read numbers first .. first + count - 1 as float32, from F64, F32, F16 or BF16. Returns
- * SGT_EUNSUPPORTED for another type. */
+/* Read elements first .. first + count - 1 of tensor `t`, and convert them to float32. The type in
+ * the file may be F64, F32, F16 or BF16. Return SGT_EUNSUPPORTED for any other type. */
 int sgt_safetensors_read(const sgt_safetensors *s, const sgt_safetensor *t, uint64_t first,
                          size_t count, float *out, sgt_error *err);
 
-/* Writes a new file of float32 tensors. Call begin; declare for each tensor; write for all numbers,
- * in the same order and in portions of any size; and commit, which gives the file its name. */
+/* Writer for a new file of float32 tensors. Call `begin`, then `declare` for each tensor. Then call
+ * `write` for all numbers, in the order of the declarations and in portions of any size. Finally
+ * call `commit`, which renames the file to its final name. */
 typedef struct sgt_safetensors_writer sgt_safetensors_writer;
 int sgt_safetensors_begin(sgt_safetensors_writer **out, const char *path, sgt_error *err);
 int sgt_safetensors_declare(sgt_safetensors_writer *w, const char *name, const uint32_t *dim,
                             uint32_t dims, sgt_error *err);
 int sgt_safetensors_write(sgt_safetensors_writer *w, const float *x, size_t count, sgt_error *err);
-/* Finish the file and give it its name. Sets *bytes to its size and *xxh3 to its XXH3-64. Frees w,
- * also on failure. */
+/* Complete the file, and rename it to its final name. Set *bytes to the file's size, and *xxh3 to
+ * its XXH3-64. Free w, even if the function fails. */
 int sgt_safetensors_commit(sgt_safetensors_writer *w, uint64_t *bytes, uint64_t *xxh3,
                            sgt_error *err);
-/* Remove the unfinished file and free w; NULL is fine. */
+/* Delete the incomplete file, and free w. NULL is allowed. */
 void sgt_safetensors_abandon(sgt_safetensors_writer *w);
 
 #endif

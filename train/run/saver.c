@@ -1,4 +1,5 @@
-/* saver.c: copies the state of a run, and writes the copy to a checkpoint in a thread. */
+/* saver.c: copies the state of a run, and writes the copy as a checkpoint in a background
+ * thread. */
 #include "train/run/saver.h"
 
 #include <pthread.h>
@@ -10,24 +11,25 @@
 
 #define STATES 3
 
-/* A backend whose only function is `get`, which reads from the copied state. The thread writes the
- * checkpoint from it. */
+/* Memory for a copy of the state, and a backend whose only function, `get`, reads from that copy.
+ * The background thread writes the checkpoint from this backend. */
 typedef struct copy {
     sgt_backend calls;
     const sgt_model *model;
     sgt_arena memory;
-    float *flat[STATES]; /* array of each sgt_state, in the model's layout; NULL: all zeros */
+    /* for each sgt_state, an array with the model's layout; NULL: the state is all zeros */
+    float *flat[STATES];
 } copy;
 
 struct sgt_saver {
     const sgt_trainer *t;
     copy copy;
-    int states; /* number of states to copy; the others are all zeros */
-    int said;   /* 1 after it was reported that there is no memory for the copy */
+    int states; /* number of states to copy; the remaining states are all zeros */
+    int said;   /* 1: the notice that there is no memory for the copy was given */
     int track;
     pthread_t thread;
-    int writing; /* 1: a thread was started and must be joined */
-    int written; /* 1: set by the thread when rc, why and state are final */
+    int writing; /* 1: the background thread was started and is not joined yet */
+    int written; /* set to 1 by the background thread when rc and why are final */
     int rc;
     sgt_error why;
     sgt_checkpoint_state state;
@@ -36,7 +38,7 @@ struct sgt_saver {
 
 /* ---- the copy ---- */
 
-/* Return the number of states to copy; SGD has no second moment. */
+/* Return the number of states to copy: 3, or 2 for SGD, which has no second moment. */
 static int states_of(sgt_optim_kind optimizer) { return optimizer == SGT_SGD ? 2 : STATES; }
 
 uint64_t sgt_saver_bytes(const sgt_model *m, sgt_optim_kind optimizer)
@@ -56,8 +58,8 @@ static int get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size
     return SGT_OK;
 }
 
-/* Prefault the memory with all threads, because in a virtual machine the host may have to allocate
- * every page first, which takes seconds. */
+/* Write to every page of the copy with all threads, so that later saves do not wait for page
+ * faults. In a virtual machine, the host may have to allocate each page, which takes seconds. */
 static void prefault(char *p, size_t n, int threads)
 {
 #pragma omp parallel for num_threads(threads) schedule(static)
@@ -80,7 +82,8 @@ static int map_copy(sgt_saver *s, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return whether there is memory for the copy. Allocates it at the first save, and keeps it. */
+/* Return whether there is memory for the copy. The first call allocates this memory, which is kept
+ * for later saves. */
 static int have_memory(sgt_saver *s)
 {
     sgt_error why;
@@ -138,8 +141,8 @@ int sgt_saver_save(sgt_saver *s, const sgt_checkpoint_state *state, sgt_backend 
         s->written = 0;
         s->writing = pthread_create(&s->thread, NULL, write_copy, s) == 0;
         if (s->writing) return SGT_OK;
-        /* write from the copy, because the other ranks have already made their calls for this
-         * save */
+        /* write from the copy, because the other ranks have already made the calls that reading the
+         * backend requires */
         b = &s->copy.calls;
     }
     if ((rc = write_out(s, b, err)) == SGT_OK) s->saved = state->step;

@@ -10,13 +10,13 @@
  *     rc = sgt_saver_wait(s, &err);
  *     sgt_saver_close(s);
  *
- * A save copies parameters and moments to memory of the saver, which the first save allocates and
- * later saves reuse. A thread then writes the copy (sgt_run_save: temporary names, fsync, rename,
- * `latest`, rotation). Copying costs a pass over memory; fork would avoid that, but is unsafe with
- * threads of OpenMP, CUDA or MPI. Only one write runs at a time; the next save waits for it. If a
- * write fails, the older checkpoints remain, and a later save may succeed. If there is no memory
- * for the copy, or if no step follows the save, training waits for the write. Only one thread may
- * use a saver. */
+ * A save copies parameters and moments to memory that the first save allocates and later saves
+ * reuse. A background thread then writes the copy as sgt_run_save does: temporary names, fsync,
+ * rename, `latest`, removal of old checkpoints. Copying costs a pass over memory. A fork would
+ * avoid the copy, but is unsafe with threads of OpenMP, CUDA or MPI. Only one write runs at a time,
+ * so the next save waits until the write has ended. If a write fails, the older checkpoints remain,
+ * and a later save may succeed. If there is no memory for the copy, or if no step follows the save,
+ * training waits for the write. Only one thread may use a saver. */
 #ifndef SGT_SAVER_H
 #define SGT_SAVER_H
 
@@ -24,27 +24,29 @@
 
 typedef struct sgt_saver sgt_saver;
 
-/* Open a saver for t->run. Gives a notice to t->o->notice if there is no memory for the copy. */
+/* Open a saver for t->run. If a later save finds no memory for the copy, it gives a notice to
+ * t->o->notice. */
 int sgt_saver_open(sgt_saver **out, const sgt_trainer *t, sgt_error *err);
-void sgt_saver_close(sgt_saver *s); /* wait for the write in progress, then free s; NULL is fine */
+/* Wait for the write in progress, then free s. NULL is allowed. */
+void sgt_saver_close(sgt_saver *s);
 
-/* Return the size in bytes of a saver's copy of this model and its moments. */
+/* Return the size in bytes of the copy that a saver makes of this model and its moments. */
 uint64_t sgt_saver_bytes(const sgt_model *m, sgt_optim_kind optimizer);
 
-/* Save a checkpoint. The texts in *state must stay valid until the write has ended. `more`: 1 if
- * steps follow, so that the checkpoint is written in the background. Returns the error of the
- * previous write, or of this write if it is not in the background. In the second case, it may have
- * read only a part of the backend's state. */
+/* Save a checkpoint. `more`: 1 if steps follow, so that the checkpoint is written in the
+ * background. The strings in *state must stay valid until the write has ended. Return the error of
+ * the previous write, if it failed. Without a background write, also return the error of this
+ * write, which may have read only a part of the backend's state. */
 int sgt_saver_save(sgt_saver *s, const sgt_checkpoint_state *state, sgt_backend *b, int more,
                    sgt_error *err);
 
-/* Return the error of the last write if it has failed. Each error is returned only once.
- * sgt_saver_check does not wait for the write; sgt_saver_wait does. */
+/* Return the error of the last write if it failed; an error is returned only once. sgt_saver_wait
+ * waits until the write has ended. sgt_saver_check does not wait. */
 int sgt_saver_check(sgt_saver *s, sgt_error *err);
 int sgt_saver_wait(sgt_saver *s, sgt_error *err);
 
-/* Return the step of the newest checkpoint whose write is known to have succeeded (after a wait or
- * a check); 0: none. */
+/* Return the step of the newest checkpoint that sgt_saver_check or sgt_saver_wait has found to be
+ * written; 0: none. */
 uint64_t sgt_saver_saved(const sgt_saver *s);
 
 #endif
