@@ -1,17 +1,18 @@
-/* blocks.c: see blocks.h. Each set of a mix has one store of blocks.
+/* blocks.c: see blocks.h. Each set of a mix has its own store of blocks.
  *
- * A store has room for the blocks of 2 1/8 pools; block n is in slot n mod capacity. The extra
- * eighth keeps the disk busy while a cursor waits for the last blocks of the next pool. Blocks are
- * read in order, by any cursor that fetches, under the store's lock:
+ * A store has room for the blocks of 2 1/8 pools, and block n is in slot n mod capacity. The extra
+ * eighth keeps the disk busy while a cursor waits for the last blocks of the next pool. Any cursor
+ * that fetches also starts reads of further blocks. Blocks are read in ascending order, under the
+ * store's lock:
  *
  *     landed <= asked <= begin + capacity
  *
- * Blocks below `landed` have arrived or have failed. Blocks from `landed` to `asked` - 1 are being
- * read, at most DEPTH at once. A block stays in its slot until another block is read into the slot.
- * `begin` is the first block that must stay: usually the first block of the pool that windows were
- * last drawn from, which leaves room to read the next pool. Cursors reach the next pool at
- * different times. Blocks of the previous pool are therefore replaced one by one, and a window
- * whose block has been replaced is read on its own. */
+ * Blocks below `landed` have arrived or have failed. Blocks `landed` ... `asked` - 1 are being
+ * read, at most DEPTH of them at once. A block stays in its slot until a later block is read into
+ * the slot. `begin` is the first block that must not be replaced. Usually this is the first block
+ * of the pool of the last fetch, which leaves room to read the next pool. Cursors reach the next
+ * pool at different times, so blocks of the previous pool are replaced one by one. A cursor that
+ * still needs a replaced block reads its window separately. */
 #include "loader/read/blocks.h"
 
 #include <assert.h>
@@ -26,13 +27,15 @@
 
 #define DEPTH 32u /* blocks in flight: 8 MiB */
 #define PARTS 4u  /* most extents per block */
-/* bytes of a window that are prefetched; the hardware loads the rest while these are copied */
+/* number of bytes to prefetch of each window; while they are copied, the hardware prefetches the
+ * rest */
 #define EXPECTED ((size_t)512)
 #define NONE UINT64_MAX
 
 typedef struct block {
-    uint64_t number; /* NONE: no block has been read into this slot */
-    /* number of extents; 0: the block could not be read, or has too many extents */
+    uint64_t number; /* number of the block in this slot; NONE: the slot is empty */
+    /* number of contiguous ranges (extents) that the block is read in; 0: the block could not be
+     * read, or has more than PARTS extents */
     uint32_t parts;
     sgt_extent extents[PARTS];
     sgt_ring_read reads[PARTS];
@@ -51,9 +54,9 @@ typedef struct store {
     sgt_sampler_memo memo;
     /* protects the fields below, the blocks, the ring and the memo */
     pthread_mutex_t lock;
-    /* block numbers, see above; begin NONE: no block was requested yet */
+    /* block numbers, explained at the top of this file. begin is NONE until the first fetch */
     uint64_t landed, asked, begin;
-    /* pool of the last fetch if its blocks were not stored; else NONE */
+    /* first block of the last fetch's pool if that fetch found its blocks missing; else NONE */
     uint64_t stray;
 } store;
 
@@ -94,8 +97,8 @@ static void ask_block(store *s)
     }
 }
 
-/* Wait for block `landed`. Its error is ignored, because a caller that needs a window of this block
- * reads the window itself and then gets the error. */
+/* Wait for block number s->landed. Ignore its error: a caller that needs a window of the block will
+ * read that window itself and get the error. */
 static void land(store *s)
 {
     block *b = block_at(s, s->landed++);
@@ -108,28 +111,30 @@ static int has_arrived(const store *s)
     return s->landed < s->asked && !sgt_ring_pending(b->reads, b->parts);
 }
 
-/* Collect the blocks that have arrived, and start reading as many more as there is room for. */
+/* Collect the blocks that have arrived, and start reading further blocks until the store or the
+ * ring is full. */
 static void keep_reading(store *s)
 {
     sgt_ring_submit(s->ring);
     while (has_arrived(s)) land(s);
-    /* `begin` may be above `landed`. So the block that was in the slot before must have landed,
-     * too */
+    /* Limit the reads in flight also to the capacity. After `begin` has advanced past `landed`, a
+     * slot's old block may otherwise still be in flight when a new one is read into it. */
     uint64_t most = s->capacity < DEPTH ? s->capacity : DEPTH;
     while (s->asked < s->begin + s->capacity && s->asked - s->landed < most) ask_block(s);
     sgt_ring_submit(s->ring);
 }
 
-/* Start over and read blocks from number `to` on. */
+/* Wait for all reads in flight, then continue reading at block `to`. */
 static void jump(store *s, uint64_t to)
 {
     while (s->landed < s->asked) land(s);
     s->landed = s->asked = s->begin = to;
 }
 
-/* Move `begin` for a fetch of windows in blocks `low` to `high`. Return 0 if these blocks cannot be
- * fetched from the store: none was requested yet, they are too far ahead, or they have been
- * replaced. If two fetches in a row find this for the same pool, jump to that pool and return 1. */
+/* Prepare the store for a fetch of windows in blocks `low` ... `high`: move `begin` forward if
+ * necessary. Return 1 if the blocks are or will be in the store. Return 0 if they are not, because
+ * no block was requested yet, they are too far ahead, or they have been replaced. But if two
+ * fetches in a row miss the same pool, jump to that pool and return 1. */
 static int steer(store *s, uint64_t low, uint64_t high)
 {
     /* the pool's first block */
@@ -205,7 +210,8 @@ void sgt_blocks_close(sgt_blocks *b)
 
 /* ---- fetching ---- */
 
-/* Return a window's tokens in its block, or NULL if the block is not stored. */
+/* Return the address of a window's tokens in its block, or NULL if the store does not have the
+ * block. */
 static const void *find(const store *s, const sgt_window *w)
 {
     const block *b = block_at(s, w->block);
@@ -218,7 +224,8 @@ static const void *find(const store *s, const sgt_window *w)
     return NULL;
 }
 
-/* Copy the windows that belong to the store's set and whose blocks are stored. */
+/* For each window of this store's set whose block is stored, copy the window to memory + i * room
+ * and set tokens[i] to the copy. i is the index of the window. */
 static void fetch_from(store *s, const sgt_window *windows, uint32_t n, uint64_t low, uint64_t high,
                        char *memory, size_t room, const void **tokens)
 {
@@ -247,8 +254,8 @@ void sgt_blocks_fetch(sgt_blocks *b, const sgt_window *windows, uint32_t n, char
             if (windows[i].block < low) low = windows[i].block;
             if (windows[i].block > high) high = windows[i].block;
         }
-        /* In a child after fork, the ring belongs to the parent, and a lock that another thread
-         * held stays locked. */
+        /* Skip the store in a child after fork: the ring belongs to the parent, and the lock may
+         * have been held by a thread that does not exist in the child. */
         if (low > high || s->pid != getpid()) continue;
         pthread_mutex_lock(&s->lock);
         fetch_from(s, windows, n, low, high, memory, room, tokens);

@@ -1,24 +1,24 @@
-/* mmap.c: each shard's whole file is mapped once. Pages that were read stay in the page cache,
- * which other processes share.
+/* mmap.c: the reader that maps each shard's file once, completely. The pages that it reads stay in
+ * the page cache, which all processes share.
  *
- * Random windows need two kinds of advice. MADV_RANDOM turns off readahead, with which a page fault
- * would read megabytes although a window needs two kilobytes. MADV_WILLNEED starts reading the
- * windows of coming batches, all at once and without waiting, whereas page faults would read them
- * one after another. (If the set is in the page cache, prefetching the first cache line of coming
- * windows as well made batches slower.)
+ * Random windows need two kinds of advice to the kernel. MADV_RANDOM turns off readahead: with
+ * readahead, a page fault would read megabytes although a window needs only two kilobytes.
+ * MADV_WILLNEED starts reading all windows of the coming batches at once and without waiting,
+ * whereas page faults would read them one after another. (Prefetching the first cache line of
+ * coming windows, too, made batches slower when the set was in the page cache.)
  *
  * When the first cursor is opened, pages that are already in the page cache are mapped ahead. The
- * first access to an unmapped page is a fault even if the page is cached, and without mapping ahead
- * these faults would take most of the first epoch's time. Mapping ahead reads nothing from the disk
- * and takes memory only for page tables: 0.2 % of the set's size. Pages that are not mapped ahead
- * are mapped by faults.
+ * first access to an unmapped page is a fault even if the page is cached, and such faults would
+ * otherwise take most of the first epoch's time. Mapping ahead reads nothing from the disk, and
+ * takes memory only for page tables (0.2 % of the set's size). Pages that are not mapped ahead are
+ * mapped by faults.
  *
- * Files may change under a map. sgt_loader_guard_sigbus (sgt_loader.h) installs a handler of
- * SIGBUS: if the kernel cannot load a page, because the file was cut short or the disk failed, the
- * handler maps zeros there and marks the map as torn, which `verify` checks after the tokens have
- * been copied. The handler runs in the thread that reads, and gets no argument: from fetch to
- * verify, a thread-local variable points to the reader whose maps the thread reads. This and the
- * handler are the library's only global state. */
+ * A file may change while it is mapped. The kernel cannot load a page if the file was cut short or
+ * the disk failed. The handler of SIGBUS that sgt_loader_guard_sigbus (sgt_loader.h) installs then
+ * maps zeros there and marks the map as torn. `verify` checks this mark after the tokens have been
+ * copied. The handler runs in the thread that reads. It finds the reader by a thread-local
+ * variable, which is set from fetch to verify. This variable and the handler are the library's only
+ * global state. */
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -38,65 +38,67 @@
 #define MADV_POPULATE_READ 22
 #endif
 
-/* windows announced ahead, and so the most reads in flight; more did not make the measured disk
- * faster */
+/* number of windows that batch.c announces ahead, which limits the reads in flight. A higher number
+ * did not make the measured disk faster */
 #define AHEAD 128
-/* batches between two checks of how much this thread has read from the disk */
+/* number of batches between two checks of how much this thread has read from the disk */
 #define LOOK_BATCHES 8
-#define PIECE ((size_t)2 << 20) /* bytes that are looked up in the page cache in one call */
+#define PIECE ((size_t)2 << 20) /* bytes per look-up in the page cache */
 #define AROUND 16               /* pages that one fault maps */
-/* longest time in seconds that opening the first cursor spends on mapping ahead; a 5 GB set takes
- * that long on one idle core */
+/* maximum time in seconds for mapping ahead when the first cursor is opened. One idle core maps
+ * about 5 GB in this time */
 #define MAP_S .25
-/* bytes per madvise call with sampling `block`, in which the neighbours of a window are needed
- * soon, too */
+/* bytes per madvise call if the sampling is `block`, because the neighbours of a window are then
+ * needed soon, too */
 #define CHUNK ((uintptr_t)1 << 16)
 
 typedef struct map {
     char *base;
     size_t size;
     const char *tokens; /* address of the shard's first token */
-    uint64_t torn;      /* atomic: 0, or 1 + the first byte that could not be read */
+    /* atomic. 0: intact; otherwise 1 + offset of the first byte that could not be read */
+    uint64_t torn;
 } map;
 
 typedef struct reader {
     const sgt_set *set;
-    int begun;       /* atomic: 1: a cursor is mapping cached pages ahead, or has done so */
+    int begun;       /* atomic. 1: mapping ahead has begun or is done */
     uint64_t mapped; /* atomic: bytes that were mapped ahead */
     int random;      /* windows come in random order */
     uintptr_t page;  /* bytes */
-    uintptr_t unit;  /* bytes: advice covers whole pages, or whole chunks with sampling `block` */
-    map maps[];      /* (set->count): one for each shard's file; size 0: not mapped */
+    /* granularity of advice in bytes: a page, or CHUNK if the sampling is `block` */
+    uintptr_t unit;
+    map maps[]; /* (set->count): the map of each shard's file; size 0: not mapped yet */
 } reader;
 
 typedef struct cursor {
     reader *r;
-    /* 1: call madvise for each window. These calls take half of the time of a batch that is in the
-     * page cache. So advice ends when the kernel's counters show no disk reads for this thread, and
-     * resumes after a fault has read from the disk. */
+    /* 1: advise the kernel of each window. For batches that are in the page cache, this doubles the
+     * time. So advice stops when the kernel's counters show that this thread no longer reads from
+     * the disk, and resumes when they show reads again */
     int advising;
-    unsigned batches; /* batches since the last check of these counters */
-    unsigned told;    /* number of batches that were announced and not yet fetched */
-    pthread_t thread; /* thread whose counters `reads` holds */
-    /* the thread's major page faults plus the blocks read from disk for it, including those read
-     * through advice */
+    unsigned batches; /* batches since these counters were last checked */
+    unsigned told;    /* number of announced fetches that have not happened yet */
+    pthread_t thread; /* thread to which the count `reads` belongs */
+    /* number of the thread's major page faults plus the number of disk blocks read for it,
+     * including reads caused by advice */
     long reads;
 } cursor;
 
 /* ---- the handler of SIGBUS ---- */
 
 static struct {
-    int ready; /* atomic: 1 after `before` was written; changed under the lock */
-    /* the handler that was installed before ours; receives every other SIGBUS */
+    int ready; /* atomic: 1 once `before` is valid. Written under the lock */
+    /* the handler that was installed before this one; it receives each SIGBUS outside the maps */
     struct sigaction before;
     pthread_mutex_t lock;
 } guard = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* The reader whose maps this thread reads now, or NULL. With this model of thread-local variables,
- * the handler's access never allocates. */
+/* The reader whose maps this thread is reading, or NULL. The TLS model initial-exec is required in
+ * a signal handler: it ensures that accessing the variable never allocates memory. */
 static _Thread_local reader *reading __attribute__((tls_model("initial-exec")));
 
-/* Mark a map as torn at byte `at`, unless it is marked at an earlier byte. */
+/* Mark a map as torn at byte `at`, unless it is already torn at an earlier byte. */
 static void tear(map *m, uint64_t at)
 {
     uint64_t *torn = &m->torn, before = __atomic_load_n(torn, __ATOMIC_SEQ_CST);
@@ -106,22 +108,22 @@ static void tear(map *m, uint64_t at)
             break;
 }
 
-/* Map zero pages from the page of `at` to the map's end, so that a torn map faults only once. Mark
- * the map as torn before that: other threads then read zeros without a fault, and must find the
- * mark. */
+/* Replace the map's pages from address `at` to its end by zeros, so that further reads do not
+ * fault. Mark the map as torn first: as soon as the zeros are mapped, other threads read them
+ * without a fault and rely on the mark. */
 static int mend(map *m, uintptr_t at, uintptr_t page)
 {
     uintptr_t from = at & ~(page - 1), end = (uintptr_t)m->base + m->size;
     tear(m, from - (uintptr_t)m->base);
     end = (end + page - 1) & ~(page - 1);
-    /* Use the bare system call, which is safe in a signal handler. Besides, the thread sanitizer
-     * would treat mmap() as a write. */
+    /* make the system call directly, which is safe in a signal handler. Also, the thread sanitizer
+     * would treat mmap() as a write */
     return syscall(SYS_mmap, from, end - from, PROT_READ,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != -1;
 }
 
-/* If the address `at` is in one of the maps that this thread reads, map zeros there and return 1:
- * it can continue. Otherwise return 0. */
+/* If the address `at` is in a map that this thread is reading, map zeros there and return 1, so
+ * that the thread can continue. Otherwise return 0. */
 static int mended(uintptr_t at)
 {
     reader *r = reading;
@@ -131,15 +133,16 @@ static int mended(uintptr_t at)
     return 0;
 }
 
-/* Pass the signal on to the handler that was installed before ours, or take the default action. */
+/* Pass the signal on to the handler that was installed before this one. If there was none, take the
+ * default action. */
 static void pass_on(int number, siginfo_t *info, void *context, int faulted)
 {
     const struct sigaction to = guard.before, none = {.sa_handler = SIG_DFL};
     int called = to.sa_flags & SA_SIGINFO || (to.sa_handler != SIG_DFL && to.sa_handler != SIG_IGN);
     if (!called && to.sa_handler == SIG_IGN && !faulted) return;
     if (!called || to.sa_flags & (int)SA_RESETHAND) sigaction(SIGBUS, &none, NULL);
-    /* The default action ends the process. A fault happens again when this handler returns; a
-     * signal that was sent must be raised again. */
+    /* Here the default action must end the process. A real fault repeats when this handler returns,
+     * but a signal that was sent must be raised again. */
     if (!called && !faulted) raise(number);
     if (called && to.sa_flags & SA_SIGINFO) to.sa_sigaction(number, info, context);
     else if (called) to.sa_handler(number);
@@ -150,8 +153,8 @@ static void on_sigbus(int number, siginfo_t *info, void *context)
     const int error = errno;
     /* pairs with the release store of `ready` in sgt_loader_guard_sigbus */
     (void)__atomic_load_n(&guard.ready, __ATOMIC_ACQUIRE);
-    /* not a fault: the signal was sent by a process, or reports a memory error that no read has hit
-     * yet */
+    /* 0: the signal is not caused by an access; a process sent it, or it reports a memory error
+     * that has not been accessed yet */
     int faulted = info->si_code > 0 && info->si_code != BUS_MCEERR_AO;
     if (!faulted || !mended((uintptr_t)info->si_addr)) pass_on(number, info, context, faulted);
     errno = error;
@@ -162,8 +165,8 @@ int sgt_loader_guard_sigbus(sgt_error *err)
     int rc = SGT_OK;
     pthread_mutex_lock(&guard.lock);
     if (!guard.ready && (rc = sigaction(SIGBUS, NULL, &guard.before)) == 0) {
-        /* block the same signals as the previous handler and use its flags, so that it runs as it
-         * would without ours */
+        /* keep the signal mask and the flags of the previous handler, so that it runs under the
+         * same conditions as before */
         struct sigaction ours = guard.before;
         ours.sa_sigaction = on_sigbus;
         ours.sa_flags = SA_SIGINFO | SA_ONSTACK | (ours.sa_flags & (int)(SA_NODEFER | SA_RESTART));
@@ -236,22 +239,23 @@ static int open_reader(void **out, const char **remark, const sgt_set *set,
 
 /* ---- mapping ahead ---- */
 
-/* Map the cached pages of `bytes` bytes from `from` on. A page fault also maps the cached pages
- * around its address: 16 pages in all, by default. Populating one page of each 16 therefore maps
- * them all, in less time than populating every page. If a kernel maps fewer pages around a fault,
- * later faults map the others. Return 0 if this kernel does not support it. */
+/* Map those pages of from[bytes] that are in the page cache. When a page fault maps a cached page,
+ * the kernel also maps the cached pages around it, by default an aligned group of 16 pages. So it
+ * suffices to populate one page per group, which is faster than populating every page. If a kernel
+ * maps smaller groups, later faults map the other pages. Return 0 if the kernel does not support
+ * MADV_POPULATE_READ. */
 static int map_piece(uintptr_t page, char *from, size_t bytes)
 {
     uintptr_t around = AROUND * page, at = (uintptr_t)from, end = at + bytes;
     for (; at < end; at = (at | (around - 1)) + 1)
-        /* EINVAL: the kernel is too old. Other errors concern only these pages: the file was cut
-         * short, or memory is low */
+        /* EINVAL means that the kernel is too old. Other errors concern only this group of pages:
+         * the file was cut short, or memory is low */
         if (madvise((void *)at, page, MADV_POPULATE_READ) < 0) return errno != EINVAL;
     return 1;
 }
 
-/* Map the cached pages of all shards ahead, for at most MAP_S seconds. Only the first call does
- * this. */
+/* Map ahead the cached pages of all shards, for at most MAP_S seconds. Does nothing after the first
+ * call. */
 static void map_ahead(reader *r)
 {
     const double end = sgt_now() + MAP_S;
@@ -289,10 +293,10 @@ static int open_cursor(void **out, void *p, sgt_error *err)
 
 /* ---- files cut short ---- */
 
-/* Fail if one of the windows ends past the first byte that could not be read. Windows before that
- * byte are intact, so earlier batches of a stream succeed even if a later batch has already hit it.
- * Check the size of a shard if a window ends in id 0: after a cut, the rest of the file's last page
- * reads as zeros, without a signal. */
+/* Fail if a window ends behind the first byte that could not be read. Windows before that byte are
+ * intact. So earlier batches of a stream still succeed, even if a later batch has already reached
+ * the missing bytes. If a window ends in id 0, also check the file's size: when a file is cut
+ * short, the rest of its last page reads as zeros without a signal. */
 static int verify(void *p, const sgt_window *windows, uint32_t n, const void **tokens,
                   sgt_error *err)
 {
@@ -322,13 +326,15 @@ static void check_reads(cursor *c)
     if (!c->r->random || ++c->batches < LOOK_BATCHES) return;
     c->batches = 0;
     if (getrusage(RUSAGE_THREAD, &used) < 0) return;
-    if (pthread_equal(c->thread, pthread_self())) /* several threads may use a cursor in turn */
+    /* several threads may use one cursor, one after another, and each has its own counters */
+    if (pthread_equal(c->thread, pthread_self()))
         c->advising = used.ru_majflt + used.ru_inblock != c->reads;
     c->thread = pthread_self();
     c->reads = used.ru_majflt + used.ru_inblock;
 }
 
-/* Unless advice has ended, request all pages (or chunks) that hold a part of a window. */
+/* If advice is on, ask the kernel to read all pages (or chunks) that contain a part of these
+ * windows. */
 static void advise_all(cursor *c, const sgt_window *windows, uint32_t n)
 {
     for (uint32_t i = 0; i < n && c->advising; i++) {
@@ -359,7 +365,7 @@ static int fetch(void *p, const sgt_window *windows, uint32_t n, const void **to
     reading = c->r;
     check_reads(c);
     if (c->told) c->told--;
-    /* these windows were not announced: at least request all their pages at once */
+    /* these windows were not announced, so at least request all their pages at once */
     else advise_all(c, windows, n);
     for (uint32_t i = 0; i < n; i++)
         tokens[i] = c->r->maps[windows[i].shard].tokens + c->r->set->width * windows[i].offset;

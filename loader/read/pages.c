@@ -7,16 +7,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* cachestat (Linux 6.5) counts cached pages without mapping the file; older kernels have mincore.
- * Only users who own the file or may write to it get a true answer. For other users, cachestat
- * fails, and mincore reports every page as cached. */
-/* system call number on every architecture; the headers of many machines are older */
+/* Two ways to find out whether pages are cached: cachestat (Linux 6.5) counts them without mapping
+ * the file; on older kernels, mincore examines a mapping. Both are reliable only for users who own
+ * the file or may write to it. For other users, cachestat fails, and mincore reports every page as
+ * cached. */
+/* number of the system call cachestat on every architecture, for headers older than the kernel */
 #define CACHESTAT 451
 #define MOST_PAGES 512u
 
 static int by_cachestat(int fd, uint64_t at, size_t bytes, uint64_t pages)
 {
-    /* counts: pages cached, dirty, in writeback, evicted, recently evicted */
+    /* counts: numbers of cached, dirty, written-back, evicted and recently evicted pages */
     uint64_t range[2] = {at, bytes}, counts[5] = {0};
     if (syscall(CACHESTAT, fd, range, counts, 0) < 0) return -1;
     return counts[0] >= pages;

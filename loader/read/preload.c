@@ -1,9 +1,9 @@
-/* preload.c: keep the whole set in memory, in one block of huge pages, which threads fill when the
- * reader is opened. Fetches cannot fail after that. Ids are checked as they arrive, so an invalid
- * id is reported before a run begins.
+/* preload.c: the reader that keeps the entire set in memory, in one block of huge pages. Threads
+ * fill this memory when the reader is opened, so fetches cannot fail later. Ids are checked while
+ * they are read, so that an invalid id is reported before a run begins.
  *
- * The copy of a shard's file, header included, starts at a multiple of PAGE in memory. So bytes
- * that are aligned in the file are aligned in memory too, as direct reads require. */
+ * The copy of a shard's file, including its header, starts at a multiple of PAGE in memory. So
+ * bytes that are aligned in the file are also aligned in memory, as reads with O_DIRECT require. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -18,23 +18,26 @@
 #include "loader/read/reader.h"
 #include "loader/rows/rows.h"
 
-#define PAGE ((size_t)4096)          /* no file system asks for a larger alignment */
+/* alignment of copies and of direct reads in bytes, enough for every file system */
+#define PAGE ((size_t)4096)
 #define READ_BYTES ((size_t)1 << 20) /* bytes per read */
-#define THREADS 16                   /* threads that read, in addition to the caller's */
-#define LOOK_PIECES 64               /* pieces that are read between two checks of free memory */
+#define THREADS 16     /* number of threads that read, in addition to the calling thread */
+#define LOOK_PIECES 64 /* number of pieces read between two checks of free memory */
 
-/* The shards' files are read in pieces of READ_BYTES bytes. Each thread takes the next piece when
- * it is free. Pieces are numbered through all shards, in the order of the shards. */
+/* A reader. To fill its memory, the shards' files are divided into pieces of READ_BYTES bytes,
+ * numbered across all shards. A thread that has finished a piece takes the next one. */
 typedef struct reader {
     const sgt_set *set;
-    const sgt_loader_options *o; /* valid only while the reader is being opened */
-    uint64_t bytes;              /* bytes of memory that the set takes */
-    uint64_t all;                /* bytes of memory that the copies of all processes may take */
+    /* the loader's options; valid only while the reader is being opened */
+    const sgt_loader_options *o;
+    uint64_t bytes; /* bytes of memory that the set takes */
+    uint64_t all;   /* bytes of memory available for the copies of all processes together */
     sgt_arena arena;
-    /* number of pieces; next: atomic, the first piece that no thread has taken */
+    /* number of pieces; number of the next piece to read (atomic) */
     uint64_t pieces, next;
-    uint64_t failed; /* atomic: the first piece that could not be read; or UINT64_MAX */
-    char *tokens[];  /* address in the arena of each shard's first token */
+    /* atomic: number of the first piece that could not be read; UINT64_MAX: none */
+    uint64_t failed;
+    char *tokens[]; /* (set->count): address of each shard's first token in the arena */
 } reader;
 
 static void close_reader(void *p)
@@ -48,14 +51,14 @@ static void close_reader(void *p)
 
 static size_t round_up(uint64_t bytes) { return (size_t)(bytes + PAGE - 1) / PAGE * PAGE; }
 
-/* Return the bytes of memory that a shard's file takes, rounded up because its last read may fill
- * whole pages. */
+/* Return the bytes of memory for the copy of a shard's file, a multiple of PAGE, because the last
+ * read of a file may fill an entire page. */
 static uint64_t image_size(const sgt_set_shard *h) { return round_up(sgt_shard_bytes(&h->head)); }
 
-/* Read `bytes` bytes of a shard from offset `at`. If they are in the page cache, read them through
- * it, which is faster. Otherwise use O_DIRECT, which saves a copy and evicts nothing from the page
- * cache. If the kernel refuses a direct read, for example because a short read left an unaligned
- * offset, continue through the page cache. */
+/* Read `bytes` bytes of a shard, from offset `at`, to `to`. If they are in the page cache, read
+ * them from there, which is faster. Otherwise use O_DIRECT, which saves a copy and evicts nothing
+ * from the page cache. If the kernel refuses a direct read, for example after a short read has left
+ * an unaligned offset, continue through the page cache. */
 static int read_bytes(int fd, char *to, size_t bytes, uint64_t at, const sgt_set_shard *h,
                       sgt_error *err)
 {
@@ -71,11 +74,11 @@ static int read_bytes(int fd, char *to, size_t bytes, uint64_t at, const sgt_set
     return SGT_OK;
 }
 
-/* Return how many bytes of memory the copies of all processes may take: the memory that was free
- * before any process began its copy. The caller may know it (o->available). A process that starts
- * late sees less free memory, because others have already filled their copies. So without
- * o->available, return the free memory plus all anonymous memory that these processes have filled;
- * if the processes are not found, return all memory. */
+/* Return how many bytes of memory the copies of all processes may take together: the memory that
+ * was free before the first process began to copy. If the caller knows this number, it is
+ * o->available. Otherwise estimate it, because other processes may have filled part of their copies
+ * already. The estimate is the free memory plus the anonymous memory of these processes. If the
+ * processes cannot be found, it is the total memory. */
 static uint64_t find_all(const sgt_loader_options *o)
 {
     sgt_memory m;
@@ -86,17 +89,17 @@ static uint64_t find_all(const sgt_loader_options *o)
     return filled < m.total - m.available ? m.available + filled : m.total;
 }
 
-/* Check that free memory suffices for the rest of this copy, of which `filled` bytes are filled,
- * and that r->all suffices for the copies of all processes. Without this check, the kernel would
- * grant the memory and kill a process when the memory is written. It is called again while the copy
- * is being filled. */
+/* Check that the copies of all processes fit into r->all, and that free memory suffices for the
+ * rest of this process's copy, `filled` bytes of which are already filled. Without this check, the
+ * kernel would grant the memory but kill a process when it is written. The check is repeated while
+ * the copy is being filled. */
 static int check_memory(const reader *r, uint64_t filled, sgt_error *err)
 {
     const sgt_loader_options *o = r->o;
     char each[64] = "";
     sgt_memory m;
     sgt_memory_look(&m, NULL);
-    /* always true if copies is 0; the next line checks this copy alone */
+    /* always true if o->copies is 0; the next line checks only this process's copy */
     int fits = (double)r->bytes * o->copies <= (double)r->all;
     if (fits && (r->bytes <= filled || r->bytes - filled <= m.available)) return SGT_OK;
     if (o->copies > 1) snprintf(each, sizeof each, " in each of %" PRIu32 " processes", o->copies);
@@ -118,7 +121,7 @@ static uint64_t count_pieces(const sgt_set_shard *h)
 static int read_piece(const reader *r, uint64_t number, sgt_error *err)
 {
     const sgt_set_shard *h = r->set->shards;
-    uint64_t n = number; /* number of the piece within its shard */
+    uint64_t n = number; /* index of the piece within its shard */
     for (; n >= count_pieces(h); h++) n -= count_pieces(h);
     uint32_t shard = (uint32_t)(h - r->set->shards);
     uint64_t data = h->head.data, size = sgt_shard_bytes(&h->head);
@@ -139,8 +142,9 @@ static int read_piece(const reader *r, uint64_t number, sgt_error *err)
                             sgt_id_at(ids, width, bad), r->set->vocab, err);
 }
 
-/* Read pieces until none is left. After a failure no thread begins another piece. Each piece before
- * the failed one has then been begun, and is read completely or fails itself. */
+/* Read pieces until none is left. After a failure, no thread begins a further piece. All pieces
+ * before the failed one have been begun by then, and each of them is still read completely or
+ * fails, too. */
 static void *fill_pieces(void *ctx)
 {
     reader *r = ctx;
@@ -166,8 +170,8 @@ static int fill(reader *r, sgt_error *err)
         started++;
     fill_pieces(r);
     while (started) pthread_join(threads[--started], NULL);
-    /* read the first piece that failed once more, to report its error: this one does not depend on
-     * the order in which threads run */
+    /* Read the first failed piece again to get its error. Reporting the first one makes the message
+     * independent of the order in which threads run. */
     for (uint64_t n = r->failed; n < r->pieces && rc == SGT_OK; n++) rc = read_piece(r, n, err);
     return rc;
 }

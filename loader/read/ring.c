@@ -1,8 +1,6 @@
-/* ring.c: implements ring.h.
- *
- * A read waits in a list until fewer than `depth` reads are in flight; then it is issued. When it
- * comes back, `complete_read` completes it, or queues the rest of it if it was interrupted or
- * short. */
+/* ring.c: see ring.h. A read waits in a list until fewer than `depth` reads are in flight, and is
+ * then issued to the kernel. When its result arrives, complete_read completes the read. If the read
+ * was interrupted or short, complete_read queues the remaining bytes instead. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -15,35 +13,37 @@
 
 #include "loader/read/ring.h"
 
-#define MOST_BYTES ((size_t)1 << 30) /* most bytes per read; every kernel accepts this */
-/* depth of the ring that is opened only to find out whether io_uring is available */
+/* maximum size in bytes of one read; every kernel accepts this size */
+#define MOST_BYTES ((size_t)1 << 30)
+/* depth of the trial ring, which is opened only to find out whether io_uring is available */
 #define USUAL_DEPTH 128u
-#define SPARE 64u /* file descriptors that must remain for the rest of the process */
+#define SPARE 64u /* number of file descriptors that must stay free for the rest of the process */
 
-/* state of a read; PENDING: waiting to be issued, or in flight */
+/* states of a read. PENDING: waiting to be issued, or in flight */
 enum { IDLE, PENDING, DONE, FAILED };
 
 typedef struct file {
     int fd;
-    size_t align; /* alignment of reads in bytes; 1: the file is read through the page cache */
+    /* alignment of direct reads in bytes; 1: the file is read through the page cache */
+    size_t align;
 } file;
 
 struct sgt_rings {
     const sgt_set *set;
     unsigned order; /* atomic: see make_ring */
-    uint32_t open;  /* files[0] ... files[open - 1] are open */
+    uint32_t open;  /* number of open files, which are files[0] ... files[open - 1] */
     file files[];   /* (set->count) */
 };
 
 struct sgt_ring {
     sgt_rings *all;
     struct io_uring ring;
-    struct iovec
-        memory; /* registered with the ring, so that reads into it need not pin pages; else empty */
-    int ruined; /* errno with which the ring failed while it was in use; else 0 */
+    /* memory registered with the ring, so that reads into it need not pin pages; empty: none */
+    struct iovec memory;
+    int ruined; /* errno of a failure after which the ring is unusable; 0: none */
     pid_t pid;
-    unsigned depth, flying; /* most reads in flight, and reads that are in flight now */
-    /* the reads that wait to be issued, first and last */
+    unsigned depth, flying; /* maximum number of reads in flight; number of reads in flight now */
+    /* first and last read of the list that waits to be issued */
     sgt_ring_read *waiting, *last;
 };
 
@@ -62,20 +62,22 @@ static const char *why_no_ring(int error)
     }
 }
 
-/* Make an io_uring; return 0 or a negative errno. It has no SINGLE_ISSUER and DEFER_TASKRUN: with
- * them, reading was not faster, and without them, any thread may use or close a ring. */
+/* Create an io_uring. Return 0 or a negative errno. The flags SINGLE_ISSUER and DEFER_TASKRUN are
+ * not used: they did not make reads faster, and they would forbid that different threads use or
+ * close a ring. */
 static int make_ring(sgt_ring *r)
 {
     int rc = io_uring_queue_init(r->depth, &r->ring, 0);
     if (rc < 0) return rc;
-    /* Linux 5.6 introduced this feature together with IORING_OP_READ, which has no flag of its
-     * own */
+    /* IORING_OP_READ has no feature flag. Linux 5.6 introduced it together with
+     * IORING_FEAT_RW_CUR_POS, so test that flag. */
     if (!(r->ring.features & IORING_FEAT_RW_CUR_POS)) {
         io_uring_queue_exit(&r->ring);
         return -ENOSYS;
     }
-    /* For the thread sanitizer, which sees only atomics: the kernel may give this ring memory that
-     * another thread's ring had. This operation acquires what leave_ring released. */
+    /* Tell the thread sanitizer, which sees only atomics, that this ring starts after older rings
+     * ended: the kernel may give it memory that another thread's ring used. Pairs with the release
+     * in leave_ring. */
     __atomic_fetch_add(&r->all->order, 1, __ATOMIC_ACQUIRE);
     return 0;
 }
@@ -88,12 +90,13 @@ static void leave_ring(sgt_ring *r)
 
 /* ---- a read ---- */
 
-/* Return how many bytes before `at` are read because of the alignment. */
+/* Return the number of bytes before offset `at` that are read only for alignment. */
 static size_t skipped(const sgt_ring_read *d) { return (size_t)(d->data - d->to); }
 
 static size_t needed(const sgt_ring_read *d) { return skipped(d) + d->bytes; }
 
-/* Return how many bytes to request next: all missing bytes, rounded up to the alignment. */
+/* Return the number of bytes to request next: all bytes that are still missing, rounded up to the
+ * alignment, but at most MOST_BYTES. */
 static size_t ask_bytes(const sgt_ring_read *d)
 {
     size_t left = (needed(d) + d->align - 1) / d->align * d->align - d->done;
@@ -119,8 +122,8 @@ static int is_registered(const sgt_ring *r, const char *to, size_t bytes)
     return at < r->memory.iov_len && bytes <= r->memory.iov_len - at;
 }
 
-/* Give the first waiting read to the kernel. The submission queue has room, because it has at least
- * `depth` entries. */
+/* Issue the first waiting read to the kernel. The submission queue always has room, because it has
+ * at least `depth` entries. */
 static void issue(sgt_ring *r)
 {
     sgt_ring_read *d = r->waiting;
@@ -138,8 +141,8 @@ static void issue(sgt_ring *r)
 
 /* ---- completions ---- */
 
-/* Handle the result of a read: complete the read, or queue the rest of it. If a direct read returns
- * a number of bytes that is not a multiple of the alignment, it has reached the end of the file. */
+/* Handle the result of a read: complete the read, or queue its remaining bytes. If a direct read
+ * ends at a byte that is not a multiple of the alignment, the file ends there. */
 static void complete_read(sgt_ring *r, sgt_ring_read *d, int result)
 {
     r->flying--;
@@ -167,9 +170,9 @@ static void reap(sgt_ring *r)
     }
 }
 
-/* Return how many completions to wait for in one call if the caller waits for `pending` reads. If
- * reads are waiting to be issued, return at most a quarter of the depth, so that they are issued
- * before the disk is idle. */
+/* Return how many completions the kernel should wait for in one system call. The caller waits for
+ * `pending` reads. If further reads are waiting to be issued, return at most a quarter of the
+ * depth, so that those reads are issued before the disk becomes idle. */
 static unsigned patience(const sgt_ring *r, uint32_t pending)
 {
     unsigned most = r->waiting ? (r->depth + 3) / 4 : r->flying;
@@ -177,8 +180,8 @@ static unsigned patience(const sgt_ring *r, uint32_t pending)
     return pending < most ? pending : most;
 }
 
-/* Submit the waiting reads and collect the completed ones. If `pending` is not 0, wait for at least
- * one completion. */
+/* Issue waiting reads and collect completed ones. If `pending` is not 0, wait for at least one
+ * completion. */
 static void enter(sgt_ring *r, uint32_t pending)
 {
     while (r->waiting && r->flying < r->depth) issue(r);
@@ -204,8 +207,8 @@ int sgt_ring_open(sgt_ring **out, sgt_rings *all, unsigned depth, void *memory, 
     }
     if (memory) {
         r->memory = (struct iovec){memory, bytes};
-        /* ignore a failure: most users may lock only little memory, and without registration reads
-         * only take a little more CPU time */
+        /* Ignore a failure: most users may lock only little memory, and without registration reads
+         * only take slightly more CPU time. */
         if (io_uring_register_buffers(&r->ring, &r->memory, 1) < 0) r->memory = (struct iovec){0};
     }
     *out = r;
@@ -265,9 +268,11 @@ int sgt_ring_wait(sgt_ring *r, sgt_ring_read *reads, uint32_t n, sgt_error *err)
 int sgt_ring_close(sgt_ring *r)
 {
     if (!r) return 0;
-    int child = r->pid != getpid(); /* a child after fork only drops its copies */
+    /* 1: this process was forked after the ring was opened, and only drops its copy of the ring */
+    int child = r->pid != getpid();
     while (r->flying && !r->ruined && !child) {
-        r->waiting = NULL; /* issue no more reads, not even the rest of a short read */
+        /* issue no further reads, not even the remaining bytes of a short read */
+        r->waiting = NULL;
         enter(r, r->flying);
     }
     leave_ring(r);
@@ -276,10 +281,10 @@ int sgt_ring_close(sgt_ring *r)
     return lost;
 }
 
-/* ---- the state that the rings of a reader share ---- */
+/* ---- the state that all rings of a reader share ---- */
 
-/* Make sure that SPARE descriptors are left above `fd`, the last shard's: raise the process's limit
- * if there are fewer. Return 0 if the system does not allow that. */
+/* Ensure that SPARE more descriptors can be opened, where `fd` is the highest descriptor so far. If
+ * there are fewer, raise the process's limit. Return 0 if the system does not allow that. */
 static int spare_descriptors(int fd)
 {
     struct rlimit l;
@@ -288,17 +293,18 @@ static int spare_descriptors(int fd)
     return setrlimit(RLIMIT_NOFILE, &l) == 0;
 }
 
-/* Return whether direct reads of a file work with this alignment. If not, errno says why. */
+/* Switch a file to direct reads and try one with alignment `align`. Return whether it works. If
+ * not, errno has the reason. */
 static int go_direct(int fd, size_t align)
 {
     alignas(SGT_RING_ALIGN) char bytes[SGT_RING_ALIGN];
     return fcntl(fd, F_SETFL, O_DIRECT) == 0 && pread(fd, bytes, align, 0) >= 0;
 }
 
-/* Open the next shard, for direct reads with the smallest alignment that works. The alignment of
- * shard 0 is that of the memory for all shards. A shard that needs a larger alignment, or does not
- * support direct reads, is read through the page cache. In that case set *remark, and give a notice
- * if it is the first such shard. */
+/* Open the next shard for direct reads, with the smallest alignment that works. The alignment of
+ * shard 0 determines how memory for all shards is aligned. So a shard that needs a larger alignment
+ * than shard 0, or does not support direct reads, is read through the page cache. In that case
+ * *remark is set, and a notice is given for the first such shard. */
 static int open_file(sgt_rings *all, const char **remark, const sgt_notice *notice, sgt_error *err)
 {
     size_t most = all->open ? all->files[0].align : SGT_RING_ALIGN;

@@ -1,11 +1,10 @@
-/* uring.c: read windows by io_uring, bypassing the page cache, for sets larger than memory. The
- * windows of announced batches are read while the rows of the current batch are written. Rows are
- * copied straight from the memory into which the disk has written.
+/* uring.c: the reader that reads windows with io_uring, bypassing the page cache, for sets larger
+ * than memory. While the rows of the current batch are written, the windows of announced batches
+ * are read. Rows are copied directly from the memory into which the disk has written. If io_uring
+ * is unavailable, the reader mmap is used instead.
  *
- * If io_uring is not available, the reader mmap replaces this one.
- *
- * A cursor has a circular list of slots ("places"), each for the windows of one fetch. The current
- * slot belongs to the last fetch; the slots after it hold the announced windows, in order. */
+ * A cursor has a ring of slots, called places. A place holds the windows of one fetch. The current
+ * place belongs to the last fetch, and the places after it hold the announced windows in order. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,19 +13,20 @@
 #include "loader/read/blocks.h"
 #include "loader/read/ring.h"
 
-/* most reads in flight; more did not make the measured disk faster */
+/* maximum number of reads in flight; a higher number did not make the measured disk faster */
 #define DEPTH 128
-/* windows announced ahead: enough to keep DEPTH reads in flight while the cursor waits for a batch
- * of 32 */
+/* number of windows to announce ahead: enough to keep DEPTH reads in flight while the cursor waits
+ * for a batch of 32 windows */
 #define AHEAD 160
-/* most bytes of windows that are read ahead, except that at least one batch always is */
+/* maximum size in bytes of all windows that are read ahead; but at least one batch is always read
+ * ahead */
 #define MOST_AHEAD ((size_t)64 << 20)
 
 typedef struct reader {
     sgt_rings *rings;
     sgt_blocks *blocks; /* for sampling `block`, else NULL */
     const sgt_set *set;
-    uint32_t windows; /* most windows that one fetch asks for */
+    uint32_t windows; /* maximum number of windows per fetch */
     uint32_t places;
     size_t room;
 } reader;
@@ -35,9 +35,10 @@ typedef struct cursor {
     const reader *r;
     sgt_ring *ring;
     sgt_arena memory;
-    /* used: slot of the last fetch; known: number of announced fetches, in the slots after it */
+    /* index of the last fetch's place; number of announced fetches, which are in the places after
+     * it */
     uint32_t used, known;
-    sgt_ring_read *reads; /* (places, windows): the reads of each slot */
+    sgt_ring_read *reads; /* (places, windows): the reads of each place */
 } cursor;
 
 /* ---- opening ---- */
@@ -76,7 +77,7 @@ static void close_cursor(void *p)
 {
     cursor *c = p;
     if (!c) return;
-    /* if reads may still be in flight, leak the memory that they write to */
+    /* if the kernel may still write into this memory, leak it */
     if (sgt_ring_close(c->ring) == 0) sgt_arena_unmap(&c->memory);
     free(c->reads);
     free(c);
@@ -103,14 +104,14 @@ static int open_cursor(void **out, void *p, sgt_error *err)
 
 /* ---- reading ---- */
 
-/* Return the reads of the slot `after` slots after the current one. */
+/* Return the reads of the place that is `after` places behind the current place. */
 static sgt_ring_read *place_at(cursor *c, uint32_t after)
 {
     return c->reads + (size_t)((c->used + after) % c->r->places) * c->r->windows;
 }
 
-/* Queue the reads of n windows, except of windows whose tokens[i] is already set. tokens NULL:
- * queue all. */
+/* Queue a read for each of n windows whose tokens[i] is NULL. If `tokens` itself is NULL, queue a
+ * read for every window. */
 static void ask(cursor *c, sgt_ring_read *reads, const sgt_window *windows, uint32_t n,
                 const void *const *tokens)
 {
@@ -131,7 +132,9 @@ static int expect(void *cursor_, const sgt_window *windows, uint32_t n)
 {
     cursor *c = cursor_;
     if (c->r->blocks) return 1; /* blocks are read ahead anyway */
-    if (!n) c->known = 0; /* these reads continue, and their slots are free after they have ended */
+    /* the reads of cancelled announcements continue; each place becomes free when its reads have
+     * ended */
+    if (!n) c->known = 0;
     if (!n) return 1;
     sgt_ring_read *reads = place_at(c, c->known + 1);
     if (c->known + 1 == c->r->places || sgt_ring_pending(reads, c->r->windows)) return 0;
@@ -141,8 +144,9 @@ static int expect(void *cursor_, const sgt_window *windows, uint32_t n)
     return 1;
 }
 
-/* Fetch windows: take those in blocks from there, use the reads that were announced for this fetch,
- * or else read the windows now. */
+/* Set tokens[i] for each of n windows. Windows whose block is stored are copied from the block. For
+ * the other windows, use the reads that were announced for this fetch, or if there are none, read
+ * the windows now. */
 static int fetch(void *cursor_, const sgt_window *windows, uint32_t n, const void **tokens,
                  sgt_error *err)
 {
