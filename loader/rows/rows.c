@@ -1,5 +1,5 @@
-/* rows.c: the functions of rows.h in plain C, with which all others must agree, and the choice of
- * the functions for this CPU. */
+/* rows.c: the functions of rows.h in plain C, and the choice of functions for this CPU. The
+ * versions with vector instructions must give the same results as the plain ones. */
 #include "loader/rows/rows.h"
 
 #include "loader/base/cpu.h"
@@ -15,8 +15,8 @@ static uint32_t largest(size_t width, const void *src, size_t n)
     return top;
 }
 
-/* Return the larger of two ids. The empty assembly keeps the compiler from vectorizing the caller's
- * loop. */
+/* Return the larger of two ids. The empty assembly statement keeps the compiler from vectorizing
+ * the loop that calls this. */
 static inline uint32_t larger(uint32_t top, uint32_t id)
 {
     __asm__ volatile("" : "+r"(top));

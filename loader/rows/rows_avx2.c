@@ -1,4 +1,5 @@
-/* rows_avx2.c: 16 ids of 2 bytes, or 8 of 4, at a time, widened by vpmovzx. */
+/* rows_avx2.c: the functions of rows.h with AVX2. They copy 16 ids of 2 bytes, or 8 ids of 4 bytes,
+ * at a time, and widen ids with vpmovzx. */
 #include "loader/rows/rows.h"
 
 #if defined(__x86_64__)
@@ -19,7 +20,8 @@ SGT_ROWS_INLINE uint32_t top_of(vec v, size_t width)
 {
     __m128i a = _mm256_castsi256_si128(v), b = _mm256_extracti128_si256(v, 1);
     if (width == 2) {
-        /* minpos returns the smallest of 8 values, so complement them to find the largest */
+        /* minpos returns the smallest of 8 values; the complement of the smallest complement is the
+         * largest */
         a = _mm_xor_si128(_mm_max_epu16(a, b), _mm_set1_epi16(-1));
         return (uint16_t)~_mm_extract_epi16(_mm_minpos_epu16(a), 0);
     }
@@ -28,7 +30,8 @@ SGT_ROWS_INLINE uint32_t top_of(vec v, size_t width)
     return (uint32_t)_mm_cvtsi128_si32(_mm_max_epu32(a, _mm_srli_si128(a, 4)));
 }
 
-/* To widen to 8 bytes, vpmovzx loads its 4 ids from memory. Taking them from the vector v would
+/* Copy one vector of ids from src to dst as numbers of `size` bytes, and return the ids. To widen
+ * ids to 8 bytes, vpmovzx loads 4 ids at a time from memory, because extracting them from v would
  * need shuffles. */
 SGT_ROWS_INLINE vec put(char *dst, const char *src, size_t width, size_t size)
 {

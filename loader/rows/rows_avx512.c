@@ -1,5 +1,6 @@
-/* rows_avx512.c: 32 ids of 2 bytes, or 16 of 4, at a time. Masked stores are not used because they
- * are slow (32 rows of 1,025 ids took 6.8 us with both ends masked, and 5.1 us without masks). */
+/* rows_avx512.c: the functions of rows.h with AVX-512. They copy 32 ids of 2 bytes, or 16 ids of 4
+ * bytes, at a time. They do not use masked stores, which are slow: 32 rows of 1,025 ids took 6.8 us
+ * with masked first and last stores, and 5.1 us without masks. */
 #include "loader/rows/rows.h"
 
 #if defined(__x86_64__)
@@ -21,12 +22,14 @@ SGT_ROWS_INLINE uint32_t top_of(vec v, size_t width)
     if (width == 4) return _mm512_reduce_max_epu32(v);
     __m256i h = _mm256_max_epu16(_mm512_castsi512_si256(v), _mm512_extracti64x4_epi64(v, 1));
     __m128i m = _mm_max_epu16(_mm256_castsi256_si128(h), _mm256_extracti128_si256(h, 1));
-    /* minpos returns the smallest of 8 values, so complement them to find the largest */
+    /* minpos returns the smallest of 8 values; the complement of the smallest complement is the
+     * largest */
     m = _mm_xor_si128(m, _mm_set1_epi16(-1));
     return (uint16_t)~_mm_extract_epi16(_mm_minpos_epu16(m), 0);
 }
 
-/* To widen to 8 bytes, vpmovzx loads its 8 ids from memory. Taking them from the vector v would
+/* Copy one vector of ids from src to dst as numbers of `size` bytes, and return the ids. To widen
+ * ids to 8 bytes, vpmovzx loads 8 ids at a time from memory, because extracting them from v would
  * need shuffles. */
 SGT_ROWS_INLINE vec put(char *dst, const char *src, size_t width, size_t size)
 {

@@ -1,4 +1,5 @@
-/* rows_neon.c: NEON for aarch64, where every CPU has it: 8 ids of 2 bytes, or 4 of 4, at a time. */
+/* rows_neon.c: the functions of rows.h with NEON, which every aarch64 CPU has. They copy 8 ids of 2
+ * bytes, or 4 ids of 4 bytes, at a time. */
 #include "loader/rows/rows.h"
 
 #if defined(__aarch64__)
@@ -21,7 +22,7 @@ SGT_ROWS_INLINE uint32_t top_of(vec v, size_t width)
     return width == 2 ? vmaxvq_u16(v) : vmaxvq_u32(vreinterpretq_u32_u16(v));
 }
 
-/* Store 4 ids as numbers of `size` bytes, 4 or 8. */
+/* Store 4 ids as integers of `size` bytes, which is 4 or 8. */
 SGT_ROWS_INLINE void store_four(char *dst, uint32x4_t v, size_t size)
 {
     if (size == 4) vst1q_u8((uint8_t *)dst, vreinterpretq_u8_u32(v));

@@ -1,15 +1,15 @@
-/* rows_simd.h: the functions of rows.h with vector instructions, for rows_avx2.c, rows_avx512.c and
- * rows_neon.c. The including file defines vec, load and store. For ids of `width` bytes, a
- * constant, it defines max, top_of (the largest id of a vector) and put (write a vector's ids as
- * numbers of `size` bytes, and return the ids).
+/* rows_simd.h: the functions of rows.h with vector instructions, in a form that rows_avx2.c,
+ * rows_avx512.c and rows_neon.c share. The including file defines vec, load and store. It also
+ * defines three functions for ids of `width` bytes, a constant: max; top_of, the largest id of a
+ * vector; and put, which writes a vector's ids as integers of `size` bytes and returns the ids.
  *
- * The first vector is stored at the row's beginning, the next one at the following multiple of a
- * vector's size. So all stores but the first and the last are aligned (in streams, also those of
- * the targets). If two stores overlap, both write the same ids there. Rows with fewer ids than a
- * vector use the functions in plain C. */
+ * The first vector is stored at the beginning of the row, and the next one at the following
+ * multiple of the vector size. So all stores except the first and the last are aligned. (In streams
+ * this also holds for the targets.) Where two stores overlap, both write the same ids. Rows with
+ * fewer ids than a vector use the plain C functions. */
 
-/* Write the vector of ids that begins at id i of a row. If the output has targets, also write
- * these, and return the vector of targets; else return the vector of ids. */
+/* Write the vector of ids that begins at id i of a row, and return it. If the output has targets,
+ * write the vector of targets, too, and return that vector instead. */
 SGT_ROWS_INLINE vec put_ids(size_t width, sgt_output o, char *first, char *second, const char *src,
                             size_t i)
 {
@@ -27,7 +27,8 @@ SGT_ROWS_INLINE uint32_t put_row(size_t width, sgt_output o, void *first, void *
     if (n < ids) return sgt_rows_plain.write(width, o, first, second, src, n);
     vec top = max(load(src), put_ids(width, o, first, second, src, 0), width);
     size_t i = lead / size;
-    /* ids that keep their width: four loads, then four stores */
+    /* fast loop for outputs that are rows with the same width as the source: four loads, then four
+     * stores */
     for (; size == width && !sgt_output_pairs(o) && i + 4 * ids <= n; i += 4 * ids) {
         const char *from = (const char *)src + i * width;
         char *to = (char *)first + i * width;
