@@ -1,6 +1,7 @@
-/* normalize.c: Unicode's normal forms, computed from utf8proc's tables. utf8proc's own loop over
- * whole texts is not used: it sorts combining marks by swapping neighbours, which takes quadratic
- * time for long runs of marks, and it needs four bytes of memory per byte of text. */
+/* normalize.c: converts text to Unicode's normal forms, using the tables of utf8proc. It does not
+ * use utf8proc's function for complete texts. That function sorts combining marks by swapping
+ * neighbours, which takes quadratic time for long runs of marks, and it needs four bytes of memory
+ * per byte of text. */
 #include "tokenize/text/normalize.h"
 
 #include <stdlib.h>
@@ -15,20 +16,21 @@ typedef struct range {
 } range;
 
 /* Characters whose decomposition begins with a starter that never composes with the character
- * before it: those of most scripts that are not ASCII, and emoji. (A test checks this against
- * utf8proc's tables.) */
+ * before it. They cover most non-ASCII scripts, and emoji. (A test checks this against utf8proc's
+ * tables.) */
 static const range boundaries[] = {
     {0x00C0, 0x017F}, {0x0391, 0x03A1}, {0x03A3, 0x03CE}, {0x0400, 0x0481}, {0x0531, 0x0556},
     {0x0561, 0x0586}, {0x05D0, 0x05EA}, {0x0621, 0x064A}, {0x0904, 0x0939}, {0x0E01, 0x0E2E},
     {0x10D0, 0x10FA}, {0x2010, 0x2027}, {0x3001, 0x3002}, {0x3041, 0x3096}, {0x30A1, 0x30FA},
     {0x3400, 0x4DBF}, {0x4E00, 0x9FFF}, {0xAC00, 0xD7A3}, {0xFF01, 0xFF5E}, {0x1F300, 0x1FAFF}};
 
-/* Those ranges of `boundaries` that NFC and NFKC do not change. (The same test checks this.) */
+/* The ranges of `boundaries` whose characters NFC and NFKC leave unchanged. (The same test checks
+ * this.) */
 static const range unchanged[] = {{0x0400, 0x0481}, {0x05D0, 0x05EA}, {0x0E01, 0x0E2E},
                                   {0x3041, 0x3094}, {0x30A1, 0x30FA}, {0x3400, 0x4DBF},
                                   {0x4E00, 0x9FFF}, {0xAC00, 0xD7A3}};
 
-static const char what[] = "normalized text"; /* name of the memory in error messages */
+static const char what[] = "normalized text"; /* text that names this memory in error messages */
 
 static int within(const range *r, size_t count, uint32_t cp)
 {
@@ -85,8 +87,8 @@ static unsigned combining_class(int32_t cp)
     return (unsigned)utf8proc_get_property(cp)->combining_class;
 }
 
-/* Sort the combining marks p[0..n) by combining class, keeping the order within a class. `other`
- * has room for n. */
+/* Sort the combining marks p[0..n) by combining class; marks of one class keep their order. `other`
+ * is scratch memory for n code points. */
 static void sort_marks(int32_t *p, int32_t *other, size_t n)
 {
     size_t count[257] = {0};
@@ -101,7 +103,8 @@ static void sort_marks(int32_t *p, int32_t *other, size_t n)
     memcpy(p, other, n * sizeof *p);
 }
 
-/* Sort and compose the code points of the decomposed extent, and append them to the text. */
+/* Put the decomposed code points of an extent into canonical order, compose them, and append the
+ * result to the text. */
 static int end_extent(sgt_normalizer *z, sgt_error *err)
 {
     int32_t *p = z->points;
@@ -118,14 +121,14 @@ static int end_extent(sgt_normalizer *z, sgt_error *err)
     return rc;
 }
 
-/* Return whether an extent ends before this character, so that it can be normalized by itself. */
+/* Return 1 if an extent (text that is normalized by itself) ends before character cp. */
 static int ends_extent(uint32_t cp)
 {
     return cp == SGT_UTF8_ILL_FORMED || sgt_normalize_boundary(cp);
 }
 
-/* Normalize and append the extent that begins at s and ends before the first boundary after its
- * first character. Return the number of bytes of s that were used. */
+/* Normalize one extent and append it. The extent begins at s and ends before the first boundary
+ * after its first character. Return its length in bytes of s. */
 static size_t append_extent(sgt_normalizer *z, sgt_normalize form, const uint8_t *s, size_t n,
                             int *rc, sgt_error *err)
 {
@@ -158,7 +161,8 @@ int sgt_normalize_text(sgt_normalizer *z, sgt_normalize form, const uint8_t *s, 
     if (at == n || form == SGT_NORMALIZE_NONE || form == SGT_NORMALIZE_AS_VOCAB) return SGT_OK;
     z->used = z->count = 0;
     for (size_t from = 0; from < n && !rc; at = sgt_utf8_ascii(s + from, n - from) + from) {
-        /* leave out the last ASCII character: it may combine with the next one */
+        /* Do not copy the last ASCII character yet, because it may combine with the next
+         * character. */
         size_t copy = at > from && at < n ? at - 1 : at;
         rc = append(z, s + from, copy - from, err);
         from = copy;

@@ -1,5 +1,6 @@
-/* normalize.h: bring text to Unicode's normal form C or KC, through utf8proc. Time is linear in the
- * text. Memory is bounded by the output and by the longest extent without a boundary.
+/* normalize.h: converts text to Unicode normal form NFC or NFKC, using utf8proc. The time is linear
+ * in the length of the text. Memory is bounded by the output and by the longest extent, which is the
+ * text between two characters before which a cut is possible.
  *
  *     sgt_normalizer z = {0};
  *     if (sgt_normalize_text(&z, SGT_NORMALIZE_NFC, s, n, &text, &count, &err) < 0) ...;
@@ -13,24 +14,25 @@
 
 #include "tokenize/sgt_tokenize.h"
 
-/* Memory for normalizing. All zeros is an empty one. Only one thread at a time may use it. */
+/* Reusable memory for normalizing. Initialize it to zeros. Only one thread at a time may use it. */
 typedef struct sgt_normalizer {
     uint8_t *text;
     size_t used, room;
-    /* code points of one decomposed extent, followed by as much room for sorting */
+    /* array: decomposed code points of one extent, followed by the same number of elements as
+     * scratch memory for sorting */
     int32_t *points;
     size_t count, point_room;
 } sgt_normalizer;
 
 void sgt_normalizer_free(sgt_normalizer *z);
 
-/* Normalize s[0..n). *out points to z's memory, which is valid until the next call; or to s if
- * nothing changes. Return 0 or SGT_ENOMEM. */
+/* Normalize s[0..n). Set *out to the result: to s if nothing changes, else to memory of z, which is
+ * valid until the next call. Return 0 or SGT_ENOMEM. */
 int sgt_normalize_text(sgt_normalizer *z, sgt_normalize form, const uint8_t *s, size_t n,
                        const uint8_t **out, size_t *out_n, sgt_error *err);
 
-/* Return whether text may be cut before this character. If so, the text before the cut and the text
- * after it can be normalized separately, both in NFC and in NFKC. The result may be 0 although a
+/* Return 1 if text may be cut before character cp, so that the text before the cut and the text
+ * after it can be normalized separately, in NFC and in NFKC. The function may return 0 although a
  * cut is possible. */
 int sgt_normalize_boundary(uint32_t cp);
 

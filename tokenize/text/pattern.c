@@ -1,6 +1,7 @@
-/* pattern.c: runs PCRE2 on text that may be ill-formed. PCRE2 needs well-formed UTF-8, so
- * ill-formed text is first copied, with U+FFFD for each ill-formed unit, and the copy, called the
- * twin, is matched. Offsets in the twin are converted to offsets in the text by counting units. */
+/* pattern.c: splits text by a regular expression with PCRE2. The text may be ill-formed, but PCRE2
+ * needs well-formed UTF-8. So ill-formed text is first copied with U+FFFD in place of each
+ * ill-formed unit, and the copy, called the twin, is matched. Offsets in the twin are converted to
+ * offsets in the text by counting units. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "tokenize/text/pattern.h"
 
@@ -12,8 +13,8 @@
 #include "tokenize/text/unicode.h"
 #include "tokenize/text/utf8.h"
 
-/* bytes of the JIT's stack; PCRE2's default of 32 KiB is too small for patterns that backtrack over
- * long runs */
+/* maximum size in bytes of the stack for PCRE2's JIT. The default of 32 KiB is too small for
+ * patterns that backtrack over long runs. */
 #define JIT_STACK_MAX (8u << 20)
 
 struct sgt_pattern {
@@ -21,10 +22,10 @@ struct sgt_pattern {
     pcre2_match_data *match;
     pcre2_match_context *context;
     pcre2_jit_stack *stack;
-    uint8_t *twin; /* the text with U+FFFD for ill-formed units; NULL: the text itself is matched */
-    /* In the matched text: its length; the offset at which the last piece ends; and the next match,
-     * from ... to, which ends after that. If there is no match, from and to are the end of the
-     * text. */
+    /* copy of the text with U+FFFD for ill-formed units; NULL if the text is well formed */
+    uint8_t *twin;
+    /* Offsets in the matched text (the twin or the text). n: its end; at: end of the last piece;
+     * from, to: start and end of the next match, or n if there is no further match. */
     size_t n, at, from, to;
     sgt_error *why;
 };
@@ -40,8 +41,8 @@ void sgt_pattern_free(sgt_pattern *p)
     free(p);
 }
 
-/* Compile a pattern whose classes have been spelled out. $ matches only at the end of the text, as
- * in Rust's regex library and so in tiktoken. */
+/* Compile a pattern whose classes have been replaced (spell_out). $ matches only at the end of the
+ * text, as in Rust's regex library, which tiktoken uses. */
 static int compile(sgt_pattern **out, const char *pattern, sgt_error *err)
 {
     const uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_DOLLAR_ENDONLY;
@@ -60,8 +61,8 @@ static int compile(sgt_pattern **out, const char *pattern, sgt_error *err)
         return sgt_fail(err, SGT_EUSAGE, "pattern: at byte %zu: %s", (size_t)where,
                         (const char *)why);
     }
-    /* Hardened systems forbid the JIT. The interpreter then gives the same pieces, but more
-     * slowly. */
+    /* Ignore a failure: hardened systems forbid the JIT, and PCRE2's interpreter then gives the
+     * same pieces, only more slowly. */
     (void)pcre2_jit_compile(p->code, PCRE2_JIT_COMPLETE);
     p->match = pcre2_match_data_create(1, NULL);
     p->context = pcre2_match_context_create(NULL);
@@ -75,16 +76,16 @@ static int compile(sgt_pattern **out, const char *pattern, sgt_error *err)
     return SGT_OK;
 }
 
-/* ---- classes from unicode.h's tables ---- */
+/* ---- character classes from the tables of unicode.h ---- */
 
-/* A set of kinds of characters: bit k stands for sgt_kind k. */
+/* Return the bit of sgt_kind k in a set of character kinds. */
 #define KIND(k) (1u << SGT_KIND_##k)
 #define LETTERS (KIND(LU) | KIND(LT) | KIND(LL) | KIND(LM) | KIND(LO))
 
 static int is_in(uint32_t cp, unsigned kinds) { return (int)(kinds >> sgt_unicode_kind(cp) & 1); }
 
-/* Append the ranges of the characters of these kinds, in the syntax between [ and ]. If `negated`,
- * append the ranges of all other characters. */
+/* Write the code-point ranges of these kinds of characters in the syntax of a bracketed class. If
+ * `negated` is 1, write the ranges of all other characters instead. */
 static void put_ranges(FILE *f, unsigned kinds, int negated)
 {
     for (uint32_t from = 0; from <= 0x10FFFF; from++) {
@@ -96,8 +97,8 @@ static void put_ranges(FILE *f, unsigned kinds, int negated)
     }
 }
 
-/* Return the kinds that the Unicode property name[0..n) covers, or 0 if unicode.h has no table for
- * it. */
+/* Return the set of kinds that the Unicode property name[0..n) stands for, or 0 if unicode.h has no
+ * table for this property. */
 static unsigned property(const char *name, size_t n)
 {
     static const struct {
@@ -110,8 +111,9 @@ static unsigned property(const char *name, size_t n)
     return 0;
 }
 
-/* Return the length of the class at p, such as \s, \S, \pL, \p{Lu} or \P{^N}. Set *kinds to its
- * kinds, and *negated to whether it means all others. Return 0 if there is no such class at p. */
+/* Parse a class such as \s, \S, \pL, \p{Lu} or \P{^N} at p. Return its length, or 0 if there is no
+ * class at p that unicode.h has a table for. Set *kinds to the kinds it names, and *negated to 1 if
+ * the class means all other characters. */
 static size_t read_class(const char *p, unsigned *kinds, int *negated)
 {
     *kinds = KIND(SPACE);
@@ -126,7 +128,7 @@ static size_t read_class(const char *p, unsigned *kinds, int *negated)
     return *kinds ? (size_t)(name - p) + n + 1 : 0;
 }
 
-/* Return whether a flag group in the pattern, such as (?i), sets this flag. */
+/* Return 1 if a flag group in the pattern, such as (?i), sets this flag. */
 static int has_flag(const char *p, char flag)
 {
     while ((p = strstr(p, "(?"))) {
@@ -136,8 +138,8 @@ static int has_flag(const char *p, char flag)
     return 0;
 }
 
-/* Return the length of the next element at p that is copied unchanged: \Q...\E, (?#...), [:alpha:],
- * an escape, or one character. in_class: 1 if p is between [ and ]. */
+/* Return the length of the next pattern element at p that is not replaced: \Q...\E, (?#...),
+ * [:alpha:], an escape, or one character. in_class is 1 if p is between [ and ]. */
 static size_t read_plain(const char *p, int in_class)
 {
     const char *end = NULL;
@@ -151,9 +153,9 @@ static size_t read_plain(const char *p, int in_class)
     return end ? (size_t)(end - p) + 2 : p[0] == '[' ? 1 : strlen(p);
 }
 
-/* Write the pattern with its classes spelled out. If the pattern ignores case anywhere, each class
- * outside [ ] is written so that it respects case; otherwise it would also match letters of the
- * other case. */
+/* Write the pattern with its classes replaced by the code-point ranges of unicode.h's tables. If
+ * the pattern ignores case anywhere, enclose each class outside [ ] in (?-i:...). Without this, a
+ * class such as \p{Lu} would also match letters of the other case. */
 static void spell_out(FILE *f, const char *p)
 {
     const int caseless = has_flag(p, 'i');
@@ -170,7 +172,7 @@ static void spell_out(FILE *f, const char *p)
         if (n == 1 && *p == '[' && !in_class) {
             in_class = 1;
             n += p[n] == '^';
-            n += p[n] == ']'; /* a ] directly after [ or [^ is an ordinary character */
+            n += p[n] == ']'; /* directly after [ or [^, a ] is an ordinary character */
         } else if (n == 1 && *p == ']') {
             in_class = 0;
         }
@@ -182,8 +184,8 @@ int sgt_pattern_new(sgt_pattern **out, const char *pattern, sgt_error *err)
 {
     char *text = NULL;
     size_t n;
-    /* Compile the original pattern first, so that errors give offsets in it. A pattern with (?x) is
-     * not spelled out, because its white space and comments are not parsed here. */
+    /* Compile the original pattern first, so that error offsets refer to it. If the pattern has
+     * (?x), keep this version: spell_out does not parse its white space and comments. */
     int rc = compile(out, pattern, err);
     if (rc < 0 || has_flag(pattern, 'x')) return rc;
     sgt_pattern_free(*out);
@@ -199,7 +201,7 @@ int sgt_pattern_new(sgt_pattern **out, const char *pattern, sgt_error *err)
 
 /* ---- matching ---- */
 
-/* Find the next match, which ends after the last piece, unless it is known. */
+/* Find the next match after the last piece, unless a match found earlier ends after that piece. */
 static int find_match(sgt_pattern *p, const sgt_splitter *s)
 {
     PCRE2_UCHAR why[160];
@@ -217,7 +219,7 @@ static int find_match(sgt_pattern *p, const sgt_splitter *s)
     return SGT_OK;
 }
 
-/* Split as sgt_split does. A piece is a match, or the text before the next match. */
+/* Implement sgt_split with PCRE2. A piece is a match, or the text between two matches. */
 static size_t split_by_pattern(sgt_splitter *s, uint32_t *ends, size_t max)
 {
     sgt_pattern *p = s->pattern;
@@ -252,28 +254,28 @@ sgt_splitter sgt_pattern_splitter(sgt_pattern *p, const void *text, size_t n, sg
 
 /* ---- known patterns ----
  *
- * The texts of the named rules, and other spellings of them. */
+ * The patterns of the named rules, and other patterns that split in the same way. */
 
 #define SUFFIX "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 #define UPPER "\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}"
 #define LOWER "\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}"
-/* the spelling in the files of Llama 3, Qwen 2 and cl100k for Hugging Face's library */
+/* pattern in the Hugging Face tokenizer files of Llama 3, Qwen 2 and cl100k */
 #define WRITTEN(numbers)                             \
     SUFFIX "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" numbers \
            "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-/* the spelling of minbpe and nanochat */
+/* pattern of minbpe and nanochat, written in another way */
 #define SHORTER(numbers)                                            \
     "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|" numbers \
     "| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+"
 
-/* o200k's pattern without contractions, and with each digit by itself */
+/* o200k's pattern, but without contractions, and with one digit per piece */
 #define TEKKEN                                                                                 \
     "[^\\r\\n\\p{L}\\p{N}]?[" UPPER "]*[" LOWER "]+|[^\\r\\n\\p{L}\\p{N}]?[" UPPER "]+[" LOWER \
     "]*|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
 /* DeepSeek's file splits three times: first by numbers, then by Chinese and Japanese letters, then
- * by a pattern for the pieces that remain. This one expression gives the same pieces: its runs end
- * where either of the first two patterns would have split. */
+ * by a pattern for the remaining pieces. DEEPSEEK is one expression that gives the same pieces: its
+ * runs end wherever one of the first two patterns would have split. */
 #define DIGITS "\\p{N}{1,3}"
 #define HAN "一-龥぀-ゟ゠-ヿ"
 #define IN "(?=[" HAN "])"
@@ -285,13 +287,14 @@ sgt_splitter sgt_pattern_splitter(sgt_pattern *p, const void *text, size_t n, sg
            "])++)|" ASCII "|[^\r\n\\p{L}" SIGNS "\\p{N}" HAN "]?(?:" OUT "[\\p{L}\\p{M}])++|" \
            " ?(?:" OUT "[" SIGNS "])++[\r\n]*|\\s*[\r\n]+|\\s+(?![^\\s\\p{N}" HAN "])|\\s+"
 
-/* The rules for which split.h has code come first. If `regex` is not set, Hugging Face's library
- * gives the same pieces for `text`. */
+/* The table of rules. The first rules are those that split.h has code for. A rule without `regex`
+ * gives the same pieces in Hugging Face's library with `text`. */
 static const sgt_rule rules[] = {
     {.name = "cl100k",
      .text = "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}++|\\p{N}{1,3}+|"
              " ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*+|\\s++$|\\s*[\\r\\n]|\\s+(?!\\S)|\\s",
-     /* in Oniguruma's syntax, {1,3}+ repeats {1,3}, and $ matches at the end of each line */
+     /* `regex` differs from `text` because in Oniguruma's syntax {1,3}+ repeats {1,3}, and $
+      * matches at the end of each line */
      .regex = "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}++|(?>\\p{N}{1,3})|"
               " ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*+|\\s++\\z|\\s*[\\r\\n]|\\s+(?!\\S)|\\s",
      .digits = 3,
@@ -324,7 +327,7 @@ sgt_rule sgt_rule_of(const char *name_or_pattern)
     for (size_t i = 0; i < RULES; i++) {
         sgt_rule r = rules[i];
         if (strcmp(r.text, text) != 0 && (!r.name || strcmp(r.name, text) != 0)) continue;
-        /* every spelling of GPT-2's rule becomes the same rule */
+        /* Give all spellings of GPT-2's rule the same text. */
         if (r.by == SGT_RULE_GPT2) r.text = SGT_PIECE_RULE;
         if (!r.regex) r.regex = r.text;
         return r;
@@ -332,7 +335,8 @@ sgt_rule sgt_rule_of(const char *name_or_pattern)
     return (sgt_rule){.text = text, .by = SGT_RULE_PCRE2};
 }
 
-/* patterns that split the pieces of an earlier pattern again */
+/* Patterns of a file that splits several times. `before` is the pattern for all earlier splits,
+ * `regex` splits its pieces again, and `text` gives the pieces of both in one step. */
 static const struct {
     const char *before, *regex, *text;
 } steps[] = {

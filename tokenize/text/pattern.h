@@ -17,26 +17,26 @@
 #include "loader/base/error.h"
 #include "tokenize/text/split.h"
 
-/* GPT-2's rule as a regular expression */
+/* GPT-2's split rule as a PCRE2 regular expression */
 #define SGT_PIECE_RULE \
     "'(?:[sdmt]|ll|ve|re)| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 
 typedef struct sgt_pattern sgt_pattern;
 
-/* Compile any PCRE2 pattern, in UTF-8. In it, \s, \p{L}, \p{N}, \p{M}, \p{Lu}, \p{Lt}, \p{Ll},
- * \p{Lm}, \p{Lo} and their complements are replaced by unicode.h's classes, which are tiktoken's.
- * (PCRE2 has its own Unicode version, and treats U+180E as white space.) All other classes, such as
- * \w and \d, are PCRE2's own, by Unicode properties. In a pattern with (?x), all classes are
- * PCRE2's own. $ matches only at the end of the text. For a wrong pattern, return SGT_EUSAGE with a
- * message that says what is wrong and where. */
+/* Compile a PCRE2 pattern in UTF-8. The classes \s, \p{L}, \p{N}, \p{M}, \p{Lu}, \p{Lt}, \p{Ll},
+ * \p{Lm}, \p{Lo} and their complements are replaced by the classes of unicode.h, which equal those
+ * of tiktoken. (PCRE2 has a different Unicode version, and treats U+180E as white space.) All other
+ * classes, such as \w and \d, are PCRE2's own, by Unicode properties. If the pattern has (?x), no
+ * class is replaced. $ matches only at the end of the text. If the pattern is invalid, return
+ * SGT_EUSAGE with a message that says what is wrong and where. */
 int sgt_pattern_new(sgt_pattern **out, const char *pattern, sgt_error *err);
 
 void sgt_pattern_free(sgt_pattern *p); /* NULL is allowed */
 
-/* Return a splitter of text[0..n) by a pattern. A pattern can have only one splitter at a time. The
- * text and *why must stay valid until the last piece. If memory runs out, or if the pattern
- * backtracks beyond PCRE2's limits (GPT-2's never does), sgt_split returns 0 before the end of the
- * text and fills in *why. */
+/* Return a splitter that splits text[0..n) by a pattern. A pattern can have only one splitter at a
+ * time. The text and *why must stay valid until the last piece. If memory runs out, or if the
+ * pattern exceeds PCRE2's backtracking limits (GPT-2's never does), sgt_split fills in *why and
+ * returns 0 before the end of the text. */
 sgt_splitter sgt_pattern_splitter(sgt_pattern *p, const void *text, size_t n, sgt_error *why);
 
 #endif

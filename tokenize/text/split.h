@@ -21,117 +21,126 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct sgt_rule sgt_rule; /* a rule other than GPT-2's (see below) */
+typedef struct sgt_rule sgt_rule; /* a split rule; GPT-2's is also written as NULL */
 
 /* ---- cuts inside a piece ----
  *
- * These tables tell where a piece may be cut before a non-ASCII character. A cut is allowed if no
- * token holds the byte before the cut and the character's first byte next to each other: then no
- * merge crosses the cut. This divides text without spaces into short words, which repeat often.
+ * Tables that say whether a piece may be cut before a non-ASCII character. A cut is allowed if no
+ * token contains the byte before the cut followed by the character's first byte, since then no
+ * merge crosses the cut. Such cuts divide text without spaces into short words, which repeat often.
  *
- * A vocabulary's `joins` has 65,536 bits, too many for vector look-ups. These two tables have one
- * byte per entry: the first bytes of characters are divided into eight groups, with one bit per
- * group. Sharing a bit can only forbid cuts that `joins` would allow. */
+ * A vocabulary's table of joined bytes (`joins`) has 65,536 bits, too many for look-ups by vector
+ * instructions. The two tables here have one byte per entry. The first bytes of characters are
+ * divided into eight groups, with one bit per group; sharing a bit can only forbid cuts that
+ * `joins` would allow. */
 
 typedef struct sgt_cuts {
-    /* for each byte from C0 to FF, by its lower 6 bits: the bit of its group; 0 if no token holds
-     * the byte */
+    /* index: lower 6 bits of a byte from C0 to FF; value: the bit of the byte's group, or 0 if no
+     * token contains the byte */
     uint8_t first[64];
-    /* for each byte b: the bits of the groups of all bytes from C0 to FF that follow b directly in
-     * some token */
+    /* index: any byte b; value: the bits of the groups of all bytes from C0 to FF that directly
+     * follow b in some token */
     uint8_t before[256];
 } sgt_cuts;
 
-/* Return whether the tables allow a piece with p[-1] and p[0] to be cut between these two bytes. */
+/* Return 1 if the tables allow a cut between the bytes p[-1] and p[0], which are in one piece. */
 static inline int sgt_cuts_at(const sgt_cuts *c, const uint8_t *p)
 {
     return p[0] >= 0xC0 && !(c->first[p[0] & 63] & c->before[p[-1]]);
 }
 
-/* Fill in *c from joins (1024 words), whose bit `first byte << 8 | second byte` is 1 if some token
- * holds these two bytes next to each other. */
+/* Fill in *c from `joins` (1,024 words), whose bit `first byte << 8 | second byte` is 1 if some
+ * token contains these two bytes next to each other. */
 void sgt_cuts_make(sgt_cuts *c, const uint64_t *joins);
 
 /* ---- GPT-2's rule ---- */
 
-/* State that the vector code carries from one block of 64 bytes to the next. */
+/* State that the block code passes from one block of 64 bytes to the next. */
 typedef struct sgt_split_carry {
-    /* of the previous block: bits of its classes (sgt_class), and U+0020 */
+    /* masks of the previous block: low and high bits of its classes (sgt_class), and its U+0020
+     * bytes */
     uint64_t low, high, blank;
-    /* for the next block: piece starts that a contraction removes, and that it adds */
+    /* masks for the next block: piece starts that a contraction removes (clear) and adds (set) */
     uint64_t clear, set;
-    /* for the other rules of split.h: one flag each for the previous block's last byte, and how
-     * many numbers its last piece has. For these rules `blank` is such a flag too */
+    /* used by the rules other than GPT-2's: flags for the previous block's last byte (for these
+     * rules, `blank` is such a flag, too); digits: how many numbers the previous block's last piece
+     * has */
     uint64_t takes, blanks, line, other, letter, plain, lower, both, newline, number;
     unsigned digits;
-    /* bytes of the next block that continue a character of this one, and that character's
-     * sgt_kind */
+    /* over: how many bytes of the next block continue a character of this block; kind: that
+     * character's sgt_kind */
     unsigned over, kind;
-    size_t piece; /* offset at which the last piece starts; parts of it may start later */
+    size_t piece; /* offset at which the last piece starts; its later parts start after it */
 } sgt_split_carry;
 
-/* A splitter's position and state. It owns no memory, so it need not be freed. A copy continues
- * independently, unless the splitter is a pattern's (pattern.h). */
+/* The position and state of a splitter. It owns no memory, so it need not be freed. A copy can be
+ * used independently of the original, unless the splitter uses a pattern (pattern.h). */
 typedef struct sgt_splitter {
     const uint8_t *text;
     size_t n;
-    size_t at; /* offset at which the next piece starts */
-    /* NULL at first. If set, pieces are returned in parts, cut wherever these tables allow it */
+    size_t at; /* offset in `text` at which the next piece starts */
+    /* tables for cuts inside pieces; if set, pieces are returned in parts, cut wherever the tables
+     * allow it; initially NULL */
     const sgt_cuts *cuts;
     const sgt_rule *rule; /* NULL: GPT-2's */
 
-    /* The fields below belong to split.c, which reads 64 bytes at a time. */
+    /* The fields from here on are private to the code that splits, which reads blocks of 64
+     * bytes. */
     size_t (*split)(struct sgt_splitter *s, uint32_t *ends, size_t max);
-    /* end of the piece whose parts are being returned by the code for single characters */
+    /* end of the piece whose parts are being returned by the code that splits one character at a
+     * time */
     size_t end;
-    /* for the other rules of split.h: offset at which the blocks began; offset up to which text is
-     * split one character at a time */
+    /* used by the rules other than GPT-2's. base: offset of the first block; hard: offset up to
+     * which text is split one character at a time */
     size_t base, hard;
     size_t block; /* offset of the next block */
-    /* piece starts in the previous block that have not been returned yet */
+    /* mask of the piece starts in the previous block that have not been returned yet */
     uint64_t starts;
     sgt_split_carry carry;
-    /* the bytes of the next block that continue a character begun in this one: the bits of their
-     * class */
+    /* masks of the next block's bytes that continue a character of this block, if bit 0 (or 1) of
+     * its class is set */
     uint64_t in[2];
-    struct sgt_pattern *pattern; /* the pattern, if PCRE2 splits (pattern.h) */
+    /* the pattern, if PCRE2 does the splitting (pattern.h); else NULL */
+    struct sgt_pattern *pattern;
 } sgt_splitter;
 
-/* Return a splitter by rule r (NULL: GPT-2's) at the start of text[0..n). The text must stay valid
- * and unchanged until the last piece. No byte outside it is read. */
+/* Return a splitter for text[0..n) that uses rule r; NULL is GPT-2's rule. The text must stay valid
+ * and unchanged until the last piece. No byte outside the text is read. */
 sgt_splitter sgt_splitter_by(const sgt_rule *r, const void *text, size_t n);
 
-/* Find the next pieces. ends[i] is the end of piece i, counted from the value of s->at before the
- * call. The call advances s->at to the end of the last piece. It returns the number of pieces, 1 to
- * `max` (max >= 1); or 0 at the end of the text, or if a pattern fails. Whatever is returned, all
- * `max` entries of ends[] may be overwritten. Vector code fills ends[] by up to 64 pieces at a
- * time, so pass 64 entries more than make a call worthwhile. A piece of UINT32_MAX bytes or more is
- * returned by itself, as UINT32_MAX; s->at is then its end. */
+/* Find the next pieces. ends[i] is the end of piece i, relative to s->at before the call. The call
+ * advances s->at to the end of the last piece. Return the number of pieces, from 1 to `max` (max >=
+ * 1), or 0 at the end of the text or if a pattern fails. The call may overwrite all `max` entries
+ * of ends[], whatever it returns. Vector code fills ends[] by up to 64 pieces at a time, so `max`
+ * should exceed the number of pieces wanted by 64. A piece of UINT32_MAX bytes or more is returned
+ * by itself, as UINT32_MAX; its end is then in s->at. */
 size_t sgt_split(sgt_splitter *s, uint32_t *ends, size_t max);
 
-/* Return a safe cut: an offset p, 0 < p < n, as close to n as possible. The tokens of the text
- * before p, followed by those of the text from p on, are the tokens of the whole text; the counts
- * of ill-formed units add up in the same way. That holds for any text after these n bytes, and for
- * any text before them if they start at a safe cut. Return 0 if no cut is known (all white space,
- * or a run of one letter); then call again with a longer text.
+/* Return a safe cut: an offset p, 0 < p < n, as close to n as possible, such that the tokens of the
+ * text before p, followed by those of the text from p on, are the tokens of the whole text. The
+ * numbers of ill-formed units add up in the same way. This holds whatever text follows these n
+ * bytes, and whatever text precedes them if they start at a safe cut. Return 0 if no cut is found
+ * (for example, if all is white space, or a run of one letter); the caller can then call again with
+ * a longer text.
  *
  * The search goes backwards from n. joins: the byte pairs that occur inside tokens (vocab.h), or
- * NULL; used only for GPT-2's rule. With joins, a word may also be cut between two bytes that no
- * token holds next to each other. That allows cuts in text without spaces (Chinese, Thai). */
+ * NULL; only used with GPT-2's rule. With joins, a word may also be cut between two bytes that no
+ * token contains next to each other. Such cuts are needed in text without spaces (Chinese,
+ * Thai). */
 size_t sgt_rule_cut(const sgt_rule *r, const void *text, size_t n, const uint64_t *joins);
 
-/* Return a safe cut, as sgt_rule_cut does, for text that is normalized (normalize.h) before it is
- * split. The cut is before an ASCII white-space character that follows a character which is not
- * white space; for rules other than GPT-2's, the white space must not be a newline. The cut is safe
- * for two reasons. Normalizing never crosses ASCII, and never turns the last character of other
- * text into white space. And no piece holds white space after other characters, except the newlines
- * that end pieces of the other rules. */
+/* Return a safe cut, as sgt_rule_cut does, but for text that is normalized (normalize.h) before it
+ * is split. The cut is before an ASCII white-space character that follows a character other than
+ * white space. For rules other than GPT-2's, this white-space character is not a newline. The cut
+ * is safe for two reasons. Normalizing never crosses ASCII, and never turns the last character of
+ * other text into white space. And no piece contains white space after other characters, except the
+ * newlines that end pieces of the other rules. */
 size_t sgt_rule_cut_normalized(const sgt_rule *r, const uint8_t *text, size_t n);
 
-/* Return whether s[p], 0 < p < n, begins a character inside a piece that starts at s[0], with
- * `ahead` bytes of text before it. A cut there divides that piece in two and leaves all others
- * unchanged; whether the cut is safe depends on the piece's tokens (bpe/bpe.h). The result may be 0
- * although a cut is possible, for example if too little of s[n] follows p to tell. */
+/* Return 1 if s can be cut at p, 0 < p < n: the cut divides the piece that starts at s[0] in two
+ * and leaves all other pieces unchanged. `ahead` bytes of text before s can be read. Whether the
+ * cut is safe also depends on the piece's tokens (bpe/bpe.h). The function may return 0 although a
+ * cut is possible, for example if too little of s[n] follows p to decide. */
 int sgt_rule_within(const sgt_rule *r, const uint8_t *s, size_t n, size_t p, size_t ahead);
 
 /* ---- other rules ----
@@ -157,34 +166,36 @@ int sgt_rule_within(const sgt_rule *r, const uint8_t *s, size_t n, size_t p, siz
  * A word by case is U*l+, or else U+, and a contraction may follow it. U is upper case (Lu, Lt),
  * and l is lower case (Ll). Other letters and marks (Lm, Lo, M) are both. */
 
-/* which code splits by a rule: that for the rules above, that for GPT-2's, or PCRE2 */
+/* code that splits by a rule: this library's code for the rules above, its code for GPT-2's rule,
+ * or PCRE2 */
 typedef enum sgt_rule_code { SGT_RULE_OTHER, SGT_RULE_GPT2, SGT_RULE_PCRE2 } sgt_rule_code;
 
 struct sgt_rule {
-    const char *name; /* name that --pattern accepts; NULL: the rule has no name */
+    const char *name; /* name for --pattern; NULL if the rule has no name */
     const char *text; /* pattern in PCRE2's syntax */
-    /* the same pattern in Oniguruma's syntax, which Hugging Face's library uses; NULL: not known */
+    /* equivalent pattern in Oniguruma's syntax, which Hugging Face's library uses; NULL if
+     * unknown */
     const char *regex;
     uint8_t digits, cased, whole_end;
     sgt_rule_code by;
 };
 
-/* Return which code splits by a rule; NULL is GPT-2's rule. */
+/* Return which code splits by rule r; NULL is GPT-2's rule. */
 static inline sgt_rule_code sgt_rule_by(const sgt_rule *r) { return r ? r->by : SGT_RULE_GPT2; }
 
-/* Return the rule with this name (gpt2, cl100k, o200k, llama3, qwen2 or nanochat) or with this
- * PCRE2 pattern; NULL gives GPT-2's. Any other pattern is a new rule for PCRE2, and its `text` is
- * the argument itself, which must outlive it. */
+/* Return the rule that has this name (gpt2, cl100k, o200k, llama3, qwen2 or nanochat) or this PCRE2
+ * pattern; NULL gives GPT-2's rule. For any other pattern, return a new rule for PCRE2; its `text`
+ * is the argument itself, which must outlive the rule. */
 sgt_rule sgt_rule_of(const char *name_or_pattern);
 
-/* Return the PCRE2 pattern that gives the pieces which Hugging Face's library gives for `regex` in
- * a tokenizer.json; NULL if it is not known. Known are GPT-2's pattern, those of the other rules,
- * Mistral's (Tekken), DeepSeek's, and the one that makes the whole text one piece. before: the
- * pattern that splits first, if `regex` splits its pieces again; else NULL. The result is a static
- * string. */
+/* Convert a pattern of a Hugging Face tokenizer.json: return the PCRE2 pattern that gives the same
+ * pieces as `regex`, or NULL if `regex` is unknown. Known are the patterns of GPT-2, of the other
+ * rules, of Mistral (Tekken) and of DeepSeek, and the pattern that makes the whole text one piece.
+ * If `regex` splits the pieces of an earlier pattern again, `before` is that earlier pattern, else
+ * NULL. The result is a static string. */
 const char *sgt_rule_from_regex(const char *before, const char *regex);
 
-/* Return rule i of the table, for tests; NULL after the last one. */
+/* For tests: return rule i of the table of rules, or NULL if i is past its end. */
 const sgt_rule *sgt_rule_at(size_t i);
 
 #endif

@@ -1,5 +1,5 @@
-/* split_avx2.c: the split rules with AVX2. A block is two vectors of 32 bytes, whose masks are
- * joined. */
+/* split_avx2.c: implements the split rules with AVX2. A block of 64 bytes is two vectors of 32
+ * bytes, whose masks are combined into one. */
 #include "tokenize/text/split_blocks.h"
 
 #if defined(__x86_64__)
@@ -56,7 +56,8 @@ SPLIT_INLINE uint64_t equal(bytes64 v, int x)
     return top_bits(_mm256_cmpeq_epi8(v.low, BYTES(x)), _mm256_cmpeq_epi8(v.high, BYTES(x)));
 }
 
-/* AVX2 compares only signed bytes, so the values are shifted so that the range begins at -128. */
+/* Return the mask of the bytes from `from` to from + count - 1. AVX2 compares only signed bytes, so
+ * the values are first shifted to make the range begin at -128. */
 SPLIT_INLINE uint64_t within(bytes64 v, int from, int count)
 {
     __m256i down = BYTES(0x80 - from), end = BYTES(-128 + count);
@@ -92,7 +93,7 @@ SPLIT_INLINE void classify(const uint8_t *p, split_block *b)
 SPLIT_INLINE void flatten(uint32_t *ends, uint64_t starts, uint32_t base)
 {
     size_t count = (size_t)__builtin_popcountll(starts);
-    /* store ends in groups of eight: the loop's last branch is then predicted more often */
+    /* store the ends in groups of eight, which makes the loop's exit easier to predict */
     for (size_t done = 0; done < count; done += 8)
         for (size_t i = 0; i < 8; i++) {
             ends[done + i] = base + (uint32_t)_tzcnt_u64(starts);

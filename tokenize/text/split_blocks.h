@@ -1,6 +1,6 @@
-/* split_blocks.h: GPT-2's split rule over 64 bytes at a time, as algebra on bit masks. All CPU
- * levels share this code. Each level supplies functions that find the classes of 64 bytes, and one
- * that turns a mask into offsets. Bit i of a mask stands for byte i of the block.
+/* split_blocks.h: splits text by GPT-2's rule in blocks of 64 bytes, as algebra on bit masks. All
+ * CPU levels share this code. Each level supplies functions that find the classes of 64 bytes, and
+ * a function that turns a mask into offsets. Bit i of a mask stands for byte i of the block.
  *
  * A piece starts at a byte
  *   - where the class changes; but if U+0020 comes before it, the piece starts at that space;
@@ -8,9 +8,9 @@
  *     what follows or to be a piece by itself. White space at the end of the text is one piece,
  *     because bytes after the end are read as spaces.
  * A contraction is a quote at a piece start, followed by s, d, m, t, ll, ve or re. No piece starts
- * at its first letter; one starts after its last. The letters after a quote and the character after
- * a block are read ahead; the state before a block is carried. Ill-formed bytes are in no class's
- * mask, so they are "other", as split.h requires.
+ * at its first letter; a piece starts after its last. The letters after a quote and the character
+ * after a block are read ahead; the state before a block is carried over. Ill-formed bytes are in
+ * no class's mask, so they count as "other", as split.h requires.
  *
  * Nanoseconds per piece, for 0.8 MB of English / code / many scripts (4.4, 2.9 and 6.0 bytes per
  * piece), one thread, AMD EPYC Zen 4, 2026-11-21:
@@ -36,32 +36,34 @@
 
 /* ---- levels ----
  *
- * The implementations of sgt_split, for split.c and tests. All give the same pieces. */
+ * Implementations of sgt_split, one for each CPU level, for split.c and tests. All give the same
+ * pieces. */
 
 size_t sgt_split_plain(sgt_splitter *s, uint32_t *ends, size_t max);
 #if defined(__x86_64__)
 size_t sgt_split_avx2(sgt_splitter *s, uint32_t *ends, size_t max);
-/* for CPUs on which sgt_cpu_vbmi2() is true */
+/* requires a CPU on which sgt_cpu_vbmi2() is true */
 size_t sgt_split_avx512(sgt_splitter *s, uint32_t *ends, size_t max);
 #endif
 
-/* Split by a rule other than GPT-2's, one character at a time, up to s->hard. After that, the text
- * can be split in blocks of 64 bytes again. */
+/* Split one character at a time, up to offset s->hard, by a rule other than GPT-2's. After that,
+ * the text can be split in blocks of 64 bytes again. */
 size_t sgt_split_hard(sgt_splitter *s, uint32_t *ends, size_t max);
-/* Return the length of the contraction at s, or 0 if there is none. s[0] must be a quote. */
+/* Return the length of the contraction at s, such as 's or 'll, or 0 if there is none. s[0] must be
+ * a quote. */
 size_t sgt_rule_contraction(const uint8_t *s, size_t n);
-/* Return whether s begins with white space, and set *len to the length of the first character. */
+/* Return 1 if the first character of s is white space, and set *len to that character's length. */
 int sgt_rule_is_space(const uint8_t *s, size_t n, size_t *len);
 
 /* ---- words of eight bytes ----
  *
- * Classes of ASCII bytes, eight at a time in a 64-bit word. The result for each byte is a flag in
- * its top bit. */
+ * Functions that classify eight ASCII bytes at a time in a 64-bit word. Each function returns a
+ * flag in the top bit of each byte. */
 
 #define WORD_OF(x) ((x) * (uint64_t)0x0101010101010101u)
 
-/* Set the top bit of each byte that is at least `from`. All bytes must be below 0x80, so that no
- * sum carries into the next byte. */
+/* Return x with the top bit of each byte set if the byte is at least `from`. All bytes of x must be
+ * below 0x80, so that no sum carries into the next byte. */
 static inline uint64_t word_at_least(uint64_t x, unsigned from) { return x + WORD_OF(0x80 - from); }
 
 static inline uint64_t word_within(uint64_t x, unsigned from, unsigned count)
@@ -69,7 +71,8 @@ static inline uint64_t word_within(uint64_t x, unsigned from, unsigned count)
     return word_at_least(x, from) & ~word_at_least(x, from + count);
 }
 
-/* Flag the ASCII letters in w. The lower seven bits of each byte of the result are undefined. */
+/* Set the top bit of each byte of w that is an ASCII letter. The lower seven bits of each byte of
+ * the result are undefined. */
 static inline uint64_t word_letters(uint64_t w)
 {
     return word_within((w & WORD_OF(0x7F)) | WORD_OF(0x20), 'a', 26) & ~w;
@@ -94,51 +97,52 @@ static inline uint64_t word_equal(uint64_t w, char c)
 
 #define SPLIT_INLINE static inline __attribute__((always_inline, unused))
 
-enum { SPLIT_READ = 72 }; /* bytes that may be read from the start of a block */
+enum { SPLIT_READ = 72 }; /* number of bytes that are readable from the start of a block */
 
 typedef struct split_block {
-    /* bits of each byte's sgt_class; every byte of a character has the character's class */
+    /* low and high bit of each byte's sgt_class; all bytes of a character have the character's
+     * class */
     uint64_t low, high;
     uint64_t blank, quote; /* bytes that are U+0020; that are ' */
     uint64_t wide;         /* bytes that are not ASCII */
-    /* ASCII white space; the first bytes of any other white space */
+    /* narrow_space: ASCII white space; wide_space: first bytes of white space of several bytes */
     uint64_t narrow_space, wide_space;
 } split_block;
 
-/* Classes (sgt_class) of non-ASCII characters, as two masks with bits at the characters' first
- * bytes. */
+/* Classes (sgt_class) of the non-ASCII characters, as masks of the classes' low and high bits. Only
+ * the bits of the characters' first bytes are used. */
 typedef struct first_classes {
     uint64_t low, high;
 } first_classes;
 
 typedef struct split_level {
-    /* Classify the ASCII bytes of p[0..64). Fill in all of *b except wide_space. */
+    /* Classify the ASCII bytes of p[0..64). Fill in every field of *b except wide_space. */
     void (*classify)(const uint8_t *p, split_block *b);
-    /* Classify the non-ASCII characters: add them to b->low and b->high, and find b->wide_space.
-     * in[0] holds bits for low, in[1] bits for high. On entry they are set for those bytes of this
-     * block that continue a character of the previous block; on return, for those bytes of the next
-     * block that continue a character of this one. */
+    /* Classify the non-ASCII characters: add them to b->low and b->high, and set b->wide_space.
+     * in[0] and in[1] hold bits for b->low and b->high: on entry, for the bytes of this block that
+     * continue a character of the previous block; on return, for the bytes of the next block that
+     * continue a character of this block. */
     void (*classify_wide)(const uint8_t *p, uint64_t in[2], split_block *b);
-    /* Find which of `quotes` are followed by s, d, m or t (*two), and which by ll, ve or re
-     * (*three). */
+    /* Set *two to the mask of those `quotes` that s, d, m or t follows, and *three to the mask of
+     * those that ll, ve or re follows. */
     void (*contractions)(const uint8_t *p, uint64_t quotes, uint64_t *two, uint64_t *three);
-    /* Set ends[k] = base + position of the k-th set bit of starts. May write all 64 entries of
-     * ends. */
+    /* Set ends[k] = base + position of the k-th set bit of `starts`. The function may write up to
+     * 64 entries of ends[]. */
     void (*flatten)(uint32_t *ends, uint64_t starts, uint32_t base);
-    /* Return the mask of the first bytes in p[0..64) before which a piece may be cut. from: 0 if
-     * p[-1] can be read; 1 if p[0] starts the text, so that no cut is before it. */
+    /* Return the mask of the characters' first bytes in p[0..64) before which a piece may be cut.
+     * from: 0 if p[-1] can be read; 1 if the text starts at p[0], before which there is no cut. */
     uint64_t (*cut)(const sgt_cuts *c, const uint8_t *p, unsigned from);
-    /* For the other rules of split.h: return the mask of bytes that equal x, and of bytes A to
-     * Z. */
+    /* Only used by the rules other than GPT-2's. equal: return the mask of bytes that equal x;
+     * upper: return the mask of bytes A to Z. */
     uint64_t (*equal)(const uint8_t *p, char x);
     uint64_t (*upper)(const uint8_t *p);
 } split_level;
 
-/* for each byte: 1: it is white space; 2: it begins longer characters, some of which are white
- * space; 0: neither */
+/* index: a byte; value: 1 if it is white space, 2 if it is the first byte of characters some of
+ * which are white space, else 0 */
 extern const uint8_t sgt_split_space[256];
 
-/* Return whether a white-space character of more than one byte starts at p. */
+/* Return 1 if a white-space character of several bytes starts at p. */
 static inline int split_wide_space(const uint8_t *p)
 {
     unsigned two = (unsigned)p[0] << 8 | p[1], three = two << 8 | p[2];
@@ -152,8 +156,7 @@ static inline int split_is_space(const uint8_t *p)
     return sgt_split_space[*p] == 2 ? split_wide_space(p) : sgt_split_space[*p];
 }
 
-/* Return the white-space characters of more than one byte that are the last ones before a character
- * of another class. */
+/* Return the mask of the white-space characters of several bytes that no white space follows. */
 static inline uint64_t split_last_wide(const uint8_t *p, const split_block *b)
 {
     uint64_t last = 0;
@@ -179,8 +182,8 @@ SPLIT_INLINE uint64_t split_cut_bytes(const sgt_cuts *c, const uint8_t *p, unsig
     return cuts;
 }
 
-/* Return the mask of piece starts in p[0..64). *c and `in` are carried over from the previous
- * block. begin: 1 if the text begins at p[0]. */
+/* Return the mask of piece starts in p[0..64) by GPT-2's rule. On entry, *c and `in` hold the state
+ * after the previous block; on return, after this block. begin: 1 if the text begins at p[0]. */
 SPLIT_INLINE uint64_t split_starts(const split_level *level, sgt_split_carry *c, uint64_t in[2],
                                    const sgt_cuts *cuts, const uint8_t *p, unsigned begin)
 {
@@ -190,7 +193,7 @@ SPLIT_INLINE uint64_t split_starts(const split_level *level, sgt_split_carry *c,
     uint64_t space = b.low & b.high, before = b.blank << 1 | c->blank >> 63;
     uint64_t changed =
         (b.low ^ (b.low << 1 | c->low >> 63)) | (b.high ^ (b.high << 1 | c->high >> 63)) | begin;
-    /* The class of the byte after the block matters only if the block ends in white space. */
+    /* the byte after the block is only needed if the block ends in white space */
     uint64_t next = sgt_split_space[p[64]];
     if (next > 1 && space >> 63) next = (uint64_t)split_wide_space(p + 64);
     uint64_t last = b.narrow_space & ~(space >> 1 | next << 63);
@@ -212,11 +215,11 @@ SPLIT_INLINE uint64_t split_starts(const split_level *level, sgt_split_carry *c,
     return starts;
 }
 
-/* ---- other rules ----
+/*---- rules other than GPT-2's ----
  *
- * The other rules of split.h over 64 bytes at a time, also as algebra on bit masks, with the same
- * functions of a level. Bit i of a mask stands for byte i of the block. A "sign" here is a
- * character that is neither letter, number nor white space.
+ * This code splits 64 bytes at a time by the other rules of split.h, also as algebra on bit masks,
+ * with the same functions of a level. Bit i of a mask stands for byte i of the block. A "sign" here
+ * is a character that is neither letter, number nor white space.
  *
  * A piece starts at a byte
  *   - that begins a run of letters, unless the character before it is white space other than a
@@ -231,13 +234,13 @@ SPLIT_INLINE uint64_t split_starts(const split_level *level, sgt_split_carry *c,
  * piece also starts at a run of upper case
  *   - after lower case, or after letters without case that follow lower case;
  *   - after a letter without case, if the run ends a run of letters.
- * Some blocks are hard: blocks with a slash after a newline, with a mark that follows neither a
- * letter nor a mark, with both a contraction and letters without case, or with such an upper-case
- * run that reaches the end of the block. split.c splits these one character at a time; after that,
- * blocks begin anew at the start of a piece. */
+ * A block is "hard" if it has a slash after a newline, a mark that follows neither a letter nor a
+ * mark, both a contraction and letters without case, or an upper-case run after a letter without
+ * case that reaches the end of the block. split.c splits hard blocks one character at a time. After
+ * that, blocks begin anew at the start of a piece. */
 
-/* Return whether the white space from offset `at` on, without newlines, is followed by a newline,
- * or, if the rule has \s+$, by the end of the text. */
+/* Return 1 if a newline follows the white space at offset `at`. Also return 1 if that white space
+ * reaches the end of the text and the rule has \s+$. */
 static inline int rule_line_goes_on(const sgt_splitter *s, size_t at)
 {
     for (; at < s->n; at++) {
@@ -252,8 +255,9 @@ static inline int rule_line_goes_on(const sgt_splitter *s, size_t at)
     return s->rule->whole_end;
 }
 
-/* `lines` has the bytes that follow a newline. Return those after which no other newline follows in
- * the same white space. space: white space other than newlines. */
+/* Of the bytes in `lines`, each directly after a newline, return those after which no further
+ * newline follows in the same run of white space. space: mask of white space other than
+ * newlines. */
 static inline uint64_t rule_lines(const sgt_splitter *s, uint64_t lines, uint64_t space,
                                   uint64_t newline, size_t next)
 {
@@ -266,8 +270,8 @@ static inline uint64_t rule_lines(const sgt_splitter *s, uint64_t lines, uint64_
     return kept;
 }
 
-/* Return the mask of the starts of pieces of numbers. before: the mask of bytes of numbers, moved
- * up by one. */
+/* Return the mask of the starts of number pieces. number: mask of the bytes of numbers; before:
+ * mask of the bytes that follow a byte of a number. */
 static inline uint64_t rule_numbers(const uint8_t *p, unsigned digits, uint64_t number,
                                     uint64_t before, sgt_split_carry *c)
 {
@@ -287,7 +291,7 @@ SPLIT_INLINE uint64_t rule_number_starts(const uint8_t *p, unsigned digits, cons
                                          uint64_t number, sgt_split_carry *c)
 {
     uint64_t before = number << 1 | c->number, longer = number & before;
-    /* is a run longer in bytes than a piece may be in numbers? This is rare */
+    /* Set `longer` if a run has more bytes than a piece may have numbers, which is rare. */
     for (unsigned i = 1; i < digits; i++) longer &= longer << 1;
     int begun = (c->number & number) != 0;
     c->number = number >> 63;
@@ -296,8 +300,8 @@ SPLIT_INLINE uint64_t rule_number_starts(const uint8_t *p, unsigned digits, cons
     return number & ~before;
 }
 
-/* Return the mask of the bytes directly after these characters. Bits for bytes of the next block go
- * into *carry. */
+/* Return the mask of the bytes directly after the characters that start at `starts`. Bits for bytes
+ * of the next block go to *carry. wide: mask of non-ASCII bytes. */
 SPLIT_INLINE uint64_t rule_behind(const uint8_t *p, uint64_t starts, uint64_t wide, uint64_t *carry)
 {
     uint64_t narrow = starts & ~wide, behind = narrow << 1 | *carry;
@@ -312,9 +316,9 @@ SPLIT_INLINE uint64_t rule_behind(const uint8_t *p, uint64_t starts, uint64_t wi
     return behind;
 }
 
-/* Return the mask of the bytes directly after the contractions that begin at these quotes. by_case:
- * a quote at the end of another contraction begins a word instead, and the other quotes are removed
- * from *starts. */
+/* Return the mask of the bytes directly after the contractions that begin at `quotes`. If by_case
+ * is set, a quote at the end of another contraction begins a word instead, and the quotes of
+ * contractions are removed from *starts. */
 SPLIT_INLINE uint64_t rule_contractions(const uint8_t *p, uint64_t quotes, int by_case,
                                         uint64_t *starts, uint64_t *carry)
 {
@@ -331,8 +335,8 @@ SPLIT_INLINE uint64_t rule_contractions(const uint8_t *p, uint64_t quotes, int b
     return behind;
 }
 
-/* Return the mask of the starts of pieces of white space. newline: all newlines; taken: newlines
- * that belong to the piece before them. */
+/* Return the mask of the starts of white-space pieces. newline: mask of all newlines; taken: mask
+ * of the newlines that belong to the piece before them. */
 SPLIT_INLINE uint64_t rule_blank_starts(const sgt_splitter *s, sgt_split_carry *c,
                                         const uint64_t in[2], const uint8_t *p, size_t at,
                                         const split_block *b, uint64_t newline, uint64_t taken)
@@ -340,7 +344,8 @@ SPLIT_INLINE uint64_t rule_blank_starts(const sgt_splitter *s, sgt_split_carry *
     const uint64_t space = b->low & b->high, blanks = space & ~taken, plain = space & ~newline,
                    ends = newline & ~taken;
     uint64_t lines = plain & (ends << 1 | c->line), next = sgt_split_space[p[64]];
-    /* does a newline follow white space, in this block or perhaps in the next one? */
+    /* Call rule_lines only if a newline follows white space, in this block or possibly in the next
+     * one. */
     if (lines && ((newline & plain << 1) || plain >> 63))
         lines = rule_lines(s, lines, plain, newline,
                            at + 64 + (size_t)__builtin_popcountll(in[0] & in[1]));
@@ -353,12 +358,12 @@ SPLIT_INLINE uint64_t rule_blank_starts(const sgt_splitter *s, sgt_split_carry *
     return starts;
 }
 
-/* Masks of the letters and marks of a block, by case. both: letters without case, and marks. */
+/* Masks of a block's letters and marks by case. both: letters without case, and marks. */
 typedef struct rule_cases {
     uint64_t upper, lower, both, mark;
 } rule_cases;
 
-/* Add `bytes`, the bytes of characters of this sgt_kind. */
+/* Add `bytes`, the mask of the bytes of characters of this sgt_kind, to the masks of *k. */
 static inline void rule_add_case(rule_cases *k, unsigned kind, uint64_t bytes)
 {
     if (kind == SGT_KIND_LU || kind == SGT_KIND_LT) k->upper |= bytes;
@@ -367,7 +372,7 @@ static inline void rule_add_case(rule_cases *k, unsigned kind, uint64_t bytes)
     if (kind == SGT_KIND_MARK) k->mark |= bytes;
 }
 
-/* Add the non-ASCII characters, whose bytes are `wide`. */
+/* Add the block's non-ASCII characters to the masks of *k. wide: mask of their bytes. */
 static inline void rule_wide_cases(const uint8_t *p, uint64_t wide, sgt_split_carry *c,
                                    rule_cases *k)
 {
@@ -385,13 +390,13 @@ static inline void rule_wide_cases(const uint8_t *p, uint64_t wide, sgt_split_ca
     }
 }
 
-/* Return the mask of the starts of upper-case runs that begin a piece. letter: letters and marks.
- * Set *hard to 1 if the text after the block decides whether a run begins a piece. */
+/* Return the mask of the starts of upper-case runs that begin a piece. letter: mask of letters and
+ * marks. Set *hard to 1 if the text after the block decides whether a run begins a piece. */
 SPLIT_INLINE uint64_t rule_case_starts(const rule_cases *k, uint64_t letter, sgt_split_carry *c,
                                        int *hard)
 {
-    /* find letters without case that follow lower case: the carry of the addition runs through each
-     * run of them */
+    /* Find letters without case that follow lower case: the addition carries through each run of
+     * such letters. */
     const uint64_t below = k->lower << 1 | c->lower;
     uint64_t sum, starts = 0;
     const uint64_t over = __builtin_add_overflow(k->both, k->both & below, &sum);
@@ -406,8 +411,8 @@ SPLIT_INLINE uint64_t rule_case_starts(const rule_cases *k, uint64_t letter, sgt
     return starts | (k->upper & behind);
 }
 
-/* Return the mask of piece starts in p[0..64), the block at offset `at`. Set *hard to 1 if the
- * block is hard (see above). */
+/* Return the mask of piece starts in p[0..64), the block at offset `at`, by a rule other than
+ * GPT-2's. Set *hard to 1 if the block must be split one character at a time. */
 SPLIT_INLINE uint64_t rule_starts(const split_level *level, const sgt_splitter *s,
                                   sgt_split_carry *c, uint64_t in[2], const uint8_t *p, size_t at,
                                   int by_case, int *hard)
@@ -423,8 +428,8 @@ SPLIT_INLINE uint64_t rule_starts(const split_level *level, const sgt_splitter *
     if (by_case && ((level->equal(p, '/') & (newline << 1 | c->newline)) || k.mark & ~after_letter))
         return *hard = 1, 0;
 
-    /* find newlines directly after signs: the carry of the addition runs through a run of
-     * newlines */
+    /* Find the newlines directly after signs (characters of no other class): the addition carries
+     * through a run of newlines. */
     const uint64_t taken = newline & ~(newline + (newline & (other << 1 | c->takes)));
     uint64_t starts = rule_blank_starts(s, c, in, p, at, &b, newline, taken);
     uint64_t others = other & ~(other << 1 | c->other) & ~(b.blank << 1 | c->blank);
@@ -439,8 +444,8 @@ SPLIT_INLINE uint64_t rule_starts(const split_level *level, const sgt_splitter *
         if (k.both && (contracted | c->set)) return *hard = 1, 0;
         k.upper |= level->upper(p);
         k.lower |= letter & ~(k.upper | k.both);
-        /* not inside a contraction: `contracted` has the byte after it, so its last letter is one
-         * byte before that */
+        /* Exclude starts inside a contraction: `contracted` marks the byte after a contraction, so
+         * its last letter is one byte before. */
         starts |= rule_case_starts(&k, letter, c, hard) & ~(contracted >> 1 | c->set << 63);
         c->newline = newline >> 63;
     }
@@ -454,13 +459,14 @@ SPLIT_INLINE uint64_t rule_starts(const split_level *level, const sgt_splitter *
     return b.wide ? starts | level->cut(s->cuts, p, at == s->base) : starts;
 }
 
-/* ---- blocks, one after another ---- */
+/* ---- splitting block by block ---- */
 
-/* The kinds of rules for which the code is compiled separately. */
+/* Kinds of rules; the code is compiled separately for each kind. */
 enum { SPLIT_GPT2, SPLIT_OTHER, SPLIT_BY_CASE };
 
-/* Copy the last `left` bytes of the text to `room`, followed by spaces. If `before` is set, also
- * copy the byte before them. Return the address in `room` that corresponds to p. */
+/* Copy the last `left` bytes of the text, which start at p, to `room`, and append spaces. If
+ * `before` is set, also copy the byte before p. Return the address in `room` that corresponds
+ * to p. */
 static inline const uint8_t *split_end(uint8_t room[1 + 2 * SPLIT_READ], const uint8_t *p,
                                        size_t left, int before)
 {
@@ -471,7 +477,8 @@ static inline const uint8_t *split_end(uint8_t room[1 + 2 * SPLIT_READ], const u
 }
 
 /* Return the mask of piece starts in the block at offset `at`. The end of the text counts as a
- * start; the offset at which the blocks begin does not. Set *hard to 1 if the block is hard. */
+ * start; the start of the first block does not. Set *hard to 1 if the block must be split one
+ * character at a time. */
 SPLIT_INLINE uint64_t split_block_at(const split_level *level, const sgt_splitter *s,
                                      sgt_split_carry *c, uint64_t in[2], size_t at, int kind,
                                      int *hard)
@@ -488,8 +495,8 @@ SPLIT_INLINE uint64_t split_block_at(const split_level *level, const sgt_splitte
     return starts & ~(uint64_t)begin;
 }
 
-/* Convert the piece starts that are left in s->starts to ends, at most `max` of them. Return their
- * number. */
+/* Convert the piece starts in s->starts, at most `max` of them, to ends. Remove them from
+ * s->starts, and return their number. */
 static inline size_t split_next_starts(sgt_splitter *s, uint32_t *ends, size_t max)
 {
     size_t count = 0, from = s->at;
@@ -502,14 +509,15 @@ static inline size_t split_next_starts(sgt_splitter *s, uint32_t *ends, size_t m
     return count;
 }
 
-/* Split block by block. Before a hard block, stop and set s->hard to its end. */
+/* Split block by block. If a block must be split one character at a time, stop before it and set
+ * s->hard to its end. */
 SPLIT_INLINE size_t split_blocks(const split_level *level, sgt_splitter *s, uint32_t *ends,
                                  size_t max, int kind)
 {
     size_t from = s->at, count = split_next_starts(s, ends, max);
     if (s->starts) return count;
-    /* Split whole blocks while ends[] has room for 64 more pieces. The carried state stays in
-     * registers. */
+    /* Split while ends[] has room for the 64 pieces that a block may have. The state is copied to
+     * local variables, so that it stays in registers. */
     sgt_split_carry c = s->carry;
     uint64_t in[2] = {s->in[0], s->in[1]};
     size_t at = s->block;
@@ -522,7 +530,9 @@ SPLIT_INLINE size_t split_blocks(const split_level *level, sgt_splitter *s, uint
     }
     if (count) {
         s->at = from + ends[count - 1];
-    } else { /* find the next block with starts, and return as many of them as fit into ends[] */
+        /* too little room: find the next block with piece starts, and return as many as fit into
+     * ends[] */
+    } else {
         for (; at <= s->n && !s->starts && !hard; at += hard ? 0 : 64)
             s->starts = split_block_at(level, s, &c, in, at, kind, &hard);
         if (hard) s->starts = 0;
@@ -535,7 +545,7 @@ SPLIT_INLINE size_t split_blocks(const split_level *level, sgt_splitter *s, uint
     return count ? count : split_next_starts(s, ends, max);
 }
 
-/* Split as sgt_split does, with the functions of a level. */
+/* Implement sgt_split with the functions of one CPU level. */
 SPLIT_INLINE size_t split_by(const split_level *level, sgt_splitter *s, uint32_t *ends, size_t max)
 {
     if (!s->rule) return split_blocks(level, s, ends, max, SPLIT_GPT2);

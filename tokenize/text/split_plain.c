@@ -1,17 +1,17 @@
-/* split_plain.c: the split rules in plain C, for any 64-bit machine. Handles eight bytes at a time
- * in a word, with a flag in the top bit of each byte. */
+/* split_plain.c: implements the split rules in plain C, for any 64-bit machine. It handles eight
+ * bytes at a time in a 64-bit word, with a flag in the top bit of each byte. */
 #include "tokenize/text/split_blocks.h"
 #include "tokenize/text/utf8.h"
 
-/* Gather the top bits: bit i of the result is the top bit of byte i. The multiplication moves each
- * bit to its own position in the top byte. */
+/* Gather the top bits of the eight bytes of w: bit i of the result is the top bit of byte i. The
+ * multiplication moves each bit to its position in the top byte. */
 SPLIT_INLINE uint64_t top_bits(uint64_t w)
 {
     return ((w >> 7) & WORD_OF(1)) * 0x0102040810204080u >> 56;
 }
 
-/* Classify the non-ASCII characters one by one. Bytes that continue a character of the previous
- * block look ill-formed here; their class comes from `in`. */
+/* Classify the non-ASCII characters one by one. At the start of the block, bytes that continue a
+ * character of the previous block look ill-formed here; their class comes from `in`. */
 static void classify_wide(const uint8_t *p, uint64_t in[2], split_block *b)
 {
     uint64_t low = in[0], high = in[1], left = b->wide;

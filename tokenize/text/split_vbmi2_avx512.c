@@ -1,5 +1,5 @@
-/* split_vbmi2_avx512.c: the split rules with AVX-512, with VBMI's look-ups in 128 bytes and VBMI2's
- * compression. */
+/* split_vbmi2_avx512.c: implements the split rules with AVX-512. It uses VBMI for look-ups in
+ * tables of 128 bytes, and VBMI2 to compress vectors. */
 #include "tokenize/text/split_blocks.h"
 
 #if defined(__x86_64__)
@@ -20,7 +20,7 @@ SPLIT_INLINE bytes64 look_up(bytes64 t, bytes64 index) { return _mm512_shuffle_e
 
 SPLIT_INLINE bytes64 with(bytes64 v, int x) { return _mm512_and_si512(v, BYTES(x)); }
 
-/* a macro, because compilers disagree about the signedness of the shift count */
+/* this is a macro because compilers disagree about the signedness of the shift count */
 #define halved(v, n) _mm512_srli_epi16(v, n)
 
 SPLIT_INLINE bytes64 twice(bytes64 v) { return _mm512_add_epi8(v, v); }
@@ -36,7 +36,7 @@ SPLIT_INLINE uint64_t has(bytes64 v, bytes64 bit) { return _mm512_test_epi8_mask
 
 #include "tokenize/text/split_vectors.inc.h"
 
-/* Return bytes[i] for each byte i of index, from a table of 256 bytes. */
+/* For each byte i of `index`, return bytes[i] from a table of 256 bytes. */
 SPLIT_INLINE __m512i look_up_256(const uint8_t *bytes, __m512i index)
 {
     __m512i low =
@@ -46,13 +46,14 @@ SPLIT_INLINE __m512i look_up_256(const uint8_t *bytes, __m512i index)
     return _mm512_mask_blend_epi8(_mm512_movepi8_mask(index), low, high);
 }
 
-/* Return the bits of a where mask has ones, and those of b where it has zeros. */
+/* Return the bits of a where `mask` has ones, and the bits of b where it has zeros. */
 SPLIT_INLINE __m512i select_bits(__m512i mask, __m512i a, __m512i b)
 {
     return _mm512_ternarylogic_epi64(mask, a, b, 0xCA);
 }
 
-/* Classify the characters of two bytes: 1,920 code points, which fit into two tables. */
+/* Classify the two-byte characters. They are 1,920 code points, so two tables of one bit per code
+ * point suffice. */
 SPLIT_INLINE void look_two(const uint8_t *p, uint64_t valid, const bytes64 v[4],
                            first_classes *found)
 {
@@ -66,15 +67,15 @@ SPLIT_INLINE void look_two(const uint8_t *p, uint64_t valid, const bytes64 v[4],
     found->low |=
         _mm512_mask_test_epi8_mask(valid, look_up_256(sgt_unicode_two_letter, index), bit);
     found->high |= rest;
-    if (rest) { /* numbers, and the white space U+0085 and U+00A0 */
+    if (rest) { /* `rest` holds numbers, and the white-space characters U+0085 and U+00A0 */
         uint64_t c2 = _mm512_mask_cmpeq_epi8_mask(rest, v[0], BYTES(0xC2));
         found->low |= _mm512_mask_cmpeq_epi8_mask(c2, v[1], BYTES(0x85)) |
                       _mm512_mask_cmpeq_epi8_mask(c2, v[1], BYTES(0xA0));
     }
 }
 
-/* Entries of the table for ASCII: the bits of an sgt_class at the top, and flags for U+0020 and '
- * below. */
+/* Values in the table for ASCII: an sgt_class in the top two bits, and below it flags for U+0020
+ * (BLANK) and ' (QUOTE). */
 enum {
     LETTER = SGT_CLASS_LETTER << 6,
     NUMBER = SGT_CLASS_NUMBER << 6,

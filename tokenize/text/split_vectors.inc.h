@@ -1,23 +1,23 @@
-/* split_vectors.inc.h: code that the levels with vectors share (split_blocks.h).
+/* split_vectors.inc.h: code shared by the AVX2 and AVX-512 levels of split_blocks.h.
  *
- * Before including this file, a level defines bytes64, the type of a block's bytes, and functions
- * on it. These return bytes: load(p); table(p), which repeats the 16 bytes at p; look_up(table,
+ * Before including this file, a level defines bytes64, the type of a block's 64 bytes, and these
+ * functions. Returning bytes: load(p); table(p), which repeats the 16 bytes at p; look_up(table,
  * index), with indices below 16; with(v, x), the bits of v that are set in x; halved(v, n), which
- * shifts each byte right by n and moves in bits of the next byte; and twice(v). These return masks:
- * equal(v, x); within(v, from, count), the unsigned bytes from ... from + count - 1; and has(v,
+ * shifts each byte right by n and moves in bits of the next byte; and twice(v). Returning masks:
+ * equal(v, x); within(v, from, count) for unsigned bytes from ... from + count - 1; and has(v,
  * bit), where each byte of `bit` has one bit.
  *
- * After including it, the level defines look_two. */
+ * After including this file, the level defines look_two. */
 
-/* Add the classes of the characters of two bytes to *found. p: the block; valid: the characters'
- * first bytes; v: the block, and the block moved by 1 to 3 bytes. */
+/* Classify the two-byte characters, and add their classes to *found. p: the block; valid: mask of
+ * the characters' first bytes; v[i]: the block's bytes, i bytes further on. */
 SPLIT_INLINE void look_two(const uint8_t *p, uint64_t valid, const bytes64 v[4],
                            first_classes *found);
 
-/* Positions in 16 bytes of unicode.h's table, which hold the two-bit classes of 64 characters that
- * differ only in their last byte. */
+/* For the last byte of each character: where its two-bit class is in the 16 bytes that hold the
+ * classes of 64 characters which differ only in their last byte (unicode.h). */
 typedef struct last_bytes {
-    /* index of the byte, below 16; and the lower bit of the class in that byte, as a mask */
+    /* index: position of a byte in the 16 bytes; low: mask of the class's lower bit in that byte */
     bytes64 index, low;
 } last_bytes;
 
@@ -27,8 +27,8 @@ SPLIT_INLINE last_bytes last_of(bytes64 v)
     return (last_bytes){with(halved(v, 2), 15), look_up(table(lows), with(v, 3))};
 }
 
-/* Add the classes of the characters of a group from its 16 bytes of classes. same: the characters'
- * first bytes. */
+/* Add the classes of one group of characters to *found. classes: the group's 16 bytes of classes;
+ * same: mask of the first bytes of the group's characters. */
 SPLIT_INLINE void add_classes(const uint8_t *classes, last_bytes last, uint64_t same,
                               first_classes *found)
 {
@@ -37,10 +37,10 @@ SPLIT_INLINE void add_classes(const uint8_t *classes, last_bytes last, uint64_t 
     found->high |= same & has(t, twice(last.low));
 }
 
-/* Look up classes group by group. Characters that share all bytes but the last form a group of 64,
- * whose classes are 16 bytes of unicode.h's table. All characters of one group are looked up at
- * once; a block rarely has more than a few groups. r: first bytes to look up; more: number of bytes
- * that follow a first byte. */
+/* Look up classes group by group. A group is 64 characters that share all bytes but the last; their
+ * classes are 16 bytes of unicode.h's table. All characters of a group are looked up at once; a
+ * block rarely has more than a few groups. r: mask of the first bytes to look up; more: number of
+ * bytes after the first byte. */
 SPLIT_INLINE void look_up_groups(const uint8_t *p, uint64_t r, const bytes64 v[4], int more,
                                  first_classes *found)
 {
@@ -64,10 +64,11 @@ SPLIT_INLINE void look_up_groups(const uint8_t *p, uint64_t r, const bytes64 v[4
     }
 }
 
-/* Return the characters of three bytes that are in an all-letter eighth of their first byte's code
- * points (512 of 4,096). This covers most Chinese and Korean characters, which would be in many
- * groups of 64. The table is indexed by the first byte's low four bits, and has one bit for each
- * eighth. tests/tokenize checks it against the classes. */
+/* Return the mask of the three-byte characters that are letters by their first two bytes alone. The
+ * 4,096 code points of a first byte are divided into eighths of 512; the table has one bit for each
+ * eighth that holds only letters, and is indexed by the first byte's low four bits. This covers
+ * most Chinese and Korean characters, which would belong to many groups of 64. tests/tokenize
+ * checks the table against the classes. */
 SPLIT_INLINE uint64_t all_letters(bytes64 first, bytes64 second)
 {
     static const uint8_t eighths[16] = {0,    0,    0,    0xFC, 0xBF, 0xFF, 0xFF, 0xFF,
@@ -77,9 +78,10 @@ SPLIT_INLINE uint64_t all_letters(bytes64 first, bytes64 second)
                look_up(table(bits), with(halved(second, 3), 7)));
 }
 
-/* Give every byte of a character the class of its first byte. three, four: first bytes of
- * characters of at least three and of four bytes. in: bits carried over from the previous block.
- * Return the bits to carry over to the next block. */
+/* Copy a bit of each character's class from the character's first byte to all its bytes. first:
+ * mask of the first bytes with this bit; three, four: masks of the first bytes of characters of at
+ * least three, and of four, bytes; in: bits carried over from the previous block. Return the bits
+ * to carry over to the next block. */
 SPLIT_INLINE uint64_t spread(uint64_t *class, uint64_t first, uint64_t three, uint64_t four,
                              uint64_t in)
 {
@@ -89,8 +91,8 @@ SPLIT_INLINE uint64_t spread(uint64_t *class, uint64_t first, uint64_t three, ui
     return first >> 63 | three >> 62 | four >> 61;
 }
 
-/* Classify the non-ASCII characters. A first byte followed by the right bytes is a character; all
- * other bytes are ill-formed. */
+/* Classify the non-ASCII characters. A first byte followed by the required continuation bytes is a
+ * character; all other bytes are ill-formed. */
 static __attribute__((noinline)) void classify_wide(const uint8_t *p, uint64_t in[2],
                                                     split_block *b)
 {

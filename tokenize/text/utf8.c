@@ -6,9 +6,9 @@
 
 #include "loader/base/cpu.h"
 
-/* Return how many continuation bytes follow lead byte b; 0 if no well-formed sequence of several
- * bytes starts with b. Set *lo and *hi to the bounds of the first continuation byte; the others are
- * 80..BF. */
+/* Return the number of continuation bytes that follow lead byte b, or 0 if b is not the lead byte
+ * of a well-formed sequence. Set *lo and *hi to the bounds of the first continuation byte; all
+ * further ones are in 80..BF. */
 static unsigned follows(uint8_t b, uint8_t *lo, uint8_t *hi)
 {
     *lo = 0x80;
@@ -43,8 +43,8 @@ size_t sgt_utf8_unit(const uint8_t *s, size_t n, uint32_t *cp)
     return more + 1;
 }
 
-/* Return the end of the longest well-formed beginning of s, but stop after the character that
- * reaches `most`. s[0..at) must be known to be well formed. */
+/* Return the length of the longest well-formed beginning of s[0..n), but stop after the character
+ * that reaches offset `most`. The caller guarantees that s[0..at) is well formed. */
 static size_t valid_until(const uint8_t *s, size_t at, size_t most, size_t n)
 {
     while (at < most) {
@@ -75,9 +75,10 @@ size_t sgt_utf8_ascii(const uint8_t *s, size_t n)
 size_t sgt_utf8_valid(const uint8_t *s, size_t n)
 {
 #if defined(__x86_64__)
-    /* Alternate: check a block of 64 bytes character by character, then let vector code skip as
-     * many blocks as it can. The check by characters finds the unit that stopped the vector code.
-     * So text full of ill-formed units is no slower than without vector code. */
+    /* Alternate between two methods: check a block of 64 bytes character by character, then let
+     * vector code skip as many well-formed blocks as it can. The first method finds the ill-formed
+     * unit that stopped the vector code. Therefore text full of ill-formed units takes no longer
+     * than without vector code. */
     for (size_t at = 0; sgt_cpu() >= SGT_CPU_AVX2 && n - at >= 128;) {
         size_t most = at + 64;
         at = valid_until(s, at, most, n);

@@ -1,9 +1,9 @@
-/* utf8.h: bytes as code points; any bytes are allowed.
+/* utf8.h: reads arbitrary bytes as Unicode code points.
  *
- * Text is divided into units. A well-formed UTF-8 sequence is one unit, and so is each maximal
- * ill-formed subpart (Unicode 3.9, table 3-8: the longest start of a well-formed sequence, or else
- * one byte). The number of ill-formed units is the number of U+FFFD that a standard decoder writes,
- * such as Python's with errors="replace". */
+ * Text is divided into units. A unit is a well-formed UTF-8 sequence or a maximal ill-formed
+ * subpart (Unicode 3.9, table 3-8: the longest start of a well-formed sequence, or else one byte).
+ * The number of ill-formed units is the number of U+FFFD that a standard decoder writes, such as
+ * Python's with errors="replace". */
 #ifndef SGT_UTF8_H
 #define SGT_UTF8_H
 
@@ -12,12 +12,12 @@
 
 #define SGT_UTF8_ILL_FORMED UINT32_MAX
 
-/* Return the length of the unit at s, where n >= 1 bytes are left. Set *cp to its code point, or to
- * SGT_UTF8_ILL_FORMED. */
+/* Return the length in bytes of the unit at s, where n >= 1 bytes can be read. Set *cp to its code
+ * point, or to SGT_UTF8_ILL_FORMED if it is ill-formed. */
 size_t sgt_utf8_unit(const uint8_t *s, size_t n, uint32_t *cp);
 
-/* Do the same as sgt_utf8_unit; four bytes must be readable at p. Characters of two and three bytes
- * are tested first. */
+/* Return the same as sgt_utf8_unit, with *cp set in the same way. Four bytes must be readable at p.
+ * This version tests for characters of two and three bytes first. */
 static inline unsigned sgt_utf8_unit_in_four(const uint8_t *p, uint32_t *cp)
 {
     unsigned a = p[0], b = p[1] ^ 0x80u, c = p[2] ^ 0x80u;
@@ -30,32 +30,31 @@ static inline unsigned sgt_utf8_unit_in_four(const uint8_t *p, uint32_t *cp)
     return (unsigned)sgt_utf8_unit(p, 4, cp);
 }
 
-/* Return the number of ASCII bytes at the beginning of s. */
+/* Return the number of ASCII bytes before the first byte of s that is not ASCII. */
 size_t sgt_utf8_ascii(const uint8_t *s, size_t n);
 
-/* Return the length of the well-formed beginning of s: n, or the offset of the first ill-formed
- * unit. */
+/* Return the offset of the first ill-formed unit in s[0..n), or n if there is none. */
 size_t sgt_utf8_valid(const uint8_t *s, size_t n);
 
-/* Return the number of ill-formed units, and store the offsets of the first `max` of them in
+/* Return the number of ill-formed units in s[0..n). Store the offsets of the first `max` of them in
  * offsets[], which may be NULL if max is 0. */
 size_t sgt_utf8_count_ill_formed(const uint8_t *s, size_t n, uint64_t *offsets, size_t max);
 
-/* Copy s to out, with U+FFFD (EF BF BD) for each ill-formed unit. out has room for 3n bytes and
- * does not overlap s. Returns the number of bytes written. */
+/* Copy s[0..n) to `out`, with U+FFFD (EF BF BD) in place of each ill-formed unit. `out` must have
+ * room for 3n bytes and must not overlap s. Return the number of bytes written. */
 size_t sgt_utf8_replace(uint8_t *out, const uint8_t *s, size_t n);
 
-/* Return the offset in s that corresponds to offset `to` in the output of sgt_utf8_replace for
- * s. */
+/* Convert offset `to` in the output of sgt_utf8_replace to the corresponding offset in its
+ * input s. */
 size_t sgt_utf8_replaced_at(const uint8_t *s, size_t n, size_t to);
 
 /* ---- levels ----
  *
- * A function that skips well-formed text fast, for utf8.c. */
+ * A vector function for utf8.c that skips well-formed text fast. */
 
 /* Return an offset, `at` or larger, up to which s is well formed. The caller guarantees that
  * s[0..at) is well formed and that 3 <= at <= n. The function stops before a block of 64 bytes that
- * holds an ill-formed unit, or when fewer than 64 bytes are left. x86-64 only. */
+ * contains an ill-formed unit, or when fewer than 64 bytes are left. It exists only on x86-64. */
 size_t sgt_utf8_skip_avx2(const uint8_t *s, size_t at, size_t n);
 
 #endif

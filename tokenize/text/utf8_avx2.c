@@ -1,7 +1,8 @@
 /* utf8_avx2.c: skips well-formed UTF-8 64 bytes at a time, after J. Keiser, D. Lemire, "Validating
  * UTF-8 in less than one instruction per byte" (Software: Practice and Experience 51, 2021). For
- * each byte, three half bytes, of it and of the byte before it, are looked up in tables with one
- * bit for each kind of error. There is an error if all three look-ups have its bit.
+ * each byte, three half bytes are looked up: its upper half and both halves of the byte before it.
+ * The tables have one bit for each kind of error; an error is found if all three look-ups have its
+ * bit.
  *
  * A block that is all ASCII needs no look-up.
  *
@@ -14,15 +15,15 @@
 #include <immintrin.h>
 
 enum {
-    TOO_SHORT = 1 << 0,  /* a first byte that no continuation byte follows */
-    TOO_LONG = 1 << 1,   /* an ASCII byte that a continuation byte follows */
+    TOO_SHORT = 1 << 0,  /* a first byte without the continuation byte that must follow it */
+    TOO_LONG = 1 << 1,   /* a continuation byte after an ASCII byte */
     OVERLONG_3 = 1 << 2, /* E0 80..9F */
     TOO_LARGE = 1 << 3,  /* F4 90..BF, F5 and above */
     SURROGATE = 1 << 4,  /* ED A0..BF */
     OVERLONG_2 = 1 << 5, /* C0, C1 */
-    OVERLONG_4 = 1 << 6, /* F0 80..8F; and F5 and above, followed by 80..8F */
-    /* two continuation bytes: an error unless a first byte one or two bytes further back needs
-     * them */
+    OVERLONG_4 = 1 << 6, /* F0 followed by 80..8F; also F5 or above followed by 80..8F */
+    /* two continuation bytes in a row: an error unless a first byte one or two bytes before them
+     * requires them */
     TWO_CONTINUE = 1 << 7,
     ANY_LOW = TOO_SHORT | TOO_LONG | TWO_CONTINUE,
     ABOVE_4 = ANY_LOW | TOO_LARGE | OVERLONG_4,
@@ -34,8 +35,8 @@ enum {
 #define FOUR(x) TWICE(x), TWICE(x)
 #define EIGHT(x) FOUR(x), FOUR(x)
 
-/* Tables indexed by the upper half of the byte before, by its lower half, and by the upper half of
- * this byte. */
+/* Tables of possible errors, indexed by the upper half of the previous byte (before_high), its
+ * lower half (before_low), and the upper half of the current byte (here_high). */
 static const uint8_t before_high[16] = {EIGHT(TOO_LONG),
                                         FOUR(TWO_CONTINUE),
                                         TOO_SHORT | OVERLONG_2,
@@ -69,22 +70,22 @@ static inline __m256i look_up(const uint8_t table[16], __m256i half)
     return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(t), half);
 }
 
-/* Return a vector that is nonzero if p[0..32) holds an error. The three bytes before p are read
- * too. */
+/* Return a vector that is nonzero if the UTF-8 in p[0..32) has an error. The three bytes before p
+ * are also read. */
 static inline __m256i errors(const uint8_t *p)
 {
     __m256i here = load(p), before = load(p - 1);
     __m256i found = _mm256_and_si256(look_up(before_high, upper(before)),
                                      look_up(before_low, _mm256_and_si256(before, BYTES(15))));
     found = _mm256_and_si256(found, look_up(here_high, upper(here)));
-    /* TWO_CONTINUE, the top bit, must be set for the third byte of three, and for the third and
-     * fourth of four, and for no other byte. */
+    /* TWO_CONTINUE is the top bit. It is correct only in the third byte of a sequence of three, and
+     * in the third and fourth byte of a sequence of four. */
     __m256i third = _mm256_subs_epu8(load(p - 2), BYTES(0xE0 - 0x80));
     __m256i fourth = _mm256_subs_epu8(load(p - 3), BYTES(0xF0 - 0x80));
     return _mm256_xor_si256(found, _mm256_and_si256(_mm256_or_si256(third, fourth), BYTES(0x80)));
 }
 
-/* Return `at`; or, if `at` is inside a character, the offset at which the character begins. */
+/* Return `at`, or, if `at` is inside a character, the offset at which that character begins. */
 static inline size_t begun_at(const uint8_t *s, size_t at)
 {
     for (unsigned i = 1; i <= 3; i++)
@@ -94,7 +95,7 @@ static inline size_t begun_at(const uint8_t *s, size_t at)
 
 size_t sgt_utf8_skip_avx2(const uint8_t *s, size_t at, size_t n)
 {
-    /* 1: the block before is not all ASCII, so its last character may continue in this block */
+    /* 1 if the previous block is not all ASCII, so its last character may continue in this block */
     int before = 0;
     for (; n - at >= 64; at += 64) {
         const __m256i both = _mm256_or_si256(load(s + at), load(s + at + 32));
