@@ -215,7 +215,7 @@ SPLIT_INLINE uint64_t split_starts(const split_level *level, sgt_split_carry *c,
     return starts;
 }
 
-/*---- rules other than GPT-2's ----
+/* ---- rules other than GPT-2's ----
  *
  * This code splits 64 bytes at a time by the other rules of split.h, also as algebra on bit masks,
  * with the same functions of a level. Bit i of a mask stands for byte i of the block. A "sign" here
