@@ -1,6 +1,6 @@
 /* normalize.h: converts text to Unicode normal form NFC or NFKC, using utf8proc. The time is linear
- * in the length of the text. Memory is bounded by the output and by the longest extent. An extent is
- * the text between two characters before which a cut is possible.
+ * in the length of the text. Memory is bounded by the output and by the longest extent. An extent
+ * is the text between two characters before which a cut is possible.
  *
  *     sgt_normalizer z = {0};
  *     if (sgt_normalize_text(&z, SGT_NORMALIZE_NFC, s, n, &text, &count, &err) < 0) ...;

@@ -265,8 +265,9 @@ static unsigned class_of(unsigned set)
     return set & LETTERS ? LETTERS : set & OTHERS ? OTHERS : set & BLANKS ? BLANKS : NUMBER;
 }
 
-/* Return 1 if text that is split by GPT-2's rule may be cut before s[p]. a, len: category and length
- * of the character before s[p]; b: category of the character at s[p]. All of these must hold:
+/* Return 1 if text that is split by GPT-2's rule may be cut before s[p]. a, len: category and
+ * length of the character before s[p]; b: category of the character at s[p]. All of these must
+ * hold:
  *
  *   1. s[p] is not a continuation byte, so a unit starts there whatever precedes it. The units on
  *      both sides are those of the whole text, because an ill-formed unit has the same length
