@@ -1,5 +1,6 @@
-/* metrics.c: writes lines of log.jsonl; writes event files for TensorBoard, with the few Protocol
- * Buffers fields that they need; and finds the memory of the process and the machine. */
+/* metrics.c: writes lines of log.jsonl, and event files for TensorBoard with only the Protocol
+ * Buffers fields that these need. It also reads how much memory the process uses and the machine
+ * has. */
 #include "train/log/metrics.h"
 
 #include <dirent.h>
@@ -59,7 +60,7 @@ size_t sgt_metrics_list(const sgt_metrics *m, sgt_metric list[SGT_METRICS])
     return n;
 }
 
-/* Append the advice, which is plain text without control characters. */
+/* Append the member "advice" to the line. `advice` is plain text without control characters. */
 static void put_advice(text *t, const char *advice)
 {
     put(t, ",\"advice\":\"");
@@ -117,7 +118,7 @@ uint64_t sgt_memory_peak(void)
 
 uint64_t sgt_memory_resident(void)
 {
-    /* the file has one line of numbers: virtual pages, resident pages, ... */
+    /* /proc/self/statm has one line of numbers: virtual pages, resident pages, ... */
     char line[128] = "", *at;
     FILE *f = fopen("/proc/self/statm", "re");
     if (f && !fgets(line, sizeof line, f)) line[0] = 0;
@@ -143,9 +144,11 @@ uint64_t sgt_memory_available(void)
 /* ---- event files ---- */
 
 #define PREFIX "events.out.tfevents."
-#define MAX_EVENT 4096 /* most bytes of an event; the event of a step has about 400 */
+/* maximum size of an event in bytes; the event of a step has about 400 bytes */
+#define MAX_EVENT 4096
 
-/* The CRC is computed bit by bit, low bits first; the 400 bytes of a step take about 3 us. */
+/* Computed bit by bit, from the lowest bit of each byte. For the 400 bytes of a step, this takes
+ * about 3 us. */
 uint32_t sgt_crc32c(const void *p, size_t n)
 {
     const unsigned char *at = p;
@@ -168,9 +171,9 @@ struct sgt_events {
     char path[SGT_PATH];
 };
 
-/* ---- Protocol Buffers (protobuf.dev/programming-guides/encoding): a field is a varint that holds
- * its number and type, followed by its value. The numbers and names of fields are those of
- * TensorFlow's event.proto and summary.proto. ---- */
+/* ---- Protocol Buffers (protobuf.dev/programming-guides/encoding). A field is a varint with the
+ * field's number and type, followed by the value. Field numbers and names come from TensorFlow's
+ * event.proto and summary.proto. ---- */
 
 enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 }; /* types of fields */
 /* fields of Event */
@@ -179,8 +182,8 @@ enum { SUMMARY_VALUE = 1, VALUE_TAG = 1, VALUE_NUMBER = 2, LOG_STATUS = 1, STATU
 
 typedef struct message {
     unsigned char *at;
-    /* n: number of bytes so far; room: size of the buffer. n may exceed room, because bytes that do
-     * not fit are counted but not written */
+    /* n: length of the message in bytes; room: size of the buffer. n may exceed room, because bytes
+     * that do not fit are counted but not stored. */
     size_t n, room;
 } message;
 
@@ -195,7 +198,8 @@ static void put_little_endian(message *m, uint64_t v, size_t n)
     for (size_t i = 0; i < n; i++) put_byte(m, v >> 8 * i & 255);
 }
 
-/* Write seven bits per byte, lowest bits first. All bytes but the last have the eighth bit set. */
+/* Append v as a varint: seven bits per byte, lowest bits first. The eighth bit is set in all bytes
+ * but the last. */
 static void put_varint(message *m, uint64_t v)
 {
     for (; v > 127; v >>= 7) put_byte(m, (v & 127) | 128);
@@ -274,8 +278,8 @@ static int write_head(sgt_events *e, uint64_t step, sgt_error *err)
     return write_event(e, &m, err);
 }
 
-/* Find the event files in the folder, and set *latest to the latest time (in seconds) in their
- * names, or 0 if there are none. If `remove` is set, delete the files. */
+/* Set *latest to the latest time, in seconds, in the names of the event files in `folder`, or to 0
+ * if there are none. If `remove` is set, delete these files. */
 static int list_events(const char *folder, int remove, unsigned long long *latest, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -296,8 +300,8 @@ static int list_events(const char *folder, int remove, unsigned long long *lates
     return rc;
 }
 
-/* Write the path of a new file to `to`. TensorBoard reads files in the order of their names, so
- * this name must sort last, even if two runs start within a second. */
+/* Write the path of a new event file to `to`. TensorBoard reads event files in the order of their
+ * names. So the new name must sort after all others, even if two runs start within a second. */
 static void make_path(char to[SGT_PATH], const char *folder, unsigned long long latest)
 {
     char host[65] = "localhost";

@@ -1,5 +1,5 @@
-/* metrics.h: the metrics of a step, writing them to log.jsonl and for TensorBoard, and the memory
- * of this process. */
+/* metrics.h: the metrics of a step, functions that write them to log.jsonl and to event files for
+ * TensorBoard, and functions that return how much memory is in use and available. */
 #ifndef SGT_METRICS_H
 #define SGT_METRICS_H
 
@@ -12,49 +12,51 @@
 typedef struct sgt_metrics {
     uint64_t step; /* from 0 */
     double loss, grad_norm, lr;
-    double loss_scale; /* scale used in the step; 1 without scaling */
-    uint64_t skipped;  /* updates skipped so far */
-    uint64_t spikes;   /* updates skipped so far because of a spike */
+    double loss_scale; /* loss scale used in the step; 1 if losses are not scaled */
+    uint64_t skipped;  /* updates skipped since the run began */
+    uint64_t spikes;   /* updates skipped since the run began because of a spike */
     int skipping;      /* 1: --skip-spikes is on */
     double val_loss;
     double val_noise;         /* standard error of val_loss; 0: unknown */
-    double val_bits_per_byte; /* the same in bits per byte of text; 0: the bytes are unknown */
+    double val_bits_per_byte; /* val_loss converted to bits per byte of text; 0: unknown */
     int evaluated;            /* 1: val_loss was measured after this step */
-    uint64_t tokens;          /* tokens trained on, including this step */
-    double epoch;             /* passes over the data, including this step */
+    uint64_t tokens;          /* tokens trained on since the run began, including this step */
+    double epoch;             /* passes over the data since the run began, including this step */
     double ms_per_step, tokens_per_s, data_wait_ms;
-    /* speed as a fraction of the measured peak, and of the datasheet's peak (sgt_mfu); 0:
-     * unknown */
+    /* speed as a fraction of a peak speed (see sgt_mfu), 0: unknown; mfu: of the measured peak;
+     * mfu_datasheet: of the datasheet's peak */
     double mfu, mfu_datasheet;
-    /* peak memory of the process so far; for a device with its own memory, the bytes held there */
+    /* peak memory of the process in bytes; for a device with its own memory, the bytes allocated
+     * there */
     uint64_t peak_bytes;
-    /* advice about the losses so far, owned by the caller; NULL: none */
+    /* advice about the losses so far, or NULL; the caller owns the string */
     const char *advice;
 } sgt_metrics;
 
-/* Fill `list` with all metrics except `step`, with the names and in the order of log.jsonl. Return
- * their number. */
+/* A metric as a name and a value, for log.jsonl and TensorBoard. */
 typedef struct sgt_metric {
     const char *name;
     double value;
-    int digits; /* significant digits to write; 0: an integer */
+    int digits; /* significant digits to write; 0: write an integer */
 } sgt_metric;
 #define SGT_METRICS 24
+/* Fill `list` with all metrics except `step`, in the order of log.jsonl. Return how many metrics
+ * there are. */
 size_t sgt_metrics_list(const sgt_metrics *m, sgt_metric list[SGT_METRICS]);
 
-/* Write m to buf as one JSON object without a newline; numbers that are not finite become null.
- * Return buf. */
+/* Write *m to buf as one JSON object without a newline, and return buf. Infinite and NaN values
+ * become null. */
 char *sgt_metrics_json(char *buf, size_t n, const sgt_metrics *m);
 
-/* A sum of losses over targets, and the bytes of text that these targets stand for. Unlike losses
- * per token, bits per byte can be compared between models with different vocabularies. Targets that
- * stand for no text, such as the end of text, do not count. */
+/* The sum of the losses of some targets, in nats, and the bytes of text that these targets stand
+ * for. Models with different vocabularies can be compared by bits per byte, but not by losses per
+ * token. Targets without text, such as the end of text, do not count. */
 typedef struct sgt_text_loss {
     double nats, bytes;
 } sgt_text_loss;
 
-/* Add a target's loss, in nats. text_bytes: for each id, the bytes of its text, or 0 if it has
- * none. */
+/* Add the loss of one target, in nats. text_bytes: for each id, the length of its text in bytes, or
+ * 0 if the id has no text. */
 static inline void sgt_text_loss_add(sgt_text_loss *s, const uint32_t *text_bytes, int32_t target,
                                      float loss)
 {
@@ -63,59 +65,60 @@ static inline void sgt_text_loss_add(sgt_text_loss *s, const uint32_t *text_byte
     s->bytes += bytes;
 }
 
-/* Return the loss in bits per byte; 0: there was no text. */
+/* Return the loss in bits per byte, or 0 if the targets have no text. */
 double sgt_bits_per_byte(const sgt_text_loss *s);
 
-/* Return the floating-point operations per token of a training step, counted as in appendix B of
- * PaLM (Chowdhery et al., 2022): 6 for each weight of a matrix product, including the head, and 12
- * * layers * channels * T for attention, as if there were no causal mask. Recomputation and padding
- * do not count. */
+/* Return the floating-point operations that a training step needs per token, as defined in appendix
+ * B of PaLM (Chowdhery et al., 2022). Matrix products need 6 per weight, including the head's
+ * weights. Attention needs 12 * layers * channels * T, as if there were no causal mask.
+ * Recomputation and padding are not counted. */
 double sgt_flops_per_token(const sgt_model *m, uint64_t seq);
 
-/* Return `rate` as a fraction of *peak, from 0 to 1; both are in operations per second. The result
- * is rounded to as many digits as the log has, so that all displays start from the same number. If
- * rate > *peak, the fraction is 1, and if `exact` is set, *peak becomes rate. Return 0 if `rate` or
- * *peak is unknown. */
+/* Return rate / *peak, at most 1; both are in operations per second. The result is rounded to the
+ * digits of log.jsonl, so that all outputs show the same number. If `exact` is set and rate >
+ * *peak, set *peak to rate. Return 0 if `rate` or *peak is unknown. */
 double sgt_mfu(double rate, double *peak, int exact);
 
-/* Return the compute of a training run in petaflop/s-days (8.64e19 operations each), counted as in
- * appendix D of GPT-3 (Brown et al., 2020): 6 N D operations for N parameters and D tokens, 2
- * forward and 4 backward for each parameter and token. The operations of attention itself are not
- * included. */
+/* Return the compute of a training run in petaflop/s-days (8.64e19 operations each), as defined in
+ * appendix D of GPT-3 (Brown et al., 2020). N parameters and D tokens need 6 N D operations: for
+ * each parameter and token 2 in the forward pass and 4 in the backward pass. The operations of
+ * attention itself are not counted. */
 double sgt_pf_days(uint64_t parameters, double tokens);
 
-uint64_t sgt_memory_peak(void);     /* peak resident bytes of this process */
+uint64_t sgt_memory_peak(void);     /* peak resident memory of this process, in bytes */
 uint64_t sgt_memory_resident(void); /* current resident bytes */
-uint64_t sgt_memory_total(void);    /* bytes of memory of this machine or container */
-/* bytes available without swapping; UINT64_MAX if unknown */
+uint64_t sgt_memory_total(void);    /* total memory of this machine or container, in bytes */
+/* Return how many bytes of memory are available without swapping, or UINT64_MAX if unknown. */
 uint64_t sgt_memory_available(void);
 
-/* ---- event files: write the log's numbers for TensorBoard to
- * RUN/tb/events.out.tfevents.TIME.HOST.PID, a new file each time a run starts or resumes.
+/* ---- Event files: the numbers of log.jsonl for TensorBoard, in
+ * RUN/tb/events.out.tfevents.TIME.HOST.PID. Each start or resume of a run creates a new file.
  *
  *     sgt_events *e;
  *     if (sgt_events_open(&e, "run/tb", step, &err) < 0) ...;
  *     sgt_events_add(e, &metrics, &err);                     // a point of each scalar
  *     sgt_events_close(e);
  *
- * A file is a sequence of records: u64 length, u32 masked CRC32C of those eight bytes, that many
- * bytes of an Event (TensorFlow's event.proto, in Protocol Buffers' encoding), u32 masked CRC32C of
- * them; all little-endian. The first record gives the version of the format. The second is a
- * SessionLog START at `step`, which makes TensorBoard ignore later steps in earlier files. ---- */
+ * A file is a sequence of records. A record is the length of the data (u64), the masked CRC32C of
+ * these eight bytes (u32), the data, and the masked CRC32C of the data (u32), all little-endian.
+ * The data is an Event of TensorFlow's event.proto, encoded as Protocol Buffers. The first record
+ * states the version of the format. The second record is a SessionLog START at step `step`, which
+ * makes TensorBoard ignore later steps in earlier files. ---- */
 
 typedef struct sgt_events sgt_events;
 
-/* Create an event file in `folder` (created if missing). Its name sorts after those of all other
- * event files there. If `step` is 0, delete these other files. */
+/* Create an event file in `folder`, which is created if missing. The file's name sorts after all
+ * other event files in the folder. If `step` is 0, delete the other event files. */
 int sgt_events_open(sgt_events **out, const char *folder, uint64_t step, sgt_error *err);
 void sgt_events_close(sgt_events *e); /* NULL is fine */
 
-/* Append the metrics of step m->step as scalars, with the same names as in log.jsonl, in one write.
- * Allocates no memory. */
+/* Append the metrics of step m->step in one write, as scalars with the same names as in log.jsonl.
+ * No memory is allocated. */
 int sgt_events_add(sgt_events *e, const sgt_metrics *m, sgt_error *err);
 
-/* sgt_crc32c returns the CRC-32C (Castagnoli). sgt_crc32c_masked returns the form that records use:
- * rotated, plus a constant, because the CRC of data that contains its own CRC would be weak. */
+/* sgt_crc32c returns the CRC-32C (Castagnoli) of n bytes. sgt_crc32c_masked returns the form that
+ * event files use: rotated, plus a constant. The mask is needed because a CRC of data that contains
+ * its own CRC would be weak. */
 uint32_t sgt_crc32c(const void *p, size_t n);
 uint32_t sgt_crc32c_masked(const void *p, size_t n);
 

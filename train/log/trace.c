@@ -1,6 +1,6 @@
-/* trace.c: holds the events of the traced steps, and writes the file. One lock protects all of it.
- * Taking the lock adds about 20 ns to each of the few hundred spans of a step, too little to be
- * seen in the trace. */
+/* trace.c: stores the events of the traced steps, and writes the trace file. One lock protects the
+ * trace. Locking adds about 20 ns to each of the few hundred spans of a step, which is too little
+ * to be visible in the trace. */
 #include "train/log/trace.h"
 
 #include <inttypes.h>
@@ -13,10 +13,10 @@
 
 #include "loader/base/file.h"
 
-#define EVENTS 65536 /* number of events for which memory is reserved when tracing starts */
+#define EVENTS 65536 /* number of events for which memory is allocated when tracing starts */
 #define TRACKS 256
-#define NAMES 4096 /* slots of the hash table, at most 3/4 of which are used */
-/* longest text in the file, in bytes; only mangled kernel names are longer */
+#define NAMES 4096 /* number of slots in the hash table; at most 3/4 of them are used */
+/* maximum length of a text in the file, in bytes; only mangled kernel names are longer */
 #define NAME_SIZE 512
 
 typedef struct row {
@@ -29,23 +29,25 @@ struct sgt_trace {
     sgt_trace_options o;
     sgt_trace_watcher watcher;
     uint64_t from, to; /* traced steps: from .. to - 1 */
-    int recording;     /* atomic, because sgt_trace_now reads it without the lock */
-    int done;          /* tracing has ended */
+    /* 1: a step is being traced; atomic, because sgt_trace_now reads it without the lock */
+    int recording;
+    int done; /* tracing has ended */
     pthread_mutex_t lock;
     sgt_trace_event *events;
-    size_t count, capacity, before; /* before: value of count when this step began */
+    /* before: the value that count had when the current step began */
+    size_t count, capacity, before;
     uint64_t dropped;
     row tracks[TRACKS];
     int track_count;
-    char **names; /* hash table of names, with open addressing */
+    char **names; /* hash table of names with NAMES slots and open addressing */
     size_t name_count;
 };
 
 /* ---- open and close ---- */
 
-/* Choose the steps to trace: SGT_TRACE_STEPS steps after the first SGT_TRACE_WAIT, like
- * torch.profiler's schedule. A short run skips fewer steps, and a very short run also traces
- * fewer. */
+/* Decide which steps to trace: SGT_TRACE_STEPS steps after the first SGT_TRACE_WAIT steps, similar
+ * to torch.profiler's schedule. A shorter run waits fewer steps. A run of fewer than
+ * SGT_TRACE_STEPS steps is traced completely. */
 static void decide_window(sgt_trace *t)
 {
     uint64_t steps = t->o.steps > t->o.first ? t->o.steps - t->o.first : 0;
@@ -62,7 +64,7 @@ int sgt_trace_open(sgt_trace **out, const char *path, const sgt_trace_options *o
     int rc = sgt_file_begin(&f, path, err);
     if (rc < 0) return rc;
     sgt_file_abandon(&f);
-    /* check now; otherwise the error would occur only when the file is renamed */
+    /* check this now, because renaming the complete file would fail only at the end */
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         return sgt_fail(err, SGT_EIO, "%s: is a folder, not a file", path);
     sgt_trace *t = calloc(1, sizeof *t);
@@ -117,15 +119,16 @@ uint64_t sgt_trace_now(const sgt_trace *t)
     return (uint64_t)s.tv_sec * 1000000000u + (uint64_t)s.tv_nsec;
 }
 
-/* Reserve and prefault memory for more events, so that this does not slow down a traced step. */
+/* Reserve and prefault memory for `events` more events, so that a traced step need not allocate
+ * it. */
 static void reserve(sgt_trace *t, size_t events)
 {
     if (t->capacity - t->count >= events) return;
     size_t wanted = t->count + events;
-    /* grow geometrically, so that many small requests stay cheap */
+    /* grow by at least half, so that many small requests cost little */
     if (wanted < t->capacity / 2 * 3) wanted = t->capacity / 2 * 3;
     sgt_trace_event *p = reallocarray(t->events, wanted, sizeof *p);
-    if (!p) return; /* later events that do not fit are counted in t->dropped */
+    if (!p) return; /* events that do not fit will be counted in t->dropped */
     t->events = p;
     memset(p + t->count, 0, (wanted - t->count) * sizeof *p);
     t->capacity = wanted;
@@ -155,7 +158,7 @@ void sgt_trace_span(sgt_trace *t, const sgt_trace_event *e)
 
 /* ---- names and tracks ---- */
 
-/* Return the slot of `name` in the table, or the free slot where it belongs. */
+/* Return the slot that holds `name` in the hash table, or the free slot for it. */
 static char **find_name(const sgt_trace *t, const char *name)
 {
     uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
@@ -199,8 +202,8 @@ int sgt_trace_track(sgt_trace *t, sgt_trace_process process, const char *name)
 
 /* ---- the file ---- */
 
-/* Write a JSON string: `before`, then `text`. Control characters and invalid UTF-8 become \xNN; in
- * JSON, that backslash is doubled. */
+/* Write the JSON string that consists of `before` and `text`. Control characters and invalid UTF-8
+ * are written as \xNN, with the backslash doubled as JSON requires. */
 static void put_text(FILE *f, const char *before, const char *text)
 {
     char plain[NAME_SIZE];
@@ -218,19 +221,21 @@ static void put_track(FILE *f, const sgt_trace *t, int track)
     fprintf(f, ",\"pid\":%d,\"tid\":%d", t->tracks[track].process + 1, track);
 }
 
-/* Write a time in nanoseconds as microseconds, with all digits. */
+/* Write the member `key` with a time of ns nanoseconds, as microseconds with three decimals. */
 static void put_time(FILE *f, const char *key, uint64_t ns)
 {
     fprintf(f, ",\"%s\":%" PRIu64 ".%03" PRIu64, key, ns / 1000, ns % 1000);
 }
 
-/* Write the beginning of an event that is not the first, up to the value of its name. */
+/* Write the beginning of an event, up to the value of "name". The first event of the file is not
+ * written this way. */
 static void put_head(FILE *f, const char *phase)
 {
     fprintf(f, ",\n{\"ph\":\"%s\",\"name\":", phase);
 }
 
-/* Write the event that names a process. The host comes first, because the file begins with it. */
+/* Write the event that names process p. The host must be written first, because no comma precedes
+ * its event. */
 static void put_process(FILE *f, sgt_trace_process p)
 {
     const int host = p == SGT_TRACE_HOST, pid = (int)p + 1;
@@ -276,8 +281,8 @@ static void put_span(FILE *f, const sgt_trace *t, const sgt_trace_event *e, uint
     fprintf(f, "}");
 }
 
-/* Sort events by start. Of events with the same start, the longest comes first, because it contains
- * the others. */
+/* Order events by start time. Of events with equal starts, the longest comes first, because it
+ * contains the other events. */
 static int by_time(const void *a, const void *b)
 {
     const sgt_trace_event *x = a, *y = b;
@@ -319,7 +324,7 @@ static void record(sgt_trace *t, int on)
     pthread_mutex_unlock(&t->lock);
 }
 
-/* Start tracing. Reserve enough memory that few steps need more. */
+/* Start tracing. Reserve so much memory that few steps need more. */
 static int open_window(sgt_trace *t, sgt_error *err)
 {
     reserve(t, EVENTS);
@@ -330,7 +335,7 @@ static int open_window(sgt_trace *t, sgt_error *err)
     return rc;
 }
 
-/* End tracing and write the file. After `recording` was set to 0, no call adds events. */
+/* End tracing and write the file. Once `recording` is 0, no thread adds events. */
 static int close_window(sgt_trace *t, sgt_error *err)
 {
     t->done = 1;
@@ -349,8 +354,8 @@ static int close_window(sgt_trace *t, sgt_error *err)
     return rc;
 }
 
-/* Reserve room for twice as many events as the last step had, because the next step may include an
- * evaluation. */
+/* Reserve memory for twice as many events as the last step had, because an evaluation may follow
+ * the next step. */
 static void grow(sgt_trace *t)
 {
     pthread_mutex_lock(&t->lock);

@@ -1,6 +1,6 @@
-/* memory.c: computes how much memory a run will need. The backend computes its layout without
- * allocating anything. For a CPU, this file adds the rest of the process: the program, the loader's
- * buffers, and the buffers for writing a checkpoint. */
+/* memory.c: computes how much memory a run will need. The backend computes the sizes of its buffers
+ * without allocating them. On a CPU, this file adds what else the process needs: the program, the
+ * loader's buffers, and the buffers for writing a checkpoint. */
 #include "train/memory/memory.h"
 
 #include <inttypes.h>
@@ -17,30 +17,30 @@
 #include "train/run/saver.h"
 
 #define MOST_ROWS (1u << 20) /* largest --batch-size */
-/* most bytes that libraries and kernel code may take on a device in addition to the backend's
- * buffers */
+/* bytes of GPU memory that are left for libraries and kernel code, at most */
 #define SPARE ((uint64_t)512 << 20)
-/* measured bytes of heap and stack of one thread of the CPU backend */
+/* heap and stack of one thread of the CPU backend in bytes, as measured */
 #define PER_THREAD ((uint64_t)256 << 10)
 
-/* A run whose memory is computed. To compute a size for some number of rows and levels of
- * recomputation, these are stored in `o` first. */
+/* A run whose memory is computed. To compute the memory for a number of rows, and for what each
+ * layer recomputes, set these in `o` first. */
 typedef struct sizing {
     const sgt_trainer *t;
     sgt_backend_options o;
-    uint64_t windows; /* number of windows in an epoch; 0: no data */
-    uint64_t data;    /* bytes of data read into memory, each split rounded up to huge pages */
-    /* bytes of the process before data and backend; 0 on a device with its own memory */
+    uint64_t windows; /* number of windows (rows) in an epoch; 0: no data */
+    uint64_t data;    /* bytes of the data in memory, each split rounded up to whole huge pages */
+    /* bytes that the process uses before data and backend are opened; 0 on a device with its own
+     * memory */
     uint64_t program;
-    uint64_t room; /* bytes that the run may use; UINT64_MAX: unknown */
-    uint64_t copy; /* bytes of the copy from which a checkpoint is written in the background */
+    uint64_t room; /* bytes of memory that the run may use; UINT64_MAX: unknown */
+    uint64_t copy; /* bytes of the copy from which checkpoints are written in the background */
     int evaluates;
-    /* (layers): sgt_recompute of each layer while it is being chosen; NULL: the same for all
-     * layers */
+    /* (layers) array: the sgt_recompute being tried for each layer; NULL: all layers recompute the
+     * same */
     uint8_t *levels;
 } sizing;
 
-/* Return the memory of this machine that is free for this rank; UINT64_MAX: unknown. */
+/* Return this rank's share of the machine's free memory, in bytes, or UINT64_MAX if unknown. */
 static uint64_t free_share(const sgt_trainer *t)
 {
     uint64_t all = sgt_memory_available();
@@ -54,8 +54,8 @@ static uint64_t huge_pages(uint64_t bytes)
 
 /* ---- bytes ---- */
 
-/* Compute the size of the data from its headers, and describe the data in *info. Without data, use
- * the model's vocabulary. */
+/* Compute the size of the data from its headers, and describe the data in *info. If there is no
+ * data, set only info->vocab, from the model. */
 static int measure_data(sizing *z, sgt_loader_info *info, sgt_error *err)
 {
     const sgt_config *s = z->t->s;
@@ -71,8 +71,8 @@ static int measure_data(sizing *z, sgt_loader_info *info, sgt_error *err)
     z->windows = info->windows_per_epoch;
     z->evaluates = val > 0;
     if (sgt_config_examples(s)) z->data = sizeof(int32_t) * info->tokens;
-    /* a split that does not fit is mapped instead, and is then in the page cache, which the kernel
-     * can reclaim */
+    /* A split that does not fit in memory is not read but mapped. It is then in the page cache,
+     * which the kernel can reclaim. */
     else if (s->loader == SGT_READER_PRELOAD) {
         const size_t width = sgt_id_width(info->vocab);
         const uint64_t room = sgt_memory_for_data(z->t);
@@ -87,16 +87,16 @@ static int measure_data(sizing *z, sgt_loader_info *info, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return the bytes of the data read into memory, plus those of batches prepared ahead and of an
- * evaluation's batch. */
+/* Return the bytes of memory for data: the data that is read into memory, the batches prepared
+ * ahead, and the batch of an evaluation. */
 static uint64_t loader_bytes(const sizing *z)
 {
     uint64_t batches = (z->t->s->step.no_overlap ? 1 : SGT_FEED_AHEAD) + (uint64_t)z->evaluates;
     return z->data + batches * z->o.batch * z->o.seq * 2 * sizeof(int32_t);
 }
 
-/* Return the bytes of the buffers for writing a checkpoint: one for parts of a tensor, one for
- * pending writes. */
+/* Return the bytes of the two buffers for writing a checkpoint: one for floats from the backend,
+ * and one for pending writes. */
 static uint64_t writer_bytes(const sgt_model *m)
 {
     size_t most = 0;
@@ -110,9 +110,9 @@ static uint64_t writer_bytes(const sgt_model *m)
            (moments < SGT_SAFETENSORS_ROOM ? moments : SGT_SAFETENSORS_ROOM);
 }
 
-/* Return the bytes of the copy from which checkpoints are written; 0 if no step follows this rank's
- * first save. If the number of steps is undecided, compute it for the rows in z->o; one row gives
- * the most steps. */
+/* Return the bytes of the copy from which checkpoints are written in the background. Return 0 if
+ * this rank writes no checkpoint before its last step. If the number of steps is undecided, it is
+ * computed from the rows in z->o; one row per micro-step gives the most steps. */
 static uint64_t copy_bytes(const sizing *z)
 {
     const sgt_config *s = z->t->s;
@@ -129,7 +129,7 @@ static void add(sgt_train_estimate *e, const char *name, uint64_t bytes)
     e->total += bytes;
 }
 
-/* Estimate the memory of steps with the options z->o. */
+/* Estimate the memory of a run with the options in z->o. */
 static int measure(const sizing *z, sgt_train_estimate *e, sgt_error *err)
 {
     const sgt_cuda_library *cuda = z->t->cuda;
@@ -145,8 +145,9 @@ static int measure(const sizing *z, sgt_train_estimate *e, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return how many bytes of memory (of GPU memory, on a GPU) a run takes with `rows` rows on this
- * rank and these levels of recomputation; UINT64_MAX if this cannot be computed. */
+/* Return how many bytes of memory a run needs with `rows` rows on this rank, if each layer
+ * recomputes what `levels` says. With CUDA, this is GPU memory. Return UINT64_MAX if it cannot be
+ * computed. */
 static uint64_t bytes_with(sizing *z, uint64_t rows, const uint8_t *levels)
 {
     sgt_train_estimate e;
@@ -155,7 +156,7 @@ static uint64_t bytes_with(sizing *z, uint64_t rows, const uint8_t *levels)
     return measure(z, &e, NULL) < 0 ? UINT64_MAX : e.total;
 }
 
-/* Initialise z from the settings that t has decided. If the number of rows is undecided, use one
+/* Initialize *z from the settings that t has decided. If the batch size is undecided, use one
  * row. */
 static int begin(sizing *z, const sgt_trainer *t, sgt_error *err)
 {
@@ -174,13 +175,13 @@ uint64_t sgt_memory_for_data(const sgt_trainer *t)
     if (all == UINT64_MAX || t->cuda || begin(&z, t, NULL) < 0) return all;
     if (sgt_trainer_model(t, &data, &z.o.model, NULL) < 0 || measure(&z, &e, NULL) < 0) return all;
     const uint64_t need = e.total * sgt_ranks_here(t->o->ranks);
-    /* if the model does not fit, an error is reported later */
+    /* if the model does not fit in memory, opening the backend will report it */
     return need < all ? all - need : all;
 }
 
 /* ---- available memory ---- */
 
-/* Set *x to its largest value over all ranks. */
+/* Set *x on every rank to the largest value of any rank. */
 static int find_largest(const sgt_trainer *t, double *x, sgt_error *err)
 {
     sgt_ranks *r = t->o->ranks;
@@ -195,8 +196,8 @@ static int find_largest(const sgt_trainer *t, double *x, sgt_error *err)
     return rc;
 }
 
-/* Find how much memory the run may use. On a CPU, a sixteenth of the free memory is left for other
- * programs, and the ranks on one machine share the rest. */
+/* Set z->room to the bytes of memory that the run may use. On a CPU, a sixteenth of the free memory
+ * is left for other programs, and the ranks on a machine share the rest. */
 static void find_free(sizing *z)
 {
     const sgt_trainer *t = z->t;
@@ -212,8 +213,8 @@ static void find_free(sizing *z)
     }
 }
 
-/* Write z->room as text, for use after "of the" or "more than the": "130.0 MiB of --memory-limit",
- * "20.10 GiB free". */
+/* Write z->room as text that can follow "of the" or "more than the", such as "130.0 MiB of
+ * --memory-limit" or "20.10 GiB free". */
 static const char *format_room(const sizing *z, char *buf, size_t n)
 {
     char a[32];
@@ -224,8 +225,8 @@ static const char *format_room(const sizing *z, char *buf, size_t n)
 
 /* ---- rows and recomputation ---- */
 
-/* Set the levels: the first `gelu` layers recompute GELU, and the next `block` layers recompute
- * their whole block. */
+/* Set z->levels: the first `gelu` layers recompute GELU and LayerNorm, the next `block` layers
+ * recompute the whole block, and the other layers recompute nothing. */
 static const uint8_t *set_levels(sizing *z, uint32_t gelu, uint32_t block)
 {
     memset(z->levels, SGT_RECOMPUTE_NONE, z->o.model.layers);
@@ -234,8 +235,8 @@ static const uint8_t *set_levels(sizing *z, uint32_t gelu, uint32_t block)
     return z->levels;
 }
 
-/* Return the largest number of rows of this rank, up to `most`, that fits in memory; 0 if not even
- * one row fits. */
+/* Return the largest number of rows on this rank that fits in memory, but at most `most`. Return 0
+ * if not even one row fits. */
 static uint64_t most_rows(sizing *z, uint64_t most, const uint8_t *levels)
 {
     uint64_t low = 0, high = most + 1; /* `low` rows fit, `high` rows do not */
@@ -247,8 +248,8 @@ static uint64_t most_rows(sizing *z, uint64_t most, const uint8_t *levels)
     return low;
 }
 
-/* Decide *batch: the largest number of rows that fits. With --recompute auto, it is the number that
- * fits without recomputation, unless not even one row fits. */
+/* Set *batch to the largest batch size that fits in memory. With --recompute auto, use the largest
+ * batch that fits without recomputation. Recompute only if not even one row fits without it. */
 static int decide_rows(sizing *z, uint64_t *batch, sgt_error *err)
 {
     char need[32], room[64];
@@ -280,12 +281,13 @@ static int decide_rows(sizing *z, uint64_t *batch, sgt_error *err)
     return SGT_OK;
 }
 
-/* Choose what each layer recomputes. Recomputing GELU and LayerNorm takes little time for the
- * memory that it frees; recomputing a whole block takes much. So first find the smallest number of
- * blocks to recompute if all other layers recompute GELU, and then the smallest number of these
- * GELU layers. Layers that recompute blocks come after those that recompute GELU, because the
- * values of the last recomputing layer are still in memory and need not be recomputed. Return 0 if
- * nothing fits. */
+/* Choose what each layer recomputes. For the memory that it frees, recomputing GELU and LayerNorm
+ * takes little time, and recomputing a whole block takes much time. So first find the smallest
+ * number of layers that must recompute their block if all other layers recompute GELU. Then find
+ * the smallest number of layers that must recompute GELU.
+ *
+ * Layers that recompute their block come last, because the activations of the last such layer are
+ * still in memory and need not be recomputed. Return 0 if nothing fits, else 1. */
 static int choose_levels(sizing *z, uint64_t rows, uint32_t *gelu, uint32_t *block)
 {
     uint32_t L = z->o.model.layers;
@@ -297,8 +299,8 @@ static int choose_levels(sizing *z, uint64_t rows, uint32_t *gelu, uint32_t *blo
     return 0;
 }
 
-/* Write a text that states what would fit: the largest batch, and whether recomputation allows a
- * larger one. */
+/* Write a text that says what would fit in memory: the largest batch size, and whether
+ * recomputation allows a larger one. */
 static const char *format_cure(sizing *z, uint64_t rows, char *buf, size_t n)
 {
     const uint8_t *levels = z->levels ? set_levels(z, 0, z->o.model.layers) : NULL;
@@ -328,8 +330,8 @@ static int fail_too_much(sizing *z, uint64_t rows, sgt_error *err)
                     format_room(z, room, sizeof room), format_cure(z, rows, cure, sizeof cure));
 }
 
-/* Decide the levels of recomputation for `rows` rows on this rank, or check that the run stays
- * within the limit. */
+/* With --recompute auto, decide what each layer recomputes if this rank has `rows` rows. Otherwise
+ * only check that the run stays within --memory-limit. */
 static int decide_levels(sizing *z, uint64_t rows, sgt_error *err)
 {
     char need[32], room[64];
@@ -355,8 +357,8 @@ int sgt_memory_asked(const sgt_config *s)
            s->memory_limit != SGT_DEFAULT_COUNT;
 }
 
-/* Compute the memory of the run that t describes. Decide t->s->batch and t->recompute_at if the
- * user left them to free memory. */
+/* Compute the memory of the run that *t describes. If the user left t->s->batch or the
+ * recomputation to free memory, decide t->s->batch or t->recompute_at. */
 static int size_run(sizing *z, sgt_trainer *t, sgt_error *err)
 {
     sgt_loader_info data;
@@ -373,8 +375,8 @@ static int size_run(sizing *z, sgt_trainer *t, sgt_error *err)
         if (!z->levels) return sgt_fail_memory(err, "memory");
     }
     if (sgt_memory_asked(t->s)) {
-        /* report errors that no number of rows would change, such as ranks without MPI, before
-         * searching for rows */
+        /* first report errors that do not depend on the number of rows, such as ranks without
+         * MPI */
         sgt_train_estimate e;
         if ((rc = measure(z, &e, err)) < 0) return rc;
         z->room = t->s->memory_limit;
@@ -398,7 +400,7 @@ int sgt_memory_explain(sgt_trainer *t, const sgt_error *why, sgt_error *err)
     sizing z;
     char cure[128];
     uint64_t rows = t->s->batch / sgt_ranks_size(t->o->ranks);
-    /* the data and the program are in memory already */
+    /* the free memory no longer includes the data and the program, which are loaded already */
     int checked = t->s->recompute == SGT_RECOMPUTE_AUTO || size_run(&z, t, NULL) < 0;
     if (!checked) z.data = z.program = 0, find_free(&z);
     if (checked || bytes_with(&z, rows, NULL) <= z.room)
@@ -416,7 +418,7 @@ static int estimate(sgt_trainer *t, sgt_train_estimate *e, sgt_error *err)
     int rc = sgt_trainer_settle(t, err);
     if (rc < 0 || (rc = sgt_trainer_read_shape(t, err)) < 0 || (rc = size_run(&z, t, err)) < 0)
         return rc;
-    z.copy = copy_bytes(&z); /* compute it again, for the rows that were decided */
+    z.copy = copy_bytes(&z); /* compute it again, for the batch size that size_run has decided */
     if ((rc = measure(&z, e, err)) < 0) return rc;
     e->model = z.o.model;
     e->device = t->cuda ? "cuda" : "cpu";
@@ -445,10 +447,12 @@ uint64_t sgt_train_estimate_activations(const sgt_train_estimate *e)
     return sum;
 }
 
-/* ---- memory.jsonl: written from the backend's layout, which states which buffers are live in each
- * part of a step. This is the same in every step, so nothing is measured while computing ---- */
+/* ---- memory.jsonl: written from the backend's memory layout, which states the buffers that are in
+ * use in each part of a step. The layout is the same in every step, so nothing is measured during a
+ * step. ---- */
 
-/* steps at the beginning of a call that are skipped, because they may differ from all later ones */
+/* number of steps at the beginning of a call that are not logged, because they may differ from all
+ * later steps */
 #define LOG_SKIPS 1
 #define LOG_STEPS 2
 
@@ -471,7 +475,7 @@ static void put_kinds(const page *p, const char *name, const uint64_t *bytes)
     fputs("}", p->out);
 }
 
-/* Write the name of a part of a step. */
+/* Write the name of part `part` of a step, as JSON. */
 static void put_name(const page *p, unsigned part)
 {
     unsigned L = p->layers;
