@@ -1,10 +1,13 @@
-/* decoder.c: the forward pass over single tokens with a cache of keys and values.
+/* decoder.c: GPT-2's forward pass over single tokens, with a cache of the keys and values of
+ * earlier tokens.
  *
- * Every matrix product is x W' with W (out, in), row-major (`dots` of kernels.h). Linear weights
- * are (in, out) in checkpoints and are transposed when they are loaded. Each call of
- * sgt_decoder_run is one parallel region. Its loops are divided into tasks that depend only on
- * shapes, and each number is computed by one kernel call. So results do not depend on which thread
- * runs a task. */
+ * Every matrix product is x W', where W has the shape (out, in) and is stored row-major (`dots` of
+ * kernels.h). Linear weights have the shape (in, out) in checkpoints, so they are transposed when
+ * they are loaded.
+ *
+ * Each call of sgt_decoder_run is one parallel region. Its loops are divided into tasks that depend
+ * only on shapes, and each number is computed by a single kernel call. So results do not depend on
+ * which thread runs a task. */
 #include "train/generate/generate.h"
 
 #include <math.h>
@@ -17,32 +20,33 @@
 #include "train/generate/team.h"
 #include "train/log/metrics.h"
 
-#define TILE 32 /* columns of a matrix product that form one task */
+#define TILE 32 /* number of output columns that one task of a matrix product computes */
 
 struct sgt_decoder {
-    sgt_backend loads; /* first, so that a sgt_backend * converts to a sgt_decoder * */
+    sgt_backend loads; /* must be the first member: a sgt_backend * is cast to a sgt_decoder * */
     sgt_decoder_options o;
     const sgt_kernels *k;
     sgt_team team;
     size_t C, H, D, V, tensors;
-    /* (tensors): address of each tensor; its numbers are bfloat16 if is_product and o.bf16, else
-     * float32 */
+    /* (tensors) array: address of each tensor's numbers. A tensor is bfloat16 if is_product is true
+     * for it and o.bf16 is set, else float32. */
     void **at;
     uint64_t weights;
     sgt_arena arena;
     float *keys, *values; /* (layers, sequences, H, window, D) */
-    /* for the rows of a run: x and ln (ROWS, C), mean and rstd (ROWS) */
+    /* work space for ROWS = SGT_DECODER_ROWS rows: x and ln (ROWS, C), mean and rstd (ROWS) */
     float *x, *ln, *mean, *rstd;
-    float *qkv, *att, *y, *wide; /* qkv (ROWS, 3C), att and y (ROWS, C), wide (ROWS, 4C) */
-    /* (ROWS, C): output of the last LayerNorm for the rows whose logits are wanted */
+    float *qkv, *att, *y, *wide; /* qkv: (ROWS, 3C); att, y: (ROWS, C); wide: (ROWS, 4C) */
+    /* (ROWS, C): output of the last LayerNorm, only for the rows whose logits are requested */
     float *last;
     float *scores; /* (threads, window) */
 };
 
 /* ---- memory and parameters ---- */
 
-/* Return whether this tensor is a weight of a matrix product. wte (index 0) counts as one, because
- * it is also the head, or has the head's shape. */
+/* Return whether the tensor is a weight of a matrix product. wte (index 0) is one, because it is
+ * also the weight of a tied head. If the head has its own weight, wte is stored in the same
+ * format. */
 static int is_product(const sgt_tensor *t, size_t index) { return t->dims == 2 && index != 1; }
 static int is_linear(const sgt_decoder *d, size_t index)
 {
@@ -54,7 +58,8 @@ static size_t number_size(const sgt_decoder *d, const sgt_tensor *t, size_t inde
     return is_product(t, index) && d->o.bf16 ? sizeof(uint16_t) : sizeof(float);
 }
 
-/* Lay out the memory. Called twice: first to measure the size, then with memory mapped. */
+/* Assign every buffer an address in the arena. The first call, before the arena is mapped, only
+ * computes the size. */
 static void assign_memory(sgt_decoder *d)
 {
     sgt_arena *a = &d->arena;
@@ -88,7 +93,8 @@ static void keep(const sgt_decoder *d, size_t index, const sgt_tensor *t, size_t
     else d->k->to_bf16((uint16_t *)d->at[index] + at, from, count);
 }
 
-/* Store complete rows of a linear layer's weight, transposed. Each task is one column. */
+/* Store `rows` complete rows of a linear layer's weight, transposed. Each task stores one
+ * column. */
 static void keep_turned(const sgt_decoder *d, size_t index, const sgt_tensor *t, size_t row,
                         const float *from, size_t rows)
 {
@@ -118,7 +124,8 @@ static int put(sgt_backend *b, sgt_state what, size_t index, size_t first, size_
         return SGT_OK;
     }
     size_t in = t.dim[0], out = t.dim[1];
-    while (count) { /* first the rest of a row, then complete rows, then the beginning of a row */
+    /* at most three parts: the rest of a row, complete rows, the beginning of a row */
+    while (count) {
         size_t row = first / out, column = first % out,
                take = out - column < count ? out - column : count;
         if (column == 0 && count >= out) {
@@ -187,7 +194,7 @@ int sgt_decoder_threads(const sgt_decoder *d) { return d->o.threads; }
 uint64_t sgt_decoder_bytes(const sgt_decoder *d) { return d->arena.size; }
 uint64_t sgt_decoder_weights(const sgt_decoder *d) { return d->weights; }
 
-/* ---- a run: all threads of the parallel region call the functions below ---- */
+/* ---- a run; every thread of the parallel region calls each of the following functions ---- */
 
 static size_t tensor_of(size_t layer, size_t which)
 {
@@ -197,7 +204,7 @@ static const float *vector(const sgt_decoder *d, size_t index) { return d->at[in
 static size_t tiles(size_t n) { return (n + TILE - 1) / TILE; }
 static void barrier(sgt_decoder *d) { sgt_team_barrier(&d->team, omp_get_num_threads()); }
 
-/* Compute columns j .. j + TILE - 1 of each row of a matrix product (n, m). */
+/* Compute columns j .. j + TILE - 1 of a matrix product whose result has n rows and m columns. */
 static void tile(const sgt_decoder *d, float *out, const float *x, size_t weight, const float *bias,
                  size_t n, size_t m, size_t k, size_t j)
 {
@@ -209,8 +216,8 @@ static void tile(const sgt_decoder *d, float *out, const float *x, size_t weight
     else d->k->dots(out + j, m, x, (const float *)d->at[weight] + j * k, bias, n, columns, k);
 }
 
-/* Compute out (n, m) = x (n, k) W' + bias, whose bias is the tensor after the weight; then apply
- * GELU if `gelu` is set. */
+/* Compute out (n, m) = x (n, k) W' + bias, and apply GELU to it if `gelu` is set. The bias is the
+ * model's tensor after the weight. */
 static void linear(sgt_decoder *d, float *out, const float *x, size_t weight, size_t n, size_t m,
                    size_t k, int gelu)
 {
@@ -223,15 +230,16 @@ static void linear(sgt_decoder *d, float *out, const float *x, size_t weight, si
     barrier(d);
 }
 
-/* Return the cached keys or values of a head, (window, D). */
+/* Return the cached keys or values of one head in one layer and sequence. Their shape is (window,
+ * D). */
 static float *cached(const sgt_decoder *d, float *cache, size_t layer, uint32_t sequence,
                      size_t head)
 {
     return cache + ((layer * d->o.sequences + sequence) * d->H + head) * d->o.window * d->D;
 }
 
-/* Store the keys and values of all rows before any attention, because rows of one sequence attend
- * to each other. */
+/* Add the keys and values of all rows to the cache. This must precede attention, because rows of
+ * the same sequence attend to each other. */
 static void remember(sgt_decoder *d, size_t layer, const sgt_decoder_row *rows, size_t n)
 {
     for (size_t i; (i = sgt_team_next(&d->team)) < n;)
@@ -259,7 +267,7 @@ static void attention(sgt_decoder *d, size_t layer, const sgt_decoder_row *rows,
     barrier(d);
 }
 
-/* Compute x += y, then the LayerNorm of x. */
+/* Add y to the residual stream x, and compute the LayerNorm of the sum. */
 static void residual(sgt_decoder *d, size_t norm, size_t n)
 {
     for (size_t i; (i = sgt_team_next(&d->team)) < n;)
@@ -271,7 +279,7 @@ static void residual(sgt_decoder *d, size_t norm, size_t n)
 
 static void block(sgt_decoder *d, size_t l, const sgt_decoder_row *rows, size_t n)
 {
-    /* next: the LayerNorm of the next block, or ln_f after the last block */
+    /* index of the next block's first LayerNorm, or of ln_f after the last block */
     size_t C = d->C, next = tensor_of(l + 1, SGT_LN1_W);
     linear(d, d->qkv, d->ln, tensor_of(l, SGT_QKV_W), n, 3 * C, C, 0);
     remember(d, l, rows, n);
@@ -308,7 +316,7 @@ static void embed(sgt_decoder *d, const sgt_decoder_row *rows, size_t n)
     barrier(d);
 }
 
-/* Compute the logits of the wanted rows, which are in d->last. */
+/* Compute the logits of the `wanted` rows in d->last, for which logits were requested. */
 static void head(sgt_decoder *d, size_t wanted, float *logits)
 {
     size_t weight = d->o.model.untied ? d->tensors - 1 : 0;

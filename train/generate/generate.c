@@ -1,5 +1,4 @@
-/* generate.c: chooses the next id from logits, and generates the continuations of prompts with a
- * decoder. */
+/* generate.c: chooses the next token from logits, and continues prompts with a decoder. */
 #include "train/generate/generate.h"
 
 #include <math.h>
@@ -11,7 +10,7 @@
 
 /* ---- choosing the next id ---- */
 
-/* "samp": separates these random numbers from other uses of the seed */
+/* "samp" in ASCII: separates these random numbers from other random numbers with the same seed */
 #define DOMAIN 0x73616d7000000000ull
 
 size_t sgt_choose_room(size_t n) { return n * (sizeof(double) + sizeof(uint32_t)); }
@@ -21,8 +20,8 @@ double sgt_choose_draw(uint64_t seed, uint64_t sample, uint64_t position)
     return (double)(sgt_philox_u64(seed, position, DOMAIN + sample) >> 11) * 0x1p-53;
 }
 
-/* Return the index of the largest logit, the first of equal ones; return n if that logit is not
- * finite, or if any logit is NaN. */
+/* Return the index of the largest logit, or the lowest such index if logits are equal. Return n if
+ * the largest logit is not finite or if any logit is NaN. */
 static size_t largest(const float *logits, size_t n)
 {
     size_t best = 0;
@@ -34,7 +33,7 @@ static size_t largest(const float *logits, size_t n)
     return n && !odd && isfinite(logits[best]) ? best : n;
 }
 
-/* ---- a heap with the id of the largest logit on top ---- */
+/* ---- a heap of ids; the id with the largest logit is on top ---- */
 
 static int before(const float *logits, uint32_t a, uint32_t b)
 {
@@ -52,10 +51,10 @@ static void sink(const float *logits, uint32_t *heap, size_t n, size_t at)
     heap[at] = id;
 }
 
-/* Select the likeliest of n ids: as many as top_k allows, until their weights add up to `wanted`
- * (for top_p). Each selected id is removed from the top of the heap and stored at the end of the
- * shrinking heap, so the likeliest is the last element of ids[n]. Return the number of selected
- * ids. */
+/* Select the most likely of the n ids: as many ids as top_k allows. If `wanted` > 0, which is for
+ * top_p, stop when their weights add up to `wanted`. Each selected id moves from the top of the
+ * heap to the place behind the shrunk heap, so the last element of ids[n] is the most likely id.
+ * Return the number of selected ids. */
 static size_t keep_best(const sgt_choice *c, const float *logits, size_t n, uint32_t *ids,
                         double wanted)
 {
@@ -105,7 +104,7 @@ size_t sgt_choose_kept(const sgt_choice *c, const float *logits, size_t n, void 
             count = keep_best(&k, logits, n, all, 0);
             kept = all + n - count;
         }
-        if (by_p) { /* build a new heap of the ids that top_k has kept */
+        if (by_p) { /* build a new heap, of only the ids that top_k has selected */
             size_t among = count;
             k.top_k = 0;
             count =
@@ -135,15 +134,15 @@ int32_t sgt_choose(const sgt_choice *c, const float *logits, size_t n, double u,
 
 /* ---- prompts ---- */
 
-/* A sequence of the decoder, and the prompt that uses it. */
+/* One of the decoder's sequences, and the prompt that it continues. */
 typedef struct slot {
-    size_t prompt; /* number of the prompt; NONE: the slot is free */
-    /* the tokens that the model sees: the last tokens of the prompt and those generated */
+    size_t prompt; /* index of the prompt; NONE: the sequence is not in use */
+    /* tokens that the model sees: the last tokens of the prompt and the generated tokens */
     int32_t *window;
     size_t count; /* tokens in the window */
-    size_t fed;   /* tokens that the decoder has processed */
+    size_t fed;   /* number of tokens in the window that the decoder has processed */
     uint64_t made;
-    int wanted; /* 1: the decoder's current run computes logits for this sequence */
+    int wanted; /* 1: the decoder's current run returns logits for this sequence */
     int32_t chosen;
 } slot;
 #define NONE SIZE_MAX
@@ -151,14 +150,15 @@ typedef struct slot {
 typedef struct generating {
     sgt_decoder *d;
     const sgt_prompt *prompts;
-    size_t count, next; /* count: number of prompts; next: the first prompt that has not begun */
+    /* count: number of prompts; next: index of the first prompt that has not started */
+    size_t count, next;
     const sgt_generate_options *o;
     sgt_generate_result r;
     slot *slots;
     size_t slot_count, window, vocab;
     sgt_decoder_row rows[SGT_DECODER_ROWS];
     float *logits; /* (slots, the model's vocab) */
-    char *rooms;   /* (slots, room): scratch memory for choosing */
+    char *rooms;   /* one scratch buffer of `room` bytes for each slot, for choosing tokens */
     size_t room;
     int said;
 } generating;
@@ -178,9 +178,10 @@ static void begin_prompt(generating *g, slot *s)
     *s = (slot){.prompt = g->next++, .window = s->window, .count = n};
 }
 
-/* Gather up to SGT_DECODER_ROWS rows that the decoder has not processed. Logits are wanted for the
- * last row of each window. Set *prompts to 1 if a sequence has several such rows, that is, if this
- * run reads a prompt; else to 0. */
+/* Collect up to SGT_DECODER_ROWS tokens that the decoder has not processed, in g->rows. Request
+ * logits for the last token of each window. Set *prompts to 1 if any sequence has several
+ * unprocessed tokens, which means that this run reads a prompt; else to 0. Return the number of
+ * tokens. */
 static size_t gather(generating *g, int *prompts)
 {
     size_t n = 0;
@@ -201,8 +202,8 @@ static size_t gather(generating *g, int *prompts)
     return n;
 }
 
-/* Choose the next token of each wanted row. Threads share the rows, because choosing from one row
- * of logits may take as long as a layer. */
+/* Choose the next token of each sequence for which logits were requested. The sequences are shared
+ * among threads, because choosing a token may take as long as computing a layer. */
 static void choose(generating *g)
 {
     size_t at[SGT_DECODER_ROWS], n = 0;
@@ -218,7 +219,7 @@ static void choose(generating *g)
     }
 }
 
-/* Make room in a full window by keeping only its later half. */
+/* If the window is full, keep only its later half. */
 static void shorten_window(generating *g, slot *s)
 {
     if (s->count < g->window) return;

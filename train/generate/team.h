@@ -1,5 +1,5 @@
-/* team.h: shares the many short loops of a run among threads. Each thread takes one task at a time,
- * and a barrier ends each loop.
+/* team.h: divides the many short loops of a decoder run among threads. Each thread takes one task
+ * at a time, and each loop ends with a barrier.
  *
  *     #pragma omp parallel num_threads(n)
  *     {
@@ -8,11 +8,11 @@
  *         for (...) ...
  *     }
  *
- * This replaces OpenMP's loops and barriers, because each token of GPT-2 needs a hundred of them,
- * and threads in an OpenMP barrier spin for milliseconds. If other programs use the cores, a thread
- * with work may have to wait for a core on which another thread only spins. With two threads on two
- * busy cores, OpenMP gave 5 tokens per second; one thread gave 21. Threads that wait in this
- * barrier soon give up their core. */
+ * OpenMP's own loops and barriers are not used. GPT-2 needs a hundred barriers per token, and a
+ * thread that waits in an OpenMP barrier spins for milliseconds. If other programs use the cores, a
+ * thread with work may have to wait for a core on which another thread only spins. With two threads
+ * on two busy cores, OpenMP gave 5 tokens per second, but one thread gave 21. A thread that waits
+ * in this barrier soon sleeps. */
 #ifndef SGT_TEAM_H
 #define SGT_TEAM_H
 
@@ -23,15 +23,17 @@
 #include <immintrin.h>
 #endif
 
-/* polls before a waiting thread sleeps: about 20 us, the usual difference between the times of
- * threads with equal work */
+/* Number of times that a waiting thread polls before it sleeps. This takes about 20 us, the usual
+ * difference between threads with equal work. */
 #define SGT_TEAM_SPINS 1000
 
 typedef struct sgt_team {
     pthread_mutex_t lock;
     pthread_cond_t all_there;
-    size_t next;      /* next task of the current loop */
-    int there, round; /* there: threads that have arrived; round: barriers completed so far */
+    size_t next; /* next task of the current loop */
+    /* there: number of threads that have arrived at the barrier; round: number of barriers
+     * completed */
+    int there, round;
 } sgt_team;
 
 #define SGT_TEAM                                                                 \
@@ -44,17 +46,18 @@ static inline size_t sgt_team_next(sgt_team *t)
     return __atomic_fetch_add(&t->next, 1, __ATOMIC_RELAXED);
 }
 
-/* Wait until all `size` threads have called this. Each thread's earlier writes are then visible to
- * all threads. */
+/* Wait until all `size` threads have called this function. Then all earlier writes of these threads
+ * are visible to each of them. */
 static inline void sgt_team_barrier(sgt_team *t, int size)
 {
     int round = __atomic_load_n(&t->round, __ATOMIC_RELAXED);
-    /* acquires the other threads' writes; the release below publishes them */
+    /* the acquire makes the other threads' writes visible here; the release below publishes them to
+     * all */
     if (__atomic_add_fetch(&t->there, 1, __ATOMIC_ACQ_REL) == size) {
         t->there = 0;
         t->next = 0;
         pthread_mutex_lock(&t->lock);
-        /* pairs with both acquiring loads of `round` below */
+        /* pairs with the two acquire loads of `round` below */
         __atomic_store_n(&t->round, round + 1, __ATOMIC_RELEASE);
         pthread_cond_broadcast(&t->all_there);
         pthread_mutex_unlock(&t->lock);
