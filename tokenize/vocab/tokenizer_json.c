@@ -1,5 +1,5 @@
 /* tokenizer_json.c: writes a vocabulary as a tokenizer.json, which Hugging Face's tokenizers and
- * transformers load, and as the older pair of files vocab.json and merges.txt. */
+ * transformers load. It also writes the older format, the two files vocab.json and merges.txt. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,14 +7,14 @@
 #include "loader/base/file.h"
 #include "tokenize/vocab/vocab_file.h"
 
-/* How a byte is written in a JSON string: as its character of the byte alphabet, escaped if that is
- * \ or ". */
+/* How a byte is written in a JSON string: as its character in the byte alphabet (vocab.h), with a
+ * backslash before \ and ". */
 typedef struct spelling {
     char text[3];
     uint8_t n;
 } spelling;
 
-/* The bytes that put_vocab wrote for a token. */
+/* Where put_vocab has written a token, and in how many bytes. */
 typedef struct written {
     const char *s;
     size_t n;
@@ -23,17 +23,18 @@ typedef struct written {
 typedef struct writer {
     spelling spellings[256];
     const sgt_vocab *v;
-    /* buffer that has room for any of the files (room_of); position of the next byte in it */
+    /* text: output buffer, large enough for any of the files (room_of); to: position of the next
+     * byte */
     char *text, *to;
-    written *tokens; /* (public id): how put_vocab wrote the token */
+    written *tokens; /* (public id): where put_vocab has written the token */
 } writer;
 
-#define FRAME 2048    /* most bytes of a file in addition to its tokens and the split rule */
-#define PER_TOKEN 180 /* most bytes in addition to a token's text in all three lists */
+#define FRAME 2048    /* maximum size in bytes of a file without its tokens and split rule */
+#define PER_TOKEN 180 /* maximum bytes per token, besides its text, in all three lists together */
 
-/* Return the most bytes that a tokenizer.json of v can have; the other files have fewer. In the
- * vocabulary and in the list of added tokens, a byte becomes at most six ("\u0000"). In the merges,
- * which are in the byte alphabet, it becomes at most three. */
+/* Return the maximum size in bytes of a tokenizer.json of v; the other files are smaller. In the
+ * vocabulary and in the list of added tokens, a byte takes at most six bytes ("\u0000"). In the
+ * merges, which are in the byte alphabet, it takes at most three. */
 static size_t room_of(const sgt_vocab *v)
 {
     const size_t rule = strlen(v->rule.text), regex = v->rule.regex ? strlen(v->rule.regex) : 0;
@@ -41,7 +42,7 @@ static size_t room_of(const sgt_vocab *v)
            (size_t)PER_TOKEN * v->size;
 }
 
-/* Inline, so that the compiler knows the length of a literal. */
+/* Append s. The function is inline so that the compiler knows the length of a string literal. */
 static inline void put(writer *w, const char *s)
 {
     memcpy(w->to, s, strlen(s));
@@ -58,7 +59,7 @@ static void put_number(writer *w, uint32_t x)
     w->to = to;
 }
 
-/* Write a text that is not in the byte alphabet, with the escapes of JSON strings. */
+/* Append text that is not in the byte alphabet, escaped as in a JSON string. */
 static void put_text(writer *w, const uint8_t *s, size_t n)
 {
     for (; n-- > 0; s++) {
@@ -70,7 +71,7 @@ static void put_text(writer *w, const uint8_t *s, size_t n)
 
 static void put_string(writer *w, const char *s) { put_text(w, (const uint8_t *)s, strlen(s)); }
 
-/* Write the token with public id `id`, with the escapes of JSON strings. */
+/* Append the token that has this public id, escaped as in a JSON string. */
 static void put_token(writer *w, uint32_t id)
 {
     size_t n;
@@ -81,7 +82,8 @@ static void put_token(writer *w, uint32_t id)
         return;
     }
     for (; s < end; s++) {
-        memcpy(to, &w->spellings[*s], sizeof(spelling)); /* compiles to one store of four bytes */
+        /* the compiler makes this one store of four bytes */
+        memcpy(to, &w->spellings[*s], sizeof(spelling));
         to += w->spellings[*s].n;
     }
     w->to = to;
@@ -103,9 +105,10 @@ static void put_added(writer *w)
     put(w, "],\n");
 }
 
-/* Write the rule: GPT-2's as a setting of ByteLevel, any other as a Split before ByteLevel. If
- * Hugging Face's library would read a pattern differently, "Regex" has the translation for that
- * library, and "pcre2", which it ignores, has our own pattern. */
+/* Append the split rule: GPT-2's rule as a setting of ByteLevel, any other as a Split before
+ * ByteLevel. If Hugging Face's library would read the pattern differently, "Regex" holds a
+ * translation for that library, and the extra member "pcre2", which the library ignores, holds the
+ * original pattern. */
 static void put_rule(writer *w)
 {
     static const char byte_level[] =
@@ -130,7 +133,7 @@ static void put_rule(writer *w)
     put(w, byte_level_splits ? "true},\n" : "false}]},\n");
 }
 
-/* Write everything before the member "model". */
+/* Append everything that comes before the member "model". */
 static void put_head(writer *w)
 {
     static const char *const normalizers[] = {"null", "null", "{\"type\":\"NFC\"}",
@@ -151,7 +154,7 @@ static void put_head(writer *w)
     put(w, w->v->wholes ? "true,\n" : "false,\n");
 }
 
-/* Write {"token":id,...} in the order of public ids, and note in w->tokens how each token is
+/* Append {"token":id,...} in the order of public ids, and record in w->tokens where each token is
  * written. */
 static void put_vocab(writer *w)
 {
@@ -173,7 +176,8 @@ static uint32_t half(const writer *w, uint32_t merged, int which)
     return sgt_vocab_public_id(w->v, w->v->halves[merged][which]);
 }
 
-/* Write one half of the merge that makes `merged`, by copying the bytes that put_vocab wrote. */
+/* Append the left (which = 0) or right half of the merge that produces token `merged`, by copying
+ * what put_vocab wrote for it. */
 static void put_half(writer *w, uint32_t merged, int which)
 {
     const written *token = &w->tokens[half(w, merged, which)];
@@ -228,7 +232,7 @@ int sgt_vocab_tokenizer_json(const sgt_vocab *v, char **text, size_t *n, sgt_err
     return SGT_OK;
 }
 
-/* Write merges.txt. Tokens are not escaped there. */
+/* Append the contents of merges.txt. Unlike in JSON, tokens are not escaped there. */
 static void put_merges(writer *w)
 {
     put(w, "#version: 0.2\n");

@@ -1,6 +1,6 @@
-/* vocab.c: builds the tables of a vocabulary from its merges, which are in order. GPT-2's merges
- * are embedded in the library, together with the factors of their table of pairs, so that a program
- * starts at once. */
+/* vocab.c: builds the tables of a vocabulary from its merges in order. GPT-2's merges are embedded
+ * in the library, together with the precomputed factors of their hash table of pairs, so that a
+ * program starts at once. */
 #include "tokenize/vocab/vocab.h"
 
 #include <inttypes.h>
@@ -13,10 +13,10 @@ __asm__(".section .rodata\n"
         ".balign 64\n"
         "sgt_gpt2_tables: .incbin \"tokenize/vocab/gpt2.tables\"\n"
         ".previous\n");
-/* Hidden visibility: without it, this name is reached through the global offset table, and on
- * aarch64 binutils 2.40 loses local names there. */
+/* Hidden visibility avoids access through the global offset table; on aarch64, binutils 2.40 loses
+ * local names there. */
 #define HIDDEN __attribute__((visibility("hidden")))
-/* both ids of each merge, and then the factors of the table of pairs */
+/* GPT-2: the two ids of each merge, followed by the factors of the table of pairs */
 extern const uint16_t sgt_gpt2_tables[] HIDDEN;
 
 #define GPT2_MERGES 50000
@@ -24,8 +24,8 @@ extern const uint16_t sgt_gpt2_tables[] HIDDEN;
 
 /* ---- the byte alphabet ---- */
 
-/* Runs of consecutive bytes whose characters and ids are also consecutive: first the printable
- * bytes, then the others. */
+/* Runs of consecutive bytes whose characters and ids are also consecutive. The printable bytes come
+ * first. */
 static const struct alphabet_run {
     uint16_t id, byte, character, count;
 } alphabet[] = {{0, 0x21, 0x21, 94}, {94, 0xA1, 0xA1, 12},   {106, 0xAE, 0xAE, 82},
@@ -71,38 +71,40 @@ size_t sgt_alphabet_write(const uint8_t *s, size_t n, char *out)
 
 /* ---- pairs ----
  *
- * Groups are placed by size, the largest first. Each gets the first factor that gives all its pairs
- * free slots. At the end half of the slots are in use, and the last groups of six pairs need some
- * sixty tries, but few groups are that large. */
+ * Builds the hash table of sgt_pairs. Groups are placed in order of size, the largest first. Each
+ * group gets the first factor with which all its pairs find free slots. In the end, half of the
+ * slots are in use. A group of six pairs that is placed last needs about sixty tries, but few
+ * groups are that large. */
 
 #define SLOTS_LOG 17
-/* a slot with the last id twice: it is never merged, because the last token is the end of text */
+/* value of an empty slot: it holds the largest id as both halves, and that id is never merged,
+ * because it is the end of text */
 #define NO_PAIR UINT64_MAX
 
-/* Lists of the merges of each group: head[g] is the first merge of group g, and next[id] is the one
- * after `id`; 0 ends a list. */
+/* Linked lists of each group's merges: head[g] is the first merge of group g, and next[id] is the
+ * merge after merge `id`; 0 ends a list. */
 typedef struct groups {
     const uint32_t (*halves)[2];
-    const uint16_t *factors; /* (count): factors to try first; NULL: none */
-    /* sizes (count): number of merges of each group; head (count) and next (ids): the lists */
+    const uint16_t *factors; /* (count): each group's first factor to try; NULL: 1 */
+    /* sizes (count): number of merges per group; head (count) and next (ids): the linked lists */
     uint32_t *sizes, *head, *next;
     uint32_t count, largest;
 } groups;
 
-/* Return the hash of a pair. The upper bits are the ones to use. */
+/* Return the hash of a pair. Its upper bits select the group. */
 static inline uint64_t hash_of(const uint32_t halves[2])
 {
     return sgt_pair_hash(sgt_pair_key(halves[0], halves[1]));
 }
 
-/* Return the slot that a pair has if its group has this factor. */
+/* Return the slot of a pair if its group has this factor. */
 static inline uint64_t *slot_of(const sgt_pairs *p, const uint32_t halves[2], uint32_t factor)
 {
     return &p->slots[hash_of(halves) * factor >> p->shift];
 }
 
-/* Put the group's pairs into the slots that this factor selects, and return 1. If a slot is taken,
- * undo this and return 0. */
+/* Put all pairs of a group into the slots that this factor selects, and return 1. If one of the
+ * slots is in use, undo this and return 0. */
 static int assign_slots(sgt_pairs *p, const groups *g, uint32_t group, uint32_t factor)
 {
     for (uint32_t id = g->head[group]; id; id = g->next[id]) {
@@ -132,7 +134,7 @@ static int assign_all_slots(sgt_pairs *p, const groups *g)
 }
 
 /* Allocate 2^log slots, and try to find a factor for each group of the merges first ... end - 1.
- * Return 1 if all groups have one, 0 if not, or a negative SGT_E*. */
+ * Return 1 if all groups have a factor, 0 if not, or a negative SGT_E*. */
 static int try_factors(sgt_pairs *p, const uint32_t (*halves)[2], uint32_t first, uint32_t end,
                        const uint16_t *factors, unsigned log, sgt_error *err)
 {
@@ -165,8 +167,8 @@ int sgt_pairs_make(sgt_pairs *p, const uint32_t (*halves)[2], uint32_t first, ui
                    const uint16_t *factors, sgt_error *err)
 {
     unsigned log = SLOTS_LOG;
-    /* Double the table until all groups have a factor. No trained vocabulary is known to need
-     * that. */
+    /* Double the table until all groups have a factor. No trained vocabulary is known to need a
+     * second try. */
     while (end > 1u << (log - 1)) log++;
     for (int tries = 0; tries < 6; tries++) {
         const int rc = try_factors(p, halves, first, end, factors, log++, err);
@@ -177,8 +179,8 @@ int sgt_pairs_make(sgt_pairs *p, const uint32_t (*halves)[2], uint32_t first, ui
 
 /* ---- the trie ----
  *
- * Most texts have no piece that needs the trie, and filling it takes longer than building the rest
- * of a vocabulary. So the first thread that needs the trie fills it. */
+ * Few texts have a piece that needs the trie, and filling it takes longer than building the rest of
+ * a vocabulary. Therefore the trie is filled by the first thread that needs it. */
 
 #define ROOT 1u
 
@@ -186,7 +188,7 @@ static void fill_trie(sgt_vocab *v)
 {
     uint32_t nodes = ROOT + 1;
     for (uint32_t id = 0; id < v->made; id++) {
-        /* a merged token continues the path of its left half, which exists already */
+        /* a merged token continues the path of its left half, which is already in the trie */
         const uint32_t *left = id < 256 ? NULL : v->halves[id];
         const uint8_t *s = sgt_vocab_bytes(v, id), *const end = s + sgt_vocab_length(v, id);
         uint32_t node = left ? v->trie_end[*left] : ROOT;
@@ -204,7 +206,8 @@ static void fill_trie(sgt_vocab *v)
 
 void sgt_vocab_need_trie(const sgt_vocab *shared)
 {
-    /* the only change to a shared vocabulary: one thread fills the trie, under trie_lock */
+    /* This is the only change to a shared vocabulary: one thread fills the trie while it holds
+     * trie_lock. */
     sgt_vocab *v = (sgt_vocab *)shared;
     /* pairs with the release store below */
     if (__atomic_load_n(&v->trie_ready, __ATOMIC_ACQUIRE)) return;
@@ -232,8 +235,8 @@ uint32_t sgt_vocab_longest(const sgt_vocab *v, const uint8_t *s, size_t n, size_
 
 /* ---- building a vocabulary ---- */
 
-/* Fill in GPT-2's tokens: the bytes; the merged tokens, whose bytes are those of their two halves;
- * and the end of text. Return 0, or -1 if out of memory. */
+/* Fill in GPT-2's tokens: the single bytes, the merged tokens, and the end of text. A merged token
+ * has the bytes of its two halves. Return 0, or -1 if out of memory. */
 static int add_gpt2_tokens(sgt_vocab *v)
 {
     v->made = v->eot = 256 + GPT2_MERGES;
@@ -259,12 +262,11 @@ static int add_gpt2_tokens(sgt_vocab *v)
     return 0;
 }
 
-/* Allocate the tables whose sizes follow from the tokens. */
+/* Allocate the tables whose sizes depend only on the tokens. */
 static int reserve_tables(sgt_vocab *v, sgt_error *err)
 {
     unsigned log_trie = 1;
-    /* most nodes that there can be: one for each byte of each token, and the root, which is number
-     * 1 */
+    /* maximum number of nodes: one for each byte of each token, and the root, which is node 1 */
     const size_t nodes = (size_t)v->offsets[v->size] + 2;
     while ((size_t)1 << log_trie < 2 * nodes) log_trie++;
     v->trie_shift = 64 - log_trie;
@@ -310,8 +312,9 @@ int sgt_vocab_add_wholes(sgt_vocab *v, const uint32_t *ids, size_t count, sgt_er
 }
 
 /* Fill in the encoder's tables, except the pairs, from the tokens and their halves. This works for
- * any byte-level vocabulary. A byte pair inside a token is inside one of its halves, or at the
- * border between them. So for each token only the border has to be added. */
+ * any byte-level vocabulary. Two adjacent bytes of a token are either inside one of its halves, or
+ * at the border between the halves. So only the bytes at the border have to be added for each
+ * token. */
 static void fill_tables(sgt_vocab *v)
 {
     memset(v->byte_pairs, 0xFF, 65536 * v->width);
@@ -320,7 +323,8 @@ static void fill_tables(sgt_vocab *v)
         const uint8_t *s = sgt_vocab_bytes(v, id);
         const uint32_t *h = v->halves[id];
         char *two = (char *)v->byte_pairs + v->width * (s[0] | (size_t)s[1] << 8);
-        /* in little-endian order, as the table is indexed */
+        /* copying the first `width` bytes of id works because the supported machines are
+         * little-endian */
         if (h[0] < 256 && h[1] < 256) memcpy(two, &id, v->width);
         const uint8_t *border = s + sgt_vocab_length(v, h[0]);
         unsigned pair = (unsigned)border[-1] << 8 | border[0];
@@ -329,17 +333,17 @@ static void fill_tables(sgt_vocab *v)
     sgt_cuts_make(&v->cuts, v->joins);
 }
 
-/* For each token t, a list of the merges that have t as their right half ([0]) and of those that
- * have it as their left half ([1]), in merge order. head[t] is the first merge, and next[id] is the
- * one after `id`; 0 ends a list. */
+/* Linked lists of merges for each token t: those that have t as their right half ([0]) or as their
+ * left half ([1]), in merge order. head[t] is the first merge, and next[id] is the merge after
+ * merge `id`; 0 ends a list. */
 typedef struct crossing {
     uint32_t *head[2], *next[2]; /* each (made) */
 } crossing;
 
-/* Fill in the masks of a character with token `id`. While the merges make it, the tokens at its two
- * ends are first the smallest halves and then larger ones. A token outside can join such a token at
- * an end only by a merge that comes before the one inside the character. The masks collect the
- * bytes with which such merges begin or end. */
+/* Fill in the masks of the character that is token `id`. While merges build the character, the
+ * token at each of its ends grows: first a byte, then larger halves. A neighbour outside the
+ * character can join such an end token only by a merge that comes before the merge inside the
+ * character. The masks collect the bytes that such neighbours end or begin with. */
 static void find_crossings(const sgt_vocab *v, const crossing *c, uint32_t id, sgt_character *to)
 {
     to->id = id;
@@ -383,11 +387,12 @@ static int find_characters(sgt_vocab *v)
     return 0;
 }
 
-/* Set the vocabulary's name to the last component of `path`. */
+/* Set v->name to the last component of `path`. */
 static void set_name(sgt_vocab *v, const char *path)
 {
     const char *end = path + strlen(path), *from;
-    /* each byte that is not printable becomes four characters */
+    /* a quarter of v->name, because each byte that is not printable is written as four
+     * characters */
     char name[sizeof v->name / 4];
     while (end > path && end[-1] == '/') end--;
     for (from = end; from > path && from[-1] != '/';) from--;
@@ -419,7 +424,7 @@ int sgt_vocab_make_tables(sgt_vocab *v, const uint16_t *factors, sgt_error *err)
 int sgt_vocab_split_by(sgt_vocab *v, const char *rule, sgt_error *err)
 {
     v->rule = sgt_rule_of(rule);
-    if (v->rule.regex) return SGT_OK; /* it is a rule of the table, whose strings are static */
+    if (v->rule.regex) return SGT_OK; /* a rule of the built-in table has static strings */
     v->rule.text = v->pattern = strdup(rule);
     return v->pattern ? SGT_OK : sgt_fail_memory(err, v->name);
 }
@@ -460,8 +465,8 @@ void sgt_vocab_free(sgt_vocab *v)
 
 /* ---- the fingerprint ---- */
 
-/* Return whether the ids imply the merges: every token is made by a merge, except the bytes and the
- * added tokens, and tokens with lower ids are made by earlier merges. */
+/* Return 1 if the ids imply the merges. This holds if merges produce all tokens except the bytes
+ * and the added tokens, and if the order of ids is the order of merges. */
 static int ids_imply_merges(const sgt_vocab *v)
 {
     uint32_t plain = 0;
@@ -471,9 +476,9 @@ static int ids_imply_merges(const sgt_vocab *v)
     return plain == v->made;
 }
 
-/* The fingerprint is the XXH3-64 of these bytes: for each token in order of id, its length as 32
- * little-endian bits and its bytes; then the rule's text. If the ids do not imply the merges, these
- * follow: the number of merges, and both ids of each merge in turn, as 32 little-endian bits
+/* Set v->fingerprint to the XXH3-64 of these bytes: for each token in order of id, its length as 32
+ * little-endian bits and its bytes; then the rule's text. If the ids do not imply the merges, the
+ * hash also covers the number of merges and the two ids of each merge, as 32 little-endian bits
  * each. */
 int sgt_vocab_set_fingerprint(sgt_vocab *v, sgt_error *err)
 {
@@ -570,8 +575,8 @@ int sgt_decode(const sgt_vocab *v, const void *ids, size_t count, char **text, s
                             "token %zu: id %" PRIu32 " is not in the vocabulary %s (below %" PRIu32
                             ")",
                             i, id, v->name, v->size);
-        /* this cannot overflow: a token has less than 16 MiB, so so many `ids` would not fit in
-         * memory */
+        /* The sum cannot overflow: a token has less than 16 MiB, and `ids` that overflow it would
+         * not fit in memory. */
         total += offsets[id + 1] - offsets[id];
     }
     char *out = malloc(total + 1);

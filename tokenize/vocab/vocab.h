@@ -1,11 +1,12 @@
-/* vocab.h: the parts of a vocabulary, for the files of tokenize/ (users have sgt_tokenize.h).
+/* vocab.h: internal structure of a vocabulary, for the files of tokenize/ (users include
+ * sgt_tokenize.h).
  *
- * Ids are in merge order: 0-255 are the single bytes in GPT-2's order, and 256 + n is the token
- * that merge n makes. The end of text is made by no merge. So the id of a merged pair is also its
- * rank: of two possible merges, the one with the lower id is done first. GPT-2's own ids are
- * already in this order. A vocabulary from a file may number its tokens differently, and may hold
- * tokens that no merge makes. The file's numbers are called public ids; they are used only when ids
- * are returned or read. */
+ * Internal ids are in merge order: 0 to 255 are the single bytes in GPT-2's order, and 256 + n is
+ * the token that merge n produces. No merge produces the end of text. The id of a merged pair is
+ * thus also its rank: of two possible merges, the merge with the lower id is done first. GPT-2's
+ * own ids are already in this order. A vocabulary from a file may number its tokens differently,
+ * and may hold tokens that no merge produces. The file's numbers are called public ids; they are
+ * used only when ids are returned to the user or read from the user. */
 #ifndef SGT_VOCAB_H
 #define SGT_VOCAB_H
 
@@ -20,40 +21,42 @@
 
 /* ---- the byte alphabet ----
  *
- * Files write merges and vocabularies in GPT-2's byte alphabet, in which each byte is one printable
- * character: printable Latin-1 bytes stand for themselves, and the 68 other bytes are U+0100 to
+ * Files write merges and vocabularies in GPT-2's byte alphabet, which has one printable character
+ * for each byte. Printable Latin-1 bytes stand for themselves, and the 68 other bytes are U+0100 to
  * U+0143, in order. */
 
-/* Return the byte of token `id` < 256 in merge order: printable bytes have the lower ids. */
+/* Return the byte of token `id` < 256. Ids are in merge order, in which the printable bytes come
+ * first. */
 uint8_t sgt_alphabet_byte(uint32_t id);
 
-/* Decode text[0..n), written in the byte alphabet, to out, which has room for n bytes. Return the
+/* Decode text[0..n) from the byte alphabet to `out`, which must have room for n bytes. Return the
  * number of bytes, or 0 if a character is not in the alphabet. */
 size_t sgt_alphabet_read(const char *text, size_t n, uint8_t *out);
 
-/* Write the bytes s[0..n) in the byte alphabet, as UTF-8, to out, which has room for 2n bytes.
- * Return the number of bytes written. */
+/* Encode the bytes s[0..n) in the byte alphabet, as UTF-8, to `out`, which must have room for 2n
+ * bytes. Return the number of bytes written. */
 size_t sgt_alphabet_write(const uint8_t *s, size_t n, char *out);
 
 /* ---- pairs ----
  *
- * One memory access finds which token two tokens merge to, by a perfect hash over all merges of a
- * vocabulary:
+ * A perfect hash table of a vocabulary's merges finds the token that two tokens merge to in one
+ * memory access:
  *
  *     uint32_t merged = sgt_pair(&v->pairs, left, right);      // SGT_NO_TOKEN: no merge
  *
- * A pair's hash selects a group; there is one group for each 16 slots. The group's factor then
- * selects the slot. Factors are chosen so that each pair has a slot of its own (Fredman, Komlós,
- * Szemerédi 1984). Most of the pairs that are looked up have no merge, which is the slowest case of
+ * A pair's hash selects a group; there is one group for every 16 slots. The group's factor then
+ * selects the slot. The factors are chosen so that no two pairs share a slot (Fredman, Komlós,
+ * Szemerédi 1984). Most pairs that are looked up have no merge, which would be the slowest case of
  * an open-addressing table. */
 
 #define SGT_NO_TOKEN UINT32_MAX
 #define SGT_PAIR_GROUPS 8192 /* number of groups in GPT-2's table */
 
 typedef struct sgt_pairs {
-    /* memory of slots and factors: a huge page, because each look-up is a random access */
+    /* memory for slots and factors, in a huge page because each look-up is a random access */
     sgt_arena memory;
-    uint64_t *slots;   /* left id << 44 | right id << 24 | merged id; all bits set: empty slot */
+    /* left id << 44 | right id << 24 | merged id; an empty slot has all bits set */
+    uint64_t *slots;
     uint16_t *factors; /* (groups): odd numbers */
     unsigned shift;    /* 64 - log2(slots) */
 } sgt_pairs;
@@ -69,32 +72,32 @@ static inline uint32_t sgt_pair(const sgt_pairs *p, uint32_t left, uint32_t righ
 {
     const uint64_t key = sgt_pair_key(left, right), hash = sgt_pair_hash(key),
                    at = p->slots[hash * p->factors[hash >> (p->shift + 4)] >> p->shift] ^ key << 24;
-    /* Without a branch, because that would be mispredicted about every second time. An empty slot
-     * gives 0xFFFFFF even if both ids are NO_ID (width.h). */
+    /* No branch here: it would be mispredicted about half of the time. An empty slot gives 0xFFFFFF
+     * even if both ids are NO_ID (width.h). */
     return (uint32_t)at | (0u - (at >= 0xFFFFFF));
 }
 
-/* Build the table: halves[i] merge to id i, for i = first ... end - 1; all pairs must differ.
- * factors (SGT_PAIR_GROUPS): factors known to give no collision among 2^17 slots, which saves the
- * search; NULL: search for them. The caller unmaps p->memory. Return 0 or SGT_ENOMEM. */
+/* Build the table of pairs: halves[i] merge to id i, for i = first ... end - 1. All pairs must
+ * differ. factors (SGT_PAIR_GROUPS): factors that are known to cause no collision among 2^17 slots,
+ * or NULL to search for factors. The caller unmaps p->memory. Return 0 or SGT_ENOMEM. */
 int sgt_pairs_make(sgt_pairs *p, const uint32_t (*halves)[2], uint32_t first, uint32_t end,
                    const uint16_t *factors, sgt_error *err);
 
 /* ---- vocabularies ---- */
 
-/* fingerprint of GPT-2's vocabulary. A file whose vocabulary has it is recognized as GPT-2's. A
- * test recomputes it */
+/* fingerprint that identifies GPT-2's vocabulary, also when it is loaded from a file; a test
+ * recomputes it */
 #define SGT_GPT2_FINGERPRINT 0xD7F9B057243F9BE1u
-/* the end-of-text token of GPT-2, and of vocabularies trained here */
+/* end-of-text token of GPT-2 and of the vocabularies that sgt trains */
 #define SGT_EOT_TEXT "<|endoftext|>"
 
-/* Slot of a hash table with open addressing. No value is 0, so a zeroed slot is empty. */
+/* Slot of an open-addressing hash table. Values are never 0, so a zeroed slot is empty. */
 typedef struct sgt_vocab_slot {
     uint32_t key, value;
 } sgt_vocab_slot;
 
-/* Return the slot of `key`, or the empty slot where it belongs, in a table of 2^(64 - shift)
- * slots. */
+/* Return the slot of `key` in a table of 2^(64 - shift) slots, or the empty slot where the key
+ * belongs. */
 static inline sgt_vocab_slot *sgt_vocab_slot_of(sgt_vocab_slot *slots, unsigned shift, uint32_t key)
 {
     const size_t mask = ((size_t)1 << (64 - shift)) - 1;
@@ -103,21 +106,21 @@ static inline sgt_vocab_slot *sgt_vocab_slot_of(sgt_vocab_slot *slots, unsigned 
     return &slots[i];
 }
 
-/* A character of two or three bytes that is a token. The merges make the token before they join any
- * part of the character with something else, unless a mask has the byte next to the character. So
- * merging a piece may begin with this token instead of its bytes. (Proof: a merge's id is above
- * those of its halves, so merges happen in the order of ids. The merges inside the character are
- * done before any merge that crosses one of its ends, and they do not change what the merges
- * outside do.) */
+/* A character of two or three bytes that is a token. The merges build this token before they join
+ * any part of the character with other bytes, except next to bytes in the masks. So merging a piece
+ * may start with this token instead of its bytes. (Proof: a merge's id is above those of its
+ * halves, so merges happen in the order of ids. The merges inside the character are done before any
+ * merge that crosses one of its ends, and they do not change what the merges outside do.) */
 typedef struct sgt_character {
-    uint32_t id; /* id in merge order; 0: the character is no token */
-    /* before: bit b & 63 is set if the token must not be used after byte b, a continuation byte;
-     * after: the bit sgt_character_after(b) is set if it must not be used before byte b */
+    uint32_t id; /* id in merge order; 0 if the character is not a token */
+    /* Masks of neighbouring bytes beside which the token must not be used. before: bit b & 63 for a
+     * continuation byte b before the character; after: bit sgt_character_after(b) for a byte b
+     * after it */
     uint64_t before, after;
 } sgt_character;
 
-/* Return the bit in sgt_character.after for a byte that follows a character and does not continue
- * one. All ASCII bytes share one bit, that of C0, which begins no character. */
+/* Return the bit of byte b in sgt_character.after. b follows a character and is not a continuation
+ * byte. All ASCII bytes share the bit of C0, which begins no character. */
 static inline uint64_t sgt_character_after(uint8_t b)
 {
     return (uint64_t)1 << (b < 0x80 ? 0 : b & 63);
@@ -127,74 +130,79 @@ struct sgt_vocab {
     char name[64];
     /* Tokens by public id. */
     uint32_t size, eot;
-    size_t width;      /* bytes of an id: 2 or 4 */
-    uint32_t *offsets; /* (size + 1): token `id` is bytes[offsets[id] .. offsets[id + 1]) */
+    size_t width; /* bytes of an id: 2 or 4 */
+    /* (size + 1): token `id` is bytes[offsets[id]] up to, not including, bytes[offsets[id + 1]] */
+    uint32_t *offsets;
     uint8_t *bytes;
-    /* (size): 1: added token, which files write as it is; 0: files write it in the byte alphabet */
+    /* (size): 1 for an added token, which files write as plain text; 0 if files write the token in
+     * the byte alphabet */
     uint8_t *added;
 
-    /* Tokens in merge order: the bytes, and the tokens that merges make. */
+    /* Tokens in merge order: the single bytes, and the tokens that merges produce. */
     uint32_t made; /* number of tokens in merge order */
-    uint32_t *ids; /* (made): public id of each token; NULL: the ids are equal */
-    /* (made): the two tokens that merge to token `id`; for a byte, the byte twice */
+    uint32_t *ids; /* (made): public id of each token in merge order; NULL if both ids are equal */
+    /* (made): the left and right token that merge to token `id`; for a single byte, twice its own
+     * id */
     uint32_t (*halves)[2];
 
     sgt_rule rule; /* rule by which text is split */
-    char *pattern; /* memory of rule.text; NULL: that is static */
-    /* 1: GPT-2's rule is only assumed, because neither the file nor the caller names a rule */
+    char *pattern; /* allocated copy of rule.text; NULL if rule.text is static */
+    /* 1 if neither the file nor the caller names a split rule, so that GPT-2's rule is assumed */
     int assumed;
-    int ignored;     /* 1: the file has settings for truncation or padding, which sgt ignores */
+    int ignored;     /* 1 if the file has truncation or padding settings, which sgt ignores */
     uint64_t marker; /* as sgt_vocab_parts.marker */
-    /* normal form of text before it is encoded; used for whole corpora, not by sgt_encode */
+    /* normal form that text is converted to before it is encoded; sgt_encode does not use it */
     sgt_normalize normalize;
-    const char *eot_text; /* "<|endoftext|>", or the token's name in the file */
-    /* setting of the end-of-text token in tokenizer.json that sgt does not apply: "lstrip"; NULL:
-     * none */
+    const char *eot_text; /* name of the end-of-text token, such as "<|endoftext|>" */
+    /* setting of the end-of-text token in tokenizer.json that sgt does not apply, such as "lstrip",
+     * or NULL */
     const char *eot_setting;
     uint64_t fingerprint;
 
-    /* The encoder's tables, indexed by ids in merge order. */
+    /* Tables for the encoder. All ids in them are in merge order. */
     uint16_t byte_id[256];
     sgt_pairs pairs; /* two ids -> merged id */
-    /* (65536, `width` bytes each): first byte | second byte << 8 -> merged id, or all bits set */
+    /* (65536, `width` bytes each): maps first byte | second byte << 8 to the merged id; all bits
+     * set if the two bytes do not merge */
     void *byte_pairs;
-    /* (1024): bit `first byte << 8 | second byte` is 1 if some token holds the two bytes next to
+    /* (1024): bit `first byte << 8 | second byte` is 1 if some token contains the two bytes next to
      * each other */
     uint64_t *joins;
 
-    /* Tokens that no merges make: only a piece of exactly their bytes becomes such a token. A
-     * vocabulary that has them allows no cuts inside pieces, so its words are pieces. */
-    /* (whole_slots, a power of two): hash table with public id + 1; NULL: there are no such
-     * tokens */
+    /* Tokens that no merges produce. A piece becomes such a token only if it has exactly the
+     * token's bytes. A vocabulary with such tokens allows no cuts inside pieces. */
+    /* (whole_slots, a power of two): hash table of these tokens' public ids plus 1; NULL if there
+     * are none */
     uint32_t *wholes;
     size_t whole_slots;
 
-    /* (65536): by code point; NULL for 2-byte ids, because words are cut into short ones then */
+    /* (65536): characters by code point; NULL for 2-byte ids, which do not need them because cuts
+     * leave only short words */
     sgt_character *characters;
 
-    /* `joins`, reduced to the pairs whose second byte begins a non-ASCII character */
+    /* `joins`, but only for pairs whose second byte begins a non-ASCII character */
     sgt_cuts cuts;
 
-    /* Trie of all tokens, which only long pieces need. Its memory is reserved at first, and it is
-     * filled for the first such piece. */
+    /* Trie of all tokens, which only long pieces need. Its memory is reserved when the vocabulary
+     * is built, and it is filled when the first long piece is encoded. */
     pthread_mutex_t trie_lock;
-    /* atomic: stored with release by the thread that fills the trie under trie_lock, loaded with
-     * acquire by readers */
+    /* 1 once the trie is filled. Atomic: the thread that fills the trie under trie_lock stores it
+     * with release semantics; readers load it with acquire semantics. */
     int trie_ready;
-    sgt_vocab_slot *trie; /* hash table: node << 8 | byte -> next node */
+    sgt_vocab_slot *trie; /* hash table: maps node << 8 | byte to the next node */
     unsigned trie_shift;
-    uint32_t *trie_token; /* (node): id + 1 of the token that ends at the node, or 0 */
-    uint32_t *trie_end;   /* (made): the node at which the token ends */
+    uint32_t *trie_token; /* (node): 1 + id of the token that ends at this node, or 0 */
+    uint32_t *trie_end;   /* (made): node at which the token `id` ends */
     sgt_arena trie_memory;
 };
 
-/* Return the public id of the token with this id in merge order. */
+/* Convert an id in merge order to the token's public id. */
 static inline uint32_t sgt_vocab_public_id(const sgt_vocab *v, uint32_t id)
 {
     return v->ids ? v->ids[id] : id;
 }
 
-/* Return the bytes of the token with this id in merge order. */
+/* Return the bytes of the token that has this id in merge order. */
 static inline const uint8_t *sgt_vocab_bytes(const sgt_vocab *v, uint32_t id)
 {
     return v->bytes + v->offsets[sgt_vocab_public_id(v, id)];
@@ -206,16 +214,16 @@ static inline size_t sgt_vocab_length(const sgt_vocab *v, uint32_t id)
     return at[1] - at[0];
 }
 
-/* Return whether some token holds p[-1] and p[0] next to each other. */
+/* Return 1 if some token contains the bytes p[-1] and p[0] next to each other. */
 static inline int sgt_vocab_joins_at(const sgt_vocab *v, const uint8_t *p)
 {
     unsigned pair = (unsigned)p[-1] << 8 | p[0];
     return v->joins[pair >> 6] >> (pair & 63) & 1;
 }
 
-/* Return the token that the merges make of the character at s[i], in a piece s[0..n), before they
- * join it with anything else, and set *len to its length. If no such token is known, return 0 and
- * set *len to 1. */
+/* Return the token that the merges build from the character at s[i], in a piece s[0..n), before
+ * they join any of its bytes with other bytes. Set *len to the token's length. If no such token is
+ * known, return 0 and set *len to 1. */
 static inline uint32_t sgt_vocab_character(const sgt_vocab *v, const uint8_t *s, size_t i, size_t n,
                                            size_t *len)
 {
@@ -235,22 +243,22 @@ static inline uint32_t sgt_vocab_character(const sgt_vocab *v, const uint8_t *s,
     return known->id;
 }
 
-/* Return the public id of the token that a piece s[0..n) becomes without merges, or
+/* Return the public id of the token that the piece s[0..n) becomes without merging (v->wholes), or
  * SGT_NO_TOKEN. */
 uint32_t sgt_vocab_whole(const sgt_vocab *v, const uint8_t *s, size_t n);
 
-/* Return the longest token with which s[0..n), n >= 1, starts, and set *len to its length. Call
- * sgt_vocab_need_trie first; any thread may call that, any number of times. */
+/* Return the longest token that s[0..n) starts with (n >= 1), and set *len to its length.
+ * sgt_vocab_need_trie must be called before; any thread may call it, any number of times. */
 uint32_t sgt_vocab_longest(const sgt_vocab *v, const uint8_t *s, size_t n, size_t *len);
 void sgt_vocab_need_trie(const sgt_vocab *v);
 
-/* Return whether two adjacent tokens stay as they are: no merge crosses the border between them.
- * merged(pairs, left, right) is the id that two tokens merge to, or SGT_NO_TOKEN.
+/* Return 1 if two adjacent tokens stay as they are, because no merge crosses the border between
+ * them. merged(pairs, left, right) returns the id that two tokens merge to, or SGT_NO_TOKEN.
  *
- * The merges of the two tokens are undone, the last one first, again and again. The last merge is
- * the one with the higher id; of equal ids, the right one. The two tokens that then touch at the
- * border must not merge to an id lower than that of the merge undone: such a merge would happen
- * before it, and would cross the border. */
+ * The function undoes the merges of the two tokens one by one, the last merge first. The last merge
+ * is the merge with the higher id; of equal ids, the right one. After each step, the two tokens
+ * that touch at the border must not merge to a lower id than that of the merge undone: such a merge
+ * would happen earlier, and would cross the border. */
 static inline int sgt_stay_apart(const uint32_t (*halves)[2],
                                  uint32_t (*merged)(const void *pairs, uint32_t l, uint32_t r),
                                  const void *pairs, uint32_t left, uint32_t right)
@@ -258,57 +266,59 @@ static inline int sgt_stay_apart(const uint32_t (*halves)[2],
     for (uint32_t limit = SGT_NO_TOKEN;;) {
         if (merged(pairs, left, right) < limit) return 0;
         if (left > right) {
-            if (left < 256) return 1; /* both tokens are single bytes: nothing is left to undo */
+            /* both tokens are single bytes, so no merge is left to undo */
+            if (left < 256) return 1;
             limit = left;
             left = halves[left][1];
         } else {
             if (right < 256) return 1;
-            /* if the pair at the border merges to the same id as right's halves, it is merged
-             * first, because it is further left */
+            /* + 1: if the pair at the border merges to the same id as the halves of `right`, the
+             * pair at the border is merged first, because it is further left */
             limit = right + 1;
             right = halves[right][0];
         }
     }
 }
 
-/* Return a vocabulary that has only a name, the last component of `path`; NULL if out of memory. */
+/* Create a vocabulary that has only a name, the last component of `path`. Return NULL if out of
+ * memory. */
 sgt_vocab *sgt_vocab_new(const char *path);
 
-/* Build the encoder's tables of a vocabulary that has all its tokens. The merges must make each
- * token from its own bytes: they make both halves, and no earlier merge crosses the border between
- * the halves (sgt_vocab_from_parts checks that). factors: as in sgt_pairs_make. Return 0 or
+/* Build the encoder's tables of a vocabulary that has all its tokens. The merges must produce each
+ * token from its own bytes: merges produce both halves, and no earlier merge crosses the border
+ * between the halves (sgt_vocab_from_parts checks this). factors: see sgt_pairs_make. Return 0 or
  * SGT_ENOMEM. */
 int sgt_vocab_make_tables(sgt_vocab *v, const uint16_t *factors, sgt_error *err);
 
-/* Let pieces become the tokens with these public ids, which no merges make. Return 0 or
- * SGT_ENOMEM. */
+/* Register tokens that no merges produce, by their public ids, so that pieces with exactly their
+ * bytes become these tokens. Return 0 or SGT_ENOMEM. */
 int sgt_vocab_add_wholes(sgt_vocab *v, const uint32_t *ids, size_t count, sgt_error *err);
 
-/* Set the rule by which v splits text, by its name or pattern; NULL: GPT-2's. Return 0 or
- * SGT_ENOMEM. */
+/* Set the rule by which v splits text. `rule` is a name or a pattern; NULL is GPT-2's rule. Return
+ * 0 or SGT_ENOMEM. */
 int sgt_vocab_split_by(sgt_vocab *v, const char *rule, sgt_error *err);
 
-/* Create GPT-2's vocabulary, which is built in. The caller frees *out. Return 0 or SGT_ENOMEM. */
+/* Create GPT-2's vocabulary from tables in the library. The caller frees *out. Return 0 or
+ * SGT_ENOMEM. */
 int sgt_vocab_gpt2(sgt_vocab **out, sgt_error *err);
 
-/* Load the vocabulary that these options name, and determine the normal form. The caller frees
- * *out. Return SGT_EFORMAT if, with special_eot, the settings in the vocabulary's file would find
- * other literals than sgt does. */
+/* Load the vocabulary that the options name, and set its normal form. The caller frees *out. Return
+ * SGT_EFORMAT if special_eot is set and the file gives the end-of-text token a setting that sgt
+ * does not apply, since sgt would then find other occurrences of it than the file asks for. */
 int sgt_vocab_of(sgt_vocab **out, const sgt_tokenize_options *o, sgt_error *err);
 
-/* Compute v->fingerprint. It covers the tokens in the order of the ids in files of tokens, and the
- * split rule; if the ids do not imply the merges, it covers the merges as well. Ids in merge order
- * imply them: a token's bytes, encoded with lower ids only, become exactly two tokens, which are
- * its merge (vocab_file.h). */
+/* Compute v->fingerprint, a hash of the tokens in the order of public ids, and of the split rule.
+ * If the ids do not imply the merges, the hash covers the merges as well. Ids in merge order imply
+ * the merges: encoding a token's bytes with lower ids only gives exactly two tokens, which are its
+ * merge (vocab_file.h). */
 int sgt_vocab_set_fingerprint(sgt_vocab *v, sgt_error *err);
 
-/* Notify the user of settings in the vocabulary's file that sgt ignores, of a split rule that is
- * only assumed, and of constructs that Hugging Face's library cannot express in the files that sgt
- * writes. */
+/* Notify the user if sgt ignores settings in the vocabulary's file, if the split rule is only
+ * assumed, or if Hugging Face's library may split text differently by the files that sgt writes. */
 void sgt_vocab_say(const sgt_vocab *v, const sgt_notice *n);
 
-/* Set bytes[id], for each id below n, to the number of bytes of the id's text. It is 0 for the end
- * of text, which has no text, and for ids that the vocabulary lacks. */
+/* For each id below n, set bytes[id] to the length of the id's text in bytes. The length is 0 for
+ * the end of text, which has no text, and for ids that the vocabulary lacks. */
 void sgt_vocab_text_bytes(const sgt_vocab *v, uint32_t *bytes, uint32_t n);
 
 #endif

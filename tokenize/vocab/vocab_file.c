@@ -1,5 +1,5 @@
-/* vocab_file.c: builds a vocabulary from a file's tokens and merges. It numbers the tokens in merge
- * order (vocab.h), and builds the table that maps these numbers back to the file's ids. */
+/* vocab_file.c: builds a vocabulary from the tokens and merges of a file. It numbers the tokens in
+ * merge order (vocab.h), and builds the table that maps these numbers back to the file's ids. */
 #include "tokenize/vocab/vocab_file.h"
 
 #include <inttypes.h>
@@ -9,19 +9,20 @@
 
 #include "loader/base/memory.h"
 
-/* most bytes of all tokens: the trie's keys can number 2^24 nodes, two of which stand for no
- * byte */
+/* maximum size in bytes of all tokens together: the trie's keys have 24 bits for a node, and two of
+ * the 2^24 nodes stand for no byte */
 #define MAX_BYTES (((size_t)1 << 24) - 2)
 #define MAX_MERGES ((size_t)1 << 21)
 #define NAMES ((size_t)2 * SGT_MOST_IDS) /* slots of the hash table of names */
-/* most bytes of a token whose merge is found by trying all cuts into two tokens */
+/* maximum length in bytes of a token whose merge is found by encoding its bytes (make_ranked) */
 #define MAX_RANKED 4096
 
 const char *const sgt_vocab_eot_names[] = {SGT_EOT_NAMES, NULL};
 
 /* ---- parts ---- */
 
-/* Return the slot of token s[0..n) in the table of names, or the empty slot where it belongs. */
+/* Return the slot of token s[0..n) in the hash table p->names, or the empty slot where the token
+ * belongs. */
 static uint32_t *find_name(const sgt_vocab_parts *p, const uint8_t *s, size_t n)
 {
     size_t i = XXH3_64bits(s, n) % NAMES;
@@ -32,7 +33,8 @@ static uint32_t *find_name(const sgt_vocab_parts *p, const uint8_t *s, size_t n)
     return &p->names[i];
 }
 
-/* Write a token into to[size] for a message: its text, or hex if it is not printable. */
+/* Write a token into to[size] for an error message: its text, or hex if it is not printable. Return
+ * `to`. */
 static const char *shown(const sgt_vocab_parts *p, uint32_t id, char *to, size_t size)
 {
     const sgt_vocab_part *t = &p->tokens[id];
@@ -55,7 +57,7 @@ static int reserve_tokens(sgt_vocab_parts *p, sgt_error *err)
     return SGT_OK;
 }
 
-/* Add the token whose bytes are l[ln] followed by r[rn]. */
+/* Add a token, whose bytes are l[ln] followed by r[rn]. */
 static int add_token(sgt_vocab_parts *p, uint64_t id, int added, const void *l, size_t ln,
                      const void *r, size_t rn, sgt_error *err)
 {
@@ -127,40 +129,40 @@ void sgt_vocab_parts_free(sgt_vocab_parts *p)
 
 typedef struct builder {
     const sgt_vocab_parts *p;
-    /* the vocabulary being built: v->ids and v->halves get an entry for each token in merge
+    /* the vocabulary being built; v->ids and v->halves have an entry for each token in merge
      * order */
     sgt_vocab *v;
-    sgt_arena memory; /* memory of all arrays except `waits` */
-    /* (p->size): id in merge order for each of the file's ids; SGT_NO_TOKEN until a merge makes the
-     * token */
+    sgt_arena memory; /* memory of all arrays here except `waits` */
+    /* (p->size): maps the file's ids to ids in merge order; SGT_NO_TOKEN until a merge has produced
+     * the token */
     uint32_t *order;
-    /* (p->size): 1: a merge needed this token before any merge had made it */
+    /* (p->size): 1 if a merge needed this token before any merge had produced it */
     uint8_t *awaited;
-    /* Hash tables of pairs. `made` maps two ids in merge order to the token that they make.
-     * `listed` maps two of the file's ids to the number of the last merge that lists them. A slot
-     * has the pair, two ids of 20 bits, and below it 24 bits with the value plus 1; 0 is a free
+    /* Hash tables of pairs. `made` maps two ids in merge order to the token that they merge to.
+     * `listed` maps two of the file's ids to the index of the last merge that lists them. A slot
+     * holds the pair, two ids of 20 bits, above 24 bits for the value plus 1; 0 is an empty
      * slot. */
     uint64_t *made, *listed;
     unsigned shift; /* shift of the hash, for both tables */
-    /* (8 * slots) bits, indexed by the hash with three more bits than for `made`: 1 if some pair in
-     * `made` has this hash. Most pairs that are looked up are not in `made`, and these bits fit
-     * into a CPU's second-level cache. */
+    /* Bit array of 8 * slots bits, indexed by the pair's hash, which has three more bits than in
+     * `made`. A bit is 1 if some pair in `made` has this hash. Most pairs looked up are not in
+     * `made`, and these bits fit into a CPU's second-level cache. */
     uint64_t *hints;
-    /* Tokens, by the file's ids and in their order, that no two of the tokens made so far make.
-     * With ranks, two tokens with higher ids may make one later. */
+    /* Tokens (ids of the file, ascending) that no two tokens produced so far merge to. If ids are
+     * ranks, two tokens with higher ids may produce a late token. */
     uint32_t *late;
     size_t late_count;
-    /* (p->size), only with ranks: for each token, the list of late tokens that wait until it is
-     * made. first and last are indices in `waits`, which begin at 1 */
+    /* (p->size), only if ids are ranks: for each token, the list of late tokens that wait until it
+     * is produced. first, last: indices in `waits`, from 1 */
     struct waiting {
         uint32_t first, last;
     } * waiting;
-    /* a late token, and the index of the next entry in its list; 0: none */
+    /* late: a token that waits; next: index of the next entry in the same list, or 0 */
     struct wait {
         uint32_t late, next;
     } * waits;
     size_t wait_count, wait_room;
-    uint32_t *lefts; /* (p->size + 256): counts for may_clash, all 0 between its calls */
+    uint32_t *lefts; /* (p->size + 256): counters of may_clash; 0 except during its calls */
 } builder;
 
 #define VALUE 0xFFFFFF
@@ -215,7 +217,7 @@ static int reserve(builder *b, sgt_error *err)
     return SGT_OK;
 }
 
-/* Fail unless every id up to the largest has a token. */
+/* Return SGT_EFORMAT if an id below the largest id has no token. */
 static int check_ids(const sgt_vocab_parts *p, sgt_error *err)
 {
     for (uint32_t id = 0; id < p->size; id++)
@@ -261,7 +263,7 @@ static int order_bytes(builder *b, sgt_error *err)
 
 /* ---- merges ---- */
 
-/* Return the number of a pair's bit in b->hints. */
+/* Return the index of a pair's bit in b->hints. */
 static uint64_t hint_of(const builder *b, uint32_t left, uint32_t right)
 {
     return sgt_pair_hash(sgt_pair_key(left, right)) >> (b->shift - 3);
@@ -274,8 +276,8 @@ static uint32_t merged_by(const void *builder_, uint32_t left, uint32_t right)
     return b->hints[hint / 64] >> hint % 64 & 1 ? look_up(b, b->made, left, right) : SGT_NO_TOKEN;
 }
 
-/* Append the token with the file's id `id` to the merge order. left and right, the tokens that
- * merge to it, are given in merge order. */
+/* Append a token to the merge order. `id` is the file's id; left and right, the tokens that merge
+ * to it, are ids in merge order. */
 static void make_token(builder *b, uint32_t id, uint32_t left, uint32_t right)
 {
     sgt_vocab *v = b->v;
@@ -291,8 +293,8 @@ static void make_token(builder *b, uint32_t id, uint32_t left, uint32_t right)
 
 /* Go through the merges in the order of the file. Leave out merges that can never happen, because
  * an earlier merge crosses the border between the two tokens, or because an earlier merge already
- * makes the same token. If a merge is listed twice, the last listing counts, as in Hugging Face's
- * table of merges. */
+ * produces the same token. If a merge is listed twice, only the last listing counts, as in Hugging
+ * Face's library. */
 static int order_listed(builder *b, sgt_error *err)
 {
     const sgt_vocab_parts *p = b->p;
@@ -317,13 +319,14 @@ static int order_listed(builder *b, sgt_error *err)
     return SGT_OK;
 }
 
-/* Find the merge of token `id` if ids are ranks: merge its bytes, as text, by the merges made so
- * far, until two tokens are left. Return 1 if more than two remain, or if neither is `half`, an id
- * in merge order (SGT_NO_TOKEN accepts any two). */
+/* Find the merge of token `id` if ids are ranks: merge the token's bytes, by the merges found so
+ * far, until two tokens are left. Return 0 if they are the merge, or a negative SGT_E*. Return 1 if
+ * more than two tokens remain, or if neither of the two is `half`, an id in merge order
+ * (SGT_NO_TOKEN accepts any two). */
 static int make_ranked(builder *b, uint32_t id, uint32_t half, sgt_error *err)
 {
     const sgt_vocab_part *t = &b->p->tokens[id];
-    /* the current tokens, and the token that each makes with the next one */
+    /* id: the current tokens; merged: the token that each of them merges to with the next one */
     struct {
         uint32_t id, merged;
     } parts[MAX_RANKED];
@@ -352,9 +355,9 @@ static int make_ranked(builder *b, uint32_t id, uint32_t half, sgt_error *err)
     return 0;
 }
 
-/* ---- tokens whose ids are lower than those of their halves ---- */
+/* ---- late tokens: tokens whose ids are lower than those of their halves ---- */
 
-/* If `half` is a token that is not made yet, let token `id` wait for it. */
+/* If no merge has produced the token `half` yet, make token `id` wait for it. */
 static int wait_for(builder *b, uint32_t id, uint32_t half, sgt_error *err)
 {
     if (b->order[half] != SGT_NO_TOKEN) return SGT_OK;
@@ -369,7 +372,7 @@ static int wait_for(builder *b, uint32_t id, uint32_t half, sgt_error *err)
     return SGT_OK;
 }
 
-/* Add token `id`, which cannot be made yet, to the late tokens. */
+/* Add token `id`, which the merges found so far do not produce, to the late tokens. */
 static int add_late(builder *b, uint32_t id, sgt_error *err)
 {
     const sgt_vocab_part *t = &b->p->tokens[id];
@@ -385,8 +388,8 @@ static int add_late(builder *b, uint32_t id, sgt_error *err)
     return rc;
 }
 
-/* Return whether the tokens from `root` on, in merge order, may clash: one of them may take a token
- * away from another one, or from a merge that makes `root` further to the right in the text. */
+/* Return 1 if the tokens from `root` on (in merge order) may clash: one of them may take bytes away
+ * from another, or from a merge that produces `root` further to the right in the text. */
 static int may_clash(const builder *b, uint32_t root)
 {
     uint32_t(*h)[2] = b->v->halves;
@@ -398,9 +401,10 @@ static int may_clash(const builder *b, uint32_t root)
     return clash;
 }
 
-/* Make the tokens of lower ids that wait for the token made last. Each is merged as soon as its two
- * halves exist, because its rank is lower than that of the half made last. So it follows that half
- * in merge order. This is exact unless the tokens clash. */
+/* Produce the late tokens that wait for the last token in merge order. A late token has a lower
+ * rank than its half, so it is merged as soon as both halves exist; in merge order, it follows the
+ * half that comes last. This is exact unless the tokens clash; if they may clash, the call
+ * fails. */
 static int make_late(builder *b, sgt_error *err)
 {
     const uint32_t root = b->v->made - 1;
@@ -415,12 +419,12 @@ static int make_late(builder *b, sgt_error *err)
                     b->p->path, id, shown(b->p, id, text, sizeof text));
 }
 
-/* Return whether the listed merges are exactly all cuts of each token into two tokens, in the order
- * of ids, as in files that were converted from ranks. */
+/* Return 1 if the listed merges are exactly all cuts of each token into two tokens, in the order of
+ * ids. This is the case in files that were converted from ranks. */
 static int merges_are_ranks(const sgt_vocab_parts *p)
 {
     size_t ways = 0;
-    /* with at most one merge per token, they are not all cuts */
+    /* with so few merges (one per token or fewer), they cannot be all cuts */
     if (p->merge_count <= p->count) return 0;
     for (size_t i = 1; i < p->merge_count; i++)
         if (p->merges[i].made < p->merges[i - 1].made) return 0;
@@ -456,7 +460,7 @@ static int order_tokens(builder *b, sgt_error *err)
 
 /* ---- the vocabulary ---- */
 
-/* Give v the tokens, numbered as in the file. */
+/* Copy the tokens to v, with the ids that they have in the file. */
 static int add_tokens(sgt_vocab *v, const sgt_vocab_parts *p, sgt_error *err)
 {
     uint32_t same = 0;

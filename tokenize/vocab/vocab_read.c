@@ -1,8 +1,9 @@
-/* vocab_read.c: sgt_vocab_load. Determines a file's format, reads it into an sgt_vocab_parts, and
- * builds the vocabulary. The formats are merges.txt with or without vocab.json, .tiktoken,
- * tekken.json, and the tokenizer.json of a byte-level BPE with one pattern to split by. Any other
- * setting of a tokenizer.json is refused with a message that names it. Its post-processor and
- * decoder are not read, because they change no id of plain text. */
+/* vocab_read.c: implements sgt_vocab_load. It determines a file's format, reads the file into an
+ * sgt_vocab_parts, and builds the vocabulary. The formats are merges.txt with or without
+ * vocab.json, .tiktoken, tekken.json, and the tokenizer.json of a byte-level BPE with one split
+ * pattern. If a tokenizer.json has any other setting, it is refused with a message that names the
+ * setting. Its post-processor and decoder are not read, because they do not change the ids of plain
+ * text. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,29 +17,29 @@
 #include "tokenize/text/pattern.h"
 #include "tokenize/vocab/vocab_file.h"
 
-/* most JSON values in a file: as many as the most ids need, with a merge of two strings for each,
- * and some more */
+/* maximum number of JSON values in a file: enough for the maximum number of ids and a merge of two
+ * strings for each */
 #define MAX_VALUES ((size_t)5 * SGT_MOST_IDS)
 
 typedef struct text_file {
-    char path[SGT_PATH], *bytes; /* bytes is NULL if there is no such file */
+    char path[SGT_PATH], *bytes; /* `bytes` is NULL if the file does not exist */
     size_t n;
 } text_file;
 
-/* The files of a vocabulary, and the parts read from them. */
+/* The files of a vocabulary, and what was read from them. */
 typedef struct source {
     sgt_vocab_parts parts;
-    /* vocab: the file vocab.json, .tiktoken, tekken.json or tokenizer.json */
+    /* merges: merges.txt; vocab: vocab.json, .tiktoken, tekken.json or tokenizer.json */
     text_file merges, vocab;
-    json_t *root;       /* JSON of `vocab`; NULL: it is not JSON */
-    uint8_t *room;      /* buffer with room for the bytes of a merge or a token */
-    int8_t base64[256]; /* value of each base64 digit; -1: not a digit */
+    json_t *root;       /* parsed JSON of `vocab`; NULL if that file is not JSON */
+    uint8_t *room;      /* scratch buffer for the bytes of a token or a merge */
+    int8_t base64[256]; /* value of each base64 digit; -1 for other characters */
 } source;
 
 /* ---- lines ---- */
 
-/* Find the line of a text that begins at *at: set *line and *n to it, without its line end, and
- * advance *at. Return 0 at the end of the text. */
+/* Read the line of t that begins at offset *at: set *line and *len to it, without its line end, and
+ * advance *at to the next line. Return 1, or 0 at the end of the text. */
 static int next_line(const text_file *t, size_t *at, const char **line, size_t *len)
 {
     if (*at >= t->n) return 0;
@@ -50,9 +51,9 @@ static int next_line(const text_file *t, size_t *at, const char **line, size_t *
     return 1;
 }
 
-/* ---- tokens and merges in the byte alphabet ---- */
+/* ---- reading tokens and merges in the byte alphabet ---- */
 
-/* Append the merge of the two tokens s->room[0..l) and s->room[l..n). */
+/* Append the merge of the tokens s->room[0..l) and s->room[l..n). */
 static int append_merge(source *s, size_t l, size_t n, sgt_error *err)
 {
     const uint8_t *bytes = s->room;
@@ -70,8 +71,8 @@ static int append_merge(source *s, size_t l, size_t n, sgt_error *err)
                                             : "what it makes");
 }
 
-/* Append the merge of left[left_n] and right[right_n], in the byte alphabet. Return 1 if they are
- * not two tokens in that alphabet. */
+/* Append the merge of the tokens left[left_n] and right[right_n], which are in the byte alphabet.
+ * Return 1 if they are not in that alphabet, else 0 or a negative SGT_E*. */
 static int add_merge(source *s, const char *left, size_t left_n, const char *right, size_t right_n,
                      sgt_error *err)
 {
@@ -80,7 +81,7 @@ static int add_merge(source *s, const char *left, size_t left_n, const char *rig
     return r ? append_merge(s, l, l + r, err) : 1;
 }
 
-/* Append the merge of a line "left right", as add_merge does. */
+/* Append the merge of a line "left right". Return the same as add_merge. */
 static int add_merge_line(source *s, const char *line, size_t n, sgt_error *err)
 {
     const char *space = memchr(line, ' ', n);
@@ -106,7 +107,7 @@ static int read_merges(source *s, sgt_error *err)
     return rc;
 }
 
-/* Read one merge of a tokenizer.json: "left right", or ["left", "right"]. */
+/* Read a merge of a tokenizer.json, which is "left right" or ["left", "right"]. */
 static int read_json_merge(source *s, const json_t *o, size_t number, sgt_error *err)
 {
     const char *line = json_string_value(o), *l = json_string_value(json_array_get(o, 0)),
@@ -136,8 +137,8 @@ static int add_token(source *s, const char *path, const char *name, int64_t id, 
                     (long long)id, name);
 }
 
-/* Read a JSON object of tokens and their ids. added: the added tokens, by name, which have been
- * read before; if it is NULL, the end of text counts as an added token. */
+/* Read the JSON object `vocab`, which maps tokens to ids. added: the added tokens by name, which
+ * have been read before. If `added` is NULL, the end of text is added as an added token. */
 static int read_tokens(source *s, const char *path, json_t *vocab, const json_t *added,
                        sgt_error *err)
 {
@@ -170,14 +171,14 @@ static int parse_json(source *s, sgt_error *err)
     json_error_t why;
     int rc = sgt_json_fits(t->bytes, t->n, MAX_VALUES, t->path, err);
     if (rc < 0) return rc;
-    /* JSON_ALLOW_NUL, because a tekken.json also shows token 0x00 as a string, which is not read */
+    /* Allow NUL: a tekken.json also shows token 0x00 as a string, although only its base64 is read. */
     const size_t nul = strstr(t->bytes, "\"token_bytes\"") ? JSON_ALLOW_NUL : 0;
     if ((s->root = json_loadb(t->bytes, t->n, JSON_REJECT_DUPLICATES | nul, &why))) return SGT_OK;
     return sgt_fail(err, SGT_EFORMAT, "%s: line %d: %s", t->path, why.line, why.text);
 }
 
-/* Ids without a token that are below `size` and above those of all ordinary tokens become the added
- * tokens "<|unused_ID|>". */
+/* Add the tokens "<|unused_ID|>" as added tokens, for ids that have no token. Only ids below `size`
+ * and above those of all ordinary tokens are filled in this way. */
 static int fill_ids(sgt_vocab_parts *p, uint32_t size, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -190,7 +191,8 @@ static int fill_ids(sgt_vocab_parts *p, uint32_t size, sgt_error *err)
     return rc;
 }
 
-/* ---- tokens numbered like GPT-2's: bytes, tokens that merges make, end of text ---- */
+/* ---- merges.txt without vocab.json: ids are the bytes, the merged tokens, and the end of text
+ * ---- */
 
 static int add_eot(source *s, uint64_t id, sgt_error *err)
 {
@@ -210,8 +212,8 @@ static int read_merges_alone(source *s, sgt_error *err)
 
 /* ---- .tiktoken ---- */
 
-/* Decode the base64 text[n] to out, which has room for n bytes. Return the number of bytes, or -1
- * if it is not base64. */
+/* Decode the base64 text[n] to `out`, which must have room for n bytes. Return the number of bytes,
+ * or -1 if the text is not base64. */
 static ptrdiff_t read_base64(const source *s, const char *text, size_t n, uint8_t *out)
 {
     uint32_t bits = 0;
@@ -229,7 +231,8 @@ static ptrdiff_t read_base64(const source *s, const char *text, size_t n, uint8_
     return bad < 0 ? -1 : (ptrdiff_t)(n / 4 * 3 - padding);
 }
 
-/* Read a line of n bytes: base64, a space and the rank. No digit may follow the n bytes. */
+/* Read a line of n bytes: a token in base64, a space and the rank. The byte after the line must not
+ * be a digit. */
 static int read_ranked(source *s, size_t number, const char *line, size_t n, sgt_error *err)
 {
     const char *space = memchr(line, ' ', n);
@@ -247,18 +250,20 @@ static int read_ranked(source *s, size_t number, const char *line, size_t n, sgt
 #define LLAMA_BEGIN "<|begin_of_text|>"
 #define LLAMA_END "<|end_of_text|>"
 
-/* Vocabularies that are recognized by their ranks, with what files of ranks leave out: the rule
- * that splits text, and the special tokens. */
+/* Vocabularies that are recognized by their ranks. Files of ranks lack the split rule and the
+ * special tokens, so these are given here. */
 enum { SPECIAL = 8, BEGINNING = 300 };
 static const struct known {
-    uint64_t ranks[2]; /* hash of all tokens in order, and of the first BEGINNING (find_known) */
-    const char *name, *rule; /* name: includes larger vocabularies that begin with the same ranks */
-    uint32_t size;           /* number of ids */
+    /* hashes (find_known) of all tokens in order, and of the first BEGINNING tokens */
+    uint64_t ranks[2];
+    /* name: for messages; it includes larger vocabularies that begin with the same ranks */
+    const char *name, *rule;
+    uint32_t size; /* number of ids */
     sgt_normalize normalize;
     struct {
         uint32_t id;
         const char *name;
-        /* special tokens that have the same name in all versions; the other ids are unused */
+        /* special tokens that have the same name in all versions; other ids count as unused */
     } special[SPECIAL];
 } known[] = {
     {.ranks = {0xD22AC95E30426420, 0x506E4A633F7CF7FA},
@@ -299,7 +304,7 @@ static const struct known {
     {.ranks = {0x9720B1CDD736D5FA, 0x506E4A633F7CF7FA},
      .name = "Qwen",
      .rule = "qwen2",
-     .size = 151646, /* versions differ in the special tokens after these */
+     .size = 151646, /* later special tokens differ between versions */
      .special = {{151643, SGT_EOT_TEXT}, {151644, "<|im_start|>"}, {151645, "<|im_end|>"}},
      .normalize = SGT_NORMALIZE_NFC},
     {.ranks = {0x94228A781FC58862, 0xBB01BB3D22DBF339},
@@ -309,9 +314,9 @@ static const struct known {
      .special = {{SGT_GPT2_IDS - 1, SGT_EOT_TEXT}}},
 };
 
-/* Set *found to the known vocabulary that has the ranks 0 ... p->size - 1; NULL if there is none.
- * Fail if they begin like those of a known vocabulary but are fewer, unless the caller gave a rule,
- * which means that they are another vocabulary's. */
+/* Set *found to the known vocabulary with exactly the ranks of p, or to NULL. If the ranks begin
+ * like those of a known vocabulary but are fewer, the file may be cut off, so fail. Do not fail if
+ * the caller gave a split rule, which means that the file is a different vocabulary. */
 static int find_known(const struct known **found, const sgt_vocab_parts *p, sgt_error *err)
 {
     const struct known *const end = known + sizeof known / sizeof *known;
@@ -347,8 +352,8 @@ static int add_known(source *s, const struct known *k, sgt_error *err)
     return rc < 0 ? rc : fill_ids(p, k->size, err);
 }
 
-/* Return the id of the end of text, which the file does not name: the only unused id below the
- * largest, if there is exactly one; otherwise the largest id plus 1. */
+/* Return the id of the end of text, which a file of ranks does not name: the unused id below the
+ * largest id if there is exactly one, otherwise the largest id plus 1. */
 static uint32_t free_id(const sgt_vocab_parts *p)
 {
     uint32_t id = 0;
@@ -386,9 +391,9 @@ static const char *type_of(const json_t *o)
     return type ? type : "of no type";
 }
 
-/* Set p->rule to the pattern of a Split, in PCRE2's syntax. That is the member "pcre2", which sgt
- * writes if Hugging Face's library would read the pattern differently. Without it, the pattern must
- * be a known one. */
+/* Set p->rule to the pattern of a Split, in PCRE2's syntax. The pattern is the member "pcre2" if
+ * there is one; sgt writes it if Hugging Face's library would read the pattern differently. Without
+ * "pcre2", the regular expression must be one that sgt knows. */
 static int read_regex(sgt_vocab_parts *p, const json_t *o, const char *regex, sgt_error *err)
 {
     const char *pcre2 = p->rule ? NULL : json_string_value(json_object_get(o, "pcre2"));
@@ -400,8 +405,8 @@ static int read_regex(sgt_vocab_parts *p, const json_t *o, const char *regex, sg
 }
 
 /* Read a Split by a regular expression whose matches become pieces. Another Split may come before
- * it. It is also accepted if it removes the text between matches, provided that there is none, as
- * for the named rules. */
+ * it. A Split that removes the text between matches is accepted for the named rules, because their
+ * matches leave no text between them. */
 static int read_split(sgt_vocab_parts *p, const json_t *o, sgt_error *err)
 {
     const char *regex = json_string_value(json_object_get(json_object_get(o, "pattern"), "Regex"));
@@ -417,8 +422,8 @@ static int read_split(sgt_vocab_parts *p, const json_t *o, sgt_error *err)
                   err);
 }
 
-/* Read a ByteLevel: it writes bytes in the byte alphabet, and splits by GPT-2's rule unless another
- * step splits. Set *found to 1. */
+/* Read a ByteLevel, which writes bytes in the byte alphabet. It also splits by GPT-2's rule, unless
+ * its use_regex is false. Set *found to 1. */
 static int read_byte_level(sgt_vocab_parts *p, const json_t *o, int *found, sgt_error *err)
 {
     const json_t *regex = json_object_get(o, "use_regex");
@@ -428,7 +433,7 @@ static int read_byte_level(sgt_vocab_parts *p, const json_t *o, int *found, sgt_
                       "ByteLevel with add_prefix_space changes the text (--pattern leaves it)",
                       err);
     if (json_is_false(regex)) {
-        /* nothing splits: the whole text is one piece */
+        /* no step splits the text, so the whole text is one piece */
         if (!p->rule) p->rule = "(?s).+";
         return SGT_OK;
     }
@@ -459,7 +464,7 @@ static int read_rule(sgt_vocab_parts *p, const json_t *root, sgt_error *err)
 {
     const json_t *o = json_object_get(root, "pre_tokenizer");
     int found = 0, rc;
-    if (p->rule) return SGT_OK; /* the caller's rule overrides the file's */
+    if (p->rule) return SGT_OK; /* a rule given by the caller overrides the file's rule */
     if (!json_is_object(o))
         return refuse(p, "is not byte-level: ", "has no pre_tokenizer (--pattern gives one)", err);
     if ((rc = read_pre_tokenizer(p, o, &found, err)) < 0) return rc;
@@ -467,7 +472,7 @@ static int read_rule(sgt_vocab_parts *p, const json_t *root, sgt_error *err)
                  : refuse(p, "is not byte-level: ", "its pre_tokenizer holds no ByteLevel", err);
 }
 
-/* Return whether a setting of a tokenizer.json is not null. */
+/* Return 1 if a setting of a tokenizer.json is present and not null. */
 static int is_set(const json_t *o) { return o && !json_is_null(o); }
 
 static int read_normalizer(sgt_vocab_parts *p, const json_t *root, sgt_error *err)
@@ -487,7 +492,8 @@ static int read_normalizer(sgt_vocab_parts *p, const json_t *root, sgt_error *er
     return SGT_OK;
 }
 
-/* Return the name of the first setting of an added token that sgt does not apply, or NULL. */
+/* Return the name of the first setting of an added token that sgt does not apply, or NULL if there
+ * is none. */
 static const char *setting_of(const json_t *o)
 {
     static const char *const names[] = {"lstrip", "rstrip", "single_word"};
@@ -496,9 +502,9 @@ static const char *setting_of(const json_t *o)
     return NULL;
 }
 
-/* Return whether an added token is a marker, such as <tool_call>, or DeepSeek's <dsml: and
- * ｜DSML｜. sgt treats markers as special whatever the file says, because Qwen's file does not call
- * all of them special. */
+/* Return 1 if the text of an added token is that of a marker, such as <tool_call>, or DeepSeek's
+ * <dsml: and ｜DSML｜. sgt treats every marker as a special token, because Qwen's file does not call
+ * all of its markers special. */
 static int is_marker(const char *text)
 {
     return strlen(text) > 2 && (text[0] == '<' || !strncmp(text, "｜", 3));
@@ -566,7 +572,7 @@ static int read_huggingface(source *s, sgt_error *err)
     sgt_vocab_parts *p = &s->parts;
     json_t *names = json_object();
     int rc = names ? SGT_OK : sgt_fail_memory(err, p->path);
-    /* ignore these settings, because documents of training data may have any length */
+    /* Ignore truncation and padding, because documents of training data may have any length. */
     p->ignored = is_set(json_object_get(s->root, "truncation")) ||
                  is_set(json_object_get(s->root, "padding"));
     if (!rc && (rc = read_normalizer(p, s->root, err)) == 0 &&
@@ -576,14 +582,14 @@ static int read_huggingface(source *s, sgt_error *err)
     return rc;
 }
 
-/* ---- tekken.json: Mistral's ranks, whose ids come after those of the special tokens ---- */
+/* ---- tekken.json: Mistral's ranks, whose ids follow those of the special tokens ---- */
 
 static json_int_t number_of(const json_t *o, const char *name)
 {
     return json_integer_value(json_object_get(o, name));
 }
 
-/* Add the special token `id`; not every file names it. */
+/* Add the special token `id`. Some files do not name it; a standard name is then used. */
 static int add_special(source *s, size_t id, sgt_error *err)
 {
     const json_t *o = json_array_get(json_object_get(s->root, "special_tokens"), id);
@@ -636,12 +642,14 @@ static int is_merges(const text_file *t)
            (len >= 10 && !strcmp(t->path + len - 10, "merges.txt"));
 }
 
-/* Names of files with tokens, and, from index MERGES on, of files with merges. */
+/* Names of the files that hold tokens; from index MERGES on, names of the files that hold
+ * merges. */
 static const char *const file_names[] = {
     "tokenizer.json", "vocab.json", "encoder.json", NULL, "merges.txt", "vocab.bpe", NULL};
 enum { MERGES = 4 };
 
-/* Read the first of these files that exists in the folder, if any does. */
+/* Read the first of the named files that exists in the folder. If none exists, leave t->bytes NULL
+ * and return 0. */
 static int read_first(text_file *t, const char *folder, const char *const *name, sgt_error *err)
 {
     for (; *name; name++)
@@ -650,8 +658,8 @@ static int read_first(text_file *t, const char *folder, const char *const *name,
     return SGT_OK;
 }
 
-/* Read the vocabulary's file `path`, or, if `path` is a folder, its first known file. Store the
- * folder's path. */
+/* Read the vocabulary's file `path`. If `path` is a folder, read the first known file in it. Store
+ * the path of the folder in `folder`. */
 static int read_named(source *s, const char *path, char folder[SGT_PATH], sgt_error *err)
 {
     const char *slash = strrchr(path, '/');
@@ -676,13 +684,13 @@ static int read_named(source *s, const char *path, char folder[SGT_PATH], sgt_er
                           folder);
 }
 
-/* Return whether the file is a tokenizer.json. */
+/* Return 1 if the vocabulary's file is a tokenizer.json. */
 static int is_huggingface(const source *s)
 {
     return json_is_object(json_object_get(s->root, "model"));
 }
 
-/* Read the file or folder `path`, and the second file of the format, if there is one. */
+/* Read the vocabulary's file or folder `path`, and the format's second file if it exists. */
 static int read_texts(source *s, const char *path, sgt_error *err)
 {
     char folder[SGT_PATH];
@@ -698,13 +706,13 @@ static int read_texts(source *s, const char *path, sgt_error *err)
     return rc;
 }
 
-/* Read the tokens and merges from the files' texts. */
+/* Parse the tokens and merges of the files that read_texts has read. */
 static int read_parts(source *s, sgt_error *err)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     memset(s->base64, -1, sizeof s->base64);
     for (int i = 0; i < 64; i++) s->base64[(uint8_t)digits[i]] = (int8_t)i;
-    /* no token or merge has more bytes than the file that holds it */
+    /* no token or merge has more bytes than its file */
     if (!(s->room = malloc(s->merges.n + s->vocab.n + 4)))
         return sgt_fail_memory(err, s->parts.path);
     s->parts.assumed = 1;
@@ -722,8 +730,8 @@ static int read_parts(source *s, sgt_error *err)
     return rc < 0 || !s->merges.bytes ? rc : read_merges(s, err);
 }
 
-/* Check that a rule compiles, unless it is one of split.h. If it does not, return SGT_EUSAGE if the
- * caller gave the rule, or SGT_EFORMAT if the file did. */
+/* Check that a split rule compiles, unless split.h has code for it. If it does not compile, return
+ * SGT_EUSAGE if the caller gave the rule, or SGT_EFORMAT if the file did. */
 static int check_rule(const char *path, const char *rule, const char *given, sgt_error *err)
 {
     sgt_pattern *p = NULL;
@@ -737,7 +745,7 @@ static int check_rule(const char *path, const char *rule, const char *given, sgt
     return sgt_fail(err, SGT_EFORMAT, "%s: its %s (--pattern gives another)", path, why.text);
 }
 
-/* Create the built-in vocabulary, with this split rule. */
+/* Create the built-in vocabulary of GPT-2. `rule` replaces its split rule unless it is NULL. */
 static int load_gpt2(sgt_vocab **out, const char *rule, sgt_error *err)
 {
     sgt_vocab *v = NULL;
@@ -758,7 +766,7 @@ static int load_file(sgt_vocab **out, const char *path, const char *rule, sgt_er
     if (rule) s.parts.assumed = 0;
     if (!rc) rc = check_rule(path, s.parts.rule, rule, err);
     if (!rc) rc = sgt_vocab_from_parts(out, &s.parts, err);
-    /* the vocabulary is GPT-2's, whatever its file is called */
+    /* GPT-2's vocabulary is named gpt2, whatever its file is called */
     if (!rc && sgt_vocab_fingerprint(*out) == SGT_GPT2_FINGERPRINT)
         snprintf((*out)->name, sizeof(*out)->name, "gpt2");
     sgt_vocab_parts_free(&s.parts);
