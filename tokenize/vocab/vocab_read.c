@@ -171,7 +171,8 @@ static int parse_json(source *s, sgt_error *err)
     json_error_t why;
     int rc = sgt_json_fits(t->bytes, t->n, MAX_VALUES, t->path, err);
     if (rc < 0) return rc;
-    /* Allow NUL: a tekken.json also shows token 0x00 as a string, although only its base64 is read. */
+    /* Allow NUL: a tekken.json also shows token 0x00 as a string, although sgt reads only the
+     * base64. */
     const size_t nul = strstr(t->bytes, "\"token_bytes\"") ? JSON_ALLOW_NUL : 0;
     if ((s->root = json_loadb(t->bytes, t->n, JSON_REJECT_DUPLICATES | nul, &why))) return SGT_OK;
     return sgt_fail(err, SGT_EFORMAT, "%s: line %d: %s", t->path, why.line, why.text);
@@ -503,8 +504,8 @@ static const char *setting_of(const json_t *o)
 }
 
 /* Return 1 if the text of an added token is that of a marker, such as <tool_call>, or DeepSeek's
- * <dsml: and ｜DSML｜. sgt treats every marker as a special token, because Qwen's file does not call
- * all of its markers special. */
+ * <dsml: and ｜DSML｜. sgt treats every marker as a special token, because Qwen's file does not
+ * call all of its markers special. */
 static int is_marker(const char *text)
 {
     return strlen(text) > 2 && (text[0] == '<' || !strncmp(text, "｜", 3));
