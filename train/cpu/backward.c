@@ -1,15 +1,15 @@
-/* backward.c: the backward pass. It computes all gradients, starting from the gradient of the last
- * LayerNorm's output. buf.dx is the gradient of the residual stream; every branch adds its gradient
- * to it. The first micro-step of a step overwrites the gradients of weight matrices, and later
- * micro-steps add to them, so these large gradients need not be cleared. */
+/* backward.c: the backward pass. It starts from the gradient of the last LayerNorm's output and
+ * computes all gradients. buf.dx is the gradient of the residual stream, to which every branch adds
+ * its gradient. The first micro-step of a step overwrites the gradients of weight matrices, and
+ * later micro-steps add to them. So these large gradients need not be cleared. */
 #include <omp.h>
 #include <string.h>
 
 #include "train/cpu/cpu_backend.h"
 #include "kernels/dropout.h"
 
-/* Add the gradients of a LayerNorm to buf.dx, dw and db. Each tile computes partial sums of dw and
- * db, which are then added in the order of the tiles. */
+/* Backward pass of a LayerNorm: add its gradients to buf.dx, dw and db. Each tile of rows computes
+ * partial sums of dw and db, which are then added in the order of the tiles. */
 static void layernorm(sgt_cpu_backend *c, const float *x, const float *mean, const float *rstd,
                       const float *w, float *dw, float *db)
 {
@@ -29,8 +29,8 @@ static void layernorm(sgt_cpu_backend *c, const float *x, const float *mean, con
     }
 }
 
-/* Add the column sums of dout (N, width) to db. dout is bfloat16 in bf16, else float. Each task
- * sums complete columns. */
+/* Compute the gradient of a bias: add the column sums of dout (N, width) to db. With bf16 products
+ * dout is bfloat16, else float. Each task sums complete columns. */
 static void bias(sgt_cpu_backend *c, float *db, const void *dout, size_t width)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -44,9 +44,9 @@ static void bias(sgt_cpu_backend *c, float *db, const void *dout, size_t width)
     }
 }
 
-/* Round n numbers, from index `at` on, of the gradient of a matrix product's output. They are read
- * from `from`. In bf16 they are written to buf.packed_dy, otherwise to dy, which may be the same
- * array as `from`. */
+/* Round n floats from[at] .. from[at + n - 1], which are gradients of a matrix product's output. If
+ * matrix products take bfloat16, the result is stored in buf.packed_dy, else in dy. dy and `from`
+ * may be the same array. */
 static void finish(const sgt_cpu_backend *c, float *dy, const float *from, size_t at, size_t n)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -54,8 +54,8 @@ static void finish(const sgt_cpu_backend *c, float *dy, const float *from, size_
     else if (s->rounding) s->k->round_to(dy + at, from + at, n, s->format);
 }
 
-/* Backward pass of y = x W + b: from dy, which `finish` has rounded, compute the gradients of W and
- * b, and dx. x is bfloat16 in bf16, else float. */
+/* Backward pass of y = x W + b. From dy, which `finish` has rounded, compute dx and the gradients
+ * of W and b. With bf16 products x is bfloat16, else float. */
 static void linear(sgt_cpu_backend *c, int which, sgt_cpu_block *l, size_t weight, const void *x,
                    const float *dy, size_t width, float *dx)
 {
@@ -75,7 +75,7 @@ static void gelu(sgt_cpu_backend *c, const sgt_cpu_block *l)
     for (size_t t = 0; t < s->tiles; t++) {
         size_t n, r = sgt_cpu_tile(s, t, &n);
         for (size_t at = 4 * r * C; at < 4 * (r + n) * C;
-             at += C) { /* C numbers at a time, so that they stay in the L1 cache */
+             at += C) { /* C floats at a time, which stay in the L1 cache */
             s->k->gelu_backward(c->buf.dwide + at, c->buf.dwide + at, l->fc + at, C,
                                 s->o.model.gelu);
             finish(c, c->buf.dwide, c->buf.dwide, at, C);
@@ -101,7 +101,7 @@ static void attention(sgt_cpu_backend *c, const sgt_cpu_block *l)
     }
 }
 
-/* Round dq, dk and dv of all heads (N, 3C). */
+/* Round the gradients of q, k and v of all heads, an array of shape (N, 3C). */
 static void finish_attention(sgt_cpu_backend *c)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -115,9 +115,9 @@ static void finish_attention(sgt_cpu_backend *c)
     }
 }
 
-/* Return the gradient of a branch's output: the residual stream's gradient with the branch's
- * dropout applied, rounded by `finish`. Returns buf.dx if there is neither dropout nor rounding,
- * otherwise `out`. In bf16 the result is only in buf.packed_dy. */
+/* Return the gradient of a branch's output: the gradient of the residual stream, with the branch's
+ * dropout applied and rounded by `finish`. The result is buf.dx if there is neither dropout nor
+ * rounding, else `out`. With bf16 products only buf.packed_dy holds the result. */
 static const float *branch(sgt_cpu_backend *c, const sgt_cpu_block *l, uint32_t site, float *out)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -143,8 +143,8 @@ static void undrop_embeddings(sgt_cpu_backend *c)
     }
 }
 
-/* Add the gradients of wte and wpe. Each task handles some columns of all positions, in the order
- * of the positions. */
+/* Add the gradients of wte and wpe. Each task adds some columns of all positions, in the order of
+ * the positions. */
 static void embeddings(sgt_cpu_backend *c)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -170,9 +170,9 @@ static void clear_rows(sgt_cpu_backend *c, float *x)
     }
 }
 
-/* Clear the gradients to which the backward pass only adds: of LayerNorms, biases and wpe, and of
- * wte if the head has its own weight. The gradients of matrices are overwritten by the first matrix
- * product. */
+/* Clear the gradients to which the backward pass only adds: those of LayerNorms, biases and wpe,
+ * and of wte if the head has its own weight. Other gradients need no clearing, because a matrix
+ * product overwrites them. */
 static void clear_small_gradients(const sgt_model *m, float *grads)
 {
     for (size_t i = m->untied ? 0 : 1; i < sgt_model_tensors(m); i++) {
@@ -182,10 +182,10 @@ static void clear_small_gradients(const sgt_model *m, float *grads)
     }
 }
 
-/* Recompute the activations of a block that the forward pass did not keep. It makes the same calls
- * as the forward pass and gives the same bits. For the last recomputing block it does nothing,
- * because that block's activations are still in the memory that recomputing blocks share. buf.dln
- * and buf.dwide are unused at this time. */
+/* Recompute the activations of a block that the forward pass did not keep. The function makes the
+ * same calls as the forward pass, so it computes the same bits. It does nothing for the last
+ * recomputing block, because that block's activations are still in the memory that all recomputing
+ * blocks share. buf.dln and buf.dwide may be overwritten here. */
 static void recompute(sgt_cpu_backend *c, sgt_cpu_block *l, const float *x)
 {
     const float *p = c->buf.params;

@@ -1,5 +1,5 @@
-/* cpu_backend.c: the CPU implementation of backend.h: put and get, and the calls of a step. Set-up
- * is in plan.c, the step itself in forward.c, backward.c and update.c. */
+/* cpu_backend.c: the functions of backend.h for a CPU: put, get, and those that run a step. plan.c
+ * sets the backend up. forward.c, backward.c and update.c compute a step. */
 #include "train/cpu/cpu_backend.h"
 
 #include <stdlib.h>
@@ -26,11 +26,11 @@ void sgt_cpu_close(sgt_backend *b)
 
 /* ---- state ---- */
 
-/* A range of a tensor's elements in one of the flat arrays. */
+/* A range of elements of one tensor, in an array of all parameters, moments or gradients. */
 typedef struct state_part {
-    void *flat; /* array of all parameters, moments or gradients: float, or bfloat16 if `half` */
-    size_t at;  /* index of the range's first element in `flat` */
-    size_t element; /* index of that element in the model's flat layout */
+    void *flat;     /* array that contains the range: float, or bfloat16 if `half` is set */
+    size_t at;      /* index of the range's first element in `flat` */
+    size_t element; /* index of the range's first element among all parameters */
     int half;
 } state_part;
 
@@ -64,8 +64,8 @@ static void read_floats(float *to, const state_part *p, size_t n)
     }
 }
 
-/* Return whether the optimizer lacks this state. SGD and Muon have no second moment: get returns
- * zeros for it, and put ignores it. */
+/* Return whether the optimizer does not have this state: SGD and Muon have no second moment. For
+ * such a state, get returns zeros and put does nothing. */
 static int is_nothing(const sgt_cpu_shape *s, sgt_state what, size_t tensor)
 {
     return what == SGT_MOMENT2 && (s->o.optim.kind == SGT_SGD || sgt_cpu_by_muon(s, tensor) >= 0);

@@ -1,5 +1,5 @@
-/* forward.c: the forward pass, and the head with its loss. The head also computes its backward
- * pass, while the logits are in memory. */
+/* forward.c: the forward pass, and the head with its loss. The backward pass of the head is here,
+ * too, because it runs while the logits are in memory. */
 #include <omp.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ uint64_t sgt_cpu_load(sgt_cpu_backend *c, const sgt_batch *rows)
     return counted;
 }
 
-/* Round x (N, width) in place, if this precision rounds operands. */
+/* Round the array x (N, width) in place, if the precision requires it. */
 static void round_rows(const sgt_cpu_shape *s, float *x, size_t width)
 {
     if (!s->rounding) return;
@@ -32,7 +32,7 @@ static void round_rows(const sgt_cpu_shape *s, float *x, size_t width)
     }
 }
 
-/* Return the number of this rank's row b among the rows of the whole step. */
+/* Return the index of this rank's row b among all rows of the step. */
 static uint64_t step_row(const sgt_cpu_backend *c, size_t b)
 {
     return c->step.row + b * c->shape.ranks;
@@ -72,16 +72,17 @@ static void embed(sgt_cpu_backend *c)
     }
 }
 
-/* Return whether an operand is kept in bfloat16. This is so in bf16 if only matrix products read
- * it. lnf is an exception: the head also reads it in float32. */
+/* Return whether an operand is stored in bfloat16. With bf16 products this is so if only matrix
+ * products read the operand. lnf is stored as float32, because the head also reads it in
+ * float32. */
 static int is_packed(const sgt_cpu_backend *c, const void *operand)
 {
     return c->shape.bf16 && operand != c->buf.lnf;
 }
 
-/* Return the address at which to compute row i (C numbers) of an operand: in place, or in scratch
- * memory that stays in the L1 cache. keep_row then stores the complete row as matrix products read
- * it. */
+/* Return where to compute row i (C floats) of an operand: in place, or in scratch memory that stays
+ * in the L1 cache. When the row is complete, keep_row stores it in the form that matrix products
+ * read. */
 static float *row_at(const sgt_cpu_backend *c, void *operand, size_t i)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -94,7 +95,7 @@ static void keep_row(const sgt_cpu_backend *c, void *operand, size_t i, float *r
 {
     const sgt_cpu_shape *s = &c->shape;
     if (is_packed(c, operand)) s->k->to_bf16((uint16_t *)operand + i * s->C, row, s->C);
-    /* in bf16, lnf is rounded later, when it is packed */
+    /* with bf16 products, lnf is rounded later by sgt_cpu_operand */
     else if (!s->bf16) sgt_cpu_round(s, row, s->C);
 }
 
@@ -113,7 +114,7 @@ void sgt_cpu_layernorm(sgt_cpu_backend *c, void *ln, float *mean, float *rstd, c
     }
 }
 
-/* Compute attention. Each head of each row is a task, for any number of threads. */
+/* Compute attention. Each head of each row is one task, whatever the number of threads. */
 static void attention(sgt_cpu_backend *c, sgt_cpu_block *l)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -141,8 +142,8 @@ sgt_dropout sgt_cpu_head_drop(const sgt_cpu_backend *c, const sgt_cpu_block *l, 
     };
 }
 
-/* Compute sum = x + dropout(y) and its LayerNorm, which the next matrix product reads.
- * Overwrites y. */
+/* Compute sum = x + dropout(y), and its LayerNorm in `ln` as input of the next matrix product. y is
+ * overwritten. */
 static void residual(sgt_cpu_backend *c, uint32_t layer, uint32_t site, float *sum, void *ln,
                      float *mean, float *rstd, const float *x, float *y, const float *w,
                      const float *b)
@@ -176,8 +177,8 @@ void sgt_cpu_gelu(sgt_cpu_backend *c, sgt_cpu_block *l)
     }
 }
 
-/* Compute y = x W + b for one of a block's four weights, whose bias is the tensor after it. x is
- * bfloat16 in bf16, else float. */
+/* Compute y = x W + b for one of the four weights of a block. The bias is the tensor after the
+ * weight. With bf16 products x is bfloat16, else float. */
 static void linear(sgt_cpu_backend *c, int which, const sgt_cpu_block *l, size_t weight,
                    const void *x, float *y)
 {
@@ -232,7 +233,7 @@ void sgt_cpu_forward(sgt_cpu_backend *c)
     }
 }
 
-/* Return whether no logit is larger than the target's. */
+/* Return whether no logit is larger than that of the target. */
 static int is_greedy(const float *logits, size_t V, int32_t target)
 {
     float max = logits[0];
@@ -240,7 +241,8 @@ static int is_greedy(const float *logits, size_t V, int32_t target)
     return logits[target] >= max;
 }
 
-/* Compute softmax and loss of n rows of logits, in place. Each row (200 kB) is a task. */
+/* Compute softmax and loss of n rows of logits, and replace the logits by the gradient of the loss.
+ * Each row (200 kB) is one task. */
 static void classify(sgt_cpu_backend *c, size_t first, size_t n, double scale)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -257,9 +259,10 @@ static void classify(sgt_cpu_backend *c, size_t first, size_t n, double scale)
     }
 }
 
-/* Compute the head of rows first .. first + n - 1 if sgt_head_run is not available: the logits, the
- * loss, and in place of the logits, the loss's gradient. Then run both matrix products with that
- * gradient while it is in the cache. Return the same as sgt_head_run. */
+/* Compute the head for n rows, from row `first` on, if sgt_head_run is not available. First compute
+ * the logits, and from them the losses and the gradient of the logits. Then run the two matrix
+ * products that read this gradient, while it is in the cache. Return the same number as
+ * sgt_head_run. */
 static double head_rows(sgt_cpu_backend *c, const char *x, const void *w, size_t first, size_t n,
                         double scale, int add)
 {
@@ -275,7 +278,7 @@ static double head_rows(sgt_cpu_backend *c, const char *x, const void *w, size_t
     return sgt_gemm_squares(g->dw[add]);
 }
 
-/* Work on a chunk of rows at a time, so that the (N, V) logits are never in memory all at once. */
+/* Rows are computed in chunks, so that memory never has to hold all (N, V) logits. */
 double sgt_cpu_head(sgt_cpu_backend *c, double scale)
 {
     const sgt_cpu_shape *s = &c->shape;

@@ -1,13 +1,13 @@
-/* layout.c: lays out the CPU backend's buffers in its arena, counts their bytes by kind, and
- * declares in which parts of a step each buffer is in use (sgt_live). The declarations must agree
- * with what forward.c and backward.c read and write. Tests check this by overwriting unused buffers
- * (sgt_cpu_scrub); updates are not deferred in these tests. */
+/* layout.c: assigns the CPU backend's buffers their places in its arena, counts their bytes by
+ * kind, and declares in which parts of a step each buffer is in use (sgt_live). The declarations
+ * must agree with what forward.c and backward.c read and write. Tests check this by overwriting
+ * unused buffers (sgt_cpu_scrub). In these tests updates are not deferred. */
 #include <limits.h>
 #include <string.h>
 
 #include "train/cpu/cpu_backend.h"
 
-/* Record a kind of memory: all bytes taken from the arena since the previous call. */
+/* End a kind of memory: it consists of all bytes taken from the arena since the previous call. */
 static void end_kind(sgt_cpu_backend *c, const char *name)
 {
     uint64_t before = 0, used = c->buf.arena.used;
@@ -15,7 +15,8 @@ static void end_kind(sgt_cpu_backend *c, const char *name)
     c->report.memory[c->report.kinds++] = (sgt_memory_kind){name, used - before};
 }
 
-/* Take a buffer from the arena, and declare it (sgt_live) with the current kind. */
+/* Take a buffer from the arena, and add it to the list of live buffers with the current kind of
+ * memory. */
 static void *add_buffer(sgt_cpu_backend *c, size_t count, size_t size)
 {
     size_t before = c->buf.arena.used;
@@ -29,13 +30,14 @@ static float *add_floats(sgt_cpu_backend *c, size_t count)
 {
     return add_buffer(c, count, sizeof(float));
 }
-/* Take memory for an operand that only matrix products read. */
+/* Take a buffer for an operand that only matrix products read. */
 static void *add_operand(sgt_cpu_backend *c, size_t count)
 {
     return add_buffer(c, count, c->shape.bf16 ? sizeof(uint16_t) : sizeof(float));
 }
 
-/* Declare that a buffer is in use from part `first` of a step to part `last`, and return it. */
+/* Declare that the buffer at `at` is in use from part `first` to part `last` of a step. Return
+ * `at`. */
 static void *during(sgt_cpu_backend *c, void *at, unsigned first, unsigned last)
 {
     sgt_live_during(&c->report.live, at, first, last);
@@ -43,9 +45,9 @@ static void *during(sgt_cpu_backend *c, void *at, unsigned first, unsigned last)
 }
 static void *always(sgt_cpu_backend *c, void *at) { return during(c, at, 0, UINT_MAX); }
 
-/* Declare a buffer that is written in part `first` and read in this layer's forward and backward
- * parts. If the block recomputes at level `from` or higher, the buffer is written again in the
- * backward part, so it is not in use between these two parts. */
+/* Declare that a block's buffer is written in part `first`, and read in the block's forward and
+ * backward parts. If the block recomputes at level `from` or a higher level, the backward part
+ * writes the buffer again. Then the buffer is not in use between the two parts. */
 static void *kept(sgt_cpu_backend *c, const sgt_cpu_block *l, void *at, unsigned first,
                   sgt_recompute from)
 {
@@ -56,9 +58,9 @@ static void *kept(sgt_cpu_backend *c, const sgt_cpu_block *l, void *at, unsigned
     return during(c, at, backward, backward);
 }
 
-/* Lay out a block's activations. Activations that it recomputes use the memory of the first block
- * that recomputes them. Every block has its own statistics and lse, which are only a few floats per
- * position. */
+/* Lay out a block's activations. Activations that the block recomputes share the memory of the
+ * first block that recomputes them. Statistics and lse are not shared, because they are only a few
+ * floats per position. */
 static void add_block(sgt_cpu_backend *c, sgt_cpu_block *l)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -85,11 +87,12 @@ static void add_block(sgt_cpu_backend *c, sgt_cpu_block *l)
     l->out = during(c, add_floats(c, N * C), here, sgt_part_backward(L, last));
 }
 
-/* Lay out the gradients. Each tensor's gradient is declared as its own buffer, because their uses
- * begin one after another. The use of a matrix's gradient begins with the matrix product that
- * writes it: first the head's, then those of the layers. Gradients of vectors and embeddings are
- * cleared when the backward pass begins. All are in use until the update. (A deferred update reads
- * them in the next forward pass, but updates are not deferred while buffers are scrubbed.) */
+/* Lay out the gradients. Each tensor's gradient is declared as its own buffer, because the
+ * gradients come into use one after another. The gradient of a matrix is in use from the matrix
+ * product that writes it: first the head's, then those of the layers. The gradients of vectors and
+ * embeddings are cleared when the backward pass begins. All gradients stay in use until the update.
+ * (A deferred update reads them in the next forward pass, but updates are not deferred when unused
+ * buffers are overwritten.) */
 static void add_gradients(sgt_cpu_backend *c, size_t flat)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -128,8 +131,8 @@ static void add_parameters(sgt_cpu_backend *c, size_t flat)
     end_kind(c, "moments");
 }
 
-/* Return the scratch memory of the matrix products. Return NULL if they need none, because
- * buf.products is then empty and equals the address of another buffer. */
+/* Return the scratch memory of matrix products, or NULL if they need none. In that case
+ * buf.products is an empty buffer, whose address is also that of another buffer. */
 static void *products(const sgt_cpu_backend *c)
 {
     return sgt_gemm_scratch(c->shape.o.threads) ? c->buf.products : NULL;
@@ -151,8 +154,8 @@ static void add_head(sgt_cpu_backend *c)
     end_kind(c, "head");
 }
 
-/* Declare the buffers that a layer uses only within a part: those used in both passes, and those
- * used only in the backward pass. */
+/* Declare the buffers that a layer needs only within a part of a step: those of the forward and the
+ * backward part, and those of only the backward part. */
 static void declare_work(sgt_cpu_backend *c, unsigned forward, unsigned backward)
 {
     void *const both[] = {c->buf.dln, c->buf.packed, c->buf.scratch, products(c)};
@@ -178,15 +181,15 @@ void sgt_cpu_live_count(const sgt_backend *b, unsigned part, int again,
          i < c->report.live.count && again && part < sgt_part_update(c->shape.o.model.layers);
          i++) {
         const sgt_live_buffer *buffer = c->report.live.buffers + i;
-        /* an earlier micro-step wrote them, so they are in use all the time */
+        /* an earlier micro-step has written the gradients, so they are always in use */
         if (!is_gradient(c, buffer)) continue;
         if (!sgt_live_within(&c->report.live, i, part)) within[buffer->kind] += buffer->bytes;
         if (!sgt_live_after(&c->report.live, i, part)) after[buffer->kind] += buffer->bytes;
     }
 }
 
-/* Overwrite unused buffers with bytes 0xff, which are NaN as floats and invalid as ids. Gradients
- * are kept if an earlier micro-step of the step has written them. */
+/* Overwrite unused buffers with bytes 0xff, which are NaN as floats and invalid as ids. Do not
+ * overwrite gradients that an earlier micro-step of this step has written. */
 void sgt_cpu_scrub(sgt_cpu_backend *c, unsigned part)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -208,7 +211,7 @@ static void add_backward(sgt_cpu_backend *c)
              ends = sgt_part_embeddings(L), update = sgt_part_update(L);
     c->buf.dx = during(c, add_floats(c, N * C), begins, ends);
     c->buf.dln = during(c, add_floats(c, N * C), head, begins);
-    if (sgt_cpu_defers(c)) { /* sgt_cpu_token copies moments to these buffers */
+    if (sgt_cpu_defers(c)) { /* dx and dln: sgt_cpu_token copies moments to them */
         during(c, c->buf.dx, 0, 0);
         during(c, c->buf.dln, 0, 0);
     }
@@ -220,7 +223,7 @@ static void add_backward(sgt_cpu_backend *c)
     }
     size_t tasks = (C + SGT_EMBED_COLUMNS - 1) / SGT_EMBED_COLUMNS;
     c->buf.grown = during(c, add_buffer(c, tasks, sizeof(double)), ends, ends);
-    if (c->update.piece_count) /* with several ranks, a rank may have nothing to update */
+    if (c->update.piece_count) /* a rank may have no pieces to update */
         c->buf.squares =
             during(c, add_buffer(c, c->update.piece_count, sizeof(double)), update, update);
     end_kind(c, "activation gradients");

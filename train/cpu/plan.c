@@ -1,4 +1,4 @@
-/* plan.c: sets up the CPU backend: options, sizes, matrix products, memory. */
+/* plan.c: sets up the CPU backend: its options, sizes, matrix products and memory. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,14 +11,15 @@
 #include "train/cpu/cpu_backend.h"
 #include "train/log/metrics.h"
 
-/* Plan the four matrix products of one weight. */
+/* Plan the four matrix products of one weight: output, gradient of the input, and gradient of the
+ * weight (overwritten or added). */
 static int plan(sgt_cpu_linear *g, const sgt_cpu_backend *c, sgt_gemm_shape f, sgt_gemm_shape dx,
                 sgt_gemm_shape dw, sgt_error *err)
 {
     int rc;
     f.bf16 = dx.bf16 = dw.bf16 = c->shape.bf16;
     f.scratch = dx.scratch = dw.scratch = c->buf.products;
-    /* several ranks need the squares of the gradients' sums over ranks instead */
+    /* with ranks, squares are summed later, when gradients are sums over all ranks */
     dw.squares = !c->group;
     if ((rc = sgt_gemm_plan(&g->forward, &f, c->shape.o.threads, err)) < 0 ||
         (rc = sgt_gemm_plan(&g->dx, &dx, c->shape.o.threads, err)) < 0 ||
@@ -41,8 +42,8 @@ static int plan_linear(sgt_cpu_linear *g, const sgt_cpu_backend *c, size_t in, s
     return plan(g, c, f, dx, dw, err);
 }
 
-/* Plan logits (n, V) = x (n, C) W^T (C, V). The head's weight has the layout of wte, and is wte if
- * they are tied. */
+/* Plan logits (n, V) = x (n, C) W^T (C, V), and the matrix products of its backward pass. The
+ * head's weight W has the layout of wte, and is wte itself if the head is tied. */
 static int plan_head(sgt_cpu_linear *g, const sgt_cpu_backend *c, size_t n, sgt_error *err)
 {
     size_t V = c->shape.V, C = c->shape.C, ld = c->shape.ldv;
@@ -69,8 +70,8 @@ static int plan_products(sgt_cpu_backend *c, sgt_error *err)
                : plan_head(&g[SGT_LINEAR_HEAD_LAST], c, c->shape.head_last, err);
 }
 
-/* Cut every tensor into pieces, the optimizer's tasks, so that each piece either has weight decay
- * or has none. */
+/* Cut every tensor into pieces, which are the optimizer's tasks. No piece crosses tensors, so
+ * weight decay applies to all of a piece or to nothing of it. */
 static int cut_pieces(sgt_cpu_update *u, const sgt_cpu_shape *s, sgt_error *err)
 {
     const sgt_model *m = &s->o.model;
@@ -96,8 +97,9 @@ static int cut_pieces(sgt_cpu_update *u, const sgt_cpu_shape *s, sgt_error *err)
     return SGT_OK;
 }
 
-/* Set each block's `shares`: the number of this rank's pieces that a pass has updated when a tensor
- * of the block is complete. A pass ends with the token embedding's pieces. */
+/* Set `shares` of each block: for each of its tensors, the number of this rank's pieces after which
+ * an optimizer's pass has updated the tensor. A pass ends with the pieces of the token
+ * embedding. */
 static void count_shares(sgt_cpu_backend *c)
 {
     sgt_tensor token;
@@ -145,8 +147,8 @@ static void decide_sizes(sgt_cpu_shape *s)
     s->head_w = m->untied ? tensor_offset(m, last + 2) : 0;
 }
 
-/* Decide whether sgt_head_run or planned matrix products compute the head, and divide the N rows
- * into equal chunks. */
+/* Decide whether sgt_head_run or planned matrix products compute the head. Divide the N rows into
+ * chunks of equal size. */
 static void decide_head(sgt_cpu_shape *s, sgt_head *head)
 {
     *head = (sgt_head){.V = s->V, .C = s->C, .bf16 = s->bf16, .threads = s->o.threads};
@@ -183,8 +185,8 @@ static void decide_recompute(sgt_cpu_backend *c, const sgt_backend_options *o)
     }
 }
 
-/* Return the total bytes of all buffers of all ranks on this machine. Huge sizes are only
- * estimated, in floating point, because laying them out would overflow integers. */
+/* Return the size in bytes of all buffers of all ranks on this machine. A huge size is only
+ * estimated in floating point, because computing the layout would overflow integers. */
 static double measure(sgt_cpu_backend *c)
 {
     double need =
@@ -194,8 +196,8 @@ static double measure(sgt_cpu_backend *c)
     return (double)c->buf.arena.used * (double)c->shape.ranks_here;
 }
 
-/* Fail if there is too little memory. Without this check the system would kill the process while it
- * prefaults pages. */
+/* Return an error if there is too little memory. Without this check, the kernel would kill the
+ * process while it prefaults pages. */
 static int check_memory(sgt_cpu_backend *c, sgt_error *err)
 {
     double need = measure(c), available = (double)sgt_memory_available();
@@ -206,11 +208,11 @@ static int check_memory(sgt_cpu_backend *c, sgt_error *err)
                     available / 0x1p30);
 }
 
-/* Prefault the arena with all threads, so that no step takes page faults. The kernel clears each
- * page at its first use, which takes half of the startup time. */
+/* Prefault the arena with all threads, so that a step has no page faults. The kernel clears each
+ * page when it is first used, which takes half of the startup time. */
 static void prefault(const sgt_arena *arena, int threads)
 {
-    size_t page = 4096, chunk = (size_t)2 << 20; /* the arena consists of whole huge pages */
+    size_t page = 4096, chunk = (size_t)2 << 20; /* the arena's size is a multiple of 2 MiB */
     size_t chunks = arena->size / chunk;
 #pragma omp parallel for num_threads(threads) schedule(dynamic)
     for (size_t i = 0; i < chunks; i++)
@@ -227,8 +229,8 @@ static int map_arena(sgt_cpu_backend *c, sgt_error *err)
     return SGT_OK;
 }
 
-/* Set base.level, which names the kernels on which the bits of results depend. Give a notice if
- * operands are only rounded to the requested precision, but multiplied in float32. */
+/* Set base.level to the name of the kernels, on which the last bits of results depend. Give a
+ * notice if operands are rounded to the requested precision but multiplied in float32. */
 static void name_level(sgt_cpu_backend *c, const sgt_notice *notice)
 {
     int n = snprintf(c->report.level, sizeof c->report.level, "%s%s", c->shape.k->level,
@@ -261,7 +263,7 @@ static int check_options(const sgt_backend_options *o, sgt_error *err)
     return SGT_OK;
 }
 
-/* Copy the options, choose the kernels, and decide which operands are rounded. */
+/* Copy the options, choose the kernels, and decide whether operands are rounded. */
 static void choose_kernels(sgt_cpu_shape *s, const sgt_backend_options *o)
 {
     s->o = *o;
@@ -283,7 +285,7 @@ static void begin_step(sgt_cpu_step *s, const sgt_backend_options *o)
         s->scaler.scale = o->loss_scale > 0 ? (float)o->loss_scale : 65536;
 }
 
-/* Create a backend with all sizes set, but without memory for buffers. */
+/* Create a backend: compute all sizes, but allocate no memory for buffers. */
 static int new_backend(sgt_cpu_backend **out, const sgt_backend_options *o, sgt_error *err)
 {
     int rc = check_options(o, err);
@@ -327,15 +329,15 @@ int sgt_cpu_backend_estimate(const sgt_backend_options *o, sgt_memory_kind kinds
     return rc;
 }
 
-/* Each run measures the machine's peak speed, but the MFU of two runs can be compared only if both
- * refer to the same peak. So the first measured peak is kept in the cache folder. It is replaced
- * only if a new one is more than this factor higher, since in that case other programs used the
- * cores when the first one was measured. */
+/* Each run measures the machine's peak speed, but MFUs of two runs can be compared only if they
+ * refer to the same peak. So the first measured peak is stored in the cache folder. A new peak
+ * replaces it only if it is higher by this factor. In that case, other programs used the cores when
+ * the stored peak was measured. */
 #define PEAK_FASTER 1.1
 
-/* Replace base.peak_flops by the peak that was kept for this machine; if there is none, or a lower
- * one (see above), keep the new peak. Without a cache folder, each run uses the peak that it
- * measured. */
+/* Set base.peak_flops to the peak stored for this machine. If no peak is stored, or if the new peak
+ * is higher by the factor PEAK_FASTER, store the new peak instead. Without a cache folder, nothing
+ * is stored. */
 static void keep_peak(sgt_cpu_backend *c)
 {
     const char *folder = c->shape.o.cache;
@@ -351,8 +353,8 @@ static void keep_peak(sgt_cpu_backend *c)
     json_decref(json);
 }
 
-/* Find base.peak_flops, the peak speed of matrix products, to which the MFU of a run refers.
- * Measuring takes 15 ms, or up to 100 ms if other programs use the cores. */
+/* Set base.peak_flops to the peak speed of matrix products, which the MFU refers to. Measuring
+ * takes 15 ms, or up to 100 ms if other programs use the cores. */
 static void find_peak(sgt_cpu_backend *c)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -373,8 +375,8 @@ int sgt_cpu_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_er
     if ((rc = check_memory(c, err)) < 0 || (rc = cut_pieces(&c->update, &c->shape, err)) < 0 ||
         (rc = sgt_cpu_ranks_open(c, err)) < 0)
         goto fail;
-    /* measure the peak speed before the arena is mapped, so that the memory for this does not add
-     * to the arena's */
+    /* measure before the arena is mapped, so that the measurement's memory does not add to the peak
+     * memory */
     find_peak(c);
     if ((rc = map_arena(c, err)) < 0 || (rc = plan_products(c, err)) < 0 ||
         (rc = sgt_cpu_muon_plan(c, err)) < 0)

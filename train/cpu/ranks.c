@@ -1,5 +1,5 @@
-/* ranks.c: the division of parameters among ranks, the reduce-scatter of gradients and its
- * communication thread, the all-gather of parameters, and set-up. */
+/* ranks.c: divides the parameters among the ranks, reduce-scatters gradients in a communication
+ * thread, and all-gathers parameters. */
 #include "train/cpu/cpu_backend.h"
 
 #include <pthread.h>
@@ -8,46 +8,49 @@
 
 #define CHUNK ((size_t)1 << 20) /* most floats sent at a time */
 #define MOST_RANKS 1024
-#define BLOCK 2048 /* floats added up at a time if there are more than two ranks */
+#define BLOCK 2048 /* number of floats added at a time if there are more than two ranks */
 
 struct sgt_cpu_group {
     sgt_ranks *r;
     size_t chunk; /* floats sent at a time */
     size_t buckets;
-    size_t *part; /* (buckets, ranks + 1): first float of each part, then the bucket's end */
-    /* 1: the parts of a block are assigned to ranks in rotation. This balances Muon, whose parts
-     * are complete matrices: with two ranks, the first part has twice the arithmetic of the
-     * second. */
+    /* (buckets, ranks + 1) array: for each bucket, where its parts begin and where the bucket ends,
+     * as indexes into buf.params */
+    size_t *part;
+    /* 1: from bucket to bucket, the parts are assigned to other ranks in rotation. Muon needs this
+     * for balance, because its parts consist of complete matrices: with two ranks, the first part
+     * takes twice as much arithmetic as the second. */
     int rotate;
-    int reducing; /* 1: the step's last micro-step is running */
+    int reducing; /* 1: the last micro-step of the step is running */
 
     pthread_t thread; /* the communication thread */
     int started;
     pthread_mutex_t lock; /* protects all fields below */
     pthread_cond_t changed;
-    /* ready: number of buckets of this step whose gradients are complete on this rank; summed:
-     * number of buckets that the communication thread has summed */
+    /* ready: number of buckets whose gradients are complete on this rank; summed: number of buckets
+     * that the communication thread has summed over ranks */
     size_t ready, summed;
-    int stopping, rc; /* rc: result of the communication thread; if it failed, err says why */
+    /* rc: result of the communication thread; if it is an error, err holds the message */
+    int stopping, rc;
     sgt_error err;
 };
 
 /* ---- the division of parameters among ranks ---- */
 
-/* Return the array of a bucket's parts. */
+/* Return the row of g->part that describes the parts of a bucket. */
 static size_t *parts_of(const sgt_cpu_group *g, size_t bucket)
 {
     return g->part + bucket * (g->r->size + 1);
 }
 
-/* Return a pointer to the index of the first float of a rank's part; the next number is the part's
- * end. */
+/* Return a pointer to two indexes: where the rank's part of a bucket begins, and where the part
+ * ends. */
 static const size_t *part_of(const sgt_cpu_group *g, size_t bucket, size_t rank)
 {
     return parts_of(g, bucket) + (g->rotate ? (rank + bucket) % g->r->size : rank);
 }
 
-/* Return the index of a bucket's first tensor, and in *n how many tensors it has. */
+/* Return the index of a bucket's first tensor, and set *n to the number of its tensors. */
 static size_t tensors_of(const sgt_model *m, size_t bucket, size_t *n)
 {
     size_t layers = m->layers, tail = 2 + layers * SGT_BLOCK_TENSORS;
@@ -59,8 +62,8 @@ static size_t tensors_of(const sgt_model *m, size_t bucket, size_t *n)
     return bucket <= layers ? tail - bucket * SGT_BLOCK_TENSORS : 0;
 }
 
-/* Divide a bucket among the ranks as evenly as possible. Every part begins at a piece, and no part
- * begins within a matrix that Muon updates. */
+/* Divide a bucket among the ranks as evenly as possible. Every part must begin with a piece. No
+ * part may begin inside a matrix that Muon updates. */
 static void divide(const sgt_cpu_group *g, const sgt_model *m, const sgt_cpu_update *u,
                    size_t bucket)
 {
@@ -80,7 +83,8 @@ static void divide(const sgt_cpu_group *g, const sgt_model *m, const sgt_cpu_upd
     }
 }
 
-/* Return the rank that owns float `at`. Set *n to the floats from `at` to the end of its part. */
+/* Return the rank that owns the float at index `at`. Set *n to the number of floats from there to
+ * the end of the rank's part. */
 static uint32_t owner_of(const sgt_cpu_group *g, size_t at, size_t *n)
 {
     for (size_t b = 0; b < g->buckets; b++)
@@ -93,7 +97,7 @@ static uint32_t owner_of(const sgt_cpu_group *g, size_t at, size_t *n)
     return 0;
 }
 
-/* Drop the pieces that other ranks own. */
+/* Remove the pieces of other ranks from u->pieces. */
 static void keep_own_pieces(const sgt_cpu_group *g, sgt_cpu_update *u)
 {
     size_t own = 0, n;
@@ -113,8 +117,8 @@ static size_t longest_part(const sgt_cpu_group *g, size_t bucket)
     return longest;
 }
 
-/* Return the offset in the flat arrays of the chunk that begins `at` floats into a rank's part. Set
- * *n to its length in floats, which may be 0. */
+/* Return the index of the first float of a chunk, which begins `at` floats after the beginning of a
+ * rank's part. Set *n to the number of floats in the chunk, which may be 0. */
 static size_t find_chunk(const sgt_cpu_group *g, size_t bucket, uint32_t rank, size_t at, size_t *n)
 {
     const size_t *part = part_of(g, bucket, rank);
@@ -125,7 +129,8 @@ static size_t find_chunk(const sgt_cpu_group *g, size_t bucket, uint32_t rank, s
 
 /* ---- reduce-scatter ---- */
 
-/* Set own = x[0] + x[1] + ..., added in this order; own is one of the arrays in x. */
+/* Set own = x[0] + x[1] + ..., added in this order. own must be one of the arrays x[0], x[1],
+ * ... */
 static void add_up(const sgt_kernels *k, float *own, const float *const *x, size_t ranks, size_t n)
 {
     float sum[BLOCK];
@@ -141,8 +146,8 @@ static void add_up(const sgt_kernels *k, float *own, const float *const *x, size
     }
 }
 
-/* Reduce-scatter one chunk. Send to every other rank our gradients of its part, and receive its
- * gradients of our part. Then add up the gradients of our part from all ranks. */
+/* Reduce-scatter one chunk. This rank sends each other rank the gradients of that rank's part, and
+ * receives gradients of its own part. Then it adds up all ranks' gradients of its own part. */
 static int reduce_chunk(sgt_cpu_backend *c, size_t bucket, size_t at, sgt_error *err)
 {
     const sgt_cpu_group *g = c->group;
@@ -172,8 +177,8 @@ static int reduce_bucket(sgt_cpu_backend *c, size_t bucket, sgt_error *err)
     return rc;
 }
 
-/* The communication thread: reduce-scatter each bucket that is ready, until one fails or the group
- * is closed. */
+/* The communication thread: reduce-scatter buckets as they become ready, until a bucket fails or
+ * the backend is closed. */
 static void *reduce_ready_buckets(void *ctx)
 {
     sgt_cpu_backend *c = ctx;
@@ -211,11 +216,11 @@ void sgt_cpu_ranks_ready(sgt_cpu_backend *c)
     pthread_mutex_unlock(&g->lock);
 }
 
-/* Wait until the communication thread has summed all buckets, or has failed. */
+/* Wait until the communication thread has summed all buckets or has failed. */
 static int wait_for_sums(sgt_cpu_group *g, sgt_error *err)
 {
     pthread_mutex_lock(&g->lock);
-    g->ready = g->buckets; /* set here in case the step had fewer micro-steps than shape.o.accum */
+    g->ready = g->buckets; /* needed if the step had fewer micro-steps than shape.o.accum */
     pthread_cond_broadcast(&g->changed);
     while (g->rc == SGT_OK && g->summed < g->buckets) pthread_cond_wait(&g->changed, &g->lock);
     int rc = g->rc;
@@ -241,9 +246,10 @@ int sgt_cpu_ranks_reduce(sgt_cpu_backend *c, double *squares, sgt_error *err)
     return SGT_OK;
 }
 
-/* ---- all-gather, and reading sharded state ---- */
+/* ---- all-gather, and reading a state that is divided among ranks ---- */
 
-/* All-gather one chunk: send this rank's parameters to every other rank, and receive theirs. */
+/* All-gather one chunk: send this rank's parameters to every other rank, and receive the parameters
+ * of every other rank. */
 static int gather_chunk(sgt_cpu_backend *c, size_t bucket, size_t at, sgt_error *err)
 {
     const sgt_cpu_group *g = c->group;
@@ -296,7 +302,7 @@ int sgt_cpu_ranks_get(sgt_cpu_backend *c, sgt_state what, size_t at, size_t coun
 
 /* ---- set-up ---- */
 
-/* Return the number of floats of a chunk, which is not larger than the model. */
+/* Return the number of floats in a chunk: CHUNK, or the size of the model if that is smaller. */
 static size_t chunk_of(const sgt_cpu_shape *s)
 {
     size_t flat = sgt_model_floats(&s->o.model);
@@ -335,7 +341,7 @@ int sgt_cpu_ranks_open(sgt_cpu_backend *c, sgt_error *err)
 {
     sgt_cpu_group *g = c->group;
     if (!g) return SGT_OK;
-    /* no rank allocates its memory before all ranks have checked the free memory */
+    /* all ranks must check the free memory before any rank allocates memory */
     int rc = g->r->barrier(g->r, err);
     if (rc < 0) return rc;
     for (size_t b = 0; b < g->buckets; b++) divide(g, &c->shape.o.model, &c->update, b);

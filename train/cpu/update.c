@@ -1,20 +1,20 @@
-/* update.c: the end of a step: the loss scale, gradient clipping and the optimizer.
+/* update.c: the end of a step: loss scale, gradient clipping and optimizer.
  *
  * The optimizer moves about 30 bytes per parameter and computes very little, whereas matrix
  * products leave most of the memory bandwidth unused. So most of the update is deferred to the next
- * forward pass and overlapped with its matrix products (sgt_beside). Each weight is updated before
+ * forward pass, where it overlaps with matrix products (sgt_beside). Each weight is updated before
  * its matrix product reads it, and the token embedding before the head. All other readers of
- * parameters or moments complete the update first (sgt_cpu_settle), so the bits do not depend on
- * when it is done. */
+ * parameters or moments first complete the update (sgt_cpu_settle). So deferring does not change
+ * the bits of the results. */
 #include <math.h>
 #include <string.h>
 
 #include "kernels/moments.h"
 #include "train/cpu/cpu_backend.h"
 
-/* Update the n parameters at p, whose moments are at m and v. The first one is element `element` of
- * the flat array. AdamW also writes rounded copies of the parameters to `copy`, unless that is
- * NULL. */
+/* Update n parameters p with moments m and v and gradients g. `element` is the index of the first
+ * of these parameters among all parameters. If `copy` is not NULL, AdamW also writes the parameters
+ * to it in bfloat16. */
 static void optimize(const sgt_cpu_backend *c, size_t element, float *p, void *m, void *v,
                      const float *g, size_t n, int decay, uint16_t *copy)
 {
@@ -26,8 +26,9 @@ static void optimize(const sgt_cpu_backend *c, size_t element, float *p, void *m
     else s->k->adamw(p, m, v, g, n, &u->adamw[decay], copy);
 }
 
-/* Update a piece, unless Muon updates it. If the kernel writes no rounded copies, work in parts
- * that are still in the L1 cache when the copies are written. */
+/* Update piece i of a pass, unless Muon updates it. If the kernel does not write the rounded copies
+ * itself, update SGT_UPDATE_FLOATS floats at a time, so that they are still in the L1 cache when
+ * they are copied. */
 static void update_piece(void *backend, size_t i)
 {
     sgt_cpu_backend *c = backend;
@@ -56,8 +57,8 @@ void sgt_cpu_settle(sgt_cpu_backend *c)
     c->update.behind = 0;
 }
 
-/* Begin an update. `mean` is the factor that turns the gradients into their mean over targets, and
- * `norm` is the norm of that mean. */
+/* Begin an update. `mean` is the factor that turns gradients into means over targets. `norm` is the
+ * norm of these means. */
 static void begin_update(sgt_cpu_backend *c, uint64_t updates, double lr, double mean, double norm)
 {
     const sgt_optim *o = &c->shape.o.optim;
@@ -83,14 +84,14 @@ const float *sgt_cpu_token(const sgt_cpu_backend *c, int32_t id, float *p, float
     memcpy(p, b->params + at, C * sizeof *p);
     size_t moments = C * sgt_cpu_moment_bytes(s);
     memcpy(m, sgt_cpu_moment(s, b->m, at), moments);
-    /* wte is the first tensor, so it has the same index in v as in m */
+    /* wte is the first tensor, so its moments have the same index in v and in m */
     if (b->v) memcpy(v, sgt_cpu_moment(s, b->v, at), moments);
     optimize(c, at, p, m, v, b->grads + at, C, 1, NULL);
     return p;
 }
 
-/* Adjust the dynamic loss scale, from 1 to 2^24: halve it after an overflow, double it after many
- * good steps. */
+/* Adjust the dynamic loss scale within 1 .. 2^24: halve it after an overflow, and double it after
+ * SGT_SCALE_GROWTH steps without overflow. */
 static void adjust_scale(sgt_scaler *s, int overflow, int scaling)
 {
     if (!scaling) return;
@@ -103,8 +104,8 @@ static void adjust_scale(sgt_scaler *s, int overflow, int scaling)
     }
 }
 
-/* Return whether the step is a spike and its update must be skipped. All ranks have the same sums,
- * so all return the same. */
+/* Return whether the step is a spike, so that its update must be skipped. All ranks pass the same
+ * sums, so all ranks return the same. */
 static int is_spike(sgt_cpu_step *s, double deviations, double norm)
 {
     if (!(deviations > 0) || !s->counted || !isfinite(s->loss_sum)) return 0;
@@ -121,10 +122,10 @@ int sgt_cpu_end_step(sgt_backend *b, uint64_t step, double lr, sgt_error *err)
     int rc = c->group ? sgt_cpu_ranks_reduce(c, &squares, err)
                       : (squares = sgt_cpu_squared_norm(c), SGT_OK);
     if (rc < 0) return rc;
-    /* Gradients are sums over targets times `nominal`; this factor turns them into means. */
+    /* gradients are sums over targets times `nominal`; this factor turns them into means */
     double correction = s->counted ? 1 / (s->nominal * (double)s->counted) : 0;
     double norm = sqrt(squares) * correction;
-    int overflow = !isfinite(norm); /* such an update is skipped in any precision */
+    int overflow = !isfinite(norm); /* the update is then skipped, with every precision */
     s->last_metrics = (sgt_step_metrics){.loss = s->counted ? s->loss_sum / (double)s->counted : 0,
                                          .grad_norm = norm,
                                          .loss_scale = (double)s->scaler.scale};
@@ -166,8 +167,8 @@ double sgt_cpu_squared_norm(sgt_cpu_backend *c)
     return isfinite(sum) ? sum : sgt_cpu_squares(c, 1);
 }
 
-/* ---- Muon, for the four matrices of each block (kernels/muon.h). With several ranks, only the
- * rank that owns a matrix updates it, from the gradients summed over ranks (ranks.c). ---- */
+/* ---- Muon for the four matrices of each block (kernels/muon.h). With several ranks, only the rank
+ * that owns a matrix updates it, from gradients that are summed over all ranks (ranks.c). ---- */
 
 int sgt_cpu_by_muon(const sgt_cpu_shape *s, size_t tensor)
 {
@@ -196,7 +197,7 @@ size_t sgt_cpu_second(const sgt_cpu_shape *s, size_t tensor)
     return t.offset - without;
 }
 
-/* Return the shape of a block's matrix. */
+/* Return the shape that Muon needs for a matrix SGT_LINEAR_*. */
 static sgt_muon_shape shape_of(const sgt_cpu_shape *s, int linear)
 {
     static const size_t rows[] =
