@@ -1,4 +1,5 @@
-/* dedup.c: find equal records with a hash table, and keep one bit per document. */
+/* dedup.c: finds duplicate documents by comparing their records in a hash table, and stores one bit
+ * per document. */
 #include "tokenize/parts/dedup.h"
 
 #include <fcntl.h>
@@ -20,11 +21,11 @@
 #define FILE_IN_WORK SGT_OUT_SORTING "/left-out"
 
 struct sgt_dedup {
-    uint64_t train; /* number of documents in the train split */
+    uint64_t train; /* number of documents in the training split */
     size_t count;
-    /* (count): the contents of the file left-out: the number of duplicates; the duplicates' tokens
-     * in each split; and from word BITS on, one bit per document, first of the train split, then of
-     * the val split */
+    /* (count): contents of the file left-out. Word 0: number of duplicates; words 1 and 2: tokens
+     * of the duplicates in each split; from word BITS on: one bit per document, first those of the
+     * train split, then those of the val split */
     uint64_t *words;
 };
 #define BITS (1 + SGT_SPLITS)
@@ -35,7 +36,7 @@ static sgt_dedup lay_out(const sgt_made *set)
     return (sgt_dedup){.train = train, .count = BITS + (size_t)(all / 64 + 1)};
 }
 
-/* Return the index of a document's bit, counted in bits from the start of `words`. */
+/* Return the index of a document's bit in d->words, counted from the first bit of word 0. */
 static uint64_t bit_of(const sgt_dedup *d, int split, uint64_t number)
 {
     return 64ull * BITS + (split ? d->train : 0) + number;
@@ -52,18 +53,19 @@ int sgt_dedup_is_duplicate(const sgt_dedup *d, int split, uint64_t number)
 typedef struct search {
     const sgt_dedup_request *r;
     sgt_dedup d;
-    /* (slots, a power of two): the hash table. SGT_DEDUP_VAL is set in each length, so only a free
-     * slot has length 0 */
+    /* (slots, a power of two): hash table. SGT_DEDUP_VAL is set in the length of every record in
+     * it, so a length of 0 means an empty slot. */
     sgt_dedup_record *table;
     size_t slots, used;
-    /* number of the first document of this pass, and of the next pass (NONE if there is no next
-     * pass) */
+    /* first: index of this pass's first document; next: index of the next pass's first document, or
+     * NONE if this is the last pass */
     uint64_t first, next;
-    /* number of the next record among all documents, and in each split */
+    /* number: index of the next record among all documents; place: its index in its split, for each
+     * split */
     uint64_t number, place[SGT_SPLITS];
 } search;
 
-/* Return the slot that holds this text, or the free slot where it belongs. */
+/* Return the slot that holds a record of the same text as r, or the empty slot where r belongs. */
 static sgt_dedup_record *find_slot(const search *s, const sgt_dedup_record *r)
 {
     size_t i = (size_t)r->hash[0] & (s->slots - 1);
@@ -71,8 +73,8 @@ static sgt_dedup_record *find_slot(const search *s, const sgt_dedup_record *r)
     return &s->table[i];
 }
 
-/* Take the next record: mark its document as a duplicate if the table holds its text; otherwise add
- * it to the table, or, if the table is full, leave it to the next pass. */
+/* Process the next record. If the table holds its text, mark its document as a duplicate. Otherwise
+ * add the record to the table; if the table is full, leave the record to the next pass. */
 static int see_record(search *s, sgt_dedup_record r, sgt_error *err)
 {
     const int split = r.length & SGT_DEDUP_VAL ? 1 : 0;
@@ -137,7 +139,7 @@ static int mark(search *s, sgt_error *err)
     return rc;
 }
 
-/* Add up the tokens of a split's duplicates. */
+/* Add the tokens of a split's duplicates to that split's word in s->d.words. */
 static int count_tokens(search *s, int split, sgt_error *err)
 {
     int rc = SGT_OK;

@@ -1,14 +1,15 @@
-/* divide.c: decide which files and row groups each rank reads. */
+/* divide.c: decides which files and Parquet row groups each rank reads. */
 #include "tokenize/parts/divide.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define FILE_COST 4096 /* bytes of text whose reading costs about as much as opening a file */
+/* bytes of text that take about as long to read as one more file takes to open */
+#define FILE_COST 4096
 
 void sgt_divide(const sgt_corpus *c, uint32_t ranks, sgt_cut *cuts)
 {
-    /* long double, because it holds 64-bit integers exactly */
+    /* Use long double, because it represents 64-bit integers exactly. */
     const long double all = (long double)c->bytes + (long double)c->count * FILE_COST;
     long double before = 0; /* cost of the files before file i */
     size_t i = 0;

@@ -1,7 +1,6 @@
-/* divide.h: how the ranks of one run divide the inputs among themselves: by bytes. The files of a
- * rank follow each other in the corpus. A Parquet file on the border between two ranks is cut
- * there, and each rank reads the row groups on its side. Any other file belongs to one rank as a
- * whole.
+/* divide.h: divides the inputs of a run among its ranks, by bytes. Each rank reads consecutive
+ * files of the corpus. A Parquet file at the border between two ranks is divided, and each of the
+ * two reads the row groups on its side. Any other file is read by one rank as a whole.
  *
  *     sgt_cut *cuts = calloc(ranks + 1, sizeof *cuts);
  *     sgt_divide(c, ranks, cuts);
@@ -16,15 +15,15 @@
 #include "loader/base/error.h"
 #include "tokenize/input/corpus.h"
 
-/* The position in the corpus at which a rank's share begins and the share of the rank before
- * ends. */
+/* A position in the corpus, at which one rank's share ends and the next rank's share begins. */
 typedef struct sgt_cut {
     size_t file;
-    uint64_t byte; /* byte of the file at which it is cut; 0: its beginning */
+    uint64_t byte; /* offset in the file in bytes; 0 if the cut is before the file */
 } sgt_cut;
 
-/* Set cuts[ranks + 1]: rank i has the files from cuts[i] to cuts[i + 1], possibly none. Only the
- * files' sizes decide, so all ranks compute the same cuts. */
+/* Compute cuts[ranks + 1]: rank i reads the inputs from cuts[i] to cuts[i + 1], which may be none.
+ * The cuts depend only on the files' sizes and the number of ranks, so all ranks compute the same
+ * cuts. */
 void sgt_divide(const sgt_corpus *c, uint32_t ranks, sgt_cut *cuts);
 
 static inline int sgt_divide_any(const sgt_cut *cuts, uint32_t rank)
@@ -32,8 +31,8 @@ static inline int sgt_divide_any(const sgt_cut *cuts, uint32_t rank)
     return cuts[rank].file != cuts[rank + 1].file || cuts[rank].byte != cuts[rank + 1].byte;
 }
 
-/* Set *mine to the corpus of a rank's share, which must not be empty. The caller frees the array
- * mine->files; everything else in it belongs to c. */
+/* Set *mine to the part of corpus c that a rank reads, which must not be empty. The caller frees
+ * the array mine->files; everything else in *mine belongs to c. */
 int sgt_divide_take(sgt_corpus *mine, const sgt_corpus *c, const sgt_cut *cuts, uint32_t rank,
                     sgt_error *err);
 

@@ -1,7 +1,7 @@
-/* order.c: go through the documents of the parts, in the order of the input or in a shuffled order.
- * A shuffled order is a list of batches. Either there is one batch, of all documents, which stay in
- * the shards of the parts; or the batches are buckets: files into which the documents were
- * scattered by their keys. A batch is sorted when it begins. */
+/* order.c: reads the documents of all parts, in the order of the input or in a shuffled order. A
+ * shuffled order is a list of batches of documents, and each batch is sorted when it begins. Either
+ * a single batch has all documents, which are read from the shards of the parts, or the batches are
+ * buckets: files that the documents were copied into according to their keys. */
 #include "tokenize/parts/order.h"
 
 #include <fcntl.h>
@@ -17,53 +17,55 @@
 #include "tokenize/out/writer.h"
 
 #define BUCKET_BYTES ((uint64_t)64 << 20)
-/* limit on the number of buckets: their files are all open while they are written */
+/* maximum number of buckets; while documents are copied into them, all their files are open */
 #define BUCKETS 512
-/* least number of buckets per rank: two ranks that share a bucket both read it, so a bucket must be
- * a small part of their work */
+/* minimum number of buckets per rank. Two ranks that share a bucket both read all of it, so a
+ * bucket must be small compared with a rank's share. */
 #define BUCKETS_OF_A_RANK 4
-#define BUFFER ((size_t)64 << 10) /* bytes of a bucket written at a time */
-/* most bytes of the lists of all documents, in all ranks together */
+#define BUFFER ((size_t)64 << 10) /* size in bytes of a bucket file's write buffer */
+/* maximum size in bytes of the lists of all documents, in all ranks together */
 #define LIST_BYTES ((uint64_t)192 << 20)
 
-/* A number of documents, and of their tokens. */
+/* A number of documents, and the number of their tokens. */
 typedef struct counts {
     uint64_t documents, tokens;
 } counts;
 
 /* A document of the current batch. */
 typedef struct entry {
-    /* byte of the bucket at which its ids begin; or, if there are no buckets, token of the split at
-     * which it begins */
+    /* key: sort key; at: position of the first id, in bytes of the bucket, or in tokens of the
+     * split if there are no buckets; tokens: length */
     uint64_t key, at, tokens;
 } entry;
 
 struct sgt_order {
     sgt_order_request r;
-    counts all; /* tokens in this order; documents, including duplicates */
-    /* number in the split, in the order of the input, of the next document; number of documents */
+    counts all; /* number of tokens in this order; number of documents, including duplicates */
+    /* document: index of the next document in the split, in input order; end: number of
+     * documents */
     uint64_t document, end;
-    uint64_t start; /* token of the split at which the current document begins */
-    /* number of tokens in this order before the current document; tokens of that document, 0 if
-     * there is none yet */
+    uint64_t start; /* first token of the current document, counted in the split */
+    /* position: tokens in this order before the current document; tokens: length of the current
+     * document, or 0 if there is none yet */
     uint64_t position, tokens;
     /* only for a shuffled order: */
-    int copied;     /* 1: batches are buckets; 0: there is one batch, of all documents */
+    int copied;     /* 1 if the batches are buckets; 0 if one batch has all documents */
     size_t batches; /* 0: the order is that of the input */
     counts *batch;  /* (batches): counts of each batch */
-    counts *tables; /* (ranks, batches): counts of each rank's files */
-    size_t begin;   /* index of the batch that begins next */
-    entry *entries; /* (documents): the documents of the current batch, in order */
+    /* (ranks, batches): counts of the documents in each rank's file of each bucket */
+    counts *tables;
+    size_t begin;   /* index of the next batch to begin */
+    entry *entries; /* (documents): list of the current batch's documents, sorted by key */
     size_t documents, next;
-    /* (room): contents of the current bucket; kept for the next one, because fresh memory costs
-     * time */
+    /* (room bytes): contents of the current bucket. The memory is reused for the next bucket,
+     * because fresh memory costs time. */
     char *bytes;
     uint64_t room;
 };
 
 /* ---- the order of the input ---- */
 
-/* Go to the next document that is not a duplicate. Return 1 if there is none. */
+/* Make the next document that is not a duplicate the current one. Return 1 if there is none. */
 static int next_of_input(sgt_order *o, sgt_error *err)
 {
     if (sgt_stopped(o->r.stop)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
@@ -75,9 +77,9 @@ static int next_of_input(sgt_order *o, sgt_error *err)
     return 1;
 }
 
-/* Go to a document that begins at token `at` of the order or before it. If duplicates are left out,
- * positions are not known in advance: go back to the first document, or stay if `at` is not before
- * the current one. */
+/* Go to a document that begins at or before token `at` of the order. If duplicates are left out,
+ * positions are not known in advance: go back to the first document, unless `at` is not before the
+ * current document. */
 static int seek_input(sgt_order *o, uint64_t at, sgt_error *err)
 {
     if (o->r.dedup && o->tokens && at >= o->position) return SGT_OK;
@@ -109,7 +111,7 @@ static void close_batch(sgt_order *o)
     o->documents = o->next = 0;
 }
 
-/* Order for qsort: by key; of equal keys, the document that is first in the input comes first. */
+/* Compare two entries for qsort: by key, and for equal keys by position in the input. */
 static int in_order(const void *a, const void *b)
 {
     const entry *x = a, *y = b;
@@ -117,16 +119,17 @@ static int in_order(const void *a, const void *b)
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* Return the key of document `number`. Documents are shuffled by sorting them by their keys. */
+/* Return the sort key of document `number` of a split. Sorting by these keys shuffles the
+ * documents. */
 static uint64_t key_of(uint64_t number, uint64_t seed)
 {
     return XXH3_64bits_withSeed(&number, sizeof number, seed);
 }
 
-/* ---- the batch of all documents, in the shards of the parts ---- */
+/* ---- a single batch: all documents, read from the shards of the parts ---- */
 
-/* Return whether the ranks read the documents directly from the parts. All ranks get the same
- * answer. */
+/* Return 1 if the ranks read the documents directly from the parts, 0 if they copy them into
+ * buckets. The result is the same in all ranks. */
 static int suits_parts(const sgt_order_request *r)
 {
     const uint64_t lists = 2 * sizeof(entry) * r->ranks * sgt_made_documents(r->set, r->split);
@@ -137,7 +140,7 @@ static int suits_parts(const sgt_order_request *r)
 static int list_parts(sgt_order *o, sgt_error *err)
 {
     int rc;
-    o->document = 0; /* an earlier read that failed may have changed it */
+    o->document = 0; /* start again: an earlier read that failed may have moved on */
     while ((rc = next_of_input(o, err)) == 0)
         o->entries[o->documents++] =
             (entry){key_of(o->document - 1, o->r.seed), o->start, o->tokens};
@@ -145,9 +148,9 @@ static int list_parts(sgt_order *o, sgt_error *err)
     return rc == 1 ? SGT_OK : rc;
 }
 
-/* ---- buckets: files into which documents are scattered ---- */
+/* ---- buckets: files that the documents are copied into ---- */
 
-/* The header of each document in its file. */
+/* The header before each document in a bucket file. */
 typedef struct head {
     uint64_t key, number, tokens;
 } head;
@@ -157,7 +160,7 @@ static uint64_t bytes_of(const sgt_order *o, const counts *c)
     return c->documents * sizeof(head) + sgt_made_width(o->r.set) * c->tokens;
 }
 
-/* Return the number of buckets for this many tokens, a power of two. */
+/* Return the number of buckets for this many tokens. It is a power of two. */
 static size_t count_buckets(const sgt_order_request *r, uint64_t tokens)
 {
     const size_t width = sgt_made_width(r->set);
@@ -168,29 +171,31 @@ static size_t count_buckets(const sgt_order_request *r, uint64_t tokens)
     return count;
 }
 
-/* Return to which of `count` buckets a key belongs: its leading bits tell. So the keys of one
- * bucket are all lower than those of the next. */
+/* Return the index of a key's bucket among `count` buckets. The leading bits of the key select it,
+ * so all keys of a bucket are lower than those of the next bucket. */
 static size_t bucket_of(uint64_t key, size_t count)
 {
     return count == 1 ? 0 : (size_t)(key >> (64 - __builtin_ctzll(count)));
 }
 
-/* Write the path of a rank's folder, and return it. */
+/* Write the path of the folder with a rank's bucket files to `path`, and return `path`. */
 static char *folder_of(char path[SGT_PATH], const sgt_order_request *r, uint32_t rank)
 {
     return sgt_path(path, r->work, SGT_OUT_SORTING "/%s/%05u-of-%05u", sgt_split_names[r->split],
                     rank, r->ranks);
 }
 
-/* Write the path of the table of a rank's files, and return it. The table has the counts of each
- * bucket. It is written when all of the rank's files are on disk. */
+/* Write the path of a rank's table to `path`, and return `path`. The table has the number of
+ * documents and tokens in each of the rank's bucket files. It is written when all of these files
+ * are on disk. */
 static char *table_path(char path[SGT_PATH], const sgt_order_request *r, uint32_t rank)
 {
     char folder[SGT_PATH];
     return sgt_path(path, folder_of(folder, r, rank), "counts");
 }
 
-/* Read a rank's table. Return 1 if it has `count` buckets, 0 if not, or a negative SGT_E*. */
+/* Read a rank's table of bucket counts. Return 1 if it exists and has `count` entries, 0 if not, or
+ * a negative SGT_E*. */
 static int read_table(const sgt_order_request *r, uint32_t rank, counts *table, size_t count,
                       sgt_error *err)
 {
@@ -207,7 +212,7 @@ static int read_table(const sgt_order_request *r, uint32_t rank, counts *table, 
 
 /* ---- scattering ---- */
 
-/* Write the current document to the file of its bucket. */
+/* Append the current document to the file of its bucket, and count it. */
 static int put_document(sgt_order *o, sgt_sink *files, sgt_error *err)
 {
     const uint64_t number = o->document - 1;
@@ -227,7 +232,8 @@ static int put_document(sgt_order *o, sgt_sink *files, sgt_error *err)
     return rc;
 }
 
-/* Write the documents of this rank's share to the files of their buckets, and then the table. */
+/* Copy the documents of this rank's share to the files of their buckets, and then write the table
+ * of counts. */
 static int scatter(sgt_order *o, sgt_sink *files, sgt_error *err)
 {
     char name[32], folder[SGT_PATH], path[SGT_PATH];
@@ -258,7 +264,7 @@ int sgt_order_scatter(const sgt_order_request *r, sgt_error *err)
     o->batches = count_buckets(r, o->all.tokens);
     o->batch = calloc(o->batches, sizeof *o->batch);
     sgt_sink *files = calloc(o->batches, sizeof *files);
-    /* an earlier run may have written the files */
+    /* an earlier run may have completed this rank's files */
     rc = o->batch && files ? read_table(r, r->rank, o->batch, o->batches, err)
                            : sgt_fail_memory(err, r->work);
     for (size_t i = 0; rc == 1 && r->advance && i < o->batches; i++)
@@ -274,8 +280,8 @@ int sgt_order_scatter(const sgt_order_request *r, sgt_error *err)
 
 /* ---- reading a bucket ---- */
 
-/* Load a rank's file of the current bucket to byte `at` of o->bytes, and list the documents in
- * it. */
+/* Read a rank's file of the current bucket to byte `at` of o->bytes, and append its documents to
+ * o->entries. */
 static int load_file(sgt_order *o, uint32_t rank, const counts *c, uint64_t at, sgt_error *err)
 {
     char folder[SGT_PATH], path[SGT_PATH];
@@ -348,7 +354,7 @@ static int read_tables(sgt_order *o, sgt_error *err)
     return rc < 0 ? rc : SGT_OK;
 }
 
-/* Find out which batches there are, and count their documents. */
+/* Allocate the list of batches, and set the number of documents and tokens in each. */
 static int open_batches(sgt_order *o, sgt_error *err)
 {
     o->copied = !suits_parts(&o->r);
@@ -411,7 +417,8 @@ void sgt_order_close(sgt_order *o)
 
 uint64_t sgt_order_tokens(const sgt_order *o) { return o->all.tokens; }
 
-/* Go to the batch that holds token `at` of the order, to the position before its first document. */
+/* Make the batch that contains token `at` of the order the current one, at the position before its
+ * first document. */
 static int seek_batch(sgt_order *o, uint64_t at, sgt_error *err)
 {
     size_t i = 0;
@@ -424,8 +431,8 @@ static int seek_batch(sgt_order *o, uint64_t at, sgt_error *err)
     return begin_batch(o, err);
 }
 
-/* Set *ids to the ids of the current document from its token `at` on, at most *n of them, and set
- * *n to their number. */
+/* Set *ids to the ids of the current document from its token `at` on. On entry, *n is the maximum
+ * number of ids; on return, it is the number available. */
 static int read_ids(sgt_order *o, uint64_t at, size_t *n, const void **ids, sgt_error *err)
 {
     const uint64_t from = o->batches ? o->entries[o->next - 1].at : o->start;

@@ -1,4 +1,4 @@
-/* order.h: deliver the documents of one split, from all parts, in the order of the output.
+/* order.h: reads the documents of one split from all parts, in the order of the output.
  *
  *     sgt_order *o;
  *     sgt_order_request r = {.set = set, .split = 0, .ranks = 1};
@@ -15,11 +15,11 @@
  * XXH3-64(n as 8 bytes, little endian; seed), and documents are sorted by (key, n). The order is a
  * list of batches, each of which is sorted when it begins. There are two cases:
  *
- * - One batch, whose documents are read from the parts. One rank, or all ranks of one machine, do
- *   this if the tokens of the split fit in half of the free memory. The parts were just written, so
- *   they are in the page cache, and random reads of them cost less than writing and reading all
- *   tokens once more. The lists of documents take at most 192 MiB in all ranks together. The shards
- *   of the parts stay open.
+ * - One batch, whose documents are read from the parts. This case applies if all ranks run on one
+ *   machine and the tokens of the split fit in half of its free memory. The parts were just
+ *   written, so they are in the page cache, and random reads of them cost less than writing and
+ *   reading all tokens once more. The lists of documents take at most 192 MiB in all ranks
+ *   together. The shards of the parts stay open.
  *
  * - Buckets. Each document is copied once, into the file of a bucket, which the leading bits of its
  *   key select. Each rank copies its share of the documents into files of its own, in
@@ -42,50 +42,52 @@
 #include "tokenize/out/made.h"
 
 typedef struct sgt_order_request {
-    /* the parts, in the order of the input; only one order at a time may use the set */
+    /* the sets of shards of all parts, in the order of the input; only one order at a time may use
+     * them */
     sgt_made *set;
     int split;
-    /* the documents that are duplicates, which are left out; NULL: keep all documents */
+    /* marks the duplicates, which the order leaves out; NULL: keep all documents */
     const sgt_dedup *dedup;
     int shuffle;
     uint64_t seed;
-    const char *work; /* folder for the files of shuffled documents */
-    /* number of this rank, and of all ranks, among those that make shards at the same time */
+    const char *work; /* folder for the files of buckets */
+    /* rank: index of this rank among those that write shards at the same time; ranks: their
+     * number */
     uint32_t rank, ranks;
-    /* bytes of memory available for documents if they are read from the parts in random order; 0:
-     * none, because the ranks run on several machines */
+    /* bytes of memory available for all tokens of a split, if they are read from the parts in
+     * random order; 0 if the ranks run on several machines, which rules this out */
     uint64_t memory;
     const sgt_stop *stop;
-    /* called with the number of tokens scattered since the last call; NULL: no progress is
-     * reported */
+    /* called with the number of tokens copied into buckets since the last call; NULL: no progress
+     * is reported */
     void (*advance)(void *ctx, uint64_t tokens);
     void *ctx;
 } sgt_order_request;
 
 typedef struct sgt_order sgt_order;
 
-/* Return whether sgt_order_scatter will copy the documents into files. */
+/* Return 1 if sgt_order_scatter will copy the documents into buckets. */
 int sgt_order_copies(const sgt_order_request *r);
 
-/* Prepare a shuffled order: if its documents are copied, scatter this rank's share of them. When
- * all ranks have returned from this, each of them can open the order. */
+/* Prepare a shuffled order: if it needs buckets, copy this rank's share of the documents into them.
+ * Any rank can open the order after this call has returned in all ranks. */
 int sgt_order_scatter(const sgt_order_request *r, sgt_error *err);
 
-/* Open an order. The caller closes *o. */
+/* Open an order of documents. The caller closes *out with sgt_order_close. */
 int sgt_order_open(sgt_order **out, const sgt_order_request *r, sgt_error *err);
 void sgt_order_close(sgt_order *o); /* NULL is allowed */
 
-uint64_t sgt_order_tokens(const sgt_order *o); /* number of tokens of all documents in the order */
+uint64_t sgt_order_tokens(const sgt_order *o); /* Return the number of tokens in the order. */
 
 /* Some tokens of one document. */
 typedef struct sgt_order_ids {
-    const void *ids; /* ids of the set's width; valid until the next read */
+    const void *ids; /* ids, of the width of the set's vocabulary; valid until the next read */
     size_t count;
-    int begins; /* 1: the first token is the first of its document */
+    int begins; /* 1 if the first of these tokens begins its document */
 } sgt_order_ids;
 
-/* Read tokens of one document, from token `at` of the whole order on, which must exist: at least
- * one and at most `most`. Reads that follow each other are fast. */
+/* Read tokens of one document, starting at token `at` of the order, which must exist. The result
+ * has at least one token and at most `most`. Consecutive reads are fast. */
 int sgt_order_read(sgt_order *o, uint64_t at, uint64_t most, sgt_order_ids *out, sgt_error *err);
 
 #endif

@@ -1,10 +1,10 @@
-/* parts.c: several ranks (processes) each make a part of OUT at the same time, and then join the
- * parts: shards, sources.jsonl and the counts of the manifest.
+/* parts.c: lets several ranks (processes) each tokenize a part of the inputs at the same time, and
+ * then joins the parts into one set: shards, sources.jsonl and the counts of the manifest.
  *
- * Shard k of a split holds tokens k*S ... (k+1)*S - 1 of the split in the order of the output, so
- * each shard can be made independently. A shard that exists in OUT is complete and is not made
- * again, so a killed run resumes without a journal. Tokens are read and written (no
- * copy_file_range), because the checksum has to see every one of them anyway. */
+ * Shard k of a split holds tokens k*S ... (k+1)*S - 1 of the split, where S is the number of tokens
+ * per shard. So each shard can be written independently. A shard that exists in OUT is complete and
+ * is not written again, so a killed run resumes without a journal. Tokens are read and written (not
+ * copied with copy_file_range), because the checksum has to cover every token anyway. */
 #include "tokenize/parts/parts.h"
 
 #include <fcntl.h>
@@ -29,31 +29,33 @@
 #include "tokenize/pipeline.h"
 #include "tokenize/vocab/vocab.h"
 
-#define LEAST_TABLE ((uint64_t)128 << 20) /* least bytes of the table for finding duplicates */
-#define SOURCES_BUFFER ((size_t)1 << 16)  /* bytes of sources.jsonl written at a time */
-/* tokens of the second pass between two progress reports */
+/* minimum size in bytes of the hash table that finds duplicates */
+#define LEAST_TABLE ((uint64_t)128 << 20)
+#define SOURCES_BUFFER ((size_t)1 << 16) /* size in bytes of the write buffer for sources.jsonl */
+/* number of tokens of the second pass between two progress reports */
 #define REPORT_TOKENS ((uint64_t)1 << 20)
 
 typedef struct parts {
     const sgt_tokenize_options *o;
     const sgt_out_request *r;
     uint32_t rank, ranks;
-    sgt_cut *cuts; /* (ranks + 1): rank i reads the inputs from cuts[i] to cuts[i + 1] */
+    sgt_cut *cuts; /* (ranks + 1): rank i reads the inputs from cuts[i] up to cuts[i + 1] */
     sgt_out out;
-    sgt_made *set; /* the parts, except those without files, in order */
-    /* connection to the other ranks; NULL: the ranks were started separately, or there is only
-     * one */
+    /* the sets of shards of all parts, in order; a rank without inputs has no part */
+    sgt_made *set;
+    /* connection to the other ranks; NULL if a user started the ranks separately, or if there is
+     * only one */
     sgt_ranks *together;
-    sgt_dedup *dedup; /* the duplicates; NULL: not found yet, or duplicates are kept */
-    /* second pass: number of this rank among the ranks that make shards; number of these ranks;
-     * bytes of memory for documents (order.h); and, at the end, the number of shards of each
-     * split */
+    sgt_dedup *dedup; /* the duplicates; NULL before they are found, or if duplicates are kept */
+    /* for the second pass. share: index of this rank among the ranks that write shards; shares:
+     * number of these ranks; memory: bytes available for documents (order.h); shards: number of
+     * shards per split, set at the end */
     uint32_t share, shares;
     uint64_t memory, shards[SGT_SPLITS];
-    /* first pass: bytes read; bytes to read (0: unknown); tokens */
+    /* progress of the first pass: bytes read; bytes to read (0 if unknown); tokens so far */
     uint64_t read, read_bytes, tokens;
-    /* second pass: tokens scattered or written so far; how many of them have been reported; total
-     * to scatter and write */
+    /* progress of the second pass: tokens copied or written so far; how many of them have been
+     * reported; total to copy and write */
     uint64_t again, reported, second;
 } parts;
 
@@ -62,13 +64,13 @@ int sgt_parts_wanted(const sgt_tokenize_options *o)
     return o->ranks > 1 || o->shuffle || o->dedup;
 }
 
-/* Write the path of a rank's part, and return it. */
+/* Write the path of the folder of a rank's part to `path`, and return `path`. */
 static char *part_path(char path[SGT_PATH], const parts *p, uint32_t rank)
 {
     return sgt_path(path, p->out.work, "part-%06" PRIu32, rank);
 }
 
-/* ---- one progress bar for both passes, in bytes read ---- */
+/* ---- progress: both passes are reported as one amount, in bytes read ---- */
 
 static void report(const parts *p, uint64_t second)
 {
@@ -83,9 +85,9 @@ static void first_pass(void *ctx, uint64_t done, uint64_t total, uint64_t tokens
     p->read = done;
     p->read_bytes = total;
     p->tokens = tokens;
-    /* Estimate the second pass, which handles each token of our part about once, because it seldom
-     * copies them. If the ranks were started separately, another rank will probably make the
-     * shards. */
+    /* Estimate the second pass, if this rank is likely to take part in it. The pass handles each
+     * token of this rank's part about once, because it seldom copies tokens into buckets. If the
+     * ranks were started separately, another rank will probably write the shards. */
     const int again = total && done && (p->ranks == 1 || p->together);
     report(p, again ? (uint64_t)((double)tokens / (double)done * (double)total) : 0);
 }
@@ -115,7 +117,8 @@ static sgt_order_request order_of(parts *p, int split)
                                .ctx = p};
 }
 
-/* Start the progress of the second pass, once all parts are open and the first pass is done. */
+/* Start the progress reports of the second pass, when the first pass is done and all parts are
+ * open. */
 static void begin_second(parts *p)
 {
     uint64_t all = 0;
@@ -126,15 +129,15 @@ static void begin_second(parts *p)
         p->second += times * tokens / p->shares;
     }
     if (p->read_bytes) p->read = p->read_bytes;
-    /* our part was complete already, so the first pass has not counted */
+    /* this rank's part was already complete, so the first pass has counted no tokens */
     if (!p->tokens) p->tokens = all;
     report(p, p->second);
 }
 
 /* ---- shards ---- */
 
-/* Look for shard k, which should have `tokens` tokens. Return 1 if it exists, 0 if not, or a
- * negative SGT_E*. */
+/* Look for shard k of a split, which should have `tokens` tokens. Return 1 if it exists, 0 if not,
+ * or a negative SGT_E*. */
 static int find_shard(const parts *p, int split, uint64_t k, uint64_t tokens, sgt_error *err)
 {
     sgt_manifest_shard s;
@@ -145,7 +148,7 @@ static int find_shard(const parts *p, int split, uint64_t k, uint64_t tokens, sg
                     p->out.shards, s.file, s.tokens, tokens);
 }
 
-/* Write tokens [from, end) of the order as shard k. */
+/* Write the tokens from `from` up to `end` of the order as shard k of a split. */
 static int make_shard(parts *p, int split, uint64_t k, sgt_order *order, uint64_t from,
                       uint64_t end, sgt_error *err)
 {
@@ -171,7 +174,7 @@ static int make_shard(parts *p, int split, uint64_t k, sgt_order *order, uint64_
     return rc;
 }
 
-/* Make this rank's share of the shards of a split from the documents of `order`. */
+/* Write this rank's share of a split's shards, with the documents of `order`. */
 static int make_share(parts *p, int split, sgt_order *order, sgt_error *err)
 {
     const uint64_t size = sgt_pipeline_shard_tokens(p->o), all = sgt_order_tokens(order);
@@ -190,7 +193,8 @@ static int make_share(parts *p, int split, sgt_order *order, sgt_error *err)
     return SGT_OK;
 }
 
-/* ---- sources.jsonl: lines are copied, except those of a file that several ranks have read ---- */
+/* ---- sources.jsonl: joins the files of the parts; the lines of a divided input file are added up
+ * ---- */
 
 static int add_source(sgt_corpus_counts *c, const char *line, size_t n, const char *path,
                       sgt_error *err)
@@ -200,7 +204,7 @@ static int add_source(sgt_corpus_counts *c, const char *line, size_t n, const ch
     json_t *o = json_loadb(line, n, JSON_ALLOW_NUL, NULL);
     const int bad = !o || json_unpack(o, "{s:I, s:I, s:I, s:s}", "documents", &documents, "bytes",
                                       &bytes, "tokens", &tokens, "xxh3", &hash) < 0;
-    /* only Parquet files are divided, and their hashes are sums */
+    /* add up the hashes: only Parquet files are divided, and their hashes are sums */
     if (!bad) c->hash += strtoull(hash, NULL, 16);
     json_decref(o);
     if (bad) return sgt_fail(err, SGT_EFORMAT, "%s: a line is damaged (--force starts over)", path);
@@ -210,7 +214,7 @@ static int add_source(sgt_corpus_counts *c, const char *line, size_t n, const ch
     return SGT_OK;
 }
 
-/* Write the line of a file that was divided. */
+/* Write the line of an input file that was divided among ranks. */
 static int put_source(const parts *p, size_t file, const sgt_corpus_counts *counts, sgt_sink *to,
                       sgt_error *err)
 {
@@ -221,8 +225,8 @@ static int put_source(const parts *p, size_t file, const sgt_corpus_counts *coun
     return rc;
 }
 
-/* Append the lines of rank `rank` from the file at `path`. Ranks must come in order. If a file is
- * divided between ranks, *counts has the sums of its counts so far. */
+/* Append the lines of rank `rank`, from the file at `path`, to *to. Calls must be in the order of
+ * ranks. If an input file is divided among ranks, *counts holds the sums of its counts so far. */
 static int append_sources(const parts *p, uint32_t rank, const char *path,
                           sgt_corpus_counts *counts, sgt_sink *to, sgt_error *err)
 {
@@ -241,15 +245,15 @@ static int append_sources(const parts *p, uint32_t rank, const char *path,
         }
         file += !document;
     }
-    /* getline also returns -1 when out of memory, and then sets no error on the stream */
+    /* getline also returns -1 if memory runs out, without setting the stream's error flag */
     if (!rc && !feof(f)) rc = sgt_fail_errno(err, "%s", path);
     if (f) fclose(f);
     free(line);
     return rc;
 }
 
-/* Write OUT/.work/sources.jsonl from the files of the parts. A file that several ranks have read
- * gets one line, with the sums of its counts. */
+/* Write sources.jsonl of the complete set from the files of the parts. An input file that several
+ * ranks have read gets one line, with the sums of its counts. */
 static int join_sources(const parts *p, sgt_error *err)
 {
     char part[SGT_PATH], path[SGT_PATH];
@@ -268,8 +272,8 @@ static int join_sources(const parts *p, sgt_error *err)
 
 /* ---- counts ---- */
 
-/* Set *m to the sums of the parts' manifests, except shards, tokens and documents; and to the
- * positions of the first ill-formed UTF-8 of all parts. */
+/* Set the counts of *m to the sums over the parts' manifests, and m->invalid to the first positions
+ * of ill-formed UTF-8 of all parts. Shards, tokens and documents are set elsewhere. */
 static int join_counts(const parts *p, sgt_manifest *m, sgt_error *err)
 {
     json_t *all = json_array(), *place;
@@ -306,24 +310,25 @@ static int make_part(parts *p, sgt_tokenize_result *result, sgt_error *err)
     int rc;
     if (!sgt_divide_any(p->cuts, p->rank)) return SGT_OK;
     if ((rc = sgt_divide_take(&mine, p->r->corpus, p->cuts, p->rank, err)) < 0) return rc;
-    mine.skipped = 0; /* skipped files are counted for OUT as a whole */
+    mine.skipped = 0; /* files that are skipped are counted once for all ranks, not per part */
     r.path = part_path(path, p, p->rank);
     r.corpus = &mine;
     r.options = r.set_options;
     r.journal_options = NULL;
-    r.notice = NULL; /* the same notices have been given for OUT */
+    r.notice = NULL; /* the same notices have already been printed for the whole run */
     r.layout = SGT_LAYOUT_SGT;
     r.force = r.force ? SGT_OUT_DIFFERENT : SGT_OUT_KEEP;
     o.progress = first_pass;
     o.progress_ctx = p;
-    p->read_bytes = mine.bytes; /* set it even if the part is complete already */
+    /* set here because first_pass is not called if the part is already complete */
+    p->read_bytes = mine.bytes;
     rc = sgt_pipeline_make(&o, &r, result, err);
     free(mine.files);
     return rc;
 }
 
-/* Return the number of parts of other ranks that are not complete yet. If a manifest cannot be
- * examined, its part counts as complete: opening it later reports the reason. */
+/* Return how many parts of other ranks are not complete yet. If a manifest cannot be examined, its
+ * part counts as complete; the error is reported later, when the part is opened. */
 static uint32_t count_missing(const parts *p)
 {
     char part[SGT_PATH], path[SGT_PATH];
@@ -336,8 +341,8 @@ static uint32_t count_missing(const parts *p)
 
 /* ---- all parts ---- */
 
-/* Check that the parts, which may have been made in earlier runs, were all made from these
- * inputs. */
+/* Return an error if any part was written from other inputs. A part may come from an earlier
+ * run. */
 static int check_inputs(const parts *p, sgt_error *err)
 {
     char part[SGT_PATH];
@@ -364,13 +369,15 @@ static int open_set(parts *p, sgt_error *err)
 
 /* ---- the second pass ---- */
 
-/* Wait until all ranks have reached this point. Then each can read what the others wrote before. */
+/* Wait until all ranks have reached this point (a barrier). After that, each rank can read what the
+ * other ranks wrote before it. */
 static int meet(const parts *p, sgt_error *err)
 {
     return p->together ? p->together->barrier(p->together, err) : SGT_OK;
 }
 
-/* Return half of the machine's available memory in bytes. Shuffled documents may take that much. */
+/* Return half of the machine's available memory in bytes, which is the limit for shuffled
+ * documents. */
 static uint64_t half_of_memory(void)
 {
     sgt_memory m;
@@ -378,7 +385,8 @@ static uint64_t half_of_memory(void)
     return m.available / 2;
 }
 
-/* Find the duplicates, in one of the ranks that make the second pass. */
+/* Find the duplicates in one of the ranks that take part in the second pass, and read them in all
+ * of these ranks. */
 static int find_duplicates(parts *p, sgt_error *err)
 {
     const uint64_t room = half_of_memory() / 2;
@@ -391,7 +399,8 @@ static int find_duplicates(parts *p, sgt_error *err)
     return rc ? rc : sgt_dedup_open(&p->dedup, &r, err);
 }
 
-/* Do this rank's share of the second pass: find duplicates, scatter documents, and make shards. */
+/* Do this rank's share of the second pass: find duplicates, copy documents into buckets, and write
+ * shards. */
 static int make_shards(parts *p, sgt_error *err)
 {
     int rc = open_set(p, err);
@@ -413,7 +422,8 @@ static int make_shards(parts *p, sgt_error *err)
     return rc ? rc : meet(p, err);
 }
 
-/* Complete OUT from all shards and parts, while no other rank shares it. */
+/* Publish the complete set from all shards and parts. No other rank shares the output folder
+ * now. */
 static int complete(parts *p, sgt_tokenize_result *result, sgt_error *err)
 {
     sgt_manifest m = {0};
@@ -424,7 +434,7 @@ static int complete(parts *p, sgt_tokenize_result *result, sgt_error *err)
     if (!rc) rc = sgt_pipeline_check(&m, p->r->corpus, p->o, err);
     if (!rc) rc = sgt_pipeline_publish(&p->out, &m, p->r, result, err);
     if (!rc) {
-        /* the second pass is done, even if duplicates made it shorter than estimated */
+        /* report the second pass as done, even if duplicates made it shorter than estimated */
         p->again = p->second;
         p->tokens = m.tokens;
         report(p, p->second);
@@ -433,7 +443,8 @@ static int complete(parts *p, sgt_tokenize_result *result, sgt_error *err)
     return rc;
 }
 
-/* Wait until the parts of all ranks are complete, and divide the second pass among the ranks. */
+/* Wait until the parts of all ranks are complete, and decide which share of the second pass this
+ * rank does. */
 static int meet_counts(parts *p, sgt_tokenize_result *result, sgt_error *err)
 {
     sgt_ranks *r = p->together;
@@ -448,13 +459,14 @@ static int meet_counts(parts *p, sgt_tokenize_result *result, sgt_error *err)
     return rc;
 }
 
-/* Finish when this rank's part is complete. If a launcher started the ranks, they all make shards,
- * and then rank 0 stops sharing OUT and completes it. Otherwise, the rank that finds all parts
- * complete makes all shards and completes OUT. */
+/* Join the parts, when this rank's own part is complete. If a launcher started the ranks, all of
+ * them write shards, and then rank 0 takes the output folder over alone and publishes the set.
+ * Otherwise, the rank that finds all parts complete writes all shards and publishes the set. */
 static int finish(parts *p, sgt_tokenize_result *result, sgt_error *err)
 {
     int rc = meet_counts(p, result, err);
-    /* count while OUT is still shared: no other rank can complete it and remove the parts now */
+    /* count now, while the ranks share the output folder, because no other rank can remove the
+     * parts yet */
     if (!rc) result->waiting = count_missing(p);
     if (!rc && result->waiting && p->together)
         rc =
@@ -476,7 +488,8 @@ static int finish(parts *p, sgt_tokenize_result *result, sgt_error *err)
 
 /* ---- ranks ---- */
 
-/* Return the options, with those that decide how OUT is divided into parts, as malloc'd text. */
+/* Return the options, plus "ranks" if there are several, as JSON text allocated with malloc. The
+ * number of ranks decides how the inputs are divided. */
 static char *with_ranks(const parts *p, const char *options)
 {
     char *text;
