@@ -1,5 +1,5 @@
-/* export.c: write the tokens of a set as another trainer's files, and rename the files to their
- * final names. */
+/* export.c: writes the tokens of a set of shards as files for another trainer, and renames these
+ * files to their final names. */
 #include "tokenize/out/export.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include "tokenize/out/writer.h"
 
 #define BUFFER ((size_t)1 << 18) /* bytes written at a time */
-#define UINT16 8                 /* Megatron-LM's codes for types of tokens */
+#define UINT16 8                 /* Megatron-LM's codes for the type of a token */
 #define INT32 4
 
 const char *const sgt_layout_names[] = {"sgt", "megatron", "nanogpt", "npy"};
@@ -53,16 +53,16 @@ char *sgt_export_options(const char *options, sgt_layout layout)
 
 /* ---- Megatron-LM's index of a split ----
  *
- * Every document is one sequence. The index has three columns, one after the other, so our .idx
- * files are read twice: once for each of the first two columns. */
+ * Every document is one sequence. The index stores three columns one after the other, so sgt's own
+ * .idx files are read twice: once for each of the first two columns. */
 
 static int put_u64(sgt_sink *s, uint64_t v, sgt_error *err)
 {
     return sgt_sink_put(s, &v, sizeof v, err);
 }
 
-/* Write one column of the index: the length in tokens of each document, or the byte at which it
- * begins. */
+/* Write one column of the index: each document's length in tokens if `lengths` is 1, else the
+ * offset in bytes at which each document begins. */
 static int put_column(const sgt_export *e, int split, int lengths, sgt_sink *to, sgt_error *err)
 {
     const uint64_t documents = sgt_made_documents(e->set, split);
@@ -85,7 +85,7 @@ static int put_column(const sgt_export *e, int split, int lengths, sgt_sink *to,
     return rc;
 }
 
-/* Write Megatron-LM's index of a split's documents (megatron.h has the format). */
+/* Write Megatron-LM's index of a split's documents. The format is described in megatron.h. */
 static int put_index(const sgt_export *e, int split, sgt_sink *to, sgt_error *err)
 {
     const uint64_t documents = sgt_made_documents(e->set, split);
@@ -103,15 +103,16 @@ static int put_index(const sgt_export *e, int split, sgt_sink *to, sgt_error *er
 
 /* ---- tokens ---- */
 
-/* State of copying the tokens of a split into one file. */
+/* State while the tokens of a split are copied into one file. */
 typedef struct copy {
     const sgt_export *e;
     sgt_sink *to;
-    uint64_t read, written; /* tokens read of this split; tokens of earlier splits */
-    const char *shard;      /* path of the shard being read */
+    /* read: tokens of this split read so far; written: tokens of earlier splits */
+    uint64_t read, written;
+    const char *shard; /* path of the shard being read */
 } copy;
 
-/* Write ids, except the first one of the split. */
+/* Write n ids, but leave out the first id of the split, which must be the end of text. */
 static int put_ids(void *ctx, const void *ids, size_t n, uint64_t first, sgt_error *err)
 {
     copy *c = ctx;
@@ -143,7 +144,8 @@ static int copy_shard(copy *c, const sgt_manifest_shard *s, sgt_error *err)
     return rc;
 }
 
-/* Copy the tokens of a split to *to. `written` is the number of tokens of earlier splits. */
+/* Copy the tokens of a split to *to. `written` is the number of tokens that earlier splits had; it
+ * is used for progress. */
 static int put_tokens(const sgt_export *e, const char *split, uint64_t written, sgt_sink *to,
                       sgt_error *err)
 {
@@ -158,7 +160,7 @@ static int put_tokens(const sgt_export *e, const char *split, uint64_t written, 
 
 /* ---- the set ---- */
 
-/* Write a split's files, and describe them in *s. */
+/* Write the files of a split, and describe them in *s. */
 static int write_split(const sgt_export *e, int split, uint64_t written, int indexed,
                        sgt_manifest_shard *s, sgt_error *err)
 {

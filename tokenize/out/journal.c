@@ -1,4 +1,4 @@
-/* journal.c: write and read the journal. */
+/* journal.c: writes and reads the journal, from which a killed run resumes. */
 #include "tokenize/out/journal.h"
 
 #include <inttypes.h>
@@ -11,14 +11,14 @@
 #include "loader/base/json.h"
 
 #define VERSION 3
-/* most bytes of a journal; the options take nearly all of them */
+/* maximum size in bytes of a journal; the options can take nearly all of it */
 #define MAX_BYTES ((size_t)64 << 20)
 #define MOST_VALUES 1000 /* most JSON values in a journal */
 #define NUMBERS (sizeof(sgt_checkpoint) / sizeof(uint64_t))
 
 /* ---- writing ---- */
 
-/* Return the checksum of the checkpoint, j->now. */
+/* Return the checksum of the checkpoint in j->now. */
 static uint64_t hash_checkpoint(const sgt_journal *j)
 {
     return XXH3_64bits(&j->now, sizeof j->now);
@@ -65,7 +65,8 @@ int sgt_journal_create(sgt_journal **out, const char *work, uint64_t fingerprint
 void sgt_journal_invalid(sgt_journal *j, sgt_invalid_at at)
 {
     const sgt_invalid_at *last = j->invalid_count ? &j->invalid[j->invalid_count - 1] : NULL;
-    /* a resumed run reads the text again, and this position is already recorded */
+    /* ignore a position that an earlier run has already recorded: a resumed run reads some text
+     * again */
     if (last && (at.file < last->file || (at.file == last->file && at.offset <= last->offset)))
         return;
     if (j->invalid_count < SGT_INVALID_LISTED) j->invalid[j->invalid_count++] = at;
@@ -77,13 +78,14 @@ int sgt_journal_commit(sgt_journal *j, const sgt_checkpoint *now, sgt_error *err
     next.now = *now;
     next.begun = 1;
     const int rc = write_journal(&next, err);
-    if (!rc) *j = next; /* after a failure, *j keeps what is on disk */
+    if (!rc) *j = next; /* if writing fails, *j still equals the journal on disk */
     return rc;
 }
 
 /* ---- reading ---- */
 
-/* Fill in *j from the JSON object. Return whether it is a journal of this version of the format. */
+/* Fill in *j from the JSON object `all`. Return 1 if `all` is an undamaged journal of this format
+ * version, else 0. */
 static int unpack(sgt_journal *j, json_t *all)
 {
     uint64_t numbers[NUMBERS];
@@ -120,7 +122,7 @@ static int read_journal(sgt_journal *j, sgt_error *err)
     if ((rc = sgt_json_fits(text, n, MOST_VALUES, j->path, err)) == 0) {
         json_t *all = json_loadb(text, n, 0, &why);
         const int good = unpack(j, all);
-        /* running out of memory does not mean that the journal is damaged */
+        /* If memory runs out, do not report the journal as damaged. */
         if ((!all && json_error_code(&why) == json_error_out_of_memory) || (good && !j->options))
             rc = sgt_fail_memory(err, j->path);
         else if (!good)

@@ -1,5 +1,5 @@
-/* made.c: read shards through a buffer with read-ahead, and read their document indexes one at a
- * time. */
+/* made.c: reads the tokens of finished shards through a buffer with read-ahead, and their document
+ * indexes one at a time. */
 #include "tokenize/out/made.h"
 
 #include <assert.h>
@@ -18,7 +18,8 @@
 
 /* A shard of a split. */
 typedef struct shard {
-    uint64_t tokens, documents; /* tokens and documents of the split in all earlier shards */
+    /* number of tokens, and of documents, of the split in all earlier shards */
+    uint64_t tokens, documents;
     const char *folder;
     const sgt_manifest_shard *file;
     int fd;    /* descriptor; -1: not open */
@@ -28,7 +29,7 @@ typedef struct shard {
 typedef struct run {
     shard *shards;
     size_t count;
-    uint64_t tokens, documents; /* tokens and documents in all shards of the split */
+    uint64_t tokens, documents; /* number of tokens, and of documents, in all shards of the split */
 } run;
 
 typedef struct folder {
@@ -40,14 +41,14 @@ struct sgt_made {
     folder *folders;
     size_t count;
     run runs[SGT_SPLITS];
-    /* buffer of tokens at ... at + n - 1 of split `split` */
+    /* ids: read buffer, which holds the tokens from `at` to at + n - 1 of split `split` */
     char *ids;
     int split;
     uint64_t at;
     size_t n;
     size_t open;          /* number of open shards */
-    uint64_t *starts;     /* (documents): starts of the documents of the shard `indexed` */
-    const shard *indexed; /* the shard whose index is in memory; NULL: none */
+    uint64_t *starts;     /* (documents): first token of each document in the shard `indexed` */
+    const shard *indexed; /* shard whose document index is in memory, or NULL */
 };
 
 static int add_shard(run *r, const char *path, const sgt_manifest_shard *file, int first,
@@ -132,7 +133,7 @@ size_t sgt_made_shards(const sgt_made *s, int split) { return s->runs[split].cou
 uint64_t sgt_made_tokens(const sgt_made *s, int split) { return s->runs[split].tokens; }
 uint64_t sgt_made_documents(const sgt_made *s, int split) { return s->runs[split].documents; }
 
-/* Return the shard that holds token `at` of a split. */
+/* Return the shard that contains token `at` of a split. */
 static shard *find_shard(const sgt_made *s, int split, uint64_t at)
 {
     const run *r = &s->runs[split];
@@ -145,7 +146,7 @@ uint64_t sgt_made_before(const sgt_made *s, int split, uint64_t at)
     return documents ? documents - 1 : 0;
 }
 
-/* Open a shard, unless it is open. It may be a symbolic link to another disk. */
+/* Open a shard unless it is already open. The shard may be a symbolic link to another disk. */
 static int open_shard(sgt_made *s, shard *x, sgt_error *err)
 {
     char path[SGT_PATH];
@@ -155,26 +156,27 @@ static int open_shard(sgt_made *s, shard *x, sgt_error *err)
     x->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (x->fd < 0) return sgt_fail_errno(err, "%s", path);
     s->open++;
-    /* start reading what is no longer in the page cache, for example after a restart */
+    /* let the kernel read ahead any pages that are not in the page cache, for example after a
+     * reboot */
     posix_fadvise(x->fd, 0, 0, POSIX_FADV_WILLNEED);
     return SGT_OK;
 }
 
-/* Read n tokens of an open shard, from its token `at` on, into `ids`. */
+/* Read n tokens of an open shard into `ids`, starting at the shard's token `at`. */
 static int read_shard(const shard *x, size_t width, uint64_t at, char *ids, size_t n,
                       sgt_error *err)
 {
     const uint64_t from = SGT_SHARD_HEADER + width * at;
     char path[SGT_PATH];
-    /* try without the path, which only an error needs: composing it takes long compared with
-     * reading a short document */
+    /* Try to read first, and compose the path only if an error message needs it: composing a path
+     * takes long compared with reading a short document. */
     if (pread(x->fd, ids, width * n, (off_t)from) == (ssize_t)(width * n)) return SGT_OK;
     sgt_path(path, x->folder, "%s", x->file->file);
     return sgt_pread_all(x->fd, ids, width * n, from, path, err);
 }
 
-/* Fill the buffer with `most` tokens of a split from `at` on, or with as many as are left in the
- * shard. */
+/* Fill the buffer with `most` tokens of a split, starting at token `at`; with fewer if the shard
+ * ends earlier. */
 static int read_ahead(sgt_made *s, int split, uint64_t at, size_t most, sgt_error *err)
 {
     shard *x = find_shard(s, split, at);
@@ -194,8 +196,8 @@ static int read_ahead(sgt_made *s, int split, uint64_t at, size_t most, sgt_erro
 int sgt_made_ids(sgt_made *s, int split, uint64_t at, size_t *n, const void **ids, sgt_error *err)
 {
     assert(*n > 0 && at < sgt_made_tokens(s, split));
-    /* read ahead only if this read follows the last one; otherwise read just the tokens
-     * requested */
+    /* Read ahead only if this read continues the previous one. Otherwise read only the tokens
+     * requested. */
     const size_t width = sgt_made_width(s);
     const int follows = s->split == split && at >= s->at && at - s->at <= s->n;
     if (!follows || at - s->at == s->n) {
@@ -209,8 +211,8 @@ int sgt_made_ids(sgt_made *s, int split, uint64_t at, size_t *n, const void **id
     return SGT_OK;
 }
 
-/* Read the index of a shard. In the first shard of a folder, the first document must start at token
- * 0. */
+/* Read the document index of a shard. In the first shard of a split in its folder, document 0 must
+ * start at token 0. */
 static int read_starts(sgt_made *s, const shard *x, sgt_error *err)
 {
     char path[SGT_PATH], index[64];

@@ -1,5 +1,5 @@
-/* out.c: claim OUT, complete it and release it; compare what OUT holds with the request of a run,
- * to decide whether the run can be resumed. */
+/* out.c: claims the output folder OUT, completes it and releases it. To decide if an earlier run
+ * can be resumed, it compares what OUT holds with what this run requests. */
 #include "tokenize/out/out.h"
 
 #include <dirent.h>
@@ -21,22 +21,25 @@
 #include "tokenize/out/writer.h"
 #include "tokenize/vocab/vocab.h"
 
-#define MEGATRON_INDEX 42 /* bytes of Megatron-LM's index if there is no document (megatron.h) */
-#define SET "set"         /* name of the folder sgt_out.shards in .work */
-#define MOST_TRIES 1000   /* attempts to create .work in an OUT that other processes remove */
-#define NOT_JOINED 2      /* result of check_joined: OUT cannot be joined */
+#define MEGATRON_INDEX 42 /* size in bytes of a Megatron-LM index without documents (megatron.h) */
+#define SET "set"         /* name of the subfolder of .work for sgt_out.shards */
+/* maximum number of tries to create .work while other processes remove the output folder */
+#define MOST_TRIES 1000
+#define NOT_JOINED 2 /* result of check_joined: this rank cannot join the ranks at work */
 #define WAIT_MS 50
-/* number of waits of WAIT_MS, ten seconds together; a rank sets OUT up in less */
+/* maximum number of waits of WAIT_MS each, ten seconds in all; a rank sets the output folder up in
+ * less time */
 #define WAIT_TURNS 200
 
-/* .inputs.jsonl is in sets made before 2026-11-29 */
+/* files of a complete set besides shards; only sets made before 2026-11-29 have .inputs.jsonl */
 static const char *const finished_names[] = {"manifest.json",  "sources.jsonl",
                                              "tokenizer.json", SGT_TOKENIZER_CONFIG,
                                              SGT_DEDUP_FILE,   ".inputs.jsonl"};
 /* names that .work always holds */
 static const char *const guards[] = {".", "..", "lock", "owner"};
 #define COUNT(a) (sizeof(a) / sizeof *(a))
-/* most bytes of an option's value in a message, which itself has this limit */
+/* maximum size in bytes of an option's value in an error message; the complete message has the same
+ * limit */
 #define VALUE_SHOWN 1024
 
 /* ---- files ---- */
@@ -65,8 +68,8 @@ int sgt_out_holds_other_than(const char *folder, const char *const *names, size_
     return found;
 }
 
-/* Return whether .work holds an entry whose name is `begin` and a rank's number: the folder of a
- * rank's part, "part-NNNNNN", or a rank's owner file, "owner-NNNNNN". */
+/* Return 1 if .work has an entry whose name is `begin` followed by a rank's number. `begin` is
+ * "part-" for the folder of a rank's part, or "owner-" for a rank's owner file. */
 static int has_rank(const char *work, const char *begin)
 {
     const size_t n = strlen(begin);
@@ -79,8 +82,8 @@ static int has_rank(const char *work, const char *begin)
     return found;
 }
 
-/* Check that the file `name` in `folder` has `want` bytes, or, if at_least is set, at least that
- * many. */
+/* Return an error unless the file `name` in `folder` has exactly `want` bytes; if at_least is set,
+ * more bytes are also accepted. */
 static int check_size(const char *folder, const char *name, uint64_t want, int at_least,
                       sgt_error *err)
 {
@@ -98,9 +101,9 @@ static int check_size(const char *folder, const char *name, uint64_t want, int a
 
 /* ---- options ---- */
 
-/* Return an option's value as a user would type it on the command line. A string is returned as it
- * is. Any other value is written to `to`, which must be all zeros; if it is too long, the end is
- * left out. */
+/* Return an option's value as a user would type it on the command line. A string is returned
+ * itself. Any other value is written to `to`, which must be all zeros on entry; a value that is too
+ * long is truncated. */
 static const char *as_typed(char to[VALUE_SHOWN], const json_t *v)
 {
     if (!v) return "not given";
@@ -109,7 +112,7 @@ static const char *as_typed(char to[VALUE_SHOWN], const json_t *v)
     return to;
 }
 
-/* Return the name of the first option of `a` that is missing in `b` or has another value there;
+/* Return the name of the first option in `a` that `b` does not have or has with another value, or
  * NULL if there is none. */
 static const char *first_difference(json_t *a, const json_t *b)
 {
@@ -119,12 +122,13 @@ static const char *first_difference(json_t *a, const json_t *b)
     return NULL;
 }
 
-/* Compare options, as JSON objects: `a` has those of OUT, `b` those of this run. */
+/* Return an error if the options of the set in the output folder (JSON object `a`) differ from
+ * those of this run (`b`). */
 static int compare_objects(const char *out, json_t *a, json_t *b, sgt_error *err)
 {
     char had[VALUE_SHOWN] = {0}, has[VALUE_SHOWN] = {0}, option[64];
     const json_t *x = json_object_get(a, "shards"), *y = json_object_get(b, "shards");
-    /* compare the layout first: it decides which other options there are */
+    /* compare the layout first, because the other options depend on it */
     const char *key = (x || y) && !json_equal(x, y) ? "shards" : first_difference(b, a);
     if (!key) key = first_difference(a, b);
     if (!key) return SGT_OK;
@@ -160,8 +164,8 @@ static int compare_vocabulary(const char *out, uint64_t made, const sgt_vocab *v
 
 /* ---- inputs ---- */
 
-/* Fail, with a message that tells how `line` differs from input i of the corpus. NULL: the list has
- * no such line. */
+/* Return an error whose message tells how `line` of the earlier run's list of inputs differs from
+ * input i of the corpus. If `line` is NULL, the list ends before this input. */
 static int other_input(const char *out, const char *line, const sgt_corpus *c, size_t i,
                        sgt_error *err)
 {
@@ -188,18 +192,19 @@ static int other_input(const char *out, const char *line, const sgt_corpus *c, s
     return rc;
 }
 
-/* What an earlier run recorded of its inputs (feed.h). */
+/* What an earlier run recorded about its inputs (feed.h). */
 typedef struct known {
-    /* list with one line per input: inputs.jsonl if a run is resumed, sources.jsonl if a set is
-     * complete */
+    /* list with one line per input: inputs.jsonl if the run is resumed, or sources.jsonl if its set
+     * is complete */
     FILE *list;
-    FILE *sources;             /* if a run is resumed, its sources.jsonl; NULL: there is none */
-    const sgt_checkpoint *now; /* position that the run had reached; NULL: the set is complete */
-    char *line; /* (SGT_CORPUS_LINE): the line of one input, with its hash if the input was read */
+    FILE *sources;             /* sources.jsonl of a run that is resumed, or NULL */
+    const sgt_checkpoint *now; /* position at which the run stopped; NULL if its set is complete */
+    /* (SGT_CORPUS_LINE): the recorded line of one input; it has a hash if the input was read */
+    char *line;
 } known;
 
-/* Read the next line that describes a file into line[SGT_CORPUS_LINE]; "" at the end of the
- * list. */
+/* Read the next line that describes an input file into line[SGT_CORPUS_LINE]. Set line to "" at the
+ * end of the list. */
 static void next_line(char *line, FILE *f)
 {
     do
@@ -207,8 +212,8 @@ static void next_line(char *line, FILE *f)
     while (*line && sgt_corpus_is_document(line));
 }
 
-/* Check that input i, which may have been changed, still has the bytes that were read: all of it,
- * or as much as an interrupted run has read. */
+/* Return an error unless the bytes of input i that the earlier run has read are unchanged: all
+ * bytes, or those up to the position of an interrupted run. */
 static int compare_bytes(const sgt_out_request *r, const known *k, size_t i, sgt_error *err)
 {
     static const char key[] = "\"xxh3\": \"";
@@ -217,7 +222,7 @@ static int compare_bytes(const sgt_out_request *r, const known *k, size_t i, sgt
     const int read = !k->now || i < k->now->file;
     uint64_t hash = 0;
     if (read && !at) return other_input(r->path, "", r->corpus, i, err);
-    /* the input was not read yet, or its parts compare it */
+    /* no hash is recorded: the earlier run has not read this input, or a rank's part compares it */
     if (!read && (i > k->now->file || !k->now->hashed)) return SGT_OK;
     const uint64_t was = read ? strtoull(at + sizeof key - 1, NULL, 16) : k->now->hash;
     const int rc =
@@ -229,7 +234,7 @@ static int compare_bytes(const sgt_out_request *r, const known *k, size_t i, sgt
                     r->path, f->path);
 }
 
-/* Compare the next line of each list with input i of the corpus. */
+/* Compare input i of the corpus with the next line of each list. */
 static int compare_input(const sgt_out_request *r, known *k, size_t i, sgt_error *err)
 {
     const sgt_corpus *c = r->corpus;
@@ -248,7 +253,7 @@ static int compare_input(const sgt_out_request *r, known *k, size_t i, sgt_error
     return rc;
 }
 
-/* Open the file `name` in `folder` as *f. */
+/* Open the file `name` in `folder` for reading lines, as *f. */
 static int open_list(FILE **f, const char *folder, const char *name, sgt_error *err)
 {
     char path[SGT_PATH];
@@ -257,8 +262,8 @@ static int open_list(FILE **f, const char *folder, const char *name, sgt_error *
     return rc < 0 ? sgt_fail(err, rc, "%s (--force starts over)", why.text) : SGT_OK;
 }
 
-/* Write WORK/inputs.jsonl, with a line per input. If the run is resumed, the file tells whether an
- * input is unchanged (feed.h). */
+/* Write `work`/inputs.jsonl, which has a line for each input. If the run is resumed later, the
+ * lines show if an input has changed (feed.h). */
 static int write_inputs(const char *work, const sgt_corpus *c, sgt_error *err)
 {
     char path[SGT_PATH], *text = NULL;
@@ -283,7 +288,8 @@ int sgt_out_compare_inputs(const sgt_out_request *r, const char *folder, const s
     known k = {.now = now, .line = malloc(SGT_CORPUS_LINE)};
     if (!k.line) return sgt_fail_memory(err, folder);
     int rc = open_list(&k.list, folder, now ? "inputs.jsonl" : "sources.jsonl", err);
-    /* a run that was killed while it completed OUT may have moved sources.jsonl there */
+    /* sources.jsonl may be in the output folder, if the earlier run was killed while it completed
+     * the set */
     if (!rc && now && now->sources)
         rc = open_list(&k.sources, sgt_out_file_exists(folder, "sources.jsonl") ? folder : r->path,
                        "sources.jsonl", err);
@@ -298,9 +304,9 @@ int sgt_out_compare_inputs(const sgt_out_request *r, const char *folder, const s
 
 /* ---- OUT as a whole ---- */
 
-/* Check that the files of a shard of OUT have the sizes that follow from its manifest m. In another
- * layout they have no header of ours, and either Megatron-LM's index, with 20 bytes per document,
- * or none. */
+/* Return an error unless the files of shard s have the sizes that follow from the manifest m. In
+ * another layout than sgt's, the tokens have no header, and the index is either Megatron-LM's, with
+ * 20 bytes per document, or missing. */
 static int check_shard(const char *out, const sgt_manifest *m, const sgt_manifest_shard *s,
                        sgt_error *err)
 {
@@ -312,9 +318,9 @@ static int check_shard(const char *out, const sgt_manifest *m, const sgt_manifes
     return rc || m->raw ? rc : check_size(out, idx, index, 0, err);
 }
 
-/* Return 1 if OUT is complete and was made by the same request; 0 if it has no manifest. Return a
- * negative SGT_E* if another request made it, or if it is damaged. The options, the vocabulary, and
- * the paths, sizes and bytes (feed.h) of the inputs must agree. */
+/* Return 1 if the output folder holds a complete set that was made by the same request, or 0 if it
+ * has no manifest. Return a negative SGT_E* if another request made the set, or if it is damaged.
+ * The options, the vocabulary, and the paths, sizes and bytes (feed.h) of the inputs must agree. */
 static int is_complete(const sgt_out_request *r, sgt_error *err)
 {
     sgt_manifest m;
@@ -338,7 +344,8 @@ done:
     return rc < 0 ? rc : 1;
 }
 
-/* Check that the journal is possible for these inputs and options. Its contents are not trusted. */
+/* Return an error unless the journal's values are possible for these inputs and options. The file
+ * may have been changed, so it is not trusted. */
 static int check_journal(const sgt_journal *j, const sgt_out_request *r, sgt_error *err)
 {
     const sgt_corpus_file *f =
@@ -354,8 +361,9 @@ static int check_journal(const sgt_journal *j, const sgt_out_request *r, sgt_err
                  : sgt_fail(err, SGT_EFORMAT, "%s: damaged (--force starts over)", j->path);
 }
 
-/* Return 1 if the run that left the journal `j` in `work` had the same request. Return 0 if j is
- * NULL, or if standard input is read. Return a negative SGT_E* if the run had another request. */
+/* Compare this request with the run that left the journal `j` in `work`. Return 1 if that run had
+ * the same request. Return 0 if there is no checkpoint, or if standard input is read. Return a
+ * negative SGT_E* if that run had another request. */
 static int compare_run(const sgt_journal *j, const sgt_out_request *r, const char *work,
                        sgt_error *err)
 {
@@ -369,21 +377,21 @@ static int compare_run(const sgt_journal *j, const sgt_out_request *r, const cha
     return rc < 0 ? rc : !r->corpus->stream;
 }
 
-/* Return 1 if the run that left `j` (NULL: no journal) in `work` can be resumed. Return 0 if
- * nothing is worth keeping, or if the run cannot be resumed (standard input). Return a negative
- * SGT_E* if `work` has complete shards of another request. */
+/* Decide if the run that left the journal `j` (NULL: none) in `work` can be resumed, and return 1
+ * if so. Return 0 if nothing is worth keeping, or if standard input is read. Return a negative
+ * SGT_E* if `work` has complete shards or parts of another request. */
 static int may_resume(const sgt_journal *j, const sgt_out_request *r, const char *work,
                       sgt_error *err)
 {
     int rc = compare_run(j, r, work, err);
-    /* without a complete shard or part, starting over loses nothing */
+    /* if there is no complete shard and no part, starting over loses nothing */
     return rc < 0 && j && sgt_journal_empty(j) && !has_rank(work, "part-") ? 0 : rc;
 }
 
 /* ---- names ---- */
 
-/* Return whether `name` in OUT is a file of an earlier set: a name that complete sets have, except
- * a shard that the journal `ctx` (NULL: none) counts. */
+/* Return 1 if `name` in the output folder is a file of an earlier set. These are the names that
+ * complete sets use, except shards that the journal `ctx` (NULL: none) counts as complete. */
 static int stale_in_out(const char *name, const void *ctx)
 {
     const sgt_journal *j = ctx;
@@ -394,7 +402,7 @@ static int stale_in_out(const char *name, const void *ctx)
     return sgt_writer_reads_name(name, &split, &index) && !(j && index < j->now.shards[split]);
 }
 
-/* Remove everything in .work except the lock and its owner's file. */
+/* Remove everything in .work except the lock and the owner file. */
 static int empty_work(const char *work, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -412,41 +420,43 @@ static int empty_work(const char *work, sgt_error *err)
 
 /* ---- the lock ---- */
 
-/* Return whether .work holds more than the lock and its owner's file. */
+/* Return 1 if .work holds anything besides the lock and the owner file. */
 static int holds_work(const char *work)
 {
     return sgt_out_holds_other_than(work, guards, COUNT(guards));
 }
 
-/* Create OUT and .work, unless they exist. .work must be a real folder. A symbolic link is refused:
- * cleaning up would delete files somewhere else, and a link to nothing would make us wait
- * forever. */
+/* Create the output folder and .work in it, unless they exist. .work must be a real folder. A
+ * symbolic link is refused: cleaning up would delete files somewhere else, and with a dangling
+ * link, this process would wait forever. */
 static int make_work(const char *out, const char *work, sgt_error *err)
 {
     struct stat st;
     int tries = 0;
-    do { /* until .work exists, a rank that has no files to read may remove OUT again */
+    do { /* repeat: until .work exists, a rank without inputs may remove the output folder again */
         const int rc = sgt_make_folders(out, err);
         if (rc < 0) return rc;
-        /* flush OUT's entry: if a crash lost .work with its journal, OUT would have no owner */
+        /* Flush the new entry .work to disk. If a crash lost .work with its journal, nothing would
+         * show that the shards in the output folder are unfinished. */
         if (mkdir(work, 0777) == 0) return sgt_sync_parent(work, err);
     } while (errno == ENOENT && tries++ < MOST_TRIES);
     if (errno != EEXIST) return sgt_fail_errno(err, "%s: cannot make this folder", work);
     if (lstat(work, &st) == 0 && !S_ISDIR(st.st_mode))
         return sgt_fail(err, SGT_EIO, "%s: is not a folder (remove it, or name another OUT)", work);
-    /* .work is ours if it has a lock or an owner's file, or those of a rank that began just as the
-     * last rank removed both. Everything in it is removed in the end, so files of others are
-     * refused. */
+    /* An existing .work is accepted if it has a lock or an owner file, or a rank's owner file or
+     * part; a rank may have begun just as the last rank removed lock and owner. Other folders with
+     * files are refused, because everything in .work is removed in the end. */
     if (!sgt_out_file_exists(work, "lock") && !sgt_out_file_exists(work, "owner") &&
         !has_rank(work, "owner-") && !has_rank(work, "part-") && holds_work(work))
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: holds files that sgt did not make (move them, or name another OUT)",
                         work);
-    return SGT_OK; /* a folder, or nothing, if the run that just ended has removed it */
+    /* .work is a folder; or it is gone, because the run that just ended has removed it */
+    return SGT_OK;
 }
 
-/* Lock OUT/.work for this process. Return 1 if another run holds it. A run that ends removes the
- * lock and .work, so check afterwards that they still exist. */
+/* Lock OUT/.work for this process. Return 1 if another run holds the lock. Because a run that ends
+ * removes the lock and .work, check after locking that both still exist, and retry if not. */
 static int lock_work(sgt_out *o, sgt_error *err)
 {
     int rc;
@@ -458,8 +468,8 @@ static int lock_work(sgt_out *o, sgt_error *err)
     return rc;
 }
 
-/* Fail because another run is at work in OUT, or, if `rank` is set, another process with the number
- * of this rank. */
+/* Return an error that says that another run is using the output folder, or, if `rank` is set, that
+ * another process is running as the same rank. */
 static int at_work(const sgt_out_request *r, int rank, sgt_error *err)
 {
     return sgt_fail(err, SGT_EIO, "%s: another %s here%s (wait for it)", r->path,
@@ -467,29 +477,30 @@ static int at_work(const sgt_out_request *r, int rank, sgt_error *err)
                     rank && r->rank ? " as this rank" : "");
 }
 
-/* Remove .work, holding the lock until it is gone. */
+/* Remove .work. The lock is held until nothing else is left in it. */
 static void remove_work(sgt_out *o)
 {
     char path[SGT_PATH];
-    /* if .work cannot be emptied now, the next run empties it */
+    /* if .work cannot be emptied, leave that to the next run */
     if (sgt_out_check(o, NULL) < 0 || empty_work(o->work, NULL) < 0) return;
     unlink(sgt_path(path, o->work, "owner"));
-    /* from here on, another run may create a new lock and take over */
+    /* after this, another run may create a new lock and claim the folder */
     unlink(sgt_path(path, o->work, "lock"));
-    rmdir(o->work); /* fails, as intended, if another run has just created its lock */
+    rmdir(o->work); /* if another run has just created its lock, this fails, as it should */
     sgt_owner_leave(&o->owner);
 }
 
 /* ---- claiming ---- */
 
-/* Check whether OUT may be used at all, before anything in it is changed. */
+/* Return an error if this request may not use the output folder at all. Nothing in the folder has
+ * been changed yet. */
 static int check_folder(const sgt_out_request *r, sgt_error *err)
 {
     struct stat st;
-    /* another rank may be creating .work at this moment */
+    /* entries of a folder that counts as empty; another rank may be creating .work right now */
     static const char *const harmless[] = {"lost+found", ".work"};
-    /* for requests without a corpus: shards without a journal also count as a set, because the new
-     * files would mix with them */
+    /* files that show that the folder holds a set. The last two are used only for a request without
+     * a corpus: without a journal, it would mix its files with these shards. */
     static const char *const of_a_set[] = {"manifest.json", ".work/journal", "train_000000.bin",
                                            "val_000000.bin"};
     int taken = 0;
@@ -501,7 +512,7 @@ static int check_folder(const sgt_out_request *r, sgt_error *err)
         return sgt_fail(err, SGT_EIO, "%s: OUT is a file, not a folder (name another OUT)",
                         r->path);
     if (r->force || (r->corpus ? taken : !taken && sgt_out_file_exists(r->path, ".work")))
-        return SGT_OK; /* a request of the same kind as ours left .work, and nothing else */
+        return SGT_OK; /* the folder holds only what a request of the same kind has left */
     if (taken)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: OUT is there already (name a new folder, or --force replaces the set "
@@ -523,16 +534,17 @@ static int remove_file(const char *folder, const char *name, sgt_error *err)
     return sgt_fail_errno(err, "%s: cannot remove", path);
 }
 
-/* Remove from OUT the files of a set in another layout. Only the manifest of that set names them.
- * It is in `folder`, which is OUT, or, before the first file is moved to OUT, .work (export.h). The
- * manifest stays, so that another call can finish if this one is killed. OUT does not count as
- * complete without the files that the manifest lists. */
+/* Remove the files of a set in another layout than sgt's from the output folder. Only the manifest
+ * of that set names them. The manifest is in `folder`: the output folder, or .work if no file has
+ * been moved out of .work yet (export.h). Keep the manifest: if this call is killed, another call
+ * can finish. Without the files that the manifest lists, the set does not count as complete. */
 static int remove_listed(const char *out, const char *folder, sgt_error *err)
 {
     sgt_manifest m = {0};
     char idx[64];
     int rc = sgt_out_file_exists(folder, "manifest.json") ? sgt_manifest_read(&m, folder, err) : 0;
-    /* a damaged manifest lists no files; one that cannot be read now may be readable later */
+    /* treat a damaged manifest as one that lists no files; but report a read error, because a later
+     * call may succeed */
     if (rc != SGT_ENOMEM && rc != SGT_EIO) rc = SGT_OK;
     for (size_t i = 0; i < m.count && m.foreign && !rc; i++) {
         sgt_writer_index_name(idx, m.shards[i].file);
@@ -543,8 +555,8 @@ static int remove_listed(const char *out, const char *folder, sgt_error *err)
     return rc;
 }
 
-/* Remove what an earlier run left that is not resumed: files of another layout in OUT, and
- * everything in .work. */
+/* Remove what an earlier run has left and this run does not resume: files of another layout in the
+ * output folder, and everything in .work. */
 static int remove_begun(const sgt_out *o, sgt_error *err)
 {
     const int rc = remove_listed(o->path, o->work, err);
@@ -560,8 +572,8 @@ int sgt_out_clear(const sgt_out *o, sgt_error *err)
     return rc < 0 ? rc : sgt_sweep(o->path, stale_in_out, NULL, err);
 }
 
-/* Start over, ignoring any earlier run. When the new journal exists, the old files are out of date,
- * and are removed. */
+/* Start over, ignoring any earlier run. Once the new journal exists, the earlier run's files are
+ * out of date, so remove them. */
 static int start_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     int rc;
@@ -572,19 +584,21 @@ static int start_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
                                  r->journal_options ? r->journal_options : r->options, err)) < 0 ||
         (rc = sgt_out_clear(o, err)) < 0 || (rc = sgt_make_folders(o->shards, err)) < 0)
         return rc;
-    /* with parts, OUT is now clean. Commit a checkpoint: as long as the journal has none, a later
-     * run starts over */
+    /* With parts, the output folder is now free of old files. Commit a checkpoint, because a later
+     * run starts over as long as the journal has none. */
     return r->journal_options ? sgt_journal_commit(o->journal, &o->journal->now, err) : SGT_OK;
 }
 
-/* If completing OUT had moved `name` there, move it back to .work, where it will be continued. */
+/* If an earlier run had moved the file `name` from .work to the output folder to complete the set,
+ * move the file back, so that this run can continue it. */
 static int move_back(const sgt_out *o, const char *name, sgt_error *err)
 {
     if (sgt_out_file_exists(o->work, name) || !sgt_out_file_exists(o->path, name)) return SGT_OK;
     return sgt_move(o->path, o->work, name, name, NULL, err);
 }
 
-/* Check a file of the unfinished shard: it must have at least the bytes that the journal counts. */
+/* Return an error unless a file of the unfinished shard has at least the bytes that the journal
+ * counts. */
 static int check_begun(const sgt_out *o, int split, const char *suffix, uint64_t bytes,
                        sgt_error *err)
 {
@@ -594,8 +608,8 @@ static int check_begun(const sgt_out *o, int split, const char *suffix, uint64_t
     return check_size(o->work, name, bytes, 1, err);
 }
 
-/* Move the complete shards of a split, which the journal counts, to their folder. Check them and
- * the unfinished shard. */
+/* Move the complete shards of a split that the journal counts to o->shards, and check them. Then
+ * check the files of the unfinished shard. */
 static int go_on_with_split(const sgt_out *o, int split, sgt_error *err)
 {
     const sgt_checkpoint *now = &o->journal->now;
@@ -612,8 +626,8 @@ static int go_on_with_split(const sgt_out *o, int split, sgt_error *err)
     return rc ? rc : check_begun(o, split, "idx.tmp", 8 * now->documents[split], err);
 }
 
-/* Resume: restore the state that the journal describes, and remove everything else of ours in .work
- * and OUT. */
+/* Resume an earlier run: restore the state that its journal describes, and remove all other files
+ * of a set from the output folder and from o->shards. */
 static int go_on(sgt_out *o, sgt_error *err)
 {
     const sgt_journal *j = o->journal;
@@ -627,8 +641,8 @@ static int go_on(sgt_out *o, sgt_error *err)
     return rc;
 }
 
-/* With the lock held, find out whether OUT is complete or a run can be resumed; otherwise start
- * over. */
+/* While holding the lock, find out if the set is complete (return 1) or a run can be resumed; if
+ * neither is the case, start over. */
 static int resume_or_start(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     char path[SGT_PATH];
@@ -636,21 +650,22 @@ static int resume_or_start(sgt_out *o, const sgt_out_request *r, sgt_error *err)
         return start_over(o, r, err);
     int rc = is_complete(r, err);
     if (rc == 1) {
-        remove_work(o); /* .work was left by a run that was killed just before it ended */
+        /* an earlier run was killed after it had completed the set, before it could remove .work */
+        remove_work(o);
         return 1;
     }
     if (!rc && (rc = sgt_journal_open(&o->journal, o->work, err)) == 0)
         rc = may_resume(o->journal, r, o->work, err);
-    /* with parts, each part resumes by its own journal. With `force`, remove what earlier ranks
-     * have sorted, because it may be damaged */
+    /* With parts, each part resumes by its own journal. With `force`, remove the documents that
+     * earlier ranks have sorted, because they may be damaged. */
     if (rc == 1 && r->journal_options)
         return r->force ? sgt_remove_tree(sgt_path(path, o->work, SGT_OUT_SORTING), err) : SGT_OK;
     if (rc == 1 && (rc = go_on(o, err)) == 0) return SGT_OK;
     return rc < 0 && !r->force ? rc : start_over(o, r, err);
 }
 
-/* Check what can be checked without the lock. Return 1 if OUT is complete; then nothing in it is
- * changed, because it may be read-only. */
+/* Fill in *o, and check everything that can be checked without the lock. Return 1 if the set is
+ * complete. In this case nothing is changed, because the output folder may be read-only. */
 static int approach(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     struct stat st;
@@ -680,8 +695,9 @@ static int wait_a_turn(const sgt_out_request *r, sgt_error *err)
     return sgt_stopped(r->stop) ? sgt_fail(err, SGT_ESTOPPED, "stopped") : SGT_OK;
 }
 
-/* Return 1 if another rank that shares OUT is at work, else 0. If `who` is NULL, a rank that may be
- * dead counts as well, because the call does not wait to find out (owner.h). */
+/* Return 1 if another rank that shares the output folder is at work, else 0. If `who` is NULL, the
+ * call does not wait to find out if a rank is alive (owner.h), so a rank that has died may
+ * count. */
 static int find_sharer(const sgt_out *o, sgt_claimant *who, sgt_error *err)
 {
     char path[SGT_PATH];
@@ -695,9 +711,9 @@ static int find_sharer(const sgt_out *o, sgt_claimant *who, sgt_error *err)
     return rc;
 }
 
-/* Check whether the ranks at work make the same set, so that this rank can join them and make its
- * part. Return 0 if they do; 1 if the set is complete; NOT_JOINED if there is no journal to compare
- * with or, with `force`, if they make another set; or a negative SGT_E*. */
+/* Decide if this rank can join the ranks at work, because they make the same set. Return 0 if so,
+ * or 1 if the set is complete. Return NOT_JOINED if there is no journal to compare with or, with
+ * `force`, if they make another set. Otherwise return a negative SGT_E*. */
 static int check_joined(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     int rc = is_complete(r, err);
@@ -710,13 +726,14 @@ static int check_joined(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     return NOT_JOINED;
 }
 
-/* In a locked OUT, join the ranks that are at work; if there are none, resume an earlier run or
- * start over. */
+/* In a locked output folder, join the ranks that are at work. If there are none, resume an earlier
+ * run or start over. */
 static int set_up(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     int rc = find_sharer(o, NULL, err);
     if (rc == 1) {
-        /* .work belongs to another rank, even if it was created after approach() */
+        /* .work belongs to another rank, which may have created it after approach() looked for
+         * it */
         o->had_work = 1;
         if (r->journal_options && (rc = check_joined(o, r, err)) != NOT_JOINED) return rc;
         rc = find_sharer(o, &o->who, err);
@@ -736,8 +753,8 @@ int sgt_out_claim(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     int rc = approach(o, r, err);
     snprintf(name, sizeof name, "owner-%06" PRIu32, r->rank);
     sgt_path(own, o->work, "%s", name);
-    /* done before locking, because this may watch the file for a minute, while other ranks would
-     * wait for the lock */
+    /* Check the rank's owner file before locking: the check may watch the file for a minute, and
+     * other ranks would have to wait for the lock. */
     if (!rc && shared && (rc = sgt_owner_lives(own, &o->who, err)) == 1) rc = at_work(r, 1, err);
     for (int turn = 0; !rc && (rc = lock_work(o, err)) == 1; turn++)
         rc = shared && turn < WAIT_TURNS ? wait_a_turn(r, err) : at_work(r, 0, err);
@@ -785,9 +802,9 @@ void sgt_out_leave(sgt_out *o)
     sgt_out_release(o, !untouched);
 }
 
-/* Move a file of a shard from .work; if it is not there, it must have been moved already. Only a
- * failed rename counts as "not there": if some file system gave a wrong answer to a lookup, a set
- * would be completed without the file. */
+/* Move a file of a shard from .work to o->shards. If the file is not in .work, it must have been
+ * moved before. Find this out by the rename itself, not by a lookup: if a file system gave a wrong
+ * answer to a lookup, the set would be completed without the file. */
 static int move_if_there(const sgt_out *o, const char *name, sgt_error *err)
 {
     char temporary[80];
@@ -851,7 +868,8 @@ int sgt_out_list_shards(const sgt_out *o, const uint64_t shards[SGT_SPLITS], sgt
 
 int sgt_out_publish(sgt_out *o, const sgt_manifest *m, const sgt_vocab *v, sgt_error *err)
 {
-    /* only another layout has tokenizer_config.json, and only a rank's part has documents.sgt */
+    /* names with an odd index are optional: only other layouts have tokenizer_config.json, and only
+     * a rank's part has documents.sgt */
     static const char *const names[] = {"tokenizer.json", SGT_TOKENIZER_CONFIG, "sources.jsonl",
                                         SGT_DEDUP_FILE};
     char path[SGT_PATH], *text = NULL;
@@ -865,7 +883,7 @@ int sgt_out_publish(sgt_out *o, const sgt_manifest *m, const sgt_vocab *v, sgt_e
     for (size_t i = 0; i < COUNT(names) && !rc; i++)
         rc = sgt_move(o->work, o->path, names[i], names[i], i % 2 ? &none : NULL, err);
     if (!rc) rc = sgt_manifest_write(m, o->work, err);
-    /* Every other file must be on disk before the manifest, whose existence tells that the set is
+    /* Flush all other files before the manifest, because its existence means that the set is
      * complete. */
     if (!rc) rc = sgt_sync_folder(o->path, err);
     if (!rc) rc = sgt_move(o->work, o->path, "manifest.json", "manifest.json", NULL, err);

@@ -1,5 +1,5 @@
-/* out.h: the folder OUT: decide whether a run may write there, find where an earlier run stopped,
- * and complete the folder.
+/* out.h: manages the output folder OUT: decides if a run may write there, finds where an earlier
+ * run stopped, and completes the folder.
  *
  *     sgt_out o;
  *     int rc = sgt_out_claim(&o, &(sgt_out_request){.path = "out", ...}, &err);
@@ -10,14 +10,14 @@
  *         sgt_out_release(&o, keep);
  *     }
  *
- * Several ranks can fill one OUT together. Each rank claims OUT, and makes a part, which is a set
- * in its own folder in OUT/.work (parts.h). When all parts are complete, one rank stops sharing OUT
- * (sgt_out_alone) and completes it.
+ * Several ranks can fill one OUT together. Each rank claims OUT, and writes its part, which is a
+ * set of shards in a separate folder in OUT/.work (parts.h). When all parts are complete, one rank
+ * stops sharing OUT (sgt_out_alone) and completes it.
  *
- * OUT belongs to one run at a time, which holds a lock and an owner's file in OUT/.work (owner.h).
- * Ranks that share OUT hold these only while they claim or complete it; the rest of the time each
- * rank holds an owner's file of its own. Unless `force` is set, an OUT with other options or from
- * other inputs is refused, and so is a folder with files that sgt-tokenize did not make. `force`
+ * OUT belongs to one run at a time, which holds a lock and an owner file in OUT/.work (owner.h).
+ * Ranks that share OUT hold these only while they claim or complete it; the rest of the time, each
+ * rank holds only a separate owner file. Unless `force` is set, the claim fails if OUT was made
+ * with other options or from other inputs, or holds files that sgt-tokenize did not make. `force`
  * replaces only files with names that sgt-tokenize uses. OUT is complete if manifest.json
  * exists. */
 #ifndef SGT_OUT_H
@@ -32,109 +32,114 @@
 #include "loader/shards/manifest.h"
 #include "tokenize/sgt_tokenize.h"
 
-/* What happens to the set that an earlier run left in OUT. */
+/* How to treat a set that an earlier run left in the output folder. */
 typedef enum sgt_out_force {
     SGT_OUT_KEEP,
-    SGT_OUT_ANEW, /* replace the set; but if it is unfinished and of the same request, resume it */
-    SGT_OUT_DIFFERENT, /* replace the set if its request differs; used for parts of a set */
-    SGT_OUT_BESIDE     /* keep the set, and write other files next to it */
+    /* replace the set, unless it is an unfinished set of the same request: resume that */
+    SGT_OUT_ANEW,
+    SGT_OUT_DIFFERENT, /* replace the set only if its request differs; used for a rank's part */
+    SGT_OUT_BESIDE     /* keep the set, and write other files into the same folder */
 } sgt_out_force;
 
 typedef struct sgt_out_request {
     const char *path;
     const sgt_corpus *corpus;
     const sgt_vocab *vocab;
-    /* options that change the output, as the JSON text of an object whose keys are the program's
-     * options, with _ instead of - */
+    /* options that change the output, as the text of a JSON object; its keys are the command-line
+     * options with _ for - */
     const char *options;
-    /* options without the layout: those of the parts, and of the set of shards that another layout
-     * is converted from */
+    /* `options` without the layout, for the parts and for the shards that are converted to another
+     * layout */
     const char *set_options;
-    /* options for the journal: `options`, and those that decide how OUT is divided into parts;
-     * NULL: OUT is not made in parts */
+    /* options to store in the journal: `options` plus those that decide how the inputs are divided
+     * into parts; NULL if there are no parts */
     const char *journal_options;
-    uint32_t rank; /* number of this process among the ranks that make the parts */
+    uint32_t rank; /* index of this process among the ranks that make the parts */
     int force;     /* a value of sgt_out_force */
     const sgt_notice *notice;
     const sgt_stop *stop;
     sgt_layout layout; /* layout of the files in OUT */
 } sgt_out_request;
 
-#define SGT_OUT_PARTS 1000000 /* limit on the number of parts: a part's number has six digits */
-/* folder in .work for documents that are being reordered, and for the list of duplicates */
+#define SGT_OUT_PARTS 1000000 /* maximum number of parts: a part's folder name has six digits */
+/* subfolder of .work for documents that are being shuffled and for the list of duplicates */
 #define SGT_OUT_SORTING "sorting"
 
 typedef struct sgt_out {
-    const char *path;    /* path of OUT; points into the request */
+    const char *path;    /* path of the output folder OUT; points into the request */
     char work[SGT_PATH]; /* OUT/.work */
-    /* folder of the complete shards: OUT; or, if OUT gets another layout, OUT/.work/set, from which
-     * OUT's files are converted in the end (export.h) */
+    /* folder for complete shards: OUT, or OUT/.work/set if they will be converted to another layout
+     * (export.h) */
     char shards[SGT_PATH];
-    /* owner: owner of .work/owner, which holds .work/lock; sharer: while OUT is shared, owner of
-     * .work/owner-RANK; either may be NULL */
+    /* owner: ownership of OUT, by the file .work/owner and the lock .work/lock; sharer: while ranks
+     * share OUT, ownership of .work/owner-RANK. Either may be NULL. */
     sgt_owner *owner, *sharer;
     sgt_claimant who;
     size_t width; /* bytes of an id in the shards */
-    int made;     /* 1: OUT did not exist before this claim */
+    int made;     /* 1 if OUT did not exist before this claim */
     int had_work; /* 1: .work existed before this claim */
     sgt_journal *journal;
 } sgt_out;
 
-/* Return whether `folder` holds an entry other than the `count` names. A missing folder holds
- * nothing. */
+/* Return 1 if `folder` has an entry other than the `count` names. A folder that does not exist has
+ * no entries. */
 int sgt_out_holds_other_than(const char *folder, const char *const *names, size_t count);
 int sgt_out_file_exists(const char *folder, const char *name);
-int sgt_out_is_begun(const char *out); /* return whether OUT holds a set, complete or not */
+int sgt_out_is_begun(const char *out); /* returns 1 if OUT holds a set, complete or not */
 
-/* Compare the inputs that `folder` records with r->corpus. `folder` is that of a complete set (OUT
- * or a part of it), or, with the journal's checkpoint `now`, the .work of a run that is resumed. */
+/* Return an error if the inputs recorded in `folder` differ from r->corpus. If `now` is NULL,
+ * `folder` holds a complete set (OUT or a part). Otherwise `folder` is the .work of a run to
+ * resume, and `now` is its journal's checkpoint. */
 int sgt_out_compare_inputs(const sgt_out_request *r, const char *folder, const sgt_checkpoint *now,
                            sgt_error *err);
 
-/* Claim OUT for this run. Return 0 if OUT is ours, with *o filled in; 1 if it is already complete,
- * made with the same options from the same inputs; or a negative SGT_E*. Call sgt_out_release only
- * after 0.
+/* Claim the output folder OUT for this run. Return 0 and fill in *o if this run may use OUT. Return
+ * 1 if OUT already holds the complete set, made with the same options from the same inputs.
+ * Otherwise return a negative SGT_E*. Call sgt_out_release only after a result of 0.
  *
- * If r->journal_options is set, OUT is shared by the ranks of the same request. Nothing in OUT
- * itself may be written before sgt_out_alone. To release a shared OUT, call sgt_out_leave. If
- * another rank is setting OUT up or completing it, the call waits for up to ten seconds.
+ * If r->journal_options is set, the ranks of the same request share OUT. No rank may write to OUT
+ * itself before it calls sgt_out_alone. To release a shared OUT, call sgt_out_leave. If another
+ * rank is setting OUT up or completing it, the call waits for up to ten seconds.
  *
- * If r->corpus is NULL, because the files are not made from text, only `path` and `force` are
- * needed: OUT must be new, empty, or left by such a claim that did not end in sgt_out_publish. With
- * `force`, OUT may hold an earlier set, which stays until sgt_out_clear; with SGT_OUT_BESIDE, an
- * unfinished set stays, too. */
+ * If r->corpus is NULL, the files are not made from text, and only `path` and `force` are needed.
+ * OUT must then be new, empty, or left by a claim of this kind that did not reach sgt_out_publish.
+ * With `force`, OUT may hold an earlier set, which stays until sgt_out_clear; with SGT_OUT_BESIDE,
+ * an unfinished set stays, too. */
 int sgt_out_claim(sgt_out *o, const sgt_out_request *r, sgt_error *err);
 
-/* Remove an earlier set from OUT, beginning with its manifest. */
+/* Remove the files of an earlier set from OUT, its manifest first. */
 int sgt_out_clear(const sgt_out *o, sgt_error *err);
 
-/* Stop sharing OUT, and wait until no other rank works on it. Return 0 if only this rank has OUT
- * now, 1 if OUT has become complete, or a negative SGT_E*. */
+/* Stop sharing OUT, and wait until no other rank uses it. Return 0 if OUT now belongs only to this
+ * rank, 1 if OUT has been completed meanwhile, or a negative SGT_E*. */
 int sgt_out_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err);
-/* Fail if another run has taken OUT over because this one was suspended for too long (owner.h). */
+/* Return an error if another run has taken OUT over because this run was suspended for too long
+ * (owner.h). */
 int sgt_out_check(const sgt_out *o, sgt_error *err);
-/* Leave a shared OUT. If no rank has begun a part, restore OUT to its state before the claim. */
+/* Stop using a shared OUT. If no rank has begun a part, restore OUT to its state before the
+ * claim. */
 void sgt_out_leave(sgt_out *o);
 
-/* Move the files of a complete shard from .work to o->shards, unless they are there already. The
- * index is moved first, so that every shard there has its index. */
+/* Move the files of a complete shard from .work to o->shards, unless they were moved before. The
+ * index is moved before the tokens, so that every shard in o->shards has an index. */
 int sgt_out_move_shard(const sgt_out *o, const sgt_manifest_shard *s, sgt_error *err);
 
-/* Look for a shard of a split in o->shards. Return 1 and describe it in *s if it exists; 0 if not;
- * or a negative SGT_E*. */
+/* Look for shard `index` of a split in o->shards. If it exists, describe it in *s and return 1.
+ * Return 0 if it does not exist, or a negative SGT_E*. */
 int sgt_out_find_shard(const sgt_out *o, int split, uint64_t index, sgt_manifest_shard *s,
                        sgt_error *err);
 
-/* Add the first shards[split] shards of each split to m->shards, and set m->tokens and
- * m->documents. The shards must be in o->shards. */
+/* Append the first shards[split] shards of each split to m->shards, and add their counts to
+ * m->tokens and m->documents. Return an error if one of them is not in o->shards. */
 int sgt_out_list_shards(const sgt_out *o, const uint64_t shards[SGT_SPLITS], sgt_manifest *m,
                         sgt_error *err);
 
-/* Complete OUT: move or write sources.jsonl (from .work), tokenizer.json and, last, manifest.json.
- * Then remove .work. If OUT has another layout, its files must be there already. */
+/* Complete OUT: write tokenizer.json, move sources.jsonl from .work to OUT, write manifest.json
+ * last, and then remove .work. If another layout is requested, its files must already be in OUT. */
 int sgt_out_publish(sgt_out *o, const sgt_manifest *m, const sgt_vocab *v, sgt_error *err);
 
-/* Release OUT. If keep is 0, OUT is removed unless it holds a complete shard. */
+/* Release OUT. If `keep` is 0, remove .work, and also remove OUT if this run created it and it is
+ * empty. */
 void sgt_out_release(sgt_out *o, int keep);
 
 #endif

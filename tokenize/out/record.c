@@ -1,13 +1,15 @@
-/* record.c: write encoded units to disk, with checkpoints from which a killed run resumes.
+/* record.c: writes encoded units to disk, with checkpoints from which a killed run resumes.
  *
- * A checkpoint is taken when a shard is full, which may be in the middle of a part. All its counts
- * then refer to the beginning of the part, and `skip` is the number of the part's tokens that are
- * already written. A later run encodes from the part's first byte and skips these tokens. Parts are
- * cut where no token crosses the cut, so any division into parts gives the same tokens.
+ * A checkpoint is taken when a shard is full, which may be in the middle of a part (input/feed.h).
+ * All its counts then refer to the beginning of the part, and `skip` is the number of the part's
+ * tokens that are already written. A later run encodes from the part's first byte and skips these
+ * tokens. Parts are cut where no token crosses the cut, so the tokens do not depend on where parts
+ * are cut.
  *
- * If digests are written (dedup.h), a run cannot resume in the middle of a document, so all counts
- * refer to the beginning of the document instead. If literals begin several documents in one line
- * or row, these documents have the same offset, and the counts refer to the first of them. */
+ * If document records are written (dedup.h), a run cannot resume in the middle of a document, so
+ * all counts refer to the beginning of the document instead. If <|endoftext|> begins several
+ * documents in one line or row, these documents have the same offset, and the counts refer to the
+ * first of them. */
 #include "tokenize/out/record.h"
 
 #include <assert.h>
@@ -27,19 +29,21 @@
 #include "tokenize/out/writer.h"
 #include "tokenize/pipeline.h"
 
-#define RECORDS 2048                     /* number of document records written at a time */
-#define SOURCES_BUFFER ((size_t)1 << 16) /* bytes of sources.jsonl written at a time */
+#define RECORDS 2048                     /* number of document records in the write buffer */
+#define SOURCES_BUFFER ((size_t)1 << 16) /* size in bytes of the write buffer for sources.jsonl */
 
-/* ---- documents.sgt: the record of each document, appended when it ends ---- */
+/* ---- documents.sgt: a record of each document, appended when the document ends ---- */
 
 typedef struct digests {
     sgt_sink file;
-    XXH3_state_t *hash; /* hash of the current document if it has more than one part; NULL: no
-                         * digests are written */
+    /* hash of the current document so far, used if it has several parts; NULL if no records are
+     * written */
+    XXH3_state_t *hash;
     uint64_t length;
 } digests;
 
-/* Open a file of .work to append after its first `bytes` bytes; anything after these is cut off. */
+/* Open a file in .work for appending. Keep its first `bytes` bytes, and cut off anything after
+ * them. */
 static int open_sink(sgt_sink *s, size_t size, const sgt_out *o, const char *name, uint64_t bytes,
                      sgt_error *err)
 {
@@ -48,8 +52,8 @@ static int open_sink(sgt_sink *s, size_t size, const sgt_out *o, const char *nam
     return rc < 0 ? rc : sgt_sink_cut(s, bytes, err);
 }
 
-/* Add the next part of a document's text. first, last: 1 if it is the document's first or last
- * part. */
+/* Hash the next part of a document's text, and append the document's record after its last part.
+ * first, last: 1 if this is the document's first or last part. */
 static int add_digest(digests *d, const void *text, size_t n, int first, int last, int split,
                       sgt_error *err)
 {
@@ -77,15 +81,18 @@ struct sgt_record {
     sgt_writer *writers[SGT_SPLITS];
     sgt_sink sources;
     sgt_checkpoint now;
-    uint64_t tokens;  /* tokens in all shards of all splits, for progress */
-    uint64_t done;    /* bytes on disk of all files that were recorded completely */
-    uint64_t reading; /* bytes of the current file that were read from disk */
+    uint64_t tokens;  /* number of tokens in all shards of both splits, for progress */
+    uint64_t done;    /* bytes on disk of the input files that are completely recorded */
+    uint64_t reading; /* bytes read so far of the current input file, as stored on disk */
     digests digests;
-    /* value of `now` at the start of the current document, or of the line that holds it */
+    /* copy of `now` from the start of the current document; if its line or row holds several
+     * documents, from the start of the first */
     sgt_checkpoint begun;
-    uint64_t begun_tokens; /* tokens since `begun` in parts that were recorded */
-    int inside; /* 1: a document, or a line that holds several, has begun and has not ended */
-    sgt_kept_rows *kept_rows; /* fields to keep of the current file, if it is Parquet */
+    uint64_t begun_tokens; /* number of tokens recorded since `begun`, in complete parts */
+    /* 1 while a document, or a line that holds several documents, has begun and not ended */
+    int inside;
+    /* reader of the fields to keep, if the current input file is Parquet */
+    sgt_kept_rows *kept_rows;
 };
 
 static int open_files(sgt_record *r, const sgt_tokenize_options *o, sgt_error *err)
@@ -141,10 +148,10 @@ uint64_t sgt_record_bytes(const sgt_record *r) { return r->now.all_bytes; }
 uint64_t sgt_record_read(const sgt_record *r) { return r->done + r->reading; }
 uint64_t sgt_record_tokens(const sgt_record *r) { return r->tokens; }
 
-/* Return the checkpoint from which a later run resumes. */
+/* Return the checkpoint from which a later run must resume. */
 static sgt_checkpoint resume_point(const sgt_record *r)
 {
-    /* within a line or row, the offset advances only with the last document */
+    /* Within a line or row, the offset stays the same until its last document ends. */
     const int line = r->now.file == r->begun.file && r->now.offset == r->begun.offset;
     if (!r->inside || !(r->digests.hash || line)) return r->now;
     sgt_checkpoint at = r->begun;
@@ -155,9 +162,9 @@ static sgt_checkpoint resume_point(const sgt_record *r)
     return at;
 }
 
-/* Flush everything to disk, commit it to the journal, then move the complete shards to OUT. If the
- * run is killed in between, the next run moves the shards left in .work. finish: 1 if shards that
- * are not full count as complete, too. */
+/* Flush everything to disk, commit the position to the journal, and then move the complete shards
+ * to the output folder. If the run is killed between these steps, the next run moves the shards
+ * that are still in .work. finish: 1 to complete shards that are not full, too. */
 static int checkpoint(sgt_record *r, int finish, sgt_error *err)
 {
     sgt_manifest_shard done[SGT_SPLITS] = {0};
@@ -191,8 +198,8 @@ static int write_source(sgt_record *r, const char *text, size_t n, sgt_error *er
     return sgt_sink_put(&r->sources, text, n, err);
 }
 
-/* Write the line of sources.jsonl for the document of this part, which was just counted: the number
- * of its line or row, its split, and the fields to keep. */
+/* Write the line of sources.jsonl for the document that begins with part p: the number of its line
+ * or row, its split, and the fields to keep. The document has already been counted. */
 static int record_fields(sgt_record *r, const sgt_part *p, const sgt_unit *u, sgt_error *err)
 {
     const char *json;
@@ -210,7 +217,8 @@ static int record_fields(sgt_record *r, const sgt_part *p, const sgt_unit *u, sg
     return rc < 0 ? rc : write_source(r, "}\n", 2, err);
 }
 
-/* Write the line of sources.jsonl for the file that just ended, with the hash of its stream. */
+/* Write the line of sources.jsonl for the input file that has just ended. `hash` is the hash of its
+ * stream. */
 static int record_source(sgt_record *r, uint64_t hash, sgt_error *err)
 {
     const sgt_corpus_file *f = &r->corpus->files[r->now.file];
@@ -269,8 +277,8 @@ static void count_part(sgt_record *r, const sgt_part *p)
     r->reading = p->raw;
 }
 
-/* Add to the counts a part whose ids are written, and record what sources.jsonl and the digests
- * need of it. */
+/* Count part p, whose ids are already written, and record its fields for sources.jsonl and its hash
+ * for documents.sgt. */
 static int finish_part(sgt_record *r, const sgt_part *p, const sgt_unit *u, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -288,8 +296,8 @@ int sgt_record_unit(sgt_record *r, const sgt_unit *u, sgt_error *err)
     int rc = sgt_out_check(r->o, err);
     for (size_t i = 0; i < u->count && !rc; i++) {
         const sgt_part *p = &u->parts[i];
-        /* the first row of this rank's range of a divided Parquet file, which only the reader
-         * knows */
+        /* If the Parquet file is divided among ranks, only the reader knows the first row of this
+         * rank's range: take it from the first part. */
         if (!r->now.offset && p->offset) r->now.offset = r->now.line = p->offset;
         assert(p->file == r->now.file && p->offset == r->now.offset);
         r->now.hashed = p->hashed;
@@ -313,7 +321,7 @@ int sgt_record_unit(sgt_record *r, const sgt_unit *u, sgt_error *err)
 }
 
 /* Return the positions of ill-formed UTF-8 in the journal as JSON text, [{"path": ..., "offset":
- * N}, ...], malloc'd. */
+ * N}, ...]. The caller frees the text. */
 static char *invalid_places(const sgt_record *r)
 {
     const sgt_journal *j = r->o->journal;

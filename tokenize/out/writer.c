@@ -15,15 +15,17 @@
 #include "loader/base/file.h"
 #include "loader/shards/shard.h"
 
-#define ID_BUFFER ((size_t)1 << 19)    /* bytes of the buffer for ids */
-#define START_BUFFER ((size_t)1 << 12) /* number of document starts that the buffer holds */
+#define ID_BUFFER ((size_t)1 << 19) /* bytes of the buffer for ids */
+/* number of document starts that fit into the write buffer */
+#define START_BUFFER ((size_t)1 << 12)
 
 struct sgt_writer {
     sgt_writer_options o;
-    /* number of the shard being written; its tokens and documents so far */
+    /* index: number of the current shard; tokens, documents: its tokens and documents so far */
     uint64_t index, tokens, documents;
-    size_t width;      /* bytes of an id */
-    sgt_sink bin, idx; /* bin.hash covers the token bytes that have left the buffer */
+    size_t width; /* bytes of an id */
+    /* bin: tokens, with a hash of those already written out; idx: document starts */
+    sgt_sink bin, idx;
 };
 
 const char *const sgt_split_names[SGT_SPLITS] = {"train", "val"};
@@ -61,7 +63,8 @@ int sgt_writer_reads_name(const char *name, int *split, uint64_t *index)
 int sgt_sink_open(sgt_sink *s, const char *folder, const char *name, int flags, sgt_error *err)
 {
     if (!s->buffer && !(s->buffer = malloc(s->size))) return sgt_fail_memory(err, folder);
-    /* do not follow a link: only this process uses the locked folder, so there should be none */
+    /* sgt_file_open does not follow a symbolic link; only this process uses the locked folder, so
+     * there should be none */
     s->fd = sgt_file_open(sgt_path(s->path, folder, "%s", name), O_RDWR | flags, err);
     return s->fd < 0 ? s->fd : SGT_OK;
 }
@@ -70,7 +73,8 @@ int sgt_sink_flush(sgt_sink *s, sgt_error *err)
 {
     int rc = sgt_write_all(s->fd, s->buffer, s->used, s->path, err);
     if (rc < 0) return rc;
-    /* start writing to disk now, so that fsync has less to wait for; a failure is harmless */
+    /* start writing the data to disk now, so that a later fsync has less to wait for; an error here
+     * is harmless */
     (void)sync_file_range(s->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
     if (s->hash) XXH3_64bits_update(s->hash, s->buffer, s->used);
     s->used = 0;
@@ -135,10 +139,10 @@ static int open_file(sgt_writer *w, sgt_sink *s, const char *suffix, int flags, 
     return sgt_sink_open(s, w->o.work, name, flags, err);
 }
 
-/* Begin the next shard, unless one is begun. */
+/* Begin the next shard, unless the current one is already begun. */
 static int begin_shard(sgt_writer *w, sgt_error *err)
 {
-    /* overwritten with the header when the shard is complete */
+    /* placeholder, which the real header replaces when the shard is complete */
     static const uint8_t no_header[SGT_SHARD_HEADER];
     int flags = O_CREAT | O_TRUNC, rc;
     if (w->bin.fd >= 0) return SGT_OK;

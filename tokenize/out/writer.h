@@ -1,7 +1,7 @@
-/* writer.h: write the shards of one split, one after the other. Ids go to
- * WORK/SPLIT_NNNNNN.bin.tmp, and the starts of documents to WORK/SPLIT_NNNNNN.idx.tmp. A full shard
- * is finished (header, fsync), and keeps these names until the journal lists it and it is moved to
- * OUT. Only one thread at a time may use a writer. */
+/* writer.h: writes the shards of one split, one after the other. In the work folder, ids go to
+ * SPLIT_NNNNNN.bin.tmp, and the starts of documents to SPLIT_NNNNNN.idx.tmp. When a shard is full,
+ * it gets its header and is flushed to disk. It keeps its temporary names until the journal counts
+ * it and it is moved to the output folder. Only one thread at a time may use a writer. */
 #ifndef SGT_WRITER_H
 #define SGT_WRITER_H
 
@@ -13,7 +13,7 @@
 #include "loader/shards/manifest.h"
 #include "tokenize/sgt_tokenize.h"
 
-/* limit on the number of shards: a shard's number has six digits */
+/* maximum number of shards per split: a shard's file name has six digits */
 #define SGT_WRITER_SHARDS 1000000
 
 #define SGT_SPLITS 2
@@ -30,24 +30,25 @@ typedef struct sgt_sink {
     int fd; /* descriptor; -1: not open */
     char path[SGT_PATH];
     char *buffer;
-    size_t used, size; /* bytes in the buffer; size of the buffer in bytes */
-    /* hash of the bytes that have left the buffer; NULL: none is computed */
+    size_t used, size; /* number of bytes in the buffer; size of the buffer in bytes */
+    /* running hash of the bytes that were written out of the buffer; NULL if no hash is needed */
     struct XXH3_state_s *hash;
 } sgt_sink;
 
-/* Open `folder`/`name` as *s, whose `size` and `hash` the caller has set. `flags`: O_CREAT,
- * O_TRUNC. */
+/* Open `folder`/`name` as *s. The caller must have set s->size and s->hash. `flags` may contain
+ * O_CREAT and O_TRUNC. */
 int sgt_sink_open(sgt_sink *s, const char *folder, const char *name, int flags, sgt_error *err);
-/* Cut a file that an earlier run began to `size` bytes, and continue at its end. It must have at
- * least that many bytes. */
+/* Truncate a file from an earlier run to `size` bytes, and continue at its end. Return an error if
+ * the file is shorter than that. */
 int sgt_sink_cut(sgt_sink *s, uint64_t size, sgt_error *err);
 int sgt_sink_put(sgt_sink *s, const void *p, size_t n, sgt_error *err);
 int sgt_sink_flush(sgt_sink *s, sgt_error *err); /* write the bytes in the buffer */
-/* write the bytes in the buffer, and flush the file to disk */
+/* write out the buffer, and flush the file to disk */
 int sgt_sink_sync(sgt_sink *s, sgt_error *err);
-/* close the file, and discard the bytes in the buffer */
+/* close the file; bytes still in the buffer are discarded */
 void sgt_sink_close(sgt_sink *s);
-void sgt_sink_free(sgt_sink *s); /* close the file, and free the buffer */
+/* close the file and free the buffer; bytes still in it are discarded */
+void sgt_sink_free(sgt_sink *s);
 
 typedef struct sgt_writer sgt_writer;
 
@@ -58,38 +59,40 @@ typedef struct sgt_writer_options {
     const sgt_vocab *vocab;
 } sgt_writer_options;
 
-/* Open a writer that continues after `shards` complete shards. The files of the next shard keep
- * their first `tokens` tokens and `documents` starts of documents; anything after these is cut off.
- * (0, 0: that shard was not begun.) The strings and the vocabulary in *o must outlive the
- * writer. */
+/* Open a writer that continues after `shards` complete shards. If the next shard was begun, its
+ * files keep their first `tokens` tokens and `documents` document starts, and anything after these
+ * is cut off. If both numbers are 0, the next shard was not begun. The strings and the vocabulary
+ * in *o must outlive the writer. */
 int sgt_writer_open(sgt_writer **out, const sgt_writer_options *o, uint64_t shards, uint64_t tokens,
                     uint64_t documents, sgt_error *err);
-void sgt_writer_close(sgt_writer *w); /* close it; unfinished files stay in WORK; NULL is allowed */
+/* leaves unfinished files in the work folder; NULL is allowed */
+void sgt_writer_close(sgt_writer *w);
 
 uint64_t sgt_writer_tokens(const sgt_writer *w); /* tokens in the unfinished shard */
-/* documents that start in the unfinished shard */
+/* number of documents that start in the unfinished shard */
 uint64_t sgt_writer_documents(const sgt_writer *w);
-/* Return the number of tokens for which the current shard still has room. */
+/* Return how many more tokens fit into the current shard. */
 uint64_t sgt_writer_room(const sgt_writer *w);
 
-/* Record that the next token starts a document. */
+/* Record that the next token appended starts a document. */
 int sgt_writer_document(sgt_writer *w, sgt_error *err);
-/* Append n ids of the vocabulary's width; n must not be more than sgt_writer_room. */
+/* Append n ids of the vocabulary's width. n must not exceed sgt_writer_room. */
 int sgt_writer_append(sgt_writer *w, const void *ids, size_t n, sgt_error *err);
 int sgt_writer_sync(sgt_writer *w, sgt_error *err); /* flush everything appended to disk */
 
-/* Finish the current shard, which must hold at least one token, and describe it in *s. The next
- * append begins the next shard. */
+/* Complete the current shard, which must have at least one token, and describe it in *s. The next
+ * id appended begins the next shard. */
 int sgt_writer_finish(sgt_writer *w, sgt_manifest_shard *s, sgt_error *err);
 
-/* Write the file name of a shard into name[64]: "train", 7 and "bin" give "train_000007.bin". */
+/* Write the file name of a shard into name[64]: for example, "train", 7 and "bin" give
+ * "train_000007.bin". */
 void sgt_writer_name(char name[64], const char *split, uint64_t index, const char *suffix);
-/* Write the name of a shard's index into name[64]: "x.idx" for "x.bin". */
+/* Write the file name of a shard's document index into name[64]: "x.idx" for "x.bin". */
 void sgt_writer_index_name(char name[64], const char *file);
-/* Write the name that a file has in .work before it is moved: "x.bin.tmp" for "x.bin". */
+/* Write the name that a file has in the work folder until it is moved: "x.bin.tmp" for "x.bin". */
 void sgt_writer_temporary_name(char temporary[80], const char *name);
-/* Return whether `name` is that of a shard or its index, SPLIT_NNNNNN.bin or .idx. If so, set
- * *split to the split's index in sgt_split_names, and *index to the shard's number. */
+/* Return 1 if `name` is that of a shard or its index, SPLIT_NNNNNN.bin or .idx, else 0. If it is,
+ * set *split to the split's index in sgt_split_names, and *index to the shard's number. */
 int sgt_writer_reads_name(const char *name, int *split, uint64_t *index);
 
 #endif

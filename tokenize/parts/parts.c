@@ -49,7 +49,7 @@ typedef struct parts {
     sgt_dedup *dedup; /* the duplicates; NULL before they are found, or if duplicates are kept */
     /* for the second pass. share: index of this rank among the ranks that write shards; shares:
      * number of these ranks; memory: bytes available for documents (order.h); shards: number of
-     * shards per split, set at the end */
+     * shards per split */
     uint32_t share, shares;
     uint64_t memory, shards[SGT_SPLITS];
     /* progress of the first pass: bytes read; bytes to read (0 if unknown); tokens so far */
