@@ -1,6 +1,5 @@
 /* sgt_loader.h: read batches of tokens from shards, as fast as memory or the disk allows. The
- * library, libsgt-loader, needs no other library of sgt and can be called from C, C++, CUDA and any
- * FFI.
+ * library, libsgt-loader, can be called from C, C++, CUDA and any FFI. Its manual is sgt_loader(3).
  *
  *     static int32_t both[2][16][1024]; // inputs and targets
  *     sgt_loader_options o = {.size = sizeof o, .data = "out", .batch = 16, .seq = 1024};
@@ -19,19 +18,16 @@
  *
  * Batch k is a pure function of (dataset, sampling, seed, batch, seq, k): every reader and any
  * number of ranks give the same rows, in any order of calls. A loader is immutable once open, and
- * any number of threads may share it; each thread uses its own cursor or its own stream.
+ * any number of threads may share it; each thread uses its own cursor or stream.
  *
- * This interface stays compatible. In a struct that begins with `size`, the caller sets `size` to
- * the struct's sizeof, and other fields to 0 for their defaults. Later versions append fields, and
- * accept the smaller struct of a program that was compiled earlier. The library refuses a size of
- * 0, and fields that it does not know, unless they are 0. Later versions may also append to enums
- * and to the structs that the library fills in, sgt_loader_info and sgt_loader_batch. Other structs
- * do not change.
+ * In a struct that begins with `size`, the caller sets `size` to the struct's sizeof, and other
+ * fields to 0 for their defaults. Later versions only append: fields to these structs, to
+ * sgt_loader_info and to sgt_loader_batch, and values to enums (manual: COMPATIBILITY).
  *
- * Close streams and cursors before their loader. The library reads arguments only during the call,
- * except callbacks and their ctx, which must stay valid as long as the handle. Do not use a handle
- * in a child after fork. The library never prints, never exits, and reads neither the command line
- * nor the environment. Its threads block all signals except those that a thread raises itself. */
+ * Close streams and cursors before their loader. Arguments are read only during the call, but
+ * callbacks and their ctx must stay valid as long as the handle. Do not use a handle in a child
+ * after fork. The library never prints, never exits, and reads neither the command line nor the
+ * environment. Its threads block all signals except those that a thread raises itself. */
 #ifndef SGT_LOADER_H
 #define SGT_LOADER_H
 
@@ -45,47 +41,26 @@ extern "C" {
 #endif
 
 /* ---- opening ---- */
-
+/* The manual, READERS, says what each reader needs and what happens if it is unavailable. */
 typedef enum sgt_reader {
-    /* (default) copies all data to RAM, in huge pages. If the machine or the container has too
-     * little memory, opening fails with SGT_ENOMEM. If options.may_map is set, mmap is used
-     * instead */
-    SGT_READER_PRELOAD,
-    /* maps the shard files into memory. Opening the first cursor takes up to a quarter of a second,
-     * because it maps all pages that are in the page cache. These pages then count as resident
-     * memory of this process. See also sgt_loader_guard_sigbus */
-    SGT_READER_MMAP,
-    /* reads with io_uring and O_DIRECT, for sets larger than memory. Each shard keeps a file
-     * descriptor open. If the process has fewer than 64 descriptors left, its limit (RLIMIT_NOFILE)
-     * is raised. If the limit cannot be raised, or if io_uring is unavailable, mmap is used
-     * instead. If a file system does not support O_DIRECT, reads go through the page cache. A
-     * notice reports each of these fallbacks */
-    SGT_READER_URING,
-    SGT_READERS /* the number of readers */
+    SGT_READER_PRELOAD, /* (default) copies all data to RAM, in huge pages */
+    SGT_READER_MMAP,    /* maps the shard files into memory (see sgt_loader_guard_sigbus) */
+    SGT_READER_URING,   /* reads with io_uring and O_DIRECT, for sets larger than memory */
+    SGT_READERS         /* the number of readers */
 } sgt_reader;
 
+/* Which rows an epoch has, and in which order (manual: SAMPLINGS). */
 typedef enum sgt_sampling {
     /* (default) each epoch has every window once, in an order that depends on the seed */
     SGT_SAMPLING_SHUFFLE,
     SGT_SAMPLING_RANDOM, /* each row starts at a uniformly drawn token, with replacement */
-    /* the windows of SGT_SAMPLING_SHUFFLE, but permuted at two levels: first blocks of consecutive
-     * windows, then the windows within a pool of 256 blocks. So the uring reader can read entire
-     * blocks, about two pools ahead. Its buffers take 140 MiB of memory per set if T = 1,024, and
-     * at most 276 MiB; with 4-byte ids, twice as much */
+    /* as shuffle, but blocks of consecutive windows stay together, which the uring reader reads
+     * ahead */
     SGT_SAMPLING_BLOCK,
     SGT_SAMPLING_SEQUENTIAL, /* windows 0, T, 2T, ... of each shard in turn */
-    /* each row is one document, cut to T+1 tokens or padded. Each epoch has every document once, in
-     * permuted order. A document begins with an end-of-text id, which is part of the row. It ends
-     * where the next document begins, perhaps in a later shard. The file SHARD.idx lists the index
-     * of each document's first token in SHARD.bin, as uint64_t. If there is no such file, a
-     * document begins at each end-of-text id. That id is stated in the shard's header; if the
-     * header states none and ids have 2 bytes, it is 50256. Tokens before the first document are in
-     * no row */
+    /* each row is one document, cut to T+1 tokens or padded; each epoch has every document once */
     SGT_SAMPLING_DOCUMENTS,
-    /* each row is filled with documents by best fit (sample/pack.h). The last document of a row is
-     * cropped if it is too long, so no row is padded. In each epoch, the beginning of every
-     * document is in exactly one row. Documents must begin with the end-of-text id. Takes 8 bytes
-     * of memory per document */
+    /* each row is filled with documents by best fit and cropped, not padded */
     SGT_SAMPLING_PACKED,
     SGT_SAMPLINGS /* the number of samplings */
 } sgt_sampling;
@@ -95,9 +70,8 @@ const char *sgt_sampling_name(sgt_sampling s); /* "shuffle", "random", ..., "pac
 
 typedef struct sgt_loader_set {
     const char *path; /* a folder or a shard */
-    /* weight of this set: the sets share the rows in proportion to their weights. A weight is from
-     * 1e-9 to 1e6; the weights may have any sum. If all weights are 0, a set's weight is its number
-     * of windows, so that the epochs of all sets end together */
+    /* the sets share the rows in proportion to their weights, 1e-9 to 1e6. If all weights are 0, a
+     * set's weight is its number of windows, so that the epochs of all sets end together */
     double weight;
 } sgt_loader_set;
 
@@ -112,14 +86,12 @@ typedef struct sgt_loader_options {
     const sgt_loader_set *sets;
     uint32_t set_count;
     const char *split; /* in a folder, read the shards SPLIT_*.bin; default "train" */
-    /* 16 or 32: the shards (or OLMo-core's SPLIT.npy in a folder) have no headers, only ids of 16
-     * or 32 bits. 0: shards have headers. Even with 0, a file of 16-bit ids without a header is
-     * read if the path names that file, or if it is nanoGPT's train.bin or val.bin in a folder
-     * (with a notice). It is refused if it looks like text or like wider ids */
+    /* 16 or 32: the shards (or OLMo-core's SPLIT.npy) have no headers, only ids of 16 or 32 bits.
+     * 0: shards have headers. A file of 16-bit ids without a header is then read only if the path
+     * names it, or if it is nanoGPT's train.bin or val.bin, and if it looks like 16-bit ids */
     int raw;
-    /* exclusive upper bound of ids, in addition to the vocabulary sizes in the shards' headers. 0:
-     * only the headers bound ids. If none of them states a size either, the bound is 50257 for
-     * 2-byte ids and 1048576 for 4-byte ids */
+    /* exclusive upper bound of ids, in addition to the vocabulary sizes in the shards' headers.
+     * Default: 50257 for 2-byte ids and 1048576 for 4-byte ids if no header states a size */
     uint32_t vocab;
 
     /* The rows */
@@ -133,23 +105,19 @@ typedef struct sgt_loader_options {
     /* 0: no document arrays; 1: sgt_loader_batch states where documents begin in its rows (opening
      * then reads every .idx file); 2: as 1, but without the arrays `positions` and `ids` */
     int documents;
-    /* for SGT_SAMPLING_DOCUMENTS: 1 pads rows with the id `pad`; 0 pads them with the end-of-text
-     * id */
+    /* for SGT_SAMPLING_DOCUMENTS: pad rows with the id `pad` (1) or the end-of-text id (0) */
     int padded_by;
     uint32_t pad; /* must be below the vocabulary size */
 
     /* Reading them */
     sgt_reader reader;
-    /* 1: if memory is too small for the copies of all `copies` processes, use mmap instead of
-     * preload and give a notice */
+    /* if memory is too small for the copies of all processes: 1 uses mmap instead of preload, with
+     * a notice; 0 fails with SGT_ENOMEM */
     int may_map;
-    /* number of processes on this machine that open the data at the same time, including this one;
-     * default 1 */
+    /* processes on this machine that open the data at the same time; default 1 */
     uint32_t copies;
-    /* memory in bytes that was free before any process began to copy data; the copies of all
-     * processes must fit in it. 0: unknown. The loader then estimates it as the free memory plus
-     * the resident memory of the parent process's children. If the parent has fewer than `copies`
-     * children, the estimate is the total memory */
+    /* bytes of memory that were free before any process began its copy; all copies must fit in
+     * it. 0: estimated (manual: READERS) */
     uint64_t available;
     /* receives notices of skipped shards and of fallbacks; called by one thread at a time */
     sgt_notice notice;
@@ -158,16 +126,13 @@ typedef struct sgt_loader_options {
 typedef struct sgt_loader sgt_loader;
 typedef struct sgt_cursor sgt_cursor;
 
-/* Open folders of shards (with or without a manifest) and single shards. The formats are sgt's own
- * and those of llm.c, modded-nanogpt, nanoGPT and Megatron-LM (see shards/shard.h). A Megatron-LM
- * shard can also be named by its PREFIX, without .bin. Ids have 2 bytes, or 4 if the vocabulary has
- * more than 65,536 ids. The headers and sizes of all shards are checked during this call. Ids are
- * checked when they are read, which the preload reader does during this call. The loader owns
- * everything that it opens. On failure *out is unchanged. The message of SGT_EFORMAT names the
- * shard and the offset. */
+/* Open folders of shards (with or without a manifest) and single shards, of sgt, llm.c,
+ * modded-nanogpt, nanoGPT and Megatron-LM (shards/shard.h; Megatron-LM's also by PREFIX, without
+ * .bin). This call checks the headers and sizes of all shards. Ids are checked when they are read;
+ * the preload reader reads all of them during this call. On failure *out is unchanged. The message
+ * of SGT_EFORMAT names the shard and the offset. */
 int sgt_loader_open(sgt_loader **out, const sgt_loader_options *o, sgt_error *err);
-/* Close the loader after its cursors and streams. NULL is allowed. */
-void sgt_loader_close(sgt_loader *l);
+void sgt_loader_close(sgt_loader *l); /* Close its cursors and streams first. NULL is allowed. */
 
 typedef struct sgt_loader_set_info {
     char *path;           /* as the caller gave it */
@@ -178,16 +143,12 @@ typedef struct sgt_loader_set_info {
 } sgt_loader_set_info;
 
 typedef struct sgt_loader_info {
-    /* size of this struct in bytes, as the library was compiled; fields beyond it are not filled
-     * in */
-    size_t size;
+    size_t size;     /* sizeof(sgt_loader_info) in the library; it fills in no later fields */
     uint64_t tokens; /* tokens in the used shards */
     /* number of used shards; number of shards skipped because they are too short for one window */
     uint64_t shards, skipped;
-    /* rows of T+1 tokens in one epoch. For SGT_SAMPLING_DOCUMENTS: number of documents that begin
-     * in the shards. For SGT_SAMPLING_PACKED: rows of the first epoch; later epochs may have one or
-     * two rows more or fewer. If there are several sets: sum over all sets; among that many rows,
-     * some windows may occur twice */
+    /* rows in one epoch, summed over all sets (with several sets, some windows may occur twice in
+     * that many rows). For sampling packed, later epochs may have one or two rows more or fewer */
     uint64_t windows_per_epoch;
     /* batch and seq: B and T, with defaults filled in; vocab: exclusive upper bound of ids */
     uint32_t batch, seq, vocab;
@@ -195,22 +156,13 @@ typedef struct sgt_loader_info {
     int padded;           /* 1 if rows may be padded, which is so for SGT_SAMPLING_DOCUMENTS */
     uint32_t set_count;   /* at least 1 */
     const sgt_loader_set_info *sets;
-    /* hash that identifies the data. It is the manifest's hash. If there is no manifest, it is a
-     * hash of the shards' names, sizes and headers, and of the first and last 4 KiB of each shard
-     * whose header has no checksum. If there are several sets, it is a hash of their hashes and
-     * shares */
-    uint64_t hash;
-    /* fingerprint of the vocabulary (sgt_vocab_fingerprint), as the headers or the manifest state
-     * it; 0: unknown */
-    uint64_t fingerprint;
-    /* end-of-text id stated in the first shard's header or in the manifest; -1: unknown */
-    int64_t eot;
-    /* number of documents that begin in the used shards. Known for SGT_SAMPLING_DOCUMENTS and
-     * SGT_SAMPLING_PACKED. For other samplings it is known only if the option `documents` is set
-     * and every shard has an .idx file, and is otherwise 0 */
+    uint64_t hash;        /* identifies the data and the sets' shares (shards/set.h) */
+    uint64_t fingerprint; /* of the vocabulary (sgt_vocab_fingerprint); 0: unknown */
+    int64_t eot;          /* end-of-text id that the shards or the manifest state; -1: unknown */
+    /* documents that begin in the used shards, if the sampling is documents or packed, or if the
+     * option `documents` is set and every shard has an .idx file; otherwise 0 */
     uint64_t documents;
-    /* for SGT_SAMPLING_PACKED: number of tokens in all documents; number of these tokens that are
-     * in no row, because their document was cropped */
+    /* for SGT_SAMPLING_PACKED: tokens of all documents; how many of them are cropped */
     uint64_t packed_tokens, cropped;
     /* how the data is read, for example "preload" or "uring (mmap: io_uring is forbidden)" */
     const char *reader_detail;
@@ -218,11 +170,10 @@ typedef struct sgt_loader_info {
 /* Return a description of the loader, valid until it is closed. */
 const sgt_loader_info *sgt_loader_get_info(const sgt_loader *l);
 
-/* Describe the rows of a run without reading data. Row `row` of the run is row `row` % B of batch
- * `row` / B. sgt_loader_window finds the row's first token: it sets *shard to the index of its
- * shard (counting only used shards), and *offset to its index in that shard. sgt_loader_shard_path
- * and sgt_loader_set_of return the path and the set index of a used shard. sgt_loader_drawn returns
- * how many of the run's first `rows` rows come from set `set`. */
+/* Describe the rows of a run without reading data. sgt_loader_window finds the first token of row
+ * `row` % B of batch `row` / B: *shard is the index of its shard among the used shards, and *offset
+ * its index in that shard. The next two return a used shard's path and set. sgt_loader_drawn
+ * returns how many of the run's first `rows` rows come from set `set`. */
 void sgt_loader_window(const sgt_loader *l, uint64_t row, uint32_t *shard, uint64_t *offset);
 const char *sgt_loader_shard_path(const sgt_loader *l, uint32_t shard);
 uint32_t sgt_loader_set_of(const sgt_loader *l, uint32_t shard);
@@ -231,9 +182,7 @@ uint64_t sgt_loader_drawn(const sgt_loader *l, uint32_t set, uint64_t rows);
 /* Turn SIGBUS from mapped shards into errors. If a mapped file is cut short or its disk fails,
  * reading the missing bytes normally ends the process by SIGBUS. After this call, a batch that
  * reads missing bytes fails with SGT_EFORMAT or SGT_EIO, and the message names the shard and the
- * byte. Every later batch with a window that ends past that byte fails, too. The missing part of a
- * file's last page causes no signal but reads as zeros. So the file size is checked whenever a
- * window ends in id 0.
+ * byte. Every later batch with a window that ends past that byte fails, too.
  *
  * Call this function once, at any time. It installs a handler for the whole process and never
  * removes it. The handler passes a SIGBUS at any other address on to the previous handler. A
@@ -242,11 +191,9 @@ uint64_t sgt_loader_drawn(const sgt_loader *l, uint32_t set, uint64_t rows);
 int sgt_loader_guard_sigbus(sgt_error *err);
 
 /* ---- resuming ---- */
-
-/* The position of a run: the number of rows drawn so far, and everything that determines which rows
- * follow. Save it with the results, as a struct or field by field. A loader that is opened later
- * can resume from it with any reader, any number of ranks, and any batch size that divides the
- * number of rows already drawn. */
+/* The position of a run: everything that determines which rows follow, to be saved as a struct or
+ * field by field. A loader that is opened later can resume from it with any reader, any number of
+ * ranks, and any batch size that divides the number of rows already drawn. */
 typedef struct sgt_loader_state {
     size_t size;           /* sizeof(sgt_loader_state) */
     uint64_t rows;         /* rows already drawn, over all ranks */
@@ -258,25 +205,20 @@ typedef struct sgt_loader_state {
 
 /* Fill in *s for a run whose next batch is batch `next`. */
 int sgt_loader_get_state(const sgt_loader *l, uint64_t next, sgt_loader_state *s, sgt_error *err);
-/* Set *next to the index of the batch at which this loader resumes the run saved in *s. If this
- * loader's rows would differ from those of the saved run, returns SGT_EUSAGE with a message that
- * lists the differences. */
+/* Set *next to the index of the batch at which this loader resumes the run saved in *s. Returns
+ * SGT_EUSAGE, with a message that says why, if its rows would differ from those of that run. */
 int sgt_loader_resume(const sgt_loader *l, const sgt_loader_state *s, uint64_t *next, sgt_error *e);
 
 /* ---- batches ---- */
-
-/* Open a cursor: the state of one thread that reads batches. Each thread needs its own cursor,
- * because only one call may use a cursor at a time. */
+/* Open a cursor: the state of one thread that reads batches. Only one call may use it at a time. */
 int sgt_cursor_open(sgt_cursor **out, const sgt_loader *l, sgt_error *err);
 void sgt_cursor_close(sgt_cursor *c); /* NULL is fine. */
 
-/* target of a padding token; PyTorch's cross_entropy ignores -100 by default */
-#define SGT_IGNORED (-100)
+#define SGT_IGNORED (-100) /* target at padding; PyTorch's cross_entropy ignores it by default */
 typedef enum sgt_output {
-    SGT_OUTPUT_U16, /* rows of T+1 ids (the default); for sets of 2-byte ids only */
-    SGT_OUTPUT_I32, /* inputs and targets, as int32 */
-    /* inputs and targets, as int64, which PyTorch's cross_entropy needs for targets */
-    SGT_OUTPUT_I64,
+    SGT_OUTPUT_U16,      /* rows of T+1 ids (the default); for sets of 2-byte ids only */
+    SGT_OUTPUT_I32,      /* inputs and targets, as int32 */
+    SGT_OUTPUT_I64,      /* the same as int64, which PyTorch's cross_entropy needs for targets */
     SGT_OUTPUT_I32_ROWS, /* rows of T+1 ids, as int32 */
     SGT_OUTPUTS          /* the number of outputs */
 } sgt_output;
@@ -286,23 +228,18 @@ typedef struct sgt_loader_batch {
     uint64_t index;    /* number of the batch in the run */
     sgt_output output; /* type of the ids */
     /* ids, (local_batch, T) each. targets[i] is the token after inputs[i], or SGT_IGNORED at
-     * padding. If `output` is one of rows (SGT_OUTPUT_U16 or _I32_ROWS), `inputs` holds rows of T+1
-     * ids, (local_batch, T+1), and `targets` is NULL */
+     * padding. For SGT_OUTPUT_U16 and _I32_ROWS: inputs is (local_batch, T+1), targets is NULL */
     void *inputs, *targets;
-    /* (local_batch): number of tokens of each row that are not padding, from 1 to T+1. NULL unless
-     * the sampling is documents */
-    uint32_t *lengths;
+    uint32_t *lengths; /* (local_batch): tokens that are not padding; only for sampling documents */
     /* document starts: NULL unless options.documents is set. In row r, documents begin at the
      * tokens starts[row_starts[r]] ... starts[row_starts[r + 1] - 1], in ascending order, each from
-     * 0 to T. Tokens before the first start belong to a document that began before the row. The
-     * starts come from SHARD.idx; without that file, they are the row's end-of-text ids */
+     * 0 to T. They come from SHARD.idx; without that file, they are the row's end-of-text ids */
     uint32_t *row_starts, *starts; /* shapes (local_batch + 1) and (row_starts[local_batch]) */
     uint32_t slot;                 /* for a stream: index of the batch's buffer in the ring */
     /* the document of each input, (local_batch, T) each; NULL unless options.documents is set.
-     * begins: index in the row of the first input of the same document. positions: index of the
-     * input within its document. ids: index of the document within the row, from 0. At padding,
-     * begins is the input's own index, positions is 0 and ids is -1. If options.documents is 2,
-     * positions and ids are NULL */
+     * begins: index in the row of its document's first input; at padding, the input's own index.
+     * positions: index within its document; at padding 0. ids: index of the document in the row;
+     * at padding -1. If options.documents is 2, positions and ids are NULL */
     int32_t *begins, *positions, *ids;
 } sgt_loader_batch;
 
@@ -340,8 +277,7 @@ typedef struct sgt_stream_options {
 } sgt_stream_options;
 
 typedef struct sgt_stream sgt_stream;
-/* Return the size in bytes of one buffer of the ring. Returns 0 if the loader does not support
- * `output`, or if the size would overflow. */
+/* Return the bytes of one buffer of the ring; 0 if `output` is unsupported or they overflow. */
 size_t sgt_stream_bytes(const sgt_loader *l, sgt_output output);
 /* Start a stream; o NULL means all defaults. */
 int sgt_stream_open(sgt_stream **out, const sgt_loader *l, const sgt_stream_options *o,
@@ -351,9 +287,8 @@ int sgt_stream_open(sgt_stream **out, const sgt_loader *l, const sgt_stream_opti
  * further call return the same negative SGT_E* code. Returns SGT_EUSAGE if the consumer holds all
  * slots, because the wait would then never end. */
 int sgt_stream_next(sgt_stream *s, const sgt_loader_batch **b, sgt_error *err);
-/* Give the batch's buffer back to the prefetch threads. `buffer` is normally NULL. If the stream
- * has options.buffers, the caller may instead keep the batch's buffer and pass a different one of
- * the same size as `buffer`. */
+/* Give the batch's buffer back to the prefetch threads. A caller that gave options.buffers may
+ * instead keep the batch's buffer and pass another one of its size as `buffer`; else it is NULL. */
 void sgt_stream_release(sgt_stream *s, const sgt_loader_batch *b, void *buffer);
 /* Close the stream, at any time, from the consumer thread. NULL is allowed. */
 void sgt_stream_close(sgt_stream *s);

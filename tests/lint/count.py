@@ -3,6 +3,7 @@
 
 A code line is not empty and not only a comment. Every source that git tracks counts, except data,
 generated tables and peers' scripts. Lines of manuals and Markdown all count, apart from the rooms.
+So do the lines of the public headers, comments included, which have a limit each.
 A change that makes a room smaller lowers its budget. Exit with 1 if a budget is exceeded."""
 import os
 import re
@@ -11,14 +12,15 @@ import sys
 
 BUDGET = {
     "tokenize": 13071,
-    "loader": 6991,
+    "loader": 6990,
     "train": 13341,
     "kernels": 10824,
     "tools": 13559,
-    "tests": 49670,
-    "manuals": 1687,
+    "tests": 49675,
+    "manuals": 1736,
     "pages": 1259,
 }
+HEADERS = {"loader/sgt_loader.h": 300, "tokenize/sgt_tokenize.h": 220}  # lines of public headers
 DATA = set(
     "json jsonl bin safetensors tsv txt ids parquet idx png tiktoken bpe tables in typed map toml pattern out gz zst"
     .split())
@@ -39,7 +41,7 @@ def main():
     if files.returncode:
         print("not a git repository: left out the budgets of lines")
         return 0
-    count = dict.fromkeys(BUDGET, 0)
+    count, long = dict.fromkeys(BUDGET, 0), False
     for path in files.stdout.split("\0")[:-1]:
         file, room = os.path.join(root, path), path.split("/")[0]
         ending = os.path.basename(path).rpartition(".")[2] if "." in os.path.basename(path) else ""
@@ -50,6 +52,9 @@ def main():
                 text = f.read()
         except (OSError, UnicodeDecodeError):
             continue
+        if text.count("\n") > HEADERS.get(path, 1 << 30):
+            print(f"{path} has {text.count(chr(10))} lines, more than {HEADERS[path]} (tests/lint/count.py)")
+            long = True
         kind = {"1": "manuals", "3": "manuals", "7": "manuals", "md": "pages"}.get(ending)
         code = text if kind else without_comments(text, ending)
         lines = code.count("\n") if kind else sum(bool(line.strip()) for line in code.split("\n"))
@@ -57,7 +62,7 @@ def main():
     for room, n in count.items():
         if n > BUDGET[room]:
             print(f"{room} has {n} lines of code, {n - BUDGET[room]} more than its budget (tests/lint/count.py)")
-    return any(n > BUDGET[room] for room, n in count.items())
+    return long or any(n > BUDGET[room] for room, n in count.items())
 
 
 if __name__ == "__main__":
