@@ -99,7 +99,7 @@ typedef struct sgt_text {
 int sgt_encode_texts(sgt_encoder *e, const sgt_text *texts, size_t count, void *ids,
                      size_t ids_bytes, size_t *ends, sgt_error *err);
 
-/* Decode ids[count] into *text, a malloc'd string of *n bytes and a NUL. SGT_EFORMAT: a wrong id. */
+/* Decode ids[count] into *text: *n bytes and a NUL, malloc'd. SGT_EFORMAT: an id is wrong. */
 int sgt_decode(const sgt_vocab *v, const void *ids, size_t count, char **text, size_t *n,
                sgt_error *err);
 
