@@ -1,4 +1,5 @@
-/* draws.c: draws.h for x86-64, four rows per vector with AVX2 and eight with AVX-512. */
+/* draws.c: the functions of draws.h with vector instructions of x86-64. AVX2 computes four rows per
+ * vector, and AVX-512 eight. The build compiles this file once per level. */
 #ifdef SGT_LEVEL
 #include <immintrin.h>
 #include <stdint.h>

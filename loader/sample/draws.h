@@ -1,8 +1,11 @@
-/* draws.h: the arithmetic of sampler.c for many rows at once, in plain C and in vectors, with
- * identical results (tests/loader/test_draws.c). For a single row, each multiplication has to wait
- * for the one before it. Time in microseconds to draw a batch of 32 rows from 20 shards, in
- * columns: one row at a time, then all rows at once in plain C, AVX2 and AVX-512 (`make bench-rows`
- * of commit aa7c1b9e; AMD EPYC Zen 4, one thread, 2026-11-21):
+/* draws.h: the arithmetic of sampler.c for many rows at once, in plain C and with vector
+ * instructions. The results are identical (tests/loader/test_draws.c). For many rows,
+ * multiplications of different rows overlap; for a single row, each multiplication must wait for
+ * the previous one.
+ *
+ * This table has the time in microseconds to draw a batch of 32 rows from 20 shards (AMD EPYC Zen
+ * 4, one thread, 2026-11-21, `make bench-rows` of commit aa7c1b9e). Columns: one row at a time; all
+ * rows at once in plain C; AVX2; AVX-512.
  *
  *     random     0.93    0.90    0.58    0.55
  *     shuffle    3.22    2.35    1.15    0.95
@@ -21,7 +24,7 @@
 typedef struct sgt_draws {
     const char *level; /* "plain", "avx2", "avx512" */
 
-    /* u[i] = sgt_philox_u64(key, lo[i], hi[i]) */
+    /* set u[i] = sgt_philox_u64(key, lo[i], hi[i]) for i < n */
     void (*philox)(uint64_t *u, uint64_t key, const uint64_t *lo, const uint64_t *hi, size_t n);
 
     /* at[i] = sgt_permute_once(p, at[i]) */

@@ -1,8 +1,9 @@
-/* draws_simd.h: draws.h with vectors of 64-bit lanes; in plain C, a vector has one lane. The
- * including file defines vec, LANES, MUL (the product of the lower 32 bits of each lane), REDUCE (x
- * if x < m, else x - m) and SIDE. MUL ignores the upper half of each lane, so that half may hold
- * anything and need not be masked. SIDE is the number of vectors that are computed at the same
- * time, to hide the latency of the multiplications. */
+/* draws_simd.h: the functions of draws.h, written for vectors of 64-bit lanes; in plain C, a vector
+ * has one lane. The including file defines the type vec and these macros: LANES, the lanes per
+ * vector; MUL, the product of the lower 32 bits of each lane; REDUCE, which is x if x < m, else x -
+ * m; and SIDE, the number of vectors that are computed at the same time to hide the latency of
+ * multiplications. MUL ignores the upper half of each lane, so that half may hold anything and need
+ * not be masked. */
 #include <string.h>
 
 #include "loader/sample/draws.h"

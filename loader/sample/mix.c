@@ -1,4 +1,4 @@
-/* mix.c: implements the definition in mix.h, and uses its names. */
+/* mix.c: compute the order of rows that mix.h defines. Names are those of the definition. */
 #include "loader/sample/mix.h"
 
 #include <assert.h>
@@ -7,10 +7,11 @@
 
 #include "loader/base/philox.h"
 
-enum { TURN = 7, SET = 8 }; /* purposes of random draws; the samplers use the smaller numbers */
+/* purposes of random draws, distinct from those of sampler.c, which are smaller */
+enum { TURN = 7, SET = 8 };
 
-/* Row numbers are below 2^64, and the sum of all shares is below 2^63, so their products fit 127
- * bits. */
+/* integer for the product of a row index (below 2^64) and a sum of shares (below 2^63), which needs
+ * 127 bits */
 __extension__ typedef unsigned __int128 wide;
 
 /* ---- shares ---- */
@@ -20,14 +21,14 @@ int sgt_mix_weight(double weight)
     return weight >= SGT_MIX_LEAST && weight <= SGT_MIX_MOST; /* not a NaN */
 }
 
-/* Return the weight times 10^9, rounded. */
+/* Return the weight times 10^9, rounded to an integer. */
 static uint64_t billionths(double weight)
 {
-    /* at most 10^15; doubles of this size are exact to 1/2, which rounding needs */
+    /* the product is at most 10^15, where doubles are still precise to 1/8, so rounding works */
     return (uint64_t)(weight * 1e9 + 0.5);
 }
 
-/* Return the greatest common divisor; if one number is 0, return the other number. */
+/* Return the greatest common divisor of a and b; if one of them is 0, return the other. */
 static uint64_t divisor_of(uint64_t a, uint64_t b)
 {
     while (b) {
@@ -70,7 +71,7 @@ int sgt_mix_init(sgt_mix *m, const sgt_loader_options *o, sgt_loader_set_info *s
         if (rc < 0) break;
         s->first = p->first_shard;
         p->windows_per_epoch = s->windows;
-        m->windows += s->windows; /* no overflow: both summands are at most 2^63 */
+        m->windows += s->windows; /* cannot overflow, since both terms are at most 2^63 */
         if (m->windows > (uint64_t)1 << 63)
             rc = sgt_fail(err, SGT_EUSAGE, "more than 2^63 windows");
     }
@@ -91,16 +92,17 @@ void sgt_mix_free(sgt_mix *m)
 
 static uint32_t half(uint32_t first, uint32_t end) { return first + (end - first) / 2; }
 
-/* Return how many of `rows` rows of the sets first ... end-1 belong to the first half of these
- * sets. */
+/* Return how many of the first `rows` rows of the sets first ... end-1 belong to the first half of
+ * these sets. */
 static wide of_first_half(const sgt_mix *m, uint32_t first, uint32_t end, wide rows)
 {
     const uint64_t *before = m->shares_before;
     return rows * (before[half(first, end)] - before[first]) / (before[end] - before[first]);
 }
 
-/* List rows from ... to-1 of the sets first ... end-1, set after set, in memo from index `at` on.
- * They are at most one turn. A half of the sets that has no row in the range is skipped. */
+/* Store in memo, from index `at` on, the rows from ... to-1 among the rows of the sets first ...
+ * end-1. There are at most as many as a turn has. The list is ordered by set. Sets without a row in
+ * the range are skipped. */
 static void list_rows(const sgt_mix *m, sgt_mix_memo *memo, uint32_t at, uint32_t first,
                       uint32_t end, wide from, wide to)
 {
@@ -118,13 +120,13 @@ static void list_rows(const sgt_mix *m, sgt_mix_memo *memo, uint32_t at, uint32_
               to - there);
 }
 
-/* Shuffle a turn that list_rows has filled in set by set. The rows of each set keep their order:
- * the k-th index of a set in the shuffled turn gets the set's k-th row. */
+/* Shuffle a turn, which list_rows has ordered by set. The rows of each set stay in order among
+ * themselves: the set's k-th place in the shuffled turn gets its k-th row. */
 static void shuffle_turn(const sgt_mix *m, sgt_mix_memo *memo, uint64_t turn)
 {
     const sgt_mix_memo listed = *memo;
-    /* first: for each index of the turn, where the rows of its set begin in the list. next: for
-     * each such beginning, how many rows of that set have been assigned */
+    /* first[j]: index in the list at which the rows of the set at place j begin. next[i]: number of
+     * rows already assigned of the set that begins at index i */
     uint8_t first[SGT_MIX_TURN] = {0}, next[SGT_MIX_TURN] = {0};
     sgt_philox4 words = {{0}};
     for (uint32_t j = 0; j < SGT_MIX_TURN; j++)
@@ -155,7 +157,7 @@ static void ready_turn(const sgt_mix *m, sgt_mix_memo *memo, uint64_t turn)
 
 uint32_t sgt_mix_row(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint64_t *own)
 {
-    sgt_mix_memo mine; /* not zeroed, which would take as long as copying a row */
+    sgt_mix_memo mine; /* not zeroed, because zeroing takes as long as copying a row */
     *own = row;
     if (m->sets == 1) return 0;
     mine.turns = 0;
@@ -176,7 +178,8 @@ sgt_window sgt_mix_window(const sgt_mix *m, uint64_t row)
 
 enum { SOME = 64 };
 
-/* Draw at most SOME rows of several sets, with one call of sgt_sampler_windows for each set. */
+/* Set windows[n] for n (at most SOME) rows of different sets, with one call of sgt_sampler_windows
+ * per set. Row i is row own[i] of set set[i]. */
 static void draw_sets(const sgt_mix *m, sgt_mix_memo *memo, const uint64_t *own,
                       const uint32_t *set, uint32_t n, sgt_window *windows)
 {
@@ -217,7 +220,7 @@ void sgt_mix_windows(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint64_
     }
 }
 
-/* Return how many of `rows` rows of the sets first ... end-1 are of set `set`. */
+/* Return how many of the first `rows` rows of the sets first ... end-1 come from set `set`. */
 static wide count_rows(const sgt_mix *m, uint32_t set, uint32_t first, uint32_t end, wide rows)
 {
     if (end - first == 1) return rows;

@@ -1,19 +1,19 @@
-/* mix.h: the order of rows of several sets: compute which set row `row` of a run comes from, and
- * which of that set's own rows it is. Like sampler.h, it needs no search, no counters and no stored
- * rows.
+/* mix.h: the order of rows that come from several sets: compute, for row `row` of a run, which set
+ * it comes from, and its index among the rows of that set. Like sampler.h, this needs no search, no
+ * counters and no stored rows.
  *
  *     sgt_mix m;
  *     if (sgt_mix_init(&m, &options, sets, count, tokens, &err) < 0) ...;
  *     sgt_mix_memo *memo = calloc(1, sgt_mix_memo_bytes(&m));             // one per thread
- *     sgt_mix_windows(&m, memo, k * B, 1, B, windows);    // shards counted through all sets
+ *     sgt_mix_windows(&m, memo, k * B, 1, B, windows);    // shards are counted across all sets
  *     free(memo);
  *     sgt_mix_free(&m);
  *
- * The definition. Like that of sampler.h, it must never change silently. A single set has the rows
- * that its sampler gives for the run's seed. With two or more sets, set i has a share p_i, an
- * integer: its weight times 10^9, rounded. Without weights p_i is the number of windows of its
- * epoch, so that all epochs end together. All shares are divided by their greatest common divisor.
- * N is their sum.
+ * The definition. Like that of sampler.h, it must never change silently. If there is only one set,
+ * its rows are those of its sampler, with the run's seed. If there are two or more sets, set i has a
+ * share p_i, an integer: its weight times 10^9, rounded. If no set has a weight, p_i is the number
+ * of windows in one of its epochs, so that all epochs end together. All shares are divided by their
+ * greatest common divisor. N is their sum.
  *
  * count(i ... j, r) is the number of rows that sets i ... j-1 have among the first r rows of the
  * run. For all sets together it is r. A range of more than one set is halved at h = floor((i + j) /
@@ -21,9 +21,9 @@
  *
  *     count(i ... h, r) = floor(count(i ... j, r) * P / S), the second half has the rest.
  *
- * With each row a set's count grows by 0 or 1. It differs from r * p_i / N by at most D, the number
- * of halvings that lead to the set: by less than 1 for two sets, and by less than 1 + log2 n for n
- * sets. It is exact at every multiple of N.
+ * With each row, the count of a set grows by 0 or 1. The count differs from r * p_i / N by at most D,
+ * the number of halvings that lead to the set: by less than 1 for two sets, and by less than
+ * 1 + log2 n for n sets. It is exact at every multiple of N.
  *
  * Rows come in turns of 64. Turn k is rows 64k ... 64k + 63 and has count(i, 64k + 64) - count(i,
  * 64k) rows of set i. Each turn has its own order, so that no rank always gets rows of the same
@@ -47,29 +47,30 @@
 #define SGT_MIX_TURN 64u
 #define SGT_MIX_SETS 4096u /* largest number of sets */
 #define SGT_MIX_LEAST 1e-9 /* smallest weight */
-#define SGT_MIX_MOST 1e6   /* largest weight; the sum of all shares then fits 62 bits */
+#define SGT_MIX_MOST 1e6   /* largest weight. The sum of all shares then fits into 62 bits */
 
 typedef struct sgt_mix {
     uint64_t seed;
     uint32_t sets;
     sgt_sampler *samplers;   /* (sets) */
     uint64_t *shares_before; /* (sets + 1) */
-    uint64_t windows;        /* sum of the windows of all sets' epochs */
+    uint64_t windows;        /* total number of windows in one epoch of every set */
 } sgt_mix;
 
-/* Values that the rows of one turn share. A thread keeps them, so that they are not computed for
- * every row. The caller zeroes them first. */
+/* A cache of the values that all rows of one turn have in common, so that they are not computed for
+ * every row. Each thread has its own cache, zeroed at first. */
 typedef struct sgt_mix_memo {
-    uint64_t turns;              /* 1 + number of the turn stored here; 0: none */
+    uint64_t turns;              /* 1 + index of the cached turn; 0: none */
     uint16_t set[SGT_MIX_TURN];  /* set of each row of the turn */
-    uint64_t row[SGT_MIX_TURN];  /* number of each row of the turn among the rows of its set */
+    uint64_t row[SGT_MIX_TURN];  /* index of each row of the turn among all rows of its set */
     sgt_sampler_memo samplers[]; /* (sets) */
 } sgt_mix_memo;
 
-/* Initialise m for 1 ... SGT_MIX_SETS sets, whose weights the caller has checked: all are 0, or
- * sgt_mix_weight accepts all. tokens: for each shard of all sets, as for sgt_sampler_init. Of the
- * options, only seq, seed and sampling are used. Fills in the share and windows_per_epoch of each
- * set. Returns SGT_EUSAGE for more than 2^63 windows. */
+/* Initialise m for `count` sets, from 1 to SGT_MIX_SETS. The caller has checked their weights:
+ * either all are 0, or sgt_mix_weight accepts all of them. `tokens` has one number for each shard
+ * of all sets; sgt_sampler_init explains it. Only the options seq, seed and sampling are used. Sets
+ * share and windows_per_epoch of each set. Returns SGT_EUSAGE if there are more than 2^63
+ * windows. */
 int sgt_mix_init(sgt_mix *m, const sgt_loader_options *o, sgt_loader_set_info *sets, uint32_t count,
                  const uint64_t *tokens, sgt_error *err);
 void sgt_mix_free(sgt_mix *m);
@@ -82,19 +83,19 @@ static inline size_t sgt_mix_memo_bytes(const sgt_mix *m)
     return sizeof(sgt_mix_memo) + m->sets * sizeof(sgt_sampler_memo);
 }
 
-/* Return which set row `row` comes from, and set *own to its number among that set's rows. memo
- * may be NULL. */
+/* Return the set that row `row` of the run comes from, and set *own to the row's index among the
+ * rows of that set. memo may be NULL. */
 uint32_t sgt_mix_row(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint64_t *own);
 
-/* Return the window of row `row`; its shard is an index into the shards of all sets. For
- * `documents`, see sgt_sampler_window. */
+/* Return the window of row `row`. Its `shard` is an index into the shards of all sets. For
+ * samplings documents and packed, see sgt_sampler_window. */
 sgt_window sgt_mix_window(const sgt_mix *m, uint64_t row);
 
-/* Fill in the windows of n rows: row, row + step, ..., as sgt_mix_window returns them. */
+/* Set windows[i] to the window of row `row` + i * step, for i < n. */
 void sgt_mix_windows(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint64_t step, uint32_t n,
                      sgt_window *windows);
 
-/* Return how many of the first `rows` rows come from set `set`. */
+/* Return how many of the run's first `rows` rows come from set `set`. */
 uint64_t sgt_mix_drawn(const sgt_mix *m, uint32_t set, uint64_t rows);
 
 #endif

@@ -1,4 +1,5 @@
-/* pack.c: compute rows from a plan, and further below, make the plan. pack.h has the definition. */
+/* pack.c: implement the sampling `packed`, which pack.h defines. The first part computes rows from
+ * a plan. The second part makes the plan. */
 #include "loader/sample/pack.h"
 
 #include <inttypes.h>
@@ -9,10 +10,11 @@
 #include "loader/base/philox.h"
 #include "loader/base/search.h"
 
-enum { PATTERN = 9, SIZE = 10 }; /* purposes of random draws; mix.c uses the numbers before these */
+/* purposes of random draws, distinct from those of mix.c, which are smaller */
+enum { PATTERN = 9, SIZE = 10 };
 
-/* Return number i after the permutation of 0 ... n-1 that an epoch uses for documents of this size.
- * size 0: the permutation of the pattern's rows. */
+/* Return permute(i) for the permutation of 0 ... n-1 that orders the documents of one size in an
+ * epoch. If `size` is 0, use the permutation of the pattern's rows. */
 static uint64_t permuted(const sgt_pack *p, sgt_pack_memo *memo, uint64_t epoch, uint32_t size,
                          uint64_t n, uint64_t i)
 {
@@ -27,7 +29,8 @@ static uint64_t permuted(const sgt_pack *p, sgt_pack_memo *memo, uint64_t epoch,
     return sgt_permute(&kept->order, i);
 }
 
-/* Return the place of the j-th document of a size in this epoch. */
+/* Return the `place` (sgt_pack_source) of the document that is number j among the documents of this
+ * size in this epoch. */
 static uint64_t place_of(const sgt_pack *p, sgt_pack_memo *memo, uint64_t epoch, uint32_t size,
                          uint64_t j)
 {
@@ -41,7 +44,8 @@ static uint64_t place_of(const sgt_pack *p, sgt_pack_memo *memo, uint64_t epoch,
 typedef struct packing {
     sgt_pack_memo *memo;
     sgt_pack_piece *pieces;
-    /* most pieces that fit; pieces stored; tokens of the row that are still free */
+    /* maximum number of pieces; number of pieces stored so far; tokens of the row that are still
+     * free */
     uint32_t room, count, free;
 } packing;
 
@@ -61,8 +65,8 @@ static void put_pattern(const sgt_pack *p, packing *r, uint64_t epoch, uint64_t 
             put(p, r, epoch, item->size, item->before + k * item->count + i);
 }
 
-/* Return the index of the first document of the remainder that has at least `tokens` tokens before
- * it, or rest_count + 1 if there is none. */
+/* Return the index of the first document in the remainder that is preceded by at least `tokens`
+ * tokens. If there is none, return rest_count + 1. */
 static uint64_t rest_behind(const sgt_pack *p, uint64_t tokens)
 {
     return tokens ? sgt_last_up_to(p->rest_before, 1, p->rest_count + 1, tokens - 1) + 1 : 0;
@@ -81,8 +85,9 @@ static void put_rest(const sgt_pack *p, packing *r, uint64_t epoch, uint32_t ope
     }
 }
 
-/* Return the epoch of row *row. Set *row to the row's number in that epoch, and *open to the tokens
- * at the beginning of the remainder that belong to the last row of the epoch before. */
+/* Return the epoch of row *row of the run. Set *row to the row's index within that epoch. Set *open
+ * to the number of tokens that the last row of the previous epoch takes from the beginning of this
+ * epoch's remainder. */
 static uint64_t epoch_of(const sgt_pack *p, uint64_t *row, uint32_t *open)
 {
     uint64_t before = p->epochs[p->again].rows, all = p->epochs[p->epoch_count].rows, rounds = 0;
@@ -111,18 +116,19 @@ uint64_t sgt_pack_epoch_rows(const sgt_pack *p) { return p->epochs[1].rows; }
 
 /* ---- making the plan ----
  *
- * The pattern depends only on how many documents of each size there are. Consecutive rows are equal
- * until one of their sizes has too few documents left. Equal rows are made together, as a run. Each
- * run uses up a size, or leaves fewer documents of it than one of its rows takes, so that there are
- * at most a few times T runs, however many documents the set has. */
+ * The pattern depends only on the number of documents of each size. Consecutive rows have documents
+ * of the same sizes until too few documents of one of these sizes are left. Such equal rows are
+ * made together, as one run. After a run, at least one size has no documents left, or fewer than
+ * one of its rows takes. So there are at most a few times T runs, however many documents the set
+ * has. */
 
 typedef struct planner {
     sgt_pack *p;
-    uint64_t *left; /* (most + 1): documents of each size that no row has taken */
-    /* (most + 1): for each size, a size that is at most as large, and no size between has documents
-     * left; see largest_left */
+    uint64_t *left; /* (most + 1): number of documents of each size that are not in a row yet */
+    /* (most + 1): links for largest_left. below[s] is s if documents of size s are left, else a
+     * smaller size; no size between the two has documents left */
     uint32_t *below;
-    uint32_t least; /* no size below this one has documents left */
+    uint32_t least; /* lower bound of the sizes that have documents left */
     size_t run_room, item_room;
 } planner;
 
@@ -140,8 +146,8 @@ static uint32_t size_of(const sgt_pack *p, uint64_t tokens)
     return tokens < p->width ? (uint32_t)tokens : p->width;
 }
 
-/* Sort the places of the documents by size into p->places, and count all tokens. p->first becomes
- * the index of the first place of each size. */
+/* List the places of all documents in p->places, sorted by size, and count their tokens. Set
+ * p->first[s] to the index of the first place of size s. */
 static int sort_documents(sgt_pack *p, const sgt_pack_source *from, const char *name,
                           sgt_error *err)
 {
@@ -155,7 +161,8 @@ static int sort_documents(sgt_pack *p, const sgt_pack_source *from, const char *
         first[size_of(p, tokens) + 1]++;
         if (size_of(p, tokens) > p->most) p->most = size_of(p, tokens);
     }
-    /* fewer tokens than a row cannot fill it; a document longer than a row does */
+    /* a row can be filled if all documents together have enough tokens, since a longer document is
+     * cropped */
     if (p->tokens < p->width)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: its %" PRIu64 " documents have %" PRIu64
@@ -172,8 +179,8 @@ static int sort_documents(sgt_pack *p, const sgt_pack_source *from, const char *
     return SGT_OK;
 }
 
-/* Return the largest size of at most `size` that has documents left; 0 if there is none. Shortens
- * the chains in w->below, as union-find does, so that the next call is faster. */
+/* Return the largest size, at most `size`, that has documents left, or 0 if there is none. Shortens
+ * the chains of links in w->below, as union-find does, to make later calls faster. */
 static uint32_t largest_left(planner *w, uint32_t size)
 {
     uint32_t *below = w->below;
@@ -199,8 +206,8 @@ static void use(planner *w, uint32_t size, uint64_t documents)
 
 /* ---- the pattern ---- */
 
-/* Append a document of a size to the row whose items begin at `first`. Returns 0 if out of
- * memory. */
+/* Append a document of size `size` to the current row, whose items begin at index `first`. Returns
+ * 0 if out of memory, else 1. */
 static int append_document(planner *w, uint64_t first, uint32_t size)
 {
     sgt_pack *p = w->p;
@@ -215,8 +222,9 @@ static int append_document(planner *w, uint64_t first, uint32_t size)
     return 1;
 }
 
-/* Fill a row. *free_tokens is how many tokens the row lacks if the documents have run out, else 0.
- * Returns 0 if out of memory. */
+/* Fill one row, whose items begin at index `first`. Set *free_tokens to the number of tokens that
+ * are missing because the documents have run out; 0: the row is full. Returns 0 if out of memory,
+ * else 1. */
 static int fill_row(planner *w, uint64_t first, uint32_t *free_tokens)
 {
     for (*free_tokens = w->p->width; *free_tokens;) {
@@ -229,9 +237,9 @@ static int fill_row(planner *w, uint64_t first, uint32_t *free_tokens)
     return 1;
 }
 
-/* Repeat the row whose items begin at `first` as often as the documents left allow. Return the
- * number of these equal rows, at least 1. If a size occurs in two items of a row, the size of an
- * item between them is used up, so the row is not repeated. */
+/* Repeat the row whose items begin at index `first` as long as enough documents are left. Return
+ * the number of equal rows, at least 1. A row can have two items of the same size; then all
+ * documents of some size between them have been used up, so the row is not repeated. */
 static uint64_t repeat(planner *w, uint64_t first)
 {
     const sgt_pack_item *items = w->p->items;
@@ -244,8 +252,8 @@ static uint64_t repeat(planner *w, uint64_t first)
     return more + 1;
 }
 
-/* Make all rows of the pattern. Afterwards runs[run_count] is the end of the full rows, and the
- * items from there on are those of the unfinished row. Returns 0 if out of memory. */
+/* Make all rows of the pattern. Afterwards runs[run_count] marks the end of the full rows: its item
+ * is the first item of the unfinished row. Returns 0 if out of memory, else 1. */
 static int make_pattern(planner *w)
 {
     sgt_pack *p = w->p;
@@ -273,12 +281,13 @@ static void add_rest(sgt_pack *p, const sgt_pack_item *item, uint64_t before)
     }
 }
 
-/* If there is an unfinished row, move it and the last full row to the remainder. */
+/* If there is an unfinished row, move the last full row and the unfinished row to the remainder.
+ * Return 0 if out of memory, else 1. */
 static int make_rest(sgt_pack *p)
 {
     sgt_pack_run *last = &p->runs[p->run_count - 1], *end = last + 1;
     uint64_t documents = 0, times = end->row - last->row;
-    const int full = end->item == p->item_count; /* all rows are full, so there is no remainder */
+    const int full = end->item == p->item_count; /* no unfinished row, and so no remainder */
     for (uint64_t i = last->item; i < p->item_count && !full; i++) documents += p->items[i].count;
     p->rest = calloc(documents + 1, sizeof *p->rest);
     p->rest_before = calloc(documents + 1, sizeof *p->rest_before);
@@ -294,8 +303,8 @@ static int make_rest(sgt_pack *p)
     return 1;
 }
 
-/* Return how many rows begin in the remainder of an epoch, if its first *open tokens complete a row
- * of the epoch before. Set *open to its value for the next epoch. */
+/* Return the number of rows that begin in an epoch's remainder. Its first *open tokens belong to
+ * the last row of the previous epoch. Set *open to the corresponding number of the next epoch. */
 static uint64_t follow(const sgt_pack *p, uint32_t *open)
 {
     uint64_t rows = 0, end = p->rest_before[p->rest_count], at = rest_behind(p, *open);
@@ -308,13 +317,14 @@ static uint64_t follow(const sgt_pack *p, uint32_t *open)
     return rows;
 }
 
-/* List epochs until one has the same `open` as an earlier one. Return 0 if out of memory. */
+/* List epochs until an epoch has the same `open` as an earlier one, from which the sequence
+ * repeats. Return 0 if out of memory, else 1. */
 static int list_epochs(sgt_pack *p)
 {
     size_t room = 0;
     uint64_t rows = 0;
     uint32_t open = 0;
-    /* for each value of `open`, 1 + the epoch that has it; 0: none so far */
+    /* seen[open]: 1 + index of the epoch with this value of `open`; 0: none so far */
     uint64_t *seen = p->rest_count ? calloc(p->width, sizeof *seen) : calloc(1, sizeof *seen);
     int ok = seen != NULL;
     for (; ok; p->epoch_count++) {
@@ -358,7 +368,7 @@ int sgt_pack_init(sgt_pack *p, uint32_t seq, const sgt_pack_source *from, const 
         sgt_pack_free(p);
         return rc;
     }
-    /* do not count the tokens that the last row of the first epoch takes from the next epoch */
+    /* exclude the tokens that the last row of epoch 0 takes from epoch 1 */
     p->kept = sgt_pack_epoch_rows(p) * p->width - p->epochs[1].open;
     return SGT_OK;
 }

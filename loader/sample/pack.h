@@ -50,9 +50,9 @@
 #include "loader/base/error.h"
 #include "loader/sample/sampler.h"
 
-/* The documents of a set, numbered from `first`. `at` is called twice for all documents, in order.
- * It sets *place to any number by which the caller finds document n again, and *tokens to its
- * number of tokens, at least 1. */
+/* The documents of a set, numbered first ... first + count - 1. The function `at` sets *tokens to
+ * the length of document n, at least 1, and *place to any number that identifies the document for
+ * the caller. sgt_pack_init calls it twice for each document, in ascending order. */
 typedef struct sgt_pack_source {
     uint64_t count;
     void (*at)(void *ctx, uint64_t n, uint64_t *place, uint64_t *tokens);
@@ -60,27 +60,28 @@ typedef struct sgt_pack_source {
     uint64_t first;
 } sgt_pack_source;
 
-/* A document in a row, which holds the document's first `tokens` tokens. */
+/* A document in a row: its identifier (see sgt_pack_source), and how many of its first tokens are
+ * in the row. */
 typedef struct sgt_pack_piece {
     uint64_t place;
     uint32_t tokens;
 } sgt_pack_piece;
 
-/* A run of equal rows of the pattern: number of its first row, and index of its first item. Its
- * items end where those of the next run begin. */
+/* A run: consecutive rows of the pattern that have documents of the same sizes. row: index of its
+ * first row; item: index of its first item. Its items end where the items of the next run begin. */
 typedef struct sgt_pack_run {
     uint64_t row, item;
 } sgt_pack_run;
 
-/* `count` documents of one size in each row of a run. In row k of the run they are documents number
- * before + k * count and following among those of that size. */
+/* An item of a run: each row of the run has `count` documents of size `size`. In row k of the run,
+ * these are the documents before + k * count ... before + (k + 1) * count - 1 of that size. */
 typedef struct sgt_pack_item {
     uint64_t before;
     uint32_t size, count;
 } sgt_pack_item;
 
-/* An epoch: the number of rows in all epochs before it, and how many tokens the last of these rows
- * takes from this epoch (0: none). */
+/* An epoch. rows: number of rows in all earlier epochs; open: number of tokens that the last of
+ * these rows takes from this epoch. */
 typedef struct sgt_pack_epoch {
     uint64_t rows;
     uint32_t open;
@@ -91,36 +92,38 @@ typedef struct sgt_pack {
     uint32_t width;  /* C */
     uint32_t most;   /* largest size */
     uint64_t count;  /* number of documents */
-    uint64_t tokens; /* tokens of all documents, before cropping */
-    uint64_t kept;   /* tokens that are in rows, in the first epoch */
+    uint64_t tokens; /* number of tokens in all documents, before cropping */
+    uint64_t kept;   /* number of tokens that are in rows of the first epoch */
     uint64_t *first; /* (width + 2): index in `places` of the first document of each size */
     uint64_t *places;
     uint64_t rows; /* F */
     sgt_pack_run *runs;
     sgt_pack_item *items;
     uint64_t run_count, item_count;
-    /* (rest_count): documents of the remainder: document i is the rest[i]-th of its size */
+    /* (rest_count): the documents of the remainder, each as an index among the documents of its
+     * size */
     uint64_t *rest;
-    uint64_t *rest_before; /* (rest_count + 1): sum of the sizes of the documents before each */
+    /* (rest_count + 1): sum of the sizes of the earlier documents in the remainder */
+    uint64_t *rest_before;
     uint64_t rest_count;
-    /* (epoch_count + 1): the epochs up to and including the first one that has the same `open` as
-     * an earlier epoch, which is number `again` */
+    /* (epoch_count + 1): all epochs up to the first one whose `open` equals that of an earlier
+     * epoch. `again` is the index of that earlier epoch, from which the sequence repeats */
     sgt_pack_epoch *epochs;
     uint64_t epoch_count, again;
 } sgt_pack;
 
-/* Make the plan. Returns SGT_EFORMAT if all documents together do not fill a row; the message
- * begins with `name`, the set. */
+/* Make the plan of a set. Returns SGT_EFORMAT if all documents together do not fill one row. `name`
+ * is the name of the set, with which messages begin. */
 int sgt_pack_init(sgt_pack *p, uint32_t seq, const sgt_pack_source *from, const char *name,
                   sgt_error *err);
 void sgt_pack_free(sgt_pack *p);
 
-/* Return the number of rows of the first epoch. Later ones may have one more or less. */
+/* Return the number of rows in the first epoch. Later epochs may have one row more or less. */
 uint64_t sgt_pack_epoch_rows(const sgt_pack *p);
 
-/* A permutation that rows of an epoch share. A thread keeps an array of SGT_PACK_KEPT permutations,
- * zeroed at first, so that they are not computed for every document. Element i holds the
- * permutation of the last used size that is i modulo SGT_PACK_KEPT. */
+/* A cache of permutations, so that they are not computed for every document. Each thread has its
+ * own array of SGT_PACK_KEPT elements, zeroed at first. Element i holds the permutation of the last
+ * used size s with s mod SGT_PACK_KEPT = i. */
 #define SGT_PACK_KEPT 1024u
 typedef struct sgt_pack_memo {
     const sgt_pack *of; /* NULL: none */
@@ -129,8 +132,8 @@ typedef struct sgt_pack_memo {
     sgt_permutation order;
 } sgt_pack_memo;
 
-/* Store the first `room` pieces of row `row` in pieces. Returns how many were stored; if room is
- * T+1, these are all pieces of the row. memo may be NULL. */
+/* Store the documents of row `row` of the run in `pieces`, at most `room` of them, and return their
+ * number. With room T+1, all of them fit. memo may be NULL. */
 uint32_t sgt_pack_row(const sgt_pack *p, sgt_pack_memo *memo, uint64_t row, sgt_pack_piece *pieces,
                       uint32_t room);
 

@@ -1,4 +1,4 @@
-/* sampler.c: implements the definition in sampler.h, and uses its names. */
+/* sampler.c: compute the windows that sampler.h defines. Names are those of the definition. */
 #include "loader/sample/sampler.h"
 
 #include <assert.h>
@@ -9,7 +9,7 @@
 #include "loader/base/search.h"
 #include "loader/sample/draws.h"
 
-/* purposes of `draw`: different purposes never share random numbers */
+/* the argument `purpose` of draw; random numbers for different purposes are independent */
 enum { RANDOM = 1, ORDER, PHASE, SHORT, BLOCKS, POOL };
 
 static uint64_t draw(const sgt_sampler *s, unsigned purpose, uint64_t a, uint64_t b)
@@ -25,8 +25,8 @@ static uint64_t below(uint64_t u, uint64_t n) { return (uint64_t)((wide)u * n >>
 
 static uint64_t ceil_sqrt(uint64_t n)
 {
-    /* Compute the largest root with root^2 < n, bit by bit: exact, and the same on every
-     * machine. */
+    /* Compute the largest root with root^2 < n bit by bit in integers, which is exact and equal on
+     * all machines. */
     uint64_t root = 0;
     for (uint64_t bit = (uint64_t)1 << (63 - __builtin_clzll(n)) / 2; bit; bit >>= 1)
         if ((root | bit) * (root | bit) < n) root |= bit;
@@ -66,8 +66,8 @@ static uint32_t phases_of(uint64_t tokens, uint32_t seq)
     return room < seq ? (uint32_t)room + 1 : seq;
 }
 
-/* Return the number of windows of a shard with n tokens; for documents, n is the number of
- * documents. */
+/* Return the number of windows in a shard of n tokens. For samplings documents and packed, this is
+ * n itself, the number of documents. */
 static uint64_t windows_of(const sgt_sampler *s, uint64_t n)
 {
     if (sgt_sampling_of_documents(s->sampling)) return n;
@@ -107,8 +107,9 @@ void sgt_sampler_free(sgt_sampler *s)
     *s = (sgt_sampler){0};
 }
 
-/* Return the window of item `item`: a start, a window or a document, counted through the shards as
- * in s->before. Items of a shard are `each` tokens apart. */
+/* Return the window that begins at item `item`. Items are possible starts, windows or documents,
+ * numbered across all shards as in s->before. Consecutive items of a shard are `each` tokens
+ * apart. */
 static sgt_window window_of(const sgt_sampler *s, uint64_t item, uint64_t each)
 {
     uint32_t shard = (uint32_t)sgt_last_up_to(s->before, 1, s->shards, item);
@@ -129,15 +130,16 @@ uint64_t sgt_sampler_blocks(const sgt_sampler *s)
     return s->windows / K + (s->windows % K != 0);
 }
 
-/* Return the number of windows in the first `place` blocks of the order. */
+/* Return the number of windows in the first `place` blocks of the epoch's order of blocks. */
 static uint64_t block_start(const sgt_sampler *s, const sgt_sampler_memo *m, uint64_t place)
 {
     uint64_t K = sgt_sampler_block_windows(s);
     return place > m->short_at ? place * K - (K - s->windows % K) : place * K;
 }
 
-/* Return the place in the order of the block that holds position `at` of the epoch. Compute it as
- * if all blocks had K windows, then correct it for the windows that the short block lacks. */
+/* Return the place, in the epoch's order of blocks, of the block that contains window `at` of the
+ * epoch. The computation assumes that all blocks have K windows, and then corrects for the short
+ * block. */
 static uint64_t place_of(const sgt_sampler *s, const sgt_sampler_memo *m, uint64_t at)
 {
     uint64_t K = sgt_sampler_block_windows(s), rest = s->windows % K;
@@ -145,15 +147,16 @@ static uint64_t place_of(const sgt_sampler *s, const sgt_sampler_memo *m, uint64
     return (behind ? at + K - rest : at) / K;
 }
 
-/* Return the number, in the set's order, of the block at this place in the shuffled order. */
+/* Return the number of a block in the order of the set, given its place in the epoch's order of
+ * blocks. */
 static uint64_t block_at(const sgt_sampler *s, const sgt_sampler_memo *m, uint64_t place)
 {
     if (place == m->short_at) return sgt_sampler_blocks(s) - 1;
     return sgt_permute(&m->order, place - (place > m->short_at));
 }
 
-/* Set up m for the pool that holds position i of the epoch. Return the position in the epoch at
- * which that pool starts. */
+/* Prepare m for the pool that contains window i of the epoch. Return the index in the epoch of the
+ * pool's first window. */
 static uint64_t ready_pool(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t i)
 {
     uint64_t blocks = sgt_sampler_blocks(s);
@@ -185,17 +188,17 @@ static void begin_epoch(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t epoc
 enum { ROWS = 64 };
 _Static_assert(ROWS % SGT_DRAWS_WIDTH == 0, "whole vectors");
 
-/* Rows of one epoch (for block: of one pool), numbered from its start. `at` is transformed step by
- * step from row numbers to window numbers. The arrays are computed in complete vectors; entries
- * from n on are not used. */
+/* Rows of one epoch, or for sampling `block` of one pool, that are computed together. at[]: indices
+ * of the rows from the start of the epoch or pool, which are transformed step by step into window
+ * numbers. Arrays are computed in whole vectors; elements from n on are not used. */
 typedef struct rows {
     uint64_t at[ROWS], lo[ROWS], hi[ROWS], u[ROWS];
-    uint32_t n, wide; /* n: the number of rows; wide: n rounded up to whole vectors */
-    uint64_t start;   /* block: the position in the epoch at which the pool starts */
+    uint32_t n, wide; /* number of rows; n rounded up to whole vectors */
+    uint64_t start;   /* for sampling `block`: index in the epoch of the pool's first window */
 } rows;
 
-/* Fill in r with the rows at the beginning of row[n] that are in begin ... begin + last, at most
- * ROWS of them. */
+/* Store in r the first rows of row[n] that are in the range begin ... begin + last, at most ROWS of
+ * them. */
 static void init_rows(rows *r, const uint64_t *row, uint32_t n, uint64_t begin, uint64_t last)
 {
     for (r->n = 0; r->n < n && r->n < ROWS && row[r->n] - begin <= last; r->n++)
@@ -211,7 +214,7 @@ static void permute_rows(rows *r, const sgt_permutation *p)
         while (r->at[k] >= p->n) r->at[k] = sgt_permute_once(p, r->at[k]);
 }
 
-/* Replace window numbers by windows, shifted by the phase of their shard. */
+/* Set windows[k] to window number r->at[k], moved by the phase of its shard in this epoch. */
 static void phase_rows(const sgt_sampler *s, uint64_t epoch, rows *r, sgt_window *windows)
 {
     for (uint32_t k = 0; k < r->wide; k++) {
@@ -251,7 +254,7 @@ static void draw_block(const sgt_sampler *s, sgt_sampler_memo *m, rows *r, sgt_w
         r->lo[k] = at - block_start(s, m, place);
         r->at[k] = place == m->short_at ? 0 : place - (place > m->short_at);
     }
-    /* s->windows < K: the short block is the only one */
+    /* if s->windows < K, the short block is the only block, and there is nothing to permute */
     if (s->windows >= K) permute_rows(r, &m->order);
     for (uint32_t k = 0; k < r->n; k++)
         r->at[k] = (places[k] == m->short_at ? blocks - 1 : r->at[k]) * K + r->lo[k];
@@ -281,8 +284,9 @@ static void draw_packed(const sgt_sampler *s, sgt_sampler_memo *m, rows *r, sgt_
     for (uint32_t k = 0; k < r->n; k++) windows[k] = (sgt_window){.offset = r->at[k]};
 }
 
-/* One function for each sampling, in the order of sgt_sampling. It replaces the numbers of rows of
- * one epoch by windows. Without epochs, rows are numbered through the whole run. */
+/* Functions for the samplings, in the order of the enum sgt_sampling. `draw` turns row indices into
+ * windows. If has_epochs is 1, all rows of a call are in one epoch and are numbered from its start.
+ * Otherwise rows are numbered from the start of the run. */
 static const struct {
     void (*draw)(const sgt_sampler *s, sgt_sampler_memo *m, rows *r, sgt_window *windows);
     int has_epochs;
@@ -339,7 +343,7 @@ uint32_t sgt_sampler_block(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_
     return n;
 }
 
-/* ---- the arithmetic of draws.h in plain C ---- */
+/* ---- plain C versions of the functions in draws.h ---- */
 
 typedef uint64_t vec;
 #define LANES 1

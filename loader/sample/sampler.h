@@ -1,10 +1,10 @@
-/* sampler.h: compute which window of which shard row `row` of a run is. It keeps no state, reads no
- * files, and stores only two numbers per shard. Row numbers run through the whole run: batch k of B
- * rows is rows k*B ... k*B + B-1.
+/* sampler.h: compute, for row `row` of a run, its shard and its window in that shard. The sampler
+ * keeps no state, reads no files, and stores only two numbers per shard. Rows are numbered across
+ * the entire run: batch k of B rows has rows k*B ... k*B + B-1.
  *
  *     sgt_sampler s;
  *     if (sgt_sampler_init(&s, SGT_SAMPLING_SHUFFLE, seed, T, tokens, shards, &err) < 0) ...;
- *     sgt_sampler_memo memo = {0};                            // one a thread; or NULL
+ *     sgt_sampler_memo memo = {0};                            // one per thread; may be NULL
  *     sgt_window w = sgt_sampler_window(&s, &memo, k * B + r);
  *     sgt_sampler_free(&s);
  *
@@ -60,16 +60,18 @@
 
 #include "loader/sgt_loader.h"
 
-/* 256 KiB of 16-bit ids: reads of this size reach a disk's full throughput */
+/* tokens per block: 256 KiB of 2-byte ids, for which a read reaches the disk's full throughput */
 #define SGT_BLOCK_TOKENS 131072u
-/* blocks in a pool: 64 MiB or more, which a reader keeps in memory with sampling `block` */
+/* blocks per pool; a pool is at least 64 MiB, which the reader uring holds in memory for sampling
+ * `block` */
 #define SGT_POOL_BLOCKS 256u
 #define SGT_PERMUTE_ROUNDS 12
 
-/* The names of samplings, in their order, and NULL: for options whose value is such a name. */
+/* names of the samplings, in the order of the enum sgt_sampling, and a final NULL. Used by
+ * command-line options that choose a sampling */
 extern const char *const sgt_sampling_words[];
 
-/* Return whether rows consist of documents. With these samplings, shards of any length are used. */
+/* Return whether rows consist of documents. If so, shards of any length are used. */
 static inline int sgt_sampling_of_documents(sgt_sampling s)
 {
     return s == SGT_SAMPLING_DOCUMENTS || s == SGT_SAMPLING_PACKED;
@@ -78,13 +80,14 @@ static inline int sgt_sampling_of_documents(sgt_sampling s)
 typedef struct sgt_window {
     uint32_t shard;
     uint64_t offset; /* in tokens */
-    uint32_t tokens; /* length: T+1; documents and their pieces may be shorter */
-    /* for sampling `block`: place of the window's block in the order of blocks, counted through all
+    uint32_t tokens; /* length in tokens: T+1, or less for documents and pieces of documents */
+    /* for sampling `block`: place of the window's block in the order of blocks, counted across all
      * epochs. For pieces of documents: flags of batch.c */
     uint64_t block;
 } sgt_window;
 
-/* An extent: consecutive windows of one shard, with all their tokens. */
+/* An extent: the tokens of consecutive windows in one shard, as an offset and a number of
+ * tokens. */
 typedef struct sgt_extent {
     uint32_t shard;
     uint64_t offset, tokens;
@@ -98,7 +101,7 @@ typedef struct sgt_permutation {
 
 void sgt_permutation_init(sgt_permutation *p, uint64_t key, uint64_t n); /* 1 <= n <= 2^63 */
 uint64_t sgt_permute(const sgt_permutation *p, uint64_t i);              /* i < n */
-/* Permute once, without cycle walking: the result may be n or more. */
+/* Permute i once, without cycle walking. The result may be n or more. */
 uint64_t sgt_permute_once(const sgt_permutation *p, uint64_t i);
 
 typedef struct sgt_sampler {
@@ -106,51 +109,56 @@ typedef struct sgt_sampler {
     uint64_t seed;
     uint32_t seq; /* T */
     uint32_t shards;
-    uint32_t first; /* for a mix: index of shard 0 among the shards of all sets */
-    /* windows in an epoch (for `random`, as many as for `shuffle`); for `documents`, documents; for
-     * `packed`, the rows of the first epoch */
+    uint32_t first; /* index of this sampler's first shard among the shards of all sets */
+    /* number of windows in an epoch; for `random`, the same number as for `shuffle`; for
+     * `documents`, the number of documents; for `packed`, the rows of the first epoch */
     uint64_t windows;
-    /* (shards + 1): starts (random), windows or documents in the shards before this one */
+    /* (shards + 1): number of items in all earlier shards. Items are possible starts for `random`,
+     * else windows or documents */
     uint64_t *before;
-    /* (shards), for shuffle and block: number of values that phase(e, s) can have */
+    /* (shards), for shuffle and block: number of possible values of phase(e, s) */
     uint32_t *phases;
-    /* the constants SGT_BLOCK_TOKENS and SGT_POOL_BLOCKS; tests may lower them before the first
-     * window is drawn */
+    /* SGT_BLOCK_TOKENS and SGT_POOL_BLOCKS, which tests may lower before the first window is
+     * drawn */
     uint32_t block_tokens, pool_blocks;
 } sgt_sampler;
 
-/* Values that all rows of an epoch or a pool share. A thread keeps them, so that they are not
- * computed for every row. */
+/* A cache of values that all rows of an epoch or a pool have in common, so that they are not
+ * computed for every row. Each thread has its own cache, zeroed at first. */
 typedef struct sgt_sampler_memo {
     int ready;
     uint64_t epoch;
-    sgt_permutation order; /* order of windows (shuffle) or of whole blocks (block) */
-    uint64_t short_at;     /* block: place of the short block; UINT64_MAX: there is none */
-    uint64_t pool;         /* block: the pool that `within` permutes; UINT64_MAX: none yet */
+    /* order of the windows (shuffle), documents (documents) or whole blocks (block) */
+    sgt_permutation order;
+    /* for sampling block: place of the short block; UINT64_MAX: all blocks are whole */
+    uint64_t short_at;
+    /* for sampling block: index of the pool for which `within` is valid; UINT64_MAX: none */
+    uint64_t pool;
     sgt_permutation within;
 } sgt_sampler_memo;
 
-/* Initialise s. tokens: the number of tokens of each shard, more than seq. For `documents`,
- * instead, the number of documents that begin in each shard; their sum is at least 1. For `packed`,
- * numbers whose sum is the number of rows of the first epoch. Returns SGT_EUSAGE for more than 2^63
- * windows. */
+/* Initialise s. `tokens` has one number for each shard: its tokens, which must be more than seq.
+ * For `documents` it is the number of documents that begin in the shard, and the sum must be at
+ * least 1. For `packed` only the sum matters, which is the number of rows in the first epoch.
+ * Returns SGT_EUSAGE if there are more than 2^63 windows. */
 int sgt_sampler_init(sgt_sampler *s, sgt_sampling sampling, uint64_t seed, uint32_t seq,
                      const uint64_t *tokens, uint32_t shards, sgt_error *err);
 void sgt_sampler_free(sgt_sampler *s);
 
-/* Return the window of row `row`. For `documents`, offset is the document's number within its
- * shard, and tokens is 0 (see set.h). For `packed`, shard is 0 and offset is `row`. */
+/* Return the window of row `row`. For `documents`, `offset` is the index of the document within its
+ * shard, and `tokens` is 0 (sgt_documents_window in set.h finds the tokens). For `packed`, `shard`
+ * is 0 and `offset` is `row`. */
 sgt_window sgt_sampler_window(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t row);
 
-/* Fill in the windows of n rows. For several rows of one epoch this is faster than a call for each
- * row (draws.h). memo must not be NULL. */
+/* Set windows[i] to the window of row rows[i], for i < n. For rows of the same epoch this is faster
+ * than n calls of sgt_sampler_window (see draws.h). memo must not be NULL. */
 void sgt_sampler_windows(const sgt_sampler *s, sgt_sampler_memo *memo, const uint64_t *rows,
                          uint32_t n, sgt_window *windows);
 
-/* For sampling `block`. sgt_sampler_blocks returns the number of blocks in an epoch.
- * sgt_sampler_block_windows returns the number of windows in a block; the short block has fewer.
- * sgt_sampler_block returns how many extents a block (numbered as in sgt_window) has, and stores
- * the first `most` of them, in the order of the block's windows. */
+/* Functions for sampling `block`. sgt_sampler_blocks returns the number of blocks per epoch.
+ * sgt_sampler_block_windows returns the number of windows per block; only the short block has
+ * fewer. sgt_sampler_block returns the number of extents of block `block` (see sgt_window.block),
+ * and stores the first `most` of them in `out`, in the order of the block's windows. */
 uint64_t sgt_sampler_blocks(const sgt_sampler *s);
 uint64_t sgt_sampler_block_windows(const sgt_sampler *s);
 uint32_t sgt_sampler_block(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t block,
