@@ -17,7 +17,7 @@ static int add(sgt_documents *d, uint64_t start, sgt_error *err)
     int rc = sgt_reserve(&d->starts, &d->room, d->count + 1, sizeof *d->starts,
                          "where documents start", err);
     if (rc < 0) return rc;
-    /* fits 32 bits: find_in has checked the shard's size */
+    /* a start fits into 32 bits, because find_in has checked the shard's size */
     d->starts[d->count++] = (uint32_t)start;
     return SGT_OK;
 }
@@ -38,7 +38,7 @@ int sgt_index_read(uint64_t **starts, size_t *count, const char *path, uint64_t 
 {
     char *bytes;
     size_t n;
-    /* an .idx file has 8 bytes per document, and every document has at least one token */
+    /* an .idx file has 8 bytes per document, and there are at most as many documents as tokens */
     int rc = sgt_file_get(&bytes, &n, path, 8 * (size_t)tokens, err);
     if (rc < 0) return rc;
     uint64_t *at = (uint64_t *)(void *)bytes; /* aligned, because it comes from malloc */
@@ -148,7 +148,8 @@ sgt_window sgt_documents_window(const sgt_documents *d, const sgt_set *set, cons
     const uint64_t *before = d->before + w->shard + 1;
     if (n + 1 < *before) {
         tokens = d->starts[n + 1] - start;
-        /* the shard's last document ends at the next start, which may be several shards later */
+        /* the last document of a shard ends at the next document start, perhaps several shards
+         * later */
     } else {
         tokens = h++->head.tokens - start;
         for (; h < all && h->set == own && tokens < most && before[0] == before[1]; h++, before++)
@@ -159,9 +160,9 @@ sgt_window sgt_documents_window(const sgt_documents *d, const sgt_set *set, cons
         .shard = w->shard, .offset = start, .tokens = tokens < most ? (uint32_t)tokens : most};
 }
 
-/* Store in `starts` the positions at which `id` occurs in n tokens, and return their number. Every
- * position is written, and the next one overwrites it unless the id is there. This avoids a branch
- * that would often be mispredicted. */
+/* Store in `starts` the index of each of the n tokens that equals `id`, and return the number of
+ * matches. To avoid a branch that would often be mispredicted, every index is written, and the next
+ * one overwrites it if the token did not match. */
 static inline uint32_t find_ids(const void *tokens, size_t width, uint32_t n, uint32_t id,
                                 uint32_t *starts)
 {
@@ -173,8 +174,8 @@ static inline uint32_t find_ids(const void *tokens, size_t width, uint32_t n, ui
     return count;
 }
 
-/* Return the first of the starts in [first, end) that is not below `offset`, or end. The binary
- * search has no branch that could be mispredicted. */
+/* Return the first element of the ascending array [first, end) that is at least `offset`, or `end`
+ * if there is none. The binary search has no branch that the CPU could mispredict. */
 static const uint32_t *first_from(const uint32_t *first, const uint32_t *end, uint64_t offset)
 {
     for (size_t n = (size_t)(end - first); n > 1;) {

@@ -1,6 +1,6 @@
 /* manifest.c: read and write manifest.json with jansson. Checksums and the fingerprint are strings
- * of 16 hex digits, because JSON numbers cannot hold every 64-bit number. The order of names is
- * fixed, so the same content always gives the same bytes. */
+ * of 16 hex digits, because JSON numbers cannot hold every 64-bit integer. Fields are written in a
+ * fixed order, so that the same content always gives the same bytes. */
 #include "loader/shards/manifest.h"
 
 #include <inttypes.h>
@@ -16,30 +16,33 @@
 #include "loader/shards/shard.h"
 
 #define VERSION 1
-/* largest manifest in bytes; a million shards take 130 MB */
+/* maximum size in bytes of a manifest; a set of a million shards needs 130 MB */
 #define MAX_BYTES ((size_t)1 << 30)
-/* smallest average number of bytes per JSON value in a manifest: sgt writes 21, or 13 if white
- * space is removed */
+/* minimum average size in bytes of a JSON value in a manifest. sgt writes 21 bytes per value, which
+ * is 13 if white space is removed */
 #define FEWEST_BYTES 12
-#define SOME_VALUES 65536               /* JSON values allowed in a file of any size */
-#define MOST_TOKENS (UINT64_C(1) << 60) /* tokens of a file without a header; 2^61 bytes */
+/* number of JSON values that a manifest may have regardless of its size */
+#define SOME_VALUES 65536
+/* maximum number of tokens in a file without a header, which is 2^61 bytes */
+#define MOST_TOKENS (UINT64_C(1) << 60)
 
-/* The type of a field: as JSON in the manifest, and in the C struct. */
+/* type of a field, in JSON and in the C struct */
 typedef enum kind {
     COUNT, /* uint64_t */
     SMALL, /* uint32_t, up to SGT_MOST_IDS */
-    HEX,   /* uint64_t, as 16 hex digits in a string */
+    HEX,   /* uint64_t; in JSON a string of 16 hex digits */
     TEXT   /* char[size], which is not empty */
 } kind;
 
 typedef struct field {
     const char *name;
     kind kind;
-    int optional; /* 1: omitted if it is 0, and may be missing when read */
+    /* 1: the field is not written if it is 0, and it may be missing when a manifest is read */
+    int optional;
     size_t offset, size;
 } field;
 
-/* The fields in the order in which they are written. */
+/* the fields of each JSON object, in the order in which they are written */
 static const field shard_fields[] = {
     {"file", TEXT, 0, offsetof(sgt_manifest_shard, file), sizeof(((sgt_manifest_shard *)0)->file)},
     {"split", TEXT, 0, offsetof(sgt_manifest_shard, split),
@@ -70,8 +73,8 @@ static const field version_field[] = {{"version", COUNT, 0, 0, 0}, {0}};
 
 /* ---- writing ---- */
 
-/* Return a JSON object with these fields of a struct; NULL if out of memory or a text is not
- * UTF-8. */
+/* Return a JSON object with the fields f of the struct `from`. Return NULL if out of memory, or if
+ * a text is not UTF-8. */
 static json_t *write_fields(const void *from, const field *f)
 {
     json_t *o = json_object();
@@ -91,7 +94,7 @@ static json_t *write_fields(const void *from, const field *f)
     return NULL;
 }
 
-/* Return the manifest as JSON; NULL if out of memory or a text is not UTF-8. */
+/* Return the manifest as a JSON object. Return NULL if out of memory, or if a text is not UTF-8. */
 static json_t *to_json(const sgt_manifest *m)
 {
     json_t *shards = json_array();
@@ -115,7 +118,8 @@ int sgt_manifest_write(const sgt_manifest *m, const char *folder, sgt_error *err
     char *text = sgt_json_dumps(o, JSON_INDENT(1));
     size_t n = text ? strlen(text) : 0;
     sgt_path(path, folder, "manifest.json");
-    if (text) text[n] = '\n'; /* replace the NUL by a newline, since sgt_file_put takes a length */
+    /* end the text with a newline instead of the NUL, which sgt_file_put does not need */
+    if (text) text[n] = '\n';
     int rc =
         text ? sgt_file_put(path, text, n + 1, err)
              : sgt_fail(err, SGT_ENOMEM, "%s: out of memory, or a name in it is not UTF-8", path);
@@ -136,7 +140,7 @@ static int wrong(const source *s, const char *name, const char *wanted)
     return sgt_fail(s->err, SGT_EFORMAT, "%s: field %s: missing, or not %s", s->path, name, wanted);
 }
 
-/* Read these fields of an object into a struct. */
+/* Copy the fields f of the JSON object o into the struct `to`, and check their types and ranges. */
 static int read_fields(void *to, const json_t *o, const field *f, const source *s)
 {
     for (; f->name; f++) {
@@ -161,8 +165,8 @@ static int read_fields(void *to, const json_t *o, const field *f, const source *
     return SGT_OK;
 }
 
-/* Read one shard's entry. Its name must be a plain file name: no slash, and neither "." nor
- * "..". */
+/* Read the entry of one shard. Its name must be a plain file name: it must have no slash and must
+ * not be "." or "..". */
 static int read_shard(sgt_manifest_shard *d, const json_t *o, const source *s)
 {
     int rc = read_fields(d, o, shard_fields, s);
@@ -178,8 +182,8 @@ static int read_shards(sgt_manifest *m, const json_t *o, const source *s)
     const json_t *list = json_object_get(o, "shards");
     if (!json_is_array(list)) return wrong(s, "shards", "an array");
     size_t n = json_array_size(list);
-    /* no overflow, since each of the n objects takes at least one byte of a text of at most
-     * MAX_BYTES */
+    /* this cannot overflow, because n objects take at least n bytes of text, and the text has at
+     * most MAX_BYTES */
     m->shards = calloc(n + 1, sizeof *m->shards);
     if (!m->shards) return sgt_fail_memory(s->err, s->path);
     for (; m->count < n; m->count++) {

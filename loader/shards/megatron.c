@@ -1,7 +1,7 @@
-/* megatron.c: read Megatron-LM's .idx without trusting it. Its three columns are the length of each
- * sequence, the byte at which each sequence begins, and the first sequence of each document. The
- * file is read into memory, and each number is checked against the numbers before it and the size
- * of the .bin. */
+/* megatron.c: read an .idx file of Megatron-LM without trusting it. The file has three columns: the
+ * length of each sequence, the byte at which each sequence begins, and the first sequence of each
+ * document. The file is read into memory. Each number is checked against the numbers before it and
+ * against the size of the .bin file. */
 #include "loader/shards/megatron.h"
 
 #include <errno.h>
@@ -35,13 +35,13 @@ typedef struct megatron_index {
     size_t size;
     size_t width;                /* bytes of an id */
     uint64_t sequences, entries; /* entries: number of documents + 1 */
-    uint64_t begins, bounds;     /* offsets of the second and the third column */
+    uint64_t begins, bounds;     /* offsets in bytes of the second and third columns */
 } megatron_index;
 
 static uint64_t get64(const char *p)
 {
     uint64_t v;
-    memcpy(&v, p, sizeof v); /* the file is little-endian, like this machine */
+    memcpy(&v, p, sizeof v); /* the file and this machine are little-endian */
     return v;
 }
 
@@ -51,7 +51,7 @@ int sgt_megatron_beside(const char *shard, sgt_error *err)
 {
     char path[SGT_PATH], head[COUNTS_AT] = {0};
     if (!sgt_index_path(path, shard)) return 0;
-    /* O_NONBLOCK, because opening a FIFO would otherwise wait for a writer */
+    /* O_NONBLOCK, because opening a FIFO would wait for a writer */
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return errno == ENOENT ? 0 : sgt_fail_errno(err, "%s", path);
     ssize_t n;
@@ -125,7 +125,7 @@ static int read_header(megatron_index *x, sgt_error *err)
 
 /* ---- the columns of the .idx ---- */
 
-/* Check the lengths and positions of the sequences in a .bin of `size` bytes. */
+/* Check the lengths and positions of all sequences against a .bin file of `size` bytes. */
 static int check_sequences(const megatron_index *x, uint64_t size, sgt_error *err)
 {
     uint64_t at = 0;
@@ -152,12 +152,13 @@ static int check_sequences(const megatron_index *x, uint64_t size, sgt_error *er
                     x->path, at / x->width, size / x->width);
 }
 
-/* Check the bounds of the documents, and list the first token of each document that is not
- * empty. */
+/* Check the bounds of the documents. Store in `starts` the index of the first token of each
+ * non-empty document, and in *count the number of such documents. */
 static int list_documents(const megatron_index *x, uint64_t size, uint64_t *starts, size_t *count,
                           sgt_error *err)
 {
-    /* the previous bound, a number of sequences, and the byte of the .bin at which it lies */
+    /* the previous bound (index of a sequence), and the byte of the .bin file at which that
+     * sequence begins */
     uint64_t last = 0, from = 0;
     for (uint64_t i = 0; i < x->entries; i++) {
         uint64_t bound = get64(x->bytes + x->bounds + 8 * i);
@@ -177,7 +178,7 @@ static int list_documents(const megatron_index *x, uint64_t size, uint64_t *star
     return SGT_OK;
 }
 
-/* Return the hash of a column, computed chunk by chunk. */
+/* Return the hash of the column at bytes at ... end - 1, hashed in chunks of CHUNK bytes. */
 static uint64_t hash_column(const megatron_index *x, uint64_t at, uint64_t end)
 {
     uint64_t hash = 0;

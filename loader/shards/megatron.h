@@ -22,19 +22,20 @@
 extern "C" {
 #endif
 
-/* If there is a file "x.idx" for the shard "x.bin" that begins like an .idx of Megatron-LM, return
- * the bytes of an id: 2 or 4, or 2 if its type has another width. If there is none, return 0.
- * Return a negative SGT_E* if the file cannot be opened, or has the format of older versions. */
+/* Return the bytes per id of the shard "x.bin" if a file "x.idx" exists that begins like an .idx
+ * file of Megatron-LM. This is 2 or 4; an unsupported type counts as 2. Return 0 if there is no
+ * such file. Return a negative SGT_E* if the file cannot be read, or if it has Megatron-LM's older
+ * format TNTIDX. */
 int sgt_megatron_beside(const char *shard, sgt_error *err);
 
-/* Write "x.bin" to `shard`, and return it, if `path` is "x" or "x.idx" and x.idx begins like an
- * .idx of Megatron-LM; else return NULL. */
+/* If `path` is "x" or "x.idx", and x.idx begins like an .idx file of Megatron-LM, write "x.bin" to
+ * `shard` and return `shard`. Otherwise return NULL. */
 char *sgt_megatron_shard(char shard[SGT_PATH], const char *path);
 
-/* Read and check the whole .idx of `shard`, which has `tokens` tokens. Sets *starts to a malloc'd
- * array of the index of the first token of each document that is not empty, in ascending order, and
- * *hash to the hash of the .idx. The message of SGT_EFORMAT names the .idx and the offset of an
- * impossible entry. */
+/* Read and check the entire .idx file of `shard`, a shard with `tokens` tokens. Sets *starts to a
+ * malloc'd array: the indices of the first tokens of all non-empty documents, in ascending order.
+ * Sets *count to their number, and *hash to the hash of the .idx file. The message of SGT_EFORMAT
+ * names the .idx file and the offset of the invalid entry. */
 int sgt_megatron_read(uint64_t **starts, size_t *count, uint64_t *hash, const char *shard,
                       uint64_t tokens, sgt_error *err);
 

@@ -1,6 +1,6 @@
-/* set.c: turn a folder of shards, or one file, into a list of checked shards. The shards of a
- * folder are those in its manifest. Without a manifest, they are found by their names: first by
- * sgt's, then by those of other programs. */
+/* set.c: turn a folder of shards, or one file, into a list of checked shards. If the folder has a
+ * manifest, its shards are those that the manifest lists. Otherwise they are found by their names,
+ * first by names that sgt gives, then by names of other programs' files. */
 #include "loader/shards/set.h"
 
 #include <dirent.h>
@@ -18,16 +18,17 @@
 #include "loader/shards/megatron.h"
 
 #define GPT2_EOT (SGT_GPT2_IDS - 1)
-/* bytes at each end of a shard that are hashed instead of the whole shard */
+/* number of bytes at each end of a shard that are hashed, instead of the entire shard */
 #define ENDS ((size_t)4096)
 
 /* ---- the names of shards ---- */
 
-/* The kinds of file names, in the order in which they are tried: "SPLIT_*.bin"; names that contain
- * SPLIT as a word; names of Megatron-LM's files; nanoGPT's "SPLIT.bin". */
+/* Kinds of file names, in the order in which they are tried: "SPLIT_*.bin" (OURS); names with SPLIT
+ * as a word (NAMED); names of Megatron-LM's files; and nanoGPT's "SPLIT.bin". */
 typedef enum naming { OURS, NAMED, MEGATRON, NANOGPT, NAMINGS } naming;
 
-/* Return the position of "_WORD_" or "_WORD." in `name`, or NULL. */
+/* Return the position of "_WORD_" or "_WORD." in `name`, where WORD is `word`; NULL if there is
+ * none. */
 static const char *find_word(const char *name, const char *word)
 {
     size_t w = strlen(word);
@@ -36,7 +37,7 @@ static const char *find_word(const char *name, const char *word)
     return NULL;
 }
 
-/* Return whether WORD is one of the words in the file name. */
+/* Return whether `word` occurs in the file name as a word, at its beginning or after "_". */
 static int has_word(const char *name, const char *word)
 {
     size_t w = strlen(word);
@@ -52,8 +53,8 @@ static int is_megatron(const char *folder, const char *name, const char *split, 
     return sgt_megatron_beside(sgt_path(path, folder, "%s", name), err);
 }
 
-/* Return 1 if the file is a shard of the split under this kind of name, 0 if not, or a negative
- * SGT_E*. */
+/* Return 1 if the file name is a shard of the split `split` by naming `how`, 0 if it is not, or a
+ * negative SGT_E*. */
 static int is_shard(naming how, const char *folder, const char *name, const char *split,
                     sgt_error *err)
 {
@@ -72,8 +73,8 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Compare a shard with its entry in the manifest, as far as the entry has the values. Both were
- * written together, so a difference means that the shard was replaced. */
+/* Compare a shard's header with its entry in the manifest, for all values that both state. They
+ * were written together, so a difference means that the shard has been replaced. */
 static int compare_listed(sgt_set_shard *h, const sgt_manifest *m, const sgt_manifest_shard *listed,
                           sgt_error *err)
 {
@@ -83,7 +84,7 @@ static int compare_listed(sgt_set_shard *h, const sgt_manifest *m, const sgt_man
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: %" PRIu64 " tokens, but %.*smanifest.json says %" PRIu64, h->path,
                         head->tokens, folder, h->path, listed->tokens);
-    if (m->foreign) { /* the file has no header, so take these values from the manifest */
+    if (m->foreign) { /* the shard has no header, so take these values from the manifest */
         head->vocab = m->vocab;
         head->eot = h->eot = m->eot;
         head->fingerprint = m->fingerprint;
@@ -115,8 +116,8 @@ static int record_file(sgt_set_shard *h, int fd, sgt_error *err)
     return fstat(fd, &h->file) < 0 ? sgt_fail_errno(err, "%s", h->path) : SGT_OK;
 }
 
-/* Read a shard's header. If it is Megatron-LM's, also check the whole .idx, which must match the
- * .bin with every sampling. */
+/* Read and check a shard's header. If the shard is Megatron-LM's, also check the entire .idx file,
+ * even for samplings that do not need it. */
 static int check_shard(sgt_set_shard *h, const sgt_manifest *m, const sgt_manifest_shard *listed,
                        sgt_error *err)
 {
@@ -151,7 +152,7 @@ int sgt_set_keep_damage(sgt_set *s, sgt_set_shard *h, int rc, sgt_error *err)
 
 /* ---- the shards of a set ---- */
 
-/* Add a shard. `listed` is its entry in the manifest m; NULL: it has none. */
+/* Add a shard to s. `listed` is the shard's entry in the manifest m, or NULL if it has none. */
 static int add_shard(sgt_set *s, const char *path, int raw, const sgt_manifest *m,
                      const sgt_manifest_shard *listed, sgt_error *err)
 {
@@ -184,8 +185,8 @@ static int add_listed(sgt_set *s, const char *folder, const char *split, int raw
     return rc;
 }
 
-/* Fail if the names of the shards from number `first` on differ in the part before the split,
- * because the shards would belong to different sets. */
+/* Fail if the shards from index `first` on have names that differ before the split: they then
+ * belong to different sets. */
 static int one_name(const sgt_set *s, uint32_t first, const char *folder, const char *split,
                     sgt_error *err)
 {
@@ -207,8 +208,7 @@ static int by_bytes(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* Add the files of the folder that belong to the split by their names, in the order of the
- * names. */
+/* Add the shards of the split that are found in the folder by their names, sorted by name. */
 static int add_found(sgt_set *s, const char *folder, const char *split, int raw, sgt_error *err)
 {
     struct dirent **files = NULL;
@@ -236,17 +236,18 @@ int sgt_set_add_split(sgt_set *s, const char *folder, const char *split, int raw
     const uint32_t first = s->count;
     if (m->options) return add_listed(s, folder, split, raw, m, err);
     int rc = add_found(s, folder, split, raw, err);
-    /* OLMo-core's folders have train.npy and val.npy */
+    /* a folder of OLMo-core has train.npy and val.npy */
     if (rc == SGT_OK && s->count == first && raw &&
         !sgt_file_gone(sgt_path(path, folder, "%s.npy", split)))
         rc = sgt_set_add(s, path, raw, err);
     return rc;
 }
 
-/* ---- the hash of a set without a manifest ---- */
+/* ---- the hash that identifies a set without a manifest ---- */
 
-/* Add to `hash` what identifies a shard. If its header has no checksum, this includes the tokens at
- * both ends, which distinguish sets of equal names and sizes without reading all of them. */
+/* Add the shard's name, size and header to `hash`. If the header has no checksum, also add the
+ * tokens at both ends of the shard. They distinguish sets of equal names and sizes without reading
+ * all tokens. */
 static int hash_shard(XXH3_state_t *hash, const sgt_set *s, uint32_t shard, sgt_error *err)
 {
     const sgt_set_shard *h = &s->shards[shard];
@@ -281,10 +282,11 @@ static int hash_shards(sgt_set *s, const char *path, sgt_error *err)
     return rc;
 }
 
-/* ---- a set that a loader draws from ---- */
+/* ---- opening a set for a loader ---- */
 
-/* Read the manifest of a folder if it has one, unless `raw` is set. sgt-tokenize works in OUT/.work
- * and writes the manifest last, so a folder that has .work but no manifest is incomplete. */
+/* Read the manifest of a folder, if it has one and `raw` is 0. Fail if the folder has .work but no
+ * manifest: sgt-tokenize works in OUT/.work and writes the manifest last, so its work is
+ * unfinished. */
 static int read_manifest(sgt_manifest *m, const char *folder, int raw, sgt_error *err)
 {
     char path[SGT_PATH];
@@ -323,8 +325,8 @@ int sgt_set_check_alike(sgt_set *s, sgt_error *err)
     return rc;
 }
 
-/* Check that all shards are compatible, and set s->vocab, the bound that every id must be below:
- * the smallest of the vocabulary sizes in headers and of the caller's. */
+/* Check that all shards are compatible. Set s->vocab, the exclusive upper bound of ids, to the
+ * smallest of the vocabulary sizes in the headers and the caller's option `asked`. */
 static int decide_vocabulary(sgt_set *s, uint32_t asked, sgt_error *err)
 {
     const int rc = sgt_set_check_alike(s, err);
@@ -357,7 +359,8 @@ static int fail_short(const char *path, const sgt_set_shard *longest, uint64_t w
                     longest->head.tokens - 1);
 }
 
-/* Exclude the shards that are too short for a window, by moving them behind the others. */
+/* Remove the shards of the last opened set that are too short for one window. Fail if none is
+ * left. */
 static int leave_out_short(sgt_set *s, const char *path, const sgt_loader_options *o,
                            sgt_error *err)
 {
@@ -371,7 +374,7 @@ static int leave_out_short(sgt_set *s, const char *path, const sgt_loader_option
         s->shards[i] = s->shards[kept];
         s->shards[kept++] = h;
     }
-    /* the longest of the short shards, if there are any */
+    /* find the longest of the removed shards, for the message */
     const sgt_set_shard *longest = s->shards + kept;
     for (uint32_t i = kept; i < s->count; i++)
         if (s->shards[i].head.tokens > longest->head.tokens) longest = &s->shards[i];
@@ -400,8 +403,8 @@ int sgt_set_open(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_
         rc = sgt_fail(err, SGT_EFORMAT,
                       "%s: no %s shards in it, %s_*.bin (sgt-tokenize%s makes them)", path,
                       o->split, o->split, strcmp(o->split, "val") ? "" : " --split 5%");
-    /* no notice for validation shards, which a run opens after the training shards and which are of
-     * the same kind */
+    /* give no notice for validation shards: a run opens them after the training shards, which are
+     * of the same kind and have given it */
     if (rc == SGT_OK && folder && s->shards[s->first].raw < 0 && strcmp(o->split, "val") != 0 &&
         s->shards[s->first].head.format == SGT_SHARD_RAW)
         sgt_say(&o->notice, "%s has no header: read as nanoGPT's, 16-bit ids",

@@ -1,6 +1,6 @@
-/* set.h: find and check the shards of a set, including all of Megatron-LM's .idx files. A loader
- * stops at the first damaged shard; sgt-inspect can list all damage (a "survey"). documents.c finds
- * where the documents of a set are. */
+/* set.h: find and check the shards of a set, including the .idx files of Megatron-LM. A loader
+ * stops at the first damaged shard. sgt-inspect can list all damaged shards, which is called a
+ * survey. documents.c finds where the documents of a set begin. */
 #ifndef SGT_SET_H
 #define SGT_SET_H
 
@@ -18,131 +18,145 @@
 typedef struct sgt_set_shard {
     char *path;
     sgt_shard_header head;
-    /* number of documents that start in it, by the manifest; UINT64_MAX: unknown */
+    /* number of documents that begin in the shard, if the manifest or an .idx of Megatron-LM states
+     * it; UINT64_MAX: unknown */
     uint64_t documents;
-    /* end-of-text id, which begins or ends a document: from the header or the manifest. If neither
-     * states it, GPT-2's for 2-byte ids, and SGT_NO_ID for 4-byte ids */
+    /* end-of-text id, which separates documents, from the header or the manifest. If neither states
+     * it: GPT-2's id if ids have 2 bytes, SGT_NO_ID if they have 4 bytes */
     uint32_t eot;
-    struct stat file; /* identity of the file, and time of its last change */
-    uint32_t set;     /* for a loader: number of the set that the shard belongs to */
-    int raw;          /* argument `raw` of sgt_shard_open, to open the shard again */
-    uint64_t index;   /* hash of Megatron-LM's .idx */
-    char *damage;     /* in a survey: a line that describes the shard's damage; NULL: none found */
+    /* status of the file when it was opened: its identity and modification time */
+    struct stat file;
+    uint32_t set;   /* index of the loader's set that the shard belongs to */
+    int raw;        /* argument `raw` with which sgt_shard_open opens the shard again */
+    uint64_t index; /* hash of Megatron-LM's .idx */
+    char *damage;   /* in a survey: message about the shard's damage; NULL: no damage found */
 } sgt_set_shard;
 
 typedef struct sgt_set {
     sgt_set_shard *shards; /* the shards used, in order */
     uint32_t count, skipped;
-    uint32_t first;   /* index of the first shard of the set that was opened last */
-    int survey;       /* 1: a shard's damage is stored in the shard and is not an error */
+    uint32_t first;   /* index of the first shard of the last opened set */
+    int survey;       /* 1: store damage in the damaged shard instead of failing */
     uint32_t damaged; /* number of damaged shards */
-    size_t room;      /* number of shards that fit in the allocated memory */
+    size_t room;      /* number of elements allocated in `shards` */
     uint64_t tokens;
     uint32_t vocab; /* every id must be below this */
     size_t width;   /* bytes of an id */
-    /* hash of the manifest's bytes. Without a manifest, hash of the shards' names, sizes and
-     * headers, and of the tokens at both ends of shards whose header has no checksum */
+    /* hash of the manifest's bytes. If there is no manifest: hash of the shards' names, sizes and
+     * headers, and of the tokens at both ends of each shard whose header has no checksum */
     uint64_t hash;
 } sgt_set;
 
-/* Open the shards of o->split in a folder (those that its manifest names, if it has one), or the
- * one shard at `path`, and add them to those of s, which is {0} at first. o->seq must be set. Sets
- * s->vocab to the smallest vocabulary size of all sets, and s->hash to the hash of this set.
- * Returns SGT_EFORMAT if headers name different vocabularies, or if ids have different widths.
+/* Open a set and append its shards to s, which must be zeroed before the first call. If `path` is a
+ * folder, the set has the folder's shards of split o->split (those that the manifest lists, if
+ * there is one). Otherwise it has the one shard at `path`. o->seq must be set. Sets s->vocab to the
+ * smallest vocabulary size of all sets so far, and s->hash to the hash of this set. Returns
+ * SGT_EFORMAT if the headers name different vocabularies, or if ids have different widths.
+ *
  * Shards that are too short for one window are left out. For samplings documents and packed, only
- * empty shards are left out, because a document may continue in a shard of any size. Close s after
- * a failure, too. */
+ * empty shards are left out, because a document may continue in a shard of any size. The caller
+ * must close s even after a failure. */
 int sgt_set_open(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_error *err);
 void sgt_set_close(sgt_set *s);
 
-/* sgt_set_open calls the next functions. Check the shards of one split of a folder, of any length,
- * and add them to s. If the folder has a manifest m (sgt_manifest_find), these are the shards that
- * it lists. Otherwise they are the first of these that exist, sorted by name: "SPLIT_*.bin";
- * "NAME_SPLIT_*.bin" and "NAME_SPLIT.bin", with one NAME for all; any *.bin with an .idx of
- * Megatron-LM; nanoGPT's "SPLIT.bin", which may have no header; and if `raw` is not 0, SPLIT.npy.
- * Of Megatron-LM's files, names with the word val, valid or validation belong to the split "val",
- * names with test to no split, and all others to "train". It is no error if there are no shards. */
+/* The following functions are used by sgt_set_open and by sgt-inspect. Check the shards of one
+ * split of a folder, regardless of their length, and append them to s. If the folder has a manifest
+ * m (see sgt_manifest_find), its shards are used. Otherwise the shards are found by name, and
+ * sorted by name. The first of these patterns that matches any file is used:
+ *
+ *   "SPLIT_*.bin"
+ *   "NAME_SPLIT_*.bin" and "NAME_SPLIT.bin", with the same NAME in all files
+ *   any *.bin that has an .idx of Megatron-LM
+ *   "SPLIT.bin" of nanoGPT, which may have no header
+ *   "SPLIT.npy", if `raw` is not 0
+ *
+ * A file of Megatron-LM belongs to the split "val" if its name has the word val, valid or
+ * validation, to no split if it has the word test, and otherwise to "train". It is no error if
+ * there are no shards. */
 int sgt_set_add_split(sgt_set *s, const char *folder, const char *split, int raw,
                       const sgt_manifest *m, sgt_error *err);
-/* Add the shard at `path`; `raw` is as in sgt_shard_open. If it is not 0, `path` may also be
- * Megatron-LM's PREFIX (which is not a file) or PREFIX.idx. */
+/* Append the shard at `path`. `raw` is as in sgt_shard_open. If `raw` is not 0, `path` may also be
+ * PREFIX.idx or PREFIX (without .bin) of a Megatron-LM shard. */
 int sgt_set_add(sgt_set *s, const char *path, int raw, sgt_error *err);
-/* Check that the shards from number s->first on have the same vocabulary, and that all shards of s
- * have ids of the same width. In a survey, a shard that differs from the first one counts as
- * damaged. */
+/* Check that the shards of the last opened set (from index s->first on) have the same vocabulary,
+ * and that all shards of s have ids of the same width. In a survey, a shard that differs from the
+ * first one counts as damaged. */
 int sgt_set_check_alike(sgt_set *s, sgt_error *err);
-/* Return rc, the result of a shard's check. But in a survey, if rc means damage (SGT_EFORMAT or
- * SGT_EIO), store the error's text in the shard, unless it has one already, and return SGT_OK. */
+/* Return rc, the result of checking a shard. In a survey, however, if rc means damage (SGT_EFORMAT
+ * or SGT_EIO), store the message in h->damage, unless that already has one, and return SGT_OK. */
 int sgt_set_keep_damage(sgt_set *s, sgt_set_shard *h, int rc, sgt_error *err);
 
-/* Open a shard again for reading, and check that it is still the same file, with the same size,
- * header and time of last writing. Returns a descriptor, or a negative SGT_E*. Any number of
- * threads may call it. */
+/* Open a shard for reading, and check that it is still the same file, with the same size, header
+ * and modification time as when the set was opened. Returns a file descriptor or a negative SGT_E*.
+ * Any number of threads may call this. */
 int sgt_set_open_shard(const sgt_set *s, uint32_t shard, sgt_error *err);
 
-/* If the shard's file is now shorter than when the set was opened, return 1 and set *end to its
- * size. If the path names another file by now, return 0. */
+/* Return 1 and set *end to the file's size if the shard's file is shorter than when the set was
+ * opened. Return 0 if it is not, or if a different file now has its path. */
 int sgt_set_is_cut(const sgt_set_shard *h, uint64_t *end);
 
-/* Fail because byte `at` of a shard cannot be read. Returns SGT_EFORMAT if the file was cut short
- * since the set was opened, else SGT_EIO. */
+/* Return the error for byte `at` of a shard, which cannot be read: SGT_EFORMAT if the file is
+ * shorter than when the set was opened, else SGT_EIO. */
 int sgt_set_fail_read(const sgt_set_shard *h, uint64_t at, sgt_error *err);
 
-/* Return the first shard whose vocabulary's fingerprint is known, from its header or the manifest,
- * or NULL. */
+/* Return the first shard for which the header or the manifest states the vocabulary's fingerprint,
+ * or NULL if there is none. */
 const sgt_set_shard *sgt_set_marked(const sgt_set *s);
 
 /* ---- documents ----
  *
- * Find the positions of the documents of a set, for the samplings documents and packed. A document
- * extends to the start of the next one, across as many shards as that takes. The set's last
- * document ends with its last shard.
+ * Find where the documents of a set begin, for the samplings documents and packed. A document
+ * extends to the start of the next document, perhaps across several shards. The last document of a
+ * set ends with its last shard.
  *
  *     sgt_documents d = {0};
  *     if (sgt_documents_find(&d, &set, 1, &err) < 0) ...;
- *     // which shard, and which of its documents
+ *     // find the shard, and the index of the document within it
  *     sgt_window w = sgt_sampler_window(&sampler, NULL, row);
- *     // where it starts, and its tokens
+ *     // find the document's first token and its length
  *     w = sgt_documents_window(&d, &set, &w, T + 1);
  *     sgt_documents_free(&d);
  *
- * Each start takes four bytes: 32 MB for the eight million documents of OpenWebText. */
+ * Each start takes four bytes of memory, which is 32 MB for the eight million documents of
+ * OpenWebText. */
 
 typedef struct sgt_documents {
     size_t count, room;
-    /* (count): first token of each document within its shard, shard after shard */
+    /* (count): index of each document's first token within its shard, in the order of the shards */
     uint32_t *starts;
-    uint64_t *before; /* (shards + 1): number of documents that start in earlier shards */
-    /* (shards): 1 if the starts are unknown, because the shard has no .idx file and its tokens were
+    uint64_t *before; /* (shards + 1): number of documents that begin in all earlier shards */
+    /* (shards): 1 if document starts are unknown: the shard has no .idx file, and its tokens were
      * not searched */
     uint8_t *unlisted;
     uint32_t unlisted_count;
 } sgt_documents;
 
-/* Find the documents of all shards of a set, or of several sets in one list. *d must be {0}; free
- * it after a failure, too. Reads SHARD.idx for SHARD.bin. If that is missing and `look` is not 0,
- * searches for end-of-text ids. The message of SGT_EFORMAT names the file and the offset of an
- * impossible entry. */
+/* Find the documents of all shards in `set`, which may hold several sets. *d must be zeroed, and
+ * must be freed even after a failure. The starts are read from SHARD.idx. If a shard has no such
+ * file and `look` is not 0, its tokens are searched for end-of-text ids. The message of SGT_EFORMAT
+ * names the file and the offset of an invalid entry. */
 int sgt_documents_find(sgt_documents *d, const sgt_set *set, int look, sgt_error *err);
 void sgt_documents_free(sgt_documents *d); /* frees all but `count` */
 
-/* Find the document starts in a window that lies in one shard. Stores their offsets, in tokens from
- * the window's first, in `starts`, which has room for w->tokens, and returns their number. In an
- * unlisted shard, the starts are the ids equal to `eot` among the window's `tokens`, which have
- * `width` bytes each. */
+/* Find the document starts within window *w of one shard. Store their offsets from the window's
+ * first token in `starts`, which has room for w->tokens offsets, and return their number. `tokens`
+ * are the window's ids, of `width` bytes each. If the starts of the shard are unknown, they are the
+ * ids equal to `eot`. */
 uint32_t sgt_documents_within(const sgt_documents *d, const sgt_window *w, const void *tokens,
                               size_t width, uint32_t eot, uint32_t *starts);
 
-/* Write "x.idx" for "x.bin" to `path`, and return it; NULL if the name has another ending. */
+/* If `shard` is "x.bin", write "x.idx" to `path` and return `path`. Return NULL if the name does
+ * not end in .bin. */
 char *sgt_index_path(char path[SGT_PATH], const char *shard);
-/* Read the file `path`, the .idx of a shard of `tokens` tokens in which `documents` documents start
- * (UINT64_MAX: unknown). Sets *starts to a malloc'd array of the index of each document's first
- * token. The indices are ascending and below `tokens`. */
+/* Read an .idx file into the malloc'd array *starts, and set *count to its length. It holds the
+ * index of each document's first token, ascending and below `tokens`, the number of tokens in the
+ * shard. The file must have `documents` entries, unless that is UINT64_MAX (unknown). */
 int sgt_index_read(uint64_t **starts, size_t *count, const char *path, uint64_t tokens,
                    uint64_t documents, sgt_error *err);
 
-/* Return the position and the length (at most `most` tokens) of a document: number w->offset, from
- * 0, among those that start in w->shard. It may continue in later shards of its set. */
+/* Return the position and the length of a document, which is number w->offset (from 0) of those
+ * that begin in shard w->shard. The length is at most `most` tokens. The document may continue in
+ * later shards of its set. */
 sgt_window sgt_documents_window(const sgt_documents *d, const sgt_set *set, const sgt_window *w,
                                 uint32_t most);
 

@@ -1,6 +1,6 @@
-/* shard.c: the shard format. The header is checked against the file's size before anything else
- * uses it. sgt_shard_verify also checks ids and the checksum, for which it reads the whole file.
- * The loader checks ids as it reads them. */
+/* shard.c: read and write the shard format. The header is checked against the file's size before
+ * anything else uses it. sgt_shard_verify reads the entire file and also checks its ids and its
+ * checksum. The loader checks ids when it reads them. */
 #include "loader/shards/shard.h"
 
 #include <fcntl.h>
@@ -17,15 +17,17 @@
 #include "loader/shards/megatron.h"
 
 #define REVISION 1
-#define OWN_WORDS 10 /* 32-bit words of the header that are not always 0 */
-/* bytes: a shorter file whose name says that it holds ids is too short to tell text from tokens */
+#define OWN_WORDS 10 /* number of 32-bit words in the header that may be nonzero */
+/* minimum size in bytes for telling text from tokens; a shorter *.bin file is assumed to hold
+ * tokens */
 #define LEAST_TEXT 64
-/* bytes at the beginning of a file without a header that are examined */
+/* number of bytes at the beginning of a file without a header that are examined */
 #define SAMPLE ((size_t)16384)
-#define LEAST_WIDE 16 /* fewest numbers by which 32-bit ids can be told from 16-bit ids */
-/* bytes per read of sgt_shard_verify: they are still in the L2 cache when they are checked */
+#define LEAST_WIDE 16 /* minimum evidence, in words, for telling 32-bit ids from 16-bit ids */
+/* bytes per read of sgt_shard_verify, so few that they are still in the L2 cache when they are
+ * checked */
 #define VERIFY_BYTES ((size_t)1 << 18)
-/* bytes of readahead that sgt_shard_verify requests at a time */
+/* bytes per readahead request of sgt_shard_verify */
 #define VERIFY_AHEAD ((uint64_t)8 << 20)
 
 const char *sgt_shard_format_name(sgt_shard_format f)
@@ -34,7 +36,7 @@ const char *sgt_shard_format_name(sgt_shard_format f)
     return names[f];
 }
 
-/* Numbers in files are little-endian, like this machine. */
+/* Write the header. Its numbers are little-endian, as this machine is. */
 void sgt_shard_pack(uint8_t bytes[SGT_SHARD_HEADER], const sgt_shard_header *h)
 {
     const int wide = sgt_id_width(h->vocab) == 4;
@@ -54,13 +56,15 @@ void sgt_shard_pack(uint8_t bytes[SGT_SHARD_HEADER], const sgt_shard_header *h)
 
 static uint16_t get16(const uint8_t *p) { return (uint16_t)(p[0] | p[1] << 8); }
 
-/* Return the width in bits of the numbers of a file without a header that begins with head[n]: 16,
- * or 32 or 64 if its 16-bit words cannot be ids. In a file of 16-bit ids, words at odd and at even
- * positions have the same distribution. In a file of 32-bit ids, the odd words are the high halves.
- * They are below 16, because no vocabulary has more than 2^20 ids, and at least an eighth of them
- * are 0, because frequent ids are small. The even words vary: at least LEAST_WIDE of them are above
- * all the odd words, and differ from the even word before them. (Commas between words, "red, green,
- * blue", are odd words that are all 11.) */
+/* Return the width in bits of the numbers in a file without a header, which begins with head[n] and
+ * has `size` bytes. This is 16, unless the 16-bit words cannot be ids; then it is 32 or 64.
+ *
+ * In a file of 16-bit ids, words at odd and even positions have the same distribution. In a file of
+ * 32-bit ids, the words at odd positions are the high halves of ids. They are below 16, because no
+ * vocabulary has more than 2^20 ids. At least an eighth of them are 0, because frequent ids are
+ * small. The even words vary: at least LEAST_WIDE of them are above all odd words and differ from
+ * the even word before. (Text like "red, green, blue" may have odd words that are all 11, a
+ * comma.) */
 static int width_of(const uint8_t *head, size_t n, uint64_t size)
 {
     size_t pairs = n / 4, zeros = 0, varied = 0, long_zeros = 0;
@@ -79,8 +83,8 @@ static int width_of(const uint8_t *head, size_t n, uint64_t size)
     return size % 8 || long_zeros < pairs / 2 ? 32 : 64;
 }
 
-/* Return whether head[n] has no control characters except those that occur in text, in UTF-8 or any
- * other encoding that extends ASCII. */
+/* Return whether head[n] may be text in UTF-8 or any other encoding that extends ASCII: it has only
+ * the control characters that occur in text. */
 static int is_text(const uint8_t *head, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -94,10 +98,10 @@ int sgt_shard_is_bin(const char *path)
     return n > 4 && !strcmp(path + n - 4, ".bin");
 }
 
-/* Refuse a file that begins with head[n] if those bytes cannot be tokens. Tokens do not look like
- * text if there are enough of them: the most frequent ids are small, and their high byte is a
- * control character. Ids of single bytes look like UTF-16, so only a file whose name does not end
- * in .bin is taken for UTF-16. */
+/* Return SGT_EFORMAT if a file that begins with head[n] cannot hold 16-bit tokens. Files of tokens
+ * do not look like text: the most frequent ids are small, so their high bytes are control
+ * characters. But tokens with ids below 256 look like UTF-16. So UTF-16 is only detected in files
+ * whose names do not end in .bin. */
 static int check_tokens(const uint8_t *head, size_t n, uint64_t size, const char *path,
                         sgt_error *err)
 {
@@ -123,8 +127,9 @@ static int check_tokens(const uint8_t *head, size_t n, uint64_t size, const char
                     path);
 }
 
-/* Fail if a file without a header, which begins with head[n], seems to have ids wider than `bits`
- * bits; or narrower ones, because 32-bit ids must be below SGT_MOST_IDS. */
+/* Return SGT_EUNSUPPORTED if a file without a header, which begins with head[n], seems to have ids
+ * wider than `bits` bits. If `bits` is 32, do the same if an id is SGT_MOST_IDS or more, since the
+ * ids are then probably narrower. */
 static int check_width(const uint8_t *head, size_t n, uint64_t size, int bits, const char *path,
                        sgt_error *err)
 {
@@ -147,8 +152,8 @@ static int check_width(const uint8_t *head, size_t n, uint64_t size, int bits, c
                     path);
 }
 
-/* Fill in *h for a file without sgt's magic number, which begins with head[n]: a file without a
- * header, if `raw` allows that, or a .bin of Megatron-LM. */
+/* Fill in *h for a file that begins with head[n], which is not sgt's magic number. It may be a .bin
+ * of Megatron-LM or, if `raw` allows that, a file without a header. */
 static int foreign_header(sgt_shard_header *h, uint64_t size, const uint8_t *head, size_t n,
                           const char *path, int raw, sgt_error *err)
 {
@@ -177,7 +182,8 @@ static int foreign_header(sgt_shard_header *h, uint64_t size, const uint8_t *hea
     return SGT_OK;
 }
 
-/* Read the words of the header after llm.c's three, if the revision says that sgt wrote them. */
+/* Read the header after words 0 to 2, which are llm.c's. If word 3, the revision, is 0, sgt did not
+ * write the file, and the other words are ignored. */
 static int read_own_words(sgt_shard_header *h, const uint32_t *words, const char *path,
                           sgt_error *err)
 {
@@ -252,8 +258,7 @@ static int read_header(sgt_shard_header *h, int fd, const char *path, int raw, s
 
 int sgt_shard_open(sgt_shard_header *h, const char *path, int raw, sgt_error *err)
 {
-    /* O_NONBLOCK, because opening a FIFO would otherwise wait for a writer before read_header
-     * refuses it */
+    /* O_NONBLOCK, because opening a FIFO would wait for a writer before read_header refuses it */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return sgt_fail_path(err, path, "sgt-tokenize makes a folder of shards");
     int rc = read_header(h, fd, path, raw, err);
@@ -273,8 +278,8 @@ int sgt_shard_bad_id(const char *path, const sgt_shard_header *h, uint64_t token
                     path, token, h->data + h->width * token, id, vocab);
 }
 
-/* Every VERIFY_AHEAD bytes, request readahead of the next bytes, and drop those already checked
- * from the page cache. */
+/* If `at` is a multiple of VERIFY_AHEAD, request readahead of the next VERIFY_AHEAD bytes, and drop
+ * the bytes before `at` from the page cache. */
 static void read_ahead(int fd, uint64_t at, uint64_t end)
 {
     if (at % VERIFY_AHEAD) return;

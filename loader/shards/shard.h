@@ -35,7 +35,7 @@ extern "C" {
 #define SGT_SHARD_WIDE_MAGIC 20240801 /* word 0 of files with 4-byte ids */
 #define SGT_SHARD_WIDE_VERSION 7
 #define SGT_SHARD_HEADER 1024 /* bytes */
-/* added to the argument `raw` of sgt_shard_open if the file's manifest states that width */
+/* flag of the argument `raw` of sgt_shard_open: the manifest confirms this width of ids */
 #define SGT_SHARD_SURE 1
 #define SGT_SHARD_MAX_TOKENS 2147483647u
 
@@ -56,49 +56,52 @@ typedef struct sgt_shard_header {
     uint32_t eot;
     uint64_t fingerprint; /* fingerprint of the vocabulary; 0: unknown */
     uint64_t xxh3;        /* checksum of the token bytes (XXH3-64); 0: unknown */
-    uint64_t data;        /* byte offset of the first token: 1024, or 0 for a raw file */
+    uint64_t data; /* offset in bytes of the first token: 1024, or 0 if the file has no header */
 } sgt_shard_header;
 
-/* Return the size in bytes of the whole file. */
+/* Return the size of the shard's file in bytes. */
 static inline uint64_t sgt_shard_bytes(const sgt_shard_header *h)
 {
     return h->data + h->width * h->tokens;
 }
 
-/* Return whether the name of a file ends in .bin, which says that it holds ids. */
+/* Return whether the file name `path` ends in .bin, as names of files with ids do. */
 int sgt_shard_is_bin(const char *path);
 
-/* Store the header's bytes. The vocabulary size decides the width of ids. */
+/* Write the header h as bytes. The width of ids follows from h->vocab. */
 void sgt_shard_pack(uint8_t bytes[SGT_SHARD_HEADER], const sgt_shard_header *h);
 
-/* Open a shard, read its header and check it against the file's size. Returns the descriptor (>= 0)
- * or a negative SGT_E*: SGT_EFORMAT, with both sizes, if the file's length does not match its
- * header. raw 16 or 32: the file has no header, only ids of that many bits. raw 0: the file must
- * have a header, or an .idx of Megatron-LM, of which only the beginning is checked here. raw -1:
- * with or without a header; but without such an .idx, a file that begins like text, JSON or another
- * format (base/magic.h) is refused (SGT_EFORMAT). A file with neither header nor .idx is refused
- * (SGT_EUNSUPPORTED) if its ids look wider than `raw` states (16 bits for -1), unless the manifest
- * confirms the width. With raw 32, it is also refused if its first ids are too large for any
- * vocabulary. */
+/* Open a shard, read its header and check the header against the file's size. Returns a file
+ * descriptor, or a negative SGT_E*: SGT_EFORMAT, naming both sizes, if they do not match. `raw`
+ * states which files are accepted:
+ *
+ *  16, 32   a file without a header that holds only ids of 16 or 32 bits
+ *  0        a file with a header, or with an .idx of Megatron-LM (only its beginning is checked)
+ *  -1       a file with or without a header. A file without header and .idx is refused with
+ *           SGT_EFORMAT if it begins like text, JSON or any other known format (base/magic.h)
+ *
+ * A file without header and .idx is refused with SGT_EUNSUPPORTED if its ids look wider than `raw`
+ * states (16 bits for -1), unless the manifest confirms the width. For 32, it is also refused if
+ * its first ids are too large for any vocabulary. */
 int sgt_shard_open(sgt_shard_header *h, const char *path, int raw, sgt_error *err);
 
-/* A callback that receives all tokens of a shard in order, before the checksum is compared. `see`
- * gets n ids of the shard's width; the first of them is token number `first`. If it returns a
- * negative SGT_E*, with *err filled in, reading ends. */
+/* A callback that receives all tokens of a shard in order, before the checksum is compared. Each
+ * call gets n ids of the shard's width, the first of which is token number `first`. To stop
+ * reading, the callback returns a negative SGT_E* and fills in *err. */
 typedef struct sgt_shard_visitor {
     int (*see)(void *ctx, const void *ids, size_t n, uint64_t first, sgt_error *err);
     void *ctx;
-    uint64_t xxh3; /* checksum that the tokens must have; 0: use the header's, if it has one */
+    uint64_t xxh3; /* expected checksum of the tokens; 0: use the checksum in the header, if any */
 } sgt_shard_visitor;
 
-/* Read the whole shard. Checks that every id is below `vocab`, and that the checksum is that of the
- * visitor or the header, if there is one. Requests readahead, and drops pages from the page cache
- * after reading them. visitor may be NULL. */
+/* Read an entire shard. Check that every id is below `vocab`, and that the checksum is the one in
+ * `visitor` or, if that is 0, in the header. Uses readahead, and drops the pages from the page
+ * cache afterwards. visitor may be NULL. */
 int sgt_shard_verify(const char *path, int raw, uint32_t vocab, const sgt_shard_visitor *visitor,
                      const sgt_stop *stop, sgt_error *err);
 
-/* Fail with SGT_EFORMAT and a message such as "out/train_000003.bin: token 17 (byte 1058): id
- * 60000, expected below 50257". */
+/* Return SGT_EFORMAT for an id outside the vocabulary, with a message such as
+ * "out/train_000003.bin: token 17 (byte 1058): id 60000, expected below 50257". */
 int sgt_shard_bad_id(const char *path, const sgt_shard_header *h, uint64_t token, uint32_t id,
                      uint32_t vocab, sgt_error *err);
 
