@@ -10,10 +10,10 @@
  *     sgt_mix_free(&m);
  *
  * The definition. Like that of sampler.h, it must never change silently. If there is only one set,
- * its rows are those of its sampler, with the run's seed. If there are two or more sets, set i has a
- * share p_i, an integer: its weight times 10^9, rounded. If no set has a weight, p_i is the number
- * of windows in one of its epochs, so that all epochs end together. All shares are divided by their
- * greatest common divisor. N is their sum.
+ * its rows are those of its sampler, with the run's seed. If there are two or more sets, set i has
+ * a share p_i, an integer: its weight times 10^9, rounded. If no set has a weight, p_i is the
+ * number of windows in one of its epochs, so that all epochs end together. All shares are divided
+ * by their greatest common divisor. N is their sum.
  *
  * count(i ... j, r) is the number of rows that sets i ... j-1 have among the first r rows of the
  * run. For all sets together it is r. A range of more than one set is halved at h = floor((i + j) /
@@ -21,9 +21,9 @@
  *
  *     count(i ... h, r) = floor(count(i ... j, r) * P / S), the second half has the rest.
  *
- * With each row, the count of a set grows by 0 or 1. The count differs from r * p_i / N by at most D,
- * the number of halvings that lead to the set: by less than 1 for two sets, and by less than
- * 1 + log2 n for n sets. It is exact at every multiple of N.
+ * With each row, the count of a set grows by 0 or 1. The count differs from r * p_i / N by at most
+ * D, the number of halvings that lead to the set: by less than 1 for two sets, and by less than 1 +
+ * log2 n for n sets. It is exact at every multiple of N.
  *
  * Rows come in turns of 64. Turn k is rows 64k ... 64k + 63 and has count(i, 64k + 64) - count(i,
  * 64k) rows of set i. Each turn has its own order, so that no rank always gets rows of the same
