@@ -1,5 +1,6 @@
-/* options.c: parses a command line according to its table of options, suggests words that the user
- * may have meant, prints --help, and offers words to a shell that completes a command line. */
+/* options.c: parses a command line according to its table of options. It also suggests words that
+ * the user may have meant, prints --help, and offers words to a shell that completes a command
+ * line. */
 #include "tools/cli/options.h"
 
 #include <ctype.h>
@@ -18,14 +19,14 @@
 
 /* ---- the table ---- */
 
-/* The options that every program has; answer_question handles them. */
+/* Options of every program, which answer_question handles. */
 static const sgt_option others[] = {{.name = "Others"},
                                     {"help", 'h', SGT_OPT_FLAG, NULL, .help = "print this help"},
                                     {"version", 0, SGT_OPT_FLAG, NULL, .help = "print the version"},
                                     {0}};
 
-/* Return a copy of the option in which each empty field is filled in from o->as, the row that it
- * refers to. */
+/* Return a copy of the option. If o->as names an option of train/config.c, members that are empty
+ * in *o are copied from it. */
 static sgt_option filled_in(const sgt_option *o)
 {
     sgt_option f = *o;
@@ -65,8 +66,8 @@ int sgt_option_at(const sgt_program *p, size_t i, sgt_option *out)
 
 /* ---- numbers ---- */
 
-/* Return the factor that a suffix stands for: a power of ten for k, M, G, T; a power of 1024 for
- * Ki, Mi, Gi, Ti. If `bytes` is set, a B may follow. Return 0 if s is not a suffix. */
+/* Return the factor that a suffix stands for: a power of 1000 for k, M, G and T, or a power of 1024
+ * for Ki, Mi, Gi and Ti. If `bytes` is set, a B may follow. Return 0 if s is not such a suffix. */
 static uint64_t suffix_factor(const char *s, int bytes)
 {
     static const char letters[] = "kMGT";
@@ -80,8 +81,8 @@ static uint64_t suffix_factor(const char *s, int bytes)
     return factor;
 }
 
-/* Set *out to v * factor / 10^places and return 0 if the result is exactly a 64-bit integer; else
- * return -1. */
+/* Set *out to v * factor / 10^places and return 0. Return -1 if the result is not an integer, or
+ * does not fit into 64 bits. */
 static int whole_number(uint64_t v, uint64_t factor, int places, uint64_t *out)
 {
     __extension__ unsigned __int128 x = (unsigned __int128)v * factor;
@@ -92,7 +93,8 @@ static int whole_number(uint64_t v, uint64_t factor, int places, uint64_t *out)
     return x <= UINT64_MAX ? 0 : -1;
 }
 
-/* Parse digits, which may contain a decimal point, then an optional exponent and suffix. */
+/* Parse a number: digits with an optional decimal point, an optional exponent, and an optional
+ * suffix. Set *out and return 0, or return -1. */
 static int parse_scaled(const char *s, int bytes, uint64_t *out)
 {
     uint64_t v = 0, factor;
@@ -118,8 +120,8 @@ static int parse_scaled(const char *s, int bytes, uint64_t *out)
 int sgt_parse_count(const char *s, uint64_t *out) { return parse_scaled(s, 0, out); }
 int sgt_parse_size(const char *s, uint64_t *out) { return parse_scaled(s, 1, out); }
 
-/* Parse a number followed by `unit`. Unlike strtod, do not accept leading blanks, hexadecimal
- * numbers, "inf" or "nan". */
+/* Parse a number followed by the text `unit`. Unlike strtod, refuse leading blanks, hexadecimal
+ * numbers, "inf" and "nan". Set *out and return 0, or return -1. */
 static int parse_real(const char *s, const char *unit, double *out)
 {
     char *end;
@@ -141,10 +143,11 @@ static int parse_percent(const char *s, double *out)
 
 /* ---- suggestions ---- */
 
-/* Names that other programs use, and what to suggest for them. Each row has the suggestion (an
- * option, an operand or a word), then the names. A row counts only if the first word of its
- * suggestion is known to the program. If the suggestion is "", nothing is suggested for these
- * names, not even an option that shares a part with them. */
+/* Names that other programs use, and what to suggest instead. Each row has the suggestion (an
+ * option, an operand or a word), followed by the other programs' names for it. A row is ignored if
+ * the first word of its suggestion is not a known word of this program. For names in a row with the
+ * suggestion "", nothing is suggested, not even an option that has a part in common with the
+ * name. */
 static const char *const other_names[][2] = {
     {"", "log-every log-interval log-freq logging-steps logdir model-max-length sample-every "
          "save-checkpoint gpu cuda"},
@@ -198,23 +201,23 @@ static const char *const other_names[][2] = {
     {"OUT/ as the last word", "output output-prefix output-dir out-dir out o"},
     {"RUN/ without an option", "model checkpoint ckpt load init-from out-dir"}};
 
-/* LONGEST_WORD: words with more bytes are not compared; FARTHEST: larger than every other distance
- * between words; MOST_CANDIDATES: the most words suggested at once */
+/* LONGEST_WORD: longer words (in bytes) are not compared; FARTHEST: a distance above all distances
+ * between words; MOST_CANDIDATES: maximum number of words suggested at once */
 enum { LONGEST_WORD = 48, FARTHEST = 2 * LONGEST_WORD, MOST_CANDIDATES = 4 };
 
-/* The words that are nearest to an unknown word. There may be several if all of them begin with
- * it. */
+/* The known words with the smallest distance from an unknown word. There can be several if they
+ * begin with the unknown word, or have a part that does. */
 typedef struct candidates {
     char text[256]; /* the words, with " or " between them */
     size_t count, far;
 } candidates;
-/* Distances of a known word from the unknown one: it is the same (SAME), it begins with the unknown
- * word (BEGINS), or a later part of it does (BEGINS_PART). Larger distances stand for words with
- * typing errors, and still larger ones for words that begin a part of the unknown word. */
+/* Distances of a known word from an unknown word. SAME: the words are equal. BEGINS: the known word
+ * begins with the unknown word. BEGINS_PART: a later part of the known word does. Words with typing
+ * errors have larger distances, and known words that begin a part of the unknown word have still
+ * larger ones. */
 enum { SAME, BEGINS, BEGINS_PART };
 
-/* Return whether a word of a help text is meant literally, and is not a placeholder such as
- * FILE. */
+/* Return whether a word of a help text is literal, and not a placeholder such as FILE. */
 static int stands_for_itself(const char *word)
 {
     return islower((unsigned char)*word) || isdigit((unsigned char)*word);
@@ -235,11 +238,12 @@ static void add_candidate(candidates *c, size_t far, const char *before, const c
 static int folded(char c) { return c == '_' || c == '.' ? '-' : tolower((unsigned char)c); }
 static size_t differ(char a, char b) { return folded(a) != folded(b); }
 
-/* Return the number of typing errors between a and b: how many letters must be inserted, deleted,
- * replaced or swapped with their neighbour to turn a into b. */
+/* Return the number of typing errors between a[n] and b[m]: how many letters must be inserted,
+ * deleted, replaced, or swapped with the next letter, to turn a into b. */
 static size_t count_slips(const char *a, size_t n, const char *b, size_t m)
 {
-    /* [i][j]: errors between the first i and j letters */
+    /* slips[i][j]: number of errors between the first i letters of a and the first j letters of
+     * b */
     size_t slips[LONGEST_WORD + 1][LONGEST_WORD + 1];
     size_t best = 0;
     for (size_t i = 0; i <= n; i++)
@@ -255,8 +259,8 @@ static size_t count_slips(const char *a, size_t n, const char *b, size_t m)
     return best;
 }
 
-/* Find the part of `in` that begins with `word`; dashes separate the parts. Return BEGINS if it is
- * the first part, BEGINS_PART if it is a later one, 0 if there is none. */
+/* Find a part of in[m] that begins with word[n]. Parts are separated by dashes. Return BEGINS if it
+ * is the first part, BEGINS_PART if it is a later part, or 0 if there is none. */
 static size_t begins_part(const char *word, size_t n, const char *in, size_t m)
 {
     for (size_t at = 0; at + n <= m; at++)
@@ -265,20 +269,21 @@ static size_t begins_part(const char *word, size_t n, const char *in, size_t m)
     return 0;
 }
 
-/* Return the distance of an unknown word of n bytes from a name. If there are at most `most` typing
- * errors between them, it grows with their number. Otherwise, if the name begins a part of the
- * word, the distance is larger than those, but smaller for longer names; if not, it is FARTHEST. */
+/* Return the distance between an unknown word[n] and a known name[m]. If there are at most `most`
+ * typing errors between them, the distance grows with the number of errors. Otherwise, if the name
+ * begins a part of the word, the distance is larger, but smaller for longer names. In all other
+ * cases the distance is FARTHEST. */
 static size_t distance(const char *word, size_t n, const char *name, size_t m, size_t most)
 {
     size_t slips = count_slips(word, n, name, m);
-    /* with m errors or more, no letter of the name need be the same */
+    /* m errors or more may replace every letter of the name */
     if (slips <= most && slips < m) return slips ? BEGINS_PART + slips : SAME;
     return m > 1 && begins_part(name, m, word, n) ? FARTHEST - m : FARTHEST;
 }
 
-/* Compare the word with the names that other programs use for the known word. At most one error is
- * allowed, and none in a short name: otherwise num-threads would match num-heads, and cpu would
- * match gpu. */
+/* Compare the unknown word with other programs' names for the known word. Allow at most one typing
+ * error, and none in names of up to three letters. With more errors, num-threads would match
+ * num-heads, and cpu would match gpu. */
 static void try_other_names(candidates *nearest, const char *word, size_t n, const char *before,
                             const char *known, size_t length)
 {
@@ -317,7 +322,7 @@ const char *sgt_suggest(const char *word, size_t n, const char *known, const cha
 
 /* ---- one option ---- */
 
-/* Return whether the word auto may be given instead of a number. */
+/* Return whether the option accepts the word auto instead of a number. */
 static int may_be_auto(const sgt_option *o)
 {
     const char *last = strrchr(o->value, '|');
@@ -363,7 +368,8 @@ static int set_word(const sgt_option *o, const char *v, sgt_error *err)
                     sgt_option_value(o, value));
 }
 
-/* Set the option's variable to `value`; NULL: the option was given without a value. */
+/* Parse `value` and store it in the option's variable. NULL means that the option was given without
+ * a value. */
 static int set_option(const sgt_option *o, const char *value, sgt_error *err)
 {
     char buf[SGT_OPTION_VALUE];
@@ -385,8 +391,8 @@ static int set_option(const sgt_option *o, const char *value, sgt_error *err)
     return rc;
 }
 
-/* Set each option of the program's own table to its default, if that is a number or one of the
- * option's words. Other defaults are only descriptions for --help. */
+/* Store the defaults of the options in the program's own table, if they are numbers or words of the
+ * option. Other defaults only describe what --help should print. */
 static void set_defaults(const sgt_program *p)
 {
     for (const sgt_option *row = p->options; row->name; row++) {
@@ -396,7 +402,8 @@ static void set_defaults(const sgt_program *p)
     }
 }
 
-/* Find an option by its letter, or if `letter` is 0, by its name of n bytes. */
+/* Find an option by its letter, or if `letter` is 0, by name[n]. Fill in *o and return 1, or return
+ * 0. */
 static int find_option(const sgt_program *p, const char *name, size_t n, char letter, sgt_option *o)
 {
     for (size_t i = 0; sgt_option_at(p, i, o); i++) {
@@ -408,7 +415,8 @@ static int find_option(const sgt_program *p, const char *name, size_t n, char le
     return 0;
 }
 
-/* Return the operands in the usage of p, which follow [OPTION]...; "" if there are none. */
+/* Return the operands in the usage text of p, which follow "[OPTION]... ". Return "" if there are
+ * none. */
 static const char *operands_of(const sgt_program *p)
 {
     const char *at = strstr(p->usage, "[OPTION]... ");
@@ -418,8 +426,8 @@ static const char *operands_of(const sgt_program *p)
 
 /* ---- messages and results for people ---- */
 
-/* seconds that a rank above 0 waits before it prints its failure: if rank 0 has failed too, mpirun
- * kills the other ranks a second later, and only rank 0's message appears */
+/* number of seconds that a rank above 0 waits before it prints its failure. If rank 0 has failed
+ * too, mpirun kills the other ranks within that time, so only rank 0's message appears */
 #define LAUNCHER_SECONDS 3
 
 static uint32_t rank_of(const sgt_program *p) { return p->rank ? p->rank() : 0; }
@@ -442,8 +450,8 @@ int sgt_exit_code(int error)
     return error == SGT_ESTOPPED ? SGT_EXIT_INTERRUPTED : SGT_EXIT_FAILED;
 }
 
-/* If the launcher kills a rank above 0 while it waits, rank 0 has failed too and has printed the
- * reason. */
+/* Ranks above 0 wait first. If the launcher kills a rank during the wait, rank 0 has failed too and
+ * has printed the reason. */
 int sgt_report_failure(const sgt_program *p, const sgt_error *err)
 {
     char rank[32] = "";
@@ -456,8 +464,8 @@ int sgt_report_failure(const sgt_program *p, const sgt_error *err)
     return sgt_exit_code(err->code);
 }
 
-/* Append a suggestion to a message "--NAME VALUE: ..." if VALUE is neither one of the option's
- * words nor a list. */
+/* Append a suggestion to a message of the form "--NAME VALUE: ...". Do nothing if VALUE is one of
+ * the option's words, or is a list. */
 static void add_hint(const sgt_program *p, sgt_error *err)
 {
     char hint[SGT_HINT], buf[SGT_OPTION_VALUE];
@@ -490,8 +498,8 @@ void sgt_take_cpu(const sgt_program *p, const char *level)
     if (sgt_cpu_limit(level, &err) < 0) sgt_usage(p, "--cpu %s", err.text);
 }
 
-/* Exit after --help or a similar option has printed its text. The exit code is 0, or if the text
- * could not be written, that of a failure. */
+/* Exit after --help or a similar option has printed its text. The exit code is SGT_EXIT_OK, or
+ * SGT_EXIT_FAILED if the text could not be written. */
 static _Noreturn void end_after_output(void)
 {
     exit(fflush(stdout) || ferror(stdout) ? SGT_EXIT_FAILED : SGT_EXIT_OK);
@@ -499,12 +507,12 @@ static _Noreturn void end_after_output(void)
 
 /* ---- --help ---- */
 
-/* COLUMNS: most columns of a line; NARROW: on a terminal with fewer columns, the help text is below
- * its option; LEFT: columns for the option itself */
+/* COLUMNS: maximum width of --help; NARROW: on a narrower terminal, an option's help is on the
+ * lines below it; LEFT: columns for the option itself */
 enum { COLUMNS = 100, NARROW = 72, LEFT = 28 };
 
-/* Print the help text of an option. If the option's value is a list, print the words that it may
- * contain. */
+/* Print the help text of an option, followed by the words in o->choices if the option is a text
+ * that may list them. */
 static void print_text(FILE *to, const sgt_option *o)
 {
     fputs(o->help ? o->help : "-", to);
@@ -548,10 +556,10 @@ static void print_help(const sgt_program *p)
 
 /* ---- completion in shells ---- */
 
-/* The scripts run `sgt-x --completion words -- WORD...` with the words up to the cursor.
- * offer_words then prints one word to offer per line, followed by a tab and its help if it has any.
- * Special lines are :f for files, :d for folders, :c for commands, and :n if a list may continue
- * after the word. */
+/* Scripts for completion. They run `sgt-x --completion words -- WORD...` with the words up to the
+ * cursor. offer_words then prints one word per line, each followed by a tab and its help if it has
+ * any. Lines with a special meaning are :f (offer files), :d (folders), :c (commands), and :n (add
+ * no blank, because a list may continue). */
 static const char bash_script[] =
     "_sgt()\n"
     "{\n"
@@ -610,12 +618,12 @@ static const char fish_script[] =
     "    end\n"
     "end\n";
 
-/* Offer `word`, of n bytes, as a completion of the word at the cursor from its byte `head` on, if
- * `word` begins with what is typed there. */
+/* Offer word[n] as a completion of the text at the cursor. Bytes 0 ... head - 1 of that text stay
+ * as they are. The word is offered only if it begins with the rest of that text. */
 static void offer(const char *cursor, size_t head, const char *word, size_t n, const char *help)
 {
     size_t begun = strlen(cursor) - head, said = strlen(help);
-    /* the colon before the list of words, which only --help prints */
+    /* drop the colon before a list of words, because only --help prints that list */
     if (said && help[said - 1] == ':') said--;
     if (n >= begun && !memcmp(word, cursor + head, begun))
         printf("%.*s%.*s%s%.*s\n", (int)head, cursor, (int)n, word, said ? "\t" : "", (int)said,
@@ -633,7 +641,7 @@ static void offer_options(const sgt_program *p, const char *cursor)
     }
 }
 
-/* Offer the possible values of an option: for "a|b|FILE", the words a and b, and file names. */
+/* Offer the values of an option. For "a|b|FILE", offer the words a and b, and file names. */
 static void offer_values(const sgt_option *o, const char *cursor)
 {
     static const char *const places[][2] = {{"FILE", ":f"},   {"SHARD", ":f"}, {"DIR", ":d"},
@@ -660,8 +668,8 @@ static const sgt_command *find_command(const sgt_program *p, const char *word)
     return c ? *c : NULL;
 }
 
-/* Offer completions for the last of the words, where the cursor is. bash splits --name=VALUE into
- * three words; the other shells keep it as one. */
+/* Offer completions for the last of words[count], at which the cursor is. bash splits --name=VALUE
+ * into three words, which the other shells do not. */
 static void offer_words(const sgt_program *p, int count, char **words)
 {
     const char *cursor = count ? words[count - 1] : "", *equals = strchr(cursor, '=');
@@ -687,7 +695,8 @@ static void offer_words(const sgt_program *p, int count, char **words)
         offer(cursor, 0, (*c)->name, strlen((*c)->name), (*c)->what);
 }
 
-/* Print a line for each option and heading of p; `command` is the subcommand's name, or "-". */
+/* Print a line of the table for each option and heading of p. `command` is the name of the
+ * subcommand, or "-" if p is the program. */
 static void print_table(const sgt_program *p, const char *command)
 {
     static const char *const kinds[] = {"heading", "flag", "count",  "size",   "real",
@@ -705,8 +714,8 @@ static void print_table(const sgt_program *p, const char *command)
         print_table((*c)->program, (*c)->name);
 }
 
-/* Handle --completion (options.h): print a shell's script, or the words that the script asks for.
- * args[count] are the words after --completion. */
+/* Handle --completion, which options.h describes: print a shell's script, or the words for which
+ * the script asks. args[count] are the arguments after --completion. */
 static void print_completion(const sgt_program *p, int count, char **args)
 {
     const char *form = count ? args[0] : "";
@@ -721,7 +730,8 @@ static void print_completion(const sgt_program *p, int count, char **args)
 
 /* ---- a whole command line ---- */
 
-/* Suggest an option or operand of p, as sgt_suggest does, but without =VALUE if it is a flag. */
+/* Suggest an option or an operand of p for the unknown name[n], as sgt_suggest does. If the
+ * suggestion is a flag, leave out =VALUE. */
 static const char *suggest_option(const sgt_program *p, const char *name, size_t n, int exactly,
                                   char hint[SGT_HINT])
 {
@@ -734,8 +744,8 @@ static const char *suggest_option(const sgt_program *p, const char *name, size_t
         if (o.kind != SGT_OPT_HEADING)
             at += (size_t)snprintf(known + at, sizeof known - at, " %s", o.name);
     sgt_suggest(name, n, known, "--", exactly, hint);
-    /* check the suggested option: a flag takes no value, and a choice of this program may lack the
-     * word */
+    /* Check the suggested option: a flag takes no value, and a CHOICE may not have the suggested
+     * word in this program. */
     char *said = hint + (*hint ? strlen("; did you mean --") : 0),
          *word = said + strcspn(said, "= ");
     if (!*word || !find_option(p, said, (size_t)(word - said), 0, &o)) return hint;
@@ -746,7 +756,7 @@ static const char *suggest_option(const sgt_program *p, const char *name, size_t
     return hint;
 }
 
-/* Refuse an unknown option, of n bytes at `name`. */
+/* End with wrong usage because of the unknown option name[n], which was typed after `dashes`. */
 static _Noreturn void refuse_unknown(const sgt_program *p, const char *dashes, const char *name,
                                      size_t n)
 {
@@ -758,9 +768,11 @@ static _Noreturn void refuse_unknown(const sgt_program *p, const char *dashes, c
     sgt_usage(p, "%s%.*s: no such option%s", dashes, (int)n, name, hint);
 }
 
-/* End with wrong usage in three cases. An operand NAME=VALUE has the name of an option, and no such
- * file exists. The program takes no operands, but some are given (possibly an option without its
- * dashes, or the data). The usage has a single form, which has operands, and none are given. */
+/* End with wrong usage in three cases:
+ *
+ *   an operand NAME=VALUE has the name of an option, and no file of that name exists
+ *   operands are given, but the program takes none (a dash or --data may have been forgotten)
+ *   no operands are given, but the only form in the usage needs some */
 static void check_operands(const sgt_program *p, char **operands)
 {
     const char *wanted = operands_of(p), *word = *operands;
@@ -780,7 +792,7 @@ static void check_operands(const sgt_program *p, char **operands)
     }
 }
 
-/* Handle --help, --version and --completion, each of which ends the program. */
+/* If argv[0] is --help, --version or --completion, print the answer and end the program. */
 static void answer_question(const sgt_program *p, int argc, char **argv)
 {
     const char *arg = *argv;
@@ -794,7 +806,8 @@ static void answer_question(const sgt_program *p, int argc, char **argv)
     end_after_output();
 }
 
-/* Find the option -x. If `arg` is -xVALUE or -name, print the right form and end the program. */
+/* Find the option with the letter arg[1]. If `arg` has more letters, as in -xVALUE or -name, end
+ * with wrong usage and suggest the correct form. */
 static void find_letter(const sgt_program *p, const char *arg, sgt_option *o)
 {
     char hint[SGT_HINT];
@@ -806,7 +819,7 @@ static void find_letter(const sgt_program *p, const char *arg, sgt_option *o)
     refuse_unknown(p, "-", arg + 1, n);
 }
 
-/* Apply the option at argv[i] and return how many arguments it took. */
+/* Parse the option at argv[i], and return the number of arguments that it consists of, 1 or 2. */
 static int apply_option(const sgt_program *p, int argc, char **argv, int i)
 {
     const char *arg = argv[i], *value = NULL, *name = arg + 2;
@@ -826,10 +839,10 @@ static int apply_option(const sgt_program *p, int argc, char **argv, int i)
     return took;
 }
 
-/* Make sure that file descriptors 0, 1 and 2 are in use. If one were closed, the next file opened
- * would get its number, and would be read as standard input or overwritten by the progress bar.
- * Instead, open /dev/null there in the wrong direction, so that its use fails as if it were
- * closed. */
+/* Ensure that file descriptors 0, 1 and 2 are open. Otherwise the next opened file could become
+ * descriptor 0 and be read as standard input, or become descriptor 2 and be overwritten by the
+ * progress bar. A closed descriptor is opened as /dev/null, but for the opposite direction, so that
+ * using it still fails. */
 static void hold_standard_files(void)
 {
     for (int fd = 0; fd <= STDERR_FILENO; fd++)

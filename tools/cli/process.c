@@ -1,5 +1,5 @@
-/* process.c: handles signals, ends the program if memory runs out, limits OpenMP's spinning, and
- * finds folders. */
+/* process.c: handles signals, ends the program if memory runs out, limits how long OpenMP's threads
+ * spin, and finds folders. */
 #include "tools/cli/process.h"
 
 #include <glob.h>
@@ -22,15 +22,17 @@
 
 /* ---- signals ---- */
 
-static sgt_stop stop; /* global, because a signal handler gets no pointer from the program */
+/* the flag that sgt_catch_signals returns; global, because a signal handler gets no pointer */
+static sgt_stop stop;
 
-static sigset_t handled; /* SIGINT, SIGTERM, and SIGHUP unless it is ignored */
+/* signals that set the flag: SIGINT, SIGTERM, and SIGHUP unless it is ignored */
+static sigset_t handled;
 
-#define TOGETHER 1 /* seconds within which the same signal counts only once */
+#define TOGETHER 1 /* number of seconds within which a repeated signal counts only once */
 
-/* A second signal ends the program at once, but one event may send the same signal twice:
- * timeout(1) signals the process and then its group, and if a terminal is closed, both its shell
- * and the kernel send SIGHUP. */
+/* Handle a signal. A second signal ends the program at once. But a single event may send the same
+ * signal twice, which must count once: timeout(1) signals the process and then its process group,
+ * and when a terminal is closed, both its shell and the kernel send SIGHUP. */
 static void on_signal(int number)
 {
     static volatile sig_atomic_t first;
@@ -41,8 +43,7 @@ static void on_signal(int number)
     since = sgt_now();
 }
 
-/* While this is on, the flag is set as if a first signal had come, so that the next one ends the
- * program. */
+/* on = 1 sets the flag as if a first signal had come, so that the next signal ends the program. */
 void sgt_end_at_signal(int on)
 {
     if (!on) __atomic_store_n(&stop.requested, 0, __ATOMIC_RELEASE);
@@ -57,38 +58,40 @@ static void *wait_for_signals(void *unused)
     return unused;
 }
 
-/* Block the signals in this thread and in every later one, and let a separate thread take them. A
- * handler would interrupt the system calls of whatever thread it runs on, including those in
- * libraries that we cannot change, and would need space on that thread's stack. */
+/* Block the signals in this thread and in all threads that it starts, and receive them in a
+ * separate thread. A signal handler would interrupt system calls of the thread in which it runs,
+ * even calls in third-party libraries, and would need space on that thread's stack. */
 sgt_stop *sgt_catch_signals(void)
 {
     pthread_t thread;
     struct sigaction action, before;
     memset(&action, 0, sizeof action);
-    /* shells ignore SIGINT in background processes; a handler undoes that */
+    /* install a handler, because shells make background processes ignore SIGINT */
     action.sa_handler = on_signal;
     action.sa_flags = SA_RESTART;
     sigemptyset(&handled);
     sigaddset(&handled, SIGINT);
     sigaddset(&handled, SIGTERM);
-    /* a terminal that is closed sends SIGHUP; nohup(1) makes the process ignore it */
+    /* handle SIGHUP, which is sent when a terminal is closed, unless nohup(1) made the process
+     * ignore it */
     if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
         sigaddset(&handled, SIGHUP);
-    /* so that a write beyond `ulimit -f` fails with EFBIG, which is reported with exit code 1 */
+    /* ignore SIGXFSZ, so that a write beyond `ulimit -f` fails with EFBIG, which is reported as an
+     * error */
     signal(SIGXFSZ, SIG_IGN);
     pthread_sigmask(SIG_BLOCK, &handled, NULL);
     for (int number = 1; number < NSIG; number++)
         if (sigismember(&handled, number) == 1) sigaction(number, &action, NULL);
     if (pthread_create(&thread, NULL, wait_for_signals, NULL) == 0) pthread_detach(thread);
-    /* if the thread cannot be started, use the handler after all */
+    /* if the thread cannot be started, let the handler receive the signals */
     else pthread_sigmask(SIG_UNBLOCK, &handled, NULL);
     return &stop;
 }
 
 /* ---- memory ---- */
 
-/* These functions allocate no memory. They do not flush stdout's buffer, because it may hold an
- * incomplete result. */
+/* The following functions allocate no memory. They do not flush stdout, because its buffer may hold
+ * an incomplete result. */
 static const char *program = "sgt";
 
 void sgt_no_memory(void)
@@ -112,31 +115,32 @@ void sgt_end_without_memory(const char *name)
 
 /* ---- OpenMP ---- */
 
-#define SPINS "1000" /* polls before a thread sleeps: about 20 us, as in SGT_TEAM_SPINS */
+#define SPINS "1000" /* number of polls before a thread sleeps, about 20 us, as in SGT_TEAM_SPINS */
 
 void sgt_spin_little(char **argv)
 {
     const char *spins = getenv("GOMP_SPINCOUNT");
     char self[PATH_MAX] = "";
     if (spins && strcmp(spins, SPINS) == 0) {
-        /* libgomp has read the variable; child processes must see only what the user has set */
+        /* libgomp has read the variable, so remove it: child processes must see only what the user
+         * has set */
         unsetenv("GOMP_SPINCOUNT");
         return;
     }
     if (spins || getenv("OMP_WAIT_POLICY") || setenv("GOMP_SPINCOUNT", SPINS, 1) < 0) return;
-    /* execute by the program's own path, so that ps and pkill still show its name */
+    /* execute this program by its own path, so that ps and pkill still show its name */
     if (readlink("/proc/self/exe", self, sizeof self - 1) > 0) execv(self, argv);
-    /* execv failed, perhaps because /proc is missing: restore the environment */
+    /* execv has failed, perhaps because /proc is missing, so restore the environment */
     unsetenv("GOMP_SPINCOUNT");
 }
 
-/* torchrun sets the variable to 1 if the user has not set it. That is meant for PyTorch's threads,
- * so it is ignored here. */
+/* If the user has not set OMP_NUM_THREADS, torchrun sets it to 1. That value is meant for PyTorch's
+ * threads, so it is ignored here. */
 int sgt_most_threads(void)
 {
     const char *text = getenv("OMP_NUM_THREADS");
     if (!text || (!strcmp(text, "1") && getenv("TORCHELASTIC_RUN_ID"))) return 0;
-    /* the first number of a list, which may have one for each nesting level */
+    /* read the first number of a list, which may have one number per nesting level */
     const long n = strtol(text, NULL, 10);
     return n < 1 || n > INT_MAX ? 0 : (int)n;
 }
@@ -150,7 +154,8 @@ int sgt_threads(uint64_t typed, uint32_t sharing)
 
 #define PACKAGES "/lib/python3*/site-packages"
 
-/* Append the folders ROOT/PACKAGES/nvidia/NAME/lib that exist to *found. */
+/* Append the existing folders ROOT/PACKAGES/nvidia/NAME/lib to *found, where ROOT is `root` and
+ * PACKAGES is `packages`. */
 static void find_libraries(glob_t *found, const char *root, const char *packages)
 {
     char pattern[PATH_MAX];
@@ -163,8 +168,8 @@ static void find_libraries(glob_t *found, const char *root, const char *packages
  * Overwrites `file`. */
 static char *prefix_of(char *file) { return dirname(dirname(file)); }
 
-/* Search two prefixes of the python3 in PATH: that of its path (which may be in a virtual
- * environment) and that of the file it is a symbolic link to. */
+/* Search below two prefixes of the first python3 in PATH: the prefix of the path itself, which may
+ * be a virtual environment, and the prefix of the file to which it is a symbolic link. */
 static void find_below_python_of_path(glob_t *found)
 {
     char file[PATH_MAX], real[PATH_MAX];
@@ -181,7 +186,8 @@ static void find_below_python_of_path(glob_t *found)
     }
 }
 
-/* Join the paths with colons. Leave out repeated paths, and paths that contain a colon. */
+/* Return the paths, joined with colons, in malloc'd memory. Repeated paths and paths that contain a
+ * colon are left out. */
 static char *join(const glob_t *found)
 {
     size_t room = 1, at = 0;
@@ -201,7 +207,8 @@ char *sgt_wheel_folders(void)
     char own[PATH_MAX];
     find_libraries(&found, getenv("VIRTUAL_ENV"), PACKAGES);
     find_libraries(&found, getenv("CONDA_PREFIX"), PACKAGES);
-    /* the prefix of this program, which may be a virtual environment in which pip installed it */
+    /* search below the prefix of this program, which pip may have installed in a virtual
+     * environment */
     if (realpath("/proc/self/exe", own)) find_libraries(&found, prefix_of(own), PACKAGES);
     find_below_python_of_path(&found);
     find_libraries(&found, getenv("HOME"), "/.local" PACKAGES);

@@ -10,22 +10,25 @@
 #include "loader/base/clock.h"
 #include "tools/cli/talk.h"
 
-#define REDRAW .2  /* seconds between redraws on a terminal */
-#define LOGGED 10. /* seconds between lines if there is no terminal */
-/* BAR: most columns of the bar; LEAST: fewest; no bar is drawn if fewer are free */
+#define REDRAW .2  /* number of seconds between redraws on a terminal */
+#define LOGGED 10. /* number of seconds between lines if stderr is not a terminal */
+/* BAR: maximum width of the bar in columns; LEAST: minimum width; if fewer columns are free, no bar
+ * is drawn */
 #define BAR 20
 #define LEAST 4
 
 struct sgt_progress {
-    pthread_mutex_t lock; /* needed because lines and updates may come from different threads */
+    /* protects all fields, because lines and updates may come from different threads */
+    pthread_mutex_t lock;
     const char *unit;
     int terminal, quiet, drawn;
-    int keep_last; /* 1: without a terminal, print the last state even of a short run */
+    int keep_last; /* 1: print the last state even of a short run without a terminal */
     double start, last;
-    /* drawn_at: value of `done` at the last redraw */
+    /* done, total, from: as in sgt_progress_update; drawn_at: value of `done` when the line was
+     * last drawn */
     uint64_t done, total, from, drawn_at;
     char facts[256];
-    const char *program; /* program name at the start of each notice */
+    const char *program; /* name of the program, with which each notice begins */
 };
 
 sgt_progress *sgt_progress_new(const char *unit, int quiet)
@@ -47,8 +50,9 @@ static size_t count_facts(const char *text)
     return n;
 }
 
-/* Write the text after the bar to `line`: "84.1/200 MB [00:03<00:04, 25.0 MB/s] facts". Without a
- * total, there is no remaining time. less: 1: leave out the rate; 2: also the elapsed time. */
+/* Write the text behind the bar to line[n]: "84.1/200 MB [00:03<00:04, 25.0 MB/s] facts". If the
+ * total is unknown, the remaining time is left out. If `less` is 1 or more, the rate is left out;
+ * if it is 2 or more, the elapsed time, too. `facts` is the number of facts to show. */
 static void format_tail(const sgt_progress *p, size_t less, size_t facts, char *line, size_t n)
 {
     char *(*format)(char *, size_t, uint64_t) =
@@ -77,7 +81,8 @@ static void format_tail(const sgt_progress *p, size_t less, size_t facts, char *
     line[at < n ? at : n - 1] = '\0';
 }
 
-/* Write the bar, which has `room` columns at most. */
+/* Write the bar to `bar`. It takes at most `room` columns, and the fraction `part` of it is
+ * filled. */
 static void put_bar(char bar[BAR + 3], double part, int room)
 {
     int wide = room - 2 > BAR ? BAR : room - 2, filled = (int)(part < 1 ? part * wide : wide);
@@ -87,8 +92,8 @@ static void put_bar(char bar[BAR + 3], double part, int room)
     bar[wide + 2] = '\0';
 }
 
-/* Draw the line. `before`, text to print first, is written in the same system call, so that the
- * terminal never shows parts of both. */
+/* Draw the line. The text `before` is printed first, in the same system call, so that the terminal
+ * never shows only one of the two. */
 static void draw(sgt_progress *p, const char *before)
 {
     char tail[512], head[16] = "", bar[BAR + 3] = "", line[600];
@@ -98,12 +103,12 @@ static void draw(sgt_progress *p, const char *before)
     /* show 100 % only when all is done */
     if (p->total) snprintf(head, sizeof head, "%3d%%", (int)(part >= 1 ? 100 : 100 * part));
     do {
-        /* leave out the rate, the elapsed time, all facts but the first, the bar, then the first
-         * fact */
+        /* from step to step, leave out more: the rate, the elapsed time, all facts except the first
+         * (from the last on), the bar, and then the first fact */
         size_t gone = less < 2 ? 0 : less - 2, facts = gone < all ? all - gone : all && gone == all;
         has_bar = p->terminal && p->total && (!gone || gone < all);
         format_tail(p, less, facts, tail, sizeof tail);
-        /* columns that head, tail and the blank between them leave for the bar */
+        /* columns that remain for the bar beside head and tail, and the blank between them */
         left = room - (int)(strlen(head) + strlen(tail)) - !!p->total;
     } while (p->terminal && left < (has_bar ? LEAST + 2 : 0) && less++ < 3 + all);
     if (has_bar) put_bar(bar, part, left);
@@ -120,10 +125,10 @@ void sgt_progress_update(sgt_progress *p, uint64_t done, uint64_t total, uint64_
 {
     if (!p || p->quiet) return;
     pthread_mutex_lock(&p->lock);
-    /* read under the lock, so that threads draw in the order of their times */
+    /* read the time under the lock, so that threads draw in the order of their times */
     double now = sgt_now();
     if (facts) snprintf(p->facts, sizeof p->facts, "%s", facts);
-    /* restart the time: nothing is done yet, or the clock was set back */
+    /* start the time anew if nothing is done yet, or if the clock was set back */
     if (now < p->start || (!p->total && done == from)) p->start = now;
     p->done = done;
     p->total = total;
@@ -170,8 +175,9 @@ void sgt_progress_keep_last(sgt_progress *p)
     if (p) p->keep_last = 1;
 }
 
-/* Return whether the last state must still be printed. Without a terminal, it is printed if earlier
- * lines were printed (otherwise the log might end at 62 %), or if the caller asked for it. */
+/* Return whether the last state must still be printed. On a terminal it must if anything was drawn
+ * or done. Without a terminal, it must if earlier lines were printed (otherwise the log might end at
+ * 62 %), or if the caller asked for it (sgt_progress_keep_last). */
 static int must_draw_last(const sgt_progress *p)
 {
     if (p->terminal) return p->drawn || p->done;

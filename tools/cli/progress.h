@@ -1,13 +1,14 @@
 /* progress.h: a progress bar in one line: " 42%|######## | 84.1/200 MB [00:03<00:04, 25.0 MB/s]
  * facts". On a terminal it is redrawn in place 5 times a second, at the terminal's current width.
- * Without a terminal, a line is printed every 10 s, and one at the end. With `quiet`, nothing is
- * printed. All output goes to stderr. Any thread may call sgt_progress_update and
+ * Without a terminal, a line is printed every 10 s, and one at the end. If `quiet` is set, nothing
+ * is printed. All output goes to stderr. Any thread may call sgt_progress_update and
  * sgt_progress_line, and use the notice.
  *
- * On a narrow terminal, the bar becomes shorter first. Then whole parts are left out, in this
+ * On a narrow terminal, the bar becomes shorter first. Then entire parts are left out, in this
  * order: the rate, the elapsed time (the remaining time stays), the facts from the last to the
- * second, the bar, and the first fact. With at least thirty columns, no part is cut in the middle.
- * No line is longer than the terminal, because a redraw would not erase all of it. */
+ * second, the bar, and the first fact. On terminals of at least thirty columns, no part is cut in
+ * its middle. No line is longer than the terminal is wide, because a redraw would not erase all of
+ * it. */
 #ifndef SGT_CLI_PROGRESS_H
 #define SGT_CLI_PROGRESS_H
 
@@ -17,24 +18,25 @@
 
 typedef struct sgt_progress sgt_progress;
 
-/* Create a bar. `unit` names what is counted, such as "step"; "B" stands for bytes, which are shown
- * in KiB, MiB or GiB. Returns NULL if memory runs out; all other functions accept NULL. */
+/* Create a progress bar. `unit` names the things that are counted, such as "step". The unit "B"
+ * means bytes, which are shown in KiB, MiB or GiB. Returns NULL if memory runs out. All other
+ * functions accept NULL. */
 sgt_progress *sgt_progress_new(const char *unit, int quiet);
-/* Show `done` of `total` (0: unknown). `facts` are shown after the bar: texts separated by tabs,
- * the most important first. from: value of `done` when this process began; work from before a
- * resume does not count in the rate. */
+/* Show that `done` of `total` units are done; total 0: unknown. `facts` are texts to show behind
+ * the bar, separated by tabs, the most important one first. `from` is the value of `done` when this
+ * process began, since work before a resume must not count in the rate. */
 void sgt_progress_update(sgt_progress *p, uint64_t done, uint64_t total, uint64_t from,
                          const char *facts);
-/* Print a whole line, such as the result of an evaluation, above the bar. Without a terminal, just
- * print it. */
+/* Print a line, such as the result of an evaluation, above the bar. Without a terminal, the line is
+ * simply printed. */
 void sgt_progress_line(sgt_progress *p, const char *line);
-/* Return a notice that prints a library's messages as "PROGRAM: line" above the bar. The notice is
- * valid until sgt_progress_end; so must be the string `program`. */
+/* Return a notice that prints messages of a library as "PROGRAM: line" above the bar. It is valid
+ * until sgt_progress_end; the string `program` must stay valid as long. */
 sgt_notice sgt_progress_notice(sgt_progress *p, const char *program);
-/* Make sgt_progress_end print the last state even if it normally would not: without a terminal,
- * after a run so short (under 10 s) that no line was printed. */
+/* Let sgt_progress_end always print the last state. By default it does not if there is no terminal
+ * and the run was so short (under 10 s) that no line was printed. */
 void sgt_progress_keep_last(sgt_progress *p);
-/* Draw the last state, end the line and free p, which may be NULL. */
+/* Draw the last state, end the line and free p. NULL is allowed. */
 void sgt_progress_end(sgt_progress *p);
 
 #endif

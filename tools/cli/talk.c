@@ -1,5 +1,5 @@
-/* talk.c: formats numbers with units, breaks lines between words, prints notices and bytes that may
- * not be UTF-8. */
+/* talk.c: formats numbers with units, wraps lines, and prints notices, JSON and text that may not
+ * be valid UTF-8. */
 #include "tools/cli/talk.h"
 
 #include <stdarg.h>
@@ -71,9 +71,10 @@ sgt_notice sgt_talk_notice(const char *program, int quiet)
     return (sgt_notice){quiet ? NULL : print_notice, (void *)(uintptr_t)program};
 }
 
-#define LEAST 16           /* fewest columns of a terminal for which lines are wrapped */
+#define LEAST 16           /* minimum width of a terminal in columns for which lines are wrapped */
 #define INDENT ((size_t)2) /* additional indentation of a continuation line, in columns */
-#define GAP 2              /* more blanks than these end a column of a table */
+/* maximum number of blanks between words; more blanks separate the columns of a table */
+#define GAP 2
 
 int sgt_columns(int fd)
 {
@@ -81,7 +82,7 @@ int sgt_columns(int fd)
     return isatty(fd) && ioctl(fd, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
 }
 
-/* Return the width of n bytes of UTF-8 in columns, counting one per character. */
+/* Return the width of s[n] in columns, counting one column for each UTF-8 character. */
 static size_t width(const char *s, size_t n)
 {
     size_t columns = 0;
@@ -148,7 +149,7 @@ FILE *sgt_wrapped_open(sgt_wrapped *w, int columns)
 void sgt_wrapped_close(sgt_wrapped *w)
 {
     if (fclose(w->to) != 0) sgt_no_memory();
-    /* enough even if every blank becomes a newline and an indentation */
+    /* enough memory even if each blank becomes a newline and an indentation */
     size_t size = 4 * w->n + 1;
     char *wrapped = malloc(size);
     if (!wrapped) sgt_no_memory();
@@ -159,11 +160,11 @@ void sgt_wrapped_close(sgt_wrapped *w)
 
 /* ---- bytes ---- */
 
-/* the most bytes that a line of a run's files may have; usual lines have a few hundred */
+/* maximum size in bytes of a line in a run's files; usual lines have a few hundred bytes */
 enum { LINE = 65536 };
 
-/* Return how many of the n bytes at s come before an incomplete UTF-8 sequence at the end; n if
- * there is none. */
+/* Return the number of bytes of s[n] before an incomplete UTF-8 sequence at its end, or n if its
+ * end is complete. */
 static size_t count_whole(const uint8_t *s, size_t n)
 {
     uint32_t cp;
@@ -199,7 +200,8 @@ int sgt_json_lines(const char *folder, const char *name, void (*add)(void *ctx, 
 json_t *sgt_json_text(const char *text, size_t n)
 {
     char *clean = malloc(3 * n + 1);
-    if (!clean) sgt_no_memory(); /* otherwise jansson would leave out the field */
+    /* end the program here, because jansson would silently leave out the field */
+    if (!clean) sgt_no_memory();
     json_t *s = json_stringn(clean, sgt_utf8_replace((uint8_t *)clean, (const uint8_t *)text, n));
     free(clean);
     return s;
@@ -233,9 +235,9 @@ size_t sgt_print_text(const char *s, size_t n, int terminal, int end)
 
 /* ---- facts ---- */
 
-enum { LABEL = 12 }; /* least columns of the names of facts */
+enum { LABEL = 12 }; /* minimum width in columns for the names of facts */
 
-/* Return whether the value is null, false, 0 or empty, and so is not printed. */
+/* Return whether a value is not printed because it is null, false, 0 or empty. */
 static int is_empty(const json_t *value)
 {
     const char *name;
@@ -246,8 +248,9 @@ static int is_empty(const json_t *value)
     return empty;
 }
 
-/* Write a value: an array of strings as its strings, another array as its length, sizes in KiB,
- * other integers with commas. */
+/* Print the value of a fact. An array of strings is printed as its strings, any other array as its
+ * length. If the name ends in "bytes", the value is printed as a size; other integers are printed
+ * with commas. */
 static void put_fact(FILE *to, const char *name, const json_t *value)
 {
     const size_t n = strlen(name), bytes = strlen("bytes"), count = json_array_size(value);
@@ -269,8 +272,8 @@ static void put_fact(FILE *to, const char *name, const json_t *value)
     else fputs(sgt_format_count(text, sizeof text, number), to);
 }
 
-/* Write the members of an object as "name value, name value, ...", without those that are objects
- * or null. */
+/* Print the members of an object as "name value, name value, ...". Members that are objects or null
+ * are left out. */
 static void put_pairs(FILE *to, const json_t *object)
 {
     const char *name, *between = "";
@@ -288,9 +291,9 @@ static void put_pairs(FILE *to, const json_t *object)
     }
 }
 
-/* Write a line for each member from index `from` on that is not empty (is_empty). A member whose
- * first member is an object is written as several lines, one for each of its members. wide: the
- * least width of the names, in columns. */
+/* Print a line for each member of `facts`, from index `from` on, that is_empty does not leave out.
+ * If a member is an object whose own first member is an object, print its members as lines of their
+ * own. Names take at least `wide` columns. */
 static void put_facts(FILE *to, const json_t *facts, size_t from, int wide)
 {
     const char *name;
@@ -350,7 +353,7 @@ int sgt_flush_results(sgt_error *err)
                                                    : SGT_OK;
 }
 
-/* Write a word, quoted for a shell if necessary: it's becomes 'it'\''s'. */
+/* Print a word, quoted for a shell if necessary, so that it's becomes 'it'\''s'. */
 static void put_quoted(FILE *to, const char *word)
 {
     static const char plain[] =
