@@ -1,5 +1,5 @@
-/* sgt-bench: measures how fast the parts of sgt are on this machine. Each subcommand has its own
- * options; see tools/bench. */
+/* sgt-bench: measures the speed of the parts of sgt on this machine. Each subcommand has its own
+ * options (tools/bench). */
 #include "loader/sgt_loader.h"
 #include "tools/bench/bench.h"
 #include "tools/cli/options.h"
@@ -29,7 +29,7 @@ int main(int argc, char **argv)
     sgt_search_wheels();
     sgt_config_default(&bench_config);
     bench_config.seq = 0;
-    /* if this fails, reading a truncated shard ends the program */
+    /* ignore failures: without the handler, reading a truncated shard ends the program */
     sgt_loader_guard_sigbus(NULL);
     return sgt_run_command(&program, argc, argv);
 }

@@ -61,7 +61,7 @@ static const sgt_program program = {
                 "  sgt-eval run/step-00001000 hellaswag_val.jsonl lambada_test.jsonl\n"
                 "  sgt-eval gpt2/ --data out/ --device cuda --json"};
 
-/* Return the tokens per row with which the run in `folder` was trained; 0 if that is unknown. */
+/* Return the sequence length with which the run in `folder` was trained, or 0 if it is unknown. */
 static uint64_t trained_seq(const char *folder)
 {
     sgt_checkpoint_state state;
@@ -112,7 +112,8 @@ int main(int argc, char **argv)
     sgt_error err;
     sgt_spin_little(argv);
     sgt_search_wheels();
-    sgt_loader_guard_sigbus(NULL); /* if this fails, reading a truncated shard ends the program */
+    /* ignore failures: without the handler, reading a truncated shard ends the program */
+    sgt_loader_guard_sigbus(NULL);
     int first = sgt_options_parse(&program, argc, argv);
     if (argc - first == 1 && !o.data.count)
         sgt_usage(&program,

@@ -1,6 +1,6 @@
-/* sgt-inspect: describes a folder of shards, a shard, a run or a checkpoint. It also verifies and
- * decodes shards, shows the batches that training would draw, compares two sets, and converts a set
- * to the format of another trainer. */
+/* sgt-inspect: describes a folder of shards, a shard, a run or a checkpoint. It can also verify and
+ * decode shards, show the batches that training would draw, compare two sets, and convert a set to
+ * the formats of other trainers. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,8 +84,9 @@ static const sgt_program program = {
                 "  sgt-inspect --compare out/ out2/\n"
                 "  sgt-inspect --export megatron out/ for-megatron/"};
 
-/* Return an error for the damaged shards. If there is one, the message is its damage. If there are
- * several, a line is printed for each, and the message has their number. */
+/* Return SGT_EFORMAT because shards are damaged. If one shard is damaged, the message describes its
+ * damage. If several are damaged, print a line about each of them; the message then states their
+ * number. */
 static int report_damage(const inspect_set *s, sgt_error *err)
 {
     sgt_error one;
@@ -117,7 +118,8 @@ static int inspect_shards(sgt_error *err)
     return rc;
 }
 
-/* Return whether to show statistics of packed rows instead of batches. */
+/* Return whether to show statistics of packed rows, which is what --sampling packed without --batch
+ * does. */
 static int packing(void) { return o.sampling == SGT_SAMPLING_PACKED && !o.batch; }
 
 static int run_one(int mix, sgt_error *err)
@@ -133,15 +135,15 @@ static int run_one(int mix, sgt_error *err)
                         o.path, inspect_kinds[k]);
     if (k == INSPECT_RUN) return inspect_run(&o, err);
     if (k == INSPECT_CHECKPOINT) return inspect_checkpoint(&o, err);
-    /* check first, because the loader would treat any file as a shard */
+    /* make sure that the file is a shard, because the loader would accept any file */
     if ((o.batch || packing()) && !mix && !o.raw && (rc = inspect_known(o.path, err)) < 0)
         return rc;
     if (packing()) return inspect_packing(&o, err);
     return o.batch ? inspect_batches(&o, err) : inspect_shards(err);
 }
 
-/* Inspect one operand, which has the form of sgt-train's --data: a path, or with --batch, also a
- * mix of several paths with weights. */
+/* Inspect the one operand. It has the form of sgt-train's --data: a path or, with --batch, a mix of
+ * several paths with weights. */
 static int run(sgt_error *err)
 {
     sgt_loader_set *sets;
@@ -158,7 +160,7 @@ static int run(sgt_error *err)
     return rc;
 }
 
-/* Refuse options that exclude each other, and a wrong number of paths. */
+/* End with wrong usage if options exclude each other, or if the number of paths is wrong. */
 static void check_usage(int count)
 {
     const int batch = o.batch != NULL, two = compare || export_given;
@@ -186,7 +188,8 @@ static void check_usage(int count)
         sgt_usage(&program, "expected a path: a folder of shards, a shard, a run or a checkpoint");
     if (count > 1 && !two)
         sgt_usage(&program, "one path at a time, not %d (--compare and --export take two)", count);
-    for (size_t i = 0; i < 4; i++) /* --decode and --verify may be combined */
+    /* modes[4] and modes[5], --decode and --verify, may be combined */
+    for (size_t i = 0; i < 4; i++)
         for (size_t k = i + 1; k < sizeof modes / sizeof *modes; k++)
             if (modes[i].given && modes[k].given)
                 sgt_usage(&program, "%s: not together with %s (run them one after the other)",
@@ -209,13 +212,14 @@ int main(int argc, char **argv)
     sgt_error err;
     int first = sgt_options_parse(&program, argc, argv), count = argc - first;
     const char *const *paths = (const char *const *)argv + first;
-    o.layout += export_given; /* the words begin with the second layout */
-    o.raw *= 16;              /* the words stand for 16 and 32 */
+    /* sgt_layout_names has one more layout, sgt, before the words of --export */
+    o.layout += export_given;
+    o.raw *= 16; /* the words stand for 16 and 32 */
     check_usage(count);
     o.path = argv[first];
     o.notice = sgt_talk_notice(program.name, o.quiet);
     o.stop = sgt_catch_signals();
-    /* if this fails, reading a truncated shard ends the program */
+    /* ignore failures: without the handler, reading a truncated shard ends the program */
     sgt_loader_guard_sigbus(NULL);
     int rc = compare        ? inspect_compare(&o, paths, &err)
              : export_given ? inspect_export(&o, paths, &err)

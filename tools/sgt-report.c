@@ -1,4 +1,5 @@
-/* sgt-report: writes an HTML page about one or more runs, with their curves and advice. */
+/* sgt-report: writes one HTML page about one or more training runs, with their curves and
+ * advice. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +40,7 @@ static const sgt_program program = {.name = "sgt-report",
                                     .examples = "  sgt-report run/\n"
                                                 "  sgt-report runs/* -o compared.html"};
 
-/* Return `x` as JSON: or null if it is NAN, which stands for unknown. */
+/* Return x as a JSON number, or as null if x is NAN, which means unknown. */
 static json_t *number(double x) { return isnan(x) ? json_null() : json_real(x); }
 
 static json_t *run_json(const report_run *r)
@@ -60,7 +61,8 @@ static json_t *run_json(const report_run *r)
         "damaged_lines", (json_int_t)r->log.damaged, "advice", advice);
 }
 
-/* Print the main figures of the page as JSON. out: the page's file; NULL: no page was written. */
+/* Print the main figures of all runs as JSON. `out` is the file that the page was written to, or
+ * NULL if no page was written; `replaced` is 1 if that file existed before. */
 static int print_json(const report *r, const char *out, int replaced, sgt_error *err)
 {
     json_t *runs = json_array();
@@ -71,7 +73,8 @@ static int print_json(const report *r, const char *out, int replaced, sgt_error 
                           JSON_REAL_PRECISION(9), err);
 }
 
-/* Write the page in memory first, so that its file is either complete or absent. */
+/* Write the page to the file `out`. The page is made in memory first, so that the file is either
+ * complete or absent. */
 static int write_page(const report *r, const char *out, size_t *bytes, sgt_error *err)
 {
     char *text = NULL;

@@ -81,11 +81,12 @@ static const sgt_program program = {
 typedef struct sampling {
     sample_run run;
     sgt_notice notice;
-    char held[4096]; /* notices to print after the texts, one per line */
+    char held[4096]; /* notices to print after the generated texts, one per line */
     const sgt_stop *stop;
 } sampling;
 
-/* Keep a notice until the texts are printed, because a line of text may be incomplete now. */
+/* Save a notice to be printed after the texts, because printing it now could interrupt a line of
+ * text. */
 static void hold(void *ctx, const char *line)
 {
     sampling *s = ctx;
@@ -158,7 +159,7 @@ static int run(sampling *s, const char *path, sgt_error *err)
     return rc;
 }
 
-/* Refuse a second "-", because standard input can be read only once. */
+/* End with wrong usage if two prompts are "-", because standard input can be read only once. */
 static void check_input(void)
 {
     int times = 0;

@@ -19,12 +19,12 @@
 #include "tools/cli/talk.h"
 #include "tools/ranks/ranks.h"
 
-/* Options for sgt_tokenize are parsed into `t`. `o` has the options that sgt_tokenize takes in
- * another form or not at all. */
+/* Values of the options. `t` is passed to sgt_tokenize. `o` has the other options, and those that
+ * sgt_tokenize needs in a different form. */
 static sgt_tokenize_options t = {.size = sizeof t};
 static struct {
     const char *cpu;
-    int normalize; /* index of the chosen word of --normalize */
+    int normalize; /* index of the given word of --normalize */
     sgt_option_list filters;
     uint64_t threads, rank, ranks, train_vocab;
     int rank_given, ranks_given, shard_tokens_given;
@@ -126,9 +126,9 @@ static sgt_program program = {
 
 typedef struct meter {
     sgt_progress *bar;
-    /* time of the first report; before it, the process may have waited for another owner of OUT */
+    /* time of the first progress report; earlier, the process may have waited for the folder OUT */
     double began;
-    uint64_t from, tokens_from; /* bytes and tokens that an earlier, interrupted run processed */
+    uint64_t from, tokens_from; /* bytes and tokens that an interrupted run had already processed */
     int begun;                  /* 1: the fields above are set */
 } meter;
 
@@ -172,8 +172,8 @@ static void print_things(FILE *to, const char *before, uint64_t n, const char *s
     fprintf(to, "%s%s%s", before, sgt_format_things(text, sizeof text, n, singular, plural), after);
 }
 
-/* Print the work done: "24 B of text in 4 files, 3 ms, 8.00 kB/s". If this run continued an earlier
- * one, also print how much this run read. */
+/* Print the work done, such as "24 B of text in 4 files, 3 ms, 8.00 kB/s". If this run continued an
+ * interrupted one, also print how many bytes were read in each. */
 static void print_work(FILE *to, uint64_t bytes, uint64_t read, uint64_t files, double seconds)
 {
     char all[40], here[40], before[40], time[40], rate[40];
@@ -198,7 +198,8 @@ static void print_skipped(FILE *to, uint64_t files)
                                 : " skipped: not plain text (see --binary)\n");
 }
 
-/* Print why the validation split is empty, and which --split would fill it. */
+/* Print why no document is in the validation split, and which value of --split would probably
+ * help. */
 static void print_no_validation(FILE *to, const sgt_tokenize_result *r)
 {
     fputs("No document fell into the validation split: ", to);
@@ -258,8 +259,8 @@ static void print_summary(const char *out, const sgt_tokenize_result *r)
 
 /* ---- --dry-run ---- */
 
-/* Return whether the last operand is OUT and not an input: it does not exist yet, is an empty
- * folder, or is a folder that sgt-tokenize wrote. */
+/* Return whether `path`, the last operand of --dry-run, is OUT rather than an input. It is OUT if
+ * it does not exist yet, is an empty folder, or is a folder that sgt-tokenize wrote. */
 static int can_be_out(const char *path)
 {
     struct stat st;
@@ -308,8 +309,8 @@ static void print_estimate(const sgt_dry_run_result *r)
     sgt_wrapped_close(&w);
 }
 
-/* Print the estimate of --dry-run. The operand OUT is optional. If OUT needs more space than is
- * free and --force is not given, fail after printing. */
+/* Print the estimate of --dry-run, for which the operand OUT is optional. If OUT needs more space
+ * than is free, fail after printing, unless --force is given. */
 static int estimate(sgt_error *err)
 {
     sgt_dry_run_result r;
@@ -333,8 +334,8 @@ static void show_pieces(void *ctx, uint64_t done, uint64_t total, uint64_t piece
     sgt_progress_update(ctx, done, total, 0, "counting");
 }
 
-/* Train a vocabulary on the inputs, write its files to OUT and print the result. Fail if there are
- * several ranks, because each would train the same vocabulary. */
+/* Run --train-vocab: train a vocabulary on the inputs, write its files to OUT and print the result.
+ * Fail if there are several ranks, because each of them would train the same vocabulary. */
 static int make_vocab(sgt_error *err)
 {
     sgt_tokenize_result result = {.size = sizeof result};
@@ -383,7 +384,7 @@ static void check_ranks(void)
     if (o.rank_given && !o.ranks_given)
         sgt_usage(&program, "--rank: needs --ranks N, the number of processes");
     if (!o.ranks_given) return;
-    program.rank = NULL; /* each process prints its own errors, even under a launcher */
+    program.rank = NULL; /* let every process print its own errors, even under a launcher */
     if (!o.rank_given) sgt_usage(&program, "--ranks: needs --rank I, the number of this process");
 }
 
@@ -421,16 +422,16 @@ static int tokenize(sgt_error *err)
                 t.out, t.rank + 1, t.ranks, r.waiting, r.waiting == 1 ? "is" : "are");
     sgt_progress_end(m.bar);
     if (rc == SGT_ESTOPPED) return sgt_fail(err, rc, "stopped (the same command continues it)");
-    /* connected ranks return the sums over all ranks, which only rank 0 prints */
+    /* the results of connected ranks are sums over all ranks, so only rank 0 prints them */
     if (rc < 0 || (t.joined && t.rank)) return rc;
     if (!r.waiting && o.json) return print_json(&r, err);
     if (!r.waiting && !o.quiet) print_summary(t.out, &r);
     return SGT_OK;
 }
 
-/* Run `work` as one of several ranks, given by --ranks or by a launcher, and return the exit code.
- * Under a launcher, only rank 0 prints results, but every rank prints notices about the inputs that
- * it leaves out. */
+/* Run `work` and return the exit code. The process may be one of several ranks, which --ranks or a
+ * launcher states. Under a launcher, only rank 0 prints results, but every rank prints notices
+ * about inputs that it leaves out. */
 static int run(int (*work)(sgt_error *err))
 {
     sgt_error err;
@@ -460,7 +461,7 @@ int main(int argc, char **argv)
     sgt_take_cpu(&program, o.cpu);
     check_ranks();
     check_train_vocab();
-    /* 0: the library's default, or one file per split */
+    /* 0 lets the library choose: its default, or one file per split for other trainers' formats */
     if (!o.shard_tokens_given) t.shard_tokens = 0;
     t.inputs = (const char *const *)(argv + first);
     t.input_count = (size_t)(count - 1);

@@ -19,8 +19,8 @@
 #include "tokenize/vocab/vocab.h"
 #include "tools/sample/sample.h"
 
-#define MAX_CONFIG ((size_t)1 << 20) /* the most bytes of the --config file */
-#define MOST_BYTES ((size_t)1 << 34) /* the most bytes of a file of examples */
+#define MAX_CONFIG ((size_t)1 << 20) /* maximum size of the --config file in bytes */
+#define MOST_BYTES ((size_t)1 << 34) /* maximum size of a file of examples in bytes */
 
 static sgt_config s;
 static struct {
@@ -29,8 +29,8 @@ static struct {
         no_self_check;
 } o = {.run = "run"};
 
-/* Options that are not stored with a run. Stored options are defined in train/config.c, and ROWS
- * inserts them into this table. */
+/* The table of options. Options that are saved with a run are defined in train/config.c; the macro
+ * ROWS inserts one section of them here. */
 #define ROWS(title, s)                                                  \
     {                                                                   \
         .name = title, .kind = SGT_OPT_ROWS, .section = SGT_SECTION_##s \
@@ -101,7 +101,7 @@ static void show_progress(void *ctx, const sgt_metrics *m, uint64_t steps, uint6
 
 static void show_line(void *ctx, const char *line) { sgt_progress_line(ctx, line); }
 
-/* Format a loss with enough digits to compare losses: 14927, 10.79, 0.0123. */
+/* Format a loss with as many digits as are needed to compare losses: 14927, 10.79, 0.0123. */
 static const char *format_loss(char *buf, size_t n, double loss)
 {
     double x = loss < 0 ? -loss : loss;
@@ -109,8 +109,8 @@ static const char *format_loss(char *buf, size_t n, double loss)
     return buf;
 }
 
-/* Print "loss: 10.79 → 5.47 (mean of the last 20 steps), validation 5.61 (1.87 bits per byte)". The
- * bits per byte are left out if the vocabulary is unknown. */
+/* Print a line such as "loss: 10.79 → 5.47 (mean of the last 20 steps), validation 5.61 (1.87 bits
+ * per byte)". Bits per byte are printed only if the vocabulary is known. */
 static void print_losses(const sgt_train_losses *l)
 {
     char first[32], mean[32], val[32], bits[48] = "", since[48] = "", of[48] = "";
@@ -172,7 +172,7 @@ static void print_end(const sgt_training_result *r)
         sgt_put_line(stdout, "checkpoint: %s", sgt_printable(path, sizeof path, r->checkpoint));
 }
 
-/* Print a JSON object with the last line of the log and the results of the whole run. */
+/* Print one JSON object with the members of the log's last line and the results of the run. */
 static int print_json(const sgt_training_result *r, sgt_error *err)
 {
     json_t *doc = r->last ? json_loads(r->last, 0, NULL) : NULL,
@@ -196,7 +196,7 @@ static int print_json(const sgt_training_result *r, sgt_error *err)
     return sgt_print_json(doc, JSON_REAL_PRECISION(9), err);
 }
 
-/* ---- --estimate-memory and --self-check, which print results without training ---- */
+/* ---- --estimate-memory and --self-check: print results without training ---- */
 
 static int on_cuda(const sgt_train_estimate *e) { return strcmp(e->device, "cuda") == 0; }
 
@@ -273,9 +273,9 @@ static json_t *paths_json(const sgt_cuda_device *d, const sgt_cuda_versions *lib
     return json_pack("{s:s, s:o, s:o}", "device", d->name, "libraries", versions, "paths", paths);
 }
 
-/* Test every path of the CUDA backend (such as a kind of attention), even if the cache folder has
- * earlier verdicts. Store the new verdicts there and print them. Return the exit code: 1 if a path
- * failed or no path could be tested. */
+/* Run --self-check: test every path of the CUDA backend (a path is, for example, one kind of
+ * attention), even if the cache folder has results of earlier tests. Store the results there and
+ * print them. Return the exit code, which is 1 if a path failed or no path could be tested. */
 static int check_paths(const char *cache, const sgt_stop *stop)
 {
     sgt_error err, why;
@@ -302,12 +302,12 @@ static int check_paths(const char *cache, const sgt_stop *stop)
     return sgt_end_program(&program, rc, &err);
 }
 
-/* ---- prompts and completions, as tokens ---- */
+/* ---- files of prompts and completions ---- */
 
 typedef struct reading {
     sample_lines file;
     sgt_examples *e;
-    /* allocated elements of e->starts (room) and of e->learnt (learnt_room) */
+    /* number of elements allocated in e->starts; number allocated in e->learnt */
     size_t room, learnt_room;
 } reading;
 
@@ -348,12 +348,12 @@ static int read_example(void *ctx, const json_t *line)
                                                       : "no text \"prompt\"");
 }
 
-/* Read a file whose lines are {"prompt": TEXT, "completion": TEXT}; other keys are ignored, and
- * blank lines are skipped. The vocabulary is the one next to the model at `model`, which has
- * `vocab` ids; if `model` is NULL, it is GPT-2's. Texts are brought into that vocabulary's normal
- * form. An example consists of the prompt's tokens, the completion's tokens and the end-of-text id.
- * An empty prompt becomes the end-of-text id. Returns SGT_EFORMAT, with file and line, if a line is
- * wrong. The function can serve as sgt_train_options.examples. */
+/* Read a file of examples for sgt_train_options.examples. Each line is {"prompt": TEXT,
+ * "completion": TEXT}. Other keys and blank lines are ignored. The texts are tokenized with the
+ * vocabulary next to the model at `model`, which has `vocab` ids; if `model` is NULL, with GPT-2's.
+ * They are normalized as that vocabulary requires. An example has the prompt's tokens, the
+ * completion's tokens and the end-of-text id. An empty prompt is replaced by the end-of-text id. If
+ * a line is wrong, returns SGT_EFORMAT; the message names the file and the line. */
 static int read_examples(const char *path, const char *model, uint32_t vocab, sgt_examples *e,
                          sgt_error *err)
 {
@@ -381,18 +381,19 @@ static int read_examples(const char *path, const char *model, uint32_t vocab, sg
     return rc;
 }
 
-/* ---- the vocabularies of data and model ---- */
+/* ---- comparing the vocabularies of data and model ---- */
 
-/* Compare the vocabulary next to the model at `path` (NULL: there is no model) with the data's. If
- * they are the same, fill in bytes[n], the bytes of text of each id. Returns 1 if they are the
- * same, 0 if not, or a negative SGT_E*; see sgt_train_options.vocabulary. */
+/* Check that the vocabulary next to the model at `path` is that of the data, for
+ * sgt_train_options.vocabulary. Return 1 if it is, 0 if it is not, or a negative SGT_E*. If it is,
+ * set bytes[i] to the number of text bytes of id i, for i < n. If `path` is NULL, there is no
+ * model, and the data's vocabulary is used. */
 static int compare_vocabulary(const char *path, const char *tokenizer, uint64_t fingerprint,
                               uint32_t *bytes, uint32_t n, sgt_error *err)
 {
     sgt_vocab *v = NULL, *data = NULL;
     int rc = path ? sample_vocab_beside(&v, path, 0, "", err)
                   : sample_vocab_of_data(&v, NULL, fingerprint, n, err);
-    /* without a vocabulary next to the model, none can differ */
+    /* if there is no vocabulary next to the model, there is nothing to compare */
     if (rc < 0) return path && rc == SGT_EUSAGE ? 1 : rc;
     int same = !path || !fingerprint || sgt_vocab_fingerprint(v) == fingerprint;
     if (!same) rc = sample_vocab_of_data(&data, tokenizer, fingerprint, 0, err);
@@ -405,8 +406,8 @@ static int compare_vocabulary(const char *path, const char *tokenizer, uint64_t 
 
 /* ---- the command line ---- */
 
-/* If the message in *err is about an option in the --config file ("--NAME: ..."), put the file and
- * line in front of it. */
+/* If the message in *err is about an option in the --config file ("--NAME: ..."), prefix it with
+ * the file and the line. `text` is the file's content. */
 static void name_line(sgt_error *err, const char *text)
 {
     char key[64];
@@ -418,7 +419,7 @@ static void name_line(sgt_error *err, const char *text)
     sgt_fail(err, err->code, "%s: line %zu: %s", o.config, line, err->text);
 }
 
-/* Read the --config file. Options on the command line take precedence over it. */
+/* Read the --config file. Options on the command line override those in the file. */
 static void read_config(void)
 {
     sgt_error err;
@@ -439,8 +440,8 @@ static void read_config(void)
     if (rc < 0) exit(sgt_report_failure(&program, &err));
 }
 
-/* Parse the command line, and refuse options that exclude each other, which the table cannot
- * express. */
+/* Parse the command line. End with wrong usage if options exclude each other, which the table of
+ * options cannot express. */
 static void parse_options(int argc, char **argv)
 {
     sgt_error err;
@@ -458,7 +459,7 @@ static void parse_options(int argc, char **argv)
         sgt_usage(&program, "--resume-or-start: not together with --force");
     s.batch_auto = s.given[SGT_SET_BATCH] && s.batch == SGT_DEFAULT_COUNT;
     if (o.config) read_config();
-    /* a resumed run keeps the batch size that it chose at its start */
+    /* if the run is resumed, this lets it keep the batch size that it chose at its start */
     if (s.batch_auto) s.given[SGT_SET_BATCH] = 0;
     if (sgt_config_check(&s, &err) < 0) sgt_usage(&program, "%s", err.text);
     sgt_take_cpu(&program, s.cpu);
@@ -472,7 +473,7 @@ static int run(sgt_train_options *options)
     sgt_progress_keep_last(options->ctx);
     int rc = sgt_train(&s, options, &r, &err);
     sgt_progress_end(options->ctx);
-    /* if the last step was reached, only saving failed, so the results are complete */
+    /* the results are also complete if the last step was reached and only saving failed */
     int ended = rc == SGT_OK || rc == SGT_ESTOPPED || r.steps == s.steps;
     if (sgt_ranks_first(options->ranks) && ended) {
         if (!o.json && !o.quiet) print_end(&r);
@@ -482,8 +483,8 @@ static int run(sgt_train_options *options)
     return sgt_ranks_close(options->ranks, &program, rc, &err);
 }
 
-/* Connect to the other ranks if a launcher started several. From then on, ranks above 0 print
- * nothing. For --estimate-memory, only the number of ranks is needed. */
+/* If a launcher started several ranks, connect to the other ranks. Ranks above 0 then print
+ * nothing. With --estimate-memory, only find out how many ranks there are. Return the exit code. */
 static int join_ranks(sgt_train_options *options)
 {
     sgt_error err;
@@ -506,7 +507,7 @@ int main(int argc, char **argv)
     char *cache = sgt_cache_folder();
     char *command = sgt_command_line(program.name, argc, argv);
     sgt_stop *stop = sgt_catch_signals();
-    /* if this fails, reading a truncated shard ends the program */
+    /* ignore failures: without the handler, reading a truncated shard ends the program */
     sgt_loader_guard_sigbus(NULL);
     parse_options(argc, argv);
     if (s.device != SGT_DEVICE_CPU) sgt_search_wheels();
