@@ -13,7 +13,7 @@
 #include "tools/report/report.h"
 
 static struct {
-    const char *out; /* file for the page; NULL: named after the run */
+    const char *out; /* file to write the page to; NULL: a default name */
     int no_sample, json, quiet;
 } o;
 

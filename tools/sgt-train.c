@@ -109,8 +109,8 @@ static const char *format_loss(char *buf, size_t n, double loss)
     return buf;
 }
 
-/* Print a line such as "loss: 10.79 → 5.47 (mean of the last 20 steps), validation 5.61 (1.87 bits
- * per byte)". Bits per byte are printed only if the vocabulary is known. */
+/* Print a line such as "loss: 10.79 → 5.47 (mean of the last 20 steps), validation 5.61 (1.87
+ * bits per byte)". Bits per byte are printed only if the vocabulary is known. */
 static void print_losses(const sgt_train_losses *l)
 {
     char first[32], mean[32], val[32], bits[48] = "", since[48] = "", of[48] = "";

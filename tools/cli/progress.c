@@ -176,8 +176,8 @@ void sgt_progress_keep_last(sgt_progress *p)
 }
 
 /* Return whether the last state must still be printed. On a terminal it must if anything was drawn
- * or done. Without a terminal, it must if earlier lines were printed (otherwise the log might end at
- * 62 %), or if the caller asked for it (sgt_progress_keep_last). */
+ * or done. Without a terminal, it must if earlier lines were printed (otherwise the log might end
+ * at 62 %), or if the caller asked for it (sgt_progress_keep_last). */
 static int must_draw_last(const sgt_progress *p)
 {
     if (p->terminal) return p->drawn || p->done;
