@@ -1,4 +1,4 @@
-/* attention.c: chooses the implementation of attention for a run, and calls it. */
+/* attention.c: chooses which implementation of attention a run uses, and calls it. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,8 +26,7 @@ static int open_cudnn(sgt_cuda_backend *c, sgt_error *err)
     return sgt_cudnn_attention_open(&c->plan.cudnn, &o, err);
 }
 
-/* Return why a path cannot be used if the self-check's verdict on it is not "ok"; otherwise return
- * NULL. */
+/* If the self-check's verdict on a path is not "ok", return the reason, else NULL. */
 static const char *left_out(const sgt_cuda_backend *c, const char *path, sgt_error *why)
 {
     const sgt_checked *v = sgt_verdict_of(c->o.verdicts, path);
@@ -36,8 +35,8 @@ static const char *left_out(const sgt_cuda_backend *c, const char *path, sgt_err
     return why->text;
 }
 
-/* Return which of sgt's own two paths to use: the path for sm_90 if it was requested, supports the
- * head size and passed the self-check; otherwise the general one. */
+/* Return which of sgt's own two implementations to use. Use the one for sm_90 if it was requested,
+ * supports the head size and passed the self-check. Otherwise use the general one. */
 static sgt_cuda_path our_path(const sgt_cuda_backend *c)
 {
     sgt_error why;
@@ -62,8 +61,8 @@ static const char *cudnn_lacks(sgt_cuda_backend *c, sgt_error *why)
     if (c->o.documents) return "it does not know documents: no --document-mask with it";
     if (sgt_verdict_out(c->o.verdicts, SGT_CHECK_CUDNN)) return left_out(c, SGT_CHECK_CUDNN, why);
     if (open_cudnn(c, why) == SGT_OK) {
-        /* The verdict may be "absent": cuDNN supports this shape, but none of the shapes that the
-         * self-check tries. */
+        /* cuDNN supports this shape, but the verdict may be "absent" if it supports none of the
+         * shapes that the self-check tries */
         if (!left_out(c, SGT_CHECK_CUDNN, why)) return NULL;
         sgt_cudnn_attention_close(c->plan.cudnn);
     }
@@ -71,8 +70,8 @@ static const char *cudnn_lacks(sgt_cuda_backend *c, sgt_error *why)
     return why->text;
 }
 
-/* Choose naive attention, which supports any head size. The user was already told which paths the
- * self-check rejected. */
+/* Choose naive attention, which supports any head size. No notice is given if our attention failed
+ * the self-check, because the user has already been told. */
 static int choose_naive(sgt_cuda_backend *c, const char *own, sgt_error *err)
 {
     sgt_error why;
@@ -102,10 +101,10 @@ static int choose_named_path(sgt_cuda_backend *c, sgt_error *err)
     return why ? refuse(sgt_attention_words[c->o.attention], why, err) : SGT_OK;
 }
 
-/* Choose the path for --attention. If both our kernels and cuDNN's can be used,
- * sgt_cuda_time_attention times them later. Timings may choose differently from run to run.
- * Therefore --deterministic uses cuDNN's kernels only if they were requested by name or ours were
- * rejected. */
+/* Choose the implementation for --attention. If both our kernels and cuDNN's can be used,
+ * sgt_cuda_time_attention later chooses the faster ones. Because timings vary, two runs may use
+ * different kernels. Therefore --deterministic uses cuDNN's kernels only if the user requested them
+ * by name or if ours failed the self-check. */
 int sgt_cuda_choose_attention(sgt_cuda_backend *c, sgt_error *err)
 {
     sgt_error own_space, cudnn_space;
@@ -130,14 +129,15 @@ static void one_layer(sgt_cuda_backend *c)
     sgt_cuda_attend_backward(c, 0);
 }
 
-/* Time one layer's forward and backward pass with our kernels and with cuDNN's. Return whether both
- * ran without an error, and set *faster to whether cuDNN's kernels are faster. */
+/* Time the forward and backward pass of one layer, first with our kernels and then with cuDNN's.
+ * Return whether both ran without an error. Set *faster to 1 if cuDNN's kernels are faster, else to
+ * 0. */
 static int time_both(sgt_cuda_backend *c, int *faster)
 {
     float own = 0, cudnn = 0;
     const sgt_cuda_path ours = c->plan.path;
     sgt_error why;
-    /* zeros, because memory that was never written may hold numbers that slow down arithmetic */
+    /* use zeros, because uninitialized memory may hold numbers that slow down arithmetic */
     sgt_cuda_zero(c->queue.compute, c->buf.blocks->qkv,
                   c->shape.N * 3 * c->shape.C * c->shape.width);
     sgt_cuda_zero(c->queue.compute, c->buf.dln, c->shape.N * c->shape.C * c->shape.width);
@@ -167,7 +167,8 @@ int sgt_cuda_time_attention(sgt_cuda_backend *c, sgt_error *err)
 
 /* ---- the implementations ---- */
 
-/* Declare the floating-point operations of `products` matrix products with causal scores (T, T). */
+/* Report to CUPTI the floating-point operations of `products` matrix products with the causal
+ * scores (T, T). */
 static void count_work(const sgt_cuda_backend *c, int products)
 {
     sgt_cupti_work(products * (double)c->shape.N * (double)c->shape.T * (double)c->shape.C, 0);
@@ -207,10 +208,10 @@ static void backward_cudnn(sgt_cuda_backend *c, const sgt_cuda_block *l, const s
     sgt_cupti_pop();
 }
 
-/* ---- naive: stores T x T scores, as frameworks without fused attention do ---- */
+/* ---- naive attention: stores T x T scores, as frameworks without fused attention do ---- */
 
-/* Return the probabilities that are multiplied by v, after dropout if there is any. l->probs keeps
- * those before dropout for the backward pass. */
+/* Return the probabilities by which v is multiplied, with dropout applied if there is dropout.
+ * l->probs keeps the probabilities before dropout, which the backward pass needs. */
 static const void *dropped(sgt_cuda_backend *c, const sgt_cuda_block *l, const sgt_cuda_heads *a)
 {
     if (!a->drop) return l->probs;
@@ -245,7 +246,7 @@ static void backward_naive(sgt_cuda_backend *c, const sgt_cuda_block *l, const s
 
 static const struct path {
     const char *name;
-    const char *instead; /* what to try if the gradients are not finite; NULL: nothing */
+    const char *instead; /* advice: what to try if gradients are infinite or NaN; NULL: none */
     void (*forward)(sgt_cuda_backend *c, const sgt_cuda_block *l, const sgt_cuda_heads *a);
     void (*backward)(sgt_cuda_backend *c, const sgt_cuda_block *l, const sgt_cuda_heads *a);
 } paths[] = {

@@ -1,31 +1,33 @@
-/* backward.c: computes the gradients of all parameters from dlogits. c->buf.dx is the gradient of
- * the residual stream, to which each branch adds its own. Gradients of parameters are accumulated
- * in float32 over a step's micro-steps, and the optimizer zeroes them. If plan.written is set,
- * there is only one micro-step. Then the matrix products overwrite the gradients of matrices, and
- * other gradients are zeroed first. */
+/* backward.c: computes the gradients of all parameters from the gradient of the logits. c->buf.dx
+ * is the gradient of the residual stream, to which each branch adds its gradient.
+ *
+ * The gradients of parameters are accumulated in float32 over the micro-steps of a step, and the
+ * optimizer sets them to 0 again. But if plan.written is set, a step has only one micro-step. Then
+ * matrix products overwrite the gradients of matrices, and the other gradients are set to 0
+ * first. */
 #include "train/cuda/cuda_backend.h"
 #include "kernels/dropout.h"
 
-/* A LayerNorm's inputs and parameters for its backward pass. Its result, dx, is the gradient of the
- * output of an earlier matrix product. `bias` is the gradient of that product's bias, or NULL if
+/* Arguments for the backward pass of a LayerNorm. Its result, dx, is also the gradient of the
+ * output of an earlier matrix product. `bias` points to the gradient of that product's bias; NULL:
  * there is no such product. */
 typedef struct norm {
     const void *x;
     const float *mean, *rstd;
     size_t w, b;
     float *bias;
-    int first; /* 1: dx is overwritten; 0: it is added to */
+    int first; /* 1: overwrite dx; 0: add to dx */
 } norm;
 
-/* Add to dx the gradient that passes through the LayerNorm of x, computed from dln. Without
- * dropout, the same kernel also sums dx's columns, which gives the bias gradient of the previous
- * branch (see branch_bias). */
+/* Backward pass of a LayerNorm: from dln, compute the gradient of its input x, and add it to dx.
+ * Without dropout, the same kernel also sums the columns of dx, which gives the bias gradient of
+ * the previous branch (see branch_bias). */
 static void layernorm(sgt_cuda_backend *c, const norm *n)
 {
     float *dw = c->flat.grads + n->w, *db = c->flat.grads + n->b;
     const float *w = sgt_cuda_vector(c, n->w);
     float *dbias = c->o.dropout > 0 ? NULL : n->bias;
-    /* dln, x and dx are read (dx only if n->first is 0), and dx is written */
+    /* bytes: dln and x are read, and dx is written; dx is also read unless n->first is set */
     sgt_cupti_work(0, (double)(c->shape.N * c->shape.C * c->shape.width) * (n->first ? 3 : 4));
     if (c->plan.norm_rows)
         sgt_cuda_layernorm_rows_backward(c->queue.compute, c->shape.type, c->buf.dx, n->first, dw,
@@ -37,7 +39,8 @@ static void layernorm(sgt_cuda_backend *c, const norm *n)
                                     c->buf.scratch);
 }
 
-/* For y = x W + b, add the column sums of dy to b's gradient, on the given stream. */
+/* For y = x W + b, compute the gradient of b: add the column sums of dy to it. The kernel runs on
+ * the stream s. */
 static void bias(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, const void *dy,
                  sgt_cuda_stream s, void *scratch)
 {
@@ -48,8 +51,8 @@ static void bias(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, const 
                            c->shape.N, width, scratch);
 }
 
-/* Make the compute stream wait for the stream `beside`, because its next kernel may overwrite
- * dwide, which `beside` reads. */
+/* Let the compute stream wait for the stream `beside`. `beside` reads dwide, which the next kernel
+ * on the compute stream may overwrite. */
 static void rejoin(sgt_cuda_backend *c)
 {
     if (c->queue.branches) sgt_cuda_wait(c->queue.compute, c->queue.rejoined);
@@ -71,9 +74,12 @@ static void bias_beside(sgt_cuda_backend *c, int which, const sgt_cuda_block *l)
 }
 
 /* Compute the gradients of a weight and its bias from dwide. The bias gradient is computed on the
- * stream `beside`; in a graph this becomes a parallel branch. dwide must not change before rejoin.
- * The gradient that is queued first gets the multiprocessors first. With the variant bias-room that
- * is the weight gradient, which leaves some multiprocessors to the bias gradient. */
+ * stream `beside`, which becomes a parallel branch in a CUDA graph. dwide must not change until
+ * rejoin is called.
+ *
+ * The gradient that is queued first gets the multiprocessors first. Normally this is the bias
+ * gradient. With the variant bias-room it is the weight gradient, which leaves some multiprocessors
+ * to the bias gradient. */
 static void wide_gradients(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, const void *x)
 {
     int weight_first = (c->plan.variants & SGT_VARIANT_BIAS_ROOM) != 0;
@@ -88,7 +94,7 @@ static void wide_gradients(sgt_cuda_backend *c, int which, const sgt_cuda_block 
     if (weight_first) bias_beside(c, which, l);
 }
 
-/* Add the bias gradient of the last matrix product of a residual branch, unless layernorm has
+/* Add the bias gradient of the matrix product that ends a residual branch, unless layernorm has
  * already added it. */
 static void branch_bias(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, const void *dy)
 {
@@ -102,7 +108,7 @@ static void input(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, const
     sgt_cuda_product(c, &c->plan.linear[which].dx, dx, dy, w, NULL, NULL);
 }
 
-/* Return the gradient of a residual branch's output: dx, multiplied by the dropout factors if there
+/* Return the gradient of a residual branch's output: dx, with the branch's dropout applied if there
  * is dropout. */
 static const void *branch(sgt_cuda_backend *c, size_t layer, uint32_t site)
 {
@@ -114,7 +120,7 @@ static const void *branch(sgt_cuda_backend *c, size_t layer, uint32_t site)
     return c->buf.ddrop;
 }
 
-/* Compute dwide (N, 4C) = (dy W^T) * GELU's slope. */
+/* Compute dwide (N, 4C) = (dy W^T) * GELU'(fc), the gradient of GELU's input. */
 static void gelu_slope(sgt_cuda_backend *c, const sgt_cuda_block *l, const void *dy)
 {
     const void *w = sgt_cuda_weight(c, l->at[SGT_FCPROJ_W]);
@@ -167,8 +173,8 @@ static void embeddings(sgt_cuda_backend *c)
                             c->shape.N, c->shape.T, c->shape.C, c->buf.scratch);
 }
 
-/* Zero the gradients to which kernels add and which no matrix product overwrites: those of vectors,
- * those of the positions in use, and wte's if the head has its own matrix. */
+/* Set those gradients to 0 to which kernels add and which no matrix product overwrites: the
+ * gradients of vectors, of the positions in use, and of wte if the head has its own weight. */
 static void zero_rest(sgt_cuda_backend *c)
 {
     sgt_cuda_zero(c->queue.compute, c->flat.grads + c->flat.decayed,

@@ -1,6 +1,6 @@
-/* cuda_backend.c: the CUDA implementation of backend.h: set-up, state in and out, and the work that
- * a step queues on the streams. The step's kernels are in forward.c and backward.c. All of it also
- * runs on the host (tests/kernels/host). */
+/* cuda_backend.c: opens the CUDA backend, and implements those functions of backend.h that run a
+ * micro-step or an evaluation. forward.c and backward.c launch the kernels. This code also runs on
+ * the host (tests/kernels/host). */
 #include "train/cuda/cuda_backend.h"
 
 #include <math.h>
@@ -8,9 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* bytes of pinned memory, through which parameters and the rows of evaluation are copied */
+/* minimum size in bytes of the pinned memory through which parameters and the rows of evaluations
+ * are copied */
 #define STAGING ((size_t)4 << 20)
-/* maximum amount of device memory, in bytes, that is left free for the code of kernels and for
+/* maximum number of bytes of device memory that are left for the code of kernels and for CUDA
  * graphs */
 #define SPARE ((uint64_t)256 << 20)
 
@@ -24,7 +25,8 @@ static void close_backend(sgt_backend *b)
     sgt_cuda_graph_free(c->queue.micro_graph);
     sgt_cuda_graph_free(c->queue.last_graph);
     sgt_cuda_graph_free(c->queue.update_graph);
-    /* after the graphs: NCCL waits until the graphs that hold its calls are freed */
+    /* leave only after the graphs are freed, because NCCL waits until no graph holds calls of
+     * NCCL */
     sgt_cuda_ranks_leave(c);
     if (lost) sgt_cuda_finish(c->queue.compute, NULL);
     for (int i = 0; i < SGT_CUDA_RING; i++) {
@@ -69,7 +71,8 @@ static size_t memory(const sgt_backend *b, sgt_memory_kind kinds[SGT_MEMORY_KIND
 
 /* ---- a micro-step ---- */
 
-/* Copy the batch into a slot on the device. The documents are copied through pinned memory. */
+/* Copy a batch to the row buffer `slot` on the device. `staged` is pinned memory through which the
+ * starts of documents are copied. */
 static void copy_batch(sgt_cuda_backend *c, sgt_cuda_stream s, const sgt_batch *rows, int slot,
                        int32_t *staged)
 {
@@ -81,20 +84,22 @@ static void copy_batch(sgt_cuda_backend *c, sgt_cuda_stream s, const sgt_batch *
     sgt_cuda_copy(s, c->buf.starts[slot], staged, bytes);
 }
 
-/* Copy the batch into a slot on the device, while the previous micro-step computes unless overlap
- * is off. */
+/* Copy a batch to the row buffer `slot` on the device. Unless overlap is off, this happens while
+ * the previous micro-step computes. */
 static void copy_rows(sgt_cuda_backend *c, const sgt_batch *rows, int slot)
 {
     uint64_t k = c->queue.micro_steps;
     sgt_cuda_stream s = c->o.no_overlap ? c->queue.compute : c->queue.copies;
-    /* recorded after the micro-step before the previous one had read this slot */
+    /* wait until the last micro-step that used this buffer, which is two micro-steps ago, has read
+     * it */
     sgt_cuda_wait(s, c->queue.taken[slot]);
     copy_batch(c, s, rows, slot, c->queue.staged[k % SGT_CUDA_RING]);
     sgt_cuda_record(c->queue.copied[k % SGT_CUDA_RING], s);
     sgt_cuda_wait(c->queue.compute, c->queue.copied[k % SGT_CUDA_RING]);
 }
 
-/* Take the ids and targets of the micro-step that now begins from a slot. */
+/* Copy ids and targets from the row buffer `slot` to where the kernels of this micro-step read
+ * them. */
 static void take_rows(sgt_cuda_backend *c, int slot)
 {
     sgt_cuda_take_batch(c->queue.compute, c->buf.ids, c->buf.targets, c->buf.batch[slot],
@@ -109,11 +114,11 @@ static void compute_micro_step(sgt_cuda_backend *c)
     uint64_t before = sgt_cuda_count().launches;
     sgt_cuda_forward(c, 1);
     sgt_cuda_head(c, 1);
-    /* also count the kernels of take_rows: one for rows, and one for documents */
+    /* take_rows launches one kernel, and another if attention is limited to documents */
     unsigned rows = 1 + (c->o.documents != 0);
     c->base.launches_forward = (unsigned)(sgt_cuda_count().launches - before) + rows;
     sgt_cuda_backward(c);
-    /* also count the kernel that begins a micro-step */
+    /* plus 1 for the kernel that begins a micro-step */
     c->queue.launched_micro = (unsigned)(sgt_cuda_count().launches - before) + rows + 1;
 }
 
@@ -144,16 +149,16 @@ static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_b
                   : sgt_cuda_run(c, &c->queue.micro_graph, compute_micro_step, err);
     c->queue.micro_steps++;
     c->queue.open_step = 1 + last;
-    /* Rows that were passed base.hold calls ago must be copied by now. This waits only if the host
-     * is far ahead. */
+    /* The rows of base.hold calls ago must be copied when this call returns. The host waits here
+     * only if it is far ahead of the device. */
     if (rc < 0 || k < c->base.hold) return rc;
     return sgt_cuda_event_finish(c->queue.copied[(k - c->base.hold) % SGT_CUDA_RING], err);
 }
 
 /* ---- evaluation ---- */
 
-/* Map the bits of a floating-point number (16 or 32 bits) to an integer, so that integers have the
- * order of the numbers. */
+/* Map the 16 or 32 bits of a floating-point number to an unsigned integer, so that comparing the
+ * integers compares the numbers. */
 static uint32_t order_of(const sgt_cuda_backend *c, const unsigned char *at)
 {
     uint32_t bits, sign = c->shape.width == 4 ? 1u << 31 : 1u << 15;
@@ -163,9 +168,9 @@ static uint32_t order_of(const sgt_cuda_backend *c, const unsigned char *at)
     return bits & sign ? ~bits & (2 * sign - 1) : bits | sign;
 }
 
-/* Set rows->greedy: find the targets that have the largest logit of their row. The rows of logits
- * of counted targets are copied through pinned memory one at a time. Such targets are few: the last
- * words of a text. */
+/* Set rows->greedy[i] to 1 for each target whose logit is the largest of its row, else to 0. Logits
+ * are copied through pinned memory, one row at a time. Only rows with a counted target are copied,
+ * which are few: the last words of a text. */
 static int find_greedy(sgt_cuda_backend *c, const sgt_batch *rows, sgt_error *err)
 {
     size_t bytes = c->shape.V * c->shape.width;
@@ -194,7 +199,7 @@ static int eval(sgt_backend *b, const sgt_batch *rows, double *loss, uint64_t *t
     if (c->queue.open_step) return sgt_fail(err, SGT_EUSAGE, "backend: evaluation within a step");
     refresh_copy(c);
     int rc =
-        /* after this, slot 0 and the staging buffer are free */
+        /* wait until row buffer 0 and the staging buffer are no longer read */
         sgt_cuda_finish(c->queue.copies, err);
     if (rc == SGT_OK) rc = sgt_cuda_finish(c->queue.compute, err);
     if (rc < 0) return rc;
@@ -228,21 +233,23 @@ static void pinned_free(void *ctx, void *p)
     sgt_cuda_host_free(p);
 }
 
-/* Return how many bytes of the free device memory the arena may take. The rest is left for the code
- * of kernels, which is loaded at their first launch; without memory for it, the run would fail. */
+/* Return how many bytes of the free device memory the arena may use. The rest is left for the code
+ * of kernels, which is loaded when a kernel is first launched. Without memory for this code, the
+ * run would fail. */
 static uint64_t room_on(const sgt_cuda_device *d)
 {
     uint64_t spare = d->memory / 64 < SPARE ? d->memory / 64 : SPARE;
     return d->available > spare ? d->available - spare : 0;
 }
 
-/* Fail because the arena does not fit, and suggest a --batch-size. `taken` bytes of the estimate of
- * sgt_cuda_backend_estimate are already allocated. */
+/* Return the error that the arena does not fit in device memory, with advice for --batch-size.
+ * `taken`: bytes that are already allocated but included in the estimate of
+ * sgt_cuda_backend_estimate. */
 static int no_room(const sgt_cuda_backend *c, uint64_t taken, sgt_error *err)
 {
     const sgt_cuda_device *d = &c->device;
     uint64_t need = c->buf.used + SGT_CUDA_GEMM_WORKSPACE, room = room_on(d) + taken;
-    /* in the second case, enough memory is free, but not in one block */
+    /* if room >= need, enough memory is free, but not in one piece */
     uint64_t most = room < need ? room : need - need / 64;
     uint32_t rows = sgt_cuda_most_rows(&c->o, most);
     char advice[96];
@@ -273,7 +280,7 @@ static int allocate_arena(sgt_cuda_backend *c, sgt_error *err)
 {
     sgt_error why;
     void *arena;
-    /* measure the free memory again, because libraries have used some of it */
+    /* open the device again to read the free memory, of which libraries have used some */
     int rc = open_device(c, err);
     if (rc < 0) return rc;
     sgt_cuda_lay_out(c);
@@ -284,7 +291,8 @@ static int allocate_arena(sgt_cuda_backend *c, sgt_error *err)
     return SGT_OK;
 }
 
-/* Zero the state before parameters are put: gaps, padding, gradients and moments must be 0. */
+/* Set the state to 0 before parameters are loaded: gaps between tensors, padding, gradients and
+ * moments must be 0. */
 static int clear_state(sgt_cuda_backend *c, sgt_error *err)
 {
     size_t bytes = c->flat.own * sizeof(float);
@@ -303,7 +311,8 @@ static int clear_state(sgt_cuda_backend *c, sgt_error *err)
     sgt_cuda_place place = {.ranks = c->shape.ranks};
     memcpy(c->queue.staging, &place, sizeof place);
     sgt_cuda_copy(c->queue.compute, c->buf.place, c->queue.staging, sizeof place);
-    int rc = sgt_cuda_finish(c->queue.compute, err); /* wait before the staging buffer is reused */
+    /* wait until the staging buffer may be reused */
+    int rc = sgt_cuda_finish(c->queue.compute, err);
     return rc < 0 ? rc : sgt_cuda_start_control(c, &s, err);
 }
 
@@ -341,13 +350,14 @@ static int open_products(sgt_cuda_backend *c, sgt_error *err)
     sgt_cuda_gemms_options g = {.device = c->device.name,
                                 .unverified = c->o.unverified || c->o.untimed,
                                 .notice = c->o.notice,
-                                /* with sync_kernels, timings would include waits */
+                                /* no cache with sync_kernels, because timings would include
+                                 * waits */
                                 .cache = c->o.sync_kernels ? NULL : c->o.cache,
                                 .deterministic = c->o.deterministic,
                                 .choices = c->o.choices,
                                 .timing = !c->o.deterministic && !c->o.untimed};
     int rc = sgt_cuda_gemms_open(&c->plan.gemms, &g, err);
-    if (rc == SGT_ENOMEM) { /* not even the workspace of matrix products fits */
+    if (rc == SGT_ENOMEM) { /* the workspace of matrix products does not fit */
         sgt_cuda_lay_out(c);
         return no_room(c, 0, err);
     }
@@ -399,7 +409,8 @@ int sgt_cuda_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_e
     if (rc == SGT_OK) rc = open_streams(c, err);
     if (rc == SGT_OK) rc = sgt_cuda_ranks_open(c, err);
     if (rc == SGT_OK) rc = open_products(c, err);
-    if (rc == SGT_OK) sgt_cuda_find_peak(c); /* now, while there is room for large matrices */
+    /* before the arena is allocated, while there is memory for large matrices */
+    if (rc == SGT_OK) sgt_cuda_find_peak(c);
     if (rc == SGT_OK) rc = allocate_arena(c, err);
     if (rc == SGT_OK) rc = sgt_cuda_choose_gelu(c, err);
     if (rc == SGT_OK) rc = sgt_cuda_choose_head(c, err);

@@ -1,14 +1,14 @@
-/* cuda_backend.h: the internals of the CUDA backend, for its own files only.
+/* cuda_backend.h: internals of the CUDA backend. Only files in train/cuda include it.
  *
- * B rows of T tokens are N = B*T positions. Activations and the parameters' working copies have the
- * same type, `type`. Master parameters, gradients, moments and statistics are float32. All of them
- * are in one allocation, the arena, which is made when the backend is opened.
+ * B rows of T tokens are N = B*T positions. Activations and the working copies of parameters have
+ * the same number format, `type`. Master parameters, gradients, moments and statistics are float32.
+ * All of them are in one allocation, the arena, which is made when the backend is opened.
  *
- * A step is two CUDA graphs. The micro-step's graph reads ids, targets and its control values from
- * device memory, and adds to the gradients. The update's graph runs the optimizer, which also
- * zeroes the gradients. The host runs ahead of the device. It waits only for the metrics of the
- * previous step, and for the copy of an old row buffer, which has usually ended long before. It
- * never waits for the step that it has just queued. */
+ * A step runs as two CUDA graphs. The graph of a micro-step reads ids, targets and control values
+ * from device memory, and adds to the gradients. The graph of the update runs the optimizer, which
+ * also sets the gradients to 0. The host runs ahead of the device. It waits only for the metrics of
+ * the previous step, and until an old row buffer has been copied, which has usually happened long
+ * before. It never waits for the step that it has just queued. */
 #ifndef SGT_CUDA_BACKEND_H
 #define SGT_CUDA_BACKEND_H
 
@@ -20,42 +20,42 @@
 #include "kernels/cuda/runtime.h"
 
 #define SGT_CUDA_SLOTS 2 /* row buffers on the device */
-#define SGT_CUDA_RING 4  /* latest steps and copies whose events and results are kept */
-/* maximum number of rows in a chunk of the head: 38 MB of bf16 logits, less than an H100's cache
- * holds */
+/* number of the latest steps and copies whose events and results are kept */
+#define SGT_CUDA_RING 4
+/* Maximum number of rows in a chunk of the head. Their logits take 38 MB in bf16, which fits in an
+ * H100's L2 cache. */
 #define SGT_CUDA_CHUNK 384
 
-/* One block: the offsets of its tensors in the flat arrays, and the activations that its forward
- * pass keeps for the backward pass. All blocks that recompute activations share the memory of the
- * first such block. */
+/* One transformer block: where its tensors begin, and the activations that the backward pass needs.
+ * Blocks that recompute activations store these in the memory of the first such block. */
 typedef struct sgt_cuda_block {
     sgt_recompute recompute;
     size_t at[SGT_BLOCK_TENSORS];
-    /* (N, C), except qkv (N, 3C), fc and gelu (N, 4C) */
+    /* activations: qkv (N, 3C); fc and gelu (N, 4C); all others (N, C) */
     void *ln1, *qkv, *att, *mid, *ln2, *fc, *gelu, *out;
     float *mean1, *rstd1, *mean2, *rstd2, *lse; /* (N) each, except lse (B, H, T) */
-    void *probs;                                /* (B, H, T, T); only with naive attention */
+    void *probs; /* probabilities (B, H, T, T), only with naive attention */
 } sgt_cuda_block;
 
-/* A planned matrix product, and its name in profiles. */
+/* A planned matrix product, and the name by which profiles show it. */
 typedef struct sgt_cuda_planned {
     const sgt_cuda_gemm *gemm;
     const char *name;
 } sgt_cuda_planned;
 
-/* The three matrix products of a weight: `forward` with its input, and dx and dw of the backward
- * pass. dw adds to the gradient in float32. */
+/* The matrix products of one weight. forward: output; dx: gradient of the input; dw: gradient of
+ * the weight in float32, which is added to. */
 typedef struct sgt_cuda_linear {
     sgt_cuda_planned forward, dx, dw;
 } sgt_cuda_linear;
 
 enum { SGT_CUDA_QKV, SGT_CUDA_PROJ, SGT_CUDA_FC, SGT_CUDA_FCPROJ, SGT_CUDA_HEAD, SGT_CUDA_LINEARS };
 
-/* Describes one weight of a block, for planning, launches, Muon's update and names in profiles
- * (plan.c). */
+/* One of the four weights of a block. The table sgt_cuda_layers (plan.c) is used for planning, for
+ * launches, for Muon's update and for names in profiles. */
 typedef struct sgt_cuda_layer {
-    size_t rows, columns;          /* W is (rows*C, columns*C) */
-    size_t tensor;                 /* W's index among a block's tensors; its bias is next */
+    size_t rows, columns; /* W is (rows*C, columns*C) */
+    size_t tensor;        /* index of W among a block's tensors; its bias is the next tensor */
     const char *forward, *dx, *dw; /* names of its matrix products */
 } sgt_cuda_layer;
 extern const sgt_cuda_layer sgt_cuda_layers[SGT_CUDA_HEAD];
@@ -67,85 +67,91 @@ typedef enum sgt_cuda_path {
     SGT_PATH_HOPPER
 } sgt_cuda_path;
 
-/* The matrix products of naive attention, batched over B*H heads, each used in both passes; and its
- * buffers. */
+/* The matrix products of naive attention, batched over B*H heads, and their buffers. Both passes
+ * use each of these products. */
 typedef struct sgt_cuda_naive {
-    /* forms of product, with s (T, T) and x, y (T, D): outer: x y^T; rows: s y; columns: s^T y */
+    /* what they compute from s (T, T) and x, y (T, D): outer: x y^T; rows: s y; columns: s^T y */
     sgt_cuda_planned outer, rows, columns;
     void *q, *k, *v, *o, *dq, *dk, *dv; /* (B, H, T, D) each */
     void *dscores;                      /* (B, H, T, T) */
 } sgt_cuda_naive;
 
-/* Sizes that are fixed for the whole run by the model, the options and the number of ranks. */
+/* Sizes that follow from the model, the options and the number of ranks; constant after open. */
 typedef struct sgt_cuda_shape {
     sgt_cuda_type type;
     size_t width; /* bytes of a number of type `type` */
     size_t B, T, N, C, H, D, L, V;
-    /* V, padded: rows_v is the number of rows that wte has in memory, ldv the row stride of the
-     * logits */
+    /* V with padding: rows_v: number of rows of wte in memory; ldv: numbers from one row of logits
+     * to the next */
     size_t rows_v, ldv;
     float scale; /* 1/sqrt(D), for attention */
     size_t ranks, rank;
 } sgt_cuda_shape;
 
-/* The flat arrays: parameters, gradients, moments and working copies, all with the same layout.
- * Matrices come first, then vectors. Each tensor is 256-byte aligned.
+/* The flat arrays: parameters, gradients, moments and working copies. In each array, a tensor
+ * begins at the same offset. Matrices come first, then vectors. Each tensor is aligned to 256
+ * bytes.
  *
  * With several ranks, the arrays are divided into buckets, and each rank owns a part of every
- * bucket. params, m, v, own_grads and own_copy hold only the rank's parts, one after the other. A
+ * bucket. params, m, v, own_grads and own_copy contain only the rank's parts, one after another. A
  * single rank owns everything. */
 typedef struct sgt_cuda_flat {
-    size_t *tensor_at; /* offset of each of the model's tensors, in numbers */
-    /* count: numbers in each array; decayed: how many of the first of them have weight decay */
+    size_t *tensor_at; /* offset of each tensor of the model, counted in numbers */
+    /* count: numbers in each array; decayed: weight decay applies to the first `decayed` of them */
     size_t count, decayed;
-    size_t wte, wpe, lnf_w, lnf_b, head; /* offsets of tensors outside the blocks, in numbers */
+    /* offsets of the tensors that are not in a block, counted in numbers */
+    size_t wte, wpe, lnf_w, lnf_b, head;
     float *params, *grads, *m;
-    /* Second moments; NULL with SGD. With Muon, the matrices of blocks have none, and v is shorter:
-     * sgt_cuda_second returns the address of a number's second moment. */
+    /* Second moments; NULL with SGD. With Muon, the matrices of blocks have no second moments, so v
+     * is shorter than m; sgt_cuda_second returns the address of a second moment. */
     float *v;
-    /* begin and end, in this rank's parts, of the numbers that Muon updates; 0 and 0: none */
+    /* range of the numbers that Muon updates, as offsets into this rank's parts: muon_at ..
+     * muon_end - 1; both 0: none */
     size_t muon_at, muon_end;
-    /* working copies: the parameters in `type`; the same array as params if that is float32 */
+    /* working copies: all parameters in `type`; the same array as params if `type` is float32 and
+     * there is one rank */
     void *copy;
-    /* the vectors in float32, from number `decayed` on, if several ranks train in a 16-bit type;
-     * otherwise NULL, because params or copy has them */
+    /* The vectors in float32, from offset `decayed` on, if several ranks train in a 16-bit type.
+     * Otherwise NULL, because params or copy contains them. */
     float *vectors;
-    /* offset of each bucket (there are sgt_cuda_buckets of them), then the end of the last */
+    /* offset of each of the sgt_cuda_buckets buckets, then the end of the last bucket */
     size_t *bucket_at;
-    /* own: numbers in this rank's parts; own_decayed: how many of the first of them have weight
-     * decay */
+    /* own: numbers in this rank's parts; own_decayed: weight decay applies to the first own_decayed
+     * of them */
     size_t own, own_decayed;
-    /* gradients summed over ranks; the same array as grads if there is one rank */
+    /* this rank's parts of the gradients, summed over ranks; the same array as grads if there is
+     * one rank */
     float *own_grads;
-    /* working copies of this rank's parts, in `type`; NULL if params serves as such */
+    /* working copies of this rank's parts, in `type`; NULL if params itself is used */
     void *own_copy;
-    int stale; /* 1: parameters were put, so the working copies must be recomputed */
+    /* 1: parameters have been loaded, and the working copies must be updated from them */
+    int stale;
 } sgt_cuda_flat;
 
-/* Muon's matrix products (kernels/muon.h), each batched over one matrix of every layer: gram = X X'
- * or X'X, square = gram gram, product = square X or X square. The arrays are indexed by
- * SGT_CUDA_QKV to SGT_CUDA_FCPROJ. Then Muon's buffers, which hold one kind of matrix at a time. */
+/* Muon's matrix products (kernels/muon.h) and buffers. Each product is batched over the layers:
+ * gram = X X' or X'X, square = gram gram, product = square X or X square. The arrays are indexed by
+ * SGT_CUDA_QKV to SGT_CUDA_FCPROJ. The buffers hold one kind of matrix at a time. */
 typedef struct sgt_cuda_muon {
     const sgt_cuda_gemm *gram[SGT_CUDA_HEAD], *square, *product[SGT_CUDA_HEAD];
-    void *x, *y; /* (L, 4C*C) each, padded: X before and after an iteration of Newton-Schulz */
-    void *a, *b; /* (L, C*C) each, padded: gram, and the matrix that X is multiplied by */
+    void *x, *y; /* X before and after an iteration of Newton-Schulz, (L, 4C*C) each, padded */
+    void *a, *b; /* a: gram; b: the matrix by which X is multiplied; (L, C*C) each, padded */
 } sgt_cuda_muon;
 
-/* The kernels and library calls that compute a step, chosen when the backend is opened. */
+/* The kernels and library calls for a step, which are chosen when the backend is opened. */
 typedef struct sgt_cuda_plan {
-    uint32_t variants; /* SGT_VARIANT_* flags; none with --no-fuse */
-    int norm_rows;     /* 1: LayerNorm's kernels keep rows in registers, forward and backward */
-    /* 1: a step has only one micro-step, which overwrites the weight gradients, so the update need
-     * not zero them */
+    uint32_t variants; /* set of SGT_VARIANT_*; empty with --no-fuse */
+    int norm_rows;     /* 1: LayerNorm's kernels keep a row in registers, in both passes */
+    /* 1: a step has only one micro-step, which overwrites the gradients of weights, so the update
+     * need not set these to 0 */
     int written;
     sgt_cuda_gemms *gemms;
     sgt_cuda_linear linear[SGT_CUDA_LINEARS];
-    /* matrix products with GELU, or with GELU's slope, fused in; if gemm is NULL, separate kernels
-     * compute these */
+    /* Matrix products with GELU (fc_gelu) or GELU's derivative (dgelu) as epilogue. If gemm is
+     * NULL, separate kernels compute GELU or its derivative. */
     sgt_cuda_planned fc_gelu, dgelu;
-    int bias_apart; /* 1: separate kernels add the biases, not the matrix products */
-    /* number of rows whose logits linear[SGT_CUDA_HEAD].forward computes: with the variant
-     * head-chunks, the rows of a chunk; otherwise N */
+    int bias_apart; /* 1: biases are added by separate kernels and not by the matrix products */
+    /* Number of rows whose logits are computed at a time: N, or the rows of a chunk with the
+     * variant head-chunks. */
     size_t head_rows;
     sgt_cuda_path path;
     char path_text[64];
@@ -154,67 +160,72 @@ typedef struct sgt_cuda_plan {
     sgt_cuda_muon muon;
 } sgt_cuda_plan;
 
-/* Everything in device memory except the flat arrays. */
+/* Addresses of all buffers in device memory, except the flat arrays. */
 typedef struct sgt_cuda_buffers {
-    unsigned char *arena; /* the only allocation; the flat arrays are in it too */
+    unsigned char *arena; /* the only allocation, which also contains the flat arrays */
     size_t used;          /* bytes of the arena laid out so far */
     sgt_cuda_block *blocks;
-    /* share_cheap: the first block that recomputes the outputs of GELU and LayerNorm. share_inside:
-     * the first that recomputes everything inside a block. share_last: the last that recomputes
-     * anything. When the backward pass begins, its activations are still in the buffers that all
-     * recomputing blocks use in turn. NULL: there is no such block. */
+    /* share_cheap: first block that recomputes anything; share_inside: first block that recomputes
+     * everything; share_last: last block that recomputes anything; NULL: there is no such block.
+     * When the backward pass begins, the activations of share_last are still in the memory that all
+     * recomputing blocks share. */
     sgt_cuda_block *share_cheap, *share_inside, *share_last;
-    void *x0, *lnf; /* embeddings, and the last LayerNorm's output: (N, C) each */
+    void *x0, *lnf; /* x0: embeddings (N, C); lnf: output of the last LayerNorm (N, C) */
     float *meanf, *rstdf;
     void *logits; /* (N, ldv) */
-    void *chunk;  /* (SGT_CUDA_CHUNK, ldv): logits of a chunk, for the variant head-chunks */
-    float *loss, *row_lse; /* (N) each; row_lse: only with --no-fuse */
-    /* gradients: dx (N, C) of the residual stream; dln (N, C) of a LayerNorm's output; dwide (N,
-     * 4C) inside the MLP, or (N, 3C) of qkv; ddrop (N, C) of a branch with dropout */
+    /* logits of a chunk of rows (SGT_CUDA_CHUNK, ldv), only with the variant head-chunks */
+    void *chunk;
+    float *loss, *row_lse; /* (N) each; row_lse is used only with --no-fuse */
+    /* gradients: dx: of the residual stream (N, C); dln: of a LayerNorm's output (N, C); dwide: of
+     * the MLP's hidden layer (N, 4C) or of qkv (N, 3C); ddrop: of a branch's output, if there is
+     * dropout (N, C) */
     void *dx, *dln, *dwide, *ddrop;
-    /* (B, H, T): sums of dout * out over each head's columns, for attention's backward pass */
+    /* for attention's backward pass (B, H, T): the sum of dout * out over the columns of a head */
     float *delta;
     int32_t *ids, *targets, *sorted, *order;
-    /* start and end of each position's document, if attention is limited to documents */
+    /* for each position, where its document begins and ends, if attention is limited to
+     * documents */
     sgt_cuda_documents documents;
-    int32_t *batch[SGT_CUDA_SLOTS]; /* (2, N) each: a batch's inputs and targets */
-    /* (N) each: start of each position's document, from the batch */
+    int32_t *batch[SGT_CUDA_SLOTS]; /* row buffers (2, N): inputs and targets of a batch */
+    /* (N) each: for each position of a batch, where its document begins */
     int32_t *starts[SGT_CUDA_SLOTS];
-    void *scratch; /* scratch memory on `compute`, for one kernel at a time */
+    void *scratch; /* scratch memory for the stream `compute`, used by one kernel at a time */
     size_t scratch_bytes;
-    void *beside_scratch; /* scratch memory of the stream `beside` */
+    void *beside_scratch; /* scratch memory for the stream `beside` */
     void *cudnn_space;
     sgt_cuda_control *control, *eval_control;
-    sgt_outliers *outliers; /* history of losses and gradient norms that detects spikes */
+    sgt_outliers *outliers; /* history of losses and gradient norms, for the detection of spikes */
     sgt_cuda_place *place;
 } sgt_cuda_buffers;
 
-/* Streams, graphs and pinned memory, and counters of the steps. */
+/* Streams, events, graphs and pinned memory, and counters of steps and micro-steps. */
 typedef struct sgt_cuda_queue {
     sgt_cuda_stream compute, copies;
-    /* Second stream for bias gradients, whose results no other kernel of the backward pass needs.
-     * NULL with --no-fuse: they are then computed on `compute`. */
+    /* Second stream, on which bias gradients are computed. No other kernel of the backward pass
+     * needs their results. NULL with --no-fuse: bias gradients are then computed on `compute`. */
     sgt_cuda_stream beside;
     sgt_cuda_event forked, rejoined;
-    int branches; /* 1: work was queued on `beside` after the last rejoin */
+    int branches; /* 1: work has been queued on `beside` since the last rejoin */
     sgt_cuda_event copied[SGT_CUDA_RING], taken[SGT_CUDA_SLOTS], measured[SGT_CUDA_RING];
-    /* last_graph: the graph for the last micro-step of a step, if it differs from the others */
+    /* last_graph: graph of a step's last micro-step, if ranks reduce gradients in it */
     sgt_cuda_graph micro_graph, last_graph, update_graph;
-    /* pinned (SGT_CUDA_RING): the control block at the end of each step */
+    /* pinned array of SGT_CUDA_RING control blocks, as they were at the ends of the latest steps */
     sgt_cuda_control *seen;
-    unsigned char *staging; /* pinned memory for copies in both directions */
+    unsigned char *staging; /* pinned memory through which data is copied to and from the device */
     size_t staging_bytes;
-    int32_t *staged[SGT_CUDA_RING]; /* pinned (N), only with documents: the batch's starts */
-    uint64_t micro_steps;           /* number of micro-steps run so far */
-    uint64_t steps[SGT_CUDA_RING];  /* [i]: number + 1 of the step whose end is in seen[i] */
-    /* 1: micro-steps were run since the last update; 2: including the last micro-step of the
+    /* pinned (N), used with documents: where each position's document begins */
+    int32_t *staged[SGT_CUDA_RING];
+    uint64_t micro_steps;          /* number of micro-steps run so far */
+    uint64_t steps[SGT_CUDA_RING]; /* for each element of `seen`: index of its step, plus 1 */
+    /* 0: no micro-step since the last update; 1: some micro-steps; 2: all micro-steps of the
      * step */
     int open_step;
     unsigned launched_micro; /* number of kernels launched per micro-step */
 } sgt_cuda_queue;
 
 typedef struct sgt_cuda_backend {
-    sgt_backend base; /* first, so that an sgt_backend * can be cast to an sgt_cuda_backend * */
+    /* must be the first member: an sgt_backend * is cast to an sgt_cuda_backend * */
+    sgt_backend base;
     sgt_backend_options o;
     sgt_model model;
     sgt_cuda_device device;
@@ -223,36 +234,37 @@ typedef struct sgt_cuda_backend {
     sgt_cuda_plan plan;
     sgt_cuda_buffers buf;
     sgt_cuda_queue queue;
-    struct sgt_cuda_group *group; /* state of NCCL; NULL with one rank */
-    sgt_cupti *cupti;             /* for the trace; NULL: no trace was requested */
+    struct sgt_cuda_group *group; /* state of NCCL; NULL without ranks */
+    sgt_cupti *cupti;             /* CUPTI, which records kernels for the trace; NULL: no trace */
     sgt_memory_kind memory[SGT_MEMORY_KINDS];
     size_t kinds;
-    sgt_live live; /* when each buffer is in use; filled when memory is allocated */
+    sgt_live live; /* when each buffer is in use; filled in when memory is allocated */
     char library[96], peak_name[300];
     char *choices;
 } sgt_cuda_backend;
 
 /* ---- layout.c ---- */
-/* Compute sizes and the flat layout from the options. If CUDA does not support an option, returns
- * SGT_EUNSUPPORTED with its name. */
+/* Compute all sizes and the offsets in the flat arrays from the options. If CUDA does not support
+ * an option, return SGT_EUNSUPPORTED with a message that names it. */
 int sgt_cuda_decide(sgt_cuda_backend *c, const sgt_backend_options *o, sgt_error *err);
-/* Compute the address of everything in the arena. First call it without an arena, to compute how
- * many bytes are needed, then with one. */
+/* Assign every buffer an address in the arena. The first call, before the arena is allocated, only
+ * computes its size. */
 void sgt_cuda_lay_out(sgt_cuda_backend *c);
-/* Return the largest batch of a micro-step, in rows of T tokens, that fits into `bytes` bytes of
- * device memory; 0 if none does. */
+/* Return the largest number of rows per micro-step that fits in `bytes` bytes of device memory, but
+ * less than o->batch. Return 0 if not even one row fits. */
 uint32_t sgt_cuda_most_rows(const sgt_backend_options *o, uint64_t bytes);
 
-/* Note that a part of a step (sgt_live) has ended. In tests, this overwrites the buffers that are
- * no longer in use. */
+/* In tests, overwrite the buffers that are not in use any more after part `part` of a step
+ * (sgt_live). sgt_cuda_part_ends calls it at the end of each part. */
 void sgt_cuda_scrub(sgt_cuda_backend *c, unsigned part);
 static inline void sgt_cuda_part_ends(sgt_cuda_backend *c, unsigned part)
 {
     if (c->o.scrub) sgt_cuda_scrub(c, part);
 }
 
-/* Return whether LayerNorm's kernel adds the bias of a matrix product. With the variant norm-bias
- * it does so for the products that end a residual branch. */
+/* Return whether LayerNorm's kernel, and not the matrix product itself, adds the bias of matrix
+ * product `which`. This is so with the variant norm-bias, for the products that end a residual
+ * branch. */
 static inline int sgt_cuda_norm_bias(const sgt_cuda_backend *c, int which)
 {
     return c->plan.variants & SGT_VARIANT_NORM_BIAS &&
@@ -260,48 +272,49 @@ static inline int sgt_cuda_norm_bias(const sgt_cuda_backend *c, int which)
 }
 
 /* ---- plan.c ---- */
-/* Return the shape of D (m, n) = A (m, k) B (k, n) with the types of a step. */
+/* Return the shape of the matrix product D (m, n) = A (m, k) B (k, n), with the number formats of a
+ * step. */
 sgt_cuda_gemm_shape sgt_cuda_product_shape(const sgt_cuda_backend *c, size_t m, size_t n, size_t k);
 int sgt_cuda_plan_products(sgt_cuda_backend *c, sgt_error *err);
-/* Call these two once memory is allocated. If there are several ranks, all of them must call
- * sgt_cuda_choose_head. */
+/* Decide how GELU is computed, and how many rows of logits are computed at a time. Call both
+ * functions when memory is allocated. With several ranks, all ranks must call both. */
 int sgt_cuda_choose_gelu(sgt_cuda_backend *c, sgt_error *err);
 int sgt_cuda_choose_head(sgt_cuda_backend *c, sgt_error *err);
-/* Set *ms to the milliseconds that some work on the compute stream takes: the mean of ten runs,
- * after one that is not timed. Waits for the device. */
+/* Set *ms to the time in milliseconds that work(c) takes on the compute stream: the mean of ten
+ * runs after one that is not timed. The function waits for the device. */
 int sgt_cuda_time(sgt_cuda_backend *c, void (*work)(sgt_cuda_backend *), float *ms, sgt_error *err);
 
 /* ---- peak.c ---- */
-/* Set base.peak_flops, measured with a large matrix product (0 if it cannot be measured),
- * base.datasheet_flops and base.peak_name. */
+/* Set base.peak_flops to the measured speed of a large matrix product, or to 0 if it cannot be
+ * measured. Also set base.datasheet_flops and base.peak_name. */
 void sgt_cuda_find_peak(sgt_cuda_backend *c);
 
 /* ---- attention.c ---- */
 int sgt_cuda_choose_attention(sgt_cuda_backend *c, sgt_error *err);
-/* Time our attention and cuDNN's, if both can be used, and keep the one that is faster on rank 0.
- * Call it once memory is allocated. */
+/* If both our attention and cuDNN's can be used, time both and choose the one that is faster on
+ * rank 0. Call it when memory is allocated. */
 int sgt_cuda_time_attention(sgt_cuda_backend *c, sgt_error *err);
 void sgt_cuda_attend(sgt_cuda_backend *c, size_t layer, int training);
-/* Return a path's name. Set *instead to what to try if its gradients are not finite (NULL:
- * nothing). */
+/* Return the name of an attention implementation. Set *instead to advice for the case that its
+ * gradients are infinite or NaN, or to NULL. */
 const char *sgt_cuda_attention_name(sgt_cuda_path path, const char **instead);
-/* Compute attention's backward pass: read dln (N, C), the gradient of att, and write dqkv to dwide
- * (N, 3C). */
+/* Compute attention's backward pass. It reads dln (N, C), the gradient of attention's output, and
+ * writes the gradient of qkv (N, 3C) to dwide. */
 void sgt_cuda_attend_backward(sgt_cuda_backend *c, size_t layer);
 
 /* ---- forward.c, backward.c ---- */
 void sgt_cuda_forward(sgt_cuda_backend *c, int training); /* compute lnf from ids */
-/* Recompute the activations that the layer's backward pass needs and that the forward pass did not
- * keep. */
+/* Recompute those activations of a layer that its backward pass needs and that the forward pass did
+ * not keep. */
 void sgt_cuda_forward_again(sgt_cuda_backend *c, size_t layer);
-/* Compute the losses from lnf. When training, also overwrite the logits with their gradient. */
+/* Compute logits and losses from lnf. When training, replace the logits by their gradient. */
 void sgt_cuda_head(sgt_cuda_backend *c, int training);
 void sgt_cuda_backward(sgt_cuda_backend *c);
 
-/* ---- ranks.c: with one rank, only open, leave, follow, last and reduce may be called; they do
+/* ---- ranks.c: without ranks, only open, leave, follow, last and reduce may be called, and they do
  * nothing ---- */
-/* Buckets: one for the embeddings, one per block, one for an untied head, and one for all
- * vectors. */
+/* Indexes of buckets. There is one bucket for the embeddings, one for each block, one for the head
+ * if it is untied, and one for all vectors. */
 enum { SGT_BUCKET_EMBEDDINGS, SGT_BUCKET_BLOCKS };
 static inline size_t sgt_cuda_buckets(const sgt_cuda_backend *c)
 {
@@ -312,117 +325,118 @@ static inline size_t sgt_cuda_bucket_vectors(const sgt_cuda_backend *c)
     return sgt_cuda_buckets(c) - 1;
 }
 int sgt_cuda_ranks_open(sgt_cuda_backend *c, sgt_error *err); /* connect to the other ranks */
-/* Replace a choice of n bytes, which this rank made by timing, by rank 0's choice. */
+/* Replace a choice of n bytes by the choice of rank 0, because timings may lead to different
+ * choices on different ranks. */
 int sgt_cuda_ranks_follow(const sgt_cuda_backend *c, void *choice, size_t n, sgt_error *err);
-/* Leave the group. Work queued on streams must be done, unless the ranks have given up; then NCCL's
- * communicator is aborted. */
+/* Disconnect from the other ranks. All work queued on streams must be done, unless the ranks have
+ * given up: then NCCL's communicator is aborted. */
 void sgt_cuda_ranks_leave(sgt_cuda_backend *c);
-/* Return whether `micro` is the last micro-step of a step, which reduces gradients while it
- * computes. */
+/* Return whether `micro` is the last micro-step of a step, in which the ranks reduce gradients
+ * while they compute. */
 int sgt_cuda_ranks_last(const sgt_cuda_backend *c, uint32_t micro);
-/* Call these in a step's last micro-step: begin at its start, reduce whenever the gradients of a
- * bucket are complete, end at its end. */
+/* Call these functions in the last micro-step of a step: `begin` at its start, `reduce` when the
+ * gradients of a bucket are complete, and `end` at its end. */
 void sgt_cuda_ranks_begin(sgt_cuda_backend *c);
 void sgt_cuda_ranks_reduce(sgt_cuda_backend *c, size_t bucket);
 void sgt_cuda_ranks_end(sgt_cuda_backend *c);
-/* Before the update, sgt_cuda_ranks_norm sums the fields of the control block and the squared
- * gradient norm over all ranks. After the update, sgt_cuda_ranks_share gathers the working copies
- * of all ranks; if `forget` is set, it zeroes the gradients at the same time. */
+/* Before the update, sgt_cuda_ranks_norm sums the control block's fields and the squared gradient
+ * norm over all ranks. After the update, sgt_cuda_ranks_share all-gathers the working copies of the
+ * parameters. If `forget` is set, it also sets the gradients to 0. */
 void sgt_cuda_ranks_norm(sgt_cuda_backend *c);
 void sgt_cuda_ranks_share(sgt_cuda_backend *c, int forget);
-/* Gather own_grads of all ranks into grads, for the matrices that Muon updates. */
+/* All-gather own_grads into grads for the matrices that Muon updates. */
 void sgt_cuda_ranks_gather_steps(sgt_cuda_backend *c);
-/* Write or read the floats at .. at + count of a flat array. `state` holds this rank's parts of
- * that array. put stores those floats that this rank owns. get returns all of them on every rank.
- * All ranks must call these together. */
+/* put writes and get reads `count` floats of a flat array, from offset `at` on. `state` contains
+ * this rank's parts of that array. put stores only the floats that this rank owns. get returns all
+ * of the floats on every rank. All ranks must make the same calls. */
 int sgt_cuda_ranks_put(sgt_cuda_backend *c, float *state, size_t at, size_t count,
                        const float *from, sgt_error *err);
 int sgt_cuda_ranks_get(sgt_cuda_backend *c, const float *state, size_t at, size_t count, float *to,
                        sgt_error *err);
 
 /* ---- muon.c ---- */
-/* Return whether Muon updates a tensor. */
+/* Return whether Muon updates the tensor with this index. */
 int sgt_cuda_by_muon(const sgt_cuda_backend *c, size_t tensor);
-/* Return how many numbers apart matrices of n numbers begin in Muon's buffers, in which they are
- * aligned. */
+/* Return the distance, counted in numbers, between matrices of n numbers in Muon's buffers. It is
+ * larger than n if alignment requires it. */
 static inline size_t sgt_cuda_muon_stride(size_t n) { return (n + 63) / 64 * 64; }
-/* Plan Muon's matrix products. With another optimizer, this does nothing. */
+/* Plan Muon's matrix products. Do nothing if the optimizer is not Muon. */
 int sgt_cuda_muon_plan(sgt_cuda_backend *c, sgt_error *err);
-/* Update all matrices of blocks. The gradient's norm must be known. */
+/* Update the matrices of all blocks by Muon. The gradient norm must have been computed before. */
 void sgt_cuda_muon_step(sgt_cuda_backend *c);
-/* Return the address in `v` of the second moment of number `at` of this rank's parts. */
+/* Return the address in flat.v of the second moment of the number at offset `at` in this rank's
+ * parts. */
 static inline float *sgt_cuda_second(const sgt_cuda_backend *c, size_t at)
 {
     return c->flat.v + at - (at < c->flat.muon_end ? 0 : c->flat.muon_end - c->flat.muon_at);
 }
 
 /* ---- trace.c ---- */
-/* Prepare the trace, if one was requested. CUPTI's records are added to it after its last step.
- * Call this before anything is captured. */
+/* Prepare the trace, if the user requested one. CUPTI's records are added to it after its last
+ * step. Call this before a CUDA graph is captured. */
 int sgt_cuda_trace_open(sgt_cuda_backend *c, sgt_error *err);
 void sgt_cuda_trace_close(sgt_cuda_backend *c);
-/* Begin a range "h.LAYER PASS" of traces (sgt_cupti_push). */
+/* Begin a range named "h.LAYER PASS" in traces (see sgt_cupti_push). */
 void sgt_cuda_push_layer(const char *pass, size_t layer);
-/* Run a matrix product on the compute stream, under a label that names it. */
+/* Run a matrix product on the compute stream, labelled with its name for traces. */
 void sgt_cuda_product(const sgt_cuda_backend *c, const sgt_cuda_planned *p, void *d, const void *a,
                       const void *b, void *bias, void *aux);
 
-/* ---- functions that several of these files use ---- */
-/* Return the address of number `at` in the working copies. */
+/* ---- functions that several files of train/cuda use ---- */
+/* Return the address of the working copy of the parameter at offset `at`. */
 static inline const void *sgt_cuda_weight(const sgt_cuda_backend *c, size_t at)
 {
     return (const unsigned char *)c->flat.copy + at * c->shape.width;
 }
 
-/* Return the address, in float32, of parameter number `at`, which must belong to a vector.
- * LayerNorm's parameters are read from here. As bf16, numbers near 1 would be 1/256 or 1/128 apart,
- * many times what an update adds. */
+/* Return the float32 address of the parameter at offset `at`, which must belong to a vector.
+ * LayerNorm's kernels read parameters from here and not from the working copies. In bf16, numbers
+ * near 1 are 1/256 or 1/128 apart, which is far more than an update changes. */
 static inline const float *sgt_cuda_vector(const sgt_cuda_backend *c, size_t at)
 {
     if (c->flat.vectors) return c->flat.vectors + (at - c->flat.decayed);
     return (c->flat.own_copy ? c->flat.params : (const float *)c->flat.copy) + at;
 }
 
-/* Copy `count` floats between device and host through pinned memory, in pieces: from the device to
- * `to`, or if that is NULL, from `from` to the device. Waits for the device. */
+/* Copy `count` floats through pinned memory: from `device` to `to`, or if `to` is NULL, from `from`
+ * to `device`. The function waits for the device. */
 int sgt_cuda_stage(sgt_cuda_backend *c, float *device, float *to, const float *from, size_t count,
                    sgt_error *err);
 
-/* Store the dropout of a layer and site in *d and return d, or return NULL if there is no
- * dropout. */
+/* Set *d to the dropout of a layer and a site, and return d. Return NULL if there is no dropout. */
 const sgt_cuda_dropout *sgt_cuda_drop(const sgt_cuda_backend *c, sgt_cuda_dropout *d, size_t layer,
                                       uint32_t site, int training);
 
-/* Open device `card`. If it does not exist, open device 0, because a launcher may make only a
- * rank's own device visible to it. */
+/* Open CUDA device `card`. If there is no such device, open device 0, because a launcher may make
+ * only one device visible to each rank. */
 int sgt_cuda_open_card(sgt_cuda_device *d, int card, sgt_error *err);
-/* Open the CUDA backend (backend.h). Errors have the messages of sgt_cuda_device_open
- * (runtime.h). */
+/* Open the CUDA backend (see backend.h). If no device can be used, the error is that of
+ * sgt_cuda_device_open (runtime.h). */
 int sgt_cuda_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_error *err);
-/* Compute the memory that the backend would allocate, by kind and in total, without a device. */
+/* Compute how much memory the backend would allocate, by kind and in total. No device is needed. */
 int sgt_cuda_backend_estimate(const sgt_backend_options *o, sgt_memory_kind kinds[SGT_MEMORY_KINDS],
                               size_t *count, uint64_t *bytes, sgt_error *err);
 
-/* Run some work. Without graphs, launch it directly. With graphs, launch it directly the first
- * time, then capture it while the device computes; later calls run the graph. The first launch
- * loads the code of kernels and lets libraries allocate memory, which must not happen while a
- * stream captures. */
+/* Run work(c) on the streams. Without CUDA graphs, it is launched directly. With graphs, the first
+ * call launches it directly, and then captures it as a graph while the device computes. Later calls
+ * run the graph. The direct launch is needed first, because it loads the code of kernels and lets
+ * libraries allocate memory, which must not happen during a capture. */
 int sgt_cuda_run(sgt_cuda_backend *c, sgt_cuda_graph *graph, void (*work)(sgt_cuda_backend *),
                  sgt_error *err);
 
-/* ---- state.c: four of the backend's functions (backend.h) ---- */
+/* ---- state.c: the functions put, get, get_scaler and put_scaler of backend.h ---- */
 int sgt_cuda_put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count,
                  const float *from, sgt_error *err);
 int sgt_cuda_get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count,
                  float *to, sgt_error *err);
 int sgt_cuda_get_scaler(sgt_backend *b, sgt_scaler *s, sgt_error *err);
 void sgt_cuda_put_scaler(sgt_backend *b, uint64_t step, const sgt_scaler *s);
-/* Copy a control block to the staging buffer, and wait for the copy. */
+/* Copy a control block from the device to the staging buffer, and wait for the copy. */
 int sgt_cuda_read_control(sgt_cuda_backend *c, sgt_cuda_control *control, sgt_error *err);
-/* Set the fields of the control block that keep their values from step to step. */
+/* Set the fields of the control block that keep their values from one step to the next. */
 int sgt_cuda_start_control(sgt_cuda_backend *c, const sgt_scaler *s, sgt_error *err);
 
-/* ---- update.c: two of the backend's functions (backend.h) ---- */
+/* ---- update.c: the functions update and metrics of backend.h ---- */
 int sgt_cuda_update(sgt_backend *b, uint64_t step, double lr, sgt_error *err);
 int sgt_cuda_metrics(sgt_backend *b, uint64_t step, sgt_step_metrics *m, sgt_error *err);
 

@@ -1,4 +1,4 @@
-/* cuda_bench.c: times separate parts of the CUDA backend in the same way as training runs them. */
+/* cuda_bench.c: times parts of the CUDA backend for sgt-bench, as training runs them. */
 #include "train/cuda/cuda_library.h"
 
 #include <stdio.h>
@@ -10,8 +10,8 @@ static void attend(sgt_cuda_backend *c) { sgt_cuda_attend(c, 0, 1); }
 
 static void attend_backward(sgt_cuda_backend *c) { sgt_cuda_attend_backward(c, 0); }
 
-/* Run one step with random tokens, so that queries, keys, values and gradients are like those of
- * training. With zeros, GPUs would draw less power and clock higher. */
+/* Run one step with random tokens, so that queries, keys, values and gradients are as in training.
+ * With zeros, a GPU would draw less power and run at a higher clock rate. */
 static int fill(sgt_backend *b, const sgt_backend_options *o, sgt_error *err)
 {
     size_t n = (size_t)o->batch * o->seq;

@@ -1,9 +1,10 @@
-/* forward.c: the forward pass, the head with its loss, and recomputation for the backward pass.
- * With --no-fuse, every operation is a separate kernel, as in a framework without fusion. */
+/* forward.c: the forward pass, the head with its loss, and the recomputation of activations for the
+ * backward pass. With --no-fuse, every operation is a separate kernel, as in a framework without
+ * fusion. */
 #include "train/cuda/cuda_backend.h"
 #include "kernels/dropout.h"
 
-/* Compute y = x W + b, or x W if LayerNorm's kernel adds b later. */
+/* Compute y = x W + b. If LayerNorm's kernel adds b later, compute only x W. */
 static void linear(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, void *y, const void *x)
 {
     const sgt_cuda_layer *layer = sgt_cuda_layers + which;
@@ -20,8 +21,8 @@ static double tensor_bytes(const sgt_cuda_backend *c)
     return (double)(c->shape.N * c->shape.C * c->shape.width);
 }
 
-/* Store x + dropout(y + bias) in `sum`, and compute its LayerNorm. If y is NULL, compute the
- * LayerNorm of x. bias may be NULL. */
+/* Store x + dropout(y + bias) in `sum`, and its LayerNorm in `out`. bias may be NULL. If y is NULL,
+ * compute only the LayerNorm of x. */
 static void layernorm(sgt_cuda_backend *c, void *sum, void *out, float *mean, float *rstd,
                       const void *x, const void *y, const void *bias, size_t w, size_t b,
                       const sgt_cuda_dropout *drop)
@@ -32,8 +33,8 @@ static void layernorm(sgt_cuda_backend *c, void *sum, void *out, float *mean, fl
         sgt_cuda_vector(c, b), c->shape.N, c->shape.C, c->model.eps, drop);
 }
 
-/* One of a block's two additions to the residual stream: sum = x + dropout(in W + b), and the
- * LayerNorm of sum, which the next matrix product reads. */
+/* Arguments of an addition to the residual stream, of which a block has two: sum = x + dropout(in W
+ * + b). The LayerNorm of `sum` is computed, too, as input of the next matrix product. */
 typedef struct addition {
     int which; /* SGT_CUDA_PROJ or SGT_CUDA_FCPROJ */
     const void *in, *x;
@@ -77,7 +78,8 @@ static void mlp(sgt_cuda_backend *c, const sgt_cuda_block *l)
                   c->model.gelu);
 }
 
-/* Compute a block from qkv to gelu, given ln1. The forward pass and recomputation share this. */
+/* Compute a block from qkv to gelu, starting from ln1. The forward pass and the recomputation both
+ * call this function. */
 static void inside(sgt_cuda_backend *c, size_t i, const void *x, int training)
 {
     sgt_cuda_block *l = c->buf.blocks + i;
@@ -122,8 +124,8 @@ void sgt_cuda_forward(sgt_cuda_backend *c, int training)
     }
 }
 
-/* Recompute a block's activations. The last block that recomputes any is skipped, because its
- * activations are still in the memory that all such blocks share. */
+/* Recompute the activations of a block. Nothing is done for the last block that recomputes
+ * anything, because its activations are still in the memory that all such blocks share. */
 void sgt_cuda_forward_again(sgt_cuda_backend *c, size_t layer)
 {
     sgt_cuda_block *l = c->buf.blocks + layer;
@@ -143,8 +145,7 @@ void sgt_cuda_forward_again(sgt_cuda_backend *c, size_t layer)
     sgt_cupti_pop();
 }
 
-/* Compute the loss, then the softmax, then the gradient, each in a separate pass over the
- * logits. */
+/* Compute loss, softmax and gradient in three separate passes over the logits. */
 static void classify(sgt_cuda_backend *c, const float *scale)
 {
     sgt_cuda_logsumexp(c->queue.compute, c->shape.type, c->buf.row_lse, c->buf.logits, c->shape.N,
@@ -158,9 +159,9 @@ static void classify(sgt_cuda_backend *c, const float *scale)
                      c->shape.ldv, scale);
 }
 
-/* Compute logits and losses of the chunk of rows that begins with row `first`. If scale is not
- * NULL, store the logits' gradient in buf.logits. It overwrites the logits, unless there are
- * several chunks; then the logits themselves are in buf.chunk. */
+/* Compute the logits and losses of a chunk of rows that begins with row `first`. If scale is not
+ * NULL, store the gradient of the logits in buf.logits. If there is only one chunk, the gradient
+ * overwrites the logits there. If there are several, the logits themselves are in buf.chunk. */
 static void head_chunk(sgt_cuda_backend *c, size_t first, const float *scale)
 {
     size_t rows = c->plan.head_rows, width = c->shape.width;
@@ -183,8 +184,8 @@ void sgt_cuda_head(sgt_cuda_backend *c, int training)
     size_t N = c->shape.N, rows = c->plan.head_rows;
     const float *scale = training ? &c->buf.control->dlogits_scale : NULL;
     sgt_cupti_push("head and loss");
-    /* The last chunk ends with the last row. If the number of rows is not a multiple of the
-     * chunk's, it computes some rows of the previous chunk again. */
+    /* The last chunk ends with the last row. If N is not a multiple of the chunk size, it computes
+     * some rows of the previous chunk again. */
     for (size_t done = 0; done < N; done += rows)
         head_chunk(c, done + rows <= N ? done : N - rows, scale);
     sgt_cuda_loss_sum(c->queue.compute, training ? c->buf.control : c->buf.eval_control,

@@ -1,8 +1,10 @@
-/* layout.c: computes sizes, and the layout of the CUDA backend's only allocation, counted by kind
- * of memory. It needs no device: the same code estimates memory before a run. It also declares in
- * which parts of a step each buffer is in use (sgt_live). These declarations must agree with what
- * forward.c and backward.c write and read. The part of the head includes its backward matrix
- * products. */
+/* layout.c: computes the sizes of the CUDA backend's buffers, their places in its only allocation,
+ * and their bytes by kind of memory. No device is needed, because the same code estimates memory
+ * before a run.
+ *
+ * It also declares in which parts of a step each buffer is in use (sgt_live). These declarations
+ * must agree with what forward.c and backward.c read and write. The head's part of a step includes
+ * the matrix products of the head's backward pass. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,19 +13,19 @@
 #include "kernels/dropout.h"
 
 #define ALIGN 256 /* alignment in bytes */
-/* maximum number of positions in a micro-step; kernels use int for indices, which may go slightly
- * past the end */
+/* maximum number of positions in a micro-step; kernels use int for indexes, which may go slightly
+ * beyond this number */
 #define MOST_POSITIONS (1 << 30)
-/* multiple to which V is padded: 50,257 becomes 50,304, so that the head's matrix products consist
- * of whole tiles */
+/* V is padded to a multiple of this number, so that the head's matrix products have only whole
+ * tiles: 50,257 becomes 50,304 */
 #define VOCAB_MULTIPLE 128
 
 static size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
 /* ---- the flat arrays ---- */
 
-/* Return the bucket of a tensor. The gradients of all tensors in a bucket become complete at the
- * same point of the backward pass. */
+/* Return the index of a tensor's bucket. The gradients of all tensors in a bucket become complete
+ * at the same time. */
 static size_t bucket_of(const sgt_cuda_backend *c, size_t tensor, int vector)
 {
     if (vector) return sgt_cuda_bucket_vectors(c);
@@ -31,9 +33,10 @@ static size_t bucket_of(const sgt_cuda_backend *c, size_t tensor, int vector)
                       : SGT_BUCKET_BLOCKS + (tensor - 2) / SGT_BLOCK_TENSORS;
 }
 
-/* Compute the offset of each tensor. Matrices come first, because weight decay applies to the
- * beginning of the arrays; the matrices of a layer are adjacent. Then come the vectors in the same
- * order. Buckets are padded so that every rank's part is aligned. */
+/* Compute the offset of each tensor, and return the size of the flat arrays. Matrices come first,
+ * so that weight decay applies to the beginning of the arrays. The matrices of a layer are
+ * adjacent. The vectors follow in the same order. Buckets are padded so that every rank's part is
+ * aligned. */
 static size_t assign_offsets(sgt_cuda_backend *c)
 {
     size_t tensors = sgt_model_tensors(&c->model), at = 0, bucket = 0;
@@ -124,7 +127,7 @@ int sgt_cuda_decide(sgt_cuda_backend *c, const sgt_backend_options *o, sgt_error
     c->plan.norm_rows = !o->no_fuse && sgt_cuda_layernorm_rows_serves(c->shape.type, c->shape.C);
     c->shape.V = o->model.vocab;
     c->shape.rows_v = o->no_pad_vocab ? c->shape.V : round_up(c->shape.V, VOCAB_MULTIPLE);
-    /* aligns rows to 16 bytes even without padding */
+    /* even without padding of V, rows of logits are aligned to 16 bytes */
     c->shape.ldv = o->no_pad_vocab ? round_up(c->shape.V, 16 / c->shape.width) : c->shape.rows_v;
     if (!c->buf.blocks) c->buf.blocks = calloc(c->shape.L, sizeof *c->buf.blocks);
     if (!c->flat.tensor_at)
@@ -165,7 +168,7 @@ static float *floats(sgt_cuda_backend *c, size_t count)
     return add_buffer(c, count * sizeof(float));
 }
 
-/* End a kind of memory: all bytes taken since the previous kind ended are counted as this kind. */
+/* End a kind of memory: it consists of all bytes laid out since the previous kind ended. */
 static void kind(sgt_cuda_backend *c, const char *name)
 {
     uint64_t before = 0;
@@ -173,7 +176,8 @@ static void kind(sgt_cuda_backend *c, const char *name)
     if (c->buf.used > before) c->memory[c->kinds++] = (sgt_memory_kind){name, c->buf.used - before};
 }
 
-/* Declare that a buffer is in use from part `first` of a step to part `last`. Return the buffer. */
+/* Declare that the buffer at `at` is in use from part `first` to part `last` of a step. Return
+ * `at`. */
 static void *during(sgt_cuda_backend *c, void *at, unsigned first, unsigned last)
 {
     if (c->buf.arena) sgt_live_during(&c->live, at, first, last);
@@ -181,9 +185,9 @@ static void *during(sgt_cuda_backend *c, void *at, unsigned first, unsigned last
 }
 static void *always(sgt_cuda_backend *c, void *at) { return during(c, at, 0, UINT_MAX); }
 
-/* Declare a buffer that is written in part `first` and read in this layer's forward and backward
- * parts. It is also in use between these parts, unless the block recomputes it, that is, unless its
- * recompute level is at least `from`. */
+/* Declare that a block's buffer is written in part `first`, and read in the block's forward and
+ * backward parts. If the block recomputes at level `from` or a higher level, the backward part
+ * writes the buffer again. Then the buffer is not in use between the two parts. */
 static void *kept(sgt_cuda_backend *c, const sgt_cuda_block *l, void *at, unsigned first,
                   sgt_recompute from)
 {
@@ -194,8 +198,8 @@ static void *kept(sgt_cuda_backend *c, const sgt_cuda_block *l, void *at, unsign
     return during(c, at, backward, backward);
 }
 
-/* Lay out a block's activations. Those that the block recomputes use the memory of the first block
- * that recomputes them. */
+/* Lay out the activations of a block. Activations that the block recomputes share the memory of the
+ * first block that recomputes them. */
 static void add_block(sgt_cuda_backend *c, sgt_cuda_block *l)
 {
     const sgt_recompute gelu = SGT_RECOMPUTE_GELU, block = SGT_RECOMPUTE_BLOCK;
@@ -264,7 +268,7 @@ static void add_parameters(sgt_cuda_backend *c)
     if (parts && c->shape.type != SGT_F32)
         c->flat.vectors = always(c, floats(c, c->flat.count - c->flat.decayed));
     kind(c, c->shape.type == SGT_F32 ? "weights" : "16-bit copies");
-    /* the update zeroes gradients, and kernels add to them afterwards */
+    /* always in use: the update sets gradients to 0, and later kernels add to them */
     c->flat.grads = always(c, floats(c, c->flat.count));
     c->flat.own_grads = parts ? always(c, floats(c, c->flat.own)) : c->flat.grads;
     kind(c, "gradients");
@@ -316,12 +320,13 @@ static void add_data(sgt_cuda_backend *c)
     c->buf.place = always(c, add_buffer(c, sizeof *c->buf.place));
     c->buf.outliers = always(c, add_buffer(c, sizeof *c->buf.outliers));
     kind(c, "data");
-    /* a separate allocation, for matrix products */
+    /* the workspace of matrix products, which is a separate allocation */
     c->memory[c->kinds++] = (sgt_memory_kind){"workspace", SGT_CUDA_GEMM_WORKSPACE};
 }
 
 /* Return the address of cuDNN's workspace. If it fits, it shares the memory of the logits, which
- * exist only between the last attention of the forward pass and the first of the backward pass. */
+ * are in use only between the last attention of the forward pass and the first attention of the
+ * backward pass. */
 static void *cudnn_space(sgt_cuda_backend *c)
 {
     size_t bytes = c->plan.cudnn ? sgt_cudnn_attention_workspace(c->plan.cudnn) : 0;
@@ -329,8 +334,8 @@ static void *cudnn_space(sgt_cuda_backend *c)
                                                                : add_buffer(c, bytes);
 }
 
-/* Declare the buffers that are used only within a layer's forward or backward part. cuDNN's
- * workspace may share the memory of the logits. */
+/* Declare the buffers that a layer needs only within its forward or backward part. cuDNN's
+ * workspace is one of them, even if it shares the memory of the logits. */
 static void declare_work(sgt_cuda_backend *c, unsigned forward, unsigned backward)
 {
     const sgt_cuda_naive *n = &c->plan.naive;
@@ -345,8 +350,8 @@ static void declare_work(sgt_cuda_backend *c, unsigned forward, unsigned backwar
     for (size_t i = 0; i < sizeof only / sizeof *only; i++) during(c, only[i], backward, backward);
 }
 
-/* Count the bytes that are in use in a part of a step. The workspace of matrix products is a
- * separate allocation, and is always in use. */
+/* Sum the bytes in use during (in) and after (after) part `part` of a step. The workspace of matrix
+ * products is a separate allocation that is always in use. */
 static void live_count(const sgt_backend *b, unsigned part, int again, uint64_t in[SGT_LIVE_KINDS],
                        uint64_t after[SGT_LIVE_KINDS])
 {
@@ -409,8 +414,8 @@ void sgt_cuda_lay_out(sgt_cuda_backend *c)
 
 /* ---- estimates before a run ---- */
 
-/* Return the path that attention will probably use. Our kernels and cuDNN's have the same estimate
- * of memory. */
+/* Return which attention will probably be used. Our kernels and cuDNN's need the same estimated
+ * memory, so they need not be distinguished. */
 static sgt_cuda_path likely_path(const sgt_backend_options *o, size_t D)
 {
     if (o->attention == SGT_ATTENTION_NAIVE) return SGT_PATH_NAIVE;
@@ -460,7 +465,7 @@ static int fits(const sgt_backend_options *o, uint32_t rows, uint64_t bytes)
 
 uint32_t sgt_cuda_most_rows(const sgt_backend_options *o, uint64_t bytes)
 {
-    uint32_t low = 0, high = o->batch; /* numbers of rows: `low` fits, `high` does not */
+    uint32_t low = 0, high = o->batch; /* rows: `low` rows fit in memory, and `high` rows do not */
     while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;
         if (fits(o, middle, bytes)) low = middle;

@@ -1,10 +1,11 @@
-/* muon.c: Muon (kernels/muon.h) for the four matrices of each block; update.c has AdamW for the
- * other parameters. The matrices of the same kind in all layers share each launch and each batched
- * matrix product, because one matrix is too small for a GPU.
+/* muon.c: the optimizer Muon (kernels/muon.h) for the four matrices of each block. update.c has
+ * AdamW for all other parameters. One matrix is too small for a GPU. So the matrices of the same
+ * kind in all layers share each launch and each batched matrix product.
  *
- * If there are several ranks, each rank has the momentum of its own parts, like the parameters. All
- * ranks gather each other's Nesterov steps and orthogonalize all matrices; then each rank updates
- * its own parts. The code for several ranks has not yet been run on GPUs. */
+ * If there are several ranks, each rank stores the momentum of its own parts, and so also their
+ * parameters. The ranks all-gather their Nesterov steps, and every rank orthogonalizes all
+ * matrices. Then each rank updates its own parts. The code for several ranks has not yet been run
+ * on GPUs. */
 #include <math.h>
 
 #include "kernels/muon.h"
@@ -23,7 +24,8 @@ int sgt_cuda_by_muon(const sgt_cuda_backend *c, size_t tensor)
 
 /* ---- set-up ---- */
 
-/* Return the shape of a product of two matrices that are stored with row strides lda and ldb. */
+/* Return the shape of a matrix product, batched over the layers, whose operands have row strides
+ * lda and ldb. */
 static sgt_cuda_gemm_shape product(const sgt_cuda_backend *c, size_t m, size_t n, size_t k,
                                    size_t lda, size_t ldb)
 {
@@ -69,7 +71,8 @@ int sgt_cuda_muon_plan(sgt_cuda_backend *c, sgt_error *err)
 
 /* ---- an update ---- */
 
-/* Make the matrices at u->x nearly orthogonal. Return the address of the result. */
+/* Make the matrices in u->x nearly orthogonal by the Newton-Schulz iteration. Return the address of
+ * the result. */
 static void *newton_schulz(const sgt_cuda_backend *c, int kind)
 {
     const sgt_cuda_muon *u = &c->plan.muon;
@@ -88,9 +91,9 @@ static void *newton_schulz(const sgt_cuda_backend *c, int kind)
     return x;
 }
 
-/* Return how many numbers of a kind's matrix this rank owns, which is the same in every layer. Set
- * *from to the offset of the first of them in the matrix of layer 0, and *own to its offset in the
- * rank's parts. */
+/* Return how many numbers of a matrix of this kind the rank owns, which is the same in every layer.
+ * Set *from to the offset of the first of these numbers in the matrix of layer 0, and *own to its
+ * offset in the rank's parts. */
 static size_t own_part(const sgt_cuda_backend *c, int kind, size_t *from, size_t *own)
 {
     const size_t *bucket = c->flat.bucket_at + SGT_BUCKET_BLOCKS;

@@ -1,13 +1,13 @@
-/* peak.c: a device's peak speed, for MFU (model FLOP/s utilization): from its datasheet, and
- * measured with one large matrix product. */
+/* peak.c: a device's peak speed, to which the MFU (model FLOP/s utilization) refers: the speed in
+ * its datasheet, and the measured speed of a large matrix product. */
 #include <stdio.h>
 #include <string.h>
 
 #include "train/cuda/cuda_backend.h"
 
-/* Peak speeds in TFLOP/s from NVIDIA's datasheets, for dense products (without sparsity): in
- * float32 without tensor cores, in TF32, and in 16 bits. An entry matches each device whose name
- * begins with the entry's name, so longer names come first. */
+/* Peak speeds in TFLOP/s from NVIDIA's datasheets, without sparsity: in float32 without tensor
+ * cores, in TF32, and in 16-bit types. An entry applies to each device whose name begins with the
+ * entry's name. The first such entry is used, so longer names come first. */
 static const struct {
     const char *name;
     double fp32, tf32, half;
@@ -31,9 +31,9 @@ static double datasheet(const char *name, sgt_precision p)
     return 0;
 }
 
-/* Return the measured speed of a large matrix product, or 0 if it cannot be measured. Its matrices
- * are larger than the GPU's caches, but need little of its memory: 400 MB for a side of 8192 in 16
- * bits. */
+/* Return the measured speed of a large matrix product in operations per second, or 0 if it cannot
+ * be measured. Its matrices exceed the GPU's caches, but need little memory: 400 MB for a side of
+ * 8192 in 16 bits. */
 static double measured(sgt_cuda_backend *c)
 {
     enum { SIDE = 8192 };

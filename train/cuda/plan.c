@@ -1,5 +1,5 @@
-/* plan.c: plans each matrix product of a step once. It also decides which matrix products GELU is
- * fused into and how many rows of logits are computed at a time. */
+/* plan.c: plans each matrix product of a step. It also decides which matrix products compute GELU
+ * as an epilogue, and how many rows of logits are computed at a time. */
 #include <math.h>
 
 #include "train/cuda/cuda_backend.h"
@@ -31,8 +31,8 @@ static int plan(sgt_cuda_planned *p, sgt_cuda_backend *c, const char *name,
     return sgt_cuda_gemm_plan(&p->gemm, c->plan.gemms, s, err);
 }
 
-/* Return the shape of y (N, out) = x (N, in) W (in, out) + b. dx_shape and dw_shape return the
- * shapes of its two backward products. */
+/* forward_shape returns the shape of the matrix product y (N, out) = x (N, in) W (in, out) + b.
+ * dx_shape and dw_shape return the shapes of the two products of its backward pass. */
 static sgt_cuda_gemm_shape forward_shape(const sgt_cuda_backend *c, size_t in, size_t out)
 {
     sgt_cuda_gemm_shape s = sgt_cuda_product_shape(c, c->shape.N, out, in);
@@ -58,9 +58,10 @@ static sgt_cuda_gemm_shape dw_shape(const sgt_cuda_backend *c, size_t in, size_t
     return s;
 }
 
-/* Plan a layer's matrix products. The bias gradients of qkv and fc are computed at the same time as
- * dw. With the variant bias-room, dw leaves them 12 of 132 multiprocessors: if a matrix product
- * stayed on all multiprocessors until its end, other kernels could run only before or after it. */
+/* Plan the matrix products of a block's weight. The bias gradients of qkv and fc are computed at
+ * the same time as dw. With the variant bias-room, dw leaves 12 of 132 multiprocessors to them.
+ * Otherwise dw would occupy all multiprocessors until it ends, and no other kernel could run at the
+ * same time. */
 static int plan_linear(sgt_cuda_backend *c, int which, sgt_error *err)
 {
     const sgt_cuda_layer *l = sgt_cuda_layers + which;
@@ -76,8 +77,8 @@ static int plan_linear(sgt_cuda_backend *c, int which, sgt_error *err)
     return rc == SGT_OK ? plan(&g->dw, c, l->dw, &dw, err) : rc;
 }
 
-/* Plan logits (rows, V) = x (rows, C) wte^T (C, V), and set the number of rows that a step computes
- * at a time. The head's weight is stored transposed. */
+/* Plan logits (rows, V) = x (rows, C) W^T (C, V), where W is the head's weight (V, C). Set
+ * plan.head_rows, the number of rows that a step computes at a time. */
 static int plan_logits(sgt_cuda_backend *c, size_t rows, sgt_error *err)
 {
     sgt_cuda_gemm_shape f = sgt_cuda_product_shape(c, rows, c->shape.rows_v, c->shape.C);
@@ -88,22 +89,22 @@ static int plan_logits(sgt_cuda_backend *c, size_t rows, sgt_error *err)
     return plan(&c->plan.linear[SGT_CUDA_HEAD].forward, c, "head forward", &f, err);
 }
 
-/* Numbers of rows to choose from for a chunk of the head, besides all rows. 50,304 columns are 393
- * tiles of 128 columns, nearly three for each of 132 multiprocessors, so matrix products with so
- * few rows are still efficient. */
+/* Numbers of rows that a chunk of the head may have; the other choice is all rows. With such
+ * chunks, the matrix products are still efficient: 50,304 columns are 393 tiles of 128 columns,
+ * which is nearly three for each of 132 multiprocessors. */
 static const size_t chunks[] = {128, 256, SGT_CUDA_CHUNK};
 enum { CHUNKS = sizeof chunks / sizeof *chunks };
 
-/* Return choice i of the number of rows that the head computes at a time. Choices grow, and the last
- * is all rows. */
+/* Return choice i for the number of rows that the head computes at a time. The choices are in
+ * ascending order, and the last choice is all rows. */
 static size_t head_choice(const sgt_cuda_backend *c, size_t i)
 {
     int may = c->plan.variants & SGT_VARIANT_HEAD_CHUNKS && i < CHUNKS;
     return may && chunks[i] < c->shape.N ? chunks[i] : c->shape.N;
 }
 
-/* Plan the head's matrix products for each choice of rows. All rows come last, so they stay planned
- * unless sgt_cuda_choose_head chooses another number. */
+/* Plan the head's matrix products for every choice of rows. The last choice, all rows, stays
+ * planned unless sgt_cuda_choose_head chooses another one. */
 static int plan_head(sgt_cuda_backend *c, sgt_error *err)
 {
     size_t V = c->shape.rows_v, C = c->shape.C, N = c->shape.N;
@@ -121,10 +122,10 @@ static int plan_head(sgt_cuda_backend *c, sgt_error *err)
     return rc == SGT_OK ? plan(&g->dw, c, "head dW", &dw, err) : rc;
 }
 
-/* ---- GELU fused into the products ---- */
+/* ---- GELU as an epilogue of matrix products ---- */
 
-/* Plan a matrix product with an epilogue. If the library does not have this epilogue, p->gemm
- * becomes NULL. */
+/* Plan a matrix product with an epilogue. If the library does not support the epilogue, set p->gemm
+ * to NULL. */
 static void plan_fused(sgt_cuda_planned *p, sgt_cuda_backend *c, const char *name,
                        sgt_cuda_gemm_shape s, sgt_cuda_epilogue epilogue)
 {
@@ -133,9 +134,9 @@ static void plan_fused(sgt_cuda_planned *p, sgt_cuda_backend *c, const char *nam
     if (plan(p, c, name, &s, &why) < 0) p->gemm = NULL;
 }
 
-/* Plan the matrix products with GELU fused in. The library has only the tanh form. fc_gelu is not
- * planned if some layers may recompute GELU with our kernel. The library rounds differently, and
- * the choice of the layers that recompute must not change any bit. */
+/* Plan the matrix products with GELU as an epilogue, which the library offers only in its tanh
+ * form. fc_gelu is not planned if a layer may recompute GELU with our kernel. The library rounds
+ * differently from our kernel, and which layers recompute must not change a single bit. */
 static void plan_gelu(sgt_cuda_backend *c)
 {
     const sgt_cuda_layer *fc = &sgt_cuda_layers[SGT_CUDA_FC],
@@ -151,7 +152,8 @@ static void plan_gelu(sgt_cuda_backend *c)
                    SGT_EPILOGUE_DGELU);
 }
 
-/* Run GELU's own kernel over (N, 4C), for timing; the content of the arrays does not matter. */
+/* Run the separate GELU kernel over (N, 4C), to time it. The numbers in the arrays do not
+ * matter. */
 static void gelu(sgt_cuda_backend *c)
 {
     sgt_cuda_gelu(c->queue.compute, c->shape.type, c->buf.blocks->gelu, c->buf.blocks->fc,
@@ -188,9 +190,9 @@ int sgt_cuda_time(sgt_cuda_backend *c, void (*work)(sgt_cuda_backend *), float *
 
 static float ms_of(const sgt_cuda_planned *p) { return p->gemm ? sgt_cuda_gemm_ms(p->gemm) : 0; }
 
-/* Choose how to compute GELU in the forward pass and its slope in the backward pass: fused into a
- * matrix product or by a separate kernel, whichever is faster on rank 0. Without timings, fuse
- * both. */
+/* Choose how GELU in the forward pass and its derivative in the backward pass are computed: as an
+ * epilogue of a matrix product, or by a separate kernel. The faster way on rank 0 is chosen.
+ * Without timings, both are epilogues. */
 int sgt_cuda_choose_gelu(sgt_cuda_backend *c, sgt_error *err)
 {
     float forward, slope;
@@ -212,8 +214,8 @@ int sgt_cuda_choose_gelu(sgt_cuda_backend *c, sgt_error *err)
 
 static void head(sgt_cuda_backend *c) { sgt_cuda_head(c, 1); }
 
-/* With the variant head-chunks, choose the number of rows whose logits are computed at a time: the
- * fastest, or without timings, the first choice. If there are several ranks, rank 0 chooses. */
+/* With the variant head-chunks, choose how many rows of logits are computed at a time: the fastest
+ * choice, or the first choice if nothing is timed. With several ranks, rank 0 chooses. */
 int sgt_cuda_choose_head(sgt_cuda_backend *c, sgt_error *err)
 {
     const int timed = ms_of(&c->plan.linear[SGT_CUDA_HEAD].forward) > 0;
@@ -221,7 +223,8 @@ int sgt_cuda_choose_head(sgt_cuda_backend *c, sgt_error *err)
     float ms = 0, least = INFINITY;
     int rc;
     if (best == c->shape.N) return SGT_OK;
-    /* valid targets, and zeros for the reason given in attention.c (time_both) */
+    /* valid targets, and zeros as activations, because uninitialized memory may slow down
+     * arithmetic */
     sgt_cuda_zero(c->queue.compute, c->buf.targets, c->shape.N * sizeof *c->buf.targets);
     sgt_cuda_zero(c->queue.compute, c->buf.lnf, c->shape.N * c->shape.C * c->shape.width);
     for (size_t i = 0; timed && rows < c->shape.N; i++) {
@@ -239,8 +242,8 @@ int sgt_cuda_choose_head(sgt_cuda_backend *c, sgt_error *err)
 
 /* ---- naive attention ---- */
 
-/* Plan one matrix product for each of B*H heads, which are adjacent in memory, such as (T, T) = q
- * k^T. */
+/* Plan one matrix product for each of B*H heads, whose matrices are adjacent in memory, for example
+ * (T, T) = q k^T. */
 static int plan_heads(sgt_cuda_planned *p, sgt_cuda_backend *c, size_t m, size_t n, size_t k,
                       int trans_a, int trans_b, sgt_error *err)
 {

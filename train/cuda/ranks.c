@@ -1,13 +1,13 @@
-/* ranks.c: a training step on several GPUs. Each rank computes its own rows. In the step's last
- * micro-step, NCCL reduce-scatters each bucket of gradients as soon as the backward pass has
- * completed it, while later kernels compute. A rank keeps master parameters and moments only of its
- * own parts (ZeRO-1) and updates only those. Then the working copies are all-gathered.
+/* ranks.c: a training step on several GPUs. Each rank computes its own rows. In the last micro-step
+ * of a step, NCCL reduce-scatters each bucket of gradients as soon as the backward pass has
+ * completed it, while later kernels compute. A rank stores master parameters and moments only of
+ * its own parts (as in ZeRO-1), and updates only these. Then the working copies are all-gathered.
  *
- * All NCCL calls are on one stream, in the order of the backward pass. Events connect it to the
- * compute stream in both directions, so that graphs capture it. This has not yet been run on
- * several GPUs: in tests, a replacement of NCCL connects the processes
- * (tests/kernels/host/nccl.cpp). NCCL chooses the order of its sums, which is the same from run to
- * run on the same machines and links. */
+ * All calls of NCCL are on one stream, in the order of the backward pass. Events connect this
+ * stream to the compute stream in both directions, so that CUDA graphs capture the calls. This code
+ * has not yet been run on several GPUs. In tests, a replacement of NCCL connects the processes
+ * (tests/kernels/host/nccl.cpp). NCCL chooses the order of its sums, which is the same in every run
+ * on the same machines and links. */
 #include <stdlib.h>
 
 #include "kernels/cuda/nccl.h"
@@ -19,7 +19,7 @@ struct sgt_cuda_group {
     sgt_nccl_comm comm;
     sgt_cuda_stream stream;
     sgt_cuda_event ready, done;
-    int reducing; /* 1: the micro-step being queued is the last of a step */
+    int reducing; /* 1: the last micro-step of a step is being queued */
 };
 
 /* ---- set-up ---- */
@@ -63,9 +63,9 @@ int sgt_cuda_ranks_open(sgt_cuda_backend *c, sgt_error *err)
     return rc == SGT_OK ? meet(c, err) : rc;
 }
 
-/* Leave the group. If the ranks have given up, abort NCCL's communicator, because its calls would
- * otherwise wait forever for a rank that has ended. The abort itself may hang on a faulty device;
- * the program's watch over its ranks (ranks.h) then ends the process. */
+/* Disconnect from the other ranks. If the ranks have given up, abort NCCL's communicator, because
+ * its calls would otherwise wait forever for a rank that has ended. On a faulty device, even the
+ * abort may hang; then the program's watch over its ranks (ranks.h) ends the process. */
 void sgt_cuda_ranks_leave(sgt_cuda_backend *c)
 {
     struct sgt_cuda_group *g = c->group;
@@ -81,8 +81,8 @@ void sgt_cuda_ranks_leave(sgt_cuda_backend *c)
 
 /* ---- work queued on the streams ---- */
 
-/* enter makes NCCL's stream wait for all work so far on the compute stream; leave makes the compute
- * stream wait for NCCL's stream. */
+/* enter makes NCCL's stream wait for all work queued so far on the compute stream. leave makes the
+ * compute stream wait for NCCL's stream. */
 static void enter(sgt_cuda_backend *c)
 {
     sgt_cuda_record(c->group->ready, c->queue.compute);
@@ -100,8 +100,8 @@ static void check(const char *what, int code)
     if (code) sgt_cuda_note_failure(what, code);
 }
 
-/* Return how many numbers a rank's part of a bucket has. Set *at to the offset of that part in the
- * rank's own arrays. */
+/* Return how many numbers each rank's part of a bucket has. Set *at to the offset at which this
+ * part begins in a rank's own arrays. */
 static size_t part(const sgt_cuda_backend *c, size_t bucket, size_t *at)
 {
     *at = c->flat.bucket_at[bucket] / c->shape.ranks;
@@ -134,8 +134,9 @@ void sgt_cuda_ranks_end(sgt_cuda_backend *c)
     leave(c);
 }
 
-/* Sum loss, targets and the gradient's squares over all ranks. If a gradient is infinite or NaN on
- * any rank, the sum is infinite or NaN on every rank. So all ranks skip the same updates. */
+/* Sum loss, number of targets and squared gradient norm over all ranks. If a gradient is infinite
+ * or NaN on any rank, the sum is infinite or NaN on every rank, so all ranks skip the same
+ * updates. */
 void sgt_cuda_ranks_norm(sgt_cuda_backend *c)
 {
     struct sgt_cuda_group *g = c->group;
@@ -196,14 +197,14 @@ void sgt_cuda_ranks_gather_steps(sgt_cuda_backend *c)
 
 /* ---- state in and out ---- */
 
-/* A range of floats that one rank owns: its rank, its offset in that rank's own arrays, and its
- * length. */
+/* A range of floats that one rank owns. rank: the owner; at: offset in the owner's own arrays; n:
+ * number of floats. */
 typedef struct piece {
     size_t rank, at, n;
 } piece;
 
-/* Return the first piece of the floats at .. at + count of the flat arrays. The piece has at most
- * `count` floats. */
+/* Return the longest piece with a single owner that begins at offset `at` of the flat arrays, but
+ * with at most `count` floats. */
 static piece first_piece(const sgt_cuda_backend *c, size_t at, size_t count)
 {
     size_t bucket = 0, begin;
@@ -225,8 +226,8 @@ int sgt_cuda_ranks_put(sgt_cuda_backend *c, float *state, size_t at, size_t coun
     return rc;
 }
 
-/* Get floats on every rank: each piece is broadcast by its owner, through the memory of the logits,
- * which is free between micro-steps. */
+/* Get floats on every rank. The owner of each piece broadcasts it through the memory of the logits,
+ * which is not in use between micro-steps. */
 int sgt_cuda_ranks_get(sgt_cuda_backend *c, const float *state, size_t at, size_t count, float *to,
                        sgt_error *err)
 {

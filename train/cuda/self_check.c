@@ -1,7 +1,7 @@
-/* self_check.c: the table of what the self-check tests (kernels and libraries, each called a path),
- * and the line that identifies the machine for which its results are valid. On a machine with an
- * H100 (2026-11-26), all checks together took 8 s the first time and 4 s later. If the kernels are
- * emulated on the CPU, the time limits are multiplied (sgt_cuda_patience). */
+/* self_check.c: the table of the paths (kernels and libraries) that the self-check tests, and the
+ * line that identifies the machine for which its verdicts are valid. On a machine with an H100
+ * (2026-11-26), all checks together took 8 s the first time and 4 s later. If kernels are emulated
+ * on the CPU, the time limits are longer (sgt_cuda_patience). */
 #include "train/cuda/self_check.h"
 
 #include <dlfcn.h>
@@ -17,8 +17,8 @@
 #include "kernels/cuda/runtime.h"
 #include "train/cuda/cuda_backend.h"
 
-/* Rows are ordered by dependence: later paths use earlier ones. The first row's time limit includes
- * loading the kernels and cuBLASLt; cuDNN's limit includes compiling its kernels. */
+/* The paths. A path comes after the paths that it uses itself. The time limit of the first path
+ * includes loading the kernels and cuBLASLt, and cuDNN's limit includes compiling its kernels. */
 static const struct row {
     const char *name;
     int seconds;
@@ -45,9 +45,10 @@ static int run(size_t i, int device, sgt_error *err)
     return rc < 0 ? rc : rows[i].run(rows[i].name, device, err);
 }
 
-/* ---- the machine for which verdicts are valid ---- */
+/* ---- identity of the machine for which verdicts are valid ---- */
 
-/* Describe this build by its version and by the size and time of the library's file. */
+/* Write a text that identifies this build: its version, and the size and modification time of the
+ * library's file. */
 static void identify_build(char *text, size_t n)
 {
     Dl_info at;
@@ -57,9 +58,9 @@ static void identify_build(char *text, size_t n)
              (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
 }
 
-/* Add a library to the list, unless its version is 0, which means that it cannot be loaded. CUPTI
- * counted its versions from 1 to 28 before CUDA 13; all other versions are major * 10000 + minor *
- * 100 + patch. */
+/* Add a library and its version to the list. Version 0 means that the library cannot be loaded; it
+ * is not added. CUPTI counted its versions from 1 to 28 before CUDA 13. All other versions are
+ * major * 10000 + minor * 100 + patch. */
 static void add_version(sgt_cuda_versions *v, const char *library, size_t version)
 {
     if (!version) return;
@@ -79,7 +80,8 @@ static void versions(sgt_cuda_versions *v, const sgt_cuda_device *d)
     int nccl_version = 0;
     if (nccl) nccl->version(&nccl_version);
     *v = (sgt_cuda_versions){0};
-    add_version(v, "driver", (size_t)d->driver * 10); /* the driver reports CUDA 13.1 as 13010 */
+    /* the driver reports CUDA 13.1 as 13010, not as 130100 */
+    add_version(v, "driver", (size_t)d->driver * 10);
     add_version(v, "runtime", (size_t)d->runtime * 10);
     add_version(v, "cublaslt", lt ? lt->version() : 0);
     add_version(v, "cudnn", sgt_cudnn_load(&cudnn, &why) == SGT_OK ? (size_t)cudnn->version : 0);

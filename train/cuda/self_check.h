@@ -1,7 +1,7 @@
-/* self_check.h: the self-check of the CUDA backend. On small inputs, it tests every path whose
- * results only hardware can confirm, and compares the results with plain sums in double on the
- * host. A path is a row of the table in self_check.c: a name, a time limit in seconds, and a
- * function that returns
+/* self_check.h: the self-check of the CUDA backend. It tests every path whose results only hardware
+ * can confirm. A path is run with small inputs, and its results are compared with plain sums in
+ * double on the host. Each path is a row of the table in self_check.c: a name, a time limit in
+ * seconds, and a function that returns
  *
  *     SGT_OK            if the results are right
  *     SGT_EUNSUPPORTED  if this machine, card or library does not have the path
@@ -17,7 +17,7 @@
 #include "kernels/cuda/runtime.h"
 #include "train/verdicts.h"
 
-/* Names of the paths, as the backend passes them to sgt_verdict_out. */
+/* Names of the paths, which sgt_verdict_out takes as argument. */
 #define SGT_CHECK_OWN "attention own"
 #define SGT_CHECK_HOPPER "attention hopper"
 #define SGT_CHECK_CUDNN "attention cudnn"
@@ -30,9 +30,9 @@
 #define SGT_CHECK_NCCL "NCCL"
 #define SGT_CHECK_CUPTI "CUPTI"
 
-/* Versions of the driver ("driver": the CUDA version that it supports), the CUDA runtime
- * ("runtime") and those of NVIDIA's libraries that can be loaded ("cublaslt", "cudnn", "nccl",
- * "cupti"). */
+/* Versions of the libraries that can be loaded: "driver" (the CUDA version that the driver
+ * supports), "runtime" (the CUDA runtime), and NVIDIA's libraries "cublaslt", "cudnn", "nccl" and
+ * "cupti". */
 typedef struct sgt_cuda_versions {
     size_t count;
     struct {
@@ -40,27 +40,27 @@ typedef struct sgt_cuda_versions {
     } of[6];
 } sgt_cuda_versions;
 
-/* The functions that libsgt-cuda.so gives to train/paths.c. Paths are numbered from 0. `device` is
- * the device index, as for sgt_cuda_device_open. */
+/* Functions of libsgt-cuda.so that train/paths.c calls. i: index of a path, from 0; device: index
+ * of the device, as for sgt_cuda_device_open. */
 typedef struct sgt_cuda_checks {
     size_t (*count)(void);
     const char *(*name)(size_t i);
     int (*seconds)(size_t i); /* time limit of path i */
-    /* Write one line that identifies the machine for which the verdicts are valid: card, driver,
-     * this build, and the versions of libraries. */
+    /* Write one line that identifies the machine for which verdicts are valid: GPU, driver, this
+     * build, and library versions. */
     int (*identity)(char *text, size_t n, int device, sgt_error *err);
-    /* Load the libraries and list their versions. d is the device in use. */
+    /* Load NVIDIA's libraries and list their versions. d: the device in use. */
     void (*versions)(sgt_cuda_versions *v, const sgt_cuda_device *d);
     int (*run)(size_t i, int device, sgt_error *err);
 } sgt_cuda_checks;
 extern const sgt_cuda_checks sgt_cuda_self_check;
 
-/* Fail with SGT_EUNSUPPORTED because of verdict v, which rejects a path. `what` is a prefix that
- * names the user of the path, such as "NCCL: ", or "". */
+/* Return SGT_EUNSUPPORTED because verdict v says that a path must not be used. The message begins
+ * with `what`, which names the user of the path, for example "NCCL: ", or is "". */
 int sgt_check_refuse(const sgt_checked *v, const char *what, sgt_error *err);
 
-/* ---- the checks, one function for each kind of path. They test properties (types, forms, edges of
- * tiles), not the launches of a step, which use several paths at once ---- */
+/* ---- The checks, one function for each kind of path. They test properties of a path (types,
+ * forms, edges of tiles). They do not test complete steps, which use several paths at once. ---- */
 int sgt_check_attention(const char *path, int device, sgt_error *err);
 int sgt_check_products(const char *path, int device, sgt_error *err);
 int sgt_check_nccl(const char *path, int device, sgt_error *err);
@@ -68,23 +68,25 @@ int sgt_check_cupti(const char *path, int device, sgt_error *err);
 
 /* ---- memory for a check ---- */
 
-/* A stream, and `bytes` bytes each of device memory and pinned memory. */
+/* A stream, `bytes` bytes of device memory, and `bytes` bytes of pinned memory. */
 typedef struct sgt_check_space {
     sgt_cuda_stream stream;
     void *device, *pinned;
 } sgt_check_space;
 
-/* Allocate the memory of *x. The caller must call sgt_check_space_close even if this fails. */
+/* Create the stream and allocate the memory of *x. The caller must call sgt_check_space_close even
+ * if this function fails. */
 int sgt_check_space_open(sgt_check_space *x, size_t bytes, sgt_error *err);
 void sgt_check_space_close(sgt_check_space *x);
 
-/* ---- numbers of any type on the host ---- */
+/* ---- numbers of any type, on the host ---- */
 
-/* Fill x with multiples of 1/16 from -1 to 1. Every type represents these numbers exactly, and
- * float32 sums of thousands of products of them are exact. */
+/* Fill x with multiples of 1/16 from -1 to 1. All number formats represent these exactly, and
+ * float32 sums of thousands of products of such numbers are exact. */
 void sgt_check_fill(float *x, size_t n, uint32_t seed);
-/* Convert n floats, which must come from sgt_check_fill, to `type`. */
+/* Convert n floats to the number format `type`. The floats must come from sgt_check_fill. */
 void sgt_check_encode(void *out, sgt_cuda_type type, const float *x, size_t n);
-const char *sgt_check_type(sgt_cuda_type type); /* return its name: "float32", "bf16", ... */
+/* Return the name of a number format: "float32", "bf16", ... */
+const char *sgt_check_type(sgt_cuda_type type);
 
 #endif

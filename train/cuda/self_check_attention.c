@@ -1,5 +1,5 @@
-/* self_check_attention.c: checks each implementation of attention as training runs it. A backend
- * with one layer runs both passes on inputs copied into its memory, and the results are compared
+/* self_check_attention.c: checks each implementation of attention as training uses it. A backend
+ * with one layer runs both passes on inputs that are copied to its memory. The results are compared
  * with those of kernels/ref. */
 #include <math.h>
 #include <stdio.h>
@@ -12,11 +12,12 @@
 #include "kernels/kernels.h"
 #include "train/cuda/self_check.h"
 
-/* Tokens per row. SHORT and LONG are not multiples of a tile's rows, but rows of as many numbers
- * are 16-byte aligned, as matrix products require. SHORT is used with two rows and two heads. LONG
- * is three tiles of 128 keys and a remainder, so that every loop over tiles repeats and reuses its
- * buffers. EVEN is a multiple of 128, which cuDNN up to 9.15.0 needs. LONG and EVEN are used with
- * one row and one head, because kernels/ref takes 11 times as long for such a head. */
+/* Numbers of tokens per row. SHORT and LONG are not multiples of the rows of a tile, but rows of
+ * that many numbers are aligned to 16 bytes, as matrix products require. SHORT is used with two
+ * rows and two heads. LONG is three tiles of 128 keys and a remainder, so every loop over tiles
+ * repeats and reuses its buffers. EVEN is a multiple of 128, which cuDNN up to 9.15.0 requires.
+ * LONG and EVEN are used with one row and one head, because kernels/ref takes 11 times as long for
+ * such a head. */
 enum { SHORT = 120, EVEN = 384, LONG = 392 };
 static const float RATE = 0.1f; /* dropout rate */
 
@@ -26,24 +27,25 @@ typedef struct setting {
     sgt_precision precision;
     size_t D, T;       /* numbers per head, tokens per row */
     int deterministic; /* 1: as with --deterministic */
-    int masked;        /* 1: dropout, and several documents per row; both have their own kernels */
+    /* 1: with dropout and several documents per row, for which there are separate kernels */
+    int masked;
 } setting;
 
-/* Arrays on the host, in one allocation that starts at qkv. They are the same in every
+/* Arrays on the host, in one allocation that begins at qkv. Their content does not depend on the
  * precision. */
 typedef struct numbers {
-    int masked;           /* as in `setting` */
-    int32_t *starts;      /* (B, T): start of each position's document */
-    size_t B, T, H, D;    /* rows, tokens per row, heads, numbers per head */
-    size_t one;           /* numbers in (B, T, H, D) */
-    float *qkv, *dout;    /* inputs: qkv (B, T, 3, H, D), dout (B, T, H, D) */
+    int masked;        /* as in `setting` */
+    int32_t *starts;   /* (B, T): for each position, where its document begins */
+    size_t B, T, H, D; /* rows; tokens per row; heads; numbers per head */
+    size_t one;        /* numbers in (B, T, H, D) */
+    /* inputs: qkv (B, T, 3, H, D), and dout, the gradient of the output (B, T, H, D) */
+    float *qkv, *dout;
     float *out, *dqkv;    /* results of kernels/ref */
     float *lse, *scratch; /* used by kernels/ref */
-    float *packed;        /* (B, T, 3, H, D) in the device's type */
+    float *packed;        /* numbers (B, T, 3, H, D) in the format that the device uses */
 } numbers;
 
-/* Return the number of rows, which is also the number of heads, in a check with T tokens per
- * row. */
+/* Return both the number of rows and the number of heads in a check with T tokens per row. */
 static uint32_t few(size_t T) { return T == SHORT ? 2 : 1; }
 
 static int allocate(numbers *x, const setting *s, sgt_error *err)
@@ -56,13 +58,13 @@ static int allocate(numbers *x, const setting *s, sgt_error *err)
     x->packed = x->dqkv + 3 * x->one;
     x->dout = x->packed + 3 * x->one;
     x->out = x->dout + x->one;
-    /* scratch holds doubles, so an even number of floats must precede it */
+    /* scratch is used for doubles, so it must begin at an even index */
     x->scratch = x->out + x->one;
     x->lse = x->scratch + scratch;
     x->starts = (int32_t *)(void *)(x->lse + T);
     for (size_t i = 0; i < B * T; i++) {
-        /* in LONG rows, a document is longer than two tiles; in others, it has 50 or 31
-         * positions */
+        /* in a LONG row, documents have 300 positions, more than two tiles; in other rows they have
+         * 50 or 31 */
         size_t length = T == LONG ? 300 : i < T ? 50 : 31;
         x->starts[i] = (int32_t)(i % T / length * length);
     }
@@ -91,7 +93,8 @@ static void compute(numbers *x)
         }
 }
 
-/* Prepare the numbers of a setting, unless *x still has them from the previous setting. */
+/* Compute inputs and expected results for a setting, unless *x already holds them from the previous
+ * setting. */
 static int prepare(numbers *x, const setting *s, sgt_error *err)
 {
     if (x->qkv && x->T == s->T && x->D == s->D && x->masked == s->masked) return SGT_OK;
@@ -101,8 +104,9 @@ static int prepare(numbers *x, const setting *s, sgt_error *err)
     return rc;
 }
 
-/* Return the root mean square of the errors in part `part` of `parts` (for example k of q, k and
- * v), divided by the root mean square of `want`. */
+/* Return the relative error of one part of the results: the root mean square of the errors, divided
+ * by that of `want`. Of `parts` interleaved parts, such as q, k and v, only part `part` is
+ * compared. */
 static double distance(const numbers *x, sgt_cuda_type type, const float *want, size_t part,
                        size_t parts)
 {
@@ -117,15 +121,15 @@ static double distance(const numbers *x, sgt_cuda_type type, const float *want, 
     return sqrt(off / all);
 }
 
-/* Return the largest allowed `distance`. Each number is a sum of terms that were rounded to the
- * type at most six times (in naive attention: scores, probabilities, out, gradients of
- * probabilities and of scores, the result), and once more with dropout (probabilities times their
- * factors). The errors have random signs, so the relative error of a sum is no larger than that of
- * its terms. In float32, partial sums of up to T or D terms are rounded too. */
+/* Return the largest value of `distance` that counts as correct. Each result is a sum of terms that
+ * were rounded at most six times (in naive attention: scores, probabilities, out, gradients of
+ * probabilities and of scores, the result). With dropout, there is one more rounding. The errors
+ * have random signs, so the relative error of a sum is no larger than that of its terms. In
+ * float32, partial sums of up to T or D terms are rounded, too. */
 static double bound(const sgt_cuda_backend *c, const numbers *x)
 {
     int roundings = 6 + x->masked;
-    /* each multiplication rounds its operands once */
+    /* TF32: each matrix product rounds its operands once */
     if (c->o.precision == SGT_PRECISION_TF32) return roundings * 0x1p-11;
     return (c->shape.type == SGT_F32 ? (double)x->T : roundings) * sgt_cuda_unit(c->shape.type);
 }
@@ -158,7 +162,7 @@ static int get(sgt_cuda_backend *c, numbers *x, void *from, size_t n, sgt_error 
     return sgt_cuda_stage(c, from, x->packed, NULL, n * c->shape.width / sizeof(float), err);
 }
 
-/* Choose the random numbers of dropout, and set the documents, as a step does. */
+/* Set the random numbers of dropout and the starts of documents, as a step does. */
 static int mask(sgt_cuda_backend *c, numbers *x, sgt_error *err)
 {
     float *starts = (float *)(void *)c->buf.starts[0];
@@ -169,7 +173,8 @@ static int mask(sgt_cuda_backend *c, numbers *x, sgt_error *err)
     return rc;
 }
 
-/* Fill cuDNN's workspace with NaN: its engines must zero the sums to which they add. */
+/* Fill cuDNN's workspace with NaN, to detect an engine that adds to sums in it without first
+ * setting them to 0. */
 static void spoil(sgt_cuda_backend *c)
 {
     if (!c->plan.cudnn) return;
@@ -179,8 +184,8 @@ static void spoil(sgt_cuda_backend *c)
     sgt_cuda_copy(c->queue.compute, c->buf.cudnn_space, c->queue.staging, bytes);
 }
 
-/* Run both passes and compare their results. The memory for results is zeroed first, so that
- * results of an earlier path cannot pass. */
+/* Run both passes and compare their results. The memory for results is set to 0 first, so that
+ * results of an earlier path cannot pass the check. */
 static int both_passes(sgt_cuda_backend *c, numbers *x, sgt_error *err)
 {
     int rc = put(c, x, c->buf.blocks->qkv, x->qkv, 3 * x->one, err);
@@ -230,8 +235,8 @@ static int check(numbers *x, int device, const setting *s, sgt_error *err)
     return rc;
 }
 
-/* EVEN must be right for cuDNN to be used. If cuDNN refuses SHORT, it also refuses runs whose
- * number of tokens per row is not a multiple of 128. */
+/* cuDNN is used only if EVEN gives correct results. If cuDNN refuses SHORT, it also refuses every
+ * run in which the number of tokens per row is not a multiple of 128. */
 static const setting settings[] = {{SGT_CHECK_OWN, SGT_PRECISION_BF16, 64, SHORT, 0, 0},
                                    {SGT_CHECK_OWN, SGT_PRECISION_FP16, 64, SHORT, 0, 0},
                                    {SGT_CHECK_OWN, SGT_PRECISION_FP32, 64, SHORT, 0, 0},

@@ -1,5 +1,5 @@
-/* self_check_peers.c: checks NCCL and CUPTI. NCCL runs with a single rank, which shows whether it
- * loads, initializes and copies the right numbers on this card. CUPTI must record a kernel. */
+/* self_check_peers.c: checks NCCL and CUPTI. NCCL runs with a single rank, which shows whether NCCL
+ * loads, initializes and copies correct numbers on this GPU. CUPTI must record a kernel. */
 #include <string.h>
 
 #include "kernels/cuda/cupti.h"
@@ -7,7 +7,7 @@
 #include "kernels/cuda/runtime.h"
 #include "train/cuda/self_check.h"
 
-/* Arrays of COUNT floats: the input, and the results of three calls. */
+/* Arrays of COUNT floats each: one for the input, and one for the result of each of three calls. */
 enum { COUNT = 256, ARRAYS = 4, BYTES = ARRAYS * COUNT * (int)sizeof(float) };
 
 /* ---- NCCL ---- */
@@ -17,7 +17,8 @@ static int fail_nccl(const sgt_nccl *n, const char *what, int code, sgt_error *e
     return code ? sgt_fail(err, SGT_EIO, "%s: %s", what, n->error_string(code)) : SGT_OK;
 }
 
-/* Make the NCCL calls of a step (train/cuda/ranks.c). With a single rank, each call is a copy. */
+/* Make the same NCCL calls as a step (train/cuda/ranks.c). With a single rank, each call is a
+ * copy. */
 static int calls(const sgt_nccl *n, sgt_nccl_comm comm, const sgt_check_space *x, sgt_error *err)
 {
     float *d = x->device, *reduced = d + COUNT, *scattered = reduced + COUNT,
@@ -36,7 +37,7 @@ static int calls(const sgt_nccl *n, sgt_nccl_comm comm, const sgt_check_space *x
                               err);
 }
 
-/* Make the calls in a graph, as every step but the first does. */
+/* Make the NCCL calls in a CUDA graph, as every step but the first does. */
 static int calls_in_graph(const sgt_nccl *n, sgt_nccl_comm comm, const sgt_check_space *x,
                           sgt_cuda_graph *g, sgt_error *err)
 {
@@ -47,7 +48,7 @@ static int calls_in_graph(const sgt_nccl *n, sgt_nccl_comm comm, const sgt_check
     return rc;
 }
 
-/* Make the calls, in a graph unless g is NULL, and check their results. */
+/* Make the NCCL calls, in a CUDA graph if g is not NULL, and check their results. */
 static int reduce(const sgt_nccl *n, sgt_nccl_comm comm, sgt_check_space *x, sgt_cuda_graph *g,
                   sgt_error *err)
 {
@@ -82,7 +83,8 @@ int sgt_check_nccl(const char *path, int device, sgt_error *err)
     if (rc < 0) return rc;
     if ((rc = sgt_check_space_open(&x, BYTES, err)) == SGT_OK) rc = reduce(n, comm, &x, NULL, err);
     if (rc == SGT_OK) rc = reduce(n, comm, &x, &graph, err);
-    sgt_cuda_graph_free(graph); /* before the communicator, whose calls the graph contains */
+    /* must be freed before the communicator, whose calls the graph contains */
+    sgt_cuda_graph_free(graph);
     n->comm_destroy(comm);
     sgt_check_space_close(&x);
     return rc;

@@ -1,6 +1,6 @@
-/* self_check_products.c: checks matrix products through cuBLASLt, with each epilogue that a step
- * may use, against sums in double. With inputs of sgt_check_fill, float32 sums are exact in any
- * order. The allowed error is therefore that of one rounding and of the epilogue's arithmetic. */
+/* self_check_products.c: checks matrix products of cuBLASLt, with each epilogue that a step may
+ * use, against sums in double. With inputs from sgt_check_fill, float32 sums are exact in any
+ * order. So the allowed error is one rounding, plus the error of the epilogue's arithmetic. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,22 +10,23 @@
 #include "kernels/cuda/runtime.h"
 #include "train/cuda/self_check.h"
 
-/* MATRIX: number of elements in the largest matrix. BATCH: maximum number of products in a call. */
+/* MATRIX: elements in the largest matrix; BATCH: maximum number of matrix products per call */
 enum { M = 128, N = 192, K = 64, MATRIX = M * N, BATCH = 3 };
 enum { IN_A, IN_B, IN_OUT, IN_BIAS, IN_AUX, ARRAYS };
 
-/* A kind of matrix product that a step computes. */
+/* A form of matrix product that a step computes. */
 typedef struct form {
     int trans_a, trans_b, accumulate;
-    int added;    /* array to which an accumulating product adds; IN_OUT for D itself */
-    size_t batch; /* matrix products in one call; 0 means 1 */
-    float f, h;   /* D = f * product + h * `added`; f is 0: sgt_cuda_gemm_run, without factors */
-    int same;     /* 1: B is A itself */
+    int added;    /* index of the array that is added if `accumulate` is set; IN_OUT: D itself */
+    size_t batch; /* number of matrix products per call; 0 means 1 */
+    /* D = f * product + h * `added`; f = 0: no factors, so sgt_cuda_gemm_run is called */
+    float f, h;
+    int same; /* 1: B is A itself */
 } form;
 static const form forward = {0}, dx = {.trans_b = 1},
                   dw = {.trans_a = 1, .accumulate = 1, .added = IN_OUT};
-/* Muon's matrix products, batched over the layers (muon.c); some of them read one array two or
- * three times. The factors are powers of 2, so that sums stay exact. */
+/* The forms of Muon's matrix products, which are batched over the layers (muon.c). Some of them
+ * read the same array two or three times. The factors are powers of 2, so that sums stay exact. */
 static const form gram = {.trans_b = 1, .batch = BATCH, .same = 1},
                   gram_tall = {.trans_a = 1, .batch = BATCH, .same = 1},
                   square = {.accumulate = 1, .batch = BATCH, .f = 2, .h = -.5f, .same = 1},
@@ -33,15 +34,16 @@ static const form gram = {.trans_b = 1, .batch = BATCH, .same = 1},
 
 typedef struct products {
     sgt_cuda_gemms *gemms;
-    sgt_check_space space; /* ARRAYS arrays, each with room for BATCH matrices of MATRIX floats */
-    float *x; /* the same arrays as floats on the host, with their content before the product */
+    /* device memory for ARRAYS arrays; each holds BATCH matrices of MATRIX floats */
+    sgt_check_space space;
+    float *x; /* the same arrays as floats on the host, as they were before the product */
     const form *form;
     sgt_cuda_gemm_shape s;
     int b;    /* the array that is B */
-    size_t z; /* index in the batch of the product that is compared */
+    size_t z; /* index in the batch of the matrix product whose result is compared */
 } products;
 
-/* Return the matrix of an array that belongs to entry p->z of the batch. */
+/* Return the host address of the matrix in `array` that belongs to product p->z of the batch. */
 static float *host(const products *p, int array)
 {
     return p->x + ((size_t)array * BATCH + p->z) * MATRIX;
@@ -79,14 +81,15 @@ static double product(const products *p, size_t i, size_t j)
     return p->form->f ? (double)p->form->f * sum : sum;
 }
 
-/* Return the number that an accumulating product adds to element (i, j). */
+/* Return the number that is added to element (i, j) of the product, 0 unless the product
+ * accumulates. */
 static double added(const products *p, size_t i, size_t j)
 {
     double x = p->s.accumulate ? (double)host(p, p->form->added)[i * p->s.ldd + j] : 0;
     return p->form->f ? (double)p->form->h * x : x;
 }
 
-/* Return the expected D at (i, j), and set *off to the allowed error. */
+/* Return the expected element (i, j) of D, and set *off to the allowed error. */
 static double wanted(const products *p, const sgt_cuda_gemm_shape *s, size_t i, size_t j,
                      double *off)
 {
@@ -110,11 +113,12 @@ static int is_near(const products *p, int array, size_t i, size_t j, double want
                     s->tf32 ? ", TF32" : "", sgt_check_type(s->out), names[array], i, j, got, want);
 }
 
-/* Compare D, and aux if the product writes it, with the expected numbers. */
+/* Compare D with the expected numbers, and also aux if the epilogue writes it. */
 static int compare(const products *p, sgt_error *err)
 {
     int rc = SGT_OK;
-    sgt_cuda_gemm_shape with_bias = p->s; /* with GELU, aux is the D of a product with bias */
+    /* with GELU, aux must hold the product with bias, before GELU */
+    sgt_cuda_gemm_shape with_bias = p->s;
     with_bias.epilogue = SGT_EPILOGUE_BIAS;
     for (size_t k = 0; k < p->s.m * p->s.n && rc == SGT_OK; k++) {
         size_t i = k / p->s.n, j = k % p->s.n;
@@ -178,8 +182,8 @@ static int in_type(products *p, sgt_cuda_epilogue epilogue, sgt_cuda_type type, 
     return run(p, err);
 }
 
-/* Check a matrix product in every precision of training. If the library lacks the epilogue for some
- * types, check only the others. */
+/* Check a matrix product in every precision of training. If the library supports the epilogue only
+ * for some number formats, check only these. */
 static int in_all_types(products *p, sgt_cuda_epilogue epilogue, sgt_error *err)
 {
     static const struct {
@@ -204,7 +208,7 @@ static int check(const form *f, sgt_cuda_epilogue epilogue, sgt_error *err)
     return rc;
 }
 
-/* The matrix products that each path has to compute. */
+/* Which matrix products each path of the self-check computes. */
 static const struct {
     const char *path;
     const form *form;

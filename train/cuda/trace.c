@@ -1,6 +1,6 @@
-/* trace.c: adds CUPTI's records of the traced steps to the trace, and names matrix products. The
- * host waits for the device before the first traced step, so that the trace contains no work of an
- * earlier step, and after the last. Between these waits, steps run as usual. */
+/* trace.c: adds CUPTI's records of the traced steps to the trace, and names matrix products in it.
+ * The host waits for the device before the first traced step, so that the trace contains no work of
+ * earlier steps, and after the last. Between these two waits, steps run as usual. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,11 +8,11 @@
 #include "train/log/trace.h"
 #include "train/cuda/self_check.h"
 
-/* Consecutive kernels of the same range on a stream. They become one span, on a track next to the
- * stream's track. */
+/* Consecutive kernels of the same range on a stream. The trace shows them as one span, on a track
+ * next to that of the stream. */
 typedef struct span {
     sgt_trace *trace;
-    sgt_trace_event range; /* its name is NULL: there is no range */
+    sgt_trace_event range; /* current range; its name is NULL if there is none */
     uint32_t device, stream;
 } span;
 
@@ -21,8 +21,8 @@ static void end_range(const span *x)
     if (x->range.name) sgt_trace_span(x->trace, &x->range);
 }
 
-/* Kernels of a stream come in order. They may overlap if one is launched before its predecessor has
- * ended. */
+/* Add a kernel to the trace. The kernels of a stream come in order. Two kernels may overlap if the
+ * later one is launched before the earlier one has ended. */
 static void show(void *ctx, const sgt_cupti_kernel *k)
 {
     span *x = ctx;
@@ -55,7 +55,7 @@ static int finish(const sgt_cuda_backend *c, sgt_error *err)
     return rc == SGT_OK ? sgt_cuda_finish(c->queue.compute, err) : rc;
 }
 
-/* Add the name of the option to CUPTI's message. */
+/* Return CUPTI's error with the name of the option added to its message. */
 static int name_option(int rc, const sgt_error *why, sgt_error *err)
 {
     return rc < 0 ? sgt_fail(err, rc, "--profile: %s", why->text) : rc;
@@ -85,7 +85,7 @@ static int end(void *ctx, sgt_error *err)
 
 int sgt_cuda_trace_open(sgt_cuda_backend *c, sgt_error *err)
 {
-    /* without CUPTI, the trace has only the host's part */
+    /* if CUPTI cannot be used, the trace shows only the host */
     if (!c->o.trace || sgt_verdict_out(c->o.verdicts, SGT_CHECK_CUPTI)) return SGT_OK;
     sgt_error why;
     int rc = name_option(sgt_cupti_open(&c->cupti, &why), &why, err);

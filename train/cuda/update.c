@@ -1,15 +1,15 @@
-/* update.c: the end of a step: the optimizer, and the step's metrics. */
+/* update.c: ends a step: runs the optimizer, and reads the step's metrics. */
 #include "train/cuda/cuda_backend.h"
 
-/* Update numbers at .. at + n of this rank's part of the flat arrays. Weight decay applies to the
- * first `decayed` of them. The learning rate and the factors of the step come from buf.control. */
+/* Update n numbers of this rank's parts, from offset `at` on. Weight decay applies to the first
+ * `decayed` of them. The learning rate and the step's other factors come from buf.control. */
 static void update_range(sgt_cuda_backend *c, size_t at, size_t n, size_t decayed)
 {
     void *copy = c->flat.own_copy ? (unsigned char *)c->flat.own_copy + at * c->shape.width : NULL;
     float *p = c->flat.params + at, *m = c->flat.m + at, *g = c->flat.own_grads + at;
     const sgt_optim *o = &c->o.optim;
-    /* p and the moments are read and written; g is read, and zeroed unless matrix products
-     * overwrite it */
+    /* numbers moved: parameter and moments are read and written; the gradient is read, and written
+     * if it must be set to 0 */
     size_t floats = (o->kind == SGT_SGD ? 5 : 7) + (c->plan.written ? 0 : 1);
     sgt_cupti_work(0, (double)(n * (floats * sizeof *p + (copy ? c->shape.width : 0))));
     if (o->kind == SGT_SGD) {
@@ -23,7 +23,7 @@ static void update_range(sgt_cuda_backend *c, size_t at, size_t n, size_t decaye
     }
 }
 
-/* Update with one launch per tensor, as an optimizer without flat arrays does. */
+/* Update the parameters with one launch per tensor, as an optimizer without flat arrays does. */
 static void update_tensors(sgt_cuda_backend *c)
 {
     for (size_t i = 0; i < sgt_model_tensors(&c->model); i++) {
@@ -34,8 +34,8 @@ static void update_tensors(sgt_cuda_backend *c)
     }
 }
 
-/* Update this rank's parts in one launch; with Muon, in one launch each for the parts before and
- * after Muon's matrices. */
+/* Update this rank's parts with one launch. With Muon, use two launches: for the parts before and
+ * after the matrices that Muon updates. */
 static void update_flat(sgt_cuda_backend *c)
 {
     size_t begin = c->flat.muon_at, end = c->flat.muon_end;
@@ -55,17 +55,18 @@ static void compute_update(sgt_cuda_backend *c)
                            (float)o->grad_clip, o->beta1, o->beta2, c->buf.scratch);
     if (c->o.skip_spikes > 0)
         sgt_cuda_spikes(c->queue.compute, c->buf.control, c->buf.outliers, c->o.skip_spikes);
-    sgt_cuda_muon_step(c); /* before sgt_cuda_scale, which applies clipping */
+    /* must precede sgt_cuda_scale, because Muon's gradients are not clipped */
+    sgt_cuda_muon_step(c);
     if (c->o.no_fuse)
         sgt_cuda_scale(c->queue.compute, c->buf.control, c->flat.own_grads, c->flat.own);
-    /* with several ranks, the end of a rank's part is not the end of a tensor */
+    /* with several ranks, a rank's parts do not end where tensors end */
     if (c->o.no_fuse && !c->group) update_tensors(c);
     else update_flat(c);
     if (c->group) sgt_cuda_ranks_share(c, !c->plan.written);
     sgt_cuda_end_step(c->queue.compute, c->buf.control);
     sgt_cuda_part_ends(c, sgt_part_update((unsigned)c->shape.L));
     sgt_cupti_pop();
-    /* also count the kernel that begins an update */
+    /* plus 1 for the kernel that begins an update */
     unsigned launched = (unsigned)(sgt_cuda_count().launches - before) + 1;
     c->base.launches_step = c->queue.launched_micro * (c->o.accum ? c->o.accum : 1) + launched;
 }
