@@ -1,6 +1,6 @@
-/* batch.c: shows the batches that training would use, which the loader draws with the same options.
- * For --sampling packed, it shows how many documents the rows contain, and how many of their tokens
- * are cropped. */
+/* batch.c: shows the batches that training would draw with the same options, by drawing them with
+ * the loader. For --sampling packed, it shows how many documents the rows of an epoch contain, and
+ * how many tokens are cropped. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,20 +11,20 @@
 #include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
 
-#define SHOWN_IDS 24  /* number of tokens of each row that are decoded */
-#define SHOWN_TEXT 72 /* the most bytes of decoded text that are printed, including a NUL */
+#define SHOWN_IDS 24  /* maximum number of tokens per row that are decoded */
+#define SHOWN_TEXT 72 /* maximum size in bytes of the decoded text of a row, including a NUL */
 
 typedef struct drawing {
     const inspect *o;
     sgt_loader *loader;
     sgt_loader_info info;
     sgt_cursor *cursor;
-    sgt_vocab *vocab; /* vocabulary for decoding ids; NULL: unknown */
+    sgt_vocab *vocab; /* vocabulary that decodes ids; NULL: unknown */
     const sgt_loader_batch *batch;
-    int32_t *inputs; /* (2, B, T): the batch's inputs, then its targets */
+    int32_t *inputs; /* (2, B, T): inputs of the batch, followed by its targets */
 } drawing;
 
-/* Return a JSON array with the index of the set in the mix from which each row comes. */
+/* Return a JSON array with the index of each row's set in the mix, for batch k. */
 static json_t *sets_json(const drawing *d, uint64_t k)
 {
     json_t *sets = json_array();
@@ -57,8 +57,8 @@ static int print_json(const drawing *d, uint64_t k, sgt_error *err)
     return sgt_print_json(o, JSON_COMPACT, err);
 }
 
-/* Decode the beginning of a row, which has `own` tokens, and write it to `text` as a JSON string,
- * cut if it is long. */
+/* Decode the first tokens of a row, which has `own` tokens without padding. Write the text to
+ * `text` as a JSON string; if it is long, its end is cut off. */
 static int row_text(const drawing *d, const int32_t *row, uint32_t own, char text[SHOWN_TEXT],
                     sgt_error *err)
 {
@@ -80,7 +80,7 @@ static int row_text(const drawing *d, const int32_t *row, uint32_t own, char tex
     return rc;
 }
 
-/* Print the positions at which documents begin in row r. */
+/* Print the indices of the tokens in row r at which documents begin. */
 static void print_starts(const drawing *d, uint32_t r)
 {
     uint32_t from = d->batch->row_starts[r], to = d->batch->row_starts[r + 1];
@@ -105,7 +105,7 @@ static int print_rows(const drawing *d, uint64_t k, sgt_error *err)
         uint32_t own = d->info.padded ? d->batch->lengths[r] : T;
         int rc = d->vocab ? row_text(d, row, own < T ? own : T, text, err) : SGT_OK;
         if (rc < 0) return rc;
-        /* if there is a single set, print only the file's name */
+        /* if there is only one set, the file's name without its folder is enough */
         if (slash && d->info.set_count == 1) path = slash + 1;
         printf("  row %-4" PRIu32 " %s from token %-10" PRIu64, r,
                sgt_printable(name, sizeof name, path), at);
@@ -153,10 +153,10 @@ int inspect_batches(const inspect *o, sgt_error *err)
     int rc = inspect_span(&from, &count, o->batch, "batch", err);
     if (rc < 0 || (rc = open_loader(&d.loader, o, err)) < 0) return rc;
     d.info = *sgt_loader_get_info(d.loader);
-    /* cannot overflow: the limits of both options keep this below 2^40 */
+    /* this cannot overflow, because the limits of --batch-size and --seq-len keep it below 2^40 */
     size_t ids = (size_t)d.info.batch * d.info.seq;
     d.inputs = calloc(2 * ids, sizeof *d.inputs);
-    /* inspect_span has checked that the sum does not overflow */
+    /* from + count cannot overflow, because inspect_span has checked it */
     if (from + count > INT64_MAX / d.info.batch)
         rc = sgt_fail(err, SGT_EUSAGE, "--batch %s: batches of %" PRIu32 " rows end before that",
                       o->batch, d.info.batch);
@@ -169,7 +169,7 @@ int inspect_batches(const inspect *o, sgt_error *err)
     if (rc == SGT_OK && !o->json)
         rc = inspect_vocabulary(&d.vocab, d.info.fingerprint, sgt_id_width(d.info.vocab),
                                 sgt_loader_shard_path(d.loader, 0), err);
-    /* without a vocabulary, print the rows without their text */
+    /* if the vocabulary is unknown, print the rows without their text */
     if (rc == SGT_OK || (d.batch && rc == SGT_EUNSUPPORTED))
         rc = show_batches(&d, from, count, err);
     sgt_vocab_free(d.vocab);

@@ -1,6 +1,6 @@
-/* compare.c: compares the tokens of two sets, however they are divided into shards, and shows the
- * first difference. Two folders are compared split by split. If at least one of the two is a single
- * shard, all tokens are compared as one sequence. */
+/* compare.c: compares the tokens of two sets, regardless of how they are divided into shards, and
+ * shows the first difference. Two folders are compared split by split. If one of the sets is a
+ * single shard, all tokens are compared as one sequence. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
 
-/* tokens compared at a time: both blocks together fit in the L2 cache */
+/* tokens compared at a time, so few that the blocks of both sets fit into the L2 cache */
 #define BLOCK ((size_t)1 << 17)
 #define AROUND 6 /* number of tokens shown before and after the first difference */
 
@@ -20,7 +20,7 @@
 typedef struct side {
     inspect_set set;
     void *ids;      /* BLOCK tokens */
-    json_t *around; /* the tokens around the first difference; NULL: there is none */
+    json_t *around; /* description of the tokens around the first difference; NULL: no difference */
 } side;
 
 typedef struct pair {
@@ -28,11 +28,13 @@ typedef struct pair {
     side sides[2];
     sgt_progress *bar;
     uint64_t done; /* tokens compared so far */
-    /* split with the first difference; -1: the sets were compared as one sequence */
+    /* index of the split that has the first difference; -1: all tokens were compared as one
+     * sequence */
     int split;
-    uint64_t token; /* index of the first difference within the split, or in all tokens */
+    uint64_t token; /* index of the first different token in the split (or in all tokens) */
     int differs;    /* 1: the tokens differ */
-    /* 1: the vocabularies are the same; 0: they differ; -1: a set does not name its vocabulary */
+    /* 1: same vocabulary; 0: different vocabularies; -1: unknown, because a set does not state
+     * it */
     int vocabularies;
 } pair;
 
@@ -47,8 +49,8 @@ static size_t first_difference(const side *a, const side *b, size_t n)
     return i;
 }
 
-/* Compare one split, or if `split` is -1, all tokens. Set p->differs, and set p->token to the
- * number of equal tokens before the first difference. */
+/* Compare the split with index `split`, or all tokens if `split` is -1. Set p->differs, and set
+ * p->token to the number of equal tokens before the first difference. */
 static int compare_split(pair *p, int split, sgt_error *err)
 {
     side *a = &p->sides[0], *b = &p->sides[1];
@@ -91,8 +93,8 @@ static int open_side(side *d, const inspect *o, const char *path, sgt_error *err
 
 /* ---- output ---- */
 
-/* Describe the tokens around the first difference. Add their text if the vocabulary is known and
- * has all of their ids. */
+/* Set d->around to a description of the tokens around the first difference. It has their text if
+ * the vocabulary is known and contains all of these ids. */
 static int describe_around(side *d, const pair *p, sgt_error *err)
 {
     sgt_vocab *v;

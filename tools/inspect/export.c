@@ -1,5 +1,6 @@
-/* export.c: converts a set of sgt's own shards to the files of another trainer. The new files are
- * written in OUT/.work, and an earlier set in OUT is kept until they are complete and verified. */
+/* export.c: converts a set of sgt's own shards to the file format of a different trainer. The new
+ * files are written in OUT/.work. An earlier set in OUT is kept until the new files are complete
+ * and verified. */
 #include "tokenize/out/export.h"
 
 #include <stdio.h>
@@ -19,7 +20,7 @@ typedef struct exporting {
     inspect_set set;
     const char *path; /* path of OUT */
     sgt_out out;
-    int replacing;         /* 1: the earlier set has been removed from OUT */
+    int replacing;         /* 1: the earlier set in OUT has been removed */
     sgt_manifest manifest; /* manifest of the new set */
     sgt_progress *bar;
 } exporting;
@@ -84,7 +85,7 @@ static int fill_out(exporting *e, const sgt_vocab *v, sgt_error *err)
     return sgt_out_publish(&e->out, &e->manifest, v, err);
 }
 
-/* Return the normal form of text that the set's stored options name. */
+/* Return the Unicode normal form of the text, as stated in the manifest's options. */
 static sgt_normalize read_normal_form(const sgt_manifest *m)
 {
     json_t *options = json_loads(m->options, 0, NULL);
@@ -103,12 +104,12 @@ static int export_set(exporting *e, sgt_error *err)
         .path = e->path, .force = e->o->force, .notice = &e->o->notice, .stop = e->o->stop};
     int rc = check_set(e, err);
     if (!rc) rc = inspect_set_vocabulary(&v, &e->set, err);
-    /* the built-in vocabulary of GPT-2 has none */
+    /* set the normal form, which the built-in vocabulary of GPT-2 does not have */
     if (!rc) v->normalize = read_normal_form(&e->set.manifest);
     if (!rc && (rc = sgt_out_claim(&e->out, &r, err)) == 0) {
         rc = fill_out(e, v, err);
-        /* once the earlier set is removed, keep .work: it shows that the same command can be
-         * continued */
+        /* if the earlier set has been removed, keep .work, which shows that the same command can
+         * continue */
         sgt_out_release(&e->out, e->replacing || e->out.had_work);
     }
     sgt_vocab_free(v);

@@ -1,4 +1,4 @@
-/* run.c: shows a training run's folder, or one of its checkpoints. */
+/* run.c: shows the folder of a training run, or one of the run's checkpoints. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,17 +13,20 @@
 #include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
 
-/* The most bytes of state.json and of options.json; usually, they have a few kilobytes. */
+/* maximum size in bytes of state.json and options.json, which usually have a few kilobytes */
 #define MAX_JSON ((size_t)16 << 20)
-#define MAX_VALUES ((size_t)1 << 16) /* the most JSON values in state.json or options.json */
+/* maximum number of JSON values in state.json or options.json */
+#define MAX_VALUES ((size_t)1 << 16)
 
-/* Read the file into malloc'd *text, or set it to NULL if there is no such file. */
+/* Read the file `path` into malloc'd memory and store its address in *text. If there is no such
+ * file, leave *text unchanged. */
 static int read_text(char **text, size_t *n, const char *path, sgt_error *err)
 {
     return sgt_file_gone(path) ? SGT_OK : sgt_file_get(text, n, path, MAX_JSON, err);
 }
 
-/* Read the JSON object in FOLDER/NAME into *out. Set *out to NULL if there is no such file. */
+/* Read the JSON object in the file FOLDER/NAME into *out. If there is no such file, leave *out
+ * unchanged. */
 static int read_object(json_t **out, const char *folder, const char *name, sgt_error *err)
 {
     char *text = NULL, path[SGT_PATH];
@@ -86,7 +89,8 @@ int inspect_checkpoint(const inspect *o, sgt_error *err)
 
 /* ---- a run ---- */
 
-/* Append the complete checkpoints of the run to `list`, in order of their steps. */
+/* Append the names of the run's complete checkpoints to `list`, in ascending order of their
+ * steps. */
 static int list_checkpoints(json_t *list, const char *folder, sgt_error *err)
 {
     uint64_t *steps;
@@ -104,10 +108,12 @@ static int list_checkpoints(json_t *list, const char *folder, sgt_error *err)
     return rc;
 }
 
-/* The log's first line, its last line, and the last line with an evaluation; NULL: there is
- * none. */
+/* Summary of a run's log: its first line, its last line, and the last line that has an evaluation.
+ * Lines are NULL if there are none. */
 typedef struct run_log {
-    uint64_t steps, bad; /* bad: number of the first damaged line; 0: none is damaged */
+    /* number of lines (one per step); number of the first damaged line, from 1 (0: no damaged
+     * line) */
+    uint64_t steps, bad;
     json_t *first, *last, *evaluated;
 } run_log;
 

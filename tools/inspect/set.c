@@ -1,5 +1,5 @@
-/* set.c: opens a set (a folder of shards, or one shard), and checks headers, sizes and the
- * manifest. */
+/* set.c: opens a set (a folder of shards, or a single shard), and checks its headers, file sizes
+ * and manifest. */
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,8 +17,8 @@ const char *const inspect_splits[INSPECT_SPLITS] = {"train", "val"};
 
 /* ---- a folder ---- */
 
-/* Return whether a set's shards from index `first` on include this path. The search begins at first
- * + near, which is the shard's index if the manifest and the folder have the same order. */
+/* Return whether `path` is among the set's shards from index `first` on. The search begins at index
+ * first + near. This is the right index if the manifest and the folder have the same order. */
 static int has_path(const sgt_set *s, uint32_t first, const char *path, size_t near)
 {
     const uint32_t n = s->count - first;
@@ -27,8 +27,8 @@ static int has_path(const sgt_set *s, uint32_t first, const char *path, size_t n
     return 0;
 }
 
-/* Add the shards of a split that are in the folder but not in the manifest, as damaged shards.
- * `first` is the index of the split's first shard that the manifest lists. */
+/* Add the shards of a split that are in the folder but not listed in the manifest, as damaged
+ * shards. `first` is the index of the split's first listed shard. */
 static int add_unlisted(inspect_set *s, const char *split, uint32_t first, sgt_error *err)
 {
     const sgt_manifest none = {0}, *m = &s->manifest;
@@ -73,7 +73,7 @@ static int open_folder(inspect_set *s, const inspect *o, sgt_error *err)
                     o->split ? o->split : "train_NNNNNN.bin or val");
 }
 
-/* Check that each total in the manifest is the sum over its shards. */
+/* Check that the totals in the manifest are the sums over its shards. */
 static int check_totals(const inspect_set *s, sgt_error *err)
 {
     const sgt_manifest *m = &s->manifest;
@@ -103,7 +103,8 @@ inspect_kind inspect_find_kind(const char *folder)
                  {"latest", INSPECT_RUN},
                  {"options.json", INSPECT_RUN}};
     char path[SGT_PATH];
-    /* errors of access() count as a missing file here; opening the folder later reports them */
+    /* treat an error of access() as a missing file, because opening the folder later reports the
+     * error */
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
         if (access(sgt_path(path, folder, "%s", signs[i].name), F_OK) == 0) return signs[i].kind;
     return INSPECT_SHARDS;
@@ -117,12 +118,11 @@ int inspect_known(const char *path, sgt_error *err)
     sgt_error why;
     struct stat st;
     if (stat(path, &st) < 0 || !S_ISREG(st.st_mode)) return SGT_OK;
-    /* `path` may also be the .idx file of a Megatron-LM shard, or the shard's name without an
-     * extension */
+    /* `path` may also be the .idx file of a Megatron-LM shard, or the shard's name without .bin */
     if (sgt_shard_is_bin(path) || sgt_megatron_shard(folder, path)) return SGT_OK;
     const int fd = sgt_shard_open(&head, path, -1, &why);
     if (fd >= 0) close(fd);
-    /* other failures are reported when the file is opened later */
+    /* ignore other failures, which are reported when the file is opened later */
     if (fd >= 0 ? head.format != SGT_SHARD_RAW : fd != SGT_EFORMAT) return SGT_OK;
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash + 1 - path) : 2,
              slash ? path : "./");
@@ -142,8 +142,8 @@ int inspect_known(const char *path, sgt_error *err)
 
 /* ---- a set ---- */
 
-/* Compute the number of documents from the size of the .idx file next to a shard, if there is
- * one. */
+/* If the number of documents in a shard is unknown, compute it from the size of the .idx file next
+ * to the shard, if there is one. */
 static void count_documents(sgt_set_shard *h)
 {
     struct stat st;
@@ -153,12 +153,12 @@ static void count_documents(sgt_set_shard *h)
         h->documents = (uint64_t)st.st_size / 8;
 }
 
-/* Set the fields that describe the whole set, from shards whose headers and sizes have been
+/* Set the fields that describe the entire set, once the headers and sizes of its shards are
  * checked. */
 static void describe(inspect_set *s)
 {
     const sgt_manifest *m = &s->manifest;
-    /* a complete set without documents has no shard */
+    /* a complete set of no documents has no shards */
     if (s->set.count) s->first = s->set.shards[0].head;
     if (m->options) {
         s->first.vocab = m->vocab;

@@ -1,5 +1,4 @@
-/* show.c: describes a set of shards as JSON, and prints the description of a set, a run or a
- * checkpoint. */
+/* show.c: describes a set of shards as JSON, and prints the description. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +38,7 @@ static json_t *vocabulary_json(const inspect_set *s)
                      hex(h->fingerprint));
 }
 
-/* Describe the shards of each split that is not empty. */
+/* Return a JSON object that describes the shards of each non-empty split. */
 static json_t *splits_json(const inspect_set *s)
 {
     json_t *splits = json_object();
@@ -55,7 +54,7 @@ static json_t *splits_json(const inspect_set *s)
     return splits;
 }
 
-/* Return the facts in the manifest about the text from which the set was encoded. */
+/* Return a JSON object with the manifest's facts about the text of which the set was made. */
 static json_t *text_json(const sgt_manifest *m)
 {
     json_t *invalid = m->invalid ? json_loads(m->invalid, 0, NULL) : NULL;
@@ -71,7 +70,8 @@ static json_t *text_json(const sgt_manifest *m)
 
 static json_t *set_json(const inspect_set *s, const inspect *o)
 {
-    uint64_t summed = 0, bytes = 0; /* summed: number of shards that have a checksum */
+    /* number of shards with a checksum; number of bytes in all shards */
+    uint64_t summed = 0, bytes = 0;
     json_t *shards = json_array();
     for (uint32_t i = 0; i < s->set.count; i++) {
         const sgt_set_shard *d = &s->set.shards[i];

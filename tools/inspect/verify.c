@@ -1,7 +1,7 @@
-/* verify.c: verifies a whole set: all tokens against the checksums and the vocabulary, the starts
- * of documents against the tokens, and the manifest's totals against sources.jsonl. Each thread
- * reads one shard at a time, with large reads that do not fill the page cache. Each damaged shard
- * is reported in one line. */
+/* verify.c: verifies an entire set. It checks all tokens against the checksums and the vocabulary,
+ * the starts of documents against the tokens, and the manifest's totals against sources.jsonl. Each
+ * thread reads one shard at a time, with large reads that do not fill the page cache. Each damaged
+ * shard is reported in one line. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "tools/cli/progress.h"
 #include "tools/inspect/inspect.h"
 
-/* State of a verification, shared by all threads. */
+/* state of a verification, which all threads share */
 typedef struct work {
     inspect_set *set;
     const sgt_stop *stop;
@@ -31,24 +31,26 @@ typedef struct checking {
     work *w;
     const sgt_set_shard *shard;
     char idx[SGT_PATH]; /* path of the .idx file */
-    uint64_t *starts;   /* for each document, the index of its first token in the shard */
-    /* count: number of starts; next: index of the first start whose token has not been read yet */
+    uint64_t *starts;   /* (count): index in the shard of each document's first token */
+    /* number of elements in `starts`; index of the first start whose token has not been read yet */
     size_t count, next;
 } checking;
 
-/* Read the starts of the shard's documents from its .idx file. If there is no such file, there are
- * no starts, but in a set with a manifest a missing file is an error. */
+/* Read the document starts of a shard from its .idx file. If there is no such file, that is an
+ * error for a set with a manifest; otherwise there are no starts to check. */
 static int read_starts(checking *c, sgt_error *err)
 {
     const sgt_set_shard *d = c->shard;
     const sgt_manifest *m = &c->w->set->manifest;
-    /* Megatron-LM's index was read when the set was opened */
+    /* Megatron-LM's .idx file has been read when the set was opened; other foreign formats have
+     * none */
     if (m->foreign || d->head.format == SGT_SHARD_MEGATRON) return SGT_OK;
     if (!sgt_index_path(c->idx, d->path) || (!m->options && sgt_file_gone(c->idx))) return SGT_OK;
     return sgt_index_read(&c->starts, &c->count, c->idx, d->head.tokens, d->documents, err);
 }
 
-/* Check that each document among these tokens begins with the end-of-text id. */
+/* Check that the documents that begin among these n tokens begin with the end-of-text id. `first`
+ * is the index of the first token in the shard. */
 static int check_tokens(void *ctx, const void *ids, size_t n, uint64_t first, sgt_error *err)
 {
     checking *c = ctx;
@@ -69,7 +71,7 @@ static int check_tokens(void *ctx, const void *ids, size_t n, uint64_t first, sg
 static int verify_shard(work *w, const sgt_set_shard *d, sgt_error *err)
 {
     checking c = {.w = w, .shard = d};
-    /* for a file without a header, this is the manifest's checksum */
+    /* head.xxh3 is the manifest's checksum if the file has no header */
     sgt_shard_visitor v = {check_tokens, &c, d->head.xxh3};
     int rc = read_starts(&c, err);
     if (!rc) rc = sgt_shard_verify(d->path, d->raw, inspect_ids(d), &v, w->stop, err);
@@ -79,8 +81,8 @@ static int verify_shard(work *w, const sgt_set_shard *d, sgt_error *err)
 
 /* ---- all shards ---- */
 
-/* Verify the shards with several threads, each of which reads one shard at a time. Return the first
- * error other than a damaged shard; after such an error, no thread begins another shard. */
+/* Verify all shards with several threads, each of which reads one shard at a time. Damaged shards
+ * are recorded. Any other error is returned, and no thread then begins another shard. */
 static int verify_shards(inspect_set *s, const inspect *o, sgt_error *err)
 {
     work w = {.set = s,
@@ -110,7 +112,8 @@ static int verify_shards(inspect_set *s, const inspect *o, sgt_error *err)
 
 typedef struct sums {
     uint64_t lines, files, documents, tokens;
-    /* documents with a line of kept fields since the last file's line (--keep-fields) */
+    /* number of lines with kept fields (--keep-fields) since the last line about a file; each is
+     * one document */
     uint64_t kept;
 } sums;
 
@@ -145,8 +148,8 @@ static int compare_sums(const sums *t, const sgt_manifest *m, const char *path, 
     } rows[] = {{"files", t->files, m->files},
                 {"documents", t->documents, m->documents + m->duplicates},
                 {"tokens", t->tokens, m->tokens}};
-    /* if duplicates were removed, do not compare the number of tokens: sources.jsonl counts all
-     * tokens that were read */
+    /* do not compare the number of tokens if duplicates were removed, because sources.jsonl counts
+     * all tokens that were read */
     for (size_t i = 0; i < (m->duplicates ? 2 : sizeof rows / sizeof *rows); i++)
         if (rows[i].got != rows[i].want)
             return sgt_fail(err, SGT_EFORMAT, "%s: %" PRIu64 " %s, but the manifest says %" PRIu64,
