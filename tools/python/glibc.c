@@ -1,6 +1,6 @@
-/* glibc.c: functions that the wheel's programs and libraries need because they are linked with a
- * later glibc, but that glibc 2.28 lacks. For all other symbols, wheel.mk selects the version that
- * 2.28 has. */
+/* glibc.c: functions that glibc 2.28 lacks. The programs and libraries in the wheel need them,
+ * because they are linked with a later glibc. For all other symbols, wheel.mk selects a version
+ * that glibc 2.28 has. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -14,16 +14,17 @@
 #else
 #define FIRST "GLIBC_2.17"
 #endif
-#define LOCAL __attribute__((visibility("hidden"))) /* each program and library has its own copy */
+/* hide the function in its program or library, each of which has its own copy */
+#define LOCAL __attribute__((visibility("hidden")))
 
-/* wheel.mk renames libjansson's reference to stdin to this, because code from Debian's libjansson.a
- * cannot refer to stdin from within a shared library. jansson only compares stdin with the file
- * that it reads. */
+/* replacement of `stdin` in libjansson: code from Debian's libjansson.a cannot refer to stdin from
+ * within a shared library, so wheel.mk renames that reference to not_stdin. jansson only compares
+ * stdin with the file that it reads. */
 extern LOCAL void *not_stdin;
 void *not_stdin;
 
-/* These have been functions in glibc only since 2.33. The kernel's system calls fill in the same
- * struct. */
+/* glibc exports the following four functions only since 2.33. The kernel's system calls fill in the
+ * same struct stat. */
 LOCAL int fstatat(int fd, const char *path, struct stat *out, int flags)
 {
     return (int)syscall(SYS_newfstatat, fd, path, out, flags);
@@ -48,7 +49,7 @@ LOCAL int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *f
     return rc;
 }
 
-/* Before glibc 2.34, a program passed the function that calls its constructors to
+/* Before glibc 2.34, a program had to pass the function that calls its constructors to
  * __libc_start_main. */
 typedef int main_function(int argc, char **argv, char **envp);
 typedef void constructor(int argc, char **argv, char **envp);
@@ -56,8 +57,8 @@ int old_start(main_function *run, int argc, char **argv, constructor *init, void
               void (*loader_fini)(void), void *stack_end);
 __asm__(".symver old_start,__libc_start_main@" FIRST);
 
-/* The linker defines these in programs; in libraries, which have no start-up code, they stay
- * NULL. */
+/* In programs, the linker defines these symbols. In libraries, which have no start-up code, they
+ * stay NULL. */
 extern constructor *__init_array_start[] __attribute__((weak, visibility("hidden")));
 extern constructor *__init_array_end[] __attribute__((weak, visibility("hidden")));
 
