@@ -1,6 +1,7 @@
-/* ablation.c: sgt-bench ablation: the gain of each training technique, on the user's own data and
- * machine. The techniques are switched on one after the other; each row measures a step with its
- * technique and all techniques before it. */
+/* ablation.c: the subcommand `sgt-bench ablation`, which measures how much each training technique
+ * gains on the user's own data and machine. The techniques are switched on one after another. Each
+ * row of the table measures a training step with its own technique and all techniques of the rows
+ * above. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,8 +10,8 @@
 #include "tools/bench/bench.h"
 #include "tools/cli/talk.h"
 
-/* Techniques that the code refers to by name, as indices of the table below; TECHNIQUES: their
- * total number. */
+/* Indices in `techniques` of the techniques that the code treats specially. TECHNIQUES is the
+ * number of all techniques. */
 typedef enum technique {
     TECHNIQUE_TEXT,
     TECHNIQUE_COLD,
@@ -26,12 +27,12 @@ static const char *const names[] = {"text",   "cold", "mmap",  "preload",   "sim
 
 #define SETS(field, value) offsetof(sgt_config, field), value
 
-/* The techniques, in the order in which they are switched on. */
+/* the techniques, in the order in which they are switched on */
 static const struct {
     const char *about;
-    const char *not_on_cpu; /* reason why there is no such row on a CPU; NULL: there is one */
-    /* field: offset of an int in sgt_config (0: none); value: what that int is set to from this row
-     * on */
+    const char *not_on_cpu; /* reason why a CPU has no such row; NULL: a CPU has it */
+    /* offset in sgt_config of an int that the technique sets (0: none), and the value to which this
+     * row and all later rows set it */
     size_t field;
     int value;
 } techniques[] = {
@@ -101,20 +102,20 @@ static const sgt_program program = {
                 "  sgt-bench ablation --data out/ --rows text,preload,tied --steps 30\n"
                 "  sgt-bench ablation --data out/ --device cuda"};
 
-/* State of the subcommand. Row t of `bench.rows` is technique t; if it cannot be measured, its
- * `why` is the reason. */
+/* State of the subcommand. bench.rows[t] is the row of technique t. If it cannot be measured, its
+ * member `why` has the reason. */
 static struct {
-    sgt_loader *set; /* lists the shards; no batches are drawn from it */
+    sgt_loader *set; /* loader that only lists the shards; no batches are drawn from it */
     uint32_t wanted; /* bit t: row t is to be measured */
     size_t rounds;
-    int fits;     /* 1: the batch size was given, or is known to fit in memory */
+    int fits;     /* 1: the batch size was given by the user, or is known to fit into memory */
     json_t *last; /* figures of the last step */
 } state;
 
 /* ---- what a row is ---- */
 
-/* Return the configuration of a training with all techniques up to `t`, including those whose row
- * is not shown. */
+/* Return the training options of row t, with all techniques up to t switched on. This includes
+ * techniques whose rows are not shown. */
 static sgt_config make_config(size_t t)
 {
     sgt_config c = bench_config;
@@ -125,18 +126,20 @@ static sgt_config make_config(size_t t)
     for (size_t k = 0; k <= t; k++)
         if (techniques[k].field && !bench.rows[k].why[0])
             *(int *)(void *)((char *)&c + techniques[k].field) = techniques[k].value;
-    /* number of micro-batches: the smallest divisor of the batch size that is above 1 */
+    /* use the smallest number of micro-batches above 1 that divides the batch size */
     if (t >= TECHNIQUE_ACCUM && c.batch > 1) c.accum = 2;
     while (c.batch % c.accum) c.accum++;
     c.batch /= c.accum;
-    c.given[SGT_SET_LOADER] = 1; /* so that preload is not replaced by mmap if memory is short */
+    /* count the reader as given by the user, so that preload is not replaced by mmap if memory is
+     * short */
+    c.given[SGT_SET_LOADER] = 1;
     return c;
 }
 
 /* ---- which rows there are ---- */
 
-/* Leave out a technique that cannot be measured, for the reason `why`. If --rows names it, return
- * an error. */
+/* Leave out technique t, which cannot be measured for the reason `why`. If --rows names it, return
+ * SGT_EUNSUPPORTED instead. */
 static int leave_out(int t, const char *why, sgt_error *err)
 {
     snprintf(bench.rows[t].why, sizeof bench.rows[t].why, "%.159s", why);
@@ -146,8 +149,9 @@ static int leave_out(int t, const char *why, sgt_error *err)
     return SGT_OK;
 }
 
-/* Leave out the techniques that this device and data do not support: TECHNIQUE_COLD if the shards
- * cannot be evicted, and TECHNIQUE_TEXT if the data is not in GPT-2's vocabulary. */
+/* Leave out the techniques that this device or the data does not support. These include
+ * TECHNIQUE_COLD if the shards cannot be evicted from the page cache, and TECHNIQUE_TEXT if the
+ * data does not use GPT-2's vocabulary. */
 static int choose_rows(sgt_error *err)
 {
     sgt_error cold = {0};
@@ -199,8 +203,8 @@ static int measure_row(size_t t, json_t **figures, sgt_error *err)
     if (t == TECHNIQUE_ACCUM && *batch == 1)
         return leave_out((int)t, "a batch of one row cannot be divided", err);
     int rc = measure_step(t, &all, err);
-    /* halve the batch: the first row needs the most memory, so a batch that fits there fits
-     * everywhere */
+    /* halve the batch size until the first row fits into memory; that row needs the most memory, so
+     * all rows fit then */
     while (rc == SGT_ENOMEM && bench_on_cuda() && !state.fits && *batch > 1) {
         *batch /= 2;
         rc = measure_step(t, &all, err);
@@ -222,9 +226,9 @@ static int measure_row(size_t t, json_t **figures, sgt_error *err)
 
 /* ---- results ---- */
 
-/* Compare a row with the nearest measured row above it (the first row with itself), and with the
- * first row. If the ranges of their rounds overlap, two rows may be equally fast; with a single
- * round, there is no range, so that is unknown. */
+/* Compare a row with the first row, and with the nearest measured row above it. (The first row is
+ * compared with itself.) If the two rows' ranges over the rounds overlap, the difference may be
+ * noise. With a single round there is no range, so this cannot be determined. */
 static void compare(const bench_row *row, const json_t *above, const json_t *first)
 {
     json_t *result = row->result, *round;

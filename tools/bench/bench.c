@@ -1,5 +1,6 @@
-/* bench.c: functions that the subcommands share: their skeleton, which parses options, measures,
- * and prints a JSON document or a table; default values; work on threads; the page cache. */
+/* bench.c: functions that the subcommands share. They run a subcommand (parse options, measure,
+ * print a JSON document or a table), choose default values, run work on threads, and control the
+ * page cache. */
 #include "tools/bench/bench.h"
 
 #include <assert.h>
@@ -24,7 +25,7 @@
 struct bench bench;
 sgt_config bench_config;
 
-/* Print "AMD EPYC 9R14, 2 cores, avx512, 23.5 GiB of memory". */
+/* Print a line about this machine, such as "AMD EPYC 9R14, 2 cores, avx512, 23.5 GiB of memory". */
 static void print_machine(void)
 {
     char cpu[64], memory[32];
@@ -90,8 +91,8 @@ bench_row *bench_add(json_t *about)
     return r;
 }
 
-/* Add a row's figures to its result: the median over the turns of each real number, and the last
- * turn's value of anything else. */
+/* Add a row's figures to its result. A real number becomes the median over the row's turns. Any
+ * other value is that of the last turn. */
 static void take_medians(bench_row *r)
 {
     double x[BENCH_TURNS];
@@ -188,8 +189,8 @@ int bench_words(uint32_t *chosen, const char *option, const char *list, const ch
 
 enum { CELL = 33 }; /* bytes of a cell's text */
 
-/* Write the text of a row's cell in column c into buf, or the column's heading if row is NULL.
- * Return buf. */
+/* Return the text of a row's cell in column c, written into buf. If row is NULL, return the
+ * column's heading. */
 static const char *format_cell(char buf[CELL], const json_t *row, const bench_column *c)
 {
     const json_t *v = json_object_get(row, c->key);
@@ -202,7 +203,7 @@ static const char *format_cell(char buf[CELL], const json_t *row, const bench_co
     return buf;
 }
 
-/* Return the width of a column in characters, or 0 if no row has its field. */
+/* Return the width of a column in characters. Return 0 if no row has the column's field. */
 static int column_width(const json_t *rows, const bench_column *c)
 {
     char buf[CELL];
@@ -271,10 +272,11 @@ int bench_choose_device(sgt_error *err)
 
 /* ---- work on several threads ---- */
 
-/* least seconds between two readings of the clock, each of which takes 25 ns */
+/* minimum number of seconds between two readings of the clock; one reading takes 25 ns */
 #define CLOCK_EVERY 20e-6
 
-/* The work of one thread: its number, its result and its times. */
+/* The state of one thread: its index, its result, the units it has done, and its start and end
+ * times. */
 typedef struct worker {
     int thread, rc;
     uint64_t units;
@@ -312,7 +314,7 @@ int bench_run(const bench_slice *s, bench_work *work, void *ctx, uint64_t *units
         if (omp_get_num_threads() < s->threads)
             w.rc = sgt_fail(&w.err, SGT_EIO, "only %d of %d threads are allowed (OMP_THREAD_LIMIT)",
                             omp_get_num_threads(), s->threads);
-#pragma omp barrier /* barrier: all threads begin at the same time */
+#pragma omp barrier /* all threads begin at the same time */
         if (w.rc == SGT_OK) work_on(&w, s, work, ctx);
 #pragma omp critical
         {
@@ -342,17 +344,18 @@ double bench_median(double *x, size_t n)
 
 /* ---- the page cache ---- */
 
-/* attempts to evict pages: those in a CPU's local list are only dropped by a later attempt */
+/* number of attempts to evict pages. Pages in a CPU's local list are dropped only by a later
+ * attempt */
 #define TRIES 5
 
-/* Evict the pages of a mapped file. Since Linux 5.2, mincore is only right about files that the
- * caller owns or may write; for others it reports every page as cached. So other files count as
- * impossible to evict. */
+/* Evict the pages of a mapped file from the page cache. Return SGT_EUNSUPPORTED if pages stay.
+ * Since Linux 5.2, mincore is reliable only for files that the caller owns or may write to; for
+ * other files it reports every page as cached. So those files count as impossible to evict. */
 static int evict_pages(int fd, void *map, size_t bytes, const char *path, sgt_error *err)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (bytes + page - 1) / page;
     size_t cached = pages;
-    /* a byte per page; its lowest bit is 1 if the page is cached */
+    /* one byte per page, whose lowest bit is 1 if the page is cached */
     unsigned char *there = malloc(pages + 1);
     int rc = there ? SGT_OK : sgt_fail_memory(err, path);
     for (int i = 0; cached && i < TRIES && rc == SGT_OK; i++) {

@@ -1,8 +1,8 @@
-/* bench.h: functions that the subcommands of sgt-bench share: a skeleton that parses options,
- * measures rows in turns, computes medians, and prints a JSON document or a table; the model's
- * options; work timed on threads; control of the page cache; programs to compare with; and a
- * training step. A process runs only one subcommand, so `bench` and the `state` in each
- * subcommand's file are global variables.
+/* bench.h: functions that the subcommands of sgt-bench share. The skeleton of a subcommand parses
+ * options, measures the rows of a table in turns, computes medians, and prints a JSON document or a
+ * table. Further functions choose the model's options, time work on threads, control the page
+ * cache, run other programs for comparison, and measure training steps. A process runs only one
+ * subcommand, so `bench`, and `state` in each subcommand's file, are global variables.
  *
  *     const bench_subcommand bench_kernels = {
  *         .command = {"kernels", "each kernel", &program, bench_run_subcommand},
@@ -28,25 +28,27 @@
             .help = "print only failures and what --json asks for"             \
     }
 
-enum { BENCH_ROWS = 32, BENCH_TURNS = 100 }; /* the most rows of a table; the most turns of a row */
+/* maximum number of rows in a table; maximum number of turns per row */
+enum { BENCH_ROWS = 32, BENCH_TURNS = 100 };
 
 /* A row of the table. */
 typedef struct bench_row {
-    /* the row's object in the JSON document: the fields of `about`, then the figures. A real number
-     * is the median over the turns; any other value is that of the last turn */
+    /* the row's object in the JSON document. It has the fields of `about` (see bench_add), followed
+     * by the figures. A figure that is a real number is the median over all turns; any other value
+     * is that of the last turn */
     json_t *result;
-    json_t *turns; /* array with an object of figures for each turn */
-    char why[320]; /* reason why the row is left out; "": it is not */
+    json_t *turns; /* array with one object of figures per turn */
+    char why[320]; /* reason why the row is left out; "" if it is not left out */
 } bench_row;
 
-/* Options that all subcommands have, and the rows of the table. */
+/* Options that all subcommands have in common, and the rows of the table. */
 extern struct bench {
     int json, quiet; /* --json, --quiet */
     char **operands;
     size_t operand_count;
     sgt_notice notice;
     const sgt_stop *stop;
-    char *cache; /* folder for a device's timing results (backend.h); NULL: none */
+    char *cache; /* folder for timing results of a device (backend.h); NULL: none */
     bench_row rows[BENCH_ROWS];
     size_t count;
     int measured; /* 1: at least one row has figures */
@@ -54,103 +56,108 @@ extern struct bench {
 
 typedef struct bench_subcommand {
     sgt_command command; /* its `run` is bench_run_subcommand */
-    int partial;         /* 1: after an interrupt, the rows measured so far are shown */
-    /* Measure all rows. Returns 0, 1 if there is nothing to show, or a negative SGT_E*. */
+    int partial;         /* 1: if the user interrupts it, show the rows measured so far */
+    /* Measure all rows. Returns 0, or 1 if there is nothing to show, or a negative SGT_E*. */
     int (*measure)(sgt_error *err);
-    void (*json)(json_t *top); /* add the results to the document, which already names the CPU */
-    void (*show)(json_t *top); /* print the document as a table; may modify the document */
+    /* add the results to the JSON document, which already has the CPU's name */
+    void (*json)(json_t *top);
+    void (*show)(json_t *top); /* print the JSON document as a table; may modify the document */
     void (*release)(void);     /* NULL: nothing to release */
 } bench_subcommand;
 
-/* the subcommands; each is defined at the end of the file of its name */
+/* The subcommands. Each is defined at the end of its own file, for example bench_step in step.c. */
 extern const bench_subcommand bench_loader, bench_tokenize, bench_kernels, bench_step,
     bench_ablation;
 
-/* Run the subcommand that contains *c as its `command`, and return the program's exit code. */
+/* Run the subcommand whose member `command` is *c, and return the program's exit code. */
 int bench_run_subcommand(const sgt_command *c, int argc, char **argv);
 
 /* ---- bench.c: rows ---- */
 
-/* Add a row and return it. `about`, an object that describes the row or NULL, becomes its result;
- * the row owns it. */
+/* Add a row to the table and return it. `about` is a JSON object that describes the row, or NULL.
+ * The row takes ownership of `about` and later adds its figures to it. */
 bench_row *bench_add(json_t *about);
 
-/* Measure row i once, and set *figures to a new object. *figures may stay NULL, so that the turn
- * has no figures. */
+/* Measure row i once, and set *figures to a new JSON object. If *figures stays NULL, this turn has
+ * no figures. */
 typedef int bench_take(size_t i, json_t **figures, sgt_error *err);
 
-/* Measure rows first .. first + count - 1 in turns: each turn measures every row that is not left
- * out once. Then add the figures to the results, even after a failure. */
+/* Measure rows first ... first + count - 1 in turns. Each turn measures every row once, except rows
+ * that are left out. Afterwards add the figures to the rows' results, even if a measurement
+ * failed. */
 int bench_take_turns(size_t first, size_t count, size_t turns, bench_take *take, sgt_error *err);
 
-/* Handle the result rc of a measurement. If it is SGT_EUNSUPPORTED, leave the row out for the
- * reason in *err, print a notice if `name` is not NULL, and return 0. Return any other rc
- * unchanged. */
+/* Handle the result rc of measuring row r. If rc is SGT_EUNSUPPORTED, leave the row out, with the
+ * message in *err as the reason, and return 0. A notice is printed unless `name`, the row's name,
+ * is NULL. Any other rc is returned unchanged. */
 int bench_leave_out(bench_row *r, int rc, const char *name, const sgt_error *err);
 
-/* Return an array of the results of the measured rows from `first` on. If `left_out` is 1, return
- * those of the rows that were left out instead, each with the field "why". */
+/* Return a JSON array of results of the rows from index `first` on. If `left_out` is 0, it has the
+ * rows that were measured. If `left_out` is 1, it has the rows that were left out, each with the
+ * field "why". */
 json_t *bench_results(size_t first, int left_out);
 
-/* bench_get returns the number in a field of an object, or 0 if there is none. bench_put sets it,
- * unless x is 0, which stands for unknown. */
+/* bench_get returns the number in field `key` of an object, or 0 if there is no such field.
+ * bench_put sets the field to x, but does nothing if x is 0, which means unknown. */
 double bench_get(const json_t *object, const char *key);
 void bench_put(json_t *object, const char *key, double x);
 void bench_put_text(json_t *object, const char *key, const char *text);
-/* Add the members of `fields` to an object, and release `fields`. */
+/* Add all members of `fields` to `object`, and release `fields`. */
 void bench_put_all(json_t *object, json_t *fields);
 
-/* Set bit k of *chosen if names[k] is a word of the comma-separated `list`, or every bit if `list`
- * is NULL. The array `names` ends with NULL. `option` is the option's name for messages. Return 0
- * or SGT_EUSAGE. */
+/* Parse the words of the comma-separated `list`, the value of the option named `option`. For each
+ * word, set bit k of *chosen, where names[k] is the word. If `list` is NULL, set the bits of all
+ * names. `names` ends with NULL. Return 0, or SGT_EUSAGE if a word is unknown. */
 int bench_words(uint32_t *chosen, const char *option, const char *list, const char *const *names,
                 sgt_error *err);
 static inline int bench_has(uint32_t chosen, int k) { return chosen >> k & 1; }
 
-/* A column of a table: a field of the rows in the JSON document. A column without a key ends the
- * array of columns. */
+/* A column of a table, which shows one field of the rows in the JSON document. An array of columns
+ * ends with a column that has no key. */
 typedef struct bench_column {
     const char *key, *head; /* name of the field; heading */
     enum { BENCH_NUMBER, BENCH_TEXT, BENCH_PERCENT, BENCH_BYTES } kind;
     int decimals;
-    double scale; /* factor for the number; 0 stands for 1 */
+    double scale; /* factor by which the number is multiplied; 0 means 1 */
 } bench_column;
 
-/* Print the rows as a table; every column is as wide as its widest cell, and a row that lacks a
- * field has "-". Columns whose field no row has are left out. A star marks the row with the highest
- * number in the field `best`, or every row in which that field is `true`. A row with the text field
- * "why_not" or "why" ends with that text at the first number that it lacks. Texts are cut to 32
- * characters. */
+/* Print the rows as a table. A column is as wide as its widest cell, and is left out if no row has
+ * its field. A cell is "-" if its row lacks the field. A star marks the row with the highest number
+ * in the field `best`, or each row in which that field is `true`. If a row has the text field
+ * "why_not" or "why", that text replaces the rest of the row, from the first missing number on.
+ * Texts are cut to 32 characters. */
 void bench_table(const json_t *rows, const bench_column *columns, const char *best);
 
-/* ---- bench.c: the model and its step ---- */
+/* ---- bench.c: the model and the training step ---- */
 
-/* Training options of step, ablation and kernels. main sets them to the defaults of training,
- * except `seq`, which is 0 until the device is known. */
+/* Training options of the subcommands step, ablation and kernels. main sets them to the defaults of
+ * training, except `seq`, which stays 0 until the device is chosen. */
 extern sgt_config bench_config;
-/* the definition of an option of sgt-train, for use in a subcommand's table: BENCH_ROW(MODEL) */
+/* definition of an option of sgt-train, for a subcommand's own table: BENCH_ROW(MODEL) */
 #define BENCH_ROW(name) &sgt_config_rows[SGT_SET_##name]
 
-/* Choose the device, and set the options whose default depends on it. */
+/* Choose the device, and set the options whose defaults depend on the device. */
 int bench_choose_device(sgt_error *err);
 
 static inline int bench_on_cuda(void) { return bench_config.device == SGT_DEVICE_CUDA; }
 
-/* ---- bench.c: work timed on one or more threads ---- */
+/* ---- bench.c: timing work on one or more threads ---- */
 
-/* Do unit k of the work on thread `thread` (from 0). Several threads may call it at once. */
+/* Do unit k of the work on thread number `thread`, from 0. Several threads may call this at the
+ * same time. */
 typedef int bench_work(void *ctx, int thread, uint64_t k, sgt_error *err);
 
 typedef struct bench_slice {
-    uint64_t first; /* thread t does units first + t, first + t + threads, ... */
-    uint64_t most;  /* the most units per thread; 0: only the time limits the work */
+    /* index of the first unit: thread t does units first + t, first + t + threads, ... */
+    uint64_t first;
+    uint64_t most;  /* maximum number of units per thread; 0: only the time is limited */
     double seconds; /* time limit in seconds */
     int threads;
 } bench_slice;
 
-/* Run units of work until the time limit or the number of units is reached, at least one unit per
- * thread. Set *units to the number done by all threads, and *seconds to the time from the first
- * start to the last end. */
+/* Run units of work until the time limit or the maximum number of units is reached. Each thread
+ * does at least one unit. Set *units to the number of units that all threads have done, and
+ * *seconds to the time from the first start to the last end. */
 int bench_run(const bench_slice *s, bench_work *work, void *ctx, uint64_t *units, double *seconds,
               sgt_error *err);
 
@@ -158,69 +165,72 @@ double bench_median(double *x, size_t n); /* sorts x */
 
 /* ---- bench.c: shards in the page cache ---- */
 
-/* Read a loader's shards into the page cache; if `cached` is 0, evict their pages instead and check
- * that they are gone. Return SGT_EUNSUPPORTED, with their number in *err, if some pages stay. Pages
- * that an open cursor has mapped always stay. */
+/* If `cached` is 1, read a loader's shards into the page cache. If `cached` is 0, evict the shards'
+ * pages from the page cache. If some pages stay, return SGT_EUNSUPPORTED; the message states their
+ * number. Pages that an open cursor has mapped always stay. */
 int bench_cache(const sgt_loader *l, int cached, sgt_error *err);
 
-/* ---- script.c: runs an embedded Python script, or another program, in a child process that prints
- * JSON objects: one for the whole run, or one for each line of its standard input ---- */
+/* ---- script.c: run an embedded Python script or any other program in a child process ----
+ *
+ * The child prints JSON objects: one in total, or one for each line of its standard input. */
 
-/* Embed the text of a file, and a NUL, in the program with the assembler: BENCH_EMBED(sgt_bpe_py,
- * "tests/peers/bpe.py"). */
+/* Embed the content of a file, followed by a NUL, in this program with the assembler. Example:
+ * BENCH_EMBED(sgt_bpe_py, "tests/peers/bpe.py"). */
 #define BENCH_EMBED(name, file)                                                         \
     __asm__(".section .rodata\n" #name ": .incbin \"" file "\"\n.byte 0\n.previous\n"); \
     extern const char name[] __attribute__((visibility("hidden")))
 
 typedef struct bench_script {
     const char *python; /* the interpreter */
-    const char *text;   /* the script's source; NULL: `python` is the program to run */
-    /* arguments after the script's name, as an array that ends with NULL; NULL: none */
+    /* source of the script; NULL: `python` is the program to run, without a script */
+    const char *text;
+    /* arguments that follow the script's name, ended by NULL; NULL: none */
     const char *const *args;
-    char words[512]; /* further arguments, separated by spaces */
-    /* field that every answer must have (if it is a number, above 0); NULL: none */
+    char words[512]; /* further arguments, separated by blanks */
+    /* name of a field that each answer must have; a number in it must be above 0. NULL: none */
     const char *needs;
-    int stays; /* 1: it answers each line of its standard input with a line */
-    /* number of cores that the child may use; 0: all that this process may use */
+    int stays; /* 1: the script stays, and answers each line of its standard input with one line */
+    /* number of cores that the child process may use; 0: all cores that this process may use */
     int threads;
 } bench_script;
 
 typedef struct bench_child bench_child;
 
-/* Start the script; *out is only set on success. The caller keeps *s, which must stay valid until
- * bench_script_close. */
+/* Start the script. *out is set only on success. *s still belongs to the caller and must stay valid
+ * until bench_script_close. */
 int bench_script_open(bench_child **out, const bench_script *s, sgt_error *err);
 
-/* Send `line`, unless it is NULL, and read the answer: one line if the script stays, otherwise
- * everything that it prints until it ends. Text before the first brace is skipped. The caller
- * releases *answer. Returns SGT_EUNSUPPORTED if the script fails or has ended, or if the answer is
- * not the expected object or has a field "error". The reason in *err may be the last line of the
- * script's standard error. */
+/* Send `line` to the script, unless it is NULL, and read the answer. If the script stays, the
+ * answer is one line. Otherwise it is everything that the script prints until it ends. Text before
+ * the first brace is skipped. The caller releases *answer. Returns SGT_EUNSUPPORTED if the script
+ * fails or has ended. Returns it also if the answer lacks the field s->needs, or has a field
+ * "error". The message may be the last line of the script's standard error. */
 int bench_script_ask(bench_child *c, const char *line, json_t **answer, sgt_error *err);
 
-/* Close the script's standard input and output, and after an interrupt send it SIGTERM. Kill it if
- * it has not ended five seconds later. c may be NULL. */
+/* Close the script's standard input and output, and release c. After an interrupt, also send the
+ * script SIGTERM. If it has not ended after five seconds, kill it. NULL is allowed. */
 void bench_script_close(bench_child *c);
 
-/* Start a script that does not stay, read its answer, and close it. */
+/* Run a script that does not stay: start it, read its answer, and close it. */
 int bench_script_run(const bench_script *s, json_t **answer, sgt_error *err);
 
-/* Create a file in memory that contains the n bytes of text. Returns its descriptor, which child
- * processes inherit, or a negative SGT_E*. `name` is for messages. */
+/* Create a file in memory with the content text[n]. Returns its descriptor, which child processes
+ * inherit, or a negative SGT_E*. `name` is used in messages. */
 int bench_memory_file(const char *name, const char *text, size_t n, sgt_error *err);
 
-/* ---- step_measure.c: steps of sgt_train, without a run directory ---- */
+/* ---- step_measure.c: steps of sgt_train, without a run folder ---- */
 
 typedef struct step_run {
-    sgt_config config;      /* training options; if `data` is NULL, the tokens are random */
-    unsigned warmup, steps; /* number of steps before the measured ones, and of measured steps */
-    int text;  /* 1: before each step, encode the text of its rows; the tokens must be GPT-2's */
-    int parts; /* 1: on CUDA, also record the time of each kernel of a step */
+    sgt_config config; /* training options; if config.data is NULL, tokens are random */
+    /* number of steps before the measured steps; number of measured steps */
+    unsigned warmup, steps;
+    int text; /* 1: before each step, also tokenize the text of its rows; requires GPT-2's tokens */
+    int parts; /* 1: also record the time of each kernel in a step (CUDA only) */
 } step_run;
 
-/* Measure training steps. Set *figures to an object with the fields that `sgt-bench step --json`
- * prints for a step (see its manual). After a request to stop, finish the current step and return
- * SGT_ESTOPPED. */
+/* Measure training steps. Set *figures to a JSON object with the fields that `sgt-bench step
+ * --json` prints for a step (see its manual). If a stop is requested, finish the current step and
+ * return SGT_ESTOPPED. */
 int bench_step_measure(json_t **figures, const step_run *run, sgt_error *err);
 
 #endif

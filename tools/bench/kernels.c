@@ -1,6 +1,7 @@
-/* kernels.c: sgt-bench kernels: times every matrix product of a GPT-2 step (forward, gradient of
- * the input, gradient of the weight, with every possible epilogue) and one layer's causal
- * attention, each by itself, on CUDA. libsgt-cuda.so times them. */
+/* kernels.c: the subcommand `sgt-bench kernels`, which times kernels of a training step separately,
+ * on CUDA. These are every matrix product of a GPT-2 step, with every possible epilogue, and the
+ * causal attention of one layer. A product is the forward pass, the gradient of the input, or the
+ * gradient of the weight. libsgt-cuda.so does the timing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #include "tools/cli/talk.h"
 #include "train/device.h"
 
-/* M = N = K of the square matrix product, whose three matrices take 400 MB in 16 bits */
+/* size of the square matrix product, M = N = K; its three matrices take 400 MB in 16 bits */
 enum { SIDE = 8192 };
 
 static struct {
@@ -48,10 +49,10 @@ static const sgt_program program = {
         "  sgt-bench kernels --kind gemm --layer head --device cuda\n"
         "  sgt-bench kernels --kind attention --device cuda --batch-size 64 --seq-len 1024"};
 
-/* A kernel, which is a row of the table. The first row, the square matrix product, is only printed
- * as the peak. */
+/* A kernel, which is one row of the table. The first row is the square matrix product, which is
+ * only printed as the device's peak speed. */
 typedef struct kernel_line {
-    /* shape and number types of the matrix product; if m is 0, the row is attention */
+    /* shape and number formats of the matrix product; m = 0: the row is attention */
     sgt_cuda_gemm_shape product;
     sgt_attention attention; /* implementation */
     int backward;            /* pass of attention */
@@ -59,12 +60,12 @@ typedef struct kernel_line {
 } kernel_line;
 
 static struct {
-    sgt_backend_options options; /* options of the training step whose kernels are timed */
+    sgt_backend_options options; /* options of the training step to which the kernels belong */
     kernel_line lines[BENCH_ROWS];
     const sgt_cuda_library *lib;
     sgt_cuda_device d;
     sgt_cuda_gemms *gemms;
-    sgt_cuda_attention_times times; /* times of the attention measured last */
+    sgt_cuda_attention_times times; /* times of the attention that was measured last */
 } state;
 
 /* ---- which kernels ---- */
@@ -77,7 +78,7 @@ static void add_product(const char *layer, const char *pass, sgt_cuda_gemm_shape
     const sgt_precision precision = state.options.precision;
     static const sgt_cuda_type types[] = {SGT_F32, SGT_F32, SGT_BF16, SGT_F16};
     static const char *const epilogues[] = {"none", "bias", "gelu", "dgelu"};
-    /* the first row is the square matrix product, which is always added */
+    /* --layer does not apply to the first row, the square matrix product */
     if (bench.count && strcmp(o.layer, "all") != 0 && strcmp(o.layer, layer) != 0) return;
     s.lda = s.trans_a ? s.m : s.k;
     s.ldb = s.trans_b ? s.k : s.n;
@@ -93,9 +94,9 @@ static void add_product(const char *layer, const char *pass, sgt_cuda_gemm_shape
                         (json_int_t)s.k));
 }
 
-/* Add the matrix products of a linear layer: y (N, out) = x (N, in) W (in, out), dx = dy W^T, dW +=
- * x^T dy. GELU is an epilogue of fc's forward product, and GELU's gradient an epilogue of fcproj's
- * dx. */
+/* Add the matrix products of a linear layer: forward y (N, out) = x (N, in) W (in, out), and
+ * backward dx = dy W^T and dW += x^T dy. The epilogue of fc's forward product may be GELU, and the
+ * epilogue of fcproj's dx may be GELU's gradient. */
 static void add_linear(const char *layer, size_t in, size_t out)
 {
     size_t N = rows_of();
@@ -110,12 +111,12 @@ static void add_linear(const char *layer, size_t in, size_t out)
     add_product(layer, "dw", weight, SGT_EPILOGUE_NONE);
 }
 
-/* Add the square matrix product, whose speed counts as the device's peak, and the matrix products
- * of a step. */
+/* Add the square matrix product, whose speed counts as the device's peak, and all matrix products
+ * of a training step. */
 static void add_products(void)
 {
     size_t C = state.options.model.channels, N = rows_of(), S = SIDE;
-    /* padded to a multiple of 64, as in the output head */
+    /* vocabulary size, padded to a multiple of 64 as in the output head */
     size_t V = ((size_t)state.options.model.vocab + 63) / 64 * 64;
     add_product("peak", "", (sgt_cuda_gemm_shape){.m = S, .n = S, .k = S}, SGT_EPILOGUE_NONE);
     add_linear("qkv", C, 3 * C);
@@ -130,9 +131,9 @@ static void add_products(void)
                 SGT_EPILOGUE_NONE);
 }
 
-/* Add the forward and the backward pass of an implementation of attention. For the FLOPs, forward
- * has two matrix products with (T, T) scores and backward has five; the masked half of the scores
- * is not counted. */
+/* Add rows for the forward and the backward pass of one implementation of attention. The number of
+ * floating-point operations is that of two (T, T) matrix products in the forward pass and five in
+ * the backward pass. The masked half of the scores is not counted. */
 static void add_attention(const char *name, sgt_attention attention)
 {
     double product = (double)rows_of() * state.options.seq * state.options.model.channels;
@@ -146,14 +147,14 @@ static void add_attention(const char *name, sgt_attention attention)
 
 /* ---- times ---- */
 
-/* Time a matrix product with the algorithm that the GEMM library plans for it. */
+/* Time the matrix product of row i, with the algorithm that the GEMM library plans for it. */
 static int take_product(size_t i, json_t **figures, sgt_error *err)
 {
     const sgt_cuda_gemm_calls *calls = state.lib->gemm;
     const sgt_cuda_gemm *p;
     bench_row *r = &bench.rows[i];
     if (i == 0 && state.d.available <= (uint64_t)8 << 30)
-        return SGT_OK; /* not enough memory for the square matrix product */
+        return SGT_OK; /* there is not enough memory for the square matrix product */
     int rc = calls->plan(&p, state.gemms, &state.lines[i].product, err);
     if (rc < 0 && rc != SGT_EUNSUPPORTED) return rc;
     double ms = rc == SGT_OK ? (double)calls->ms(p) : 0;
@@ -163,9 +164,10 @@ static int take_product(size_t i, json_t **figures, sgt_error *err)
     return SGT_OK;
 }
 
-/* Measure row i: a matrix product, or a pass of attention. Both passes of an attention are timed
- * together, in a backend with one layer and a tiny vocabulary, so that everything else is small. If
- * the implementation is unsupported or does not fit in memory, both of its rows get the reason. */
+/* Measure row i, which is a matrix product or one pass of attention. The two passes of attention
+ * are timed together, in a backend with one layer and a tiny vocabulary, so that all other work is
+ * small. If the implementation is unsupported or does not fit into memory, both passes are left out
+ * for that reason. */
 static int measure_row(size_t i, json_t **figures, sgt_error *err)
 {
     const kernel_line *l = &state.lines[i];
@@ -209,7 +211,7 @@ static void to_json(json_t *top)
 {
     json_t *results = json_array();
     const sgt_backend_options *k = &state.options;
-    /* the first matrix product gives the peak speed; with --kernels attention there is none */
+    /* the first matrix product gives the peak speed, unless --kind is attention */
     int has_peak = bench.count && state.lines[0].product.m;
     double square = has_peak ? bench_get(bench.rows[0].result, "us") : 0;
     double peak = square > 0 ? state.lines[0].flops / square * 1e6 : state.times.peak_flops;

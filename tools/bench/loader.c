@@ -1,9 +1,9 @@
-/* loader.c: sgt-bench loader: compares all readers with each other, with memcpy of the same
- * windows, and with other programs.
+/* loader.c: the subcommand `sgt-bench loader`, which compares the readers with each other, with
+ * memcpy of the same windows, and with other programs.
  *
- * Everything is measured in short slices of time: in each turn, every reader and every peer gets
- * one slice. So changes of the machine's speed affect all of them alike. Each thread writes all of
- * its batches into one buffer. */
+ * Measurements alternate in short slices of time: in each turn, every reader and every other
+ * program gets one slice. So a change in the machine's speed affects all of them. Each thread
+ * writes all its batches into the same buffer. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,20 +76,21 @@ static const sgt_program program = {
                 "  sgt-bench loader out/ --cold --loader mmap,uring --outputs u16 --json\n"
                 "  sgt-bench loader out/ --peer python3"};
 
-/* The source of a row's batches (`maker`): an sgt_reader, or one of these. */
+/* values of loader_row.maker, the source of a row's batches: an sgt_reader, or one of the
+ * following */
 enum {
     MEMCPY = SGT_READERS, /* memcpy of the same windows */
-    FIO,                  /* fio reads the same number of bytes from the disk, and discards them */
-    PYTHON                /* the first of `peers` */
+    FIO,   /* fio, which reads the same number of bytes from the disk and discards them */
+    PYTHON /* the first of `peers` */
 };
 static int is_reader(int maker) { return maker < SGT_READERS; }
 static int is_python(int maker) { return maker >= PYTHON; }
 
-/* names in the order of sgt_output; BYTES, the output of fio, has no name */
+/* BYTES is the output of fio. It has no name; the other names are in the order of sgt_output */
 enum { BYTES = SGT_OUTPUTS };
 static const char *const output_words[] = {"u16", "i32", "i64", "i32-rows", NULL};
 
-/* other loaders, which tests/peers/loaders.py runs; `peer` is the name in that script */
+/* Other loaders, which tests/peers/loaders.py runs. `peer` is the loader's name in that script. */
 static const struct {
     const char *name, *peer;
     int output;
@@ -105,58 +106,61 @@ static const char *name_of(int maker)
     return is_python(maker) ? peers[maker - PYTHON].name : maker == FIO ? "fio" : "memcpy";
 }
 
-/* State of the set when a row is measured. For mmap, there are three states. COLD: the set is not
- * in the page cache, so the disk is read. CACHED: the set is cached, but each page must still be
- * mapped (first epoch). MAPPED: all pages are mapped (later epochs). */
+/* State of the set when a row is measured. mmap is measured in three states. COLD: the set is not
+ * in the page cache, so the disk is read. CACHED: the set is in the page cache, but its pages must
+ * still be mapped (as in the first epoch). MAPPED: all pages are mapped (as in later epochs). WARM
+ * is used for all other readers. */
 typedef enum set_state { WARM, MAPPED, CACHED, COLD } set_state;
 static const char *const state_names[] = {"warm", "mapped", "cached", "cold"};
 
-/* The measurement that a row of the table stands for. */
+/* What a row of the table measures. */
 typedef struct loader_row {
     int maker, output, threads;
-    int plain; /* 1: a plain loop fills the batches, one token at a time */
+    int plain; /* 1: batches are filled by a plain loop, one token at a time */
     set_state pass;
 } loader_row;
 
-/* A source of batches that the threads of a slice share. It is the open loader of a reader, or, if
- * `windows` is set, memcpy of windows at the addresses that a loader would choose. These windows
- * are in huge pages that are already mapped. Only the addresses matter, so the memory contains no
- * tokens. */
+/* A source of batches that all threads of a slice share. It is the open loader of a reader. If
+ * `windows` is set, it is memcpy instead, from addresses that correspond to the windows a loader
+ * would draw. For memcpy, the memory is in huge pages that are already mapped. It contains no
+ * tokens, since only the addresses matter. */
 typedef struct drawer {
     sgt_loader *loader;
     uint64_t epoch;       /* number of windows in an epoch */
     sgt_cursor **cursors; /* (threads) */
-    char *buffers;        /* (threads, batch_bytes()): one batch buffer per thread */
+    char *buffers;        /* (threads, batch_bytes()): batch buffer of each thread */
     int output, threads;
     uint64_t next; /* first batch of the next slice */
     double opened_s;
     const char **windows; /* (WINDOWS) */
-    sgt_arena memory;     /* as large as the set's tokens, or less if memory is short */
+    /* memory for memcpy, as large as the set's tokens, or smaller if memory is short */
+    sgt_arena memory;
 } drawer;
 
 static struct {
-    /* The first `main_count` rows are measured in alternating turns. The others, mmap of a set that
-     * is not cached, come last because they drop the set from the page cache. */
+    /* The rows of the table. The first `main_count` rows are measured in alternating turns. The
+     * remaining rows, mmap in the state COLD, are measured last, because they evict the set from
+     * the page cache. */
     loader_row rows[BENCH_ROWS];
     size_t main_count;
     sgt_loader_options options; /* of `set` */
-    sgt_loader *set;            /* lists the shards; no batches are drawn from it */
+    sgt_loader *set; /* loader that only lists the shards; no batches are drawn from it */
     sgt_loader_info info;
-    /* speaker: the reader whose notices are printed, and only the first time it is opened (then
-     * `spoke` is 1), because a set is opened many times */
+    /* speaker: reader whose notices are printed. spoke: 1 once they have been printed, since a set
+     * is opened many times */
     int speaker, spoke;
     /* the current measurement */
     double seconds; /* seconds of a slice */
-    int warm_up;    /* 1: warm-up turn, whose figures do not count */
-    /* loaders that stay open between turns: memcpy's, and those of warm sets */
+    int warm_up;    /* 1: this turn is a warm-up, and its figures are ignored */
+    /* sources that stay open between turns: memcpy, and the readers of WARM or MAPPED rows */
     drawer drawers[MEMCPY + 1];
-    int fits; /* 1: there is room in the page cache for all shards */
-    /* number of rows of the epoch that cold slices have used so far; the next cold slice continues
-     * after them, so that no row is read twice */
+    int fits; /* 1: all shards fit into the page cache */
+    /* number of rows that COLD slices have used so far; the next COLD slice begins after them, so
+     * that no row is read twice */
     uint64_t cold_rows;
     bench_script script; /* loaders.py */
     bench_child *python; /* NULL: not started */
-    json_t *versions;    /* versions of numpy, torch and fio, once each has answered */
+    json_t *versions; /* versions of numpy, torch and fio, as these programs have reported them */
 } state;
 
 /* Figures of a row in one turn. */
@@ -166,7 +170,7 @@ typedef struct loader_slice {
 
 /* ---- what is read ---- */
 
-/* Open the set with a reader, for rows of o.seq tokens. */
+/* Open the set with reader `reader`, for rows of o.seq tokens. */
 static int open_loader(sgt_loader **l, int reader, sgt_notice notice, sgt_error *err)
 {
     sgt_loader_options options = state.options;
@@ -178,9 +182,9 @@ static int open_loader(sgt_loader **l, int reader, sgt_notice notice, sgt_error 
     return sgt_loader_open(l, &options, err);
 }
 
-/* Open a loader to list the shards. It leaves out shards of fewer than two tokens, which cannot
- * hold a row. If no shard is long enough for the default row length, as in a new user's small set,
- * shorten it. */
+/* Open a loader that lists the shards. Shards of fewer than two tokens are left out, because they
+ * cannot hold a row. If no shard is long enough for the default row length, as in the small set of
+ * a new user, shorten o.seq. */
 static int find_shards(sgt_error *err)
 {
     state.options = (sgt_loader_options){.size = sizeof state.options,
@@ -205,13 +209,13 @@ static int find_shards(sgt_error *err)
     return SGT_OK;
 }
 
-/* Return the size of an id of the set in bytes. */
+/* Return the bytes per id in the set. */
 static size_t id_bytes(void) { return state.set->set.width; }
 
 /* ---- the rows of the table ---- */
 
-/* memcpy, each output of each reader, mmap in two more states, the plain loop, and other
- * programs */
+/* At most these rows are added: memcpy, all readers with all outputs, mmap in two more states, the
+ * plain loop, fio, and the other programs. */
 _Static_assert(1 + BYTES * (SGT_READERS + 2) + 1 + PEERS <= BENCH_ROWS, "room for all rows");
 
 static loader_row *add_row(int maker, int output, set_state pass)
@@ -226,8 +230,8 @@ static loader_row *add_row(int maker, int output, set_state pass)
     return r;
 }
 
-/* Add a reader's row. Without --cold, also add mmap of a set that is cached but not mapped yet, and
- * the plain loop that int32 batches are compared with. */
+/* Add a row for a reader and an output. Without --cold, also add mmap in the state CACHED, and for
+ * int32 batches the plain loop. */
 static void add_reader(int reader, int output)
 {
     int is_mmap = reader == SGT_READER_MMAP;
@@ -237,9 +241,9 @@ static void add_reader(int reader, int output)
         add_row(reader, output, WARM)->plain = 1;
 }
 
-/* Add all rows: memcpy first, then each output of each reader, other programs, and mmap of a set
- * that is not cached. Block sampling reads ahead in whole pools, which takes longer than the slices
- * without --cold. */
+/* Add all rows: memcpy first, then each reader with each output, other programs, and mmap in the
+ * state COLD. The last is not added for sampling block, which reads entire pools ahead and would
+ * take longer than a slice. */
 static int add_rows(sgt_error *err)
 {
     uint32_t readers = 0, outputs = 0;
@@ -254,7 +258,7 @@ static int add_rows(sgt_error *err)
             if (bench_has(outputs, output) && bench_has(readers, r)) add_reader(r, output);
     for (int r = 0; r < SGT_READERS; r++)
         if (bench_has(readers, r)) state.speaker = r; /* uring is the last */
-    /* fio measures the disk; the Python peers draw random windows from memory */
+    /* fio measures the disk; the Python programs draw random windows from memory */
     if (o.cold) add_row(FIO, BYTES, COLD);
     for (int i = 0; i < PEERS && o.peer; i++)
         add_row(PYTHON + i, i || narrow ? peers[i].output : SGT_OUTPUT_I32_ROWS, WARM);
@@ -266,10 +270,10 @@ static int add_rows(sgt_error *err)
     return SGT_OK;
 }
 
-/* ---- batches by a reader, or by memcpy ---- */
+/* ---- drawing batches with a reader or with memcpy ---- */
 
-/* batches skipped after a cold slice: more than a reader reads ahead, so that no window is read
- * twice */
+/* number of batches to skip after a COLD slice. Readers read fewer batches ahead, so no window is
+ * read twice */
 #define AHEAD 64
 
 static void drawer_close(drawer *d)
@@ -283,8 +287,9 @@ static void drawer_close(drawer *d)
     *d = (drawer){0};
 }
 
-/* Return the size of a thread's buffer in bytes. It has room for the largest output, int64 inputs
- * and targets, so that all outputs use the same memory and the caches serve them alike. */
+/* Return the size in bytes of one thread's buffer. It has room for the largest output (int64 inputs
+ * and targets), so that all outputs use the same memory and profit equally from the CPU's
+ * caches. */
 static size_t batch_bytes(void)
 {
     return (o.batch * (o.seq + 1) * 2 * sizeof(int64_t) + 63) / 64 * 64;
@@ -310,8 +315,8 @@ static int drawer_open(drawer *d, const loader_row *r, sgt_error *err)
     int rc = open_loader(&d->loader, r->maker, speaks ? bench.notice : none, err);
     d->opened_s = sgt_now() - start;
     if (rc == SGT_OK) rc = allocate_buffers(d, r->threads, err);
-    /* opening reads headers, so evict again before the first cursor of mmap maps the cached
-     * pages */
+    /* Opening has read the shards' headers, so evict their pages once more: the first cursor of
+     * mmap would map the cached pages. */
     if (rc == SGT_OK && r->pass == COLD && r->maker != SGT_READER_PRELOAD)
         rc = bench_cache(state.set, 0, err);
     if (rc < 0) return rc;
@@ -323,13 +328,13 @@ static int drawer_open(drawer *d, const loader_row *r, sgt_error *err)
     return rc;
 }
 
-/* least bytes of memory that windows are copied from; enough for the longest row */
+/* minimum size in bytes of the memory for memcpy, enough for the longest row */
 #define LEAST_BYTES ((uint64_t)4 << 20)
-/* number of windows, which are chosen before the clock starts and then used in turn: 512 MiB at T =
- * 1024 */
+/* number of windows for memcpy, 512 MiB if T = 1024. They are chosen before the clock starts, and
+ * then used cyclically */
 #define WINDOWS ((size_t)1 << 18)
 
-/* Map as much memory as the set's tokens take, but at most a third of what is free. */
+/* Map memory of the size of the set's tokens, but at most a third of the free memory. */
 static int map_memory(drawer *d, sgt_error *err)
 {
     sgt_memory memory;
@@ -339,8 +344,8 @@ static int map_memory(drawer *d, sgt_error *err)
     return sgt_arena_map(&d->memory, (size_t)(bytes > LEAST_BYTES ? bytes : LEAST_BYTES), 1, err);
 }
 
-/* Open the drawer for memcpy, with the windows that every reader draws. A loader chooses these
- * windows; it uses mmap, because mmap opens at once. */
+/* Open the source `memcpy`, with the windows that all readers draw. A loader computes these
+ * windows. Its reader is mmap, which opens fastest. */
 static int open_memcpy(drawer *d, const loader_row *r, sgt_error *err)
 {
     sgt_loader *l = NULL;
@@ -350,7 +355,7 @@ static int open_memcpy(drawer *d, const loader_row *r, sgt_error *err)
         rc = sgt_fail_memory(err, NULL);
     if (rc == SGT_OK) rc = open_loader(&l, SGT_READER_MMAP, none, err);
     if (rc < 0) return rc;
-    /* number of positions at which a row can start */
+    /* number of possible first tokens of a row */
     uint64_t span = d->memory.size / id_bytes() - o.seq;
     for (size_t w = 0; w < WINDOWS; w++) {
         uint32_t shard;
@@ -378,8 +383,8 @@ static int draw_batch(void *ctx, int thread, uint64_t k, sgt_error *err)
 
 static double cpu_seconds(void) { return (double)clock() / CLOCKS_PER_SEC; }
 
-/* Draw batches for `seconds`, but at most `most` per thread if that is not 0, and add the figures
- * to *sum. */
+/* Draw batches for `seconds` seconds, and add the figures to *sum. If `most` is not 0, each thread
+ * draws at most `most` batches. */
 static int draw_slice(drawer *d, const loader_row *r, uint64_t most, double seconds,
                       loader_slice *sum, sgt_error *err)
 {
@@ -399,17 +404,18 @@ static int draw_slice(drawer *d, const loader_row *r, uint64_t most, double seco
     return SGT_OK;
 }
 
-/* ---- sets that are opened anew ---- */
+/* ---- rows for which the set is opened again in each slice ---- */
 
-/* Read the parts of the shards that are not in the page cache, if there is room for all shards. */
+/* If all shards fit into the page cache, read the parts that are not in it. */
 static int fill_cache(sgt_error *err)
 {
     return state.fits ? bench_cache(state.set, 1, err) : SGT_OK;
 }
 
-/* Return the number of batches per thread after which a set must be opened again; 0: only the time
- * ends the slice. For a cached set, that is an epoch, after which all pages are mapped. For a cold
- * set, it is a tenth of its pages; beyond that, more and more windows would be in cached pages. */
+/* Return the number of batches per thread after which the set must be opened again; 0: only the
+ * time limits the slice. In the state CACHED, this is one epoch, after which all pages are mapped.
+ * In the state COLD, it is the number of batches that read a tenth of the set's pages. After that,
+ * more and more windows would be in pages that have been read already. */
 static uint64_t batches_until_reopened(const drawer *d, const loader_row *r)
 {
     uint64_t rows = o.batch * (uint64_t)r->threads;
@@ -420,10 +426,10 @@ static uint64_t batches_until_reopened(const drawer *d, const loader_row *r)
     return n ? n : 1;
 }
 
-/* Draw POOLS_BEFORE pools of blocks that do not count, then whole pools until the time is over. The
- * reader reads whole pools ahead. So it is equally far ahead when the clock starts and when it
- * stops, and its memory has been used before the clock starts. No page is read twice within an
- * epoch. */
+/* For sampling block: draw POOLS_BEFORE pools of blocks before the measurement, then measure entire
+ * pools until the time is over. The reader reads entire pools ahead. So at the start and at the end
+ * of the measurement it is equally far ahead, and its memory has been touched before. No page is
+ * read twice within an epoch. */
 enum { POOLS_BEFORE = 3 };
 static int draw_pools(drawer *d, const loader_row *r, double seconds, loader_slice *sum,
                       sgt_error *err)
@@ -443,13 +449,14 @@ static int draw_pools(drawer *d, const loader_row *r, double seconds, loader_sli
     return rc;
 }
 
-/* the most times that a set is opened in a turn without --cold: opening a small set takes longer
- * than an epoch of it */
+/* maximum number of times that the set is opened in one turn without --cold. Opening a small set
+ * takes longer than an epoch of it */
 enum { OPENED_MOST = 10 };
 
-/* Measure a slice of a set that is opened for it: a cached set whose pages are not mapped yet, or
- * an evicted set (it must be closed before, because mapped pages cannot be evicted). A small set is
- * opened repeatedly. preload reads the disk only when it opens. */
+/* Measure a slice for which the set is opened: in the state CACHED, before its pages are mapped, or
+ * in the state COLD, after its pages are evicted. (The set must be closed before, because mapped
+ * pages cannot be evicted.) A small set is opened repeatedly within the slice. The reader preload
+ * reads the disk only while it is being opened. */
 static int reopened_slice(const loader_row *r, loader_slice *sum, sgt_error *err)
 {
     int cold = r->pass == COLD, reads = cold && r->maker != SGT_READER_PRELOAD;
@@ -480,8 +487,9 @@ static void add_version(const char *name, json_t *version)
     if (json_is_string(version)) json_object_set(state.versions, name, version);
 }
 
-/* Return the descriptor of a file in memory that lists the shards for loaders.py. Each shard has
- * its path, the offset of its first token and its number of tokens, each followed by a NUL. */
+/* Return the descriptor of a file in memory that lists the shards for loaders.py. For each shard it
+ * has the path, the offset of the first token and the number of tokens. A NUL follows each of these
+ * values. */
 static int list_shards(sgt_error *err)
 {
     int fd = bench_memory_file("shards", "", 0, err);
@@ -501,8 +509,8 @@ static void close_python(void)
     state.python = NULL;
 }
 
-/* Start loaders.py and read its first line of output, which names numpy's version. If the
- * interpreter cannot run the script at all, that is an error, which the user must fix. */
+/* Start loaders.py and read its first line, which states numpy's version. If the interpreter cannot
+ * run the script, return an error that the user can correct. */
 static int open_python(sgt_error *err)
 {
     json_t *answer = NULL;
@@ -513,7 +521,7 @@ static int open_python(sgt_error *err)
     snprintf(state.script.words, sizeof state.script.words, "@/proc/self/fd/%d %zu", fd,
              id_bytes());
     int rc = bench_script_open(&state.python, &state.script, err);
-    /* once it has answered, it has read the list, and the file can be closed */
+    /* when the script has answered, it has read the list of shards, so the file can be closed */
     if (rc == SGT_OK) rc = bench_script_ask(state.python, NULL, &answer, &why);
     close(fd);
     json_decref(answer);
@@ -524,7 +532,7 @@ static int open_python(sgt_error *err)
                                                         : "");
 }
 
-/* Let loaders.py draw batches for the seconds of a slice. */
+/* Measure a slice of row r, in which loaders.py draws batches for state.seconds. */
 static int python_slice(const loader_row *r, loader_slice *s, sgt_error *err)
 {
     const char *peer = peers[r->maker - PYTHON].peer;
@@ -543,20 +551,23 @@ static int python_slice(const loader_row *r, loader_slice *s, sgt_error *err)
     return sgt_fail(err, SGT_EUNSUPPORTED, "--peer %s: it made no batches", o.peer);
 }
 
-/* MOST_FILES, LIST_BYTES: limits of fio's list of files. DEPTH: the queue depth with which our
- * reader reads rows. LARGE_DEPTH: its queue depth for blocks and sequential reads */
+/* MOST_FILES, LIST_BYTES: maximum number of files and of bytes in fio's list of files; DEPTH: queue
+ * depth with which the reader uring reads rows; LARGE_DEPTH: fio's queue depth for blocks and
+ * sequential reads */
 enum { MOST_FILES = 64, LIST_BYTES = 100000, DEPTH = 128, LARGE_DEPTH = 16 };
-/* least seconds of a run of fio, which needs some time to start threads and open files */
+/* minimum duration in seconds of a run of fio, which needs some time to start threads and open
+ * files */
 #define LEAST_SECONDS 0.5
 
 typedef struct fio_run {
-    const char *rw, *files; /* rw: fio's access pattern; files: how fio chooses the next file */
-    uint64_t bytes;         /* bytes of a request */
+    /* fio's access pattern (rw); how fio chooses the next file (file_service_type) */
+    const char *rw, *files;
+    uint64_t bytes; /* bytes of a request */
     int depth;
 } fio_run;
 
-/* Return the parameters with which fio reads like our reader. Requests are whole pages, as a file
- * system's are. */
+/* Return parameters with which fio reads like the reader uring. The size of requests is a multiple
+ * of the page size, as with file systems. */
 static fio_run plan_fio(void)
 {
     if (o.sampling == SGT_SAMPLING_SEQUENTIAL)
@@ -566,8 +577,9 @@ static fio_run plan_fio(void)
     return (fio_run){"randread", "random", (id_bytes() * (o.seq + 1) + 4095) / 4096 * 4096, DEPTH};
 }
 
-/* Return "--filename=A:B:C", with a backslash before each colon of a name; the caller frees it. If
- * there are too many shards, list a selection that is spread over the whole set. */
+/* Return "--filename=A:B:C" with the paths of the shards, in malloc'd memory. Colons in a path are
+ * escaped by a backslash. If there are too many shards, only some are listed, spread evenly over
+ * the set. */
 static char *list_files(void)
 {
     char *list = malloc(LIST_BYTES), *p = list ? stpcpy(list, "--filename=") : NULL;
@@ -585,8 +597,8 @@ static char *list_files(void)
     return list;
 }
 
-/* Read the result of a run from fio's JSON. The number of batches per second is fio's requests per
- * second divided by the requests that a batch needs. */
+/* Read the result of a run from fio's JSON output. The number of batches per second is the number
+ * of requests per second divided by the requests per batch. */
 static int read_fio(const fio_run *run, const json_t *answer, loader_slice *s, sgt_error *err)
 {
     const json_t *job = json_array_get(json_object_get(answer, "jobs"), 0);
@@ -604,8 +616,9 @@ static int read_fio(const fio_run *run, const json_t *answer, loader_slice *s, s
     return sgt_fail(err, SGT_EUNSUPPORTED, "fio: error %d (%s)", failed, strerror(failed));
 }
 
-/* Run fio on the set's own shards: depending on --sampling, random reads of the size of a row or a
- * block, or sequential reads. The queue depth is that of our reader. */
+/* Measure a slice of fio, which reads the set's own shards. According to --sampling, these are
+ * random reads of the size of a row or a block, or sequential reads, with the queue depth of
+ * plan_fio. */
 static int fio_slice(loader_slice *s, sgt_error *err)
 {
     const fio_run run = plan_fio();
@@ -621,9 +634,8 @@ static int fio_slice(loader_slice *s, sgt_error *err)
              "--iomem_align=2m --output-format=json",
              run.rw, run.files, run.bytes, run.depth,
              1e3 * (state.seconds > LEAST_SECONDS ? state.seconds : LEAST_SECONDS));
-    /* Let fio's buffers use huge pages. With small pages, a request is split into many memory
-     * segments, and the disk limits the segments per request; with huge pages it reads twice as
-     * fast. */
+    /* Make fio's buffers use huge pages, with which it reads twice as fast. With small pages, a
+     * request is split into many memory segments, whose number per request the disk limits. */
     setenv("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1", 1);
     int rc = bench_script_run(&fio, &answer, err);
     free(list);
@@ -645,9 +657,9 @@ static int run_slice_of(const loader_row *r, loader_slice *sum, sgt_error *err)
     return draw_slice(&state.drawers[r->maker], r, 0, state.seconds, sum, err);
 }
 
-/* Leave out a row that this machine cannot measure. If the user asked for the reader, return an
- * error instead, except for mmap of a set that is not cached, which is added by itself. If fio is
- * not installed, print no notice. */
+/* Leave out row i, which this machine cannot measure. But if the user asked for its reader, return
+ * the error rc instead. (Rows of mmap in the state COLD are added without being asked for.) No
+ * notice is printed if fio is not installed. */
 static int leave_out(size_t i, int rc, const sgt_error *err)
 {
     const loader_row *r = &state.rows[i];
@@ -662,8 +674,8 @@ static int measure_row(size_t i, json_t **figures, sgt_error *err)
     const loader_row *r = &state.rows[i];
     loader_slice sum = {0};
     if (state.warm_up && r->pass == COLD) return SGT_OK;
-    /* read evicted pages again: this process or a peer may have evicted some by allocating huge
-     * pages */
+    /* in the first row, read evicted pages again, since this process or a Python program may have
+     * evicted pages by allocating huge pages */
     int rc = i || o.cold ? SGT_OK : fill_cache(err);
     if (rc == SGT_OK) rc = run_slice_of(r, &sum, err);
     if (rc < 0) return leave_out(i, rc, err);
@@ -675,17 +687,17 @@ static int measure_row(size_t i, json_t **figures, sgt_error *err)
     return SGT_OK;
 }
 
-/* Open the readers that stay open between turns, and measure the rows for `seconds` in total. The
- * first turn is a warm-up. */
+/* Measure `count` rows from row `first` on, for `seconds` in total. First open the sources that
+ * stay open between turns. The first turn is a warm-up. */
 static int measure_rows(size_t first, size_t count, double seconds, sgt_error *err)
 {
     int rc = SGT_OK;
     if (!count) return SGT_OK;
     state.seconds = seconds / ((double)count * ((double)o.turns + 1));
-    /* Python keeps the shards mapped while it runs, and mapped pages cannot be evicted */
+    /* stop Python, which keeps the shards mapped while it runs: mapped pages cannot be evicted */
     if (state.rows[first].pass == COLD) close_python();
     if (first == 0) rc = open_memcpy(&state.drawers[MEMCPY], &state.rows[0], err);
-    /* opening memcpy may have evicted pages, and mmap maps those that are cached when it opens */
+    /* opening memcpy may have evicted pages, which must be cached when mmap is opened */
     if (rc == SGT_OK && state.rows[first].pass != COLD) rc = fill_cache(err);
     for (const loader_row *r = state.rows + first; r < state.rows + first + count && rc == SGT_OK;
          r++)
@@ -699,7 +711,7 @@ static int measure_rows(size_t first, size_t count, double seconds, sgt_error *e
     return rc;
 }
 
-/* Find out whether the set fits into the page cache, and read it into the cache. */
+/* Determine whether the set fits into the page cache, and if so, read it into the page cache. */
 static int prepare_cache(sgt_error *err)
 {
     sgt_memory memory;
@@ -711,7 +723,7 @@ static int prepare_cache(sgt_error *err)
     return fill_cache(err);
 }
 
-/* Measure all rows. mmap of a set that is not cached gets a sixth of the time. */
+/* Measure all rows. The rows of mmap in the state COLD get a sixth of the time. */
 static int measure_all(sgt_error *err)
 {
     size_t rest = bench.count - state.main_count;
@@ -719,17 +731,17 @@ static int measure_all(sgt_error *err)
     int rc = o.cold ? SGT_OK : prepare_cache(err);
     if (rc == SGT_OK) rc = measure_rows(0, state.main_count, o.seconds - extra, err);
     if (rc == SGT_OK) rc = measure_rows(state.main_count, rest, extra, err);
-    /* refill the page cache, so that the set is cached as it was before */
+    /* leave the set in the page cache, as it was before */
     if (rc == SGT_OK && !o.cold) rc = fill_cache(err);
     return rc;
 }
 
 /* ---- results ---- */
 
-/* Return the time of a batch of row i in microseconds; 0 if the row was not measured. */
+/* Return the time per batch of row i in microseconds, or 0 if the row was not measured. */
 static double time_of(size_t i) { return bench_get(bench.rows[i].result, "us_per_batch"); }
 
-/* Return whether row i can be marked as the fastest. */
+/* Return whether row i may be marked as the fastest row of its output. */
 static int competes(size_t i)
 {
     const loader_row *r = &state.rows[i];
@@ -737,9 +749,9 @@ static int competes(size_t i)
            r->pass != CACHED;
 }
 
-/* Compare row i with other rows: memcpy and fio of the same windows, preload with the same output,
- * and the plain loop. Row i is the best if there are several rows with this output and it is the
- * fastest of them. */
+/* Add comparisons to the result of row i: with memcpy and fio of the same windows, with preload of
+ * the same output, and with the plain loop. The row is marked as the best if it is the fastest of
+ * several rows with its output. */
 static void compare(size_t i)
 {
     const loader_row *r = &state.rows[i];
@@ -769,7 +781,7 @@ static void to_json(json_t *top)
         json_t *result = bench.rows[i].result;
         double us = time_of(i);
         if (!(us > 0)) continue;
-        /* gb_per_s counts the T+1 ids of a row as stored on disk */
+        /* gb_per_s counts the T+1 ids of each row, with their size on disk */
         bench_put_all(result,
                       json_pack("{s:i, s:i, s:s, s:b, s:i, s:f, s:f}", "batch", (int)o.batch, "seq",
                                 (int)o.seq, "sampling", sgt_sampling_name((sgt_sampling)o.sampling),
@@ -812,14 +824,14 @@ static void show_head(void)
            sgt_sampling_name((sgt_sampling)o.sampling), o.batch, o.seq);
 }
 
-/* Change the result of a row for the printed table: add texts, and remove fields that only programs
- * need. */
+/* Prepare the result of row i for the printed table: add texts, and remove fields that are meant
+ * only for programs. */
 static void make_shown(size_t i)
 {
     char name[32];
     const loader_row *r = &state.rows[i];
     json_t *j = bench.rows[i].result;
-    /* memcpy and preload read from memory, so the disk is not their limit */
+    /* memcpy and preload read from memory, so the disk does not limit them */
     int from_memory = r->maker == MEMCPY || r->maker == SGT_READER_PRELOAD;
     const char *limit =
         o.cold && json_object_get(j, "fio_fraction") ? "fio_fraction" : "memcpy_fraction";

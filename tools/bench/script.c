@@ -1,4 +1,4 @@
-/* script.c: runs an interpreter that reads a script from memory, or another program, and reads the
+/* script.c: runs an interpreter with a script from memory, or a different program, and reads the
  * JSON that it prints. */
 
 #include "tools/bench/bench.h"
@@ -23,11 +23,13 @@ struct bench_child {
     const bench_script *s;
     char name[1024]; /* beginning of messages */
     pid_t id;        /* process id; 0: not running */
-    /* socket that is the child's standard output, and its standard input if it stays */
+    /* socket that is connected to the child's standard output, and also to its standard input if
+     * the child stays */
     int line;
-    int script, errors; /* files in memory: the script, and the child's standard error */
-    FILE *output;       /* reads from the socket */
-    char *answer;       /* the last answer, in a buffer of `room` bytes */
+    /* descriptors of files in memory: the script, and the child's standard error */
+    int script, errors;
+    FILE *output; /* reads from the socket */
+    char *answer; /* buffer with the last answer; its size is `room` */
     size_t room;
 };
 
@@ -40,8 +42,8 @@ int bench_memory_file(const char *name, const char *text, size_t n, sgt_error *e
     return rc < 0 ? rc : fd;
 }
 
-/* Limit this thread to `threads` of its cores, and store its previous set of cores in *before. A
- * child process inherits the set of the thread that starts it. */
+/* Restrict this thread to `threads` of its cores, and store the previous set of cores in *before. A
+ * child process inherits the set of cores of the thread that starts it. */
 static void narrow(cpu_set_t *before, int threads)
 {
     cpu_set_t set;
@@ -52,8 +54,8 @@ static void narrow(cpu_set_t *before, int threads)
     sched_setaffinity(0, sizeof set, &set);
 }
 
-/* Return the child's arguments: the interpreter, the script's path, s->args, and the words of
- * `words`, which is modified. The caller frees the array. */
+/* Return the child's arguments: the interpreter, the path of the script, s->args, and the
+ * blank-separated words in `words`. `words` is modified. The caller frees the array. */
 static char **arguments(const bench_script *s, char *script, char *words)
 {
     size_t n = 0, at = 0;
@@ -69,8 +71,8 @@ static char **arguments(const bench_script *s, char *script, char *words)
     return argv;
 }
 
-/* Start the child process with the socket `theirs` as its standard output, and if it stays, also as
- * its standard input. */
+/* Start the child process. The socket `theirs` becomes its standard output and, if the child stays,
+ * also its standard input. */
 static int start(bench_child *c, int theirs, sgt_error *err)
 {
     const bench_script *s = c->s;
@@ -85,7 +87,7 @@ static int start(bench_child *c, int theirs, sgt_error *err)
                                  .in = s->stays ? theirs : 0,
                                  .out = theirs,
                                  .errors = c->errors,
-                                 /* keep the descriptor of the script open in the child */
+                                 /* the child inherits the descriptor of the script */
                                  .keeps = 1};
     if (s->threads) narrow(&before, s->threads);
     errno = sgt_process_start(&c->id, &process);
@@ -95,7 +97,7 @@ static int start(bench_child *c, int theirs, sgt_error *err)
     return rc;
 }
 
-/* Read some of the child's output, like read(2); after an interrupt, return 0 as at the end of a
+/* Read from the child's output, as read(2) does. After an interrupt, return 0, as at the end of a
  * file. */
 static ssize_t read_output(void *self, char *to, size_t n)
 {
@@ -114,7 +116,7 @@ static int open_child(bench_child *c, sgt_error *err)
     if ((c->script = bench_memory_file("script", text, strlen(text), err)) < 0) return c->script;
     if ((c->errors = bench_memory_file("errors", "", 0, err)) < 0) return c->errors;
     if (!(c->output = fopencookie(c, "r", calls))) return sgt_fail_memory(err, NULL);
-    /* a socket, because send(2) can avoid SIGPIPE if the child has closed it */
+    /* use a socket, because send(2) can avoid SIGPIPE if the child has closed its end */
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
         return sgt_fail_errno(err, "--peer: socket");
     c->line = ends[0];
@@ -128,7 +130,7 @@ int bench_script_open(bench_child **out, const bench_script *s, sgt_error *err)
     bench_child *c = calloc(1, sizeof *c);
     if (!c) return sgt_fail_memory(err, NULL);
     c->s = s;
-    /* begin with --peer if the user named the interpreter with it */
+    /* names in messages begin with --peer if the user named the interpreter with that option */
     snprintf(c->name, sizeof c->name, "%s%s", s->text ? "--peer " : "", s->python);
     c->line = c->script = c->errors = -1;
     int rc = open_child(c, err);
@@ -137,13 +139,15 @@ int bench_script_open(bench_child **out, const bench_script *s, sgt_error *err)
     return rc;
 }
 
-/* Wait until the child has ended. If it failed, return an error with its exit status and the last
- * line of its standard error. If it should have stayed, that it ended is an error too. */
+/* Wait until the child has ended. If it failed, return SGT_EUNSUPPORTED with its exit status and
+ * the last line of its standard error. If it should have stayed, return SGT_EUNSUPPORTED in any
+ * case. */
 static int wait_for_end(bench_child *c, sgt_error *err)
 {
     int status = 0;
     char why[48] = "it ended without an answer", said[1024];
-    shutdown(c->line, SHUT_RDWR); /* so that the child does not wait for its output to be read */
+    /* close the connection, so that the child does not wait until its output is read */
+    shutdown(c->line, SHUT_RDWR);
     waitpid(c->id, &status, 0);
     c->id = 0;
     if (!status && !c->s->stays) return SGT_OK;
@@ -158,7 +162,8 @@ static int wait_for_end(bench_child *c, sgt_error *err)
     return sgt_fail(err, SGT_EUNSUPPORTED, "%s: %s%s%.300s", c->name, why, *line ? ": " : "", line);
 }
 
-/* Parse an answer, and check that it has the field that the script needs. */
+/* Parse an answer of the child, and check that it has the field c->s->needs and no field
+ * "error". */
 static int parse(json_t **answer, const bench_child *c, const char *text, sgt_error *err)
 {
     const char *brace = strchr(text, '{'), *needs = c->s->needs;
@@ -181,9 +186,9 @@ int bench_script_ask(bench_child *c, const char *line, json_t **answer, sgt_erro
     const bench_script *s = c->s;
     int rc = SGT_OK;
     if (!c->id) return sgt_fail(err, SGT_EUNSUPPORTED, "%s: it has ended before", c->name);
-    /* ignore a failure here: if the child has ended, the read below reports it */
+    /* ignore a failure: if the child has ended, reading the answer reports it */
     if (line) (void)!send(c->line, line, strlen(line), MSG_NOSIGNAL);
-    /* a script that does not stay prints text without a NUL, so all of it is read */
+    /* the output of a script that does not stay has no NUL, so this reads all of it */
     ssize_t n = getdelim(&c->answer, &c->room, s->stays ? '\n' : '\0', c->output);
     int whole = s->stays && n > 0 && c->answer[n - 1] == '\n';
     if (!whole && !sgt_stopped(bench.stop)) rc = wait_for_end(c, err);
@@ -204,7 +209,7 @@ int bench_script_run(const bench_script *s, json_t **answer, sgt_error *err)
 void bench_script_close(bench_child *c)
 {
     if (!c) return;
-    /* an interrupted child gets five seconds to remove its temporary files */
+    /* an interrupted child has five seconds to remove its temporary files */
     if (c->id && sgt_stopped(bench.stop)) kill(c->id, SIGTERM);
     if (c->output) fclose(c->output);
     if (c->line >= 0) close(c->line);

@@ -1,6 +1,6 @@
-/* step.c: sgt-bench step: measures the training step of a GPT-2 (forward, backward and update), and
- * PyTorch's step in the same run. With several batch sizes, it measures a step of each, with its
- * estimated memory and its peak memory. */
+/* step.c: the subcommand `sgt-bench step`, which measures the training step of a GPT-2 (forward,
+ * backward and update), and with --peer also PyTorch's step. If several batch sizes are given, it
+ * measures a step of each, with its estimated and its peak memory. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -81,13 +81,14 @@ static const sgt_program program = {
 
 static struct {
     uint64_t batches[BENCH_ROWS]; /* batch sizes; 0: the default */
-    /* each batch size has a row; PyTorch's step has the row after them */
+    /* number of batch sizes, which is the number of our rows; the row after them is PyTorch's
+     * step */
     size_t batch_count;
 } state;
 
 /* ---- set-up ---- */
 
-/* Parse --batch-size, which is one number or several. */
+/* Parse --batch-size, which is one number or a list of numbers. */
 static int read_batches(sgt_error *err)
 {
     char word[32];
@@ -115,8 +116,8 @@ static int read_batches(sgt_error *err)
 
 /* ---- the peer ---- */
 
-/* Measure PyTorch's step by running torch_step.py, which is embedded in the program, with the same
- * shape and number of cores. */
+/* Measure PyTorch's step with the same shape and number of cores, by running torch_step.py, which
+ * is embedded in this program. */
 static int take_peer(json_t **figures, sgt_error *err)
 {
     const sgt_config *s = &bench_config;
@@ -135,8 +136,8 @@ static int take_peer(json_t **figures, sgt_error *err)
              sgt_precision_words[s->step.precision], cpu ? "cpu" : "cuda", o.peer_mode,
              (unsigned)o.steps, (unsigned)s->accum);
     if (cpu) {
-        /* Without these settings, glibc returns large blocks to the kernel at every step, and page
-         * faults make PyTorch up to 1.9 times slower. */
+        /* Without these settings, glibc returns large blocks to the kernel in every step, and the
+         * resulting page faults make PyTorch up to 1.9 times slower. */
         setenv("GLIBC_TUNABLES",
                "glibc.malloc.mmap_threshold=34359738368:glibc.malloc.trim_threshold=34359738368:"
                "glibc.malloc.hugetlb=1",
@@ -156,8 +157,8 @@ static int take_peer(json_t **figures, sgt_error *err)
 
 /* ---- several batch sizes ---- */
 
-/* Estimate the memory of a step and add it to the row, without the loader's memory, which random
- * tokens do not need. */
+/* Estimate the memory of a step and add it to the row. The loader's memory is not included, because
+ * random tokens do not need a loader. */
 static int estimate(bench_row *row, sgt_error *err)
 {
     sgt_train_estimate e;
@@ -177,8 +178,8 @@ static int estimate(bench_row *row, sgt_error *err)
     return SGT_OK;
 }
 
-/* Reset the kernel's record of this process's peak memory (proc(5), clear_refs). If that fails, the
- * peak reported for a batch size is the highest so far. */
+/* Reset the kernel's record of this process's peak memory (clear_refs in proc(5)). If that fails,
+ * the peak of a batch size is the highest peak of all batch sizes so far. */
 static void reset_peak(void)
 {
     FILE *f = fopen("/proc/self/clear_refs", "we");
@@ -187,7 +188,7 @@ static void reset_peak(void)
     fclose(f);
 }
 
-/* Measure row i: our step with batch size i, or in the last row, the peer's step. */
+/* Measure row i: our step with batch size number i, or PyTorch's step if i is the last row. */
 static int measure_row(size_t i, json_t **figures, sgt_error *err)
 {
     bench_row *row = &bench.rows[i];
@@ -239,14 +240,15 @@ static void to_json(json_t *top)
     json_object_set(top, "peer", peer);
 }
 
-/* Add a row for time that is not a kernel's, so that the rows add up to the step. */
+/* Add a row for time that belongs to no kernel, so that the sum of all rows is the time of the
+ * step. */
 static void add_rest(json_t *rows, const char *name, double ms)
 {
     json_array_append_new(rows, json_pack("{s:s, s:f}", "name", name, "ms", ms));
 }
 
-/* Print the kernels of a step. Idle time is added, and time in which two kernels overlap is
- * subtracted, so that the rows add up to the step. */
+/* Print a table of the kernels in a step. The idle time is added, and the time in which two kernels
+ * overlap is subtracted, so that the sum of the rows is the time of the step. */
 static void show_parts(const json_t *top)
 {
     static const bench_column columns[] = {{"name", "kernel", .kind = BENCH_TEXT},
@@ -271,8 +273,8 @@ static void show_parts(const json_t *top)
     bench_table(rows, columns, "");
 }
 
-/* Print our step and the peer's; the document itself is the row of our step. If `several` is 1,
- * print the rows of all batch sizes instead. */
+/* Print a table with our step and PyTorch's. The document `top` itself serves as our row. If
+ * `several` is 1, print a row for each batch size instead. */
 static void show_steps(json_t *top, int several)
 {
     const bench_column columns[] = {{"program", "", .kind = BENCH_TEXT},

@@ -1,6 +1,6 @@
-/* step_measure.c: measures steps of sgt_train, each from the end of the step before to its own end.
- * On CUDA, CUPTI then records a few more steps, to count the kernels of a step and, for --parts, to
- * add up their times. */
+/* step_measure.c: measures steps of sgt_train. The time of a step is that from the end of the
+ * previous step to its own end. On CUDA, CUPTI then records a few more steps, to count the kernels
+ * per step and, for --parts, to add up their times. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,16 +16,17 @@
 #include "train/log/metrics.h"
 #include "train/sgt_train.h"
 
-enum { RECORDED = 5 }; /* number of steps that CUPTI records for --parts */
+enum { RECORDED = 5 }; /* number of steps that CUPTI records with --parts */
 
-/* The activities that CUPTI recorded in some steps: kernels, copies and fills. */
+/* The activities (kernels, copies and fills) that CUPTI recorded during one or more steps. */
 typedef struct spans {
-    json_t *kernels; /* object by kernel name: sums over the steps */
+    json_t *kernels; /* object with one member per kernel name: sums over all recorded steps */
     struct interval {
         uint64_t start, end; /* nanoseconds */
     } * of;
-    size_t count, room, launches; /* launches: number of kernels among them */
-    int lost;                     /* 1: memory ran out */
+    /* number of intervals; number allocated; number of intervals that are kernels */
+    size_t count, room, launches;
+    int lost; /* 1: memory ran out */
 } spans;
 
 static void add_to(json_t *kernel, const char *key, double x)
@@ -58,8 +59,8 @@ static int by_start(const void *a, const void *b)
     return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Set *whole to the time from the first start to the last end, and return the part of it that no
- * interval covers. Both are in milliseconds. */
+/* Set *whole to the time from the first start to the last end, and return the part of that time
+ * that no interval covers. Both are in milliseconds. Intervals must be sorted by their start. */
 static double sum_gaps(const spans *x, double *whole)
 {
     uint64_t first = x->count ? x->of[0].start : 0, end = first, gaps = 0;
@@ -71,9 +72,9 @@ static double sum_gaps(const spans *x, double *whole)
     return (double)gaps * 1e-6;
 }
 
-/* Add the table of kernels to the figures, the longest first, with the speed of those whose bytes
- * or operations are known. The rows plus the idle time, minus the time in which two kernels
- * overlap, are the time of the step. */
+/* Add the table of kernels to the figures, sorted by time in descending order. A kernel has a speed
+ * if its bytes or operations are known. The sum of all rows, plus the idle time, minus the time in
+ * which two kernels overlap, is the time of the step. */
 static void add_kernels(json_t *figures, spans *x, unsigned steps)
 {
     json_t *kernel, *all = json_array();
@@ -99,38 +100,38 @@ static void add_kernels(json_t *figures, spans *x, unsigned steps)
     json_object_set_new(figures, "kernels", all);
 }
 
-/* State for decoding a step's rows to text and encoding the text again. */
+/* State for decoding the rows of a step to text and tokenizing that text again. */
 typedef struct coder {
     sgt_loader *loader;
     sgt_cursor *cursor;
     sgt_vocab *vocab;
     sgt_encoder *encoder;
-    uint16_t *rows, *ids; /* ids: buffer for the ids of the text */
+    uint16_t *rows, *ids; /* rows of the step; buffer for the ids of the text */
     size_t room;
 } coder;
 
 typedef struct measurement {
     const step_run *run;
-    /* options of the training; sgt_train replaces "auto" options with the values that it chooses */
+    /* training options, in which sgt_train replaces "auto" by the values that it chooses */
     sgt_config config;
-    const sgt_backend *b; /* the training's backend; valid only while it runs */
+    const sgt_backend *b; /* backend of the training; valid only while the training runs */
     double *ms, *wait;    /* (measured_steps) */
     double last;          /* time at which the last step ended */
     double open_s, loss;
     json_t *figures;
     coder coder;
-    double encode_ms; /* time to encode the text of the next step's rows */
+    double encode_ms; /* time in milliseconds for tokenizing the text of the next step's rows */
     const sgt_cupti_calls *calls;
     sgt_cupti *cupti;
     spans spans;
-    /* rc, why: first failure of a callback; unrecorded, why_unrecorded: of CUPTI */
+    /* rc, why: first failure in a callback; unrecorded, why_unrecorded: first failure of CUPTI */
     int rc, unrecorded;
     sgt_error why, why_unrecorded;
 } measurement;
 
 static uint64_t measured_steps(const step_run *run) { return (uint64_t)run->warmup + run->steps; }
 
-/* Return the number of steps after the measured ones, which CUPTI records. */
+/* Return the number of steps that CUPTI records after the measured steps. */
 static unsigned recorded_steps(const step_run *run)
 {
     return run->config.device != SGT_DEVICE_CUDA ? 0 : run->parts ? RECORDED : 1;
@@ -138,9 +139,10 @@ static unsigned recorded_steps(const step_run *run)
 
 /* ---- random tokens, and text ---- */
 
-enum { RANDOM_TOKENS = 1 << 20 }; /* in addition to the tokens of one row */
+enum { RANDOM_TOKENS = 1 << 20 }; /* number of random tokens, to which those of one row are added */
 
-/* Write random tokens to a file in memory, as a shard without a header. Return its descriptor. */
+/* Write random tokens to a file in memory, in the format of a shard without a header. Return its
+ * descriptor or a negative SGT_E*. */
 static int write_random(uint64_t seq, sgt_error *err)
 {
     size_t count = RANDOM_TOKENS + seq + 1;
@@ -179,8 +181,8 @@ static void close_coder(coder *x)
     free(x->ids);
 }
 
-/* Decode the rows of a step to text, encode the text, and set *ms to the time of the encoding
- * alone. */
+/* Decode the rows of a step to text, and tokenize the text. Set *ms to the time of tokenizing in
+ * milliseconds. */
 static int encode_rows(coder *x, const sgt_config *c, uint64_t step, double *ms, sgt_error *err)
 {
     char *text = NULL;
@@ -188,7 +190,7 @@ static int encode_rows(coder *x, const sgt_config *c, uint64_t step, double *ms,
     int rc = sgt_loader_read(x->loader, x->cursor, step, 1, SGT_OUTPUT_U16, x->rows,
                              ids * sizeof *x->rows, err);
     if (rc == SGT_OK) rc = sgt_decode(x->vocab, x->rows, ids, &text, &n, err);
-    /* a text never has more ids than bytes */
+    /* allocate one id per byte; a text never has more ids than bytes */
     if (rc == SGT_OK) rc = sgt_reserve(&x->ids, &x->room, n, sizeof *x->ids, "text", err);
     double before = sgt_now();
     if (rc == SGT_OK) rc = sgt_encode(x->encoder, text, n, x->ids, 2 * x->room, &count, err);
@@ -197,7 +199,7 @@ static int encode_rows(coder *x, const sgt_config *c, uint64_t step, double *ms,
     return rc;
 }
 
-/* ---- the recording of a step's kernels ---- */
+/* ---- recording the kernels of a step with CUPTI ---- */
 
 static int open_cupti(measurement *m, sgt_error *err)
 {
@@ -208,8 +210,8 @@ static int open_cupti(measurement *m, sgt_error *err)
     return m->calls->open(&m->cupti, err);
 }
 
-/* Begin to record. Without --parts, kernels are only counted; if CUPTI is missing, the count is
- * left out. */
+/* Begin recording. Without --parts, kernels are only counted, and if CUPTI is unavailable the count
+ * is left out. */
 static void begin_recording(measurement *m)
 {
     if (!m->cupti && open_cupti(m, NULL) < 0) return;
@@ -217,7 +219,7 @@ static void begin_recording(measurement *m)
     m->unrecorded = m->calls->begin(m->cupti, &m->why_unrecorded);
 }
 
-/* End the recording, and add its results to the figures. */
+/* End recording, and add the results to the figures. */
 static void end_recording(measurement *m)
 {
     sgt_error *err = &m->why_unrecorded;
@@ -235,7 +237,7 @@ static void end_recording(measurement *m)
 
 /* ---- steps ---- */
 
-/* Return the figures of the measured steps. Unknown ones are left out. */
+/* Return a JSON object with the figures of the measured steps. Unknown figures are left out. */
 static json_t *make_figures(const measurement *m)
 {
     const sgt_backend *b = m->b;
@@ -246,7 +248,7 @@ static json_t *make_figures(const measurement *m)
     double first = m->ms[0], ms = bench_median(m->ms + m->run->warmup, m->run->steps);
     double tokens_per_s = (double)(c->batch * c->seq * c->accum) / ms * 1e3;
     double flops = tokens_per_s * sgt_flops_per_token(&c->step.model, c->seq);
-    /* as in training, if a step is faster than the measured peak, its speed is the peak */
+    /* if a step is faster than the measured peak, use its speed as the peak, as training does */
     double peak = b->peak_flops > 0 && flops > b->peak_flops ? flops : b->peak_flops;
     json_t *j = json_pack(
         "{s:s, s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I}", "device", b->name,
@@ -256,7 +258,7 @@ static json_t *make_figures(const measurement *m)
         first / 1e3, "backend_bytes", (json_int_t)bytes, "peak_bytes",
         (json_int_t)(b->memory_total ? bytes : sgt_memory_peak()), "total_bytes",
         (json_int_t)(b->memory_total ? b->memory_total : sgt_memory_total()));
-    /* adds nothing if the loss is NaN or infinite */
+    /* json_real returns NULL if the loss is NaN or infinite; in that case nothing is added */
     json_object_set_new(j, "loss", json_real(m->loss));
     if (peak > 0) bench_put(j, "mfu", flops / peak);
     bench_put(j, "peak_tflops", peak * 1e-12);
@@ -267,7 +269,8 @@ static json_t *make_figures(const measurement *m)
     return j;
 }
 
-/* Start the time of a step, which includes encoding the text of its rows, and encode that text. */
+/* Tokenize the text of the step's rows if that is to be measured, and start the step's clock, which
+ * includes the time of tokenizing. */
 static void begin_step(measurement *m, uint64_t step)
 {
     if (m->run->text && m->rc == SGT_OK)
@@ -300,8 +303,9 @@ static void on_step(void *ctx, const sgt_metrics *s, uint64_t steps, uint64_t fi
     if (done < steps) begin_step(m, done);
 }
 
-/* Train on m->config's data. save_every is the number of measured steps: as before a checkpoint,
- * training then completes all of them before recording begins. */
+/* Train on the data of m->config. save_every is set to the number of measured steps: training
+ * completes all steps before it saves a checkpoint, so all measured steps are complete before
+ * recording begins. */
 static int train(measurement *m, sgt_error *err)
 {
     sgt_training_result r;
@@ -339,7 +343,7 @@ int bench_step_measure(json_t **figures, const step_run *run, sgt_error *err)
     m.ms = calloc(measured_steps(run), sizeof *m.ms);
     m.wait = calloc(measured_steps(run), sizeof *m.wait);
     if (rc == SGT_OK && (!m.ms || !m.wait)) rc = sgt_fail_memory(err, NULL);
-    /* CUPTI must be open before the backend captures a CUDA graph */
+    /* open CUPTI now, because it must be open before the backend captures a CUDA graph */
     if (rc == SGT_OK && run->parts) rc = open_cupti(&m, err);
     if (rc == SGT_OK && run->text) rc = open_coder(&m.coder, &m.config, err);
     if (rc == SGT_OK) rc = train(&m, err);

@@ -1,7 +1,8 @@
-/* tokenize.c: sgt-bench tokenize: measures how fast text in memory is encoded by encoders whose
- * caches are empty, and with --peer, how fast the same text is encoded a second time. Reading the
- * files is not measured. With --disk, whole commands are measured instead. Rows take turns: sgt,
- * sgt with other ways to split the text, and other tokenizers (tests/peers/bpe.py). */
+/* tokenize.c: the subcommand `sgt-bench tokenize`, which measures how fast text in memory is
+ * tokenized by new encoders, whose caches are empty. With --peer, the same text is also tokenized a
+ * second time. Reading the files is not measured. With --disk, entire commands are measured
+ * instead. The rows of the table are measured in turns: sgt, sgt with other ways to split the text,
+ * and other tokenizers (tests/peers/bpe.py). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,10 +70,10 @@ typedef struct piece {
     char *file; /* the file's text, owned by its first piece; NULL in its other pieces */
 } piece;
 
-/* A thread's encoder and its output buffer. */
+/* One thread's encoder and output buffer. */
 typedef struct coder {
     sgt_encoder *encoder;
-    void *ids; /* room for the ids of the longest piece */
+    void *ids; /* buffer for the ids of the longest piece */
 } coder;
 
 static struct {
@@ -80,28 +81,32 @@ static struct {
     uint64_t bytes;              /* total size of the inputs */
     piece *pieces;               /* the inputs in memory */
     size_t count, room, longest; /* longest: bytes of the longest piece */
-    /* per row: ours, ours with two other ways to split, and the peers */
-    sgt_vocab *vocabs[BENCH_ROWS]; /* vocabulary of our encoder; NULL: a peer */
-    const char *peers[BENCH_ROWS]; /* name of the tokenizer in bpe.py; NULL: ours */
-    /* --disk: a temporary folder, and the path of the output in it */
+    /* For each row of the table (first our encoder, then our encoder with two other ways to split,
+     * then other tokenizers): */
+    /* vocabulary of our encoder; NULL: the row is a different tokenizer */
+    sgt_vocab *vocabs[BENCH_ROWS];
+    /* name of a different tokenizer in bpe.py; NULL: the row is our encoder */
+    const char *peers[BENCH_ROWS];
+    /* for --disk: temporary folder; path of the output in that folder */
     char work[SGT_PATH], out[SGT_PATH];
     int threads;
     /* shared by the threads of a turn */
     coder *coders;   /* (threads) */
-    size_t next;     /* index of the next piece to encode; atomic */
+    size_t next;     /* atomic: index of the next piece to tokenize */
     uint64_t tokens; /* atomic */
 } state;
 
 /* ---- the text ---- */
 
-/* size of a piece in bytes if the text can be cut there; sgt-tokenize cuts documents in the same
+/* size in bytes of a piece, if the text can be cut there. sgt-tokenize cuts documents in the same
  * way */
 #define PIECE_BYTES ((size_t)256 << 10)
-/* most bytes of an input; a larger one does not fit into memory */
+/* maximum size in bytes of an input; larger inputs do not fit into memory */
 #define MOST_BYTES ((size_t)1 << 40)
 
-/* Cut a file's text into pieces, only at positions where that does not change its tokens. If there
- * is none within PIECE_BYTES, search twice as far. Takes ownership of `file`, even on failure. */
+/* Cut the text of a file into pieces. Cuts are made only at positions at which they do not change
+ * the tokens. If there is no such position within PIECE_BYTES, search twice as far, repeatedly.
+ * Takes ownership of `file`, even on failure. */
 static int add_pieces(char *file, size_t n, sgt_error *err)
 {
     const sgt_vocab *vocab = state.vocabs[0];
@@ -124,7 +129,7 @@ static int add_pieces(char *file, size_t n, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return an error if the inputs are empty. */
+/* Return SGT_EFORMAT if all inputs are empty. */
 static int check_bytes(sgt_error *err)
 {
     if (state.bytes) return SGT_OK;
@@ -132,7 +137,7 @@ static int check_bytes(sgt_error *err)
                     state.corpus->files[0].path);
 }
 
-/* Read all files of the corpus, and standard input for "-", and cut them for our vocabulary. */
+/* Read all files of the corpus (and standard input for "-"), and cut their text into pieces. */
 static int read_text(sgt_error *err)
 {
     for (size_t i = 0; i < state.corpus->count; i++) {
@@ -157,13 +162,13 @@ static int allocate_ids(sgt_error *err)
         return sgt_fail_memory(err, NULL);
     for (coder *c = state.coders; c < state.coders + state.threads; c++) {
         if (!(c->ids = malloc(bytes))) return sgt_fail_memory(err, NULL);
-        memset(c->ids, 0, bytes); /* prefault the pages before the clock starts */
+        memset(c->ids, 0, bytes); /* fault in the pages before the clock starts */
     }
     return SGT_OK;
 }
 
-/* Encode pieces until none is left; each thread takes the next piece that no other has taken. This
- * is the only unit of work of a thread (bench_work). */
+/* Tokenize pieces until none is left. A thread that has finished a piece takes the next one. In
+ * terms of bench_work, this is the only unit of each thread. */
 static int encode_pieces(void *ctx, int thread, uint64_t k, sgt_error *err)
 {
     const coder *c = &state.coders[thread];
@@ -179,8 +184,8 @@ static int encode_pieces(void *ctx, int thread, uint64_t k, sgt_error *err)
     return rc;
 }
 
-/* Encode the text with new encoders, whose caches are empty, and with --peer a second time with the
- * same encoders. */
+/* Tokenize the text with new encoders, whose caches are empty. With --peer, tokenize it a second
+ * time with the same encoders. */
 static int encode_text(const sgt_vocab *vocab, json_t **figures, sgt_error *err)
 {
     const bench_slice s = {.most = 1, .seconds = 1e9, .threads = state.threads};
@@ -206,8 +211,8 @@ static int encode_text(const sgt_vocab *vocab, json_t **figures, sgt_error *err)
 
 /* ---- commands ---- */
 
-/* Run a command on as many cores as our own encoder uses, and set *figures from its answer. With
- * --disk, measure the time of the whole process. */
+/* Run a command on as many cores as our encoder uses, and set *figures from its JSON answer. With
+ * --disk, the time is that of the entire process. */
 static int run_command(bench_script *command, json_t **figures, sgt_error *err)
 {
     json_t *answer;
@@ -227,8 +232,8 @@ static int run_command(bench_script *command, json_t **figures, sgt_error *err)
     return SGT_OK;
 }
 
-/* Run the sgt-tokenize that is in this program's folder, on the inputs, with the output
- * state.out. */
+/* Run sgt-tokenize, from the folder of this program, on the inputs, with state.out as the
+ * output. */
 static int run_ours(json_t **figures, sgt_error *err)
 {
     char *program_path = sgt_beside_program(1, "sgt-tokenize");
@@ -250,8 +255,8 @@ static int run_ours(json_t **figures, sgt_error *err)
     return rc;
 }
 
-/* Return the descriptor of a file in memory with the paths of the corpus, a NUL after each. There
- * may be too many for a command line. */
+/* Return the descriptor of a file in memory that lists the paths of the corpus, each followed by a
+ * NUL. There may be too many paths for a command line. */
 static int list_files(const sgt_corpus *c, sgt_error *err)
 {
     int fd = bench_memory_file("inputs", "", 0, err);
@@ -263,9 +268,9 @@ static int list_files(const sgt_corpus *c, sgt_error *err)
     return fd;
 }
 
-/* Run bpe.py, which is embedded in the program, on every file of the corpus. In memory, the texts
- * are read before its clock starts; with --disk, the whole process is timed. A .tiktoken file has
- * no split pattern, so pass ours. */
+/* Run bpe.py, which is embedded in this program, on all files of the corpus. In memory, the script
+ * reads the texts before it starts its clock. With --disk, the entire process is timed. Our split
+ * pattern is passed to the script, because a .tiktoken file has none. */
 static int run_peer(const char *peer, json_t **figures, sgt_error *err)
 {
     const sgt_vocab *v = state.vocabs[0];
@@ -300,7 +305,7 @@ static int run_turns(sgt_error *err)
 {
     size_t turns = bench.count > 1 || o.disk ? (size_t)o.turns : 1;
     json_t *ignored = NULL;
-    /* read the files into the page cache for all programs */
+    /* run once without measuring, so that all programs find the files in the page cache */
     int rc = o.disk ? measure_row(0, &ignored, err) : SGT_OK;
     json_decref(ignored);
     return rc == SGT_OK ? bench_take_turns(0, bench.count, turns, measure_row, err) : rc;
@@ -308,7 +313,7 @@ static int run_turns(sgt_error *err)
 
 /* ---- what is measured ---- */
 
-/* Add a row for our encoder with this split pattern. */
+/* Add a row for our encoder with the split pattern `pattern`, called `name` in the table. */
 static int add_ours(const char *name, const char *pattern, sgt_error *err)
 {
     size_t i = bench.count;
@@ -316,9 +321,10 @@ static int add_ours(const char *name, const char *pattern, sgt_error *err)
     return sgt_vocab_load(&state.vocabs[i], o.vocab, pattern, err);
 }
 
-/* Add our rows. Without --peer and --disk, and if our own code splits by the vocabulary's pattern,
- * two rows are added: the same pattern with PCRE2, and GPT-2's pattern. PCRE2 is forced by putting
- * the pattern in brackets, because our own code only recognizes exact patterns. */
+/* Add the rows of our encoder. Two more rows are added if neither --peer nor --disk is given and
+ * our own code can split by the vocabulary's pattern. They use the same pattern with PCRE2, and
+ * GPT-2's pattern. A pattern in brackets is always run by PCRE2, because our own code recognizes
+ * only exact patterns. */
 static int add_all_ours(sgt_error *err)
 {
     int rc = add_ours("sgt", o.pattern, err);
@@ -333,7 +339,8 @@ static int add_all_ours(sgt_error *err)
     return rc == SGT_OK ? add_ours("by GPT-2's pattern", "gpt2", err) : rc;
 }
 
-/* Choose the peers by the corpus: Parquet files have other peers than text files. */
+/* Add rows for other tokenizers. Parquet files are compared with other programs than text files
+ * are. */
 static int add_peers(sgt_error *err)
 {
     const sgt_corpus *c = state.corpus;
