@@ -182,9 +182,9 @@ static void record_rise(sgt_diagnosis *d, double from, double to)
 }
 
 /* Return whether the loss rose near the end of the warm-up by more than noise explains. The rise
- * must exceed six of the standard deviations expected for the number of tokens, and five of the
- * measured ones. The rise itself increases the measured noise for SGT_SWING_STEPS steps, so each
- * step tests again. */
+ * must exceed six times the standard deviation expected for a step of this many tokens, and five
+ * times the measured standard deviation. The rise itself increases the measured one for
+ * SGT_SWING_STEPS steps, so each step tests again. */
 static int rises(sgt_diagnosis *d, uint64_t step, double lr_now)
 {
     if (lr_now > d->lr_most) {
@@ -225,8 +225,8 @@ static int oscillates(sgt_diagnosis *d, uint64_t step, double loss)
 }
 
 /* Return whether `loss` is far above d->before, the median of the losses just before it. The
- * difference must exceed four of the standard deviations expected for the number of tokens. It must
- * exceed twice the range of the losses before, which may fall or swing. It must also exceed the
+ * difference must exceed four times the standard deviation expected for a step of this many tokens.
+ * It must exceed twice the range of those losses, which may fall or swing. It must also exceed the
  * measured noise, which is tested last because measuring takes longest. */
 static int is_far_above(sgt_diagnosis *d, double loss)
 {

@@ -7,8 +7,8 @@
 
 /* The usual range of learning rates for one model size, with AdamW and 64 rows per step. */
 typedef struct sgt_lr_range {
-    /* Size of the published model to which the range belongs: the nearest by ratio. Below
-     * SGT_LR_SMALLEST parameters, the caller's own model size. */
+    /* Number of parameters of the published model to which the range belongs: the nearest by ratio.
+     * Below SGT_LR_SMALLEST parameters, the caller's own number. */
     uint64_t parameters;
     double low, high;
     /* the rate that --lr auto chooses with 64 rows per step: `low`, or more than `low` if the model
@@ -107,7 +107,8 @@ const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, 
 #define SGT_FLAT_PART 0.005
 /* number of losses whose mean is compared with the loss at the start of the run */
 #define SGT_MEAN_STEPS 20
-/* a run diverges if the mean loss is above the start for this many steps in a row */
+/* a run diverges if the mean loss is above the loss at the run's start for this many steps in a
+ * row */
 #define SGT_ABOVE_STEPS 50
 #define SGT_RISE_STEPS 5 /* number of losses whose mean is watched for a rise after the warm-up */
 /* A rise counts only within this many steps after the warm-up. It is reported within twice as many
@@ -145,8 +146,8 @@ typedef struct sgt_diagnosis {
      * unknown. attention: text of sgt_backend.attention. */
     uint64_t steps;
     const char *attention;
-    /* first: loss of the first step; start: loss with which a diverged loss is compared (see
-     * "diverged" above); mean: mean of the last SGT_MEAN_STEPS losses */
+    /* first: loss of the first step; start: loss at the start of the run, above which a mean loss
+     * counts as diverged; mean: mean of the last SGT_MEAN_STEPS losses */
     double first, start, mean;
     /* lr_most: highest learning rate so far; warm: first step with that rate, at which the warm-up
      * ends */

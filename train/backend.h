@@ -73,7 +73,8 @@ typedef enum sgt_schedule_kind {
 typedef struct sgt_schedule {
     sgt_schedule_kind kind;
     double lr, min_lr;
-    /* number of warm-up steps, which may exceed the run's steps; number of steps in the run */
+    /* warmup: number of warm-up steps, possibly more than the run has; steps: number of steps in
+     * the run */
     uint64_t warmup, steps;
     /* first: step at which the schedule begins, 0 unless a resumed run started a new schedule;
      * from: the rate before step `first`, at which the new schedule's warm-up starts */

@@ -29,8 +29,8 @@ enum {
     /* The default is decided later. Without this flag, the default is the text in `def` up to its
      * first colon. */
     LATER = 32,
-    PATH = 64,    /* path of a file, which may differ between machines */
-    LENGTH = 128, /* path of a file or folder, which may differ between machines */
+    PATH = 64,    /* path of a file or folder, which may differ between machines */
+    LENGTH = 128, /* determines how long to train */
     HERE = 256    /* never taken from a checkpoint */
 };
 /* Values for `needs` in a row: what other settings must hold for the option to have an effect. */

@@ -111,8 +111,8 @@ typedef struct sgt_config {
     uint64_t batch, seq, accum;
     uint64_t steps;
     double epochs;
-    /* Compute budget in petaflop/s-days. If it is decided, it determines the number of steps, and
-     * `epochs` does not. */
+    /* Compute budget in petaflop/s-days. If it is set, it determines the number of steps instead of
+     * `epochs`. */
     double budget;
     double lr, min_lr;
     uint64_t lr_base_batch;
@@ -185,9 +185,9 @@ typedef enum sgt_merge {
 } sgt_merge;
 
 /* Copy values of the JSON object `text` to the fields of s that the user did not set. If the user
- * set the learning rate but not the final rate, and the final rate in `text` is a tenth of the rate
- * there, the final rate becomes undecided. Error messages begin with `what`. Return SGT_EFORMAT for
- * an unknown option name, and SGT_EUSAGE for an unknown word as a value. */
+ * set the learning rate but not the final rate, and the final rate in `text` is a tenth of the
+ * learning rate in `text`, the final rate becomes undecided. Error messages begin with `what`.
+ * Return SGT_EFORMAT for an unknown option name, and SGT_EUSAGE for an unknown word as a value. */
 int sgt_config_merge(sgt_config *s, const char *text, const char *what, sgt_merge which,
                      sgt_error *err);
 

@@ -65,8 +65,8 @@ static int compare_ranks(const sgt_trainer *t, sgt_error *err)
     return rc;
 }
 
-/* Read the options that the run's last start changed from options.json. They are missing in the
- * checkpoint if the run was killed before its next save. */
+/* Read from options.json the options that the run's last start changed. The checkpoint does not
+ * have them if the run was killed before its next save. */
 static int merge_changed(const sgt_trainer *t, sgt_merge which, sgt_error *err)
 {
     char path[SGT_PATH], *text = NULL;

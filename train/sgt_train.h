@@ -27,7 +27,7 @@ typedef struct sgt_train_options {
     const char *run;
     /* resume = 1: start from the newest checkpoint; force = 1: overwrite an existing run */
     int resume, force;
-    /* with resume = 1: 1 to start at step 0 if there is no checkpoint; 0 to fail */
+    /* 1: if there is no checkpoint to resume from, start at step 0; 0: fail */
     int or_start;
     /* 1: if the loss diverges (see advice.h), save a checkpoint and return SGT_EUNSUPPORTED */
     int stop_diverged;

@@ -217,8 +217,8 @@ typedef struct sgt_cuda_queue {
     int32_t *staged[SGT_CUDA_RING];
     uint64_t micro_steps;          /* number of micro-steps run so far */
     uint64_t steps[SGT_CUDA_RING]; /* for each element of `seen`: index of its step, plus 1 */
-    /* 0: no micro-step since the last update; 1: some micro-steps; 2: all micro-steps of the
-     * step */
+    /* micro-steps since the last update: 0: none; 1: some; 2: also the step's last one, if there
+     * are several ranks */
     int open_step;
     unsigned launched_micro; /* number of kernels launched per micro-step */
 } sgt_cuda_queue;

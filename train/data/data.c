@@ -18,8 +18,8 @@
 #include "train/memory/memory.h"
 #include "train/trainer.h"
 
-/* Maximum number of rows in an evaluation. As a multiple of 64, it lets each data set of a mix have
- * its exact share of the rows. */
+/* Maximum number of rows in an evaluation. The number is a multiple of 64, so that each data set of
+ * a mix gets its share of the rows. */
 #define EVAL_ROWS 256
 
 int sgt_trainer_has_shards(const char *folder)
@@ -55,7 +55,8 @@ static int describe_sets(sgt_trainer *t, sgt_error *err)
     int lost = 0;
     for (uint32_t i = 0; t->info.set_count > 1 && i < t->info.set_count; i++) {
         const sgt_loader_set_info *set = &t->info.sets[i];
-        /* the path of the set, only for messages; JSON requires valid UTF-8 */
+        /* name: the path of the set, for messages; invalid UTF-8 is escaped, because JSON requires
+         * UTF-8 */
         char hash[17], name[4096];
         snprintf(hash, sizeof hash, "%016" PRIx64, set->hash);
         lost |= json_array_append_new(list, json_pack("{s:s, s:f, s:s}", "data",

@@ -147,8 +147,8 @@ uint64_t sgt_memory_available(void)
 /* maximum size of an event in bytes; the event of a step has about 400 bytes */
 #define MAX_EVENT 4096
 
-/* Computed bit by bit, from the lowest bit of each byte. For the 400 bytes of a step, this takes
- * about 3 us. */
+/* The CRC is computed bit by bit, from the lowest bit of each byte. For the 400 bytes of a step,
+ * this takes about 3 us. */
 uint32_t sgt_crc32c(const void *p, size_t n)
 {
     const unsigned char *at = p;

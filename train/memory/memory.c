@@ -17,7 +17,7 @@
 #include "train/run/saver.h"
 
 #define MOST_ROWS (1u << 20) /* largest --batch-size */
-/* bytes of GPU memory that are left for libraries and kernel code, at most */
+/* maximum number of bytes of GPU memory that are left for libraries and the code of kernels */
 #define SPARE ((uint64_t)512 << 20)
 /* heap and stack of one thread of the CPU backend in bytes, as measured */
 #define PER_THREAD ((uint64_t)256 << 10)
@@ -286,8 +286,9 @@ static int decide_rows(sizing *z, uint64_t *batch, sgt_error *err)
  * number of layers that must recompute their block if all other layers recompute GELU. Then find
  * the smallest number of layers that must recompute GELU.
  *
- * Layers that recompute their block come last, because the activations of the last such layer are
- * still in memory and need not be recomputed. Return 0 if nothing fits, else 1. */
+ * Layers that recompute their block follow the layers that recompute GELU, because the activations
+ * of the last recomputing layer are still in memory and need not be recomputed. Return 0 if nothing
+ * fits, else 1. */
 static int choose_levels(sizing *z, uint64_t rows, uint32_t *gelu, uint32_t *block)
 {
     uint32_t L = z->o.model.layers;

@@ -380,8 +380,8 @@ static int parse_state(sgt_checkpoint_state *s, json_t *json, const char *path, 
     json_error_t why;
     if (json_unpack_ex(json, &why, 0, "{s:I}", "version", &version) < 0)
         return sgt_fail(err, SGT_EFORMAT, "%s: %s", path, why.text);
-    /* the error must not be SGT_EFORMAT, for which a checkpoint is skipped, because this checkpoint
-     * may be complete */
+    /* SGT_EFORMAT would skip the checkpoint as incomplete, but a newer program may have completed
+     * it */
     if (version != 1)
         return sgt_fail(err, SGT_EUNSUPPORTED, "%s: version %lld, not 1 (a newer sgt's?)", path,
                         (long long)version);

@@ -1,6 +1,6 @@
 /* safetensors.h: reads and writes Hugging Face's tensor files. A file begins with the size of the
- * header, a little-endian 8-byte number. Then follows the JSON header {"name": {"dtype": "F32",
- * "shape": [2, 3], "data_offsets": [0, 24]}, ...}, and then the data.
+ * header, a little-endian 8-byte number. The JSON header {"name": {"dtype": "F32", "shape": [2, 3],
+ * "data_offsets": [0, 24]}, ...} and the data follow.
  *
  *     sgt_safetensors *s;
  *     if (sgt_safetensors_open(&s, "model.safetensors", &err) < 0) ...;
