@@ -1,18 +1,17 @@
 /* paths.h: the self-check. It finds out which paths (alternative implementations) of the CUDA
  * backend compute correct numbers on this machine; train/cuda/self_check.h has the table. A child
- * process tries one path after another. If the child dies, hangs or computes wrong numbers, training
- * does not use that path, and another child continues with the next one. Verdicts are stored in the
- * cache folder by card, driver, build and library versions, so that each machine is checked only
- * once. If there are several ranks, the first one that gets the folder's lock runs the check; the
- * others wait and read its verdicts.
+ * process tries one path after another. If the child dies, hangs or computes wrong numbers,
+ * training does not use that path, and another child continues with the next one. Verdicts are
+ * stored in the cache folder by card, driver, build and library versions, so that each machine is
+ * checked only once. If there are several ranks, the first one that gets the folder's lock runs the
+ * check; the others wait and read its verdicts.
  *
  *     sgt_paths_options o = {.program = "/proc/self/exe", .cache = folder};
  *     if (sgt_paths_check(&verdicts, lib, &o, &err) < 0) ...; // stopped, or no path could be tried
  *
  * `program` is started as the child. Its main must begin with
  *
- *     if (argc == 3 && strcmp(argv[1], SGT_PATHS_CHILD) == 0) return sgt_paths_child(argv[2]);
- * */
+ *     if (argc == 3 && strcmp(argv[1], SGT_PATHS_CHILD) == 0) return sgt_paths_child(argv[2]); */
 #ifndef SGT_PATHS_H
 #define SGT_PATHS_H
 

@@ -29,8 +29,8 @@ static void layernorm(sgt_cpu_backend *c, const float *x, const float *mean, con
     }
 }
 
-/* Compute the gradient of a bias: add the column sums of dout (N, width) to db. With bf16 products
- * dout is bfloat16, else float. Each task sums complete columns. */
+/* Compute the gradient of a bias: add the column sums of dout (N, width) to db. dout is bfloat16 if
+ * shape.bf16 is set, else float. Each task sums complete columns. */
 static void bias(sgt_cpu_backend *c, float *db, const void *dout, size_t width)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -55,7 +55,7 @@ static void finish(const sgt_cpu_backend *c, float *dy, const float *from, size_
 }
 
 /* Backward pass of y = x W + b. From dy, which `finish` has rounded, compute dx and the gradients
- * of W and b. With bf16 products x is bfloat16, else float. */
+ * of W and b. x is bfloat16 if shape.bf16 is set, else float. */
 static void linear(sgt_cpu_backend *c, int which, sgt_cpu_block *l, size_t weight, const void *x,
                    const float *dy, size_t width, float *dx)
 {
@@ -117,7 +117,7 @@ static void finish_attention(sgt_cpu_backend *c)
 
 /* Return the gradient of a branch's output: the gradient of the residual stream, with the branch's
  * dropout applied and rounded by `finish`. The result is buf.dx if there is neither dropout nor
- * rounding, else `out`. With bf16 products only buf.packed_dy holds the result. */
+ * rounding, else `out`. If shape.bf16 is set, only buf.packed_dy holds the result. */
 static const float *branch(sgt_cpu_backend *c, const sgt_cpu_block *l, uint32_t site, float *out)
 {
     const sgt_cpu_shape *s = &c->shape;

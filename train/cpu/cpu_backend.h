@@ -37,7 +37,7 @@
 
 /* A transformer block: the offsets of its twelve tensors, and the activations that the backward
  * pass needs. Blocks that recompute activations store these in the memory of the first such block.
- * With bf16 products ln1, ln2 and gelu are bfloat16, because only matrix products read them. */
+ * ln1, ln2 and gelu are bfloat16 if shape.bf16 is set, because only matrix products read them. */
 typedef struct sgt_cpu_block {
     uint32_t layer;
     sgt_recompute recompute;
@@ -276,10 +276,10 @@ double sgt_cpu_squares(sgt_cpu_backend *c, int all);
  * overflow although all gradients are finite. If that happens, all squares are summed again in
  * double. */
 double sgt_cpu_squared_norm(sgt_cpu_backend *c);
-/* Return whether updates are deferred. They are not deferred with one thread, which could not
- * overlap them with anything. Nor with several ranks, which send updated parameters at once. Nor in
- * tests that overwrite unused buffers, because gradients would have to stay. Nor with --no-overlap,
- * which measures the benefit of deferring. */
+/* Return whether updates are deferred. An update is deferred except in four cases: with one thread,
+ * which could not overlap it with anything; with several ranks, which send updated parameters at
+ * once; in tests that overwrite unused buffers, because gradients would have to stay; and with
+ * --no-overlap, which measures the benefit of deferring. */
 static inline int sgt_cpu_defers(const sgt_cpu_backend *c)
 {
     return !c->shape.o.scrub && !c->shape.o.no_overlap && !c->group && c->shape.o.threads > 1;

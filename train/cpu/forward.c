@@ -72,9 +72,9 @@ static void embed(sgt_cpu_backend *c)
     }
 }
 
-/* Return whether an operand is stored in bfloat16. With bf16 products this is so if only matrix
- * products read the operand. lnf is stored as float32, because the head also reads it in
- * float32. */
+/* Return whether an operand is stored in bfloat16. If shape.bf16 is set, this is so for every
+ * operand that only matrix products read. lnf is stored as float32, because the head also reads it
+ * in float32. */
 static int is_packed(const sgt_cpu_backend *c, const void *operand)
 {
     return c->shape.bf16 && operand != c->buf.lnf;
@@ -95,7 +95,7 @@ static void keep_row(const sgt_cpu_backend *c, void *operand, size_t i, float *r
 {
     const sgt_cpu_shape *s = &c->shape;
     if (is_packed(c, operand)) s->k->to_bf16((uint16_t *)operand + i * s->C, row, s->C);
-    /* with bf16 products, lnf is rounded later by sgt_cpu_operand */
+    /* if bf16 is set, sgt_cpu_operand rounds lnf later */
     else if (!s->bf16) sgt_cpu_round(s, row, s->C);
 }
 
@@ -178,7 +178,7 @@ void sgt_cpu_gelu(sgt_cpu_backend *c, sgt_cpu_block *l)
 }
 
 /* Compute y = x W + b for one of the four weights of a block. The bias is the tensor after the
- * weight. With bf16 products x is bfloat16, else float. */
+ * weight. x is bfloat16 if shape.bf16 is set, else float. */
 static void linear(sgt_cpu_backend *c, int which, const sgt_cpu_block *l, size_t weight,
                    const void *x, float *y)
 {

@@ -2,10 +2,9 @@
  * AdamW for all other parameters. One matrix is too small for a GPU. So the matrices of the same
  * kind in all layers share each launch and each batched matrix product.
  *
- * If there are several ranks, each rank stores the momentum of its own parts, and so also their
- * parameters. The ranks all-gather their Nesterov steps, and every rank orthogonalizes all
- * matrices. Then each rank updates its own parts. The code for several ranks has not yet been run
- * on GPUs. */
+ * If there are several ranks, each rank stores parameters and momentum of only its own parts. The
+ * ranks all-gather their Nesterov steps, and every rank orthogonalizes all matrices. Then each rank
+ * updates its own parts. The code for several ranks has not yet been run on GPUs. */
 #include <math.h>
 
 #include "kernels/muon.h"
