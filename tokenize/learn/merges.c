@@ -1,9 +1,10 @@
-/* merges.c: the training loop. For every pair it keeps how often the pair occurs, and a linked list
- * of the words (distinct pieces) that may hold it. A heap orders the pairs by count, and a merge
- * visits only the words of its pair. Counts in the heap may be too high, because merges take
- * occurrences away from neighbouring pairs. If a popped pair has an outdated count, it is pushed
- * back with the current one. Only pairs with the newest token can gain occurrences, and only in the
- * step that creates the token, so no count in the heap is ever too low. */
+/* merges.c: trains merges. For every pair of tokens, it stores the pair's count and a linked list
+ * of the words (distinct pieces) that may contain the pair. A heap orders the pairs by count, so
+ * that a merge visits only the words of its pair. Counts in the heap may be too high, because
+ * merges remove occurrences of neighbouring pairs. If a popped pair has an outdated count, it is
+ * pushed back with the current count. Only pairs that contain the newest token can gain
+ * occurrences, and only in the step that creates the token, so no count in the heap is ever too
+ * low. */
 #include "tokenize/learn/merges.h"
 
 #include <stdlib.h>
@@ -14,7 +15,8 @@
 
 /* ---- counted pieces ----
  *
- * An open-addressing table of distinct pieces; their bytes lie end to end in a separate buffer. */
+ * Implements the table of distinct pieces with open addressing. The bytes of the pieces are in a
+ * separate buffer. */
 
 #define FIRST_ROOM ((size_t)1 << 15)
 
@@ -82,21 +84,21 @@ int sgt_pieces_add_all(sgt_pieces *p, const sgt_pieces *other, sgt_error *err)
 
 /* ---- training ---- */
 
-/* Two ids of 20 bits each: left << 20 | right. */
+/* A pair of two ids of 20 bits each: left << 20 | right. */
 typedef uint64_t pair_key;
 
 typedef struct pair {
     pair_key key; /* 0: free slot (ids begin at 1) */
     int64_t count;
-    /* index in trainer.holders of the last word that may hold the pair; 0: none */
+    /* index in trainer.holders of the last word that may contain the pair; 0 if there is none */
     uint32_t last;
 } pair;
 
 static uint32_t left_of(pair_key key) { return (uint32_t)(key >> 20); }
 static uint32_t right_of(pair_key key) { return key & 0xFFFFF; }
 
-/* An entry in a pair's list of words that may hold it: the word, and the index of the entry before
- * it; 0: none. */
+/* An entry in a pair's list of words that may contain it. word: index of the word; before: index of
+ * the previous entry, or 0. */
 typedef struct holder {
     uint32_t word, before;
 } holder;
@@ -110,7 +112,7 @@ typedef struct ranked {
 typedef struct word {
     uint32_t *ids; /* its tokens, in trainer.ids */
     uint32_t n;    /* current number of tokens */
-    int64_t count; /* number of times the word occurs in the text */
+    int64_t count; /* number of occurrences of the word in the text */
 } word;
 
 typedef struct trainer {
@@ -123,7 +125,7 @@ typedef struct trainer {
     size_t holder_count, holder_room;
     ranked *heap;
     size_t heap_count, heap_room;
-    pair_key *fresh; /* keys of the pairs that are not in the heap yet */
+    pair_key *fresh; /* keys of the pairs that have not been put into the heap yet */
     size_t fresh_count, fresh_room;
 } trainer;
 
@@ -149,7 +151,7 @@ static int widen_pairs(trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* Add word w to the words that may hold pair p. */
+/* Add word w to the list of words that may contain pair p. */
 static int add_holder(trainer *t, pair *p, uint32_t w, sgt_error *err)
 {
     if (p->last && t->holders[p->last].word == w) return SGT_OK;
@@ -164,7 +166,7 @@ static int add_holder(trainer *t, pair *p, uint32_t w, sgt_error *err)
     return SGT_OK;
 }
 
-/* Add `count` to the pair of l and r, which occurs in word w. */
+/* Add `count` to the count of the pair (l, r), and add word w to the words that may contain it. */
 static int add_pair(trainer *t, uint32_t l, uint32_t r, uint32_t w, int64_t count, sgt_error *err)
 {
     const pair_key key = sgt_pair_key(l, r);
@@ -183,7 +185,7 @@ static int add_pair(trainer *t, uint32_t l, uint32_t r, uint32_t w, int64_t coun
     return add_holder(t, p, w, err);
 }
 
-/* Subtract `count` from the pair of l and r. */
+/* Subtract `count` from the count of the pair (l, r). */
 static void take_pair(trainer *t, uint32_t l, uint32_t r, int64_t count)
 {
     t->pairs[find_pair(t, sgt_pair_key(l, r))].count -= count;
@@ -235,14 +237,14 @@ static int read_words(trainer *t, const sgt_pieces *p, sgt_error *err)
                         "%zu distinct pieces of text: too many (use fewer inputs)", p->count);
     for (size_t i = 0; i < p->room; i++) {
         const sgt_piece *s = &p->slots[i];
-        if (!s->count || s->n < 2) continue; /* a piece of one byte has no pair of tokens */
+        if (!s->count || s->n < 2) continue; /* a piece of one byte contains no pair */
         t->words[t->word_count++] = (word){t->ids + at, (uint32_t)s->n, (int64_t)s->count};
         for (uint64_t j = 0; j < s->n; j++) t->ids[at++] = id_of[p->text[s->at + j]];
     }
     return SGT_OK;
 }
 
-/* Put the pairs into the heap that were first counted since the last call. */
+/* Put the pairs that are new since the last call into the heap. */
 static int push_fresh(trainer *t, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -268,8 +270,8 @@ static int count_pairs(trainer *t, sgt_error *err)
 
 /* ---- one merge ---- */
 
-/* In word w, replace each adjacent l and r by `made`, from left to right, and adjust the counts of
- * the pairs on both sides of each replacement. */
+/* In word w, replace every adjacent l and r by `made`, from left to right, and adjust the counts of
+ * the neighbouring pairs. */
 static int merge_word(trainer *t, uint32_t w, uint32_t l, uint32_t r, uint32_t made, sgt_error *err)
 {
     uint32_t *s = t->words[w].ids;
@@ -302,15 +304,15 @@ static int merge_pair(trainer *t, pair_key key, uint32_t made, sgt_error *err)
     int rc = SGT_OK;
     for (uint32_t at = t->pairs[find_pair(t, key)].last; at && !rc; at = t->holders[at].before)
         rc = merge_word(t, t->holders[at].word, left_of(key), right_of(key), made, err);
-    /* The merged pair no longer occurs. Its count must be set to 0, because merge_word may have
-     * changed it as that of a neighbouring pair if both tokens are the same. */
+    /* The merged pair no longer occurs, but its count may differ from 0: if l equals r, merge_word
+     * may have adjusted it as a neighbouring pair. */
     t->pairs[find_pair(t, key)].count = 0;
     return rc < 0 ? rc : push_fresh(t, err);
 }
 
 /* ---- the training loop ---- */
 
-/* Add the tokens that no merge makes. */
+/* Add the tokens that no merge produces: the end of text and the 256 bytes. */
 static int add_first(sgt_vocab_parts *parts, sgt_error *err)
 {
     int rc = sgt_vocab_parts_token(parts, 0, SGT_EOT_TEXT, strlen(SGT_EOT_TEXT), 1, err);
@@ -321,7 +323,7 @@ static int add_first(sgt_vocab_parts *parts, sgt_error *err)
     return rc;
 }
 
-/* Return whether the two tokens joined are the text of the end-of-text token, which no other token
+/* Return 1 if joining the two tokens gives the text of the end-of-text token, which no other token
  * may have. Only patterns other than GPT-2's keep that text in one piece. */
 static int makes_eot(const sgt_vocab_part *l, const sgt_vocab_part *r)
 {

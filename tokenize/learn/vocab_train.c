@@ -1,7 +1,7 @@
-/* vocab_train.c: trains a vocabulary on inputs. Each thread takes units from the feed, splits them,
- * and counts the pieces in a table of its own. Then the tables are added up, and merges are trained
- * on the sums (merges.h). The sums do not depend on which thread counted which unit, so the
- * vocabulary does not depend on the number of threads. */
+/* vocab_train.c: trains a vocabulary on inputs. Each thread takes units from the feed, splits them
+ * into pieces, and counts the pieces in a separate table. Then the tables are added up, and merges
+ * are trained on the sums (merges.h). The sums do not depend on which thread counted which unit, so
+ * the vocabulary does not depend on the number of threads. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,8 @@
 #include "tokenize/text/pattern.h"
 #include "tokenize/vocab/vocab_file.h"
 
-/* number of entries in ends[]: 64 more than the 256 that make a call worthwhile (split.h) */
+/* number of entries of ends[]: 256 pieces make a call worthwhile, and sgt_split may write 64 more
+ * (split.h) */
 #define ENDS 320
 
 typedef struct counting {
@@ -24,7 +25,7 @@ typedef struct counting {
     const sgt_corpus *corpus;
     sgt_rule rule;          /* the rule that splits the text */
     sgt_tokenize_result *r; /* totals so far */
-    /* index of the current file, and the number of its lines or rows so far */
+    /* file: index of the current file; lines: number of its lines or rows so far */
     uint64_t file, lines;
 } counting;
 
@@ -37,7 +38,7 @@ typedef struct counter {
 
 /* ---- a unit's pieces ---- */
 
-/* Count the pieces of a part, and add their number to u->id_count. */
+/* Count the pieces of a part (an sgt_part_work), and add the number of pieces to u->id_count. */
 static int count_part(void *counter_, sgt_unit *u, sgt_part *p, const uint8_t *text, size_t n,
                       sgt_error *err)
 {
@@ -62,7 +63,7 @@ static int count_part(void *counter_, sgt_unit *u, sgt_part *p, const uint8_t *t
 
 /* ---- all units ---- */
 
-/* Add what was counted in a unit to the totals. Units must come in the order of the text. */
+/* Add the counts of a unit to the totals. Units must come in the order of the text. */
 static int add_unit(counting *c, const sgt_unit *u, sgt_error *err)
 {
     for (size_t i = 0; i < u->count; i++) {
@@ -85,7 +86,7 @@ static int add_unit(counting *c, const sgt_unit *u, sgt_error *err)
     return SGT_OK;
 }
 
-/* Count all pieces of the inputs into all[0].pieces. */
+/* Count the pieces of all inputs with `threads` threads, and store the sums in all[0].pieces. */
 static int count_all(counting *c, counter *all, size_t threads, sgt_error *err)
 {
     const sgt_tokenize_options *o = c->o;
@@ -128,7 +129,7 @@ static int check_options(const sgt_tokenize_options *o, uint32_t size, sgt_error
             "%s: holds an unfinished set, whose run would remove the vocabulary (name a "
             "new folder, or remove %s)",
             o->out, work);
-    /* .work: sgt_out_claim has created it */
+    /* ignore .work, which sgt_out_claim may have created */
     if (!o->force && sgt_out_holds_other_than(o->out, ours, 1))
         return sgt_fail(
             err, SGT_EFORMAT, "%s: is not empty (name a new folder, or --force %s)", o->out,
