@@ -1,5 +1,5 @@
-/* corpus.c: turn INPUTs into a list of files, and write the files as JSON. This file fixes the
- * order of the files, on which every byte of the output depends. */
+/* corpus.c: turns the INPUT arguments into a list of files, and writes the files as JSON. The order
+ * of the files is decided here, and every byte of the output depends on it. */
 #include "tokenize/input/corpus.h"
 
 #include <errno.h>
@@ -23,9 +23,9 @@
 #include "tokenize/input/source.h"
 #include "tokenize/text/utf8.h"
 
-/* number of skipped files that have a notice of their own; one more notice counts the rest */
+/* maximum number of skipped files that get a separate notice; one more notice counts the rest */
 #define SKIPPED_SAID 5
-/* most bytes that are read to tell whether a stream is JSON Lines */
+/* maximum number of bytes read to decide if a stream is JSON Lines */
 #define FORM_PREFIX ((size_t)16 << 20)
 
 typedef struct walk {
@@ -33,32 +33,33 @@ typedef struct walk {
     const sgt_tokenize_options *o;
     int out_exists;
     struct stat out_stat;
-    char *out_real; /* OUT with links resolved; NULL: unknown */
-    int listed;     /* 1: the current INPUT is a line of a list */
-    /* files skipped without a notice: those that are not text, and Parquet files cut off */
+    char *out_real; /* real path of the output folder; NULL if unknown */
+    int listed;     /* 1 if the current INPUT comes from a list (@LIST) */
+    /* number of files skipped without a separate notice: [0] files that are not text, [1] truncated
+     * Parquet files */
     uint64_t more[2];
-    sgt_lookahead first; /* the first bytes of the current file */
-    /* (form): number of files whose form was found from their first bytes, not their name */
+    sgt_lookahead first; /* first bytes of the file being examined */
+    /* (form): number of files whose form was recognized from their first bytes */
     size_t found[SGT_FORM_MORE];
-    size_t first_found[SGT_FORM_MORE]; /* (form): index of the first of those files */
+    size_t first_found[SGT_FORM_MORE]; /* (form): index of the first file counted in `found` */
     sgt_error *err;
 } walk;
 
 /* ---- what a stream holds ----
  *
- * Recognizes files that begin like no text, bytes that no text has, and JSON Lines by the first one
- * or two objects, which are parsed in a copy of the bytes. */
+ * Recognizes files that are not text, by their magic numbers and by bytes that no text has. Also
+ * recognizes JSON Lines, by parsing the first one or two objects in a copy of the bytes. */
 
-/* Return whether p[n] has bytes that are not UTF-8. whole: p[n] is the entire file; otherwise a
- * character cut by the end of p[n] does not count. */
+/* Return 1 if p[n] is not valid UTF-8. whole: 1 if p[n] is the entire file; if it is 0, a character
+ * that the end of p[n] cuts off does not count. */
 static int is_ill_formed(const uint8_t *p, size_t n, int whole)
 {
     size_t valid = sgt_utf8_valid(p, n);
     uint32_t cp;
     if (valid == n) return 0;
     if (whole || n - valid > 3) return 1;
-    /* An ill-formed unit at the end of the prefix may be the beginning of a character that later
-     * bytes complete. */
+    /* An ill-formed unit at the end of p[n] may be the beginning of a character that later bytes
+     * complete. */
     return sgt_utf8_unit(p + valid, n - valid, &cp) < n - valid || p[valid] < 0xC2 ||
            p[valid] > 0xF4;
 }
@@ -75,24 +76,25 @@ const sgt_magic *sgt_binary_of(const uint8_t *p, size_t n, int whole, int lines)
 
 /* ---- JSON Lines ---- */
 
-/* Return the first byte from `at` on that is not white space, or n. */
+/* Return the index of the first byte from `at` on that is not white space, or n if there is
+ * none. */
 static size_t skip_space(const uint8_t *p, size_t at, size_t n)
 {
     while (at < n && memchr(" \t\r\n", p[at], 4)) at++;
     return at;
 }
 
-/* A copy of the first bytes of a stream, which the parser decodes in place. One newline and
- * SGT_JSON_PAD more follow them. */
+/* A copy of the first bytes of a stream, followed by 1 + SGT_JSON_PAD newlines. The parser decodes
+ * it in place. */
 typedef struct beginning {
     const sgt_json_path *path;
     uint8_t *text, *scratch; /* scratch has the same size as text */
     size_t n;
     int whole; /* 1: `text` is the whole stream */
-    int last;  /* 1: no more bytes of the stream will be examined */
+    int last;  /* 1 if no further bytes of the stream will be examined */
 } beginning;
 
-/* Return the form of a text whose first line begins with a brace at `at`. */
+/* Return the form (sgt_form) of a text whose first line begins with a brace at `at`. */
 static sgt_form classify_lines(const beginning *b, size_t at)
 {
     sgt_json_found found;
@@ -107,20 +109,22 @@ static sgt_form classify_lines(const beginning *b, size_t at)
     return SGT_FORM_LINES;
 }
 
-/* Return the form of a text that begins with a bracket at `at`. */
+/* Return the form (sgt_form) of a text that begins with a bracket at `at`. */
 static sgt_form classify_array(const beginning *b, size_t at)
 {
     sgt_json_found found;
     for (size_t i = at; i < b->n; i++)
-        if (b->text[i] == '\n') b->text[i] = ' '; /* an element may extend over several lines */
+        /* the parser reads one line, but an array element may span several */
+        if (b->text[i] == '\n') b->text[i] = ' ';
     at = skip_space(b->text, at + 1, b->n);
     if (at < b->n && b->text[at] != '{') return SGT_FORM_TEXT;
     if (!sgt_json_line(b->path, b->text + at, b->scratch, 0, &found)) return SGT_FORM_ARRAY;
-    /* an object without the field is complete; any other error may come from bytes not read yet */
+    /* If the error is that the object lacks the field, the object is complete. Any other error may
+     * be due to bytes not read yet. */
     return b->last || found.at == SGT_JSON_NOWHERE ? SGT_FORM_TEXT : SGT_FORM_MORE;
 }
 
-/* Return the form of a stream that begins with *l, or SGT_ENOMEM. */
+/* Return the form (sgt_form) of a stream that begins with the bytes in *l, or SGT_ENOMEM. */
 static int classify(const sgt_lookahead *l, const sgt_corpus *c, int whole, int last)
 {
     const size_t at = skip_space(l->bytes, sgt_utf8_mark(l->bytes, l->n), l->n),
@@ -144,8 +148,8 @@ int sgt_lookahead_read(sgt_lookahead *l, sgt_source *s, size_t want, const char 
     return rc < 0 ? rc : sgt_source_read(s, l->bytes, &l->n, want, &l->end, err);
 }
 
-/* Return rc, but SGT_OK for an error in a packed file. Such an error is reported when the file is
- * tokenized; here only the bytes before it are examined. */
+/* Return SGT_OK instead of an error in a compressed file, otherwise rc. The error is reported when
+ * the file is tokenized; here, only the bytes before it are examined. */
 static int pardon(const sgt_corpus_file *f, int rc)
 {
     return f->pack && rc != SGT_ENOMEM ? SGT_OK : rc;
@@ -197,7 +201,8 @@ void sgt_form_notice(const sgt_notice *to, const sgt_corpus *c, const sgt_corpus
         sgt_say(to, "%s: a JSON array, read as text (%sjq -c '.[]' makes lines of it)", name, such);
 }
 
-/* Return whether name[n] ends in `ending`, ignoring case, with at least one character before it. */
+/* Return 1 if name[n] ends in `ending`, ignoring case, with at least one character of the file name
+ * before it. */
 static int ends_in(const char *name, size_t n, const char *ending)
 {
     const size_t m = strlen(ending);
@@ -225,7 +230,8 @@ static void set_format_by_name(const sgt_corpus *c, sgt_corpus_file *f, sgt_form
     f->detect = by_name && !f->lines && !f->rows;
 }
 
-/* Open the file, or open it again if *s is open, and read its first bytes. */
+/* Open file f as *s and read its first bytes into w->first. If *s is already open, close it
+ * first. */
 static int read_beginning(walk *w, const sgt_corpus_file *f, sgt_source **s)
 {
     sgt_source_close(*s);
@@ -233,13 +239,15 @@ static int read_beginning(walk *w, const sgt_corpus_file *f, sgt_source **s)
     w->first.n = 0;
     w->first.end = 0;
     int rc = sgt_source_open(s, f, w->o->stop, NULL, w->err);
-    if (!rc) rc = sgt_source_seek(*s, 0, w->err); /* opens the file, so a failure is reported now */
+    /* really open the file, so that an error is reported now */
+    if (!rc) rc = sgt_source_seek(*s, 0, w->err);
     return rc < 0
                ? rc
                : pardon(f, sgt_lookahead_read(&w->first, *s, SGT_BINARY_PREFIX, f->path, w->err));
 }
 
-/* Set f->rows to whether a file that begins like Parquet also ends in Parquet's magic number. */
+/* Set f->rows to 1 if the file also ends in Parquet's magic number. The caller has found that it
+ * begins like Parquet. */
 static int read_end(walk *w, sgt_corpus_file *f, sgt_source *s)
 {
     uint8_t mark[4];
@@ -250,9 +258,9 @@ static int read_end(walk *w, sgt_corpus_file *f, sgt_source *s)
     return rc < 0 ? rc : SGT_OK;
 }
 
-/* Leave out a file, with a notice that gives the reason in *w->err, and return 1. If `named`, the
- * file itself is an INPUT, and this is an error instead. cut: 1 if the file is Parquet that is cut
- * off, 0 if it is not text. */
+/* Leave out a file and return 1, with a notice that gives the reason in *w->err. If `named` is 1,
+ * the file itself is an INPUT, so return an error instead. cut: 1 if the file is truncated Parquet,
+ * 0 if it is not text. */
 static int leave_out(walk *w, const sgt_corpus_file *f, int named, int cut)
 {
     const sgt_error why = *w->err;
@@ -263,10 +271,10 @@ static int leave_out(walk *w, const sgt_corpus_file *f, int named, int cut)
     return 1;
 }
 
-/* Check that a file can be read, because failing now is better than failing after an hour of work,
- * and find out what it holds. Return 1 if it is left out: because it is not text, or, with
- * --skip-bad, because it is Parquet that is cut off and so has no metadata. `named`: the file
- * itself is an INPUT, so leaving it out is an error. */
+/* Find out what a file holds, and check that it can be read: failing now is better than failing
+ * after an hour of work. Return 1 if the file is left out, because it is not text or, with
+ * --skip-bad, because it is truncated Parquet, which lacks its metadata. named: 1 if the file
+ * itself is an INPUT; leaving it out is then an error. */
 static int inspect_file(walk *w, sgt_corpus_file *f, int named)
 {
     const int open = w->o->format == SGT_FORMAT_AUTO, skip = w->c->skip_binary,
@@ -327,8 +335,8 @@ static int add_file(walk *w, const char *path, size_t base, const struct stat *s
 
 /* ---- folders ---- */
 
-/* Order for fts: by the bytes of complete paths. A folder's name is compared with a slash after it,
- * as it stands in the paths of its files. */
+/* Compare two entries for fts by the bytes of their complete paths. A folder's name is compared
+ * with a slash after it, as in the paths of the files below it. */
 static int in_order(const FTSENT **a, const FTSENT **b)
 {
     const FTSENT *x = *a, *y = *b;
@@ -340,16 +348,16 @@ static int in_order(const FTSENT **a, const FTSENT **b)
     return p - q;
 }
 
-/* Return whether a name below a folder counts as hidden: it begins with a dot, or it is a file
- * without rows that Hadoop's programs write next to the Parquet files of a table. */
+/* Return 1 if a name below a folder counts as hidden: it begins with a dot, or it is one of the
+ * files without rows that Hadoop writes next to a table's Parquet files. */
 static int is_hidden(const char *name)
 {
     return name[0] == '.' || !strcmp(name, "_SUCCESS") || !strcmp(name, "_metadata") ||
            !strcmp(name, "_common_metadata");
 }
 
-/* Return whether `path` is OUT. With `follow`, also return 1 if it lies in OUT once links are
- * resolved. */
+/* Return 1 if `path` is the output folder. If `follow` is set, also return 1 if the path's real
+ * path is inside the output folder. */
 static int is_out(const walk *w, const char *path, const struct stat *st, int follow)
 {
     if (!w->out_exists) return 0;
@@ -367,7 +375,7 @@ static int is_link(const char *path)
     return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
 }
 
-/* Entries below an INPUT that are left out: their number, and the path of the first one. */
+/* Entries of an INPUT folder that are left out: their number, and the path of the first one. */
 typedef struct left {
     uint64_t count;
     char *first;
@@ -379,7 +387,8 @@ static int count_entry(left *l, const char *path, sgt_error *err)
     return sgt_fail_memory(err, "list of inputs");
 }
 
-/* Add a file that fts has found. base: offset in its path at which its name begins. */
+/* Process an entry that fts has found below an INPUT folder, and add it if it is a file. base:
+ * offset in the entry's path at which the file's name begins. */
 static int list_entry(walk *w, FTS *tree, FTSENT *e, size_t base, left *hidden, left *odd)
 {
     const char *path = e->fts_path;
@@ -463,12 +472,14 @@ static int list_path(walk *w, const char *input)
 
 /* ---- lists ---- */
 
-/* List the paths in the file called `list`, read from f. They end in newlines, or in NULs if a NUL
- * is among the first bytes; these are enough, since a path is at most PATH_MAX bytes. UTF-16 also
- * has NULs there; its "paths" are not found, and the error then names the encoding. */
+/* Add the paths in a list, which is read from f; `list` is its name for messages. Paths end in
+ * newlines, or in NULs if there is a NUL among the first bytes read; a path has at most PATH_MAX
+ * bytes, so a NUL is found there. UTF-16 has NULs, too; its "paths" do not exist, and the error
+ * then names the encoding. */
 static int list_paths(walk *w, const char *list, FILE *f)
 {
-    char text[PATH_MAX + 2]; /* bytes of the list not used yet: room for a path and its end */
+    /* bytes of the list not yet used; it has room for one path and its end */
+    char text[PATH_MAX + 2];
     size_t n = 0, number = 0, found = 0;
     int ends = '\n', rc = SGT_OK;
     const sgt_magic *wide = NULL;
@@ -502,7 +513,7 @@ static int list_paths(walk *w, const char *list, FILE *f)
         sgt_fail(err, rc, "%s: %s, not UTF-8 text (%s)", list, wide->what, wide->hint);
     else if (rc < 0)
         sgt_fail(err, rc, "%s: %s %zu: %s", list, ends ? "line" : "path", number, why.text);
-    else if (!feof(f)) /* the loop ended before the end of the file, so reading failed */
+    else if (!feof(f)) /* reading failed, because the loop ended before the end of the file */
         rc = sgt_fail_errno(err, "%s", list);
     else if (!found) rc = sgt_fail(err, SGT_EFORMAT, "%s: no path in this list", list);
     return rc;
@@ -536,8 +547,8 @@ static int set_filters(sgt_corpus *c, const sgt_tokenize_options *o, sgt_error *
     return rc;
 }
 
-/* After the last INPUT, report the skipped files that had no notice of their own. Fail if no file
- * is left. */
+/* Report the skipped files that had no separate notice. Return an error if files were skipped and
+ * no file is left. Call this after the last INPUT. */
 static int sum_up_skipped(const walk *w)
 {
     static const char *const why[][2] = {
@@ -602,7 +613,7 @@ void sgt_corpus_free(sgt_corpus *c)
 json_t *sgt_corpus_json_name(const sgt_corpus *c, size_t i)
 {
     const char *name = c->files[i].name;
-    /* each byte of a name becomes at most four characters, \xNN */
+    /* each byte of a name is written as at most four characters, \xNN */
     const size_t n = strlen(name), room = 4 * n + 1;
     const int valid = sgt_utf8_valid((const uint8_t *)name, n) == n;
     char *shown = malloc(room);
@@ -621,8 +632,8 @@ char *sgt_corpus_line(const sgt_corpus *c, size_t i, uint64_t size, int stamped,
                       const sgt_corpus_counts *counts)
 {
     const sgt_corpus_file *f = &c->files[i];
-    /* leave out the device: on NFS and other file systems its number differs between machines and
-     * after a restart */
+    /* The device number is left out: on NFS and some other file systems, it differs between
+     * machines and changes at a restart. */
     const uint64_t id[] = {f->inode, (uint64_t)f->mtime, (uint64_t)f->nanoseconds};
     char *text = NULL, *line = NULL;
     json_t *o = sgt_corpus_json_name(c, i);

@@ -1,6 +1,6 @@
-/* feed.c: units of work: how files are cut into units, how units are divided into documents, and
- * how documents are encoded. Only this file knows how files store documents; json_line.c and
- * parquet_page.c know how lines and pages store them. */
+/* feed.c: cuts files into units of work, divides units into documents, and encodes documents. Only
+ * this file knows how each file format stores documents; json_line.c and parquet_page.c know how a
+ * line or a page stores them. */
 #include "tokenize/input/feed.h"
 
 #include <inttypes.h>
@@ -18,32 +18,31 @@
 #include "tokenize/text/utf8.h"
 #include "tokenize/vocab/vocab.h"
 
-/* text without another cut for this many bytes is cut between tokens */
+/* length in bytes from which text without any other cut is cut between two tokens */
 #define LONG_PIECE ((size_t)1 << 20)
-/* most bytes of a line, or of text, that cannot be cut */
+/* maximum size in bytes of a line, or of text without a cut */
 #define EXTENT ((size_t)1 << 30)
-#define PIECE ((size_t)256 << 10) /* bytes of text per unit: a unit and its ids then stay in L2 */
-/* largest buffer, in bytes, that is kept for the next unit. A page of Parquet, packed and unpacked,
- * takes less: freeing such a buffer and allocating it again takes longer than lz4 takes to unpack
- * the page. */
+#define PIECE ((size_t)256 << 10) /* bytes of text per unit: a unit and its ids fit into L2 */
+/* maximum size in bytes of a buffer that is kept for the next unit. A Parquet page, compressed plus
+ * uncompressed, is usually smaller: freeing and allocating its buffer would take longer than lz4
+ * takes to decompress the page. */
 #define LARGE ((size_t)4 << 20)
-/* most files that are opened ahead of their turn: a filter's file needs two of the 1,024
- * descriptors that a process usually may have */
+/* maximum number of files that are opened ahead: a filtered file needs two descriptors, and a
+ * process usually may have 1,024 */
 #define AHEAD 256
-/* number of files that have a notice of their own when bytes of them are left out */
+/* maximum number of files that get a separate notice when some of their bytes are left out */
 #define LEFT_SAID 5
-#define CHUNK ((size_t)128 << 10) /* bytes that sgt_same_hash reads at a time */
+#define CHUNK ((size_t)128 << 10) /* bytes that sgt_same_hash and read_again read at a time */
 
 /* ---- the literal end of text ---- */
 
-/* Return whether text[n] begins with the literal. */
+/* Return 1 if text[n] begins with the literal. */
 static int begins_with(const sgt_literal *l, const uint8_t *text, size_t n)
 {
     return l->text && n >= strlen(l->text) && !memcmp(text, l->text, strlen(l->text));
 }
 
-/* Return the offset just after the first byte of the last literal in text[n]; 0: there is no
- * literal. */
+/* Return the offset of the last literal in text[n], or 0 if there is none after offset 0. */
 static size_t last_literal(const sgt_literal *l, const uint8_t *text, size_t n)
 {
     const size_t bytes = strlen(l->text);
@@ -55,8 +54,8 @@ static size_t last_literal(const sgt_literal *l, const uint8_t *text, size_t n)
     return last;
 }
 
-/* Text has few bytes equal to the literal's first, and memchr finds those faster than memmem finds
- * the literal. */
+/* Search for the literal's first byte with memchr: text has few such bytes, so this is faster than
+ * memmem with the literal. */
 uint64_t sgt_literal_count(const sgt_literal *l, const uint8_t *text, size_t n)
 {
     const uint8_t *end = text + n;
@@ -66,10 +65,10 @@ uint64_t sgt_literal_count(const sgt_literal *l, const uint8_t *text, size_t n)
     return count;
 }
 
-/* Return the number of bytes of the literal after its first; 0: there is no literal. */
+/* Return the length of the literal minus 1, or 0 if there is no literal. */
 static size_t literal_beyond(const sgt_literal *l) { return l->text ? strlen(l->text) - 1 : 0; }
 
-/* Return 1 if a literal lies across the end of text[n], after which `more` bytes follow. */
+/* Return 1 if a literal begins in text[n] and ends in the `more` bytes after it. */
 static uint64_t is_across(const sgt_literal *l, const uint8_t *text, size_t n, size_t more)
 {
     const size_t beyond = literal_beyond(l), before = n < beyond ? n : beyond;
@@ -123,7 +122,8 @@ int sgt_unit_add_part(sgt_unit *u, const sgt_part *p, sgt_error *err)
     return rc;
 }
 
-/* Free the array that *array points to if it has room for more than `most` elements. */
+/* Free the array that *array points to, and set it to NULL, if it has room for more than `most`
+ * elements. */
 static void free_large(void *array, size_t *room, size_t most)
 {
     if (*room <= most) return;
@@ -145,27 +145,28 @@ void sgt_unit_trim(sgt_unit *u)
 
 struct sgt_text_feed {
     sgt_text_feed_options o;
-    sgt_reading r;   /* the options' `reading`, completed by the feed */
+    sgt_reading r;   /* copy of o.reading, which the feed has completed */
     uint64_t file;   /* index of the current or next file */
-    uint64_t offset; /* offset in the file's stream of the first byte not yet delivered */
-    /* Packed and filtered files that were opened ahead of their turn. Such files are numbered from
-     * the feed's first file on. File number k of them is ahead[k % ahead_most], for k in taken ...
-     * opened - 1. No file of the corpus from index `ahead_file` on has been opened yet. */
+    uint64_t offset; /* offset in the current file's stream of the first byte not yet delivered */
+    /* Compressed and filtered files that are opened before they are needed. These files are
+     * numbered from the feed's first file on. File k of them is ahead[k % ahead_most], for k from
+     * `taken` to opened - 1. Files of the corpus from index `ahead_file` on have not been
+     * opened. */
     sgt_source **ahead;
     uint64_t opened, taken, ahead_file;
     size_t ahead_most;
-    sgt_source *source;   /* the file `file`, if it is open and not Parquet */
-    sgt_parquet *rows;    /* the file `file`, if it is open and Parquet */
-    int noticed;          /* 1: the notice that a stream is JSONL was given */
-    uint64_t left;        /* number of files of which bytes were left out */
-    int split;            /* split of the current text: 0 train, 1 val */
+    sgt_source *source;   /* the current file, if it is open and not Parquet; else NULL */
+    sgt_parquet *rows;    /* the current file, if it is open and Parquet; else NULL */
+    int noticed;          /* 1 once a notice has said how a stream is read */
+    uint64_t left;        /* number of files of which some bytes were left out */
+    int split;            /* split of the current text: 0 training, 1 validation */
     sgt_stream_hash hash; /* hash of the stream up to `offset` */
-    sgt_lookahead carry;  /* bytes of the stream already read but not delivered */
-    sgt_encoder *encoder; /* encoder that finds cuts in long pieces; NULL: not needed yet */
+    sgt_lookahead carry;  /* bytes read from the stream but not yet delivered */
+    sgt_encoder *encoder; /* encoder used to find cuts in long pieces; NULL until it is needed */
     sgt_error failure;    /* the first failure; code 0: none */
 };
 
-/* Return a hash of a file's name and a position in it. The position is XXH3's seed. */
+/* Return the XXH3-64 of a file's name, with a position in the file as the seed. */
 static uint64_t hash_of(const char *name, uint64_t position)
 {
     return XXH3_64bits_withSeed(name, strlen(name), position);
@@ -174,7 +175,7 @@ static uint64_t hash_of(const char *name, uint64_t position)
 int sgt_text_feed_split(const char *name, uint64_t position, double val_fraction)
 {
     if (val_fraction <= 0) return 0;
-    /* Compare a hash of 64 bits with that fraction of 2^64. */
+    /* the hash is uniform over 64 bits: compare it with val_fraction * 2^64 */
     return (double)hash_of(name, position) < val_fraction * 18446744073709551616.0;
 }
 
@@ -199,7 +200,7 @@ static const sgt_corpus_file *current(const sgt_text_feed *f)
     return &f->r.corpus->files[f->file];
 }
 
-/* Find out the form of the stream that has just been opened; its first bytes stay in the carry. */
+/* Determine the form of the stream that has just been opened. Its first bytes stay in f->carry. */
 static int read_form(sgt_text_feed *f, sgt_error *err)
 {
     sgt_corpus_file *s = &f->r.corpus->files[f->file];
@@ -214,10 +215,11 @@ static int read_form(sgt_text_feed *f, sgt_error *err)
     return SGT_OK;
 }
 
-/* Go to f->offset, where an earlier run stopped. Read and hash the stream up to there: from its
- * beginning, or, if it can be sought in, only from the beginning of the hash block that holds byte
- * `hashed`. Fail if the first `hashed` bytes do not have the hash that the earlier run recorded.
- * For a stream that cannot be sought in, the carry may already hold the first bytes. */
+/* Advance the stream to f->offset, where an earlier run stopped, and hash it up to there. If the
+ * stream can be read from any offset, start at the hash block that contains byte `hashed`;
+ * otherwise start at the beginning of the stream, of which f->carry may already hold some bytes.
+ * Return an error if the first `hashed` bytes do not have the hash that the earlier run
+ * recorded. */
 static int read_again(sgt_text_feed *f, sgt_error *err)
 {
     const uint64_t hashed = f->o.from.hashed;
@@ -245,7 +247,8 @@ static int read_again(sgt_text_feed *f, sgt_error *err)
     return rc;
 }
 
-/* Open the current file, and as many of those after it as may be opened ahead. */
+/* Open the current file, and as many compressed or filtered files after it as may be opened
+ * ahead. */
 static int open_source(sgt_text_feed *f, sgt_error *err)
 {
     const sgt_corpus *c = f->r.corpus;
@@ -319,20 +322,20 @@ static int set_carry(sgt_text_feed *f, const uint8_t *bytes, size_t n, sgt_error
     return SGT_OK;
 }
 
-/* Return whether text[n] begins with a literal that begins a document. */
+/* Return 1 if text[n] begins with the literal and if literals begin documents in the current
+ * file. */
 static int begins_document(const sgt_text_feed *f, const uint8_t *text, size_t n)
 {
     return f->r.literal.divides && !current(f)->lines && begins_with(&f->r.literal, text, n);
 }
 
-/* Append to u->parts the part that has the n bytes of text at u->text + at, and advance the feed
- * past it. */
+/* Append a part to the unit, with the n bytes at u->text + at as its text, and advance the feed
+ * past these bytes. */
 static int add_part(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, int closes, sgt_error *err)
 {
     const sgt_error *left = sgt_source_left(f->source);
     const int bad = closes && *left->text, nothing = bad && left->code && !f->offset && !n;
-    /* a file of which no byte could be used gives no document, like a file of lines without a
-     * line */
+    /* a damaged file without any usable byte has no document, like an empty file of lines */
     const int lines = current(f)->lines || nothing, begins = begins_document(f, u->text + at, n);
     if (bad && f->left++ < LEFT_SAID) sgt_say(&f->r.o->notice, "%s", left->text);
     if (begins && f->offset)
@@ -357,14 +360,15 @@ static int add_part(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, int clos
     f->offset += n;
     sgt_stream_hash_add(&f->hash, u->text + at, n);
     if (closes) part.all = sgt_stream_hash_now(&f->hash);
-    /* the unit's last line must end in a newline too */
+    /* also end the unit's last line in a newline */
     if (lines && n && u->text[u->used - 1] != '\n') u->text[u->used++] = '\n';
     if (closes) next_file(f);
     return sgt_unit_add_part(u, &part, err);
 }
 
-/* Find a cut in text whose ill-formed units will become U+FFFD. The cut is found in the replaced
- * text, and mapped back by counting units, of which both texts have the same number. */
+/* Find a cut in text whose ill-formed units will be replaced by U+FFFD. The cut is found in a
+ * replaced copy, and converted to an offset in the text by counting units, which are equally many
+ * in both. */
 static int cut_replaced(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good,
                         sgt_error *err)
 {
@@ -376,9 +380,9 @@ static int cut_replaced(sgt_text_feed *f, const uint8_t *text, size_t n, size_t 
     return SGT_OK;
 }
 
-/* Find a cut between two tokens, for text that has no other cut and no literal that divides it. No
- * text that follows can change the tokens before this cut. If the text is normalized, what follows
- * can change only the last character, and that lies after the cut. */
+/* Find a cut between two tokens, in text that has neither another cut nor a literal that divides
+ * it. No text that follows can change the tokens before this cut. If the text is normalized, the
+ * text that follows can change only the last character, which is after the cut. */
 static int cut_long(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good, sgt_error *err)
 {
     if (!f->r.vocab || n < (f->o.long_piece ? f->o.long_piece : LONG_PIECE)) return SGT_OK;
@@ -391,10 +395,10 @@ static int cut_long(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *goo
     return SGT_OK;
 }
 
-/* Set *good as cut_part does, for text, where a cut may lie within a line. If literals divide, cut
- * before the last one; otherwise, or if there is none, cut where the split rule allows it. The last
- * bytes, which may be the beginning of a literal, are not searched. So no cut lies inside a literal
- * that divides, and every other literal is counted. */
+/* Set *good as cut_part does, in a text file, where a cut may be within a line. If literals begin
+ * documents, cut before the last literal. Without such a literal, cut where the split rule allows
+ * it, but not in the last bytes, which may be the beginning of a literal. In this way, no cut is
+ * inside a literal that begins a document, and every other literal is counted. */
 static int cut_text(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good, sgt_error *err)
 {
     const sgt_literal *l = &f->r.literal;
@@ -402,7 +406,7 @@ static int cut_text(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *goo
     int rc = SGT_OK;
     if (l->divides && (*good = last_literal(l, text, n)) > 0) return SGT_OK;
     if (sgt_rule_by(f->r.rule) == SGT_RULE_PCRE2 || n <= from + beyond) return SGT_OK;
-    /* the text after the literal is encoded separately */
+    /* skip a literal at the beginning: the text after it is encoded separately */
     text += from;
     n -= from + beyond;
     *good = f->r.normalize > SGT_NORMALIZE_NONE
@@ -413,8 +417,8 @@ static int cut_text(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *goo
     return rc;
 }
 
-/* Set *good to the number of bytes of text[n] that can be cut off as a part, or to 0 if there is no
- * cut yet. The first `seen` bytes were searched before and have no cut. */
+/* Set *good to the number of bytes of text[n] that can be cut off as a part, or to 0 if no cut is
+ * found yet. The first `seen` bytes were searched before and have no cut. */
 static int cut_part(sgt_text_feed *f, const uint8_t *text, size_t n, size_t seen, size_t *good,
                     sgt_error *err)
 {
@@ -425,7 +429,7 @@ static int cut_part(sgt_text_feed *f, const uint8_t *text, size_t n, size_t seen
     return SGT_OK;
 }
 
-/* Append a line that is too long, as a bad line; its first n bytes are at u->text + at. With
+/* Append a line that is too long, as a bad line. Its first n bytes are at u->text + at. With
  * --skip-bad, also advance the feed past the line. */
 static int add_long_line(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, sgt_error *err)
 {
@@ -447,11 +451,11 @@ static int add_long_line(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, sgt
     part->end = f->offset;
     part->raw = sgt_source_raw(f->source);
     u->used = at;
-    u->count -= rc < 0; /* on failure the feed is not past the line, so remove the part */
+    u->count -= rc < 0; /* if reading failed, remove the part: the feed is not past the line */
     return rc;
 }
 
-/* Append the next part of the open file to the unit. Return 1 if the unit is full. */
+/* Append the next part of the current file to the unit. Return 1 if the unit is full. */
 static int read_part(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
 {
     size_t at = u->used, n = f->carry.n, want = f->o.piece > at ? f->o.piece - at : 1, seen = 0,
@@ -463,7 +467,7 @@ static int read_part(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
             rc = add_long_line(f, u, at, n, err);
             if (rc < 0 || f->r.o->skip_bad) return rc < 0 ? rc : 1;
         }
-        /* an earlier line of the unit may have failed, and that failure is reported first */
+        /* if the unit has an earlier bad line, that line is reported before this error */
         if (n > most)
             return sgt_fail(err, SGT_EFORMAT,
                             "%s: offset %" PRIu64 ": more than %zu MiB of text that cannot be cut "
@@ -486,7 +490,7 @@ static int read_part(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
 
 /* ---- rows of Parquet ---- */
 
-/* Append the next rows of the open Parquet file to the unit. Return 1 if the unit is full. */
+/* Append the next rows of the current Parquet file to the unit. Return 1 if the unit is full. */
 static int read_rows(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
 {
     const size_t at = u->used, pages = u->page_count;
@@ -556,8 +560,8 @@ int sgt_text_feed_next(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
         rc = opened ? SGT_OK : open_file(f, &f->failure);
         if (!rc) rc = f->rows ? read_rows(f, u, &f->failure) : read_part(f, u, &f->failure);
     }
-    /* If parts were read before an error, deliver them as a unit first. So a run fails at the same
-     * byte however the text is cut into units. */
+    /* If an error comes after some parts, deliver these parts first. As a result, a run fails at
+     * the same byte however the text is cut into units. */
     if (u->count) return 0;
     if (!f->failure.code && f->left > LEFT_SAID)
         sgt_say(&f->r.o->notice, "%" PRIu64 " more packed files with such ends",
@@ -577,7 +581,7 @@ void sgt_text_feed_close(sgt_text_feed *f)
     free(f);
 }
 
-/* ---- from lines and rows to documents ---- */
+/* ---- dividing lines and rows into documents ---- */
 
 int sgt_bad_line_fail(const sgt_bad_line *b, const sgt_corpus *c, uint64_t line, sgt_error *err)
 {
@@ -585,14 +589,14 @@ int sgt_bad_line_fail(const sgt_bad_line *b, const sgt_corpus *c, uint64_t line,
     const char *kind = f->rows ? "row" : "line";
     char at[40] = "";
     if (b->byte) snprintf(at, sizeof at, " byte %" PRIu64 ":", b->byte);
-    /* byte 0: the line is valid JSON, but the text may be in another field */
+    /* byte is 0 if the line is valid JSON; the text may then be in another field */
     return sgt_fail(err, SGT_EFORMAT, "%s: %s %" PRIu64 ":%s %s (%s--skip-bad leaves such %ss out)",
                     f->path, kind, line, at, b->why,
                     b->byte ? "" : "--field NAME says which has the text, ", kind);
 }
 
-/* Move the unit's parts to u->folded, to be replaced by others. Return them, with their number in
- * *count. */
+/* Move the unit's parts to u->folded and leave the unit without parts, so that they can be
+ * replaced. Return the old parts, and set *count to their number. */
 static const sgt_part *set_aside(sgt_unit *u, size_t *count)
 {
     sgt_part *parts = u->parts;
@@ -606,13 +610,14 @@ static const sgt_part *set_aside(sgt_unit *u, size_t *count)
     return parts;
 }
 
-/* Append the text before the first literal in p's text, and then a document for each literal. */
+/* Divide part p at its literals: append a part for the text before the first literal, and a new
+ * document for the text after each literal. */
 static int divide(sgt_unit *u, const sgt_part *p, sgt_error *err)
 {
     const char *literal = u->reading->literal.text, *name = u->reading->corpus->files[p->file].name;
     const size_t bytes = strlen(literal);
     const uint8_t *begin = u->text + p->at, *end = begin + p->length, *found;
-    /* 1: offsets in the text are offsets in the stream */
+    /* 1 if offsets in the part's text are offsets in the stream */
     const int text = p->kind == SGT_PART_TEXT;
     sgt_part next = *p;
     int rc = SGT_OK;
@@ -632,14 +637,16 @@ static int divide(sgt_unit *u, const sgt_part *p, sgt_error *err)
         next.offset = next.end;
         next.records = 0;
         if (next.kind == SGT_PART_LINE) next.line.surrogates = 0;
-        /* for a line or row, its end and the document's number in it serve as the position */
+        /* in a line or row, the line's end and the document's number in the line serve as its
+         * position */
         next.split = sgt_text_feed_split(name, text ? next.offset : p->end ^ k << 40,
                                          u->reading->o->val_fraction);
     }
     return rc;
 }
 
-/* Append p, a document or a part of a text: divide it at its literals, or only count them. */
+/* Append p, which is a document or a part of a text. If literals begin documents, divide p at its
+ * literals; otherwise only count the literals. */
 static int add_document(sgt_unit *u, const sgt_part *p, sgt_error *err)
 {
     const sgt_literal *l = &u->reading->literal;
@@ -649,7 +656,7 @@ static int add_document(sgt_unit *u, const sgt_part *p, sgt_error *err)
     return sgt_unit_add_part(u, &part, err);
 }
 
-/* Begin a part of records where the part before it ends. */
+/* Prepare *next for the lines or rows after the part that has just been appended. */
 static void begin_records(sgt_part *next)
 {
     next->offset = next->end;
@@ -695,9 +702,10 @@ static int unfold_part(sgt_unit *u, const sgt_part *p, sgt_error *err)
                               : (lines ? sgt_json_records : sgt_parquet_records)(u, p, &next, err);
     next.length = 0;
     next.closes = p->closes && !rc;
-    /* a line that damage cut off, and the rest of the file after it, count as one bad record */
+    /* if damage cut off the last line, this line and the rest of the file count as one bad
+     * record */
     if (next.closes && !(cut && next.bad)) next.bad += p->bad;
-    /* an empty part before a bad row records where the unit begins */
+    /* an empty part is appended before a bad row, too: it records where the unit begins */
     if (rc < 0 || !(next.closes || rc || next.end > next.offset)) return rc;
     const int left = sgt_unit_add_part(u, &next, err);
     return left < 0 ? left : rc;
@@ -716,8 +724,8 @@ int sgt_unit_unfold(sgt_unit *u, sgt_error *err)
 
 /* ---- encoding ---- */
 
-/* Return the number of ill-formed units in a part of text, and record the positions in the file of
- * the unit's first ones. */
+/* Return the number of ill-formed units in a part of text, and append the positions of the first
+ * ones to u->invalid until it is full. */
 static uint64_t locate_invalid(sgt_unit *u, sgt_part *p)
 {
     uint64_t at[SGT_INVALID_LISTED];
@@ -729,20 +737,21 @@ static uint64_t locate_invalid(sgt_unit *u, sgt_part *p)
     return found;
 }
 
-/* Set *text and *n to the text of a part, with its ill-formed units treated as the options say. */
+/* Set *text and *n to the text of a part. Ill-formed units are kept, replaced or reported as an
+ * error, as the options say. */
 static int mend_text(sgt_unit *u, sgt_part *p, const uint8_t **text, size_t *n, sgt_error *err)
 {
     const sgt_tokenize_options *o = u->reading->o;
     *text = u->text + p->at;
     *n = p->length;
-    /* documents of lines and rows are known to be UTF-8 */
+    /* documents from lines and rows have already been checked to be UTF-8 */
     const uint64_t invalid = p->kind == SGT_PART_TEXT ? locate_invalid(u, p) : 0;
     if (invalid && o->invalid_utf8 == SGT_INVALID_FAIL)
         return sgt_fail(err, SGT_EFORMAT,
                         "offset %" PRIu64 ": not UTF-8 (--invalid-utf8 keep or replace reads it)",
                         u->invalid[0].offset);
     if (invalid && o->invalid_utf8 == SGT_INVALID_REPLACE) {
-        /* each ill-formed unit has at least one byte and becomes three */
+        /* each ill-formed unit has at least one byte and is replaced by three */
         int rc = sgt_unit_reserve_scratch(u, *n + 2 * invalid, err);
         if (rc < 0) return rc;
         *n = sgt_utf8_replace(u->scratch, *text, *n);

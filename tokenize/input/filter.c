@@ -1,4 +1,5 @@
-/* filter.c: parse the commands of filters; start child processes, wait for them and end them. */
+/* filter.c: parses the commands of filters, starts them as child processes, waits for them and ends
+ * them. */
 #include "tokenize/input/filter.h"
 
 #include <errno.h>
@@ -18,9 +19,9 @@
 
 static int is_space(char c) { return c == ' ' || c == '\t' || c == '\n'; }
 
-/* Copy the words of a command to `out`, each followed by a NUL. Return their number, or -1 for an
- * unclosed quote or a final backslash. `out` must have room for as many bytes as the command
- * takes. */
+/* Copy the words of a command to `out`, each followed by a NUL. Return the number of words, or -1
+ * if a quote is not closed or the command ends in a backslash. `out` must have room for strlen(s) +
+ * 1 bytes. */
 static int split_words(const char *s, char *out)
 {
     for (int count = 0;; count++) {
@@ -56,7 +57,7 @@ int sgt_filter_set(sgt_filter *f, const char *said, int lines, sgt_error *err)
         return sgt_fail_memory(err, said);
     }
     f->count = split_words(command, f->words);
-    /* the filter's text is written to the manifest, which is JSON */
+    /* require UTF-8, because the filter's text is stored in the manifest, which is JSON */
     if (sgt_utf8_valid((const uint8_t *)said, strlen(said)) < strlen(said)) why = "is not UTF-8";
     else if (!equals || equals <= ext || memchr(said, '/', (size_t)(equals - said)) || !f->count)
         why = "expected EXT=COMMAND, such as 'pdf=pdftotext {} -'";
@@ -73,8 +74,8 @@ void sgt_filter_free(sgt_filter *f)
     *f = (sgt_filter){.count = 0};
 }
 
-/* Return the argument vector of the command for `path`; its words lie end to end in *text. The
- * caller frees both. NULL: out of memory. */
+/* Return the argument vector for running the filter's command on `path`, or NULL if out of memory.
+ * The words are stored one after another in *text. The caller frees both. */
 static char **fill_words(const sgt_filter *f, const char *path, char **text)
 {
     const char *before = *path == '-' ? "./" : "", *word = f->words, *braces;
@@ -125,8 +126,8 @@ int sgt_filter_start(const sgt_filter *f, const char *path, sgt_child *child, sg
 
 static void pause_ms(long ms) { nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL); }
 
-/* Return 1 if the child has ended, with its status in *status; 0 if it has not; -1 if its status is
- * lost because another part of the program has waited for it. */
+/* Return 1 and set *status if the child has ended, or 0 if it has not. Return -1 if its status is
+ * lost because another part of the program has waited for the child. */
 static int has_ended(const sgt_child *child, int *status)
 {
     const pid_t got = waitpid(child->pid, status, WNOHANG);

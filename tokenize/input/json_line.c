@@ -1,6 +1,6 @@
-/* json_line.c: read lines of JSON, and turn them into documents. Each line is read once, from left
- * to right. Every line ends in a newline, and a newline is not allowed inside one. So no code here
- * checks for the end of the line: a newline never matches what is expected next. */
+/* json_line.c: parses lines of JSON and turns them into documents. Each line is read once, from
+ * left to right. Every line ends in a newline, and no valid token contains a newline. So the code
+ * need not check for the end of the line: at a newline, every expected byte is missing. */
 #include "tokenize/input/json_line.h"
 
 #include <string.h>
@@ -35,7 +35,7 @@ int sgt_json_path_set(sgt_json_path *p, const char *field, sgt_error *err)
 
 /* ---- strings ---- */
 
-/* Return the first position from s on that holds a quote, a backslash or a control character. */
+/* Return the first position at or after s with a quote, a backslash or a control character. */
 static uint8_t *after_plain(uint8_t *s)
 {
 #if defined(__SSE2__)
@@ -54,7 +54,7 @@ static uint8_t *after_plain(uint8_t *s)
 #endif
 }
 
-/* The value of a hex digit + 1; 0: not a hex digit. */
+/* Value of each hex digit plus 1; 0 for other bytes. */
 static const uint8_t hex_digits[256] = {
     ['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
     ['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
@@ -65,14 +65,15 @@ static int is_hex4(const uint8_t *s)
     return hex_digits[s[0]] && hex_digits[s[1]] && hex_digits[s[2]] && hex_digits[s[3]];
 }
 
-/* Return the value of four hex digits. */
+/* Return the value of the four hex digits at s. */
 static unsigned hex4(const uint8_t *s)
 {
     return (unsigned)(hex_digits[s[0]] << 12) + (unsigned)(hex_digits[s[1]] << 8) +
            (unsigned)(hex_digits[s[2]] << 4) + hex_digits[s[3]] - 0x1111;
 }
 
-/* Return the character that \c stands for; 0: there is no such escape, or it is \u. */
+/* Return the character that the escape \c stands for, or 0 if there is no such escape or if it is
+ * \u. */
 static uint8_t simple_escape(uint8_t c)
 {
     static const uint8_t table[256] = {['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
@@ -84,15 +85,17 @@ typedef struct scan {
     uint8_t *s; /* the next byte to read */
     uint8_t *scratch;
     const sgt_json_path *path;
-    const char *why; /* reason why the line is bad; NULL: none found */
+    const char *why; /* reason why the line is bad; NULL if no error was found */
     size_t depth;    /* number of open objects and arrays */
-    /* number of open containers, counted from the outermost, that lie on the path to the field */
+    /* number of open containers, from the outermost, that are on the path to the field */
     size_t matched;
-    /* the field's value, of any type; `value` is NULL until it begins, `value_end` until it ends */
+    /* start and end of the field's value, of any type; `value` is NULL before it begins,
+     * `value_end` is NULL before it ends */
     uint8_t *value, *value_end;
     size_t value_depth;
-    int escaped;                     /* 1: the value is a string with a backslash in it */
-    uint8_t objects[SGT_JSON_DEPTH]; /* (depth): 1: the open container is an object, 0: an array */
+    int escaped; /* 1 if the value is a string that contains a backslash */
+    /* (depth): for each open container, 1 if it is an object, 0 if it is an array */
+    uint8_t objects[SGT_JSON_DEPTH];
 } scan;
 
 static int wrong(scan *c, const char *why)
@@ -101,8 +104,8 @@ static int wrong(scan *c, const char *why)
     return -1;
 }
 
-/* Read the string whose opening quote is at c->s. Set *escaped to whether it contains a
- * backslash. */
+/* Read the string whose opening quote is at c->s, and set *text and *end to its contents. Set
+ * *escaped to 1 if it contains a backslash, else to 0. */
 static int read_string(scan *c, uint8_t **text, uint8_t **end, int *escaped)
 {
     uint8_t *s = *text = c->s + 1;
@@ -125,8 +128,8 @@ static int read_string(scan *c, uint8_t **text, uint8_t **end, int *escaped)
     return 0;
 }
 
-/* Write the character of the \uXXXX at *s, and advance *s past it and past its second surrogate if
- * there is one. Return the end of what was written. */
+/* Write the character of the escape \uXXXX at *s as UTF-8, and advance *s past the escape, or past
+ * both if it is a surrogate pair. Return the end of the bytes written. */
 static uint8_t *put_escaped(uint8_t *out, const uint8_t **s, uint64_t *surrogates)
 {
     unsigned cp = hex4(*s + 2);
@@ -142,8 +145,8 @@ static uint8_t *put_escaped(uint8_t *out, const uint8_t **s, uint64_t *surrogate
     return out + utf8proc_encode_char((utf8proc_int32_t)cp, out);
 }
 
-/* Copy s[..end) to out, up to the first backslash. Return the number of bytes copied. Up to 16
- * bytes beyond the end of either may be read or written. */
+/* Copy the bytes from s up to `end`, or up to the first backslash. Return the number of bytes
+ * copied. Up to 16 bytes after the end of `s` and of `out` may be accessed. */
 static size_t copy_plain(uint8_t *out, const uint8_t *s, const uint8_t *end)
 {
     size_t n = (size_t)(end - s), i = 0;
@@ -165,7 +168,7 @@ static size_t copy_plain(uint8_t *out, const uint8_t *s, const uint8_t *end)
 }
 
 /* Decode text[n], whose escapes have been checked, into scratch. Return the decoded length, which
- * is never larger. */
+ * is at most n. */
 static size_t unescape(uint8_t *scratch, const uint8_t *text, size_t n, uint64_t *surrogates)
 {
     const uint8_t *s = text, *end = text + n;
@@ -188,8 +191,8 @@ static size_t unescape(uint8_t *scratch, const uint8_t *text, size_t n, uint64_t
 
 /* ---- values and lines ---- */
 
-/* Return the first position from s on that holds no white space. A newline does not count as white
- * space. */
+/* Return the first position at or after s that is not white space. A newline does not count as
+ * white space here. */
 static uint8_t *after_space(uint8_t *s)
 {
     while (*s == ' ' || *s == '\t' || *s == '\r') s++;
@@ -212,8 +215,8 @@ static int read_word(scan *c, const char *word)
     return 0;
 }
 
-/* Read NaN or Infinity, which are not JSON, but which Python's json module writes. Refuse them
- * inside the requested field, because --keep-fields may keep its value as it is written. */
+/* Read NaN or Infinity, which are not JSON but are written by Python's json module. Inside the
+ * requested field, return an error, because --keep-fields may copy the field's value unchanged. */
 static int read_python_word(scan *c, const char *word)
 {
     return c->value && !c->value_end ? wrong(c, "NaN or Infinity: no text") : read_word(c, word);
@@ -251,7 +254,8 @@ static void close_container(scan *c)
     c->s++;
 }
 
-/* Read a member's name and the colon after it. Return 1 if the path leads to its value. */
+/* Read the name of an object's member and the colon after it. Return 1 if the path leads to the
+ * member's value, else 0, or -1 if the line is bad. */
 static int read_name(scan *c)
 {
     uint8_t *name, *end;
@@ -271,8 +275,8 @@ static int read_name(scan *c)
     return n == c->path->lengths[c->depth - 1] && !memcmp(name, c->path->names[c->depth - 1], n);
 }
 
-/* Read a value, and note its extent if it is the field's value. For a container, read only its
- * opening bracket and return 1. */
+/* Read a value, and record its start and end if it is the field's value. If the value is an object
+ * or array, read only its opening bracket, and return 1. */
 static int read_value(scan *c, int on_path)
 {
     const int is_field = on_path && c->depth == c->path->count;
@@ -331,7 +335,8 @@ static int read_object(scan *c)
     return 0;
 }
 
-/* the command removes the mark, and starts a new line for an object that follows another one */
+/* message with a command that removes the marks, and starts a new line if another object follows a
+ * mark */
 static const char marked[] = "a byte order mark, where files were joined: sed -E "
                              "'s/^\\s*\\xEF\\xBB\\xBF//; "
                              "s/}\\s*\\xEF\\xBB\\xBF\\s*(\\{|$)/}\\n\\1/g' removes it";
@@ -353,8 +358,8 @@ const char *sgt_json_mend(char *line, size_t n)
     return why;
 }
 
-/* Read the object at `line`. If `whole`, nothing may follow it in the line. Return NULL, or the
- * reason why it is bad. */
+/* Read the object that begins at `line`. If `whole` is 1, nothing may follow it in the line. Return
+ * NULL, or the reason why the line is bad. */
 static const char *scan_line(scan *c, const sgt_json_path *p, uint8_t *line, uint8_t *scratch,
                              int whole)
 {
@@ -384,8 +389,8 @@ const char *sgt_json_value(const sgt_json_path *p, uint8_t *line, uint8_t *scrat
 const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratch, int whole,
                           sgt_json_found *t)
 {
-    /* the last member of *c is left uninitialized: it has 64 KiB, and is only read where it was
-     * written */
+    /* The last member of c, of 64 KiB, is not initialized: only the entries that were written are
+     * read. */
     scan c;
     const char *why = scan_line(&c, p, line, scratch, whole);
     *t = (sgt_json_found){.at = why ? (size_t)(c.s - line) : SGT_JSON_NOWHERE};
@@ -395,8 +400,8 @@ const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratc
     uint8_t *text = c.value + 1;
     t->at = (size_t)(text - line);
     t->length = (size_t)(c.value_end - 1 - text);
-    /* the decoder copies 16 bytes at a time, so it cannot write over its own input: it needs
-     * scratch */
+    /* decode into scratch first: the decoder copies 16 bytes at a time, so decoding in place would
+     * overwrite its input */
     if (c.escaped) {
         t->length = unescape(scratch, text, t->length, &t->surrogates);
         memcpy(text, scratch, t->length);
@@ -404,10 +409,10 @@ const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratc
     return NULL;
 }
 
-/* ---- the documents of a block of lines ---- */
+/* ---- turning a block of lines into documents ---- */
 
-/* Find the document in line[n], and set *t to its extent. Return NULL; or the reason why the line
- * is bad, with the byte in t->at. valid: the line is known to be UTF-8. */
+/* Find the document in line[n], and set *t to its offset and length. Return NULL, or the reason why
+ * the line is bad, with the byte in t->at. valid: 1 if the line is known to be UTF-8. */
 static const char *read_document(sgt_unit *u, uint8_t *line, size_t n, int valid, sgt_json_found *t)
 {
     size_t good = valid ? n : sgt_utf8_valid(line, n);
@@ -416,8 +421,8 @@ static const char *read_document(sgt_unit *u, uint8_t *line, size_t n, int valid
     return "not UTF-8";
 }
 
-/* Add the line of n bytes at `text`, which begins at byte `position` of its stream and ends before
- * byte `end`. Return 1 if it is bad and ends the unit. */
+/* Add the line of n bytes at `text` as a record to the unit. The line begins at byte `position` of
+ * its stream and ends before byte `end`. Return 1 if the line is bad and ends the unit. */
 static int add_line(sgt_unit *u, sgt_part *next, uint8_t *text, size_t n, int valid,
                     uint64_t position, uint64_t end, sgt_error *err)
 {
@@ -431,7 +436,7 @@ static int add_line(sgt_unit *u, sgt_part *next, uint8_t *text, size_t n, int va
         next->records++;
         return SGT_OK;
     }
-    /* read the fields to keep first: decoding the text changes the line */
+    /* copy the fields to keep before the text is decoded, which changes the line */
     if (names->count && (rc = sgt_kept_line(names, line, u, next, err)) < 0) return rc;
     const char *why = read_document(u, line, n - bom, valid, &t);
     if (why) {
@@ -452,7 +457,7 @@ int sgt_json_records(sgt_unit *u, const sgt_part *p, sgt_part *next, sgt_error *
     const int valid = sgt_utf8_valid(text, p->length) == p->length;
     int rc = sgt_unit_reserve_scratch(u, p->length + 1, err);
     for (size_t at = 0; at < p->length && !rc;) {
-        /* add_part appended a newline to a file whose last line had none */
+        /* there is always a newline: add_part appends one if the file's last line has none */
         const uint8_t *newline = memchr(text + at, '\n', p->length + 1 - at);
         const size_t n = (size_t)(newline - (text + at)),
                      after = at + n < p->length ? at + n + 1 : p->length;

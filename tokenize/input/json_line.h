@@ -1,4 +1,4 @@
-/* json_line.h: extract one field from a line of JSON. The whole line is checked (RFC 8259), but no
+/* json_line.h: extracts one field from a line of JSON. The whole line is checked (RFC 8259), but no
  * object is built in memory. Outside the field, NaN, Infinity and -Infinity are accepted, because
  * Python's json module writes them.
  *
@@ -21,52 +21,53 @@
 #include "loader/base/error.h"
 
 #define SGT_JSON_NAMES 16    /* maximum number of names in a path */
-#define SGT_JSON_DEPTH 65536 /* maximum nesting of objects and arrays */
-/* bytes that must be readable after the line's newline, and writable after the first n bytes of
- * scratch */
+#define SGT_JSON_DEPTH 65536 /* maximum depth of nested objects and arrays */
+/* number of bytes that must be readable after the line's newline, and writable in scratch after as
+ * many bytes as the line has */
 #define SGT_JSON_PAD 16
 #define SGT_JSON_NOWHERE SIZE_MAX
 
 typedef struct sgt_json_path {
-    /* names, without a NUL: pointers into the text that sgt_json_path_set parsed */
+    /* names of the path, without NULs; they point into the string passed to sgt_json_path_set */
     const char *names[SGT_JSON_NAMES];
     size_t lengths[SGT_JSON_NAMES], count;
 } sgt_json_path;
 
-/* Parse a path, "text" or "a.b" (a name cannot contain a dot). `field` must outlive *p. Return 0 or
- * SGT_EUSAGE. */
+/* Parse the path of a field, such as "text" or "a.b"; a name cannot contain a dot. The string
+ * `field` must outlive *p. Return 0 or SGT_EUSAGE. */
 int sgt_json_path_set(sgt_json_path *p, const char *field, sgt_error *err);
 
 typedef struct sgt_json_found {
-    /* extent of the text in the line; if the line is bad, `at` is the byte of the error, or
-     * SGT_JSON_NOWHERE */
+    /* offset and length of the text in the line. If the line is bad, `at` is the byte of the error,
+     * or SGT_JSON_NOWHERE. */
     size_t at, length;
-    uint64_t surrogates; /* number of lone surrogates in the text, each replaced by U+FFFD */
+    uint64_t surrogates; /* number of lone surrogates in the text, which are replaced by U+FFFD */
 } sgt_json_found;
 
 /* Find the string at the end of the path, and set *t. The line must begin with an object, be UTF-8,
- * and end in a newline, with SGT_JSON_PAD readable bytes after it. If `whole`, nothing may follow
- * the object. Escapes are decoded in place, through scratch, which has room for the line and
- * SGT_JSON_PAD bytes. If a name occurs twice, the last one counts, as in Python's json module.
- * Return NULL, or the reason why the line is bad, as a static string. */
+ * and end in a newline, with SGT_JSON_PAD readable bytes after it. If `whole` is 1, nothing may
+ * follow the object. Escapes are decoded in place; scratch must have room for the line plus
+ * SGT_JSON_PAD bytes. If a name occurs twice, the last occurrence counts, as in Python's json
+ * module. Return NULL, or the reason why the line is bad, as a static string. */
 const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratch, int whole,
                           sgt_json_found *t);
 
-/* Find the value at the end of the path, of any type, as it is written: line[*at ... *at + *n), or
- * set *n to 0 if there is none. The line is not changed. Otherwise as sgt_json_line. */
+/* Find the value at the end of the path, of any type, as it is written in the line. Set *at and *n
+ * to its offset and length, or *n to 0 if there is none. The line is not changed. The line, scratch
+ * and the result are as in sgt_json_line. */
 const char *sgt_json_value(const sgt_json_path *p, uint8_t *line, uint8_t *scratch, size_t *at,
                            size_t *n);
 
-/* Add the lines of u's part p to *next, as records (sgt_unit_add_record). Return 1 if a bad line
- * ended the unit. */
+/* for sgt_json_records: add the lines of u's part p to *next as records (sgt_unit_add_record), and
+ * return 1 if a bad line ended the unit */
 struct sgt_unit;
 struct sgt_part;
 int sgt_json_records(struct sgt_unit *u, const struct sgt_part *p, struct sgt_part *next,
                      sgt_error *err);
 
-/* Prepare line[n], which is followed by a newline or NUL, for a strict JSON parser: overwrite NaN,
- * Infinity and -Infinity outside strings by an empty list and blanks. Return NULL, or the reason
- * why the line is bad: it has a byte order mark outside strings. */
+/* Prepare line[n] for a strict JSON parser: replace NaN, Infinity and -Infinity outside strings by
+ * an empty list and blanks. The line must be followed by a newline or NUL. Return NULL, or, if
+ * there is a byte order mark outside strings, the reason why the line is bad. */
 const char *sgt_json_mend(char *line, size_t n);
 
 #endif

@@ -1,5 +1,5 @@
-/* kept.c: the names of the fields to keep, and their values in a line of JSONL or a row of
- * Parquet. */
+/* kept.c: parses the names of the fields to keep, and reads their values from a JSONL line or a
+ * Parquet row. */
 #include "tokenize/input/kept.h"
 
 #include <inttypes.h>
@@ -12,8 +12,8 @@
 #include "tokenize/input/parquet.h"
 #include "tokenize/text/utf8.h"
 
-/* Return the reason why a name, which is copied into JSON unescaped, cannot be kept; NULL: it
- * can. */
+/* Return the reason why a field name cannot be kept, or NULL if it can. Names are copied into JSON
+ * without escaping. */
 static const char *wrong_name(const sgt_kept_names *k, const char *name)
 {
     for (size_t i = 0; i < k->count; i++)
@@ -51,7 +51,8 @@ int sgt_kept_line(const sgt_kept_names *k, uint8_t *line, sgt_unit *u, sgt_part 
         if (!sgt_json_value(&k->paths[i], line, u->scratch, &at, &n) && n)
             value = (const char *)line + at;
         else n = strlen(value);
-        /* 8 more bytes for `, "` or `{"`, for `": `, for `}` and for a NUL */
+        /* 8 more bytes: three for `, "` (or two for `{"`), three for `": `, one for `}` and one for
+         * a NUL */
         const int rc = sgt_reserve(&u->kept, &u->kept_room, u->kept_used + strlen(name) + n + 8, 1,
                                    "fields to keep", err);
         if (rc < 0) return rc;
@@ -65,13 +66,14 @@ int sgt_kept_line(const sgt_kept_names *k, uint8_t *line, sgt_unit *u, sgt_part 
 
 /* ---- rows of Parquet ----
  *
- * The columns to keep are each read by a reader of their own, because their pages end at other rows
- * than those of the text's column. */
+ * Each column to keep has a separate reader, because its pages end at other rows than the pages of
+ * the text column. */
 
 typedef struct column {
     sgt_parquet *reader;
-    sgt_unit unit;            /* holds the current page */
-    sgt_parquet_string *rows; /* rows first ... first + count - 1, those of the current page */
+    sgt_unit unit; /* holds the current page */
+    /* values of the current page, for the rows first ... first + count - 1 */
+    sgt_parquet_string *rows;
     uint64_t first, count;
 } column;
 
@@ -79,7 +81,7 @@ struct sgt_kept_rows {
     const sgt_kept_names *names;
     const sgt_corpus_file *file;
     column columns[SGT_KEPT_NAMES];
-    FILE *to; /* stream that writes text[size], the row's object */
+    FILE *to; /* memory stream that writes the row's JSON object to text[size] */
     char *text;
     size_t size;
 };
@@ -96,7 +98,7 @@ static int open_rows(sgt_kept_rows **out, const sgt_kept_names *k, const sgt_cor
         const sgt_parquet_request q = {.file = f, .field = k->names[i], .row = row, .kept = 1};
         column *c = &r->columns[i];
         c->first = row;
-        /* as many rows as a reader gives at a time */
+        /* maximum number of rows that the reader returns at a time */
         c->rows = calloc(SGT_PARQUET_ROWS, sizeof *c->rows);
         rc = c->rows ? sgt_parquet_open(&c->reader, &q, err) : sgt_fail_memory(err, f->path);
     }
@@ -118,7 +120,7 @@ void sgt_kept_rows_close(sgt_kept_rows *r)
     free(r);
 }
 
-/* Read pages until the one that has the row. */
+/* Read pages of a column until the page that contains the row. */
 static int go_to(column *c, const sgt_corpus_file *f, uint64_t row, sgt_error *err)
 {
     while (row >= c->first + c->count) {
@@ -137,7 +139,7 @@ static int go_to(column *c, const sgt_corpus_file *f, uint64_t row, sgt_error *e
     return SGT_OK;
 }
 
-/* Write the decimal number v / 10^scale. */
+/* Write v / 10^scale as a decimal number. */
 static void put_decimal(FILE *to, int64_t v, int scale)
 {
     uint64_t size = v < 0 ? 0 - (uint64_t)v : (uint64_t)v, one = 1;
@@ -145,7 +147,8 @@ static void put_decimal(FILE *to, int64_t v, int scale)
     fprintf(to, "%s%" PRIu64 ".%0*" PRIu64, v < 0 ? "-" : "", size / one, scale, size % one);
 }
 
-/* Write the number whose bytes are at p. They may be any bits; JSON has no infinity and no NaN. */
+/* Write the number whose bytes are at p. Infinity and NaN, which JSON lacks, are written as
+ * null. */
 static void put_number(FILE *to, const sgt_parquet_column *c, const uint8_t *p)
 {
     const int is_float = c->type == SGT_PARQUET_FLOAT;
@@ -193,8 +196,8 @@ static int put_value(sgt_kept_rows *r, column *c, uint64_t row, sgt_error *err)
     return rc;
 }
 
-/* Set *json[*n] to the JSON object of a row; it is valid until the next call. Rows must come in
- * ascending order. */
+/* Set *json[*n] to a JSON object with the fields of a row; the text is valid until the next call.
+ * Rows must be requested in ascending order. */
 static int write_row(sgt_kept_rows *r, uint64_t row, const char **json, size_t *n, sgt_error *err)
 {
     int rc = SGT_OK;

@@ -1,6 +1,6 @@
-/* kept.h: fields of a document, other than its text, that sources.jsonl keeps (--keep-fields): for
- * JSONL, values in the document's line; for Parquet, strings and numbers in other columns of its
- * row. */
+/* kept.h: reads the fields of a document that sources.jsonl keeps besides its text (--keep-fields).
+ * In JSONL they are values in the document's line; in Parquet, strings and numbers in other columns
+ * of its row. */
 #ifndef SGT_KEPT_H
 #define SGT_KEPT_H
 
@@ -12,24 +12,26 @@
 #include "tokenize/input/feed.h"
 #include "tokenize/input/json_line.h"
 
-/* Parse a list of names, "url,date"; NULL is an empty list. Return SGT_EUSAGE if there are too many
- * names, or if one is empty, occurs twice, is not UTF-8, or holds a quote, a backslash or a control
- * character. The caller frees k->text, also after a failure. */
+/* Parse a list of field names such as "url,date"; NULL is an empty list. Return SGT_EUSAGE if there
+ * are too many names, or if a name is empty, occurs twice, is not UTF-8, or contains a quote, a
+ * backslash or a control character. The caller frees k->text, also after a failure. */
 int sgt_kept_names_set(sgt_kept_names *k, const char *list, sgt_error *err);
 
-/* Append the fields of a line of JSONL to u->kept as a JSON object, {"url": ..., "date": null}, and
- * set p->line.kept and p->line.kept_length. A missing field is null. If the line is not a JSON
- * object, the text appended is undefined. Uses u->scratch, which must have room for the line. */
+/* Append the fields to keep of a JSONL line to u->kept as a JSON object, such as {"url": ...,
+ * "date": null}, and set p->line.kept and p->line.kept_length. A missing field is null. If the line
+ * is not a JSON object, the text appended is undefined. u->scratch must have room for the line. */
 int sgt_kept_line(const sgt_kept_names *k, uint8_t *line, sgt_unit *u, sgt_part *p, sgt_error *err);
 
-/* A reader of the fields to keep in a Parquet file's rows. One thread at a time may use it. */
+/* A reader of the fields to keep in the rows of a Parquet file. Only one thread at a time may use
+ * it. */
 typedef struct sgt_kept_rows sgt_kept_rows;
 void sgt_kept_rows_close(sgt_kept_rows *r); /* NULL is allowed */
 
-/* Set *json[*n] to the fields of the document of c that ends in part p of u; it is valid until the
- * next call. The document's file is JSONL or Parquet. Documents must come in order. *rows is opened
- * and closed as needed: the caller begins with NULL, and closes it after the last document; c must
- * outlive it. Return SGT_EFORMAT if a column is missing, or holds neither strings nor numbers. */
+/* Set *json[*n] to the fields to keep of the document that ends in part p of u, as a JSON object
+ * that is valid until the next call. The document's file must be JSONL or Parquet, and documents
+ * must come in order. *rows must be NULL at first; the call opens and closes it as needed, and the
+ * caller closes it after the last document. c must outlive *rows. Return SGT_EFORMAT if a column is
+ * missing, or has neither strings nor numbers. */
 int sgt_kept_of(sgt_kept_rows **rows, const sgt_corpus *c, const sgt_unit *u, const sgt_part *p,
                 const char **json, size_t *n, sgt_error *err);
 

@@ -1,6 +1,6 @@
-/* parquet.c: read the metadata at the end of a file and the heads of its pages, both written in
- * Thrift's compact protocol, and go from page to page. The ids of fields are those of
- * parquet.thrift. */
+/* parquet.c: reads the metadata at the end of a Parquet file and the headers of its pages, and goes
+ * from page to page. Metadata and headers are in Thrift's compact protocol; the field ids here are
+ * those in parquet.thrift. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,33 +10,33 @@
 #include "loader/base/memory.h"
 #include "tokenize/input/source.h"
 
-#define DEPTH 64      /* maximum nesting of the schema, and of values that are skipped */
-#define RLE 3         /* encoding of levels unless a page's head gives another */
-#define LISTED 240    /* bytes of column names that a message lists */
-#define PATH 4096     /* most bytes of a column's name, joined by dots to those of its groups */
+#define DEPTH 64      /* maximum nesting depth of the schema and of skipped values */
+#define RLE 3         /* encoding of levels, unless a page's header states another */
+#define LISTED 240    /* maximum size in bytes of the list of column names in an error */
+#define PATH 4096     /* maximum length in bytes of a column's path, "group.group.column" */
 #define NONE SIZE_MAX /* index of no column */
 #define ABSENT INT64_MIN
 #define OPTIONAL 1
 #define REPEATED 2
 #define DECIMAL 5     /* converted type of decimals */
-#define MOST_SCALE 18 /* most digits after the point for which 64 bits suffice */
-#define UINT_8 11     /* converted types of unsigned integers: from UINT_8 to UINT_64 */
+#define MOST_SCALE 18 /* maximum number of digits after the point for which 64 bits suffice */
+#define UINT_8 11     /* first of the converted types of unsigned integers, UINT_8 to UINT_64 */
 #define UINT_64 14
 #define LIST_HINT "--filter 'parquet=jsonl:COMMAND' can join its strings"
-#define MARK 4 /* bytes of the magic number "PAR1" at both ends of a file */
-/* bytes at the file's end: the length of the metadata, and the magic number */
+#define MARK 4 /* size in bytes of the magic number PAR1 at both ends of a file */
+/* size in bytes of the end of a file: the length of the metadata, and the magic number */
 #define TAIL 8
 #define META ((uint64_t)256 << 20) /* maximum bytes of the metadata */
-#define HEAD ((size_t)4 << 10)     /* bytes read at first for a page's head */
-/* most bytes of a page's head, whose statistics may hold long strings */
+#define HEAD ((size_t)4 << 10)     /* bytes read at first to parse a page's header */
+/* maximum size in bytes of a page's header, whose statistics may include long strings */
 #define LONGEST_HEAD ((size_t)16 << 20)
 
-/* A row group. Its rows and bytes end where those of the next one begin. A sentinel follows the
- * last group: it has no rows or bytes, and lies at the metadata. */
+/* A row group. Its rows and bytes end where those of the next group begin. The last group is
+ * followed by a sentinel without rows or bytes, whose offset is that of the metadata. */
 typedef struct row_group {
-    uint64_t row;    /* number in the file of its first row */
-    uint64_t before; /* bytes of the column in all earlier groups */
-    uint64_t at;     /* file offset at which the column's pages begin */
+    uint64_t row;    /* index in the file of the group's first row */
+    uint64_t before; /* bytes of the column in all earlier row groups */
+    uint64_t at;     /* offset in the file at which the column's pages begin */
     int codec;
 } row_group;
 
@@ -45,26 +45,28 @@ struct sgt_parquet {
     sgt_source *source;
     uint64_t meta_at; /* offset of the metadata in the file */
     row_group *groups;
-    size_t count, room; /* number of groups, without the sentinel; groups allocated */
+    size_t count, room; /* number of row groups without the sentinel; number allocated */
     sgt_parquet_column column;
-    /* index of the current row group, and of the first one after the file's range */
+    /* group: index of the current row group; end: index of the first group after the file's
+     * range */
     size_t group, end;
-    uint64_t at;                    /* file offset of the next page of the group */
-    uint64_t row;                   /* number in the file of that page's first row */
-    uint64_t taken;                 /* rows of that page that were delivered */
+    uint64_t at;                    /* offset in the file of the next page of the column */
+    uint64_t row;                   /* index in the file of the first row of that page */
+    uint64_t taken;                 /* number of rows of that page already delivered */
     sgt_parquet_shared *dictionary; /* the group's dictionary */
-    double word;                    /* estimated bytes per string of the dictionary */
+    double word;                    /* estimated average size in bytes of a dictionary string */
     sgt_parquet_shared *whole;      /* the page at `at`, if it is shared */
-    /* hashes of all before row `covered`, of the group's dictionary, of the page at `at`, and of
-     * its head */
+    /* hash: of everything before row `covered`; the others: of the row group's dictionary, of the
+     * page at `at`, and of that page's header */
     uint64_t hash, covered, dictionary_hash, page_hash, head_hash;
 };
 
 /* ---- Thrift's compact protocol ----
  *
- * Nothing is copied. After a failure every read returns 0, and no field follows, so callers check
- * only once. A struct is read by a table of its fields. For a string, a list or a struct inside it,
- * `place` is set to where it begins, so that it can be read afterwards:
+ * Nothing is copied. After a failure, every read returns 0 and no further field is found, so
+ * callers check for failure only once. A struct is read by a table of its fields. For a string, a
+ * list or a struct in it, `place` is set to the position at which it begins, so that it can be read
+ * later:
  *
  *     int64_t rows = -1;
  *     thrift t = {.at = bytes, .end = bytes + n}, name = {0};
@@ -90,13 +92,13 @@ enum {
 typedef struct thrift {
     const uint8_t *at, *end;
     int cut;   /* 1: the bytes end too early */
-    int wrong; /* 1: the bytes do not follow the protocol, or are nested too deeply */
+    int wrong; /* 1: the bytes violate the protocol or are nested too deeply */
 } thrift;
 
 typedef struct field {
     int id;
-    int type;        /* type of the value that `place` is set to */
-    int64_t *number; /* where an integer or a boolean is stored */
+    int type;        /* required type of the value, if `place` is set */
+    int64_t *number; /* where to store an integer or a boolean */
     thrift *place;
 } field;
 
@@ -125,8 +127,8 @@ static int64_t read_int(thrift *t)
     return (int64_t)(n >> 1) ^ -(int64_t)(n & 1);
 }
 
-/* Return the type of the next field, and set *id to its id; return 0 if the struct has ended. On
- * entry, *id is the id of the field before, or 0 for the first. */
+/* Return the type of the next field, and set *id to its id. Return 0 if the struct has ended. On
+ * entry, *id is the id of the previous field, or 0 before the first field. */
 static int next_field(thrift *t, int *id)
 {
     uint8_t b = read_byte(t);
@@ -139,7 +141,8 @@ static int next_field(thrift *t, int *id)
     return b & 15;
 }
 
-/* Return the number of elements of a list. It is never more than the number of bytes left. */
+/* Return the number of elements of a list, and set *type to their type. The number never exceeds
+ * the number of bytes left. */
 static size_t read_list(thrift *t, int *type)
 {
     uint8_t b = read_byte(t);
@@ -155,7 +158,7 @@ static void pass(thrift *t, uint64_t n)
     else t->at += n;
 }
 
-/* Return the bytes of a string, and their number in *n: 0 if it is cut off. */
+/* Return the bytes of a string, and set *n to their number, or to 0 if the string is cut off. */
 static const uint8_t *read_bytes(thrift *t, size_t *n)
 {
     const uint64_t length = read_varint(t);
@@ -165,9 +168,9 @@ static const uint8_t *read_bytes(thrift *t, size_t *n)
     return bytes;
 }
 
-/* Skip a value of any type that Parquet's structs have (there are no maps). in_list: 1 if it is an
- * element of a list. There a boolean takes a byte, while a boolean field is encoded in the field's
- * type. */
+/* Skip a value of any type that Parquet's structs use, which have no maps. in_list: 1 if the value
+ * is an element of a list. In a list, a boolean takes one byte; in a struct, it is part of the
+ * field's type. */
 static void skip(thrift *t, int type, int in_list, int depth)
 {
     int id = 0, of = 0;
@@ -194,7 +197,7 @@ static void skip(thrift *t, int type, int in_list, int depth)
 }
 
 /* Read a struct: store the fields that the table lists, and skip all others. If a field is missing,
- * what its `number` or `place` points to is not changed. */
+ * the value at its `number` or `place` stays unchanged. */
 static void read_struct(thrift *t, const field *fields, size_t count)
 {
     int type;
@@ -215,27 +218,27 @@ static void read_struct(thrift *t, const field *fields, size_t count)
 
 #define FIELDS(fields) fields, sizeof fields / sizeof *fields
 
-/* ---- the schema: a tree, as a list of elements in depth-first order ---- */
+/* ---- the schema: a tree, stored as a list of elements in depth-first order ---- */
 
 typedef struct walk {
     thrift *t;
     const char *field;
     size_t left;   /* elements of the list not read yet */
     size_t leaf;   /* number of columns read so far */
-    size_t column; /* index of the requested column; NONE: not found */
+    size_t column; /* index of the requested column; NONE if it is not found */
     int64_t type, converted, scale;
     unsigned levels;
-    /* list: 1 if the column's path has a repeated element; group: 1 if the requested name is a
-     * group's */
+    /* list: 1 if the column's path includes a repeated element; group: 1 if the requested name is
+     * that of a group */
     int list, group;
-    int twice;          /* 1: more than one column has the requested name */
-    char names[LISTED]; /* names of the columns of strings, for a message */
+    int twice;          /* 1 if several columns have the requested name */
+    char names[LISTED]; /* names of the string columns, for an error message */
     size_t used;
-    /* names of the groups that the walk is in, and then of the column, joined by dots */
+    /* path of the element being read: names of its groups and its own name, joined by dots */
     char path[PATH];
 } walk;
 
-/* Add the column whose name is w->path[n] to the names for a message. */
+/* Append the column name w->path[n] to the names for an error message. */
 static void list_name(walk *w, size_t n)
 {
     const size_t comma = w->used ? 2 : 0;
@@ -246,8 +249,8 @@ static void list_name(walk *w, size_t n)
     w->names[w->used] = 0;
 }
 
-/* Read the element at `depth`, and all elements below it. levels: definition level of its parent;
- * list: 1 if an element above it is repeated; n: bytes of w->path that are the parent's name. */
+/* Read the schema element at `depth`, and all elements below it. levels: definition level of its
+ * parent; list: 1 if an element above it is repeated; n: length of the parent's path in w->path. */
 static void read_tree(walk *w, size_t depth, unsigned levels, int list, size_t n)
 {
     int64_t type = -1, repetition = 0, children = 0, converted = 0, scale = 0;
@@ -262,7 +265,7 @@ static void read_tree(walk *w, size_t depth, unsigned levels, int list, size_t n
     if (depth) {
         size_t length = 0;
         const uint8_t *bytes = name.at ? read_bytes(&name, &length) : NULL;
-        /* a name too long for the path is cut; it is not that of the requested column anyway */
+        /* a name that is too long is truncated: it cannot be that of the requested column */
         if (length >= PATH - 1 - n) length = PATH - 1 - n;
         if (length) memcpy(w->path + n, bytes, length);
         n += length;
@@ -291,7 +294,7 @@ static void read_tree(walk *w, size_t depth, unsigned levels, int list, size_t n
     w->leaf++;
 }
 
-/* Find the requested column. If w->t is damaged, return SGT_OK; the caller checks that. */
+/* Find the requested column. If the metadata are damaged, return SGT_OK; the caller checks w->t. */
 static int find_column(walk *w, const sgt_parquet *p, sgt_error *err)
 {
     const char *path = p->r.file->path, *name = p->r.field;
@@ -301,7 +304,7 @@ static int find_column(walk *w, const sgt_parquet *p, sgt_error *err)
     if (type != THRIFT_STRUCT) w->t->wrong = 1;
     read_tree(w, 0, 0, 0, 0);
     if (w->t->wrong || w->t->cut) return SGT_OK;
-    /* bytes that hold a decimal are not a string */
+    /* a column of bytes that stores decimals does not count as strings */
     const int there = w->column != NONE, good = w->type == SGT_PARQUET_BYTES
                                                     ? !(kept && w->converted == DECIMAL)
                                                     : kept && sgt_parquet_width((int)w->type) &&
@@ -334,7 +337,7 @@ static int damaged(const sgt_parquet *p, uint64_t offset, const char *why, sgt_e
 
 /* ---- row groups ---- */
 
-/* The pages of the column in one row group, as the metadata describes them. */
+/* What the metadata say about the pages of the column in one row group. */
 typedef struct chunk {
     int64_t type, codec, bytes, data, dictionary;
     thrift meta, elsewhere, encrypted;
@@ -355,15 +358,16 @@ static void read_chunk(thrift *t, chunk *c)
     if (c->meta.at) read_struct(&c->meta, FIELDS(meta));
 }
 
-/* Append a row group of `rows` rows, whose pages c describes. */
+/* Append a row group of `rows` rows; c describes the column's pages in it. */
 static int add_group(sgt_parquet *p, chunk *c, int64_t rows, sgt_error *err)
 {
     const char *path = p->r.file->path, *name = p->r.field;
     const char *remedy, *codec = sgt_parquet_codec_lacks(c->codec, &remedy);
-    /* a dictionary offset of 0 means that there is no dictionary, or that it is the first page */
+    /* a dictionary offset of 0 means that there is no dictionary, or that the dictionary is the
+     * first page */
     const int64_t at = c->dictionary > 0 && c->dictionary < c->data ? c->dictionary : c->data;
     size_t elsewhere = 0;
-    if (!rows) return SGT_OK; /* an empty row group may have no pages */
+    if (!rows) return SGT_OK; /* an empty row group may lack pages */
     if (c->encrypted.at)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: column \"%s\" is encrypted (write it without encryption)", path, name);
@@ -410,8 +414,8 @@ static int read_groups(sgt_parquet *p, thrift *t, size_t column, sgt_error *err)
     return rc;
 }
 
-/* Read the metadata, bytes[n]. Return SGT_EFORMAT if it is damaged, or if the column is missing,
- * encrypted, compressed by an unsupported codec, or does not hold one string per row. */
+/* Parse the metadata bytes[n]. Return SGT_EFORMAT if they are damaged, or if the column is missing,
+ * encrypted, compressed by an unsupported codec, or does not have one string per row. */
 static int parse_meta(sgt_parquet *p, const uint8_t *bytes, size_t n, sgt_error *err)
 {
     thrift t = {.at = bytes, .end = bytes + n}, schema = {0}, groups = {0};
@@ -439,8 +443,8 @@ static int parse_meta(sgt_parquet *p, const uint8_t *bytes, size_t n, sgt_error 
 
 /* ---- heads of pages ---- */
 
-/* Read the head of a page at p[n]. Return NULL, or what is wrong with it. *more is set to 1 if the
- * head may be complete with more than n bytes. */
+/* Parse the header of a page at p[n]. Return NULL, or what is wrong with it. Set *more to 1 if the
+ * header may be complete with more than n bytes. */
 static const char *parse_head(sgt_parquet_head *h, const uint8_t *p, size_t n, int *more)
 {
     thrift t = {.at = p, .end = p + n}, data = {0}, data2 = {0};
@@ -453,7 +457,7 @@ static const char *parse_head(sgt_parquet_head *h, const uint8_t *p, size_t n, i
                           {5, THRIFT_STRUCT, .place = &data},
                           {7, THRIFT_STRUCT, .place = &data}, /* the header of a dictionary page */
                           {8, THRIFT_STRUCT, .place = &data2}};
-    /* data pages and dictionaries have the same ids for the fields needed here */
+    /* data pages and dictionaries use the same ids for the fields needed here */
     const field fields[] = {
         {1, .number = &rows}, {2, .number = &encoding}, {3, .number = &level_encoding}};
     const field fields2[] = {{1, .number = &rows},
@@ -491,7 +495,7 @@ static const char *parse_head(sgt_parquet_head *h, const uint8_t *p, size_t n, i
 
 /* ---- the reader ---- */
 
-/* Read n bytes of the file from offset `at` on into `to`. */
+/* Read n bytes into `to`, starting at offset `at` of the file. */
 static int read_at(sgt_parquet *p, uint64_t at, uint8_t *to, size_t n, sgt_error *err)
 {
     size_t got = 0;
@@ -504,7 +508,7 @@ static int read_at(sgt_parquet *p, uint64_t at, uint8_t *to, size_t n, sgt_error
 
 /* ---- the end of a file ---- */
 
-/* Find the metadata: p->meta_at, and its size in *n. */
+/* Find the metadata: set p->meta_at to its offset and *n to its size. */
 static int read_tail(sgt_parquet *p, size_t *n, sgt_error *err)
 {
     const sgt_corpus_file *f = p->r.file;
@@ -549,7 +553,7 @@ static int read_meta(sgt_parquet *p, sgt_error *err)
     return rc;
 }
 
-/* Begin with row group i, which may be the one after the last. */
+/* Go to the beginning of row group i, which may be the sentinel after the last group. */
 static void begin_group(sgt_parquet *p, size_t i)
 {
     sgt_parquet_shared_drop(&p->dictionary);
@@ -562,7 +566,7 @@ static void begin_group(sgt_parquet *p, size_t i)
     p->taken = 0;
 }
 
-/* Return the number of row groups whose middle lies before byte `at` of the file. */
+/* Return the number of row groups whose middle is before byte `at` of the file. */
 static size_t groups_before(const sgt_parquet *p, uint64_t at)
 {
     const double all = (double)p->groups[p->count].before, twice = 2 * (double)at;
@@ -573,8 +577,8 @@ static size_t groups_before(const sgt_parquet *p, uint64_t at)
     return (size_t)(g - p->groups);
 }
 
-/* Go to the first row group of the file's range, then past the groups that an earlier run has
- * read. */
+/* Go to the first row group of the file's range, and then past the groups that an earlier run has
+ * already read. */
 static void begin_range(sgt_parquet *p)
 {
     const sgt_corpus_file *f = p->r.file;
@@ -641,8 +645,8 @@ uint64_t sgt_parquet_raw(const sgt_parquet *p)
 
 /* ---- pages ---- */
 
-/* Read the head of the page at p->at into *h. Its bytes are read behind u's text, where the page
- * itself will be read. */
+/* Read the header of the page at p->at into *h. Its bytes are read to the end of u's text, where
+ * the page itself will be read later. */
 static int read_head(sgt_parquet *p, uint64_t end, sgt_unit *u, sgt_parquet_head *h, sgt_error *err)
 {
     const uint64_t left = end - p->at;
@@ -662,7 +666,7 @@ static int read_head(sgt_parquet *p, uint64_t end, sgt_unit *u, sgt_parquet_head
     }
 }
 
-/* Read the compressed bytes of the page at p->at into `to`, and hash them. */
+/* Read the compressed bytes of the page at p->at into `to`, and set *hash to their hash. */
 static int read_packed(sgt_parquet *p, const sgt_parquet_head *h, uint8_t *to, uint64_t *hash,
                        sgt_error *err)
 {
@@ -675,35 +679,35 @@ static int read_dictionary(sgt_parquet *p, const sgt_parquet_head *h, sgt_error 
 {
     if (p->dictionary) return damaged(p, p->at, "damaged: a second dictionary", err);
     sgt_parquet_page page = {.head = *h, .codec = p->groups[p->group].codec, .column = p->column};
-    page.column.levels = 0; /* a dictionary has no null strings, so no levels */
+    page.column.levels = 0; /* no levels: a dictionary has no null strings */
     uint8_t *packed;
     int rc = sgt_parquet_shared_new(&p->dictionary, &page, &packed, err);
     if (h->rows) p->word = (double)h->unpacked / (double)h->rows;
     return rc < 0 ? rc : read_packed(p, h, packed, &p->dictionary_hash, err);
 }
 
-/* Estimate how many bytes `rows` rows of a page take when unpacked. */
+/* Estimate the uncompressed size in bytes of `rows` rows of a page. */
 static size_t text_bytes(const sgt_parquet *p, const sgt_parquet_head *h, uint64_t rows)
 {
     const double word = sgt_parquet_has_indices(h) ? p->word : 0;
     return (size_t)(((double)h->unpacked / (double)h->rows + word) * (double)rows);
 }
 
-/* Read the compressed bytes of a page behind u's text, with room after them for the unit's unpacked
- * rows. text: estimated bytes of this page's rows. */
+/* Read the compressed bytes of a page to the end of u's text. Reserve room after them for the
+ * unit's uncompressed rows. text: estimated uncompressed size in bytes of this page's rows. */
 static int read_behind(sgt_parquet *p, const sgt_parquet_head *h, sgt_unit *u, size_t text,
                        sgt_error *err)
 {
-    /* a damaged head may state any size, so reserve only a likely one */
+    /* reserve only a plausible size, because a damaged header may state any */
     const size_t all = u->unpacked + text, likely = all < SGT_PARQUET_LIKELY ? all : 0;
-    /* a quarter more, for rows that are larger than estimated: a buffer that has to grow later is
-     * copied */
+    /* reserve a quarter more, in case the rows are larger than estimated: growing the buffer later
+     * would copy it */
     const int rc = sgt_unit_reserve(u, u->used + h->packed + likely + likely / 4, err);
     return rc < 0 ? rc : read_packed(p, h, u->text + u->used, &p->page_hash, err);
 }
 
-/* Add the next rows of the page at p->at to u. A page with many rows is read once, into a shared
- * page from which all its rows come. */
+/* Add the next rows of the page at p->at to u. A page with many rows is read only once, into a
+ * shared page, from which all its rows are taken. */
 static int add_page(sgt_parquet *p, const sgt_parquet_head *h, sgt_unit *u, uint64_t *rows,
                     sgt_error *err)
 {
@@ -735,7 +739,7 @@ static int add_page(sgt_parquet *p, const sgt_parquet_head *h, sgt_unit *u, uint
     return SGT_OK;
 }
 
-/* Advance past the page with head h at p->at, which had `rows` rows. */
+/* Advance past the page at p->at, which has header h and `rows` rows. */
 static void pass_page(sgt_parquet *p, const sgt_parquet_head *h, uint64_t rows)
 {
     p->at += h->size + h->packed;
@@ -749,7 +753,7 @@ static void pass_page(sgt_parquet *p, const sgt_parquet_head *h, uint64_t rows)
     sgt_parquet_shared_drop(&p->whole);
 }
 
-/* Read the page at p->at, which may have no rows. */
+/* Read the page at p->at and add its rows to u. Set *rows to their number, if there are any. */
 static int read_page(sgt_parquet *p, const row_group *g, sgt_unit *u, uint64_t *rows,
                      sgt_error *err)
 {
@@ -769,14 +773,15 @@ static int read_page(sgt_parquet *p, const row_group *g, sgt_unit *u, uint64_t *
     if (p->row + p->taken < p->r.row)
         p->taken = p->row + h.rows <= p->r.row ? h.rows : p->r.row - p->row;
     if (p->taken < h.rows) rc = add_page(p, &h, u, rows, err);
-    /* an earlier run has read these rows, but their page is not in its hash */
+    /* an earlier run has delivered these rows, but its hash does not cover their page: hash the
+     * page now */
     else if (p->row + h.rows > p->covered) rc = read_behind(p, &h, u, 0, err);
     if (rc < 0) return rc;
     if (p->taken == h.rows) pass_page(p, &h, h.rows);
     return SGT_OK;
 }
 
-/* Go to the next row group, because no more pages can be found in this one. Return the number of
+/* Go to the next row group, because no further page of this one can be found. Return the number of
  * rows skipped. */
 static uint64_t pass_rest(sgt_parquet *p)
 {
@@ -802,7 +807,7 @@ int sgt_parquet_next(sgt_parquet *p, sgt_unit *u, uint64_t *rows, sgt_error *err
     }
     if (rc < 0 && err) *err = why;
     if (rc < 0 || *rows) return rc;
-    /* after the last row, check that the file is still the one that was opened */
+    /* After the last row, check that the file has not changed since it was opened. */
     rc = read_at(p, p->r.file->size, u->text, 0, err);
     return rc < 0 ? rc : 1;
 }

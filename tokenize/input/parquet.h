@@ -1,18 +1,18 @@
-/* parquet.h: read one column of strings of a Parquet file, one document per row. One thread at a
- * time reads pages; any number of threads decode them (sgt_parquet_records).
+/* parquet.h: reads one column of strings of a Parquet file, one document per row. Only one thread
+ * at a time may read pages; any number of threads may decode them (sgt_parquet_records).
  *
  *     sgt_parquet *p;
  *     if (sgt_parquet_open(&p, &r, &err) < 0) ...;
  *     while ((rc = sgt_parquet_next(p, unit, &rows, &err)) == 0) ...;
  *     sgt_parquet_close(p);
  *
- * Supported are data pages of version 1 and 2; for strings, PLAIN, dictionary and both delta
- * encodings; for numbers, also DELTA_BINARY_PACKED and BYTE_STREAM_SPLIT; and compression by
- * snappy, zstd, gzip, lz4_raw or none. The column may lie in groups ("page.text"), but not in
- * lists. A position in a file is the number of a row, so a run can begin at any row. Ranks divide a
- * large file by its bytes (sgt_corpus_file): each reads the row groups whose middle lies in its
- * range. The middle is computed from the column's bytes in the groups, scaled as if they filled the
- * file. Memory: the metadata (at most 256 MiB), a dictionary, and a page. */
+ * Data pages of version 1 and 2 are supported. Strings may be encoded as PLAIN, by a dictionary or
+ * by both delta encodings; numbers also as DELTA_BINARY_PACKED and BYTE_STREAM_SPLIT. Pages may be
+ * compressed by snappy, zstd, gzip or lz4_raw. The column may lie in groups ("page.text"), but not
+ * in lists. A position in a file is the number of a row, so a run can begin at any row. Ranks
+ * divide a large file by its bytes (sgt_corpus_file): each reads the row groups whose middle lies
+ * in its range. The middle is computed from the column's bytes in the groups, scaled as if they
+ * filled the file. Memory: the metadata (at most 256 MiB), a dictionary, and a page. */
 #ifndef SGT_PARQUET_H
 #define SGT_PARQUET_H
 
@@ -27,48 +27,54 @@ typedef struct sgt_parquet sgt_parquet;
 
 typedef struct sgt_parquet_request {
     const sgt_corpus_file *file;
-    const char *field; /* name of the column: "text", or "a.b" in a group */
-    uint64_t row;      /* first row to read, unless the file's range begins later */
-    /* hash of an earlier run, and the number of rows that it covers (sgt_parquet_hash); 0: there is
-     * none */
+    const char *field; /* name of the column: "text", or "a.b" for column b of group a */
+    uint64_t row;      /* index of the first row to read, unless the file's range begins later */
+    /* hashed: number of rows that the hash of an earlier run covers; hash: that hash
+     * (sgt_parquet_hash). Both are 0 if there is none. */
     uint64_t hashed, hash;
     const sgt_stop *stop, *cancel;
-    /* 1: the column is one to keep (kept.h). It may then hold numbers, and the file's range is
-     * ignored, because it applies to the text's column */
+    /* 1 if the column is one to keep (kept.h). It may then hold numbers, and the file's range,
+     * which applies to the text column, is ignored. */
     int kept;
 } sgt_parquet_request;
 
-/* Open the file and read its metadata. The file and the field must outlive the reader. */
+/* Open a Parquet file and read its metadata. r->file and r->field must outlive *out, which the
+ * caller closes. */
 int sgt_parquet_open(sgt_parquet **out, const sgt_parquet_request *r, sgt_error *err);
 
 void sgt_parquet_close(sgt_parquet *p); /* NULL is allowed */
 
-/* Set *rows to the number of rows in the whole file, and *bytes to the size of the column in it. */
+/* Set *rows to the number of rows in the whole file, and *bytes to the size of the column in the
+ * file. */
 void sgt_parquet_size(const sgt_parquet *p, uint64_t *rows, uint64_t *bytes);
 
-/* Append the next page, or the next rows of a page that has many, to u's text and pages, and set
- * *rows to their number. With --skip-bad, if no page can be found in the rest of a row group, no
- * page is appended for these rows. Return 0; 1 at the end; or a negative SGT_E*. */
+/* Read the next page, or the next rows of a page that has many: append them to u's text and pages,
+ * and set *rows to their number. With --skip-bad, if the rest of a row group has no readable page,
+ * *rows counts its rows but no page is appended. Return 0, or 1 at the end, or a negative
+ * SGT_E*. */
 int sgt_parquet_next(sgt_parquet *p, sgt_unit *u, uint64_t *rows, sgt_error *err);
 
-/* Return the hash of what was read: the sum of the hashes of the metadata and of all pages before
- * row *covered, each with its dictionary. It is a sum, because ranks divide a file. The metadata is
- * part of the hash for the range that begins at the start of the file. */
+/* Return the hash of what was read, and set *covered to the number of rows that it covers. It is
+ * the sum of the hashes of the metadata and of all pages before that row, each with its dictionary.
+ * Because it is a sum, the hashes of ranks that divide a file can be added. Only the rank that
+ * reads the start of the file includes the metadata. */
 uint64_t sgt_parquet_hash(const sgt_parquet *p, uint64_t *covered);
 
-/* Return approximately how many bytes of the file's range have been read (sgt_corpus_share). */
+/* Return about how many bytes of the file's range have been read (sgt_corpus_share), for
+ * progress. */
 uint64_t sgt_parquet_raw(const sgt_parquet *p);
 
 /* ---- pages ----
  *
  * feed.c and parquet_page.c call each other: a unit owns its pages, and a page is decoded into its
- * unit's text. A page with many rows, and a dictionary, have a unit of their own, into which they
- * are decoded once. */
+ * unit's text. A dictionary, or a page with many rows, has a separate unit, into which it is
+ * decoded once. */
 
-/* most rows of a page that become documents at a time; a page of more rows is shared */
+/* maximum number of rows of a page that become documents at a time; a page with more rows is
+ * shared */
 #define SGT_PARQUET_ROWS 16384
 
-/* Physical types, numbered as in parquet.thrift. */
+/* Physical types of columns, with their numbers in parquet.thrift. */
 enum {
     SGT_PARQUET_INT32 = 1,
     SGT_PARQUET_INT64 = 2,
@@ -77,82 +83,84 @@ enum {
     SGT_PARQUET_BYTES = 6
 };
 
-/* Encodings that this code names, numbered as in parquet.thrift. */
+/* Encodings of pages that this code refers to by name, with their numbers in parquet.thrift. */
 enum { SGT_PARQUET_PLAIN = 0, SGT_PARQUET_PLAIN_DICTIONARY = 2, SGT_PARQUET_RLE_DICTIONARY = 8 };
 
 typedef struct sgt_parquet_column {
-    /* physical type; if it is a number, a "string" of the column is the number's bytes */
+    /* physical type; in a column of numbers, a "string" is the bytes of a number */
     int type;
     int is_unsigned; /* 1: the integers are unsigned */
-    int scale;       /* if the integers are decimals, their digits after the point; else 0 */
-    /* definition level of a string; a row with a lower one is null; 0: no row is null */
+    int scale;       /* digits after the point if the integers are decimals; else 0 */
+    /* definition level of a row that has a string; a row with a lower level is null; 0: no row is
+     * null */
     unsigned levels;
 } sgt_parquet_column;
 
-/* Contents of the head of a page. */
+/* The fields of a page's header. */
 typedef struct sgt_parquet_head {
-    /* SGT_PARQUET_DATA, _DICTIONARY or _DATA2; pages of other kinds are skipped */
+    /* kind of page: SGT_PARQUET_DATA, _DICTIONARY or _DATA2; other kinds are skipped */
     int kind;
     size_t size;        /* bytes of the head itself */
-    size_t packed;      /* bytes of the page as stored, which follow the head */
+    size_t packed;      /* bytes of the page as stored, which follow the header */
     size_t unpacked;    /* bytes of the page when unpacked */
-    uint64_t rows;      /* number of rows; for a dictionary, of strings */
+    uint64_t rows;      /* number of rows, or of strings in a dictionary */
     int encoding;       /* encoding of the strings */
-    int level_encoding; /* encoding of the definition levels; only for data pages of version 1 */
-    size_t levels;      /* version 2: bytes of definition levels, which come before the strings */
-    /* version 2: 1 if the page has repetition levels; a column with one string per row has none */
+    int level_encoding; /* encoding of the definition levels in data pages of version 1 */
+    size_t levels;      /* version 2: bytes of definition levels, which precede the strings */
+    /* version 2: 1 if the page has repetition levels, which a column with one string per row cannot
+     * have */
     int repeats;
     int is_packed; /* version 2: 1 if the strings are compressed */
     int has_crc;
     uint32_t crc; /* CRC-32 of the page as stored */
 } sgt_parquet_head;
 
-/* a page that is decoded once for several users */
+/* a page that is decoded once and used by several pages or threads */
 typedef struct sgt_parquet_shared sgt_parquet_shared;
 
-/* Rows first ... first + count - 1 of a page. The page's packed bytes lie in the unit's text, or in
- * `whole`. */
+/* The rows first ... first + count - 1 of a page. The page's compressed bytes are in the unit's
+ * text or in `whole`. */
 typedef struct sgt_parquet_page {
     sgt_parquet_head head;
     uint64_t offset; /* offset of the page in the file */
     uint64_t first, count;
-    size_t text; /* estimated bytes of these rows when unpacked */
-    size_t at;   /* offset of the packed bytes in the unit's text */
+    size_t text; /* estimated uncompressed size in bytes of these rows */
+    size_t at;   /* offset of the compressed bytes in the unit's text */
     int codec;
     sgt_parquet_column column;
-    /* dictionary of the column in the page's row group; NULL: there is none */
+    /* dictionary of the column in this page's row group, or NULL */
     sgt_parquet_shared *dictionary;
-    /* the shared page that has these rows; NULL: the page has at most SGT_PARQUET_ROWS rows */
+    /* shared page that contains these rows; NULL if the page has at most SGT_PARQUET_ROWS rows */
     sgt_parquet_shared *whole;
 } sgt_parquet_page;
 
-/* A string in the unit's text; `at` is SGT_PARQUET_NULL for a null row. */
+/* offset of a null row, for sgt_parquet_string.at */
 #define SGT_PARQUET_NULL SIZE_MAX
 typedef struct sgt_parquet_string {
     size_t at, length;
 } sgt_parquet_string;
 
-/* Decode the page's rows into `rows`, p->count of them; `rows` must have room for p->first +
- * p->count. Their bytes are written into u's text after u->used. The strings lie in order, with
- * only ASCII between them. path: the file's path, for errors. Any number of threads may call this,
- * each with its own unit. */
+/* Decode the p->count rows of the page into `rows`, which must have room for p->first + p->count
+ * entries. The strings' bytes are written into u's text after u->used. The strings are in order,
+ * and between them are only ASCII bytes. path: the file's path, for errors. Any number of threads
+ * may call this, each with a different unit. */
 int sgt_parquet_page_decode(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet_string *rows,
                             const char *path, sgt_error *err);
 
-/* Add the rows of the folded part p of u to *next, as records (sgt_unit_add_record). A document's
+/* Add the rows of the folded part p of u to *next as records (sgt_unit_add_record). A document's
  * position, which decides its split, is the number of its row. Return 1 if a bad row ended the
- * unit. Any number of threads may call this, each with its own unit. */
+ * unit. Any number of threads may call this, each with a different unit. */
 int sgt_parquet_records(sgt_unit *u, const sgt_part *p, sgt_part *next, sgt_error *err);
 
-/* Release the unit's pages, so that the unit can be filled again. */
+/* Release all pages of the unit, so that the unit can be filled again. */
 void sgt_parquet_pages_drop(sgt_unit *u);
 
 /* ---- shared by parquet.c and parquet_page.c ----
  *
- * parquet.c reads the metadata at the end of a file and the heads of pages, and goes through the
- * file. parquet_page.c decodes pages. */
+ * parquet.c reads the metadata and the headers of pages, and goes through the file. parquet_page.c
+ * decodes pages. */
 
-/* Return the number of bytes of a number of this type, or 0 if the type is unsupported. */
+/* Return the size in bytes of a number of this type, or 0 if the type is not a supported number. */
 static inline unsigned sgt_parquet_width(int type)
 {
     return type == SGT_PARQUET_INT32 || type == SGT_PARQUET_FLOAT    ? 4
@@ -160,8 +168,8 @@ static inline unsigned sgt_parquet_width(int type)
                                                                      : 0;
 }
 
-/* Read a varint at *at, and advance *at past it. If it does not end before `end` and within ten
- * bytes, set *bad and return 0. */
+/* Read a varint at *at, and advance *at past it. If the varint does not end before `end` or within
+ * ten bytes, set *bad to 1 and return 0. */
 static inline uint64_t sgt_parquet_varint(const uint8_t **at, const uint8_t *end, int *bad)
 {
     uint64_t n = 0;
@@ -174,38 +182,37 @@ static inline uint64_t sgt_parquet_varint(const uint8_t **at, const uint8_t *end
     return 0;
 }
 
-/* Limits on what a file may state: bytes of an unpacked page, and rows of a page. */
+/* maximum uncompressed size in bytes of a page that a file may state */
 #define SGT_PARQUET_PAGE ((size_t)1 << 30)
 #define SGT_PARQUET_PAGE_ROWS ((uint64_t)1 << 22)
-/* more bytes than a page, or the text of a unit, usually has */
+/* size in bytes that a page, or the text of a unit, seldom exceeds */
 #define SGT_PARQUET_LIKELY ((size_t)16 << 20)
 
 enum { SGT_PARQUET_DATA = 0, SGT_PARQUET_DICTIONARY = 2, SGT_PARQUET_DATA2 = 3 };
 
 /* ---- codecs ---- */
 
-/* Snappy and lz4_raw need libraries that a build may lack; such a build refuses files that use
- * them. Return NULL if this build can unpack the codec. Otherwise return its name, and set *remedy
- * to what the user can do. */
+/* Return NULL if this build can decompress the codec. Otherwise return the codec's name, and set
+ * *remedy to a text that tells the user what to do. Snappy and lz4_raw need libraries that a build
+ * may lack; such a build refuses files that use them. */
 const char *sgt_parquet_codec_lacks(int64_t codec, const char **remedy);
 
-/* ---- pages, and what they share ---- */
+/* ---- pages and shared pages ---- */
 
-/* Return whether the page holds indices into a dictionary instead of strings. */
+/* Return 1 if the page holds indices into a dictionary instead of strings. */
 int sgt_parquet_has_indices(const sgt_parquet_head *h);
 
-/* A page that is decoded once, by the first thread that needs it. It is either the dictionary of a
- * column in a row group, which the pages after it use, or a page of more rows than become documents
- * at a time, from which threads copy their rows.
- *
- * Create a shared page of *p; it keeps a reference to p's dictionary. Before any other call, the
- * caller writes the page's packed bytes to *packed. */
+/* Create a shared page from *p. A shared page is decoded once, by the first thread that needs it.
+ * It is either the dictionary of a column in a row group, which the following pages use, or a page
+ * with more rows than become documents at a time, from which threads copy rows. It keeps a
+ * reference to p's dictionary. Before any other call, the caller must write the page's compressed
+ * bytes to *packed. */
 int sgt_parquet_shared_new(sgt_parquet_shared **out, const sgt_parquet_page *p, uint8_t **packed,
                            sgt_error *err);
 
-/* take another reference; NULL is allowed */
+/* Add a reference to s, which may be NULL, and return s. */
 sgt_parquet_shared *sgt_parquet_shared_use(sgt_parquet_shared *s);
-/* drop a reference and set *s to NULL; *s may be NULL */
+/* Drop a reference to *s, which may be NULL, and set *s to NULL. */
 void sgt_parquet_shared_drop(sgt_parquet_shared **s);
 
 #endif

@@ -1,11 +1,12 @@
-/* parquet_page.c: one page of a column, from its packed bytes to strings, and to documents.
+/* parquet_page.c: decodes a page of a column, from its compressed bytes to strings and to
+ * documents.
  *
- * Strings in PLAIN and DELTA_LENGTH_BYTE_ARRAY stay where they were unpacked. Strings in
- * DELTA_BYTE_ARRAY are assembled behind the unpacked page, and so are numbers that are neither
+ * Strings in PLAIN and DELTA_LENGTH_BYTE_ARRAY stay where they were decompressed. Strings in
+ * DELTA_BYTE_ARRAY are assembled after the decompressed page, and so are numbers that are neither
  * PLAIN nor in a dictionary. In PLAIN, the lengths between strings are overwritten with zeros once
- * they are read, so that all strings of a page can be checked as one text. A dictionary is a page
- * of its own, which is shared by the pages that use it; its strings are copied behind each page,
- * and so are the rows of a large page. The file Encodings.md of the Parquet format describes the
+ * they are read, so that all strings of a page can be checked as one text. A dictionary is a
+ * separate page, shared by the pages that use it; its strings are copied after each such page, and
+ * so are the rows of a large page. Encodings.md in the Parquet format's documentation describes the
  * encodings. */
 #include <inttypes.h>
 #include <pthread.h>
@@ -32,7 +33,7 @@ static const char levels_end[] = "its levels end too early";
 static const char no_memory[] = "out of memory";
 static const char damaged_numbers[] = "its numbers are damaged";
 static const char damaged_bytes[] = "its packed bytes are damaged";
-/* errors for pages that are not damaged, but unsupported; each text tells what to do */
+/* errors for pages that are unsupported rather than damaged; each text tells the user what to do */
 static const char other_encoding[] =
     "an encoding of numbers that is not read (write it with PLAIN or a dictionary)";
 static const char old_levels[] = "levels of BIT_PACKED, which Parquet has given up, are not read "
@@ -50,12 +51,12 @@ static int fail(sgt_error *err, const char *path, uint64_t offset, const char *w
 
 /* ---- codecs ----
  *
- * Each function unpacks in[n] to at most `size` bytes, and returns their number, or SIZE_MAX if the
- * bytes are damaged. */
+ * Each function decompresses in[n] to at most `size` bytes. It returns the number of bytes written,
+ * or SIZE_MAX if the input is damaged. */
 
 typedef size_t unpacker(const uint8_t *in, size_t n, uint8_t *out, size_t size);
 
-/* Unpack gzip: one or several members, one after the other. */
+/* Decompress gzip, which may consist of several members. */
 static size_t unpack_gzip(const uint8_t *in, size_t n, uint8_t *out, size_t size)
 {
     z_stream z = {.next_in = (uint8_t *)(uintptr_t)in, .avail_in = (uInt)n};
@@ -102,12 +103,13 @@ static size_t unpack_lz4(const uint8_t *in, size_t n, uint8_t *out, size_t size)
 #define REBUILD(package) "build sgt again where the package " package " is installed"
 #define CODECS 8
 
-/* Indexed by the codec's number in parquet.thrift. */
+/* Codecs, indexed by their numbers in parquet.thrift. */
 static const struct {
-    /* NULL: this build cannot unpack it, or, if it has no name, the bytes are not compressed */
+    /* NULL if this build cannot decompress the codec, or, if `name` is NULL too, if the bytes are
+     * not compressed */
     unpacker *unpack;
-    /* Most bytes to which one packed byte can expand. A damaged file may state any size, so this
-     * bounds the memory that is allocated. */
+    /* maximum number of bytes that one compressed byte can expand to. A damaged file may state any
+     * size, so this limits the memory allocated. */
     size_t most;
     const char *name, *remedy;
 } codecs[CODECS] = {
@@ -117,7 +119,7 @@ static const struct {
     {NULL, 0, "lzo", OTHER},
     {NULL, 0, "brotli", OTHER},
     {NULL, 0, "lz4 in Hadoop's frames", OTHER},
-    {unpack_zstd, 32768, NULL, NULL}, /* a block of 4 bytes repeats one byte 128 Ki times */
+    {unpack_zstd, 32768, NULL, NULL}, /* a block of 4 bytes can repeat one byte 131,072 times */
     {unpack_lz4, 256, "lz4, which this build is without", REBUILD("liblz4-dev")},
 };
 
@@ -131,7 +133,7 @@ const char *sgt_parquet_codec_lacks(int64_t codec, const char **remedy)
 
 /* ---- numbers of a few bits ---- */
 
-/* Return the `width` bits of p from bit number `bit` on. Bytes from `end` on are not read. */
+/* Return `width` bits of p, starting at bit `bit`. No byte at or after `end` is read. */
 static uint64_t get_bits(const uint8_t *p, uint64_t bit, unsigned width, const uint8_t *end)
 {
     const uint8_t *at = p + bit / 8;
@@ -152,17 +154,18 @@ static uint64_t get_zigzag(const uint8_t **at, const uint8_t *end, int *bad)
     return (n >> 1) ^ (0 - (n & 1));
 }
 
-/* ---- runs: levels, and the indices of a dictionary (the RLE and bit-packed hybrid) ---- */
+/* ---- runs (hybrid of RLE and bit-packing), used for levels and dictionary indices ---- */
 
 typedef struct runs {
     const uint8_t *at, *end;
     unsigned width; /* bits per number, at most 32 */
     uint64_t left;  /* numbers left in this run */
-    /* 1: the numbers of the run are packed bits, from bit `bit` of `at` to `after` */
+    /* 1 if the run's numbers are bit-packed: the next number is at bit `bit` from `at`, and the
+     * bytes end at `after` */
     int packed;
     uint64_t bit;
     const uint8_t *after;
-    uint32_t value; /* the number that a run of equal numbers repeats */
+    uint32_t value; /* the repeated number, if the run is not bit-packed */
 } runs;
 
 static int next_run(runs *r)
@@ -179,8 +182,8 @@ static int next_run(runs *r)
         r->at += bytes;
         return 0;
     }
-    /* the run holds groups of eight numbers; some writers leave out the last bytes of the last
-     * group */
+    /* The run consists of groups of eight numbers. Some writers leave out the last bytes of the
+     * last group. */
     uint64_t size = r->left * r->width;
     r->left *= 8;
     if (size > left) {
@@ -192,7 +195,7 @@ static int next_run(runs *r)
     return r->left ? 0 : -1;
 }
 
-/* Read the next n numbers. Return 0, or -1 if the bytes have ended. */
+/* Read the next n numbers into `out`. Return 0, or -1 if the bytes end too early. */
 static int read_runs(runs *r, uint32_t *out, size_t n)
 {
     while (n) {
@@ -211,24 +214,25 @@ static int read_runs(runs *r, uint32_t *out, size_t n)
     return 0;
 }
 
-/* ---- deltas: lengths, and integers of a column (DELTA_BINARY_PACKED) ---- */
+/* ---- DELTA_BINARY_PACKED: integers of a column, and lengths of strings ---- */
 
 typedef struct deltas {
     const uint8_t *at, *end;
     uint64_t left;         /* numbers not yet read */
-    uint64_t last;         /* the number read last, or, before any was read, the first */
+    uint64_t last;         /* the last number read; before the first read, the first number */
     int begun;             /* 1: the first number has been read */
-    uint64_t block, minis; /* numbers per block, and miniblocks per block */
-    uint64_t mini;         /* index of the miniblock in the block */
+    uint64_t block, minis; /* numbers per block; miniblocks per block */
+    uint64_t mini;         /* index of the current miniblock in its block */
     uint64_t in_mini;      /* numbers left in the miniblock */
     uint64_t least;        /* smallest delta of the block */
-    const uint8_t *widths; /* (minis): bits of each number of a miniblock */
-    /* where the miniblock's bits begin; `bit` is the next one, counted from there */
+    const uint8_t *widths; /* (minis): bits per number in each miniblock of the block */
+    /* start of the current miniblock's bits; `bit` is the index of the next one */
     const uint8_t *bits;
     uint64_t bit;
 } deltas;
 
-/* Read the head of the encoding at p. Return 0, or -1 if it is damaged. */
+/* Read the header of the encoding at p, and initialize *d. Return 0, or -1 if the header is
+ * damaged. */
 static int open_deltas(deltas *d, const uint8_t *p, const uint8_t *end)
 {
     int bad = 0;
@@ -264,8 +268,8 @@ static int next_mini(deltas *d)
     return 0;
 }
 
-/* Read the next number. For numbers of 32 bits, its lower 32 bits are the number. Return 0, or -1
- * if there is none. */
+/* Read the next number. If the column's numbers have 32 bits, only the lower 32 bits of *out are
+ * valid. Return 0, or -1 if there is no further number. */
 static int next_delta(deltas *d, uint64_t *out)
 {
     if (!d->left) return -1;
@@ -282,17 +286,17 @@ static int next_delta(deltas *d, uint64_t *out)
     return 0;
 }
 
-/* ---- pages that other pages, or several threads, share ---- */
+/* ---- shared pages, which several pages or threads use ---- */
 
 struct sgt_parquet_shared {
     atomic_int users;
-    pthread_mutex_t lock; /* guards all members below until the page is decoded */
+    pthread_mutex_t lock; /* guards the members below until the page is decoded */
     sgt_parquet_page page;
-    sgt_unit unit; /* holds the page's packed bytes, and then its strings */
+    sgt_unit unit; /* holds the page's compressed bytes, and later its strings */
     sgt_parquet_string *rows;
-    const uint8_t *strings; /* the text that the rows' positions refer to */
+    const uint8_t *strings; /* text that the offsets in `rows` refer to */
     int decoded;
-    const char *why; /* the reason why the page cannot be decoded; NULL: none */
+    const char *why; /* reason why the page cannot be decoded, or NULL */
 };
 
 int sgt_parquet_shared_new(sgt_parquet_shared **out, const sgt_parquet_page *p, uint8_t **packed,
@@ -300,7 +304,7 @@ int sgt_parquet_shared_new(sgt_parquet_shared **out, const sgt_parquet_page *p, 
 {
     const sgt_parquet_head *h = &p->head;
     sgt_parquet_shared *s = calloc(1, sizeof *s);
-    /* a damaged head may state any size, so only a likely size is reserved in advance */
+    /* reserve only a plausible size in advance, because a damaged header may state any */
     const size_t likely = h->unpacked < SGT_PARQUET_LIKELY ? h->unpacked : 0;
     if (!s) return sgt_fail_memory(err, "a page");
     s->users = 1;
@@ -352,8 +356,8 @@ static const char *decode_shared(sgt_parquet_shared *s)
     return decode_page(&s->page, &s->unit, s->rows, &s->strings);
 }
 
-/* Decode the page unless a thread has already done so. Return NULL, or what is wrong with it. Any
- * number of threads may call this. */
+/* Decode a shared page, unless a thread has already done so. Return NULL, or what is wrong with the
+ * page. Any number of threads may call this. */
 static const char *open_shared(sgt_parquet_shared *s)
 {
     pthread_mutex_lock(&s->lock);
@@ -365,18 +369,19 @@ static const char *open_shared(sgt_parquet_shared *s)
 
 /* ---- strings, by encoding ----
  *
- * Each function finds the next n strings (or numbers), n > 0, and sets their positions in the
- * unit's text. It returns NULL, or what is wrong. */
+ * Each function decodes the next n > 0 strings (or numbers) and stores their offsets and lengths in
+ * the unit's text. It returns NULL, or what is wrong. */
 
 typedef struct decoder {
     const sgt_parquet_page *p;
     sgt_unit *u;
-    size_t at, end; /* extent in the unit's text of the bytes of the page not read yet */
-    /* (3, head.rows): levels; then indices or lengths; then lengths */
+    size_t at, end; /* range of the page's bytes, in the unit's text, that are not read yet */
+    /* scratch memory for three numbers per row: definition levels; indices or lengths; further
+     * lengths */
     uint32_t *numbers;
 } decoder;
 
-/* Make room for n bytes behind the unit's text. This may move the text. */
+/* Reserve n bytes after the unit's text. The text may be moved in memory. */
 static const char *make_room(sgt_unit *u, uint64_t n)
 {
     if (n > SGT_PARQUET_PAGE) return too_long;
@@ -420,8 +425,8 @@ static const char *read_indexed(decoder *d, sgt_parquet_string *out, size_t n)
     return NULL;
 }
 
-/* Read the first n of the lengths at d->at, and add them to *sum. There may be more than n; advance
- * d->at past all of them. */
+/* Read the lengths at d->at: store the first n of them, and add all to *sum. There may be more than
+ * n; advance d->at past all of them. */
 static const char *read_lengths(decoder *d, uint32_t *out, size_t n, uint64_t *sum)
 {
     static const char damaged[] = "its lengths are damaged";
@@ -432,8 +437,8 @@ static const char *read_lengths(decoder *d, uint32_t *out, size_t n, uint64_t *s
     if (all.left < n) return ended;
     for (size_t i = 0; all.left; i++) {
         uint64_t number;
-        /* the numbers have 32 bits and wrap around; as lengths they cannot be negative, so a
-         * negative one is damage */
+        /* The numbers have 32 bits and wrap around. A length cannot be negative, so a negative
+         * number means damage. */
         if (next_delta(&all, &number) < 0 || (uint32_t)number > INT32_MAX) return damaged;
         if (i < n) out[i] = (uint32_t)number;
         *sum += (uint32_t)number;
@@ -455,8 +460,8 @@ static const char *read_delta_lengths(decoder *d, sgt_parquet_string *out, size_
     return why;
 }
 
-/* Each string is stored as the length of the prefix that it shares with the string before, and the
- * rest. */
+/* Read DELTA_BYTE_ARRAY: a string is stored as the length of the prefix that it shares with the
+ * previous string, and the remaining bytes. */
 static const char *read_delta_strings(decoder *d, sgt_parquet_string *out, size_t n)
 {
     uint32_t *prefix = d->numbers + d->p->head.rows, *length = prefix + d->p->head.rows;
@@ -498,7 +503,8 @@ static const char *read_delta_numbers(decoder *d, sgt_parquet_string *out, size_
     return NULL;
 }
 
-/* The encoding stores the first bytes of all numbers, then their second bytes, and so on. */
+/* Read BYTE_STREAM_SPLIT, which stores the first bytes of all numbers, then all second bytes, and
+ * so on. */
 static const char *read_split_numbers(decoder *d, sgt_parquet_string *out, size_t n)
 {
     const unsigned width = sgt_parquet_width(d->p->column.type);
@@ -517,10 +523,11 @@ static const char *read_split_numbers(decoder *d, sgt_parquet_string *out, size_
 
 #define ENCODINGS 10
 
-/* Indexed by the encoding's number in parquet.thrift. */
+/* Decoders, indexed by the encoding's number in parquet.thrift. */
 static const struct {
     const char *(*read)(decoder *d, sgt_parquet_string *out, size_t n);
-    int strings, numbers; /* 1: the encoding can be used for strings, and for numbers */
+    /* 1 if the encoding is allowed for strings; 1 if it is allowed for numbers */
+    int strings, numbers;
 } encodings[ENCODINGS] = {
     [SGT_PARQUET_PLAIN] = {read_plain, 1, 1},
     [SGT_PARQUET_PLAIN_DICTIONARY] = {read_indexed, 1, 1},
@@ -536,7 +543,7 @@ int sgt_parquet_has_indices(const sgt_parquet_head *h)
     return h->encoding == SGT_PARQUET_PLAIN_DICTIONARY || h->encoding == SGT_PARQUET_RLE_DICTIONARY;
 }
 
-/* Find the next n strings of the page, whatever the encoding. */
+/* Decode the next n strings of the page, by the page's encoding. */
 static const char *read_strings(decoder *d, sgt_parquet_string *out, size_t n)
 {
     const int encoding = d->p->head.encoding, strings = d->p->column.type == SGT_PARQUET_BYTES;
@@ -549,7 +556,7 @@ static const char *read_strings(decoder *d, sgt_parquet_string *out, size_t n)
 
 /* ---- pages ---- */
 
-/* Find all rows of the page. Its first `levels` bytes are the definition levels, which tell which
+/* Decode all rows of the page. The next `levels` bytes are the definition levels, which show which
  * rows are null; a null row has no string. */
 static const char *decode_rows(decoder *d, size_t levels, sgt_parquet_string *rows)
 {
@@ -570,15 +577,15 @@ static const char *decode_rows(decoder *d, size_t levels, sgt_parquet_string *ro
         there -= level[i] < least;
     }
     const char *why = read_strings(d, rows, there);
-    /* move each string to its row, beginning with the last row */
+    /* move each string to its row, from the last row to the first */
     for (size_t i = n; i-- > 0 && !why;)
         rows[i] = level[i] == least ? rows[--there] : (sgt_parquet_string){SGT_PARQUET_NULL, 0};
     return why;
 }
 
-/* Unpack the page behind the unit's text; a page that is not compressed stays where it is. Set
- * d->at and d->end to the extent of the page, and *levels to the number of bytes of its definition
- * levels, which come first. */
+/* Decompress the page to the end of the unit's text; a page that is not compressed stays where it
+ * is. Set d->at and d->end to the range of the page's bytes, and *levels to the number of bytes of
+ * definition levels at its beginning. */
 static const char *unpack_page(decoder *d, size_t *levels)
 {
     const sgt_parquet_page *p = d->p;
@@ -613,8 +620,8 @@ static const char *unpack_page(decoder *d, size_t *levels)
     return n > d->end - d->at ? levels_end : NULL;
 }
 
-/* Decode all rows of the page, and set *strings to the text that their positions refer to: u's
- * text, or that of the dictionary, which lives as long as it is used. */
+/* Decode all rows of the page. Set *strings to the text that their offsets refer to: u's text, or
+ * the text of the dictionary, which is valid as long as the page has a reference to it. */
 static const char *decode_page(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet_string *rows,
                                const uint8_t **strings)
 {
@@ -628,8 +635,8 @@ static const char *decode_page(const sgt_parquet_page *p, sgt_unit *u, sgt_parqu
     return why;
 }
 
-/* Copy the strings of rows[count] into u's text after u->used, and set their positions accordingly.
- * strings: the text that their positions referred to, which is not u's text. */
+/* Copy the strings of rows[count] to the end of u's text, and adjust their offsets. `strings` is
+ * the text that the offsets referred to before; it is not u's text. */
 static const char *copy_rows(sgt_unit *u, sgt_parquet_string *rows, uint64_t count,
                              const uint8_t *strings)
 {
@@ -671,18 +678,19 @@ void sgt_parquet_pages_drop(sgt_unit *u)
     u->page_count = 0;
 }
 
-/* ---- rows become parts; a null row and a string that is not UTF-8 are bad ---- */
+/* ---- turning rows into documents; null rows and strings that are not UTF-8 are bad ---- */
 
-/* Return whether all strings are UTF-8, checked in one call. Between them in the unit's text lies
- * only ASCII, or strings that are checked as well (sgt_parquet_page_decode). Also check that no
- * string begins within a character. */
+/* Return 1 if all strings are valid UTF-8. One call checks them all: between them in the unit's
+ * text are only ASCII bytes, or strings that are checked as well (sgt_parquet_page_decode). Also
+ * check that no string begins in the middle of a character. */
 static int all_valid(const sgt_unit *u, const sgt_parquet_string *rows, uint64_t count)
 {
     size_t from = SIZE_MAX, to = 0, before = SIZE_MAX;
     for (uint64_t i = 0; i < count; i++) {
         const size_t at = rows[i].at, end = at + rows[i].length;
         if (at == SGT_PARQUET_NULL || at == end) continue;
-        /* a string that does not follow another one directly has ASCII before it */
+        /* only a string that directly follows another can begin in a character: any other has ASCII
+         * before it */
         if (at == before && (u->text[at] & 0xC0) == 0x80) return 0;
         if (at < from) from = at;
         if (end > to) to = end;
@@ -691,8 +699,8 @@ static int all_valid(const sgt_unit *u, const sgt_parquet_string *rows, uint64_t
     return from == SIZE_MAX || sgt_utf8_valid(u->text + from, to - from) == to - from;
 }
 
-/* Return the reason why the row is not a document, with the byte in *byte; NULL if it is one.
- * valid: the string is known to be UTF-8. */
+/* Return NULL if the row is a document. Otherwise return the reason why it is bad, and set *byte to
+ * the byte. valid: 1 if the string is known to be UTF-8. */
 static const char *bad_row(const sgt_unit *u, const sgt_parquet_string *s, int valid,
                            uint64_t *byte)
 {
@@ -713,7 +721,7 @@ int sgt_parquet_records(sgt_unit *u, const sgt_part *p, sgt_part *next, sgt_erro
     sgt_parquet_string *rows = calloc((size_t)all + 1, sizeof *rows);
     if (!rows) return sgt_fail_memory(err, "rows of a page");
     int rc = page ? sgt_parquet_page_decode(page, u, rows, f->path, err) : SGT_OK;
-    /* all rows of the page are bad, or all rows for which no page was found */
+    /* count all rows as bad: the rows of a damaged page, or the rows for which no page was found */
     if (!page || (rc == SGT_EFORMAT && f->skip_bad)) {
         next->records = next->bad = p->end - p->offset;
         next->end = p->end;

@@ -1,5 +1,5 @@
-/* source.c: read files, standard input and the output of filters; unpack .gz and .zst; and read
- * such files ahead of their turn. */
+/* source.c: reads files, standard input and the output of filters, and decompresses .gz and .zst.
+ * Compressed and filtered files can be read ahead. */
 #include "tokenize/input/source.h"
 
 #include <errno.h>
@@ -18,22 +18,26 @@
 #include "loader/base/thread.h"
 #include "tokenize/input/filter.h"
 
-/* bytes per read of packed input: the size of zstd's largest block, large enough for cheap reads */
+/* bytes per read of compressed input; equals zstd's largest block, and is large enough for
+ * efficient reads */
 #define IN ((size_t)128 << 10)
-#define OUT ((size_t)128 << 10) /* bytes unpacked at a time: the size of zstd's largest block */
-/* bytes read ahead at a time: the caller can use them only when all have been read */
+#define OUT ((size_t)128 << 10) /* bytes decompressed at a time; equals zstd's largest block */
+/* bytes per read of a read-ahead thread; the caller can use them only when all of them have been
+ * read */
 #define CHUNK ((size_t)256 << 10)
 
-/* Bytes that a source's own thread has read and the caller has not. */
+/* Ring buffer of bytes that a source's read-ahead thread has read and the caller has not. */
 typedef struct ring {
     pthread_t thread;
     pthread_mutex_t lock; /* guards all members below, except the bytes between `used` and `made` */
     pthread_cond_t changed;
-    uint8_t *bytes; /* (SGT_AHEAD_BYTES): byte i of the stream is at i % SGT_AHEAD_BYTES */
-    /* bytes of the stream that the thread has written, and that the caller has read */
+    /* (SGT_AHEAD_BYTES): ring buffer; byte i of the stream is at i % SGT_AHEAD_BYTES */
+    uint8_t *bytes;
+    /* made: bytes of the stream written by the thread; used: bytes read by the caller */
     uint64_t made, used;
     uint64_t raw; /* bytes read from disk */
-    /* 1: the thread has finished: rc is SGT_OK if the stream is complete, else the error */
+    /* ended: 1 when the thread has finished; rc: then SGT_OK if the stream is complete, else the
+     * error */
     int ended;
     int rc;
     sgt_error err;
@@ -41,40 +45,45 @@ typedef struct ring {
 
 struct sgt_source {
     const sgt_corpus_file *file;
-    const sgt_stop *stop, *cancel; /* a request of either ends a wait for a stream */
-    sgt_stop closing;              /* requested when the source is being closed */
-    int fd;                        /* descriptor of the file or of standard input; -1: not open */
-    uint64_t at;                   /* bytes read so far from fd or from the filter */
+    const sgt_stop *stop, *cancel; /* if either stop is requested, waiting for a stream ends */
+    sgt_stop closing;              /* requested while the source is being closed */
+    int fd;                        /* descriptor of the file or of standard input; -1 if not open */
+    uint64_t at;                   /* number of bytes read so far from fd or from the filter */
     int filtered;                  /* 1: the filter has been started */
-    /* the process of the file's filter, whose output is read instead of the file */
+    /* process of the filter whose output is read instead of the file */
     sgt_child child;
-    /* The members up to `left` are for a packed file. `out` is filled completely, and refilled only
-     * when all of it was read. zstd loses some bytes before a damaged one, depending on the sizes
-     * of the calls, so fixed sizes give the same bytes however the caller reads. */
-    uint8_t *in, *out; /* buffers for packed and unpacked bytes */
+    /* The members from here to `left` are only used for compressed files. `out` is always filled
+     * completely, and refilled only when all of it has been read. The reason: before a damaged
+     * byte, zstd loses some bytes, and how many depends on the sizes of its calls. With fixed
+     * sizes, the bytes are the same however the caller reads. */
+    uint8_t *in, *out; /* buffers for compressed and for decompressed bytes */
     size_t in_at, in_size, out_at, out_size;
-    int in_end; /* 1: the file has no bytes after those in `in` */
+    int in_end; /* 1 if the file ends after the bytes in `in` */
     z_stream gz;
     ZSTD_DStream *zst;
-    /* 1: a gzip member or zstd frame has begun and has not ended. A file starts with 1, because it
-     * must have at least one */
+    /* 1 while a gzip member or zstd frame has begun and not ended. It is 1 at the start of a file,
+     * because a file must have at least one of them. */
     int inside;
-    uint64_t member_end; /* file offset at which the last gzip member ended; 0: none has ended */
-    int next;            /* 1: another member begins directly after the last one, without padding */
-    /* 1: the stream has no bytes after those in `out`. If `failure` is set, it comes after those
-     * bytes */
+    /* offset in the file at which the last gzip member ended; 0 if none has ended */
+    uint64_t member_end;
+    /* 1 if another gzip member directly follows the last one, without padding */
+    int next;
+    /* 1 if the stream ends after the bytes in `out`. If `failure` is set, it is reported after
+     * those bytes. */
     int ended;
-    sgt_error failure; /* error to report once `out` is read; code 0: none */
-    sgt_error left;    /* what was left out (sgt_source_left) */
-    ring *ahead;       /* ring of bytes read ahead; NULL: the caller reads the file itself */
-    uint64_t raw;      /* bytes read from disk when the ring was last read */
+    sgt_error failure; /* error to report once `out` has been read; code 0 if none */
+    sgt_error left;    /* description of the bytes that were left out (sgt_source_left) */
+    /* ring buffer of the read-ahead thread; NULL if the caller reads the file itself */
+    ring *ahead;
+    uint64_t raw; /* value of ahead->raw at the last read from the ring buffer */
 };
 
 static size_t at_most(size_t n, size_t max) { return n < max ? n : max; }
 
-/* ---- bytes as the system delivers them ---- */
+/* ---- reading files, standard input and filters ---- */
 
-/* Check that the file is still the one that was listed, by its size and time stamp. */
+/* Return an error if the file's size or modification time has changed since the inputs were
+ * listed. */
 static int check_same(const sgt_source *s, sgt_error *err)
 {
     const sgt_corpus_file *f = s->file;
@@ -92,7 +101,7 @@ static int check_same(const sgt_source *s, sgt_error *err)
 static int open_file(sgt_source *s, sgt_error *err)
 {
     const sgt_corpus_file *f = s->file;
-    /* O_NONBLOCK: do not block if the path has become a pipe */
+    /* O_NONBLOCK avoids blocking if the path has become a pipe */
     s->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (s->fd < 0) return sgt_fail_errno(err, "%s", f->path);
     int rc = check_same(s, err);
@@ -104,8 +113,8 @@ static int open_file(sgt_source *s, sgt_error *err)
     return rc;
 }
 
-/* Wait until a stream or filter can be read, checking at intervals whether to stop. A file never
- * has to be waited for, but it needs the check, too: skipping a long line of it may take
+/* Wait until standard input or a filter can be read, and check at intervals for a stop request. A
+ * regular file can always be read, but the check is needed, too: skipping a long line may take
  * minutes. */
 static int wait_bytes(const sgt_source *s, int fd, sgt_error *err)
 {
@@ -116,11 +125,12 @@ static int wait_bytes(const sgt_source *s, int fd, sgt_error *err)
             return sgt_fail(err, SGT_ESTOPPED, "stopped");
         rc = poll(&p, 1, 100);
     } while (rc == 0 || (rc < 0 && errno == EINTR));
-    return SGT_OK; /* if poll failed, the read after this reports the error */
+    return SGT_OK; /* if poll failed, the following read reports the error */
 }
 
-/* Check that this is still the file that was opened. Call this at the last expected byte, and at an
- * early end of the file. */
+/* Return an error if the file has changed since it was listed, has another size than listed, or if
+ * its filter failed. Set *end to 1 if the file has ended. Call this at the last expected byte, or
+ * if the file ends earlier. */
 static int check_end(sgt_source *s, int *end, sgt_error *err)
 {
     const sgt_corpus_file *f = s->file;
@@ -143,7 +153,7 @@ static int check_end(sgt_source *s, int *end, sgt_error *err)
                     f->path, f->size, s->at > f->size ? "more" : "fewer");
 }
 
-/* Read from the file, standard input or the filter into p[*n ... want). */
+/* Read from the file, standard input or the filter into p[*n ... want), and advance *n. */
 static int read_file(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end, sgt_error *err)
 {
     const sgt_corpus_file *f = s->file;
@@ -164,12 +174,12 @@ static int read_file(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end
 
 /* ---- packed files ---- */
 
-/* Return the offset in the file of the next packed byte. */
+/* Return the offset in the file of the next compressed byte. */
 static uint64_t packed_at(const sgt_source *s) { return s->at - (s->in_size - s->in_at); }
 
-/* Return whether the bytes after a gzip member, which were taken for another member, are garbage:
- * they do not begin with two bytes that zlib accepts. If the file ends after the first of the two,
- * that counts as a member cut off, as in gzip(1). */
+/* Return 1 if the bytes after a gzip member are trailing garbage rather than another member,
+ * because they do not begin with two bytes that zlib accepts. If the file ends after the first of
+ * these two bytes, that counts as a truncated member, as in gzip(1). */
 static int is_garbage(const sgt_source *s)
 {
     return s->member_end && (s->gz.msg ? s->gz.total_in < 3 : s->gz.total_in < 2 && !s->next);
@@ -189,11 +199,11 @@ static int damaged(const sgt_source *s, const char *kind, const char *why, sgt_e
                                       : " (--skip-bad leaves out the rest of such files)");
 }
 
-/* Unpack some gzip bytes in s->in to s->out. */
+/* Decompress some gzip bytes from s->in to s->out. */
 static int inflate_some(sgt_source *s, sgt_error *err)
 {
     z_stream *z = &s->gz;
-    if (!s->inside) { /* skip the zeros between members, or begin the next member */
+    if (!s->inside) { /* skip zeros after a member, and begin the next member */
         while (s->in_at < s->in_size && s->in[s->in_at] == 0) s->in_at++;
         if (s->in_at == s->in_size) return SGT_OK;
         inflateReset(z);
@@ -216,11 +226,11 @@ static int inflate_some(sgt_source *s, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return whether `first` begins a frame of a format older than zstd 0.8. libzstd's decoders for
- * such frames ignore our memory limit, and their errors depend on how the input is divided. */
+/* Return 1 if `first` begins a frame of a format older than zstd 0.8. libzstd's decoders for these
+ * formats ignore the memory limit, and their errors depend on how the input is divided. */
 static int is_legacy(uint8_t first) { return first >= 0x1e && first <= 0x27; }
 
-/* Unpack some zstd bytes in s->in to s->out. */
+/* Decompress some zstd bytes from s->in to s->out. */
 static int decompress_some(sgt_source *s, sgt_error *err)
 {
     static const char not_zstd[] = "not zstd, or damaged";
@@ -258,7 +268,8 @@ static int begin_unpacking(sgt_source *s, sgt_error *err)
     return SGT_OK;
 }
 
-/* Fill s->out, all of which was read before, or as much as the stream has. */
+/* Refill s->out completely, or with the rest of the stream. All of s->out must have been read
+ * before. */
 static int unpack(sgt_source *s, sgt_error *err)
 {
     s->out_at = s->out_size = 0;
@@ -279,8 +290,8 @@ static int unpack(sgt_source *s, sgt_error *err)
     return SGT_OK;
 }
 
-/* Fill s->out. Trailing garbage ends the stream, and with --skip-bad so does damage; s->left then
- * describes it. Any other error goes to s->failure. */
+/* Refill s->out. Trailing garbage ends the stream, and so does damage with --skip-bad; in both
+ * cases, describe it in s->left. Store any other error in s->failure. */
 static void unpack_more(sgt_source *s)
 {
     const int rc = unpack(s, &s->failure), garbage = is_garbage(s);
@@ -310,7 +321,7 @@ const sgt_error *sgt_source_left(const sgt_source *s) { return &s->left; }
 
 /* ---- one source ---- */
 
-/* Open the stream if it is not open yet. */
+/* Open the file, unless it is already open, and prepare to decompress it if it is compressed. */
 static int open_stream(sgt_source *s, sgt_error *err)
 {
     const int rc = s->fd < 0 ? open_file(s, err) : SGT_OK;
@@ -359,7 +370,8 @@ int sgt_source_seek(sgt_source *s, uint64_t at, sgt_error *err)
 static uint64_t raw_bytes(const sgt_source *s)
 {
     const uint64_t size = s->file->size;
-    /* how much of the file a filter has read is unknown, so count the bytes that it has printed */
+    /* with a filter, it is unknown how much of the file was read: use the bytes that the filter has
+     * printed */
     if (s->file->filter) return s->at < size ? s->at : size;
     return packed_at(s);
 }
@@ -368,7 +380,8 @@ uint64_t sgt_source_raw(const sgt_source *s) { return s->ahead ? s->raw : raw_by
 
 /* ---- reading ahead ---- */
 
-/* The thread of a source: opens the file and reads it into the ring until it ends. */
+/* Main function of the read-ahead thread: open the file, and read it into the ring buffer until it
+ * ends. */
 static void *fill_ring(void *arg)
 {
     sgt_source *s = arg;
@@ -425,7 +438,8 @@ static int read_ring(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end
     int rc = SGT_OK;
     pthread_mutex_lock(&r->lock);
     while (*n < want && !*end && !rc) {
-        /* no timeout is needed: when a stop is requested, the thread sees it and ends */
+        /* no timeout is needed: if a stop is requested, the read-ahead thread notices it and
+         * ends */
         while (r->made == r->used && !r->ended) pthread_cond_wait(&r->changed, &r->lock);
         const size_t from = (size_t)(r->used % SGT_AHEAD_BYTES),
                      there = at_most((size_t)(r->made - r->used), want - *n),

@@ -1,5 +1,5 @@
-/* units.c: threads take units of text from the feed in turn, work on them in parallel, and store
- * them in a ring, from which the caller takes them in order. */
+/* units.c: threads read units of text from the feed one at a time, work on them in parallel, and
+ * store them in a ring, from which the caller takes them in order. */
 #include "tokenize/input/units.h"
 
 #include <errno.h>
@@ -12,10 +12,10 @@
 
 typedef struct place {
     sgt_unit unit;
-    /* 1: the unit was worked on, or has failed, and the caller has not returned it yet; guarded by
-     * `lock` */
+    /* 1 if the unit has been worked on, or has failed, and the caller has not returned it; guarded
+     * by `lock` */
     int done;
-    int rc; /* 0: a unit; 1: the feed has ended; < 0: an error */
+    int rc; /* 0: a unit; 1: the feed has ended; negative: an error */
     sgt_error err;
 } place;
 
@@ -29,21 +29,22 @@ struct sgt_units {
     sgt_units_job job;
     sgt_text_feed *feed;
 
-    pthread_mutex_t feed_lock; /* guards the feed and `ticket`, the number of its next unit */
+    pthread_mutex_t feed_lock; /* guards the feed and `ticket`, the index of its next unit */
     uint64_t ticket;
     int feed_ended;
 
     pthread_mutex_t lock; /* guards places[].done and `next` */
     pthread_cond_t changed;
-    place *places; /* unit number t is in places[t % place_count] */
+    place *places; /* ring of units: unit t is in places[t % place_count] */
     size_t place_count;
-    uint64_t next; /* number of the unit that the caller has, or will take next */
-    /* requested to end the threads; set under `lock`, because threads wait on `changed` */
+    uint64_t next; /* index of the unit that the caller has or will take next */
+    /* requested to end the threads; requested while `lock` is held, because threads wait for
+     * `changed` */
     sgt_stop cancelled;
 
     thread *threads;
     size_t running;
-    int given; /* 1: the caller has unit number `next` */
+    int given; /* 1 if the caller has unit `next` */
 };
 
 size_t sgt_units_threads(const sgt_corpus *c, int threads, size_t piece)
@@ -53,8 +54,8 @@ size_t sgt_units_threads(const sgt_corpus *c, int threads, size_t piece)
     return !c->unsized && units < want ? (size_t)units : want;
 }
 
-/* Wait until the ring has a free entry for unit number t, and return it; return NULL if the threads
- * are to end. */
+/* Wait until the ring entry for unit t is free, and return it. Return NULL if the threads are to
+ * end. */
 static place *wait_for_place(sgt_units *s, uint64_t t)
 {
     pthread_mutex_lock(&s->lock);
@@ -69,7 +70,7 @@ static void *work_on_units(void *arg)
     const thread *self = arg;
     sgt_units *s = self->s;
     for (;;) {
-        /* read the next unit of the feed into its ring entry */
+        /* read the feed's next unit into its entry of the ring */
         pthread_mutex_lock(&s->feed_lock);
         place *at = s->feed_ended ? NULL : wait_for_place(s, s->ticket);
         if (at) {
@@ -91,8 +92,8 @@ static int start_threads(sgt_units *s, sgt_error *err)
 {
     const size_t threads = s->job.feed.threads;
     int failed = 0;
-    /* one entry for the unit that the caller has, and two per thread: a unit in work and one that
-     * is ready */
+    /* one entry for the unit that the caller has, and two per thread: one being worked on and one
+     * that is ready */
     s->place_count = 2 * threads + 1;
     s->places = calloc(s->place_count, sizeof *s->places);
     s->threads = calloc(threads, sizeof *s->threads);
@@ -101,7 +102,7 @@ static int start_threads(sgt_units *s, sgt_error *err)
         thread *t = &s->threads[s->running];
         t->s = s;
         t->worker = (char *)s->job.workers + s->running * s->job.worker_size;
-        /* the system may allow no more threads: continue with those that run */
+        /* if the system allows no more threads, continue with those already running */
         if ((failed = sgt_thread_start(&t->id, work_on_units, t)) != 0) break;
     }
     if (s->running) return SGT_OK;
@@ -143,7 +144,7 @@ void sgt_units_stop(sgt_units *s)
     free(s);
 }
 
-/* Free the ring entry of the unit that the caller had, for the threads. */
+/* Free the ring entry of the caller's last unit, so that a thread can use it. */
 static void give_back(sgt_units *s)
 {
     place *at = &s->places[s->next % s->place_count];

@@ -1,6 +1,6 @@
-/* units.h: threads read the units of a corpus and work on them in parallel, and the caller takes
- * them in the order of the text. So the result does not depend on the threads' speed, and a ring of
- * units bounds the memory.
+/* units.h: processes the units of a corpus in parallel. Threads read units and work on them, and
+ * the caller takes the finished units in the order of the text. So the result does not depend on
+ * the threads' speed, and a ring of units bounds the memory.
  *
  *     sgt_units_job job = {.feed = {.reading = {.corpus = c, .o = o}, .piece = piece,
  *                                   .threads = n}, .work = work,
@@ -17,25 +17,25 @@
 typedef struct sgt_units sgt_units;
 
 typedef struct sgt_units_job {
-    /* options of the feed; `threads` is at least 1; `cancel` is set by sgt_units_start */
+    /* options of the feed; `threads` must be at least 1, and sgt_units_start sets `cancel` */
     sgt_text_feed_options feed;
-    sgt_part_work *work; /* called by a thread with its own worker */
-    /* (feed.threads): workers of worker_size bytes each, which outlive the threads */
+    sgt_part_work *work; /* function that each thread calls with its worker */
+    /* array of feed.threads workers, of worker_size bytes each; it must outlive the threads */
     void *workers;
     size_t worker_size;
 } sgt_units_job;
 
-/* Return the number of threads to start: `threads` (0: one per CPU), but no more than there are
- * units of `piece` bytes. */
+/* Return the number of threads to start: `threads` (0 means one per CPU), but at most the number of
+ * units of `piece` bytes in the corpus. */
 size_t sgt_units_threads(const sgt_corpus *c, int threads, size_t piece);
 
-/* Open a feed and start the threads, or fewer if the system allows no more. The caller ends them
- * with sgt_units_stop. */
+/* Open a feed and start the threads. If the system allows fewer threads, start fewer. The caller
+ * ends them with sgt_units_stop. */
 int sgt_units_start(sgt_units **out, const sgt_units_job *job, sgt_error *err);
-/* Set *u to the next unit, which the caller may use until the next call. Return 0; 1 at the end; or
- * the error of the first unit that failed, or SGT_ESTOPPED. */
+/* Set *u to the next unit, which the caller may use until the next call. Return 0, or 1 at the end,
+ * or a negative SGT_E*: the error of the first unit that failed, or SGT_ESTOPPED. */
 int sgt_units_next(sgt_units *s, sgt_unit **u, sgt_error *err);
-/* End the threads and free s. NULL is allowed. */
+/* End the threads and free s, which may be NULL. */
 void sgt_units_stop(sgt_units *s);
 
 #endif
