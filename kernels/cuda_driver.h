@@ -1,5 +1,6 @@
-/* cuda_driver.h: asks the driver whether CUDA can be used here, without CUDA's headers or
- * libraries. An error message can then name the missing component before anything else is tried.
+/* cuda_driver.h: asks the driver whether CUDA can be used on this machine. It needs neither CUDA's
+ * headers nor its libraries, so an error message can name the missing component before anything
+ * else is tried.
  *
  *     int version, devices;
  *     if (sgt_cuda_driver_ask(&version, &devices, &err) < 0) ...; // "no CUDA driver: ..."
@@ -7,7 +8,7 @@
  *     if (sgt_cuda_device_serves("NVIDIA H200", 9, 0, &err) < 0) ...;
  *
  * Each function returns 0, or SGT_EUNSUPPORTED with a message of one line. Any thread may call
- * them. */
+ * these functions. */
 #ifndef SGT_CUDA_DRIVER_H
 #define SGT_CUDA_DRIVER_H
 
@@ -17,16 +18,17 @@
 extern "C" {
 #endif
 
-/* Get the newest CUDA version that the driver supports (12040 for 12.4; 0 if the driver does not
- * report it) and the number of devices, at least 1. */
+/* Set *version to the newest CUDA version that the driver supports, for example 12040 for 12.4, or
+ * to 0 if the driver does not report it. Set *devices to the number of devices, which is at least
+ * 1. */
 int sgt_cuda_driver_ask(int *version, int *devices, sgt_error *err);
 
-/* Check that the driver can run a program built with CUDA version `runtime`: the program's major
- * version must not be newer than the driver's. */
+/* Check that a driver for CUDA version `version` can run a program built with CUDA version
+ * `runtime`: the program's major version must not be newer than the driver's. */
 int sgt_cuda_driver_serves(int version, int runtime, sgt_error *err);
 
-/* Check that the device has at least compute capability 8.0, the oldest that the kernels are
- * compiled for. */
+/* Check that the device's compute capability, major.minor, is at least 8.0, the lowest for which
+ * the kernels are compiled. */
 int sgt_cuda_device_serves(const char *name, int major, int minor, sgt_error *err);
 
 #ifdef __cplusplus

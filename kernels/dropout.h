@@ -27,32 +27,33 @@ typedef enum sgt_dropout_site {
     SGT_DROP_FCPROJ
 } sgt_dropout_site;
 
-/* Return the element number of column c at position t of a row, if a row has T positions of C
- * columns. The embeddings and both projections use it. */
+/* Return the element number of column c at position t of a row, where a row has T positions of C
+ * columns. Dropout of the embeddings and of both projections uses these numbers. */
 SGT_EVERYWHERE uint64_t sgt_dropout_element(uint64_t row, uint64_t t, uint64_t c, uint64_t T,
                                             uint64_t C)
 {
     return (row * T + t) * C + c;
 }
 
-/* Return the element number of the probability of key j for query i in head h of H. Rows of keys
- * are padded to a multiple of 4, so that for any T the four keys from a multiple of 4 on share one
- * draw. */
+/* Return the element number of the probability with which query i attends to key j in head h of H
+ * heads. Each query's T keys are padded to a multiple of 4. So the four keys from any multiple of 4
+ * on share one random draw. */
 SGT_EVERYWHERE uint64_t sgt_dropout_attention_element(uint64_t row, uint64_t h, uint64_t i,
                                                       uint64_t j, uint64_t H, uint64_t T)
 {
     return ((row * H + h) * T + i) * ((T + 3) / 4 * 4) + j;
 }
 
-/* Return the part of Philox's counter that all elements of a tensor share. layer is at most 4095,
- * and step below 2^48. */
+/* Return the part of Philox's counter that is the same for all elements of a tensor. layer must be
+ * at most 4095, and step below 2^48. */
 SGT_EVERYWHERE uint64_t sgt_dropout_draw(uint64_t step, uint32_t layer, uint32_t site)
 {
     return step << 16 | (uint64_t)layer << 4 | site;
 }
 
-/* Return the threshold of `rate`, 0 <= rate < 1: an element is kept if the upper 24 bits of its
- * random word reach the threshold. The fraction dropped differs from `rate` by at most 2^-24. */
+/* Return the threshold for `rate`, where 0 <= rate < 1. An element is kept if the upper 24 bits of
+ * its random word are at least the threshold. The probability of dropping it differs from `rate` by
+ * at most 2^-24. */
 SGT_EVERYWHERE uint32_t sgt_dropout_limit(float rate)
 {
     float exact = rate * 0x1p24f;
@@ -60,8 +61,8 @@ SGT_EVERYWHERE uint32_t sgt_dropout_limit(float rate)
     return below + ((float)below < exact);
 }
 
-/* Return which of the four elements from `element` on, a multiple of 4, are kept: bit i is set if
- * element + i is kept. */
+/* Return a bit set of the kept elements among the four from `element` on, which must be a multiple
+ * of 4: bit i is set if element + i is kept. */
 SGT_EVERYWHERE uint32_t sgt_dropout_kept(uint64_t seed, uint64_t draw, uint64_t element,
                                          uint32_t limit)
 {
@@ -71,10 +72,11 @@ SGT_EVERYWHERE uint32_t sgt_dropout_kept(uint64_t seed, uint64_t draw, uint64_t 
     return kept;
 }
 
-/* Return the factor of kept elements, rounded to float32. */
+/* Return the factor by which kept elements are multiplied, rounded to float32. */
 SGT_EVERYWHERE float sgt_dropout_keep(float rate) { return 1 / (1 - rate); }
 
-/* Write the factors of four elements from `element` on, a multiple of 4: 0 or 1/(1 - rate). */
+/* Write the factors (0 or 1/(1 - rate)) of the four elements from `element` on, which must be a
+ * multiple of 4. */
 SGT_EVERYWHERE void sgt_dropout_four(float factor[4], uint64_t seed, uint64_t draw,
                                      uint64_t element, float rate)
 {

@@ -1,14 +1,15 @@
-/* kernels.h: the table of CPU kernels. Each kernel has one name, one signature, and a line that
- * gives its formula and shapes.
+/* kernels.h: the table of CPU kernels. The comment at each kernel gives its formula and the shapes
+ * of its arrays.
  *
  *     const sgt_kernels *k = sgt_kernels_cpu();                 // the best for this machine
  *     k->layernorm(out, mean, rstd, x, w, b, rows, C, 1e-5f);
  *
- * All arrays are row-major float32 unless stated otherwise; "+=" means that the kernel adds to the
- * output. Kernels run on the calling thread, allocate nothing and cannot fail. The backend cuts
- * work into tiles that do not depend on the number of threads, so any number of threads gives the
- * same bits. kernels/ref defines the results: plain C with double sums and the same signatures.
- * Rows need no alignment. No kernel reads or writes outside the shapes given here. */
+ * All arrays are row-major float32 unless stated otherwise, and "+=" means that the kernel adds to
+ * the output. Kernels run on the calling thread, allocate nothing and cannot fail. The backend cuts
+ * work into tiles that do not depend on the number of threads, so the number of threads does not
+ * change a single bit of the results. kernels/ref defines the results, in plain C with sums in
+ * double and with the same signatures. Rows need not be aligned. No kernel reads or writes outside
+ * the stated shapes. */
 #ifndef SGT_KERNELS_H
 #define SGT_KERNELS_H
 
@@ -23,10 +24,10 @@ extern "C" {
 
 typedef enum sgt_gelu_kind { SGT_GELU_TANH, SGT_GELU_ERF } sgt_gelu_kind;
 
-/* AdamW, Loshchilov & Hutter 2017 (decoupled decay), with bias correction:
+/* AdamW (Loshchilov & Hutter 2017: decoupled weight decay), with bias correction:
  *   g' = g*grad_scale   m = b1*m + (1-b1)*g'   v = b2*v + (1-b2)*g'^2
  *   p -= lr*(m/c1 / (sqrt(v/c2) + eps) + decay*p)
- * with c1 = 1 - b1^t, c2 = 1 - b2^t for the t-th update (t from 1); p on the right is the value
+ * In the t-th update (t from 1), c1 = 1 - b1^t and c2 = 1 - b2^t. On the right, p is its value
  * before the update. */
 typedef struct sgt_adamw {
     float lr, beta1, beta2, eps, decay, grad_scale;
@@ -36,12 +37,13 @@ typedef struct sgt_adamw {
 /* Parameters of the random numbers for stochastic rounding. Each number is a pure function of
  * (seed, draw, element). */
 typedef struct sgt_random {
-    uint64_t seed, draw; /* draw: from sgt_moments_draw(step), kernels/moments.h */
-    uint64_t first;      /* element number of the array's first number */
+    /* draw: result of sgt_moments_draw(step), kernels/moments.h */
+    uint64_t seed, draw;
+    uint64_t first; /* element number of the first number in the array */
 } sgt_random;
 
-/* Stochastic gradient descent with momentum (Polyak 1964), optionally Nesterov's, with decay
- * decoupled as in AdamW:
+/* Stochastic gradient descent with momentum (Polyak 1964), optionally Nesterov's, and with
+ * decoupled weight decay as in AdamW:
  *   g' = g*grad_scale   m = momentum*m + g'
  *   p -= lr*((nesterov ? g' + momentum*m : m) + decay*p) */
 typedef struct sgt_sgd {
@@ -49,11 +51,11 @@ typedef struct sgt_sgd {
     int nesterov;
 } sgt_sgd;
 
-/* Parameters of sgt_dropout_factor (dropout.h), which decides which numbers are dropped and scales
- * the others. */
+/* Parameters of dropout. sgt_dropout_factor (dropout.h) decides which numbers are set to 0, and by
+ * which factor the other numbers are multiplied. */
 typedef struct sgt_dropout {
-    uint64_t seed, draw; /* draw: from sgt_dropout_draw(step, layer, site) */
-    uint64_t first;      /* element number of the array's first number */
+    uint64_t seed, draw; /* draw: result of sgt_dropout_draw(step, layer, site) */
+    uint64_t first;      /* element number of the first number in the array */
     float rate;
 } sgt_dropout;
 
@@ -61,241 +63,255 @@ typedef struct sgt_dropout {
  * (seed, draw, element). */
 typedef struct sgt_normals {
     uint64_t seed, draw;
-    uint64_t first; /* element number of the array's first number */
+    uint64_t first; /* element number of the first number in the array */
     float sigma;
 } sgt_normals;
 
 typedef enum sgt_rounding { SGT_FORMAT_BF16, SGT_FORMAT_FP16 } sgt_rounding;
 
 typedef struct sgt_kernels {
-    const char *level; /* "ref", "plain", "avx2", "avx512", "amx" */
+    const char *level; /* name of the CPU level: "ref", "plain", "avx2", "avx512", "amx" */
 
-    /* out[i] = wte[ids[i]] + wpe[(row0 + i) % T]
+    /* Token and position embeddings: out[i] = wte[ids[i]] + wpe[(row0 + i) % T]
      *   out (n, C), ids (n), wte (V, C), wpe (>=T, C)
      * If n is 1, out may be the row wte[ids[0]] itself. */
     void (*embed)(float *out, const int32_t *ids, const float *wte, const float *wpe, size_t row0,
                   size_t n, size_t T, size_t C);
 
-    /* dwte[ids[i]][c] += dout[i][c], dwpe[i % T][c] += dout[i][c] for columns c0 <= c < c1, in
-     * order of i
-     *   dout (n, C)
-     * Returns by how much the sum of squares of dwte has grown. */
+    /* Gradients of the embeddings, for columns c0 <= c < c1 and in ascending order of i:
+     *   dwte[ids[i]][c] += dout[i][c]   dwpe[i % T][c] += dout[i][c]   dout (n, C)
+     * The kernel returns by how much the sum of squares of dwte has grown. */
     double (*embed_backward)(float *dwte, float *dwpe, const int32_t *ids, const float *dout,
                              size_t n, size_t T, size_t C, size_t c0, size_t c1);
 
-    /* mean, rstd = 1/sqrt(var + eps), out = (x - mean)*rstd*w + b
-     *   x, out (n, C); mean, rstd (n) */
+    /* LayerNorm of each row: rstd = 1/sqrt(variance + eps), out = (x - mean)*rstd*w + b
+     *   x, out (n, C); mean, rstd (n); w, b (C) */
     void (*layernorm)(float *out, float *mean, float *rstd, const float *x, const float *w,
                       const float *b, size_t n, size_t C, float eps);
 
-    /* sum = x + y, then layernorm of sum; sum may be x               x, y, sum, out (n, C) */
+    /* sum = x + y, and the LayerNorm of sum in out, mean and rstd. The array sum may be x itself.
+     *   x, y, sum, out (n, C) */
     void (*residual_layernorm)(float *sum, float *out, float *mean, float *rstd, const float *x,
                                const float *y, const float *w, const float *b, size_t n, size_t C,
                                float eps);
 
-    /* dx += dL/dx;  dw += sum_i dout*xhat;  db += sum_i dout, with xhat = (x - mean)*rstd
+    /* Gradients of a LayerNorm, with xhat = (x - mean)*rstd and dL/dx the gradient of its input:
+     *   dx += dL/dx   dw += sum_i dout*xhat   db += sum_i dout
      *   dx, dout, x (n, C); dw, db (C) */
     void (*layernorm_backward)(float *dx, float *dw, float *db, const float *dout, const float *x,
                                const float *mean, const float *rstd, const float *w, size_t n,
                                size_t C);
 
-    /* tanh: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)));  erf: 0.5 x (1 + erf(x/sqrt 2))
-     *                                                                n numbers; out may be x */
+    /* GELU of n numbers, in one of two forms. `out` may be the same array as x.
+     *   tanh: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))   erf: 0.5 x (1 + erf(x/sqrt 2)) */
     void (*gelu)(float *out, const float *x, size_t n, sgt_gelu_kind kind);
 
-    /* dx = dout * gelu'(x)                                           n numbers; dx may be dout */
+    /* Gradient of GELU for n numbers: dx = dout * gelu'(x). dx may be the same array as dout. */
     void (*gelu_backward)(float *dx, const float *dout, const float *x, size_t n,
                           sgt_gelu_kind kind);
 
-    /* out[i] = x[i] times the dropout factor of element d->first + i, for i < n; out may be x */
+    /* out[i] = x[i] times the dropout factor of element d->first + i, for i < n. `out` may be the
+     * same array as x. */
     void (*dropout)(float *out, const float *x, size_t n, const sgt_dropout *d);
 
-    /* out[i] = sigma sqrt(-2 ln u) cos(2 pi v), with sin instead of cos for odd elements. u and v
-     * come from the Philox draw that gives element first + i (a draw gives four). Every level gives
-     * the same bits. */
+    /* Normally distributed random numbers: out[i] = sigma sqrt(-2 ln u) cos(2 pi v), with sin
+     * instead of cos if the element number d->first + i is odd. u and v come from the Philox draw
+     * of that element; four elements share a draw. Every CPU level gives the same bits. */
     void (*normals)(float *out, size_t n, const sgt_normals *d);
 
-    /* One head of one sequence, causal, with s_ij = scale q_i.k_j:
+    /* Causal attention of one head in one sequence, with the scores s_ij = scale q_i.k_j:
      *   out_i = sum_{a_i<=j<=i} f_ij softmax_j(s_ij) v_j      lse_i = log sum_{a_i<=j<=i} exp(s_ij)
      *   q, k, v (T, D), row stride `ld` floats; out (T, D), row stride ld_out; lse (T)
-     * a_i = start[i] is where the document of i begins; it is at least start[i - 1] and at most i.
-     * If start is NULL, a_i = 0. f_ij is the dropout factor of element first + i*((T + 3)/4*4) + j,
-     * where first is a multiple of 4; if drop is NULL, f_ij = 1. The T x T scores are never stored.
-     * scratch holds attention_scratch(T, D) floats of any content, SGT_ARENA_ALIGN-aligned. */
+     * a_i = start[i] is the position at which the document of position i begins. It is at least
+     * start[i - 1] and at most i. If start is NULL, a_i = 0. f_ij is the dropout factor of element
+     * first + i*((T + 3)/4*4) + j, where `first` must be a multiple of 4. If drop is NULL, f_ij =
+     * 1. The kernel never stores all T x T scores. scratch must have room for attention_scratch(T,
+     * D) floats, and be SGT_ARENA_ALIGN-aligned. */
     void (*attention)(float *out, size_t ld_out, float *lse, const float *q, const float *k,
                       const float *v, size_t ld, size_t T, size_t D, float scale,
                       const sgt_dropout *drop, const int32_t *start, float *scratch);
 
-    /* Write the gradients of attention without adding to what was there: dq, dk, dv (T, D) with row
-     * stride ld_d. dout has the shape and row stride of out. */
+    /* Backward pass of attention: overwrite dq, dk and dv (T, D), with row stride ld_d, with the
+     * gradients. dout has the shape and the row stride of out. */
     void (*attention_backward)(float *dq, float *dk, float *dv, size_t ld_d, const float *dout,
                                const float *out, size_t ld_out, const float *lse, const float *q,
                                const float *k, const float *v, size_t ld, size_t T, size_t D,
                                float scale, const sgt_dropout *drop, const int32_t *start,
                                float *scratch);
-    size_t (*attention_scratch)(size_t T, size_t D); /* size in floats, enough for either pass */
+    /* floats of scratch memory that suffice for both passes */
+    size_t (*attention_scratch)(size_t T, size_t D);
 
-    /* Used if sgt_head_possible returns 0; otherwise sgt_head_run computes the loss.
+    /* Loss of a softmax classifier. It is used only if sgt_head_possible returns 0, because
+     * otherwise sgt_head_run computes the loss.
      *   loss_i = logsumexp(logits_i) - logits_i[target_i]
      *   logits_i := (softmax(logits_i) - onehot(target_i)) * scale in place; columns V..ld become 0
      *   logits (n, V) with row stride ld >= V; the last row has ld columns too
-     * A row whose target is negative is ignored: its loss and gradient are 0. If scale is 0, only
-     * the loss is computed and the logits stay as they are. A NaN or +inf among the logits makes
-     * the loss NaN. */
+     * A row whose target is negative is ignored: its loss and its gradient are 0. If scale is 0,
+     * only the loss is computed, and the logits are not changed. If a logit is NaN or +inf, the
+     * loss is NaN. */
     void (*cross_entropy)(float *logits, float *loss, const int32_t *targets, size_t n, size_t V,
                           size_t ld, float scale);
 
-    /* out[i][j] = x_i . w_j + bias[j]
+    /* Matrix product for few rows of x: out[i][j] = x_i . w_j + bias[j]
      *   x (n, k), w (m, k), out (n, m) with row stride ld_out floats
-     * If bias is NULL, no bias is added. The kernel is meant for few rows of x: it reads every
-     * weight from memory once. The bits of out[i][j] depend only on x_i, w_j and bias[j], not on n
-     * or m. dots_bf16 takes w in bfloat16. */
+     * If bias is NULL, no bias is added. The kernel reads every weight from memory only once. The
+     * bits of out[i][j] depend only on x_i, w_j and bias[j], and not on n or m. In dots_bf16, w is
+     * bfloat16. */
     void (*dots)(float *out, size_t ld_out, const float *x, const float *w, const float *bias,
                  size_t n, size_t m, size_t k);
     void (*dots_bf16)(float *out, size_t ld_out, const float *x, const uint16_t *w,
                       const float *bias, size_t n, size_t m, size_t k);
 
-    /* out = sum_j softmax_j(scale q.k_j) v_j for one query of one head
-     *   q, out (D); k, v (T, D) with T >= 1; scores: scratch of T floats */
+    /* Attention of one query in one head: out = sum_j softmax_j(scale q.k_j) v_j
+     *   q, out (D); k, v (T, D) with T >= 1; scores: scratch memory of T floats */
     void (*attend)(float *out, const float *q, const float *k, const float *v, size_t T, size_t D,
                    float scale, float *scores);
 
-    /* db[c] += sum_i dout[i][c], with dout (n, C) and row stride ld floats */
+    /* Gradient of a bias: db[c] += sum_i dout[i][c], where dout (n, C) has a row stride of ld
+     * floats. */
     void (*bias_backward)(float *db, const float *dout, size_t n, size_t C, size_t ld);
-    /* The same for dout in bfloat16. */
+    /* as bias_backward, for dout in bfloat16 */
     void (*bias_backward_bf16)(float *db, const uint16_t *dout, size_t n, size_t C, size_t ld);
 
-    /* Round each x to the nearest number of the format `to`, ties to even, and write the result as
-     * float32. out may be x. */
+    /* Round each number in x to the nearest number of the format `to`, ties to even. Store it as
+     * float32. `out` may be the same array as x. */
     void (*round_to)(float *out, const float *x, size_t n, sgt_rounding to);
 
-    /* Round x to bfloat16 as round_to does, and write the results as bfloat16. */
+    /* Round each number in x to bfloat16 as round_to does, and store it as bfloat16. */
     void (*to_bf16)(uint16_t *out, const float *x, size_t n);
 
     void (*add)(float *x, const float *y, size_t n); /* x += y */
     double (*sum_squares)(const float *x, size_t n); /* sum x^2, accumulated in double */
-    /* Update n parameters by the formula of sgt_adamw. If copy is not NULL, the new p is also
-     * written there as bfloat16, with the bits that to_bf16 would give. */
+    /* Update n parameters p by the formula at sgt_adamw. If copy is not NULL, also store the new
+     * parameters there in bfloat16, with the bits that to_bf16 would give. */
     void (*adamw)(float *p, float *m, float *v, const float *g, size_t n, const sgt_adamw *a,
                   uint16_t *copy);
-    /* Like adamw, with the moments m and v stored in bfloat16. The new moments are computed in
-     * float32, and p is updated from those. They are then stored with stochastic rounding
+    /* As adamw, but m and v are stored in bfloat16. The new moments are computed in float32, and p
+     * is updated from these. Then the moments are stored with stochastic rounding
      * (kernels/moments.h). */
     void (*adamw_bf16)(float *p, uint16_t *m, uint16_t *v, const float *g, size_t n,
                        const sgt_adamw *a, const sgt_random *r, uint16_t *copy);
     void (*sgd)(float *p, float *m, const float *g, size_t n, const sgt_sgd *o);
 } sgt_kernels;
 
-const sgt_kernels *sgt_kernels_ref(void); /* the definition: plain C, sums in double */
-/* Return the table of the CPU level that sgt_cpu() reports. Every level's table is complete. */
+const sgt_kernels *sgt_kernels_ref(void); /* kernels/ref, which defines the results */
+/* Return the table for the CPU level that sgt_cpu() reports. The table of every level has all
+ * kernels. */
 const sgt_kernels *sgt_kernels_cpu(void);
-/* Return the table of sgt_cpu()'s level. If the CPU multiplies bfloat16 in AMX tiles or in AVX-512
- * vectors, the table's attention rounds the operands of its matrix products to bfloat16: queries,
- * keys, values, dout, probabilities and score gradients. Sums and everything between the products
- * stay float32. */
+/* Return the table for the CPU level that sgt_cpu() reports, as sgt_kernels_cpu does. But if the
+ * CPU multiplies bfloat16 in AMX tiles or in AVX-512 vectors, the table's attention rounds all
+ * operands of its matrix products to bfloat16: queries, keys, values, dout, probabilities and score
+ * gradients. Everything else in attention stays float32. */
 const sgt_kernels *sgt_kernels_bf16(void);
-/* Return the table of one level, for tests and benchmarks. Returns NULL if this machine lacks the
- * level or --cpu excludes it. */
+/* Return the table for one CPU level, for tests and benchmarks. Return NULL if this machine does
+ * not support the level, or if --cpu excludes it. */
 const sgt_kernels *sgt_kernels_level(int level);
 
-/* ---- matrix products ----
+/* ---- Matrix products ----
  *
- * C (m, n) = op(A) op(B) [+ bias (n)] [+ C]; op(X) is X or its transpose; lda, ldb, ldc are the row
- * strides in floats of the matrices as stored. The product is cut into tiles, each computed by one
- * thread. Each element of C is summed over k in the same order however C is cut, so any number of
- * threads gives the same bits. A run opens its own OpenMP parallel region: call it from serial
- * code.
+ * C (m, n) = op(A) op(B) [+ bias (n)] [+ C], where op(X) is X or its transpose. lda, ldb and ldc
+ * are the row strides, in floats, of the matrices as they are stored. The product is cut into
+ * tiles, each of which one thread computes. Each element of C is summed over k in the same order,
+ * however C is cut. So the number of threads does not change a single bit. A run opens an OpenMP
+ * parallel region, so it must be called from serial code.
  *
- * If bf16 is set, A and B are bfloat16 (uint16_t). Each multiplication is exact; sums, bias and C
- * are float32. */
+ * If bf16 is set, A and B are bfloat16 (uint16_t). Each multiplication is exact, and sums, bias and
+ * C are float32. */
 typedef struct sgt_gemm_shape {
     size_t m, n, k;
-    int trans_a, trans_b; /* 1: A is stored (k, m); 1: B is stored (n, k) */
+    /* trans_a = 1: A is stored as (k, m); trans_b = 1: B is stored as (n, k) */
+    int trans_a, trans_b;
     size_t lda, ldb, ldc;
     int bias;       /* add bias[n] to each row */
     int accumulate; /* add to the content of C */
-    int bf16;       /* A and B are bfloat16; lda and ldb count bfloat16 numbers */
-    /* sgt_gemm_scratch(threads) bytes for runs, SGT_ARENA_ALIGN-aligned; plans that never run at
-     * the same time may share them. If NULL, the plan allocates its own scratch. */
+    int bf16;       /* 1: A and B are bfloat16; lda and ldb then count bfloat16 numbers */
+    /* Scratch memory of sgt_gemm_scratch(threads) bytes, SGT_ARENA_ALIGN-aligned. Plans that never
+     * run at the same time may share it. NULL: the plan allocates its own scratch memory. */
     void *scratch;
-    int squares; /* also sum the squares of C's numbers (sgt_gemm_squares) */
+    int squares; /* 1: also sum the squares of the numbers in C (sgt_gemm_squares) */
 } sgt_gemm_shape;
 
 typedef struct sgt_gemm sgt_gemm;
 
-/* Plan a matrix product into *out, which the caller frees with sgt_gemm_free. Returns
- * SGT_EUNSUPPORTED for bfloat16 if the CPU does not multiply bfloat16 (sgt_gemm_has_bf16). */
+/* Plan a matrix product, and set *out to the plan, which the caller frees with sgt_gemm_free.
+ * Return SGT_EUNSUPPORTED if the plan needs bfloat16 and the CPU does not multiply bfloat16
+ * (sgt_gemm_has_bf16). */
 int sgt_gemm_plan(sgt_gemm **out, const sgt_gemm_shape *s, int threads, sgt_error *err);
 void sgt_gemm_run(const sgt_gemm *g, const void *a, const void *b, const float *bias, float *c);
 
-/* Memory-bound work to overlap with a matrix product, which leaves memory bandwidth unused. One
- * core alone gets most of the memory bandwidth, so a pass over memory by all cores would waste the
- * others. The work is cut into shares of some tens of microseconds. While the matrix product runs,
- * every second thread takes shares first and tiles afterwards. A thread that finds no tile left
- * takes shares until the last tile is complete. Shares are begun in order, and all begun shares are
- * complete when the call returns. */
+/* Memory-bound work that overlaps with a matrix product, which leaves memory bandwidth unused. A
+ * single core gets most of the memory bandwidth, so a pass over memory by all cores would waste the
+ * other cores.
+ *
+ * The work is cut into shares of some tens of microseconds. While the matrix product runs, every
+ * second thread first takes shares and then tiles. A thread that finds no tile left takes shares
+ * until the last tile is complete. Shares begin in ascending order. When the call returns, all
+ * shares that have begun are complete. */
 typedef struct sgt_beside {
     void (*share)(void *of, size_t i);
     void *of;
-    size_t next, count; /* number of shares begun; number of all shares */
+    size_t next, count; /* next: number of shares that have begun; count: number of all shares */
 } sgt_beside;
 
 void sgt_gemm_run_beside(const sgt_gemm *g, const void *a, const void *b, const float *bias,
                          float *c, sgt_beside *w);
-/* Do the shares from w->next up to `end` (exclusive) with `threads` threads, after the matrix
- * products. */
+/* Run the shares from w->next to end - 1 with `threads` threads. No matrix product may run at the
+ * same time. */
 void sgt_beside_finish(sgt_beside *w, size_t end, int threads);
-/* Return the sum of C_ij^2 over what the last run wrote, for a plan with `squares`. Squares are
- * summed as C is written. Some dozens of them are first summed in float32, so a number of C above
- * 1.8e19 makes the result infinite. Any number of threads gives the same bits. */
+/* Return the sum of the squares of the numbers that the last run wrote to C, if the plan has
+ * `squares` set. The squares are summed while C is written: first some dozens of them in float32.
+ * So a number above 1.8e19 in C makes the result infinite. The number of threads does not change a
+ * single bit. */
 double sgt_gemm_squares(const sgt_gemm *g);
 void sgt_gemm_free(sgt_gemm *g);
-/* Return 1 if the CPU multiplies bfloat16: with AVX512-BF16, or in AMX tiles that Linux lets the
- * process use. */
+/* Return 1 if the CPU multiplies bfloat16 with AVX512-BF16, or in AMX tiles that Linux lets the
+ * process use; else 0. */
 int sgt_gemm_has_bf16(void);
 size_t sgt_gemm_scratch(int threads);
 
-/* Return the sum of the floating-point operations per second of `threads` threads. Each thread
- * computes matrix products of its own whose operands fit into its second-level cache. Returns 0 if
- * the speed cannot be measured. The measurement takes 10 to 100 ms. */
+/* Return the speed of `threads` threads in floating-point operations per second, summed over the
+ * threads, or 0 if it cannot be measured. Each thread computes its own matrix products, whose
+ * operands fit in its L2 cache. The measurement takes 10 to 100 ms. */
 double sgt_gemm_peak(int bf16, int threads);
 
-/* Name of this library of matrix products. Each run records which library it used. */
+/* Name of this matrix-product library, which each run records. */
 #define SGT_GEMM_LIBRARY "own matrix products"
 
-/* Compute the matrix product by its definition, with sums in double. */
+/* Compute a matrix product as it is defined, with sums in double. */
 void sgt_gemm_ref(const sgt_gemm_shape *s, const void *a, const void *b, const float *bias,
                   float *c);
 
-/* ---- the head with its loss ----
+/* ---- The head with its loss ----
  *
  *   logits (n, V) = x w', x (n, C), w (V, C)
  *   loss_i = logsumexp(logits_i) - logits_i[target_i], 0 for a target < 0
  *   dx = d(scale * sum loss)/dx, which is overwritten
  *   dw = d(scale * sum loss)/dw, which is overwritten, or added to if `add` is set
- * If scale is 0, neither dx nor dw is computed. The logits are never stored as a whole. x and w
- * have the format of the matrix products (float32 or bfloat16); x32 is x before it was rounded.
- * sgt_head_run returns the sum of squares of the new dw, or 0 if dw was not computed. It opens its
- * own parallel regions; any number of threads gives the same bits. */
+ * If scale is 0, dx and dw are not computed. Only some of the logits are in memory at a time. x and
+ * w have the format of the matrix products, float32 or bfloat16, and x32 is x before it was
+ * rounded. sgt_head_run returns the sum of squares of the new dw, or 0 if dw is not computed. It
+ * opens OpenMP parallel regions. The number of threads does not change a single bit. */
 typedef struct sgt_head {
     size_t n, V, C; /* n: largest number of rows in a run */
     int bf16, threads;
-    void *memory;  /* sgt_head_memory bytes, SGT_ARENA_ALIGN-aligned */
-    void *scratch; /* sgt_gemm_scratch(threads) bytes; plans of products may share it */
-    /* (n) For each row whose target is not ignored: 1 if no logit is above the target's, else 0.
-     * May be NULL. */
+    void *memory; /* memory of sgt_head_memory bytes, SGT_ARENA_ALIGN-aligned */
+    /* scratch memory of sgt_gemm_scratch(threads) bytes, which plans of matrix products may
+     * share */
+    void *scratch;
+    /* (n) array or NULL: for each row whose target is not ignored, 1 if no logit is larger than the
+     * target's, else 0 */
     uint8_t *greedy;
 } sgt_head;
 
-/* Return 1 if the head can run, else 0. In AMX tiles it always can. In float32, C may be at most
- * 3072. In vectors of bfloat16, C must be even and may be at most 6144. Returns 0 for bfloat16 if
+/* Return 1 if the head can run, else 0. With AMX tiles it can always run. In float32, C must be at
+ * most 3072. With bfloat16 in vectors, C must be even and at most 6144. Return 0 for bfloat16 if
  * the CPU does not multiply bfloat16. */
 int sgt_head_possible(const sgt_head *h);
 size_t sgt_head_memory(const sgt_head *h);
 double sgt_head_run(const sgt_head *h, size_t n, const void *x, const float *x32, const void *w,
                     const int32_t *targets, double scale, float *loss, float *dx, float *dw,
                     int add);
-/* Compute the head by its definition, with sums in double; float32 only. */
+/* Compute the head as it is defined, with sums in double. All arrays are float32 or double. */
 void sgt_head_ref(size_t n, size_t V, size_t C, const float *x, const float *w,
                   const int32_t *targets, double scale, float *loss, double *dx, double *dw);
 

@@ -16,22 +16,23 @@
 #include "loader/base/philox.h"
 #include "kernels/dropout.h"
 
-/* Return the part of Philox's counter that all elements of an update share. It uses a site number
- * that no dropout site has, so it differs from the counters of dropout. */
+/* Return the part of Philox's counter that is the same for all elements of an update. It differs
+ * from every counter of dropout, because it contains a site number that dropout does not use. */
 SGT_EVERYWHERE uint64_t sgt_moments_draw(uint64_t step)
 {
     return sgt_dropout_draw(step, 0, SGT_DROP_FCPROJ + 1);
 }
 
-/* Return the key of the 2^32 elements that share the upper half of `element`. */
+/* Return the key for an element. All 2^32 elements with the same upper half of `element` have the
+ * same key. */
 SGT_EVERYWHERE uint32_t sgt_moments_key(uint64_t seed, uint64_t draw, uint64_t element)
 {
     return sgt_philox(seed, element >> 32, draw).x[0];
 }
 
-/* Return 32 random bits for an element, computed as a hash of its number. A call of Philox for each
+/* Return 32 random bits for an element: a hash of its number and its key. A call of Philox for each
  * element would take longer than the update itself. The constants are those of Wellons' "lowbias32"
- * (2018), whose output bits depend on all input bits nearly without bias. */
+ * (2018), in which every output bit depends on all input bits with almost no bias. */
 SGT_EVERYWHERE uint32_t sgt_moments_random(uint32_t key, uint64_t element)
 {
     uint32_t x = (uint32_t)element ^ key;
@@ -40,8 +41,8 @@ SGT_EVERYWHERE uint32_t sgt_moments_random(uint32_t key, uint64_t element)
     return x ^ x >> 16;
 }
 
-/* Round a float, given as its bits, to bfloat16. It is rounded up (away from 0) with probability
- * (lower 16 bits) / 2^16 if `random` is uniform in 0 .. 65535. Infinities stay infinite. A NaN
+/* Round a float, given as its bits, to bfloat16. If `random` is uniform in 0 .. 65535, the float is
+ * rounded up (away from 0) with probability (lower 16 bits) / 2^16. Infinity stays infinity. A NaN
  * stays a NaN if one of its upper 7 fraction bits is set. */
 SGT_EVERYWHERE uint16_t sgt_moment_rounded(uint32_t bits, uint32_t random)
 {

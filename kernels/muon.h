@@ -45,18 +45,18 @@ extern "C" {
 
 typedef struct sgt_muon_shape {
     size_t rows, columns; /* each at least 1 */
-    /* Emulate Newton-Schulz in 16 bits: round X, A and the matrix that X is multiplied by to
-     * `format` whenever they are computed, as torch.optim.Muon does in bfloat16. */
+    /* 1: emulate Newton-Schulz in 16 bits. X, A and the matrix by which X is multiplied are rounded
+     * to `format` whenever they are computed, as in torch.optim.Muon with bfloat16. */
     int rounding;
     sgt_rounding format;
-    int bf16; /* 1: `format` is bfloat16, and matrix products take bfloat16 (sgt_gemm_bf16) */
-    /* sgt_muon_memory bytes, SGT_ARENA_ALIGN-aligned; plans that never run at the same time may
-     * share them */
+    int bf16; /* 1: `format` is bfloat16, and matrix products multiply bfloat16 */
+    /* memory of sgt_muon_memory bytes, SGT_ARENA_ALIGN-aligned; plans that never run at the same
+     * time may share it */
     void *memory;
-    void *scratch; /* scratch of the matrix products, as in sgt_gemm_shape */
+    void *scratch; /* scratch memory for matrix products, as in sgt_gemm_shape */
 } sgt_muon_shape;
 
-/* Factors of an update; see the formula above. */
+/* Factors of an update: lr, decay and grad_scale in the formula at the top of this file. */
 typedef struct sgt_muon_update {
     float lr, decay, grad_scale;
 } sgt_muon_update;
@@ -64,16 +64,17 @@ typedef struct sgt_muon_update {
 typedef struct sgt_muon sgt_muon;
 
 size_t sgt_muon_memory(const sgt_muon_shape *s);
-/* Plan updates of a matrix into *out, which the caller frees with sgt_muon_free (which accepts
- * NULL). Fails as sgt_gemm_plan does. */
+/* Plan the updates of a matrix, and set *out to the plan. The caller frees it with sgt_muon_free,
+ * which accepts NULL. The errors are those of sgt_gemm_plan. */
 int sgt_muon_plan(sgt_muon **out, const sgt_muon_shape *s, int threads, sgt_error *err);
 void sgt_muon_free(sgt_muon *u);
-/* Update the matrix p and its momentum m from the gradient g, all (rows, columns). The call opens
- * its own parallel regions; any number of threads gives the same bits. */
+/* Update the matrix p and its momentum m from the gradient g. All three have the shape (rows,
+ * columns). The function opens OpenMP parallel regions. The number of threads does not change a
+ * single bit. */
 void sgt_muon_run(const sgt_muon *u, float *p, float *m, const float *g, const sgt_muon_update *o);
 
-/* Compute the update by its definition, with sums in double. Only rows, columns, rounding and
- * format of the shape are used. `room` is memory for 2*rows*columns + 2*n*n numbers, with n the
+/* Compute the update as it is defined, with sums in double. Of the shape, only rows, columns,
+ * rounding and format are used. `room` must hold 2*rows*columns + 2*n*n numbers, where n is the
  * smaller of rows and columns. */
 void sgt_muon_ref(float *p, float *m, const float *g, const sgt_muon_shape *s,
                   const sgt_muon_update *o, double *room);

@@ -1,12 +1,13 @@
-/* outliers.h: decides for CPU and GPU which updates --skip-spikes skips: those of steps whose loss
- * or gradient norm lies far above the recent ones, as llm.c's -sl and -sg do. A skipped step is not
- * entered into the history; otherwise a series of spikes would come to look normal.
+/* outliers.h: decides, for CPU and GPU, which updates --skip-spikes skips. An update is skipped if
+ * its step's loss or gradient norm is far above those of recent steps, as with llm.c's -sl and -sg.
+ * A skipped step is not added to the history, because several spikes in a row would otherwise seem
+ * normal.
  *
  *     sgt_outliers o = {0};
  *     if (sgt_outliers_take(&o, z, loss, norm)) ...;  // skip this update
  *
- * A run that resumes from a checkpoint makes the same decisions, because the sums are computed anew
- * each time, in array order. */
+ * A run that resumes from a checkpoint makes the same decisions, because each decision computes its
+ * sums from the whole history, in the order of the array. */
 #ifndef SGT_OUTLIERS_H
 #define SGT_OUTLIERS_H
 
@@ -17,13 +18,14 @@
 #define SGT_OUTLIER_STEPS 128
 
 typedef struct sgt_outliers {
-    uint64_t taken;  /* steps accepted so far; step i is at i % SGT_OUTLIER_STEPS */
+    /* number of steps in the history so far; step i is stored at index i % SGT_OUTLIER_STEPS */
+    uint64_t taken;
     uint64_t spikes; /* steps skipped so far */
     double loss[SGT_OUTLIER_STEPS], norm[SGT_OUTLIER_STEPS];
 } sgt_outliers;
 
-/* Return by how many standard deviations x lies above the mean of `last`, or 0 if all numbers of
- * `last` are equal. */
+/* Return how many standard deviations x is above the mean of the SGT_OUTLIER_STEPS numbers in
+ * `last`. Return 0 if these numbers are all equal. */
 SGT_EVERYWHERE double sgt_outlier_z(const double *last, double x)
 {
     double sum = 0, squares = 0;
@@ -33,9 +35,10 @@ SGT_EVERYWHERE double sgt_outlier_z(const double *last, double x)
     return squares > 0 ? (x - mean) / sqrt(squares / SGT_OUTLIER_STEPS) : 0;
 }
 
-/* Return 1 if a step with this loss and norm, both finite, is a spike: either is more than z
- * standard deviations above its mean. Otherwise record the step and return 0. Returns 0 until the
- * history holds SGT_OUTLIER_STEPS steps. */
+/* Return 1 if a step with this loss and this gradient norm is a spike. Otherwise add the step to
+ * the history and return 0. A step is a spike if its loss or its norm is more than z standard
+ * deviations above the mean in the history. loss and norm must be finite. Until the history holds
+ * SGT_OUTLIER_STEPS steps, no step is a spike. */
 SGT_EVERYWHERE int sgt_outliers_take(sgt_outliers *o, double z, double loss, double norm)
 {
     if (o->taken >= SGT_OUTLIER_STEPS &&

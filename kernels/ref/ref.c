@@ -1,5 +1,6 @@
-/* ref.c: defines the mathematics of every kernel in plain C, in the order of a training step, with
- * sums in double. Shapes and formulas are in kernels.h. Tests compare the fast kernels with it. */
+/* ref.c: defines what every kernel computes, in plain C and with sums in double. The functions are
+ * in the order of a training step. kernels.h has the shapes and formulas. Tests compare the fast
+ * kernels with these. */
 #include <math.h>
 #include <string.h>
 
@@ -9,7 +10,7 @@
 #include "kernels/muon.h"
 #include "loader/base/philox.h"
 
-/* Return the value of a bfloat16, which is the upper half of a float. */
+/* Return the value of a bfloat16 number, whose bits are the upper half of a float. */
 static double widened(uint16_t half)
 {
     uint32_t bits = (uint32_t)half << 16;
@@ -20,15 +21,16 @@ static double widened(uint16_t half)
 
 /* ---- rounding ---- */
 
-/* Rounding of floats to 16-bit formats: to nearest, ties to even (IEEE 754). */
+/* Floats are rounded to 16-bit formats to the nearest number, ties to even (IEEE 754). */
 
-/* Return the number nearest to x among those whose significand has `bits` bits and whose last bit
- * is worth at least 2^lowest. Return infinity, with x's sign, if the result exceeds `largest`. */
+/* Return the number nearest to x that a format can represent. Its significand has `bits` bits, its
+ * last bit is worth at least 2^lowest, and its largest number is `largest`. If the result would be
+ * larger, return infinity with the sign of x. */
 static double nearest(double x, int bits, int lowest, double largest)
 {
     int exponent, last;
     if (!isfinite(x) || x == 0) return x;
-    frexp(x, &exponent); /* 2^(exponent - 1) <= |x| < 2^exponent */
+    frexp(x, &exponent); /* sets exponent so that 2^(exponent - 1) <= |x| < 2^exponent */
     last = exponent - bits > lowest ? exponent - bits : lowest;
     double y = ldexp(nearbyint(ldexp(x, -last)), last);
     return fabs(y) > largest ? copysign(INFINITY, x) : y;
@@ -41,23 +43,23 @@ static void round_to(float *out, const float *x, size_t n, sgt_rounding to)
                                                : nearest(x[i], 11, -24, 65504));
 }
 
-/* Convert floats to bfloat16, which is the upper half of a float. */
+/* Convert floats to bfloat16, which is the upper half of a rounded float. */
 static void to_bf16(uint16_t *out, const float *x, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         uint32_t bits;
         float y = (float)nearest(x[i], 8, -133, 0x1.fep127);
         memcpy(&bits, &y, sizeof bits);
-        /* a NaN stays a NaN, even if its only fraction bits are in the lower half */
+        /* a NaN stays a NaN, even if only its lower half has fraction bits */
         out[i] = (uint16_t)(bits >> 16 | (isnan(y) ? 0x40 : 0));
     }
 }
 
 /* ---- normal random numbers ---- */
 
-/* Normally distributed numbers from Philox draws, by the method of Box and Muller ("A note on the
- * generation of random normal deviates", 1958). A draw has two pairs of words, and each pair gives
- * two numbers. */
+/* Normally distributed random numbers, by the method of Box and Muller ("A note on the generation
+ * of random normal deviates", 1958). A Philox draw has two pairs of words, and each pair gives two
+ * numbers. */
 
 static void normals(float *out, size_t n, const sgt_normals *d)
 {
@@ -74,7 +76,7 @@ static void normals(float *out, size_t n, const sgt_normals *d)
 
 /* ---- sums ---- */
 
-/* Sums of float arrays, and sums of their squares in double. */
+/* Sum of two float arrays, and sum of the squares of a float array in double. */
 
 static void add(float *x, const float *y, size_t n)
 {
@@ -98,8 +100,9 @@ static void embed(float *out, const int32_t *ids, const float *wte, const float 
             out[i * C + c] = wte[(size_t)ids[i] * C + c] + wpe[(row0 + i) % T * C + c];
 }
 
-/* Add to dwte and dwpe with one float addition per row, in order of i, so that every CPU level
- * gives the same bits. Return by how much the sum of squares of dwte has grown. */
+/* Add to dwte and dwpe with one float addition per row, in ascending order of i. All CPU levels use
+ * this order, so they give the same bits. Return by how much the sum of squares of dwte has
+ * grown. */
 static double embed_backward(float *dwte, float *dwpe, const int32_t *ids, const float *dout,
                              size_t n, size_t T, size_t C, size_t c0, size_t c1)
 {
@@ -116,8 +119,8 @@ static double embed_backward(float *dwte, float *dwpe, const int32_t *ids, const
 
 /* ---- layer normalization ---- */
 
-/* Layer normalization (Ba, Kiros & Hinton 2016): bring each row to mean 0 and variance 1, then
- * scale and shift it. */
+/* Layer normalization (Ba, Kiros & Hinton 2016) brings each row to mean 0 and variance 1, and then
+ * scales and shifts it. */
 
 static void layernorm(float *out, float *mean, float *rstd, const float *x, const float *w,
                       const float *b, size_t n, size_t C, float eps)
@@ -142,8 +145,8 @@ static void residual_layernorm(float *sum, float *out, float *mean, float *rstd,
     layernorm(out, mean, rstd, sum, w, b, n, C, eps);
 }
 
-/* Add rstd * (g - mean(g) - xhat * mean(g*xhat)) to dx, with xhat = (x - mean)*rstd, g = dout*w,
- * and mean() along the row. */
+/* Gradient of one row's LayerNorm: add rstd * (g - mean(g) - xhat * mean(g*xhat)) to dx, with xhat
+ * = (x - mean)*rstd and g = dout*w. mean() is the mean over the row. */
 static void row_backward(float *dx, const float *dout, const float *x, double mean, double rstd,
                          const float *w, size_t C)
 {
@@ -188,8 +191,8 @@ static void dropout(float *out, const float *x, size_t n, const sgt_dropout *d)
 
 /* ---- the Gaussian error linear unit ---- */
 
-/* GELU (Hendrycks & Gimpel 2016): x times the normal distribution function Phi(x), either exact
- * (erf) or in GPT-2's approximation (tanh). */
+/* GELU (Hendrycks & Gimpel 2016) is x times Phi(x), the distribution function of the normal
+ * distribution. Phi is computed exactly (erf) or by GPT-2's approximation (tanh). */
 
 static const double SQRT_2_OVER_PI = 0.79788456080286535588;
 static const double ONE_OVER_SQRT_2 = 0.70710678118654752440;
@@ -253,7 +256,7 @@ void sgt_gemm_ref(const sgt_gemm_shape *s, const void *a, const void *b, const f
 
 /* ---- the gradient of a bias ---- */
 
-/* A bias is added to every row, so its gradient is the sum over rows. */
+/* A bias is added to every row, so its gradient is the sum of the rows of dout. */
 
 static void bias_backward(float *db, const float *dout, size_t n, size_t C, size_t ld)
 {
@@ -275,8 +278,8 @@ static void bias_backward_bf16(float *db, const uint16_t *dout, size_t n, size_t
 
 /* ---- causal attention of one head ---- */
 
-/* Causal attention (Vaswani et al. 2017). Query i attends to the keys of its document up to itself,
- * start[i] .. i. If start is NULL, it attends to keys 0 .. i. */
+/* Causal attention (Vaswani et al. 2017). Query i attends to keys start[i] .. i, from the beginning
+ * of its document to itself. If start is NULL, query i attends to keys 0 .. i. */
 
 static double dot(const float *a, const float *b, size_t D)
 {
@@ -293,8 +296,9 @@ static double factor(const sgt_dropout *d, size_t T, size_t i, size_t j)
 
 static size_t first_key(const int32_t *start, size_t i) { return start ? (size_t)start[i] : 0; }
 
-/* Return the size in floats of the scratch memory, which holds doubles. The forward pass needs p
- * (T) and a row of sums (D); the backward pass needs a row (D) and two arrays (T, D). */
+/* Return the size in floats of the scratch memory, which is used for doubles. The forward pass
+ * needs T doubles for probabilities and D for sums. The backward pass needs D doubles for a row and
+ * 2*T*D for two arrays. */
 static size_t attention_scratch(size_t T, size_t D)
 {
     return sizeof(double) / sizeof(float) * (T + D + 2 * T * D);
@@ -323,19 +327,19 @@ static void attention(float *out, size_t ld_out, float *lse, const float *q, con
     }
 }
 
-/* Compute the gradients, with p_ij = exp(scale q_i.k_j - lse_i), delta_i = dout_i.out_i, and the
+/* Compute the gradients. With p_ij = exp(scale q_i.k_j - lse_i), delta_i = dout_i.out_i, and the
  * dropout factors f_ij:
  *   dv_j = sum_i f_ij p_ij dout_i    ds_ij = scale p_ij (f_ij dout_i.v_j - delta_i)
  *   dq_i = sum_j ds_ij k_j           dk_j = sum_i ds_ij q_i
- * A query that attends only to itself has p = 1 for any score. Its ds is set to exactly 0, because
- * the formula would leave the rounding errors of lse and out. */
+ * A query that attends only to itself has p = 1, whatever its score. So ds is set to exactly 0,
+ * where the formula would give the rounding errors of lse and out. */
 static void attention_backward(float *dq, float *dk, float *dv, size_t ld_d, const float *dout,
                                const float *out, size_t ld_out, const float *lse, const float *q,
                                const float *k, const float *v, size_t ld, size_t T, size_t D,
                                float scale, const sgt_dropout *drop, const int32_t *start,
                                float *scratch)
 {
-    /* sum_q (D), sum_k (T, D), sum_v (T, D) */
+    /* shapes: sum_q (D), sum_k (T, D), sum_v (T, D) */
     double *sum_q = (double *)(void *)scratch, *sum_k = sum_q + D, *sum_v = sum_k + T * D;
     for (size_t x = 0; x < T * D; x++) sum_k[x] = sum_v[x] = 0;
     for (size_t i = 0; i < T; i++) {
@@ -363,7 +367,7 @@ static void attention_backward(float *dq, float *dk, float *dv, size_t ld_d, con
 
 /* ---- generating text one token at a time ---- */
 
-/* Matrix products with few rows, and attention of one query. */
+/* Matrix products with few rows, and attention of a single query. */
 
 static void dots(float *out, size_t ld_out, const float *x, const float *w, const float *bias,
                  size_t n, size_t m, size_t k)
@@ -407,7 +411,7 @@ static void attend(float *out, const float *q, const float *k, const float *v, s
 
 /* ---- the head and its loss ---- */
 
-/* The product with wte and the loss, one row of logits at a time. */
+/* The matrix product with wte and the loss, for one row of logits at a time. */
 
 static float head_row(size_t V, size_t C, const float *x, const float *w, int32_t target,
                       double scale, double *dx, double *dw)
@@ -437,7 +441,7 @@ void sgt_head_ref(size_t n, size_t V, size_t C, const float *x, const float *w,
 
 /* ---- the loss of a softmax classifier ---- */
 
-/* The gradient of the loss replaces the logits. */
+/* If scale is not 0, the logits are replaced by the gradient of the loss. */
 
 static void classify_row(float *logits, float *loss, int32_t target, size_t V, size_t ld,
                          float scale)
@@ -464,7 +468,7 @@ static void cross_entropy(float *logits, float *loss, const int32_t *targets, si
 
 /* ---- Adam with decoupled weight decay ---- */
 
-/* kernels.h has the formula (sgt_adamw). */
+/* The formula is at sgt_adamw in kernels.h. */
 
 static void adamw(float *p, float *m, float *v, const float *g, size_t n, const sgt_adamw *a,
                   uint16_t *copy)
@@ -501,8 +505,8 @@ static void adamw_bf16(float *p, uint16_t *m, uint16_t *v, const float *g, size_
 
 /* ---- gradient descent with momentum ---- */
 
-/* SGD with momentum, optionally Nesterov's, and decoupled weight decay; kernels.h has the formula
- * (sgt_sgd). */
+/* SGD with momentum, optionally Nesterov's, and decoupled weight decay. The formula is at sgt_sgd
+ * in kernels.h. */
 
 static void sgd(float *p, float *m, const float *g, size_t n, const sgt_sgd *o)
 {
@@ -518,7 +522,7 @@ static void sgd(float *p, float *m, const float *g, size_t n, const sgt_sgd *o)
 
 /* kernels/muon.h has the formula. */
 
-/* Strides of the matrix with its smaller dimension first: number (i, j) of (n, k) is at i*down +
+/* Strides of a matrix (n, k), whose smaller dimension is n: element (i, j) is at index i*down +
  * j*across. */
 typedef struct wide {
     size_t n, k, down, across;
@@ -533,8 +537,8 @@ static void finish(double *x, size_t n, const sgt_muon_shape *s)
     }
 }
 
-/* Compute x = A x + (B G + C G G) x with G = x x', for x (n, k). `room` is memory for n*k + 2*n*n
- * numbers. */
+/* One iteration of Newton-Schulz for x (n, k): with G = x x', compute x = A x + (B G + C G G) x.
+ * `room` must hold n*k + 2*n*n numbers. */
 static void newton_schulz(double *x, const wide *w, const sgt_muon_shape *s, double *room)
 {
     size_t n = w->n, k = w->k, down = w->down, across = w->across;
