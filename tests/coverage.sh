@@ -21,7 +21,7 @@ trap 'exit 130' INT TERM
 
 # These scripts build programs without coverage, or take hours.
 LEFT_OUT='deps|demo|examples|install|library|manual|readme|readme-python|valgrind'
-LEFT_OUT="$LEFT_OUT|gpu-check|gpu-rehearsal|loader-neon|.*-torture"
+LEFT_OUT="$LEFT_OUT|gpu-check|gpu-rehearsal|neon|.*-torture"
 
 run_tests() {
     find "$B/obj" -name '*.gcda' -delete

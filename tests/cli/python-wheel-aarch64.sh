@@ -1,5 +1,6 @@
-# The wheel for aarch64, in emulation. At the CPU level `plain`, its programs write the same bytes
-# as those for x86-64 when they tokenize and train. Python's batches and ids are the same too.
+# The wheel for aarch64, in emulation. With NEON and without it, its programs write the same bytes as
+# those for x86-64 when they tokenize by each kind of pattern, and, compared with the CPU level
+# `plain`, when they train. Python's batches and ids are the same too.
 # In make check-wheel only: it runs in emulation, with Debian's Python for arm64 and numpy from PyPI.
 . "$ROOT/tests/cli/python.inc"
 command -v qemu-aarch64 > /dev/null || skip 'no qemu-aarch64 (tools/deps.sh all)'
@@ -20,9 +21,17 @@ run 0 "$python" -m zipfile -e numpy-*.whl site
 aarch64() { run 0 qemu-aarch64 -L root "$@"; }
 
 texts corpus 100000
-run 0 sgt-tokenize --quiet corpus out
-aarch64 "$bin/sgt-tokenize" --quiet corpus aarch64-out
-same_folders out aarch64-out
+{
+    printf "Ich weiß's nicht, 我也不知道。 كلمة ٣٤، ไม่รู้ ひらがな　한국어 🙂🙂 HTTPServer's\302\240 12345 it'll\r\n\n//x"
+    printf 'broken \360\237\230 \300\200 \355\240\200 end\342\200\203 \303'
+} > corpus/scripts
+for pattern in llama3 o200k gpt2; do
+    run 0 sgt-tokenize --quiet --pattern $pattern --force corpus out
+    for level in plain auto; do
+        aarch64 "$bin/sgt-tokenize" --quiet --cpu $level --pattern $pattern --force corpus aarch64-out
+        same_folders out aarch64-out
+    done
+done
 
 set -- --data out --model 2x32x2 --batch-size 1 --seq-len 16 --steps 10 --threads 1 --quiet
 run 0 sgt-train "$@" --cpu plain --run run

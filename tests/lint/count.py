@@ -11,14 +11,14 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 13071,
+    "tokenize": 13121,
     "loader": 6990,
     "train": 13341,
     "kernels": 10824,
     "tools": 13559,
-    "tests": 49675,
+    "tests": 49731,
     "manuals": 1733,
-    "pages": 1259,
+    "pages": 1261,
 }
 HEADERS = {"loader/sgt_loader.h": 300, "tokenize/sgt_tokenize.h": 220}  # lines of public headers
 DATA = set(

@@ -15,6 +15,7 @@ const char *const *split_levels(void)
 {
     static const char *list[SGT_CPU_LEVELS + 1];
     for (int i = 0; i <= (int)sgt_cpu(); i++) list[i] = sgt_cpu_names[i];
+    if (sgt_cpu_neon()) list[SGT_CPU_PLAIN + 1] = "auto"; /* NEON is no level with a name */
     return list;
 }
 

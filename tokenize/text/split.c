@@ -23,6 +23,8 @@ sgt_splitter sgt_splitter_by(const sgt_rule *r, const void *text, size_t n)
     if (sgt_rule_by(r) != SGT_RULE_GPT2) s.rule = r;
 #if defined(__x86_64__)
     if (sgt_cpu() >= SGT_CPU_AVX2) s.split = sgt_cpu_vbmi2() ? sgt_split_avx512 : sgt_split_avx2;
+#elif defined(__aarch64__)
+    if (sgt_cpu_neon()) s.split = sgt_split_neon;
 #endif
     return s;
 }

@@ -45,15 +45,16 @@ SPLIT_INLINE bytes64 twice(bytes64 v)
     return (bytes64){_mm256_add_epi8(v.low, v.low), _mm256_add_epi8(v.high, v.high)};
 }
 
-SPLIT_INLINE uint64_t top_bits(__m256i low, __m256i high)
+SPLIT_INLINE uint64_t top_bits(bytes64 v)
 {
-    return (uint32_t)_mm256_movemask_epi8(low) | (uint64_t)(uint32_t)_mm256_movemask_epi8(high)
-                                                     << 32;
+    return (uint32_t)_mm256_movemask_epi8(v.low) | (uint64_t)(uint32_t)_mm256_movemask_epi8(v.high)
+                                                       << 32;
 }
 
 SPLIT_INLINE uint64_t equal(bytes64 v, int x)
 {
-    return top_bits(_mm256_cmpeq_epi8(v.low, BYTES(x)), _mm256_cmpeq_epi8(v.high, BYTES(x)));
+    return top_bits(
+        (bytes64){_mm256_cmpeq_epi8(v.low, BYTES(x)), _mm256_cmpeq_epi8(v.high, BYTES(x))});
 }
 
 /* Return the mask of the bytes from `from` to from + count - 1. AVX2 compares only signed bytes, so
@@ -61,14 +62,14 @@ SPLIT_INLINE uint64_t equal(bytes64 v, int x)
 SPLIT_INLINE uint64_t within(bytes64 v, int from, int count)
 {
     __m256i down = BYTES(0x80 - from), end = BYTES(-128 + count);
-    return top_bits(_mm256_cmpgt_epi8(end, _mm256_add_epi8(v.low, down)),
-                    _mm256_cmpgt_epi8(end, _mm256_add_epi8(v.high, down)));
+    return top_bits((bytes64){_mm256_cmpgt_epi8(end, _mm256_add_epi8(v.low, down)),
+                              _mm256_cmpgt_epi8(end, _mm256_add_epi8(v.high, down))});
 }
 
 SPLIT_INLINE uint64_t has(bytes64 v, bytes64 bit)
 {
-    return top_bits(_mm256_cmpeq_epi8(_mm256_and_si256(v.low, bit.low), bit.low),
-                    _mm256_cmpeq_epi8(_mm256_and_si256(v.high, bit.high), bit.high));
+    return top_bits((bytes64){_mm256_cmpeq_epi8(_mm256_and_si256(v.low, bit.low), bit.low),
+                              _mm256_cmpeq_epi8(_mm256_and_si256(v.high, bit.high), bit.high)});
 }
 
 #include "tokenize/text/split_vectors.inc.h"
@@ -77,17 +78,6 @@ SPLIT_INLINE void look_two(const uint8_t *p, uint64_t valid, const bytes64 v[4],
                            first_classes *found)
 {
     look_up_groups(p, valid, v, 1, found);
-}
-
-SPLIT_INLINE void classify(const uint8_t *p, split_block *b)
-{
-    const bytes64 v = load(p);
-    b->blank = equal(v, ' ');
-    b->narrow_space = b->blank | within(v, '\t', 5);
-    b->low = within(with(v, 0xDF), 'A', 26) | b->narrow_space;
-    b->high = within(v, '0', 10) | b->narrow_space;
-    b->quote = equal(v, '\'');
-    b->wide = top_bits(v.low, v.high);
 }
 
 SPLIT_INLINE void flatten(uint32_t *ends, uint64_t starts, uint32_t base)
@@ -101,7 +91,7 @@ SPLIT_INLINE void flatten(uint32_t *ends, uint64_t starts, uint32_t base)
         }
 }
 
-static const split_level level = {classify,        classify_wide, contractions, flatten,
+static const split_level level = {classify_ranges, classify_wide, contractions, flatten,
                                   split_cut_bytes, equal_bytes,   upper};
 
 size_t sgt_split_avx2(sgt_splitter *s, uint32_t *ends, size_t max)

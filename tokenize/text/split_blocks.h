@@ -40,6 +40,7 @@
  * pieces. */
 
 size_t sgt_split_plain(sgt_splitter *s, uint32_t *ends, size_t max);
+size_t sgt_split_neon(sgt_splitter *s, uint32_t *ends, size_t max); /* aarch64 only */
 #if defined(__x86_64__)
 size_t sgt_split_avx2(sgt_splitter *s, uint32_t *ends, size_t max);
 /* requires a CPU on which sgt_cpu_vbmi2() is true */
@@ -180,6 +181,11 @@ SPLIT_INLINE uint64_t split_cut_bytes(const sgt_cuts *c, const uint8_t *p, unsig
         }
     }
     return cuts;
+}
+
+SPLIT_INLINE void split_flatten(uint32_t *ends, uint64_t starts, uint32_t base)
+{
+    for (; starts; starts &= starts - 1) *ends++ = base + (uint32_t)__builtin_ctzll(starts);
 }
 
 /* Return the mask of piece starts in p[0..64) by GPT-2's rule. On entry, *c and `in` hold the state

@@ -65,11 +65,6 @@ SPLIT_INLINE void contractions(const uint8_t *p, uint64_t quotes, uint64_t *two,
     }
 }
 
-SPLIT_INLINE void flatten(uint32_t *ends, uint64_t starts, uint32_t base)
-{
-    for (; starts; starts &= starts - 1) *ends++ = base + (uint32_t)__builtin_ctzll(starts);
-}
-
 SPLIT_INLINE uint64_t equal_bytes(const uint8_t *p, char x)
 {
     uint64_t mask = 0, w;
@@ -90,7 +85,7 @@ SPLIT_INLINE uint64_t upper(const uint8_t *p)
     return mask;
 }
 
-static const split_level level = {classify,        classify_wide, contractions, flatten,
+static const split_level level = {classify,        classify_wide, contractions, split_flatten,
                                   split_cut_bytes, equal_bytes,   upper};
 
 size_t sgt_split_plain(sgt_splitter *s, uint32_t *ends, size_t max)

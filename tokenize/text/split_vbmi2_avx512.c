@@ -25,6 +25,8 @@ SPLIT_INLINE bytes64 with(bytes64 v, int x) { return _mm512_and_si512(v, BYTES(x
 
 SPLIT_INLINE bytes64 twice(bytes64 v) { return _mm512_add_epi8(v, v); }
 
+SPLIT_INLINE uint64_t top_bits(bytes64 v) { return _mm512_movepi8_mask(v); }
+
 SPLIT_INLINE uint64_t equal(bytes64 v, int x) { return _mm512_cmpeq_epi8_mask(v, BYTES(x)); }
 
 SPLIT_INLINE uint64_t within(bytes64 v, int from, int count)

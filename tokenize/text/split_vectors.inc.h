@@ -1,18 +1,30 @@
-/* split_vectors.inc.h: code shared by the AVX2 and AVX-512 levels of split_blocks.h.
+/* split_vectors.inc.h: code shared by the levels of split_blocks.h that have vectors.
  *
  * Before including this file, a level defines bytes64, the type of a block's 64 bytes, and these
  * functions. Returning bytes: load(p); table(p), which repeats the 16 bytes at p; look_up(table,
  * index), with indices below 16; with(v, x), the bits of v that are set in x; halved(v, n), which
- * shifts each byte right by n and moves in bits of the next byte; and twice(v). Returning masks:
- * equal(v, x); within(v, from, count) for unsigned bytes from ... from + count - 1; and has(v,
- * bit), where each byte of `bit` has one bit.
+ * shifts each byte right by n and may move in bits of the next byte; and twice(v). Returning masks:
+ * top_bits(v); equal(v, x); within(v, from, count) for unsigned bytes from ... from + count - 1; and
+ * has(v, bit), where each byte of `bit` has one bit.
  *
- * After including this file, the level defines look_two. */
+ * After including this file, the level defines look_two, and classify if it does not use
+ * classify_ranges. */
 
 /* Classify the two-byte characters, and add their classes to *found. p: the block; valid: mask of
  * the characters' first bytes; v[i]: the block's bytes, i bytes further on. */
 SPLIT_INLINE void look_two(const uint8_t *p, uint64_t valid, const bytes64 v[4],
                            first_classes *found);
+
+SPLIT_INLINE void classify_ranges(const uint8_t *p, split_block *b)
+{
+    const bytes64 v = load(p);
+    b->blank = equal(v, ' ');
+    b->narrow_space = b->blank | within(v, '\t', 5);
+    b->low = within(with(v, 0xDF), 'A', 26) | b->narrow_space;
+    b->high = within(v, '0', 10) | b->narrow_space;
+    b->quote = equal(v, '\'');
+    b->wide = top_bits(v);
+}
 
 /* For the last byte of each character: where its two-bit class is in the 16 bytes that hold the
  * classes of 64 characters which differ only in their last byte (unicode.h). */
