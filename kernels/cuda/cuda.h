@@ -314,20 +314,6 @@ void sgt_cuda_add_bias(sgt_cuda_stream s, sgt_cuda_type type, void *x, const voi
  * once, with all n gradients. */
 void sgt_cuda_scale(sgt_cuda_stream s, sgt_cuda_control *c, float *g, size_t n);
 
-/* Cross entropy in four steps. sgt_cuda_logsumexp computes lse (n) float. sgt_cuda_target_loss
- * computes loss_i = lse_i - logits_i[target_i]. sgt_cuda_softmax works in place: logits =
- * exp(logits - lse), with 0 in columns V..ld. sgt_cuda_dlogits works in place: (probs -
- * onehot(target)) * *scale, or 0 if target < 0.
- *   logits (n, ld) */
-void sgt_cuda_logsumexp(sgt_cuda_stream s, sgt_cuda_type type, float *lse, const void *logits,
-                        size_t n, size_t V, size_t ld);
-void sgt_cuda_target_loss(sgt_cuda_stream s, sgt_cuda_type type, float *loss, const float *lse,
-                          const void *logits, const int32_t *targets, size_t n, size_t ld);
-void sgt_cuda_softmax(sgt_cuda_stream s, sgt_cuda_type type, void *logits, const float *lse,
-                      size_t n, size_t V, size_t ld);
-void sgt_cuda_dlogits(sgt_cuda_stream s, sgt_cuda_type type, void *probs, const int32_t *targets,
-                      size_t n, size_t ld, const float *scale);
-
 /* ---- attention with whole matrices (--attention naive), except batched matrix products ----
  *   forward    split_heads;  scores = q k^T;  causal_softmax;  drop_probs;  o = dropped v;
  *              merge_heads

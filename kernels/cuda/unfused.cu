@@ -1,11 +1,11 @@
 // unfused.cu: the operations of the fused kernels, each as its own kernel, as a framework without a
 // compiler runs them (--no-fuse). Also the conversion of parameters to the type of the working
 // copies.
-#include "kernels/cuda/softmax.cuh"
+#include "kernels/cuda/elements.cuh"
 
 using namespace sgt;
 
-enum { THREADS = 256, WARPS = THREADS / 32 };
+enum { THREADS = 256 };
 
 // ---- elementwise: `at` processes V numbers at a time, and the last few one at a time ----
 
@@ -116,114 +116,5 @@ void sgt_cuda_add_bias(sgt_cuda_stream s, sgt_cuda_type type, void *x, const voi
         using T = decltype(zero);
         DEV_LAUNCH((add_bias_kernel<T, width>), dim3((unsigned)n), dim3(THREADS), 0, s, (T *)x,
                    (const T *)b, (int)C);
-    });
-}
-
-// ---- cross entropy in four steps, one row per block ----
-
-template <class T, int V>
-__global__ void __launch_bounds__(THREADS)
-    logsumexp_kernel(float *lse, const T *logits, int columns, int ld)
-{
-    DEV_SHARED(float, shared, 2 * WARPS);
-    const T *row = logits + (size_t)blockIdx.x * ld;
-    int whole = columns / V * V;
-    Sum s = {LOWEST, 0};
-    for (int c = threadIdx.x * V; c < whole; c += THREADS * V) {
-        float x[V];
-        load(x, row + c);
-        add_exps(s, x);
-    }
-    if (whole + (int)threadIdx.x < columns) { // the last columns, less than a vector of V
-        float x[1];
-        load(x, row + whole + threadIdx.x);
-        add_exps(s, x);
-    }
-    s = block_combine<WARPS>(s, shared);
-    if (threadIdx.x == 0) lse[blockIdx.x] = s.max + logf(s.total);
-}
-
-template <class T>
-__global__ void __launch_bounds__(THREADS)
-    loss_kernel(float *loss, const float *lse, const T *logits, const int32_t *targets, size_t n,
-                size_t ld)
-{
-    size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
-    if (i >= n) return;
-    int target = targets[i];
-    loss[i] = target < 0 ? 0 : lse[i] - dev::to_float(logits[i * ld + target]);
-}
-
-template <class T, int V>
-__global__ void __launch_bounds__(THREADS)
-    softmax_kernel(T *logits, const float *lse, int columns, int ld)
-{
-    T *row = logits + (size_t)blockIdx.x * ld;
-    float by = lse[blockIdx.x];
-    for (int c = threadIdx.x * V; c < ld; c += THREADS * V) {
-        float x[V];
-        load(x, row + c);
-        DEV_UNROLL_FOR (int i = 0; i < V; i++) x[i] = c + i < columns ? exp_fast(x[i] - by) : 0;
-        store(row + c, x);
-    }
-}
-
-template <class T, int V>
-__global__ void __launch_bounds__(THREADS)
-    dlogits_kernel(T *probs, const int32_t *targets, int ld, const float *scale)
-{
-    T *row = probs + (size_t)blockIdx.x * ld;
-    int target = targets[blockIdx.x];
-    float by = target < 0 ? 0 : *scale;
-    for (int c = threadIdx.x * V; c < ld; c += THREADS * V) {
-        float x[V];
-        load(x, row + c);
-        DEV_UNROLL_FOR (int i = 0; i < V; i++)
-            x[i] = target < 0 ? 0 : (x[i] - (c + i == target)) * by;
-        store(row + c, x);
-    }
-}
-
-void sgt_cuda_logsumexp(sgt_cuda_stream s, sgt_cuda_type type, float *lse, const void *logits,
-                        size_t n, size_t V, size_t ld)
-{
-    if (n == 0) return;
-    by_type_and_width(type, ld, [&](auto zero, auto width) {
-        using T = decltype(zero);
-        DEV_LAUNCH((logsumexp_kernel<T, width>), dim3((unsigned)n), dim3(THREADS), 0, s, lse,
-                   (const T *)logits, (int)V, (int)ld);
-    });
-}
-
-void sgt_cuda_target_loss(sgt_cuda_stream s, sgt_cuda_type type, float *loss, const float *lse,
-                          const void *logits, const int32_t *targets, size_t n, size_t ld)
-{
-    if (n == 0) return;
-    by_type(type, [&](auto zero) {
-        using T = decltype(zero);
-        DEV_LAUNCH(loss_kernel<T>, dim3(blocks_for(n, THREADS)), dim3(THREADS), 0, s, loss, lse,
-                   (const T *)logits, targets, n, ld);
-    });
-}
-
-void sgt_cuda_softmax(sgt_cuda_stream s, sgt_cuda_type type, void *logits, const float *lse,
-                      size_t n, size_t V, size_t ld)
-{
-    if (n == 0) return;
-    by_type_and_width(type, ld, [&](auto zero, auto width) {
-        using T = decltype(zero);
-        DEV_LAUNCH((softmax_kernel<T, width>), dim3((unsigned)n), dim3(THREADS), 0, s, (T *)logits,
-                   lse, (int)V, (int)ld);
-    });
-}
-
-void sgt_cuda_dlogits(sgt_cuda_stream s, sgt_cuda_type type, void *probs, const int32_t *targets,
-                      size_t n, size_t ld, const float *scale)
-{
-    if (n == 0) return;
-    by_type_and_width(type, ld, [&](auto zero, auto width) {
-        using T = decltype(zero);
-        DEV_LAUNCH((dlogits_kernel<T, width>), dim3((unsigned)n), dim3(THREADS), 0, s, (T *)probs,
-                   targets, (int)ld, scale);
     });
 }

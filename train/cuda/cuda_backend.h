@@ -175,7 +175,7 @@ typedef struct sgt_cuda_buffers {
     void *logits; /* (N, ldv) */
     /* logits of a chunk of rows (SGT_CUDA_CHUNK, ldv), only with the variant head-chunks */
     void *chunk;
-    float *loss, *row_lse; /* (N) each; row_lse is used only with --no-fuse */
+    float *loss; /* (N) */
     /* gradients: dx: of the residual stream (N, C); dln: of a LayerNorm's output (N, C); dwide: of
      * the MLP's hidden layer (N, 4C) or of qkv (N, 3C); ddrop: of a branch's output, if there is
      * dropout (N, C) */

@@ -145,20 +145,6 @@ void sgt_cuda_forward_again(sgt_cuda_backend *c, size_t layer)
     sgt_cupti_pop();
 }
 
-/* Compute loss, softmax and gradient in three separate passes over the logits. */
-static void classify(sgt_cuda_backend *c, const float *scale)
-{
-    sgt_cuda_logsumexp(c->queue.compute, c->shape.type, c->buf.row_lse, c->buf.logits, c->shape.N,
-                       c->shape.V, c->shape.ldv);
-    sgt_cuda_target_loss(c->queue.compute, c->shape.type, c->buf.loss, c->buf.row_lse,
-                         c->buf.logits, c->buf.targets, c->shape.N, c->shape.ldv);
-    if (!scale) return;
-    sgt_cuda_softmax(c->queue.compute, c->shape.type, c->buf.logits, c->buf.row_lse, c->shape.N,
-                     c->shape.V, c->shape.ldv);
-    sgt_cuda_dlogits(c->queue.compute, c->shape.type, c->buf.logits, c->buf.targets, c->shape.N,
-                     c->shape.ldv, scale);
-}
-
 /* Compute the logits and losses of a chunk of rows that begins with row `first`. If scale is not
  * NULL, store the gradient of the logits in buf.logits. If there is only one chunk, the gradient
  * overwrites the logits there. If there are several, the logits themselves are in buf.chunk. */
@@ -170,13 +156,14 @@ static void head_chunk(sgt_cuda_backend *c, size_t first, const float *scale)
     sgt_cuda_product(c, &c->plan.linear[SGT_CUDA_HEAD].forward, logits,
                      (unsigned char *)c->buf.lnf + first * c->shape.C * width,
                      sgt_cuda_weight(c, c->flat.head), NULL, NULL);
-    if (c->o.no_fuse) {
-        classify(c, scale);
-        return;
+    /* with --no-fuse, compute the losses first, and their gradient in a second pass */
+    for (int pass = !(c->o.no_fuse && scale); pass <= 1; pass++) {
+        const float *by = pass ? scale : NULL;
+        sgt_cupti_work(0, (double)(rows * width) * (double)(c->shape.V + (by ? c->shape.ldv : 0)));
+        sgt_cuda_cross_entropy(c->queue.compute, c->shape.type, dlogits, logits,
+                               c->buf.loss + first, c->buf.targets + first, rows, c->shape.V,
+                               c->shape.ldv, by);
     }
-    sgt_cupti_work(0, (double)(rows * width) * (double)(c->shape.V + (scale ? c->shape.ldv : 0)));
-    sgt_cuda_cross_entropy(c->queue.compute, c->shape.type, dlogits, logits, c->buf.loss + first,
-                           c->buf.targets + first, rows, c->shape.V, c->shape.ldv, scale);
 }
 
 void sgt_cuda_head(sgt_cuda_backend *c, int training)

@@ -397,7 +397,6 @@ void sgt_cuda_lay_out(sgt_cuda_backend *c)
                        ? during(c, numbers(c, SGT_CUDA_CHUNK * c->shape.ldv), head, head)
                        : NULL;
     c->buf.loss = during(c, floats(c, N), head, head);
-    c->buf.row_lse = c->o.no_fuse ? during(c, floats(c, N), head, head) : NULL;
     c->buf.cudnn_space = cudnn_space(c);
     kind(c, "head");
     c->buf.scratch_bytes = scratch_bytes(c);

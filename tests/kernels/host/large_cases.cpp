@@ -72,30 +72,6 @@ template <class T> static void classifier(check *t)
 LARGE_CASE(classifier_bf16) { classifier<dev::bf16>(t); }
 LARGE_CASE(classifier_f32) { classifier<float>(t); }
 
-LARGE_CASE(classifier_steps)
-{
-    typedef dev::bf16 T;
-    Sparse sparse(t);
-    Logits<T> l;
-    const size_t n = LOGIT_ROWS.n;
-    float *lse = sparse.array<float>(n), *few_lse = cuda_output<float>(t, Rows::COUNT);
-    if (!lse || !make_logits(l, t, sparse)) return;
-    sgt_cuda_logsumexp(0, SGT_BF16, few_lse, l.few, Rows::COUNT, V, LD);
-    sgt_cuda_target_loss(0, SGT_BF16, l.few_loss, few_lse, l.few, l.few_targets, Rows::COUNT, LD);
-    sgt_cuda_softmax(0, SGT_BF16, l.few, few_lse, Rows::COUNT, V, LD);
-    sgt_cuda_dlogits(0, SGT_BF16, l.few, l.few_targets, Rows::COUNT, LD, l.scale);
-    {
-        host::OnlyEdges edges(2, 2);
-        sgt_cuda_logsumexp(0, SGT_BF16, lse, l.all, n, V, LD);
-        sgt_cuda_target_loss(0, SGT_BF16, l.loss, lse, l.all, l.targets, n, LD);
-        sgt_cuda_softmax(0, SGT_BF16, l.all, lse, n, V, LD);
-        sgt_cuda_dlogits(0, SGT_BF16, l.all, l.targets, n, LD, l.scale);
-    }
-    same_rows(t, "lse", lse, few_lse, LOGIT_ROWS, 1);
-    same_rows(t, "loss", l.loss, l.few_loss, LOGIT_ROWS, 1);
-    same_rows(t, "dlogits", l.all, l.few, LOGIT_ROWS, LD);
-}
-
 /* ---- elementwise kernels: the first and the last FEW of 2^32 + 5 numbers ---- */
 
 /* LAST: first of the numbers at the end, at the start of a vector */
