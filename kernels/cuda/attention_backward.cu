@@ -123,7 +123,9 @@ __global__ void __launch_bounds__(ATTENTION_THREADS, DP == 64 && !DROP ? 2 : 0)
         dev::block_sync(); // all have read this tile before the next copies overwrite it
     }
     T *to = a.dqkv + h.packed + width;
-    store_rows<T, DP>(to, h.packed_ld, key + mine, a.length, a.D, dk[0], a.scale, a.scale);
+    int own_key = key + mine + threadIdx.x % 32 / 4; // and own_key + 8
+    store_rows<T, DP>(to, h.packed_ld, key + mine, a.length, a.D, dk[0],
+                      dk_factor(a, sight, own_key), dk_factor(a, sight, own_key + 8));
     store_rows<T, DP>(to + width, h.packed_ld, key + mine, a.length, a.D, dv[0], kept.keep,
                       kept.keep);
 }
@@ -183,8 +185,10 @@ template <class T, int DP, bool DROP> DEV void walk_keys(const Heads<T> &a)
         weigh_rows<T, DP>(dq, dp, keys + now);
         dev::block_sync(); // all have read this tile before the next copies overwrite it
     }
-    store_rows<T, DP>(a.dqkv + h.packed, h.packed_ld, query + mine, a.length, a.D, dq[0], a.scale,
-                      a.scale);
+    Sight<T> again(a, blockIdx.x); // keeping `sight` until here would take registers
+    int own_query = query + mine + threadIdx.x % 32 / 4; // and own_query + 8
+    store_rows<T, DP>(a.dqkv + h.packed, h.packed_ld, query + mine, a.length, a.D, dq[0],
+                      dq_factor(a, again, own_query), dq_factor(a, again, own_query + 8));
 }
 
 // For float32, request three blocks per multiprocessor; otherwise the compiler aims at four and

@@ -150,7 +150,9 @@ DEV void consume_queries(const KeysShared<T, D> &m, const Heads<T> &a, const Sig
         add_query_tile(sums, m, a, kept, sight, row, key, query, i);
     for (; query < end; i++, query += QUERIES) m.ring->skip(i);
     T *to = a.dqkv + h.packed + (size_t)a.heads * a.D;
-    store_rows<T, D>(to, h.packed_ld, key, a.length, D, sums.dk, a.scale, a.scale);
+    int own_key = key + threadIdx.x % 32 / 4; // and own_key + 8
+    store_rows<T, D>(to, h.packed_ld, key, a.length, D, sums.dk, dk_factor(a, sight, own_key),
+                     dk_factor(a, sight, own_key + 8));
     store_rows<T, D>(to + (size_t)a.heads * a.D, h.packed_ld, key, a.length, D, sums.dv, kept.keep,
                      kept.keep);
 }
@@ -250,7 +252,9 @@ DEV void consume_keys(const QueriesShared<T, D> &m, const Heads<T> &a, const Sig
         m.ring->release(i);
     }
     for (; key < end; i++, key += WALKED_KEYS<D>) m.ring->skip(i);
-    store_rows<T, D>(a.dqkv + h.packed, h.packed_ld, query, a.length, D, dq, a.scale, a.scale);
+    int own_query = query + threadIdx.x % 32 / 4; // and own_query + 8
+    store_rows<T, D>(a.dqkv + h.packed, h.packed_ld, query, a.length, D, dq,
+                     dq_factor(a, sight, own_query), dq_factor(a, sight, own_query + 8));
 }
 
 template <class T, int D, bool DROP>

@@ -86,4 +86,18 @@ DEV void times_slope_rows(float (&dp)[N][4], const float (&p)[N][4], const float
             dp[n][e] = p[n][e] * (dp[n][e] * keep - delta[e >> 1]);
 }
 
+// A query that sees only its own key has probability 1 for any score, so the score's gradient is
+// exactly 0. The formula would leave a rounding error, which AdamW would divide by its own size. So
+// dq and dk are multiplied by these factors, which are 0 if all of their terms are such gradients,
+// and otherwise the scale.
+template <class T> DEV float dq_factor(const Heads<T> &a, const Sight<T> &sight, int query)
+{
+    return sight.first_key(query) == query ? 0 : a.scale;
+}
+
+template <class T> DEV float dk_factor(const Heads<T> &a, const Sight<T> &sight, int key)
+{
+    return sight.after_queries(key) == key + 1 ? dq_factor(a, sight, key) : a.scale;
+}
+
 } // namespace sgt

@@ -61,6 +61,18 @@ static size_t first_key(const heads &h, size_t which, size_t i)
     return h.start ? (size_t)h.start[which / h.H * h.T + i] : 0;
 }
 
+/* Return whether query i sees only its own key, so that its score's gradient is 0. */
+static bool lone_query(const heads &h, size_t which, size_t i)
+{
+    return first_key(h, which, i) == i;
+}
+
+/* Return whether only such a query sees key j. */
+static bool lone_key(const heads &h, size_t which, size_t j)
+{
+    return lone_query(h, which, j) && (j + 1 == h.T || lone_query(h, which, j + 1));
+}
+
 static const int32_t *starts(const heads &h, size_t which)
 {
     return h.start ? h.start + which / h.H * h.T : NULL;
@@ -160,10 +172,9 @@ template <class T> static void dropped_backward(check *t, const heads &h, size_t
         check_near(t, "delta", delta, mean / total, bound);
         for (size_t j = first_key(h, which, i); j <= i; j++)
             for (size_t d = 0; d < h.D; d++) {
-                /* with one key, its probability is 1 whatever the score is */
-                double ds = h.T == 1 ? 0 : h.scale * p[j] * (dp[j] - delta);
-                sums[i * ld + d] += ds * qs[j * ld + width + d];
-                sums[j * ld + width + d] += ds * q[d];
+                double ds = h.scale * p[j] * (dp[j] - delta);
+                sums[i * ld + d] += lone_query(h, which, i) ? 0 : ds * qs[j * ld + width + d];
+                sums[j * ld + width + d] += lone_key(h, which, j) ? 0 : ds * q[d];
                 sums[j * ld + 2 * width + d] += factor(h, which, i, j) * p[j] * dout[d];
             }
     }
@@ -345,9 +356,14 @@ static void backward_at(check *t, const shape &s, const path &by, const extras &
     cuda_sync(t);
     const float *got = cuda_floats(t, grads, 3 * n);
     check_close(t, "dq dk dv", got, h.grads, bound, 3 * n);
-    /* with a single key, the gradients of query and key are exactly 0 */
-    for (size_t i = 0; i < 3 * n && s.T == 1; i++)
-        if (i / h.plain_ld % 3 < 2) check_near(t, "dq or dk of a lone token", got[i], 0, 0);
+    /* gradients of exactly 0, not rounding errors */
+    for (size_t i = 0; i < 3 * n; i++) {
+        size_t row = i / h.plain_ld / 3, part = i / h.plain_ld % 3, head = row / s.T * s.H;
+        if (part == 0 && lone_query(h, head, row % s.T))
+            check_near(t, "dq of a lone query", got[i], 0, 0);
+        if (part == 1 && lone_key(h, head, row % s.T))
+            check_near(t, "dk of a lone key", got[i], 0, 0);
+    }
 }
 
 template <class T>
