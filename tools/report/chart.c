@@ -1,6 +1,6 @@
-/* chart.c: writes a <figure>: its legend, its caption, and its chart as SVG. It finds the ranges
- * and ticks of the axes, draws the series, and adds tooltips. Coordinates are pixels from the top
- * left. The colours of shapes come from their CSS classes. */
+/* chart.c: writes a <figure> with a legend, a caption, and a chart as SVG. It finds the ranges and
+ * ticks of the axes, draws the series, and adds tooltips. Coordinates are in pixels from the top
+ * left corner. The colours of shapes come from their CSS classes. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,19 +9,19 @@
 #include "tools/cli/process.h"
 #include "tools/report/report.h"
 
-/* Sizes of charts in pixels, by report_size. A larger chart is also written in the small size, and
- * the style sheet shows one of the two, so that the text is never scaled. All coordinates are below
- * 1000, so four digits are enough for them. */
+/* Sizes of charts in pixels, indexed by report_size. A chart that is not small is also written in
+ * the small size, and the style sheet shows only one of the two, so that text is never scaled. All
+ * coordinates are below 1000, so four digits are enough. */
 static const struct {
     int wide, high;
     const char *class; /* CSS class of the figure */
 } sizes[] = {[REPORT_SMALL] = {360, 252, "small"},
              [REPORT_LARGE] = {760, 590, "large"},
              [REPORT_WIDE] = {990, 300, "large whole"}};
-/* Margins around the frame in pixels. LABEL: extra margin for an axis label. */
+/* Margins around the plotted area in pixels. LABEL is an additional margin for an axis label. */
 enum { LEFT = 46, RIGHT = 12, TOP = 10, BOTTOM = 27, LABEL = 17 };
 
-#define ROOM 0.04 /* fraction of the height that stays free above the highest point */
+#define ROOM 0.04 /* free space above the highest point, as a fraction of the height */
 
 report_point *report_add_series(report_figure *g, report_kind kind, unsigned color,
                                 const char *name, size_t points)
@@ -62,11 +62,13 @@ typedef struct axis {
 } axis;
 
 typedef struct frame {
-    axis x, y; /* y's start is the bottom, its end the top */
+    axis x, y; /* y.start is the bottom of the plotted area, and y.end its top */
     int wide, high;
 } frame;
 
-/* ---- units: an axis uses the largest unit in which its highest number is at least `least` ---- */
+/* ---- units ----
+ *
+ * An axis uses the largest unit in which its highest number is at least `least`. */
 
 typedef struct axis_unit {
     report_number number; /* number format that the unit is for */
@@ -74,8 +76,8 @@ typedef struct axis_unit {
     char name[24];
 } axis_unit;
 
-/* Return the unit of an axis whose highest number is `most`. For small numbers in the format
- * REPORT_DIGITS, the unit is a power of ten, such as "\u00d7 10\u207b\u2074". */
+/* Return the unit of an axis whose highest number is `most`. If the format is REPORT_DIGITS and the
+ * numbers are small, the unit is a power of ten, such as "\u00d7 10\u207b\u2074". */
 static axis_unit find_unit(report_number number, double most)
 {
     static const char *const digits[] = {"\u2070", "\u00b9", "\u00b2", "\u00b3", "\u2074",
@@ -103,7 +105,7 @@ static void include(axis *a, double v)
     if (!(v <= a->high)) a->high = v;
 }
 
-/* Widen the range of an axis if it is empty or too small. */
+/* Widen the range of values on an axis if it is empty or too narrow. */
 static void widen(axis *a)
 {
     if (isnan(a->low)) a->low = 0, a->high = 1;
@@ -114,8 +116,8 @@ static void widen(axis *a)
     }
 }
 
-/* Return the step, 1, 2 or 5 times a power of ten, that divides `width` into about `count`
- * steps. */
+/* Return a step that divides `width` into about `count` equal parts. The step is 1, 2 or 5 times a
+ * power of ten. */
 static double nice_step(double width, int count)
 {
     double least = width / count, power = pow(10, floor(log10(least)));
@@ -123,8 +125,8 @@ static double nice_step(double width, int count)
     return least <= 2 * power ? 2 * power : least <= 5 * power ? 5 * power : 10 * power;
 }
 
-/* Format a tick's value: "500", "1.5k", "2M". A number below 10,000 gets no suffix if the axis has
- * steps below 500. */
+/* Format the value of a tick: "500", "1.5k", "2M". If the axis has steps below 500, a number below
+ * 10,000 gets no suffix. */
 static void format_tick(char *buf, size_t n, double v, double step)
 {
     static const char *const names[] = {"", "k", "M", "G", "T", "P"};
@@ -144,7 +146,7 @@ static void add_ticks(axis *a, report_number number, double unit, int count)
     }
 }
 
-/* Write the label of the axis with its unit, and add about `count` ticks. */
+/* Set the label of the axis to its unit followed by `label`, and add about `count` ticks. */
 static void label_axis(axis *a, report_number number, const char *label, int count)
 {
     axis_unit u = find_unit(number, a->high);
@@ -191,8 +193,8 @@ static frame make_frame(const report_figure *g, report_size size)
     return f;
 }
 
-/* Return the position of a value in pixels. Positions outside of the axis are limited to 9 times
- * its length, because values may be huge. */
+/* Return the position of value v on the axis, in pixels. Because values may be huge, a position
+ * outside the axis is limited to 9 times the axis's length. */
 static double position(const axis *a, double v)
 {
     double part = (v - a->low) / (a->high - a->low);
@@ -231,9 +233,9 @@ static void put_axes(FILE *page, const frame *f)
 
 /* ---- series ---- */
 
-/* Draw a line through the points, or if `band` is 1, the band between their lowest and highest
- * values. Both are interrupted at gaps. The outline of a band follows its upper edge, then returns
- * along its lower edge. */
+/* Draw a line through the points of a series. If `band` is 1, draw instead the band between the
+ * lowest and highest values of the points. Lines and bands are interrupted at gaps. The outline of
+ * a band follows its upper edge and returns along its lower edge. */
 static void put_path(FILE *page, const frame *f, const report_series *s, const char *class,
                      int band)
 {
@@ -251,7 +253,7 @@ static void put_path(FILE *page, const frame *f, const report_series *s, const c
     fputs("\"/>\n", page);
 }
 
-/* Format a value with the texts before and after it, and return buf. */
+/* Format value v with the texts before and after it into buf, and return buf. */
 static char *format_value(char *buf, size_t n, const report_words *w, double v)
 {
     char number[64];
@@ -260,7 +262,7 @@ static char *format_value(char *buf, size_t n, const report_words *w, double v)
     return buf;
 }
 
-/* Write the line of a tooltip that shows a series at point p. */
+/* Write the line of a tooltip about one series, with the values at point p. */
 static void put_value(FILE *page, const report_figure *g, const report_series *s,
                       const report_point *p)
 {
@@ -271,8 +273,8 @@ static void put_value(FILE *page, const report_figure *g, const report_series *s
                    format_value(high, sizeof high, &g->y_words, p->high));
 }
 
-/* Return whether point i has a gap or an end of the series on both sides, so that no line reaches
- * it. */
+/* Return whether point i stands alone, so that no line is drawn to it: on each side there is a gap
+ * or the end of the series. */
 static int is_alone(const report_series *s, size_t i)
 {
     return (i == 0 || is_gap(&s->points[i - 1])) &&
@@ -291,15 +293,17 @@ static void put_dots(FILE *page, const frame *f, const report_series *s)
     }
 }
 
-/* ---- tooltips: the chart is divided into vertical strips of equal width, each with a <title>,
- * which browsers show without a script. The number of strips is limited, however many points there
- * are. ---- */
+/* ---- tooltips ----
+ *
+ * A chart is divided into vertical strips of equal width. Each strip has a <title>, which browsers
+ * show without a script. The number of strips is limited even if there are many points. */
 
-/* The most strips in a large and in a small chart; the most lines of all tooltips of a chart. */
+/* maximum number of strips in a large and in a small chart; maximum number of lines in all tooltips
+ * of a chart */
 enum { MOST_LARGE = 100, MOST_SMALL = 30, LINES = 768 };
 
-/* Return the point of a named series that is nearest to x. Return NULL if it is farther away than
- * the mean distance between the series' points. */
+/* Return the point of a series that is nearest to x. Return NULL if the series has no name, or if
+ * that point is farther away than the mean distance between points. */
 static const report_point *find_nearest(const report_series *s, double x)
 {
     const report_point *best = NULL;
@@ -313,9 +317,9 @@ static const report_point *find_nearest(const report_series *s, double x)
     return fabs(best->x - x) <= apart ? best : NULL;
 }
 
-/* Write the strip whose left edge is at `left`, with the values at the point nearest to three
- * quarters of its width. This is right of the middle because the first step is at 1, while the axis
- * begins at 0. */
+/* Write one strip, whose left edge is at `left`. Its tooltip has the values at the point nearest to
+ * three quarters of its width. (The middle would be too far left, because the first step is 1 while
+ * the axis begins at 0.) */
 static void put_strip(FILE *page, const report_figure *g, const frame *f, double left, double width)
 {
     const double part = (left + 0.75 * width - f->x.start) / (f->x.end - f->x.start),
@@ -352,8 +356,7 @@ static void put_tooltips(FILE *page, const report_figure *g, const frame *f)
 
 /* ---- the figure ---- */
 
-/* Draw all series in this order, from back to front: bands, faint lines, other lines, tooltips,
- * dots. */
+/* Draw all series, from back to front: bands, faint lines, other lines, tooltips, dots. */
 static void put_series(FILE *page, const report_figure *g, const frame *f)
 {
     static const struct {
@@ -377,8 +380,8 @@ static void put_series(FILE *page, const report_figure *g, const frame *f)
     }
 }
 
-/* Write a chart. A nested <svg> contains the series and cuts off everything outside of the frame,
- * except the outer half of lines and dots on its border. */
+/* Write a chart in the given size. The series are in a nested <svg>, which cuts off everything
+ * outside the plotted area. Lines and dots on its border are not cut. */
 static void put_chart(FILE *page, const report_figure *g, report_size size, const char *class)
 {
     const frame f = make_frame(g, size);
@@ -408,11 +411,11 @@ static void put_legend(FILE *page, const report *r, const report_figure *g)
     fputs("</ul>\n", page);
 }
 
-/* ---- curves that coincide, so that only the last of them is visible ---- */
+/* ---- notes about curves that coincide, of which only the last is visible ---- */
 
-#define SAME 1e-3 /* relative difference that cannot be seen */
+#define SAME 1e-3 /* relative difference that is too small to be visible */
 
-/* Return the curve of run `i`: the first series in the run's colour. */
+/* Return the curve of run i, which is the first series in the colour of that run. */
 static const report_series *curve_of(const report_figure *g, size_t i)
 {
     const report_series *s = g->series;
@@ -420,7 +423,7 @@ static const report_series *curve_of(const report_figure *g, size_t i)
     return s;
 }
 
-/* Return whether two curves coincide up to the end of the shorter one. */
+/* Return whether two curves coincide, up to the end of the shorter curve. */
 static int coincide(const report_series *a, const report_series *b)
 {
     size_t n = a->count < b->count ? a->count : b->count, numbers = 0;
@@ -433,7 +436,8 @@ static int coincide(const report_series *a, const report_series *b)
     return numbers > 0;
 }
 
-/* For each curve that coincides with an earlier curve, write a sentence that says so. */
+/* For each run whose curve coincides with the curve of an earlier run, write a sentence to that
+ * effect. */
 static void put_coinciding(FILE *page, const report *r, const report_figure *g)
 {
     for (size_t i = 1; i < r->count; i++) {

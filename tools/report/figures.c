@@ -1,6 +1,6 @@
-/* figures.c: the sections of a page with figures. Two arrays define the figures with curves of all
- * runs over steps, tokens, time or compute: each element has what the figure shows, and a function
- * that completes it. The memory of each run is written as a table. */
+/* figures.c: the sections of a page that have figures. Two arrays define the figures with curves of
+ * all runs over steps, tokens, time or compute. Each element states what a figure shows, and may
+ * name a function that completes the figure. The memory of each run is written as a table. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -31,15 +31,15 @@ static void add_key(report_figure *g, const char *class, unsigned color, const c
 /* ---- smooth lines ---- */
 
 #define LEAST_SMOOTHED 20 /* shorter lines are not smoothed */
-#define PART 12           /* a window has 1 / PART of all points on each side */
+#define PART 12           /* a smoothing window has 1 / PART of all points on each side */
 #define LEAST_SIDE 3
-/* near an end, the window reaches up to this many times as far to the other side */
+/* near one end of a curve, a window extends up to this many times as far to the other side */
 #define END_SIDES 5
 
-/* Fit a straight line to the points from `first` to `last`, with tricube weights of their distance
- * from point `at`, and return its value there (LOESS of degree 1, Cleveland 1979). If `rest` is 0,
- * y is fitted; if 1, y minus low. The fit uses differences from the value at `at`, so that constant
- * values stay exact. */
+/* Fit a straight line to points `first` ... `last`, and return its value at point `at`. The weight
+ * of a point is the tricube function of its distance from `at` (LOESS of degree 1, Cleveland 1979).
+ * If `rest` is 0, the line is fitted to the values y; if `rest` is 1, to y minus low. The fit uses
+ * differences from the value at `at`, so that constant values stay exact. */
 static double fit(const report_point *p, size_t first, size_t last, size_t at, int rest)
 {
     double w0 = 0, w1 = 0, w2 = 0, d0 = 0, d1 = 0, own = rest ? p[at].y - p[at].low : p[at].y;
@@ -58,21 +58,21 @@ static double fit(const report_point *p, size_t first, size_t last, size_t at, i
     return own + (spread > 1e-9 * w0 * w2 ? (w2 * d0 - w1 * d1) / spread : d0 / w0);
 }
 
-/* least Durbin-Watson statistic at which points count as a straight line with noise */
+/* minimum Durbin-Watson statistic of points that count as a straight line with noise */
 #define NOISE 1.5
 
-/* Return whether the first `count` points are a straight line with noise. The Durbin-Watson
- * statistic of a fitted line's residuals is about 2 if they are independent, and near 0 if the
- * points follow a bend. */
+/* Return whether the first `count` points are a straight line with noise. The test uses the
+ * Durbin-Watson statistic of the residuals of a fitted line. It is about 2 if the residuals are
+ * independent, and near 0 if the points follow a curve. */
 static int is_straight(const report_point *p, size_t count)
 {
     double changes, squares = report_residuals(&p->y, sizeof *p / sizeof p->y, count, &changes);
     return changes >= NOISE * squares;
 }
 
-/* Fit a line at every point (see fit). A window reaches `side` points to each side. Near an end, it
- * reaches up to END_SIDES times as far to the other side, so that the curve does not follow the
- * noise of the last points. At the beginning, it reaches no farther than `begin` points. */
+/* Call fit for each point. A window has `side` points on each side. Near an end of the curve, a
+ * window extends up to END_SIDES times as far to the other side, so that the smooth curve does not
+ * follow the noise of the last points. At the beginning it extends over at most `begin` points. */
 static void fit_all(report_point *p, size_t count, size_t side, size_t begin, int rest)
 {
     const size_t end = END_SIDES * side;
@@ -88,11 +88,11 @@ static void fit_all(report_point *p, size_t count, size_t side, size_t begin, in
     }
 }
 
-/* Set each to[i].y to the smooth value at from[i]. Straight lines stay straight, and NAN stays NAN.
- * The residuals are smoothed too and added (Tukey's twicing), because a single fit would cut off
- * the bend of a loss curve. Values are limited to the range of from[].y, which a fit next to a jump
- * could leave. At the beginning, where a loss curve may be steep, windows reach no farther than the
- * points form a straight line. */
+/* Set each to[i].y to the smoothed value of from[i].y. Straight lines stay straight, and NAN stays
+ * NAN. A single fit would cut off the bend of a loss curve, so the residuals are also smoothed and
+ * added (Tukey's twicing). A fit next to a jump can leave the range of from[].y, so values are
+ * limited to that range. A loss curve may be steep at its beginning, so windows there cover only
+ * points that form a straight line. */
 static void smooth(report_point *to, const report_point *from, size_t count)
 {
     size_t side = count / PART > LEAST_SIDE ? count / PART : LEAST_SIDE, begin = END_SIDES * side;
@@ -112,18 +112,18 @@ static void smooth(report_point *to, const report_point *from, size_t count)
 
 /* ---- curves over steps, tokens, time or compute ---- */
 
-/* An x axis can show a column of the log or COMPUTE, in PF-days, which depends on the size of the
- * model. */
+/* An x axis shows a column of the log, or COMPUTE. COMPUTE is in PF-days and depends on the size of
+ * the model. */
 #define COMPUTE REPORT_COLUMNS
 
-/* Return a row's x value: completed steps, tokens, seconds, or PF-days. */
+/* Return the x value of a row: completed steps, tokens, seconds, or PF-days. */
 static double x_of(const report_run *run, const report_row *row, int x)
 {
     if (x == COMPUTE) return sgt_pf_days(run->parameters, 1) * row->v[REPORT_TOKENS];
     return row->v[x] + (x == REPORT_STEP);
 }
 
-/* Set the x axis of the curves, which ends at the end of the longest run. */
+/* Set up the x axis of a figure with curves, which ends where the longest run ends. */
 static void set_x_axis(report_figure *g, const report *r)
 {
     static const struct {
@@ -139,7 +139,8 @@ static void set_x_axis(report_figure *g, const report *r)
         g->x_end = fmax(g->x_end, x_of(&r->runs[i], &r->runs[i].last, g->x));
 }
 
-/* Return the y value to draw: the decimal logarithm of y if the axis is logarithmic, else y. */
+/* Return y as it is drawn: as its decimal logarithm if the axis is logarithmic, otherwise
+ * unchanged. */
 static double y_of(const report_figure *g, double y)
 {
     if (g->y_words.number != REPORT_LOG) return y;
@@ -165,8 +166,8 @@ static report_point *add_curve(report_figure *g, const report *r, size_t run, re
     return p;
 }
 
-/* Add the curves of all runs. A noisy column is a faint line with its band, and a smooth line over
- * it if there are enough points. */
+/* Add the curves of all runs to a figure. If the column is noisy, its curve is a faint line with a
+ * band. A smooth line is drawn over it if there are enough points. */
 static void add_curves(report_figure *g, const report *r)
 {
     for (size_t i = 0; i < r->count; i++) {
@@ -180,8 +181,8 @@ static void add_curves(report_figure *g, const report *r)
     }
 }
 
-/* Append to the caption how steps were averaged: "Each point is the mean of 12 steps, the shade
- * behind it reaches from the lowest to the highest of them." */
+/* Append to the caption how steps are combined into points: "Each point is the mean of 12 steps,
+ * the shade behind it reaches from the lowest to the highest of them." */
 static void explain_bins(report_figure *g, const report *r)
 {
     uint64_t most = 0;
@@ -200,11 +201,11 @@ static void explain_bins(report_figure *g, const report *r)
 
 /* ---- losses ---- */
 
-/* The y axis of losses ends at this multiple of the highest first loss. */
+/* The y axis of losses ends at most at this multiple of the highest first loss of a run. */
 #define MOST_RISE 1.5
 
-/* Set the upper limit of the y axis, so that a diverged curve does not flatten the others. Return
- * how many losses are above it. */
+/* Set the upper limit of the y axis, so that the curve of a diverged run does not flatten the other
+ * curves. Return the number of points above the limit. */
 static size_t limit_losses(report_figure *g, const report *r)
 {
     size_t above = 0;
@@ -217,13 +218,14 @@ static size_t limit_losses(report_figure *g, const report *r)
     return above;
 }
 
-/* Add the validation losses. The legend and the caption of the large chart explain all of them. */
+/* Add the validation losses to a figure of losses. In the large figure, also add a legend and a
+ * caption, which apply to all figures of losses. */
 static void complete_loss(report_figure *g, const report *r)
 {
     size_t above = limit_losses(g, r);
     for (size_t i = 0; i < r->count; i++) add_curve(g, r, i, REPORT_MARKS, REPORT_VAL);
     if (g->size != REPORT_LARGE) return;
-    uint64_t most = 0; /* the most evaluations that one dot stands for */
+    uint64_t most = 0; /* maximum number of evaluations per dot */
     for (size_t i = 0; i < r->count; i++)
         if (r->runs[i].evaluations.steps > most) most = r->runs[i].evaluations.steps;
     if (r->count == 1) add_key(g, "line", 0, "training");
@@ -256,8 +258,9 @@ static const report_figure losses[] = {
      .caption = "Lower is better. A PF-day is 10\u00b9\u2075 operations a second for a day. "
                 "Training takes 6 per parameter and token."}};
 
-/* Return whether the runs can be compared by compute: there are several, and the compute of each is
- * known. Models of different sizes do different amounts of work per token. */
+/* Return whether the runs can be compared by compute, because models of different sizes do
+ * different amounts of work per token. This needs several runs, and the compute of each must be
+ * known. */
 static int has_compute(const report *r)
 {
     for (size_t i = 0; i < r->count; i++)
@@ -267,7 +270,7 @@ static int has_compute(const report *r)
 
 /* ---- steps ---- */
 
-/* Add a dashed horizontal line from x = 0 to `end`. */
+/* Add a dashed horizontal line at y, from x = 0 to x = `end`. */
 static void add_limit(report_figure *g, double y, double end, unsigned color, const char *name)
 {
     report_point *p = report_add_series(g, REPORT_LIMIT, color, name, 2);
@@ -275,7 +278,8 @@ static void add_limit(report_figure *g, double y, double end, unsigned color, co
     p[1] = (report_point){.x = end, .y = y};
 }
 
-/* Return the norm to which all runs clip gradients, or NAN if they differ. */
+/* Return the norm to which all runs clip gradients. Return NAN if runs differ, or if it is
+ * unknown. */
 static double clip_of(const report *r)
 {
     double clip = NAN;
@@ -314,8 +318,8 @@ static void complete_norm(report_figure *g, const report *r)
     if (clip > 0) add_key(g, "limit", REPORT_RUNS, name);
 }
 
-/* Draw the time spent waiting for the loader as a share of the total time, which says more than
- * milliseconds. */
+/* Complete the figure about waiting for the loader: divide the waiting time by the time of the
+ * step, because a share says more than milliseconds. */
 static void complete_wait(report_figure *g, const report *r)
 {
     double most = 0;
@@ -331,8 +335,8 @@ static void complete_wait(report_figure *g, const report *r)
                 most);
 }
 
-/* Complete the figure of the peak memory from the log, which is the process's on a CPU, or the
- * device's if it has its own memory. */
+/* Complete the figure of peak memory, which the log states. It is the device's memory if the device
+ * has its own memory, and otherwise the memory of the process. */
 static void complete_peak(report_figure *g, const report *r)
 {
     double estimated = 0;
@@ -397,7 +401,7 @@ static const report_figure steps[] = {
      .y_label = "",
      .y_words = {"", REPORT_BYTES, ""}}};
 
-/* Write a section with the figures that the elements of `rows` define. */
+/* Write a section with `count` figures, which the elements of `rows` define. */
 static void put_curves(FILE *page, const report *r, const char *id, const char *title,
                        const report_figure *rows, size_t count)
 {
@@ -414,7 +418,7 @@ static void put_curves(FILE *page, const report *r, const char *id, const char *
 
 /* ---- the tables of memory ---- */
 
-/* Write a cell with a number of bytes, or a dash if it is negative (unknown). */
+/* Write a table cell with a number of bytes, or with a dash if `bytes` is negative (unknown). */
 static void put_bytes(FILE *page, double bytes)
 {
     char text[32];
@@ -422,7 +426,7 @@ static void put_bytes(FILE *page, double bytes)
                     bytes >= 0 ? report_format(text, sizeof text, REPORT_BYTES, bytes) : NULL);
 }
 
-/* Write a run's table of memory in a card. If there are several runs, the card has the run's
+/* Write a card with a run's table of memory. If there are several runs, the card also has the run's
  * name. */
 static void put_memory_table(FILE *page, const report *r, const report_run *run)
 {

@@ -1,6 +1,6 @@
-/* page.c: writes the page: its head, the headline numbers, advice, the tables of runs and options,
- * and the sections of figures. The page is a single file; its Content-Security-Policy forbids
- * loading anything else. The caller checks for write errors (ferror). */
+/* page.c: writes the page: its head, the headline numbers, the advice, the tables of runs and
+ * options, and the sections of figures. The page is a single file. Its Content-Security-Policy
+ * forbids loading anything else. The caller must check for write errors (ferror). */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -104,9 +104,9 @@ void report_begin_section(FILE *page, const char *class, const char *id, const c
 
 /* ---- headline numbers ---- */
 
-#define LEAST_NOISE 5e-5 /* smallest noise of a loss that four decimals can show */
+#define LEAST_NOISE 5e-5 /* minimum noise of a loss that is visible in four decimals */
 
-/* Format a loss with one digit more than its noise allows. */
+/* Format a loss with one digit more than its noise justifies, and at most four decimals. */
 static char *format_loss(char *buf, size_t n, double loss, double noise)
 {
     int digits = noise >= LEAST_NOISE ? 1 - (int)floor(log10(noise)) : 4;
@@ -119,7 +119,7 @@ static char *format_steps_done(char *buf, size_t n, const report_run *run)
     return sgt_format_count(buf, n, isnan(run->steps) ? 0 : (uint64_t)run->steps);
 }
 
-/* Write the number of steps done, and the total number of steps if it is known. */
+/* Write the number of steps done and, if it is known, the total number of steps. */
 static void put_steps(FILE *page, const report_run *run)
 {
     char done[32], all[32];
@@ -148,8 +148,8 @@ static void put_mean(FILE *page, const report_run *run)
     fputs("; lower is better", page);
 }
 
-/* Write the noise of the last validation loss, and the lowest validation loss if that is not the
- * last. */
+/* Write the noise of the last validation loss. If an earlier validation loss was lower, also write
+ * the lowest one and its step. */
 static void put_lowest(FILE *page, const report_run *run)
 {
     char step[48];
@@ -160,15 +160,15 @@ static void put_lowest(FILE *page, const report_run *run)
     else fputs("lower is better", page);
 }
 
-/* A headline number, which is a double in report_run. */
+/* A headline number of a run, which is stored as a double in report_run. */
 typedef struct headline {
     const char *name;
     size_t at; /* offset in report_run */
     report_number number;
-    /* which of several runs is the best: -1: the lowest value; 1: the highest; 0: none */
+    /* which value is the best among several runs. -1: the lowest; 1: the highest; 0: none */
     int best;
-    int left_out; /* 1: leave the number out if no run has it */
-    /* small print below the number: a text, or a function that writes it */
+    int left_out; /* 1: do not show the number if no run has it */
+    /* small print below the number, given as a text (more) or written by a function (put_more) */
     const char *more;
     void (*put_more)(FILE *page, const report_run *run);
 } headline;
@@ -190,7 +190,8 @@ static double value_of(const report_run *run, const headline *h)
     return *(const double *)(const void *)((const char *)run + h->at);
 }
 
-/* Format a headline number in buf. Return buf, or NULL if the number is unknown. */
+/* Format a headline number of a run into buf and return buf. Return NULL if the number is
+ * unknown. */
 static char *format_headline(char *buf, size_t n, const headline *h, const report_run *run)
 {
     double x = value_of(run, h);
@@ -207,7 +208,7 @@ static int is_shown(const report *r, const headline *h)
     return any;
 }
 
-/* Write the headline numbers of a single run. */
+/* Write the headline numbers of the page's only run. */
 static void put_strip(FILE *page, const report *r)
 {
     const report_run *run = &r->runs[0];
@@ -226,7 +227,7 @@ static void put_strip(FILE *page, const report *r)
     fputs("</dl>\n", page);
 }
 
-/* Return the best value over all runs; NAN if no value counts as best. */
+/* Return the best value of a headline number over all runs. Return NAN if none counts as best. */
 static double best_of(const report *r, const headline *h)
 {
     double best = NAN;
@@ -237,16 +238,16 @@ static double best_of(const report *r, const headline *h)
     return best;
 }
 
-/* Return whether two runs have the same value of an option, or both lack it. */
+/* Return whether two runs have the same value of the option `name`, or both do not have it. */
 static int have_same(const report_run *a, const report_run *b, const char *name)
 {
     const json_t *x = json_object_get(a->options, name), *y = json_object_get(b->options, name);
     return x == y || json_equal(x, y);
 }
 
-/* Return whether two runs were trained and evaluated on the same data, as far as is known. The
- * hashes of the training data from their checkpoints are compared, or the paths if a hash is
- * missing. */
+/* Return whether two runs were trained and evaluated on the same data, as far as is known. This
+ * compares the hashes of the training data in their checkpoints. If a hash is missing, it compares
+ * the paths instead. */
 static int have_same_data(const report_run *a, const report_run *b)
 {
     int hashes = a->data_hash && b->data_hash;
@@ -271,7 +272,7 @@ static void put_run_row(FILE *page, const report *r, size_t i, const headline *c
     fputs("</tr>\n", page);
 }
 
-/* Write the headline numbers of several runs as a table. */
+/* Write a table with the headline numbers of several runs. */
 static void put_runs(FILE *page, const report *r)
 {
     const char *titles[2 + HEADLINES] = {"Run", "Steps"};
@@ -296,7 +297,7 @@ static void put_runs(FILE *page, const report *r)
                          "be compared.");
 }
 
-/* ---- facts about runs: each function writes nothing if its fact is unknown ---- */
+/* ---- facts about a run; a function writes nothing if its fact is unknown ---- */
 
 #define RESUMES 4 /* the most resumes that are shown */
 
@@ -321,8 +322,8 @@ static void put_data(FILE *page, const report_run *run)
                 data ? "\u00b7 " : "", (unsigned long long)run->data_hash >> 32);
 }
 
-/* Write a sentence. Options in it, such as "--lr 0.001", are marked up as code, so that no line is
- * broken at their dashes. */
+/* Write a sentence as HTML. Names of options in it, such as --lr, are marked up as code, so that no
+ * line is broken at their dashes. */
 static void put_sentence(FILE *page, const char *text)
 {
     for (const char *at; (at = strstr(text, "--"));) {
@@ -336,7 +337,8 @@ static void put_sentence(FILE *page, const char *text)
     report_put(page, "%s", text);
 }
 
-/* Return the text in field `name` of start `i` of the run (see starts); "" if there is none. */
+/* Return the text in field `name` of element i of run->starts (each start or resume of the run is
+ * one element). Return "" if there is none. */
 static const char *of_start(const report_run *run, size_t i, const char *name)
 {
     const char *text = json_string_value(json_object_get(json_array_get(run->starts, i), name));
@@ -356,7 +358,7 @@ static void put_host(FILE *page, const report_run *run)
     fputs("</small>", page);
 }
 
-/* Write the time of start `i`: "2026-11-23T14:59:01Z" as "2026-11-23 14:59 UTC". */
+/* Write the time of start i of the run: "2026-11-23T14:59:01Z" becomes "2026-11-23 14:59 UTC". */
 static void put_time(FILE *page, const report_run *run, size_t i)
 {
     const char *time = of_start(run, i, "time");
@@ -367,7 +369,7 @@ static void put_time(FILE *page, const report_run *run, size_t i)
 
 static void put_begun(FILE *page, const report_run *run) { put_time(page, run, 0); }
 
-/* Write the command line of start `i`. */
+/* Write the command line of start i of the run. */
 static void put_words(FILE *page, const report_run *run, size_t i)
 {
     char printable[4096];
@@ -380,8 +382,8 @@ static void put_words(FILE *page, const report_run *run, size_t i)
 
 static void put_command(FILE *page, const report_run *run) { put_words(page, run, 0); }
 
-/* Write the newest resumes, each with its time, the step that it continued from, and its command
- * line. */
+/* Write the last RESUMES resumes of the run, each with its time, the step after which it continued,
+ * and its command line. */
 static void put_resumes(FILE *page, const report_run *run)
 {
     size_t n = json_array_size(run->starts), first = n > RESUMES ? n - RESUMES : 1;
@@ -396,8 +398,8 @@ static void put_resumes(FILE *page, const report_run *run)
     }
 }
 
-/* Write the sample of text that a run's model generated, with U+FFFD for bytes that are not UTF-8,
- * or the reason why there is none. With --no-sample, write nothing. */
+/* Write the sample of text that the run's model generated, with U+FFFD in place of bytes that are
+ * not UTF-8. If there is no sample, write the reason. With --no-sample, write nothing. */
 static void put_sample(FILE *page, const report_run *run)
 {
     const char *text = run->sample ? run->sample + strspn(run->sample, " ") : "";
@@ -423,7 +425,7 @@ static const struct {
              {"Sample", put_sample}};
 enum { FACTS = sizeof facts / sizeof *facts };
 
-/* Write a paragraph with the known facts about a run. */
+/* Write a list of all known facts about a run. */
 static void put_about(FILE *page, const report_run *run)
 {
     fputs("<dl class=\"about\">\n", page);
@@ -440,7 +442,7 @@ static void put_about(FILE *page, const report_run *run)
     fputs("</dl>\n", page);
 }
 
-/* Write the known facts about several runs as a table. */
+/* Write a section with the known facts about each of several runs. */
 static void put_origins(FILE *page, const report *r)
 {
     report_begin_section(page, "cards", "origins", "Where they come from, and what they write");
@@ -455,9 +457,10 @@ static void put_origins(FILE *page, const report *r)
 
 /* ---- notes and advice ---- */
 
-#define RELOAD 30 /* seconds after which the page of a run that is still training reloads itself */
+/* interval in seconds at which the page of a run that is still training reloads itself */
+#define RELOAD 30
 
-/* Write a sentence about a run as a list item. */
+/* Write a sentence about a run as a list item. If `grave` is 1, it is shown in red. */
 static void put_item(FILE *page, const report *r, size_t run, int grave, const char *fmt, ...)
     SGT_PRINTF(5, 6);
 static void put_item(FILE *page, const report *r, size_t run, int grave, const char *fmt, ...)
@@ -493,7 +496,8 @@ static void put_advice(FILE *page, const report *r)
     fputs("</ul>\n</section>\n", page);
 }
 
-/* Write notes about the state of the logs. */
+/* Write notes about the logs of all runs: missing steps, replaced or damaged lines, and runs that
+ * seem to be still training. */
 static void put_notes(FILE *page, const report *r)
 {
     fputs("<ul class=\"notes\">\n", page);
@@ -519,7 +523,8 @@ static void put_notes(FILE *page, const report *r)
 
 /* ---- options ---- */
 
-/* Return the value of an option in options.json as malloc'd text; NULL if options.json lacks it. */
+/* Return the value of an option as malloc'd text, as it is in options.json. Return NULL if
+ * options.json does not have the option. */
 static char *format_option(const report_run *run, const char *name)
 {
     const json_t *v = json_object_get(run->options, name);
@@ -551,9 +556,9 @@ static void put_option(FILE *page, const report *r, const char *name)
     fputs("</tr>\n", page);
 }
 
-/* Write a table with a row for each option, in the order of the first run that has it. If there are
- * several runs, write only the options that differ between them (`differing` 1), or only the others
- * (0). */
+/* Write a table with one row per option, in the order of options.json. If there are several runs,
+ * `differing` selects the options: 1 selects those that differ between runs, and 0 those that are
+ * equal. */
 static void put_option_table(FILE *page, const report *r, const char *caption, int differing)
 {
     const char *titles[1 + REPORT_RUNS] = {"Option", "Value"}, *name;

@@ -1,8 +1,8 @@
-/* report.h: the parts of sgt-report. run.c reads a run's folder, computes its numbers and its
+/* report.h: the parts of sgt-report. run.c reads the folder of a run, computes its numbers and its
  * advice, and generates a sample of text with its checkpoint. figures.c defines the figures of a
- * page and writes the tables of memory, chart.c draws one figure, and page.c writes the page, in
- * the style of style.c. Functions that return int return 0 or a negative SGT_E* with *err filled
- * in. Small allocations end the program if memory runs out. */
+ * page and writes the tables of memory. chart.c draws one figure. page.c writes the page, with the
+ * style sheet of style.c. Functions that return int return 0, or a negative SGT_E* with *err filled
+ * in. If memory runs out in a small allocation, the program ends. */
 #ifndef SGT_TOOLS_REPORT_H
 #define SGT_TOOLS_REPORT_H
 
@@ -14,16 +14,17 @@
 #include "loader/base/error.h"
 #include "train/sgt_train.h"
 
-/* The most runs on one page: more could not be distinguished by colour and dash pattern. */
+/* maximum number of runs on one page; more runs could not be distinguished by colour and dash
+ * pattern */
 #define REPORT_RUNS 24
 #define REPORT_ADVICE 12 /* the most lines of advice per run */
-/* length in tokens of the sample of text that a checkpoint generates */
+/* length in tokens of the sample of text that a run's model generates */
 #define REPORT_SAMPLE_TOKENS 40
 
 /* ---- a run: run.c ---- */
 
-/* Columns of the log. `names` in run.c has their keys in log.jsonl; REPORT_SECONDS is the sum of
- * ms_per_step so far. */
+/* Columns of the log. The array `names` in run.c has their names in log.jsonl. REPORT_SECONDS is
+ * not in the log; it is the sum of ms_per_step up to the row, in seconds. */
 enum {
     REPORT_STEP,
     REPORT_LOSS,
@@ -48,95 +49,103 @@ typedef struct report_row {
 } report_row;
 
 typedef struct report_log {
-    report_row *rows; /* in rising order of steps; freed before report_run_open returns */
+    report_row *rows; /* rows in ascending order of steps; freed before report_run_open returns */
     size_t count, room;
-    uint64_t repeated; /* number of lines replaced by later lines of the same steps */
-    uint64_t damaged;  /* number of lines that are not valid log entries */
-    /* 1: the last line is incomplete, because it is being written or the run was killed */
+    uint64_t repeated; /* number of lines that were replaced by later lines about the same steps */
+    uint64_t damaged;  /* number of lines that are not a valid entry of the log */
+    /* 1: the last line is incomplete, because it is just being written or because the run was
+     * killed */
     int half;
 } report_log;
 
-/* Mean, lowest and highest values over some consecutive steps. */
+/* Mean, lowest and highest values of a number of consecutive steps. */
 typedef struct report_bin {
     report_row mean, low, high;
     size_t n[REPORT_COLUMNS]; /* how many numbers each column has */
-    double skipped;           /* number of updates skipped in these steps */
+    double skipped;           /* number of updates that were skipped in the bin's steps */
 } report_bin;
 
 typedef struct report_bins {
     report_bin *at;
     size_t count;
-    uint64_t steps; /* steps per bin; the last bin may have fewer */
+    uint64_t steps; /* number of steps per bin; the last bin may have fewer */
 } report_bins;
 
 /* A kind of memory. */
 typedef struct report_memory {
     char name[32];
-    double used;     /* peak bytes in use, from memory.jsonl; -1: unknown */
+    double used;     /* maximum bytes in use, from memory.jsonl; -1: unknown */
     double estimate; /* estimated bytes; -1: unknown */
 } report_memory;
 
 typedef struct report_run {
-    char path[1024], name[1024]; /* path: as given on the command line; name: the same, printable */
-    char validation[1040];       /* "NAME, validation" */
-    json_t *options;             /* contents of options.json, or NULL */
-    sgt_config settings;         /* parsed from options */
+    /* path as given on the command line; the same path, safe to print */
+    char path[1024], name[1024];
+    char validation[1040]; /* "NAME, validation" */
+    json_t *options;       /* contents of options.json, or NULL */
+    sgt_config settings;   /* parsed from options */
     int settings_known;
-    char device[200];   /* device that trained the run; "": no checkpoint names it */
-    char *checkpoint;   /* newest checkpoint, malloc'd; NULL: none */
-    uint64_t data_hash; /* hash of the training data from `checkpoint`; 0: unknown */
-    json_t *starts;     /* array of the objects in starts.jsonl */
-    /* going: 1: the run still seems to be training: steps are missing, and its log grew `idle`
-     * seconds ago */
+    /* device on which the run was trained, as its checkpoint states; "": unknown */
+    char device[200];
+    char *checkpoint;   /* path of the newest checkpoint, malloc'd; NULL: none */
+    uint64_t data_hash; /* hash of the training data, from the checkpoint; 0: unknown */
+    /* array of the objects in starts.jsonl, one for each start or resume of the run */
+    json_t *starts;
+    /* going: 1 if the run still seems to be training, since steps are missing and its log has grown
+     * recently; idle: seconds since the log last grew */
     int going;
     double idle;
-    /* sample: malloc'd text that the checkpoint generated: any bytes except control characters, not
-     * always UTF-8. NULL: there is none; then no_sample is the reason ("": none was requested) */
+    /* sample: malloc'd text that the run's model generated. It has no control characters, but may
+     * not be valid UTF-8. If it is NULL, no_sample has the reason, or "" if no sample was
+     * requested */
     char *sample, no_sample[1024];
     report_log log;
-    report_bins bins, evaluations; /* bins of all steps, and bins of the steps with an evaluation */
+    /* bins of all steps; bins of the steps that have an evaluation */
+    report_bins bins, evaluations;
     report_memory memory[2 * SGT_MEMORY_KINDS];
     size_t memory_count;
-    double estimate;        /* estimated bytes of all kinds of memory; 0: no estimate */
+    double estimate;        /* estimated memory of all kinds in bytes; 0: no estimate */
     char no_estimate[1024]; /* reason why there is no estimate */
     uint64_t parameters;    /* 0: unknown */
-    /* standard errors of `loss` (the mean over the last loss_steps steps) and of val_loss */
+    /* standard error of `loss`, which is the mean over the last loss_steps steps; standard error of
+     * val_loss */
     double loss_noise, val_noise;
     size_t loss_steps;
     report_row last; /* last row of the log */
-    /* val_bits: val_loss in bits per byte of text */
+    /* Headline numbers; NAN: unknown. val_bits is val_loss in bits per byte of text */
     double steps, loss, val_loss, val_bits, best_val, best_step, tokens, seconds, speed, mfu,
         skipped, wait, peak;
     char *advice[REPORT_ADVICE];
     size_t advice_count;
-    /* 1: this line of advice says that the run has failed, and is shown in red */
+    /* 1: this advice states that the run has failed, and is shown in red */
     int grave[REPORT_ADVICE];
 } report_run;
 
 int report_run_open(report_run *r, const char *path, const sgt_notice *notice, sgt_error *err);
-/* Generate REPORT_SAMPLE_TOKENS tokens after the end-of-text token with the newest checkpoint and
- * sgt-sample's defaults. Models with too many parameters are skipped. A failure leaves r->sample
- * NULL; the only error returned is SGT_ESTOPPED. */
+/* Let the newest checkpoint generate a sample of text: REPORT_SAMPLE_TOKENS tokens after the
+ * end-of-text token, with the defaults of sgt-sample. Models with too many parameters are skipped.
+ * On a failure, r->sample stays NULL and r->no_sample has the reason. Returns 0, or SGT_ESTOPPED if
+ * interrupted. */
 int report_run_sample(report_run *r, const sgt_stop *stop, sgt_error *err);
 void report_run_close(report_run *r);
 
-/* Fit a straight line to the n numbers y[0], y[stride], y[2 stride], ..., without those that are
- * NAN. Return the sum of the squared residuals, and set *changes to the sum of the squared
- * differences between consecutive residuals. */
+/* Fit a straight line to the n numbers y[0], y[stride], y[2 * stride], ..., ignoring those that are
+ * NAN. Return the sum of the squared residuals. Set *changes to the sum of the squared differences
+ * between consecutive residuals. */
 double report_residuals(const double *y, size_t stride, size_t n, double *changes);
 
 typedef struct report {
     report_run *runs;
     size_t count;
-    /* after a request to stop, figures are left out, and the caller discards the page */
+    /* once a stop is requested, figures are left out, and the caller must discard the page */
     const sgt_stop *stop;
 } report;
 
 /* ---- a figure: chart.c ---- */
 
 typedef enum report_kind {
-    REPORT_LINE,  /* a line; if `band` is set, with a band from low to high behind it */
-    REPORT_RAW,   /* a faint line behind a smooth one, with a band like REPORT_LINE */
+    REPORT_LINE,  /* a line; if `band` is 1, with a band from `low` to `high` behind it */
+    REPORT_RAW,   /* a faint line behind a smooth line, with a band if `band` is 1 */
     REPORT_MARKS, /* a line with a dot at every point */
     REPORT_RUG,   /* dots at the bottom */
     REPORT_LIMIT  /* a dashed line */
@@ -148,17 +157,17 @@ typedef struct report_point {
 
 typedef struct report_series {
     report_kind kind;
-    unsigned color; /* number of the colour, which is the CSS class s0, s1, ... */
+    unsigned color; /* index of the colour, which has the CSS class s0, s1, ... */
     int band;
-    /* label before the value in a tooltip; NULL: no tooltip */
+    /* label of the series in tooltips; NULL: the series is not in tooltips */
     const char *name;
     report_point *points; /* in rising order of x */
     size_t count;
 } report_series;
 
 typedef struct report_key {
-    const char *class; /* CSS class of the mark: "line", "dots", "limit" */
-    /* number of the colour; REPORT_RUNS: grey, for marks that several runs share */
+    const char *class; /* CSS class of the mark in the legend: "line", "dots" or "limit" */
+    /* index of the colour; REPORT_RUNS means grey, for marks that several runs share */
     unsigned color;
     char name[48];
 } report_key;
@@ -172,72 +181,75 @@ typedef enum report_number {
     REPORT_BIG,     /* "1.23 k" */
     REPORT_PERCENT, /* "12.34 %" */
     REPORT_BYTES,
-    REPORT_LOG, /* x is a decimal logarithm; 10^x is written in four digits */
+    REPORT_LOG, /* the number is a decimal logarithm x; 10^x is shown, with four digits */
     REPORT_TIME /* "3 h 20 min" */
 } report_number;
 
-/* How a tooltip writes a value: a number between two texts, as in "after 2.50 k tokens". */
+/* How a tooltip shows a value: as a number between two texts, for example "after 2.50 k tokens". */
 typedef struct report_words {
     const char *before;
     report_number number;
     const char *after;
 } report_words;
 
-/* Size of a figure in cells of the page's grid, in columns x rows: 1 x 1, 2 x 2, 3 x 1. A narrow
- * page has fewer columns. */
+/* Sizes of a figure in columns x rows of the page's grid: small 1 x 1, large 2 x 2, wide 3 x 1. A
+ * narrow page has fewer columns. */
 typedef enum report_size { REPORT_SMALL, REPORT_LARGE, REPORT_WIDE } report_size;
 
-/* A <figure>: its title, legend, chart and caption. */
+/* A figure of the page, with title, legend, chart and caption. */
 typedef struct report_figure report_figure;
 struct report_figure {
-    const char *id; /* id within the page, such as "loss-steps" */
+    const char *id; /* id of the figure in the page, such as "loss-steps" */
     const char *title;
     char caption[640];
-    /* the curves show column `column` of the log over column `x` (figures.c); noisy: 1: with smooth
-     * lines over them */
+    /* column: column of the log that the curves show; x: column, or COMPUTE, on the x axis
+     * (figures.c); noisy: 1 if smooth lines are drawn over the curves */
     int column, x, noisy;
-    /* completes the figure once its curves are added, for example with limits or a caption; NULL:
-     * nothing to do */
+    /* function that completes the figure after its curves are added, for example with limits or a
+     * caption; NULL: none */
     void (*complete)(report_figure *g, const report *r);
     report_size size;
-    int unnamed; /* 1: the legend does not name the runs, even if there are several */
+    int unnamed; /* 1: the legend never names the runs, even if there are several */
     report_key keys[REPORT_KEYS];
     size_t key_count;
-    int zero;      /* 1: the y axis begins at 0 */
-    double x_end;  /* end of an x axis that begins at 0; 0: the axis spans the points */
-    double y_most; /* upper limit of the y axis; larger values are cut off; 0: no limit */
-    double y_room; /* least difference between the ends of the y axis */
-    /* axis labels: "steps", "nats per token". The unit that is put before them, such as "GiB" or
-     * "%", depends on the number format and on the highest value */
+    int zero; /* 1: the y axis begins at 0 */
+    /* end of the x axis, which then begins at 0; 0: the axis covers the range of the points */
+    double x_end;
+    double y_most; /* upper limit of the y axis, above which values are cut off; 0: no limit */
+    double y_room; /* minimum difference between the two ends of the y axis */
+    /* axis labels, such as "steps" and "nats per token". A unit such as "GiB" or "%" is put before
+     * a label; it depends on the number format and on the highest value */
     const char *x_label, *y_label;
-    report_words x_words, y_words; /* how tooltips write x and y: "step 12", "5.43 nats" */
+    /* how tooltips show x and y, for example "step 12" and "5.43 nats" */
+    report_words x_words, y_words;
     report_series *series;
     size_t count, room;
 };
 
-/* Append a series of `points` points, and return its points, which are zero and are owned by the
- * figure. */
+/* Append a series to the figure, and return its `points` points, which are zeroed. The figure owns
+ * the points. */
 report_point *report_add_series(report_figure *g, report_kind kind, unsigned color,
                                 const char *name, size_t points);
 
-/* Write the figure as HTML, and free its series. If no point has a number, the figure says that
+/* Write the figure as HTML, and free its series. If no point has a value, the figure states that
  * there is nothing to show. */
 void report_put_figure(FILE *page, const report *r, report_figure *g);
 
 /* ---- the page: page.c, figures.c, style.c ---- */
 
-/* report_put_page writes the whole page; report_put_figures writes its sections with figures. */
+/* report_put_page writes the entire page. report_put_figures writes the sections of the page that
+ * have figures. */
 void report_put_figures(FILE *page, const report *r);
 void report_put_page(FILE *page, const report *r);
 
 void report_put_style(FILE *page);
 
-/* Like fprintf, but with %s, %u and %g only. %s is escaped for HTML, and control characters other
- * than newline are removed; %g has four digits. */
+/* Write to the page like fprintf, but with only three conversions: %s (escaped for HTML, without
+ * control characters other than newline), %u, and %g (with four digits). */
 void report_put(FILE *page, const char *fmt, ...) SGT_PRINTF(2, 3);
-/* Format strings for report_put. REPORT_SWATCH is a coloured mark; its arguments are a key's class,
- * such as "line", and the colour. REPORT_RUN_ROW begins a table row with a mark and a title;
- * "</tr>\n" ends the row. */
+/* Format strings for report_put. REPORT_SWATCH is a coloured mark; its arguments are the CSS class
+ * of a legend's mark, such as "line", and the index of the colour. REPORT_RUN_ROW begins a table
+ * row with such a mark and a title, and REPORT_ROW with only a title. "</tr>\n" ends a row. */
 #define REPORT_SWATCH "<i class=\"key %s s%u\"></i>"
 #define REPORT_RUN_ROW "<tr><th scope=\"row\">" REPORT_SWATCH "%s</th>"
 #define REPORT_ROW "<tr><th scope=\"row\">%s</th>"
@@ -246,15 +258,18 @@ void report_put(FILE *page, const char *fmt, ...) SGT_PRINTF(2, 3);
 void report_begin_section(FILE *page, const char *class, const char *id, const char *title);
 
 typedef struct report_table {
-    const char *scroll; /* class of a surrounding <div> that scrolls; NULL: none */
+    /* CSS class of a <div> around the table that scrolls; NULL: no such <div> */
+    const char *scroll;
     const char *class, *caption;
-    const char *const *titles; /* of the columns, the first of which has the titles of rows */
+    /* titles of the columns; the first column has the titles of the rows */
+    const char *const *titles;
     size_t count;
-    int swatches; /* 1: the colours of runs are before the titles from the second on */
+    /* 1: column titles from the second on have the colours of runs in front of them */
+    int swatches;
 } report_table;
 
-/* Begin a table with its caption and its row of titles. The caller then writes the other rows and
- * ends the table. */
+/* Begin a table: write its caption and the row of column titles. The caller then writes the other
+ * rows and ends the table. */
 void report_begin_table(FILE *page, const report_table *t);
 void report_put_cell(FILE *page, const char *text); /* NULL: a dash */
 void report_end_table(FILE *page, const report_table *t);

@@ -1,6 +1,6 @@
-/* run.c: reads a run's folder in any state: the run may still be training, or it was killed or
- * resumed, or its disk was full. The code reads log.jsonl once, keeps curves of a few hundred
- * points, and computes the headline numbers and the advice. */
+/* run.c: reads the folder of a run in any state. The run may still be training, it may have been
+ * killed or resumed, or its disk may have been full. log.jsonl is read once. From it come curves of
+ * a few hundred points, the headline numbers and the advice. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -37,10 +37,10 @@ static int check_folder(const char *path, sgt_error *err)
         "%s: no run of sgt-train: no log.jsonl in it (a report is made of what --run named)", path);
 }
 
-/* ---- log.jsonl: lines that are not a complete entry of a step are counted and skipped ---- */
+/* ---- log.jsonl; lines that are not a complete entry of a step are counted and skipped ---- */
 
-#define MOST_STEP 1e15 /* highest step; a double represents it exactly */
-/* Larger values count as NAN, because no chart could be scaled to them. */
+#define MOST_STEP 1e15 /* maximum step; a double can represent it exactly */
+/* maximum absolute value; larger values count as NAN, because no chart could be scaled to them */
 #define MOST_VALUE 1e100
 
 static const char *const names[REPORT_COLUMNS] = {[REPORT_STEP] = "step",
@@ -67,8 +67,8 @@ static double read_number(const json_t *line, const char *name)
 
 static int is_evaluated(const report_row *row) { return !isnan(row->v[REPORT_VAL]); }
 
-/* Append a row. If its step was logged before, the run was resumed from an earlier checkpoint: rows
- * from that step on no longer belong to the run. */
+/* Append a row to the log. If its step has been logged before, the run was resumed from an earlier
+ * checkpoint. The old rows from that step on are then removed. */
 static void append_row(report_log *l, const report_row *row)
 {
     while (l->count && l->rows[l->count - 1].v[REPORT_STEP] >= row->v[REPORT_STEP]) {
@@ -80,7 +80,7 @@ static void append_row(report_log *l, const report_row *row)
     l->rows[l->count++] = *row;
 }
 
-/* Append the row of a line of the log. */
+/* Append the row for one line of log.jsonl. */
 static void add_row(void *run, json_t *line)
 {
     report_run *r = run;
@@ -92,7 +92,7 @@ static void add_row(void *run, json_t *line)
     else r->log.damaged++;
 }
 
-/* ---- the other files, which are optional ---- */
+/* ---- the other files of a run, all of which are optional ---- */
 
 #define MOST_BYTES ((size_t)64 << 20) /* the most bytes of options.json */
 
@@ -102,8 +102,8 @@ static void add_start(void *run, json_t *line)
     if (json_is_object(line) && json_array_append(r->starts, line) < 0) sgt_no_memory();
 }
 
-/* Return the entry for the kind of memory called `name`, adding it if it is new; NULL if r->memory
- * is full. */
+/* Return the element of r->memory for the kind of memory called `name`. Add it if there is none.
+ * Return NULL if r->memory is full. */
 static report_memory *find_kind(report_run *r, const char *name)
 {
     report_memory *m = r->memory, *end = m + r->memory_count;
@@ -116,7 +116,8 @@ static report_memory *find_kind(report_run *r, const char *name)
     return m;
 }
 
-/* Add a line of memory.jsonl: the bytes of each kind that a part of a step used. */
+/* Add one line of memory.jsonl. It has the bytes of each kind of memory that were in use at one
+ * point of a step. */
 static void add_memory(void *run, json_t *line)
 {
     const char *kind;
@@ -158,8 +159,8 @@ static void read_checkpoint(report_run *r)
         r->parameters = sgt_model_parameters(&m);
 }
 
-/* memory of this process in bytes before it reads the first run; estimates include it, but not the
- * memory that the runs take */
+/* memory of this process in bytes before it reads the first run. Estimates include this memory, but
+ * not the memory in which sgt-report stores runs */
 static uint64_t program;
 
 static void estimate_memory(report_run *r, const sgt_notice *notice)
@@ -184,13 +185,15 @@ static void estimate_memory(report_run *r, const sgt_notice *notice)
         r->parameters = sgt_model_parameters(&m);
 }
 
-/* ---- curves: means of consecutive steps, with their lowest and highest values, so that no spike
- * is lost ---- */
+/* ---- curves, whose points are means of consecutive steps ----
+ *
+ * A point also has the lowest and highest values of its steps, so that no spike is lost. */
 
 #define MOST_BINS 240 /* the most points of a curve */
-#define MOST_DOTS 60  /* the most points of a curve with a dot at each point */
+#define MOST_DOTS 60  /* maximum number of points of a curve with a dot at each point */
 
-/* Add a row to a bin. *skipped is the number of updates skipped before this row, and is updated. */
+/* Add a row to a bin. *skipped is the number of updates that were skipped before this row; the
+ * function updates it. */
 static void add_to_bin(report_bin *bin, const report_row *row, double *skipped)
 {
     for (size_t c = 0; c < REPORT_COLUMNS; c++) {
@@ -207,8 +210,8 @@ static void add_to_bin(report_bin *bin, const report_row *row, double *skipped)
     }
 }
 
-/* Divide all rows, or if `evaluated` is 1 those with a validation loss, into at most `most`
- * bins. */
+/* Divide the rows of the log into at most `most` bins. If `evaluated` is 1, use only the rows that
+ * have a validation loss. */
 static void make_bins(report_bins *b, const report_log *l, int evaluated, size_t most)
 {
     size_t rows = 0, done = 0;
@@ -231,20 +234,20 @@ static void make_bins(report_bins *b, const report_log *l, int evaluated, size_t
 
 /* ---- headline numbers ---- */
 
-/* the final loss is the mean over the last 1 % of the steps, but over at least this many */
+/* The final loss is the mean over the last 1 % of the steps, but over at least this many steps. */
 #define FINAL 20
 
 /* Values that are accumulated while the rows of the log are read in order. */
 typedef struct totals {
-    /* Sums over the steps, in milliseconds. wait: time waiting for data; flops: each step's time
-     * multiplied by its MFU; mfu_time: time of the steps whose MFU is known */
+    /* Sums over all steps. wait: time in milliseconds spent waiting for data; flops: time of each
+     * step multiplied by its MFU; mfu_time: time in milliseconds of the steps whose MFU is known */
     double wait, flops, mfu_time;
-    /* later: number of validation losses after the lowest; least_later: the lowest of those */
+    /* number of validation losses after the lowest one; the lowest among these later losses */
     size_t later;
     double least_later;
     sgt_diagnosis diagnosis;
-    double skipped; /* updates skipped before the current step */
-    size_t val_end; /* number of rows up to the last evaluation */
+    double skipped; /* number of updates skipped before the current step */
+    size_t val_end; /* number of rows up to and including the last evaluation */
 } totals;
 
 static void add_validation(report_run *r, totals *t, const double *v)
@@ -298,9 +301,10 @@ double report_residuals(const double *y, size_t stride, size_t n, double *change
     return squares;
 }
 
-/* Set *loss to the mean loss of the last FINAL rows (or 1 % of all) among the first `end` rows. Set
- * *noise to its standard error, estimated from the residuals of a straight line fitted to these
- * losses. Return the number of rows. */
+/* Average the loss over the last n of the first `end` rows, and return n. n is FINAL or 1 % of all
+ * rows, whichever is more, but at most `end`. Set *loss to the mean. Set *noise to its standard
+ * error, which is estimated from the residuals of a straight line that is fitted to these
+ * losses. */
 static size_t average_loss(const report_log *l, size_t end, double *loss, double *noise)
 {
     size_t n = (l->count + 99) / 100 > FINAL ? (l->count + 99) / 100 : FINAL;
@@ -316,14 +320,14 @@ static size_t average_loss(const report_log *l, size_t end, double *loss, double
     return n;
 }
 
-/* Compute the numbers of the whole run. Rates that vary from step to step are averages over the
- * whole run, weighted by time. */
+/* Compute the numbers of the entire run. Rates that vary between steps are averaged over the run,
+ * weighted by time. */
 static void finish_totals(report_run *r, const totals *t)
 {
     const report_log *l = &r->log;
     r->last = l->rows[l->count - 1];
     const double *first = l->rows[0].v, *last = r->last.v;
-    double before = 0; /* tokens before the first logged step */
+    double before = 0; /* estimated number of tokens before the first logged step */
     if (l->count > 1)
         before = first[REPORT_TOKENS] - (l->rows[1].v[REPORT_TOKENS] - first[REPORT_TOKENS]);
     r->steps = last[REPORT_STEP] + 1;
@@ -336,15 +340,14 @@ static void finish_totals(report_run *r, const totals *t)
     r->loss_steps = average_loss(l, l->count, &r->loss, &r->loss_noise);
 }
 
-/* ---- advice: sgt-train's own diagnosis of its loss curve, and problems that only the whole run
- * shows ---- */
+/* ---- advice: sgt-train's own diagnosis of the loss curve, and problems of the entire run ---- */
 
-/* Give advice about the loader if waiting for data takes more than this share of the time, and at
- * least AT_LEAST seconds, because every run waits a little at its start. */
+/* Advice about the loader is given if waiting for data takes more than this share of the time, and
+ * at least AT_LEAST seconds, because every run waits a little at its start. */
 #define WAITING 0.05
 #define AT_LEAST 1
-/* The run overfits if at least LATER validation losses follow the lowest one, and all of them are
- * more than WORSE times as high. One evaluation would not show a trend. */
+/* A run is considered overfitted if at least LATER validation losses come after the lowest one, and
+ * each of them is more than WORSE times as high. (A single evaluation would not show a trend.) */
 #define WORSE 1.02
 #define LATER 3
 
@@ -359,7 +362,7 @@ static void advise(report_run *r, int grave, const char *fmt, ...)
     va_end(args);
 }
 
-/* Add advice about the learning rate. The known good ranges are for AdamW only. */
+/* Add advice about the learning rate if it is unusual. Only for AdamW is a usual range known. */
 static void judge_rate(report_run *r)
 {
     const sgt_config *s = &r->settings;
@@ -380,8 +383,8 @@ static void start_diagnosis(totals *t, const sgt_config *s)
     if (s->steps != SGT_DEFAULT_COUNT) t->diagnosis.steps = s->steps;
 }
 
-/* Add a row to the diagnosis of the loss curve. Overflows that loss scaling handles do not count as
- * problems. */
+/* Pass a row of the log to the diagnosis of the loss curve. An overflow that loss scaling has
+ * handled is not reported as a problem. */
 static void diagnose(report_run *r, totals *t, const double *v)
 {
     char line[256];
@@ -393,9 +396,10 @@ static void diagnose(report_run *r, totals *t, const double *v)
         advise(r, t->diagnosis.grave, "%s", line);
 }
 
-/* Add advice if the validation loss has risen since its lowest value, or is far above the training
- * loss of the steps before it, and advice about the loader. If the noise of the evaluation is
- * unknown, it is assumed to be that of one step's loss. */
+/* Add advice about the entire run in three cases: the validation loss has risen since its lowest
+ * value, it is far above the training loss of the steps before it, or too much time is spent
+ * waiting for the loader. If the noise of the evaluation is unknown, it is assumed to be that of
+ * one step's loss. */
 static void judge_whole(report_run *r, const totals *t)
 {
     char line[256];
@@ -416,14 +420,14 @@ static void judge_whole(report_run *r, const totals *t)
                    : "--loader preload or uring, or more --workers");
 }
 
-/* ---- the sample of text, which shows how good the text of a model with this loss is ---- */
+/* ---- the sample of text, which shows what a model with this loss can write ---- */
 
-/* The largest model, in parameters, for which a sample is generated: that takes one core two
- * seconds, and 256 MiB. */
+/* Maximum number of parameters of a model that generates a sample. For such a model, the sample
+ * takes one core two seconds, and 256 MiB of memory. */
 #define MOST_PARAMETERS 64000000
 
-/* Keep the message as the reason why there is no sample, without a final hint in parentheses, which
- * names an option of sgt-sample that sgt-report lacks. */
+/* Store a message as the reason why there is no sample. A final hint in parentheses is removed,
+ * because it names an option that only sgt-sample has. */
 static void explain(report_run *r, const char *message)
 {
     snprintf(r->no_sample, sizeof r->no_sample, "%s", message);
@@ -431,7 +435,7 @@ static void explain(report_run *r, const char *message)
     if (hint && hint > r->no_sample && message[strlen(message) - 1] == ')') hint[-1] = 0;
 }
 
-/* Keep the generated text up to its first NUL. Control characters become spaces, which browsers
+/* Store the generated text, up to its first NUL. Control characters become blanks, which browsers
  * collapse. */
 static void keep_sample(report_run *r, const sample_text *t)
 {
@@ -441,8 +445,8 @@ static void keep_sample(report_run *r, const sample_text *t)
         if ((unsigned char)*c < ' ' || *c == 127) *c = ' ';
 }
 
-/* Tokens are sampled with sgt-sample's defaults: with greedy decoding, a model with little training
- * might print only newlines. */
+/* Use sgt-sample's defaults, which draw tokens at random: with greedy decoding, a model with little
+ * training might write only newlines. */
 int report_run_sample(report_run *r, const sgt_stop *stop, sgt_error *err)
 {
     const sgt_option_list none = {.count = 0};
@@ -469,11 +473,11 @@ int report_run_sample(report_run *r, const sgt_stop *stop, sgt_error *err)
 
 /* ---- everything ---- */
 
-/* If a run's log has not grown for this many seconds, or for ten steps if those take longer, the
- * run is no longer training. */
+/* A run counts as no longer training if its log has not grown for this many seconds, or for the
+ * time of ten steps if that is longer. */
 #define LEAST_IDLE 120
 
-/* Compute the numbers, advice and curves from the rows of the log. */
+/* Compute the numbers, the advice and the curves of a run from the rows of its log. */
 static void digest_log(report_run *r)
 {
     report_log *l = &r->log;
@@ -492,7 +496,8 @@ static void digest_log(report_run *r)
         row->v[REPORT_SECONDS] = seconds;
         add_totals(r, &t, row);
         if (is_evaluated(row)) t.val_end = i + 1;
-        /* the peak so far: after a resume, a new process begins with a low peak */
+        /* store the peak of the entire run so far, because after a resume a new process begins with
+         * a low peak */
         row->v[REPORT_PEAK] = r->peak;
         if (judged) diagnose(r, &t, row->v);
     }
@@ -500,13 +505,13 @@ static void digest_log(report_run *r)
     make_bins(&r->evaluations, l, 1, MOST_DOTS);
     finish_totals(r, &t);
     judge_whole(r, &t);
-    /* free them now: the rows of 10^6 steps take 100 MB, and there may be several runs */
+    /* free the rows now: 10^6 rows take 100 MB, and there may be several runs */
     free(l->rows);
     l->rows = NULL;
 }
 
-/* Find out whether the run is still training: its log has grown recently, allowing for slow steps
- * and evaluations, and its owner process is alive as far as this machine can tell. */
+/* Determine whether the run is still training: its log must have grown recently (slow steps and
+ * evaluations are allowed for), and its owner must be alive, as far as this machine can tell. */
 static void find_going(report_run *r)
 {
     struct stat st;
@@ -515,7 +520,7 @@ static void find_going(report_run *r)
     if (!r->settings_known || r->steps >= (double)r->settings.steps ||
         stat(sgt_path(path, r->path, "log.jsonl"), &st) < 0)
         return;
-    /* fabs because the clock of another machine may be ahead */
+    /* use the absolute value, because the clock of a different machine may be ahead */
     r->idle = fabs(difftime(time(NULL), st.st_mtime));
     r->going = r->idle < fmax(LEAST_IDLE, r->last.v[REPORT_MS] / 100) &&
                sgt_owner_lives(sgt_path(path, r->path, "owner"), NULL, &why) == 1;
