@@ -1,12 +1,12 @@
 /* ranks.c: finds the launcher that started this process, from its environment variables, and
  * connects every rank to rank 0 with two TCP connections. The main thread uses the first connection
- * (DATA) for broadcasts, sums and barriers. A separate thread watches the second (LIFE): over it, a
- * rank tells rank 0 that it has failed, and rank 0 tells the others to end.
+ * (DATA) for broadcasts, sums and barriers. A separate thread watches the second connection (LIFE).
+ * A rank that fails tells rank 0 over LIFE, and rank 0 tells all other ranks to end.
  *
- * If the launcher uses MPI, this file loads libsgt-mpi.so, which tells every rank the address at
- * which rank 0 listens, and transfers the gradients of CPU ranks (`swap`). Neither NCCL nor MPI can
- * replace the TCP connections: ranks that torchrun started have no MPI, NCCL cannot connect CPU
- * ranks, and neither of them reports in one line which rank died. */
+ * If the launcher uses MPI, this file loads libsgt-mpi.so. That library tells every rank the
+ * address at which rank 0 listens, and transfers the gradients of CPU ranks (`swap`). Neither NCCL
+ * nor MPI can replace the TCP connections. Ranks that torchrun started have no MPI, NCCL cannot
+ * connect CPU ranks, and neither library reports in one line which rank died. */
 #include "tools/ranks/ranks.h"
 
 #include <dlfcn.h>
@@ -30,51 +30,53 @@
 #include "tools/cli/talk.h"
 #include "tools/ranks/libsgt-mpi/mpi.h"
 
-/* "sgtU"; each version of the protocol has its own number, so that ranks of different builds refuse
- * each other */
+/* first word of a hello, "sgtU". Each version of the protocol has a different number, so that ranks
+ * of different builds refuse each other */
 #define MAGIC 0x53746775u
 #define JOIN_SECONDS 120
-#define SAY_SECONDS 5 /* after waiting this long for other ranks, print a notice */
-/* seconds that rank 0 waits before it prints the failure of another rank: rank 0 may fail for the
- * same reason, and then prints its own message */
+#define SAY_SECONDS 5 /* seconds of waiting for other ranks after which a notice is printed */
+/* seconds that rank 0 waits before it prints the failure of another rank. If rank 0 fails for the
+ * same reason meanwhile, only its own message is printed */
 #define GRACE_SECONDS 1
-/* seconds that rank 0 waits before it reports a rank's death, because a launcher may be killing all
- * ranks. Shorter, because mpirun kills the other ranks a second after one has died */
+/* seconds that rank 0 waits before it reports that a rank has died, because a launcher may be
+ * killing all ranks. This is shorter than GRACE_SECONDS, because mpirun kills all other ranks a
+ * second after one has died */
 #define DEATH_SECONDS .25
-/* seconds that a failed rank above 0 waits until rank 0 ends it, and that a failed rank 0 has to
- * free its resources */
+/* seconds that a failed rank above 0 waits for rank 0 to end it; also, seconds in which a failed
+ * rank 0 may free its resources */
 #define END_SECONDS 10
 
-/* The first message over a connection. Rank 0 answers it with MAGIC. */
+/* The first message that a rank sends over a connection. Rank 0 answers with MAGIC. */
 typedef struct hello {
-    uint32_t magic, rank, size, life; /* life: 1: a LIFE connection; 0: a DATA connection */
+    uint32_t magic, rank, size, life; /* life: kind of the connection, DATA (0) or LIFE (1) */
     char machine[256];                /* the host's name */
-    cpu_set_t cores;                  /* cores to which the launcher bound the rank */
+    cpu_set_t cores;                  /* cores to which the launcher has bound the rank */
 } hello;
 
-/* Messages over a LIFE connection are sgt_errors. One sent to rank 0 is the sender's failure. In
- * one sent by rank 0, the code is the exit code with which the receiver must end, or 0 if all ranks
- * have finished. */
+/* Messages over a LIFE connection are of type sgt_error. A message to rank 0 is the sender's
+ * failure. In a message from rank 0, the code is the exit code with which the receiver must end; 0
+ * means that all ranks have finished. */
 
 typedef struct net {
-    sgt_ranks r; /* first, so that a sgt_ranks * can be cast to a net * */
+    sgt_ranks r; /* first member, so that a pointer to sgt_ranks can be cast to a pointer to net */
     const char *program;
-    /* name of the launcher's environment variable that has the number of ranks */
+    /* name of the launcher's environment variable that states the number of ranks */
     const char *variable;
-    /* receives a notice about the first long wait, and is then set to NULL */
+    /* receives a notice about the first long wait; then NULL */
     const sgt_notice *notice;
-    char host[256]; /* host of rank 0; "": rank 0 listens at all addresses */
-    int port;       /* port on which rank 0 listens; 0: the system chooses it */
-    int listener;   /* rank 0's listening socket; -1: none */
-    /* line[DATA] and line[LIFE], each (size): the connections to the other ranks. Rank 0 has both
-     * with every other rank; the other ranks have only [0], to rank 0 */
+    char host[256]; /* host of rank 0; "": any address of rank 0's machine */
+    int port;       /* port on which rank 0 listens; 0: the system has not chosen it yet */
+    int listener;   /* listening socket of rank 0; -1: none */
+    /* line[DATA] and line[LIFE], (size) each: connections to other ranks. Rank 0 has a connection
+     * to every other rank. All other ranks use only element 0, the connection to rank 0 */
     struct pollfd *line[2];
     pthread_t watcher;
-    int ended; /* rank 0 only: 1: all ranks have finished; atomic, like r.given_up */
-    /* rank 0 only: locked by the thread that prints why all ranks end, until the process ends */
+    /* for rank 0: 1 once all ranks have finished; accessed atomically, as r.given_up is */
+    int ended;
+    /* for rank 0: held until the process ends by the thread that prints why all ranks end */
     pthread_mutex_t saying;
     int code;              /* exit code after give_up */
-    struct pollfd lines[]; /* (2 * size): the arrays to which line[DATA] and line[LIFE] point */
+    struct pollfd lines[]; /* (2 * size): memory of line[DATA] and line[LIFE] */
 } net;
 enum { DATA, LIFE };
 #define SUM UINT32_MAX /* `root` of a sum */
@@ -84,7 +86,8 @@ static int is_set(const int *flag) { return __atomic_load_n(flag, __ATOMIC_ACQUI
 
 /* ---- bytes ---- */
 
-/* Send n bytes if `sends` is set, else receive them. Return -1 if the connection closes before. */
+/* Send n bytes if `sends` is 1, or receive n bytes if it is 0. Return 0, or -1 if the connection
+ * ends before. */
 static int transfer(int fd, void *bytes, size_t n, int sends)
 {
     char *p = bytes;
@@ -101,7 +104,7 @@ enum { RECEIVE, SEND };
 
 static void nap(double seconds) { usleep((useconds_t)(1e6 * seconds)); }
 
-/* Set options of a socket so that the system notices within 25 s that the other machine has
+/* Set the options of a socket, so that the system detects within 25 s that the other machine has
  * died. */
 static void keep_alive(int fd)
 {
@@ -124,10 +127,11 @@ static int gone(const net *t, uint32_t rank, sgt_error *err)
                     t->r.size);
 }
 
-/* Broadcast the n bytes of rank `root` to all ranks, through rank 0. If `root` is SUM, all-reduce
- * the bytes as doubles: rank 0 adds up those of all ranks, using the n bytes at `part` as a buffer,
- * and sends the sums to every rank. Rank 0 checks that every rank makes the same call with the same
- * number of bytes; otherwise, ranks that are out of step would wait for each other forever. */
+/* Do a collective operation through rank 0. If `root` is a rank, broadcast bytes[n] from that rank
+ * to all ranks. If `root` is SUM, all-reduce the bytes as doubles: rank 0 adds up the numbers of
+ * all ranks, with part[n / 8] as a buffer, and sends the sums to every rank. Rank 0 checks that all
+ * ranks make the same call with the same n. Without this check, ranks that are out of step would
+ * wait for each other forever. */
 static int call(sgt_ranks *r, uint32_t root, void *bytes, size_t n, double *part, sgt_error *err)
 {
     const net *t = (const net *)r;
@@ -181,8 +185,8 @@ static void end_others(const net *t, int code)
         transfer(t->line[LIFE][i].fd, &n, sizeof n, SEND);
 }
 
-/* Called after rank 0 has failed: give it END_SECONDS to finish, then end all ranks. A device may
- * hang, or the reader of rank 0's standard output. */
+/* End all ranks END_SECONDS after rank 0 has failed, if rank 0 has not ended by then. Rank 0 may
+ * hang in a device, or because nobody reads its standard output. */
 static _Noreturn void end_late(const net *t)
 {
     nap(END_SECONDS);
@@ -190,10 +194,10 @@ static _Noreturn void end_late(const net *t)
     quick_exit(t->code);
 }
 
-/* End all ranks because this one has failed. Rank 0 prints the one message, except after an
- * interrupt, when the program itself reports its progress. This function returns only in rank 0 (or
- * if it was called before); the program then frees its resources, and sgt_ranks_close ends the
- * other ranks. */
+/* End all ranks because this rank has failed. Rank 0 prints one message for all ranks, except after
+ * an interrupt, which the program itself reports. The function returns only in rank 0, or if it was
+ * called before. In that case the program frees its resources, and sgt_ranks_close ends the other
+ * ranks. */
 static void give_up(sgt_ranks *r, const sgt_error *why)
 {
     net *t = (net *)r;
@@ -204,7 +208,7 @@ static void give_up(sgt_ranks *r, const sgt_error *why)
     if (r->rank) {
         snprintf(n.text, sizeof n.text, "%s", why->text);
         transfer(t->line[LIFE][0].fd, &n, sizeof n, SEND);
-        /* usually ends early, when rank 0's answer makes the watcher end this process */
+        /* this usually ends early, because rank 0 answers and the watcher then ends this process */
         nap(END_SECONDS);
         quick_exit(t->code);
     }
@@ -213,9 +217,9 @@ static void give_up(sgt_ranks *r, const sgt_error *why)
     if (why->code == SGT_EUSAGE) fprintf(stderr, "try '%s --help'\n", t->program);
 }
 
-/* Thread of rank 0 that watches the other ranks. If one fails or dies, it prints the failure and
- * ends all ranks, unless rank 0 itself fails first. After an interrupt, the message names no rank,
- * because the interrupt was meant for all of them. */
+/* Watch the other ranks; this is a thread of rank 0. If a rank fails or dies, print its failure and
+ * end all ranks, unless rank 0 itself fails first. After an interrupt the message names no rank,
+ * because the interrupt was meant for all ranks. */
 static void *watch_others(void *ctx)
 {
     net *t = ctx;
@@ -237,7 +241,7 @@ static void *watch_others(void *ctx)
     quick_exit(sgt_exit_code(bad.code));
 }
 
-/* Thread of every other rank that waits until rank 0 tells this process to end, or dies. */
+/* Wait until rank 0 tells this process to end, or dies; this is a thread of every rank above 0. */
 static void *watch_first(void *ctx)
 {
     const net *t = ctx;
@@ -253,9 +257,9 @@ static void *watch_first(void *ctx)
 
 /* ---- joining ---- */
 
-/* If `listens` is set, return a socket that listens at t->host and t->port; otherwise return one
- * that is connected to them. On failure, return -1 with errno set; ENXIO means that the host's name
- * is unknown. */
+/* Return a socket that listens at t->host and t->port if `listens` is 1, or that is connected to
+ * them if it is 0. On failure, return -1 and set errno. ENXIO means that the host's name is
+ * unknown. */
 static int open_socket(const net *t, int listens)
 {
     struct addrinfo *found = NULL, hints = {.ai_family = AF_UNSPEC,
@@ -282,7 +286,8 @@ static int open_socket(const net *t, int listens)
     return fd;
 }
 
-/* Open rank 0's listening socket. If the system chose its port, set t->port to it. */
+/* Open the listening socket of rank 0. If t->port is 0, the system chooses the port, and t->port is
+ * set to it. */
 static int listen_first(net *t, sgt_error *err)
 {
     struct sockaddr_storage a = {0};
@@ -300,15 +305,15 @@ static int listen_first(net *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* Limit the time to wait for data over a new connection to some seconds; 0: no limit. */
+/* Limit how long a receive on this socket waits to `seconds` seconds; 0: no limit. */
 static void set_patience(int fd, int seconds)
 {
     struct timeval patience = {.tv_sec = seconds};
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
 }
 
-/* Return whether a rank's connection is still open: if rank 0 did not answer in time, the rank
- * closes it and connects again. */
+/* Return whether a rank's connection is still open. A rank to which rank 0 did not answer in time
+ * closes its connection and connects again. */
 static int is_open(int fd)
 {
     char next;
@@ -317,8 +322,8 @@ static int is_open(int fd)
     return n > 0 || (n < 0 && errno == EAGAIN);
 }
 
-/* If a new connection comes from a rank of this job, store its hello in `all` and answer it;
- * otherwise close it. */
+/* Receive the hello of a new connection. If it comes from a rank of this job, store the hello in
+ * `all` and answer it. If it does not, close the connection. */
 static int greet(net *t, int fd, hello *all, sgt_error *err)
 {
     hello h;
@@ -345,7 +350,7 @@ static int greet(net *t, int fd, hello *all, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return the lowest rank that has not connected yet; 0 if all have. */
+/* Return the lowest rank that is not connected yet, or 0 if all ranks are connected. */
 static uint32_t find_missing(const net *t)
 {
     for (uint32_t i = 1; i < t->r.size; i++)
@@ -353,9 +358,9 @@ static uint32_t find_missing(const net *t)
     return 0;
 }
 
-/* Check a wait for `rank` that began at time `began`: after SAY_SECONDS, print one notice; after
- * JOIN_SECONDS, fail. Both messages explain how to avoid the wait if there is only one process.
- * `where` is text about the rank's address. */
+/* Check how long this process has been waiting for `rank`, since time `began`. After SAY_SECONDS,
+ * print one notice; after JOIN_SECONDS, fail. Both messages explain what to do if there is only one
+ * process. `where` is a text about the rank's address. */
 static int check_wait(net *t, double began, uint32_t rank, const char *where, sgt_error *err)
 {
     sgt_error why;
@@ -385,8 +390,8 @@ static int accept_all(net *t, hello *all, sgt_error *err)
     return rc;
 }
 
-/* Send the hello over a new connection. Return whether rank 0 answers it, and not some other
- * program. */
+/* Send the hello over a new connection, and return whether rank 0 answers. A different program may
+ * be listening at that port. */
 static int is_first(int fd, hello *h)
 {
     uint32_t answer = 0;
@@ -397,7 +402,8 @@ static int is_first(int fd, hello *h)
     return answers && answer == MAGIC;
 }
 
-/* Connect to rank 0. Retry until it listens, for at most JOIN_SECONDS. */
+/* Connect to rank 0 for the connection kind h->life. Until rank 0 listens, try again, for at most
+ * JOIN_SECONDS. */
 static int reach(net *t, hello *h, sgt_error *err)
 {
     double began = sgt_now();
@@ -425,9 +431,9 @@ static void release(net *t)
     free(t);
 }
 
-/* Connect this rank. Set r.here to the number of ranks on this machine, and r.sharing to the number
- * of ranks that may run on the same cores, which is smaller if the launcher binds each rank to its
- * own cores. */
+/* Connect this rank. Set t->r.here to the number of ranks on this machine, and t->r.sharing to the
+ * number of ranks that may run on the same cores. These numbers differ if the launcher binds each
+ * rank to its own cores. */
 static int join(net *t, sgt_error *err)
 {
     hello *all = calloc(t->r.size, sizeof *all);
@@ -452,7 +458,7 @@ static int join(net *t, sgt_error *err)
 
 /* ---- launchers ---- */
 
-/* the loaded library; kept, because a process can start MPI only once */
+/* the loaded library; never unloaded, because a process can start MPI only once */
 static const sgt_mpi_library *mpi;
 
 static int swap(sgt_ranks *r, uint32_t to, const void *out, size_t out_bytes, uint32_t from,
@@ -461,8 +467,8 @@ static int swap(sgt_ranks *r, uint32_t to, const void *out, size_t out_bytes, ui
     return mpi->swap(to, out, out_bytes, from, in, in_bytes, &r->given_up, err);
 }
 
-/* Return the number in the environment variable `name`, or -1 if it is not set. If its value is not
- * a number, set *rc to SGT_EUSAGE. */
+/* Return the number in the environment variable `name`, or -1 if the variable is not set. If its
+ * value is not a number, set *rc to SGT_EUSAGE and fill in *err. */
 static long number(const char *name, int *rc, sgt_error *err)
 {
     char *end;
@@ -475,14 +481,15 @@ static long number(const char *name, int *rc, sgt_error *err)
 }
 
 typedef struct launcher {
-    /* names of the launcher's variables: rank, number of ranks, and both on this machine */
+    /* names of the launcher's environment variables: rank, number of ranks, and both numbers among
+     * the ranks on this machine */
     const char *rank, *size, *local, *here;
     int mpi;
 } launcher;
 
-/* The launchers. torchrun comes first, because mpirun or srun may have started torchrun itself.
- * Slurm sets SLURM_NTASKS and SLURM_PROCID even in a batch script, which is not a rank; only job
- * steps have SLURM_STEP_NUM_TASKS. */
+/* The supported launchers. torchrun is first, because torchrun itself may have been started by
+ * mpirun or srun. Slurm sets SLURM_NTASKS and SLURM_PROCID even in a batch script, which is not a
+ * rank. Only in job steps does it set SLURM_STEP_NUM_TASKS. */
 static const launcher launchers[] = {
     {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", 0},
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
@@ -490,9 +497,10 @@ static const launcher launchers[] = {
     {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE", 1},
     {0}};
 
-/* Find the first launcher whose variables say that it started several processes, and set the
- * numbers in *r from them. Set *found to NULL if there is none. If torchrun's variables lack an
- * address, fail: otherwise each rank would train the same run by itself. */
+/* Find the first launcher whose variables state that it started several processes, and set the
+ * numbers in *r from them. Set *found to NULL if there is no such launcher. If torchrun's variables
+ * are set but no address, return SGT_EUSAGE, because each rank would otherwise train the same run
+ * separately. */
 static int find(const launcher **found, sgt_ranks *r, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -510,7 +518,8 @@ static int find(const launcher **found, sgt_ranks *r, sgt_error *err)
             rc = sgt_fail(err, SGT_EUSAGE, "%s: rank %ld of %ld", l->rank, rank, size);
         r->rank = (uint32_t)rank;
         r->size = (uint32_t)size;
-        /* if the launcher sets no local numbers, assume that all ranks are on one machine */
+        /* if the launcher sets no numbers for this machine, assume that all ranks are on one
+         * machine */
         r->local = (uint32_t)(local < 0 ? rank : local);
         r->here = (uint32_t)(here < 0 ? size : here);
         if (l->mpi) r->swap = swap;
@@ -534,8 +543,8 @@ uint32_t sgt_ranks_number(void)
 
 /* ---- rank 0's address ---- */
 
-/* Set the host and port of rank 0 from MASTER_ADDR and MASTER_PORT. torchrun's own store is at
- * MASTER_PORT, so rank 0 listens on the next port. */
+/* Set the host and port of rank 0 from MASTER_ADDR and MASTER_PORT. torchrun itself uses
+ * MASTER_PORT for its store, so rank 0 listens on the port after it. */
 static int find_master(net *t, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -566,12 +575,12 @@ static int load_mpi(sgt_error *err)
                     SGT_MPI_LIBRARY " is of another build (make builds both)");
 }
 
-/* Start MPI, and use it to broadcast the host and port at which rank 0 listens. */
+/* Start MPI, and use it to broadcast the host and the port at which rank 0 listens. */
 static int ask_mpi(net *t, sgt_error *err)
 {
     struct {
         char host[sizeof t->host];
-        int rc, port; /* rc: the error if rank 0 cannot listen, or 0 */
+        int rc, port; /* rc: 0, or the error if rank 0 cannot listen */
     } a = {.rc = SGT_OK};
     sgt_error why = {0};
     int rc = load_mpi(err);
@@ -604,7 +613,7 @@ int sgt_ranks_open(sgt_ranks **out, const char *program, const sgt_notice *notic
     sgt_ranks r = numbers;
     net *t = calloc(1, sizeof *t + (size_t)2 * r.size * sizeof *t->lines);
     if (!t) return sgt_fail_memory(err, "ranks");
-    r.here = 0; /* join() counts the ranks on this machine */
+    r.here = 0; /* join() counts the ranks on this machine, beginning at 0 */
     r.broadcast = broadcast;
     r.sum = sum;
     r.barrier = barrier;
@@ -640,13 +649,13 @@ int sgt_ranks_close(sgt_ranks *r, const sgt_program *p, int rc, sgt_error *err)
     int code = said ? sgt_exit_code(rc) : sgt_end_program(p, rc, err);
     if (r && code) end_others(t, code);
     if (r && !code) {
-        /* Rank 0 stops watching before the others close their connections, because the watcher
-         * would take that for a death. */
+        /* Stop rank 0's watcher before the other ranks close their connections, which the watcher
+         * would take for deaths. */
         set(&t->ended);
         pthread_join(t->watcher, NULL);
         end_others(t, 0);
         release(t);
     }
-    if (!code && mpi) mpi->close(); /* not after a failure: then the launcher cleans up */
+    if (!code && mpi) mpi->close(); /* after a failure, leave this to the launcher */
     return code;
 }

@@ -1,4 +1,4 @@
-/* mpi.c: the source of libsgt-mpi.so, compiled by mpicc. */
+/* mpi.c: the only source of libsgt-mpi.so, which mpicc compiles. */
 #include "tools/ranks/libsgt-mpi/mpi.h"
 
 #include <mpi.h>
@@ -32,8 +32,9 @@ static int open_world(uint32_t rank, uint32_t size, void *bytes, size_t n, sgt_e
     return rc ? failed(rc, "broadcast", err) : SGT_OK;
 }
 
-/* Send and receive at the same time (see mpi.h). This polls every 20 microseconds, because MPI's
- * own wait spins and would occupy a core on which another rank could compute. */
+/* Send and receive at the same time, as mpi.h describes. The function polls every 20 microseconds
+ * instead of using MPI's own wait, which would spin and occupy a core that another rank could
+ * use. */
 static int swap(uint32_t to, const void *out, size_t out_bytes, uint32_t from, void *in,
                 size_t in_bytes, const int *lost, sgt_error *err)
 {
