@@ -1,5 +1,5 @@
-/* eval.h: the parts of sgt-eval. questions.c reads questions and counts the model's right answers.
- * set.c runs the model on batches of rows, and computes the loss on a set of shards. */
+/* eval.h: the parts of sgt-eval. questions.c reads questions and counts how many the model answers
+ * correctly. set.c runs the model on batches of rows, and computes the loss on a set of shards. */
 #ifndef SGT_TOOLS_EVAL_H
 #define SGT_TOOLS_EVAL_H
 
@@ -11,50 +11,51 @@
 #include "loader/base/error.h"
 #include "tools/sample/sample.h"
 
-/* Options and objects that all evaluations share. */
+/* Options and state that all evaluations share. */
 typedef struct eval {
     const char *device; /* "cpu" or "cuda" */
     sgt_precision precision;
-    uint64_t batch, seq; /* batch: rows per batch; seq: tokens per window of a set */
+    uint64_t batch, seq; /* rows per batch; tokens per window of a set */
     int threads, quiet;
     const char *split; /* split of a set, such as "val" */
     sample_model model;
     sgt_notice notice;
     const sgt_stop *stop;
     int shown; /* number of tables printed so far */
-    /* array to which each evaluation appends an object; NULL: it prints a table instead */
+    /* array to which each evaluation appends an object; NULL: evaluations print tables instead */
     json_t *results;
 } eval;
 
 /* ---- batches of rows: set.c ---- */
 
-/* An open model, and one batch of rows for it. */
+/* An open model, with the buffers of one batch of rows. */
 typedef struct eval_batch {
     sgt_backend *b;
     size_t rows, seq; /* B and T */
-    /* (B, T) each: the tokens, and the token that follows each of them; a negative target has no
-     * loss */
+    /* (B, T) each: input tokens, and for each of them the token that follows. A target below 0 is
+     * ignored */
     int32_t *inputs, *targets;
-    float *losses; /* (B, T): losses of the targets, from eval_batch_run */
-    /* (B, T): 1 if no token is likelier than the target, from eval_batch_run */
+    float *losses; /* (B, T): loss of each target, set by eval_batch_run */
+    /* (B, T): 1 if no token is likelier than the target, set by eval_batch_run on request */
     uint8_t *greedy;
 } eval_batch;
 
-/* Open the model for batches of `rows` rows of `seq` tokens. Call eval_batch_close even after a
- * failure. */
+/* Open the model for batches of `rows` rows with `seq` tokens each. The caller must call
+ * eval_batch_close, even after a failure. */
 int eval_batch_open(eval_batch *x, const eval *e, uint64_t rows, uint64_t seq, sgt_error *err);
 int eval_batch_run(eval_batch *x, const eval *e, const char *name, int greedy, sgt_error *err);
 void eval_batch_close(eval_batch *x);
 
-/* Append a result to e->results. If that is NULL, print the result with sgt_print_facts; a line
- * about the model comes before the first one. Takes ownership of the result. */
+/* Append a result to e->results. If e->results is NULL, print the result with sgt_print_facts
+ * instead; the first printed result is preceded by a line about the model. Takes ownership of the
+ * result. */
 void eval_show(eval *e, const char *name, const char *what, json_t *result);
 
 /* ---- one evaluation each ---- */
 
-/* Compute and print the accuracy on the questions in a file. */
+/* Compute the accuracy on the questions in a file, and show it (eval_show). */
 int eval_questions(eval *e, const char *path, sgt_error *err);
-/* Compute and print loss, perplexity and bits per byte of a folder of shards, or of one shard. */
+/* Compute loss, perplexity and bits per byte on a folder of shards or one shard, and show them. */
 int eval_set(eval *e, const char *path, sgt_error *err);
 
 #endif

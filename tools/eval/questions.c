@@ -1,6 +1,6 @@
-/* questions.c: reads questions, turns each into rows, and counts the questions that a model answers
- * correctly. The model's answer is the one with the highest likelihood. The file is read into
- * memory whole; each line is a JSON object. */
+/* questions.c: reads questions, turns each question into rows, and counts the questions that a
+ * model answers correctly. The model's answer is the one with the highest likelihood. The entire
+ * file is read into memory. Each line is a JSON object. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,35 +15,35 @@
 
 #define MOST_BYTES ((size_t)1 << 32) /* the most bytes of a file */
 #define MOST_CHOICES 1000
-#define MOST_TEXT ((size_t)1 << 24) /* the most bytes of the texts in a line */
+#define MOST_TEXT ((size_t)1 << 24) /* maximum total size in bytes of the texts in one line */
 
 typedef enum question_kind {
     NONE,
-    CHOICE, /* {"ctx", "endings", "label"}: which ending is the likeliest? */
+    CHOICE, /* a line {"ctx", "endings", "label"}: which ending is the likeliest? */
     WORD    /* {"text"}: what is its last word? */
 } question_kind;
 
-/* Rules for comparing endings by loss: the sum, the sum divided by the number of characters
- * (without the space before the ending, as in lm-evaluation-harness), or divided by the number of
- * tokens. */
+/* Rules by which the losses of endings are compared: by their sum, by the sum divided by the number
+ * of characters, or by the sum divided by the number of tokens. As in lm-evaluation-harness, the
+ * blank before the ending is not counted as a character. */
 enum { BY_SUM, BY_CHARACTER, BY_TOKEN, RULES };
 static const char *const acc_names[] = {"acc", "acc_norm", "acc_token"};
 static const char *const stderr_names[] = {"acc_stderr", "acc_norm_stderr", "acc_token_stderr"};
 
-/* A row: a context and one answer to it, and the model's results for the answer. */
+/* A row: a context followed by one of the answers, and the model's results for that answer. */
 typedef struct answer_row {
-    uint64_t start; /* index of the row's first token in questions.file.tokens */
-    /* count: tokens in the row; asked: tokens in the answer, which ends the row; characters:
-     * characters in the answer's text */
+    uint64_t start; /* index in questions.file.tokens of the first token of this row */
+    /* number of tokens in the row; number of tokens in the answer, which ends the row; number of
+     * characters in the answer */
     uint32_t count, asked, characters;
-    double loss; /* sum of the losses of the answer's tokens */
-    int greedy;  /* 1: greedy decoding gives this answer */
+    double loss; /* sum of the losses of all tokens in the answer */
+    int greedy;  /* 1: greedy decoding would generate this answer */
 } answer_row;
 
 typedef struct question {
-    /* line: number of the question's line in the file, from 1; row: index of its first row */
+    /* number of the question's line in the file, from 1; index of the question's first row */
     size_t line, row;
-    uint32_t choices; /* number of answers, each of which is a row */
+    uint32_t choices; /* number of possible answers; each of them has a row */
     uint32_t label;   /* index of the right answer */
 } question;
 
@@ -55,13 +55,13 @@ typedef struct questions {
     size_t row_count, count;
     size_t row_room, room;
     uint32_t positions; /* context length of the model */
-    /* number of rows that were too long, so that their context was cut off at its beginning */
+    /* number of rows that were too long, so that the beginning of their context was cut off */
     size_t cut;
     uint32_t longest; /* tokens of the longest row */
-    /* number of right answers by each rule; for last words, all rules give the same */
+    /* number of correctly answered questions by each rule; for last words, all rules agree */
     size_t right[RULES];
-    /* sum of the losses of each question's first answer, which is the last word if the kind is
-     * WORD */
+    /* sum over all questions of the first answer's loss; for kind WORD, this is the loss of the
+     * last words */
     double loss;
 } questions;
 
@@ -78,7 +78,8 @@ static int wrong(const questions *s, const char *why)
     return sample_lines_fail(&s->file, "expected %s: %s", wanted[s->kind], why);
 }
 
-/* Append a row. If it is longer than the model's context, cut off its beginning. */
+/* Append a row. If the row is too long for the model's context, cut off the beginning of the
+ * row. */
 static int keep_row(questions *s, answer_row row)
 {
     if (row.asked > s->positions)
@@ -94,7 +95,7 @@ static int keep_row(questions *s, answer_row row)
     return SGT_OK;
 }
 
-/* Add a row: the context of c bytes, a space, and the answer of a bytes. */
+/* Add a row that consists of context[c], a blank, and answer[a]. */
 static int add_row(questions *s, const char *context, size_t c, const char *answer, size_t a)
 {
     sample_lines *f = &s->file;
@@ -122,12 +123,12 @@ static int add_row(questions *s, const char *context, size_t c, const char *answ
 
 /* ---- the two kinds ---- */
 
-/* Read a label, which is a number in HellaSwag's own files and a string with a number in others.
- * Return 1, or 0 if it is neither or not below `choices`. */
+/* Read a label: a number, as in HellaSwag's own files, or a string with a number. Return 1, or 0 if
+ * v is neither, or if the number is not below `choices`. */
 static int read_label(uint32_t *label, const json_t *v, size_t choices)
 {
     const char *text = json_string_value(v);
-    /* a negative label becomes a large number, which is refused below */
+    /* a negative label becomes a large number, which the check against `choices` refuses */
     uint64_t n = (uint64_t)json_integer_value(v);
     if (!json_is_integer(v) &&
         (!text || text[strspn(text, "0123456789")] || sgt_parse_count(text, &n) < 0))
@@ -191,9 +192,10 @@ static int add_item(void *ctx, const json_t *o)
     return rc;
 }
 
-/* Read all lines of the file, which must be of the same kind. A row consists of a context (if that
- * is empty, the end-of-text id), a space and an answer; only its last `positions` + 1 tokens are
- * kept. Returns SGT_EFORMAT, with file and line, if a line is wrong. */
+/* Read all questions in a file, which must be of the same kind. A row consists of a context, a
+ * blank and an answer. An empty context is replaced by the end-of-text id. Only the last
+ * s->positions + 1 tokens of a row are kept. If a line is wrong, returns SGT_EFORMAT; the message
+ * names the file and the line. */
 static int read_questions(questions *s, const char *path, const sgt_vocab *v, sgt_error *err)
 {
     s->file = (sample_lines){.path = path, .vocab = v, .err = err};
@@ -207,8 +209,8 @@ static int read_questions(questions *s, const char *path, const sgt_vocab *v, sg
 
 /* ---- answers ---- */
 
-/* Fill in row r of the batch: the tokens of `row`, then zeros. Only the tokens of its answer are
- * targets. If `row` is NULL, row r has no targets. */
+/* Fill in row r of the batch with the tokens of `row`, followed by zeros. Only the tokens of the
+ * answer are targets. If `row` is NULL, row r has no targets. */
 static void put_row(eval_batch *x, size_t r, const questions *items, const answer_row *row)
 {
     int32_t *inputs = x->inputs + r * x->seq, *targets = x->targets + r * x->seq;
@@ -246,8 +248,8 @@ static int run_rows(questions *s, eval_batch *x, const eval *e, sgt_error *err)
 
 /* ---- questions ---- */
 
-/* Return the index of the answer that is likeliest by `rule` (BY_SUM, ...); if several are equal,
- * the first of them. */
+/* Return the index of the likeliest answer by `rule`, such as BY_SUM. If several answers are equal,
+ * return the first of them. */
 static uint32_t pick(const questions *s, const question *item, int rule)
 {
     const answer_row *rows = s->rows + item->row;
@@ -275,8 +277,8 @@ static void count_right(questions *s)
 
 /* ---- results ---- */
 
-/* Add to `top` the share p of the n questions that were answered correctly, and its standard error,
- * sqrt(p (1 - p) / (n - 1)), which assumes independent answers. */
+/* Add to `top` the fraction p of the n questions that were answered correctly. Also add the
+ * standard error of p, sqrt(p (1 - p) / (n - 1)), which assumes that answers are independent. */
 static void put_share(json_t *top, const questions *s, int rule)
 {
     double n = (double)s->count, p = (double)s->right[rule] / n;
@@ -304,7 +306,7 @@ static json_t *to_json(const questions *s)
 {
     int choice = s->kind == CHOICE;
     const char *path = s->file.path;
-    double guessed = 0; /* expected number of right answers by guessing */
+    double guessed = 0; /* expected number of correct answers if all answers are guessed */
     json_t *items = json_array();
     for (size_t i = 0; i < s->count; i++) {
         json_array_append_new(items, item_json(s, &s->items[i]));

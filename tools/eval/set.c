@@ -1,6 +1,7 @@
-/* set.c: runs the model on a batch of rows, and computes the loss on a set of shards. Windows
- * follow one another without overlap. A window has T inputs and T targets, which are the tokens
- * that follow each input. Tokens at the end of a shard that do not fill a window are left out. */
+/* set.c: runs the model on batches of rows, and computes the loss on a set of shards. The shards
+ * are divided into windows without overlap. A window has T inputs and T targets; the targets are
+ * the tokens that follow the inputs. Tokens at the end of a shard that do not fill a window are
+ * left out. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -24,7 +25,7 @@
 int eval_batch_open(eval_batch *x, const eval *e, uint64_t rows, uint64_t seq, sgt_error *err)
 {
     sgt_backend_options o = {.model = e->model.shape,
-                             /* SGD, because it needs the least memory; no parameter is updated */
+                             /* no parameter is updated, so use SGD, which needs the least memory */
                              .optim = {.kind = SGT_SGD},
                              .batch = (uint32_t)rows,
                              .seq = (uint32_t)seq,
@@ -79,17 +80,17 @@ void eval_show(eval *e, const char *name, const char *what, json_t *result)
 /* ---- sets ---- */
 
 typedef struct set {
-    const char *path, *split; /* split: "": the path is a shard, not a folder */
+    const char *path, *split; /* path of the set; its split, or "" if the path is a shard */
     sgt_loader *loader;
     sgt_loader_info info;
     uint32_t *text_bytes; /* number of bytes of text of each id */
     uint64_t tokens;      /* number of targets */
     double loss;          /* sum of their losses in nats */
-    sgt_text_loss text;   /* the same for the targets that have a text */
+    sgt_text_loss text;   /* the same sums over those targets that stand for text */
 } set;
 
-/* Check that the set was encoded with the model's vocabulary; otherwise the loss and bits per byte
- * would be meaningless. */
+/* Check that the set was tokenized with the model's vocabulary. With a different vocabulary, the
+ * loss and the bits per byte would be meaningless. */
 static int check_vocabulary(const set *s, const eval *e, sgt_error *err)
 {
     uint64_t fingerprint = s->info.fingerprint;
@@ -137,8 +138,8 @@ static int run_set(set *s, eval_batch *x, const eval *e, sgt_error *err)
     for (uint64_t k = 0, at = 0; at < all && rc == SGT_OK; k++, at += x->rows) {
         size_t windows = all - at < x->rows ? (size_t)(all - at) : x->rows;
         rc = sgt_loader_read(s->loader, cursor, k, 1, SGT_OUTPUT_I32, x->inputs, bytes, err);
-        /* in the last batch, the loader fills the remaining rows with the first windows again: give
-         * them no targets */
+        /* In the last batch, the loader fills the remaining rows with the first windows of the next
+         * epoch. Give those rows no targets. */
         for (size_t i = windows * x->seq; i < x->rows * x->seq; i++) x->targets[i] = -1;
         if (rc == SGT_OK) rc = eval_batch_run(x, e, s->path, 0, err);
         if (rc < 0) break;
