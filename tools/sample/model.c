@@ -1,4 +1,4 @@
-/* model.c: finds the model and its vocabulary. */
+/* model.c: finds the model at a path, and its vocabulary. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +9,9 @@
 #include "tools/cli/process.h"
 #include "tools/sample/sample.h"
 
-#define GPT2_PADDED 50304 /* the 50,257 rows of wte are often padded to this number */
+#define GPT2_PADDED 50304 /* number to which the 50,257 rows of GPT-2's wte are often padded */
 
-/* Return whether sgt_vocab_load(path) would find a vocabulary next to the model. */
+/* Return whether the folder `path` has a vocabulary that sgt_vocab_load can read. */
 static int has_vocabulary(const char *path)
 {
     static const char *const names[] = {"tokenizer.json", "vocab.json", "encoder.json",
@@ -67,8 +67,8 @@ int sample_vocab_agrees(const sgt_vocab *a, const sgt_vocab *b)
     return same;
 }
 
-/* Check that the vocabulary of --vocab has the same tokens as the one next to the model, if there
- * is one that can be read. */
+/* Check that the vocabulary given by --vocab has the same tokens as the vocabulary next to the
+ * model. If there is none next to the model, or if it cannot be read, return SGT_OK. */
 static int check_given(const sample_model *m, const char *given, sgt_error *err)
 {
     sgt_vocab *own = NULL;

@@ -1,6 +1,6 @@
-/* sample.h: the parts of sgt-sample: model.c finds the model and the vocabulary, texts.c reads
- * prompts and files of texts, show.c generates texts and prints them while they are generated, or
- * all of them at the end as one JSON document. */
+/* sample.h: the parts of sgt-sample. model.c finds the model and the vocabulary. texts.c reads
+ * prompts and files of texts. show.c generates texts. It prints each text while it is generated, or
+ * all texts at the end as one JSON document. */
 #ifndef SGT_TOOLS_SAMPLE_H
 #define SGT_TOOLS_SAMPLE_H
 
@@ -15,62 +15,68 @@
 /* ---- model.c ---- */
 
 typedef struct sample_model {
-    char *path; /* path of the checkpoint's folder, or of llm.c's file */
+    char *path; /* folder of the checkpoint, or a file of llm.c */
     sgt_model shape;
     sgt_vocab *vocab;
 } sample_model;
 
-/* Find the model at `path`: a run (its newest checkpoint is used), a checkpoint or another Hugging
- * Face GPT-2 directory, or a .bin of llm.c. Also open the vocabulary: the file `vocab`; if that is
- * NULL, the one next to the model; if there is none, GPT-2's. */
+/* Find the model at `path`. The path may be a run (whose newest checkpoint is used), a checkpoint,
+ * any folder with a Hugging Face GPT-2, or a .bin file of llm.c. Also open the vocabulary: the file
+ * `vocab` if that is not NULL, otherwise the vocabulary next to the model, and if there is none,
+ * GPT-2's. */
 int sample_model_find(sample_model *m, const char *path, const char *vocab,
                       const sgt_notice *notice, sgt_error *err);
 void sample_model_free(sample_model *m);
 
-/* Open the vocabulary next to the model at `path`, which has n ids: a tokenizer.json or another
- * file that sgt_vocab_load reads. If there is none, open GPT-2's if n fits it; otherwise return
- * SGT_EUSAGE, with `hint` at the end of the message. */
+/* Open the vocabulary next to the model at `path`, which has n ids. The vocabulary may be a
+ * tokenizer.json, or any other file that sgt_vocab_load reads. If there is no such file, open
+ * GPT-2's vocabulary, provided that n fits GPT-2. Otherwise return SGT_EUSAGE, with `hint` at the
+ * end of the message. */
 int sample_vocab_beside(sgt_vocab **out, const char *path, uint32_t n, const char *hint,
                         sgt_error *err);
-/* Open the vocabulary of data. It is GPT-2's if the fingerprint says so or, if the fingerprint is 0
- * (unknown), if its size n does. Otherwise it is the one in the file `tokenizer` (NULL: there is
- * none). If that does not have the fingerprint, the function returns SGT_EUNSUPPORTED and sets *out
- * to NULL. */
+/* Open the vocabulary of data with the given fingerprint. It is GPT-2's if the fingerprint is
+ * GPT-2's. If the fingerprint is 0 (unknown) and `tokenizer` is NULL, it is GPT-2's if the data's
+ * vocabulary size n is GPT-2's. Otherwise it is the vocabulary in the file `tokenizer`. Returns
+ * SGT_EUNSUPPORTED and sets *out to NULL if that file does not have the fingerprint, or if
+ * `tokenizer` is NULL. */
 int sample_vocab_of_data(sgt_vocab **out, const char *tokenizer, uint64_t fingerprint, uint32_t n,
                          sgt_error *err);
-/* Return whether `file` is a meta.pkl, or has one next to it. nanoGPT's prepare.py writes that file
- * for a character-level vocabulary. */
+/* Return whether there is a meta.pkl in the folder of `file`. nanoGPT's prepare.py writes such a
+ * file for character-level vocabularies. */
 int sample_has_meta(const char *file);
-/* Return whether every id of `a` stands for the same bytes in `b`, which may have more ids. */
+/* Return whether each id of vocabulary a stands for the same bytes in vocabulary b. b may have more
+ * ids than a. */
 int sample_vocab_agrees(const sgt_vocab *a, const sgt_vocab *b);
 
-/* ---- texts.c: files of questions (sgt-eval) and of examples (sgt-train), and prompts ---- */
+/* ---- texts.c: files of questions (for sgt-eval) and of examples (for sgt-train), and prompts
+ * ---- */
 
-/* A file with one JSON value per line, and the ids of its texts. The caller sets path, vocab and
- * err, and everything else to zero. */
+/* A file with one JSON value per line, and the ids of the texts in it. The caller sets path, vocab
+ * and err, and zeroes all other members. */
 typedef struct sample_lines {
     const char *path;
     const sgt_vocab *vocab;
     sgt_error *err;
-    size_t line;   /* number of the current line, from 1; 0: messages do not name a line */
+    size_t line;   /* number of the current line, from 1; 0: messages name no line */
     uint64_t hash; /* XXH3 of the file */
     int32_t *tokens;
-    size_t count, room; /* number of tokens, and capacity of `tokens` */
+    size_t count, room; /* number of tokens; number of tokens allocated */
     sgt_encoder *encoder;
     sgt_normalizer normal;
 } sample_lines;
 
-/* Read a file of at most `most` bytes and call `add` for the value of each line that is not blank.
- * NaN, Infinity and -Infinity, which Python's json module writes but JSON lacks, are read as empty
- * lists. Returns add's first failure, or SGT_EFORMAT, with file and line, if a line is not JSON. */
+/* Read a file of at most `most` bytes, and call `add` with the JSON value of each line that is not
+ * blank. Python's json module writes NaN, Infinity and -Infinity, which JSON does not have; they
+ * are read as empty lists. Returns the first failure of `add`. If a line is not JSON, returns
+ * SGT_EFORMAT; the message names the file and the line. */
 int sample_lines_read(sample_lines *r, size_t most, int (*add)(void *ctx, const json_t *value),
                       void *ctx);
-/* Bring a text of n bytes into the vocabulary's normal form, append its ids to r->tokens, and leave
- * room for two more ids. */
+/* Normalize text[n] as the vocabulary requires, and append its ids to r->tokens. Afterwards
+ * r->tokens has room for two more ids. */
 int sample_lines_encode(sample_lines *r, const char *text, size_t n);
-/* Return SGT_EFORMAT with a message that begins with file and line. */
+/* Return SGT_EFORMAT with a formatted message that begins with the file and the line. */
 int sample_lines_fail(const sample_lines *r, const char *fmt, ...) SGT_PRINTF(2, 3);
-/* Free everything except the tokens, which the caller frees. */
+/* Free everything except r->tokens, which the caller frees. */
 void sample_lines_free(sample_lines *r);
 
 typedef struct sample_prompt {
@@ -85,42 +91,44 @@ typedef struct sample_prompts {
     size_t count, room;
 } sample_prompts;
 
-/* Read all prompts: first `texts`, in which "-" stands for standard input, then the contents of
- * `files`, each without its last newline. If both are empty, add one empty prompt. */
+/* Read all prompts: first the texts in `texts`, in which "-" means standard input, then the
+ * contents of the files in `files`, without their last newline. If both lists are empty, add one
+ * empty prompt. */
 int sample_prompts_read(sample_prompts *p, const sgt_option_list *texts,
                         const sgt_option_list *files, sgt_error *err);
-/* Bring all prompts into the vocabulary's normal form and set their ids. An empty prompt becomes
- * the end-of-text id. */
+/* Normalize all prompts as the vocabulary requires, and set their ids. An empty prompt is replaced
+ * by the end-of-text id. */
 int sample_prompts_encode(sample_prompts *p, const sgt_vocab *v, sgt_error *err);
 void sample_prompts_free(sample_prompts *p);
 
 /* ---- show.c ---- */
 
-/* A prompt and the text generated from it. */
+/* A prompt, and a text that is generated from it. */
 typedef struct sample_text {
     const sample_prompt *prompt;
-    uint64_t number; /* number of this sample of the prompt, from 0 */
-    /* text to show: the prompt (if sample_show.prompts is 1) and the generated text */
+    uint64_t number; /* index of this text among the texts of the same prompt */
+    /* the text to show: the prompt, if sample_show.prompts is 1, followed by the generated text */
     char *bytes;
-    /* n: bytes of text, in a buffer of `room`; begin: offset of the generated text; shown: bytes
-     * printed so far */
+    /* n: bytes of the text; room: bytes allocated; begin: offset of the generated text; shown:
+     * bytes printed so far */
     size_t n, room, begin, shown;
-    json_t *ids; /* ids of the generated text; NULL unless sample_show.json is 1 */
+    json_t *ids; /* ids of the generated text if sample_show.json is 1, else NULL */
     int ended;
     sgt_generate_end why;
 } sample_text;
 
 typedef struct sample_show {
     sample_text *texts;
-    size_t count, current; /* current: index of the first text that is not printed completely */
-    int json;              /* 1: print nothing, because the texts are for JSON */
-    int terminal; /* 1: print control characters, which could steer the terminal, as \xNN */
+    /* number of texts; index of the first text that is not completely printed */
+    size_t count, current;
+    int json;     /* 1: print nothing, since the texts are printed as JSON later */
+    int terminal; /* 1: print control characters as \xNN, because they could control the terminal */
     int prompts;  /* 1: show the prompts too */
 } sample_show;
 
-/* A model that continues prompts. The caller sets everything to zero, then fills in `model`,
- * `prompts` (with sample_prompts_read) and the options in `show`. The caller must close it even
- * after a failure. */
+/* A model that continues prompts. The caller zeroes this struct, then sets `model`, `prompts` (with
+ * sample_prompts_read) and the options in `show`. The caller must close it with sample_run_close,
+ * even after a failure. */
 typedef struct sample_run {
     sample_model model;
     sample_prompts prompts;
@@ -129,14 +137,14 @@ typedef struct sample_run {
     sgt_generate_result result;
 } sample_run;
 
-/* Generate `samples` texts for each prompt. Texts are printed in order: each is printed while it is
- * generated, once all texts before it are complete. In *d, the caller sets the most sequences,
- * threads and bf16. In *g, the caller sets choice, tokens, eot (-1: the end-of-text id does not end
- * a text; else 0), notice and stop. The other options are set from the model. */
+/* Generate `samples` texts for each prompt. Texts are printed in order. A text is printed while it
+ * is generated, once all earlier texts are complete. In *d, the caller sets the maximum number of
+ * sequences, threads and bf16. In *g, the caller sets choice, tokens, notice, stop and eot. eot is
+ * 0, or -1 if the end-of-text id must not end a text. All other options are set from the model. */
 int sample_generate(sample_run *s, uint64_t samples, sgt_decoder_options *d,
                     sgt_generate_options *g, sgt_error *err);
 void sample_run_close(sample_run *s);
-/* return a JSON array with an object per text */
+/* Return a JSON array with one object per text. */
 json_t *sample_show_json(const sample_show *s);
 
 #endif

@@ -1,7 +1,6 @@
-/* show.c: generates texts, and prints them while they are generated. If standard output is a
- * terminal, control characters except newline and tab, and bytes that are not UTF-8, are printed as
- * \xNN; a file or a pipe gets the bytes unchanged. In both cases only complete characters are
- * printed. */
+/* show.c: generates texts, and prints them while they are generated. On a terminal, bytes that are
+ * not UTF-8 and control characters other than newline and tab are printed as \xNN. A file or a pipe
+ * gets the bytes unchanged. In both cases only complete characters are printed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +19,7 @@ static int append(sample_text *t, const void *bytes, size_t n, sgt_error *err)
     return SGT_OK;
 }
 
-/* Allocate the texts, which have no generated tokens yet. */
+/* Allocate `samples` texts per prompt, which have no generated tokens yet. */
 static int open_texts(sample_show *s, const sample_prompts *p, uint64_t samples, sgt_error *err)
 {
     s->texts = calloc(p->count * samples, sizeof *s->texts);
@@ -40,8 +39,8 @@ static int open_texts(sample_show *s, const sample_prompts *p, uint64_t samples,
 
 /* ---- printing ---- */
 
-/* Print the end of a text: a newline if the terminal or the next text needs one, and a line of
- * three dashes before the next text. */
+/* Finish the output of a text: print a newline if the terminal or the next text needs one. If this
+ * is not the last text, also print a line of three dashes. */
 static void print_end(const sample_show *s, const sample_text *t)
 {
     int last = t + 1 == s->texts + s->count, open = t->n && t->bytes[t->n - 1] != '\n';
@@ -49,7 +48,7 @@ static void print_end(const sample_show *s, const sample_text *t)
     if (!last) fputs("---\n", stdout);
 }
 
-/* Print everything that can be printed now, including the ends of complete texts. */
+/* Print everything that can be printed now, and finish the output of texts that are complete. */
 static int print(sample_show *s, sgt_error *err)
 {
     while (s->current < s->count && !s->json) {
@@ -62,7 +61,7 @@ static int print(sample_show *s, sgt_error *err)
     return sgt_flush_results(err);
 }
 
-/* After an interrupt, end the line that was begun. */
+/* After an interrupt, end an unfinished line on the terminal. */
 static void end_line(const sample_show *s)
 {
     if (s->json || !s->terminal || s->current == s->count) return;
@@ -93,8 +92,8 @@ static int end_text(void *ctx, size_t text, sgt_generate_end why, sgt_error *err
     return text == s->current ? print(s, err) : SGT_OK;
 }
 
-/* Return the number of positions that the longest text may need, which is the size of the KV
- * cache. */
+/* Return the size of the KV cache in positions: the number that the longest text may need, but at
+ * most the model's context length. */
 static uint32_t find_window(const sample_run *s, uint64_t tokens)
 {
     uint64_t longest = 0, most = s->model.shape.positions;
@@ -104,7 +103,7 @@ static uint32_t find_window(const sample_run *s, uint64_t tokens)
                                                        : (uint32_t)(longest + tokens);
 }
 
-/* Open the decoder, and generate the texts. */
+/* Open the decoder, load the model, and generate the texts. */
 static int run_decoder(sample_run *s, const sgt_prompt *prompts, sgt_decoder_options *d,
                        sgt_generate_options *g, sgt_error *err)
 {

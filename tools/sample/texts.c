@@ -1,6 +1,6 @@
-/* texts.c: reads texts and encodes them: the strings of JSONL files, and prompts from the command
- * line, files and standard input. JSONL files are read into memory whole, because files of
- * questions and examples are small. */
+/* texts.c: reads texts and tokenizes them. The texts are strings in JSONL files, and prompts from
+ * the command line, from files and from standard input. JSONL files are read into memory entirely,
+ * because files of questions and examples are small. */
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,8 +16,9 @@
 #include "tokenize/vocab/vocab.h"
 #include "tools/sample/sample.h"
 
-#define MOST_VALUES ((size_t)1 << 16) /* the most JSON values in a line; usual lines have a few */
-/* the most bytes of a prompt: far more than any GPT-2 can use */
+/* maximum number of JSON values in a line; usual lines have a few */
+#define MOST_VALUES ((size_t)1 << 16)
+/* maximum size in bytes of a prompt, far more than any GPT-2 can use */
 #define MOST_PROMPT ((size_t)64 << 20)
 
 int sample_lines_fail(const sample_lines *r, const char *fmt, ...)
@@ -71,7 +72,7 @@ int sample_lines_encode(sample_lines *r, const char *string, size_t n)
     const uint8_t *text = (const uint8_t *)string;
     int rc = sgt_normalize_text(&r->normal, r->vocab->normalize, text, n, &text, &n, r->err);
     if (rc < 0) return rc;
-    /* n ids are enough, because a text never has more ids than bytes */
+    /* reserve n + 2 ids, since a text never has more ids than bytes */
     rc = sgt_reserve(&r->tokens, &r->room, r->count + n + 2, sizeof *r->tokens, r->path, r->err);
     if (rc < 0) return rc;
     int32_t *to = r->tokens + r->count;
@@ -80,8 +81,8 @@ int sample_lines_encode(sample_lines *r, const char *string, size_t n)
     sgt_error why;
     if (sgt_encode(r->encoder, text, n, to, bytes, &ids, &why) < 0)
         return sample_lines_fail(r, "%s", why.text);
-    /* widen the ids in place, the last first, because ids of 2 bytes fill the first half of the
-     * buffer */
+    /* Widen the ids in place. Begin with the last id, because ids of 2 bytes occupy the first half
+     * of the buffer. */
     for (size_t i = ids; i--;) to[i] = (int32_t)sgt_id_at(to, width, i);
     r->count += ids;
     return SGT_OK;
@@ -96,8 +97,8 @@ void sample_lines_free(sample_lines *r)
 
 /* ---- prompts ---- */
 
-/* Append a prompt, which takes ownership of the malloc'd text. If `text` is NULL, fail with "out of
- * memory". */
+/* Append a prompt, which takes ownership of the malloc'd text. If `text` is NULL, return
+ * SGT_ENOMEM. */
 static int add(sample_prompts *p, char *text, size_t bytes, sgt_error *err)
 {
     int rc = text ? sgt_reserve(&p->items, &p->room, p->count + 1, sizeof *p->items, "prompts", err)
