@@ -18,7 +18,7 @@
  *         for (size_t i = 0; i < count; i++) printf("%d\n", ids[i]); // 15496, 11, 995, 0
  *         sgt_encoder_free(e);
  *         sgt_vocab_free(v);
- *         sgt_tokenize_options o = {sizeof o, .inputs = inputs, .input_count = 1, .out = "out"};
+ *         sgt_tokenize_options o = {.size = sizeof o, .inputs = inputs, .input_count = 1, .out = "out"};
  *         if (!rc) rc = sgt_tokenize(&o, NULL, &err); // writes out/train_000000.bin and more
  *         if (rc < 0) fprintf(stderr, "%s\n", err.text);
  *         return rc < 0;

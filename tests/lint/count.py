@@ -17,7 +17,7 @@ BUDGET = {
     "kernels": 10732,
     "tools": 13559,
     "tests": 49658,
-    "manuals": 1733,
+    "manuals": 1732,
     "pages": 1261,
 }
 HEADERS = {"loader/sgt_loader.h": 300, "tokenize/sgt_tokenize.h": 220}  # lines of public headers
