@@ -145,7 +145,8 @@ static int estimate(sgt_dry_run_result *r, const sgt_tokenize_options *o, const 
     }
     const double tokens = ceil(text / TOKEN_BYTES);
     const uint64_t documents = known ? r->documents : 0;
-    /* temporary copies of the set: one for the parts, and one to convert to another layout from */
+    /* additional copies of the set: one in the parts, and one that is converted to another
+     * layout */
     const uint64_t sets = (sgt_parts_wanted(o) ? 1u : 0u) + (o->layout ? 1u : 0u);
     r->tokens = (uint64_t)tokens;
     r->shards = (uint64_t)(ceil(tokens * (1 - o->val_fraction) / size) +

@@ -120,7 +120,8 @@ int sgt_pipeline_publish(sgt_out *out, sgt_manifest *m, const sgt_out_request *r
 {
     sgt_manifest laid_out = {0};
     const sgt_manifest *all = r->layout ? &laid_out : m;
-    /* the string stays the caller's; m->options is reset to NULL before this function returns */
+    /* r keeps ownership of the string, so m->options is reset to NULL before this function
+     * returns */
     m->options = (char *)r->set_options;
     snprintf(m->vocabulary, sizeof m->vocabulary, "%s", sgt_vocab_name(r->vocab));
     m->fingerprint = sgt_vocab_fingerprint(r->vocab);

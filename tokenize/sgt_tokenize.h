@@ -1,4 +1,4 @@
-/* sgt_tokenize.h: turn text into token ids and back, and folders of text into shards on disk, with
+/* sgt_tokenize.h: turns text into token ids and back, and folders of text into shards on disk, with
  * GPT-2's vocabulary or another byte-level BPE. "manual" means sgt-tokenize(1).
  *
  *     #include <sgt_tokenize.h>
@@ -63,18 +63,18 @@ int sgt_vocab_load(sgt_vocab **out, const char *path, const char *pattern, sgt_e
 void sgt_vocab_free(sgt_vocab *v); /* frees v, which may be NULL; free its encoders first */
 
 uint32_t sgt_vocab_size(const sgt_vocab *v); /* number of ids; every id is smaller. GPT-2: 50257 */
-size_t sgt_vocab_width(const sgt_vocab *v);  /* bytes of an id: 2, or 4 for over 65,536 ids */
+size_t sgt_vocab_width(const sgt_vocab *v);  /* bytes per id: 2, or 4 if there are over 65,536 */
 uint32_t sgt_vocab_eot(const sgt_vocab *v);  /* end-of-text id, which begins each document */
 /* Return a hash of the tokens, the pattern and the merges, which identifies the vocabulary. */
 uint64_t sgt_vocab_fingerprint(const sgt_vocab *v);
 /* Return "gpt2", or the last component of the path, cut to 15 bytes. It is valid as long as v. */
 const char *sgt_vocab_name(const sgt_vocab *v);
-/* Return the bytes of token `id`, valid as long as v, and set *n to their number, or NULL. */
+/* Return the bytes of token `id`, *n in number and valid as long as v. NULL: no such token. */
 const uint8_t *sgt_vocab_token(const sgt_vocab *v, uint32_t id, size_t *n);
 
 /* Store the vocabulary as Hugging Face's tokenizer.json in *text, a malloc'd string of *n bytes. */
 int sgt_vocab_tokenizer_json(const sgt_vocab *v, char **text, size_t *n, sgt_error *err);
-/* Write merges.txt, vocab.json and tokenizer.json into `folder`, created if missing. */
+/* Write merges.txt, vocab.json and tokenizer.json into `folder`; create it if it is missing. */
 int sgt_vocab_save(const sgt_vocab *v, const char *folder, sgt_error *err);
 
 /* ---- text to ids and back ---- */
@@ -84,10 +84,10 @@ int sgt_encoder_new(sgt_encoder **out, const sgt_vocab *v, sgt_error *err);
 void sgt_encoder_free(sgt_encoder *e); /* NULL is allowed */
 
 /* Encode text[n], which may be any bytes, into `ids`, a buffer of ids_bytes bytes. Set *count to
- * the number of ids; each has sgt_vocab_width bytes. SGT_EUSAGE: the buffer is too small for n ids,
- * the most that n bytes can have. Bytes that are not UTF-8 become separate tokens. The text is not
- * normalized, and <|endoftext|> is ordinary text. The time is linear in n, unless the pattern is a
- * PCRE2 pattern. SGT_EUNSUPPORTED: it exceeds PCRE2's backtracking limits. */
+ * the number of ids; each has sgt_vocab_width bytes. n bytes can have n ids: if the buffer is too
+ * small for n ids, return SGT_EUSAGE. Bytes that are not UTF-8 become separate tokens. The text is
+ * not normalized, and <|endoftext|> is ordinary text. The time is linear in n, unless the pattern
+ * is a PCRE2 pattern; if it exceeds PCRE2's backtracking limits, return SGT_EUNSUPPORTED. */
 int sgt_encode(sgt_encoder *e, const void *text, size_t n, void *ids, size_t ids_bytes,
                size_t *count, sgt_error *err);
 
@@ -99,7 +99,7 @@ typedef struct sgt_text {
 int sgt_encode_texts(sgt_encoder *e, const sgt_text *texts, size_t count, void *ids,
                      size_t ids_bytes, size_t *ends, sgt_error *err);
 
-/* Decode ids[count] into *text: *n bytes and a NUL, malloc'd. SGT_EFORMAT: an id is wrong. */
+/* Decode ids[count] into *text: *n bytes and a NUL, malloc'd. SGT_EFORMAT: an id is too large. */
 int sgt_decode(const sgt_vocab *v, const void *ids, size_t count, char **text, size_t *n,
                sgt_error *err);
 
@@ -138,7 +138,7 @@ typedef struct sgt_tokenize_options {
     size_t input_count;
     const char *const *filters; /* "EXT=COMMAND": read files NAME.EXT through COMMAND */
     size_t filter_count;
-    const char *field;       /* of JSONL, or column of Parquet; default "text"; "a.b" is nested */
+    const char *field;       /* JSONL field or Parquet column; default "text"; "a.b" is nested */
     const char *keep_fields; /* fields to copy to sources.jsonl, such as "url,date" */
     sgt_format format;
     sgt_binary_files binary;
@@ -160,8 +160,8 @@ typedef struct sgt_tokenize_options {
     /* how to run */
     int force;            /* 1: replace an `out` that is complete or has other options or inputs */
     int threads;          /* at most 1,024; default: sgt_tokenize_threads() */
-    uint32_t rank, ranks; /* index of this process; how many processes fill `out` together */
-    struct sgt_ranks *joined; /* for sgt's own programs; NULL for any other */
+    uint32_t rank, ranks; /* index of this process; number of processes that fill `out` */
+    struct sgt_ranks *joined; /* NULL, except in sgt's own programs */
     sgt_notice notice;        /* called with each notice, one line that is not an error */
     const sgt_stop *stop;     /* read at intervals; NULL: the call cannot be stopped */
     /* called at intervals, by one thread at a time; bytes_total is 0 if it is unknown */
@@ -173,15 +173,15 @@ typedef struct sgt_tokenize_result {
     size_t size;
     /* tokens in `out` and in its splits; sgt_vocab_train: `tokens` is the vocabulary's size */
     uint64_t tokens, train_tokens, val_tokens;
-    uint64_t shards, files, documents, bytes; /* bytes: of the documents' text */
-    uint64_t skipped, bad_lines; /* left out: files that are not text; lines and rows (skip_bad) */
+    uint64_t shards, files, documents, bytes; /* bytes: size of the documents' text */
+    uint64_t skipped, bad_lines; /* left out: files that are not text; bad lines and rows */
     uint64_t duplicates;         /* documents left out by dedup */
     /* ill-formed parts of UTF-8; halves of surrogate pairs in JSONL, replaced by U+FFFD */
     uint64_t invalid_utf8, lone_surrogates;
     uint64_t eot_literals;     /* occurrences of <|endoftext|> that were encoded as text */
     uint64_t pieces, distinct; /* sgt_vocab_train: pre-tokens; distinct pre-tokens */
     uint64_t bytes_read;       /* input bytes that this call read; fewer if it resumed a run */
-    double seconds;            /* of this call, without waits for another process that owns `out` */
+    double seconds;            /* duration without waits for another owner of `out` */
     uint32_t waiting; /* parts that other ranks must complete; if not 0, counts are this rank's */
     int already_done; /* 1: the same call had already completed `out`; nothing was written */
 } sgt_tokenize_result;

@@ -20,8 +20,8 @@
 #include "tokenize/pipeline.h"
 #include "tokenize/vocab/vocab.h"
 
-/* Return the options that change the output, as a JSON text allocated with malloc. The percentage
- * of --split has 15 digits: a double represents every number of 15 digits. */
+/* Return the options that change the output, as JSON text allocated with malloc. The percentage of
+ * --split is written with 15 digits, because a double represents every number of 15 digits. */
 static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v)
 {
     static const char *const formats[] = {"auto", "text", "jsonl"}, *const invalid[] = {
@@ -34,8 +34,8 @@ static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v)
                           "shard_tokens", (json_int_t)sgt_pipeline_shard_tokens(o), "special",
                           o->special_eot ? "eot" : "none", "invalid_utf8", invalid[o->invalid_utf8],
                           "binary", o->binary == SGT_BINARY_KEEP ? "keep" : "skip");
-    /* `bad` records failed insertions (out of memory): a text that lacked an option would make the
-     * output folder appear to have been written with other options */
+    /* `bad` becomes nonzero if memory runs out. Then no text is returned: if it lacked an option,
+     * the output folder would appear to have been written with other options. */
     int bad = 0;
     if (o->special_eot) bad |= json_object_set_new(j, "special_revision", json_integer(2));
     if (v->normalize > SGT_NORMALIZE_NONE)
@@ -99,7 +99,8 @@ int sgt_tokenize(const sgt_tokenize_options *given, sgt_tokenize_result *result,
                 "training (whole files are chosen)");
     sgt_vocab_free(v);
     sgt_corpus_free(c);
-    /* r.seconds holds minus the time spent waiting for other owners of the output folder */
+    /* so far, r.seconds is minus the time that was spent waiting for other owners of the output
+     * folder */
     r.seconds += sgt_now() - began;
     if (result) sgt_struct_write(result, &r, sizeof r);
     return rc;

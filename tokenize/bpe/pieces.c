@@ -10,8 +10,8 @@
 
 /* ---- the definition ----
  *
- * Byte-pair encoding exactly as it is defined (bpe.c). The time is quadratic in the number of
- * bytes. */
+ * This section applies the definition of byte-pair encoding (bpe.c) literally. The time is
+ * quadratic in the number of bytes. */
 
 /* Apply all merges to the n > 0 tokens of `ids`, in place. merged[i] is the id that ids[i] and
  * ids[i + 1] merge to; the last entry is always NO_PAIR. Return the number of tokens that
@@ -203,8 +203,8 @@ static size_t encode_tail(sgt_encoder *e, const uint8_t *s, const uint32_t *ends
     return n;
 }
 
-/* Encode `count` words that start at s. `left` is both the number of bytes that may be read from s
- * on and the room of `ids`. */
+/* Encode `count` words that start at s. `left` is the number of bytes that may be read from s on,
+ * and also the number of ids that fit into `ids`. */
 static size_t encode_words(sgt_encoder *e, const uint8_t *s, const uint32_t *ends, size_t count,
                            size_t left, sgt_id *ids)
 {
@@ -268,8 +268,8 @@ static size_t in_sight(const uint8_t *text, size_t n)
 {
     size_t m = n > 4 ? n - 4 : 0, low = m > 3 ? m - 3 : 0;
     while (m > low && (text[m] & 0xC0) == 0x80) m--;
-    /* If all four bytes before n are continuation bytes, the last of them has no lead byte. It then
-     * counts as a character. */
+    /* If all four bytes before n are continuation bytes, the last of them belongs to no lead byte
+     * and counts as a character. */
     return (text[m] & 0xC0) == 0x80 && n > 4 ? n - 4 : m;
 }
 

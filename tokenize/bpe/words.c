@@ -410,8 +410,8 @@ INLINE size_t look_again(sgt_words *w, const uint8_t *s, const uint32_t *ends, s
                          uint16_t *left)
 {
     word_found *merged = (word_found *)w->merged;
-    /* index: six bits of a word's table offset; value: 1 plus the index of the last such word put
-     * in `left`, or 0 */
+    /* index: six bits of a word's offset in the table; value: 1 plus the index of the last word
+     * with these bits in `left`, or 0 */
     uint16_t seen[64] = {0};
     size_t count = 0;
     for (size_t m = 0; m < missing; m++) {

@@ -513,7 +513,7 @@ static int list_paths(walk *w, const char *list, FILE *f)
         sgt_fail(err, rc, "%s: %s, not UTF-8 text (%s)", list, wide->what, wide->hint);
     else if (rc < 0)
         sgt_fail(err, rc, "%s: %s %zu: %s", list, ends ? "line" : "path", number, why.text);
-    else if (!feof(f)) /* reading failed, because the loop ended before the end of the file */
+    else if (!feof(f)) /* the loop ended before the end of the file, so reading has failed */
         rc = sgt_fail_errno(err, "%s", list);
     else if (!found) rc = sgt_fail(err, SGT_EFORMAT, "%s: no path in this list", list);
     return rc;

@@ -63,7 +63,7 @@ typedef struct sgt_corpus_file {
     const char *name;
     uint64_t size; /* bytes; 0 for standard input */
     int64_t mtime; /* modification time in seconds since 1970; 0 for standard input */
-    /* from the file's stat, with mtime: they show if the file has been changed (feed.h) */
+    /* with mtime, these fields from the file's stat show if the file has been changed (feed.h) */
     uint64_t inode;
     int64_t nanoseconds;
     int stream;    /* 1: the file is standard input */

@@ -610,8 +610,8 @@ static const sgt_part *set_aside(sgt_unit *u, size_t *count)
     return parts;
 }
 
-/* Divide part p at its literals: append a part for the text before the first literal, and a new
- * document for the text after each literal. */
+/* Divide part p at its literals. Append a part for the text before the first literal, and one for
+ * the text after each literal, which begins a new document. */
 static int divide(sgt_unit *u, const sgt_part *p, sgt_error *err)
 {
     const char *literal = u->reading->literal.text, *name = u->reading->corpus->files[p->file].name;

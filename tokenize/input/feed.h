@@ -87,9 +87,10 @@ typedef struct sgt_part {
     /* positions in the file's stream (source.h) at which this part and the next one begin, in
      * bytes; in Parquet files, numbers of rows */
     uint64_t offset, end;
-    /* hash: hash of the first `hashed` bytes (Parquet: rows) of the stream, which end where this
+    /* hash: hash of the first `hashed` bytes (Parquet: rows) of the stream. They end where this
      * part begins, or where its block of lines or its page begins. block: hash of the complete hash
-     * blocks among them. all: hash of the whole stream, if this part is the last of its file. */
+     * blocks among these bytes. all: hash of the whole stream, if this part is the last of its
+     * file. */
     uint64_t hashed, hash, block, all;
     uint64_t raw; /* bytes read from disk up to the part's end, only for progress */
     /* offset and length of the part's text in the unit's text; in a text file, this text ends where
@@ -98,8 +99,8 @@ typedef struct sgt_part {
     /* index and number of the part's ids in the unit's ids; the first part of a document begins
      * with the end-of-text id */
     size_t first_id, ids;
-    /* 1 for the first, and for the last, part of a document. If both are 0 and there is no text,
-     * the part belongs to no document. */
+    /* first: 1 if this is the first part of a document; last: 1 if it is the last. If both are 0
+     * and there is no text, the part belongs to no document. */
     int first, last;
     int closes;        /* 1 if this is the last part of its file */
     int split;         /* 0 training, 1 validation */

@@ -58,10 +58,10 @@ const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratc
 const char *sgt_json_value(const sgt_json_path *p, uint8_t *line, uint8_t *scratch, size_t *at,
                            size_t *n);
 
-/* for sgt_json_records: add the lines of u's part p to *next as records (sgt_unit_add_record), and
- * return 1 if a bad line ended the unit */
 struct sgt_unit;
 struct sgt_part;
+/* Add the lines of u's part p to *next, as records (sgt_unit_add_record). Return 1 if a bad line
+ * ended the unit. */
 int sgt_json_records(struct sgt_unit *u, const struct sgt_part *p, struct sgt_part *next,
                      sgt_error *err);
 

@@ -12,7 +12,7 @@
 #include "tokenize/input/parquet.h"
 #include "tokenize/text/utf8.h"
 
-/* Return the reason why a field name cannot be kept, or NULL if it can. Names are copied into JSON
+/* Return NULL if the field name can be kept, else the reason why not. Names are copied into JSON
  * without escaping. */
 static const char *wrong_name(const sgt_kept_names *k, const char *name)
 {
@@ -51,8 +51,7 @@ int sgt_kept_line(const sgt_kept_names *k, uint8_t *line, sgt_unit *u, sgt_part 
         if (!sgt_json_value(&k->paths[i], line, u->scratch, &at, &n) && n)
             value = (const char *)line + at;
         else n = strlen(value);
-        /* 8 more bytes: three for `, "` (or two for `{"`), three for `": `, one for `}` and one for
-         * a NUL */
+        /* 8 more bytes: up to three for `, "`, three for `": `, one for `}` and one for a NUL */
         const int rc = sgt_reserve(&u->kept, &u->kept_room, u->kept_used + strlen(name) + n + 8, 1,
                                    "fields to keep", err);
         if (rc < 0) return rc;

@@ -56,8 +56,8 @@ struct sgt_parquet {
     sgt_parquet_shared *dictionary; /* the group's dictionary */
     double word;                    /* estimated average size in bytes of a dictionary string */
     sgt_parquet_shared *whole;      /* the page at `at`, if it is shared */
-    /* hash: of everything before row `covered`; the others: of the row group's dictionary, of the
-     * page at `at`, and of that page's header */
+    /* hash: hash of everything before row `covered`; dictionary_hash: of the row group's
+     * dictionary; page_hash and head_hash: of the page at `at` and of its header */
     uint64_t hash, covered, dictionary_hash, page_hash, head_hash;
 };
 
@@ -168,9 +168,9 @@ static const uint8_t *read_bytes(thrift *t, size_t *n)
     return bytes;
 }
 
-/* Skip a value of any type that Parquet's structs use, which have no maps. in_list: 1 if the value
- * is an element of a list. In a list, a boolean takes one byte; in a struct, it is part of the
- * field's type. */
+/* Skip a value. Values can have any type that Parquet's structs use; maps are not among them.
+ * in_list: 1 if the value is an element of a list. In a list, a boolean takes one byte; in a
+ * struct, it is part of the field's type. */
 static void skip(thrift *t, int type, int in_list, int depth)
 {
     int id = 0, of = 0;
@@ -265,7 +265,7 @@ static void read_tree(walk *w, size_t depth, unsigned levels, int list, size_t n
     if (depth) {
         size_t length = 0;
         const uint8_t *bytes = name.at ? read_bytes(&name, &length) : NULL;
-        /* a name that is too long is truncated: it cannot be that of the requested column */
+        /* truncate a name that is too long, since it cannot be that of the requested column */
         if (length >= PATH - 1 - n) length = PATH - 1 - n;
         if (length) memcpy(w->path + n, bytes, length);
         n += length;

@@ -134,7 +134,7 @@ typedef struct sgt_parquet_page {
     sgt_parquet_shared *whole;
 } sgt_parquet_page;
 
-/* offset of a null row, for sgt_parquet_string.at */
+/* value of sgt_parquet_string.at for a null row */
 #define SGT_PARQUET_NULL SIZE_MAX
 typedef struct sgt_parquet_string {
     size_t at, length;

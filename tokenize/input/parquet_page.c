@@ -105,8 +105,8 @@ static size_t unpack_lz4(const uint8_t *in, size_t n, uint8_t *out, size_t size)
 
 /* Codecs, indexed by their numbers in parquet.thrift. */
 static const struct {
-    /* NULL if this build cannot decompress the codec, or, if `name` is NULL too, if the bytes are
-     * not compressed */
+    /* function that decompresses; NULL if this build has none (`name` is set), or if the bytes are
+     * not compressed (`name` is NULL) */
     unpacker *unpack;
     /* maximum number of bytes that one compressed byte can expand to. A damaged file may state any
      * size, so this limits the memory allocated. */
@@ -689,8 +689,8 @@ static int all_valid(const sgt_unit *u, const sgt_parquet_string *rows, uint64_t
     for (uint64_t i = 0; i < count; i++) {
         const size_t at = rows[i].at, end = at + rows[i].length;
         if (at == SGT_PARQUET_NULL || at == end) continue;
-        /* only a string that directly follows another can begin in a character: any other has ASCII
-         * before it */
+        /* any other string has ASCII before it, so only a string that directly follows another can
+         * begin inside a character */
         if (at == before && (u->text[at] & 0xC0) == 0x80) return 0;
         if (at < from) from = at;
         if (end > to) to = end;

@@ -53,8 +53,8 @@ struct sgt_source {
     /* process of the filter whose output is read instead of the file */
     sgt_child child;
     /* The members from here to `left` are only used for compressed files. `out` is always filled
-     * completely, and refilled only when all of it has been read. The reason: before a damaged
-     * byte, zstd loses some bytes, and how many depends on the sizes of its calls. With fixed
+     * completely, and refilled only when all of it has been read. This is because zstd loses some
+     * bytes before a damaged byte, and how many depends on the sizes of its calls. With fixed
      * sizes, the bytes are the same however the caller reads. */
     uint8_t *in, *out; /* buffers for compressed and for decompressed bytes */
     size_t in_at, in_size, out_at, out_size;

@@ -41,12 +41,13 @@ typedef struct sgt_source sgt_source;
 int sgt_source_open(sgt_source **out, const sgt_corpus_file *f, const sgt_stop *stop,
                     const sgt_stop *cancel, sgt_error *err);
 
-/* for sgt_source_ahead: start a thread that opens the file now, and reads up to SGT_AHEAD_BYTES
- * ahead of the caller. All errors are reported by sgt_source_read, after the bytes that could be
- * read. If no thread can be started, the caller reads the file itself. If a filter has closed its
- * output but is still running, closing the source early waits for the filter, unless `stop` or
- * `cancel` is requested. */
+/* maximum number of bytes that a read-ahead thread reads ahead of the caller */
 #define SGT_AHEAD_BYTES ((size_t)2 << 20)
+/* Start a thread that opens the file now, and reads it up to SGT_AHEAD_BYTES ahead of the caller.
+ * All errors are reported by sgt_source_read, after the bytes that could be read. If no thread can
+ * be started, the caller reads the file itself. If a filter has closed its output but is still
+ * running, closing the source early waits for the filter, unless `stop` or `cancel` is
+ * requested. */
 void sgt_source_ahead(sgt_source *s);
 
 void sgt_source_close(sgt_source *s); /* NULL is allowed */

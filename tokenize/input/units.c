@@ -38,8 +38,7 @@ struct sgt_units {
     place *places; /* ring of units: unit t is in places[t % place_count] */
     size_t place_count;
     uint64_t next; /* index of the unit that the caller has or will take next */
-    /* requested to end the threads; requested while `lock` is held, because threads wait for
-     * `changed` */
+    /* requested, while `lock` is held, to end the threads, which may be waiting for `changed` */
     sgt_stop cancelled;
 
     thread *threads;

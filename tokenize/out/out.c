@@ -436,7 +436,7 @@ static int make_work(const char *out, const char *work, sgt_error *err)
     do { /* repeat: until .work exists, a rank without inputs may remove the output folder again */
         const int rc = sgt_make_folders(out, err);
         if (rc < 0) return rc;
-        /* Flush the new entry .work to disk. If a crash lost .work with its journal, nothing would
+        /* Flush the entry of .work to disk. If a crash lost .work with its journal, nothing would
          * show that the shards in the output folder are unfinished. */
         if (mkdir(work, 0777) == 0) return sgt_sync_parent(work, err);
     } while (errno == ENOENT && tries++ < MOST_TRIES);
@@ -468,8 +468,8 @@ static int lock_work(sgt_out *o, sgt_error *err)
     return rc;
 }
 
-/* Return an error that says that another run is using the output folder, or, if `rank` is set, that
- * another process is running as the same rank. */
+/* Return an error with the message that another run is using the output folder. If `rank` is set,
+ * the message is that another process is running as the same rank. */
 static int at_work(const sgt_out_request *r, int rank, sgt_error *err)
 {
     return sgt_fail(err, SGT_EIO, "%s: another %s here%s (wait for it)", r->path,
@@ -486,7 +486,7 @@ static void remove_work(sgt_out *o)
     unlink(sgt_path(path, o->work, "owner"));
     /* after this, another run may create a new lock and claim the folder */
     unlink(sgt_path(path, o->work, "lock"));
-    rmdir(o->work); /* if another run has just created its lock, this fails, as it should */
+    rmdir(o->work); /* as intended, this fails if another run has just created its lock */
     sgt_owner_leave(&o->owner);
 }
 
@@ -499,8 +499,8 @@ static int check_folder(const sgt_out_request *r, sgt_error *err)
     struct stat st;
     /* entries of a folder that counts as empty; another rank may be creating .work right now */
     static const char *const harmless[] = {"lost+found", ".work"};
-    /* files that show that the folder holds a set. The last two are used only for a request without
-     * a corpus: without a journal, it would mix its files with these shards. */
+    /* files that show that the folder holds a set. The last two matter only for a request without a
+     * corpus, whose files would mix with shards that have no journal. */
     static const char *const of_a_set[] = {"manifest.json", ".work/journal", "train_000000.bin",
                                            "val_000000.bin"};
     int taken = 0;
@@ -696,8 +696,8 @@ static int wait_a_turn(const sgt_out_request *r, sgt_error *err)
 }
 
 /* Return 1 if another rank that shares the output folder is at work, else 0. If `who` is NULL, the
- * call does not wait to find out if a rank is alive (owner.h), so a rank that has died may
- * count. */
+ * call does not wait to find out if a rank is still alive (owner.h), so the result may be 1 for a
+ * rank that has died. */
 static int find_sharer(const sgt_out *o, sgt_claimant *who, sgt_error *err)
 {
     char path[SGT_PATH];

@@ -88,7 +88,8 @@ struct sgt_record {
     /* copy of `now` from the start of the current document; if its line or row holds several
      * documents, from the start of the first */
     sgt_checkpoint begun;
-    uint64_t begun_tokens; /* number of tokens recorded since `begun`, in complete parts */
+    /* number of tokens recorded since `begun`, only counting complete parts */
+    uint64_t begun_tokens;
     /* 1 while a document, or a line that holds several documents, has begun and not ended */
     int inside;
     /* reader of the fields to keep, if the current input file is Parquet */

@@ -19,7 +19,7 @@
 #define SGT_SPLITS 2
 extern const char *const sgt_split_names[SGT_SPLITS]; /* "train" and "val" */
 
-/* A file of .work that is appended to through a buffer.
+/* A file in .work that is written through a buffer.
  *
  *     sgt_sink s = {.fd = -1, .size = 1 << 16};
  *     rc = sgt_sink_open(&s, work, "journal", O_CREAT, &err);

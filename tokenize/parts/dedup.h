@@ -4,8 +4,8 @@
  *
  * While a part is written, a record of each of its documents is written to the part's documents.sgt
  * (record.h). When all parts are complete, one rank reads all records in the order of the input,
- * and writes WORK/sorting/left-out, with one bit per document. The other ranks wait for this
- * file.
+ * and writes the file sorting/left-out in the work folder, with one bit per document. The other
+ * ranks wait for this file.
  *
  *     if (rank == 0) rc = sgt_dedup_find(&r, &err);
  *     if (!rc && (rc = ranks->barrier(ranks, &err)) == 0) rc = sgt_dedup_open(&d, &r, &err);
@@ -33,8 +33,8 @@ typedef struct sgt_dedup_request {
     const sgt_stop *stop;
 } sgt_dedup_request;
 
-/* Find the duplicates of all parts, and write the file left-out in WORK/sorting. Return 0 or a
- * negative SGT_E*. */
+/* Find the duplicates of all parts, and write the file sorting/left-out in the folder r->work.
+ * Return 0 or a negative SGT_E*. */
 int sgt_dedup_find(const sgt_dedup_request *r, sgt_error *err);
 
 /* Read the file left-out, which one rank has written for the same parts. The caller closes *out. */

@@ -22,12 +22,12 @@
  *   together. The shards of the parts stay open.
  *
  * - Buckets. Each document is copied once, into the file of a bucket, which the leading bits of its
- *   key select. Each rank copies its share of the documents into files of its own, in
- *   WORK/sorting/SPLIT/RANK-of-RANKS. A bucket consists of one file per rank, and has about 64 MiB
- *   (more if there are over 32 GiB of tokens, or if a document is very long). Any rank can then
- *   read the buckets in the order of the keys, loading one bucket at a time. In addition, a rank
- *   takes 64 KiB of memory per file while it writes files, and 8 bytes for each document of one
- *   shard of a part. The file "counts" in a rank's folder is written when all its files are on
+ *   key select. Each rank copies its share of the documents into files of its own, in the folder
+ *   sorting/SPLIT/RANK-of-RANKS of the work folder. A bucket consists of one file per rank, and has
+ *   about 64 MiB (more if there are over 32 GiB of tokens, or if a document is very long). Any rank
+ *   can then read the buckets in the order of the keys, loading one bucket at a time. In addition,
+ *   a rank takes 64 KiB of memory per file while it writes files, and 8 bytes for each document of
+ *   one shard of a part. The file "counts" in a rank's folder is written when all its files are on
  *   disk; a later run then does not write them again.
  *
  * A batch takes 48 bytes of memory for each of its documents, half of them to sort. */

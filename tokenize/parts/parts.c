@@ -193,8 +193,7 @@ static int make_share(parts *p, int split, sgt_order *order, sgt_error *err)
     return SGT_OK;
 }
 
-/* ---- sources.jsonl: joins the files of the parts; the lines of a divided input file are added up
- * ---- */
+/* ---- joining the parts' sources.jsonl ---- */
 
 static int add_source(sgt_corpus_counts *c, const char *line, size_t n, const char *path,
                       sgt_error *err)
@@ -385,8 +384,8 @@ static uint64_t half_of_memory(void)
     return m.available / 2;
 }
 
-/* Find the duplicates in one of the ranks that take part in the second pass, and read them in all
- * of these ranks. */
+/* In one of the ranks that take part in the second pass, find the duplicates. Then read the result
+ * in each of these ranks. */
 static int find_duplicates(parts *p, sgt_error *err)
 {
     const uint64_t room = half_of_memory() / 2;
@@ -422,8 +421,7 @@ static int make_shards(parts *p, sgt_error *err)
     return rc ? rc : meet(p, err);
 }
 
-/* Publish the complete set from all shards and parts. No other rank shares the output folder
- * now. */
+/* Publish the complete set from all shards and parts. Only this rank uses the output folder now. */
 static int complete(parts *p, sgt_tokenize_result *result, sgt_error *err)
 {
     sgt_manifest m = {0};

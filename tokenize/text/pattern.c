@@ -78,7 +78,7 @@ static int compile(sgt_pattern **out, const char *pattern, sgt_error *err)
 
 /* ---- character classes from the tables of unicode.h ---- */
 
-/* Return the bit of sgt_kind k in a set of character kinds. */
+/* Return a set of character kinds that contains only sgt_kind k. */
 #define KIND(k) (1u << SGT_KIND_##k)
 #define LETTERS (KIND(LU) | KIND(LT) | KIND(LL) | KIND(LM) | KIND(LO))
 

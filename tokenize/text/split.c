@@ -1,6 +1,6 @@
-/* split.c: chooses the code that splits text on this CPU, finds safe cuts, and splits one character
- * at a time. The last is used only with the rules other than GPT-2's (split.h), for blocks of 64
- * bytes that split_blocks.h cannot split.
+/* split.c: chooses the code that splits text on this CPU, finds safe cuts, and splits text one
+ * character at a time. Splitting by characters is only needed with the rules other than GPT-2's
+ * (split.h), for blocks of 64 bytes that split_blocks.h cannot split.
  *
  * The regular expressions of the rules backtrack; this code does not. It reads a character and the
  * character after it, and then continues to the end of a class. Only two kinds of pieces need more:
@@ -142,10 +142,10 @@ static size_t number_end(const sgt_rule *r, const uint8_t *s, size_t n, size_t i
     return i;
 }
 
-/* Return the end of the match of U*l+ at i (split.h: U is upper case, l lower case) and set *lower
- * to 1. If there is no match, return the end of U+ with *lower 0, or i. U* matches as much as
- * possible, and then gives back to l+ everything after the last character that may be lower
- * case. */
+/* Return the end of the match of U*l+ at i (split.h: U is upper case, l lower case), and set *lower
+ * to 1. If there is no match, set *lower to 0, and return the end of U+, or i if U+ does not match
+ * either. U* matches as much as possible, and then gives back to l+ everything after the last
+ * character that may be lower case. */
 static size_t cased_end(const uint8_t *s, size_t n, size_t i, int *lower)
 {
     size_t last = 0, len;
@@ -311,9 +311,9 @@ static int two_others(const sgt_rule *r, const uint8_t *s, size_t p)
 }
 
 /* Return 1 if a piece is sure to end at p, between characters of categories a and b, whatever
- * precedes and follows the text. The rule r is not GPT-2's. The text before p must also have the
- * same pieces if nothing follows it. The text from p on has the same pieces if it is split by
- * itself, because the rules do not depend on the text before a piece. */
+ * precedes and follows the text. The rule r is not GPT-2's. In addition, the text before p must
+ * have the same pieces if nothing follows it. The text from p on has the same pieces if it is split
+ * by itself, because the rules do not depend on the text before a piece. */
 static int ends_at(const sgt_rule *r, const uint8_t *s, size_t p, unsigned a, unsigned b)
 {
     if (a == NEWLINE) return !(b & BLANKS) && !(r->cased && s[p] == '/');

@@ -1,4 +1,4 @@
-/* split.h: GPT-2's split rule, without a regular expression:
+/* split.h: splits text by GPT-2's rule, but without a regular expression:
  *
  *     '(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
  *
@@ -25,7 +25,7 @@ typedef struct sgt_rule sgt_rule; /* a split rule; GPT-2's is also written as NU
 
 /* ---- cuts inside a piece ----
  *
- * Tables that say whether a piece may be cut before a non-ASCII character. A cut is allowed if no
+ * These tables say where a piece may be cut before a non-ASCII character. A cut is allowed if no
  * token contains the byte before the cut followed by the character's first byte, since then no
  * merge crosses the cut. Such cuts divide text without spaces into short words, which repeat often.
  *
@@ -55,22 +55,22 @@ void sgt_cuts_make(sgt_cuts *c, const uint64_t *joins);
 
 /* ---- GPT-2's rule ---- */
 
-/* State that the block code passes from one block of 64 bytes to the next. */
+/* State that split_blocks.h passes from one block of 64 bytes to the next. */
 typedef struct sgt_split_carry {
     /* masks of the previous block: low and high bits of its classes (sgt_class), and its U+0020
      * bytes */
     uint64_t low, high, blank;
     /* masks for the next block: piece starts that a contraction removes (clear) and adds (set) */
     uint64_t clear, set;
-    /* used by the rules other than GPT-2's: flags for the previous block's last byte (for these
-     * rules, `blank` is such a flag, too); digits: how many numbers the previous block's last piece
-     * has */
+    /* Only used by the rules other than GPT-2's. These fields, and `blank`, are flags for the last
+     * byte of the previous block. digits: how many numbers the last piece of that block has. */
     uint64_t takes, blanks, line, other, letter, plain, lower, both, newline, number;
     unsigned digits;
     /* over: how many bytes of the next block continue a character of this block; kind: that
      * character's sgt_kind */
     unsigned over, kind;
-    size_t piece; /* offset at which the last piece starts; its later parts start after it */
+    /* start of the last piece; if it is returned in parts, the start of the first part */
+    size_t piece;
 } sgt_split_carry;
 
 /* The position and state of a splitter. It owns no memory, so it need not be freed. A copy can be
@@ -97,8 +97,8 @@ typedef struct sgt_splitter {
     /* mask of the piece starts in the previous block that have not been returned yet */
     uint64_t starts;
     sgt_split_carry carry;
-    /* masks of the next block's bytes that continue a character of this block, if bit 0 (or 1) of
-     * its class is set */
+    /* in[i]: mask of the next block's bytes that continue a character of this block whose class has
+     * bit i set */
     uint64_t in[2];
     /* the pattern, if PCRE2 does the splitting (pattern.h); else NULL */
     struct sgt_pattern *pattern;
@@ -109,11 +109,11 @@ typedef struct sgt_splitter {
 sgt_splitter sgt_splitter_by(const sgt_rule *r, const void *text, size_t n);
 
 /* Find the next pieces. ends[i] is the end of piece i, relative to s->at before the call. The call
- * advances s->at to the end of the last piece. Return the number of pieces, from 1 to `max` (max >=
- * 1), or 0 at the end of the text or if a pattern fails. The call may overwrite all `max` entries
- * of ends[], whatever it returns. Vector code fills ends[] by up to 64 pieces at a time, so `max`
- * should exceed the number of pieces wanted by 64. A piece of UINT32_MAX bytes or more is returned
- * by itself, as UINT32_MAX; its end is then in s->at. */
+ * advances s->at to the end of the last piece. Return the number of pieces, from 1 to `max`, or 0
+ * at the end of the text or if a pattern fails. The call may overwrite all `max` entries of ends[],
+ * whatever it returns. Vector code needs room for 64 more pieces in ends[], so `max` should be at
+ * least 64 more than the number of pieces wanted. A piece of UINT32_MAX bytes or more is returned
+ * alone, as UINT32_MAX; its end is then in s->at. */
 size_t sgt_split(sgt_splitter *s, uint32_t *ends, size_t max);
 
 /* Return a safe cut: an offset p, 0 < p < n, as close to n as possible, such that the tokens of the
@@ -145,9 +145,9 @@ int sgt_rule_within(const sgt_rule *r, const uint8_t *s, size_t n, size_t p, siz
 
 /* ---- other rules ----
  *
- * The other split rules in common use: those of cl100k, o200k, Llama 3, Qwen 2 and nanochat. They
- * are recognized by their text, and split by code of our own (split_blocks.h and split.c), which
- * gives the same pieces as PCRE2 (pattern.h) several times as fast.
+ * The split rules of cl100k, o200k, Llama 3, Qwen 2 and nanochat are in common use, too. They are
+ * recognized by their text. sgt's code for them (split_blocks.h and split.c) gives the same pieces
+ * as PCRE2 (pattern.h), several times as fast.
  *
  *     const sgt_rule r = sgt_rule_of("llama3");           // r.by: the code that splits by it
  *     sgt_splitter sp = sgt_splitter_by(&r, text, n);     // then as above

@@ -106,7 +106,7 @@ typedef struct split_block {
     uint64_t low, high;
     uint64_t blank, quote; /* bytes that are U+0020; that are ' */
     uint64_t wide;         /* bytes that are not ASCII */
-    /* narrow_space: ASCII white space; wide_space: first bytes of white space of several bytes */
+    /* narrow_space: ASCII white space; wide_space: first bytes of non-ASCII white space */
     uint64_t narrow_space, wide_space;
 } split_block;
 
@@ -143,7 +143,7 @@ typedef struct split_level {
  * which are white space, else 0 */
 extern const uint8_t sgt_split_space[256];
 
-/* Return 1 if a white-space character of several bytes starts at p. */
+/* Return 1 if a white-space character that takes several bytes starts at p. */
 static inline int split_wide_space(const uint8_t *p)
 {
     unsigned two = (unsigned)p[0] << 8 | p[1], three = two << 8 | p[2];
@@ -157,7 +157,8 @@ static inline int split_is_space(const uint8_t *p)
     return sgt_split_space[*p] == 2 ? split_wide_space(p) : sgt_split_space[*p];
 }
 
-/* Return the mask of the white-space characters of several bytes that no white space follows. */
+/* Return the mask of the non-ASCII white-space characters after which no further white space
+ * follows. */
 static inline uint64_t split_last_wide(const uint8_t *p, const split_block *b)
 {
     uint64_t last = 0;

@@ -26,8 +26,9 @@ SPLIT_INLINE void classify_ranges(const uint8_t *p, split_block *b)
     b->wide = top_bits(v);
 }
 
-/* For the last byte of each character: where its two-bit class is in the 16 bytes that hold the
- * classes of 64 characters which differ only in their last byte (unicode.h). */
+/* Positions of the two-bit classes of characters, computed from the characters' last bytes. A
+ * position refers to the 16 bytes of unicode.h's table that hold the classes of 64 characters which
+ * differ only in their last byte. */
 typedef struct last_bytes {
     /* index: position of a byte in the 16 bytes; low: mask of the class's lower bit in that byte */
     bytes64 index, low;

@@ -151,7 +151,7 @@ struct sgt_vocab {
     int assumed;
     int ignored;     /* 1 if the file has truncation or padding settings, which sgt ignores */
     uint64_t marker; /* as sgt_vocab_parts.marker */
-    /* normal form that text is converted to before it is encoded; sgt_encode does not use it */
+    /* normal form of text before it is encoded; used for complete corpora, ignored by sgt_encode */
     sgt_normalize normalize;
     const char *eot_text; /* name of the end-of-text token, such as "<|endoftext|>" */
     /* setting of the end-of-text token in tokenizer.json that sgt does not apply, such as "lstrip",

@@ -320,9 +320,10 @@ static int order_listed(builder *b, sgt_error *err)
 }
 
 /* Find the merge of token `id` if ids are ranks: merge the token's bytes, by the merges found so
- * far, until two tokens are left. Return 0 if they are the merge, or a negative SGT_E*. Return 1 if
- * more than two tokens remain, or if neither of the two is `half`, an id in merge order
- * (SGT_NO_TOKEN accepts any two). */
+ * far, until two tokens are left. If these two are accepted, append the token to the merge order
+ * and return 0. Return 1 if more than two tokens remain, or if neither of the two is `half`, an id
+ * in merge order; if `half` is SGT_NO_TOKEN, any two are accepted. Return a negative SGT_E* on
+ * error. */
 static int make_ranked(builder *b, uint32_t id, uint32_t half, sgt_error *err)
 {
     const sgt_vocab_part *t = &b->p->tokens[id];
@@ -388,8 +389,9 @@ static int add_late(builder *b, uint32_t id, sgt_error *err)
     return rc;
 }
 
-/* Return 1 if the tokens from `root` on (in merge order) may clash: one of them may take bytes away
- * from another, or from a merge that produces `root` further to the right in the text. */
+/* Return 1 if the tokens from `root` on, in merge order, may clash. Two tokens clash if one of them
+ * takes bytes away from the other, or from a merge that produces `root` further to the right in the
+ * text. */
 static int may_clash(const builder *b, uint32_t root)
 {
     uint32_t(*h)[2] = b->v->halves;

@@ -192,8 +192,7 @@ static int fill_ids(sgt_vocab_parts *p, uint32_t size, sgt_error *err)
     return rc;
 }
 
-/* ---- merges.txt without vocab.json: ids are the bytes, the merged tokens, and the end of text
- * ---- */
+/* ---- merges.txt without vocab.json ---- */
 
 static int add_eot(source *s, uint64_t id, sgt_error *err)
 {
@@ -251,9 +250,9 @@ static int read_ranked(source *s, size_t number, const char *line, size_t n, sgt
 #define LLAMA_BEGIN "<|begin_of_text|>"
 #define LLAMA_END "<|end_of_text|>"
 
-/* Vocabularies that are recognized by their ranks. Files of ranks lack the split rule and the
- * special tokens, so these are given here. */
 enum { SPECIAL = 8, BEGINNING = 300 };
+/* Vocabularies that are recognized by their ranks. Files of ranks lack the split rule and the
+ * special tokens, so this table has them. */
 static const struct known {
     /* hashes (find_known) of all tokens in order, and of the first BEGINNING tokens */
     uint64_t ranks[2];
