@@ -1,13 +1,13 @@
-/* before.h: checks made before any work: check the options of a call; estimate, from the sizes of
- * the inputs, the number of tokens and the disk space that they need (--dry-run); and check that
- * OUT fits on its disk.
+/* before.h: checks made before any work. sgt checks the options of a call, and that OUT fits on its
+ * disk. From the sizes of the inputs, it also estimates the number of tokens and the disk space
+ * that they need (--dry-run).
  *
  *     sgt_dry_run_result r;
  *     sgt_tokenize_options o = {.inputs = in, .input_count = n, .out = "out"};
  *     if (sgt_dry_run(&o, &r, &err) < 0) ...;
  *
- * The estimate is rough: it assumes four bytes of text per token, and that a packed file unpacks to
- * three times its size. It reads no text, only the metadata of Parquet files. */
+ * The estimate is rough: it assumes four bytes of text per token, and that compressed files hold
+ * text of three times their size. It reads no text, only the metadata of Parquet files. */
 #ifndef SGT_BEFORE_H
 #define SGT_BEFORE_H
 

@@ -1,6 +1,6 @@
-/* split_neon.c: the split rules with NEON, for aarch64, where every CPU has it. A block is four
- * vectors of 16 bytes, of which vector k has the bytes k, k + 4, k + 8 and so on: from vectors in
- * this order, four shifts make the mask of a block. */
+/* split_neon.c: splits text with NEON, on aarch64, where every CPU has it. A block is four vectors
+ * of 16 bytes; vector k has the block's bytes k, k + 4, k + 8 and so on. With the bytes in this
+ * order, a few shifts suffice to turn comparison results into the mask of a block. */
 #include "tokenize/text/split_blocks.h"
 
 #if defined(__aarch64__)
@@ -8,7 +8,7 @@
 
 typedef uint8x16x4_t bytes64;
 
-/* Apply f to each vector of a and the same vector of b. */
+/* Apply f to each vector of a and the corresponding vector of b. */
 #define EACH(f, a, b)                                                                            \
     ((bytes64){{f((a).val[0], (b).val[0]), f((a).val[1], (b).val[1]), f((a).val[2], (b).val[2]), \
                 f((a).val[3], (b).val[3])}})
@@ -32,8 +32,9 @@ SPLIT_INLINE bytes64 twice(bytes64 v) { return EACH(vaddq_u8, v, v); }
 
 SPLIT_INLINE uint64_t top_bits(bytes64 v)
 {
-    /* `bits` has the bits of four bytes of the block in the upper half of each byte; a copy of them
-     * in the lower half lets the last shift take four bits from each of two bytes */
+    /* The upper half of each byte of `bits` holds the bits of four consecutive bytes of the block.
+     * A copy of them goes to the lower half, so that one more shift can take four bits from each of
+     * two bytes. */
     const uint8x16_t low = vsriq_n_u8(v.val[1], v.val[0], 1),
                      high = vsriq_n_u8(v.val[3], v.val[2], 1), bits = vsriq_n_u8(high, low, 2);
     const uint16x8_t pairs = vreinterpretq_u16_u8(vsriq_n_u8(bits, bits, 4));

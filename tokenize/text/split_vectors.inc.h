@@ -4,10 +4,10 @@
  * functions. Returning bytes: load(p); table(p), which repeats the 16 bytes at p; look_up(table,
  * index), with indices below 16; with(v, x), the bits of v that are set in x; halved(v, n), which
  * shifts each byte right by n and may move in bits of the next byte; and twice(v). Returning masks:
- * top_bits(v); equal(v, x); within(v, from, count) for unsigned bytes from ... from + count - 1; and
- * has(v, bit), where each byte of `bit` has one bit.
+ * top_bits(v); equal(v, x); within(v, from, count) for unsigned bytes from ... from + count - 1;
+ * and has(v, bit), where each byte of `bit` has one bit.
  *
- * After including this file, the level defines look_two, and classify if it does not use
+ * After including this file, the level defines look_two. It also defines classify, unless it uses
  * classify_ranges. */
 
 /* Classify the two-byte characters, and add their classes to *found. p: the block; valid: mask of

@@ -314,7 +314,8 @@ int sgt_vocab_of(sgt_vocab **out, const sgt_tokenize_options *o, sgt_error *err)
 int sgt_vocab_set_fingerprint(sgt_vocab *v, sgt_error *err);
 
 /* Notify the user if sgt ignores settings in the vocabulary's file, if the split rule is only
- * assumed, or if Hugging Face's library may split text differently by the files that sgt writes. */
+ * assumed, or if Hugging Face's library, given the files that sgt writes, may split text
+ * differently. */
 void sgt_vocab_say(const sgt_vocab *v, const sgt_notice *n);
 
 /* For each id below n, set bytes[id] to the length of the id's text in bytes. The length is 0 for
