@@ -18,7 +18,8 @@
  *         for (size_t i = 0; i < count; i++) printf("%d\n", ids[i]); // 15496, 11, 995, 0
  *         sgt_encoder_free(e);
  *         sgt_vocab_free(v);
- *         sgt_tokenize_options o = {.size = sizeof o, .inputs = inputs, .input_count = 1, .out = "out"};
+ *         sgt_tokenize_options o = {
+ *             .size = sizeof o, .inputs = inputs, .input_count = 1, .out = "out"};
  *         if (!rc) rc = sgt_tokenize(&o, NULL, &err); // writes out/train_000000.bin and more
  *         if (rc < 0) fprintf(stderr, "%s\n", err.text);
  *         return rc < 0;
@@ -30,9 +31,8 @@
  * the command line or the environment (the commands of `filters` inherit it). The threads of a call
  * end before it returns, and block all signals except those that a thread raises itself.
  *
- * In a struct that begins with `size`, the caller sets `size` to the struct's sizeof, and other
- * fields to 0 for their defaults. Later versions only append: fields to these structs, and values
- * to enums (COMPATIBILITY in sgt_tokenize(3)). */
+ * In a struct with a `size`, set `size` to the struct's sizeof. A field of 0 has its default. Later
+ * versions only append fields, and values to enums (COMPATIBILITY in sgt_tokenize(3)). */
 #ifndef SGT_TOKENIZE_H
 #define SGT_TOKENIZE_H
 
