@@ -35,7 +35,8 @@ typedef struct sgt_pieces {
     uint64_t index; /* of the batch */
     sgt_window *pieces;
     size_t room;
-    /* number of pieces; number of pieces that the reader has been told to read ahead */
+    /* count: number of pieces; told: number of pieces that the reader has been told to read
+     * ahead */
     uint32_t count, told;
 } sgt_pieces;
 

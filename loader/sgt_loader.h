@@ -57,7 +57,8 @@ typedef enum sgt_sampling {
     /* as shuffle, but blocks of consecutive windows stay together, which the uring reader reads
      * ahead */
     SGT_SAMPLING_BLOCK,
-    SGT_SAMPLING_SEQUENTIAL, /* windows 0, T, 2T, ... of each shard in turn */
+    /* the windows that begin at tokens 0, T, 2T, ... of each shard, shard after shard */
+    SGT_SAMPLING_SEQUENTIAL,
     /* each row is one document, cut to T+1 tokens or padded; each epoch has every document once */
     SGT_SAMPLING_DOCUMENTS,
     /* each row is filled with documents by best fit and cropped, not padded */
@@ -132,7 +133,8 @@ typedef struct sgt_cursor sgt_cursor;
  * the preload reader reads all of them during this call. On failure *out is unchanged. The message
  * of SGT_EFORMAT names the shard and the offset. */
 int sgt_loader_open(sgt_loader **out, const sgt_loader_options *o, sgt_error *err);
-void sgt_loader_close(sgt_loader *l); /* Close its cursors and streams first. NULL is allowed. */
+/* Close a loader. Its cursors and streams must be closed before. NULL is allowed. */
+void sgt_loader_close(sgt_loader *l);
 
 typedef struct sgt_loader_set_info {
     char *path;           /* as the caller gave it */
@@ -143,7 +145,8 @@ typedef struct sgt_loader_set_info {
 } sgt_loader_set_info;
 
 typedef struct sgt_loader_info {
-    size_t size;     /* sizeof(sgt_loader_info) in the library; it fills in no later fields */
+    /* sizeof(sgt_loader_info) when the library was built; later fields are not filled in */
+    size_t size;
     uint64_t tokens; /* tokens in the used shards */
     /* number of used shards; number of shards skipped because they are too short for one window */
     uint64_t shards, skipped;
@@ -172,8 +175,9 @@ const sgt_loader_info *sgt_loader_get_info(const sgt_loader *l);
 
 /* Describe the rows of a run without reading data. sgt_loader_window finds the first token of row
  * `row` % B of batch `row` / B: *shard is the index of its shard among the used shards, and *offset
- * its index in that shard. The next two return a used shard's path and set. sgt_loader_drawn
- * returns how many of the run's first `rows` rows come from set `set`. */
+ * its index in that shard. sgt_loader_shard_path returns the path of used shard `shard`, and
+ * sgt_loader_set_of the index of its set. sgt_loader_drawn returns how many of the run's first
+ * `rows` rows come from set `set`. */
 void sgt_loader_window(const sgt_loader *l, uint64_t row, uint32_t *shard, uint64_t *offset);
 const char *sgt_loader_shard_path(const sgt_loader *l, uint32_t shard);
 uint32_t sgt_loader_set_of(const sgt_loader *l, uint32_t shard);
@@ -198,7 +202,7 @@ typedef struct sgt_loader_state {
     size_t size;           /* sizeof(sgt_loader_state) */
     uint64_t rows;         /* rows already drawn, over all ranks */
     uint64_t hash, tokens; /* hash and number of tokens of the data, as in sgt_loader_info */
-    uint64_t seed;         /* seed; like the fields after it, as in sgt_loader_options */
+    uint64_t seed;         /* seed. This and the following fields are as in sgt_loader_options */
     sgt_sampling sampling;
     uint32_t seq, pad, reserved; /* pad: 0 unless the sampling is documents; reserved: 0 */
 } sgt_loader_state;
@@ -212,19 +216,20 @@ int sgt_loader_resume(const sgt_loader *l, const sgt_loader_state *s, uint64_t *
 /* ---- batches ---- */
 /* Open a cursor: the state of one thread that reads batches. Only one call may use it at a time. */
 int sgt_cursor_open(sgt_cursor **out, const sgt_loader *l, sgt_error *err);
-void sgt_cursor_close(sgt_cursor *c); /* NULL is fine. */
+void sgt_cursor_close(sgt_cursor *c); /* Close a cursor. NULL is allowed. */
 
 #define SGT_IGNORED (-100) /* target at padding; PyTorch's cross_entropy ignores it by default */
 typedef enum sgt_output {
-    SGT_OUTPUT_U16,      /* rows of T+1 ids (the default); for sets of 2-byte ids only */
-    SGT_OUTPUT_I32,      /* inputs and targets, as int32 */
-    SGT_OUTPUT_I64,      /* the same as int64, which PyTorch's cross_entropy needs for targets */
+    SGT_OUTPUT_U16, /* rows of T+1 ids (the default); for sets of 2-byte ids only */
+    SGT_OUTPUT_I32, /* inputs and targets, as int32 */
+    /* inputs and targets, as int64, which PyTorch's cross_entropy needs for targets */
+    SGT_OUTPUT_I64,
     SGT_OUTPUT_I32_ROWS, /* rows of T+1 ids, as int32 */
     SGT_OUTPUTS          /* the number of outputs */
 } sgt_output;
 
 typedef struct sgt_loader_batch {
-    size_t size;       /* as in sgt_loader_info */
+    size_t size;       /* sizeof(sgt_loader_batch) when the library was built */
     uint64_t index;    /* number of the batch in the run */
     sgt_output output; /* type of the ids */
     /* ids, (local_batch, T) each. targets[i] is the token after inputs[i], or SGT_IGNORED at

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-double sgt_now(void); /* seconds since an arbitrary fixed moment */
+double sgt_now(void); /* Return the seconds since an arbitrary fixed moment. */
 
 /* Initialize *c for sgt_wait: make it measure time limits with the monotonic clock. */
 void sgt_wait_init(pthread_cond_t *c);

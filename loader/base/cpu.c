@@ -18,10 +18,11 @@
 enum { AMX_LEVEL = SGT_CPU_LEVELS, NAMES };
 const char *const sgt_cpu_names[NAMES] = {"plain", "avx2", "avx512", "amx"};
 
-/* State of two variables. detected: level of this machine (the bits LEVEL) and its features (the
+/* The variable `detected` holds the level of this machine (the bits LEVEL) and its features (the
  * other bits); 0: not detected yet. Several threads may set it, all to the same value, so relaxed
  * atomics suffice. CPUID is executed only once, because a hypervisor intercepts it, which takes
- * microseconds. limit: highest level allowed by sgt_cpu_limit; -1: no limit. */
+ * microseconds. The variable `limit` is the highest level allowed by sgt_cpu_limit; -1: no
+ * limit. */
 enum { LEVEL = 7, BF16 = 8, VBMI2 = 16, ASKED = 32 };
 static int detected, limit = -1;
 

@@ -27,7 +27,9 @@ extern "C" {
 #define SGT_PATH 4097 /* PATH_MAX + 1 */
 
 typedef struct sgt_file {
-    FILE *stream; /* NULL: no file has been begun, or it has been committed or abandoned */
+    /* stream of the temporary file; NULL: no file has been begun, or it has been committed or
+     * abandoned */
+    FILE *stream;
     char path[SGT_PATH], temporary[SGT_PATH + 32];
 } sgt_file;
 

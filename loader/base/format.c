@@ -1,4 +1,4 @@
-/* format.c: durations, sizes and counts as text. */
+/* format.c: format durations, sizes and counts as text. */
 #include "loader/base/format.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* library.c: dlopen and dlsym. */
+/* library.c: load shared libraries with dlopen and dlsym. */
 #include "loader/base/library.h"
 
 #include <dlfcn.h>

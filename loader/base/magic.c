@@ -1,4 +1,4 @@
-/* magic.c: see magic.h. */
+/* magic.c: recognize file formats by their first bytes. */
 #include "loader/base/magic.h"
 
 #include <ctype.h>

@@ -1,4 +1,4 @@
-/* thread.c: see thread.h. */
+/* thread.c: start threads and processes with the right signals blocked. */
 #include "loader/base/thread.h"
 
 #include <signal.h>

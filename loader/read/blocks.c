@@ -26,7 +26,7 @@
 #include "loader/rows/rows.h"
 
 #define DEPTH 32u /* blocks in flight: 8 MiB */
-#define PARTS 4u  /* most extents per block */
+#define PARTS 4u  /* maximum number of extents per block */
 /* number of bytes to prefetch of each window; while they are copied, the hardware prefetches the
  * rest */
 #define EXPECTED ((size_t)512)

@@ -73,11 +73,11 @@ typedef struct reader {
 
 typedef struct cursor {
     reader *r;
-    /* 1: advise the kernel of each window. For batches that are in the page cache, this doubles the
-     * time. So advice stops when the kernel's counters show that this thread no longer reads from
-     * the disk, and resumes when they show reads again */
+    /* 1: use madvise to ask the kernel to read the pages of each window. For batches that are in
+     * the page cache, this doubles the time. So it stops when the kernel's counters show that this
+     * thread no longer reads from the disk, and resumes when they show reads again */
     int advising;
-    unsigned batches; /* batches since these counters were last checked */
+    unsigned batches; /* number of batches since the kernel's counters were last checked */
     unsigned told;    /* number of announced fetches that have not happened yet */
     pthread_t thread; /* thread to which the count `reads` belongs */
     /* number of the thread's major page faults plus the number of disk blocks read for it,

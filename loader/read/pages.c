@@ -1,4 +1,4 @@
-/* pages.c: see pages.h. */
+/* pages.c: find out whether a part of a file is in the page cache. */
 #include "loader/read/pages.h"
 
 #include <errno.h>

@@ -1,6 +1,7 @@
-/* ring.c: see ring.h. A read waits in a list until fewer than `depth` reads are in flight, and is
- * then issued to the kernel. When its result arrives, complete_read completes the read. If the read
- * was interrupted or short, complete_read queues the remaining bytes instead. */
+/* ring.c: read parts of shards with io_uring. A read waits in a list until fewer than `depth` reads
+ * are in flight, and is then issued to the kernel. When its result arrives, complete_read completes
+ * the read. If the read was interrupted or short, complete_read queues the remaining bytes
+ * instead. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -150,7 +151,7 @@ static void complete_read(sgt_ring *r, sgt_ring_read *d, int result)
     if (result > 0 && d->done >= needed(d)) {
         d->state = DONE;
     } else if (result == 0 || d->done % d->align) {
-        d->state = FAILED; /* and d->error 0 */
+        d->state = FAILED; /* the file ended too early, so d->error stays 0 */
     } else if (result > 0 || result == -EINTR || result == -EAGAIN || result == -ECANCELED) {
         queue(r, d); /* ECANCELED: the thread that issued the read has ended */
     } else {

@@ -35,8 +35,8 @@ typedef struct cursor {
     const reader *r;
     sgt_ring *ring;
     sgt_arena memory;
-    /* index of the last fetch's place; number of announced fetches, which are in the places after
-     * it */
+    /* used: index of the last fetch's place; known: number of announced fetches, which are in the
+     * places after that one */
     uint32_t used, known;
     sgt_ring_read *reads; /* (places, windows): the reads of each place */
 } cursor;

@@ -7,7 +7,8 @@
 
 #include "loader/base/philox.h"
 
-/* purposes of random draws, distinct from those of sampler.c, which are smaller */
+/* values of `purpose` in the definition of draw (sampler.h). They differ from the values in
+ * sampler.c, so that the random numbers are independent */
 enum { TURN = 7, SET = 8 };
 
 /* integer for the product of a row index (below 2^64) and a sum of shares (below 2^63), which needs
@@ -101,8 +102,8 @@ static wide of_first_half(const sgt_mix *m, uint32_t first, uint32_t end, wide r
 }
 
 /* Store in memo, from index `at` on, the rows from ... to-1 among the rows of the sets first ...
- * end-1. There are at most as many as a turn has. The list is ordered by set. Sets without a row in
- * the range are skipped. */
+ * end-1. There are at most SGT_MIX_TURN such rows. The list is ordered by set. Sets without a row
+ * in the range are skipped. */
 static void list_rows(const sgt_mix *m, sgt_mix_memo *memo, uint32_t at, uint32_t first,
                       uint32_t end, wide from, wide to)
 {

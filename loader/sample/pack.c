@@ -10,7 +10,8 @@
 #include "loader/base/philox.h"
 #include "loader/base/search.h"
 
-/* purposes of random draws, distinct from those of mix.c, which are smaller */
+/* values of `purpose` in the definition of draw (sampler.h). They differ from the values in
+ * sampler.c and mix.c, so that the random numbers are independent */
 enum { PATTERN = 9, SIZE = 10 };
 
 /* Return permute(i) for the permutation of 0 ... n-1 that orders the documents of one size in an

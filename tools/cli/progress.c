@@ -103,12 +103,13 @@ static void draw(sgt_progress *p, const char *before)
     /* show 100 % only when all is done */
     if (p->total) snprintf(head, sizeof head, "%3d%%", (int)(part >= 1 ? 100 : 100 * part));
     do {
-        /* from step to step, leave out more: the rate, the elapsed time, all facts except the first
-         * (from the last on), the bar, and then the first fact */
+        /* if the line is too wide, each iteration leaves out one more part: the rate, the elapsed
+         * time, the facts from the last to the second, the bar, and then the first fact */
         size_t gone = less < 2 ? 0 : less - 2, facts = gone < all ? all - gone : all && gone == all;
         has_bar = p->terminal && p->total && (!gone || gone < all);
         format_tail(p, less, facts, tail, sizeof tail);
-        /* columns that remain for the bar beside head and tail, and the blank between them */
+        /* columns that remain for the bar and the blank after it, once `head` and `tail` are
+         * printed */
         left = room - (int)(strlen(head) + strlen(tail)) - !!p->total;
     } while (p->terminal && left < (has_bar ? LEAST + 2 : 0) && less++ < 3 + all);
     if (has_bar) put_bar(bar, part, left);

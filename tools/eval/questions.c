@@ -13,7 +13,7 @@
 #include "tools/cli/talk.h"
 #include "tools/eval/eval.h"
 
-#define MOST_BYTES ((size_t)1 << 32) /* the most bytes of a file */
+#define MOST_BYTES ((size_t)1 << 32) /* maximum size of a file in bytes */
 #define MOST_CHOICES 1000
 #define MOST_TEXT ((size_t)1 << 24) /* maximum total size in bytes of the texts in one line */
 

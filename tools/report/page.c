@@ -299,7 +299,7 @@ static void put_runs(FILE *page, const report *r)
 
 /* ---- facts about a run; a function writes nothing if its fact is unknown ---- */
 
-#define RESUMES 4 /* the most resumes that are shown */
+#define RESUMES 4 /* maximum number of resumes shown */
 
 static void put_model(FILE *page, const report_run *run)
 {

@@ -17,7 +17,7 @@
 /* maximum number of runs on one page; more runs could not be distinguished by colour and dash
  * pattern */
 #define REPORT_RUNS 24
-#define REPORT_ADVICE 12 /* the most lines of advice per run */
+#define REPORT_ADVICE 12 /* maximum number of lines of advice per run */
 /* length in tokens of the sample of text that a run's model generates */
 #define REPORT_SAMPLE_TOKENS 40
 

@@ -94,7 +94,7 @@ static void add_row(void *run, json_t *line)
 
 /* ---- the other files of a run, all of which are optional ---- */
 
-#define MOST_BYTES ((size_t)64 << 20) /* the most bytes of options.json */
+#define MOST_BYTES ((size_t)64 << 20) /* maximum size of options.json in bytes */
 
 static void add_start(void *run, json_t *line)
 {
@@ -189,7 +189,7 @@ static void estimate_memory(report_run *r, const sgt_notice *notice)
  *
  * A point also has the lowest and highest values of its steps, so that no spike is lost. */
 
-#define MOST_BINS 240 /* the most points of a curve */
+#define MOST_BINS 240 /* maximum number of points of a curve */
 #define MOST_DOTS 60  /* maximum number of points of a curve with a dot at each point */
 
 /* Add a row to a bin. *skipped is the number of updates that were skipped before this row; the
