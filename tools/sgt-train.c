@@ -459,7 +459,8 @@ static void parse_options(int argc, char **argv)
         sgt_usage(&program, "--resume-or-start: not together with --force");
     s.batch_auto = s.given[SGT_SET_BATCH] && s.batch == SGT_DEFAULT_COUNT;
     if (o.config) read_config();
-    /* if the run is resumed, this lets it keep the batch size that it chose at its start */
+    /* count an automatic batch size as not given, so that a resumed run keeps the batch size that
+     * it chose at its start */
     if (s.batch_auto) s.given[SGT_SET_BATCH] = 0;
     if (sgt_config_check(&s, &err) < 0) sgt_usage(&program, "%s", err.text);
     sgt_take_cpu(&program, s.cpu);

@@ -180,7 +180,8 @@ int sgt_stream_get(char **out, size_t *n, FILE *f, const char *name, size_t max,
         free(buf);
         return rc;
     }
-    /* within the buffer: the last read had room for at least one byte and read none */
+    /* This index is within the buffer, because the last read had room for at least one byte and
+     * read none. */
     buf[used] = 0;
     *out = buf;
     *n = used;

@@ -22,8 +22,8 @@
 #include "loader/base/thread.h"
 
 #define TOUCH_MS 10000 /* milliseconds between two updates of an owner file's modification time */
-#define TURN_MS 100    /* milliseconds between two looks at the file of an owner that may be dead */
-/* number of looks without a change after which an owner counts as dead (one minute) */
+#define TURN_MS 100 /* milliseconds between two checks of an owner file whose owner may be dead */
+/* number of checks without a change after which an owner counts as dead (one minute) */
 #define TURNS 600
 #define SILENT_TURNS 10
 #define UNKNOWN UINT64_MAX

@@ -66,7 +66,8 @@ typedef struct reader {
     uint64_t mapped; /* atomic: bytes that were mapped ahead */
     int random;      /* windows come in random order */
     uintptr_t page;  /* bytes */
-    /* granularity of advice in bytes: a page, or CHUNK if the sampling is `block` */
+    /* size in bytes of the units that madvise requests: a page, or CHUNK if the sampling is
+     * `block` */
     uintptr_t unit;
     map maps[]; /* (set->count): the map of each shard's file; size 0: not mapped yet */
 } reader;
@@ -81,7 +82,7 @@ typedef struct cursor {
     unsigned told;    /* number of announced fetches that have not happened yet */
     pthread_t thread; /* thread to which the count `reads` belongs */
     /* number of the thread's major page faults plus the number of disk blocks read for it,
-     * including reads caused by advice */
+     * including blocks read because of madvise */
     long reads;
 } cursor;
 
@@ -211,7 +212,7 @@ static int map_shard(reader *r, uint32_t shard, sgt_error *err)
     if (rc < 0) return rc;
     r->maps[shard] = (map){.base = base, .size = (size_t)size};
     r->maps[shard].tokens = (const char *)base + h->head.data;
-    /* ignore errors: without this advice, reading is slower but correct */
+    /* ignore errors: without this madvise, reading is slower but correct */
     madvise(base, (size_t)size, r->random ? MADV_RANDOM : MADV_SEQUENTIAL);
     return SGT_OK;
 }
@@ -333,8 +334,8 @@ static void check_reads(cursor *c)
     c->reads = used.ru_majflt + used.ru_inblock;
 }
 
-/* If advice is on, ask the kernel to read all pages (or chunks) that contain a part of these
- * windows. */
+/* If c->advising is 1, use madvise to ask the kernel to read all pages (or chunks) that contain a
+ * part of these windows. */
 static void advise_all(cursor *c, const sgt_window *windows, uint32_t n)
 {
     for (uint32_t i = 0; i < n && c->advising; i++) {

@@ -139,7 +139,8 @@ static unsigned recorded_steps(const step_run *run)
 
 /* ---- random tokens, and text ---- */
 
-enum { RANDOM_TOKENS = 1 << 20 }; /* number of random tokens, to which those of one row are added */
+/* number of random tokens; the tokens of one row are added to it */
+enum { RANDOM_TOKENS = 1 << 20 };
 
 /* Write random tokens to a file in memory, in the format of a shard without a header. Return its
  * descriptor or a negative SGT_E*. */

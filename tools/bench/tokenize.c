@@ -167,8 +167,8 @@ static int allocate_ids(sgt_error *err)
     return SGT_OK;
 }
 
-/* Tokenize pieces until none is left. A thread that has finished a piece takes the next one. In
- * terms of bench_work, this is the only unit of each thread. */
+/* Tokenize pieces until none is left. A thread that has finished a piece takes the next one. For
+ * each pass over the text, each thread calls this function once. */
 static int encode_pieces(void *ctx, int thread, uint64_t k, sgt_error *err)
 {
     const coder *c = &state.coders[thread];

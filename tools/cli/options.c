@@ -276,7 +276,7 @@ static size_t begins_part(const char *word, size_t n, const char *in, size_t m)
 static size_t distance(const char *word, size_t n, const char *name, size_t m, size_t most)
 {
     size_t slips = count_slips(word, n, name, m);
-    /* m errors or more may replace every letter of the name */
+    /* with m or more errors, the unknown word may have no letter in common with the name */
     if (slips <= most && slips < m) return slips ? BEGINS_PART + slips : SAME;
     return m > 1 && begins_part(name, m, word, n) ? FARTHEST - m : FARTHEST;
 }
@@ -450,8 +450,8 @@ int sgt_exit_code(int error)
     return error == SGT_ESTOPPED ? SGT_EXIT_INTERRUPTED : SGT_EXIT_FAILED;
 }
 
-/* Ranks above 0 wait first. If the launcher kills a rank during the wait, rank 0 has failed too and
- * has printed the reason. */
+/* Print the failure. A rank above 0 waits before it prints. If the launcher kills a rank during the
+ * wait, rank 0 has failed too and has printed the reason. */
 int sgt_report_failure(const sgt_program *p, const sgt_error *err)
 {
     char rank[32] = "";

@@ -86,7 +86,7 @@ typedef struct set {
     uint32_t *text_bytes; /* number of bytes of text of each id */
     uint64_t tokens;      /* number of targets */
     double loss;          /* sum of their losses in nats */
-    sgt_text_loss text;   /* the same sums over those targets that stand for text */
+    sgt_text_loss text;   /* bytes and total loss of the targets that stand for text */
 } set;
 
 /* Check that the set was tokenized with the model's vocabulary. With a different vocabulary, the
