@@ -57,8 +57,7 @@ typedef enum sgt_sampling {
     /* as shuffle, but blocks of consecutive windows stay together, which the uring reader reads
      * ahead */
     SGT_SAMPLING_BLOCK,
-    /* the windows that begin at tokens 0, T, 2T, ... of each shard, shard after shard */
-    SGT_SAMPLING_SEQUENTIAL,
+    SGT_SAMPLING_SEQUENTIAL, /* the windows at tokens 0, T, 2T, ... of each shard in turn */
     /* each row is one document, cut to T+1 tokens or padded; each epoch has every document once */
     SGT_SAMPLING_DOCUMENTS,
     /* each row is filled with documents by best fit and cropped, not padded */
@@ -133,8 +132,7 @@ typedef struct sgt_cursor sgt_cursor;
  * the preload reader reads all of them during this call. On failure *out is unchanged. The message
  * of SGT_EFORMAT names the shard and the offset. */
 int sgt_loader_open(sgt_loader **out, const sgt_loader_options *o, sgt_error *err);
-/* Close a loader. Its cursors and streams must be closed before. NULL is allowed. */
-void sgt_loader_close(sgt_loader *l);
+void sgt_loader_close(sgt_loader *l); /* Close its cursors and streams first. NULL is allowed. */
 
 typedef struct sgt_loader_set_info {
     char *path;           /* as the caller gave it */
@@ -145,8 +143,7 @@ typedef struct sgt_loader_set_info {
 } sgt_loader_set_info;
 
 typedef struct sgt_loader_info {
-    /* sizeof(sgt_loader_info) when the library was built; later fields are not filled in */
-    size_t size;
+    size_t size;     /* sizeof(sgt_loader_info) when the library was built */
     uint64_t tokens; /* tokens in the used shards */
     /* number of used shards; number of shards skipped because they are too short for one window */
     uint64_t shards, skipped;
@@ -220,10 +217,9 @@ void sgt_cursor_close(sgt_cursor *c); /* Close a cursor. NULL is allowed. */
 
 #define SGT_IGNORED (-100) /* target at padding; PyTorch's cross_entropy ignores it by default */
 typedef enum sgt_output {
-    SGT_OUTPUT_U16, /* rows of T+1 ids (the default); for sets of 2-byte ids only */
-    SGT_OUTPUT_I32, /* inputs and targets, as int32 */
-    /* inputs and targets, as int64, which PyTorch's cross_entropy needs for targets */
-    SGT_OUTPUT_I64,
+    SGT_OUTPUT_U16,      /* rows of T+1 ids (the default); for sets of 2-byte ids only */
+    SGT_OUTPUT_I32,      /* inputs and targets, as int32 */
+    SGT_OUTPUT_I64,      /* the same as int64: PyTorch's cross_entropy takes no other targets */
     SGT_OUTPUT_I32_ROWS, /* rows of T+1 ids, as int32 */
     SGT_OUTPUTS          /* the number of outputs */
 } sgt_output;
