@@ -2,13 +2,11 @@
  * files to their final names. */
 #include "tokenize/out/export.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include "loader/base/file.h"
@@ -230,21 +228,17 @@ int sgt_export_move(const char *work, const char *out, const sgt_manifest *to, s
 
 int sgt_export_copy(const char *from, const char *to, const char *name, sgt_error *err)
 {
-    char path[SGT_PATH];
-    sgt_sink out = {.fd = -1, .size = BUFFER};
-    const int in = open(sgt_path(path, from, "%s", name), O_RDONLY | O_CLOEXEC);
-    int rc = in < 0 ? sgt_fail_errno(err, "%s", path)
-                    : sgt_sink_open(&out, to, name, O_CREAT | O_TRUNC, err);
-    for (int more = 1; !rc && more;) {
-        const ssize_t n = read(in, out.buffer, out.size);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) rc = sgt_fail_errno(err, "%s", path);
-        else out.used = (size_t)n;
-        if (!rc) rc = sgt_sink_flush(&out, err);
-        more = n > 0;
-    }
-    if (!rc) rc = sgt_sink_sync(&out, err);
-    if (in >= 0) close(in);
-    sgt_sink_free(&out);
+    char path[SGT_PATH], made[SGT_PATH], bytes[1 << 14];
+    sgt_file out = {0};
+    FILE *in = NULL;
+    size_t n;
+    int rc = sgt_file_lines(&in, sgt_path(path, from, "%s", name), err);
+    if (!rc) rc = sgt_file_begin(&out, sgt_path(made, to, "%s", name), err);
+    while (!rc && (n = fread(bytes, 1, sizeof bytes, in)) > 0)
+        rc = sgt_file_write(&out, bytes, n, err);
+    if (!rc && ferror(in)) rc = sgt_fail_errno(err, "%s", path);
+    if (!rc) rc = sgt_file_commit(&out, err);
+    sgt_file_abandon(&out);
+    if (in) fclose(in);
     return rc;
 }

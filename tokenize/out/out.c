@@ -664,11 +664,28 @@ static int resume_or_start(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     return rc < 0 && !r->force ? rc : start_over(o, r, err);
 }
 
+/* Return 1 if another rank that shares the output folder is at work, else 0. If `who` is NULL, the
+ * call does not wait to find out if a rank is still alive (owner.h), so the result may be 1 for a
+ * rank that has died. */
+static int find_sharer(const sgt_out *o, sgt_claimant *who, sgt_error *err)
+{
+    char path[SGT_PATH];
+    int rc = 0;
+    DIR *d = opendir(o->work);
+    if (!d) return sgt_fail_errno(err, "%s", o->work);
+    for (const struct dirent *e; !rc && (e = readdir(d));)
+        if (!strncmp(e->d_name, "owner-", 6) && !strchr(e->d_name, '.'))
+            rc = sgt_owner_lives(sgt_path(path, o->work, "%s", e->d_name), who, err);
+    closedir(d);
+    return rc;
+}
+
 /* Fill in *o, and check everything that can be checked without the lock. Return 1 if the set is
  * complete. In this case nothing is changed, because the output folder may be read-only. */
 static int approach(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     struct stat st;
+    char owner[SGT_PATH];
     int rc = check_folder(r, err);
     *o = (sgt_out){.path = r->path,
                    .width = r->vocab ? sgt_vocab_width(r->vocab) : 0,
@@ -678,6 +695,10 @@ static int approach(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     sgt_path(o->work, r->path, ".work");
     snprintf(o->shards, sizeof o->shards, "%s", r->path);
     if (r->layout) sgt_path(o->shards, o->work, SET);
+    if (rc < 0 && o->had_work &&
+        (sgt_owner_lives(sgt_path(owner, o->work, "owner"), NULL, NULL) == 1 ||
+         find_sharer(o, NULL, NULL) == 1))
+        return at_work(r, 0, err);
     if (rc < 0) return rc;
     if (!o->had_work && r->corpus && r->force != SGT_OUT_ANEW && (rc = is_complete(r, err)) != 0 &&
         (rc > 0 || !r->force))
@@ -693,22 +714,6 @@ static int wait_a_turn(const sgt_out_request *r, sgt_error *err)
 {
     nanosleep(&(struct timespec){.tv_nsec = WAIT_MS * 1000000L}, NULL);
     return sgt_stopped(r->stop) ? sgt_fail(err, SGT_ESTOPPED, "stopped") : SGT_OK;
-}
-
-/* Return 1 if another rank that shares the output folder is at work, else 0. If `who` is NULL, the
- * call does not wait to find out if a rank is still alive (owner.h), so the result may be 1 for a
- * rank that has died. */
-static int find_sharer(const sgt_out *o, sgt_claimant *who, sgt_error *err)
-{
-    char path[SGT_PATH];
-    int rc = 0;
-    DIR *d = opendir(o->work);
-    if (!d) return sgt_fail_errno(err, "%s", o->work);
-    for (const struct dirent *e; !rc && (e = readdir(d));)
-        if (!strncmp(e->d_name, "owner-", 6) && !strchr(e->d_name, '.'))
-            rc = sgt_owner_lives(sgt_path(path, o->work, "%s", e->d_name), who, err);
-    closedir(d);
-    return rc;
 }
 
 /* Decide if this rank can join the ranks at work, because they make the same set. Return 0 if so,
