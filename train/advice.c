@@ -45,12 +45,19 @@ double sgt_advice_auto_lr(uint64_t parameters, uint64_t rows, uint64_t base)
     return fmin(sgt_advice_scale_lr(lr, rows, base), SGT_LR_MOST);
 }
 
-int sgt_advice_lr_outside(uint64_t parameters, uint64_t rows, double lr)
+const char *sgt_advice_lr_outside(char *buf, size_t n, uint64_t parameters, uint64_t rows,
+                                  double lr)
 {
     const uint64_t base = 64; /* rows per step for which the usual ranges were determined */
     sgt_lr_range r = sgt_advice_lr(parameters);
-    if (lr < r.low * few_rows(rows, base) * (1 - 1e-9)) return -1;
-    return lr > (rows > base ? sgt_advice_scale_lr(r.high, rows, base) : r.high);
+    int below = lr < r.low * few_rows(rows, base) * (1 - 1e-9);
+    if (!below && lr <= (rows > base ? sgt_advice_scale_lr(r.high, rows, base) : r.high))
+        return NULL;
+    snprintf(buf, n,
+             "lr %.3g is %s what models of about %.3g million parameters are trained with (%.3g to "
+             "%.3g)",
+             lr, below ? "below" : "above", (double)r.parameters / 1e6, r.low, r.high);
+    return buf;
 }
 
 const char *sgt_advice_not_finite(char *buf, size_t n, uint64_t step, double loss, double grad_norm,
@@ -336,6 +343,15 @@ static int first_time(sgt_diagnosis *d, unsigned what, int there)
     return 1;
 }
 
+/* Return advice against the update of a spike at `step`. --skip-spikes begins only when it has seen
+ * SGT_SPIKE_STEPS steps. */
+static const char *against_spike(uint64_t step)
+{
+    return step > SGT_SPIKE_STEPS ? "a low --grad-clip bounds such an update, and --skip-spikes 6 "
+                                    "leaves it out"
+                                  : "a low --grad-clip bounds such an update";
+}
+
 /* A flat loss is reported only while the scheduled rate is near --lr. During the warm-up or the
  * decay, a flat loss does not show that --lr is wrong. */
 const char *sgt_diagnosis_step(sgt_diagnosis *d, char *buf, size_t n, uint64_t step, double loss,
@@ -384,17 +400,14 @@ const char *sgt_diagnosis_step(sgt_diagnosis *d, char *buf, size_t n, uint64_t s
                  s, d->blocks / 2 * d->block_steps, flat, 2 * d->lr, 10 * d->lr);
     else if (first_time(d, TOLD_SPIKE,
                         spiked && !d->above && !d->skipping && !(d->told & TOLD_SWINGS)))
-        snprintf(buf, n,
-                 "step %llu: the loss spikes: %.4g, %.2g above the steps around it: --skip-spikes "
-                 "%d leaves such updates out, from step %d on",
-                 (unsigned long long)d->spike, d->peak, d->peak - d->before, SGT_SPIKE_Z,
-                 SGT_SPIKE_STEPS + 1);
+        snprintf(buf, n, "step %llu: the loss spikes: %.4g, %.2g above the steps around it: %s",
+                 (unsigned long long)d->spike, d->peak, d->peak - d->before,
+                 against_spike(d->spike));
     else if (first_time(d, TOLD_NORM, norm > 0 && !d->skipping))
         snprintf(buf, n,
                  "step %llu: the gradient norm spikes: %.3g is %.0f times the median of the steps "
-                 "before: a low --grad-clip bounds such an update, and --skip-spikes %d leaves it "
-                 "out, from step %d on",
-                 s, grad_norm, grad_norm / norm, SGT_SPIKE_Z, SGT_SPIKE_STEPS + 1);
+                 "before: %s",
+                 s, grad_norm, grad_norm / norm, against_spike(step));
     else return NULL;
     return buf;
 }

@@ -34,10 +34,11 @@ double sgt_advice_auto_lr(uint64_t parameters, uint64_t rows, uint64_t base);
 
 #define SGT_LR_ROWS_POWER 0.25 /* exponent, measured with 4 to 64 rows per step */
 
-/* Return -1 if lr is below the usual range for this model size, 1 if it is above the range, else 0.
- * For fewer than 64 rows per step, the lower end of the range is reduced by the same factor as the
- * rate of --lr auto. For more than 64 rows, the upper end is multiplied by rows / 64. */
-int sgt_advice_lr_outside(uint64_t parameters, uint64_t rows, double lr);
+/* If lr is outside the range for this size, write that to buf and return it; else return NULL.
+ * Below 64 rows the lower end of the range decreases as the rate of --lr auto does; above 64 rows
+ * the upper end grows in proportion to the rows. */
+const char *sgt_advice_lr_outside(char *buf, size_t n, uint64_t parameters, uint64_t rows,
+                                  double lr);
 
 /* Return the learning rate for `rows` rows per step, if lr suits `base` rows per step. Linear
  * scaling (Goyal et al., 2017). */
@@ -75,12 +76,13 @@ const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, 
  *   a spike       The loss rises above the median of the last SGT_SPIKE_BEFORE losses by
  *                 SGT_SPIKE_NOISE times the noise, by SGT_SPIKE_PART of the median, and by twice
  *                 the range of these losses; and it falls back within SGT_SPIKE_LASTS steps. It is
- *                 reported when it has fallen back. Advice: --skip-spikes. Swings that were
- *                 reported do not count as spikes. In the first SGT_SPIKE_LEAST steps, a loss is
- *                 compared with the line between the losses before and after it.
+ *                 reported when it has fallen back. Advice: --grad-clip, and after SGT_SPIKE_STEPS
+ *                 steps --skip-spikes, which begins only then. Swings that were reported do not
+ *                 count as spikes. In the first SGT_SPIKE_LEAST steps, a loss is compared with the
+ *                 line between the losses before and after it.
  *   norm spike    The gradient norm is SGT_SPIKE_NORM times the median of the last
- *                 SGT_SPIKE_STEPS norms (at least SGT_SPIKE_BEFORE of them). Advice: --grad-clip or
- *                 --skip-spikes. With --skip-spikes, neither kind of spike is reported.
+ *                 SGT_SPIKE_STEPS norms (at least SGT_SPIKE_BEFORE of them). Advice: as for a
+ *                 spike. With --skip-spikes, neither kind of spike is reported.
  *   not finite    Advice, at once: lower the lr 10 times.
  * Changes that noise can explain do not count. The losses of single tokens have a standard
  * deviation of about 3 nats, and those in a row are correlated. So the loss of a step of n tokens
@@ -93,7 +95,6 @@ const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, 
 /* number of distances, in steps, over which losses are compared to measure the noise */
 #define SGT_NOISE_LAGS 4
 #define SGT_SPIKE_STEPS 128
-#define SGT_SPIKE_Z 6
 #define SGT_SPIKE_NOISE 7
 #define SGT_SPIKE_BEFORE 9
 #define SGT_SPIKE_PART 0.1

@@ -445,6 +445,9 @@ extern const char *const sgt_precision_words[], *const sgt_recompute_words[],
  * needed. Return SGT_EUNSUPPORTED if a CPU does not support an option, with a message that names
  * the option. */
 int sgt_cpu_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_error *err);
+/* Prefault the n bytes at p with all threads, and clear a byte of each page. The kernel clears each
+ * page at its first use, which takes half of the startup time. */
+void sgt_cpu_prefault(char *p, size_t n, int threads);
 
 /* Estimate how much memory a CPU backend with these options would allocate, by kind and in total.
  * Nothing is allocated. */

@@ -430,13 +430,6 @@ static int read_value(sgt_config *s, const sgt_option *row, const json_t *v, con
     return SGT_OK;
 }
 
-static const sgt_option *find_row(const char *name)
-{
-    const sgt_option *row = sgt_config_rows;
-    while (row->name && strcmp(row->name, name) != 0) row++;
-    return row->name ? row : NULL;
-}
-
 int sgt_config_merge(sgt_config *s, const char *text, const char *what, sgt_merge which,
                      sgt_error *err)
 {
@@ -454,8 +447,9 @@ int sgt_config_merge(sgt_config *s, const char *text, const char *what, sgt_merg
         left_out |= LENGTH;
     json_object_foreach(json, name, v)
     {
-        const sgt_option *row = find_row(name);
-        if (!row) {
+        const sgt_option *row = sgt_config_rows;
+        while (row->name && strcmp(row->name, name) != 0) row++;
+        if (!row->name) {
             s->unknown = name;
             return sgt_fail(
                 err, SGT_EFORMAT,

@@ -5,12 +5,15 @@
  * later. A small ring buffer holds the steps whose log lines are not written yet. Before an
  * evaluation, a checkpoint or the end of the run, the loop reads their metrics and writes their
  * lines. */
+#include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
+#include <stdalign.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "loader/base/clock.h"
 #include "loader/base/format.h"
@@ -24,12 +27,14 @@
 
 #define RING 4    /* larger than any backend's lag */
 #define RECENT 20 /* number of last steps whose losses are averaged in the summary */
-/* The time spent waiting for rows is averaged over WAIT_STEPS steps. The data files count as slow
- * if a step waits for more than SLOW_MS milliseconds and for more than the fraction SLOW_PART of
- * its time. */
+/* The time spent waiting for rows is averaged over WAIT_STEPS steps. It is long if a step waits for
+ * more than SLOW_MS milliseconds and for more than the fraction SLOW_PART of its time. The file
+ * system is slow if each of READS reads of a page takes more than READ_MS milliseconds. */
 #define WAIT_STEPS 16
 #define SLOW_MS 2
 #define SLOW_PART .2
+#define READS 16
+#define READ_MS 1
 #define SPIKES_IN_A_ROW 16
 /* The lines about the first EPOCHS_SAID epochs are always printed. Later lines are printed at most
  * every SECONDS_BETWEEN seconds. */
@@ -513,9 +518,28 @@ static void count_documents(loop *l, const sgt_batch *rows)
     for (size_t i = 0; i < n * t->s->seq; i++) l->begun += rows->inputs[i] == t->eot;
 }
 
+/* Return whether the file system of the data is slow. Every read must be slow, because on a busy
+ * machine a process may wait for a core during any of them. The reads bypass the page cache if the
+ * file system allows that. */
+static int has_slow_files(const sgt_loader *l)
+{
+    alignas(4096) char page[4096];
+    int slow = 1, fd = open(sgt_loader_shard_path(l, 0), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return 0;
+    const off_t size = lseek(fd, 0, SEEK_END), n = sizeof page;
+    (void)fcntl(fd, F_SETFL, O_DIRECT);
+    for (off_t i = 0; i < READS && slow; i++) {
+        double before = sgt_now();
+        slow = pread(fd, page, sizeof page, i * size / READS / n * n) >= 0 &&
+               sgt_now() - before > 1e-3 * READ_MS;
+    }
+    close(fd);
+    return slow;
+}
+
 /* Report, once, that steps wait for rows because the file system takes milliseconds to answer. If
- * the process has not read from files, it waited for a CPU core instead, and nothing is
- * reported. */
+ * the process has not read from files, or reads quickly now, it waited for a CPU core instead, and
+ * nothing is reported. */
 static void look_at_waits(loop *l, uint64_t s, double waited)
 {
     const sgt_trainer *t = l->t;
@@ -528,7 +552,7 @@ static void look_at_waits(loop *l, uint64_t s, double waited)
     double now = sgt_now(), ms = 1e3 * l->waits / WAIT_STEPS;
     if (reads - l->reads > WAIT_STEPS && ms > SLOW_MS && !l->waits_said &&
         l->waits > SLOW_PART * (now - l->waits_since) && reader &&
-        (*reader == 'u' || strstr(reader, "mmap"))) {
+        (*reader == 'u' || strstr(reader, "mmap")) && has_slow_files(t->train)) {
         /* the reader is "preload (mmap: ...)" if the data set does not fit into memory */
         const char *advice = *reader == 'u' ? "--loader preload reads all at once"
                              : *reader == 'p'
@@ -784,7 +808,7 @@ static int run(sgt_trainer *t, sgt_training_result *r, sgt_error *err)
         sgt_say(&t->o->notice,
                 "%s has completed all of its %llu steps (to continue, give a larger --steps)",
                 t->o->run, (unsigned long long)t->state.step);
-        if (t->run) rc = sgt_run_rotate(t->run, t->s->keep, err);
+        if (t->run) rc = sgt_run_rotate(t->run, UINT64_MAX, t->s->keep, err);
     } else if (rc == SGT_OK) {
         if (t->run) rc = sgt_saver_open(&l.saver, t, err);
         if (rc == SGT_OK) rc = open_feed(&l, err);

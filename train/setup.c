@@ -344,13 +344,13 @@ static int decide_schedule(sgt_trainer *t, sgt_error *err)
 
 /* Report how --lr auto computed s->lr, for example "0.0003 x 128/64 rows per step" or "0.00124 for
  * 7.25 million parameters x (10/64 rows per step)^0.25". */
-static void report_auto_lr(const sgt_trainer *t, uint64_t rows, const sgt_lr_range *range)
+static void report_auto_lr(const sgt_trainer *t, uint64_t rows)
 {
     const sgt_config *s = t->s;
+    const sgt_lr_range range = sgt_advice_lr(sgt_model_parameters(&t->model));
     char size[64] = "", power[96];
-    if (range->parameters < SGT_LR_SMALLEST)
-        snprintf(size, sizeof size, " for %.3g million parameters",
-                 (double)range->parameters / 1e6);
+    if (range.parameters < SGT_LR_SMALLEST)
+        snprintf(size, sizeof size, " for %.3g million parameters", (double)range.parameters / 1e6);
     if (rows < s->lr_base_batch)
         snprintf(power, sizeof power, "(%" PRIu64 "/%" PRIu64 " rows per step)^%g", rows,
                  s->lr_base_batch, SGT_LR_ROWS_POWER);
@@ -359,7 +359,7 @@ static void report_auto_lr(const sgt_trainer *t, uint64_t rows, const sgt_lr_ran
                  s->lr_base_batch, s->lr < SGT_LR_MOST ? "" : ", at most 0.01");
     sgt_say(&t->o->detail,
             "learning rate %.3g, chosen for you: %.3g%s \u00d7 %s (set it with --lr)", s->lr,
-            range->chosen, size, power);
+            range.chosen, size, power);
 }
 
 /* Report the learning rate. Call it after the backend was opened, so that a model that does not fit
@@ -367,18 +367,13 @@ static void report_auto_lr(const sgt_trainer *t, uint64_t rows, const sgt_lr_ran
 static void report_lr(const sgt_trainer *t)
 {
     const sgt_config *s = t->s;
-    uint64_t rows = s->batch * s->accum, parameters = sgt_model_parameters(&t->model);
-    sgt_lr_range range = sgt_advice_lr(parameters);
-    int outside =
-        s->step.optim.kind == SGT_ADAMW ? sgt_advice_lr_outside(parameters, rows, s->lr) : 0;
-    if (t->lr_is_ours) report_auto_lr(t, rows, &range);
+    char line[256];
+    if (t->lr_is_ours) report_auto_lr(t, t->rows);
     else if (s->scale_lr) sgt_say(&t->o->notice, "Scaled learning rate: %.5f", s->lr);
-    else if (!t->from && outside)
-        sgt_say(&t->o->notice,
-                "lr %.3g is %s what models of about %.3g million parameters are trained with (%.3g "
-                "to %.3g)",
-                s->lr, outside < 0 ? "below" : "above", (double)range.parameters / 1e6, range.low,
-                range.high);
+    else if (!t->from && s->step.optim.kind == SGT_ADAMW &&
+             sgt_advice_lr_outside(line, sizeof line, sgt_model_parameters(&t->model), t->rows,
+                                   s->lr))
+        sgt_say(&t->o->notice, "%s", line);
 }
 
 /* ---- self-check of the CUDA backend ---- */

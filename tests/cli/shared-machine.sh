@@ -84,7 +84,8 @@ stderr_matches '^sgt-train: a step waits [0-9]+\.[0-9] ms for its rows: reading 
 check 'said once' test "$(grep -c 'a step waits' .stderr)" -eq 1
 run 0 $slow sgt-train $small --steps 48 --loader uring --force
 stderr_matches '^sgt-train: a step waits [0-9]+\.[0-9] ms for its rows: .* \(--loader preload reads all at once\)$'
-for how in "$slow sgt-train --loader preload" 'sgt-train --loader mmap'; do
+for how in "$slow sgt-train --loader preload" 'sgt-train --loader mmap' "$busy sgt-train --loader mmap" \
+    "$busy sgt-train --loader uring"; do
     run 0 $how $small --steps 48 --force
     ! grep -q 'a step waits' .stderr || fail "it is not slow: $how"
 done

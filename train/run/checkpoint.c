@@ -415,15 +415,10 @@ static int parse_state(sgt_checkpoint_state *s, json_t *json, const char *path, 
     return rc < 0 ? rc : parse_texts(s, json, path, err);
 }
 
-/* Read and parse state.json. */
-static int load_state(json_t **out, const char *path, sgt_error *err)
+/* Read state.json in `dir`, and write its path to `path`. */
+static int load_state(json_t **out, char path[SGT_PATH], const char *dir, sgt_error *err)
 {
-    char *text = NULL;
-    size_t n;
-    int rc = sgt_file_get(&text, &n, path, MAX_STATE, err);
-    if (rc == SGT_OK) rc = sgt_json_object(out, text, n, STATE_VALUES, path, err);
-    free(text);
-    return rc;
+    return sgt_model_json(out, sgt_path(path, dir, "state.json"), MAX_STATE, STATE_VALUES, err);
 }
 
 int sgt_checkpoint_read(sgt_checkpoint_state *state, const char *dir, sgt_error *err)
@@ -431,7 +426,7 @@ int sgt_checkpoint_read(sgt_checkpoint_state *state, const char *dir, sgt_error 
     json_t *json = NULL;
     char path[SGT_PATH];
     *state = (sgt_checkpoint_state){0};
-    int rc = load_state(&json, sgt_path(path, dir, "state.json"), err);
+    int rc = load_state(&json, path, dir, err);
     if (rc == SGT_OK) rc = parse_state(state, json, path, err);
     json_decref(json);
     return rc;
@@ -544,7 +539,7 @@ static int check_sums(const char *dir, sgt_error *err)
 {
     json_t *json = NULL;
     char path[SGT_PATH];
-    int rc = load_state(&json, sgt_path(path, dir, "state.json"), err);
+    int rc = load_state(&json, path, dir, err);
     if (rc == SGT_OK) rc = check_seal(json, path, err);
     if (rc == SGT_OK) rc = check_file_sums(json_object_get(json, "files"), dir, err);
     json_decref(json);

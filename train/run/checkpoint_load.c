@@ -77,14 +77,10 @@ out:
 
 static int open_indexed(parts *p, const char *dir, const char *path, sgt_error *err)
 {
-    char *text = NULL;
-    size_t n;
     json_t *index = NULL;
-    int rc = sgt_file_get(&text, &n, path, MAX_INDEX, err);
-    if (rc == SGT_OK) rc = sgt_json_object(&index, text, n, MAX_VALUES, path, err);
+    int rc = sgt_model_json(&index, path, MAX_INDEX, MAX_VALUES, err);
     if (rc == SGT_OK) rc = add_indexed(p, dir, path, index, err);
     json_decref(index);
-    free(text);
     return rc;
 }
 
@@ -290,11 +286,6 @@ static int open_llmc(llmc_file *f, const char *path, sgt_error *err)
     return rc < 0 ? rc : check_llmc_header(f, word, err);
 }
 
-static void close_llmc(llmc_file *f)
-{
-    if (f->fd >= 0) close(f->fd);
-}
-
 /* Set *m to the shape of the model in an llm.c file. Return SGT_EFORMAT if the file is not a model
  * file of llm.c, if its version is not supported, or if its size does not match the shape. */
 static int read_llmc_shape(sgt_model *m, const char *path, sgt_error *err)
@@ -302,7 +293,7 @@ static int read_llmc_shape(sgt_model *m, const char *path, sgt_error *err)
     llmc_file f;
     int rc = open_llmc(&f, path, err);
     if (rc == SGT_OK) *m = f.model;
-    close_llmc(&f);
+    if (f.fd >= 0) close(f.fd);
     return rc;
 }
 
@@ -381,7 +372,7 @@ static int load_llmc(const char *path, sgt_backend *b, const sgt_model *m, sgt_e
 out:
     free(room[0]);
     free(room[1]);
-    close_llmc(&f);
+    if (f.fd >= 0) close(f.fd);
     return rc;
 }
 

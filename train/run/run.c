@@ -182,9 +182,7 @@ static int remove_step(const sgt_run *r, uint64_t step, sgt_error *err)
     return rc < 0 ? rc : sgt_remove_tree(to, err);
 }
 
-/* Remove all checkpoints after step `last`. Of the other checkpoints, keep only the newest `keep`
- * (0: all) and the best. */
-static int remove_steps(const sgt_run *r, uint64_t last, uint64_t keep, sgt_error *err)
+int sgt_run_rotate(const sgt_run *r, uint64_t last, uint64_t keep, sgt_error *err)
 {
     uint64_t *steps, kept = 0;
     size_t count;
@@ -194,11 +192,6 @@ static int remove_steps(const sgt_run *r, uint64_t last, uint64_t keep, sgt_erro
             rc = remove_step(r, steps[i], err);
     free(steps);
     return rc;
-}
-
-int sgt_run_rotate(const sgt_run *r, uint64_t keep, sgt_error *err)
-{
-    return remove_steps(r, UINT64_MAX, keep, err);
 }
 
 /* Return whether `name` is a temporary file, or a temporary folder of an interrupted save. */
@@ -372,13 +365,6 @@ int sgt_run_owned(const char *run, int rc, sgt_error *err)
         "%s: another sgt-train is writing to this run (wait for it, or take another --run)", run);
 }
 
-static int lock_run(sgt_run *r, sgt_claimant *who, sgt_error *err)
-{
-    int rc = sgt_make_folders(r->path, err);
-    if (rc == SGT_OK) rc = sgt_owner_take(&r->owner, r->path, "owner", ".", who, err);
-    return rc <= 0 ? rc : sgt_run_owned(r->path, rc, err);
-}
-
 /* Find the best checkpoint up to `step`. Unless `force` is set, return an error if there is a
  * complete checkpoint after `step`. Another process has saved such a checkpoint since the caller
  * looked, so it must not be removed. */
@@ -407,12 +393,13 @@ static int look_at_steps(sgt_run *r, uint64_t step, int force, sgt_error *err)
 int sgt_run_open(sgt_run **out, uint64_t step, int force, sgt_claimant *who,
                  const sgt_notice *warning, sgt_error *err)
 {
-    int rc;
     sgt_run *r = calloc(1, sizeof *r);
     if (!r) return sgt_fail_memory(err, who->folder);
     r->log = -1;
     snprintf(r->path, sizeof r->path, "%s", who->folder);
-    rc = lock_run(r, who, err);
+    int rc = sgt_make_folders(r->path, err);
+    if (rc == SGT_OK) rc = sgt_owner_take(&r->owner, r->path, "owner", ".", who, err);
+    if (rc == 1) rc = sgt_run_owned(r->path, rc, err);
     if (rc == SGT_OK) rc = look_at_steps(r, step, force, err);
     if (rc == SGT_OK) rc = remove_leftovers(r, err);
     /* Update `latest` and `best` before checkpoints are removed, because they may name one of
@@ -421,7 +408,7 @@ int sgt_run_open(sgt_run **out, uint64_t step, int force, sgt_claimant *who,
     if (rc == SGT_OK) rc = point(r, "best", r->best, err);
     if (rc == SGT_OK && !step) rc = remove_name(r, "memory.jsonl", err);
     /* Remove checkpoints after `step`. They are incomplete, or the run starts over. */
-    if (rc == SGT_OK) rc = remove_steps(r, step, 0, err);
+    if (rc == SGT_OK) rc = sgt_run_rotate(r, step, 0, err);
     if (rc == SGT_OK) rc = open_log(r, step, warning, err);
     if (rc < 0) sgt_run_close(r);
     else *out = r;
@@ -502,7 +489,7 @@ int sgt_run_save(sgt_run *r, const sgt_checkpoint_state *state, sgt_backend *b, 
     if (rc == SGT_OK) rc = point(r, "latest", state->step, err);
     if (rc == SGT_OK) compare_best(r, state->step, state->val_loss);
     if (rc == SGT_OK && r->best == state->step) rc = point(r, "best", r->best, err);
-    if (rc == SGT_OK) rc = sgt_run_rotate(r, keep, err);
+    if (rc == SGT_OK) rc = sgt_run_rotate(r, UINT64_MAX, keep, err);
     /* If another process owns the run now, do not remove the folder `work`. The new owner removes
      * it, and may be writing a folder with the same name. */
     if (rc < 0 && sgt_owner_check(r->owner, err) < 0) rc = SGT_EUNSUPPORTED;

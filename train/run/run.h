@@ -76,8 +76,8 @@ char *sgt_run_last_line(const sgt_run *r);
 int sgt_run_save(sgt_run *r, const sgt_checkpoint_state *state, sgt_backend *b, const sgt_model *m,
                  const char *tokenizer, int64_t eot, uint64_t keep, sgt_error *err);
 
-/* Remove old checkpoints as sgt_run_save does at its end. Call it if the last save may have been
- * interrupted before it removed them. */
-int sgt_run_rotate(const sgt_run *r, uint64_t keep, sgt_error *err);
+/* Remove all checkpoints after step `last`. Of the other checkpoints, keep only the newest `keep`
+ * (0: all) and the best. sgt_run_save does this at its end, unless it is interrupted before. */
+int sgt_run_rotate(const sgt_run *r, uint64_t last, uint64_t keep, sgt_error *err);
 
 #endif

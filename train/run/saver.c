@@ -58,14 +58,6 @@ static int get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size
     return SGT_OK;
 }
 
-/* Write to every page of the copy with all threads, so that later saves do not wait for page
- * faults. In a virtual machine, the host may have to allocate each page, which takes seconds. */
-static void prefault(char *p, size_t n, int threads)
-{
-#pragma omp parallel for num_threads(threads) schedule(static)
-    for (size_t i = 0; i < n; i += 4096) p[i] = 0;
-}
-
 static int map_copy(sgt_saver *s, sgt_error *err)
 {
     const sgt_model *m = &s->t->model;
@@ -76,7 +68,8 @@ static int map_copy(sgt_saver *s, sgt_error *err)
                         (double)need / 0x1p30, (double)available / 0x1p30);
     int rc = sgt_arena_map(&s->copy.memory, (size_t)need, 0, err);
     if (rc < 0) return rc;
-    prefault(s->copy.memory.base, (size_t)need, sgt_trainer_threads(s->t));
+    /* in a virtual machine the host may have to allocate every page first, which takes seconds */
+    sgt_cpu_prefault(s->copy.memory.base, (size_t)need, sgt_trainer_threads(s->t));
     for (int i = 0; i < s->states; i++)
         s->copy.flat[i] = (float *)s->copy.memory.base + (size_t)i * sgt_model_floats(m);
     return SGT_OK;
