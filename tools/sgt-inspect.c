@@ -153,8 +153,7 @@ static int run(sgt_error *err)
     if (count == 1) o.path = sets->path;
     rc = count > 1 && !o.batch && !packing()
              ? sgt_fail(err, SGT_EUSAGE,
-                        "%s: several sets, which --batch K alone shows mixed (name one of them)",
-                        o.path)
+                        "%s: several sets: only --batch K shows a mix (name one of them)", o.path)
              : run_one(count > 1, err);
     free(sets);
     return rc;

@@ -99,6 +99,13 @@ static void show_progress(void *ctx, const sgt_metrics *m, uint64_t steps, uint6
     sgt_progress_update(ctx, m->step + 1, steps, first, facts);
 }
 
+/* Start the bar's clock: before, the process may have waited for another owner of the run. */
+static void start_clock(void *ctx, const sgt_backend *b)
+{
+    (void)b;
+    sgt_progress_update(ctx, 0, 0, 0, NULL);
+}
+
 static void show_line(void *ctx, const char *line) { sgt_progress_line(ctx, line); }
 
 /* Format a loss with as many digits as are needed to compare losses: 14927, 10.79, 0.0123. */
@@ -528,6 +535,7 @@ int main(int argc, char **argv)
                                  .checker = o.no_self_check ? NULL : "/proc/self/exe",
                                  .stop = stop,
                                  .most_threads = sgt_most_threads(),
+                                 .opened = start_clock,
                                  .progress = show_progress,
                                  .line = show_line};
     s.step.unverified = o.no_self_check;

@@ -291,6 +291,8 @@ static char *in_a_file(int seconds, int keep_last, int upto)
     dup2(fileno(f), STDERR_FILENO);
     sgt_progress *p = sgt_progress_new("step", 0);
     if (keep_last) sgt_progress_keep_last(p);
+    ahead += 60; /* wait a minute before the work begins */
+    sgt_progress_update(p, 0, 0, 0, NULL);
     for (int i = 1; i <= upto; i++) {
         ahead += seconds;
         sgt_progress_update(p, (uint64_t)i, 60, 0, "loss 5.7891");

@@ -104,7 +104,7 @@ run 0 sgt-inspect set:1,other:3 --batch 0 --sampling sequential --batch-size 64 
 run_usage 'other:-3: the weight must be a number from 1e-09 to 1e+06' sgt-inspect set:1,other:-3 --batch 0
 run 1 sgt-inspect set,gone --batch 0 --seq-len 4
 stderr_is 'sgt-inspect: gone: No such file or directory (sgt-tokenize makes a folder of shards)'
-run_usage 'set,other: several sets, which --batch K alone shows mixed (name one of them)' sgt-inspect set,other
+run_usage 'set,other: several sets: only --batch K shows a mix (name one of them)' sgt-inspect set,other
 # A set with a weight, as --data accepts it, gives the same result as the set without a weight.
 run 0 sgt-inspect set --json
 cp .stdout plain

@@ -90,6 +90,8 @@ rm -rf out go run
 begin lies far out/.work/sources.jsonl sh tokenize --quiet corpus out
 run 1 on lies near sh tokenize corpus out
 stderr_has 'sgt-tokenize: out: another sgt-tokenize is running here (wait for it)'
+run 1 on lies near sgt-inspect --export npy one out
+stderr_is 'sgt-inspect: out: another program is at work here (wait for it)'
 kill_begun
 touch go
 # Two programs wait for the same owner.
@@ -125,7 +127,12 @@ begin lies far run/latest $endless
 run 1 on lies near $endless --force
 stderr_has 'sgt-train: run: another sgt-train is writing to this run (wait for it, or take another --run)'
 kill -STOP $pid
+began=$(date +%s%N)
 run_notes "run/owner: $waits" on lies near sgt-train $small --steps 3 --run run --force
+took=$((($(date +%s%N) - began) / 1000000))
+rate=$(sed -n 's/^100% 3\/3 .*, \([0-9.]*\) \([kM]*\)step\/s.*/\1\2/p' .stderr | sed 's/k/e3/; s/M/e6/')
+check "the bar counts a wait as work: $rate steps a second, $took ms" \
+    awk "BEGIN { exit !(3 / $rate < $took / 1000 - 1.1) }"
 cp -r run kept
 kill -CONT $pid
 stopped_begun "sgt-train: run/owner: $lost"

@@ -265,6 +265,9 @@ grep -qE '<li>The run seems to go on: its log lacks steps, and grew [0-9]+ s ago
 report plain grows
 grep -q '<meta http-equiv="refresh"' report.html || fail 'the page of two runs does not reload itself'
 rests() { ! grep -q 'http-equiv="refresh"\|seems to go on' report.html || fail "$1: the page reloads itself"; }
+touch -d 'now 100 seconds' grows/log.jsonl
+report grows
+grep -q '<meta http-equiv="refresh"' report.html || fail 'a clock that is two minutes ahead ends the run'
 touch -d '1 hour ago' grows/log.jsonl
 report grows
 rests 'the log stopped growing an hour ago'
@@ -454,8 +457,9 @@ options half lr 0.001
 awk 'NR == 60 { sub(/"loss":[0-9.]*/, "\"loss\":9") } NR == 80 { sub(/"grad_norm":[0-9]*/, "\"grad_norm\":30") } 1' \
     plain/log.jsonl > half/log.jsonl
 report half
-says 'step 60: the loss spikes: 9, 3.9 above the steps around it: --skip-spikes 6 leaves such updates out'
+says 'step 60: the loss spikes: 9, 3.9 above the steps around it: a low --grad-clip bounds such an update'
 says 'step 80: the gradient norm spikes: 30 is 15 times the median of the steps before: a low --grad-clip bounds such '
+! grep -q 'skip-spikes' report.html || fail '--skip-spikes begins after step 128'
 # A validation loss above the training loss. The log states its noise; if not, the noise of one step
 # is used.
 level() { # NOISE
@@ -467,6 +471,8 @@ level ',"val_noise":0.0123'
 says 'the validation loss, 2.4, is above the training loss, 2, by more than their noise (0.02): the model learns '
 page_has '<dd>2.400</dd><dd class="more">± 0.01 nats; lower is better</dd>'
 run_prints '"val_loss": 2.4, "val_noise": 0.0123, "best_val_loss": 2.4, ' sgt-report --json half
+report half plain # several runs have it, too
+page_has '<td title="Final loss">2.00 <small>± 0.01</small></td><td title="Validation loss">2.400 <small>± 0.01</small></td>'
 level ''
 says 'the validation loss, 2.4, is above the training loss, 2, by more than their noise (0.05): the model learns '
 level ',"val_noise":0.2'

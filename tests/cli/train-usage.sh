@@ -64,6 +64,7 @@ named_value Output=x --output=x 'sgt-report RUN'
 named_value temperature=1 --temperature=1 'sgt-sample RUN'
 named_value batch=3 --batch=3 'sgt-inspect RUN'
 named_value batch_size=3 --batch-size=3 'sgt-bench loader SET'
+named_value batch=3 --batch-size=3 'sgt-bench loader SET'
 named_value json=1 --json 'sgt-bench tokenize text'
 named_value shard_tokens=5 --shard-tokens=5 sgt-tokenize
 named_value shard_size=5 --shard-tokens=5 'sgt-tokenize text'

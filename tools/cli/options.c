@@ -315,7 +315,7 @@ const char *sgt_suggest(const char *word, size_t n, const char *known, const cha
     if (n <= LONGEST_WORD) try_other_names(&c, word, n, before, "", 0);
     const char *value = word[n] == '=' && !strchr(c.text, ' ') ? word + n : "";
     hint[0] = '\0';
-    if (*c.text && c.count <= MOST_CANDIDATES && !(exactly && c.far))
+    if (*c.text && c.count <= MOST_CANDIDATES && !(exactly && c.far >= (size_t)exactly))
         snprintf(hint, SGT_HINT, "; did you mean %s%s?", c.text, value);
     return hint;
 }
@@ -776,6 +776,8 @@ static _Noreturn void refuse_unknown(const sgt_program *p, const char *dashes, c
 static void check_operands(const sgt_program *p, char **operands)
 {
     const char *wanted = operands_of(p), *word = *operands;
+    /* a new OUT/ may have the beginning of an option's name */
+    int exactly = !*wanted ? 0 : strstr(wanted, " OUT/") ? 1 : 2;
     sgt_option o;
     if (!word && *wanted && !strchr(wanted, '\n'))
         sgt_usage(p, "expected %s (such as: %.*s)", wanted, (int)strcspn(p->examples + 2, "\n"),
@@ -783,7 +785,7 @@ static void check_operands(const sgt_program *p, char **operands)
     for (; (word = *operands) && !p->commands; operands++) {
         char hint[SGT_HINT] = "";
         size_t n = strcspn(word, "=");
-        if (word[n]) suggest_option(p, word, n, *wanted != 0, hint);
+        if (word[n]) suggest_option(p, word, n, exactly, hint);
         if (*wanted && (!*hint || access(word, F_OK) == 0)) continue;
         if (!*hint && find_option(p, "data", strlen("data"), 0, &o))
             snprintf(hint, sizeof hint, "; did you mean --data %s?", word);

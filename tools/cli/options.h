@@ -126,8 +126,8 @@ enum { SGT_HINT = 320 }; /* bytes of a suggestion */
  * the longest word that begins a part of `word` (workers for "num-workers"). A known word also
  * counts as similar if a name that other programs use for it (learning-rate for lr) equals `word`,
  * has one typing error, or begins a part of `word`. If =VALUE follows word[n], it is appended to
- * the suggestion. If `exactly` is set, only a word that equals a known word or another program's
- * name is suggested. */
+ * the suggestion. If `exactly` is 1, only a word that equals a known word or another program's name
+ * is suggested; if it is 2, also known words that begin with `word`. */
 const char *sgt_suggest(const char *word, size_t n, const char *known, const char *before,
                         int exactly, char hint[SGT_HINT]);
 

@@ -130,7 +130,7 @@ void sgt_progress_update(sgt_progress *p, uint64_t done, uint64_t total, uint64_
     double now = sgt_now();
     if (facts) snprintf(p->facts, sizeof p->facts, "%s", facts);
     /* start the time anew if nothing is done yet, or if the clock was set back */
-    if (now < p->start || (!p->total && done == from)) p->start = now;
+    if (now < p->start || (!p->total && done == from)) p->start = p->last = now;
     p->done = done;
     p->total = total;
     p->from = from < done ? from : done;

@@ -18,23 +18,14 @@
 /* maximum number of JSON values in state.json or options.json */
 #define MAX_VALUES ((size_t)1 << 16)
 
-/* Read the file `path` into malloc'd memory and store its address in *text. If there is no such
- * file, leave *text unchanged. */
-static int read_text(char **text, size_t *n, const char *path, sgt_error *err)
-{
-    return sgt_file_gone(path) ? SGT_OK : sgt_file_get(text, n, path, MAX_JSON, err);
-}
-
 /* Read the JSON object in the file FOLDER/NAME into *out. If there is no such file, leave *out
  * unchanged. */
 static int read_object(json_t **out, const char *folder, const char *name, sgt_error *err)
 {
-    char *text = NULL, path[SGT_PATH];
-    size_t n;
-    int rc = read_text(&text, &n, sgt_path(path, folder, "%s", name), err);
-    if (rc == SGT_OK && text) rc = sgt_json_object(out, text, n, MAX_VALUES, path, err);
-    free(text);
-    return rc;
+    char path[SGT_PATH];
+    return sgt_file_gone(sgt_path(path, folder, "%s", name))
+               ? SGT_OK
+               : sgt_model_json(out, path, MAX_JSON, MAX_VALUES, err);
 }
 
 /* ---- a checkpoint ---- */
@@ -141,7 +132,8 @@ int inspect_run(const inspect *o, sgt_error *err)
     sgt_checkpoint_state best = {0};
     json_t *steps = json_array(), *options = NULL;
     int rc = list_checkpoints(steps, o->path, err);
-    if (!rc) rc = read_text(&latest, &n, sgt_path(path, o->path, "latest"), err);
+    sgt_path(path, o->path, "latest");
+    if (!rc && !sgt_file_gone(path)) rc = sgt_file_get(&latest, &n, path, MAX_JSON, err);
     if (!rc) rc = sgt_json_lines(o->path, "log.jsonl", add_line, &l, NULL, err);
     if (!rc && l.bad)
         rc = sgt_fail(err, SGT_EFORMAT, "%s/log.jsonl: line %" PRIu64 ": expected a JSON object",

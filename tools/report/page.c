@@ -130,16 +130,17 @@ static void put_steps(FILE *page, const report_run *run)
     fputs((wanted ? wanted == 1 : run->steps == 1) ? " step" : " steps", page);
 }
 
-static void put_noise(FILE *page, double noise, const char *after)
+static void put_noise(FILE *page, const char *before, double noise, const char *after)
 {
     if (noise >= LEAST_NOISE)
-        fprintf(page, noise < 1 ? "\u00b1\u00a0%.1g%s" : "\u00b1\u00a0%.0f%s", noise, after);
+        fprintf(page, noise < 1 ? "%s\u00b1\u00a0%.1g%s" : "%s\u00b1\u00a0%.0f%s", before, noise,
+                after);
 }
 
 static void put_mean(FILE *page, const report_run *run)
 {
     char steps[48];
-    put_noise(page, run->loss_noise, " ");
+    put_noise(page, "", run->loss_noise, " ");
     if (run->loss_steps == 1) fputs("nats, of 1 step", page);
     else
         fprintf(page, "nats, mean of %s%s steps",
@@ -153,7 +154,7 @@ static void put_mean(FILE *page, const report_run *run)
 static void put_lowest(FILE *page, const report_run *run)
 {
     char step[48];
-    put_noise(page, run->val_noise, " nats; ");
+    put_noise(page, "", run->val_noise, " nats; ");
     if (run->best_val < run->val_loss)
         fprintf(page, "lowest %.4f, step %s", run->best_val,
                 sgt_format_count(step, sizeof step, (uint64_t)run->best_step));
@@ -163,7 +164,8 @@ static void put_lowest(FILE *page, const report_run *run)
 /* A headline number of a run, which is stored as a double in report_run. */
 typedef struct headline {
     const char *name;
-    size_t at; /* offset in report_run */
+    /* offsets in report_run: of the number, and, if it is a loss, of its noise */
+    size_t at, noise;
     report_number number;
     /* which value is the best among several runs. -1: the lowest; 1: the highest; 0: none */
     int best;
@@ -173,22 +175,27 @@ typedef struct headline {
     void (*put_more)(FILE *page, const report_run *run);
 } headline;
 
+#define AT(member) offsetof(report_run, member)
 static const headline headlines[] = {
-    {"Final loss", offsetof(report_run, loss), REPORT_DIGITS, -1, 0, NULL, put_mean},
-    {"Validation loss", offsetof(report_run, val_loss), REPORT_DIGITS, -1, 1, NULL, put_lowest},
-    {"Bits per byte", offsetof(report_run, val_bits), REPORT_DIGITS, -1, 1,
-     "of validation; lower is better", NULL},
-    {"Tokens", offsetof(report_run, tokens), REPORT_BIG, 0, 0, NULL, NULL},
-    {"Time in steps", offsetof(report_run, seconds), REPORT_TIME, 0, 0, NULL, put_steps},
-    {"Tokens/s", offsetof(report_run, speed), REPORT_BIG, 1, 0, "higher is better", NULL},
-    {"MFU", offsetof(report_run, mfu), REPORT_PERCENT, 1, 0, "of the peak speed", NULL},
-    {"Memory in steps", offsetof(report_run, peak), REPORT_BYTES, 0, 0, NULL, NULL}};
+    {"Final loss", AT(loss), AT(loss_noise), REPORT_DIGITS, -1, 0, NULL, put_mean},
+    {"Validation loss", AT(val_loss), AT(val_noise), REPORT_DIGITS, -1, 1, NULL, put_lowest},
+    {"Bits per byte", AT(val_bits), 0, REPORT_DIGITS, -1, 1, "of validation; lower is better",
+     NULL},
+    {"Tokens", AT(tokens), 0, REPORT_BIG, 0, 0, NULL, NULL},
+    {"Time in steps", AT(seconds), 0, REPORT_TIME, 0, 0, NULL, put_steps},
+    {"Tokens/s", AT(speed), 0, REPORT_BIG, 1, 0, "higher is better", NULL},
+    {"MFU", AT(mfu), 0, REPORT_PERCENT, 1, 0, "of the peak speed", NULL},
+    {"Memory in steps", AT(peak), 0, REPORT_BYTES, 0, 0, NULL, NULL}};
+#undef AT
 enum { HEADLINES = sizeof headlines / sizeof *headlines };
 
-static double value_of(const report_run *run, const headline *h)
+/* Return the number at an offset in report_run; NAN for the offset 0. */
+static double number_at(const report_run *run, size_t at)
 {
-    return *(const double *)(const void *)((const char *)run + h->at);
+    return at ? *(const double *)(const void *)((const char *)run + at) : (double)NAN;
 }
+
+static double value_of(const report_run *run, const headline *h) { return number_at(run, h->at); }
 
 /* Format a headline number of a run into buf and return buf. Return NULL if the number is
  * unknown. */
@@ -196,9 +203,8 @@ static char *format_headline(char *buf, size_t n, const headline *h, const repor
 {
     double x = value_of(run, h);
     if (isnan(x)) return NULL;
-    if (h->put_more == put_mean) return format_loss(buf, n, x, run->loss_noise);
-    if (h->put_more == put_lowest) return format_loss(buf, n, x, run->val_noise);
-    return report_format(buf, n, h->number, x);
+    return h->noise ? format_loss(buf, n, x, number_at(run, h->noise))
+                    : report_format(buf, n, h->number, x);
 }
 
 static int is_shown(const report *r, const headline *h)
@@ -265,9 +271,10 @@ static void put_run_row(FILE *page, const report *r, size_t i, const headline *c
     for (size_t k = 0; k < count; k++) {
         const char *x = format_headline(text, sizeof text, columns[k], run);
         int best = comparable && value_of(run, columns[k]) == best_of(r, columns[k]);
-        report_put(page,
-                   best ? "<td title=\"%s\"><strong>%s</strong></td>" : "<td title=\"%s\">%s</td>",
+        report_put(page, best ? "<td title=\"%s\"><strong>%s</strong>" : "<td title=\"%s\">%s",
                    columns[k]->name, x ? x : "\u2013");
+        put_noise(page, " <small>", number_at(run, columns[k]->noise), "</small>");
+        fputs("</td>", page);
     }
     fputs("</tr>\n", page);
 }

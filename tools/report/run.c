@@ -366,15 +366,10 @@ static void advise(report_run *r, int grave, const char *fmt, ...)
 static void judge_rate(report_run *r)
 {
     const sgt_config *s = &r->settings;
-    sgt_lr_range range = sgt_advice_lr(r->parameters);
-    if (!r->parameters || s->step.optim.kind != SGT_ADAMW) return;
-    int outside = sgt_advice_lr_outside(r->parameters, s->batch * s->accum, s->lr);
-    if (outside)
-        advise(r, 0,
-               "lr %.3g is %s what models of about %.3g million parameters are trained with (%.3g "
-               "to %.3g)",
-               s->lr, outside < 0 ? "below" : "above", (double)range.parameters / 1e6, range.low,
-               range.high);
+    char line[256];
+    if (r->parameters && s->step.optim.kind == SGT_ADAMW &&
+        sgt_advice_lr_outside(line, sizeof line, r->parameters, s->batch * s->accum, s->lr))
+        advise(r, 0, "%s", line);
 }
 
 static void start_diagnosis(totals *t, const sgt_config *s)

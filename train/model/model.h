@@ -18,7 +18,6 @@
 #ifndef SGT_MODEL_H
 #define SGT_MODEL_H
 
-#include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -92,7 +91,9 @@ uint64_t sgt_model_parameters(const sgt_model *m);
 
 /* Read the JSON object in the file at `path`, which has at most `most` bytes and `values` JSON
  * values. */
-int sgt_model_json(json_t **out, const char *path, size_t most, size_t values, sgt_error *err);
+struct json_t;
+int sgt_model_json(struct json_t **out, const char *path, size_t most, size_t values,
+                   sgt_error *err);
 
 /* Read DIR/config.json. Return SGT_EFORMAT if the file requests a feature that is not supported,
  * for example another activation function or cross-attention. The message names the field. */
