@@ -21,7 +21,8 @@
 
 #include "kernels/cpu/simd.h"
 
-/* Configure all tiles of the calling thread as 16 rows of 64 bytes, until tile_release. */
+/* Configure all eight tiles of the calling thread as 16 rows of 64 bytes. Call tile_release at the
+ * end. */
 static inline void tile_config(void)
 {
     struct {
@@ -30,7 +31,8 @@ static inline void tile_config(void)
         uint8_t rows[16];
     } c = {.palette = 1};
     for (int i = 0; i < 8; i++) c.bytes[i] = 64, c.rows[i] = 16;
-    /* gcc 12 tells the compiler only that the first 8 of these 64 bytes are read */
+    /* gcc 12 assumes that only the first 8 of these 64 bytes are read, so make it store all of them
+     * before the load */
     __asm__ volatile("" : : "r"(&c) : "memory");
     _tile_loadconfig(&c);
 }
@@ -42,31 +44,34 @@ static inline void tile_config(void)
 
 /* ---- pairs of tiles ---- */
 
-/* Pairs of AMX tiles, and the block of 32 x 32 sums to which two pairs add.
+/* Pairs of AMX tiles, and blocks of 32 x 32 sums.
  *
- * A pair is two tiles, one after the other in memory. A left pair holds 32 rows with 32 numbers of
- * k each; its tiles are rows 0 to 15 and 16 to 31. A right pair holds 32 columns with 32 numbers of
- * k each; its tiles are columns 0 to 15 and 16 to 31. A row of a right tile holds two neighbours in
- * k of every column, next to each other. So one step of a block multiplies two pairs: 4 loads for 4
- * tile products.
+ * A pair is two tiles, one after the other in memory. k counts the numbers along the sum of a
+ * matrix product. A left pair, for the left operand, holds 32 rows of 32 numbers of k: its first
+ * tile holds rows 0 to 15, its second tile rows 16 to 31. A right pair, for the right operand,
+ * holds 32 columns of 32 numbers of k: its first tile holds columns 0 to 15, its second tile
+ * columns 16 to 31. A row of a right tile holds two neighbours in k of every column, next to each
+ * other. So one step of a block multiplies two pairs, with 4 loads for 4 tile products.
  *
- * The functions that pack write zeros for elements that do not exist, and read only those that
+ * The functions that pack write zeros for elements that do not exist, and read only elements that
  * exist. */
 
 enum { SIDE = 32, TILE = 1024, PAIR = 2 * TILE, BLOCK = SIDE * SIDE, BLOCK_BYTES = 4 * BLOCK };
 
-/* Return n in units of SIDE, rounded up. */
+/* Return how many units of SIDE are needed for n elements. */
 SGT_INLINE size_t units(size_t n) { return (n + SIDE - 1) / SIDE; }
 
 SGT_INLINE size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
-/* Set c (SIDE, SIDE) to the sum of the products of `steps` left and right pairs, or add the sum to
- * c if `add` is set. Pairs are left_step and right_step bytes apart. */
+/* Set c (SIDE, SIDE) to the sum over `steps` products of a left pair and a right pair, or add the
+ * sum to c if `add` is set. Successive left pairs are left_step bytes apart, and right pairs
+ * right_step bytes. */
 SGT_INLINE void amx_block(float *c, const char *left, size_t left_step, const char *right,
                           size_t right_step, size_t steps, int add)
 {
     enum { LINE = SIDE * sizeof(float), LOWER = SIDE * SIDE / 2 };
-    /* gcc 12 does not know that a tile load reads memory: complete the stores before it */
+    /* gcc 12 does not know that a tile load reads memory, so make it complete all stores before the
+     * load */
     __asm__ volatile("" : : : "memory");
     if (add) {
         tile_load(0, c, LINE);
@@ -97,15 +102,15 @@ SGT_INLINE void amx_block(float *c, const char *left, size_t left_step, const ch
 
 /* ---- vectors of bfloat16 ---- */
 
-/* Load the first n of 32 numbers at p, with zeros for the rest. If n is 0, p is not read. */
+/* Load n of 32 numbers from p, and set the rest to 0. If n is 0, p is not read. */
 SGT_INLINE __m512i amx_numbers(const uint16_t *p, size_t n)
 {
     if (n >= SIDE) return _mm512_loadu_si512(p);
     return n ? _mm512_maskz_loadu_epi16((__mmask32)((1u << n) - 1), p) : _mm512_setzero_si512();
 }
 
-/* The inverse of vturns_low and vturns_high: permutation indices of every second number of two
- * vectors, from the first number on (even) or from the second (odd). */
+/* Permutation indexes that undo vturns_low and vturns_high: amx_even selects numbers 0, 2, 4, ...
+ * of two vectors, and amx_odd numbers 1, 3, 5, ... */
 SGT_INLINE __m512i amx_even(void)
 {
     return _mm512_setr_epi32(0x20000, 0x60004, 0xa0008, 0xe000c, 0x120010, 0x160014, 0x1a0018,
@@ -118,8 +123,8 @@ SGT_INLINE __m512i amx_odd(void)
     return _mm512_add_epi32(amx_even(), _mm512_set1_epi32(0x10001));
 }
 
-/* Round a and b to bfloat16. Each lane of the result holds both, a in the lower half. Denormal
- * numbers become 0, as in the tiles. */
+/* Round a and b to bfloat16. Each lane of the result holds one number of each, with a's number in
+ * the lower half of the lane. Denormal numbers become 0, as in AMX tiles. */
 SGT_INLINE __m512i amx_pair(vf a, vf b)
 {
     __m512i halves = (__m512i)_mm512_cvtne2ps_pbh(b, a);
@@ -129,10 +134,10 @@ SGT_INLINE __m512i amx_pair(vf a, vf b)
     return _mm512_permutexvar_epi16(in_turn, halves);
 }
 
-/* Round a and b to bfloat16: the lower half of the result holds a's numbers, the upper half b's. */
+/* Round a and b to bfloat16. The lower half of the vector holds a's numbers, the upper half b's. */
 SGT_INLINE __m512i amx_along(vf a, vf b) { return (__m512i)_mm512_cvtne2ps_pbh(b, a); }
 
-/* Round to bfloat16 as amx_pair does, but return floats: a bfloat16 is the upper half of a
+/* Round x to bfloat16 as amx_pair does, but return floats. A bfloat16 is the upper half of a
  * float. */
 SGT_INLINE vf amx_rounded(vf x)
 {
@@ -144,14 +149,14 @@ SGT_INLINE void amx_stream(char *p, __m512i x) { _mm512_stream_si512((__m512i *)
 
 /* ---- packing ---- */
 
-/* Pack a left pair from rows of k numbers. Rows are `ld` numbers apart. */
+/* Pack a left pair from `rows` rows of k numbers, which are `ld` numbers apart in x. */
 SGT_INLINE void amx_pack_rows(char *out, const uint16_t *x, size_t ld, size_t rows, size_t k)
 {
     for (size_t i = 0; i < SIDE; i++)
         amx_put(out + i * 64, amx_numbers(x + (i < rows ? i * ld : 0), i < rows ? k : 0));
 }
 
-/* Transpose 16 x 16 groups of 4 bytes and write them to `out`, 64 bytes a row. */
+/* Transpose a 16 x 16 matrix of 4-byte groups, and write it to `out` in rows of 64 bytes. */
 SGT_INLINE void amx_put_transposed(char *out, __m512i group[W])
 {
     vf v[W];
@@ -160,8 +165,8 @@ SGT_INLINE void amx_put_transposed(char *out, __m512i group[W])
     for (int i = 0; i < W; i++) amx_put(out + i * 64, (__m512i)v[i]);
 }
 
-/* Pack a right pair (see above) from the transpose of x: a column is a row of x, which has k
- * numbers. Rows of x are `ld` numbers apart. */
+/* Pack a right pair from the transpose of x. Each column of the pair is a row of x with k numbers.
+ * Rows of x are `ld` numbers apart. */
 SGT_INLINE void amx_pack_transposed(char *out, const uint16_t *x, size_t ld, size_t rows, size_t k)
 {
     for (size_t i = 0; i < SIDE; i += W) {
@@ -172,8 +177,8 @@ SGT_INLINE void amx_pack_transposed(char *out, const uint16_t *x, size_t ld, siz
     }
 }
 
-/* Pack a left pair from the transpose of x: each of its rows is a column of x. x has k rows, `ld`
- * numbers apart. */
+/* Pack a left pair from the transpose of x. Each row of the pair is a column of x. x has k rows,
+ * which are `ld` numbers apart. */
 SGT_INLINE void amx_pack_columns(char *out, const uint16_t *x, size_t ld, size_t k, size_t columns)
 {
     const __m512i low = vturns_low(), high = vturns_high();
@@ -189,8 +194,8 @@ SGT_INLINE void amx_pack_columns(char *out, const uint16_t *x, size_t ld, size_t
     amx_put_transposed(out + TILE, lower);
 }
 
-/* Pack a right pair from k rows of floats, each multiplied by its factor. Rows are `ld` floats
- * apart. */
+/* Pack a right pair from k rows of floats. Each row is multiplied by its factor. Rows are `ld`
+ * floats apart. */
 SGT_INLINE void amx_pack_factored(char *out, const float *x, size_t ld, const float *factor,
                                   size_t k, size_t columns)
 {
@@ -203,7 +208,8 @@ SGT_INLINE void amx_pack_factored(char *out, const float *x, size_t ld, const fl
         }
 }
 
-/* Turn a right pair (k, columns) into the left pair whose rows are the k of the right pair. */
+/* Convert a right pair to the left pair of the same matrix (k, columns), in which each row belongs
+ * to one k. */
 SGT_INLINE void amx_right_to_left(char *out, const char *right)
 {
     const __m512i even = amx_even(), odd = amx_odd();

@@ -1,29 +1,29 @@
 /* attention.h: causal attention of one head in blocks of 64 queries and 64 keys, after Dao et al.,
- * "FlashAttention" (2022). Only one block of scores exists at a time. The forward pass keeps a
- * running maximum and sum per row; the backward pass recomputes the scores and uses the stored
- * lse.
+ * "FlashAttention" (2022). Only one block of scores exists at a time. The forward pass updates a
+ * running maximum and sum per row. The backward pass recomputes the scores and uses the stored lse.
  *
- * Operands are first packed into scratch memory: rows are contiguous and padded with zeros, and
- * keys and values are also transposed. Every matrix product then consists of tiles of ROWS x whole
- * vectors without edge cases, and rows a large power of two apart do not compete for the same cache
- * sets. As in product.h, a group is what a lane takes in one multiply-add: 1 float, or with
- * SGT_FOR_bf16 2 bfloat16 numbers that are neighbours along the sum. A group always has 4 bytes. An
- * operand is packed along its rows (`along`) or down its columns (`down`), depending on the
- * direction of the sum. For float both are the same array; for bfloat16 they are two arrays.
+ * Operands are first packed into scratch memory. Their rows become contiguous and are padded with
+ * zeros, and keys and values are also transposed. Then a matrix product consists only of complete
+ * tiles of ROWS rows and whole vectors. Rows that are a large power of two apart would compete for
+ * the same cache sets; packed rows do not. As in product.h, a group is what a lane multiplies in
+ * one step: 1 float, or with SGT_FOR_bf16 2 bfloat16 numbers that are neighbours along the sum. A
+ * group always has 4 bytes. An operand is packed along its rows or down its columns, depending on
+ * the direction of the sum. For float, the results are the same array. For bfloat16, they are two
+ * different arrays.
  *
- * Blocks above the diagonal are skipped. Within a block on the diagonal, vectors and terms above it
- * are skipped. Keys are also skipped if they precede the documents of all ROWS queries of a tile.
- * The start of a query's document never decreases from one query to the next, so keys before the
- * document of a tile's first query are before those of all its queries. */
+ * Blocks above the diagonal are skipped. Within a block on the diagonal, vectors and terms above
+ * the diagonal are skipped. Keys are also skipped if they precede the documents of all ROWS queries
+ * of a tile. The start of a query's document never decreases from one query to the next, so these
+ * are the keys before the document of the tile's first query. */
 #include "kernels/kernels.h"
 #include "kernels/cpu/simd.h"
 
-/* the sums take ROWS * TILE_VECTORS registers */
+/* The sums of a tile take ROWS * TILE_VECTORS registers. */
 enum { BLOCK = 64, ROWS = 4, TILE_VECTORS = W == 16 ? 4 : 2 };
 
 SGT_INLINE size_t attention_round(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
-/* ---- groups, each stored in the 4 bytes of a float ---- */
+/* ---- groups: numbers that a lane multiplies in one step, stored in a float's 4 bytes ---- */
 
 #if SGT_FOR_bf16
 enum { GROUP = 2 };
@@ -32,7 +32,8 @@ SGT_INLINE vf group_fma(vf a, vf b, vf sum)
     return _mm512_dpbf16_ps(sum, (__m512bh)_mm512_castps_si512(a),
                             (__m512bh)_mm512_castps_si512(b));
 }
-/* Round 2 W floats of a row to bfloat16, as W groups. `low` holds the first W floats. */
+/* Round 2 W floats of a row to bfloat16, which gives W groups. `low` contains the first W
+ * floats. */
 SGT_INLINE vf group_along(vf low, vf high)
 {
     return _mm512_castsi512_ps((__m512i)_mm512_cvtne2ps_pbh(high, low));
@@ -60,7 +61,7 @@ SGT_INLINE vf group_rounded(vf x) { return x; }
 /* Load the first min(n, W) floats at p, with zeros in the other lanes. If n is 0, p is not read. */
 SGT_INLINE vf vload_some(const float *p, size_t n) { return n ? vload_upto(p, n) : vset(0); }
 
-/* Load 2 W or W numbers from x as W groups of neighbours, with zeros past the n-th number. */
+/* Load 2 W or W numbers from x as W groups of GROUP neighbours. Numbers from index n on are 0. */
 SGT_INLINE vf load_along(const float *x, size_t n)
 {
     return group_along(vload_some(x, n), GROUP == 2 && n > W ? vload_upto(x + W, n - W) : vset(0));
@@ -68,8 +69,8 @@ SGT_INLINE vf load_along(const float *x, size_t n)
 
 /* ---- products ---- */
 
-/* Compute c = a b, or c += a b if `accumulate` is set, for c (ROWS, vectors*W), a (ROWS, k) and b
- * (k, vectors*W). k is in groups. Group (i, p) of a is at a[i*a_row + p*a_col]. */
+/* Compute c = a b, or c += a b if `accumulate` is set. The shapes are c (ROWS, vectors*W), a (ROWS,
+ * k) and b (k, vectors*W), where k counts groups. Group (i, p) of a is at a[i*a_row + p*a_col]. */
 SGT_INLINE void product_tile(float *c, size_t ldc, const float *a, size_t a_row, size_t a_col,
                              const float *b, size_t ldb, size_t k, int vectors, int accumulate)
 {
@@ -89,8 +90,8 @@ SGT_INLINE void product_tile(float *c, size_t ldc, const float *a, size_t a_row,
         for (int v = 0; v < vectors; v++) vstore(c + i * ldc + v * W, sum[i][v]);
 }
 
-/* Compute the same product as product_tile, for n columns of b and c, a multiple of W. Each call of
- * product_tile passes a constant number of vectors, so that the sums stay in registers. */
+/* Compute the product of product_tile for n columns of b and c, where n is a multiple of W. Each
+ * call of product_tile passes a constant number of vectors, so that the sums stay in registers. */
 SGT_INLINE void product_rows(float *c, size_t ldc, const float *a, size_t a_row, size_t a_col,
                              const float *b, size_t ldb, size_t n, size_t k, int accumulate)
 {
@@ -107,8 +108,8 @@ SGT_INLINE void product_rows(float *c, size_t ldc, const float *a, size_t a_row,
 
 /* ---- packing ---- */
 
-/* Pack x (rows, D) in groups along its rows into out (rows rounded up to ROWS, width/GROUP), padded
- * with zeros. */
+/* Pack x (rows, D) into groups along its rows. `out` has the shape (rows rounded up to a multiple
+ * of ROWS, width/GROUP) and is padded with zeros. */
 static void pack_along(float *out, size_t width, const float *x, size_t ld, size_t rows, size_t D)
 {
     for (size_t i = 0; i < rows; i++)
@@ -118,8 +119,8 @@ static void pack_along(float *out, size_t width, const float *x, size_t ld, size
            (attention_round(rows, ROWS) - rows) * width / GROUP * sizeof *out);
 }
 
-/* Pack x (rows, D) in groups down its columns into out ((rows rounded up to ROWS)/GROUP, width),
- * padded with zeros. */
+/* Pack x (rows, D) into groups down its columns. `out` has the shape ((rows rounded up to a
+ * multiple of ROWS)/GROUP, width) and is padded with zeros. */
 static void pack_down(float *out, size_t width, const float *x, size_t ld, size_t rows, size_t D)
 {
     for (size_t i = 0; i < attention_round(rows, ROWS); i += GROUP)
@@ -131,8 +132,9 @@ static void pack_down(float *out, size_t width, const float *x, size_t ld, size_
         }
 }
 
-/* Pack x (rows <= BLOCK, D) in groups along its rows, and write the transpose of these groups to
- * out (width/GROUP, BLOCK). Columns of out are padded with zeros up to the next multiple of W. */
+/* Pack x (rows, D) into groups along its rows, and write their transpose to out (width/GROUP,
+ * BLOCK). rows is at most BLOCK. The columns of out are padded with zeros up to the next multiple
+ * of W. */
 static void pack_transposed(float *out, size_t width, const float *x, size_t ld, size_t rows,
                             size_t D)
 {
@@ -156,24 +158,26 @@ static void unpack_rows(float *out, size_t ld, const float *x, size_t width, siz
 
 /* ---- forward ---- */
 
-/* Arrays in the scratch memory, with their shapes in floats or groups. `along`, `down` and
- * `transposed` name the ways to pack above. */
+/* Arrays in the scratch memory, with their shapes in floats or groups. "Packed along", "packed
+ * down" and "packed transposed" refer to pack_along, pack_down and pack_transposed. */
 typedef struct attention_parts {
     size_t width;              /* D rounded up to whole vectors of groups */
     size_t rows;               /* T rounded up to whole blocks */
     float *q, *dout;           /* packed along, (rows, width/GROUP) */
-    float *k_t, *v_t;          /* packed transposed, (width/GROUP, BLOCK) per block */
+    float *k_t, *v_t;          /* packed transposed: (width/GROUP, BLOCK) for each block of keys */
     float *k, *v;              /* packed down, (rows/GROUP, width) */
     float *q_down, *dout_down; /* q and dout packed down, (rows/GROUP, width) */
-    float *s, *dp;             /* scores; gradients of probabilities: (BLOCK, BLOCK) */
-    float *p, *ds;             /* probabilities; score gradients: along, (BLOCK, BLOCK/GROUP) */
-    float *p_down, *ds_down;   /* p and ds packed down, (BLOCK/GROUP, BLOCK) */
-    /* gradient sums: dq (rows, width), dk and dv (BLOCK, width); the forward pass keeps its output
-     * in dq */
+    float *s, *dp;             /* s: scores; dp: gradients of probabilities; (BLOCK, BLOCK) each */
+    float *p, *ds; /* p: probabilities; ds: score gradients; packed along: (BLOCK, BLOCK/GROUP) */
+    float *p_down, *ds_down; /* p and ds packed down, (BLOCK/GROUP, BLOCK) */
+    /* sums of gradients: dq (rows, width), dk and dv (BLOCK, width); the forward pass stores its
+     * output in dq */
     float *dq, *dk, *dv;
-    float *lse, *delta;      /* (rows) each; delta_i = dout_i . out_i */
+    /* (rows) each: lse: log-sum-exp of a query's scores; delta_i = dout_i . out_i */
+    float *lse, *delta;
     const sgt_dropout *drop; /* NULL: no dropout */
-    const int32_t *start;    /* (T) first key that each query sees; NULL: all 0 */
+    /* (T) array: first key that each query sees; NULL: key 0 for all queries */
+    const int32_t *start;
     float scale;
     size_t T, total;
 } attention_parts;
@@ -212,7 +216,7 @@ static attention_parts attention_lay_out(float *base, size_t T, size_t D)
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         if (base) *parts[i].part = base + a.total;
-        /* sizes are multiples of 16 floats, so every array stays aligned */
+        /* all sizes are multiples of 16 floats, so every array stays aligned */
         a.total += parts[i].size;
     }
 #if !SGT_FOR_bf16
@@ -221,8 +225,8 @@ static attention_parts attention_lay_out(float *base, size_t T, size_t D)
     return a;
 }
 
-/* Return the first key that query i sees, as an offset from key j0, clamped to 0 .. BLOCK. A query
- * past T sees the same keys as the last query. */
+/* Return the first key that query i sees, minus j0, limited to 0 .. BLOCK. A query past T sees the
+ * same keys as the last query. */
 SGT_INLINE size_t attention_first(const attention_parts *a, size_t i, size_t j0)
 {
     if (!a->start) return 0;
@@ -230,14 +234,14 @@ SGT_INLINE size_t attention_first(const attention_parts *a, size_t i, size_t j0)
     return start <= j0 ? 0 : start - j0 < BLOCK ? start - j0 : BLOCK;
 }
 
-/* Return attention_first rounded down to a multiple of the numbers in a vector of groups. */
+/* Return attention_first(a, i, j0), rounded down to a multiple of GROUP * W keys. */
 SGT_INLINE size_t attention_from(const attention_parts *a, size_t i, size_t j0)
 {
     return attention_first(a, i, j0) / (GROUP * W) * (GROUP * W);
 }
 
-/* Write the dropout factors of query i's probabilities for keys j0 + from to j0 + padded - 1. There
- * must be dropout: a->drop is not NULL. */
+/* Write the dropout factors of query i's probabilities for keys j0 + from .. j0 + padded - 1.
+ * a->drop must not be NULL. */
 SGT_INLINE void attention_factors(float factor[BLOCK], const attention_parts *a, size_t i,
                                   size_t j0, size_t from, size_t padded)
 {
@@ -248,16 +252,18 @@ SGT_INLINE void attention_factors(float factor[BLOCK], const attention_parts *a,
 
 static size_t attention_scratch(size_t T, size_t D) { return attention_lay_out(NULL, T, D).total; }
 
-/* Multiply `padded` scores by `scale`. Set the first `masked` of them to -inf, whose exp is 0. */
+/* Multiply `padded` scores by `scale`. Then set the first `masked` of them to -inf, because
+ * exp(-inf) is 0. */
 SGT_INLINE void scale_and_mask(float *s, float scale, size_t masked, size_t padded)
 {
     for (size_t j = 0; j < padded; j += W) vstore(s + j, vload(s + j) * vset(scale));
     for (size_t j = 0; j < masked; j++) s[j] = -INFINITY;
 }
 
-/* Replace a row of scores s by exp(scale s - max). The row has `padded` numbers, of which n are in
- * use and the first `masked` are masked; masked and unused numbers become 0. Update the running
- * maximum and sum. Return the factor by which the caller must multiply its sums so far. */
+/* Replace a row of scores s by exp(scale s - max). Of its `padded` numbers, only n are in use, and
+ * the first `masked` of these are masked. Masked and unused numbers become 0. Update *max and *sum,
+ * the running maximum and sum. Return the factor by which the caller must multiply its earlier
+ * sums. */
 SGT_INLINE float online_softmax(float *s, float scale, size_t masked, size_t n, size_t padded,
                                 float *max, double *sum)
 {
@@ -274,15 +280,15 @@ SGT_INLINE float online_softmax(float *s, float scale, size_t masked, size_t n, 
         vstore(s + j, e);
         total += e;
     }
-    /* also 1 in the first block, when nothing has been summed yet */
+    /* the factor is also 1 for the first block, because nothing has been summed yet */
     float shrink = m > *max && *sum > 0 ? (float)exp((double)*max - m) : 1;
     *sum = *sum * shrink + vtotal(total);
     *max = m;
     return shrink;
 }
 
-/* Pack elements `from` to `padded` - 1 of a row of probabilities or score gradients into groups, so
- * that the row can be an operand of the matrix products. */
+/* Pack numbers from .. padded - 1 of a row of probabilities or score gradients into groups, as an
+ * operand of a matrix product. */
 SGT_INLINE void group_row(float *out, const float *s, size_t from, size_t padded)
 {
     if (GROUP == 1) return; /* the matrix products read s itself */
@@ -298,8 +304,8 @@ SGT_INLINE void attention_drop(float *p, const attention_parts *a, size_t i, siz
     for (size_t j = from; j < padded; j += W) vstore(p + j, vload(p + j) * vload(factor + j));
 }
 
-/* Compute the output of queries i0 ... i0 + rows - 1 over all keys that they see. out (rows, width)
- * is in scratch memory and is divided by the softmax's sums at the end. */
+/* Compute the output of queries i0 .. i0 + rows - 1 over all keys that they see. out (rows, width)
+ * is in scratch memory. At the end it is divided by the softmax's sums. */
 static void attention_block(const attention_parts *a, float *out, float *lse, size_t i0,
                             size_t rows)
 {
@@ -359,17 +365,17 @@ static void attention(float *out, size_t ld_out, float *lse, const float *q, con
 
 /* ---- backward ---- */
 
-/* Return whether query i sees no key but its own. Its probability is then 1 for any score, so the
- * score's gradient is exactly 0. The formula would leave a rounding error, which AdamW would divide
- * by its own size and so turn into a step of size lr. */
+/* Return whether query i sees no key but its own. Then its probability is 1, whatever its score, so
+ * the score's gradient is exactly 0. The formula would give a rounding error instead. AdamW divides
+ * a gradient by its own size, so it would turn this error into a step of size lr. */
 SGT_INLINE int attention_sees_itself(const attention_parts *a, size_t i)
 {
     return i < a->T && i == (a->start ? (size_t)a->start[i] : 0);
 }
 
-/* With P = exp(scale s - lse) and the dropout factors f, replace s by f P and dp by dS = P (f dP -
- * delta). Both are 0 above the diagonal and before a query's document. The call covers ROWS queries
- * from row r0 of block i0 on, and keys from `from` on of block j0. */
+/* Replace s by f P and dp by dS = P (f dP - delta), where P = exp(scale s - lse) and f are the
+ * dropout factors. Both become 0 above the diagonal and before a query's document. The function
+ * computes ROWS queries from row r0 of block i0 on, and the keys of block j0 from `from` on. */
 SGT_INLINE void score_gradients(const attention_parts *a, size_t i0, size_t r0, size_t j0,
                                 size_t from, size_t padded)
 {
@@ -390,12 +396,12 @@ SGT_INLINE void score_gradients(const attention_parts *a, size_t i0, size_t r0, 
     }
 }
 
-/* Pack ROWS rows of s and dp, from row r0 on, into groups. dp is packed along its rows for the
- * product with the keys. s and dp are packed down their columns for the products with dout and with
- * the queries. */
+/* Pack rows r0 .. r0 + ROWS - 1 of s and dp into groups. dp is packed along its rows for the
+ * product with the keys. s and dp are packed down their columns for the products with dout and the
+ * queries. */
 SGT_INLINE void group_scores(const attention_parts *a, size_t r0, size_t from, size_t padded)
 {
-    if (GROUP == 1) return; /* the matrix products read s and dp themselves */
+    if (GROUP == 1) return; /* matrix products read s and dp directly */
     for (size_t r = r0; r < r0 + ROWS; r += GROUP) {
         const float *s = a->s + r * BLOCK, *dp = a->dp + r * BLOCK;
         group_row(a->ds + r * BLOCK / GROUP, dp, from, padded);
@@ -409,9 +415,9 @@ SGT_INLINE void group_scores(const attention_parts *a, size_t r0, size_t from, s
     }
 }
 
-/* Process query block i0 against key block j0: add to dq of the queries, and to dk and dv of the
- * keys. `rows` becomes the number of the first queries that see any of the keys. In the second
- * loop, `last` is the end of the queries that see any of keys c0 ... c0 + ROWS - 1. */
+/* Compute query block i0 against key block j0: add to the queries' dq, and to the keys' dk and dv.
+ * In the first loop, `rows` becomes the number of leading queries that see any of the keys. In the
+ * second loop, `last` is one past the last query that sees any of keys c0 .. c0 + ROWS - 1. */
 static void backward_block(const attention_parts *a, size_t i0, size_t rows, size_t j0, size_t keys)
 {
     int diagonal = i0 == j0;
@@ -438,8 +444,7 @@ static void backward_block(const attention_parts *a, size_t i0, size_t rows, siz
     for (size_t c0 = 0, last = 0; c0 < keys; c0 += ROWS) {
         size_t first = diagonal ? c0 : 0; /* queries before c0 do not see these keys */
         while (last < rows && attention_first(a, i0 + last, j0) < c0 + ROWS) last++;
-        /* the second query of a group may see none of these keys: then its elements of p and ds are
-         * 0 */
+        /* if the second query of a group sees none of these keys, its p and ds are 0 */
         size_t terms = (last - first + GROUP - 1) / GROUP, at = first / GROUP * BLOCK + c0;
         size_t below = (i0 + first) / GROUP * width;
         product_rows(a->dv + c0 * width, width, a->p_down + at, 1, BLOCK, a->dout_down + below,
@@ -449,12 +454,12 @@ static void backward_block(const attention_parts *a, size_t i0, size_t rows, siz
     }
 }
 
-/* Fill a->lse and a->delta: delta_i = dout_i . out_i. dout is rounded here as it is for the product
- * that gives dP; otherwise the rows of dS would not sum to 0. */
+/* Set a->lse and a->delta, where delta_i = dout_i . out_i. dout is rounded as in the product that
+ * gives dP, because the rows of dS would otherwise not sum to 0. */
 static void attention_row_sums(const attention_parts *a, const float *lse, const float *dout,
                                const float *out, size_t ld_out, size_t T, size_t D)
 {
-    /* scores past T are 0; zeros in lse and delta keep the results finite there */
+    /* scores past T are 0, so zeros in lse and delta keep the results there finite */
     memset(a->lse, 0, a->rows * sizeof *a->lse);
     memset(a->delta, 0, a->rows * sizeof *a->delta);
     for (size_t i = 0; i < T; i++, dout += ld_out, out += ld_out) {

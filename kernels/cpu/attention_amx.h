@@ -1,62 +1,66 @@
 /* attention_amx.h: causal attention of one head in AMX tiles, after Dao et al., "FlashAttention"
  * (2022). amx.h explains pairs and blocks.
  *
- * Scores are computed transposed: S' (keys, queries) = K Q'. Each query then has a lane of its own.
- * Its maximum, sum, lse and delta are lanes of vectors, and nothing is added across lanes. A row of
- * P' is a row of the left pair in the product dV = P' dO. Two interleaved rows of P' are a row of
- * the right pair in O' = V' P'. dS' serves as both operands: dK = dS' Q and dQ' = K' dS'.
+ * Scores are computed transposed: S' (keys, queries) = K Q'. So each query has a vector lane of its
+ * own, which holds its maximum, sum, lse or delta, and no sum runs across lanes. A row of P' is a
+ * row of the left pair in the product dV = P' dO. Two interleaved rows of P' are a row of the right
+ * pair in O' = V' P'. dS' is an operand of two products: the left one of dK = dS' Q, and the right
+ * one of dQ' = K' dS'.
  *
- * The forward pass processes 32 queries against up to CHUNK blocks of 32 keys at a time, with a
- * running maximum and sum. The backward pass processes AROUND x AROUND blocks at a time, recomputes
- * the scores and uses the stored lse. Blocks above the diagonal are skipped, and so are blocks
- * before the documents of all their queries: the start of a query's document never decreases from
- * one query to the next.
+ * The forward pass computes 32 queries against up to CHUNK blocks of 32 keys at a time, with a
+ * running maximum and sum. The backward pass computes AROUND x AROUND blocks at a time. It
+ * recomputes the scores and uses the stored lse. Blocks above the diagonal are skipped. Blocks
+ * before the documents of all their queries are skipped too. The start of a query's document never
+ * decreases from one query to the next.
  *
- * Rounding is the same as at the AVX512-BF16 level: queries, keys, values, dout, probabilities
- * (before they are divided by their sum) and score gradients become bfloat16. Everything else is
- * float32.
+ * Rounding is the same as in attention.h with SGT_FOR_bf16: queries, keys, values, dout,
+ * probabilities (before they are divided by their sum) and score gradients become bfloat16.
+ * Everything else is float32.
  *
- * Loads and tile products, for 64 channels. A block of scores takes 8 loads for 8 tile products,
- * and 4 stores. Each step of O' takes 4 loads for 4 tile products; each chunk of up to 8 steps
- * takes another 4 loads and 4 stores of sums. This makes 1.125 loads per tile product. The backward
- * pass has 4 steps and 1.25 loads per tile product. All operands of a task fit in the second-level
- * cache, and a chunk's scores and probabilities (32 + 16 KiB) nearly fit in the first-level cache.
- * The exponentials take most of the time: a block of scores needs 64 vectors of them, and 8 tile
- * products each for S' and O'. */
+ * Loads and tile products for 64 channels: A block of scores takes 8 loads for 8 tile products, and
+ * 4 stores. Each step of O' takes 4 loads for 4 tile products. Each chunk of up to 8 steps takes
+ * another 4 loads and 4 stores of sums. So the forward pass has 1.125 loads per tile product. The
+ * backward pass has 4 steps and 1.25 loads per tile product. All operands of a task fit in the L2
+ * cache. A chunk's scores and probabilities (32 + 16 KiB) nearly fit in the L1 cache. The
+ * exponentials take most of the time: a block of scores needs 64 vectors of exponentials, but only
+ * 8 tile products each for S' and O'. */
 #include "kernels/cpu/amx.h"
 #include "kernels/kernels.h"
 #include "kernels/cpu/simd.h"
 
 enum { CHUNK = 8, AROUND = 4, HALVES = SIDE / W };
 
-/* W queries, one per lane: the index of each query, and of the first key that it sees. */
+/* Indexes of W queries, and of the first key that each of them sees, in the lanes of vectors. */
 typedef struct attention_lanes {
     __m512i query, start;
 } attention_lanes;
 
-/* Arrays in the scratch memory. Shapes are in pairs of PAIR bytes, or in blocks of SIDE x SIDE
- * floats. */
+/* Arrays in the scratch memory. Shapes count pairs of PAIR bytes, or blocks of SIDE x SIDE floats.
+ * k counts the numbers along the sum of a matrix product. */
 typedef struct attention_parts {
-    size_t T, D, blocks, deep; /* blocks, deep: T and D in units of SIDE, rounded up */
-    char *k_left, *v_left;     /* (blocks, deep) pairs: rows are keys, k is the channel */
-    char *q_right, *o_right;   /* (blocks, deep) pairs: columns are queries; o_right holds dout */
+    /* blocks: T in units of SIDE, rounded up; deep: D in units of SIDE, rounded up */
+    size_t T, D, blocks, deep;
+    char *k_left, *v_left; /* (blocks, deep) left pairs: rows are keys, k is the channel */
+    /* (blocks, deep) right pairs: columns are queries, k is the channel; o_right holds dout */
+    char *q_right, *o_right;
     char *k_across, *v_across; /* (deep, blocks) left pairs: rows are channels, k is the key */
-    char *q_down, *o_down;     /* (deep, blocks) right pairs: columns are channels, k the query */
-    char *p, *ds;              /* (AROUND keys, AROUND queries) left pairs: k is the query */
-    char *ds_right;            /* (AROUND queries, AROUND keys) right pairs: k is the key */
-    float *s, *dp;             /* scores: CHUNK blocks; dP', transposed: one block */
-    float *dq;                 /* (blocks, deep) blocks of dQ'; forward: (deep) of O' */
-    float *dk, *dv;            /* (AROUND, deep) blocks */
-    float *lse, *delta;        /* (blocks * SIDE), 0 past T; delta_i = dout_i . out_i */
-    const sgt_dropout *drop;   /* NULL: no dropout */
-    const int32_t *start;      /* (T) first key that each query sees; NULL: all 0 */
+    char *q_down, *o_down; /* (deep, blocks) right pairs: columns are channels, k is the query */
+    char *p, *ds;          /* (AROUND keys, AROUND queries) left pairs: k is the query */
+    char *ds_right;        /* (AROUND queries, AROUND keys) right pairs: k is the key */
+    float *s, *dp;         /* s: scores, CHUNK blocks; dp: dP' (transposed), one block */
+    float *dq;          /* (blocks, deep) blocks of dQ'; in the forward pass, (deep) blocks of O' */
+    float *dk, *dv;     /* (AROUND, deep) blocks */
+    float *lse, *delta; /* (blocks * SIDE) each, 0 past T; delta_i = dout_i . out_i */
+    const sgt_dropout *drop; /* NULL: no dropout */
+    /* (T) array: first key that each query sees; NULL: key 0 for all queries */
+    const int32_t *start;
     float scale;
     size_t total;
 } attention_parts;
 
 SGT_INLINE size_t attention_units(size_t n) { return (n + SIDE - 1) / SIDE; }
 
-/* Return the number of elements from index `at` on, at most SIDE, if there are n in all. */
+/* Return how many of n elements remain from index `at` on, but at most SIDE. */
 SGT_INLINE size_t attention_left(size_t n, size_t at) { return n - at < SIDE ? n - at : SIDE; }
 
 static attention_parts attention_lay_out(float *base, size_t T, size_t D)
@@ -90,7 +94,7 @@ static attention_parts attention_lay_out(float *base, size_t T, size_t D)
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         float *at = base ? base + a.total : NULL;
         memcpy(parts[i].part, &at, sizeof at);
-        /* sizes are multiples of 32 floats, so every array stays aligned */
+        /* all sizes are multiples of 32 floats, so every array stays aligned */
         a.total += parts[i].floats;
     }
     return a;
@@ -100,8 +104,9 @@ static size_t attention_scratch(size_t T, size_t D) { return attention_lay_out(N
 
 /* ---- packing ---- */
 
-/* The kind of pair that attention_pack_pair makes of 32 x 32 floats of x: the left or the right
- * operand of a matrix product. k runs along x's rows, or with ACROSS down x's columns. */
+/* Kinds of pairs into which attention_pack_pair packs 32 x 32 floats of x: left or right operands
+ * of a matrix product. k runs along the rows of x. For the kinds with ACROSS, it runs down the
+ * columns of x. */
 enum { LEFT, LEFT_ACROSS, RIGHT, RIGHT_ACROSS };
 
 SGT_INLINE vf attention_load(const float *x, size_t ld, size_t row, size_t rows, size_t column,
@@ -141,8 +146,7 @@ SGT_INLINE void attention_pack_pair(char *out, int how, const float *x, size_t l
     }
 }
 
-/* Pack x (T, D) into (blocks, deep) pairs, or for one of the ACROSS kinds into (deep, blocks)
- * pairs. */
+/* Pack x (T, D) into (blocks, deep) pairs, or into (deep, blocks) pairs for a kind with ACROSS. */
 SGT_INLINE void attention_pack(const attention_parts *a, char *out, int how, const float *x,
                                size_t ld)
 {
@@ -155,8 +159,8 @@ SGT_INLINE void attention_pack(const attention_parts *a, char *out, int how, con
         }
 }
 
-/* Write block (b, c) of SIDE x SIDE floats, or its transpose, multiplied by `factor`, to out (T,
- * D). Rows past T and columns past D are not written. */
+/* Multiply block (b, c) of SIDE x SIDE floats, or its transpose, by `factor`, and write it to out
+ * (T, D). Rows from T on and columns from D on are not written. */
 SGT_INLINE void attention_unpack(const attention_parts *a, float *out, size_t ld,
                                  const float *block, size_t b, size_t c, vf factor[HALVES],
                                  int transposed)
@@ -177,21 +181,21 @@ SGT_INLINE void attention_unpack(const attention_parts *a, float *out, size_t ld
 
 /* ---- which query sees which key ---- */
 
-/* Return the first block of keys that a query of block b sees. */
+/* Return the index of the first key block that any query of block b sees. */
 SGT_INLINE size_t attention_first(const attention_parts *a, size_t b)
 {
     return a->start ? (size_t)a->start[b * SIDE] / SIDE : 0;
 }
 
-/* Return whether every query of block b sees all of block v's keys. */
+/* Return whether every query of block b sees every key of block v. */
 SGT_INLINE int attention_sees_all(const attention_parts *a, size_t b, size_t v)
 {
     size_t last = b * SIDE + attention_left(a->T, b * SIDE) - 1;
     return v < b && (!a->start || (size_t)a->start[last] <= v * SIDE);
 }
 
-/* Return the lanes of W queries from index `query` on. A query past T sees the keys of the last
- * query, and the keys from there to its own. */
+/* Return the lanes for W queries from index `query` on. A query past T sees the keys that the last
+ * query sees, and also the keys from there to its own. */
 SGT_INLINE attention_lanes attention_lanes_from(const attention_parts *a, size_t query)
 {
     int32_t start[W] = {0};
@@ -204,24 +208,24 @@ SGT_INLINE attention_lanes attention_lanes_from(const attention_parts *a, size_t
     return l;
 }
 
-/* Return the mask of the queries in `l` that see the key. */
+/* Return a mask of the queries in `l` that see key number `key`. */
 SGT_INLINE __mmask16 attention_visible(const attention_lanes *l, size_t key)
 {
     __m512i k = _mm512_set1_epi32((int)key);
     return _mm512_cmple_epi32_mask(l->start, k) & _mm512_cmple_epi32_mask(k, l->query);
 }
 
-/* Return the mask of the queries that see more keys than their own. If a query sees only its own
- * key, its probability is 1 for any score, so the score's gradient is exactly 0. The formula would
- * give the rounding error between dP and delta instead, which AdamW would divide by its own
- * size. */
+/* Return a mask of the queries that see other keys than their own. If a query sees only its own
+ * key, its probability is 1, whatever its score, so the score's gradient is exactly 0. The formula
+ * would give the rounding error of dP - delta instead. AdamW divides a gradient by its own size, so
+ * it would turn this error into a step of size lr. */
 SGT_INLINE __mmask16 attention_not_alone(const attention_lanes *l)
 {
     return _mm512_cmplt_epi32_mask(l->start, l->query);
 }
 
-/* Write the dropout factors of 4 keys from `key` on, for W queries from `query` on. The compiler
- * vectorizes the loop. */
+/* Write the dropout factors of keys key .. key + 3, for W queries from index `query` on. The
+ * compiler vectorizes the loop over queries. */
 static void attention_factors(float factor[4][W], const attention_parts *a, size_t query,
                               size_t key)
 {
@@ -238,15 +242,15 @@ static void attention_factors(float factor[4][W], const attention_parts *a, size
 
 /* ---- forward ---- */
 
-/* The running softmax of W queries: the largest score and the sum of exponentials of each query. */
+/* The running softmax of W queries: each query's largest score and sum of exponentials. */
 typedef struct attention_row {
     attention_lanes lanes;
     vf max, sum;
 } attention_row;
 
-/* Turn the scores of W queries against key blocks v ... v + count - 1 into probabilities, and write
- * them to `out` as right pairs. Dropout is applied to them; the caller divides by the sum. Return
- * the factors by which the caller must multiply its sums so far. */
+/* Convert the scores of W queries against key blocks v .. v + count - 1 to probabilities, apply
+ * dropout, and write them to `out` as right pairs. The caller must divide by the sum. Return the
+ * factors by which the caller must multiply its earlier sums. */
 SGT_INLINE vf attention_softmax(const attention_parts *a, attention_row *r, size_t b, size_t half,
                                 size_t v, size_t count, char *out)
 {
@@ -256,7 +260,7 @@ SGT_INLINE vf attention_softmax(const attention_parts *a, attention_row *r, size
         int all = attention_sees_all(a, b, v + k);
         for (size_t j = k * SIDE; j < (k + 1) * SIDE; j++) {
             __mmask16 see = all ? 0xffff : attention_visible(&r->lanes, v * SIDE + j);
-            /* for a NaN score, the maximum is the second operand, top */
+            /* if a score is NaN, the result is the second operand, top */
             top = _mm512_mask_max_ps(top, see, vload(s + j * SIDE) * scale, top);
         }
     }
@@ -337,7 +341,7 @@ static void attention(float *out, size_t ld_out, float *lse, const float *q, con
 /* ---- backward ---- */
 
 /* For key block v and W queries of block b, replace S' by f P' and dP' by dS' = P' (f dP' - delta),
- * with the dropout factors f. Also write dS' to right pairs. */
+ * where f are the dropout factors. Also pack dS' into right pairs. */
 SGT_INLINE void attention_score_lanes(const attention_parts *a, size_t b, size_t half, size_t v,
                                       char *ds_right)
 {
@@ -364,8 +368,9 @@ SGT_INLINE void attention_score_lanes(const attention_parts *a, size_t b, size_t
     }
 }
 
-/* Compute P and dS of key block v and query block b, transposed (rows are keys). P is multiplied by
- * the dropout factors. Store them as pairs of tiles, at block (vi, bi) of AROUND x AROUND. */
+/* Compute P' and dS' of key block v and query block b, in which rows are keys. P' is multiplied by
+ * the dropout factors. Both are stored as pairs of tiles, at block (vi, bi) of AROUND x AROUND
+ * blocks. */
 static void attention_scores(const attention_parts *a, size_t v, size_t vi, size_t b, size_t bi)
 {
     size_t deep = a->deep, at = (vi * AROUND + bi) * PAIR;
@@ -381,14 +386,14 @@ static void attention_scores(const attention_parts *a, size_t v, size_t vi, size
     }
 }
 
-/* Process query blocks b0 ... b0 + AROUND - 1 against key blocks v0 ... v0 + AROUND - 1: add to dq,
- * dk and dv. */
+/* Compute query blocks b0 .. b0 + AROUND - 1 against key blocks v0 .. v0 + AROUND - 1, and add to
+ * dq, dk and dv. */
 static void attention_around(const attention_parts *a, size_t v0, size_t b0)
 {
     size_t keys = a->blocks - v0 < AROUND ? a->blocks - v0 : AROUND,
            queries = a->blocks - b0 < AROUND ? a->blocks - b0 : AROUND;
-    /* from, to: range of the key blocks that a query block sees. first, past: range of the query
-     * blocks that see a key block. `to` and `past` are exclusive. */
+    /* query block bi sees key blocks from[bi] .. to[bi] - 1; key block vi is seen by query blocks
+     * first[vi] .. past[vi] - 1 */
     size_t from[AROUND], to[AROUND], first[AROUND] = {0}, past[AROUND] = {0};
     for (size_t bi = 0; bi < queries; bi++) {
         size_t low = attention_first(a, b0 + bi);
@@ -417,8 +422,8 @@ static void attention_around(const attention_parts *a, size_t v0, size_t b0)
     }
 }
 
-/* Fill a->lse and a->delta: delta_i = dout_i . out_i. dout is rounded here as it is for the product
- * that gives dP; otherwise the rows of dS would not sum to 0. */
+/* Set a->lse and a->delta, where delta_i = dout_i . out_i. dout is rounded as in the product that
+ * gives dP, because the rows of dS would otherwise not sum to 0. */
 static void attention_row_sums(const attention_parts *a, const float *lse, const float *dout,
                                const float *out, size_t ld_out)
 {

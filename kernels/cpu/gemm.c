@@ -1,6 +1,6 @@
-/* gemm.c: matrix products by product.h, cut into blocks that threads take as they become free. Each
- * element's sum is added in the same order wherever blocks begin, so the cut may depend on the
- * number of threads. */
+/* gemm.c: matrix products computed with product.h. C is cut into blocks, and each thread takes the
+ * next block when it is free. The terms of an element are added in the same order wherever blocks
+ * begin, so the cut may depend on the number of threads. */
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,9 +15,9 @@ struct sgt_gemm {
     size_t block_m, block_n;   /* size of a whole block */
     size_t blocks_m, blocks_n; /* number of blocks in each direction */
     int threads;
-    char *scratch;   /* (threads) areas of scratch_of_thread() bytes */
-    void *taken;     /* scratch if the plan allocated it, to be freed; else NULL */
-    double *squares; /* (units) sum of squares of each unit of C if requested, else NULL */
+    char *scratch;   /* scratch memory: scratch_of_thread() bytes for each thread */
+    void *taken;     /* scratch memory that the plan allocated itself and must free; NULL: none */
+    double *squares; /* sum of squares of each unit of C (see product.h), if requested; else NULL */
     size_t units;
 };
 
@@ -36,8 +36,8 @@ size_t sgt_gemm_scratch(int threads)
     return (size_t)(threads < 1 ? 1 : threads) * scratch_of_thread();
 }
 
-/* Estimate the cost of a cut in cycles per step along k: the blocks of the busiest thread, plus a
- * tenth of a block for the wait at the end. */
+/* Estimate the cost of cutting C into blocks of `rows` x `columns`, in cycles per step along k. It
+ * is the cost of the busiest thread's blocks, plus a tenth of a block for waiting at the end. */
 static double cost_of(const sgt_gemm *g, size_t rows, size_t columns)
 {
     const sgt_gemm_shape *s = &g->s;
@@ -51,7 +51,7 @@ static double cost_of(const sgt_gemm *g, size_t rows, size_t columns)
     return block * ((double)((blocks + threads - 1) / threads) + 0.1);
 }
 
-/* Choose the block size with the lowest cost. */
+/* Set the block size to the one with the lowest estimated cost. */
 static void cut(sgt_gemm *g)
 {
     const sgt_product *own = g->own;
@@ -86,7 +86,7 @@ static void run_block(const sgt_gemm *g, size_t block, const void *a, const void
     const sgt_gemm_shape *s = &g->s;
     const sgt_product *own = g->own;
     size_t i = block / g->blocks_n * g->block_m, j = block % g->blocks_n * g->block_n;
-    /* blocks begin at multiples of a unit */
+    /* number of units in a row of units; blocks begin at multiples of a unit */
     size_t across = (s->n + own->columns - 1) / own->columns;
     double *squares = g->squares ? g->squares + i / own->rows * across + j / own->columns : NULL;
     own->run(s, a, b, bias, c, i, s->m - i < g->block_m ? s->m - i : g->block_m, j,
@@ -97,7 +97,7 @@ static void run_block(const sgt_gemm *g, size_t block, const void *a, const void
 static int take_squares(sgt_gemm *g, sgt_error *err)
 {
     size_t rows = g->own->rows, columns = g->own->columns;
-    g->units = 1; /* if there is nothing to multiply, the whole of C is one unit */
+    g->units = 1; /* if there is nothing to multiply, all of C counts as one unit */
     if (g->blocks_m)
         g->units = round_up(g->s.m, rows) / rows * (round_up(g->s.n, columns) / columns);
     g->squares = calloc(g->units, sizeof *g->squares);
@@ -138,7 +138,7 @@ void sgt_gemm_free(sgt_gemm *g)
 
 int sgt_gemm_has_bf16(void) { return sgt_own_product(1) != NULL; }
 
-/* Fill C if k is 0: the product is zero. */
+/* Compute C if k is 0, so that the product is 0: only the bias and the old C contribute. */
 static void run_empty(const sgt_gemm *g, const float *bias, float *c)
 {
     const sgt_gemm_shape *s = &g->s;
@@ -152,17 +152,18 @@ static void run_empty(const sgt_gemm *g, const float *bias, float *c)
     if (g->squares) *g->squares = squares;
 }
 
-/* ---- blocks, and shares of other work that overlap with them ---- */
+/* ---- a run: blocks, and shares of other work that overlap with them ---- */
 
 typedef struct run {
     const sgt_gemm *g;
     const void *a, *b;
     const float *bias;
     float *c;
-    size_t next, done; /* number of blocks begun; number of blocks complete */
+    size_t next, done; /* next: number of blocks begun; done: number of blocks completed */
 } run;
 
-/* Take the next index below `count`, or return `count` if none is left. */
+/* Return *next and increase it by 1, or return `count` if *next has reached `count`. Several
+ * threads may call this at the same time. */
 static size_t take_next(size_t *next, size_t count)
 {
     size_t i = __atomic_load_n(next, __ATOMIC_RELAXED);
@@ -187,7 +188,8 @@ static int do_block(run *r)
     size_t blocks = g->blocks_m * g->blocks_n, b = take_next(&r->next, blocks);
     if (b == blocks) return 0;
     run_block(g, b, r->a, r->b, r->bias, r->c);
-    /* relaxed is enough: the end of the parallel region makes the blocks visible to all threads */
+    /* relaxed order suffices, because the end of the parallel region makes the blocks visible to
+     * all */
     __atomic_fetch_add(&r->done, 1, __ATOMIC_RELAXED);
     return 1;
 }

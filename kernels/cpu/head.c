@@ -1,9 +1,10 @@
-/* head.c: the head (logits = x w'), its softmax and its loss, on top of our own matrix products.
- * Logits exist only in blocks of 6 x 512 in the first-level cache. A part is a range of columns of
- * the logits. Each part of a row is stored once as e = exp(logit - the part's maximum), in the
- * format of the matrix products. Multiplied by one factor per row and part, e becomes the logits'
- * gradient. Both gradient products apply this factor. On CPUs with AMX, head_bf16_amx.c computes
- * the head in bfloat16 instead.
+/* head.c: the head (logits = x w'), its softmax and its loss, computed with our own matrix
+ * products. Logits exist only in blocks of 6 x 512, in the L1 cache. The columns of the logits are
+ * divided into parts. For each row and part, e = exp(logit - the part's maximum) is stored once, in
+ * the format of the matrix products. The gradient of the logits is e times one factor per row and
+ * part, which both gradient products apply. On CPUs with AMX, head_bf16_amx.c computes the head in
+ * bfloat16 instead.
+ *
  * After Milakov & Gimelshein, "Online normalizer calculation for softmax" (2018). */
 #include <math.h>
 #include <omp.h>
@@ -15,10 +16,11 @@
 #include "kernels/cpu/levels.h"
 #include "kernels/cpu/product.h"
 
-enum { PER_ROW = 3 }; /* number of arrays of shape (parts, n): max, sum, factor */
+enum { PER_ROW = 3 }; /* number of (parts, n) arrays: max, sum and factor */
 
-/* Return the number of columns of a part. The scratch must hold the part's panels of w with all C
- * channels, and the sum of dx must take a part in one step of at most SGT_PRODUCT_GROUPS groups. */
+/* Return the number of columns in a part. The scratch memory must hold the part's panels of w with
+ * all C channels. The product for dx must also take a part in one section of at most
+ * SGT_PRODUCT_GROUPS groups. */
 static size_t part_of(const sgt_head *h)
 {
     size_t per_group = h->bf16 ? 2 : 1, groups = (h->C + per_group - 1) / per_group;
@@ -36,17 +38,18 @@ int sgt_head_possible(const sgt_head *h)
     return tiled(h) || (sgt_own_product(h->bf16) && part_of(h) > 0 && !(h->bf16 && h->C % 2));
 }
 
-/* Return the row stride of e: an odd number of cache lines, so that successive rows do not compete
- * for the same cache sets. */
+/* Return the number of elements from one row of e to the next. It is an odd number of cache lines,
+ * so that successive rows do not compete for the same cache sets. */
 static size_t line_of(const sgt_head *h)
 {
-    size_t lde = (h->V + 63) / 64 * 64; /* this makes an even number of cache lines */
+    size_t lde = (h->V + 63) / 64 * 64; /* an even number of cache lines */
     return lde + (h->bf16 ? 32 : 16);
 }
 
 static size_t parts_of(const sgt_head *h) { return (h->V + part_of(h) - 1) / part_of(h); }
 
-/* Return the number of column ranges into which weight_gradient cuts C, each a task. */
+/* Return into how many ranges of columns weight_gradient cuts C. Each range of each part is one
+ * task. */
 static size_t across_of(const sgt_head *h)
 {
     return (h->C + SGT_SOFTMAX_COLUMNS - 1) / SGT_SOFTMAX_COLUMNS;
@@ -68,7 +71,7 @@ static void put(const sgt_softmax *s, int bf16, size_t at, float x)
     else ((float *)s->e)[at] = x;
 }
 
-/* Return whether no logit of row i is above the target's. Call it only when all parts are
+/* Return whether no logit of row i is larger than the target's. Call it when all parts are
  * computed. */
 static int is_greedy(const sgt_softmax *s, size_t i)
 {
@@ -78,9 +81,9 @@ static int is_greedy(const sgt_softmax *s, size_t i)
     return s->at_target[i] >= max;
 }
 
-/* Combine the parts of row i: return the loss, write the factor of each part, and subtract 1 at the
- * target. If the target's part is negligible relative to the others (e^-60), everything in that
- * part except the target's number becomes 0. */
+/* Combine the parts of row i: write the factor of each part, subtract 1 at the target, and return
+ * the loss. If the maximum of the target's part is more than 60 below the row's maximum, the part
+ * is negligible, and all its numbers except the target's become 0. */
 static float finish_row(const sgt_softmax *s, int bf16, size_t i, float *factor, double scale)
 {
     size_t parts = (s->V + s->part - 1) / s->part, n = s->n;
@@ -113,7 +116,8 @@ static char *scratch_of(const sgt_head *h)
 }
 
 /* Compute dx (n, C): dx_i = sum_j factor e_ij w_j. A task is a range of columns. If threads would
- * be idle, tasks are also cut into ranges of rows, but each range of rows packs w once more. */
+ * be idle, tasks are also cut into ranges of rows, although each range of rows must pack w
+ * again. */
 static void input_gradient(const sgt_head *h, const sgt_softmax *s, const float *factor, float *dx)
 {
     const sgt_gemm_shape g = {
@@ -135,8 +139,8 @@ static void input_gradient(const sgt_head *h, const sgt_softmax *s, const float 
     }
 }
 
-/* Compute dw (V, C): set it to sum_i factor e_ij x_i, or add that if `add` is set. A task is one
- * part and 512 columns of dw. Return the sum of dw's squares. */
+/* Compute dw (V, C): set it to sum_i factor e_ij x_i, or add this sum to it if `add` is set. A task
+ * computes one part and up to 512 columns of dw. Return the sum of squares of dw. */
 static double weight_gradient(const sgt_head *h, const sgt_softmax *s, const float *factor,
                               const float *x, float *dw, int add, double *squares)
 {

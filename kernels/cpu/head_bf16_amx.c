@@ -1,35 +1,35 @@
 /* head_bf16_amx.c: the head, its softmax and its loss in AMX tiles. Logits exist only in blocks of
  * up to 512 columns and 32 rows.
  *
- * Everything is transposed: logits' (V, n) = w x'. Each row of x then has a lane of its own, so its
- * maximum, sum and factors are lanes of vectors. dlogits' is directly the right operand of dx' = w'
- * dlogits'. Once its rows are interleaved, it is the left operand of dw = dlogits' x.
+ * Everything is computed transposed: logits' (V, n) = w x'. So each row of x has a vector lane of
+ * its own, which holds its maximum, sum or factor. dlogits' is directly the right operand of dx' =
+ * w' dlogits'. When its rows are interleaved, dlogits' is the left operand of dw = dlogits' x.
  *
  * Row i is stored as e_ij = exp(logit_ij - r_i), rounded to bfloat16. r_i, the reference of the
- * row, is the largest logit of the first part. All parts of a row then have the same factor, scale
- * / sum_j e_ij. So dx' is accumulated in the tiles themselves, and x times its factor is packed
- * once for all of w. If a logit exceeds r_i + 30, a sum could overflow. That part of the row then
- * uses its own maximum instead of r_i, and its own factor. The part is called mixed and takes a
+ * row, is the largest logit of the first part. So all parts of a row have the same factor, scale /
+ * sum_j e_ij. dx' can therefore be summed in the tiles, and x times its factor is packed only once
+ * for all of w. If a logit exceeds r_i + 30, a sum could overflow. That part of the row then uses
+ * its own maximum instead of r_i, and its own factor. Such a part is called mixed and takes a
  * slower code path. At the target, 1 is subtracted before rounding.
  *
- * Numbers rounded to bfloat16: e, x times its factor, and the inputs of the matrix products. The
- * sums and both gradients are float32, losses double. Order of sums: logits over C, dx over columns
- * of w, dw over rows, each in steps of 32 from the first on, whatever the number of threads.
+ * e, x times its factor, and the inputs of the matrix products are rounded to bfloat16. The sums
+ * and both gradients are float32, losses double. Logits are summed over C, dx over columns of w,
+ * and dw over rows, each in steps of 32 from the first step on, whatever the number of threads.
  *
- * Loads and tile products. A pair is 32 x 32 numbers: two tiles, one after the other in memory, 2
- * KiB. Every step multiplies two pairs: 4 loads for 4 tile products, which are 32 x 32 x 32
+ * Loads and tile products: A pair is 32 x 32 numbers in two tiles, one after the other in memory, 2
+ * KiB. Every step multiplies two pairs, with 4 loads for 4 tile products. These are 32 x 32 x 32
  * multiply-adds.
- *   logits: C/32 steps per 32 x 32 logits. x's pairs (C 256: 16 KiB) stay in the first-level
- *           cache, the part's packed w (256 KiB) in the second-level cache.
- *   dx:     16 steps per part and 32 x 32 numbers, and 4 loads and 4 stores of sums (1.06 loads
- *           per tile product in all). e's pairs (32 KiB) stay in the first-level cache, packed w'
- *           (256 KiB) in the second.
- *   dw:     n/32 steps, 16 at a time with 4 loads and 4 stores of sums (1.06). 512 rows of e
- *           (32 KiB) stay in the first-level cache, packed x (n 1024: 512 KiB) in the second.
- * So each step loads one pair from the second-level cache (32 bytes a cycle if a tile product takes
- * 16 cycles) and one from the first. e itself (n 1024: 103 MB) is written to memory once and read
- * back twice. What is packed per part: w, in order; w' (64 shuffles per tile, each tile used n/16
- * times); e for dw (one permutation per 64 bytes, each tile used C/16 times). */
+ *   logits: C/32 steps per 32 x 32 logits. The pairs of x (C 256: 16 KiB) stay in the L1 cache, the
+ *           part's packed w (256 KiB) in the L2 cache.
+ *   dx:     16 steps per part and 32 x 32 numbers, with another 4 loads and 4 stores of sums, so
+ *           1.06 loads per tile product. The pairs of e (32 KiB) stay in the L1 cache, packed w'
+ *           (256 KiB) in the L2 cache.
+ *   dw:     n/32 steps, 16 at a time with another 4 loads and 4 stores of sums (1.06). 512 rows of
+ *           e (32 KiB) stay in the L1 cache, packed x (n 1024: 512 KiB) in the L2 cache.
+ * So each step loads one pair from the L2 cache (32 bytes a cycle if a tile product takes 16
+ * cycles) and one pair from the L1 cache. e (n 1024: 103 MB) is written to memory once and read
+ * twice. Each part packs three operands: w, in order; w' (64 shuffles per tile, each tile used n/16
+ * times); and e for dw (one permutation per 64 bytes, each tile used C/16 times). */
 #include <math.h>
 #include <omp.h>
 #include <string.h>
@@ -42,31 +42,34 @@
 
 enum {
     COLUMNS = 512, /* maximum number of columns of x in a task */
-    STEPS = 16,    /* steps of 32 rows for which dw's sums stay in tiles */
+    STEPS = 16,    /* number of steps, of 32 rows each, for which the sums of dw stay in tiles */
     STEPS_BYTES = STEPS * PAIR
 };
 
-/* Sizes, and the arrays in sgt_head.memory. A pair (see amx.h) has PAIR bytes. */
+/* Sizes, and the arrays in sgt_head.memory. A pair of tiles (amx.h) has PAIR bytes. k counts the
+ * numbers along the sum of a matrix product. */
 typedef struct head {
     size_t n, V, C;
-    size_t rows, words, deep; /* n, V and C in units of SIDE, rounded up */
+    size_t rows, words, deep; /* rows, words, deep: n, V and C in units of SIDE, rounded up */
     size_t lanes;             /* n rounded up to SIDE */
-    size_t part, parts;       /* number of columns in a part; number of parts */
+    size_t part, parts;       /* part: number of columns per part; parts: number of parts */
     size_t line;              /* row stride of e, in pairs; odd */
     const float *x32;
     const uint16_t *x, *w;
     const int32_t *targets;
-    char *e;  /* (words, line) right pairs: k is SIDE columns, columns are SIDE rows of x */
-    char *xt; /* (rows, deep) right pairs: k is SIDE channels, columns are SIDE rows of x */
-    /* x times its rows' factors, (deep, rows) right pairs: k is the row of x; uses the memory of
-     * xt */
+    /* (words, line) right pairs: k is the column of the logits, columns are SIDE rows of x */
+    char *e;
+    char *xt; /* (rows, deep) right pairs: k is the channel, columns are SIDE rows of x */
+    /* (deep, rows) right pairs of x times its rows' factors: k is the row of x; shares the memory
+     * of xt */
     char *fx;
-    float *dxt; /* dx', (rows, deep) blocks: SIDE columns of x by SIDE rows of x */
+    float *dxt; /* (rows, deep) blocks of dx': SIDE columns of x by SIDE rows of x */
     float *subtracted, *largest, *sum, *factor; /* (parts, lanes) */
-    float *reference, *at_target, *common;      /* (lanes); common: factor of unmixed parts */
-    double *squares;                            /* sum of squares of dw for each task */
-    int *mixed;    /* (parts) 1: some row uses its own maximum in this part */
-    char *scratch; /* (threads, scratch_bytes) */
+    /* (lanes) each; common: each row's factor for all parts that are not mixed */
+    float *reference, *at_target, *common;
+    double *squares; /* sum of squares of dw for each task */
+    int *mixed;      /* (parts): 1 if some row uses its own maximum in this part */
+    char *scratch;   /* (threads, scratch_bytes) */
     size_t scratch_bytes, total;
 } head;
 
@@ -86,20 +89,20 @@ SGT_INLINE size_t columns_of(const head *r, size_t p) { return least(r->part, r-
 
 enum {
     PART = 512,          /* maximum number of columns in a part */
-    PART_BYTES = 1 << 20 /* maximum for a part's packed weights: half a second-level cache */
+    PART_BYTES = 1 << 20 /* maximum size in bytes of a part's packed weights: half of an L2 cache */
 };
 
-/* Largest excess of a logit over its row's reference r_i; if it is exceeded, the part is mixed. */
+/* A part becomes mixed if one of its logits exceeds its row's reference r_i by more than this. */
 #define ABOVE 30.0f
 
-/* Return the number of columns of a part, a multiple of SIDE. */
+/* Return the number of columns in a part, which is a multiple of SIDE. */
 static size_t part_of(size_t deep)
 {
     size_t fit = PART_BYTES / (deep * PAIR) * SIDE;
     return fit < SIDE ? SIDE : least(fit, PART);
 }
 
-/* Return the bytes of one thread's scratch: enough for any of logits, dx and dw. */
+/* Return the bytes of scratch memory that suffice for one thread to compute logits, dx or dw. */
 static size_t scratch_of(const head *r)
 {
     size_t wide = least(r->deep, COLUMNS / SIDE);
@@ -153,8 +156,8 @@ size_t sgt_head_bf16_amx_memory(const sgt_head *h)
 
 /* ---- logits and softmax ---- */
 
-/* Pack row block b (SIDE rows of x) for the logits. The reference of an ignored or absent row is
- * +infinity, so that its e is 0. The first part sets the references of the other rows. */
+/* Pack row block b (SIDE rows of x) for the logits. Set the reference of ignored or missing rows to
+ * +infinity, so that their e is 0. The first part will set the references of all other rows. */
 static void prepare_rows(const head *r, size_t b)
 {
     size_t i0 = b * SIDE, rows = least(SIDE, r->n - i0);
@@ -167,9 +170,9 @@ static void prepare_rows(const head *r, size_t b)
     }
 }
 
-/* Return exp(x) for x <= ABOVE, in three fifths of vexp's steps, with a relative error below 2^-21.
- * The result is 0 below -87.33. See exp_part in product.c for the polynomial. Here, unlike there,
- * the fraction of x log2 e is rounded only once, so that no digits are lost for large x. */
+/* Return exp(x) for x <= ABOVE, with a relative error below 2^-21, in three fifths of vexp's steps.
+ * The result is 0 below -87.33. The polynomial is that of exp_part in product.c. Unlike there, the
+ * fraction of x log2 e is rounded only once, so that large x lose no digits. */
 SGT_INLINE vf exp_of(vf x)
 {
     vf log2e = vset(1.44269504f);
@@ -182,9 +185,9 @@ SGT_INLINE vf exp_of(vf x)
     return vscale(vfma(q, f, vset(1)), n, x, vset(-87.33f));
 }
 
-/* Write e of part p for W rows of x, from row `lane` on, and set their largest logits and sums.
- * `logits` (columns, SIDE) holds the part's transposed logits. Mark the part as mixed if a logit
- * exceeds its row's reference by more than ABOVE. */
+/* Compute e of part p for W rows of x, from row `lane` on, and set their largest logits and their
+ * sums. `logits` (columns, SIDE) contains the part's logits, transposed. Mark the part as mixed if
+ * a logit exceeds its row's reference by more than ABOVE. */
 static void exp_lanes(const head *r, const float *logits, size_t p, size_t columns, size_t lane)
 {
     size_t at = p * r->lanes + lane, word = p * r->part / SIDE, half = lane % SIDE;
@@ -209,7 +212,7 @@ static void exp_lanes(const head *r, const float *logits, size_t p, size_t colum
     vstore(r->sum + at, total[0] + total[1]);
 }
 
-/* Pack the rows of w that belong to part p into `w`, as left pairs. */
+/* Pack the rows of w that part p needs into `w`, as left pairs. */
 static void pack_part(const head *r, char *w, size_t p)
 {
     size_t columns = columns_of(r, p), j0 = p * r->part;
@@ -219,8 +222,8 @@ static void pack_part(const head *r, char *w, size_t p)
                           r->C, least(SIDE, columns - v * SIDE), least(SIDE, r->C - k * SIDE));
 }
 
-/* Compute the logits of row block b (SIDE rows of x) and part p, and store their e, maxima and
- * sums. `w` is the packed part. */
+/* Compute the logits of row block b (SIDE rows of x) for part p, and store their e, maxima and
+ * sums. `w` contains the part's packed weights. */
 static void softmax_rows(const head *r, const char *w, size_t p, size_t b)
 {
     size_t columns = columns_of(r, p), j0 = p * r->part;
@@ -238,8 +241,8 @@ static void softmax_rows(const head *r, const char *w, size_t p, size_t b)
 }
 
 /* Compute e, maxima and sums of all parts. The first part is computed for all rows before the other
- * parts, because it sets their references; a task is SIDE rows. For the other parts, a task is one
- * part. */
+ * parts, because it sets the rows' references; its tasks are SIDE rows each. For the other parts, a
+ * task is one part. */
 static void softmax(const head *r)
 {
     char *w = own_scratch(r);
@@ -275,9 +278,10 @@ static int is_greedy(const head *r, size_t i)
     return r->at_target[i] >= max;
 }
 
-/* Subtract 1 at row i's target. `below` is what the target's part subtracted from its logits, minus
- * the largest number that any part of the row subtracted. If the target's part is negligible
- * relative to the others (e^-60), everything in that part except the target's number becomes 0. */
+/* Subtract 1 at the target of row i. `below` is the number that the target's part has subtracted
+ * from its logits, minus the largest number that any part of the row has subtracted. If `below` is
+ * less than -60, the target's part is negligible, and all its numbers except the target's become
+ * 0. */
 static void subtract_one(const head *r, size_t i, double max, double sum, double below,
                          double scale)
 {
@@ -288,13 +292,14 @@ static void subtract_one(const head *r, size_t i, double max, double sum, double
             *number_of_e(r, i, j) = 0;
         x = -1;
         r->factor[own * r->lanes + i] = (float)scale;
-        /* threads that process other rows may store the same value */
+        /* threads with other rows may store the same value at the same time */
         __atomic_store_n(&r->mixed[own], 1, __ATOMIC_RELAXED);
     }
     sgt_kernels_cpu()->to_bf16(number_of_e(r, i, target), &x, 1);
 }
 
-/* Combine the parts of row i: return its loss, and write the factor of each part. */
+/* Combine the parts of row i: write the factor of each part, subtract 1 at the target, and return
+ * the loss. */
 static float finish_row(const head *r, size_t i, double scale)
 {
     size_t lanes = r->lanes;
@@ -318,9 +323,9 @@ static float finish_row(const head *r, size_t i, double scale)
 
 /* ---- the gradient of the input ---- */
 
-/* Add part p's share to dx' of row block b and column blocks c0 .. c0 + wide - 1. The share of a
- * mixed part is multiplied by its factors here; for other parts, input_gradient applies them.
- * `left` is the part's packed w', one row of pairs per SIDE columns of x. */
+/* Add part p's share to dx' for row block b and column blocks c0 .. c0 + wide - 1. The share of a
+ * mixed part is multiplied by its factors here. For all other parts, input_gradient applies the
+ * factors. `left` contains the part's packed w', with one row of pairs per SIDE columns of x. */
 static void add_part(const head *r, size_t p, const char *left, size_t b, size_t c0, size_t wide)
 {
     size_t steps = units(columns_of(r, p));
@@ -337,9 +342,9 @@ static void add_part(const head *r, size_t p, const char *left, size_t b, size_t
     }
 }
 
-/* Add shares to dx': those of all mixed parts if `mixed` is 1, else those of all other parts. The
- * call covers row blocks b0 .. b0 + rows - 1 and column blocks c0 .. c0 + wide - 1; a block has
- * SIDE rows or columns. */
+/* Add to dx' the shares of all mixed parts if `mixed` is 1, else those of all other parts. Compute
+ * row blocks b0 .. b0 + rows - 1 and column blocks c0 .. c0 + wide - 1, where a block has SIDE rows
+ * or columns. */
 static void add_parts(const head *r, int mixed, size_t b0, size_t rows, size_t c0, size_t wide)
 {
     char *left = own_scratch(r);
@@ -386,7 +391,7 @@ static void input_gradient(const head *r, float *dx, size_t b0, size_t rows, siz
         for (size_t c = c0; c < c0 + wide; c++) transpose_out(r, dx, b, c);
 }
 
-/* Write dx (n, C), computed from e and the factors. */
+/* Compute dx (n, C) from e and the factors. */
 static void input_gradients(const head *r, float *dx, int threads)
 {
     size_t across = across_of(r), down = 1, wide = (r->deep + across - 1) / across;
@@ -417,8 +422,8 @@ static void pack_factored(const head *r, char *out, const float *factor, size_t 
                           least(SIDE, r->C - c * SIDE));
 }
 
-/* Write up to 256 columns of a row of dw, or add to them if `add` is set. They come from `sum`,
- * whose blocks of SIDE columns are BLOCK_BYTES apart. Return the sum of squares of the new
+/* Write up to 256 columns of a row of dw, or add to them if `add` is set. The numbers come from
+ * `sum`, in blocks of SIDE columns that are BLOCK_BYTES apart. Return the sum of squares of the new
  * numbers. */
 static double finish_weights(float *dw, const float *sum, size_t columns, int add, int streams)
 {
@@ -435,7 +440,7 @@ static double finish_weights(float *dw, const float *sum, size_t columns, int ad
 }
 
 /* Compute row block `word` (SIDE rows) and column blocks c0 .. c0 + wide - 1 of dw. Return the sum
- * of their squares. */
+ * of squares of the new numbers. */
 static double weight_rows(const head *r, float *dw, size_t word, size_t c0, size_t wide,
                           const char *right, char *left, int add)
 {
@@ -475,7 +480,7 @@ static double weight_part(const head *r, float *dw, size_t p, size_t c0, size_t 
     return squares;
 }
 
-/* Write dw (V, C), or add to it if `add` is set. Return the sum of squares of the result. */
+/* Compute dw (V, C), or add to it if `add` is set. Return the sum of squares of the new dw. */
 static double weight_gradients(const head *r, float *dw, int add, int threads)
 {
     size_t across = across_of(r), tasks = r->parts * across, wide = COLUMNS / SIDE;

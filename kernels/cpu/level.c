@@ -1,7 +1,7 @@
-/* level.c: every kernel, in the order of ref/ref.c, written once with vectors of W floats and
- * compiled once per level. For AVX-512 it is compiled twice more: with attention's matrix products
- * in bfloat16 (SGT_FOR_bf16) and in AMX tiles (SGT_FOR_amx). Everything but the table is static, so
- * that the linker cannot replace one level's code by another's. */
+/* level.c: all CPU kernels, in the order of ref/ref.c. They are written with vectors of W floats,
+ * and compiled once for each CPU level. For AVX-512 they are compiled twice more: with attention's
+ * matrix products in bfloat16 (SGT_FOR_bf16) and in AMX tiles (SGT_FOR_amx). Everything but the
+ * table is static, so that the linker cannot replace code for one level by code for another. */
 #ifndef SGT_NAME
 #define SGT_NAME(f) f##_plain
 #define SGT_LEVEL "plain"
@@ -15,7 +15,7 @@
 
 /* ---- sums ---- */
 
-/* Sums of float arrays, and sums of their squares in double. */
+/* add adds y to x, and sum_squares returns the sum of squares of x in double, for n floats each. */
 
 static void add(float *x, const float *y, size_t n)
 {
@@ -42,12 +42,12 @@ static double sum_squares(const float *x, size_t n)
 
 /* ---- rounding to 16 bits ---- */
 
-/* Rounding of floats to bfloat16 or fp16 with integer operations. Iterations of the loops are
+/* Floats are rounded to bfloat16 or fp16 with integer operations. The iterations of these loops are
  * independent, so the compiler vectorizes them. */
 
-/* Clear the lowest `drop` bits of a float's bits after rounding to nearest, ties to even. A carry
- * out of the fraction increases the exponent; past the largest finite number the result is
- * infinity. */
+/* Round a float, given as its bits, to nearest, ties to even, and clear its lowest `drop` bits. A
+ * carry out of the fraction increases the exponent, so a number above the largest finite one
+ * becomes infinity. */
 SGT_INLINE uint32_t round_bits(uint32_t u, int drop)
 {
     uint32_t half = (1u << (drop - 1)) - 1 + (u >> drop & 1);
@@ -68,7 +68,7 @@ SGT_INLINE uint32_t to_bits(float x)
     return u;
 }
 
-/* Return a mask for selecting bits: all ones if `yes` is 1, all zeros if it is 0. */
+/* Return a mask of 32 ones if `yes` is 1, or of 32 zeros if `yes` is 0. */
 SGT_INLINE uint32_t pick(int yes) { return 0u - (uint32_t)yes; }
 
 SGT_INLINE float round_bf16(float x)
@@ -77,8 +77,8 @@ SGT_INLINE float round_bf16(float x)
     return from_bits((u & 0x7fffffff) > 0x7f800000 ? u : r); /* a NaN stays a NaN */
 }
 
-/* Round to fp16. Below 2^-14, numbers in fp16 are 2^-24 apart; adding and subtracting 0.5 rounds to
- * a multiple of that. */
+/* Round x to fp16. Below 2^-14, fp16 numbers are 2^-24 apart. Adding and subtracting 0.5 rounds x
+ * to a multiple of 2^-24. */
 SGT_INLINE float round_fp16(float x)
 {
     uint32_t u = to_bits(x), sign = u & 0x80000000, size = u & 0x7fffffff;
@@ -105,10 +105,10 @@ static void to_bf16(uint16_t *out, const float *x, size_t n)
     }
 }
 
-/* Convert as to_bf16 does. If the CPU has AVX-512 and `out` begins at a cache line, write with
- * non-temporal stores. They suit data that will have left the caches before it is read again: the
- * lines need not be fetched before they are overwritten. Call stream_end after the last conversion,
- * before another thread reads the data. */
+/* stream_bf16 converts as to_bf16 does. If the CPU has AVX-512 and `out` begins at a cache line, it
+ * uses non-temporal stores, which need not fetch a line before overwriting it. They suit data that
+ * would leave the caches before it is read again. Call stream_end after the last conversion, before
+ * another thread reads the data. */
 #if defined(__AVX512BW__)
 SGT_INLINE __m512i bf16_in_upper_half(const float *x)
 {
@@ -142,11 +142,12 @@ static inline void stream_end(void) {}
 
 /* ---- normal random numbers ---- */
 
-/* Normally distributed random numbers, computed from W Philox draws at a time. The code uses only
- * operations whose rounding IEEE 754 defines, and no fused multiply-add, so every level gives the
- * same bits. The polynomials for logf, sinf and cosf are those of Cephes (Moshier, 1989). */
+/* Normally distributed random numbers, computed from W Philox draws at a time. Every operation is
+ * one whose rounding IEEE 754 defines, and fused multiply-adds are not used, so every CPU level
+ * gives the same bits. The polynomials for logf, sinf and cosf come from Cephes (Moshier, 1989). */
 
-/* Return ln u for 0 < u <= 1, from u = 2^e (1 + f) with 1 + f between sqrt(1/2) and sqrt 2. */
+/* Return ln u for 0 < u <= 1. u is split into 2^e (1 + f) with 1 + f between sqrt(1/2) and sqrt
+ * 2. */
 SGT_INLINE float normal_log(float u)
 {
     uint32_t bits;
@@ -169,8 +170,8 @@ SGT_INLINE float normal_log(float u)
     return (f + y) + 0.693359375f * k;
 }
 
-/* Compute the cosine and sine of x/2^32 of a full turn. First subtract the nearest multiple of a
- * quarter turn, which leaves an angle of at most an eighth of a turn. */
+/* Compute the cosine and sine of x/2^32 of a full turn. The nearest multiple of a quarter turn is
+ * subtracted first, so that the remaining angle is at most an eighth of a turn. */
 SGT_INLINE void normal_turn(float *cosine, float *sine, uint32_t x)
 {
     uint32_t quarter = (x + 0x20000000u) >> 30;
@@ -185,8 +186,8 @@ SGT_INLINE void normal_turn(float *cosine, float *sine, uint32_t x)
     *sine = quarter & 2 ? -b : b;
 }
 
-/* Write the 4 * W random numbers from `element` on, a multiple of 4. Iterations are independent, so
- * the compiler vectorizes the loops. */
+/* Write 4 * W random numbers from `element` on, which must be a multiple of 4. Iterations are
+ * independent, so the compiler vectorizes the loops. */
 static void normal_block(float *out, const sgt_normals *d, uint64_t element)
 {
     uint32_t word[4][W];
@@ -213,7 +214,7 @@ static void normal_block(float *out, const sgt_normals *d, uint64_t element)
 static void normals(float *out, size_t n, const sgt_normals *d)
 {
     float block[4 * W];
-    size_t skip = d->first % 4; /* numbers of the first draw that precede d->first */
+    size_t skip = d->first % 4; /* how many numbers of the first draw precede d->first */
     uint64_t element = d->first - skip;
     for (size_t i = 0, count; i < n; i += count, element += 4 * W, skip = 0) {
         count = 4 * W - skip < n - i ? 4 * W - skip : n - i;
@@ -227,7 +228,7 @@ static void normals(float *out, size_t n, const sgt_normals *d)
 
 /* ---- token plus position embedding ---- */
 
-/* Token plus position embedding, and its gradients. */
+/* Sum of token and position embeddings, and the gradients of both. */
 
 static void embed(float *out, const int32_t *ids, const float *wte, const float *wpe, size_t row0,
                   size_t n, size_t T, size_t C)
@@ -261,14 +262,14 @@ static double embed_backward(float *dwte, float *dwpe, const int32_t *ids, const
 
 /* ---- layer normalization ---- */
 
-/* Layer normalization, one row at a time, so that the row stays in the first-level cache while
+/* Layer normalization computes one row at a time, so that the row stays in the L1 cache while
  * several passes read it. */
 
-/* Compute the mean and 1/sqrt(variance + eps) of a row in two passes: the one-pass formula suffers
- * from cancellation if the mean is large. */
+/* Compute the mean and 1/sqrt(variance + eps) of a row in two passes. A one-pass formula would lose
+ * digits by cancellation if the mean is large. */
 SGT_INLINE void row_statistics(float *mean, float *rstd, const float *x, size_t C, float eps)
 {
-    vf a = vset(0), b = vset(0); /* two independent sums, to hide the latency of additions */
+    vf a = vset(0), b = vset(0); /* two independent sums, which hide the latency of the additions */
     size_t c = 0;
     for (; c + 2 * W <= C; c += 2 * W) {
         a += vload(x + c);
@@ -326,7 +327,7 @@ SGT_INLINE void row_means(float *mean_g, float *mean_gx, const float *dout, cons
 {
     vf g_sum = vset(0), gx_sum = vset(0);
     for (size_t c = 0; c < C; c += W) {
-        /* g is 0 past the end of the row, so both sums' terms are 0 there */
+        /* past the end of the row g is 0, so the terms of both sums are 0 */
         vf g = vload_upto(dout + c, C - c) * vload_upto(w + c, C - c);
         vf xhat = (vload_upto(x + c, C - c) - vset(mean)) * vset(rstd);
         g_sum += g;
@@ -336,8 +337,9 @@ SGT_INLINE void row_means(float *mean_g, float *mean_gx, const float *dout, cons
     *mean_gx = (float)(vtotal(gx_sum) / (double)C);
 }
 
-/* Complete the backward pass of `rows` rows whose mean(g) and mean(g*xhat) are known. Add to dx.
- * Sum dw and db over these rows in registers before adding them to memory. */
+/* Complete the backward pass of `rows` rows, at most LAYERNORM_ROWS, whose mean(g) and mean(g*xhat)
+ * are known. Add their gradients to dx. dw and db are summed over these rows in registers before
+ * they are added to memory. */
 enum { LAYERNORM_ROWS = 8 };
 SGT_INLINE void rows_backward(float *dx, float *dw, float *db, const float *dout, const float *x,
                               const float *mean, const float *rstd, const float *w,
@@ -376,12 +378,12 @@ static void layernorm_backward(float *dx, float *dw, float *db, const float *dou
 
 /* ---- dropout ---- */
 
-/* Dropout: the factors of kernels/dropout.h, and arrays multiplied by them. */
+/* Dropout factors as defined in kernels/dropout.h, and the product of an array with them. */
 
-enum { DROP = 4 * W }; /* elements drawn at a time: W Philox draws of four, one draw per lane */
+enum { DROP = 4 * W }; /* elements drawn at a time: W Philox draws of four elements, one per lane */
 
-/* Write the factors of DROP elements from `element` on, a multiple of 4. Iterations are
- * independent, so the compiler vectorizes the loop. */
+/* Write the factors of DROP elements from `element` on, which must be a multiple of 4. Iterations
+ * are independent, so the compiler vectorizes the loop. */
 static void drop_factors(float *factor, const sgt_dropout *d, uint64_t element)
 {
     const uint32_t limit = sgt_dropout_limit(d->rate);
@@ -395,7 +397,7 @@ static void drop_factors(float *factor, const sgt_dropout *d, uint64_t element)
 static void dropout(float *out, const float *x, size_t n, const sgt_dropout *d)
 {
     float factor[DROP];
-    size_t skip = d->first % 4; /* elements of the first draw that precede d->first */
+    size_t skip = d->first % 4; /* how many elements of the first draw precede d->first */
     uint64_t element = d->first - skip;
     for (size_t i = 0; i < n; element += DROP, skip = 0) {
         drop_factors(factor, d, element);
@@ -409,11 +411,11 @@ static void dropout(float *out, const float *x, size_t n, const sgt_dropout *d)
 
 /* ---- GELU ---- */
 
-/* GELU and its derivative, W numbers at a time. Both forms (tanh and erf) are x*Phi(x). The error
- * is a few roundings of x. */
+/* GELU and its derivative, for W numbers at a time. Both forms (tanh and erf) are x*Phi(x). The
+ * error is a few times the rounding error of x. */
 
-/* Return exp(-2u), for 0.5 (1 + tanh u) = 1 / (1 + exp(-2u)) in GELU. The right side suffers from
- * no cancellation, whatever the sign of x. */
+/* Return exp(-2u), from which GELU computes 0.5 (1 + tanh u) as 1 / (1 + exp(-2u)). This formula
+ * loses no digits by cancellation, whatever the sign of x. */
 SGT_INLINE vf exp_minus_2u(vf x)
 {
     /* -2 sqrt(2/pi)(x + 0.044715 x^3) */
@@ -426,8 +428,8 @@ SGT_INLINE vf gelu_tanh(vf x) { return x / (vset(1) + exp_minus_2u(x)); }
 SGT_INLINE vf gelu_tanh_slope(vf x)
 {
     const vf a = vset(2 * 0.797884561f), b = vset(6 * 0.797884561f * 0.044715f); /* d(2u)/dx */
-    /* beyond +-100 the slope is 0 or 1; clamping keeps the multiplications below from
-     * overflowing */
+    /* beyond +-100 the slope is 0 or 1; limiting x prevents overflow in the multiplications
+     * below */
     x = vmin(vset(100), vmax(vset(-100), x));
     vf e = vmin(vset(1e30f), exp_minus_2u(x));
     vf s = vset(1) / (vset(1) + e);
@@ -435,10 +437,12 @@ SGT_INLINE vf gelu_tanh_slope(vf x)
 }
 
 /* Return Phi(x), the distribution function of the standard normal distribution, and set phi =
- * exp(-x^2/2)/sqrt(2 pi). For t = |x|, Phi(-t) = exp(-t^2/2) R(t), and R decreases slowly from 1/2.
- * A polynomial of degree 9 in (t - 3)/(t + 3) (Chebyshev fit) gives R with a relative error of
- * 1.6e-8 for t up to 13.5, past which the result of exp is 0. No digits cancel in Phi(t) = 1 -
- * Phi(-t), because Phi(-t) is at most 1/2. */
+ * exp(-x^2/2)/sqrt(2 pi).
+ *
+ * For t = |x|, Phi(-t) = exp(-t^2/2) R(t), where R decreases slowly from 1/2. R is approximated by
+ * a polynomial of degree 9 in (t - 3)/(t + 3) (Chebyshev fit), with a relative error of 1.6e-8 for
+ * t up to 13.5. Beyond 13.5, the exponential is 0. Phi(t) = 1 - Phi(-t) loses no digits, because
+ * Phi(-t) is at most 1/2. */
 SGT_INLINE vf normal(vf x, vf *phi)
 {
     vf t = vmin(vset(13.5f), vabs(x));
@@ -493,12 +497,12 @@ static void gelu_backward(float *dx, const float *dout, const float *x, size_t n
 
 /* ---- the gradient of a bias ---- */
 
-/* The gradient of a bias: a sum over rows of float32 or bfloat16. The sum of a strip of columns is
- * kept in registers in double, because float would lose a few of its last bits over thousands of
+/* The gradient of a bias is a sum over rows of float32 or bfloat16. The sums of a strip of columns
+ * are kept in registers in double, because float would lose some of its last bits over thousands of
  * rows. */
 
-/* Add the sums over n rows of a strip of columns to db. The strip has `vectors` vectors, of which
- * only the last may be partial. A row of four vectors fills whole cache lines. */
+/* Add the sums over n rows of a strip of columns to db. The strip is `vectors` vectors wide, of
+ * which only the last may be partial. Four vectors are whole cache lines. */
 SGT_INLINE void strip_sum(float *db, const void *dout, size_t first, size_t n, size_t ld,
                           int vectors, size_t width, int bf16)
 {
@@ -538,13 +542,13 @@ static void bias_backward_bf16(float *db, const uint16_t *dout, size_t n, size_t
 /* ---- generating text one token at a time ---- */
 
 /* Kernels for generating text one token at a time: matrix products with few rows, which read the
- * weights from memory once, and attention of one query to the preceding positions.
+ * weights from memory once, and attention of one query to earlier positions.
  *
- * A dot product is accumulated in order of k in one vector of W partial sums, which are added at
- * the end. Its bits are therefore the same in every tile, and for any number of rows. A tile
- * multiplies rows of x by DOT_COLUMNS rows of weights. While the first rows of x are multiplied by
- * them, the next tile's weights are prefetched. So even with a single row of x, only memory
- * bandwidth limits the speed. */
+ * A dot product adds its terms in order of k to one vector of W partial sums, which are added at
+ * the end. So its bits do not depend on the tile or on the number of rows. A tile multiplies rows
+ * of x by DOT_COLUMNS rows of weights. While the first rows of x use these weights, the next tile's
+ * weights are prefetched. So only memory bandwidth limits the speed, even with a single row of
+ * x. */
 
 /* the DOT_ROWS * DOT_COLUMNS sums of a tile fit in registers */
 enum { DOT_ROWS = W == 16 ? 4 : 2, DOT_COLUMNS = 4 };
@@ -560,8 +564,8 @@ SGT_INLINE void dots_step(vf sum[DOT_ROWS][DOT_COLUMNS], const float *x, const v
     }
 }
 
-/* Compute out (rows, columns) = x (rows, k) w' + bias. Prefetch the next tile's weights, which
- * begin at `ahead`, unless that is NULL. rows, columns and bf16 are constants in every call. */
+/* Compute out (rows, columns) = x (rows, k) w' + bias. If `ahead` is not NULL, prefetch the next
+ * tile's weights from there. rows, columns and bf16 are constants in every call. */
 SGT_INLINE void dots_tile(float *out, size_t ld_out, const float *x, const void *w,
                           const float *bias, size_t k, const char *ahead, int rows, int columns,
                           int bf16)
@@ -619,8 +623,8 @@ static void dots_bf16(float *out, size_t ld_out, const float *x, const uint16_t 
     dots_of(out, ld_out, x, w, bias, n, m, k, 1);
 }
 
-/* Compute out (count) = sum_j p_j v_j for `count` columns of v, whose row stride is ld. The sums
- * take `vectors` vectors. */
+/* Compute out = sum_j p_j v_j for `count` columns of v, whose row stride is ld. The sums are kept
+ * in `vectors` vectors. */
 SGT_INLINE void weighted_sum(float *out, const float *p, const float *v, size_t ld, size_t T,
                              size_t count, int vectors)
 {
@@ -658,14 +662,14 @@ static void attend(float *out, const float *q, const float *k, const float *v, s
 
 /* ---- the loss of a softmax classifier ---- */
 
-/* Softmax, loss and gradient of each row of logits. A row of GPT-2's vocabulary fits in the
- * second-level cache. */
+/* Softmax, loss and gradient of one row of logits after another. A row of GPT-2's vocabulary fits
+ * in the L2 cache. */
 
-/* number of columns summed in float before the sum is added to a double */
+/* number of columns that are summed in float before their sum is added to a double */
 enum { CROSS_ENTROPY_BLOCK = 1024 };
 
-/* Return the sum of exp(x - max) over V columns. If `out` is not NULL, write the terms there; it
- * may be x. */
+/* Return the sum of exp(x - max) over V columns. If `out` is not NULL, store the exponentials
+ * there; `out` may be the same array as x. */
 SGT_INLINE double row_exp(float *out, const float *x, size_t V, float max)
 {
     double total = 0;
@@ -711,11 +715,11 @@ static void cross_entropy(float *logits, float *loss, const int32_t *targets, si
 
 /* ---- AdamW ---- */
 
-/* The AdamW update in one pass over parameters, moments and gradients. The pass also writes the
- * bfloat16 copy of the parameters that matrix products read. Prefetch instructions brought no gain
- * on a Zen 4 (check-kernels --bench --kernel adamw). */
+/* The AdamW update in one pass over parameters, moments and gradients. The same pass writes the
+ * bfloat16 copy of the parameters that matrix products read. Prefetch instructions did not make it
+ * faster on a Zen 4 (check-kernels --bench --kernel adamw). */
 
-/* number of floats updated at a time, and then copied while they are in the first-level cache */
+/* number of floats that are updated, and then copied while they are in the L1 cache */
 enum { COPIED_FLOATS = 64 };
 
 typedef struct adamw_factors {
@@ -766,8 +770,8 @@ SGT_INLINE void widen_moments(float *to, const uint16_t *from, size_t n)
     for (size_t i = 0; i < n; i++) to[i] = from_bits((uint32_t)from[i] << 16);
 }
 
-/* Round the moments of n elements to bfloat16 at random (kernels/moments.h). All of these elements
- * share `key`. */
+/* Round the moments of n elements to bfloat16 at random (kernels/moments.h). `key` is the key of
+ * all these elements. */
 SGT_INLINE void round_moments(uint16_t *m, uint16_t *v, const float *m1, const float *v1,
                               uint32_t key, uint32_t element, size_t n)
 {
@@ -788,7 +792,7 @@ static void adamw_bf16(float *p, uint16_t *m, uint16_t *v, const float *g, size_
         uint64_t element = r->first + i, left = UINT64_C(0x100000000) - (uint32_t)element;
         if (!(uint32_t)element) key = sgt_moments_key(r->seed, r->draw, element);
         part = n - i < COPIED_FLOATS ? n - i : COPIED_FLOATS;
-        /* a key serves 2^32 elements: stop at the element where the next key begins */
+        /* a key is valid for 2^32 elements, so stop where the next key begins */
         if (part > left) part = left;
         widen_moments(m1, m + i, part);
         widen_moments(v1, v + i, part);
@@ -802,7 +806,7 @@ static void adamw_bf16(float *p, uint16_t *m, uint16_t *v, const float *g, size_
 
 /* ---- SGD ---- */
 
-/* The SGD update with momentum, in one pass over parameters, momentum and gradients. */
+/* The SGD update with momentum is one pass over parameters, momentum and gradients. */
 
 static void sgd(float *p, float *m, const float *g, size_t n, const sgt_sgd *o)
 {

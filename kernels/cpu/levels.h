@@ -1,5 +1,5 @@
-/* levels.h: declares a complete table of kernels for each instruction-set level, and the head in
- * AMX tiles. Only cpu.c chooses among the tables. */
+/* levels.h: declares the table of kernels for each CPU level (instruction set), and the head in AMX
+ * tiles. Only cpu.c chooses among the tables. */
 #ifndef SGT_LEVELS_H
 #define SGT_LEVELS_H
 
@@ -9,10 +9,10 @@ extern const sgt_kernels sgt_table_plain;
 extern const sgt_kernels sgt_table_avx2;        /* x86-64 only */
 extern const sgt_kernels sgt_table_avx512;      /* x86-64 only */
 extern const sgt_kernels sgt_table_bf16_avx512; /* x86-64 only; attention in bfloat16 */
-extern const sgt_kernels sgt_table_amx;         /* x86-64 only; attention in AMX tiles */
+extern const sgt_kernels sgt_table_amx;         /* x86-64 only; attention runs in AMX tiles */
 
-/* The head in AMX tiles, with the arguments of sgt_head_memory and sgt_head_run. head.c calls these
- * functions if the CPU has AMX. */
+/* The head in AMX tiles. The arguments are those of sgt_head_memory and sgt_head_run. head.c calls
+ * these functions if the CPU has AMX. */
 size_t sgt_head_bf16_amx_memory(const sgt_head *h);
 double sgt_head_bf16_amx(const sgt_head *h, size_t n, const void *x, const float *x32,
                          const void *w, const int32_t *targets, double scale, float *loss,

@@ -1,7 +1,7 @@
-/* muon.c: Muon's update (kernels/muon.h) with our own matrix products. The products take nearly all
- * of the time: 10 n rows columns + 5 n^3 multiply-adds, with n the smaller dimension. The passes
- * between them are plain loops over pieces of PIECE numbers, whose bounds do not depend on the
- * number of threads. */
+/* muon.c: Muon's update (kernels/muon.h), computed with our own matrix products. These take nearly
+ * all of the time: 10 n rows columns + 5 n^3 multiply-adds, where n is the smaller of rows and
+ * columns. All other work is done in plain loops over pieces of PIECE numbers. The pieces do not
+ * depend on the number of threads. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -13,12 +13,14 @@ enum { PIECE = 16384 }; /* numbers per task of a pass */
 struct sgt_muon {
     sgt_muon_shape s;
     int threads;
-    size_t n, count; /* the smaller dimension; number of elements of the matrix */
-    /* A = X X', A A, and B X. If there are more rows than columns: A = X'X, A A, and X B */
+    /* n: the smaller of rows and columns; count: number of elements of the matrix */
+    size_t n, count;
+    /* gram: A = X X'; square: A A; product: B X. If there are more rows than columns, gram is A =
+     * X'X, and product is X B. */
     sgt_gemm *gram, *square, *product;
     float *x, *y;        /* (rows, columns) */
     float *a, *b;        /* (n, n) */
-    uint16_t *x16, *a16; /* bf16: x, and a or b, as the products take them */
+    uint16_t *x16, *a16; /* bfloat16 copies for matrix products: x16 of x, a16 of a or b */
     double *squares;     /* one for each piece of x */
 };
 
@@ -101,8 +103,8 @@ void sgt_muon_free(sgt_muon *u)
     free(u);
 }
 
-/* Round numbers that were just computed, and write them to `packed` if the products take
- * bfloat16. */
+/* Round n numbers that were just computed. If matrix products multiply bfloat16, also store the
+ * numbers in `packed`. */
 static void finish(const sgt_muon *u, float *x, uint16_t *packed, size_t n)
 {
     const sgt_kernels *k = sgt_kernels_cpu();
@@ -110,7 +112,8 @@ static void finish(const sgt_muon *u, float *x, uint16_t *packed, size_t n)
     if (u->s.bf16) k->to_bf16(packed, x, n);
 }
 
-/* Compute out = f*x + h*y for n numbers, and round the result with finish. out may be x or y. */
+/* Compute out = f*x + h*y for n numbers, and round the result with `finish`. `out` may be the same
+ * array as x or y. */
 static void mix(const sgt_muon *u, float *out, float f, const float *x, float h, const float *y,
                 uint16_t *packed, size_t n)
 {
@@ -122,7 +125,7 @@ static void mix(const sgt_muon *u, float *out, float f, const float *x, float h,
     }
 }
 
-/* Update the momentum, and set x to Nesterov's step divided by its norm. */
+/* Update the momentum m, and set u->x to Nesterov's step divided by its norm. */
 static void begin(const sgt_muon *u, float *m, const float *g, const sgt_muon_update *o)
 {
     const float keep = (float)SGT_MUON_MOMENTUM, rest = (float)(1 - SGT_MUON_MOMENTUM);

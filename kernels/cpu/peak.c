@@ -1,4 +1,4 @@
-/* peak.c: measures the speed of our own matrix products when only the cores limit it, not
+/* peak.c: measures the speed of our own matrix products when only the cores limit it, and not
  * memory. */
 #include <math.h>
 #include <omp.h>
@@ -11,28 +11,31 @@
 #include "kernels/kernels.h"
 #include "kernels/cpu/product.h"
 
-#define SPEND 10e-3       /* minimum time to measure, in seconds, after a warm-up product */
-#define SPEND_MOST 100e-3 /* maximum time to measure, in seconds */
-#define CLOSE 1.05        /* highest ratio of the two fastest times of an undisturbed core */
+#define SPEND 10e-3 /* minimum measuring time in seconds, after one product that is not timed */
+#define SPEND_MOST 100e-3 /* maximum measuring time in seconds */
+/* a core counts as undisturbed if its two fastest times differ by at most this factor */
+#define CLOSE 1.05
 
 enum {
     MOST = 1000,        /* maximum number of products that a thread times */
-    ROUGHLY = 512 << 10 /* bytes assumed for a second-level cache of unknown size */
+    ROUGHLY = 512 << 10 /* size in bytes assumed for an L2 cache of unknown size */
 };
 
-/* Each thread multiplies (side, side) matrices of its own. They fit into its second-level cache
- * together with the packed copy of B. Only a thread's fastest product counts, because other
- * programs may have used its core during the others. */
+/* State of a measurement. Each thread multiplies its own (side, side) matrices, which fit in its L2
+ * cache together with the packed copy of B. Only the fastest product of a thread counts, because
+ * other programs may have used its core during the other products. */
 typedef struct peak {
     const sgt_product *own;
     sgt_gemm_shape s;
-    size_t scratch, operand, each; /* bytes: scratch; A or B; memory per thread */
-    char *memory;                  /* (threads, each) */
-    int done;                      /* number of threads whose measurement is complete */
-    double speed;                  /* sum of the speeds of these threads, in products per second */
+    /* sizes in bytes: scratch: scratch memory; operand: A or B; each: memory per thread */
+    size_t scratch, operand, each;
+    char *memory; /* (threads, each) */
+    int done;     /* number of threads whose measurement is complete */
+    double speed; /* sum of the speeds of these threads, in matrix products per second */
 } peak;
 
-/* Seconds that one thread's products took: the fastest, the second fastest and the sum of all. */
+/* Times of one thread's products in seconds: the fastest, the second fastest, and the sum of
+ * all. */
 typedef struct times {
     double best, next, spent;
     int count;
@@ -54,7 +57,7 @@ static void plan(peak *p, int bf16)
     p->each = p->scratch + 2 * p->operand + side * side * sizeof(float);
 }
 
-/* Fill x with numbers from 1 to 2, valid as floats and as pairs of bfloat16. With zeros the CPU
+/* Fill x with numbers from 1 to 2, valid as floats and as pairs of bfloat16. With zeros, the CPU
  * would draw less power and so run faster. */
 static void fill(char *x, size_t bytes)
 {
@@ -71,7 +74,7 @@ static void multiply(const peak *p)
     p->own->run(&p->s, a, a + p->operand, NULL, c, 0, p->s.m, 0, p->s.n, NULL, NULL, 0, own);
 }
 
-/* Time one product. A time that is not positive is ignored, because the clock may go back. */
+/* Time one product. Ignore a time that is not positive, because the clock may be set back. */
 static void time_one(const peak *p, times *t)
 {
     double from = sgt_now();
@@ -84,7 +87,7 @@ static void time_one(const peak *p, times *t)
     else if (took < t->next) t->next = took;
 }
 
-/* Return whether the measurement is complete: the two fastest times agree, or a limit is
+/* Return whether the measurement is complete: the two fastest times are close enough, or a limit is
  * reached. */
 static int is_over(const times *t)
 {
@@ -102,7 +105,8 @@ static void measure(peak *p, int threads)
 #pragma omp barrier
         while (!is_over(&own)) time_one(p, &own);
         __atomic_fetch_add(&p->done, 1, __ATOMIC_RELAXED);
-        /* keep this core busy while other threads measure: they share caches and power with it */
+        /* keep this core busy while other threads still measure, because cores share caches and
+         * power */
         while (__atomic_load_n(&p->done, __ATOMIC_RELAXED) < omp_get_num_threads()) multiply(p);
 #pragma omp critical
         p->speed += 1 / own.best;

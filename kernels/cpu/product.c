@@ -1,5 +1,6 @@
-/* product.c: defines sgt_product and sgt_softmax_part. It is compiled once per level for float32,
- * and with AVX-512 once more for bfloat16 (SGT_FOR_bf16). kernels/NOTES.md has measurements. */
+/* product.c: the matrix product (sgt_product) and the softmax (sgt_softmax) of one CPU level. It is
+ * compiled once per level for float32, and once more with AVX-512 for bfloat16 (SGT_FOR_bf16).
+ * kernels/NOTES.md has measurements. */
 #ifndef SGT_NAME
 #define SGT_NAME(f) f##_plain
 #endif
@@ -11,18 +12,18 @@
 
 enum {
     ROWS_OF = SGT_PRODUCT_ROWS,
-    /* vectors per row of a tile: the sums take 24 of 32 registers (AVX-512), or 12 of 16 */
+    /* vectors per row of a tile; a tile's sums take 24 of 32 registers (AVX-512), or 12 of 16 */
     VECTORS = W == 16 ? 4 : 2,
     WIDE = VECTORS * W, /* columns of a tile, and of a strip of packed B */
     PER_GROUP = SGT_FOR_bf16 ? 2 : 1,
     ELEMENT = 4 / PER_GROUP /* bytes */
 };
 
-/* Every compiler that we build with unrolls these short loops of constant length, which keeps the
- * sums in registers. */
+/* All compilers that we build with unroll these short loops of constant length, so the sums stay in
+ * registers. */
 #define UNROLLED_FOR(...) _Pragma("GCC unroll 8") for (__VA_ARGS__)
 
-/* ---- a vector of groups, one in each of W lanes ---- */
+/* ---- vectors of groups: each of W lanes holds one group (product.h) ---- */
 #if SGT_FOR_bf16
 typedef __m512i group_vector;
 
@@ -38,8 +39,7 @@ SGT_INLINE vf multiply_add(group_vector a, group_vector b, vf sum)
 }
 SGT_INLINE group_vector load_groups(const char *p) { return _mm512_loadu_si512(p); }
 SGT_INLINE void store_groups(char *p, group_vector v) { _mm512_storeu_si512(p, v); }
-/* Load W * PER_GROUP elements: the first n from p, and zeros for the rest. If n is 0, p is not
- * read. */
+/* Load n of W * PER_GROUP elements from p, and set the rest to 0. If n is 0, p is not read. */
 SGT_INLINE group_vector load_elements(const char *p, size_t n)
 {
     if (n >= W * PER_GROUP) return load_groups(p);
@@ -62,12 +62,12 @@ SGT_INLINE group_vector load_elements(const char *p, size_t n)
 }
 #endif
 
-/* How a tile is stored: overwrite C, add to C, or overwrite it with non-temporal stores. */
+/* How a tile is stored: overwrite C, add to C, or overwrite C with non-temporal stores. */
 enum { WRITE, ADD, STREAM };
 
-/* The destination of a tile and how its sums are finished: multiplied by the row's factor, plus
- * bias, plus C if `how` is ADD. factor and bias may be NULL. If squares is not NULL, the sum of
- * squares of the written numbers is added to it. */
+/* Where a tile is stored, and how its sums are finished: they are multiplied by the row's factor,
+ * the bias is added, and C is added if `how` is ADD. factor and bias may be NULL. If squares is not
+ * NULL, the sum of squares of the stored numbers is added to it. */
 typedef struct tile_end {
     float *c;
     size_t ldc;
@@ -76,8 +76,9 @@ typedef struct tile_end {
     double *squares;
 } tile_end;
 
-/* Compute c (rows, WIDE) from groups of a and b. Group p of row i of a is at a + i*row + p*step;
- * the WIDE groups of step p of b are at b + p*WIDE*4. `rows` is a constant in every call. */
+/* Compute a tile of C (rows, WIDE) from groups of a and b. Group p of row i of a is at a + i*row +
+ * p*step. The WIDE groups of step p of b are at b + p*WIDE*4. `rows` is a constant in every
+ * call. */
 SGT_INLINE void tile_of(const tile_end *e, const char *a, size_t row, size_t step, const char *b,
                         size_t groups, int rows)
 {
@@ -88,7 +89,7 @@ SGT_INLINE void tile_of(const tile_end *e, const char *a, size_t row, size_t ste
     UNROLLED_FOR (int i = 0; i < rows; i++) {
         UNROLLED_FOR (int v = 0; v < VECTORS; v++) {
             sum[i][v] = vset(0);
-            /* prefetch C: these lines are needed once the sums are complete */
+            /* prefetch these lines of C, which are needed when the sums are complete */
             if (how != STREAM) __builtin_prefetch(c + i * ldc + v * W);
         }
     }
@@ -130,15 +131,16 @@ static void tile(const tile_end *e, const char *a, size_t row, size_t step, cons
     }
 }
 
-/* ---- packing: groups p0 .. p0 + groups - 1, with zeros past k and past the last column ---- */
+/* ---- packing groups p0 .. p0 + groups - 1; elements past k and past the last column are 0 ---- */
 
 static inline size_t left_of(size_t end, size_t at) { return end > at ? end - at : 0; }
 
-/* prefetch distance, in groups or in rows of a transposed B: packed memory is often in no cache */
+/* prefetch distance, in groups or in rows of a transposed B; memory that is packed is often in no
+ * cache */
 enum { AHEAD = 4 };
 
-/* Pack one group of each of WIDE columns, of which `left` exist. The groups' first elements begin
- * at `at`. Their second elements, if k has them, are `line` bytes further. */
+/* Pack one group for each of WIDE columns, of which only `left` exist. The first elements of the
+ * groups begin at `at`. If second_too is set, the second elements are `line` bytes further. */
 SGT_INLINE void pack_group(char *out, const char *at, size_t line, int second_too, size_t left)
 {
 #if SGT_FOR_bf16
@@ -161,8 +163,9 @@ SGT_INLINE void pack_group(char *out, const char *at, size_t line, int second_to
 #endif
 }
 
-/* Pack a B stored (k, n): the elements of a group are in consecutive rows. b points to column j0 of
- * row 0. All panels are packed row by row, so that B is read in the order of memory. */
+/* Pack a B that is stored (k, n), in which the elements of a group are in consecutive rows. b
+ * points to column j0 of row 0. All panels are packed at the same time, row by row, so that B is
+ * read in the order of memory. */
 static void pack_across(char *out, const sgt_gemm_shape *s, const char *b, size_t columns,
                         size_t p0, size_t groups)
 {
@@ -175,8 +178,8 @@ static void pack_across(char *out, const sgt_gemm_shape *s, const char *b, size_
     }
 }
 
-/* Pack a float32 B stored (k, n), with row k multiplied by factor[k]. `at` points to column j of
- * row 0. */
+/* Pack a float32 B that is stored (k, n), with each row k multiplied by factor[k]. `at` points to
+ * the first packed column in row 0. */
 static void pack_factored(char *out, const sgt_gemm_shape *s, const float *at, const float *factor,
                           size_t columns, size_t p0, size_t groups)
 {
@@ -196,9 +199,9 @@ static void pack_factored(char *out, const sgt_gemm_shape *s, const float *at, c
         }
 }
 
-/* Pack a B stored (n, k): transpose W rows of W groups, then the next groups of the same rows.
- * Reading 64 rows at once, with a stride near a power of two, would evict their lines from the
- * first-level cache. b points to column 0 of row j. */
+/* Pack a B that is stored (n, k): transpose W rows of W groups, then the next groups of the same
+ * rows. Reading 64 rows at the same time, with a stride near a power of two, would evict their
+ * lines from the L1 cache. b points to column 0 of the first packed row. */
 static void pack_along(char *out, const sgt_gemm_shape *s, const char *b, size_t columns, size_t p0,
                        size_t groups)
 {
@@ -217,14 +220,14 @@ static void pack_along(char *out, const sgt_gemm_shape *s, const char *b, size_t
         }
 }
 
-/* Return the size in bytes of six packed rows of A. The last store may write up to 8 bytes of
- * padding. */
+/* Return the size in bytes of six packed rows of A. It includes 8 bytes of padding, to which the
+ * last store may write. */
 static inline size_t left_bytes(size_t groups) { return (groups * ROWS_OF * 4 + 8 + 63) / 64 * 64; }
 
-/* Pack one group of k for `rows` <= 30 rows of a transposed A. The groups' first elements begin at
- * `at`; the second elements, if k has them, are `line` bytes further. The first six groups go to
- * `out`, the next six to `out + bytes`, and so on. Each store writes eight groups; the next store
- * overwrites the last two. Each cache line of A is read once: 32 columns of bfloat16. */
+/* Pack one group of k for `rows` rows of a transposed A, at most 30. The first elements of the
+ * groups begin at `at`. If second_too is set, the second elements are `line` bytes further. Groups
+ * 6 i .. 6 i + 5 go to out + i*bytes. Each store writes eight groups, and the next store overwrites
+ * the last two. Each cache line of A, which holds 32 columns of bfloat16, is read only once. */
 #if defined(__AVX512F__)
 SGT_INLINE void store_six(char *at, group_vector x)
 {
@@ -261,13 +264,13 @@ SGT_INLINE void pack_sixes(char *out, size_t bytes, const char *at, size_t line,
 }
 #endif
 
-/* Pack `rows` <= 30 columns of an A stored (k, m) into up to five blocks of six groups per step.
- * Each block is in the order in which a tile reads it. */
+/* Pack `rows` columns, at most 30, of an A that is stored (k, m). They become up to five blocks of
+ * six groups per step. A tile reads each block in the order of memory. */
 static void pack_left(char *out, const sgt_gemm_shape *s, const char *a, size_t rows, size_t p0,
                       size_t groups)
 {
     size_t line = s->lda * ELEMENT, bytes = left_bytes(groups);
-    /* prefetch the memory past the columns that are packed next */
+    /* prefetch memory beyond the columns that are packed next */
     const size_t last = 2 * SGT_PRODUCT_LEFT * ELEMENT - 1;
     for (size_t p = p0; p < p0 + groups; p++, out += ROWS_OF * 4) {
         const char *at = a + p * PER_GROUP * line;
@@ -277,8 +280,8 @@ static void pack_left(char *out, const sgt_gemm_shape *s, const char *a, size_t 
     }
 }
 
-/* Copy rows of an A stored (m, k) if k ends within a group, with zeros for the missing elements. In
- * the copy, groups are 4 bytes apart and rows groups*4 bytes. */
+/* Copy rows of an A that is stored (m, k), if k ends within a group. Missing elements are 0. In the
+ * copy, groups are 4 bytes apart, and rows are groups*4 bytes apart. */
 static void pack_ragged(char *out, const sgt_gemm_shape *s, const char *a, size_t rows, size_t p0,
                         size_t groups)
 {
@@ -292,12 +295,14 @@ static void pack_ragged(char *out, const sgt_gemm_shape *s, const char *a, size_
 /* ---- a block ---- */
 
 typedef struct product_room {
-    char *right, *left; /* packed B; packed rows of A: six, or SGT_PRODUCT_LEFT of a transposed A */
-    float *edge;        /* a tile at C's edge, or six rows of logits */
+    /* right: packed B; left: packed rows of A, six of them, or SGT_PRODUCT_LEFT if A is
+     * transposed */
+    char *right, *left;
+    float *edge; /* a tile at C's edge, or six rows of logits */
 } product_room;
 
-/* Compute a whole tile at C's right edge into room->edge, then store its first `columns`
- * columns. */
+/* Compute a whole tile at the right edge of C into room->edge, and then store only its first
+ * `columns` columns in C. */
 static void edge_tile(const product_room *room, const tile_end *e, const char *a, size_t row,
                       size_t step, const char *b, size_t groups, size_t rows, size_t columns)
 {
@@ -318,16 +323,17 @@ static void edge_tile(const product_room *room, const tile_end *e, const char *a
     if (e->squares) *e->squares += vtotal(squares);
 }
 
-/* Return whether to write C with non-temporal stores. If A is transposed, C is a weight's gradient.
- * It is next read after the backward pass, so fetching its lines first would be wasted work. */
+/* Return whether C is written with non-temporal stores. If A is transposed, C is the gradient of a
+ * weight, which is not read before the end of the backward pass. So fetching its lines first would
+ * be wasted. */
 static int streams(const sgt_gemm_shape *s, const float *c)
 {
     return s->trans_a && s->k <= SGT_PRODUCT_GROUPS * PER_GROUP && s->ldc % W == 0 &&
            (uintptr_t)c % 64 == 0;
 }
 
-/* Compute up to six rows of C, at the destination `end`, against all of the block's panels. If A is
- * transposed, `a` is already packed. */
+/* Compute up to six rows of C, which are stored at `end`, against all panels of the block. If A is
+ * transposed, `a` must be packed already. */
 static void row_of_tiles(const product_room *room, const sgt_gemm_shape *s, const char *a,
                          tile_end end, size_t rows, size_t columns, size_t p0, size_t groups)
 {
@@ -404,14 +410,14 @@ static void product(const sgt_gemm_shape *s, const void *a, const void *b, const
             row_of_tiles(&room, s, from, end, some < ROWS_OF ? some : ROWS_OF, columns, p, groups);
         }
     }
-    /* a barrier among threads does not order non-temporal stores */
+    /* thread barriers do not order non-temporal stores */
     if (s->trans_a) vstream_end();
 }
 
-/* The scratch holds B's panels, packed rows of A and a row of C's tiles. Costs were measured on Zen
- * 4 with AVX-512; AVX2 takes twice as many cycles for each. most_rows: with blocks of 4096 rows,
- * products of 4096 x 768 x 2304 and 4096 x 3072 x 768 took a tenth longer than with blocks of 512
- * rows (Zen 3, AVX2). This was not measured with AVX-512. */
+/* The scratch memory holds panels of B, packed rows of A, and a row of tiles of C. The costs were
+ * measured on Zen 4 with AVX-512; AVX2 takes twice as many cycles for each. most_rows: on Zen 3
+ * with AVX2, products of 4096 x 768 x 2304 and 4096 x 3072 x 768 took a tenth longer with blocks of
+ * 4096 rows than with blocks of 512 rows. This was not measured with AVX-512. */
 const sgt_product SGT_NAME(sgt_product) = {
     .run = product,
     .scratch = SGT_PRODUCT_GROUPS * 4 *
@@ -428,9 +434,9 @@ const sgt_product SGT_NAME(sgt_product) = {
 
 /* ---- softmax ---- */
 
-/* Write 2 W numbers with non-temporal stores. Megabytes of other data are written before they are
- * read again, so they would not stay in a cache. Ordinary stores would fetch each line first, which
- * takes as long as the exponentials. */
+/* Write 2 W numbers with non-temporal stores. They would not stay in a cache, because megabytes of
+ * other data are written before they are read again. Ordinary stores would first fetch each line,
+ * which takes as long as the exponentials. */
 SGT_INLINE void stream_product_format(char *at, vf low, vf high)
 {
 #if SGT_FOR_bf16
@@ -441,10 +447,12 @@ SGT_INLINE void stream_product_format(char *at, vf low, vf high)
 #endif
 }
 
-/* Return exp(x) for x <= 0, computed as 2^y with y = x log2 e, in two thirds of vexp's steps. The
- * relative error is below 2^-22 near 0 and grows to |y| 2^-24. That is small relative to 1, the
- * largest term of a row. The result is 0 below -87.33. 2^r = 1 + r q(r) for |r| <= 1/2. q has
- * degree 4 and is fitted for the least error of 2^r, which is 9e-8. */
+/* Return exp(x) for x <= 0 in two thirds of vexp's steps. It is computed as 2^y with y = x log2 e.
+ * The relative error is below 2^-22 near 0 and grows to |y| 2^-24, which is small compared with 1,
+ * the largest term of a row. The result is 0 below -87.33.
+ *
+ * 2^r = 1 + r q(r) for |r| <= 1/2, where q has degree 4 and is fitted for the smallest error of
+ * 2^r, 9e-8. */
 SGT_INLINE vf exp_part(vf x)
 {
     vf y = vmax(vset(-126), x * vset(1.44269504f)); /* a NaN in x stays in this order */
@@ -457,9 +465,9 @@ SGT_INLINE vf exp_part(vf x)
     return vscale(vfma(q, r, vset(1)), n, x, vset(-87.33f));
 }
 
-/* Set *max to the largest of the n logits of a row. Write e = exp(logit - *max), with zeros up to
- * the next multiple of 64 columns, and return the sum of e. A NaN is never the maximum, but it
- * makes the sum NaN. */
+/* Set *max to the largest of a row's n logits. Write e = exp(logit - *max), and zeros up to the
+ * next multiple of 64 columns. Return the sum of e. A NaN is never the maximum, but makes the sum
+ * NaN. */
 static float exp_row(char *e, const float *logits, size_t n, float *max)
 {
     size_t padded = (n + SGT_PRODUCT_COLUMNS - 1) / SGT_PRODUCT_COLUMNS * SGT_PRODUCT_COLUMNS,
@@ -492,7 +500,7 @@ void SGT_NAME(sgt_softmax)(const sgt_softmax *s, size_t j0, void *scratch)
     pack_right(&room, &g, s->w, j0, columns, 0, groups);
     for (size_t i = 0; i < s->n; i += ROWS_OF) {
         size_t rows = s->n - i < ROWS_OF ? s->n - i : ROWS_OF;
-        /* whole tiles are computed: logits past V are 0, and exp_row ignores them */
+        /* tiles are computed completely: logits past V are 0, and exp_row ignores them */
         const tile_end end = {.c = room.edge};
         row_of_tiles(&room, &g, (const char *)s->x + i * s->C * ELEMENT, end, rows, wide, 0,
                      groups);
@@ -504,5 +512,5 @@ void SGT_NAME(sgt_softmax)(const sgt_softmax *s, size_t j0, void *scratch)
                 exp_row((char *)s->e + (r * s->lde + j0) * ELEMENT, logits, columns, &s->max[at]);
         }
     }
-    vstream_end(); /* orders exp_row's non-temporal stores */
+    vstream_end(); /* make exp_row's non-temporal stores visible to other threads */
 }

@@ -1,16 +1,16 @@
-/* product.h: our own matrix products, one block of C on the calling thread. gemm.c cuts C into
- * blocks and gives them to threads.
+/* product.h: our own matrix products. A call computes one block of C in the calling thread. gemm.c
+ * cuts C into blocks and distributes them to threads.
  *
  * The method is that of Goto & van de Geijn, "Anatomy of High-Performance Matrix Multiplication"
- * (2008). The block's part of B is packed into panels of 64 columns that stay in the second-level
- * cache. Six rows of A stay in the first-level cache, and the sums of a tile in registers. With
- * AVX-512 a tile is 6 x 64: 24 multiply-adds for 10 loads. AVX2 and plain C have half as many
- * registers. Their panels consist of strips of 16 and 8 columns; a tile is 6 x 16 or 6 x 8 and
- * takes 12 multiply-adds for 8 loads.
+ * (2008). The part of B that a block needs is packed into panels of 64 columns, which stay in the
+ * L2 cache. Six rows of A stay in the L1 cache, and the sums of a tile in registers. With AVX-512 a
+ * tile is 6 x 64 and takes 24 multiply-adds for 10 loads. AVX2 and plain C have half as many
+ * registers. There, panels consist of strips of 16 columns (AVX2) or 8 columns (plain C). A tile is
+ * 6 x 16 or 6 x 8 and takes 12 multiply-adds for 8 loads.
  *
- * A group is what a lane takes in one multiply-add: 1 float, or 2 bfloat16 numbers that are
- * neighbours along k. `vdpbf16ps` multiplies both and adds both results to the sum. A group always
- * has 4 bytes, so all other code is the same for both formats.
+ * A group is what a lane multiplies in one step: 1 float, or 2 bfloat16 numbers that are neighbours
+ * along k. `vdpbf16ps` multiplies both numbers and adds both results to the sum. A group always has
+ * 4 bytes, so all other code is the same for both formats.
  *
  * The matrix product in AMX tiles (product_bf16_amx.c) has different blocks and packs
  * differently. */
@@ -23,51 +23,57 @@ enum {
     SGT_PRODUCT_ROWS = 6,
     SGT_PRODUCT_COLUMNS = 64,
     SGT_PRODUCT_PANELS = 8, /* maximum number of panels in a block */
-    /* groups of k packed at a time; a longer sum is the sum of such sections, added in order */
+    /* maximum number of groups of k that are packed at a time; a longer sum is cut into such
+     * sections, which are added in order */
     SGT_PRODUCT_GROUPS = 384,
-    SGT_PRODUCT_LEFT = 5 * SGT_PRODUCT_ROWS, /* rows of a transposed A packed at a time */
+    /* number of rows of a transposed A that are packed at a time */
+    SGT_PRODUCT_LEFT = 5 * SGT_PRODUCT_ROWS,
 };
 
-/* Factors for A: A's number (i, j), as stored, is multiplied by of[j / part * ld + i]. So each
- * `part` neighbours in a row share a factor. With trans_a, a block's rows must lie within one part.
- * The factors are then applied to B instead, which is given as float32 in `right` and rounded after
- * the multiplication. Without trans_a, part is at most SGT_PRODUCT_GROUPS groups. */
+/* Factors for A: element (i, j) of A as stored is multiplied by of[j / part * ld + i], so `part`
+ * neighbours in a row share a factor. With trans_a, the rows of a block must lie within one part.
+ * Then the factors are applied to B instead: `right` is B in float32, which is rounded after the
+ * multiplication. Without trans_a, part must be at most SGT_PRODUCT_GROUPS groups. */
 typedef struct sgt_factors {
     const float *of;
     size_t part, ld;
-    const float *right; /* with trans_a: B as float32, (k, n) with row stride ldb */
+    const float *right; /* with trans_a: B in float32, (k, n) with row stride ldb */
 } sgt_factors;
 
-/* Compute rows i0 .. i0 + rows - 1 and columns j0 .. j0 + columns - 1 of C of `s`'s product. Each
- * number's sum is added in the same order wherever blocks begin. squares, with row stride
- * ld_squares, receives the sum of squares of each unit of C; it may be NULL. */
+/* Compute rows i0 .. i0 + rows - 1 and columns j0 .. j0 + columns - 1 of C, for the matrix product
+ * with shape *s. The terms of an element are added in the same order wherever blocks begin. If
+ * squares is not NULL, it receives the sum of squares of each unit of C, with row stride
+ * ld_squares. */
 typedef void sgt_product_run(const sgt_gemm_shape *s, const void *a, const void *b,
                              const float *bias, float *c, size_t i0, size_t rows, size_t j0,
                              size_t columns, const sgt_factors *f, double *squares,
                              size_t ld_squares, void *scratch);
 
-/* One of our matrix products, and what gemm.c must know to cut C into blocks for it. Costs are in
- * cycles per step along k; only their ratios matter. */
+/* One of our matrix-product implementations, and what gemm.c must know to cut C into blocks for it.
+ * Costs are in cycles per step along k, and only their ratios matter. */
 typedef struct sgt_product {
-    sgt_product_run *run; /* f must be NULL for the product in AMX tiles */
-    size_t scratch;       /* bytes of one thread's scratch, which is SGT_ARENA_ALIGN-aligned */
-    /* size of a unit of C: blocks begin at multiples of it, in rows and in columns */
+    /* computes a block of C; its argument f must be NULL if it uses AMX tiles */
+    sgt_product_run *run;
+    size_t scratch; /* bytes of scratch memory per thread, SGT_ARENA_ALIGN-aligned */
+    /* rows and columns of a unit of C; blocks begin at multiples of a unit */
     size_t rows, columns;
-    size_t deep; /* numbers of k packed at a time; a longer sum is the sum of such sections */
-    /* maximum number of rows in a block if a sum has several sections, so that C stays in a cache;
-     * 0: no limit */
+    /* numbers of k that are packed at a time; a longer sum is cut into such sections */
+    size_t deep;
+    /* maximum number of rows in a block if a sum has several sections, because C must then stay in
+     * a cache; 0: no limit */
     size_t most_rows;
     double unit_cost;     /* to compute a unit */
-    double left_cost[2];  /* to pack a unit's rows of A; the same of a transposed A */
-    double right_cost[2]; /* to pack a unit's columns of B; the same of a transposed B */
+    double left_cost[2];  /* cost of packing a unit's rows of A; [1]: of a transposed A */
+    double right_cost[2]; /* cost of packing a unit's columns of B; [1]: of a transposed B */
 } sgt_product;
 
-/* A part of the head's softmax: logits (n, V) = x w', x (n, C), w (V, C). The part of columns j0 ..
- * j0 + part - 1 has number j0 / part. For every row i it computes:
+/* The softmax of the head, computed for one part of the columns at a time: logits (n, V) = x w', x
+ * (n, C), w (V, C). Columns j0 .. j0 + part - 1 are part number j0 / part. For every row i, a call
+ * computes
  *   max = max_j logits_ij   sum = sum_j e_ij
  *   e_ij = exp(logits_ij - max), in the format of the matrix products
- * and, if the column target_i is in the part, logits_i[target_i]. e has row stride `lde`, at least
- * V rounded up to a multiple of 64; columns from V up to that multiple become 0. */
+ * and also at_target_i = logits_i[target_i] if that column is in the part. `lde` is the row stride
+ * of e, at least V rounded up to a multiple of 64. Columns from V up to that multiple become 0. */
 typedef struct sgt_softmax {
     size_t n, V, C, part, lde;
     const void *x, *w;
@@ -84,16 +90,17 @@ enum { SGT_SOFTMAX_COLUMNS = SGT_PRODUCT_PANELS * SGT_PRODUCT_COLUMNS };
 
 extern const sgt_product sgt_product_plain;
 sgt_softmax_part sgt_softmax_plain;
-/* x86-64 only. The bfloat16 products require sgt_cpu_bf16(), or sgt_cpu_amx() for the one in
- * tiles. */
+/* The following exist only on x86-64. The bfloat16 products require sgt_cpu_bf16(), and the product
+ * in AMX tiles requires sgt_cpu_amx(). */
 extern const sgt_product sgt_product_avx2, sgt_product_avx512, sgt_product_bf16_avx512,
     sgt_product_bf16_amx;
 sgt_softmax_part sgt_softmax_avx2, sgt_softmax_avx512, sgt_softmax_bf16_avx512;
-/* Return the matrix product of sgt_cpu()'s level. For bfloat16, return the one in AMX tiles, else
- * the one in AVX512-BF16's vectors, or NULL if the CPU has neither. */
+/* Return the matrix product of the CPU level that sgt_cpu() reports. For bfloat16, return the
+ * product in AMX tiles if the CPU has AMX, else the product in AVX512-BF16 vectors, or NULL if the
+ * CPU has neither. */
 const sgt_product *sgt_own_product(int bf16);
-/* Return the softmax of sgt_cpu()'s level. Returns NULL for bfloat16 unless the CPU has
- * AVX512-BF16. */
+/* Return the softmax of the CPU level that sgt_cpu() reports. For bfloat16, return NULL if the CPU
+ * does not have AVX512-BF16. */
 sgt_softmax_part *sgt_own_softmax(int bf16);
 
 #endif

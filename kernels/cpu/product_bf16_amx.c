@@ -1,14 +1,15 @@
 /* product_bf16_amx.c: our own matrix products of bfloat16 in AMX tiles.
  *
  * A unit of C is 32 x 32 sums in four tiles. Each step of 32 numbers of k loads four tiles for four
- * tile products (amx.h). At most DEEP steps of the block's part of B are packed into panels of 32
- * columns, 1 MiB that stays in the second-level cache. NEAR steps of 32 rows of A are packed at a
- * time. They stay in the first-level cache, together with as many steps of a panel and the panel's
- * sums: 16 + 16 + 4 KiB. So each step loads one pair of tiles from either cache.
+ * tile products (amx.h). The part of B that a block needs is packed into panels of 32 columns and
+ * at most DEEP steps. The panels take up to 1 MiB, which stays in the L2 cache. Of A, 32 rows and
+ * NEAR steps are packed at a time. They stay in the L1 cache, together with as many steps of a
+ * panel and the panel's sums: 16 + 16 + 4 KiB. So each step loads one pair of tiles from each
+ * cache.
  *
- * A unit's sums return to the tiles for the next NEAR steps, so NEAR does not affect the bits of
- * the result. Bias and C are added in vectors, after the last step. A sum of more than DEEP steps
- * is accumulated in C, in order. Denormal numbers count as 0 in the tiles.
+ * A unit's sums are loaded into tiles again for the next NEAR steps, so NEAR does not affect the
+ * bits of the result. Bias and C are added in vectors, after the last step. A sum of more than DEEP
+ * steps is accumulated in C, in order. Denormal numbers count as 0 in the tiles.
  *
  * This code was not measured on a CPU with AMX. Its sizes come from measurements of similar
  * products on such a CPU: rows in blocks of 32 and k in steps of 256 were fastest if B is small. */
@@ -18,32 +19,34 @@
 #include "kernels/cpu/amx.h"
 
 enum {
-    DEEP = 32, /* maximum number of steps of k packed at a time, each of SIDE numbers */
-    NEAR = 8,  /* number of these steps for which A is packed at a time */
+    DEEP = 32, /* maximum number of steps of k that are packed at a time; a step has SIDE numbers */
+    NEAR = 8,  /* number of steps for which A is packed at a time */
     MOST_COLUMNS = SGT_PRODUCT_PANELS * SGT_PRODUCT_COLUMNS,
     PANELS = MOST_COLUMNS / SIDE,
     RIGHT_BYTES = PANELS * DEEP * PAIR,
     LEFT_BYTES = NEAR * PAIR,
-    AHEAD = 8 /* prefetch distance in rows of B: packed memory is often in no cache */
+    AHEAD = 8 /* prefetch distance in rows of B; memory that is packed is often in no cache */
 };
 
-/* A block of C, and the section of k that is packed. */
+/* A block of C, and a section of k whose operands are packed. */
 typedef struct block {
     const sgt_gemm_shape *s;
     const uint16_t *a, *b;
     const float *bias; /* NULL: no bias, or already added */
     float *c;
     size_t j0, columns;
-    size_t k0, steps; /* first number of the section of k; its length in steps of SIDE */
-    int add, stream;  /* add to C; write C with non-temporal stores */
-    char *right;      /* (columns / SIDE, steps) pairs */
-    char *left;       /* (NEAR) pairs */
-    float *sums;      /* (columns / SIDE) units */
+    /* k0: first number of the section of k; steps: length of the section in steps of SIDE */
+    size_t k0, steps;
+    int add, stream; /* add = 1: add to C; stream = 1: write C with non-temporal stores */
+    char *right;     /* (columns / SIDE, steps) pairs */
+    char *left;      /* (NEAR) pairs */
+    float *sums;     /* (columns / SIDE) units */
 } block;
 
 /* ---- packing ---- */
 
-/* Pack a B stored (k, n): all panels, row by row, so that B is read in the order of memory. */
+/* Pack a B that is stored (k, n). All panels are packed at the same time, row by row, so that B is
+ * read in the order of memory. */
 static void pack_across(const block *q)
 {
     const __m512i low = vturns_low(), high = vturns_high();
@@ -78,7 +81,7 @@ static void pack_along(const block *q)
         }
 }
 
-/* Pack `steps` steps of up to SIDE rows of A, from row i and number k on. */
+/* Pack `steps` steps of up to SIDE rows of A, from row i and from number k of each row on. */
 static void pack_left(const block *q, size_t i, size_t rows, size_t k, size_t steps)
 {
     const sgt_gemm_shape *s = q->s;
@@ -92,8 +95,8 @@ static void pack_left(const block *q, size_t i, size_t rows, size_t k, size_t st
 
 /* ---- a unit of C ---- */
 
-/* Finish the rows and columns of a unit that exist, from row i and the block's column j on. Return
- * the sum of squares of the written numbers. */
+/* Store those rows and columns of a unit that exist, from row i of C and column j of the block on.
+ * Return the sum of squares of the stored numbers. */
 static double finish(const block *q, const float *sum, size_t i, size_t rows, size_t j)
 {
     const size_t ld = q->s->ldc, columns = least(SIDE, q->columns - j);
@@ -119,8 +122,8 @@ static double finish(const block *q, const float *sum, size_t i, size_t rows, si
     return total;
 }
 
-/* Compute up to SIDE rows of the block, from row i on. If squares is not NULL, the sum of squares
- * of each unit is written there. */
+/* Compute up to SIDE rows of the block, from row i on. If squares is not NULL, store the sum of
+ * squares of each unit there. */
 static void row_of_units(const block *q, size_t i, size_t rows, double *squares)
 {
     for (size_t p = 0; p < q->steps; p += NEAR) {
@@ -136,8 +139,8 @@ static void row_of_units(const block *q, size_t i, size_t rows, double *squares)
     }
 }
 
-/* Return whether to write C with non-temporal stores. If A is transposed, C is a weight's gradient,
- * which is next read after the backward pass. */
+/* Return whether C is written with non-temporal stores. If A is transposed, C is the gradient of a
+ * weight, which is not read before the end of the backward pass. */
 static int streams(const sgt_gemm_shape *s, const float *c)
 {
     return s->trans_a && !s->accumulate && units(s->k) <= DEEP && s->ldc % W == 0 &&
@@ -175,12 +178,12 @@ static void product(const sgt_gemm_shape *s, const void *a, const void *b, const
                          squares && last ? squares + i / SIDE * ld_squares : NULL);
     }
     tile_release();
-    if (s->trans_a) vstream_end(); /* a barrier among threads does not order non-temporal stores */
+    if (s->trans_a) vstream_end(); /* thread barriers do not order non-temporal stores */
 }
 
-/* Costs are computed, not measured. A unit's step is 4 tile products of 16 cycles. Packing a pair
- * takes 32 loads and stores, and another 128 shuffles if it is transposed. most_rows: C (512, 512)
- * is as large as the panels. */
+/* The costs are computed, not measured. A step of a unit is 4 tile products of 16 cycles each.
+ * Packing a pair takes 32 loads and stores, and 128 shuffles more if it is transposed. most_rows: C
+ * (512, 512) is as large as the panels. */
 const sgt_product sgt_product_bf16_amx = {
     .run = product,
     .scratch = RIGHT_BYTES + LEFT_BYTES + (size_t)PANELS * BLOCK_BYTES,

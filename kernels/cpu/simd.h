@@ -152,7 +152,7 @@ SGT_INLINE vf vround(vf a)
 {
     return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
-/* Multiply by 2^n in two steps, each by a power of about half the exponent: 2^128 is not a
+/* Multiply e by 2^n in two steps, each with about half of the exponent, because 2^128 is not a
  * float. */
 SGT_INLINE vf vscale(vf e, vf n, vf x, vf lowest)
 {
@@ -224,18 +224,20 @@ SGT_INLINE vf vkeep(vf v, size_t n)
     int32_t lanes = n < W ? (int32_t)n : W;
     return vpick((vi){0, 1, 2, 3} < (vi){lanes, lanes, lanes, lanes}, v, vset(0));
 }
-/* Rounds twice: a library call per lane would cost far more than the last bit is worth. */
+/* vfma of plain C rounds twice, because calling the library's fma for every lane would cost far
+ * more than the last bit is worth. */
 SGT_INLINE vf vfma(vf a, vf b, vf c) { return a * b + c; }
 SGT_INLINE vf vmax(vf a, vf b) { return vpick(a > b, a, b); }
 SGT_INLINE vf vmin(vf a, vf b) { return vpick(a < b, a, b); }
 SGT_INLINE vf vsqrt(vf a) { return (vf){sqrtf(a[0]), sqrtf(a[1]), sqrtf(a[2]), sqrtf(a[3])}; }
 SGT_INLINE vf vabs(vf a) { return (vf)((vi)a & (vi){INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX}); }
 SGT_INLINE vf vpick_less(vf a, vf b, vf yes, vf no) { return vpick(a < b, yes, no); }
-/* Valid for |a| < 2^22: adding 1.5 * 2^23 leaves no bits for a fraction. */
+/* vround rounds correctly for |a| < 2^22, because adding 1.5 * 2^23 leaves no bits for a
+ * fraction. */
 SGT_INLINE vf vround(vf a) { return (a + vset(12582912.0f)) - vset(12582912.0f); }
 SGT_INLINE vf vscale(vf e, vf n, vf x, vf lowest)
 {
-    /* as in vround, the sum has no fraction bits; its low bits are the integer n */
+    /* as in vround, the sum has no fraction bits, so its low bits are the integer n */
     vi whole = (vi)(n + vset(12582912.0f)) - (vi)vset(12582912.0f);
     vi half = whole >> 1; /* as for AVX2: 2^128 is not a float */
     return vpick_less(x, lowest, vset(0),
@@ -268,8 +270,8 @@ SGT_INLINE void vstream_end(void)
 #endif
 }
 
-/* Load the first min(n, W) floats at p, with zeros in the other lanes. vstore_upto stores the same
- * number of floats. */
+/* Load the first min(n, W) floats from p, and set the other lanes to 0. vstore_upto stores the
+ * first min(n, W) lanes. */
 SGT_INLINE vf vload_upto(const float *p, size_t n) { return n >= W ? vload(p) : vload_n(p, n); }
 SGT_INLINE void vstore_upto(float *p, vf v, size_t n)
 {
@@ -290,7 +292,7 @@ SGT_INLINE vf vload_either(const void *p, size_t at, size_t n, int bf16)
     return n >= W ? vwiden((const uint16_t *)p + at) : vwiden_n((const uint16_t *)p + at, n);
 }
 
-/* Return the largest of n numbers, -inf if n is 0. NaNs are ignored. */
+/* Return the largest of n numbers, ignoring NaNs, or -inf if n is 0. */
 SGT_INLINE float vlargest_of(const float *x, size_t n)
 {
     vf a = vset(-INFINITY), b = a;
@@ -311,15 +313,16 @@ SGT_INLINE float vlargest_of(const float *x, size_t n)
 
 SGT_INLINE double vtotal(vf v) { return vdtotal(vlow(v) + vhigh(v)); }
 
-/* Return exp(x) with a relative error below 2^-22. The result is 0 below -87.33 (there are no
- * denormal results), inf above 88.72, and NaN for NaN. x = n ln 2 + r with |r| <= ln 2 / 2. ln 2 is
- * the sum of two constants, the first of which has so few bits that n times it is exact. exp(r) = 1
- * + r + r^2 q(r) with q of degree 4 (Chebyshev fit, with an error of 8e-9, a fifteenth of a float's
- * rounding error). */
+/* Return exp(x) with a relative error below 2^-22. The result is 0 below -87.33 (no result is
+ * denormal), infinity above 88.72, and NaN for NaN.
+ *
+ * x = n ln 2 + r with |r| <= ln 2 / 2. ln 2 is split into two constants, of which the first has so
+ * few bits that n times it is exact. exp(r) = 1 + r + r^2 q(r), where q has degree 4 (Chebyshev
+ * fit, with an error of 8e-9, a fifteenth of a float's rounding error). */
 SGT_INLINE vf vexp(vf x)
 {
     const vf lowest = vset(-87.33f), highest = vset(89); /* exp(89) = 2^128.4 */
-    vf y = vmin(highest, vmax(lowest, x));               /* NaN stays NaN in this operand order */
+    vf y = vmin(highest, vmax(lowest, x));               /* this operand order keeps a NaN in x */
     vf n = vround(y * vset(1.44269504f));
     vf r = vfma(n, vset(-1.42860677e-6f), vfma(n, vset(-0.693145752f), y));
     vf q = vset(1.39262133e-3f);
@@ -330,10 +333,10 @@ SGT_INLINE vf vexp(vf x)
     return vscale(vfma(r * r, q, r) + vset(1), n, x, lowest);
 }
 
-/* vtranspose transposes W vectors of W floats. */
+/* vtranspose transposes a W x W matrix of floats, given as W vectors. */
 #if defined(__AVX512F__)
-/* Transpose 4 x 4 blocks of floats within quarters of vectors, then exchange the quarters. With the
- * zips that are used below, packing from memory took 1.5 times as long (Zen 5). */
+/* Transpose 4 x 4 blocks of floats within quarters of vectors, and then exchange the quarters. With
+ * the zips that other levels use below, packing from memory took 1.5 times as long (Zen 5). */
 SGT_INLINE void vtranspose(vf v[W])
 {
     vf t[W];
@@ -361,9 +364,9 @@ SGT_INLINE void vtranspose(vf v[W])
 #else
 enum { LANES_LOG2 = W == 8 ? 3 : 2 };
 
-/* View the position of an element (vector and lane) as 2 log2 W bits. Zipping vector i with vector
- * i + W/2, for all i, rotates these bits by one. After log2 W such rounds, lane and vector are
- * exchanged. */
+/* The position of an element, its vector and its lane, can be seen as 2 log2 W bits. Zipping vector
+ * i with vector i + W/2, for all i, rotates these bits by one. After log2 W such rounds, vector and
+ * lane are exchanged. */
 SGT_INLINE void vtranspose(vf v[W])
 {
     vf t[W];
