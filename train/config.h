@@ -120,7 +120,7 @@ typedef struct sgt_config {
     uint64_t warmup;
     int schedule;      /* sgt_schedule_kind */
     const char *betas; /* two numbers separated by a comma */
-    /* id of the targets that do not contribute to the loss; undecided: no such id */
+    /* id of the targets that do not contribute to the loss; undecided: all targets contribute */
     uint64_t ignore;
     int recompute; /* index of the word: an sgt_recompute or SGT_RECOMPUTE_AUTO */
     /* Options of the backend. The command line writes many fields of `step` directly, and

@@ -701,7 +701,7 @@ static int run_steps(loop *l, sgt_error *err)
             go_on_without(t, "memory.jsonl", &why);
         look_at_save(l, 0);
     }
-    /* remember this, because writing the remaining log lines updates the diagnosis */
+    /* call this first, because writing the remaining log lines updates the diagnosis */
     int diverged = has_diverged(l);
     if (rc == SGT_OK) rc = finish_steps(l, done, 0, err);
     look_at_save(l, 1);

@@ -234,10 +234,11 @@ static int try_all(sgt_verdicts *v, const sgt_paths_options *o, sgt_error *err)
     return rc;
 }
 
-/* ---- Stored verdicts: FOLDER/self-check.json. The file is an object with one key for each machine
- * and build (sgt_cuda_checks.identity). Each value is an object {path: [verdict, reason], ...}.
- * ---- */
+/* ---- stored verdicts ---- */
 
+/* Name of the file, in the cache folder, that stores the verdicts of self-checks. It is a JSON
+ * object with one key for each machine and build (sgt_cuda_checks.identity). Each value is an
+ * object {path: [verdict, reason], ...}. */
 #define CHECKED "self-check.json"
 
 /* Wait until no other process owns the cache folder, and become its owner. Return 0, SGT_ESTOPPED,

@@ -116,8 +116,8 @@ typedef struct sgt_cuda_flat {
     float *vectors;
     /* offset of each of the sgt_cuda_buckets buckets, then the end of the last bucket */
     size_t *bucket_at;
-    /* own: numbers in this rank's parts; own_decayed: weight decay applies to the first own_decayed
-     * of them */
+    /* own: count of numbers in this rank's parts; own_decayed: how many of these numbers, from the
+     * first on, are subject to weight decay */
     size_t own, own_decayed;
     /* this rank's parts of the gradients, summed over ranks; the same array as grads if there is
      * one rank */
@@ -133,7 +133,8 @@ typedef struct sgt_cuda_flat {
  * SGT_CUDA_QKV to SGT_CUDA_FCPROJ. The buffers hold one kind of matrix at a time. */
 typedef struct sgt_cuda_muon {
     const sgt_cuda_gemm *gram[SGT_CUDA_HEAD], *square, *product[SGT_CUDA_HEAD];
-    void *x, *y; /* X before and after an iteration of Newton-Schulz, (L, 4C*C) each, padded */
+    /* x, y: matrix X before and after a Newton-Schulz iteration; (L, 4C*C) each, padded */
+    void *x, *y;
     void *a, *b; /* a: gram; b: the matrix by which X is multiplied; (L, C*C) each, padded */
 } sgt_cuda_muon;
 
@@ -311,8 +312,11 @@ void sgt_cuda_forward_again(sgt_cuda_backend *c, size_t layer);
 void sgt_cuda_head(sgt_cuda_backend *c, int training);
 void sgt_cuda_backward(sgt_cuda_backend *c);
 
-/* ---- ranks.c: without ranks, only open, leave, follow, last and reduce may be called, and they do
- * nothing ---- */
+/* ---- ranks.c ---- */
+
+/* If there is only one rank, only the functions open, leave, follow, last and reduce may be called,
+ * and they do nothing. */
+
 /* Indexes of buckets. There is one bucket for the embeddings, one for each block, one for the head
  * if it is untied, and one for all vectors. */
 enum { SGT_BUCKET_EMBEDDINGS, SGT_BUCKET_BLOCKS };
@@ -331,8 +335,8 @@ int sgt_cuda_ranks_follow(const sgt_cuda_backend *c, void *choice, size_t n, sgt
 /* Disconnect from the other ranks. All work queued on streams must be done, unless the ranks have
  * given up: then NCCL's communicator is aborted. */
 void sgt_cuda_ranks_leave(sgt_cuda_backend *c);
-/* Return whether `micro` is the last micro-step of a step, in which the ranks reduce gradients
- * while they compute. */
+/* Return whether there are several ranks and `micro` is the last micro-step of a step. In that
+ * micro-step, the ranks reduce gradients while they compute. */
 int sgt_cuda_ranks_last(const sgt_cuda_backend *c, uint32_t micro);
 /* Call these functions in the last micro-step of a step: `begin` at its start, `reduce` when the
  * gradients of a bucket are complete, and `end` at its end. */

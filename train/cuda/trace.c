@@ -1,6 +1,7 @@
 /* trace.c: adds CUPTI's records of the traced steps to the trace, and names matrix products in it.
  * The host waits for the device before the first traced step, so that the trace contains no work of
- * earlier steps, and after the last. Between these two waits, steps run as usual. */
+ * earlier steps, and again after the last traced step. Between these two waits, steps run as
+ * usual. */
 #include <stdio.h>
 #include <string.h>
 

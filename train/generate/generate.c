@@ -51,10 +51,10 @@ static void sink(const float *logits, uint32_t *heap, size_t n, size_t at)
     heap[at] = id;
 }
 
-/* Select the most likely of the n ids: as many ids as top_k allows. If `wanted` > 0, which is for
- * top_p, stop when their weights add up to `wanted`. Each selected id moves from the top of the
- * heap to the place behind the shrunk heap, so the last element of ids[n] is the most likely id.
- * Return the number of selected ids. */
+/* Select the most likely of the n ids in the heap, as many as top_k allows. If `wanted` > 0 (for
+ * top_p), stop when the weights of the selected ids add up to `wanted`. Each selected id moves from
+ * the top of the heap to the position behind the heap's new end, so at the end ids[n - 1] is the
+ * most likely id. Return the number of selected ids. */
 static size_t keep_best(const sgt_choice *c, const float *logits, size_t n, uint32_t *ids,
                         double wanted)
 {

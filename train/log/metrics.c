@@ -1,6 +1,6 @@
-/* metrics.c: writes lines of log.jsonl, and event files for TensorBoard with only the Protocol
- * Buffers fields that these need. It also reads how much memory the process uses and the machine
- * has. */
+/* metrics.c: writes lines of log.jsonl, and event files for TensorBoard. It encodes only the
+ * Protocol Buffers fields that event files need. It also reads how much memory the process uses and
+ * the machine has. */
 #include "train/log/metrics.h"
 
 #include <dirent.h>

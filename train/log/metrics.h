@@ -69,9 +69,9 @@ static inline void sgt_text_loss_add(sgt_text_loss *s, const uint32_t *text_byte
 double sgt_bits_per_byte(const sgt_text_loss *s);
 
 /* Return the floating-point operations that a training step needs per token, as defined in appendix
- * B of PaLM (Chowdhery et al., 2022). Matrix products need 6 per weight, including the head's
- * weights. Attention needs 12 * layers * channels * T, as if there were no causal mask.
- * Recomputation and padding are not counted. */
+ * B of PaLM (Chowdhery et al., 2022). Matrix products need 6 operations per weight, including the
+ * head's weights. Attention needs 12 * layers * channels * T operations, as if there were no causal
+ * mask. Recomputation and padding are not counted. */
 double sgt_flops_per_token(const sgt_model *m, uint64_t seq);
 
 /* Return rate / *peak, at most 1; both are in operations per second. The result is rounded to the
