@@ -23,7 +23,7 @@ static const sgt_option table[] = {
      "file to write the page to; an existing page is replaced",
      .def = "RUN/report.html, of several runs report.html"},
     {"no-sample", 0, SGT_OPT_FLAG, &o.no_sample, NULL,
-     .help = "do not let the newest checkpoint write a sample of text"},
+     .help = "leave out the sample of text that the newest checkpoint generates"},
     {"json", 0, SGT_OPT_FLAG, &o.json, NULL,
      .help = "print the main figures as one JSON document on standard output; without -o, make no "
              "page"},

@@ -30,7 +30,7 @@ static const sgt_option table[] = {
      .help = "file that holds a prompt; its last newline is removed"},
     {"num-samples", 0, SGT_OPT_COUNT, &o.samples, "N", "number of texts to write for each prompt",
      .def = "1", .min = 1, .max = MAX_SAMPLES},
-    {"vocab", 0, SGT_OPT_TEXT, &o.vocab, "gpt2|FILE", "vocabulary that the model was trained on",
+    {"vocab", 0, SGT_OPT_TEXT, &o.vocab, "gpt2|FILE", "vocabulary on which the model was trained",
      .def = "the one beside the model, else gpt2"},
 
     {.name = "What comes next"},
@@ -43,10 +43,10 @@ static const sgt_option table[] = {
     {"top-k", 0, SGT_OPT_COUNT, &o.top_k, "K", "draw only from the K likeliest tokens; 0: from all",
      .def = "200"},
     {"top-p", 0, SGT_OPT_REAL, &o.top_p, "P",
-     "draw only from the likeliest tokens whose probabilities add up to P", .def = "1", .min = 1e-9,
-     .max = 1},
+     "draw only from the likeliest tokens whose probabilities sum to at least P", .def = "1",
+     .min = 1e-9, .max = 1},
     {"seed", 's', SGT_OPT_COUNT, &o.seed, "N",
-     "seed of the draws: the same seed gives the same text", .def = "1"},
+     "seed of the random draws; the same seed gives the same text", .def = "1"},
     {"ignore-eot", 0, SGT_OPT_FLAG, &o.ignore_eot,
      .help = "continue after an end-of-text token instead of ending the text"},
 
@@ -56,13 +56,13 @@ static const sgt_option table[] = {
     {"precision", 0, SGT_OPT_CHOICE, &o.precision, "fp32|bf16",
      "number format of the weights; bf16 is faster and needs half the memory", .def = "fp32"},
     {"batch-size", 'b', SGT_OPT_COUNT, &o.batch, "N",
-     "number of texts computed at the same time, which does not change them", .def = "8", .min = 1,
+     "number of texts generated at the same time; does not change the texts", .def = "8", .min = 1,
      .max = SGT_DECODER_ROWS},
     {"threads", .as = &sgt_config_rows[SGT_SET_THREADS], .to = &o.threads},
     {"cpu", .as = &sgt_config_rows[SGT_SET_CPU], .to = &o.cpu},
 
     {.name = "Output"},
-    {"no-prompt", 0, SGT_OPT_FLAG, &o.no_prompt, .help = "print only what follows the prompt"},
+    {"no-prompt", 0, SGT_OPT_FLAG, &o.no_prompt, .help = "print only the generated text"},
     {"json", 0, SGT_OPT_FLAG, &o.json,
      .help = "print one JSON document once all texts are complete"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, .help = "print nothing unless something is wrong"},
@@ -71,8 +71,8 @@ static const sgt_option table[] = {
 static const sgt_program program = {
     .name = "sgt-sample",
     .usage = "sgt-sample [OPTION]... RUN/ | RUN/step-NNNNNNNN/ | GPT2/ | MODEL.bin",
-    .about = "Continues a text with a GPT-2: a run of sgt-train, even while it trains, a model in "
-             "Hugging Face's format, or one of llm.c.",
+    .about = "Continues a text with a GPT-2: a run of sgt-train (even during training), a model "
+             "in Hugging Face's format, or a model file of llm.c.",
     .options = table,
     .examples = "  sgt-sample run/ --prompt 'Once upon a time'\n"
                 "  sgt-sample run/step-00001000 --num-samples 3 --temperature 1 --top-p 0.95\n"

@@ -34,17 +34,17 @@ static struct {
 static const sgt_option table[] = {
     {.name = "Input"},
     {"format", 0, SGT_OPT_WORD, &t.format, "auto|text|jsonl",
-     "text: each file is a document; jsonl: each line is one; auto: decide by name and content",
+     "text: each file is a document; jsonl: each line is a document; auto: by name and content",
      .def = "auto"},
     {"field", 0, SGT_OPT_TEXT, &t.field, "NAME",
-     "field of JSONL or column of Parquet that holds the text; a.b is field b in a", .def = "text"},
+     "JSONL field or Parquet column with the text; a.b is field b of the object a", .def = "text"},
     {"skip-bad", 0, SGT_OPT_FLAG, &t.skip_bad,
-     .help = "skip and count bad lines and rows, and the rest of damaged .gz and .zst files"},
+     .help = "skip and count invalid lines and rows, and the rest of damaged .gz and .zst files"},
     {"keep-fields", 0, SGT_OPT_TEXT, &t.keep_fields, "NAME,...",
      "fields of JSONL or columns of Parquet to keep in sources.jsonl for each document",
      .def = "none"},
     {"invalid-utf8", 0, SGT_OPT_WORD, &t.invalid_utf8, "keep|replace|fail",
-     "bytes that are not UTF-8: keep them, replace them with U+FFFD, or fail", .def = "keep"},
+     "invalid UTF-8: keep the bytes, replace them with U+FFFD, or fail", .def = "keep"},
     {"binary", 0, SGT_OPT_WORD, &t.binary, "skip|keep",
      "files that are not text (PDF, images, programs, archives, UTF-16): skip and count them, or "
      "read them byte for byte",
@@ -56,16 +56,16 @@ static const sgt_option table[] = {
      .help = "read files with extension EXT through COMMAND, which prints text (EXT=jsonl:COMMAND: "
              "JSONL)"},
     {"special", 0, SGT_OPT_WORD, &t.special_eot, "none|eot",
-     "eot: each literal <|endoftext|> begins a document; none: it is ordinary text", .def = "none"},
+     "<|endoftext|> in a text: eot: it begins a document; none: ordinary text", .def = "none"},
     {"normalize", 0, SGT_OPT_WORD, &o.normalize, "none|nfc|nfkc",
      "Unicode normalization of each document before it is encoded; GPT-2 uses none",
      .def = "the vocabulary's, or none"},
     {.name = "Output"},
     {"vocab", 0, SGT_OPT_TEXT, &t.vocab, "gpt2|FILE|DIR",
-     "vocabulary, a byte-level BPE: tokenizer.json, merges.txt, vocab.json or .tiktoken",
+     "byte-level BPE vocabulary: tokenizer.json, merges.txt, vocab.json or .tiktoken",
      .def = "gpt2, built in"},
     {"train-vocab", 0, SGT_OPT_COUNT, &o.train_vocab, "N",
-     "train a vocabulary of N tokens on INPUTs and write it to OUT, instead of shards", .min = 257,
+     "train a vocabulary of N tokens on the INPUTs and write it, not shards, to OUT", .min = 257,
      .max = 1 << 20},
     {"pattern", 0, SGT_OPT_TEXT, &t.pattern, "REGEX|NAME",
      "what splits text into pieces before merging: a PCRE2 regular expression, or gpt2, cl100k, "
@@ -73,7 +73,7 @@ static const sgt_option table[] = {
      "llama3, qwen2 or nanochat",
      .def = "the vocabulary's, or GPT-2's"},
     {"split", 0, SGT_OPT_PERCENT, &t.val_fraction, "N%|none",
-     "share of the documents to set aside for validation, chosen by a hash of their path",
+     "part of the documents to set aside for validation, chosen by a hash of the path",
      .def = "none"},
     {"shards", 0, SGT_OPT_WORD, &t.layout, "sgt|megatron|nanogpt|npy",
      "format of OUT: sgt's shards, or one file for each split, for Megatron-LM (.bin and .idx), "
@@ -82,10 +82,10 @@ static const sgt_option table[] = {
     {"shard-tokens", 0, SGT_OPT_COUNT, &t.shard_tokens, "N", "tokens per shard", .def = "100M",
      .min = 1, .max = 2147483647, .given = &o.shard_tokens_given},
     {"shuffle", 0, SGT_OPT_COUNT, &t.shuffle_seed, "SEED",
-     "shuffle the documents; SEED decides the order", .def = "the order of the inputs", .min = 0,
+     "shuffle the documents; the order depends on SEED", .def = "the order of the inputs", .min = 0,
      .max = 9007199254740992, .given = &t.shuffle},
     {"dedup", 0, SGT_OPT_FLAG, &t.dedup,
-     .help = "remove exact duplicates of documents across both splits, and keep the first"},
+     .help = "keep only the first of several identical documents, across both splits"},
     {"force", 0, SGT_OPT_FLAG, &t.force,
      .help = "replace OUT even if it is complete, comes from other inputs, or the disk seems too "
              "small"},
@@ -96,8 +96,8 @@ static const sgt_option table[] = {
     {"cpu", 0, SGT_OPT_TEXT, &o.cpu, "auto|plain|avx2|avx512|amx",
      "highest CPU instruction level to use", .def = "auto"},
     {"rank", 0, SGT_OPT_COUNT, &o.rank, "I",
-     "number of this process, from 0, of those that --ranks counts", .def = "the launcher's, or 0",
-     .min = 0, .max = 999999, .given = &o.rank_given},
+     "index of this process, from 0, if several processes write OUT together",
+     .def = "the launcher's, or 0", .min = 0, .max = 999999, .given = &o.rank_given},
     {"ranks", 0, SGT_OPT_COUNT, &o.ranks, "N", "number of processes that write OUT together",
      .def = "the launcher's, or 1", .min = 1, .max = 1000000, .given = &o.ranks_given},
     {"dry-run", 0, SGT_OPT_FLAG, &o.dry_run,
@@ -111,9 +111,9 @@ static sgt_program program = {
     .name = "sgt-tokenize",
     .usage = "sgt-tokenize [OPTION]... INPUT... OUT/",
     .about =
-        "Turns text into GPT-2's tokens, in shards of 16-bit ids in the folder OUT. INPUT is a "
-        "file, a folder with all that is below it, @LIST (a file of paths), or - for standard "
-        "input. A run that was stopped or killed is finished by the same command.",
+        "Turns text into GPT-2's tokens, which it writes to the folder OUT in shards of 16-bit "
+        "ids. INPUT is a file, a folder with all files below it, @LIST (a file of paths), or - "
+        "(standard input). If the command was stopped or killed, repeat it to continue.",
     .options = table,
     .examples = "  sgt-tokenize corpus/ out/\n"
                 "  sgt-tokenize --split 1% corpus/ out/\n"

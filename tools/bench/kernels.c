@@ -25,8 +25,8 @@ static const sgt_option table[] = {
     {"device", 0, SGT_OPT_CHOICE, &o.device, "auto|cuda", "where to run: on CUDA only",
      .def = "auto"},
     {"model", .as = BENCH_ROW(MODEL), .to = &bench_config.model},
-    {"batch-size", 'b', SGT_OPT_COUNT, &bench_config.batch, "N", "rows of a micro-step",
-     .def = "64", .min = 1, .max = 1 << 16},
+    {"batch-size", 'b', SGT_OPT_COUNT, &bench_config.batch, "N", "rows per micro-step", .def = "64",
+     .min = 1, .max = 1 << 16},
     {"seq-len", .as = BENCH_ROW(SEQ), .to = &bench_config.seq, .def = "1024 on CUDA, 64 on a CPU"},
     {"precision", .as = BENCH_ROW(PRECISION), .to = &bench_config.step.precision,
      .help = "number format of the operands", .def = "bf16 on CUDA, fp32 on a CPU"},
@@ -39,10 +39,10 @@ static const sgt_option table[] = {
 static const sgt_program program = {
     .name = "sgt-bench kernels",
     .usage = "sgt-bench kernels [OPTION]...",
-    .about = "Measures, on CUDA, each matrix product of a GPT-2 step by itself, with each epilogue "
-             "that could follow it, and one layer's causal attention: ours (own), cuDNN's (cudnn) "
-             "and one that stores all T x T scores (naive). Of cuBLASLt's algorithms the fastest "
-             "is shown.",
+    .about = "Measures each matrix product of a GPT-2 step on CUDA, with each epilogue that can "
+             "be fused into it, and the causal attention of one layer: sgt's (own), cuDNN's "
+             "(cudnn) and one that stores all T x T scores (naive). For each product, the "
+             "fastest algorithm of cuBLASLt is shown.",
     .options = table,
     .examples =
         "  sgt-bench kernels --batch-size 64 --seq-len 1024\n"

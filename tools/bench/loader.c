@@ -35,7 +35,7 @@ static const sgt_option table[] = {
     {"loader", 0, SGT_OPT_TEXT, &o.readers, "LIST", "readers:", .def = "all",
      .choices = sgt_reader_words},
     {"outputs", 0, SGT_OPT_TEXT, &o.outputs, "LIST",
-     "form of the batches: u16 or i32-rows have T+1 ids per row, i32 or i64 inputs and targets",
+     "format of batches: u16 and i32-rows: rows of T+1 ids; i32 and i64: inputs and targets",
      .def = "u16,i32; for ids of 4 bytes i32-rows,i32", .words = "u16|i32|i64|i32-rows"},
     {"batch-size", 0, SGT_OPT_COUNT, &o.batch, "N", "rows per batch", .def = "32", .min = 1,
      .max = 1 << 20},
@@ -45,14 +45,14 @@ static const sgt_option table[] = {
     {"sampling", 0, SGT_OPT_WORD, &o.sampling, .help = "how rows are drawn", .def = "random",
      .choices = sgt_sampling_words},
     {"cold", 0, SGT_OPT_FLAG, &o.cold, NULL,
-     .help = "drop the shards from the page cache before each measurement, and check it"},
+     .help = "drop the shards from the page cache before each measurement, and verify that"},
     {"threads", 0, SGT_OPT_COUNT, &o.threads, "N", "threads that read at the same time", .def = "1",
      .min = 1, .max = 1024},
     {"seconds", 0, SGT_OPT_REAL, &o.seconds, "X", "time limit in seconds for all measurements",
      .def = "3", .min = .001, .max = 86400},
     {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "rounds over all measurements; medians are shown",
      .def = "5", .min = 1, .max = BENCH_TURNS},
-    {"split", 0, SGT_OPT_CHOICE, &o.split, "train|val", "which shards of a folder", .def = "train"},
+    {"split", 0, SGT_OPT_CHOICE, &o.split, "train|val", "split of the set to read", .def = "train"},
     {"seed", 0, SGT_OPT_COUNT, &o.seed, "N", "seed of the sampling", .def = "1"},
     {"raw", 0, SGT_OPT_WORD, &o.raw, "none|16|32",
      "bits per id, if the shards have no header (nanoGPT's)", .def = "none"},
@@ -68,8 +68,8 @@ static const sgt_program program = {
     .name = "sgt-bench loader",
     .usage = "sgt-bench loader [OPTION]... OUT/ | SHARD | A:0.7,B:0.3",
     .about =
-        "Measures how fast each reader makes batches from a set or shard, beside memcpy of the "
-        "same windows.",
+        "Measures how fast each reader draws batches from a set or shard, compared with memcpy "
+        "of the same windows.",
     .options = table,
     .examples = "  sgt-bench loader out/\n"
                 "  sgt-bench loader out/ --batch-size 64 --seq-len 512 --threads 2\n"

@@ -36,24 +36,24 @@ static const sgt_option table[] = {
     {"peer", 0, SGT_OPT_TEXT, &o.peer, "PYTHON",
      .help = "compare with gigatoken, quicktok, riptoken and tiktoken (Parquet: with datasets and "
              "tiktoken), run by this interpreter in alternating turns"},
-    {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "turns of each row, if there are several rows",
+    {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "measurements of each row, if there are several",
      .def = "3", .min = 1, .max = BENCH_TURNS},
-    {"vocab", 0, SGT_OPT_TEXT, &o.vocab, "gpt2|FILE|DIR", "vocabulary, as sgt-tokenize takes it",
-     .def = "gpt2, built in"},
+    {"vocab", 0, SGT_OPT_TEXT, &o.vocab, "gpt2|FILE|DIR",
+     "vocabulary, in a format that sgt-tokenize reads", .def = "gpt2, built in"},
     {"pattern", 0, SGT_OPT_TEXT, &o.pattern, "REGEX|NAME",
-     "pattern, as sgt-tokenize takes it; a named one is compared with PCRE2 and GPT-2's",
+     "pattern of sgt-tokenize; one with a name is also compared with PCRE2 and GPT-2's",
      .def = "the vocabulary's"},
     {"disk", 0, SGT_OPT_TEXT, &o.disk, "FOLDER",
-     .help = "measure whole commands instead, from files to ids on disk; they write below FOLDER"},
+     .help = "measure complete commands, from files to shards on disk, written below FOLDER"},
     BENCH_OUTPUT,
     {0}};
 
 static const sgt_program program = {
     .name = "sgt-bench tokenize",
     .usage = "sgt-bench tokenize [OPTION]... INPUT...",
-    .about = "Measures how fast text becomes tokens. It reads the inputs (files, folders, - for "
-             "standard input) into memory first, then encodes each byte once from empty caches. "
-             "With --disk it measures the whole command.",
+    .about = "Measures how fast text is tokenized. The inputs (files, folders, or - for standard "
+             "input) are read into memory first, then encoded once, starting with empty caches. "
+             "With --disk, complete commands are measured.",
     .options = table,
     .examples =
         "  sgt-bench tokenize corpus/\n"

@@ -6,7 +6,7 @@
  *         {"Data"},                                   // a heading has only a name
  *         {"batch-size", 'b', SGT_OPT_COUNT, &o.batch, "N", "rows per batch", .def = "8",
  *          .min = 1, .max = 1 << 20},
- *         {"split", 0, SGT_OPT_CHOICE, &o.split, "train|val", "which shards of a folder"},
+ *         {"split", 0, SGT_OPT_CHOICE, &o.split, "train|val", "split of the set to read"},
  *         {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL, "print nothing unless something is wrong"},
  *         {0}};
  *     static const sgt_program program = {"sgt-x", "sgt-x [OPTION]... DIR", "one sentence", table,
