@@ -40,8 +40,8 @@ double sgt_advice_auto_lr(uint64_t parameters, uint64_t rows, uint64_t base);
 const char *sgt_advice_lr_outside(char *buf, size_t n, uint64_t parameters, uint64_t rows,
                                   double lr);
 
-/* Return the learning rate for `rows` rows per step, if lr suits `base` rows per step. Linear
- * scaling (Goyal et al., 2017). */
+/* Return the learning rate for `rows` rows per step, if lr suits `base` rows per step. The rule is
+ * linear scaling (Goyal et al., 2017). */
 double sgt_advice_scale_lr(double lr, uint64_t rows, uint64_t base);
 
 /* If the loss or the gradient norm of step `step` (from 1) is infinite or NaN, write advice to buf

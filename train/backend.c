@@ -81,8 +81,10 @@ char *sgt_variants_words(char out[SGT_VARIANTS_TEXT], uint32_t set)
     return out;
 }
 
-/* ---- Live memory. The list of buffers is not sorted: it is short (about twenty buffers per
- * layer), and a run searches it only a few times. ---- */
+/* ---- live memory ---- */
+
+/* The list of buffers is not sorted: it is short (about twenty buffers per layer), and a run
+ * searches it only a few times. */
 
 void sgt_live_free(sgt_live *l)
 {
@@ -151,8 +153,7 @@ void sgt_live_count(const sgt_live *l, unsigned part, uint64_t within[SGT_LIVE_K
     }
 }
 
-/* ---- the optimizer: gradient clipping, the constants of an update, and the learning rate of a
- * step ---- */
+/* ---- the optimizer: gradient clipping, constants of an update, learning rate of a step ---- */
 
 double sgt_optim_clip(const sgt_optim *o, double norm)
 {

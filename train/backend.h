@@ -190,17 +190,19 @@ int sgt_variants_parse(uint32_t *set, const char *words, sgt_error *err);
 #define SGT_VARIANTS_TEXT 256
 char *sgt_variants_words(char out[SGT_VARIANTS_TEXT], uint32_t set);
 
-/* ---- Live memory: which bytes are in use during each part of a step. A backend allocates its
- * memory once, and no buffer moves. A buffer is live (in use) from the part of a step that writes
- * to it until the last part that reads the data. Memory that keeps its content across steps
- * (weights, moments) is always live. The backend declares, next to its memory layout, when each
- * buffer is live. A test checks these declarations: with options.scrub, all memory that is not live
- * is overwritten after each part, and the results must stay the same to the bit.
+/* ---- live memory ---- */
+
+/* Live memory: which bytes are in use during each part of a step. A backend allocates its memory
+ * once, and no buffer moves. A buffer is live (in use) from the part of a step that writes to it
+ * until the last part that reads the data. Memory that keeps its content across steps (weights,
+ * moments) is always live. The backend declares, next to its memory layout, when each buffer is
+ * live. A test checks these declarations: with options.scrub, all memory that is not live is
+ * overwritten after each part, and the results must stay the same to the bit.
  *
  * The parts of a micro-step, in order, for a model of L layers:
  *     0 embeddings forward, 1 .. L layer forward, L + 1 head and loss, L + 2 .. 2L + 1 layer
  *     backward from the last to the first, 2L + 2 embeddings backward;
- *     and, after the last micro-step of a step: 2L + 3 update. ---- */
+ *     and, after the last micro-step of a step: 2L + 3 update. */
 
 #define SGT_LIVE_KINDS 16 /* maximum number of kinds of memory that a backend has */
 

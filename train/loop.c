@@ -41,8 +41,7 @@
 #define EPOCHS_SAID 2
 #define SECONDS_BETWEEN 10.
 
-/* ---- reports about finished steps: to the log, to TensorBoard, and to the user (evaluations, ends
- * of epochs, advice) ---- */
+/* ---- reports about finished steps: to the log, to TensorBoard and to the user ---- */
 
 typedef struct watch {
     const sgt_trainer *t;
@@ -332,8 +331,7 @@ typedef struct sums {
     sgt_text_loss text;
 } sums;
 
-/* Add a row to the sums in *all that the backend does not compute. `losses` holds the losses of the
- * row's targets. */
+/* Add a row's losses, `losses`, to those sums in *all that the backend does not compute. */
 static void add_row(const sgt_trainer *t, const int32_t *targets, const float *losses, sums *all)
 {
     double loss = 0, n = 0;
@@ -553,7 +551,8 @@ static void look_at_waits(loop *l, uint64_t s, double waited)
     if (reads - l->reads > WAIT_STEPS && ms > SLOW_MS && !l->waits_said &&
         l->waits > SLOW_PART * (now - l->waits_since) && reader &&
         (*reader == 'u' || strstr(reader, "mmap")) && has_slow_files(t->train)) {
-        /* the reader is "preload (mmap: ...)" if the data set does not fit into memory */
+        /* 'p': the reader is "preload (mmap: ...)", because the data set does not fit into
+         * memory */
         const char *advice = *reader == 'u' ? "--loader preload reads all at once"
                              : *reader == 'p'
                                  ? "--loader uring reads ahead"

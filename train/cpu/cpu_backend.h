@@ -354,8 +354,10 @@ int sgt_cpu_muon_plan(sgt_cpu_backend *c, sgt_error *err);
  * update overlaps with matrix products, but Muon's updates are matrix products themselves. */
 void sgt_cpu_muon_update(sgt_cpu_backend *c, double lr, double scale);
 
-/* ---- ranks.c: a training step on several CPU ranks. Each rank computes its own rows of the batch.
- * The optimizer's state and work are divided among the ranks, as in ZeRO-1:
+/* ---- ranks.c ---- */
+
+/* A training step on several CPU ranks: Each rank computes its own rows of the batch. The
+ * optimizer's state and work are divided among the ranks, as in ZeRO-1:
  *
  *   - Buckets: the parameters are divided into buckets, in the order in which the backward pass
  *     completes their gradients: the tensors after the blocks, each block from the last to the
@@ -369,8 +371,7 @@ void sgt_cpu_muon_update(sgt_cpu_backend *c, double lr, double scale);
  *
  * Gradients and parameters are sent with `swap` of base/ranks.h, which uses MPI. Without ranks,
  * c->group is NULL. Then sgt_cpu_ranks_reduce and sgt_cpu_ranks_gather must not be called, and the
- * other functions do nothing. Collective functions must be called by all ranks, in the same order.
- * ---- */
+ * other functions do nothing. Collective functions must be called by all ranks, in the same order. */
 
 /* If r is not NULL, create c->group, and store the number of ranks and this rank's index in
  * c->shape. */

@@ -167,8 +167,10 @@ double sgt_cpu_squared_norm(sgt_cpu_backend *c)
     return isfinite(sum) ? sum : sgt_cpu_squares(c, 1);
 }
 
-/* ---- Muon for the four matrices of each block (kernels/muon.h). With several ranks, only the rank
- * that owns a matrix updates it, from gradients that are summed over all ranks (ranks.c). ---- */
+/* ---- Muon ---- */
+
+/* Muon updates the four matrices of each block (kernels/muon.h). With several ranks, only the rank
+ * that owns a matrix updates it, from gradients that are summed over all ranks (ranks.c). */
 
 int sgt_cpu_by_muon(const sgt_cpu_shape *s, size_t tensor)
 {

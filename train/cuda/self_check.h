@@ -59,8 +59,10 @@ extern const sgt_cuda_checks sgt_cuda_self_check;
  * with `what`, which names the user of the path, for example "NCCL: ", or is "". */
 int sgt_check_refuse(const sgt_checked *v, const char *what, sgt_error *err);
 
-/* ---- The checks, one function for each kind of path. They test properties of a path (types,
- * forms, edges of tiles). They do not test complete steps, which use several paths at once. ---- */
+/* ---- the checks ---- */
+
+/* The checks, one function for each kind of path. They test properties of a path (types, forms,
+ * edges of tiles). They do not test complete steps, which use several paths at once. */
 int sgt_check_attention(const char *path, int device, sgt_error *err);
 int sgt_check_products(const char *path, int device, sgt_error *err);
 int sgt_check_nccl(const char *path, int device, sgt_error *err);

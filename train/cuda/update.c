@@ -8,8 +8,8 @@ static void update_range(sgt_cuda_backend *c, size_t at, size_t n, size_t decaye
     void *copy = c->flat.own_copy ? (unsigned char *)c->flat.own_copy + at * c->shape.width : NULL;
     float *p = c->flat.params + at, *m = c->flat.m + at, *g = c->flat.own_grads + at;
     const sgt_optim *o = &c->o.optim;
-    /* numbers moved: parameter and moments are read and written; the gradient is read, and written
-     * if it must be set to 0 */
+    /* Floats moved per parameter: the parameter and its moments are read and written. The gradient
+     * is read, and also written if it must be set to 0. */
     size_t floats = (o->kind == SGT_SGD ? 5 : 7) + (c->plan.written ? 0 : 1);
     sgt_cupti_work(0, (double)(n * (floats * sizeof *p + (copy ? c->shape.width : 0))));
     if (o->kind == SGT_SGD) {

@@ -9,8 +9,7 @@
 
 #include "loader/handle.h"
 
-/* ---- examples (prompts with completions): permute them, and cut or pad each to the length of a
- * row ---- */
+/* ---- examples: permute them, and cut or pad each example to the length of a row ---- */
 
 int sgt_examples_arrange(sgt_examples *e, const char *name, const sgt_example_rows *rows,
                          const sgt_notice *notice, sgt_error *err)

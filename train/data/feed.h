@@ -19,8 +19,10 @@
 #include "loader/sgt_loader.h"
 #include "train/log/trace.h"
 
-/* ---- Examples: a training row is made from a prompt and its completion, and only the completion's
- * tokens have a loss. This library has no tokenizer. So the caller of sgt_train reads the examples
+/* ---- examples ---- */
+
+/* A training row is made from a prompt and its completion, and only the completion's tokens have a
+ * loss. This library has no tokenizer. So the caller of sgt_train reads the examples
  * (sgt_train_options.examples), and the following functions make rows from them.
  *
  *     sgt_examples e = {...};                     // tokens, starts, learnt, count, ...
@@ -29,7 +31,7 @@
  *     sgt_examples_free(&e);
  *
  * Row r of the run is example permute(draw(ORDER, epoch, 0), count, r mod count). sampler.h defines
- * permute and draw for --sampling documents. ---- */
+ * permute and draw for --sampling documents. */
 
 typedef struct sgt_example_rows {
     uint64_t seed;

@@ -14,8 +14,10 @@
 
 #include "train/backend.h"
 
-/* ---- The decoder: runs a GPT-2 model on the CPU for inference. Each forward pass processes a few
- * rows. The keys and values of earlier tokens are cached, so no token is processed twice.
+/* ---- the decoder ---- */
+
+/* The decoder runs a GPT-2 model on the CPU for inference. Each forward pass processes a few rows.
+ * The keys and values of earlier tokens are cached, so no token is processed twice.
  *
  *     sgt_decoder *d;
  *     sgt_decoder_options o = {.model = model, .sequences = 1, .threads = 2};
@@ -29,7 +31,7 @@
  * A row is one token of one sequence. To the bit, its logits depend only on the tokens of its
  * sequence and on the CPU's kernels (level in kernels.h). They do not depend on the other rows of a
  * run, on how a sequence is divided into runs, or on the number of threads. Only one thread at a
- * time may use a decoder. ---- */
+ * time may use a decoder. */
 
 #define SGT_DECODER_ROWS 64 /* largest number of rows in a run */
 
@@ -79,7 +81,10 @@ uint64_t sgt_decoder_bytes(const sgt_decoder *d);
 /* Return the size in bytes of the weights that every run reads. */
 uint64_t sgt_decoder_weights(const sgt_decoder *d);
 
-/* ---- Choosing the next token from a model's logits: the most likely token, or a random token.
+/* ---- choosing a token ---- */
+
+/* Functions that choose the next token from a model's logits: the most likely token, or a random
+ * token.
  *
  *     sgt_choice c = {.temperature = 0.8, .top_k = 200, .seed = 1};
  *     void *room = malloc(sgt_choose_room(vocab));
@@ -87,7 +92,7 @@ uint64_t sgt_decoder_weights(const sgt_decoder *d);
  *     int32_t id = sgt_choose(&c, logits, vocab, u, room);
  *
  * These functions have no side effects. Several threads may call them at the same time if each
- * thread has its own scratch memory `room`. ---- */
+ * thread has its own scratch memory `room`. */
 
 typedef struct sgt_choice {
     /* divisor of the logits; 0: always choose the largest logit, and of equal logits the lowest

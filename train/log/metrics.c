@@ -171,9 +171,11 @@ struct sgt_events {
     char path[SGT_PATH];
 };
 
-/* ---- Protocol Buffers (protobuf.dev/programming-guides/encoding). A field is a varint with the
- * field's number and type, followed by the value. Field numbers and names come from TensorFlow's
- * event.proto and summary.proto. ---- */
+/* ---- Protocol Buffers ---- */
+
+/* The encoding of Protocol Buffers (protobuf.dev/programming-guides/encoding): A field is a varint
+ * with the field's number and type, followed by the value. Field numbers and names come from
+ * TensorFlow's event.proto and summary.proto. */
 
 enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 }; /* types of fields */
 /* fields of Event */

@@ -91,7 +91,9 @@ uint64_t sgt_memory_total(void);    /* total memory of this machine or container
 /* Return how many bytes of memory are available without swapping, or UINT64_MAX if unknown. */
 uint64_t sgt_memory_available(void);
 
-/* ---- Event files: the numbers of log.jsonl for TensorBoard, in
+/* ---- event files ---- */
+
+/* Event files store the numbers of log.jsonl for TensorBoard, in
  * RUN/tb/events.out.tfevents.TIME.HOST.PID. Each start or resume of a run creates a new file.
  *
  *     sgt_events *e;
@@ -103,7 +105,7 @@ uint64_t sgt_memory_available(void);
  * these eight bytes (u32), the data, and the masked CRC32C of the data (u32), all little-endian.
  * The data is an Event of TensorFlow's event.proto, encoded as Protocol Buffers. The first record
  * states the version of the format. The second record is a SessionLog START at step `step`, which
- * makes TensorBoard ignore later steps in earlier files. ---- */
+ * makes TensorBoard ignore later steps in earlier files. */
 
 typedef struct sgt_events sgt_events;
 

@@ -73,8 +73,10 @@ typedef struct sgt_trace_watcher {
 } sgt_trace_watcher;
 void sgt_trace_watch(sgt_trace *t, const sgt_trace_watcher *w);
 
-/* ---- Tracks: the rows in the displayed trace. Two spans on a track must not overlap, unless one
- * contains the other. ---- */
+/* ---- tracks ---- */
+
+/* Tracks are the rows in the displayed trace. Two spans on a track must not overlap, unless one
+ * contains the other. */
 
 enum { SGT_TRACE_LOOP = 0 }; /* track of the thread that runs the training loop */
 typedef enum sgt_trace_process {

@@ -448,9 +448,11 @@ uint64_t sgt_train_estimate_activations(const sgt_train_estimate *e)
     return sum;
 }
 
-/* ---- memory.jsonl: written from the backend's memory layout, which states the buffers that are in
+/* ---- memory.jsonl ---- */
+
+/* memory.jsonl is written from the backend's memory layout, which states the buffers that are in
  * use in each part of a step. The layout is the same in every step, so nothing is measured during a
- * step. ---- */
+ * step. */
 
 /* number of steps at the beginning of a call that are not logged, because they may differ from all
  * later steps */

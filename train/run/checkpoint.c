@@ -35,13 +35,15 @@ static const tensors_file model_file = {"model.safetensors", {"transformer."}, {
                           optimizer_file = {
                               "optimizer.safetensors", {"m.", "v."}, {SGT_MOMENT1, SGT_MOMENT2}};
 
-/* ---- Checksums: state.json stores the XXH3-64 (xxhash.com) of every other file.
+/* ---- checksums ---- */
+
+/* state.json stores the XXH3-64 (xxhash.com) of every other file.
  *
  *     "files": {"model.safetensors": {"bytes": 1234, "xxh3": "0123456789abcdef"}, ...},
  *     "xxh3": "..."
  *
  * The last "xxh3" is the seal: the checksum of state.json's own object without this member, in
- * jansson's compact form. So a flipped bit in any file of the checkpoint is detected. ---- */
+ * jansson's compact form. So a flipped bit in any file of the checkpoint is detected. */
 
 /* Add the size and the checksum of file `name` to the object `files`. */
 static int add_sum(json_t *files, const char *name, uint64_t bytes, uint64_t xxh3, sgt_error *err)

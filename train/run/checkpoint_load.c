@@ -183,7 +183,9 @@ static int check_tied(const parts *p, const char *const *prefixes, const char *w
                     where);
 }
 
-/* ---- Model files of karpathy/llm.c, which are written by write_model in train_gpt2.py or by
+/* ---- model files of llm.c ---- */
+
+/* Model files of karpathy/llm.c are written by write_model in train_gpt2.py or by
  * gpt2_write_to_checkpoint in train_gpt2.cu.
  *
  * A file begins with 256 little-endian int32: magic 20240326, version (3: float32, 5: bfloat16),
@@ -193,7 +195,7 @@ static int check_tied(const parts *p, const char *const *prefixes, const char *w
  *     attprojw (L, C, C), attprojb (L, C), ln2w, ln2b (L, C), fcw (L, 4C, C), fcb (L, 4C),
  *     fcprojw (L, C, 4C), fcprojb (L, C), lnfw, lnfb (C)
  * Linear weights have the shape (out, in) in the file, but (in, out) in sgt. The head is tied to
- * wte, and the activation function is GELU with tanh. ---- */
+ * wte, and the activation function is GELU with tanh. */
 
 #define MAGIC 20240326
 #define HEADER 1024 /* bytes of the header */
