@@ -76,7 +76,7 @@ static void normals(float *out, size_t n, const sgt_normals *d)
 
 /* ---- sums ---- */
 
-/* Sum of two float arrays, and sum of the squares of a float array in double. */
+/* add adds y to x, and sum_squares returns the sum of squares of x in double, for n floats each. */
 
 static void add(float *x, const float *y, size_t n)
 {

@@ -371,7 +371,8 @@ void sgt_cpu_muon_update(sgt_cpu_backend *c, double lr, double scale);
  *
  * Gradients and parameters are sent with `swap` of base/ranks.h, which uses MPI. Without ranks,
  * c->group is NULL. Then sgt_cpu_ranks_reduce and sgt_cpu_ranks_gather must not be called, and the
- * other functions do nothing. Collective functions must be called by all ranks, in the same order. */
+ * other functions do nothing. Collective functions must be called by all ranks, in the same
+ * order. */
 
 /* If r is not NULL, create c->group, and store the number of ranks and this rank's index in
  * c->shape. */

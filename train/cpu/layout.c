@@ -211,7 +211,8 @@ static void add_backward(sgt_cpu_backend *c)
              ends = sgt_part_embeddings(L), update = sgt_part_update(L);
     c->buf.dx = during(c, add_floats(c, N * C), begins, ends);
     c->buf.dln = during(c, add_floats(c, N * C), head, begins);
-    if (sgt_cpu_defers(c)) { /* dx and dln: sgt_cpu_token copies moments to them */
+    /* sgt_cpu_token copies moments to dx and dln, so these buffers are in use during part 0, too */
+    if (sgt_cpu_defers(c)) {
         during(c, c->buf.dx, 0, 0);
         during(c, c->buf.dln, 0, 0);
     }

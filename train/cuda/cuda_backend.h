@@ -70,7 +70,7 @@ typedef enum sgt_cuda_path {
 /* The matrix products of naive attention, batched over B*H heads, and their buffers. Both passes
  * use each of these products. */
 typedef struct sgt_cuda_naive {
-    /* what they compute from s (T, T) and x, y (T, D): outer: x y^T; rows: s y; columns: s^T y */
+    /* matrix products with s (T, T) and x, y (T, D): outer: x y^T; rows: s y; columns: s^T y */
     sgt_cuda_planned outer, rows, columns;
     void *q, *k, *v, *o, *dq, *dk, *dv; /* (B, H, T, D) each */
     void *dscores;                      /* (B, H, T, T) */

@@ -53,9 +53,9 @@ typedef struct sgt_trace_options {
 int sgt_trace_open(sgt_trace **out, const char *path, const sgt_trace_options *o, sgt_error *err);
 void sgt_trace_close(sgt_trace *t); /* frees t; NULL is fine */
 
-/* Call this before each step. Before the first traced step it starts tracing. Before the others it
- * reserves memory for one more step. After the last traced step it ends tracing and writes the
- * file. */
+/* Call this before each step. Before the first traced step, it starts tracing. Before every other
+ * traced step, it reserves memory for one more step. After the last traced step, it ends tracing
+ * and writes the file. */
 int sgt_trace_step(sgt_trace *t, uint64_t step, sgt_error *err);
 
 /* Call this after the last step of the run. If tracing is still on, it ends tracing and writes the
