@@ -472,7 +472,7 @@ says 'the validation loss, 2.4, is above the training loss, 2, by more than thei
 page_has '<dd>2.400</dd><dd class="more">± 0.01 nats; lower is better</dd>'
 run_prints '"val_loss": 2.4, "val_noise": 0.0123, "best_val_loss": 2.4, ' sgt-report --json half
 report half plain # several runs have it, too
-page_has '<td title="Final loss">2.00 <small>± 0.01</small></td><td title="Validation loss">2.400 <small>± 0.01</small></td>'
+page_has '<td title="Final loss">2.000 <small>± 0.01</small></td><td title="Validation loss">2.400 <small>± 0.01</small></td>'
 level ''
 says 'the validation loss, 2.4, is above the training loss, 2, by more than their noise (0.05): the model learns '
 level ',"val_noise":0.2'
