@@ -18,7 +18,7 @@ BUDGET = {
     "tools": 13559,
     "tests": 49550,
     "manuals": 1732,
-    "pages": 1261,
+    "pages": 1260,
 }
 HEADERS = {"loader/sgt_loader.h": 300, "tokenize/sgt_tokenize.h": 220}  # lines of public headers
 DATA = set(
