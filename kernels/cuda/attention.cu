@@ -1,8 +1,9 @@
-// attention.cu: the forward pass of causal attention, computed by tiles (FlashAttention-2, Dao
-// 2023). A block keeps 64 or 128 queries and walks over the keys that they may see, 64 or 32 at a
-// time: from the start of the first query's document to the last query. The next tile of keys is
-// copied while the current tile is computed. The softmax uses a running maximum and sum, so that no
-// row of T scores is ever stored.
+// attention.cu: the forward pass of causal attention, computed tile by tile (FlashAttention-2, Dao
+// 2023). A thread block keeps 64 or 128 queries in shared memory and loops over the keys that these
+// queries may see, in tiles of 64 keys (16-bit types) or 32 keys (float32). The loop begins at the
+// start of the first query's document and ends at the last query. The next tile is copied while the
+// current tile is computed. The softmax uses a running maximum and a running sum, so no row of T
+// scores is ever stored.
 #include "kernels/cuda/attention.cuh"
 
 using namespace sgt;
@@ -10,9 +11,9 @@ using namespace sgt;
 // Number of rows in a tile of keys.
 template <class T> constexpr int KEY_ROWS = sizeof(T) == 2 ? 64 : 32;
 
-// Groups of 16 queries per warp. Reading the tile of keys from shared memory takes longer than the
-// matrix products of one group, so two groups share each read. With wider heads or dropout, too few
-// registers are left for a second group.
+// Number of groups of 16 queries that a warp processes. Reading a tile of keys from shared memory
+// takes longer than the matrix products of one group, so two groups share each read. For heads
+// wider than 64 or with dropout, the registers do not suffice for a second group.
 template <int DP, bool DROP> constexpr int GROUPS = DP <= 64 && !DROP ? 2 : 1;
 
 template <class T, int DP>
@@ -24,8 +25,8 @@ DEV void start_keys(const Heads<T> &a, const Head &h, T *keys, T *values, int ke
     start_tile<T, DP, KEY_ROWS<T>>(values, rows + 2 * width, h.packed_ld, a.length - key, a.D);
 }
 
-// Add a tile of keys to the sums `out` and r. At least one of the warp's queries sees a key of the
-// tile.
+// Add a tile of keys to the running sums: `out`, the weighted sums of values, and r, the running
+// softmax. Call this only if at least one of the warp's queries sees a key of the tile.
 template <class T, int DP, int M, bool DROP>
 DEV void add_keys(float (&out)[M][DP / 8][4], Running (&r)[M], const Heads<T> &a,
                   const Kept<DROP> &kept, const Sight<T> &sight, const T *own, const T *keys,
@@ -34,7 +35,7 @@ DEV void add_keys(float (&out)[M][DP / 8][4], Running (&r)[M], const Heads<T> &a
     constexpr int N = KEY_ROWS<T>;
     float s[M][N / 8][4];
     KeptTile<N / 8> tile[M];
-    // draw for dropout first, while few registers are in use
+    // draw the dropout mask first, while few registers are in use
     DEV_UNROLL_FOR (int m = 0; m < M; m++)
         if constexpr (DROP) tile[m].by_rows(kept, query + 16 * m, key);
     scores<T, DP>(s, own, 0, keys);
@@ -45,7 +46,7 @@ DEV void add_keys(float (&out)[M][DP / 8][4], Running (&r)[M], const Heads<T> &a
         float down[2];
         soften(s[m], r[m], down, a.scale_log2);
         scale_down<DP>(out[m], down);
-        // after soften, because the softmax's sum includes dropped keys
+        // drop elements only after soften, because the softmax's sum includes dropped keys
         if constexpr (DROP) drop_elements(s[m], tile[m]);
     }
     weigh_rows<T, DP>(out, s, values);
@@ -58,10 +59,11 @@ __global__ void __launch_bounds__(ATTENTION_THREADS, GROUPS<DP, DROP>) attention
     Kept<DROP> kept(a, blockIdx.x);
     Sight<T> sight(a, blockIdx.x);
     constexpr int M = GROUPS<DP, DROP>, QUERIES = M * OWN, N = KEY_ROWS<T>, TILE_N = TILE<T, DP, N>;
-    // longest walks first, so that the last blocks to run are short
+    // Later queries see more keys. Start the blocks with the last queries first, so that the last
+    // blocks to run are short.
     int first = (gridDim.y - 1 - blockIdx.y) * QUERIES, mine = threadIdx.x / 32 * 16 * M,
         query = first + mine;
-    // first key that any of these queries sees, rounded down to a tile
+    // first key that any of the block's queries sees, rounded down to the start of a tile
     int begin = sight.first_key(first) / N * N;
     int end = first + QUERIES < a.length ? first + QUERIES : a.length;
     T *own = (T *)dev::dyn_smem(), *keys = own + TILE<T, DP, QUERIES>, *values = keys + 2 * TILE_N;
@@ -80,7 +82,7 @@ __global__ void __launch_bounds__(ATTENTION_THREADS, GROUPS<DP, DROP>) attention
         dev::cp_async_commit();
         dev::cp_async_wait<1>();
         dev::block_sync(); // every thread's copies of this tile are complete
-        // skip a tile if this warp's queries see none of its keys
+        // Skip the tile if none of this warp's queries sees any of its keys.
         if (key < query + 16 * M && key + N > sight.first_key(query))
             add_keys<T, DP, M>(out, r, a, kept, sight, own + mine * PITCH<T, DP>, keys + now,
                                values + now, query, key);

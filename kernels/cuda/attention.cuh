@@ -1,17 +1,17 @@
-// attention.cuh: tiles in shared memory and their matrix products on tensor cores, for attention.cu
-// and attention_backward.cu. attention_hopper.cuh also uses the functions that process rows of
-// scores.
+// attention.cuh: tiles in shared memory, and their matrix products on tensor cores, for
+// attention.cu and attention_backward.cu. attention_hopper.cuh also uses the functions that process
+// rows of scores.
 //
-// A tile holds rows of one head. A row has DP numbers: the head's D numbers, then zeros. 16 unused
-// bytes follow each row. Successive rows therefore start in different banks, and ldmatrix reads 8
-// of them without a bank conflict. A block has four warps. Each warp multiplies one or two groups
-// of 16 rows of the block's own tile by all rows of the other tile. With g = lane/4 and t = lane%4,
-// an accumulator c[n] holds elements (g, 8n+2t), (g, 8n+2t+1), (g+8, 8n+2t), (g+8, 8n+2t+1) of a
-// group's 16 rows.
+// A tile holds rows of one head. A row has DP numbers: the D numbers of the head, then zeros. 16
+// unused bytes follow each row, so that consecutive rows start in different banks and ldmatrix
+// reads 8 rows without a bank conflict. A block has four warps. Each warp multiplies one or two
+// groups of 16 rows of the block's own tile by all rows of another tile. Let g = lane/4 and t =
+// lane%4. Then an accumulator c[n] holds elements (g, 8n+2t), (g, 8n+2t+1), (g+8, 8n+2t), (g+8,
+// 8n+2t+1) of a group's 16 rows.
 //
 // The type T determines how numbers are stored and multiplied: bf16, f16, or one of two methods for
 // float32 (Tf32, Tf32x3). For every type, one step of a matrix product covers 32 bytes of a tile's
-// row: 16 or 8 columns.
+// row: 16 columns of a 16-bit type, or 8 columns of float32.
 #pragma once
 
 #include "kernels/cuda/dropout.cuh"
@@ -20,26 +20,26 @@ namespace sgt
 {
 
 static constexpr float LOG2E = 1.44269504088896340736f, LN2 = 0.69314718055994530942f;
-// The running maximum before the first score. It is finite; with -infinity, masked scores would get
-// the weight NaN instead of 0.
+// Initial value of the running maximum, before the first score. It is finite, because with
+// -infinity the weights of masked scores would be NaN instead of 0.
 static constexpr float NONE_YET = -3e38f;
 enum { ATTENTION_THREADS = 128, OWN = 64 /* rows of a block's own tile */ };
 
-// A float32 that is rounded to TF32's 11 significant bits before it is multiplied. The result of a
-// multiplication has a relative error of up to 2^-10.
+// A float32 that is rounded to TF32 (11 significant bits) before it is multiplied. A product has a
+// relative error of up to 2^-10.
 struct Tf32 {
     float x;
 };
-// A float32 as a sum of two numbers of 11 significant bits each: `big` and the remainder `small`,
-// which may lose the last bit. A multiplication adds big*big, big*small and small*big. The relative
-// error of its result is at most 2^-21: 2^-22 for small*small, which is left out, and 2^-23 for the
-// last bit of each factor.
+// A float32 that is multiplied as the sum of two TF32 numbers of 11 significant bits each: `big`,
+// and the remainder `small`, which may lose the last bit of the float32. A product is computed as
+// big*big + big*small + small*big. Its relative error is at most 2^-21: 2^-22 because small*small
+// is left out, and 2^-23 for the last bit of each factor.
 struct Tf32x3 {
     float x;
 };
-enum : uint32_t { TF32_IGNORED = 0x1fff }; // bits of a float that tensor cores ignore
+enum : uint32_t { TF32_IGNORED = 0x1fff }; // low bits of a float, which TF32 tensor cores ignore
 template <class T>
-// number of tensor-core multiplications that replace one multiplication of T
+// number of tensor-core multiplications that one multiplication of type T takes
 constexpr int PASSES = std::is_same<T, Tf32x3>::value ? 3 : 1;
 
 template <class T> DEV float number(T x)
@@ -55,20 +55,22 @@ template <class T> struct Heads {
     const T *dout;
     T *dqkv;
     int length, heads, D;
-    // (B, T) start and end of each position's document; NULL: each row is one document
+    // (B, T) arrays: start and end of each position's document; NULL: each row is one document
     const int32_t *start, *end;
-    // scale_log2: scale * log2(e), because exponentials are computed as powers of 2
+    // scale: factor of the scores; scale_log2: scale * log2(e), because exponentials are computed
+    // as powers of 2
     float scale, scale_log2;
     sgt_cuda_dropout drop;
-    // limit: sgt_dropout_limit of the rate; pitch: dropout elements from one query to the next
+    // limit: dropout threshold (sgt_dropout_limit); pitch: dropout elements from one query to the
+    // next
     uint32_t limit, pitch;
     float keep;
 };
 
-// One head of one sequence: offsets and strides of its rows.
+// Offsets and row strides of one head of one sequence.
 struct Head {
-    // Offset of the first row: `packed` in qkv, `plain` in out and dout, `row` in lse and delta.
-    // packed_ld and plain_ld are row strides.
+    // Offsets of the head's first row, in numbers: `packed` in qkv, `plain` in out and dout, `row`
+    // in lse and delta. packed_ld and plain_ld are the row strides.
     size_t packed, packed_ld, plain, plain_ld, row;
 
     template <class T> DEV Head(const Heads<T> &a, int which)
@@ -82,12 +84,12 @@ struct Head {
     }
 };
 
-// Tells which positions of one row of the batch see each other, given the row's documents. Starts
-// and ends never decrease along the row. Positions past the end of the row have the start and end
-// of its last position. Both are read again at each use, to save registers.
+// Tells which positions of a sequence see each other: those in the same document. Starts and ends
+// of documents never decrease along the sequence. A position past the end of the sequence is
+// treated like its last position. Starts and ends are read again at each use, to save registers.
 template <class T> struct Sight {
     const Heads<T> &a;
-    int row; // index in the batch of the row's first position
+    int row; // index of the sequence's first position in the batch
 
     DEV Sight(const Heads<T> &heads, int which) : a(heads), row(which / heads.heads * heads.length)
     {
@@ -103,8 +105,9 @@ template <class T> struct Sight {
     }
 };
 
-// Set scores to -infinity: in each row of the accumulators, the columns before limit(row) if BEFORE
-// is set, else the columns from limit(row) on. Rows and columns are relative to the tile.
+// Mask scores by setting them to -infinity. In each row of the accumulators, this masks the columns
+// before limit(row) if BEFORE is true, else the columns from limit(row) on. Rows and columns are
+// numbered from the start of the tile.
 template <bool BEFORE, int N, class F> DEV void mask_columns(float (&s)[N][4], F limit)
 {
     int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
@@ -116,18 +119,17 @@ template <bool BEFORE, int N, class F> DEV void mask_columns(float (&s)[N][4], F
     }
 }
 
-// For queries in rows and keys in columns: set the scores of keys in earlier documents to
-// -infinity.
+// Set the scores of keys in earlier documents to -infinity. Queries are in rows, keys in columns.
 template <int N, class T>
 DEV void mask_earlier(float (&s)[N][4], const Sight<T> &sight, int query, int key)
 {
     mask_columns<true>(s, [&](int row) { return sight.first_key(query + row) - key; });
 }
 
-// Tells which probabilities of one head dropout keeps. In a kernel without dropout, DROP is false
-// and the struct costs nothing.
+// Tells which attention probabilities of one head dropout keeps. If DROP is false, the kernel has
+// no dropout, and the struct costs nothing.
 template <bool DROP> struct Kept {
-    uint64_t seed, draw, first; // first: element number of query 0 and key 0
+    uint64_t seed, draw, first; // first: dropout element number of query 0 and key 0
     uint32_t limit, pitch;
     float keep; // factor of the kept probabilities
 
@@ -144,25 +146,25 @@ template <bool DROP> struct Kept {
         limit = a.limit;
     }
 
-    // Return which of the four keys from `key` on, a multiple of 4, dropout keeps for a query: bit
-    // j is set if key + j is kept.
+    // Return a bit mask of the keys that dropout keeps for `query`, among the four keys from `key`
+    // on: bit j is set if key + j is kept. `key` must be a multiple of 4.
     DEV uint32_t four(int query, int key) const
     {
         return sgt_dropout_kept(seed, draw, first + (uint64_t)query * pitch + key, limit);
     }
 };
 
-// Tells which elements of a warp's accumulators dropout keeps, with queries in rows or in columns.
-// One draw decides about four keys, but a lane holds only one or two of them. So each lane makes
-// one draw per block of 8 columns, for itself and its neighbours, and packs the results into a
-// word. The lanes then exchange words.
+// Tells which elements of a warp's accumulators dropout keeps. Queries are in rows (by_rows) or in
+// columns (by_columns). One random draw decides about four keys, but a lane holds only one or two
+// of these keys. So each lane makes one draw per block of 8 columns, for itself and its neighbours,
+// and packs the results into a 32-bit word. Then the lanes exchange their words.
 template <int N> struct KeptTile {
     static_assert(N <= 8, "a word of four bits a block");
     uint32_t word[4]; // for element e, at bit 4n + shift[e]
     int shift;
 
-    // Draw with queries in rows. Lane t draws for keys 8n + 4 (t/2) .. 8n + 4 (t/2) + 3 of row g,
-    // or of row g + 8 if t is odd.
+    // Make the draws for queries in rows. The lane 4g + t draws for the four keys from 8n + 4 (t/2)
+    // on: for query row g if t is even, for query row g + 8 if t is odd.
     DEV void by_rows(const Kept<true> &k, int query, int key)
     {
         int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
@@ -177,8 +179,9 @@ template <int N> struct KeptTile {
         word[3] = word[2] >> 1;
     }
 
-    // Draw with keys in rows. Four lanes hold four consecutive keys of a column. Among these, lane
-    // m = g%4 draws for element m of all four.
+    // Make the draws for keys in rows. Four lanes hold four consecutive keys of a column, and each
+    // of them holds four elements. Lane m of the four (m = g%4) draws for element m of all four
+    // lanes.
     DEV void by_columns(const Kept<true> &k, int key, int query)
     {
         int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, m = g % 4;
@@ -192,7 +195,7 @@ template <int N> struct KeptTile {
     DEV bool at(int n, int e) const { return word[e] >> (4 * n + shift) & 1; }
 };
 
-// Set the elements that dropout drops to 0.
+// Set to 0 each element of x that dropout drops.
 template <int N> DEV void drop_elements(float (&x)[N][4], const KeptTile<N> &kept)
 {
     DEV_UNROLL_FOR (int n = 0; n < N; n++)
@@ -201,10 +204,11 @@ template <int N> DEV void drop_elements(float (&x)[N][4], const KeptTile<N> &kep
 }
 
 template <class T, int DP> constexpr int PITCH = DP + PER16<T>;
-// Size in numbers of a tile of ROWS rows, including the gaps between rows.
+// Number of elements in a tile of ROWS rows, including the unused gap after each row.
 template <class T, int DP, int ROWS> constexpr int TILE = ROWS *PITCH<T, DP>;
 
-// Start copying ROWS rows into a tile. Rows from `present` on, and columns from D on, become 0.
+// Start copying ROWS rows into a tile. Rows from `present` on and columns from D on are not copied
+// but set to 0.
 template <class T, int DP, int ROWS>
 DEV void start_tile(T *tile, const T *rows, size_t ld, int present, int D)
 {
@@ -216,13 +220,13 @@ DEV void start_tile(T *tile, const T *rows, size_t ld, int present, int D)
     }
 }
 
-// The left operand of one step, or the right operand of two blocks of 8 columns, in the register
-// layout of mma.
+// An mma operand in registers: the left operand of one step of a matrix product, or the right
+// operand for two blocks of 8 columns.
 template <class T> struct Operand {
-    uint32_t big[4], small[4]; // the two numbers that represent each x; only Tf32x3 uses `small`
+    uint32_t big[4], small[4]; // each x as big + small; only Tf32x3 uses `small`
 
-    // Store x as number i. Tf32x3 needs no check for NaN, which would cost as much as the rest: if
-    // x is NaN, so is `small`.
+    // Store x as number i of the operand. Tf32x3 needs no check for NaN, which would double the
+    // cost: if x is NaN, `small` is NaN too.
     DEV void set(int i, float x)
     {
         if constexpr (PASSES<T> == 3) {
@@ -233,8 +237,8 @@ template <class T> struct Operand {
         }
     }
 
-    // Load four matrices: 8x8 of 16-bit numbers, or 8x4 of floats. Each lane passes the address of
-    // one matrix row.
+    // Load four matrices of 8x8 16-bit numbers, or of 8x4 floats. Each of the 32 lanes passes the
+    // address of one matrix row.
     DEV void read(const T *row)
     {
         dev::ldmatrix_x4(big, row);
@@ -243,8 +247,8 @@ template <class T> struct Operand {
     }
 };
 
-// For each of M groups of 16 rows, add a[m] b to blocks n and n + 1 of c[m]. For Tf32x3, the terms
-// with `small` are added first.
+// For each of M groups of 16 rows, add the product a[m] b to column blocks n and n + 1 of c[m]. For
+// Tf32x3, the products with `small` are added first.
 template <class T, int M, int N>
 DEV void multiply(float (&c)[M][N][4], const Operand<T> (&a)[M], const Operand<T> &b, int n)
 {
@@ -263,15 +267,16 @@ DEV void multiply(float (&c)[M][N][4], const Operand<T> (&a)[M], const Operand<T
     }
 }
 
-// Load rows row .. row + 15 of a tile, the columns of step k, as the left operand.
+// Load the left operand of step k: rows row .. row + 15 of a tile, and the columns of step k.
 template <int DP, class T> DEV void left(Operand<T> &a, const T *tile, int row, int k)
 {
     int lane = threadIdx.x % 32;
     a.read(tile + (row + lane % 16) * PITCH<T, DP> + (2 * k + lane / 16) * PER16<T>);
 }
 
-// For each of M groups of 16 rows, do one step of own x tile^T: add to c[m] (16, N*8) the product
-// of a[m] and the columns of step k of N*8 rows of a tile. All groups share each read of the tile.
+// Do step k of the product own x tile^T. For each of M groups of 16 rows, add to c[m] (16, N*8) the
+// product of a[m] and the columns of step k in N*8 rows of the tile. All groups share each read of
+// the tile.
 template <class T, int DP, int M, int N>
 DEV void times_rows(float (&c)[M][N][4], const Operand<T> (&a)[M], const T *tile, int k)
 {
@@ -284,8 +289,8 @@ DEV void times_rows(float (&c)[M][N][4], const Operand<T> (&a)[M], const T *tile
     }
 }
 
-// For each m: c[m] (16, N*8) = (16 rows of `own` from row + 16m on) x tile^T, summed over DP
-// columns.
+// For each of M groups, set c[m] (16, N*8) to the product of 16 rows of `own`, from row + 16m on,
+// and tile^T. The product is summed over all DP columns.
 template <class T, int DP, int M, int N>
 DEV void scores(float (&c)[M][N][4], const T *own, int row, const T *tile)
 {
@@ -293,7 +298,7 @@ DEV void scores(float (&c)[M][N][4], const T *own, int row, const T *tile)
         DEV_UNROLL_FOR (int n = 0; n < N; n++)
             c[m][n][0] = c[m][n][1] = c[m][n][2] = c[m][n][3] = 0;
     constexpr int STEPS = DP / (2 * PER16<T>);
-    // for Tf32x3, unrolling all steps would take too many registers
+    // Tf32x3 unrolls only two steps, because unrolling all of them would take too many registers.
     DEV_UNROLL_BY(PASSES<T> == 3 ? 2 : STEPS)
     for (int k = 0; k < STEPS; k++) {
         Operand<T> a[M];
@@ -303,9 +308,9 @@ DEV void scores(float (&c)[M][N][4], const T *own, int row, const T *tile)
 }
 
 // Convert step k of the accumulators p into a left operand. For 16-bit types, p already has the
-// layout of mma. For float32, a lane holds columns 2t and 2t + 1, but mma expects columns t and t +
-// 4. Permuting the columns does not change the sum, as long as right_of reads the tile's rows in
-// the same order.
+// layout that mma expects. For float32, a lane holds columns 2t and 2t + 1, but mma expects columns
+// t and t + 4, so the columns are permuted. This does not change the sum, because right_of reads
+// the tile's rows in the same order.
 template <class T, int N> DEV void left_of(Operand<T> &a, const float (&p)[N][4], int k)
 {
     DEV_UNROLL_FOR (int i = 0; i < 4; i++) {
@@ -315,9 +320,9 @@ template <class T, int N> DEV void left_of(Operand<T> &a, const float (&p)[N][4]
     }
 }
 
-// Load the rows of step k of a tile, columns 8n to 8n + 15, as the right operand, in the order of
-// left_of. ldmatrix transposes only 16-bit numbers, so floats are read one by one. There are no
-// bank conflicts, because rows 2t start 8 banks apart.
+// Load the right operand of step k: the step's rows of a tile, in the order of left_of, and columns
+// 8n .. 8n + 15. ldmatrix transposes only 16-bit numbers, so floats are read one by one. These
+// reads have no bank conflicts, because rows 0, 2, 4 and 6 start 8 banks apart.
 template <class T, int DP> DEV void right_of(Operand<T> &b, const T *tile, int k, int n)
 {
     int lane = threadIdx.x % 32;
@@ -331,7 +336,8 @@ template <class T, int DP> DEV void right_of(Operand<T> &b, const T *tile, int k
     }
 }
 
-// For each m: sum[m] (16, DP) += p[m] (16, N*8) x tile (N*8, DP), with p rounded to T.
+// For each of M groups, add to sum[m] (16, DP) the product p[m] (16, N*8) x tile (N*8, DP). p is
+// first rounded to T.
 template <class T, int DP, int M, int N>
 DEV void weigh_rows(float (&sum)[M][DP / 8][4], const float (&p)[M][N][4], const T *tile)
 {
@@ -346,7 +352,7 @@ DEV void weigh_rows(float (&sum)[M][DP / 8][4], const float (&p)[M][N][4], const
     }
 }
 
-// Store two consecutive numbers, the first at an even index.
+// Store two consecutive numbers. The index of the first must be even, for alignment.
 template <class T> DEV void store_two(T *at, float x, float y)
 {
     struct alignas(8) Two {
@@ -356,8 +362,8 @@ template <class T> DEV void store_two(T *at, float x, float y)
     else *(Two *)at = {x, y};
 }
 
-// Store rows g and g + 8 of the warp's 16 rows, multiplied by by_g and by_g8. The warp's rows begin
-// at row `first` of `length`.
+// Store rows g and g + 8 of the warp's 16 rows, multiplied by by_g and by_g8. `first` is the index
+// of the warp's first row. Rows from `length` on are not stored.
 template <class T, int DP>
 DEV void store_rows(T *rows, size_t ld, int first, int length, int D, const float (&c)[DP / 8][4],
                     float by_g, float by_g8)
@@ -372,22 +378,23 @@ DEV void store_rows(T *rows, size_t ld, int first, int length, int D, const floa
 }
 
 // ---- the forward pass: a running softmax ----
-
-// A warp's running softmax over rows g and g + 8: maxima in log2 units, and this lane's share of
-// the sums of exponentials.
+//
+// A warp's running softmax over rows g and g + 8. max: the maxima so far, in log2 units. sum: this
+// lane's share of the sums of exponentials.
 struct Running {
     float max[2], sum[2];
 };
 
-// Return the maximum over the four lanes that share a row.
+// Return the maximum of x over the four lanes that hold the same row.
 DEV float quad_max(float x)
 {
     x = fmaxf(x, dev::shfl_xor(x, 1));
     return fmaxf(x, dev::shfl_xor(x, 2));
 }
 
-// Set the scores of keys after their query to -infinity. s[n][e] is the score of key + 8n + 2t + (e
-// & 1) and of query + g + 8 (e >> 1).
+// Apply the causal mask: set the score of each key that is later than its query to -infinity.
+// s[n][e] is the score of key number key + 8n + 2t + (e & 1) and query number query + g + 8 (e >>
+// 1).
 template <int N> DEV void mask_later(float (&s)[N][4], int query, int key)
 {
     int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
@@ -396,8 +403,8 @@ template <int N> DEV void mask_later(float (&s)[N][4], int query, int key)
             if (key + n * 8 + 2 * t + (e & 1) > query + g + (e >> 1) * 8) s[n][e] = -INFINITY;
 }
 
-// Replace scores by exp2(s - max) with the new maxima. `down` receives the factors that convert
-// sums relative to the old maxima to the new maxima.
+// Replace scores by exp2(s - max), where max is the row's new running maximum. Set `down` to the
+// factors that convert sums relative to the old maxima into sums relative to the new maxima.
 template <int N> DEV void soften(float (&s)[N][4], Running &r, float (&down)[2], float scale_log2)
 {
     DEV_UNROLL_FOR (int half = 0; half < 2; half++) {
@@ -465,7 +472,8 @@ Heads<T> heads_of(const sgt_cuda_heads &a, const void *qkv, const void *out, con
             sgt_dropout_keep(d.rate)};
 }
 
-// The same, with the arrays of the backward pass.
+// Return the kernel arguments of the backward pass: those of the forward pass, and dqkv, delta and
+// dout.
 template <class T>
 Heads<T> heads_of(const sgt_cuda_heads &a, const void *qkv, const void *out, const float *lse,
                   void *dqkv, float *delta, const void *dout)
@@ -482,8 +490,9 @@ template <class F> void by_dropout(const sgt_cuda_heads &a, F f)
     else f(std::false_type());
 }
 
-// Call f(T(), DP, dropping) with the smallest DP of the compiled kernels that holds D. float32,
-// which is not meant for speed, has kernels only for DP = 64 and 128.
+// Call f(T(), DP, dropping). DP is the smallest compiled width that is at least D, and `dropping`
+// says if dropout is on. For float32, where speed does not matter, only DP = 64 and 128 are
+// compiled.
 template <class F> void by_head(const sgt_cuda_heads &a, F f)
 {
     auto of = [&](auto zero, auto width) {

@@ -1,14 +1,16 @@
-// attention_backward.cu: the gradients of attention.cu, with the same tiles. With p_ij = exp(scale
-// q_i.k_j - lse_i), delta_i = dout_i.out_i, and the dropout factors f_ij:
+// attention_backward.cu: the backward pass of attention.cu, with the same tiles. Let p_ij =
+// exp(scale q_i.k_j - lse_i), let delta_i = dout_i.out_i, and let f_ij be the dropout factors.
+// Then:
 //   dv_j = sum_i f_ij p_ij dout_i          ds_ij = p_ij (f_ij dout_i.v_j - delta_i)
 //   dq_i = scale sum_j ds_ij k_j           dk_j = scale sum_i ds_ij q_i
 // delta_i equals sum_j p_ij (f_ij dout_i.v_j), because out_i is the sum of f_ij p_ij v_j.
 //
-// There are two kernels. One keeps keys and walks over the queries after them; the other keeps
-// queries and walks over the keys before them. Both stay within documents. Both compute the scores
-// and dp, so there are seven matrix products instead of five. Each sum is computed by one warp,
-// without atomics, so the bits are the same each time. (With five matrix products, dq's sums would
-// go through memory tile by tile in float32: 32 KiB of traffic per 1 MFLOP saved. A fixed order
+// There are two kernels. One keeps a tile of keys and loops over the queries after them. The other
+// keeps a tile of queries and loops over the keys before them. Neither leaves the documents of its
+// own tile. Both kernels compute the scores and dp = dout.v, so together they do seven matrix
+// products instead of five. In return, each sum is computed by one warp without atomics, so the
+// results have the same bits each time. (With five matrix products, dq's sums would go through
+// memory tile by tile in float32: 32 KiB of traffic per 1 MFLOP saved. A fixed order of additions
 // would also require all keys of a head in one block.) Both kernels compute p with the kept rows on
 // the left, so that p's accumulators are already the left operand of the sums.
 #include "kernels/cuda/attention.cuh"
@@ -16,14 +18,14 @@
 
 using namespace sgt;
 
-// Number of rows of the walked tile. It is smaller if a wide head's sums need the registers, or
-// float32 tiles need the shared memory.
+// Number of rows of a walked tile (a tile of the rows that a kernel loops over). It is smaller for
+// wide heads, whose sums need the registers, and for float32, whose tiles need more shared memory.
 template <class T, int DP> constexpr int WALKED = (DP <= 64 ? 64 : 32) / (int)(sizeof(T) / 2);
 
-// Position in shared memory of the lse and delta of the walked queries. In 16-bit types they follow
-// all tiles. Tiles of float32 can fill the shared memory, so there they are in the gaps between the
-// rows of q. Query i's lse is at stats[i * STEP], its delta at stats[i * STEP + DELTA]. Those of
-// the next tile are TURN numbers further.
+// Place in shared memory of lse and delta of the queries that a kernel loops over. For 16-bit
+// types, they follow all tiles. Tiles of float32 can fill the shared memory, so their lse and delta
+// are in the gaps between the rows of q. Query i's lse is stats[i * STEP], and its delta is stats[i
+// * STEP + DELTA]. The numbers of the next tile are TURN floats further on.
 template <class T, int DP> struct Stats {
     static constexpr bool BETWEEN = sizeof(T) == 4;
     static constexpr int N = WALKED<T, DP>, STEP = BETWEEN ? PITCH<T, DP> : 1,
@@ -33,9 +35,9 @@ template <class T, int DP> struct Stats {
 };
 
 // ---- dk and dv ----
-
-// Start copying a tile of walked queries: q, dout, and each query's lse (in log2) and delta. Past
-// the last query, lse is set to infinity, so that p is 0 there.
+//
+// Start copying a tile of queries: q, dout, and each query's lse (in log2 units) and delta. For
+// rows past the last query, lse is set to infinity, so that their p is 0.
 template <class T, int DP>
 DEV void start_queries(const Heads<T> &a, const Head &h, T *q, T *dout, float *stats, int query)
 {
@@ -52,7 +54,8 @@ DEV void start_queries(const Heads<T> &a, const Head &h, T *q, T *dout, float *s
     stats[Stats<T, DP>::DELTA] = there ? a.delta[h.row + query + i] : 0;
 }
 
-// Add a walked tile of queries to the sums dk and dv. p and dp = dout.v stay in registers.
+// Add a tile of queries to the sums dk and dv. The probabilities p and the products dp = dout.v
+// stay in registers.
 template <class T, int DP, bool DROP>
 DEV void add_queries(float (&dk)[1][DP / 8][4], float (&dv)[1][DP / 8][4], const Heads<T> &a,
                      const Kept<DROP> &kept, const Sight<T> &sight, const T *keys, const T *values,
@@ -62,7 +65,7 @@ DEV void add_queries(float (&dk)[1][DP / 8][4], float (&dv)[1][DP / 8][4], const
     constexpr int N = WALKED<T, DP>;
     int mine = threadIdx.x / 32 * 16;
     float p[1][N / 8][4], dp[1][N / 8][4];
-    KeptTile<N / 8> tile; // draw for dropout first, while few registers are in use
+    KeptTile<N / 8> tile; // draw the dropout mask first, while few registers are in use
     if constexpr (DROP) tile.by_columns(kept, key + mine, query);
     scores<T, DP>(p, keys, mine, q);
     if (a.end && query + N > sight.after_queries(key + mine))
@@ -82,8 +85,8 @@ DEV void add_queries(float (&dk)[1][DP / 8][4], float (&dv)[1][DP / 8][4], const
     weigh_rows<T, DP>(dk, dp, q);
 }
 
-// Request two blocks per multiprocessor if the kernel needs a few registers too many for three. 0
-// leaves the choice to the compiler.
+// The second launch bound is the minimum number of blocks per multiprocessor. It is 2 for the
+// variant that needs slightly too many registers for 3 blocks. 0 leaves the choice to the compiler.
 template <class T, int DP, bool DROP>
 __global__ void __launch_bounds__(ATTENTION_THREADS, DP == 64 && !DROP ? 2 : 0)
     keys_kernel(Heads<T> a)
@@ -95,7 +98,7 @@ __global__ void __launch_bounds__(ATTENTION_THREADS, DP == 64 && !DROP ? 2 : 0)
     Sight<T> sight(a, blockIdx.x);
     size_t width = (size_t)a.heads * a.D;
     int key = blockIdx.y * OWN, mine = threadIdx.x / 32 * 16;
-    int end = sight.after_queries(key + OWN - 1); // end of the range of queries that see these keys
+    int end = sight.after_queries(key + OWN - 1); // index after the last query that sees these keys
     T *keys = (T *)dev::dyn_smem(), *values = keys + TILE<T, DP, OWN>,
       *q = values + TILE<T, DP, OWN>;
     T *dout = q + 2 * TILE_N;
@@ -115,12 +118,12 @@ __global__ void __launch_bounds__(ATTENTION_THREADS, DP == 64 && !DROP ? 2 : 0)
                                  query + N);
         dev::cp_async_commit();
         dev::cp_async_wait<1>();
-        dev::block_sync(); // this tile's copies and statistics are complete
-        // skip queries that see none of this warp's keys
+        dev::block_sync(); // all copies and statistics of this tile are complete
+        // Skip the tile if none of its queries sees any of this warp's keys.
         if (query < sight.after_queries(key + mine + 15))
             add_queries<T, DP>(dk, dv, a, kept, sight, keys, values, q + now, dout + now,
                                stats + turn * At::TURN, key, query);
-        dev::block_sync(); // all have read this tile before the next copies overwrite it
+        dev::block_sync(); // every thread has read this tile before the next copies overwrite it
     }
     T *to = a.dqkv + h.packed + width;
     int own_key = key + mine + threadIdx.x % 32 / 4; // and own_key + 8
@@ -148,7 +151,7 @@ template <class T, int DP, bool DROP> DEV void walk_keys(const Heads<T> &a)
     Kept<DROP> kept(a, blockIdx.x);
     Sight<T> sight(a, blockIdx.x);
     int query = (gridDim.y - 1 - blockIdx.y) * OWN, mine = threadIdx.x / 32 * 16;
-    // first key that any of these queries sees, rounded down to a tile
+    // first key that any of the block's queries sees, rounded down to the start of a tile
     int begin = sight.first_key(query) / N * N;
     int end = query + OWN < a.length ? query + OWN : a.length;
     T *q = (T *)dev::dyn_smem(), *dout = q + TILE<T, DP, OWN>, *keys = dout + TILE<T, DP, OWN>;
@@ -183,16 +186,17 @@ template <class T, int DP, bool DROP> DEV void walk_keys(const Heads<T> &a)
         soften_rows(s[0], lse, a.scale_log2, query + mine, key);
         times_slope_rows(dp[0], s[0], delta, kept.keep);
         weigh_rows<T, DP>(dq, dp, keys + now);
-        dev::block_sync(); // all have read this tile before the next copies overwrite it
+        dev::block_sync(); // every thread has read this tile before the next copies overwrite it
     }
-    Sight<T> again(a, blockIdx.x); // keeping `sight` until here would take registers
+    // a second Sight, because keeping the first one alive until here would take registers
+    Sight<T> again(a, blockIdx.x);
     int own_query = query + mine + threadIdx.x % 32 / 4; // and own_query + 8
     store_rows<T, DP>(a.dqkv + h.packed, h.packed_ld, query + mine, a.length, a.D, dq[0],
                       dq_factor(a, again, own_query), dq_factor(a, again, own_query + 8));
 }
 
-// For float32, request three blocks per multiprocessor; otherwise the compiler aims at four and
-// spills registers.
+// For float32, request three blocks per multiprocessor. Without this request, the compiler would
+// aim for four blocks and spill registers.
 template <class T, int DP>
 __global__ void __launch_bounds__(ATTENTION_THREADS, sizeof(T) == 4 ? 3 : 0)
     queries_kernel(Heads<T> a)
@@ -200,8 +204,8 @@ __global__ void __launch_bounds__(ATTENTION_THREADS, sizeof(T) == 4 ? 3 : 0)
     walk_keys<T, DP, false>(a);
 }
 
-// Dropout's draws take registers: request two blocks per multiprocessor; otherwise the compiler
-// aims at three and spills registers.
+// Request two blocks per multiprocessor, because the dropout draws need registers. Without this
+// request, the compiler would aim for three blocks and spill registers.
 template <class T, int DP>
 __global__ void __launch_bounds__(ATTENTION_THREADS, 2) queries_dropout_kernel(Heads<T> a)
 {

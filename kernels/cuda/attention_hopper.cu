@@ -1,16 +1,17 @@
 // attention_hopper.cu: the forward pass of causal attention for sm_90 (FlashAttention-3, Shah et
-// al. 2024). A block keeps 128 queries and walks over the keys before them, 128 at a time, from the
-// diagonal towards the first key. Work overlaps in two ways. While a consumer (a group of 128
-// threads) turns one tile's scores into probabilities, the tensor cores compute its next scores.
-// The two consumers take turns: one computes exponentials while the other uses the tensor cores.
+// al. 2024). A block keeps 128 queries and loops over the keys that they may see, in tiles of 128
+// keys, from the diagonal back to the first key. Work overlaps in two ways. While a consumer (a
+// group of 128 threads) turns the scores of one tile into probabilities, the tensor cores compute
+// its scores of the next tile. The two consumers also alternate: one computes exponentials while
+// the other uses the tensor cores.
 #include "kernels/cuda/attention_hopper.cuh"
 
 using namespace sgt;
 
 enum { KEYS = 128 };
 
-// A block's shared memory. Keys and values have separate rings, so that the scores need not wait
-// for a copy of values.
+// Layout of a block's shared memory. Keys and values have separate rings of tiles, so that
+// computing scores need not wait until values are copied.
 template <class T, int D> struct Forward {
     uint64_t *queries;
     Ring *keys, *values;
@@ -49,8 +50,9 @@ DEV void produce(const Forward<T, D> &f, const dev::TensorMap *qkv, const Column
     }
 }
 
-// Turn the scores of a tile into probabilities that are not yet divided by their sum. As in soften,
-// `down` receives the factors for the sums so far.
+// Turn the scores of a tile into exponentials, that is, probabilities that are not yet divided by
+// their sum. Set `down` to the factors by which the earlier sums must be multiplied, as soften
+// does.
 template <class T, int N, bool DROP>
 DEV void weigh(float (&s)[N][4], Running &r, float (&down)[2], const Heads<T> &a,
                const Draws<DROP, N> &draws, const Sight<T> &sight, int query, int key)
@@ -58,7 +60,7 @@ DEV void weigh(float (&s)[N][4], Running &r, float (&down)[2], const Heads<T> &a
     if (key + KEYS > query) mask_later(s, query, key);
     if (key < sight.first_key(query + 15)) mask_earlier(s, sight, query, key);
     soften(s, r, down, a.scale_log2);
-    draws.drop(s); // only after soften: the softmax's sum includes dropped keys
+    draws.drop(s); // after soften, because the softmax's sum includes dropped keys
 }
 
 template <class T, int D, bool DROP>
@@ -112,10 +114,11 @@ __global__ void __launch_bounds__(HOPPER_THREADS, 1)
 {
     Forward<T, D> f;
     Sight<T> sight(a, blockIdx.x);
-    // longest walks first, so that the last blocks to run are short
+    // Later queries see more keys. Start the blocks with the last queries first, so that the last
+    // blocks to run are short.
     int first = (gridDim.y - 1 - blockIdx.y) * BOTH, last = first / KEYS * KEYS;
     static_assert((int)BOTH == (int)KEYS, "the diagonal is one tile");
-    // first key that any of these queries sees, rounded down to a tile
+    // first key that any of the block's queries sees, rounded down to the start of a tile
     int begin = sight.first_key(first) / KEYS * KEYS;
     make_barriers(f.queries, f.keys, f.values);
     if (threadIdx.x >= CONSUMERS * 128) {

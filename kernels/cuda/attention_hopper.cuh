@@ -1,13 +1,13 @@
-// attention_hopper.cuh: code shared by attention_hopper.cu and attention_hopper_backward.cu, the
-// attention kernels for sm_90. A block has three groups of 128 threads. Two groups are consumers:
-// each keeps 64 of the block's own 128 rows and multiplies them by the walked tiles with wgmma. The
-// third group is the producer: one of its threads makes TMA copy tiles into a ring of stages.
-// Accumulators have the layout of those in attention.cuh, so the softmax and masks from there are
-// used here too.
+// attention_hopper.cuh: code that attention_hopper.cu and attention_hopper_backward.cu share. They
+// contain the attention kernels for sm_90. A block has three groups of 128 threads. Two groups are
+// consumers: each keeps 64 of the block's own 128 rows and loops over tiles of other rows, by which
+// it multiplies its own rows with wgmma. The third group is the producer: one of its threads starts
+// TMA copies of these tiles into a ring of stages. Accumulators have the layout that attention.cuh
+// describes, so the softmax and the masks of that file are used here, too.
 //
-// A tile of ROWS rows is stored in shared memory as D/64 consecutive parts. Each part has ROWS rows
-// of 64 numbers, swizzled by TMA. Rows past the end of their sequence are zeros, because each
-// sequence is a plane of the tensor map.
+// A tile of ROWS rows is stored in shared memory as D/64 parts, one after another. Each part has
+// ROWS rows of 64 numbers, swizzled by TMA. Rows past the end of their sequence are zeros, because
+// each sequence is a plane of the tensor map.
 #pragma once
 
 #include "kernels/cuda/attention.cuh"
@@ -25,13 +25,13 @@ enum {
     BOX = 64,                // rows of one TMA copy
     STAGES = 2,
     PRODUCER_REGISTERS = 24,
-    CONSUMER_REGISTERS = 240, // in all 24 * 128 + 240 * 256 = 64,512 of 65,536
-    BARRIERS = 1024           // bytes before the tiles, which begin at a multiple of 1,024
+    CONSUMER_REGISTERS = 240, // in total 24 * 128 + 240 * 256 = 64,512 of 65,536
+    BARRIERS = 1024           // bytes reserved before the tiles, which must be 1024-byte aligned
 };
 
 template <int D, int ROWS> constexpr int WIDE_TILE = D *ROWS; // number of elements of a tile
 
-// The barriers of a ring of stages. The producer copies the i-th tile into stage i % STAGES.
+// The barriers of a ring of STAGES tile buffers. The producer copies tile i into buffer i % STAGES.
 struct Ring {
     uint64_t full[STAGES], empty[STAGES];
 
@@ -39,7 +39,7 @@ struct Ring {
     {
         for (int i = 0; i < STAGES; i++) {
             dev::mbar_init(full + i, 1);
-            dev::mbar_init(empty + i, CONSUMERS * 4); // one lane of each consumer warp arrives
+            dev::mbar_init(empty + i, CONSUMERS * 4); // arrivals: one lane of each consumer warp
         }
     }
     DEV uint64_t *bar(int i) { return full + i % STAGES; }
@@ -48,20 +48,22 @@ struct Ring {
         if (i >= STAGES) dev::mbar_wait(empty + i % STAGES, (i / STAGES - 1) % 2);
     }
     DEV void wait_full(int i) { dev::mbar_wait(full + i % STAGES, i / STAGES % 2); }
-    DEV void release(int i) // call it after this warp's matrix products have read tile i
+    // Mark tile i as read by this warp. The warp's matrix products must have read the tile.
+    DEV void release(int i)
     {
-        dev::warp_sync(); // every lane has seen it full and has finished its own reads
+        dev::warp_sync(); // every lane has seen it full (the tile) and has finished its own reads
         if (threadIdx.x % 32 == 0) dev::mbar_arrive(empty + i % STAGES);
     }
-    DEV void skip(int i) // mark a tile as read that this group does not need
+    // Mark tile i as read, for a group that does not need the tile.
+    DEV void skip(int i)
     {
         wait_full(i);
         release(i);
     }
 };
 
-// Initialize a block's barriers: `own` for its own tile, at the beginning of shared memory, and
-// those of its rings.
+// Initialize a block's barriers: `own`, the barrier of the block's own tile, at the beginning of
+// shared memory, and the barriers of the rings.
 template <class... R> DEV void make_barriers(uint64_t *own, R *...rings)
 {
     if (threadIdx.x == 0) {
@@ -73,7 +75,7 @@ template <class... R> DEV void make_barriers(uint64_t *own, R *...rings)
     dev::block_sync(); // the barriers are there for all
 }
 
-// Start copying ROWS rows of a head into a tile.
+// Start copying ROWS rows of a head into a tile with TMA.
 template <int D, int ROWS, class T>
 DEV void load_rows(T *tile, const dev::TensorMap *map, uint64_t *bar, int column, int row,
                    int plane)
@@ -84,8 +86,8 @@ DEV void load_rows(T *tile, const dev::TensorMap *map, uint64_t *bar, int column
                           plane);
 }
 
-// Start s (64, N*8) = (64 rows from `row` on of an own tile (BOTH, D)) x tile (N*8, D)^T. The
-// matrix products are issued and committed.
+// Start s (64, N*8) = rows x tile (N*8, D)^T, where rows are 64 rows of a block's own tile (BOTH,
+// D), from `row` on. The matrix products are issued and committed, but not awaited.
 template <class T, int D, int N>
 DEV void start_scores(float (&s)[N][4], const T *own, int row, const T *tile)
 {
@@ -97,7 +99,8 @@ DEV void start_scores(float (&s)[N][4], const T *own, int row, const T *tile)
     dev::wgmma_commit();
 }
 
-// Start sum (64, D) += p (64, 16 K) x tile (16 K, D). The matrix products are issued and committed.
+// Start sum (64, D) += p (64, 16 K) x tile (16 K, D). The matrix products are issued and committed,
+// but not awaited.
 template <class T, int D, int K>
 DEV void start_sums(float (&sum)[D / 8][4], const uint32_t (&p)[K][4], const T *tile)
 {
@@ -106,7 +109,7 @@ DEV void start_sums(float (&sum)[D / 8][4], const uint32_t (&p)[K][4], const T *
     dev::wgmma_commit();
 }
 
-// Round accumulators to T and pack them as a left operand.
+// Round accumulators to T and pack them as the left operand of wgmma.
 template <class T, int N> DEV void pack_rows(uint32_t (&p)[N / 2][4], const float (&s)[N][4])
 {
     DEV_UNROLL_FOR (int k = 0; k < N / 2; k++)
@@ -114,7 +117,7 @@ template <class T, int N> DEV void pack_rows(uint32_t (&p)[N / 2][4], const floa
             p[k][i] = dev::pack2<T>(s[2 * k + i / 2][i % 2 * 2], s[2 * k + i / 2][i % 2 * 2 + 1]);
 }
 
-// Tells which elements dropout keeps in N blocks of 8 columns. Without DROP, its functions do
+// Tells which elements dropout keeps in N blocks of 8 columns. If DROP is false, the functions do
 // nothing.
 template <bool DROP, int N> struct Draws {
     KeptTile<8> tile[DROP ? N / 8 : 1];
@@ -142,8 +145,8 @@ template <bool DROP, int N> struct Draws {
     }
 };
 
-// TMA coordinates of a block's head: `plane`, its sequence; `plain`, the first column of its q in
-// qkv and of its rows in out; `width`, columns from q to k and from k to v.
+// TMA coordinates of a block's head. plane: the head's sequence. plain: first column of the head,
+// in the q part of qkv and in out. width: number of columns from q to k, and from k to v.
 struct Columns {
     int plane, plain, width;
 
@@ -155,9 +158,9 @@ struct Columns {
 };
 
 // ---- on the host ----
-
-// Create the tensor map of (B, T, parts * H * D) for boxes of BOX rows. Return false on failure,
-// which the next sgt_cuda_check reports.
+//
+// Create the tensor map of an array (B, T, parts * H * D), for boxes of BOX rows. Return false on
+// failure. The next sgt_cuda_check then reports the error.
 template <class T>
 bool map_rows(dev::TensorMap *map, const T *base, const sgt_cuda_heads &a, size_t parts)
 {
@@ -167,8 +170,8 @@ bool map_rows(dev::TensorMap *map, const T *base, const sgt_cuda_heads &a, size_
     return made;
 }
 
-// Call f(T(), D, dropping), where D (64 or 128) and `dropping` (whether dropout is on) are passed
-// as types.
+// Call f(T(), D, dropping). D (64 or 128) and `dropping` (whether dropout is on) are passed as
+// std::integral_constant types.
 template <class F> void by_wide_head(const sgt_cuda_heads &a, F f)
 {
     auto sized = [&](auto zero) {

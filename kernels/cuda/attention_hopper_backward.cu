@@ -1,17 +1,17 @@
 // attention_hopper_backward.cu: the gradients of attention for sm_90. attention_backward.cu has the
-// formulas. There are two kernels. One keeps keys and values and walks over queries; the other
-// keeps queries and walks over keys and values. Each sum is computed by one consumer, without
-// atomics, so the bits are the same each time. This takes seven matrix products instead of five,
-// because both kernels compute the scores. With five, dq's sums would go through memory, and the
-// blocks of a head would have to wait for each other to keep a fixed order.
+// formulas. There are two kernels. One keeps keys and values and loops over queries. The other
+// keeps queries and loops over keys and values. Each sum is computed by one consumer without
+// atomics, so the results have the same bits each time. Because both kernels compute the scores,
+// they do seven matrix products instead of five. With five, the sums of dq would go through memory,
+// and the blocks of a head would have to wait for each other to add in a fixed order.
 #include "kernels/cuda/attention_hopper.cuh"
 #include "kernels/cuda/attention_slopes.cuh"
 
 using namespace sgt;
 
-// A block's shared memory in both kernels: tiles of its own rows, a ring of walked tiles of ROWS
-// rows, and STATS floats for each stage of the ring. own_s times a tile of ring_s gives scores
-// (from q and k); own_dp times a tile of ring_dp gives dp (from dout and v).
+// Layout of a block's shared memory, for both kernels: two tiles of the block's own rows, a ring of
+// tiles of ROWS other rows, and STATS floats for each stage of the ring. own_s x ring_s gives
+// scores, from q and k. own_dp x ring_dp gives dp, from dout and v.
 template <class T, int D, int ROWS, int STATS> struct Tiles {
     static constexpr int OWN_TILE = WIDE_TILE<D, BOTH>, TILE_N = WIDE_TILE<D, ROWS>;
     static constexpr size_t BYTES =
@@ -44,14 +44,14 @@ template <class T, int D, int ROWS, int STATS> struct Tiles {
 
 // ---- dk and dv ----
 
-enum { QUERIES = 64 }; // number of rows of a walked tile
+enum { QUERIES = 64 }; // number of rows of a tile in the ring
 
-// The statistics of a stage are its queries' lse (in log2), then their delta.
+// The statistics of a stage are the lse (in log2 units) of its queries, then their delta.
 template <class T, int D> using KeysShared = Tiles<T, D, QUERIES, 2 * QUERIES>;
 
-// Copy tiles of queries into the ring. One warp runs this: its lanes load lse and delta, and lane 0
-// starts TMA copies of q and dout. Past the last query, lse is set to infinity, so that p is 0
-// there.
+// Copy tiles of queries into the ring. One warp runs this: all lanes load lse and delta, and lane 0
+// starts the TMA copies of q and dout. For rows past the last query, lse is set to infinity, so
+// that their p is 0.
 template <class T, int D>
 DEV void produce_queries(const KeysShared<T, D> &m, const Heads<T> &a, const dev::TensorMap *qkv,
                          const dev::TensorMap *dout, int first, int end)
@@ -65,7 +65,7 @@ DEV void produce_queries(const KeysShared<T, D> &m, const Heads<T> &a, const dev
         load_rows<D, BOTH>(m.own_dp, qkv, m.own, c.plain + 2 * c.width, first, c.plane);
     }
     for (int i = 0, query = first; query < end; i++, query += QUERIES) {
-        float lse[QUERIES / 32], delta[QUERIES / 32]; // loaded before the wait for a free stage
+        float lse[QUERIES / 32], delta[QUERIES / 32]; // loaded before waiting for a free stage
         DEV_UNROLL_FOR (int j = 0; j < QUERIES / 32; j++) {
             int row = query + lane + 32 * j;
             lse[j] = row < a.length ? a.lse[h.row + row] * LOG2E : INFINITY;
@@ -76,7 +76,7 @@ DEV void produce_queries(const KeysShared<T, D> &m, const Heads<T> &a, const dev
             m.stats(i)[lane + 32 * j] = lse[j];
             m.stats(i)[QUERIES + lane + 32 * j] = delta[j];
         }
-        dev::warp_sync(); // every lane's numbers are written before lane 0 arrives
+        dev::warp_sync(); // every lane's numbers are written before lane 0 arrives at the barrier
         if (lane) continue;
         m.expect_walked(i);
         load_rows<D, QUERIES>(m.walked_s(i), qkv, m.ring->bar(i), c.plain, query, c.plane);
@@ -88,12 +88,11 @@ template <class T, int D, bool DROP> struct KeySums {
     static constexpr int N = QUERIES / 8;
     float dk[D / 8][4], dv[D / 8][4];
     uint32_t p[N / 2][4], ds[N / 2][4]; // left operands for dv and dk
-                                        // and dk
 };
 
-// Add a tile of queries, of which some see the group's keys. The matrix product for dv runs while
-// the operand for dk is computed. No matrix product is pending when the function returns, because
-// ptxas would serialize those that stay pending across iterations of a loop.
+// Add a tile of queries, some of which see the group's keys. The matrix product for dv runs while
+// the left operand for dk is computed. All matrix products are complete on return, because ptxas
+// would serialize any that stay pending across iterations of a loop.
 template <class T, int D, bool DROP>
 DEV void add_query_tile(KeySums<T, D, DROP> &sums, const KeysShared<T, D> &m, const Heads<T> &a,
                         const Kept<DROP> &kept, const Sight<T> &sight, int row, int key, int query,
@@ -164,7 +163,7 @@ __global__ void __launch_bounds__(HOPPER_THREADS, 1)
 {
     KeysShared<T, D> m;
     Sight<T> sight(a, blockIdx.x);
-    // index after the last query that sees any of these keys
+    // index after the last query that sees any of the block's keys
     int first = blockIdx.y * BOTH, end = sight.after_queries(first + BOTH - 1);
     make_barriers(m.own, m.ring);
     if (threadIdx.x >= CONSUMERS * 128) {
@@ -177,9 +176,9 @@ __global__ void __launch_bounds__(HOPPER_THREADS, 1)
 }
 
 // ---- dq ----
-
-// Number of rows of a walked tile. It is smaller for D = 128, because the sums of a row need more
-// registers.
+//
+// Number of rows of a tile in the ring. It is smaller for D = 128, because the sums of wider rows
+// need more registers.
 template <int D> constexpr int WALKED_KEYS = D == 64 ? 128 : 64;
 
 template <class T, int D> using QueriesShared = Tiles<T, D, WALKED_KEYS<D>, 0>;
@@ -201,7 +200,7 @@ DEV void produce_keys(const QueriesShared<T, D> &m, const Columns &c, const dev:
     }
 }
 
-// lse (in log2) and delta of the lane's two rows, g and g + 8.
+// lse (in log2 units) and delta of the two rows that a lane holds, g and g + 8 (g = lane/4).
 struct RowStats {
     float lse[2], delta[2];
 
@@ -223,7 +222,7 @@ DEV void consume_keys(const QueriesShared<T, D> &m, const Heads<T> &a, const Sig
     Kept<DROP> kept(a, blockIdx.x);
     Head h(a, blockIdx.x);
     int row = threadIdx.x / 128 * MINE, query = first + threadIdx.x / 32 * 16, i = 0, key = begin;
-    // first key that any query of the group sees, rounded down to a tile
+    // first key that any of the group's queries sees, rounded down to the start of a tile
     int from = sight.first_key(first + row) / WALKED_KEYS<D> * WALKED_KEYS<D>;
     int to = first + row + MINE < end ? first + row + MINE : end;
     RowStats r(a, h, query);

@@ -1,6 +1,6 @@
-// attention_naive.cu: kernels for attention with whole T x T matrices (--attention naive), except
-// the matrix products. They split rows into heads, merge heads into rows, and compute the causal
-// softmax of stored scores. A warp processes one row of scores.
+// attention_naive.cu: kernels for --attention naive, which stores whole T x T matrices of scores.
+// Its matrix products are not in this file. The kernels here split rows into heads, merge heads
+// into rows, and compute the causal softmax of stored scores. A warp processes one row of scores.
 #include "kernels/cuda/dropout.cuh"
 #include "kernels/cuda/softmax.cuh"
 
@@ -8,7 +8,7 @@ using namespace sgt;
 
 enum { THREADS = 256, WARPS = THREADS / 32 };
 
-// ---- convert between (B, T, parts, H, D) and `parts` arrays of (B, H, T, D) ----
+// ---- convert between one array (B, T, parts, H, D) and `parts` arrays (B, H, T, D) ----
 
 template <class T> struct Parts {
     T *part[3], *packed;
@@ -29,8 +29,8 @@ __global__ void __launch_bounds__(THREADS) heads_kernel(Parts<T> a)
     store(SPLIT ? part : a.packed + i, x);
 }
 
-// Copy between `packed` and the separate arrays. The second and third may be NULL: then there is
-// only one.
+// Copy between the array `packed` and one or three separate arrays. If `split` is true, copy from
+// `packed`, else to it. `second` and `third` are NULL if there is only one separate array.
 static void move_heads(sgt_cuda_stream s, const sgt_cuda_heads *h, bool split, const void *packed,
                        const void *first, const void *second, const void *third)
 {
@@ -74,24 +74,25 @@ void sgt_cuda_merge_heads(sgt_cuda_stream s, const sgt_cuda_heads *a, void *out,
     move_heads(s, a, false, out, x, NULL, NULL);
 }
 
-// ---- rows of scores: row r of (B, H, T) sees keys from its document's start to r % T ----
+// ---- rows of scores: row r of (B, H, T) is query r % T, which sees keys from its document's start
+// to itself ----
 
 template <class T> struct Scores {
     using Number = T;
-    // In place: scores that become probabilities, or the gradient of probabilities that becomes the
-    // gradient of scores. For drop_probs: its output.
+    // Array that the kernel changes in place: scores become probabilities, or gradients of
+    // probabilities become gradients of scores. For drop_probs, x is the output.
     T *x;
     const T *probs;
     size_t rows;
     int length, heads;
     float scale;
     sgt_cuda_dropout drop;
-    // (B, T) start of each position's document, or NULL. Keys that a query does not see have
-    // probability 0; the gradient of that probability may be anything.
+    // (B, T) start of each position's document, or NULL if each row is one document. A key that a
+    // query does not see has probability 0. The gradient of that probability may have any value.
     const int32_t *start;
 };
 
-// Compute the dropout factors of V keys from `key` on, in row r.
+// Compute the dropout factors of V keys, from `key` on, for row r of the scores.
 template <class T, int V>
 DEV void key_factors(float (&factor)[V], const Scores<T> &a, size_t r, int key)
 {
@@ -157,7 +158,7 @@ template <class T, int V> __global__ void __launch_bounds__(THREADS) drop_probs_
     }
 }
 
-// Load a lane's numbers of row r from column c on: the probabilities p, and dp, the gradient of the
+// Load a lane's numbers of row r, from column c on. p: the probabilities. dp: the gradients of the
 // probabilities after dropout, multiplied by the dropout factors.
 template <class T, int V>
 DEV void load_slopes(float (&p)[V], float (&dp)[V], const Scores<T> &a, size_t r, int c)
@@ -193,8 +194,8 @@ __global__ void __launch_bounds__(THREADS) causal_softmax_backward_kernel(Scores
     }
 }
 
-// Call f(V, grid, block, scores), with V as in by_type_and_width and a launch of one warp per row
-// of scores.
+// Call f(width, grid, block, scores) for a launch with one warp per row of scores. width is the
+// count of numbers that a lane handles at once, as in by_type_and_width.
 template <class F> static void by_rows(const sgt_cuda_heads *h, void *x, const void *probs, F f)
 {
     size_t rows = h->B * h->H * h->T;

@@ -1,12 +1,13 @@
-// attention_slopes.cuh: the element-wise steps of the backward pass, from scores to the gradients
-// of scores, for attention_backward.cu and attention_hopper_backward.cu. Include attention.cuh
-// first; it describes the layout of accumulators.
+// attention_slopes.cuh: the element-wise steps of the backward pass of attention, which turn scores
+// into gradients of scores, for attention_backward.cu and attention_hopper_backward.cu. Include
+// attention.cuh first. It describes the layout of accumulators.
 #pragma once
 
 namespace sgt
 {
 
-// delta (B, H, T) = the sum of dout * out over a head's columns. A warp computes one sum.
+// Set delta (B, H, T): for each row of a head, the sum of dout * out over the head's columns. A
+// warp computes one sum.
 template <class T>
 __global__ void __launch_bounds__(ATTENTION_THREADS) delta_kernel(Heads<T> a, size_t rows)
 {
@@ -29,16 +30,15 @@ template <class T> void launch_delta(sgt_cuda_stream s, const sgt_cuda_heads &a,
                dim3(ATTENTION_THREADS), 0, s, h, rows);
 }
 
-// For keys in rows and queries in columns: set the scores of queries in later documents to
-// -infinity.
+// Set the scores of queries in later documents to -infinity. Keys are in rows, queries in columns.
 template <int N, class T>
 DEV void mask_ended(float (&s)[N][4], const Sight<T> &sight, int key, int query)
 {
     mask_columns<false>(s, [&](int row) { return sight.after_queries(key + row) - query; });
 }
 
-// For keys in rows and queries in columns: replace scores by probabilities p. Column i's lse (in
-// log2) is at lse[i * STEP].
+// Replace scores by probabilities p. Keys are in rows, queries in columns. The lse (in log2 units)
+// of column i is lse[i * STEP].
 template <int STEP = 1, int N>
 DEV void soften_columns(float (&s)[N][4], const float *lse, float scale_log2, int key, int query)
 {
@@ -52,8 +52,8 @@ DEV void soften_columns(float (&s)[N][4], const float *lse, float scale_log2, in
         }
 }
 
-// For keys in rows and queries in columns: replace dp by ds = p (keep dp - delta). Column i's delta
-// is at delta[i * STEP]; `keep` is the dropout factor of kept probabilities.
+// Replace dp by ds = p (keep dp - delta), where `keep` is the factor of the probabilities that
+// dropout keeps. Keys are in rows, queries in columns. The delta of column i is delta[i * STEP].
 template <int STEP = 1, int N>
 DEV void times_slope_columns(float (&dp)[N][4], const float (&p)[N][4], const float *delta,
                              float keep)
@@ -64,8 +64,9 @@ DEV void times_slope_columns(float (&dp)[N][4], const float (&p)[N][4], const fl
             dp[n][e] = p[n][e] * (dp[n][e] * keep - delta[(n * 8 + 2 * t + (e & 1)) * STEP]);
 }
 
-// soften_rows and times_slope_rows do the same for queries in rows and keys in columns. lse (in
-// log2) and delta are those of the lane's two rows, g and g + 8.
+// soften_rows and times_slope_rows do the same as soften_columns and times_slope_columns, but for
+// queries in rows and keys in columns. lse (in log2 units) and delta belong to the lane's two rows,
+// g and g + 8.
 template <int N>
 DEV void soften_rows(float (&s)[N][4], const float (&lse)[2], float scale_log2, int query, int key)
 {
@@ -86,10 +87,10 @@ DEV void times_slope_rows(float (&dp)[N][4], const float (&p)[N][4], const float
             dp[n][e] = p[n][e] * (dp[n][e] * keep - delta[e >> 1]);
 }
 
-// A query that sees only its own key has probability 1 for any score, so the score's gradient is
-// exactly 0. The formula would leave a rounding error, which AdamW would divide by its own size. So
-// dq and dk are multiplied by these factors, which are 0 if all of their terms are such gradients,
-// and otherwise the scale.
+// Return the factor by which a query's dq is multiplied: 0 if the query sees only its own key, else
+// the scale. A query that sees only its own key has probability 1 for any score, so its score's
+// gradient is exactly 0. The formula would leave a rounding error, which AdamW would divide by its
+// own size. dk_factor is 0 for a key that only such a query sees.
 template <class T> DEV float dq_factor(const Heads<T> &a, const Sight<T> &sight, int query)
 {
     return sight.first_key(query) == query ? 0 : a.scale;
