@@ -378,7 +378,7 @@ DEV void store_rows(T *rows, size_t ld, int first, int length, int D, const floa
 }
 
 // ---- the forward pass: a running softmax ----
-//
+
 // A warp's running softmax over rows g and g + 8. max: the maxima so far, in log2 units. sum: this
 // lane's share of the sums of exponentials.
 struct Running {

@@ -35,7 +35,7 @@ template <class T, int DP> struct Stats {
 };
 
 // ---- dk and dv ----
-//
+
 // Start copying a tile of queries: q, dout, and each query's lse (in log2 units) and delta. For
 // rows past the last query, lse is set to infinity, so that their p is 0.
 template <class T, int DP>

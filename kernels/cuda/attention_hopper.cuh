@@ -158,7 +158,7 @@ struct Columns {
 };
 
 // ---- on the host ----
-//
+
 // Create the tensor map of an array (B, T, parts * H * D), for boxes of BOX rows. Return false on
 // failure. The next sgt_cuda_check then reports the error.
 template <class T>

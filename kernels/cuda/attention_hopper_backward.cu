@@ -176,7 +176,7 @@ __global__ void __launch_bounds__(HOPPER_THREADS, 1)
 }
 
 // ---- dq ----
-//
+
 // Number of rows of a tile in the ring. It is smaller for D = 128, because the sums of wider rows
 // need more registers.
 template <int D> constexpr int WALKED_KEYS = D == 64 ? 128 : 64;

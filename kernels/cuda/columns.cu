@@ -1,11 +1,11 @@
-// columns.cu: adds up partial sums of columns. A block has 32 columns. Each of its 32 warps adds up
-// every 32nd partial sum of all 32 columns; then the warps' sums of each column are added. So no
-// thread waits for a long chain of loads.
+// columns.cu: adds up partial sums of columns. A block processes 32 columns with 32 warps. Each
+// warp adds up every 32nd partial sum of these columns. Then the 32 sums of the warps are added for
+// each column. So no thread waits for a long chain of loads.
 #include "kernels/cuda/columns.cuh"
 
 using namespace sgt;
 
-enum { GROUPS = 32, PITCH = 33 /* the odd pitch spreads a column over all banks */ };
+enum { GROUPS = 32, PITCH = 33 /* odd, so that the numbers of a column are in different banks */ };
 
 __global__ void __launch_bounds__(GROUPS * 32)
     fold_columns_kernel(ColumnSums to, const float *partial, int blocks, int pitch, int width,

@@ -1,5 +1,5 @@
-// columns.cuh: the second half of every sum over rows. Blocks have written partial sums of columns;
-// fold_columns adds them to gradients.
+// columns.cuh: the second step of every sum over rows. In the first step, blocks write partial sums
+// of columns. In the second step, fold_columns adds the partial sums to the gradients.
 #pragma once
 
 #include "kernels/cuda/elements.cuh"
@@ -7,13 +7,13 @@
 namespace sgt
 {
 
-// The gradients, arrays of C floats each, to which one call of fold_columns adds.
+// The gradients to which one call of fold_columns adds: up to three arrays of C floats.
 struct ColumnSums {
     float *out[3];
 };
 
-// For p < wanted, add to to.out[p][c] the sum over blocks of partial[block][p][c], in a fixed
-// order.
+// For each p < wanted, add the sum of partial[block][p][c] over all blocks to to.out[p][c], in a
+// fixed order.
 //   partial (blocks, parts, C)
 void fold_columns(sgt_cuda_stream s, const ColumnSums &to, int wanted, int parts,
                   const float *partial, unsigned blocks, size_t C);

@@ -1,7 +1,8 @@
-// cross_entropy.cu: the loss of the classifier and the gradient of its logits, one row per block. A
-// row that fits in shared memory is read from global memory only once (a row of 50,304 16-bit
-// numbers has 100 KB). A thread rereads from shared memory only elements that it stored there
-// itself, so no barrier is needed. In shared memory, the warps' sums come before the row.
+// cross_entropy.cu: computes the classifier's loss and the gradient of its logits, one row per
+// block. A row that fits in shared memory is read from global memory only once. (A row of 50,304
+// 16-bit numbers takes 100 KB.) A thread reads from shared memory only elements that it stored
+// there itself, so no barrier is needed. The warps' partial sums are at the beginning of shared
+// memory, before the row.
 #include "kernels/cuda/softmax.cuh"
 
 using namespace sgt;
@@ -29,13 +30,14 @@ __global__ void __launch_bounds__(THREADS)
         if (KEEP) store(kept + c, x);
         add_exps(s, x);
     }
-    if (whole + (int)threadIdx.x < V_) { // the last columns, less than a vector of V
-                                         // numbers
+    // the last columns, which are too few for a vector of V numbers
+    if (whole + (int)threadIdx.x < V_) {
         float x[1];
         load(x, global + whole + threadIdx.x);
         add_exps(s, x);
     }
-    // read the target's logit before any thread overwrites it: block_combine has a barrier
+    // Read the target's logit before the barrier in block_combine. After it, other threads
+    // overwrite logits.
     float wanted = target < 0 ? 0 : dev::to_float(global[target]);
     s = block_combine<WARPS>(s, shared);
     if (threadIdx.x == 0) loss[row] = target < 0 ? 0 : s.max + logf(s.total) - wanted;
@@ -82,8 +84,8 @@ void sgt_cuda_cross_entropy(sgt_cuda_stream s, sgt_cuda_type type, void *dlogits
     });
 }
 
-// Sum the losses in one block, in double and in a fixed order. A thread adds at most about a
-// thousand losses.
+// Number of threads that sum the losses, in one block, in double and in a fixed order. Each thread
+// adds at most about a thousand losses.
 enum { SUM_THREADS = 512 };
 
 __global__ void __launch_bounds__(SUM_THREADS)

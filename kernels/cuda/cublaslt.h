@@ -1,12 +1,12 @@
 /* cublaslt.h: our own declarations of the part of cuBLASLt that gemm.c uses, as a table of
- * functions. Building then needs no CUDA header, and the host tests
- * (tests/kernels/host/cublaslt.cpp) can supply their own table.
+ * functions. Building therefore needs no CUDA header, and the host tests
+ * (tests/kernels/host/cublaslt.cpp) can supply a table of their own.
  *
  *     const sgt_cublaslt *lt = sgt_cublaslt_load(&err); // NULL: err says what is missing
  *     if (lt->create(&handle)) ...;                     // 0: success; see lt->status_name(rc)
  *
- * Matrices are column-major. check-nvcc compares names, numbers and signatures with the toolkit's
- * cublasLt.h. */
+ * Matrices are column-major. tests/kernels/check-nvcc.sh compares names, numbers and signatures
+ * with the toolkit's cublasLt.h. */
 #ifndef SGT_CUBLASLT_H
 #define SGT_CUBLASLT_H
 
@@ -20,21 +20,21 @@
 extern "C" {
 #endif
 
-/* an algorithm; it may be saved to a file and used with the same version of the library */
+/* An algorithm. It may be saved to a file and used again with the same version of the library. */
 struct sgt_lt_algo {
     uint64_t data[8];
 };
 struct sgt_lt_result {
     struct sgt_lt_algo algo;
     size_t workspace; /* bytes of workspace that the algorithm needs */
-    int state;        /* 0: the algorithm can be used; algo and workspace are valid */
+    int state;        /* 0: the algorithm can be used, and algo and workspace are valid */
     float waves;
     int reserved[4];
 };
 
-#ifndef SGT_LT_TYPES /* a test defines this to compare our types with those of cublasLt.h */
+#ifndef SGT_LT_TYPES /* defined by a test that compares these types with those of cublasLt.h */
 typedef struct sgt_lt_context *sgt_lt_handle;
-typedef struct sgt_lt_desc_opaque *sgt_lt_desc;     /* a product: types, transposes, epilogue */
+typedef struct sgt_lt_desc_opaque *sgt_lt_desc;     /* types, transposes, epilogue of a product */
 typedef struct sgt_lt_layout_opaque *sgt_lt_layout; /* a matrix's layout */
 typedef struct sgt_lt_preference_opaque *sgt_lt_preference;
 typedef struct sgt_lt_algo sgt_lt_algo;
@@ -80,19 +80,21 @@ enum {                                /* cublasLtMatrixLayoutAttribute_t */
 enum {                                       /* cublasLtMatmulPreferenceAttributes_t */
        SGT_LT_PREFERENCE_MAX_WORKSPACE = 1,  /* uint64_t */
        SGT_LT_PREFERENCE_REDUCTION_MASK = 3, /* uint32_t */
-       SGT_LT_PREFERENCE_ALIGNMENT_A = 5,    /* uint32_t, like the next three; bytes, default 256 */
+       SGT_LT_PREFERENCE_ALIGNMENT_A = 5,    /* alignments in bytes, uint32_t, default 256 */
        SGT_LT_PREFERENCE_ALIGNMENT_B = 6,
        SGT_LT_PREFERENCE_ALIGNMENT_C = 7,
        SGT_LT_PREFERENCE_ALIGNMENT_D = 8
 };
 
-/* cublasLtReductionScheme_t, a uint32_t: how the partial sums over k are combined */
+/* cublasLtReductionScheme_t, a uint32_t: bit set of the ways in which partial sums over k may be
+ * combined */
 enum {
     SGT_LT_REDUCTION_NONE = 0,
-    SGT_LT_REDUCTION_INPLACE = 1, /* partial sums are added to D itself, in its type, in turn */
-    /* partial sums are floats in the workspace, and are added in a separate step */
+    /* partial sums are added to D itself, one after another, in D's type */
+    SGT_LT_REDUCTION_INPLACE = 1,
+    /* partial sums are stored as floats in the workspace, and added in a separate step */
     SGT_LT_REDUCTION_COMPUTE_TYPE = 2,
-    SGT_LT_REDUCTION_OUTPUT_TYPE = 4 /* partial sums in the workspace have D's type */
+    SGT_LT_REDUCTION_OUTPUT_TYPE = 4 /* partial sums are stored in the workspace in D's type */
 };
 
 typedef struct sgt_cublaslt {
@@ -128,8 +130,9 @@ typedef struct sgt_cublaslt {
                             size_t workspace_size, sgt_cuda_stream stream);
 } sgt_cublaslt;
 
-/* Load cuBLASLt. Returns the complete table, which stays valid while the program runs. If the
- * library is missing, returns NULL with SGT_EUNSUPPORTED in *err. Any thread may call it. */
+/* Load cuBLASLt. Return the complete table of its functions, which stays valid until the program
+ * ends. If the library is missing, return NULL, with SGT_EUNSUPPORTED in *err. Any thread may call
+ * this function. */
 const sgt_cublaslt *sgt_cublaslt_load(sgt_error *err);
 
 #ifdef __cplusplus

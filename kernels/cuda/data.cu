@@ -1,5 +1,5 @@
-// data.cu: copies a batch's inputs and targets, finds where documents begin and end, and applies
-// dropout as a separate kernel.
+// data.cu: copies a batch's inputs and targets, finds the start and end of each document, and
+// applies dropout as a separate kernel.
 #include "kernels/cuda/dropout.cuh"
 
 using namespace sgt;
@@ -24,9 +24,9 @@ void sgt_cuda_take_batch(sgt_cuda_stream s, int32_t *inputs, int32_t *targets, c
                batch, n, ignore);
 }
 
-// Return, for each lane's position, the maximum of `at` from the row's start to that position. A
-// warp walks along a row 32 positions at a time. `before` is the maximum over all earlier
-// positions; the call updates it.
+// Return the maximum of `at` over all positions from the row's start to this lane's position. A
+// warp processes a row 32 positions at a time. `before` is the maximum over all earlier positions.
+// The call updates it.
 DEV int largest_so_far(int at, int &before)
 {
     int lane = threadIdx.x % 32;
@@ -43,14 +43,14 @@ __global__ void __launch_bounds__(32)
     documents_kernel(sgt_cuda_documents to, const int32_t *starts, int T)
 {
     size_t row = (size_t)blockIdx.x * T;
-    int ended = -T; // negated: the search for the nearest end goes backwards and takes maxima
-                    // maxima
+    // Ends are negated, because the search for the nearest end goes backwards and takes maxima.
+    int ended = -T;
     for (int from = 0; from < T; from += 32) {
         int t = from + threadIdx.x, back = T - 1 - t;
-        // true if a document begins right after position `back`
+        // 1 if a document begins right after position `back`
         int begins = back >= 0 && back < T - 1 && starts[row + back + 1] == back + 1;
         int end = -largest_so_far(begins ? -(back + 1) : -T, ended);
-        if (t >= T) continue; // positions past the row, in the last group of 32
+        if (t >= T) continue; // positions past the end of the row
         to.start[row + t] = starts[row + t];
         to.end[row + back] = end;
     }

@@ -1,5 +1,6 @@
-// dropout.cuh: the dropout factors of kernels/dropout.h inside a kernel, for elements that are
-// numbered within this micro-step.
+// dropout.cuh: computes the dropout factors of kernels/dropout.h inside a kernel. The kernel
+// numbers elements within its micro-step. These functions convert the numbers to those within the
+// step.
 #pragma once
 
 #include "kernels/dropout.h"
@@ -8,21 +9,21 @@
 namespace sgt
 {
 
-// Return the number within the step of row b of this micro-step.
+// Return the row number within the step that row b of this micro-step has.
 DEV uint64_t step_row(const sgt_cuda_place &place, uint64_t b)
 {
     return place.row + b * (place.ranks > 1 ? place.ranks : 1);
 }
 
-// Compute the dropout factors of V elements from `element` on, numbered within this micro-step.
-// Unless V is 1, `element` and row_elements are multiples of 4.
+// Compute the dropout factors of V elements, from `element` on. `element` is counted within this
+// micro-step. Unless V is 1, `element` and row_elements must be multiples of 4.
 template <int V>
 DEV void dropout_factors(float (&factor)[V], const sgt_cuda_dropout &d, uint64_t element)
 {
     const sgt_cuda_place &place = *d.place;
     uint64_t at = place.row * d.row_elements + element,
              draw = sgt_dropout_draw(place.step, d.layer, d.site);
-    // if there is one rank, skip the division
+    // skip the division if there is only one rank
     if (place.ranks > 1) at += element / d.row_elements * (place.ranks - 1) * d.row_elements;
     if constexpr (V == 1) {
         factor[0] = sgt_dropout_factor(place.seed, draw, at, d.rate);

@@ -1,7 +1,7 @@
-// elements.cuh: numbers of the three types, read and written 16 bytes at a time as float32; sums
-// over a block; and the choice of a kernel by type and width. Kernel templates take the type T and
-// V, the count of numbers that a lane handles at once. If rows are multiples of 16 bytes, these
-// numbers fill 16 bytes; otherwise V is 1.
+// elements.cuh: loads and stores of numbers of three types as float32, 16 bytes at a time; sums
+// over a block; and the choice of a kernel by type and width. A kernel template takes the type T,
+// and V, the count of numbers that a lane handles at once. V numbers fill 16 bytes if rows are
+// multiples of 16 bytes. Otherwise V is 1.
 #pragma once
 
 #include <type_traits>
@@ -14,8 +14,8 @@ namespace sgt
 
 using dev::PER16;
 
-// Bytes of shared memory that a block may use on every architecture from sm_80 on; sm_86 and sm_89
-// allow the least.
+// Bytes of shared memory that a block may use on every architecture from sm_80 on. sm_86 and sm_89
+// have the lowest limit.
 enum { MOST_SHARED = 99 * 1024 };
 
 // Load V numbers from p, which is 16-byte aligned unless V is 1.
@@ -31,8 +31,8 @@ template <int V, class T> DEV void store(T *p, const float (&x)[V])
     else dev::store16(p, x);
 }
 
-// Load V floats from global or shared memory, aligned to 16 bytes unless V is 1. If NOW is set,
-// they must be in global memory, and are loaded with dev::ld16_now.
+// Load V floats from global or shared memory. Unless V is 1, p must be 16-byte aligned. If NOW is
+// true, p must be in global memory, and dev::ld16_now loads the floats.
 template <bool NOW = false, int V> DEV void load_floats(float (&x)[V], const float *p)
 {
     if constexpr (V == 1) {
@@ -58,16 +58,16 @@ template <int V> DEV void store_floats(float *p, const float (&x)[V])
     }
 }
 
-// Return x as it is after it has been stored and loaded again. A kernel must compute with the value
-// that later kernels read.
+// Return x rounded to T, which is the value that later kernels read after x is stored. A kernel
+// that continues with x must use this value.
 template <class T> DEV float rounded(float x) { return dev::to_float(dev::from_float<T>(x)); }
 
-// Return, in every thread, the sum of x over a block of WARPS warps. `shared` has room for WARPS
-// numbers.
+// Return, in every thread, the sum of x over a block of WARPS warps. `shared` must have room for
+// WARPS numbers.
 template <int WARPS, class N> DEV N block_sum(N x, N *shared)
 {
     x = dev::warp_sum(x);
-    dev::block_sync(); // every thread has read the previous call's sum
+    dev::block_sync(); // every thread has read the sum of the previous call
     if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = x;
     dev::block_sync(); // with the readers below
     N sum = 0;
@@ -75,7 +75,7 @@ template <int WARPS, class N> DEV N block_sum(N x, N *shared)
     return sum;
 }
 
-// ---- on the host: choose the instance of a template to launch ----
+// ---- on the host: choose which instance of a template to launch ----
 
 template <class F> void by_type(sgt_cuda_type type, F f)
 {
@@ -85,7 +85,7 @@ template <class F> void by_type(sgt_cuda_type type, F f)
 }
 
 // Call f(T(), width). If rows of C numbers are multiples of 16 bytes, width is the count of numbers
-// in 16 bytes; otherwise it is 1.
+// in 16 bytes. Otherwise width is 1.
 template <class F> void by_type_and_width(sgt_cuda_type type, size_t C, F f)
 {
     by_type(type, [&](auto zero) {

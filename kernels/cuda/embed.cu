@@ -1,6 +1,7 @@
-// embed.cu: the sum of token and position embeddings, and its gradients. The gradient of a token is
-// a sum over the positions where it occurs. Positions are first sorted by token (embed_sort.cu).
-// Then one thread per column adds up the rows of each token, in a fixed order and without atomics.
+// embed.cu: computes the sum of token and position embeddings, and its gradients. The gradient of a
+// token's embedding is the sum over the positions where the token occurs. embed_sort.cu first sorts
+// the positions by token. Then one thread per column adds up the rows of each token, in a fixed
+// order and without atomics.
 #include "kernels/cuda/dropout.cuh"
 
 using namespace sgt;
@@ -42,8 +43,8 @@ void sgt_cuda_embed(sgt_cuda_stream s, sgt_cuda_type type, void *out, const int3
 // ---- backward ----
 
 template <class T> struct EmbedBackward {
-    // partial (chunks, 2, C): for each chunk, the sum of the run of equal tokens that continues
-    // from the previous chunk, and the sum of the run that continues in the next chunk
+    // partial (chunks, 2, C) has two sums per chunk: that of the run of equal tokens that continues
+    // from the previous chunk, and that of the run that continues in the next chunk
     float *dwte, *partial;
     const int32_t *sorted, *order;
     const T *dout;
@@ -51,8 +52,8 @@ template <class T> struct EmbedBackward {
 };
 
 // Return the address to which the sum of a run of equal tokens is written. The run is at sorted
-// positions from .. to-1, within one chunk. *adds is set if the sum is added to dwte, and cleared
-// if it is stored as a partial sum.
+// positions from .. to-1, within one chunk. Set *adds to true if the address is in dwte, where the
+// sum must be added, and to false if it is that of a partial sum, which is overwritten.
 template <class T> DEV float *run_sum(const EmbedBackward<T> &a, int from, int to, bool *adds)
 {
     float *partial = a.partial + (size_t)blockIdx.x * 2 * a.C;
@@ -76,8 +77,8 @@ template <class T, int V> DEV void add_run(const EmbedBackward<T> &a, int from, 
     store_floats(sum, total);
 }
 
-// Sum the runs of equal tokens in a chunk of sorted positions, one chunk per block. The sum of a
-// run within the chunk is added to dwte; for other runs, a partial sum is stored.
+// Sum the runs of equal tokens in a chunk of sorted positions, one chunk per block. If a run is
+// entirely within the chunk, add its sum to dwte. Otherwise store a partial sum.
 template <class T, int V>
 __global__ void __launch_bounds__(THREADS) embed_chunk_kernel(EmbedBackward<T> a)
 {
@@ -89,20 +90,20 @@ __global__ void __launch_bounds__(THREADS) embed_chunk_kernel(EmbedBackward<T> a
         }
 }
 
-// Complete the run that begins in this chunk and continues in the next one: add up its partial
-// sums, chunk by chunk. Several loads are in flight at a time, because the run of a frequent token
-// has hundreds of chunks.
+// Complete the run of equal tokens that begins in this chunk and continues in the next one: add up
+// its partial sums, chunk by chunk. Several loads are in flight at a time, because the run of a
+// frequent token spans hundreds of chunks.
 template <class T> __global__ void __launch_bounds__(THREADS) embed_join_kernel(EmbedBackward<T> a)
 {
     int first = blockIdx.x * CHUNK, end = first + CHUNK;
     if (end >= a.n || a.sorted[end] != a.sorted[end - 1]) return; // no run continues
     int id = a.sorted[end - 1];
-    // another block completes a run that began before this chunk
+    // If the run began before this chunk, another block completes it.
     if (first > 0 && a.sorted[first] == id && a.sorted[first - 1] == id) return;
     for (int c = threadIdx.x; c < a.C; c += THREADS) {
         float total = a.partial[(size_t)blockIdx.x * 2 * a.C + a.C + c], x[JOINED];
         for (int k = blockIdx.x + 1, n = JOINED; n == JOINED; k += JOINED) {
-            n = 0; // number of these chunks that contain the run; they are the first ones
+            n = 0; // number of these JOINED chunks that contain the run: the first n
             DEV_UNROLL_FOR (int i = 0; i < JOINED; i++) {
                 bool has = (k + i) * CHUNK < a.n && a.sorted[(k + i) * CHUNK] == id;
                 x[i] = has ? a.partial[(size_t)(k + i) * 2 * a.C + c] : 0;

@@ -1,8 +1,9 @@
-// embed_sort.cu: sorts the positions of a batch by token and keeps the order of equal tokens. It is
-// a radix sort of numbers below V, in two or more passes of 8 bits. A pass is two kernels. In the
-// first, each block counts its digits. In the second, each block computes the destinations of its
-// numbers from all counts, and writes the numbers there. A warp has consecutive numbers and
-// processes 32 at a time, so the order of equal numbers does not depend on which thread is first.
+// embed_sort.cu: sorts the positions of a batch by token. Equal tokens keep their order. It is a
+// radix sort of numbers below V, in two or more passes of 8 bits. A pass runs two kernels. In the
+// first, each block counts its digits (8-bit parts). In the second, each block computes the
+// destinations of its numbers from the counts of all blocks, and writes the numbers there. Each
+// warp processes consecutive numbers, 32 at a time, so the order of equal numbers does not depend
+// on which thread runs first.
 #include "kernels/cuda/elements.cuh"
 
 using namespace sgt;
@@ -12,21 +13,23 @@ static_assert(THREADS == DIGITS, "a thread for each digit");
 
 struct Pass {
     int32_t *to_ids, *to_places;
-    const int32_t *ids, *places; // if places is NULL, they are 0, 1, 2, ...
+    const int32_t *ids, *places; // if `places` is NULL, the places are 0, 1, 2, ...
     uint32_t *counts;            // (blocks, DIGITS)
-    int n, each, shift;          // each: numbers per warp, a multiple of 32
+    // n: count of all numbers; each: numbers per warp, a multiple of 32; shift: lowest bit of the
+    // digit
+    int n, each, shift;
 };
 
 DEV int digit_of(const Pass &a, int i) { return a.ids[i] >> a.shift & (DIGITS - 1); }
 
 DEV int first_of_warp(const Pass &a) { return (blockIdx.x * WARPS + threadIdx.x / 32) * a.each; }
 
-// Count how often each digit occurs in the numbers of each warp of the block: counts (WARPS,
-// DIGITS).
+// Count how often each digit occurs in the numbers of each warp of this block. The result is counts
+// (WARPS, DIGITS).
 DEV void count_by_warp(const Pass &a, uint32_t *counts)
 {
     for (int w = 0; w < WARPS; w++) counts[w * DIGITS + threadIdx.x] = 0;
-    dev::block_sync(); // all counts are 0 before any warp counts
+    dev::block_sync(); // all counts are 0 before any warp begins to count
     uint32_t *mine = counts + threadIdx.x / 32 * DIGITS;
     int first = first_of_warp(a), end = first + a.each < a.n ? first + a.each : a.n;
     for (int i = first + threadIdx.x % 32; i < end; i += 32)
@@ -43,7 +46,8 @@ __global__ void __launch_bounds__(THREADS) sort_count_kernel(Pass a)
     a.counts[blockIdx.x * DIGITS + threadIdx.x] = total;
 }
 
-// Return the sum of v over the preceding threads of the block. `shared` has room for WARPS numbers.
+// Return the sum of v over the earlier threads of the block. `shared` must have room for WARPS
+// numbers.
 DEV uint32_t sum_before(uint32_t v, uint32_t *shared)
 {
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -59,9 +63,9 @@ DEV uint32_t sum_before(uint32_t v, uint32_t *shared)
     return start;
 }
 
-// Replace counts (WARPS, DIGITS) by the destination of each warp's first number with each digit. It
-// follows all numbers with smaller digits, then those with the same digit in earlier blocks, then
-// those in earlier warps of this block.
+// Replace counts (WARPS, DIGITS) by destinations: for each warp and digit, where the warp's first
+// number with this digit goes. It goes after all numbers with smaller digits, then after those with
+// the same digit in earlier blocks, then after those in earlier warps of this block.
 DEV void starts_by_warp(const Pass &a, uint32_t *counts, uint32_t *shared)
 {
     uint32_t total = 0, before = 0;
@@ -76,7 +80,7 @@ DEV void starts_by_warp(const Pass &a, uint32_t *counts, uint32_t *shared)
         counts[w * DIGITS + threadIdx.x] = start;
         start += count;
     }
-    dev::block_sync(); // each thread's starts are written before other threads read them
+    dev::block_sync(); // all destinations are written before other threads read them
 }
 
 DEV int bits_set(uint32_t x)
@@ -86,8 +90,8 @@ DEV int bits_set(uint32_t x)
     return (int)(((x + (x >> 4)) & 0x0f0f0f0fu) * 0x01010101u >> 24);
 }
 
-// Return the mask of the lanes that have a number (`there` is true) with the same digit as this
-// lane.
+// Return a mask of the lanes whose number has the same digit as this lane's number. Lanes without a
+// number (`there` is false) are not in the mask.
 DEV uint32_t same_digit(int digit, bool there)
 {
     uint32_t same = dev::warp_ballot(there);
@@ -116,10 +120,10 @@ __global__ void __launch_bounds__(THREADS) sort_place_kernel(Pass a)
             uint32_t at = start + bits_set(same & ((1u << lane) - 1));
             a.to_ids[at] = a.ids[i];
             a.to_places[at] = a.places ? a.places[i] : i;
-            // the last lane with this digit updates the next destination
+            // The last lane with this digit advances the next destination of the digit.
             if (same >> lane == 1) next[digit] = start + bits_set(same);
         }
-        dev::warp_sync(); // the updates are visible before the next 32 numbers are read
+        dev::warp_sync(); // the updates are visible before the warp reads its next 32 numbers
     }
 }
 
@@ -140,7 +144,8 @@ void sgt_cuda_embed_sort(sgt_cuda_stream s, int32_t *sorted, int32_t *order, con
     int bits = 16;
     while (V > (size_t)1 << bits) bits += 8;
     for (; a.shift < bits; a.shift += 8) {
-        // alternate between the arrays, so that the last pass writes to sorted and order
+        // Alternate between two pairs of arrays, so that the last pass writes to `sorted` and
+        // `order`.
         bool aside = (bits - a.shift) / 8 % 2 == 0;
         a.to_ids = aside ? half : sorted;
         a.to_places = aside ? half + n : order;

@@ -1,6 +1,6 @@
 /* failure.c: implements failure.h, and the functions of runtime.h that report failed launches. The
- * CUDA runtime keeps only the last error, but the first one is the cause, so the first is kept
- * here. */
+ * CUDA runtime keeps only the last error. The first error is the cause, so this file keeps the
+ * first one. */
 #include "kernels/cuda/failure.h"
 
 #include <stdarg.h>
@@ -9,8 +9,8 @@
 
 enum { NAME = 384 };
 
-static char failure[512]; /* message of the first failure that was not yet reported */
-static int waiting;       /* --sync-kernels: wait for each kernel after its launch */
+static char failure[512]; /* message of the first failure not yet reported; "": none */
+static int waiting;       /* 1 with --sync-kernels: wait for each kernel after its launch */
 
 void sgt_cuda_note(const char *fmt, ...)
 {
@@ -29,7 +29,7 @@ int sgt_cuda_noted(sgt_error *err)
     return rc;
 }
 
-/* The codes are those of cudaError_t; runtime.cu checks them against CUDA's names. */
+/* The codes are values of cudaError_t. runtime.cu checks that they match CUDA's names. */
 int sgt_cuda_error_is_late(int code)
 {
     switch (code) {
@@ -38,7 +38,7 @@ int sgt_cuda_error_is_late(int code)
     case 700: /* illegal address */
     case 702: /* launch timeout */
     case 710: /* failed assertion */
-    case 714: /* illegal stack, instruction, alignment, address space or program counter */
+    case 714: /* 714-718: illegal stack, instruction, alignment, address space, program counter */
     case 715:
     case 716:
     case 717:
@@ -51,7 +51,7 @@ int sgt_cuda_error_is_late(int code)
 
 void sgt_cuda_sync_kernels(int on) { waiting = on; }
 
-/* Note the error of a launch. The name is formatted only if there is an error. */
+/* Note the error of a launch. If earlier work may have caused the error, the message says so. */
 static void blame(const char *name, int code, const char *why)
 {
     if (waiting || !sgt_cuda_error_is_late(code))
@@ -74,7 +74,8 @@ void sgt_cuda_launched(sgt_cuda_stream s, const char *fmt, ...)
     blame(name, code, why);
 }
 
-/* Write the size of a grid or block like "2048 x 12", without trailing dimensions of 1. */
+/* Write the size of a grid or block to text, for example "2048 x 12", without trailing dimensions
+ * of 1. Return text. */
 static const char *extent(char text[40], const unsigned d[3])
 {
     int n = snprintf(text, 40, "%u", d[0]);
@@ -83,8 +84,9 @@ static const char *extent(char text[40], const unsigned d[3])
     return text;
 }
 
-/* DEV_LAUNCH passes the name as it is in the source, "(norm_kernel<T, width>)". T and width are not
- * the values of this launch, so the template arguments are removed. */
+/* DEV_LAUNCH passes the kernel's name as it is written in the source, for example "(norm_kernel<T,
+ * width>)". The template arguments are removed, because they name parameters and not the types and
+ * numbers of this launch. */
 void sgt_cuda_kernel_launched(sgt_cuda_stream s, const char *kernel, const unsigned grid[3],
                               const unsigned block[3], size_t shared)
 {

@@ -6,8 +6,8 @@ using namespace sgt;
 
 enum { THREADS = 256 };
 
-// Return log2 of e = exp(-2u), with u as in the tanh formula. 0.5 (1 + tanh u) = 1/(1 + e) takes
-// one exponential, and no digits cancel.
+// Return log2(exp(-2u)), where u = sqrt(2/pi) (x + 0.044715 x^3) is the argument of tanh in GELU.
+// With e = exp(-2u), 0.5 (1 + tanh u) = 1/(1 + e) takes only one exponential, and no digits cancel.
 DEV float minus_2u(float x)
 {
     // -2 sqrt(2/pi) / ln 2
@@ -18,9 +18,10 @@ DEV float minus_2u(float x)
 struct Tanh {
     static DEV float value(float x) { return x / (1 + dev::exp2_fast(minus_2u(x))); }
 
-    // Return the derivative of x s, which is s + x s', with s = 1/(1 + e) and s' = 2 u' e s^2. x is
-    // limited to +-16, because the result is 0 or 1 long before that, and u' would grow too large.
-    // e is kept below 2^120, so that s^2 e is about 2^-120 and not 0 times infinity.
+    // Return the derivative of x s, where s = 1/(1 + e) and e = exp(-2u). The derivative is s + x
+    // s', where s' = 2 u' e s^2. x is limited to +-16: the derivative is 0 or 1 well before that,
+    // and u' would grow too large. e is kept below 2^120, so that s^2 e is about 2^-120 and not 0
+    // times infinity.
     static DEV float slope(float x)
     {
         x = x > 16 ? 16 : x < -16 ? -16 : x;
@@ -41,7 +42,7 @@ struct Erf {
     }
 };
 
-// Compute out = f(x), or dout * f'(x) if dout is given, for V numbers from i on.
+// For V numbers from index i on, set out = f(x) if dout is NULL, else out = dout * f'(x).
 template <class T, class F, int V> DEV void gelu_at(T *out, const T *dout, const T *x, size_t i)
 {
     float a[V], d[V];

@@ -1,15 +1,16 @@
-// layernorm.cu: LayerNorm, with the residual addition before it, and its backward pass. Each row is
-// processed by one warp, so that no row waits for another. A lane reads from shared memory only
+// layernorm.cu: LayerNorm, including the residual addition before it, and its backward pass. One
+// warp processes each row, so no row waits for another row. A lane reads from shared memory only
 // elements that it stored there itself, so no barrier is needed.
 #include "kernels/cuda/columns.cuh"
 #include "kernels/cuda/layernorm.cuh"
 
 using namespace sgt;
 
-enum { WARPS = 4, MOST_BLOCKS = 264 /* two blocks per multiprocessor of an H200 */ };
+enum { WARPS = 4, MOST_BLOCKS = 264 /* at most two blocks per multiprocessor of an H200 */ };
 
-// Write x + y, rounded to T, to global memory and to this warp's row of shared memory. Return the
-// sum of this lane's numbers.
+// Add the residual branch to a row, and store the rounded sum in global memory and in `kept`, this
+// warp's row in shared memory. If a.y is NULL, there is no branch, and x is stored only in `kept`.
+// Return the sum of this lane's numbers.
 template <class T, int V> DEV float add_residual(const NormForward<T> &a, size_t row, T *kept)
 {
     float total = 0;
@@ -54,8 +55,8 @@ __global__ void __launch_bounds__(WARPS * 32) norm_kernel(NormForward<T> a)
     }
 }
 
-// Return the number of warps in a block: at most WARPS, and at most as many as rows fit in shared
-// memory.
+// Return the number of warps per block: WARPS, or fewer if shared memory does not have room for one
+// row of `bytes` bytes per warp.
 static int warps_for(size_t bytes)
 {
     int warps = WARPS;
@@ -109,8 +110,9 @@ DEV void load_chunk(Chunk<V> &k, const NormBackward<T> &a, size_t row, int c)
     }
 }
 
-// dx (+)= rstd * (g - mean(g) - xhat * mean(g*xhat)) for one row. The row's terms of dw and db are
-// added to sums in shared memory, in which every lane has its own columns.
+// Compute dx (+)= rstd * (g - mean(g) - xhat * mean(g*xhat)) for one row, where "(+)" means adding
+// unless a.first is set. Add the row's terms of dw and db to sums in shared memory, where every
+// lane has columns of its own.
 template <class T, int V>
 DEV void backward_row(const NormBackward<T> &a, size_t row, float *dw, float *db)
 {
@@ -128,7 +130,7 @@ DEV void backward_row(const NormBackward<T> &a, size_t row, float *dw, float *db
           rstd = a.rstd[row];
     for (int c = first; c < a.C; c += 32 * V) {
         float dx[V] = {}, w[V], b[V];
-        load_chunk(k, a, row, c); // loaded for the second time, from the caches
+        load_chunk(k, a, row, c); // the second load of these numbers, from the caches
         if (!a.first) load(dx, a.dx + row * a.C + c);
         load_floats(w, dw + c);
         load_floats(b, db + c);

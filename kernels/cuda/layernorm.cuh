@@ -10,8 +10,9 @@ namespace sgt
 template <class T> struct NormForward {
     T *sum, *out;
     float *mean, *rstd;
-    const T *x, *y; // y NULL: there is no residual, and sum is not written
-    const T *bias;  // added to y; NULL: no bias
+    // If y is NULL, there is no residual addition, and sum is not written.
+    const T *x, *y;
+    const T *bias; // added to y; NULL: no bias
     const float *w, *b;
     size_t n;
     int C;
@@ -21,8 +22,8 @@ template <class T> struct NormForward {
 
 template <class T> struct NormBackward {
     T *dx;
-    // (blocks, parts, C): each block's sums over its rows of dw and of db, and in layernorm_rows.cu
-    // also of dx
+    // (blocks, parts, C): each block's sums over its rows, for dw, for db, and in layernorm_rows.cu
+    // also for dx
     float *partial;
     const T *dout, *x;
     const float *mean, *rstd, *w;
@@ -30,8 +31,8 @@ template <class T> struct NormBackward {
     int C, first; // first: 1: overwrite dx; 0: add to it
 };
 
-// Compute x = x + dropout(y + bias), rounded to T, for V numbers of a row from column c on, and
-// write it to a.sum. y is replaced by dropout(y + bias).
+// For V numbers of a row, from column c on: replace y by dropout(y + bias), then x by x + y,
+// rounded to T. Store x in a.sum.
 template <class T, int V>
 DEV void add_branch(float (&x)[V], float (&y)[V], const NormForward<T> &a, size_t row, int c)
 {

@@ -1,15 +1,15 @@
 // layernorm_rows.cu: LayerNorm, forward and backward, for rows that fit in the registers of a warp.
-// A warp loads a whole row at once and reads nothing twice, so enough bytes are in flight to use
-// the full memory bandwidth. The backward pass keeps column sums in registers until the last row of
-// its block, so a block needs shared memory only at its end. The column sums of dx are the bias
-// gradients of the layers proj and fcproj. They are also computed here, from dx as it is stored.
+// A warp loads a whole row at once and reads nothing twice, so enough loads are in flight to use
+// the full memory bandwidth. The backward pass keeps sums of columns in registers until its block's
+// last row, so a block needs shared memory only at its end. It also sums the columns of dx, as dx
+// is stored. These sums are the bias gradients of the layers proj and fcproj.
 #include "kernels/cuda/columns.cuh"
 #include "kernels/cuda/layernorm.cuh"
 
 using namespace sgt;
 
-// Number of multiprocessors of an H100, and of backward blocks on each: three, or two for long
-// rows, so that all blocks run at once.
+// MULTIPROCESSORS: number of multiprocessors of an H100. blocks_each: number of backward blocks on
+// each of them: three, or two for long rows, so that all blocks run at once.
 enum { ROW_WARPS = 4, MULTIPROCESSORS = 132 };
 constexpr int blocks_each(int chunks) { return chunks <= 3 ? 3 : 2; }
 
@@ -17,8 +17,8 @@ constexpr int blocks_each(int chunks) { return chunks <= 3 ? 3 : 2; }
 
 constexpr int forward_blocks_each(int chunks) { return chunks <= 3 ? 4 : 3; }
 
-// A lane's part of a row: in each chunk of 32 * V numbers, V numbers from lane * V on, with zeros
-// past column C.
+// The numbers of a row that a lane holds. Of each chunk of 32 * V numbers, it holds the V numbers
+// from lane * V on. Numbers past column C are 0.
 template <class T, int CHUNKS> struct Lane {
     static constexpr int V = PER16<T>;
     dev::Vec16 raw[CHUNKS];
@@ -32,8 +32,8 @@ template <class T, int CHUNKS> struct Lane {
     }
 };
 
-// Normalize a row. Sums are added in the same order as in norm_kernel (layernorm.cu), so the bits
-// are the same.
+// Normalize a row. The sums are added in the same order as in norm_kernel (layernorm.cu), so the
+// results have the same bits.
 template <class T, int CHUNKS, bool RESIDUAL>
 DEV void normalize_row(const NormForward<T> &a, size_t row)
 {
@@ -84,8 +84,8 @@ __global__ void __launch_bounds__(ROW_WARPS * 32, forward_blocks_each(CHUNKS))
 
 // ---- backward ----
 
-// A lane's part of a row: in each chunk of 32 * V numbers, V numbers from lane * V on, with zeros
-// past column C.
+// The numbers of a row that a lane holds. Of each chunk of 32 * V numbers, it holds the V numbers
+// from lane * V on. Numbers past column C are 0.
 template <class T, int CHUNKS> struct Row {
     static constexpr int V = PER16<T>;
     dev::Vec16 dout[CHUNKS], x[CHUNKS], dx[CHUNKS];
@@ -104,8 +104,8 @@ template <class T, int CHUNKS> struct Row {
         rstd = a.rstd[row];
     }
 
-    // Unpack dout, g = dout * w and xhat of a chunk. The weight is read from the caches each time.
-    // If it were kept in registers, only two thirds as many warps would fit.
+    // Unpack chunk i: d = dout, g = dout * w, and xhat. The weights w are read from the caches each
+    // time. If they were kept in registers, only two thirds as many warps would fit.
     DEV void unpack(float (&d)[V], float (&g)[V], float (&xhat)[V], const NormBackward<T> &a,
                     int i) const
     {
@@ -121,7 +121,7 @@ template <class T, int CHUNKS> struct Row {
     }
 };
 
-// A lane's sums over rows of its columns, for dw, db and dx.
+// A lane's sums over rows, for its columns of dw, db and dx.
 template <class T, int CHUNKS> struct Columns {
     static constexpr int V = PER16<T>;
     float sum[3][CHUNKS][V];
@@ -133,8 +133,8 @@ template <class T, int CHUNKS> struct Columns {
                 DEV_UNROLL_FOR (int j = 0; j < V; j++) sum[p][i][j] = 0;
     }
 
-    // Add up the sums of the block's warps in a fixed order: first dw, then db, then dx. `shared`
-    // has room for ROW_WARPS rows of C floats.
+    // Add up the sums of the block's warps in a fixed order: first for dw, then for db, then for
+    // dx. `shared` must have room for ROW_WARPS rows of C floats.
     DEV void finish(const NormBackward<T> &a, float *shared) const
     {
         int warp = threadIdx.x / 32;
@@ -150,13 +150,13 @@ template <class T, int CHUNKS> struct Columns {
                 for (int w = 0; w < ROW_WARPS; w++) total += shared[w * a.C + c];
                 out[p * a.C + c] = total;
             }
-            dev::block_sync(); // and read, before the next part's are written
+            dev::block_sync(); // and read, before the next part's sums overwrite them
         }
     }
 };
 
-// Compute this lane's part of the row's sums of g and g * xhat. Add the row to the column sums of
-// dw and db.
+// Compute this lane's share of the row's sums of g and of g * xhat. Add the row to the column sums
+// for dw and db.
 template <class T, int CHUNKS>
 DEV void add_row(float &sum_g, float &sum_gx, const NormBackward<T> &a, const Row<T, CHUNKS> &r,
                  Columns<T, CHUNKS> &columns)
@@ -176,6 +176,7 @@ DEV void add_row(float &sum_g, float &sum_gx, const NormBackward<T> &a, const Ro
 }
 
 // Store dx (+)= rstd * (g - mean(g) - xhat * mean(g*xhat)), computed as in norm_backward_kernel.
+// Add dx, as stored, to its column sums.
 template <class T, int CHUNKS>
 DEV void store_row(const NormBackward<T> &a, size_t row, const Row<T, CHUNKS> &r, float mean_g,
                    float mean_gx, Columns<T, CHUNKS> &columns)
@@ -217,7 +218,7 @@ __global__ void __launch_bounds__(ROW_WARPS * 32, blocks_each(CHUNKS))
 
 // ---- on the host ----
 
-// Maximum number of chunks in a row: enough for 768 floats, or 1280 numbers of 16 bits.
+// Maximum number of chunks in a row, enough for 768 floats or 1,280 16-bit numbers.
 template <class T> constexpr int most_chunks() { return sizeof(T) == 4 ? 6 : 5; }
 
 static int chunks_of(sgt_cuda_type type, size_t C)

@@ -1,15 +1,16 @@
-// muon.cu: Muon's update (kernels/muon.h) except its matrix products: momentum, the division by the
-// norm before Newton-Schulz, and the parameter update after it. The matrices of the same kind in
-// all layers are equally far apart in the flat arrays, so they share a launch.
+// muon.cu: Muon's update (kernels/muon.h) without its matrix products: the momentum, the division
+// by the norm before Newton-Schulz, and the parameter update after it. The matrices of one kind,
+// one per layer, are at equal distances in the flat arrays, so one launch processes all of them.
 #include "kernels/cuda/elements.cuh"
 #include "kernels/muon.h"
 
 using namespace sgt;
 
-// PARTS: number of blocks that sum the squares of a matrix
+// PARTS: number of blocks that share the sum of squares of one matrix
 enum { THREADS = 256, WARPS = THREADS / 32, PARTS = 64 };
 
-// Update V numbers of the momentum, and replace the gradients by Nesterov's steps, from index i on.
+// For V numbers from index i on, update the momentum, and replace the gradients by Nesterov's
+// steps.
 template <int V> DEV void momentum_at(float *m, float *g, size_t i, float scale)
 {
     const float kept = (float)SGT_MUON_MOMENTUM, rest = (float)(1 - SGT_MUON_MOMENTUM);
@@ -43,8 +44,8 @@ void sgt_cuda_muon_momentum(sgt_cuda_stream s, float *m, float *g, size_t n,
                m, g, n, c);
 }
 
-// partial[matrix * PARTS + part] = the sum of u^2 over the part. A block sums one part of one
-// matrix.
+// Set partial[matrix * PARTS + part] to the sum of u^2 over this part of the matrix. A block sums
+// one part of one matrix.
 __global__ void __launch_bounds__(THREADS)
     muon_squares_kernel(double *partial, const float *u, sgt_cuda_matrices l)
 {
@@ -87,7 +88,8 @@ __global__ void __launch_bounds__(THREADS)
     else if (rest < l.n) scale_at<1>(x + rest, u + rest, by);
 }
 
-// Return the grid in which each V numbers, and each of the remaining numbers, have a thread.
+// Return a grid with one thread for every V numbers of a matrix, and one for each of the n % V
+// remaining numbers. The matrices are along the grid's y dimension.
 static dim3 grid_of(const sgt_cuda_matrices *l, size_t V)
 {
     return dim3(blocks_for(l->n / V + l->n % V, THREADS), (unsigned)l->matrices);
@@ -118,7 +120,7 @@ template <class T> struct MuonStep {
     const sgt_cuda_control *control;
 };
 
-// Update V numbers of the flat arrays from index i on, with the numbers of x from index `from` on.
+// Update V numbers: those from index i on in the flat arrays, with those from index `from` on in x.
 template <int V, class T> DEV void step_at(const MuonStep<T> &u, size_t i, size_t from)
 {
     float p[V], x[V], zero[V] = {};

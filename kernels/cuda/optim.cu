@@ -1,12 +1,12 @@
-// optim.cu: the end of a step, without waiting for the host: gradient norm and overflow check in
-// one pass, the update of one flat buffer, and the loss scale.
+// optim.cu: the end of a training step, without waiting for the host: the gradient norm and the
+// overflow check in one pass, the optimizer's update of a flat buffer, and the loss scale.
 #include "kernels/cuda/elements.cuh"
 
 using namespace sgt;
 
 enum { THREADS = 256, WARPS = THREADS / 32, NORM_BLOCKS = 512, NORM_LOADS = 4, TURNS = 8 };
 
-// partial[block] = the block's sum of g^2 in double. The square of a float cannot overflow a
+// Set partial[block] to the block's sum of g^2, in double. The square of a float cannot overflow a
 // double, so the sum is finite unless a gradient is infinite or NaN.
 __global__ void __launch_bounds__(THREADS)
     norm_squares_kernel(double *partial, const float *g, size_t n)
@@ -15,7 +15,7 @@ __global__ void __launch_bounds__(THREADS)
     size_t whole = n / 4, stride = (size_t)gridDim.x * THREADS,
            at = (size_t)blockIdx.x * THREADS + threadIdx.x;
     double total = 0;
-    // keep several loads in flight; the order of the sum does not change
+    // Keep several loads in flight, without changing the order of the sum.
     for (size_t i = at; i < whole; i += NORM_LOADS * stride) {
         float x[NORM_LOADS][4] = {};
         DEV_UNROLL_FOR (int k = 0; k < NORM_LOADS; k++)
@@ -28,8 +28,8 @@ __global__ void __launch_bounds__(THREADS)
     if (threadIdx.x == 0) partial[blockIdx.x] = total;
 }
 
-// Return the sum of the blocks' partial sums, added in a fixed order, in every thread. A single
-// block runs this.
+// Return, in every thread, the sum of the blocks' partial sums, added in a fixed order. Only a
+// single block may run this.
 DEV double all_squares(const double *partial, double *shared)
 {
     double total = 0;
@@ -41,8 +41,8 @@ struct Norm {
     float clip, beta1, beta2;
 };
 
-// Compute the fields of *c that the update needs, in one thread. Gradients are clipped as
-// torch.nn.utils.clip_grad_norm_ does.
+// In one thread, compute the fields of *c that the update needs. Gradients are clipped as by
+// torch.nn.utils.clip_grad_norm_.
 DEV void finish_norm(sgt_cuda_control *c, const Norm &n)
 {
     double average = c->targets > 0 ? 1 / ((double)c->dlogits_scale * c->targets) : 0;
@@ -132,8 +132,8 @@ template <class T> struct Update {
     sgt_sgd sgd;
 };
 
-// The formula of sgt_adamw in float. m/c1 and v/c2 are computed as multiplications by by_c1 = 1/c1
-// and by_c2 = 1/c2.
+// The formula at sgt_adamw, in float. Instead of dividing by c1 and c2, it multiplies by by_c1 =
+// 1/c1 and by_c2 = 1/c2.
 struct Adamw {
     static constexpr bool SECOND = true;
     float lr, scale, by_c1, by_c2;
@@ -174,8 +174,8 @@ struct Sgd {
     }
 };
 
-// Four numbers of the working copy, stored with one instruction: 16 bytes of float, 8 bytes of a
-// 16-bit type.
+// Four numbers of the working copy, which one instruction stores: 16 bytes of float, or 8 bytes of
+// a 16-bit type.
 template <class T> struct alignas(4 * sizeof(T)) CopiedFour {
     T x[4];
 };
@@ -192,9 +192,10 @@ template <class T> DEV void store_copy(T *copy, const float (&p)[1])
     *copy = dev::from_float<T>(p[0]);
 }
 
-// Update V numbers from i on, unless `skip` is set because the step overflowed or was a spike. Zero
-// their gradients, also if skipped, unless u.keep is set. All loads begin before the first result
-// is needed: if a load waited for another, that would take as long as everything else together.
+// Update V numbers, from index i on, unless `skip` is set because of an overflow or a spike. Unless
+// u.keep is set, zero their gradients, even if the update is skipped. All loads begin before the
+// first result is needed. If one load waited for another, that wait would take as long as
+// everything else together.
 template <class T, class Rule, int V>
 DEV void update_at(const Update<T> &u, const Rule &rule, size_t i, bool skip)
 {
@@ -212,7 +213,7 @@ DEV void update_at(const Update<T> &u, const Rule &rule, size_t i, bool skip)
     if (u.copy) store_copy(u.copy + i, p);
 }
 
-// A thread processes several groups of four numbers, with a rule that it has read once.
+// Create the rule once per thread, and use it for up to TURNS groups of four numbers.
 template <class T, class Rule> __global__ void __launch_bounds__(THREADS) update_kernel(Update<T> u)
 {
     const Rule rule(u);
@@ -252,7 +253,7 @@ void sgt_cuda_sgd_update(sgt_cuda_stream s, sgt_cuda_type type, void *copy, floa
     });
 }
 
-// ---- control of a step: kernels of one thread ----
+// ---- kernels of one thread, which control a step ----
 
 __global__ void __launch_bounds__(32)
     begin_micro_step_kernel(sgt_cuda_control *c, sgt_cuda_place *place, float micro_scale,
@@ -286,8 +287,8 @@ void sgt_cuda_begin_update(sgt_cuda_stream s, sgt_cuda_control *c, float lr, uin
     DEV_LAUNCH(begin_update_kernel, dim3(1), dim3(32), 0, s, c, lr, step);
 }
 
-// Halve the loss scale on overflow, and double it after growth_interval good steps. It stays
-// between 1 and 2^24.
+// End a step. Halve the loss scale on overflow, and double it after growth_interval steps without
+// overflow. It stays between 1 and 2^24.
 __global__ void __launch_bounds__(32) end_step_kernel(sgt_cuda_control *c)
 {
     if (threadIdx.x > 0) return;

@@ -1,5 +1,5 @@
-// softmax.cuh: a running softmax: the maximum so far and the sum of exp(x - maximum), first per
-// thread, then over a warp or a block.
+// softmax.cuh: a running softmax, that is, the maximum so far and the sum of exp(x - maximum). It
+// is computed per thread, then combined over a warp or a block.
 #pragma once
 
 #include "kernels/cuda/elements.cuh"
@@ -7,8 +7,8 @@
 namespace sgt
 {
 
-// A running softmax. max starts at LOWEST and not at -infinity, because -infinity minus -infinity
-// would be NaN.
+// A running softmax: the maximum so far, and `total`, the sum of exp(x - max). max starts at LOWEST
+// and not at -infinity, because -infinity minus -infinity would be NaN.
 struct Sum {
     float max, total;
 };
@@ -20,22 +20,22 @@ DEV float exp_fast(float x) { return dev::exp2_fast(x * LOG2_E); }
 template <int V> DEV void add_exps(Sum &s, const float (&x)[V])
 {
     float max = s.max;
-    // fmaxf ignores a NaN; the sum of exponentials becomes NaN
+    // fmaxf ignores a NaN, but the sum of exponentials then becomes NaN
     DEV_UNROLL_FOR (int i = 0; i < V; i++) max = fmaxf(max, x[i]);
     s.total *= exp_fast(s.max - max);
     DEV_UNROLL_FOR (int i = 0; i < V; i++) s.total += exp_fast(x[i] - max);
     s.max = max;
 }
 
-// Combine the running softmax of a warp's lanes; every lane gets the result.
+// Combine the running softmaxes of a warp's lanes. Every lane gets the result.
 DEV Sum warp_combine(Sum s)
 {
     float max = dev::warp_max(s.max);
     return {max, dev::warp_sum(s.total * exp_fast(s.max - max))};
 }
 
-// Combine the running softmax of a block's threads; every thread gets the result. `shared` has room
-// for 2 * WARPS floats.
+// Combine the running softmaxes of a block's threads. Every thread gets the result. `shared` must
+// have room for 2 * WARPS floats.
 template <int WARPS> DEV Sum block_combine(Sum s, float *shared)
 {
     int warp = threadIdx.x / 32;

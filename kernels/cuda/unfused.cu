@@ -1,13 +1,13 @@
-// unfused.cu: the operations of the fused kernels, each as its own kernel, as a framework without a
-// compiler runs them (--no-fuse). Also the conversion of parameters to the type of the working
-// copies.
+// unfused.cu: the operations of the fused kernels as separate kernels (--no-fuse), as a framework
+// without a compiler runs them; and the conversion of parameters to the type of the working copies.
 #include "kernels/cuda/elements.cuh"
 
 using namespace sgt;
 
 enum { THREADS = 256 };
 
-// ---- elementwise: `at` processes V numbers at a time, and the last few one at a time ----
+// ---- element-wise kernels: `at` processes V numbers at a time, and the last few one at a time
+// ----
 
 template <class Op> __global__ void __launch_bounds__(THREADS) each_kernel(Op op, size_t n)
 {
