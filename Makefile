@@ -219,7 +219,7 @@ $(CUDA_LIB): $(CUDA_CU:%=$(B)/obj/device/%.o) $(CUDA_C:%.c=$(B)/obj/%.o) \
 	$(call say,LD,$@)mkdir -p $(@D) && $(NVCC) \
 	    $(if $(CLANG),-ccbin $(HOST_CXX) -Xcompiler -Wno-unused-command-line-argument) \
 	    -shared -cudart static -o $@ $(filter-out %.map,$^) -Xlinker --version-script=$(CUDA_MAP) \
-	    -Xlinker -z,defs -Xcompiler -static-libstdc++,-static-libgcc,-fopenmp -ldl -lm
+	    -Xlinker -z,defs -Xcompiler -static-libstdc++,-static-libgcc -ldl -lm
 
 $(MPI_LIB): tools/ranks/libsgt-mpi/mpi.c $(B)/obj/loader/base/error.o # Open MPI's headers are not pedantic
 	$(call say,LD,$@)mkdir -p $(@D) && OMPI_CC=$(CC) $(MPICC) $(filter-out -Wpedantic,$(ALL_CFLAGS)) \

@@ -143,9 +143,10 @@ $(B)/tests/faults.so: tests/faults/shim.c tests/faults/plan.h $(B)/flags
 $(B)/tests/locks.so: tests/faults/locks.c $(B)/flags
 	$(call say,CC,$<)mkdir -p $(@D) && $(FAULTS_CC) -shared -o $@ $< -ldl
 
-# check-all and larger tiers need the CUDA library that nvcc builds. make check and variants rebuild
+# check-all and larger tiers need the CUDA libraries that nvcc builds. make check and variants rebuild
 # the library only if it exists, so that it matches the programs.
-run-check: $(if $(HAVE_NVCC),$(if $(filter check,$(TIER))$(VARIANT),$(wildcard $(CUDA_LIB)),$(CUDA_LIB)))
+run-check: $(if $(HAVE_NVCC),$(if $(filter check,$(TIER))$(VARIANT),$(wildcard $(CUDA_LIB)),\
+    $(CUDA_LIB) $(B)/wheel-files/cuda/libsgt-cuda.so))
 # make check tests what runs on a CPU. check-all and check-cuda test the CUDA backend on the host.
 ON_HOST := $(CHECK_CUDA) $(CHECK_RACE) $(HOST_LIB) $(HOST_PROGRAMS) $(if $(MPICC),$(MPI_LIB:$(B)/%=$(B)/host/%)) \
     $(if $(SAN),,$(B)/tests/check-cublaslt) $(B)/tests/check-cudnn $(OLD_CUDNN)

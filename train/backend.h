@@ -460,7 +460,8 @@ int sgt_cpu_backend_estimate(const sgt_backend_options *o, sgt_memory_kind kinds
  * deviation 0.02, which is divided by sqrt(2 * layers) for projections into the residual stream.
  * Biases are 0, LayerNorm weights 1 and moments 0. Each number depends only on the seed, the tensor
  * and the index in the tensor. */
-int sgt_init_parameters(sgt_backend *b, const sgt_model *m, uint64_t seed, int threads,
-                        sgt_error *err);
+typedef int sgt_init(sgt_backend *b, const sgt_model *m, uint64_t seed, int threads,
+                     sgt_error *err);
+sgt_init sgt_init_parameters;
 
 #endif

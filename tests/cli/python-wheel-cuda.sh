@@ -1,10 +1,16 @@
 # The form of the wheel sgtokens-cuda (tools/python/cuda). Instead of nvcc's libsgt-cuda.so it holds
-# the library for the host, so no GPU is needed. Programs in a new venv find the library.
+# the library for the host, so no GPU is needed. Programs in a new venv find the library. If nvcc is
+# installed, its library can be loaded and fits the tag manylinux_2_28.
 # In make check-all only: it needs CUDA's backend on the host.
 . "$ROOT/tests/cli/python.inc"
 python_venv numpy hatchling
 unset PYTHONPATH VIRTUAL_ENV CONDA_PREFIX
 [ -e "$BIN/../host/lib/libsgt-cuda.so" ] || skip 'the CUDA backend for the host is not built'
+nvccs=$BIN/../wheel-files/cuda/libsgt-cuda.so
+if [ -e "$nvccs" ]; then
+    fits_tag "$nvccs"
+    run 0 "$python" -c 'import ctypes, sys; ctypes.CDLL(sys.argv[1]).sgt_cuda' "$nvccs"
+fi
 mkdir files
 cp "$BIN/../host/lib/libsgt-cuda.so" files
 cp -R "$ROOT/tools/python" source

@@ -15,8 +15,8 @@ BUDGET = {
     "loader": 6990,
     "train": 13325,
     "kernels": 10732,
-    "tools": 13559,
-    "tests": 49550,
+    "tools": 13556,
+    "tests": 49555,
     "manuals": 1732,
     "pages": 1260,
 }

@@ -178,7 +178,7 @@ static int measure_row(size_t i, json_t **figures, sgt_error *err)
     options.attention = l->attention;
     if (l->product.m) return take_product(i, figures, err);
     if (!l->backward) {
-        int rc = state.lib->attention(&state.times, &options, err);
+        int rc = state.lib->attention(&state.times, &options, sgt_init_parameters, err);
         if (rc == SGT_ENOMEM) rc = SGT_EUNSUPPORTED;
         bench_leave_out(&bench.rows[i + 1], rc, NULL, err);
         if (rc < 0) return bench_leave_out(&bench.rows[i], rc, NULL, err);

@@ -42,16 +42,12 @@ $(W)/bin/$(1): $(B)/obj/tools/$(1).o $$(call objects,$(1:sgt-%=tools/%)) \
 endef
 $(foreach p,$(PROGRAMS),$(eval $(call wheel_program,$(p))))
 
-# The CUDA backend, with a copy of OpenMP's shared library, because libgomp.a cannot be linked into a shared
-# library.
-WHEEL_CUDA := $(if $(HAVE_NVCC),$(W)/cuda/libsgt-cuda.so $(W)/cuda/libgomp.so.1)
-$(W)/cuda/libsgt-cuda.so: $(CUDA_LIB)
-	$(call say,LD,$@)mkdir -p $(@D) && $(NVCC) -shared -cudart static -o $@ \
-	    $(CUDA_CU:%=$(B)/obj/device/%.o) $(CUDA_C:%.c=$(B)/obj/%.o) $(call lib,train kernels loader) \
-	    -Xlinker '-s,--version-script=$(CUDA_MAP),-z,defs,-rpath,$$ORIGIN' \
-	    -Xcompiler -static-libstdc++,-static-libgcc,-fopenmp -ldl -lm
-$(W)/cuda/libgomp.so.1: $(W)/cuda/libsgt-cuda.so
-	$(Q)cp -L "$$($(CC) -print-file-name=libgomp.so.1)" $@
+# The CUDA backend, with the CUDA runtime from nvcc's toolkit.
+WHEEL_CUDA := $(if $(HAVE_NVCC),$(W)/cuda/libsgt-cuda.so)
+$(W)/cuda/libsgt-cuda.so: $(CUDA_CU:%=$(B)/obj/device/%.o) $(CUDA_C:%.c=$(B)/obj/%.o) \
+    $(call lib,train kernels loader) $(OLD) | $(CUDA_LIB)
+	$(call for_old_glibc,-L$(dir $(realpath $(HAVE_NVCC)))../lib64 -lcudart_static,-G sgt_cuda) -shared \
+	    -Wl,--version-script=$(CUDA_MAP),-z,defs
 
 # The wheel for aarch64 is cross-compiled with Debian's arm64 libraries.
 ARM := aarch64-linux-gnu

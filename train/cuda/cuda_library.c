@@ -3,7 +3,6 @@
 
 #include "loader/base/library.h"
 #include "loader/base/version.h"
-#include "kernels/cuda/gemm.h"
 #include "train/cuda/cuda_backend.h"
 
 static int usable(sgt_cuda_device *d, sgt_error *err) { return sgt_cuda_device_open(d, 0, err); }

@@ -20,7 +20,7 @@
 #define SGT_CUDA_LIBRARY_SYMBOL "sgt_cuda"
 /* version of the interface; increase it when this struct, or a struct that is passed through it,
  * changes */
-#define SGT_CUDA_INTERFACE 6
+#define SGT_CUDA_INTERFACE 7
 
 /* ---- times of parts of the backend, for sgt-bench ---- */
 
@@ -35,10 +35,12 @@ typedef struct sgt_cuda_attention_times {
 } sgt_cuda_attention_times;
 
 /* Open a backend with these options, and time the attention implementation that o->attention names.
- * A model of one layer is enough. If that implementation cannot be used, return SGT_EUNSUPPORTED
- * with the reason. */
-int sgt_cuda_bench_attention(sgt_cuda_attention_times *t, const sgt_backend_options *o,
-                             sgt_error *err);
+ * A model of one layer is enough. init: sgt_init_parameters, which the library lacks, so that it
+ * needs no OpenMP. If that implementation cannot be used, return SGT_EUNSUPPORTED with the
+ * reason. */
+typedef int sgt_cuda_attention_bench(sgt_cuda_attention_times *t, const sgt_backend_options *o,
+                                     sgt_init *init, sgt_error *err);
+sgt_cuda_attention_bench sgt_cuda_bench_attention;
 
 typedef struct sgt_cuda_library {
     /* SGT_CUDA_INTERFACE of the library. The program refuses the library unless it has the same
@@ -71,7 +73,7 @@ typedef struct sgt_cuda_library {
     /* Functions for benchmarks: matrix products, CUPTI's counters, and the timing of attention. */
     const sgt_cuda_gemm_calls *gemm;
     const sgt_cupti_calls *cupti;
-    int (*attention)(sgt_cuda_attention_times *t, const sgt_backend_options *o, sgt_error *err);
+    sgt_cuda_attention_bench *attention;
 } sgt_cuda_library;
 
 #endif
