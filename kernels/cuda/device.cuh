@@ -1,9 +1,9 @@
 /* device.cuh: everything that a kernel uses beyond plain C++. Only this file and hopper.cuh contain
- * PTX, intrinsics and launches. Each wrapper has two forms. The device's form is below. The host's
- * form, in tests/kernels/host, computes the same for each lane; it is used if a plain C++ compiler
- * compiles the file. So a kernel runs unchanged on a CPU, with schedules and checks that a GPU does
- * not offer. tests/kernels/cuda_wrappers.cu tests both forms against the same exact integer
- * results.
+ * PTX, intrinsics and kernel launches. Each wrapper has two forms. The form for the device is in
+ * this file. The form for the host, in tests/kernels/host, computes the same for each lane. It is
+ * used when a plain C++ compiler compiles the file. So a kernel runs unchanged on a CPU, with
+ * schedules and checks that a GPU does not offer. tests/kernels/cuda_wrappers.cu tests both forms
+ * against the same exact integer results.
  *
  *     #include "device.cuh"
  *     using namespace dev;
@@ -46,7 +46,8 @@ struct alignas(16) Vec16 {
 #define DEV_UNROLL_FOR(...) _Pragma("unroll") for (__VA_ARGS__)
 #define DEV_UNROLL_BY(n) DEV_PRAGMA(unroll(n)) /* unroll by n, not completely */
 #define DEV_PRAGMA(text) _Pragma(#text)
-/* T name[n] in the block's shared memory, 16-byte aligned, of undefined content. */
+/* Declare T name[n] in the block's shared memory. It is 16-byte aligned, and its content is
+ * undefined. */
 #define DEV_SHARED(T, name, n) __shared__ __align__(16) T name[n]
 #define DEV_WRAPPER DEV
 #define DEV_BOTH __host__ __device__ __forceinline__
@@ -67,9 +68,9 @@ using f16 = __half;
 
 /* ---- launch, shared memory, barriers ---- */
 
-/* Launch k<<<grid, block, smem, stream>>>(args). If smem exceeds 48 KiB, first request that much
- * shared memory. An error is noted with the kernel's name, and cudaGetLastError still returns
- * it. */
+/* Launch k<<<grid, block, smem, stream>>>(args). If smem exceeds 48 KiB, first raise the kernel's
+ * limit on shared memory to smem bytes. If there is an error, note it with the kernel's name.
+ * cudaGetLastError still returns the error. */
 template <class... P, class... A>
 void launch(const char *name, void (*k)(P...), dim3 grid, dim3 block, size_t smem,
             cudaStream_t stream, A... args)
@@ -82,7 +83,8 @@ void launch(const char *name, void (*k)(P...), dim3 grid, dim3 block, size_t sme
     sgt_cuda_kernel_launched(stream, name, blocks, threads, smem);
 }
 
-/* Return the launch's dynamic shared memory, 1024-byte aligned, of undefined content. */
+/* Return the launch's dynamic shared memory. It is 1024-byte aligned, and its content is
+ * undefined. */
 DEV unsigned char *dyn_smem()
 {
     extern __shared__ __align__(1024) unsigned char sgt_dyn_smem[];
@@ -92,21 +94,22 @@ DEV unsigned char *dyn_smem()
 /* Convert a pointer to shared memory to the 32-bit address that PTX takes. */
 DEV uint32_t saddr(const void *p) { return (uint32_t)__cvta_generic_to_shared(p); }
 
-/* Wait for all threads of the block. Memory writes that any of them made before the barrier are
- * visible to all of them afterwards. */
+/* Wait until all threads of the block have reached this barrier. All of them then see every memory
+ * write that any of them made before the barrier. */
 DEV void block_sync() { __syncthreads(); }
 
-/* Wait for all lanes of the warp. Memory writes that any of them made before the barrier are
- * visible to all of them afterwards. */
+/* Wait until all lanes of the warp have reached this barrier. All of them then see every memory
+ * write that any of them made before the barrier. */
 DEV void warp_sync() { __syncwarp(); }
 
 /* ---- shuffles (warp) ---- */
 
-/* shfl returns the v of lane `from` (modulo 32); shfl_xor returns that of lane l ^ mask. */
+/* shfl returns the v of lane `from` (modulo 32). shfl_xor, called by lane l, returns the v of lane
+ * l ^ mask. */
 template <class T> DEV T shfl(T v, int from) { return __shfl_sync(0xffffffffu, v, from); }
 template <class T> DEV T shfl_xor(T v, int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
 
-/* Return a mask whose bit l is p of lane l. */
+/* Return a mask in which bit l is the p of lane l. */
 DEV uint32_t warp_ballot(bool p) { return __ballot_sync(0xffffffffu, p); }
 
 /* ---- 16-byte accesses (p is 16-byte aligned), atomics, mathematics ---- */
@@ -117,8 +120,8 @@ DEV Vec16 ld16(const void *p)
     return {v.x, v.y, v.z, v.w};
 }
 
-/* Load like ld16, but the compiler keeps the order of these loads relative to other memory
- * accesses, and does not delay a load until its result is needed. */
+/* Load like ld16. In addition, the compiler keeps these loads in order with other memory accesses,
+ * and does not delay a load until its result is needed. */
 DEV Vec16 ld16_now(const void *p)
 {
     Vec16 v;
@@ -131,13 +134,13 @@ DEV Vec16 ld16_now(const void *p)
 
 DEV void st16(void *p, const Vec16 &v) { *(uint4 *)p = make_uint4(v.w[0], v.w[1], v.w[2], v.w[3]); }
 
-/* Add v to *p atomically and return the old value. There is no version for floats, because their
- * sum would depend on the order. */
+/* Add v to *p atomically and return the old value. There is no version for floats, because a sum of
+ * floats depends on the order of the additions. */
 DEV uint32_t atomic_add(uint32_t *p, uint32_t v) { return atomicAdd(p, v); }
 
-/* exp2_fast returns 2^x within 2 ulp. Subnormal results become 0, and so does 2^-inf. log2_fast
- * returns log2(x). For x from 0.5 to 2, where the result may be near 0, the error is within 2^-22;
- * for other x, within 2 ulp. */
+/* exp2_fast returns 2^x with an error of at most 2 ulp. Subnormal results become 0, and 2^-inf is
+ * 0. log2_fast returns log2(x). Its error is at most 2^-22 for x from 0.5 to 2, where the result
+ * may be near 0, and at most 2 ulp for other x. */
 DEV float exp2_fast(float x)
 {
     float y;
@@ -161,7 +164,7 @@ template <> DEV_BOTH float from_float<float>(float x) { return x; }
 template <> DEV_BOTH bf16 from_float<bf16>(float x) { return __float2bfloat16_rn(x); }
 template <> DEV_BOTH f16 from_float<f16>(float x) { return __float2half_rn(x); }
 
-/* Pack two 16-bit floats into a word, `lo` in bits 0..15. */
+/* Round two floats to the 16-bit type T and pack them into a word, `lo` in bits 0..15. */
 template <class T> DEV uint32_t pack2(float lo, float hi);
 template <> DEV uint32_t pack2<bf16>(float lo, float hi)
 {
@@ -187,12 +190,14 @@ template <> DEV float hi2<f16>(uint32_t v)
     return __half2float(__ushort_as_half((unsigned short)(v >> 16)));
 }
 
-/* ---- asynchronous copies of 16 bytes from global to shared memory, both 16-byte aligned ---- */
+/* ---- asynchronous copies of 16 bytes from global to shared memory; both addresses are 16-byte
+ * aligned ---- */
 
-/* Start a copy. If `present` is false, zero the 16 bytes at `to` instead; `from` is then not read,
- * but must still be a valid address. cp_async_commit makes a group of the calling thread's copies
- * so far. cp_async_wait<N> waits until at most N of its groups are pending. The thread then sees
- * the bytes that it copied; other threads see them after a barrier. */
+/* Start copying 16 bytes. If `present` is false, zero the 16 bytes at `to` instead. `from` is then
+ * not read, but must still be a valid address. cp_async_commit collects the calling thread's
+ * uncommitted copies in a group. cp_async_wait<N> waits until at most N groups of the calling
+ * thread are pending. The thread then sees the bytes that it copied. Other threads see them after a
+ * barrier. */
 DEV void cp_async16(void *to, const void *from, bool present)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(saddr(to)), "l"(from),
@@ -209,8 +214,9 @@ template <int N> DEV void cp_async_wait()
 /* ---- tensor cores, sm_80 (warp); T is bf16 or f16 ---- */
 
 /* Load four 8x8 matrices of 16-bit elements from shared memory. Lane l passes the address of row
- * l%8 of matrix l/8, which has 16 bytes and is 16-byte aligned. r[m] receives elements (g, 2t) and
- * (g, 2t+1) of matrix m, or for ldmatrix_x4_t, of its transpose. */
+ * l%8 of matrix l/8. A row has 16 bytes and is 16-byte aligned. In ldmatrix_x4, r[m] receives
+ * elements (g, 2t) and (g, 2t+1) of matrix m, where g = l/4 and t = l%4. In ldmatrix_x4_t, it
+ * receives those of the transpose of matrix m. */
 DEV void ldmatrix_x4(uint32_t (&r)[4], const void *row)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -227,7 +233,8 @@ DEV void ldmatrix_x4_t(uint32_t (&r)[4], const void *row)
                  : "memory");
 }
 
-/* c (16, 8) += a (16, 16) b (16, 8), with exact multiplications and sums in float32:
+/* c (16, 8) += a (16, 16) b (16, 8), with exact multiplications and float32 sums. With g = lane/4
+ * and t = lane%4, the lane's registers hold these elements:
  *   a[0] (g, 2t..), a[1] (g+8, 2t..), a[2] (g, 2t+8..), a[3] (g+8, 2t+8..)
  *   two columns each, the lower in bits 0..15
  *   b0 rows 2t, 2t+1 of column g;  b1 rows 2t+8, 2t+9
@@ -248,9 +255,9 @@ template <> DEV void mma<f16>(float (&c)[4], const uint32_t (&a)[4], uint32_t b0
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-/* Round x to TF32, which has 10 fraction bits, ties away from 0. Return the result as a float's
- * bits; the low 13 bits are undefined. A NaN whose only fraction bits are among those 13 may become
- * an infinity. */
+/* Round x to TF32 (10 fraction bits), ties away from 0. The result is a float's bits, of which the
+ * low 13 are undefined. A NaN may become an infinity if all of its nonzero fraction bits are among
+ * these 13. */
 DEV uint32_t to_tf32(float x)
 {
     uint32_t r;
@@ -258,8 +265,9 @@ DEV uint32_t to_tf32(float x)
     return r;
 }
 
-/* c (16, 8) += a (16, 8) b (8, 8) for floats whose low 13 bits are ignored, with exact
- * multiplications and sums in float32. c is as in mma:
+/* c (16, 8) += a (16, 8) b (8, 8), with exact multiplications and float32 sums. The low 13 bits of
+ * the floats in a and b are ignored. c has the layout that mma uses. With g = lane/4 and t =
+ * lane%4:
  *   a[0] (g, t), a[1] (g+8, t), a[2] (g, t+4), a[3] (g+8, t+4)
  *   b0 row t of column g, b1 row t+4 */
 DEV void mma_tf32(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
@@ -277,10 +285,10 @@ DEV void mma_tf32(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b
 namespace dev
 {
 
-/* ---- built from the functions above; one source for both forms ---- */
+/* ---- functions built from those above; device and host share the source ---- */
 
-/* Return the sum, or the maximum, of v over the warp, in every lane. Lanes are added in a fixed
- * order (warp). */
+/* Return, in every lane, the sum (warp_sum) or the maximum (warp_max) of v over the warp. Lanes are
+ * added in a fixed order. All lanes must call this together. */
 template <class T> DEV_WRAPPER T warp_sum(T v)
 {
     DEV_UNROLL_FOR (int mask = 16; mask; mask >>= 1) v += shfl_xor(v, mask);
@@ -293,8 +301,8 @@ DEV_WRAPPER float warp_max(float v)
     return v;
 }
 
-/* PER16 is the number of T in 16 bytes. unpack16 and load16 convert them to floats; pack16 and
- * store16 convert floats back. Addresses are 16-byte aligned. */
+/* PER16 is the number of elements of type T in 16 bytes. load16 and unpack16 convert that many
+ * elements to floats. store16 and pack16 convert floats back. Addresses are 16-byte aligned. */
 template <class T> constexpr int PER16 = 16 / (int)sizeof(T);
 
 template <class T> DEV_WRAPPER void unpack16(float (&x)[PER16<T>], const Vec16 &v)

@@ -1,6 +1,6 @@
-/* hopper.cuh: wrappers of features that only sm_90a has: mbarriers with byte counts, TMA, wgmma. As
- * in device.cuh, each wrapper has a second form for the host. If a wrapper is compiled for an older
- * device, it traps; kernels that use these wrappers are launched only on sm_90. */
+/* hopper.cuh: wrappers for features that only sm_90a has: mbarriers with byte counts, TMA, wgmma.
+ * As in device.cuh, each wrapper has a second form for the host. A wrapper compiled for an older
+ * device traps. Kernels that use these wrappers are launched only on sm_90. */
 #ifndef SGT_HOPPER_CUH
 #define SGT_HOPPER_CUH
 
@@ -24,15 +24,15 @@
 namespace dev
 {
 
-/* A tensor in global memory as TMA sees it. It is created by tensor_map, and passed to kernels as
- * const __grid_constant__. */
+/* A tensor in global memory, as TMA describes it. tensor_map creates it. Kernels take it as a const
+ * __grid_constant__ parameter. */
 using TensorMap = CUtensorMap;
 
-/* ---- mbarriers: 8 bytes of shared memory. A phase ends once all threads have arrived and all
- * announced bytes have been written. ---- */
+/* ---- mbarriers: barriers in 8 bytes of shared memory. A phase ends once all threads have arrived
+ * and TMA has written all bytes that they announced with mbar_arrive_expect. ---- */
 
-/* Initialize a barrier for `arrivals` arrivals per phase. One thread calls this; then call
- * mbar_init_fence and block_sync before other threads use the barrier. */
+/* Initialize a barrier for `arrivals` arrivals per phase. One thread calls this and then
+ * mbar_init_fence. Other threads may use the barrier after a block_sync. */
 DEV void mbar_init(uint64_t *bar, int arrivals)
 {
     HOPPER_ASM("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(saddr(bar)), "r"(arrivals)
@@ -41,8 +41,8 @@ DEV void mbar_init(uint64_t *bar, int arrivals)
 
 DEV void mbar_init_fence() { HOPPER_ASM("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 
-/* Arrive at a barrier. mbar_arrive_expect also announces the number of bytes that TMA will write in
- * this phase. */
+/* Arrive at a barrier. mbar_arrive_expect also announces how many bytes TMA will write in this
+ * phase. The phase does not end before they are written. */
 DEV void mbar_arrive(uint64_t *bar)
 {
     HOPPER_ASM("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(saddr(bar)) : "memory");
@@ -55,8 +55,8 @@ DEV void mbar_arrive_expect(uint64_t *bar, int bytes)
                : "memory");
 }
 
-/* Wait for the end of a phase, given its parity: 0 for the first phase, 1 for the second, 0 for the
- * third, and so on. */
+/* Wait for the end of a phase, given its parity: 0 for the first, third, fifth ... phase, and 1 for
+ * the second, fourth, sixth ... phase. */
 DEV void mbar_wait(uint64_t *bar, int parity)
 {
     HOPPER_ASM("{ .reg .pred p; WAIT: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1; @p bra "
@@ -67,10 +67,10 @@ DEV void mbar_wait(uint64_t *bar, int parity)
 
 /* ---- TMA ---- */
 
-/* Copy a box of box_rows rows of 64 elements, from (plane, row, column) on, to `to` (shared memory,
- * 1024-byte aligned). Rows have 128 bytes. Their 16-byte pieces are swizzled: piece p of row r is
- * stored as piece p ^ r%8. Elements outside the plane become 0. One thread calls this; `bar` counts
- * the 128*box_rows bytes. */
+/* Start copying a box of box_rows rows of 64 elements, from (plane, row, column) on, to `to` in
+ * shared memory, 1024-byte aligned. A row has 128 bytes. TMA swizzles its 16-byte chunks: chunk p
+ * of row r is stored as chunk p ^ r%8. Elements outside the plane become 0. One thread calls this.
+ * The barrier `bar` counts the 128*box_rows bytes. */
 DEV void tma_load(void *to, const TensorMap *map, uint64_t *bar, int column, int row, int plane)
 {
     HOPPER_ASM("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
@@ -79,26 +79,27 @@ DEV void tma_load(void *to, const TensorMap *map, uint64_t *bar, int column, int
                : "memory");
 }
 
-/* Stop the kernel with an error unless p, in shared memory, is 1024-byte aligned: otherwise TMA and
- * wgmma would swizzle the pieces of a row differently, and the results would be wrong. */
+/* Stop the kernel with an error unless p, in shared memory, is 1024-byte aligned. At other
+ * addresses, TMA and wgmma would swizzle rows differently, and results would be wrong. */
 DEV void trap_unless_aligned(const void *p)
 {
     uint32_t at = saddr(p);
-    HOPPER_ASM("" : "+r"(at)); /* keep nvcc from assuming the declared alignment */
+    HOPPER_ASM("" : "+r"(at)); /* keep nvcc from assuming that p has its declared alignment */
     if (at % 1024) __trap();
 }
 
 /* Make this thread's earlier writes to shared memory visible to later TMA and wgmma operations. */
 DEV void fence_proxy_async() { HOPPER_ASM("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-/* ---- wgmma: the 128 threads of a group call it together; T is bf16 or f16 ----
+/* ---- wgmma: the 128 threads of a group call these functions together; T is bf16 or f16 ----
  *
- * An accumulator d[BLOCKS][4] holds (64, 8 BLOCKS) of the group: d[c][e] of thread i is element
- * (i/32*16 + g + e/2*8, 8c + 2t + e%2). So each warp has its 16 rows in the layout of mma's c. From
- * the call of wgmma until wgmma_wait returns, the tensor cores own the registers of the accumulator
- * and of a left operand, and operands in shared memory must not change. */
+ * An accumulator d[BLOCKS][4] holds a (64, 8 BLOCKS) matrix of the group. With g = lane/4 and t =
+ * lane%4, d[c][e] of thread i is element (i/32*16 + g + e/2*8, 8c + 2t + e%2). So each warp has 16
+ * rows of its own, in the layout of mma's c. From the call of wgmma until wgmma_wait returns, the
+ * tensor cores own the registers of the accumulator and of a left operand, and operands in shared
+ * memory must not change. */
 
-/* Keep the compiler from moving uses of these registers across this point. */
+/* Keep the compiler from moving reads and writes of these registers across this point. */
 template <int N> DEV void wgmma_pin(float (&d)[N][4])
 {
     DEV_UNROLL_FOR (int i = 0; i < N; i++)
@@ -110,17 +111,18 @@ template <int N> DEV void wgmma_pin(uint32_t (&a)[N][4])
         asm volatile("" : "+r"(a[i][0]), "+r"(a[i][1]), "+r"(a[i][2]), "+r"(a[i][3])::"memory");
 }
 
-/* Call this before the first wgmma, and before a later wgmma if registers of its accumulator or
- * left operand were read or written since. Pass these as arguments. */
+/* Call this before the first wgmma. Call it again before a later wgmma if registers of its
+ * accumulator or left operand were read or written since the last wgmma, and pass these registers
+ * as arguments. */
 template <class... R> DEV void wgmma_fence(R &...touched)
 {
     (wgmma_pin(touched), ...);
     HOPPER_ASM("wgmma.fence.sync.aligned;" ::: "memory");
 }
 
-/* wgmma_commit makes a group of the wgmma operations so far. wgmma_wait waits until at most N
- * groups are pending. Its arguments are the accumulators and left operands that may be used again
- * afterwards. */
+/* wgmma_commit collects the uncommitted wgmma operations in a group. wgmma_wait waits until at most
+ * N groups are pending. Pass it the accumulators and left operands that are used again after the
+ * wait. */
 DEV void wgmma_commit() { HOPPER_ASM("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 template <int N, class... R> DEV void wgmma_wait(R &...ours)
 {
@@ -128,27 +130,29 @@ template <int N, class... R> DEV void wgmma_wait(R &...ours)
     (wgmma_pin(ours), ...);
 }
 
-/* Lower or raise the number of registers of each thread of the group to R, a multiple of 8 from 24
- * to 256. */
+/* Lower (regs_dec) or raise (regs_inc) the number of registers of each thread of the group to R, a
+ * multiple of 8 from 24 to 256. */
 template <int R> DEV void regs_dec() { HOPPER_ASM("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(R)); }
 template <int R> DEV void regs_inc() { HOPPER_ASM("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(R)); }
 
-/* Use barrier `id` (1..15) of n threads, in whole warps. turn_wait arrives and waits for all n
- * threads; turn_pass arrives without waiting. */
+/* Use hardware barrier `id` (1..15) with n threads, in whole warps. turn_wait arrives and waits
+ * until all n threads have arrived. turn_pass arrives without waiting. */
 DEV void turn_wait(int id, int n) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(n) : "memory"); }
 DEV void turn_pass(int id, int n)
 {
     asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(n) : "memory");
 }
 
-/* Start d (64, 8 BLOCKS) = a (64, 16) b^T with b (8 BLOCKS, 16), or if `add` is set, d += a b^T.
- * Both operands are in shared memory as tma_load stores them, described by desc_rows. */
+/* Start d (64, 8 BLOCKS) = a (64, 16) b^T, where b is (8 BLOCKS, 16). If `add` is true, add the
+ * product to d instead. Both operands are in shared memory, as tma_load stores them. a and b are
+ * their descriptors from desc_rows. */
 template <class T, int BLOCKS>
 DEV void wgmma(float (&d)[BLOCKS][4], uint64_t a, uint64_t b, bool add);
 
-/* Start d (64, 8 BLOCKS) = a (64, 16) b with b (16, 8 BLOCKS), or if `add` is set, d += a b. a is
- * in registers: each warp has 16 rows in the layout of mma's left operand. b is in shared memory as
- * tma_load stores it, described by desc_columns. */
+/* Start d (64, 8 BLOCKS) = a (64, 16) b, where b is (16, 8 BLOCKS). If `add` is true, add the
+ * product to d instead. a is in registers: each warp has 16 rows in the layout of mma's left
+ * operand. b is in shared memory, as tma_load stores it, and is given as its descriptor from
+ * desc_columns. */
 template <class T, int BLOCKS>
 DEV void wgmma(float (&d)[BLOCKS][4], const uint32_t (&a)[4], uint64_t b, bool add);
 
@@ -242,7 +246,7 @@ template <> DEV void wgmma<f16, 16>(float (&d)[16][4], const uint32_t (&a)[4], u
 
 /* ---- on the host ---- */
 
-/* Return whether the current device is sm_90, the only one for which these wrappers are
+/* Return whether the current device is sm_90, the only device for which these wrappers are
  * compiled. */
 inline bool device_is_hopper()
 {
@@ -255,9 +259,10 @@ inline bool device_is_hopper()
            major == 9 && minor == 0;
 }
 
-/* Create the map of a tensor (planes, rows, columns) of bf16 or f16, for boxes of box_rows (at most
- * 256) x 64. Rows are `stride` elements (a multiple of 8) apart, and planes rows*stride; base is
- * 16-byte aligned. Return false if the driver refuses the map or cannot be reached. */
+/* Create the TMA map of a tensor (planes, rows, columns) of bf16 or f16, for boxes of box_rows (at
+ * most 256) x 64. Consecutive rows are `stride` elements apart, a multiple of 8. Consecutive planes
+ * are rows*stride apart. base must be 16-byte aligned. Return false if the driver refuses the map
+ * or is not available. */
 template <class T>
 bool tensor_map(TensorMap *map, const T *base, size_t planes, size_t rows, size_t columns,
                 size_t stride, unsigned box_rows)
@@ -286,11 +291,11 @@ bool tensor_map(TensorMap *map, const T *base, size_t planes, size_t rows, size_
 namespace dev
 {
 
-/* Return wgmma's descriptor of an operand at p, in rows of 64 elements as tma_load stores them
- * (1024-byte aligned). For desc_rows, the matrix product sums along the rows; add DESC_K16 to a
- * descriptor to get the next 16 columns. For desc_columns, it sums over the rows; add DESC_ROWS16
- * to get the next 16 rows. `next` is the number of bytes to the tile of the following 64
- * columns. */
+/* Return wgmma's descriptor of an operand at p, 1024-byte aligned, whose rows of 64 elements are
+ * stored as by tma_load. Use desc_rows if the matrix product sums along the rows, and add DESC_K16
+ * to the descriptor to get the next 16 columns. Use desc_columns if it sums over the rows, and add
+ * DESC_ROWS16 to get the next 16 rows. `next` is the distance in bytes to the tile of the following
+ * 64 columns. */
 constexpr uint64_t DESC_K16 = 16 * 2 >> 4, DESC_ROWS16 = 16 * 128 >> 4;
 
 DEV_WRAPPER uint64_t desc_columns(const void *p, int next)
