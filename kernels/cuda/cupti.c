@@ -1,5 +1,5 @@
-/* cupti.c: loads CUPTI, selects the kinds of records that it makes, remembers in which range each
- * node of a graph was created, and turns the records into sgt_cupti_kernels. */
+/* cupti.c: loads CUPTI, selects which activities it records, remembers in which range each node of
+ * a CUDA graph was created, and turns CUPTI's records into sgt_cupti_kernel structs. */
 #include "kernels/cuda/cupti.h"
 
 #include <pthread.h>
@@ -11,24 +11,25 @@
 #include "loader/base/library.h"
 #include "loader/base/memory.h"
 
-#define BUFFER ((size_t)2 << 20) /* bytes of records: enough for about 10,000 kernels */
+/* size of a record buffer in bytes, enough for about 10,000 kernels */
+#define BUFFER ((size_t)2 << 20)
 #define DEPTH 8
-#define NAME 256 /* maximum length of a kernel's name, in bytes */
+#define NAME 256 /* maximum size of a kernel's name in bytes */
 
 typedef struct buffer {
-    uint8_t data[BUFFER]; /* first, so that the addresses of a buffer and of its data are equal */
+    uint8_t data[BUFFER]; /* first member, so that a buffer and its data have the same address */
     struct buffer *next;
     size_t valid;
 } buffer;
 
-/* What the host declared about a kernel, copy or fill. */
+/* What the program declared about a kernel, copy or fill that it launches. */
 typedef struct mark {
     char range[32];      /* "": none */
     const char *label;   /* NULL: none */
     double flops, bytes; /* 0: unknown */
 } mark;
 
-/* A node of a CUDA graph, and the innermost range or label that was open when the node was
+/* A node of a CUDA graph, with the innermost range or label that was open when the node was
  * created. */
 typedef struct node {
     uint64_t id;
@@ -37,8 +38,8 @@ typedef struct node {
 
 struct sgt_cupti {
     sgt_cupti_subscriber subscriber;
-    /* stack[i]: the mark at depth i. Only the innermost one has flops and bytes: those of the work
-     * that is launched next. */
+    /* stack[i]: the mark at depth i. Only the innermost mark has flops and bytes, which describe
+     * the work that is launched next. */
     mark stack[DEPTH + 1];
     size_t depth;
     node *nodes;
@@ -46,8 +47,9 @@ struct sgt_cupti {
     buffer *full;
 };
 
-/* CUPTI's callbacks for buffers have no context argument, so the open sgt_cupti is kept here. The
- * lock protects it, its buffers and its nodes, because CUPTI calls from a thread of its own. */
+/* CUPTI's buffer callbacks have no context argument, so this variable keeps the open sgt_cupti. The
+ * lock protects the open sgt_cupti, its buffers and its nodes, because CUPTI calls the callbacks
+ * from a thread of its own. */
 static struct {
     pthread_mutex_t lock;
     sgt_cupti *open;
@@ -55,8 +57,8 @@ static struct {
 
 /* ---- the library ---- */
 
-/* Names of the library, newest version first; we use only functions that both versions have. The
- * full paths are in a toolkit's folders, which the dynamic linker does not search. */
+/* Names of the library, newest version first. sgt uses only functions that both versions have. The
+ * full paths are in the toolkit's folders, which the dynamic linker does not search. */
 static const char *const names[] = {"libcupti.so.13",
                                     "libcupti.so.12",
                                     "/usr/local/cuda/lib64/libcupti.so.13",
@@ -145,7 +147,8 @@ static void complete(sgt_cupti_context context, uint32_t stream, uint8_t *data, 
     if (!p) free(b);
 }
 
-/* Take over the buffers that CUPTI has returned. */
+/* Return the buffers that CUPTI has returned, as a list that the caller frees, and remove them from
+ * p. */
 static buffer *detach_full(sgt_cupti *p)
 {
     pthread_mutex_lock(&process.lock);
@@ -167,7 +170,7 @@ static void free_buffers(buffer *b)
 
 static mark *innermost(sgt_cupti *p) { return &p->stack[p->depth < DEPTH ? p->depth : DEPTH]; }
 
-/* Begin a range, or if range is NULL, a label within the enclosing range. */
+/* Begin a range. If `range` is NULL, begin a label within the enclosing range instead. */
 static void push(const char *range, const char *label)
 {
     sgt_cupti *p = process.open;
@@ -198,8 +201,8 @@ void sgt_cupti_work(double flops, double bytes)
     innermost(process.open)->bytes = bytes;
 }
 
-/* Return the mark of a node, or NULL if it has none. The id of a destroyed node may be used again,
- * so the last entry counts. */
+/* Return the mark of the node with this id, or NULL if there is none. Search the newest nodes
+ * first, because CUPTI may reuse the id of a destroyed node. */
 static const mark *find_mark(const sgt_cupti *p, uint64_t id)
 {
     for (size_t i = p->node_count; i-- > 0;)
@@ -207,7 +210,7 @@ static const mark *find_mark(const sgt_cupti *p, uint64_t id)
     return NULL;
 }
 
-/* Keep a node. If memory runs out, its kernels are shown without their mark. */
+/* Remember a node and its mark. If memory runs out, the node's kernels are shown without a mark. */
 static void keep_node(sgt_cupti *p, uint64_t id, const mark *m)
 {
     node n = {.id = id};
@@ -216,8 +219,8 @@ static void keep_node(sgt_cupti *p, uint64_t id, const mark *m)
         p->nodes[p->node_count++] = n;
 }
 
-/* Mark a node that capturing created, or one that was copied from it: making a graph executable
- * copies its nodes. */
+/* Remember the mark of a new graph node. CUPTI calls this when capturing creates a node, and when a
+ * node is copied, which happens when a graph is made executable. */
 static void on_node(void *ctx, sgt_cupti_domain domain, sgt_cupti_callback_id which,
                     const void *data)
 {
@@ -225,8 +228,8 @@ static void on_node(void *ctx, sgt_cupti_domain domain, sgt_cupti_callback_id wh
     const sgt_cupti_graph_data *graph = ((const sgt_cupti_resource *)data)->descriptor;
     uint64_t id, original;
     if (domain != SGT_CUPTI_DOMAIN_RESOURCE || !graph) return;
-    /* do not call CUPTI while holding our lock: `complete` takes it, perhaps while holding one of
-     * CUPTI's */
+    /* Do not call CUPTI while holding our lock. `complete` takes the same lock, and CUPTI may call
+     * `complete` while holding a lock of its own. */
     if (api.node_id(graph->node, &id) != SGT_CUPTI_SUCCESS) return;
     if (which != SGT_CUPTI_NODE_CREATED &&
         api.node_id(graph->original_node, &original) != SGT_CUPTI_SUCCESS)
@@ -274,7 +277,7 @@ int sgt_cupti_open(sgt_cupti **out, sgt_error *err)
     return rc;
 }
 
-/* Stop recording, and get the buffers that CUPTI still holds. Return the first error. */
+/* Stop recording, and collect the buffers that CUPTI still holds. Return the first error. */
 static int stop(sgt_error *err)
 {
     int rc = SGT_OK;
@@ -286,7 +289,7 @@ static int stop(sgt_error *err)
     return rc == SGT_OK ? got : rc;
 }
 
-/* If CUPTI returns a buffer later, `complete` frees it. */
+/* Close p. If CUPTI returns a buffer after this, `complete` frees the buffer. */
 void sgt_cupti_close(sgt_cupti *p)
 {
     if (!p) return;
@@ -306,7 +309,7 @@ int sgt_cupti_begin(sgt_cupti *p, sgt_error *err)
 {
     size_t dropped;
     int rc = SGT_OK;
-    free_buffers(detach_full(p));   /* left by a recording that was not ended */
+    free_buffers(detach_full(p));   /* buffers of an earlier recording that was not ended */
     api.dropped(NULL, 0, &dropped); /* this call resets CUPTI's count of dropped records to 0 */
     for (size_t i = 0; i < KINDS && rc == SGT_OK; i++)
         rc = check(api.enable(kinds[i]), "switching on", err);
@@ -316,8 +319,8 @@ int sgt_cupti_begin(sgt_cupti *p, sgt_error *err)
 
 /* ---- records ---- */
 
-/* Read the next <length><identifier> of a mangled name, and set *part and *n to the identifier.
- * Return the position after it, or NULL if there is none. */
+/* Read the next <length><identifier> of a mangled name. Set *part and *n to the identifier. Return
+ * the position after it, or NULL if there is no identifier. */
 static const char *source_name(const char *s, const char **part, size_t *n)
 {
     size_t length = 0;
@@ -329,8 +332,9 @@ static const char *source_name(const char *s, const char **part, size_t *n)
     return s + length;
 }
 
-/* Shorten a kernel's name. From a mangled name, keep the qualified name without template arguments
- * and anonymous namespaces ("cutlass::device_kernel"). Copy any other name unchanged. */
+/* Write the short form of a kernel's name to out. For a mangled name, it is the qualified name
+ * without template arguments and anonymous namespaces, for example "cutlass::device_kernel". Any
+ * other name is copied unchanged. */
 static void shorten(char out[NAME], const char *name)
 {
     size_t at = 0, n;
@@ -390,7 +394,7 @@ static sgt_cupti_kernel read_record(const sgt_cupti *p, const sgt_cupti_record *
 
 typedef struct kernels {
     sgt_cupti_kernel *of;
-    size_t count, room, lost; /* lost: records that CUPTI dropped, or that have no times */
+    size_t count, room, lost; /* lost: number of records without valid times */
 } kernels;
 
 static int read_all(const sgt_cupti *p, buffer *b, kernels *x, sgt_error *err)

@@ -1,6 +1,6 @@
-/* cupti.h: records GPU activity with CUPTI: the name and the times of every kernel, copy and fill,
- * and for those that a CUDA graph launches, the layer that they belong to. It is used for traces,
- * and for the table of a step's kernels.
+/* cupti.h: records GPU activity with CUPTI: the name and the times of every kernel, copy and fill.
+ * For work that a CUDA graph launches, it also records the layer that the work belongs to. Traces
+ * and the table of a step's kernels use these records.
  *
  *     sgt_cupti *p;
  *     if (sgt_cupti_open(&p, &err) < 0) ...;              // before any graph is captured
@@ -16,11 +16,11 @@
  *     if (sgt_cupti_end(p, show, ctx, &err) < 0) ...;
  *     sgt_cupti_close(p);
  *
- * The range of a kernel that a graph launches is found through its graph node, which was created
- * while the range was open. Therefore sgt_cupti_open must come before capturing. Kernels outside
- * graphs have no range.
+ * If a graph launches a kernel, the kernel's range is found through its graph node, which was
+ * created while the range was open. Therefore sgt_cupti_open must come before capturing. Kernels
+ * outside graphs have no range.
  *
- * A process has one CUPTI: a second open is refused, and so is an open in a program that runs under
+ * A process has one CUPTI. A second open is refused, and so is an open in a program that runs under
  * Nsight. All calls come from the thread that uses the device. Times are nanoseconds of
  * CLOCK_MONOTONIC, which CUPTI is told to use as its clock. */
 #ifndef SGT_CUPTI_H
@@ -37,44 +37,46 @@ extern "C" {
 
 typedef struct sgt_cupti sgt_cupti;
 
-/* Load CUPTI and subscribe to it. If it cannot be used, returns SGT_EUNSUPPORTED with what is
- * missing. */
+/* Load CUPTI and subscribe to it. If CUPTI cannot be used, return SGT_EUNSUPPORTED, with the reason
+ * in *err. */
 int sgt_cupti_open(sgt_cupti **out, sgt_error *err);
 void sgt_cupti_close(sgt_cupti *p); /* p may be NULL */
 
-/* Begin a range, which covers the kernels launched before the matching sgt_cupti_pop. Ranges nest;
- * a kernel belongs to the innermost range. If no sgt_cupti is open, nothing happens. */
+/* Begin a range, which covers the kernels launched before the matching sgt_cupti_pop. Ranges nest,
+ * and a kernel belongs to the innermost range. If no sgt_cupti is open, do nothing. */
 void sgt_cupti_push(const char *name);
 void sgt_cupti_pop(void);
-/* Begin a label, which tells what a library's kernels compute. It ends with sgt_cupti_pop. The
- * kernels still belong to the enclosing range. `name` is not copied, and must stay valid. */
+/* Begin a label, which tells what a library's kernels compute. sgt_cupti_pop ends the label. The
+ * kernels still belong to the enclosing range. `name` is not copied and must stay valid. */
 void sgt_cupti_push_label(const char *name);
-/* Declare the floating-point operations and the bytes of memory traffic (0: unknown) of the work
- * that is launched next. If that work is several kernels, all of it is attributed to the first. */
+/* Declare the floating-point operations and the bytes of memory traffic of the work that is
+ * launched next; 0 means unknown. If that work consists of several kernels, all of it is attributed
+ * to the first kernel. */
 void sgt_cupti_work(double flops, double bytes);
 
 typedef struct sgt_cupti_kernel {
     const char *name;          /* "layernorm", "copy to device", "fill" */
-    const char *category;      /* "kernel", "copy" or "fill"; never freed */
+    const char *category;      /* "kernel", "copy" or "fill"; a static string */
     const char *range, *label; /* as pushed; NULL: none */
     uint32_t device, stream;
     uint64_t start, end;
     double flops,
-        bytes; /* as given to sgt_cupti_work, or the bytes of a copy or fill; 0: unknown */
+        /* as given to sgt_cupti_work, but for a copy or fill, `bytes` is its size; 0: unknown */
+        bytes;
 } sgt_cupti_kernel;
 
 /* Begin a recording. */
 int sgt_cupti_begin(sgt_cupti *p, sgt_error *err);
 
 /* End the recording. Unless `show` is NULL, call it for each kernel, copy and fill, sorted by
- * device, stream and start. The strings are valid only during the call. All work of the device must
- * have finished. Returns SGT_EIO if records were lost. */
+ * device, stream and start. The strings that `show` receives are valid only during the call. All
+ * work on the device must have finished before. If records were lost, return SGT_EIO. */
 int sgt_cupti_end(sgt_cupti *p, void (*show)(void *ctx, const sgt_cupti_kernel *k), void *ctx,
                   sgt_error *err);
 
-uint32_t sgt_cupti_version(void); /* CUPTI's own version number; 0: it cannot be loaded */
+uint32_t sgt_cupti_version(void); /* CUPTI's version; 0: CUPTI cannot be loaded */
 
-/* The functions above as a table, for a program that loads libsgt-cuda.so at run time
+/* Table of the functions above, for a program that loads libsgt-cuda.so at run time
  * (cuda_library.h). */
 typedef struct sgt_cupti_calls {
     int (*open)(sgt_cupti **out, sgt_error *err);
@@ -87,7 +89,7 @@ typedef struct sgt_cupti_calls {
 /* ---- our own declarations of the part of CUPTI that cupti.c uses, so that building needs no CUDA
  * header. tests/kernels/toolkit compares all of them with the toolkit's header. ---- */
 
-#ifndef SGT_CUPTI_TYPES /* a test defines this to compare our types with those of the toolkit */
+#ifndef SGT_CUPTI_TYPES /* defined by a test that compares these types with the toolkit's */
 typedef int sgt_cupti_result, sgt_cupti_kind, sgt_cupti_domain;
 typedef uint32_t sgt_cupti_callback_id;
 typedef struct sgt_cupti_record {
@@ -106,7 +108,7 @@ enum { /* CUptiResult */
 enum { /* CUpti_ActivityKind */
        SGT_CUPTI_MEMCPY = 1,
        SGT_CUPTI_MEMSET = 2,
-       SGT_CUPTI_KERNEL = 10 /* CONCURRENT_KERNEL: kernels stay concurrent while being recorded */
+       SGT_CUPTI_KERNEL = 10 /* KIND_CONCURRENT_KERNEL: recording does not serialize kernels */
 };
 enum { SGT_CUPTI_FLUSH_FORCED = 1 }; /* CUpti_ActivityFlag for a flush */
 enum { /* CUpti_CallbackDomain, and the callbacks of DOMAIN_RESOURCE that we use */
@@ -117,8 +119,8 @@ enum { /* CUpti_CallbackDomain, and the callbacks of DOMAIN_RESOURCE that we use
 /* directions of copies */
 enum { SGT_CUPTI_HOST_TO_DEVICE = 1, SGT_CUPTI_DEVICE_TO_HOST = 2, SGT_CUPTI_DEVICE_TO_DEVICE = 8 };
 
-/* CUPTI's records have more fields. These structs declare only those that have the same offset in
- * every CUPTI from 12.8 on. The library's next_record finds the end of a record. */
+/* CUPTI's records have more fields. These structs declare only fields that have the same offset in
+ * every CUPTI from 12.8 on. CUPTI's next_record finds where a record ends. */
 typedef struct sgt_cupti_launch { /* record of a kernel */
     int32_t kind, rest[3];
     uint64_t start, end, completed;
@@ -130,7 +132,7 @@ typedef struct sgt_cupti_launch { /* record of a kernel */
 
 typedef struct sgt_cupti_move { /* record of a copy, or of a fill, which has no direction */
     int32_t kind;
-    uint8_t direction, rest[3]; /* direction: SGT_CUPTI_HOST_TO_DEVICE, ... */
+    uint8_t direction, rest[3]; /* direction: for example SGT_CUPTI_HOST_TO_DEVICE */
     uint64_t bytes, start, end;
     uint32_t device, context, stream, correlation[3];
     void *reserved;
@@ -162,13 +164,13 @@ typedef struct sgt_cupti_api {
     sgt_cupti_result (*enable_callback)(uint32_t on, sgt_cupti_subscriber s,
                                         sgt_cupti_domain domain, sgt_cupti_callback_id which);
     sgt_cupti_result (*node_id)(sgt_cupti_node node, uint64_t *id);
-    /* set the clock that CUPTI reads for all times in records */
+    /* set the function from which CUPTI takes all times in records */
     sgt_cupti_result (*set_clock)(uint64_t (*now)(void));
     sgt_cupti_result (*set_buffers)(sgt_cupti_request request, sgt_cupti_complete complete);
     sgt_cupti_result (*enable)(sgt_cupti_kind kind);
     sgt_cupti_result (*disable)(sgt_cupti_kind kind);
     sgt_cupti_result (*flush)(uint32_t flag);
-    /* get the record after *record, or the first if that is NULL */
+    /* set *record to the next record, or to the first record if *record is NULL */
     sgt_cupti_result (*next_record)(uint8_t *buffer, size_t valid, sgt_cupti_record **record);
     sgt_cupti_result (*dropped)(sgt_cupti_context context, uint32_t stream, size_t *records);
 } sgt_cupti_api;

@@ -1,7 +1,7 @@
-/* gemm.c: plans matrix products for cuBLASLt, remembers the chosen algorithms as text, and runs the
- * products. The library is column-major: it sees our D (m, n) as D^T (n, m). So we request D^T =
- * op(B)^T op(A)^T, with our B as its first operand. Its bias has one number per row of its output,
- * that is, per column of D. */
+/* gemm.c: plans matrix products with cuBLASLt, remembers the chosen algorithms as text, and runs
+ * the products. The library expects column-major matrices, so it sees our D (m, n) as D^T (n, m).
+ * We therefore ask it for D^T = op(B)^T op(A)^T, with our B as the first operand. The library's
+ * bias has one number per row of its output, that is, per column of our D. */
 #include "kernels/cuda/gemm.h"
 
 #include <assert.h>
@@ -16,7 +16,8 @@
 
 #define ALIGNMENT 16 /* alignment in bytes of every matrix */
 #define CACHE_NAME "gemm.txt"
-#define CACHE_MOST ((size_t)4 << 20) /* maximum file size in bytes; a larger file is replaced */
+/* maximum size of the cache file in bytes; a larger file is replaced */
+#define CACHE_MOST ((size_t)4 << 20)
 
 static const char *const type_names[] = {"f32", "bf16", "f16"};
 static const char *const epilogue_names[] = {"none", "bias", "gelu", "dgelu"};
@@ -26,8 +27,8 @@ static const uint32_t lt_epilogues[] = {SGT_LT_EPILOGUE_DEFAULT, SGT_LT_EPILOGUE
 
 /* ---- shapes ---- */
 
-/* Return the shape with the fields that have no effect set to zero, so that equal matrix products
- * have equal shapes. */
+/* Return a copy of the shape in which fields without effect have fixed values, so that equal matrix
+ * products have equal shapes. */
 static sgt_cuda_gemm_shape plain(const sgt_cuda_gemm_shape *s)
 {
     sgt_cuda_gemm_shape p = *s;
@@ -35,7 +36,8 @@ static sgt_cuda_gemm_shape plain(const sgt_cuda_gemm_shape *s)
     p.tf32 = p.tf32 && p.type == SGT_F32;
     if (!p.batch) p.batch = 1;
     if (p.batch == 1) p.stride_a = p.stride_b = p.stride_d = 0;
-    /* a batch has no epilogue, because the library would need the strides of bias and aux */
+    /* A batch must have no epilogue, because the library would need the batch strides of bias and
+     * aux. */
     assert(p.batch == 1 || p.epilogue == SGT_EPILOGUE_NONE);
     return p;
 }
@@ -67,8 +69,8 @@ static int refused(const sgt_cuda_gemms *g, const char *what, sgt_lt_status stat
     return sgt_fail(err, code, "%s: %s: %s", g->library, what, g->lt->status_name(status));
 }
 
-/* Set the pointers to bias and aux in the descriptor, if its epilogue uses them. They may differ
- * from run to run; the heuristics consider only their alignment. */
+/* Set the pointers to bias and aux in the descriptor, if the epilogue uses them. They may change
+ * from run to run, because the heuristics consider only their alignment. */
 static sgt_lt_status set_pointers(const sgt_cuda_gemm *p, const void *bias, const void *aux)
 {
     const sgt_cublaslt *lt = p->owner->lt;
@@ -104,8 +106,8 @@ static sgt_lt_status describe_product(sgt_cuda_gemm *p)
     return set_pointers(p, aligned, aligned);
 }
 
-/* Describe our row-major matrix, `rows` rows of `columns` numbers, as a column-major matrix with
- * `columns` rows. */
+/* Describe one of our row-major matrices to the library: `rows` rows of `columns` numbers become a
+ * column-major matrix of `columns` rows. */
 static sgt_lt_status describe_matrix(sgt_lt_layout *out, const sgt_cuda_gemm *p, sgt_cuda_type type,
                                      size_t rows, size_t columns, size_t ld, size_t stride)
 {
@@ -135,12 +137,13 @@ static int describe(sgt_cuda_gemm *p, sgt_error *err)
 
 /* ---- remembered algorithms ----
  *
- * The choices are text. The first line has the device and the library's version. One line for each
- * shape follows, the newest first: its key, the library's 64 opaque bytes as eight numbers,
- * milliseconds, and a checksum, because the library would take changed bytes for another algorithm.
- * The choices are valid only for the same device and version. If algorithms are timed, the choices
- * are kept in a file, which is replaced as a whole. So two programs that write at once can only
- * lose each other's lines. */
+ * The chosen algorithms are kept as text. The first line names the device and the library's
+ * version. Then one line per shape follows, newest first. It has the shape's key, the library's 64
+ * opaque bytes as eight numbers, the time in milliseconds, and a checksum. The checksum is needed
+ * because the library would take changed bytes for a different algorithm. The text is valid only
+ * for the same device and version. If algorithms are timed, the text is also kept in a file, which
+ * is always replaced as a whole. So two programs that write at the same time can only lose each
+ * other's lines. */
 
 static uint64_t checksum(const char *s, const char *end) /* FNV-1a */
 {
@@ -149,8 +152,8 @@ static uint64_t checksum(const char *s, const char *end) /* FNV-1a */
     return sum;
 }
 
-/* Find a shape's remembered algorithm and time. Return 1 if the library accepts that algorithm for
- * this matrix product on this device. */
+/* Find the remembered algorithm and time of p's shape. Return 1 if there is one and the library
+ * accepts it for this matrix product on this device, else 0. */
 static int recall(sgt_cuda_gemm *p)
 {
     const sgt_cuda_gemms *g = p->owner;
@@ -177,8 +180,8 @@ static char *joined(const char *a, const char *b)
 
 char *sgt_cuda_gemms_choices(const sgt_cuda_gemms *g) { return joined(g->machine, g->known); }
 
-/* Write the choices to the cache. An error is ignored: the next start then only has to time
- * again. */
+/* Write the remembered algorithms to the cache file. Errors are ignored, because the next start
+ * then only has to time the algorithms again. */
 static void write_cache(const sgt_cuda_gemms *g)
 {
     char *text = sgt_cuda_gemms_choices(g), *path = sgt_join(g->o.cache, CACHE_NAME);
@@ -188,7 +191,7 @@ static void write_cache(const sgt_cuda_gemms *g)
     free(path);
 }
 
-/* Remember the algorithm that was chosen for a shape. If there is no memory for that, forget it. */
+/* Remember the algorithm that was chosen for p's shape. If memory runs out, do nothing. */
 static void remember(const sgt_cuda_gemm *p)
 {
     sgt_cuda_gemms *g = p->owner;
@@ -202,13 +205,13 @@ static void remember(const sgt_cuda_gemm *p)
     if (!text) return;
     free(g->known);
     g->known = text;
-    /* Later runs trust the cache, so only algorithms whose results were checked are written to
-     * it. */
+    /* Later runs trust the cache, so write only algorithms whose results were checked. */
     if (g->o.timing && g->o.cache && !g->o.unverified) write_cache(g);
 }
 
-/* Read the choices of an earlier run: those in the options, or if algorithms are timed, those in
- * the cache. A text that is for a different machine, or cannot be read, counts as no choices. */
+/* Read the algorithms that an earlier run chose: from the options if results must be deterministic,
+ * or from the cache if algorithms are timed. If the text is for a different machine or cannot be
+ * read, no algorithms are known. */
 static int read_choices(sgt_cuda_gemms *g, sgt_error *err)
 {
     char *path = NULL, *text = NULL;
@@ -225,10 +228,10 @@ static int read_choices(sgt_cuda_gemms *g, sgt_error *err)
 
 /* ---- choosing an algorithm ---- */
 
-/* Return the methods by which the library may combine the partial sums over k. If D has 16 bits,
- * partial sums must not be added in D's type, because each would be rounded. If the bits must be
- * reproducible, partial sums must not be added in place, because they would be added in the order
- * in which blocks finish. */
+/* Return the set of methods by which the library may combine partial sums over k. If D has 16 bits,
+ * partial sums must not be added in D's type, because each of them would be rounded. If the results
+ * must have the same bits each time, partial sums must not be added in place, because the order of
+ * additions would be that in which blocks finish. */
 static uint32_t allowed_reductions(const sgt_cuda_gemm *p)
 {
     if (p->owner->o.deterministic || p->shape.out != SGT_F32) return SGT_LT_REDUCTION_COMPUTE_TYPE;
@@ -254,7 +257,8 @@ static sgt_lt_status ask(const sgt_cuda_gemm *p, sgt_lt_preference preference,
                           GEMM_CANDIDATES, results, count);
 }
 
-/* Get the heuristics' candidates, best first. Returns SGT_EUNSUPPORTED if there are none. */
+/* Get the algorithms that the heuristics suggest, best first. If there are none, return
+ * SGT_EUNSUPPORTED. */
 static int find_candidates(sgt_lt_result results[GEMM_CANDIDATES], int *count,
                            const sgt_cuda_gemm *p, sgt_error *err)
 {
@@ -385,7 +389,8 @@ sgt_lt_status gemm_put(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, sgt_cuda
     return rc;
 }
 
-/* Put a matrix product on a stream and count it as launched, or note why the library refused it. */
+/* Put a matrix product on a stream and count it as launched. If the library refuses the matrix
+ * product, note why. */
 static void put(const sgt_cuda_gemm *p, sgt_cuda_stream s, const gemm_operands *x)
 {
     sgt_error why;

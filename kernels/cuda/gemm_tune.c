@@ -1,9 +1,10 @@
 /* gemm_tune.c: tries the library's algorithms for a matrix product at its real size. Each candidate
- * runs once, and is rejected if a few numbers of D differ from those that the host computes in
- * double. Then the remaining candidates are timed, unless timing is off. They take turns, so that a
- * drifting clock favours none of them. Between two runs, a buffer larger than most second-level
- * caches is overwritten, because in a training step, too, operands come from memory. Operands are
- * random, because a GPU multiplies zeros faster than the numbers of a step. */
+ * algorithm runs once. It is rejected if any of a few checked numbers of D is not what the host
+ * computes in double. Then the remaining candidates are timed, unless timing is off. They run
+ * alternately, so that a drifting clock favours none of them. Before each timed run, a buffer
+ * larger than most second-level caches is overwritten, because in a training step, too, operands
+ * come from memory. Operands are random, because a GPU multiplies zeros faster than the numbers of
+ * a step. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,34 +12,36 @@
 #include "kernels/cuda/gemm_parts.h"
 #include "kernels/cuda/runtime.h"
 
-#define PATTERN ((size_t)1 << 20) /* bytes of random numbers, which the operands repeat */
+#define PATTERN ((size_t)1 << 20) /* bytes of random numbers, repeated in the operands */
 #define FLUSH ((size_t)64 << 20)  /* default number of bytes overwritten before a timed run */
 #define ROUNDS 9                  /* maximum number of timed runs per candidate */
-#define LEAST_ROUNDS 3            /* minimum number, however long the runs take */
-#define ENOUGH_MS 60.0f           /* the race ends once its runs took this long in all */
+#define LEAST_ROUNDS 3            /* minimum number of timed runs, however long they take */
+#define ENOUGH_MS 60.0f           /* timing ends once all timed runs took this long in total */
 /* once the first runs took this many milliseconds in total, no further candidate is tried */
 #define LONG_MS 300.0f
-#define TOO_SLOW 1.25f /* a candidate that is this many times slower than the fastest is dropped */
-/* rows and columns of D whose numbers are checked: the first, the last, and some between */
+#define TOO_SLOW 1.25f /* a candidate is dropped if it is this many times slower than the fastest */
+/* number of rows and of columns in which D is checked: the first, the last, and some between */
 enum { ROWS = 8, COLUMNS = 16, CHECKED = ROWS * COLUMNS };
 
 typedef struct runner {
     const sgt_lt_algo *algo;
     float ms[ROUNDS];
-    float best; /* shortest time so far; 0: the candidate was dropped */
+    float best; /* shortest time so far in ms; 0: the candidate was dropped */
 } runner;
 
-/* The operands are in `memory`; byte x of it is pattern[x % PATTERN]. */
+/* State of the trials for one matrix product. The operands are in `memory`, where byte x is
+ * pattern[x % PATTERN]. */
 typedef struct tuner {
     const sgt_cuda_gemm *p;
     sgt_cuda_stream stream;
     sgt_cuda_event from, to;
     char *memory, *a, *b, *d, *bias, *aux, *flush;
-    size_t bytes, all, d_bytes; /* bytes: of the operands; of all memory; of D */
-    char *pattern;              /* pinned memory: PATTERN bytes, then numbers copied back from D */
+    /* sizes in bytes: `bytes` of the operands, `all` of the whole memory, d_bytes of D */
+    size_t bytes, all, d_bytes;
+    char *pattern; /* pinned: PATTERN bytes, then numbers copied back from D */
     struct {
         size_t z, i, j;   /* index in the batch, row, column */
-        double want, off; /* expected number, and the allowed error */
+        double want, off; /* expected value, maximum error */
     } checked[CHECKED];
     runner runners[GEMM_CANDIDATES];
     int count;
@@ -63,8 +66,8 @@ static char *place(tuner *t, size_t *at, size_t bytes)
     return p;
 }
 
-/* Set the addresses of the arrays in t->memory. In the first call, t->memory is NULL, and only the
- * bytes are counted. */
+/* Compute the sizes of the arrays and set their addresses in t->memory. In the first call,
+ * t->memory is NULL, and only the sizes are computed. */
 static void lay_out(tuner *t)
 {
     const sgt_cuda_gemm_shape *s = &t->p->shape;
@@ -80,8 +83,8 @@ static void lay_out(tuner *t)
     t->all = at;
 }
 
-/* Fill the pattern with numbers of the operands' type whose absolute values are from 0.5 to 1: sign
- * and mantissa are random, the exponent is that of 0.5. */
+/* Fill the pattern with random numbers of the operands' type. Their absolute values are from 0.5 to
+ * 1: sign and mantissa are random, and the exponent is that of 0.5. */
 static void fill_pattern(void *pattern, sgt_cuda_type type)
 {
     uint64_t x = 1;
@@ -114,8 +117,8 @@ double sgt_cuda_decode(const void *x, sgt_cuda_type type, size_t i)
     if (type == SGT_F32) return (double)((const float *)x)[i];
     uint16_t half = ((const uint16_t *)x)[i];
     uint32_t bits = (uint32_t)half << 16;
-    /* Move the bits to the positions of a float. Multiplying by 2^112 then corrects the exponent,
-     * for subnormals too. */
+    /* Move the bits to where a float has them. Multiplying by 2^112 then corrects the exponent,
+     * even for subnormal numbers. */
     if (type == SGT_F16) {
         bits = (bits & 0x80000000u) | (bits & 0x7fff0000u) >> 3;
         memcpy(&value, &bits, sizeof value);
@@ -148,7 +151,7 @@ double sgt_cuda_gemm_expected(const sgt_cuda_gemm_shape *s, double x, double ont
     if (s->accumulate && changes) *off += u * fabs(x);
     if (s->epilogue == SGT_EPILOGUE_BIAS || s->epilogue == SGT_EPILOGUE_GELU) x += bias;
     if (s->epilogue == SGT_EPILOGUE_GELU) {
-        /* the library may compute D from the rounded aux */
+        /* the library may compute D from aux after rounding aux */
         *off = 1.2 * *off + fabs(x) * (0x1p-11 + 1.2 * u);
         x = 0.5 * x * (1 + tanh(root * (x + cube * x * x * x)));
     } else if (s->epilogue == SGT_EPILOGUE_DGELU) {
@@ -159,7 +162,8 @@ double sgt_cuda_gemm_expected(const sgt_cuda_gemm_shape *s, double x, double ont
     return x;
 }
 
-/* Return number `at` of an array, computed from the pattern instead of reading device memory. */
+/* Return number `at` of an array. It is computed from the pattern, without reading device
+ * memory. */
 static double input(const tuner *t, const char *array, sgt_cuda_type type, size_t at)
 {
     size_t byte = (size_t)(array - t->memory) + at * type_bytes(type);
@@ -167,7 +171,7 @@ static double input(const tuner *t, const char *array, sgt_cuda_type type, size_
 }
 
 /* Return element (i, j) of op(A) op(B) for entry z of the batch. Set *sizes to the sum of the
- * absolute values of its terms. */
+ * absolute values of the terms. */
 static double product(const tuner *t, size_t z, size_t i, size_t j, double *sizes)
 {
     const sgt_cuda_gemm_shape *s = &t->p->shape;
@@ -184,10 +188,10 @@ static double product(const tuner *t, size_t z, size_t i, size_t j, double *size
     return sum;
 }
 
-/* Choose the numbers of D that are checked, spread over its rows and columns, and compute them. A
- * float32 sum is rounded at each of its k terms, and TF32 rounds each operand. Such errors have
- * random signs, so their sum grows with the square root of their number. It does not exceed eight
- * times that by chance. */
+/* Choose which numbers of D are checked, spread over its rows and columns. Compute their expected
+ * values and maximum errors. A float32 sum is rounded at each of its k terms, and TF32 rounds each
+ * operand. These errors have random signs, so their sum grows with the square root of their number.
+ * The maximum error is eight times that estimate, which correct results do not exceed by chance. */
 static void expect(tuner *t)
 {
     const sgt_cuda_gemm_shape *s = &t->p->shape;
@@ -235,7 +239,7 @@ static void release(tuner *t)
 
 /* ---- one run ---- */
 
-/* Return the address of a checked number in D. */
+/* Return the address in D of the checked number with index c. */
 static char *place_of(const tuner *t, size_t c)
 {
     const sgt_cuda_gemm_shape *s = &t->p->shape;
@@ -244,8 +248,8 @@ static char *place_of(const tuner *t, size_t c)
 }
 
 /* Copy every checked number between D and the host. If `back` is 0, copy from the pattern to D, so
- * that a matrix product that accumulates adds to these numbers. Otherwise copy from D to the memory
- * after the pattern. */
+ * that a matrix product that accumulates adds to these numbers. Otherwise, copy from D to the host
+ * memory after the pattern. */
 static void copy_checked(const tuner *t, int back)
 {
     size_t size = type_bytes(t->p->shape.out);
@@ -256,9 +260,9 @@ static void copy_checked(const tuner *t, int back)
     }
 }
 
-/* Run a matrix product, wait for it, and set *ms to its time. It is queued long before the
- * overwriting of the caches ends, so the time between the events is that of the matrix product
- * alone. */
+/* Run a matrix product, wait for it, and set *ms to its time in milliseconds. The matrix product is
+ * queued while the caches are still being overwritten, so the time between the events is only that
+ * of the matrix product. */
 static int run_once(tuner *t, const sgt_lt_algo *algo, float *ms, sgt_error *err)
 {
     const gemm_operands x = {.d = t->d,
@@ -295,9 +299,9 @@ static int compare(tuner *t, sgt_error *err)
     return rc;
 }
 
-/* Run a candidate for the first time, which loads its code, and check its results. D still holds an
- * earlier result, so it is zeroed first; if the matrix product accumulates, the checked numbers of
- * D are then set from the pattern. */
+/* Run a candidate for the first time, which loads its code, and check its results. D still has an
+ * earlier result, so first zero D. If the matrix product accumulates, then set the checked numbers
+ * of D from the pattern. */
 static int try_once(tuner *t, const sgt_lt_algo *algo, float *ms, sgt_error *err)
 {
     const sgt_cuda_gemms_options *o = &t->p->owner->o;
@@ -310,9 +314,9 @@ static int try_once(tuner *t, const sgt_lt_algo *algo, float *ms, sgt_error *err
     return sgt_fail(err, rc, "%s (--no-self-check takes it all the same)", why.text);
 }
 
-/* Try the candidates in the order in which the heuristics rank them, until the runs took LONG_MS in
- * total, or if algorithms are not timed, until one is correct. Candidates that fail or give wrong
- * results are left out. */
+/* Try the candidates in the order of the heuristics, until the runs took LONG_MS in total. If
+ * algorithms are not timed, stop at the first correct candidate. Leave out candidates that fail or
+ * give wrong results. */
 static void try_all(tuner *t, const sgt_lt_result *candidates, int count, sgt_error *err)
 {
     float spent = 0, ms;
@@ -329,8 +333,8 @@ static void try_all(tuner *t, const sgt_lt_result *candidates, int count, sgt_er
 
 /* ---- the race ---- */
 
-/* Run each candidate that is still in the race once. Then drop those that are too slow. In the
- * first round, drop them only if the runs took more than ENOUGH_MS in total. */
+/* Run each candidate once that was not dropped yet. Then drop the candidates that are too slow. In
+ * the first round, drop them only if the runs took more than ENOUGH_MS in total. */
 static void run_round(tuner *t, int round, float *spent, sgt_error *err)
 {
     float fastest = 1e30f;
@@ -356,8 +360,8 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Return the candidate with the shortest median time, and set *ms to that time. Return NULL if no
- * candidate is left. */
+/* Return the candidate with the shortest median time, and set *ms to that time in milliseconds. If
+ * no candidate is left, return NULL. */
 static const runner *race(tuner *t, float *ms, sgt_error *err)
 {
     float spent = 0;

@@ -1,5 +1,5 @@
-/* nccl.c: loads NCCL at run time and fills the table of its functions. nccl.h says how far NCCL was
- * tested. */
+/* nccl.c: loads NCCL at run time and fills the table of its functions. nccl.h says which uses of
+ * NCCL were tested. */
 #include "kernels/cuda/nccl.h"
 
 #include "loader/base/library.h"

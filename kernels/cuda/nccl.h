@@ -1,6 +1,6 @@
-/* nccl.h: our own declarations of the part of NCCL that we use, which is loaded at run time.
- * Neither building nor running on one GPU needs NCCL. Names and numbers are NCCL's
- * (tests/kernels/toolkit/nccl.c compares them with its header).
+/* nccl.h: our own declarations of the part of NCCL that we use. NCCL is loaded at run time, so
+ * neither building nor running on one GPU needs it. Names and numbers are NCCL's
+ * (tests/kernels/toolkit/nccl.c compares them with NCCL's header).
  *
  *     const sgt_nccl *n = sgt_nccl_load(&err);
  *     if (!n) ...;                                       // one line: what is missing
@@ -9,10 +9,10 @@
  *     n->all_reduce(x, x, count, SGT_NCCL_FLOAT32, SGT_NCCL_SUM, comm, stream);
  *
  * Every rank makes the same calls on a communicator in the same order. We use one stream for each
- * communicator, and a CUDA graph may capture it. A call returns 0, or a code for error_string. On
- * an H100, only a single rank has run, in the self-check (train/cuda/self_check_peers.c). Several
- * ranks have run only in tests, with a stand-in for NCCL (tests/kernels/host/nccl.cpp); the code
- * for them follows NCCL's documentation. */
+ * communicator, and a CUDA graph may capture that stream. A call returns 0, or a code for
+ * error_string. On an H100, only a single rank has run, in the self-check
+ * (train/cuda/self_check_peers.c). Several ranks have run only in tests, with a stand-in for NCCL
+ * (tests/kernels/host/nccl.cpp). The code for several ranks follows NCCL's documentation. */
 #ifndef SGT_CUDA_NCCL_H
 #define SGT_CUDA_NCCL_H
 
@@ -24,7 +24,7 @@
 extern "C" {
 #endif
 
-/* a test defines this to compare our types with the toolkit's own */
+/* defined by a test that compares these types with the toolkit's */
 #ifndef SGT_NCCL_TYPES
 typedef struct sgt_nccl_id {
     char bytes[128];
@@ -44,29 +44,30 @@ typedef struct sgt_nccl {
     sgt_nccl_result (*unique_id)(sgt_nccl_id *id);
     sgt_nccl_result (*comm_init_rank)(sgt_nccl_comm *comm, int ranks, sgt_nccl_id id, int rank);
     sgt_nccl_result (*comm_destroy)(sgt_nccl_comm comm); /* all work on streams must be done */
-    /* stops the work on streams, even if it is not done */
+    /* stops unfinished work on streams and destroys the communicator */
     sgt_nccl_result (*comm_abort)(sgt_nccl_comm comm);
 
-    /* to[i] = sum over ranks of from[i]; count numbers; `to` may be `from` */
+    /* to[i] = sum of from[i] over all ranks, for i < count. `to` may be `from`. */
     sgt_nccl_result (*all_reduce)(const void *from, void *to, size_t count, sgt_nccl_type type,
                                   sgt_nccl_op op, sgt_nccl_comm comm, sgt_nccl_stream s);
-    /* to[i] = sum over ranks of from[rank*count + i]; count numbers each; from has ranks*count, and
-     * `to` may be from + rank*count */
+    /* to[i] = sum of from[rank*count + i] over all ranks, for i < count. `from` has ranks*count
+     * numbers. `to` may be from + rank*count. */
     sgt_nccl_result (*reduce_scatter)(const void *from, void *to, size_t count, sgt_nccl_type type,
                                       sgt_nccl_op op, sgt_nccl_comm comm, sgt_nccl_stream s);
-    /* to[r*count + i] = rank r's from[i]; count numbers each; to has ranks*count, and `from` may be
-     * to + rank*count */
+    /* to[r*count + i] = from[i] of rank r, for i < count. `to` has ranks*count numbers. `from` may
+     * be to + rank*count. */
     sgt_nccl_result (*all_gather)(const void *from, void *to, size_t count, sgt_nccl_type type,
                                   sgt_nccl_comm comm, sgt_nccl_stream s);
-    /* to[i] = from[i] of rank `root`; count numbers; `to` may be `from` */
+    /* to[i] = from[i] of rank `root`, for i < count. `to` may be `from`. */
     sgt_nccl_result (*broadcast)(const void *from, void *to, size_t count, sgt_nccl_type type,
                                  int root, sgt_nccl_comm comm, sgt_nccl_stream s);
-    sgt_nccl_result (*group_start)(void); /* launch the calls up to group_end together */
+    sgt_nccl_result (*group_start)(void); /* calls until group_end are launched together */
     sgt_nccl_result (*group_end)(void);
 } sgt_nccl;
 
-/* Load NCCL. Returns the table, which is filled once. If a library or function is missing, returns
- * NULL with SGT_EUNSUPPORTED and its name. Any thread may call it. */
+/* Load NCCL. Return the table of its functions, which is filled once. If the library or a function
+ * is missing, return NULL, with SGT_EUNSUPPORTED and the missing name in *err. Any thread may call
+ * this function. */
 const sgt_nccl *sgt_nccl_load(sgt_error *err);
 
 #ifdef __cplusplus

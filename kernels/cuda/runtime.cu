@@ -2,7 +2,7 @@
  * driver at its first call. */
 #include "kernels/cuda/device.cuh"
 
-#ifndef DEV_ON_HOST /* on the host, tests/kernels/host/runtime.cpp replaces all of this */
+#ifndef DEV_ON_HOST /* on the host, tests/kernels/host/runtime.cpp replaces this whole file */
 #include <stdio.h>
 
 #include "kernels/cuda_driver.h"
@@ -28,10 +28,10 @@ static void keep_error(const char *what, cudaError_t e)
     cudaGetLastError();
 }
 
-/* Note the error of an earlier launch that sgt_cuda_launched did not check. */
+/* Note an error that an earlier launch left and sgt_cuda_launched did not check. */
 static void keep_launch_error() { keep_error("a launch", cudaGetLastError()); }
 
-/* The error is read without clearing it, so that callers who query the runtime see it too. */
+/* Read the error without clearing it, so that a caller who queries the CUDA runtime sees it too. */
 int sgt_cuda_device_error(sgt_cuda_stream s, int wait, const char **why)
 {
     cudaError_t e = cudaPeekAtLastError();
@@ -121,8 +121,8 @@ int sgt_cuda_host_alloc(void **p, size_t bytes, sgt_error *err)
 
 void sgt_cuda_host_free(void *p)
 {
-    /* Wait, because a copy may still read the memory. The next check reports errors of this
-     * call. */
+    /* Wait, because a copy may still read the memory. If the wait fails, the next check reports its
+     * error. */
     if (p) cudaDeviceSynchronize();
     keep_error("cudaFreeHost", cudaFreeHost(p));
 }
@@ -189,7 +189,7 @@ int sgt_cuda_event_finish(sgt_cuda_event e, sgt_error *err)
     keep_launch_error();
     cudaError_t state = cudaEventQuery(e);
     if (state == cudaErrorNotReady) {
-        cudaGetLastError(); /* "not ready" is reported as an error, which would hide a launch's */
+        cudaGetLastError(); /* clear "not ready", which would hide the error of a launch */
         so_far.event_waits++;
         state = cudaEventSynchronize(e);
     }
@@ -202,7 +202,7 @@ int sgt_cuda_elapsed_ms(float *ms, sgt_cuda_event from, sgt_cuda_event to, sgt_e
     return told("cudaEventElapsedTime", cudaEventElapsedTime(ms, from, to), err);
 }
 
-/* ---- graphs: a capture is not disturbed by the calls of other threads ---- */
+/* ---- graphs: calls of other threads do not disturb a capture ---- */
 
 int sgt_cuda_capture(sgt_cuda_stream s, sgt_error *err)
 {

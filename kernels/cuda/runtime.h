@@ -1,7 +1,7 @@
 /* runtime.h: the device functions that the CUDA backend needs besides kernels: memory, streams,
  * events, copies, graphs. runtime.cu implements them with the CUDA runtime.
- * tests/kernels/host/runtime.cpp implements them on a CPU. Its streams delay their work and run it
- * in any order that events allow, and it counts every call that waits.
+ * tests/kernels/host/runtime.cpp implements them on a CPU. There, streams delay their work and run
+ * it in any order that the events allow, and every call that waits is counted.
  *
  *     sgt_cuda_device d;
  *     if (sgt_cuda_device_open(&d, 0, &err) < 0) ...;       // one line says what is missing
@@ -10,8 +10,8 @@
  *     kernels...;
  *     if (sgt_cuda_finish(s, &err) < 0) ...;                // waits; reports errors since then
  *
- * Calls without an error argument return at once. If one fails, the next sgt_cuda_check or
- * sgt_cuda_finish reports it. All calls of one backend come from one thread. */
+ * Calls without an error argument return at once. If such a call fails, the next sgt_cuda_check or
+ * sgt_cuda_finish reports the failure. All calls of one backend come from one thread. */
 #ifndef SGT_CUDA_RUNTIME_H
 #define SGT_CUDA_RUNTIME_H
 
@@ -33,14 +33,15 @@ typedef struct sgt_cuda_device {
     int driver, runtime;        /* CUDA versions of the driver and the runtime: 13000 is 13.0 */
 } sgt_cuda_device;
 
-/* Select device `index`: 0, or the local rank's. On failure return SGT_EUNSUPPORTED with one line:
- * "no CUDA driver: ...", "no CUDA device", "the CUDA driver is for 12.4, this build needs 13.0 (a
- * newer driver)", "NAME is sm_61: this build needs sm_80 or newer", or the driver's message. */
+/* Select device `index` (0, or the local rank's) and fill *d. On failure, return SGT_EUNSUPPORTED
+ * with one line: "no CUDA driver: ...", "no CUDA device", "the CUDA driver is for 12.4, this build
+ * needs 13.0 (a newer driver)", "NAME is sm_61: this build needs sm_80 or newer", or the driver's
+ * message. */
 int sgt_cuda_device_open(sgt_cuda_device *d, int index, sgt_error *err);
 
-/* Allocate device memory, 256-byte aligned. Returns SGT_ENOMEM if there is not enough. */
+/* Allocate device memory, 256-byte aligned. If there is not enough memory, return SGT_ENOMEM. */
 int sgt_cuda_malloc(void **p, size_t bytes, sgt_error *err);
-void sgt_cuda_free(void *p); /* waits for the device; p may be NULL, as in all frees */
+void sgt_cuda_free(void *p); /* waits for the device; every free function accepts NULL */
 int sgt_cuda_host_alloc(void **p, size_t bytes, sgt_error *err); /* pinned host memory */
 void sgt_cuda_host_free(void *p);
 
@@ -50,54 +51,55 @@ void sgt_cuda_stream_free(sgt_cuda_stream s);
 int sgt_cuda_event_new(sgt_cuda_event *e, int timed, sgt_error *err);
 void sgt_cuda_event_free(sgt_cuda_event e);
 void sgt_cuda_record(sgt_cuda_event e, sgt_cuda_stream s);
-/* Make the stream wait for the event; the host does not wait. An event that was never recorded
+/* Make the stream wait for the event. The host does not wait. An event that was never recorded
  * counts as complete. */
 void sgt_cuda_wait(sgt_cuda_stream s, sgt_cuda_event e);
 
-/* Copy bytes between host and device, in either direction, or within the device. Host memory must
- * be pinned, and must not change until the stream has done the copy. */
+/* Copy `bytes` bytes between host and device, in either direction, or within the device. Host
+ * memory must be pinned, and must not change until the stream has finished the copy. */
 void sgt_cuda_copy(sgt_cuda_stream s, void *to, const void *from, size_t bytes);
 void sgt_cuda_zero(sgt_cuda_stream s, void *p, size_t bytes);
 
-/* ---- two calls that wait for the device, and three that do not wait; none is allowed while a
- * stream captures ---- */
+/* ---- results and errors: the first two functions wait for the device, the next three do not; none
+ * of them may be called while a stream captures ---- */
 
-/* Wait until all work that was put on s so far is done. Returns an error of that work. */
+/* Wait until all work that was put on s so far is done. Return an error of that work, if any. */
 int sgt_cuda_finish(sgt_cuda_stream s, sgt_error *err);
 int sgt_cuda_event_finish(sgt_cuda_event e, sgt_error *err); /* wait until e is complete */
-/* Set *ms to the milliseconds between two events, which must be timed and complete. */
+/* Set *ms to the time in milliseconds between two events. Both events must be timed and
+ * complete. */
 int sgt_cuda_elapsed_ms(float *ms, sgt_cuda_event from, sgt_cuda_event to, sgt_error *err);
 
-/* Return the first error, since the last check, of a launch or an asynchronous call, without
- * waiting. */
+/* Return the first error that a launch or an asynchronous call left since the last check. This does
+ * not wait. */
 int sgt_cuda_check(sgt_error *err);
-/* Note a failed call of another library, with its error code. The next check reports the first
+/* Note that a call of another library failed with error `code`. The next check reports the first
  * failure that was noted. */
 void sgt_cuda_note_failure(const char *what, int code);
 
-/* Call sgt_cuda_launched right after putting work on a stream. If the device or the call left an
- * error, the next check names this work, as in "norm_kernel (grid 768, block 256, 3072 bytes of
- * shared memory): invalid argument (CUDA error 1)". DEV_LAUNCH calls sgt_cuda_kernel_launched,
- * which also counts the launch. */
+/* Call sgt_cuda_launched right after putting work on a stream. If the device or that call left an
+ * error, the next check reports it with the name of this work, for example "norm_kernel (grid 768,
+ * block 256, 3072 bytes of shared memory): invalid argument (CUDA error 1)". DEV_LAUNCH calls
+ * sgt_cuda_kernel_launched, which also counts the launch. */
 void sgt_cuda_launched(sgt_cuda_stream s, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void sgt_cuda_kernel_launched(sgt_cuda_stream s, const char *kernel, const unsigned grid[3],
                               const unsigned block[3], size_t shared);
 
-/* Implement --sync-kernels: make sgt_cuda_launched and sgt_cuda_kernel_launched wait for their
- * stream, so that an error on the device is attributed to the launch that failed. This applies to
- * the whole process, and must be off while a stream captures. */
+/* Turn --sync-kernels on or off. If it is on, sgt_cuda_launched and sgt_cuda_kernel_launched wait
+ * for their stream, so that an error on the device is attributed to the launch that failed. This
+ * applies to the whole process, and must be off while a stream captures. */
 void sgt_cuda_sync_kernels(int on);
-/* Return the timeout in seconds for work that takes at most `on_a_card` seconds on a GPU. It is
- * longer if the kernels run on the host, which is slow. */
+/* Return a timeout in seconds for work that takes at most `on_a_card` seconds on a GPU. If the
+ * kernels run on the host, which is slower, the timeout is longer. */
 int sgt_cuda_patience(int on_a_card);
 
 /* ---- graphs ----
  *
- * Work that is put on s between capture and capture_end is not done but recorded with its
- * arguments. Another stream joins the capture when it waits for an event recorded on s. It leaves
- * the capture when s waits for an event recorded on the other stream. These events then belong to
- * the graph. Nothing may be allocated or freed during a capture. */
+ * Between capture and capture_end, work that is put on s is not run but recorded with its
+ * arguments. Another stream joins the capture when it waits for an event recorded on s. The other
+ * stream leaves the capture when s waits for an event recorded on the other stream. These events
+ * then belong to the graph. Nothing may be allocated or freed during a capture. */
 int sgt_cuda_capture(sgt_cuda_stream s, sgt_error *err);
 int sgt_cuda_capture_end(sgt_cuda_stream s, sgt_cuda_graph *g, sgt_error *err);
 /* Run a graph on a stream. A graph must not run twice at the same time. */
@@ -106,16 +108,16 @@ void sgt_cuda_graph_free(sgt_cuda_graph g);
 
 /* ---- counts since the program began ---- */
 typedef struct sgt_cuda_counts {
-    /* kernels and products of libraries; captured ones are counted once, when they are captured */
+    /* launches of kernels and library products; those in a graph are counted once, when captured */
     uint64_t launches;
     uint64_t finishes; /* calls of sgt_cuda_finish, which waits for all work of a stream */
-    /* calls of sgt_cuda_event_finish whose event was not yet complete */
+    /* calls of sgt_cuda_event_finish that had to wait for their event */
     uint64_t event_waits;
     uint64_t copies, graph_runs;
     uint64_t mallocs; /* allocations of device and pinned memory */
 } sgt_cuda_counts;
 sgt_cuda_counts sgt_cuda_count(void);
-/* Count a launch that does not go through DEV_LAUNCH: a launch by cuBLASLt or cuDNN. */
+/* Count a launch that does not go through DEV_LAUNCH, that is, a launch by cuBLASLt or cuDNN. */
 void sgt_cuda_count_launch(void);
 
 #ifdef __cplusplus
