@@ -1,7 +1,8 @@
 /* bpe.h: internal interface that encodes one piece of text; users call sgt_encode. A piece is a
- * pre-token, which is what the split rule cuts text into, and may hold any bytes. `ids` has room
- * for n ids of the vocabulary's width. The functions return the number of ids. All of them give the
- * same ids, in merge order (the order in which the merges create tokens). */
+ * pre-token, which is what the split rule cuts text into, and may hold any bytes. The caller's
+ * array `ids` must have room for as many ids of the vocabulary's width as the piece has bytes. The
+ * functions return the number of ids written. All of them write the same ids, numbered in merge
+ * order (the order in which the merges create tokens). */
 #ifndef SGT_BPE_H
 #define SGT_BPE_H
 

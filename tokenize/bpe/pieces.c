@@ -69,8 +69,8 @@ static uint32_t merged_by(const void *pairs, uint32_t left, uint32_t right)
     return sgt_pair(pairs, left, right);
 }
 
-/* Return 1 if two adjacent tokens fit, so that no merge changes them when only their bytes are
- * encoded. */
+/* Return 1 if the two tokens fit: if just the joined bytes of these two are encoded, no merge
+ * crosses the border between them. */
 static int fit(const sgt_vocab *v, uint32_t left, uint32_t right)
 {
     return sgt_stay_apart((const uint32_t(*)[2])v->halves, merged_by, &v->pairs, left, right);
@@ -93,8 +93,9 @@ static size_t encode_by_steps(sgt_words *w, const uint8_t *s, size_t n, void *ro
         } else if (len > 1) {
             token = sgt_vocab_longest(v, s + at, len - 1, &len);
         } else {
-            /* Dead end: mark this offset, so that it is not tried again. A later mark may overwrite
-             * this one; trying the offset again then costs time, but the ids stay correct. */
+            /* No token fits at this offset: mark it as a dead end, so that it is not tried again.
+             * If a later mark overwrites this one, the offset is tried again, which costs time but
+             * gives the same ids. */
             assert(count > 0);
             w->marks[(w->place + at) % SGT_MARKS] = w->place + at;
             token = ids[--count];
@@ -108,7 +109,8 @@ static size_t encode_by_steps(sgt_words *w, const uint8_t *s, size_t n, void *ro
 
 /* ---- long words ---- */
 
-/* Cut a word between every two bytes that no token spans, and encode the parts separately. */
+/* Cut a word at every offset at which no token can contain both the byte before and the byte after.
+ * Encode the sections between the cuts separately. */
 static size_t encode_parts(sgt_words *w, const uint8_t *s, size_t n, sgt_id *ids)
 {
     size_t count = 0;
@@ -120,8 +122,8 @@ static size_t encode_parts(sgt_words *w, const uint8_t *s, size_t n, sgt_id *ids
     return count;
 }
 
-/* Encode a word as sgt_encode_long does, but do not use the cache: neither look the word up in it
- * nor store the word. */
+/* Encode a word as sgt_encode_long does, but without the cache: the word is not looked up there,
+ * and its ids are not stored there. */
 static size_t encode_anew(sgt_words *w, const uint8_t *s, size_t n, sgt_id *ids)
 {
     if (take_whole(w->v, s, n, ids)) return 1;
@@ -131,13 +133,15 @@ static size_t encode_anew(sgt_words *w, const uint8_t *s, size_t n, sgt_id *ids)
     return count;
 }
 
-/* A long word in the cache. When the cache's memory is full, further words are not cached until
- * they add up to a quarter of that memory; if the same text is encoded again, most of its words are
- * then still found. After that, the cache is emptied completely. */
+/* A long word in the cache. When the cache's memory is full, new words are not stored, and the
+ * cached words stay, until the words not stored would need a quarter of that memory. Only then is
+ * the cache emptied. Therefore, if a text slightly larger than the cache is encoded again, most of
+ * its words are still in the cache. */
 typedef struct long_word {
-    uint16_t count, n; /* number of the word's ids; number of its bytes */
-    uint32_t found;    /* upper 4 bits: the number of ids, or 0 if it exceeds 15 */
-    sgt_id ids[];      /* the word's bytes follow the ids */
+    uint16_t count, n; /* number of ids; length of the word in bytes */
+    /* number of ids in the upper 4 bits, as in word_found (words.c); 0 if it exceeds 15 */
+    uint32_t found;
+    sgt_id ids[]; /* the word's bytes follow the ids */
 } long_word;
 
 static uint32_t *long_set(const sgt_words *w, uint64_t hash)
@@ -190,8 +194,8 @@ size_t WIDTH(sgt_encode_long)(sgt_words *w, const uint8_t *s, size_t n, void *id
 
 /* ---- text ---- */
 
-/* Encode the last words of a text: those after whose start fewer than 16 bytes are left. The words
- * are copied to a larger buffer first, because the encoder reads 16 bytes from a word's start. */
+/* Encode the words at the end of a text that start fewer than 16 bytes before its end. Copy them to
+ * a larger buffer first, because the encoder reads 16 bytes from each word's start. */
 static size_t encode_tail(sgt_encoder *e, const uint8_t *s, const uint32_t *ends, size_t count,
                           sgt_id *ids)
 {
@@ -239,8 +243,8 @@ static size_t encode_text(sgt_encoder *e, const void *text, size_t n, void *room
 
 /* ---- cuts inside a long piece (bpe.h) ---- */
 
-/* maximum number of bytes at the end of the piece that are kept after the cut as look-ahead; at
- * most a quarter of the piece is used for this */
+/* number of bytes at the end of a piece in which no cut is made, because checking a cut needs text
+ * after it; in a short piece, a quarter of the piece instead */
 #define AHEAD ((size_t)16 << 10)
 #define TRIES 24 /* maximum number of borders to try per piece */
 
@@ -249,7 +253,7 @@ typedef struct extent {
     const sgt_vocab *v;
     const uint8_t *s; /* start of the piece */
     size_t from;      /* bytes of text before the piece */
-    size_t n;         /* number of bytes in memory; the piece may continue after them */
+    size_t n;         /* number of the piece's bytes that are in memory; the piece may be longer */
     size_t longest;   /* bytes of the longest token */
     sgt_id *ids;      /* (n): room for the ids of the piece */
 } extent;
@@ -262,8 +266,8 @@ static size_t longest_token(const sgt_vocab *v)
     return most;
 }
 
-/* Return a length, a few bytes below n, at which text[n] ends with a complete character regardless
- * of the text that follows. */
+/* Return the length of a prefix of text[n], a few bytes shorter than n, that ends with a complete
+ * character whatever text follows text[n]. */
 static size_t in_sight(const uint8_t *text, size_t n)
 {
     size_t m = n > 4 ? n - 4 : 0, low = m > 3 ? m - 3 : 0;
@@ -288,12 +292,13 @@ static size_t longest_piece(const sgt_rule *r, const uint8_t *text, size_t n, si
     return most;
 }
 
-/* Return 1 if the encoded piece has a border between tokens at offset b whatever text follows s[0
- * ... t), else 0. `last` is the token that ends at b. */
+/* Return 1 if the encoded piece has a border between two tokens at offset b, whatever text follows
+ * s[0 ... t) (bpe.h has the proof). Otherwise return 0. `last` is the token that ends at b. */
 static int stands(const extent *x, size_t b, uint32_t last, size_t t)
 {
     uint32_t first = SGT_NO_TOKEN;
-    /* The tokens before b need at most b entries, so x->ids is free from index b on. */
+    /* The tokens before b take at most b entries of x->ids, so the entries from index b on are
+     * free. */
     sgt_id *ids = x->ids + b;
     for (size_t a = t - x->longest + 1; a <= t; a++) {
         if (!encode_by_steps(x->words, x->s + b, a - b, ids)) return 0;
@@ -327,8 +332,8 @@ static size_t extent_cut(sgt_encoder *e, const uint8_t *text, size_t n)
     size_t ahead;
     x.n = longest_piece(&v->rule, text, in_sight(text, n), &x.from);
     x.s = text + x.from;
-    /* If the piece is white space, its last character may belong to the next piece, depending on
-     * the text that follows. */
+    /* If the piece is white space, the text that follows may move its last character to the next
+     * piece. Therefore do not use the piece's last few bytes. */
     if (x.n > 4) x.n = in_sight(x.s, x.n);
     ahead = AHEAD < x.n / 4 ? AHEAD : x.n / 4;
     if (x.longest > SGT_EXTENT_TOKEN || ahead < 2 * x.longest) return 0;

@@ -41,10 +41,11 @@ static inline int take_whole(const sgt_vocab *v, const uint8_t *s, size_t n, sgt
     return whole != SGT_NO_TOKEN;
 }
 
-/* Store the tokens that merging s[n] can start with, as ids in merge order. A character that the
- * merges always complete first (vocab.h) is one token; any other character is one token per byte.
- * Set merged[i] to the token that ids[i] and ids[i + 1] merge to, for all ids but the last. Return
- * the number of ids, or 0 if there are more than `most`. */
+/* Store the tokens of s[n] with which merging can start, as ids in merge order. If the merges
+ * certainly build a character before they join it with its neighbours (sgt_vocab_character), that
+ * character is one token. Any other character is one token per byte. Set merged[i] to the token
+ * that ids[i] and ids[i + 1] merge to, for all ids but the last. Return the number of ids, or 0 if
+ * there are more than `most`. */
 static inline size_t begin_with_characters(const sgt_vocab *v, const uint8_t *s, size_t n,
                                            sgt_id *ids, sgt_id *merged, size_t most)
 {

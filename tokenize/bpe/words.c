@@ -71,8 +71,8 @@
 #define KEY_MASK (((uint64_t)1 << COUNT_SHIFT) - 1)
 #define NEVER ((sgt_word_key){~(uint64_t)0, 1})
 
-/* A word's number of ids and its ids, in the same layout as after a key in the table: the upper
- * four bits of `count` are the number. */
+/* The result for a word. A table entry ends with the same layout: 8 bytes whose upper four bits are
+ * the number of ids (0 if there are too many to store), then the ids. */
 typedef struct word_found {
     uint64_t count;
     sgt_id ids[16];
@@ -122,8 +122,8 @@ INLINE void fill(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t co
     }
 }
 
-/* Look up every word in the first entry of its table line. Return the number of words that are not
- * in it. */
+/* Compare every word with the first entry of its table line. List the words that differ from that
+ * entry in w->missing, and return their number. */
 INLINE size_t look(sgt_words *w, size_t count)
 {
     size_t missing = 0;
@@ -192,15 +192,16 @@ typedef struct merging {
 
 #if !defined(SGT_FOR_wide)
 
-/* Load a word's 16 ranks. Where `beyond` holds NO_PAIR, the result is NO_PAIR, too. */
+/* Load the 16 ranks of a word. `beyond` holds NO_PAIR at the positions after the word's last pair:
+ * the rank loaded there is NO_PAIR. */
 INLINE ranks16 load_ranks(const sgt_id *ranks, const sgt_id *beyond)
 {
     __m256i r = _mm256_loadu_si256((const __m256i *)(const void *)ranks);
     return _mm256_or_si256(r, _mm256_loadu_si256((const __m256i *)(const void *)beyond));
 }
 
-/* Return v with one lane set to x. The lane is passed twice, as the bit mask `bit` and as the index
- * i. */
+/* Return v with the element at index i set to x. `bit` must be 1 << i: some CPU levels use the
+ * mask, the others the index. */
 INLINE ranks16 set_lane(ranks16 v, uint32_t bit, uint32_t i, uint32_t x)
 {
 #if defined(__AVX512BW__)
@@ -214,8 +215,8 @@ INLINE ranks16 set_lane(ranks16 v, uint32_t bit, uint32_t i, uint32_t x)
 #endif
 }
 
-/* Set *best to the lowest rank, and *bit and *at to the bit mask and the index of the first lane
- * that holds this rank. Return 1 if that is lane 0, else 0. */
+/* Set *best to the lowest rank, *at to the first position that holds this rank, and *bit to 1 <<
+ * *at. Return 1 if that is position 0, which means that no pair merges, else 0. */
 INLINE uint32_t find_lowest(ranks16 r, uint32_t *best, uint32_t *bit, uint32_t *at)
 {
     __m128i least =
@@ -289,8 +290,8 @@ INLINE uint32_t find_lowest(ranks16 r, uint32_t *best, uint32_t *bit, uint32_t *
 
 #endif
 
-/* Begin merging word j: its n tokens are in g->ids[j], and the ids that its pairs merge to are in
- * ranks[1 ... n - 1]. */
+/* Begin merging word j. Its n tokens are in g->ids[j][1 ... n], and ranks[i] is the id that tokens
+ * i and i + 1 merge to, for i from 1 to n - 1. */
 INLINE void merge_begin(merging *g, int j, sgt_id *ranks, size_t n)
 {
 #define NO8 NO_PAIR, NO_PAIR, NO_PAIR, NO_PAIR, NO_PAIR, NO_PAIR, NO_PAIR, NO_PAIR
@@ -304,8 +305,9 @@ INLINE void merge_begin(merging *g, int j, sgt_id *ranks, size_t n)
     g->ranks[j] = load_ranks(ranks, beyond + 16 - n);
 }
 
-/* Begin merging word j from its bytes. If LONG_WORDS is 1 and the word is not ASCII, begin with
- * complete characters (width.h); if they give more than 15 tokens, the word is left empty. */
+/* Begin merging word j from its bytes. If LONG_WORDS is 1 and the word is not ASCII, begin with one
+ * token per character where possible (width.h). If that gives more than 15 tokens, begin with none,
+ * so that the word gets no ids here. */
 INLINE void merge_start(merging *g, int j, const sgt_vocab *v, const sgt_word_key *k,
                         const uint8_t *s, size_t n)
 {
@@ -328,8 +330,8 @@ INLINE void merge_start(merging *g, int j, const sgt_vocab *v, const sgt_word_ke
     merge_begin(g, j, ranks, n);
 }
 
-/* Do one merge in word j. If no merge is left, change nothing and return 1: the lowest rank is then
- * NO_PAIR, which position 0 always holds. */
+/* Do the next merge in word j and return 0. If no pair merges any more, change nothing and return
+ * 1. In that case, find_lowest has found NO_PAIR at position 0, which always holds it. */
 INLINE uint32_t merge_step(merging *g, int j, const sgt_vocab *v)
 {
     ranks16 r = g->ranks[j];
@@ -338,7 +340,7 @@ INLINE uint32_t merge_step(merging *g, int j, const sgt_vocab *v)
     uint32_t after = alive & -(2 * bit), gone = after & -after,
              next = _tzcnt_u32(after & (after - 1));
     uint32_t before = 31 - _lzcnt_u32((alive & (bit - 1)) | 1);
-    /* a word with too many tokens was left empty, so no token begins after position 0 */
+    /* in a word left without tokens, `next` is 32, which is not an index of ids[] */
     if (LONG_WORDS) next &= 31;
     sgt_id *ids = g->ids[j];
     ids[at] = (sgt_id)best;
@@ -360,8 +362,8 @@ INLINE void merge_end(const merging *g, int j, sgt_id *ids)
 }
 
 /* Encode LANES words. Word j has the key keys[j] and the bytes s[j][0 ... n[j]). Write its ids to
- * out[j] and their number to counts[j]; the number is 0 if the word has too many characters for a
- * lane. */
+ * out[j] and their number to counts[j]. The number is 0 if merging the word would start with more
+ * than 15 tokens; the caller then has to encode the word in another way. */
 INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], const uint8_t **s,
                         const size_t *n, sgt_id (*out)[16], uint32_t counts[LANES])
 {
@@ -393,8 +395,8 @@ INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], cons
 
 #endif
 
-/* If the second entry of the table line has key k, return a pointer to its number of ids and its
- * ids (word_found), else NULL. */
+/* If the second entry of a table line has key k, return a pointer to the result that follows the
+ * key's bytes in that entry (see word_found). Otherwise return NULL. */
 INLINE const uint8_t *second_place(const uint8_t *line, const sgt_word_key *k)
 {
     const uint8_t *p = line + (k->high ? 32 : 16);
@@ -402,16 +404,17 @@ INLINE const uint8_t *second_place(const uint8_t *line, const sgt_word_key *k)
     return load64(p) != k->low || ((load64(p + 8) ^ k->high) & KEY_MASK) ? NULL : p + 8;
 }
 
-/* Look up the missing words again: long words in their cache, others in the second entries of their
- * lines. Copy the ids found to w->merged, because `keep` moves the entries later. Store in `left`
- * the indices in w->missing of the words not found, each distinct word once. Return the number of
- * indices stored. */
+/* Look up the missing words again: long words in their cache, other words in the second entries of
+ * their lines. Copy the ids found to w->merged, because `keep` moves the table's entries later.
+ * Words that are still not found have to be merged: list each distinct one in `left`, as an index
+ * in w->missing. Return the length of that list. */
 INLINE size_t look_again(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t missing,
                          uint16_t *left)
 {
     word_found *merged = (word_found *)w->merged;
-    /* index: six bits of a word's offset in the table; value: 1 plus the index of the last word
-     * with these bits in `left`, or 0 */
+    /* Finds duplicates in `left`. Index: six bits of the offset of a word's table line. Value: 1
+     * plus the index in the batch of the last word with these bits that was added to `left`, or
+     * 0. */
     uint16_t seen[64] = {0};
     size_t count = 0;
     for (size_t m = 0; m < missing; m++) {
@@ -488,8 +491,8 @@ INLINE sgt_id *emit(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t
     return ids;
 }
 
-/* Write the missing words into the first entries of their lines. The word that was there moves to
- * the second entry. */
+/* Store each missing word in the first entry of its table line. The entry that was there moves to
+ * the line's second entry. Long words are skipped, because the table cannot hold them. */
 INLINE void keep(sgt_words *w, size_t missing)
 {
     for (size_t m = 0; m < missing; m++) {
@@ -501,7 +504,8 @@ INLINE void keep(sgt_words *w, size_t missing)
         uint8_t *p = w->table + w->places[i];
         if (k->high == NEVER.high) continue;
         if (count >> COUNT_SHIFT <= most) tagged[k->high != 0] |= count & ~KEY_MASK;
-        /* The batch held this word twice, and its first occurrence is already stored. */
+        /* The batch contains this word more than once, and an earlier occurrence has just been
+         * stored. */
         if (!memcmp(p, tagged, size / 2)) continue;
         memcpy(p + size, p, size);
         memcpy(p, tagged, size / 2);

@@ -25,8 +25,9 @@
 #include "tokenize/bpe/bpe.h"
 #include "tokenize/text/pattern.h"
 
-/* log2 of the size of the cache of long words, in units of 16 bytes, for 4-byte ids. With 2-byte
- * ids, the cache is smaller: such vocabularies leave more cuts, and so fewer long words. */
+/* log2 of the size of the cache of long words, in units of 16 bytes, for vocabularies with 4-byte
+ * ids. With 2-byte ids, the cache is smaller, because long words are rarer: small vocabularies
+ * leave more cuts between bytes that no token spans. */
 #define SGT_UNIT_BITS 20
 #define SGT_LONG_UNITS(width) ((size_t)1 << ((width) == 4 ? SGT_UNIT_BITS : 16))
 #define SGT_LONG_SETS(width) (SGT_LONG_UNITS(width) / 8)
@@ -40,17 +41,19 @@
 /* bytes of the table */
 #define SGT_WORD_TABLE (((size_t)SGT_WORD_SHORT_LINE + SGT_WORD_LONG_LINE) << SGT_WORD_LINES)
 
-/* A word's bytes, padded with zeros. A word of up to 7 bytes is in `low`, and `high` is 0. The last
- * byte of the key (of `low`, or of `high` for a longer word) is the word's length. In the table,
- * the upper half of that byte is the number of ids, and the ids follow: up to 8 bytes of ids for a
- * short word, 16 for a longer one. If a word has more ids, the number is 0, and it is treated as a
- * long word. No word has length 0, so an empty entry equals no word. A word that is too long for
- * the table has a key that is never in the table. */
+/* A word's bytes, padded with zeros, and its length. A word of up to 7 bytes is in `low`, and
+ * `high` is 0. The last byte of `low`, or of `high` if the word is longer, is the word's length. In
+ * a table entry, the upper half of that byte holds the number of ids instead of zeros, and the ids
+ * follow the key: up to 8 bytes of ids for a short word, 16 for a longer one. If a word has more
+ * ids than that, the number is 0, and the word is treated as a long word. No word has length 0, so
+ * an empty entry equals no word. A word that is too long for the table has a key that is never in
+ * the table. */
 typedef struct sgt_word_key {
     uint64_t low, high;
 } sgt_word_key;
 
-/* maximum size in bytes of a word's number of ids plus its ids */
+/* maximum size in bytes of a word's result (word_found in words.c): the number of ids, then the
+ * ids */
 #define SGT_WORD_FOUND (8 + 16 * 4)
 
 typedef struct sgt_words sgt_words;
@@ -69,41 +72,47 @@ sgt_words_encode sgt_words_wide_plain, sgt_words_wide_avx2, sgt_words_wide_avx51
 struct sgt_words {
     const sgt_vocab *v;
     sgt_words_encode *encode; /* the function for this CPU */
-    /* long_words: the cached long words, one after another (pieces.c), followed by SGT_WORD_FOUND
-     * readable bytes. long_sets: a hash table of the units at which the words begin, in sets of
-     * four entries. An entry holds the unit in its lower SGT_UNIT_BITS bits and hash bits above
-     * them; 0 means empty. */
+    /* long_words: memory of the cache of long words, in units of 16 bytes. The cached words are
+     * stored one after another (long_word in pieces.c); SGT_WORD_FOUND readable bytes follow them.
+     * long_sets: hash table that finds a cached word's first unit. It has sets of four entries. An
+     * entry holds the unit's index in its lower SGT_UNIT_BITS bits and bits of the word's hash
+     * above them; 0 means empty. */
     uint64_t (*long_words)[2];
     uint32_t (*long_sets)[4];
-    size_t long_used; /* units requested since the cache was emptied, including the unused unit 0 */
-    uint8_t *table;   /* SGT_WORD_TABLE bytes, plus 16 readable bytes after them */
+    /* number of 16-byte units used since the cache was emptied, or more if words no longer fitted;
+     * starts at 1, because unit 0 is not used */
+    size_t long_used;
+    uint8_t *table; /* SGT_WORD_TABLE bytes, plus 16 readable bytes after them */
     sgt_word_key keys[SGT_WORDS];
     uint32_t places[SGT_WORDS]; /* (word): byte offset of the word's line in `table` */
-    /* (word): pointer to the word's number of ids and its ids, in `table` or in `merged`, laid out
-     * as after a key */
+    /* (word): pointer to the word's result, in the table or in `merged`: 8 bytes whose upper four
+     * bits are the number of ids, then the ids */
     const uint8_t *found[SGT_WORDS];
-    uint16_t missing[SGT_WORDS]; /* indices of the batch's words that are not in a first entry */
-    /* (missing word): the word's number of ids and its ids (word_found in words.c) */
+    /* indices in the batch of the words that differ from the first entry of their table line */
+    uint16_t missing[SGT_WORDS];
+    /* (missing word): the word's result, a word_found (words.c) */
     uint64_t merged[SGT_WORDS * SGT_WORD_FOUND / 8];
-    /* Dead ends: positions from which no sequence of fitting tokens reaches the end of the piece. A
-     * position counts the bytes of all pieces that this encoder has encoded by steps. */
+    /* (offset % SGT_MARKS): dead ends found while encoding by steps. A dead end is an offset from
+     * which no sequence of fitting tokens reaches the end of the piece. Offsets continue from one
+     * piece to the next, so a mark left from an earlier piece never matches. */
     uint64_t *marks;
-    uint64_t place; /* position of the first byte of the next piece; starts at 1 */
+    uint64_t place; /* offset (see `marks`) of the next piece's first byte; starts at 1 */
 };
 
 /* Encode a long word s[0..n), n > 0, into `ids`, which must have room for n ids. Return the number
  * of ids. */
 sgt_encode_piece sgt_encode_long_16, sgt_encode_long_32;
 
-/* Look up a long word in the cache. Return a pointer to its number of ids and its ids, laid out as
- * after a key in the table, or NULL if the word is not cached. The number is 0 if it exceeds 15. */
+/* Look up a long word in the cache. Return a pointer to its result, laid out as a word_found
+ * (words.c), or NULL if the word is not cached. The number of ids in the result is 0 if it exceeds
+ * 15. */
 typedef const void *sgt_find_long(const sgt_words *w, const uint8_t *s, size_t n);
 sgt_find_long sgt_find_long_16, sgt_find_long_32;
 /* Store a long word of at most SGT_BPE_SCAN_MAX bytes, and its ids, in the cache. */
 typedef void sgt_keep_long(sgt_words *w, const uint8_t *s, size_t n, const void *ids, size_t count);
 sgt_keep_long sgt_keep_long_16, sgt_keep_long_32;
 
-#define SGT_PATTERN_FAILED SIZE_MAX /* error value instead of a number of ids */
+#define SGT_PATTERN_FAILED SIZE_MAX /* returned instead of a number of ids */
 
 /* Functions for one id width. steps: encode a piece in linear time (pieces.c); text: encode a text,
  * and return SGT_PATTERN_FAILED if e->pattern fails; cut: implement sgt_extent_cut. */
