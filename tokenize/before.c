@@ -22,10 +22,11 @@
 #include "tokenize/vocab/vocab.h"
 
 #define MAX_THREADS 1024
-#define TOKEN_BYTES 4     /* average bytes of text per token */
-#define UNPACKED 3        /* assumed ratio of unpacked size to compressed size */
-#define VOCAB_ENTRY 28    /* approximate bytes per token in tokenizer.json */
-#define SMALL (64u << 20) /* more bytes than the vocabulary and the file lists ever take on disk */
+#define TOKEN_BYTES 4  /* average bytes of text per token */
+#define UNPACKED 3     /* assumed ratio of unpacked size to compressed size */
+#define VOCAB_ENTRY 28 /* approximate bytes per token in tokenizer.json */
+/* upper bound in bytes for everything besides tokens: the vocabulary and the file lists */
+#define SMALL (64u << 20)
 
 /* ---- the options ---- */
 
@@ -125,7 +126,7 @@ static int measure_rows(const sgt_corpus *c, const sgt_corpus_file *f, const sgt
 static int estimate(sgt_dry_run_result *r, const sgt_tokenize_options *o, const sgt_corpus *c,
                     const sgt_vocab *v, sgt_error *err)
 {
-    /* layouts other than sgt's have one file per split, however large it is */
+    /* other layouts write one file per split, whatever its size, so 1e18 stands for no limit */
     const double size = o->layout ? 1e18 : (double)sgt_pipeline_shard_tokens(o);
     double text = 0;
     int known = !o->special_eot; /* a file of text is one document */
@@ -139,8 +140,9 @@ static int estimate(sgt_dry_run_result *r, const sgt_tokenize_options *o, const 
         known &= !f->lines && !f->detect && !(f->rows && o->skip_bad);
         r->documents += documents;
         r->packed |= !sgt_corpus_sought(f) && !f->filter;
-        /* files read through a filter count at their size on disk: formats such as PDF hold less
-         * text than their size */
+        /* Estimate unpacked text as UNPACKED times a file's size on disk. The factor does not apply
+         * to files read through a filter, because formats such as PDF hold less text than their
+         * size. */
         text += (double)bytes * (sgt_corpus_sought(f) || f->filter ? 1 : UNPACKED);
     }
     const double tokens = ceil(text / TOKEN_BYTES);

@@ -33,8 +33,9 @@ typedef struct sgt_dry_run_result {
     uint64_t tokens;
     int packed;            /* 1 if at least one input file is compressed (.gz, .zst) */
     uint64_t shards, disk; /* number of shards; size of the complete output folder in bytes */
-    /* additional disk space in bytes while the run lasts: for temporary parts (several ranks,
-     * --shuffle or --dedup), and for sgt's shards if they are converted to another layout */
+    /* additional disk space in bytes that is needed only while the run lasts: for temporary parts
+     * (several ranks, --shuffle or --dedup), and for sgt's shards if they are converted to another
+     * layout */
     uint64_t disk_meanwhile;
     /* free disk space in bytes for this user; SGT_NOT_KNOWN if no output folder is given */
     uint64_t disk_free;
@@ -54,9 +55,9 @@ int sgt_dry_run(const sgt_tokenize_options *o, sgt_dry_run_result *r, sgt_error 
 int sgt_space_check(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
                     sgt_error *err);
 
-/* Return SGT_EIO if an output folder of the sizes in *r does not fit on its disk; the message
- * states both numbers. Return SGT_OK if it fits, or if the system does not report the free
- * space. */
+/* Return SGT_EIO if the run needs more disk space, by the estimate *r, than is free on the disk of
+ * `out`; the message states both numbers. Return SGT_OK if the space suffices, if the system does
+ * not report the free space, or if the output folder already holds a set. */
 int sgt_space_lacks(const char *out, const sgt_dry_run_result *r, sgt_error *err);
 
 #endif

@@ -22,8 +22,8 @@ static int write_units(sgt_units *units, const sgt_tokenize_options *o, const sg
 {
     sgt_unit *u;
     int rc;
-    /* Report progress before the first unit: this report covers only the work of an earlier run, so
-     * the caller does not count that work towards the speed of this run. */
+    /* Report progress before the first unit is tokenized. That first report covers only the work of
+     * an earlier run that this run resumes, so the caller can exclude it from this run's speed. */
     do {
         if (o->progress)
             o->progress(o->progress_ctx, sgt_record_read(r), c->stream ? 0 : c->bytes,
@@ -32,7 +32,7 @@ static int write_units(sgt_units *units, const sgt_tokenize_options *o, const sg
     return rc < 0 ? rc : SGT_OK;
 }
 
-/* Tokenize the corpus from position *from to its end. */
+/* Tokenize the corpus from the checkpoint *from to its end. */
 static int run(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
                const sgt_checkpoint *from, sgt_record *r, sgt_error *err)
 {

@@ -83,13 +83,15 @@ int sgt_tokenize(const sgt_tokenize_options *given, sgt_tokenize_result *result,
     const double began = sgt_now();
     int kept = 0, rc = sgt_tokenize_given(&o, given, result, err);
     if (rc < 0) return rc;
-    /* copy for notices that all connected ranks would print alike: only rank 0 prints them */
+    /* copy of the options for messages that would be the same on every rank: only rank 0 prints
+     * them */
     alike = o;
     if (o.joined && o.rank) alike.notice.say = NULL;
     if ((rc = sgt_vocab_of(&v, &o, err)) == 0 && (rc = sgt_corpus_list(&c, &alike, err)) == 0) {
         sgt_vocab_say(v, &alike.notice);
-        /* with special_eot, <|endoftext|> in the text begins documents, so the file names do not
-         * determine the documents */
+        /* If a hash of file names would leave a split empty, choose a file for it. Not with
+         * special_eot: then <|endoftext|> in the text begins documents, so file names do not
+         * determine the documents. */
         kept = !o.special_eot && sgt_text_feed_choose(c, o.val_fraction);
         rc = tokenize_into(&o, &alike.notice, c, v, &r, err);
     }
@@ -99,8 +101,8 @@ int sgt_tokenize(const sgt_tokenize_options *given, sgt_tokenize_result *result,
                 "training (whole files are chosen)");
     sgt_vocab_free(v);
     sgt_corpus_free(c);
-    /* so far, r.seconds is minus the time that was spent waiting for other owners of the output
-     * folder */
+    /* until here, r.seconds is negative: minus the time spent waiting for other owners of the
+     * output folder, which does not count as time of this run */
     r.seconds += sgt_now() - began;
     if (result) sgt_struct_write(result, &r, sizeof r);
     return rc;

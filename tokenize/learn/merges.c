@@ -90,15 +90,16 @@ typedef uint64_t pair_key;
 typedef struct pair {
     pair_key key; /* 0: free slot (ids begin at 1) */
     int64_t count;
-    /* index in trainer.holders of the last word that may contain the pair; 0 if there is none */
+    /* the words that may contain the pair form a linked list in trainer.holders; this is the index
+     * of the list's first element, which was added last, or 0 if the list is empty */
     uint32_t last;
 } pair;
 
 static uint32_t left_of(pair_key key) { return (uint32_t)(key >> 20); }
 static uint32_t right_of(pair_key key) { return key & 0xFFFFF; }
 
-/* An entry in a pair's list of words that may contain it. word: index of the word; before: index of
- * the previous entry, or 0. */
+/* An element of a pair's list of the words that may contain the pair. word: index in trainer.words;
+ * before: index in trainer.holders of the element added before this one, or 0. */
 typedef struct holder {
     uint32_t word, before;
 } holder;
@@ -125,7 +126,7 @@ typedef struct trainer {
     size_t holder_count, holder_room;
     ranked *heap;
     size_t heap_count, heap_room;
-    pair_key *fresh; /* keys of the pairs that have not been put into the heap yet */
+    pair_key *fresh; /* keys of new pairs, which are not in the heap yet */
     size_t fresh_count, fresh_room;
 } trainer;
 
@@ -244,7 +245,7 @@ static int read_words(trainer *t, const sgt_pieces *p, sgt_error *err)
     return SGT_OK;
 }
 
-/* Put the pairs that are new since the last call into the heap. */
+/* Push all pairs that are new since the last call onto the heap. */
 static int push_fresh(trainer *t, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -270,8 +271,8 @@ static int count_pairs(trainer *t, sgt_error *err)
 
 /* ---- one merge ---- */
 
-/* In word w, replace every adjacent l and r by `made`, from left to right, and adjust the counts of
- * the neighbouring pairs. */
+/* In word w, replace every pair (l, r) by the token `made`, from left to right. Each replacement
+ * changes the pairs to the left and to the right of it, so adjust their counts. */
 static int merge_word(trainer *t, uint32_t w, uint32_t l, uint32_t r, uint32_t made, sgt_error *err)
 {
     uint32_t *s = t->words[w].ids;
@@ -304,8 +305,8 @@ static int merge_pair(trainer *t, pair_key key, uint32_t made, sgt_error *err)
     int rc = SGT_OK;
     for (uint32_t at = t->pairs[find_pair(t, key)].last; at && !rc; at = t->holders[at].before)
         rc = merge_word(t, t->holders[at].word, left_of(key), right_of(key), made, err);
-    /* The merged pair no longer occurs, but its count may differ from 0: if l equals r, merge_word
-     * may have adjusted it as a neighbouring pair. */
+    /* The merged pair no longer occurs, but its count may not be 0: if l equals r, merge_word may
+     * have counted it as the neighbour of another occurrence. */
     t->pairs[find_pair(t, key)].count = 0;
     return rc < 0 ? rc : push_fresh(t, err);
 }

@@ -16,8 +16,8 @@
 #include "tokenize/text/pattern.h"
 #include "tokenize/vocab/vocab_file.h"
 
-/* number of entries of ends[]: 256 pieces make a call worthwhile, and sgt_split may write 64 more
- * (split.h) */
+/* number of entries of ends[]: sgt_split may write 64 entries more than the number of pieces wanted
+ * (split.h), and 256 pieces per call keep the cost of calls low */
 #define ENDS 320
 
 typedef struct counting {
@@ -25,7 +25,7 @@ typedef struct counting {
     const sgt_corpus *corpus;
     sgt_rule rule;          /* the rule that splits the text */
     sgt_tokenize_result *r; /* totals so far */
-    /* file: index of the current file; lines: number of its lines or rows so far */
+    /* file: index of the current file; lines: number of its lines or rows counted so far */
     uint64_t file, lines;
 } counting;
 
