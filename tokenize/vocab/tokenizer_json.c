@@ -7,14 +7,15 @@
 #include "loader/base/file.h"
 #include "tokenize/vocab/vocab_file.h"
 
-/* How a byte is written in a JSON string: as its character in the byte alphabet (vocab.h), with a
- * backslash before \ and ". */
+/* A byte as JSON strings show it: the byte's character in the byte alphabet (vocab.h), with a
+ * backslash before it if the character is \ or ". */
 typedef struct spelling {
     char text[3];
     uint8_t n;
 } spelling;
 
-/* Where put_vocab has written a token, and in how many bytes. */
+/* The JSON text of a token that put_vocab has written into the output buffer, and its length in
+ * bytes. */
 typedef struct written {
     const char *s;
     size_t n;
@@ -29,8 +30,10 @@ typedef struct writer {
     written *tokens; /* (public id): where put_vocab has written the token */
 } writer;
 
-#define FRAME 2048    /* maximum size in bytes of a file without its tokens and split rule */
-#define PER_TOKEN 180 /* maximum bytes per token, besides its text, in all three lists together */
+#define FRAME 2048 /* maximum size in bytes of a file without its tokens and split rule */
+/* maximum bytes per token besides its text, in the lists of tokens, added tokens and merges
+ * together */
+#define PER_TOKEN 180
 
 /* Return the maximum size in bytes of a tokenizer.json of v; the other files are smaller. In the
  * vocabulary and in the list of added tokens, a byte takes at most six bytes ("\u0000"). In the

@@ -24,8 +24,8 @@ extern const uint16_t sgt_gpt2_tables[] HIDDEN;
 
 /* ---- the byte alphabet ---- */
 
-/* Runs of consecutive bytes whose characters and ids are also consecutive. The printable bytes come
- * first. */
+/* Ranges of bytes in which the bytes, their characters in the byte alphabet and their ids are all
+ * consecutive. The printable bytes come first, because they have the lowest ids. */
 static const struct alphabet_run {
     uint16_t id, byte, character, count;
 } alphabet[] = {{0, 0x21, 0x21, 94}, {94, 0xA1, 0xA1, 12},   {106, 0xAE, 0xAE, 82},
@@ -71,10 +71,10 @@ size_t sgt_alphabet_write(const uint8_t *s, size_t n, char *out)
 
 /* ---- pairs ----
  *
- * Builds the hash table of sgt_pairs. Groups are placed in order of size, the largest first. Each
- * group gets the first factor with which all its pairs find free slots. In the end, half of the
- * slots are in use. A group of six pairs that is placed last needs about sixty tries, but few
- * groups are that large. */
+ * Builds sgt_pairs (vocab.h), a hash table that divides the pairs into groups. The largest groups
+ * are placed first, while most slots are free. Each group gets the first factor with which all its
+ * pairs find free slots. In the end, half of the slots are in use. A group of six pairs that is
+ * placed last needs about sixty tries, but few groups are that large. */
 
 #define SLOTS_LOG 17
 /* value of an empty slot: it holds the largest id as both halves, and that id is never merged,
@@ -85,7 +85,7 @@ size_t sgt_alphabet_write(const uint8_t *s, size_t n, char *out)
  * merge after merge `id`; 0 ends a list. */
 typedef struct groups {
     const uint32_t (*halves)[2];
-    const uint16_t *factors; /* (count): each group's first factor to try; NULL: 1 */
+    const uint16_t *factors; /* (count): factor that is tried first for each group; NULL: 1 */
     /* sizes (count): number of merges per group; head (count) and next (ids): the linked lists */
     uint32_t *sizes, *head, *next;
     uint32_t count, largest;
@@ -97,7 +97,7 @@ static inline uint64_t hash_of(const uint32_t halves[2])
     return sgt_pair_hash(sgt_pair_key(halves[0], halves[1]));
 }
 
-/* Return the slot of a pair if its group has this factor. */
+/* Return the slot that a pair has if its group's factor is `factor`. */
 static inline uint64_t *slot_of(const sgt_pairs *p, const uint32_t halves[2], uint32_t factor)
 {
     return &p->slots[hash_of(halves) * factor >> p->shift];
@@ -340,10 +340,11 @@ typedef struct crossing {
     uint32_t *head[2], *next[2]; /* each (made) */
 } crossing;
 
-/* Fill in the masks of the character that is token `id`. While merges build the character, the
- * token at each of its ends grows: first a byte, then larger halves. A neighbour outside the
- * character can join such an end token only by a merge that comes before the merge inside the
- * character. The masks collect the bytes that such neighbours end or begin with. */
+/* Compute the masks of the character that is token `id`: the bytes next to which merging must not
+ * start with this token (sgt_character). While merges build the character, the token at each of its
+ * ends grows: first a byte, then larger halves. A neighbour outside the character can join such an
+ * end token only by a merge that comes before the merge inside the character. The masks collect the
+ * bytes that such neighbours end or begin with. */
 static void find_crossings(const sgt_vocab *v, const crossing *c, uint32_t id, sgt_character *to)
 {
     to->id = id;
@@ -391,7 +392,7 @@ static int find_characters(sgt_vocab *v)
 static void set_name(sgt_vocab *v, const char *path)
 {
     const char *end = path + strlen(path), *from;
-    /* a quarter of v->name, because each byte that is not printable is written as four
+    /* a quarter of v->name, because sgt_printable writes a byte that is not printable as four
      * characters */
     char name[sizeof v->name / 4];
     while (end > path && end[-1] == '/') end--;
@@ -424,7 +425,8 @@ int sgt_vocab_make_tables(sgt_vocab *v, const uint16_t *factors, sgt_error *err)
 int sgt_vocab_split_by(sgt_vocab *v, const char *rule, sgt_error *err)
 {
     v->rule = sgt_rule_of(rule);
-    if (v->rule.regex) return SGT_OK; /* a rule of the built-in table has static strings */
+    /* the rules of the built-in table point to static strings, so no copy is needed */
+    if (v->rule.regex) return SGT_OK;
     v->rule.text = v->pattern = strdup(rule);
     return v->pattern ? SGT_OK : sgt_fail_memory(err, v->name);
 }
@@ -575,8 +577,8 @@ int sgt_decode(const sgt_vocab *v, const void *ids, size_t count, char **text, s
                             "token %zu: id %" PRIu32 " is not in the vocabulary %s (below %" PRIu32
                             ")",
                             i, id, v->name, v->size);
-        /* The sum cannot overflow: a token has less than 16 MiB, and `ids` that overflow it would
-         * not fit in memory. */
+        /* The sum cannot overflow 64 bits: a token has less than 2^24 bytes, and an array of 2^40
+         * ids would not fit in memory. */
         total += offsets[id + 1] - offsets[id];
     }
     char *out = malloc(total + 1);

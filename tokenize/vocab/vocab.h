@@ -77,9 +77,10 @@ static inline uint32_t sgt_pair(const sgt_pairs *p, uint32_t left, uint32_t righ
     return (uint32_t)at | (0u - (at >= 0xFFFFFF));
 }
 
-/* Build the table of pairs: halves[i] merge to id i, for i = first ... end - 1. All pairs must
- * differ. factors (SGT_PAIR_GROUPS): factors that are known to cause no collision among 2^17 slots,
- * or NULL to search for factors. The caller unmaps p->memory. Return 0 or SGT_ENOMEM. */
+/* Build the table of pairs: for i = first ... end - 1, the two ids halves[i] merge to id i. No pair
+ * may occur twice. factors (SGT_PAIR_GROUPS): factors that are known to cause no collision among
+ * 2^17 slots, or NULL to search for factors. The caller unmaps p->memory. Return 0 or
+ * SGT_ENOMEM. */
 int sgt_pairs_make(sgt_pairs *p, const uint32_t (*halves)[2], uint32_t first, uint32_t end,
                    const uint16_t *factors, sgt_error *err);
 
@@ -107,15 +108,17 @@ static inline sgt_vocab_slot *sgt_vocab_slot_of(sgt_vocab_slot *slots, unsigned 
 }
 
 /* A character of two or three bytes that is a token. The merges build this token before they join
- * any part of the character with other bytes, except next to bytes in the masks. So merging a piece
- * may start with this token instead of its bytes. (Proof: a merge's id is above those of its
- * halves, so merges happen in the order of ids. The merges inside the character are done before any
- * merge that crosses one of its ends, and they do not change what the merges outside do.) */
+ * any part of the character with bytes outside it, unless a neighbouring byte is in one of the
+ * masks below. So merging a piece may start with this token instead of its bytes, which saves
+ * merges. (Proof: a merge's id is above those of its halves, so merges happen in the order of ids.
+ * The merges inside the character are done before any merge that crosses one of its ends, and they
+ * do not change what the merges outside do.) */
 typedef struct sgt_character {
     uint32_t id; /* id in merge order; 0 if the character is not a token */
-    /* Masks of neighbouring bytes beside which the token must not be used. before: bit b & 63 for a
-     * continuation byte b before the character; after: bit sgt_character_after(b) for a byte b
-     * after it */
+    /* Bit masks of the bytes next to which this token must not be used, because a merge could join
+     * them with a part of the character. before: bit b & 63 stands for a continuation byte b
+     * directly before the character. after: bit sgt_character_after(b) stands for a byte b directly
+     * after it. */
     uint64_t before, after;
 } sgt_character;
 
@@ -140,9 +143,10 @@ struct sgt_vocab {
 
     /* Tokens in merge order: the single bytes, and the tokens that merges produce. */
     uint32_t made; /* number of tokens in merge order */
-    uint32_t *ids; /* (made): public id of each token in merge order; NULL if both ids are equal */
-    /* (made): the left and right token that merge to token `id`; for a single byte, twice its own
-     * id */
+    /* (made): public id of each token in merge order; NULL if public ids are in merge order */
+    uint32_t *ids;
+    /* (made): the left and the right token that token `id` is merged from; for a single byte, both
+     * are its own id */
     uint32_t (*halves)[2];
 
     sgt_rule rule; /* rule by which text is split */
@@ -151,7 +155,8 @@ struct sgt_vocab {
     int assumed;
     int ignored;     /* 1 if the file has truncation or padding settings, which sgt ignores */
     uint64_t marker; /* as sgt_vocab_parts.marker */
-    /* normal form of text before it is encoded; used for complete corpora, ignored by sgt_encode */
+    /* Unicode form that text is converted to before it is encoded. It is applied when a corpus is
+     * tokenized; sgt_encode ignores it. */
     sgt_normalize normalize;
     const char *eot_text; /* name of the end-of-text token, such as "<|endoftext|>" */
     /* setting of the end-of-text token in tokenizer.json that sgt does not apply, such as "lstrip",
@@ -176,11 +181,12 @@ struct sgt_vocab {
     uint32_t *wholes;
     size_t whole_slots;
 
-    /* (65536): characters by code point; NULL for 2-byte ids, which do not need them because cuts
-     * leave only short words */
+    /* (65536 code points): characters that merging can start with. NULL for 2-byte ids, which gain
+     * nothing from them: cuts leave only short words. */
     sgt_character *characters;
 
-    /* `joins`, but only for pairs whose second byte begins a non-ASCII character */
+    /* the part of `joins` that decides cuts before non-ASCII characters, in smaller tables
+     * (split.h) */
     sgt_cuts cuts;
 
     /* Trie of all tokens, which only long pieces need. Its memory is reserved when the vocabulary
@@ -309,8 +315,8 @@ int sgt_vocab_of(sgt_vocab **out, const sgt_tokenize_options *o, sgt_error *err)
 
 /* Compute v->fingerprint, a hash of the tokens in the order of public ids, and of the split rule.
  * If the ids do not imply the merges, the hash covers the merges as well. Ids in merge order imply
- * the merges: encoding a token's bytes with lower ids only gives exactly two tokens, which are its
- * merge (vocab_file.h). */
+ * the merges: if a token's bytes are encoded with only the tokens of lower ids, exactly two tokens
+ * remain, and these two merge to the token (vocab_file.h). */
 int sgt_vocab_set_fingerprint(sgt_vocab *v, sgt_error *err);
 
 /* Notify the user if sgt ignores settings in the vocabulary's file, if the split rule is only

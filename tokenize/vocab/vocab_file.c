@@ -9,12 +9,14 @@
 
 #include "loader/base/memory.h"
 
-/* maximum size in bytes of all tokens together: the trie's keys have 24 bits for a node, and two of
- * the 2^24 nodes stand for no byte */
+/* maximum size in bytes of all tokens together. Each byte may need a node of the trie, whose keys
+ * have 24 bits for a node's number. Two of the 2^24 numbers, 0 and the root's, stand for no
+ * byte. */
 #define MAX_BYTES (((size_t)1 << 24) - 2)
 #define MAX_MERGES ((size_t)1 << 21)
 #define NAMES ((size_t)2 * SGT_MOST_IDS) /* slots of the hash table of names */
-/* maximum length in bytes of a token whose merge is found by encoding its bytes (make_ranked) */
+/* maximum length in bytes of a token in a file without merges; make_ranked, which finds the token's
+ * merge by encoding its bytes, takes quadratic time */
 #define MAX_RANKED 4096
 
 const char *const sgt_vocab_eot_names[] = {SGT_EOT_NAMES, NULL};
@@ -133,36 +135,39 @@ typedef struct builder {
      * order */
     sgt_vocab *v;
     sgt_arena memory; /* memory of all arrays here except `waits` */
-    /* (p->size): maps the file's ids to ids in merge order; SGT_NO_TOKEN until a merge has produced
-     * the token */
+    /* (p->size): converts the file's ids to ids in merge order; SGT_NO_TOKEN until a merge has
+     * produced the token */
     uint32_t *order;
     /* (p->size): 1 if a merge needed this token before any merge had produced it */
     uint8_t *awaited;
     /* Hash tables of pairs. `made` maps two ids in merge order to the token that they merge to.
-     * `listed` maps two of the file's ids to the index of the last merge that lists them. A slot
-     * holds the pair, two ids of 20 bits, above 24 bits for the value plus 1; 0 is an empty
-     * slot. */
+     * `listed` maps two of the file's ids to the index of the last merge that lists them. A slot is
+     * pair << 24 | value + 1, where the pair is two ids of 20 bits. An empty slot is 0. */
     uint64_t *made, *listed;
     unsigned shift; /* shift of the hash, for both tables */
-    /* Bit array of 8 * slots bits, indexed by the pair's hash, which has three more bits than in
-     * `made`. A bit is 1 if some pair in `made` has this hash. Most pairs looked up are not in
-     * `made`, and these bits fit into a CPU's second-level cache. */
+    /* Bit array that says quickly that a pair is not in `made`: if a pair's bit is 0, it is not.
+     * The index is the pair's hash, with three more bits than for `made`, so there are eight bits
+     * per slot. Most pairs looked up are not in `made`, and the bit array, unlike `made`, fits into
+     * a CPU's second-level cache. */
     uint64_t *hints;
-    /* Tokens (ids of the file, ascending) that no two tokens produced so far merge to. If ids are
-     * ranks, two tokens with higher ids may produce a late token. */
+    /* Late tokens: tokens that no two of the tokens produced so far merge to. They occur if ids are
+     * ranks, because two tokens with higher ids may merge to a token with a lower id. The file's
+     * ids, ascending. */
     uint32_t *late;
     size_t late_count;
-    /* (p->size), only if ids are ranks: for each token, the list of late tokens that wait until it
-     * is produced. first, last: indices in `waits`, from 1 */
+    /* (p->size), only if ids are ranks: for each token that is not produced yet, a linked list of
+     * the late tokens that may be merged from it. first, last: indices in `waits`, from 1; 0 if the
+     * list is empty */
     struct waiting {
         uint32_t first, last;
     } * waiting;
-    /* late: a token that waits; next: index of the next entry in the same list, or 0 */
+    /* element of such a list. late: id of the late token; next: index of the next element, or 0 */
     struct wait {
         uint32_t late, next;
     } * waits;
     size_t wait_count, wait_room;
-    uint32_t *lefts; /* (p->size + 256): counters of may_clash; 0 except during its calls */
+    /* (p->size + 256): counts of left halves in may_clash; all 0 between its calls */
+    uint32_t *lefts;
 } builder;
 
 #define VALUE 0xFFFFFF
@@ -320,10 +325,10 @@ static int order_listed(builder *b, sgt_error *err)
 }
 
 /* Find the merge of token `id` if ids are ranks: merge the token's bytes, by the merges found so
- * far, until two tokens are left. If these two are accepted, append the token to the merge order
- * and return 0. Return 1 if more than two tokens remain, or if neither of the two is `half`, an id
- * in merge order; if `half` is SGT_NO_TOKEN, any two are accepted. Return a negative SGT_E* on
- * error. */
+ * far, until two tokens are left. If one of these two is `half` (an id in merge order), append
+ * token `id` to the merge order and return 0. If `half` is SGT_NO_TOKEN, any two tokens are
+ * accepted. Return 1 if more than two tokens remain, or if neither of the two is `half`. Return a
+ * negative SGT_E* on error. */
 static int make_ranked(builder *b, uint32_t id, uint32_t half, sgt_error *err)
 {
     const sgt_vocab_part *t = &b->p->tokens[id];
@@ -373,7 +378,8 @@ static int wait_for(builder *b, uint32_t id, uint32_t half, sgt_error *err)
     return SGT_OK;
 }
 
-/* Add token `id`, which the merges found so far do not produce, to the late tokens. */
+/* Append token `id`, which the merges found so far do not produce, to the late tokens. Make it wait
+ * for all tokens it may be merged from. */
 static int add_late(builder *b, uint32_t id, sgt_error *err)
 {
     const sgt_vocab_part *t = &b->p->tokens[id];
@@ -389,9 +395,9 @@ static int add_late(builder *b, uint32_t id, sgt_error *err)
     return rc;
 }
 
-/* Return 1 if the tokens from `root` on, in merge order, may clash. Two tokens clash if one of them
- * takes bytes away from the other, or from a merge that produces `root` further to the right in the
- * text. */
+/* Return 1 if any two of the tokens from `root` on, in merge order, may clash. Two tokens clash if
+ * the merge of one may use bytes that the merge of the other needs, or bytes that the merge of a
+ * later `root` in the text needs. Then the result would depend on the order of these merges. */
 static int may_clash(const builder *b, uint32_t root)
 {
     uint32_t(*h)[2] = b->v->halves;
@@ -404,9 +410,9 @@ static int may_clash(const builder *b, uint32_t root)
 }
 
 /* Produce the late tokens that wait for the last token in merge order. A late token has a lower
- * rank than its half, so it is merged as soon as both halves exist; in merge order, it follows the
- * half that comes last. This is exact unless the tokens clash; if they may clash, the call
- * fails. */
+ * rank than the tokens it is merged from, so it is merged as soon as both exist. Therefore it
+ * follows the later of the two in merge order. This is exact unless tokens clash (may_clash); if
+ * they may, the call fails. */
 static int make_late(builder *b, sgt_error *err)
 {
     const uint32_t root = b->v->made - 1;
@@ -421,12 +427,12 @@ static int make_late(builder *b, sgt_error *err)
                     b->p->path, id, shown(b->p, id, text, sizeof text));
 }
 
-/* Return 1 if the listed merges are exactly all cuts of each token into two tokens, in the order of
- * ids. This is the case in files that were converted from ranks. */
+/* Return 1 if the listed merges are all possible ones, in the order of ids: for each token, every
+ * cut into two tokens is listed. This is the case in files that were converted from ranks. */
 static int merges_are_ranks(const sgt_vocab_parts *p)
 {
     size_t ways = 0;
-    /* with so few merges (one per token or fewer), they cannot be all cuts */
+    /* if there is no more than one merge per token, cuts of some tokens are surely missing */
     if (p->merge_count <= p->count) return 0;
     for (size_t i = 1; i < p->merge_count; i++)
         if (p->merges[i].made < p->merges[i - 1].made) return 0;

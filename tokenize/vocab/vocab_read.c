@@ -137,8 +137,9 @@ static int add_token(source *s, const char *path, const char *name, int64_t id, 
                     (long long)id, name);
 }
 
-/* Read the JSON object `vocab`, which maps tokens to ids. added: the added tokens by name, which
- * have been read before. If `added` is NULL, the end of text is added as an added token. */
+/* Read the JSON object `vocab`, which maps tokens to ids. `added` maps the names of added tokens to
+ * their ids; these tokens were added before and are skipped here. If `added` is NULL, add the end
+ * of text as an added token. */
 static int read_tokens(source *s, const char *path, json_t *vocab, const json_t *added,
                        sgt_error *err)
 {
@@ -171,15 +172,15 @@ static int parse_json(source *s, sgt_error *err)
     json_error_t why;
     int rc = sgt_json_fits(t->bytes, t->n, MAX_VALUES, t->path, err);
     if (rc < 0) return rc;
-    /* Allow NUL: a tekken.json also shows token 0x00 as a string, although sgt reads only the
-     * base64. */
+    /* JSON_ALLOW_NUL for a tekken.json: its string for the token of byte 0x00 contains a NUL. sgt
+     * reads only the base64 form of the token. */
     const size_t nul = strstr(t->bytes, "\"token_bytes\"") ? JSON_ALLOW_NUL : 0;
     if ((s->root = json_loadb(t->bytes, t->n, JSON_REJECT_DUPLICATES | nul, &why))) return SGT_OK;
     return sgt_fail(err, SGT_EFORMAT, "%s: line %d: %s", t->path, why.line, why.text);
 }
 
-/* Add the tokens "<|unused_ID|>" as added tokens, for ids that have no token. Only ids below `size`
- * and above those of all ordinary tokens are filled in this way. */
+/* Give each id that has no token an added token named "<|unused_ID|>". Only ids below `size`, and
+ * above the largest id of an ordinary token, are filled in this way. */
 static int fill_ids(sgt_vocab_parts *p, uint32_t size, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -254,16 +255,19 @@ enum { SPECIAL = 8, BEGINNING = 300 };
 /* Vocabularies that are recognized by their ranks. Files of ranks lack the split rule and the
  * special tokens, so this table has them. */
 static const struct known {
-    /* hashes (find_known) of all tokens in order, and of the first BEGINNING tokens */
+    /* hashes that identify the vocabulary (find_known): of all tokens in the order of ids, and of
+     * the first BEGINNING tokens */
     uint64_t ranks[2];
-    /* name: for messages; it includes larger vocabularies that begin with the same ranks */
+    /* name: text for messages, which also names the larger vocabularies that begin with the same
+     * ranks */
     const char *name, *rule;
     uint32_t size; /* number of ids */
     sgt_normalize normalize;
     struct {
         uint32_t id;
         const char *name;
-        /* special tokens that have the same name in all versions; other ids count as unused */
+        /* special tokens whose names are the same in all versions of the vocabulary; ids above the
+         * ranks that are not listed here count as unused */
     } special[SPECIAL];
 } known[] = {
     {.ranks = {0xD22AC95E30426420, 0x506E4A633F7CF7FA},
@@ -304,7 +308,7 @@ static const struct known {
     {.ranks = {0x9720B1CDD736D5FA, 0x506E4A633F7CF7FA},
      .name = "Qwen",
      .rule = "qwen2",
-     .size = 151646, /* later special tokens differ between versions */
+     .size = 151646, /* the special tokens after these three differ between versions */
      .special = {{151643, SGT_EOT_TEXT}, {151644, "<|im_start|>"}, {151645, "<|im_end|>"}},
      .normalize = SGT_NORMALIZE_NFC},
     {.ranks = {0x94228A781FC58862, 0xBB01BB3D22DBF339},
@@ -314,9 +318,10 @@ static const struct known {
      .special = {{SGT_GPT2_IDS - 1, SGT_EOT_TEXT}}},
 };
 
-/* Set *found to the known vocabulary with exactly the ranks of p, or to NULL. If the ranks begin
- * like those of a known vocabulary but are fewer, the file may be cut off, so fail. Do not fail if
- * the caller gave a split rule, which means that the file is a different vocabulary. */
+/* Set *found to the known vocabulary whose ranks are exactly those of p, or to NULL. Fail if p's
+ * ranks are only the beginning of a known vocabulary's ranks, because the file may be cut off. But
+ * do not fail if the caller gave a split rule, which says that the file is a different
+ * vocabulary. */
 static int find_known(const struct known **found, const sgt_vocab_parts *p, sgt_error *err)
 {
     const struct known *const end = known + sizeof known / sizeof *known;
@@ -712,7 +717,7 @@ static int read_parts(source *s, sgt_error *err)
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     memset(s->base64, -1, sizeof s->base64);
     for (int i = 0; i < 64; i++) s->base64[(uint8_t)digits[i]] = (int8_t)i;
-    /* no token or merge has more bytes than its file */
+    /* enough for any token or merge, since none has more bytes than its file */
     if (!(s->room = malloc(s->merges.n + s->vocab.n + 4)))
         return sgt_fail_memory(err, s->parts.path);
     s->parts.assumed = 1;
