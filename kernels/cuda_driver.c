@@ -34,7 +34,8 @@ static int ask(void *library, int *version, int *devices, sgt_error *err)
     if (!a || !b)
         return sgt_fail(err, SGT_EUNSUPPORTED, "no CUDA driver: libcuda.so.1 lacks %s",
                         a ? "cuDeviceGetCount" : "cuInit");
-    /* ISO C has no conversion from an object pointer to a function pointer */
+    /* Copy the pointers with memcpy, because ISO C has no conversion from an object pointer to a
+     * function pointer. */
     memcpy(&init, &a, sizeof init);
     memcpy(&count_devices, &b, sizeof count_devices);
     memcpy(&get_version, &c, sizeof get_version);
@@ -50,14 +51,14 @@ static int ask(void *library, int *version, int *devices, sgt_error *err)
 
 int sgt_cuda_driver_ask(int *version, int *devices, sgt_error *err)
 {
-    char why[384]; /* discarded: most machines have no driver, and that is not an error */
+    char why[384]; /* not reported, because a machine without a CUDA driver is normal */
     void *library = sgt_library_open("libcuda.so.1", RTLD_NOW | RTLD_LOCAL, why, sizeof why);
     if (!library)
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "no CUDA driver: libcuda.so.1 is not on this machine");
     int rc = ask(library, version, devices, err);
-    /* On success keep the library loaded: its initialization is slow, and CUDA's runtime needs it
-     * next. */
+    /* On success, keep the library loaded. Loading and initializing it again would be slow, and the
+     * CUDA runtime needs it next. */
     if (rc < 0) dlclose(library);
     return rc;
 }

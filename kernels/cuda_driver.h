@@ -19,12 +19,13 @@ extern "C" {
 #endif
 
 /* Set *version to the newest CUDA version that the driver supports, for example 12040 for 12.4, or
- * to 0 if the driver does not report it. Set *devices to the number of devices, which is at least
- * 1. */
+ * to 0 if the driver does not report its version. Set *devices to the number of devices, which is
+ * at least 1 on success. */
 int sgt_cuda_driver_ask(int *version, int *devices, sgt_error *err);
 
 /* Check that a driver for CUDA version `version` can run a program built with CUDA version
- * `runtime`: the program's major version must not be newer than the driver's. */
+ * `runtime`. This requires that the program's major version is not newer than the driver's. If
+ * `version` is 0 (unknown), the check succeeds. */
 int sgt_cuda_driver_serves(int version, int runtime, sgt_error *err);
 
 /* Check that the device's compute capability, major.minor, is at least 8.0, the lowest for which

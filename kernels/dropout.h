@@ -1,7 +1,7 @@
 /* dropout.h: defines dropout for CPU and GPU: which numbers of a training step are dropped, and by
- * which factor the others are multiplied. The factor is a pure function of (seed, step, layer,
- * site, element). The backward pass and recomputation therefore draw the same factors again, and
- * micro-steps and ranks draw the same factors as one large batch.
+ * which factor the kept numbers are multiplied. The factor is a pure function of (seed, step,
+ * layer, site, element). So the backward pass and recomputation get the same factors as the forward
+ * pass, and micro-steps and ranks get the same factors as one large batch.
  *
  *     uint64_t draw = sgt_dropout_draw(step, layer, SGT_DROP_PROJ);
  *     x[c] *= sgt_dropout_factor(seed, draw, sgt_dropout_element(row, t, c, T, C), 0.1f);
@@ -27,33 +27,33 @@ typedef enum sgt_dropout_site {
     SGT_DROP_FCPROJ
 } sgt_dropout_site;
 
-/* Return the element number of column c at position t of a row, where a row has T positions of C
- * columns. Dropout of the embeddings and of both projections uses these numbers. */
+/* Return the element number of column c at position t of row `row`. A row has T positions of C
+ * columns. These element numbers are used for dropout of the embeddings and of both projections. */
 SGT_EVERYWHERE uint64_t sgt_dropout_element(uint64_t row, uint64_t t, uint64_t c, uint64_t T,
                                             uint64_t C)
 {
     return (row * T + t) * C + c;
 }
 
-/* Return the element number of the probability with which query i attends to key j in head h of H
- * heads. Each query's T keys are padded to a multiple of 4. So the four keys from any multiple of 4
- * on share one random draw. */
+/* Return the element number of an attention probability: that of query i and key j in head h of H
+ * heads. The T keys of each query are padded to a multiple of 4. So the four keys from any multiple
+ * of 4 on share one random draw. */
 SGT_EVERYWHERE uint64_t sgt_dropout_attention_element(uint64_t row, uint64_t h, uint64_t i,
                                                       uint64_t j, uint64_t H, uint64_t T)
 {
     return ((row * H + h) * T + i) * ((T + 3) / 4 * 4) + j;
 }
 
-/* Return the part of Philox's counter that is the same for all elements of a tensor. layer must be
- * at most 4095, and step below 2^48. */
+/* Return the part of Philox's counter that all elements of a tensor share. `layer` must be at most
+ * 4095, and `step` below 2^48. */
 SGT_EVERYWHERE uint64_t sgt_dropout_draw(uint64_t step, uint32_t layer, uint32_t site)
 {
     return step << 16 | (uint64_t)layer << 4 | site;
 }
 
-/* Return the threshold for `rate`, where 0 <= rate < 1. An element is kept if the upper 24 bits of
- * its random word are at least the threshold. The probability of dropping it differs from `rate` by
- * at most 2^-24. */
+/* Return the threshold for dropping elements with probability `rate`, where 0 <= rate < 1. An
+ * element is kept if the upper 24 bits of its random word are at least the threshold. The
+ * probability of dropping an element differs from `rate` by at most 2^-24. */
 SGT_EVERYWHERE uint32_t sgt_dropout_limit(float rate)
 {
     float exact = rate * 0x1p24f;
@@ -61,8 +61,8 @@ SGT_EVERYWHERE uint32_t sgt_dropout_limit(float rate)
     return below + ((float)below < exact);
 }
 
-/* Return a bit set of the kept elements among the four from `element` on, which must be a multiple
- * of 4: bit i is set if element + i is kept. */
+/* Return a bit mask of the kept elements among the four elements from `element` on: bit i is set if
+ * element + i is kept. `element` must be a multiple of 4. */
 SGT_EVERYWHERE uint32_t sgt_dropout_kept(uint64_t seed, uint64_t draw, uint64_t element,
                                          uint32_t limit)
 {
@@ -75,8 +75,8 @@ SGT_EVERYWHERE uint32_t sgt_dropout_kept(uint64_t seed, uint64_t draw, uint64_t 
 /* Return the factor by which kept elements are multiplied, rounded to float32. */
 SGT_EVERYWHERE float sgt_dropout_keep(float rate) { return 1 / (1 - rate); }
 
-/* Write the factors (0 or 1/(1 - rate)) of the four elements from `element` on, which must be a
- * multiple of 4. */
+/* Write the dropout factors (0 or 1/(1 - rate)) of the four elements from `element` on. `element`
+ * must be a multiple of 4. */
 SGT_EVERYWHERE void sgt_dropout_four(float factor[4], uint64_t seed, uint64_t draw,
                                      uint64_t element, float rate)
 {
@@ -84,7 +84,7 @@ SGT_EVERYWHERE void sgt_dropout_four(float factor[4], uint64_t seed, uint64_t dr
     for (int i = 0; i < 4; i++) factor[i] = kept >> i & 1 ? sgt_dropout_keep(rate) : 0;
 }
 
-/* Return the factor of one element: 0 or 1/(1 - rate). */
+/* Return the dropout factor of one element: 0 or 1/(1 - rate). */
 SGT_EVERYWHERE float sgt_dropout_factor(uint64_t seed, uint64_t draw, uint64_t element, float rate)
 {
     uint32_t kept = sgt_dropout_kept(seed, draw, element / 4 * 4, sgt_dropout_limit(rate));

@@ -6,10 +6,10 @@
  *
  * All arrays are row-major float32 unless stated otherwise, and "+=" means that the kernel adds to
  * the output. Kernels run on the calling thread, allocate nothing and cannot fail. The backend cuts
- * work into tiles that do not depend on the number of threads, so the number of threads does not
- * change a single bit of the results. kernels/ref defines the results, in plain C with sums in
- * double and with the same signatures. Rows need not be aligned. No kernel reads or writes outside
- * the stated shapes. */
+ * work into tiles whose borders do not depend on the number of threads. So the number of threads
+ * does not change a single bit of the results. kernels/ref defines the results: it has the same
+ * signatures, in plain C with sums in double. Rows need not be aligned. No kernel reads or writes
+ * outside the stated shapes. */
 #ifndef SGT_KERNELS_H
 #define SGT_KERNELS_H
 
@@ -27,22 +27,22 @@ typedef enum sgt_gelu_kind { SGT_GELU_TANH, SGT_GELU_ERF } sgt_gelu_kind;
 /* AdamW (Loshchilov & Hutter 2017: decoupled weight decay), with bias correction:
  *   g' = g*grad_scale   m = b1*m + (1-b1)*g'   v = b2*v + (1-b2)*g'^2
  *   p -= lr*(m/c1 / (sqrt(v/c2) + eps) + decay*p)
- * In the t-th update (t from 1), c1 = 1 - b1^t and c2 = 1 - b2^t. On the right, p is its value
- * before the update. */
+ * In update t, counted from 1, c1 = 1 - b1^t and c2 = 1 - b2^t. On the right-hand side, p is the
+ * parameter before the update. */
 typedef struct sgt_adamw {
     float lr, beta1, beta2, eps, decay, grad_scale;
     double c1, c2;
 } sgt_adamw;
 
-/* Parameters of the random numbers for stochastic rounding. Each number is a pure function of
- * (seed, draw, element). */
+/* Parameters of the random numbers that stochastic rounding uses. Each random number is a pure
+ * function of (seed, draw, element). */
 typedef struct sgt_random {
-    /* draw: result of sgt_moments_draw(step), kernels/moments.h */
+    /* draw: result of sgt_moments_draw(step) (kernels/moments.h) */
     uint64_t seed, draw;
-    uint64_t first; /* element number of the first number in the array */
+    uint64_t first; /* element number of the array's first number */
 } sgt_random;
 
-/* Stochastic gradient descent with momentum (Polyak 1964), optionally Nesterov's, and with
+/* Stochastic gradient descent with momentum (Polyak 1964) or Nesterov's momentum, and with
  * decoupled weight decay as in AdamW:
  *   g' = g*grad_scale   m = momentum*m + g'
  *   p -= lr*((nesterov ? g' + momentum*m : m) + decay*p) */
@@ -55,15 +55,15 @@ typedef struct sgt_sgd {
  * which factor the other numbers are multiplied. */
 typedef struct sgt_dropout {
     uint64_t seed, draw; /* draw: result of sgt_dropout_draw(step, layer, site) */
-    uint64_t first;      /* element number of the first number in the array */
+    uint64_t first;      /* element number of the array's first number */
     float rate;
 } sgt_dropout;
 
-/* Parameters of normally distributed random numbers with mean 0. Each number is a pure function of
- * (seed, draw, element). */
+/* Parameters of normally distributed random numbers with mean 0 and standard deviation sigma. Each
+ * number is a pure function of (seed, draw, element). */
 typedef struct sgt_normals {
     uint64_t seed, draw;
-    uint64_t first; /* element number of the first number in the array */
+    uint64_t first; /* element number of the array's first number */
     float sigma;
 } sgt_normals;
 
@@ -80,7 +80,7 @@ typedef struct sgt_kernels {
 
     /* Gradients of the embeddings, for columns c0 <= c < c1 and in ascending order of i:
      *   dwte[ids[i]][c] += dout[i][c]   dwpe[i % T][c] += dout[i][c]   dout (n, C)
-     * The kernel returns by how much the sum of squares of dwte has grown. */
+     * Returns the amount by which the sum of squares of dwte has grown. */
     double (*embed_backward)(float *dwte, float *dwpe, const int32_t *ids, const float *dout,
                              size_t n, size_t T, size_t C, size_t c0, size_t c1);
 
@@ -89,20 +89,21 @@ typedef struct sgt_kernels {
     void (*layernorm)(float *out, float *mean, float *rstd, const float *x, const float *w,
                       const float *b, size_t n, size_t C, float eps);
 
-    /* sum = x + y, and the LayerNorm of sum in out, mean and rstd. The array sum may be x itself.
+    /* sum = x + y, and LayerNorm of `sum`, with the results out, mean and rstd. The array `sum` may
+     * be x itself.
      *   x, y, sum, out (n, C) */
     void (*residual_layernorm)(float *sum, float *out, float *mean, float *rstd, const float *x,
                                const float *y, const float *w, const float *b, size_t n, size_t C,
                                float eps);
 
-    /* Gradients of a LayerNorm, with xhat = (x - mean)*rstd and dL/dx the gradient of its input:
+    /* Gradients of LayerNorm, where xhat = (x - mean)*rstd and dL/dx is the gradient of its input:
      *   dx += dL/dx   dw += sum_i dout*xhat   db += sum_i dout
      *   dx, dout, x (n, C); dw, db (C) */
     void (*layernorm_backward)(float *dx, float *dw, float *db, const float *dout, const float *x,
                                const float *mean, const float *rstd, const float *w, size_t n,
                                size_t C);
 
-    /* GELU of n numbers, in one of two forms. `out` may be the same array as x.
+    /* GELU of n numbers, in the form that `kind` selects. `out` may be the same array as x.
      *   tanh: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))   erf: 0.5 x (1 + erf(x/sqrt 2)) */
     void (*gelu)(float *out, const float *x, size_t n, sgt_gelu_kind kind);
 
@@ -114,13 +115,13 @@ typedef struct sgt_kernels {
      * same array as x. */
     void (*dropout)(float *out, const float *x, size_t n, const sgt_dropout *d);
 
-    /* Normally distributed random numbers: out[i] = sigma sqrt(-2 ln u) cos(2 pi v), with sin
-     * instead of cos if the element number d->first + i is odd. u and v come from the Philox draw
-     * of that element; four elements share a draw. Every CPU level gives the same bits. */
+    /* Normally distributed random numbers: out[i] = sigma sqrt(-2 ln u) cos(2 pi v). If the element
+     * number d->first + i is odd, sin replaces cos. u and v come from the Philox draw of that
+     * element. Four elements share a draw. Every CPU level gives the same bits. */
     void (*normals)(float *out, size_t n, const sgt_normals *d);
 
     /* Causal attention of one head in one sequence, with the scores s_ij = scale q_i.k_j:
-     *   out_i = sum_{a_i<=j<=i} f_ij softmax_j(s_ij) v_j      lse_i = log sum_{a_i<=j<=i} exp(s_ij)
+     *   out_i = sum_{a_i<=j<=i} f_ij softmax_j(s_ij) v_j     lse_i = log sum_{a_i<=j<=i} exp(s_ij)
      *   q, k, v (T, D), row stride `ld` floats; out (T, D), row stride ld_out; lse (T)
      * a_i = start[i] is the position at which the document of position i begins. It is at least
      * start[i - 1] and at most i. If start is NULL, a_i = 0. f_ij is the dropout factor of element
@@ -138,14 +139,14 @@ typedef struct sgt_kernels {
                                const float *k, const float *v, size_t ld, size_t T, size_t D,
                                float scale, const sgt_dropout *drop, const int32_t *start,
                                float *scratch);
-    /* floats of scratch memory that suffice for both passes */
+    /* number of floats of scratch memory that is enough for either pass */
     size_t (*attention_scratch)(size_t T, size_t D);
 
-    /* Loss of a softmax classifier. It is used only if sgt_head_possible returns 0, because
-     * otherwise sgt_head_run computes the loss.
+    /* Loss of a softmax classifier. It is used only if sgt_head_possible returns 0. Otherwise,
+     * sgt_head_run computes the loss.
      *   loss_i = logsumexp(logits_i) - logits_i[target_i]
      *   logits_i := (softmax(logits_i) - onehot(target_i)) * scale in place; columns V..ld become 0
-     *   logits (n, V) with row stride ld >= V; the last row has ld columns too
+     *   logits (n, V) with row stride ld >= V; the last row, too, must have ld columns
      * A row whose target is negative is ignored: its loss and its gradient are 0. If scale is 0,
      * only the loss is computed, and the logits are not changed. If a logit is NaN or +inf, the
      * loss is NaN. */
@@ -170,14 +171,14 @@ typedef struct sgt_kernels {
     /* Gradient of a bias: db[c] += sum_i dout[i][c], where dout (n, C) has a row stride of ld
      * floats. */
     void (*bias_backward)(float *db, const float *dout, size_t n, size_t C, size_t ld);
-    /* as bias_backward, for dout in bfloat16 */
+    /* same as bias_backward, but with dout in bfloat16 */
     void (*bias_backward_bf16)(float *db, const uint16_t *dout, size_t n, size_t C, size_t ld);
 
-    /* Round each number in x to the nearest number of the format `to`, ties to even. Store it as
-     * float32. `out` may be the same array as x. */
+    /* Round each number in x to the nearest number of the format `to`, ties to even, and store the
+     * rounded number as float32. `out` may be the same array as x. */
     void (*round_to)(float *out, const float *x, size_t n, sgt_rounding to);
 
-    /* Round each number in x to bfloat16 as round_to does, and store it as bfloat16. */
+    /* Round each number in x to bfloat16 as round_to does, and store the result as bfloat16. */
     void (*to_bf16)(uint16_t *out, const float *x, size_t n);
 
     void (*add)(float *x, const float *y, size_t n); /* x += y */
@@ -186,22 +187,22 @@ typedef struct sgt_kernels {
      * parameters there in bfloat16, with the bits that to_bf16 would give. */
     void (*adamw)(float *p, float *m, float *v, const float *g, size_t n, const sgt_adamw *a,
                   uint16_t *copy);
-    /* As adamw, but m and v are stored in bfloat16. The new moments are computed in float32, and p
-     * is updated from these. Then the moments are stored with stochastic rounding
+    /* Do the same as adamw, but with m and v stored in bfloat16. The new moments are computed in
+     * float32, and p is updated from them. Then the moments are stored with stochastic rounding
      * (kernels/moments.h). */
     void (*adamw_bf16)(float *p, uint16_t *m, uint16_t *v, const float *g, size_t n,
                        const sgt_adamw *a, const sgt_random *r, uint16_t *copy);
     void (*sgd)(float *p, float *m, const float *g, size_t n, const sgt_sgd *o);
 } sgt_kernels;
 
-const sgt_kernels *sgt_kernels_ref(void); /* kernels/ref, which defines the results */
-/* Return the table for the CPU level that sgt_cpu() reports. The table of every level has all
+const sgt_kernels *sgt_kernels_ref(void); /* the table of kernels/ref, which defines the results */
+/* Return the table for the CPU level that sgt_cpu() reports. Every level's table has all
  * kernels. */
 const sgt_kernels *sgt_kernels_cpu(void);
-/* Return the table for the CPU level that sgt_cpu() reports, as sgt_kernels_cpu does. But if the
- * CPU multiplies bfloat16 in AMX tiles or in AVX-512 vectors, the table's attention rounds all
- * operands of its matrix products to bfloat16: queries, keys, values, dout, probabilities and score
- * gradients. Everything else in attention stays float32. */
+/* Return the table for the CPU level that sgt_cpu() reports, but with attention in bfloat16 if the
+ * CPU multiplies bfloat16 in AMX tiles or in AVX-512 vectors. That attention rounds all operands of
+ * its matrix products to bfloat16: queries, keys, values, dout, probabilities and score gradients.
+ * Everything else in attention stays float32. */
 const sgt_kernels *sgt_kernels_bf16(void);
 /* Return the table for one CPU level, for tests and benchmarks. Return NULL if this machine does
  * not support the level, or if --cpu excludes it. */
@@ -213,7 +214,7 @@ const sgt_kernels *sgt_kernels_level(int level);
  * are the row strides, in floats, of the matrices as they are stored. The product is cut into
  * tiles, each of which one thread computes. Each element of C is summed over k in the same order,
  * however C is cut. So the number of threads does not change a single bit. A run opens an OpenMP
- * parallel region, so it must be called from serial code.
+ * parallel region, so sgt_gemm_run must be called from serial code.
  *
  * If bf16 is set, A and B are bfloat16 (uint16_t). Each multiplication is exact, and sums, bias and
  * C are float32. */
@@ -228,29 +229,29 @@ typedef struct sgt_gemm_shape {
     /* Scratch memory of sgt_gemm_scratch(threads) bytes, SGT_ARENA_ALIGN-aligned. Plans that never
      * run at the same time may share it. NULL: the plan allocates its own scratch memory. */
     void *scratch;
-    int squares; /* 1: also sum the squares of the numbers in C (sgt_gemm_squares) */
+    int squares; /* 1: also sum the squares of C's numbers, for sgt_gemm_squares */
 } sgt_gemm_shape;
 
 typedef struct sgt_gemm sgt_gemm;
 
-/* Plan a matrix product, and set *out to the plan, which the caller frees with sgt_gemm_free.
- * Return SGT_EUNSUPPORTED if the plan needs bfloat16 and the CPU does not multiply bfloat16
- * (sgt_gemm_has_bf16). */
+/* Plan a matrix product and set *out to the plan, which the caller frees with sgt_gemm_free. If the
+ * plan needs bfloat16 and the CPU cannot multiply bfloat16 (sgt_gemm_has_bf16), return
+ * SGT_EUNSUPPORTED. */
 int sgt_gemm_plan(sgt_gemm **out, const sgt_gemm_shape *s, int threads, sgt_error *err);
 void sgt_gemm_run(const sgt_gemm *g, const void *a, const void *b, const float *bias, float *c);
 
-/* Memory-bound work that overlaps with a matrix product, which leaves memory bandwidth unused. A
- * single core gets most of the memory bandwidth, so a pass over memory by all cores would waste the
- * other cores.
+/* Memory-bound work that runs at the same time as a matrix product, because a matrix product leaves
+ * memory bandwidth unused. A single core gets most of the memory bandwidth, so a separate pass over
+ * memory by all cores would waste the other cores.
  *
- * The work is cut into shares of some tens of microseconds. While the matrix product runs, every
- * second thread first takes shares and then tiles. A thread that finds no tile left takes shares
- * until the last tile is complete. Shares begin in ascending order. When the call returns, all
- * shares that have begun are complete. */
+ * The work is cut into shares of some tens of microseconds each. While the matrix product runs,
+ * every second thread first takes shares and then tiles. A thread that finds no tile left takes
+ * shares until the last tile is complete. Shares begin in ascending order. When sgt_gemm_run_beside
+ * returns, all shares that have begun are complete. */
 typedef struct sgt_beside {
     void (*share)(void *of, size_t i);
     void *of;
-    size_t next, count; /* next: number of shares that have begun; count: number of all shares */
+    size_t next, count; /* next: number of shares that have begun; count: total number of shares */
 } sgt_beside;
 
 void sgt_gemm_run_beside(const sgt_gemm *g, const void *a, const void *b, const float *bias,
@@ -258,10 +259,10 @@ void sgt_gemm_run_beside(const sgt_gemm *g, const void *a, const void *b, const 
 /* Run the shares from w->next to end - 1 with `threads` threads. No matrix product may run at the
  * same time. */
 void sgt_beside_finish(sgt_beside *w, size_t end, int threads);
-/* Return the sum of the squares of the numbers that the last run wrote to C, if the plan has
- * `squares` set. The squares are summed while C is written: first some dozens of them in float32.
- * So a number above 1.8e19 in C makes the result infinite. The number of threads does not change a
- * single bit. */
+/* Return the sum of the squares of the numbers that the last run wrote to C. The plan must have
+ * `squares` set. The squares are summed while C is written, at first some dozens of them in
+ * float32. So the result is infinite if C has a number above 1.8e19. The number of threads does not
+ * change a single bit. */
 double sgt_gemm_squares(const sgt_gemm *g);
 void sgt_gemm_free(sgt_gemm *g);
 /* Return 1 if the CPU multiplies bfloat16 with AVX512-BF16, or in AMX tiles that Linux lets the
@@ -269,15 +270,15 @@ void sgt_gemm_free(sgt_gemm *g);
 int sgt_gemm_has_bf16(void);
 size_t sgt_gemm_scratch(int threads);
 
-/* Return the speed of `threads` threads in floating-point operations per second, summed over the
- * threads, or 0 if it cannot be measured. Each thread computes its own matrix products, whose
- * operands fit in its L2 cache. The measurement takes 10 to 100 ms. */
+/* Return the speed of `threads` threads in floating-point operations per second, summed over all
+ * threads, or 0 if the speed cannot be measured. Each thread computes its own matrix products,
+ * whose operands fit in its L2 cache. The measurement takes 10 to 100 ms. */
 double sgt_gemm_peak(int bf16, int threads);
 
-/* Name of this matrix-product library, which each run records. */
+/* Name under which each run records this matrix-product library. */
 #define SGT_GEMM_LIBRARY "own matrix products"
 
-/* Compute a matrix product as it is defined, with sums in double. */
+/* Compute a matrix product directly from its definition, with sums in double. */
 void sgt_gemm_ref(const sgt_gemm_shape *s, const void *a, const void *b, const float *bias,
                   float *c);
 
@@ -288,8 +289,8 @@ void sgt_gemm_ref(const sgt_gemm_shape *s, const void *a, const void *b, const f
  *   dx = d(scale * sum loss)/dx, which is overwritten
  *   dw = d(scale * sum loss)/dw, which is overwritten, or added to if `add` is set
  * If scale is 0, dx and dw are not computed. Only some of the logits are in memory at a time. x and
- * w have the format of the matrix products, float32 or bfloat16, and x32 is x before it was
- * rounded. sgt_head_run returns the sum of squares of the new dw, or 0 if dw is not computed. It
+ * w are float32 or bfloat16, as in the matrix products. x32 is x before it was rounded to that
+ * format. sgt_head_run returns the sum of squares of the new dw, or 0 if dw is not computed. It
  * opens OpenMP parallel regions. The number of threads does not change a single bit. */
 typedef struct sgt_head {
     size_t n, V, C; /* n: largest number of rows in a run */
@@ -298,20 +299,21 @@ typedef struct sgt_head {
     /* scratch memory of sgt_gemm_scratch(threads) bytes, which plans of matrix products may
      * share */
     void *scratch;
-    /* (n) array or NULL: for each row whose target is not ignored, 1 if no logit is larger than the
-     * target's, else 0 */
+    /* NULL, or an array of n numbers: for each row whose target is not ignored, set to 1 if no
+     * logit is larger than the target's, else to 0 */
     uint8_t *greedy;
 } sgt_head;
 
-/* Return 1 if the head can run, else 0. With AMX tiles it can always run. In float32, C must be at
- * most 3072. With bfloat16 in vectors, C must be even and at most 6144. Return 0 for bfloat16 if
- * the CPU does not multiply bfloat16. */
+/* Return 1 if the head can run, else 0. With AMX tiles, it can always run. In float32, it can run
+ * if C is at most 3072. With bfloat16 in vectors, it can run if C is even and at most 6144. With
+ * bfloat16 on a CPU that cannot multiply bfloat16, it cannot run. */
 int sgt_head_possible(const sgt_head *h);
 size_t sgt_head_memory(const sgt_head *h);
 double sgt_head_run(const sgt_head *h, size_t n, const void *x, const float *x32, const void *w,
                     const int32_t *targets, double scale, float *loss, float *dx, float *dw,
                     int add);
-/* Compute the head as it is defined, with sums in double. All arrays are float32 or double. */
+/* Compute the head directly from its definition, with sums in double. All arrays are float32 or
+ * double. */
 void sgt_head_ref(size_t n, size_t V, size_t C, const float *x, const float *w,
                   const int32_t *targets, double scale, float *loss, double *dx, double *dw);
 

@@ -16,15 +16,14 @@
 #include "loader/base/philox.h"
 #include "kernels/dropout.h"
 
-/* Return the part of Philox's counter that is the same for all elements of an update. It differs
- * from every counter of dropout, because it contains a site number that dropout does not use. */
+/* Return the part of Philox's counter that all elements of an update share. It differs from every
+ * counter of dropout, because it contains a site number that dropout does not use. */
 SGT_EVERYWHERE uint64_t sgt_moments_draw(uint64_t step)
 {
     return sgt_dropout_draw(step, 0, SGT_DROP_FCPROJ + 1);
 }
 
-/* Return the key for an element. All 2^32 elements with the same upper half of `element` have the
- * same key. */
+/* Return the key for an element. Elements whose numbers have the same upper 32 bits share a key. */
 SGT_EVERYWHERE uint32_t sgt_moments_key(uint64_t seed, uint64_t draw, uint64_t element)
 {
     return sgt_philox(seed, element >> 32, draw).x[0];
@@ -42,8 +41,8 @@ SGT_EVERYWHERE uint32_t sgt_moments_random(uint32_t key, uint64_t element)
 }
 
 /* Round a float, given as its bits, to bfloat16. If `random` is uniform in 0 .. 65535, the float is
- * rounded up (away from 0) with probability (lower 16 bits) / 2^16. Infinity stays infinity. A NaN
- * stays a NaN if one of its upper 7 fraction bits is set. */
+ * rounded up (away from 0) with probability (its lower 16 bits) / 2^16. Infinity stays infinity. A
+ * NaN stays a NaN if one of its upper 7 fraction bits is set. */
 SGT_EVERYWHERE uint16_t sgt_moment_rounded(uint32_t bits, uint32_t random)
 {
     uint32_t finite = (bits & 0x7f800000) != 0x7f800000;

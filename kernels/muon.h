@@ -45,11 +45,11 @@ extern "C" {
 
 typedef struct sgt_muon_shape {
     size_t rows, columns; /* each at least 1 */
-    /* 1: emulate Newton-Schulz in 16 bits. X, A and the matrix by which X is multiplied are rounded
-     * to `format` whenever they are computed, as in torch.optim.Muon with bfloat16. */
+    /* 1: emulate Newton-Schulz in 16 bits. Each time X, A or the matrix by which X is multiplied is
+     * computed, it is rounded to `format`, as in torch.optim.Muon with bfloat16. */
     int rounding;
     sgt_rounding format;
-    int bf16; /* 1: `format` is bfloat16, and matrix products multiply bfloat16 */
+    int bf16; /* 1: `format` is bfloat16, and matrix products use bfloat16 */
     /* memory of sgt_muon_memory bytes, SGT_ARENA_ALIGN-aligned; plans that never run at the same
      * time may share it */
     void *memory;
@@ -73,9 +73,9 @@ void sgt_muon_free(sgt_muon *u);
  * single bit. */
 void sgt_muon_run(const sgt_muon *u, float *p, float *m, const float *g, const sgt_muon_update *o);
 
-/* Compute the update as it is defined, with sums in double. Of the shape, only rows, columns,
- * rounding and format are used. `room` must hold 2*rows*columns + 2*n*n numbers, where n is the
- * smaller of rows and columns. */
+/* Compute the update directly from its definition, with sums in double. Only rows, columns,
+ * rounding and format of the shape are used. `room` must hold 2*rows*columns + 2*n*n numbers, where
+ * n is the smaller of rows and columns. */
 void sgt_muon_ref(float *p, float *m, const float *g, const sgt_muon_shape *s,
                   const sgt_muon_update *o, double *room);
 

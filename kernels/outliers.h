@@ -37,8 +37,8 @@ SGT_EVERYWHERE double sgt_outlier_z(const double *last, double x)
 
 /* Return 1 if a step with this loss and this gradient norm is a spike. Otherwise add the step to
  * the history and return 0. A step is a spike if its loss or its norm is more than z standard
- * deviations above the mean in the history. loss and norm must be finite. Until the history holds
- * SGT_OUTLIER_STEPS steps, no step is a spike. */
+ * deviations above the mean of the history. Until the history has SGT_OUTLIER_STEPS steps, no step
+ * is a spike. loss and norm must be finite. */
 SGT_EVERYWHERE int sgt_outliers_take(sgt_outliers *o, double z, double loss, double norm)
 {
     if (o->taken >= SGT_OUTLIER_STEPS &&

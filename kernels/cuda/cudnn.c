@@ -1,4 +1,4 @@
-/* cudnn.c: loads cuDNN, once per process. */
+/* cudnn.c: loads cuDNN, once per process, and checks its version. */
 #include "kernels/cuda/cudnn.h"
 
 #include <dlfcn.h>
@@ -17,9 +17,9 @@ static const sgt_symbol symbols[] = {
 #undef ROW
         {NULL, NULL}};
 
-/* Check that the library with the implementation can be loaded, from the folder of libcudnn.so.9 or
- * the system's folders. libcudnn.so.9 loads it at the first call, and aborts the process if that
- * fails. */
+/* Check that libcudnn_graph.so.9, which contains the implementation, can be loaded from the folder
+ * of libcudnn.so.9 or from the system's folders. libcudnn.so.9 loads it at the first call, and
+ * aborts the process if that fails. */
 static int graph_is_there(void *library, sgt_error *err)
 {
     Dl_info at;

@@ -1,7 +1,7 @@
 /* cudnn.h: the part of cuDNN 9's backend API that sgt uses. It is declared here, so that building
- * does not need cuDNN, and loaded at run time. The caller describes a graph of operations on
- * tensors. cuDNN's heuristics offer engine configurations for the graph, and one of them becomes an
- * execution plan. At each run, a variant pack gives the addresses of the tensors.
+ * does not need cuDNN. The library is loaded at run time. The caller describes a graph of
+ * operations on tensors. cuDNN's heuristics suggest engine configurations for the graph, and one of
+ * them becomes an execution plan. At each run, a variant pack gives the addresses of the tensors.
  *
  *     const sgt_cudnn *api;
  *     if (sgt_cudnn_load(&api, &err) < 0) return rc;         // one line says why
@@ -10,7 +10,7 @@
  *     int rc = sgt_cudnn_check(api, api->BackendCreateDescriptor(kind, &d), "a tensor", &err);
  *
  * The names are cuDNN's, with the prefix SGT_. tests/kernels/toolkit/cudnn.c compares the numbers
- * with those of cudnn_graph.h. */
+ * with those of cuDNN's header cudnn_graph.h. */
 #ifndef SGT_CUDNN_H
 #define SGT_CUDNN_H
 
@@ -24,10 +24,11 @@ extern "C" {
 typedef struct cudnnContext *sgt_cudnn_handle; /* cudnnHandle_t */
 typedef void *sgt_cudnn_desc;                  /* cudnnBackendDescriptor_t */
 
-#define SGT_CUDNN_OLDEST 91002 /* 9.10.2, because 9.10.0 and 9.10.1 compute attention wrongly */
+/* oldest supported version; 9.10.0 and 9.10.1 compute attention wrongly */
+#define SGT_CUDNN_OLDEST 91002
 
-/* Every function that sgt uses: its result, its name without "cudnn", and its arguments. Statuses
- * and enumerations are int in C. */
+/* Every cuDNN function that sgt uses: its result, its name without the prefix "cudnn", and its
+ * arguments. Statuses and enumerations are int in C. */
 #define SGT_CUDNN_FUNCTIONS(X)                                                               \
     X(size_t, GetVersion, (void))                                                            \
     X(const char *, GetErrorString, (int status))                                            \
@@ -143,17 +144,17 @@ enum { SGT_CUDNN_NAMES(SGT_CUDNN_NAME) };
 #define SGT_CUDNN_MEMBER(result, name, arguments) result(*name) arguments;
 typedef struct sgt_cudnn {
     SGT_CUDNN_FUNCTIONS(SGT_CUDNN_MEMBER)
-    int version;    /* as cudnnGetVersion returns it: 91900 is 9.19.0 */
+    int version;    /* as cudnnGetVersion returns it; for example, 91900 is 9.19.0 */
     char title[24]; /* "cuDNN 9.19.0" */
 } sgt_cudnn;
 
-/* Get cuDNN, which is loaded at the first call and stays loaded. Any thread may call this. Returns
- * SGT_EUNSUPPORTED if the library or one of its functions is missing, or if the library is older
- * than SGT_CUDNN_OLDEST. */
+/* Set *out to the table of cuDNN's functions. cuDNN is loaded at the first call and stays loaded.
+ * Any thread may call this function. Return SGT_EUNSUPPORTED if the library or one of its functions
+ * is missing, or if the library is older than SGT_CUDNN_OLDEST. */
 int sgt_cudnn_load(const sgt_cudnn **out, sgt_error *err);
 
-/* Return SGT_OK if `status` means success. Otherwise return SGT_ENOMEM or SGT_EUNSUPPORTED, with
- * the name `what` and cuDNN's message in *err. */
+/* Return SGT_OK if `status` means success. Otherwise return SGT_ENOMEM or SGT_EUNSUPPORTED, with a
+ * message in *err that contains `what` and cuDNN's own message. */
 int sgt_cudnn_check(const sgt_cudnn *api, int status, const char *what, sgt_error *err);
 
 #ifdef __cplusplus
