@@ -15,22 +15,23 @@ typedef struct range {
     uint32_t from, to;
 } range;
 
-/* Characters whose decomposition begins with a starter that never composes with the character
- * before it. They cover most non-ASCII scripts, and emoji. (A test checks this against utf8proc's
- * tables.) */
+/* Ranges of characters that allow a cut before them: their decomposition begins with a starter
+ * (combining class 0) that never composes with the character before it. They cover most non-ASCII
+ * scripts, and emoji. (A test checks this against utf8proc's tables.) */
 static const range boundaries[] = {
     {0x00C0, 0x017F}, {0x0391, 0x03A1}, {0x03A3, 0x03CE}, {0x0400, 0x0481}, {0x0531, 0x0556},
     {0x0561, 0x0586}, {0x05D0, 0x05EA}, {0x0621, 0x064A}, {0x0904, 0x0939}, {0x0E01, 0x0E2E},
     {0x10D0, 0x10FA}, {0x2010, 0x2027}, {0x3001, 0x3002}, {0x3041, 0x3096}, {0x30A1, 0x30FA},
     {0x3400, 0x4DBF}, {0x4E00, 0x9FFF}, {0xAC00, 0xD7A3}, {0xFF01, 0xFF5E}, {0x1F300, 0x1FAFF}};
 
-/* The ranges of `boundaries` whose characters NFC and NFKC leave unchanged. (The same test checks
- * this.) */
+/* The ranges among `boundaries` that contain only characters which NFC and NFKC leave unchanged.
+ * (The same test checks this.) */
 static const range unchanged[] = {{0x0400, 0x0481}, {0x05D0, 0x05EA}, {0x0E01, 0x0E2E},
                                   {0x3041, 0x3094}, {0x30A1, 0x30FA}, {0x3400, 0x4DBF},
                                   {0x4E00, 0x9FFF}, {0xAC00, 0xD7A3}};
 
-static const char what[] = "normalized text"; /* text that names this memory in error messages */
+/* name of this module's memory in out-of-memory messages */
+static const char what[] = "normalized text";
 
 static int within(const range *r, size_t count, uint32_t cp)
 {
@@ -87,8 +88,8 @@ static unsigned combining_class(int32_t cp)
     return (unsigned)utf8proc_get_property(cp)->combining_class;
 }
 
-/* Sort the combining marks p[0..n) by combining class; marks of one class keep their order. `other`
- * is scratch memory for n code points. */
+/* Sort the combining marks p[0..n) by combining class. Marks of equal class keep their order.
+ * `other` is scratch memory for n code points. */
 static void sort_marks(int32_t *p, int32_t *other, size_t n)
 {
     size_t count[257] = {0};
@@ -121,14 +122,16 @@ static int end_extent(sgt_normalizer *z, sgt_error *err)
     return rc;
 }
 
-/* Return 1 if an extent (text that is normalized by itself) ends before character cp. */
+/* Return 1 if an extent (a section of text that is normalized separately) ends before character
+ * cp. */
 static int ends_extent(uint32_t cp)
 {
     return cp == SGT_UTF8_ILL_FORMED || sgt_normalize_boundary(cp);
 }
 
-/* Normalize one extent and append it. The extent begins at s and ends before the first boundary
- * after its first character. Return its length in bytes of s. */
+/* Normalize one extent and append the result. The extent begins at s. It ends before the first
+ * character after its first one at which a cut is possible (sgt_normalize_boundary). Return the
+ * number of bytes of s that it takes. */
 static size_t append_extent(sgt_normalizer *z, sgt_normalize form, const uint8_t *s, size_t n,
                             int *rc, sgt_error *err)
 {
@@ -161,8 +164,8 @@ int sgt_normalize_text(sgt_normalizer *z, sgt_normalize form, const uint8_t *s, 
     if (at == n || form == SGT_NORMALIZE_NONE || form == SGT_NORMALIZE_AS_VOCAB) return SGT_OK;
     z->used = z->count = 0;
     for (size_t from = 0; from < n && !rc; at = sgt_utf8_ascii(s + from, n - from) + from) {
-        /* Do not copy the last ASCII character yet, because it may combine with the next
-         * character. */
+        /* Leave the last ASCII character before a non-ASCII one to the next extent, because the two
+         * may combine. */
         size_t copy = at > from && at < n ? at - 1 : at;
         rc = append(z, s + from, copy - from, err);
         from = copy;

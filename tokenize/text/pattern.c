@@ -24,8 +24,9 @@ struct sgt_pattern {
     pcre2_jit_stack *stack;
     /* copy of the text with U+FFFD for ill-formed units; NULL if the text is well formed */
     uint8_t *twin;
-    /* Offsets in the matched text (the twin or the text). n: its end; at: end of the last piece;
-     * from, to: start and end of the next match, or n if there is no further match. */
+    /* Offsets in the matched text (the twin if there is one, else the text). n: length of the
+     * matched text; at: end of the last piece returned; from, to: start and end of the next match,
+     * both n if there is no further match. */
     size_t n, at, from, to;
     sgt_error *why;
 };
@@ -41,8 +42,8 @@ void sgt_pattern_free(sgt_pattern *p)
     free(p);
 }
 
-/* Compile a pattern whose classes have been replaced (spell_out). $ matches only at the end of the
- * text, as in Rust's regex library, which tiktoken uses. */
+/* Compile a pattern in which spell_out has replaced the character classes. $ matches only at the
+ * end of the text, as in Rust's regex library, which tiktoken uses. */
 static int compile(sgt_pattern **out, const char *pattern, sgt_error *err)
 {
     const uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_DOLLAR_ENDONLY;
@@ -78,7 +79,7 @@ static int compile(sgt_pattern **out, const char *pattern, sgt_error *err)
 
 /* ---- character classes from the tables of unicode.h ---- */
 
-/* Return a set of character kinds that contains only sgt_kind k. */
+/* A set of character kinds is a bit mask; this is the set that contains only SGT_KIND_k. */
 #define KIND(k) (1u << SGT_KIND_##k)
 #define LETTERS (KIND(LU) | KIND(LT) | KIND(LL) | KIND(LM) | KIND(LO))
 
@@ -138,8 +139,8 @@ static int has_flag(const char *p, char flag)
     return 0;
 }
 
-/* Return the length of the next pattern element at p that is not replaced: \Q...\E, (?#...),
- * [:alpha:], an escape, or one character. in_class is 1 if p is between [ and ]. */
+/* Return the length of the pattern element at p, which spell_out copies without a change: \Q...\E,
+ * (?#...), [:alpha:], an escape, or one character. in_class is 1 if p is between [ and ]. */
 static size_t read_plain(const char *p, int in_class)
 {
     const char *end = NULL;
@@ -184,8 +185,9 @@ int sgt_pattern_new(sgt_pattern **out, const char *pattern, sgt_error *err)
 {
     char *text = NULL;
     size_t n;
-    /* Compile the original pattern first, so that error offsets refer to it. If the pattern has
-     * (?x), keep this version: spell_out does not parse its white space and comments. */
+    /* Compile the original pattern first, because the offsets in error messages must refer to it.
+     * If the pattern has (?x), use this version: spell_out does not parse the white space and
+     * comments that (?x) allows. */
     int rc = compile(out, pattern, err);
     if (rc < 0 || has_flag(pattern, 'x')) return rc;
     sgt_pattern_free(*out);
@@ -201,7 +203,8 @@ int sgt_pattern_new(sgt_pattern **out, const char *pattern, sgt_error *err)
 
 /* ---- matching ---- */
 
-/* Find the next match after the last piece, unless a match found earlier ends after that piece. */
+/* Set p->from and p->to to the first match that ends after the last piece. If the match found by
+ * the previous call still does, leave them unchanged. */
 static int find_match(sgt_pattern *p, const sgt_splitter *s)
 {
     PCRE2_UCHAR why[160];
@@ -263,7 +266,7 @@ sgt_splitter sgt_pattern_splitter(sgt_pattern *p, const void *text, size_t n, sg
 #define WRITTEN(numbers)                             \
     SUFFIX "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" numbers \
            "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-/* pattern of minbpe and nanochat, written in another way */
+/* the same pattern as minbpe and nanochat write it */
 #define SHORTER(numbers)                                            \
     "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|" numbers \
     "| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+"
@@ -287,8 +290,8 @@ sgt_splitter sgt_pattern_splitter(sgt_pattern *p, const void *text, size_t n, sg
            "])++)|" ASCII "|[^\r\n\\p{L}" SIGNS "\\p{N}" HAN "]?(?:" OUT "[\\p{L}\\p{M}])++|" \
            " ?(?:" OUT "[" SIGNS "])++[\r\n]*|\\s*[\r\n]+|\\s+(?![^\\s\\p{N}" HAN "])|\\s+"
 
-/* The table of rules. The first rules are those that split.h has code for. A rule without `regex`
- * gives the same pieces in Hugging Face's library with `text`. */
+/* The table of rules. The rules that split.h has code for come first. If a rule's `regex` is NULL,
+ * its `text` gives the same pieces in Hugging Face's library as in PCRE2. */
 static const sgt_rule rules[] = {
     {.name = "cl100k",
      .text = "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}++|\\p{N}{1,3}+|"
@@ -327,7 +330,7 @@ sgt_rule sgt_rule_of(const char *name_or_pattern)
     for (size_t i = 0; i < RULES; i++) {
         sgt_rule r = rules[i];
         if (strcmp(r.text, text) != 0 && (!r.name || strcmp(r.name, text) != 0)) continue;
-        /* Give all spellings of GPT-2's rule the same text. */
+        /* GPT-2's rule can be written in several ways; store the same text for all of them. */
         if (r.by == SGT_RULE_GPT2) r.text = SGT_PIECE_RULE;
         if (!r.regex) r.regex = r.text;
         return r;
@@ -335,8 +338,9 @@ sgt_rule sgt_rule_of(const char *name_or_pattern)
     return (sgt_rule){.text = text, .by = SGT_RULE_PCRE2};
 }
 
-/* Patterns of a file that splits several times. `before` is the pattern for all earlier splits,
- * `regex` splits its pieces again, and `text` gives the pieces of both in one step. */
+/* Pairs of patterns in files that split text by one pattern and then split those pieces by another.
+ * `before` is the first pattern, `regex` the second. `text` is one pattern that gives the same
+ * pieces in one step. */
 static const struct {
     const char *before, *regex, *text;
 } steps[] = {

@@ -36,7 +36,8 @@ const uint8_t sgt_split_space[256] = {['\t'] = 1, ['\n'] = 1, ['\v'] = 1, ['\f']
 
 /* ---- characters ---- */
 
-/* Categories of characters. Every character belongs to exactly one of the first eight. */
+/* Categories of characters, as bits so that sets of categories can be formed. Every character
+ * belongs to exactly one of the first eight; the names after them are such sets. */
 enum {
     OTHER = 1,
     MARK = 2,
@@ -60,8 +61,8 @@ static const uint8_t sets[SGT_KINDS] = {
     [SGT_KIND_LL] = LOWER,    [SGT_KIND_LM] = BOTH,     [SGT_KIND_LO] = BOTH,
 };
 
-/* Return the category (such as UPPER) of the character at s, and set *len to its length in bytes. n
- * >= 1 bytes can be read. */
+/* Return the category (such as UPPER) of the character at s, and set *len to the character's length
+ * in bytes. The character is read from s[0..n), n >= 1. */
 static inline unsigned read_set(const uint8_t *s, size_t n, size_t *len)
 {
     uint32_t cp;
@@ -73,17 +74,17 @@ static inline unsigned read_set(const uint8_t *s, size_t n, size_t *len)
 
 /* ---- pieces of the rules other than GPT-2's ---- */
 
-/* Return the end of the run of characters of the categories `of` that begins at i, or i if there is
- * no such run. */
+/* Return the end of the run of characters that begins at offset i and whose categories are all in
+ * the set `of`. Return i if the run is empty. */
 static size_t run_end(const uint8_t *s, size_t n, size_t i, unsigned of)
 {
     for (size_t len; i < n && (read_set(s + i, n - i, &len) & of); i += len) continue;
     return i;
 }
 
-/* Return the same as run_end, but read ASCII letters eight at a time. fold is 0x20 in every byte to
- * read letters of either case, and `of` must then contain all ASCII letters. If fold is 0, `of`
- * must contain at least the lower-case ones. */
+/* Return the same as run_end, but read ASCII letters eight at a time. If fold is 0x20 in every
+ * byte, letters of both cases are read in this way, and `of` must contain all ASCII letters. If
+ * fold is 0, only lower-case letters are, and `of` must contain these. */
 static inline size_t letters_end(const uint8_t *s, size_t n, size_t i, unsigned of, uint64_t fold)
 {
     for (; n - i >= 8; i += 8) {
@@ -191,8 +192,8 @@ static size_t piece_end(const sgt_rule *r, const uint8_t *s, size_t n, size_t at
     return other_end(r, s, n, at + len);
 }
 
-/* Return the end of the next piece. If the splitter has cuts, return the end of the piece's next
- * part. */
+/* Return the end of the next piece. If the splitter has cuts (sgt_cuts) and the piece is not ASCII,
+ * return the end of the piece's next part instead: the next offset at which a cut is allowed. */
 static size_t part_end(sgt_splitter *sp)
 {
     if (sp->end <= sp->at) {
@@ -205,8 +206,8 @@ static size_t part_end(sgt_splitter *sp)
     return end;
 }
 
-/* Store the ends of pieces until offset `until`, or until the end of the piece that contains it.
- * Return their number. */
+/* Store the ends of the pieces from sp->at on in ends[], until a piece reaches or passes offset
+ * `until`, or until `max` ends are stored. Return the number of ends. */
 static size_t split_until(sgt_splitter *sp, size_t until, uint32_t *ends, size_t max)
 {
     size_t count = 0, from = sp->at;
@@ -222,13 +223,14 @@ static size_t split_until(sgt_splitter *sp, size_t until, uint32_t *ends, size_t
 
 size_t sgt_split_hard(sgt_splitter *sp, uint32_t *ends, size_t max)
 {
-    /* split_blocks may already have returned some parts of the last piece */
+    /* If split_blocks has already returned some parts of the last piece, compute the end of this
+     * piece, so that its remaining parts are returned first. */
     if (sp->carry.piece < sp->at && sp->end <= sp->at)
         sp->end = piece_end(sp->rule, sp->text, sp->n, sp->carry.piece);
     size_t count = split_until(sp, sp->hard, ends, max);
     if (sp->at < sp->hard || sp->at < sp->end) return count;
-    /* Let blocks of 64 bytes start again here: the rules do not depend on the text before a
-     * piece. */
+    /* Begin a new series of 64-byte blocks at this offset. This is possible because the rules do
+     * not depend on the text before a piece. */
     sp->base = sp->block = sp->at;
     sp->carry = (sgt_split_carry){.piece = sp->at};
     sp->in[0] = sp->in[1] = 0;
@@ -261,7 +263,7 @@ static int is_formed(const uint8_t *s, size_t n)
     return cp != SGT_UTF8_ILL_FORMED;
 }
 
-/* Return all categories that belong to the same class (sgt_class) as `set`. */
+/* Return the set of all categories that belong to the same class (sgt_class) as category `set`. */
 static unsigned class_of(unsigned set)
 {
     return set & LETTERS ? LETTERS : set & OTHERS ? OTHERS : set & BLANKS ? BLANKS : NUMBER;
@@ -323,8 +325,8 @@ static int ends_at(const sgt_rule *r, const uint8_t *s, size_t p, unsigned a, un
     return b == NUMBER || b == SPACE || ((b & LETTERS) && two_others(r, s, p));
 }
 
-/* Return 1 if the eight bytes at s are ASCII characters of one class, so that no cut is possible
- * between them. Long runs are skipped quickly in this way. */
+/* Return 1 if the eight bytes at s are ASCII characters of one class. No cut is possible between
+ * them then, so the search for a cut can skip them. */
 static int alike(const uint8_t *s)
 {
     const uint64_t top = WORD_OF(0x80);
@@ -343,12 +345,13 @@ size_t sgt_rule_cut(const sgt_rule *r, const void *text, size_t n, const uint64_
     size_t len, next;
     for (size_t p = n; p-- > 1;) {
         if (p >= 7 && s[p] < 0x80 && (gpt2 || r->digits != 1) && alike(s + p - 7)) {
-            /* skip seven bytes (the loop subtracts 1 more): a cut before the lowest of the eight is
-             * still possible */
+            /* skip seven of the eight bytes (6 here, 1 in the loop): a cut before the first of them
+             * is still possible */
             p -= 6;
             continue;
         }
-        /* The text must contain the complete character after the cut, which can have four bytes. */
+        /* Do not cut before a continuation byte. The complete character after the cut must be in
+         * s[n], because its category decides; it can have four bytes. */
         if ((s[p] & 0xC0) == 0x80 || (s[p] >= 0x80 && n - p < 4)) continue;
         const unsigned a = read_set_before(s, p, &len), b = read_set(s + p, n - p, &next);
         if (gpt2 ? gpt2_may_cut(s, n, p, a, len, b, joins) : ends_at(r, s, p, a, b)) return p;
@@ -408,17 +411,17 @@ int sgt_rule_within(const sgt_rule *r, const uint8_t *s, size_t n, size_t p, siz
     if ((a & BLANKS) && (b & BLANKS)) return within_blanks(s, p, a, before);
     if (r->cased && (a & LETTERS)) return a == b && within_cased(s, p, a, before);
     if (a & LETTERS) return (b & LETTERS) != 0;
-    /* require a third such character: if another character follows the second, the second might
-     * begin a word */
+    /* The characters before and after p are surely in one piece only if a third such character
+     * follows them: otherwise the second might begin a word. */
     const unsigned of = r->cased ? OTHER : OTHERS;
     return (a & of) && (b & of) && (next & of) && run_end(s, p, s[0] == ' ', of) == p;
 }
 
 /* ---- cuts inside a piece ---- */
 
-/* A hash, which was found by trial, divides the first bytes of characters into eight groups. With
- * GPT-2's vocabulary, grouping forbids 1.1 % of the cuts that `joins` allows in English text, and
- * 0.8 % in text of many scripts. */
+/* Divide the first bytes of characters into eight groups, by a hash that was found by trial. Bytes
+ * of one group share a bit, which forbids some cuts that `joins` allows. With GPT-2's vocabulary,
+ * these are 1.1 % of the cuts in English text and 0.8 % in text of many scripts. */
 void sgt_cuts_make(sgt_cuts *c, const uint64_t *joins)
 {
     memset(c, 0, sizeof *c);

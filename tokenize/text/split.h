@@ -57,19 +57,21 @@ void sgt_cuts_make(sgt_cuts *c, const uint64_t *joins);
 
 /* State that split_blocks.h passes from one block of 64 bytes to the next. */
 typedef struct sgt_split_carry {
-    /* masks of the previous block: low and high bits of its classes (sgt_class), and its U+0020
-     * bytes */
+    /* bit masks of the previous block's bytes: low and high bits of their classes (sgt_class);
+     * bytes U+0020 */
     uint64_t low, high, blank;
-    /* masks for the next block: piece starts that a contraction removes (clear) and adds (set) */
+    /* corrections to the next block's mask of piece starts, made by a contraction at the end of
+     * this block: starts to remove (clear) and to add (set) */
     uint64_t clear, set;
-    /* Only used by the rules other than GPT-2's. These fields, and `blank`, are flags for the last
-     * byte of the previous block. digits: how many numbers the last piece of that block has. */
+    /* Only used by the rules other than GPT-2's. Each field, and `blank`, is 1 if the last byte of
+     * the previous block has a property that the next block must know (rule_starts). digits: the
+     * number of numeric characters in that block's last piece so far. */
     uint64_t takes, blanks, line, other, letter, plain, lower, both, newline, number;
     unsigned digits;
-    /* over: how many bytes of the next block continue a character of this block; kind: that
-     * character's sgt_kind */
+    /* over: number of bytes at the start of the next block that belong to this block's last
+     * character; kind: sgt_kind of that character */
     unsigned over, kind;
-    /* start of the last piece; if it is returned in parts, the start of the first part */
+    /* offset at which the last piece starts, even if the piece is returned in several parts */
     size_t piece;
 } sgt_split_carry;
 
@@ -79,26 +81,26 @@ typedef struct sgt_splitter {
     const uint8_t *text;
     size_t n;
     size_t at; /* offset in `text` at which the next piece starts */
-    /* tables for cuts inside pieces; if set, pieces are returned in parts, cut wherever the tables
-     * allow it; initially NULL */
+    /* Tables that say where pieces may be cut (sgt_cuts). If not NULL, each piece is returned in
+     * parts, cut wherever the tables allow it. Initially NULL. */
     const sgt_cuts *cuts;
     const sgt_rule *rule; /* NULL: GPT-2's */
 
     /* The fields from here on are private to the code that splits, which reads blocks of 64
      * bytes. */
     size_t (*split)(struct sgt_splitter *s, uint32_t *ends, size_t max);
-    /* end of the piece whose parts are being returned by the code that splits one character at a
-     * time */
+    /* end of the piece that is now being returned in parts; only used where text is split one
+     * character at a time */
     size_t end;
-    /* used by the rules other than GPT-2's. base: offset of the first block; hard: offset up to
-     * which text is split one character at a time */
+    /* Used by the rules other than GPT-2's. base: offset at which the current series of 64-byte
+     * blocks began; hard: offset up to which text must be split one character at a time. */
     size_t base, hard;
     size_t block; /* offset of the next block */
-    /* mask of the piece starts in the previous block that have not been returned yet */
+    /* bit mask of the bytes of the previous block that start a piece not returned yet */
     uint64_t starts;
     sgt_split_carry carry;
-    /* in[i]: mask of the next block's bytes that continue a character of this block whose class has
-     * bit i set */
+    /* Bit masks of the next block's bytes that continue the last character of this block. in[i] is
+     * 0 unless bit i of that character's class is set. */
     uint64_t in[2];
     /* the pattern, if PCRE2 does the splitting (pattern.h); else NULL */
     struct sgt_pattern *pattern;
@@ -166,8 +168,8 @@ int sgt_rule_within(const sgt_rule *r, const uint8_t *s, size_t n, size_t p, siz
  * A word by case is U*l+, or else U+, and a contraction may follow it. U is upper case (Lu, Lt),
  * and l is lower case (Ll). Other letters and marks (Lm, Lo, M) are both. */
 
-/* code that splits by a rule: this library's code for the rules above, its code for GPT-2's rule,
- * or PCRE2 */
+/* the code that splits text by a rule: sgt's code for the rules above (SGT_RULE_OTHER), sgt's code
+ * for GPT-2's rule, or PCRE2 */
 typedef enum sgt_rule_code { SGT_RULE_OTHER, SGT_RULE_GPT2, SGT_RULE_PCRE2 } sgt_rule_code;
 
 struct sgt_rule {
@@ -180,7 +182,7 @@ struct sgt_rule {
     sgt_rule_code by;
 };
 
-/* Return which code splits by rule r; NULL is GPT-2's rule. */
+/* Return the code that splits text by rule r. r may be NULL for GPT-2's rule. */
 static inline sgt_rule_code sgt_rule_by(const sgt_rule *r) { return r ? r->by : SGT_RULE_GPT2; }
 
 /* Return the rule that has this name (gpt2, cl100k, o200k, llama3, qwen2 or nanochat) or this PCRE2

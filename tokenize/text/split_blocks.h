@@ -98,11 +98,12 @@ static inline uint64_t word_equal(uint64_t w, char c)
 
 #define SPLIT_INLINE static inline __attribute__((always_inline, unused))
 
-enum { SPLIT_READ = 72 }; /* number of bytes that are readable from the start of a block */
+/* number of bytes that must be readable from a block's first byte on: the block and eight more */
+enum { SPLIT_READ = 72 };
 
 typedef struct split_block {
-    /* low and high bit of each byte's sgt_class; all bytes of a character have the character's
-     * class */
+    /* masks of the low bits and of the high bits of the bytes' classes (sgt_class); a byte has the
+     * class of the character that it is part of */
     uint64_t low, high;
     uint64_t blank, quote; /* bytes that are U+0020; that are ' */
     uint64_t wide;         /* bytes that are not ASCII */
@@ -110,8 +111,8 @@ typedef struct split_block {
     uint64_t narrow_space, wide_space;
 } split_block;
 
-/* Classes (sgt_class) of the non-ASCII characters, as masks of the classes' low and high bits. Only
- * the bits of the characters' first bytes are used. */
+/* Classes (sgt_class) of the non-ASCII characters, as two masks: one of the classes' low bits, one
+ * of their high bits. Only the mask bits at the characters' first bytes are used. */
 typedef struct first_classes {
     uint64_t low, high;
 } first_classes;
@@ -119,19 +120,21 @@ typedef struct first_classes {
 typedef struct split_level {
     /* Classify the ASCII bytes of p[0..64). Fill in every field of *b except wide_space. */
     void (*classify)(const uint8_t *p, split_block *b);
-    /* Classify the non-ASCII characters: add them to b->low and b->high, and set b->wide_space.
-     * in[0] and in[1] hold bits for b->low and b->high: on entry, for the bytes of this block that
-     * continue a character of the previous block; on return, for the bytes of the next block that
-     * continue a character of this block. */
+    /* Classify the non-ASCII characters: add their classes to b->low and b->high, and set
+     * b->wide_space. A character may extend into the next block. in[0] and in[1] pass the class
+     * bits of its bytes there from one call to the next: they are added to b->low and b->high on
+     * entry, and set for the next block on return. */
     void (*classify_wide)(const uint8_t *p, uint64_t in[2], split_block *b);
-    /* Set *two to the mask of those `quotes` that s, d, m or t follows, and *three to the mask of
-     * those that ll, ve or re follows. */
+    /* `quotes` is the mask of quotes at which a contraction may begin. Set *two to the mask of
+     * those that are followed by s, d, m or t, and *three to the mask of those followed by ll, ve
+     * or re. */
     void (*contractions)(const uint8_t *p, uint64_t quotes, uint64_t *two, uint64_t *three);
     /* Set ends[k] = base + position of the k-th set bit of `starts`. The function may write up to
      * 64 entries of ends[]. */
     void (*flatten)(uint32_t *ends, uint64_t starts, uint32_t base);
-    /* Return the mask of the characters' first bytes in p[0..64) before which a piece may be cut.
-     * from: 0 if p[-1] can be read; 1 if the text starts at p[0], before which there is no cut. */
+    /* Return the mask of the first bytes of non-ASCII characters in p[0..64) before which c allows
+     * a cut inside a piece. from: 1 if the text starts at p[0], so that no cut can be before it; 0
+     * if p[-1] can be read. */
     uint64_t (*cut)(const sgt_cuts *c, const uint8_t *p, unsigned from);
     /* Only used by the rules other than GPT-2's. equal: return the mask of bytes that equal x;
      * upper: return the mask of bytes A to Z. */
@@ -139,8 +142,8 @@ typedef struct split_level {
     uint64_t (*upper)(const uint8_t *p);
 } split_level;
 
-/* index: a byte; value: 1 if it is white space, 2 if it is the first byte of characters some of
- * which are white space, else 0 */
+/* (first byte of a character): 1 if the character is white space; 2 if it depends on the bytes
+ * after; 0 if it is not */
 extern const uint8_t sgt_split_space[256];
 
 /* Return 1 if a white-space character that takes several bytes starts at p. */
@@ -157,8 +160,8 @@ static inline int split_is_space(const uint8_t *p)
     return sgt_split_space[*p] == 2 ? split_wide_space(p) : sgt_split_space[*p];
 }
 
-/* Return the mask of the non-ASCII white-space characters after which no further white space
- * follows. */
+/* Return the mask of the first bytes of those non-ASCII white-space characters that end a run of
+ * white space. */
 static inline uint64_t split_last_wide(const uint8_t *p, const split_block *b)
 {
     uint64_t last = 0;
@@ -189,8 +192,9 @@ SPLIT_INLINE void split_flatten(uint32_t *ends, uint64_t starts, uint32_t base)
     for (; starts; starts &= starts - 1) *ends++ = base + (uint32_t)__builtin_ctzll(starts);
 }
 
-/* Return the mask of piece starts in p[0..64) by GPT-2's rule. On entry, *c and `in` hold the state
- * after the previous block; on return, after this block. begin: 1 if the text begins at p[0]. */
+/* Return the mask of the bytes in p[0..64) at which a piece starts by GPT-2's rule. *c and `in`
+ * pass state from one block to the next, so the blocks must come in order. begin: 1 if the text
+ * begins at p[0]. */
 SPLIT_INLINE uint64_t split_starts(const split_level *level, sgt_split_carry *c, uint64_t in[2],
                                    const sgt_cuts *cuts, const uint8_t *p, unsigned begin)
 {
@@ -262,9 +266,9 @@ static inline int rule_line_goes_on(const sgt_splitter *s, size_t at)
     return s->rule->whole_end;
 }
 
-/* Of the bytes in `lines`, each directly after a newline, return those after which no further
- * newline follows in the same run of white space. space: mask of white space other than
- * newlines. */
+/* `lines` is a mask of bytes that follow a newline directly and are other white space. Return the
+ * mask of those among them after which the run of white space contains no further newline. space:
+ * mask of white space other than newlines. */
 static inline uint64_t rule_lines(const sgt_splitter *s, uint64_t lines, uint64_t space,
                                   uint64_t newline, size_t next)
 {
@@ -277,8 +281,9 @@ static inline uint64_t rule_lines(const sgt_splitter *s, uint64_t lines, uint64_
     return kept;
 }
 
-/* Return the mask of the starts of number pieces. number: mask of the bytes of numbers; before:
- * mask of the bytes that follow a byte of a number. */
+/* Return the mask of the bytes at which a piece of a run of numbers starts, if a piece holds at
+ * most `digits` of them. number: mask of the bytes of numeric characters; before: the same mask,
+ * moved to the bytes after. */
 static inline uint64_t rule_numbers(const uint8_t *p, unsigned digits, uint64_t number,
                                     uint64_t before, sgt_split_carry *c)
 {
@@ -298,7 +303,8 @@ SPLIT_INLINE uint64_t rule_number_starts(const uint8_t *p, unsigned digits, cons
                                          uint64_t number, sgt_split_carry *c)
 {
     uint64_t before = number << 1 | c->number, longer = number & before;
-    /* Set `longer` if a run has more bytes than a piece may have numbers, which is rare. */
+    /* `longer` becomes nonzero if a run of numbers has more than `digits` bytes, which is rare.
+     * Only then may a run be several pieces, and the slow way is needed. */
     for (unsigned i = 1; i < digits; i++) longer &= longer << 1;
     int begun = (c->number & number) != 0;
     c->number = number >> 63;
@@ -307,8 +313,9 @@ SPLIT_INLINE uint64_t rule_number_starts(const uint8_t *p, unsigned digits, cons
     return number & ~before;
 }
 
-/* Return the mask of the bytes directly after the characters that start at `starts`. Bits for bytes
- * of the next block go to *carry. wide: mask of non-ASCII bytes. */
+/* Return the mask of the bytes directly after the characters whose first bytes are in the mask
+ * `starts`. A bit that would lie after this block goes into *carry, for the next block. wide: mask
+ * of the bytes that are not ASCII. */
 SPLIT_INLINE uint64_t rule_behind(const uint8_t *p, uint64_t starts, uint64_t wide, uint64_t *carry)
 {
     uint64_t narrow = starts & ~wide, behind = narrow << 1 | *carry;
@@ -323,9 +330,9 @@ SPLIT_INLINE uint64_t rule_behind(const uint8_t *p, uint64_t starts, uint64_t wi
     return behind;
 }
 
-/* Return the mask of the bytes directly after the contractions that begin at `quotes`. If by_case
- * is set, a quote at the end of another contraction begins a word instead, and the quotes of
- * contractions are removed from *starts. */
+/* Return the mask of the bytes directly after contractions. A contraction begins at a quote in
+ * `quotes`, if letters such as s or ll follow. If by_case is set, a quote that directly follows a
+ * contraction begins no contraction, and the quotes of contractions are removed from *starts. */
 SPLIT_INLINE uint64_t rule_contractions(const uint8_t *p, uint64_t quotes, int by_case,
                                         uint64_t *starts, uint64_t *carry)
 {
@@ -342,8 +349,8 @@ SPLIT_INLINE uint64_t rule_contractions(const uint8_t *p, uint64_t quotes, int b
     return behind;
 }
 
-/* Return the mask of the starts of white-space pieces. newline: mask of all newlines; taken: mask
- * of the newlines that belong to the piece before them. */
+/* Return the mask of the bytes at which a piece of white space starts. newline: mask of all
+ * newlines; taken: mask of the newlines that belong to the piece of signs before them. */
 SPLIT_INLINE uint64_t rule_blank_starts(const sgt_splitter *s, sgt_split_carry *c,
                                         const uint64_t in[2], const uint8_t *p, size_t at,
                                         const split_block *b, uint64_t newline, uint64_t taken)
@@ -365,12 +372,14 @@ SPLIT_INLINE uint64_t rule_blank_starts(const sgt_splitter *s, sgt_split_carry *
     return starts;
 }
 
-/* Masks of a block's letters and marks by case. both: letters without case, and marks. */
+/* Masks of the bytes of a block's letters and marks, by case: upper-case letters, lower-case
+ * letters, both (letters without case, and marks), and marks. */
 typedef struct rule_cases {
     uint64_t upper, lower, both, mark;
 } rule_cases;
 
-/* Add `bytes`, the mask of the bytes of characters of this sgt_kind, to the masks of *k. */
+/* Add the mask `bytes` of a character's bytes to those masks of *k that the character's sgt_kind
+ * belongs to. */
 static inline void rule_add_case(rule_cases *k, unsigned kind, uint64_t bytes)
 {
     if (kind == SGT_KIND_LU || kind == SGT_KIND_LT) k->upper |= bytes;
@@ -397,13 +406,15 @@ static inline void rule_wide_cases(const uint8_t *p, uint64_t wide, sgt_split_ca
     }
 }
 
-/* Return the mask of the starts of upper-case runs that begin a piece. letter: mask of letters and
- * marks. Set *hard to 1 if the text after the block decides whether a run begins a piece. */
+/* Return the mask of the bytes at which a run of upper-case letters starts a piece, although a
+ * letter or mark comes before it. letter: mask of letters and marks. Set *hard to 1 if that depends
+ * on the text after the block. */
 SPLIT_INLINE uint64_t rule_case_starts(const rule_cases *k, uint64_t letter, sgt_split_carry *c,
                                        int *hard)
 {
-    /* Find letters without case that follow lower case: the addition carries through each run of
-     * such letters. */
+    /* `behind` marks the bytes after lower case, and the bytes after runs of letters without case
+     * that follow lower case. The addition finds the ends of such runs, because its carry passes
+     * through each run. */
     const uint64_t below = k->lower << 1 | c->lower;
     uint64_t sum, starts = 0;
     const uint64_t over = __builtin_add_overflow(k->both, k->both & below, &sum);
@@ -418,8 +429,9 @@ SPLIT_INLINE uint64_t rule_case_starts(const rule_cases *k, uint64_t letter, sgt
     return starts | (k->upper & behind);
 }
 
-/* Return the mask of piece starts in p[0..64), the block at offset `at`, by a rule other than
- * GPT-2's. Set *hard to 1 if the block must be split one character at a time. */
+/* Return the mask of the bytes in p[0..64) at which a piece starts, by a rule other than GPT-2's.
+ * The block begins at offset `at` of the text. Set *hard to 1 if it must be split one character at
+ * a time. */
 SPLIT_INLINE uint64_t rule_starts(const split_level *level, const sgt_splitter *s,
                                   sgt_split_carry *c, uint64_t in[2], const uint8_t *p, size_t at,
                                   int by_case, int *hard)
@@ -435,8 +447,8 @@ SPLIT_INLINE uint64_t rule_starts(const split_level *level, const sgt_splitter *
     if (by_case && ((level->equal(p, '/') & (newline << 1 | c->newline)) || k.mark & ~after_letter))
         return *hard = 1, 0;
 
-    /* Find the newlines directly after signs (characters of no other class): the addition carries
-     * through a run of newlines. */
+    /* `taken`: the newlines that follow a run of signs (characters of no other class) and belong to
+     * its piece. The addition finds them, because its carry passes through a run of newlines. */
     const uint64_t taken = newline & ~(newline + (newline & (other << 1 | c->takes)));
     uint64_t starts = rule_blank_starts(s, c, in, p, at, &b, newline, taken);
     uint64_t others = other & ~(other << 1 | c->other) & ~(b.blank << 1 | c->blank);
@@ -451,8 +463,8 @@ SPLIT_INLINE uint64_t rule_starts(const split_level *level, const sgt_splitter *
         if (k.both && (contracted | c->set)) return *hard = 1, 0;
         k.upper |= level->upper(p);
         k.lower |= letter & ~(k.upper | k.both);
-        /* Exclude starts inside a contraction: `contracted` marks the byte after a contraction, so
-         * its last letter is one byte before. */
+        /* A case change inside a contraction starts no piece. `contracted` marks the byte after a
+         * contraction, so its last letter, where the change may be, is one byte before. */
         starts |= rule_case_starts(&k, letter, c, hard) & ~(contracted >> 1 | c->set << 63);
         c->newline = newline >> 63;
     }
@@ -468,7 +480,8 @@ SPLIT_INLINE uint64_t rule_starts(const split_level *level, const sgt_splitter *
 
 /* ---- splitting block by block ---- */
 
-/* Kinds of rules; the code is compiled separately for each kind. */
+/* Groups of rules. The code is compiled separately for each, so that it has no branches on the
+ * rule. */
 enum { SPLIT_GPT2, SPLIT_OTHER, SPLIT_BY_CASE };
 
 /* Copy the last `left` bytes of the text, which start at p, to `room`, and append spaces. If
@@ -483,9 +496,9 @@ static inline const uint8_t *split_end(uint8_t room[1 + 2 * SPLIT_READ], const u
     return room + 1;
 }
 
-/* Return the mask of piece starts in the block at offset `at`. The end of the text counts as a
- * start; the start of the first block does not. Set *hard to 1 if the block must be split one
- * character at a time. */
+/* Return the mask of the bytes at which a piece starts, in the block at offset `at`. The end of the
+ * text counts as a start, so that the last piece gets an end; the start of the first block does not
+ * count. Set *hard to 1 if the block must be split one character at a time. */
 SPLIT_INLINE uint64_t split_block_at(const split_level *level, const sgt_splitter *s,
                                      sgt_split_carry *c, uint64_t in[2], size_t at, int kind,
                                      int *hard)
@@ -502,8 +515,8 @@ SPLIT_INLINE uint64_t split_block_at(const split_level *level, const sgt_splitte
     return starts & ~(uint64_t)begin;
 }
 
-/* Convert the piece starts in s->starts, at most `max` of them, to ends. Remove them from
- * s->starts, and return their number. */
+/* Convert piece starts to ends of pieces: a piece ends where the next one starts. Take the first
+ * `max` bits of s->starts, store their offsets in ends[], and clear them. Return their number. */
 static inline size_t split_next_starts(sgt_splitter *s, uint32_t *ends, size_t max)
 {
     size_t count = 0, from = s->at;
@@ -523,8 +536,8 @@ SPLIT_INLINE size_t split_blocks(const split_level *level, sgt_splitter *s, uint
 {
     size_t from = s->at, count = split_next_starts(s, ends, max);
     if (s->starts) return count;
-    /* Split while ends[] has room for the 64 pieces that a block may have. The state is copied to
-     * local variables, so that it stays in registers. */
+    /* Loop while ends[] has room for another 64 pieces, the most that a block may have. The state
+     * is copied to local variables, so that the compiler keeps it in registers. */
     sgt_split_carry c = s->carry;
     uint64_t in[2] = {s->in[0], s->in[1]};
     size_t at = s->block;
@@ -537,8 +550,8 @@ SPLIT_INLINE size_t split_blocks(const split_level *level, sgt_splitter *s, uint
     }
     if (count) {
         s->at = from + ends[count - 1];
-        /* too little room: find the next block with piece starts, and return as many as fit into
-     * ends[] */
+        /* ends[] has fewer than 64 entries: find the next block that has piece starts, and return
+         * as many as fit */
     } else {
         for (; at <= s->n && !s->starts && !hard; at += hard ? 0 : 64)
             s->starts = split_block_at(level, s, &c, in, at, kind, &hard);
