@@ -18,7 +18,7 @@ BUDGET = {
     "tools": 13556,
     "tests": 49555,
     "manuals": 1732,
-    "pages": 1282,
+    "pages": 1301,
 }
 HEADERS = {"loader/sgt_loader.h": 300, "tokenize/sgt_tokenize.h": 220}  # lines of public headers
 DATA = set(
