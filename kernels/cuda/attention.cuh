@@ -39,7 +39,7 @@ struct Tf32x3 {
 };
 enum : uint32_t { TF32_IGNORED = 0x1fff }; // low bits of a float, which TF32 tensor cores ignore
 template <class T>
-// number of tensor-core multiplications that one multiplication of type T takes
+// number of tensor-core multiplications per multiplication of two numbers of type T
 constexpr int PASSES = std::is_same<T, Tf32x3>::value ? 3 : 1;
 
 template <class T> DEV float number(T x)
@@ -61,8 +61,8 @@ template <class T> struct Heads {
     // as powers of 2
     float scale, scale_log2;
     sgt_cuda_dropout drop;
-    // limit: dropout threshold (sgt_dropout_limit); pitch: dropout elements from one query to the
-    // next
+    // limit: dropout threshold (sgt_dropout_limit); pitch: distance between the dropout elements of
+    // two consecutive queries
     uint32_t limit, pitch;
     float keep;
 };
@@ -163,8 +163,9 @@ template <int N> struct KeptTile {
     uint32_t word[4]; // for element e, at bit 4n + shift[e]
     int shift;
 
-    // Make the draws for queries in rows. The lane 4g + t draws for the four keys from 8n + 4 (t/2)
-    // on: for query row g if t is even, for query row g + 8 if t is odd.
+    // Make the draws for queries in rows. In each block n of 8 columns, the lane 4g + t draws for
+    // the four keys from 8n + 4 (t/2) on: for query row g if t is even, for query row g + 8 if t is
+    // odd.
     DEV void by_rows(const Kept<true> &k, int query, int key)
     {
         int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;

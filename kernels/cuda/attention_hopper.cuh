@@ -25,7 +25,7 @@ enum {
     BOX = 64,                // rows of one TMA copy
     STAGES = 2,
     PRODUCER_REGISTERS = 24,
-    CONSUMER_REGISTERS = 240, // in total 24 * 128 + 240 * 256 = 64,512 of 65,536
+    CONSUMER_REGISTERS = 240, // registers; in total 24 * 128 + 240 * 256 = 64,512 of 65,536
     BARRIERS = 1024           // bytes reserved before the tiles, which must be 1024-byte aligned
 };
 

@@ -138,7 +138,7 @@ DEV void consume_queries(const KeysShared<T, D> &m, const Heads<T> &a, const Sig
     Head h(a, blockIdx.x);
     KeySums<T, D, DROP> sums;
     int row = threadIdx.x / 128 * MINE, key = first + threadIdx.x / 32 * 16;
-    // index after the last query that sees any of the group's keys
+    // one past the last query that sees any of the group's keys
     int seen = sight.after_queries(first + row + MINE - 1);
     int i = 0, query = first;
     DEV_UNROLL_FOR (int n = 0; n < D / 8; n++)
@@ -163,7 +163,7 @@ __global__ void __launch_bounds__(HOPPER_THREADS, 1)
 {
     KeysShared<T, D> m;
     Sight<T> sight(a, blockIdx.x);
-    // index after the last query that sees any of the block's keys
+    // one past the last query that sees any of the block's keys
     int first = blockIdx.y * BOTH, end = sight.after_queries(first + BOTH - 1);
     make_barriers(m.own, m.ring);
     if (threadIdx.x >= CONSUMERS * 128) {

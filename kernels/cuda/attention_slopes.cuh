@@ -89,8 +89,9 @@ DEV void times_slope_rows(float (&dp)[N][4], const float (&p)[N][4], const float
 
 // Return the factor by which a query's dq is multiplied: 0 if the query sees only its own key, else
 // the scale. A query that sees only its own key has probability 1 for any score, so its score's
-// gradient is exactly 0. The formula would leave a rounding error, which AdamW would divide by its
-// own size. dk_factor is 0 for a key that only such a query sees.
+// gradient is exactly 0. The formula would leave a rounding error, which AdamW would turn into a
+// full update, because it divides by the gradient's size. dk_factor is 0 for a key that only such a
+// query sees.
 template <class T> DEV float dq_factor(const Heads<T> &a, const Sight<T> &sight, int query)
 {
     return sight.first_key(query) == query ? 0 : a.scale;

@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(THREADS)
         load(x, global + whole + threadIdx.x);
         add_exps(s, x);
     }
-    // Read the target's logit before the barrier in block_combine. After it, other threads
+    // Read the target's logit before the barrier in block_combine. After the barrier, other threads
     // overwrite logits.
     float wanted = target < 0 ? 0 : dev::to_float(global[target]);
     s = block_combine<WARPS>(s, shared);

@@ -50,8 +50,8 @@ typedef struct sgt_cuda_control {
     /* sum of squared gradients; the ranks all-reduce loss, targets and squares together */
     double squares;
     double norm;       /* norm of the averaged gradient, before clipping */
-    float mean_scale;  /* factor of Muon's gradients: averages and removes loss_scale */
-    float grad_scale;  /* factor of all other gradients: mean_scale with clipping */
+    float mean_scale;  /* factor that averages Muon's gradients and undoes loss_scale */
+    float grad_scale;  /* mean_scale combined with clipping, for all other gradients */
     int32_t found_inf; /* 1 if a gradient is infinite or NaN; this update is then skipped */
     double c1, c2;     /* AdamW's bias corrections for this update (see sgt_adamw) */
     /* results of the previous step, for the host to read */
@@ -101,8 +101,8 @@ size_t sgt_cuda_embed_backward_scratch(size_t n, size_t C);
 
 /* sum = x + dropout(y + bias). Then for each row of sum: mean, rstd = 1/sqrt(var + eps), and out =
  * (sum - mean)*rstd*w + b.
- *   x, y, sum, out (n, C); bias (C) like x; w, b (C) float; mean, rstd (n); sum may be x; bias and
- *   drop may be NULL
+ *   x, y, sum, out (n, C); bias (C) of x's type; w, b (C) float; mean, rstd (n); sum may be x; bias
+ *   and drop may be NULL
  * If y is NULL, the kernel normalizes x instead of sum, and does not write sum. Here and in
  * sgt_cuda_layernorm_backward, C must be at most 12,672, because two floats per column must fit in
  * the shared memory of a block. */
@@ -192,7 +192,8 @@ void sgt_cuda_place_documents(sgt_cuda_stream s, const sgt_cuda_documents *docum
 /* Parameters of attention: B sequences of T tokens, with H heads of D numbers each. */
 typedef struct sgt_cuda_heads {
     sgt_cuda_type type;
-    /* for float32: 1: round operands to TF32; 0: compute each product as three TF32 products */
+    /* used only for float32; 1: round operands to TF32; 0: compute each product as three TF32
+     * products */
     int tf32;
     size_t B, T, H, D;
     float scale;

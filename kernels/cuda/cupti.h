@@ -60,9 +60,8 @@ typedef struct sgt_cupti_kernel {
     const char *range, *label; /* as pushed; NULL: none */
     uint32_t device, stream;
     uint64_t start, end;
-    double flops,
-        /* as given to sgt_cupti_work, but for a copy or fill, `bytes` is its size; 0: unknown */
-        bytes;
+    /* as declared with sgt_cupti_work; for a copy or fill, `bytes` is its size; 0: unknown */
+    double flops, bytes;
 } sgt_cupti_kernel;
 
 /* Begin a recording. */

@@ -9,7 +9,7 @@
 namespace sgt
 {
 
-// Return the row number within the step that row b of this micro-step has.
+// Return which row of the step is row b of this micro-step.
 DEV uint64_t step_row(const sgt_cuda_place &place, uint64_t b)
 {
     return place.row + b * (place.ranks > 1 ? place.ranks : 1);

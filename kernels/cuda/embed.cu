@@ -103,7 +103,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) embed_join_kernel(
     for (int c = threadIdx.x; c < a.C; c += THREADS) {
         float total = a.partial[(size_t)blockIdx.x * 2 * a.C + a.C + c], x[JOINED];
         for (int k = blockIdx.x + 1, n = JOINED; n == JOINED; k += JOINED) {
-            n = 0; // number of these JOINED chunks that contain the run: the first n
+            n = 0; // number of these JOINED chunks that contain the run, always the first ones
             DEV_UNROLL_FOR (int i = 0; i < JOINED; i++) {
                 bool has = (k + i) * CHUNK < a.n && a.sorted[(k + i) * CHUNK] == id;
                 x[i] = has ? a.partial[(size_t)(k + i) * 2 * a.C + c] : 0;

@@ -230,8 +230,8 @@ static int read_choices(sgt_cuda_gemms *g, sgt_error *err)
 
 /* Return the set of methods by which the library may combine partial sums over k. If D has 16 bits,
  * partial sums must not be added in D's type, because each of them would be rounded. If the results
- * must have the same bits each time, partial sums must not be added in place, because the order of
- * additions would be that in which blocks finish. */
+ * must have the same bits each time, partial sums must not be added in place, because blocks would
+ * add them in the order in which the blocks finish. */
 static uint32_t allowed_reductions(const sgt_cuda_gemm *p)
 {
     if (p->owner->o.deterministic || p->shape.out != SGT_F32) return SGT_LT_REDUCTION_COMPUTE_TYPE;

@@ -40,8 +40,8 @@ typedef enum sgt_cuda_epilogue {
  * epilogue. op(X) is X or its transpose. */
 typedef struct sgt_cuda_gemm_shape {
     size_t m, n, k;
-    /* trans_a: 1: A is stored as (k, m), 0: as (m, k). trans_b: 1: B is stored as (n, k), 0: as (k,
-     * n) */
+    /* trans_a is 1 if A is stored as (k, m), 0 if as (m, k). trans_b is 1 if B is stored as (n, k),
+     * 0 if as (k, n). */
     int trans_a, trans_b;
     /* row strides of the stored matrices, in numbers; aux has stride ldd */
     size_t lda, ldb, ldd;
@@ -71,8 +71,8 @@ typedef struct sgt_cuda_gemms_options {
      * again. The string must stay valid until close. */
     const char *cache;
     /* 1: give the same bits each time. The library then splits k only in reproducible ways, and
-     * timings are ignored. The algorithm is that in `choices`, or else the first one of the
-     * heuristics whose results are correct. */
+     * timings are ignored. The algorithm comes from `choices`. If `choices` has none for the shape,
+     * the algorithm is the first one of the heuristics whose results are correct. */
     int deterministic;
     /* Text from sgt_cuda_gemms_choices, of this or an earlier run, or NULL. Text for a different
      * device or library version is ignored. The string is not used after open. */

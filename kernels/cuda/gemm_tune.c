@@ -16,10 +16,10 @@
 #define FLUSH ((size_t)64 << 20)  /* default number of bytes overwritten before a timed run */
 #define ROUNDS 9                  /* maximum number of timed runs per candidate */
 #define LEAST_ROUNDS 3            /* minimum number of timed runs, however long they take */
-#define ENOUGH_MS 60.0f           /* timing ends once all timed runs took this long in total */
+#define ENOUGH_MS 60.0f           /* timing ends once all timed runs took this many ms in total */
 /* once the first runs took this many milliseconds in total, no further candidate is tried */
 #define LONG_MS 300.0f
-#define TOO_SLOW 1.25f /* a candidate is dropped if it is this many times slower than the fastest */
+#define TOO_SLOW 1.25f /* drop candidates that take more than this many times the fastest time */
 /* number of rows and of columns in which D is checked: the first, the last, and some between */
 enum { ROWS = 8, COLUMNS = 16, CHECKED = ROWS * COLUMNS };
 
@@ -333,8 +333,8 @@ static void try_all(tuner *t, const sgt_lt_result *candidates, int count, sgt_er
 
 /* ---- the race ---- */
 
-/* Run each candidate once that was not dropped yet. Then drop the candidates that are too slow. In
- * the first round, drop them only if the runs took more than ENOUGH_MS in total. */
+/* Run each remaining candidate once. Then drop the candidates that are too slow. In the first
+ * round, drop them only if the runs took more than ENOUGH_MS in total. */
 static void run_round(tuner *t, int round, float *spent, sgt_error *err)
 {
     float fastest = 1e30f;
