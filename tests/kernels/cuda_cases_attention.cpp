@@ -1,5 +1,9 @@
 /* cuda_cases_attention.cpp: flash attention on the device, forward and backward, compared with sums
  * in double: tensor cores in 16 bits, float32 and TF32; tiles; Hopper's; dropout; documents. */
+#include <string.h>
+
+#include <vector>
+
 #include "tests/kernels/cuda_types.h"
 #include "kernels/dropout.h"
 
@@ -508,4 +512,38 @@ CUDA_CASE(cuda_attention_hopper_apart)
         for (int i = 0; i < 3 * N; i++) qkv[3 * N + i] = dev::from_float<dev::bf16>(NAN);
         for (int i = 0; i < N; i++) dout[N + i] = dev::from_float<dev::bf16>(NAN);
     }
+}
+
+/* Launch Hopper's backward pass many times on the same inputs. A rare race would change some
+ * bits. */
+template <class T> static void attend_again(check *t, size_t D, const extras &with)
+{
+    const shape s = {2, 203, 2, D};
+    const size_t rows = s.B * s.T * s.H, n = 3 * rows * D;
+    T *qkv, *dout, *out = cuda_output<T>(t, rows * D), *grads = cuda_output<T>(t, n);
+    float *lse = cuda_output<float>(t, rows), *delta = cuda_output<float>(t, rows);
+    const heads h = draw(t, s, &qkv, &dout, with);
+    const sgt_cuda_heads a = asked<T>(h, hopper);
+    std::vector<T> first;
+    hopper.forward(0, &a, out, lse, cuda_there(t, qkv));
+    for (int launch = 0; launch < 200 && !t->failures; launch++) {
+        memset(grads, 0xff, n * sizeof *grads);
+        hopper.backward(0, &a, grads, delta, cuda_there(t, dout), out, lse, cuda_there(t, qkv));
+        cuda_sync(t);
+        if (!launch) first.assign(grads, grads + n);
+        if (memcmp(grads, first.data(), n * sizeof *grads) == 0) continue;
+        check_equal(t, "dq dk dv again", cuda_floats(t, grads, n), cuda_floats(t, first.data(), n),
+                    n);
+    }
+}
+
+CUDA_CASE(card_attention_hopper_again)
+{
+    if (!cuda_card(t) || !cuda_hopper(t)) return;
+    for (size_t D : {64, 128})
+        for (bool drops : {false, true})
+            for (size_t longest : {0, 7, 130}) {
+                attend_again<dev::bf16>(t, D, {drops, longest});
+                attend_again<dev::f16>(t, D, {drops, longest});
+            }
 }
