@@ -98,16 +98,22 @@ static void draw_documents(check *t, heads *h, size_t longest)
     h->documents = {start, end};
 }
 
+/* Return dropout as kernels/ref takes it for head `which`. */
+static sgt_dropout drop_of(const heads &h, size_t which)
+{
+    const sgt_cuda_place *p = h.drop->place;
+    uint64_t row = p->row + which / h.H * p->ranks;
+    return {p->seed, sgt_dropout_draw(p->step, h.drop->layer, h.drop->site),
+            sgt_dropout_attention_element(row, which % h.H, 0, 0, h.H, h.T), h.drop->rate};
+}
+
 /* Return dropout's factor for key j and query i of head `which`. */
 static double factor(const heads &h, size_t which, size_t i, size_t j)
 {
     if (!h.drop) return 1;
-    const sgt_cuda_place *p = h.drop->place;
-    uint64_t row = p->row + which / h.H * p->ranks,
-             draw = sgt_dropout_draw(p->step, h.drop->layer, h.drop->site);
-    return sgt_dropout_factor(p->seed, draw,
-                              sgt_dropout_attention_element(row, which % h.H, i, j, h.H, h.T),
-                              h.drop->rate);
+    const sgt_dropout d = drop_of(h, which);
+    return sgt_dropout_factor(d.seed, d.draw,
+                              d.first + sgt_dropout_attention_element(0, 0, i, j, 1, h.T), d.rate);
 }
 
 /* Return where head `which` of B*H starts, in qkv and in out. */
@@ -130,61 +136,21 @@ static double dot(const float *a, const float *b, size_t D, double *absolute)
     return sum;
 }
 
-/* Compute attention with dropout in double, as kernels/ref defines it: p_ij times its factor weighs
- * v_j. */
-static void dropped(const heads &h, size_t which)
+/* Compute a pass of head `which` by kernels/ref. */
+static void reference(check *t, const heads &h, size_t which, bool backward)
 {
+    const sgt_dropout d = h.drop ? drop_of(h, which) : sgt_dropout(), *drop = h.drop ? &d : NULL;
     const float *q = h.qkv + packed_at(h, which), *k = q + h.plain_ld, *v = k + h.plain_ld;
-    double p[MOST_T], absolute;
-    for (size_t i = 0; i < h.T; i++) {
-        float *out = h.out + plain_at(h, which) + i * h.plain_ld;
-        double max = -INFINITY, total = 0;
-        for (size_t j = first_key(h, which, i); j <= i; j++)
-            max = fmax(max, p[j] = h.scale *
-                                   dot(q + i * h.packed_ld, k + j * h.packed_ld, h.D, &absolute));
-        for (size_t j = first_key(h, which, i); j <= i; j++) total += p[j] = exp(p[j] - max);
-        for (size_t d = 0; d < h.D; d++) {
-            double sum = 0;
-            for (size_t j = first_key(h, which, i); j <= i; j++)
-                sum += factor(h, which, i, j) * p[j] / total * v[j * h.packed_ld + d];
-            out[d] = (float)sum;
-        }
-        h.lse[which * h.T + i] = (float)(max + log(total));
-    }
-}
-
-/* Compute the gradients of dropped(): ds_ij = p_ij (f_ij dout_i.v_j - delta_i), dv_j = sum_i f_ij
- * p_ij dout_i. The gradient of softmax needs sum_j p_ij f_ij dout_i.v_j. Kernels use delta_i =
- * dout_i.out_i instead; the two differ only because out is rounded to T. Check that they agree. */
-template <class T> static void dropped_backward(check *t, const heads &h, size_t which)
-{
-    const float *qs = h.qkv + packed_at(h, which);
-    size_t width = h.plain_ld, ld = h.packed_ld;
-    double *sums = check_doubles(t, h.T * ld), p[MOST_T], dp[MOST_T], absolute;
-    for (size_t i = 0; i < h.T; i++) {
-        const float *q = qs + i * ld, *dout = h.dout + plain_at(h, which) + i * width;
-        double delta = dot(dout, h.out + plain_at(h, which) + i * width, h.D, &absolute), total = 0,
-               mean = 0;
-        double bound = (1.01 * Type<T>::unit + 2 * UNIT) * absolute;
-        for (size_t d = 0; d < h.D; d++) bound += Type<T>::tiny * fabs(dout[d]);
-        for (size_t j = first_key(h, which, i); j <= i; j++) {
-            double s = h.scale * dot(q, qs + width + j * ld, h.D, &absolute);
-            total += p[j] = exp(s - h.lse[which * h.T + i]);
-            dp[j] = factor(h, which, i, j) * dot(dout, qs + 2 * width + j * ld, h.D, &absolute);
-            mean += p[j] * dp[j];
-        }
-        check_near(t, "delta", delta, mean / total, bound);
-        for (size_t j = first_key(h, which, i); j <= i; j++)
-            for (size_t d = 0; d < h.D; d++) {
-                double ds = h.scale * p[j] * (dp[j] - delta);
-                sums[i * ld + d] += lone_query(h, which, i) ? 0 : ds * qs[j * ld + width + d];
-                sums[j * ld + width + d] += lone_key(h, which, j) ? 0 : ds * q[d];
-                sums[j * ld + 2 * width + d] += factor(h, which, i, j) * p[j] * dout[d];
-            }
-    }
-    for (size_t i = 0; i < 3 * h.T; i++)
-        for (size_t d = 0; d < h.D; d++)
-            h.grads[packed_at(h, which) + i * width + d] = (float)sums[i * width + d];
+    float *out = h.out + plain_at(h, which), *lse = h.lse + which * h.T,
+          *to = h.grads + packed_at(h, which);
+    if (backward)
+        t->ref->attention_backward(to, to + h.plain_ld, to + 2 * h.plain_ld, h.packed_ld,
+                                   h.dout + plain_at(h, which), out, h.plain_ld, lse, q, k, v,
+                                   h.packed_ld, h.T, h.D, h.scale, drop, starts(h, which),
+                                   h.scratch);
+    else
+        t->ref->attention(out, h.plain_ld, lse, q, k, v, h.packed_ld, h.T, h.D, h.scale, drop,
+                          starts(h, which), h.scratch);
 }
 
 template <class T>
@@ -222,14 +188,7 @@ static heads draw(check *t, const shape &s, T **qkv, T **dout, const extras &wit
     if (with.longest) draw_documents(t, &h, with.longest);
     check_at(t, "B %zu, T %zu, H %zu, D %zu%s%s", s.B, s.T, s.H, s.D, with.drops ? ", dropout" : "",
              with.longest ? ", documents" : "");
-    for (size_t i = 0; i < s.B * s.H; i++) {
-        const float *q = h.qkv + packed_at(h, i);
-        if (with.drops) dropped(h, i);
-        else
-            t->ref->attention(h.out + plain_at(h, i), h.plain_ld, h.lse + i * s.T, q,
-                              q + h.plain_ld, q + 2 * h.plain_ld, h.packed_ld, s.T, s.D, h.scale,
-                              NULL, starts(h, i), h.scratch);
-    }
+    for (size_t i = 0; i < s.B * s.H; i++) reference(t, h, i, false);
     return h;
 }
 
@@ -320,6 +279,9 @@ static void backward_bounds(double *grads, const heads &h, size_t which, double 
             double e_ds = fabs(ds) * (e_p + 4 * UNIT + unit) + tiny +
                           p * (f * ((double)(h.D + 2) * UNIT + product) * terms + e_delta +
                                2 * UNIT * fabs(dp));
+            /* ref sets ds to 0 here. Kernels do so only where dq or dk must be 0; in other sums ds
+             * is the error of rounding out to T. */
+            if (lone_query(h, which, i)) e_ds += fabs(ds);
             for (size_t d = 0; d < h.D; d++) {
                 grads[at + i * h.packed_ld + d] += h.scale * e_ds * fabs(k[d]);
                 grads[at + j * h.packed_ld + width + d] += h.scale * e_ds * fabs(q[d]);
@@ -346,14 +308,7 @@ static void backward_at(check *t, const shape &s, const path &by, const extras &
     by.backward(0, &a, grads, cuda_output<float>(t, rows), cuda_there(t, dout), out,
                 cuda_copy<float>(t, h.lse, rows), cuda_there(t, qkv));
     for (size_t i = 0; i < s.B * s.H; i++) {
-        const float *q = h.qkv + packed_at(h, i);
-        float *to = h.grads + packed_at(h, i);
-        if (with.drops) dropped_backward<T>(t, h, i);
-        else
-            t->ref->attention_backward(
-                to, to + h.plain_ld, to + 2 * h.plain_ld, h.packed_ld, h.dout + plain_at(h, i),
-                h.out + plain_at(h, i), h.plain_ld, h.lse + i * s.T, q, q + h.plain_ld,
-                q + 2 * h.plain_ld, h.packed_ld, s.T, s.D, h.scale, NULL, starts(h, i), h.scratch);
+        reference(t, h, i, true);
         backward_bounds<T>(bound, h, i, by.operand);
     }
     stored_as<T>(bound, h.grads, 3 * n);
