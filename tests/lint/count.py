@@ -18,7 +18,7 @@ BUDGET = {
     "tools": 13556,
     "tests": 49414,
     "manuals": 1732,
-    "pages": 1301,
+    "pages": 1324,
 }
 HEADERS = {"loader/sgt_loader.h": 300, "tokenize/sgt_tokenize.h": 220}  # lines of public headers
 DATA = set(
