@@ -23,9 +23,10 @@
 #include "tokenize/input/source.h"
 #include "tokenize/text/utf8.h"
 
-/* maximum number of skipped files that get a separate notice; one more notice counts the rest */
+/* maximum number of skipped files that get a notice each; the rest are counted in one more
+ * notice */
 #define SKIPPED_SAID 5
-/* maximum number of bytes read to decide if a stream is JSON Lines */
+/* maximum number of bytes that are examined to decide whether a stream is JSON Lines */
 #define FORM_PREFIX ((size_t)16 << 20)
 
 typedef struct walk {
@@ -35,13 +36,14 @@ typedef struct walk {
     struct stat out_stat;
     char *out_real; /* real path of the output folder; NULL if unknown */
     int listed;     /* 1 if the current INPUT comes from a list (@LIST) */
-    /* number of files skipped without a separate notice: [0] files that are not text, [1] truncated
-     * Parquet files */
+    /* number of skipped files without a notice of their own: [0] files that are not text, [1]
+     * truncated Parquet files */
     uint64_t more[2];
     sgt_lookahead first; /* first bytes of the file being examined */
-    /* (form): number of files whose form was recognized from their first bytes */
+    /* (sgt_form): number of files that were recognized as this form by their first bytes */
     size_t found[SGT_FORM_MORE];
-    size_t first_found[SGT_FORM_MORE]; /* (form): index of the first file counted in `found` */
+    /* (sgt_form): index in c->files of the first of these files */
+    size_t first_found[SGT_FORM_MORE];
     sgt_error *err;
 } walk;
 
@@ -50,16 +52,16 @@ typedef struct walk {
  * Recognizes files that are not text, by their magic numbers and by bytes that no text has. Also
  * recognizes JSON Lines, by parsing the first one or two objects in a copy of the bytes. */
 
-/* Return 1 if p[n] is not valid UTF-8. whole: 1 if p[n] is the entire file; if it is 0, a character
- * that the end of p[n] cuts off does not count. */
+/* Return 1 if p[n] is not valid UTF-8. whole: 1 if p[n] is the entire file. If it is 0, a character
+ * at the end of p[n] may be incomplete, because its other bytes may follow in the file. */
 static int is_ill_formed(const uint8_t *p, size_t n, int whole)
 {
     size_t valid = sgt_utf8_valid(p, n);
     uint32_t cp;
     if (valid == n) return 0;
     if (whole || n - valid > 3) return 1;
-    /* An ill-formed unit at the end of p[n] may be the beginning of a character that later bytes
-     * complete. */
+    /* The last ill-formed unit of p[n] is no error if it may be the beginning of a character whose
+     * other bytes follow in the file. */
     return sgt_utf8_unit(p + valid, n - valid, &cp) < n - valid || p[valid] < 0xC2 ||
            p[valid] > 0xF4;
 }
@@ -84,14 +86,14 @@ static size_t skip_space(const uint8_t *p, size_t at, size_t n)
     return at;
 }
 
-/* A copy of the first bytes of a stream, followed by 1 + SGT_JSON_PAD newlines. The parser decodes
- * it in place. */
+/* A copy of a stream's first bytes, which the parser may change, followed by 1 + SGT_JSON_PAD
+ * newlines. */
 typedef struct beginning {
     const sgt_json_path *path;
     uint8_t *text, *scratch; /* scratch has the same size as text */
     size_t n;
     int whole; /* 1: `text` is the whole stream */
-    int last;  /* 1 if no further bytes of the stream will be examined */
+    int last;  /* 1 if the form must be decided by these bytes, even if the stream continues */
 } beginning;
 
 /* Return the form (sgt_form) of a text whose first line begins with a brace at `at`. */
@@ -114,13 +116,14 @@ static sgt_form classify_array(const beginning *b, size_t at)
 {
     sgt_json_found found;
     for (size_t i = at; i < b->n; i++)
-        /* the parser reads one line, but an array element may span several */
+        /* replace newlines by spaces, because the parser reads one line, and an array element may
+         * span several */
         if (b->text[i] == '\n') b->text[i] = ' ';
     at = skip_space(b->text, at + 1, b->n);
     if (at < b->n && b->text[at] != '{') return SGT_FORM_TEXT;
     if (!sgt_json_line(b->path, b->text + at, b->scratch, 0, &found)) return SGT_FORM_ARRAY;
-    /* If the error is that the object lacks the field, the object is complete. Any other error may
-     * be due to bytes not read yet. */
+    /* If the only error is that the object lacks the field, the object is complete, so this array
+     * is not of documents. Any other error may disappear when more bytes are read. */
     return b->last || found.at == SGT_JSON_NOWHERE ? SGT_FORM_TEXT : SGT_FORM_MORE;
 }
 
@@ -148,8 +151,9 @@ int sgt_lookahead_read(sgt_lookahead *l, sgt_source *s, size_t want, const char 
     return rc < 0 ? rc : sgt_source_read(s, l->bytes, &l->n, want, &l->end, err);
 }
 
-/* Return SGT_OK instead of an error in a compressed file, otherwise rc. The error is reported when
- * the file is tokenized; here, only the bytes before it are examined. */
+/* If f is compressed, return SGT_OK instead of the error rc, so that only the bytes before the
+ * error are examined now. The error is reported later, when the file is tokenized. Otherwise return
+ * rc. */
 static int pardon(const sgt_corpus_file *f, int rc)
 {
     return f->pack && rc != SGT_ENOMEM ? SGT_OK : rc;
@@ -246,8 +250,8 @@ static int read_beginning(walk *w, const sgt_corpus_file *f, sgt_source **s)
                : pardon(f, sgt_lookahead_read(&w->first, *s, SGT_BINARY_PREFIX, f->path, w->err));
 }
 
-/* Set f->rows to 1 if the file also ends in Parquet's magic number. The caller has found that it
- * begins like Parquet. */
+/* Set f->rows to 1 if the file ends in Parquet's magic number. The caller has already found that
+ * number at the beginning of the file; a truncated file lacks it at the end. */
 static int read_end(walk *w, sgt_corpus_file *f, sgt_source *s)
 {
     uint8_t mark[4];
@@ -258,9 +262,9 @@ static int read_end(walk *w, sgt_corpus_file *f, sgt_source *s)
     return rc < 0 ? rc : SGT_OK;
 }
 
-/* Leave out a file and return 1, with a notice that gives the reason in *w->err. If `named` is 1,
- * the file itself is an INPUT, so return an error instead. cut: 1 if the file is truncated Parquet,
- * 0 if it is not text. */
+/* Skip a file: print a notice with the reason in *w->err, and return 1. But if `named` is 1, the
+ * user has named this file as an INPUT, so return an error. cut: 1 if the file is truncated
+ * Parquet, 0 if it is not text; each kind is counted separately. */
 static int leave_out(walk *w, const sgt_corpus_file *f, int named, int cut)
 {
     const sgt_error why = *w->err;
@@ -272,9 +276,9 @@ static int leave_out(walk *w, const sgt_corpus_file *f, int named, int cut)
 }
 
 /* Find out what a file holds, and check that it can be read: failing now is better than failing
- * after an hour of work. Return 1 if the file is left out, because it is not text or, with
- * --skip-bad, because it is truncated Parquet, which lacks its metadata. named: 1 if the file
- * itself is an INPUT; leaving it out is then an error. */
+ * after an hour of work. Return 1 if the file is skipped, because it is not text or, with
+ * --skip-bad, because it is truncated Parquet, which lacks its metadata. named: 1 if the user has
+ * named this file as an INPUT; skipping it is then an error. */
 static int inspect_file(walk *w, sgt_corpus_file *f, int named)
 {
     const int open = w->o->format == SGT_FORMAT_AUTO, skip = w->c->skip_binary,
@@ -348,8 +352,9 @@ static int in_order(const FTSENT **a, const FTSENT **b)
     return p - q;
 }
 
-/* Return 1 if a name below a folder counts as hidden: it begins with a dot, or it is one of the
- * files without rows that Hadoop writes next to a table's Parquet files. */
+/* Return 1 if an entry of an INPUT folder with this name is skipped as hidden: the name begins with
+ * a dot, or it is one of the files without rows that Hadoop writes next to a table's Parquet
+ * files. */
 static int is_hidden(const char *name)
 {
     return name[0] == '.' || !strcmp(name, "_SUCCESS") || !strcmp(name, "_metadata") ||
@@ -375,7 +380,8 @@ static int is_link(const char *path)
     return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
 }
 
-/* Entries of an INPUT folder that are left out: their number, and the path of the first one. */
+/* Entries skipped in an INPUT folder for one reason: their number, and the path of the first
+ * one. */
 typedef struct left {
     uint64_t count;
     char *first;
@@ -388,7 +394,9 @@ static int count_entry(left *l, const char *path, sgt_error *err)
 }
 
 /* Process an entry that fts has found below an INPUT folder, and add it if it is a file. base:
- * offset in the entry's path at which the file's name begins. */
+ * length of the prefix of the entry's path that is not part of the file's name. *hidden and *odd
+ * count the entries skipped because they are hidden, and because they are neither file nor
+ * folder. */
 static int list_entry(walk *w, FTS *tree, FTSENT *e, size_t base, left *hidden, left *odd)
 {
     const char *path = e->fts_path;
@@ -472,13 +480,14 @@ static int list_path(walk *w, const char *input)
 
 /* ---- lists ---- */
 
-/* Add the paths in a list, which is read from f; `list` is its name for messages. Paths end in
- * newlines, or in NULs if there is a NUL among the first bytes read; a path has at most PATH_MAX
- * bytes, so a NUL is found there. UTF-16 has NULs, too; its "paths" do not exist, and the error
- * then names the encoding. */
+/* Add the paths in a list that is read from f; messages call it `list`. Each path ends in a
+ * newline, or in a NUL if the first bytes read contain one. (A path has at most PATH_MAX bytes, so
+ * these bytes contain the end of the first path.) A list in UTF-16 contains NULs, too. Its "paths"
+ * do not exist, and the error then says that the list is UTF-16. */
 static int list_paths(walk *w, const char *list, FILE *f)
 {
-    /* bytes of the list not yet used; it has room for one path and its end */
+    /* bytes read from the list but not processed yet; there is room for the longest path and its
+     * end */
     char text[PATH_MAX + 2];
     size_t n = 0, number = 0, found = 0;
     int ends = '\n', rc = SGT_OK;

@@ -45,7 +45,7 @@
 
 #define SGT_KEPT_NAMES 16 /* maximum number of fields that --keep-fields accepts */
 
-/* Fields of each document to be copied to sources.jsonl (kept.h). */
+/* Names of the fields that sources.jsonl copies from each document (--keep-fields; see kept.h). */
 typedef struct sgt_kept_names {
     /* all names, each followed by a NUL; allocated with malloc */
     char *text;
@@ -58,34 +58,38 @@ typedef enum sgt_pack { SGT_PACK_NONE, SGT_PACK_GZ, SGT_PACK_ZST, SGT_PACKS } sg
 
 typedef struct sgt_corpus_file {
     char *path; /* path to open: an INPUT, or INPUT/name; "-" is standard input */
-    /* end of `path`: the path relative to the INPUT folder, or the last component of an INPUT
-     * file */
+    /* the file's name in the output; it is the end of `path`: relative to the INPUT folder, or the
+     * last component if the INPUT is a file */
     const char *name;
     uint64_t size; /* bytes; 0 for standard input */
     int64_t mtime; /* modification time in seconds since 1970; 0 for standard input */
-    /* with mtime, these fields from the file's stat show if the file has been changed (feed.h) */
+    /* inode and nanoseconds of the modification time; together with mtime, they show whether the
+     * file has been changed since it was listed (feed.h) */
     uint64_t inode;
     int64_t nanoseconds;
     int stream;    /* 1: the file is standard input */
     sgt_pack pack; /* compression of the bytes on disk */
     /* filter whose output is read instead of the file; NULL if there is none */
     const sgt_filter *filter;
-    /* 0: text, the whole file is one document (unless `rows` is set); 1: JSONL, one document per
-     * line; 2: JSONL recognized by its first lines, which is recorded in sources.jsonl */
+    /* How documents are stored. 0: the whole file is one document (unless `rows` is set). 1: JSONL,
+     * one document per line. 2: the same, but recognized by the first lines, which sources.jsonl
+     * records. */
     int lines;
-    /* 1: the first bytes decide if the file is JSONL. For standard input and filtered files,
-     * `lines` is set when the file is opened for tokenizing (feed.h). */
+    /* 1: neither the name nor an option fixes the format, so the first bytes decide whether the
+     * file is JSONL. For standard input and filtered files, they are read only when the file is
+     * tokenized (feed.h). */
     int detect;
     int rows; /* 1: Parquet, one document per row */
-    /* 1 (--skip-bad): damage ends a compressed file early and makes Parquet rows bad; 0: it is an
-     * error */
+    /* What damage means. 1 (--skip-bad): it ends the text of a compressed file, and it makes
+     * Parquet rows bad, which are skipped. 0: it is an error. */
     int skip_bad;
-    /* byte range from ... end - 1 of a Parquet file that is divided among ranks: this rank reads
-     * the row groups whose middle is in the range (parquet.h). end = 0 means the end of the
+    /* Range from ... end - 1 of bytes, if a Parquet file is divided among ranks: this rank reads
+     * the row groups whose middle is in the range (parquet.h). `end` is 0 for the end of the
      * file. */
     uint64_t from, end;
-    /* val: 1 puts the text file into the validation split, whatever its hash; train: 1 puts it into
-     * the training split (sgt_text_feed_choose) */
+    /* 1 overrides the hash that chooses the file's split, so that neither split is empty
+     * (sgt_text_feed_choose). val: put the file into the validation split; train: into the training
+     * split. */
     int val, train;
 } sgt_corpus_file;
 
@@ -101,13 +105,13 @@ typedef struct sgt_corpus {
     size_t filter_count;
     uint64_t bytes;   /* bytes of all files on disk */
     uint64_t skipped; /* number of files skipped because they are not text */
-    /* 1: files that are not text are skipped; standard input is checked when it is read */
+    /* 1: skip files that are not text, and refuse standard input that is not text */
     int skip_binary;
     /* 1 if standard input is one of the files; its size is not in `bytes`, and the run cannot be
      * resumed */
     int stream;
-    /* 1 if `bytes` is not the amount of text: a file is standard input, compressed, filtered or
-     * Parquet */
+    /* 1 if `bytes` does not tell the amount of text, because a file is standard input, compressed,
+     * filtered or Parquet */
     int unsized;
 } sgt_corpus;
 
@@ -118,8 +122,7 @@ static inline int sgt_corpus_made(const sgt_corpus_file *f)
     return f->pack != SGT_PACK_NONE || f->filter;
 }
 
-/* Return 1 if positions in the file's stream are byte offsets on disk, so that reading can begin at
- * any offset. */
+/* Return 1 if the file is read as it is on disk, so that reading can begin at any byte. */
 static inline int sgt_corpus_sought(const sgt_corpus_file *f)
 {
     return !sgt_corpus_made(f) && !f->rows;
@@ -136,8 +139,8 @@ static inline uint64_t sgt_corpus_share(const sgt_corpus_file *f)
 int sgt_corpus_list(sgt_corpus **out, const sgt_tokenize_options *o, sgt_error *err);
 void sgt_corpus_free(sgt_corpus *c);
 
-/* maximum size in bytes of a file's line in sources.jsonl or inputs.jsonl: each byte of a path
- * takes at most seven bytes, and some numbers follow */
+/* Maximum size in bytes of a file's line in sources.jsonl or inputs.jsonl. Each byte of the path
+ * needs at most seven bytes there, and some numbers follow. */
 #define SGT_CORPUS_LINE ((size_t)1 << 15)
 
 /* Return the name of file i as a JSON object {"path": ...}, or NULL if out of memory. If the name
@@ -145,7 +148,7 @@ void sgt_corpus_free(sgt_corpus *c);
  * of the name in hex. */
 json_t *sgt_corpus_json_name(const sgt_corpus *c, size_t i);
 
-/* What sources.jsonl records about a file that has been read. */
+/* Counts that sources.jsonl records about a file once it has been read. */
 typedef struct sgt_corpus_counts {
     uint64_t documents, bytes, tokens;
     uint64_t hash; /* hash of the bytes read from the file (feed.h) */
@@ -197,11 +200,12 @@ const sgt_magic *sgt_binary_of(const uint8_t *p, size_t n, int whole, int lines)
 
 typedef enum sgt_form {
     SGT_FORM_TEXT,
-    SGT_FORM_BRACE, /* text that begins with a brace but is not JSON Lines */
+    /* text that begins with a brace, but whose first lines are not JSON objects with the field */
+    SGT_FORM_BRACE,
     SGT_FORM_LINES, /* JSON Lines */
     SGT_FORM_ARRAY, /* JSON array whose first element is an object that has the text field */
     SGT_FORM_MORE,  /* undecided: more bytes of the stream are needed */
-    SGT_FORM_OTHER  /* to be left out: not text, or a JSON array */
+    SGT_FORM_OTHER  /* not text, or a JSON array of documents: the file cannot be tokenized */
 } sgt_form;
 
 /* Bytes of a stream that have been read but not yet used. The array is allocated with malloc. */

@@ -18,19 +18,21 @@
 #include "tokenize/text/utf8.h"
 #include "tokenize/vocab/vocab.h"
 
-/* length in bytes from which text without any other cut is cut between two tokens */
+/* If text has no other cut, it is cut between two tokens from this length in bytes on
+ * (cut_long). */
 #define LONG_PIECE ((size_t)1 << 20)
 /* maximum size in bytes of a line, or of text without a cut */
 #define EXTENT ((size_t)1 << 30)
-#define PIECE ((size_t)256 << 10) /* bytes of text per unit: a unit and its ids fit into L2 */
-/* maximum size in bytes of a buffer that is kept for the next unit. A Parquet page, compressed plus
- * uncompressed, is usually smaller: freeing and allocating its buffer would take longer than lz4
- * takes to decompress the page. */
+/* bytes of text per unit, so that the unit and its ids fit into a CPU's L2 cache */
+#define PIECE ((size_t)256 << 10)
+/* Buffers of a unit that are larger than this many bytes are freed after use; smaller ones are used
+ * again for the next unit. A Parquet page, compressed plus uncompressed, usually fits: allocating
+ * its buffer anew would take longer than lz4 takes to decompress the page. */
 #define LARGE ((size_t)4 << 20)
-/* maximum number of files that are opened ahead: a filtered file needs two descriptors, and a
- * process usually may have 1,024 */
+/* Maximum number of files that are opened before they are needed. A filtered file needs two
+ * descriptors, and the usual limit for a process is 1,024. */
 #define AHEAD 256
-/* maximum number of files that get a separate notice when some of their bytes are left out */
+/* maximum number of files that get a notice each if some of their bytes were skipped */
 #define LEFT_SAID 5
 #define CHUNK ((size_t)128 << 10) /* bytes that sgt_same_hash and read_again read at a time */
 
@@ -42,7 +44,8 @@ static int begins_with(const sgt_literal *l, const uint8_t *text, size_t n)
     return l->text && n >= strlen(l->text) && !memcmp(text, l->text, strlen(l->text));
 }
 
-/* Return the offset of the last literal in text[n], or 0 if there is none after offset 0. */
+/* Return the offset of the last literal in text[n] that does not begin at offset 0, or 0 if there
+ * is none. */
 static size_t last_literal(const sgt_literal *l, const uint8_t *text, size_t n)
 {
     const size_t bytes = strlen(l->text);
@@ -65,10 +68,11 @@ uint64_t sgt_literal_count(const sgt_literal *l, const uint8_t *text, size_t n)
     return count;
 }
 
-/* Return the length of the literal minus 1, or 0 if there is no literal. */
+/* Return how many bytes a literal can extend past the end of text in which it begins: its length
+ * minus 1, or 0 if there is no literal. */
 static size_t literal_beyond(const sgt_literal *l) { return l->text ? strlen(l->text) - 1 : 0; }
 
-/* Return 1 if a literal begins in text[n] and ends in the `more` bytes after it. */
+/* Return 1 if a literal begins in text[n] but ends in the `more` bytes that follow text[n]. */
 static uint64_t is_across(const sgt_literal *l, const uint8_t *text, size_t n, size_t more)
 {
     const size_t beyond = literal_beyond(l), before = n < beyond ? n : beyond;
@@ -148,17 +152,18 @@ struct sgt_text_feed {
     sgt_reading r;   /* copy of o.reading, which the feed has completed */
     uint64_t file;   /* index of the current or next file */
     uint64_t offset; /* offset in the current file's stream of the first byte not yet delivered */
-    /* Compressed and filtered files that are opened before they are needed. These files are
-     * numbered from the feed's first file on. File k of them is ahead[k % ahead_most], for k from
-     * `taken` to opened - 1. Files of the corpus from index `ahead_file` on have not been
-     * opened. */
+    /* Compressed and filtered files that were opened before they are needed. The feed has opened
+     * `opened` such files so far, and has begun to read `taken` of them. File k, in this count, is
+     * at ahead[k % ahead_most]. ahead_file: index in the corpus of the first file that may be
+     * opened next. */
     sgt_source **ahead;
     uint64_t opened, taken, ahead_file;
     size_t ahead_most;
-    sgt_source *source;   /* the current file, if it is open and not Parquet; else NULL */
-    sgt_parquet *rows;    /* the current file, if it is open and Parquet; else NULL */
-    int noticed;          /* 1 once a notice has said how a stream is read */
-    uint64_t left;        /* number of files of which some bytes were left out */
+    sgt_source *source; /* the current file, if it is open and not Parquet; else NULL */
+    sgt_parquet *rows;  /* the current file, if it is open and Parquet; else NULL */
+    int noticed;        /* 1 once a notice has said how a stream is read, if not as plain text */
+    /* number of files so far of which some bytes were skipped as damaged or as garbage */
+    uint64_t left;
     int split;            /* split of the current text: 0 training, 1 validation */
     sgt_stream_hash hash; /* hash of the stream up to `offset` */
     sgt_lookahead carry;  /* bytes read from the stream but not yet delivered */
@@ -200,7 +205,8 @@ static const sgt_corpus_file *current(const sgt_text_feed *f)
     return &f->r.corpus->files[f->file];
 }
 
-/* Determine the form of the stream that has just been opened. Its first bytes stay in f->carry. */
+/* Determine the form (sgt_form) of the stream that has just been opened, from its first bytes.
+ * These bytes stay in f->carry, to be delivered later. */
 static int read_form(sgt_text_feed *f, sgt_error *err)
 {
     sgt_corpus_file *s = &f->r.corpus->files[f->file];
@@ -335,7 +341,8 @@ static int add_part(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, int clos
 {
     const sgt_error *left = sgt_source_left(f->source);
     const int bad = closes && *left->text, nothing = bad && left->code && !f->offset && !n;
-    /* a damaged file without any usable byte has no document, like an empty file of lines */
+    /* if nothing before the damage can be used, the file has no document; an empty block of lines
+     * has none */
     const int lines = current(f)->lines || nothing, begins = begins_document(f, u->text + at, n);
     if (bad && f->left++ < LEFT_SAID) sgt_say(&f->r.o->notice, "%s", left->text);
     if (begins && f->offset)
@@ -360,15 +367,15 @@ static int add_part(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, int clos
     f->offset += n;
     sgt_stream_hash_add(&f->hash, u->text + at, n);
     if (closes) part.all = sgt_stream_hash_now(&f->hash);
-    /* also end the unit's last line in a newline */
+    /* every line must end in a newline, but the last line of a file may lack it */
     if (lines && n && u->text[u->used - 1] != '\n') u->text[u->used++] = '\n';
     if (closes) next_file(f);
     return sgt_unit_add_part(u, &part, err);
 }
 
-/* Find a cut in text whose ill-formed units will be replaced by U+FFFD. The cut is found in a
- * replaced copy, and converted to an offset in the text by counting units, which are equally many
- * in both. */
+/* Find a cut in text whose ill-formed units will be replaced by U+FFFD. The cut is found in a copy
+ * in which they are replaced. Its offset in the text is found by counting units, because the text
+ * and the copy have equally many. */
 static int cut_replaced(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good,
                         sgt_error *err)
 {
@@ -380,9 +387,10 @@ static int cut_replaced(sgt_text_feed *f, const uint8_t *text, size_t n, size_t 
     return SGT_OK;
 }
 
-/* Find a cut between two tokens, in text that has neither another cut nor a literal that divides
- * it. No text that follows can change the tokens before this cut. If the text is normalized, the
- * text that follows can change only the last character, which is after the cut. */
+/* Find a cut between two tokens, in text that has no other cut and no literal that begins a
+ * document. The tokens before the cut stay the same whatever text follows. Normalized text is cut
+ * only if it is all ASCII; what follows can change only its last character, which is after the
+ * cut. */
 static int cut_long(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good, sgt_error *err)
 {
     if (!f->r.vocab || n < (f->o.long_piece ? f->o.long_piece : LONG_PIECE)) return SGT_OK;
@@ -395,7 +403,7 @@ static int cut_long(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *goo
     return SGT_OK;
 }
 
-/* Set *good as cut_part does, in a text file, where a cut may be within a line. If literals begin
+/* Do what cut_part does for a text file, which may be cut within a line. If literals begin
  * documents, cut before the last literal. Without such a literal, cut where the split rule allows
  * it, but not in the last bytes, which may be the beginning of a literal. In this way, no cut is
  * inside a literal that begins a document, and every other literal is counted. */
@@ -406,7 +414,7 @@ static int cut_text(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *goo
     int rc = SGT_OK;
     if (l->divides && (*good = last_literal(l, text, n)) > 0) return SGT_OK;
     if (sgt_rule_by(f->r.rule) == SGT_RULE_PCRE2 || n <= from + beyond) return SGT_OK;
-    /* skip a literal at the beginning: the text after it is encoded separately */
+    /* do not cut in a literal at the beginning: the text after it is encoded separately */
     text += from;
     n -= from + beyond;
     *good = f->r.normalize > SGT_NORMALIZE_NONE
@@ -417,8 +425,9 @@ static int cut_text(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *goo
     return rc;
 }
 
-/* Set *good to the number of bytes of text[n] that can be cut off as a part, or to 0 if no cut is
- * found yet. The first `seen` bytes were searched before and have no cut. */
+/* Find a cut in text[n], as late as possible. Set *good to its offset, or to 0 if there is no cut
+ * yet and more text must be read. The first `seen` bytes have been searched before without
+ * success. */
 static int cut_part(sgt_text_feed *f, const uint8_t *text, size_t n, size_t seen, size_t *good,
                     sgt_error *err)
 {
@@ -429,8 +438,9 @@ static int cut_part(sgt_text_feed *f, const uint8_t *text, size_t n, size_t seen
     return SGT_OK;
 }
 
-/* Append a line that is too long, as a bad line. Its first n bytes are at u->text + at. With
- * --skip-bad, also advance the feed past the line. */
+/* Append a part for a line that is longer than the limit and therefore bad. Its first n bytes are
+ * at u->text + at. With --skip-bad, also advance the feed past the line; otherwise the run fails at
+ * it. */
 static int add_long_line(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, sgt_error *err)
 {
     uint8_t *text = u->text + at;
@@ -451,7 +461,8 @@ static int add_long_line(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, sgt
     part->end = f->offset;
     part->raw = sgt_source_raw(f->source);
     u->used = at;
-    u->count -= rc < 0; /* if reading failed, remove the part: the feed is not past the line */
+    /* if reading failed, remove the part, because the feed has not passed the line */
+    u->count -= rc < 0;
     return rc;
 }
 
@@ -467,7 +478,8 @@ static int read_part(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
             rc = add_long_line(f, u, at, n, err);
             if (rc < 0 || f->r.o->skip_bad) return rc < 0 ? rc : 1;
         }
-        /* if the unit has an earlier bad line, that line is reported before this error */
+        /* if the unit contains an earlier part, the unit is delivered first, and then this error is
+         * reported */
         if (n > most)
             return sgt_fail(err, SGT_EFORMAT,
                             "%s: offset %" PRIu64 ": more than %zu MiB of text that cannot be cut "
@@ -560,8 +572,8 @@ int sgt_text_feed_next(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
         rc = opened ? SGT_OK : open_file(f, &f->failure);
         if (!rc) rc = f->rows ? read_rows(f, u, &f->failure) : read_part(f, u, &f->failure);
     }
-    /* If an error comes after some parts, deliver these parts first. As a result, a run fails at
-     * the same byte however the text is cut into units. */
+    /* If parts were read before an error, deliver these parts now and the error at the next call.
+     * As a result, a run fails at the same byte however the text is cut into units. */
     if (u->count) return 0;
     if (!f->failure.code && f->left > LEFT_SAID)
         sgt_say(&f->r.o->notice, "%" PRIu64 " more packed files with such ends",
@@ -589,14 +601,15 @@ int sgt_bad_line_fail(const sgt_bad_line *b, const sgt_corpus *c, uint64_t line,
     const char *kind = f->rows ? "row" : "line";
     char at[40] = "";
     if (b->byte) snprintf(at, sizeof at, " byte %" PRIu64 ":", b->byte);
-    /* byte is 0 if the line is valid JSON; the text may then be in another field */
+    /* without a position, the line is valid JSON that lacks the field, so suggest that another
+     * field has the text */
     return sgt_fail(err, SGT_EFORMAT, "%s: %s %" PRIu64 ":%s %s (%s--skip-bad leaves such %ss out)",
                     f->path, kind, line, at, b->why,
                     b->byte ? "" : "--field NAME says which has the text, ", kind);
 }
 
-/* Move the unit's parts to u->folded and leave the unit without parts, so that they can be
- * replaced. Return the old parts, and set *count to their number. */
+/* Move the unit's parts to u->folded, and leave the unit without parts: unfolding appends the new
+ * ones. Return the old parts, and set *count to their number. */
 static const sgt_part *set_aside(sgt_unit *u, size_t *count)
 {
     sgt_part *parts = u->parts;
@@ -617,7 +630,8 @@ static int divide(sgt_unit *u, const sgt_part *p, sgt_error *err)
     const char *literal = u->reading->literal.text, *name = u->reading->corpus->files[p->file].name;
     const size_t bytes = strlen(literal);
     const uint8_t *begin = u->text + p->at, *end = begin + p->length, *found;
-    /* 1 if offsets in the part's text are offsets in the stream */
+    /* 1: offsets in the part's text correspond to offsets in the stream; 0: the text was decoded
+     * from a line or row */
     const int text = p->kind == SGT_PART_TEXT;
     sgt_part next = *p;
     int rc = SGT_OK;
@@ -637,8 +651,8 @@ static int divide(sgt_unit *u, const sgt_part *p, sgt_error *err)
         next.offset = next.end;
         next.records = 0;
         if (next.kind == SGT_PART_LINE) next.line.surrogates = 0;
-        /* in a line or row, the line's end and the document's number in the line serve as its
-         * position */
+        /* The hash that chooses a document's split needs a position that no other document has. In
+         * a line or row, use the end of the line and the document's number in it. */
         next.split = sgt_text_feed_split(name, text ? next.offset : p->end ^ k << 40,
                                          u->reading->o->val_fraction);
     }
@@ -656,7 +670,8 @@ static int add_document(sgt_unit *u, const sgt_part *p, sgt_error *err)
     return sgt_unit_add_part(u, &part, err);
 }
 
-/* Prepare *next for the lines or rows after the part that has just been appended. */
+/* Prepare *next, which has just been appended to the unit, to collect the lines or rows after
+ * it. */
 static void begin_records(sgt_part *next)
 {
     next->offset = next->end;
@@ -702,10 +717,12 @@ static int unfold_part(sgt_unit *u, const sgt_part *p, sgt_error *err)
                               : (lines ? sgt_json_records : sgt_parquet_records)(u, p, &next, err);
     next.length = 0;
     next.closes = p->closes && !rc;
-    /* if damage cut off the last line, this line and the rest of the file count as one bad
-     * record */
+    /* If damage cut off the last line, and the line is therefore bad, do not count the damaged end
+     * of the file as another bad line. */
     if (next.closes && !(cut && next.bad)) next.bad += p->bad;
-    /* an empty part is appended before a bad row, too: it records where the unit begins */
+    /* Append the remaining lines or rows as a part without a document. It may be empty, if it is
+     * the last part of its file or if a bad record follows: then it records how far the unit
+     * reaches. */
     if (rc < 0 || !(next.closes || rc || next.end > next.offset)) return rc;
     const int left = sgt_unit_add_part(u, &next, err);
     return left < 0 ? left : rc;
@@ -737,8 +754,8 @@ static uint64_t locate_invalid(sgt_unit *u, sgt_part *p)
     return found;
 }
 
-/* Set *text and *n to the text of a part. Ill-formed units are kept, replaced or reported as an
- * error, as the options say. */
+/* Set *text and *n to the text of a part. If the part has ill-formed units, keep them, replace
+ * them, or return an error, as o->invalid_utf8 says. */
 static int mend_text(sgt_unit *u, sgt_part *p, const uint8_t **text, size_t *n, sgt_error *err)
 {
     const sgt_tokenize_options *o = u->reading->o;
@@ -751,7 +768,8 @@ static int mend_text(sgt_unit *u, sgt_part *p, const uint8_t **text, size_t *n, 
                         "offset %" PRIu64 ": not UTF-8 (--invalid-utf8 keep or replace reads it)",
                         u->invalid[0].offset);
     if (invalid && o->invalid_utf8 == SGT_INVALID_REPLACE) {
-        /* each ill-formed unit has at least one byte and is replaced by three */
+        /* replacing an ill-formed unit adds at most two bytes: it has at least one, and U+FFFD has
+         * three */
         int rc = sgt_unit_reserve_scratch(u, *n + 2 * invalid, err);
         if (rc < 0) return rc;
         *n = sgt_utf8_replace(u->scratch, *text, *n);

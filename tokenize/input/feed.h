@@ -41,7 +41,8 @@
 /* A literal such as <|endoftext|> in the text of documents. With --special eot, each literal begins
  * a document; otherwise it is ordinary text and is only counted. */
 typedef struct sgt_literal {
-    /* the literal, whose first byte must not occur in it again; NULL if there is no literal */
+    /* text of the literal, whose first byte must not occur again in it; NULL: search for no
+     * literal */
     const char *text;
     int divides; /* 1: it begins a document */
 } sgt_literal;
@@ -55,21 +56,22 @@ uint64_t sgt_literal_count(const sgt_literal *l, const uint8_t *text, size_t n);
 typedef struct sgt_reading {
     const sgt_corpus *corpus;
     const sgt_tokenize_options *o;
-    /* vocabulary that encodes the text, and whose merges give cuts in long pieces; NULL while a
-     * vocabulary is trained, so long pieces are not cut */
+    /* Vocabulary that encodes the text. Its merges also decide where long pieces may be cut. NULL
+     * while a vocabulary is trained: long pieces are not cut then. */
     const sgt_vocab *vocab;
-    /* split rule; NULL is GPT-2's. If there is a vocabulary, the feed sets this field. If the rule
-     * is a PCRE2 pattern, documents are not cut. */
+    /* Rule that splits the text; NULL is GPT-2's. If `vocab` is set, the feed sets this field from
+     * it. If the rule is a PCRE2 pattern, documents are never cut. */
     const sgt_rule *rule;
     /* The feed sets all fields below. */
     sgt_normalize normalize; /* normal form that text is converted to before it is split */
     sgt_literal literal;     /* the end-of-text literal, which is never cut */
 } sgt_reading;
 
-/* maximum number of parts that the feed reads into a unit (documents may be empty). Unfolding may
- * give the unit more parts, when each line of a block of JSONL lines becomes a part. */
+/* Maximum number of parts that the feed reads into a unit, because documents without text do not
+ * fill it. Unfolding may give the unit more parts: a block of JSONL lines becomes a part per
+ * line. */
 #define SGT_UNIT_PARTS 4096
-#define SGT_UNIT_PAD 32 /* number of bytes after a unit's text that can be read and written */
+#define SGT_UNIT_PAD 32 /* number of bytes after a unit's text that code may read and overwrite */
 /* maximum number of ill-formed UTF-8 units whose positions the manifest lists */
 #define SGT_INVALID_LISTED 16
 
@@ -84,29 +86,29 @@ typedef enum sgt_part_kind {
 typedef struct sgt_part {
     sgt_part_kind kind;
     uint64_t file; /* index of the file in the corpus */
-    /* positions in the file's stream (source.h) at which this part and the next one begin, in
-     * bytes; in Parquet files, numbers of rows */
+    /* Where this part begins and ends in the file's stream (source.h), as offsets in bytes; in
+     * Parquet files, as numbers of rows. The next part begins at `end`. */
     uint64_t offset, end;
-    /* hash: hash of the first `hashed` bytes (Parquet: rows) of the stream. They end where this
-     * part begins, or where its block of lines or its page begins. block: hash of the complete hash
-     * blocks among these bytes. all: hash of the whole stream, if this part is the last of its
-     * file. */
+    /* For resumed runs, which check that the file is unchanged. hashed: number of bytes (Parquet:
+     * rows) before this part, or before the block of lines or the page that it is from; hash: their
+     * hash; block: hash of the complete hash blocks among them (source.h). all: hash of the whole
+     * stream, if `closes` is 1. */
     uint64_t hashed, hash, block, all;
     uint64_t raw; /* bytes read from disk up to the part's end, only for progress */
-    /* offset and length of the part's text in the unit's text; in a text file, this text ends where
-     * the part ends */
+    /* The part's text is text[at ... at + length) of the unit. In a text file, this range ends
+     * where the part ends, but may leave out a literal at its beginning. */
     size_t at, length;
-    /* index and number of the part's ids in the unit's ids; the first part of a document begins
-     * with the end-of-text id */
+    /* The part's ids are ids[first_id ... first_id + ids) of the unit. In the first part of a
+     * document, they begin with the end-of-text id. */
     size_t first_id, ids;
-    /* first: 1 if this is the first part of a document; last: 1 if it is the last. If both are 0
-     * and there is no text, the part belongs to no document. */
+    /* first: 1 if a document begins with this part; last: 1 if it ends with this part. A part that
+     * is neither and has no text belongs to no document; it only carries counts and positions. */
     int first, last;
     int closes;        /* 1 if this is the last part of its file */
     int split;         /* 0 training, 1 validation */
     uint64_t literals; /* number of end-of-text literals encoded as ordinary text */
-    /* records: number of lines or rows that end in the part; bad: how many of them are bad and left
-     * out. In the last part of a compressed file whose damaged end is left out, that end counts as
+    /* records: number of lines or rows that end in the part; bad: how many of these are bad and
+     * skipped. If damage ends a compressed file early, `bad` of its last part counts that end as
      * one more. Before unfolding, records is 1 if the part is a single line that is too long. */
     uint64_t records, bad;
     union {
@@ -120,7 +122,8 @@ typedef struct sgt_part {
         struct {
             /* number of lone surrogates in the line, each replaced by U+FFFD */
             uint64_t surrogates;
-            /* offset and length, in the unit's `kept`, of the fields to keep */
+            /* range in the unit's `kept` of the JSON text with this document's fields for
+             * --keep-fields */
             size_t kept, kept_length;
         } line;
         struct {
@@ -129,11 +132,11 @@ typedef struct sgt_part {
     };
 } sgt_part;
 
-/* The JSONL line or Parquet row at which the run fails. It is the first one after the unit's last
- * part. */
+/* The JSONL line or Parquet row at which the run fails. It comes directly after the records of the
+ * unit's last part. */
 typedef struct sgt_bad_line {
-    /* index of the file; byte of the line or the string, from 1, or 0 if no single byte is to
-     * blame */
+    /* file: index of the file; byte: position of the error in the line or string, from 1, or 0 if
+     * no single byte is wrong */
     uint64_t file, byte;
     const char *why; /* reason why it is bad; NULL if there is no bad line */
 } sgt_bad_line;
@@ -150,20 +153,21 @@ typedef struct sgt_unit {
     const sgt_reading *reading; /* settings of the feed that filled the unit */
     uint8_t *text;
     size_t used, room; /* bytes used, and bytes allocated, in `text` */
-    /* parts: the unit's parts; folded: the parts as read, before they were unfolded into
-     * documents */
+    /* parts: the unit's parts; folded: what `parts` was before unfolding replaced blocks of lines
+     * and pages by documents */
     sgt_part *parts, *folded;
     size_t count, part_room, folded_room;
     struct sgt_parquet_page *pages; /* Parquet pages that the folded parts refer to (parquet.h) */
     size_t page_count, page_room;
-    size_t unpacked; /* estimated uncompressed size in bytes of the pages' rows */
+    size_t unpacked; /* sum of the estimated uncompressed sizes in bytes of the rows in `pages` */
     char *ids;       /* ids of all parts, of the vocabulary's width */
     size_t id_count, id_room;
-    /* scratch buffer: holds a part's text with U+FFFD for ill-formed units, and is used to decode
-     * JSON strings */
+    /* scratch buffer: for decoding JSON strings, and for text in which U+FFFD replaces ill-formed
+     * units */
     uint8_t *scratch;
     size_t scratch_room;
-    char *kept; /* fields to keep of the JSONL lines, as JSON text (kept.h) */
+    /* JSON text with the fields for --keep-fields of all JSONL lines of the unit (kept.h) */
+    char *kept;
     size_t kept_used, kept_room;
     sgt_normalizer normal; /* memory for normalizing text */
     /* positions of the first ill-formed UTF-8 units in this unit, in order */
@@ -179,7 +183,8 @@ int sgt_unit_reserve(sgt_unit *u, size_t bytes, sgt_error *err);
 int sgt_unit_reserve_scratch(sgt_unit *u, size_t bytes, sgt_error *err);
 /* Append a copy of *p to the unit's parts. Their number may exceed SGT_UNIT_PARTS. */
 int sgt_unit_add_part(sgt_unit *u, const sgt_part *p, sgt_error *err);
-/* Free the buffers that have grown larger than usual text or a usual Parquet page needs. */
+/* Free the buffers that have become larger than most units need, so that the unit does not keep
+ * their memory. */
 void sgt_unit_trim(sgt_unit *u);
 void sgt_unit_free(sgt_unit *u);
 
@@ -197,11 +202,11 @@ void sgt_unit_free(sgt_unit *u);
  * Any number of threads may call this, each with a different unit. */
 int sgt_unit_unfold(sgt_unit *u, sgt_error *err);
 
-/* Add a record (a line or a row) to *next, the part that collects the records after the last
- * document. The record begins at `position` and ends before `end`, in the units of sgt_part.offset.
- * If the record is good, `why` is NULL: *next, which has the document's text, is appended to u, and
- * is then emptied. If the record is bad, `why` is the reason and `byte` is as in sgt_bad_line. With
- * --skip-bad, a bad record is only counted; otherwise set u->bad and return 1. */
+/* Add a record (a line or a row) to *next, which is the part that begins after the last document.
+ * The record begins at `position` and ends before `end`, both as in sgt_part.offset. If the record
+ * is good, `why` is NULL, and *next has the document's text: append *next to u, and then empty it.
+ * If the record is bad, `why` is the reason, and `byte` is as in sgt_bad_line: with --skip-bad,
+ * only count the record; otherwise set u->bad and return 1. */
 int sgt_unit_add_record(sgt_unit *u, sgt_part *next, uint64_t position, uint64_t end,
                         const char *why, uint64_t byte, sgt_error *err);
 
@@ -223,24 +228,26 @@ int sgt_part_encode(void *encoder, sgt_unit *u, sgt_part *p, const uint8_t *text
 
 /* ---- the feed ---- */
 
-/* The position at which a feed begins: byte `offset` of the stream of file `file`, where an earlier
- * run has begun a part. If the bytes before it are read again, the first `hashed` bytes must still
- * have the hash `hash` (sgt_part). `split` is the split of the document that continues there. */
+/* Where a feed begins. A resumed run begins at byte `offset` of the stream of file `file`, where
+ * the earlier run began a part. If the bytes before it must be read again, the first `hashed` of
+ * them must have the hash `hash` (sgt_part). `split` is the split of the document that continues at
+ * `offset`. */
 typedef struct sgt_text_feed_from {
     uint64_t file, offset, hashed, hash, block, split;
 } sgt_text_feed_from;
 
 typedef struct sgt_text_feed_options {
     sgt_reading reading;
-    /* bytes of text per unit; a unit is longer if its text cannot be cut */
+    /* number of bytes of text per unit; a unit is longer only if its text cannot be cut */
     size_t piece;
-    /* waiting for a stream ends if this stop or the options' stop is requested */
+    /* stop that ends waiting for a stream, in addition to the options' stop */
     const sgt_stop *cancel;
-    /* length in bytes from which text without any other cut is cut between two tokens; 0: 1 MiB */
+    /* if text has no other cut, it is cut between two tokens from this length in bytes on; 0: 1
+     * MiB */
     size_t long_piece;
-    size_t extent; /* maximum bytes of text without a cut; more is an error; 0: 1 GiB */
-    /* number of threads that encode; 0: one. Twice as many compressed or filtered files are read
-     * ahead. */
+    size_t extent; /* maximum number of bytes without a cut; longer text is an error; 0: 1 GiB */
+    /* Number of threads that encode; 0: one. The feed opens up to twice as many compressed or
+     * filtered files in advance. */
     size_t threads;
     sgt_text_feed_from from;
 } sgt_text_feed_options;
@@ -260,7 +267,8 @@ void sgt_text_feed_close(sgt_text_feed *f);
 
 /* Return the split of a document: 0 training, 1 validation. The result depends only on the
  * arguments. name: name of the document's file. position: offset in the file's stream at which the
- * document, its JSONL line or the literal that begins it begins; 0 for a whole text file. */
+ * document begins; in JSONL, at which its line begins; if literals begin documents, at which its
+ * literal begins. It is 0 for a whole text file. */
 int sgt_text_feed_split(const char *name, uint64_t position, double val_fraction);
 
 /* Make sure that neither split is empty, if all files of c are text files. If none of several files

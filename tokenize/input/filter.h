@@ -25,7 +25,8 @@ typedef struct sgt_filter {
     char *words;  /* words of the command, one after another, each followed by a NUL */
     int count;    /* number of words */
     int lines;    /* 1: the command prints JSONL */
-    int told;     /* 1 if the filter states the output format itself (text: or jsonl:) */
+    /* 1 if the user has stated the output format, as text: or jsonl: before the command */
+    int told;
 } sgt_filter;
 
 /* Parse a filter such as "pdf=pdftotext {} -". lines: 1 if the command prints JSONL; this is

@@ -72,8 +72,8 @@ static unsigned hex4(const uint8_t *s)
            (unsigned)(hex_digits[s[2]] << 4) + hex_digits[s[3]] - 0x1111;
 }
 
-/* Return the character that the escape \c stands for, or 0 if there is no such escape or if it is
- * \u. */
+/* Return the character that the escape \c stands for. Return 0 for \u, which needs more digits, and
+ * if JSON has no such escape. */
 static uint8_t simple_escape(uint8_t c)
 {
     static const uint8_t table[256] = {['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
@@ -87,10 +87,11 @@ typedef struct scan {
     const sgt_json_path *path;
     const char *why; /* reason why the line is bad; NULL if no error was found */
     size_t depth;    /* number of open objects and arrays */
-    /* number of open containers, from the outermost, that are on the path to the field */
+    /* number of open objects and arrays, from the outermost inwards, that the path to the field
+     * leads through */
     size_t matched;
-    /* start and end of the field's value, of any type; `value` is NULL before it begins,
-     * `value_end` is NULL before it ends */
+    /* The field's value, which may have any type. value: where it begins, or NULL if it was not
+     * reached yet; value_end: where it ends, or NULL if it was not read completely. */
     uint8_t *value, *value_end;
     size_t value_depth;
     int escaped; /* 1 if the value is a string that contains a backslash */
@@ -128,8 +129,8 @@ static int read_string(scan *c, uint8_t **text, uint8_t **end, int *escaped)
     return 0;
 }
 
-/* Write the character of the escape \uXXXX at *s as UTF-8, and advance *s past the escape, or past
- * both if it is a surrogate pair. Return the end of the bytes written. */
+/* Write the character of the escape \uXXXX at *s as UTF-8 to `out`. Advance *s past the escape, or
+ * past two escapes if they form a surrogate pair. Return the end of the bytes written. */
 static uint8_t *put_escaped(uint8_t *out, const uint8_t **s, uint64_t *surrogates)
 {
     unsigned cp = hex4(*s + 2);
@@ -145,8 +146,9 @@ static uint8_t *put_escaped(uint8_t *out, const uint8_t **s, uint64_t *surrogate
     return out + utf8proc_encode_char((utf8proc_int32_t)cp, out);
 }
 
-/* Copy the bytes from s up to `end`, or up to the first backslash. Return the number of bytes
- * copied. Up to 16 bytes after the end of `s` and of `out` may be accessed. */
+/* Copy bytes from s to `out`, up to `end` or to the first backslash. Return their number. Bytes are
+ * copied 16 at a time, so up to 16 bytes after the copied ones may be read, and overwritten in
+ * `out`. */
 static size_t copy_plain(uint8_t *out, const uint8_t *s, const uint8_t *end)
 {
     size_t n = (size_t)(end - s), i = 0;
@@ -275,8 +277,8 @@ static int read_name(scan *c)
     return n == c->path->lengths[c->depth - 1] && !memcmp(name, c->path->names[c->depth - 1], n);
 }
 
-/* Read a value, and record its start and end if it is the field's value. If the value is an object
- * or array, read only its opening bracket, and return 1. */
+/* Read a value. If it is an object or an array, read only its opening bracket, and return 1. If it
+ * is the field's value (on_path is 1 and the path ends here), record where it begins and ends. */
 static int read_value(scan *c, int on_path)
 {
     const int is_field = on_path && c->depth == c->path->count;
@@ -335,8 +337,8 @@ static int read_object(scan *c)
     return 0;
 }
 
-/* message with a command that removes the marks, and starts a new line if another object follows a
- * mark */
+/* Message whose sed command removes the marks. The command also puts an object after a mark on a
+ * new line. */
 static const char marked[] = "a byte order mark, where files were joined: sed -E "
                              "'s/^\\s*\\xEF\\xBB\\xBF//; "
                              "s/}\\s*\\xEF\\xBB\\xBF\\s*(\\{|$)/}\\n\\1/g' removes it";
@@ -389,8 +391,8 @@ const char *sgt_json_value(const sgt_json_path *p, uint8_t *line, uint8_t *scrat
 const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratch, int whole,
                           sgt_json_found *t)
 {
-    /* The last member of c, of 64 KiB, is not initialized: only the entries that were written are
-     * read. */
+    /* do not initialize c: its last member has 64 KiB, of which only the entries written before are
+     * read */
     scan c;
     const char *why = scan_line(&c, p, line, scratch, whole);
     *t = (sgt_json_found){.at = why ? (size_t)(c.s - line) : SGT_JSON_NOWHERE};

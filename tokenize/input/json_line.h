@@ -20,10 +20,11 @@
 
 #include "loader/base/error.h"
 
-#define SGT_JSON_NAMES 16    /* maximum number of names in a path */
-#define SGT_JSON_DEPTH 65536 /* maximum depth of nested objects and arrays */
-/* number of bytes that must be readable after the line's newline, and writable in scratch after as
- * many bytes as the line has */
+#define SGT_JSON_NAMES 16 /* maximum number of names in a path */
+/* maximum number of objects and arrays that are open at the same time */
+#define SGT_JSON_DEPTH 65536
+/* number of bytes after a line's newline that must be readable; scratch must be this much longer
+ * than the line */
 #define SGT_JSON_PAD 16
 #define SGT_JSON_NOWHERE SIZE_MAX
 

@@ -65,13 +65,13 @@ int sgt_kept_line(const sgt_kept_names *k, uint8_t *line, sgt_unit *u, sgt_part 
 
 /* ---- rows of Parquet ----
  *
- * Each column to keep has a separate reader, because its pages end at other rows than the pages of
+ * Each column to keep has a reader of its own, because its pages end at other rows than those of
  * the text column. */
 
 typedef struct column {
     sgt_parquet *reader;
     sgt_unit unit; /* holds the current page */
-    /* values of the current page, for the rows first ... first + count - 1 */
+    /* values in the current page of the rows first ... first + count - 1 of the file */
     sgt_parquet_string *rows;
     uint64_t first, count;
 } column;

@@ -10,17 +10,19 @@
 #include "loader/base/memory.h"
 #include "tokenize/input/source.h"
 
-#define DEPTH 64      /* maximum nesting depth of the schema and of skipped values */
-#define RLE 3         /* encoding of levels, unless a page's header states another */
+#define DEPTH 64 /* maximum nesting depth of the schema and of skipped values */
+/* level encoding RLE, the only one supported; assumed if a page's header states none */
+#define RLE 3
 #define LISTED 240    /* maximum size in bytes of the list of column names in an error */
 #define PATH 4096     /* maximum length in bytes of a column's path, "group.group.column" */
 #define NONE SIZE_MAX /* index of no column */
 #define ABSENT INT64_MIN
 #define OPTIONAL 1
 #define REPEATED 2
-#define DECIMAL 5     /* converted type of decimals */
-#define MOST_SCALE 18 /* maximum number of digits after the point for which 64 bits suffice */
-#define UINT_8 11     /* first of the converted types of unsigned integers, UINT_8 to UINT_64 */
+#define DECIMAL 5 /* converted type of decimals */
+/* maximum number of digits after the point of decimals that are stored in 64 bits */
+#define MOST_SCALE 18
+#define UINT_8 11 /* first of the converted types of unsigned integers, UINT_8 to UINT_64 */
 #define UINT_64 14
 #define LIST_HINT "--filter 'parquet=jsonl:COMMAND' can join its strings"
 #define MARK 4 /* size in bytes of the magic number PAR1 at both ends of a file */
@@ -31,11 +33,12 @@
 /* maximum size in bytes of a page's header, whose statistics may include long strings */
 #define LONGEST_HEAD ((size_t)16 << 20)
 
-/* A row group. Its rows and bytes end where those of the next group begin. The last group is
- * followed by a sentinel without rows or bytes, whose offset is that of the metadata. */
+/* A row group: rows of the file whose columns are stored together. Its rows end where those of the
+ * next group begin, and so do its bytes. After the last group there is a sentinel without rows,
+ * which begins at the metadata. */
 typedef struct row_group {
     uint64_t row;    /* index in the file of the group's first row */
-    uint64_t before; /* bytes of the column in all earlier row groups */
+    uint64_t before; /* bytes that the column takes in all earlier row groups */
     uint64_t at;     /* offset in the file at which the column's pages begin */
     int codec;
 } row_group;
@@ -47,17 +50,18 @@ struct sgt_parquet {
     row_group *groups;
     size_t count, room; /* number of row groups without the sentinel; number allocated */
     sgt_parquet_column column;
-    /* group: index of the current row group; end: index of the first group after the file's
-     * range */
+    /* group: index of the current row group; end: index of the row group after the last one to
+     * read */
     size_t group, end;
     uint64_t at;                    /* offset in the file of the next page of the column */
     uint64_t row;                   /* index in the file of the first row of that page */
     uint64_t taken;                 /* number of rows of that page already delivered */
     sgt_parquet_shared *dictionary; /* the group's dictionary */
-    double word;                    /* estimated average size in bytes of a dictionary string */
-    sgt_parquet_shared *whole;      /* the page at `at`, if it is shared */
-    /* hash: hash of everything before row `covered`; dictionary_hash: of the row group's
-     * dictionary; page_hash and head_hash: of the page at `at` and of its header */
+    /* average size in bytes of a string in the dictionary, for estimates; 0 without a dictionary */
+    double word;
+    sgt_parquet_shared *whole; /* the page at `at`, if it is shared */
+    /* Hashes of what was read. hash: of everything before row `covered`; dictionary_hash: of the
+     * row group's dictionary; page_hash: of the page at `at`; head_hash: of that page's header. */
     uint64_t hash, covered, dictionary_hash, page_hash, head_hash;
 };
 
@@ -97,7 +101,8 @@ typedef struct thrift {
 
 typedef struct field {
     int id;
-    int type;        /* required type of the value, if `place` is set */
+    /* type that the value must have, if `place` is set; a value of another type is skipped */
+    int type;
     int64_t *number; /* where to store an integer or a boolean */
     thrift *place;
 } field;
@@ -249,8 +254,9 @@ static void list_name(walk *w, size_t n)
     w->names[w->used] = 0;
 }
 
-/* Read the schema element at `depth`, and all elements below it. levels: definition level of its
- * parent; list: 1 if an element above it is repeated; n: length of the parent's path in w->path. */
+/* Read the schema element at `depth`, and all elements below it. levels: number of optional or
+ * repeated elements above it; list: 1 if an element above it is repeated; n: length of the parent's
+ * path in w->path. */
 static void read_tree(walk *w, size_t depth, unsigned levels, int list, size_t n)
 {
     int64_t type = -1, repetition = 0, children = 0, converted = 0, scale = 0;
@@ -304,7 +310,7 @@ static int find_column(walk *w, const sgt_parquet *p, sgt_error *err)
     if (type != THRIFT_STRUCT) w->t->wrong = 1;
     read_tree(w, 0, 0, 0, 0);
     if (w->t->wrong || w->t->cut) return SGT_OK;
-    /* a column of bytes that stores decimals does not count as strings */
+    /* strings are columns of bytes, except those that store decimals as bytes */
     const int there = w->column != NONE, good = w->type == SGT_PARQUET_BYTES
                                                     ? !(kept && w->converted == DECIMAL)
                                                     : kept && sgt_parquet_width((int)w->type) &&
@@ -443,8 +449,8 @@ static int parse_meta(sgt_parquet *p, const uint8_t *bytes, size_t n, sgt_error 
 
 /* ---- heads of pages ---- */
 
-/* Parse the header of a page at p[n]. Return NULL, or what is wrong with it. Set *more to 1 if the
- * header may be complete with more than n bytes. */
+/* Parse the header of a page at p[n]. Return NULL, or what is wrong with the header. Set *more to 1
+ * if the header is only cut off, so that the caller should try again with more bytes. */
 static const char *parse_head(sgt_parquet_head *h, const uint8_t *p, size_t n, int *more)
 {
     thrift t = {.at = p, .end = p + n}, data = {0}, data2 = {0};
@@ -566,7 +572,8 @@ static void begin_group(sgt_parquet *p, size_t i)
     p->taken = 0;
 }
 
-/* Return the number of row groups whose middle is before byte `at` of the file. */
+/* Return the number of row groups whose middle is before byte `at` of the file. A group's position
+ * is computed from the bytes of the column only, scaled to the size of the file. */
 static size_t groups_before(const sgt_parquet *p, uint64_t at)
 {
     const double all = (double)p->groups[p->count].before, twice = 2 * (double)at;
@@ -577,8 +584,8 @@ static size_t groups_before(const sgt_parquet *p, uint64_t at)
     return (size_t)(g - p->groups);
 }
 
-/* Go to the first row group of the file's range, and then past the groups that an earlier run has
- * already read. */
+/* Go to the first row group of the file's range. Then skip the groups that the hash of an earlier
+ * run covers, because that run has read them completely. */
 static void begin_range(sgt_parquet *p)
 {
     const sgt_corpus_file *f = p->r.file;
@@ -693,12 +700,14 @@ static size_t text_bytes(const sgt_parquet *p, const sgt_parquet_head *h, uint64
     return (size_t)(((double)h->unpacked / (double)h->rows + word) * (double)rows);
 }
 
-/* Read the compressed bytes of a page to the end of u's text. Reserve room after them for the
- * unit's uncompressed rows. text: estimated uncompressed size in bytes of this page's rows. */
+/* Read the compressed bytes of a page to the end of u's text. Reserve room after them, into which
+ * the unit's rows will be decompressed. text: estimated uncompressed size in bytes of the rows that
+ * this page adds. */
 static int read_behind(sgt_parquet *p, const sgt_parquet_head *h, sgt_unit *u, size_t text,
                        sgt_error *err)
 {
-    /* reserve only a plausible size, because a damaged header may state any */
+    /* a damaged header may state any size, so if the estimate is implausibly large, do not reserve
+     * it */
     const size_t all = u->unpacked + text, likely = all < SGT_PARQUET_LIKELY ? all : 0;
     /* reserve a quarter more, in case the rows are larger than estimated: growing the buffer later
      * would copy it */
@@ -739,7 +748,8 @@ static int add_page(sgt_parquet *p, const sgt_parquet_head *h, sgt_unit *u, uint
     return SGT_OK;
 }
 
-/* Advance past the page at p->at, which has header h and `rows` rows. */
+/* Advance past the page at p->at, which has the header *h and `rows` rows, and add its hash to
+ * p->hash unless an earlier run's hash covers it. */
 static void pass_page(sgt_parquet *p, const sgt_parquet_head *h, uint64_t rows)
 {
     p->at += h->size + h->packed;
@@ -773,8 +783,8 @@ static int read_page(sgt_parquet *p, const row_group *g, sgt_unit *u, uint64_t *
     if (p->row + p->taken < p->r.row)
         p->taken = p->row + h.rows <= p->r.row ? h.rows : p->r.row - p->row;
     if (p->taken < h.rows) rc = add_page(p, &h, u, rows, err);
-    /* an earlier run has delivered these rows, but its hash does not cover their page: hash the
-     * page now */
+    /* An earlier run has delivered all rows of this page, but its hash does not cover the page:
+     * read the page only to hash it. */
     else if (p->row + h.rows > p->covered) rc = read_behind(p, &h, u, 0, err);
     if (rc < 0) return rc;
     if (p->taken == h.rows) pass_page(p, &h, h.rows);

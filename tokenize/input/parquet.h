@@ -28,9 +28,9 @@ typedef struct sgt_parquet sgt_parquet;
 typedef struct sgt_parquet_request {
     const sgt_corpus_file *file;
     const char *field; /* name of the column: "text", or "a.b" for column b of group a */
-    uint64_t row;      /* index of the first row to read, unless the file's range begins later */
-    /* hashed: number of rows that the hash of an earlier run covers; hash: that hash
-     * (sgt_parquet_hash). Both are 0 if there is none. */
+    uint64_t row; /* index of the first row to read; rows before the file's range are never read */
+    /* What an earlier run has hashed (sgt_parquet_hash). hashed: number of rows covered; hash:
+     * their hash. Both are 0 if there was no earlier run. */
     uint64_t hashed, hash;
     const sgt_stop *stop, *cancel;
     /* 1 if the column is one to keep (kept.h). It may then hold numbers, and the file's range,
@@ -55,9 +55,9 @@ void sgt_parquet_size(const sgt_parquet *p, uint64_t *rows, uint64_t *bytes);
 int sgt_parquet_next(sgt_parquet *p, sgt_unit *u, uint64_t *rows, sgt_error *err);
 
 /* Return the hash of what was read, and set *covered to the number of rows that it covers. It is
- * the sum of the hashes of the metadata and of all pages before that row, each with its dictionary.
- * Because it is a sum, the hashes of ranks that divide a file can be added. Only the rank that
- * reads the start of the file includes the metadata. */
+ * the sum of the hashes of the metadata and of all pages before row *covered, each with its
+ * dictionary. Because it is a sum, the hashes of ranks that divide a file can be added. Only the
+ * rank that reads the start of the file includes the metadata. */
 uint64_t sgt_parquet_hash(const sgt_parquet *p, uint64_t *covered);
 
 /* Return about how many bytes of the file's range have been read (sgt_corpus_share), for
@@ -70,8 +70,8 @@ uint64_t sgt_parquet_raw(const sgt_parquet *p);
  * unit's text. A dictionary, or a page with many rows, has a separate unit, into which it is
  * decoded once. */
 
-/* maximum number of rows of a page that become documents at a time; a page with more rows is
- * shared */
+/* maximum number of rows that a unit takes of a page at a time; a page with more rows becomes a
+ * shared page */
 #define SGT_PARQUET_ROWS 16384
 
 /* Physical types of columns, with their numbers in parquet.thrift. */
@@ -87,12 +87,13 @@ enum {
 enum { SGT_PARQUET_PLAIN = 0, SGT_PARQUET_PLAIN_DICTIONARY = 2, SGT_PARQUET_RLE_DICTIONARY = 8 };
 
 typedef struct sgt_parquet_column {
-    /* physical type; in a column of numbers, a "string" is the bytes of a number */
+    /* physical type of the values; if they are numbers, "strings" below means the bytes of these
+     * numbers */
     int type;
     int is_unsigned; /* 1: the integers are unsigned */
     int scale;       /* digits after the point if the integers are decimals; else 0 */
-    /* definition level of a row that has a string; a row with a lower level is null; 0: no row is
-     * null */
+    /* definition level of a row that has a value; a row with a lower level is null; 0: no row can
+     * be null */
     unsigned levels;
 } sgt_parquet_column;
 
@@ -118,8 +119,8 @@ typedef struct sgt_parquet_head {
 /* a page that is decoded once and used by several pages or threads */
 typedef struct sgt_parquet_shared sgt_parquet_shared;
 
-/* The rows first ... first + count - 1 of a page. The page's compressed bytes are in the unit's
- * text or in `whole`. */
+/* The rows first ... first + count - 1 of a page. The page's compressed bytes are in `whole` if
+ * that is set, else in the unit's text at `at`. */
 typedef struct sgt_parquet_page {
     sgt_parquet_head head;
     uint64_t offset; /* offset of the page in the file */
@@ -134,7 +135,7 @@ typedef struct sgt_parquet_page {
     sgt_parquet_shared *whole;
 } sgt_parquet_page;
 
-/* value of sgt_parquet_string.at for a null row */
+/* in sgt_parquet_string.at: the row is null */
 #define SGT_PARQUET_NULL SIZE_MAX
 typedef struct sgt_parquet_string {
     size_t at, length;
@@ -185,7 +186,8 @@ static inline uint64_t sgt_parquet_varint(const uint8_t **at, const uint8_t *end
 /* maximum uncompressed size in bytes of a page that a file may state */
 #define SGT_PARQUET_PAGE ((size_t)1 << 30)
 #define SGT_PARQUET_PAGE_ROWS ((uint64_t)1 << 22)
-/* size in bytes that a page, or the text of a unit, seldom exceeds */
+/* Size in bytes that a page, or the text of a unit, rarely exceeds. Memory for a larger size is
+ * allocated only when the data is there, because a damaged header may state any size. */
 #define SGT_PARQUET_LIKELY ((size_t)16 << 20)
 
 enum { SGT_PARQUET_DATA = 0, SGT_PARQUET_DICTIONARY = 2, SGT_PARQUET_DATA2 = 3 };

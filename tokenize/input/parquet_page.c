@@ -105,11 +105,11 @@ static size_t unpack_lz4(const uint8_t *in, size_t n, uint8_t *out, size_t size)
 
 /* Codecs, indexed by their numbers in parquet.thrift. */
 static const struct {
-    /* function that decompresses; NULL if this build has none (`name` is set), or if the bytes are
-     * not compressed (`name` is NULL) */
+    /* function that decompresses; NULL if `name` is set: no decompressor in this build; NULL
+     * without a name: the bytes are not compressed */
     unpacker *unpack;
-    /* maximum number of bytes that one compressed byte can expand to. A damaged file may state any
-     * size, so this limits the memory allocated. */
+    /* Maximum number of bytes that one compressed byte can expand to. It limits the memory that is
+     * allocated for a damaged file, which may state any size. */
     size_t most;
     const char *name, *remedy;
 } codecs[CODECS] = {
@@ -154,14 +154,16 @@ static uint64_t get_zigzag(const uint8_t **at, const uint8_t *end, int *bad)
     return (n >> 1) ^ (0 - (n & 1));
 }
 
-/* ---- runs (hybrid of RLE and bit-packing), used for levels and dictionary indices ---- */
+/* ---- runs: numbers encoded in Parquet's hybrid of run-length encoding and bit-packing ----
+ *
+ * Definition levels and dictionary indices are stored in this way. */
 
 typedef struct runs {
     const uint8_t *at, *end;
     unsigned width; /* bits per number, at most 32 */
     uint64_t left;  /* numbers left in this run */
-    /* 1 if the run's numbers are bit-packed: the next number is at bit `bit` from `at`, and the
-     * bytes end at `after` */
+    /* 1 if this run is bit-packed: its next number is at bit `bit` after `at`, and its bytes end at
+     * `after` */
     int packed;
     uint64_t bit;
     const uint8_t *after;
@@ -182,8 +184,8 @@ static int next_run(runs *r)
         r->at += bytes;
         return 0;
     }
-    /* The run consists of groups of eight numbers. Some writers leave out the last bytes of the
-     * last group. */
+    /* A bit-packed run consists of groups of eight numbers. Some writers leave out the last bytes
+     * of the last group, so accept a run that ends early. */
     uint64_t size = r->left * r->width;
     r->left *= 8;
     if (size > left) {
@@ -218,15 +220,15 @@ static int read_runs(runs *r, uint32_t *out, size_t n)
 
 typedef struct deltas {
     const uint8_t *at, *end;
-    uint64_t left;         /* numbers not yet read */
-    uint64_t last;         /* the last number read; before the first read, the first number */
-    int begun;             /* 1: the first number has been read */
+    uint64_t left; /* numbers not yet read */
+    uint64_t last; /* the number read last; before the first read, the number to return first */
+    int begun;     /* 1: the first number has been read */
     uint64_t block, minis; /* numbers per block; miniblocks per block */
     uint64_t mini;         /* index of the current miniblock in its block */
     uint64_t in_mini;      /* numbers left in the miniblock */
     uint64_t least;        /* smallest delta of the block */
     const uint8_t *widths; /* (minis): bits per number in each miniblock of the block */
-    /* start of the current miniblock's bits; `bit` is the index of the next one */
+    /* start of the current miniblock's bits; the next number is at bit `bit` */
     const uint8_t *bits;
     uint64_t bit;
 } deltas;
@@ -290,7 +292,8 @@ static int next_delta(deltas *d, uint64_t *out)
 
 struct sgt_parquet_shared {
     atomic_int users;
-    pthread_mutex_t lock; /* guards the members below until the page is decoded */
+    /* guards the members below while the page is decoded; after that they do not change */
+    pthread_mutex_t lock;
     sgt_parquet_page page;
     sgt_unit unit; /* holds the page's compressed bytes, and later its strings */
     sgt_parquet_string *rows;
@@ -304,7 +307,7 @@ int sgt_parquet_shared_new(sgt_parquet_shared **out, const sgt_parquet_page *p, 
 {
     const sgt_parquet_head *h = &p->head;
     sgt_parquet_shared *s = calloc(1, sizeof *s);
-    /* reserve only a plausible size in advance, because a damaged header may state any */
+    /* a damaged header may state any size, so reserve the stated size only if it is plausible */
     const size_t likely = h->unpacked < SGT_PARQUET_LIKELY ? h->unpacked : 0;
     if (!s) return sgt_fail_memory(err, "a page");
     s->users = 1;
@@ -376,8 +379,8 @@ typedef struct decoder {
     const sgt_parquet_page *p;
     sgt_unit *u;
     size_t at, end; /* range of the page's bytes, in the unit's text, that are not read yet */
-    /* scratch memory for three numbers per row: definition levels; indices or lengths; further
-     * lengths */
+    /* scratch memory for three arrays of one number per row: definition levels; indices or lengths;
+     * more lengths (of prefixes) */
     uint32_t *numbers;
 } decoder;
 
@@ -425,8 +428,8 @@ static const char *read_indexed(decoder *d, sgt_parquet_string *out, size_t n)
     return NULL;
 }
 
-/* Read the lengths at d->at: store the first n of them, and add all to *sum. There may be more than
- * n; advance d->at past all of them. */
+/* Read the lengths at d->at: store the first n of them in `out`, and add all of them to *sum.
+ * Advance d->at past all of them, even if there are more than n. */
 static const char *read_lengths(decoder *d, uint32_t *out, size_t n, uint64_t *sum)
 {
     static const char damaged[] = "its lengths are damaged";
@@ -437,8 +440,8 @@ static const char *read_lengths(decoder *d, uint32_t *out, size_t n, uint64_t *s
     if (all.left < n) return ended;
     for (size_t i = 0; all.left; i++) {
         uint64_t number;
-        /* The numbers have 32 bits and wrap around. A length cannot be negative, so a negative
-         * number means damage. */
+        /* A number is computed modulo 2^32, so a negative one appears as more than INT32_MAX. A
+         * length cannot be negative. */
         if (next_delta(&all, &number) < 0 || (uint32_t)number > INT32_MAX) return damaged;
         if (i < n) out[i] = (uint32_t)number;
         *sum += (uint32_t)number;
@@ -526,7 +529,7 @@ static const char *read_split_numbers(decoder *d, sgt_parquet_string *out, size_
 /* Decoders, indexed by the encoding's number in parquet.thrift. */
 static const struct {
     const char *(*read)(decoder *d, sgt_parquet_string *out, size_t n);
-    /* 1 if the encoding is allowed for strings; 1 if it is allowed for numbers */
+    /* whether the encoding is allowed in columns of strings, and in columns of numbers */
     int strings, numbers;
 } encodings[ENCODINGS] = {
     [SGT_PARQUET_PLAIN] = {read_plain, 1, 1},
@@ -577,15 +580,16 @@ static const char *decode_rows(decoder *d, size_t levels, sgt_parquet_string *ro
         there -= level[i] < least;
     }
     const char *why = read_strings(d, rows, there);
-    /* move each string to its row, from the last row to the first */
+    /* the strings are in rows[0 ... there); move them to the rows that are not null, starting with
+     * the last row so that no string is overwritten */
     for (size_t i = n; i-- > 0 && !why;)
         rows[i] = level[i] == least ? rows[--there] : (sgt_parquet_string){SGT_PARQUET_NULL, 0};
     return why;
 }
 
-/* Decompress the page to the end of the unit's text; a page that is not compressed stays where it
- * is. Set d->at and d->end to the range of the page's bytes, and *levels to the number of bytes of
- * definition levels at its beginning. */
+/* Decompress the page to the end of the unit's text. A page that is not compressed stays where it
+ * is. Set d->at and d->end to the range of the page's bytes, and *levels to the number of bytes at
+ * its beginning that hold the definition levels. */
 static const char *unpack_page(decoder *d, size_t *levels)
 {
     const sgt_parquet_page *p = d->p;
@@ -680,17 +684,17 @@ void sgt_parquet_pages_drop(sgt_unit *u)
 
 /* ---- turning rows into documents; null rows and strings that are not UTF-8 are bad ---- */
 
-/* Return 1 if all strings are valid UTF-8. One call checks them all: between them in the unit's
- * text are only ASCII bytes, or strings that are checked as well (sgt_parquet_page_decode). Also
- * check that no string begins in the middle of a character. */
+/* Return 1 if all strings are valid UTF-8. One call checks the text from the first string to the
+ * last, because only ASCII bytes, or strings that are checked as well, are between them
+ * (sgt_parquet_page_decode). Also check that no string begins in the middle of a character. */
 static int all_valid(const sgt_unit *u, const sgt_parquet_string *rows, uint64_t count)
 {
     size_t from = SIZE_MAX, to = 0, before = SIZE_MAX;
     for (uint64_t i = 0; i < count; i++) {
         const size_t at = rows[i].at, end = at + rows[i].length;
         if (at == SGT_PARQUET_NULL || at == end) continue;
-        /* any other string has ASCII before it, so only a string that directly follows another can
-         * begin inside a character */
+        /* Only a string that directly follows another can begin inside a character, because any
+         * other string has ASCII before it. */
         if (at == before && (u->text[at] & 0xC0) == 0x80) return 0;
         if (at < from) from = at;
         if (end > to) to = end;
@@ -700,7 +704,8 @@ static int all_valid(const sgt_unit *u, const sgt_parquet_string *rows, uint64_t
 }
 
 /* Return NULL if the row is a document. Otherwise return the reason why it is bad, and set *byte to
- * the byte. valid: 1 if the string is known to be UTF-8. */
+ * the position of the first wrong byte in the string, from 1, or to 0. valid: 1 if the string is
+ * known to be UTF-8. */
 static const char *bad_row(const sgt_unit *u, const sgt_parquet_string *s, int valid,
                            uint64_t *byte)
 {
@@ -721,7 +726,8 @@ int sgt_parquet_records(sgt_unit *u, const sgt_part *p, sgt_part *next, sgt_erro
     sgt_parquet_string *rows = calloc((size_t)all + 1, sizeof *rows);
     if (!rows) return sgt_fail_memory(err, "rows of a page");
     int rc = page ? sgt_parquet_page_decode(page, u, rows, f->path, err) : SGT_OK;
-    /* count all rows as bad: the rows of a damaged page, or the rows for which no page was found */
+    /* Count all rows of the part as bad: no readable page was found for them, or their page is
+     * damaged. */
     if (!page || (rc == SGT_EFORMAT && f->skip_bad)) {
         next->records = next->bad = p->end - p->offset;
         next->end = p->end;

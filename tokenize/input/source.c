@@ -22,8 +22,8 @@
  * efficient reads */
 #define IN ((size_t)128 << 10)
 #define OUT ((size_t)128 << 10) /* bytes decompressed at a time; equals zstd's largest block */
-/* bytes per read of a read-ahead thread; the caller can use them only when all of them have been
- * read */
+/* Number of bytes per read of a read-ahead thread. The caller gets none of them before the thread
+ * has read all of them. */
 #define CHUNK ((size_t)256 << 10)
 
 /* Ring buffer of bytes that a source's read-ahead thread has read and the caller has not. */
@@ -33,11 +33,12 @@ typedef struct ring {
     pthread_cond_t changed;
     /* (SGT_AHEAD_BYTES): ring buffer; byte i of the stream is at i % SGT_AHEAD_BYTES */
     uint8_t *bytes;
-    /* made: bytes of the stream written by the thread; used: bytes read by the caller */
+    /* offsets in the stream. made: end of the bytes that the thread has written; used: end of the
+     * bytes that the caller has read */
     uint64_t made, used;
     uint64_t raw; /* bytes read from disk */
-    /* ended: 1 when the thread has finished; rc: then SGT_OK if the stream is complete, else the
-     * error */
+    /* ended: 1 when the thread has finished; rc (only then): SGT_OK if the stream was read
+     * completely, else the error */
     int ended;
     int rc;
     sgt_error err;
@@ -48,21 +49,21 @@ struct sgt_source {
     const sgt_stop *stop, *cancel; /* if either stop is requested, waiting for a stream ends */
     sgt_stop closing;              /* requested while the source is being closed */
     int fd;                        /* descriptor of the file or of standard input; -1 if not open */
-    uint64_t at;                   /* number of bytes read so far from fd or from the filter */
-    int filtered;                  /* 1: the filter has been started */
+    uint64_t at;  /* number of bytes read so far from `fd`, or from the filter's output */
+    int filtered; /* 1: the filter has been started */
     /* process of the filter whose output is read instead of the file */
     sgt_child child;
     /* The members from here to `left` are only used for compressed files. `out` is always filled
-     * completely, and refilled only when all of it has been read. This is because zstd loses some
-     * bytes before a damaged byte, and how many depends on the sizes of its calls. With fixed
-     * sizes, the bytes are the same however the caller reads. */
+     * completely, and refilled only when all of it has been read. The reason: if a file is damaged,
+     * zstd loses some bytes before the damage, and their number depends on how much each call
+     * decompresses. With calls of a fixed size, the bytes are the same however the caller reads. */
     uint8_t *in, *out; /* buffers for compressed and for decompressed bytes */
     size_t in_at, in_size, out_at, out_size;
     int in_end; /* 1 if the file ends after the bytes in `in` */
     z_stream gz;
     ZSTD_DStream *zst;
-    /* 1 while a gzip member or zstd frame has begun and not ended. It is 1 at the start of a file,
-     * because a file must have at least one of them. */
+    /* 1 while a gzip member or zstd frame is incomplete. It is also 1 at the start of a file: a
+     * file must have at least one of them, so an empty file counts as truncated. */
     int inside;
     /* offset in the file at which the last gzip member ended; 0 if none has ended */
     uint64_t member_end;
@@ -75,7 +76,8 @@ struct sgt_source {
     sgt_error left;    /* description of the bytes that were left out (sgt_source_left) */
     /* ring buffer of the read-ahead thread; NULL if the caller reads the file itself */
     ring *ahead;
-    uint64_t raw; /* value of ahead->raw at the last read from the ring buffer */
+    /* bytes read from disk for what the caller has read so far: ahead->raw at the last read */
+    uint64_t raw;
 };
 
 static size_t at_most(size_t n, size_t max) { return n < max ? n : max; }
@@ -113,9 +115,9 @@ static int open_file(sgt_source *s, sgt_error *err)
     return rc;
 }
 
-/* Wait until standard input or a filter can be read, and check at intervals for a stop request. A
- * regular file can always be read, but the check is needed, too: skipping a long line may take
- * minutes. */
+/* Wait until standard input or a filter has bytes to read. Return an error if a stop was requested.
+ * Call this for regular files, too, which always have bytes: skipping a long line may take minutes,
+ * and the stop is noticed here. */
 static int wait_bytes(const sgt_source *s, int fd, sgt_error *err)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -177,9 +179,9 @@ static int read_file(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end
 /* Return the offset in the file of the next compressed byte. */
 static uint64_t packed_at(const sgt_source *s) { return s->at - (s->in_size - s->in_at); }
 
-/* Return 1 if the bytes after a gzip member are trailing garbage rather than another member,
- * because they do not begin with two bytes that zlib accepts. If the file ends after the first of
- * these two bytes, that counts as a truncated member, as in gzip(1). */
+/* Return 1 if the bytes after a gzip member are garbage rather than another member, because they do
+ * not begin with two bytes that zlib accepts. If only one byte follows and it could be the first of
+ * the two, it counts as a truncated member, as in gzip(1). */
 static int is_garbage(const sgt_source *s)
 {
     return s->member_end && (s->gz.msg ? s->gz.total_in < 3 : s->gz.total_in < 2 && !s->next);
@@ -199,7 +201,7 @@ static int damaged(const sgt_source *s, const char *kind, const char *why, sgt_e
                                       : " (--skip-bad leaves out the rest of such files)");
 }
 
-/* Decompress some gzip bytes from s->in to s->out. */
+/* Decompress gzip bytes from s->in to s->out, as many as one call of zlib handles. */
 static int inflate_some(sgt_source *s, sgt_error *err)
 {
     z_stream *z = &s->gz;
@@ -230,7 +232,7 @@ static int inflate_some(sgt_source *s, sgt_error *err)
  * formats ignore the memory limit, and their errors depend on how the input is divided. */
 static int is_legacy(uint8_t first) { return first >= 0x1e && first <= 0x27; }
 
-/* Decompress some zstd bytes from s->in to s->out. */
+/* Decompress zstd bytes from s->in to s->out, as many as one call of libzstd handles. */
 static int decompress_some(sgt_source *s, sgt_error *err)
 {
     static const char not_zstd[] = "not zstd, or damaged";
@@ -290,8 +292,9 @@ static int unpack(sgt_source *s, sgt_error *err)
     return SGT_OK;
 }
 
-/* Refill s->out. Trailing garbage ends the stream, and so does damage with --skip-bad; in both
- * cases, describe it in s->left. Store any other error in s->failure. */
+/* Refill s->out. The stream ends at trailing garbage, and with --skip-bad also at damage; in both
+ * cases, describe in s->left what is skipped. Store any other error in s->failure, to be reported
+ * after the bytes in s->out. */
 static void unpack_more(sgt_source *s)
 {
     const int rc = unpack(s, &s->failure), garbage = is_garbage(s);
@@ -370,8 +373,8 @@ int sgt_source_seek(sgt_source *s, uint64_t at, sgt_error *err)
 static uint64_t raw_bytes(const sgt_source *s)
 {
     const uint64_t size = s->file->size;
-    /* with a filter, it is unknown how much of the file was read: use the bytes that the filter has
-     * printed */
+    /* The number of bytes that a filter has read of the file is unknown. Use the number of bytes
+     * that it has printed, up to the size of the file. */
     if (s->file->filter) return s->at < size ? s->at : size;
     return packed_at(s);
 }

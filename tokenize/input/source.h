@@ -60,9 +60,9 @@ int sgt_source_seek(sgt_source *s, uint64_t at, sgt_error *err);
  * a failure, p[0 ... *n) is still valid. */
 int sgt_source_read(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end, sgt_error *err);
 
-/* Return a description of what was left out of the stream. It is only valid once the stream has
- * ended. The text is empty if nothing was left out; the code is not 0 if the file is damaged
- * there. */
+/* Return a description of the bytes at the end of the file that the stream does not have. It is
+ * valid once the stream has ended. Its text is empty if nothing is left out. Its code is not 0 if
+ * the reason is damage rather than garbage. */
 const sgt_error *sgt_source_left(const sgt_source *s);
 
 /* Return how many bytes of the file on disk have been read so far. For a file that is neither

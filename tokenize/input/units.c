@@ -12,10 +12,10 @@
 
 typedef struct place {
     sgt_unit unit;
-    /* 1 if the unit has been worked on, or has failed, and the caller has not returned it; guarded
+    /* 1 from when the unit is processed, or has failed, until the caller is done with it; guarded
      * by `lock` */
     int done;
-    int rc; /* 0: a unit; 1: the feed has ended; negative: an error */
+    int rc; /* 0: the entry holds a unit; 1: the feed has ended; negative: an error */
     sgt_error err;
 } place;
 
@@ -37,8 +37,9 @@ struct sgt_units {
     pthread_cond_t changed;
     place *places; /* ring of units: unit t is in places[t % place_count] */
     size_t place_count;
-    uint64_t next; /* index of the unit that the caller has or will take next */
-    /* requested, while `lock` is held, to end the threads, which may be waiting for `changed` */
+    uint64_t next; /* index of the unit that the caller uses now (if `given` is 1) or gets next */
+    /* Requested to end the threads. The request is made while `lock` is held, so that no thread
+     * misses it before it waits for `changed`. */
     sgt_stop cancelled;
 
     thread *threads;
@@ -91,8 +92,8 @@ static int start_threads(sgt_units *s, sgt_error *err)
 {
     const size_t threads = s->job.feed.threads;
     int failed = 0;
-    /* one entry for the unit that the caller has, and two per thread: one being worked on and one
-     * that is ready */
+    /* one entry for the unit that the caller uses; for each thread, one unit in work and one that
+     * is ready */
     s->place_count = 2 * threads + 1;
     s->places = calloc(s->place_count, sizeof *s->places);
     s->threads = calloc(threads, sizeof *s->threads);
