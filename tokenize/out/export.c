@@ -59,8 +59,8 @@ static int put_u64(sgt_sink *s, uint64_t v, sgt_error *err)
     return sgt_sink_put(s, &v, sizeof v, err);
 }
 
-/* Write one column of the index: each document's length in tokens if `lengths` is 1, else the
- * offset in bytes at which each document begins. */
+/* Write one column of the index, with an entry per document: if `lengths` is 1, the document's
+ * length in tokens, else the offset in bytes at which the document begins. */
 static int put_column(const sgt_export *e, int split, int lengths, sgt_sink *to, sgt_error *err)
 {
     const uint64_t documents = sgt_made_documents(e->set, split);
@@ -105,7 +105,8 @@ static int put_index(const sgt_export *e, int split, sgt_sink *to, sgt_error *er
 typedef struct copy {
     const sgt_export *e;
     sgt_sink *to;
-    /* read: tokens of this split read so far; written: tokens of earlier splits */
+    /* read: number of tokens of this split that have been read; written: number of tokens of the
+     * earlier splits, which are already written */
     uint64_t read, written;
     const char *shard; /* path of the shard being read */
 } copy;

@@ -32,13 +32,14 @@ typedef struct sgt_export {
     void *ctx;
 } sgt_export;
 
-/* sgt_layout_names: "sgt", "megatron", "nanogpt", "npy". sgt_layout_says: for each id width (16, 32
- * bits) and each layout, a sentence that tells the user how to read the files. */
+/* sgt_layout_names: "sgt", "megatron", "nanogpt", "npy". sgt_layout_says[w][layout]: a sentence
+ * that tells the user how to read the files of this layout, for ids of 16 bits (w = 0) or 32 bits
+ * (w = 1). */
 extern const char *const sgt_layout_names[], *const sgt_layout_says[2][4];
 
-/* Return the options of a set in this layout, as JSON text allocated with malloc, or NULL if out of
- * memory. For sgt's own layout they equal `options`. For another layout, shard_tokens is removed
- * and "shards" is added. */
+/* Return the options that a set has after its conversion to this layout, as JSON text allocated
+ * with malloc, or NULL if out of memory. For sgt's own layout they equal `options`. For another
+ * layout, shard_tokens is removed and "shards" is added. */
 char *sgt_export_options(const char *options, sgt_layout layout);
 
 /* Write the files of the new set into e->work under temporary names, with ".tmp" appended, and

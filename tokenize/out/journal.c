@@ -65,8 +65,8 @@ int sgt_journal_create(sgt_journal **out, const char *work, uint64_t fingerprint
 void sgt_journal_invalid(sgt_journal *j, sgt_invalid_at at)
 {
     const sgt_invalid_at *last = j->invalid_count ? &j->invalid[j->invalid_count - 1] : NULL;
-    /* Ignore a position that an earlier run has already recorded, because a resumed run reads some
-     * text again. */
+    /* Ignore a position that is already recorded. It is reported again if a resumed run reads text
+     * that the earlier run has read. */
     if (last && (at.file < last->file || (at.file == last->file && at.offset <= last->offset)))
         return;
     if (j->invalid_count < SGT_INVALID_LISTED) j->invalid[j->invalid_count++] = at;

@@ -14,26 +14,28 @@
 #include "tokenize/input/feed.h"
 #include "tokenize/out/writer.h"
 
-/* The position of a run. The run continues with the part of a document (input/feed.h) that begins
- * at byte `offset` of the stream of input file `file`; the first `skip` tokens of that part are
- * already written. All other fields count the text before that part. All fields are uint64_t,
- * because they are written and read as an array. */
+/* The position of a run, from which a later run can resume. That run continues with the part of a
+ * document (input/feed.h) that begins at byte `offset` of the stream of input file `file`. The
+ * first `skip` tokens of this part are already written; all other fields count only what comes
+ * before the part. All fields are uint64_t, because they are written and read as an array. */
 typedef struct sgt_checkpoint {
     uint64_t file, offset, skip;
     uint64_t shards[SGT_SPLITS]; /* (split): number of complete shards */
-    /* (split): number of tokens, and of documents, in the unfinished shard */
+    /* (split): number of tokens in the unfinished shard, and of documents that start in it */
     uint64_t tokens[SGT_SPLITS], documents[SGT_SPLITS];
     uint64_t sources;                                 /* bytes written of sources.jsonl */
     uint64_t file_tokens, file_documents, file_bytes; /* counts of file `file`, so far */
-    /* if the file is JSONL: number of lines of `file` so far */
+    /* number of lines read so far of input file `file`; rows if it is Parquet */
     uint64_t line;
     uint64_t all_documents, all_bytes, all_invalid, all_bad, all_surrogates;
-    /* state of the hash of the stream of `file` up to `offset` (see sgt_part) */
+    /* hash of the stream of `file` up to `offset`, in the form from which hashing can continue (see
+     * sgt_part) */
     uint64_t hashed, hash, block;
-    /* number of <|endoftext|> in the text that were encoded as ordinary text */
+    /* number of times that <|endoftext|> occurred in the text and was encoded as ordinary text */
     uint64_t all_literals;
-    /* split of the document that continues at `offset`; stored because, if <|endoftext|> in the
-     * text begins documents, a resumed run cannot compute it */
+    /* Split of the document that continues at `offset`. It must be stored: if <|endoftext|> in the
+     * text begins documents, a resumed run does not know where the document began, so it cannot
+     * compute the split. */
     uint64_t split;
 } sgt_checkpoint;
 
@@ -41,7 +43,7 @@ typedef struct sgt_journal {
     char path[SGT_PATH];
     uint64_t fingerprint;
     char *options;      /* the run's options as the text of a JSON object */
-    int begun;          /* 1 once a checkpoint has been written; 0 while nothing is recorded */
+    int begun;          /* 1 if `now` holds a checkpoint; 0 if none has been written yet */
     sgt_checkpoint now; /* the last checkpoint */
     sgt_invalid_at invalid[SGT_INVALID_LISTED];
     size_t invalid_count;

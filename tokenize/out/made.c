@@ -18,7 +18,8 @@
 
 /* A shard of a split. */
 typedef struct shard {
-    /* number of tokens, and of documents, of the split in all earlier shards */
+    /* position of the shard in its split: number of tokens, and of documents, in the split's
+     * earlier shards */
     uint64_t tokens, documents;
     const char *folder;
     const sgt_manifest_shard *file;
@@ -29,7 +30,7 @@ typedef struct shard {
 typedef struct run {
     shard *shards;
     size_t count;
-    uint64_t tokens, documents; /* number of tokens, and of documents, in all shards of the split */
+    uint64_t tokens, documents; /* total number of tokens, and of documents, in these shards */
 } run;
 
 typedef struct folder {
@@ -41,14 +42,14 @@ struct sgt_made {
     folder *folders;
     size_t count;
     run runs[SGT_SPLITS];
-    /* ids: read buffer, which holds the tokens from `at` to at + n - 1 of split `split` */
+    /* Read buffer. It holds n tokens of split `split`, beginning with token `at`. */
     char *ids;
     int split;
     uint64_t at;
     size_t n;
-    size_t open;          /* number of open shards */
-    uint64_t *starts;     /* (documents): first token of each document in the shard `indexed` */
-    const shard *indexed; /* shard whose document index is in memory, or NULL */
+    size_t open;      /* number of open shards */
+    uint64_t *starts; /* document index of the shard `indexed`: the first token of each document */
+    const shard *indexed; /* shard whose document index is in `starts`; NULL: none */
 };
 
 static int add_shard(run *r, const char *path, const sgt_manifest_shard *file, int first,
@@ -175,8 +176,8 @@ static int read_shard(const shard *x, size_t width, uint64_t at, char *ids, size
     return sgt_pread_all(x->fd, ids, width * n, from, path, err);
 }
 
-/* Fill the buffer with `most` tokens of a split, starting at token `at`; with fewer if the shard
- * ends earlier. */
+/* Fill the buffer with at most `most` tokens of a split, starting at token `at`. The buffer gets
+ * fewer if the shard ends earlier. */
 static int read_ahead(sgt_made *s, int split, uint64_t at, size_t most, sgt_error *err)
 {
     shard *x = find_shard(s, split, at);

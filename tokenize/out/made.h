@@ -28,7 +28,8 @@ typedef struct sgt_made sgt_made;
  * only be closed. */
 int sgt_made_add(sgt_made **s, const char *path, sgt_error *err);
 void sgt_made_close(sgt_made *s); /* NULL is allowed */
-/* Close the shards and free the buffers; the next read opens and allocates them again. */
+/* Close the shards and free the buffers. The sgt_made can still be used: the next read opens and
+ * allocates them again. */
 void sgt_made_rest(sgt_made *s);
 
 size_t sgt_made_folders(const sgt_made *s);
@@ -49,8 +50,9 @@ int sgt_made_ids(sgt_made *s, int split, uint64_t at, size_t *n, const void **id
  * set *at to the number of tokens. The first tokens of successive documents begin with 0 and
  * increase; if an index file violates this, return SGT_EFORMAT and name the file. */
 int sgt_made_start(sgt_made *s, int split, uint64_t index, uint64_t *at, sgt_error *err);
-/* Return the index of a document of a split that starts at or before token `at`: the last document
- * that starts before the shard of this token, or document 0. */
+/* Return the index of a document of a split that starts at or before token `at`. The search opens
+ * no shard, so the document may start much earlier: it is the last one that starts before this
+ * token's shard, or document 0. */
 uint64_t sgt_made_before(const sgt_made *s, int split, uint64_t at);
 /* Set *start to the first token of document `index` of a split, and *tokens to its length, which is
  * at least 1. The document must exist. Use this only for the set of a rank's part: the error

@@ -25,21 +25,22 @@
 #define SET "set"         /* name of the subfolder of .work for sgt_out.shards */
 /* maximum number of tries to create .work while other processes remove the output folder */
 #define MOST_TRIES 1000
-#define NOT_JOINED 2 /* result of check_joined: this rank cannot join the ranks at work */
+#define NOT_JOINED 2 /* result of check_joined: this rank cannot join the ranks that are running */
 #define WAIT_MS 50
-/* maximum number of waits of WAIT_MS each, ten seconds in all; a rank sets the output folder up in
- * less time */
+/* Maximum number of waits of WAIT_MS each, so ten seconds in all. Another rank needs less time than
+ * that to set the output folder up. */
 #define WAIT_TURNS 200
 
-/* files of a complete set besides shards; only sets made before 2026-11-29 have .inputs.jsonl */
+/* names of the files of a complete set besides its shards; only sets made before 2026-11-29 have
+ * .inputs.jsonl */
 static const char *const finished_names[] = {"manifest.json",  "sources.jsonl",
                                              "tokenizer.json", SGT_TOKENIZER_CONFIG,
                                              SGT_DEDUP_FILE,   ".inputs.jsonl"};
 /* names that .work always holds */
 static const char *const guards[] = {".", "..", "lock", "owner"};
 #define COUNT(a) (sizeof(a) / sizeof *(a))
-/* maximum size in bytes of an option's value in an error message; the complete message has the same
- * limit */
+/* Maximum size in bytes of an option's value in an error message. A larger value is truncated,
+ * because the complete message has the same limit. */
 #define VALUE_SHOWN 1024
 
 /* ---- files ---- */
@@ -192,14 +193,15 @@ static int other_input(const char *out, const char *line, const sgt_corpus *c, s
     return rc;
 }
 
-/* What an earlier run recorded about its inputs (feed.h). */
+/* What an earlier run recorded about its inputs, to find out if they are unchanged (feed.h). */
 typedef struct known {
     /* list with one line per input: inputs.jsonl if the run is resumed, or sources.jsonl if its set
      * is complete */
     FILE *list;
     FILE *sources;             /* sources.jsonl of a run that is resumed, or NULL */
     const sgt_checkpoint *now; /* position at which the run stopped; NULL if its set is complete */
-    /* (SGT_CORPUS_LINE): the recorded line of one input; it has a hash if the input was read */
+    /* (SGT_CORPUS_LINE): what is recorded about the current input; it includes a hash if that run
+     * read all of the input */
     char *line;
 } known;
 
@@ -212,8 +214,8 @@ static void next_line(char *line, FILE *f)
     while (*line && sgt_corpus_is_document(line));
 }
 
-/* Return an error unless the bytes of input i that the earlier run has read are unchanged: all
- * bytes, or those up to the position of an interrupted run. */
+/* Return an error if input i has changed within the bytes that the earlier run has read: all of its
+ * bytes, or those before the position at which that run was interrupted. */
 static int compare_bytes(const sgt_out_request *r, const known *k, size_t i, sgt_error *err)
 {
     static const char key[] = "\"xxh3\": \"";
@@ -222,7 +224,8 @@ static int compare_bytes(const sgt_out_request *r, const known *k, size_t i, sgt
     const int read = !k->now || i < k->now->file;
     uint64_t hash = 0;
     if (read && !at) return other_input(r->path, "", r->corpus, i, err);
-    /* no hash is recorded: the earlier run has not read this input, or a rank's part compares it */
+    /* there is nothing to compare: the earlier run has not read this input, or the ranks compare it
+     * in their parts */
     if (!read && (i > k->now->file || !k->now->hashed)) return SGT_OK;
     const uint64_t was = read ? strtoull(at + sizeof key - 1, NULL, 16) : k->now->hash;
     const int rc =
@@ -234,7 +237,7 @@ static int compare_bytes(const sgt_out_request *r, const known *k, size_t i, sgt
                     r->path, f->path);
 }
 
-/* Compare input i of the corpus with the next line of each list. */
+/* Compare input i of the corpus with what is recorded about it in the next line of each list. */
 static int compare_input(const sgt_out_request *r, known *k, size_t i, sgt_error *err)
 {
     const sgt_corpus *c = r->corpus;
@@ -288,8 +291,8 @@ int sgt_out_compare_inputs(const sgt_out_request *r, const char *folder, const s
     known k = {.now = now, .line = malloc(SGT_CORPUS_LINE)};
     if (!k.line) return sgt_fail_memory(err, folder);
     int rc = open_list(&k.list, folder, now ? "inputs.jsonl" : "sources.jsonl", err);
-    /* sources.jsonl may be in the output folder, if the earlier run was killed while it completed
-     * the set */
+    /* look for sources.jsonl in the output folder, too: the earlier run may have been killed after
+     * it moved the file there, while it completed the set */
     if (!rc && now && now->sources)
         rc = open_list(&k.sources, sgt_out_file_exists(folder, "sources.jsonl") ? folder : r->path,
                        "sources.jsonl", err);
@@ -304,9 +307,9 @@ int sgt_out_compare_inputs(const sgt_out_request *r, const char *folder, const s
 
 /* ---- OUT as a whole ---- */
 
-/* Return an error unless the files of shard s have the sizes that follow from the manifest m. In
- * another layout than sgt's, the tokens have no header, and the index is either Megatron-LM's, with
- * 20 bytes per document, or missing. */
+/* Return an error if a file of shard s does not have the size that the manifest m implies. In
+ * layouts other than sgt's, the tokens have no header. The index of such a layout is either missing
+ * or Megatron-LM's, which has 20 bytes per document. */
 static int check_shard(const char *out, const sgt_manifest *m, const sgt_manifest_shard *s,
                        sgt_error *err)
 {
@@ -344,8 +347,8 @@ done:
     return rc < 0 ? rc : 1;
 }
 
-/* Return an error unless the journal's values are possible for these inputs and options. The file
- * may have been changed, so it is not trusted. */
+/* Return an error if the journal's values are impossible for these inputs and options. They may be
+ * wrong because someone has changed the file. */
 static int check_journal(const sgt_journal *j, const sgt_out_request *r, sgt_error *err)
 {
     const sgt_corpus_file *f =
@@ -384,14 +387,15 @@ static int may_resume(const sgt_journal *j, const sgt_out_request *r, const char
                       sgt_error *err)
 {
     int rc = compare_run(j, r, work, err);
-    /* if there is no complete shard and no part, starting over loses nothing */
+    /* without complete shards and parts, nothing is lost by starting over, so do not fail */
     return rc < 0 && j && sgt_journal_empty(j) && !has_rank(work, "part-") ? 0 : rc;
 }
 
 /* ---- names ---- */
 
-/* Return 1 if `name` in the output folder is a file of an earlier set. These are the names that
- * complete sets use, except shards that the journal `ctx` (NULL: none) counts as complete. */
+/* Return 1 if the file `name` in the output folder is left from an earlier set and must be removed:
+ * it has a name that complete sets use. Shards that the journal `ctx` (NULL: none) counts as
+ * complete are not left over. */
 static int stale_in_out(const char *name, const void *ctx)
 {
     const sgt_journal *j = ctx;
@@ -426,14 +430,16 @@ static int holds_work(const char *work)
     return sgt_out_holds_other_than(work, guards, COUNT(guards));
 }
 
-/* Create the output folder and .work in it, unless they exist. .work must be a real folder. A
- * symbolic link is refused: cleaning up would delete files somewhere else, and with a dangling
- * link, this process would wait forever. */
+/* Create the output folder and .work in it, unless they exist. .work must not be a symbolic link:
+ * cleaning up would delete files somewhere else, and this process would wait forever if the link
+ * leads nowhere. */
 static int make_work(const char *out, const char *work, sgt_error *err)
 {
     struct stat st;
     int tries = 0;
-    do { /* repeat: until .work exists, a rank without inputs may remove the output folder again */
+    /* repeat, because a rank without inputs may remove the output folder before .work is created in
+     * it */
+    do {
         const int rc = sgt_make_folders(out, err);
         if (rc < 0) return rc;
         /* Flush the entry of .work to disk. If a crash lost .work with its journal, nothing would
@@ -443,9 +449,10 @@ static int make_work(const char *out, const char *work, sgt_error *err)
     if (errno != EEXIST) return sgt_fail_errno(err, "%s: cannot make this folder", work);
     if (lstat(work, &st) == 0 && !S_ISDIR(st.st_mode))
         return sgt_fail(err, SGT_EIO, "%s: is not a folder (remove it, or name another OUT)", work);
-    /* An existing .work is accepted if it has a lock or an owner file, or a rank's owner file or
-     * part; a rank may have begun just as the last rank removed lock and owner. Other folders with
-     * files are refused, because everything in .work is removed in the end. */
+    /* Accept an existing .work if it contains something that only sgt creates: a lock, an owner
+     * file, or a rank's owner file or part. (A rank may have begun just as the last rank removed
+     * lock and owner file.) Otherwise it must be empty, because everything in .work is removed in
+     * the end. */
     if (!sgt_out_file_exists(work, "lock") && !sgt_out_file_exists(work, "owner") &&
         !has_rank(work, "owner-") && !has_rank(work, "part-") && holds_work(work))
         return sgt_fail(err, SGT_EFORMAT,
@@ -477,30 +484,32 @@ static int at_work(const sgt_out_request *r, int rank, sgt_error *err)
                     rank && r->rank ? " as this rank" : "");
 }
 
-/* Remove .work. The lock is held until nothing else is left in it. */
+/* Remove .work and everything in it. Hold the lock until it is the only file left. */
 static void remove_work(sgt_out *o)
 {
     char path[SGT_PATH];
-    /* if .work cannot be emptied, leave that to the next run */
+    /* if this run has lost the folder, or .work cannot be emptied, leave .work to the next run */
     if (sgt_out_check(o, NULL) < 0 || empty_work(o->work, NULL) < 0) return;
     unlink(sgt_path(path, o->work, "owner"));
     /* after this, another run may create a new lock and claim the folder */
     unlink(sgt_path(path, o->work, "lock"));
-    rmdir(o->work); /* as intended, this fails if another run has just created its lock */
+    /* if another run has just created a lock, .work is not empty and must stay, so rmdir fails */
+    rmdir(o->work);
     sgt_owner_leave(&o->owner);
 }
 
 /* ---- claiming ---- */
 
-/* Return an error if this request may not use the output folder at all. Nothing in the folder has
- * been changed yet. */
+/* Return an error if this request may not use the output folder at all. The folder is not
+ * changed. */
 static int check_folder(const sgt_out_request *r, sgt_error *err)
 {
     struct stat st;
-    /* entries of a folder that counts as empty; another rank may be creating .work right now */
+    /* Entries that an empty folder may have. Another rank may be creating .work right now. */
     static const char *const harmless[] = {"lost+found", ".work"};
-    /* files that show that the folder holds a set. The last two matter only for a request without a
-     * corpus, whose files would mix with shards that have no journal. */
+    /* Files whose existence shows that the folder holds a set. The last two matter only for a
+     * request without a corpus, whose files would be mixed with shards if no journal or manifest
+     * lists these. */
     static const char *const of_a_set[] = {"manifest.json", ".work/journal", "train_000000.bin",
                                            "val_000000.bin"};
     int taken = 0;
@@ -543,8 +552,8 @@ static int remove_listed(const char *out, const char *folder, sgt_error *err)
     sgt_manifest m = {0};
     char idx[64];
     int rc = sgt_out_file_exists(folder, "manifest.json") ? sgt_manifest_read(&m, folder, err) : 0;
-    /* treat a damaged manifest as one that lists no files; but report a read error, because a later
-     * call may succeed */
+    /* a damaged manifest counts as one that lists no files, but a read error is reported, because a
+     * later call may succeed */
     if (rc != SGT_ENOMEM && rc != SGT_EIO) rc = SGT_OK;
     for (size_t i = 0; i < m.count && m.foreign && !rc; i++) {
         sgt_writer_index_name(idx, m.shards[i].file);
@@ -572,8 +581,8 @@ int sgt_out_clear(const sgt_out *o, sgt_error *err)
     return rc < 0 ? rc : sgt_sweep(o->path, stale_in_out, NULL, err);
 }
 
-/* Start over, ignoring any earlier run. Once the new journal exists, the earlier run's files are
- * out of date, so remove them. */
+/* Start a new set instead of resuming an earlier run. The earlier run's files are removed from the
+ * output folder when the new journal exists, because no journal then describes them. */
 static int start_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     int rc;
@@ -584,21 +593,22 @@ static int start_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
                                  r->journal_options ? r->journal_options : r->options, err)) < 0 ||
         (rc = sgt_out_clear(o, err)) < 0 || (rc = sgt_make_folders(o->shards, err)) < 0)
         return rc;
-    /* With parts, the output folder is now free of old files. Commit a checkpoint, because a later
-     * run starts over as long as the journal has none. */
+    /* If there are parts, commit a checkpoint without any shard, because a later run starts over as
+     * long as the journal has no checkpoint. The output folder needs no further cleaning: it is
+     * free of old files now. */
     return r->journal_options ? sgt_journal_commit(o->journal, &o->journal->now, err) : SGT_OK;
 }
 
-/* If an earlier run had moved the file `name` from .work to the output folder to complete the set,
- * move the file back, so that this run can continue it. */
+/* If an earlier run has moved the file `name` to the output folder while it completed the set, move
+ * the file back to .work, so that this run can continue it. */
 static int move_back(const sgt_out *o, const char *name, sgt_error *err)
 {
     if (sgt_out_file_exists(o->work, name) || !sgt_out_file_exists(o->path, name)) return SGT_OK;
     return sgt_move(o->path, o->work, name, name, NULL, err);
 }
 
-/* Return an error unless a file of the unfinished shard has at least the bytes that the journal
- * counts. */
+/* Return an error if a file of the unfinished shard is shorter than the journal says. The file may
+ * be longer: what follows was written after the checkpoint. */
 static int check_begun(const sgt_out *o, int split, const char *suffix, uint64_t bytes,
                        sgt_error *err)
 {
@@ -608,8 +618,8 @@ static int check_begun(const sgt_out *o, int split, const char *suffix, uint64_t
     return check_size(o->work, name, bytes, 1, err);
 }
 
-/* Move the complete shards of a split that the journal counts to o->shards, and check them. Then
- * check the files of the unfinished shard. */
+/* Resume a split. Move the complete shards that the journal counts to o->shards, unless they are
+ * there, and check their sizes. Then check the files of the unfinished shard. */
 static int go_on_with_split(const sgt_out *o, int split, sgt_error *err)
 {
     const sgt_checkpoint *now = &o->journal->now;
@@ -641,8 +651,8 @@ static int go_on(sgt_out *o, sgt_error *err)
     return rc;
 }
 
-/* While holding the lock, find out if the set is complete (return 1) or a run can be resumed; if
- * neither is the case, start over. */
+/* Decide what to do, while holding the lock. If the set is complete, return 1. If an earlier run
+ * can be resumed, resume it; otherwise start over. Return 0 in both cases. */
 static int resume_or_start(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     char path[SGT_PATH];
@@ -650,23 +660,24 @@ static int resume_or_start(sgt_out *o, const sgt_out_request *r, sgt_error *err)
         return start_over(o, r, err);
     int rc = is_complete(r, err);
     if (rc == 1) {
-        /* an earlier run was killed after it had completed the set, before it could remove .work */
+        /* an earlier run completed the set, but was killed before it removed .work */
         remove_work(o);
         return 1;
     }
     if (!rc && (rc = sgt_journal_open(&o->journal, o->work, err)) == 0)
         rc = may_resume(o->journal, r, o->work, err);
-    /* With parts, each part resumes by its own journal. With `force`, remove the documents that
-     * earlier ranks have sorted, because they may be damaged. */
+    /* If there are parts, each rank resumes its part by the part's journal, so only the shared
+     * files matter here. With `force`, remove the shuffled documents and the list of duplicates,
+     * because they may be damaged. */
     if (rc == 1 && r->journal_options)
         return r->force ? sgt_remove_tree(sgt_path(path, o->work, SGT_OUT_SORTING), err) : SGT_OK;
     if (rc == 1 && (rc = go_on(o, err)) == 0) return SGT_OK;
     return rc < 0 && !r->force ? rc : start_over(o, r, err);
 }
 
-/* Return 1 if another rank that shares the output folder is at work, else 0. If `who` is NULL, the
- * call does not wait to find out if a rank is still alive (owner.h), so the result may be 1 for a
- * rank that has died. */
+/* Return 1 if another rank that shares the output folder is running, else 0. To find out if a rank
+ * is still alive, the call may have to wait (owner.h). If `who` is NULL, it does not wait, so it
+ * may also return 1 for a rank that has died. */
 static int find_sharer(const sgt_out *o, sgt_claimant *who, sgt_error *err)
 {
     char path[SGT_PATH];
@@ -737,8 +748,8 @@ static int set_up(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     int rc = find_sharer(o, NULL, err);
     if (rc == 1) {
-        /* .work belongs to another rank, which may have created it after approach() looked for
-         * it */
+        /* another rank may have created .work after approach() looked for it, so it is not ours to
+         * remove */
         o->had_work = 1;
         if (r->journal_options && (rc = check_joined(o, r, err)) != NOT_JOINED) return rc;
         rc = find_sharer(o, &o->who, err);
@@ -758,8 +769,8 @@ int sgt_out_claim(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     int rc = approach(o, r, err);
     snprintf(name, sizeof name, "owner-%06" PRIu32, r->rank);
     sgt_path(own, o->work, "%s", name);
-    /* Check the rank's owner file before locking: the check may watch the file for a minute, and
-     * other ranks would have to wait for the lock. */
+    /* Check whether the same rank already runs, by its owner file. This may take a minute, so do it
+     * before locking: other ranks would have to wait for the lock. */
     if (!rc && shared && (rc = sgt_owner_lives(own, &o->who, err)) == 1) rc = at_work(r, 1, err);
     for (int turn = 0; !rc && (rc = lock_work(o, err)) == 1; turn++)
         rc = shared && turn < WAIT_TURNS ? wait_a_turn(r, err) : at_work(r, 0, err);
@@ -807,9 +818,9 @@ void sgt_out_leave(sgt_out *o)
     sgt_out_release(o, !untouched);
 }
 
-/* Move a file of a shard from .work to o->shards. If the file is not in .work, it must have been
- * moved before. Find this out by the rename itself, not by a lookup: if a file system gave a wrong
- * answer to a lookup, the set would be completed without the file. */
+/* Move a file of a shard from .work to o->shards. If the file is not in .work, an earlier call has
+ * moved it. Only the rename itself decides that, not a lookup: if a file system gave a wrong answer
+ * to a lookup, the set would be completed without the file. */
 static int move_if_there(const sgt_out *o, const char *name, sgt_error *err)
 {
     char temporary[80];

@@ -35,10 +35,11 @@
 /* How to treat a set that an earlier run left in the output folder. */
 typedef enum sgt_out_force {
     SGT_OUT_KEEP,
-    /* replace the set, unless it is an unfinished set of the same request: resume that */
+    /* replace the set; but if it is an unfinished set of the same request, resume it */
     SGT_OUT_ANEW,
-    SGT_OUT_DIFFERENT, /* replace the set only if its request differs; used for a rank's part */
-    SGT_OUT_BESIDE     /* keep the set, and write other files into the same folder */
+    /* replace the set only if another request has made it; used for a rank's part */
+    SGT_OUT_DIFFERENT,
+    SGT_OUT_BESIDE /* keep the set, and write other files into the same folder */
 } sgt_out_force;
 
 typedef struct sgt_out_request {
@@ -48,13 +49,13 @@ typedef struct sgt_out_request {
     /* options that change the output, as the text of a JSON object; its keys are the command-line
      * options with _ for - */
     const char *options;
-    /* `options` without the layout, for the parts and for the shards that are converted to another
-     * layout */
+    /* `options` without the layout: the options of the sgt shards that are made first, as parts or
+     * to be converted to another layout */
     const char *set_options;
-    /* options to store in the journal: `options` plus those that decide how the inputs are divided
-     * into parts; NULL if there are no parts */
+    /* options that the journal stores if there are parts: `options` plus those that decide how the
+     * inputs are divided among the ranks; NULL if there are no parts */
     const char *journal_options;
-    uint32_t rank; /* index of this process among the ranks that make the parts */
+    uint32_t rank; /* index of this process among the ranks, each of which makes a part */
     int force;     /* a value of sgt_out_force */
     const sgt_notice *notice;
     const sgt_stop *stop;
@@ -62,17 +63,19 @@ typedef struct sgt_out_request {
 } sgt_out_request;
 
 #define SGT_OUT_PARTS 1000000 /* maximum number of parts: a part's folder name has six digits */
-/* subfolder of .work for documents that are being shuffled and for the list of duplicates */
+/* subfolder of .work for the buckets of shuffled documents (order.h) and the list of duplicates
+ * (dedup.h) */
 #define SGT_OUT_SORTING "sorting"
 
 typedef struct sgt_out {
     const char *path;    /* path of the output folder OUT; points into the request */
     char work[SGT_PATH]; /* OUT/.work */
-    /* folder for complete shards: OUT, or OUT/.work/set if they will be converted to another layout
-     * (export.h) */
+    /* folder that complete shards are moved to: OUT, or OUT/.work/set if they will be converted to
+     * another layout (export.h) */
     char shards[SGT_PATH];
-    /* owner: ownership of OUT, by the file .work/owner and the lock .work/lock; sharer: while ranks
-     * share OUT, ownership of .work/owner-RANK. Either may be NULL. */
+    /* owner: ownership of the whole OUT, by the file .work/owner and the lock .work/lock. sharer:
+     * ownership of this rank's part while ranks share OUT, by the file .work/owner-RANK. Either may
+     * be NULL. */
     sgt_owner *owner, *sharer;
     sgt_claimant who;
     size_t width; /* bytes of an id in the shards */

@@ -36,8 +36,8 @@
 
 typedef struct digests {
     sgt_sink file;
-    /* hash of the current document so far, used if it has several parts; NULL if no records are
-     * written */
+    /* hash of the current document's text so far, if the document has several parts; NULL if no
+     * document records are written */
     XXH3_state_t *hash;
     uint64_t length;
 } digests;
@@ -81,18 +81,20 @@ struct sgt_record {
     sgt_writer *writers[SGT_SPLITS];
     sgt_sink sources;
     sgt_checkpoint now;
-    uint64_t tokens;  /* number of tokens in all shards of both splits, for progress */
-    uint64_t done;    /* bytes on disk of the input files that are completely recorded */
+    uint64_t tokens; /* number of tokens recorded so far in both splits, for progress */
+    /* sizes on disk, in bytes and all together, of the input files that are recorded completely */
+    uint64_t done;
     uint64_t reading; /* bytes read so far of the current input file, as stored on disk */
     digests digests;
-    /* copy of `now` from the start of the current document; if its line or row holds several
-     * documents, from the start of the first */
+    /* Value of `now` at the start of the current document. If the document's line or row holds
+     * several documents, the value at the start of the first of them. */
     sgt_checkpoint begun;
-    /* number of tokens recorded since `begun`, only counting complete parts */
+    /* number of tokens in the parts recorded completely since `begun` */
     uint64_t begun_tokens;
-    /* 1 while a document, or a line that holds several documents, has begun and not ended */
+    /* 1 in the middle of a document, or of a line that holds several documents; 0 between them */
     int inside;
-    /* reader of the fields to keep, if the current input file is Parquet */
+    /* reader of the Parquet columns for --keep-fields; NULL unless the current input file is
+     * Parquet */
     sgt_kept_rows *kept_rows;
 };
 
@@ -152,7 +154,7 @@ uint64_t sgt_record_tokens(const sgt_record *r) { return r->tokens; }
 /* Return the checkpoint from which a later run must resume. */
 static sgt_checkpoint resume_point(const sgt_record *r)
 {
-    /* Within a line or row, the offset stays the same until its last document ends. */
+    /* All documents of a line or row have the same offset, at which the line or row begins. */
     const int line = r->now.file == r->begun.file && r->now.offset == r->begun.offset;
     if (!r->inside || !(r->digests.hash || line)) return r->now;
     sgt_checkpoint at = r->begun;
@@ -164,8 +166,8 @@ static sgt_checkpoint resume_point(const sgt_record *r)
 }
 
 /* Flush everything to disk, commit the position to the journal, and then move the complete shards
- * to the output folder. If the run is killed between these steps, the next run moves the shards
- * that are still in .work. finish: 1 to complete shards that are not full, too. */
+ * to the output folder. If the run is killed before the shards are moved, the next run moves them.
+ * finish: 1 to complete the shards that are not full, too. */
 static int checkpoint(sgt_record *r, int finish, sgt_error *err)
 {
     sgt_manifest_shard done[SGT_SPLITS] = {0};
@@ -199,8 +201,9 @@ static int write_source(sgt_record *r, const char *text, size_t n, sgt_error *er
     return sgt_sink_put(&r->sources, text, n, err);
 }
 
-/* Write the line of sources.jsonl for the document that begins with part p: the number of its line
- * or row, its split, and the fields to keep. The document has already been counted. */
+/* Write the line of sources.jsonl for the document that begins with part p. The line has the number
+ * of the document's line or row, its split, and the fields for --keep-fields. The document must
+ * already be counted. */
 static int record_fields(sgt_record *r, const sgt_part *p, const sgt_unit *u, sgt_error *err)
 {
     const char *json;
@@ -278,8 +281,8 @@ static void count_part(sgt_record *r, const sgt_part *p)
     r->reading = p->raw;
 }
 
-/* Count part p, whose ids are already written, and record its fields for sources.jsonl and its hash
- * for documents.sgt. */
+/* Count part p, whose ids are already written. Record what sources.jsonl keeps of its document, and
+ * add its text to the hash for documents.sgt. */
 static int finish_part(sgt_record *r, const sgt_part *p, const sgt_unit *u, sgt_error *err)
 {
     int rc = SGT_OK;

@@ -7,10 +7,10 @@
 #include "tokenize/input/feed.h"
 #include "tokenize/out/out.h"
 
-/* Name of the file with a record of each document, in the order of the input. Each rank's part has
- * such a file if duplicates are to be found (dedup.h). */
+/* File with a record of each document, in the order of the input. If duplicates are to be removed,
+ * each rank's part has this file, from which they are found (dedup.h). */
 #define SGT_DEDUP_FILE "documents.sgt"
-/* flag in `length`: the document is in the validation split */
+/* bit of `length` that is set if the document is in the validation split */
 #define SGT_DEDUP_VAL ((uint64_t)1 << 63)
 
 typedef struct sgt_dedup_record {

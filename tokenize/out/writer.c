@@ -21,10 +21,12 @@
 
 struct sgt_writer {
     sgt_writer_options o;
-    /* index: number of the current shard; tokens, documents: its tokens and documents so far */
+    /* index: index of the current shard; tokens, documents: number of tokens in it so far, and of
+     * documents that start in it */
     uint64_t index, tokens, documents;
     size_t width; /* bytes of an id */
-    /* bin: tokens, with a hash of those already written out; idx: document starts */
+    /* output files. bin: the tokens; its hash covers those that have left the buffer; idx: the
+     * document starts */
     sgt_sink bin, idx;
 };
 

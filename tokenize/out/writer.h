@@ -69,7 +69,7 @@ int sgt_writer_open(sgt_writer **out, const sgt_writer_options *o, uint64_t shar
 void sgt_writer_close(sgt_writer *w);
 
 uint64_t sgt_writer_tokens(const sgt_writer *w); /* tokens in the unfinished shard */
-/* number of documents that start in the unfinished shard */
+/* return the number of documents that start in the unfinished shard */
 uint64_t sgt_writer_documents(const sgt_writer *w);
 /* Return how many more tokens fit into the current shard. */
 uint64_t sgt_writer_room(const sgt_writer *w);
