@@ -23,9 +23,9 @@
 struct sgt_dedup {
     uint64_t train; /* number of documents in the training split */
     size_t count;
-    /* (count): contents of the file left-out. Word 0: number of duplicates; words 1 and 2: tokens
-     * of the duplicates in each split; from word BITS on: one bit per document, first those of the
-     * train split, then those of the val split */
+    /* (count): contents of the file left-out. Word 0: number of duplicates. Words 1 and 2: number
+     * of tokens in the duplicates of the train split, and of the val split. From word BITS on: one
+     * bit per document, 1 for a duplicate; first the train split, then the val split. */
     uint64_t *words;
 };
 #define BITS (1 + SGT_SPLITS)
@@ -53,15 +53,17 @@ int sgt_dedup_is_duplicate(const sgt_dedup *d, int split, uint64_t number)
 typedef struct search {
     const sgt_dedup_request *r;
     sgt_dedup d;
-    /* (slots, a power of two): hash table. SGT_DEDUP_VAL is set in the length of every record in
-     * it, so a length of 0 means an empty slot. */
+    /* (slots, a power of two): hash table of records. In the table, the flag SGT_DEDUP_VAL is set
+     * in every record's length, so that documents of different splits can be equal; a length of 0
+     * means an empty slot. */
     sgt_dedup_record *table;
     size_t slots, used;
-    /* first: index of this pass's first document; next: index of the next pass's first document, or
-     * NONE if this is the last pass */
+    /* Documents are numbered in input order over both splits. first: the first document whose
+     * record this pass adds to the table; next: the first document left to the next pass, or NONE
+     * if no pass follows. */
     uint64_t first, next;
-    /* number: index of the next record among all documents; place: its index in its split, for each
-     * split */
+    /* Counters of the records read in this pass, so the index of the next one. number: among all
+     * documents; place: among the documents of each split. */
     uint64_t number, place[SGT_SPLITS];
 } search;
 
@@ -73,8 +75,9 @@ static sgt_dedup_record *find_slot(const search *s, const sgt_dedup_record *r)
     return &s->table[i];
 }
 
-/* Process the next record. If the table holds its text, mark its document as a duplicate. Otherwise
- * add the record to the table; if the table is full, leave the record to the next pass. */
+/* Process the next record. If the table contains a record of the same text, mark the document as a
+ * duplicate. Otherwise add the record to the table. If the table is full, this and all later
+ * records are left to the next pass, unless they are duplicates of records in the table. */
 static int see_record(search *s, sgt_dedup_record r, sgt_error *err)
 {
     const int split = r.length & SGT_DEDUP_VAL ? 1 : 0;

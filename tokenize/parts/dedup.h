@@ -28,7 +28,8 @@ typedef struct sgt_dedup sgt_dedup;
 typedef struct sgt_dedup_request {
     sgt_made *set; /* the sets of shards of all parts, in the order of the input */
     const char *work;
-    /* maximum size of the hash table in bytes; a smaller table needs more passes */
+    /* maximum size in bytes of the hash table; if the table is too small for all records, several
+     * passes are made */
     uint64_t memory;
     const sgt_stop *stop;
 } sgt_dedup_request;

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* bytes of text that take about as long to read as one more file takes to open */
+/* Opening a file takes about as long as reading this many bytes. Each file counts as that much
+ * larger, so that ranks with many small files get fewer bytes. */
 #define FILE_COST 4096
 
 void sgt_divide(const sgt_corpus *c, uint32_t ranks, sgt_cut *cuts)

@@ -15,7 +15,8 @@
 #include "loader/base/error.h"
 #include "tokenize/input/corpus.h"
 
-/* A position in the corpus, at which one rank's share ends and the next rank's share begins. */
+/* A position in the corpus where one rank's share ends and the next rank's begins. file: index of
+ * the file. */
 typedef struct sgt_cut {
     size_t file;
     uint64_t byte; /* offset in the file in bytes; 0 if the cut is before the file */
@@ -31,8 +32,8 @@ static inline int sgt_divide_any(const sgt_cut *cuts, uint32_t rank)
     return cuts[rank].file != cuts[rank + 1].file || cuts[rank].byte != cuts[rank + 1].byte;
 }
 
-/* Set *mine to the part of corpus c that a rank reads, which must not be empty. The caller frees
- * the array mine->files; everything else in *mine belongs to c. */
+/* Set *mine to the share of corpus c that a rank reads, as a corpus of its own. The share must not
+ * be empty. The caller frees the array mine->files; everything else in *mine belongs to c. */
 int sgt_divide_take(sgt_corpus *mine, const sgt_corpus *c, const sgt_cut *cuts, uint32_t rank,
                     sgt_error *err);
 

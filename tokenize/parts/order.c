@@ -23,7 +23,8 @@
  * bucket must be small compared with a rank's share. */
 #define BUCKETS_OF_A_RANK 4
 #define BUFFER ((size_t)64 << 10) /* size in bytes of a bucket file's write buffer */
-/* maximum size in bytes of the lists of all documents, in all ranks together */
+/* Maximum size in bytes of the lists of documents for which documents are read directly from the
+ * parts. It is the sum over all ranks, each of which lists all documents. */
 #define LIST_BYTES ((uint64_t)192 << 20)
 
 /* A number of documents, and the number of their tokens. */
@@ -33,32 +34,36 @@ typedef struct counts {
 
 /* A document of the current batch. */
 typedef struct entry {
-    /* key: sort key; at: position of the first id, in bytes of the bucket, or in tokens of the
-     * split if there are no buckets; tokens: length */
+    /* key: sort key; at: position of the document's first id: in bytes of o->bytes if the batch is
+     * a bucket, else in tokens of the split; tokens: length of the document */
     uint64_t key, at, tokens;
 } entry;
 
 struct sgt_order {
     sgt_order_request r;
-    counts all; /* number of tokens in this order; number of documents, including duplicates */
-    /* document: index of the next document in the split, in input order; end: number of
-     * documents */
+    /* tokens: number of tokens in this order; documents: number of documents, including
+     * duplicates */
+    counts all;
+    /* document: index, in input order, of the document to look at next; end: number of documents of
+     * the split */
     uint64_t document, end;
-    uint64_t start; /* first token of the current document, counted in the split */
-    /* position: tokens in this order before the current document; tokens: length of the current
-     * document, or 0 if there is none yet */
+    /* position of the current document's first token in the split, in input order */
+    uint64_t start;
+    /* position: number of tokens before the current document in this order; tokens: length of the
+     * current document, or 0 if there is none yet */
     uint64_t position, tokens;
     /* only for a shuffled order: */
     int copied;     /* 1 if the batches are buckets; 0 if one batch has all documents */
     size_t batches; /* 0: the order is that of the input */
     counts *batch;  /* (batches): counts of each batch */
-    /* (ranks, batches): counts of the documents in each rank's file of each bucket */
+    /* (ranks, batches): number of documents and tokens that each rank has copied into each
+     * bucket */
     counts *tables;
     size_t begin;   /* index of the next batch to begin */
-    entry *entries; /* (documents): list of the current batch's documents, sorted by key */
+    entry *entries; /* the current batch's documents, sorted by key */
     size_t documents, next;
-    /* (room bytes): contents of the current bucket. The memory is reused for the next bucket,
-     * because fresh memory costs time. */
+    /* contents of the current bucket. The memory, of `room` bytes, is used again for the next
+     * bucket, because allocating it anew costs time. */
     char *bytes;
     uint64_t room;
 };
@@ -78,8 +83,8 @@ static int next_of_input(sgt_order *o, sgt_error *err)
 }
 
 /* Go to a document that begins at or before token `at` of the order. If duplicates are left out,
- * positions are not known in advance: go back to the first document, unless `at` is not before the
- * current document. */
+ * only reading the documents in turn shows where each begins: stay at the current document if it
+ * does not begin after `at`; otherwise go back to the first one. */
 static int seek_input(sgt_order *o, uint64_t at, sgt_error *err)
 {
     if (o->r.dedup && o->tokens && at >= o->position) return SGT_OK;
@@ -128,8 +133,8 @@ static uint64_t key_of(uint64_t number, uint64_t seed)
 
 /* ---- a single batch: all documents, read from the shards of the parts ---- */
 
-/* Return 1 if the ranks read the documents directly from the parts, 0 if they copy them into
- * buckets. The result is the same in all ranks. */
+/* Return 1 if the ranks read documents directly from the parts, or 0 if they copy documents into
+ * buckets first. All ranks get the same result. */
 static int suits_parts(const sgt_order_request *r)
 {
     const uint64_t lists = 2 * sizeof(entry) * r->ranks * sgt_made_documents(r->set, r->split);
@@ -140,7 +145,8 @@ static int suits_parts(const sgt_order_request *r)
 static int list_parts(sgt_order *o, sgt_error *err)
 {
     int rc;
-    o->document = 0; /* start again: an earlier read that failed may have moved on */
+    /* start from the first document, because an earlier call may have failed in the middle */
+    o->document = 0;
     while ((rc = next_of_input(o, err)) == 0)
         o->entries[o->documents++] =
             (entry){key_of(o->document - 1, o->r.seed), o->start, o->tokens};
@@ -417,8 +423,8 @@ void sgt_order_close(sgt_order *o)
 
 uint64_t sgt_order_tokens(const sgt_order *o) { return o->all.tokens; }
 
-/* Make the batch that contains token `at` of the order the current one, at the position before its
- * first document. */
+/* Begin the batch that contains token `at` of the order. There is no current document yet;
+ * o->position is the position of the batch's first document. */
 static int seek_batch(sgt_order *o, uint64_t at, sgt_error *err)
 {
     size_t i = 0;
@@ -431,8 +437,8 @@ static int seek_batch(sgt_order *o, uint64_t at, sgt_error *err)
     return begin_batch(o, err);
 }
 
-/* Set *ids to the ids of the current document from its token `at` on. On entry, *n is the maximum
- * number of ids; on return, it is the number available. */
+/* Set *ids to the ids of the current document, starting with its token `at`. On entry, *n is the
+ * maximum number of ids; on return, the number of ids at *ids. */
 static int read_ids(sgt_order *o, uint64_t at, size_t *n, const void **ids, sgt_error *err)
 {
     const uint64_t from = o->batches ? o->entries[o->next - 1].at : o->start;

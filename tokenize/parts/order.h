@@ -51,15 +51,15 @@ typedef struct sgt_order_request {
     int shuffle;
     uint64_t seed;
     const char *work; /* folder for the files of buckets */
-    /* rank: index of this rank among those that write shards at the same time; ranks: their
-     * number */
+    /* rank: index of this rank among the ranks that write shards at the same time; ranks: number of
+     * these ranks */
     uint32_t rank, ranks;
-    /* bytes of memory available for all tokens of a split, if they are read from the parts in
-     * random order; 0 if the ranks run on several machines, which rules this out */
+    /* bytes of memory that all tokens of a split may take if they are read from the parts in random
+     * order, so that they stay in the page cache; 0 forbids that, because the ranks run on several
+     * machines */
     uint64_t memory;
     const sgt_stop *stop;
-    /* called with the number of tokens copied into buckets since the last call; NULL: no progress
-     * is reported */
+    /* called with the number of tokens copied into buckets since the previous call; may be NULL */
     void (*advance)(void *ctx, uint64_t tokens);
     void *ctx;
 } sgt_order_request;

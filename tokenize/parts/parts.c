@@ -46,16 +46,18 @@ typedef struct parts {
     /* connection to the other ranks; NULL if a user started the ranks separately, or if there is
      * only one */
     sgt_ranks *together;
-    sgt_dedup *dedup; /* the duplicates; NULL before they are found, or if duplicates are kept */
-    /* for the second pass. share: index of this rank among the ranks that write shards; shares:
-     * number of these ranks; memory: bytes available for documents (order.h); shards: number of
-     * shards per split */
+    /* marks the duplicates; NULL if they are not found yet, or if duplicates are kept */
+    sgt_dedup *dedup;
+    /* For the second pass, in which shards are written from the parts. share: index of this rank
+     * among the ranks that write shards; shares: number of these ranks; memory: see
+     * sgt_order_request; shards: number of shards in each split. */
     uint32_t share, shares;
     uint64_t memory, shards[SGT_SPLITS];
-    /* progress of the first pass: bytes read; bytes to read (0 if unknown); tokens so far */
+    /* Progress of the first pass, which tokenizes this rank's inputs. read: bytes read; read_bytes:
+     * bytes to read, or 0 if unknown; tokens: tokens so far. */
     uint64_t read, read_bytes, tokens;
-    /* progress of the second pass: tokens copied or written so far; how many of them have been
-     * reported; total to copy and write */
+    /* Progress of the second pass, in tokens. again: copied into buckets or written to shards so
+     * far; reported: value of `again` at the last report; second: value of `again` at the end. */
     uint64_t again, reported, second;
 } parts;
 
@@ -85,9 +87,10 @@ static void first_pass(void *ctx, uint64_t done, uint64_t total, uint64_t tokens
     p->read = done;
     p->read_bytes = total;
     p->tokens = tokens;
-    /* Estimate the second pass, if this rank is likely to take part in it. The pass handles each
-     * token of this rank's part about once, because it seldom copies tokens into buckets. If the
-     * ranks were started separately, another rank will probably write the shards. */
+    /* Estimate how long the second pass will take. If a launcher started the ranks, or if there is
+     * only one, this rank takes part in it. It then handles each token of its part about once,
+     * because tokens are seldom copied into buckets. Otherwise another rank probably writes the
+     * shards, so the estimate is 0. */
     const int again = total && done && (p->ranks == 1 || p->together);
     report(p, again ? (uint64_t)((double)tokens / (double)done * (double)total) : 0);
 }
@@ -129,7 +132,7 @@ static void begin_second(parts *p)
         p->second += times * tokens / p->shares;
     }
     if (p->read_bytes) p->read = p->read_bytes;
-    /* this rank's part was already complete, so the first pass has counted no tokens */
+    /* if this rank's part was already complete, the first pass has counted no tokens */
     if (!p->tokens) p->tokens = all;
     report(p, p->second);
 }
@@ -203,7 +206,8 @@ static int add_source(sgt_corpus_counts *c, const char *line, size_t n, const ch
     json_t *o = json_loadb(line, n, JSON_ALLOW_NUL, NULL);
     const int bad = !o || json_unpack(o, "{s:I, s:I, s:I, s:s}", "documents", &documents, "bytes",
                                       &bytes, "tokens", &tokens, "xxh3", &hash) < 0;
-    /* add up the hashes: only Parquet files are divided, and their hashes are sums */
+    /* add up the hashes of a file that several ranks have read: only Parquet files are divided, and
+     * their hashes are sums */
     if (!bad) c->hash += strtoull(hash, NULL, 16);
     json_decref(o);
     if (bad) return sgt_fail(err, SGT_EFORMAT, "%s: a line is damaged (--force starts over)", path);
@@ -224,8 +228,9 @@ static int put_source(const parts *p, size_t file, const sgt_corpus_counts *coun
     return rc;
 }
 
-/* Append the lines of rank `rank`, from the file at `path`, to *to. Calls must be in the order of
- * ranks. If an input file is divided among ranks, *counts holds the sums of its counts so far. */
+/* Append the lines of rank `rank`, from the file at `path`, to *to. Call this for the ranks in
+ * ascending order. If ranks have divided an input file, *counts holds the sums of its counts in the
+ * ranks so far. */
 static int append_sources(const parts *p, uint32_t rank, const char *path,
                           sgt_corpus_counts *counts, sgt_sink *to, sgt_error *err)
 {
@@ -309,12 +314,15 @@ static int make_part(parts *p, sgt_tokenize_result *result, sgt_error *err)
     int rc;
     if (!sgt_divide_any(p->cuts, p->rank)) return SGT_OK;
     if ((rc = sgt_divide_take(&mine, p->r->corpus, p->cuts, p->rank, err)) < 0) return rc;
-    mine.skipped = 0; /* files that are skipped are counted once for all ranks, not per part */
+    /* do not count skipped files per part: they are counted once, for all ranks together */
+    mine.skipped = 0;
     r.path = part_path(path, p, p->rank);
     r.corpus = &mine;
     r.options = r.set_options;
     r.journal_options = NULL;
-    r.notice = NULL; /* the same notices have already been printed for the whole run */
+    /* print no notices for the part, because the same notices have been printed for the whole
+     * run */
+    r.notice = NULL;
     r.layout = SGT_LAYOUT_SGT;
     r.force = r.force ? SGT_OUT_DIFFERENT : SGT_OUT_KEEP;
     o.progress = first_pass;
@@ -375,8 +383,8 @@ static int meet(const parts *p, sgt_error *err)
     return p->together ? p->together->barrier(p->together, err) : SGT_OK;
 }
 
-/* Return half of the machine's available memory in bytes, which is the limit for shuffled
- * documents. */
+/* Return the limit in bytes for reading shuffled documents directly from the parts: half of the
+ * machine's available memory. */
 static uint64_t half_of_memory(void)
 {
     sgt_memory m;
@@ -384,8 +392,8 @@ static uint64_t half_of_memory(void)
     return m.available / 2;
 }
 
-/* In one of the ranks that take part in the second pass, find the duplicates. Then read the result
- * in each of these ranks. */
+/* Let one of the ranks that take part in the second pass find the duplicates, and let all of them
+ * read the result. */
 static int find_duplicates(parts *p, sgt_error *err)
 {
     const uint64_t room = half_of_memory() / 2;
@@ -441,8 +449,8 @@ static int complete(parts *p, sgt_tokenize_result *result, sgt_error *err)
     return rc;
 }
 
-/* Wait until the parts of all ranks are complete, and decide which share of the second pass this
- * rank does. */
+/* Add up what all ranks have read, when their parts are complete, and decide which share of the
+ * second pass this rank does. */
 static int meet_counts(parts *p, sgt_tokenize_result *result, sgt_error *err)
 {
     sgt_ranks *r = p->together;
@@ -457,14 +465,15 @@ static int meet_counts(parts *p, sgt_tokenize_result *result, sgt_error *err)
     return rc;
 }
 
-/* Join the parts, when this rank's own part is complete. If a launcher started the ranks, all of
- * them write shards, and then rank 0 takes the output folder over alone and publishes the set.
- * Otherwise, the rank that finds all parts complete writes all shards and publishes the set. */
+/* Call this when this rank's part is complete: join the parts, if all are complete. If a launcher
+ * started the ranks, all of them write shards; then rank 0 takes over the output folder and
+ * publishes the set. If a user started the ranks separately, the last rank to complete its part
+ * writes all shards and publishes the set. */
 static int finish(parts *p, sgt_tokenize_result *result, sgt_error *err)
 {
     int rc = meet_counts(p, result, err);
-    /* count now, while the ranks share the output folder, because no other rank can remove the
-     * parts yet */
+    /* Count the missing parts now, while the ranks share the output folder, because no other rank
+     * can remove parts during that time. */
     if (!rc) result->waiting = count_missing(p);
     if (!rc && result->waiting && p->together)
         rc =
