@@ -6,8 +6,7 @@ using namespace sgt;
 
 enum { THREADS = 256 };
 
-// ---- element-wise kernels: `at` processes V numbers at a time, and the last few one at a time
-// ----
+// ---- element-wise kernels: `at` processes V numbers at a time, the last few one at a time ----
 
 template <class Op> __global__ void __launch_bounds__(THREADS) each_kernel(Op op, size_t n)
 {

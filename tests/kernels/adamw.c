@@ -1,4 +1,4 @@
-/* adamw.c: one AdamW update of parameters and moments. */
+/* adamw.c: tests one AdamW update of parameters and moments. */
 #include "kernels/moments.h"
 #include "tests/kernels/harness.h"
 
@@ -7,12 +7,12 @@
 
 static const size_t sizes[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 47, 133, 1021};
 
-/* Error bounds for one update; g' is the scaled gradient. If beta is near 1, 1 - beta has few
- * significant digits, so it counts as one more rounding.
+/* Error bounds of one update. u is the unit roundoff, and g' is the scaled gradient. If beta is
+ * near 1, 1 - beta has few significant digits, so it counts as one more rounding.
  *   m: 4u (|beta1 m| + |(1 - beta1) g'|)
- *   v: 6u v, because all its terms are positive
- *   change of p by the moments: m's error, and 12u relatively. The denominator brings half of v's
- *     error (3u); the rest is for the root, the sum, the quotients and the products.
+ *   v: 6u v, because all terms of v are positive
+ *   change of p by the moments: the error of m, and a relative error of 12u. 3u of these are half
+ *     of the error of v in the denominator. The others are for root, sum, quotients and products.
  *   p: also 4u of the weight decay, and 2u for the last rounding, here and in ref */
 static void bounds(double *p, double *m, double *v, const float *const old[3], const float *g,
                    size_t n, const sgt_adamw *a)
@@ -46,7 +46,7 @@ static void update(check *t, size_t n, const sgt_adamw *a)
     uint16_t *copy = n ? check_bytes(t, (n + 1) * sizeof *copy) : NULL;
     uint16_t *rounded = check_bytes(t, (n + 1) * sizeof *copy);
     t->ref->adamw(want[0], want[1], want[2], g, n, a, NULL);
-    /* the copy begins at an even or an odd element, depending on n */
+    /* If n is odd, the copy begins at an odd element. */
     t->k->adamw(got[0], got[1], got[2], g, n, a, copy ? copy + n % 2 : NULL);
     bounds(bound[0], bound[1], bound[2], (const float *const *)old, g, n, a);
     check_close(t, "p", got[0], want[0], bound[0], n);
@@ -58,9 +58,9 @@ static void update(check *t, size_t n, const sgt_adamw *a)
         check_fail(t, "the copy is not p in bfloat16");
 }
 
-/* Parameters have any 32 bits: NaNs, subnormal numbers, numbers halfway between two bfloat16
- * numbers. An update with a learning rate of 0 does not change them, so the copy must have their
- * rounded values. */
+/* Test copies of parameters with arbitrary 32 bits: NaNs, subnormal numbers, numbers halfway
+ * between two bfloat16 numbers. An update with learning rate 0 does not change the parameters, so
+ * the copy must have their rounded values. */
 static void copies(check *t, size_t n)
 {
     const sgt_adamw still = {
@@ -118,8 +118,8 @@ static void against_ref(check *t)
         for (size_t a = 0; a < sizeof sizes / sizeof *sizes; a++) update(t, sizes[a], &settings[s]);
 }
 
-/* The first update moves a parameter by lr against the gradient's sign, whatever its size, and
- * decays towards 0. */
+/* Known result: the first update moves a parameter by lr against the sign of its gradient, whatever
+ * the gradient's size, and weight decay moves the parameter towards 0. */
 static void definition(check *t)
 {
     float p[] = {1, 1, -1}, m[] = {0, 0, 0}, v[] = {0, 0, 0};
@@ -164,8 +164,9 @@ static float widened(uint16_t x)
     return f;
 }
 
-/* The update has the bits of adamw's update on the widened moments. Moments are stored as moments.h
- * defines: a float between two bfloat16 numbers is rounded to one of the two, at random. */
+/* Test adamw_bf16. Its update must have the bits of adamw's update of the moments widened to
+ * float32. Moments must be stored as moments.h defines: a float between two bfloat16 numbers is
+ * rounded to one of the two, at random. */
 static void update_bf16(check *t, size_t n, uint64_t first)
 {
     const sgt_adamw *a = &settings[1];
@@ -208,10 +209,10 @@ static void bf16_against_ref(check *t)
     update_bf16(t, 133, (UINT64_C(1) << 32) - 47); /* keys change within */
 }
 
-/* A first moment of 1 moves by 1/1024 per step, which is a quarter of bfloat16's unit above 1/2.
- * Rounded to nearest it would not change; rounded at random it moves by that on average. The mean
- * of 4096 elements is within five standard deviations, 5 * unit/2 / sqrt(4096). Infinities and NaNs
- * do not change. */
+/* A first moment of 1 changes by 1/1024 per step, which is a quarter of bfloat16's spacing above
+ * 1/2. If rounded to nearest, the moment would not change. If rounded at random, it changes by
+ * 1/1024 on average. The mean of 4096 elements must be within five standard deviations of that, 5 *
+ * unit/2 / sqrt(4096). Infinities and NaNs must not change. */
 static void bf16_definition(check *t)
 {
     enum { N = 4096 };

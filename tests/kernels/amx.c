@@ -1,6 +1,6 @@
-/* amx.c: AMX's instructions as the kernels use them. The product of tiles must have the bits of a
- * definition in plain C. Also Linux's refusal of AMX. The kernels for AMX are tested like all
- * others, in the columns "amx" of gemm.c, attention.c and head.c. */
+/* amx.c: tests AMX's instructions as the kernels use them: products of tiles must have the bits of
+ * a definition in plain C. It also tests that Linux can refuse AMX. The kernels for AMX are tested
+ * like all other kernels, in the columns "amx" of gemm.c, attention.c and head.c. */
 #include "tests/kernels/amx.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@ static int in_tiles;
 int __wrap_sgt_cpu_amx(void) { return in_tiles || __real_sgt_cpu_amx(); }
 
 #if defined(__x86_64__)
-static long held_before; /* tiles left configured by an earlier case that crashed */
+static long held_before; /* unreleased tile configurations of earlier cases that crashed */
 
 int amx_begin(check *t)
 {
@@ -41,7 +41,8 @@ void amx_end(check *t)
 
 enum { SIZE = 256, NUMBERS = 512, MOST_STEPS = 4 };
 
-/* Kinds of operands. TINY: their products underflow; LARGE: their products overflow. */
+/* Kinds of operands. The products of TINY operands underflow, and those of LARGE operands
+ * overflow. */
 enum { ABOUT_ONE, ANY_BITS, TINY, LARGE, FINITE, KINDS };
 static const char *const kinds[KINDS] = {"about 1", "any bits", "tiny", "large", "finite"};
 
@@ -69,15 +70,16 @@ static float wide(uint16_t half)
     return flushed(x);
 }
 
-/* Return x * y + sum, rounded once; 0 if that is below the smallest normal number after rounding to
- * 24 bits with an unbounded exponent. */
+/* Return x * y + sum, rounded once. Return 0 if that value, rounded to 24 bits with an unbounded
+ * exponent, is below the smallest normal number. */
 static float multiply_add(float x, float y, float sum)
 {
     float scaled = (float)(((double)x * (double)y + (double)sum) * 0x1p64);
     return fabsf(scaled) < 0x1p-62f ? copysignf(0, scaled) : fmaf(x, y, sum);
 }
 
-/* c (16, 16) += a (16, 32) b (32, 16). Row r of b as stored holds rows 2r and 2r + 1, in turn. */
+/* Compute c (16, 16) += a (16, 32) b (32, 16). Stored row r of b has the elements of rows 2r and 2r
+ * + 1, alternately. */
 static void define_step(float *c, const uint16_t *a, const uint16_t *b)
 {
     for (int m = 0; m < 16; m++)
@@ -97,8 +99,8 @@ static void by_definition(float *c, const uint16_t *a, const uint16_t *b, int st
     for (int i = 0; i < steps; i++) define_step(c, a + i * NUMBERS, b + i * NUMBERS);
 }
 
-/* Compare chains of products with the definition, with `rounds` random operands of each kind. NaNs
- * may have other bits. */
+/* Compare chains of tile products with the definition, `rounds` times for each kind of operands. A
+ * NaN may have other bits than the definition's. */
 static void chains(check *t, int rounds)
 {
     static uint16_t a[MOST_STEPS * NUMBERS], b[MOST_STEPS * NUMBERS];

@@ -1,5 +1,5 @@
-/* attention.c: causal attention of one head, forward and backward, for a row with one document and
- * for a row with several. */
+/* attention.c: tests causal attention of one head, forward and backward, for rows with one document
+ * and for rows with several. */
 #include "kernels/dropout.h"
 
 #include <math.h>
@@ -20,17 +20,18 @@ typedef struct head {
     /* pointers into one (T, ld) buffer, as in the trainer, or to separate buffers */
     const float *q, *k, *v;
     const float *dout;
-    float *out[2], *lse[2], *grads[2]; /* [0] expected, [1] computed; grads: dq dk dv, (T, ld) */
+    float *out[2], *lse[2], *grads[2]; /* [0] expected, [1] computed; grads: (T, ld) of dq dk dv */
     float *scratch[2];
     const sgt_dropout *drop; /* NULL: none */
     int32_t *start;          /* NULL: one document */
 } head;
 
-/* Dropout for a large row number, from element 12 on. Each case has one head, which is head 0. */
+/* Dropout in a step with a large number, for elements from number 12 on. Each case has one head,
+ * head 0. */
 static const sgt_dropout drops = {
     .seed = 77, .draw = UINT64_C(123456789012) << 16, .first = 12, .rate = 0.3f};
 
-/* Return dropout's factor for the probability of key j for query i. */
+/* Return the dropout factor of the probability with which query i attends to key j. */
 static double factor(const head *h, size_t i, size_t j)
 {
     const sgt_dropout *d = h->drop;
@@ -41,9 +42,10 @@ static double factor(const head *h, size_t i, size_t j)
 
 static size_t first_key(const head *h, size_t i) { return h->start ? (size_t)h->start[i] : 0; }
 
-/* Draw starts of documents of up to `longest` tokens, so that some are within a vector and some
- * extend over blocks. In a row of more than 270 tokens, the first document has 270. Then some
- * queries of a block see 256 keys before the block, and others see none. */
+/* Draw documents of up to `longest` tokens, and return the start of each position's document. Some
+ * documents are within a vector, and some extend over several blocks. In a row of more than 270
+ * tokens, the first document has 270. Then some queries of a block see 256 keys before the block,
+ * and others see none. */
 static int32_t *draw_starts(check *t, size_t T, uint64_t longest)
 {
     int32_t *start = check_ids(t, T, 1);
@@ -58,8 +60,8 @@ static int32_t *draw_starts(check *t, size_t T, uint64_t longest)
 /* Return the number of floats from the first row's start to the last row's end. */
 static size_t span(size_t T, size_t ld, size_t width) { return T ? (T - 1) * ld + width : 0; }
 
-/* Return whether operands are bfloat16, as in the one case here that is not in the table
- * sgt_kernels. Inputs are then bfloat16 numbers, so rounding does not change them. */
+/* Return whether operands are bfloat16. This is so in only one case of this file, which is not in
+ * the table sgt_kernels. Its inputs are bfloat16 numbers, so rounding does not change them. */
 static int in_bf16(const check *t) { return t->which->library != NULL; }
 
 static float *draw_numbers(check *t, size_t n, float scale)
@@ -124,15 +126,15 @@ static double dot(const float *a, const float *b, size_t D, double *absolute)
     return sum;
 }
 
-/* Bounds of the forward pass. `rounding` is rounding_of.
+/* Error bounds of the forward pass. `rounding` is the result of rounding_of.
  *   score: a scaled sum of D products, (D + 3) u |terms|
  *   E: the largest error of a score in the row, 4u for exp, and the rounding of s - max
- *   p: 2E, relatively
+ *   p: 2E, relative
  *   sum of p over the keys, in lanes and block by block, with the running rescales: (T/4 + 3T/64 +
  *     8) u
- *   out, relative to the sum of f p |v|, with f dropout's factor: the errors of p and of its sum; T
- *     u for the sum over v; 2u for f and its product; 4u for other roundings; `rounding` of f p
- *     once
+ *   out, relative to the sum of f p |v|, where f is the dropout factor: the errors of p and of its
+ *     sum; T u for the sum over v; 2u for f and its product; 4u for other roundings; `rounding` of
+ *     f p once
  *   lse: E, the error of the sum, and its own rounding */
 static void forward_bounds(double *out, double *lse, const head *h, double rounding)
 {
@@ -167,7 +169,7 @@ static void attention_against_ref(check *t)
         for (size_t b = 0; b < sizeof sizes / sizeof *sizes; b++) {
             size_t T = lengths[a], D = sizes[b];
             if ((T > 70 && D % 16 && D > 3) || T * D > 9000)
-                /* test long rows with few sizes, so that this takes seconds and not minutes */
+                /* Test long rows with few sizes, so that this takes seconds instead of minutes. */
                 continue;
             head h = draw(t, T, D);
             double *out = check_doubles(t, span(T, h.ld_out, D)), *lse = check_doubles(t, T);
@@ -180,7 +182,7 @@ static void attention_against_ref(check *t)
         }
 }
 
-/* Bounds of the backward pass, with p = exp(s - lse) and ds = scale p (f dP - delta).
+/* Error bounds of the backward pass, where p = exp(s - lse) and ds = scale p (f dP - delta).
  *   e_p, the relative error of p: (D + 3) u |terms| for the score, u (|s| + |lse|) for the
  *     difference, and 4u for exp
  *   dP, delta: sums of D products
@@ -216,8 +218,8 @@ static void backward_bounds(double *grads, const head *h, double rounding)
     for (size_t x = 0; x < span(T, ld, 3 * D); x++) grads[x] += UNIT * fabs(h->grads[0][x]) + 1e-37;
 }
 
-/* A query that sees only its own key has probability 1 whatever its score is. So its dq is exactly
- * 0, and in a document of one token dk is too. */
+/* Check dq and dk where the result is exactly 0. A query that sees only its own key has probability
+ * 1, whatever its score is, so its dq is 0. In a document of one token, dk is 0 too. */
 static void check_lone_queries(check *t, const head *h)
 {
     for (int which = 0; which < 2; which++)
@@ -279,7 +281,7 @@ static void attention_definition(check *t)
     if (h.out[1][5 * h.ld_out] == out[5 * h.ld_out]) check_fail(t, "the last row did not change");
 }
 
-/* Return the part of the row from token `from` on, as a separate row with one document. */
+/* Return the row from token `from` on as a separate row with one document. */
 static head tail_of(check *t, const head *h, size_t from)
 {
     head tail = *h;
@@ -294,8 +296,8 @@ static head tail_of(check *t, const head *h, size_t from)
     return tail;
 }
 
-/* The last document of a row has the same results as a row that consists of this document. Without
- * dropout the bits are equal, because the sums have the same order. */
+/* Test that the last document of a row has the same results as a row that consists of only this
+ * document. Without dropout, the bits are equal, because the sums have the same order. */
 static void documents_definition(check *t)
 {
     enum { T = 9, D = 3 };
@@ -312,7 +314,7 @@ static void documents_definition(check *t)
     check_equal(t, "dq dk dv", h.grads[0] + 5 * h.ld, alone.grads[0], span(T - 5, h.ld, 3 * D));
 }
 
-/* A row with one document has the same bits with and without the document mask. */
+/* Test that a row with one document has the same bits with and without the document mask. */
 static void one_document(check *t)
 {
     for (size_t T = 1; T < 200; T += 33) {
@@ -384,7 +386,7 @@ static void bench_at(check *t, size_t T, size_t D, int with_backward, int droppi
     forward(t->k, &h, 1);
     if (!with_backward)
         for (bench_start(t); bench_next(t);) forward(t->k, &h, 1);
-    h.out[0] = h.out[1], h.lse[0] = h.lse[1]; /* the backward pass starts from these */
+    h.out[0] = h.out[1], h.lse[0] = h.lse[1]; /* inputs of the backward pass */
     if (with_backward)
         for (bench_start(t); bench_next(t);) backward(t->k, &h, 1);
     bench_report(t, shape, 0, products * (with_backward ? 5 : 2) / 2);
@@ -406,8 +408,8 @@ static void backward_bench(check *t)
     bench_at(t, 1024, 64, 1, 0, 0);
 }
 
-/* Measure the cost of the document mask: with documents of 100 tokens, of which only the first
- * begins at a tile's start, and with one document in the whole row. */
+/* Measure what the document mask costs: with documents of 100 tokens, of which only the first
+ * begins at the start of a tile, and with one document in the whole row. */
 static void documents_bench(check *t)
 {
     for (int with_backward = 0; with_backward < 2; with_backward++) {
@@ -429,8 +431,8 @@ static int bf16_table(check *t)
     return !t->skipped;
 }
 
-/* With a single key nothing is rounded: the output is exactly its value, and the value's gradient
- * is exactly the output's. */
+/* Known results: with a single key, nothing is rounded. The output is exactly the key's value, and
+ * the value's gradient is exactly the output's gradient. */
 static void bf16_definition(check *t)
 {
     if (!bf16_table(t)) return;
@@ -439,7 +441,7 @@ static void bf16_definition(check *t)
         h.drop = NULL;
         check_at(t, "T 1, D %zu", D);
         forward(t->k, &h, 1);
-        h.out[0] = h.out[1], h.lse[0] = h.lse[1]; /* the backward pass starts from these */
+        h.out[0] = h.out[1], h.lse[0] = h.lse[1]; /* inputs of the backward pass */
         backward(t->k, &h, 1);
         check_equal(t, "out", h.out[1], h.v, D);
         check_equal(t, "dv", h.grads[1] + 2 * D, h.dout, D);

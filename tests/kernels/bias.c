@@ -1,4 +1,4 @@
-/* bias.c: gradients of biases, which are sums over rows, with gaps between rows. */
+/* bias.c: tests gradients of biases, which are sums over rows, with gaps between the rows. */
 #include "tests/kernels/harness.h"
 
 #include <float.h>
@@ -15,8 +15,8 @@ static void backward(const sgt_kernels *k, float *db, const float *dout, const u
     else k->bias_backward(db, dout, n, C, ld);
 }
 
-/* The kernel and ref both sum in double and round once, so the bound has n roundings of double and
- * two of float. */
+/* The kernel and ref both sum in double and round once. So the bound is n roundings of double and
+ * two roundings of float. */
 static void all_shapes(check *t, int bf16)
 {
     for (size_t a = 0; a < sizeof rows / sizeof *rows; a++)

@@ -1,11 +1,11 @@
 /* check-kernels.c: compares every kernel at every CPU level with kernels/ref, and ref with its
- * definition. Also runs benchmarks.
+ * definition. It also runs benchmarks.
  *
  *     check-kernels [--list] [--bench] [--kernel NAME] [--level NAME] [--seed N]
  *
  * Prints one line per kernel and level: ok, FAIL (with the reasons above it), or SKIP (this machine
- * lacks the level). The last line is "N passed, N failed, N skipped". Exits with 1 on any failure,
- * with 2 on wrong usage. */
+ * lacks the level). The last line is "N passed, N failed, N skipped". The exit status is 1 on any
+ * failure and 2 on wrong usage. */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -34,7 +34,7 @@ typedef struct totals {
     int passed, failed, skipped;
 } totals;
 
-/* Where the signal handler jumps to if a kernel accesses a guard page. Only the first thread can
+/* Where the signal handler jumps if a kernel accesses a guard page. Only the first thread can
  * jump. */
 static sigjmp_buf crash_exit;
 static pthread_t first_thread;
@@ -94,7 +94,7 @@ static void limit_cpu(check *t, const sgt_kernels *table)
     else if (t->which->library && level >= 0) sgt_cpu_limit(t->level, NULL);
 }
 
-/* Test one kernel at one level. Level 0 is ref, which is compared with its definition; the others
+/* Test one kernel at one level. Level 0 is ref, which is compared with its definition. Other levels
  * are compared with ref. */
 static void run_case(const kernel_case *which, const char *name, const sgt_kernels *table,
                      int is_ref, const options *o, totals *sum)

@@ -1,5 +1,5 @@
-/* claimed_cpu.c: the functions of cpu.h, under other names, as on a CPU that claims AMX, so that
- * only Linux can refuse it. */
+/* claimed_cpu.c: the functions of cpu.h under other names, compiled for a CPU that claims to have
+ * AMX, so that only Linux can refuse AMX. */
 #define SGT_AMX_TRAP
 #define sgt_cpu claimed_cpu
 #define sgt_cpu_names claimed_cpu_names

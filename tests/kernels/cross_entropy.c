@@ -1,4 +1,4 @@
-/* cross_entropy.c: cross-entropy loss of a softmax, and its gradient. */
+/* cross_entropy.c: tests the cross-entropy loss of a softmax, and its gradient. */
 #include "tests/kernels/harness.h"
 
 #include <math.h>
@@ -6,9 +6,9 @@
 static const size_t rows[] = {0, 1, 3}, widths[] = {1,  2,  3,  4,  5,  7,    8,    9,    15,
                                                     16, 17, 31, 33, 47, 1023, 1024, 1025, 2053};
 
-/* Bounds, with `range` the largest logit minus the smallest.
+/* Error bounds, where `range` is the largest logit minus the smallest.
  *   x - max: u |x - max|; exp: 4u
- *   sum of exp, its log and its use in p: (260 + range) u relatively, because a lane adds at most
+ *   sum of exp, its log and its use in p: (260 + range) u, relative, because a lane adds at most
  *     1024/4 terms in float before double takes over
  *   p: also the error of its own term; p - 1 and the product round once each */
 static void bounds(double *logits, double *loss, const float *x, int32_t target, size_t V,
@@ -48,7 +48,7 @@ static void row_at(check *t, size_t n, size_t V, float scale, float spread)
     check_same_bits(t, "dlogits", got, n * ld);
 }
 
-/* A NaN or an infinity among the logits must reach the loss, where training notices it. */
+/* Test that a NaN or an infinity among the logits reaches the loss, where training notices it. */
 static void poison(check *t, float value)
 {
     size_t V = 133;
@@ -67,7 +67,7 @@ static void against_ref(check *t)
         for (size_t b = 0; b < sizeof widths / sizeof *widths; b++) {
             row_at(t, rows[a], widths[b], 0.01f, 1);
             row_at(t, rows[a], widths[b], 0, 5);
-            row_at(t, rows[a], widths[b], 1, 60); /* one probability near 1, most near 0 */
+            row_at(t, rows[a], widths[b], 1, 60); /* one probability is near 1, most are near 0 */
         }
     row_at(t, 2, 50257, 1.0f / 4096, 3);
     poison(t, NAN);

@@ -1,9 +1,10 @@
-/* cuda_types.h: the three types that cases are run with, and the rounding error of each.
+/* cuda_types.h: the three number types with which CUDA cases run, and the rounding error of each
+ * type.
  *
  *     template <class T> static void gelu_of(check *t);
- *     CUDA_CASE(cuda_gelu_f32)  { gelu_of<float>(t); }
+ *     CUDA_CASE(cuda_gelu_f32) { gelu_of<float>(t); }
  *     CUDA_CASE(cuda_gelu_bf16) { gelu_of<dev::bf16>(t); }
- *     CUDA_CASE(cuda_gelu_f16)  { gelu_of<dev::f16>(t); } */
+ *     CUDA_CASE(cuda_gelu_f16) { gelu_of<dev::f16>(t); } */
 #ifndef SGT_CUDA_TYPES_H
 #define SGT_CUDA_TYPES_H
 
@@ -11,7 +12,7 @@
 
 #include <initializer_list>
 
-/* with its path, because nvcc takes the bare name for CUDA's own header */
+/* The path is needed, because nvcc would take "cuda.h" for CUDA's own header. */
 #include "kernels/cuda/cuda.h"
 #include "tests/kernels/host/check-cuda.h"
 

@@ -1,5 +1,5 @@
-/* decode.c: kernels for text generation: matrix products of a few rows, and attention of one
- * query. */
+/* decode.c: tests the kernels for text generation: matrix products of a few rows, and attention of
+ * one query. */
 #include <math.h>
 #include <stdio.h>
 
@@ -8,7 +8,7 @@
 static const size_t counts[] = {0, 1, 2, 3, 4, 5, 9}, widths[] = {0, 1, 3, 4, 5, 8, 9, 37},
                     depths[] = {0, 1, 3, 4, 5, 15, 16, 17, 31, 47, 64, 133, 1021};
 
-/* Weights in the form that a kernel reads, and their values as float32. */
+/* Weights in the format that a kernel reads, and their values as float32. */
 typedef struct weights {
     float *wide;
     uint16_t *half; /* NULL: float32 */
@@ -31,8 +31,8 @@ static void multiply(const sgt_kernels *k, float *out, size_t ld, const float *x
     else k->dots(out, ld, x, w->wide + first * depth, bias, n, m, depth);
 }
 
-/* Bound of a product: four or more lanes each add at most k/4 terms in float, with two roundings
- * per term. The lanes are added in double. */
+/* Error bound of a product. Four or more lanes each add at most k/4 terms in float, with two
+ * roundings per term. The lanes are added in double. */
 static void bounds(double *bound, const float *x, const float *w, const float *bias, size_t n,
                    size_t m, size_t ld, size_t k)
 {
@@ -111,9 +111,9 @@ static void dots_bench_of(check *t, int bf16)
 static void dots_bench(check *t) { dots_bench_of(t, 0); }
 static void dots_bf16_bench(check *t) { dots_bench_of(t, 1); }
 
-/* Return an error bound as forward_bounds of attention.c does, for kernels that round a product
- * before they add it. A score has an error of E, which includes the rounding of the scaled score.
- * Probabilities have an error of 2E, and their sum and the product with v add (2T + 8) u. */
+/* Return an error bound like that of forward_bounds in attention.c, for kernels that round a
+ * product before they add it. A score has an error of E, which includes the rounding of the scaled
+ * score. Probabilities have an error of 2E. Their sum and the product with v add (2T + 8) u. */
 static double attend_bound(const float *q, const float *k, const float *v, size_t T, size_t D,
                            size_t d, double scale)
 {
@@ -176,7 +176,7 @@ static void attend_definition(check *t)
     double *bound = check_doubles(t, D);
     t->ref->attention(all, D, lse, keys, keys, values, D, T, D, 0.5f, NULL, NULL, scratch);
     t->ref->attend(one, keys + (T - 1) * D, keys, values, T, D, 0.5f, s);
-    /* scores below 3 are rounded once more here, and |v| <= 1 */
+    /* Scores below 3 are rounded once more here, and |v| <= 1. */
     for (size_t d = 0; d < D; d++) bound[d] = 8 * UNIT;
     check_at(t, "attention's last row");
     check_close(t, "out", one, all + (T - 1) * D, bound, D);

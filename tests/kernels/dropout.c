@@ -1,4 +1,4 @@
-/* dropout.c: tests which numbers dropout keeps, and by which factor it multiplies them. */
+/* dropout.c: tests which numbers dropout keeps, and by which factor it multiplies these numbers. */
 #include "kernels/dropout.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 static const size_t sizes[] = {0,  1,  2,  3,  4,  5,  7,   8,   15,  16,
                                17, 31, 33, 63, 64, 65, 133, 257, 1021};
 
-/* Dropout is one multiplication, so every level must give the same bits, whatever the number of the
+/* Dropout is one multiplication, so every level must give the same bits, for any number of the
  * first element. */
 static void against_ref(check *t)
 {
@@ -33,9 +33,9 @@ static void against_ref(check *t)
         }
 }
 
-/* Whether an element is kept depends only on its own number. The fraction that is dropped is the
- * rate, within five standard deviations. The choice is independent of the choices for neighbouring
- * seeds, steps, layers, sites and elements. */
+/* Test that an element is kept or dropped depending only on its own number, that the fraction of
+ * dropped elements is the rate within five standard deviations, and that the choice is independent
+ * of the choices for neighbouring seeds, steps, layers, sites and elements. */
 static void definition(check *t)
 {
     enum { N = 1 << 16 };

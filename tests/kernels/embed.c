@@ -1,5 +1,5 @@
-/* embed.c: embeddings and their gradients. Each element is a sum in a fixed order, so every level
- * must give ref's bits. */
+/* embed.c: tests embeddings and their gradients. Each element is a sum in a fixed order, so every
+ * level must give ref's bits. */
 #include "tests/kernels/harness.h"
 
 #include <float.h>
@@ -47,7 +47,7 @@ static void backward_against_ref(check *t)
             double want =
                 t->ref->embed_backward(want_te, want_pe, ids, dout, n, POSITIONS, C, c0, c1);
             double got = t->k->embed_backward(got_te, got_pe, ids, dout, n, POSITIONS, C, c0, c1);
-            /* a sum of n C terms, from numbers below n + 1 */
+            /* bound of a sum of n*C terms, in which the numbers are below n + 1 */
             if (!(fabs(got - want) <= (double)(n * C * n) * 8 * (double)(n + 1) * DBL_EPSILON))
                 check_fail(t, "squares grow by %.17g, not %.17g", got, want);
             check_equal(t, "dwte", got_te, want_te, VOCABULARY * C);
@@ -62,7 +62,7 @@ static void embed_definition(check *t)
     float *out = check_output(t, 6);
     check_at(t, "3 rows of 2 from position 3 of 2");
     t->ref->embed(out, ids, wte, wpe, 3, 3, 2, 2);
-    /* positions 3 % 2 = 1, 0, 1: (5 6) + (30 40), (1 2) + (10 20), (5 6) + (30 40) */
+    /* rows 2, 0, 2 of wte, plus rows 3 % 2 = 1, 0, 1 of wpe */
     const float expect[] = {35, 46, 11, 22, 35, 46};
     check_equal(t, "out", out, expect, 6);
 }

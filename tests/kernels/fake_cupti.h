@@ -1,7 +1,8 @@
 /* fake_cupti.h: a stand-in for CUPTI. cupti.c gets it instead of the library in programs that are
- * linked with a wrapper of sgt_library_load. It stores the records that the test emits, requests
- * buffers as CUPTI does, and returns them when it is flushed or when one is full. Each file that
- * includes it, test_cupti.c or tests/kernels/host/profiler.cpp, has its own state. */
+ * linked with a wrapper of sgt_library_load. The stand-in stores the records that the test emits.
+ * It requests buffers as CUPTI does, and returns a buffer when it is flushed or the buffer is full.
+ * Each file that includes this header (test_cupti.c, tests/kernels/host/profiler.cpp) has a state
+ * of its own. */
 #ifndef SGT_TESTS_FAKE_CUPTI_H
 #define SGT_TESTS_FAKE_CUPTI_H
 
@@ -16,7 +17,7 @@ enum { FAKE_KINDS = 16 };
 
 static struct {
     int absent;                /* 1: load the machine's own library instead */
-    int on[FAKE_KINDS], fails; /* fails: the kind of activity that cannot be enabled */
+    int on[FAKE_KINDS], fails; /* fails: kind of activity that cannot be enabled */
     sgt_cupti_callback callback;
     void *ctx;
     uint64_t (*now)(void);
@@ -29,7 +30,7 @@ static struct {
 
 static size_t fake_size(int kind)
 {
-    /* CUPTI's records may be longer than the part that sgt knows */
+    /* CUPTI's records may be longer than the structs that sgt declares. */
     return kind == SGT_CUPTI_KERNEL ? sizeof(sgt_cupti_launch) + 64 : sizeof(sgt_cupti_move) + 24;
 }
 
@@ -39,7 +40,7 @@ static void fake_hand_back(void)
     fake.buffer = NULL;
 }
 
-/* Emit a record of n bytes, if its kind is switched on. */
+/* Emit a record of n bytes if its kind of activity is enabled. */
 static void fake_emit(const void *record, size_t n)
 {
     int kind;
@@ -58,7 +59,7 @@ static void fake_emit(const void *record, size_t n)
     fake.used += fake_size(kind);
 }
 
-/* Report a graph node to the callback. A node's address is its number. */
+/* Report a graph node to the callback. A node's id is used as its address. */
 static void fake_node(int which, uintptr_t id, uintptr_t original)
 {
     sgt_cupti_graph_data data = {NULL, NULL, (sgt_cupti_node)id, (sgt_cupti_node)original};
@@ -192,7 +193,7 @@ static const struct {
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* weak, because it exists only where the linker wraps sgt_library_load */
+/* weak, because this function exists only if the linker wraps sgt_library_load */
 int __real_sgt_library_load(sgt_library *l, sgt_error *err) __attribute__((weak));
 int __wrap_sgt_library_load(sgt_library *l, sgt_error *err);
 #ifdef __cplusplus

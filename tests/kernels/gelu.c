@@ -1,4 +1,4 @@
-/* gelu.c: GELU and its gradient, in both forms (tanh and erf). */
+/* gelu.c: tests GELU and its gradient, in both forms (tanh and erf). */
 #include "tests/kernels/harness.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@ static const float special[] = {0,     -0.0f,  1e-38f, -1e-38f, 1e-6f, 5.5f, -5.
                                 13.4f, -13.4f, 13.6f,  -13.6f,  40,    -40,  1e4f,
                                 -1e4f, 1e18f,  -1e18f, 1e30f,   -1e30f};
 
-/* Draw arguments: most where GELU is curved, some far out, and some special values. */
+/* Draw arguments. Most are where GELU is curved, some are far out, and some are special values. */
 static float *arguments(check *t, size_t n)
 {
     float *x = check_random(t, n, 1);
@@ -20,12 +20,13 @@ static float *arguments(check *t, size_t n)
     return x;
 }
 
-/* Bounds, relative to |x|.
- *   tanh: x s with s = 1/(1 + exp a). exp is good to 4u and a to 3u |a|. An error of exp or of a
- *     moves s by s (1 - s) times it. s (1 - s) <= 1/4 and |a| s (1 - s) < 0.23, so this is below
- *     2u. Sum and quotient add 2u, and ref's rounding u.
- *   erf: Phi(-t) = e R <= 1/2, with e the exponential. Its argument brings t^2/2 u, where t^2/2
- *     Phi(-t) < 0.17. With 4u for exp and 3u for R this is below 4u; ref's rounding adds u. */
+/* Error bounds, relative to |x|.
+ *   tanh: GELU is x s with s = 1/(1 + exp a). exp has an error of 4u, and a has an error of 3u |a|.
+ *     An error of exp or of a changes s by s (1 - s) times that error. Since s (1 - s) <= 1/4 and
+ *     |a| s (1 - s) < 0.23, the change is below 2u. Sum and quotient add 2u, and ref's rounding u.
+ *   erf: Phi(-t) = e R <= 1/2, where e is the exponential. Its argument has an error of t^2/2 u,
+ *     where t^2/2 Phi(-t) < 0.17. With 4u for exp and 3u for R, the error is below 4u. ref's
+ *     rounding adds u. */
 static void gelu_against_ref(check *t)
 {
     for (size_t a = 0; a < sizeof sizes / sizeof *sizes; a++)
@@ -39,7 +40,8 @@ static void gelu_against_ref(check *t)
             t->k->gelu(got, x, n, (sgt_gelu_kind)kind);
             check_close(t, "out", got, want, bound, n);
             check_same_bits(t, "out", got, n);
-            if (n > 3) { /* starting at another element, and in place: the same bits */
+            /* In place and starting at a different element, the result must have the same bits. */
+            if (n > 3) {
                 t->k->gelu(x, x, 3, (sgt_gelu_kind)kind);
                 t->k->gelu(x + 3, x + 3, n - 3, (sgt_gelu_kind)kind);
                 check_equal(t, "out in place, in two parts", x, got, n);
@@ -47,12 +49,12 @@ static void gelu_against_ref(check *t)
         }
 }
 
-/* Bounds, relative to dout.
- *   tanh: 4u for s, as above. x s (1 - s) 2u', with u' the derivative of tanh's argument, is at
- *     most 0.64, and its error is (3|a| + 10) u of it. |a| times it stays below 2.3. All in all
- *     18u.
- *   erf: 5u for Phi. x phi is at most 0.25, with an error of (x^2 + 6) u relatively, and |x|^3 phi
- *     < 0.47, which adds 2u; ref adds u. */
+/* Error bounds, relative to dout.
+ *   tanh: 4u for s, as in gelu_against_ref. x s (1 - s) 2u', where u' is the derivative of tanh's
+ *     argument, is at most 0.64 and has a relative error of (3|a| + 10) u. Multiplied by |a|, the
+ *     term stays below 2.3. The bound is 18u in total.
+ *   erf: 5u for Phi. x phi is at most 0.25, with a relative error of (x^2 + 6) u, and |x|^3 phi <
+ *     0.47, which adds 2u. ref adds u. */
 static void backward_against_ref(check *t)
 {
     for (size_t a = 0; a < sizeof sizes / sizeof *sizes; a++)

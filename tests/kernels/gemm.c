@@ -11,8 +11,9 @@ typedef struct shape {
     size_t m, n, k;
 } shape;
 
-/* Shapes: empty matrices; one tile; edges in both directions; blocks of rows (m >= 1024) with a
- * remainder; a long k; all panels of a block and some of the next one, and a second part of k. */
+/* Shapes of matrix products: empty matrices; one tile; edges in both directions; blocks of rows (m
+ * >= 1024) with a remainder; a large k; all panels of one block and some of the next block, with k
+ * cut in two. */
 static const shape shapes[] = {
     {0, 5, 3},      {5, 0, 3},      {5, 3, 0},     {1, 1, 1},    {1, 17, 5},     {13, 1, 9},
     {15, 16, 17},   {63, 64, 65},   {64, 257, 31}, {130, 70, 3}, {257, 129, 97}, {512, 300, 24},
@@ -21,7 +22,8 @@ static const shape shapes[] = {
 typedef struct product {
     sgt_gemm_shape s;
     const float *a, *b, *bias;
-    /* a and b in the format that the kernel reads: float32 (a and b themselves), or bfloat16 */
+    /* a and b in the format that the kernel reads: bfloat16, or float32 (then a and b
+     * themselves) */
     const void *in[2];
     float *c;
     size_t size_c;
@@ -56,7 +58,7 @@ static product draw(check *t, const shape *x, int trans_a, int trans_b, int opti
     return p;
 }
 
-/* Error bound of a sum of k products, the bias and the old value, added in any order. */
+/* Error bound of a sum of k products, the bias and the old value, in any order of addition. */
 static void bounds(double *bound, const product *p)
 {
     const sgt_gemm_shape *s = &p->s;
@@ -78,8 +80,9 @@ static void count_share(void *of, size_t i)
     __atomic_fetch_add((int *)of + i, 1, __ATOMIC_RELAXED);
 }
 
-/* Test other work that threads do during a matrix product (sgt_beside). Each share of it that was
- * begun is done exactly once. With one thread, none is begun. sgt_beside_finish does the rest. */
+/* Test other work that threads do during a matrix product (sgt_beside). Each share that has begun
+ * must be done exactly once. With one thread, no share may begin. sgt_beside_finish does the
+ * remaining shares. */
 static void run_beside(check *t, const sgt_gemm *g, const product *p, float *c, int threads)
 {
     int done[SHARES] = {0};
@@ -96,8 +99,8 @@ static void run_beside(check *t, const sgt_gemm *g, const product *p, float *c, 
         if (done[i] != 1) check_fail(t, "share %zu done %d times in all", i, done[i]);
 }
 
-/* Check the sum of squares that the kernel returns, compared with the squares of C. A lane adds 24
- * squares in float, and then the lanes are added. */
+/* Compare the sum of squares that the kernel returns with the squares of C. A lane adds 24 squares
+ * in float before the lanes are added. */
 static void check_squares(check *t, const sgt_gemm *g, const product *p, const float *c,
                           double *squares)
 {
@@ -125,7 +128,7 @@ static int run(check *t, const product *p, float *c, double *squares, int thread
 }
 
 /* Check the result of one thread, in buffers between guard pages. Two, three and four threads must
- * give the same bits. */
+ * then give the same bits. */
 static void one(check *t, const shape *x, int trans_a, int trans_b, int options)
 {
     product p = draw(t, x, trans_a, trans_b, options);
@@ -154,8 +157,8 @@ static void one(check *t, const shape *x, int trans_a, int trans_b, int options)
 static void all_shapes(check *t, int type)
 {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes && !t->skipped; i++)
-        for (int kind = 0; kind < 3 && !t->skipped;
-             kind++) /* kinds: forward, gradient of the input, gradient of the weight */
+        /* kind 0: forward; 1: gradient of the input; 2: gradient of the weight */
+        for (int kind = 0; kind < 3 && !t->skipped; kind++)
             for (int options = (int)i % 2; options < 8 && !t->skipped; options += 1 + (i > 4))
                 one(t, &shapes[i], kind == 2, kind == 1, options | type);
 }

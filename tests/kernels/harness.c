@@ -1,4 +1,4 @@
-/* harness.c: see harness.h. Guarded buffers, comparisons, finite differences, timing. */
+/* harness.c: implements harness.h: guarded buffers, comparisons, finite differences, timing. */
 #include "tests/kernels/harness.h"
 
 #include <math.h>
@@ -14,20 +14,20 @@
 #include "loader/base/philox.h"
 #include "tests/kernels/run.h"
 
-enum { SHOWN = 4 }; /* maximum failures printed per case and level */
+enum { SHOWN = 4 }; /* maximum number of failures printed per case and level */
 
 static const char *const placement_names[CHECK_PLACEMENTS] = {
     "flush with the end", "flush with the start", "one float in"};
 
 typedef struct check_buffer {
     struct check_buffer *next;
-    /* start of the memory: `mapped` bytes whose first and last page are guards; or memory of
-     * `device`; or plain memory */
+    /* start of the memory: `mapped` bytes, of which the first and the last page are guard pages; or
+     * memory from `device`; or plain memory */
     char *map;
     size_t mapped;
     const check_memory *device;
-    /* range of `map` that may be accessed: slack, and in it the data, which has `size` bytes from
-     * offset `from` on */
+    /* [first, last): bytes of `map` that may be accessed. They are slack, except the data, which
+     * has `size` bytes from offset `from` on. */
     size_t first, last;
     size_t from, size;
 } check_buffer;
@@ -52,8 +52,9 @@ static check_buffer *new_buffer(check *t)
 /* Value of the slack bytes around the data. Only a kernel that overruns its buffer changes them. */
 enum { SLACK = 0xA5 };
 
-/* Reserve `size` bytes of data in b. They end at the end of the slack if the placement is
- * CHECK_AT_END and from_start is 0; otherwise they begin `from_start` bytes after its start. */
+/* Place `size` bytes of data in b. If the placement is CHECK_AT_END and from_start is 0, the data
+ * ends where the slack ends. Otherwise, the data begins from_start bytes after the start of the
+ * slack. */
 static void *place(check *t, check_buffer *b, size_t size, size_t from_start)
 {
     b->size = size;
@@ -76,8 +77,8 @@ static void *guarded(check *t, size_t size, size_t from_start)
     return place(t, b, size, from_start);
 }
 
-/* Allocate `size` bytes of device memory. The guard bytes are part of the slack. As with guard
- * pages, the data ends at a multiple of 16 bytes or starts at a multiple of 256. */
+/* Allocate `size` bytes of device memory. Guard bytes around the data count as slack. The data ends
+ * at a multiple of 16 bytes or starts at a multiple of 256, as with guard pages. */
 static void *device_bytes(check *t, size_t size)
 {
     size_t guard = t->device->exact ? 0 : CHECK_GUARD, inside = guard  ? (size + 255) / 256 * 256
@@ -101,8 +102,8 @@ static float *floats(check *t, size_t n)
     return guarded(t, n * sizeof(float), t->placement == CHECK_ONE_IN ? sizeof(float) : 0);
 }
 
-/* Return a signaling NaN with bits that no operation produces, which distinguishes an untouched
- * element from a computed NaN. */
+/* Return a signaling NaN whose bits no operation produces. It distinguishes an element that was not
+ * written from a computed NaN. */
 static float untouched(void)
 {
     const uint32_t bits = 0x7fc5a5a5;
@@ -160,7 +161,7 @@ void *check_bytes(check *t, size_t size)
     size_t whole = (size + 15) / 16 * 16;
     char *p = t->device ? device_bytes(t, whole)
                         : guarded(t, whole, t->placement == CHECK_ONE_IN ? 16 : 0);
-    /* bytes that rounding up adds are slack, so writes to them are found */
+    /* The bytes that rounding up adds are slack, so that writes to these bytes are found. */
     t->buffers->size = size;
     memset(p + size, SLACK, whole - size);
     return memset(p, 0xff, size);
@@ -217,8 +218,8 @@ static void check_slack(check *t, const check_buffer *b)
         }
 }
 
-/* Release all buffers. The case fails if a slack byte has changed, or if a buffer for a device has
- * other bits than in the first run. */
+/* Release all buffers. The case fails if a slack byte has changed, or if a buffer in device memory
+ * does not have the same bits as in the first run. */
 void check_release(check *t)
 {
     while (t->buffers) {
@@ -274,7 +275,7 @@ void check_close(check *t, const char *name, const float *got, const float *want
 {
     for (size_t i = 0; i < n; i++) {
         double error = fabs((double)got[i] - want[i]);
-        /* written so that a NaN fails, whatever the bound */
+        /* written so that a NaN fails for any bound */
         if (left_alone(want[i]) ? left_alone(got[i]) : error <= bound[i]) continue;
         check_fail(t, "%s[%zu of %zu] is %.9g, not %.9g: off by %.3g, allowed %.3g", name, i, n,
                    got[i], want[i], error, bound[i]);
@@ -339,8 +340,8 @@ void bench_start(check *t)
     t->started = now();
 }
 
-/* Called before the first call of the kernel and after each one. Keeps the time of the fastest
- * call. Returns 0 after 0.2 seconds and at least 3 calls. */
+/* Start or end a call of the benchmarked kernel: called before the first call and after each call.
+ * Keep the time of the fastest call. Return 0 after 0.2 seconds and at least 3 calls, else 1. */
 int bench_next(check *t)
 {
     double time = now();

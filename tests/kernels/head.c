@@ -1,7 +1,7 @@
-/* head.c: the output head with its softmax and loss. The shapes exceed the kernel's blocks: a part
- * of the columns (at most 512), six rows, and a step of k in rows and in C. Logits are as large as
- * 400, so the parts of a row differ by many orders of magnitude. Some targets are ignored, and one
- * lies in a part whose probability is negligible. */
+/* head.c: tests the output head with its softmax and loss. The shapes exceed the kernel's blocks: a
+ * part of the columns (at most 512), six rows, and a step of k in rows and in C. Logits are as
+ * large as 400, so the parts of a row differ by many orders of magnitude. Some targets are ignored,
+ * and one target is in a part whose probability is negligible. */
 #include "tests/kernels/harness.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 
 typedef struct head_shape {
     size_t n, V, C;
-    float size; /* scale of the weights; logits are at most size * C */
+    float size; /* largest absolute weight; logits are at most size * C */
 } head_shape;
 
 static const head_shape shapes[] = {
@@ -27,7 +27,7 @@ typedef struct drawn {
     float *loss, *dx, *dw, *old;
     double *want_dx, *want_dw;
     uint8_t *greedy;
-    double lead; /* row 1: largest logit, which is its target's, minus the second largest */
+    double lead; /* largest logit of row 1, which is its target's, minus the second largest */
 } drawn;
 
 /* Make all weights small except those of columns 512 .. 1023, and set the first row's target to the
@@ -39,7 +39,7 @@ static void shrink(drawn *d)
     d->targets[0] = (int32_t)d->at.V - 1;
 }
 
-/* Set the target of row 1 to its largest logit, and d->lead. */
+/* Set the target of row 1 to its largest logit, and set d->lead. */
 static void draw_largest(drawn *d)
 {
     double largest = -INFINITY, second = -INFINITY;
@@ -52,8 +52,8 @@ static void draw_largest(drawn *d)
     d->lead = largest - second;
 }
 
-/* The first row's target is where the logit is lowest, or in a last part of small weights, far
- * below the largest. */
+/* Draw the inputs for a shape. The first row's target has the lowest logit, or is in a last part of
+ * small weights, whose logits are far below the largest. */
 static drawn draw(check *t, const head_shape *s, int bf16)
 {
     drawn d = {
@@ -96,13 +96,13 @@ static void run(check *t, const drawn *d, int bf16, double scale, int threads, f
     if (!(scale > 0) && got != 0) check_fail(t, "squares of no dw: %g", got);
 }
 
-/* Bounds, relative to the sizes that the results are made of.
+/* Error bounds, relative to the sizes of the numbers from which the results are computed.
  *   logit: `off`, (C + 2) u |terms|
- *   probability: `share`. exp and the factor 1/sum bring the logits' error, twice at most. A
+ *   probability: `share`. exp and the factor 1/sum bring the logits' error, at most twice. A
  *     probability far below the largest one adds a few roundings for its power of 2. Each number of
  *     dlogits, and x times its factor, is rounded to the products' format.
  *   dx and dw: each number of dlogits is at most `scale`, and those of a row add up to at most 2
- *     scale in absolute value. If each is off by a share, so are the sums. */
+ *     scale in absolute value. If each has a relative error of `share`, so do the sums. */
 static void compare(check *t, const drawn *d, int bf16, double scale, const float *dw, int add)
 {
     size_t n = d->at.n, V = d->at.V, C = d->at.C;
@@ -179,7 +179,7 @@ static void all(check *t, int bf16)
 static void f32_against_ref(check *t) { all(t, 0); }
 static void bf16_against_ref(check *t) { all(t, 1); }
 
-/* Two logits, 0 and log 3: probabilities 1/4 and 3/4. */
+/* Known result: the two logits 0 and log 3 have the probabilities 1/4 and 3/4. */
 static void definition(check *t)
 {
     const float x[] = {1}, w[] = {0, 1.09861229f};

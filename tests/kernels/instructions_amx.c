@@ -6,7 +6,7 @@
 void amx_chain(float *c, const uint16_t *a, const uint16_t *b, int steps)
 {
     tile_config();
-    /* gcc 12 does not know that a tile load reads memory, so finish all stores first */
+    /* Finish all stores first, because gcc 12 does not know that a tile load reads memory. */
     __asm__ volatile("" : : : "memory");
     tile_load(0, c, 64);
     for (int i = 0; i < steps; i++) {

@@ -1,5 +1,5 @@
-/* layernorm.c: layer normalization, forward and backward, by itself and fused with the residual
- * sum. */
+/* layernorm.c: tests layer normalization, forward and backward, by itself and fused with the
+ * residual addition. */
 #include "tests/kernels/harness.h"
 
 #include <math.h>
@@ -9,16 +9,16 @@ static const size_t widths[] = {1,  2,  3,  4,  5,  7,  8,  9,   15,  16,
                                 17, 31, 32, 33, 47, 64, 65, 133, 768, 1600};
 static const float EPS = 1e-5f;
 
-/* Return the number of additions in a chain. A sum of C floats has at least four lanes, which are
- * added in double. */
+/* Return the number of additions in the longest chain of a sum of C floats. Such a sum has at least
+ * four lanes, which are added in double. */
 static double chain(size_t C) { return (double)C / 4 + 2; }
 
 /* First-order errors of a row of width C, computed from its values. chain is chain(C), r is rstd, m
- * the mean, e_ an error.
+ * is the mean, and e_x is the error of x.
  *   mean: (chain + 1) u mean|x|, one rounding for each addition
- *   variance: (chain + 3) u relatively, and 2 e_mean mean|x - m|, which is at most 2 e_mean
+ *   variance: (chain + 3) u, relative, and 2 e_mean mean|x - m|, which is at most 2 e_mean
  *     sqrt(variance)
- *   rstd: half of the variance's error, relatively, and u
+ *   rstd: half of the variance's relative error, and u
  *   out = (x - m) r w + b: (e_mean + u |x - m|) r |w|, |xhat w| (e_rstd + 2u), and the last
  *     rounding */
 static void row_bounds(double *out, double *mean, double *rstd, const float *x, const float *w,
@@ -54,8 +54,8 @@ static sample draw(check *t, size_t n, size_t C)
                 {0},
                 {0},
                 {0}};
-    /* a mean much larger than the deviation: a variance from one pass would suffer from
-     * cancellation */
+    /* The mean is much larger than the deviation, so a variance computed in one pass would suffer
+     * from cancellation. */
     float offset = check_number(t, 3) ? 0 : 30;
     for (size_t i = 0; i < n * C; i++) s.x[i] += offset;
     for (int i = 0; i < 2; i++) {
@@ -115,9 +115,10 @@ typedef struct gradients {
     float *dx, *dw, *db;
 } gradients;
 
-/* Error bounds of the gradients. dx: two sums along the row, each with an error of (chain + 4) u
- * |terms|, and a few roundings of each term. dw, db: sums over n rows with at most n + 1 additions;
- * a term of dw has four more roundings. */
+/* Error bounds of the gradients.
+ *   dx: two sums along the row, each with an error of (chain + 4) u |terms|, and a few roundings of
+ *     each term
+ *   dw, db: sums over n rows with at most n + 1 additions; a term of dw has four more roundings */
 static void gradient_bounds(double *dx, double *dw, double *db, const gradients *g)
 {
     size_t n = g->n, C = g->C;
@@ -173,7 +174,7 @@ static void backward_against_ref(check *t)
 }
 
 /* Check that every row of the result has mean 0 and variance 1. Also check the known result for the
- * row (1 3). */
+ * row (1, 3). */
 static void layernorm_definition(check *t)
 {
     float *out = check_output(t, 2), *mean = check_output(t, 1), *rstd = check_output(t, 1);
@@ -232,7 +233,7 @@ static void backward_definition(check *t)
           *old = check_copy(t, dx, n * C);
     const float *old_w = check_copy(t, dw, C), *old_b = check_copy(t, db, C);
     check_at(t, "finite differences");
-    for (size_t i = 0; i < n * C; i++) /* spread widely, so that rstd stays below 1 */
+    for (size_t i = 0; i < n * C; i++) /* x is spread widely, so that rstd stays below 1 */
         p.x[i] = 2 * (float)(i * i % 7) + p.x[i] / 8;
     loss(&p);
     t->ref->layernorm_backward(dx, dw, db, p.dout, p.x, p.mean, p.rstd, p.w, n, C);

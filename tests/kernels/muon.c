@@ -1,5 +1,5 @@
-/* muon.c: Muon's update of a matrix. Shapes are wide, square and tall; the smallest has one number,
- * and some have more than one part of a pass. */
+/* muon.c: tests Muon's update of a matrix. Shapes are wide, square and tall. The smallest has one
+ * number. Some are so large that a pass over them is cut into several parts. */
 #include "tests/kernels/harness.h"
 
 #include <math.h>
@@ -26,14 +26,14 @@ static size_t larger(const sgt_muon_shape *s)
     return s->rows < s->columns ? s->columns : s->rows;
 }
 
-/* Return the bound of X's error, relative to its norm.
- *   In float32 a step multiplies the error by at most 3.4445, which makes 485 in five. It adds
- *   |A| + |B| + |C| = 10.25 roundings of sums of rows and columns terms, whose squares add up. The
- *   bound is four times the standard deviation.
- *   In 16 bits, numbers that differ by such sums' errors are rounded the other way with a
- *   probability of their size in last bits, and then differ by a last bit. Their squares add up
- *   too. The singular values of matrices with three times as many columns as rows differ by less
- *   than 4 times, so two steps multiply an error, and the others do not. */
+/* Return the bound of X's error, relative to its norm. In float32, a step multiplies the error by
+ * at most 3.4445, and five steps by 485. A step adds |A| + |B| + |C| = 10.25 roundings of sums of
+ * rows and columns terms, whose squares add up. The bound is four times the standard deviation. In
+ * 16 bits, numbers that differ by the errors of such sums may be rounded to different numbers. The
+ * probability of this is the error's size in units of the last bit, and the results then differ by
+ * a last bit. Their squares add up too. The singular values of matrices with three times as many
+ * columns as rows differ by a factor below 4, so two steps multiply an error and the other steps do
+ * not. */
 static double error_of(const sgt_muon_shape *s)
 {
     double sums = 10.25 * sqrt((double)(s->rows + s->columns)) * UNIT;
@@ -55,7 +55,8 @@ static void run(check *t, sgt_muon_shape s, float *p, float *m, const float *g, 
     sgt_muon_free(u);
 }
 
-/* Check the norm of the difference of both steps, because singular vectors mix all numbers. */
+/* Check the norm of the difference between the two updates, because singular vectors mix all
+ * numbers. */
 static void compare(check *t, const sgt_muon_shape *s, const float *got, const float *want,
                     const float *old)
 {
@@ -125,8 +126,8 @@ static void in_16_bits(check *t)
     }
 }
 
-/* If a matrix has orthogonal rows, its singular vectors do not change, and each singular value
- * follows the polynomial. */
+/* Known result: if a matrix has orthogonal rows, its singular vectors do not change, and each
+ * singular value is mapped by the polynomial. */
 static void definition(check *t)
 {
     double room[2 * 6 + 2 * 4], x[2] = {.6, .8};

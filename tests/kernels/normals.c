@@ -1,4 +1,4 @@
-/* normals.c: the normally distributed numbers with which parameters are initialized. */
+/* normals.c: tests the normally distributed numbers with which parameters are initialized. */
 #include <math.h>
 
 #include "tests/kernels/harness.h"
@@ -7,10 +7,11 @@ static const size_t sizes[] = {0,  1,  2,  3,  4,  5,  15,  16,  17,
                                31, 32, 33, 63, 64, 65, 127, 129, 1021};
 static const uint64_t firsts[] = {0, 1, 2, 3, 4, 1003, UINT64_C(4) << 32, (UINT64_C(4) << 32) - 6};
 
-/* Bound: 6u of the radius, sqrt(-2 ln x) for a uniform number x that is the same here and in ref.
- * ln is off by 2u relatively, and its root by half of that and u. cos and sin are off by 1.5u of 1
- * for their polynomials and their angle. Two products follow. The radius is computed from ref's two
- * numbers of the pair, its cos and its sin. Every level has the bits of the plain one. */
+/* Error bound: 6u of the radius sqrt(-2 ln x), where x is a uniform number that is the same here
+ * and in ref. ln has a relative error of 2u, and the root has half of that and u. cos and sin have
+ * an absolute error of 1.5u, for their polynomials and their angle. Two products follow. The radius
+ * is computed from ref's two numbers of the pair, one with cos and one with sin. Every level must
+ * have the bits of the level "plain". */
 static void against_ref(check *t)
 {
     const sgt_kernels *plain = sgt_kernels_level(0);
@@ -37,9 +38,9 @@ static void against_ref(check *t)
         }
 }
 
-/* Check 2^18 numbers: mean, variance, kurtosis and correlation of neighbours are those of a normal
- * distribution, within five standard deviations. Another seed, draw or first number gives other
- * numbers. */
+/* Check 2^18 numbers. Their mean, variance, kurtosis and the correlation of neighbours must be
+ * those of a normal distribution, within five standard deviations. A different seed, draw or first
+ * number must give different numbers. */
 static void definition(check *t)
 {
     enum { N = 1 << 18 };

@@ -1,4 +1,4 @@
-/* round.c: floats rounded to 16 bits. */
+/* round.c: tests rounding of floats to 16 bits. */
 #include <math.h>
 #include <string.h>
 
@@ -14,8 +14,8 @@ static float of_bits(uint32_t bits)
     return x;
 }
 
-/* Draw any bits, and often bits near the exponents and last places at which rounding matters. NaNs
- * are tested separately. */
+/* Draw arbitrary bits, and often bits near the exponents and last places at which rounding matters.
+ * NaNs are tested separately. */
 static float draw(check *t)
 {
     static const uint32_t near[] = {0x00000000, 0x00008000, 0x00800000, 0x33000000,
@@ -29,7 +29,7 @@ static float draw(check *t)
     }
 }
 
-/* Rounding has only one right result, so the bits must equal ref's. */
+/* Rounding has only one correct result, so the bits must equal ref's. */
 static void against_ref(check *t)
 {
     for (size_t f = 0; f < 2; f++)
@@ -54,7 +54,7 @@ static void bf16_against_ref(check *t)
         size_t n = sizes[a];
         float *x = check_random(t, n, 1);
         uint16_t *want = check_bytes(t, n * sizeof *want), *got = check_bytes(t, n * sizeof *got);
-        /* NaNs with set fraction bits only in the lower half, which must stay NaNs */
+        /* NaNs whose fraction bits are set only in the lower half; they must stay NaNs */
         for (size_t i = 0; i < n; i++) x[i] = i % 7 == 3 ? of_bits(0x7f800001) : draw(t);
         check_at(t, "n %zu", n);
         t->ref->to_bf16(want, x, n);
@@ -67,7 +67,7 @@ static void bf16_against_ref(check *t)
     }
 }
 
-/* A bfloat16 number is the upper half of round_to's result. */
+/* Known result: a bfloat16 number is the upper half of round_to's result. */
 static void bf16_definition(check *t)
 {
     const float x[] = {1, 0x1.03p0f, -0x1.010002p0f, 0x1.ffp127f, -0.0f, NAN};
@@ -94,16 +94,16 @@ static void definition(check *t)
         float x, bf16, fp16;
     } known[] = {
         {1, 1, 1},
-        {0x1.01p0f, 0x1p0f, 0x1.01p0f},        /* half a bf16 step above 1: to even, down */
-        {0x1.03p0f, 0x1.04p0f, 0x1.03p0f},     /* 1.5 bf16 steps above 1: to even, up */
+        {0x1.01p0f, 0x1p0f, 0x1.01p0f},        /* half a bf16 step above 1: ties to even, down */
+        {0x1.03p0f, 0x1.04p0f, 0x1.03p0f},     /* 1.5 bf16 steps above 1: ties to even, up */
         {0x1.010002p0f, 0x1.02p0f, 0x1.01p0f}, /* more than half a bf16 step above 1: up */
-        {0x1.002p0f, 1, 1},                    /* half an fp16 step above 1: to even, down */
+        {0x1.002p0f, 1, 1},                    /* half an fp16 step above 1: ties to even, down */
         {-0x1.006p0f, -1, -0x1.008p0f},
         {65519.996f, 65536, 65504},
         {65520, 65536, INFINITY}, /* halfway to 65536, which is beyond fp16's range */
         {0x1.ffp127f, INFINITY, INFINITY},
-        {0x1p-25f, 0x1p-25f, 0},               /* half of fp16's smallest subnormal: to even */
-        {-0x1.8p-24f, -0x1.8p-24f, -0x1p-23f}, /* one and a half of the smallest subnormal */
+        {0x1p-25f, 0x1p-25f, 0},               /* half of fp16's smallest subnormal: ties to even */
+        {-0x1.8p-24f, -0x1.8p-24f, -0x1p-23f}, /* 1.5 times fp16's smallest subnormal */
         {0x1p-133f, 0x1p-133f, 0},             /* bf16's smallest subnormal */
         {0x1.8p-134f, 0x1p-133f, 0},
         {-0.0f, -0.0f, -0.0f},

@@ -1,14 +1,14 @@
-/* sgd.c: one SGD update of parameters and momentum. */
+/* sgd.c: tests one SGD update of parameters and momentum. */
 #include "tests/kernels/harness.h"
 
 #include <math.h>
 
 static const size_t sizes[] = {0, 1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 47, 133, 1021};
 
-/* Error bounds; g' is the scaled gradient.
- *   m: 4u |terms|. g' brings u; product and sum bring 2u.
- *   change of p: 8u of its terms. m's error times momentum, g's u, and two more roundings.
- *   p: the product with the learning rate and the decay's, and the last rounding here and in ref */
+/* Error bounds. g' is the scaled gradient.
+ *   m: 4u |terms|; u for g', and 2u for product and sum
+ *   change of p: 8u of its terms; momentum times the error of m, u for g', and two more roundings
+ *   p: the products with the learning rate and the decay, and the last rounding here and in ref */
 static void bounds(double *p, double *m, const float *const old[2], const float *g, size_t n,
                    const sgt_sgd *o)
 {
@@ -52,7 +52,7 @@ static void against_ref(check *t)
         for (size_t a = 0; a < sizeof sizes / sizeof *sizes; a++) update(t, sizes[a], &settings[s]);
 }
 
-/* All numbers are sums of powers of two, so every result is exact. */
+/* Known results: all numbers are sums of powers of two, so every result must be exact. */
 static void definition(check *t)
 {
     float p = 1, m = 4;

@@ -1,4 +1,4 @@
-/* vector.c: vector addition, the sum of squares, and both in one kernel. */
+/* vector.c: tests vector addition, the sum of squares, and both in one kernel. */
 #include "tests/kernels/harness.h"
 
 #include <float.h>
@@ -54,7 +54,7 @@ static void add_bench(check *t)
 {
     size_t n = 64 * 768;
     float *x = check_random(t, n, 1), *y = check_random(t, n, 1);
-    /* Small terms, so that y stays finite however often the benchmark adds to it. */
+    /* Make the terms small, so that y stays finite however often the benchmark adds to it. */
     for (size_t i = 0; i < n; i++) y[i] *= 1e-9f;
     for (bench_start(t); bench_next(t);) t->k->add(x, y, n);
     bench_report(t, "49152", 12.0 * (double)n, 0);
