@@ -19,7 +19,7 @@ HOST_STANDS := $(filter-out %/check-cuda.cpp %_cases.cpp,$(wildcard tests/kernel
 # The backend's plain C code runs on the host too: matrix products through cuBLASLt, and names of
 # failures.
 GEMM_PARTS := $(addprefix $(B)/obj/kernels/cuda/,gemm.o gemm_tune.o failure.o)
-CUDNN_PARTS := $(addprefix $(B)/obj/kernels/cuda/,attention_cudnn.o cudnn_graph.o)
+CUDNN_PARTS := $(B)/obj/kernels/cuda/attention_cudnn.o
 HOST_PARTS := $(HOST_CPP:%=$(B)/obj/%.o) $(B)/obj/tests/kernels/harness.o $(GEMM_PARTS) $(CUDNN_PARTS)
 CHECK_CUDA := $(B)/tests/check-cuda $(B)/tests/check-cuda-pretend
 CHECK_RACE := $(if $(SAN),,$(B)/tests/check-cuda-race)

@@ -1,5 +1,5 @@
-/* attention_cudnn.c: describes fused attention to cuDNN, creates the execution plans, and runs
- * them. */
+/* attention_cudnn.c: describes fused attention to cuDNN as graphs of operations, creates their
+ * execution plans, and runs them. */
 #include "kernels/cuda/attention_cudnn.h"
 
 #include <assert.h>
@@ -8,266 +8,414 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/cuda/cudnn_graph.h"
+#include "kernels/cuda/cudnn.h"
 #include "kernels/cuda/runtime.h"
 
 #define N(name) SGT_CUDNN_##name
+
+enum {
+    OPS = 32, /* maximum number of operations of a graph */
+    DESCS = 512,
+    OFFERS = 32 /* maximum number of engine configurations tried per heuristics mode */
+};
+
+typedef sgt_cudnn_desc desc;
+
+/* A graph, and the plan that runs it. If a call fails, the later calls do nothing, and plan_graph
+ * returns the failure. */
+typedef struct graph {
+    const sgt_cudnn_attention_options *o;
+    const sgt_cudnn *api;
+    sgt_cudnn_handle handle;
+    desc ops[OPS], descs[DESCS]; /* descs: all descriptors that the graph owns */
+    int op_count, desc_count;
+    const char *making; /* what is being created, for messages */
+    int64_t last_uid;   /* last uid that was given to a tensor inside the graph */
+    int rc;
+    sgt_error *err;
+    desc plan;        /* owned by the graph */
+    size_t workspace; /* bytes of device memory that a run needs */
+} graph;
 
 struct sgt_cudnn_attention {
     sgt_cudnn_attention_options o;
     const sgt_cudnn *api;
     sgt_cudnn_handle handle;
-    sgt_cudnn_graph forward_graph, backward_graph;
-    sgt_cudnn_plan forward, backward;
+    graph forward, backward;
     /* scalar inputs of the graphs: 1/sqrt(D), -inf, and 1 (no dropout) */
     float scale, masked, kept;
     sgt_error failed; /* error of the first run that cuDNN refused */
 };
 
-/* ---- the graphs: operation graphs that cuDNN recognizes as fused attention.
- *
- * cuDNN recognizes a graph by its operations, their types and the strides of their tensors. The
- * graphs here follow, operation for operation, those that cuDNN's own frontend builds for attention
- * with a causal mask. ---- */
+/* ---- descriptors ---- */
 
-/* Unique ids of the tensors that have memory, or a value on the host. */
-enum uid { Q = 1, K, V, O, LSE, DO, DQ, DK, DV, DELTA, DQ_SUMS, SCALE, MASKED, KEPT, UIDS };
+static int ok(graph *g, int status)
+{
+    if (g->rc == SGT_OK && status != N(STATUS_SUCCESS))
+        g->rc = sgt_cudnn_check(g->api, status, g->making, g->err);
+    return g->rc == SGT_OK;
+}
+
+static desc make(graph *g, int type, const char *what)
+{
+    desc d = NULL;
+    g->making = what;
+    if (g->rc < 0) return NULL;
+    assert(g->desc_count < DESCS);
+    if (ok(g, g->api->BackendCreateDescriptor(type, &d))) g->descs[g->desc_count++] = d;
+    return d;
+}
+
+static void set(graph *g, desc d, int name, int type, int64_t count, const void *values)
+{
+    if (g->rc == SGT_OK) ok(g, g->api->BackendSetAttribute(d, name, type, count, values));
+}
+
+static void get(graph *g, desc d, int name, int type, int64_t room, int64_t *count, void *values)
+{
+    if (g->rc == SGT_OK) ok(g, g->api->BackendGetAttribute(d, name, type, room, count, values));
+}
+
+static void set_desc(graph *g, desc d, int name, desc value)
+{
+    set(g, d, name, N(TYPE_BACKEND_DESCRIPTOR), 1, &value);
+}
+
+static void set_int(graph *g, desc d, int name, int type, int value)
+{
+    set(g, d, name, type, 1, &value);
+}
+
+static void finalize(graph *g, desc d)
+{
+    if (g->rc == SGT_OK) ok(g, g->api->BackendFinalize(d));
+}
+
+/* Destroy the graph's descriptors down to `count`, those first that refer to others. */
+static void destroy(graph *g, int count)
+{
+    while (g->desc_count > count) g->api->BackendDestroyDescriptor(g->descs[--g->desc_count]);
+}
 
 /* ---- tensors: B sequences of H heads; strides are in numbers ---- */
 
-typedef struct shape {
-    sgt_cudnn_graph *g;
-    int64_t B, T, H, D;
-    int type; /* a 16-bit type */
-} shape;
+/* Unique ids of the tensors that have memory, or a value on the host. Tensors that exist only
+ * inside the graph have uid 0 here, and get one from the graph. */
+enum uid { INSIDE, Q, K, V, O, LSE, DO, DQ, DK, DV, DELTA, DQ_SUMS, SCALE, MASKED, KEPT, UIDS };
+enum { VIRTUAL = 1000 }; /* uids above this are of tensors inside the graph */
 
-static shape shape_of(sgt_cudnn_graph *g, const sgt_cudnn_attention_options *o)
+enum form {
+    PACKED,            /* q, k or v, a third of qkv (B, T, 3, H, D) */
+    PACKED_TRANSPOSED, /* the same with each head transposed, as (D, T) */
+    JOINED,            /* out or dout (B, T, H, D) */
+    PRODUCT,           /* dout * out */
+    ROWS,              /* one number per query (B, H, T) */
+    PAIRS,             /* one number per query and key (B, H, T, T) */
+    PAIRS_TRANSPOSED,  /* one number per key and query */
+    /* sums of dQ (B, H, T, D), in the order in which the tensor cores of cuDNN's engines write
+     * them */
+    SUMS,
+    SCALAR /* one number on the host */
+};
+
+static desc tensor(graph *g, enum uid uid, enum form form, int type)
 {
-    return (shape){.g = g,
-                   .B = (int64_t)o->B,
-                   .T = (int64_t)o->T,
-                   .H = (int64_t)o->H,
-                   .D = (int64_t)o->D,
-                   .type = o->type == SGT_BF16 ? N(DATA_BFLOAT16) : N(DATA_HALF)};
+    const int64_t B = (int64_t)g->o->B, T = (int64_t)g->o->T, H = (int64_t)g->o->H,
+                  D = (int64_t)g->o->D, row = H * D, head = T * T;
+    const struct {
+        int64_t dim[4], stride[4];
+    } forms[] = {[PACKED] = {{B, H, T, D}, {T * 3 * row, D, 3 * row, 1}},
+                 [PACKED_TRANSPOSED] = {{B, H, D, T}, {T * 3 * row, D, 1, 3 * row}},
+                 [JOINED] = {{B, H, T, D}, {T * row, D, row, 1}},
+                 [PRODUCT] = {{B, H, T, D}, {T * row, T * D, row, 1}},
+                 [ROWS] = {{B, H, T, 1}, {H * T, T, 1, 1}},
+                 [PAIRS] = {{B, H, T, T}, {H * head, head, T, 1}},
+                 [PAIRS_TRANSPOSED] = {{B, H, T, T}, {H * head, head, 1, T}},
+                 [SUMS] = {{B, H, T, D}, {T * row, T * D, D, 1}},
+                 [SCALAR] = {{1, 1, 1, 1}, {1, 1, 1, 1}}};
+    const int64_t align = 16, id = uid ? uid : ++g->last_uid;
+    const _Bool yes = 1;
+    desc d = make(g, N(BACKEND_TENSOR_DESCRIPTOR), "tensor");
+    set_int(g, d, N(ATTR_TENSOR_DATA_TYPE), N(TYPE_DATA_TYPE), type);
+    set(g, d, N(ATTR_TENSOR_DIMENSIONS), N(TYPE_INT64), 4, forms[form].dim);
+    set(g, d, N(ATTR_TENSOR_STRIDES), N(TYPE_INT64), 4, forms[form].stride);
+    set(g, d, N(ATTR_TENSOR_UNIQUE_ID), N(TYPE_INT64), 1, &id);
+    set(g, d, N(ATTR_TENSOR_BYTE_ALIGNMENT), N(TYPE_INT64), 1, &align);
+    if (!uid) set(g, d, N(ATTR_TENSOR_IS_VIRTUAL), N(TYPE_BOOLEAN), 1, &yes);
+    if (form == SCALAR) set(g, d, N(ATTR_TENSOR_IS_BY_VALUE), N(TYPE_BOOLEAN), 1, &yes);
+    if (form == SUMS)
+        set_int(g, d, N(ATTR_TENSOR_REORDERING_MODE), N(TYPE_TENSOR_REORDERING_MODE),
+                N(TENSOR_REORDERING_F16x16));
+    finalize(g, d);
+    return d;
 }
 
-/* Describe q, k or v, a third of qkv (B, T, 3, H, D). */
-static sgt_cudnn_desc packed(const shape *s, enum uid uid)
+/* Return the 16-bit type of q, k, v and their gradients. */
+static int half_of(const graph *g)
 {
-    int64_t row = 3 * s->H * s->D;
-    return sgt_cudnn_tensor(s->g, &(sgt_cudnn_place){.uid = uid,
-                                                     .type = s->type,
-                                                     .dim = {s->B, s->H, s->T, s->D},
-                                                     .stride = {s->T * row, s->D, row, 1}});
+    return g->o->type == SGT_BF16 ? N(DATA_BFLOAT16) : N(DATA_HALF);
 }
 
-/* Describe q, k or v with each head transposed, as (D, T). */
-static sgt_cudnn_desc packed_transposed(const shape *s, enum uid uid)
+static desc half(graph *g, enum uid uid, enum form form)
 {
-    int64_t row = 3 * s->H * s->D;
-    return sgt_cudnn_tensor(s->g, &(sgt_cudnn_place){.uid = uid,
-                                                     .type = s->type,
-                                                     .dim = {s->B, s->H, s->D, s->T},
-                                                     .stride = {s->T * row, s->D, 1, row}});
+    return tensor(g, uid, form, half_of(g));
 }
 
-/* Describe out or dout (B, T, H, D). */
-static sgt_cudnn_desc joined(const shape *s, enum uid uid)
+static desc inside(graph *g, enum form form) { return tensor(g, INSIDE, form, N(DATA_FLOAT)); }
+
+static desc scalar(graph *g, enum uid uid) { return tensor(g, uid, SCALAR, N(DATA_FLOAT)); }
+
+/* ---- operations: one descriptor for the function, another for its operands. Arithmetic is
+ * float32. ---- */
+
+/* Add an operation with up to five operands; those that are NULL are left out. */
+typedef struct operand {
+    int name;
+    desc x;
+} operand;
+
+static void add_operation(graph *g, int type, const char *what, const operand *operands,
+                          size_t count)
 {
-    int64_t row = s->H * s->D;
-    return sgt_cudnn_tensor(s->g, &(sgt_cudnn_place){.uid = uid,
-                                                     .type = s->type,
-                                                     .dim = {s->B, s->H, s->T, s->D},
-                                                     .stride = {s->T * row, s->D, row, 1}});
+    desc op = make(g, type, what);
+    for (size_t i = 0; i < count; i++)
+        if (operands[i].x) set_desc(g, op, operands[i].name, operands[i].x);
+    finalize(g, op);
+    assert(g->op_count < OPS);
+    g->ops[g->op_count++] = op;
 }
 
-/* Describe one float per row, (B, H, T). It is in memory, or only inside the graph if uid is 0. */
-static sgt_cudnn_desc rows(const shape *s, int uid)
+/* Add the operation c = a b. Like the following functions, return its result. */
+static desc matmul(graph *g, desc a, desc b, desc c)
 {
-    return sgt_cudnn_tensor(s->g,
-                            &(sgt_cudnn_place){.uid = uid,
-                                               .kind = uid ? SGT_CUDNN_MEMORY : SGT_CUDNN_VIRTUAL,
-                                               .type = N(DATA_FLOAT),
-                                               .dim = {s->B, s->H, s->T, 1},
-                                               .stride = {s->H * s->T, s->T, 1, 1}});
+    desc how = make(g, N(BACKEND_MATMUL_DESCRIPTOR), "matrix product");
+    set_int(g, how, N(ATTR_MATMUL_COMP_TYPE), N(TYPE_DATA_TYPE), N(DATA_FLOAT));
+    finalize(g, how);
+    add_operation(g, N(BACKEND_OPERATION_MATMUL_DESCRIPTOR), "matrix product",
+                  (operand[]){{N(ATTR_OPERATION_MATMUL_ADESC), a},
+                              {N(ATTR_OPERATION_MATMUL_BDESC), b},
+                              {N(ATTR_OPERATION_MATMUL_CDESC), c},
+                              {N(ATTR_OPERATION_MATMUL_DESC), how}},
+                  4);
+    return c;
 }
 
-/* Describe one number per query and key, (B, H, T, T), which exists only inside the graph. */
-static sgt_cudnn_desc pairs(const shape *s, int type)
+/* Add the operation y = f(x), f(x, b) or f(x, b, t). b and t may be NULL; a negative axis means
+ * none. `math` is the type of the arithmetic. */
+static desc pointwise(graph *g, int mode, int math, int64_t axis, desc x, desc b, desc t, desc y)
 {
-    int64_t head = s->T * s->T;
-    return sgt_cudnn_tensor(s->g, &(sgt_cudnn_place){.kind = SGT_CUDNN_VIRTUAL,
-                                                     .type = type,
-                                                     .dim = {s->B, s->H, s->T, s->T},
-                                                     .stride = {s->H * head, head, s->T, 1}});
+    desc how = make(g, N(BACKEND_POINTWISE_DESCRIPTOR), "pointwise operation");
+    set_int(g, how, N(ATTR_POINTWISE_MODE), N(TYPE_POINTWISE_MODE), mode);
+    set_int(g, how, N(ATTR_POINTWISE_MATH_PREC), N(TYPE_DATA_TYPE), math);
+    if (axis >= 0) set(g, how, N(ATTR_POINTWISE_AXIS), N(TYPE_INT64), 1, &axis);
+    finalize(g, how);
+    add_operation(g, N(BACKEND_OPERATION_POINTWISE_DESCRIPTOR), "pointwise operation",
+                  (operand[]){{N(ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR), how},
+                              {N(ATTR_OPERATION_POINTWISE_XDESC), x},
+                              {N(ATTR_OPERATION_POINTWISE_BDESC), b},
+                              {N(ATTR_OPERATION_POINTWISE_TDESC), t},
+                              {N(ATTR_OPERATION_POINTWISE_YDESC), y}},
+                  5);
+    return y;
 }
 
-/* Describe one number per key and query: each matrix (T, T) of pairs(), transposed. */
-static sgt_cudnn_desc pairs_transposed(const shape *s, int type)
+static desc apply(graph *g, int mode, desc x, desc b, desc y)
 {
-    int64_t head = s->T * s->T;
-    return sgt_cudnn_tensor(s->g, &(sgt_cudnn_place){.kind = SGT_CUDNN_VIRTUAL,
-                                                     .type = type,
-                                                     .dim = {s->B, s->H, s->T, s->T},
-                                                     .stride = {s->H * head, head, 1, s->T}});
+    return pointwise(g, mode, N(DATA_FLOAT), -1, x, b, NULL, y);
 }
 
-/* Describe rows of D floats, (B, H, T, D), with the given strides, which exist only inside the
- * graph. */
-static sgt_cudnn_desc wide(const shape *s, int64_t b, int64_t h, int64_t t)
+static desc over_pairs(graph *g, int mode, desc x, desc b)
 {
-    return sgt_cudnn_tensor(s->g, &(sgt_cudnn_place){.kind = SGT_CUDNN_VIRTUAL,
-                                                     .type = N(DATA_FLOAT),
-                                                     .dim = {s->B, s->H, s->T, s->D},
-                                                     .stride = {b, h, t, 1}});
+    return apply(g, mode, x, b, inside(g, PAIRS));
 }
 
-/* Describe the sums of dQ, (B, H, T, D) float in memory, in the order in which the tensor cores of
- * cuDNN's engines write them. */
-static sgt_cudnn_desc dq_sums(const shape *s)
+/* Return x reduced along each row. */
+static desc reduce(graph *g, int mode, desc x)
 {
-    return sgt_cudnn_tensor(s->g,
-                            &(sgt_cudnn_place){.uid = DQ_SUMS,
-                                               .type = N(DATA_FLOAT),
-                                               .dim = {s->B, s->H, s->T, s->D},
-                                               .stride = {s->H * s->T * s->D, s->T * s->D, s->D, 1},
-                                               .reordering = N(TENSOR_REORDERING_F16x16)});
+    desc how = make(g, N(BACKEND_REDUCTION_DESCRIPTOR), "reduction");
+    set_int(g, how, N(ATTR_REDUCTION_OPERATOR), N(TYPE_REDUCTION_OPERATOR_TYPE), mode);
+    set_int(g, how, N(ATTR_REDUCTION_COMP_TYPE), N(TYPE_DATA_TYPE), N(DATA_FLOAT));
+    finalize(g, how);
+    desc y = inside(g, ROWS);
+    add_operation(g, N(BACKEND_OPERATION_REDUCTION_DESCRIPTOR), "reduction",
+                  (operand[]){{N(ATTR_OPERATION_REDUCTION_XDESC), x},
+                              {N(ATTR_OPERATION_REDUCTION_YDESC), y},
+                              {N(ATTR_OPERATION_REDUCTION_DESC), how}},
+                  3);
+    return y;
 }
 
-static sgt_cudnn_desc scalar(const shape *s, enum uid uid)
+/* Return x with the layout of y. */
+static desc reshape(graph *g, desc x, desc y)
 {
-    return sgt_cudnn_tensor(s->g, &(sgt_cudnn_place){.uid = uid,
-                                                     .kind = SGT_CUDNN_SCALAR,
-                                                     .type = N(DATA_FLOAT),
-                                                     .dim = {1, 1, 1, 1},
-                                                     .stride = {1, 1, 1, 1}});
-}
-
-/* ---- operations whose result exists only inside the graph ---- */
-
-static sgt_cudnn_desc over_pairs(const shape *s, int mode, sgt_cudnn_desc x, sgt_cudnn_desc b)
-{
-    sgt_cudnn_desc y = pairs(s, N(DATA_FLOAT));
-    sgt_cudnn_binary(s->g, mode, x, b, y);
+    add_operation(
+        g, N(BACKEND_OPERATION_RESHAPE_DESCRIPTOR), "reshape",
+        (operand[]){{N(ATTR_OPERATION_RESHAPE_XDESC), x}, {N(ATTR_OPERATION_RESHAPE_YDESC), y}}, 2);
     return y;
 }
 
 /* Return x if query >= key, else -inf. */
-static sgt_cudnn_desc causal(const shape *s, sgt_cudnn_desc x)
+static desc causal(graph *g, desc x)
 {
-    sgt_cudnn_desc query = pairs(s, N(DATA_INT32)), key = pairs(s, N(DATA_INT32));
-    sgt_cudnn_desc seen = pairs(s, N(DATA_BOOLEAN)), y = pairs(s, N(DATA_FLOAT)),
-                   masked = scalar(s, MASKED);
-    sgt_cudnn_index(s->g, 3, x, key);
-    sgt_cudnn_index(s->g, 2, x, query);
-    sgt_cudnn_compare(s->g, N(POINTWISE_CMP_GE), query, key, seen);
-    sgt_cudnn_select(s->g, x, masked, seen, y);
-    return y;
+    desc query = tensor(g, INSIDE, PAIRS, N(DATA_INT32)),
+         key = tensor(g, INSIDE, PAIRS, N(DATA_INT32)),
+         seen = tensor(g, INSIDE, PAIRS, N(DATA_BOOLEAN)), y = inside(g, PAIRS);
+    pointwise(g, N(POINTWISE_GEN_INDEX), N(DATA_INT32), 3, x, NULL, NULL, key);
+    pointwise(g, N(POINTWISE_GEN_INDEX), N(DATA_INT32), 2, x, NULL, NULL, query);
+    pointwise(g, N(POINTWISE_CMP_GE), N(DATA_BOOLEAN), -1, query, key, NULL, seen);
+    return pointwise(g, N(POINTWISE_BINARY_SELECT), N(DATA_FLOAT), -1, x, scalar(g, MASKED), seen,
+                     y);
 }
 
-static sgt_cudnn_desc exponential(const shape *s, sgt_cudnn_desc x)
-{
-    sgt_cudnn_desc y = pairs(s, N(DATA_FLOAT));
-    sgt_cudnn_unary(s->g, N(POINTWISE_EXP), x, y);
-    return y;
-}
-
-static sgt_cudnn_desc transposed(const shape *s, sgt_cudnn_desc x)
-{
-    sgt_cudnn_desc y = pairs_transposed(s, s->type);
-    sgt_cudnn_reshape(s->g, x, y);
-    return y;
-}
-
-/* ---- the two graphs ---- */
+/* ---- the two graphs ----
+ *
+ * cuDNN recognizes a graph as fused attention by its operations, their types and the strides of
+ * their tensors. The graphs here follow, operation for operation, those that cuDNN's own frontend
+ * builds for attention with a causal mask. */
 
 /* Describe out = softmax(causal(scale Q K')) V, and lse, the logarithm of the sum of exponentials
  * of each row. The probabilities are rounded to 16 bits before they are multiplied by V. */
-static void describe_forward(sgt_cudnn_graph *g, const sgt_cudnn_attention_options *o)
+static void describe_forward(graph *g)
 {
-    const shape sizes = shape_of(g, o), *s = &sizes;
-    sgt_cudnn_desc q = packed(s, Q), kt = packed_transposed(s, K), v = packed(s, V);
-    sgt_cudnn_desc scale = scalar(s, SCALE), x = pairs(s, N(DATA_FLOAT));
-    sgt_cudnn_matmul(g, q, kt, x);
-    x = over_pairs(s, N(POINTWISE_MUL), x, scale);
-    x = causal(s, x);
-    sgt_cudnn_desc max = rows(s, 0), sum = rows(s, 0), log_sum = rows(s, 0), p = pairs(s, s->type);
-    sgt_cudnn_reduce(g, N(REDUCE_TENSOR_MAX), x, max);
-    x = over_pairs(s, N(POINTWISE_SUB), x, max);
-    x = exponential(s, x);
-    sgt_cudnn_reduce(g, N(REDUCE_TENSOR_ADD), x, sum);
-    sgt_cudnn_unary(g, N(POINTWISE_LOG), sum, log_sum);
-    sgt_cudnn_binary(g, N(POINTWISE_ADD), max, log_sum, rows(s, LSE));
-    sgt_cudnn_binary(g, N(POINTWISE_DIV), x, sum, p);
-    sgt_cudnn_matmul(g, p, v, joined(s, O));
+    desc q = half(g, Q, PACKED), kt = half(g, K, PACKED_TRANSPOSED), v = half(g, V, PACKED);
+    desc scale = scalar(g, SCALE), x = matmul(g, q, kt, inside(g, PAIRS));
+    x = causal(g, over_pairs(g, N(POINTWISE_MUL), x, scale));
+    desc max = reduce(g, N(REDUCE_TENSOR_MAX), x);
+    x = over_pairs(g, N(POINTWISE_EXP), over_pairs(g, N(POINTWISE_SUB), x, max), NULL);
+    desc sum = reduce(g, N(REDUCE_TENSOR_ADD), x),
+         log_sum = apply(g, N(POINTWISE_LOG), sum, NULL, inside(g, ROWS));
+    apply(g, N(POINTWISE_ADD), max, log_sum, tensor(g, LSE, ROWS, N(DATA_FLOAT)));
+    desc p = apply(g, N(POINTWISE_DIV), x, sum, half(g, INSIDE, PAIRS));
+    matmul(g, p, v, half(g, O, JOINED));
 }
 
 /* Describe delta_i = dout_i.out_i, which cuDNN stores in the caller's workspace. The graph that
  * cuDNN recognizes multiplies delta by a factor for dropout, which is 1 here. */
-static sgt_cudnn_desc describe_delta(const shape *s, sgt_cudnn_desc dout)
+static desc describe_delta(graph *g, desc dout)
 {
-    sgt_cudnn_graph *g = s->g;
-    sgt_cudnn_desc both = wide(s, s->H * s->T * s->D, s->T * s->D, s->H * s->D), sum = rows(s, 0);
-    sgt_cudnn_desc delta = rows(s, DELTA);
-    sgt_cudnn_binary(g, N(POINTWISE_MUL), dout, joined(s, O), both);
-    sgt_cudnn_reduce(g, N(REDUCE_TENSOR_ADD), both, sum);
-    sgt_cudnn_binary(g, N(POINTWISE_MUL), sum, scalar(s, KEPT), delta);
-    return delta;
+    desc both = apply(g, N(POINTWISE_MUL), dout, half(g, O, JOINED), inside(g, PRODUCT));
+    desc sum = reduce(g, N(REDUCE_TENSOR_ADD), both);
+    return apply(g, N(POINTWISE_MUL), sum, scalar(g, KEPT), tensor(g, DELTA, ROWS, N(DATA_FLOAT)));
 }
 
 /* Describe dQ = dS K. If deterministic, dQ is written at once, in a fixed order, from a dS in the
  * engine's workspace. Otherwise blocks of keys add to dQ's sums in any order, as floats in the
  * caller's workspace. */
-static void describe_dq(const shape *s, sgt_cudnn_desc ds, sgt_cudnn_desc kt, int deterministic)
+static void describe_dq(graph *g, desc ds, desc kt)
 {
-    sgt_cudnn_graph *g = s->g;
-    int64_t row = 3 * s->H * s->D;
-    sgt_cudnn_desc k = wide(s, s->T * row, s->D, row), dq = packed(s, DQ);
-    sgt_cudnn_reshape(g, kt, k);
-    if (deterministic) {
-        sgt_cudnn_matmul(g, ds, k, dq);
-        return;
-    }
-    sgt_cudnn_desc sums = dq_sums(s);
-    sgt_cudnn_matmul(g, ds, k, sums);
-    sgt_cudnn_unary(g, N(POINTWISE_IDENTITY), sums, dq);
+    desc k = reshape(g, kt, inside(g, PACKED)), dq = half(g, DQ, PACKED);
+    if (g->o->deterministic) matmul(g, ds, k, dq);
+    else
+        apply(g, N(POINTWISE_IDENTITY), matmul(g, ds, k, tensor(g, DQ_SUMS, SUMS, N(DATA_FLOAT))),
+              NULL, dq);
 }
 
 /* Describe the gradients. * multiplies element by element; ' is a transpose:
  *   P = exp(causal(scale Q K' - lse))
  *   dV = P' dout    dS = scale P*(dout V' - delta)    dQ = dS K    dK = dS' Q */
-static void describe_backward(sgt_cudnn_graph *g, const sgt_cudnn_attention_options *o)
+static void describe_backward(graph *g)
 {
-    const shape sizes = shape_of(g, o), *s = &sizes;
-    sgt_cudnn_desc q = packed(s, Q), kt = packed_transposed(s, K), vt = packed_transposed(s, V),
-                   dout = joined(s, DO);
-    sgt_cudnn_desc scale = scalar(s, SCALE);
-    sgt_cudnn_desc delta = describe_delta(s, dout);
+    desc q = half(g, Q, PACKED), kt = half(g, K, PACKED_TRANSPOSED),
+         vt = half(g, V, PACKED_TRANSPOSED), dout = half(g, DO, JOINED), scale = scalar(g, SCALE);
+    desc delta = describe_delta(g, dout), x = matmul(g, q, kt, inside(g, PAIRS));
+    x = over_pairs(g, N(POINTWISE_MUL), x, scale);
+    x = over_pairs(g, N(POINTWISE_SUB), x, tensor(g, LSE, ROWS, N(DATA_FLOAT)));
+    desc p = over_pairs(g, N(POINTWISE_EXP), causal(g, x), NULL);
+    matmul(g, reshape(g, p, half(g, INSIDE, PAIRS_TRANSPOSED)), dout, half(g, DV, PACKED));
+    x = matmul(g, dout, vt, inside(g, PAIRS));
+    x = over_pairs(g, N(POINTWISE_SUB), x, delta);
+    x = over_pairs(g, N(POINTWISE_MUL), x, p);
+    desc ds = over_pairs(g, N(POINTWISE_MUL), x, scale),
+         dst = reshape(g, ds, half(g, INSIDE, PAIRS_TRANSPOSED));
+    matmul(g, dst, q, half(g, DK, PACKED));
+    describe_dq(g, ds, kt);
+}
 
-    sgt_cudnn_desc x = pairs(s, N(DATA_FLOAT));
-    sgt_cudnn_matmul(g, q, kt, x);
-    x = over_pairs(s, N(POINTWISE_MUL), x, scale);
-    x = over_pairs(s, N(POINTWISE_SUB), x, rows(s, LSE));
-    x = causal(s, x);
-    sgt_cudnn_desc p = exponential(s, x);
+/* ---- the plan ---- */
 
-    sgt_cudnn_desc pt = transposed(s, p);
-    sgt_cudnn_matmul(g, pt, dout, packed(s, DV));
+/* Get the engine configurations that one mode of the heuristics offers, and return their number. A
+ * mode may offer none; that is not an error. */
+static int offers(graph *g, desc operations, int mode, desc config[OFFERS])
+{
+    int64_t count = 0;
+    desc heuristics = make(g, N(BACKEND_ENGINEHEUR_DESCRIPTOR), "heuristics");
+    set_desc(g, heuristics, N(ATTR_ENGINEHEUR_OPERATION_GRAPH), operations);
+    set_int(g, heuristics, N(ATTR_ENGINEHEUR_MODE), N(TYPE_HEUR_MODE), mode);
+    if (g->rc < 0 || g->api->BackendFinalize(heuristics) != N(STATUS_SUCCESS)) return 0;
+    for (int i = 0; i < OFFERS; i++)
+        config[i] = make(g, N(BACKEND_ENGINECFG_DESCRIPTOR), "heuristics");
+    if (g->rc < 0 || g->api->BackendGetAttribute(heuristics, N(ATTR_ENGINEHEUR_RESULTS),
+                                                 N(TYPE_BACKEND_DESCRIPTOR), OFFERS, &count,
+                                                 config) != N(STATUS_SUCCESS))
+        return 0;
+    return (int)(count < OFFERS ? count : OFFERS);
+}
 
-    x = pairs(s, N(DATA_FLOAT));
-    sgt_cudnn_matmul(g, dout, vt, x);
-    x = over_pairs(s, N(POINTWISE_SUB), x, delta);
-    x = over_pairs(s, N(POINTWISE_MUL), x, p);
-    sgt_cudnn_desc ds = over_pairs(s, N(POINTWISE_MUL), x, scale);
+/* Return whether an engine gives the same bits each time, that is, does not declare itself
+ * nondeterministic. Attention's engines never declare themselves nondeterministic. If deterministic
+ * results are requested, the graph describes dQ so that they sum in a fixed order. */
+static int reproducible(graph *g, desc config)
+{
+    int notes[N(NUMERICAL_NOTE_TYPE_COUNT) + 16];
+    int64_t count = 0, room = sizeof notes / sizeof *notes;
+    desc engine = make(g, N(BACKEND_ENGINE_DESCRIPTOR), "numerical notes");
+    get(g, config, N(ATTR_ENGINECFG_ENGINE), N(TYPE_BACKEND_DESCRIPTOR), 1, &count, &engine);
+    get(g, engine, N(ATTR_ENGINE_NUMERICAL_NOTE), N(TYPE_NUMERICAL_NOTE), room, &count, notes);
+    if (g->rc < 0) return 0;
+    for (int64_t i = 0; i < count && i < room; i++)
+        if (notes[i] == N(NUMERICAL_NOTE_NONDETERMINISTIC)) return 0;
+    return 1;
+}
 
-    sgt_cudnn_desc dst = transposed(s, ds);
-    sgt_cudnn_matmul(g, dst, q, packed(s, DK));
-    describe_dq(s, ds, kt, o->deterministic);
+/* Try to create a plan from a configuration. Return 0 if its engine cannot run the graph after all,
+ * with the reason in *err. */
+static int try_config(graph *g, desc config, sgt_error *err)
+{
+    int64_t count = 0, bytes = 0;
+    int first = g->desc_count;
+    sgt_error *kept = g->err;
+    g->err = err; /* if a configuration fails, the graph has not failed */
+    g->plan = make(g, N(BACKEND_EXECUTION_PLAN_DESCRIPTOR), "execution plan");
+    set(g, g->plan, N(ATTR_EXECUTION_PLAN_HANDLE), N(TYPE_HANDLE), 1, &g->handle);
+    set_desc(g, g->plan, N(ATTR_EXECUTION_PLAN_ENGINE_CONFIG), config);
+    finalize(g, g->plan);
+    get(g, g->plan, N(ATTR_EXECUTION_PLAN_WORKSPACE_SIZE), N(TYPE_INT64), 1, &count, &bytes);
+    g->err = kept;
+    g->workspace = (size_t)bytes;
+    if (g->rc == SGT_OK) return 1;
+    destroy(g, first);
+    g->rc = SGT_OK;
+    return 0;
+}
+
+/* Choose the first configuration, in the order of the heuristics, that can become a plan.
+ * Deterministic attention skips configurations that declare themselves nondeterministic. `what`
+ * names the computation in error messages. */
+static int plan_graph(graph *g, const char *what)
+{
+    static const int modes[] = {N(HEUR_MODE_A), N(HEUR_MODE_FALLBACK)};
+    desc config[OFFERS], d = make(g, N(BACKEND_OPERATIONGRAPH_DESCRIPTOR), "operation graph");
+    sgt_error last = {.text = "none that serves"};
+    int found = 0, offered = 0;
+    set(g, d, N(ATTR_OPERATIONGRAPH_OPS), N(TYPE_BACKEND_DESCRIPTOR), g->op_count, g->ops);
+    set(g, d, N(ATTR_OPERATIONGRAPH_HANDLE), N(TYPE_HANDLE), 1, &g->handle);
+    finalize(g, d);
+    for (size_t m = 0; m < sizeof modes / sizeof *modes && !found && g->rc == SGT_OK; m++) {
+        int n = offers(g, d, modes[m], config);
+        for (int i = 0; i < n && !found; i++) {
+            if (g->o->deterministic && !reproducible(g, config[i])) continue;
+            offered++;
+            found = try_config(g, config[i], &last);
+        }
+    }
+    if (g->rc == SGT_OK && !found)
+        g->rc = sgt_fail(g->err, SGT_EUNSUPPORTED,
+                         "cuDNN: no execution plan for %s (%d engine configurations offered; %s)",
+                         what, offered, last.text);
+    return g->rc;
 }
 
 /* ---- options ---- */
-
-static const char *type_name(sgt_cuda_type type) { return type == SGT_BF16 ? "bf16" : "fp16"; }
 
 static int check_options(const sgt_cudnn_attention_options *o, sgt_error *err)
 {
@@ -310,16 +458,14 @@ static int plan_both(sgt_cudnn_attention *a, sgt_error *err)
     char what[128];
     int rc = check_version(a->api, o, err);
     if (rc < 0) return rc;
-    const char *pass = "forward";
-    for (int i = 0; i < 2; i++, pass = "backward") {
-        sgt_cudnn_graph *g = i ? &a->backward_graph : &a->forward_graph;
-        sgt_cudnn_graph_init(g, a->api, a->handle, err);
-        if (i) describe_backward(g, o);
-        else describe_forward(g, o);
-        snprintf(what, sizeof what, "attention %s: %s, head size %zu, B %zu, T %zu, H %zu%s", pass,
-                 type_name(o->type), o->D, o->B, o->T, o->H,
-                 o->deterministic ? ", deterministic" : "");
-        rc = sgt_cudnn_graph_plan(g, what, o->deterministic, i ? &a->backward : &a->forward);
+    for (int i = 0; i < 2; i++) {
+        graph *g = i ? &a->backward : &a->forward;
+        *g = (graph){.o = o, .api = a->api, .handle = a->handle, .last_uid = VIRTUAL, .err = err};
+        (i ? describe_backward : describe_forward)(g);
+        snprintf(what, sizeof what, "attention %s: %s, head size %zu, B %zu, T %zu, H %zu%s",
+                 i ? "backward" : "forward", o->type == SGT_BF16 ? "bf16" : "fp16", o->D, o->B,
+                 o->T, o->H, o->deterministic ? ", deterministic" : "");
+        rc = plan_graph(g, what);
         if (rc < 0) return rc;
     }
     return SGT_OK;
@@ -349,8 +495,8 @@ int sgt_cudnn_attention_open(sgt_cudnn_attention **out, const sgt_cudnn_attentio
 void sgt_cudnn_attention_close(sgt_cudnn_attention *a)
 {
     if (!a) return;
-    sgt_cudnn_graph_clear(&a->forward_graph);
-    sgt_cudnn_graph_clear(&a->backward_graph);
+    destroy(&a->forward, 0);
+    destroy(&a->backward, 0);
     if (a->handle) a->api->Destroy(a->handle);
     free(a);
 }
@@ -402,8 +548,8 @@ static void put_common(pack *p, sgt_cudnn_attention *a, const void *qkv)
     put(p, MASKED, &a->masked);
 }
 
-static int execute(sgt_cudnn_attention *a, sgt_cudnn_desc d, sgt_cuda_stream s,
-                   const sgt_cudnn_plan *plan, const pack *p, void *workspace)
+static int execute(sgt_cudnn_attention *a, desc d, sgt_cuda_stream s, const graph *g, const pack *p,
+                   void *workspace)
 {
     const sgt_cudnn *api = a->api;
     int status = api->BackendSetAttribute(d, N(ATTR_VARIANT_PACK_UNIQUE_IDS), N(TYPE_INT64),
@@ -416,20 +562,20 @@ static int execute(sgt_cudnn_attention *a, sgt_cudnn_desc d, sgt_cuda_stream s,
                                           &workspace);
     if (!status) status = api->BackendFinalize(d);
     if (!status) status = api->SetStream(a->handle, s);
-    if (!status) status = api->BackendExecute(a->handle, plan->plan, d);
+    if (!status) status = api->BackendExecute(a->handle, g->plan, d);
     return status;
 }
 
 /* Run a plan. A variant pack cannot be changed once it is finalized, so each run creates a new one,
  * which takes 0.3 us and only host memory. */
-static void run(sgt_cudnn_attention *a, const char *what, sgt_cuda_stream s,
-                const sgt_cudnn_plan *plan, const pack *p, void *workspace)
+static void run(sgt_cudnn_attention *a, const char *what, sgt_cuda_stream s, const graph *g,
+                const pack *p, void *workspace)
 {
-    sgt_cudnn_desc d = NULL;
+    desc d = NULL;
     if (a->failed.code) return;
     int status = a->api->BackendCreateDescriptor(N(BACKEND_VARIANT_PACK_DESCRIPTOR), &d);
     if (!status) {
-        status = execute(a, d, s, plan, p, workspace);
+        status = execute(a, d, s, g, p, workspace);
         a->api->BackendDestroyDescriptor(d);
     }
     sgt_cuda_count_launch();
@@ -470,6 +616,7 @@ void sgt_cudnn_attention_backward(sgt_cudnn_attention *a, sgt_cuda_stream s, voi
     put(&p, DELTA, sums);
     sums += delta_bytes(&a->o);
     if (!a->o.deterministic) put(&p, DQ_SUMS, sums);
+    if (a->o.clear) sgt_cuda_zero(s, sums, dq_bytes(&a->o));
     sums += dq_bytes(&a->o);
     run(a, "attention backward", s, &a->backward, &p, sums);
 }

@@ -32,6 +32,7 @@ typedef struct sgt_cudnn_attention_options {
     float scale;        /* 1/sqrt(D) */
     /* 1: give the same bits each time; the workspace then needs about 2*B*H*T*T bytes more */
     int deterministic;
+    int clear; /* 1: set the sums of dQ to 0 before each backward pass */
 } sgt_cudnn_attention_options;
 
 /* Load cuDNN and plan both passes for the current device. Returns SGT_EUSAGE for invalid options;
@@ -44,9 +45,9 @@ void sgt_cudnn_attention_close(sgt_cudnn_attention *a);
 
 /* Return the bytes of workspace that each pass may use: the engines' own, and for the backward pass
  * also the sums of dout*out (B, H, T) and of dQ (B, H, T, D). The workspace is device memory,
- * 256-byte aligned, with any content; nothing in it is kept between passes. The engines set dQ's
- * sums to 0 themselves: NVIDIA's frontend relies on this from cuDNN 9.6 on, and the self-check runs
- * the engines with NaN there. */
+ * 256-byte aligned, with any content; nothing in it is kept between passes. Unless
+ * `clear` is set, the engines must set dQ's sums to 0: NVIDIA's frontend relies on this from cuDNN
+ * 9.6 on, and the self-check runs the engines with NaN there. */
 size_t sgt_cudnn_attention_workspace(const sgt_cudnn_attention *a);
 
 /* Put a pass's kernels on the stream and return. The calls allocate no device memory and wait for

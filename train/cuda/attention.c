@@ -22,7 +22,9 @@ static int open_cudnn(sgt_cuda_backend *c, sgt_error *err)
                                      .H = c->shape.H,
                                      .D = c->shape.D,
                                      .scale = c->shape.scale,
-                                     .deterministic = c->o.deterministic};
+                                     .deterministic = c->o.deterministic,
+                                     /* no self-check has shown that the engines clear them */
+                                     .clear = c->o.unverified};
     return sgt_cudnn_attention_open(&c->plan.cudnn, &o, err);
 }
 
