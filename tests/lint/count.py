@@ -13,12 +13,12 @@ import sys
 BUDGET = {
     "tokenize": 13120,
     "loader": 6990,
-    "train": 13325,
-    "kernels": 10731,
+    "train": 13321,
+    "kernels": 10555,
     "tools": 13556,
-    "tests": 49414,
+    "tests": 49422,
     "manuals": 1732,
-    "pages": 1324,
+    "pages": 1331,
 }
 HEADERS = {"loader/sgt_loader.h": 300, "tokenize/sgt_tokenize.h": 220}  # lines of public headers
 DATA = set(

@@ -31,7 +31,6 @@ struct sgt_decoder {
     /* (tensors) array: address of each tensor's numbers. A tensor is bfloat16 if is_product is true
      * for it and o.bf16 is set, else float32. */
     void **at;
-    uint64_t weights;
     sgt_arena arena;
     float *keys, *values; /* (layers, sequences, H, window, D) */
     /* work space for ROWS = SGT_DECODER_ROWS rows: x and ln (ROWS, C), mean and rstd (ROWS) */
@@ -64,12 +63,10 @@ static void assign_memory(sgt_decoder *d)
 {
     sgt_arena *a = &d->arena;
     size_t cache = (size_t)d->o.model.layers * d->o.sequences * d->o.window * d->C;
-    d->weights = 0;
     for (size_t i = 0; i < d->tensors; i++) {
         sgt_tensor t;
         sgt_model_tensor(&d->o.model, i, &t);
         d->at[i] = sgt_arena_take(a, t.count, number_size(d, &t, i));
-        if (i != 1 && (i || !d->o.model.untied)) d->weights += t.count * number_size(d, &t, i);
     }
     const size_t rows = SGT_DECODER_ROWS;
     const struct {
@@ -191,8 +188,7 @@ uint32_t sgt_decoder_window(const sgt_decoder *d) { return d->o.window; }
 uint32_t sgt_decoder_sequences(const sgt_decoder *d) { return d->o.sequences; }
 const sgt_model *sgt_decoder_model(const sgt_decoder *d) { return &d->o.model; }
 int sgt_decoder_threads(const sgt_decoder *d) { return d->o.threads; }
-uint64_t sgt_decoder_bytes(const sgt_decoder *d) { return d->arena.size; }
-uint64_t sgt_decoder_weights(const sgt_decoder *d) { return d->weights; }
+uint64_t sgt_decoder_bytes(const sgt_decoder *d) { return d->arena.used; }
 
 /* ---- a run; every thread of the parallel region calls each of the following functions ---- */
 

@@ -78,8 +78,6 @@ int sgt_decoder_threads(const sgt_decoder *d);
 /* Return the size in bytes of the decoder's memory: weights, cached keys and values, and work
  * space. */
 uint64_t sgt_decoder_bytes(const sgt_decoder *d);
-/* Return the size in bytes of the weights that every run reads. */
-uint64_t sgt_decoder_weights(const sgt_decoder *d);
 
 /* ---- choosing a token ---- */
 
