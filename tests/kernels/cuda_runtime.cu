@@ -1,4 +1,4 @@
-/* cuda_runtime.cu: tests of cuda/runtime.h on any device: the order that events give, graphs with
+/* cuda_runtime.cu: tests cuda/runtime.h on any device: the order that events give, graphs with
  * branches, and the counts of calls. Numbers are small integers in float32, so every result is
  * exact. Tests that only the host run can do are in host/runtime_cases.cpp. */
 #include "kernels/cuda/runtime.h"
@@ -30,13 +30,13 @@ static void times(sgt_cuda_stream s, float *x, float v)
     DEV_LAUNCH(times_kernel, dim3((N + 255) / 256), dim3(256), 0, (cudaStream_t)s, x, v, N);
 }
 
-/* Resources of a case, released at its end. */
+/* Resources of a test case, which its end releases. */
 struct Bench {
     check *t;
     sgt_cuda_device device;
     sgt_cuda_stream a = nullptr, b = nullptr;
     sgt_cuda_event e[3] = {};
-    /* (N) each: two in device memory, two in pinned memory */
+    /* arrays of N numbers: x and y in device memory, in and out in pinned memory */
     float *x = nullptr, *y = nullptr, *in = nullptr, *out = nullptr;
 
     explicit Bench(check *t_) : t(t_)
@@ -133,8 +133,8 @@ CUDA_CASE(runtime_events)
         check_fail(t, "finishing an event that came counts as a wait");
 }
 
-/* Capture a graph with two branches: out = 2*in + 1 on one, x = in + 7 on the other, through y.
- * `in` is pinned memory and is read anew in each run. */
+/* Capture a graph with two branches. One branch computes out = 2*in + 1. The other computes x = in
+ * + 7 by way of y. `in` is pinned memory, which each run of the graph reads again. */
 static sgt_cuda_graph two_ways(Bench &q)
 {
     sgt_cuda_graph g = nullptr;
@@ -142,7 +142,7 @@ static sgt_cuda_graph two_ways(Bench &q)
     q.copy(q.a, q.x, q.in);
     sgt_cuda_record(q.e[0], q.a);
     sgt_cuda_wait(q.b, q.e[0]);
-    q.copy(q.b, q.y, q.x); /* x as it is now, before the other branch changes it */
+    q.copy(q.b, q.y, q.x); /* the present x, before the other branch changes it */
     sgt_cuda_record(q.e[1], q.b);
     add(q.b, q.y, 7);
     sgt_cuda_wait(q.a, q.e[1]);

@@ -1,12 +1,13 @@
-/* cuda_wrappers.cu: tests of each wrapper of device.cuh, and of wgmma, on integers, whose results
- * are exact. Plain code computes the results that device.cuh and hopper.cuh promise. On a GPU,
- * compiled by nvcc, the same source tests the device versions of the wrappers. */
+/* cuda_wrappers.cu: tests each wrapper of device.cuh, and wgmma, on integers, whose results are
+ * exact. Plain code computes the results that device.cuh and hopper.cuh promise. On a GPU, compiled
+ * by nvcc, the same source tests the device versions of the wrappers. */
 #include "kernels/cuda/hopper.cuh"
 #include "tests/kernels/host/check-cuda.h"
 
 using namespace dev;
 
-/* Small integers: exact in every type, and so are sums of a few hundred products. */
+/* Return small integers. They are exact in every type, and so are sums of a few hundred of their
+ * products. */
 template <class T> static T *integers(check *t, size_t n)
 {
     T *x = cuda_output<T>(t, n);
@@ -111,7 +112,8 @@ template <class T> static __global__ void round_kernel(uint32_t *out, const uint
 }
 
 struct Rounding {
-    uint32_t from, bf16, f16; /* bits of a float, and its roundings to bf16 and f16 */
+    /* from: bits of a float; bf16, f16: the float rounded to these types */
+    uint32_t from, bf16, f16;
 };
 
 /* Ties that are rounded up and down, the largest finite number, the smallest number that overflows,
@@ -175,7 +177,8 @@ static __global__ void reverse_kernel(uint32_t *out, const uint32_t *in)
     out[i] = b[i ^ 31];
 }
 
-/* Warps 0 and 1 fill the buffer, and warps 2 and 3 read it. The filling warps need not wait. */
+/* Warps 0 and 1 fill the buffer, and warps 2 and 3 read it. The warps that fill the buffer need not
+ * wait for the others. */
 static __global__ void hand_over_kernel(uint32_t *out, const uint32_t *in)
 {
     DEV_SHARED(uint32_t, a, 64);
@@ -191,7 +194,7 @@ static __global__ void hand_over_kernel(uint32_t *out, const uint32_t *in)
     }
 }
 
-/* Copy in three groups. The first wait is for the first group only, the second one for all
+/* Copy in three groups. The first wait is only for the first group, the second wait for all
  * groups. */
 static __global__ void copies_kernel(uint32_t *out, const uint32_t *in, int present)
 {
@@ -274,7 +277,8 @@ CUDA_CASE(wrapper_matrices)
     expect(t, "fragments", got, want, 256);
 }
 
-/* c (16, 8) += a (16, 16) b^T, with b stored as (8, 16), in the layout that device.cuh gives. */
+/* Compute c (16, 8) += a (16, 16) b^T, where b is stored as (8, 16), with the register layout that
+ * device.cuh describes. */
 template <class T> static __global__ void mma_kernel(float *c, const T *a, const T *b)
 {
     int g = threadIdx.x / 4, t = threadIdx.x % 4;
@@ -302,8 +306,8 @@ template <class T> static void product(check *t, const char *name)
     check_equal(t, "product", c, want, 128);
 }
 
-/* c (16, 8) += a (16, 8) b^T, with b stored as (8, 8). The low 13 bits of a and b may have any
- * value. */
+/* Compute c (16, 8) += a (16, 8) b^T, where b is stored as (8, 8). The low 13 bits of a and b may
+ * have any value. */
 static __global__ void mma_tf32_kernel(float *c, const uint32_t *a, const uint32_t *b)
 {
     int g = threadIdx.x / 4, t = threadIdx.x % 4;
@@ -315,7 +319,7 @@ static __global__ void mma_tf32_kernel(float *c, const uint32_t *a, const uint32
     for (int i = 0; i < 4; i++) c[(g + i / 2 * 8) * 8 + 2 * t + i % 2] = sum[i];
 }
 
-/* Return the bits of small integers, with random low bits, which TF32 does not use. */
+/* Return the bits of small integers, with random low 13 bits, which TF32 ignores. */
 static uint32_t *tf32_words(check *t, const float *x, size_t n)
 {
     uint32_t *out = words(t, n), bits;
@@ -349,9 +353,9 @@ static __global__ void to_tf32_kernel(uint32_t *out, const uint32_t *in)
     out[l] = to_tf32(bits_float(in[l])) & 0xffffe000u;
 }
 
-/* Floats below, at and above the middle between two TF32 numbers, with an even and an odd last bit;
- * carries into the exponent; infinities; NaNs as arithmetic produces them. (If only the low 13
- * fraction bits of a NaN are set, an H100 rounds it to infinity.) */
+/* Test floats below, at and above the middle between two TF32 numbers, with an even and an odd last
+ * bit; carries into the exponent; infinities; and NaNs as arithmetic produces them. (If only the
+ * low 13 fraction bits of a NaN are set, an H100 rounds it to infinity.) */
 CUDA_CASE(wrapper_to_tf32)
 {
     static const uint32_t in[16] = {0,          0x3f800000, 0x3f800fff, 0x3f801000,
@@ -375,7 +379,7 @@ CUDA_CASE(wrapper_to_tf32)
 /* ---- wgmma: threads write the operands swizzled, and a fence makes them visible to the async
  * proxy ---- */
 
-/* Store d[j][e] of each thread in row-major order; hopper.cuh gives the layout of d. */
+/* Store each thread's d[j][e] in row-major order. hopper.cuh describes the layout of d. */
 template <int N>
 DEV void write_tile(float *c, const float (&d)[N / 8][4], int row0, int column0, int m, int n)
 {
@@ -433,8 +437,7 @@ CUDA_CASE(wrapper_wgmma)
     check_equal(t, "c", c, square_product(t, a, b), 64 * 64);
 }
 
-/* ---- left operand in registers; the rows of the right one are the depth: c (64, N) = a (64, 64) b
- * (64, N) ---- */
+/* ---- wgmma with the left operand in registers: c (64, N) = a (64, 64) b (64, N) ---- */
 
 template <class T, int N>
 static __global__ void rows_operand_kernel(float *c, const T *a, const T *b)
@@ -459,7 +462,7 @@ static __global__ void rows_operand_kernel(float *c, const T *a, const T *b)
     write_tile<N>(c, sum, 0, 0, 64, N);
 }
 
-/* Lay out b as the kernel reads it: blocks of 64 columns, one after the other. */
+/* Store b as the kernel reads it: blocks of 64 columns, one after another. */
 template <class T, int N> static void rows_operand(check *t)
 {
     T *a = integers<T>(t, 64 * 64), *b = integers<T>(t, N * 64);

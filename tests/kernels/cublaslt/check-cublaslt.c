@@ -57,8 +57,8 @@ const sgt_cublaslt *__wrap_sgt_cublaslt_load(sgt_error *err)
 
 /* ---- every form of product ---- */
 
-/* Check that planning passes every attribute: the library accepts them, and is asked for algorithms
- * once. */
+/* Check that planning passes every attribute: the library accepts all attributes, and is asked for
+ * algorithms once. */
 static void accepted(sgt_cuda_gemms *g, const sgt_cuda_gemm_shape *s)
 {
     const sgt_cuda_gemm *p;
@@ -107,8 +107,8 @@ static void all_forms(sgt_cuda_gemms *g)
     accepted(g, &batch);
 }
 
-/* Check that the library really refuses an attribute of the wrong size, and one that does not
- * exist. */
+/* Check that the real library refuses an attribute of the wrong size, and an attribute that does
+ * not exist. */
 static void refuses(const sgt_cublaslt *lt)
 {
     int64_t wide = 64;

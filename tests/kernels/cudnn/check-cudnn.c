@@ -1,6 +1,6 @@
 /* check-cudnn.c: checks the messages for a libcudnn.so.9 that is too old, and for a call that cuDNN
- * refuses. Run it with old.c, compiled as libcudnn.so.9. The last line is "N passed, N failed, 0
- * skipped". */
+ * refuses. Run this program with old.c compiled as libcudnn.so.9. The last line is "N passed, N
+ * failed, 0 skipped". */
 #include <stdio.h>
 #include <string.h>
 

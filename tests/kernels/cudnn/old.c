@@ -1,4 +1,4 @@
-/* old.c: a libcudnn.so.9 that is too old. All its functions return the version. */
+/* old.c: a libcudnn.so.9 that is too old. Each of its functions returns the version. */
 #include "kernels/cuda/cudnn.h"
 
 #define FUNCTION(result, name, arguments) \

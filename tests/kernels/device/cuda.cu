@@ -1,6 +1,6 @@
 /* cuda.cu: the first CUDA device, for check-cuda-device. Buffers come from cudaMalloc and have a
- * copy for the CPU (mirror.h). The linker's --wrap redirects launches to this file, so that the
- * CPU's writes are copied first and arguments point to the device's buffers. */
+ * copy for the CPU (mirror.h). The linker's --wrap redirects launches to this file. Before a
+ * launch, it copies what the CPU wrote, and makes the arguments point to the device's buffers. */
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <stdio.h>
@@ -53,11 +53,12 @@ static decltype(&cuKernelGetParamInfo) parameter;
 extern "C" cudaError_t __real___cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block,
                                                  void **args, size_t smem, cudaStream_t stream);
 
-/* Called by nvcc's stub for a kernel to launch it. The driver reports the arguments' sizes. */
+/* Launch a kernel. nvcc's stub for the kernel calls this. The driver reports the sizes of the
+ * arguments. */
 extern "C" cudaError_t __wrap___cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block,
                                                  void **args, size_t smem, cudaStream_t stream)
 {
-    /* room for the arguments of a launch, 4096 bytes at most */
+    /* memory for the arguments of a launch, at most 4096 bytes */
     alignas(128) static unsigned char copies[4096];
     std::vector<void *> there;
     size_t at, size;
@@ -88,7 +89,7 @@ static const char *find_parameter()
 
 /* ---- the device ---- */
 
-/* Return a line that says what is missing, a driver or a device. */
+/* Return a line that says what is missing: a driver or a device. */
 static const char *none(cudaError_t error)
 {
     int driver = 0;
@@ -120,7 +121,8 @@ const char *device_open(device *d)
     return find_parameter();
 }
 
-/* Report a refused launch first. The error of a kernel shows when the device is waited for. */
+/* Wait for the device and copy results back. Return NULL, or why a launch was refused or a kernel
+ * failed. A refused launch is reported first. */
 const char *device_wait()
 {
     cudaError_t launched = cudaGetLastError(), ended = cudaDeviceSynchronize();

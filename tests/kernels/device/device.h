@@ -3,11 +3,11 @@
  *
  *     device d;
  *     if (const char *why = device_open(&d)) skip(why);
- *     void *p = d.memory.allocate(n);                 // for the CPU; the device has a twin
- *     if (const char *why = device_wait()) fail(why); // every launch so far has ended
+ *     void *p = d.memory.allocate(n);                   // for the CPU; the device has a twin
+ *     if (const char *why = device_wait()) fail(why);   // every launch so far has ended
  *
  * After an error of the device, all later calls may fail. Only one thread may call these functions.
- * A returned text is valid until the next call. */
+ * A text that a function returns is valid until the next call. */
 #ifndef SGT_CHECK_DEVICE_H
 #define SGT_CHECK_DEVICE_H
 
@@ -16,8 +16,8 @@
 struct device {
     char name[128];
     int arch; /* compute capability; 90: sm_90 */
-    /* bytes of the GPU's memory; 0: the host stands in for the device, and is too slow for large
-     * cases */
+    /* size of the GPU's memory in bytes; 0: the host stands in for the device, and is too slow for
+     * large cases */
     size_t memory_size;
     check_memory memory;
 };

@@ -18,7 +18,7 @@
 
 #include <stddef.h>
 
-/* Functions of the device's memory. Copies return NULL, or why they failed. */
+/* Functions for the device's memory. Copies return NULL, or the reason why they failed. */
 struct mirror_calls {
     void *(*allocate)(size_t size); /* NULL: out of memory */
     void (*release)(void *p);
@@ -27,18 +27,19 @@ struct mirror_calls {
 };
 
 void mirror_open(const mirror_calls *calls);
-/* 256-byte aligned on the device and the host; NULL: out of memory */
+/* Allocate a buffer, 256-byte aligned on the device and on the host. Return NULL if memory runs
+ * out. */
 void *mirror_allocate(size_t size);
 void mirror_release(void *p);
 const char *mirror_push(); /* return NULL, or why it failed */
 const char *mirror_pull();
 
-/* Return the device's address for a host address. An address outside all buffers is returned
+/* Return the device address for a host address. An address outside all buffers is returned
  * unchanged. */
 void *mirror_there(const void *p);
 
-/* Replace each of the size / 8 words that is an address in a buffer by the device's address:
- * pointers, alone or in a struct. */
+/* Replace each of the size / 8 words that is an address in a buffer by the device's address.
+ * Pointers are found both by themselves and inside structs. */
 void mirror_translate(void *bytes, size_t size);
 
 #endif

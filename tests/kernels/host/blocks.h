@@ -1,4 +1,4 @@
-/* blocks.h: choose which blocks of a grid run, for tests of index arithmetic. On the host, a grid
+/* blocks.h: selects which blocks of a grid run, for tests of index arithmetic. On the host, a grid
  * over 2^32 numbers would take hours. Its first and last blocks suffice, because they have the
  * smallest and the largest offsets.
  *
@@ -15,8 +15,8 @@ namespace host
 {
 
 struct Edges {
-    /* how many blocks run at the start and at the end of the grid, in the order x, y, z; both 0:
-     * all blocks run */
+    /* number of blocks that run at the start and at the end of the grid, in the order x, y, z; both
+     * 0: all blocks run */
     size_t first, last;
 };
 extern Edges edges;

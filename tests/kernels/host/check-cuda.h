@@ -46,18 +46,18 @@ int cuda_usage(const char *usage, const char *what,
     static cuda_case registered_##name(#name, case_##name); \
     static void case_##name(check *t)
 
-/* Wait until everything launched so far has ended. */
+/* Wait until everything launched so far has finished. */
 void cuda_sync(check *t);
 
-/* Return whether hopper.cuh's wrappers can run here; if not, skip the case: if (!cuda_hopper(t))
- * return; */
+/* Return whether hopper.cuh's wrappers can run here. If not, skip the case. Use: if
+ * (!cuda_hopper(t)) return; */
 bool cuda_hopper(check *t);
 
-/* Return whether the device is a GPU, with its memory and speed; if not, skip the case. */
+/* Return whether the device is a GPU with a GPU's memory and speed. If not, skip the case. */
 bool cuda_card(check *t);
 
-/* Return the device's address of a buffer, for uses other than launch arguments, such as a
- * library's call or a tensor map. Copies the buffer's contents to the device now. */
+/* Return the device address of a buffer, for uses other than launch arguments, such as a library
+ * call or a tensor map. The buffer's contents are copied to the device by this call. */
 void *cuda_address(check *t, void *p);
 template <class T> T *cuda_there(check *t, T *p) { return static_cast<T *>(cuda_address(t, p)); }
 
@@ -81,7 +81,7 @@ template <class T> T *cuda_random(check *t, size_t n, float scale)
     return rounded;
 }
 
-/* Return x as floats. Elements that still are as cuda_output left them become NaN. */
+/* Return x as floats. Elements that were not written since cuda_output become NaN. */
 template <class T> float *cuda_floats(check *t, const T *x, size_t n)
 {
     float *floats = check_output(t, n);

@@ -1,5 +1,5 @@
-/* cublaslt_fixture.h: an sgt_cuda_gemms on the host's stand-in for cuBLASLt, for the tests of
- * gemm.c. */
+/* cublaslt_fixture.h: an sgt_cuda_gemms that uses the host's stand-in for cuBLASLt, for the tests
+ * of gemm.c. */
 #ifndef SGT_HOST_CUBLASLT_FIXTURE_H
 #define SGT_HOST_CUBLASLT_FIXTURE_H
 
@@ -27,8 +27,8 @@ inline sgt_cuda_gemm_shape shape_of(size_t m, size_t n, size_t k, sgt_cuda_type 
     return s;
 }
 
-/* An sgt_cuda_gemms and its options. Each case opens one, on a stand-in that is reset to have no
- * faults. */
+/* An sgt_cuda_gemms and its options. Each test case opens one. The stand-in is reset first, so that
+ * it has no faults. */
 struct Fixture {
     check *t;
     sgt_cuda_gemms_options o = {};

@@ -9,22 +9,24 @@
 namespace host
 {
 
-/* What its engines do with dQ's sums: clear them first, add to the old values, or make them NaN. */
+/* What the stand-in's engines do with dQ's sums: clear them first, add to the old values, or make
+ * them NaN. */
 enum Sums { SUMS_CLEARED, SUMS_ADDED, SUMS_NAN };
 
 struct Cudnn {
-    bool there;     /* cuDNN exists, even if SGT_HOST_CUDNN is not set */
+    bool there;     /* cuDNN is found, even if SGT_HOST_CUDNN is not set */
     bool no_device; /* creating a handle fails */
     int version = 91900;
     int configs = 2; /* number of engine configurations offered */
-    int refused;     /* number of configurations, from the first, that give no plan */
-    int flagged;     /* number of configurations, from the first, that are nondeterministic */
+    int refused;     /* the first `refused` configurations give no plan */
+    int flagged;     /* the first `flagged` configurations are nondeterministic */
     bool fails;      /* each run is refused */
     Sums sums;       /* of the engines */
-    bool slow;       /* events say that each run takes 100 s more */
-    /* results of rows of more than T tokens, and of heads of more than D numbers, are not written */
+    bool slow;       /* events report 100 s more for each run */
+    /* No results are written for rows of more than T tokens, and for heads of more than D
+     * numbers. */
     int64_t T = INT64_MAX, D = INT64_MAX;
-    int alive = 0;     /* handles and descriptors not destroyed yet */
+    int alive = 0;     /* number of handles and descriptors not destroyed yet */
     std::string graph; /* the last graph, as text */
 };
 extern Cudnn cudnn;

@@ -1,4 +1,4 @@
-/* fiber.h: a stack for each CUDA thread, and switching between them. */
+/* fiber.h: gives each CUDA thread a stack, and switches between the threads. */
 #ifndef SGT_HOST_FIBER_H
 #define SGT_HOST_FIBER_H
 
@@ -7,7 +7,7 @@
 namespace host
 {
 
-void fiber_new(Thread *t);                   /* start t in fiber_main at its first switch */
+void fiber_new(Thread *t);                   /* the first switch to t starts fiber_main */
 void fiber_switch(Thread *from, Thread *to); /* `to` NULL: the stack of launch() */
 void fiber_main();                           /* defined in run.cpp */
 

@@ -1,4 +1,4 @@
-/* hopper_twins.h: the host versions of hopper.cuh's wrappers, which hopper.cuh describes. */
+/* hopper_twins.h: the host versions of hopper.cuh's wrappers. hopper.cuh documents the wrappers. */
 #ifndef SGT_HOST_HOPPER_TWINS_H
 #define SGT_HOST_HOPPER_TWINS_H
 

@@ -55,57 +55,58 @@ extern dim3 block_size, grid_size;
 
 struct Options {
     unsigned seed;
-    bool race; /* check accesses to shared memory; needs kernels compiled with -fsanitize=thread */
-    void (*on_failure)(); /* called on a failure, and must not return; NULL: exit */
+    bool race;            /* check accesses to shared memory (needs -fsanitize=thread) */
+    void (*on_failure)(); /* called on a failure; must not return; NULL: exit */
     bool silent;          /* a failure is expected: report nothing */
 };
 extern Options options;
-/* kernels are compiled with -fsanitize=thread, so race mode is possible */
+/* true if kernels are compiled with -fsanitize=thread, so that race mode is possible */
 extern bool instrumented;
 
-/* Counts for tests. `launches`: kernels put on a stream since it was last set to 0. A kernel in a
- * captured graph counts once. */
+/* Counts for tests. launches: number of kernels put on a stream since the count was last set to 0.
+ * A kernel in a captured graph counts once. */
 struct Counts {
     long races, uninitialised, proxy_misses, launches;
 };
 extern Counts counts;
 
-/* CUDA error codes that a test plants (fault.cpp). refused_launch: of the last launch, until it is
- * reported; failed_device: permanent. */
+/* CUDA error codes that a test plants (fault.cpp). refused_launch: error of the last launch, until
+ * it is reported. failed_device: permanent error of the device. */
 extern int refused_launch, failed_device;
 
-/* Put work on a stream. The work holds copies of what it needs. On stream NULL it is done before
- * this returns. While the stream is captured, the work becomes part of the graph and is done in
- * each run of the graph. Profiles show `name`. */
+/* Put work on a stream. The work must hold copies of everything that it needs. On stream NULL, the
+ * work is done before this function returns. If the stream is being captured, the work becomes part
+ * of the graph and is done in each run of the graph. Profiles show `name`. */
 void enqueue(cudaStream_t s, std::function<void()> work, const char *name = "library");
 /* Run a kernel to its end now. */
 void launch(dim3 grid, dim3 block, size_t smem, void (*body)(void *), void *arg, const char *name);
-/* Report an error of the program, with the kernel if one is running, then call on_failure. */
+/* Report an error of the program, with the kernel's name if a kernel is running. Then call
+ * on_failure. */
 [[noreturn]] void fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* reports only the first few */
 void report(long *count, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- collectives: all lanes of a warp, or the 128 threads of a warpgroup, call the same op with
- * the same name. The op runs once, with the arguments of all of them ---- */
+ * the same name. The op runs once, with the arguments of all callers ---- */
 using Op = void (*)(void **args);
 void warp_collective(Op op, void *arg, const char *name);
 void group_collective(Op op, void *arg, const char *name);
 void block_sync();
 void warp_sync();
 void named_barrier(int id, int threads, bool wait);
-/* let the other threads run; if a thread spins for ever, that is a failure */
+/* Let other threads run. If a thread calls this without end, that is a failure. */
 void spin(const char *what);
 
 /* ---- shared memory ---- */
 unsigned char *dyn_smem();
 void *static_smem(const void *key, size_t size);
-/* Return the address in shared memory of p. It is a failure unless `size` bytes from p lie there
- * and p is aligned. */
+/* Return the shared-memory address of p. It is a failure if the `size` bytes from p on are not all
+ * in shared memory, or if p is not aligned. */
 uint32_t smem_address(const void *p, size_t size, size_t align, const char *what);
 unsigned char *smem_at(uint32_t address);
 
-/* Report an access that a wrapper makes to the race detector. `collective`: the whole warp makes
- * it; `async`: it goes through the async proxy. */
+/* Report a wrapper's access to the race detector. collective: the whole warp makes the access.
+ * async: the access goes through the async proxy. */
 void note_read(const void *p, size_t size, bool collective, bool async);
 void note_write(const void *p, size_t size);
 
@@ -122,7 +123,7 @@ void ldmatrix_x4(uint32_t *r, const void *row, bool transposed);
 void mma(float *c, const uint32_t *a, uint32_t b0, uint32_t b1, Kind kind);
 uint32_t to_tf32(float x);
 void mma_tf32(float *c, const uint32_t *a, uint32_t b0, uint32_t b1);
-/* Replace v by the v of lane `from`. `size` is 4 or 8 bytes. */
+/* Replace v by lane `from`'s v. `size` is 4 or 8 bytes. */
 void shuffle(void *v, size_t size, int from);
 uint32_t ballot(bool p);
 
@@ -133,20 +134,21 @@ struct TensorMap {
     long planes, rows, columns, stride; /* in elements */
     int box_rows;                       /* rows of a box, which is 64 columns wide */
 };
-/* whether a tensor map of this address is allowed; NULL: any address is */
+/* Returns whether a tensor map of this address is allowed. NULL: every address is allowed. */
 extern bool (*may_be_mapped)(const void *base);
 void mbar_init(uint64_t *bar, int arrivals);
 void mbar_init_fence();
 void mbar_arrive(uint64_t *bar, int bytes);
 void mbar_wait(uint64_t *bar, int parity);
 void bulk_load(void *to, const TensorMap *map, uint64_t *bar, int column, int row, int plane);
-/* `left`: left operand in registers; NULL: descriptor `a` gives its address in shared memory. */
+/* `left` is the left operand, in registers. If `left` is NULL, descriptor `a` gives the left
+ * operand's address in shared memory. */
 void wgmma(float *d, int columns, const uint32_t *left, uint64_t a, uint64_t b, bool add,
            Kind kind);
 void wgmma_fence();
 void wgmma_commit();
 void wgmma_wait(int keep);
-/* Fail if wgmma still owns any of these registers. */
+/* Fail if wgmma still owns any of the `size` bytes of registers from `from` on. */
 void wgmma_ours(const void *from, size_t size);
 void set_registers(int wanted, bool more);
 

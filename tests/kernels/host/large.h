@@ -1,9 +1,9 @@
 /* large.h: tools for tests of index arithmetic beyond 2^32 numbers. Arrays are sparse: they have
- * tens of GiB of addresses, but only the pages that were written exist, and others are read as
+ * tens of GiB of addresses, but only the pages that were written exist. All other pages are read as
  * zeros. Only the last blocks of each grid run (blocks.h). Their results must have the same bits as
- * the kernel's results for the same rows in small arrays. cuda_cases_*.cpp compare those with
- * kernels/ref. Sizes are GPT-2 XL's: 1600 channels in 25 heads, 8192 tokens per row, 50,304 logits
- * per token. */
+ * the kernel's results for the same rows in small arrays. cuda_cases_*.cpp compare those results
+ * with kernels/ref. Sizes are GPT-2 XL's: 1600 channels in 25 heads, 8192 tokens per row, 50,304
+ * logits per token. */
 #ifndef SGT_HOST_LARGE_H
 #define SGT_HOST_LARGE_H
 
@@ -21,14 +21,14 @@
 
 static constexpr size_t HUGE_COUNT = (size_t)1 << 32, C = 1600, LENGTH = 8192, HEADS = 25, D = 64;
 
-/* x[0] is an array of n numbers, and x[1] an array of its last k numbers alone. */
+/* Two arrays: x[0] has n numbers, and x[1] has only the last k of these numbers. */
 template <class T> struct Tail {
     T *at[2];
     size_t n, k;
     T *operator[](int alone) const { return at[alone]; }
 };
 
-/* Sparse arrays of one case, freed at its end. */
+/* Sparse arrays of one test case, which its end frees. */
 class Sparse
 {
     check *t;
@@ -43,7 +43,7 @@ class Sparse
     Sparse(const Sparse &) = delete;
     Sparse &operator=(const Sparse &) = delete;
 
-    /* Return n zeros, followed by an inaccessible page. */
+    /* Return an array of n zeros, which an inaccessible page follows. */
     template <class T> T *array(size_t n)
     {
         const size_t page = 4096, bytes = (n * sizeof(T) + page - 1) / page * page;
@@ -61,7 +61,8 @@ class Sparse
         for (size_t i = 0; i < n; i++) to[i] = dev::from_float<T>(x[i]);
     }
 
-    /* Return an array whose last k numbers are random. [1] is this part of it, not a copy. */
+    /* Return an array of n numbers, of which the last k are random. Element [1] points to these k
+     * numbers in the array, and is not a copy. */
     template <class T> Tail<T> input(size_t n, size_t k)
     {
         T *x = array<T>(n);
@@ -69,7 +70,7 @@ class Sparse
         return {{x, x + n - k}, n, k};
     }
 
-    /* Return the same for a kernel that changes the array: [1] is a copy. */
+    /* As input(), but for a kernel that changes the array: element [1] is a copy. */
     template <class T> Tail<T> inout(size_t n, size_t k)
     {
         Tail<T> x = input<T>(n, k);
@@ -98,8 +99,8 @@ class Sparse
     }
 };
 
-/* Call f(1), which runs a kernel on the small arrays, and f(0), which runs it on the large ones. Of
- * each grid only the last blocks run. */
+/* Call f(1), which runs a kernel on the small arrays, and then f(0), which runs the kernel on the
+ * large arrays. Only the last `blocks` blocks of each grid run. */
 template <class F> static inline void at_the_end(size_t blocks, F f)
 {
     host::OnlyEdges edges(0, blocks);
@@ -107,7 +108,8 @@ template <class F> static inline void at_the_end(size_t blocks, F f)
     f(0);
 }
 
-/* Dropout of all rows, and of those from row `first` on, as in a step that begins there. */
+/* Dropout of all rows, and dropout of only the rows from `first` on, as in a step that begins
+ * there. */
 struct Drops {
     sgt_cuda_dropout at[2];
     Drops(check *t, size_t row_elements, size_t first, sgt_dropout_site site, float rate)
@@ -118,7 +120,8 @@ struct Drops {
     }
 };
 
-/* Cases with sparse memory run once: their placement within pages does not matter. */
+/* A test case with sparse memory. It runs once, because the placement within pages does not matter
+ * for it. */
 #define LARGE_CASE(name)                        \
     static void large_##name(check *t);         \
     CUDA_CASE(cuda_large_##name)                \

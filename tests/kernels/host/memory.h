@@ -1,8 +1,9 @@
-/* memory.h: the device's memory in the host run, and pinned memory. Each allocation lies between
+/* memory.h: the device memory and pinned memory of the host run. Each allocation lies between
  * inaccessible pages and is filled with 0xff, a NaN in every type. The unused bytes of its pages
- * are marked, and checked when it is freed. Addresses of freed memory are not used again, so an
- * access to them crashes. Device memory may be accessed only while the device works (memory_open
- * ... memory_close). A host that reads it at other times crashes, as it would with a GPU. */
+ * are marked, and checked when the allocation is freed. Addresses of freed memory are not used
+ * again, so an access to them crashes. Device memory may be accessed only while the device works
+ * (memory_open ... memory_close). If the host reads it at other times, the host crashes, as it
+ * would with a GPU. */
 #ifndef SGT_HOST_MEMORY_H
 #define SGT_HOST_MEMORY_H
 
@@ -18,8 +19,8 @@ void *memory_new(size_t bytes, Place place); /* 256-byte aligned; NULL: out of m
 void memory_free(void *p, Place place);
 uint64_t memory_used(); /* bytes of device memory in use */
 
-/* Set *place to where the bytes are, device or pinned memory. Return false unless all of them are
- * in one allocation. */
+/* Set *place to the kind of memory that has these bytes, device or pinned. Return false unless all
+ * of them are in one allocation. */
 bool memory_at(const void *p, size_t bytes, Place *place);
 
 /* Calls nest. */
@@ -27,7 +28,7 @@ void memory_open();
 void memory_close();
 void memory_close_all();
 
-/* Keeps device memory open for a scope. */
+/* Keeps device memory open for the scope of this object. */
 struct MemoryOpen {
     MemoryOpen() { memory_open(); }
     ~MemoryOpen() { memory_close(); }

@@ -11,8 +11,8 @@ namespace host
 
 /* ---- run.cpp ---- */
 
-/* Vector clock of a warp, and an epoch that increases when the warp synchronizes. Race mode orders
- * accesses by them. They are cheap, so they are always kept. */
+/* Vector clock of a warp, and an epoch that increases when the warp synchronizes. Race mode uses
+ * both to order accesses. They are maintained even without race mode, because they cost little. */
 struct Order {
     uint32_t clock[MAX_WARPS], epoch;
 };
@@ -21,22 +21,22 @@ extern Thread threads[MAX_THREADS];
 extern int warp_count, thread_count;
 extern const char *kernel_name;
 extern std::mt19937 random_bits;
-extern long kernels_run; /* kernels run to their end so far; a graph's kernels count in each run */
-extern bool late_copies; /* this block's asynchronous copies are done as late as its waits allow */
+extern long kernels_run; /* number of kernels that ended; a graph's kernels count in each run */
+extern bool late_copies; /* asynchronous copies of this block are done as late as its waits allow */
 
 void join_clock(uint32_t *into, const uint32_t *from);
-/* Call when a spinning thread has got what it waited for: resets the count of spins. */
+/* Call this when a spinning thread got what it waited for. It resets the count of spins. */
 void made_progress();
 
 /* ---- fault.cpp ---- */
-/* return whether only the first row of a grid's blocks runs (SGT_HOST_FAULT) */
+/* Return whether only the first row of a grid's blocks runs (SGT_HOST_FAULT). */
 bool first_only(const char *kernel);
 
 /* ---- smem.cpp: shared memory ---- */
-/* At the start of a block, fill all bytes with 0xff, a NaN in every type. */
+/* Begin a block: fill all bytes of shared memory with 0xff, a NaN in every type. */
 void smem_begin(size_t dynamic);
-void smem_end(); /* end of a block: check that nothing was written beside its arrays */
-/* return whether p is in the arena, even if the block does not own it */
+void smem_end(); /* end a block: check that nothing was written outside its arrays */
+/* Return whether p is in the arena of shared memory, even if the block does not own it. */
 bool in_smem(const void *p, size_t *offset);
 bool owned_smem(size_t offset, size_t size);
 constexpr size_t ARENA = 256 << 10;
@@ -52,7 +52,7 @@ void wgmma_end(); /* at the end of the block */
 
 /* ---- race.cpp ---- */
 void race_begin();
-void race_start_copy(const void *p, size_t size);       /* a copy to p is in flight from here on */
+void race_start_copy(const void *p, size_t size);       /* from now on, a copy to p is in flight */
 void race_land(const void *p, size_t size, bool async); /* a copy to p has arrived */
 
 } /* namespace host */

@@ -1,4 +1,4 @@
-/* twins.h: the host versions of device.cuh's wrappers. device.cuh documents them. */
+/* twins.h: the host versions of device.cuh's wrappers. device.cuh documents the wrappers. */
 #ifndef SGT_HOST_TWINS_H
 #define SGT_HOST_TWINS_H
 
@@ -21,11 +21,11 @@
 #define DEV inline
 #define DEV_UNROLL_FOR(...) for (__VA_ARGS__)
 #define DEV_UNROLL_BY(n)
-/* The address of the key identifies the array of the kernel. */
+/* The address of `key` identifies the kernel's array. */
 #define DEV_SHARED(T, name, n) \
     static char name##_key;    \
     T *const name = static_cast<T *>(host::static_smem(&name##_key, sizeof(T) * (n)))
-/* Race mode checks what kernels do, not what is done inside wrappers. */
+/* Race mode checks the accesses of kernels, not those inside wrappers. */
 #define DEV_WRAPPER __attribute__((no_sanitize("thread"))) inline
 
 extern "C" void sgt_cuda_kernel_launched(cudaStream_t s, const char *kernel, const unsigned grid[3],
@@ -107,7 +107,7 @@ DEV_WRAPPER void st16(void *p, const Vec16 &v)
     memcpy(p, &v, 16);
 }
 
-/* Fibers switch only at collectives and barriers. So no other thread runs between read and
+/* Fibers switch only at collectives and barriers. So no other thread runs between the read and the
  * write. */
 DEV_WRAPPER uint32_t atomic_add(uint32_t *p, uint32_t v)
 {

@@ -73,7 +73,7 @@ SAME(SGT_LT_REDUCTION_INPLACE, CUBLASLT_REDUCTION_SCHEME_INPLACE);
 SAME(SGT_LT_REDUCTION_COMPUTE_TYPE, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
 SAME(SGT_LT_REDUCTION_OUTPUT_TYPE, CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE);
 
-/* The two structures whose fields both the library and sgt access. */
+/* The two structs whose fields both the library and sgt access. */
 typedef cublasLtMatmulHeuristicResult_t result;
 #define PLACE(ours, theirs)                                                                    \
     _Static_assert(offsetof(struct sgt_lt_result, ours) == offsetof(result, theirs), #theirs); \

@@ -44,8 +44,8 @@ SAME(SGT_CUPTI_HOST_TO_DEVICE, CUPTI_ACTIVITY_MEMCPY_KIND_HTOD);
 SAME(SGT_CUPTI_DEVICE_TO_HOST, CUPTI_ACTIVITY_MEMCPY_KIND_DTOH);
 SAME(SGT_CUPTI_DEVICE_TO_DEVICE, CUPTI_ACTIVITY_MEMCPY_KIND_DTOD);
 
-/* Check the fields of each record that sgt reads. The oldest version of each structure in a header
- * of CUDA 12.8 or newer is enough, because later versions only append fields. */
+/* Check the fields that sgt reads in each record. It is enough to check the oldest version of each
+ * struct in a header of CUDA 12.8 or newer, because later versions only append fields. */
 #define PLACE(ours, theirs, o, t)                                             \
     _Static_assert(offsetof(ours, o) == offsetof(theirs, t), #theirs " " #t); \
     _Static_assert(sizeof((ours *)0)->o == sizeof((theirs *)0)->t, #theirs " size " #t)

@@ -1,5 +1,5 @@
-/* trap_amx.c: see trap_amx.h. Intel's manual, volume 2, defines the encodings (VEX.128.0F38.W0) and
- * the exceptions. kernels/cpu/amx.h defines the arithmetic. */
+/* trap_amx.c: implements trap_amx.h. Intel's manual, volume 2, defines the encodings
+ * (VEX.128.0F38.W0) and the exceptions. kernels/cpu/amx.h defines the arithmetic. */
 #include "tests/kernels/trap/trap_amx.h"
 
 #if defined(__x86_64__)
@@ -25,11 +25,14 @@ static long held;
 
 /* An instruction: the fields of its VEX prefix, its opcode and its operands. */
 typedef struct instruction {
-    unsigned prefix, opcode;   /* prefix: 0 none, 1 0x66, 2 0xf3, 3 0xf2 */
-    unsigned reg, rm, vvvv;    /* numbers of registers */
-    int memory, has_sib;       /* whether the second operand is memory; whether it has a SIB byte */
-    char *address;             /* address of the memory operand; for a tile, without the index */
-    int64_t line;              /* the index register's value times the scale; 0 without one */
+    unsigned prefix, opcode; /* prefix: 0 none, 1 0x66, 2 0xf3, 3 0xf2 */
+    unsigned reg, rm, vvvv;  /* numbers of registers */
+    /* memory: 1: the second operand is in memory; has_sib: 1: it has a SIB byte */
+    int memory, has_sib;
+    /* address of the memory operand; for a tile, without the index register */
+    char *address;
+    /* value of the index register times the scale; 0: no index register */
+    int64_t line;
     const unsigned char *next; /* the instruction after it */
 } instruction;
 
@@ -37,7 +40,7 @@ typedef struct instruction {
 
 static _Thread_local uint8_t amx_tiles[8][16][64];
 
-/* Fill all tiles with NaN, so that code which relies on their old contents gives wrong results. */
+/* Fill all tiles with NaN, so that code that relies on their old contents gives wrong results. */
 static void fill_tiles(void) { memset(amx_tiles, 0xff, sizeof amx_tiles); }
 static void tile_zero(int t) { memset(amx_tiles[t], 0, sizeof amx_tiles[t]); }
 static void tile_load(int t, const void *from, long line)
@@ -49,8 +52,8 @@ static void tile_store(int t, void *to, long line)
     for (int r = 0; r < 16; r++) memcpy((char *)to + r * line, amx_tiles[t][r], 64);
 }
 
-/* The vector unit flushes denormals to 0. The compiler barriers keep loads and stores, and thus the
- * arithmetic between them, within the part where that is switched on. */
+/* Emulate a tile product. The vector unit flushes denormals to 0. The compiler barriers keep loads
+ * and stores, and thus the arithmetic between them, where that mode is on. */
 static void tile_dp(int c, int a, int b)
 {
     const unsigned before = _mm_getcsr();
@@ -77,8 +80,8 @@ static void tile_dp(int c, int a, int b)
 
 /* ---- faults ---- */
 
-/* Print why the instruction at `at` faults, and raise the signal. It ends the process, or the
- * program's handler for it jumps away. */
+/* Print why the instruction at `at` faults, and raise the signal. The signal ends the process,
+ * unless the program's own handler jumps away. */
 static void fault(int signal_number, const void *at, const char *why)
 {
     char text[160];
@@ -131,10 +134,11 @@ static void decode_memory(instruction *i, const ucontext_t *u, const unsigned ch
     i->address = (char *)(uintptr_t)address;
 }
 
-/* Decode the instruction at `at`. Return 0 if it is not an AMX instruction. */
+/* Decode the instruction at `at`. If it is not an AMX instruction, return 0. */
 static int decode(instruction *i, const ucontext_t *u, const unsigned char *at)
 {
-    /* c4, R' X' B' 00010, W vvvv' L pp, opcode, ModRM; a ' marks what is stored inverted */
+    /* bytes: c4; R' X' B' 00010; W vvvv' L pp; opcode; ModRM. A ' marks bits that are stored
+     * inverted. */
     if (at[0] != 0xc4 || (at[1] & 31) != 2 || at[2] & 0x84) return 0;
     unsigned opcode = at[3], r = at[1] >> 7 ? 0 : 8, x = at[1] >> 6 & 1 ? 0 : 8,
              b = at[1] >> 5 & 1 ? 0 : 8;
@@ -152,7 +156,8 @@ static int decode(instruction *i, const ucontext_t *u, const unsigned char *at)
 
 /* ---- the instructions ---- */
 
-/* Use the 64 bytes at `from` as the shapes, as LDTILECFG does. Its faults are general protection. */
+/* Use the 64 bytes at `from` as the shapes of tiles, as LDTILECFG does. Invalid shapes are general
+ * protection faults. */
 static void configure(const instruction *i, const char *from)
 {
     tile_shapes c;
@@ -198,7 +203,7 @@ static void move(const instruction *i)
     else tile_load((int)i->reg, i->address, i->line);
 }
 
-/* Execute the instruction. Return 0 if it turns out not to be an AMX instruction. */
+/* Execute the instruction. If it turns out not to be an AMX instruction, return 0. */
 static int execute(const instruction *i)
 {
     /* opcode, prefix, and 4 for a memory operand */
@@ -233,8 +238,8 @@ static int execute(const instruction *i)
     return 1;
 }
 
-/* Handler of SIGILL: execute AMX's instructions from the invalid one on, up to the first other
- * instruction. */
+/* Handle SIGILL: execute AMX instructions from the invalid instruction on, until the first
+ * instruction that is not AMX's. */
 static void on_illegal(int number, siginfo_t *info, void *context)
 {
     ucontext_t *u = context;
@@ -246,7 +251,7 @@ static void on_illegal(int number, siginfo_t *info, void *context)
         *rip = (greg_t)(uintptr_t)i.next;
         done = 1;
     }
-    /* the instruction is executed again, and ends the process */
+    /* The instruction is executed again, and now the signal ends the process. */
     if (!done) signal(number, SIG_DFL);
 }
 
