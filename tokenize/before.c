@@ -147,8 +147,8 @@ static int estimate(sgt_dry_run_result *r, const sgt_tokenize_options *o, const 
     }
     const double tokens = ceil(text / TOKEN_BYTES);
     const uint64_t documents = known ? r->documents : 0;
-    /* additional copies of the set: one in the parts, and one that is converted to another
-     * layout */
+    /* number of additional copies of the set that are on disk while the run lasts: one if there are
+     * temporary parts, and one if the shards are converted to another layout */
     const uint64_t sets = (sgt_parts_wanted(o) ? 1u : 0u) + (o->layout ? 1u : 0u);
     r->tokens = (uint64_t)tokens;
     r->shards = (uint64_t)(ceil(tokens * (1 - o->val_fraction) / size) +

@@ -39,8 +39,8 @@ typedef struct sgt_dry_run_result {
     uint64_t disk_meanwhile;
     /* free disk space in bytes for this user; SGT_NOT_KNOWN if no output folder is given */
     uint64_t disk_free;
-    /* 1 if the output folder already holds a set, complete or not; its disk space was checked when
-     * the set was begun */
+    /* 1 if the output folder already holds a set, complete or not. Its disk space was checked when
+     * the set was begun, so it is not checked again. */
     int begun;
 } sgt_dry_run_result;
 

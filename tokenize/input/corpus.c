@@ -243,7 +243,8 @@ static int read_beginning(walk *w, const sgt_corpus_file *f, sgt_source **s)
     w->first.n = 0;
     w->first.end = 0;
     int rc = sgt_source_open(s, f, w->o->stop, NULL, w->err);
-    /* really open the file, so that an error is reported now */
+    /* a source opens its file at the first seek or read: seek now, so that an error is reported
+     * now */
     if (!rc) rc = sgt_source_seek(*s, 0, w->err);
     return rc < 0
                ? rc
@@ -556,8 +557,8 @@ static int set_filters(sgt_corpus *c, const sgt_tokenize_options *o, sgt_error *
     return rc;
 }
 
-/* Report the skipped files that had no separate notice. Return an error if files were skipped and
- * no file is left. Call this after the last INPUT. */
+/* Print the number of skipped files that got no notice each. Return an error if files were skipped
+ * and no file is left. Call this after the last INPUT. */
 static int sum_up_skipped(const walk *w)
 {
     static const char *const why[][2] = {

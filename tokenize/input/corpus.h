@@ -18,17 +18,17 @@
  * order mark at the beginning and a CR before a newline are not part of a path. If the first 4 KiB
  * hold a NUL, paths end in NULs instead. A list in UTF-16 or UTF-32 is an error that says so.
  *
- * Two kinds of files are left out, with a notice. Without --hidden, these are names below a folder
- * that begin with a dot, and _SUCCESS, _metadata and _common_metadata. With --binary skip, these
- * are files that are not text (below), unless a filter reads them. A file of the second kind that
- * is itself an INPUT is an error, and so is a corpus in which no file is left.
+ * Two kinds of files are skipped, with a notice. Without --hidden, files and folders below an INPUT
+ * are skipped if their name begins with a dot, or is _SUCCESS, _metadata or _common_metadata. With
+ * --binary skip, files that are not text (below) are skipped, unless a filter reads them. If such a
+ * file is itself an INPUT, or if no file is left, that is an error.
  *
- * A file's name, ignoring case, says what the file holds. The first filter that matches the name
- * reads the file. Without a filter, .gz and .zst are compressed. With the format auto, .jsonl and
- * .ndjson are JSONL, packed or not, and .parquet is Parquet. With the format auto the first bytes
- * tell, too: gzip and zstd by their magic numbers; JSONL by its first lines (below), with a notice;
- * and, with --binary skip, Parquet by PAR1 at its beginning and end. A JSON array is left out with
- * --binary skip. */
+ * The ending of a file's name, ignoring case, decides how the file is read. The first filter that
+ * matches the name reads the file. Without a filter, .gz and .zst files are decompressed. With the
+ * format auto, .jsonl and .ndjson files are JSONL, compressed or not, and .parquet files are
+ * Parquet. With the format auto, the first bytes decide as well: gzip and zstd are recognized by
+ * their magic numbers; JSONL by its first lines (below), with a notice; and, with --binary skip,
+ * Parquet by PAR1 at its beginning and end. With --binary skip, a JSON array is skipped. */
 #ifndef SGT_CORPUS_H
 #define SGT_CORPUS_H
 

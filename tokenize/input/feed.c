@@ -21,7 +21,7 @@
 /* If text has no other cut, it is cut between two tokens from this length in bytes on
  * (cut_long). */
 #define LONG_PIECE ((size_t)1 << 20)
-/* maximum size in bytes of a line, or of text without a cut */
+/* maximum size in bytes of a line, and of text that can be cut nowhere */
 #define EXTENT ((size_t)1 << 30)
 /* bytes of text per unit, so that the unit and its ids fit into a CPU's L2 cache */
 #define PIECE ((size_t)256 << 10)
@@ -34,7 +34,8 @@
 #define AHEAD 256
 /* maximum number of files that get a notice each if some of their bytes were skipped */
 #define LEFT_SAID 5
-#define CHUNK ((size_t)128 << 10) /* bytes that sgt_same_hash and read_again read at a time */
+/* number of bytes that sgt_same_hash and read_again read at a time */
+#define CHUNK ((size_t)128 << 10)
 
 /* ---- the literal end of text ---- */
 

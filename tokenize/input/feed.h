@@ -9,22 +9,21 @@
  *
  * A unit is what one thread tokenizes at a time: about 256 KiB of parts of documents, one after
  * another. A small document is one part. A large document is cut where no token crosses the cut, so
- * that the ids of its parts, joined, are the ids of the document. Each format is cut differently:
- * text is cut anywhere, JSONL is cut between lines into parts of many lines, and a part of a
- * Parquet file is a page of rows. Before they are encoded, lines and pages are unfolded into one
- * part per document (sgt_unit_unfold).
+ * that the ids of its parts, joined, are the ids of the document. A text file may be cut within a
+ * line. A JSONL file is cut only between lines, into parts of many lines. A part of a Parquet file
+ * is a page of rows. Before such lines and pages are encoded, they are unfolded into one part per
+ * document (sgt_unit_unfold).
  *
- * Every part has an offset in the stream of its file, and a run can begin at any part. The offset
- * counts the bytes of the stream, unpacked if the file is packed; for Parquet, it is the number of
- * a row. If the split rule allows no cut in a long text (a mebibyte of one letter), the
- * vocabulary's merges give one (bpe/bpe.h). A line of more than 1 GiB is bad; as much text without
- * a cut is an error. Text is not cut if it is split by a pattern (PCRE2). Nor is text cut that is
- * to be normalized, unless it has white space or is all ASCII.
+ * Every part has an offset in its file's stream, and a run can begin at any part. The offset counts
+ * the bytes of the stream, which is the unpacked text if the file is compressed. In Parquet files,
+ * it is the index of a row. If the split rule allows no cut in a long text (a mebibyte of one
+ * letter), the vocabulary's merges give one (bpe/bpe.h). A JSONL line of more than 1 GiB counts as
+ * bad. More than 1 GiB of text that can be cut nowhere is an error. Text is not cut if it is split
+ * by a pattern (PCRE2), or if it is to be normalized and has neither white space nor only ASCII.
  *
- * If a literal end of text begins a document (--special eot), text is cut before the last literal
- * in it, so that no part ends within a document that a literal inside the part has begun. The part
- * after the cut begins with the literal, but its extent in the unit's text leaves the literal
- * out. */
+ * If the end-of-text literal begins a document (--special eot), text is cut before the last literal
+ * in it. So no part both begins a document inside and leaves it unfinished. The part after the cut
+ * begins with the literal, but the range of its text leaves the literal out. */
 #ifndef SGT_FEED_H
 #define SGT_FEED_H
 
@@ -104,9 +103,10 @@ typedef struct sgt_part {
     /* first: 1 if a document begins with this part; last: 1 if it ends with this part. A part that
      * is neither and has no text belongs to no document; it only carries counts and positions. */
     int first, last;
-    int closes;        /* 1 if this is the last part of its file */
-    int split;         /* 0 training, 1 validation */
-    uint64_t literals; /* number of end-of-text literals encoded as ordinary text */
+    int closes; /* 1 if this is the last part of its file */
+    int split;  /* 0 training, 1 validation */
+    /* number of end-of-text literals in the part that are encoded as ordinary text */
+    uint64_t literals;
     /* records: number of lines or rows that end in the part; bad: how many of these are bad and
      * skipped. If damage ends a compressed file early, `bad` of its last part counts that end as
      * one more. Before unfolding, records is 1 if the part is a single line that is too long. */
@@ -116,7 +116,8 @@ typedef struct sgt_part {
             uint64_t invalid; /* number of ill-formed UTF-8 units in the part (utf8.h) */
         } text;
         struct {
-            /* 1 + index of the part's page in the unit's pages; 0 if there is no page */
+            /* 1 + index, in the unit's `pages`, of the page that has the part's rows; 0 if no page
+             * could be read */
             size_t page;
         } page;
         struct {
@@ -127,7 +128,9 @@ typedef struct sgt_part {
             size_t kept, kept_length;
         } line;
         struct {
-            uint64_t number; /* index of the row in its file, used to find the fields to keep */
+            /* index of the row in its file, by which other columns of the row are found
+             * (--keep-fields) */
+            uint64_t number;
         } row;
     };
 } sgt_part;

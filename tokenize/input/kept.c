@@ -97,7 +97,7 @@ static int open_rows(sgt_kept_rows **out, const sgt_kept_names *k, const sgt_cor
         const sgt_parquet_request q = {.file = f, .field = k->names[i], .row = row, .kept = 1};
         column *c = &r->columns[i];
         c->first = row;
-        /* maximum number of rows that the reader returns at a time */
+        /* room for the maximum number of rows that the reader returns at a time */
         c->rows = calloc(SGT_PARQUET_ROWS, sizeof *c->rows);
         rc = c->rows ? sgt_parquet_open(&c->reader, &q, err) : sgt_fail_memory(err, f->path);
     }
@@ -119,7 +119,7 @@ void sgt_kept_rows_close(sgt_kept_rows *r)
     free(r);
 }
 
-/* Read pages of a column until the page that contains the row. */
+/* Read pages of a column, until the current page is the one that contains the row. */
 static int go_to(column *c, const sgt_corpus_file *f, uint64_t row, sgt_error *err)
 {
     while (row >= c->first + c->count) {

@@ -29,7 +29,9 @@
 /* size in bytes of the end of a file: the length of the metadata, and the magic number */
 #define TAIL 8
 #define META ((uint64_t)256 << 20) /* maximum bytes of the metadata */
-#define HEAD ((size_t)4 << 10)     /* bytes read at first to parse a page's header */
+/* number of bytes that are read at first to parse a page's header; a longer header needs another
+ * read */
+#define HEAD ((size_t)4 << 10)
 /* maximum size in bytes of a page's header, whose statistics may include long strings */
 #define LONGEST_HEAD ((size_t)16 << 20)
 
@@ -763,7 +765,8 @@ static void pass_page(sgt_parquet *p, const sgt_parquet_head *h, uint64_t rows)
     sgt_parquet_shared_drop(&p->whole);
 }
 
-/* Read the page at p->at and add its rows to u. Set *rows to their number, if there are any. */
+/* Read the page at p->at, and add its rows to u, or the next rows of a large page. Set *rows to the
+ * number of rows added; leave it unchanged if there are none, as for a dictionary. */
 static int read_page(sgt_parquet *p, const row_group *g, sgt_unit *u, uint64_t *rows,
                      sgt_error *err)
 {
@@ -791,8 +794,8 @@ static int read_page(sgt_parquet *p, const row_group *g, sgt_unit *u, uint64_t *
     return SGT_OK;
 }
 
-/* Go to the next row group, because no further page of this one can be found. Return the number of
- * rows skipped. */
+/* Skip the rest of the current row group, because its next page cannot be found. Return the number
+ * of rows skipped. */
 static uint64_t pass_rest(sgt_parquet *p)
 {
     const uint64_t row = p->row + p->taken, from = row < p->r.row ? p->r.row : row;

@@ -33,7 +33,8 @@ static const char levels_end[] = "its levels end too early";
 static const char no_memory[] = "out of memory";
 static const char damaged_numbers[] = "its numbers are damaged";
 static const char damaged_bytes[] = "its packed bytes are damaged";
-/* errors for pages that are unsupported rather than damaged; each text tells the user what to do */
+/* errors for pages that this build cannot read although they are undamaged; each tells the user
+ * what to do */
 static const char other_encoding[] =
     "an encoding of numbers that is not read (write it with PLAIN or a dictionary)";
 static const char old_levels[] = "levels of BIT_PACKED, which Parquet has given up, are not read "
@@ -119,7 +120,8 @@ static const struct {
     {NULL, 0, "lzo", OTHER},
     {NULL, 0, "brotli", OTHER},
     {NULL, 0, "lz4 in Hadoop's frames", OTHER},
-    {unpack_zstd, 32768, NULL, NULL}, /* a block of 4 bytes can repeat one byte 131,072 times */
+    /* a block of 4 bytes can stand for one byte repeated 131,072 times */
+    {unpack_zstd, 32768, NULL, NULL},
     {unpack_lz4, 256, "lz4, which this build is without", REBUILD("liblz4-dev")},
 };
 
@@ -224,7 +226,7 @@ typedef struct deltas {
     uint64_t last; /* the number read last; before the first read, the number to return first */
     int begun;     /* 1: the first number has been read */
     uint64_t block, minis; /* numbers per block; miniblocks per block */
-    uint64_t mini;         /* index of the current miniblock in its block */
+    uint64_t mini;         /* index of the current miniblock in the current block */
     uint64_t in_mini;      /* numbers left in the miniblock */
     uint64_t least;        /* smallest delta of the block */
     const uint8_t *widths; /* (minis): bits per number in each miniblock of the block */

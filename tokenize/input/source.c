@@ -29,7 +29,9 @@
 /* Ring buffer of bytes that a source's read-ahead thread has read and the caller has not. */
 typedef struct ring {
     pthread_t thread;
-    pthread_mutex_t lock; /* guards all members below, except the bytes between `used` and `made` */
+    /* guards all members below except the bytes that the thread has not yet made available to the
+     * caller */
+    pthread_mutex_t lock;
     pthread_cond_t changed;
     /* (SGT_AHEAD_BYTES): ring buffer; byte i of the stream is at i % SGT_AHEAD_BYTES */
     uint8_t *bytes;
@@ -383,8 +385,8 @@ uint64_t sgt_source_raw(const sgt_source *s) { return s->ahead ? s->raw : raw_by
 
 /* ---- reading ahead ---- */
 
-/* Main function of the read-ahead thread: open the file, and read it into the ring buffer until it
- * ends. */
+/* Main function of the read-ahead thread: open the file, and read it into the ring buffer until the
+ * file ends. */
 static void *fill_ring(void *arg)
 {
     sgt_source *s = arg;
