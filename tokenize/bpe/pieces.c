@@ -246,7 +246,7 @@ static size_t encode_text(sgt_encoder *e, const void *text, size_t n, void *room
 /* number of bytes at the end of a piece in which no cut is made, because checking a cut needs text
  * after it; in a short piece, a quarter of the piece instead */
 #define AHEAD ((size_t)16 << 10)
-#define TRIES 24 /* maximum number of borders to try per piece */
+#define TRIES 24 /* maximum number of token borders that are tried as cuts of one piece */
 
 typedef struct extent {
     sgt_words *words;

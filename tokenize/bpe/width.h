@@ -2,9 +2,10 @@
  * The Makefile defines SGT_FOR_wide for 4-byte ids; without it, ids have 2 bytes:
  *
  *     sgt_id      type of an id, either in merge order or public (as users see it)
- *     NO_PAIR     value for "these tokens do not merge": larger than any merged id. (Id 65,535 of a
- *                 vocabulary with 2-byte ids can only be the end of text, which no merge produces.)
- *     NO_ID       id that no token has, for the right half of a pair, which has at most 20 bits
+ *     NO_PAIR     "these two tokens do not merge": larger than the id of any merged token. (With
+ *                 2-byte ids, id 65,535 can only be the end of text, which no merge produces.)
+ *     NO_ID       id that no token has. It has at most 20 bits, because pairs are looked up whose
+ *                 right half is NO_ID.
  *     WIDTH(f)    name of the function or table f for this width
  *     publish     replaces ids in merge order by public ids
  *     take_whole  stores the id of a piece that is a token which no merges produce

@@ -148,13 +148,15 @@ INLINE size_t look(sgt_words *w, size_t count)
 /* ---- merging ----
  *
  * Encodes words of up to 15 bytes, LANES words at a time. Each merge in a word depends on the merge
- * before (find the pair of lowest rank, then look up the new token's pairs: some 50 cycles).
- * Interleaving several words, without a branch that depends on their bytes, hides this latency.
+ * before: find the pair that merges to the lowest id, then look up the pairs of the new token; this
+ * takes some 50 cycles. Interleaving several words, without a branch that depends on their bytes,
+ * hides this latency.
  *
- * In each word, byte i has position i + 1; positions 0 and n + 1 hold no token. ranks (16): for
- * each position, the token that the token there and its right neighbour merge to, or NO_PAIR.
- * alive: a bit mask of the positions where a token begins, plus positions 0 and n + 1. A merge of
- * the tokens at p and q writes the new token to ids[p] and clears bit q of alive.
+ * In each word, byte i has position i + 1. Positions 0 and n + 1 hold no token, but mark the word's
+ * ends. ids[p] is the token that begins at position p. ranks[p] is the id that this token and its
+ * right neighbour merge to, or NO_PAIR; the lowest rank is the next merge. alive is a bit mask of
+ * the positions at which a token begins, plus positions 0 and n + 1. A merge of the tokens at p and
+ * q writes the new token to ids[p] and clears bit q of alive.
  *
  * Sixteen ranks of 2 bytes fit one register, and one instruction finds the lowest of eight. Ranks
  * of 4 bytes are stored as rank << 4 | position, so that the lowest value also gives its

@@ -1,9 +1,10 @@
 /* words.h: encodes words in batches of a few hundred. Nearly all text goes through this loop. The
  * interface is internal to tokenize/ and its tests.
  *
- * A word is a piece of split.h (a pre-token), or a part of a piece between two cuts that no token
- * spans. Words of up to 15 bytes are looked up in a table; each encoder has its own. A word that is
- * not in the table is merged, together with other missing words, and then stored in the table.
+ * A word is a piece of split.h (a pre-token), or a section of a piece between two cuts; no token
+ * crosses a cut, so sections can be encoded separately. Words of up to 15 bytes are looked up in a
+ * table; each encoder has its own. A word that is not in the table is merged, together with other
+ * missing words, and then stored in the table.
  *
  *     count = w->encode(w, s, ends, n, ids);
  *
@@ -31,7 +32,7 @@
 #define SGT_UNIT_BITS 20
 #define SGT_LONG_UNITS(width) ((size_t)1 << ((width) == 4 ? SGT_UNIT_BITS : 16))
 #define SGT_LONG_SETS(width) (SGT_LONG_UNITS(width) / 8)
-#define SGT_MARKS 4096    /* number of dead ends that an encoder can remember (pieces.c) */
+#define SGT_MARKS 4096    /* number of dead ends that an encoder can remember (see `marks`) */
 #define SGT_WORDS 320     /* most words in a batch */
 #define SGT_WORD_SHORT 7  /* maximum word length in bytes for the table's first part */
 #define SGT_WORD_BYTES 15 /* most bytes of a word in the table */

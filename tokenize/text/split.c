@@ -299,10 +299,11 @@ static int gpt2_may_cut(const uint8_t *s, size_t n, size_t p, unsigned a, size_t
            is_formed(s + p - len, len) && is_formed(s + p, n - p);
 }
 
-/* Return 1 if the two characters before p are neither letters, numbers nor white space. If so, one
- * piece contains both, and it ends at p if a letter follows. (If there is only one such character,
- * it may begin a word.) Two exceptions return 0: a mark, which can be part of a word by case; and,
- * in rules by case, a character after a slash, because the text after \n/ may begin a piece. */
+/* Return 1 if the two characters before p are surely in one piece that ends at p if a letter
+ * follows: both must be neither letters, numbers nor white space. (If there is only one such
+ * character, it may begin a word.) There are two exceptions: a mark, which can be part of a word by
+ * case; and, in rules by case, a character after a slash, because the text after \n/ may begin a
+ * piece. */
 static int two_others(const sgt_rule *r, const uint8_t *s, size_t p)
 {
     const unsigned of = r->cased ? OTHER : OTHERS;
@@ -312,10 +313,10 @@ static int two_others(const sgt_rule *r, const uint8_t *s, size_t p)
     return (read_set_before(s, p, &before) & of) && !(r->cased && s[p - 1] == '/');
 }
 
-/* Return 1 if a piece is sure to end at p, between characters of categories a and b, whatever
- * precedes and follows the text. The rule r is not GPT-2's. In addition, the text before p must
- * have the same pieces if nothing follows it. The text from p on has the same pieces if it is split
- * by itself, because the rules do not depend on the text before a piece. */
+/* Return 1 if a piece surely ends at p, whatever precedes and follows the text. The rule r is not
+ * GPT-2's; a and b are the categories of the characters before and after p. The text before p must
+ * also have the same pieces if nothing follows it. The text from p on always has, because these
+ * rules do not depend on the text before a piece. */
 static int ends_at(const sgt_rule *r, const uint8_t *s, size_t p, unsigned a, unsigned b)
 {
     if (a == NEWLINE) return !(b & BLANKS) && !(r->cased && s[p] == '/');

@@ -358,8 +358,8 @@ SPLIT_INLINE uint64_t rule_blank_starts(const sgt_splitter *s, sgt_split_carry *
     const uint64_t space = b->low & b->high, blanks = space & ~taken, plain = space & ~newline,
                    ends = newline & ~taken;
     uint64_t lines = plain & (ends << 1 | c->line), next = sgt_split_space[p[64]];
-    /* Call rule_lines only if a newline follows white space, in this block or possibly in the next
-     * one. */
+    /* Call rule_lines, which is slow, only if it can find a further newline: if a newline in this
+     * block follows other white space, or if the block ends in white space. */
     if (lines && ((newline & plain << 1) || plain >> 63))
         lines = rule_lines(s, lines, plain, newline,
                            at + 64 + (size_t)__builtin_popcountll(in[0] & in[1]));
@@ -388,7 +388,8 @@ static inline void rule_add_case(rule_cases *k, unsigned kind, uint64_t bytes)
     if (kind == SGT_KIND_MARK) k->mark |= bytes;
 }
 
-/* Add the block's non-ASCII characters to the masks of *k. wide: mask of their bytes. */
+/* Add the mask of each non-ASCII character's bytes to the masks of *k. wide: mask of all bytes that
+ * are not ASCII. */
 static inline void rule_wide_cases(const uint8_t *p, uint64_t wide, sgt_split_carry *c,
                                    rule_cases *k)
 {

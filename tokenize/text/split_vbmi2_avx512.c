@@ -54,8 +54,8 @@ SPLIT_INLINE __m512i select_bits(__m512i mask, __m512i a, __m512i b)
     return _mm512_ternarylogic_epi64(mask, a, b, 0xCA);
 }
 
-/* Classify the two-byte characters. They are 1,920 code points, so two tables of one bit per code
- * point suffice. */
+/* Classify the two-byte characters. There are only 1,920 of them, so two tables with one bit per
+ * code point suffice: one for letters, one for the rest. */
 SPLIT_INLINE void look_two(const uint8_t *p, uint64_t valid, const bytes64 v[4],
                            first_classes *found)
 {

@@ -11,7 +11,8 @@
  * classify_ranges. */
 
 /* Classify the two-byte characters, and add their classes to *found. p: the block; valid: mask of
- * the characters' first bytes; v[i]: the block's bytes, i bytes further on. */
+ * the characters' first bytes; v[i]: the 64 bytes that begin i bytes after the start of the
+ * block. */
 SPLIT_INLINE void look_two(const uint8_t *p, uint64_t valid, const bytes64 v[4],
                            first_classes *found);
 
@@ -26,11 +27,12 @@ SPLIT_INLINE void classify_ranges(const uint8_t *p, split_block *b)
     b->wide = top_bits(v);
 }
 
-/* Positions of the two-bit classes of characters, computed from the characters' last bytes. A
- * position refers to the 16 bytes of unicode.h's table that hold the classes of 64 characters which
- * differ only in their last byte. */
+/* Where to find a character's class in its group's 16 bytes of classes. A group is the 64
+ * characters that differ only in their last byte, so the position follows from the last byte alone.
+ * A class takes two bits. */
 typedef struct last_bytes {
-    /* index: position of a byte in the 16 bytes; low: mask of the class's lower bit in that byte */
+    /* index: which of the 16 bytes has the class; low: mask of the class's lower bit in that
+     * byte */
     bytes64 index, low;
 } last_bytes;
 
@@ -40,8 +42,8 @@ SPLIT_INLINE last_bytes last_of(bytes64 v)
     return (last_bytes){with(halved(v, 2), 15), look_up(table(lows), with(v, 3))};
 }
 
-/* Add the classes of one group of characters to *found. classes: the group's 16 bytes of classes;
- * same: mask of the first bytes of the group's characters. */
+/* Add the classes of a group's characters to *found. classes: the group's 16 bytes of classes;
+ * same: mask of the first bytes of those characters in the block that belong to the group. */
 SPLIT_INLINE void add_classes(const uint8_t *classes, last_bytes last, uint64_t same,
                               first_classes *found)
 {
@@ -50,10 +52,10 @@ SPLIT_INLINE void add_classes(const uint8_t *classes, last_bytes last, uint64_t 
     found->high |= same & has(t, twice(last.low));
 }
 
-/* Look up classes group by group. A group is 64 characters that share all bytes but the last; their
- * classes are 16 bytes of unicode.h's table. All characters of a group are looked up at once; a
- * block rarely has more than a few groups. r: mask of the first bytes to look up; more: number of
- * bytes after the first byte. */
+/* Look up the classes of non-ASCII characters, one group (see last_bytes) after another. All
+ * characters of a group are looked up at once, and a block rarely has more than a few groups. r:
+ * mask of the characters' first bytes; more: number of bytes after the first byte, the same for all
+ * these characters. */
 SPLIT_INLINE void look_up_groups(const uint8_t *p, uint64_t r, const bytes64 v[4], int more,
                                  first_classes *found)
 {
@@ -77,11 +79,11 @@ SPLIT_INLINE void look_up_groups(const uint8_t *p, uint64_t r, const bytes64 v[4
     }
 }
 
-/* Return the mask of the three-byte characters that are letters by their first two bytes alone. The
- * 4,096 code points of a first byte are divided into eighths of 512; the table has one bit for each
- * eighth that holds only letters, and is indexed by the first byte's low four bits. This covers
- * most Chinese and Korean characters, which would belong to many groups of 64. tests/tokenize
- * checks the table against the classes. */
+/* Return the mask of those three-byte characters that their first two bytes alone show to be
+ * letters. A first byte has 4,096 code points, which are divided into eighths of 512 by the second
+ * byte. The table has one bit per eighth, which is 1 if the eighth holds only letters; its index is
+ * the first byte's low four bits. This covers most Chinese and Korean characters, which would
+ * belong to many groups of 64. tests/tokenize checks the table against the classes. */
 SPLIT_INLINE uint64_t all_letters(bytes64 first, bytes64 second)
 {
     static const uint8_t eighths[16] = {0,    0,    0,    0xFC, 0xBF, 0xFF, 0xFF, 0xFF,
@@ -91,10 +93,10 @@ SPLIT_INLINE uint64_t all_letters(bytes64 first, bytes64 second)
                look_up(table(bits), with(halved(second, 3), 7)));
 }
 
-/* Copy a bit of each character's class from the character's first byte to all its bytes. first:
- * mask of the first bytes with this bit; three, four: masks of the first bytes of characters of at
- * least three, and of four, bytes; in: bits carried over from the previous block. Return the bits
- * to carry over to the next block. */
+/* All bytes of a character must have its class. Copy one bit of the classes from the characters'
+ * first bytes to their other bytes. first: mask of the first bytes with this bit; three: mask of
+ * the first bytes of characters of three or four bytes; four: of four bytes; in: bits of this
+ * block's first bytes that the previous block has returned. Return such bits for the next block. */
 SPLIT_INLINE uint64_t spread(uint64_t *class, uint64_t first, uint64_t three, uint64_t four,
                              uint64_t in)
 {

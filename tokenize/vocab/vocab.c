@@ -77,12 +77,12 @@ size_t sgt_alphabet_write(const uint8_t *s, size_t n, char *out)
  * placed last needs about sixty tries, but few groups are that large. */
 
 #define SLOTS_LOG 17
-/* value of an empty slot: it holds the largest id as both halves, and that id is never merged,
- * because it is the end of text */
+/* value of an empty slot. It equals no pair: it holds the largest id as both halves, and that id is
+ * the end of text, which never merges. */
 #define NO_PAIR UINT64_MAX
 
-/* Linked lists of each group's merges: head[g] is the first merge of group g, and next[id] is the
- * merge after merge `id`; 0 ends a list. */
+/* The merges of each group, as linked lists: head[g] is the first merge of group g, and next[id] is
+ * the merge in the same group after merge `id`; 0 ends a list. */
 typedef struct groups {
     const uint32_t (*halves)[2];
     const uint16_t *factors; /* (count): factor that is tried first for each group; NULL: 1 */
@@ -333,9 +333,9 @@ static void fill_tables(sgt_vocab *v)
     sgt_cuts_make(&v->cuts, v->joins);
 }
 
-/* Linked lists of merges for each token t: those that have t as their right half ([0]) or as their
- * left half ([1]), in merge order. head[t] is the first merge, and next[id] is the merge after
- * merge `id`; 0 ends a list. */
+/* For each token t, two linked lists of the merges that contain it, in merge order. List [0] has
+ * the merges whose right half is t, list [1] those whose left half is t. head[t] is the first
+ * merge, and next[id] the one after merge `id`; 0 ends a list. */
 typedef struct crossing {
     uint32_t *head[2], *next[2]; /* each (made) */
 } crossing;

@@ -72,8 +72,8 @@ static inline uint32_t sgt_pair(const sgt_pairs *p, uint32_t left, uint32_t righ
 {
     const uint64_t key = sgt_pair_key(left, right), hash = sgt_pair_hash(key),
                    at = p->slots[hash * p->factors[hash >> (p->shift + 4)] >> p->shift] ^ key << 24;
-    /* No branch here: it would be mispredicted about half of the time. An empty slot gives 0xFFFFFF
-     * even if both ids are NO_ID (width.h). */
+    /* Do not branch on whether the pair was found: about half of the branches would be
+     * mispredicted. An empty slot gives 0xFFFFFF even if both ids are NO_ID (width.h). */
     return (uint32_t)at | (0u - (at >= 0xFFFFFF));
 }
 
@@ -122,8 +122,9 @@ typedef struct sgt_character {
     uint64_t before, after;
 } sgt_character;
 
-/* Return the bit of byte b in sgt_character.after. b follows a character and is not a continuation
- * byte. All ASCII bytes share the bit of C0, which begins no character. */
+/* Return the bit in sgt_character.after that stands for byte b, where b directly follows a
+ * character and is therefore not a continuation byte. All ASCII bytes share the bit of C0, which
+ * begins no character. */
 static inline uint64_t sgt_character_after(uint8_t b)
 {
     return (uint64_t)1 << (b < 0x80 ? 0 : b & 63);
@@ -278,8 +279,8 @@ static inline int sgt_stay_apart(const uint32_t (*halves)[2],
             left = halves[left][1];
         } else {
             if (right < 256) return 1;
-            /* + 1: if the pair at the border merges to the same id as the halves of `right`, the
-             * pair at the border is merged first, because it is further left */
+            /* + 1, because the pair at the border comes first even if it merges to the same id as
+             * the halves of `right`: it is further left */
             limit = right + 1;
             right = halves[right][0];
         }

@@ -332,7 +332,7 @@ static int order_listed(builder *b, sgt_error *err)
 static int make_ranked(builder *b, uint32_t id, uint32_t half, sgt_error *err)
 {
     const sgt_vocab_part *t = &b->p->tokens[id];
-    /* id: the current tokens; merged: the token that each of them merges to with the next one */
+    /* parts[i].id: a current token; parts[i].merged: the token that it and the next one merge to */
     struct {
         uint32_t id, merged;
     } parts[MAX_RANKED];

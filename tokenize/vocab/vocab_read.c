@@ -22,7 +22,8 @@
 #define MAX_VALUES ((size_t)5 * SGT_MOST_IDS)
 
 typedef struct text_file {
-    char path[SGT_PATH], *bytes; /* `bytes` is NULL if the file does not exist */
+    /* bytes: contents of the file, or NULL if the file does not exist */
+    char path[SGT_PATH], *bytes;
     size_t n;
 } text_file;
 
@@ -647,8 +648,8 @@ static int is_merges(const text_file *t)
            (len >= 10 && !strcmp(t->path + len - 10, "merges.txt"));
 }
 
-/* Names of the files that hold tokens; from index MERGES on, names of the files that hold
- * merges. */
+/* Names of the files that are looked for in a folder: first the files that hold tokens; from index
+ * MERGES on, the files that hold merges. */
 static const char *const file_names[] = {
     "tokenizer.json", "vocab.json", "encoder.json", NULL, "merges.txt", "vocab.bpe", NULL};
 enum { MERGES = 4 };
