@@ -101,7 +101,7 @@ static int put_index(const sgt_export *e, int split, sgt_sink *to, sgt_error *er
 
 /* ---- tokens ---- */
 
-/* State while the tokens of a split are copied into one file. */
+/* State of copying a split's tokens from its shards into one file. */
 typedef struct copy {
     const sgt_export *e;
     sgt_sink *to;
@@ -111,7 +111,8 @@ typedef struct copy {
     const char *shard; /* path of the shard being read */
 } copy;
 
-/* Write n ids, but leave out the first id of the split, which must be the end of text. */
+/* Write n ids of a split, except the split's very first id. That id must be the end of text, which
+ * begins a document in sgt's shards but ends one in other layouts. */
 static int put_ids(void *ctx, const void *ids, size_t n, uint64_t first, sgt_error *err)
 {
     copy *c = ctx;

@@ -198,8 +198,10 @@ typedef struct known {
     /* list with one line per input: inputs.jsonl if the run is resumed, or sources.jsonl if its set
      * is complete */
     FILE *list;
-    FILE *sources;             /* sources.jsonl of a run that is resumed, or NULL */
-    const sgt_checkpoint *now; /* position at which the run stopped; NULL if its set is complete */
+    /* sources.jsonl, as far as a run to be resumed has written it; NULL if there is none */
+    FILE *sources;
+    /* position at which that run was interrupted; NULL if its set is complete */
+    const sgt_checkpoint *now;
     /* (SGT_CORPUS_LINE): what is recorded about the current input; it includes a hash if that run
      * read all of the input */
     char *line;
@@ -521,7 +523,8 @@ static int check_folder(const sgt_out_request *r, sgt_error *err)
         return sgt_fail(err, SGT_EIO, "%s: OUT is a file, not a folder (name another OUT)",
                         r->path);
     if (r->force || (r->corpus ? taken : !taken && sgt_out_file_exists(r->path, ".work")))
-        return SGT_OK; /* the folder holds only what a request of the same kind has left */
+        /* the folder holds only what earlier requests of this kind have left there */
+        return SGT_OK;
     if (taken)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: OUT is there already (name a new folder, or --force replaces the set "

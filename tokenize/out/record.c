@@ -52,8 +52,8 @@ static int open_sink(sgt_sink *s, size_t size, const sgt_out *o, const char *nam
     return rc < 0 ? rc : sgt_sink_cut(s, bytes, err);
 }
 
-/* Hash the next part of a document's text, and append the document's record after its last part.
- * first, last: 1 if this is the document's first or last part. */
+/* Add the text of a part to its document's hash. After the last part, append the document's record.
+ * first: 1 if this is the document's first part; last: 1 if it is the last. */
 static int add_digest(digests *d, const void *text, size_t n, int first, int last, int split,
                       sgt_error *err)
 {
@@ -300,8 +300,8 @@ int sgt_record_unit(sgt_record *r, const sgt_unit *u, sgt_error *err)
     int rc = sgt_out_check(r->o, err);
     for (size_t i = 0; i < u->count && !rc; i++) {
         const sgt_part *p = &u->parts[i];
-        /* If the Parquet file is divided among ranks, only the reader knows the first row of this
-         * rank's range: take it from the first part. */
+        /* A rank's range of a divided Parquet file begins at a row that only the reader knows: take
+         * this row's index from the first part. */
         if (!r->now.offset && p->offset) r->now.offset = r->now.line = p->offset;
         assert(p->file == r->now.file && p->offset == r->now.offset);
         r->now.hashed = p->hashed;

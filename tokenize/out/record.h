@@ -15,8 +15,7 @@
 
 typedef struct sgt_dedup_record {
     uint64_t hash[2]; /* XXH3-128 of the document's text, low half first */
-    /* length of the text in bytes, plus the flag SGT_DEDUP_VAL if the document is in the validation
-     * split */
+    /* length of the text in bytes, with the flag SGT_DEDUP_VAL */
     uint64_t length;
 } sgt_dedup_record;
 

@@ -270,7 +270,7 @@ int sgt_order_scatter(const sgt_order_request *r, sgt_error *err)
     o->batches = count_buckets(r, o->all.tokens);
     o->batch = calloc(o->batches, sizeof *o->batch);
     sgt_sink *files = calloc(o->batches, sizeof *files);
-    /* an earlier run may have completed this rank's files */
+    /* if an earlier run has completed this rank's files, use them */
     rc = o->batch && files ? read_table(r, r->rank, o->batch, o->batches, err)
                            : sgt_fail_memory(err, r->work);
     for (size_t i = 0; rc == 1 && r->advance && i < o->batches; i++)
@@ -286,8 +286,8 @@ int sgt_order_scatter(const sgt_order_request *r, sgt_error *err)
 
 /* ---- reading a bucket ---- */
 
-/* Read a rank's file of the current bucket to byte `at` of o->bytes, and append its documents to
- * o->entries. */
+/* Read the file that a rank has written for the current bucket into o->bytes, beginning at byte
+ * `at`, and append its documents to o->entries. */
 static int load_file(sgt_order *o, uint32_t rank, const counts *c, uint64_t at, sgt_error *err)
 {
     char folder[SGT_PATH], path[SGT_PATH];

@@ -72,7 +72,8 @@ static char *part_path(char path[SGT_PATH], const parts *p, uint32_t rank)
     return sgt_path(path, p->out.work, "part-%06" PRIu32, rank);
 }
 
-/* ---- progress: both passes are reported as one amount, in bytes read ---- */
+/* ---- progress: one number of bytes for both passes, in which each token of the second pass counts
+ * 2 ---- */
 
 static void report(const parts *p, uint64_t second)
 {
@@ -120,8 +121,8 @@ static sgt_order_request order_of(parts *p, int split)
                                .ctx = p};
 }
 
-/* Start the progress reports of the second pass, when the first pass is done and all parts are
- * open. */
+/* Begin to report the progress of the second pass. The first pass must be done, and all parts must
+ * be open. */
 static void begin_second(parts *p)
 {
     uint64_t all = 0;
