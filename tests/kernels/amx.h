@@ -3,8 +3,6 @@
 #ifndef SGT_CHECK_AMX_H
 #define SGT_CHECK_AMX_H
 
-#include <stdint.h>
-
 #include "loader/base/error.h"
 #include "tests/kernels/harness.h"
 
@@ -16,11 +14,6 @@ int amx_begin(check *t);
 
 /* Undo amx_begin, if it returned 1. If tiles were configured but not released, the case fails. */
 void amx_end(check *t);
-
-/* ---- instructions_amx.c: x86-64 only, after amx_begin ---- */
-
-/* Compute c (16, 16) += a b, `steps` times. Each step uses the next 512 numbers of a and of b. */
-void amx_chain(float *c, const uint16_t *a, const uint16_t *b, int steps);
 
 /* ---- claimed_cpu.c: the functions of cpu.h on a CPU that claims to have AMX, so that only Linux
  * can refuse it ---- */

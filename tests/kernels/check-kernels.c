@@ -124,7 +124,7 @@ static int run_levels(const kernel_case *which, const options *o, totals *sum)
         const char *name = level < 0        ? "ref"
                            : which->library ? which->library
                                             : sgt_cpu_names[level];
-        if (which->library && level > 0) break;
+        if (which->library && level > (which->against_ref ? 0 : -1)) break;
         if (!wanted(o->level, name)) continue;
         found = 1;
         if (o->list) printf("%s %s\n", which->name, name);

@@ -38,7 +38,7 @@ typedef struct kernel_case {
     const char *name; /* name of the kernel's member in sgt_kernels */
     void (*definition)(
         check *t); /* test ref against known values and finite differences of the forward kernel */
-    void (*against_ref)(check *t); /* compare t->k with t->ref at many sizes */
+    void (*against_ref)(check *t); /* compare t->k with t->ref at many sizes; NULL: no column */
     void (*bench)(check *t);       /* NULL: there is no benchmark */
     /* Not NULL: the case tests something that is not in the table sgt_kernels. Its results have
      * only one column beside ref, with this name, for example "amx". If it is the name of a level

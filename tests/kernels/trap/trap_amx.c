@@ -214,10 +214,6 @@ static int execute(const instruction *i)
         if (i->reg & 7) return 0;
         configure(i, i->address);
         break;
-    case 0x495: /* STTILECFG */
-        if (i->reg & 7) return 0;
-        memcpy(i->address, &shapes, sizeof shapes);
-        break;
     case 0x490: { /* TILERELEASE */
         static const tile_shapes none;
         if (i->reg || i->rm) return 0;

@@ -2,7 +2,7 @@
  * there.
  *
  *     trap_amx();              // from now on, a handler of SIGILL executes AMX's instructions
- *     amx_chain(c, a, b, steps);
+ *     sgt_gemm_run(g, a, b, bias, c);
  *
  * Only tests link this file. It needs AVX512-BF16. Each thread has its own tiles. If an instruction
  * is invalid on a CPU with AMX, or would fault there, a line on standard error says why, and the
