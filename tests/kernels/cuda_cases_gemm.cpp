@@ -15,6 +15,7 @@
 struct product {
     sgt_cuda_gemm_shape s;
     double unit; /* relative error by which TF32 rounds an operand; 0: none */
+    float f, h;  /* factors of the product and of what it is added to */
 };
 
 struct operands {
@@ -36,13 +37,13 @@ static double sum_at(const product &p, const operands &o, size_t i, size_t j, do
     const sgt_cuda_gemm_shape &s = p.s;
     double sum = 0, terms = 0;
     for (size_t x = 0; x < s.k; x++) {
-        double term = (double)o.a[s.trans_a ? x * s.lda + i : i * s.lda + x] *
+        double term = (double)p.f * o.a[s.trans_a ? x * s.lda + i : i * s.lda + x] *
                       o.b[s.trans_b ? j * s.ldb + x : x * s.ldb + j];
         sum += term;
         terms += fabs(term);
     }
     *off = 2 * p.unit * terms;
-    if (s.accumulate) terms += fabs((double)o.d[i * s.ldd + j]);
+    if (s.accumulate) terms += fabs((double)p.h * o.d[i * s.ldd + j]);
     if (o.bias) terms += fabs((double)o.bias[j]);
     *off += (double)(s.k + 3) * UNIT * terms;
     return sum;
@@ -62,7 +63,8 @@ static void reference(const product &p, const operands &o, const results &r)
         for (size_t j = 0; j < s.n; j++) {
             size_t at = i * s.ldd + j;
             double off, sum = sum_at(p, o, i, j, &off), aux_off = off;
-            double d = s.accumulate ? (double)o.d[at] : 0, bias = o.bias ? (double)o.bias[j] : 0,
+            double d = s.accumulate ? (double)p.h * o.d[at] : 0,
+                   bias = o.bias ? (double)o.bias[j] : 0,
                    aux = s.epilogue == SGT_EPILOGUE_DGELU ? (double)o.aux[at] : 0;
             r.d[at] = (float)sgt_cuda_gemm_expected(&s, sum, d, bias, aux, &off);
             r.d_bound[at] = off + UNIT * fabs((double)r.d[at]);
@@ -79,13 +81,16 @@ static bool reads_bias(const sgt_cuda_gemm_shape &s)
     return s.epilogue == SGT_EPILOGUE_BIAS || s.epilogue == SGT_EPILOGUE_GELU;
 }
 
-/* Draw rows of random numbers, with NaN in the gaps between them. */
-template <class T> static T *matrix(check *t, size_t rows, size_t ld, size_t columns)
+/* Draw rows of random numbers, with NaN in the gaps between them and between the batch's
+ * matrices. */
+template <class T>
+static T *matrix(check *t, size_t rows, size_t ld, size_t columns, size_t batch, size_t stride)
 {
-    T *x = cuda_output<T>(t, span(rows, ld, columns)),
-      *numbers = cuda_random<T>(t, rows * columns, 1);
-    for (size_t i = 0; i < rows; i++)
-        for (size_t j = 0; j < columns; j++) x[i * ld + j] = numbers[i * columns + j];
+    T *x = cuda_output<T>(t, (batch - 1) * stride + span(rows, ld, columns)),
+      *numbers = cuda_random<T>(t, batch * rows * columns, 1);
+    for (size_t i = 0; i < batch * rows; i++)
+        for (size_t j = 0; j < columns; j++)
+            x[i / rows * stride + i % rows * ld + j] = numbers[i * columns + j];
     return x;
 }
 
@@ -115,25 +120,32 @@ template <class In, class Out>
 static void one(check *t, sgt_cuda_gemms *g, const product &p, bool apart = false)
 {
     const sgt_cuda_gemm_shape &s = p.s;
-    size_t size = span(s.m, s.ldd, s.n);
-    In *a = matrix<In>(t, rows_a(s), s.lda, columns_a(s)),
-       *b = matrix<In>(t, rows_b(s), s.ldb, columns_b(s));
-    Out *d = s.accumulate ? matrix<Out>(t, s.m, s.ldd, s.n) : cuda_output<Out>(t, size);
+    size_t batch = s.batch ? s.batch : 1, size = (batch - 1) * s.stride_d + span(s.m, s.ldd, s.n);
+    In *a = matrix<In>(t, rows_a(s), s.lda, columns_a(s), batch, s.stride_a),
+       *b = matrix<In>(t, rows_b(s), s.ldb, columns_b(s), batch, s.stride_b);
+    Out *d = s.accumulate ? matrix<Out>(t, s.m, s.ldd, s.n, batch, s.stride_d)
+                          : cuda_output<Out>(t, size);
     Out *bias = reads_bias(s) ? cuda_random<Out>(t, s.n, 1) : cuda_output<Out>(t, s.n);
-    Out *aux = s.epilogue == SGT_EPILOGUE_DGELU ? matrix<Out>(t, s.m, s.ldd, s.n)
+    Out *aux = s.epilogue == SGT_EPILOGUE_DGELU ? matrix<Out>(t, s.m, s.ldd, s.n, 1, 0)
                                                 : cuda_output<Out>(t, size);
-    check_at(t, "%zu x %zu x %zu, %c%c, rows %zu %zu %zu, epilogue %d%s%s%s", s.m, s.n, s.k,
-             s.trans_a ? 't' : 'n', s.trans_b ? 't' : 'n', s.lda, s.ldb, s.ldd, (int)s.epilogue,
-             s.accumulate ? ", added" : "", s.tf32 ? ", tf32" : "",
+    check_at(t, "%zu of %zu x %zu x %zu, %c%c, rows %zu %zu %zu, epilogue %d%s%s%s", batch, s.m,
+             s.n, s.k, s.trans_a ? 't' : 'n', s.trans_b ? 't' : 'n', s.lda, s.ldb, s.ldd,
+             (int)s.epilogue, s.accumulate ? ", added" : "", s.tf32 ? ", tf32" : "",
              sizeof(Out) != sizeof(In) ? ", to f32" : "");
 
-    operands o = {cuda_floats(t, a, span(rows_a(s), s.lda, columns_a(s))),
-                  cuda_floats(t, b, span(rows_b(s), s.ldb, columns_b(s))),
-                  reads_bias(s) ? cuda_floats(t, bias, s.n) : nullptr, cuda_floats(t, aux, size),
-                  cuda_floats(t, d, size)};
-    results want = {check_output(t, size), check_output(t, size), check_doubles(t, size),
-                    check_doubles(t, size)};
-    reference(p, o, want);
+    operands o = {
+        cuda_floats(t, a, (batch - 1) * s.stride_a + span(rows_a(s), s.lda, columns_a(s))),
+        cuda_floats(t, b, (batch - 1) * s.stride_b + span(rows_b(s), s.ldb, columns_b(s))),
+        reads_bias(s) ? cuda_floats(t, bias, s.n) : nullptr, cuda_floats(t, aux, size),
+        cuda_floats(t, d, size)};
+    const results want = {check_output(t, size), check_output(t, size), check_doubles(t, size),
+                          check_doubles(t, size)};
+    results each = want;
+    for (size_t z = 0; z < batch; z++) {
+        reference(p, o, each);
+        o.a += s.stride_a, o.b += s.stride_b, o.d += s.stride_d;
+        each.d += s.stride_d, each.d_bound += s.stride_d;
+    }
 
     const sgt_cuda_gemm *plan;
     sgt_error err;
@@ -143,8 +155,8 @@ static void one(check *t, sgt_cuda_gemms *g, const product &p, bool apart = fals
     }
     Out *whole = apart ? cuda_output<Out>(t, size) : d, *onto = d;
     if (apart)
-        sgt_cuda_gemm_run_mixed(plan, nullptr, cuda_there(t, d = whole), 1, cuda_there(t, a),
-                                cuda_there(t, b), 1, cuda_there(t, onto));
+        sgt_cuda_gemm_run_mixed(plan, nullptr, cuda_there(t, d = whole), p.f, cuda_there(t, a),
+                                cuda_there(t, b), p.h, cuda_there(t, onto));
     else run(t, plan, d, a, b, bias, aux);
     cuda_sync(t);
     if (sgt_cuda_check(&err) < 0) check_fail(t, "%s", err.text);
@@ -171,6 +183,7 @@ static product make(size_t m, size_t n, size_t k, int trans_a, int trans_b, size
     p.s.trans_a = trans_a, p.s.trans_b = trans_b;
     p.s.lda = (trans_a ? m : k) + gap, p.s.ldb = (trans_b ? k : n) + 2 * gap, p.s.ldd = n + gap;
     p.s.type = type, p.s.out = out;
+    p.f = p.h = 1;
     return p;
 }
 
@@ -277,40 +290,34 @@ CUDA_CASE(cublaslt_tf32_asked)
 }
 
 /* Three products with gaps between them in all three arrays. The gaps of D must keep their bits. */
+static void make_three(sgt_cuda_gemm_shape &s)
+{
+    s.batch = 3, s.stride_a = span(rows_a(s), s.lda, columns_a(s)) + 4,
+    s.stride_b = span(rows_b(s), s.ldb, columns_b(s)) + 9, s.stride_d = span(s.m, s.ldd, s.n) + 2;
+}
+
 template <class In> static void batch(check *t)
 {
-    const size_t count = 3;
     sgt_cuda_gemms *g = open_gemms(t, 0);
     for (int kind = 0; kind < 4 && g; kind++) {
         product p = make(9, 8, 5, kind & 1, kind >> 1, 1, Type<In>::id, Type<In>::id);
-        sgt_cuda_gemm_shape &s = p.s;
-        size_t size_a = span(rows_a(s), s.lda, columns_a(s)),
-               size_b = span(rows_b(s), s.ldb, columns_b(s));
-        size_t size_d = span(s.m, s.ldd, s.n);
-        s.batch = count, s.stride_a = size_a + 4, s.stride_b = size_b + 9, s.stride_d = size_d + 2;
-        size_t all_d = (count - 1) * s.stride_d + size_d;
-        In *a = cuda_random<In>(t, (count - 1) * s.stride_a + size_a, 1);
-        In *b = cuda_random<In>(t, (count - 1) * s.stride_b + size_b, 1),
-           *d = cuda_output<In>(t, all_d);
-        float *want = check_output(t, all_d);
-        double *bound = check_doubles(t, all_d);
-        const float *all_a = cuda_floats(t, a, (count - 1) * s.stride_a + size_a);
-        const float *all_b = cuda_floats(t, b, (count - 1) * s.stride_b + size_b);
-        for (size_t x = 0; x < count; x++) {
-            operands o = {all_a + x * s.stride_a, all_b + x * s.stride_b, nullptr, nullptr,
-                          nullptr};
-            results r = {want + x * s.stride_d, nullptr, bound + x * s.stride_d, nullptr};
-            reference(p, o, r);
-        }
-        const sgt_cuda_gemm *plan;
-        sgt_error err;
-        check_at(t, "batch of %zu, %d", count, kind);
-        if (sgt_cuda_gemm_plan(&plan, g, &s, &err) < 0) check_fail(t, "no plan: %s", err.text);
-        else run(t, plan, d, a, b);
-        cuda_sync(t);
-        compare(t, "D", d, want, bound, all_d);
+        make_three(p.s);
+        one<In, In>(t, g, p);
     }
     sgt_cuda_gemms_close(g);
 }
 
+/* D = f A B + h C, as in Muon's update. */
+template <class In> static void mixed(check *t)
+{
+    sgt_cuda_gemms *g = open_gemms(t, 0);
+    product p = make(24, 16, 33, 0, 0, 0, Type<In>::id, Type<In>::id);
+    make_three(p.s);
+    p.s.accumulate = 1;
+    p.f = 2.0315f, p.h = -4.775f;
+    if (g) one<In, In>(t, g, p, true);
+    sgt_cuda_gemms_close(g);
+}
+
 CUDA_CASES_BY_TYPE(cublaslt_batch, batch)
+CUDA_CASES_BY_TYPE(cublaslt_mixed, mixed)

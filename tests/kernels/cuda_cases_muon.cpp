@@ -1,8 +1,5 @@
 /* cuda_cases_muon.cpp: each pass of Muon's update on the device. tests/step/muon.c tests the whole
  * update. */
-#include "kernels/cuda/gemm.h"
-#include "kernels/cuda/runtime.h"
-#include "kernels/muon.h"
 #include "tests/kernels/cuda_types.h"
 
 static const size_t sizes[] = {1, 3, 4, 5, 133, 1024, 1027, 66003};
@@ -128,51 +125,3 @@ template <class T> static void update(check *t)
 }
 
 CUDA_CASES_BY_TYPE(cuda_muon_update, update)
-
-/* D = f A B + h C, rounded once, for three products in one call. */
-template <class T> static void mixed(check *t)
-{
-    const size_t m = 24, n = 16, k = 33, each = m * n;
-    const float f = 2.0315f, h = -4.775f;
-    sgt_cuda_gemms_options o = {};
-    sgt_cuda_gemm_shape s = {};
-    sgt_cuda_gemms *products;
-    const sgt_cuda_gemm *plan;
-    sgt_error err;
-    T *a = cuda_random<T>(t, 3 * m * k, 1), *b = cuda_random<T>(t, 3 * k * n, 1),
-      *c = cuda_random<T>(t, 3 * each, 1), *d = cuda_output<T>(t, 3 * each);
-    float *as = cuda_floats(t, a, 3 * m * k), *bs = cuda_floats(t, b, 3 * k * n),
-          *cs = cuda_floats(t, c, 3 * each), *want = check_output(t, 3 * each);
-    double *bound = check_doubles(t, 3 * each);
-    o.device = "under test";
-    s.m = m, s.n = n, s.k = k, s.lda = k, s.ldb = n, s.ldd = n;
-    s.type = s.out = Type<T>::id;
-    s.accumulate = 1;
-    s.batch = 3, s.stride_a = m * k, s.stride_b = k * n, s.stride_d = each;
-    check_at(t, "three products");
-    if (sgt_cuda_gemms_open(&products, &o, &err) < 0) {
-        check_fail(t, "%s", err.text);
-        return;
-    }
-    if (sgt_cuda_gemm_plan(&plan, products, &s, &err) < 0) check_fail(t, "%s", err.text);
-    else
-        sgt_cuda_gemm_run_mixed(plan, nullptr, cuda_there(t, d), f, cuda_there(t, a),
-                                cuda_there(t, b), h, cuda_there(t, c));
-    cuda_sync(t);
-    for (size_t i = 0; i < 3 * each; i++) {
-        size_t row = i / n, column = i / each * k * n + i % n;
-        double sum = 0, terms = fabs((double)h * cs[i]);
-        for (size_t x = 0; x < k; x++) {
-            double product = (double)as[row * k + x] * bs[column + x * n];
-            sum += product;
-            terms += fabs(f * product);
-        }
-        want[i] = (float)(f * sum + h * cs[i]);
-        bound[i] = (double)(k + 3) * UNIT * terms;
-    }
-    stored_as<T>(bound, want, 3 * each);
-    check_close(t, "D", cuda_floats(t, d, 3 * each), want, bound, 3 * each);
-    sgt_cuda_gemms_close(products);
-}
-
-CUDA_CASES_BY_TYPE(cublaslt_mixed, mixed)
