@@ -688,7 +688,8 @@ static int read_dictionary(sgt_parquet *p, const sgt_parquet_head *h, sgt_error 
 {
     if (p->dictionary) return damaged(p, p->at, "damaged: a second dictionary", err);
     sgt_parquet_page page = {.head = *h, .codec = p->groups[p->group].codec, .column = p->column};
-    page.column.levels = 0; /* no levels: a dictionary has no null strings */
+    /* a dictionary contains no null strings, so it has no definition levels */
+    page.column.levels = 0;
     uint8_t *packed;
     int rc = sgt_parquet_shared_new(&p->dictionary, &page, &packed, err);
     if (h->rows) p->word = (double)h->unpacked / (double)h->rows;

@@ -16,7 +16,8 @@ __asm__(".section .rodata\n"
 /* Hidden visibility avoids access through the global offset table; on aarch64, binutils 2.40 loses
  * local names there. */
 #define HIDDEN __attribute__((visibility("hidden")))
-/* GPT-2: the two ids of each merge, followed by the factors of the table of pairs */
+/* GPT-2's tables: the two ids of each merge, then the precomputed factors of the hash table of
+ * pairs (vocab.h) */
 extern const uint16_t sgt_gpt2_tables[] HIDDEN;
 
 #define GPT2_MERGES 50000
