@@ -275,9 +275,9 @@ template <int DP, class T> DEV void left(Operand<T> &a, const T *tile, int row, 
     a.read(tile + (row + lane % 16) * PITCH<T, DP> + (2 * k + lane / 16) * PER16<T>);
 }
 
-// Do step k of the product own x tile^T. For each of M groups of 16 rows, add to c[m] (16, N*8) the
-// product of a[m] and the columns of step k in N*8 rows of the tile. All groups share each read of
-// the tile.
+// Do step k of multiplying the block's own rows by tile^T. For each of M groups of 16 rows, add to
+// c[m] (16, N*8) the product of a[m] and the columns of step k in N*8 rows of the tile. All groups
+// share each read of the tile.
 template <class T, int DP, int M, int N>
 DEV void times_rows(float (&c)[M][N][4], const Operand<T> (&a)[M], const T *tile, int k)
 {

@@ -21,20 +21,20 @@ enum {
 
 typedef sgt_cudnn_desc desc;
 
-/* A graph, and the plan that runs it. If a call fails, the later calls do nothing, and plan_graph
- * returns the failure. */
+/* A graph of operations, and the plan that runs it. If a call fails, later calls do nothing, and
+ * plan_graph returns the failure. */
 typedef struct graph {
     const sgt_cudnn_attention_options *o;
     const sgt_cudnn *api;
     sgt_cudnn_handle handle;
     desc ops[OPS], descs[DESCS]; /* descs: all descriptors that the graph owns */
     int op_count, desc_count;
-    const char *making; /* what is being created, for messages */
-    int64_t last_uid;   /* last uid that was given to a tensor inside the graph */
+    const char *making; /* name of what is being created, for error messages */
+    int64_t last_uid;   /* last uid given to a tensor that exists only in the graph */
     int rc;
     sgt_error *err;
     desc plan;        /* owned by the graph */
-    size_t workspace; /* bytes of device memory that a run needs */
+    size_t workspace; /* bytes of device memory per run */
 } graph;
 
 struct sgt_cudnn_attention {
@@ -42,7 +42,7 @@ struct sgt_cudnn_attention {
     const sgt_cudnn *api;
     sgt_cudnn_handle handle;
     graph forward, backward;
-    /* scalar inputs of the graphs: 1/sqrt(D), -inf, and 1 (no dropout) */
+    /* scalar inputs of the graphs: scale is 1/sqrt(D), masked is -inf, kept is 1 (no dropout) */
     float scale, masked, kept;
     sgt_error failed; /* error of the first run that cuDNN refused */
 };
@@ -91,7 +91,8 @@ static void finalize(graph *g, desc d)
     if (g->rc == SGT_OK) ok(g, g->api->BackendFinalize(d));
 }
 
-/* Destroy the graph's descriptors down to `count`, those first that refer to others. */
+/* Destroy the graph's newest descriptors until only `count` are left. Descriptors that refer to
+ * others are newer, so they are destroyed first. */
 static void destroy(graph *g, int count)
 {
     while (g->desc_count > count) g->api->BackendDestroyDescriptor(g->descs[--g->desc_count]);
@@ -99,21 +100,21 @@ static void destroy(graph *g, int count)
 
 /* ---- tensors: B sequences of H heads; strides are in numbers ---- */
 
-/* Unique ids of the tensors that have memory, or a value on the host. Tensors that exist only
- * inside the graph have uid 0 here, and get one from the graph. */
+/* Unique ids of the tensors that are in device memory or have a value on the host. Tensors that
+ * exist only inside the graph have uid 0 (INSIDE) here. tensor() gives them ids of their own. */
 enum uid { INSIDE, Q, K, V, O, LSE, DO, DQ, DK, DV, DELTA, DQ_SUMS, SCALE, MASKED, KEPT, UIDS };
-enum { VIRTUAL = 1000 }; /* uids above this are of tensors inside the graph */
+enum { VIRTUAL = 1000 }; /* tensors inside the graph have uids above this */
 
 enum form {
     PACKED,            /* q, k or v, a third of qkv (B, T, 3, H, D) */
-    PACKED_TRANSPOSED, /* the same with each head transposed, as (D, T) */
+    PACKED_TRANSPOSED, /* as PACKED, but each head is transposed to (D, T) */
     JOINED,            /* out or dout (B, T, H, D) */
     PRODUCT,           /* dout * out */
     ROWS,              /* one number per query (B, H, T) */
     PAIRS,             /* one number per query and key (B, H, T, T) */
     PAIRS_TRANSPOSED,  /* one number per key and query */
-    /* sums of dQ (B, H, T, D), in the order in which the tensor cores of cuDNN's engines write
-     * them */
+    /* sums of dQ (B, H, T, D), in the order in which cuDNN's engines write them from tensor
+     * cores */
     SUMS,
     SCALAR /* one number on the host */
 };
@@ -168,7 +169,8 @@ static desc scalar(graph *g, enum uid uid) { return tensor(g, uid, SCALAR, N(DAT
 /* ---- operations: one descriptor for the function, another for its operands. Arithmetic is
  * float32. ---- */
 
-/* Add an operation with up to five operands; those that are NULL are left out. */
+/* An operand of an operation: the name of an attribute, and the tensor or function that it is set
+ * to. add_operation leaves out an operand if x is NULL. */
 typedef struct operand {
     int name;
     desc x;
@@ -185,7 +187,7 @@ static void add_operation(graph *g, int type, const char *what, const operand *o
     g->ops[g->op_count++] = op;
 }
 
-/* Add the operation c = a b. Like the following functions, return its result. */
+/* Add the operation c = a b. This function and the following ones return the operation's result. */
 static desc matmul(graph *g, desc a, desc b, desc c)
 {
     desc how = make(g, N(BACKEND_MATMUL_DESCRIPTOR), "matrix product");
@@ -200,8 +202,8 @@ static desc matmul(graph *g, desc a, desc b, desc c)
     return c;
 }
 
-/* Add the operation y = f(x), f(x, b) or f(x, b, t). b and t may be NULL; a negative axis means
- * none. `math` is the type of the arithmetic. */
+/* Add the operation y = f(x), f(x, b) or f(x, b, t). b and t are NULL if f does not take them. A
+ * negative axis means that f has none. `math` is the type of the arithmetic. */
 static desc pointwise(graph *g, int mode, int math, int64_t axis, desc x, desc b, desc t, desc y)
 {
     desc how = make(g, N(BACKEND_POINTWISE_DESCRIPTOR), "pointwise operation");
@@ -254,7 +256,7 @@ static desc reshape(graph *g, desc x, desc y)
     return y;
 }
 
-/* Return x if query >= key, else -inf. */
+/* Return a tensor that is x if query >= key, else -inf. */
 static desc causal(graph *g, desc x)
 {
     desc query = tensor(g, INSIDE, PAIRS, N(DATA_INT32)),
@@ -273,8 +275,8 @@ static desc causal(graph *g, desc x)
  * their tensors. The graphs here follow, operation for operation, those that cuDNN's own frontend
  * builds for attention with a causal mask. */
 
-/* Describe out = softmax(causal(scale Q K')) V, and lse, the logarithm of the sum of exponentials
- * of each row. The probabilities are rounded to 16 bits before they are multiplied by V. */
+/* Describe out = softmax(causal(scale Q K')) V, and lse, the logarithm of each row's sum of
+ * exponentials. The probabilities are rounded to 16 bits before they are multiplied by V. */
 static void describe_forward(graph *g)
 {
     desc q = half(g, Q, PACKED), kt = half(g, K, PACKED_TRANSPOSED), v = half(g, V, PACKED);
@@ -289,8 +291,9 @@ static void describe_forward(graph *g)
     matmul(g, p, v, half(g, O, JOINED));
 }
 
-/* Describe delta_i = dout_i.out_i, which cuDNN stores in the caller's workspace. The graph that
- * cuDNN recognizes multiplies delta by a factor for dropout, which is 1 here. */
+/* Describe delta_i = dout_i.out_i. cuDNN stores delta in the caller's workspace. The graph
+ * multiplies delta by a dropout factor of 1, because cuDNN recognizes only a graph with this
+ * factor. */
 static desc describe_delta(graph *g, desc dout)
 {
     desc both = apply(g, N(POINTWISE_MUL), dout, half(g, O, JOINED), inside(g, PRODUCT));
@@ -298,9 +301,9 @@ static desc describe_delta(graph *g, desc dout)
     return apply(g, N(POINTWISE_MUL), sum, scalar(g, KEPT), tensor(g, DELTA, ROWS, N(DATA_FLOAT)));
 }
 
-/* Describe dQ = dS K. If deterministic, dQ is written at once, in a fixed order, from a dS in the
- * engine's workspace. Otherwise blocks of keys add to dQ's sums in any order, as floats in the
- * caller's workspace. */
+/* Describe dQ = dS K. If results must be deterministic, the engine writes dQ at once, in a fixed
+ * order, from a dS in its own workspace. Otherwise, blocks of keys add to the sums of dQ in any
+ * order. These sums are floats in the caller's workspace. */
 static void describe_dq(graph *g, desc ds, desc kt)
 {
     desc k = reshape(g, kt, inside(g, PACKED)), dq = half(g, DQ, PACKED);
@@ -310,7 +313,7 @@ static void describe_dq(graph *g, desc ds, desc kt)
               NULL, dq);
 }
 
-/* Describe the gradients. * multiplies element by element; ' is a transpose:
+/* Describe the gradients. In these formulas, * multiplies element by element, and ' is a transpose:
  *   P = exp(causal(scale Q K' - lse))
  *   dV = P' dout    dS = scale P*(dout V' - delta)    dQ = dS K    dK = dS' Q */
 static void describe_backward(graph *g)
@@ -333,8 +336,8 @@ static void describe_backward(graph *g)
 
 /* ---- the plan ---- */
 
-/* Get the engine configurations that one mode of the heuristics offers, and return their number. A
- * mode may offer none; that is not an error. */
+/* Get the engine configurations that one mode of the heuristics offers, and return their number. If
+ * a mode offers none, that is not an error. */
 static int offers(graph *g, desc operations, int mode, desc config[OFFERS])
 {
     int64_t count = 0;
@@ -352,8 +355,8 @@ static int offers(graph *g, desc operations, int mode, desc config[OFFERS])
 }
 
 /* Return whether an engine gives the same bits each time, that is, does not declare itself
- * nondeterministic. Attention's engines never declare themselves nondeterministic. If deterministic
- * results are requested, the graph describes dQ so that they sum in a fixed order. */
+ * nondeterministic. Engines for attention never declare themselves nondeterministic. For them,
+ * describe_dq describes a graph in which dQ is summed in a fixed order. */
 static int reproducible(graph *g, desc config)
 {
     int notes[N(NUMERICAL_NOTE_TYPE_COUNT) + 16];
@@ -367,14 +370,14 @@ static int reproducible(graph *g, desc config)
     return 1;
 }
 
-/* Try to create a plan from a configuration. Return 0 if its engine cannot run the graph after all,
- * with the reason in *err. */
+/* Try to create a plan from a configuration. Return 1 if there is one. If the engine cannot run the
+ * graph after all, return 0 with the reason in *err. */
 static int try_config(graph *g, desc config, sgt_error *err)
 {
     int64_t count = 0, bytes = 0;
     int first = g->desc_count;
     sgt_error *kept = g->err;
-    g->err = err; /* if a configuration fails, the graph has not failed */
+    g->err = err; /* a failed configuration must not make the whole graph fail */
     g->plan = make(g, N(BACKEND_EXECUTION_PLAN_DESCRIPTOR), "execution plan");
     set(g, g->plan, N(ATTR_EXECUTION_PLAN_HANDLE), N(TYPE_HANDLE), 1, &g->handle);
     set_desc(g, g->plan, N(ATTR_EXECUTION_PLAN_ENGINE_CONFIG), config);
@@ -388,9 +391,9 @@ static int try_config(graph *g, desc config, sgt_error *err)
     return 0;
 }
 
-/* Choose the first configuration, in the order of the heuristics, that can become a plan.
- * Deterministic attention skips configurations that declare themselves nondeterministic. `what`
- * names the computation in error messages. */
+/* Choose the first configuration, in the order of the heuristics, that can become a plan. If
+ * results must be deterministic, skip configurations that declare themselves nondeterministic.
+ * `what` names the computation in error messages. */
 static int plan_graph(graph *g, const char *what)
 {
     static const int modes[] = {N(HEUR_MODE_A), N(HEUR_MODE_FALLBACK)};
@@ -434,7 +437,7 @@ static int check_options(const sgt_cudnn_attention_options *o, sgt_error *err)
     if (o->T < 2)
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "cuDNN: fused attention takes 2 tokens or more, not 1");
-    size_t most = (size_t)1 << 62; /* limit on the numbers in (B, H, T, T) and qkv */
+    size_t most = (size_t)1 << 62; /* maximum count of numbers in (B, H, T, T), and in qkv */
     if (o->T > UINT32_MAX || o->B > most / o->T / o->T / o->H ||
         o->B > most / o->T / o->H / o->D / 3)
         return sgt_fail(err, SGT_EUSAGE, "cuDNN: attention over too much");
@@ -501,7 +504,7 @@ void sgt_cudnn_attention_close(sgt_cudnn_attention *a)
     free(a);
 }
 
-/* ---- workspace: the sums of the backward pass first, then the engine's own memory ---- */
+/* ---- workspace: first the sums of the backward pass, then the engine's own memory ---- */
 
 static size_t round_up(size_t n) { return (n + 255) / 256 * 256; }
 
@@ -534,7 +537,8 @@ static void put(pack *p, enum uid uid, const void *at)
 {
     assert(p->count < UIDS);
     p->uid[p->count] = uid;
-    /* cuDNN's interface has no const pointers, but cuDNN does not write to a graph's inputs */
+    /* The cast is safe, because cuDNN does not write to a graph's inputs. Its interface has no
+     * const pointers. */
     p->at[p->count++] = (void *)at;
 }
 
@@ -566,8 +570,8 @@ static int execute(sgt_cudnn_attention *a, desc d, sgt_cuda_stream s, const grap
     return status;
 }
 
-/* Run a plan. A variant pack cannot be changed once it is finalized, so each run creates a new one,
- * which takes 0.3 us and only host memory. */
+/* Run a plan. A variant pack (the addresses of a run's tensors) cannot be changed once it is
+ * finalized, so each run creates a new one. This takes 0.3 us and only host memory. */
 static void run(sgt_cudnn_attention *a, const char *what, sgt_cuda_stream s, const graph *g,
                 const pack *p, void *workspace)
 {
