@@ -18,7 +18,7 @@ BUDGET = {
     "tools": 13556,
     "tests": 49281,
     "manuals": 1732,
-    "pages": 1331,
+    "pages": 1330,
 }
 HEADERS = {"loader/sgt_loader.h": 300, "tokenize/sgt_tokenize.h": 220}  # lines of public headers
 DATA = set(
