@@ -98,7 +98,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) embed_join_kernel(
     int first = blockIdx.x * CHUNK, end = first + CHUNK;
     if (end >= a.n || a.sorted[end] != a.sorted[end - 1]) return; // no run continues
     int id = a.sorted[end - 1];
-    // If the run began before this chunk, another block completes it.
+    // If the run began before this chunk, another block completes the run.
     if (first > 0 && a.sorted[first] == id && a.sorted[first - 1] == id) return;
     for (int c = threadIdx.x; c < a.C; c += THREADS) {
         float total = a.partial[(size_t)blockIdx.x * 2 * a.C + a.C + c], x[JOINED];

@@ -18,10 +18,10 @@ DEV float minus_2u(float x)
 struct Tanh {
     static DEV float value(float x) { return x / (1 + dev::exp2_fast(minus_2u(x))); }
 
-    // Return the derivative of x s, where s = 1/(1 + e) and e = exp(-2u). The derivative is s + x
-    // s', where s' = 2 u' e s^2. x is limited to +-16: the derivative is 0 or 1 well before that,
-    // and u' would grow too large. e is kept below 2^120, so that s^2 e is about 2^-120 and not 0
-    // times infinity.
+    // Return the derivative of GELU(x) = x s, where s = 1/(1 + e) and e = exp(-2u). The derivative
+    // is s + x s', where s' = 2 u' e s^2. x is limited to +-16, because the derivative is 0 or 1
+    // well before that, and u' would grow too large. e is kept below 2^120, so that s^2 e is about
+    // 2^-120 and not 0 times infinity.
     static DEV float slope(float x)
     {
         x = x > 16 ? 16 : x < -16 ? -16 : x;
