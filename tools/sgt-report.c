@@ -129,7 +129,7 @@ int main(int argc, char **argv)
     if (count > REPORT_RUNS)
         sgt_usage(&program, "one page holds %d runs at most, not %d", REPORT_RUNS, count);
     if (o.out && !strcmp(o.out, "-"))
-        sgt_usage(&program, "--output -: a page is a file (./- names one called -)");
+        sgt_usage(&program, "--output -: the page must be a file (./- names a file called -)");
     sgt_notice notice = sgt_talk_notice(program.name, o.quiet);
     report r = {.runs = calloc((size_t)count, sizeof *r.runs),
                 .count = (size_t)count,

@@ -73,7 +73,7 @@ stdout_has '[505,734,1115,1440]'     # one two three four
 
 # Options at and beyond their bounds.
 run_failure_about 'set/train_00000' sgt-inspect set --batch 0 --seq-len 9
-run_usage '--batch 4611686018427387904: batches of 8 rows end before that' \
+run_usage '--batch 4611686018427387904: too large for batches of 8 rows' \
     sgt-inspect set --batch 4611686018427387904 --batch-size 8 --seq-len 4
 run_usage '--batch x: expected a whole number, or two as in 100:20, the second at least 1' sgt-inspect set --batch x
 run_usage '--seq-len 0: must be from 1 to 1048576' sgt-inspect set --batch 0 --seq-len 0

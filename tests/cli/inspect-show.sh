@@ -127,7 +127,7 @@ echo '{}' > run/step-00000001/config.json
 : > run/step-00000001/model.safetensors
 known run/step-00000001/model.safetensors 'part of a checkpoint, not a shard: pass run/step-00000001/'
 known few/manifest.json 'part of a set of shards, not a shard: pass few/'
-known few/train_000000.idx 'where the documents of a shard begin: pass few/train_000000.bin'
+known few/train_000000.idx 'an index of documents, not a shard: pass few/train_000000.bin'
 printf '%%PDF-1.4' > paper
 known paper 'a PDF, not 16-bit tokens (sgt-tokenize makes tokens of text)'
 echo '{"step": 1' > half.jsonl
@@ -142,7 +142,7 @@ run 1 sgt-inspect empty
 stderr_is 'sgt-inspect: empty: no shards, train_NNNNNN.bin or val_NNNNNN.bin (sgt-tokenize INPUT... OUT/ makes them)'
 run_failure 'empty: no shards, val_NNNNNN.bin (sgt-tokenize INPUT... OUT/ makes them)' sgt-inspect empty --split val
 mkdir empty/.work
-run_failure 'empty: no shards yet: unfinished (the same command again finishes it)' sgt-inspect empty
+run_failure 'empty: no shard is complete yet (run the same command again)' sgt-inspect empty
 mkdir bad
 printf 'no shard at all\n' > bad/train_000000.bin
 run_failure_about 'bad/train_000000.bin: at byte 0: magic number' sgt-inspect bad

@@ -91,7 +91,7 @@ run_failure_like '^sgt-inspect: hurt/train_000000.bin: made with a vocabulary th
 # A complete shard next to .work, without a manifest, is reported as an unfinished set.
 mkdir half half/.work
 cp out/train_000000.bin out/train_000000.idx half
-run_prints 'half: a set of shards, unfinished (the same command again finishes it)' sgt-inspect half
+run_prints 'half: a set of shards, unfinished (run the same command again to finish it)' sgt-inspect half
 run_prints '"unfinished": true' sgt-inspect half --json
 
 # Sets with several faults.
@@ -153,7 +153,7 @@ stderr_lines 3
 # The manifest's totals differ from its shards, or from sources.jsonl.
 damage large
 sed '/"totals"/,$ s/"documents": [0-9]*/"documents": 7/' large/manifest.json > hurt/manifest.json
-found_like 'manifest.json: totals say 7 documents, of its shards it says [0-9]+$'
+found_like 'manifest.json: totals say 7 documents, its shards say [0-9]+$'
 cp large/manifest.json hurt
 sed '/"totals"/,$ s/"tokens": [0-9]*/"tokens": 7/' large/manifest.json > hurt/manifest.json
 found_like 'manifest.json: totals say 7 tokens, its shards hold [0-9]+$'

@@ -55,7 +55,7 @@ run_usage 'expected RUN/... (such as: sgt-report run/)' sgt-report
 run_usage 'one page holds 24 runs at most, not 25' sgt-report $(seq 25)
 run_failure 'nowhere: No such file or directory' sgt-report nowhere
 mkdir empty
-run_failure 'empty: no run of sgt-train: no log.jsonl in it (a report is made of what --run named)' sgt-report empty
+run_failure 'empty: not a run of sgt-train: it has no log.jsonl (pass the folder that --run named)' sgt-report empty
 mkdir odd
 mkfifo odd/log.jsonl
 run_failure 'odd/log.jsonl: is not a regular file' sgt-report odd
@@ -102,7 +102,7 @@ run_prints '{"report": "both.html", "replaced": false, "runs": [' sgt-report --j
 mkdir second/report.html
 run_failure_like '^sgt-report: second/report.html: .* \(-o FILE puts the page elsewhere\)$' sgt-report second
 run_usage '--output: needs a value (FILE)' sgt-report -o '' plain
-run_usage '--output -: a page is a file (./- names one called -)' sgt-report -o - plain
+run_usage '--output -: the page must be a file (./- names a file called -)' sgt-report -o - plain
 absent -
 rm -r second report.html plain/report.html
 
@@ -261,10 +261,10 @@ echo elsewhere > grows/owner # a process of another machine
 touch grows/log.jsonl
 report grows
 grep -qx '<meta http-equiv="refresh" content="30">' report.html || fail 'the page does not reload itself'
-grep -qE '<li>The run seems to go on: its log lacks steps, and grew [0-9]+ s ago.' report.html || fail 'it is not said that the run goes on'
+grep -qE '<li>The run seems to be training: its log lacks steps, and grew [0-9]+ s ago.' report.html || fail 'it is not said that the run goes on'
 report plain grows
 grep -q '<meta http-equiv="refresh"' report.html || fail 'the page of two runs does not reload itself'
-rests() { ! grep -q 'http-equiv="refresh"\|seems to go on' report.html || fail "$1: the page reloads itself"; }
+rests() { ! grep -q 'http-equiv="refresh"\|seems to be training' report.html || fail "$1: the page reloads itself"; }
 touch -d 'now 100 seconds' grows/log.jsonl
 report grows
 grep -q '<meta http-equiv="refresh"' report.html || fail 'a clock that is two minutes ahead ends the run'
@@ -289,7 +289,7 @@ rm -r grows
 data d
 begun killed/log.jsonl sgt-train --quiet $small --steps 1000000 --run killed || fail 'it ended too early'
 report killed
-grep -q 'seems to go on' report.html || fail 'a run at work does not go on'
+grep -q 'seems to be training' report.html || fail 'a run at work does not go on'
 end_begun
 exists killed/owner
 report killed
@@ -435,7 +435,7 @@ shape loss-steps 'line s0' path | straight 100 || fail 'damage elsewhere'
 options half lr 0.5
 sed 's/"data_wait_ms":0.001/"data_wait_ms":40/; s/"ms_per_step":10/"ms_per_step":400/' plain/log.jsonl > half/log.jsonl
 report half
-says '10 % of the time went by waiting for batches: more --workers'
+says '10 % of the time was spent waiting for batches: more --workers'
 # A diverged run is reported in red (tests/train/test_advice.c says when).
 grave() { sed 's/<\/*code>//g' report.html | grep -qF -e "<li class=\"grave\">$1" || fail "not in red: $1"; }
 rise() { awk -v at="$1" '{ sub(/"loss":[0-9.]*/, "\"loss\":" (NR < at ? 10.8 : 5000)); print }' plain/log.jsonl; }

@@ -119,7 +119,7 @@ exists changing/train.bin.notes
 
 # Every program reports an unfinished set.
 run 0 sgt-tokenize $options --shards npy --rank 1 --ranks 2 corpus half
-run_failure 'half: no shards yet: unfinished (the same command again finishes it)' sgt-inspect half
+run_failure 'half: no shard is complete yet (run the same command again)' sgt-inspect half
 run_failure 'half: unfinished (the same sgt-tokenize command again finishes it)' sgt-bench loader half
 run_failure 'half: made with --shards npy, now not given (--force replaces it)' sgt-tokenize $options corpus half
 run 0 sgt-tokenize $options --shards npy --rank 0 --ranks 2 corpus half
@@ -127,11 +127,11 @@ same_folders half npy
 
 # Exports that are refused.
 run 1 sgt-inspect --export npy megatron new
-stderr_is "sgt-inspect: megatron: made for another trainer already: only sets of sgt's own shards are exported"
+stderr_is "sgt-inspect: megatron: already in another trainer's format: only sgt's own shards can be exported"
 run 1 sgt-inspect --export npy raw new
-stderr_is 'sgt-inspect: raw: has no manifest.json: only sets that sgt-tokenize made whole are exported'
+stderr_is 'sgt-inspect: raw: has no manifest.json: only complete sets of sgt-tokenize can be exported'
 run 1 sgt-inspect --export npy own/train_000000.bin new
-stderr_is 'sgt-inspect: own/train_000000.bin: has no manifest.json: only sets that sgt-tokenize made whole are exported'
+stderr_is 'sgt-inspect: own/train_000000.bin: has no manifest.json: only complete sets of sgt-tokenize can be exported'
 run_failure 'megatron: OUT is there already (name a new folder, or --force replaces the set in it)' \
     sgt-inspect --export npy own megatron
 echo x > file
@@ -158,7 +158,7 @@ same shards/train_000000.bin own/train_000000.bin
 mkdir -p busy/.work
 run 1 flock busy/.work/lock sgt-inspect --force --export npy own busy
 stderr_is 'sgt-inspect: busy: another program is at work here (wait for it)'
-run_usage 'own: is the set, and cannot be OUT (name a new folder)' sgt-inspect --force --export npy own own
+run_usage 'own: is the set itself, so it cannot be OUT (name a new folder)' sgt-inspect --force --export npy own own
 cp -r own hurt
 patch hurt/train_000000.bin 1500 7
 run 1 sgt-inspect --export npy hurt new

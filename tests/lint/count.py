@@ -15,7 +15,7 @@ BUDGET = {
     "loader": 6990,
     "train": 13321,
     "kernels": 10555,
-    "tools": 13556,
+    "tools": 13555,
     "tests": 49281,
     "manuals": 1732,
     "pages": 1330,

@@ -158,7 +158,7 @@ int inspect_batches(const inspect *o, sgt_error *err)
     d.inputs = calloc(2 * ids, sizeof *d.inputs);
     /* from + count cannot overflow, because inspect_span has checked it */
     if (from + count > INT64_MAX / d.info.batch)
-        rc = sgt_fail(err, SGT_EUSAGE, "--batch %s: batches of %" PRIu32 " rows end before that",
+        rc = sgt_fail(err, SGT_EUSAGE, "--batch %s: too large for batches of %" PRIu32 " rows",
                       o->batch, d.info.batch);
     else if (!d.inputs)
         rc = sgt_fail(err, SGT_ENOMEM,

@@ -35,16 +35,16 @@ static int check_set(const exporting *e, sgt_error *err)
 {
     const inspect_set *s = &e->set;
     if (is_same_folder(s->path, e->path))
-        return sgt_fail(err, SGT_EUSAGE, "%s: is the set, and cannot be OUT (name a new folder)",
-                        e->path);
+        return sgt_fail(err, SGT_EUSAGE,
+                        "%s: is the set itself, so it cannot be OUT (name a new folder)", e->path);
     if (!s->manifest.options)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: has no manifest.json: only sets that sgt-tokenize made whole are "
+                        "%s: has no manifest.json: only complete sets of sgt-tokenize can be "
                         "exported",
                         s->path);
     if (s->manifest.foreign)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: made for another trainer already: only sets of sgt's own shards are "
+                        "%s: already in another trainer's format: only sgt's own shards can be "
                         "exported",
                         s->path);
     return SGT_OK;

@@ -65,8 +65,7 @@ static int open_folder(inspect_set *s, const inspect *o, sgt_error *err)
     if (rc < 0 || s->set.count) return rc;
     if (s->unfinished)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: no shards yet: unfinished (the same command again finishes it)",
-                        s->path);
+                        "%s: no shard is complete yet (run the same command again)", s->path);
     if (s->manifest.options && !s->manifest.count && !o->split) return SGT_OK;
     return sgt_fail(err, SGT_EFORMAT,
                     "%s: no shards, %s_NNNNNN.bin (sgt-tokenize INPUT... OUT/ makes them)", s->path,
@@ -84,7 +83,7 @@ static int check_totals(const inspect_set *s, sgt_error *err)
     if (m->documents != s->documents)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s/manifest.json: totals say %" PRIu64
-                        " documents, of its shards it says %" PRIu64,
+                        " documents, its shards say %" PRIu64,
                         s->path, m->documents, s->documents);
     return SGT_OK;
 }
@@ -128,7 +127,7 @@ int inspect_known(const char *path, sgt_error *err)
              slash ? path : "./");
     const inspect_kind kind = inspect_find_kind(folder);
     if (fnmatch("?*.idx", name, 0) == 0)
-        return sgt_fail(err, SGT_EFORMAT, "%s: where the documents of a shard begin: pass %.*s.bin",
+        return sgt_fail(err, SGT_EFORMAT, "%s: an index of documents, not a shard: pass %.*s.bin",
                         path, (int)strlen(path) - 4, path);
     if (kind != INSPECT_SHARDS || sgt_folder_has(folder, "manifest.json"))
         return sgt_fail(err, SGT_EFORMAT, "%s: part of a %s, not a shard: pass %s", path,

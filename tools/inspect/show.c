@@ -102,7 +102,7 @@ int inspect_set_show(const inspect_set *s, const inspect *o, sgt_error *err)
     const char *what = "a set of shards without a manifest";
     if (!s->folder) what = "a shard of tokens";
     else if (s->unfinished)
-        what = "a set of shards, unfinished (the same command again finishes it)";
+        what = "a set of shards, unfinished (run the same command again to finish it)";
     else if (s->manifest.options) what = "a set of shards, made by sgt-tokenize";
     return sgt_print_result(o->json, o->quiet, s->path, what, set_json(s, o), err);
 }

@@ -131,7 +131,7 @@ static int add_line(sums *t, const char *line, size_t n, const char *path, sgt_e
     if (kept && kept != (uint64_t)documents)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: line %" PRIu64
-                        ": %lld documents, but before it are the fields of %" PRIu64,
+                        ": %lld documents, but the lines before it have fields of %" PRIu64,
                         path, t->lines, documents, kept);
     t->files++;
     t->documents += (uint64_t)documents;

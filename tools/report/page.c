@@ -521,8 +521,8 @@ static void put_notes(FILE *page, const report *r)
         if (l->half) put_item(page, r, i, 0, "The log's last line was half written.");
         if (r->runs[i].going)
             put_item(page, r, i, 0,
-                     "The run seems to go on: its log lacks steps, and grew %.0f s ago. This page "
-                     "reloads itself every %d s; sgt-report makes it anew.",
+                     "The run seems to be training: its log lacks steps, and grew %.0f s ago. This "
+                     "page reloads itself every %d s; run sgt-report again to update it.",
                      r->runs[i].idle, RELOAD);
     }
     fputs("</ul>\n", page);

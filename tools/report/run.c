@@ -34,7 +34,7 @@ static int check_folder(const char *path, sgt_error *err)
         return SGT_OK;
     return sgt_fail(
         err, SGT_EFORMAT,
-        "%s: no run of sgt-train: no log.jsonl in it (a report is made of what --run named)", path);
+        "%s: not a run of sgt-train: it has no log.jsonl (pass the folder that --run named)", path);
 }
 
 /* ---- log.jsonl; lines that are not a complete entry of a step are counted and skipped ---- */
@@ -409,7 +409,7 @@ static void judge_whole(report_run *r, const totals *t)
     else if (sgt_advice_gap(line, sizeof line, loss, noise, r->val_loss, val_noise))
         advise(r, 0, "%s", line);
     if (r->wait > WAITING && r->wait * r->seconds > AT_LEAST)
-        advise(r, 0, "%.0f %% of the time went by waiting for batches: %s", 100 * r->wait,
+        advise(r, 0, "%.0f %% of the time was spent waiting for batches: %s", 100 * r->wait,
                r->settings_known && r->settings.loader == SGT_READER_PRELOAD
                    ? "more --workers"
                    : "--loader preload or uring, or more --workers");
@@ -454,7 +454,7 @@ int report_run_sample(report_run *r, const sgt_stop *stop, sgt_error *err)
     if (!r->checkpoint) rc = sgt_fail(err, SGT_EFORMAT, "the run has no checkpoint yet");
     else if (r->parameters > MOST_PARAMETERS)
         rc = sgt_fail(err, SGT_EFORMAT,
-                      "the model has more than %d million parameters: sgt-sample lets it write",
+                      "the model has more than %d million parameters: use sgt-sample",
                       MOST_PARAMETERS / 1000000);
     if (rc == SGT_OK) rc = sample_model_find(&s.model, r->checkpoint, NULL, NULL, err);
     if (rc == SGT_OK) rc = sample_prompts_read(&s.prompts, &none, &none, err);
