@@ -20,8 +20,8 @@ static int does_not_work(void *library, int code, sgt_error *err)
     const char *text = NULL;
     void *f = dlsym(library, "cuGetErrorString");
     memcpy(&describe, &f, sizeof describe);
-    if (!f || describe(code, &text) != 0 || !text) text = "of no name";
-    return sgt_fail(err, SGT_EUNSUPPORTED, "no CUDA driver that works: it gave error %d, %s", code,
+    if (!f || describe(code, &text) != 0 || !text) text = "unknown error";
+    return sgt_fail(err, SGT_EUNSUPPORTED, "the CUDA driver does not work: error %d, %s", code,
                     text);
 }
 
@@ -54,8 +54,7 @@ int sgt_cuda_driver_ask(int *version, int *devices, sgt_error *err)
     char why[384]; /* not reported, because a machine without a CUDA driver is normal */
     void *library = sgt_library_open("libcuda.so.1", RTLD_NOW | RTLD_LOCAL, why, sizeof why);
     if (!library)
-        return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "no CUDA driver: libcuda.so.1 is not on this machine");
+        return sgt_fail(err, SGT_EUNSUPPORTED, "no CUDA driver: libcuda.so.1 was not found");
     int rc = ask(library, version, devices, err);
     /* On success, keep the library loaded. Loading and initializing it again would be slow, and the
      * CUDA runtime needs it next. */
@@ -66,9 +65,10 @@ int sgt_cuda_driver_ask(int *version, int *devices, sgt_error *err)
 int sgt_cuda_driver_serves(int version, int runtime, sgt_error *err)
 {
     if (!version || version / 1000 >= runtime / 1000) return SGT_OK;
-    return sgt_fail(err, SGT_EUNSUPPORTED,
-                    "the CUDA driver is for %d.%d, this build needs %d.0 (a newer driver)",
-                    version / 1000, version % 1000 / 10, runtime / 1000);
+    return sgt_fail(
+        err, SGT_EUNSUPPORTED,
+        "the CUDA driver supports CUDA %d.%d, but this build needs %d.0 (install a newer driver)",
+        version / 1000, version % 1000 / 10, runtime / 1000);
 }
 
 int sgt_cuda_device_serves(const char *name, int major, int minor, sgt_error *err)

@@ -77,7 +77,8 @@ static int choose_seq(eval *e, sgt_error *err)
 {
     uint32_t positions = e->model.shape.positions;
     if (o.seq > positions)
-        return sgt_fail(err, SGT_EUSAGE, "--seq-len %llu: the model has %u positions",
+        return sgt_fail(err, SGT_EUSAGE,
+                        "--seq-len %llu: the model has only %u positions (use a shorter --seq-len)",
                         (unsigned long long)o.seq, positions);
     e->seq = o.seq ? o.seq : trained_seq(e->model.path);
     if (!e->seq || e->seq > positions) e->seq = positions;

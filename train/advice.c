@@ -54,7 +54,7 @@ const char *sgt_advice_lr_outside(char *buf, size_t n, uint64_t parameters, uint
     if (!below && lr <= (rows > base ? sgt_advice_scale_lr(r.high, rows, base) : r.high))
         return NULL;
     snprintf(buf, n,
-             "lr %.3g is %s what models of about %.3g million parameters are trained with (%.3g to "
+             "lr %.3g is %s the usual rates for models of about %.3g million parameters (%.3g to "
              "%.3g)",
              lr, below ? "below" : "above", (double)r.parameters / 1e6, r.low, r.high);
     return buf;
@@ -66,13 +66,12 @@ const char *sgt_advice_not_finite(char *buf, size_t n, uint64_t step, double los
     if (isfinite(loss) && isfinite(grad_norm)) return NULL;
     double bad = isfinite(loss) ? grad_norm : loss;
     int other = isfinite(loss) && attention;
-    snprintf(
-        buf, n,
-        "step %llu: the %s is %s%s: start again with %s%san lr 10 times lower (--lr %.3g); look "
-        "at grad_norm in log.jsonl and at --grad-clip",
-        (unsigned long long)step, isfinite(loss) ? "gradient norm" : "loss",
-        isnan(bad) ? "not a number" : "infinite", other ? ", but the loss is finite" : "",
-        other ? attention : "", other ? ", or with " : "", lr / 10);
+    snprintf(buf, n,
+             "step %llu: the %s is %s%s: start again with %s%san lr 10 times lower (--lr %.3g); "
+             "see grad_norm in log.jsonl and --grad-clip",
+             (unsigned long long)step, isfinite(loss) ? "gradient norm" : "loss",
+             isnan(bad) ? "not a number" : "infinite", other ? ", but the loss is finite" : "",
+             other ? attention : "", other ? ", or with " : "", lr / 10);
     return buf;
 }
 
@@ -81,12 +80,11 @@ const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, 
 {
     double gap = val_loss - loss, noise = sqrt(loss_noise * loss_noise + val_noise * val_noise);
     if (!(gap > SGT_GAP_NOISE * noise && gap > SGT_GAP_PART * loss)) return NULL;
-    snprintf(
-        buf, n,
-        "the validation loss, %.4g, is above the training loss, %.4g, by more than their noise "
-        "(%.1g): the model learns its data by heart, or the texts for validation are of "
-        "another kind (more data, fewer --epochs, or --dropout 0.1)",
-        val_loss, loss, noise);
+    snprintf(buf, n,
+             "the validation loss, %.4g, exceeds the training loss, %.4g, by more than their noise "
+             "(%.1g): the model overfits, or the validation texts are of another kind (use more "
+             "data, fewer --epochs, or --dropout 0.1)",
+             val_loss, loss, noise);
     return buf;
 }
 
@@ -347,9 +345,9 @@ static int first_time(sgt_diagnosis *d, unsigned what, int there)
  * SGT_SPIKE_STEPS steps. */
 static const char *against_spike(uint64_t step)
 {
-    return step > SGT_SPIKE_STEPS ? "a low --grad-clip bounds such an update, and --skip-spikes 6 "
-                                    "leaves it out"
-                                  : "a low --grad-clip bounds such an update";
+    return step > SGT_SPIKE_STEPS ? "a low --grad-clip limits such an update, and --skip-spikes 6 "
+                                    "skips it"
+                                  : "a low --grad-clip limits such an update";
 }
 
 /* A flat loss is reported only while the scheduled rate is near --lr. During the warm-up or the
@@ -370,8 +368,8 @@ const char *sgt_diagnosis_step(sgt_diagnosis *d, char *buf, size_t n, uint64_t s
             snprintf(start, sizeof start, "%.4g at the first step", d->first);
         else snprintf(start, sizeof start, "%.4g over the first %d", d->start, SGT_MEAN_STEPS);
         snprintf(buf, n,
-                 "step %llu: diverged: the loss is above where it started; lower --lr (%.4g over "
-                 "the last %d steps, %s; --lr auto chooses a rate)",
+                 "step %llu: diverged: the loss is above its initial value: %.4g over the last %d "
+                 "steps, %s (lower --lr, or let --lr auto choose it)",
                  s, d->mean, SGT_MEAN_STEPS, start);
         return buf;
     }
@@ -385,28 +383,29 @@ const char *sgt_diagnosis_step(sgt_diagnosis *d, char *buf, size_t n, uint64_t s
     if (first_time(d, TOLD_HIGH, high && !d->above))
         snprintf(
             buf, n,
-            "step %llu: the lr is too high: the loss rose from %.4g to %.4g at first, where it "
-            "should fall: lower the lr 3 to 30 times (--lr %.3g to %.3g), or give --lr auto",
+            "step %llu: the lr is too high: the loss rose from %.4g to %.4g at the start, where it "
+            "should fall (lower the lr 3 to 30 times, --lr %.3g to %.3g, or use --lr auto)",
             s, d->from, d->from + d->rise, d->lr / 3, d->lr / 30);
     else if (first_time(d, TOLD_SWINGS, swings))
         snprintf(buf, n,
-                 "step %llu: the loss oscillates, up and down %d times in the last %d steps: lower "
-                 "the lr 2 to 10 times (--lr %.3g to %.3g)",
+                 "step %llu: the loss oscillates: it went up and down %d times in the last %d "
+                 "steps (lower the lr 2 to 10 times, --lr %.3g to %.3g)",
                  s, SGT_SWINGS, SGT_SWING_STEPS, d->lr / 2, d->lr / 10);
     else if (first_time(d, TOLD_FLAT, flat > 0))
         snprintf(buf, n,
-                 "step %llu: the loss has been flat for %u steps, at %.4g: raise the lr 2 to 10 "
-                 "times (--lr %.3g to %.3g)",
-                 s, d->blocks / 2 * d->block_steps, flat, 2 * d->lr, 10 * d->lr);
+                 "step %llu: the loss has stayed at %.4g for %u steps (raise the lr 2 to 10 "
+                 "times, --lr %.3g to %.3g)",
+                 s, flat, d->blocks / 2 * d->block_steps, 2 * d->lr, 10 * d->lr);
     else if (first_time(d, TOLD_SPIKE,
                         spiked && !d->above && !d->skipping && !(d->told & TOLD_SWINGS)))
-        snprintf(buf, n, "step %llu: the loss spikes: %.4g, %.2g above the steps around it: %s",
-                 (unsigned long long)d->spike, d->peak, d->peak - d->before,
-                 against_spike(d->spike));
+        snprintf(
+            buf, n,
+            "step %llu: the loss spikes: it is %.4g, which is %.2g above the steps around it (%s)",
+            (unsigned long long)d->spike, d->peak, d->peak - d->before, against_spike(d->spike));
     else if (first_time(d, TOLD_NORM, norm > 0 && !d->skipping))
         snprintf(buf, n,
-                 "step %llu: the gradient norm spikes: %.3g is %.0f times the median of the steps "
-                 "before: %s",
+                 "step %llu: the gradient norm spikes: %.3g is %.0f times the median of earlier "
+                 "steps (%s)",
                  s, grad_norm, grad_norm / norm, against_spike(step));
     else return NULL;
     return buf;

@@ -16,12 +16,11 @@ const char *const sgt_attention_words[] = {"auto", "own", "cudnn", "naive", NULL
 
 const sgt_variant sgt_variants[SGT_VARIANTS] = {
     {"attention-hopper",
-     "our attention is that for sm_90, by TMA and wgmma, with heads of 64 or 128"},
-    {"head-chunks",
-     "training computes logits and their loss by chunks of rows, which stay in the GPU's cache"},
-    {"bias-room",
-     "weight gradients leave a tenth of the multiprocessors to the bias gradients beside them"},
-    {"norm-bias", "the kernel of LayerNorm adds the bias of the product before it"},
+     "use the own attention for sm_90, with TMA and wgmma, if the head size is 64 or 128"},
+    {"head-chunks", "compute logits and their loss in chunks of rows that stay in the GPU's cache"},
+    {"bias-room", "leave a tenth of the multiprocessors to the bias gradients while weight "
+                  "gradients are computed"},
+    {"norm-bias", "let LayerNorm's kernel add the bias of the matrix product before it"},
 };
 
 /* Return the set of variants named by a word of n bytes, or -1 if the word is unknown. */

@@ -250,9 +250,10 @@ static int parse_betas(const sgt_config *s, double betas[2], sgt_error *err)
     /* a beta that rounds to 1 in float32 would cause a division by zero */
     for (int i = 0; ok && i < 2; i++) ok = betas[i] >= 0 && (float)betas[i] < 1;
     if (!ok)
-        return sgt_fail(err, SGT_EUSAGE,
-                        "--betas %s: not two numbers from 0 to below 1, such as 0.9,0.95",
-                        s->betas);
+        return sgt_fail(
+            err, SGT_EUSAGE,
+            "--betas %s: must be two numbers of at least 0 and below 1, such as 0.9,0.95",
+            s->betas);
     return SGT_OK;
 }
 
@@ -321,13 +322,12 @@ int sgt_config_check(const sgt_config *s, sgt_error *err)
     }
     if (rc < 0 || (rc = sgt_config_step(&copy, err)) < 0) return rc;
     if (s->scale_lr && s->lr == SGT_DEFAULT_REAL)
-        return sgt_fail(
-            err, SGT_EUSAGE,
-            "--scale-lr: give the --lr to scale (--lr auto follows the batch by itself)");
+        return sgt_fail(err, SGT_EUSAGE,
+                        "--scale-lr: needs --lr, the rate to scale (--lr auto already depends on "
+                        "the batch size)");
     if (s->init && s->given[SGT_SET_MODEL])
         return sgt_fail(err, SGT_EUSAGE,
-                        "--model %s: not together with --init, which determines the shape",
-                        s->model);
+                        "--model %s: not together with --init, which decides the shape", s->model);
     return s->init ? SGT_OK : sgt_model_named(&m, s->model, err);
 }
 
@@ -420,7 +420,7 @@ static int read_value(sgt_config *s, const sgt_option *row, const json_t *v, con
         *(double *)at = SGT_DEFAULT_REAL;
     else
         return sgt_fail(err, SGT_EFORMAT, "%s: '%s' is not %s", what, row->name,
-                        text                        ? "a text"
+                        text                        ? "a string"
                         : whole                     ? "a whole number of at least 0"
                         : row->kind == SGT_OPT_FLAG ? "true or false"
                                                     : "a number");
@@ -572,7 +572,7 @@ static int compare(const sgt_config *s, const char *text, const comparison *how,
         if (!render(now, MAX_VALUE, s, row) || !render(then, MAX_VALUE, &kept, row))
             rc = sgt_fail_memory(err, "options");
         else if (strcmp(now, then) != 0)
-            rc = sgt_fail(err, how->code, "--%s: it is %.200s here and %s %.200s %s", row->name,
+            rc = sgt_fail(err, how->code, "--%s: %.200s here, but it %s %.200s %s", row->name,
                           *now ? now : "not set", how->was, *then ? then : "not set", how->where);
     }
     sgt_config_free(&kept);
@@ -590,6 +590,6 @@ int sgt_config_same_run(const sgt_config *s, const char *text, int moved, sgt_er
 int sgt_config_same_ranks(const sgt_config *s, const char *text, sgt_error *err)
 {
     static const comparison with_rank = {LOCAL | PATH, SGT_EUSAGE, "is",
-                                         "on rank 0 (all ranks run the same command)"};
+                                         "on rank 0 (run the same command on all ranks)"};
     return compare(s, text, &with_rank, err);
 }

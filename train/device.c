@@ -29,10 +29,11 @@ static int check(const sgt_cuda_library *lib, const char *path, sgt_error *err)
     if (lib->interface == SGT_CUDA_INTERFACE && lib->backend == sizeof(sgt_backend) &&
         lib->options == sizeof(sgt_backend_options))
         return SGT_OK;
-    return sgt_fail(err, SGT_EUNSUPPORTED,
-                    "%s is of another build: sgt %.16s, interface %u; this is sgt " SGT_VERSION
-                    ", interface %d (make builds both)",
-                    path, lib->version, lib->interface, SGT_CUDA_INTERFACE);
+    return sgt_fail(
+        err, SGT_EUNSUPPORTED,
+        "%s is from another build: it is of sgt %.16s, interface %u, and this is sgt " SGT_VERSION
+        ", interface %d (build both with one make)",
+        path, lib->version, lib->interface, SGT_CUDA_INTERFACE);
 }
 
 static int load(void **handle, const char *path, sgt_error *err)

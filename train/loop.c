@@ -201,8 +201,8 @@ static void watch_spikes(watch *w, const sgt_metrics *m)
     w->spikes = m->spikes;
     if (w->row == SPIKES_IN_A_ROW)
         sgt_say(&w->t->o->warning,
-                "step %llu: --skip-spikes has left out %d updates in a row: these are no spikes "
-                "(start again with a larger one, or with a lower --lr)",
+                "step %llu: --skip-spikes has skipped %d updates in a row, so these are no spikes "
+                "(start again with a larger --skip-spikes or a lower --lr)",
                 (unsigned long long)m->step + 1, SPIKES_IN_A_ROW);
 }
 
@@ -216,8 +216,8 @@ static void report_overfit(const watch *w, uint64_t steps)
                 w->losses.first, last, (unsigned long long)steps);
     else
         sgt_say(&w->t->o->warning,
-                "--overfit-batch: the loss went from %.4f to %.4f in %llu steps and did not fall: "
-                "look at --lr and at the data",
+                "--overfit-batch: the loss did not fall: it went from %.4f to %.4f in %llu steps "
+                "(check --lr and the data)",
                 w->losses.first, last, (unsigned long long)steps);
 }
 
@@ -239,7 +239,7 @@ static void copy_losses(const watch *w, sgt_train_losses *out)
  * is full. The file is not needed for a resume. */
 static void go_on_without(const sgt_trainer *t, const char *what, const sgt_error *why)
 {
-    sgt_say(&t->o->warning, "%s: training goes on without %s", why->text, what);
+    sgt_say(&t->o->warning, "%s: training continues without %s", why->text, what);
 }
 
 /* Report the step whose metrics are *m. Set m->mfu and m->mfu_datasheet. */
@@ -255,7 +255,7 @@ static int report_step(watch *w, sgt_metrics *m, sgt_error *err)
     if (t->run) rc = sgt_run_log(t->run, json, err);
     if (rc < 0) return rc;
     if (w->events && sgt_events_add(w->events, m, &why) < 0) {
-        go_on_without(t, "further points for TensorBoard", &why);
+        go_on_without(t, "more points for TensorBoard", &why);
         sgt_events_close(w->events);
         w->events = NULL;
     }
@@ -439,7 +439,7 @@ static void go_on_unsaved(loop *l, int rc, const sgt_error *why)
      * or save will report */
     if (rc != SGT_EUNSUPPORTED) {
         sgt_say(&l->t->o->warning,
-                "%s (step %llu is not saved: training goes on, and the next save tries again)",
+                "%s (step %llu is not saved: training continues, and the next save tries again)",
                 why->text, (unsigned long long)l->saved);
         l->failed++;
     }
@@ -553,10 +553,10 @@ static void look_at_waits(loop *l, uint64_t s, double waited)
         (*reader == 'u' || strstr(reader, "mmap")) && has_slow_files(t->train)) {
         /* 'p': the reader is "preload (mmap: ...)", because the data set does not fit into
          * memory */
-        const char *advice = *reader == 'u' ? "--loader preload reads all at once"
-                             : *reader == 'p'
-                                 ? "--loader uring reads ahead"
-                                 : "--loader preload reads all at once, --loader uring reads ahead";
+        const char *advice = *reader == 'u'   ? "use --loader preload, which reads all at once"
+                             : *reader == 'p' ? "use --loader uring, which reads ahead"
+                                              : "use --loader preload, which reads all at once, "
+                                                "or --loader uring, which reads ahead";
         sgt_say(&t->o->notice,
                 "a step waits %.1f ms for its rows: reading %s takes milliseconds, as on a network "
                 "file system (%s)",
@@ -659,13 +659,12 @@ static int fail_diverged(const loop *l, uint64_t done, sgt_error *err)
     char how[160] = "the loss is not a number";
     const sgt_diagnosis *d = &l->watch.diagnosis;
     if (isfinite(d->mean))
-        snprintf(
-            how, sizeof how,
-            "the loss is above where it started, at %.4g over the last %d steps instead of %.4g",
-            d->mean, SGT_MEAN_STEPS, d->start);
+        snprintf(how, sizeof how,
+                 "the loss is above its initial value: %.4g over the last %d steps instead of %.4g",
+                 d->mean, SGT_MEAN_STEPS, d->start);
     return sgt_fail(err, SGT_EUNSUPPORTED,
-                    "%s: diverged: %s; stopped after step %llu of %llu, and saved (start again "
-                    "with a lower --lr)",
+                    "%s: diverged: %s; saved and stopped after step %llu of %llu (start again with "
+                    "a lower --lr)",
                     l->t->o->run, how, (unsigned long long)done,
                     (unsigned long long)l->t->s->steps);
 }
@@ -715,7 +714,7 @@ static int run_steps(loop *l, sgt_error *err)
     if (rc < 0 || done == config->steps) return rc < 0 || !l->failed ? rc : fail_saves(l, err);
     if (!l->saved) return sgt_fail(err, SGT_ESTOPPED, "interrupted before the first step");
     return sgt_fail(err, SGT_ESTOPPED,
-                    "interrupted after step %llu of %llu; --resume goes on from there",
+                    "interrupted after step %llu of %llu (--resume continues from there)",
                     (unsigned long long)done, (unsigned long long)config->steps);
 }
 
@@ -736,7 +735,8 @@ static int open_feed(loop *l, sgt_error *err)
                           .ctx = b->pinned_ctx,
                           .examples = t->examples.count ? &t->examples : NULL,
                           .trace = t->trace};
-    if (b->lag >= RING) return sgt_fail(err, SGT_EUSAGE, "backend: metrics %u steps late", b->lag);
+    if (b->lag >= RING)
+        return sgt_fail(err, SGT_EUSAGE, "backend: the metrics come %u steps late", b->lag);
     int rc = sgt_feed_open(&l->feed, t->train, &o, err);
     if (rc < 0 || !t->eval_rows) return rc;
     sgt_feed_options val = {.count = t->eval_rows, .now = 1};

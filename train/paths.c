@@ -159,7 +159,8 @@ static int start(pid_t *pid, int *fd, const listener *l, sgt_error *err)
     char what[48], *argv[] = {"sgt-train", SGT_PATHS_CHILD, what, NULL};
     int pipe_fds[2];
     snprintf(what, sizeof what, "%zu:%d", l->next, l->o->device);
-    if (pipe2(pipe_fds, O_CLOEXEC) < 0) return sgt_fail_errno(err, "self-check: a pipe");
+    if (pipe2(pipe_fds, O_CLOEXEC) < 0)
+        return sgt_fail_errno(err, "self-check: cannot make a pipe");
     /* discard the output of the previous child */
     if (ftruncate(l->noise, 0) == 0) lseek(l->noise, 0, SEEK_SET);
     int code = sgt_process_start(pid, &(sgt_process){.program = l->o->program,
@@ -218,9 +219,9 @@ static int one_process(listener *l, sgt_error *err)
     if (rc < 0) return rc;
     if (rc == CLOSED) return l->trying || l->next == first ? ended(l, status, err) : SGT_OK;
     if (!l->trying)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "self-check: its process did not begin within %d s",
+        return sgt_fail(err, SGT_EUNSUPPORTED, "self-check: its process did not start within %d s",
                         START_SECONDS);
-    verdict(l, "hung", "it did not end within its limit");
+    verdict(l, "hung", "it did not end within its time limit");
     return SGT_OK;
 }
 
@@ -319,7 +320,8 @@ int sgt_paths_check(sgt_verdicts *v, const sgt_cuda_library *lib, const sgt_path
     }
     sgt_owner_leave(&owner);
     if (kept < 0 && rc == SGT_OK)
-        sgt_say(&o->warning, "self-check: its verdicts cannot be kept: %s", why.text);
+        sgt_say(&o->warning, "self-check: its results cannot be kept for the next run: %s",
+                why.text);
     if (rc < 0) v->count = 0;
     return rc;
 }

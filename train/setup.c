@@ -55,8 +55,8 @@ static int compare_ranks(const sgt_trainer *t, sgt_error *err)
     int rc = r->broadcast(r, first, sizeof first, 0, err);
     if (rc == SGT_OK && memcmp(first, mine, sizeof mine) != 0)
         return sgt_fail(err, SGT_EUSAGE,
-                        "its --resume, --init, data or checkpoint is not that of rank 0 (all "
-                        "ranks run the same command)");
+                        "--resume, --init, data or checkpoint: not that of rank 0 (run the same "
+                        "command on all ranks)");
     if (rc == SGT_OK && !r->rank && !(options = sgt_config_json(t->s)))
         rc = sgt_fail_memory(err, "options");
     if (rc == SGT_OK) rc = share_text(t, &options, err);
@@ -180,16 +180,15 @@ static int check_ranks(const sgt_trainer *t, sgt_error *err)
     if (t->s->batch != SGT_DEFAULT_COUNT && t->s->batch % r->size)
         return sgt_fail(err, SGT_EUSAGE,
                         "--batch-size %" PRIu64
-                        ": its rows are divided among %u ranks, evenly (%" PRIu64
-                        " is the next that can be)",
+                        ": not divisible by the %u ranks (the next that is: %" PRIu64 ")",
                         t->s->batch, r->size, (t->s->batch / r->size + 1) * r->size);
     if (!sgt_ranks_connected(r)) return SGT_OK;
     int rc = r->sum(r, &cuda, 1, err);
     if (rc == SGT_OK && cuda > 0 && cuda < r->size)
-        rc = sgt_fail(
-            err, SGT_EUNSUPPORTED,
-            "--device auto: CUDA on %.0f of %u ranks (--device cuda tells what the others lack)",
-            cuda, r->size);
+        rc = sgt_fail(err, SGT_EUNSUPPORTED,
+                      "--device auto: only %.0f of %u ranks can use CUDA (--device cuda prints why "
+                      "the others cannot)",
+                      cuda, r->size);
     return rc;
 }
 
@@ -200,18 +199,19 @@ static int refuse_existing(const sgt_trainer *t, sgt_error *err)
     char *dir, work[SGT_PATH];
     if (sgt_trainer_writes(t) &&
         (sgt_trainer_has_shards(t->o->run) || !sgt_file_gone(sgt_path(work, t->o->run, ".work"))))
-        return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "%s: it is a set of sgt-tokenize's, where no run can be (take another "
-                        "--run)",
-                        t->o->run);
+        return sgt_fail(
+            err, SGT_EUNSUPPORTED,
+            "%s: this folder holds a set of sgt-tokenize, not a run (use another --run)",
+            t->o->run);
     if (t->o->resume || t->o->force || !sgt_trainer_writes(t)) return SGT_OK;
     int rc = sgt_run_newest(&dir, t->o->run, 0, NULL, err);
     /* search again to warn about incomplete checkpoints, because this run will remove them */
     if (rc == SGT_OK && !dir) rc = sgt_run_newest(&dir, t->o->run, 0, &t->o->warning, err);
     if (rc == SGT_OK && dir)
-        rc = sgt_fail(err, SGT_EUNSUPPORTED,
-                      "%s: it holds %s (--resume goes on from there, --force starts over)",
-                      t->o->run, strrchr(dir, '/') + 1);
+        rc = sgt_fail(
+            err, SGT_EUNSUPPORTED,
+            "%s: this run already has %s (--resume continues from it, --force starts over)",
+            t->o->run, strrchr(dir, '/') + 1);
     free(dir);
     return rc < 0 ? sgt_run_owned(t->o->run, rc, err) : rc;
 }
@@ -238,8 +238,8 @@ int sgt_trainer_model(const sgt_trainer *t, const sgt_loader_info *data, sgt_mod
          * unknown */
         if (data->vocab == SGT_MOST_IDS && data->eot < 0)
             return sgt_fail(err, SGT_EUNSUPPORTED,
-                            "--data %s: no header says how many ids the vocabulary has "
-                            "(sgt-tokenize's shards say it, and --init DIR takes the model's)",
+                            "--data %s: the vocabulary size is unknown, because the shards have no "
+                            "header (tokenize with sgt-tokenize, or use --init DIR)",
                             s->data);
         m->vocab = data->vocab;
         m->untied = s->no_tie != 0;
@@ -247,12 +247,13 @@ int sgt_trainer_model(const sgt_trainer *t, const sgt_loader_info *data, sgt_mod
     }
     if (s->seq > m->positions)
         return sgt_fail(err, SGT_EUSAGE,
-                        "--seq-len %" PRIu64 ": the model has %u positions (take no more)", s->seq,
-                        m->positions);
+                        "--seq-len %" PRIu64
+                        ": the model has only %u positions (use a shorter --seq-len)",
+                        s->seq, m->positions);
     if (s->gelu != SGT_DEFAULT_WORD && !t->from) m->gelu = (sgt_gelu_kind)s->gelu;
     if (s->no_tie && !m->untied && s->init)
         return sgt_fail(err, SGT_EUSAGE,
-                        "--no-tie: the model of --init %s has a tied head (leave --no-tie out)",
+                        "--no-tie: the model of --init %s has a tied head (leave out --no-tie)",
                         s->init);
     return SGT_OK;
 }
@@ -279,16 +280,16 @@ static int decide_steps(sgt_trainer *t, sgt_error *err)
     const int asked = s->steps != SGT_DEFAULT_COUNT, budget = !asked && s->budget > 0;
     if (budget && (steps < 1 || steps > 99999999))
         return sgt_fail(err, SGT_EUSAGE,
-                        "--compute-budget %g: %.3g steps of this model and batch, which must be "
-                        "from 1 to 99999999 (one takes %.3g PF-days)",
+                        "--compute-budget %g: enough for %.3g steps of this model and batch, but "
+                        "it must be 1 to 99999999 steps (one takes %.3g PF-days)",
                         s->budget, s->budget / one, one);
     if (!asked && steps > 99999999)
         return sgt_fail(err, SGT_EUSAGE,
-                        "--epochs %g: %.0f steps, more than 99999999 (give --steps)", s->epochs,
-                        steps);
+                        "--epochs %g: %.0f steps, more than 99999999 (use --steps instead)",
+                        s->epochs, steps);
     if (budget)
         sgt_say(&t->o->notice,
-                "--compute-budget %g: 6 N D = %.4g operations are D = %.4g tokens for N = %.4g "
+                "--compute-budget %g: 6 N D = %.4g operations, so D = %.4g tokens for N = %.4g "
                 "parameters: %.0f steps of %" PRIu64,
                 s->budget, s->budget * 8.64e19, s->budget / one * (double)tokens, (double)n, steps,
                 tokens);
@@ -323,8 +324,8 @@ static int decide_schedule(sgt_trainer *t, sgt_error *err)
     if (s->min_lr == SGT_DEFAULT_REAL) s->min_lr = s->lr / 10;
     if (s->min_lr > s->lr)
         return sgt_fail(err, SGT_EUSAGE,
-                        "--min-lr %g: it is above the learning rate, %g, which falls to it (give a "
-                        "lower --min-lr, or a higher --lr)",
+                        "--min-lr %g: above the learning rate, %g, which falls to it (use a lower "
+                        "--min-lr or a higher --lr)",
                         s->min_lr, s->lr);
     if (s->warmup == SGT_DEFAULT_COUNT) s->warmup = s->steps / 20 < 1000 ? s->steps / 20 : 1000;
     t->schedule = (sgt_schedule){(sgt_schedule_kind)s->schedule,
@@ -392,11 +393,11 @@ static int check_paths(sgt_trainer *t, sgt_error *err)
     if (!t->cuda || !o.program) return SGT_OK;
     int rc = sgt_paths_check(&t->verdicts, t->cuda, &o, &why);
     if (rc == SGT_ESTOPPED || rc == SGT_ENOMEM) return sgt_fail(err, rc, "%s", why.text);
-    if (rc < 0) sgt_say(&t->o->warning, "nothing was checked: %s", why.text);
+    if (rc < 0) sgt_say(&t->o->warning, "self-check: not run: %s", why.text);
     for (size_t i = 0; i < t->verdicts.count; i++) {
         const sgt_checked *c = &t->verdicts.of[i];
         if (!sgt_checked_good(c))
-            sgt_say(&t->o->warning, "self-check: %s is left out: %s (%s)", c->path, c->verdict,
+            sgt_say(&t->o->warning, "self-check: %s is not used: %s (%s)", c->path, c->verdict,
                     c->why);
     }
     return SGT_OK;
@@ -519,10 +520,11 @@ static void compare_schedules(const sgt_trainer *t)
                 step, now->from, now->lr, now->warmup, now->warmup == 1 ? "" : "s",
                 sgt_schedule_words[now->kind], now->steps);
     else if (lr > 1.05 * before)
-        sgt_say(&t->o->notice,
-                "learning rate: it rises from %.3g to %.3g here, for its schedule ended at step "
-                "%" PRIu64 " and now ends at step %" PRIu64,
-                before, lr, then->steps, now->steps);
+        sgt_say(
+            &t->o->notice,
+            "learning rate: it rises from %.3g to %.3g here, because its schedule ended at step "
+            "%" PRIu64 " and now ends at step %" PRIu64,
+            before, lr, then->steps, now->steps);
 }
 
 static int open_run(sgt_trainer *t, sgt_error *err)
@@ -560,10 +562,10 @@ static void report_peak(const sgt_trainer *t)
     const sgt_backend *b = t->backend;
     char of[64] = "";
     if (b->datasheet_flops > 0)
-        snprintf(of, sizeof of, ", of %.3g on the datasheet (mfu_datasheet)",
+        snprintf(of, sizeof of, ", and %.3g by the datasheet (mfu_datasheet)",
                  b->datasheet_flops / 1e12);
     if (b->peak_flops > 0)
-        sgt_say(&t->o->detail, "%s: products of matrices reach %.3g TFLOP/s, measured (mfu)%s",
+        sgt_say(&t->o->detail, "%s: matrix products reach %.3g TFLOP/s as measured (mfu)%s",
                 b->peak_name, b->peak_flops / 1e12, of);
 }
 
@@ -576,15 +578,14 @@ static void report_ranks(const sgt_trainer *t)
     int here = sgt_cpu_count(), all = (int)sysconf(_SC_NPROCESSORS_ONLN),
         n = sgt_trainer_threads(t);
     if (t->s->threads == SGT_DEFAULT_COUNT && n < here / (r && r->sharing ? (int)r->sharing : 1))
-        sgt_say(
-            &t->o->detail,
-            "threads: %d of %d cores, as the CPU quota or OMP_NUM_THREADS says (--threads takes "
-            "more)",
-            n, here);
+        sgt_say(&t->o->detail,
+                "threads: %d of %d cores, because of the CPU quota or OMP_NUM_THREADS (use more "
+                "with --threads)",
+                n, here);
     if (!r) return;
     if (!t->cuda) snprintf(threads, sizeof threads, ", on %d thread%s", n, n == 1 ? "" : "s");
-    sgt_say(&t->o->detail, "ranks: %u, each with %u of the %" PRIu64 " rows of a micro-step%s",
-            r->size, t->info.local_batch, t->s->batch, threads);
+    sgt_say(&t->o->detail, "ranks: %u, each with %u of a micro-step's %" PRIu64 " rows%s", r->size,
+            t->info.local_batch, t->s->batch, threads);
     if (!t->cuda && r->sharing == 1 && here * (int)r->size < all)
         sgt_say(&t->o->notice,
                 "ranks are bound to %d of %d cores: mpirun --bind-to none lets them share all",
@@ -629,11 +630,12 @@ static void report_packing(const sgt_trainer *t)
     const uint64_t rows = is->windows_per_epoch;
     char text[32];
     if (!is->packed_tokens) return;
-    sgt_say(&t->o->notice,
-            "packed: %s row%s an epoch, %.3g documents each; %.3g %% of the tokens are cropped",
-            sgt_format_count(text, sizeof text, rows), rows == 1 ? "" : "s",
-            (double)is->documents / (double)rows,
-            100 * (double)is->cropped / (double)is->packed_tokens);
+    sgt_say(
+        &t->o->notice,
+        "packed: %s row%s per epoch, with %.3g documents each; %.3g %% of the tokens are cropped",
+        sgt_format_count(text, sizeof text, rows), rows == 1 ? "" : "s",
+        (double)is->documents / (double)rows,
+        100 * (double)is->cropped / (double)is->packed_tokens);
 }
 
 /* Report the number of steps, the learning rate and the cost of the run. */
@@ -665,12 +667,12 @@ static void report_plan(const sgt_trainer *t)
             s->step.optim.kind == SGT_MUON ? "Muon and AdamW, " : "", s->lr,
             t->lr_is_ours ? " (auto)" : "", after, then);
     sgt_say(&t->o->detail,
-            "cost: %.3g PF-days in all (6 N D, N = %.4g parameters, D = %.4g tokens)",
+            "cost: %.3g PF-days in all (6 N D with N = %.4g parameters and D = %.4g tokens)",
             sgt_pf_days(n, tokens), (double)n, tokens);
     if (s->overfit)
         sgt_say(&t->o->notice,
                 "--overfit-batch: every step trains on the %" PRIu64
-                " rows of step 0, to see whether the loss can fall: no model to keep comes of it",
+                " rows of step 0, to test whether the loss can fall (the model is of no other use)",
                 rows);
 }
 
@@ -680,7 +682,7 @@ static void report_sets(const sgt_trainer *t)
     for (uint32_t i = 0; t->info.set_count > 1 && i < t->info.set_count; i++) {
         const sgt_loader_set_info *set = &t->info.sets[i];
         sgt_say(&t->o->detail,
-                "data: %s: %.4g %% of the rows%s; %" PRIu64 " tokens, %" PRIu64 " rows an epoch",
+                "data: %s: %.4g %% of the rows%s; %" PRIu64 " tokens, %" PRIu64 " rows per epoch",
                 set->path, 100 * set->share, set->weight > 0 ? "" : ", by size", set->tokens,
                 set->windows_per_epoch);
     }
@@ -710,7 +712,7 @@ static void report_disk(const sgt_trainer *t)
     sgt_say(fits ? &t->o->notice : &t->o->warning,
             "disk: %s: %s for %" PRIu64 " checkpoint%s, %s%s free%s", t->o->run, need, n,
             n == 1 ? "" : "s", fits ? "" : "but only ", room,
-            fits ? "" : " (make room, or keep fewer with --keep)");
+            fits ? "" : " (free some space, or keep fewer with --keep)");
 }
 
 /* Report in four notices what the run will do, and give further details. */
@@ -745,9 +747,9 @@ int sgt_trainer_settle(sgt_trainer *t, sgt_error *err)
         t->data_is_ours = 1;
     }
     if (!s->data && !t->dry)
-        return sgt_fail(
-            err, SGT_EUSAGE,
-            "no --data, and no shards in ./out (sgt-tokenize INPUT... out/ makes them)");
+        return sgt_fail(err, SGT_EUSAGE,
+                        "no training data: --data is not given, and ./out has no shards (make them "
+                        "with sgt-tokenize INPUT... out/)");
     if ((rc = decide_device(t, err)) < 0) return rc;
     return check_ranks(t, err);
 }

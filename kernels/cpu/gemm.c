@@ -115,7 +115,9 @@ int sgt_gemm_plan(sgt_gemm **out, const sgt_gemm_shape *s, int threads, sgt_erro
 {
     int rc = SGT_OK;
     const sgt_product *own = sgt_own_product(s->bf16);
-    if (!own) return sgt_fail(err, SGT_EUNSUPPORTED, "this CPU multiplies no bf16");
+    if (!own)
+        return sgt_fail(err, SGT_EUNSUPPORTED,
+                        "bf16 matrix product: this CPU has no instructions for it (use fp32)");
     sgt_gemm *g = calloc(1, sizeof *g);
     if (!g) return sgt_fail_memory(err, "matrix product");
     g->s = *s;

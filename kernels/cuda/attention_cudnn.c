@@ -398,7 +398,7 @@ static int plan_graph(graph *g, const char *what)
 {
     static const int modes[] = {N(HEUR_MODE_A), N(HEUR_MODE_FALLBACK)};
     desc config[OFFERS], d = make(g, N(BACKEND_OPERATIONGRAPH_DESCRIPTOR), "operation graph");
-    sgt_error last = {.text = "none that serves"};
+    sgt_error last = {.text = "none can be used"};
     int found = 0, offered = 0;
     set(g, d, N(ATTR_OPERATIONGRAPH_OPS), N(TYPE_BACKEND_DESCRIPTOR), g->op_count, g->ops);
     set(g, d, N(ATTR_OPERATIONGRAPH_HANDLE), N(TYPE_HANDLE), 1, &g->handle);
@@ -423,24 +423,29 @@ static int plan_graph(graph *g, const char *what)
 static int check_options(const sgt_cudnn_attention_options *o, sgt_error *err)
 {
     if (!o->B || !o->T || !o->H || !o->D)
-        return sgt_fail(err, SGT_EUSAGE, "cuDNN: attention over nothing");
+        return sgt_fail(
+            err, SGT_EUSAGE,
+            "cuDNN: attention: the batch, the tokens, the heads or the head size are 0");
     if (!(o->scale > 0 && isfinite(o->scale)))
-        return sgt_fail(err, SGT_EUSAGE, "cuDNN: attention scaled by %g", (double)o->scale);
+        return sgt_fail(err, SGT_EUSAGE, "cuDNN: attention: the scale %g is not a positive number",
+                        (double)o->scale);
     if (o->type != SGT_BF16 && o->type != SGT_F16)
         return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "cuDNN: fused attention takes bf16 and fp16, not fp32");
+                        "cuDNN: fused attention needs bf16 or fp16, not fp32");
     if (o->D % 8 || o->D > 128)
         return sgt_fail(
             err, SGT_EUNSUPPORTED,
-            "cuDNN: fused attention takes head sizes that are multiples of 8 to 128, not %zu",
+            "cuDNN: fused attention needs a head size that is a multiple of 8, up to 128, not %zu",
             o->D);
     if (o->T < 2)
         return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "cuDNN: fused attention takes 2 tokens or more, not 1");
+                        "cuDNN: fused attention needs at least 2 tokens in a row, not 1");
     size_t most = (size_t)1 << 62; /* maximum count of numbers in (B, H, T, T), and in qkv */
     if (o->T > UINT32_MAX || o->B > most / o->T / o->T / o->H ||
         o->B > most / o->T / o->H / o->D / 3)
-        return sgt_fail(err, SGT_EUSAGE, "cuDNN: attention over too much");
+        return sgt_fail(err, SGT_EUSAGE,
+                        "cuDNN: attention: its tensors have more than 2^62 numbers (use a smaller "
+                        "batch or shorter rows)");
     return SGT_OK;
 }
 
@@ -449,8 +454,8 @@ static int check_version(const sgt_cudnn *api, const sgt_cudnn_attention_options
 {
     if (api->version <= 91500 && o->T % 128)
         return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "%s: fused attention takes a multiple of 128 tokens, not %zu (9.15.1 or "
-                        "newer takes any)",
+                        "%s: fused attention needs a multiple of 128 tokens in a row, not %zu "
+                        "(cuDNN 9.15.1 takes any)",
                         api->title, o->T);
     return SGT_OK;
 }

@@ -37,7 +37,7 @@ static sgt_library library = {
     .names = names,
     .symbols = symbols,
     .install = "install cuBLAS of CUDA 12 or 13, or name its folder in LD_LIBRARY_PATH",
-    .version = "that of CUDA 12 or 13 is needed",
+    .version = "install cuBLAS of CUDA 12 or 13",
     .lock = PTHREAD_MUTEX_INITIALIZER};
 
 const sgt_cublaslt *sgt_cublaslt_load(sgt_error *err)

@@ -32,7 +32,7 @@ static int graph_is_there(void *library, sgt_error *err)
         if (sgt_library_open(path, RTLD_NOW | RTLD_LOCAL, why, sizeof why)) return SGT_OK;
     }
     if (sgt_library_open(GRAPH, RTLD_NOW | RTLD_LOCAL, why, sizeof why)) return SGT_OK;
-    return sgt_fail(err, SGT_EUNSUPPORTED, "cuDNN: a part of it is missing: %s", why);
+    return sgt_fail(err, SGT_EUNSUPPORTED, "cuDNN: one of its libraries is missing: %s", why);
 }
 
 static int ready(void *library, sgt_error *err)
@@ -44,8 +44,8 @@ static int ready(void *library, sgt_error *err)
         patch = table.version % 100;
     snprintf(table.title, sizeof table.title, "cuDNN %d.%d.%d", major, minor, patch);
     if (table.version < SGT_CUDNN_OLDEST)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "cuDNN: version %s is too old (9.10.2 or newer)",
-                        table.title + 6);
+        return sgt_fail(err, SGT_EUNSUPPORTED,
+                        "cuDNN: version %s is too old (install 9.10.2 or newer)", table.title + 6);
     return SGT_OK;
 }
 
@@ -53,7 +53,7 @@ static const char *const names[] = {"libcudnn.so.9", NULL};
 static sgt_library cudnn = {.what = "cuDNN",
                             .names = names,
                             .symbols = symbols,
-                            .version = "is it cuDNN 9?",
+                            .version = "install cuDNN 9",
                             .ready = ready,
                             .lock = PTHREAD_MUTEX_INITIALIZER};
 

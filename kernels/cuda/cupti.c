@@ -90,7 +90,7 @@ static sgt_library library = {
     .names = names,
     .symbols = symbols,
     .install = "it comes with CUDA 12.8 or newer; name its folder in LD_LIBRARY_PATH",
-    .version = "that of CUDA 12.8 or newer is needed",
+    .version = "install CUPTI of CUDA 12.8 or newer",
     .lock = PTHREAD_MUTEX_INITIALIZER};
 
 uint32_t sgt_cupti_version(void)
@@ -105,9 +105,9 @@ static int check(sgt_cupti_result rc, const char *what, sgt_error *err)
     const char *text = NULL, *hint = "";
     if (rc == SGT_CUPTI_SUCCESS) return SGT_OK;
     if (rc == SGT_CUPTI_MULTIPLE_SUBSCRIBERS)
-        hint = " (another profiler is at work: Nsight, or a debugger)";
+        hint = " (end the other profiler or debugger that uses the GPU, such as Nsight)";
     if (rc == SGT_CUPTI_INSUFFICIENT_PRIVILEGES)
-        hint = " (the driver lets only root profile on this machine)";
+        hint = " (the driver lets only root profile: run as root)";
     if (api.result_string(rc, &text) != SGT_CUPTI_SUCCESS || !text) text = "unknown error";
     return sgt_fail(err, SGT_EUNSUPPORTED, "CUPTI: %s: %s%s", what, text, hint);
 }
@@ -267,7 +267,7 @@ int sgt_cupti_open(sgt_cupti **out, sgt_error *err)
 {
     int rc = sgt_library_load(&library, err);
     if (rc < 0) return rc;
-    if (process.open) return sgt_fail(err, SGT_EUSAGE, "CUPTI: it is open in this process already");
+    if (process.open) return sgt_fail(err, SGT_EUSAGE, "CUPTI: already open in this process");
     sgt_cupti *p = calloc(1, sizeof *p);
     if (!p) return sgt_fail_memory(err, "CUPTI");
     process.open = p;

@@ -57,8 +57,8 @@ static void blame(const char *name, int code, const char *why)
     if (waiting || !sgt_cuda_error_is_late(code))
         sgt_cuda_note("%s: %s (CUDA error %d)", name, why, code);
     else
-        sgt_cuda_note("%s, or work before it: %s (CUDA error %d; --sync-kernels finds which)", name,
-                      why, code);
+        sgt_cuda_note("%s, or an earlier kernel: %s (CUDA error %d; --sync-kernels finds which)",
+                      name, why, code);
 }
 
 void sgt_cuda_launched(sgt_cuda_stream s, const char *fmt, ...)

@@ -275,7 +275,7 @@ static int find_candidates(sgt_lt_result results[GEMM_CANDIDATES], int *count,
         if (!results[i].state && results[i].workspace <= SGT_CUDA_GEMM_WORKSPACE)
             results[(*count)++] = results[i];
     if (*count) return SGT_OK;
-    return sgt_fail(err, SGT_EUNSUPPORTED, "%s: %s: it has no algorithm for this product",
+    return sgt_fail(err, SGT_EUNSUPPORTED, "%s: %s: it has no algorithm for this matrix product",
                     g->library, p->key);
 }
 

@@ -293,7 +293,8 @@ static int compare(tuner *t, sgt_error *err)
         double want = t->checked[c].want,
                got = sgt_cuda_decode(t->pattern + PATTERN, t->p->shape.out, c);
         if (fabs(got - want) <= t->checked[c].off) continue;
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: %s: an algorithm gives %.6g at (%zu, %zu), not %.6g",
+        rc = sgt_fail(err, SGT_EFORMAT,
+                      "%s: %s: an algorithm computes %.6g at (%zu, %zu) instead of %.6g",
                       t->p->owner->library, t->p->key, got, t->checked[c].i, t->checked[c].j, want);
     }
     return rc;
@@ -310,8 +311,8 @@ static int try_once(tuner *t, const sgt_lt_algo *algo, float *ms, sgt_error *err
     if (!o->unverified && t->p->shape.accumulate) copy_checked(t, 0);
     int rc = run_once(t, algo, ms, err);
     if (rc < 0 || o->unverified || (rc = compare(t, &why)) == SGT_OK) return rc;
-    sgt_say(&o->notice, "%s: it is left out", why.text);
-    return sgt_fail(err, rc, "%s (--no-self-check takes it all the same)", why.text);
+    sgt_say(&o->notice, "%s: this algorithm is not used", why.text);
+    return sgt_fail(err, rc, "%s (--no-self-check uses it anyway)", why.text);
 }
 
 /* Try the candidates in the order of the heuristics, until the runs took LONG_MS in total. If

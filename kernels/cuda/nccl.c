@@ -19,11 +19,11 @@ static const sgt_symbol symbols[] = {
 _Static_assert(sizeof symbols / sizeof *symbols == sizeof table / sizeof(void *) + 1,
                "a function a member");
 
-static sgt_library library = {.what = "NCCL, which several ranks need",
+static sgt_library library = {.what = "NCCL (needed for several ranks)",
                               .names = names,
                               .symbols = symbols,
                               .install = "install libnccl2, or name its folder in LD_LIBRARY_PATH",
-                              .version = "2.13 or newer is needed",
+                              .version = "install NCCL 2.13 or newer",
                               .lock = PTHREAD_MUTEX_INITIALIZER};
 
 const sgt_nccl *sgt_nccl_load(sgt_error *err)

@@ -101,7 +101,7 @@ static int allocated(cudaError_t e, size_t bytes, const char *kind, sgt_error *e
     so_far.mallocs++;
     if (e != cudaErrorMemoryAllocation) return told("CUDA's memory", e, err);
     cudaGetLastError();
-    return sgt_fail(err, SGT_ENOMEM, "out of %s memory: %.1f MiB are not available", kind,
+    return sgt_fail(err, SGT_ENOMEM, "out of %s memory: %.1f MiB could not be allocated", kind,
                     (double)bytes / 0x1p20);
 }
 

@@ -94,7 +94,7 @@ static int load(sgt_library *l, sgt_error *err)
     for (const char *const *name = l->names; *name; name++)
         for (const char *at = strchr(*name, '/') ? NULL : folders; at && *at;)
             if (in_next(path, sizeof path, &at, *name) && fits(l, path, &first)) return SGT_OK;
-    snprintf(path, sizeof path, "%s is not on this machine", l->names[0]);
+    snprintf(path, sizeof path, "%s was not found", l->names[0]);
     if (!first.code) fail_with(l, path, l->install, &first);
     if (err) *err = first;
     return first.code;

@@ -78,10 +78,10 @@ Test(library, what_is_missing_is_named)
     sgt_library l = library();
     l.names = nowhere;
     expect_failure(sgt_library_load(&l, why), SGT_EUNSUPPORTED,
-                   "cosines: libno-such-thing.so.9 is not on this machine (get one)");
+                   "cosines: libno-such-thing.so.9 was not found (get one)");
     l.install = NULL;
     expect_failure(sgt_library_load(&l, why), SGT_EUNSUPPORTED,
-                   "cosines: libno-such-thing.so.9 is not on this machine");
+                   "cosines: libno-such-thing.so.9 was not found");
     l.names = names;
     l.symbols = too_many;
     expect_failure(sgt_library_load(&l, why), SGT_EUNSUPPORTED,
@@ -131,7 +131,7 @@ Test(library, folders_come_after_the_system)
     cr_assert_eq(symlink(where_libm_is(), path), 0);
     sgt_library_search("/nowhere:");
     expect_failure(sgt_library_load(&l, why), SGT_EUNSUPPORTED,
-                   "cosines: /nowhere/libno.so is not on this machine (get one)");
+                   "cosines: /nowhere/libno.so was not found (get one)");
     sgt_library_search(list);
     must(sgt_library_load(&l, why));
     cr_expect_eq(cosine(0), 1);

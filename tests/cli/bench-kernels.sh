@@ -39,7 +39,7 @@ for name in own cudnn naive; do stdout_matches "^[* ] attention +forward +$name 
 table 'Peak, a large product of matrices: '
 run 0 sgt-bench kernels $cuda --model 1x36x3 --precision fp32 --json
 check 'naive alone' holds '[.results[] | select(.us) | .attention] == ["naive", "naive"]'
-stdout_has '"why_not": "--attention own: heads of 12 numbers, it takes multiples of 8 to 128"'
-stdout_matches '"why_not": "--attention cudnn: cuDNN: fused attention takes bf16 and fp16, not fp32"'
+stdout_has '"why_not": "--attention own: the head size is 12, but it must be a multiple of 8, up to 128"'
+stdout_matches '"why_not": "--attention cudnn: cuDNN: fused attention needs bf16 or fp16, not fp32"'
 run 0 sgt-bench kernels --device cuda --kind gemm --model 1x16x2 --batch-size 1 --seq-len 8 --layer head --json
 check 'products' holds '[.results[].layer] == ["head", "head", "head"] and .device != ""'

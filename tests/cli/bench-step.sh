@@ -189,7 +189,7 @@ check 'kernels at once' awk -v n="$launches" -v a="$ms" -v b="$idle" -v c="$step
     x = c * 5000 / (.75 * (5 * n - 1) + 1)
     exit !(n > 50 && b == 0 && a > n * .99e-3 && a < n * 1.01e-3 && x > 1 - 1e-4 && x < 1 + 1e-4) }'
 run 1 env SGT_HOST_CUPTI=refuse sgt-bench step $parts
-stderr_has 'sgt-bench step: CUPTI: switching on: ERROR_35 (the driver lets only root profile on this machine)'
+stderr_has 'sgt-bench step: CUPTI: switching on: ERROR_35 (the driver lets only root profile: run as root)'
 SGT_HOST_CUDNN=1 run 0 sgt-bench step $parts --attention cudnn
 stdout_matches "^  cuDNN attention forward +2 +$number +- +$known$"
 stdout_matches "^  cuDNN attention backward +2 +$number +- +$known$"

@@ -174,7 +174,7 @@ check "bits per byte: $(field val_bits_per_byte logged)" awk "BEGIN { b = $(fiel
 # A tokenizer.json of another vocabulary is refused.
 run 0 sgt-tokenize --quiet --train-vocab 280 texts other-ids
 cp other-ids/tokenizer.json theirs
-run_failure 'theirs/tokenizer.json: not the vocabulary of the shards beside it (copy theirs there, or remove it)' \
+run_failure 'theirs/tokenizer.json: not the vocabulary of the shards in this folder (replace it by theirs, or remove it)' \
     sgt-train --data theirs --run watched4 --device cpu --model 1x8x1 --seq-len 64 --batch-size 1 --steps 1 --eval-every 1
 absent watched4
 rm theirs/tokenizer.json
@@ -200,7 +200,7 @@ grep -q '"eos_token_id": 0' masked/step-*/config.json || fail 'the end of text i
 run_usage "--vocab small: not the vocabulary beside the model $model (leave --vocab out)" $score --vocab small --data other
 run_failure 'set: no val shards in it, val_*.bin (sgt-tokenize --split 5% makes them)' \
     $score --data set
-run_usage '--seq-len 2000: the model has 1024 positions' $score --data set --seq-len 2000
+run_usage '--seq-len 2000: the model has only 1024 positions (use a shorter --seq-len)' $score --data set --seq-len 2000
 
 # Messages about wrong questions name the line.
 bad() { # MESSAGE LINE
@@ -244,7 +244,7 @@ run_usage "$curve: a vocabulary of 256 ids, which is not GPT-2's, and no tokeniz
 its own)" sgt-eval --device cpu "$curve" words.jsonl
 run_usage 'expected RUN/ | GPT2/ | MODEL.bin [FILE.jsonl]... (such as: sgt-eval run/ --data out/)' sgt-eval
 run_usage 'expected what to evaluate it on: FILE.jsonl of questions, or --data OUT/' sgt-eval model
-run_failure '--precision tf32: no CPU has it (fp32 is as good, or --device cuda)' $score words.jsonl --precision tf32
+run_failure '--precision tf32: no CPU supports it (use fp32, or --device cuda)' $score words.jsonl --precision tf32
 
 # CUDA on the host gives the same answers.
 programs=$BIN/../host/bin

@@ -47,7 +47,7 @@ run_prints '"steps": 2' sgt-inspect run --json
 # A resume is refused if the same tokens are divided into other documents.
 megatron set/my-gpt2_text_document 8 4 3
 run 1 sgt-train --data set --run run --resume --steps 3
-stderr_is 'sgt-train: --data set: not the tokens that the run to resume was trained on'
+stderr_is 'sgt-train: --data set: its tokens are not those that the run was trained on (restore them, or start a new --run)'
 
 # Every program reports the damage in a damaged file.
 megatron wide 5 2 1
@@ -97,8 +97,7 @@ run 0 sgt-train --data nano --run run4 --model 1x8x1 --seq-len 1 --batch-size 1 
 stderr_has "sgt-train: $no_header"
 check 'said once' test "$(grep -c 'no header' .stderr)" -eq 1
 check 'evaluated on its val.bin' grep -q '"val_loss"' run4/log.jsonl
-stderr_has "sgt-train: nano: its files do not say which vocabulary they have: GPT-2's is assumed, and validation is not in \
-bits per byte (copy its tokenizer.json there)"
+stderr_has "sgt-train: nano: its vocabulary is unknown: GPT-2's is assumed, and validation shows no bits per byte (copy the tokenizer.json of the data there)"
 ! grep -q val_bits run4/log.jsonl || fail 'bits per byte of a vocabulary that is only assumed'
 run_prints 'bits per byte' sgt-eval run4 --data nano --seq-len 1
 # nanoGPT's meta.pkl belongs to a vocabulary of characters, not to GPT-2's.
@@ -181,8 +180,8 @@ run_failure "five/train_000001.bin: 16-bit ids, but five/train_000000.bin has 32
 run_failure "five/train_000001.bin: 16-bit ids, but five/train_000000.bin has 32-bit ones: $alike" sgt-inspect --verify five
 for name in megatron llmc; do
     for more in '--run run6' '--estimate-memory'; do
-        run_failure "--data four/$name: no header says how many ids the vocabulary has (sgt-tokenize's shards say it, "\
-'and --init DIR takes the model'"'s)" sgt-train --data four/$name --model 1x8x1 --seq-len 3 --device cpu $more
+        run_failure "--data four/$name: the vocabulary size is unknown, because the shards have no header "\
+'(tokenize with sgt-tokenize, or use --init DIR)' sgt-train --data four/$name --model 1x8x1 --seq-len 3 --device cpu $more
     done
 done
 ids32 16 17 > four/nano/val.bin

@@ -102,7 +102,7 @@ plan*--variants*) printf '%s\tit\n' rows pdl bulk a b && exit 0 ;;
 *"size 12 "*) tokens=800000 ;;
 fast*'--variant default,bulk'*) tokens=770000 ;;
 slow*) tokens=500000 ;;
-cudnn*) level='our attention' && echo 'attention: ours (cuDNN: no)' >&2 ;;
+cudnn*) level='our attention' && echo 'attention: own (cuDNN: no)' >&2 ;;
 fault*'--variant default,bulk'*) echo 'sgt-bench step: a kernel failed' >&2 && exit 1 ;;
 wait*) wait=9 ;;
 esac
@@ -287,7 +287,7 @@ gpu 1 out versions
 stdout_has 'fail self-check: exit 1: sgt-train: self-check: 1 of 1 paths is out'
 json_has ' "libraries": {"driver": "13.1"}'
 gpu 1 cudnn versions first
-stdout_matches '^fail attention by cuDNN: it is there and was not taken: .* sm_90, our attention; .* ours \(cuDNN: no\)$'
+stdout_matches '^fail attention by cuDNN: it is installed, but was not used: .* sm_90, our attention; .* own \(cuDNN: no\)$'
 gpu 1 slow first
 stdout_has 'fail tokens a second: 500000 tokens/s (floor >= 600000'
 gpu 1 wait first

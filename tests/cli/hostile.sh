@@ -153,7 +153,7 @@ range() { tensors "{$a,\"b\":{\"dtype\":\"F32\",\"shape\":$1,\"data_offsets\":$2
 range '[2]' '[4,12]' 12
 damaged 'tensor b begins at byte 4, inside the one that ends at byte 8'
 range '[2305843009213693951]' '[8,9223372036854775804]' 8
-damaged 'tensor b ends at byte 9223372036854775804 of 8 bytes of data'
+damaged 'tensor b ends at byte 9223372036854775804, but there are only 8 bytes of data'
 range '[4294967296,4294967296]' '[8,8]' 8
 damaged 'tensor b: its shape overflows'
 tensors '{"\u001b[2J\u0007":{"dtype":"X","shape":[],"data_offsets":[0,0]}}' 0
@@ -174,7 +174,7 @@ damaged 'hurt/model.safetensors: not a regular file'
 rm hurt/model.safetensors
 for file in /etc/passwd ../outside.bin .. ''; do
     printf '{"weight_map":{"wte.weight":"%s"}}' "$file" > hurt/model.safetensors.index.json
-    [ "$file" = .. ] && message='hurt/..: not a regular file' || message='wte.weight: not the name of a file beside it'
+    [ "$file" = .. ] && message='hurt/..: not a regular file' || message='wte.weight: its value is not the name of a file in this folder'
     hostile "$message" sgt-train $small --run r --init hurt --steps 1
 done
 { printf '{"weight_map":' && cat many.json && printf '}'; } > hurt/model.safetensors.index.json
@@ -214,7 +214,7 @@ for to in ../log ../nothing-yet; do # the target is empty or missing
     ln -sf $to run/log.jsonl
     within 4000000 $resume
     [ $code -eq 1 ] || fail "exit code $code, not 1"
-    stderr_has "sgt-train: run/log.jsonl: is a symbolic link, and what it leads to is not written to (remove it)"
+    stderr_has "sgt-train: run/log.jsonl: is a symbolic link, which sgt does not write through (remove it)"
 done
 same log kept/log.jsonl
 absent nothing-yet

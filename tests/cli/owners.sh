@@ -49,10 +49,10 @@ for flock in '' lies ENOLCK ENOSYS EOPNOTSUPP EIO; do
 
     begin "$flock" '' run/latest $endless
     run 1 on "$flock" '' $loud --force
-    stderr_has 'sgt-train: run: another sgt-train is writing to this run (wait for it, or take another --run)'
+    stderr_has 'sgt-train: run: another sgt-train is writing to this run (wait for it, or use another --run)'
     on_refusal "$flock" 'sgt-train: run'
     run 1 on "$flock" '' $endless --force
-    stderr_is 'sgt-train: run: another sgt-train is writing to this run (wait for it, or take another --run)'
+    stderr_is 'sgt-train: run: another sgt-train is writing to this run (wait for it, or use another --run)'
     kill_begun
     exists run/owner
     run 1 on "$flock" '' env SGT_TEST_RENAME=1 timeout 20 $endless --force # imitates a folder of another user
@@ -125,7 +125,7 @@ stderr_is 'sgt-train: early: no checkpoint to resume from (--resume-or-start sta
 
 begin lies far run/latest $endless
 run 1 on lies near $endless --force
-stderr_has 'sgt-train: run: another sgt-train is writing to this run (wait for it, or take another --run)'
+stderr_has 'sgt-train: run: another sgt-train is writing to this run (wait for it, or use another --run)'
 kill -STOP $pid
 began=$(date +%s%N)
 run_notes "run/owner: $waits" on lies near sgt-train $small --steps 3 --run run --force
@@ -210,7 +210,7 @@ pair() {
     b=$code a=0
     wait $first || a=$?
     cat .stderr1 >> .stderr
-    ! grep -vE ': another sgt-(tokenize|train) |: made with |: cannot be locked |: it holds step-' .stderr || fail "$a $b"
+    ! grep -vE ': another sgt-(tokenize|train) |: made with |: cannot be locked |: this run already has step-' .stderr || fail "$a $b"
     [ $a -eq 0 ] || [ $b -eq 0 ] || fail "both are refused: $a $b"
 }
 # is_set A B: out must equal set A or set B. is_run A B: run must equal run A or run B.

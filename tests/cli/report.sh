@@ -442,8 +442,8 @@ rise() { awk -v at="$1" '{ sub(/"loss":[0-9.]*/, "\"loss\":" (NR < at ? 10.8 : 5
 options half lr 20
 rise 41 > half/log.jsonl
 report half
-grave 'step 90: diverged: the loss is above where it started; lower --lr (5000 over the last 20 steps, 10.8 over '\
-'the first 20; --lr auto chooses a rate)'
+grave 'step 90: diverged: the loss is above its initial value: 5000 over the last 20 steps, 10.8 over the first 20 '\
+'(lower --lr, or let --lr auto choose it)'
 ! grep -q 'class="tick"[^>]*>-' report.html || fail 'the smooth line goes below all losses'
 options half lr 0.001
 sed '51,$s/"val_loss":[0-9.]*/"val_loss":7.5/' plain/log.jsonl > half/log.jsonl
@@ -457,8 +457,8 @@ options half lr 0.001
 awk 'NR == 60 { sub(/"loss":[0-9.]*/, "\"loss\":9") } NR == 80 { sub(/"grad_norm":[0-9]*/, "\"grad_norm\":30") } 1' \
     plain/log.jsonl > half/log.jsonl
 report half
-says 'step 60: the loss spikes: 9, 3.9 above the steps around it: a low --grad-clip bounds such an update'
-says 'step 80: the gradient norm spikes: 30 is 15 times the median of the steps before: a low --grad-clip bounds such '
+says 'step 60: the loss spikes: it is 9, which is 3.9 above the steps around it (a low --grad-clip limits such an update)'
+says 'step 80: the gradient norm spikes: 30 is 15 times the median of earlier steps (a low --grad-clip limits such '
 ! grep -q 'skip-spikes' report.html || fail '--skip-spikes begins after step 128'
 # A validation loss above the training loss. The log states its noise; if not, the noise of one step
 # is used.
@@ -468,15 +468,15 @@ level() { # NOISE
     report half
 }
 level ',"val_noise":0.0123'
-says 'the validation loss, 2.4, is above the training loss, 2, by more than their noise (0.02): the model learns '
+says 'the validation loss, 2.4, exceeds the training loss, 2, by more than their noise (0.02): the model overfits, '
 page_has '<dd>2.400</dd><dd class="more">± 0.01 nats; lower is better</dd>'
 run_prints '"val_loss": 2.4, "val_noise": 0.0123, "best_val_loss": 2.4, ' sgt-report --json half
 report half plain # several runs have it, too
 page_has '<td title="Final loss">2.000 <small>± 0.01</small></td><td title="Validation loss">2.400 <small>± 0.01</small></td>'
 level ''
-says 'the validation loss, 2.4, is above the training loss, 2, by more than their noise (0.05): the model learns '
+says 'the validation loss, 2.4, exceeds the training loss, 2, by more than their noise (0.05): the model overfits, '
 level ',"val_noise":0.2'
-! grep -q 'is above the training loss' report.html || fail 'a difference that is noise'
+! grep -q 'exceeds the training loss' report.html || fail 'a difference that is noise'
 
 # ---- memory: by kind, from memory.jsonl, next to the estimate ----
 

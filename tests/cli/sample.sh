@@ -36,7 +36,7 @@ cp .stdout third
 echo step-00000003 > run/best
 run_same third sgt-sample run/best --quiet -p 'Hello' --tokens 20
 rm run/best
-run_failure 'run/best: no such file (a run has it after a checkpoint with a validation loss: --eval-every)' \
+run_failure 'run/best: no such file (a run has one after its first checkpoint with a validation loss: see --eval-every)' \
     sgt-sample run/best
 run 0 sgt-sample run --quiet -p 'Hello' --tokens 20 --seed 2
 ! cmp -s .stdout first || fail 'both seeds say the same'
@@ -73,16 +73,16 @@ check 'one line' [ "$(wc -l < .stdout)" -eq 1 ]
 
 # A text that exceeds the model's 1024 positions gives one notice.
 run 0 sgt-sample run -p 'Hello' --tokens 1030
-stderr_has "sgt-sample: the model's 1024 positions are full: it continues from the last 512 tokens"
+stderr_has "sgt-sample: the text fills the model's 1024 positions: the model continues from the last 512 tokens"
 stderr_lines 2
 head -c 9000 "$ROOT/tokenize/vocab/gpt2.bpe" > long
 run 0 sgt-sample run --prompt-file long --tokens 1
-stderr_matches '^sgt-sample: a prompt of [0-9]+ tokens: only its last 1024 are used, because the model has no more positions$'
+stderr_matches '^sgt-sample: a prompt has [0-9]+ tokens: only its last 1024 are used, because the model has no more positions$'
 
 # wrong usage
 run_failure 'nowhere: No such file or directory' sgt-sample nowhere
-run_failure 'corpus: neither a checkpoint (no config.json in it) nor a run with one in it' sgt-sample corpus
-run_failure "hello: 6 bytes, and a model of llm.c's has a header of 1024" sgt-sample hello
+run_failure 'corpus: neither a checkpoint (it has no config.json) nor a run that holds one' sgt-sample corpus
+run_failure "hello: 6 bytes, but the header of llm.c's models has 1024" sgt-sample hello
 run_failure 'nowhere: No such file or directory' sgt-sample run --prompt-file nowhere
 run 1 sgt-sample run --vocab hello
 stdout_is ''

@@ -72,7 +72,7 @@ run 0 sgt-train --data holes --loader mmap --model 1x8x1 --seq-len 8 --batch-siz
 threads 1 $machine sgt-sample model --prompt text --tokens 1 --vocab gpt2
 options=$(echo "$options" | sed 's/--threads 1//')
 run 0 $machine sgt-train $options --loader mmap --verbose
-[ "$all" -eq 1 ] || stderr_has "sgt-train: threads: 1 of $all cores, as the CPU quota or OMP_NUM_THREADS says (--threads takes more)"
+[ "$all" -eq 1 ] || stderr_has "sgt-train: threads: 1 of $all cores, because of the CPU quota or OMP_NUM_THREADS (use more with --threads)"
 rm machine/proc/self/cgroup
 
 # ---- a file system that answers in milliseconds: one line names it
@@ -80,10 +80,10 @@ rm machine/proc/self/cgroup
 data d
 run 0 $slow sgt-train $small --steps 48 --loader mmap --force
 stderr_matches '^sgt-train: a step waits [0-9]+\.[0-9] ms for its rows: reading d takes milliseconds, as on a network file system '\
-'\(--loader preload reads all at once, --loader uring reads ahead\)$'
+'\(use --loader preload, which reads all at once, or --loader uring, which reads ahead\)$'
 check 'said once' test "$(grep -c 'a step waits' .stderr)" -eq 1
 run 0 $slow sgt-train $small --steps 48 --loader uring --force
-stderr_matches '^sgt-train: a step waits [0-9]+\.[0-9] ms for its rows: .* \(--loader preload reads all at once\)$'
+stderr_matches '^sgt-train: a step waits [0-9]+\.[0-9] ms for its rows: .* \(use --loader preload, which reads all at once\)$'
 for how in "$slow sgt-train --loader preload" 'sgt-train --loader mmap' "$busy sgt-train --loader mmap" \
     "$busy sgt-train --loader uring"; do
     run 0 $how $small --steps 48 --force

@@ -8,7 +8,7 @@ ranks_data --device cpu --model 2x16x2 --batch-size 6 --grad-accum 2
 # ---- torchrun starts ranks without MPI ----
 for memory in '' '--batch-size auto' '--memory-limit 8G'; do
     two 1 sgt-train $options $memory --run odd
-    stderr_is 'sgt-train: CPU ranks: gradients go by MPI: start them with mpirun or srun instead of torchrun'
+    stderr_is 'sgt-train: CPU ranks: they exchange gradients by MPI (start them with mpirun or srun instead of torchrun)'
     absent odd
 done
 
@@ -65,7 +65,7 @@ talk=$(echo "$options" | sed 's/--quiet//; s/--threads 1//')
 cores=$(nproc)
 threads=$((cores / 2 > 0 ? cores / 2 : 1))
 two 0 sgt-train $talk --precision fp32 --run two --force --verbose
-stderr_matches "^sgt-train: ranks: 2, each with 3 of the 6 rows of a micro-step, on $threads threads?\$"
+stderr_matches "^sgt-train: ranks: 2, each with 3 of a micro-step's 6 rows, on $threads threads?\$"
 
 # ---- failures are reported once, by the first rank that fails ----
 refuses_odd_rows
@@ -79,25 +79,25 @@ if strace -o .traced true 2> /dev/null && ! is_sanitized; then # rank 1 ends bef
     stderr_lines 1
     stderr_matches '^sgt-train: rank 1: nowhere: No such file or directory'
 fi
-for other in '--dropout .5|--dropout: it is 0.5 here and is 0 on' '--model 3x16x2|--model: it is "3x16x2" here and is "2x16x2" on' \
-    '--steps 3|--steps: it is 3 here and is 4 on' '--gelu erf|--gelu: it is "erf" here and is not set on' \
-    '--ignore-index 5|--ignore-index: it is 5 here and is not set on' '--skip-spikes 6|--skip-spikes: it is 6 here and is 0 on' \
-    '--document-mask|--document-mask: it is true here and is not set on' '--scale-lr|--lr: it is 0.001875 here and is 0.01 on'; do
+for other in '--dropout .5|--dropout: 0.5 here, but it is 0 on' '--model 3x16x2|--model: "3x16x2" here, but it is "2x16x2" on' \
+    '--steps 3|--steps: 3 here, but it is 4 on' '--gelu erf|--gelu: "erf" here, but it is not set on' \
+    '--ignore-index 5|--ignore-index: 5 here, but it is not set on' '--skip-spikes 6|--skip-spikes: 6 here, but it is 0 on' \
+    '--document-mask|--document-mask: true here, but it is not set on' '--scale-lr|--lr: 0.001875 here, but it is 0.01 on'; do
     pair 2 "sgt-train $options --run odd" "sgt-train $options --run odd ${other%%|*}"
-    stderr_is "sgt-train: rank 1: ${other#*|} rank 0 (all ranks run the same command)"
+    stderr_is "sgt-train: rank 1: ${other#*|} rank 0 (run the same command on all ranks)"
     absent odd
 done
 data other
 patch other/train_000000.bin 2048 7 # another token
 pair 2 "sgt-train $options --run odd" "sgt-train $options --run odd --data other"
-other='its --resume, --init, data or checkpoint is not that of rank 0 (all ranks run the same command)'
+other='--resume, --init, data or checkpoint: not that of rank 0 (run the same command on all ranks)'
 stderr_is "sgt-train: rank 1: $other"
 for resume in --resume --resume-or-start; do
     pair 2 "sgt-train $options --run odd" "sgt-train $options --run odd $resume"
     stderr_is "sgt-train: rank 1: $other"
 done
 pair 2 "sgt-train $options --run odd" "sgt-train $options --run odd --batch-size auto"
-stderr_is 'sgt-train: rank 1: --batch-size: it is not set here and is 6 on rank 0 (all ranks run the same command)'
+stderr_is 'sgt-train: rank 1: --batch-size: not set here, but it is 6 on rank 0 (run the same command on all ranks)'
 echo text > text
 pair 1 "sgt-train $options --run odd" 'sgt-tokenize --quiet text set' # another program
 stderr_is 'sgt-train: ranks are out of step: rank 1 is not where rank 0 is'
@@ -131,10 +131,10 @@ if unshare -rm mount -t tmpfs none disk 2> .mount; then
     two 1 sgt-train $options --precision fp32 --run disk/r --save-every 1
     mpi=$without
     stderr_lines 4
-    stderr_matches '^sgt-train: disk: disk/r: .* for 4 checkpoints, but only .* free \(make room, or keep fewer with --keep\)$'
+    stderr_matches '^sgt-train: disk: disk/r: .* for 4 checkpoints, but only .* free \(free some space, or keep fewer with --keep\)$'
     for step in 2 3; do
         stderr_matches "^sgt-train: disk/r/\.step-0000000$step\.tmp/.*: No space left on device \(step $step is not saved: \
-training goes on, and the next save tries again\)\$"
+training continues, and the next save tries again\)\$"
     done
     stderr_matches '^sgt-train: disk/r/.*: No space left on device \(step 4 is not saved: disk/r/step-00000001 is the '\
 'newest checkpoint\)$'

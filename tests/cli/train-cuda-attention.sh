@@ -16,20 +16,20 @@ takes() {
     [ "$(grep -c '^sgt-train: attention: ' .stderr)" -eq "$lines" ] || fail "not $lines lines of attention"
 }
 takes 1 'our attention' --model 1x16x2 --precision bf16
-stderr_has "sgt-train: attention: ours (cuDNN's was not tried: cuDNN: libcudnn.so.9 is not on this machine)"
+stderr_has "sgt-train: attention: own (cuDNN's cannot be used: cuDNN: libcudnn.so.9 was not found)"
 takes 0 'our attention' --model 1x16x2 --precision fp16 --attention own --dropout 0.1
 takes 0 'naive attention' --model 1x16x2 --precision fp32 --attention naive
 takes 0 'naive attention' --model 1x200x1 --attention naive
-naive='sgt-train: attention: naive, which stores T x T scores (flash attention: '
+naive='sgt-train: attention: naive, which stores T x T scores (flash attention cannot be used: '
 for precision in fp32 tf32; do
     takes 0 'our attention' --model 1x16x2 --precision $precision
     takes 1 'naive attention' --model 1x24x2 --precision $precision
-    stderr_has "${naive}heads of 12 numbers, it takes multiples of 8 to 128)"
+    stderr_has "${naive}the head size is 12, but it must be a multiple of 8, up to 128)"
 done
 takes 1 'naive attention' --model 1x24x2 --precision bf16
-stderr_has "${naive}heads of 12 numbers, it takes multiples of 8 to 128)"
+stderr_has "${naive}the head size is 12, but it must be a multiple of 8, up to 128)"
 takes 1 'naive attention' --model 1x200x1 --precision fp16
-stderr_has "${naive}heads of 200 numbers, it takes multiples of 8 to 128)"
+stderr_has "${naive}the head size is 200, but it must be a multiple of 8, up to 128)"
 run 0 sgt-train --quiet $cuda --run r --force --model 1x24x2
 stderr_is ''
 
@@ -42,12 +42,12 @@ refuses() {
     stderr_is "sgt-train: --attention $message"
     absent refused
 }
-refuses 'own: heads of 12 numbers, it takes multiples of 8 to 128' --attention own --model 1x24x2 --precision fp32
-refuses 'cudnn: cuDNN: fused attention takes bf16 and fp16, not fp32' --attention cudnn --model 1x16x2 --precision tf32
-refuses 'cudnn: cuDNN: fused attention takes head sizes that are multiples of 8 to 128, not 12' --attention cudnn \
+refuses 'own: the head size is 12, but it must be a multiple of 8, up to 128' --attention own --model 1x24x2 --precision fp32
+refuses 'cudnn: cuDNN: fused attention needs bf16 or fp16, not fp32' --attention cudnn --model 1x16x2 --precision tf32
+refuses 'cudnn: cuDNN: fused attention needs a head size that is a multiple of 8, up to 128, not 12' --attention cudnn \
     --model 1x24x2
-refuses 'cudnn: it does not know documents: no --document-mask with it' --attention cudnn --model 1x16x2 --document-mask
-refuses 'cudnn: its dropout is not ours: no --dropout with it' --attention cudnn --model 1x16x2 --dropout 0.1
+refuses 'cudnn: --document-mask is not supported with cuDNN' --attention cudnn --model 1x16x2 --document-mask
+refuses 'cudnn: --dropout is not supported with cuDNN' --attention cudnn --model 1x16x2 --dropout 0.1
 
 # With the stand-in for cuDNN, cuDNN is used if it is requested by name. If both implementations can
 # run, the faster one is used, with one line.
@@ -64,17 +64,17 @@ same norm.adds norm.1
 takes 0 'our attention' --model 1x16x2 --deterministic
 takes 0 'our attention' --model 1x16x2 --document-mask
 run 0 sgt-train $cuda --run r --force --model 1x16x2 --verbose
-stderr_matches "^sgt-train: attention: (ours|cuDNN's) \\(a layer both ways: ours [0-9.]+ ms, cuDNN's [0-9.]+ ms\\)$"
+stderr_matches "^sgt-train: attention: (own|cuDNN's) \\(forward and backward of a layer: own [0-9.]+ ms, cuDNN's [0-9.]+ ms\\)$"
 # cuDNN returns NaN as dQ, so the loss is finite only at first. One line names the attention and
 # what to try.
 run 0 env SGT_HOST_CUDNN=nan sgt-train --no-self-check --quiet $cuda --run r --force --model 1x16x2 --steps 3 \
     --attention cudnn --lr 0.001
 stderr_is "sgt-train: step 1: the gradient norm is not a number, but the loss is finite: start again with --attention own \
-instead of cuDNN's attention, or with an lr 10 times lower (--lr 0.0001); look at grad_norm in log.jsonl and at --grad-clip"
+instead of cuDNN's attention, or with an lr 10 times lower (--lr 0.0001); see grad_norm in log.jsonl and --grad-clip"
 # If cuDNN fails during the trial, the other implementation is used.
 SGT_HOST_CUDNN=1
 run 0 env SGT_HOST_FAULT=cudnn:refuse sgt-train --no-self-check $cuda --run r --force --model 1x16x2 --verbose
-stderr_has 'sgt-train: attention: ours (cuDNN: attention forward (2 x 16 x 2 x 8): invalid argument (CUDA error 1))'
+stderr_has 'sgt-train: attention: own (cuDNN: attention forward (2 x 16 x 2 x 8): invalid argument (CUDA error 1))'
 
 # All ranks use the implementation that is faster on rank 0. If one rank lacks cuDNN, all use ours.
 . "$ROOT/tests/cli/ranks.inc"

@@ -25,7 +25,7 @@ driver() { # C...: a libcuda.so.1
 }
 on_driver() { cuda "$1" LD_LIBRARY_PATH="$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"; }
 
-[ -e /dev/nvidia0 ] || cuda 'no CUDA driver: libcuda.so.1 is not on this machine'
+[ -e /dev/nvidia0 ] || cuda 'no CUDA driver: libcuda.so.1 was not found'
 driver 'int cuInit(unsigned f) { return (int)f; }'
 on_driver 'no CUDA driver: libcuda.so.1 lacks cuDeviceGetCount'
 driver 'int cuInit(unsigned f) { return f ? 1 : 100; } int cuDeviceGetCount(int *n) { return *n; }'
@@ -33,10 +33,10 @@ on_driver 'no CUDA device'
 driver 'int cuInit(unsigned f) { return (int)f; } int cuDeviceGetCount(int *n) { return *n = 0; }'
 on_driver 'no CUDA device'
 driver 'int cuInit(unsigned f) { return f ? 1 : 803; } int cuDeviceGetCount(int *n) { return *n; }'
-on_driver 'no CUDA driver that works: it gave error 803, of no name'
+on_driver 'the CUDA driver does not work: error 803, unknown error'
 driver 'int cuInit(unsigned f) { return f ? 1 : 802; } int cuDeviceGetCount(int *n) { return *n; }
     int cuGetErrorString(int e, const char **s) { *s = "system not yet initialized"; return e != 802; }'
-on_driver 'no CUDA driver that works: it gave error 802, system not yet initialized'
+on_driver 'the CUDA driver does not work: error 802, system not yet initialized'
 working='int cuInit(unsigned f) { return (int)f; } int cuDeviceGetCount(int *n) { *n = 1; return 0; }'
 driver "$working"
 on_driver 'this build has no CUDA backend (make builds it where nvcc is)'
@@ -51,11 +51,11 @@ echo 'const struct { unsigned n[3]; char v[16]; } sgt_cuda = {{99, 1, 1}, "9.9.9
     $cc -shared -fPIC -x c - -o "$beside"
 version=$("$BIN/sgt-train" --version | sed 's/.* //')
 ours=$(sed -n 's/^#define SGT_CUDA_INTERFACE \([0-9]*\).*/\1/p' "$ROOT/train/cuda/cuda_library.h")
-cuda "$beside is of another build: sgt 9.9.9, interface 99; this is sgt $version, interface $ours (make builds both)"
+cuda "$beside is from another build: it is of sgt 9.9.9, interface 99, and this is sgt $version, interface $ours (build both with one make)"
 mkdir alone/lib/sgt # the folder that make install uses
 mv "$beside" alone/lib/sgt
-cuda "$(realpath alone)/lib/sgt/libsgt-cuda.so is of another build: sgt 9.9.9, interface 99; this is sgt $version, \
-interface $ours (make builds both)"
+cuda "$(realpath alone)/lib/sgt/libsgt-cuda.so is from another build: it is of sgt 9.9.9, interface 99, and this is sgt $version, \
+interface $ours (build both with one make)"
 rm -r alone/lib/sgt
 
 # ---- the library that nvcc builds, with unusable drivers ----
@@ -65,15 +65,14 @@ if [ -e "$BIN/../lib/libsgt-cuda.so" ]; then
     on_driver 'no CUDA device'
     driver "$working int cuDriverGetVersion(int *n) { *n = 11080; return 0; }"
     run 1 env LD_LIBRARY_PATH="$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" sgt-train --device cuda --data d
-    stderr_matches '^sgt-train: --device cuda: the CUDA driver is for 11.8, this build needs 1[2-9]\.0 '\
-'\(a newer driver\) \(--device cpu works\)$'
+    stderr_matches '^sgt-train: --device cuda: the CUDA driver supports CUDA 11\.8, but this build needs 1[2-9]\.0 \(install a newer driver\) \(--device cpu works\)$'
 fi
 
 # ---- the library for the host, in place of a GPU ----
 programs=$BIN/../host/bin
 if [ -x "$programs/sgt-train" ]; then
-    cuda 'no CUDA driver: libcuda.so.1 is not on this machine' SGT_HOST_DEVICE=nodriver
+    cuda 'no CUDA driver: libcuda.so.1 was not found' SGT_HOST_DEVICE=nodriver
     cuda 'no CUDA device' SGT_HOST_DEVICE=none
-    cuda 'the CUDA driver is for 12.4, this build needs 13.0 (a newer driver)' SGT_HOST_DEVICE=driver=12040
+    cuda 'the CUDA driver supports CUDA 12.4, but this build needs 13.0 (install a newer driver)' SGT_HOST_DEVICE=driver=12040
     cuda 'the host is sm_61: this build needs sm_80 or newer' SGT_HOST_DEVICE='arch=61 memory=64M'
 fi

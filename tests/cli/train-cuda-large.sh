@@ -23,9 +23,9 @@ done
 for rows in 131073 1048576; do
     run 1 sgt-train --data d --device cuda --model 1x16x2 --seq-len 8192 --batch-size $rows --run r
     stdout_is ''
-    stderr_is "sgt-train: backend: $rows rows of 8192 tokens, CUDA's kernels take at most 1073741824 tokens"
+    stderr_is "sgt-train: backend: $rows rows of 8192 tokens: CUDA's kernels take at most 1073741824 tokens"
     absent r
 done
 # A batch needs 8 GiB, which are not available.
 (ulimit -v 6000000 && run 1 sgt-train --data d --device cuda --model 1x16x2 --seq-len 8192 --batch-size 131072 --run r)
-stderr_matches '^sgt-train: out of pinned memory: 8192.0 MiB are not available'
+stderr_matches '^sgt-train: out of pinned memory: 8192.0 MiB could not be allocated'

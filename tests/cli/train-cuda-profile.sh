@@ -50,7 +50,7 @@ check 'ranges one after another' awk '{ if ($2 < end[$1] - 1e-9) exit bad = 1; e
 
 # If a record is lost, a message says so, and the trace has the other records.
 run 0 env SGT_HOST_CUPTI=lose sgt-train $cuda --run lose --steps 3 --profile lost.json
-stderr_matches '^sgt-train: --profile: CUPTI: 1 records were lost: the trace has the others$'
+stderr_matches '^sgt-train: --profile: CUPTI: 1 records were lost: these events are missing from the trace$'
 check 'the trace without one record' grep -q '"cat":"kernel"' lost.json
 
 # A trace changes no result.
@@ -60,7 +60,7 @@ same again/step-00000003/model.safetensors plain/step-00000003/model.safetensors
 
 # If a device records nothing, a message says so, and the run continues.
 run 0 env SGT_HOST_CUPTI=refuse sgt-train --quiet $cuda --run plain --force --steps 3 --recompute block --profile none.json
-stderr_matches '^sgt-train: --profile: CUPTI: .*: training goes on without a trace$'
+stderr_matches '^sgt-train: --profile: CUPTI: .*: training continues without a trace$'
 absent none.json
 same again/step-00000003/model.safetensors plain/step-00000003/model.safetensors
 

@@ -33,7 +33,7 @@ stdout_has '{"path": "NCCL", "verdict": "ok", "why": ""}'
 run 0 env -u SGT_HOST_CUDNN sgt-train --self-check
 grep -q '^the host .*cudnn' .stdout && fail 'a version of a library that is not there'
 row 'attention cudnn' absent
-stdout_has 'cuDNN: libcudnn.so.9 is not on this machine'
+stdout_has 'cuDNN: libcudnn.so.9 was not found'
 run 1 env SGT_HOST_DEVICE=none sgt-train --self-check
 stderr_is 'sgt-train: --self-check: no CUDA device'
 stdout_is ''
@@ -41,7 +41,7 @@ stdout_is ''
 run 0 env SGT_HOST_CUDNN=old sgt-train --self-check
 row 'attention cudnn' ok
 run 1 env SGT_HOST_CUDNN=old SGT_HOST_FAULT=cudnn:wrong sgt-train --self-check
-row 'attention cudnn' 'wrong    the output in bf16 is off by 1 of its size, at most 0.023 may be'
+row 'attention cudnn' 'wrong    the output in bf16 has a relative error of 1, but at most 0.023 is allowed'
 # Faults are found even if only rows longer than a tile, or only wide heads, are wrong.
 for fault in wrong-long wrong-wide; do
     run 1 env SGT_HOST_CUDNN=$fault sgt-train --self-check
@@ -49,7 +49,7 @@ for fault in wrong-long wrong-wide; do
 done
 # Engines that expect the caller to clear the sums of dQ are not used.
 run 1 env SGT_HOST_CUDNN=adds sgt-train --self-check
-row 'attention cudnn' 'wrong    dq in bf16 is off by -?nan of its size, .*'
+row 'attention cudnn' 'wrong    dq in bf16 has a relative error of -?nan, .*'
 # If other programs have filled the card's memory, no verdict is given.
 run 1 env SGT_HOST_DEVICE=memory=1M sgt-train --self-check
 stderr_matches '^sgt-train: self-check: out of GPU memory: '
@@ -85,14 +85,14 @@ only() { # N FAULTS: exactly N paths must be out
     [ "$(grep -c ' ok *$' .stdout)" -eq $((11 - $1)) ] || fail "not $1 paths are out"
 }
 only 2 'keys_kernel:wrong attention_hopper_kernel:first'
-row 'attention own' 'wrong    dk in bf16 is off by 1 of its size, at most 0.023 may be'
+row 'attention own' 'wrong    dk in bf16 has a relative error of 1, but at most 0.023 is allowed'
 row 'attention hopper' 'wrong    the output in bf16 is off by .*'
 stderr_is 'sgt-train: self-check: 2 of 11 paths are out'
 only 2 'queries_kernel:crash keys_hopper_kernel:first'
 row 'attention own' 'crashed  signal 11, Segmentation fault: a planted crash'
 row 'attention hopper' 'wrong    dk in bf16 is off by .*'
 only 3 'queries_dropout_kernel:wrong queries_hopper_kernel:first product_mixed:wrong'
-row 'attention own' 'wrong    dq with dropout and documents in bf16 is off by 1 of its size, at most 0.027 may be'
+row 'attention own' 'wrong    dq with dropout and documents in bf16 has a relative error of 1, but at most 0.027 is allowed'
 row 'attention hopper' 'wrong    dq in bf16 is off by .*'
 row 'products for Muon' 'wrong    A A added, in a batch in bf16: D \(0, 0\) is .*, not .*'
 only 1 product_plain_same:wrong
@@ -113,7 +113,7 @@ ends_well() { # FAULT PATH VERDICT KERNELS OPTION...: check the line, and which 
     fault=$1 path=$2 word=$3 kernels=$4
     shift 4
     run 0 env SGT_HOST_FAULT="$fault" sgt-train $cuda --run r --force --verbose "$@"
-    stderr_matches "^sgt-train: self-check: $path is left out: $word \\("
+    stderr_matches "^sgt-train: self-check: $path is not used: $word \\("
     [ "$(grep -c 'self-check' .stderr)" -eq 1 ] || fail 'not one line'
     stderr_has "sm_90, $kernels kernels, "
 }
@@ -124,7 +124,7 @@ rm -rf cache
 ends_well attention_kernel:wrong 'attention own' wrong "cuDNN's attention"
 # The verdict is stored: although no fault is planted now, nothing is checked again.
 run 0 sgt-train $cuda --run r --force --quiet
-stderr_matches '^sgt-train: self-check: attention own is left out: wrong \(the output in bf16 is off by 1 of its size, '
+stderr_matches '^sgt-train: self-check: attention own is not used: wrong \(the output in bf16 has a relative error of 1, '
 stderr_lines 1
 # The checks above give these verdicts. To save time, they are stored by hand here; the fault is
 # still planted.
@@ -155,7 +155,7 @@ leaves_out attention_hopper_kernel 'attention hopper' attention-hopper --model 1
 rm -rf cache
 run 1 env SGT_HOST_FAULT=causal_softmax_kernel:crash sgt-train $cuda --run none --model 1x24x2 \
     --quiet
-stderr_has 'sgt-train: --attention auto: the self-check found it crashed: signal 11, Segmentation fault: a planted crash (--no-self-check'
+stderr_has 'sgt-train: --attention auto: the verdict of the self-check is "crashed": signal 11, Segmentation fault: a planted crash (--no-self-check'
 stderr_lines 2
 absent none
 
@@ -164,11 +164,11 @@ refuses() { # FAULT MESSAGE OPTION...
     fault=$1 message=$2
     shift 2
     run 1 env SGT_HOST_FAULT="$fault" sgt-train $cuda --run refused --quiet "$@"
-    grep -v ' is left out: ' .stderr > .rest
-    [ "$(cat .rest)" = "sgt-train: $message (--no-self-check takes it all the same)" ] || fail "not: $message"
+    grep -v ' is not used: ' .stderr > .rest
+    [ "$(cat .rest)" = "sgt-train: $message (--no-self-check uses it anyway)" ] || fail "not: $message"
     absent refused
 }
-crashed='the self-check found it crashed: signal 11, Segmentation fault: a planted crash'
+crashed='the verdict of the self-check is "crashed": signal 11, Segmentation fault: a planted crash'
 rm -rf cache
 refuses 'attention_kernel:crash cudnn:crash causal_softmax_kernel:crash' "--attention own: $crashed" --attention own
 refuses '' "--attention cudnn: $crashed" --attention cudnn
@@ -178,13 +178,13 @@ refuses product_mixed:crash "--optimizer muon: $crashed" --optimizer muon
 run 0 sgt-train $cuda --run r --force --quiet --optimizer muon --no-self-check
 rm -rf cache
 run 1 env SGT_HOST_FAULT=product_plain:crash sgt-train $cuda --run refused --quiet
-stderr_has "sgt-train: cuBLASLt: $crashed (--no-self-check takes it all the same)"
+stderr_has "sgt-train: cuBLASLt: $crashed (--no-self-check uses it anyway)"
 
 # ---- a path that could not be checked: `auto` does not use it, and it is refused by name ----
 sed '/"attention cudnn"/,/\]/{s/"ok"/"absent"/; s/""/"no plan"/}' kept > $verdicts
 run 0 sgt-train $cuda --run r --force --verbose
-absent='the self-check found it absent: no plan (--no-self-check takes it all the same)'
-stderr_has "sgt-train: attention: ours (cuDNN's was not tried: $absent)"
+absent='the verdict of the self-check is "absent": no plan (--no-self-check uses it anyway)'
+stderr_has "sgt-train: attention: own (cuDNN's cannot be used: $absent)"
 stderr_has 'sm_90, our attention kernels, '
 refuses '' "--attention cudnn: ${absent%% (*}" --attention cudnn
 run 0 sgt-train $cuda --run r --force --quiet --attention cudnn --no-self-check
@@ -206,7 +206,7 @@ for damage in 's/"ok"/"fine"/' 's/"products"/"product"/' '1s/.*/{/'; do
 done
 : > file
 run 0 env XDG_CACHE_HOME="$PWD/file" sgt-train $cuda --run r --force --quiet
-stderr_matches '^sgt-train: self-check: its verdicts cannot be kept: .*/file: is a file, not a folder$'
+stderr_matches '^sgt-train: self-check: its results cannot be kept for the next run: .*/file: is a file, not a folder$'
 stderr_lines 1
 
 # Only one process checks at a time. A process that finds the lock taken waits, and then reads the
@@ -232,5 +232,5 @@ stderr_matches "^sgt-train: continuing with cuda, sm_90, our attention, .*; the 
 rm -rf cache
 two any env SGT_HOST_FAULT=all_gather:crash sgt-train $cuda --run ranks --quiet
 [ "$code0" -eq 1 ] || fail "exit code $code0 of rank 0"
-stderr_has "sgt-train: NCCL: $crashed (--no-self-check takes it all the same)"
+stderr_has "sgt-train: NCCL: $crashed (--no-self-check uses it anyway)"
 absent ranks

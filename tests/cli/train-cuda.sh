@@ -93,7 +93,7 @@ grep -q '"precision": "fp32"' moves/options.json || fail 'not in fp32'
 grep -qE 'naive|no-graphs' moves/options.json && fail "what a CPU lacks is kept: $(cat moves/options.json)"
 run_failure '--no-graphs: needs --device cuda' sgt-train --device cpu --quiet --run moves --resume --no-graphs
 run 0 sgt-train --device cuda --quiet --run moves --resume --steps 4 --precision bf16
-run_failure '--precision: it is "fp16" here and was "bf16" in the run to resume (leave it out, or start a new --run)' \
+run_failure '--precision: "fp16" here, but it was "bf16" in the run to resume (leave it out, or start a new --run)' \
     sgt-train --device cuda --quiet --run moves --resume --precision fp16
 
 # Options without a PyTorch fixture are compared with the CPU.
@@ -159,9 +159,8 @@ gib() { awk -v b="$1" 'BEGIN { printf "%.2f", b / 1024 / 1024 / 1024 }'; }
 run 0 sgt-train --estimate-memory --json $large --batch-size 4096
 need=$(field total_bytes .stdout)
 run 1 env SGT_HOST_DEVICE=memory=34M sgt-train $large --batch-size 4096 --run large
-stderr_has "need $(gib "$need") GiB, the host has 0.03 of 0.03 GiB for them"
+stderr_has "need $(gib "$need") GiB, but the host has only 0.03 of 0.03 GiB free"
 # If there is too little memory for the workspace of matrix products, the message is the same.
 run 1 env SGT_HOST_DEVICE=memory=1M sgt-train $large --run large
-stderr_matches '^sgt-train: out of GPU memory: the model and its step of 2 x 24 tokens need 0\.0[3-9] GiB, the host '\
-'has 0\.00 of 0\.00 GiB for them \(no --batch-size fits: use a smaller --model or --seq-len\)$'
+stderr_matches '^sgt-train: out of GPU memory: the model and a step of 2 x 24 tokens need 0\.0[3-9] GiB, but the host has only 0\.00 of 0\.00 GiB free \(no --batch-size fits: use a smaller --model or --seq-len\)$'
 absent large

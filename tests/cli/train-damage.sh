@@ -33,13 +33,13 @@ for file in model.safetensors optimizer.safetensors config.json generation_confi
     size=$(wc -c < whole/step-00000006/$file)
     for at in $((size / 2)) $((size - 1)); do damage "$passed(/$file)?: " flip $newest/$file $at; done
 done
-damage "$passed/model.safetensors: its bytes are not those that were written: XXH3-64 [0-9a-f]{16}, state.json says \
+damage "$passed/model.safetensors: damaged: XXH3-64 is [0-9a-f]{16}, but state.json says \
 [0-9a-f]{16}\$" \
     flip $newest/model.safetensors 20000
-damage "$passed/optimizer.safetensors: its bytes are not those that were written: " \
+damage "$passed/optimizer.safetensors: damaged: " \
     flip $newest/optimizer.safetensors 20000
 # A digit in the state is changed, which only the checksum can reveal.
-damage "$passed/state.json: it is not what was written: XXH3-64 " \
+damage "$passed/state.json: damaged: XXH3-64 " \
     sed -i 's/"documents": \([0-9]*\)/"documents": \11/' $newest/state.json
 
 # Files that are cut short, empty or missing.
@@ -49,12 +49,12 @@ for file in model.safetensors optimizer.safetensors config.json state.json; do
     damage "$passed" rm $newest/$file
 done
 for file in generation_config.json tokenizer.json tokenizer_config.json; do
-    damage "$passed/$file: [0-9]+ bytes, state.json says [0-9]+\$" truncate -s 1 $newest/$file
-    damage "$passed/$file: it is missing\$" rm $newest/$file
+    damage "$passed/$file: [0-9]+ bytes, but state.json says [0-9]+\$" truncate -s 1 $newest/$file
+    damage "$passed/$file: missing\$" rm $newest/$file
 done
 damage "$passed" sh -c "rm -r $newest && mkdir $newest"
 damage "$passed/optimizer.safetensors: " cp $newest/model.safetensors $newest/optimizer.safetensors
-damage "$passed/model.safetensors: its bytes are not those" cp whole/step-00000004/model.safetensors $newest/
+damage "$passed/model.safetensors: damaged: XXH3-64 is " cp whole/step-00000004/model.safetensors $newest/
 
 # Files that are not the expected JSON.
 damage "$passed/state.json: " sh -c "echo '{' > $newest/state.json"
@@ -67,7 +67,7 @@ latest() { # TEXT WANTED
     rm -rf damaged && cp -r whole damaged
     printf '%s\n' "$1" > damaged/latest
     run 0 sgt-train --quiet $work --run damaged --resume --steps 8
-    stderr_is "sgt-train: damaged/latest says '$2', and there is no such checkpoint"
+    stderr_is "sgt-train: damaged/latest names '$2', but there is no such checkpoint"
     same_facts further/log.jsonl damaged/log.jsonl
     same_folders further/step-00000008 damaged/step-00000008
 }

@@ -5,7 +5,7 @@
 
 data d
 run="sgt-train --quiet $small --schedule constant --warmup 0 --steps 120"
-told='diverged: the loss is above where it started; lower --lr \(.* at the first step; --lr auto chooses a rate\)'
+told='diverged: the loss is above its initial value: .* at the first step \(lower --lr, or let --lr auto choose it\)'
 advice() { grep -c '"advice":' "$1/log.jsonl"; }
 once() { [ "$(grep -c diverged "$1")" -eq 1 ] || fail "$1 has it $(grep -c diverged "$1") times, not once"; }
 
@@ -31,8 +31,8 @@ same_facts well/log.jsonl well2/log.jsonl
 
 # With --stop-diverged, the run saves and ends with one line and exit code 1. A resume with the
 # option does so again. A resume without the option continues.
-stopped='sgt-train: stop: diverged: the loss is above where it started, at [0-9.e+]* over the last 20 steps instead of '\
-'[0-9.]*; stopped after step 69 of 120, and saved \(start again with a lower --lr\)'
+stopped='sgt-train: stop: diverged: the loss is above its initial value: [0-9.e+]* over the last 20 steps instead of '\
+'[0-9.]*; saved and stopped after step 69 of 120 \(start again with a lower --lr\)'
 run 1 $run --lr 20 --run stop --stop-diverged
 once .stderr
 stderr_matches "^$stopped\$"
@@ -56,12 +56,12 @@ same_facts lost/log.jsonl half/log.jsonl
 run 1 $run --lr 1e30 --run nan --stop-diverged
 stderr_lines 2
 stderr_has 'sgt-train: step 2: the loss is not a number: start again with an lr 10 times lower'
-stderr_has 'sgt-train: nan: diverged: the loss is not a number; stopped after step 69 of 120, and saved (start again '\
+stderr_has 'sgt-train: nan: diverged: the loss is not a number; saved and stopped after step 69 of 120 (start again '\
 'with a lower --lr)'
 
 # All ranks stop at the same step, with one line.
 with_mpi 'all else passed'
 two 1 $run --lr 20 --run ranks --stop-diverged
 once .stderr
-stderr_matches 'sgt-train: ranks: diverged: .*; stopped after step 69 of 120, and saved'
+stderr_matches 'sgt-train: ranks: diverged: .*; saved and stopped after step 69 of 120'
 [ -d ranks/step-00000069 ] || fail 'ranks save too'

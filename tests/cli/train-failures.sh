@@ -21,7 +21,7 @@ fails 'nowhere: No such file or directory' --device cpu --data d --init nowhere
 run 0 sgt-train --quiet $small --run whole --steps 4 --save-every 2
 run 0 sgt-train --quiet --device cpu --data d --seq-len 16 --init whole/ --estimate-memory
 rm -r whole/step-* whole/latest
-fails 'sgt-train: whole: neither a checkpoint (no config.json in it) nor a run with one in it' \
+fails 'sgt-train: whole: neither a checkpoint (it has no config.json) nor a run that holds one' \
     --device cpu --data d --init whole
 
 # The data.
@@ -43,18 +43,18 @@ fails "m/config.json: model_type is 'llama', not gpt2" --device cpu --data d --i
 from && rm m/model.safetensors
 fails 'm/model.safetensors: No such file or directory' --device cpu --data d --init m --seq-len 64
 from && truncate -s 100000 m/model.safetensors
-fails '(a file cut short?)' --device cpu --data d --init m --seq-len 64
+fails '(was it cut short?)' --device cpu --data d --init m --seq-len 64
 from && sed -i 's/"n_layer": 4/"n_layer": 5/' m/config.json
-fails 'm/model.safetensors: no tensor h.4.ln_1.weight' --device cpu --data d --init m --seq-len 64
+fails 'm/model.safetensors: tensor h.4.ln_1.weight is missing' --device cpu --data d --init m --seq-len 64
 from && sed -i 's/"vocab_size": 256/"vocab_size": 300/' m/config.json
-fails 'm/model.safetensors: tensor wte.weight has 2 dimensions, 256 x 128, where config.json says 300 x 128' \
+fails 'm/model.safetensors: tensor wte.weight has 2 dimensions, 256 x 128, but config.json says 300 x 128' \
     --device cpu --data d --init m --seq-len 64
 from && patch m/model.safetensors 0 0
 fails 'm/model.safetensors: ' --device cpu --data d --init m --seq-len 64
 
 # A model of llm.c: of zeros, and truncated (tests/train/test_init.c has the other faults).
 { le32 20240326 && le32 3 && le32 6 && le32 256 && le32 1 && le32 2 && le32 8 && le32 384 && head -c 992 /dev/zero; } > m.bin
-fails 'm.bin: 1024 bytes, a model of 1x8x2 has 17056 (a file cut short?)' --device cpu --data d --init m.bin
+fails 'm.bin: 1024 bytes, but a model of 1x8x2 has 17056 (was it cut short?)' --device cpu --data d --init m.bin
 head -c 16032 /dev/zero >> m.bin
 run 0 sgt-train --quiet --threads 1 --device cpu --data d --init m.bin --seq-len 6 --batch-size 1 --steps 1 \
     --eval-every 0
@@ -62,7 +62,7 @@ awk -v x="$(field loss run/log.jsonl)" 'BEGIN { x -= log(256); exit !(x < 1e-6 &
     fail 'a model of zeros guesses all of 256 ids alike'
 rm -r run
 run 2 sgt-train --data d --init m.bin --model 1x8x2
-stderr_has '--model 1x8x2: not together with --init, which determines the shape'
+stderr_has '--model 1x8x2: not together with --init, which decides the shape'
 
 # A model that is too large for this machine.
 fails 'GiB of memory' --device cpu --data d --model 1024x16384x16
@@ -71,9 +71,9 @@ stderr_has '(no --batch-size fits: use a smaller --model or --seq-len)'
 # fits.
 run 1 sgt-train --device cpu --data d --model 12x768x12 --seq-len 1024 --batch-size 1000000
 stdout_is ''
-largest='the largest --batch-size that fits: [1-9][0-9]*(; --recompute auto keeps less)?'
+largest='the largest --batch-size that fits: [1-9][0-9]*(; --recompute auto needs less)?'
 stderr_matches "^sgt-train: the model and its step need [0-9.]+ GiB of memory, but only [0-9.]+ GiB is free \\(($largest\
-|no --batch-size fits(: use a smaller --model or --seq-len| without recomputation: --recompute auto keeps less))\\)\$"
+|no --batch-size fits(: use a smaller --model or --seq-len| without recomputation: --recompute auto needs less))\\)\$"
 ! grep -q 'lr ' .stderr || fail 'a learning rate for what does not fit'
 absent run
 # The run directory.
@@ -110,8 +110,8 @@ run_silent sgt-train --quiet $small --run room --steps 2 --force
 # Too little space gives a warning even with --quiet, and training begins.
 rm -r room
 run_stopped TERM room/latest sgt-train --quiet $small --model 1x256x2 --run room --steps 99999999 --save-every 1 --keep 0
-stderr_matches '^sgt-train: disk: room: [0-9.]+ [TP]iB for 99999999 checkpoints, but only [0-9.]+ [KMGTP]iB free \(make '\
-'room, or keep fewer with --keep\)$'
+stderr_matches '^sgt-train: disk: room: [0-9.]+ [TP]iB for 99999999 checkpoints, but only [0-9.]+ [KMGTP]iB free \(free '\
+'some space, or keep fewer with --keep\)$'
 rm -r room
 
 # A full disk, imitated by a limit on file sizes: no incomplete checkpoint is left, training
@@ -120,7 +120,7 @@ unsaved() { # STEP WHAT
     stderr_matches "^sgt-train: full/\.step-0000000$1\.tmp/model\.safetensors: cannot write: File too large \(step $1 is not \
 saved: $2\)\$"
 }
-again='training goes on, and the next save tries again'
+again='training continues, and the next save tries again'
 limited() { sh -c "ulimit -f 8; trap '' XFSZ; exec sgt-train --quiet $small --run full $*"; }
 run 1 limited --steps 2 --save-every 1
 stderr_lines 2

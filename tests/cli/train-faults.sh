@@ -35,7 +35,7 @@ kept() {
         for file in model optimizer; do same "$name/$file.safetensors" "each/${name#run/}/$file.safetensors"; done
     done
     [ ! -e run/latest ] || exists "run/$(cat run/latest)"
-    ! grep -q 'is not saved: training goes on' .stderr || earlier=step-0000000[245]
+    ! grep -q 'is not saved: training continues' .stderr || earlier=step-0000000[245]
 }
 files() {
     disturb $changes:kill

@@ -20,10 +20,9 @@ sed 's/"source": 7/"s": {"a": NaN}, "t": [Infinity,-Infinity]/' some.jsonl > pyt
 run 0 $tune --data python.jsonl --val-data python.jsonl --steps 6 --save-every 6 --run python
 same python/step-00000006/model.safetensors whole/step-00000006/model.safetensors
 run 0 sgt-train --device cpu --model 1x16x2 --seq-len 12 --batch-size 2 --steps 1 --data some.jsonl --run said
-stderr_has 'sgt-train: some.jsonl: 1 of 6 prompts fill the row of 12 tokens: nothing is learnt from those '\
-'(use a longer --seq-len)'
-stderr_has 'sgt-train: some.jsonl: 1 of 6 completions are cut to the row of 12 tokens'
-stderr_has 'sgt-train: data: some.jsonl, 61 tokens in 6 completions; no --val-data: no evaluation'
+stderr_has 'sgt-train: some.jsonl: 1 of 6 prompts fill their row of 12 tokens, so nothing is learnt from them (use a longer --seq-len)'
+stderr_has 'sgt-train: some.jsonl: 1 of 6 completions are cut to fit a row of 12 tokens (use a longer --seq-len)'
+stderr_has 'sgt-train: data: some.jsonl, 61 tokens in 6 completions; no evaluation without --val-data'
 stderr_has 'sgt-train: plan: 1 step of 2 x 12 tokens, '
 stdout_has 'documents begun: 2'
 same said/step-00000001/tokenizer.json whole/step-00000006/tokenizer.json
@@ -75,7 +74,7 @@ same full/step-00000006/model.safetensors cut/step-00000006/model.safetensors
 same full/step-00000006/optimizer.safetensors cut/step-00000006/optimizer.safetensors
 echo '{"prompt": "more", "completion": "less"}' >> some.jsonl
 run 1 sgt-train --quiet --run cut --resume --steps 8
-stderr_is 'sgt-train: --data some.jsonl: not the tokens that the run to resume was trained on'
+stderr_is 'sgt-train: --data some.jsonl: its tokens are not those that the run was trained on (restore them, or start a new --run)'
 
 # Wrong lines.
 bad() { # MESSAGE LINE
@@ -104,7 +103,7 @@ stderr_is 'sgt-train: missing.jsonl: No such file or directory'
 run 1 $tune --data some.jsonl --val-data missing.jsonl --run bad
 stderr_is 'sgt-train: missing.jsonl: No such file or directory'
 echo '{"prompt": "one two three four", "completion": "b"}' > long.jsonl
-run_usage '--seq-len 3: every prompt of long.jsonl fills the row: nothing is left to learn' \
+run_usage '--seq-len 3: every prompt of long.jsonl fills its row, so there is nothing to learn (use a longer --seq-len)' \
     $tune --data long.jsonl --seq-len 3 --run bad
 
 # Options that have no effect with this data, and options that have none with shards.

@@ -16,7 +16,7 @@ total() {
 # between LOW HIGH: set $limit to the mean of the two
 between() { limit=$((($1 + $2) / 2)); }
 levels() { # NONE GELU BLOCK
-    stderr_matches "^sgt-train: --recompute auto: nothing in $1 layers?, gelu in $2, block in $3: [0-9.]+ MiB of the \
+    stderr_matches "^sgt-train: --recompute auto: none in $1 layers?, gelu in $2, block in $3: [0-9.]+ MiB of the \
 [0-9.]+ [MG]iB of --memory-limit\$"
 }
 
@@ -56,13 +56,13 @@ run 0 sgt-train $run $small --recompute auto --memory-limit 1GiB
 levels 4 0 0
 same plain/step-00000002/model.safetensors r/step-00000002/model.safetensors
 run 0 sgt-train $run $small --recompute auto --memory-limit $limit
-stderr_matches '^sgt-train: --recompute auto: nothing in [0-3] layers?, '
+stderr_matches '^sgt-train: --recompute auto: none in [0-3] layers?, '
 same plain/step-00000002/model.safetensors r/step-00000002/model.safetensors
 same plain/step-00000002/optimizer.safetensors r/step-00000002/optimizer.safetensors
 grep -q '"recompute": "auto"' r/options.json || fail 'options.json lacks recompute'
 grep -q "\"memory-limit\": $limit" r/options.json || fail 'options.json lacks memory-limit'
 run 0 sgt-train --data d --device cpu --loader mmap --run r --resume --steps 3
-stderr_matches '^sgt-train: --recompute auto: nothing in 4 layers, gelu in 0, block in 0: [0-9.]+ MiB of the [0-9.]+ '\
+stderr_matches '^sgt-train: --recompute auto: none in 4 layers, gelu in 0, block in 0: [0-9.]+ MiB of the [0-9.]+ '\
 '[MG]iB free$'
 
 # ---- too large ----
@@ -78,7 +78,7 @@ run 0 sgt-train --estimate-memory $model --batch-size "$most" --recompute auto -
 run 1 sgt-train --estimate-memory $model --batch-size $((most + 2)) --recompute auto --memory-limit $limit
 run 1 sgt-train $run --batch-size 64 --memory-limit $limit --run no
 stderr_matches '^sgt-train: the model and its step need [0-9.]+ MiB, more than the [0-9.]+ MiB of --memory-limit '\
-'\(the largest --batch-size that fits: [0-9]+; --recompute auto keeps less\)$'
+'\(the largest --batch-size that fits: [0-9]+; --recompute auto needs less\)$'
 run 1 sgt-train $run --batch-size 64 --recompute block --memory-limit $limit --run no
 stderr_matches '^sgt-train: the model and its step need [0-9.]+ MiB, more than the [0-9.]+ MiB of --memory-limit '\
 '\(the largest --batch-size that fits: [0-9]+\)$'
@@ -140,7 +140,7 @@ total --batch-size 64 --recompute block && between "$total" "$none"
 run 0 sgt-train $run --recompute auto --memory-limit 1GiB --run plain
 levels 4 0 0
 run 0 sgt-train $run --recompute auto --memory-limit $limit
-stderr_matches '^sgt-train: --recompute auto: nothing in [0-3] layers?, '
+stderr_matches '^sgt-train: --recompute auto: none in [0-3] layers?, '
 same plain/step-00000002/model.safetensors c/step-00000002/model.safetensors
 [ "$(field peak_bytes c/log.jsonl)" -le "$limit" ] || fail 'a run on CUDA holds more than its limit'
 run 1 sgt-train $run --memory-limit $limit

@@ -20,10 +20,10 @@ mix='--data web:0.5,books:0.25,talk:0.25'
 
 # ---- output ----
 run 0 sgt-train $mix $options --run whole --verbose
-stderr_has 'sgt-train: data: web: 50 % of the rows; 153601 tokens, 4799 rows an epoch'
-stderr_has 'sgt-train: data: books: 25 % of the rows; 20000 tokens, 624 rows an epoch'
-stderr_has 'sgt-train: data: talk: 25 % of the rows; 9000 tokens, 280 rows an epoch'
-stderr_has 'sgt-train: books has no validation shards: evaluation is without it'
+stderr_has 'sgt-train: data: web: 50 % of the rows; 153601 tokens, 4799 rows per epoch'
+stderr_has 'sgt-train: data: books: 25 % of the rows; 20000 tokens, 624 rows per epoch'
+stderr_has 'sgt-train: data: talk: 25 % of the rows; 9000 tokens, 280 rows per epoch'
+stderr_has 'sgt-train: books has no validation shards: it is not used for evaluation'
 for set in web books talk; do stdout_matches "^rows of $set: [0-9]+ \(0\.[0-9]+ epochs\)$"; done
 run 0 sgt-train $mix $options --run whole --force --json --quiet
 [ "$(jq -c '[.sets[].data]' .stdout)" = '["web","books","talk"]' ] || fail 'sets of the JSON'
@@ -56,10 +56,10 @@ close one grows 2e-5
 
 # ---- refused ----
 refused() { # DATA
-    run_failure "--data $1: the run to resume was trained on web:0.5,books:0.25,talk:0.25, $end" \
+    run_failure "--data $1: the run was trained on web:0.5,books:0.25,talk:0.25, $end" \
         sgt-train --quiet --data "$1" $options --steps 70 --run whole --resume
 }
-end='in this order (leave --data out, or start a new --run)'
+end='in this order (leave out --data, or start a new --run)'
 refused web:0.6,books:0.15,talk:0.25
 refused web:2,books:1,talk:1.5
 refused web,books,talk
@@ -68,19 +68,19 @@ refused web:0.5,books:0.5
 refused web
 head_of talk/train_000000.bin 8000
 run 1 sgt-train --quiet --data web:0.5,books:0.25,talk:0.25 $options --steps 70 --run whole --resume
-stderr_is 'sgt-train: --data talk: not the tokens that the run to resume was trained on'
+stderr_is 'sgt-train: --data talk: its tokens are not those that the run was trained on (restore them, or start a new --run)'
 mv talk chat
 run 1 sgt-train --quiet --data web:0.5,books:0.25,chat:0.25 $options --steps 70 --run whole --resume
-stderr_is 'sgt-train: --data chat: not the tokens that the run to resume was trained on'
+stderr_is 'sgt-train: --data chat: its tokens are not those that the run was trained on (restore them, or start a new --run)'
 mv chat talk
 head_of talk/train_000000.bin 9000
 run 0 sgt-train --quiet --data web $options --steps 1 --run alone
-run_failure '--data web,books: the run to resume was trained on one set (leave --data out, or start a new --run)' \
+run_failure '--data web,books: the run was trained on one set (leave out --data, or start a new --run)' \
     sgt-train --quiet --data web,books $options --steps 2 --run alone --resume
 run 1 sgt-train $steps --steps 8 --run one --resume --seq-len 8
-stderr_is 'sgt-train: --seq-len: it is 8 here and was 16 in the run to resume (leave it out, or start a new --run)'
+stderr_is 'sgt-train: --seq-len: 8 here, but it was 16 in the run to resume (leave it out, or start a new --run)'
 run 1 sgt-train $steps --data web:1,talk:3 --steps 8 --run one --resume
-stderr_is "sgt-train: --data web:1,talk:3: the run to resume was trained on web,talk, $end"
+stderr_is "sgt-train: --data web:1,talk:3: the run was trained on web,talk, $end"
 
 # ---- accepted: the same proportions as other weights, the same data
 # under another path, no --data ----

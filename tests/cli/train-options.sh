@@ -72,7 +72,7 @@ run 0 sgt-train --quiet --run untied --resume --steps 7
 tune="--data d --seq-len 16 --batch-size 2 --lr 1e-3 --device cpu --threads 1 --eval-every 0 --steps 1"
 run 0 sgt-train --quiet $tune --run tuned --init untied/step-00000006
 grep -q '"no-tie": true' tuned/options.json || fail 'what --init decided is kept'
-run_usage '--no-tie: the model of --init plain/step-00000006 has a tied head (leave --no-tie out)' \
+run_usage '--no-tie: the model of --init plain/step-00000006 has a tied head (leave out --no-tie)' \
     sgt-train --quiet $tune --run x --init plain/step-00000006 --no-tie
 
 # Options that only CUDA has, and options that a CPU cannot support, give exit code 1 and a message
@@ -88,7 +88,7 @@ refuses '--sync-kernels: needs --device cuda' --sync-kernels
 refuses '--variant attention-hopper: needs --device cuda' --variant attention-hopper
 echo '{"no-graphs": true}' > c.json
 refuses '--no-graphs: needs --device cuda' --config c.json
-refuses '--precision tf32: no CPU has it (fp32 is as good, or --device cuda)' --precision tf32
+refuses '--precision tf32: no CPU supports it (use fp32, or --device cuda)' --precision tf32
 run 0 sgt-train --quiet $small --steps 6 --run one --force --attention auto
 same_facts plain/log.jsonl one/log.jsonl
 
@@ -100,9 +100,9 @@ differs() { # WAS-AND-IS OPTION...
     run_failure "$message in the run to resume (leave it out, or start a new --run)" \
         sgt-train --quiet --run plain --resume "$@"
 }
-differs '--dropout: it is 0.5 here and was 0' --dropout 0.5
-differs '--batching: it is "scalar" here and was "simd"' --batching scalar
-differs '--no-overlap: it is true here and was not set' --no-overlap
+differs '--dropout: 0.5 here, but it was 0' --dropout 0.5
+differs '--batching: "scalar" here, but it was "simd"' --batching scalar
+differs '--no-overlap: true here, but it was not set' --no-overlap
 run_usage '--momentum: needs --optimizer sgd' sgt-train --quiet --run plain --resume --momentum 0.5
 
 # The data determine which id begins a document. For shards of other programs it is GPT-2's
@@ -111,7 +111,7 @@ mkdir other
 cp "$curve/tokens.bin" other/train_000000.bin
 other="--data other --seq-len 16 --batch-size 2 --lr 1e-3 --device cpu --threads 1 --eval-every 0 --steps 1"
 run 1 sgt-train --quiet $other --init "$curve" --run refused --document-mask
-stderr_is "sgt-train: --document-mask: other does not say which id begins a document (sgt-tokenize's shards do)"
+stderr_is "sgt-train: --document-mask: other does not say which id begins a document (shards of sgt-tokenize do)"
 absent refused
 run 0 sgt-train --quiet $other --model 1x16x2 --run gpt2 --document-mask
 le64 0 > other/train_000000.idx # or the index says where documents begin

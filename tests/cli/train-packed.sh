@@ -12,7 +12,7 @@ options="--data d --model 1x16x2 --seq-len 32 --batch-size 4 --grad-accum 2 --lr
     --sampling packed --document-mask --save-every 7"
 
 run 0 sgt-train $options --epochs 2.5 --eval-every 10 --run whole
-stderr_matches '^sgt-train: packed: [0-9]+ rows an epoch, [0-9.]+ documents each; [0-9.]+ % of the tokens are cropped$'
+stderr_matches '^sgt-train: packed: [0-9]+ rows per epoch, with [0-9.]+ documents each; [0-9.]+ % of the tokens are cropped$'
 stderr_matches '^sgt-train: plan: .*, 2\.[56] epochs; '
 steps=$(wc -l < whole/log.jsonl)
 check 'several epochs' test "$steps" -gt 17
@@ -32,7 +32,7 @@ same constant/$last/optimizer.safetensors cut/$last/optimizer.safetensors
 # options.json reproduces the run. Another sampling gives another run.
 run 0 sgt-train --quiet --config constant/options.json --run again
 same_facts constant/log.jsonl again/log.jsonl
-run_failure '--sampling: it is "shuffle" here and was "packed" in the run to resume (leave it out, or start a new '\
+run_failure '--sampling: "shuffle" here, but it was "packed" in the run to resume (leave it out, or start a new '\
 '--run)' sgt-train --quiet --run cut --resume --steps 99 --sampling shuffle
 run 0 sgt-train $options --estimate-memory
 run_usage '--pad-id: needs --sampling documents' sgt-train $options --pad-id 3

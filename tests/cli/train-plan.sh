@@ -9,7 +9,7 @@ data d
 run 0 sgt-train $small --steps 40 --warmup 4 --min-lr 2e-4 --run cosine --verbose
 stderr_has 'sgt-train: plan: 40 steps of 2 x 16 tokens, 0.0083 epochs; learning rate 0.001 after 4 steps of warm-up, '\
 'cosine to 0.0002'
-stderr_has 'sgt-train: cost: 2.11e-12 PF-days in all (6 N D, N = 2.379e+04 parameters, D = 1280 tokens)'
+stderr_has 'sgt-train: cost: 2.11e-12 PF-days in all (6 N D with N = 2.379e+04 parameters and D = 1280 tokens)'
 stdout_has 'compute: 2.11e-12 PF-days'
 run 0 sgt-train $small --steps 40 --warmup 0 --schedule constant --run constant
 stderr_matches '; learning rate 0\.001, constant$'
@@ -29,14 +29,13 @@ is "$(lr wsd 0),$(lr wsd 32),$(lr wsd 36)" 0.0005,0.001,0.00055
 # A budget determines the number of steps. 1e-12 PF-days are 8.64e7 operations, that is 18 steps of
 # 6 x 23,792 x 32 operations and a fraction.
 run 0 sgt-train $small --compute-budget 1e-12 --run budget
-stderr_has 'sgt-train: --compute-budget 1e-12: 6 N D = 8.64e+07 operations are D = 605.2 tokens for N = 2.379e+04 '\
-'parameters: 18 steps of 32'
+stderr_has 'sgt-train: --compute-budget 1e-12: 6 N D = 8.64e+07 operations, so D = 605.2 tokens for N = 2.379e+04 parameters: 18 steps of 32'
 [ "$(wc -l < budget/log.jsonl)" -eq 18 ] || fail 'the budget pays for 18 steps'
 grep -q '"steps": 18' budget/options.json || fail 'the steps that were decided are kept'
 run 0 sgt-train --json --quiet --run budget --resume --compute-budget 1.1e-12
 [ "$(wc -l < budget/log.jsonl)" -eq 20 ] || fail 'more of it goes on'
 [ "$(field pf_days .stdout)" = 1.05742222e-12 ] || fail "20 steps took $(field pf_days .stdout)"
-run_usage '--compute-budget 1e-14: 0.189 steps of this model and batch, which must be from 1 to 99999999 (one takes '\
+run_usage '--compute-budget 1e-14: enough for 0.189 steps of this model and batch, but it must be 1 to 99999999 steps (one takes '\
 '5.29e-14 PF-days)' \
     sgt-train --quiet $small --compute-budget 1e-14 --run none
 run_usage '--compute-budget: not together with --steps' sgt-train $small --compute-budget 1 --steps 2 --run none
@@ -46,8 +45,7 @@ absent none
 
 # --overfit-batch trains only on the rows of step 0, until the loss is close to 0.
 run 0 sgt-train $small --lr 1e-2 --batch-size 1 --grad-accum 2 --steps 120 --overfit-batch --run overfit
-stderr_has 'sgt-train: --overfit-batch: every step trains on the 2 rows of step 0, to see whether the loss can fall: '\
-'no model to keep comes of it'
+stderr_has 'sgt-train: --overfit-batch: every step trains on the 2 rows of step 0, to test whether the loss can fall (the model is of no other use)'
 stderr_matches '^sgt-train: --overfit-batch: the loss fell from 5\.[0-9]+ to [01]\.[0-9]+ in 120 steps$'
 grep -q '"overfit-batch": true' overfit/options.json || fail 'it is an option of the run'
 run 0 sgt-train --quiet $small --lr 1e-2 --batch-size 1 --grad-accum 2 --steps 2 --run plain
@@ -55,8 +53,8 @@ is "$(sed -n 's/.*"loss":\([^,]*\).*/\1/p' plain/log.jsonl | head -1)" "$(field 
 run 0 sgt-train --quiet $small --lr 0 --batch-size 1 --grad-accum 2 --steps 5 --overfit-batch --run still
 [ "$(sed -n 's/.*"loss":\([^,]*\).*/\1/p' still/log.jsonl | sort -u | wc -l)" -eq 1 ] ||
     fail 'the rows are not the same ones'
-stderr_matches '^sgt-train: --overfit-batch: the loss went from (5\.[0-9]+) to \1 in 5 steps and did not fall: look '\
-'at --lr and at the data$'
+stderr_matches '^sgt-train: --overfit-batch: the loss did not fall: it went from (5\.[0-9]+) to \1 in 5 steps '\
+'\(check --lr and the data\)$'
 # The same run, stopped and resumed.
 cp -r overfit half
 rm -r half/step-*
@@ -65,5 +63,5 @@ run 0 sgt-train --quiet $small --lr 1e-2 --batch-size 1 --grad-accum 2 --steps 1
 rm -r half/step-00000120
 run 0 sgt-train --quiet --run half --resume
 same_facts overfit/log.jsonl half/log.jsonl
-run_failure '--overfit-batch: it is true here and was not set in the run to resume (leave it out, or start a new '\
+run_failure '--overfit-batch: true here, but it was not set in the run to resume (leave it out, or start a new '\
 '--run)' sgt-train --quiet --run plain --resume --steps 4 --overfit-batch

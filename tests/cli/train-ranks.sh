@@ -59,7 +59,7 @@ two 0 sgt-train $options --precision bf16 --estimate-memory --json
 # ---- failures are reported once, by the first rank that fails ----
 refuses_odd_rows
 two 1 sgt-train $options --run two
-stderr_is 'sgt-train: two: it holds step-00000004 (--resume goes on from there, --force starts over)'
+stderr_is 'sgt-train: two: this run already has step-00000004 (--resume continues from it, --force starts over)'
 run 2 env RANK=2 WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=$port sgt-train $options --run odd
 stderr_is 'sgt-train: RANK: rank 2 of 2'
 pair 1 "sgt-train $options --run odd" "env SGT_HOST_DEVICE=memory=1M sgt-train $options --run odd"
@@ -68,7 +68,7 @@ stderr_matches '^sgt-train: rank 1: out of GPU memory'
 
 # ---- ranks with different commands are refused ----
 pair 2 "sgt-train $options --run odd" "sgt-train $options --run odd --no-tie"
-stderr_is 'sgt-train: rank 1: --no-tie: it is true here and is not set on rank 0 (all ranks run the same command)'
+stderr_is 'sgt-train: rank 1: --no-tie: true here, but it is not set on rank 0 (run the same command on all ranks)'
 
 # ---- if a rank dies or is interrupted, the run ends within 30 s, and
 # saved checkpoints stay complete ----
@@ -98,7 +98,7 @@ if [ "$python" ]; then
     again
     ends_launcher $torchrun
     run 1 $torchrun sgt-train $options --device cpu --run odd
-    [ "$(grep -c '^sgt-train: CPU ranks: gradients go by MPI: start them with mpirun ' .stderr)" = 1 ] || fail 'not one message'
+    [ "$(grep -c '^sgt-train: CPU ranks: they exchange gradients by MPI (' .stderr)" = 1 ] || fail 'not one message'
     texts corpus 40000
     run 0 sgt-tokenize --quiet --dedup corpus set
     run 0 $torchrun sgt-tokenize --quiet --dedup corpus set-torchrun

@@ -33,7 +33,7 @@ same whole/latest cut/latest
 # anyway. nohup ignores SIGHUP, and so does sgt-train then.
 for signal in INT TERM HUP; do
     run_stopped $signal $signal/log.jsonl env --default-signal=HUP sgt-train --quiet $options --run $signal
-    stderr_matches '^sgt-train: interrupted after step [0-9]+ of 120; --resume goes on from there$'
+    stderr_matches '^sgt-train: interrupted after step [0-9]+ of 120 \(--resume continues from there\)$'
     stderr_lines 1
     steps=$(wc -l < $signal/log.jsonl)
     [ "$(cat $signal/latest)" = "$(printf 'step-%08d' "$steps")" ] || fail "$steps lines of log, and $(cat $signal/latest)"
@@ -56,7 +56,7 @@ for signal in HUP TERM; do
         milliseconds=$((($(date +%s%N) - began) / 1000000))
         ended 130 $pid
     done
-    stderr_matches '^sgt-train: interrupted after step [0-9]+ of 120; --resume goes on from there$'
+    stderr_matches '^sgt-train: interrupted after step [0-9]+ of 120 \(--resume continues from there\)$'
     run 0 sgt-train --quiet $options --run $signal-twice --resume
     same_run $signal-twice
 done
@@ -79,21 +79,21 @@ stopped() { # RUN
 }
 works unsaved --save-every 0
 until [ -s unsaved/log.jsonl ]; do sleep 0.02; done
-run_failure 'unsaved: another sgt-train is writing to this run (wait for it, or take another --run)' \
+run_failure 'unsaved: another sgt-train is writing to this run (wait for it, or use another --run)' \
     sgt-train --quiet $options --run unsaved
 mkdir -p begun-set/.work
 for set in d begun-set; do
-    run_failure "$set: it is a set of sgt-tokenize's, where no run can be (take another --run)" \
+    run_failure "$set: this folder holds a set of sgt-tokenize, not a run (use another --run)" \
         sgt-train --quiet $options --run $set --force
 done
 stopped unsaved
 works shared
 until [ -s shared/latest ]; do sleep 0.02; done
 run 1 sgt-train --quiet $options --run shared
-is "$(tail -n 1 .stderr)" 'sgt-train: shared: another sgt-train is writing to this run (wait for it, or take another --run)'
+is "$(tail -n 1 .stderr)" 'sgt-train: shared: another sgt-train is writing to this run (wait for it, or use another --run)'
 for i in 1 2 3 4 5 6; do
     run 1 sgt-train --quiet --run shared --resume
-    is "$(tail -n 1 .stderr)" 'sgt-train: shared: another sgt-train is writing to this run (wait for it, or take another --run)'
+    is "$(tail -n 1 .stderr)" 'sgt-train: shared: another sgt-train is writing to this run (wait for it, or use another --run)'
 done
 stopped shared
 
@@ -104,21 +104,20 @@ sed -i '7s/.*/{"step":6,"lo/' hurt/log.jsonl
 run 0 sgt-train --quiet $options --run hurt --resume
 stderr_lines 2
 stderr_matches '^sgt-train: skipped an incomplete checkpoint: hurt/step-00000120/optimizer.safetensors: tensor '\
-'.*\(a file cut short\?\)$'
-stderr_has 'sgt-train: hurt/log.jsonl: lines of 1 of the 115 steps before the checkpoint are missing or damaged; the '\
-'others stay'
+'.*\(was it cut short\?\)$'
+stderr_has 'sgt-train: hurt/log.jsonl: the lines of 1 of the 115 steps before the checkpoint are missing or damaged; the others are kept'
 sed 7d cut/log.jsonl > kept.jsonl
 same_facts kept.jsonl hurt/log.jsonl
 same_folders whole/step-00000120 hurt/step-00000120
 rm hurt/log.jsonl
 run 0 sgt-train --quiet --run hurt --resume --steps 121
-stderr_has 'sgt-train: hurt/log.jsonl: lines of 120 of the 120 steps before the checkpoint are missing or damaged; the '
+stderr_has 'sgt-train: hurt/log.jsonl: the lines of 120 of the 120 steps before the checkpoint are missing or damaged; the '
 
 # Other options are refused by name. A run that has a checkpoint is not overwritten.
 run 1 sgt-train --quiet $options --run cut
-stderr_is 'sgt-train: cut: it holds step-00000120 (--resume goes on from there, --force starts over)'
+stderr_is 'sgt-train: cut: this run already has step-00000120 (--resume continues from it, --force starts over)'
 run 1 sgt-train --quiet $options --run cut --resume --warmup 7
-stderr_is 'sgt-train: --warmup: it is 7 here and was 6 in the run to resume (leave it out, or start a new --run)'
+stderr_is 'sgt-train: --warmup: 7 here, but it was 6 in the run to resume (leave it out, or start a new --run)'
 same_facts whole/log.jsonl cut/log.jsonl
 
 # A completed run stays completed. More --steps and another reader continue it with the stored
@@ -144,7 +143,7 @@ run 0 sgt-train $small --run young --steps 2
 
 # More steps stretch the schedule. If the learning rate rises again, a notice says so.
 run 0 sgt-train $small --run young --resume --steps 40
-stderr_matches '^sgt-train: learning rate: it rises from [0-9.e-]+ to [0-9.e-]+ here, for its schedule ended at step 2 and now ends at step 40$'
+stderr_matches '^sgt-train: learning rate: it rises from [0-9.e-]+ to [0-9.e-]+ here, because its schedule ended at step 2 and now ends at step 40$'
 run 0 sgt-train $small --run flat --schedule constant --steps 2
 run 0 sgt-train $small --run flat --resume --steps 4
 ! grep -q 'it rises' .stderr || fail 'a constant rate was said to rise'
@@ -218,7 +217,7 @@ for run in 'moved bf16' 'back fp32'; do
     grep -q "\"precision\": \"${run#* }\"" ${run% *}/options.json || fail "$run: $(cat ${run% *}/options.json)"
 done
 for run in '--run early --resume' "$small --run other"; do
-    run_misuse '--min-lr 1: it is above the learning rate, 0.0004, which falls to it (give a lower --min-lr, or a higher --lr)
+    run_misuse '--min-lr 1: above the learning rate, 0.0004, which falls to it (use a lower --min-lr or a higher --lr)
 '"try 'sgt-train --help'" sgt-train --quiet $run --lr 4e-4 --min-lr 1
 done
 

@@ -64,7 +64,7 @@ stderr_has 'sgt-train: data: d, 153,601 tokens in 1 shard'
 stderr_has 'sgt-train: plan: 4 steps of 2 x 16 tokens; learning rate 0.001, cosine to 0.0001'
 # mfu: a token takes 6 operations for each of 12 x 16 x 16 + 256 x 16 weights, and 12 x 16 x 16
 # operations for attention. mfu is the share of the peak speed.
-peak=$(sed -nE 's/.* reach ([0-9.e-]+) TFLOP\/s, measured \(mfu\)$/\1/p' .stderr)
+peak=$(sed -nE 's/.* reach ([0-9.e-]+) TFLOP\/s as measured \(mfu\)$/\1/p' .stderr)
 awk -v mfu="$(field mfu said/log.jsonl)" -v rate="$(field tokens_per_s said/log.jsonl)" -v peak="$peak" \
     'BEGIN { x = 46080 * rate / (peak * 1e12); x = x < 1 ? x : 1; exit !(peak > 0 && mfu > x * 0.99 && mfu < x * 1.01) }' ||
     fail "mfu is not the part of $peak TFLOP/s"
@@ -79,7 +79,7 @@ sed -n 2p said/log.jsonl | grep -q val_loss || fail 'the second step is evaluate
 # again if the kept value is far too low or not a number, or if nothing can be kept.
 peak_is() { # PATTERN FOLDER
     run 0 env XDG_CACHE_HOME="$PWD/$2" sgt-train --verbose $small --run peak --force --steps 2
-    stderr_matches " reach $1 TFLOP/s, measured \(mfu\)\$"
+    stderr_matches " reach $1 TFLOP/s as measured \(mfu\)\$"
 }
 measured='([0-9]+|[0-9]\.[0-9]+e\+[0-9]+|[0-9]+\.[0-9]+)'
 peak_is "$measured" kept
@@ -125,17 +125,17 @@ stderr_matches '^Epoch 2, Loss: [0-9.]+, [0-9.]+ s$'
 
 # A rate outside the usual range for the model gives a notice.
 run 0 sgt-train $small --lr 1e-5 --steps 1 --run low
-stderr_has 'lr 1e-05 is below what models of about 0.0238 million parameters are trained with (0.0003 to 0.01)'
+stderr_has 'lr 1e-05 is below the usual rates for models of about 0.0238 million parameters (0.0003 to 0.01)'
 run 0 sgt-train $small --lr 0.1 --steps 1 --run high
-stderr_has 'lr 0.1 is above what models of about 0.0238 million parameters are trained with (0.0003 to 0.01)'
+stderr_has 'lr 0.1 is above the usual rates for models of about 0.0238 million parameters (0.0003 to 0.01)'
 run 0 sgt-train $small --lr 0.1 --steps 1 --optimizer sgd --run sgd
-! grep -q 'million parameters are' .stderr || fail 'these are no rates of SGD'
+! grep -q 'the usual rates for' .stderr || fail 'these are no rates of SGD'
 
 # A loss that is not a number gives one line of advice, also with --quiet, and the log stays JSON.
 validation d
 run 0 sgt-train --quiet $small --lr 1e30 --steps 4 --run nan
-stderr_is 'sgt-train: step 2: the loss is not a number: start again with an lr 10 times lower (--lr 1e+29); look at '\
-'grad_norm in log.jsonl and at --grad-clip'
+stderr_is 'sgt-train: step 2: the loss is not a number: start again with an lr 10 times lower (--lr 1e+29); see '\
+'grad_norm in log.jsonl and --grad-clip'
 [ "$(field loss nan/log.jsonl)" != null ] || fail 'the first step has a loss'
 sed -n 2p nan/log.jsonl > line
 [ "$(field loss line)" = null ] || fail 'what is no number is null'
@@ -246,9 +246,9 @@ run_prints 'latest: a GPT-2 checkpoint' sgt-inspect latest
 from latest
 for text in step-00000002 ../best/step-00000008 "$(printf 'step-\033[2J')" ''; do
     echo "$text" > best/best
-    run_failure "best/best says '$(echo "$text" | sed 's/\x1b/\\x1b/')', and there is no such checkpoint" \
+    run_failure "best/best names '$(echo "$text" | sed 's/\x1b/\\x1b/')', but there is no such checkpoint" \
         sgt-train --quiet --data d --device cpu --run other --init best/best
-    run_failure "best/best says '$(echo "$text" | sed 's/\x1b/\\x1b/')', and there is no such checkpoint" \
+    run_failure "best/best names '$(echo "$text" | sed 's/\x1b/\\x1b/')', but there is no such checkpoint" \
         sgt-inspect best/best
 done
 run 0 sgt-inspect best
@@ -256,7 +256,7 @@ run 0 sgt-inspect best
 
 run 0 $best --lr 3 --steps 4 --force --eval-every 0
 absent best/best
-none='best/best: no such file (a run has it after a checkpoint with a validation loss: --eval-every)'
+none='best/best: no such file (a run has one after its first checkpoint with a validation loss: see --eval-every)'
 run_failure "$none" sgt-train --quiet --data d --device cpu --run other --init best/best
 run_failure "$none" sgt-inspect best/best
 run_failure 'nowhere/latest: No such file or directory' sgt-inspect nowhere/latest

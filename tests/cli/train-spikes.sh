@@ -53,15 +53,15 @@ spikes cpu --optimizer sgd --lr 1e-1 --grad-clip 0
     foreign && foreign && foreign && foreign && foreign && foreign && foreign && foreign && foreign && foreign &&
     foreign && foreign && foreign && body 4480 1; } > many.bin
 run 0 sgt-train $options --device cpu --data many.bin --steps 160 --run many --skip-spikes 5
-stderr_matches '^sgt-train: step 15[67]: --skip-spikes has left out 16 updates in a row: these are no spikes \(start '\
-'again with a larger one, or with a lower --lr\)$'
+stderr_matches '^sgt-train: step 15[67]: --skip-spikes has skipped 16 updates in a row, so these are no spikes \(start '\
+'again with a larger --skip-spikes or a lower --lr\)$'
 [ "$(grep -c 'updates in a row' .stderr)" -eq 1 ] || fail 'it is said once'
 sed -i 's/"grad_norm": \[/"grad_norm": [ null,/; s/^  "xxh3"/  "unsealed"/' many/step-00000160/state.json
 run 0 sgt-train --quiet --run many --resume
 stderr_matches '^sgt-train: skipped an incomplete checkpoint: many/step-00000160/state.json: spikes: number 0 is '\
 'missing'
 run 1 sgt-train --quiet --run many --resume --skip-spikes 6
-stderr_is 'sgt-train: --skip-spikes: it is 6 here and was 5 in the run to resume (leave it out, or start a new --run)'
+stderr_is 'sgt-train: --skip-spikes: 6 here, but it was 5 in the run to resume (leave it out, or start a new --run)'
 run_usage '--skip-spikes -1: must be from 0 to 1000000000' sgt-train $options --data with.bin --skip-spikes -1
 
 (cuda_on_the_host) > /dev/null || exit 0

@@ -74,7 +74,7 @@ absent deep/rnu
 
 # ---- moved data ----
 mv d elsewhere
-run_failure 'toy-run: the run was trained on d, which is gone: pass --data DIR' \
+run_failure 'toy-run: the run was trained on d, which no longer exists (pass --data DIR)' \
     sgt-train --run toy-run --resume --steps 61
 run 0 sgt-train --quiet --run toy-run --resume --steps 61 --data elsewhere
 run 0 sgt-train --quiet --run toy-run --resume --steps 62 # the checkpoint now names the new folder
@@ -82,18 +82,17 @@ mv elsewhere d
 mkdir web && cp d/train_000000.bin web
 run 0 sgt-train --quiet $small --data d:1,web:3 --steps 1 --run mixed
 mv web gone
-run_failure 'mixed: the run was trained on web, which is gone: pass --data with all sets and their weights, as at '\
-'first' sgt-train --quiet --run mixed --resume --steps 2
+run_failure 'mixed: the run was trained on web, which no longer exists (pass --data with all sets and their weights, as when the run began)' sgt-train --quiet --run mixed --resume --steps 2
 echo '{"prompt": "a", "completion": "b"}' > sums.jsonl
 cp sums.jsonl check.jsonl
 run 0 sgt-train --quiet --device cpu --model 1x16x2 --seq-len 8 --batch-size 1 --threads 1 --steps 1 --run tuned \
     --data sums.jsonl --val-data check.jsonl
 mv check.jsonl checks.jsonl
 run 1 sgt-train --quiet --run tuned --resume --steps 2
-stderr_is 'sgt-train: tuned: the run was evaluated on check.jsonl, which is gone: pass --val-data FILE.jsonl'
+stderr_is 'sgt-train: tuned: the run was evaluated on check.jsonl, which no longer exists (pass --val-data FILE.jsonl)'
 mv sums.jsonl more.jsonl
 run 1 sgt-train --quiet --run tuned --resume --steps 2
-stderr_is 'sgt-train: tuned: the run was trained on sums.jsonl, which is gone: pass --data FILE.jsonl'
+stderr_is 'sgt-train: tuned: the run was trained on sums.jsonl, which no longer exists (pass --data FILE.jsonl)'
 run 0 sgt-train --quiet --run tuned --resume --steps 2 --data more.jsonl --val-data checks.jsonl
 
 # ---- a terminal of 40 columns: lines wrap between words, so only a single word may be longer ----

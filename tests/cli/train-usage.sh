@@ -2,7 +2,7 @@
 . "$ROOT/tests/cli/train.inc"
 data d
 
-run_usage 'no --data, and no shards in ./out (sgt-tokenize INPUT... out/ makes them)' sgt-train
+run_usage 'no training data: --data is not given, and ./out has no shards (make them with sgt-tokenize INPUT... out/)' sgt-train
 for near in gpt2-smal gpt2-small; do
     run_usage "--model $near: not gpt2, gpt2-medium, gpt2-large, gpt2-xl or LAYERSxCHANNELSxHEADS such as 4x256x4; did you mean gpt2?" \
         sgt-train --data d --model $near
@@ -16,7 +16,7 @@ run_usage '--batch-size 1.5: not a whole number (such as 12, 512k, 1.5M) or auto
 run_usage '--epochs 0: must be from 1e-06 to 1000000' sgt-train --data d --epochs 0
 run_usage '--run: needs a value (DIR)' sgt-train --data d --run ''
 run_usage '--profile: needs a value (FILE)' sgt-train $small --steps 1 --profile ''
-run_usage '--epochs 1e+06: 4799500000 steps, more than 99999999 (give --steps)' \
+run_usage '--epochs 1e+06: 4799500000 steps, more than 99999999 (use --steps instead)' \
     sgt-train --quiet --data d --device cpu --model 1x8x1 --seq-len 16 --batch-size 2 --epochs 1000000
 run_usage '--ignore-index -1: not a whole number (such as 12, 512k, 1.5M)' sgt-train --data d --ignore-index -1
 run_usage '--memory: no such option; did you mean --memory-limit?' sgt-train --data d --memory 1G
@@ -86,11 +86,11 @@ run_usage "--loader fast: must be one of $readers" sgt-train --data d --loader f
 run_usage '--model gpt3: not gpt2, gpt2-medium, gpt2-large, gpt2-xl or LAYERSxCHANNELSxHEADS such as 4x256x4; '\
 'did you mean gpt2?' sgt-train --data d --model gpt3
 run_usage '--model 2x10x3: 3 heads do not divide 10 channels' sgt-train --data d --model 2x10x3
-run_usage '--model 2x8x2: not together with --init, which determines the shape' \
+run_usage '--model 2x8x2: not together with --init, which decides the shape' \
     sgt-train --data d --model 2x8x2 --init "$curve"
-run_usage '--scale-lr: give the --lr to scale (--lr auto follows the batch by itself)' sgt-train --data d --scale-lr
+run_usage '--scale-lr: needs --lr, the rate to scale (--lr auto already depends on the batch size)' sgt-train --data d --scale-lr
 run_usage '--resume: not together with --force' sgt-train --data d --resume --force
-run_usage '--seq-len 65: the model has 64 positions (take no more)' \
+run_usage '--seq-len 65: the model has only 64 positions (use a shorter --seq-len)' \
     sgt-train --quiet --data d --device cpu --init "$curve" --seq-len 65
 run_usage '--cpu 486: not one of auto, plain, avx2, avx512, amx' sgt-train --data d --cpu 486
 run_usage '--cpu avx521: not one of auto, plain, avx2, avx512, amx; did you mean avx512?' sgt-train --data d --cpu avx521
@@ -119,8 +119,8 @@ refuses '{"seed": 1,\n"optimizer": "lion"}' 'c.json: line 2: --optimizer lion: m
 refuses '{\n"steps": 2,\n"epochs": 1}' 'c.json: line 3: --epochs: not together with --steps'
 refuses '{"compute-budget": 1, "lr": 1,\n"epochs": 1}' 'c.json: line 1: --compute-budget: not together with --epochs'
 refuses '{"init": "x",\n"model": "gpt2"}' \
-    'c.json: line 2: --model gpt2: not together with --init, which determines the shape'
-refuses '{"init": "x"}' '--model gpt2: not together with --init, which determines the shape' --model gpt2
+    'c.json: line 2: --model gpt2: not together with --init, which decides the shape'
+refuses '{"init": "x"}' '--model gpt2: not together with --init, which decides the shape' --model gpt2
 refuses '{"lr": -1}' 'c.json: line 1: --lr -1: must be at least 0' --seed 2
 refuses '{"steps": 2}' '--epochs: not together with --steps' --epochs 2 --steps 2
 echo '{"steps": 2, "seed": 9, "lr": "auto"}' > c.json

@@ -40,8 +40,7 @@ check 'its name' [ "$(field eos_token bare-run/step-00000001/tokenizer_config.js
 # meaning of their ids, because a larger vocabulary may begin with all ids of a smaller one.
 run 0 sgt-tokenize --quiet "$ROOT/tests/data/vocab/text.txt" g
 run 1 $train --data g --run other --init $c
-stderr_is "sgt-train: --init $c: its vocabulary is not that of --data g, whose ids stand for other tokens (sgt-tokenize \
---vocab $c makes a set for it)"
+stderr_is "sgt-train: --init $c: its vocabulary is not that of --data g, so ids would mean other tokens (tokenize the text with sgt-tokenize --vocab $c)"
 absent other
 run 0 $train --model 1x8x1 --data g --run gpt2
 run 1 $train --data d --run other --init gpt2/step-00000001
@@ -59,7 +58,7 @@ grep -q pad padded/tokenizer.json || fail 'there is no token more'
 run_silent $train --data g --run more --init padded
 echo '{"model": 1}' > padded/tokenizer.json
 run 0 $(echo "$train" | sed 's/--quiet//') --data g --run unread --init padded
-stderr_matches "^sgt-train: padded: .*: not compared with the data's vocabulary$"
+stderr_matches "^sgt-train: padded: .*: it was not compared with the data's vocabulary$"
 rm padded/tokenizer.json
 run_silent $train --data g --run unknown --init padded
 
@@ -67,7 +66,7 @@ run_silent $train --data g --run unknown --init padded
 # shards.
 cp -r d mixed
 cp g/tokenizer.json mixed
-run_failure 'mixed/tokenizer.json: not the vocabulary of the shards beside it (copy theirs there, or remove it)' \
+run_failure 'mixed/tokenizer.json: not the vocabulary of the shards in this folder (replace it by theirs, or remove it)' \
     $train --data mixed --run mixed-run --model 1x8x1
 absent mixed-run
 mkdir apart
@@ -75,7 +74,7 @@ cp d/train_* d/tokenizer.json apart
 run 0 sgt-tokenize --quiet --train-vocab 290 "$ROOT/tests/data/vocab/text.txt" fewer
 run 0 sgt-tokenize --quiet --vocab fewer "$ROOT/tests/data/vocab/text.txt" f
 for file in f/train_*; do cp "$file" "apart/val_${file#f/train_}"; done
-run_failure '--data apart: its val shards have another vocabulary than its train shards' \
+run_failure '--data apart: its val and train shards have different vocabularies (tokenize both with one --vocab)' \
     sgt-train --quiet --seq-len 16 --batch-size 2 --device cpu --threads 1 --steps 1 --data apart --run apart-run --model 1x8x1
 absent apart-run
 

@@ -28,5 +28,5 @@ mkdir run
 ln -s ../victim run/log.jsonl
 # shellcheck disable=SC2086
 run 1 sgt-train --quiet --data 002/out --run run $small --steps 1
-stderr_is 'sgt-train: run/log.jsonl: is a symbolic link, and what it leads to is not written to (remove it)'
+stderr_is 'sgt-train: run/log.jsonl: is a symbolic link, which sgt does not write through (remove it)'
 absent victim

@@ -210,7 +210,7 @@ CUDA_CASE(runtime_failures)
     check_at(t, "more memory than there is");
     int rc = sgt_cuda_malloc(&p, (size_t)1 << 50, &err);
     if (rc != SGT_ENOMEM || p) check_fail(t, "code %d, pointer %p", rc, p);
-    else if (strcmp(err.text, "out of GPU memory: 1073741824.0 MiB are not available"))
+    else if (strcmp(err.text, "out of GPU memory: 1073741824.0 MiB could not be allocated"))
         check_fail(t, "%s", err.text);
     check_at(t, "which leaves nothing behind");
     q.ok(sgt_cuda_check(&q.err));

@@ -134,6 +134,6 @@ void gradients_written(step_check *s)
     scoped(sgt_backend) *b = open_fixture(s, &f, &o, f.batch);
     fixture_micro_step_of(&f, b, 0, 0, 0, f.batch, 1.0 / (f.batch * f.seq));
     int rc = b->micro_step(b, 0, 1, &(sgt_batch){.inputs = f.x, .targets = f.y}, 1, &err);
-    expect(s, rc < 0 && strstr(err.text, "a second micro-step"), "a second micro-step: %d, %s", rc,
+    expect(s, rc < 0 && strstr(err.text, "only one micro-step"), "a second micro-step: %d, %s", rc,
            err.text);
 }

@@ -71,7 +71,7 @@ Test(advice, a_loss_that_is_not_finite_and_silence_on_one_that_is)
     cr_assert(sgt_advice_not_finite(text, sizeof text, 3, (double)NAN, 1.4, 1e-3, "another"));
     cr_expect_str_eq(text,
                      "step 3: the loss is not a number: start again with an lr 10 times lower "
-                     "(--lr 0.0001); look at grad_norm in log.jsonl and at --grad-clip");
+                     "(--lr 0.0001); see grad_norm in log.jsonl and --grad-clip");
     cr_assert(
         sgt_advice_not_finite(text, sizeof text, 3, (double)INFINITY, (double)NAN, 1e-3, NULL));
     cr_expect(strstr(text, "step 3: the loss is infinite: "), "%s", text);
@@ -80,8 +80,8 @@ Test(advice, a_loss_that_is_not_finite_and_silence_on_one_that_is)
     cr_assert(sgt_advice_not_finite(text, sizeof text, 3, 7, (double)NAN, 1e-3, "another"));
     cr_expect_str_eq(
         text, "step 3: the gradient norm is not a number, but the loss is finite: start again with "
-              "another, or with an lr 10 times lower (--lr 0.0001); look at grad_norm in "
-              "log.jsonl and at --grad-clip");
+              "another, or with an lr 10 times lower (--lr 0.0001); see grad_norm in log.jsonl and "
+              "--grad-clip");
 }
 
 /* ---- curves ---- */
@@ -230,40 +230,41 @@ static const struct {
     /* each problem once, with the option and the factor of its advice */
     {{swinging, 3000, 32768, 0.025, 0, 0},
      ALONE,
-     "the loss oscillates, up and down 4 times in the last 64 steps: lower the lr 2 to 10 times "
-     "(--lr 0.0005 to 0.0001)"},
+     "the loss oscillates: it went up and down 4 times in the last 64 steps (lower the lr 2 to 10 "
+     "times, --lr 0.0005 to 0.0001)"},
     {{stuck, 4000, 32768, 0.025, 0, 0},
      ALONE,
-     "the loss has been flat for 176 steps, at 7.8: raise the lr"},
+     "the loss has stayed at 7.8 for 176 steps (raise the lr"},
     {{creeping, 1000, 8192, 0.05, 50, 0},
      ALONE,
-     " steps, at 10.8: raise the lr 2 to 10 times (--lr 0.002 to 0.01)"},
-    {{spiking, 1000, 32768, 0.025, 0, 0}, ALONE, "step 700: the loss spikes: 6.6"},
+     " steps (raise the lr 2 to 10 times, --lr 0.002 to 0.01)"},
+    {{spiking, 1000, 32768, 0.025, 0, 0}, ALONE, "step 700: the loss spikes: it is 6.6"},
     {{spiking, 1000, 8192, 0.05, 0, 0},
      ALONE,
-     ", 2.9 above the steps around it: a low --grad-clip bounds such an update, and --skip-spikes "
-     "6 "
-     "leaves it out\n"},
+     ", which is 2.9 above the steps around it (a low --grad-clip limits such an update, and "
+     "--skip-spikes 6 skips it)\n"},
     {{spiking, 1000, 8192, 0.05, 0, 1}, SILENT, NULL}, /* --skip-spikes is on already */
     /* a spike while the loss still falls fast, in the first 128 steps, with few tokens per step */
-    {{spiking_early, 100, 640, 0.38, 10, 0}, ALONE, "step 40: the loss spikes: "},
-    {{spiking_early, 200, 8192, 0.05, 10, 0}, ALONE, "step 40: the loss spikes: "},
-    {{spiking_at_2, 300, 64, 0.1, 15, 0}, ALONE, "step 2: the loss spikes: "},
-    {{spiking_at_20, 300, 64, 0.1, 15, 0}, ALONE, "step 20: the loss spikes: "},
-    {{spiking_at_15, 300, 64, 0.1, 15, 0}, ALONE, "step 15: the loss spikes: "},
+    {{spiking_early, 100, 640, 0.38, 10, 0}, ALONE, "step 40: the loss spikes: it is "},
+    {{spiking_early, 200, 8192, 0.05, 10, 0}, ALONE, "step 40: the loss spikes: it is "},
+    {{spiking_at_2, 300, 64, 0.1, 15, 0}, ALONE, "step 2: the loss spikes: it is "},
+    {{spiking_at_20, 300, 64, 0.1, 15, 0}, ALONE, "step 20: the loss spikes: it is "},
+    {{spiking_at_15, 300, 64, 0.1, 15, 0}, ALONE, "step 15: the loss spikes: it is "},
     {{spiking_at_3, 100, 640, 0.05, 15, 0},
      ALONE,
-     "step 3: the loss spikes: 10.4, 2.7 above the steps around it"},
-    {{spiking_at_3, 15, 8192, 0.05, 5, 0}, ALONE, "step 3: the loss spikes: "}, /* a short run */
-    {{spiking_at_21, 300, 64, 0.1, 15, 0}, ALONE, "step 21: the loss spikes: "},
-    {{spiking_at_100, 300, 64, 0.15, 15, 0}, ALONE, "step 100: the loss spikes: "},
+     "step 3: the loss spikes: it is 10.4, which is 2.7 above the steps around it"},
+    {{spiking_at_3, 15, 8192, 0.05, 5, 0},
+     ALONE,
+     "step 3: the loss spikes: it is "}, /* a short run */
+    {{spiking_at_21, 300, 64, 0.1, 15, 0}, ALONE, "step 21: the loss spikes: it is "},
+    {{spiking_at_100, 300, 64, 0.15, 15, 0}, ALONE, "step 100: the loss spikes: it is "},
     /* --skip-spikes would not have helped before step 129 */
     {{spiking_at_100, 300, 64, 0.15, 15, 0},
      ALONE,
-     "it: a low --grad-clip bounds such an update\n"},
-    {{spiking_at_150, 300, 64, 0.15, 15, 0}, ALONE, "step 150: the loss spikes: "},
-    {{spiking_at_last, 300, 64, 0.15, 15, 0}, ALONE, "step 300: the loss spikes: "},
-    {{spiking_for_10, 1000, 8192, 0.05, 0, 0}, ALONE, "step 700: the loss spikes: "},
+     "it (a low --grad-clip limits such an update)\n"},
+    {{spiking_at_150, 300, 64, 0.15, 15, 0}, ALONE, "step 150: the loss spikes: it is "},
+    {{spiking_at_last, 300, 64, 0.15, 15, 0}, ALONE, "step 300: the loss spikes: it is "},
+    {{spiking_for_10, 1000, 8192, 0.05, 0, 0}, ALONE, "step 700: the loss spikes: it is "},
     /* not a spike: a fall, however steep, and a loss that rises and stays high */
     {{fall, 300, 64, 0.3, 15, 0}, SILENT, NULL},
     {{memorizing, 400, 64, 0.3, 0, 0}, SILENT, NULL},
@@ -276,8 +277,8 @@ static const struct {
     {{other_data_for_50, 1000, 8192, 0.05, 0, 0}, SILENT, NULL},
     {{breaking, 300, 8192, 0.05, 0, 0},
      ALONE,
-     "step 50: the loss is not a number: start again with an lr 10 times lower (--lr 0.0001); "
-     "look at grad_norm in log.jsonl and at --grad-clip"},
+     "step 50: the loss is not a number: start again with an lr 10 times lower (--lr 0.0001); see "
+     "grad_norm in log.jsonl and --grad-clip"},
     {{overflowing, 300, 8192, 0.05, 0, 0},
      ALONE,
      "step 50: the loss is infinite: start again with an lr 10 times lower"},
@@ -292,15 +293,14 @@ static const struct {
      * first step's loss plus a tenth. No advice follows that. */
     {{losing, 300, 8192, 0.05, 0, 0},
      LAST,
-     "step 80: diverged: the loss is above where it started; lower --lr (6000 over the last 20 "
-     "steps, 10.2"},
+     "step 80: diverged: the loss is above its initial value: 6000 over the last 20 steps, 10.2"},
     {{losing_late, 3000, 8192, 0.05, 0, 0},
      LAST,
-     "diverged: the loss is above where it started; lower --lr (20 over"},
+     "diverged: the loss is above its initial value: 20 over"},
     {{losing_at_once, 100, 8192, 0, 0, 0},
      LAST,
-     "step 69: diverged: the loss is above where it started; lower --lr (60 over the last 20 "
-     "steps, 10.8 at the first step; --lr auto chooses a rate)"},
+     "step 69: diverged: the loss is above its initial value: 60 over the last 20 steps, 10.8 at "
+     "the first step (lower --lr, or let --lr auto choose it)"},
     {{losing_and_swinging, 300, 8192, 0, 0, 0}, LAST, "diverged"},
     {{above_for_50, 280, 1 << 30, 0, 0, 0}, LAST, "step 249: diverged"},
     {{above_for_49, 280, 1 << 30, 0, 0, 0}, NOT, "diverged"},
@@ -328,8 +328,8 @@ Test(advice, spikes_of_the_gradient_norm)
     curve c = {falling, 1000, 8192, 0.05, 0, 0};
     cr_expect_str_eq(
         diagnose(&c, norm_with_spikes),
-        "step 300: the gradient norm spikes: 8.4 is 12 times the median of the steps before: "
-        "a low --grad-clip bounds such an update, and --skip-spikes 6 leaves it out\n");
+        "step 300: the gradient norm spikes: 8.4 is 12 times the median of earlier steps (a low "
+        "--grad-clip limits such an update, and --skip-spikes 6 skips it)\n");
     cr_expect_str_empty(diagnose(&c, norm_of_a_start));
     c.steps = 100;
     cr_expect(strstr(diagnose(&c, norm_with_a_spike_early), "step 15: the gradient norm spikes: "));
@@ -354,10 +354,9 @@ Test(advice, validation_above_training_by_more_than_the_noise)
         cr_expect_eq(sgt_advice_gap(text, sizeof text, want[i].loss, want[i].noise, want[i].val,
                                     want[i].val_noise) != NULL,
                      want[i].said, "case %zu", i);
-    cr_expect_str_eq(
-        text, "the validation loss, 4, is above the training loss, 0.1, by more than their "
-              "noise (0.02): the model learns its data by heart, or the texts for "
-              "validation are of another kind (more data, fewer --epochs, or --dropout 0.1)");
+    cr_expect_str_eq(text, "the validation loss, 4, exceeds the training loss, 0.1, by more than "
+                           "their noise (0.02): the model overfits, or the validation texts are of "
+                           "another kind (use more data, fewer --epochs, or --dropout 0.1)");
 }
 
 /* ---- recorded curves ---- */
@@ -394,8 +393,7 @@ Test(advice, recorded_curves_at_eight_rates)
                 snprintf(text + strlen(text), sizeof text - strlen(text), "%s\n", said);
         double high = models[curves / 8].high;
         cr_expect_str_eq(model, models[curves++ / 8].model);
-        if (rate >= 1)
-            cr_expect(strstr(text, "diverged: the loss is above where it started; lower --lr"));
+        if (rate >= 1) cr_expect(strstr(text, "diverged: the loss is above its initial value"));
         else if (rate >= high)
             cr_expect(strstr(text, "the lr is too high: the loss rose from "), "%s %g", model,
                       rate);

@@ -204,12 +204,12 @@ Test(cupti, lost_records)
 Test(cupti, failures_are_said)
 {
     sgt_cupti *p = opened(), *second = NULL;
-    expect_failure_about(sgt_cupti_open(&second, why), SGT_EUSAGE, "open in this process already");
+    expect_failure_about(sgt_cupti_open(&second, why), SGT_EUSAGE, "already open in this process");
     cr_expect_null(second);
     fake.fails = SGT_CUPTI_MEMSET;
-    expect_failure(sgt_cupti_begin(p, why), SGT_EUNSUPPORTED,
-                   "CUPTI: switching on: ERROR_35 (the driver lets only root profile on this "
-                   "machine)");
+    expect_failure(
+        sgt_cupti_begin(p, why), SGT_EUNSUPPORTED,
+        "CUPTI: switching on: ERROR_35 (the driver lets only root profile: run as root)");
     expect_all_off();
     fake.fails = 0;
     must(sgt_cupti_begin(p, why));
@@ -217,7 +217,7 @@ Test(cupti, failures_are_said)
     sgt_cupti_close(p); /* while it records */
     expect_all_off();
     fake.subscribers = 1; /* as if Nsight were active */
-    expect_failure_about(sgt_cupti_open(&p, why), SGT_EUNSUPPORTED, "another profiler");
+    expect_failure_about(sgt_cupti_open(&p, why), SGT_EUNSUPPORTED, "other profiler");
     fake.subscribers = 0;
     must(sgt_cupti_open(&p, why)); /* a failed call does not prevent the next one */
     sgt_cupti_close(p);

@@ -34,8 +34,8 @@ Test(directory, what_is_not_whole_is_passed_over)
     must_train(s, "r", 1);
     cr_expect(strstr(warned, "skipped an incomplete checkpoint: "), "%s", warned);
     cr_expect(strstr(warned, "/r/step-00000004/optimizer.safetensors: tensor "), "%s", warned);
-    cr_expect(strstr(warned, "(a file cut short?)"), "%s", warned);
-    cr_expect(strstr(warned, "/r/step-00000003: its state.json is of step 2\n"), "%s", warned);
+    cr_expect(strstr(warned, "(was it cut short?)"), "%s", warned);
+    cr_expect(strstr(warned, "/r/step-00000003: its state.json says step 2\n"), "%s", warned);
     cr_expect_not(exists("r/.step-00000003.tmp") || exists("r/step-00000003"));
     cr_expect_not(exists("r/latest.00112233445566aa.tmp") ||
                   exists("r/options.json.00112233445566aa.tmp") ||
@@ -70,7 +70,7 @@ Test(directory, what_another_process_has_just_saved_stays)
     must_train(tiny(2), "r", 0);
     expect_failure_about(
         sgt_run_open(&r, 0, 0, &nobody, NULL, why), SGT_EUNSUPPORTED,
-        "/r: another sgt-train has just saved step-00000002 (the same command looks again)");
+        "/r: another sgt-train has just saved step-00000002 (run the same command again)");
     cr_expect(exists("r/step-00000002/model.safetensors") && exists("r/latest"));
     must(sgt_run_open(&r, 2, 0, &nobody, NULL, why));
     sgt_run_close(r);
@@ -133,8 +133,9 @@ Test(directory, state_says_where_the_run_stands)
     /* a checkpoint of a newer version is an error: it is neither skipped nor overwritten */
     put_file("r/step-00000004/state.json", "{\"version\":2}", 13);
     for (int resume = 0; resume < 2; resume++)
-        expect_failure_about(train(tiny(8), "r", resume, 0, 0, NULL, why), SGT_EUNSUPPORTED,
-                             "/r/step-00000004/state.json: version 2, not 1 (a newer sgt's?)");
+        expect_failure_about(
+            train(tiny(8), "r", resume, 0, 0, NULL, why), SGT_EUNSUPPORTED,
+            "/r/step-00000004/state.json: version 2, expected 1 (use the newer sgt that wrote it)");
     cr_expect(exists("r/step-00000004/model.safetensors"));
 }
 
@@ -213,12 +214,12 @@ Test(directory, what_finds_no_room_is_saved_later)
     char *run = strdup(in_folder("r"));
     sgt_train_options o = {.run = run, .warning = {hear, warned}, .progress = fill_disk};
     expect_failure_about(sgt_train(&s, &o, &r, why), SGT_EIO, "/r: step 12 is saved, but ");
-    cr_expect(strstr(warned, ": File too large (step 2 is not saved: training goes "
-                             "on, and the next save tries again)\n"),
+    cr_expect(strstr(warned, ": File too large (step 2 is not saved: training "
+                             "continues, and the next save tries again)\n"),
               "%s", warned);
-    cr_expect(strstr(warned, ": training goes on without further points for TensorBoard\n"), "%s",
+    cr_expect(strstr(warned, ": training continues without more points for TensorBoard\n"), "%s",
               warned);
-    cr_expect(strstr(warned, "/r/memory.jsonl: cannot write: File too large: training goes on "
+    cr_expect(strstr(warned, "/r/memory.jsonl: cannot write: File too large: training continues "
                              "without memory.jsonl\n"),
               "%s", warned);
     cr_expect_eq(r.steps, 12);
@@ -248,12 +249,12 @@ Test(directory, without_memory_for_a_copy_training_waits_for_the_write)
     cr_assert_eq(setrlimit(RLIMIT_AS, &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY}), 0);
     cr_assert_eq(rc, 0, "%s", err.text);
     sgt_training_result_free(&r);
-    const char *line = strstr(said, "a copy of the checkpoint: ");
+    const char *line = strstr(said, "the checkpoint cannot be copied: ");
     cr_expect(
         line && strstr(line,
-                       " of memory: Cannot allocate memory: training waits while it is written\n"),
+                       " of memory: Cannot allocate memory; training waits while it is written\n"),
         "%s", said);
-    cr_expect(line && !strstr(line + 1, "a copy of the checkpoint"), "said once: %s", said);
+    cr_expect(line && !strstr(line + 1, "the checkpoint cannot be copied"), "said once: %s", said);
     same_facts("r", "whole");
     same_bytes("r/step-00000002/state.json", "whole/step-00000002/state.json");
     same_bytes("r/step-00000004/optimizer.safetensors",

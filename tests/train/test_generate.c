@@ -344,10 +344,11 @@ Test(generate, a_full_window_goes_on_from_its_later_half)
     cr_assert_eq(sgt_decoder_window(d), WINDOW);
     sgt_prompt p[] = {{.ids = ids, .count = 100}, {.ids = ids + 30, .count = 70}};
     must_generate(d, p, 2, o, &whole);
-    cr_expect_str_eq(said,
-                     "a prompt of 100 tokens: only its last 70 are used, because the model has no "
-                     "more positions\n"
-                     "the model's 70 positions are full: it continues from the last 35 tokens\n");
+    cr_expect_str_eq(
+        said,
+        "a prompt has 100 tokens: only its last 70 are used, because the model has no "
+        "more positions\n"
+        "the text fills the model's 70 positions: the model continues from the last 35 tokens\n");
     cr_expect_eq(memcmp(whole.ids[0], whole.ids[1], TOKENS * 4), 0,
                  "the last 70 of a prompt of 100");
     memcpy(all + 100, whole.ids[0], TOKENS * 4);
@@ -381,9 +382,9 @@ Test(generate, what_ends_it_early_is_said)
     sgt_prompt p = {.ids = ids, .count = 2};
     sgt_generate_options o = {.tokens = 30, .eot = -1, .stop = &stop};
     expect_failure(generate(d, &(sgt_prompt){.ids = ids}, 1, o, &h, why), SGT_EUSAGE,
-                   "prompt 1: it has no token");
+                   "prompt 1: it has no tokens");
     expect_failure(generate(d, &(sgt_prompt){.ids = ids, .count = 3}, 1, o, &h, why), SGT_EUSAGE,
-                   "prompt 1: id 97, and the model has 97");
+                   "prompt 1: id 97 is not below the model's vocabulary size, 97");
     h = (heard){.fail_at = 5};
     cr_expect_eq(generate(d, &p, 1, o, &h, &err), SGT_EIO);
     cr_expect(h.all == 5 && !h.ended[0] && !strcmp(err.text, "no more"));
@@ -404,6 +405,6 @@ Test(generate, what_ends_it_early_is_said)
     o.tokens = 3;
     h = (heard){0};
     expect_failure(generate(d, &p, 1, o, &h, why), SGT_EFORMAT,
-                   "token 1 of prompt 1: what the model computes is not a number (its "
+                   "token 1 after prompt 1: the model computes NaN (its "
                    "weights are damaged, or its training diverged)");
 }

@@ -108,14 +108,14 @@ Test(init, llm_c_files_that_are_wrong)
     long bytes = 1024 + 2 * (3 * (12 * 70 * 70 + 13 * 70) + (128 + 13) * 70 + 2 * 70);
     char why[128];
     refused(0, 20240520, 0, "its first number is 20240520, not 20240326: not a model of llm.c");
-    refused(1, 1, 0, "version 1, neither 3 (float32) nor 5 (bfloat16)");
-    refused(4, 0, 0, "word 4 of its header is 0");
-    refused(7, 100, 0, "a vocabulary of 101, padded to 100");
-    refused(-1, 0, 1000, "1000 bytes, and a model of llm.c's has a header of 1024");
-    snprintf(why, sizeof why, "%ld bytes, a model of 3x70x7 has %ld (a file cut short?)", bytes - 1,
-             bytes);
+    refused(1, 1, 0, "version 1: must be 3 (float32) or 5 (bfloat16)");
+    refused(4, 0, 0, "word 4 of its header is 0, which is out of range");
+    refused(7, 100, 0, "a vocabulary of 101 ids cannot be padded to 100");
+    refused(-1, 0, 1000, "1000 bytes, but the header of llm.c's models has 1024");
+    snprintf(why, sizeof why, "%ld bytes, but a model of 3x70x7 has %ld (was it cut short?)",
+             bytes - 1, bytes);
     refused(-1, 0, bytes - 1, why);
-    snprintf(why, sizeof why, "%ld bytes, a model of 3x70x7 has %ld", bytes + 1, bytes);
+    snprintf(why, sizeof why, "%ld bytes, but a model of 3x70x7 has %ld", bytes + 1, bytes);
     refused(-1, 0, -1, why);
     refused(5, 8, 0, "8 heads do not divide 70 channels");
 }
@@ -164,13 +164,13 @@ Test(init, tensors_in_several_files)
     loads("s", &shape, flat);
     free(flat);
     no_model("{\"weight_map\": {\"wte.weight\": \"a.safetensors\"}}",
-             "/s/model.safetensors: no tensor wpe.weight");
+             "/s/model.safetensors: tensor wpe.weight is missing");
     no_model("{\"weight_map\": {\"wte.weight\": \"a.safetensors\", \"x\": \"c.safetensors\"}}",
              "/s/c.safetensors: No such file or directory");
-    no_model(
-        "{\"weight_map\": {\"wte.weight\": \"../a.safetensors\"}}",
-        "/s/model.safetensors.index.json: tensor wte.weight: not the name of a file beside it");
-    no_model("{}", "/s/model.safetensors.index.json: no weight_map in it");
+    no_model("{\"weight_map\": {\"wte.weight\": \"../a.safetensors\"}}",
+             "/s/model.safetensors.index.json: tensor wte.weight: its value is not the name of a "
+             "file in this folder");
+    no_model("{}", "/s/model.safetensors.index.json: it has no weight_map");
     no_model("{", "/s/model.safetensors.index.json: ");
 }
 

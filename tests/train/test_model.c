@@ -39,9 +39,9 @@ Test(model, shapes_as_typed)
         {"", NULL},
         {"99999999999x4x4", NULL},
         {"4x256x3", "--model 4x256x3: 3 heads do not divide 256 channels"},
-        {"0x256x4", "--model 0x256x4: 0 layers, must be 1 to 1024"},
+        {"0x256x4", "--model 0x256x4: 0 layers: must be 1 to 1024"},
         {"4x256x0", "--model 4x256x0: 0 heads do not divide 256 channels"},
-        {"4x99999x1", "--model 4x99999x1: 99999 channels, must be 1 to 32768"},
+        {"4x99999x1", "--model 4x99999x1: 99999 channels: must be 1 to 32768"},
     };
     sgt_model m;
     sgt_error err;

@@ -189,10 +189,12 @@ Test(options, the_level_says_how_products_are_made)
 {
     int bf16 = sgt_gemm_has_bf16();
     check_path(SGT_PRECISION_FP32, "", "");
-    check_path(SGT_PRECISION_BF16, bf16 ? "/bf16" : "/rounded",
-               bf16 ? "" : "--precision bf16: operands are rounded to it and multiplied in fp32\n");
+    check_path(
+        SGT_PRECISION_BF16, bf16 ? "/bf16" : "/rounded",
+        bf16 ? ""
+             : "--precision bf16: this CPU rounds operands to it and multiplies them in fp32\n");
     check_path(SGT_PRECISION_FP16, "/rounded",
-               "--precision fp16: operands are rounded to it and multiplied in fp32\n");
+               "--precision fp16: this CPU rounds operands to it and multiplies them in fp32\n");
 }
 
 /* Plain C has no matrix products of bfloat16. The limit of the CPU level affects only this test,
@@ -201,7 +203,7 @@ Test(options, bf16_where_the_cpu_has_no_such_products)
 {
     must(sgt_cpu_limit("plain", why));
     check_path(SGT_PRECISION_BF16, "plain/rounded",
-               "--precision bf16: operands are rounded to it and multiplied in fp32\n");
+               "--precision bf16: this CPU rounds operands to it and multiplies them in fp32\n");
     against_reference("options_bf16", 1);
 }
 
@@ -321,7 +323,7 @@ Test(untied, a_tied_weight_may_be_named_as_the_head)
     free(p);
     replace("model.safetensors", "\"lm_head.weight\":", "\"lm_tail.weight\":");
     expect_failure_about(load_model(&f, &p, &m, why), SGT_EFORMAT,
-                         "/model.safetensors: no tensor wte.weight");
+                         "/model.safetensors: tensor wte.weight is missing");
 }
 
 /* If a step overflows in fp16, only the loss scale is lowered. The next update is then still

@@ -225,10 +225,11 @@ Test(padding, a_steps_loss_is_its_completions)
     scoped(sgt_examples) e = {0};
     sgt_example_rows rows = {.seed = 1, .batch = 4, .seq = T, .ranks = 1, .pad = 10};
     must_train(prompted(2), "run", 0);
-    cr_expect_not_null(strstr(said, "some.jsonl: 2 of 9 prompts fill the row of 48 tokens"), "%s",
+    cr_expect_not_null(strstr(said, "some.jsonl: 2 of 9 prompts fill their row of 48 tokens"), "%s",
                        said);
-    cr_expect_not_null(
-        strstr(said, "some.jsonl: 2 of 9 completions are cut to the row of 48 tokens"), "%s", said);
+    cr_expect_not_null(strstr(said, "some.jsonl: 2 of 9 completions are cut to fit a row of 48 "
+                                    "tokens (use a longer --seq-len)"),
+                       "%s", said);
     cr_assert(some_examples("some.jsonl", NULL, 0, &e, NULL) == 0 &&
               sgt_examples_arrange(&e, "x", &rows, NULL, NULL) == 0);
     for (uint64_t row = 0; row < 4; row++) {
@@ -262,5 +263,5 @@ Test(padding, examples_of_another_vocabulary)
     s.init = FIXTURES "curve_deep";
     s.model = NULL;
     expect_failure(train(s, "run", 0, 0, 0, NULL, why), SGT_EUNSUPPORTED,
-                   "--data some.jsonl: tokens of a vocabulary of 256, but the model has 97");
+                   "--data some.jsonl: its vocabulary has 256 ids, but the model's has 97");
 }

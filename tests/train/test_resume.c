@@ -19,7 +19,7 @@ Test(resume, stopped_and_resumed_is_undisturbed)
     sgt_training_result r;
     must_train(tiny(12), "whole", 0);
     expect_failure(train(tiny(12), "cut", 0, 0, 5, &r, why), SGT_ESTOPPED,
-                   "interrupted after step 5 of 12; --resume goes on from there");
+                   "interrupted after step 5 of 12 (--resume continues from there)");
     cr_expect_str_eq(r.checkpoint, in_folder("cut/step-00000005"));
     cr_expect_eq(r.steps, 5);
     sgt_training_result_free(&r);

@@ -32,7 +32,7 @@ static sgt_safetensors *open_good(void)
     return s;
 }
 
-#define HINT " (damaged or cut short: copy it again, or take another checkpoint)"
+#define HINT " (damaged or cut short: copy it again, or use another checkpoint)"
 
 /* Check that opening x.safetensors fails. The message has `why` after the path, and advice at its
  * end. */
@@ -136,10 +136,10 @@ Test(safetensors, headers_that_lie)
     static const struct {
         const char *header, *why;
     } bad[] = {
-        {T("[2]", "0", "12") "}", "tensor a: 12 bytes for 2 numbers of type F32"},
+        {T("[2]", "0", "12") "}", "tensor a: 12 bytes do not fit 2 numbers of type F32"},
         {T("[4]", "0", "16") "}",
-         "tensor a ends at byte 16 of 12 bytes of data (a file cut short?)"},
-        {T("[2]", "0", "8") "}", "12 bytes of data, its tensors cover 8"},
+         "tensor a ends at byte 16, but there are only 12 bytes of data (was it cut short?)"},
+        {T("[2]", "0", "8") "}", "12 bytes of data, but its tensors cover 8"},
         {T("[2]", "4", "12") "}", "tensor a begins at byte 4, after a gap from byte 0"},
         {T("[2]", "-8", "0") "}", "tensor a: data_offsets are not [begin, end]"},
         {T("[2]", "8", "0") "}", "tensor a: data_offsets are not [begin, end]"},
@@ -147,9 +147,10 @@ Test(safetensors, headers_that_lie)
         {T("[1.5]", "0", "12") "}", "tensor a: dimension 0 is not a size"},
         {T("[4294967296,4294967296]", "0", "0") "}", "tensor a: its shape overflows"},
         {T("[4611686018427387904]", "0", "0") "}",
-         "tensor a: 0 bytes for 4611686018427387904 numbers of type F32"},
-        {T("[1,1,1,1,1,1,1,1,3]", "0", "12") "}", "tensor a has no shape of at most 8 dimensions"},
-        {T("3", "0", "12") "}", "tensor a has no shape of at most 8 dimensions"},
+         "tensor a: 0 bytes do not fit 4611686018427387904 numbers of type F32"},
+        {T("[1,1,1,1,1,1,1,1,3]", "0", "12") "}",
+         "tensor a: its shape is missing or has more than 8 dimensions"},
+        {T("3", "0", "12") "}", "tensor a: its shape is missing or has more than 8 dimensions"},
         {"{\"a\":{\"dtype\":\"F33\",\"shape\":[3],\"data_offsets\":[0,12]}}",
          "tensor a: unknown type 'F33'"},
         {"{\"a\":{\"shape\":[3],\"data_offsets\":[0,12]}}", "tensor a: unknown type ''"},
@@ -161,7 +162,7 @@ Test(safetensors, headers_that_lie)
         {T("[2]", "0", "8") ",\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}",
          "tensor b begins at byte 0, inside the one that ends at byte 8"},
         {"[]", "its header is not a JSON object: another value at byte 8"},
-        {"{}", "12 bytes of data, its tensors cover 0"},
+        {"{}", "12 bytes of data, but its tensors cover 0"},
     };
 #undef T
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -176,11 +177,12 @@ Test(safetensors, files_that_are_none)
     sgt_safetensors *s = NULL;
     cr_expect_eq(sgt_safetensors_open(&s, in_folder("nowhere"), &err), SGT_EIO);
     put_file("x.safetensors", "1234567", 7);
-    refused("7 bytes are no safetensors file");
+    refused("7 bytes: too short for a safetensors file");
     put_file("x.safetensors", "\xff\xff\xff\xff\xff\xff\xff\xff{}", 10);
-    refused("a header of 18446744073709551615 bytes in a file of 10 (at most 16777216 is read)");
+    refused("a header of 18446744073709551615 bytes in a file of 10 bytes (at most 16777216 are "
+            "supported)");
     put_file("x.safetensors", "\x03\0\0\0\0\0\0\0{}", 10);
-    refused("a header of 3 bytes in a file of 10 (at most 16777216 is read)");
+    refused("a header of 3 bytes in a file of 10 bytes (at most 16777216 are supported)");
     cr_expect_eq(sgt_safetensors_open(&s, folder, &err), SGT_EFORMAT);
     make_file("{\"a\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]},\"a\":{\"dtype\":"
               "\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}}",

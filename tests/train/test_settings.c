@@ -84,9 +84,9 @@ Test(settings, wrong_files_are_refused)
                {"{\"lr\": \"fast\"}", "x: 'lr' is not a number"},
                {"{\"steps\": -1}", "x: 'steps' is not a whole number of at least 0"},
                {"{\"steps\": 1.5}", "x: 'steps' is not a whole number of at least 0"},
-               {"{\"data\": 7}", "x: 'data' is not a text"},
+               {"{\"data\": 7}", "x: 'data' is not a string"},
                {"{\"no-graphs\": 1}", "x: 'no-graphs' is not true or false"},
-               {"{\"loader\": 1}", "x: 'loader' is not a text"},
+               {"{\"loader\": 1}", "x: 'loader' is not a string"},
                {"{\"dropout\": \"auto\"}", "x: 'dropout' is not a number"},
                {"[]", "x: line 1: expected a JSON object"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -119,13 +119,14 @@ Test(settings, every_wrong_value_names_its_option)
         {"{\"loss-scale\": 1e9}", "--loss-scale 1e+09: must be from 1 to 16777216"},
         {"{\"ignore-index\": 1048576}", "--ignore-index 1048576: must be from 0 to 1048575"},
         {"{\"betas\": \"0.9\"}",
-         "--betas 0.9: not two numbers from 0 to below 1, such as 0.9,0.95"},
+         "--betas 0.9: must be two numbers of at least 0 and below 1, such as 0.9,0.95"},
         {"{\"betas\": \"0.9,1\"}",
-         "--betas 0.9,1: not two numbers from 0 to below 1, such as 0.9,0.95"},
+         "--betas 0.9,1: must be two numbers of at least 0 and below 1, such as 0.9,0.95"},
         {"{\"betas\": \"0.9,0.999999999\"}", /* 1 as a float: the first update would divide by 0 */
-         "--betas 0.9,0.999999999: not two numbers from 0 to below 1, such as 0.9,0.95"},
+         "--betas 0.9,0.999999999: must be two numbers of at least 0 and below 1, such as "
+         "0.9,0.95"},
         {"{\"betas\": \"-0.1,0.9\"}",
-         "--betas -0.1,0.9: not two numbers from 0 to below 1, such as 0.9,0.95"},
+         "--betas -0.1,0.9: must be two numbers of at least 0 and below 1, such as 0.9,0.95"},
         {"{\"batch-size\": 0}", "--batch-size 0: must be from 1 to 1048576"},
         {"{\"steps\": 0}", "--steps 0: must be from 1 to 99999999"},
         {"{\"lr\": -2}", "--lr -2: must be at least 0"},
@@ -141,7 +142,7 @@ Test(settings, every_wrong_value_names_its_option)
         {"{\"memory-limit\": 0}", "--memory-limit 0: must be from 1 to 9e+18"},
         {"{\"model\": \"x\"}", NULL},
         {"{\"model\": \"gpt2\", \"init\": \"dir\"}",
-         "--model gpt2: not together with --init, which determines the shape"},
+         "--model gpt2: not together with --init, which decides the shape"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         scoped(sgt_config) s;
@@ -205,7 +206,7 @@ Test(settings, which_may_differ_in_a_resumed_run)
     s.step.precision = SGT_PRECISION_FP32;
     s.step.optim.kind = SGT_SGD;
     expect_failure(sgt_config_same_run(&s, text, 0, why), SGT_EUNSUPPORTED,
-                   "--optimizer: it is \"sgd\" here and was \"adamw\" in the run to "
+                   "--optimizer: \"sgd\" here, but it was \"adamw\" in the run to "
                    "resume (leave it out, or start a new --run)");
 }
 
@@ -220,14 +221,14 @@ Test(settings, which_may_differ_between_ranks)
         {"{\"data\": \"/mnt/out\", \"init\": \"gpt2/\", \"val-data\": \"v.jsonl\"}", NULL},
         {"{\"threads\": 3, \"cpu\": \"avx2\", \"memory-limit\": 1000}", NULL},
         {"{\"lr\": \"auto\"}", NULL},
-        {"{\"gelu\": \"erf\"}", "--gelu: it is \"erf\" here and is not set on rank 0"},
-        {"{\"ignore-index\": 0}", "--ignore-index: it is 0 here and is not set on rank 0"},
-        {"{\"document-mask\": true}", "--document-mask: it is true here and is not set on rank 0"},
-        {"{\"loss-scale\": 2}", "--loss-scale: it is 2 here and is 65536 on rank 0"},
-        {"{\"skip-spikes\": 6}", "--skip-spikes: it is 6 here and is 0 on rank 0"},
+        {"{\"gelu\": \"erf\"}", "--gelu: \"erf\" here, but it is not set on rank 0"},
+        {"{\"ignore-index\": 0}", "--ignore-index: 0 here, but it is not set on rank 0"},
+        {"{\"document-mask\": true}", "--document-mask: true here, but it is not set on rank 0"},
+        {"{\"loss-scale\": 2}", "--loss-scale: 2 here, but it is 65536 on rank 0"},
+        {"{\"skip-spikes\": 6}", "--skip-spikes: 6 here, but it is 0 on rank 0"},
         {"{\"seed\": 9007199254740992}",
-         "--seed: it is 9007199254740992 here and is 9007199254740993 on rank 0"},
-        {"{\"save-every\": 7}", "--save-every: it is 7 here and is 1000 on rank 0"}};
+         "--seed: 9007199254740992 here, but it is 9007199254740993 on rank 0"},
+        {"{\"save-every\": 7}", "--save-every: 7 here, but it is 1000 on rank 0"}};
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         scoped(sgt_config) s = with(changes[i].text);
         must(sgt_config_merge(&s, first, "x", SGT_MERGE_GIVEN, why));
@@ -270,7 +271,7 @@ Test(settings, whose_shape_came_from_elsewhere)
     scoped(sgt_config) s = with(begun);
     must(sgt_config_same_run(&s, begun, 0, why));
     expect_failure_about(sgt_config_same_run(&s, "{}", 0, why), SGT_EUNSUPPORTED,
-                         "--init: it is \"gpt2/\" here and was not set in");
+                         "--init: \"gpt2/\" here, but it was not set in");
     s.model = NULL;
     must(sgt_config_same_run(&s, begun, 0, why));
 }
@@ -291,7 +292,7 @@ Test(settings, which_may_differ_on_another_device)
     cr_expect_eq(sgt_config_same_run(&s, text, 0, &err), SGT_EUNSUPPORTED);
     s.step.dropout = 0.1;
     expect_failure_about(sgt_config_same_run(&s, text, 1, why), SGT_EUNSUPPORTED,
-                         "--dropout: it is 0.1 here and was 0 in");
+                         "--dropout: 0.1 here, but it was 0 in");
 }
 
 /* Variants are stored by name, in a fixed order. A resumed run keeps its variants if the default
@@ -312,7 +313,7 @@ Test(settings, variants_are_kept_by_name)
     must(sgt_config_same_run(&s, text, 0, why));
     s.variant = "none";
     expect_failure_about(sgt_config_same_run(&s, text, 0, why), SGT_EUNSUPPORTED,
-                         "--variant: it is \"none\" here and was \"");
+                         "--variant: \"none\" here, but it was \"");
     must(sgt_config_same_run(&s, text, 1, why));
     s.batch = SGT_DEFAULT_COUNT;
     s.step.precision = SGT_DEFAULT_WORD;

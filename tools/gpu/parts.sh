@@ -262,7 +262,7 @@ part_first() {
     step_of "$name" $large --data "$data" || return 0
     case $(versions "$json"),$step_text,$(cat "$work/err") in
     *'"cudnn"'*"cuDNN's attention"* | *'"cudnn"'*'a layer both ways'*) ;;
-    *'"cudnn"'*) result fail "attention by cuDNN" "it is there and was not taken: $step_text; $(tail -1 "$work/err")" ;;
+    *'"cudnn"'*) result fail "attention by cuDNN" "it is installed, but was not used: $step_text; $(tail -1 "$work/err")" ;;
     esac
     waited=$(ratio "$(number data_wait_ms | awk '{ print $1 * 100 }')" "$(number ms_per_step)")
     opened=$(number open_s) began_s=$(number first_step_s)

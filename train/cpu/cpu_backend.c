@@ -38,7 +38,8 @@ static int find_state(sgt_cpu_backend *c, sgt_state what, size_t tensor, size_t 
                       state_part *part, sgt_error *err)
 {
     sgt_tensor t;
-    if (what > SGT_GRADIENTS) return sgt_fail(err, SGT_EUSAGE, "backend: no state %d", (int)what);
+    if (what > SGT_GRADIENTS)
+        return sgt_fail(err, SGT_EUSAGE, "backend: unknown state %d", (int)what);
     int rc = sgt_model_part(&c->shape.o.model, tensor, first, count, &t, err);
     if (rc < 0) return rc;
     const sgt_cpu_buffers *b = &c->buf;
@@ -143,7 +144,7 @@ static int metrics(sgt_backend *b, uint64_t step, sgt_step_metrics *m, sgt_error
 {
     const sgt_cpu_backend *c = (const sgt_cpu_backend *)b;
     if (step != c->step.last)
-        return sgt_fail(err, SGT_EUSAGE, "backend: metrics of step %llu are gone",
+        return sgt_fail(err, SGT_EUSAGE, "backend: the metrics of step %llu are no longer held",
                         (unsigned long long)step);
     *m = c->step.last_metrics;
     return SGT_OK;
@@ -153,7 +154,8 @@ static int eval(sgt_backend *b, const sgt_batch *rows, double *loss, uint64_t *t
                 sgt_error *err)
 {
     sgt_cpu_backend *c = (sgt_cpu_backend *)b;
-    if (!c->step.fresh) return sgt_fail(err, SGT_EUSAGE, "backend: evaluation within a step");
+    if (!c->step.fresh)
+        return sgt_fail(err, SGT_EUSAGE, "backend: evaluation in the middle of a step");
     *targets = sgt_cpu_load(c, rows);
     c->step.dropping = 0;
     sgt_cpu_forward(c);

@@ -238,7 +238,8 @@ static void name_level(sgt_cpu_backend *c, const sgt_notice *notice)
                  (unsigned)c->shape.ranks);
     c->base.level = c->report.level;
     if (c->shape.rounding && !c->shape.bf16)
-        sgt_say(notice, "--precision %s: operands are rounded to it and multiplied in fp32",
+        sgt_say(notice,
+                "--precision %s: this CPU rounds operands to it and multiplies them in fp32",
                 c->shape.format == SGT_FORMAT_FP16 ? "fp16" : "bf16");
 }
 
@@ -247,15 +248,16 @@ static int check_options(const sgt_backend_options *o, sgt_error *err)
     int rc = sgt_model_check(&o->model, "model", err);
     if (rc < 0) return rc;
     if (o->batch < 1 || o->seq < 1 || o->seq > o->model.positions || o->threads < 1)
-        return sgt_fail(err, SGT_EUSAGE,
-                        "backend: %u rows of %u tokens on %d threads for a model of %u positions",
-                        o->batch, o->seq, o->threads, o->model.positions);
+        return sgt_fail(
+            err, SGT_EUSAGE,
+            "backend: invalid shape: %u rows of %u tokens on %d threads, with %u positions",
+            o->batch, o->seq, o->threads, o->model.positions);
     if (!(o->dropout >= 0 && (float)o->dropout < 1))
         return sgt_fail(err, SGT_EUSAGE, "--dropout %g: must be at least 0 and below 1",
                         (double)o->dropout);
     if (o->precision == SGT_PRECISION_TF32)
         return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "--precision tf32: no CPU has it (fp32 is as good, or --device cuda)");
+                        "--precision tf32: no CPU supports it (use fp32, or --device cuda)");
     return SGT_OK;
 }
 
@@ -316,7 +318,8 @@ int sgt_cpu_backend_estimate(const sgt_backend_options *o, sgt_memory_kind kinds
     double need = measure(c);
     if (c->report.kinds == 0)
         rc = sgt_fail(err, SGT_ENOMEM,
-                      "the model and its step would need more than %.0f GiB of memory",
+                      "the model and its step would need more than %.0f GiB of memory (use a "
+                      "smaller --model, --batch-size or --seq-len)",
                       need / 0x1p30);
     memcpy(kinds, c->report.memory, c->report.kinds * sizeof *kinds);
     *count = c->report.kinds;

@@ -290,7 +290,9 @@ int sgt_cpu_ranks_get(sgt_cpu_backend *c, sgt_state what, size_t at, size_t coun
     int rc = SGT_OK;
     if (!g || what == SGT_PARAMETERS) return SGT_OK;
     if (!c->step.fresh)
-        return sgt_fail(err, SGT_EUSAGE, "backend: several ranks' state within a step");
+        return sgt_fail(
+            err, SGT_EUSAGE,
+            "backend: the state of several ranks was asked for in the middle of a step");
     for (size_t n; count && rc == SGT_OK; at += n, to += n, count -= n) {
         uint32_t owner = owner_of(g, at, &n);
         if (n > count) n = count;
@@ -317,10 +319,11 @@ int sgt_cpu_ranks_new(sgt_cpu_backend *c, sgt_ranks *r, sgt_error *err)
     if (!r) return SGT_OK;
     if (!r->swap)
         return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "CPU ranks: gradients go by MPI: start them with mpirun or srun instead "
-                        "of torchrun");
+                        "CPU ranks: they exchange gradients by MPI (start them with mpirun or srun "
+                        "instead of torchrun)");
     if (r->size > MOST_RANKS)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "%u CPU ranks: at most %d", r->size, MOST_RANKS);
+        return sgt_fail(err, SGT_EUNSUPPORTED, "%u CPU ranks: at most %d are supported", r->size,
+                        MOST_RANKS);
     sgt_cpu_group *g = calloc(1, sizeof *g);
     if (!g) return sgt_fail_memory(err, "backend");
     g->r = r;
@@ -348,7 +351,8 @@ int sgt_cpu_ranks_open(sgt_cpu_backend *c, sgt_error *err)
     keep_own_pieces(g, &c->update);
     g->started = pthread_create(&g->thread, NULL, reduce_ready_buckets, c) == 0;
     return g->started ? SGT_OK
-                      : sgt_fail(err, SGT_ENOMEM, "ranks: no thread to swap gradients with");
+                      : sgt_fail(err, SGT_ENOMEM,
+                                 "ranks: cannot start the thread that exchanges gradients");
 }
 
 void sgt_cpu_ranks_close(sgt_cpu_backend *c)

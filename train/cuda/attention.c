@@ -52,15 +52,15 @@ static sgt_cuda_path our_path(const sgt_cuda_backend *c)
 static const char *own_lacks(const sgt_cuda_backend *c, sgt_error *why)
 {
     if (sgt_cuda_attention_serves(c->shape.D)) return left_out(c, SGT_CHECK_OWN, why);
-    sgt_fail(why, SGT_EUNSUPPORTED, "heads of %zu numbers, it takes multiples of 8 to 128",
-             c->shape.D);
+    sgt_fail(why, SGT_EUNSUPPORTED,
+             "the head size is %zu, but it must be a multiple of 8, up to 128", c->shape.D);
     return why->text;
 }
 
 static const char *cudnn_lacks(sgt_cuda_backend *c, sgt_error *why)
 {
-    if (c->o.dropout > 0) return "its dropout is not ours: no --dropout with it";
-    if (c->o.documents) return "it does not know documents: no --document-mask with it";
+    if (c->o.dropout > 0) return "--dropout is not supported with cuDNN";
+    if (c->o.documents) return "--document-mask is not supported with cuDNN";
     if (sgt_verdict_out(c->o.verdicts, SGT_CHECK_CUDNN)) return left_out(c, SGT_CHECK_CUDNN, why);
     if (open_cudnn(c, why) == SGT_OK) {
         /* cuDNN supports this shape, but the verdict may be "absent" if it supports none of the
@@ -80,7 +80,8 @@ static int choose_naive(sgt_cuda_backend *c, const char *own, sgt_error *err)
     c->plan.path = SGT_PATH_NAIVE;
     if (left_out(c, SGT_CHECK_NAIVE, &why)) return refuse("auto", why.text, err);
     if (!sgt_verdict_out(c->o.verdicts, SGT_CHECK_OWN))
-        sgt_say(&c->o.notice, "attention: naive, which stores T x T scores (flash attention: %s)",
+        sgt_say(&c->o.notice,
+                "attention: naive, which stores T x T scores (flash attention cannot be used: %s)",
                 own);
     return SGT_OK;
 }
@@ -119,7 +120,7 @@ int sgt_cuda_choose_attention(sgt_cuda_backend *c, sgt_error *err)
     if (!own && ours) return SGT_OK;
     cudnn = cudnn_lacks(c, &cudnn_space);
     if (!own && cudnn && !sgt_verdict_out(c->o.verdicts, SGT_CHECK_CUDNN))
-        sgt_say(&c->o.notice, "attention: ours (cuDNN's was not tried: %s)", cudnn);
+        sgt_say(&c->o.notice, "attention: own (cuDNN's cannot be used: %s)", cudnn);
     if (!own) return SGT_OK;
     c->plan.path = SGT_PATH_CUDNN;
     return cudnn ? choose_naive(c, own, err) : SGT_OK;
@@ -148,12 +149,13 @@ static int time_both(sgt_cuda_backend *c, int *faster)
     if (rc == SGT_OK) rc = sgt_cuda_time(c, one_layer, &cudnn, &why);
     c->plan.path = ours;
     if (rc < 0) {
-        sgt_say(&c->o.detail, "attention: ours (%s)", why.text);
+        sgt_say(&c->o.detail, "attention: own (%s)", why.text);
         return 0;
     }
     *faster = cudnn < own;
-    sgt_say(&c->o.detail, "attention: %s (a layer both ways: ours %.3f ms, cuDNN's %.3f ms)",
-            *faster ? "cuDNN's" : "ours", (double)own, (double)cudnn);
+    sgt_say(&c->o.detail,
+            "attention: %s (forward and backward of a layer: own %.3f ms, cuDNN's %.3f ms)",
+            *faster ? "cuDNN's" : "own", (double)own, (double)cudnn);
     return 1;
 }
 

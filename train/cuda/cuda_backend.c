@@ -135,9 +135,12 @@ static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_b
     sgt_cuda_backend *c = (sgt_cuda_backend *)b;
     uint64_t k = c->queue.micro_steps;
     int slot = (int)(k % SGT_CUDA_SLOTS), last = sgt_cuda_ranks_last(c, micro);
-    if (!(scale > 0)) return sgt_fail(err, SGT_EUSAGE, "backend: a gradient scale of %g", scale);
+    if (!(scale > 0))
+        return sgt_fail(err, SGT_EUSAGE, "backend: the gradient scale %g is not a positive number",
+                        scale);
     if (c->plan.written && c->queue.open_step)
-        return sgt_fail(err, SGT_EUSAGE, "backend: a second micro-step of a step that has one");
+        return sgt_fail(err, SGT_EUSAGE,
+                        "backend: this step has only one micro-step, and a second was asked for");
     refresh_copy(c);
     copy_rows(c, rows, slot);
     sgt_cuda_begin_micro_step(c->queue.compute, c->buf.control, c->buf.place, (float)scale,
@@ -196,7 +199,8 @@ static int eval(sgt_backend *b, const sgt_batch *rows, double *loss, uint64_t *t
     sgt_cuda_control seen;
     sgt_batch staged = *rows;
     size_t bytes = c->shape.N * sizeof *rows->inputs;
-    if (c->queue.open_step) return sgt_fail(err, SGT_EUSAGE, "backend: evaluation within a step");
+    if (c->queue.open_step)
+        return sgt_fail(err, SGT_EUSAGE, "backend: evaluation in the middle of a step");
     refresh_copy(c);
     int rc =
         /* wait until row buffer 0 and the staging buffer are no longer read */
@@ -259,8 +263,8 @@ static int no_room(const sgt_cuda_backend *c, uint64_t taken, sgt_error *err)
     else
         snprintf(advice, sizeof advice, "no --batch-size fits: use a smaller --model or --seq-len");
     return sgt_fail(err, SGT_ENOMEM,
-                    "out of GPU memory: the model and its step of %u x %u tokens need %.2f GiB, %s "
-                    "has %.2f of %.2f GiB for them (%s)",
+                    "out of GPU memory: the model and a step of %u x %u tokens need %.2f GiB, but "
+                    "%s has only %.2f of %.2f GiB free (%s)",
                     c->o.batch, c->o.seq, (double)need / 0x1p30, d->name, (double)room / 0x1p30,
                     (double)d->memory / 0x1p30, advice);
 }

@@ -76,18 +76,20 @@ static int check_options(const sgt_backend_options *o, sgt_error *err)
     if (rc < 0) return rc;
     if (o->batch < 1 || o->seq < 1 || o->seq > o->model.positions)
         return sgt_fail(err, SGT_EUSAGE,
-                        "backend: %u rows of %u tokens for a model of %u positions", o->batch,
+                        "backend: invalid shape: %u rows of %u tokens, with %u positions", o->batch,
                         o->seq, o->model.positions);
     if ((uint64_t)o->batch * o->seq > MOST_POSITIONS)
         return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "backend: %u rows of %u tokens, CUDA's kernels take at most %d tokens",
+                        "backend: %u rows of %u tokens: CUDA's kernels take at most %d tokens",
                         o->batch, o->seq, MOST_POSITIONS);
     if (o->optim.bf16_moments)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "--optimizer-state bf16: needs --device cpu");
-    if (o->model.channels > 12672)
         return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "model: %u channels, CUDA's LayerNorm takes at most 12672",
-                        o->model.channels);
+                        "--optimizer-state bf16: only the CPU supports it (add --device cpu)");
+    if (o->model.channels > 12672)
+        return sgt_fail(
+            err, SGT_EUNSUPPORTED,
+            "model: %u channels: CUDA's LayerNorm takes at most 12672 (use a smaller --model)",
+            o->model.channels);
     return SGT_OK;
 }
 

@@ -231,7 +231,7 @@ int sgt_cuda_choose_head(sgt_cuda_backend *c, sgt_error *err)
         rc = plan_logits(c, rows = head_choice(c, i), err);
         if (rc == SGT_OK) rc = sgt_cuda_time(c, head, &ms, err);
         if (rc < 0) return rc;
-        sgt_say(&c->o.detail, "head: %zu rows of logits at a time: %.3f ms", rows, (double)ms);
+        sgt_say(&c->o.detail, "head: %zu rows of logits at a time take %.3f ms", rows, (double)ms);
         if (ms >= least) continue;
         least = ms;
         best = rows;

@@ -109,9 +109,10 @@ static int identity(char *text, size_t n, int device, sgt_error *err)
 int sgt_check_refuse(const sgt_checked *v, const char *what, sgt_error *err)
 {
     if (!v) return SGT_OK;
-    return sgt_fail(err, SGT_EUNSUPPORTED,
-                    "%sthe self-check found it %s: %s (--no-self-check takes it all the same)",
-                    what, v->verdict, v->why);
+    return sgt_fail(
+        err, SGT_EUNSUPPORTED,
+        "%sthe verdict of the self-check is \"%s\": %s (--no-self-check uses it anyway)", what,
+        v->verdict, v->why);
 }
 
 const sgt_cuda_checks sgt_cuda_self_check = {.count = count,

@@ -142,7 +142,7 @@ static int compare(const sgt_cuda_backend *c, const numbers *x, const float *wan
         double d = distance(x, c->shape.type, want, part, parts);
         if (!(d <= bound(c, x)))
             return sgt_fail(err, SGT_EFORMAT,
-                            "%s%s in %s is off by %.2g of its size, at most %.2g may be",
+                            "%s%s in %s has a relative error of %.2g, but at most %.2g is allowed",
                             parts == 1 ? "the output" : names[part],
                             x->masked ? " with dropout and documents" : "",
                             sgt_check_type(c->shape.type), d, bound(c, x));
@@ -269,7 +269,7 @@ int sgt_check_attention(const char *path, int device, sgt_error *err)
     int rc = SGT_OK;
     numbers x = {0};
     if (strcmp(path, SGT_CHECK_HOPPER) == 0 && !sgt_cuda_attention_hopper_serves(SGT_BF16, 64))
-        return sgt_fail(err, SGT_EUNSUPPORTED, "no GPU of sm_90");
+        return sgt_fail(err, SGT_EUNSUPPORTED, "this GPU is not sm_90");
     for (size_t i = 0; i < sizeof settings / sizeof *settings && rc == SGT_OK; i++) {
         const setting *s = settings + i;
         if (strcmp(s->path, path) != 0) continue;

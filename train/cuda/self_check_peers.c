@@ -63,8 +63,9 @@ static int reduce(const sgt_nccl *n, sgt_nccl_comm comm, sgt_check_space *x, sgt
     if ((rc = sgt_cuda_finish(x->stream, err)) < 0) return rc;
     for (size_t i = 0; i < (size_t)ARRAYS * COUNT; i++)
         if (pinned[i] != want[i % COUNT])
-            return sgt_fail(err, SGT_EFORMAT, "call %zu: number %zu of one rank is %g, not %g",
-                            i / COUNT, i % COUNT, (double)pinned[i], (double)want[i % COUNT]);
+            return sgt_fail(err, SGT_EFORMAT,
+                            "call %zu on one rank: number %zu is %g instead of %g", i / COUNT,
+                            i % COUNT, (double)pinned[i], (double)want[i % COUNT]);
     return SGT_OK;
 }
 
@@ -115,7 +116,7 @@ int sgt_check_cupti(const char *path, int device, sgt_error *err)
     }
     if (rc == SGT_OK) rc = sgt_cupti_end(p, count_kernel, &kernels, err);
     if (rc == SGT_OK && kernels != 1)
-        rc = sgt_fail(err, SGT_EFORMAT, "it saw %u kernels of one", kernels);
+        rc = sgt_fail(err, SGT_EFORMAT, "it recorded %u kernels, but 1 was launched", kernels);
     sgt_check_space_close(&x);
     sgt_cupti_close(p);
     return rc;

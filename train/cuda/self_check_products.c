@@ -107,7 +107,7 @@ static int is_near(const products *p, int array, size_t i, size_t j, double want
     const sgt_cuda_gemm_shape *s = &p->s;
     double got = sgt_cuda_decode(pinned(p, array), s->out, p->z * MATRIX + i * s->ldd + j);
     if (fabs(got - want) <= off) return SGT_OK;
-    return sgt_fail(err, SGT_EFORMAT, "%s%s%s%s%s%s in %s: %s (%zu, %zu) is %.6g, not %.6g",
+    return sgt_fail(err, SGT_EFORMAT, "%s%s%s%s%s%s in %s: %s (%zu, %zu) is %.6g instead of %.6g",
                     s->trans_a ? "A^T " : "A ", p->form->same ? "A" : "B", s->trans_b ? "^T" : "",
                     s->accumulate ? " added" : "", s->batch ? ", in a batch" : "",
                     s->tf32 ? ", TF32" : "", sgt_check_type(s->out), names[array], i, j, got, want);

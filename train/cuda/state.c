@@ -22,7 +22,7 @@ static float *state_at(sgt_cuda_backend *c, size_t *at, sgt_state what, size_t t
                            [SGT_GRADIENTS] = c->flat.own_grads};
     sgt_tensor t;
     if ((size_t)what >= sizeof flat / sizeof *flat || !flat[what]) {
-        sgt_fail(err, SGT_EUSAGE, "backend: no state %d", (int)what);
+        sgt_fail(err, SGT_EUSAGE, "backend: unknown state %d", (int)what);
         return NULL;
     }
     if (sgt_model_part(&c->model, tensor, first, count, &t, err) < 0) return NULL;

@@ -80,7 +80,7 @@ static int end(void *ctx, sgt_error *err)
     rc = sgt_cupti_end(c->cupti, show, &x, &why);
     end_range(&x);
     if (rc != SGT_EIO) return name_option(rc, &why, err);
-    sgt_say(&c->o.notice, "--profile: %s: the trace has the others", why.text);
+    sgt_say(&c->o.notice, "--profile: %s: these events are missing from the trace", why.text);
     return SGT_OK;
 }
 

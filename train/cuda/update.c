@@ -78,8 +78,8 @@ int sgt_cuda_update(sgt_backend *b, uint64_t step, double lr, sgt_error *err)
     if (!c->queue.open_step)
         return sgt_fail(err, SGT_EUSAGE, "backend: update without a micro-step");
     if (c->group && c->queue.open_step < 2)
-        return sgt_fail(err, SGT_EUSAGE, "backend: update before the last of %u micro-steps",
-                        c->o.accum);
+        return sgt_fail(err, SGT_EUSAGE,
+                        "backend: update before the last of the step's %u micro-steps", c->o.accum);
     sgt_cuda_begin_update(c->queue.compute, c->buf.control, (float)lr, step);
     int rc = sgt_cuda_run(c, &c->queue.update_graph, compute_update, err);
     sgt_cuda_copy(c->queue.compute, &c->queue.seen[at], c->buf.control, sizeof *c->buf.control);
@@ -94,7 +94,7 @@ int sgt_cuda_metrics(sgt_backend *b, uint64_t step, sgt_step_metrics *m, sgt_err
     sgt_cuda_backend *c = (sgt_cuda_backend *)b;
     int at = (int)(step % SGT_CUDA_RING);
     if (c->queue.steps[at] != step + 1)
-        return sgt_fail(err, SGT_EUSAGE, "backend: metrics of step %llu are gone",
+        return sgt_fail(err, SGT_EUSAGE, "backend: the metrics of step %llu are no longer held",
                         (unsigned long long)step);
     int rc = sgt_cuda_event_finish(c->queue.measured[at], err);
     if (rc < 0) return rc;

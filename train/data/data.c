@@ -119,11 +119,13 @@ static int fail_other_data(const sgt_trainer *t, sgt_error *err)
     json_decref(then);
     if (changed)
         return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "--data %s: not the tokens that the run to resume was trained on", here);
-    return sgt_fail(err, SGT_EUNSUPPORTED,
-                    "--data %s: the run to resume was trained on %s%s (leave --data out, or start "
-                    "a new --run)",
-                    t->s->data, names, then ? ", in this order" : "");
+                        "--data %s: its tokens are not those that the run was trained on (restore "
+                        "them, or start a new --run)",
+                        here);
+    return sgt_fail(
+        err, SGT_EUNSUPPORTED,
+        "--data %s: the run was trained on %s%s (leave out --data, or start a new --run)",
+        t->s->data, names, then ? ", in this order" : "");
 }
 
 /* ---- validation shards ---- */
@@ -162,14 +164,14 @@ static int keep_evaluable(const sgt_config *s, sgt_loader_set *sets, uint32_t *a
     uint64_t least = by_documents(s) ? 0 : s->seq;
     uint32_t n = 0, count = *all;
     why[0] = '\0';
-    const char *what = count == 1 ? "no evaluation" : "evaluation is without them";
+    const char *what = count == 1 ? "no evaluation" : "they are not used for evaluation";
     for (uint32_t i = 0; i < count; i++) {
         uint64_t longest;
         int rc = longest_validation(&longest, sets[i].path, err);
         if (rc < 0) return rc;
         if (longest == 0)
             snprintf(why, SGT_UNEVALUATED, "%.500s has no validation shards: %s", sets[i].path,
-                     count == 1 ? what : "evaluation is without it");
+                     count == 1 ? what : "it is not used for evaluation");
         else if (longest <= least)
             snprintf(why, SGT_UNEVALUATED,
                      "the validation shards of %.500s are shorter than %" PRIu64 " tokens: %s",
@@ -222,8 +224,8 @@ static int find_eot(sgt_trainer *t, sgt_error *err)
     if (t->eot < 0 && t->info.vocab == SGT_GPT2_IDS) t->eot = SGT_GPT2_IDS - 1;
     if (t->s->step.documents && t->eot < 0 && !t->info.documents)
         return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "--document-mask: %s does not say which id begins a document "
-                        "(sgt-tokenize's shards do)",
+                        "--document-mask: %s does not say which id begins a document (shards of "
+                        "sgt-tokenize do)",
                         t->s->data);
     return SGT_OK;
 }
@@ -261,8 +263,8 @@ static int find_text_bytes(sgt_trainer *t, sgt_error *err)
     if (!t->o->vocabulary || (!t->eval_rows && !check)) return SGT_OK;
     if (!t->tokenizer && !known && !t->examples.count && t->info.vocab == SGT_GPT2_IDS) {
         sgt_say(&t->o->notice,
-                "%s: its files do not say which vocabulary they have: GPT-2's is assumed, and "
-                "validation is not in bits per byte (copy its tokenizer.json there)",
+                "%s: its vocabulary is unknown: GPT-2's is assumed, and validation shows no bits "
+                "per byte (copy the tokenizer.json of the data there)",
                 t->s->data);
         return SGT_OK;
     }
@@ -275,11 +277,10 @@ static int find_text_bytes(sgt_trainer *t, sgt_error *err)
     t->text_bytes = NULL;
     if (same == SGT_ENOMEM) return sgt_fail(err, same, "%s", why.text);
     if (same == 0)
-        sgt_fail(
-            &why, SGT_EUNSUPPORTED,
-            "%s/tokenizer.json: not the vocabulary of the shards beside it (copy theirs there, "
-            "or remove it)",
-            t->tokenizer_of);
+        sgt_fail(&why, SGT_EUNSUPPORTED,
+                 "%s/tokenizer.json: not the vocabulary of the shards in this folder (replace it "
+                 "by theirs, or remove it)",
+                 t->tokenizer_of);
     if (same == 0 && check) return sgt_fail(err, why.code, "%s", why.text);
     if (t->eval_rows) sgt_say(&t->o->detail, "%s: no validation in bits per byte", why.text);
     return SGT_OK;
@@ -321,11 +322,12 @@ static int compare_ids(const sgt_trainer *t, const char *path, const sgt_loader_
     const int none = sgt_file_gone(sgt_path(own, path, "tokenizer.json"));
     int same = t->o->vocabulary(t->init, none ? NULL : own, fingerprint, NULL, 0, &why);
     if (same == SGT_ENOMEM) return sgt_fail(err, same, "%s", why.text);
-    if (same < 0) sgt_say(&t->o->notice, "%s: not compared with the data's vocabulary", why.text);
+    if (same < 0)
+        sgt_say(&t->o->notice, "%s: it was not compared with the data's vocabulary", why.text);
     if (same) return SGT_OK;
     return sgt_fail(err, SGT_EUNSUPPORTED,
-                    "--init %s: its vocabulary is not that of --data %s, whose ids stand for other "
-                    "tokens (sgt-tokenize --vocab %s makes a set for it)",
+                    "--init %s: its vocabulary is not that of --data %s, so ids would mean other "
+                    "tokens (tokenize the text with sgt-tokenize --vocab %s)",
                     t->init, path, t->init);
 }
 
@@ -351,7 +353,9 @@ static int open_examples(const sgt_trainer *t, sgt_examples *e, const char *path
                          const sgt_loader_options *o, sgt_error *err)
 {
     const sgt_config *s = t->s;
-    if (!t->o->examples) return sgt_fail(err, SGT_EUNSUPPORTED, "--data %s: expected shards", path);
+    if (!t->o->examples)
+        return sgt_fail(err, SGT_EUNSUPPORTED, "--data %s: expected a folder of shards or a shard",
+                        path);
     /* the model has no vocabulary yet if its config.json could not be read, which is reported
      * later */
     const char *model = !t->model.vocab ? NULL : t->from ? t->from : t->init;
@@ -359,7 +363,7 @@ static int open_examples(const sgt_trainer *t, sgt_examples *e, const char *path
     if (rc < 0) return rc;
     if (t->model.vocab && t->model.vocab < e->vocab)
         return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "--data %s: tokens of a vocabulary of %u, but the model has %u", path,
+                        "--data %s: its vocabulary has %u ids, but the model's has %u", path,
                         e->vocab, t->model.vocab);
     sgt_example_rows rows = {.seed = o->seed,
                              .batch = o->batch,
@@ -432,8 +436,8 @@ static int check_there(const sgt_trainer *t, sgt_setting which, const char *path
     char bin[4200];
     snprintf(bin, sizeof bin, "%s.bin", path);
     if (t->s->given[which] || !sgt_file_gone(path) || !sgt_file_gone(bin)) return SGT_OK;
-    return sgt_fail(err, SGT_EIO, "%s: the run was %s on %s, which is gone: pass %s", t->o->run,
-                    which == SGT_SET_DATA ? "trained" : "evaluated", path, pass);
+    return sgt_fail(err, SGT_EIO, "%s: the run was %s on %s, which no longer exists (pass %s)",
+                    t->o->run, which == SGT_SET_DATA ? "trained" : "evaluated", path, pass);
 }
 
 int sgt_trainer_find_data(const sgt_trainer *t, sgt_error *err)
@@ -450,7 +454,7 @@ int sgt_trainer_find_data(const sgt_trainer *t, sgt_error *err)
     }
     if (!t->from || sgt_loader_sets_parse(&sets, &count, s->data, NULL) < 0) return SGT_OK;
     const char *pass =
-        count > 1 ? "--data with all sets and their weights, as at first" : "--data DIR";
+        count > 1 ? "--data with all sets and their weights, as when the run began" : "--data DIR";
     for (uint32_t i = 0; i < count && rc == SGT_OK; i++)
         rc = check_there(t, SGT_SET_DATA, sets[i].path, pass, err);
     free(sets);
@@ -460,7 +464,7 @@ int sgt_trainer_find_data(const sgt_trainer *t, sgt_error *err)
 static int validate_examples(sgt_trainer *t, const sgt_loader_options *o, sgt_error *err)
 {
     if (!t->s->val_data) {
-        snprintf(t->unevaluated, sizeof t->unevaluated, "no --val-data: no evaluation");
+        snprintf(t->unevaluated, sizeof t->unevaluated, "no evaluation without --val-data");
         return SGT_OK;
     }
     int rc = open_examples(t, &t->val_examples, t->s->val_data, o, err);
@@ -484,7 +488,8 @@ static int open_validation(sgt_trainer *t, sgt_error *err)
     const uint64_t windows = val->windows_per_epoch;
     if (val->fingerprint && t->info.fingerprint && val->fingerprint != t->info.fingerprint)
         return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "--data %s: its val shards have another vocabulary than its train shards",
+                        "--data %s: its val and train shards have different vocabularies (tokenize "
+                        "both with one --vocab)",
                         t->s->data);
     t->eval_rows = windows < EVAL_ROWS ? windows : EVAL_ROWS;
     return SGT_OK;

@@ -22,18 +22,18 @@ int sgt_examples_arrange(sgt_examples *e, const char *name, const sgt_example_ro
     }
     if (filled == e->count)
         return sgt_fail(err, SGT_EUSAGE,
-                        "--seq-len %" PRIu64
-                        ": every prompt of %s fills the row: nothing is left to learn",
+                        "--seq-len %" PRIu64 ": every prompt of %s fills its row, so there is "
+                        "nothing to learn (use a longer --seq-len)",
                         T, name);
     if (filled)
         sgt_say(notice,
-                "%s: %" PRIu64 " of %" PRIu64 " prompts fill the row of %" PRIu64
-                " tokens: nothing is learnt from those (use a longer --seq-len)",
+                "%s: %" PRIu64 " of %" PRIu64 " prompts fill their row of %" PRIu64
+                " tokens, so nothing is learnt from them (use a longer --seq-len)",
                 name, filled, e->count, T);
     if (cut)
         sgt_say(notice,
-                "%s: %" PRIu64 " of %" PRIu64 " completions are cut to the row of %" PRIu64
-                " tokens",
+                "%s: %" PRIu64 " of %" PRIu64 " completions are cut to fit a row of %" PRIu64
+                " tokens (use a longer --seq-len)",
                 name, cut, e->count, T);
     return sgt_sampler_init(&e->order, SGT_SAMPLING_DOCUMENTS, rows->seed, rows->seq, &e->count, 1,
                             err);
@@ -111,7 +111,7 @@ static int open_ring(sgt_feed *f, unsigned n, sgt_error *err)
         f->l ? sgt_stream_bytes(f->l, SGT_OUTPUT_I32) : 2 * f->rows * f->T * sizeof(int32_t);
     for (unsigned i = 0; i < n; i++)
         if (!(f->ring[i] = get_memory(f, bytes)))
-            return sgt_fail(err, SGT_ENOMEM, "a batch of %zu bytes: out of memory", bytes);
+            return sgt_fail(err, SGT_ENOMEM, "batch of %zu bytes: out of memory", bytes);
     return SGT_OK;
 }
 
@@ -167,7 +167,7 @@ static int open_stream(sgt_feed *f, sgt_error *err)
 int sgt_feed_open(sgt_feed **out, const sgt_loader *l, const sgt_feed_options *o, sgt_error *err)
 {
     if (o->hold > SGT_FEED_HOLD)
-        return sgt_fail(err, SGT_EUSAGE, "feed: %u batches to hold", o->hold);
+        return sgt_fail(err, SGT_EUSAGE, "feed: it cannot hold %u batches", o->hold);
     sgt_feed *f = calloc(1, sizeof *f);
     if (!f) return sgt_fail_memory(err, "feed");
     f->l = l;

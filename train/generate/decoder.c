@@ -113,7 +113,8 @@ static int put(sgt_backend *b, sgt_state what, size_t index, size_t first, size_
 {
     sgt_decoder *d = (sgt_decoder *)b;
     sgt_tensor t;
-    if (what != SGT_PARAMETERS) return sgt_fail(err, SGT_EUSAGE, "decoder: no state %d", (int)what);
+    if (what != SGT_PARAMETERS)
+        return sgt_fail(err, SGT_EUSAGE, "decoder: unknown state %d", (int)what);
     int rc = sgt_model_part(&d->o.model, index, first, count, &t, err);
     if (rc < 0) return rc;
     if (!is_linear(d, index) || t.dims == 1) {

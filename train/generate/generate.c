@@ -172,8 +172,8 @@ static void begin_prompt(generating *g, slot *s)
     memcpy(s->window, p->ids + p->count - n, n * sizeof *s->window);
     if (n < p->count)
         sgt_say(&g->o->notice,
-                "a prompt of %zu tokens: only its last %zu are used, because the model has no more "
-                "positions",
+                "a prompt has %zu tokens: only its last %zu are used, because the model has no "
+                "more positions",
                 p->count, n);
     *s = (slot){.prompt = g->next++, .window = s->window, .count = n};
 }
@@ -228,7 +228,8 @@ static void shorten_window(generating *g, slot *s)
     s->fed = 0;
     if (!g->said++)
         sgt_say(&g->o->notice,
-                "the model's %zu positions are full: it continues from the last %zu tokens",
+                "the text fills the model's %zu positions: the model continues from the last %zu "
+                "tokens",
                 g->window, s->count);
 }
 
@@ -239,8 +240,8 @@ static int append_token(generating *g, slot *s, sgt_error *err)
     int rc = SGT_OK, ended = s->chosen >= 0 && s->chosen == o->eot;
     if (s->chosen < 0)
         return sgt_fail(err, SGT_EFORMAT,
-                        "token %llu of prompt %zu: what the model computes is not a number (its "
-                        "weights are damaged, or its training diverged)",
+                        "token %llu after prompt %zu: the model computes NaN (its weights are "
+                        "damaged, or its training diverged)",
                         (unsigned long long)s->made + 1, prompt + 1);
     if (!ended) {
         s->made++;
@@ -294,11 +295,12 @@ static int check(const generating *g, sgt_error *err)
     for (size_t i = 0; i < g->count; i++) {
         const sgt_prompt *p = g->prompts + i;
         uint32_t vocab = sgt_decoder_model(g->d)->vocab;
-        if (!p->count) return sgt_fail(err, SGT_EUSAGE, "prompt %zu: it has no token", i + 1);
+        if (!p->count) return sgt_fail(err, SGT_EUSAGE, "prompt %zu: it has no tokens", i + 1);
         for (size_t j = 0; j < p->count; j++)
             if ((uint32_t)p->ids[j] >= vocab)
-                return sgt_fail(err, SGT_EUSAGE, "prompt %zu: id %d, and the model has %u", i + 1,
-                                p->ids[j], vocab);
+                return sgt_fail(err, SGT_EUSAGE,
+                                "prompt %zu: id %d is not below the model's vocabulary size, %u",
+                                i + 1, p->ids[j], vocab);
     }
     return SGT_OK;
 }

@@ -256,7 +256,8 @@ static int write_event(sgt_events *e, const message *event, sgt_error *err)
     unsigned char bytes[12 + MAX_EVENT + 4];
     message record = {bytes, 0, sizeof bytes};
     if (event->n > event->room)
-        return sgt_fail(err, SGT_EUSAGE, "%s: an event of %zu bytes", e->path, event->n);
+        return sgt_fail(err, SGT_EUSAGE, "%s: an event of %zu bytes is too large", e->path,
+                        event->n);
     put_little_endian(&record, event->n, 8);
     put_little_endian(&record, sgt_crc32c_masked(bytes, 8), 4);
     for (size_t i = 0; i < event->n; i++) put_byte(&record, event->at[i]);
@@ -350,7 +351,8 @@ int sgt_events_add(sgt_events *e, const sgt_metrics *m, sgt_error *err)
     size_t count = sgt_metrics_list(m, list);
     for (size_t i = 0; i < count; i++) put_value(&summary, &list[i]);
     if (summary.n > summary.room)
-        return sgt_fail(err, SGT_EUSAGE, "%s: an event of %zu bytes", e->path, summary.n);
+        return sgt_fail(err, SGT_EUSAGE, "%s: an event of %zu bytes is too large", e->path,
+                        summary.n);
     begin_event(&event, bytes);
     put_step(&event, m->step);
     put_bytes(&event, SUMMARY, inner, summary.n);

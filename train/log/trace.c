@@ -348,7 +348,7 @@ static int close_window(sgt_trace *t, sgt_error *err)
                 ": %s (https://ui.perfetto.dev and chrome://tracing open it)",
                 t->from, t->to - 1, t->path);
     if (rc == SGT_OK && t->dropped)
-        sgt_say(&t->o.notice, "%s: %" PRIu64 " events found no memory and are left out", t->path,
+        sgt_say(&t->o.notice, "%s: %" PRIu64 " events are missing because memory ran out", t->path,
                 t->dropped);
     forget_events(t);
     return rc;

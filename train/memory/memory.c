@@ -275,7 +275,7 @@ static int decide_rows(sizing *z, uint64_t *batch, sgt_error *err)
     *batch = rows * ranks;
     sgt_say(&z->t->o->notice, "--batch-size %" PRIu64 ": %s: %s of the %s%s", *batch,
             rows < most            ? "the largest that fits"
-            : largest == MOST_ROWS ? "the largest there is"
+            : largest == MOST_ROWS ? "the largest possible"
                                    : "all rows of an epoch",
             need, room, ranks > 1 ? ", on each rank" : "");
     return SGT_OK;
@@ -313,10 +313,10 @@ static const char *format_cure(sizing *z, uint64_t rows, char *buf, size_t n)
     if (most)
         snprintf(buf, n, "the largest --batch-size that fits: %" PRIu64 "%s",
                  most * sgt_ranks_size(z->t->o->ranks),
-                 recomputing > most ? "; --recompute auto keeps less" : "");
+                 recomputing > most ? "; --recompute auto needs less" : "");
     else
         snprintf(buf, n, "no --batch-size fits%s",
-                 recomputing ? " without recomputation: --recompute auto keeps less"
+                 recomputing ? " without recomputation: --recompute auto needs less"
                              : ": use a smaller --model or --seq-len");
     return buf;
 }
@@ -345,7 +345,7 @@ static int decide_levels(sizing *z, uint64_t rows, sgt_error *err)
     if (!choose_levels(z, rows, &gelu, &block)) return fail_too_much(z, rows, err);
     uint32_t none = z->o.model.layers - gelu - block;
     sgt_say(&z->t->o->notice,
-            "--recompute auto: nothing in %u layer%s, gelu in %u, block in %u: %s of the %s", none,
+            "--recompute auto: none in %u layer%s, gelu in %u, block in %u: %s of the %s", none,
             none == 1 ? "" : "s", gelu, block,
             sgt_format_bytes(need, sizeof need, bytes_with(z, rows, z->levels)),
             format_room(z, room, sizeof room));

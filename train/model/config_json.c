@@ -48,8 +48,8 @@ static int must_be(const config *c, const char *key, int want)
     const json_t *v = json_object_get(c->json, key);
     if (!v || json_is_null(v) || (json_is_boolean(v) && json_boolean_value(v) == want))
         return SGT_OK;
-    return sgt_fail(c->err, SGT_EFORMAT, "%s: %s is not %s: sgt trains GPT-2 as published", c->path,
-                    key, want ? "true" : "false");
+    return sgt_fail(c->err, SGT_EFORMAT, "%s: %s is not %s (sgt supports only GPT-2 as published)",
+                    c->path, key, want ? "true" : "false");
 }
 
 static int read_activation(const config *c, sgt_gelu_kind *out)
@@ -77,7 +77,9 @@ static int read_rest(const config *c, const sgt_model *m)
 {
     const json_t *inner = json_object_get(c->json, "n_inner");
     if (inner && !json_is_null(inner) && json_integer_value(inner) != 4 * (json_int_t)m->channels)
-        return sgt_fail(c->err, SGT_EFORMAT, "%s: n_inner is not four times n_embd", c->path);
+        return sgt_fail(
+            c->err, SGT_EFORMAT,
+            "%s: n_inner is not four times n_embd (sgt supports only GPT-2 as published)", c->path);
     int rc;
     if ((rc = must_be(c, "scale_attn_weights", 1)) < 0 ||
         (rc = must_be(c, "scale_attn_by_inverse_layer_idx", 0)) < 0 ||

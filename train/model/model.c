@@ -58,22 +58,24 @@ int sgt_model_named(sgt_model *m, const char *name, sgt_error *err)
 int sgt_model_check(const sgt_model *m, const char *what, sgt_error *err)
 {
     if (m->layers < 1 || m->layers > MAX_LAYERS)
-        return sgt_fail(err, SGT_EUSAGE, "%s: %u layers, must be 1 to %d", what, m->layers,
+        return sgt_fail(err, SGT_EUSAGE, "%s: %u layers: must be 1 to %d", what, m->layers,
                         MAX_LAYERS);
     if (m->channels < 1 || m->channels > MAX_CHANNELS)
-        return sgt_fail(err, SGT_EUSAGE, "%s: %u channels, must be 1 to %d", what, m->channels,
+        return sgt_fail(err, SGT_EUSAGE, "%s: %u channels: must be 1 to %d", what, m->channels,
                         MAX_CHANNELS);
     if (m->heads < 1 || m->channels % m->heads)
         return sgt_fail(err, SGT_EUSAGE, "%s: %u heads do not divide %u channels", what, m->heads,
                         m->channels);
     if (m->vocab < 1 || m->vocab > SGT_MOST_IDS)
-        return sgt_fail(err, SGT_EUSAGE, "%s: a vocabulary of %u, must be 1 to %u", what, m->vocab,
-                        SGT_MOST_IDS);
+        return sgt_fail(err, SGT_EUSAGE, "%s: a vocabulary of %u ids: must be 1 to %u", what,
+                        m->vocab, SGT_MOST_IDS);
     if (m->positions < 1 || m->positions > MAX_POSITIONS)
-        return sgt_fail(err, SGT_EUSAGE, "%s: %u positions, must be 1 to %u", what, m->positions,
+        return sgt_fail(err, SGT_EUSAGE, "%s: %u positions: must be 1 to %u", what, m->positions,
                         MAX_POSITIONS);
     if (!(m->eps > 0 && m->eps < 1))
-        return sgt_fail(err, SGT_EUSAGE, "%s: LayerNorm's epsilon is %g", what, (double)m->eps);
+        return sgt_fail(err, SGT_EUSAGE,
+                        "%s: LayerNorm's epsilon is %g: must be above 0 and below 1", what,
+                        (double)m->eps);
     return SGT_OK;
 }
 
@@ -153,11 +155,11 @@ int sgt_model_part(const sgt_model *m, size_t index, size_t first, size_t count,
                    sgt_error *err)
 {
     if (index >= sgt_model_tensors(m))
-        return sgt_fail(err, SGT_EUSAGE, "backend: no tensor %zu", index);
+        return sgt_fail(err, SGT_EUSAGE, "backend: there is no tensor %zu", index);
     sgt_model_tensor(m, index, t);
     if (first > t->count || count > t->count - first)
-        return sgt_fail(err, SGT_EUSAGE, "backend: floats %zu to %zu of %s, which has %zu", first,
-                        first + count, t->name, t->count);
+        return sgt_fail(err, SGT_EUSAGE, "backend: numbers %zu to %zu of %s: it has only %zu",
+                        first, first + count, t->name, t->count);
     return SGT_OK;
 }
 

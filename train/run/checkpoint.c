@@ -81,12 +81,12 @@ static int hash_file(uint64_t *out, uint64_t *bytes, const uint64_t *want, const
     struct stat st;
     /* O_NONBLOCK, because opening a pipe would otherwise block */
     int rc, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0 && errno == ENOENT) return sgt_fail(err, SGT_EFORMAT, "%s: it is missing", path);
+    if (fd < 0 && errno == ENOENT) return sgt_fail(err, SGT_EFORMAT, "%s: missing", path);
     if (fd < 0) return sgt_fail_errno(err, "%s", path);
     if (fstat(fd, &st) < 0) rc = sgt_fail_errno(err, "%s", path);
     else if (!S_ISREG(st.st_mode)) rc = sgt_fail(err, SGT_EFORMAT, "%s: not a regular file", path);
     else if (want && (uint64_t)st.st_size != *want)
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: %lld bytes, state.json says %" PRIu64, path,
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: %lld bytes, but state.json says %" PRIu64, path,
                       (long long)st.st_size, *want);
     else rc = hash_open_file(out, fd, *bytes = (uint64_t)st.st_size, path, err);
     close(fd);
@@ -109,13 +109,13 @@ static int check_file_sum(const json_t *sum, const char *dir, const char *name, 
     uint64_t want = (uint64_t)json_integer_value(size), got = 0, bytes = 0;
     char path[SGT_PATH];
     if (!text || !json_is_integer(size) || strchr(name, '/'))
-        return sgt_fail(err, SGT_EFORMAT, "%s/state.json: files: %s: no bytes and xxh3", dir, name);
+        return sgt_fail(err, SGT_EFORMAT, "%s/state.json: files: %s: expected bytes and xxh3", dir,
+                        name);
     int rc = hash_file(&got, &bytes, &want, sgt_path(path, dir, "%s", name), err);
     if (rc == SGT_OK && got != strtoull(text, NULL, 16))
         rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: its bytes are not those that were written: XXH3-64 %016" PRIx64
-                      ", state.json says %.16s",
-                      path, got, text);
+                      "%s: damaged: XXH3-64 is %016" PRIx64 ", but state.json says %.16s", path,
+                      got, text);
     return rc;
 }
 
@@ -127,7 +127,7 @@ static int check_file_sums(const json_t *files, const char *dir, sgt_error *err)
     int rc = SGT_OK;
     if (!files) return SGT_OK;
     if (!json_is_object(files))
-        return sgt_fail(err, SGT_EFORMAT, "%s/state.json: files is no object", dir);
+        return sgt_fail(err, SGT_EFORMAT, "%s/state.json: files is not an object", dir);
     json_object_foreach((json_t *)files, name,
                         sum) if ((rc = check_file_sum(sum, dir, name, err)) < 0) break;
     return rc;
@@ -162,7 +162,7 @@ static int check_seal(json_t *state, const char *path, sgt_error *err)
     int rc = hash_state(&sum, state, path, err);
     if (rc == SGT_OK && sum != want)
         rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: it is not what was written: XXH3-64 %016" PRIx64 ", it says %016" PRIx64,
+                      "%s: damaged: XXH3-64 is %016" PRIx64 ", but xxh3 in it says %016" PRIx64,
                       path, sum, want);
     return rc;
 }
@@ -385,7 +385,8 @@ static int parse_state(sgt_checkpoint_state *s, json_t *json, const char *path, 
     /* SGT_EFORMAT would skip the checkpoint as incomplete, but a newer program may have completed
      * it */
     if (version != 1)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "%s: version %lld, not 1 (a newer sgt's?)", path,
+        return sgt_fail(err, SGT_EUNSUPPORTED,
+                        "%s: version %lld, expected 1 (use the newer sgt that wrote it)", path,
                         (long long)version);
     if (json_unpack_ex(json, &why, 0,
                        "{s:I, s:I, s:{s:s, s:F, s:F, s:I, s:I, s?I, s?F}, s:{s:s}, "
@@ -559,7 +560,7 @@ int sgt_checkpoint_check(const char *dir, uint64_t step, int sums, sgt_error *er
     if (rc < 0) return rc;
     rc = sgt_checkpoint_read(&state, dir, err);
     if (rc == SGT_OK && state.step != step)
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: its state.json is of step %llu", dir,
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: its state.json says step %llu", dir,
                       (unsigned long long)state.step);
     sgt_checkpoint_state_free(&state);
     return rc;

@@ -56,13 +56,14 @@ static int add_indexed(parts *p, const char *dir, const char *path, const json_t
     json_t *v, *seen = json_object(), *map = json_object_get(index, "weight_map");
     int rc = seen ? SGT_OK : sgt_fail_memory(err, path);
     if (rc == SGT_OK && !json_is_object(map))
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: no weight_map in it", path);
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: it has no weight_map", path);
     if (rc < 0) goto out;
     json_object_foreach(map, name, v)
     {
         const char *file = json_string_value(v);
         if (!file || !*file || strchr(file, '/'))
-            rc = sgt_fail(err, SGT_EFORMAT, "%s: tensor %s: not the name of a file beside it", path,
+            rc = sgt_fail(err, SGT_EFORMAT,
+                          "%s: tensor %s: its value is not the name of a file in this folder", path,
                           name);
         else if (!json_object_get(seen, file)) {
             json_object_set_new(seen, file, json_true());
@@ -123,11 +124,11 @@ static int find_tensor(const sgt_safetensor **out, const sgt_safetensors **in, c
 {
     const sgt_safetensor *found = find(in, p, prefixes, t->name);
     if (!found && !m->untied && strcmp(t->name, WTE) == 0) found = find(in, p, prefixes, HEAD);
-    if (!found) return sgt_fail(err, SGT_EFORMAT, "%s: no tensor %s", where, t->name);
+    if (!found) return sgt_fail(err, SGT_EFORMAT, "%s: tensor %s is missing", where, t->name);
     if (!same_shape(found, t))
         return sgt_fail(
             err, SGT_EFORMAT,
-            "%s: tensor %s has %u dimensions, %llu x %llu, where config.json says %u x %u", where,
+            "%s: tensor %s has %u dimensions, %llu x %llu, but config.json says %u x %u", where,
             t->name, found->dims, (unsigned long long)(found->dims ? found->dim[0] : 0),
             (unsigned long long)(found->dims > 1 ? found->dim[1] : 1), t->dim[0], t->dim[1]);
     *out = found;
@@ -233,10 +234,10 @@ static int check_llmc_size(const llmc_file *f, sgt_error *err)
     uint64_t want = HEADER + numbers * f->width;
     if (fstat(f->fd, &st) < 0) return sgt_fail_errno(err, "%s", f->path);
     if ((uint64_t)st.st_size == want) return SGT_OK;
-    return sgt_fail(err, SGT_EFORMAT, "%s: %lld bytes, a model of %ux%ux%u has %llu%s", f->path,
+    return sgt_fail(err, SGT_EFORMAT, "%s: %lld bytes, but a model of %ux%ux%u has %llu%s", f->path,
                     (long long)st.st_size, m->layers, m->channels, m->heads,
                     (unsigned long long)want,
-                    (uint64_t)st.st_size < want ? " (a file cut short?)" : "");
+                    (uint64_t)st.st_size < want ? " (was it cut short?)" : "");
 }
 
 static int check_llmc_header(llmc_file *f, const int32_t *word, sgt_error *err)
@@ -246,15 +247,16 @@ static int check_llmc_header(llmc_file *f, const int32_t *word, sgt_error *err)
                         "%s: its first number is %d, not %d: not a model of llm.c", f->path,
                         word[WORD_MAGIC], MAGIC);
     if (word[WORD_VERSION] != 3 && word[WORD_VERSION] != 5)
-        return sgt_fail(err, SGT_EFORMAT, "%s: version %d, neither 3 (float32) nor 5 (bfloat16)",
+        return sgt_fail(err, SGT_EFORMAT, "%s: version %d: must be 3 (float32) or 5 (bfloat16)",
                         f->path, word[WORD_VERSION]);
     for (int i = WORD_POSITIONS; i < WORDS; i++)
         if (word[i] < 1)
-            return sgt_fail(err, SGT_EFORMAT, "%s: word %d of its header is %d", f->path, i,
+            return sgt_fail(err, SGT_EFORMAT,
+                            "%s: word %d of its header is %d, which is out of range", f->path, i,
                             word[i]);
     if (word[WORD_PADDED] < word[WORD_VOCAB])
-        return sgt_fail(err, SGT_EFORMAT, "%s: a vocabulary of %d, padded to %d", f->path,
-                        word[WORD_VOCAB], word[WORD_PADDED]);
+        return sgt_fail(err, SGT_EFORMAT, "%s: a vocabulary of %d ids cannot be padded to %d",
+                        f->path, word[WORD_VOCAB], word[WORD_PADDED]);
     f->width = word[WORD_VERSION] == 3 ? 4 : 2;
     f->padded = (uint64_t)word[WORD_PADDED];
     f->model = (sgt_model){.layers = (uint32_t)word[WORD_LAYERS],
@@ -281,9 +283,8 @@ static int open_llmc(llmc_file *f, const char *path, sgt_error *err)
     if (f->fd < 0) return sgt_fail_errno(err, "%s", path);
     if (fstat(f->fd, &st) < 0) return sgt_fail_errno(err, "%s", path);
     if (!S_ISREG(st.st_mode) || st.st_size < HEADER)
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: %lld bytes, and a model of llm.c's has a header of %d", path,
-                        (long long)st.st_size, HEADER);
+        return sgt_fail(err, SGT_EFORMAT, "%s: %lld bytes, but the header of llm.c's models has %d",
+                        path, (long long)st.st_size, HEADER);
     int rc = sgt_pread_all(f->fd, word, sizeof word, 0, path, err);
     return rc < 0 ? rc : check_llmc_header(f, word, err);
 }
@@ -362,7 +363,7 @@ static int load_llmc(const char *path, sgt_backend *b, const sgt_model *m, sgt_e
     int rc = open_llmc(&f, path, err);
     if (rc == SGT_OK && (f.model.layers != m->layers || f.model.channels != m->channels ||
                          f.model.vocab != m->vocab))
-        rc = sgt_fail(err, SGT_EIO, "%s: it has changed since it was opened", path);
+        rc = sgt_fail(err, SGT_EIO, "%s: changed since it was opened", path);
     if (rc < 0) goto out;
     for (size_t i = 0; i < sgt_model_tensors(&f.model); i++) {
         sgt_tensor t;

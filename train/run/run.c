@@ -102,16 +102,16 @@ int sgt_run_named(char to[SGT_PATH], const char *path, sgt_error *err)
         return 0;
     if (*name == 'b' && sgt_file_gone(path))
         return sgt_fail(err, SGT_EIO,
-                        "%s: no such file (a run has it after a checkpoint with a validation "
-                        "loss: --eval-every)",
+                        "%s: no such file (a run has one after its first checkpoint with a "
+                        "validation loss: see --eval-every)",
                         path);
     int rc = sgt_file_get(&text, &n, path, 1024, err);
     if (rc < 0) return rc;
     text[strcspn(text, "\n")] = '\0';
     snprintf(to, SGT_PATH, "%.*s%s", (int)(name - path), path, text);
     if (!is_step(text, &step) || access(to, F_OK) < 0)
-        rc =
-            sgt_fail(err, SGT_EFORMAT, "%s says '%s', and there is no such checkpoint", path, text);
+        rc = sgt_fail(err, SGT_EFORMAT, "%s names '%s', but there is no such checkpoint", path,
+                      text);
     free(text);
     return rc < 0 ? rc : 1;
 }
@@ -164,7 +164,7 @@ int sgt_run_find(char **dir, const char *path, const sgt_notice *notice, sgt_err
         if (rc == SGT_OK && !*dir)
             rc = sgt_fail(
                 err, SGT_EFORMAT,
-                "%s: neither a checkpoint (no config.json in it) nor a run with one in it", path);
+                "%s: neither a checkpoint (it has no config.json) nor a run that holds one", path);
     } else if (rc >= 0 && !(*dir = strdup(rc ? named : path))) rc = sgt_fail_memory(err, path);
     return rc < 0 ? rc : SGT_OK;
 }
@@ -280,8 +280,8 @@ static int cut_log(sgt_run *r, const char *path, uint64_t step, const sgt_notice
     sgt_file_abandon(&out);
     if (rc == SGT_OK && kept < step)
         sgt_say(notice,
-                "%s: lines of %" PRIu64 " of the %" PRIu64
-                " steps before the checkpoint are missing or damaged; the others stay",
+                "%s: the lines of %" PRIu64 " of the %" PRIu64
+                " steps before the checkpoint are missing or damaged; the others are kept",
                 path, step - kept, step);
     return rc;
 }
@@ -295,9 +295,9 @@ static int open_log(sgt_run *r, uint64_t step, const sgt_notice *notice, sgt_err
     if (rc < 0) return rc;
     r->log = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (r->log < 0 && errno == ELOOP)
-        return sgt_fail(
-            err, SGT_EIO,
-            "%s: is a symbolic link, and what it leads to is not written to (remove it)", path);
+        return sgt_fail(err, SGT_EIO,
+                        "%s: is a symbolic link, which sgt does not write through (remove it)",
+                        path);
     return r->log < 0 ? sgt_fail_errno(err, "%s", path) : SGT_OK;
 }
 
@@ -305,7 +305,8 @@ int sgt_run_log(sgt_run *r, const char *line, sgt_error *err)
 {
     size_t n = strlen(line);
     if (n >= LINE)
-        return sgt_fail(err, SGT_EUSAGE, "%s/log.jsonl: a line of %zu bytes", r->path, n);
+        return sgt_fail(err, SGT_EUSAGE, "%s/log.jsonl: a line of %zu bytes is too long", r->path,
+                        n);
     int rc = sgt_owner_check(r->owner, err), error = 0;
     if (rc == SGT_OK) rc = sgt_reserve(&r->waiting, &r->room, r->waits + n + 1, 1, r->path, err);
     if (rc < 0) return rc;
@@ -362,7 +363,7 @@ int sgt_run_owned(const char *run, int rc, sgt_error *err)
     if (rc < 0 && sgt_owner_lives(sgt_path(path, run, "owner"), NULL, NULL) != 1) return rc;
     return sgt_fail(
         err, SGT_EUNSUPPORTED,
-        "%s: another sgt-train is writing to this run (wait for it, or take another --run)", run);
+        "%s: another sgt-train is writing to this run (wait for it, or use another --run)", run);
 }
 
 /* Find the best checkpoint up to `step`. Unless `force` is set, return an error if there is a
@@ -382,7 +383,7 @@ static int look_at_steps(sgt_run *r, uint64_t step, int force, sgt_error *err)
         if (steps[i] > step && !force && sgt_checkpoint_check(path, steps[i], 1, NULL) == SGT_OK)
             rc = sgt_fail(err, SGT_EUNSUPPORTED,
                           "%s: another sgt-train has just saved " STEP_NAME
-                          " (the same command looks again)",
+                          " (run the same command again)",
                           r->path, steps[i]);
         sgt_checkpoint_state_free(&state);
     }

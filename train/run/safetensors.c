@@ -44,8 +44,9 @@ static int read_shape(sgt_safetensor *t, const json_t *shape, const char *path, 
 {
     size_t dims = json_array_size(shape);
     if (!json_is_array(shape) || dims > SGT_SAFETENSORS_MAX_DIMS)
-        return sgt_fail(err, SGT_EFORMAT, "%s: tensor %s has no shape of at most %d dimensions",
-                        path, t->name, SGT_SAFETENSORS_MAX_DIMS);
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: tensor %s: its shape is missing or has more than %d dimensions", path,
+                        t->name, SGT_SAFETENSORS_MAX_DIMS);
     t->dims = (uint32_t)dims;
     t->count = 1;
     for (size_t i = 0; i < dims; i++) {
@@ -72,13 +73,15 @@ static int read_range(sgt_safetensor *t, const json_t *range, uint64_t size, con
     t->end = (uint64_t)json_integer_value(e);
     if (t->end > size)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: tensor %s ends at byte %llu of %llu bytes of data (a file cut short?)",
+                        "%s: tensor %s ends at byte %llu, but there are only %llu bytes of data "
+                        "(was it cut short?)",
                         path, t->name, (unsigned long long)t->end, (unsigned long long)size);
     uint64_t want;
     if (__builtin_mul_overflow(t->count, (uint64_t)dtype_bytes(t->dtype), &want) ||
         want != t->end - t->begin)
-        return sgt_fail(err, SGT_EFORMAT, "%s: tensor %s: %llu bytes for %llu numbers of type %s",
-                        path, t->name, (unsigned long long)(t->end - t->begin),
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: tensor %s: %llu bytes do not fit %llu numbers of type %s", path,
+                        t->name, (unsigned long long)(t->end - t->begin),
                         (unsigned long long)t->count, t->dtype);
     return SGT_OK;
 }
@@ -116,8 +119,8 @@ static int check_cover(const sgt_safetensors *s, sgt_error *err)
         at = t->end;
     }
     if (at != s->size)
-        return sgt_fail(err, SGT_EFORMAT, "%s: %llu bytes of data, its tensors cover %llu", s->path,
-                        (unsigned long long)s->size, (unsigned long long)at);
+        return sgt_fail(err, SGT_EFORMAT, "%s: %llu bytes of data, but its tensors cover %llu",
+                        s->path, (unsigned long long)s->size, (unsigned long long)at);
     return SGT_OK;
 }
 
@@ -147,15 +150,16 @@ static int load_header(sgt_safetensors *s, sgt_error *err)
     if (fstat(s->fd, &st) < 0) return sgt_fail_errno(err, "%s", s->path);
     if (!S_ISREG(st.st_mode)) return sgt_fail(err, SGT_EFORMAT, "%s: not a regular file", s->path);
     if (st.st_size < 8)
-        return sgt_fail(err, SGT_EFORMAT, "%s: %lld bytes are no safetensors file", s->path,
-                        (long long)st.st_size);
+        return sgt_fail(err, SGT_EFORMAT, "%s: %lld bytes: too short for a safetensors file",
+                        s->path, (long long)st.st_size);
     if ((rc = sgt_pread_all(s->fd, &n, sizeof n, 0, s->path, err)) < 0) return rc;
     const uint64_t all = (uint64_t)st.st_size - 8;
     if (n > SGT_SAFETENSORS_MAX_HEADER || n > all)
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: a header of %llu bytes in a file of %lld (at most %llu is read)",
-                        s->path, (unsigned long long)n, (long long)st.st_size,
-                        (unsigned long long)SGT_SAFETENSORS_MAX_HEADER);
+        return sgt_fail(
+            err, SGT_EFORMAT,
+            "%s: a header of %llu bytes in a file of %lld bytes (at most %llu are supported)",
+            s->path, (unsigned long long)n, (long long)st.st_size,
+            (unsigned long long)SGT_SAFETENSORS_MAX_HEADER);
     char *text = malloc((size_t)n + 1);
     if (!text) return sgt_fail_memory(err, s->path);
     if ((rc = sgt_pread_all(s->fd, text, (size_t)n, 8, s->path, err)) == SGT_OK &&
@@ -187,8 +191,7 @@ int sgt_safetensors_open(sgt_safetensors **out, const char *path, sgt_error *err
     if (rc == SGT_OK) return SGT_OK;
     *out = NULL;
     sgt_safetensors_close(s);
-    return sgt_fail_hint(err, rc,
-                         "damaged or cut short: copy it again, or take another checkpoint");
+    return sgt_fail_hint(err, rc, "damaged or cut short: copy it again, or use another checkpoint");
 }
 
 void sgt_safetensors_close(sgt_safetensors *s)

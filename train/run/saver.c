@@ -83,7 +83,8 @@ static int have_memory(sgt_saver *s)
     if (s->copy.memory.base || map_copy(s, &why) == SGT_OK) return 1;
     if (!s->said)
         sgt_say(&s->t->o->notice,
-                "a copy of the checkpoint: %s: training waits while it is written", why.text);
+                "the checkpoint cannot be copied: %s; training waits while it is written",
+                why.text);
     s->said = 1;
     return 0;
 }

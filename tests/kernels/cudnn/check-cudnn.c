@@ -26,7 +26,7 @@ int main(void)
     const int memory = SGT_CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
     sgt_error err = {.text = ""};
     expect(sgt_cudnn_load(&old, &err), SGT_EUNSUPPORTED, &err,
-           "cuDNN: version 9.3.0 is too old (9.10.2 or newer)");
+           "cuDNN: version 9.3.0 is too old (install 9.10.2 or newer)");
     expect(sgt_cudnn_check(&api, 2000, "this", &err), SGT_EUNSUPPORTED, &err,
            "cuDNN: this: BAD: why");
     expect(sgt_cudnn_check(&api, memory, "this", &err), SGT_ENOMEM, &err, "cuDNN: this: ?: why");

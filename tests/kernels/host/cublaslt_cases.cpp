@@ -221,7 +221,7 @@ CUDA_CASE(cublaslt_wrong_results)
         if (!p || (sgt_cuda_gemm_ms(p) < 1) == wrong) check_fail(t, "another one was taken");
         if (!wrong && !noticed.empty()) check_fail(t, "%s", noticed.c_str());
         if (!wrong) continue;
-        f.expect_text(noticed.c_str(), ": an algorithm gives ");
+        f.expect_text(noticed.c_str(), ": an algorithm computes ");
         f.expect_text(noticed.c_str(), ": it is left out");
     }
     check_at(t, "all are wrong");
@@ -232,7 +232,7 @@ CUDA_CASE(cublaslt_wrong_results)
     sgt_cuda_gemm_shape s = shape_of(8, 16, 24, SGT_F32);
     if (!f.open()) return;
     f.expect("code", sgt_cuda_gemm_plan(&p, f.g, &s, &err), SGT_EFORMAT);
-    f.expect_text(err.text, "8x16x24,nn,24,16,16,f32,f32,none: an algorithm gives ");
+    f.expect_text(err.text, "8x16x24,nn,24,16,16,f32,f32,none: an algorithm computes ");
 }
 
 /* A deterministic run uses the first algorithm with correct results. Algorithms that were not

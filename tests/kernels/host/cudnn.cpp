@@ -296,7 +296,7 @@ int sgt_cudnn_load(const sgt_cudnn **out, sgt_error *err)
     static sgt_cudnn api;
     const char *how = getenv("SGT_HOST_CUDNN");
     if (!how && !host::cudnn.there)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "cuDNN: libcudnn.so.9 is not on this machine");
+        return sgt_fail(err, SGT_EUNSUPPORTED, "cuDNN: libcudnn.so.9 was not found");
     std::string word = how ? how : "";
     if (word == "old") host::cudnn.version = 91500;
     if (word == "adds") host::cudnn.sums = host::SUMS_ADDED;

@@ -138,20 +138,21 @@ CUDA_CASE(cudnn_refusals)
     using O = sgt_cudnn_attention_options;
     fake.refused(spoiled([](O &o) { o.type = SGT_F32; }), SGT_EUNSUPPORTED, "not fp32");
     fake.refused(spoiled([](O &o) { o.D = 12; }), SGT_EUNSUPPORTED,
-                 "multiples of 8 to 128, not 12");
+                 "multiple of 8, up to 128, not 12");
     fake.refused(spoiled([](O &o) { o.D = 136; }), SGT_EUNSUPPORTED,
-                 "multiples of 8 to 128, not 136");
-    fake.refused(spoiled([](O &o) { o.T = 1; }), SGT_EUNSUPPORTED, "2 tokens or more");
-    fake.refused(spoiled([](O &o) { o.B = 0; }), SGT_EUSAGE, "over nothing");
-    fake.refused(spoiled([](O &o) { o.B = SIZE_MAX / 4; }), SGT_EUSAGE, "over too much");
-    fake.refused(spoiled([](O &o) { o.scale = NAN; }), SGT_EUSAGE, "scaled by");
+                 "multiple of 8, up to 128, not 136");
+    fake.refused(spoiled([](O &o) { o.T = 1; }), SGT_EUNSUPPORTED, "at least 2 tokens");
+    fake.refused(spoiled([](O &o) { o.B = 0; }), SGT_EUSAGE, "are 0");
+    fake.refused(spoiled([](O &o) { o.B = SIZE_MAX / 4; }), SGT_EUSAGE, "more than 2^62");
+    fake.refused(spoiled([](O &o) { o.scale = NAN; }), SGT_EUSAGE, "not a positive number");
     cudnn.version = 91100;
-    fake.refused(plain, SGT_EUNSUPPORTED, "fused attention takes a multiple of 128 tokens, not 8");
+    fake.refused(plain, SGT_EUNSUPPORTED,
+                 "fused attention needs a multiple of 128 tokens in a row, not 8");
     cudnn.version = 91501;
     cudnn.no_device = true;
     fake.refused(plain, SGT_EUNSUPPORTED, "cuDNN: no handle: 5000");
     cudnn.there = false;
-    fake.refused(plain, SGT_EUNSUPPORTED, "cuDNN: libcudnn.so.9 is not on this machine");
+    fake.refused(plain, SGT_EUNSUPPORTED, "cuDNN: libcudnn.so.9 was not found");
 }
 
 CUDA_CASE(cudnn_plans)

@@ -80,7 +80,7 @@ CUDA_CASE(launch_failed_on_the_device)
         check_at(t, "what is launched next is not accused alone");
         DEV_LAUNCH(typed_kernel<int>, dim3(1), dim3(32), 0, p.s, p.x);
         told(t,
-             "typed_kernel (grid 1, block 32, 0 bytes of shared memory), or work before it: an "
+             "typed_kernel (grid 1, block 32, 0 bytes of shared memory), or an earlier kernel: an "
              "illegal memory access was encountered (CUDA error 700; --sync-kernels finds which)");
     }
     Planned p("first_kernel:error");

@@ -60,8 +60,7 @@ int sgt_cuda_device_open(sgt_cuda_device *d, int index, sgt_error *err)
     int rc = describe(err);
     if (rc < 0) return rc;
     if (described.no_driver)
-        return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "no CUDA driver: libcuda.so.1 is not on this machine");
+        return sgt_fail(err, SGT_EUNSUPPORTED, "no CUDA driver: libcuda.so.1 was not found");
     if (described.devices == 0) return sgt_fail(err, SGT_EUNSUPPORTED, "no CUDA device");
     if ((rc = sgt_cuda_driver_serves(described.driver, CUDA, err)) < 0) return rc;
     if (index >= described.devices)
@@ -88,7 +87,7 @@ static int allocate(void **p, size_t bytes, host::Place place, sgt_error *err)
     so_far.mallocs++;
     *p = place == host::PINNED || bytes <= left ? host::memory_new(bytes, place) : nullptr;
     if (*p) return SGT_OK;
-    return sgt_fail(err, SGT_ENOMEM, "out of %s memory: %.1f MiB are not available",
+    return sgt_fail(err, SGT_ENOMEM, "out of %s memory: %.1f MiB could not be allocated",
                     place == host::PINNED ? "pinned" : "GPU", (double)bytes / 0x1p20);
 }
 
