@@ -235,7 +235,7 @@ static void complete_loss(report_figure *g, const report *r)
     if (most > 1)
         add_caption(g, " A dot is the mean of up to %llu evaluations.", (unsigned long long)most);
     if (above) add_caption(g, " Cut off: %zu point%s above.", above, above == 1 ? "" : "s");
-    if (!most) add_caption(g, " Nothing was evaluated.");
+    if (!most) add_caption(g, " There were no evaluations.");
 }
 
 #define LOSS                                                                                   \
@@ -248,15 +248,15 @@ static const report_figure losses[] = {
                 "that gives every next token a probability of 1/n has a loss of ln n, 10.8 for "
                 "GPT-2's 50,257."},
     {LOSS, .id = "loss-tokens", .title = "Loss over tokens", .x = REPORT_TOKENS, .unnamed = 1,
-     .caption = "Lower is better: what the model learns from so much text, however large its "
-                "steps are."},
+     .caption = "Lower is better. At the same number of tokens, runs with different batch sizes "
+                "can be compared."},
     {LOSS, .id = "loss-time", .title = "Loss over time", .x = REPORT_SECONDS, .unnamed = 1,
-     .caption = "Lower is better. Time within steps: without evaluations, checkpoints and "
-                "interruptions."},
+     .caption = "Lower is better. The time counts only training steps, not evaluations, "
+                "checkpoints and interruptions."},
     {LOSS, .id = "loss-compute", .title = "Loss over compute", .x = COMPUTE, .unnamed = 1,
      .size = REPORT_WIDE,
      .caption = "Lower is better. A PF-day is 10\u00b9\u2075 operations a second for a day. "
-                "Training takes 6 per parameter and token."}};
+                "Training takes 6 operations per parameter and token."}};
 
 /* Return whether the runs can be compared by compute, because models of different sizes do
  * different amounts of work per token. This needs several runs, and the compute of each must be
@@ -302,10 +302,10 @@ static void add_skips(report_figure *g, const report *r)
                                   .y = b->at[k].skipped > 0 ? 1 : (double)NAN};
         if (r->runs[i].skipped > 0) skipped += r->runs[i].skipped;
     }
-    if (skipped > 0) add_key(g, "dots", r->count > 1 ? REPORT_RUNS : 0, "below: updates left out");
+    if (skipped > 0) add_key(g, "dots", r->count > 1 ? REPORT_RUNS : 0, "below: skipped updates");
     if (skipped > 0)
-        add_caption(g, "%.0f update%s left out.", skipped, skipped == 1 ? " was" : "s were");
-    else add_caption(g, "No update was left out.");
+        add_caption(g, "%.0f update%s skipped.", skipped, skipped == 1 ? " was" : "s were");
+    else add_caption(g, "No update was skipped.");
 }
 
 static void complete_norm(report_figure *g, const report *r)
@@ -330,7 +330,7 @@ static void complete_wait(report_figure *g, const report *r)
             most = fmax(most, bin->high.v[REPORT_WAIT]);
         }
     add_caption(g,
-                "Lower is better: near 0, batches are ready before they are asked for. The longest "
+                "Lower is better: near 0, batches are ready before a step needs them. The longest "
                 "wait was %.3g ms.",
                 most);
 }
@@ -347,14 +347,14 @@ static void complete_peak(report_figure *g, const report *r)
         estimated = fmax(estimated, run->estimate);
     }
     if (estimated > 0) add_key(g, "limit", r->count > 1 ? REPORT_RUNS : 0, "estimate");
-    add_caption(g, "The most memory that was in use up to each step%s.",
-                estimated > 0 ? ", and what was estimated for the run" : "");
+    add_caption(g, "The peak memory up to each step%s.",
+                estimated > 0 ? ", and the estimate for the run" : "");
 }
 
 static const report_figure steps[] = {
     {.id = "lr",
      .title = "Learning rate",
-     .caption = "What the schedule gave each step.",
+     .caption = "The learning rate of each step, according to the schedule.",
      .column = REPORT_LR,
      .zero = 1,
      .y_label = "",
@@ -379,7 +379,7 @@ static const report_figure steps[] = {
     {.id = "mfu",
      .title = "MFU",
      .caption = "Higher is better. Model FLOPs utilization: the share of the device's measured "
-                "peak speed that goes into the model's own arithmetic.",
+                "peak speed that the model's own arithmetic reaches.",
      .column = REPORT_MFU,
      .noisy = 1,
      .zero = 1,

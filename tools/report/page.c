@@ -452,7 +452,7 @@ static void put_about(FILE *page, const report_run *run)
 /* Write a section with the known facts about each of several runs. */
 static void put_origins(FILE *page, const report *r)
 {
-    report_begin_section(page, "cards", "origins", "Where they come from, and what they write");
+    report_begin_section(page, "cards", "origins", "Origin and sample of each run");
     for (size_t i = 0; i < r->count; i++) {
         report_put(page, "<div class=\"card run\">\n<h3>" REPORT_SWATCH "%s</h3>\n", "line",
                    (unsigned)i, r->runs[i].name);
