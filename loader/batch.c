@@ -15,8 +15,8 @@
 
 static uint32_t local_batch(const sgt_loader *l) { return l->o.batch / l->o.ranks; }
 
-/* flags in sgt_window.block of a piece of a document (in a window of tokens, `block` is the
- * sampler's) */
+/* flags that sgt_window.block holds if rows consist of documents. If rows are windows of tokens,
+ * sgt_window.block is the number of a block instead, which the sampler sets */
 enum {
     BEGINS = 1,  /* a document begins at the first token of the piece */
     ENDS_ROW = 2 /* the piece is the last piece of its row; padding may follow it */
@@ -52,7 +52,7 @@ int sgt_batch_open(sgt_loader_batch *b, const sgt_loader *l)
         b->starts = reallocarray(NULL, n, ((size_t)l->o.seq + 1) * sizeof *b->starts);
         b->begins = reallocarray(NULL, n, 3 * (size_t)l->o.seq * sizeof *b->begins);
         if (!b->row_starts || !b->starts || !b->begins) return 0;
-        /* b->begins also holds the arrays positions and ids */
+        /* the allocation of b->begins has room for three arrays: begins, positions and ids */
         b->positions = l->o.documents > 1 ? NULL : b->begins + n * l->o.seq;
         b->ids = b->positions ? b->positions + n * l->o.seq : NULL;
     }
@@ -131,8 +131,8 @@ void sgt_cursor_close(sgt_cursor *c)
     free(c);
 }
 
-/* Return the batch that is `after` places behind the current batch in the ring; 0 is the current
- * batch itself. */
+/* Return the ring's entry for the batch that is `after` batches ahead of the current batch; 0 means
+ * the current batch itself. */
 static sgt_pieces *batch_at(const sgt_cursor *c, uint32_t after)
 {
     return &c->ring[(c->at + after) % c->size];
@@ -158,8 +158,9 @@ static int append_document(const sgt_loader *l, sgt_pieces *b, sgt_window docume
     return 1;
 }
 
-/* Append to *b the pieces of all documents in one row; *row is the index of the row in its set.
- * Return 0 if out of memory. */
+/* Append to *b the pieces of all documents in one row. *row is the row as the sampler drew it. For
+ * sampling documents, `offset` is the index of the row's only document in its shard. For packed, it
+ * is the index of the row in the set to which the shard belongs. Return 0 if out of memory. */
 static int append_row(const sgt_loader *l, sgt_cursor *c, sgt_pieces *b, const sgt_window *row)
 {
     if (!l->packs) {
@@ -191,9 +192,10 @@ static int draw_pieces(const sgt_loader *l, sgt_cursor *c, sgt_pieces *b, uint64
 
 /* ---- looking ahead ---- */
 
-/* Predict the batch that will be read `after` (at least 1) batches after the current one: set
- * *index, and return whether there is a prediction. The stride may be negative, stored as an
- * unsigned number that wraps around. In that case only the next batch is predicted. */
+/* Predict which batch will be read `after` (at least 1) batches from now: set *index to its index,
+ * and return whether there is a prediction. If batches are read in descending order, the stride is
+ * negative and is stored as an unsigned number that wraps around. Only the next batch can then be
+ * predicted. */
 static int is_coming(const sgt_cursor *c, uint32_t after, uint64_t *index)
 {
     uint64_t further;
@@ -202,16 +204,17 @@ static int is_coming(const sgt_cursor *c, uint32_t after, uint64_t *index)
            *index <= UINT64_MAX / c->l->o.batch - 1;
 }
 
-/* Return the number of pieces that are fetched at once (one turn), beginning with piece `from`. */
+/* Return how many pieces, beginning with piece `from` of batch *b, the next turn fetches: all
+ * remaining pieces, but at most one per row of the batch. */
 static uint32_t turn_of(const sgt_loader *l, const sgt_pieces *b, uint32_t from)
 {
     uint32_t n = local_batch(l);
     return b->count - from < n ? b->count - from : n;
 }
 
-/* Tell the reader which pieces this batch and the coming batches need, until the reader has no room
- * for more. Batches are announced in order, so at most the last batch drawn is announced only in
- * part. */
+/* Announce pieces to the reader, first those of the current batch and then those of the predicted
+ * batches, until the reader accepts no more. Batches are announced one after another, so at most
+ * one batch is announced partly, and it is the last batch drawn. */
 static void announce_pieces(const sgt_loader *l, sgt_cursor *c)
 {
     uint64_t index;
@@ -228,7 +231,7 @@ static void announce_pieces(const sgt_loader *l, sgt_cursor *c)
     }
 }
 
-/* Drop all drawn batches, and tell the reader to forget their pieces. */
+/* Discard all drawn batches, and cancel the announcements of their pieces. */
 static void forget_pieces(const sgt_loader *l, sgt_cursor *c)
 {
     if (c->drawn && l->ops->expect) l->ops->expect(c->reader_cursor, NULL, 0);
@@ -260,9 +263,9 @@ static int fail_id(const sgt_loader *l, const sgt_window *w, const void *ids, sg
                             l->set.vocab, err);
 }
 
-/* Write the n tokens of a piece to the current row, and return the largest id. If a row has several
- * pieces, targets cross their borders: the first token of a piece is the target of the last token
- * of the piece before it. */
+/* Write the n tokens of a piece to the current row, and return the largest id. Within a row, the
+ * target of a piece's last token is the first token of the next piece. So writing a piece also sets
+ * that last missing target of the piece before it. */
 static uint32_t put_piece(const sgt_loader *l, const sgt_cursor *c, const sgt_loader_batch *b,
                           const void *from, uint32_t n)
 {
@@ -322,8 +325,8 @@ static int write_piece(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b, 
     return SGT_OK;
 }
 
-/* Write the rows of a batch, each of which is one of n windows. The result is that of n calls of
- * write_piece, but with less work per row. */
+/* Write n rows of a batch if each row is one window of tokens. Calling write_piece for every window
+ * would give the same result but take longer. */
 static int write_windows(const sgt_loader *l, const sgt_cursor *c, const sgt_loader_batch *b,
                          const sgt_window *windows, uint32_t n, uint32_t group, sgt_error *err)
 {
@@ -353,17 +356,18 @@ static int write_pieces(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b,
         if (group) prefetch_group(c->tokens, pieces, l->set.width, k, n, group);
         rc = write_piece(l, c, b, &pieces[k], c->tokens[k], err);
     }
-    /* Verify even if rc is an error: a bad id may come from a file that was cut short, whose
-     * missing tokens read as zeros. In that case report the file. */
+    /* Verify even if rc is an error. An id outside the vocabulary may be the consequence of a file
+     * that was cut short while it was mapped. Verifying then reports the damaged file, which is the
+     * more useful message. */
     if (l->ops->verify) torn = l->ops->verify(c->reader_cursor, pieces, n, c->tokens, err);
     return torn < 0 ? torn : rc;
 }
 
 /* ---- documents within rows ---- */
 
-/* Fill in begins, positions and ids for the inputs `from` ... `to` - 1 of a row, all of which
- * belong to document `id` of the row. For padding, `id` is -1 and the range has one input. `row` is
- * the index of the row's first input in the batch. */
+/* Set begins, positions and ids of the inputs `from` ... `to` - 1 of a row, which all belong to the
+ * document with index `id` in the row. Padding is set one input at a time, with `id` -1. `row` is
+ * the index in the batch's arrays at which the row begins. */
 static void put_document(const sgt_loader_batch *b, size_t row, uint32_t from, uint32_t to,
                          int32_t id)
 {
@@ -374,7 +378,8 @@ static void put_document(const sgt_loader_batch *b, size_t row, uint32_t from, u
     }
 }
 
-/* Compute begins, positions and ids of every input in the batch from b->starts. */
+/* Set begins, positions and ids for every input of the batch. They follow from b->starts, the
+ * positions in each row at which a document begins. */
 static void expand_starts(const sgt_loader *l, const sgt_loader_batch *b)
 {
     const uint32_t T = l->o.seq;
@@ -427,8 +432,8 @@ int sgt_batch_make(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b, sgt_
     for (uint32_t done = 0, n; rc == SGT_OK && done < from->count; done += n) {
         n = turn_of(l, from, done);
         if (from->count > n) announce_pieces(l, c); /* announce the turns after this one */
-        /* count the pieces of this turn as announced, even if the reader had no room for them: they
-         * are fetched now */
+        /* The pieces of this turn are fetched next. So they must not be announced again, even if
+         * the reader had no room when they were to be announced. */
         if (from->told < done + n) from->told = done + n;
         rc = l->ops->fetch(c->reader_cursor, from->pieces + done, n, c->tokens, err);
         if (rc == SGT_OK && done + n == from->count) announce_pieces(l, c);

@@ -17,10 +17,12 @@ struct sgt_loader {
     sgt_set set; /* the shards of all sets, concatenated in the order of the sets */
     sgt_loader_set_info *sets;
     uint32_t set_count;
-    /* where documents begin. Filled in if the sampling is documents or the option `documents` is
-     * set. If the sampling is packed, only documents.count stays valid after opening */
+    /* where each document begins; filled in if the sampling is documents or packed, or if the
+     * option `documents` is set. For packed, everything but documents.count is freed once the plans
+     * are made */
     sgt_documents documents;
-    /* (set_count): plan of the packed rows of each set; NULL unless the sampling is packed */
+    /* (set_count): one plan per set, which assigns the set's documents to packed rows; NULL unless
+     * the sampling is packed */
     sgt_pack *packs;
     sgt_mix mix;
     const sgt_reader_ops *ops;
@@ -35,8 +37,8 @@ typedef struct sgt_pieces {
     uint64_t index; /* of the batch */
     sgt_window *pieces;
     size_t room;
-    /* count: number of pieces; told: number of pieces that the reader has been told to read
-     * ahead */
+    /* count: number of pieces of the batch; told: how many of them, from the first on, have been
+     * announced to the reader for reading ahead */
     uint32_t count, told;
 } sgt_pieces;
 
@@ -45,26 +47,28 @@ struct sgt_cursor {
     void *reader_cursor;
     sgt_mix_memo *memo;
 
-    /* ring of `size` batches. ring[at] is the current batch. The batches drawn ahead follow it;
-     * their indices are `stride` apart. `drawn` counts the current batch and those drawn ahead; 0:
-     * there is no current batch */
+    /* ring buffer of `size` batches. ring[at] is the current batch. It is followed by the batches
+     * drawn ahead, whose batch indices grow by `stride`. `drawn` is the number of batches in use,
+     * including the current one; 0: there is no current batch */
     sgt_pieces *ring;
     uint32_t size, at, drawn;
-    /* last: index of the last batch read; step: `last` minus the index of the batch read before;
-     * stride: predicted next step (0: no prediction). A wrong prediction costs time but changes no
-     * result */
+    /* last: index of the batch read last; step: difference between `last` and the index of the
+     * batch read before it; stride: the step to expect for the coming batches (0: unknown, so
+     * nothing is read ahead). A wrong prediction costs time but changes no result */
     uint64_t last, step, stride;
 
-    /* (local_batch): address of the first token of each piece that was fetched last */
+    /* (local_batch): for each piece of the last fetch, the address of its first token */
     const void **tokens;
-    /* progress in the batch that is being written: row of the next piece, token in that row at
-     * which the piece begins, and number of document starts found so far */
+    /* progress in writing the current batch. row: row that the next piece belongs to; token:
+     * position in that row at which the piece goes; found: number of document starts found so
+     * far */
     uint32_t row, token, found;
     /* the batch that sgt_loader_read wrote last. The cursor owns its arrays */
     sgt_loader_batch own;
 
     /* The next three fields are NULL unless the sampling is documents or packed */
-    sgt_window *rows;          /* (local_batch): index of each row in its set, as l->mix drew it */
+    /* (local_batch): the rows of the batch as l->mix drew them, not yet resolved to documents */
+    sgt_window *rows;
     sgt_pack_piece *documents; /* (T+1): the documents of one packed row */
     sgt_pack_memo *packed;
 };
@@ -74,9 +78,9 @@ struct sgt_cursor {
  * part. */
 int sgt_loader_sets_parse(sgt_loader_set **sets, uint32_t *count, const char *text, sgt_error *err);
 
-/* sgt_loader_packed_window returns the position of a packed row's document in the shards.
- * sgt_loader_check_beginning returns SGT_EFORMAT unless `id`, the first id of the row at position
- * *w, is the end-of-text id. */
+/* sgt_loader_packed_window returns where a document of a packed row is stored, as a window.
+ * sgt_loader_check_beginning returns SGT_EFORMAT unless `id`, the first id of the packed row at
+ * window *w, is the end-of-text id. */
 sgt_window sgt_loader_packed_window(const sgt_pack_piece *document);
 int sgt_loader_check_beginning(const sgt_loader *l, const sgt_window *w, uint32_t id,
                                sgt_error *err);

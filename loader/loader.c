@@ -130,7 +130,7 @@ static int open_set(sgt_loader *l, const sgt_loader_set *from, sgt_error *err)
     return rc;
 }
 
-/* Refuse two sets that are the same folder: its windows would be drawn twice as often as the user
+/* Reject two sets that are the same folder. Its windows would be drawn twice as often as the user
  * meant. */
 static int all_different(const sgt_loader *l, sgt_error *err)
 {
@@ -170,9 +170,9 @@ static int open_sets(sgt_loader *l, sgt_error *err)
 
 /* ---- packed rows: each set has a plan that assigns documents to rows ---- */
 
-/* Return the number by which a plan of packed rows identifies a document: the index of its shard in
- * the upper 32 bits, and the index of its first token in the lower 32 bits. (documents.c refuses
- * shards whose tokens need more than 32 bits.) */
+/* Return the identifier of a document for sgt_pack: the index of its shard in the upper 32 bits,
+ * and its first token's index in the shard in the lower 32 bits. (documents.c rejects shards whose
+ * token indices need more than 32 bits.) */
 static uint64_t pack_at(uint32_t shard, uint64_t offset) { return (uint64_t)shard << 32 | offset; }
 
 sgt_window sgt_loader_packed_window(const sgt_pack_piece *document)
@@ -182,8 +182,8 @@ sgt_window sgt_loader_packed_window(const sgt_pack_piece *document)
                         .tokens = document->tokens};
 }
 
-/* Set *place and *tokens to the identifier and the length of document n. Documents are numbered
- * across all sets. */
+/* Set *place to the identifier of document n (see pack_at), and *tokens to the length of that
+ * document. n counts through the documents of all sets. */
 static void list_document(void *ctx, uint64_t n, uint64_t *place, uint64_t *tokens)
 {
     const sgt_loader *l = ctx;
@@ -207,12 +207,13 @@ int sgt_loader_check_beginning(const sgt_loader *l, const sgt_window *w, uint32_
                     l->set.shards[w->shard].path, w->offset, id, eot);
 }
 
-/* Read one document of a set and check that it begins with the end-of-text id. Data made for other
- * trainers may have that id at the end of each document instead. */
+/* Read the first id of one document in a set, and check that it is the end-of-text id, as packed
+ * rows require. Data made for other trainers may have that id at the end of each document
+ * instead. */
 static int check_beginning(const sgt_loader *l, const sgt_pack *p, sgt_error *err)
 {
-    /* check one of the longest documents, because a document of one token consists of the
-     * end-of-text id in either layout */
+    /* check one of the longest documents. A document of a single token would prove nothing: that
+     * token is the end-of-text id whether the id comes first or last */
     sgt_pack_piece document = {.place = p->places[p->first[p->most]]};
     sgt_window w = sgt_loader_packed_window(&document);
     const sgt_set_shard *h = &l->set.shards[w.shard];
@@ -279,10 +280,10 @@ static int verify(sgt_loader_options *o, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return the size of a shard as sgt_mix_init expects it. Normally this is its number of tokens, and
- * for sampling documents its number of documents. For sampling packed, the first shard of a set
- * stands for the whole set: its size is the rows of the set's first epoch, and the other shards
- * have size 0. */
+/* Return the size of a shard in the unit that sgt_mix_init expects: tokens, or documents if the
+ * sampling is documents. If the sampling is packed, rows span shards, so the size of the set's
+ * first shard is the number of rows in the first epoch of the set, and all other shards have size
+ * 0. */
 static uint64_t measure_shard(const sgt_loader *l, uint32_t shard)
 {
     uint32_t set = sgt_loader_set_of(l, shard);
@@ -293,9 +294,9 @@ static uint64_t measure_shard(const sgt_loader *l, uint32_t shard)
     return l->set.shards[shard].head.tokens;
 }
 
-/* Set up the order of rows over the shards of all sets. If there are several sets, replace the hash
- * by one of all sets' hashes and shares. It uses shares rather than weights, because weights of
- * equal proportions have equal shares. */
+/* Set up l->mix, which determines the order of rows over all sets. If there are several sets, set
+ * l->set.hash to a hash of all sets' hashes and shares. Weights are not hashed themselves: 1:2 and
+ * 2:4 draw the same rows, and give the same shares. */
 static int open_mix(sgt_loader *l, sgt_error *err)
 {
     uint64_t words[SGT_MIX_SETS][2], *tokens = malloc(l->set.count * sizeof *tokens);
@@ -488,9 +489,10 @@ int sgt_loader_resume(const sgt_loader *l, const sgt_loader_state *s, uint64_t *
                         was.reserved);
     FILE *f = open_memstream(&text, &n);
     if (!f) return sgt_fail_memory(err, "the saved position");
-    /* Comparing hashes does not suffice: another split can have the same manifest and so the same
-     * hash, and a different set of shards may have been skipped as too short. So compare the number
-     * of tokens, too. */
+    /* Equal hashes do not prove that the data is the same: two splits of one folder have the same
+     * manifest and so the same hash. So compare the number of tokens, too. But that number may
+     * differ if the row length or the sampling has changed, since different shards may then have
+     * been left out as too short. */
     if (now.hash != was.hash ||
         (now.tokens != was.tokens && now.seq == was.seq && now.sampling == was.sampling))
         fprintf(f,

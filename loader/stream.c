@@ -25,15 +25,16 @@
 #define ALIGN 64 /* alignment of a buffer's targets in bytes: one cache line */
 /* padding in bytes between variables that different threads write, against false sharing */
 #define APART 64
-#define LOOKS 1000 /* number of polls before a thread sleeps, about 50 microseconds */
-#define YIELD 16   /* one of every YIELD polls yields the core to other threads */
+/* number of times that a thread polls before it sleeps; they take about 50 microseconds */
+#define LOOKS 1000
+#define YIELD 16 /* after every YIELD-th poll, a thread yields its core to other threads */
 
 typedef struct slot {
-    /* n + 1 once batch n is in this slot or has failed (then rc < 0). The thread that made the
-     * batch writes it, and the consumer reads it */
+    /* n + 1 once the attempt to make batch n in this slot has ended; rc then states whether it
+     * succeeded. Written by the thread that made the batch, read by the consumer */
     uint64_t filled;
-    /* the batch. `inputs` is the beginning of the slot's buffer, and `targets` points into that
-     * buffer */
+    /* the batch that this slot holds. `inputs` points to the beginning of the slot's buffer, and
+     * `targets` into the same buffer */
     sgt_loader_batch batch;
     int held; /* 1: the consumer holds the batch. Only the consumer reads or writes this */
     int rc;
@@ -66,8 +67,8 @@ struct sgt_stream {
      * it */
     uint64_t released;
     char apart_too[APART];
-    /* number of batches delivered so far; value of `released` when the threads were last woken.
-     * Only the consumer uses these two */
+    /* delivered: number of batches delivered to the consumer so far; woken: value of `released`
+     * when the threads were last woken. Only the consumer's thread uses these two */
     uint64_t delivered, woken;
 };
 
@@ -89,7 +90,8 @@ static inline void pause_poll(int i)
 #endif
 }
 
-/* Return whether the slot of batch n may be filled, or the stream is being closed. */
+/* Return whether the thread that makes batch n need not wait any longer: its slot is free, or the
+ * stream is being closed. */
 static int is_free(const sgt_stream *s, uint64_t n)
 {
     return __atomic_load_n(&s->closing, __ATOMIC_RELAXED) ||
@@ -239,8 +241,8 @@ int sgt_stream_next(sgt_stream *s, const sgt_loader_batch **b, sgt_error *err)
                         "all %" PRIu32 " batches of the stream are held: release one first",
                         s->o.slots);
     if (!is_filled(s, n)) {
-        /* the thread that makes this batch may still be asleep, because release wakes threads
-         * rarely */
+        /* The thread that makes this batch may be asleep although its slot is free, because
+         * sgt_stream_release does not wake threads each time. */
         wake_threads(s);
         wait_until(s, is_filled, n, &s->filled);
     }
@@ -272,8 +274,8 @@ void sgt_stream_release(sgt_stream *s, const sgt_loader_batch *b, void *buffer)
     pthread_mutex_lock(&s->lock);
     __atomic_store_n(&s->released, released, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&s->lock);
-    /* wake the threads only once per half ring: waking them for every batch would cost a system
-     * call each time */
+    /* wake the threads only after half of the slots have been released: waking them after every
+     * batch would cost a system call each time */
     if (2 * (released - s->woken) >= s->o.slots) wake_threads(s);
 }
 

@@ -13,16 +13,16 @@
 
 #include "loader/base/memory.h"
 
-/* AMX is one more level, above the levels of sgt_cpu_level, which are those of vector
- * instructions. */
+/* AMX ranks above all levels of sgt_cpu_level, but is not a member of that enum: its members name
+ * sets of vector instructions, whereas AMX multiplies matrices in tiles. */
 enum { AMX_LEVEL = SGT_CPU_LEVELS, NAMES };
 const char *const sgt_cpu_names[NAMES] = {"plain", "avx2", "avx512", "amx"};
 
-/* The variable `detected` holds the level of this machine (the bits LEVEL) and its features (the
- * other bits); 0: not detected yet. Several threads may set it, all to the same value, so relaxed
- * atomics suffice. CPUID is executed only once, because a hypervisor intercepts it, which takes
- * microseconds. The variable `limit` is the highest level allowed by sgt_cpu_limit; -1: no
- * limit. */
+/* `detected`: what CPUID reported about this machine. The bits LEVEL hold the level, BF16 and VBMI2
+ * are features, and ASKED is set once the value is valid; 0: not detected yet. Several threads may
+ * detect at the same time, but all store the same value, so relaxed atomics suffice. CPUID is
+ * executed only once, because a hypervisor intercepts it, which takes microseconds. `limit`: the
+ * highest level that sgt_cpu_limit allows; -1: no limit. */
 enum { LEVEL = 7, BF16 = 8, VBMI2 = 16, ASKED = 32 };
 static int detected, limit = -1;
 

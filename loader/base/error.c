@@ -65,8 +65,8 @@ static void cut_middle(char *text, size_t size, const char *from)
 
 static void format_into(char *text, size_t size, const char *fmt, va_list args)
 {
-    /* raw: the formatted message; shown: the message with each unprintable byte written as \xNN,
-     * which takes four times as many bytes at most */
+    /* raw: the formatted message; shown: the same message with each unprintable byte as \xNN. That
+     * takes four bytes, so `shown` is four times as large. */
     char raw[ROOM + 256], shown[4 * sizeof raw];
     if (vsnprintf(raw, sizeof raw, fmt, args) < 0) *raw = 0;
     cut_middle(text, size, sgt_printable(shown, sizeof shown, raw));

@@ -48,8 +48,8 @@ typedef struct sgt_error {
     char text[1024];
 } sgt_error;
 
-/* Fill in *err, unless err is NULL, and return `code`. Functions use it to fail: return
- * sgt_fail(err, SGT_EFORMAT, "..."). */
+/* Fill in *err, unless err is NULL, and return `code`. A function that fails can therefore end with
+ * `return sgt_fail(err, SGT_EFORMAT, "...")`. */
 int sgt_fail(sgt_error *err, int code, const char *fmt, ...) SGT_PRINTF(3, 4);
 
 /* Fill in *err after a failed system call: the formatted text, then ": " and errno's text. Return

@@ -158,7 +158,7 @@ int sgt_file_get(char **out, size_t *n, const char *path, size_t max, sgt_error 
     struct stat st;
     int rc = sgt_file_lines(&f, path, err);
     if (rc < 0) return rc;
-    /* refuse a file that is too large before allocating memory for it */
+    /* reject a file that is too large before memory for its content is allocated */
     if (fstat(fileno(f), &st) == 0 && (uint64_t)st.st_size > max) rc = refuse_size(path, max, err);
     else rc = sgt_stream_get(out, n, f, path, max, err);
     fclose(f);
@@ -180,8 +180,8 @@ int sgt_stream_get(char **out, size_t *n, FILE *f, const char *name, size_t max,
         free(buf);
         return rc;
     }
-    /* This index is within the buffer, because the last read had room for at least one byte and
-     * read none. */
+    /* `used` is a valid index: the last call of fread could have stored at least one byte, and
+     * stored none, so the buffer still has room for the NUL. */
     buf[used] = 0;
     *out = buf;
     *n = used;

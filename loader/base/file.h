@@ -48,9 +48,9 @@ void sgt_file_abandon(sgt_file *f);
 /* Write p[n] to the file `path` atomically: begin, write and commit in one call. */
 int sgt_file_put(const char *path, const void *p, size_t n, sgt_error *err);
 
-/* Return 1 if `path` does not exist, even if it cannot exist because one of its parents is a file.
- * Return 0 if it exists or cannot be examined; in the latter case, opening it will report the
- * reason. */
+/* Return 1 if `path` does not exist. This includes the case that a parent in `path` is a file and
+ * not a folder. Return 0 if `path` exists or if it cannot be examined; in the latter case, opening
+ * it will report the reason. */
 int sgt_file_gone(const char *path);
 
 /* Fill in *err after a failed system call, as sgt_fail_errno(err, "%s", path) does. If the file
@@ -98,8 +98,9 @@ int sgt_move(const char *from_folder, const char *to_folder, const char *from, c
              int *gone, sgt_error *err);
 
 /* Write "folder/name" into `to` and return `to`. `name` and the arguments after it are formatted as
- * by printf. The caller need not check the length: a path that is too long is cut, but stays so
- * long that every system call refuses it with ENAMETOOLONG.
+ * by printf. The caller need not check the length: if the path does not fit, it is cut off at a
+ * length that is still above the system's limit, so every system call that gets it fails with
+ * ENAMETOOLONG.
  *
  *     char path[SGT_PATH];
  *     int fd = sgt_file_open(sgt_path(path, work, "part-%06u/journal", i), O_RDONLY, &err); */

@@ -1,19 +1,18 @@
 /* ids.h: token ids in memory and in files. An id takes 4 bytes if the vocabulary has more than
- * 65,536 ids, else 2 bytes; nothing else decides this width. Functions that handle both widths have
- * a parameter `width`, the bytes per id. Where speed matters, they are inlined with a constant
- * `width`. */
+ * 65,536 ids, else 2 bytes. This width depends only on the size of the vocabulary, not on the ids
+ * that occur. Functions that handle both widths have a parameter `width`, the bytes per id. Where
+ * speed matters, they are inlined with a constant `width`. */
 #ifndef SGT_IDS_H
 #define SGT_IDS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* maximum number of ids of a vocabulary or model. It is several times larger than any vocabulary in
- * use, and an id still fits into the 20 bits that the tokenizer's table of pairs (vocab.h) has for
- * it */
+/* maximum number of ids of a vocabulary or model, several times the size of any vocabulary in use.
+ * It is 2^20 because the tokenizer's table of token pairs (vocab.h) stores each id in 20 bits */
 #define SGT_MOST_IDS (UINT32_C(1) << 20)
-/* maximum size in bytes of a vocabulary file. A tokenizer.json with SGT_MOST_IDS ids, and one line
- * for each value, still fits */
+/* maximum size in bytes of a vocabulary file: enough for a tokenizer.json that has SGT_MOST_IDS ids
+ * and is written with one JSON value per line */
 #define SGT_VOCAB_FILE_MOST ((size_t)128 << 20)
 
 /* number of ids in GPT-2's vocabulary; the last one is the end-of-text id */

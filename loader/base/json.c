@@ -16,7 +16,9 @@ static size_t pass_string(const char *text, size_t n, size_t at)
 
 int sgt_json_fits(const char *text, size_t n, size_t most, const char *path, sgt_error *err)
 {
-    size_t values = 1; /* the outermost value; each further value follows a bracket or a comma */
+    /* upper bound: 1 for the outermost value, then 1 for each opening bracket and comma, since
+     * every further value follows one of these */
+    size_t values = 1;
     for (size_t at = 0; at < n && values <= most;) {
         char c = text[at++];
         if (c == '"') at = pass_string(text, n, at);

@@ -34,8 +34,8 @@ typedef struct sgt_library {
     const char *install;
     /* advice that is appended to the error if the library lacks a function; NULL: none */
     const char *version;
-    /* function that is called once the table is filled; it may refuse the library by returning an
-     * error. NULL: no check */
+    /* function that checks the library, for example its version, after the table is filled. It may
+     * return an error, and sgt_library_load then fails with that error. NULL: no check */
     int (*ready)(void *library, sgt_error *err);
     pthread_mutex_t lock;
     int loaded;

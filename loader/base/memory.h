@@ -18,8 +18,8 @@ extern "C" {
 #endif
 
 typedef struct sgt_memory {
-    /* free memory in bytes, including page cache that the kernel can reclaim; UINT64_MAX:
-     * unknown */
+    /* memory in bytes that can still be allocated, including page cache that the kernel can
+     * reclaim; UINT64_MAX: unknown */
     uint64_t available;
     /* total memory in bytes of the machine or control group that `limit` names; UINT64_MAX:
      * unknown */

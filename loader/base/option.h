@@ -24,8 +24,9 @@ typedef enum sgt_option_kind {
     SGT_OPT_CHOICE,  /* const char *: one of the words in `value`, which are separated by | */
     SGT_OPT_WORD,    /* int: index of the given word among those in `value` or `choices` */
     SGT_OPT_LIST,    /* sgt_option_list: the values of all occurrences of the option */
-    /* in a program's table: a placeholder for all options in section `section` of the table in
-     * train/config.c. `name` is the heading printed above them; "": no heading */
+    /* in a program's table: this entry stands for all options of section `section` in the table of
+     * train/config.c, which are inserted here. `name` is the heading printed above them; "": no
+     * heading */
     SGT_OPT_ROWS
 } sgt_option_kind;
 

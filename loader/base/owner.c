@@ -23,7 +23,7 @@
 
 #define TOUCH_MS 10000 /* milliseconds between two updates of an owner file's modification time */
 #define TURN_MS 100 /* milliseconds between two checks of an owner file whose owner may be dead */
-/* number of checks without a change after which an owner counts as dead (one minute) */
+/* An owner counts as dead if its owner file has not changed in this many checks (one minute) */
 #define TURNS 600
 #define SILENT_TURNS 10
 #define UNKNOWN UINT64_MAX
@@ -91,10 +91,10 @@ static uint64_t start_of(int pid)
 }
 
 /* Write into `text` the content of this process's owner file: a random mark, the machine, the
- * process id and its start time. Return the length of the mark and the machine, or a negative
- * SGT_E*. The text of the machine includes the boot id and the pid namespace. So processes for
- * which it is equal can see each other. If boot id or namespace is unknown, the text of the machine
- * is made unique. */
+ * process id and the start time of the process. Return the length of the first two, or a negative
+ * SGT_E*. The machine is described by its name, its boot id and the pid namespace. Two processes
+ * with the same description can therefore look each other up in /proc. If the boot id or the
+ * namespace is unknown, a random number makes the description unique, so that no process tries. */
 static int describe(char text[TEXT], sgt_error *err)
 {
     char boot[37];
@@ -114,10 +114,11 @@ static int describe(char text[TEXT], sgt_error *err)
     return n;
 }
 
-/* Remove the owner file at `path` if it still has the content `dead`, that of a dead owner. Another
- * process may do the same and create its own owner file at any moment. So rename the file first,
- * and rename it back if its content is not `dead`. `mine` begins with the mark of this process,
- * which makes the temporary name unique. */
+/* Remove the owner file at `path` if its content is still `dead`, which names a dead owner. At any
+ * moment, another process may also remove that file and create its own in its place. To avoid
+ * removing the new one, first rename the file to a temporary name, then read it, and rename it back
+ * if its content is not `dead`. The temporary name has the mark with which `mine` begins, so it is
+ * unique. */
 static int remove_dead(const char *path, const char *dead, const char *mine, sgt_error *err)
 {
     char aside[SGT_PATH + MARK + 8];
@@ -143,7 +144,9 @@ int sgt_owner_lives(const char *path, sgt_claimant *who, sgt_error *err)
     const int seen = strncmp(first.text + MARK, mine + MARK, (size_t)n - MARK) == 0 && start > 0 &&
                      start_of(pid) != UNKNOWN;
     if (seen ? start_of(pid) == start : !who)
-        return 1; /* alive. The start time is compared because the pid may have been reused */
+        /* The owner is alive. A process with the owner's pid but a different start time is not the
+         * owner: the kernel has reused the pid. */
+        return 1;
     /* An empty file was left by a process that was killed before it wrote the text. For such a
      * file, wait only briefly. */
     for (int turn = 0; !seen && turn < (*first.text ? TURNS : SILENT_TURNS); turn++) {
@@ -156,7 +159,7 @@ int sgt_owner_lives(const char *path, sgt_claimant *who, sgt_error *err)
         poll(NULL, 0, TURN_MS);
         who->waited += sgt_now() - before;
         if (sgt_stopped(who->stop)) return sgt_fail(err, SGT_ESTOPPED, "interrupted");
-        /* a file that cannot be read at the moment does not count as changed */
+        /* If reading fails (rc < 0), assume that the file has not changed, and check again. */
         rc = read_record(&now, path, NULL);
         if (rc >= 0 && memcmp(&now, &first, sizeof now)) return rc;
     }
@@ -217,14 +220,16 @@ static void *touch(void *ctx)
     return NULL;
 }
 
-static pid_t keeper; /* the process that created these owners; a child after fork has none */
+/* id of the process that created the owners in the list. A child after fork inherits the list, but
+ * must not remove its parent's owner files */
+static pid_t keeper;
 
 /* Remove all owner files of this process. Registered with at_quick_exit. */
 static void remove_all(void)
 {
     if (getpid() != keeper || pthread_mutex_trylock(&owners_lock)) return;
-    /* only try to lock the mutex: an owner's thread holds it while it reads the file, and that read
-     * may hang */
+    /* use trylock: an owner's thread holds the mutex while it reads the owner file, and that read
+     * may hang, which would keep this process from exiting */
     for (sgt_owner *o = owners; o; o = o->next)
         if (!pthread_mutex_trylock(&o->mutex) && !check_owned(o)) unlink(o->path);
 }
@@ -290,8 +295,8 @@ void sgt_owner_leave(sgt_owner **owner)
     pthread_cond_signal(&o->ends);
     pthread_mutex_unlock(&o->mutex);
     pthread_join(o->thread, NULL);
-    /* try up to three times: while the file exists, other processes believe that this process uses
-     * the folder */
+    /* try up to three times, because an owner file that stays behind makes other processes believe
+     * that the folder is still in use */
     for (int tries = 0; tries < 3 && !check_owned(o); tries++) unlink(o->path);
     /* release the lock last, so that the next process to lock the folder finds no owner file */
     if (o->lock >= 0) close(o->lock);

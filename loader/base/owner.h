@@ -28,9 +28,10 @@ typedef struct sgt_claimant {
      * waits */
     const sgt_notice *notice;
     const sgt_stop *stop; /* ends a wait with SGT_ESTOPPED */
-    /* not 0: the notice about locks was sent; not 0: the notice about waiting was sent */
+    /* told: not 0 once the notice about locks was sent; watched: not 0 once the notice about
+     * waiting was sent */
     int told, watched;
-    double waited; /* seconds spent waiting while watching owner files */
+    double waited; /* total time in seconds spent waiting to see whether owner files change */
 } sgt_claimant;
 
 typedef struct sgt_owner sgt_owner;
@@ -54,10 +55,12 @@ int sgt_owner_check(sgt_owner *o, sgt_error *err);
  * not. */
 void sgt_owner_leave(sgt_owner **owner);
 
-/* Check whether the owner that the file at `path` names is alive. Return 1 if it is. Return 0 if
- * there is no file, or if the owner was dead and its file was removed. Return a negative SGT_E* on
- * an error. If the owner cannot be looked up on this machine, the file is watched for a minute. If
- * `who` is NULL, that case returns 1 at once, and the file of a dead owner stays. */
+/* Check whether the process that the owner file at `path` names is alive. Return 1 if it is. Return
+ * 0 if there is no file, or if the owner was dead and its file was removed. Return a negative
+ * SGT_E* on an error. If the owner cannot be looked up, for example because it runs on a different
+ * machine, watch the file for up to a minute: a live owner updates it. If `who` is NULL, do not
+ * wait: return 1 for such an owner at once. In that case, the file of a dead owner is not removed
+ * either. */
 int sgt_owner_lives(const char *path, sgt_claimant *who, sgt_error *err);
 
 #endif

@@ -22,8 +22,8 @@ typedef struct sgt_ranks sgt_ranks;
 struct sgt_ranks {
     uint32_t rank, size; /* index of this rank, from 0; number of ranks */
     uint32_t local;      /* index of this rank among the ranks of its machine, from 0 */
-    /* number of ranks on this machine; number of ranks that may use the same cores as this rank.
-     * Both include this rank. 0 means 1 */
+    /* here: number of ranks on this machine; sharing: number of ranks that may use the same cores
+     * as this rank. Both count this rank, too; 0 means the same as 1 */
     uint32_t here, sharing;
     int given_up; /* 1 once give_up has been called; accessed atomically */
 

@@ -5,9 +5,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Return the index of the last of n ascending numbers that is not above x. If all numbers are above
- * x, return 0. The numbers are numbers[0], numbers[apart], numbers[2 * apart], ..., and may repeat.
- * The search has no branch that the CPU could mispredict. */
+/* Return the index of the last of n ascending numbers that is at most x, or 0 if all are above x.
+ * The numbers are numbers[0], numbers[apart], numbers[2 * apart], ..., so they may be one field of
+ * an array of structs. Equal numbers are allowed. The search has no branch that the CPU could
+ * mispredict. */
 static inline size_t sgt_last_up_to(const uint64_t *numbers, size_t apart, size_t n, uint64_t x)
 {
     size_t last = 0;

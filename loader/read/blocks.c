@@ -1,18 +1,19 @@
 /* blocks.c: see blocks.h. Each set of a mix has its own store of blocks.
  *
- * A store has room for the blocks of 2 1/8 pools, and block n is in slot n mod capacity. The extra
- * eighth keeps the disk busy while a cursor waits for the last blocks of the next pool. Any cursor
- * that fetches also starts reads of further blocks. Blocks are read in ascending order, under the
+ * A store has slots for the blocks of 2 1/8 pools; block n goes into slot n mod capacity. Two pools
+ * are the one that is being drawn from and the next one. The extra eighth keeps the disk busy while
+ * a cursor waits for the last blocks of the next pool. A cursor starts reads of further blocks in
+ * each fetch, whichever cursor will need them. Blocks are read in ascending order, under the
  * store's lock:
  *
  *     landed <= asked <= begin + capacity
  *
- * Blocks below `landed` have arrived or have failed. Blocks `landed` ... `asked` - 1 are being
- * read, at most DEPTH of them at once. A block stays in its slot until a later block is read into
- * the slot. `begin` is the first block that must not be replaced. Usually this is the first block
- * of the pool of the last fetch, which leaves room to read the next pool. Cursors reach the next
- * pool at different times, so blocks of the previous pool are replaced one by one. A cursor that
- * still needs a replaced block reads its window separately. */
+ * Reads of blocks below `landed` have ended, perhaps in failure. Blocks `landed` ... `asked` - 1
+ * are being read, at most DEPTH of them at once. A block stays in its slot until a later block is
+ * read into the same slot. `begin` is the lowest block that must stay. Usually it is the first
+ * block of the last fetch's pool, which leaves room to read the next pool. Cursors move to the next
+ * pool at different times. So blocks of the previous pool are replaced one by one, and a cursor
+ * that still needs a replaced block reads its window separately. */
 #include "loader/read/blocks.h"
 
 #include <assert.h>
@@ -27,15 +28,15 @@
 
 #define DEPTH 32u /* blocks in flight: 8 MiB */
 #define PARTS 4u  /* maximum number of extents per block */
-/* number of bytes to prefetch of each window; while they are copied, the hardware prefetches the
- * rest */
+/* bytes at the beginning of a window that are prefetched; while these are copied, the hardware
+ * prefetches the rest of the window */
 #define EXPECTED ((size_t)512)
 #define NONE UINT64_MAX
 
 typedef struct block {
     uint64_t number; /* number of the block in this slot; NONE: the slot is empty */
-    /* number of contiguous ranges (extents) that the block is read in; 0: the block could not be
-     * read, or has more than PARTS extents */
+    /* number of extents that the block consists of, each of which is one read; 0: the block could
+     * not be read, or consists of more than PARTS extents */
     uint32_t parts;
     sgt_extent extents[PARTS];
     sgt_ring_read reads[PARTS];
@@ -54,9 +55,11 @@ typedef struct store {
     sgt_sampler_memo memo;
     /* protects the fields below, the blocks, the ring and the memo */
     pthread_mutex_t lock;
-    /* block numbers, explained at the top of this file. begin is NONE until the first fetch */
+    /* landed: all reads of blocks below this one have ended; asked: next block to read; begin:
+     * lowest block that must stay in its slot, NONE until the first fetch */
     uint64_t landed, asked, begin;
-    /* first block of the last fetch's pool if that fetch found its blocks missing; else NONE */
+    /* If the last fetch found that its blocks were not stored: first block of the pool that it
+     * needed, so that a second such fetch can be recognized. Otherwise NONE */
     uint64_t stray;
 } store;
 
@@ -97,8 +100,8 @@ static void ask_block(store *s)
     }
 }
 
-/* Wait for block number s->landed. Ignore its error: a caller that needs a window of the block will
- * read that window itself and get the error. */
+/* Wait until block s->landed has been read, and advance s->landed. Ignore a read error here: a
+ * caller that needs a window of this block will read that window itself and get the error. */
 static void land(store *s)
 {
     block *b = block_at(s, s->landed++);
@@ -117,24 +120,26 @@ static void keep_reading(store *s)
 {
     sgt_ring_submit(s->ring);
     while (has_arrived(s)) land(s);
-    /* Limit the reads in flight also to the capacity. After `begin` has advanced past `landed`, a
-     * slot's old block may otherwise still be in flight when a new one is read into it. */
+    /* At most `capacity` blocks may be in flight, too. `begin` can advance past `landed`, and
+     * without this limit a block could then be read into a slot whose previous block is still being
+     * read. */
     uint64_t most = s->capacity < DEPTH ? s->capacity : DEPTH;
     while (s->asked < s->begin + s->capacity && s->asked - s->landed < most) ask_block(s);
     sgt_ring_submit(s->ring);
 }
 
-/* Wait for all reads in flight, then continue reading at block `to`. */
+/* Wait for all reads in flight, then make `to` the next block to read. */
 static void jump(store *s, uint64_t to)
 {
     while (s->landed < s->asked) land(s);
     s->landed = s->asked = s->begin = to;
 }
 
-/* Prepare the store for a fetch of windows in blocks `low` ... `high`: move `begin` forward if
- * necessary. Return 1 if the blocks are or will be in the store. Return 0 if they are not, because
- * no block was requested yet, they are too far ahead, or they have been replaced. But if two
- * fetches in a row miss the same pool, jump to that pool and return 1. */
+/* Prepare the store for a fetch of windows in blocks `low` ... `high`. If these are in the store,
+ * or will be read soon, move `begin` forward if necessary and return 1. Otherwise return 0: no
+ * block has been read yet, the blocks are too far ahead, or they have been replaced. An exception
+ * is the second such fetch in a row for the same pool. The run has then moved there for good, so
+ * jump to that pool and return 1. */
 static int steer(store *s, uint64_t low, uint64_t high)
 {
     /* the pool's first block */
@@ -224,8 +229,8 @@ static const void *find(const store *s, const sgt_window *w)
     return NULL;
 }
 
-/* For each window of this store's set whose block is stored, copy the window to memory + i * room
- * and set tokens[i] to the copy. i is the index of the window. */
+/* For each window i that belongs to this store's set and whose block is stored, copy the window to
+ * memory + i * room, and set tokens[i] to the address of the copy. */
 static void fetch_from(store *s, const sgt_window *windows, uint32_t n, uint64_t low, uint64_t high,
                        char *memory, size_t room, const void **tokens)
 {

@@ -38,25 +38,27 @@
 #define MADV_POPULATE_READ 22
 #endif
 
-/* number of windows that batch.c announces ahead, which limits the reads in flight. A higher number
- * did not make the measured disk faster */
+/* number of windows that batch.c announces ahead of their use. Each announced window is requested
+ * at once, so this limits the reads in flight. A higher number did not make the measured disk
+ * faster */
 #define AHEAD 128
 /* number of batches between two checks of how much this thread has read from the disk */
 #define LOOK_BATCHES 8
-#define PIECE ((size_t)2 << 20) /* bytes per look-up in the page cache */
-#define AROUND 16               /* pages that one fault maps */
+/* size in bytes of the ranges that are checked for being in the page cache */
+#define PIECE ((size_t)2 << 20)
+#define AROUND 16 /* pages that one fault maps */
 /* maximum time in seconds for mapping ahead when the first cursor is opened. One idle core maps
  * about 5 GB in this time */
 #define MAP_S .25
-/* bytes per madvise call if the sampling is `block`, because the neighbours of a window are then
- * needed soon, too */
+/* alignment and minimum size in bytes of each madvise range if the sampling is `block`. It is more
+ * than a window, because the windows next to it will be needed soon, too */
 #define CHUNK ((uintptr_t)1 << 16)
 
 typedef struct map {
     char *base;
     size_t size;
     const char *tokens; /* address of the shard's first token */
-    /* atomic. 0: intact; otherwise 1 + offset of the first byte that could not be read */
+    /* atomic. 0: no error so far; otherwise 1 + the lowest file offset that could not be read */
     uint64_t torn;
 } map;
 
@@ -66,30 +68,33 @@ typedef struct reader {
     uint64_t mapped; /* atomic: bytes that were mapped ahead */
     int random;      /* windows come in random order */
     uintptr_t page;  /* bytes */
-    /* size in bytes of the units that madvise requests: a page, or CHUNK if the sampling is
-     * `block` */
+    /* alignment in bytes of the ranges passed to madvise: the page size, or CHUNK if the sampling
+     * is `block` */
     uintptr_t unit;
     map maps[]; /* (set->count): the map of each shard's file; size 0: not mapped yet */
 } reader;
 
 typedef struct cursor {
     reader *r;
-    /* 1: use madvise to ask the kernel to read the pages of each window. For batches that are in
-     * the page cache, this doubles the time. So it stops when the kernel's counters show that this
-     * thread no longer reads from the disk, and resumes when they show reads again */
+    /* 1: call madvise for the pages of each announced window, so that the kernel reads them. If the
+     * set is in the page cache, these calls only double the time of a batch. So they are switched
+     * off when the kernel's counters show that this thread no longer causes disk reads, and on
+     * again when it does */
     int advising;
     unsigned batches; /* number of batches since the kernel's counters were last checked */
-    unsigned told;    /* number of announced fetches that have not happened yet */
-    pthread_t thread; /* thread to which the count `reads` belongs */
-    /* number of the thread's major page faults plus the number of disk blocks read for it,
-     * including blocks read because of madvise */
+    /* number of fetches that have been announced by calls of `expect` but not made yet */
+    unsigned told;
+    /* thread whose counters `reads` was computed from; the cursor may move to another thread */
+    pthread_t thread;
+    /* value of the thread's counters at the last check: major page faults plus disk blocks read,
+     * including those read because of madvise */
     long reads;
 } cursor;
 
 /* ---- the handler of SIGBUS ---- */
 
 static struct {
-    int ready; /* atomic: 1 once `before` is valid. Written under the lock */
+    int ready; /* atomic: 1 once `before` is valid. Set while `lock` is held */
     /* the handler that was installed before this one; it receives each SIGBUS outside the maps */
     struct sigaction before;
     pthread_mutex_t lock;
@@ -142,8 +147,9 @@ static void pass_on(int number, siginfo_t *info, void *context, int faulted)
     int called = to.sa_flags & SA_SIGINFO || (to.sa_handler != SIG_DFL && to.sa_handler != SIG_IGN);
     if (!called && to.sa_handler == SIG_IGN && !faulted) return;
     if (!called || to.sa_flags & (int)SA_RESETHAND) sigaction(SIGBUS, &none, NULL);
-    /* Here the default action must end the process. A real fault repeats when this handler returns,
-     * but a signal that was sent must be raised again. */
+    /* If no handler is called, the default action must end the process. If an access caused the
+     * signal, nothing more is needed: the access is repeated when this handler returns, and faults
+     * again. A signal that a process sent does not repeat, so raise it again. */
     if (!called && !faulted) raise(number);
     if (called && to.sa_flags & SA_SIGINFO) to.sa_sigaction(number, info, context);
     else if (called) to.sa_handler(number);
@@ -154,8 +160,8 @@ static void on_sigbus(int number, siginfo_t *info, void *context)
     const int error = errno;
     /* pairs with the release store of `ready` in sgt_loader_guard_sigbus */
     (void)__atomic_load_n(&guard.ready, __ATOMIC_ACQUIRE);
-    /* 0: the signal is not caused by an access; a process sent it, or it reports a memory error
-     * that has not been accessed yet */
+    /* 1: an access to memory caused the signal; 0: a process sent it, or it only warns of a memory
+     * error in a page that has not been accessed yet (BUS_MCEERR_AO) */
     int faulted = info->si_code > 0 && info->si_code != BUS_MCEERR_AO;
     if (!faulted || !mended((uintptr_t)info->si_addr)) pass_on(number, info, context, faulted);
     errno = error;
@@ -240,11 +246,11 @@ static int open_reader(void **out, const char **remark, const sgt_set *set,
 
 /* ---- mapping ahead ---- */
 
-/* Map those pages of from[bytes] that are in the page cache. When a page fault maps a cached page,
- * the kernel also maps the cached pages around it, by default an aligned group of 16 pages. So it
- * suffices to populate one page per group, which is faster than populating every page. If a kernel
- * maps smaller groups, later faults map the other pages. Return 0 if the kernel does not support
- * MADV_POPULATE_READ. */
+/* Map the pages of from[bytes] that are in the page cache, without a page fault for each later
+ * access. When one cached page is populated, the kernel also maps the cached pages around it, by
+ * default an aligned group of 16. So populate only one page per group, which is faster than
+ * populating every page. If a kernel maps smaller groups, the other pages are mapped by faults
+ * later. Return 0 if the kernel does not support MADV_POPULATE_READ. */
 static int map_piece(uintptr_t page, char *from, size_t bytes)
 {
     uintptr_t around = AROUND * page, at = (uintptr_t)from, end = at + bytes;
@@ -294,10 +300,11 @@ static int open_cursor(void **out, void *p, sgt_error *err)
 
 /* ---- files cut short ---- */
 
-/* Fail if a window ends behind the first byte that could not be read. Windows before that byte are
- * intact. So earlier batches of a stream still succeed, even if a later batch has already reached
- * the missing bytes. If a window ends in id 0, also check the file's size: when a file is cut
- * short, the rest of its last page reads as zeros without a signal. */
+/* Fail if a window extends beyond the first byte that could not be read. Windows that end before
+ * that byte are intact, so earlier batches of a stream still succeed even if a later batch has
+ * already reached the missing bytes. If a window ends in id 0, also compare the file's size: if a
+ * file was cut short in the middle of a page, the rest of that page reads as zeros without a
+ * signal. */
 static int verify(void *p, const sgt_window *windows, uint32_t n, const void **tokens,
                   sgt_error *err)
 {
@@ -327,15 +334,16 @@ static void check_reads(cursor *c)
     if (!c->r->random || ++c->batches < LOOK_BATCHES) return;
     c->batches = 0;
     if (getrusage(RUSAGE_THREAD, &used) < 0) return;
-    /* several threads may use one cursor, one after another, and each has its own counters */
+    /* The counters are those of the calling thread. If another thread used the cursor last, there
+     * is nothing to compare with, so only store the counters. */
     if (pthread_equal(c->thread, pthread_self()))
         c->advising = used.ru_majflt + used.ru_inblock != c->reads;
     c->thread = pthread_self();
     c->reads = used.ru_majflt + used.ru_inblock;
 }
 
-/* If c->advising is 1, use madvise to ask the kernel to read all pages (or chunks) that contain a
- * part of these windows. */
+/* If c->advising is 1, call madvise for all pages (or chunks) that these windows touch, so that the
+ * kernel reads them. */
 static void advise_all(cursor *c, const sgt_window *windows, uint32_t n)
 {
     for (uint32_t i = 0; i < n && c->advising; i++) {
@@ -366,7 +374,8 @@ static int fetch(void *p, const sgt_window *windows, uint32_t n, const void **to
     reading = c->r;
     check_reads(c);
     if (c->told) c->told--;
-    /* these windows were not announced, so at least request all their pages at once */
+    /* These windows were not announced, so no read of them has begun. Request all their pages now,
+     * before page faults would read them one by one. */
     else advise_all(c, windows, n);
     for (uint32_t i = 0; i < n; i++)
         tokens[i] = c->r->maps[windows[i].shard].tokens + c->r->set->width * windows[i].offset;

@@ -22,7 +22,7 @@
 #define PAGE ((size_t)4096)
 #define READ_BYTES ((size_t)1 << 20) /* bytes per read */
 #define THREADS 16     /* number of threads that read, in addition to the calling thread */
-#define LOOK_PIECES 64 /* number of pieces read between two checks of free memory */
+#define LOOK_PIECES 64 /* every LOOK_PIECES-th piece, check again whether enough memory is free */
 
 /* A reader. To fill its memory, the shards' files are divided into pieces of READ_BYTES bytes,
  * numbered across all shards. A thread that has finished a piece takes the next one. */
@@ -30,12 +30,13 @@ typedef struct reader {
     const sgt_set *set;
     /* the loader's options; valid only while the reader is being opened */
     const sgt_loader_options *o;
-    uint64_t bytes; /* bytes of memory that the set takes */
-    uint64_t all;   /* bytes of memory available for the copies of all processes together */
+    uint64_t bytes; /* size in bytes of one copy of the set in memory */
+    /* memory in bytes that the copies of all processes may take together (find_all) */
+    uint64_t all;
     sgt_arena arena;
-    /* number of pieces; number of the next piece to read (atomic) */
+    /* pieces: number of pieces; next: index of the next piece that a thread will take (atomic) */
     uint64_t pieces, next;
-    /* atomic: number of the first piece that could not be read; UINT64_MAX: none */
+    /* atomic: lowest index of a piece that could not be read; UINT64_MAX: none */
     uint64_t failed;
     char *tokens[]; /* (set->count): address of each shard's first token in the arena */
 } reader;
@@ -51,8 +52,8 @@ static void close_reader(void *p)
 
 static size_t round_up(uint64_t bytes) { return (size_t)(bytes + PAGE - 1) / PAGE * PAGE; }
 
-/* Return the bytes of memory for the copy of a shard's file, a multiple of PAGE, because the last
- * read of a file may fill an entire page. */
+/* Return the memory in bytes for the copy of a shard's file. It is a multiple of PAGE, because a
+ * direct read of the file's end fills an entire page. */
 static uint64_t image_size(const sgt_set_shard *h) { return round_up(sgt_shard_bytes(&h->head)); }
 
 /* Read `bytes` bytes of a shard, from offset `at`, to `to`. If they are in the page cache, read
@@ -75,10 +76,10 @@ static int read_bytes(int fd, char *to, size_t bytes, uint64_t at, const sgt_set
 }
 
 /* Return how many bytes of memory the copies of all processes may take together: the memory that
- * was free before the first process began to copy. If the caller knows this number, it is
- * o->available. Otherwise estimate it, because other processes may have filled part of their copies
- * already. The estimate is the free memory plus the anonymous memory of these processes. If the
- * processes cannot be found, it is the total memory. */
+ * was free before any process began to copy. If the caller knows this number, it is o->available.
+ * Otherwise it must be estimated, because other processes may already have filled part of their
+ * copies. The estimate adds the anonymous memory of these processes to the memory that is free now.
+ * If the processes cannot be found, the total memory is returned. */
 static uint64_t find_all(const sgt_loader_options *o)
 {
     sgt_memory m;
@@ -89,17 +90,18 @@ static uint64_t find_all(const sgt_loader_options *o)
     return filled < m.total - m.available ? m.available + filled : m.total;
 }
 
-/* Check that the copies of all processes fit into r->all, and that free memory suffices for the
- * rest of this process's copy, `filled` bytes of which are already filled. Without this check, the
- * kernel would grant the memory but kill a process when it is written. The check is repeated while
- * the copy is being filled. */
+/* Check two things: that the copies of all processes fit into r->all, and that the memory free now
+ * suffices for the part of this process's copy that is not filled yet. `filled` bytes of it are.
+ * The kernel grants memory that it does not have, and kills a process when the memory is written,
+ * so this is checked again while the copy is being filled. */
 static int check_memory(const reader *r, uint64_t filled, sgt_error *err)
 {
     const sgt_loader_options *o = r->o;
     char each[64] = "";
     sgt_memory m;
     sgt_memory_look(&m, NULL);
-    /* always true if o->copies is 0; the next line checks only this process's copy */
+    /* If o->copies is 0 (unknown), this is always true, and only the next line limits the
+     * memory. */
     int fits = (double)r->bytes * o->copies <= (double)r->all;
     if (fits && (r->bytes <= filled || r->bytes - filled <= m.available)) return SGT_OK;
     if (o->copies > 1) snprintf(each, sizeof each, " in each of %" PRIu32 " processes", o->copies);
@@ -142,9 +144,10 @@ static int read_piece(const reader *r, uint64_t number, sgt_error *err)
                             sgt_id_at(ids, width, bad), r->set->vocab, err);
 }
 
-/* Read pieces until none is left. After a failure, no thread begins a further piece. All pieces
- * before the failed one have been begun by then, and each of them is still read completely or
- * fails, too. */
+/* Read pieces until none is left or a piece fails. A failure keeps all threads from beginning
+ * further pieces. Pieces are begun in ascending order. So each piece before the lowest failed one
+ * has been begun, and its thread still reads it to the end. r->failed is therefore the lowest index
+ * of all pieces that cannot be read. */
 static void *fill_pieces(void *ctx)
 {
     reader *r = ctx;
@@ -170,8 +173,8 @@ static int fill(reader *r, sgt_error *err)
         started++;
     fill_pieces(r);
     while (started) pthread_join(threads[--started], NULL);
-    /* Read the first failed piece again to get its error. Reporting the first one makes the message
-     * independent of the order in which threads run. */
+    /* Get the error message by reading the failed piece with the lowest index again. If each thread
+     * reported its own failure, the message would depend on which thread was first. */
     for (uint64_t n = r->failed; n < r->pieces && rc == SGT_OK; n++) rc = read_piece(r, n, err);
     return rc;
 }

@@ -27,10 +27,10 @@
  * return 0, or a negative SGT_E* with *err filled in. */
 typedef struct sgt_reader_ops {
     /* Open a reader. A fetch will ask for at most o->batch / o->ranks windows. `mix` computes the
-     * windows of each batch; it must outlive the reader, too. If reads do not happen in the usual
-     * way, *remark is set to a constant text such as "through the page cache". If this machine
-     * lacks something that the reader needs, open returns SGT_EUNSUPPORTED with the reason in *err,
-     * and mmap is used instead. */
+     * windows of each batch; it must outlive the reader, too. If files are not read in the reader's
+     * usual way, *remark is set to a constant text that states how, such as "through the page
+     * cache". If this machine lacks something that the reader needs, open returns SGT_EUNSUPPORTED
+     * with the reason in *err, and the caller then opens the reader mmap instead. */
     int (*open)(void **reader, const char **remark, const sgt_set *set, const sgt_loader_options *o,
                 const sgt_mix *mix, sgt_error *err);
     void (*close)(void *reader);
@@ -40,8 +40,8 @@ typedef struct sgt_reader_ops {
     int (*fetch)(void *cursor, const sgt_window *windows, uint32_t n, const void **tokens,
                  sgt_error *err);
     int (*expect)(void *cursor, const sgt_window *windows, uint32_t n);
-    /* number of windows to announce before they are fetched. batch.c announces at least one batch.
-     * Unused if expect is NULL */
+    /* how far ahead to announce: number of windows, rounded up to entire batches. Unused if expect
+     * is NULL */
     uint32_t ahead;
     /* Check the windows of the last fetch, after the caller has copied their tokens. Fail if the
      * copied tokens may differ from the file's content. NULL: no check is needed */

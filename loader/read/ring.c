@@ -20,7 +20,8 @@
 #define USUAL_DEPTH 128u
 #define SPARE 64u /* number of file descriptors that must stay free for the rest of the process */
 
-/* states of a read. PENDING: waiting to be issued, or in flight */
+/* states of a read. IDLE: not asked for; PENDING: waiting to be issued, or in flight; DONE: all
+ * bytes have arrived; FAILED: they could not be read */
 enum { IDLE, PENDING, DONE, FAILED };
 
 typedef struct file {
@@ -43,7 +44,8 @@ struct sgt_ring {
     struct iovec memory;
     int ruined; /* errno of a failure after which the ring is unusable; 0: none */
     pid_t pid;
-    unsigned depth, flying; /* maximum number of reads in flight; number of reads in flight now */
+    /* depth: maximum number of reads in flight; flying: number of reads in flight now */
+    unsigned depth, flying;
     /* first and last read of the list that waits to be issued */
     sgt_ring_read *waiting, *last;
 };
@@ -91,7 +93,7 @@ static void leave_ring(sgt_ring *r)
 
 /* ---- a read ---- */
 
-/* Return the number of bytes before offset `at` that are read only for alignment. */
+/* Return by how many bytes the read begins before the requested offset, so that it is aligned. */
 static size_t skipped(const sgt_ring_read *d) { return (size_t)(d->data - d->to); }
 
 static size_t needed(const sgt_ring_read *d) { return skipped(d) + d->bytes; }
@@ -171,9 +173,10 @@ static void reap(sgt_ring *r)
     }
 }
 
-/* Return how many completions the kernel should wait for in one system call. The caller waits for
- * `pending` reads. If further reads are waiting to be issued, return at most a quarter of the
- * depth, so that those reads are issued before the disk becomes idle. */
+/* Return for how many completions the kernel should wait before the system call returns. `pending`
+ * is the number of reads that the caller waits for. But if reads are still waiting to be issued,
+ * wait for at most a quarter of the depth: new reads must be issued before the disk runs out of
+ * work. */
 static unsigned patience(const sgt_ring *r, uint32_t pending)
 {
     unsigned most = r->waiting ? (r->depth + 3) / 4 : r->flying;
@@ -208,8 +211,8 @@ int sgt_ring_open(sgt_ring **out, sgt_rings *all, unsigned depth, void *memory, 
     }
     if (memory) {
         r->memory = (struct iovec){memory, bytes};
-        /* Ignore a failure: most users may lock only little memory, and without registration reads
-         * only take slightly more CPU time. */
+        /* Ignore a failure. Registering memory locks it, and most users may lock only little.
+         * Without registration, reads only take slightly more CPU time. */
         if (io_uring_register_buffers(&r->ring, &r->memory, 1) < 0) r->memory = (struct iovec){0};
     }
     *out = r;
@@ -284,8 +287,8 @@ int sgt_ring_close(sgt_ring *r)
 
 /* ---- the state that all rings of a reader share ---- */
 
-/* Ensure that SPARE more descriptors can be opened, where `fd` is the highest descriptor so far. If
- * there are fewer, raise the process's limit. Return 0 if the system does not allow that. */
+/* Ensure that the process can open SPARE more files after descriptor `fd`, the highest so far. If
+ * its limit is too low for that, raise it by one. Return 0 if the system does not allow that. */
 static int spare_descriptors(int fd)
 {
     struct rlimit l;
@@ -302,10 +305,10 @@ static int go_direct(int fd, size_t align)
     return fcntl(fd, F_SETFL, O_DIRECT) == 0 && pread(fd, bytes, align, 0) >= 0;
 }
 
-/* Open the next shard for direct reads, with the smallest alignment that works. The alignment of
- * shard 0 determines how memory for all shards is aligned. So a shard that needs a larger alignment
- * than shard 0, or does not support direct reads, is read through the page cache. In that case
- * *remark is set, and a notice is given for the first such shard. */
+/* Open the next shard for direct reads, with the smallest alignment that works. Memory for all
+ * shards is aligned as shard 0 requires. So a shard that requires a larger alignment than shard 0,
+ * or does not support direct reads, is read through the page cache instead. *remark then states
+ * that, and a notice is given for the first such shard. */
 static int open_file(sgt_rings *all, const char **remark, const sgt_notice *notice, sgt_error *err)
 {
     size_t most = all->open ? all->files[0].align : SGT_RING_ALIGN;

@@ -46,7 +46,8 @@ typedef struct sgt_ring sgt_ring;
 typedef struct sgt_ring_read {
     uint64_t at; /* byte offset in the shard's file */
     size_t bytes;
-    /* buffer of sgt_rings_room(all, bytes) bytes, aligned to at least sgt_rings_align(all) */
+    /* buffer to read into. Its size must be sgt_rings_room(all, bytes), since aligned reads may be
+     * longer than `bytes`; its alignment, at least sgt_rings_align(all) */
     char *to;
     uint32_t shard;
     const char *data; /* address of the bytes read; valid after sgt_ring_wait */
@@ -93,8 +94,8 @@ int sgt_ring_close(sgt_ring *r);
 void sgt_ring_ask(sgt_ring *r, sgt_ring_read *read);
 void sgt_ring_submit(sgt_ring *r);
 
-/* Return how many of reads[n] are not known to be complete: those that are queued, or that were in
- * flight when completions were last collected. */
+/* Return how many of reads[n] have not ended, as far as this thread knows: those that are still
+ * queued, and those that were in flight when completions were last collected. */
 uint32_t sgt_ring_pending(const sgt_ring_read *reads, uint32_t n);
 
 /* Wait until all of reads[n] have ended, so that their structs may be moved or freed. Returns 0, or

@@ -3,8 +3,9 @@
  * are read. Rows are copied directly from the memory into which the disk has written. If io_uring
  * is unavailable, the reader mmap is used instead.
  *
- * A cursor has a ring of slots, called places. A place holds the windows of one fetch. The current
- * place belongs to the last fetch, and the places after it hold the announced windows in order. */
+ * A cursor has a ring of `places`. A place holds the reads and the memory for the windows of one
+ * fetch. One place is current: it belongs to the last fetch. The places after it belong to the
+ * announced fetches, in the order of their announcement. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,11 +16,11 @@
 
 /* maximum number of reads in flight; a higher number did not make the measured disk faster */
 #define DEPTH 128
-/* number of windows to announce ahead: enough to keep DEPTH reads in flight while the cursor waits
- * for a batch of 32 windows */
+/* number of windows to announce ahead. This is DEPTH plus one batch of 32 windows, so that DEPTH
+ * reads are in flight even while the cursor waits for a batch */
 #define AHEAD 160
-/* maximum size in bytes of all windows that are read ahead; but at least one batch is always read
- * ahead */
+/* maximum size in bytes of all announced windows together. One batch is announced even if it is
+ * larger */
 #define MOST_AHEAD ((size_t)64 << 20)
 
 typedef struct reader {
@@ -35,8 +36,8 @@ typedef struct cursor {
     const reader *r;
     sgt_ring *ring;
     sgt_arena memory;
-    /* used: index of the last fetch's place; known: number of announced fetches, which are in the
-     * places after that one */
+    /* used: index of the current place; known: number of announced fetches, whose places follow the
+     * current one */
     uint32_t used, known;
     sgt_ring_read *reads; /* (places, windows): the reads of each place */
 } cursor;
@@ -77,7 +78,7 @@ static void close_cursor(void *p)
 {
     cursor *c = p;
     if (!c) return;
-    /* if the kernel may still write into this memory, leak it */
+    /* if the ring has failed, the kernel may still write into this memory, so leave it mapped */
     if (sgt_ring_close(c->ring) == 0) sgt_arena_unmap(&c->memory);
     free(c->reads);
     free(c);
@@ -104,7 +105,7 @@ static int open_cursor(void **out, void *p, sgt_error *err)
 
 /* ---- reading ---- */
 
-/* Return the reads of the place that is `after` places behind the current place. */
+/* Return the reads of a place: 0 means the current place, 1 the next announced fetch, and so on. */
 static sgt_ring_read *place_at(cursor *c, uint32_t after)
 {
     return c->reads + (size_t)((c->used + after) % c->r->places) * c->r->windows;
@@ -132,8 +133,8 @@ static int expect(void *cursor_, const sgt_window *windows, uint32_t n)
 {
     cursor *c = cursor_;
     if (c->r->blocks) return 1; /* blocks are read ahead anyway */
-    /* the reads of cancelled announcements continue; each place becomes free when its reads have
-     * ended */
+    /* Reads of cancelled announcements cannot be stopped. Their places are used again only when
+     * these reads have ended. */
     if (!n) c->known = 0;
     if (!n) return 1;
     sgt_ring_read *reads = place_at(c, c->known + 1);
@@ -144,9 +145,9 @@ static int expect(void *cursor_, const sgt_window *windows, uint32_t n)
     return 1;
 }
 
-/* Set tokens[i] for each of n windows. Windows whose block is stored are copied from the block. For
- * the other windows, use the reads that were announced for this fetch, or if there are none, read
- * the windows now. */
+/* Set tokens[i] to the tokens of window i, for n windows. A window whose block is stored is copied
+ * from that block. Any other window has been read since it was announced, or if no fetch was
+ * announced, is read now. */
 static int fetch(void *cursor_, const sgt_window *windows, uint32_t n, const void **tokens,
                  sgt_error *err)
 {

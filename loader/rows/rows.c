@@ -16,7 +16,7 @@ static uint32_t largest(size_t width, const void *src, size_t n)
 }
 
 /* Return the larger of two ids. The empty assembly statement keeps the compiler from vectorizing
- * the loop that calls this. */
+ * the loop that calls this function, because these functions are the scalar baseline. */
 static inline uint32_t larger(uint32_t top, uint32_t id)
 {
     __asm__ volatile("" : "+r"(top));

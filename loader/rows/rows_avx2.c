@@ -20,8 +20,8 @@ SGT_ROWS_INLINE uint32_t top_of(vec v, size_t width)
 {
     __m128i a = _mm256_castsi256_si128(v), b = _mm256_extracti128_si256(v, 1);
     if (width == 2) {
-        /* minpos returns the smallest of 8 values; the complement of the smallest complement is the
-         * largest */
+        /* The instruction minpos finds the smallest of 8 values. To get the largest, invert all
+         * bits, which reverses the order, and invert the bits of the result. */
         a = _mm_xor_si128(_mm_max_epu16(a, b), _mm_set1_epi16(-1));
         return (uint16_t)~_mm_extract_epi16(_mm_minpos_epu16(a), 0);
     }

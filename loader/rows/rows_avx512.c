@@ -22,8 +22,8 @@ SGT_ROWS_INLINE uint32_t top_of(vec v, size_t width)
     if (width == 4) return _mm512_reduce_max_epu32(v);
     __m256i h = _mm256_max_epu16(_mm512_castsi512_si256(v), _mm512_extracti64x4_epi64(v, 1));
     __m128i m = _mm_max_epu16(_mm256_castsi256_si128(h), _mm256_extracti128_si256(h, 1));
-    /* minpos returns the smallest of 8 values; the complement of the smallest complement is the
-     * largest */
+    /* The instruction minpos finds the smallest of 8 values. To get the largest, invert all bits,
+     * which reverses the order, and invert the bits of the result. */
     m = _mm_xor_si128(m, _mm_set1_epi16(-1));
     return (uint16_t)~_mm_extract_epi16(_mm_minpos_epu16(m), 0);
 }

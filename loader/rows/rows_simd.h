@@ -3,13 +3,14 @@
  * defines three functions for ids of `width` bytes, a constant: max; top_of, the largest id of a
  * vector; and put, which writes a vector's ids as integers of `size` bytes and returns the ids.
  *
- * The first vector is stored at the beginning of the row, and the next one at the following
- * multiple of the vector size. So all stores except the first and the last are aligned. (In streams
- * this also holds for the targets.) Where two stores overlap, both write the same ids. Rows with
- * fewer ids than a vector use the plain C functions. */
+ * The first vector is stored at the beginning of the row. The second one is stored at the next
+ * address that is a multiple of the vector size, and overlaps the first. So all stores except the
+ * first and the last are aligned. (In streams this also holds for the targets.) Where two stores
+ * overlap, both write the same ids. Rows with fewer ids than a vector use the plain C functions. */
 
-/* Write the vector of ids that begins at id i of a row, and return it. If the output has targets,
- * write the vector of targets, too, and return that vector instead. */
+/* Write the vector of ids that begins at id i of a row, and return it for the search of the largest
+ * id. If the output has targets, also write the vector of targets, which begins at id i + 1, and
+ * return that one instead. */
 SGT_ROWS_INLINE vec put_ids(size_t width, sgt_output o, char *first, char *second, const char *src,
                             size_t i)
 {
@@ -27,8 +28,8 @@ SGT_ROWS_INLINE uint32_t put_row(size_t width, sgt_output o, void *first, void *
     if (n < ids) return sgt_rows_plain.write(width, o, first, second, src, n);
     vec top = max(load(src), put_ids(width, o, first, second, src, 0), width);
     size_t i = lead / size;
-    /* fast loop for outputs that are rows with the same width as the source: four loads, then four
-     * stores */
+    /* a faster loop for the case that ids are only copied (same width, no targets): four loads,
+     * then four stores */
     for (; size == width && !sgt_output_pairs(o) && i + 4 * ids <= n; i += 4 * ids) {
         const char *from = (const char *)src + i * width;
         char *to = (char *)first + i * width;

@@ -7,12 +7,12 @@
 
 #include "loader/base/philox.h"
 
-/* values of `purpose` in the definition of draw (sampler.h). They differ from the values in
- * sampler.c, so that the random numbers are independent */
+/* arguments `purpose` of draw (defined in sampler.h). sampler.c uses other values, so its random
+ * numbers are independent of these */
 enum { TURN = 7, SET = 8 };
 
-/* integer for the product of a row index (below 2^64) and a sum of shares (below 2^63), which needs
- * 127 bits */
+/* type of the product of a row index (below 2^64) and a sum of shares (below 2^63), which needs 127
+ * bits */
 __extension__ typedef unsigned __int128 wide;
 
 /* ---- shares ---- */
@@ -25,7 +25,8 @@ int sgt_mix_weight(double weight)
 /* Return the weight times 10^9, rounded to an integer. */
 static uint64_t billionths(double weight)
 {
-    /* the product is at most 10^15, where doubles are still precise to 1/8, so rounding works */
+    /* Adding 0.5 and truncating rounds correctly here: the product is at most 10^15, and doubles of
+     * that size are 1/8 apart, so the sum is exact. */
     return (uint64_t)(weight * 1e9 + 0.5);
 }
 
@@ -93,17 +94,19 @@ void sgt_mix_free(sgt_mix *m)
 
 static uint32_t half(uint32_t first, uint32_t end) { return first + (end - first) / 2; }
 
-/* Return how many of the first `rows` rows of the sets first ... end-1 belong to the first half of
- * these sets. */
+/* A range of sets first ... end-1 has rows of its own, in the order of the run. Return how many of
+ * the first `rows` of these come from the first half of the range: a fraction equal to that half's
+ * fraction of the shares, rounded down. */
 static wide of_first_half(const sgt_mix *m, uint32_t first, uint32_t end, wide rows)
 {
     const uint64_t *before = m->shares_before;
     return rows * (before[half(first, end)] - before[first]) / (before[end] - before[first]);
 }
 
-/* Store in memo, from index `at` on, the rows from ... to-1 among the rows of the sets first ...
- * end-1. There are at most SGT_MIX_TURN such rows. The list is ordered by set. Sets without a row
- * in the range are skipped. */
+/* List rows from ... to-1 of the sets first ... end-1, where only rows of these sets are counted.
+ * Store them in memo->set and memo->row from index `at` on, at most SGT_MIX_TURN in all. The list
+ * is ordered by set; sets without a row are skipped. The function divides the sets into two halves
+ * and calls itself for each. */
 static void list_rows(const sgt_mix *m, sgt_mix_memo *memo, uint32_t at, uint32_t first,
                       uint32_t end, wide from, wide to)
 {
@@ -121,13 +124,15 @@ static void list_rows(const sgt_mix *m, sgt_mix_memo *memo, uint32_t at, uint32_
               to - there);
 }
 
-/* Shuffle a turn, which list_rows has ordered by set. The rows of each set stay in order among
- * themselves: the set's k-th place in the shuffled turn gets its k-th row. */
+/* Shuffle the rows of a turn, which list_rows has ordered by set. Only the order of the sets is
+ * random: each set's rows keep ascending order, so its k-th element in the shuffled turn is its
+ * k-th row. */
 static void shuffle_turn(const sgt_mix *m, sgt_mix_memo *memo, uint64_t turn)
 {
     const sgt_mix_memo listed = *memo;
-    /* first[j]: index in the list at which the rows of the set at place j begin. next[i]: number of
-     * rows already assigned of the set that begins at index i */
+    /* The set at position j of the shuffled turn is stored as first[j], the index at which that
+     * set's rows begin in the list. next[i]: for the set whose rows begin at index i, number of its
+     * rows that have been assigned to a position */
     uint8_t first[SGT_MIX_TURN] = {0}, next[SGT_MIX_TURN] = {0};
     sgt_philox4 words = {{0}};
     for (uint32_t j = 0; j < SGT_MIX_TURN; j++)
@@ -158,7 +163,8 @@ static void ready_turn(const sgt_mix *m, sgt_mix_memo *memo, uint64_t turn)
 
 uint32_t sgt_mix_row(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint64_t *own)
 {
-    sgt_mix_memo mine; /* not zeroed, because zeroing takes as long as copying a row */
+    /* not zeroed, except for `turns`: zeroing all of it would take as long as copying a row */
+    sgt_mix_memo mine;
     *own = row;
     if (m->sets == 1) return 0;
     mine.turns = 0;
@@ -179,8 +185,9 @@ sgt_window sgt_mix_window(const sgt_mix *m, uint64_t row)
 
 enum { SOME = 64 };
 
-/* Set windows[n] for n (at most SOME) rows of different sets, with one call of sgt_sampler_windows
- * per set. Row i is row own[i] of set set[i]. */
+/* Set windows[0] ... windows[n - 1] to the windows of n rows, at most SOME, which may be of
+ * different sets. Row i is number own[i] among the rows of set set[i]. All rows of a set are drawn
+ * by one call of sgt_sampler_windows, which is faster than a call for each. */
 static void draw_sets(const sgt_mix *m, sgt_mix_memo *memo, const uint64_t *own,
                       const uint32_t *set, uint32_t n, sgt_window *windows)
 {
@@ -221,7 +228,8 @@ void sgt_mix_windows(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint64_
     }
 }
 
-/* Return how many of the first `rows` rows of the sets first ... end-1 come from set `set`. */
+/* Return how many rows set `set` has among the first `rows` rows of the sets first ... end-1, where
+ * only rows of these sets are counted. */
 static wide count_rows(const sgt_mix *m, uint32_t set, uint32_t first, uint32_t end, wide rows)
 {
     if (end - first == 1) return rows;

@@ -11,19 +11,19 @@
  *
  * The definition. Like that of sampler.h, it must never change silently. If there is only one set,
  * its rows are those of its sampler, with the run's seed. If there are two or more sets, set i has
- * a share p_i, an integer: its weight times 10^9, rounded. If no set has a weight, p_i is the
- * number of windows in one of its epochs, so that all epochs end together. All shares are divided
- * by their greatest common divisor. N is their sum.
+ * a share p_i, which is an integer: the set's weight times 10^9, rounded. If no set has a weight,
+ * p_i is instead the number of windows in an epoch of the set, so that the epochs of all sets end
+ * together. All shares are divided by their greatest common divisor. N is their sum.
  *
- * count(i ... j, r) is the number of rows that sets i ... j-1 have among the first r rows of the
- * run. For all sets together it is r. A range of more than one set is halved at h = floor((i + j) /
- * 2). If P is the sum of the shares in the first half, and S the sum in the whole range, then
+ * count(i ... j, r) is how many of the run's first r rows come from sets i ... j-1. If these are
+ * all sets, it is r. A range of more than one set is halved at h = floor((i + j) / 2). If P is the
+ * sum of the shares in the first half, and S the sum in the whole range, then
  *
  *     count(i ... h, r) = floor(count(i ... j, r) * P / S), the second half has the rest.
  *
- * With each row, the count of a set grows by 0 or 1. The count differs from r * p_i / N by at most
- * D, the number of halvings that lead to the set: by less than 1 for two sets, and by less than 1 +
- * log2 n for n sets. It is exact at every multiple of N.
+ * When r grows by 1, the count of a set grows by 0 or 1. The count differs from the exact
+ * proportion r * p_i / N by at most D, the number of halvings that lead to the set: by less than 1
+ * for two sets, and by less than 1 + log2 n for n sets. It is exact if r is a multiple of N.
  *
  * Rows come in turns of 64. Turn k is rows 64k ... 64k + 63 and has count(i, 64k + 64) - count(i,
  * 64k) rows of set i. Each turn has its own order, so that no rank always gets rows of the same
@@ -60,17 +60,18 @@ typedef struct sgt_mix {
 /* A cache of the values that all rows of one turn have in common, so that they are not computed for
  * every row. Each thread has its own cache, zeroed at first. */
 typedef struct sgt_mix_memo {
-    uint64_t turns;              /* 1 + index of the cached turn; 0: none */
-    uint16_t set[SGT_MIX_TURN];  /* set of each row of the turn */
-    uint64_t row[SGT_MIX_TURN];  /* index of each row of the turn among all rows of its set */
+    uint64_t turns;             /* 1 + index of the cached turn; 0: none */
+    uint16_t set[SGT_MIX_TURN]; /* set of each row of the turn */
+    /* for each position of the turn: index of its row among all rows of that row's set */
+    uint64_t row[SGT_MIX_TURN];
     sgt_sampler_memo samplers[]; /* (sets) */
 } sgt_mix_memo;
 
 /* Initialise m for `count` sets, from 1 to SGT_MIX_SETS. The caller has checked their weights:
- * either all are 0, or sgt_mix_weight accepts all of them. `tokens` has one number for each shard
- * of all sets; sgt_sampler_init explains it. Only the options seq, seed and sampling are used. Sets
- * share and windows_per_epoch of each set. Returns SGT_EUSAGE if there are more than 2^63
- * windows. */
+ * either all are 0, or sgt_mix_weight accepts all of them. `tokens` has one element for each shard
+ * of all sets, with the size that sgt_sampler_init expects. Only the options seq, seed and sampling
+ * are used. The function sets `share` and `windows_per_epoch` of each set. Returns SGT_EUSAGE if
+ * there are more than 2^63 windows. */
 int sgt_mix_init(sgt_mix *m, const sgt_loader_options *o, sgt_loader_set_info *sets, uint32_t count,
                  const uint64_t *tokens, sgt_error *err);
 void sgt_mix_free(sgt_mix *m);

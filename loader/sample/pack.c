@@ -10,12 +10,12 @@
 #include "loader/base/philox.h"
 #include "loader/base/search.h"
 
-/* values of `purpose` in the definition of draw (sampler.h). They differ from the values in
- * sampler.c and mix.c, so that the random numbers are independent */
+/* arguments `purpose` of draw (defined in sampler.h). sampler.c and mix.c use other values, so
+ * their random numbers are independent of these */
 enum { PATTERN = 9, SIZE = 10 };
 
-/* Return permute(i) for the permutation of 0 ... n-1 that orders the documents of one size in an
- * epoch. If `size` is 0, use the permutation of the pattern's rows. */
+/* Return element i of a permutation of 0 ... n-1: the order of the documents of size `size` in this
+ * epoch, or the order of the pattern's rows if `size` is 0. The permutation is cached in memo. */
 static uint64_t permuted(const sgt_pack *p, sgt_pack_memo *memo, uint64_t epoch, uint32_t size,
                          uint64_t n, uint64_t i)
 {
@@ -30,8 +30,8 @@ static uint64_t permuted(const sgt_pack *p, sgt_pack_memo *memo, uint64_t epoch,
     return sgt_permute(&kept->order, i);
 }
 
-/* Return the `place` (sgt_pack_source) of the document that is number j among the documents of this
- * size in this epoch. */
+/* Return the identifier (sgt_pack_source) of a document: the j-th of this size in the order of this
+ * epoch. */
 static uint64_t place_of(const sgt_pack *p, sgt_pack_memo *memo, uint64_t epoch, uint32_t size,
                          uint64_t j)
 {
@@ -45,8 +45,8 @@ static uint64_t place_of(const sgt_pack *p, sgt_pack_memo *memo, uint64_t epoch,
 typedef struct packing {
     sgt_pack_memo *memo;
     sgt_pack_piece *pieces;
-    /* maximum number of pieces; number of pieces stored so far; tokens of the row that are still
-     * free */
+    /* room: maximum number of pieces; count: number of pieces stored so far; free: number of tokens
+     * that are missing until the row is full */
     uint32_t room, count, free;
 } packing;
 
@@ -66,8 +66,8 @@ static void put_pattern(const sgt_pack *p, packing *r, uint64_t epoch, uint64_t 
             put(p, r, epoch, item->size, item->before + k * item->count + i);
 }
 
-/* Return the index of the first document in the remainder that is preceded by at least `tokens`
- * tokens. If there is none, return rest_count + 1. */
+/* Return the index of the first document in the remainder that begins at its token `tokens` or
+ * later. If there is none, return rest_count + 1. */
 static uint64_t rest_behind(const sgt_pack *p, uint64_t tokens)
 {
     return tokens ? sgt_last_up_to(p->rest_before, 1, p->rest_count + 1, tokens - 1) + 1 : 0;
@@ -86,9 +86,9 @@ static void put_rest(const sgt_pack *p, packing *r, uint64_t epoch, uint32_t ope
     }
 }
 
-/* Return the epoch of row *row of the run. Set *row to the row's index within that epoch. Set *open
- * to the number of tokens that the last row of the previous epoch takes from the beginning of this
- * epoch's remainder. */
+/* Return the epoch that row *row of the run belongs to. Set *row to the row's index within that
+ * epoch. The previous epoch's last row may have taken tokens from the beginning of this epoch's
+ * remainder; set *open to their number. */
 static uint64_t epoch_of(const sgt_pack *p, uint64_t *row, uint32_t *open)
 {
     uint64_t before = p->epochs[p->again].rows, all = p->epochs[p->epoch_count].rows, rounds = 0;
@@ -117,19 +117,20 @@ uint64_t sgt_pack_epoch_rows(const sgt_pack *p) { return p->epochs[1].rows; }
 
 /* ---- making the plan ----
  *
- * The pattern depends only on the number of documents of each size. Consecutive rows have documents
- * of the same sizes until too few documents of one of these sizes are left. Such equal rows are
- * made together, as one run. After a run, at least one size has no documents left, or fewer than
- * one of its rows takes. So there are at most a few times T runs, however many documents the set
+ * The pattern depends only on how many documents there are of each size. After a row is made, the
+ * next row takes documents of the same sizes, as long as enough of them are left. Such equal rows
+ * form a run and are made together. A run ends when too few documents of at least one size are left
+ * for another equal row. So there are at most a few times T runs, however many documents the set
  * has. */
 
 typedef struct planner {
     sgt_pack *p;
     uint64_t *left; /* (most + 1): number of documents of each size that are not in a row yet */
-    /* (most + 1): links for largest_left. below[s] is s if documents of size s are left, else a
-     * smaller size; no size between the two has documents left */
+    /* (most + 1): below[s] is s if documents of size s are left. Otherwise it is a smaller size
+     * from which to search on: no size between it and s has documents left */
     uint32_t *below;
-    uint32_t least; /* lower bound of the sizes that have documents left */
+    /* where to begin the search for the smallest size left: no smaller size has documents left */
+    uint32_t least;
     size_t run_room, item_room;
 } planner;
 
@@ -147,8 +148,8 @@ static uint32_t size_of(const sgt_pack *p, uint64_t tokens)
     return tokens < p->width ? (uint32_t)tokens : p->width;
 }
 
-/* List the places of all documents in p->places, sorted by size, and count their tokens. Set
- * p->first[s] to the index of the first place of size s. */
+/* Store the identifiers of all documents in p->places, sorted by size, and count the documents'
+ * tokens. Set p->first[s] to the index in p->places of the first document of size s. */
 static int sort_documents(sgt_pack *p, const sgt_pack_source *from, const char *name,
                           sgt_error *err)
 {
@@ -162,8 +163,8 @@ static int sort_documents(sgt_pack *p, const sgt_pack_source *from, const char *
         first[size_of(p, tokens) + 1]++;
         if (size_of(p, tokens) > p->most) p->most = size_of(p, tokens);
     }
-    /* a row can be filled if all documents together have enough tokens, since a longer document is
-     * cropped */
+    /* If all documents together have enough tokens, at least one row can be filled: if the last
+     * document to enter it is too long, it is cropped. */
     if (p->tokens < p->width)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: its %" PRIu64 " documents have %" PRIu64
@@ -207,8 +208,8 @@ static void use(planner *w, uint32_t size, uint64_t documents)
 
 /* ---- the pattern ---- */
 
-/* Append a document of size `size` to the current row, whose items begin at index `first`. Returns
- * 0 if out of memory, else 1. */
+/* Append a document of size `size` to the row that is being made. The row's items begin at index
+ * `first` of p->items. Returns 0 if out of memory, else 1. */
 static int append_document(planner *w, uint64_t first, uint32_t size)
 {
     sgt_pack *p = w->p;
@@ -223,9 +224,9 @@ static int append_document(planner *w, uint64_t first, uint32_t size)
     return 1;
 }
 
-/* Fill one row, whose items begin at index `first`. Set *free_tokens to the number of tokens that
- * are missing because the documents have run out; 0: the row is full. Returns 0 if out of memory,
- * else 1. */
+/* Fill one row, whose items begin at index `first` of p->items. If the documents run out before the
+ * row is full, set *free_tokens to the number of missing tokens, else to 0. Returns 0 if out of
+ * memory, else 1. */
 static int fill_row(planner *w, uint64_t first, uint32_t *free_tokens)
 {
     for (*free_tokens = w->p->width; *free_tokens;) {
@@ -238,9 +239,10 @@ static int fill_row(planner *w, uint64_t first, uint32_t *free_tokens)
     return 1;
 }
 
-/* Repeat the row whose items begin at index `first` as long as enough documents are left. Return
- * the number of equal rows, at least 1. A row can have two items of the same size; then all
- * documents of some size between them have been used up, so the row is not repeated. */
+/* Make further rows equal to the row whose items begin at index `first`, as long as enough
+ * documents are left. Return the number of equal rows, including the first. (The row can have two
+ * items of the same size only if the documents of a size between them ran out. It then cannot be
+ * repeated, so counting each item separately is correct.) */
 static uint64_t repeat(planner *w, uint64_t first)
 {
     const sgt_pack_item *items = w->p->items;
@@ -253,8 +255,9 @@ static uint64_t repeat(planner *w, uint64_t first)
     return more + 1;
 }
 
-/* Make all rows of the pattern. Afterwards runs[run_count] marks the end of the full rows: its item
- * is the first item of the unfinished row. Returns 0 if out of memory, else 1. */
+/* Make all rows of the pattern. Afterwards runs[run_count], which is not a run, marks the end of
+ * the full rows: its `item` is the index at which the items of the unfinished row begin, if there
+ * is one. Returns 0 if out of memory, else 1. */
 static int make_pattern(planner *w)
 {
     sgt_pack *p = w->p;
@@ -304,8 +307,9 @@ static int make_rest(sgt_pack *p)
     return 1;
 }
 
-/* Return the number of rows that begin in an epoch's remainder. Its first *open tokens belong to
- * the last row of the previous epoch. Set *open to the corresponding number of the next epoch. */
+/* Return the number of rows that begin in an epoch's remainder. On entry, *open is the number of
+ * tokens at the beginning of the remainder that belong to the last row of the previous epoch. On
+ * return, it is that number for the next epoch. */
 static uint64_t follow(const sgt_pack *p, uint32_t *open)
 {
     uint64_t rows = 0, end = p->rest_before[p->rest_count], at = rest_behind(p, *open);
@@ -318,8 +322,9 @@ static uint64_t follow(const sgt_pack *p, uint32_t *open)
     return rows;
 }
 
-/* List epochs until an epoch has the same `open` as an earlier one, from which the sequence
- * repeats. Return 0 if out of memory, else 1. */
+/* List epochs until one has the same `open` as an earlier epoch. From there on the sequence
+ * repeats, since the rows of an epoch depend only on its `open`. Return 0 if out of memory, else
+ * 1. */
 static int list_epochs(sgt_pack *p)
 {
     size_t room = 0;
@@ -369,7 +374,8 @@ int sgt_pack_init(sgt_pack *p, uint32_t seq, const sgt_pack_source *from, const 
         sgt_pack_free(p);
         return rc;
     }
-    /* exclude the tokens that the last row of epoch 0 takes from epoch 1 */
+    /* The last row of epoch 0 may end with tokens of epoch 1. These do not count as tokens of the
+     * first epoch. */
     p->kept = sgt_pack_epoch_rows(p) * p->width - p->epochs[1].open;
     return SGT_OK;
 }

@@ -50,9 +50,10 @@
 #include "loader/base/error.h"
 #include "loader/sample/sampler.h"
 
-/* The documents of a set, numbered first ... first + count - 1. The function `at` sets *tokens to
- * the length of document n, at least 1, and *place to any number that identifies the document for
- * the caller. sgt_pack_init calls it twice for each document, in ascending order. */
+/* The documents of a set, numbered first ... first + count - 1. at(ctx, n, ...) sets *tokens to the
+ * length of document n, at least 1. It sets *place to a number by which the caller recognizes the
+ * document; sgt_pack does not interpret it. sgt_pack_init calls `at` twice for each document, in
+ * ascending order. */
 typedef struct sgt_pack_source {
     uint64_t count;
     void (*at)(void *ctx, uint64_t n, uint64_t *place, uint64_t *tokens);
@@ -67,21 +68,23 @@ typedef struct sgt_pack_piece {
     uint32_t tokens;
 } sgt_pack_piece;
 
-/* A run: consecutive rows of the pattern that have documents of the same sizes. row: index of its
- * first row; item: index of its first item. Its items end where the items of the next run begin. */
+/* A run: consecutive rows of the pattern, all with documents of the same sizes. row: index of the
+ * run's first row; item: index of the run's first item. The run's items end where those of the next
+ * run begin. */
 typedef struct sgt_pack_run {
     uint64_t row, item;
 } sgt_pack_run;
 
-/* An item of a run: each row of the run has `count` documents of size `size`. In row k of the run,
- * these are the documents before + k * count ... before + (k + 1) * count - 1 of that size. */
+/* An item of a run: `count` documents of size `size`, which each row of the run has. Documents of
+ * one size are numbered in the order in which the pattern takes them. Row k of the run takes
+ * numbers before + k * count ... before + (k + 1) * count - 1. */
 typedef struct sgt_pack_item {
     uint64_t before;
     uint32_t size, count;
 } sgt_pack_item;
 
-/* An epoch. rows: number of rows in all earlier epochs; open: number of tokens that the last of
- * these rows takes from this epoch. */
+/* An epoch. rows: number of rows in all earlier epochs; open: number of tokens of this epoch's
+ * remainder that are already in the last of those rows. */
 typedef struct sgt_pack_epoch {
     uint64_t rows;
     uint32_t open;
@@ -93,21 +96,23 @@ typedef struct sgt_pack {
     uint32_t most;   /* largest size */
     uint64_t count;  /* number of documents */
     uint64_t tokens; /* number of tokens in all documents, before cropping */
-    uint64_t kept;   /* number of tokens that are in rows of the first epoch */
+    uint64_t kept;   /* number of tokens of the first epoch that are in rows of that epoch */
     uint64_t *first; /* (width + 2): index in `places` of the first document of each size */
     uint64_t *places;
     uint64_t rows; /* F */
     sgt_pack_run *runs;
     sgt_pack_item *items;
     uint64_t run_count, item_count;
-    /* (rest_count): the documents of the remainder, each as an index among the documents of its
-     * size */
+    /* (rest_count): the documents of the remainder. Each is identified by its number among the
+     * documents of its size, as in sgt_pack_item */
     uint64_t *rest;
-    /* (rest_count + 1): sum of the sizes of the earlier documents in the remainder */
+    /* (rest_count + 1): for each document of the remainder, sum of the sizes of the documents
+     * before it; the last element is the sum of all */
     uint64_t *rest_before;
     uint64_t rest_count;
-    /* (epoch_count + 1): all epochs up to the first one whose `open` equals that of an earlier
-     * epoch. `again` is the index of that earlier epoch, from which the sequence repeats */
+    /* (epoch_count + 1): epochs 0 ... epoch_count. The last one is the first whose `open` equals
+     * that of an earlier epoch, so it and the following epochs repeat the sequence that begins with
+     * that earlier epoch. Its index is `again` */
     sgt_pack_epoch *epochs;
     uint64_t epoch_count, again;
 } sgt_pack;
@@ -121,9 +126,9 @@ void sgt_pack_free(sgt_pack *p);
 /* Return the number of rows in the first epoch. Later epochs may have one row more or less. */
 uint64_t sgt_pack_epoch_rows(const sgt_pack *p);
 
-/* A cache of permutations, so that they are not computed for every document. Each thread has its
- * own array of SGT_PACK_KEPT elements, zeroed at first. Element i holds the permutation of the last
- * used size s with s mod SGT_PACK_KEPT = i. */
+/* A cache of permutations, so that they are not computed anew for every document. Each thread has
+ * its own array of SGT_PACK_KEPT elements, zeroed at first. The permutation for size s is cached in
+ * element s mod SGT_PACK_KEPT, where it replaces that of any other size. */
 #define SGT_PACK_KEPT 1024u
 typedef struct sgt_pack_memo {
     const sgt_pack *of; /* NULL: none */

@@ -9,7 +9,8 @@
 #include "loader/base/search.h"
 #include "loader/sample/draws.h"
 
-/* the argument `purpose` of draw; random numbers for different purposes are independent */
+/* values of draw's argument `purpose`, each for a different kind of random number, so that the
+ * kinds are independent of each other */
 enum { RANDOM = 1, ORDER, PHASE, SHORT, BLOCKS, POOL };
 
 static uint64_t draw(const sgt_sampler *s, unsigned purpose, uint64_t a, uint64_t b)
@@ -66,8 +67,8 @@ static uint32_t phases_of(uint64_t tokens, uint32_t seq)
     return room < seq ? (uint32_t)room + 1 : seq;
 }
 
-/* Return the number of windows in a shard of n tokens. For samplings documents and packed, this is
- * n itself, the number of documents. */
+/* Return the number of windows in a shard of n tokens. For samplings documents and packed, n is a
+ * number of documents and is returned as it is. */
 static uint64_t windows_of(const sgt_sampler *s, uint64_t n)
 {
     if (sgt_sampling_of_documents(s->sampling)) return n;
@@ -107,9 +108,9 @@ void sgt_sampler_free(sgt_sampler *s)
     *s = (sgt_sampler){0};
 }
 
-/* Return the window that begins at item `item`. Items are possible starts, windows or documents,
- * numbered across all shards as in s->before. Consecutive items of a shard are `each` tokens
- * apart. */
+/* Return the window that begins at item `item`. What an item is depends on the sampling: a possible
+ * first token, a window or a document. Items are counted through all shards as in s->before. In a
+ * shard, item k begins at offset k * each. */
 static sgt_window window_of(const sgt_sampler *s, uint64_t item, uint64_t each)
 {
     uint32_t shard = (uint32_t)sgt_last_up_to(s->before, 1, s->shards, item);
@@ -130,16 +131,17 @@ uint64_t sgt_sampler_blocks(const sgt_sampler *s)
     return s->windows / K + (s->windows % K != 0);
 }
 
-/* Return the number of windows in the first `place` blocks of the epoch's order of blocks. */
+/* In each epoch, the blocks are drawn in a different order. Return the number of windows in the
+ * first `place` blocks of this epoch's order. */
 static uint64_t block_start(const sgt_sampler *s, const sgt_sampler_memo *m, uint64_t place)
 {
     uint64_t K = sgt_sampler_block_windows(s);
     return place > m->short_at ? place * K - (K - s->windows % K) : place * K;
 }
 
-/* Return the place, in the epoch's order of blocks, of the block that contains window `at` of the
- * epoch. The computation assumes that all blocks have K windows, and then corrects for the short
- * block. */
+/* Window `at` of the epoch (in the order of blocks) is in some block. Return that block's index in
+ * this epoch's order of blocks. If all blocks had K windows, the index would be at / K; windows
+ * after the short block need a correction. */
 static uint64_t place_of(const sgt_sampler *s, const sgt_sampler_memo *m, uint64_t at)
 {
     uint64_t K = sgt_sampler_block_windows(s), rest = s->windows % K;
@@ -147,16 +149,15 @@ static uint64_t place_of(const sgt_sampler *s, const sgt_sampler_memo *m, uint64
     return (behind ? at + K - rest : at) / K;
 }
 
-/* Return the number of a block in the order of the set, given its place in the epoch's order of
- * blocks. */
+/* Return which block of the set comes at index `place` in this epoch's order of blocks. */
 static uint64_t block_at(const sgt_sampler *s, const sgt_sampler_memo *m, uint64_t place)
 {
     if (place == m->short_at) return sgt_sampler_blocks(s) - 1;
     return sgt_permute(&m->order, place - (place > m->short_at));
 }
 
-/* Prepare m for the pool that contains window i of the epoch. Return the index in the epoch of the
- * pool's first window. */
+/* Set up m->within, the order of windows, for the pool that contains window i of the epoch. Return
+ * the first window of that pool, as an index in the epoch. */
 static uint64_t ready_pool(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t i)
 {
     uint64_t blocks = sgt_sampler_blocks(s);
@@ -188,17 +189,18 @@ static void begin_epoch(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t epoc
 enum { ROWS = 64 };
 _Static_assert(ROWS % SGT_DRAWS_WIDTH == 0, "whole vectors");
 
-/* Rows of one epoch, or for sampling `block` of one pool, that are computed together. at[]: indices
- * of the rows from the start of the epoch or pool, which are transformed step by step into window
- * numbers. Arrays are computed in whole vectors; elements from n on are not used. */
+/* Rows that are computed together. All are in the same epoch or, for sampling `block`, in the same
+ * pool. at[] first holds each row's index in the epoch or pool; the functions below transform it in
+ * place until it holds the row's window number. Arrays are computed in whole vectors, so elements
+ * from n on hold unused values. */
 typedef struct rows {
     uint64_t at[ROWS], lo[ROWS], hi[ROWS], u[ROWS];
-    uint32_t n, wide; /* number of rows; n rounded up to whole vectors */
-    uint64_t start;   /* for sampling `block`: index in the epoch of the pool's first window */
+    uint32_t n, wide; /* n: number of rows; wide: n rounded up to whole vectors */
+    uint64_t start;   /* for sampling `block`: first window of the pool, as an index in the epoch */
 } rows;
 
-/* Store in r the first rows of row[n] that are in the range begin ... begin + last, at most ROWS of
- * them. */
+/* Take rows from the beginning of row[n] into r, as long as they are in the range begin ... begin +
+ * last, and at most ROWS of them. Store their indices relative to `begin`. */
 static void init_rows(rows *r, const uint64_t *row, uint32_t n, uint64_t begin, uint64_t last)
 {
     for (r->n = 0; r->n < n && r->n < ROWS && row[r->n] - begin <= last; r->n++)
@@ -214,7 +216,8 @@ static void permute_rows(rows *r, const sgt_permutation *p)
         while (r->at[k] >= p->n) r->at[k] = sgt_permute_once(p, r->at[k]);
 }
 
-/* Set windows[k] to window number r->at[k], moved by the phase of its shard in this epoch. */
+/* Set windows[k] to window number r->at[k] of the set. Its offset is moved by the random phase that
+ * its shard has in this epoch. */
 static void phase_rows(const sgt_sampler *s, uint64_t epoch, rows *r, sgt_window *windows)
 {
     for (uint32_t k = 0; k < r->wide; k++) {
@@ -284,9 +287,9 @@ static void draw_packed(const sgt_sampler *s, sgt_sampler_memo *m, rows *r, sgt_
     for (uint32_t k = 0; k < r->n; k++) windows[k] = (sgt_window){.offset = r->at[k]};
 }
 
-/* Functions for the samplings, in the order of the enum sgt_sampling. `draw` turns row indices into
- * windows. If has_epochs is 1, all rows of a call are in one epoch and are numbered from its start.
- * Otherwise rows are numbered from the start of the run. */
+/* Functions for the samplings, in the order of the enum sgt_sampling. `draw` turns the row indices
+ * in *r into windows. If has_epochs is 1, all rows of one call of `draw` are in the same epoch, and
+ * their indices begin at 0 in that epoch. Otherwise the indices are those of the run. */
 static const struct {
     void (*draw)(const sgt_sampler *s, sgt_sampler_memo *m, rows *r, sgt_window *windows);
     int has_epochs;

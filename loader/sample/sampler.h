@@ -81,13 +81,13 @@ typedef struct sgt_window {
     uint32_t shard;
     uint64_t offset; /* in tokens */
     uint32_t tokens; /* length in tokens: T+1, or less for documents and pieces of documents */
-    /* for sampling `block`: place of the window's block in the order of blocks, counted across all
-     * epochs. For pieces of documents: flags of batch.c */
+    /* for sampling `block`: index of the window's block in the order in which blocks are drawn,
+     * counted through all epochs. For pieces of documents: flags of batch.c */
     uint64_t block;
 } sgt_window;
 
-/* An extent: the tokens of consecutive windows in one shard, as an offset and a number of
- * tokens. */
+/* An extent: a contiguous range of tokens in one shard, which covers consecutive windows. offset:
+ * first token; tokens: length. */
 typedef struct sgt_extent {
     uint32_t shard;
     uint64_t offset, tokens;
@@ -110,16 +110,17 @@ typedef struct sgt_sampler {
     uint32_t seq; /* T */
     uint32_t shards;
     uint32_t first; /* index of this sampler's first shard among the shards of all sets */
-    /* number of windows in an epoch; for `random`, the same number as for `shuffle`; for
-     * `documents`, the number of documents; for `packed`, the rows of the first epoch */
+    /* number of rows in an epoch. This is the number of windows or, for `documents`, of documents;
+     * for `packed`, the number of rows in the first epoch. `random` has no epochs, but has the same
+     * number here as `shuffle` */
     uint64_t windows;
-    /* (shards + 1): number of items in all earlier shards. Items are possible starts for `random`,
-     * else windows or documents */
+    /* (shards + 1): for each shard, number of items in the shards before it. Items are what rows
+     * are drawn from: possible first tokens for `random`, otherwise windows or documents */
     uint64_t *before;
     /* (shards), for shuffle and block: number of possible values of phase(e, s) */
     uint32_t *phases;
-    /* SGT_BLOCK_TOKENS and SGT_POOL_BLOCKS, which tests may lower before the first window is
-     * drawn */
+    /* the constants SGT_BLOCK_TOKENS and SGT_POOL_BLOCKS; tests may set smaller values before the
+     * first window is drawn */
     uint32_t block_tokens, pool_blocks;
 } sgt_sampler;
 
@@ -128,19 +129,21 @@ typedef struct sgt_sampler {
 typedef struct sgt_sampler_memo {
     int ready;
     uint64_t epoch;
-    /* order of the windows (shuffle), documents (documents) or whole blocks (block) */
+    /* this epoch's order of windows (shuffle), documents (documents), or blocks except the short
+     * one (block) */
     sgt_permutation order;
-    /* for sampling block: place of the short block; UINT64_MAX: all blocks are whole */
+    /* for sampling block: index of the short block in this epoch's order of blocks; UINT64_MAX:
+     * there is no short block */
     uint64_t short_at;
     /* for sampling block: index of the pool for which `within` is valid; UINT64_MAX: none */
     uint64_t pool;
     sgt_permutation within;
 } sgt_sampler_memo;
 
-/* Initialise s. `tokens` has one number for each shard: its tokens, which must be more than seq.
- * For `documents` it is the number of documents that begin in the shard, and the sum must be at
- * least 1. For `packed` only the sum matters, which is the number of rows in the first epoch.
- * Returns SGT_EUSAGE if there are more than 2^63 windows. */
+/* Initialise s. `tokens` has one element for each shard: its number of tokens, which must be more
+ * than seq. For `documents` the element is the number of documents that begin in the shard, and the
+ * sum of all elements must be at least 1. For `packed` only the sum matters, which must be the
+ * number of rows in the first epoch. Returns SGT_EUSAGE if there are more than 2^63 windows. */
 int sgt_sampler_init(sgt_sampler *s, sgt_sampling sampling, uint64_t seed, uint32_t seq,
                      const uint64_t *tokens, uint32_t shards, sgt_error *err);
 void sgt_sampler_free(sgt_sampler *s);

@@ -38,7 +38,8 @@ int sgt_index_read(uint64_t **starts, size_t *count, const char *path, uint64_t 
 {
     char *bytes;
     size_t n;
-    /* an .idx file has 8 bytes per document, and there are at most as many documents as tokens */
+    /* The limit is 8 bytes per token: an .idx file has 8 bytes per document, and each document has
+     * at least one token. */
     int rc = sgt_file_get(&bytes, &n, path, 8 * (size_t)tokens, err);
     if (rc < 0) return rc;
     uint64_t *at = (uint64_t *)(void *)bytes; /* aligned, because it comes from malloc */
@@ -161,8 +162,8 @@ sgt_window sgt_documents_window(const sgt_documents *d, const sgt_set *set, cons
 }
 
 /* Store in `starts` the index of each of the n tokens that equals `id`, and return the number of
- * matches. To avoid a branch that would often be mispredicted, every index is written, and the next
- * one overwrites it if the token did not match. */
+ * matches. The loop has no branch on a match, which would often be mispredicted. Instead it stores
+ * every index, and overwrites it with the next one if the token did not match. */
 static inline uint32_t find_ids(const void *tokens, size_t width, uint32_t n, uint32_t id,
                                 uint32_t *starts)
 {

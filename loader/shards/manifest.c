@@ -18,12 +18,15 @@
 #define VERSION 1
 /* maximum size in bytes of a manifest; a set of a million shards needs 130 MB */
 #define MAX_BYTES ((size_t)1 << 30)
-/* minimum average size in bytes of a JSON value in a manifest. sgt writes 21 bytes per value, which
- * is 13 if white space is removed */
+/* minimum size in bytes that a manifest's text must have per JSON value, on average, so that a
+ * small file cannot take much memory. sgt itself writes 21 bytes per value, or 13 without white
+ * space */
 #define FEWEST_BYTES 12
-/* number of JSON values that a manifest may have regardless of its size */
+/* number of JSON values that any manifest may have, even if its text has fewer than FEWEST_BYTES
+ * per value */
 #define SOME_VALUES 65536
-/* maximum number of tokens in a file without a header, which is 2^61 bytes */
+/* maximum number of tokens in a shard without a header; with 2-byte ids such a file has 2^61
+ * bytes */
 #define MOST_TOKENS (UINT64_C(1) << 60)
 
 /* type of a field, in JSON and in the C struct */

@@ -29,8 +29,8 @@ typedef struct sgt_manifest {
     uint64_t tokens, documents, bytes, files; /* totals of all splits */
     /* number of ill-formed UTF-8 sequences (maximal subparts) in the input */
     uint64_t invalid_utf8;
-    /* number of JSONL lines left out as invalid; number of lone surrogates in JSONL. A number that
-     * is 0 is not written */
+    /* bad_lines: number of JSONL lines left out as invalid; lone_surrogates: number of unpaired
+     * UTF-16 surrogates in JSONL strings. Both are left out of the file if they are 0 */
     uint64_t bad_lines, lone_surrogates;
     uint64_t duplicates; /* number of documents left out as duplicates; not written if 0 */
     /* how often the name of the end-of-text token occurs in the text, where it is tokenized as
@@ -41,9 +41,9 @@ typedef struct sgt_manifest {
     /* positions of the first ill-formed UTF-8 sequences, as the text of a JSON array of {path,
      * offset}; NULL: none */
     char *invalid;
-    /* Set by sgt_manifest_read, from the option `shards` that was used. foreign: 1 if the shards
-     * are in a different trainer's format, which has no header; raw: 1 if there are no .idx files
-     * either */
+    /* Set by sgt_manifest_read, which derives them from the recorded option `shards`. foreign: 1 if
+     * the shards are in a different trainer's format, which has no header; raw: 1 if they also have
+     * no .idx files */
     int foreign, raw;
     uint64_t hash; /* XXH3-64 hash of the manifest's bytes; set by sgt_manifest_read */
 } sgt_manifest;

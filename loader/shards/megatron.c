@@ -157,8 +157,8 @@ static int check_sequences(const megatron_index *x, uint64_t size, sgt_error *er
 static int list_documents(const megatron_index *x, uint64_t size, uint64_t *starts, size_t *count,
                           sgt_error *err)
 {
-    /* the previous bound (index of a sequence), and the byte of the .bin file at which that
-     * sequence begins */
+    /* last: previous entry, which is the index of the sequence that begins the current document;
+     * from: byte of the .bin file at which that sequence begins */
     uint64_t last = 0, from = 0;
     for (uint64_t i = 0; i < x->entries; i++) {
         uint64_t bound = get64(x->bytes + x->bounds + 8 * i);

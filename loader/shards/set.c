@@ -37,7 +37,8 @@ static const char *find_word(const char *name, const char *word)
     return NULL;
 }
 
-/* Return whether `word` occurs in the file name as a word, at its beginning or after "_". */
+/* Return whether the file name contains `word` as a word: it comes first or after "_", and is
+ * followed by "_" or ".". */
 static int has_word(const char *name, const char *word)
 {
     size_t w = strlen(word);
@@ -185,8 +186,8 @@ static int add_listed(sgt_set *s, const char *folder, const char *split, int raw
     return rc;
 }
 
-/* Fail if the shards from index `first` on have names that differ before the split: they then
- * belong to different sets. */
+/* The names of these shards, from index `first` on, have the form NAME_SPLIT. Fail unless NAME is
+ * the same in all of them: otherwise they belong to different sets. */
 static int one_name(const sgt_set *s, uint32_t first, const char *folder, const char *split,
                     sgt_error *err)
 {
@@ -325,8 +326,10 @@ int sgt_set_check_alike(sgt_set *s, sgt_error *err)
     return rc;
 }
 
-/* Check that all shards are compatible. Set s->vocab, the exclusive upper bound of ids, to the
- * smallest of the vocabulary sizes in the headers and the caller's option `asked`. */
+/* Check that all shards are compatible. Lower s->vocab, the exclusive upper bound of ids, to the
+ * vocabulary size of the set opened last: the size in a shard's header or the caller's option
+ * `asked`, whichever is smaller. If neither states a size, use the bound that follows from the
+ * width of ids. */
 static int decide_vocabulary(sgt_set *s, uint32_t asked, sgt_error *err)
 {
     const int rc = sgt_set_check_alike(s, err);
@@ -403,8 +406,8 @@ int sgt_set_open(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_
         rc = sgt_fail(err, SGT_EFORMAT,
                       "%s: no %s shards in it, %s_*.bin (sgt-tokenize%s makes them)", path,
                       o->split, o->split, strcmp(o->split, "val") ? "" : " --split 5%");
-    /* give no notice for validation shards: a run opens them after the training shards, which are
-     * of the same kind and have given it */
+    /* Give no notice for validation shards. A run opens them after the training shards, which have
+     * the same format and for which the notice has been given. */
     if (rc == SGT_OK && folder && s->shards[s->first].raw < 0 && strcmp(o->split, "val") != 0 &&
         s->shards[s->first].head.format == SGT_SHARD_RAW)
         sgt_say(&o->notice, "%s has no header: read as nanoGPT's, 16-bit ids",

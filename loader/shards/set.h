@@ -24,10 +24,13 @@ typedef struct sgt_set_shard {
     /* end-of-text id, which separates documents, from the header or the manifest. If neither states
      * it: GPT-2's id if ids have 2 bytes, SGT_NO_ID if they have 4 bytes */
     uint32_t eot;
-    /* status of the file when it was opened: its identity and modification time */
+    /* status of the file when the set was opened, to detect later that it was replaced or
+     * modified */
     struct stat file;
-    uint32_t set;   /* index of the loader's set that the shard belongs to */
-    int raw;        /* argument `raw` with which sgt_shard_open opens the shard again */
+    /* index of the set to which the shard belongs, if the loader has several sets */
+    uint32_t set;
+    /* value to pass as the argument `raw` when the shard is opened again by sgt_shard_open */
+    int raw;
     uint64_t index; /* hash of Megatron-LM's .idx */
     char *damage;   /* in a survey: message about the shard's damage; NULL: no damage found */
 } sgt_set_shard;
@@ -138,10 +141,10 @@ typedef struct sgt_documents {
 int sgt_documents_find(sgt_documents *d, const sgt_set *set, int look, sgt_error *err);
 void sgt_documents_free(sgt_documents *d); /* frees all but `count` */
 
-/* Find the document starts within window *w of one shard. Store their offsets from the window's
- * first token in `starts`, which has room for w->tokens offsets, and return their number. `tokens`
- * are the window's ids, of `width` bytes each. If the starts of the shard are unknown, they are the
- * ids equal to `eot`. */
+/* Find the documents that begin within window *w of one shard. Store in `starts` the position of
+ * each such beginning, relative to the window's first token, and return their number. `starts` has
+ * room for w->tokens elements. `tokens` are the window's ids, of `width` bytes each. If *d does not
+ * know where the shard's documents begin, they begin at the ids equal to `eot`. */
 uint32_t sgt_documents_within(const sgt_documents *d, const sgt_window *w, const void *tokens,
                               size_t width, uint32_t eot, uint32_t *starts);
 
@@ -154,9 +157,9 @@ char *sgt_index_path(char path[SGT_PATH], const char *shard);
 int sgt_index_read(uint64_t **starts, size_t *count, const char *path, uint64_t tokens,
                    uint64_t documents, sgt_error *err);
 
-/* Return the position and the length of a document, which is number w->offset (from 0) of those
- * that begin in shard w->shard. The length is at most `most` tokens. The document may continue in
- * later shards of its set. */
+/* Find a document and return it as a window: its shard, first token and length. The document is
+ * number w->offset (from 0) among those that begin in shard w->shard. The length is limited to
+ * `most` tokens. It includes tokens in later shards of the set if the document continues there. */
 sgt_window sgt_documents_window(const sgt_documents *d, const sgt_set *set, const sgt_window *w,
                                 uint32_t most);
 

@@ -18,14 +18,16 @@
 
 #define REVISION 1
 #define OWN_WORDS 10 /* number of 32-bit words in the header that may be nonzero */
-/* minimum size in bytes for telling text from tokens; a shorter *.bin file is assumed to hold
- * tokens */
+/* size in bytes below which a *.bin file without a header is assumed to hold tokens, because it is
+ * too short to be recognized as text */
 #define LEAST_TEXT 64
 /* number of bytes at the beginning of a file without a header that are examined */
 #define SAMPLE ((size_t)16384)
-#define LEAST_WIDE 16 /* minimum evidence, in words, for telling 32-bit ids from 16-bit ids */
-/* bytes per read of sgt_shard_verify, so few that they are still in the L2 cache when they are
- * checked */
+/* number of 16-bit words that must look like the low half of a 32-bit id before a file counts as
+ * having 32-bit ids (width_of) */
+#define LEAST_WIDE 16
+/* bytes per read of sgt_shard_verify: small enough that the data is still in the L2 cache when it
+ * is checked */
 #define VERIFY_BYTES ((size_t)1 << 18)
 /* bytes per readahead request of sgt_shard_verify */
 #define VERIFY_AHEAD ((uint64_t)8 << 20)
@@ -56,15 +58,16 @@ void sgt_shard_pack(uint8_t bytes[SGT_SHARD_HEADER], const sgt_shard_header *h)
 
 static uint16_t get16(const uint8_t *p) { return (uint16_t)(p[0] | p[1] << 8); }
 
-/* Return the width in bits of the numbers in a file without a header, which begins with head[n] and
- * has `size` bytes. This is 16, unless the 16-bit words cannot be ids; then it is 32 or 64.
+/* Return the width in bits of the ids in a file without a header, which begins with head[n] and has
+ * `size` bytes. The result is 16, unless the file's 16-bit words cannot be ids of that width; then
+ * it is 32 or 64.
  *
  * In a file of 16-bit ids, words at odd and even positions have the same distribution. In a file of
- * 32-bit ids, the words at odd positions are the high halves of ids. They are below 16, because no
- * vocabulary has more than 2^20 ids. At least an eighth of them are 0, because frequent ids are
- * small. The even words vary: at least LEAST_WIDE of them are above all odd words and differ from
- * the even word before. (Text like "red, green, blue" may have odd words that are all 11, a
- * comma.) */
+ * 32-bit ids, the words at odd positions are the high halves of ids, for which three tests are
+ * made. They are below 16, because no vocabulary has more than 2^20 ids. At least an eighth of them
+ * are 0, because frequent ids are small. And the even words vary: at least LEAST_WIDE of them are
+ * greater than every odd word, and differ from the even word before. (This last test excludes text
+ * like "red, green, blue", whose odd words may all be 11, a comma.) */
 static int width_of(const uint8_t *head, size_t n, uint64_t size)
 {
     size_t pairs = n / 4, zeros = 0, varied = 0, long_zeros = 0;
@@ -98,10 +101,10 @@ int sgt_shard_is_bin(const char *path)
     return n > 4 && !strcmp(path + n - 4, ".bin");
 }
 
-/* Return SGT_EFORMAT if a file that begins with head[n] cannot hold 16-bit tokens. Files of tokens
- * do not look like text: the most frequent ids are small, so their high bytes are control
- * characters. But tokens with ids below 256 look like UTF-16. So UTF-16 is only detected in files
- * whose names do not end in .bin. */
+/* Return SGT_EFORMAT if a file that begins with head[n] cannot hold 16-bit tokens, because it looks
+ * like text or has a known format. A file of tokens does not look like text: the most frequent ids
+ * are small, so their high bytes are control characters. But a file of ids below 256 looks like
+ * UTF-16. So UTF-16 is not detected in a file whose name ends in .bin. */
 static int check_tokens(const uint8_t *head, size_t n, uint64_t size, const char *path,
                         sgt_error *err)
 {
@@ -128,8 +131,8 @@ static int check_tokens(const uint8_t *head, size_t n, uint64_t size, const char
 }
 
 /* Return SGT_EUNSUPPORTED if a file without a header, which begins with head[n], seems to have ids
- * wider than `bits` bits. If `bits` is 32, do the same if an id is SGT_MOST_IDS or more, since the
- * ids are then probably narrower. */
+ * wider than `bits` bits. Also return it if `bits` is 32 and an id is SGT_MOST_IDS or more: no
+ * vocabulary has such an id, so the file probably has 16-bit ids. */
 static int check_width(const uint8_t *head, size_t n, uint64_t size, int bits, const char *path,
                        sgt_error *err)
 {

@@ -35,7 +35,8 @@ extern "C" {
 #define SGT_SHARD_WIDE_MAGIC 20240801 /* word 0 of files with 4-byte ids */
 #define SGT_SHARD_WIDE_VERSION 7
 #define SGT_SHARD_HEADER 1024 /* bytes */
-/* flag of the argument `raw` of sgt_shard_open: the manifest confirms this width of ids */
+/* flag to add to the argument `raw` of sgt_shard_open: the manifest states that ids have this
+ * width, so the check whether they look wider is skipped */
 #define SGT_SHARD_SURE 1
 #define SGT_SHARD_MAX_TOKENS 2147483647u
 
