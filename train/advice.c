@@ -26,13 +26,14 @@ sgt_lr_range sgt_advice_lr(uint64_t parameters)
     const sgt_lr_range *r = table, *last = r + sizeof table / sizeof *table - 1;
     const double p = (double)parameters;
     if (parameters < SGT_LR_SMALLEST) return small_range(parameters);
-    /* the size nearest by ratio changes at the geometric mean of two neighbouring sizes */
+    /* a model between two neighbouring sizes belongs to the nearer one by ratio; the border is the
+     * geometric mean of the two sizes */
     while (r < last && p * p > (double)r[0].parameters * (double)r[1].parameters) r++;
     return *r;
 }
 
-/* Return the factor by which the learning rate is multiplied if a step has fewer than `base` rows.
- * The factor is 1 for `base` rows or more. */
+/* Return the factor by which the learning rate must be multiplied if a step has `rows` rows and the
+ * rate was chosen for `base` rows. With at least `base` rows, the factor is 1. */
 static double few_rows(uint64_t rows, uint64_t base)
 {
     return rows < base ? pow((double)rows / (double)base, SGT_LR_ROWS_POWER) : 1;
@@ -48,7 +49,8 @@ double sgt_advice_auto_lr(uint64_t parameters, uint64_t rows, uint64_t base)
 const char *sgt_advice_lr_outside(char *buf, size_t n, uint64_t parameters, uint64_t rows,
                                   double lr)
 {
-    const uint64_t base = 64; /* rows per step for which the usual ranges were determined */
+    /* rows per step in the runs from which the usual ranges were derived */
+    const uint64_t base = 64;
     sgt_lr_range r = sgt_advice_lr(parameters);
     int below = lr < r.low * few_rows(rows, base) * (1 - 1e-9);
     if (!below && lr <= (rows > base ? sgt_advice_scale_lr(r.high, rows, base) : r.high))
@@ -124,8 +126,8 @@ static double median(double *of, uint64_t n)
     return of[n / 2];
 }
 
-/* Return the median of n consecutive values in `ring` (d->recent or d->norms), which end just
- * before the newest value. Copy these n values to `last`, in ascending order. */
+/* Return the median of the n values in `ring` (d->recent or d->norms) that precede the newest
+ * value. Also write these n values to `last`, in ascending order. */
 static double median_of_last(const sgt_diagnosis *d, const double *ring, double *last, uint64_t n)
 {
     for (uint64_t i = 0; i < n; i++) last[i] = ring[(d->seen - 2 - i) % SGT_SPIKE_STEPS];
@@ -140,13 +142,14 @@ static double mean_of_last(const sgt_diagnosis *d, uint64_t n)
     return sum / (double)n;
 }
 
-/* Update d->diverged. Noise must not count as divergence: the difference of two means of
- * SGT_MEAN_STEPS losses has a standard deviation of sqrt(2 / SGT_MEAN_STEPS) times that of a single
- * loss.
+/* Update d->diverged. The run diverges if the mean of the last SGT_MEAN_STEPS losses stays above
+ * d->start by more than noise explains. The margin for noise is sqrt(2 / SGT_MEAN_STEPS) times
+ * d->chance: the difference of two such means varies less than a single loss does, by this factor.
  *
- * d->start is the mean of the first SGT_MEAN_STEPS losses. If these losses rise already, d->start
- * is limited to the first loss plus a margin: a tenth of the first loss, or d->chance / 2 if that
- * is more, because a single loss is uncertain. */
+ * d->start is the mean of the first SGT_MEAN_STEPS losses. If the loss rises during these first
+ * steps, their mean would be too high. So d->start is at most the first loss plus a margin: a tenth
+ * of the first loss or, if that is more, d->chance / 2. The margin is needed because the first loss
+ * is a single, noisy value. */
 static void watch_start(sgt_diagnosis *d, uint64_t step, double loss)
 {
     if (d->seen == 1) d->first = loss;
@@ -160,11 +163,12 @@ static void watch_start(sgt_diagnosis *d, uint64_t step, double loss)
     d->diverged = d->above >= SGT_ABOVE_STEPS || (above && step == d->steps);
 }
 
-/* Estimate the standard deviation of the noise in the last SGT_SWING_STEPS losses, or in all losses
- * if there are fewer. If losses differ only by noise, the median difference between two of them is
- * .954 times the standard deviation. Return the smallest estimate over pairs of losses 1 to 4 steps
- * apart. So swings do not count as noise: a loss that swings is close to one of the four losses
- * before it. */
+/* Estimate the standard deviation of the noise in the last SGT_SWING_STEPS losses (or in all losses
+ * so far, if there are fewer). For losses that differ only by noise, the median distance between
+ * two of them is .954 times the standard deviation. This gives one estimate for losses 1 step
+ * apart, one for 2 steps apart, and so on up to SGT_NOISE_LAGS. Return the smallest of these
+ * estimates: a loss that swings up and down regularly is close to one of the losses before it, so
+ * at that distance the swings do not count as noise. */
 static double noise(const sgt_diagnosis *d)
 {
     double apart[SGT_SWING_STEPS], least = HUGE_VAL;
@@ -186,10 +190,11 @@ static void record_rise(sgt_diagnosis *d, double from, double to)
     d->rise = to - from;
 }
 
-/* Return whether the loss rose near the end of the warm-up by more than noise explains. The rise
- * must exceed six times the standard deviation expected for a step of this many tokens, and five
- * times the measured standard deviation. The rise itself increases the measured one for
- * SGT_SWING_STEPS steps, so each step tests again. */
+/* Return whether the loss rose near the end of the warm-up by more than noise explains. Two
+ * estimates of the noise are used: the standard deviation expected for a step of this many tokens,
+ * which the rise must exceed six times, and the deviation measured by noise(), which it must exceed
+ * five times. The rise itself makes the measured deviation larger for SGT_SWING_STEPS steps, so a
+ * recorded rise is tested again at each step. */
 static int rises(sgt_diagnosis *d, uint64_t step, double lr_now)
 {
     if (lr_now > d->lr_most) {
@@ -210,8 +215,9 @@ static int rises(sgt_diagnosis *d, uint64_t step, double lr_now)
     return d->rise > fmax(sqrt(2.0 / SGT_RISE_STEPS) * d->chance, 5 * noise(d));
 }
 
-/* Track the swings of the loss, from one extreme to the next, if they are larger than noise. Return
- * whether swings are so frequent that the loss oscillates. */
+/* Track the swings of the loss from one extreme (a high or a low) to the next, ignoring changes
+ * that noise explains. Return whether the loss oscillates: whether it has changed its direction 2 *
+ * SGT_SWINGS times within SGT_SWING_STEPS steps. */
 static int oscillates(sgt_diagnosis *d, uint64_t step, double loss)
 {
     const size_t n = sizeof d->turned / sizeof *d->turned;
@@ -229,10 +235,11 @@ static int oscillates(sgt_diagnosis *d, uint64_t step, double loss)
     return d->turns >= n && step - d->turned[d->turns % n] < SGT_SWING_STEPS;
 }
 
-/* Return whether `loss` is far above d->before, the median of the losses just before it. The
- * difference must exceed four times the standard deviation expected for a step of this many tokens.
- * It must exceed twice the range of those losses, which may fall or swing. It must also exceed the
- * measured noise, which is tested last because measuring takes longest. */
+/* Return whether `loss` is far above d->before, the median of the SGT_SPIKE_BEFORE losses that
+ * precede it. The distance must exceed four limits: SGT_SPIKE_PART of the median; four times the
+ * standard deviation expected for a step of this many tokens; twice the range of the preceding
+ * losses, which may fall or swing; and SGT_SPIKE_NOISE times the measured noise. The noise is tested
+ * last, because measuring it takes longest. */
 static int is_far_above(sgt_diagnosis *d, double loss)
 {
     double last[SGT_SPIKE_BEFORE];
@@ -242,10 +249,10 @@ static int is_far_above(sgt_diagnosis *d, double loss)
            loss > d->before + SGT_SPIKE_NOISE * noise(d);
 }
 
-/* Look for a spike among the first losses, once there are SGT_SPIKE_LEAST + 1 of them. The first
- * losses fall steeply, so the noise is estimated from the distance between each loss and the line
- * through its two neighbours. The median distance is .826 times the standard deviation. A spike is
- * a loss above both neighbours, or two such losses in a row. */
+/* Look for a spike among the first SGT_SPIKE_LEAST losses. They fall steeply, so each loss is
+ * compared with the middle of the line between its two neighbours. The median distance to these
+ * lines is .826 times the standard deviation of the noise. A spike is a loss above both of its
+ * neighbours, or two such losses in a row. */
 static int has_early_spike(sgt_diagnosis *d, uint64_t step)
 {
     double off[SGT_SPIKE_LEAST];
@@ -266,9 +273,10 @@ static int has_early_spike(sgt_diagnosis *d, uint64_t step)
     return 0;
 }
 
-/* Track a rise of the loss. Return whether a spike has just ended: the loss has fallen back by
- * three quarters of the rise, or the run has ended. A rise that lasts longer than SGT_SPIKE_LASTS
- * steps after its peak is not a spike, because the data may have changed. */
+/* Track a rise of the loss. Return whether a spike has just ended, which is so if the loss has lost
+ * three quarters of its rise, or if the peak is the last step of the run. If the loss has not
+ * fallen back SGT_SPIKE_LASTS steps after its peak, the rise is not a spike: the data may have
+ * changed. */
 static int was_spike(sgt_diagnosis *d, uint64_t step, double loss)
 {
     if (d->seen == SGT_SPIKE_LEAST + 1 && has_early_spike(d, step)) return 1;
@@ -288,7 +296,8 @@ static double norm_before_spike(const sgt_diagnosis *d, double grad_norm)
 {
     double last[SGT_SPIKE_STEPS];
     uint64_t n = d->seen < SGT_SPIKE_STEPS ? d->seen - 1 : SGT_SPIKE_STEPS - 1, below = 0;
-    /* count first: this shows without sorting, at most steps, that the norm is not a spike */
+    /* first count the norms that are far below grad_norm: at most steps, this shows without sorting
+     * that there is no spike */
     for (uint64_t i = 0; i < n; i++) below += grad_norm > SGT_SPIKE_NORM * d->norms[i];
     return n >= SGT_SPIKE_BEFORE && below > n / 2 ? median_of_last(d, d->norms, last, n) : 0;
 }
@@ -304,12 +313,14 @@ static double mean_of(const double *block, unsigned first, unsigned end, double 
     return sum / n;
 }
 
-/* Return the loss if it is flat, else 0. The loss is flat if the last half of all steps lowered it
- * by less than the fraction SGT_FLAT_PART, and if the error of that measurement is small enough. A
- * rising loss is not flat, and neither is a loss below half a nat, which cannot fall much further.
+/* Return the mean loss over the second half of all steps if the loss is flat, else 0. The loss is
+ * flat if the mean over that half differs from the mean over the quarter before it by less than
+ * SGT_FLAT_PART times the loss, and if the standard error of the difference is small enough. A loss
+ * below half a nat never counts as flat, because it cannot fall much further.
  *
- * Losses are averaged over blocks of steps. When all blocks are full, each pair of blocks is merged
- * and the block size doubles, so the blocks always cover all steps. */
+ * The means are computed from blocks, each of which holds the mean loss of block_steps steps. When
+ * all SGT_FLAT_BLOCKS blocks are full, each pair of blocks is merged and block_steps is doubled, so
+ * that the blocks always cover all steps of the run. */
 static double flat_loss(sgt_diagnosis *d, double loss)
 {
     double error2[2];
@@ -341,8 +352,9 @@ static int first_time(sgt_diagnosis *d, unsigned what, int there)
     return 1;
 }
 
-/* Return advice against the update of a spike at `step`. --skip-spikes begins only when it has seen
- * SGT_SPIKE_STEPS steps. */
+/* Return the advice that would have avoided the update of the spike at `step`. It includes
+ * --skip-spikes only after SGT_SPIKE_STEPS steps, because that option needs as many steps before it
+ * can detect a spike. */
 static const char *against_spike(uint64_t step)
 {
     return step > SGT_SPIKE_STEPS ? "a low --grad-clip limits such an update, and --skip-spikes 6 "
@@ -350,8 +362,9 @@ static const char *against_spike(uint64_t step)
                                   : "a low --grad-clip limits such an update";
 }
 
-/* A flat loss is reported only while the scheduled rate is near --lr. During the warm-up or the
- * decay, a flat loss does not show that --lr is wrong. */
+/* A flat loss is reported only while the scheduled learning rate is close to --lr. While the
+ * warm-up or the decay keeps the rate far below --lr, a flat loss does not show that --lr is
+ * wrong. */
 const char *sgt_diagnosis_step(sgt_diagnosis *d, char *buf, size_t n, uint64_t step, double loss,
                                double grad_norm, double lr_now)
 {

@@ -7,17 +7,19 @@
 
 /* The usual range of learning rates for one model size, with AdamW and 64 rows per step. */
 typedef struct sgt_lr_range {
-    /* Number of parameters of the published model to which the range belongs: the nearest by ratio.
-     * Below SGT_LR_SMALLEST parameters, the caller's own number. */
+    /* Number of parameters of the published model whose range this is. That model is the nearest to
+     * the caller's model by ratio of sizes. For a model below SGT_LR_SMALLEST parameters, whose
+     * range is computed, this is the caller's own number. */
     uint64_t parameters;
     double low, high;
-    /* the rate that --lr auto chooses with 64 rows per step: `low`, or more than `low` if the model
-     * has fewer than SGT_LR_SMALLEST parameters */
+    /* the learning rate that --lr auto chooses with 64 rows per step: equal to `low` for models of
+     * at least SGT_LR_SMALLEST parameters, higher than `low` for smaller models */
     double chosen;
 } sgt_lr_range;
 
 #define SGT_LR_SMALLEST 124000000 /* number of parameters of the smallest published model */
-/* maximum of the rate that --lr auto chooses, and of the usual range of small models */
+/* upper limit of the rate that --lr auto chooses, and of the upper end of small models' usual
+ * range */
 #define SGT_LR_MOST 0.01
 
 /* Return the range for a model of this size. For SGT_LR_SMALLEST or more parameters, the range
@@ -26,17 +28,19 @@ typedef struct sgt_lr_range {
  * parameters, the chosen rate is proportional to sqrt(r), and the upper end of the range to r. */
 sgt_lr_range sgt_advice_lr(uint64_t parameters);
 
-/* Return the learning rate that --lr auto chooses for `rows` rows per step. With `base` rows it is
- * the `chosen` rate of sgt_advice_lr. With more rows, that rate is multiplied by rows / base, up to
- * SGT_LR_MOST. With fewer rows, it is multiplied by (rows / base) to the power of
+/* Return the learning rate that --lr auto chooses for `rows` rows per step. With `base` rows per
+ * step, the rate is `chosen` of sgt_advice_lr. With more rows, that rate is multiplied by rows /
+ * base, up to SGT_LR_MOST. With fewer rows, it is multiplied by (rows / base) to the power of
  * SGT_LR_ROWS_POWER. */
 double sgt_advice_auto_lr(uint64_t parameters, uint64_t rows, uint64_t base);
 
-#define SGT_LR_ROWS_POWER 0.25 /* exponent, measured with 4 to 64 rows per step */
+/* exponent in sgt_advice_auto_lr, measured with 4 to 64 rows per step */
+#define SGT_LR_ROWS_POWER 0.25
 
-/* If lr is outside the range for this size, write that to buf and return it; else return NULL.
- * Below 64 rows the lower end of the range decreases as the rate of --lr auto does; above 64 rows
- * the upper end grows in proportion to the rows. */
+/* If lr is outside the usual range for this model size and `rows` rows per step, write a sentence
+ * about that to buf and return buf; else return NULL. The range of sgt_advice_lr holds for 64 rows.
+ * With fewer rows its lower end is multiplied by the factor that --lr auto uses. With more rows its
+ * upper end is multiplied by rows / 64. */
 const char *sgt_advice_lr_outside(char *buf, size_t n, uint64_t parameters, uint64_t rows,
                                   double lr);
 
@@ -52,9 +56,9 @@ const char *sgt_advice_not_finite(char *buf, size_t n, uint64_t step, double los
 
 /* If the validation loss is significantly above the training loss, write advice to buf and return
  * it; else return NULL. loss_noise and val_noise are the standard errors of the losses; if either
- * is NaN (unknown), there is no advice. The difference must exceed SGT_GAP_NOISE times the combined
- * standard error. It must also exceed SGT_GAP_PART times the loss, because no two texts are equally
- * difficult. */
+ * is NaN (unknown), there is no advice. The difference of the two losses is significant if it
+ * exceeds SGT_GAP_NOISE times their combined standard error. It must also exceed SGT_GAP_PART times
+ * the training loss, because the validation text may simply be a little more difficult. */
 const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, double val_loss,
                            double val_noise);
 #define SGT_GAP_NOISE 3
@@ -92,7 +96,7 @@ const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, 
  * swing is reported before that many steps. */
 #define SGT_SWINGS 4
 #define SGT_SWING_STEPS 64
-/* number of distances, in steps, over which losses are compared to measure the noise */
+/* the noise is measured by comparing losses that are 1, 2, ... SGT_NOISE_LAGS steps apart */
 #define SGT_NOISE_LAGS 4
 #define SGT_SPIKE_STEPS 128
 #define SGT_SPIKE_NOISE 7
@@ -102,42 +106,47 @@ const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, 
 #define SGT_SPIKE_NORM 10
 #define SGT_SPIKE_LEAST 20
 #define SGT_FLAT_BLOCKS 128
-/* number of steps per block at first, so no loss counts as flat before step 256 */
+/* initial number of steps per block; 64 blocks are needed, so no loss counts as flat before step
+ * 256 */
 #define SGT_FLAT_BLOCK 4
-/* the loss counts as flat if it falls by less than this fraction of itself */
+/* the loss counts as flat if it changes by less than this fraction of itself */
 #define SGT_FLAT_PART 0.005
-/* number of losses whose mean is compared with the loss at the start of the run */
+/* number of losses in each mean that is compared with the loss at the start of the run */
 #define SGT_MEAN_STEPS 20
 /* a run diverges if the mean loss is above the loss at the run's start for this many steps in a
  * row */
 #define SGT_ABOVE_STEPS 50
 #define SGT_RISE_STEPS 5 /* number of losses whose mean is watched for a rise after the warm-up */
-/* A rise counts only within this many steps after the warm-up. It is reported within twice as many
- * steps after the warm-up. */
+/* A rise counts only if it happens at most this many steps after the warm-up. It may be confirmed
+ * and reported later, up to twice as many steps after the warm-up. */
 #define SGT_RISE_WITHIN 64
 #define SGT_RISE_PART 0.05 /* smallest rise that counts, as a fraction of the loss */
-/* If there was a spike in the first steps, a rise counts only if the loss stays above this fraction
- * of the loss at which the rise began. Otherwise the spike is assumed to have caused the rise. */
+/* Used only if there was a spike in the first SGT_SPIKE_LEAST steps: a rise then counts only if the
+ * mean loss is still above this fraction of the loss at which the rise began. If the mean is lower,
+ * the rise was probably part of the spike. */
 #define SGT_RISE_STAYS 0.85
 
 typedef struct sgt_diagnosis {
-    double lr;      /* rate of the run */
-    double chance;  /* deviation of a loss, in nats, that chance can explain */
-    int skipping;   /* 1: --skip-spikes is on */
-    unsigned told;  /* bit set of the kinds of report already given; a kind is reported only once */
-    double extreme; /* highest or lowest loss since the loss last changed its direction */
+    double lr; /* rate of the run */
+    /* largest deviation of a single loss, in nats, that noise may explain: six standard
+     * deviations */
+    double chance;
+    int skipping;  /* 1: --skip-spikes is on */
+    unsigned told; /* bit set of the kinds of report already given; a kind is reported only once */
+    /* highest (if `rising`) or lowest loss since the loss last changed its direction */
+    double extreme;
     int rising;
-    /* turned: steps at which the swinging loss last changed its direction; turns: number of such
-     * changes */
+    /* turned: ring buffer of the latest steps at which the loss changed its direction; turns:
+     * number of changes so far */
     uint64_t turned[2 * SGT_SWINGS], turns;
     /* ring buffers of the latest losses and gradient norms, which may be NaN */
     double recent[SGT_SPIKE_STEPS], norms[SGT_SPIKE_STEPS];
     uint64_t seen; /* number of losses so far */
-    /* spike: step at which the loss last peaked, 0: no peak yet; before: median loss before that
-     * rise */
+    /* spike: step of the highest loss of the latest rise, 0: no rise yet; before: median of the
+     * losses before that rise */
     uint64_t spike;
     double peak, before;
-    int spiking; /* 1: the loss has not yet fallen back from its peak */
+    int spiking; /* 1: the loss has risen to `peak` and not yet fallen back from it */
     int early;   /* 1: there was a spike in the first SGT_SPIKE_LEAST steps */
     /* block: mean loss of each block of block_steps steps; sum: sum of the losses in the block that
      * is not yet full */
@@ -147,19 +156,19 @@ typedef struct sgt_diagnosis {
      * unknown. attention: text of sgt_backend.attention. */
     uint64_t steps;
     const char *attention;
-    /* first: loss of the first step; start: loss at the start of the run, above which a mean loss
-     * counts as diverged; mean: mean of the last SGT_MEAN_STEPS losses */
+    /* first: loss of the run's first step; start: initial loss, with which `mean` is compared to
+     * detect a divergence; mean: mean of the last SGT_MEAN_STEPS losses */
     double first, start, mean;
     /* lr_most: highest learning rate so far; warm: first step with that rate, at which the warm-up
      * ends */
     double lr_most;
     uint64_t warm;
-    /* means: the latest SGT_RISE_STEPS mean losses, each over SGT_RISE_STEPS steps; low: the lowest
-     * earlier mean */
+    /* means: ring buffer of the latest SGT_RISE_STEPS values of a moving average over
+     * SGT_RISE_STEPS losses; low: the lowest value that has left the ring buffer */
     double means[SGT_RISE_STEPS], low;
     /* from: loss at which the largest rise so far began; rise: amount of that rise */
     double from, rise;
-    uint64_t above; /* number of steps in a row with `mean` above `start` */
+    uint64_t above; /* number of latest steps in a row whose `mean` was above `start` */
     /* 1: the run has diverged (see "diverged" above) */
     int diverged;
     int grave; /* 1: the last report is "diverged" or "not finite" */

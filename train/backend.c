@@ -1,5 +1,6 @@
-/* backend.c: the words for backend.h's enumerations, the names of variants, the list of live
- * buffers, and the constants of an optimizer's update. */
+/* backend.c: the words that options use for backend.h's enumerations, the table of variants, the
+ * list of buffers with the parts of a step that use them (sgt_live), and the optimizer's constants
+ * and learning rate for a step. */
 #include "train/backend.h"
 
 #include <stdio.h>
@@ -82,8 +83,8 @@ char *sgt_variants_words(char out[SGT_VARIANTS_TEXT], uint32_t set)
 
 /* ---- live memory ---- */
 
-/* The list of buffers is not sorted: it is short (about twenty buffers per layer), and a run
- * searches it only a few times. */
+/* sgt_live's list of buffers is searched linearly: it is short (about twenty buffers per layer),
+ * and a run searches it only a few times. */
 
 void sgt_live_free(sgt_live *l)
 {
@@ -120,7 +121,8 @@ void sgt_live_during(sgt_live *l, const void *at, unsigned first, unsigned last)
     if (!l->failed) l->spans[l->span_count++] = (sgt_live_span){(uint32_t)i, first, last};
 }
 
-/* Return whether the buffer is in use during all parts from `first` to `last`. */
+/* Return whether one of the buffer's declared periods covers all parts of a step from `first` to
+ * `last`. */
 static int is_used(const sgt_live *l, uint32_t buffer, unsigned first, unsigned last)
 {
     for (uint32_t i = 0; i < l->span_count; i++) {
@@ -198,7 +200,8 @@ sgt_sgd sgt_optim_sgd(const sgt_optim *o, double lr, double grad_scale, int deca
 
 const char *const sgt_schedule_words[] = {"cosine", "linear", "constant", "wsd", NULL};
 
-/* Return how far s is on the way from `from` to `to`, as a number from 0 to 1. */
+/* Return which fraction of the way from step `from` to step `to` is completed at step s: 0 before
+ * `from`, 1 from `to` on. */
 static double part(uint64_t s, uint64_t from, uint64_t to)
 {
     if (s <= from) return 0;

@@ -35,19 +35,20 @@
  * tensors. */
 typedef enum sgt_optim_kind { SGT_ADAMW, SGT_SGD, SGT_MUON } sgt_optim_kind;
 
-/* The optimizer's options, most of which the command line sets. Values of type double are rounded
- * to float in an update. */
+/* The optimizer's options, most of which are set by the command line. An update uses them as float,
+ * even those that are stored as double here. */
 typedef struct sgt_optim {
     sgt_optim_kind kind;
     /* options of AdamW, which also apply to the tensors that SGT_MUON updates with AdamW */
     float beta1, beta2, eps;
     int bf16_moments; /* 1: AdamW stores its moments in bfloat16 (kernels/moments.h) */
-    /* momentum of SGD, whose momentum buffer takes the place of AdamW's first moment */
+    /* momentum of SGD, whose momentum buffer is stored in place of AdamW's first moments */
     double momentum;
     int nesterov;
     double weight_decay; /* decoupled weight decay, applied only to two-dimensional tensors */
     /* Maximum global gradient norm: gradients with a larger norm are scaled down to it; 0: no
-     * clipping. The gradients of tensors that Muon updates count in the norm but are not scaled. */
+     * clipping. With Muon, the norm is that of all gradients, but only those of the other tensors
+     * are scaled down, because Muon normalizes its updates. */
     double grad_clip;
 } sgt_optim;
 
@@ -76,8 +77,9 @@ typedef struct sgt_schedule {
     /* warmup: number of warm-up steps, possibly more than the run has; steps: number of steps in
      * the run */
     uint64_t warmup, steps;
-    /* first: step at which the schedule begins, 0 unless a resumed run started a new schedule;
-     * from: the rate before step `first`, at which the new schedule's warm-up starts */
+    /* first: step at which the schedule begins: 0, or the step of the resume if a resumed run
+     * changed the schedule; from: learning rate just before step `first`, from which a changed
+     * schedule warms up to lr */
     uint64_t first;
     double from;
 } sgt_schedule;
@@ -111,7 +113,7 @@ typedef struct sgt_step_metrics {
  * options.loss_scale. If a gradient is infinite or NaN, the update is skipped and the scale is
  * halved. After SGT_SCALE_GROWTH steps in a row with finite gradients, the scale is doubled. */
 typedef struct sgt_scaler {
-    float scale;         /* loss scale; 1 if the precision needs none */
+    float scale;         /* current loss scale; 1 if the precision needs none */
     uint32_t good_steps; /* number of steps with finite gradients since the scale last changed */
     uint64_t skipped;    /* number of updates skipped since the run began */
     /* history of losses and gradient norms, from which skip_spikes detects spikes */
@@ -136,9 +138,9 @@ typedef enum sgt_precision {
     SGT_PRECISION_FP16
 } sgt_precision;
 
-/* What the backward pass computes again, to save the memory for storing it: nothing; the outputs of
- * GELU and LayerNorm; or all activations of a block, from the block's input. Recomputing does not
- * change a single bit of the results. */
+/* What the backward pass recomputes instead of reading it from memory: nothing; the outputs of GELU
+ * and LayerNorm; or all activations of a block, starting from the block's input. Recomputing saves
+ * memory and does not change a single bit of the results. */
 typedef enum sgt_recompute {
     SGT_RECOMPUTE_NONE,
     SGT_RECOMPUTE_GELU,
@@ -218,7 +220,7 @@ static inline unsigned sgt_part_update(unsigned layers) { return 2 * layers + 3;
 typedef struct sgt_live_buffer {
     unsigned char *at;
     uint64_t bytes;
-    /* kind of memory to which the buffer belongs: an index in the backend's list of kinds */
+    /* index of the buffer's kind of memory in the list that sgt_backend.memory returns */
     unsigned kind;
 } sgt_live_buffer;
 
@@ -251,9 +253,9 @@ void sgt_live_during(sgt_live *l, const void *at, unsigned first, unsigned last)
 int sgt_live_within(const sgt_live *l, uint32_t buffer, unsigned part);
 int sgt_live_after(const sgt_live *l, uint32_t buffer, unsigned part);
 
-/* For each kind of memory, sum the sizes in bytes of two sets of buffers: those in use at any time
- * during a part of a step (`within`), and those still in use after that part has ended
- * (`after`). */
+/* For each kind of memory, set within[kind] to the number of bytes that are in use at any time
+ * during part `part` of a step, and after[kind] to the number of bytes that are still in use when
+ * the part has ended. */
 void sgt_live_count(const sgt_live *l, unsigned part, uint64_t within[SGT_LIVE_KINDS],
                     uint64_t after[SGT_LIVE_KINDS]);
 
@@ -265,19 +267,20 @@ typedef struct sgt_backend_options {
     sgt_model model;
     sgt_optim optim;
     uint32_t batch, seq; /* batch: rows per micro-step on this rank; seq: tokens per row, T */
-    /* Micro-steps per step; 0 means 1. Dropout needs this number to give each row of a step its own
-     * index. */
+    /* Micro-steps per step; 0 means 1. With dropout, the backend needs it to number the rows of a
+     * step across its micro-steps. */
     uint32_t accum;
     int threads; /* CPU threads, at least 1 */
     sgt_notice notice;
     sgt_notice detail; /* callback for detailed messages that few users want to see */
     sgt_precision precision;
     sgt_recompute recompute;
-    /* for each layer an sgt_recompute, read only while the backend opens; NULL: every layer uses
-     * `recompute` */
+    /* (layers) array of sgt_recompute, one for each layer, read only while the backend opens; NULL:
+     * all layers use `recompute` */
     const uint8_t *recompute_at;
-    /* An update is skipped if its loss or gradient norm exceeds the average of recent steps by more
-     * than this many standard deviations (outliers.h); 0: no update is skipped. */
+    /* Maximum distance of a step's loss and gradient norm above their averages over recent steps,
+     * in standard deviations (outliers.h). If either exceeds it, the update is skipped. 0: no
+     * update is skipped. */
     double skip_spikes;
     double loss_scale; /* initial loss scale for fp16; 0 means 65536 */
     /* probability of dropout in the embeddings, in attention and in both residual branches
@@ -293,27 +296,27 @@ typedef struct sgt_backend_options {
     int documents;
     int32_t eot;
     sgt_attention attention;
-    /* Switches that disable a technique, so that its benefit can be measured. A CPU backend
-     * supports only no_overlap, which disables deferred updates. */
+    /* Switches that turn off one technique each, so that benchmarks can measure what the technique
+     * gains. A CPU backend supports only no_overlap, with which no update is deferred. */
     int no_fuse, no_graphs, no_overlap, no_pad_vocab, deterministic;
     uint32_t variants; /* set of SGT_VARIANT_*, for CUDA */
     /* Two strings that are read only while the backend opens. `cache`: folder with timing results
-     * by device and shape, created if missing; NULL: no cache. `choices`: the algorithms that
-     * timing selected before the run was resumed (backend.choices), which are used again if
-     * `deterministic` is set. */
+     * by device and shape, created if missing; NULL: no cache. `choices`: the matrix-product
+     * algorithms that the run used before it was resumed (text of sgt_backend.choices); with
+     * `deterministic`, they are used again instead of timing anew. */
     const char *cache, *choices;
     /* 1: with CUDA, wait for each kernel after its launch, so that an error message names the
      * kernel. CUDA graphs are then disabled. */
     int sync_kernels;
-    /* verdicts of the self-check, read only while the backend opens: paths that failed it are not
-     * used; NULL: all paths may be used */
+    /* results of the self-check, read only while the backend opens: a path that failed is not used;
+     * NULL: there was no self-check, and all paths may be used */
     const sgt_verdicts *verdicts;
-    /* 1: do not verify the results of the matrix-product algorithms that timing selected */
+    /* 1: use the matrix-product algorithms that were fastest without checking their results */
     int unverified;
-    uint32_t card; /* index of the CUDA device if there are no ranks, set by the self-check */
-    /* 1: measure nothing when the backend opens, which the self-check requests. Matrix products
-     * then use the first algorithm that the library's heuristics offer, and the peak speed is not
-     * measured. */
+    uint32_t card; /* index of the CUDA device to use without ranks; only the self-check sets it */
+    /* 1: do not time anything while the backend opens. Only the self-check sets this. Matrix
+     * products then use the first algorithm that the library's heuristics offer, and the peak speed
+     * is not measured. */
     int untimed;
     /* 1: after each part of a step, overwrite all memory that is not in use any more, for tests
      * (see sgt_live) */
@@ -336,8 +339,8 @@ static inline sgt_recompute sgt_recompute_at(const sgt_backend_options *o, size_
 }
 
 typedef struct sgt_batch {
-    /* Two (batch, T) arrays. inputs: ids of the tokens. targets: for each token, the id of the
-     * token after it, or a negative number for a target without a loss. */
+    /* Two (batch, T) arrays. inputs: token ids. targets: the id to predict at each position, which
+     * is the next token; a negative number means that the position has no loss. */
     const int32_t *inputs;
     int32_t *targets;
     /* (batch, T) array, used if attention stays within documents: for each token, the index in the
@@ -370,11 +373,11 @@ struct sgt_backend {
      * results */
     const char *level;
     const char *library; /* library for matrix products: "own matrix products", "cuBLASLt ..." */
-    /* number of steps by which metrics are delayed: the metrics of step s are available only after
-     * step s + lag was started; 0 on a CPU */
+    /* delay of the metrics in steps: the metrics of step s can be read only after step s + lag was
+     * started; 0 on a CPU */
     unsigned lag;
-    /* number of later micro_step calls during which the memory of a call's rows must not be reused;
-     * 0 on a CPU, where rows may be reused once micro_step returns */
+    /* number of further micro_step calls for which the memory of `rows` must stay unchanged after
+     * micro_step returns, because the device may still be copying it; 0 on a CPU */
     unsigned hold;
     /* function that allocates the loader's memory for rows; NULL: the loader may use any memory */
     void *(*pinned_alloc)(void *ctx, size_t bytes);
@@ -396,13 +399,13 @@ struct sgt_backend {
     int (*micro_step)(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_batch *rows,
                       double scale, sgt_error *err);
 
-    /* Finish step `step` (from 0): replace the gradients' factor `scale` by 1 / (number of targets
-     * in the step), clip the gradients, update the parameters, and reset the gradients to 0. */
+    /* Finish step `step` (from 0). Convert the accumulated gradients to means over the step's
+     * targets, clip them, update the parameters, and reset the gradients to 0. */
     int (*update)(sgt_backend *b, uint64_t step, double lr, sgt_error *err);
     int (*metrics)(sgt_backend *b, uint64_t step, sgt_step_metrics *m, sgt_error *err);
 
-    /* Set *loss to the sum of the losses over `rows`, and *targets to the number of targets,
-     * without dropout. Call it only between steps. */
+    /* Set *loss to the sum of the losses over `rows`, computed without dropout, and *targets to the
+     * number of targets that have a loss. Call it only between steps. */
     int (*eval)(sgt_backend *b, const sgt_batch *rows, double *loss, uint64_t *targets,
                 sgt_error *err);
 
@@ -414,12 +417,14 @@ struct sgt_backend {
 
     /* List the memory that the backend has allocated, by kind. Return the number of kinds. */
     size_t (*memory)(const sgt_backend *b, sgt_memory_kind kinds[SGT_MEMORY_KINDS]);
-    /* For each kind of memory in the order of `memory`, set `within` to the bytes in use during
-     * part `part` of a step and `after` to those still in use after that part (see sgt_live).
-     * `again`: 0 for the first micro-step of a step, 1 for a later one. NULL: not supported. */
+    /* For each kind of memory, in the order of `memory`: set `within` to the bytes in use during
+     * part `part` of a step, and `after` to the bytes still in use when that part has ended (see
+     * sgt_live). `again`: 0 for the first micro-step of a step, 1 for a later one. This pointer is
+     * NULL if the backend does not support it. */
     void (*live)(const sgt_backend *b, unsigned part, int again, uint64_t within[SGT_LIVE_KINDS],
                  uint64_t after[SGT_LIVE_KINDS]);
-    /* text for state.json that names the selected algorithms for matrix products; NULL: none */
+    /* text for state.json that names the matrix-product algorithms that timing has selected; NULL:
+     * none */
     const char *choices;
     /* advice for users if gradients are infinite or NaN but losses are finite; it names the
      * attention implementation in use; NULL: none */
@@ -431,7 +436,8 @@ struct sgt_backend {
     /* device and precision to which the peak speeds refer, such as "NVIDIA H200, bf16"; NULL if
      * both are unknown */
     const char *peak_name;
-    /* number of kernels launched by a forward pass and by a step; 0 before the first one */
+    /* number of kernel launches in a forward pass and in a complete step; 0 before the first one
+     * has run */
     unsigned launches_forward, launches_step;
     /* total memory in bytes of a device with its own memory; 0: the backend uses the machine's
      * memory */

@@ -17,7 +17,7 @@
 /* maximum of --loss-scale, far above 65504, the largest number in fp16 */
 #define MAX_LOSS_SCALE (1 << 24)
 
-/* bits for `flags` in a row, in addition to the bits of base/option.h */
+/* bits for `flags` in a row of the option table; base/option.h defines further bits */
 enum {
     MAY_CHANGE = 1, /* may differ on --resume */
     /* The option describes the machine. Its value may differ between ranks, and it is written to
@@ -26,14 +26,15 @@ enum {
     DEVICE = 4,    /* may change on --resume if the kind of device changes */
     CUDA = 8,      /* available with CUDA only */
     NOT_KEPT = 16, /* not written to options.json */
-    /* The default is decided later. Without this flag, the default is the text in `def` up to its
-     * first colon. */
+    /* The default depends on other options or on the device, and is chosen later. Without this
+     * flag, the default is the text of `def` up to its first colon. */
     LATER = 32,
     PATH = 64,    /* path of a file or folder, which may differ between machines */
     LENGTH = 128, /* determines how long to train */
     HERE = 256    /* never taken from a checkpoint */
 };
-/* Values for `needs` in a row: what other settings must hold for the option to have an effect. */
+/* Values for `needs` in a row of the option table: the condition without which the option has no
+ * effect. Options whose condition is not met are rejected or omitted. */
 enum { SHARDS = 1, EXAMPLES, DOCUMENTS, ADAMW, BETAS, SGD, MOMENTUM, FP16 };
 
 static const char *const devices[] = {"auto", "cpu", "cuda", NULL};
@@ -43,9 +44,9 @@ static const char *const optimizer_states[] = {"fp32", "bf16", NULL};
 static const char *const recomputes[] = {"none", "gelu", "block", "auto", NULL};
 static const char *const batchings[] = {"simd", "scalar", NULL};
 
-/* Define one row of the table. Arguments: kind, section, sgt_setting, field and name of the option.
- * The other arguments are the members that this kind of option needs, the help text and the
- * flags. */
+/* Define one row of the option table. The first arguments are the kind of option, its section in
+ * --help, its sgt_setting, its field in sgt_config and its name. The rest are initializers for
+ * other members of the row, such as the help text and flags. */
 #define ROW(kind_, s, id, f, name_, ...)                 \
     [SGT_SET_##id] = {.kind = SGT_OPT_##kind_,           \
                       .section = SGT_SECTION_##s,        \
@@ -207,7 +208,7 @@ static int given(const sgt_config *s, const sgt_option *row)
     return s->given[row - sgt_config_rows];
 }
 
-/* Return whether the option is written to options.json. */
+/* Return whether the option is stored in options.json and in checkpoints. */
 static int is_kept(const sgt_option *row) { return !(row->flags & NOT_KEPT); }
 
 static void set_default(sgt_config *s, const sgt_option *row)
@@ -282,7 +283,8 @@ static int fail_no_word(const sgt_option *row, const char *word, sgt_error *err)
                     sgt_option_value(row, value));
 }
 
-/* Check that a number, or the index of a word, is within the bounds that its row states. */
+/* Check that an option's value, a number or the index of a word, is within the bounds stated in its
+ * row. */
 static int check_row(const sgt_config *s, const sgt_option *row, sgt_error *err)
 {
     char shown[32];
@@ -339,8 +341,8 @@ int sgt_config_examples(const sgt_config *s)
     return n > 6 && strcmp(s->data + n - 6, ".jsonl") == 0;
 }
 
-/* If the option has no effect with the other settings, return what the option requires; else return
- * NULL. */
+/* Return what other setting the option requires, if that setting is missing so that the option
+ * would have no effect; else return NULL. */
 static const char *missing_need(const sgt_config *s, const sgt_option *row)
 {
     int examples = sgt_config_examples(s);
@@ -464,9 +466,9 @@ int sgt_config_merge(sgt_config *s, const char *text, const char *what, sgt_merg
     return SGT_OK;
 }
 
-/* Return the text that options.json stores for an option, or NULL if the option is undecided or has
- * no text. Variants are stored by name, so that a resumed run keeps its variants even if the
- * default variants have changed. */
+/* Return the text that options.json stores for an option of type text or word. Return NULL if there
+ * is none, for example because the option is undecided. Variants are stored by name, so that a
+ * resumed run keeps its variants even if the default variants have changed. */
 static const char *kept_text(char names[SGT_VARIANTS_TEXT], const sgt_config *s,
                              const sgt_option *row)
 {
@@ -544,15 +546,16 @@ char *sgt_config_json(const sgt_config *s)
     return text;
 }
 
-/* Which settings are compared, and how a difference is reported. */
+/* How sgt_config_same_run and sgt_config_same_ranks compare two settings: what they ignore, and how
+ * they report a difference. */
 typedef struct comparison {
-    int skipped; /* bit set of flags: rows with any of these flags may differ */
+    int skipped; /* bit set of row flags: options with any of these flags are not compared */
     int code;    /* error code if another row differs */
     const char *was, *where;
 } comparison;
 
-/* Compare s with the settings in the JSON `text`. If a setting differs that must not, return an
- * error that names the first such setting. */
+/* Compare s with the settings stored as the JSON `text`. Return an error that names the first
+ * option whose values differ, except for the options in how->skipped. */
 static int compare(const sgt_config *s, const char *text, const comparison *how, sgt_error *err)
 {
     sgt_config kept;
@@ -560,14 +563,15 @@ static int compare(const sgt_config *s, const char *text, const comparison *how,
     if (!now) return sgt_fail_memory(err, "options");
     sgt_config_default(&kept);
     int rc = sgt_config_merge(&kept, text, how->where, SGT_MERGE_GIVEN, err);
-    /* a path that is not valid UTF-8 cannot be stored in JSON, so it is missing there and not
-     * compared */
+    /* a data path that is not valid UTF-8 cannot be stored in JSON; it is then missing from `text`,
+     * so treat it as equal */
     if (!kept.data) kept.data = s->data;
     for (const sgt_option *row = sgt_config_rows; row->name && rc == SGT_OK; row++) {
         if (!is_kept(row) || row->flags & how->skipped) continue;
-        /* a run that began with --init got its shape from the initial model, not from --model */
+        /* if the run began with --init, its shape came from the initial model, and --model was not
+         * used */
         if (row == &sgt_config_rows[SGT_SET_MODEL] && kept.init) continue;
-        /* settings without variants come from an older version that had no variants */
+        /* `text` without variants was written by an older version, before there were variants */
         if (row == &sgt_config_rows[SGT_SET_VARIANT] && !kept.variant) continue;
         if (!render(now, MAX_VALUE, s, row) || !render(then, MAX_VALUE, &kept, row))
             rc = sgt_fail_memory(err, "options");

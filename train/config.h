@@ -90,8 +90,8 @@ enum {
 };
 
 typedef enum sgt_device_kind { SGT_DEVICE_AUTO, SGT_DEVICE_CPU, SGT_DEVICE_CUDA } sgt_device_kind;
-/* Index of the word "auto" of --recompute, which follows the words for sgt_recompute. With "auto",
- * free memory decides what each layer recomputes. */
+/* Value of --recompute for its word "auto": the index after those of sgt_recompute. With "auto",
+ * each layer's recomputation is chosen so that the run fits in the free memory. */
 enum { SGT_RECOMPUTE_AUTO = 3 };
 
 /* The values of all options. If an option is one of several words, its field holds the index of the
@@ -111,8 +111,8 @@ typedef struct sgt_config {
     uint64_t batch, seq, accum;
     uint64_t steps;
     double epochs;
-    /* Compute budget in petaflop/s-days. If it is set, it determines the number of steps instead of
-     * `epochs`. */
+    /* Compute budget in petaflop/s-days. If it is set, the number of steps is derived from it, and
+     * `epochs` is not used. */
     double budget;
     double lr, min_lr;
     uint64_t lr_base_batch;
@@ -120,7 +120,7 @@ typedef struct sgt_config {
     uint64_t warmup;
     int schedule;      /* sgt_schedule_kind */
     const char *betas; /* two numbers separated by a comma */
-    /* id of the targets that do not contribute to the loss; undecided: all targets contribute */
+    /* target id without a loss: targets with this id are ignored; undecided: no id is ignored */
     uint64_t ignore;
     int recompute; /* index of the word: an sgt_recompute or SGT_RECOMPUTE_AUTO */
     /* Options of the backend. The command line writes many fields of `step` directly, and
@@ -139,11 +139,12 @@ typedef struct sgt_config {
     uint64_t eval_every, save_every, keep;
     uint64_t seed;
     int overfit;
-    /* 1: use the largest batch that fits in memory */
+    /* 1: --batch-size auto, which chooses the largest batch that fits in memory */
     int batch_auto;
     int given[SGT_SETTINGS]; /* for each option, 1 if the user set it */
-    void *owners;            /* JSON documents that own some of the strings in this struct */
-    const char *unknown;     /* last unknown option name that sgt_config_merge met; NULL: none */
+    /* JSON documents that contain strings to which fields of this struct point */
+    void *owners;
+    const char *unknown; /* last unknown option name that sgt_config_merge met; NULL: none */
 } sgt_config;
 
 /* the table of options, indexed by sgt_setting; its last row has no name */
@@ -155,39 +156,43 @@ void sgt_config_free(sgt_config *s); /* Free the strings that sgt_config_merge a
 /* Check that every value is within the bounds of its row. If a value is not, return SGT_EUSAGE with
  * a message that names the option. Neither the device nor the data is opened. */
 int sgt_config_check(const sgt_config *s, sgt_error *err);
-/* Check that the options that the user set can be combined. Call it when all settings are known. If
- * an option has no effect, return SGT_EUSAGE with a message that names the option and what it
- * requires. */
+/* Check that the options set by the user can be used together. Call it when all settings are
+ * decided. If one of them would have no effect, return SGT_EUSAGE with a message that names the
+ * option and the setting that it requires. */
 int sgt_config_check_together(const sgt_config *s, sgt_error *err);
 /* Return whether --data names a FILE.jsonl of prompts and completions, and not a folder of
  * shards. */
 int sgt_config_examples(const sgt_config *s);
 
-/* Fill in the fields of s->step that follow from the other settings. The trainer fills in the rest:
- * the model, the callbacks, the ranks, and results of timing. If an option is invalid, return
- * SGT_EUSAGE with a message that names it. */
+/* Fill in the fields of s->step that can be computed from the other settings. The trainer fills in
+ * the rest: the model, the callbacks, the ranks, and algorithms selected by timing. If an option is
+ * invalid, return SGT_EUSAGE with a message that names it. */
 int sgt_config_step(sgt_config *s, sgt_error *err);
 
-/* Decide the settings that depend on the device. `bf16`: 1 if the device multiplies bfloat16
- * numbers in hardware; bf16 is then the default precision. If the device is a CPU, each option that
- * only CUDA supports is reset to its default. If the user set such an option, the function returns
- * SGT_EUNSUPPORTED with a message that names it. */
+/* Resolve the settings whose defaults depend on the device. `bf16`: 1 if the device multiplies
+ * bfloat16 numbers in hardware; bf16 is then the default precision. If the device is a CPU, each
+ * option that only CUDA supports is reset to its default. If the user set such an option, the
+ * function returns SGT_EUNSUPPORTED with a message that names it. */
 int sgt_config_take_device(sgt_config *s, int cuda, int bf16, sgt_error *err);
 
-/* Which values of a JSON object sgt_config_merge copies. */
+/* Which options sgt_config_merge copies from a JSON object. */
 typedef enum sgt_merge {
-    SGT_MERGE_KEPT,  /* all except --cpu and --memory-limit; used for the options in a checkpoint */
-    SGT_MERGE_GIVEN, /* all, and mark them as set by the user; used for --config */
-    /* only values that --resume may change, except --cpu and --memory-limit; used for
+    /* all options except --cpu and --memory-limit; used for the options stored in a checkpoint */
+    SGT_MERGE_KEPT,
+    SGT_MERGE_GIVEN, /* all options, marked as set by the user; used for --config */
+    /* only the options that --resume may change, except --cpu and --memory-limit; used for
      * options.json */
     SGT_MERGE_CHANGED,
-    SGT_MERGE_MOVED /* as SGT_MERGE_CHANGED, and values that depend on the kind of device */
+    /* the options of SGT_MERGE_CHANGED and those that may change with the kind of device; used if a
+     * run is resumed on another kind of device */
+    SGT_MERGE_MOVED
 } sgt_merge;
 
-/* Copy values of the JSON object `text` to the fields of s that the user did not set. If the user
- * set the learning rate but not the final rate, and the final rate in `text` is a tenth of the
- * learning rate in `text`, the final rate becomes undecided. Error messages begin with `what`.
- * Return SGT_EFORMAT for an unknown option name, and SGT_EUSAGE for an unknown word as a value. */
+/* Copy values of the JSON object `text` to the fields of s that the user did not set. Exception: if
+ * the user set a new learning rate but no final rate, and `text` has the default final rate (a
+ * tenth of its learning rate), the final rate is left undecided, so that it will be a tenth of the
+ * new rate. `what` names the source of `text` at the beginning of error messages. Return
+ * SGT_EFORMAT for an unknown option name, and SGT_EUSAGE for an unknown word as a value. */
 int sgt_config_merge(sgt_config *s, const char *text, const char *what, sgt_merge which,
                      sgt_error *err);
 
@@ -196,10 +201,10 @@ int sgt_config_merge(sgt_config *s, const char *text, const char *what, sgt_merg
  * caller frees the text. Return NULL if out of memory. */
 char *sgt_config_json(const sgt_config *s);
 
-/* Check that s may resume a run whose settings were stored as the JSON `text`. If an option differs
- * that must not change, return SGT_EUNSUPPORTED with a message that names the first such option.
- * `moved`: 1 if the run moves to another kind of device; options that depend on the device may then
- * differ. */
+/* Check that s may resume a run whose settings were stored as the JSON `text`. If an option that
+ * must not change has another value, return SGT_EUNSUPPORTED with a message that names the first
+ * such option. `moved`: 1 if the run moves to another kind of device; options that depend on the
+ * device may then differ. */
 int sgt_config_same_run(const sgt_config *s, const char *text, int moved, sgt_error *err);
 
 /* Check that this rank's settings s agree with rank 0's settings, the JSON `text`. Paths and

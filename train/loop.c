@@ -1,10 +1,10 @@
 /* loop.c: the training loop. It gets a batch, runs a step, updates the parameters and reports the
  * metrics. At the intervals that the user set, it evaluates and saves checkpoints.
  *
- * The loop need not wait for the device, because a backend may return a step's metrics `lag` steps
- * later. A small ring buffer holds the steps whose log lines are not written yet. Before an
- * evaluation, a checkpoint or the end of the run, the loop reads their metrics and writes their
- * lines. */
+ * A backend may deliver a step's metrics only `lag` steps later, so that the loop need not wait for
+ * the device. A small ring buffer holds the steps whose log lines are not written yet. Before an
+ * evaluation, a checkpoint or the end of the run, the loop reads the metrics of these steps and
+ * writes their log lines. */
 #include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
@@ -26,18 +26,19 @@
 #include "train/trainer.h"
 
 #define RING 4    /* larger than any backend's lag */
-#define RECENT 20 /* number of last steps whose losses are averaged in the summary */
-/* The time spent waiting for rows is averaged over WAIT_STEPS steps. It is long if a step waits for
- * more than SLOW_MS milliseconds and for more than the fraction SLOW_PART of its time. The file
- * system is slow if each of READS reads of a page takes more than READ_MS milliseconds. */
+#define RECENT 20 /* number of latest steps whose losses are averaged for the summary at the end */
+/* The time that steps wait for their rows is averaged over WAIT_STEPS steps. The average counts as
+ * long if it exceeds both SLOW_MS milliseconds and the fraction SLOW_PART of the step time. The
+ * file system then counts as slow if reading a page takes more than READ_MS milliseconds in each of
+ * READS attempts. */
 #define WAIT_STEPS 16
 #define SLOW_MS 2
 #define SLOW_PART .2
 #define READS 16
 #define READ_MS 1
 #define SPIKES_IN_A_ROW 16
-/* The lines about the first EPOCHS_SAID epochs are always printed. Later lines are printed at most
- * every SECONDS_BETWEEN seconds. */
+/* Lines about epochs 1 to EPOCHS_SAID are always printed. After them, a line about an epoch is
+ * printed only if at least SECONDS_BETWEEN seconds have passed since the last one. */
 #define EPOCHS_SAID 2
 #define SECONDS_BETWEEN 10.
 
@@ -47,7 +48,8 @@ typedef struct watch {
     const sgt_trainer *t;
     sgt_events *events; /* TensorBoard event file; NULL if this rank does not write one */
     double flops;       /* floating-point operations needed per token */
-    /* highest speed of one device so far, in floating-point operations per second; 0: unknown */
+    /* highest measured speed of one device, the base of the MFU, in floating-point operations per
+     * second; 0: unknown */
     double peak;
     /* start: time at which this call began; epoch_start: time at which the current epoch began;
      * epoch_loss: sum of the current epoch's losses */
@@ -56,8 +58,8 @@ typedef struct watch {
     uint64_t epoch_steps;
     /* diagnosis of all steps of the run, including those before a resume */
     sgt_diagnosis diagnosis;
-    /* spikes: number of updates skipped as spikes since the run began; row: number of such updates
-     * in a row, up to the latest update */
+    /* spikes: number of updates skipped as spikes since the run began; row: number of latest
+     * updates in a row that were skipped as spikes */
     uint64_t spikes, row;
     sgt_train_losses losses; /* losses of this call; copy_losses fills in their mean */
     double recent[RECENT];   /* ring buffer of losses: step s is at index s % RECENT */
@@ -72,8 +74,8 @@ static double number(const json_t *line, const char *name)
     return json_is_number(x) ? json_number_value(x) : (double)NAN;
 }
 
-/* Pass the steps in log.jsonl to the diagnosis, so that a resumed run gets the same advice as an
- * uninterrupted run. A null in the log stands for NaN. */
+/* Pass the results of all steps in log.jsonl to the diagnosis, so that a resumed run gets the same
+ * advice as an uninterrupted run. A null in the log stands for NaN. */
 static void replay_log(watch *w)
 {
     char line[1024], text[256], path[SGT_PATH];
@@ -93,8 +95,9 @@ static void replay_log(watch *w)
     if (f) fclose(f);
 }
 
-/* Initialize the diagnosis. After a resume, rank 0 reads the log and broadcasts the diagnosis. So
- * all ranks have the same diagnosis, and a divergence stops them at the same step. */
+/* Initialize the diagnosis. After a resume, rank 0 replays the log and broadcasts the resulting
+ * diagnosis. All ranks need the same diagnosis, so that --stop-diverged stops them at the same
+ * step. */
 static int open_diagnosis(watch *w, sgt_error *err)
 {
     const sgt_trainer *t = w->t;
@@ -108,7 +111,7 @@ static int open_diagnosis(watch *w, sgt_error *err)
     return rc;
 }
 
-/* Prepare the reports from step t->state.step on. The caller must close w->events, even if
+/* Prepare to report the steps from t->state.step on. The caller must close w->events, even if
  * open_watch fails. */
 static int open_watch(watch *w, const sgt_trainer *t, sgt_error *err)
 {
@@ -130,8 +133,9 @@ static void print_line(const watch *w, const char *line)
     if (w->t->o->line) w->t->o->line(w->t->o->ctx, line);
 }
 
-/* Compute the MFU (share of the device's peak speed that is used). If metrics are delayed, step
- * times are inexact and must not raise the measured peak. */
+/* Compute the MFU: the training speed as a fraction of the device's peak speed. With delayed
+ * metrics, a single step's time is inexact and may be too short, so it must not raise the measured
+ * peak. */
 static void fill_in_mfu(watch *w, sgt_metrics *m)
 {
     double rate = m->tokens_per_s * w->flops / sgt_ranks_size(w->t->o->ranks);
@@ -174,8 +178,9 @@ static void report_epoch(watch *w, const sgt_metrics *m)
     w->epoch_start = sgt_now();
 }
 
-/* Round x to the digits that log.jsonl stores. A resumed run diagnoses the stored numbers, so an
- * uninterrupted run must use the same numbers. */
+/* Round x to the number of digits in log.jsonl. A resumed run diagnoses the numbers that it reads
+ * from the log. An uninterrupted run must use equally rounded numbers to come to the same
+ * diagnosis. */
 static double logged(double x)
 {
     char text[32];
@@ -183,8 +188,8 @@ static double logged(double x)
     return isfinite(x) ? strtod(text, NULL) : x;
 }
 
-/* Diagnose a step. If the loss scaler skipped the update because of an overflow, the step is not
- * reported, because such overflows are normal. */
+/* Pass a step's results to the diagnosis. If the loss scaler skipped the update because gradients
+ * overflowed, hide the infinite norm, because such overflows are normal. */
 static void diagnose(watch *w, sgt_metrics *m, char *text, size_t n)
 {
     double norm = scaled(w) && m->skipped > w->skipped ? 0 : logged(m->grad_norm);
@@ -193,8 +198,8 @@ static void diagnose(watch *w, sgt_metrics *m, char *text, size_t n)
                                    logged(m->lr));
 }
 
-/* Warn if many updates in a row are skipped as spikes. After a lasting rise of the loss, every
- * update would be skipped. */
+/* Warn if --skip-spikes has skipped SPIKES_IN_A_ROW updates in a row. If the loss has risen for
+ * good, every further step looks like a spike, and training would never continue. */
 static void watch_spikes(watch *w, const sgt_metrics *m)
 {
     w->row = m->spikes > w->spikes ? w->row + 1 : 0;
@@ -221,8 +226,9 @@ static void report_overfit(const watch *w, uint64_t steps)
                 w->losses.first, last, (unsigned long long)steps);
 }
 
-/* Copy the losses of this call to *out. The mean is over the last RECENT steps, but at most over
- * the second half of the call, so that a short run's high initial losses are excluded. */
+/* Copy the losses of this call to *out. The mean is over the last RECENT steps. In a call of fewer
+ * than 2 * RECENT steps, it is over the second half of the steps, so that high initial losses do
+ * not count. */
 static void copy_losses(const watch *w, sgt_train_losses *out)
 {
     uint64_t end = w->t->state.step + w->losses.steps, n = w->losses.steps / 2;
@@ -235,8 +241,8 @@ static void copy_losses(const watch *w, sgt_train_losses *out)
     out->of = n;
 }
 
-/* Warn that training continues without a file that cannot be written, for example because the disk
- * is full. The file is not needed for a resume. */
+/* Warn that the file `what` cannot be written, for example because the disk is full, and that
+ * training continues without it. A resume does not need this file. */
 static void go_on_without(const sgt_trainer *t, const char *what, const sgt_error *why)
 {
     sgt_say(&t->o->warning, "%s: training continues without %s", why->text, what);
@@ -289,22 +295,24 @@ typedef struct loop {
     sgt_metrics ring[RING]; /* ring buffer of metrics for log lines: step s is at index s % RING */
     double began[RING];
     uint64_t next; /* first step whose log line is not written yet */
-    double mark;   /* time at which the last step, evaluation or save ended */
+    double mark;   /* time at which the previous step, evaluation or save ended */
     uint64_t val_tokens;
-    /* saved: step of the last save that was started and has not failed; failed: number of failed
-     * saves */
+    /* saved: step of the latest save that was started and has not failed; failed: number of saves
+     * that failed */
     uint64_t saved, failed;
     watch watch;
     double step_seconds; /* sum of the step times in the log */
-    uint64_t step_peak;  /* peak memory in bytes up to the last step in the log */
+    uint64_t step_peak;  /* peak memory in bytes until the end of the latest step in the log */
     uint64_t held;       /* bytes allocated on a device that has its own memory; 0 on a CPU */
     /* number of documents that began in this rank's rows during this call */
     uint64_t begun;
-    /* number of documents that began in all tokens that the run had trained on at the last save */
+    /* number of documents that began in all tokens trained on, from the start of the run to the
+     * latest save */
     uint64_t documents;
-    /* Waiting for rows in the current group of up to WAIT_STEPS steps. waits_since: time at which
-     * the group began; waits: seconds spent waiting; reads: number of file reads before the group;
-     * waits_said = 1: slow files were reported. */
+    /* How long steps wait for their rows, in the current group of WAIT_STEPS steps. waits_since:
+     * time at which the group began; waits: seconds that its steps have waited; reads: number of
+     * file reads by this process before the group; waits_said = 1: a slow file system was
+     * reported. */
     double waits_since, waits;
     long reads;
     int waits_said;
@@ -322,16 +330,18 @@ static int over_ranks(const loop *l, double *x, size_t n, sgt_error *err)
 
 /* ---- evaluation ---- */
 
-/* Sums over the rows of an evaluation. All members are doubles, so one call can add up all of them
- * over the ranks. */
+/* Sums over the rows of an evaluation. All members are doubles, so that over_ranks can treat the
+ * struct as an array and sum it over the ranks in one call. */
 typedef struct sums {
     double loss, targets;
-    /* rows: number of rows with targets; squares: sum over these rows of loss^2 / targets */
+    /* rows: number of rows with at least one target; squares: sum over these rows of (sum of the
+     * row's losses)^2 / (number of its targets) */
     double rows, squares;
     sgt_text_loss text;
 } sums;
 
-/* Add a row's losses, `losses`, to those sums in *all that the backend does not compute. */
+/* Add a row to the members of *all that the backend does not compute: rows, squares and text.
+ * `losses` are the losses of the row's targets. */
 static void add_row(const sgt_trainer *t, const int32_t *targets, const float *losses, sums *all)
 {
     double loss = 0, n = 0;
@@ -345,8 +355,8 @@ static void add_row(const sgt_trainer *t, const int32_t *targets, const float *l
     all->squares += n > 0 ? loss * loss / n : 0;
 }
 
-/* Remove the targets of rows beyond the last row of the evaluation from batch k. So an evaluation
- * covers the same rows with every batch size. */
+/* Mark the targets of batch k that lie beyond the evaluation's last row as having no loss. So an
+ * evaluation covers the same rows with every batch size. */
 static void cut_rows(const loop *l, uint64_t k, const sgt_batch *rows)
 {
     const sgt_trainer *t = l->t;
@@ -383,7 +393,7 @@ static int evaluate(loop *l, sgt_metrics *m, sgt_error *err)
     sgt_trace_end(t->trace, from, SGT_TRACE_LOOP, "evaluation", "evaluation");
     l->val_tokens += (uint64_t)all.targets;
     m->val_loss = all.targets > 0 ? plain(all.loss / all.targets) : (double)NAN;
-    /* variance of the rows' mean losses, where each row is weighted by its number of targets */
+    /* variance of the rows' mean losses; each row has the weight (its targets) / (all targets) */
     const double variance = (all.squares - all.loss * m->val_loss) / all.targets;
     m->val_noise = all.rows > 1 ? sqrt(fmax(variance, 0) / (all.rows - 1)) : 0;
     m->val_bits_per_byte = sgt_bits_per_byte(&all.text);
@@ -431,8 +441,8 @@ static uint64_t newest(const loop *l)
     return saved ? saved : l->t->state.step;
 }
 
-/* Warn that step l->saved could not be saved. Training continues, because the older checkpoints
- * remain, and the next save may find enough disk space. */
+/* Warn that step l->saved could not be saved. Training continues: the older checkpoints still
+ * exist, and the next save may succeed if disk space has become free. */
 static void go_on_unsaved(loop *l, int rc, const sgt_error *why)
 {
     /* SGT_EUNSUPPORTED: another process has taken over the run directory, which the next log line
@@ -455,8 +465,8 @@ static void look_at_save(loop *l, int wait)
     if (rc < 0) go_on_unsaved(l, rc, &why);
 }
 
-/* Return the error that ends the run because step `step` could not be saved. The message adds to
- * the write error which step is not saved, and which checkpoint is the newest. */
+/* Return the error that ends the run because step `step` could not be saved. The message states the
+ * cause, the step that is not saved, and the newest checkpoint. */
 static int fail_unsaved(const loop *l, uint64_t step, int rc, sgt_error *err)
 {
     char *path = newest(l) ? sgt_run_checkpoint(l->t->run, newest(l)) : NULL;
@@ -466,10 +476,9 @@ static int fail_unsaved(const loop *l, uint64_t step, int rc, sgt_error *err)
     return rc;
 }
 
-/* Save a checkpoint. `more`: 1 if training continues. The checkpoint is then written in the
- * background, and a failed write is only a warning. It is an error, however, if there are several
- * ranks and the save cannot start, because the other ranks already take part in reading the
- * state. */
+/* Save a checkpoint. `more`: 1 if training continues. In this case the checkpoint is written in the
+ * background, and a failed write only causes a warning. But with several ranks, a save that cannot
+ * even start is an error: the other ranks have already begun to send their part of the state. */
 static int save(loop *l, uint64_t steps, int more, sgt_error *err)
 {
     sgt_trainer *t = l->t;
@@ -480,7 +489,7 @@ static int save(loop *l, uint64_t steps, int more, sgt_error *err)
     state.tokens = steps * t->tokens;
     state.val_loss = losses->val_step == steps && isfinite(losses->val) ? losses->val : 0;
     double begun = (double)l->begun;
-    /* without run directory and ranks, this call only measures steps */
+    /* without a run directory and without ranks, this call only measures the speed of steps */
     if (!t->run && !t->o->ranks) return SGT_OK;
     uint64_t from = sgt_trace_begin(t->trace);
     int rc = over_ranks(l, &begun, 1, err);
@@ -516,9 +525,10 @@ static void count_documents(loop *l, const sgt_batch *rows)
     for (size_t i = 0; i < n * t->s->seq; i++) l->begun += rows->inputs[i] == t->eot;
 }
 
-/* Return whether the file system of the data is slow. Every read must be slow, because on a busy
- * machine a process may wait for a core during any of them. The reads bypass the page cache if the
- * file system allows that. */
+/* Return whether the file system of the data is slow: whether each of READS reads of a page takes
+ * longer than READ_MS. A single slow read does not show this, because on a busy machine the process
+ * may have waited for a core. The reads bypass the page cache if the file system allows
+ * O_DIRECT. */
 static int has_slow_files(const sgt_loader *l)
 {
     alignas(4096) char page[4096];
@@ -535,9 +545,9 @@ static int has_slow_files(const sgt_loader *l)
     return slow;
 }
 
-/* Report, once, that steps wait for rows because the file system takes milliseconds to answer. If
- * the process has not read from files, or reads quickly now, it waited for a CPU core instead, and
- * nothing is reported. */
+/* If steps wait long for their rows because the file system takes milliseconds to answer, report
+ * that once. Report nothing if the process has read little from files, or if files can be read
+ * quickly now: the process then waited for a CPU core. */
 static void look_at_waits(loop *l, uint64_t s, double waited)
 {
     const sgt_trainer *t = l->t;
@@ -551,8 +561,8 @@ static void look_at_waits(loop *l, uint64_t s, double waited)
     if (reads - l->reads > WAIT_STEPS && ms > SLOW_MS && !l->waits_said &&
         l->waits > SLOW_PART * (now - l->waits_since) && reader &&
         (*reader == 'u' || strstr(reader, "mmap")) && has_slow_files(t->train)) {
-        /* 'p': the reader is "preload (mmap: ...)", because the data set does not fit into
-         * memory */
+        /* *reader == 'p': "preload (mmap: ...)", which means that preload was requested, but the
+         * data does not fit into memory and is mapped */
         const char *advice = *reader == 'u'   ? "use --loader preload, which reads all at once"
                              : *reader == 'p' ? "use --loader uring, which reads ahead"
                                               : "use --loader preload, which reads all at once, "
@@ -628,8 +638,9 @@ static void trace(const loop *l, uint64_t s, int last)
 
 static int every(uint64_t steps, uint64_t n) { return n && steps % n == 0; }
 
-/* Write the log lines of all steps before step `done`. If `eval` is set, evaluate after the last of
- * these steps. */
+/* Write the log lines of all steps before step `done` that are not in the log yet. If `eval` is
+ * set, evaluate the model before writing the line of step `done` - 1, which will contain the
+ * result. */
 static int finish_steps(loop *l, uint64_t done, int eval, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -669,7 +680,8 @@ static int fail_diverged(const loop *l, uint64_t done, sgt_error *err)
                     (unsigned long long)l->t->s->steps);
 }
 
-/* Return the error for a run that saved its last step although earlier saves failed. */
+/* Return the error at the end of a run in which some saves failed, although its last step is
+ * saved. */
 static int fail_saves(const loop *l, sgt_error *err)
 {
     return sgt_fail(err, SGT_EIO, "%s: step %llu is saved, but %llu earlier save%s failed",
@@ -699,7 +711,7 @@ static int run_steps(loop *l, sgt_error *err)
             go_on_without(t, "memory.jsonl", &why);
         look_at_save(l, 0);
     }
-    /* call this first, because writing the remaining log lines updates the diagnosis */
+    /* must precede the test below, because the remaining log lines update the diagnosis */
     int diverged = has_diverged(l);
     if (rc == SGT_OK) rc = finish_steps(l, done, 0, err);
     look_at_save(l, 1);
@@ -746,8 +758,8 @@ static int open_feed(loop *l, sgt_error *err)
     return sgt_feed_open(&l->val, t->val, &val, err);
 }
 
-/* Fill in r->sets and r->set_count. If memory runs out, the list is incomplete, which is not an
- * error. */
+/* Fill in r->sets and r->set_count. If memory runs out, leave the list incomplete, which is not an
+ * error because the list is only reported. */
 static void fill_sets(const loop *l, sgt_training_result *r)
 {
     const sgt_trainer *t = l->t;
@@ -781,8 +793,8 @@ static void fill_result(const loop *l, sgt_training_result *r)
     r->checkpoint = newest(l) && t->run ? sgt_run_checkpoint(t->run, newest(l)) : NULL;
 }
 
-/* Return how many bytes the backend has allocated on a device with its own memory, or 0 for a CPU.
- * The number is constant after open. */
+/* Return how many bytes the backend has allocated on a device with its own memory, or 0 on a CPU.
+ * All memory is allocated while the backend opens, so the number does not change afterwards. */
 static uint64_t held_bytes(const sgt_backend *b)
 {
     sgt_memory_kind kinds[SGT_MEMORY_KINDS];
@@ -831,8 +843,8 @@ int sgt_train(sgt_config *s, const sgt_train_options *o, sgt_training_result *r,
     sgt_trainer t;
     *r = (sgt_training_result){0};
     int rc = sgt_trainer_open(&t, s, o, err);
-    /* the checkpoint was read before this process owned the run, so the run's owner may have
-     * removed it */
+    /* this process read the checkpoint before it became the run's owner; the previous owner may
+     * have removed the checkpoint meanwhile */
     if (rc < 0 && rc != SGT_ESTOPPED && t.from && sgt_file_gone(t.from))
         rc = sgt_run_owned(o->run, rc, err);
     if (rc == SGT_OK && o->opened) o->opened(o->ctx, t.backend);

@@ -26,11 +26,11 @@
 #include "loader/base/json.h"
 
 #define START_SECONDS 120 /* time limit for loading the libraries and opening the device */
-#define DYING_SECONDS 5   /* time limit for a process to exit after it was killed */
+#define DYING_SECONDS 5   /* time limit for a child process to exit after it was killed */
 
 /* ---- the child process, which tries paths ---- */
 
-/* Send a message to the parent process. If the parent has exited, this process exits, too. */
+/* Send a message to the parent process. If the parent no longer exists, end this process. */
 static void send_message(int seconds, const char *verdict, const char *why)
 {
     sgt_check_message m = {.seconds = seconds};
@@ -54,7 +54,8 @@ static int stop(const sgt_error *err)
     return 1;
 }
 
-/* Try path i. Return 0 if this process may try the next path, else main's exit code plus 1. */
+/* Try path i and send its verdict. Return 0 if this process may go on to the next path; else return
+ * the exit code for main, plus 1. */
 static int try_path(const sgt_cuda_checks *c, size_t i, int device)
 {
     sgt_error err = {0};
@@ -76,7 +77,8 @@ int sgt_paths_child(const char *what)
     size_t first = strtoul(what, &end, 10);
     int device = *end == ':' ? (int)strtoul(end + 1, &end, 10) : -1;
     if (device < 0 || *end) return 2;
-    /* use another descriptor for the pipe, because libraries may print to standard output */
+    /* move the pipe to another descriptor: libraries may print to standard output, which would
+     * damage the messages */
     if (dup2(STDOUT_FILENO, SGT_CHECK_PIPE) < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) return 1;
     if (sgt_device_cuda(&lib, &d, &err) < 0) return stop(&err);
     int ended = 0;
@@ -90,7 +92,7 @@ int sgt_paths_child(const char *what)
 typedef struct listener {
     const sgt_paths_options *o;
     sgt_verdicts *v;
-    size_t next;  /* index of the path that is being tried, or of the path to try next */
+    size_t next;  /* index of the path that is being tried, or of the next path to try if none is */
     int trying;   /* 1: path `next` has begun */
     int noise;    /* descriptor of the memory file that receives the child's output */
     double until; /* time, as given by sgt_now, until which the child must send its next message */
@@ -152,8 +154,8 @@ static int reap(pid_t pid, int kill_it)
     return status;
 }
 
-/* Start a child process in a process group of its own, so that Ctrl-C signals only the parent. The
- * parent then ends the child. */
+/* Start a child process in its own process group. So Ctrl-C interrupts only the parent, which then
+ * ends the child itself. */
 static int start(pid_t *pid, int *fd, const listener *l, sgt_error *err)
 {
     char what[48], *argv[] = {"sgt-train", SGT_PATHS_CHILD, what, NULL};
@@ -187,8 +189,8 @@ static void read_noise(const listener *l, char line[200])
     sgt_printable(line, 200, end ? end + 1 : text);
 }
 
-/* Record the verdict "crashed" for a child that ended early. If a signal from another process ended
- * it, return an error instead, because the path is not the cause. */
+/* Record the verdict "crashed" on the path that the child was trying when it ended. Return an error
+ * instead if the child had not begun a path, or if another process ended it with a signal. */
 static int ended(listener *l, int status, sgt_error *err)
 {
     static const char outsiders[] = {SIGKILL, SIGTERM, SIGINT, SIGHUP, 0};
@@ -205,7 +207,8 @@ static int ended(listener *l, int status, sgt_error *err)
     return SGT_OK;
 }
 
-/* Start a child process and store its verdicts, until it ends by itself or must be killed. */
+/* Start a child process and store the verdicts that it sends. Return when the child has ended by
+ * itself or was killed. */
 static int one_process(listener *l, sgt_error *err)
 {
     pid_t pid;
@@ -237,9 +240,9 @@ static int try_all(sgt_verdicts *v, const sgt_paths_options *o, sgt_error *err)
 
 /* ---- stored verdicts ---- */
 
-/* Name of the file, in the cache folder, that stores the verdicts of self-checks. It is a JSON
- * object with one key for each machine and build (sgt_cuda_checks.identity). Each value is an
- * object {path: [verdict, reason], ...}. */
+/* Name of the file in the cache folder that stores the verdicts of self-checks. The file holds a
+ * JSON object {machine and build: {path: [verdict, reason], ...}, ...}. Its keys are texts of
+ * sgt_cuda_checks.identity. */
 #define CHECKED "self-check.json"
 
 /* Wait until no other process owns the cache folder, and become its owner. Return 0, SGT_ESTOPPED,

@@ -23,20 +23,21 @@
 
 typedef struct sgt_paths_options {
     const char *program; /* file that the child process runs */
-    /* cache folder for verdicts, created if missing; NULL: verdicts are not stored */
+    /* cache folder in which verdicts are stored, created if missing; NULL: store no verdicts */
     const char *cache;
-    int fresh;  /* 1: try all paths again, even if their verdicts are stored */
+    int fresh;  /* 1: try all paths again instead of using stored verdicts */
     int device; /* index of the CUDA device: the local rank, or 0 without ranks */
     const sgt_stop *stop;
-    /* callback for notices that the self-check waits because another process owns the cache
+    /* called with a notice if the self-check must wait for another process that owns the cache
      * folder */
     sgt_notice notice;
-    sgt_notice warning; /* callback for a warning that verdicts cannot be stored */
+    /* called with a warning if the verdicts cannot be written to the cache folder */
+    sgt_notice warning;
 } sgt_paths_options;
 
-/* Set *v to a verdict on each path of the CUDA library `lib`; v->count is 0 if `lib` has no paths
- * to check. Any thread may call this function, but not two threads at the same time. Return 0,
- * SGT_ESTOPPED, or another negative SGT_E* if no path could be tried. */
+/* Check all paths of the CUDA library `lib` and store a verdict on each path in *v, or set v->count
+ * to 0 if `lib` has no paths to check. Any thread may call this function, but not two threads at the
+ * same time. Return 0, SGT_ESTOPPED, or another negative SGT_E* if no path could be tried. */
 int sgt_paths_check(sgt_verdicts *v, const sgt_cuda_library *lib, const sgt_paths_options *o,
                     sgt_error *err);
 

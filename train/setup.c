@@ -36,9 +36,9 @@ static int share_text(const sgt_trainer *t, char **text, sgt_error *err)
     return r->broadcast(r, *text, n, 0, err);
 }
 
-/* Check that this rank has the same options as rank 0. Also compare the data and the checkpoint, if
- * they are known already. Ranks with different settings would train differently, or wait for each
- * other forever. */
+/* Check that this rank has the same options as rank 0, and also the same data and the same
+ * checkpoint if these were opened already. Ranks with different settings would train differently,
+ * or wait for each other forever. */
 static int compare_ranks(const sgt_trainer *t, sgt_error *err)
 {
     sgt_ranks *r = t->o->ranks;
@@ -65,8 +65,8 @@ static int compare_ranks(const sgt_trainer *t, sgt_error *err)
     return rc;
 }
 
-/* Read from options.json the options that the run's last start changed. The checkpoint does not
- * have them if the run was killed before its next save. */
+/* Merge the options in options.json that the latest start of the run changed. The checkpoint has
+ * the old values if the run was killed after that start and before its next save. */
 static int merge_changed(const sgt_trainer *t, sgt_merge which, sgt_error *err)
 {
     char path[SGT_PATH], *text = NULL;
@@ -78,9 +78,9 @@ static int merge_changed(const sgt_trainer *t, sgt_merge which, sgt_error *err)
     return rc;
 }
 
-/* Decide the number of threads of a resumed run. `own` is the number from this call's options. If
- * this call has no --threads, the number stored with the run is kept. If the default is lower,
- * because this process has fewer cores, the default is used. */
+/* Decide the number of threads of a resumed run, now that s->threads holds the stored number. `own`
+ * is the number from this call's options. Without --threads, keep the stored number, unless it
+ * exceeds the default number because this process may use fewer cores. Then use the default. */
 static void keep_threads(const sgt_trainer *t, uint64_t own)
 {
     sgt_config *s = t->s;
@@ -88,11 +88,12 @@ static void keep_threads(const sgt_trainer *t, uint64_t own)
     if (kept == own) return;
     s->threads = SGT_DEFAULT_COUNT; /* for sgt_trainer_threads */
     if (kept <= (uint64_t)sgt_trainer_threads(t)) s->threads = kept;
-    /* mark it as set by the user, so that options.json stores it again */
+    /* mark the number as set by the user, so that options.json stores it again */
     s->given[SGT_SET_THREADS] = 1;
 }
 
-/* Find the checkpoint to resume from. Rank 0 chooses the checkpoint and broadcasts its name. */
+/* Find the checkpoint to resume from, and read its state and options. Rank 0 chooses the checkpoint
+ * and broadcasts its name. */
 static int resume_from(sgt_trainer *t, sgt_error *err)
 {
     int rc = sgt_trainer_writes(t) ? sgt_run_newest(&t->from, t->o->run, 1, &t->o->warning, err)
@@ -102,8 +103,8 @@ static int resume_from(sgt_trainer *t, sgt_error *err)
         rc = sgt_fail(err, SGT_EUNSUPPORTED,
                       "%s: no checkpoint to resume from%s (--resume-or-start starts at step 0)",
                       t->o->run, access(t->o->run, F_OK) < 0 ? ": there is no such run" : "");
-        /* another process that writes to the run may have removed the checkpoint just before it was
-         * read */
+        /* the checkpoint is gone: another process that writes to the run may have removed it after
+         * it was found */
         if (!sgt_file_gone(sgt_path(path, t->o->run, "latest")))
             rc = sgt_run_owned(t->o->run, rc, err);
     }
@@ -121,15 +122,15 @@ static int resume_from(sgt_trainer *t, sgt_error *err)
     return rc;
 }
 
-/* Choose the device. If a GPU exists but cannot be used, say so in a notice. If there is no GPU,
- * say so only in a detail message. */
+/* Choose the device for --device auto. If a GPU exists but cannot be used, report that as a notice.
+ * If there is no GPU, report that only as a detail. */
 static int choose_device(sgt_trainer *t, sgt_error *err)
 {
     sgt_error why;
     sgt_cuda_device d = {0};
     const sgt_cuda_library *cuda;
     if (t->s->device == SGT_DEVICE_CPU) return SGT_OK;
-    /* with --device cuda, an estimate of memory needs only the library, and no GPU */
+    /* an estimate of memory with --device cuda needs only the library and no GPU */
     int rc = t->dry && t->s->device == SGT_DEVICE_CUDA ? sgt_device_open(&cuda, &why)
                                                        : sgt_device_cuda(&cuda, &d, &why);
     if (rc == SGT_OK) {
@@ -149,9 +150,9 @@ static int choose_device(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* Decide the device and the precision. If a run in TF32 moves to a CPU, it continues in fp32,
- * because only CUDA supports TF32. The default precision is bf16 if the device multiplies bfloat16
- * numbers in hardware. */
+/* Resolve the device and the precision. If a run in TF32 is resumed on a CPU, it continues in fp32,
+ * because only CUDA supports TF32. If the user requested no precision, use bf16 if the device
+ * multiplies bfloat16 in hardware. */
 static int decide_device(sgt_trainer *t, sgt_error *err)
 {
     sgt_config *s = t->s;
@@ -192,8 +193,8 @@ static int check_ranks(const sgt_trainer *t, sgt_error *err)
     return rc;
 }
 
-/* Return an error if RUN holds a data set, or if it has checkpoints and neither --resume nor
- * --force is given. */
+/* Return an error if the run directory must not be used: it holds a data set, or it has checkpoints
+ * although neither --resume nor --force is given. */
 static int refuse_existing(const sgt_trainer *t, sgt_error *err)
 {
     char *dir, work[SGT_PATH];
@@ -205,7 +206,8 @@ static int refuse_existing(const sgt_trainer *t, sgt_error *err)
             t->o->run);
     if (t->o->resume || t->o->force || !sgt_trainer_writes(t)) return SGT_OK;
     int rc = sgt_run_newest(&dir, t->o->run, 0, NULL, err);
-    /* search again to warn about incomplete checkpoints, because this run will remove them */
+    /* search once more, now with warnings about incomplete checkpoints, because this run will
+     * remove them */
     if (rc == SGT_OK && !dir) rc = sgt_run_newest(&dir, t->o->run, 0, &t->o->warning, err);
     if (rc == SGT_OK && dir)
         rc = sgt_fail(
@@ -234,8 +236,8 @@ int sgt_trainer_model(const sgt_trainer *t, const sgt_loader_info *data, sgt_mod
     if (!t->from && !s->init) {
         int rc = sgt_model_named(m, s->model, err);
         if (rc < 0) return rc;
-        /* SGT_MOST_IDS: the loader's bound on 4-byte ids if the size of the vocabulary is
-         * unknown */
+        /* the vocabulary's size is unknown; SGT_MOST_IDS is only the loader's limit for 4-byte
+         * ids */
         if (data->vocab == SGT_MOST_IDS && data->eot < 0)
             return sgt_fail(err, SGT_EUNSUPPORTED,
                             "--data %s: the vocabulary size is unknown, because the shards have no "
@@ -268,8 +270,8 @@ double sgt_trainer_steps(const sgt_config *s, const sgt_model *m, uint64_t windo
     return windows ? fmax(1, ceil(s->epochs * (double)windows / (double)rows)) : HUGE_VAL;
 }
 
-/* Decide the number of steps. If the user gave a compute budget, report how many steps it allows
- * (see sgt_pf_days). */
+/* Resolve the number of steps from --steps, --compute-budget or --epochs. For a compute budget,
+ * report how many steps it allows (see sgt_pf_days). */
 static int decide_steps(sgt_trainer *t, sgt_error *err)
 {
     sgt_config *s = t->s;
@@ -297,7 +299,7 @@ static int decide_steps(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* Decide the model, and the settings that depend on it. */
+/* Resolve the model's shape, and the settings that follow from it. */
 static int decide_model(sgt_trainer *t, sgt_error *err)
 {
     sgt_config *s = t->s;
@@ -309,8 +311,8 @@ static int decide_model(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* Decide the learning-rate schedule. If a resumed run changes the rates or the kind of schedule, a
- * new schedule begins at the resumed step. */
+/* Resolve the learning-rate schedule. If a run is resumed with other learning rates or another kind
+ * of schedule than before, a new schedule begins at the step of the resume. */
 static int decide_schedule(sgt_trainer *t, sgt_error *err)
 {
     sgt_config *s = t->s;
@@ -380,7 +382,8 @@ static void report_lr(const sgt_trainer *t)
 /* ---- self-check of the CUDA backend ---- */
 
 /* Run the self-check, and print a warning for each path that failed it. If the GPU accepts only one
- * process at a time, no path can be tried, and the run uses all paths unchecked. */
+ * process at a time, the child process cannot test any path. The run then uses all paths without a
+ * check. */
 static int check_paths(sgt_trainer *t, sgt_error *err)
 {
     sgt_error why;
@@ -414,7 +417,8 @@ static int load_state(sgt_trainer *t, sgt_error *err)
     if (rc == SGT_OK) rc = sgt_checkpoint_load_moments(t->from, b, &t->model, err);
     if (rc < 0 || !sgt_trainer_scales(t) || !(t->state.scaling || t->state.skipping)) return rc;
     sgt_scaler s;
-    /* start from the backend's initial state, because the checkpoint may have no loss scaler */
+    /* begin with the backend's initial state, which stays in use if the checkpoint has no loss
+     * scaler */
     if ((rc = b->get_scaler(b, &s, err)) < 0) return rc;
     if (t->state.scaling) s = t->state.scaler;
     s.outliers = t->state.scaler.outliers;
@@ -473,8 +477,9 @@ static int open_backend(sgt_trainer *t, sgt_error *err)
 
 /* ---- the run ---- */
 
-/* Warn if the device, the kernels or the matrix library differ from those in the checkpoint. The
- * run may continue, but the last bits of its results will differ. */
+/* Warn if the device, the kernels or the matrix-product library differ from those that the
+ * checkpoint names. The run may continue, but its results will differ from those of an
+ * uninterrupted run in their last bits. */
 static void compare_machine(const sgt_trainer *t)
 {
     const sgt_checkpoint_state *st = &t->state;
@@ -488,8 +493,8 @@ static void compare_machine(const sgt_trainer *t)
             b->name, b->level, b->library, st->device, st->level, st->library);
 }
 
-/* Open the run directory for writing, which may remove files there. A barrier first waits until all
- * ranks have finished reading these files. */
+/* Open the run directory for writing. This may remove checkpoints, so a barrier first waits until
+ * all ranks have finished reading them. */
 static int open_run_folder(sgt_trainer *t, const char *json, sgt_error *err)
 {
     sgt_ranks *r = t->o->ranks;
@@ -504,8 +509,8 @@ static int open_run_folder(sgt_trainer *t, const char *json, sgt_error *err)
                          t->o->command, err);
 }
 
-/* Report if a new schedule begins. Otherwise report if the learning rate rises at the resume,
- * because the schedule now covers more steps. */
+/* After a resume, report if a new learning-rate schedule begins. If the old one continues, report
+ * if the learning rate rises at this step, which happens if the schedule now covers more steps. */
 static void compare_schedules(const sgt_trainer *t)
 {
     const sgt_schedule *then = &t->state.schedule, *now = &t->schedule;
@@ -535,7 +540,7 @@ static int open_run(sgt_trainer *t, sgt_error *err)
     if (t->from)
         rc = sgt_config_same_run(t->s, t->state.options,
                                  strcmp(t->state.device, t->backend->name) != 0, err);
-    /* later checkpoints store the algorithms that this backend has selected */
+    /* new checkpoints will store the matrix-product algorithms that this backend has selected */
     free(t->state.choices);
     t->state.choices = t->backend->choices ? strdup(t->backend->choices) : NULL;
     if (t->backend->choices && !t->state.choices) rc = sgt_fail_memory(err, "choices");
@@ -569,8 +574,8 @@ static void report_peak(const sgt_trainer *t)
                 b->peak_name, b->peak_flops / 1e12, of);
 }
 
-/* Report the number of ranks and threads, and what limits the threads. If mpirun has bound each
- * rank to one core, which is its default, report how to change that. */
+/* Report the numbers of ranks and threads, and what limits the number of threads. By default,
+ * mpirun binds each rank to a single core. In that case, report how to change that. */
 static void report_ranks(const sgt_trainer *t)
 {
     const sgt_ranks *r = t->o->ranks;
@@ -622,8 +627,8 @@ static void report_data(const sgt_trainer *t)
             n == 1 ? "" : "s", *t->unevaluated ? "; " : "", t->unevaluated);
 }
 
-/* Report how many documents a packed row holds on average, and which share of the tokens was
- * cropped. */
+/* Report how many documents a packed row holds on average, and which share of the documents' tokens
+ * was cut off because it did not fit into rows. */
 static void report_packing(const sgt_trainer *t)
 {
     const sgt_loader_info *is = &t->info;
@@ -688,9 +693,10 @@ static void report_sets(const sgt_trainer *t)
     }
 }
 
-/* Report how much disk space the run's checkpoints will need. During a save, the run has one more
- * checkpoint than it keeps, and it may keep the best checkpoint in addition to the newest ones. Too
- * little space is only a warning, because space may become free before it is needed. */
+/* Report how much disk space the checkpoints will need, and warn if there is too little. With
+ * --keep K there are at most K + 2 checkpoints at a time: the newest ones, the best one if it is older, and the one
+ * that is being written. This is only a warning, because space may become free before it is
+ * needed. */
 static void report_disk(const sgt_trainer *t)
 {
     const sgt_config *s = t->s;

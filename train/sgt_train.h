@@ -22,8 +22,7 @@
 #include "train/config.h"
 
 typedef struct sgt_train_options {
-    /* run directory; NULL: write no files and give no notices, which is useful for measuring
-     * steps */
+    /* run directory; NULL: write no files and print no notices, as benchmarks of steps do */
     const char *run;
     /* resume = 1: start from the newest checkpoint; force = 1: overwrite an existing run */
     int resume, force;
@@ -73,8 +72,9 @@ typedef struct sgt_train_options {
      * call with the same settings, and read the same files. Only rank 0 writes to the run
      * directory, and only rank 0 should set notice, detail and warning. */
     sgt_ranks *ranks;
-    int most_threads; /* maximum for the default number of CPU threads; 0: no maximum */
-    /* bytes that memory estimates add for the program itself; 0: its current resident memory */
+    int most_threads; /* upper limit for the number of CPU threads chosen by default; 0: no limit */
+    /* memory of the program itself, in bytes, which memory estimates include; 0: use the process's
+     * current resident memory */
     uint64_t program;
     /* Callbacks, each of which may be NULL. `opened` is called before the first step with the
      * backend, which stays open until sgt_train returns. `progress` is called after every step.
@@ -90,7 +90,8 @@ typedef struct sgt_train_options {
  * run. */
 typedef struct sgt_train_set {
     char *data; /* path, malloc'd */
-    /* rows: number of rows trained on; epochs: `rows` divided by the number of rows in the set */
+    /* rows: number of rows of the set that were trained on; epochs: number of passes over the set,
+     * which is `rows` divided by the set's number of rows */
     uint64_t rows;
     double epochs;
 } sgt_train_set;
@@ -101,10 +102,11 @@ typedef struct sgt_train_losses {
     uint64_t resumed, steps;
     /* first: loss of this call's first step; mean: mean loss of the last `of` steps */
     double first, mean;
-    /* number of steps averaged in `mean`: 20, or half of this call's steps if that is fewer */
+    /* number of steps whose losses are averaged in `mean`: the last 20, or the second half of this
+     * call's steps if that is fewer */
     uint64_t of;
-    /* val: loss of the last evaluation, 0 if there was none; val_step: steps that the run had
-     * completed when it evaluated */
+    /* val: validation loss of the latest evaluation, 0: there was none; val_step: number of
+     * completed steps of the run at that evaluation */
     double val;
     double val_bits_per_byte; /* `val` converted to bits per byte of text; 0: unknown */
     uint64_t val_step;
@@ -115,19 +117,19 @@ typedef struct sgt_training_result {
     char *checkpoint; /* folder of the newest checkpoint, malloc'd; NULL: there is none */
     uint64_t steps;   /* steps completed since the run began, including those before a resume */
     uint64_t train_tokens, val_tokens; /* tokens seen */
-    /* number of documents that begin in the tokens trained on; UINT64_MAX if the data does not mark
-     * where documents begin */
+    /* number of documents that begin in the tokens trained on; UINT64_MAX: unknown, because the
+     * data does not mark where documents begin */
     uint64_t documents;
     sgt_train_set *sets; /* array of set_count data sets if --data names several, else NULL */
     uint32_t set_count;
-    /* floating-point operations needed to train on train_tokens tokens, in petaflop/s-days
-     * (sgt_pf_days) */
+    /* compute for training this model on train_tokens tokens, in petaflop/s-days (sgt_pf_days) */
     double pf_days;
     double seconds; /* duration of this call in seconds, including evaluations and checkpoints */
     /* time spent in the steps of this call, in seconds: the sum of their ms_per_step in
      * log.jsonl */
     double step_seconds;
-    /* peak memory in bytes up to the end of the last step, as in log.jsonl */
+    /* peak memory in bytes until the end of the last step, as in log.jsonl (without the final
+     * checkpoint) */
     uint64_t step_peak_bytes;
     sgt_train_losses losses;
     /* peak_bytes: peak memory, including that for writing the last checkpoint; total_bytes: total
@@ -135,10 +137,11 @@ typedef struct sgt_training_result {
     uint64_t peak_bytes, total_bytes;
 } sgt_training_result;
 
-/* Train, and set all undecided settings in *s. Options are checked first (SGT_EUSAGE), then the
- * device, the run directory, the data and the model. If a checkpoint cannot be saved, training
- * continues, and sgt_train returns SGT_EIO after the last step. *r is filled in on success, after
- * such an SGT_EIO, and after SGT_ESTOPPED. */
+/* Train a model. All settings in *s that are undecided are set to the values used. Errors are
+ * looked for in this order: options (SGT_EUSAGE), device, run directory, data, model. If a
+ * checkpoint cannot be saved, training continues, and sgt_train returns SGT_EIO after the last
+ * step. *r is filled in on success, after SGT_EIO for an unsaved checkpoint, and after
+ * SGT_ESTOPPED. */
 int sgt_train(sgt_config *s, const sgt_train_options *o, sgt_training_result *r, sgt_error *err);
 void sgt_training_result_free(sgt_training_result *r);
 
@@ -149,8 +152,9 @@ typedef struct sgt_train_estimate {
     size_t count;
     /* total: sum of the bytes in `kinds`; available: bytes of free memory, UINT64_MAX if unknown */
     uint64_t total, available;
-    /* bytes of the copy in host memory from which a checkpoint is written in the background; 0: no
-     * copy. On a CPU `kinds` includes the copy; with CUDA it does not */
+    /* memory in bytes for a copy of the state in host memory, from which checkpoints are written in
+     * the background; 0: there is no copy. On a CPU, `kinds` also includes the copy; with CUDA,
+     * `kinds` lists only device memory */
     uint64_t checkpoint;
 } sgt_train_estimate;
 
@@ -159,8 +163,8 @@ typedef struct sgt_train_estimate {
  * depend on the device are set. */
 int sgt_train_estimate_memory(sgt_config *s, const sgt_train_options *o, sgt_train_estimate *e,
                               sgt_error *err);
-/* Return how many bytes of an estimate grow with the batch size: the memory for activations,
- * activation gradients, logits and data. */
+/* Return the sum of those kinds of memory in the estimate that grow with the batch size:
+ * activations, activation gradients, logits and data. */
 uint64_t sgt_train_estimate_activations(const sgt_train_estimate *e);
 
 #endif

@@ -11,7 +11,7 @@
 #include "train/sgt_train.h"
 #include "train/log/trace.h"
 
-/* maximum size in bytes of the text that says why there is no evaluation */
+/* size in bytes of the text that says why a run has no evaluation */
 #define SGT_UNEVALUATED 600
 
 typedef struct sgt_trainer {
@@ -19,7 +19,7 @@ typedef struct sgt_trainer {
     const sgt_train_options *o;
     sgt_model model;
     sgt_schedule schedule; /* learning-rate schedule of the whole run */
-    uint64_t rows, tokens; /* rows per step and tokens per step, over all ranks */
+    uint64_t rows, tokens; /* rows and tokens that all ranks together train on in one step */
     sgt_backend *backend;
     sgt_run *run;
     sgt_loader *train, *val; /* val NULL: no evaluation */
@@ -30,44 +30,46 @@ typedef struct sgt_trainer {
     uint64_t eval_rows;   /* rows per evaluation, over all ranks; 0: no evaluation */
     char *tokenizer;      /* text of tokenizer.json, which is copied to checkpoints; NULL: none */
     int64_t eot;          /* id of the end-of-text token; -1: unknown */
-    /* for each of the vocabulary's ids, the length of its text in bytes (0: no text); NULL if
+    /* (vocabulary) array: length in bytes of each id's text, 0 for an id without text; NULL:
      * unknown or not needed */
     uint32_t *text_bytes;
-    const char *tokenizer_of; /* folder from which `tokenizer` was read, or NULL */
-    char *from;               /* folder of the checkpoint from which this run resumes, or NULL */
-    char *init;               /* folder of the model given by --init, or NULL */
-    /* state that is written to each checkpoint; a resumed run starts with the state of the
-     * checkpoint `from` */
+    /* folder of the data or the model from which `tokenizer` was read, or NULL */
+    const char *tokenizer_of;
+    char *from; /* folder of the checkpoint from which this run resumes, or NULL */
+    char *init; /* folder of the model given by --init, or NULL */
+    /* state for the next checkpoint; a resumed run begins with the state read from the checkpoint
+     * `from` */
     sgt_checkpoint_state state;
     sgt_trace *trace; /* NULL: no trace */
-    /* for each layer an sgt_recompute, if --recompute auto chose them by free memory; else NULL */
+    /* (layers) array of sgt_recompute, chosen by --recompute auto to fit in the free memory; NULL:
+     * all layers use the setting `recompute` */
     uint8_t *recompute_at;
     int dry;       /* 1: only estimate the memory, without training */
     char gpu[256]; /* name of the CUDA device */
-    /* data_is_ours = 1: --data was not given, so ./out is used; lr_is_ours = 1: --lr auto chose the
-     * rate */
+    /* data_is_ours = 1: the default ./out is used because --data was not given; lr_is_ours = 1: the
+     * learning rate was chosen by --lr auto */
     int data_is_ours, lr_is_ours;
-    /* reason why there is no evaluation; "" if there is an evaluation, or if the user requested
-     * none */
+    /* reason why the run has no evaluation although the user wanted one; "" otherwise */
     char unevaluated[SGT_UNEVALUATED];
     /* verdicts of the self-check of the CUDA backend; count 0: nothing was checked */
     sgt_verdicts verdicts;
     const sgt_cuda_library *cuda; /* functions of libsgt-cuda.so; NULL if the run is on a CPU */
 } sgt_trainer;
 
-/* Decide the options and the device, as far as an estimate of memory needs them (setup.c).
- * sgt_trainer_open calls this function, too. */
+/* Resolve the device and those options on which an estimate of memory depends (setup.c).
+ * sgt_trainer_open also calls this function. */
 int sgt_trainer_settle(sgt_trainer *t, sgt_error *err);
 /* sgt_trainer_read_shape reads the initial model's config.json, if there is one. Call it before
- * opening the data, because ids are checked against the model's vocabulary. Report its error only
- * if opening the data causes no error. sgt_trainer_model sets *m to the model that the run trains
- * on data described by *data. */
+ * opening the data, because ids are checked against the model's vocabulary. If both this function
+ * and opening the data fail, report the error of the data. sgt_trainer_model sets *m to the shape
+ * of the model to train, which gets its vocabulary from the data described by *data unless --init
+ * or --resume determines it. */
 int sgt_trainer_read_shape(sgt_trainer *t, sgt_error *err);
 int sgt_trainer_model(const sgt_trainer *t, const sgt_loader_info *data, sgt_model *m,
                       sgt_error *err);
 /* Return the number of steps that --steps, --compute-budget or --epochs determines, for model `m`
- * with `rows` rows per step and `windows` rows per epoch. Return HUGE_VAL if none of these options
- * is set. */
+ * with `rows` rows per step and `windows` rows per epoch. Return HUGE_VAL if
+ * --epochs determines the number but `windows` is 0, so that it is unknown. */
 double sgt_trainer_steps(const sgt_config *s, const sgt_model *m, uint64_t windows, uint64_t rows);
 /* Both functions are in data.c. sgt_trainer_open_data opens the data for training and validation,
  * reads the tokenizer, and compares the data with the data of a resumed run.
@@ -86,13 +88,15 @@ int sgt_trainer_has_shards(const char *folder); /* return whether the folder has
 int sgt_trainer_open(sgt_trainer *t, sgt_config *s, const sgt_train_options *o, sgt_error *err);
 void sgt_trainer_close(sgt_trainer *t);
 
-/* Return whether there is a run directory to which this rank writes. */
+/* Return whether this rank writes to a run directory: only rank 0 does, and only if the run has
+ * one. */
 static inline int sgt_trainer_writes(const sgt_trainer *t)
 {
     return t->o->run && sgt_ranks_first(t->o->ranks);
 }
 
-/* Return whether the backend can set and get the state of a loss scaler and of spike detection. */
+/* Return whether the backend has a loss scaler and spike detection, whose state checkpoints
+ * store. */
 static inline int sgt_trainer_scales(const sgt_trainer *t)
 {
     return t->backend->put_scaler && t->backend->get_scaler;
@@ -101,8 +105,9 @@ static inline int sgt_trainer_scales(const sgt_trainer *t)
 /* Return the number of CPU threads: the number that the user requested, else all available cores,
  * or this rank's share of the cores if ranks share a machine (see sgt_cpu_threads). */
 int sgt_trainer_threads(const sgt_trainer *t);
-/* Fill in the backend's options, t->s->step. Call it when settings, device and model are decided.
- * For an estimate of memory, rows, steps and the learning rate may still be undecided. */
+/* Fill in t->s->step, the options for the backend. Call it when settings, device and model are
+ * resolved. For an estimate of memory, the numbers of rows and steps and the learning rate may
+ * still be unresolved. */
 int sgt_trainer_step(const sgt_trainer *t, sgt_error *err);
 
 #endif

@@ -28,9 +28,9 @@ typedef struct sgt_verdicts {
  * the descriptor SGT_CHECK_PIPE. */
 enum { SGT_CHECK_PIPE = 3 };
 typedef struct sgt_check_message {
-    /* Positive: the next path begins, or the current path may take this many more seconds. Zero:
-     * the current path ends with `verdict`. Negative: no path can be tried, for the reason in
-     * `why`. */
+    /* seconds > 0: the next path begins, or the current path may take this many more seconds.
+     * seconds = 0: the current path has ended, with the result `verdict`. seconds < 0: no path can
+     * be tried, for the reason in `why`. */
     int seconds;
     char verdict[12], why[SGT_CHECKED_WHY];
 } sgt_check_message;
