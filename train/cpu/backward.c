@@ -1,15 +1,18 @@
 /* backward.c: the backward pass. It starts from the gradient of the last LayerNorm's output and
  * computes all gradients. buf.dx is the gradient of the residual stream, to which every branch adds
- * its gradient. The first micro-step of a step overwrites the gradients of weight matrices, and
- * later micro-steps add to them. So these large gradients need not be cleared. */
+ * its gradient. In the first micro-step of a step, matrix products overwrite the gradients of
+ * weight matrices, so that these large arrays need not be cleared first. In later micro-steps, they
+ * add to them. */
 #include <omp.h>
 #include <string.h>
 
 #include "train/cpu/cpu_backend.h"
 #include "kernels/dropout.h"
 
-/* Backward pass of a LayerNorm: add its gradients to buf.dx, dw and db. Each tile of rows computes
- * partial sums of dw and db, which are then added in the order of the tiles. */
+/* Backward pass of a LayerNorm: add the gradient of its input to buf.dx, and the gradients of its
+ * weight and bias to dw and db. Each tile computes partial sums of dw and db over its positions.
+ * These sums are then added in the order of the tiles, so that the number of threads does not
+ * matter. */
 static void layernorm(sgt_cpu_backend *c, const float *x, const float *mean, const float *rstd,
                       const float *w, float *dw, float *db)
 {
@@ -29,8 +32,8 @@ static void layernorm(sgt_cpu_backend *c, const float *x, const float *mean, con
     }
 }
 
-/* Compute the gradient of a bias: add the column sums of dout (N, width) to db. dout is bfloat16 if
- * shape.bf16 is set, else float. Each task sums complete columns. */
+/* Compute the gradient of a bias: add the column sums of dout (N, width) to db (width). dout is
+ * bfloat16 if shape.bf16 is set, else float. Each task sums a range of columns over all N rows. */
 static void bias(sgt_cpu_backend *c, float *db, const void *dout, size_t width)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -44,9 +47,9 @@ static void bias(sgt_cpu_backend *c, float *db, const void *dout, size_t width)
     }
 }
 
-/* Round n floats from[at] .. from[at + n - 1], which are gradients of a matrix product's output. If
- * matrix products take bfloat16, the result is stored in buf.packed_dy, else in dy. dy and `from`
- * may be the same array. */
+/* Round from[at] .. from[at + n - 1], the gradients of a matrix product's output, to the format of
+ * matrix products. The results go to buf.packed_dy if matrix products take bfloat16, else to dy, at
+ * the same indexes. dy and `from` may be the same array. */
 static void finish(const sgt_cpu_backend *c, float *dy, const float *from, size_t at, size_t n)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -75,7 +78,8 @@ static void gelu(sgt_cpu_backend *c, const sgt_cpu_block *l)
     for (size_t t = 0; t < s->tiles; t++) {
         size_t n, r = sgt_cpu_tile(s, t, &n);
         for (size_t at = 4 * r * C; at < 4 * (r + n) * C;
-             at += C) { /* C floats at a time, which stay in the L1 cache */
+             /* round C floats at a time, so that they are still in the L1 cache after dropout */
+             at += C) {
             s->k->gelu_backward(c->buf.dwide + at, c->buf.dwide + at, l->fc + at, C,
                                 s->o.model.gelu);
             finish(c, c->buf.dwide, c->buf.dwide, at, C);
@@ -115,9 +119,10 @@ static void finish_attention(sgt_cpu_backend *c)
     }
 }
 
-/* Return the gradient of a branch's output: the gradient of the residual stream, with the branch's
- * dropout applied and rounded by `finish`. The result is buf.dx if there is neither dropout nor
- * rounding, else `out`. If shape.bf16 is set, only buf.packed_dy holds the result. */
+/* Return the gradient of a branch's output: the gradient of the residual stream, to which the
+ * branch's dropout is applied, and which `finish` then rounds. Without dropout and rounding, return
+ * buf.dx itself, else `out`. If shape.bf16 is set, the rounded result is in buf.packed_dy and not
+ * in `out`. */
 static const float *branch(sgt_cpu_backend *c, const sgt_cpu_block *l, uint32_t site, float *out)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -143,8 +148,8 @@ static void undrop_embeddings(sgt_cpu_backend *c)
     }
 }
 
-/* Add the gradients of wte and wpe. Each task adds some columns of all positions, in the order of
- * the positions. */
+/* Compute the gradients of wte and wpe. Each task adds up a range of columns over all positions,
+ * always in the order of the positions. */
 static void embeddings(sgt_cpu_backend *c)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -170,9 +175,9 @@ static void clear_rows(sgt_cpu_backend *c, float *x)
     }
 }
 
-/* Clear the gradients to which the backward pass only adds: those of LayerNorms, biases and wpe,
- * and of wte if the head has its own weight. Other gradients need no clearing, because a matrix
- * product overwrites them. */
+/* Set to 0 the gradients to which all micro-steps add: those of LayerNorms, biases and wpe, and of
+ * wte if the head has its own weight. The other gradients need not be cleared, because a matrix
+ * product overwrites them in the first micro-step. */
 static void clear_small_gradients(const sgt_model *m, float *grads)
 {
     for (size_t i = m->untied ? 0 : 1; i < sgt_model_tensors(m); i++) {
@@ -183,9 +188,9 @@ static void clear_small_gradients(const sgt_model *m, float *grads)
 }
 
 /* Recompute the activations of a block that the forward pass did not keep. The function makes the
- * same calls as the forward pass, so it computes the same bits. It does nothing for the last
- * recomputing block, because that block's activations are still in the memory that all recomputing
- * blocks share. buf.dln and buf.dwide may be overwritten here. */
+ * same calls as the forward pass, so it computes the same bits. It does nothing for share_last, the
+ * last block that recomputes: all such blocks share one memory, which still holds that block's
+ * activations when the backward pass begins. buf.dln and buf.dwide may be overwritten here. */
 static void recompute(sgt_cpu_backend *c, sgt_cpu_block *l, const float *x)
 {
     const float *p = c->buf.params;

@@ -26,9 +26,11 @@ void sgt_cpu_close(sgt_backend *b)
 
 /* ---- state ---- */
 
-/* A range of elements of one tensor, in an array of all parameters, moments or gradients. */
+/* A range of elements of one tensor, within a flat array of all parameters, moments or
+ * gradients. */
 typedef struct state_part {
-    void *flat;     /* array that contains the range: float, or bfloat16 if `half` is set */
+    /* the flat array that contains the range: float, or bfloat16 if `half` is set */
+    void *flat;
     size_t at;      /* index of the range's first element in `flat` */
     size_t element; /* index of the range's first element among all parameters */
     int half;
@@ -65,8 +67,9 @@ static void read_floats(float *to, const state_part *p, size_t n)
     }
 }
 
-/* Return whether the optimizer does not have this state: SGD and Muon have no second moment. For
- * such a state, get returns zeros and put does nothing. */
+/* Return whether the optimizer has no such state for this tensor: SGD has no second moments, and
+ * Muon has none for the tensors that it updates. For such a state, get returns zeros and put does
+ * nothing. */
 static int is_nothing(const sgt_cpu_shape *s, sgt_state what, size_t tensor)
 {
     return what == SGT_MOMENT2 && (s->o.optim.kind == SGT_SGD || sgt_cpu_by_muon(s, tensor) >= 0);

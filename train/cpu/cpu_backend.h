@@ -25,11 +25,13 @@
 #include "kernels/muon.h"
 #include "train/log/trace.h"
 
-#define SGT_HEAD_ROWS 256 /* maximum number of rows of logits in memory */
-/* maximum number of rows per call of sgt_head_run; twice as many in bf16 */
+/* maximum number of rows whose logits are in memory, if planned products compute the head */
+#define SGT_HEAD_ROWS 256
+/* maximum number of rows that sgt_head_run computes per call in float32; in bf16, twice as many */
 #define SGT_OWN_HEAD_ROWS 512
 #define SGT_PIECE 65536 /* maximum number of floats that one task of the optimizer updates */
-/* number of floats that are updated before their rounded copies are written */
+/* number of floats that are updated before they are rounded and copied, so that they are still in
+ * the L1 cache */
 #define SGT_UPDATE_FLOATS 2048
 #define SGT_BIAS_COLUMNS 128 /* number of columns that one task sums for a bias gradient */
 /* number of columns of the embedding gradients that one task computes */
@@ -43,13 +45,14 @@ typedef struct sgt_cpu_block {
     sgt_recompute recompute;
     /* for each tensor, the index of its first float in buf.params and buf.grads */
     size_t at[SGT_BLOCK_TENSORS];
-    double squares; /* sum of squares of the gradients of the block's four matrices */
-    /* for each tensor: number of pieces, from the start of an optimizer's pass, after which the
-     * tensor is updated */
+    double squares; /* sum of the squares of all gradients of the block's four weight matrices */
+    /* For each tensor: how many pieces of the optimizer's pass must be complete before the tensor
+     * is entirely updated. A piece is a task of the optimizer (sgt_cpu_piece). */
     size_t shares[SGT_BLOCK_TENSORS];
-    void *ln1, *ln2, *gelu; /* outputs of LayerNorms and GELU: (N, C), (N, C), (N, 4C) */
-    float *mean1, *rstd1;   /* statistics of the first LayerNorm: (N), (N) */
-    float *qkv;             /* (N, 3C) */
+    /* outputs of the first and second LayerNorm and of GELU: (N, C), (N, C), (N, 4C) */
+    void *ln1, *ln2, *gelu;
+    float *mean1, *rstd1; /* means and 1/deviations of the first LayerNorm: (N), (N) */
+    float *qkv;           /* (N, 3C) */
     /* att: attention's output (N, C); lse: log-sum-exp of the attention scores (B, H, T) */
     float *att, *lse;
     /* mid: residual stream after attention (N, C); mean2, rstd2: statistics of the second LayerNorm
@@ -59,8 +62,8 @@ typedef struct sgt_cpu_block {
     float *out; /* residual stream after the MLP (N, C), which is the input of the next block */
 } sgt_cpu_block;
 
-/* The planned matrix products of one weight. forward: output; dx: gradient of the input; dw:
- * gradient of the weight. */
+/* The matrix products planned for one weight. forward computes y = x W; dx computes the gradient of
+ * x; dw computes the gradient of W. */
 typedef struct sgt_cpu_linear {
     sgt_gemm *forward, *dx, *dw[2]; /* dw[0] overwrites the weight's gradient, dw[1] adds to it */
 } sgt_cpu_linear;
@@ -72,7 +75,7 @@ enum {
     SGT_LINEAR_FCPROJ,
     SGT_LINEAR_BLOCK, /* number of weight matrices in a block */
     SGT_LINEAR_HEAD = SGT_LINEAR_BLOCK,
-    /* the head, for the last chunk of rows if that chunk is shorter than the others */
+    /* the head, for the last chunk of rows, used if that chunk has fewer rows than the others */
     SGT_LINEAR_HEAD_LAST,
     SGT_LINEARS
 };
@@ -88,9 +91,11 @@ typedef struct sgt_cpu_shape {
     size_t wpe, lnf_w, lnf_b;
     size_t head_w; /* index of the first float of the head's weight; 0 if the head is tied to wte */
     size_t ldv;    /* floats from one row of logits to the next: V, rounded up to whole vectors */
-    /* tile: positions per tile, where a tile is one task; tiles: number of tiles for N positions */
+    /* tile: number of positions that one task computes; tiles: number of such tasks for all N
+     * positions */
     size_t tile, tiles;
-    /* head_rows: rows of logits per chunk; head_last: rows of the last chunk */
+    /* head_rows: number of rows per chunk, for which the head is computed at a time; head_last:
+     * number of rows in the last chunk */
     size_t head_rows, head_last;
     size_t scratch_floats; /* floats of each thread's scratch */
     float scale;           /* attention's 1/sqrt(D) */
@@ -107,16 +112,17 @@ typedef struct sgt_cpu_shape {
 typedef struct sgt_cpu_buffers {
     sgt_arena arena;
     float *params, *grads; /* flat arrays of all tensors */
-    float *received; /* buffer for chunks of other ranks' gradients (ranks.c); NULL without ranks */
+    /* chunks of gradients received from other ranks (ranks.c); NULL if there are no ranks */
+    float *received;
     /* First moments m and second moments v: float, or bfloat16 if optim.bf16_moments is set. v
      * contains only the tensors that have second moments (see sgt_cpu_second). */
     void *m, *v;
-    /* the parameters as matrix products read them: `params` itself, a rounded copy, or a bfloat16
-     * copy */
+    /* the parameters in the form that matrix products read: `params` itself, a copy rounded to
+     * `format` but stored in float32, or a bfloat16 copy */
     void *weights;
     int32_t *ids, *targets; /* (N), (N) */
-    /* (N) array: for each position, the index in its row at which its document begins; NULL:
-     * attention sees complete rows */
+    /* (N) array: for each position, the index within its row at which its document begins; NULL:
+     * attention ignores documents */
     int32_t *start;
     float *x0; /* embeddings (N, C) */
     /* output of the last LayerNorm (N, C), and its statistics (N), (N) */
@@ -128,38 +134,44 @@ typedef struct sgt_cpu_buffers {
     /* bfloat16 copies for matrix products: of activations (N, C), output gradients (N, 4C), and
      * logits (head_rows, ldv) */
     uint16_t *packed, *packed_dy, *packed_logits;
-    /* (tiles, 2, C): each tile's sums of the gradients of a LayerNorm's weight and bias */
+    /* (tiles, 2, C) array: for each tile, its partial sums of the gradients of a LayerNorm's weight
+     * and bias */
     float *partial;
     /* (threads, scratch_floats): scratch memory of each thread, for attention and in bf16 for one
      * row of C floats */
     float *scratch;
-    /* for each task of the embedding gradients: by how much it increased the sum of squares of
-     * these gradients */
+    /* for each task that computes embedding gradients: the amount by which it increased the sum of
+     * squares of wte's gradient */
     double *grown;
-    double *squares; /* (pieces) array: sum of squares of each piece's gradients */
-    void *products;  /* scratch memory for matrix products, of which only one runs at a time */
-    void *muon;      /* Muon's scratch memory for one matrix; NULL if the optimizer is not Muon */
+    /* (update.piece_count) array: for each piece, the sum of squares of its gradients */
+    double *squares;
+    void *products; /* scratch memory for matrix products, of which only one runs at a time */
+    void *muon;     /* Muon's scratch memory for one matrix; NULL if the optimizer is not Muon */
 } sgt_cpu_buffers;
 
 /* State of the current step. */
 typedef struct sgt_cpu_step {
     uint64_t number; /* number of the step, for dropout */
     float dropping;  /* dropout probability in the current pass; 0 during an evaluation */
-    /* Index of this rank's row 0 among all rows of the step. This rank's row b has the index row +
-     * b * ranks. */
+    /* Number of this rank's first row in the current micro-step, counted over all micro-steps and
+     * ranks of the step. This rank's row b has the number row + b * ranks. Dropout depends on these
+     * numbers. */
     uint64_t row;
-    /* 1: no micro-step of this step has run yet, so the gradients hold old numbers */
+    /* 1: the next micro-step is the step's first, so it overwrites the gradients, which are those
+     * of the previous step */
     int fresh;
     sgt_scaler scaler;
     double nominal;   /* factor by which each loss is multiplied, including the loss scale */
     double loss_sum;  /* sum of the step's losses so far */
     uint64_t counted; /* number of targets so far */
-    /* sum of squares of the gradient of the head's weight, after the head's last matrix product */
+    /* sum of squares of the gradient of the head's weight, as it was after the head's last matrix
+     * product */
     double head_squares;
-    /* Sum of squares of wte's gradient. If the head is tied to wte, only by how much the sum has
-     * grown since head_squares was set. */
+    /* Sum of squares of wte's gradient. If the head is tied to wte, the head computes this gradient
+     * first; this is then only the amount by which the embeddings have increased head_squares. */
     double token_squares;
-    /* (N) array of the caller, or NULL: 1 if no id has a larger logit than the target, else 0 */
+    /* (N) array of the caller that eval fills in, or NULL: 1 if no id has a larger logit than the
+     * target, else 0 */
     uint8_t *greedy;
     uint64_t last; /* index of the step that last_metrics describes */
     sgt_step_metrics last_metrics;
@@ -171,27 +183,34 @@ typedef struct sgt_cpu_piece {
     size_t offset, count;
     size_t second; /* index in buf.v */
     int decay;
-    /* 1: the backward pass already sums the squares of this piece's gradients */
+    /* 1: the matrix products of the backward pass sum the squares of these gradients, so
+     * sgt_cpu_squares may skip the piece */
     int squared;
     int muon;   /* 1: the piece belongs to a matrix that Muon updates */
     int first;  /* 1: first piece of its tensor */
     int linear; /* if `muon` is set: SGT_LINEAR_* of the matrix */
 } sgt_cpu_piece;
 
-/* The optimizer's pass over the parameters (update.c), except the matrices that Muon updates. A
- * piece is a range of one tensor, which one task updates. */
+/* The state of the optimizer's pass over the parameters (update.c). The pass consists of pieces,
+ * each of which is a range of one tensor that one task updates. Matrices that Muon updates are not
+ * part of it. */
 typedef struct sgt_cpu_update {
-    /* pieces that this rank updates; without ranks, all pieces */
+    /* the pieces that this rank updates, in the order of the model's tensors; without ranks, all
+     * pieces */
     sgt_cpu_piece *pieces;
-    /* turn: index of the piece with which a pass begins, chosen so that a pass ends with the token
-     * embedding */
+    /* turn: index in `pieces` of the piece with which a pass begins. The pass goes on to the end of
+     * `pieces` and then through the first `turn` pieces, those of the token embedding, which are
+     * needed last. */
     size_t piece_count, turn;
-    int behind;         /* 1: the last pass was deferred and may be incomplete */
+    /* 1: the last pass was deferred, so some of its pieces may not be updated yet */
+    int behind;
     sgt_beside pending; /* the pieces of the deferred pass */
-    /* constants of the update, at index 0 without and at index 1 with weight decay */
+    /* constants of the update: index 0 is for tensors without weight decay, index 1 for those with
+     * it */
     sgt_adamw adamw[2];
     sgt_sgd sgd[2];
-    /* index of the update for the random numbers that round moments (kernels/moments.h) */
+    /* index of the update, from which the random numbers for rounding moments derive
+     * (kernels/moments.h) */
     uint64_t draw;
 } sgt_cpu_update;
 
@@ -215,8 +234,7 @@ typedef struct sgt_cpu_backend {
     sgt_cpu_report report;
     sgt_cpu_block *blocks;
     /* share_cheap: first block that recomputes anything; share_inside: first block that recomputes
-     * everything; share_last: last block that recomputes anything. When the backward pass begins,
-     * the activations of share_last are still in the shared memory. */
+     * everything; share_last: last block that recomputes anything. Blocks share memory for the activations that they recompute. When the backward pass begins, it still holds those of share_last. */
     sgt_cpu_block *share_cheap, *share_inside, *share_last;
     sgt_cpu_linear linear[SGT_LINEARS];
     sgt_head head; /* used if own_head */
@@ -247,30 +265,32 @@ static inline void sgt_cpu_part_ends(sgt_cpu_backend *c, unsigned part)
     if (c->shape.o.scrub) sgt_cpu_scrub(c, part);
 }
 
-/* Copy the ids and targets of a batch to the buffers. Return the number of targets that have a
+/* Copy the ids and targets of a batch to buf.ids and buf.targets. Return how many targets have a
  * loss. */
 uint64_t sgt_cpu_load(sgt_cpu_backend *c, const sgt_batch *batch);
 /* Compute lnf from the ids. */
 void sgt_cpu_forward(sgt_cpu_backend *c);
-/* The next functions are parts of the forward pass that a recomputation repeats.
- * sgt_cpu_block_inside computes a block from ln1 and the block's input x, up to the output of GELU.
- * It overwrites buf.dln. */
+/* The next three functions compute parts of a block's forward pass. The backward pass calls them
+ * again to recompute activations. sgt_cpu_block_inside computes everything from ln1 and the block's
+ * input x up to the output of GELU. It overwrites buf.dln. */
 void sgt_cpu_block_inside(sgt_cpu_backend *c, sgt_cpu_block *l, const float *x);
 void sgt_cpu_layernorm(sgt_cpu_backend *c, void *ln, float *mean, float *rstd, const float *x,
                        const float *w, const float *b);
 void sgt_cpu_gelu(sgt_cpu_backend *c, sgt_cpu_block *l);
-/* Compute logits and losses from lnf, and return the sum of the losses. If scale > 0, also compute
- * the gradients of scale * sum: that of lnf in dln, and that of the head's weight. */
+/* Compute logits and losses from buf.lnf, and return the sum of the losses. If scale > 0, also
+ * compute the gradients of scale * (sum of the losses): that of lnf, stored in buf.dln, and that of
+ * the head's weight. */
 double sgt_cpu_head(sgt_cpu_backend *c, double scale);
-/* Compute all gradients from dln, the gradient of the last LayerNorm's output. */
+/* Compute all gradients, starting from buf.dln, the gradient of the last LayerNorm's output. */
 void sgt_cpu_backward(sgt_cpu_backend *c);
 
-/* sgt_cpu_settle completes a deferred update. sgt_cpu_settle_to completes it only as far as a
- * tensor of a block, which the forward pass reads next. */
+/* sgt_cpu_settle completes a deferred update. sgt_cpu_settle_to completes only the pieces up to a
+ * block's tensor, so that the forward pass can read this tensor. */
 void sgt_cpu_settle(sgt_cpu_backend *c);
 void sgt_cpu_settle_to(sgt_cpu_backend *c, const sgt_cpu_block *l, size_t tensor);
-/* Set buf.squares to the sum of squares of each piece's gradients, and return the total. Unless
- * `all` is set, pieces whose `squared` is 1 count as 0. */
+/* For each piece, set its entry in buf.squares to the sum of squares of its gradients, and return
+ * the sum of all entries. Unless `all` is set, skip pieces whose `squared` is 1: their entry is 0,
+ * because the matrix products of the backward pass have summed their squares already. */
 double sgt_cpu_squares(sgt_cpu_backend *c, int all);
 /* Return the squared norm of all gradients. Matrix products sum squares in float, which may
  * overflow although all gradients are finite. If that happens, all squares are summed again in
@@ -278,8 +298,8 @@ double sgt_cpu_squares(sgt_cpu_backend *c, int all);
 double sgt_cpu_squared_norm(sgt_cpu_backend *c);
 /* Return whether updates are deferred. An update is deferred except in four cases: with one thread,
  * which could not overlap it with anything; with several ranks, which send updated parameters at
- * once; in tests that overwrite unused buffers, because gradients would have to stay; and with
- * --no-overlap, which measures the benefit of deferring. */
+ * once; in tests that overwrite unused buffers, because a deferred update still needs the gradients
+ * after the step; and with --no-overlap, which measures the benefit of deferring. */
 static inline int sgt_cpu_defers(const sgt_cpu_backend *c)
 {
     return !c->shape.o.scrub && !c->shape.o.no_overlap && !c->group && c->shape.o.threads > 1;
@@ -295,7 +315,7 @@ static inline size_t sgt_cpu_moment_bytes(const sgt_cpu_shape *s)
 {
     return s->o.optim.bf16_moments ? sizeof(uint16_t) : sizeof(float);
 }
-/* Return the address of the moment at index `at` in `flat`, which is the array m or v. */
+/* Return the address of the moment with index `at` in `flat`, which is buf.m or buf.v. */
 static inline void *sgt_cpu_moment(const sgt_cpu_shape *s, void *flat, size_t at)
 {
     return (char *)flat + at * sgt_cpu_moment_bytes(s);
@@ -310,8 +330,9 @@ static inline void sgt_cpu_round(const sgt_cpu_shape *s, float *x, size_t n)
 /* Return x (N, C) in the form that matrix products read: x itself, or a bfloat16 copy in
  * buf.packed. */
 const void *sgt_cpu_operand(const sgt_cpu_backend *c, const float *x);
-/* sgt_cpu_weights returns the parameters from index `offset` on, in the form that matrix products
- * read. sgt_cpu_take_weights updates `count` of these numbers from buf.params. */
+/* sgt_cpu_weights returns the address of the parameters from index `offset` on, in the form that
+ * matrix products read. sgt_cpu_take_weights brings `count` of them up to date: it rounds and
+ * copies them from buf.params. */
 const void *sgt_cpu_weights(const sgt_cpu_backend *c, size_t offset);
 void sgt_cpu_take_weights(const sgt_cpu_backend *c, size_t offset, size_t count);
 
@@ -319,8 +340,8 @@ void sgt_cpu_take_weights(const sgt_cpu_backend *c, size_t offset, size_t count)
  * (n, C). */
 void sgt_cpu_drop(const sgt_cpu_backend *c, uint32_t layer, uint32_t site, float *out,
                   const float *x, size_t first, size_t n);
-/* Return an array for row b: for each position, the index in the row at which its document begins.
- * Return NULL if attention sees complete rows. */
+/* Return the entries of buf.start for row b: for each position, the index within the row at which
+ * its document begins. Return NULL if attention ignores documents. */
 static inline const int32_t *sgt_cpu_start(const sgt_cpu_backend *c, size_t b)
 {
     return c->shape.o.documents ? c->buf.start + b * c->shape.T : NULL;
@@ -341,9 +362,9 @@ static inline size_t sgt_cpu_tile(const sgt_cpu_shape *s, size_t t, size_t *rows
 
 /* Return SGT_LINEAR_* of the tensor if Muon updates it, else -1. */
 int sgt_cpu_by_muon(const sgt_cpu_shape *s, size_t tensor);
-/* Matrices that Muon updates have no second moments. Return the index in buf.v of the first tensor
- * that has second moments, from `tensor` on. If there is no such tensor, return the number of
- * floats in buf.v. */
+/* Matrices that Muon updates have no second moments, so buf.v is shorter than buf.m. Return the
+ * index in buf.v of the second moments of tensor `tensor` or, if it has none, of the next tensor
+ * that has some. If there is no such tensor, return the number of floats in buf.v. */
 size_t sgt_cpu_second(const sgt_cpu_shape *s, size_t tensor);
 /* Return the size in bytes of buf.muon. */
 size_t sgt_cpu_muon_memory(const sgt_cpu_shape *s);
@@ -381,8 +402,9 @@ int sgt_cpu_ranks_new(sgt_cpu_backend *c, sgt_ranks *r, sgt_error *err);
 /* Return how many floats c->buf.received must hold: a chunk of gradients from each rank. */
 size_t sgt_cpu_ranks_received(const sgt_cpu_shape *s);
 
-/* Divide the buckets among the ranks, remove the pieces of other ranks from c->update.pieces, and
- * start the communication thread. Collective. */
+/* Divide the buckets among the ranks, remove the pieces that other ranks update from
+ * c->update.pieces, and start the communication thread. Collective: every rank must call this
+ * function. */
 int sgt_cpu_ranks_open(sgt_cpu_backend *c, sgt_error *err);
 void sgt_cpu_ranks_close(sgt_cpu_backend *c);
 
@@ -400,8 +422,9 @@ int sgt_cpu_ranks_reduce(sgt_cpu_backend *c, double *squares, sgt_error *err);
  * parameters have not changed. Collective. */
 int sgt_cpu_ranks_gather(sgt_cpu_backend *c, int updated, sgt_error *err);
 
-/* Set to[0] .. to[count - 1] to the numbers of a state from index `at` on. Each number comes from
- * the rank that owns it. Before the call, `to` must hold this rank's numbers. Collective. */
+/* Fill to[0] .. to[count - 1] with the elements at, at + 1, ... of a state on every rank. Each
+ * element comes from the rank that owns it: before the call, that rank must have stored its
+ * elements in `to`. Collective. */
 int sgt_cpu_ranks_get(sgt_cpu_backend *c, sgt_state what, size_t at, size_t count, float *to,
                       sgt_error *err);
 

@@ -32,7 +32,8 @@ static void round_rows(const sgt_cpu_shape *s, float *x, size_t width)
     }
 }
 
-/* Return the index of this rank's row b among all rows of the step. */
+/* Return the number of this rank's row b within the step, counted over all micro-steps and
+ * ranks. */
 static uint64_t step_row(const sgt_cpu_backend *c, size_t b)
 {
     return c->step.row + b * c->shape.ranks;
@@ -72,17 +73,16 @@ static void embed(sgt_cpu_backend *c)
     }
 }
 
-/* Return whether an operand is stored in bfloat16. If shape.bf16 is set, this is so for every
- * operand that only matrix products read. lnf is stored as float32, because the head also reads it
- * in float32. */
+/* Return whether an operand of matrix products is stored in bfloat16. If shape.bf16 is set, this is
+ * so for every operand except lnf, which the head also needs in float32. */
 static int is_packed(const sgt_cpu_backend *c, const void *operand)
 {
     return c->shape.bf16 && operand != c->buf.lnf;
 }
 
-/* Return where to compute row i (C floats) of an operand: in place, or in scratch memory that stays
- * in the L1 cache. When the row is complete, keep_row stores it in the form that matrix products
- * read. */
+/* Return the address at which to compute row i (C floats) of an operand. This is the operand's own
+ * row, or scratch memory in the L1 cache if the operand is bfloat16. When the row is complete, call
+ * keep_row, which rounds it if necessary and stores it. */
 static float *row_at(const sgt_cpu_backend *c, void *operand, size_t i)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -95,7 +95,7 @@ static void keep_row(const sgt_cpu_backend *c, void *operand, size_t i, float *r
 {
     const sgt_cpu_shape *s = &c->shape;
     if (is_packed(c, operand)) s->k->to_bf16((uint16_t *)operand + i * s->C, row, s->C);
-    /* if bf16 is set, sgt_cpu_operand rounds lnf later */
+    /* lnf stays in float32; sgt_cpu_operand makes a bfloat16 copy of it later */
     else if (!s->bf16) sgt_cpu_round(s, row, s->C);
 }
 
@@ -260,9 +260,9 @@ static void classify(sgt_cpu_backend *c, size_t first, size_t n, double scale)
 }
 
 /* Compute the head for n rows, from row `first` on, if sgt_head_run is not available. First compute
- * the logits, and from them the losses and the gradient of the logits. Then run the two matrix
- * products that read this gradient, while it is in the cache. Return the same number as
- * sgt_head_run. */
+ * the logits, and from them the losses and the gradient of the logits. While this gradient is in
+ * the cache, run the two matrix products that read it, which give the gradients of x and of the
+ * weight. Return what sgt_head_run returns: the sum of squares of the weight's gradient. */
 static double head_rows(sgt_cpu_backend *c, const char *x, const void *w, size_t first, size_t n,
                         double scale, int add)
 {
@@ -278,7 +278,8 @@ static double head_rows(sgt_cpu_backend *c, const char *x, const void *w, size_t
     return sgt_gemm_squares(g->dw[add]);
 }
 
-/* Rows are computed in chunks, so that memory never has to hold all (N, V) logits. */
+/* The head is computed for one chunk of rows at a time, so that the logits of all rows, (N, V)
+ * floats, are never in memory together. */
 double sgt_cpu_head(sgt_cpu_backend *c, double scale)
 {
     const sgt_cpu_shape *s = &c->shape;

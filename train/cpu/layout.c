@@ -7,7 +7,8 @@
 
 #include "train/cpu/cpu_backend.h"
 
-/* End a kind of memory: it consists of all bytes taken from the arena since the previous call. */
+/* End a kind of memory: everything taken from the arena since the previous call is of the kind
+ * `name`. */
 static void end_kind(sgt_cpu_backend *c, const char *name)
 {
     uint64_t before = 0, used = c->buf.arena.used;
@@ -46,8 +47,9 @@ static void *during(sgt_cpu_backend *c, void *at, unsigned first, unsigned last)
 static void *always(sgt_cpu_backend *c, void *at) { return during(c, at, 0, UINT_MAX); }
 
 /* Declare that a block's buffer is written in part `first`, and read in the block's forward and
- * backward parts. If the block recomputes at level `from` or a higher level, the backward part
- * writes the buffer again. Then the buffer is not in use between the two parts. */
+ * backward parts. If the block recomputes `from` or more (see sgt_recompute), the backward part
+ * computes the buffer's contents again. In that case, the buffer is not in use between the forward
+ * and the backward part. */
 static void *kept(sgt_cpu_backend *c, const sgt_cpu_block *l, void *at, unsigned first,
                   sgt_recompute from)
 {
@@ -59,8 +61,8 @@ static void *kept(sgt_cpu_backend *c, const sgt_cpu_block *l, void *at, unsigned
 }
 
 /* Lay out a block's activations. Activations that the block recomputes share the memory of the
- * first block that recomputes them. Statistics and lse are not shared, because they are only a few
- * floats per position. */
+ * first block that recomputes them. LayerNorm statistics and lse are kept for every block, because
+ * they take only a few floats per position. */
 static void add_block(sgt_cpu_backend *c, sgt_cpu_block *l)
 {
     const sgt_cpu_shape *s = &c->shape;
@@ -131,8 +133,9 @@ static void add_parameters(sgt_cpu_backend *c, size_t flat)
     end_kind(c, "moments");
 }
 
-/* Return the scratch memory of matrix products, or NULL if they need none. In that case
- * buf.products is an empty buffer, whose address is also that of another buffer. */
+/* Return the scratch memory of matrix products, or NULL if they need none. Without need,
+ * buf.products has 0 bytes, so another buffer may begin at the same address and must not be taken
+ * for it. */
 static void *products(const sgt_cpu_backend *c)
 {
     return sgt_gemm_scratch(c->shape.o.threads) ? c->buf.products : NULL;
@@ -154,8 +157,8 @@ static void add_head(sgt_cpu_backend *c)
     end_kind(c, "head");
 }
 
-/* Declare the buffers that a layer needs only within a part of a step: those of the forward and the
- * backward part, and those of only the backward part. */
+/* Declare when the buffers that a layer needs only temporarily are in use: some in its forward part
+ * (`forward`) and its backward part (`backward`), others only in its backward part. */
 static void declare_work(sgt_cpu_backend *c, unsigned forward, unsigned backward)
 {
     void *const both[] = {c->buf.dln, c->buf.packed, c->buf.scratch, products(c)};
@@ -211,7 +214,8 @@ static void add_backward(sgt_cpu_backend *c)
              ends = sgt_part_embeddings(L), update = sgt_part_update(L);
     c->buf.dx = during(c, add_floats(c, N * C), begins, ends);
     c->buf.dln = during(c, add_floats(c, N * C), head, begins);
-    /* sgt_cpu_token copies moments to dx and dln, so these buffers are in use during part 0, too */
+    /* to apply a deferred update, sgt_cpu_token copies moments to dx and dln, so these buffers are
+     * in use during part 0 (embeddings), too */
     if (sgt_cpu_defers(c)) {
         during(c, c->buf.dx, 0, 0);
         during(c, c->buf.dln, 0, 0);
@@ -224,7 +228,7 @@ static void add_backward(sgt_cpu_backend *c)
     }
     size_t tasks = (C + SGT_EMBED_COLUMNS - 1) / SGT_EMBED_COLUMNS;
     c->buf.grown = during(c, add_buffer(c, tasks, sizeof(double)), ends, ends);
-    if (c->update.piece_count) /* a rank may have no pieces to update */
+    if (c->update.piece_count) /* with several ranks, a rank may have no pieces to update */
         c->buf.squares =
             during(c, add_buffer(c, c->update.piece_count, sizeof(double)), update, update);
     end_kind(c, "activation gradients");

@@ -11,15 +11,16 @@
 #include "train/cpu/cpu_backend.h"
 #include "train/log/metrics.h"
 
-/* Plan the four matrix products of one weight: output, gradient of the input, and gradient of the
- * weight (overwritten or added). */
+/* Plan the matrix products of one weight: one for the output (shape f), one for the gradient of the
+ * input, and two for the gradient of the weight, of which one overwrites and one adds to it. */
 static int plan(sgt_cpu_linear *g, const sgt_cpu_backend *c, sgt_gemm_shape f, sgt_gemm_shape dx,
                 sgt_gemm_shape dw, sgt_error *err)
 {
     int rc;
     f.bf16 = dx.bf16 = dw.bf16 = c->shape.bf16;
     f.scratch = dx.scratch = dw.scratch = c->buf.products;
-    /* with ranks, squares are summed later, when gradients are sums over all ranks */
+    /* with ranks, squares of gradients are summed only after the gradients were summed over
+     * ranks */
     dw.squares = !c->group;
     if ((rc = sgt_gemm_plan(&g->forward, &f, c->shape.o.threads, err)) < 0 ||
         (rc = sgt_gemm_plan(&g->dx, &dx, c->shape.o.threads, err)) < 0 ||
@@ -70,8 +71,8 @@ static int plan_products(sgt_cpu_backend *c, sgt_error *err)
                : plan_head(&g[SGT_LINEAR_HEAD_LAST], c, c->shape.head_last, err);
 }
 
-/* Cut every tensor into pieces, which are the optimizer's tasks. No piece crosses tensors, so
- * weight decay applies to all of a piece or to nothing of it. */
+/* Cut every tensor into pieces, the tasks of the optimizer. A piece lies within one tensor, so
+ * weight decay applies either to the entire piece or to none of it. */
 static int cut_pieces(sgt_cpu_update *u, const sgt_cpu_shape *s, sgt_error *err)
 {
     const sgt_model *m = &s->o.model;
@@ -97,9 +98,9 @@ static int cut_pieces(sgt_cpu_update *u, const sgt_cpu_shape *s, sgt_error *err)
     return SGT_OK;
 }
 
-/* Set `shares` of each block: for each of its tensors, the number of this rank's pieces after which
- * an optimizer's pass has updated the tensor. A pass ends with the pieces of the token
- * embedding. */
+/* Set `shares` of each block: for each tensor, count the pieces that come before the tensor's end
+ * in an optimizer's pass. Only pieces of this rank count. A pass does not begin with piece 0 but
+ * with piece `turn`, after the pieces of the token embedding, which come last. */
 static void count_shares(sgt_cpu_backend *c)
 {
     sgt_tensor token;
@@ -148,7 +149,7 @@ static void decide_sizes(sgt_cpu_shape *s)
 }
 
 /* Decide whether sgt_head_run or planned matrix products compute the head. Divide the N rows into
- * chunks of equal size. */
+ * chunks of equal size, except that the last chunk may be smaller. */
 static void decide_head(sgt_cpu_shape *s, sgt_head *head)
 {
     *head = (sgt_head){.V = s->V, .C = s->C, .bf16 = s->bf16, .threads = s->o.threads};
@@ -185,8 +186,8 @@ static void decide_recompute(sgt_cpu_backend *c, const sgt_backend_options *o)
     }
 }
 
-/* Return the size in bytes of all buffers of all ranks on this machine. A huge size is only
- * estimated in floating point, because computing the layout would overflow integers. */
+/* Return the size in bytes of all buffers of all ranks on this machine. If the layout's sizes would
+ * overflow integers, return an estimate that is computed in floating point. */
 static double measure(sgt_cpu_backend *c)
 {
     double need =
@@ -210,7 +211,7 @@ static int check_memory(sgt_cpu_backend *c, sgt_error *err)
 
 void sgt_cpu_prefault(char *p, size_t n, int threads)
 {
-    /* a thread takes 512 pages at a time, a huge page */
+    /* a thread takes 512 pages at a time, which is one huge page of 2 MiB */
 #pragma omp parallel for num_threads(threads) schedule(dynamic, 512)
     for (size_t i = 0; i < n; i += 4096) ((volatile char *)p)[i] = 0;
 }
@@ -329,9 +330,10 @@ int sgt_cpu_backend_estimate(const sgt_backend_options *o, sgt_memory_kind kinds
 }
 
 /* Each run measures the machine's peak speed, but MFUs of two runs can be compared only if they
- * refer to the same peak. So the first measured peak is stored in the cache folder. A new peak
- * replaces it only if it is higher by this factor. In that case, other programs used the cores when
- * the stored peak was measured. */
+ * refer to the same peak. So the first measured peak is stored in the cache folder, and later runs
+ * use it. A newly measured peak replaces the stored one only if it is more than PEAK_FASTER times
+ * as high. The stored one is then wrong: other programs must have used the cores when it was
+ * measured. */
 #define PEAK_FASTER 1.1
 
 /* Set base.peak_flops to the peak stored for this machine. If no peak is stored, or if the new peak
@@ -374,8 +376,8 @@ int sgt_cpu_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_er
     if ((rc = check_memory(c, err)) < 0 || (rc = cut_pieces(&c->update, &c->shape, err)) < 0 ||
         (rc = sgt_cpu_ranks_open(c, err)) < 0)
         goto fail;
-    /* measure before the arena is mapped, so that the measurement's memory does not add to the peak
-     * memory */
+    /* measure before the arena is mapped: memory for the measurement is freed again and must not
+     * add to the process's peak memory */
     find_peak(c);
     if ((rc = map_arena(c, err)) < 0 || (rc = plan_products(c, err)) < 0 ||
         (rc = sgt_cpu_muon_plan(c, err)) < 0)

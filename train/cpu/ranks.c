@@ -8,18 +8,20 @@
 
 #define CHUNK ((size_t)1 << 20) /* most floats sent at a time */
 #define MOST_RANKS 1024
-#define BLOCK 2048 /* number of floats added at a time if there are more than two ranks */
+/* number of floats that are summed over ranks at a time if there are more than two ranks */
+#define BLOCK 2048
 
 struct sgt_cpu_group {
     sgt_ranks *r;
     size_t chunk; /* floats sent at a time */
     size_t buckets;
-    /* (buckets, ranks + 1) array: for each bucket, where its parts begin and where the bucket ends,
-     * as indexes into buf.params */
+    /* (buckets, ranks + 1) array. Each row describes how a bucket is divided into parts, one for
+     * each rank: the indexes in buf.params at which the parts begin, and then the index at which
+     * the bucket ends. */
     size_t *part;
-    /* 1: from bucket to bucket, the parts are assigned to other ranks in rotation. Muon needs this
-     * for balance, because its parts consist of complete matrices: with two ranks, the first part
-     * takes twice as much arithmetic as the second. */
+    /* 1: assign the parts of each bucket to the ranks in another rotation, so that no rank always
+     * gets the first part. Muon needs this, because its parts consist of entire matrices and differ
+     * in cost: with two ranks, the first part takes twice as much arithmetic as the second. */
     int rotate;
     int reducing; /* 1: the last micro-step of the step is running */
 
@@ -27,10 +29,11 @@ struct sgt_cpu_group {
     int started;
     pthread_mutex_t lock; /* protects all fields below */
     pthread_cond_t changed;
-    /* ready: number of buckets whose gradients are complete on this rank; summed: number of buckets
-     * that the communication thread has summed over ranks */
+    /* ready: number of buckets in which this rank's gradients are complete; summed: number of
+     * buckets whose gradients the communication thread has summed over all ranks */
     size_t ready, summed;
-    /* rc: result of the communication thread; if it is an error, err holds the message */
+    /* stopping = 1: the communication thread must end; rc: its result, 0 or an error that err
+     * describes */
     int stopping, rc;
     sgt_error err;
 };
@@ -43,8 +46,8 @@ static size_t *parts_of(const sgt_cpu_group *g, size_t bucket)
     return g->part + bucket * (g->r->size + 1);
 }
 
-/* Return a pointer to two indexes: where the rank's part of a bucket begins, and where the part
- * ends. */
+/* Return a pointer to two indexes in buf.params: those at which a rank's part of a bucket begins
+ * and ends. */
 static const size_t *part_of(const sgt_cpu_group *g, size_t bucket, size_t rank)
 {
     return parts_of(g, bucket) + (g->rotate ? (rank + bucket) % g->r->size : rank);
@@ -62,8 +65,8 @@ static size_t tensors_of(const sgt_model *m, size_t bucket, size_t *n)
     return bucket <= layers ? tail - bucket * SGT_BLOCK_TENSORS : 0;
 }
 
-/* Divide a bucket among the ranks as evenly as possible. Every part must begin with a piece. No
- * part may begin inside a matrix that Muon updates. */
+/* Divide a bucket into one part for each rank, as evenly as possible. A part must begin where a
+ * piece of the optimizer begins, but not inside a matrix that Muon updates. */
 static void divide(const sgt_cpu_group *g, const sgt_model *m, const sgt_cpu_update *u,
                    size_t bucket)
 {
@@ -83,8 +86,8 @@ static void divide(const sgt_cpu_group *g, const sgt_model *m, const sgt_cpu_upd
     }
 }
 
-/* Return the rank that owns the float at index `at`. Set *n to the number of floats from there to
- * the end of the rank's part. */
+/* Return the rank that owns the float with index `at` in buf.params. Set *n to the number of floats
+ * from `at` to the end of the rank's part. */
 static uint32_t owner_of(const sgt_cpu_group *g, size_t at, size_t *n)
 {
     for (size_t b = 0; b < g->buckets; b++)
@@ -97,7 +100,7 @@ static uint32_t owner_of(const sgt_cpu_group *g, size_t at, size_t *n)
     return 0;
 }
 
-/* Remove the pieces of other ranks from u->pieces. */
+/* Remove the pieces that other ranks update from u->pieces. */
 static void keep_own_pieces(const sgt_cpu_group *g, sgt_cpu_update *u)
 {
     size_t own = 0, n;
@@ -117,8 +120,9 @@ static size_t longest_part(const sgt_cpu_group *g, size_t bucket)
     return longest;
 }
 
-/* Return the index of the first float of a chunk, which begins `at` floats after the beginning of a
- * rank's part. Set *n to the number of floats in the chunk, which may be 0. */
+/* Return the index in buf.params of the first float of a chunk. The chunk begins `at` floats after
+ * the beginning of a rank's part of the bucket. Set *n to the number of floats in the chunk:
+ * g->chunk, fewer at the end of the part, or 0 past it. */
 static size_t find_chunk(const sgt_cpu_group *g, size_t bucket, uint32_t rank, size_t at, size_t *n)
 {
     const size_t *part = part_of(g, bucket, rank);
@@ -129,8 +133,8 @@ static size_t find_chunk(const sgt_cpu_group *g, size_t bucket, uint32_t rank, s
 
 /* ---- reduce-scatter ---- */
 
-/* Set own = x[0] + x[1] + ..., added in this order. own must be one of the arrays x[0], x[1],
- * ... */
+/* Set own = x[0] + x[1] + ..., where the arrays have n floats and are added in this order, so that
+ * every rank would get the same bits. own must be one of the arrays x[0], x[1], ... */
 static void add_up(const sgt_kernels *k, float *own, const float *const *x, size_t ranks, size_t n)
 {
     float sum[BLOCK];
@@ -220,7 +224,8 @@ void sgt_cpu_ranks_ready(sgt_cpu_backend *c)
 static int wait_for_sums(sgt_cpu_group *g, sgt_error *err)
 {
     pthread_mutex_lock(&g->lock);
-    g->ready = g->buckets; /* needed if the step had fewer micro-steps than shape.o.accum */
+    /* if the step had fewer micro-steps than shape.o.accum, the backward pass did not count any bucket as ready */
+    g->ready = g->buckets;
     pthread_cond_broadcast(&g->changed);
     while (g->rc == SGT_OK && g->summed < g->buckets) pthread_cond_wait(&g->changed, &g->lock);
     int rc = g->rc;
@@ -304,7 +309,8 @@ int sgt_cpu_ranks_get(sgt_cpu_backend *c, sgt_state what, size_t at, size_t coun
 
 /* ---- set-up ---- */
 
-/* Return the number of floats in a chunk: CHUNK, or the size of the model if that is smaller. */
+/* Return the number of floats that a rank sends at a time: CHUNK, or the model's size if that is
+ * smaller. */
 static size_t chunk_of(const sgt_cpu_shape *s)
 {
     size_t flat = sgt_model_floats(&s->o.model);

@@ -12,9 +12,9 @@
 #include "kernels/moments.h"
 #include "train/cpu/cpu_backend.h"
 
-/* Update n parameters p with moments m and v and gradients g. `element` is the index of the first
- * of these parameters among all parameters. If `copy` is not NULL, AdamW also writes the parameters
- * to it in bfloat16. */
+/* Update n parameters p from their gradients g, using and updating their moments m and v. `element`
+ * is the index of the first of these parameters in buf.params. If `copy` is not NULL, AdamW also
+ * stores the new parameters there in bfloat16. */
 static void optimize(const sgt_cpu_backend *c, size_t element, float *p, void *m, void *v,
                      const float *g, size_t n, int decay, uint16_t *copy)
 {
@@ -26,9 +26,9 @@ static void optimize(const sgt_cpu_backend *c, size_t element, float *p, void *m
     else s->k->adamw(p, m, v, g, n, &u->adamw[decay], copy);
 }
 
-/* Update piece i of a pass, unless Muon updates it. If the kernel does not write the rounded copies
- * itself, update SGT_UPDATE_FLOATS floats at a time, so that they are still in the L1 cache when
- * they are copied. */
+/* Update piece i of a pass, unless Muon updates it. If the optimizer's kernel cannot write the
+ * rounded copies for matrix products itself, alternate: update SGT_UPDATE_FLOATS floats, then copy
+ * them while they are still in the L1 cache. */
 static void update_piece(void *backend, size_t i)
 {
     sgt_cpu_backend *c = backend;
@@ -57,8 +57,8 @@ void sgt_cpu_settle(sgt_cpu_backend *c)
     c->update.behind = 0;
 }
 
-/* Begin an update. `mean` is the factor that turns gradients into means over targets. `norm` is the
- * norm of these means. */
+/* Begin an update. `mean` is the factor that turns the accumulated gradients into means over the
+ * step's targets. `norm` is the norm of these means. */
 static void begin_update(sgt_cpu_backend *c, uint64_t updates, double lr, double mean, double norm)
 {
     const sgt_optim *o = &c->shape.o.optim;
@@ -84,7 +84,8 @@ const float *sgt_cpu_token(const sgt_cpu_backend *c, int32_t id, float *p, float
     memcpy(p, b->params + at, C * sizeof *p);
     size_t moments = C * sgt_cpu_moment_bytes(s);
     memcpy(m, sgt_cpu_moment(s, b->m, at), moments);
-    /* wte is the first tensor, so its moments have the same index in v and in m */
+    /* wte is the first tensor, so an index in wte is also the index of its moments in both m and
+     * v */
     if (b->v) memcpy(v, sgt_cpu_moment(s, b->v, at), moments);
     optimize(c, at, p, m, v, b->grads + at, C, 1, NULL);
     return p;
@@ -104,8 +105,8 @@ static void adjust_scale(sgt_scaler *s, int overflow, int scaling)
     }
 }
 
-/* Return whether the step is a spike, so that its update must be skipped. All ranks pass the same
- * sums, so all ranks return the same. */
+/* Return whether the step is a spike, so that its update must be skipped. The loss and the norm are
+ * those of all ranks together, so all ranks come to the same result. */
 static int is_spike(sgt_cpu_step *s, double deviations, double norm)
 {
     if (!(deviations > 0) || !s->counted || !isfinite(s->loss_sum)) return 0;
@@ -122,10 +123,12 @@ int sgt_cpu_end_step(sgt_backend *b, uint64_t step, double lr, sgt_error *err)
     int rc = c->group ? sgt_cpu_ranks_reduce(c, &squares, err)
                       : (squares = sgt_cpu_squared_norm(c), SGT_OK);
     if (rc < 0) return rc;
-    /* gradients are sums over targets times `nominal`; this factor turns them into means */
+    /* the accumulated gradients are sums over targets, times `nominal`; `correction` turns them
+     * into means */
     double correction = s->counted ? 1 / (s->nominal * (double)s->counted) : 0;
     double norm = sqrt(squares) * correction;
-    int overflow = !isfinite(norm); /* the update is then skipped, with every precision */
+    /* the update is then skipped, not only in fp16 but with every precision */
+    int overflow = !isfinite(norm);
     s->last_metrics = (sgt_step_metrics){.loss = s->counted ? s->loss_sum / (double)s->counted : 0,
                                          .grad_norm = norm,
                                          .loss_scale = (double)s->scaler.scale};
