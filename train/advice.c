@@ -238,8 +238,8 @@ static int oscillates(sgt_diagnosis *d, uint64_t step, double loss)
 /* Return whether `loss` is far above d->before, the median of the SGT_SPIKE_BEFORE losses that
  * precede it. The distance must exceed four limits: SGT_SPIKE_PART of the median; four times the
  * standard deviation expected for a step of this many tokens; twice the range of the preceding
- * losses, which may fall or swing; and SGT_SPIKE_NOISE times the measured noise. The noise is tested
- * last, because measuring it takes longest. */
+ * losses, which may fall or swing; and SGT_SPIKE_NOISE times the measured noise. The noise is
+ * tested last, because measuring it takes longest. */
 static int is_far_above(sgt_diagnosis *d, double loss)
 {
     double last[SGT_SPIKE_BEFORE];

@@ -36,8 +36,8 @@ typedef struct sgt_paths_options {
 } sgt_paths_options;
 
 /* Check all paths of the CUDA library `lib` and store a verdict on each path in *v, or set v->count
- * to 0 if `lib` has no paths to check. Any thread may call this function, but not two threads at the
- * same time. Return 0, SGT_ESTOPPED, or another negative SGT_E* if no path could be tried. */
+ * to 0 if `lib` has no paths to check. Any thread may call this function, but not two threads at
+ * the same time. Return 0, SGT_ESTOPPED, or another negative SGT_E* if no path could be tried. */
 int sgt_paths_check(sgt_verdicts *v, const sgt_cuda_library *lib, const sgt_paths_options *o,
                     sgt_error *err);
 

@@ -694,9 +694,9 @@ static void report_sets(const sgt_trainer *t)
 }
 
 /* Report how much disk space the checkpoints will need, and warn if there is too little. With
- * --keep K there are at most K + 2 checkpoints at a time: the newest ones, the best one if it is older, and the one
- * that is being written. This is only a warning, because space may become free before it is
- * needed. */
+ * --keep K there are at most K + 2 checkpoints at a time: the newest ones, the best one if it is
+ * older, and the one that is being written. This is only a warning, because space may become free
+ * before it is needed. */
 static void report_disk(const sgt_trainer *t)
 {
     const sgt_config *s = t->s;

@@ -234,7 +234,9 @@ typedef struct sgt_cpu_backend {
     sgt_cpu_report report;
     sgt_cpu_block *blocks;
     /* share_cheap: first block that recomputes anything; share_inside: first block that recomputes
-     * everything; share_last: last block that recomputes anything. Blocks share memory for the activations that they recompute. When the backward pass begins, it still holds those of share_last. */
+     * everything; share_last: last block that recomputes anything. Blocks share memory for the
+     * activations that they recompute. When the backward pass begins, it still holds those of
+     * share_last. */
     sgt_cpu_block *share_cheap, *share_inside, *share_last;
     sgt_cpu_linear linear[SGT_LINEARS];
     sgt_head head; /* used if own_head */

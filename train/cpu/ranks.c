@@ -224,7 +224,8 @@ void sgt_cpu_ranks_ready(sgt_cpu_backend *c)
 static int wait_for_sums(sgt_cpu_group *g, sgt_error *err)
 {
     pthread_mutex_lock(&g->lock);
-    /* if the step had fewer micro-steps than shape.o.accum, the backward pass did not count any bucket as ready */
+    /* if the step had fewer micro-steps than shape.o.accum, the backward pass did not count any
+     * bucket as ready */
     g->ready = g->buckets;
     pthread_cond_broadcast(&g->changed);
     while (g->rc == SGT_OK && g->summed < g->buckets) pthread_cond_wait(&g->changed, &g->lock);
