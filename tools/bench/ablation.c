@@ -1,7 +1,7 @@
 /* ablation.c: the subcommand `sgt-bench ablation`, which measures how much each training technique
  * gains on the user's own data and machine. The techniques are switched on one after another. Each
- * row of the table measures a training step with its own technique and all techniques of the rows
- * above. */
+ * row of the table has the time of a training step with one more technique than the row above
+ * it. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 #include "tools/bench/bench.h"
 #include "tools/cli/talk.h"
 
-/* Indices in `techniques` of the techniques that the code treats specially. TECHNIQUES is the
- * number of all techniques. */
+/* Indices in the array `techniques`, only of those techniques that the code treats specially.
+ * TECHNIQUES is the number of all techniques. */
 typedef enum technique {
     TECHNIQUE_TEXT,
     TECHNIQUE_COLD,
@@ -30,9 +30,9 @@ static const char *const names[] = {"text",   "cold", "mmap",  "preload",   "sim
 /* the techniques, in the order in which they are switched on */
 static const struct {
     const char *about;
-    const char *not_on_cpu; /* reason why a CPU has no such row; NULL: a CPU has it */
-    /* offset in sgt_config of an int that the technique sets (0: none), and the value to which this
-     * row and all later rows set it */
+    const char *not_on_cpu; /* reason why the technique cannot be measured on a CPU; NULL: it can */
+    /* field: offset of the int in sgt_config by which the technique is switched on (0: the code
+     * does it differently); value: value that the int gets in this row and all later rows */
     size_t field;
     int value;
 } techniques[] = {
@@ -102,20 +102,21 @@ static const sgt_program program = {
                 "  sgt-bench ablation --data out/ --rows text,preload,tied --steps 30\n"
                 "  sgt-bench ablation --data out/ --device cuda"};
 
-/* State of the subcommand. bench.rows[t] is the row of technique t. If it cannot be measured, its
- * member `why` has the reason. */
+/* State of the subcommand. Row t of bench.rows measures technique t; if that is impossible, the
+ * row's member `why` is the reason. */
 static struct {
     sgt_loader *set; /* loader that only lists the shards; no batches are drawn from it */
     uint32_t wanted; /* bit t: row t is to be measured */
     size_t rounds;
-    int fits;     /* 1: the batch size was given by the user, or is known to fit into memory */
+    /* 1: keep the batch size, because it is known to fit into memory or the user has set it */
+    int fits;
     json_t *last; /* figures of the last step */
 } state;
 
 /* ---- what a row is ---- */
 
-/* Return the training options of row t, with all techniques up to t switched on. This includes
- * techniques whose rows are not shown. */
+/* Return the training options of row t, in which techniques 0 ... t are switched on. They include
+ * techniques whose rows the user did not ask for, but not those that cannot be measured. */
 static sgt_config make_config(size_t t)
 {
     sgt_config c = bench_config;
@@ -126,12 +127,13 @@ static sgt_config make_config(size_t t)
     for (size_t k = 0; k <= t; k++)
         if (techniques[k].field && !bench.rows[k].why[0])
             *(int *)(void *)((char *)&c + techniques[k].field) = techniques[k].value;
-    /* use the smallest number of micro-batches above 1 that divides the batch size */
+    /* split the batch into micro-batches: 2 of them, or the next larger number that divides the
+     * batch size */
     if (t >= TECHNIQUE_ACCUM && c.batch > 1) c.accum = 2;
     while (c.batch % c.accum) c.accum++;
     c.batch /= c.accum;
-    /* count the reader as given by the user, so that preload is not replaced by mmap if memory is
-     * short */
+    /* mark the reader as the user's own choice: otherwise training would replace preload by mmap if
+     * memory is short */
     c.given[SGT_SET_LOADER] = 1;
     return c;
 }
@@ -203,8 +205,8 @@ static int measure_row(size_t t, json_t **figures, sgt_error *err)
     if (t == TECHNIQUE_ACCUM && *batch == 1)
         return leave_out((int)t, "a batch of one row cannot be divided", err);
     int rc = measure_step(t, &all, err);
-    /* halve the batch size until the first row fits into memory; that row needs the most memory, so
-     * all rows fit then */
+    /* If the first row does not fit into memory, halve the batch size until it does. The first row
+     * needs the most memory, so all later rows then fit, too. */
     while (rc == SGT_ENOMEM && bench_on_cuda() && !state.fits && *batch > 1) {
         *batch /= 2;
         rc = measure_step(t, &all, err);
@@ -226,9 +228,10 @@ static int measure_row(size_t t, json_t **figures, sgt_error *err)
 
 /* ---- results ---- */
 
-/* Compare a row with the first row, and with the nearest measured row above it. (The first row is
- * compared with itself.) If the two rows' ranges over the rounds overlap, the difference may be
- * noise. With a single round there is no range, so this cannot be determined. */
+/* Add to a row's result how many times faster it is than the nearest measured row above it and than
+ * the first row. (The first row is compared with itself.) Each row is measured in several rounds,
+ * which gives a range of times. If the ranges of this row and the row above overlap, the difference
+ * may be noise. With a single round, this cannot be determined. */
 static void compare(const bench_row *row, const json_t *above, const json_t *first)
 {
     json_t *result = row->result, *round;

@@ -91,8 +91,8 @@ bench_row *bench_add(json_t *about)
     return r;
 }
 
-/* Add a row's figures to its result. A real number becomes the median over the row's turns. Any
- * other value is that of the last turn. */
+/* Combine the figures that a row has from its turns, and add them to its result. A figure that is a
+ * real number becomes the median over all turns; any other value is taken from the last turn. */
 static void take_medians(bench_row *r)
 {
     double x[BENCH_TURNS];
@@ -272,11 +272,12 @@ int bench_choose_device(sgt_error *err)
 
 /* ---- work on several threads ---- */
 
-/* minimum number of seconds between two readings of the clock; one reading takes 25 ns */
+/* minimum time in seconds between two readings of the clock. A reading takes 25 ns, so it must not
+ * be done after every short unit of work */
 #define CLOCK_EVERY 20e-6
 
-/* The state of one thread: its index, its result, the units it has done, and its start and end
- * times. */
+/* The state of one thread. thread: its index; rc, err: its result; units: number of units of work
+ * that it has done; from, to: times at which it started and at which it last read the clock. */
 typedef struct worker {
     int thread, rc;
     uint64_t units;
@@ -344,13 +345,13 @@ double bench_median(double *x, size_t n)
 
 /* ---- the page cache ---- */
 
-/* number of attempts to evict pages. Pages in a CPU's local list are dropped only by a later
- * attempt */
+/* number of attempts to evict the pages. The kernel keeps recently used pages in a list of each
+ * CPU, from which the first attempt may not remove them */
 #define TRIES 5
 
-/* Evict the pages of a mapped file from the page cache. Return SGT_EUNSUPPORTED if pages stay.
- * Since Linux 5.2, mincore is reliable only for files that the caller owns or may write to; for
- * other files it reports every page as cached. So those files count as impossible to evict. */
+/* Evict the pages of a mapped file from the page cache. Return SGT_EUNSUPPORTED if some stay, or if
+ * that cannot be determined: for files that the caller neither owns nor may write to, mincore
+ * reports every page as cached (since Linux 5.2). */
 static int evict_pages(int fd, void *map, size_t bytes, const char *path, sgt_error *err)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (bytes + page - 1) / page;

@@ -1,8 +1,9 @@
-/* bench.h: functions that the subcommands of sgt-bench share. The skeleton of a subcommand parses
- * options, measures the rows of a table in turns, computes medians, and prints a JSON document or a
- * table. Further functions choose the model's options, time work on threads, control the page
- * cache, run other programs for comparison, and measure training steps. A process runs only one
- * subcommand, so `bench`, and `state` in each subcommand's file, are global variables.
+/* bench.h: functions that the subcommands of sgt-bench share. bench_run_subcommand does what all
+ * subcommands do: it parses options, measures the rows of a table in turns, computes medians, and
+ * prints a JSON document or a table. Further functions choose the model's options, time work on
+ * threads, control the page cache, run other programs for comparison, and measure training steps. A
+ * process runs only one subcommand, so `bench`, and `state` in each subcommand's file, are global
+ * variables.
  *
  *     const bench_subcommand bench_kernels = {
  *         .command = {"kernels", "each kernel", &program, bench_run_subcommand},
@@ -33,11 +34,12 @@ enum { BENCH_ROWS = 32, BENCH_TURNS = 100 };
 
 /* A row of the table. */
 typedef struct bench_row {
-    /* the row's object in the JSON document. It has the fields of `about` (see bench_add), followed
-     * by the figures. A figure that is a real number is the median over all turns; any other value
-     * is that of the last turn */
+    /* the row's object in the JSON document. It has the fields of `about` (see bench_add) and,
+     * after the measurement, a figure for each value measured. A figure that is a real number is
+     * the median over all turns; any other value is that of the last turn */
     json_t *result;
-    json_t *turns; /* array with one object of figures per turn */
+    /* array with one element per turn: an object with the figures measured in that turn */
+    json_t *turns;
     char why[320]; /* reason why the row is left out; "" if it is not left out */
 } bench_row;
 
@@ -56,13 +58,16 @@ extern struct bench {
 
 typedef struct bench_subcommand {
     sgt_command command; /* its `run` is bench_run_subcommand */
-    int partial;         /* 1: if the user interrupts it, show the rows measured so far */
+    /* 1: after an interrupt, show the rows that have been measured so far; 0: show nothing */
+    int partial;
     /* Measure all rows. Returns 0, or 1 if there is nothing to show, or a negative SGT_E*. */
     int (*measure)(sgt_error *err);
-    /* add the results to the JSON document, which already has the CPU's name */
+    /* function that adds the results to the JSON document `top`, which already has the CPU's
+     * name */
     void (*json)(json_t *top);
-    void (*show)(json_t *top); /* print the JSON document as a table; may modify the document */
-    void (*release)(void);     /* NULL: nothing to release */
+    /* function that prints the JSON document `top` as a table; it may modify the document */
+    void (*show)(json_t *top);
+    void (*release)(void); /* NULL: nothing to release */
 } bench_subcommand;
 
 /* The subcommands. Each is defined at the end of its own file, for example bench_step in step.c. */
@@ -78,27 +83,27 @@ int bench_run_subcommand(const sgt_command *c, int argc, char **argv);
  * The row takes ownership of `about` and later adds its figures to it. */
 bench_row *bench_add(json_t *about);
 
-/* Measure row i once, and set *figures to a new JSON object. If *figures stays NULL, this turn has
- * no figures. */
+/* Measure row i once, and set *figures to a new JSON object with the values measured. *figures may
+ * stay NULL if this turn has none, for example because it is a warm-up. */
 typedef int bench_take(size_t i, json_t **figures, sgt_error *err);
 
-/* Measure rows first ... first + count - 1 in turns. Each turn measures every row once, except rows
- * that are left out. Afterwards add the figures to the rows' results, even if a measurement
- * failed. */
+/* Measure rows first ... first + count - 1 repeatedly: in each of `turns` turns, `take` is called
+ * once for each row that is not left out. So a change in the machine's speed affects all rows.
+ * Afterwards add each row's figures to its result, even if a measurement failed. */
 int bench_take_turns(size_t first, size_t count, size_t turns, bench_take *take, sgt_error *err);
 
-/* Handle the result rc of measuring row r. If rc is SGT_EUNSUPPORTED, leave the row out, with the
- * message in *err as the reason, and return 0. A notice is printed unless `name`, the row's name,
- * is NULL. Any other rc is returned unchanged. */
+/* Handle rc, the result of an attempt to measure row r. If rc is SGT_EUNSUPPORTED, leave the row
+ * out of the table, with the message in *err as the reason, and return 0. A notice about this is
+ * printed unless `name`, the row's name, is NULL. Return any other rc unchanged. */
 int bench_leave_out(bench_row *r, int rc, const char *name, const sgt_error *err);
 
-/* Return a JSON array of results of the rows from index `first` on. If `left_out` is 0, it has the
- * rows that were measured. If `left_out` is 1, it has the rows that were left out, each with the
+/* Return a JSON array with the results of the rows from index `first` on: those that were measured
+ * if `left_out` is 0, or those that were left out if it is 1. The latter have the reason in the
  * field "why". */
 json_t *bench_results(size_t first, int left_out);
 
 /* bench_get returns the number in field `key` of an object, or 0 if there is no such field.
- * bench_put sets the field to x, but does nothing if x is 0, which means unknown. */
+ * bench_put sets the field to x. If x is 0, which stands for unknown, bench_put does nothing. */
 double bench_get(const json_t *object, const char *key);
 void bench_put(json_t *object, const char *key, double x);
 void bench_put_text(json_t *object, const char *key, const char *text);
@@ -148,16 +153,18 @@ static inline int bench_on_cuda(void) { return bench_config.device == SGT_DEVICE
 typedef int bench_work(void *ctx, int thread, uint64_t k, sgt_error *err);
 
 typedef struct bench_slice {
-    /* index of the first unit: thread t does units first + t, first + t + threads, ... */
+    /* index of the first unit of work. The units are divided evenly: thread t does units first + t,
+     * first + t + threads, ... */
     uint64_t first;
     uint64_t most;  /* maximum number of units per thread; 0: only the time is limited */
     double seconds; /* time limit in seconds */
     int threads;
 } bench_slice;
 
-/* Run units of work until the time limit or the maximum number of units is reached. Each thread
- * does at least one unit. Set *units to the number of units that all threads have done, and
- * *seconds to the time from the first start to the last end. */
+/* Run units of work on several threads until the time limit or the maximum number of units is
+ * reached. Each thread does at least one unit. Set *units to the number of units done by all
+ * threads together. Set *seconds to the time from the start of the first thread to the end of the
+ * last. */
 int bench_run(const bench_slice *s, bench_work *work, void *ctx, uint64_t *units, double *seconds,
               sgt_error *err);
 
@@ -187,9 +194,12 @@ typedef struct bench_script {
     /* arguments that follow the script's name, ended by NULL; NULL: none */
     const char *const *args;
     char words[512]; /* further arguments, separated by blanks */
-    /* name of a field that each answer must have; a number in it must be above 0. NULL: none */
+    /* name of a field without which an answer counts as an error; if the field is a number, it must
+     * also be above 0. NULL: no such field */
     const char *needs;
-    int stays; /* 1: the script stays, and answers each line of its standard input with one line */
+    /* 1: the script keeps running, and answers each line that it gets on standard input with one
+     * line; 0: it prints one answer and ends */
+    int stays;
     /* number of cores that the child process may use; 0: all cores that this process may use */
     int threads;
 } bench_script;
@@ -200,10 +210,10 @@ typedef struct bench_child bench_child;
  * until bench_script_close. */
 int bench_script_open(bench_child **out, const bench_script *s, sgt_error *err);
 
-/* Send `line` to the script, unless it is NULL, and read the answer. If the script stays, the
- * answer is one line. Otherwise it is everything that the script prints until it ends. Text before
- * the first brace is skipped. The caller releases *answer. Returns SGT_EUNSUPPORTED if the script
- * fails or has ended. Returns it also if the answer lacks the field s->needs, or has a field
+/* Send `line` to the script, unless it is NULL, and read the answer, a JSON object. If s->stays is
+ * 1, the answer is one line. Otherwise it is everything that the script prints until it ends. Text
+ * before the first brace is skipped. The caller releases *answer. Returns SGT_EUNSUPPORTED if the
+ * script fails or has ended, and also if the answer lacks the field s->needs or has a field
  * "error". The message may be the last line of the script's standard error. */
 int bench_script_ask(bench_child *c, const char *line, json_t **answer, sgt_error *err);
 
@@ -224,7 +234,9 @@ typedef struct step_run {
     sgt_config config; /* training options; if config.data is NULL, tokens are random */
     /* number of steps before the measured steps; number of measured steps */
     unsigned warmup, steps;
-    int text; /* 1: before each step, also tokenize the text of its rows; requires GPT-2's tokens */
+    /* 1: before each step, also tokenize the text of the step's rows, as if training read text
+     * instead of tokens; requires GPT-2's tokens */
+    int text;
     int parts; /* 1: also record the time of each kernel in a step (CUDA only) */
 } step_run;
 

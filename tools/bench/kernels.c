@@ -49,8 +49,8 @@ static const sgt_program program = {
         "  sgt-bench kernels --kind gemm --layer head --device cuda\n"
         "  sgt-bench kernels --kind attention --device cuda --batch-size 64 --seq-len 1024"};
 
-/* A kernel, which is one row of the table. The first row is the square matrix product, which is
- * only printed as the device's peak speed. */
+/* A kernel, which is one row of the table. The first one, the square matrix product, has no row of
+ * its own: its speed is printed as the device's peak speed. */
 typedef struct kernel_line {
     /* shape and number formats of the matrix product; m = 0: the row is attention */
     sgt_cuda_gemm_shape product;
@@ -94,9 +94,9 @@ static void add_product(const char *layer, const char *pass, sgt_cuda_gemm_shape
                         (json_int_t)s.k));
 }
 
-/* Add the matrix products of a linear layer: forward y (N, out) = x (N, in) W (in, out), and
- * backward dx = dy W^T and dW += x^T dy. The epilogue of fc's forward product may be GELU, and the
- * epilogue of fcproj's dx may be GELU's gradient. */
+/* Add the three matrix products of a linear layer: forward y (N, out) = x (N, in) W (in, out), and
+ * backward dx = dy W^T and dW += x^T dy. Some are also added with the operation that is fused into
+ * them: GELU into fc's forward product, and GELU's gradient into fcproj's dx. */
 static void add_linear(const char *layer, size_t in, size_t out)
 {
     size_t N = rows_of();
@@ -116,7 +116,8 @@ static void add_linear(const char *layer, size_t in, size_t out)
 static void add_products(void)
 {
     size_t C = state.options.model.channels, N = rows_of(), S = SIDE;
-    /* vocabulary size, padded to a multiple of 64 as in the output head */
+    /* number of columns of the output head's product: the vocabulary size, padded to a multiple of
+     * 64 */
     size_t V = ((size_t)state.options.model.vocab + 63) / 64 * 64;
     add_product("peak", "", (sgt_cuda_gemm_shape){.m = S, .n = S, .k = S}, SGT_EPILOGUE_NONE);
     add_linear("qkv", C, 3 * C);
@@ -131,9 +132,9 @@ static void add_products(void)
                 SGT_EPILOGUE_NONE);
 }
 
-/* Add rows for the forward and the backward pass of one implementation of attention. The number of
- * floating-point operations is that of two (T, T) matrix products in the forward pass and five in
- * the backward pass. The masked half of the scores is not counted. */
+/* Add two rows for one implementation of attention, the forward and the backward pass. Their speed
+ * is computed from the number of floating-point operations of two (T, T) matrix products in the
+ * forward pass and of five in the backward pass. Only the unmasked half of the scores counts. */
 static void add_attention(const char *name, sgt_attention attention)
 {
     double product = (double)rows_of() * state.options.seq * state.options.model.channels;

@@ -76,17 +76,18 @@ static const sgt_program program = {
                 "  sgt-bench loader out/ --cold --loader mmap,uring --outputs u16 --json\n"
                 "  sgt-bench loader out/ --peer python3"};
 
-/* values of loader_row.maker, the source of a row's batches: an sgt_reader, or one of the
+/* values of loader_row.maker, which states what makes a row's batches: an sgt_reader, or one of the
  * following */
 enum {
-    MEMCPY = SGT_READERS, /* memcpy of the same windows */
+    MEMCPY = SGT_READERS, /* memcpy of the windows that the readers copy */
     FIO,   /* fio, which reads the same number of bytes from the disk and discards them */
     PYTHON /* the first of `peers` */
 };
 static int is_reader(int maker) { return maker < SGT_READERS; }
 static int is_python(int maker) { return maker >= PYTHON; }
 
-/* BYTES is the output of fio. It has no name; the other names are in the order of sgt_output */
+/* fio makes no ids; its output is called BYTES, and is shown as "-". The other outputs have the
+ * names below, in the order of sgt_output */
 enum { BYTES = SGT_OUTPUTS };
 static const char *const output_words[] = {"u16", "i32", "i64", "i32-rows", NULL};
 
@@ -106,10 +107,10 @@ static const char *name_of(int maker)
     return is_python(maker) ? peers[maker - PYTHON].name : maker == FIO ? "fio" : "memcpy";
 }
 
-/* State of the set when a row is measured. mmap is measured in three states. COLD: the set is not
- * in the page cache, so the disk is read. CACHED: the set is in the page cache, but its pages must
- * still be mapped (as in the first epoch). MAPPED: all pages are mapped (as in later epochs). WARM
- * is used for all other readers. */
+/* Where the set's data is when a row is measured, which matters for mmap. COLD: not in the page
+ * cache, so the disk is read. CACHED: in the page cache, but its pages must still be mapped (as in
+ * the first epoch). MAPPED: in the page cache, and all pages are mapped (as in later epochs). WARM
+ * is used for everything else that does not read the disk. */
 typedef enum set_state { WARM, MAPPED, CACHED, COLD } set_state;
 static const char *const state_names[] = {"warm", "mapped", "cached", "cold"};
 
@@ -120,10 +121,10 @@ typedef struct loader_row {
     set_state pass;
 } loader_row;
 
-/* A source of batches that all threads of a slice share. It is the open loader of a reader. If
- * `windows` is set, it is memcpy instead, from addresses that correspond to the windows a loader
- * would draw. For memcpy, the memory is in huge pages that are already mapped. It contains no
- * tokens, since only the addresses matter. */
+/* A source of batches that all threads of a slice share. Usually it is a loader with the reader to
+ * be measured. If `windows` is set, it is memcpy instead. It copies from the addresses at which the
+ * windows drawn by a loader would be, in memory as large as the set. That memory is in huge pages
+ * that are already mapped. It holds no tokens, since its content does not affect the speed. */
 typedef struct drawer {
     sgt_loader *loader;
     uint64_t epoch;       /* number of windows in an epoch */
@@ -146,17 +147,18 @@ static struct {
     sgt_loader_options options; /* of `set` */
     sgt_loader *set; /* loader that only lists the shards; no batches are drawn from it */
     sgt_loader_info info;
-    /* speaker: reader whose notices are printed. spoke: 1 once they have been printed, since a set
-     * is opened many times */
+    /* The set is opened many times, but its notices should be printed once. speaker: reader whose
+     * notices are printed; spoke: 1 once they have been printed */
     int speaker, spoke;
     /* the current measurement */
     double seconds; /* seconds of a slice */
     int warm_up;    /* 1: this turn is a warm-up, and its figures are ignored */
-    /* sources that stay open between turns: memcpy, and the readers of WARM or MAPPED rows */
+    /* sources that stay open between turns, by `maker`: memcpy, and the readers of WARM or MAPPED
+     * rows */
     drawer drawers[MEMCPY + 1];
     int fits; /* 1: all shards fit into the page cache */
-    /* number of rows that COLD slices have used so far; the next COLD slice begins after them, so
-     * that no row is read twice */
+    /* number of rows of the run that COLD slices have drawn so far. The next COLD slice continues
+     * after them, so that no row is read from the disk twice */
     uint64_t cold_rows;
     bench_script script; /* loaders.py */
     bench_child *python; /* NULL: not started */
@@ -214,8 +216,8 @@ static size_t id_bytes(void) { return state.set->set.width; }
 
 /* ---- the rows of the table ---- */
 
-/* At most these rows are added: memcpy, all readers with all outputs, mmap in two more states, the
- * plain loop, fio, and the other programs. */
+/* The table has room for all rows that can be added: memcpy, each reader with each output, mmap in
+ * two more states, the plain loop, fio, and the other programs. */
 _Static_assert(1 + BYTES * (SGT_READERS + 2) + 1 + PEERS <= BENCH_ROWS, "room for all rows");
 
 static loader_row *add_row(int maker, int output, set_state pass)
@@ -272,8 +274,8 @@ static int add_rows(sgt_error *err)
 
 /* ---- drawing batches with a reader or with memcpy ---- */
 
-/* number of batches to skip after a COLD slice. Readers read fewer batches ahead, so no window is
- * read twice */
+/* number of batches to skip after a COLD slice, because readers may already have read some of them
+ * ahead. They read fewer than AHEAD batches ahead, so no window is read twice */
 #define AHEAD 64
 
 static void drawer_close(drawer *d)
@@ -287,9 +289,9 @@ static void drawer_close(drawer *d)
     *d = (drawer){0};
 }
 
-/* Return the size in bytes of one thread's buffer. It has room for the largest output (int64 inputs
- * and targets), so that all outputs use the same memory and profit equally from the CPU's
- * caches. */
+/* Return the size in bytes of one thread's batch buffer. It is that of the largest output (int64
+ * inputs and targets), whatever the output measured, so that no output has an advantage because its
+ * buffer fits into a smaller cache. */
 static size_t batch_bytes(void)
 {
     return (o.batch * (o.seq + 1) * 2 * sizeof(int64_t) + 63) / 64 * 64;
@@ -315,8 +317,8 @@ static int drawer_open(drawer *d, const loader_row *r, sgt_error *err)
     int rc = open_loader(&d->loader, r->maker, speaks ? bench.notice : none, err);
     d->opened_s = sgt_now() - start;
     if (rc == SGT_OK) rc = allocate_buffers(d, r->threads, err);
-    /* Opening has read the shards' headers, so evict their pages once more: the first cursor of
-     * mmap would map the cached pages. */
+    /* Opening has read the shards' headers into the page cache, so evict their pages once more.
+     * Otherwise mmap would map these pages when its first cursor is opened. */
     if (rc == SGT_OK && r->pass == COLD && r->maker != SGT_READER_PRELOAD)
         rc = bench_cache(state.set, 0, err);
     if (rc < 0) return rc;
@@ -330,11 +332,12 @@ static int drawer_open(drawer *d, const loader_row *r, sgt_error *err)
 
 /* minimum size in bytes of the memory for memcpy, enough for the longest row */
 #define LEAST_BYTES ((uint64_t)4 << 20)
-/* number of windows for memcpy, 512 MiB if T = 1024. They are chosen before the clock starts, and
- * then used cyclically */
+/* number of windows that memcpy copies, one after another and then again from the first; 512 MiB if
+ * T = 1024. Their addresses are computed before the clock starts */
 #define WINDOWS ((size_t)1 << 18)
 
-/* Map memory of the size of the set's tokens, but at most a third of the free memory. */
+/* Map the memory that memcpy copies from. It is as large as the set's tokens, but at most a third
+ * of the free memory. */
 static int map_memory(drawer *d, sgt_error *err)
 {
     sgt_memory memory;
@@ -344,8 +347,8 @@ static int map_memory(drawer *d, sgt_error *err)
     return sgt_arena_map(&d->memory, (size_t)(bytes > LEAST_BYTES ? bytes : LEAST_BYTES), 1, err);
 }
 
-/* Open the source `memcpy`, with the windows that all readers draw. A loader computes these
- * windows. Its reader is mmap, which opens fastest. */
+/* Open the source `memcpy`. Its windows are those that every reader draws, computed by a loader.
+ * That loader uses the reader mmap only because it opens fastest. */
 static int open_memcpy(drawer *d, const loader_row *r, sgt_error *err)
 {
     sgt_loader *l = NULL;
@@ -355,7 +358,7 @@ static int open_memcpy(drawer *d, const loader_row *r, sgt_error *err)
         rc = sgt_fail_memory(err, NULL);
     if (rc == SGT_OK) rc = open_loader(&l, SGT_READER_MMAP, none, err);
     if (rc < 0) return rc;
-    /* number of possible first tokens of a row */
+    /* number of positions in the memory at which a window can begin */
     uint64_t span = d->memory.size / id_bytes() - o.seq;
     for (size_t w = 0; w < WINDOWS; w++) {
         uint32_t shard;
@@ -412,10 +415,10 @@ static int fill_cache(sgt_error *err)
     return state.fits ? bench_cache(state.set, 1, err) : SGT_OK;
 }
 
-/* Return the number of batches per thread after which the set must be opened again; 0: only the
- * time limits the slice. In the state CACHED, this is one epoch, after which all pages are mapped.
- * In the state COLD, it is the number of batches that read a tenth of the set's pages. After that,
- * more and more windows would be in pages that have been read already. */
+/* Return after how many batches per thread the set must be opened again, because its data would no
+ * longer be in the row's state; 0: never. In the state CACHED, this is one epoch, after which all
+ * pages are mapped. In the state COLD, these batches read about a tenth of the set's pages. After
+ * that, more and more windows would be in pages that have been read already. */
 static uint64_t batches_until_reopened(const drawer *d, const loader_row *r)
 {
     uint64_t rows = o.batch * (uint64_t)r->threads;
@@ -426,10 +429,10 @@ static uint64_t batches_until_reopened(const drawer *d, const loader_row *r)
     return n ? n : 1;
 }
 
-/* For sampling block: draw POOLS_BEFORE pools of blocks before the measurement, then measure entire
- * pools until the time is over. The reader reads entire pools ahead. So at the start and at the end
- * of the measurement it is equally far ahead, and its memory has been touched before. No page is
- * read twice within an epoch. */
+/* Measure sampling block in entire pools of blocks, because the reader reads entire pools ahead.
+ * First draw POOLS_BEFORE pools without measuring them, then measure pools until the time is over.
+ * So the reader is equally far ahead at the start and at the end of the measurement, and the pages
+ * of its memory have been faulted in before. No page is read twice within an epoch. */
 enum { POOLS_BEFORE = 3 };
 static int draw_pools(drawer *d, const loader_row *r, double seconds, loader_slice *sum,
                       sgt_error *err)
@@ -449,14 +452,15 @@ static int draw_pools(drawer *d, const loader_row *r, double seconds, loader_sli
     return rc;
 }
 
-/* maximum number of times that the set is opened in one turn without --cold. Opening a small set
- * takes longer than an epoch of it */
+/* maximum number of times that the set is opened in one turn without --cold. Without a limit,
+ * opening a small set again and again would take most of the time */
 enum { OPENED_MOST = 10 };
 
-/* Measure a slice for which the set is opened: in the state CACHED, before its pages are mapped, or
- * in the state COLD, after its pages are evicted. (The set must be closed before, because mapped
- * pages cannot be evicted.) A small set is opened repeatedly within the slice. The reader preload
- * reads the disk only while it is being opened. */
+/* Measure a slice of a row whose state does not last: CACHED, which ends when the pages are mapped,
+ * or COLD, which ends when they are cached. So the set is opened for this slice, and opened again
+ * if a small set is used up within it. (It must be closed before its pages are evicted, because
+ * mapped pages cannot be evicted.) The reader preload reads the disk only while it is being
+ * opened. */
 static int reopened_slice(const loader_row *r, loader_slice *sum, sgt_error *err)
 {
     int cold = r->pass == COLD, reads = cold && r->maker != SGT_READER_PRELOAD;
@@ -551,23 +555,23 @@ static int python_slice(const loader_row *r, loader_slice *s, sgt_error *err)
     return sgt_fail(err, SGT_EUNSUPPORTED, "--peer %s: it made no batches", o.peer);
 }
 
-/* MOST_FILES, LIST_BYTES: maximum number of files and of bytes in fio's list of files; DEPTH: queue
- * depth with which the reader uring reads rows; LARGE_DEPTH: fio's queue depth for blocks and
- * sequential reads */
+/* MOST_FILES, LIST_BYTES: maximum number of files in the list for fio, and maximum size of that
+ * list in bytes; DEPTH: queue depth with which fio and the reader uring read rows; LARGE_DEPTH:
+ * fio's queue depth for blocks and sequential reads */
 enum { MOST_FILES = 64, LIST_BYTES = 100000, DEPTH = 128, LARGE_DEPTH = 16 };
-/* minimum duration in seconds of a run of fio, which needs some time to start threads and open
- * files */
+/* minimum duration in seconds of a call of fio. In shorter ones, its start (threads, opening files)
+ * would affect the result */
 #define LEAST_SECONDS 0.5
 
 typedef struct fio_run {
-    /* fio's access pattern (rw); how fio chooses the next file (file_service_type) */
+    /* fio's options: rw, the access pattern; file_service_type, how the next file is chosen */
     const char *rw, *files;
     uint64_t bytes; /* bytes of a request */
     int depth;
 } fio_run;
 
-/* Return parameters with which fio reads like the reader uring. The size of requests is a multiple
- * of the page size, as with file systems. */
+/* Return the parameters with which fio reads as the reader uring would. Requests for a row are
+ * rounded up to entire pages, since direct reads must be aligned. */
 static fio_run plan_fio(void)
 {
     if (o.sampling == SGT_SAMPLING_SEQUENTIAL)
@@ -597,8 +601,8 @@ static char *list_files(void)
     return list;
 }
 
-/* Read the result of a run from fio's JSON output. The number of batches per second is the number
- * of requests per second divided by the requests per batch. */
+/* Read fio's result from its JSON output. fio states requests per second; divided by the number of
+ * requests that a batch takes, they are batches per second. */
 static int read_fio(const fio_run *run, const json_t *answer, loader_slice *s, sgt_error *err)
 {
     const json_t *job = json_array_get(json_object_get(answer, "jobs"), 0);
@@ -616,9 +620,8 @@ static int read_fio(const fio_run *run, const json_t *answer, loader_slice *s, s
     return sgt_fail(err, SGT_EUNSUPPORTED, "fio: error %d (%s)", failed, strerror(failed));
 }
 
-/* Measure a slice of fio, which reads the set's own shards. According to --sampling, these are
- * random reads of the size of a row or a block, or sequential reads, with the queue depth of
- * plan_fio. */
+/* Measure a slice in which fio reads the set's own shards. It reads as --sampling would: at random
+ * positions in units of a row or a block, or sequentially (see plan_fio). */
 static int fio_slice(loader_slice *s, sgt_error *err)
 {
     const fio_run run = plan_fio();
@@ -657,9 +660,10 @@ static int run_slice_of(const loader_row *r, loader_slice *sum, sgt_error *err)
     return draw_slice(&state.drawers[r->maker], r, 0, state.seconds, sum, err);
 }
 
-/* Leave out row i, which this machine cannot measure. But if the user asked for its reader, return
- * the error rc instead. (Rows of mmap in the state COLD are added without being asked for.) No
- * notice is printed if fio is not installed. */
+/* Leave out row i, which this machine cannot measure. But if the user asked for the row's reader,
+ * return the error rc instead. (Nobody asks for mmap in the state COLD without --cold: that row is
+ * added automatically.) A notice is printed only for other programs, and not if fio is just not
+ * installed. */
 static int leave_out(size_t i, int rc, const sgt_error *err)
 {
     const loader_row *r = &state.rows[i];
@@ -674,8 +678,8 @@ static int measure_row(size_t i, json_t **figures, sgt_error *err)
     const loader_row *r = &state.rows[i];
     loader_slice sum = {0};
     if (state.warm_up && r->pass == COLD) return SGT_OK;
-    /* in the first row, read evicted pages again, since this process or a Python program may have
-     * evicted pages by allocating huge pages */
+    /* At the beginning of each turn, read the shards into the page cache again. This process or a
+     * Python program may have evicted some of their pages when it allocated huge pages. */
     int rc = i || o.cold ? SGT_OK : fill_cache(err);
     if (rc == SGT_OK) rc = run_slice_of(r, &sum, err);
     if (rc < 0) return leave_out(i, rc, err);
@@ -694,7 +698,8 @@ static int measure_rows(size_t first, size_t count, double seconds, sgt_error *e
     int rc = SGT_OK;
     if (!count) return SGT_OK;
     state.seconds = seconds / ((double)count * ((double)o.turns + 1));
-    /* stop Python, which keeps the shards mapped while it runs: mapped pages cannot be evicted */
+    /* end the Python program, which keeps the shards mapped while it runs: mapped pages cannot be
+     * evicted */
     if (state.rows[first].pass == COLD) close_python();
     if (first == 0) rc = open_memcpy(&state.drawers[MEMCPY], &state.rows[0], err);
     /* opening memcpy may have evicted pages, which must be cached when mmap is opened */
@@ -741,7 +746,8 @@ static int measure_all(sgt_error *err)
 /* Return the time per batch of row i in microseconds, or 0 if the row was not measured. */
 static double time_of(size_t i) { return bench_get(bench.rows[i].result, "us_per_batch"); }
 
-/* Return whether row i may be marked as the fastest row of its output. */
+/* Return whether row i takes part in the choice of the fastest row with its output. memcpy, fio,
+ * the plain loop and the state CACHED do not. */
 static int competes(size_t i)
 {
     const loader_row *r = &state.rows[i];
@@ -749,9 +755,9 @@ static int competes(size_t i)
            r->pass != CACHED;
 }
 
-/* Add comparisons to the result of row i: with memcpy and fio of the same windows, with preload of
- * the same output, and with the plain loop. The row is marked as the best if it is the fastest of
- * several rows with its output. */
+/* Add to the result of row i how fast it is relative to memcpy, to fio, to preload with the same
+ * output, and to the plain loop. Mark the row as the best if there are other rows with the same
+ * output that take part (competes), and none of them is faster. */
 static void compare(size_t i)
 {
     const loader_row *r = &state.rows[i];
@@ -781,7 +787,8 @@ static void to_json(json_t *top)
         json_t *result = bench.rows[i].result;
         double us = time_of(i);
         if (!(us > 0)) continue;
-        /* gb_per_s counts the T+1 ids of each row, with their size on disk */
+        /* gb_per_s counts the bytes read, not those written: T+1 ids of each row, with their size
+         * on disk */
         bench_put_all(result,
                       json_pack("{s:i, s:i, s:s, s:b, s:i, s:f, s:f}", "batch", (int)o.batch, "seq",
                                 (int)o.seq, "sampling", sgt_sampling_name((sgt_sampling)o.sampling),

@@ -23,8 +23,8 @@ struct bench_child {
     const bench_script *s;
     char name[1024]; /* beginning of messages */
     pid_t id;        /* process id; 0: not running */
-    /* socket that is connected to the child's standard output, and also to its standard input if
-     * the child stays */
+    /* socket connected to the child's standard output. If the child stays (s->stays), it is also
+     * connected to the child's standard input */
     int line;
     /* descriptors of files in memory: the script, and the child's standard error */
     int script, errors;
@@ -42,8 +42,9 @@ int bench_memory_file(const char *name, const char *text, size_t n, sgt_error *e
     return rc < 0 ? rc : fd;
 }
 
-/* Restrict this thread to `threads` of its cores, and store the previous set of cores in *before. A
- * child process inherits the set of cores of the thread that starts it. */
+/* Restrict this thread to `threads` of the cores on which it may run, and store the previous set of
+ * cores in *before. The purpose is to start a child process with fewer cores: a child inherits this
+ * set from the thread that starts it. */
 static void narrow(cpu_set_t *before, int threads)
 {
     cpu_set_t set;
@@ -140,8 +141,8 @@ int bench_script_open(bench_child **out, const bench_script *s, sgt_error *err)
 }
 
 /* Wait until the child has ended. If it failed, return SGT_EUNSUPPORTED with its exit status and
- * the last line of its standard error. If it should have stayed, return SGT_EUNSUPPORTED in any
- * case. */
+ * the last line of its standard error. For a child that should have stayed (s->stays), any end
+ * counts as a failure. */
 static int wait_for_end(bench_child *c, sgt_error *err)
 {
     int status = 0;
@@ -188,7 +189,7 @@ int bench_script_ask(bench_child *c, const char *line, json_t **answer, sgt_erro
     if (!c->id) return sgt_fail(err, SGT_EUNSUPPORTED, "%s: it has ended before", c->name);
     /* ignore a failure: if the child has ended, reading the answer reports it */
     if (line) (void)!send(c->line, line, strlen(line), MSG_NOSIGNAL);
-    /* the output of a script that does not stay has no NUL, so this reads all of it */
+    /* read one line, or everything until the end of the output: there is no NUL in it */
     ssize_t n = getdelim(&c->answer, &c->room, s->stays ? '\n' : '\0', c->output);
     int whole = s->stays && n > 0 && c->answer[n - 1] == '\n';
     if (!whole && !sgt_stopped(bench.stop)) rc = wait_for_end(c, err);

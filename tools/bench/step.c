@@ -81,8 +81,8 @@ static const sgt_program program = {
 
 static struct {
     uint64_t batches[BENCH_ROWS]; /* batch sizes; 0: the default */
-    /* number of batch sizes, which is the number of our rows; the row after them is PyTorch's
-     * step */
+    /* number of batch sizes. Rows 0 ... batch_count - 1 measure our step, one batch size each; with
+     * --peer, the row after them measures PyTorch's step */
     size_t batch_count;
 } state;
 
@@ -178,8 +178,9 @@ static int estimate(bench_row *row, sgt_error *err)
     return SGT_OK;
 }
 
-/* Reset the kernel's record of this process's peak memory (clear_refs in proc(5)). If that fails,
- * the peak of a batch size is the highest peak of all batch sizes so far. */
+/* Reset the peak memory that the kernel records for this process (clear_refs in proc(5)), so that
+ * each batch size has its own peak. If that fails, the peak reported for a batch size is the
+ * highest so far. */
 static void reset_peak(void)
 {
     FILE *f = fopen("/proc/self/clear_refs", "we");
@@ -240,15 +241,14 @@ static void to_json(json_t *top)
     json_object_set(top, "peer", peer);
 }
 
-/* Add a row for time that belongs to no kernel, so that the sum of all rows is the time of the
- * step. */
+/* Add a row for time that belongs to no single kernel: idle time, overlap or the total. */
 static void add_rest(json_t *rows, const char *name, double ms)
 {
     json_array_append_new(rows, json_pack("{s:s, s:f}", "name", name, "ms", ms));
 }
 
-/* Print a table of the kernels in a step. The idle time is added, and the time in which two kernels
- * overlap is subtracted, so that the sum of the rows is the time of the step. */
+/* Print a table of the kernels in a step. Two further rows make the times add up to that of the
+ * step: idle time, and, as a negative number, time in which two kernels ran at once. */
 static void show_parts(const json_t *top)
 {
     static const bench_column columns[] = {{"name", "kernel", .kind = BENCH_TEXT},
@@ -273,8 +273,8 @@ static void show_parts(const json_t *top)
     bench_table(rows, columns, "");
 }
 
-/* Print a table with our step and PyTorch's. The document `top` itself serves as our row. If
- * `several` is 1, print a row for each batch size instead. */
+/* Print a table with a row for our step and one for PyTorch's. Our row is the document `top`
+ * itself. If `several` is 1, print instead a row for each batch size. */
 static void show_steps(json_t *top, int several)
 {
     const bench_column columns[] = {{"program", "", .kind = BENCH_TEXT},

@@ -20,11 +20,14 @@ enum { RECORDED = 5 }; /* number of steps that CUPTI records with --parts */
 
 /* The activities (kernels, copies and fills) that CUPTI recorded during one or more steps. */
 typedef struct spans {
-    json_t *kernels; /* object with one member per kernel name: sums over all recorded steps */
+    /* one member per kernel name, with the sums of that kernel's launches, time, bytes and
+     * operations over all recorded steps */
+    json_t *kernels;
     struct interval {
         uint64_t start, end; /* nanoseconds */
     } * of;
-    /* number of intervals; number allocated; number of intervals that are kernels */
+    /* count: number of intervals in `of`; room: number of intervals for which `of` has memory;
+     * launches: number of intervals that are kernels, not copies or fills */
     size_t count, room, launches;
     int lost; /* 1: memory ran out */
 } spans;
@@ -59,8 +62,9 @@ static int by_start(const void *a, const void *b)
     return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Set *whole to the time from the first start to the last end, and return the part of that time
- * that no interval covers. Both are in milliseconds. Intervals must be sorted by their start. */
+/* Set *whole to the time from the start of the first interval to the end of the last one. Return
+ * how much of that time no interval covers. Both times are in milliseconds. The intervals must be
+ * sorted by their start. */
 static double sum_gaps(const spans *x, double *whole)
 {
     uint64_t first = x->count ? x->of[0].start : 0, end = first, gaps = 0;
@@ -72,9 +76,9 @@ static double sum_gaps(const spans *x, double *whole)
     return (double)gaps * 1e-6;
 }
 
-/* Add the table of kernels to the figures, sorted by time in descending order. A kernel has a speed
- * if its bytes or operations are known. The sum of all rows, plus the idle time, minus the time in
- * which two kernels overlap, is the time of the step. */
+/* Add the recorded kernels to the figures, sorted by time in descending order, with averages per
+ * step. A kernel has a speed only if its number of bytes or operations is known. Also add the time
+ * of a step (step_ms) and the time in which no kernel ran (idle_ms). */
 static void add_kernels(json_t *figures, spans *x, unsigned steps)
 {
     json_t *kernel, *all = json_array();
@@ -106,7 +110,7 @@ typedef struct coder {
     sgt_cursor *cursor;
     sgt_vocab *vocab;
     sgt_encoder *encoder;
-    uint16_t *rows, *ids; /* rows of the step; buffer for the ids of the text */
+    uint16_t *rows, *ids; /* rows: ids of the step's rows; ids: buffer for the ids of their text */
     size_t room;
 } coder;
 
@@ -124,7 +128,8 @@ typedef struct measurement {
     const sgt_cupti_calls *calls;
     sgt_cupti *cupti;
     spans spans;
-    /* rc, why: first failure in a callback; unrecorded, why_unrecorded: first failure of CUPTI */
+    /* rc, why: first failure in a callback, which makes the measurement fail; unrecorded,
+     * why_unrecorded: first failure of CUPTI */
     int rc, unrecorded;
     sgt_error why, why_unrecorded;
 } measurement;
@@ -139,7 +144,8 @@ static unsigned recorded_steps(const step_run *run)
 
 /* ---- random tokens, and text ---- */
 
-/* number of random tokens; the tokens of one row are added to it */
+/* number of positions at which a row of random tokens can begin; the file has the tokens of one
+ * more row */
 enum { RANDOM_TOKENS = 1 << 20 };
 
 /* Write random tokens to a file in memory, in the format of a shard without a header. Return its
@@ -249,7 +255,8 @@ static json_t *make_figures(const measurement *m)
     double first = m->ms[0], ms = bench_median(m->ms + m->run->warmup, m->run->steps);
     double tokens_per_s = (double)(c->batch * c->seq * c->accum) / ms * 1e3;
     double flops = tokens_per_s * sgt_flops_per_token(&c->step.model, c->seq);
-    /* if a step is faster than the measured peak, use its speed as the peak, as training does */
+    /* The peak speed is itself a measurement. If the step exceeded it, use the step's speed as the
+     * peak, as training does, so that MFU is at most 100 %. */
     double peak = b->peak_flops > 0 && flops > b->peak_flops ? flops : b->peak_flops;
     json_t *j = json_pack(
         "{s:s, s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I}", "device", b->name,
@@ -270,8 +277,8 @@ static json_t *make_figures(const measurement *m)
     return j;
 }
 
-/* Tokenize the text of the step's rows if that is to be measured, and start the step's clock, which
- * includes the time of tokenizing. */
+/* Start the clock of step `step`. If tokenizing is to be measured, first tokenize the text of the
+ * step's rows, and count its time as part of the step. */
 static void begin_step(measurement *m, uint64_t step)
 {
     if (m->run->text && m->rc == SGT_OK)
@@ -304,9 +311,9 @@ static void on_step(void *ctx, const sgt_metrics *s, uint64_t steps, uint64_t fi
     if (done < steps) begin_step(m, done);
 }
 
-/* Train on the data of m->config. save_every is set to the number of measured steps: training
- * completes all steps before it saves a checkpoint, so all measured steps are complete before
- * recording begins. */
+/* Train on the data of m->config. Training waits until all steps have ended before it saves a
+ * checkpoint. So save_every is set to the number of measured steps: otherwise some of them could
+ * still be running when recording begins. */
 static int train(measurement *m, sgt_error *err)
 {
     sgt_training_result r;

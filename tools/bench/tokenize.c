@@ -81,11 +81,11 @@ static struct {
     uint64_t bytes;              /* total size of the inputs */
     piece *pieces;               /* the inputs in memory */
     size_t count, room, longest; /* longest: bytes of the longest piece */
-    /* For each row of the table (first our encoder, then our encoder with two other ways to split,
-     * then other tokenizers): */
-    /* vocabulary of our encoder; NULL: the row is a different tokenizer */
+    /* The next two arrays are indexed by row of the table. The rows are our encoder, our encoder
+     * with two other ways to split, then other tokenizers. */
+    /* vocabulary of our encoder; NULL: the row is another tokenizer */
     sgt_vocab *vocabs[BENCH_ROWS];
-    /* name of a different tokenizer in bpe.py; NULL: the row is our encoder */
+    /* name in bpe.py of another tokenizer; NULL: the row is our encoder */
     const char *peers[BENCH_ROWS];
     /* for --disk: temporary folder; path of the output in that folder */
     char work[SGT_PATH], out[SGT_PATH];
@@ -98,15 +98,15 @@ static struct {
 
 /* ---- the text ---- */
 
-/* size in bytes of a piece, if the text can be cut there. sgt-tokenize cuts documents in the same
- * way */
+/* size in bytes at which the text is cut into pieces, as sgt-tokenize does with documents. A piece
+ * is longer if the text cannot be cut there */
 #define PIECE_BYTES ((size_t)256 << 10)
-/* maximum size in bytes of an input; larger inputs do not fit into memory */
+/* maximum size in bytes of an input, larger than the memory of any machine */
 #define MOST_BYTES ((size_t)1 << 40)
 
-/* Cut the text of a file into pieces. Cuts are made only at positions at which they do not change
- * the tokens. If there is no such position within PIECE_BYTES, search twice as far, repeatedly.
- * Takes ownership of `file`, even on failure. */
+/* Cut the text of a file into pieces. A cut must not change the tokens, so it is made at the last
+ * suitable position within PIECE_BYTES. If there is none, the search is repeated with twice as many
+ * bytes until one is found. Takes ownership of `file`, even on failure. */
 static int add_pieces(char *file, size_t n, sgt_error *err)
 {
     const sgt_vocab *vocab = state.vocabs[0];
@@ -167,8 +167,9 @@ static int allocate_ids(sgt_error *err)
     return SGT_OK;
 }
 
-/* Tokenize pieces until none is left. A thread that has finished a piece takes the next one. For
- * each pass over the text, each thread calls this function once. */
+/* Tokenize pieces until none is left; each thread takes the next piece when it has finished one.
+ * This is a single unit of work for bench_run, so `k` is not used: each thread calls this function
+ * once per pass over the text. */
 static int encode_pieces(void *ctx, int thread, uint64_t k, sgt_error *err)
 {
     const coder *c = &state.coders[thread];
