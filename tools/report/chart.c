@@ -9,19 +9,22 @@
 #include "tools/cli/process.h"
 #include "tools/report/report.h"
 
-/* Sizes of charts in pixels, indexed by report_size. A chart that is not small is also written in
- * the small size, and the style sheet shows only one of the two, so that text is never scaled. All
- * coordinates are below 1000, so four digits are enough. */
+/* Sizes of charts in pixels, indexed by report_size. Each chart is written in the small size for
+ * narrow screens and, if its figure is larger, also in the larger size. The style sheet shows one
+ * of the two. So no chart and no text in it is ever scaled. All coordinates are below 1000, so four
+ * digits are enough. */
 static const struct {
     int wide, high;
     const char *class; /* CSS class of the figure */
 } sizes[] = {[REPORT_SMALL] = {360, 252, "small"},
              [REPORT_LARGE] = {760, 590, "large"},
              [REPORT_WIDE] = {990, 300, "large whole"}};
-/* Margins around the plotted area in pixels. LABEL is an additional margin for an axis label. */
+/* Margins in pixels around the plotted area, which hold the labels of the ticks. LABEL is an
+ * additional margin on a side with an axis label. */
 enum { LEFT = 46, RIGHT = 12, TOP = 10, BOTTOM = 27, LABEL = 17 };
 
-#define ROOM 0.04 /* free space above the highest point, as a fraction of the height */
+/* free space above the highest point, as a fraction of the height of the plotted area */
+#define ROOM 0.04
 
 report_point *report_add_series(report_figure *g, report_kind kind, unsigned color,
                                 const char *name, size_t points)
@@ -68,7 +71,8 @@ typedef struct frame {
 
 /* ---- units ----
  *
- * An axis uses the largest unit in which its highest number is at least `least`. */
+ * An axis uses the largest unit in which its highest number is at least `least`. For example, an
+ * axis up to 2 hours is in minutes, because hours need at least 3. */
 
 typedef struct axis_unit {
     report_number number; /* number format that the unit is for */
@@ -116,8 +120,8 @@ static void widen(axis *a)
     }
 }
 
-/* Return a step that divides `width` into about `count` equal parts. The step is 1, 2 or 5 times a
- * power of ten. */
+/* Return the distance between ticks for a range of `width` with about `count` ticks. The distance
+ * is 1, 2 or 5 times a power of ten. */
 static double nice_step(double width, int count)
 {
     double least = width / count, power = pow(10, floor(log10(least)));
@@ -193,8 +197,9 @@ static frame make_frame(const report_figure *g, report_size size)
     return f;
 }
 
-/* Return the position of value v on the axis, in pixels. Because values may be huge, a position
- * outside the axis is limited to 9 times the axis's length. */
+/* Return the position of value v on the axis, in pixels. A value far outside the axis's range would
+ * give a huge coordinate, so the position is limited to 9 times the axis's length from its
+ * start. */
 static double position(const axis *a, double v)
 {
     double part = (v - a->low) / (a->high - a->low);
@@ -273,8 +278,8 @@ static void put_value(FILE *page, const report_figure *g, const report_series *s
                    format_value(high, sizeof high, &g->y_words, p->high));
 }
 
-/* Return whether point i stands alone, so that no line is drawn to it: on each side there is a gap
- * or the end of the series. */
+/* Return whether point i has a gap or the end of the series on both sides. No line leads to such a
+ * point, so it must be drawn as a dot. */
 static int is_alone(const report_series *s, size_t i)
 {
     return (i == 0 || is_gap(&s->points[i - 1])) &&
@@ -295,11 +300,12 @@ static void put_dots(FILE *page, const frame *f, const report_series *s)
 
 /* ---- tooltips ----
  *
- * A chart is divided into vertical strips of equal width. Each strip has a <title>, which browsers
- * show without a script. The number of strips is limited even if there are many points. */
+ * The plotted area is covered by invisible vertical strips of equal width. Each strip has a
+ * <title>, which browsers show as a tooltip without a script. Their number is limited, even if the
+ * curves have more points. */
 
-/* maximum number of strips in a large and in a small chart; maximum number of lines in all tooltips
- * of a chart */
+/* MOST_LARGE, MOST_SMALL: maximum number of strips in a large and in a small chart; LINES: maximum
+ * number of lines in all tooltips of a chart together */
 enum { MOST_LARGE = 100, MOST_SMALL = 30, LINES = 768 };
 
 /* Return the point of a series that is nearest to x. Return NULL if the series has no name, or if
@@ -317,9 +323,9 @@ static const report_point *find_nearest(const report_series *s, double x)
     return fabs(best->x - x) <= apart ? best : NULL;
 }
 
-/* Write one strip, whose left edge is at `left`. Its tooltip has the values at the point nearest to
- * three quarters of its width. (The middle would be too far left, because the first step is 1 while
- * the axis begins at 0.) */
+/* Write one strip, whose left edge is at `left`. Its tooltip shows the values at the point that is
+ * nearest to three quarters of the strip's width. (The middle would be too far left: the first step
+ * is 1 while the axis begins at 0, so a strip's point is near its right edge.) */
 static void put_strip(FILE *page, const report_figure *g, const frame *f, double left, double width)
 {
     const double part = (left + 0.75 * width - f->x.start) / (f->x.end - f->x.start),
@@ -413,9 +419,10 @@ static void put_legend(FILE *page, const report *r, const report_figure *g)
 
 /* ---- notes about curves that coincide, of which only the last is visible ---- */
 
-#define SAME 1e-3 /* relative difference that is too small to be visible */
+/* relative difference between two values below which their points coincide on the page */
+#define SAME 1e-3
 
-/* Return the curve of run i, which is the first series in the colour of that run. */
+/* Return the curve of run i: the first series of the figure that has this run's colour. */
 static const report_series *curve_of(const report_figure *g, size_t i)
 {
     const report_series *s = g->series;
@@ -423,7 +430,7 @@ static const report_series *curve_of(const report_figure *g, size_t i)
     return s;
 }
 
-/* Return whether two curves coincide, up to the end of the shorter curve. */
+/* Return whether two curves look the same, as far as both have points. */
 static int coincide(const report_series *a, const report_series *b)
 {
     size_t n = a->count < b->count ? a->count : b->count, numbers = 0;
@@ -436,8 +443,8 @@ static int coincide(const report_series *a, const report_series *b)
     return numbers > 0;
 }
 
-/* For each run whose curve coincides with the curve of an earlier run, write a sentence to that
- * effect. */
+/* For each run whose curve coincides with that of an earlier run, and hides it, write a sentence
+ * that names both runs. */
 static void put_coinciding(FILE *page, const report *r, const report_figure *g)
 {
     for (size_t i = 1; i < r->count; i++) {

@@ -31,15 +31,17 @@ static void add_key(report_figure *g, const char *class, unsigned color, const c
 /* ---- smooth lines ---- */
 
 #define LEAST_SMOOTHED 20 /* shorter lines are not smoothed */
-#define PART 12           /* a smoothing window has 1 / PART of all points on each side */
+#define PART 12           /* a smoothing window extends by 1 / PART of all points to each side */
 #define LEAST_SIDE 3
-/* near one end of a curve, a window extends up to this many times as far to the other side */
+/* near an end of a curve, where a window is cut off on one side, its other side may have up to this
+ * many times its usual width */
 #define END_SIDES 5
 
-/* Fit a straight line to points `first` ... `last`, and return its value at point `at`. The weight
- * of a point is the tricube function of its distance from `at` (LOESS of degree 1, Cleveland 1979).
- * If `rest` is 0, the line is fitted to the values y; if `rest` is 1, to y minus low. The fit uses
- * differences from the value at `at`, so that constant values stay exact. */
+/* Fit a straight line to points `first` ... `last`, and return the line's value at point `at`. A
+ * point counts less the farther it is from `at`: its weight is the tricube function of that
+ * distance (LOESS of degree 1, Cleveland 1979). If `rest` is 0, the line is fitted to the values y;
+ * if `rest` is 1, to the residuals y - low. Values are fitted relative to the value at `at`, so
+ * that a constant curve stays exactly constant. */
 static double fit(const report_point *p, size_t first, size_t last, size_t at, int rest)
 {
     double w0 = 0, w1 = 0, w2 = 0, d0 = 0, d1 = 0, own = rest ? p[at].y - p[at].low : p[at].y;
@@ -58,7 +60,7 @@ static double fit(const report_point *p, size_t first, size_t last, size_t at, i
     return own + (spread > 1e-9 * w0 * w2 ? (w2 * d0 - w1 * d1) / spread : d0 / w0);
 }
 
-/* minimum Durbin-Watson statistic of points that count as a straight line with noise */
+/* points count as a straight line with noise if their Durbin-Watson statistic is at least this */
 #define NOISE 1.5
 
 /* Return whether the first `count` points are a straight line with noise. The test uses the
@@ -70,9 +72,10 @@ static int is_straight(const report_point *p, size_t count)
     return changes >= NOISE * squares;
 }
 
-/* Call fit for each point. A window has `side` points on each side. Near an end of the curve, a
- * window extends up to END_SIDES times as far to the other side, so that the smooth curve does not
- * follow the noise of the last points. At the beginning it extends over at most `begin` points. */
+/* Call fit for each point, with a window of `side` points on each side. Near an end of the curve,
+ * the window has fewer points on the outer side. It then extends up to END_SIDES times as far on
+ * the inner side, so that the smooth curve does not follow the noise of the last few points. At the
+ * beginning of the curve, the window extends over at most `begin` points instead. */
 static void fit_all(report_point *p, size_t count, size_t side, size_t begin, int rest)
 {
     const size_t end = END_SIDES * side;
@@ -89,10 +92,10 @@ static void fit_all(report_point *p, size_t count, size_t side, size_t begin, in
 }
 
 /* Set each to[i].y to the smoothed value of from[i].y. Straight lines stay straight, and NAN stays
- * NAN. A single fit would cut off the bend of a loss curve, so the residuals are also smoothed and
- * added (Tukey's twicing). A fit next to a jump can leave the range of from[].y, so values are
- * limited to that range. A loss curve may be steep at its beginning, so windows there cover only
- * points that form a straight line. */
+ * NAN. A single fit would flatten the bend of a loss curve. So the residuals of the first fit are
+ * smoothed as well, and added (Tukey's twicing). Next to a jump, a fit can exceed the values from
+ * which it is made, so results are limited to the range of from[].y. A loss curve may be steep at
+ * its beginning; windows there only cover as many of the first points as form a straight line. */
 static void smooth(report_point *to, const report_point *from, size_t count)
 {
     size_t side = count / PART > LEAST_SIDE ? count / PART : LEAST_SIDE, begin = END_SIDES * side;
@@ -181,8 +184,8 @@ static void add_curves(report_figure *g, const report *r)
     }
 }
 
-/* Append to the caption how steps are combined into points: "Each point is the mean of 12 steps,
- * the shade behind it reaches from the lowest to the highest of them." */
+/* Append to the caption how many steps each point combines, for example: "Each point is the mean of
+ * 12 steps, the shade behind it reaches from the lowest to the highest of them." */
 static void explain_bins(report_figure *g, const report *r)
 {
     uint64_t most = 0;
@@ -201,11 +204,12 @@ static void explain_bins(report_figure *g, const report *r)
 
 /* ---- losses ---- */
 
-/* The y axis of losses ends at most at this multiple of the highest first loss of a run. */
+/* The y axis of losses ends at most at this multiple of the highest loss with which a run starts.
+ * Usually only a run that diverges exceeds it. */
 #define MOST_RISE 1.5
 
-/* Set the upper limit of the y axis, so that the curve of a diverged run does not flatten the other
- * curves. Return the number of points above the limit. */
+/* Set the upper limit of the y axis, beyond which points are cut off: one diverged run would
+ * otherwise press all other curves flat. Return the number of points above the limit. */
 static size_t limit_losses(report_figure *g, const report *r)
 {
     size_t above = 0;
@@ -225,7 +229,8 @@ static void complete_loss(report_figure *g, const report *r)
     size_t above = limit_losses(g, r);
     for (size_t i = 0; i < r->count; i++) add_curve(g, r, i, REPORT_MARKS, REPORT_VAL);
     if (g->size != REPORT_LARGE) return;
-    uint64_t most = 0; /* maximum number of evaluations per dot */
+    /* number of evaluations that a dot combines; the highest such number of all runs */
+    uint64_t most = 0;
     for (size_t i = 0; i < r->count; i++)
         if (r->runs[i].evaluations.steps > most) most = r->runs[i].evaluations.steps;
     if (r->count == 1) add_key(g, "line", 0, "training");
@@ -258,9 +263,8 @@ static const report_figure losses[] = {
      .caption = "Lower is better. A PF-day is 10\u00b9\u2075 operations a second for a day. "
                 "Training takes 6 operations per parameter and token."}};
 
-/* Return whether the runs can be compared by compute, because models of different sizes do
- * different amounts of work per token. This needs several runs, and the compute of each must be
- * known. */
+/* Return whether to draw the figure of loss over compute, which compares models of different sizes.
+ * It needs several runs, and the compute of each must be known. */
 static int has_compute(const report *r)
 {
     for (size_t i = 0; i < r->count; i++)
@@ -318,8 +322,8 @@ static void complete_norm(report_figure *g, const report *r)
     if (clip > 0) add_key(g, "limit", REPORT_RUNS, name);
 }
 
-/* Complete the figure about waiting for the loader: divide the waiting time by the time of the
- * step, because a share says more than milliseconds. */
+/* Complete the figure about waiting for the loader: divide each point's waiting time by the time of
+ * its steps. As a share, it shows how much faster training could be. */
 static void complete_wait(report_figure *g, const report *r)
 {
     double most = 0;

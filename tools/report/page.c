@@ -104,9 +104,11 @@ void report_begin_section(FILE *page, const char *class, const char *id, const c
 
 /* ---- headline numbers ---- */
 
-#define LEAST_NOISE 5e-5 /* minimum noise of a loss that is visible in four decimals */
+/* noise below which a loss is shown with all four decimals, and without its noise */
+#define LEAST_NOISE 5e-5
 
-/* Format a loss with one digit more than its noise justifies, and at most four decimals. */
+/* Format a loss so that its last digit is one place behind the first digit of its noise, but with
+ * one to four decimals. For example, with a noise of 0.02 a loss has three decimals. */
 static char *format_loss(char *buf, size_t n, double loss, double noise)
 {
     int digits = noise >= LEAST_NOISE ? 1 - (int)floor(log10(noise)) : 4;
@@ -149,8 +151,8 @@ static void put_mean(FILE *page, const report_run *run)
     fputs("; lower is better", page);
 }
 
-/* Write the noise of the last validation loss. If an earlier validation loss was lower, also write
- * the lowest one and its step. */
+/* Write the small print of the validation loss, which is the last one: its noise and, if an earlier
+ * validation loss was lower, the lowest one with its step. */
 static void put_lowest(FILE *page, const report_run *run)
 {
     char step[48];
@@ -164,13 +166,15 @@ static void put_lowest(FILE *page, const report_run *run)
 /* A headline number of a run, which is stored as a double in report_run. */
 typedef struct headline {
     const char *name;
-    /* offsets in report_run: of the number, and, if it is a loss, of its noise */
+    /* at: offset of the number in report_run; noise: if the number is a loss, offset of its noise,
+     * else 0 */
     size_t at, noise;
     report_number number;
-    /* which value is the best among several runs. -1: the lowest; 1: the highest; 0: none */
+    /* which run's value is marked as the best one. -1: the lowest; 1: the highest; 0: none */
     int best;
     int left_out; /* 1: do not show the number if no run has it */
-    /* small print below the number, given as a text (more) or written by a function (put_more) */
+    /* small print below the number: a constant text (more), or a function that writes it
+     * (put_more) */
     const char *more;
     void (*put_more)(FILE *page, const report_run *run);
 } headline;
@@ -189,7 +193,8 @@ static const headline headlines[] = {
 #undef AT
 enum { HEADLINES = sizeof headlines / sizeof *headlines };
 
-/* Return the number at an offset in report_run; NAN for the offset 0. */
+/* Return the number that is stored at this offset in *run; NAN if the offset is 0, which means that
+ * there is no such number. */
 static double number_at(const report_run *run, size_t at)
 {
     return at ? *(const double *)(const void *)((const char *)run + at) : (double)NAN;
@@ -214,7 +219,7 @@ static int is_shown(const report *r, const headline *h)
     return any;
 }
 
-/* Write the headline numbers of the page's only run. */
+/* Write the headline numbers of a page with a single run. */
 static void put_strip(FILE *page, const report *r)
 {
     const report_run *run = &r->runs[0];
@@ -233,7 +238,8 @@ static void put_strip(FILE *page, const report *r)
     fputs("</dl>\n", page);
 }
 
-/* Return the best value of a headline number over all runs. Return NAN if none counts as best. */
+/* Return the best value that any run has for a headline number. Return NAN if no value of this
+ * number counts as best. */
 static double best_of(const report *r, const headline *h)
 {
     double best = NAN;

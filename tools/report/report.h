@@ -23,8 +23,9 @@
 
 /* ---- a run: run.c ---- */
 
-/* Columns of the log. The array `names` in run.c has their names in log.jsonl. REPORT_SECONDS is
- * not in the log; it is the sum of ms_per_step up to the row, in seconds. */
+/* Columns of the log, as indices in report_row.v. The array `names` in run.c has their names in
+ * log.jsonl. REPORT_SECONDS is not in the log: it is computed as the sum of ms_per_step up to the
+ * row, in seconds. */
 enum {
     REPORT_STEP,
     REPORT_LOSS,
@@ -51,35 +52,38 @@ typedef struct report_row {
 typedef struct report_log {
     report_row *rows; /* rows in ascending order of steps; freed before report_run_open returns */
     size_t count, room;
-    uint64_t repeated; /* number of lines that were replaced by later lines about the same steps */
-    uint64_t damaged;  /* number of lines that are not a valid entry of the log */
+    /* number of log lines that were dropped because a later line, written after a resume, has the
+     * same step or an earlier one */
+    uint64_t repeated;
+    uint64_t damaged; /* number of lines that are not a valid entry of the log */
     /* 1: the last line is incomplete, because it is just being written or because the run was
      * killed */
     int half;
 } report_log;
 
-/* Mean, lowest and highest values of a number of consecutive steps. */
+/* A point of a curve: mean, lowest and highest value of each column over a few consecutive rows of
+ * the log. */
 typedef struct report_bin {
     report_row mean, low, high;
     size_t n[REPORT_COLUMNS]; /* how many numbers each column has */
-    double skipped;           /* number of updates that were skipped in the bin's steps */
+    double skipped;           /* number of steps in the bin whose update was skipped */
 } report_bin;
 
 typedef struct report_bins {
     report_bin *at;
     size_t count;
-    uint64_t steps; /* number of steps per bin; the last bin may have fewer */
+    uint64_t steps; /* number of log rows combined in each bin; the last bin may have fewer */
 } report_bins;
 
 /* A kind of memory. */
 typedef struct report_memory {
     char name[32];
-    double used;     /* maximum bytes in use, from memory.jsonl; -1: unknown */
+    double used;     /* peak number of bytes in use, from memory.jsonl; -1: unknown */
     double estimate; /* estimated bytes; -1: unknown */
 } report_memory;
 
 typedef struct report_run {
-    /* path as given on the command line; the same path, safe to print */
+    /* path: as given on the command line; name: the same path, safe to print */
     char path[1024], name[1024];
     char validation[1040]; /* "NAME, validation" */
     json_t *options;       /* contents of options.json, or NULL */
@@ -91,7 +95,7 @@ typedef struct report_run {
     uint64_t data_hash; /* hash of the training data, from the checkpoint; 0: unknown */
     /* array of the objects in starts.jsonl, one for each start or resume of the run */
     json_t *starts;
-    /* going: 1 if the run still seems to be training, since steps are missing and its log has grown
+    /* going: 1 if the run seems to be training still: it has steps left, and its log has grown
      * recently; idle: seconds since the log last grew */
     int going;
     double idle;
@@ -100,15 +104,16 @@ typedef struct report_run {
      * requested */
     char *sample, no_sample[1024];
     report_log log;
-    /* bins of all steps; bins of the steps that have an evaluation */
+    /* bins: points of the curves, from all steps; evaluations: points of the validation loss, from
+     * the steps with an evaluation */
     report_bins bins, evaluations;
     report_memory memory[2 * SGT_MEMORY_KINDS];
     size_t memory_count;
     double estimate;        /* estimated memory of all kinds in bytes; 0: no estimate */
     char no_estimate[1024]; /* reason why there is no estimate */
     uint64_t parameters;    /* 0: unknown */
-    /* standard error of `loss`, which is the mean over the last loss_steps steps; standard error of
-     * val_loss */
+    /* loss_noise: standard error of `loss`, which is the mean over the last loss_steps steps;
+     * val_noise: standard error of val_loss */
     double loss_noise, val_noise;
     size_t loss_steps;
     report_row last; /* last row of the log */
@@ -117,7 +122,8 @@ typedef struct report_run {
         skipped, wait, peak;
     char *advice[REPORT_ADVICE];
     size_t advice_count;
-    /* 1: this advice states that the run has failed, and is shown in red */
+    /* by index in `advice`: 1 if the advice states that the run has failed; it is then shown in
+     * red */
     int grave[REPORT_ADVICE];
 } report_run;
 
@@ -137,7 +143,8 @@ double report_residuals(const double *y, size_t stride, size_t n, double *change
 typedef struct report {
     report_run *runs;
     size_t count;
-    /* once a stop is requested, figures are left out, and the caller must discard the page */
+    /* request to stop, or NULL. Once it is set, the remaining figures are not written, so the
+     * caller must discard the page */
     const sgt_stop *stop;
 } report;
 
@@ -167,7 +174,7 @@ typedef struct report_series {
 
 typedef struct report_key {
     const char *class; /* CSS class of the mark in the legend: "line", "dots" or "limit" */
-    /* index of the colour; REPORT_RUNS means grey, for marks that several runs share */
+    /* index of the colour. REPORT_RUNS is grey, for a mark that stands for several runs */
     unsigned color;
     char name[48];
 } report_key;
@@ -181,7 +188,8 @@ typedef enum report_number {
     REPORT_BIG,     /* "1.23 k" */
     REPORT_PERCENT, /* "12.34 %" */
     REPORT_BYTES,
-    REPORT_LOG, /* the number is a decimal logarithm x; 10^x is shown, with four digits */
+    /* the stored number is the decimal logarithm of the one to show, which gets four digits */
+    REPORT_LOG,
     REPORT_TIME /* "3 h 20 min" */
 } report_number;
 
@@ -202,8 +210,8 @@ struct report_figure {
     const char *id; /* id of the figure in the page, such as "loss-steps" */
     const char *title;
     char caption[640];
-    /* column: column of the log that the curves show; x: column, or COMPUTE, on the x axis
-     * (figures.c); noisy: 1 if smooth lines are drawn over the curves */
+    /* column: column of the log on the y axis; x: column on the x axis, or COMPUTE (figures.c);
+     * noisy: 1 if a smooth line is drawn over each curve */
     int column, x, noisy;
     /* function that completes the figure after its curves are added, for example with limits or a
      * caption; NULL: none */
@@ -216,9 +224,11 @@ struct report_figure {
     /* end of the x axis, which then begins at 0; 0: the axis covers the range of the points */
     double x_end;
     double y_most; /* upper limit of the y axis, above which values are cut off; 0: no limit */
-    double y_room; /* minimum difference between the two ends of the y axis */
-    /* axis labels, such as "steps" and "nats per token". A unit such as "GiB" or "%" is put before
-     * a label; it depends on the number format and on the highest value */
+    /* minimum range of values on the y axis, so that small changes are not magnified */
+    double y_room;
+    /* axis labels, such as "steps" and "nats per token". In front of a label, the chart puts the
+     * axis's unit, such as "GiB" or "%", if there is one. The unit follows from the number format
+     * and the highest value */
     const char *x_label, *y_label;
     /* how tooltips show x and y, for example "step 12" and "5.43 nats" */
     report_words x_words, y_words;

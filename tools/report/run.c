@@ -39,8 +39,9 @@ static int check_folder(const char *path, sgt_error *err)
 
 /* ---- log.jsonl; lines that are not a complete entry of a step are counted and skipped ---- */
 
-#define MOST_STEP 1e15 /* maximum step; a double can represent it exactly */
-/* maximum absolute value; larger values count as NAN, because no chart could be scaled to them */
+#define MOST_STEP 1e15 /* maximum number of a step in the log; a double represents it exactly */
+/* maximum absolute value of a number in the log; larger ones count as NAN, because no chart could
+ * be scaled to them */
 #define MOST_VALUE 1e100
 
 static const char *const names[REPORT_COLUMNS] = {[REPORT_STEP] = "step",
@@ -67,8 +68,8 @@ static double read_number(const json_t *line, const char *name)
 
 static int is_evaluated(const report_row *row) { return !isnan(row->v[REPORT_VAL]); }
 
-/* Append a row to the log. If its step has been logged before, the run was resumed from an earlier
- * checkpoint. The old rows from that step on are then removed. */
+/* Append a row to the log. If the log already has its step, the run was resumed from a checkpoint
+ * before that step. The old rows from that step on are then removed. */
 static void append_row(report_log *l, const report_row *row)
 {
     while (l->count && l->rows[l->count - 1].v[REPORT_STEP] >= row->v[REPORT_STEP]) {
@@ -116,8 +117,8 @@ static report_memory *find_kind(report_run *r, const char *name)
     return m;
 }
 
-/* Add one line of memory.jsonl. It has the bytes of each kind of memory that were in use at one
- * point of a step. */
+/* Add one line of memory.jsonl, which states how many bytes of each kind of memory were in use at
+ * one point of a step. Keep the highest value of each kind. */
 static void add_memory(void *run, json_t *line)
 {
     const char *kind;
@@ -159,8 +160,8 @@ static void read_checkpoint(report_run *r)
         r->parameters = sgt_model_parameters(&m);
 }
 
-/* memory of this process in bytes before it reads the first run. Estimates include this memory, but
- * not the memory in which sgt-report stores runs */
+/* memory in bytes that this process takes before it reads the first run. It stands for the
+ * program's own memory in estimates. The memory of sgt-report's data must not count */
 static uint64_t program;
 
 static void estimate_memory(report_run *r, const sgt_notice *notice)
@@ -187,13 +188,14 @@ static void estimate_memory(report_run *r, const sgt_notice *notice)
 
 /* ---- curves, whose points are means of consecutive steps ----
  *
- * A point also has the lowest and highest values of its steps, so that no spike is lost. */
+ * A curve has far fewer points than a long run has steps. Each point also has the lowest and
+ * highest value of its steps, so that a short spike remains visible. */
 
 #define MOST_BINS 240 /* maximum number of points of a curve */
 #define MOST_DOTS 60  /* maximum number of points of a curve with a dot at each point */
 
-/* Add a row to a bin. *skipped is the number of updates that were skipped before this row; the
- * function updates it. */
+/* Add a row of the log to a bin. A row has the total number of skipped updates so far. *skipped is
+ * that total before this row, so the difference is counted in the bin; *skipped is then updated. */
 static void add_to_bin(report_bin *bin, const report_row *row, double *skipped)
 {
     for (size_t c = 0; c < REPORT_COLUMNS; c++) {
@@ -234,20 +236,23 @@ static void make_bins(report_bins *b, const report_log *l, int evaluated, size_t
 
 /* ---- headline numbers ---- */
 
-/* The final loss is the mean over the last 1 % of the steps, but over at least this many steps. */
+/* The final loss is the mean over the last 1 % of the steps. But it is taken over at least FINAL
+ * steps, if the run has as many. */
 #define FINAL 20
 
 /* Values that are accumulated while the rows of the log are read in order. */
 typedef struct totals {
-    /* Sums over all steps. wait: time in milliseconds spent waiting for data; flops: time of each
-     * step multiplied by its MFU; mfu_time: time in milliseconds of the steps whose MFU is known */
+    /* Sums over all steps. wait: time in milliseconds spent waiting for data; flops: each step's
+     * MFU, multiplied by its time in milliseconds; mfu_time: time in milliseconds of the steps
+     * whose MFU is known, by which `flops` is divided for the mean MFU */
     double wait, flops, mfu_time;
-    /* number of validation losses after the lowest one; the lowest among these later losses */
+    /* later: number of validation losses since the lowest one; least_later: lowest of these later
+     * losses */
     size_t later;
     double least_later;
     sgt_diagnosis diagnosis;
-    double skipped; /* number of updates skipped before the current step */
-    size_t val_end; /* number of rows up to and including the last evaluation */
+    double skipped; /* total number of skipped updates before the row that is being read */
+    size_t val_end; /* number of rows up to and including the one with the last evaluation */
 } totals;
 
 static void add_validation(report_run *r, totals *t, const double *v)
@@ -301,10 +306,10 @@ double report_residuals(const double *y, size_t stride, size_t n, double *change
     return squares;
 }
 
-/* Average the loss over the last n of the first `end` rows, and return n. n is FINAL or 1 % of all
- * rows, whichever is more, but at most `end`. Set *loss to the mean. Set *noise to its standard
- * error, which is estimated from the residuals of a straight line that is fitted to these
- * losses. */
+/* Average the loss over the last n of the first `end` rows, and return n, which is 1 % of all rows
+ * or FINAL, whichever is more, but at most `end`. Set *loss to the mean. Set *noise to the standard
+ * error of the mean. For it, a straight line is fitted to these losses first, so that their trend
+ * does not count as noise. */
 static size_t average_loss(const report_log *l, size_t end, double *loss, double *noise)
 {
     size_t n = (l->count + 99) / 100 > FINAL ? (l->count + 99) / 100 : FINAL;
@@ -320,14 +325,16 @@ static size_t average_loss(const report_log *l, size_t end, double *loss, double
     return n;
 }
 
-/* Compute the numbers of the entire run. Rates that vary between steps are averaged over the run,
- * weighted by time. */
+/* Compute the headline numbers from the sums over the run. A rate that varies between steps is
+ * averaged over time, not over steps. */
 static void finish_totals(report_run *r, const totals *t)
 {
     const report_log *l = &r->log;
     r->last = l->rows[l->count - 1];
     const double *first = l->rows[0].v, *last = r->last.v;
-    double before = 0; /* estimated number of tokens before the first logged step */
+    /* number of tokens before the first row of the log, assuming that its step took as many as the
+     * next one */
+    double before = 0;
     if (l->count > 1)
         before = first[REPORT_TOKENS] - (l->rows[1].v[REPORT_TOKENS] - first[REPORT_TOKENS]);
     r->steps = last[REPORT_STEP] + 1;
@@ -342,12 +349,12 @@ static void finish_totals(report_run *r, const totals *t)
 
 /* ---- advice: sgt-train's own diagnosis of the loss curve, and problems of the entire run ---- */
 
-/* Advice about the loader is given if waiting for data takes more than this share of the time, and
- * at least AT_LEAST seconds, because every run waits a little at its start. */
+/* Advice about the loader is given if waiting for data takes more than this share of the training
+ * time, and at least AT_LEAST seconds in all, because every run waits a little at its start. */
 #define WAITING 0.05
 #define AT_LEAST 1
-/* A run is considered overfitted if at least LATER validation losses come after the lowest one, and
- * each of them is more than WORSE times as high. (A single evaluation would not show a trend.) */
+/* A run counts as overfitted if its lowest validation loss is followed by at least LATER others,
+ * all of which are more than WORSE times that loss. (A single one would not show a trend.) */
 #define WORSE 1.02
 #define LATER 3
 
@@ -378,8 +385,9 @@ static void start_diagnosis(totals *t, const sgt_config *s)
     if (s->steps != SGT_DEFAULT_COUNT) t->diagnosis.steps = s->steps;
 }
 
-/* Pass a row of the log to the diagnosis of the loss curve. An overflow that loss scaling has
- * handled is not reported as a problem. */
+/* Pass a row of the log to the diagnosis of the loss curve. In fp16, a step with an overflow is
+ * skipped and the loss scale is lowered. That is normal, so the norm of such a step is passed as 0,
+ * and no problem is reported. */
 static void diagnose(report_run *r, totals *t, const double *v)
 {
     char line[256];
@@ -392,9 +400,9 @@ static void diagnose(report_run *r, totals *t, const double *v)
 }
 
 /* Add advice about the entire run in three cases: the validation loss has risen since its lowest
- * value, it is far above the training loss of the steps before it, or too much time is spent
- * waiting for the loader. If the noise of the evaluation is unknown, it is assumed to be that of
- * one step's loss. */
+ * value; it is far above the training loss of the same time; or too much time is spent waiting for
+ * the loader. If the noise of the validation loss is unknown, assume that of a single step's
+ * training loss. */
 static void judge_whole(report_run *r, const totals *t)
 {
     char line[256];
@@ -417,8 +425,8 @@ static void judge_whole(report_run *r, const totals *t)
 
 /* ---- the sample of text, which shows what a model with this loss can write ---- */
 
-/* Maximum number of parameters of a model that generates a sample. For such a model, the sample
- * takes one core two seconds, and 256 MiB of memory. */
+/* Maximum number of parameters of a model for which a sample is generated. With that many,
+ * generating takes two seconds on one core, and 256 MiB of memory. */
 #define MOST_PARAMETERS 64000000
 
 /* Store a message as the reason why there is no sample. A final hint in parentheses is removed,
@@ -491,8 +499,8 @@ static void digest_log(report_run *r)
         row->v[REPORT_SECONDS] = seconds;
         add_totals(r, &t, row);
         if (is_evaluated(row)) t.val_end = i + 1;
-        /* store the peak of the entire run so far, because after a resume a new process begins with
-         * a low peak */
+        /* Replace the logged peak by the highest one so far. After a resume, a new process logs its
+         * own peak, which begins low. */
         row->v[REPORT_PEAK] = r->peak;
         if (judged) diagnose(r, &t, row->v);
     }
