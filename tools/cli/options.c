@@ -81,8 +81,9 @@ static uint64_t suffix_factor(const char *s, int bytes)
     return factor;
 }
 
-/* Set *out to v * factor / 10^places and return 0. Return -1 if the result is not an integer, or
- * does not fit into 64 bits. */
+/* Set *out to v * factor / 10^places, where v has the digits of a decimal number with `places` of
+ * them after the point. Return 0, or -1 if the result is not an integer or does not fit into 64
+ * bits. */
 static int whole_number(uint64_t v, uint64_t factor, int places, uint64_t *out)
 {
     __extension__ unsigned __int128 x = (unsigned __int128)v * factor;
@@ -143,11 +144,11 @@ static int parse_percent(const char *s, double *out)
 
 /* ---- suggestions ---- */
 
-/* Names that other programs use, and what to suggest instead. Each row has the suggestion (an
- * option, an operand or a word), followed by the other programs' names for it. A row is ignored if
- * the first word of its suggestion is not a known word of this program. For names in a row with the
- * suggestion "", nothing is suggested, not even an option that has a part in common with the
- * name. */
+/* Names of options and words in other programs, and what to suggest instead. Each row begins with
+ * the suggestion (an option, an operand or a word of our programs), followed by the other programs'
+ * names for it. A row is ignored if the first word of its suggestion is not a known word of this
+ * program. The row with the suggestion "" lists names without a counterpart: nothing is suggested
+ * for them, not even an option with a similar name. */
 static const char *const other_names[][2] = {
     {"", "log-every log-interval log-freq logging-steps logdir model-max-length sample-every "
          "save-checkpoint gpu cuda"},
@@ -201,20 +202,21 @@ static const char *const other_names[][2] = {
     {"OUT/ as the last word", "output output-prefix output-dir out-dir out o"},
     {"RUN/ without an option", "model checkpoint ckpt load init-from out-dir"}};
 
-/* LONGEST_WORD: longer words (in bytes) are not compared; FARTHEST: a distance above all distances
- * between words; MOST_CANDIDATES: maximum number of words suggested at once */
+/* LONGEST_WORD: maximum length in bytes of words that are compared; FARTHEST: distance between
+ * words that are not similar, above all other distances; MOST_CANDIDATES: maximum number of words
+ * suggested at once */
 enum { LONGEST_WORD = 48, FARTHEST = 2 * LONGEST_WORD, MOST_CANDIDATES = 4 };
 
-/* The known words with the smallest distance from an unknown word. There can be several if they
- * begin with the unknown word, or have a part that does. */
+/* The known words that are nearest to an unknown word; `far` is their distance. There can be
+ * several only if they begin with the unknown word, or have a later part that does. */
 typedef struct candidates {
     char text[256]; /* the words, with " or " between them */
     size_t count, far;
 } candidates;
-/* Distances of a known word from an unknown word. SAME: the words are equal. BEGINS: the known word
- * begins with the unknown word. BEGINS_PART: a later part of the known word does. Words with typing
- * errors have larger distances, and known words that begin a part of the unknown word have still
- * larger ones. */
+/* Distances of a known word from an unknown word, the nearest first. SAME: the words are equal.
+ * BEGINS: the known word begins with the unknown one. BEGINS_PART: a later part of the known word
+ * begins with it. Larger distances: the words differ by typing errors. The largest below FARTHEST:
+ * the known word begins a part of the unknown one. */
 enum { SAME, BEGINS, BEGINS_PART };
 
 /* Return whether a word of a help text is literal, and not a placeholder such as FILE. */
@@ -259,8 +261,8 @@ static size_t count_slips(const char *a, size_t n, const char *b, size_t m)
     return best;
 }
 
-/* Find a part of in[m] that begins with word[n]. Parts are separated by dashes. Return BEGINS if it
- * is the first part, BEGINS_PART if it is a later part, or 0 if there is none. */
+/* Search in[m], whose parts are separated by dashes, for a part that begins with word[n]. Return
+ * BEGINS if this is the first part, BEGINS_PART if it is a later part, or 0 if there is none. */
 static size_t begins_part(const char *word, size_t n, const char *in, size_t m)
 {
     for (size_t at = 0; at + n <= m; at++)
@@ -276,14 +278,15 @@ static size_t begins_part(const char *word, size_t n, const char *in, size_t m)
 static size_t distance(const char *word, size_t n, const char *name, size_t m, size_t most)
 {
     size_t slips = count_slips(word, n, name, m);
-    /* with m or more errors, the unknown word may have no letter in common with the name */
+    /* If there are as many errors as the name has letters, every letter may differ, so the words
+     * are not similar. */
     if (slips <= most && slips < m) return slips ? BEGINS_PART + slips : SAME;
     return m > 1 && begins_part(name, m, word, n) ? FARTHEST - m : FARTHEST;
 }
 
-/* Compare the unknown word with other programs' names for the known word. Allow at most one typing
- * error, and none in names of up to three letters. With more errors, num-threads would match
- * num-heads, and cpu would match gpu. */
+/* Compare the unknown word with other programs' names for the known word. Allow one typing error,
+ * but none in names of up to three letters. With one error in those, cpu would match gpu; with more
+ * than one in longer names, num-threads would match num-heads. */
 static void try_other_names(candidates *nearest, const char *word, size_t n, const char *before,
                             const char *known, size_t length)
 {
@@ -450,8 +453,8 @@ int sgt_exit_code(int error)
     return error == SGT_ESTOPPED ? SGT_EXIT_INTERRUPTED : SGT_EXIT_FAILED;
 }
 
-/* Print the failure. A rank above 0 waits before it prints. If the launcher kills a rank during the
- * wait, rank 0 has failed too and has printed the reason. */
+/* Print the failure. A rank above 0 waits first. If rank 0 has failed too, it prints the reason,
+ * and the launcher kills this rank during its wait, so the reason is printed only once. */
 int sgt_report_failure(const sgt_program *p, const sgt_error *err)
 {
     char rank[32] = "";
@@ -464,8 +467,8 @@ int sgt_report_failure(const sgt_program *p, const sgt_error *err)
     return sgt_exit_code(err->code);
 }
 
-/* Append a suggestion to a message of the form "--NAME VALUE: ...". Do nothing if VALUE is one of
- * the option's words, or is a list. */
+/* If a message of the form "--NAME VALUE: ..." is about a VALUE that is not one of the option's
+ * words, append a suggestion. Do nothing if VALUE is a list. */
 static void add_hint(const sgt_program *p, sgt_error *err)
 {
     char hint[SGT_HINT], buf[SGT_OPTION_VALUE];
@@ -507,8 +510,8 @@ static _Noreturn void end_after_output(void)
 
 /* ---- --help ---- */
 
-/* COLUMNS: maximum width of --help; NARROW: on a narrower terminal, an option's help is on the
- * lines below it; LEFT: columns for the option itself */
+/* COLUMNS: maximum width of --help in columns; NARROW: terminal width below which an option's help
+ * begins on a new line; LEFT: width of the left column, which has the option's name and value */
 enum { COLUMNS = 100, NARROW = 72, LEFT = 28 };
 
 /* Print the help text of an option, followed by the words in o->choices if the option is a text
@@ -618,8 +621,9 @@ static const char fish_script[] =
     "    end\n"
     "end\n";
 
-/* Offer word[n] as a completion of the text at the cursor. Bytes 0 ... head - 1 of that text stay
- * as they are. The word is offered only if it begins with the rest of that text. */
+/* Offer word[n] as a completion of the text at the cursor. If that text is a list, its first `head`
+ * bytes are earlier items, which stay as they are. The word is offered only if it begins with the
+ * rest of the text. */
 static void offer(const char *cursor, size_t head, const char *word, size_t n, const char *help)
 {
     size_t begun = strlen(cursor) - head, said = strlen(help);
@@ -668,8 +672,8 @@ static const sgt_command *find_command(const sgt_program *p, const char *word)
     return c ? *c : NULL;
 }
 
-/* Offer completions for the last of words[count], at which the cursor is. bash splits --name=VALUE
- * into three words, which the other shells do not. */
+/* Offer completions for the last element of words[count], which is the text at the cursor. bash
+ * passes --name=VALUE as three elements, other shells as one. */
 static void offer_words(const sgt_program *p, int count, char **words)
 {
     const char *cursor = count ? words[count - 1] : "", *equals = strchr(cursor, '=');
@@ -776,7 +780,8 @@ static _Noreturn void refuse_unknown(const sgt_program *p, const char *dashes, c
 static void check_operands(const sgt_program *p, char **operands)
 {
     const char *wanted = operands_of(p), *word = *operands;
-    /* a new OUT/ may have the beginning of an option's name */
+    /* how similar to an option an operand NAME=VALUE must be to be rejected (see sgt_suggest). If
+     * the operand is OUT/, a new folder may have any name, so a similar beginning is not enough */
     int exactly = !*wanted ? 0 : strstr(wanted, " OUT/") ? 1 : 2;
     sgt_option o;
     if (!word && *wanted && !strchr(wanted, '\n'))

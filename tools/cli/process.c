@@ -28,11 +28,13 @@ static sgt_stop stop;
 /* signals that set the flag: SIGINT, SIGTERM, and SIGHUP unless it is ignored */
 static sigset_t handled;
 
-#define TOGETHER 1 /* number of seconds within which a repeated signal counts only once */
+/* if the same signal comes again within this many seconds, it counts only once */
+#define TOGETHER 1
 
-/* Handle a signal. A second signal ends the program at once. But a single event may send the same
- * signal twice, which must count once: timeout(1) signals the process and then its process group,
- * and when a terminal is closed, both its shell and the kernel send SIGHUP. */
+/* Handle a signal. The first one requests a stop; a second one ends the program at once. But a
+ * single event may send the same signal twice, which must count once. For example, timeout(1)
+ * signals the process and then its process group; when a terminal is closed, both its shell and the
+ * kernel send SIGHUP. */
 static void on_signal(int number)
 {
     static volatile sig_atomic_t first;
@@ -43,7 +45,8 @@ static void on_signal(int number)
     since = sgt_now();
 }
 
-/* on = 1 sets the flag as if a first signal had come, so that the next signal ends the program. */
+/* If `on` is 1, set the flag as if a first signal had come, so that the next signal ends the
+ * program. If it is set already, a signal has come, so end the program now. */
 void sgt_end_at_signal(int on)
 {
     if (!on) __atomic_store_n(&stop.requested, 0, __ATOMIC_RELEASE);
@@ -115,15 +118,17 @@ void sgt_end_without_memory(const char *name)
 
 /* ---- OpenMP ---- */
 
-#define SPINS "1000" /* number of polls before a thread sleeps, about 20 us, as in SGT_TEAM_SPINS */
+/* how often an idle thread polls for work before it sleeps. This takes about 20 us, as in
+ * SGT_TEAM_SPINS */
+#define SPINS "1000"
 
 void sgt_spin_little(char **argv)
 {
     const char *spins = getenv("GOMP_SPINCOUNT");
     char self[PATH_MAX] = "";
     if (spins && strcmp(spins, SPINS) == 0) {
-        /* libgomp has read the variable, so remove it: child processes must see only what the user
-         * has set */
+        /* This is the second execution, and libgomp has read the variable. Remove it now, so that
+         * child processes see only what the user has set. */
         unsetenv("GOMP_SPINCOUNT");
         return;
     }

@@ -12,7 +12,7 @@
 
 #define REDRAW .2  /* number of seconds between redraws on a terminal */
 #define LOGGED 10. /* number of seconds between lines if stderr is not a terminal */
-/* BAR: maximum width of the bar in columns; LEAST: minimum width; if fewer columns are free, no bar
+/* BAR: maximum width of the bar in columns; LEAST: minimum width. If even that does not fit, no bar
  * is drawn */
 #define BAR 20
 #define LEAST 4
@@ -22,7 +22,8 @@ struct sgt_progress {
     pthread_mutex_t lock;
     const char *unit;
     int terminal, quiet, drawn;
-    int keep_last; /* 1: print the last state even of a short run without a terminal */
+    /* 1: sgt_progress_end prints the last state even if no line has been printed before */
+    int keep_last;
     double start, last;
     /* done, total, from: as in sgt_progress_update; drawn_at: value of `done` when the line was
      * last drawn */
@@ -50,9 +51,9 @@ static size_t count_facts(const char *text)
     return n;
 }
 
-/* Write the text behind the bar to line[n]: "84.1/200 MB [00:03<00:04, 25.0 MB/s] facts". If the
- * total is unknown, the remaining time is left out. If `less` is 1 or more, the rate is left out;
- * if it is 2 or more, the elapsed time, too. `facts` is the number of facts to show. */
+/* Write to line[n] the text that follows the bar: "84.1/200 MB [00:03<00:04, 25.0 MB/s] facts". If
+ * the total is unknown, the remaining time is left out. `less` shortens the text: 1 leaves out the
+ * rate, 2 or more also the elapsed time. `facts` is the number of facts to show. */
 static void format_tail(const sgt_progress *p, size_t less, size_t facts, char *line, size_t n)
 {
     char *(*format)(char *, size_t, uint64_t) =
@@ -81,8 +82,8 @@ static void format_tail(const sgt_progress *p, size_t less, size_t facts, char *
     line[at < n ? at : n - 1] = '\0';
 }
 
-/* Write the bar to `bar`. It takes at most `room` columns, and the fraction `part` of it is
- * filled. */
+/* Write the progress bar to `bar`, with at most `room` columns. `part` is the fraction that is
+ * done. */
 static void put_bar(char bar[BAR + 3], double part, int room)
 {
     int wide = room - 2 > BAR ? BAR : room - 2, filled = (int)(part < 1 ? part * wide : wide);
@@ -92,8 +93,8 @@ static void put_bar(char bar[BAR + 3], double part, int room)
     bar[wide + 2] = '\0';
 }
 
-/* Draw the line. The text `before` is printed first, in the same system call, so that the terminal
- * never shows only one of the two. */
+/* Draw the progress line. Before it, print the text `before` in the same system call: otherwise the
+ * line could disappear from the terminal for a moment. */
 static void draw(sgt_progress *p, const char *before)
 {
     char tail[512], head[16] = "", bar[BAR + 3] = "", line[600];
@@ -103,13 +104,13 @@ static void draw(sgt_progress *p, const char *before)
     /* show 100 % only when all is done */
     if (p->total) snprintf(head, sizeof head, "%3d%%", (int)(part >= 1 ? 100 : 100 * part));
     do {
-        /* if the line is too wide, each iteration leaves out one more part: the rate, the elapsed
-         * time, the facts from the last to the second, the bar, and then the first fact */
+        /* Each iteration that finds the line too wide leaves out one more part, in this order: the
+         * rate, the elapsed time, the facts from the last to the second, the bar, and the first
+         * fact. */
         size_t gone = less < 2 ? 0 : less - 2, facts = gone < all ? all - gone : all && gone == all;
         has_bar = p->terminal && p->total && (!gone || gone < all);
         format_tail(p, less, facts, tail, sizeof tail);
-        /* columns that remain for the bar and the blank after it, once `head` and `tail` are
-         * printed */
+        /* columns that remain for the bar after `head`, `tail` and a blank */
         left = room - (int)(strlen(head) + strlen(tail)) - !!p->total;
     } while (p->terminal && left < (has_bar ? LEAST + 2 : 0) && less++ < 3 + all);
     if (has_bar) put_bar(bar, part, left);
@@ -129,7 +130,8 @@ void sgt_progress_update(sgt_progress *p, uint64_t done, uint64_t total, uint64_
     /* read the time under the lock, so that threads draw in the order of their times */
     double now = sgt_now();
     if (facts) snprintf(p->facts, sizeof p->facts, "%s", facts);
-    /* start the time anew if nothing is done yet, or if the clock was set back */
+    /* Restart the measurement of time if nothing is done yet, so that preparations do not lower the
+     * rate, or if the clock was set back. */
     if (now < p->start || (!p->total && done == from)) p->start = p->last = now;
     p->done = done;
     p->total = total;

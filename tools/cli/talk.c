@@ -71,9 +71,11 @@ sgt_notice sgt_talk_notice(const char *program, int quiet)
     return (sgt_notice){quiet ? NULL : print_notice, (void *)(uintptr_t)program};
 }
 
-#define LEAST 16           /* minimum width of a terminal in columns for which lines are wrapped */
-#define INDENT ((size_t)2) /* additional indentation of a continuation line, in columns */
-/* maximum number of blanks between words; more blanks separate the columns of a table */
+#define LEAST 16 /* terminal width in columns below which lines are not wrapped */
+/* columns by which a continuation line is indented more than the line it continues */
+#define INDENT ((size_t)2)
+/* maximum number of blanks between two words of a sentence. More than that separate the columns of
+ * a table */
 #define GAP 2
 
 int sgt_columns(int fd)
@@ -163,8 +165,8 @@ void sgt_wrapped_close(sgt_wrapped *w)
 /* maximum size in bytes of a line in a run's files; usual lines have a few hundred bytes */
 enum { LINE = 65536 };
 
-/* Return the number of bytes of s[n] before an incomplete UTF-8 sequence at its end, or n if its
- * end is complete. */
+/* Return how many bytes of s[n] can be printed now. If s[n] ends in an incomplete UTF-8 sequence,
+ * these are the bytes before that sequence, otherwise n. */
 static size_t count_whole(const uint8_t *s, size_t n)
 {
     uint32_t cp;
@@ -235,7 +237,7 @@ size_t sgt_print_text(const char *s, size_t n, int terminal, int end)
 
 /* ---- facts ---- */
 
-enum { LABEL = 12 }; /* minimum width in columns for the names of facts */
+enum { LABEL = 12 }; /* minimum width of the column with the names of facts */
 
 /* Return whether a value is not printed because it is null, false, 0 or empty. */
 static int is_empty(const json_t *value)
@@ -291,9 +293,9 @@ static void put_pairs(FILE *to, const json_t *object)
     }
 }
 
-/* Print a line for each member of `facts`, from index `from` on, that is_empty does not leave out.
- * If a member is an object whose own first member is an object, print its members as lines of their
- * own. Names take at least `wide` columns. */
+/* Print a line "name value" for each member of `facts` from index `from` on, except those that
+ * is_empty leaves out. A member may be an object of objects (its first member is an object). Then
+ * print a line for each of the inner objects. The column of names has at least `wide` columns. */
 static void put_facts(FILE *to, const json_t *facts, size_t from, int wide)
 {
     const char *name;
