@@ -24,7 +24,8 @@ typedef struct drawing {
     int32_t *inputs; /* (2, B, T): inputs of the batch, followed by its targets */
 } drawing;
 
-/* Return a JSON array with the index of each row's set in the mix, for batch k. */
+/* Return a JSON array with one element per row of batch k: the index of the set in the mix from
+ * which the row comes. */
 static json_t *sets_json(const drawing *d, uint64_t k)
 {
     json_t *sets = json_array();
@@ -57,8 +58,8 @@ static int print_json(const drawing *d, uint64_t k, sgt_error *err)
     return sgt_print_json(o, JSON_COMPACT, err);
 }
 
-/* Decode the first tokens of a row, which has `own` tokens without padding. Write the text to
- * `text` as a JSON string; if it is long, its end is cut off. */
+/* Decode the first tokens of a row of which the first `own` tokens are not padding. Write the text
+ * to `text` as a JSON string; if it is too long, its end is cut off. */
 static int row_text(const drawing *d, const int32_t *row, uint32_t own, char text[SHOWN_TEXT],
                     sgt_error *err)
 {

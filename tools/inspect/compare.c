@@ -12,15 +12,18 @@
 #include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
 
-/* tokens compared at a time, so few that the blocks of both sets fit into the L2 cache */
+/* number of tokens compared at a time, small enough that those of both sets fit into the L2
+ * cache */
 #define BLOCK ((size_t)1 << 17)
 #define AROUND 6 /* number of tokens shown before and after the first difference */
 
 /* One of the two sets. */
 typedef struct side {
     inspect_set set;
-    void *ids;      /* BLOCK tokens */
-    json_t *around; /* description of the tokens around the first difference; NULL: no difference */
+    void *ids; /* BLOCK tokens */
+    /* the tokens around the first difference, as the JSON object to be printed; NULL: there is no
+     * difference */
+    json_t *around;
 } side;
 
 typedef struct pair {
@@ -28,11 +31,12 @@ typedef struct pair {
     side sides[2];
     sgt_progress *bar;
     uint64_t done; /* tokens compared so far */
-    /* index of the split that has the first difference; -1: all tokens were compared as one
-     * sequence */
+    /* index of the split that was compared last, in which the difference is, if there is one; -1:
+     * all tokens were compared as one sequence */
     int split;
-    uint64_t token; /* index of the first different token in the split (or in all tokens) */
-    int differs;    /* 1: the tokens differ */
+    /* index of the first different token in `split`, or in the set if `split` is -1 */
+    uint64_t token;
+    int differs; /* 1: the tokens differ */
     /* 1: same vocabulary; 0: different vocabularies; -1: unknown, because a set does not state
      * it */
     int vocabularies;
@@ -93,8 +97,8 @@ static int open_side(side *d, const inspect *o, const char *path, sgt_error *err
 
 /* ---- output ---- */
 
-/* Set d->around to a description of the tokens around the first difference. It has their text if
- * the vocabulary is known and contains all of these ids. */
+/* Set d->around to a JSON object that describes this set's tokens around the first difference. It
+ * has their text, too, if the vocabulary is known and contains all of these ids. */
 static int describe_around(side *d, const pair *p, sgt_error *err)
 {
     sgt_vocab *v;

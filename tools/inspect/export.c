@@ -20,7 +20,7 @@ typedef struct exporting {
     inspect_set set;
     const char *path; /* path of OUT */
     sgt_out out;
-    int replacing;         /* 1: the earlier set in OUT has been removed */
+    int replacing;         /* 1: OUT had an earlier set, which has been removed by now */
     sgt_manifest manifest; /* manifest of the new set */
     sgt_progress *bar;
 } exporting;
@@ -104,12 +104,13 @@ static int export_set(exporting *e, sgt_error *err)
         .path = e->path, .force = e->o->force, .notice = &e->o->notice, .stop = e->o->stop};
     int rc = check_set(e, err);
     if (!rc) rc = inspect_set_vocabulary(&v, &e->set, err);
-    /* set the normal form, which the built-in vocabulary of GPT-2 does not have */
+    /* Set the normal form that the manifest states. The built-in vocabulary of GPT-2 does not state
+     * one. */
     if (!rc) v->normalize = read_normal_form(&e->set.manifest);
     if (!rc && (rc = sgt_out_claim(&e->out, &r, err)) == 0) {
         rc = fill_out(e, v, err);
-        /* if the earlier set has been removed, keep .work, which shows that the same command can
-         * continue */
+        /* If the earlier set has been removed, keep .work. It shows that OUT is incomplete, and the
+         * same command can then be run again. */
         sgt_out_release(&e->out, e->replacing || e->out.had_work);
     }
     sgt_vocab_free(v);

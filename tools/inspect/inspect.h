@@ -18,7 +18,8 @@
 /* The options of the command line. */
 typedef struct inspect {
     const char *path;
-    /* json, quiet, verify: options that are flags; raw: bits per id for sgt_set_add, or 0 */
+    /* json, quiet, verify: 1 if the option of this name is given; raw: bits per id for sgt_set_add,
+     * or 0 */
     int json, quiet, verify, raw;
     const char *decode, *batch; /* texts FROM:COUNT and K[:N], as typed; NULL: not given */
     const char *split;          /* NULL: every split */
@@ -46,9 +47,10 @@ typedef struct inspect_set {
     /* content of manifest.json; manifest.options is NULL if there is no such file */
     sgt_manifest manifest;
     sgt_set set;
-    /* for a folder: ends[i] is the index of the first shard after split i */
+    /* for a folder: index of the first shard that comes after those of split i */
     uint32_t ends[INSPECT_SPLITS];
-    /* header of the first shard, with the vocabulary that the manifest states */
+    /* header of the set's first shard; if the header does not state the vocabulary, it is filled in
+     * from the manifest */
     sgt_shard_header first;
     /* number of tokens and of documents in all shards; documents is UINT64_MAX if unknown */
     uint64_t tokens, documents;
@@ -115,10 +117,10 @@ int inspect_checkpoint(const inspect *o, sgt_error *err);
 int inspect_span(uint64_t *from, uint64_t *count, const char *text, const char *option,
                  sgt_error *err);
 
-/* Open the vocabulary of a set, or of the shard at `path`, whose ids have `width` bytes. If a
- * tokenizer.json next to the shard has the fingerprint `fingerprint`, it is used. Otherwise GPT-2's
- * vocabulary is used if it fits the fingerprint (0: unknown). Returns SGT_EUNSUPPORTED if neither
- * fits. */
+/* Open the vocabulary with which a set was tokenized, or (inspect_vocabulary) the shard at `path`,
+ * whose ids have `width` bytes. If a tokenizer.json next to the shard has the fingerprint
+ * `fingerprint`, it is used. Otherwise GPT-2's vocabulary is used, unless the fingerprint is known
+ * (not 0) and is a different one. Returns SGT_EUNSUPPORTED if neither fits. */
 int inspect_set_vocabulary(sgt_vocab **out, const inspect_set *s, sgt_error *err);
 int inspect_vocabulary(sgt_vocab **out, uint64_t fingerprint, size_t width, const char *path,
                        sgt_error *err);

@@ -99,11 +99,11 @@ static int list_checkpoints(json_t *list, const char *folder, sgt_error *err)
     return rc;
 }
 
-/* Summary of a run's log: its first line, its last line, and the last line that has an evaluation.
- * Lines are NULL if there are none. */
+/* Summary of a run's log. first, last: its first and last line; evaluated: the last line that has a
+ * validation loss. Each is NULL if there is no such line. */
 typedef struct run_log {
-    /* number of lines (one per step); number of the first damaged line, from 1 (0: no damaged
-     * line) */
+    /* steps: number of lines, one per step; bad: number of the first damaged line, counted from 1
+     * (0: no line is damaged) */
     uint64_t steps, bad;
     json_t *first, *last, *evaluated;
 } run_log;

@@ -17,8 +17,9 @@ const char *const inspect_splits[INSPECT_SPLITS] = {"train", "val"};
 
 /* ---- a folder ---- */
 
-/* Return whether `path` is among the set's shards from index `first` on. The search begins at index
- * first + near. This is the right index if the manifest and the folder have the same order. */
+/* Return whether `path` is among the set's shards from index `first` on. To be fast, search from
+ * index first + near: that is the right index if the manifest and the folder have the same
+ * order. */
 static int has_path(const sgt_set *s, uint32_t first, const char *path, size_t near)
 {
     const uint32_t n = s->count - first;
@@ -27,8 +28,9 @@ static int has_path(const sgt_set *s, uint32_t first, const char *path, size_t n
     return 0;
 }
 
-/* Add the shards of a split that are in the folder but not listed in the manifest, as damaged
- * shards. `first` is the index of the split's first listed shard. */
+/* Find the shards of a split that are in the folder but not in the manifest, and add them to the
+ * set as damaged shards. `first` is the index of the split's first shard that the manifest
+ * lists. */
 static int add_unlisted(inspect_set *s, const char *split, uint32_t first, sgt_error *err)
 {
     const sgt_manifest none = {0}, *m = &s->manifest;
@@ -157,7 +159,7 @@ static void count_documents(sgt_set_shard *h)
 static void describe(inspect_set *s)
 {
     const sgt_manifest *m = &s->manifest;
-    /* a complete set of no documents has no shards */
+    /* a set made from no documents is complete, but has no shards */
     if (s->set.count) s->first = s->set.shards[0].head;
     if (m->options) {
         s->first.vocab = m->vocab;

@@ -70,7 +70,7 @@ static json_t *text_json(const sgt_manifest *m)
 
 static json_t *set_json(const inspect_set *s, const inspect *o)
 {
-    /* number of shards with a checksum; number of bytes in all shards */
+    /* summed: number of shards with a checksum; bytes: total size of all shards */
     uint64_t summed = 0, bytes = 0;
     json_t *shards = json_array();
     for (uint32_t i = 0; i < s->set.count; i++) {

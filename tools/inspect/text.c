@@ -143,14 +143,14 @@ int inspect_set_vocabulary(sgt_vocab **out, const inspect_set *s, sgt_error *err
         s->set.count ? s->set.shards[0].path : sgt_path(path, s->path, "manifest.json"), err);
 }
 
-/* Where decoded text goes: to standard output, or to memory for JSON. */
+/* Destination of decoded text: standard output or, for JSON, memory. */
 typedef struct sink {
     json_t *ids; /* array of the ids, for JSON; NULL: print plain text on standard output */
     /* 1: standard output is a terminal, so control characters in the text must not be printed as
      * they are */
     int terminal;
-    /* for JSON: all text so far. For plain text: the first bytes of a character that is still
-     * incomplete */
+    /* text not yet printed. For JSON, this is all text so far. Otherwise it is only a character
+     * whose last bytes have not been decoded yet */
     char *text;
     size_t used, room;
     char last;
@@ -185,7 +185,7 @@ static int put_piece(sink *k, const sgt_vocab *v, const void *ids, size_t n, sgt
     return k->ids ? SGT_OK : show_text(k, 0, err);
 }
 
-/* Check that n ids are below `vocab`. `from` is the index in the set of the first of these ids. */
+/* Check that n ids are below `vocab`. `from` is the first id's index in the set. */
 static int check_ids(const inspect_set *s, uint64_t from, const void *ids, size_t n, uint32_t vocab,
                      sgt_error *err)
 {

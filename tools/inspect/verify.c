@@ -32,7 +32,8 @@ typedef struct checking {
     const sgt_set_shard *shard;
     char idx[SGT_PATH]; /* path of the .idx file */
     uint64_t *starts;   /* (count): index in the shard of each document's first token */
-    /* number of elements in `starts`; index of the first start whose token has not been read yet */
+    /* count: number of elements in `starts`; next: index in `starts` of the first document whose
+     * beginning has not been read yet */
     size_t count, next;
 } checking;
 
@@ -42,15 +43,15 @@ static int read_starts(checking *c, sgt_error *err)
 {
     const sgt_set_shard *d = c->shard;
     const sgt_manifest *m = &c->w->set->manifest;
-    /* Megatron-LM's .idx file has been read when the set was opened; other foreign formats have
-     * none */
+    /* Megatron-LM's .idx file was checked when the set was opened; other trainers' formats have no
+     * .idx file. */
     if (m->foreign || d->head.format == SGT_SHARD_MEGATRON) return SGT_OK;
     if (!sgt_index_path(c->idx, d->path) || (!m->options && sgt_file_gone(c->idx))) return SGT_OK;
     return sgt_index_read(&c->starts, &c->count, c->idx, d->head.tokens, d->documents, err);
 }
 
-/* Check that the documents that begin among these n tokens begin with the end-of-text id. `first`
- * is the index of the first token in the shard. */
+/* Check each document that begins within these n tokens: its first token must be the end-of-text
+ * id. `first` is the index in the shard of the first of the n tokens. */
 static int check_tokens(void *ctx, const void *ids, size_t n, uint64_t first, sgt_error *err)
 {
     checking *c = ctx;
@@ -81,8 +82,9 @@ static int verify_shard(work *w, const sgt_set_shard *d, sgt_error *err)
 
 /* ---- all shards ---- */
 
-/* Verify all shards with several threads, each of which reads one shard at a time. Damaged shards
- * are recorded. Any other error is returned, and no thread then begins another shard. */
+/* Verify all shards with several threads, each of which reads one shard at a time. Damage is
+ * recorded in the damaged shard, and verification continues. Any other error is returned, and keeps
+ * all threads from beginning another shard. */
 static int verify_shards(inspect_set *s, const inspect *o, sgt_error *err)
 {
     work w = {.set = s,
@@ -112,8 +114,8 @@ static int verify_shards(inspect_set *s, const inspect *o, sgt_error *err)
 
 typedef struct sums {
     uint64_t lines, files, documents, tokens;
-    /* number of lines with kept fields (--keep-fields) since the last line about a file; each is
-     * one document */
+    /* number of documents since the last line about a file. sources.jsonl has a line for each of
+     * them, with its fields (--keep-fields), before the line about their file */
     uint64_t kept;
 } sums;
 
