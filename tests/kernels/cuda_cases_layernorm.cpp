@@ -1,6 +1,7 @@
 /* cuda_cases_layernorm.cpp: layer normalization on the device, forward and backward, and fused with
  * the residual sum. */
 #include "tests/kernels/cuda_types.h"
+#include "tests/kernels/layernorm_bounds.h"
 #include "kernels/dropout.h"
 
 struct shape {
@@ -9,31 +10,10 @@ struct shape {
 static const shape shapes[] = {{0, 8},    {1, 1},   {2, 7},   {3, 8},    {5, 33},
                                {9, 64},   {8, 65},  {4, 264}, {17, 256}, {13, 77},
                                {5, 1600}, {3, 768}, {6, 520}, {2, 1280}};
-static const float EPS = 1e-5f;
 
 /* Return the number of additions in a chain: a lane adds at most C/32 + 1 vectors of up to 8
  * numbers, and 5 sums by shuffles follow. */
 static double chain(size_t C) { return (double)C / 32 + 13; }
-
-/* First-order errors of a row, as in layernorm.c; mean and variance come from float sums. */
-static void row_bounds(double *out, double *mean, double *rstd, const float *x, const float *w,
-                       const float *b, size_t C)
-{
-    double sum = 0, absolute = 0, squares = 0;
-    for (size_t c = 0; c < C; c++) sum += x[c], absolute += fabs(x[c]);
-    double m = sum / (double)C;
-    for (size_t c = 0; c < C; c++) squares += (x[c] - m) * (x[c] - m);
-    double r = 1 / sqrt(squares / (double)C + EPS);
-    double e_mean = (chain(C) + 2) * UNIT * absolute / (double)C;
-    double e_rstd = (chain(C) + 3) / 2 * UNIT + e_mean * r + 2 * UNIT;
-    *mean = e_mean + UNIT * fabs(m);
-    *rstd = r * (e_rstd + UNIT);
-    for (size_t c = 0; c < C; c++) {
-        double xhat = fabs(x[c] - m) * r;
-        out[c] = fabs(w[c]) * (r * e_mean + xhat * (e_rstd + 3 * UNIT)) +
-                 2 * UNIT * (xhat * fabs(w[c]) + fabs(b[c]));
-    }
-}
 
 /* Odd n: with a bias of y. */
 template <class T> static void forward_at(check *t, size_t n, size_t C)
@@ -64,7 +44,7 @@ template <class T> static void forward_at(check *t, size_t n, size_t C)
     double *bound = check_doubles(t, n * C), *mean = check_doubles(t, n),
            *rstd = check_doubles(t, n);
     for (size_t i = 0; i < n; i++)
-        row_bounds(bound + i * C, mean + i, rstd + i, plain + i * C, w, b, C);
+        row_bounds(bound + i * C, mean + i, rstd + i, plain + i * C, w, b, C, chain(C), 1);
     stored_as<T>(bound, want[2], n * C);
     check_close(t, "mean", stats[0], want[0], mean, n);
     check_close(t, "rstd", stats[1], want[1], rstd, n);
@@ -152,7 +132,6 @@ template <class T> static void backward_at(check *t, size_t n, size_t C, bool ro
         sums[i] = cuda_copy<float>(t, want_sums[i], C);
     }
     for (size_t i = 0; i < n * C && first; i++) want[i] = 0, dx[i] = dev::from_float<T>(NAN);
-    const float *old = check_copy(t, want, n * C);
     double *bound = check_doubles(t, n * C),
            *bounds[2] = {check_doubles(t, C), check_doubles(t, C)};
     check_at(t, "n %zu, C %zu, rows %d, first %d", n, C, rows, first);
@@ -167,26 +146,9 @@ template <class T> static void backward_at(check *t, size_t n, size_t C, bool ro
     else
         sgt_cuda_layernorm_backward(0, Type<T>::id, dx, first, sums[0], sums[1], dout, x, mean,
                                     rstd, w, n, C, scratch);
-    for (size_t i = 0; i < n; i++) {
-        double sum = 0, sum_x = 0, r = rstd[i], k = (chain(C) + 4) * UNIT / (double)C;
-        for (size_t c = 0; c < C; c++) {
-            double term = fabs((double)fd[i * C + c] * w[c]),
-                   xhat = fabs(((double)fx[i * C + c] - mean[i]) * r);
-            sum += term, sum_x += term * xhat;
-            bounds[0][c] += (double)(n + 17) * UNIT * fabs(fd[i * C + c]) * xhat;
-            bounds[1][c] += (double)(n + 13) * UNIT * fabs(fd[i * C + c]);
-        }
-        for (size_t c = 0; c < C; c++) {
-            double term = fabs((double)fd[i * C + c] * w[c]),
-                   xhat = fabs(((double)fx[i * C + c] - mean[i]) * r);
-            bound[i * C + c] = r * (k * (sum + xhat * sum_x) +
-                                    6 * UNIT * (term + (sum + xhat * sum_x) / (double)C)) +
-                               2 * UNIT * fabs(old[i * C + c]);
-        }
-    }
+    const gradients g = {n, C, fx, w, fd, mean, rstd, want, want_sums[0], want_sums[1]};
+    gradient_bounds(bound, bounds[0], bounds[1], &g, chain(C), 12);
     stored_as<T>(bound, want, n * C);
-    for (size_t c = 0; c < C; c++)
-        for (int i = 0; i < 2; i++) bounds[i][c] += 2 * UNIT * (fabs(want_sums[i][c]) + 1);
     cuda_sync(t);
     check_close(t, "dx", cuda_floats(t, dx, n * C), want, bound, n * C);
     check_close(t, "dw", sums[0], want_sums[0], bounds[0], C);

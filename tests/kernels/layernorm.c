@@ -1,44 +1,14 @@
 /* layernorm.c: tests layer normalization, forward and backward, by itself and fused with the
  * residual addition. */
-#include "tests/kernels/harness.h"
-
-#include <math.h>
+#include "tests/kernels/layernorm_bounds.h"
 
 static const size_t rows[] = {0, 1, 2, 7, 8, 9, 17};
 static const size_t widths[] = {1,  2,  3,  4,  5,  7,  8,  9,   15,  16,
                                 17, 31, 32, 33, 47, 64, 65, 133, 768, 1600};
-static const float EPS = 1e-5f;
 
 /* Return the number of additions in the longest chain of a sum of C floats. Such a sum has at least
  * four lanes, which are added in double. */
 static double chain(size_t C) { return (double)C / 4 + 2; }
-
-/* First-order errors of a row of width C, computed from its values. chain is chain(C), r is rstd, m
- * is the mean, and e_x is the error of x.
- *   mean: (chain + 1) u mean|x|, one rounding for each addition
- *   variance: (chain + 3) u, relative, and 2 e_mean mean|x - m|, which is at most 2 e_mean
- *     sqrt(variance)
- *   rstd: half of the variance's relative error, and u
- *   out = (x - m) r w + b: (e_mean + u |x - m|) r |w|, |xhat w| (e_rstd + 2u), and the last
- *     rounding */
-static void row_bounds(double *out, double *mean, double *rstd, const float *x, const float *w,
-                       const float *b, size_t C)
-{
-    double sum = 0, absolute = 0, squares = 0;
-    for (size_t c = 0; c < C; c++) sum += x[c], absolute += fabs(x[c]);
-    double m = sum / (double)C;
-    for (size_t c = 0; c < C; c++) squares += (x[c] - m) * (x[c] - m);
-    double r = 1 / sqrt(squares / (double)C + EPS);
-    double e_mean = (chain(C) + 1) * UNIT * absolute / (double)C;
-    double e_rstd = (chain(C) + 3) / 2 * UNIT + e_mean * r + UNIT;
-    *mean = e_mean + UNIT * fabs(m);
-    *rstd = r * (e_rstd + UNIT);
-    for (size_t c = 0; c < C; c++) {
-        double xhat = fabs(x[c] - m) * r;
-        out[c] = fabs(w[c]) * (r * e_mean + xhat * (e_rstd + 3 * UNIT)) +
-                 2 * UNIT * (xhat * fabs(w[c]) + fabs(b[c]));
-    }
-}
 
 typedef struct sample {
     float *x, *y, *w, *b, *mean[2], *rstd[2], *out[2], *sum[2]; /* [0] wanted, [1] got */
@@ -70,7 +40,7 @@ static void compare(check *t, const sample *s, const float *x, size_t n, size_t 
 {
     double *out = check_doubles(t, n * C), *mean = check_doubles(t, n), *rstd = check_doubles(t, n);
     for (size_t i = 0; i < n; i++)
-        row_bounds(out + i * C, mean + i, rstd + i, x + i * C, s->w, s->b, C);
+        row_bounds(out + i * C, mean + i, rstd + i, x + i * C, s->w, s->b, C, chain(C), 0);
     check_close(t, "mean", s->mean[1], s->mean[0], mean, n);
     check_close(t, "rstd", s->rstd[1], s->rstd[0], rstd, n);
     check_close(t, "out", s->out[1], s->out[0], out, n * C);
@@ -109,42 +79,6 @@ static void residual_against_ref(check *t)
         }
 }
 
-typedef struct gradients {
-    size_t n, C;
-    const float *x, *w, *dout, *mean, *rstd;
-    float *dx, *dw, *db;
-} gradients;
-
-/* Error bounds of the gradients.
- *   dx: two sums along the row, each with an error of (chain + 4) u |terms|, and a few roundings of
- *     each term
- *   dw, db: sums over n rows with at most n + 1 additions; a term of dw has four more roundings */
-static void gradient_bounds(double *dx, double *dw, double *db, const gradients *g)
-{
-    size_t n = g->n, C = g->C;
-    for (size_t c = 0; c < C; c++)
-        dw[c] = UNIT * (fabs(g->dw[c]) + 1), db[c] = UNIT * (fabs(g->db[c]) + 1);
-    for (size_t i = 0; i < n; i++) {
-        const float *x = g->x + i * C, *dout = g->dout + i * C;
-        double sum = 0, sum_x = 0, r = g->rstd[i], k = (chain(C) + 4) * UNIT / (double)C;
-        for (size_t c = 0; c < C; c++) {
-            double term = fabs((double)dout[c] * g->w[c]),
-                   xhat = fabs(((double)x[c] - g->mean[i]) * r);
-            sum += term;
-            sum_x += term * xhat;
-            dw[c] += (double)(n + 5) * UNIT * fabs(dout[c]) * xhat;
-            db[c] += (double)(n + 1) * UNIT * fabs(dout[c]);
-        }
-        for (size_t c = 0; c < C; c++) {
-            double term = fabs((double)dout[c] * g->w[c]),
-                   xhat = fabs(((double)x[c] - g->mean[i]) * r);
-            dx[i * C + c] = r * (k * (sum + xhat * sum_x) +
-                                 6 * UNIT * (term + (sum + xhat * sum_x) / (double)C)) +
-                            2 * UNIT * fabs(g->dx[i * C + c]);
-        }
-    }
-}
-
 static void backward_at(check *t, size_t n, size_t C)
 {
     sample s = draw(t, n, C);
@@ -158,7 +92,8 @@ static void backward_at(check *t, size_t n, size_t C)
     t->ref->layernorm_backward(dx, dw, db, dout, s.x, s.mean[0], s.rstd[0], s.w, n, C);
     t->k->layernorm_backward(got_dx, got_dw, got_db, dout, s.x, s.mean[0], s.rstd[0], s.w, n, C);
     gradient_bounds(bound_dx, bound_dw, bound_db,
-                    &(gradients){n, C, s.x, s.w, dout, s.mean[0], s.rstd[0], dx, dw, db});
+                    &(gradients){n, C, s.x, s.w, dout, s.mean[0], s.rstd[0], dx, dw, db}, chain(C),
+                    0);
     check_close(t, "dx", got_dx, dx, bound_dx, n * C);
     check_close(t, "dw", got_dw, dw, bound_dw, C);
     check_close(t, "db", got_db, db, bound_db, C);

@@ -16,7 +16,7 @@ BUDGET = {
     "train": 13364,
     "kernels": 10563,
     "tools": 13556,
-    "tests": 49280,
+    "tests": 49232,
     "manuals": 1730,
     "pages": 1330,
 }

@@ -72,39 +72,21 @@ static void accepted(sgt_cuda_gemms *g, const sgt_cuda_gemm_shape *s)
 
 static void all_forms(sgt_cuda_gemms *g)
 {
+    const sgt_cuda_gemm_shape base = {.m = 16, .n = 24, .k = 32, .lda = 64, .ldb = 64, .ldd = 64};
+    sgt_cuda_gemm_shape s = base;
     for (int type = SGT_F32; type <= SGT_F16; type++)
         for (int epilogue = SGT_EPILOGUE_NONE; epilogue <= SGT_EPILOGUE_DGELU; epilogue++)
             for (int form = 0; form < 16; form++) {
-                sgt_cuda_gemm_shape s = {.m = 16,
-                                         .n = 24,
-                                         .k = 32,
-                                         .lda = 64,
-                                         .ldb = 64,
-                                         .ldd = 64,
-                                         .type = (sgt_cuda_type)type,
-                                         .out = (sgt_cuda_type)type,
-                                         .epilogue = (sgt_cuda_epilogue)epilogue,
-                                         .trans_a = form & 1,
-                                         .trans_b = form >> 1 & 1,
-                                         .accumulate = form >> 2 & 1,
-                                         .tf32 = form >> 3};
-                if (s.tf32 && type != SGT_F32) s.out = SGT_F32;
+                s.type = (sgt_cuda_type)type, s.epilogue = (sgt_cuda_epilogue)epilogue;
+                s.trans_a = form & 1, s.trans_b = form >> 1 & 1, s.accumulate = form >> 2 & 1;
+                s.tf32 = form >> 3;
+                s.out = s.tf32 ? SGT_F32 : s.type;
                 accepted(g, &s);
             }
-    sgt_cuda_gemm_shape batch = {.m = 16,
-                                 .n = 24,
-                                 .k = 32,
-                                 .lda = 64,
-                                 .ldb = 64,
-                                 .ldd = 64,
-                                 .type = SGT_BF16,
-                                 .out = SGT_BF16,
-                                 .multiprocessors = 120,
-                                 .batch = 3,
-                                 .stride_a = 4096,
-                                 .stride_b = 4096,
-                                 .stride_d = 4096};
-    accepted(g, &batch);
+    s = base;
+    s.type = s.out = SGT_BF16;
+    s.multiprocessors = 120, s.batch = 3, s.stride_a = s.stride_b = s.stride_d = 4096;
+    accepted(g, &s);
 }
 
 /* Check that the real library refuses an attribute of the wrong size, and an attribute that does
