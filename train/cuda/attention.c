@@ -16,15 +16,16 @@ static int refuse(const char *what, const char *why, sgt_error *err)
 
 static int open_cudnn(sgt_cuda_backend *c, sgt_error *err)
 {
-    sgt_cudnn_attention_options o = {.type = c->shape.type,
-                                     .B = c->shape.B,
-                                     .T = c->shape.T,
-                                     .H = c->shape.H,
-                                     .D = c->shape.D,
-                                     .scale = c->shape.scale,
-                                     .deterministic = c->o.deterministic,
-                                     /* no self-check has shown that the engines clear them */
-                                     .clear = c->o.unverified};
+    sgt_cudnn_attention_options o = {
+        .type = c->shape.type,
+        .B = c->shape.B,
+        .T = c->shape.T,
+        .H = c->shape.H,
+        .D = c->shape.D,
+        .scale = c->shape.scale,
+        .deterministic = c->o.deterministic,
+        /* clear the workspace ourselves if no self-check has shown that the engines clear it */
+        .clear = c->o.unverified};
     return sgt_cudnn_attention_open(&c->plan.cudnn, &o, err);
 }
 
@@ -37,8 +38,9 @@ static const char *left_out(const sgt_cuda_backend *c, const char *path, sgt_err
     return why->text;
 }
 
-/* Return which of sgt's own two implementations to use. Use the one for sm_90 if it was requested,
- * supports the head size and passed the self-check. Otherwise use the general one. */
+/* Return which of our own two implementations of attention to use: the one for sm_90 (H100 and
+ * H200) if the user's variants include it, it supports the head size, and it passed the self-check;
+ * otherwise the one for all GPUs. */
 static sgt_cuda_path our_path(const sgt_cuda_backend *c)
 {
     sgt_error why;
@@ -63,8 +65,8 @@ static const char *cudnn_lacks(sgt_cuda_backend *c, sgt_error *why)
     if (c->o.documents) return "--document-mask is not supported with cuDNN";
     if (sgt_verdict_out(c->o.verdicts, SGT_CHECK_CUDNN)) return left_out(c, SGT_CHECK_CUDNN, why);
     if (open_cudnn(c, why) == SGT_OK) {
-        /* cuDNN supports this shape, but the verdict may be "absent" if it supports none of the
-         * shapes that the self-check tries */
+        /* cuDNN can compute this shape. But the self-check's verdict may be "absent", if cuDNN can
+         * compute none of the shapes that the self-check tries; then cuDNN is not used */
         if (!left_out(c, SGT_CHECK_CUDNN, why)) return NULL;
         sgt_cudnn_attention_close(c->plan.cudnn);
     }
@@ -72,8 +74,8 @@ static const char *cudnn_lacks(sgt_cuda_backend *c, sgt_error *why)
     return why->text;
 }
 
-/* Choose naive attention, which supports any head size. No notice is given if our attention failed
- * the self-check, because the user has already been told. */
+/* Choose naive attention, which supports any head size. Give a notice that says why our attention
+ * cannot be used, unless it failed the self-check, which has already been reported. */
 static int choose_naive(sgt_cuda_backend *c, const char *own, sgt_error *err)
 {
     sgt_error why;
@@ -106,8 +108,8 @@ static int choose_named_path(sgt_cuda_backend *c, sgt_error *err)
 
 /* Choose the implementation for --attention. If both our kernels and cuDNN's can be used,
  * sgt_cuda_time_attention later chooses the faster ones. Because timings vary, two runs may use
- * different kernels. Therefore --deterministic uses cuDNN's kernels only if the user requested them
- * by name or if ours failed the self-check. */
+ * different kernels. So with --deterministic nothing is timed: cuDNN's kernels are used only if the
+ * user requested them by name, or if ours failed the self-check. */
 int sgt_cuda_choose_attention(sgt_cuda_backend *c, sgt_error *err)
 {
     sgt_error own_space, cudnn_space;
@@ -140,7 +142,8 @@ static int time_both(sgt_cuda_backend *c, int *faster)
     float own = 0, cudnn = 0;
     const sgt_cuda_path ours = c->plan.path;
     sgt_error why;
-    /* use zeros, because uninitialized memory may hold numbers that slow down arithmetic */
+    /* the inputs are zeros, because uninitialized memory may hold denormal or NaN values, which
+     * could distort the times */
     sgt_cuda_zero(c->queue.compute, c->buf.blocks->qkv,
                   c->shape.N * 3 * c->shape.C * c->shape.width);
     sgt_cuda_zero(c->queue.compute, c->buf.dln, c->shape.N * c->shape.C * c->shape.width);
@@ -214,8 +217,9 @@ static void backward_cudnn(sgt_cuda_backend *c, const sgt_cuda_block *l, const s
 
 /* ---- naive attention: stores T x T scores, as frameworks without fused attention do ---- */
 
-/* Return the probabilities by which v is multiplied, with dropout applied if there is dropout.
- * l->probs keeps the probabilities before dropout, which the backward pass needs. */
+/* Return the probabilities by which the values v are multiplied. With dropout, this is a copy with
+ * dropout applied, because the backward pass needs the probabilities before dropout, in
+ * l->probs. */
 static const void *dropped(sgt_cuda_backend *c, const sgt_cuda_block *l, const sgt_cuda_heads *a)
 {
     if (!a->drop) return l->probs;
@@ -250,7 +254,9 @@ static void backward_naive(sgt_cuda_backend *c, const sgt_cuda_block *l, const s
 
 static const struct path {
     const char *name;
-    const char *instead; /* advice: what to try if gradients are infinite or NaN; NULL: none */
+    /* advice for users, if gradients are infinite or NaN: what to use instead of this
+     * implementation; NULL: none */
+    const char *instead;
     void (*forward)(sgt_cuda_backend *c, const sgt_cuda_block *l, const sgt_cuda_heads *a);
     void (*backward)(sgt_cuda_backend *c, const sgt_cuda_block *l, const sgt_cuda_heads *a);
 } paths[] = {

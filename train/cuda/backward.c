@@ -2,15 +2,15 @@
  * is the gradient of the residual stream, to which each branch adds its gradient.
  *
  * The gradients of parameters are accumulated in float32 over the micro-steps of a step, and the
- * optimizer sets them to 0 again. But if plan.written is set, a step has only one micro-step. Then
- * matrix products overwrite the gradients of matrices, and the other gradients are set to 0
- * first. */
+ * optimizer sets them to 0 again. If a step has only one micro-step (plan.written), this is
+ * simpler: matrix products overwrite the gradients of matrices, and zero_rest sets the other
+ * gradients to 0 before the backward pass. */
 #include "train/cuda/cuda_backend.h"
 #include "kernels/dropout.h"
 
-/* Arguments for the backward pass of a LayerNorm. Its result, dx, is also the gradient of the
- * output of an earlier matrix product. `bias` points to the gradient of that product's bias; NULL:
- * there is no such product. */
+/* Arguments for the backward pass of a LayerNorm. dx, its result, is also the gradient of the
+ * output of the matrix product that ended the previous residual branch. `bias` points to the
+ * gradient of that product's bias; NULL: no branch comes before this LayerNorm. */
 typedef struct norm {
     const void *x;
     const float *mean, *rstd;
@@ -27,7 +27,8 @@ static void layernorm(sgt_cuda_backend *c, const norm *n)
     float *dw = c->flat.grads + n->w, *db = c->flat.grads + n->b;
     const float *w = sgt_cuda_vector(c, n->w);
     float *dbias = c->o.dropout > 0 ? NULL : n->bias;
-    /* bytes: dln and x are read, and dx is written; dx is also read unless n->first is set */
+    /* for the trace: bytes that the kernel moves; it reads dln and x, writes dx, and reads dx
+     * unless n->first is set */
     sgt_cupti_work(0, (double)(c->shape.N * c->shape.C * c->shape.width) * (n->first ? 3 : 4));
     if (c->plan.norm_rows)
         sgt_cuda_layernorm_rows_backward(c->queue.compute, c->shape.type, c->buf.dx, n->first, dw,
@@ -51,8 +52,8 @@ static void bias(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, const 
                            c->shape.N, width, scratch);
 }
 
-/* Let the compute stream wait for the stream `beside`. `beside` reads dwide, which the next kernel
- * on the compute stream may overwrite. */
+/* Let the compute stream wait for the stream `beside`, on which a kernel reads dwide. Call it
+ * before the next kernel on the compute stream overwrites dwide. */
 static void rejoin(sgt_cuda_backend *c)
 {
     if (c->queue.branches) sgt_cuda_wait(c->queue.compute, c->queue.rejoined);
@@ -77,9 +78,9 @@ static void bias_beside(sgt_cuda_backend *c, int which, const sgt_cuda_block *l)
  * stream `beside`, which becomes a parallel branch in a CUDA graph. dwide must not change until
  * rejoin is called.
  *
- * The gradient that is queued first gets the multiprocessors first. Normally this is the bias
- * gradient. With the variant bias-room it is the weight gradient, which leaves some multiprocessors
- * to the bias gradient. */
+ * Of the two gradients, the one that is enqueued first gets the GPU's multiprocessors first.
+ * Normally this is the bias gradient, which is short. With the variant bias-room it is the weight
+ * gradient, which leaves some multiprocessors to the bias gradient. */
 static void wide_gradients(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, const void *x)
 {
     int weight_first = (c->plan.variants & SGT_VARIANT_BIAS_ROOM) != 0;
@@ -173,8 +174,8 @@ static void embeddings(sgt_cuda_backend *c)
                             c->shape.N, c->shape.T, c->shape.C, c->buf.scratch);
 }
 
-/* Set those gradients to 0 to which kernels add and which no matrix product overwrites: the
- * gradients of vectors, of the positions in use, and of wte if the head has its own weight. */
+/* Set to 0 the gradients that kernels add to and that no matrix product overwrites. They are the
+ * gradients of vectors, of the rows of wpe in use, and of wte if the head has its own weight. */
 static void zero_rest(sgt_cuda_backend *c)
 {
     sgt_cuda_zero(c->queue.compute, c->flat.grads + c->flat.decayed,

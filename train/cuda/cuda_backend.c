@@ -11,8 +11,8 @@
 /* minimum size in bytes of the pinned memory through which parameters and the rows of evaluations
  * are copied */
 #define STAGING ((size_t)4 << 20)
-/* maximum number of bytes of device memory that are left for the code of kernels and for CUDA
- * graphs */
+/* upper limit for the device memory in bytes that the arena leaves free for the code of kernels and
+ * for CUDA graphs */
 #define SPARE ((uint64_t)256 << 20)
 
 static void close_backend(sgt_backend *b)
@@ -25,8 +25,8 @@ static void close_backend(sgt_backend *b)
     sgt_cuda_graph_free(c->queue.micro_graph);
     sgt_cuda_graph_free(c->queue.last_graph);
     sgt_cuda_graph_free(c->queue.update_graph);
-    /* leave only after the graphs are freed, because NCCL waits until no graph holds calls of
-     * NCCL */
+    /* the graphs must be freed before this call, because NCCL waits until no graph contains NCCL
+     * calls any more */
     sgt_cuda_ranks_leave(c);
     if (lost) sgt_cuda_finish(c->queue.compute, NULL);
     for (int i = 0; i < SGT_CUDA_RING; i++) {
@@ -71,8 +71,8 @@ static size_t memory(const sgt_backend *b, sgt_memory_kind kinds[SGT_MEMORY_KIND
 
 /* ---- a micro-step ---- */
 
-/* Copy a batch to the row buffer `slot` on the device. `staged` is pinned memory through which the
- * starts of documents are copied. */
+/* Copy a batch to the row buffer `slot` on the device. `staged` is pinned memory for N integers,
+ * through which the starts of documents are copied. */
 static void copy_batch(sgt_cuda_backend *c, sgt_cuda_stream s, const sgt_batch *rows, int slot,
                        int32_t *staged)
 {
@@ -90,8 +90,8 @@ static void copy_rows(sgt_cuda_backend *c, const sgt_batch *rows, int slot)
 {
     uint64_t k = c->queue.micro_steps;
     sgt_cuda_stream s = c->o.no_overlap ? c->queue.compute : c->queue.copies;
-    /* wait until the last micro-step that used this buffer, which is two micro-steps ago, has read
-     * it */
+    /* wait until the device has read this row buffer for the last time, in the micro-step before
+     * the previous one */
     sgt_cuda_wait(s, c->queue.taken[slot]);
     copy_batch(c, s, rows, slot, c->queue.staged[k % SGT_CUDA_RING]);
     sgt_cuda_record(c->queue.copied[k % SGT_CUDA_RING], s);
@@ -114,7 +114,7 @@ static void compute_micro_step(sgt_cuda_backend *c)
     uint64_t before = sgt_cuda_count().launches;
     sgt_cuda_forward(c, 1);
     sgt_cuda_head(c, 1);
-    /* take_rows launches one kernel, and another if attention is limited to documents */
+    /* take_rows launches one kernel, and a second one if attention stays within documents */
     unsigned rows = 1 + (c->o.documents != 0);
     c->base.launches_forward = (unsigned)(sgt_cuda_count().launches - before) + rows;
     sgt_cuda_backward(c);
@@ -152,16 +152,16 @@ static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_b
                   : sgt_cuda_run(c, &c->queue.micro_graph, compute_micro_step, err);
     c->queue.micro_steps++;
     c->queue.open_step = 1 + last;
-    /* The rows of base.hold calls ago must be copied when this call returns. The host waits here
-     * only if it is far ahead of the device. */
+    /* The caller may reuse the rows of the call that was base.hold calls ago, so their copy must be
+     * complete. The host waits here only if it is several micro-steps ahead of the device. */
     if (rc < 0 || k < c->base.hold) return rc;
     return sgt_cuda_event_finish(c->queue.copied[(k - c->base.hold) % SGT_CUDA_RING], err);
 }
 
 /* ---- evaluation ---- */
 
-/* Map the 16 or 32 bits of a floating-point number to an unsigned integer, so that comparing the
- * integers compares the numbers. */
+/* Map the bits of a floating-point number (16 or 32 bits) to an unsigned integer, so that larger
+ * numbers give larger integers. */
 static uint32_t order_of(const sgt_cuda_backend *c, const unsigned char *at)
 {
     uint32_t bits, sign = c->shape.width == 4 ? 1u << 31 : 1u << 15;
@@ -172,8 +172,8 @@ static uint32_t order_of(const sgt_cuda_backend *c, const unsigned char *at)
 }
 
 /* Set rows->greedy[i] to 1 for each target whose logit is the largest of its row, else to 0. Logits
- * are copied through pinned memory, one row at a time. Only rows with a counted target are copied,
- * which are few: the last words of a text. */
+ * are copied through pinned memory, one row at a time. Only rows whose target has a loss are
+ * copied. In practice these are few, such as the last word of a text. */
 static int find_greedy(sgt_cuda_backend *c, const sgt_batch *rows, sgt_error *err)
 {
     size_t bytes = c->shape.V * c->shape.width;
@@ -203,7 +203,7 @@ static int eval(sgt_backend *b, const sgt_batch *rows, double *loss, uint64_t *t
         return sgt_fail(err, SGT_EUSAGE, "backend: evaluation in the middle of a step");
     refresh_copy(c);
     int rc =
-        /* wait until row buffer 0 and the staging buffer are no longer read */
+        /* wait until the device has finished reading row buffer 0 and the staging buffer */
         sgt_cuda_finish(c->queue.copies, err);
     if (rc == SGT_OK) rc = sgt_cuda_finish(c->queue.compute, err);
     if (rc < 0) return rc;
@@ -237,9 +237,9 @@ static void pinned_free(void *ctx, void *p)
     sgt_cuda_host_free(p);
 }
 
-/* Return how many bytes of the free device memory the arena may use. The rest is left for the code
- * of kernels, which is loaded when a kernel is first launched. Without memory for this code, the
- * run would fail. */
+/* Return how many bytes the arena may use: the free device memory minus a reserve. The driver loads
+ * the code of a kernel into device memory when the kernel is first launched, and would fail without
+ * this reserve. */
 static uint64_t room_on(const sgt_cuda_device *d)
 {
     uint64_t spare = d->memory / 64 < SPARE ? d->memory / 64 : SPARE;
@@ -247,13 +247,14 @@ static uint64_t room_on(const sgt_cuda_device *d)
 }
 
 /* Return the error that the arena does not fit in device memory, with advice for --batch-size.
- * `taken`: bytes that are already allocated but included in the estimate of
- * sgt_cuda_backend_estimate. */
+ * `taken`: bytes that the backend has already allocated, so that they are no longer free, although
+ * the stated need includes them. */
 static int no_room(const sgt_cuda_backend *c, uint64_t taken, sgt_error *err)
 {
     const sgt_cuda_device *d = &c->device;
     uint64_t need = c->buf.used + SGT_CUDA_GEMM_WORKSPACE, room = room_on(d) + taken;
-    /* if room >= need, enough memory is free, but not in one piece */
+    /* if room >= need, the memory would suffice, but no contiguous range of free memory is large
+     * enough */
     uint64_t most = room < need ? room : need - need / 64;
     uint32_t rows = sgt_cuda_most_rows(&c->o, most);
     char advice[96];
@@ -284,7 +285,8 @@ static int allocate_arena(sgt_cuda_backend *c, sgt_error *err)
 {
     sgt_error why;
     void *arena;
-    /* open the device again to read the free memory, of which libraries have used some */
+    /* read the amount of free memory again, because libraries have allocated some since the device
+     * was opened */
     int rc = open_device(c, err);
     if (rc < 0) return rc;
     sgt_cuda_lay_out(c);
@@ -295,8 +297,8 @@ static int allocate_arena(sgt_cuda_backend *c, sgt_error *err)
     return SGT_OK;
 }
 
-/* Set the state to 0 before parameters are loaded: gaps between tensors, padding, gradients and
- * moments must be 0. */
+/* Set all flat arrays to 0 before parameters are loaded, because gradients, moments, padding and
+ * the gaps between tensors must be 0. */
 static int clear_state(sgt_cuda_backend *c, sgt_error *err)
 {
     size_t bytes = c->flat.own * sizeof(float);
@@ -315,7 +317,7 @@ static int clear_state(sgt_cuda_backend *c, sgt_error *err)
     sgt_cuda_place place = {.ranks = c->shape.ranks};
     memcpy(c->queue.staging, &place, sizeof place);
     sgt_cuda_copy(c->queue.compute, c->buf.place, c->queue.staging, sizeof place);
-    /* wait until the staging buffer may be reused */
+    /* wait for the last copy from the staging buffer, which may then be reused */
     int rc = sgt_cuda_finish(c->queue.compute, err);
     return rc < 0 ? rc : sgt_cuda_start_control(c, &s, err);
 }
@@ -354,14 +356,15 @@ static int open_products(sgt_cuda_backend *c, sgt_error *err)
     sgt_cuda_gemms_options g = {.device = c->device.name,
                                 .unverified = c->o.unverified || c->o.untimed,
                                 .notice = c->o.notice,
-                                /* no cache with sync_kernels, because timings would include
-                                 * waits */
+                                /* with sync_kernels, cache no timings, because they would include
+                                 * the waits for each kernel */
                                 .cache = c->o.sync_kernels ? NULL : c->o.cache,
                                 .deterministic = c->o.deterministic,
                                 .choices = c->o.choices,
                                 .timing = !c->o.deterministic && !c->o.untimed};
     int rc = sgt_cuda_gemms_open(&c->plan.gemms, &g, err);
-    if (rc == SGT_ENOMEM) { /* the workspace of matrix products does not fit */
+    /* there is not enough device memory for the workspace of matrix products */
+    if (rc == SGT_ENOMEM) {
         sgt_cuda_lay_out(c);
         return no_room(c, 0, err);
     }
@@ -413,7 +416,7 @@ int sgt_cuda_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_e
     if (rc == SGT_OK) rc = open_streams(c, err);
     if (rc == SGT_OK) rc = sgt_cuda_ranks_open(c, err);
     if (rc == SGT_OK) rc = open_products(c, err);
-    /* before the arena is allocated, while there is memory for large matrices */
+    /* measure before the arena is allocated, while enough memory is free for large matrices */
     if (rc == SGT_OK) sgt_cuda_find_peak(c);
     if (rc == SGT_OK) rc = allocate_arena(c, err);
     if (rc == SGT_OK) rc = sgt_cuda_choose_gelu(c, err);

@@ -7,8 +7,8 @@
  * A step runs as two CUDA graphs. The graph of a micro-step reads ids, targets and control values
  * from device memory, and adds to the gradients. The graph of the update runs the optimizer, which
  * also sets the gradients to 0. The host runs ahead of the device. It waits only for the metrics of
- * the previous step, and until an old row buffer has been copied, which has usually happened long
- * before. It never waits for the step that it has just queued. */
+ * the previous step, and for the copy of a batch from several micro-steps ago, which is usually
+ * complete. It never waits for the step that it has just enqueued. */
 #ifndef SGT_CUDA_BACKEND_H
 #define SGT_CUDA_BACKEND_H
 
@@ -20,7 +20,8 @@
 #include "kernels/cuda/runtime.h"
 
 #define SGT_CUDA_SLOTS 2 /* row buffers on the device */
-/* number of the latest steps and copies whose events and results are kept */
+/* number of latest steps, and of latest copies of batches, for which events and results are
+ * stored */
 #define SGT_CUDA_RING 4
 /* Maximum number of rows in a chunk of the head. Their logits take 38 MB in bf16, which fits in an
  * H100's L2 cache. */
@@ -44,18 +45,19 @@ typedef struct sgt_cuda_planned {
 } sgt_cuda_planned;
 
 /* The matrix products of one weight. forward: output; dx: gradient of the input; dw: gradient of
- * the weight in float32, which is added to. */
+ * the weight, added to a float32 array. */
 typedef struct sgt_cuda_linear {
     sgt_cuda_planned forward, dx, dw;
 } sgt_cuda_linear;
 
 enum { SGT_CUDA_QKV, SGT_CUDA_PROJ, SGT_CUDA_FC, SGT_CUDA_FCPROJ, SGT_CUDA_HEAD, SGT_CUDA_LINEARS };
 
-/* One of the four weights of a block. The table sgt_cuda_layers (plan.c) is used for planning, for
- * launches, for Muon's update and for names in profiles. */
+/* One of the four weights of a block. The table sgt_cuda_layers (plan.c) has one row for each
+ * weight; it is used for planning, for launches, for Muon's update and for names in profiles. */
 typedef struct sgt_cuda_layer {
     size_t rows, columns; /* W is (rows*C, columns*C) */
-    size_t tensor;        /* index of W among a block's tensors; its bias is the next tensor */
+    /* index of the weight W among the block's tensors; the index of its bias is one higher */
+    size_t tensor;
     const char *forward, *dx, *dw; /* names of its matrix products */
 } sgt_cuda_layer;
 extern const sgt_cuda_layer sgt_cuda_layers[SGT_CUDA_HEAD];
@@ -67,10 +69,11 @@ typedef enum sgt_cuda_path {
     SGT_PATH_HOPPER
 } sgt_cuda_path;
 
-/* The matrix products of naive attention, batched over B*H heads, and their buffers. Both passes
- * use each of these products. */
+/* The matrix products of naive attention, and their buffers. Each product is batched over the B*H
+ * heads of a micro-step. The forward and the backward pass use the same three products. */
 typedef struct sgt_cuda_naive {
-    /* matrix products with s (T, T) and x, y (T, D): outer: x y^T; rows: s y; columns: s^T y */
+    /* s (T, T) holds scores or their gradients; x and y (T, D) hold q, k, v, outputs or gradients.
+     * outer: x y^T, rows: s y, columns: s^T y */
     sgt_cuda_planned outer, rows, columns;
     void *q, *k, *v, *o, *dq, *dk, *dv; /* (B, H, T, D) each */
     void *dscores;                      /* (B, H, T, T) */
@@ -81,8 +84,8 @@ typedef struct sgt_cuda_shape {
     sgt_cuda_type type;
     size_t width; /* bytes of a number of type `type` */
     size_t B, T, N, C, H, D, L, V;
-    /* V with padding: rows_v: number of rows of wte in memory; ldv: numbers from one row of logits
-     * to the next */
+    /* rows_v: V rounded up to the padded number of rows of wte in memory; ldv: row stride of the
+     * logits, in elements */
     size_t rows_v, ldv;
     float scale; /* 1/sqrt(D), for attention */
     size_t ranks, rank;
@@ -93,44 +96,51 @@ typedef struct sgt_cuda_shape {
  * bytes.
  *
  * With several ranks, the arrays are divided into buckets, and each rank owns a part of every
- * bucket. params, m, v, own_grads and own_copy contain only the rank's parts, one after another. A
- * single rank owns everything. */
+ * bucket. grads and copy contain all tensors on every rank. params, m, v, own_grads and own_copy
+ * contain only the parts that this rank owns, one after another. A single rank owns everything. */
 typedef struct sgt_cuda_flat {
-    size_t *tensor_at; /* offset of each tensor of the model, counted in numbers */
-    /* count: numbers in each array; decayed: weight decay applies to the first `decayed` of them */
+    /* for each tensor of the model, the offset of its first element in grads and copy, in
+     * elements */
+    size_t *tensor_at;
+    /* count: number of elements in grads; decayed: number of elements that are subject to weight
+     * decay, which come first */
     size_t count, decayed;
-    /* offsets of the tensors that are not in a block, counted in numbers */
+    /* offsets of the tensors that do not belong to a block, in elements */
     size_t wte, wpe, lnf_w, lnf_b, head;
     float *params, *grads, *m;
     /* Second moments; NULL with SGD. With Muon, the matrices of blocks have no second moments, so v
      * is shorter than m; sgt_cuda_second returns the address of a second moment. */
     float *v;
-    /* range of the numbers that Muon updates, as offsets into this rank's parts: muon_at ..
-     * muon_end - 1; both 0: none */
+    /* the elements muon_at .. muon_end - 1 of this rank's parts belong to matrices that Muon
+     * updates; both 0: there are none */
     size_t muon_at, muon_end;
-    /* working copies: all parameters in `type`; the same array as params if `type` is float32 and
-     * there is one rank */
+    /* working copies of all parameters in the number format `type`, for matrix products; the same
+     * array as params if `type` is float32 and there is only one rank */
     void *copy;
-    /* The vectors in float32, from offset `decayed` on, if several ranks train in a 16-bit type.
-     * Otherwise NULL, because params or copy contains them. */
+    /* Float32 copies of all vectors, which begin at offset `decayed`. Needed only if several ranks
+     * train in a 16-bit type, because params then has only this rank's parts. Otherwise NULL. */
     float *vectors;
-    /* offset of each of the sgt_cuda_buckets buckets, then the end of the last bucket */
+    /* for each of the sgt_cuda_buckets buckets, the offset at which it begins; then the end of the
+     * last one */
     size_t *bucket_at;
-    /* own: count of numbers in this rank's parts; own_decayed: how many of these numbers, from the
-     * first on, are subject to weight decay */
+    /* own: number of elements in this rank's parts; own_decayed: number of those that are subject
+     * to weight decay, which come first */
     size_t own, own_decayed;
-    /* this rank's parts of the gradients, summed over ranks; the same array as grads if there is
-     * one rank */
+    /* gradients of this rank's parts, summed over all ranks; the same array as grads if there is
+     * only one rank */
     float *own_grads;
-    /* working copies of this rank's parts, in `type`; NULL if params itself is used */
+    /* working copies, in the number format `type`, of the parameters that this rank owns; NULL if
+     * matrix products read params itself */
     void *own_copy;
-    /* 1: parameters have been loaded, and the working copies must be updated from them */
+    /* 1: parameters have been loaded since the working copies were last computed, so these must be
+     * computed again */
     int stale;
 } sgt_cuda_flat;
 
 /* Muon's matrix products (kernels/muon.h) and buffers. Each product is batched over the layers:
  * gram = X X' or X'X, square = gram gram, product = square X or X square. The arrays are indexed by
- * SGT_CUDA_QKV to SGT_CUDA_FCPROJ. The buffers hold one kind of matrix at a time. */
+ * SGT_CUDA_QKV to SGT_CUDA_FCPROJ. The buffers are used for one kind of matrix at a time: the qkv
+ * matrices of all layers, then the proj matrices, and so on. */
 typedef struct sgt_cuda_muon {
     const sgt_cuda_gemm *gram[SGT_CUDA_HEAD], *square, *product[SGT_CUDA_HEAD];
     /* x, y: matrix X before and after a Newton-Schulz iteration; (L, 4C*C) each, padded */
@@ -140,19 +150,22 @@ typedef struct sgt_cuda_muon {
 
 /* The kernels and library calls for a step, which are chosen when the backend is opened. */
 typedef struct sgt_cuda_plan {
-    uint32_t variants; /* set of SGT_VARIANT_*; empty with --no-fuse */
-    int norm_rows;     /* 1: LayerNorm's kernels keep a row in registers, in both passes */
-    /* 1: a step has only one micro-step, which overwrites the gradients of weights, so the update
-     * need not set these to 0 */
+    uint32_t variants; /* bit set of the variants in use (SGT_VARIANT_*); 0 with --no-fuse */
+    /* 1: LayerNorm uses the kernels that hold a row in registers, in the forward and the backward
+     * pass */
+    int norm_rows;
+    /* 1: a step has only one micro-step, in which matrix products overwrite the gradients of
+     * weights. So the update need not set these gradients to 0. */
     int written;
     sgt_cuda_gemms *gemms;
     sgt_cuda_linear linear[SGT_CUDA_LINEARS];
-    /* Matrix products with GELU (fc_gelu) or GELU's derivative (dgelu) as epilogue. If gemm is
-     * NULL, separate kernels compute GELU or its derivative. */
+    /* Matrix products whose epilogue computes GELU (fc_gelu) or multiplies by GELU's derivative
+     * (dgelu). If the member `gemm` is NULL, there is no such product, and separate kernels do
+     * this. */
     sgt_cuda_planned fc_gelu, dgelu;
     int bias_apart; /* 1: biases are added by separate kernels and not by the matrix products */
-    /* Number of rows whose logits are computed at a time: N, or the rows of a chunk with the
-     * variant head-chunks. */
+    /* number of rows for which logits are computed at a time: all N rows, or fewer with the variant
+     * head-chunks */
     size_t head_rows;
     sgt_cuda_path path;
     char path_text[64];
@@ -161,36 +174,41 @@ typedef struct sgt_cuda_plan {
     sgt_cuda_muon muon;
 } sgt_cuda_plan;
 
-/* Addresses of all buffers in device memory, except the flat arrays. */
+/* Addresses of all buffers in device memory, except the flat arrays, which are in sgt_cuda_flat. */
 typedef struct sgt_cuda_buffers {
-    unsigned char *arena; /* the only allocation, which also contains the flat arrays */
-    size_t used;          /* bytes of the arena laid out so far */
+    /* the backend's allocation in device memory, which contains all buffers and the flat arrays */
+    unsigned char *arena;
+    size_t used; /* bytes of the arena laid out so far */
     sgt_cuda_block *blocks;
     /* share_cheap: first block that recomputes anything; share_inside: first block that recomputes
      * everything; share_last: last block that recomputes anything; NULL: there is no such block.
-     * When the backward pass begins, the activations of share_last are still in the memory that all
-     * recomputing blocks share. */
+     * Blocks share memory for the activations that they recompute. When the backward pass begins,
+     * it still holds those of share_last. */
     sgt_cuda_block *share_cheap, *share_inside, *share_last;
     void *x0, *lnf; /* x0: embeddings (N, C); lnf: output of the last LayerNorm (N, C) */
     float *meanf, *rstdf;
     void *logits; /* (N, ldv) */
-    /* logits of a chunk of rows (SGT_CUDA_CHUNK, ldv), only with the variant head-chunks */
+    /* logits of one chunk of rows (SGT_CUDA_CHUNK, ldv), whose gradients go to `logits`; used only
+     * with the variant head-chunks */
     void *chunk;
     float *loss; /* (N) */
-    /* gradients: dx: of the residual stream (N, C); dln: of a LayerNorm's output (N, C); dwide: of
-     * the MLP's hidden layer (N, 4C) or of qkv (N, 3C); ddrop: of a branch's output, if there is
-     * dropout (N, C) */
+    /* gradients: dx (N, C) of the residual stream; dln (N, C) of a LayerNorm's output; dwide of the
+     * MLP's hidden layer (N, 4C) or of qkv (N, 3C); ddrop (N, C) of a branch's output, only with
+     * dropout */
     void *dx, *dln, *dwide, *ddrop;
-    /* for attention's backward pass (B, H, T): the sum of dout * out over the columns of a head */
+    /* (B, H, T) array for attention's backward pass: for each query of a head, the sum of dout *
+     * out over the head's channels */
     float *delta;
     int32_t *ids, *targets, *sorted, *order;
-    /* for each position, where its document begins and ends, if attention is limited to
+    /* for each position, where its document begins and ends; used only if attention stays within
      * documents */
     sgt_cuda_documents documents;
-    int32_t *batch[SGT_CUDA_SLOTS]; /* row buffers (2, N): inputs and targets of a batch */
-    /* (N) each: for each position of a batch, where its document begins */
+    /* row buffers to which batches are copied: (2, N) each, inputs and targets */
+    int32_t *batch[SGT_CUDA_SLOTS];
+    /* for each row buffer, an (N) array: for each position, where its document begins */
     int32_t *starts[SGT_CUDA_SLOTS];
-    void *scratch; /* scratch memory for the stream `compute`, used by one kernel at a time */
+    /* scratch memory for kernels on the stream `compute`, of which only one runs at a time */
+    void *scratch;
     size_t scratch_bytes;
     void *beside_scratch; /* scratch memory for the stream `beside` */
     void *cudnn_space;
@@ -202,24 +220,30 @@ typedef struct sgt_cuda_buffers {
 /* Streams, events, graphs and pinned memory, and counters of steps and micro-steps. */
 typedef struct sgt_cuda_queue {
     sgt_cuda_stream compute, copies;
-    /* Second stream, on which bias gradients are computed. No other kernel of the backward pass
-     * needs their results. NULL with --no-fuse: bias gradients are then computed on `compute`. */
+    /* Second stream, on which bias gradients are computed at the same time as other work, because
+     * no kernel of the backward pass waits for them. NULL with --no-fuse; bias gradients are then
+     * computed on `compute`. */
     sgt_cuda_stream beside;
     sgt_cuda_event forked, rejoined;
-    int branches; /* 1: work has been queued on `beside` since the last rejoin */
+    /* 1: kernels were enqueued on `beside`, and rejoin has not yet made `compute` wait for them */
+    int branches;
     sgt_cuda_event copied[SGT_CUDA_RING], taken[SGT_CUDA_SLOTS], measured[SGT_CUDA_RING];
-    /* last_graph: graph of a step's last micro-step, if ranks reduce gradients in it */
+    /* last_graph: graph of a step's last micro-step, if there are several ranks, which reduce
+     * gradients in it */
     sgt_cuda_graph micro_graph, last_graph, update_graph;
-    /* pinned array of SGT_CUDA_RING control blocks, as they were at the ends of the latest steps */
+    /* pinned array of SGT_CUDA_RING control blocks: copies of the device's control block, each made
+     * at the end of one of the latest steps */
     sgt_cuda_control *seen;
     unsigned char *staging; /* pinned memory through which data is copied to and from the device */
     size_t staging_bytes;
-    /* pinned (N), used with documents: where each position's document begins */
+    /* pinned (N) arrays: for each position, where its document begins; used only if attention stays
+     * within documents */
     int32_t *staged[SGT_CUDA_RING];
-    uint64_t micro_steps;          /* number of micro-steps run so far */
-    uint64_t steps[SGT_CUDA_RING]; /* for each element of `seen`: index of its step, plus 1 */
-    /* micro-steps since the last update: 0: none; 1: some; 2: also the step's last one, if there
-     * are several ranks */
+    uint64_t micro_steps; /* number of micro-steps run so far */
+    /* for each element of `seen`: index of the step whose results it holds, plus 1; 0: none */
+    uint64_t steps[SGT_CUDA_RING];
+    /* micro-steps enqueued since the last update. 0: none; 1: some; 2: with several ranks, all
+     * including the step's last */
     int open_step;
     unsigned launched_micro; /* number of kernels launched per micro-step */
 } sgt_cuda_queue;
@@ -245,14 +269,14 @@ typedef struct sgt_cuda_backend {
 } sgt_cuda_backend;
 
 /* ---- layout.c ---- */
-/* Compute all sizes and the offsets in the flat arrays from the options. If CUDA does not support
- * an option, return SGT_EUNSUPPORTED with a message that names it. */
+/* Compute all sizes, and the offsets in the flat arrays, from the options. If the CUDA backend does
+ * not support an option, return SGT_EUNSUPPORTED with a message that names it. */
 int sgt_cuda_decide(sgt_cuda_backend *c, const sgt_backend_options *o, sgt_error *err);
 /* Assign every buffer an address in the arena. The first call, before the arena is allocated, only
  * computes its size. */
 void sgt_cuda_lay_out(sgt_cuda_backend *c);
-/* Return the largest number of rows per micro-step that fits in `bytes` bytes of device memory, but
- * less than o->batch. Return 0 if not even one row fits. */
+/* Return the largest number of rows per micro-step, below o->batch, with which all buffers fit in
+ * `bytes` bytes of device memory. Return 0 if not even one row fits. */
 uint32_t sgt_cuda_most_rows(const sgt_backend_options *o, uint64_t bytes);
 
 /* In tests, overwrite the buffers that are not in use any more after part `part` of a step
@@ -263,9 +287,9 @@ static inline void sgt_cuda_part_ends(sgt_cuda_backend *c, unsigned part)
     if (c->o.scrub) sgt_cuda_scrub(c, part);
 }
 
-/* Return whether LayerNorm's kernel, and not the matrix product itself, adds the bias of matrix
- * product `which`. This is so with the variant norm-bias, for the products that end a residual
- * branch. */
+/* Return whether the bias of the matrix product `which` is added by the LayerNorm kernel that
+ * follows, and not by the product itself. This is so with the variant norm-bias, for the products
+ * that end a residual branch. */
 static inline int sgt_cuda_norm_bias(const sgt_cuda_backend *c, int which)
 {
     return c->plan.variants & SGT_VARIANT_NORM_BIAS &&
@@ -273,12 +297,13 @@ static inline int sgt_cuda_norm_bias(const sgt_cuda_backend *c, int which)
 }
 
 /* ---- plan.c ---- */
-/* Return the shape of the matrix product D (m, n) = A (m, k) B (k, n), with the number formats of a
- * step. */
+/* Return the shape of the matrix product D (m, n) = A (m, k) B (k, n), whose operands have the
+ * number format of this run. */
 sgt_cuda_gemm_shape sgt_cuda_product_shape(const sgt_cuda_backend *c, size_t m, size_t n, size_t k);
 int sgt_cuda_plan_products(sgt_cuda_backend *c, sgt_error *err);
-/* Decide how GELU is computed, and how many rows of logits are computed at a time. Call both
- * functions when memory is allocated. With several ranks, all ranks must call both. */
+/* sgt_cuda_choose_gelu chooses how GELU is computed; sgt_cuda_choose_head chooses how many rows of
+ * logits are computed at a time. Both may time the choices, so call them after the arena is
+ * allocated. If there are several ranks, every rank must call both. */
 int sgt_cuda_choose_gelu(sgt_cuda_backend *c, sgt_error *err);
 int sgt_cuda_choose_head(sgt_cuda_backend *c, sgt_error *err);
 /* Set *ms to the time in milliseconds that work(c) takes on the compute stream: the mean of ten
@@ -296,8 +321,8 @@ int sgt_cuda_choose_attention(sgt_cuda_backend *c, sgt_error *err);
  * rank 0. Call it when memory is allocated. */
 int sgt_cuda_time_attention(sgt_cuda_backend *c, sgt_error *err);
 void sgt_cuda_attend(sgt_cuda_backend *c, size_t layer, int training);
-/* Return the name of an attention implementation. Set *instead to advice for the case that its
- * gradients are infinite or NaN, or to NULL. */
+/* Return the name of an attention implementation, for messages. If there is advice for users whose
+ * gradients are infinite or NaN with it, set *instead to that advice, else to NULL. */
 const char *sgt_cuda_attention_name(sgt_cuda_path path, const char **instead);
 /* Compute attention's backward pass. It reads dln (N, C), the gradient of attention's output, and
  * writes the gradient of qkv (N, 3C) to dwide. */
@@ -305,8 +330,8 @@ void sgt_cuda_attend_backward(sgt_cuda_backend *c, size_t layer);
 
 /* ---- forward.c, backward.c ---- */
 void sgt_cuda_forward(sgt_cuda_backend *c, int training); /* compute lnf from ids */
-/* Recompute those activations of a layer that its backward pass needs and that the forward pass did
- * not keep. */
+/* Recompute a layer's activations that its backward pass needs and that the forward pass has not
+ * kept in memory. */
 void sgt_cuda_forward_again(sgt_cuda_backend *c, size_t layer);
 /* Compute logits and losses from lnf. When training, replace the logits by their gradient. */
 void sgt_cuda_head(sgt_cuda_backend *c, int training);
@@ -314,11 +339,11 @@ void sgt_cuda_backward(sgt_cuda_backend *c);
 
 /* ---- ranks.c ---- */
 
-/* If there is only one rank, only the functions open, leave, follow, last and reduce may be called,
- * and they do nothing. */
+/* Functions for several ranks (ranks.c). With only one rank, open, leave, follow, last and reduce
+ * may be called and do nothing. The others must not be called. */
 
-/* Indexes of buckets. There is one bucket for the embeddings, one for each block, one for the head
- * if it is untied, and one for all vectors. */
+/* Indexes of the buckets into which parameters are divided: one bucket for the embeddings, one for
+ * each block, one for the head if it is not tied to wte, and one for all vectors. */
 enum { SGT_BUCKET_EMBEDDINGS, SGT_BUCKET_BLOCKS };
 static inline size_t sgt_cuda_buckets(const sgt_cuda_backend *c)
 {
@@ -329,11 +354,11 @@ static inline size_t sgt_cuda_bucket_vectors(const sgt_cuda_backend *c)
     return sgt_cuda_buckets(c) - 1;
 }
 int sgt_cuda_ranks_open(sgt_cuda_backend *c, sgt_error *err); /* connect to the other ranks */
-/* Replace a choice of n bytes by the choice of rank 0, because timings may lead to different
- * choices on different ranks. */
+/* Replace the `n` bytes of *choice by those of rank 0. All ranks must make the same choices, but
+ * timings differ between ranks. */
 int sgt_cuda_ranks_follow(const sgt_cuda_backend *c, void *choice, size_t n, sgt_error *err);
-/* Disconnect from the other ranks. All work queued on streams must be done, unless the ranks have
- * given up: then NCCL's communicator is aborted. */
+/* Disconnect from the other ranks. All work enqueued on streams must be complete. Exception: if a
+ * rank has failed, so that the others have given up, NCCL's communicator is aborted. */
 void sgt_cuda_ranks_leave(sgt_cuda_backend *c);
 /* Return whether there are several ranks and `micro` is the last micro-step of a step. In that
  * micro-step, the ranks reduce gradients while they compute. */
@@ -343,32 +368,34 @@ int sgt_cuda_ranks_last(const sgt_cuda_backend *c, uint32_t micro);
 void sgt_cuda_ranks_begin(sgt_cuda_backend *c);
 void sgt_cuda_ranks_reduce(sgt_cuda_backend *c, size_t bucket);
 void sgt_cuda_ranks_end(sgt_cuda_backend *c);
-/* Before the update, sgt_cuda_ranks_norm sums the control block's fields and the squared gradient
- * norm over all ranks. After the update, sgt_cuda_ranks_share all-gathers the working copies of the
- * parameters. If `forget` is set, it also sets the gradients to 0. */
+/* Before the update, sgt_cuda_ranks_norm sums the loss, the number of targets and the squared
+ * gradient norm over all ranks. After the update, sgt_cuda_ranks_share all-gathers the working
+ * copies of the parameters and, if `forget` is set, sets the gradients to 0. */
 void sgt_cuda_ranks_norm(sgt_cuda_backend *c);
 void sgt_cuda_ranks_share(sgt_cuda_backend *c, int forget);
-/* All-gather own_grads into grads for the matrices that Muon updates. */
+/* For the matrices that Muon updates, all-gather the ranks' parts in own_grads into grads. */
 void sgt_cuda_ranks_gather_steps(sgt_cuda_backend *c);
-/* put writes and get reads `count` floats of a flat array, from offset `at` on. `state` contains
- * this rank's parts of that array. put stores only the floats that this rank owns. get returns all
- * of the floats on every rank. All ranks must make the same calls. */
+/* put stores, and get reads, `count` floats of the complete flat array from offset `at` on. `state`
+ * is this rank's array, which contains only the parts that the rank owns. put stores only those of
+ * the floats that this rank owns. get returns all `count` floats on every rank. All ranks must make
+ * the same calls. */
 int sgt_cuda_ranks_put(sgt_cuda_backend *c, float *state, size_t at, size_t count,
                        const float *from, sgt_error *err);
 int sgt_cuda_ranks_get(sgt_cuda_backend *c, const float *state, size_t at, size_t count, float *to,
                        sgt_error *err);
 
 /* ---- muon.c ---- */
-/* Return whether Muon updates the tensor with this index. */
+/* Return whether Muon updates the tensor with index `tensor`, which is so for the four weight
+ * matrices of each block. */
 int sgt_cuda_by_muon(const sgt_cuda_backend *c, size_t tensor);
-/* Return the distance, counted in numbers, between matrices of n numbers in Muon's buffers. It is
- * larger than n if alignment requires it. */
+/* Return the distance in elements between two successive matrices of n elements in Muon's buffers.
+ * It is n, rounded up for alignment. */
 static inline size_t sgt_cuda_muon_stride(size_t n) { return (n + 63) / 64 * 64; }
 /* Plan Muon's matrix products. Do nothing if the optimizer is not Muon. */
 int sgt_cuda_muon_plan(sgt_cuda_backend *c, sgt_error *err);
 /* Update the matrices of all blocks by Muon. The gradient norm must have been computed before. */
 void sgt_cuda_muon_step(sgt_cuda_backend *c);
-/* Return the address in flat.v of the second moment of the number at offset `at` in this rank's
+/* Return the address in flat.v of the second moment of the parameter at offset `at` in this rank's
  * parts. */
 static inline float *sgt_cuda_second(const sgt_cuda_backend *c, size_t at)
 {
@@ -394,25 +421,28 @@ static inline const void *sgt_cuda_weight(const sgt_cuda_backend *c, size_t at)
 }
 
 /* Return the float32 address of the parameter at offset `at`, which must belong to a vector.
- * LayerNorm's kernels read parameters from here and not from the working copies. In bf16, numbers
- * near 1 are 1/256 or 1/128 apart, which is far more than an update changes. */
+ * LayerNorm's kernels read parameters from here and not from the working copies. LayerNorm weights
+ * are near 1, where bf16 numbers are 1/256 or 1/128 apart. An update changes a weight by far less,
+ * so in bf16 it would have no effect. */
 static inline const float *sgt_cuda_vector(const sgt_cuda_backend *c, size_t at)
 {
     if (c->flat.vectors) return c->flat.vectors + (at - c->flat.decayed);
     return (c->flat.own_copy ? c->flat.params : (const float *)c->flat.copy) + at;
 }
 
-/* Copy `count` floats through pinned memory: from `device` to `to`, or if `to` is NULL, from `from`
- * to `device`. The function waits for the device. */
+/* Copy `count` floats between host and device, through the pinned staging buffer: from `device` to
+ * `to` if `to` is not NULL, else from `from` to `device`. The function waits until the device has
+ * copied them. */
 int sgt_cuda_stage(sgt_cuda_backend *c, float *device, float *to, const float *from, size_t count,
                    sgt_error *err);
 
-/* Set *d to the dropout of a layer and a site, and return d. Return NULL if there is no dropout. */
+/* Fill in *d for the dropout at site `site` of layer `layer`, and return d. Return NULL if there is
+ * no dropout. */
 const sgt_cuda_dropout *sgt_cuda_drop(const sgt_cuda_backend *c, sgt_cuda_dropout *d, size_t layer,
                                       uint32_t site, int training);
 
 /* Open CUDA device `card`. If there is no such device, open device 0, because a launcher may make
- * only one device visible to each rank. */
+ * only one device visible to each rank, which then has index 0. */
 int sgt_cuda_open_card(sgt_cuda_device *d, int card, sgt_error *err);
 /* Open the CUDA backend (see backend.h). If no device can be used, the error is that of
  * sgt_cuda_device_open (runtime.h). */
@@ -423,8 +453,8 @@ int sgt_cuda_backend_estimate(const sgt_backend_options *o, sgt_memory_kind kind
 
 /* Run work(c) on the streams. Without CUDA graphs, it is launched directly. With graphs, the first
  * call launches it directly, and then captures it as a graph while the device computes. Later calls
- * run the graph. The direct launch is needed first, because it loads the code of kernels and lets
- * libraries allocate memory, which must not happen during a capture. */
+ * run the graph. The first, direct launch lets the driver load the code of kernels and lets
+ * libraries allocate memory. Both must not happen during a capture. */
 int sgt_cuda_run(sgt_cuda_backend *c, sgt_cuda_graph *graph, void (*work)(sgt_cuda_backend *),
                  sgt_error *err);
 
@@ -437,7 +467,8 @@ int sgt_cuda_get_scaler(sgt_backend *b, sgt_scaler *s, sgt_error *err);
 void sgt_cuda_put_scaler(sgt_backend *b, uint64_t step, const sgt_scaler *s);
 /* Copy a control block from the device to the staging buffer, and wait for the copy. */
 int sgt_cuda_read_control(sgt_cuda_backend *c, sgt_cuda_control *control, sgt_error *err);
-/* Set the fields of the control block that keep their values from one step to the next. */
+/* Initialize the device's control block at the beginning of a call: set the fields whose values are
+ * carried from step to step. */
 int sgt_cuda_start_control(sgt_cuda_backend *c, const sgt_scaler *s, sgt_error *err);
 
 /* ---- update.c: the functions update and metrics of backend.h ---- */

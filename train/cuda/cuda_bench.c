@@ -9,8 +9,9 @@ static void attend(sgt_cuda_backend *c) { sgt_cuda_attend(c, 0, 1); }
 
 static void attend_backward(sgt_cuda_backend *c) { sgt_cuda_attend_backward(c, 0); }
 
-/* Run one step with random tokens, so that queries, keys, values and gradients are as in training.
- * With zeros, a GPU would draw less power and run at a higher clock rate. */
+/* Run one step with random tokens, so that queries, keys, values and gradients have realistic
+ * values. If they were zeros, a GPU would draw less power and run at a higher clock rate than in
+ * training. */
 static int fill(sgt_backend *b, const sgt_backend_options *o, sgt_init *init, sgt_error *err)
 {
     size_t n = (size_t)o->batch * o->seq;

@@ -18,14 +18,14 @@
 #include "train/cuda/self_check.h"
 
 #define SGT_CUDA_LIBRARY_SYMBOL "sgt_cuda"
-/* version of the interface; increase it when this struct, or a struct that is passed through it,
- * changes */
+/* version of the interface; increase it whenever this struct changes, or a struct to which its
+ * functions have pointers */
 #define SGT_CUDA_INTERFACE 7
 
 /* ---- times of parts of the backend, for sgt-bench ---- */
 
 typedef struct sgt_cuda_attention_times {
-    /* time of one layer's pass in milliseconds, the mean of ten runs */
+    /* mean time of one layer's forward and backward pass over ten runs, in milliseconds */
     float forward_ms, backward_ms;
     /* measured speed of a large matrix product, in operations per second; 0: not measured */
     double peak_flops;
@@ -43,12 +43,13 @@ typedef int sgt_cuda_attention_bench(sgt_cuda_attention_times *t, const sgt_back
 sgt_cuda_attention_bench sgt_cuda_bench_attention;
 
 typedef struct sgt_cuda_library {
-    /* SGT_CUDA_INTERFACE of the library. The program refuses the library unless it has the same
-     * values for this field and the next two. */
+    /* SGT_CUDA_INTERFACE with which the library was built. The program rejects the library unless
+     * this field and the next two have the values with which the program was built. */
     uint32_t interface;
     /* sizeof(sgt_backend) and sizeof(sgt_backend_options) in the library */
     uint32_t backend, options;
-    char version[16]; /* SGT_VERSION of the library, for the message if the program refuses it */
+    /* SGT_VERSION of the library, for the error message if the program rejects it */
+    char version[16];
 
     /* Set *d to the properties of CUDA device 0. If the device cannot be used, return
      * SGT_EUNSUPPORTED with the message of sgt_cuda_device_open. */

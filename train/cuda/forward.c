@@ -4,7 +4,8 @@
 #include "train/cuda/cuda_backend.h"
 #include "kernels/dropout.h"
 
-/* Compute y = x W + b. If LayerNorm's kernel adds b later, compute only x W. */
+/* Compute y = x W + b. If LayerNorm's kernel will add b to y (see sgt_cuda_norm_bias), compute only
+ * x W. */
 static void linear(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, void *y, const void *x)
 {
     const sgt_cuda_layer *layer = sgt_cuda_layers + which;
@@ -33,8 +34,9 @@ static void layernorm(sgt_cuda_backend *c, void *sum, void *out, float *mean, fl
         sgt_cuda_vector(c, b), c->shape.N, c->shape.C, c->model.eps, drop);
 }
 
-/* Arguments of an addition to the residual stream, of which a block has two: sum = x + dropout(in W
- * + b). The LayerNorm of `sum` is computed, too, as input of the next matrix product. */
+/* Arguments for adding a branch's output to the residual stream, which happens twice in a block:
+ * sum = x + dropout(in W + b). The LayerNorm of `sum` is computed in the same call, because the
+ * next matrix product reads it. */
 typedef struct addition {
     int which; /* SGT_CUDA_PROJ or SGT_CUDA_FCPROJ */
     const void *in, *x;
@@ -124,8 +126,9 @@ void sgt_cuda_forward(sgt_cuda_backend *c, int training)
     }
 }
 
-/* Recompute the activations of a block. Nothing is done for the last block that recomputes
- * anything, because its activations are still in the memory that all such blocks share. */
+/* Recompute the activations of a block. Nothing is done for share_last, the last block that
+ * recomputes: all such blocks share one memory, which still holds that block's activations when the
+ * backward pass begins. */
 void sgt_cuda_forward_again(sgt_cuda_backend *c, size_t layer)
 {
     sgt_cuda_block *l = c->buf.blocks + layer;
@@ -146,8 +149,9 @@ void sgt_cuda_forward_again(sgt_cuda_backend *c, size_t layer)
 }
 
 /* Compute the logits and losses of a chunk of rows that begins with row `first`. If scale is not
- * NULL, store the gradient of the logits in buf.logits. If there is only one chunk, the gradient
- * overwrites the logits there. If there are several, the logits themselves are in buf.chunk. */
+ * NULL, also compute the gradient of the logits and store it in buf.logits. With several chunks,
+ * the logits themselves are stored in buf.chunk. With a single chunk, they are stored in
+ * buf.logits, where the gradient overwrites them. */
 static void head_chunk(sgt_cuda_backend *c, size_t first, const float *scale)
 {
     size_t rows = c->plan.head_rows, width = c->shape.width;
@@ -171,8 +175,9 @@ void sgt_cuda_head(sgt_cuda_backend *c, int training)
     size_t N = c->shape.N, rows = c->plan.head_rows;
     const float *scale = training ? &c->buf.control->dlogits_scale : NULL;
     sgt_cupti_push("head and loss");
-    /* The last chunk ends with the last row. If N is not a multiple of the chunk size, it computes
-     * some rows of the previous chunk again. */
+    /* Compute the chunks of rows. If N is not a multiple of the chunk size, the last chunk begins
+     * earlier so that it ends with the last row, and computes some rows of the previous chunk
+     * again. */
     for (size_t done = 0; done < N; done += rows)
         head_chunk(c, done + rows <= N ? done : N - rows, scale);
     sgt_cuda_loss_sum(c->queue.compute, training ? c->buf.control : c->buf.eval_control,

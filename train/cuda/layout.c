@@ -13,19 +13,19 @@
 #include "kernels/dropout.h"
 
 #define ALIGN 256 /* alignment in bytes */
-/* maximum number of positions in a micro-step; kernels use int for indexes, which may go slightly
- * beyond this number */
+/* maximum number of positions in a micro-step; kernels use int for indexes, which may slightly
+ * exceed the number of positions */
 #define MOST_POSITIONS (1 << 30)
-/* V is padded to a multiple of this number, so that the head's matrix products have only whole
- * tiles: 50,257 becomes 50,304 */
+/* V is padded to a multiple of this number, which is the width of a tile, so that the head's matrix
+ * products consist of complete tiles: 50,257 becomes 50,304 */
 #define VOCAB_MULTIPLE 128
 
 static size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
 /* ---- the flat arrays ---- */
 
-/* Return the index of a tensor's bucket. The gradients of all tensors in a bucket become complete
- * at the same time. */
+/* Return the index of the bucket to which a tensor belongs. `vector` is 1 for a vector. A bucket's
+ * gradients are reduced together, as soon as all of them are complete. */
 static size_t bucket_of(const sgt_cuda_backend *c, size_t tensor, int vector)
 {
     if (vector) return sgt_cuda_bucket_vectors(c);
@@ -35,8 +35,8 @@ static size_t bucket_of(const sgt_cuda_backend *c, size_t tensor, int vector)
 
 /* Compute the offset of each tensor, and return the size of the flat arrays. Matrices come first,
  * so that weight decay applies to the beginning of the arrays. The matrices of a layer are
- * adjacent. The vectors follow in the same order. Buckets are padded so that every rank's part is
- * aligned. */
+ * adjacent. The vectors follow after all matrices, in the model's order. Buckets are padded so that
+ * every rank's part is aligned. */
 static size_t assign_offsets(sgt_cuda_backend *c)
 {
     size_t tensors = sgt_model_tensors(&c->model), at = 0, bucket = 0;
@@ -170,7 +170,7 @@ static float *floats(sgt_cuda_backend *c, size_t count)
     return add_buffer(c, count * sizeof(float));
 }
 
-/* End a kind of memory: it consists of all bytes laid out since the previous kind ended. */
+/* End a kind of memory: all bytes laid out since the previous call are of the kind `name`. */
 static void kind(sgt_cuda_backend *c, const char *name)
 {
     uint64_t before = 0;
@@ -188,8 +188,9 @@ static void *during(sgt_cuda_backend *c, void *at, unsigned first, unsigned last
 static void *always(sgt_cuda_backend *c, void *at) { return during(c, at, 0, UINT_MAX); }
 
 /* Declare that a block's buffer is written in part `first`, and read in the block's forward and
- * backward parts. If the block recomputes at level `from` or a higher level, the backward part
- * writes the buffer again. Then the buffer is not in use between the two parts. */
+ * backward parts. If the block recomputes `from` or more (see sgt_recompute), the backward part
+ * computes the buffer's contents again. In that case, the buffer is not in use between the forward
+ * and the backward part. */
 static void *kept(sgt_cuda_backend *c, const sgt_cuda_block *l, void *at, unsigned first,
                   sgt_recompute from)
 {
@@ -270,7 +271,8 @@ static void add_parameters(sgt_cuda_backend *c)
     if (parts && c->shape.type != SGT_F32)
         c->flat.vectors = always(c, floats(c, c->flat.count - c->flat.decayed));
     kind(c, c->shape.type == SGT_F32 ? "weights" : "16-bit copies");
-    /* always in use: the update sets gradients to 0, and later kernels add to them */
+    /* always in use: the update sets gradients to 0, and kernels rely on the zeros when they add to
+     * them */
     c->flat.grads = always(c, floats(c, c->flat.count));
     c->flat.own_grads = parts ? always(c, floats(c, c->flat.own)) : c->flat.grads;
     kind(c, "gradients");
@@ -322,13 +324,13 @@ static void add_data(sgt_cuda_backend *c)
     c->buf.place = always(c, add_buffer(c, sizeof *c->buf.place));
     c->buf.outliers = always(c, add_buffer(c, sizeof *c->buf.outliers));
     kind(c, "data");
-    /* the workspace of matrix products, which is a separate allocation */
+    /* add the workspace of matrix products to the list; it is an allocation of its own */
     c->memory[c->kinds++] = (sgt_memory_kind){"workspace", SGT_CUDA_GEMM_WORKSPACE};
 }
 
-/* Return the address of cuDNN's workspace. If it fits, it shares the memory of the logits, which
- * are in use only between the last attention of the forward pass and the first attention of the
- * backward pass. */
+/* Return the address of cuDNN's workspace. If it is small enough, it shares the memory of the
+ * logits. These are written after the last attention of the forward pass and read before the first
+ * attention of the backward pass, so the two never conflict. */
 static void *cudnn_space(sgt_cuda_backend *c)
 {
     size_t bytes = c->plan.cudnn ? sgt_cudnn_attention_workspace(c->plan.cudnn) : 0;
@@ -336,8 +338,9 @@ static void *cudnn_space(sgt_cuda_backend *c)
                                                                : add_buffer(c, bytes);
 }
 
-/* Declare the buffers that a layer needs only within its forward or backward part. cuDNN's
- * workspace is one of them, even if it shares the memory of the logits. */
+/* Declare when the buffers that a layer needs only temporarily are in use: some in its forward and
+ * its backward part, others only in its backward part. cuDNN's workspace is declared here even if
+ * it shares the memory of the logits. */
 static void declare_work(sgt_cuda_backend *c, unsigned forward, unsigned backward)
 {
     const sgt_cuda_naive *n = &c->plan.naive;
@@ -352,8 +355,9 @@ static void declare_work(sgt_cuda_backend *c, unsigned forward, unsigned backwar
     for (size_t i = 0; i < sizeof only / sizeof *only; i++) during(c, only[i], backward, backward);
 }
 
-/* Sum the bytes in use during (in) and after (after) part `part` of a step. The workspace of matrix
- * products is a separate allocation that is always in use. */
+/* Sum the bytes of each kind of memory that are in use during (in[kind]) and after (after[kind])
+ * part `part` of a step. The workspace of matrix products is an allocation of its own, and always
+ * in use. */
 static void live_count(const sgt_backend *b, unsigned part, int again, uint64_t in[SGT_LIVE_KINDS],
                        uint64_t after[SGT_LIVE_KINDS])
 {
@@ -415,8 +419,9 @@ void sgt_cuda_lay_out(sgt_cuda_backend *c)
 
 /* ---- estimates before a run ---- */
 
-/* Return which attention will probably be used. Our kernels and cuDNN's need the same estimated
- * memory, so they need not be distinguished. */
+/* Return which implementation of attention will probably be used, to estimate memory without a
+ * device. Our kernels and cuDNN's need the same memory in this estimate, so either may be
+ * returned. */
 static sgt_cuda_path likely_path(const sgt_backend_options *o, size_t D)
 {
     if (o->attention == SGT_ATTENTION_NAIVE) return SGT_PATH_NAIVE;
@@ -466,7 +471,9 @@ static int fits(const sgt_backend_options *o, uint32_t rows, uint64_t bytes)
 
 uint32_t sgt_cuda_most_rows(const sgt_backend_options *o, uint64_t bytes)
 {
-    uint32_t low = 0, high = o->batch; /* rows: `low` rows fit in memory, and `high` rows do not */
+    /* invariant of the search: a micro-step of `low` rows fits in memory, one of `high` rows does
+     * not */
+    uint32_t low = 0, high = o->batch;
     while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;
         if (fits(o, middle, bytes)) low = middle;

@@ -1,6 +1,6 @@
 /* muon.c: the optimizer Muon (kernels/muon.h) for the four matrices of each block. update.c has
- * AdamW for all other parameters. One matrix is too small for a GPU. So the matrices of the same
- * kind in all layers share each launch and each batched matrix product.
+ * AdamW for all other parameters. A single matrix is too small to occupy a GPU. So each launch and
+ * each batched matrix product computes the matrices of one kind (such as qkv) in all layers.
  *
  * If there are several ranks, each rank stores parameters and momentum of only its own parts. The
  * ranks all-gather their Nesterov steps, and every rank orthogonalizes all matrices. Then each rank
@@ -90,9 +90,9 @@ static void *newton_schulz(const sgt_cuda_backend *c, int kind)
     return x;
 }
 
-/* Return how many numbers of a matrix of this kind the rank owns, which is the same in every layer.
- * Set *from to the offset of the first of these numbers in the matrix of layer 0, and *own to its
- * offset in the rank's parts. */
+/* Return how many elements this rank owns of a matrix of kind `kind`; the number is the same in
+ * every layer. For layer 0, set *from to the first such element's offset in the matrix, and *own to
+ * its offset in the rank's parts. */
 static size_t own_part(const sgt_cuda_backend *c, int kind, size_t *from, size_t *own)
 {
     const size_t *bucket = c->flat.bucket_at + SGT_BUCKET_BLOCKS;

@@ -6,8 +6,9 @@
 #include "train/cuda/cuda_backend.h"
 
 /* Peak speeds in TFLOP/s from NVIDIA's datasheets, without sparsity: in float32 without tensor
- * cores, in TF32, and in 16-bit types. An entry applies to each device whose name begins with the
- * entry's name. The first such entry is used, so longer names come first. */
+ * cores, in TF32, and in 16-bit types. An entry applies to devices whose names begin with the
+ * entry's name. The first such entry is used, so of two names that begin alike, the longer one
+ * comes first. */
 static const struct {
     const char *name;
     double fp32, tf32, half;
@@ -32,8 +33,8 @@ static double datasheet(const char *name, sgt_precision p)
 }
 
 /* Return the measured speed of a large matrix product in operations per second, or 0 if it cannot
- * be measured. Its matrices exceed the GPU's caches, but need little memory: 400 MB for a side of
- * 8192 in 16 bits. */
+ * be measured. The matrices are larger than the GPU's caches, but need little memory: three
+ * matrices of 8192 x 8192 16-bit numbers take 400 MB. */
 static double measured(sgt_cuda_backend *c)
 {
     enum { SIDE = 8192 };

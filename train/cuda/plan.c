@@ -1,5 +1,5 @@
-/* plan.c: plans each matrix product of a step. It also decides which matrix products compute GELU
- * as an epilogue, and how many rows of logits are computed at a time. */
+/* plan.c: plans each matrix product of a step. It also decides whether GELU is an epilogue of a
+ * matrix product or a separate kernel, and for how many rows logits are computed at a time. */
 #include <math.h>
 
 #include "train/cuda/cuda_backend.h"
@@ -59,9 +59,9 @@ static sgt_cuda_gemm_shape dw_shape(const sgt_cuda_backend *c, size_t in, size_t
 }
 
 /* Plan the matrix products of a block's weight. The bias gradients of qkv and fc are computed at
- * the same time as dw. With the variant bias-room, dw leaves 12 of 132 multiprocessors to them.
- * Otherwise dw would occupy all multiprocessors until it ends, and no other kernel could run at the
- * same time. */
+ * the same time as dw. dw would normally occupy all multiprocessors until it ends, so that no other
+ * kernel could run. With the variant bias-room, it leaves 12 of an H100's 132 multiprocessors to
+ * the bias gradients. */
 static int plan_linear(sgt_cuda_backend *c, int which, sgt_error *err)
 {
     const sgt_cuda_layer *l = sgt_cuda_layers + which;
@@ -77,8 +77,8 @@ static int plan_linear(sgt_cuda_backend *c, int which, sgt_error *err)
     return rc == SGT_OK ? plan(&g->dw, c, l->dw, &dw, err) : rc;
 }
 
-/* Plan logits (rows, V) = x (rows, C) W^T (C, V), where W is the head's weight (V, C). Set
- * plan.head_rows, the number of rows that a step computes at a time. */
+/* Plan the product that computes the logits of `rows` rows: logits (rows, V) = x (rows, C) W^T (C,
+ * V), where W is the head's weight (V, C). Set plan.head_rows to `rows`. */
 static int plan_logits(sgt_cuda_backend *c, size_t rows, sgt_error *err)
 {
     sgt_cuda_gemm_shape f = sgt_cuda_product_shape(c, rows, c->shape.rows_v, c->shape.C);
@@ -89,22 +89,22 @@ static int plan_logits(sgt_cuda_backend *c, size_t rows, sgt_error *err)
     return plan(&c->plan.linear[SGT_CUDA_HEAD].forward, c, "head forward", &f, err);
 }
 
-/* Numbers of rows that a chunk of the head may have; the other choice is all rows. With such
- * chunks, the matrix products are still efficient: 50,304 columns are 393 tiles of 128 columns,
- * which is nearly three for each of 132 multiprocessors. */
+/* With the variant head-chunks, the numbers of rows for which logits may be computed at a time.
+ * (Without chunks, the number is N.) Even such few rows keep a GPU busy: their 50,304 logits are
+ * 393 tiles of 128 columns, nearly three tiles for each of an H100's 132 multiprocessors. */
 static const size_t chunks[] = {128, 256, SGT_CUDA_CHUNK};
 enum { CHUNKS = sizeof chunks / sizeof *chunks };
 
-/* Return choice i for the number of rows that the head computes at a time. The choices are in
- * ascending order, and the last choice is all rows. */
+/* Return the i-th possible number of rows for which the head computes logits at a time. The numbers
+ * are in ascending order, and the last one is N, all rows. */
 static size_t head_choice(const sgt_cuda_backend *c, size_t i)
 {
     int may = c->plan.variants & SGT_VARIANT_HEAD_CHUNKS && i < CHUNKS;
     return may && chunks[i] < c->shape.N ? chunks[i] : c->shape.N;
 }
 
-/* Plan the head's matrix products for every choice of rows. The last choice, all rows, stays
- * planned unless sgt_cuda_choose_head chooses another one. */
+/* Plan the head's matrix products for each number of rows that head_choice returns. The one planned
+ * last, for all rows, is used unless sgt_cuda_choose_head plans another one. */
 static int plan_head(sgt_cuda_backend *c, sgt_error *err)
 {
     size_t V = c->shape.rows_v, C = c->shape.C, N = c->shape.N;
@@ -135,8 +135,9 @@ static void plan_fused(sgt_cuda_planned *p, sgt_cuda_backend *c, const char *nam
 }
 
 /* Plan the matrix products with GELU as an epilogue, which the library offers only in its tanh
- * form. fc_gelu is not planned if a layer may recompute GELU with our kernel. The library rounds
- * differently from our kernel, and which layers recompute must not change a single bit. */
+ * form. fc_gelu is not planned if a layer may recompute GELU, which our kernel does. The library's
+ * GELU is rounded differently, so the results would depend on which layers recompute, but
+ * recomputation must not change a single bit. */
 static void plan_gelu(sgt_cuda_backend *c)
 {
     const sgt_cuda_layer *fc = &sgt_cuda_layers[SGT_CUDA_FC],
@@ -152,8 +153,8 @@ static void plan_gelu(sgt_cuda_backend *c)
                    SGT_EPILOGUE_DGELU);
 }
 
-/* Run the separate GELU kernel over (N, 4C), to time it. The numbers in the arrays do not
- * matter. */
+/* Run the separate GELU kernel over (N, 4C) numbers to time it. The values of the numbers do not
+ * affect the time. */
 static void gelu(sgt_cuda_backend *c)
 {
     sgt_cuda_gelu(c->queue.compute, c->shape.type, c->buf.blocks->gelu, c->buf.blocks->fc,
@@ -191,8 +192,8 @@ int sgt_cuda_time(sgt_cuda_backend *c, void (*work)(sgt_cuda_backend *), float *
 static float ms_of(const sgt_cuda_planned *p) { return p->gemm ? sgt_cuda_gemm_ms(p->gemm) : 0; }
 
 /* Choose how GELU in the forward pass and its derivative in the backward pass are computed: as an
- * epilogue of a matrix product, or by a separate kernel. The faster way on rank 0 is chosen.
- * Without timings, both are epilogues. */
+ * epilogue of a matrix product, or by a separate kernel. Time both ways and choose the one that is
+ * faster on rank 0. If nothing is timed, use the epilogues. */
 int sgt_cuda_choose_gelu(sgt_cuda_backend *c, sgt_error *err)
 {
     float forward, slope;
@@ -214,8 +215,9 @@ int sgt_cuda_choose_gelu(sgt_cuda_backend *c, sgt_error *err)
 
 static void head(sgt_cuda_backend *c) { sgt_cuda_head(c, 1); }
 
-/* With the variant head-chunks, choose how many rows of logits are computed at a time: the fastest
- * choice, or the first choice if nothing is timed. With several ranks, rank 0 chooses. */
+/* With the variant head-chunks, choose for how many rows logits are computed at a time: the number
+ * with the lowest measured time or, if nothing is timed, the smallest number. With several ranks,
+ * rank 0 chooses. */
 int sgt_cuda_choose_head(sgt_cuda_backend *c, sgt_error *err)
 {
     const int timed = ms_of(&c->plan.linear[SGT_CUDA_HEAD].forward) > 0;
@@ -223,8 +225,8 @@ int sgt_cuda_choose_head(sgt_cuda_backend *c, sgt_error *err)
     float ms = 0, least = INFINITY;
     int rc;
     if (best == c->shape.N) return SGT_OK;
-    /* valid targets, and zeros as activations, because uninitialized memory may slow down
-     * arithmetic */
+    /* the times need valid targets (0) and activations that are not arbitrary bits, which may slow
+     * down arithmetic */
     sgt_cuda_zero(c->queue.compute, c->buf.targets, c->shape.N * sizeof *c->buf.targets);
     sgt_cuda_zero(c->queue.compute, c->buf.lnf, c->shape.N * c->shape.C * c->shape.width);
     for (size_t i = 0; timed && rows < c->shape.N; i++) {
@@ -242,8 +244,8 @@ int sgt_cuda_choose_head(sgt_cuda_backend *c, sgt_error *err)
 
 /* ---- naive attention ---- */
 
-/* Plan one matrix product for each of B*H heads, whose matrices are adjacent in memory, for example
- * (T, T) = q k^T. */
+/* Plan a matrix product that is batched over the B*H heads, for example (T, T) = q k^T. The heads'
+ * matrices are adjacent in memory. */
 static int plan_heads(sgt_cuda_planned *p, sgt_cuda_backend *c, size_t m, size_t n, size_t k,
                       int trans_a, int trans_b, sgt_error *err)
 {

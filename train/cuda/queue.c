@@ -1,4 +1,5 @@
-/* queue.c: copies data between host and device, and runs queued work as CUDA graphs. */
+/* queue.c: copies data between host and device, and captures the work of a step as CUDA graphs,
+ * which later steps launch. */
 #include "train/cuda/cuda_backend.h"
 
 #include <string.h>

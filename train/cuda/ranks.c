@@ -1,7 +1,8 @@
 /* ranks.c: a training step on several GPUs. Each rank computes its own rows. In the last micro-step
  * of a step, NCCL reduce-scatters each bucket of gradients as soon as the backward pass has
- * completed it, while later kernels compute. A rank stores master parameters and moments only of
- * its own parts (as in ZeRO-1), and updates only these. Then the working copies are all-gathered.
+ * completed the bucket, while the backward pass continues. A rank stores master parameters and
+ * moments only of its own parts (as in ZeRO-1), and updates only these. Then all ranks all-gather
+ * the working copies of the parameters.
  *
  * All calls of NCCL are on one stream, in the order of the backward pass. Events connect this
  * stream to the compute stream in both directions, so that CUDA graphs capture the calls. This code
@@ -19,7 +20,7 @@ struct sgt_cuda_group {
     sgt_nccl_comm comm;
     sgt_cuda_stream stream;
     sgt_cuda_event ready, done;
-    int reducing; /* 1: the last micro-step of a step is being queued */
+    int reducing; /* 1: the work now being enqueued belongs to the last micro-step of a step */
 };
 
 /* ---- set-up ---- */
@@ -63,9 +64,9 @@ int sgt_cuda_ranks_open(sgt_cuda_backend *c, sgt_error *err)
     return rc == SGT_OK ? meet(c, err) : rc;
 }
 
-/* Disconnect from the other ranks. If the ranks have given up, abort NCCL's communicator, because
- * its calls would otherwise wait forever for a rank that has ended. On a faulty device, even the
- * abort may hang; then the program's watch over its ranks (ranks.h) ends the process. */
+/* Disconnect from the other ranks. If a rank has failed, abort NCCL's communicator, because its
+ * calls would otherwise wait forever for the failed rank. Even the abort may hang on a faulty
+ * device; in that case, the program's watch over its ranks (ranks.h) ends the process. */
 void sgt_cuda_ranks_leave(sgt_cuda_backend *c)
 {
     struct sgt_cuda_group *g = c->group;
@@ -81,8 +82,9 @@ void sgt_cuda_ranks_leave(sgt_cuda_backend *c)
 
 /* ---- work queued on the streams ---- */
 
-/* enter makes NCCL's stream wait for all work queued so far on the compute stream. leave makes the
- * compute stream wait for NCCL's stream. */
+/* enter makes NCCL's stream wait for all work enqueued so far on the compute stream; call it before
+ * NCCL calls. leave makes the compute stream wait for NCCL's stream; call it before work that needs
+ * their results. */
 static void enter(sgt_cuda_backend *c)
 {
     sgt_cuda_record(c->group->ready, c->queue.compute);
@@ -100,8 +102,8 @@ static void check(const char *what, int code)
     if (code) sgt_cuda_note_failure(what, code);
 }
 
-/* Return how many numbers each rank's part of a bucket has. Set *at to the offset at which this
- * part begins in a rank's own arrays. */
+/* Return the number of elements in a rank's part of a bucket, which is the same for every rank. Set
+ * *at to the offset at which this rank's part begins in its own arrays (own_grads, params, ...). */
 static size_t part(const sgt_cuda_backend *c, size_t bucket, size_t *at)
 {
     *at = c->flat.bucket_at[bucket] / c->shape.ranks;
@@ -197,14 +199,14 @@ void sgt_cuda_ranks_gather_steps(sgt_cuda_backend *c)
 
 /* ---- state in and out ---- */
 
-/* A range of floats that one rank owns. rank: the owner; at: offset in the owner's own arrays; n:
- * number of floats. */
+/* A range of floats of the complete flat array that a single rank owns. rank: the owner; at: offset
+ * of the range in the owner's arrays; n: number of floats. */
 typedef struct piece {
     size_t rank, at, n;
 } piece;
 
-/* Return the longest piece with a single owner that begins at offset `at` of the flat arrays, but
- * with at most `count` floats. */
+/* Return the longest range that begins at offset `at` of the complete flat array, has a single
+ * owner, and has at most `count` floats. */
 static piece first_piece(const sgt_cuda_backend *c, size_t at, size_t count)
 {
     size_t bucket = 0, begin;
@@ -226,8 +228,8 @@ int sgt_cuda_ranks_put(sgt_cuda_backend *c, float *state, size_t at, size_t coun
     return rc;
 }
 
-/* Get floats on every rank. The owner of each piece broadcasts it through the memory of the logits,
- * which is not in use between micro-steps. */
+/* Copy floats of a state to `to` on every rank. The owner of each range broadcasts it to all ranks.
+ * The memory of the logits, which is not in use between micro-steps, receives the broadcast. */
 int sgt_cuda_ranks_get(sgt_cuda_backend *c, const float *state, size_t at, size_t count, float *to,
                        sgt_error *err)
 {

@@ -17,8 +17,9 @@
 #include "kernels/cuda/runtime.h"
 #include "train/cuda/cuda_backend.h"
 
-/* The paths. A path comes after the paths that it uses itself. The time limit of the first path
- * includes loading the kernels and cuBLASLt, and cuDNN's limit includes compiling its kernels. */
+/* The table of paths, in the order in which they are tried. A path comes after all paths that it
+ * uses. The first path's time limit includes loading the kernels and cuBLASLt, and cuDNN's limit
+ * includes compiling its kernels. */
 static const struct row {
     const char *name;
     int seconds;
@@ -80,7 +81,8 @@ static void versions(sgt_cuda_versions *v, const sgt_cuda_device *d)
     int nccl_version = 0;
     if (nccl) nccl->version(&nccl_version);
     *v = (sgt_cuda_versions){0};
-    /* the driver reports CUDA 13.1 as 13010, not as 130100 */
+    /* convert the driver's version to the form of the other libraries: CUDA 13.1 is 13010 here, but
+     * 130100 there */
     add_version(v, "driver", (size_t)d->driver * 10);
     add_version(v, "runtime", (size_t)d->runtime * 10);
     add_version(v, "cublaslt", lt ? lt->version() : 0);

@@ -61,8 +61,9 @@ int sgt_check_refuse(const sgt_checked *v, const char *what, sgt_error *err);
 
 /* ---- the checks ---- */
 
-/* The checks, one function for each kind of path. They test properties of a path (types, forms,
- * edges of tiles). They do not test complete steps, which use several paths at once. */
+/* The checks, one function for each kind of path. They test what is special about a path: number
+ * formats, forms of matrix products, edges of tiles. They do not test complete training steps,
+ * which use several paths. */
 int sgt_check_attention(const char *path, int device, sgt_error *err);
 int sgt_check_products(const char *path, int device, sgt_error *err);
 int sgt_check_nccl(const char *path, int device, sgt_error *err);

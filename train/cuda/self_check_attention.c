@@ -12,12 +12,12 @@
 #include "kernels/kernels.h"
 #include "train/cuda/self_check.h"
 
-/* Numbers of tokens per row. SHORT and LONG are not multiples of the rows of a tile, but rows of
- * that many numbers are aligned to 16 bytes, as matrix products require. SHORT is used with two
- * rows and two heads. LONG is three tiles of 128 keys and a remainder, so every loop over tiles
- * repeats and reuses its buffers. EVEN is a multiple of 128, which cuDNN up to 9.15.0 requires.
- * LONG and EVEN are used with one row and one head, because kernels/ref takes 11 times as long for
- * such a head. */
+/* Numbers T of tokens per row in the checks. SHORT and LONG are not multiples of the rows of a
+ * tile, but rows of that many numbers are aligned to 16 bytes, as matrix products require. SHORT is
+ * used with two rows and two heads. A row of LONG tokens is three tiles of 128 keys and a
+ * remainder, so that every loop over tiles runs several times and reuses its buffers. EVEN is a
+ * multiple of 128, which cuDNN up to 9.15.0 requires. LONG and EVEN are used with one row and one
+ * head, because kernels/ref takes 11 times as long for them as for a head of SHORT. */
 enum { SHORT = 120, EVEN = 384, LONG = 392 };
 static const float RATE = 0.1f; /* dropout rate */
 
@@ -27,25 +27,28 @@ typedef struct setting {
     sgt_precision precision;
     size_t D, T;       /* numbers per head, tokens per row */
     int deterministic; /* 1: as with --deterministic */
-    /* 1: with dropout and several documents per row, for which there are separate kernels */
+    /* 1: check with dropout and with several documents per row; separate kernels compute attention
+     * in this case */
     int masked;
 } setting;
 
-/* Arrays on the host, in one allocation that begins at qkv. Their content does not depend on the
- * precision. */
+/* Inputs and results of a check on the host. All arrays are in one allocation, which begins at qkv.
+ * Their contents do not depend on the precision, so several settings can share them. */
 typedef struct numbers {
     int masked;        /* as in `setting` */
     int32_t *starts;   /* (B, T): for each position, where its document begins */
-    size_t B, T, H, D; /* rows; tokens per row; heads; numbers per head */
+    size_t B, T, H, D; /* B: rows; T: tokens per row; H: heads; D: channels per head */
     size_t one;        /* numbers in (B, T, H, D) */
     /* inputs: qkv (B, T, 3, H, D), and dout, the gradient of the output (B, T, H, D) */
     float *qkv, *dout;
     float *out, *dqkv;    /* results of kernels/ref */
     float *lse, *scratch; /* used by kernels/ref */
-    float *packed;        /* numbers (B, T, 3, H, D) in the format that the device uses */
+    /* elements of an array (B, T, 3, H, D), converted to the number format of the device */
+    float *packed;
 } numbers;
 
-/* Return both the number of rows and the number of heads in a check with T tokens per row. */
+/* Return the number of rows, which is also the number of heads, in a check with T tokens per
+ * row. */
 static uint32_t few(size_t T) { return T == SHORT ? 2 : 1; }
 
 static int allocate(numbers *x, const setting *s, sgt_error *err)
@@ -58,13 +61,13 @@ static int allocate(numbers *x, const setting *s, sgt_error *err)
     x->packed = x->dqkv + 3 * x->one;
     x->dout = x->packed + 3 * x->one;
     x->out = x->dout + x->one;
-    /* scratch is used for doubles, so it must begin at an even index */
+    /* the reference stores doubles in scratch, so it must begin at an even index of the float
+     * array */
     x->scratch = x->out + x->one;
     x->lse = x->scratch + scratch;
     x->starts = (int32_t *)(void *)(x->lse + T);
     for (size_t i = 0; i < B * T; i++) {
-        /* in a LONG row, documents have 300 positions, more than two tiles; in other rows they have
-         * 50 or 31 */
+        /* lengths of documents: 300 positions (more than two tiles of keys) in a LONG row; otherwise 50 in the first row and 31 in the second */
         size_t length = T == LONG ? 300 : i < T ? 50 : 31;
         x->starts[i] = (int32_t)(i % T / length * length);
     }
@@ -104,9 +107,9 @@ static int prepare(numbers *x, const setting *s, sgt_error *err)
     return rc;
 }
 
-/* Return the relative error of one part of the results: the root mean square of the errors, divided
- * by that of `want`. Of `parts` interleaved parts, such as q, k and v, only part `part` is
- * compared. */
+/* Return the relative error of a result: the root mean square of the errors, divided by the root
+ * mean square of the expected values `want`. The result consists of `parts` interleaved arrays,
+ * such as q, k and v, of which only array `part` is compared. */
 static double distance(const numbers *x, sgt_cuda_type type, const float *want, size_t part,
                        size_t parts)
 {
@@ -121,15 +124,17 @@ static double distance(const numbers *x, sgt_cuda_type type, const float *want, 
     return sqrt(off / all);
 }
 
-/* Return the largest value of `distance` that counts as correct. Each result is a sum of terms that
- * were rounded at most six times (in naive attention: scores, probabilities, out, gradients of
- * probabilities and of scores, the result). With dropout, there is one more rounding. The errors
- * have random signs, so the relative error of a sum is no larger than that of its terms. In
- * float32, partial sums of up to T or D terms are rounded, too. */
+/* Return the largest relative error (see `distance`) that counts as correct. Each result is a sum
+ * of terms that were rounded at most six times (in naive attention: scores, probabilities, out,
+ * gradients of probabilities and of scores, the result). With dropout, there is one more rounding.
+ * The errors have random signs, so that the relative error of a sum is no larger than that of its
+ * terms: it is bounded by the errors of these roundings. In float32, partial sums of up to T or D
+ * terms are rounded, too. */
 static double bound(const sgt_cuda_backend *c, const numbers *x)
 {
     int roundings = 6 + x->masked;
-    /* TF32: each matrix product rounds its operands once */
+    /* in TF32, matrix products round each operand to 11 significant bits, in addition to the
+     * roundings counted above */
     if (c->o.precision == SGT_PRECISION_TF32) return roundings * 0x1p-11;
     return (c->shape.type == SGT_F32 ? (double)x->T : roundings) * sgt_cuda_unit(c->shape.type);
 }
@@ -173,8 +178,8 @@ static int mask(sgt_cuda_backend *c, numbers *x, sgt_error *err)
     return rc;
 }
 
-/* Fill cuDNN's workspace with NaN, to detect an engine that adds to sums in it without first
- * setting them to 0. */
+/* Fill cuDNN's workspace with NaN. If an engine accumulates sums in the workspace without first
+ * setting it to 0, its results become NaN. */
 static void spoil(sgt_cuda_backend *c)
 {
     if (!c->plan.cudnn) return;
@@ -184,8 +189,9 @@ static void spoil(sgt_cuda_backend *c)
     sgt_cuda_copy(c->queue.compute, c->buf.cudnn_space, c->queue.staging, bytes);
 }
 
-/* Run both passes and compare their results. The memory for results is set to 0 first, so that
- * results of an earlier path cannot pass the check. */
+/* Run both passes and compare their results. The memory for results is set to 0 first, so that the
+ * check fails if a path writes nothing; otherwise, results of the path tried before might remain
+ * there and pass. */
 static int both_passes(sgt_cuda_backend *c, numbers *x, sgt_error *err)
 {
     int rc = put(c, x, c->buf.blocks->qkv, x->qkv, 3 * x->one, err);
@@ -235,8 +241,8 @@ static int check(numbers *x, int device, const setting *s, sgt_error *err)
     return rc;
 }
 
-/* cuDNN is used only if EVEN gives correct results. If cuDNN refuses SHORT, it also refuses every
- * run in which the number of tokens per row is not a multiple of 128. */
+/* cuDNN is used only if EVEN gives correct results. If cuDNN rejects SHORT, it also rejects
+ * training runs whose number of tokens per row is not a multiple of 128. */
 static const setting settings[] = {{SGT_CHECK_OWN, SGT_PRECISION_BF16, 64, SHORT, 0, 0},
                                    {SGT_CHECK_OWN, SGT_PRECISION_FP16, 64, SHORT, 0, 0},
                                    {SGT_CHECK_OWN, SGT_PRECISION_FP32, 64, SHORT, 0, 0},

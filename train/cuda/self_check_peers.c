@@ -37,7 +37,7 @@ static int calls(const sgt_nccl *n, sgt_nccl_comm comm, const sgt_check_space *x
                               err);
 }
 
-/* Make the NCCL calls in a CUDA graph, as every step but the first does. */
+/* Make the NCCL calls within a CUDA graph, as a training step does, except for the first step. */
 static int calls_in_graph(const sgt_nccl *n, sgt_nccl_comm comm, const sgt_check_space *x,
                           sgt_cuda_graph *g, sgt_error *err)
 {

@@ -1,6 +1,7 @@
 /* self_check_products.c: checks matrix products of cuBLASLt, with each epilogue that a step may
- * use, against sums in double. With inputs from sgt_check_fill, float32 sums are exact in any
- * order. So the allowed error is one rounding, plus the error of the epilogue's arithmetic. */
+ * use, against sums in double. The inputs come from sgt_check_fill, so that float32 sums of their
+ * products are exact in any order. So the allowed error is one rounding of the result, plus the
+ * error of the epilogue's arithmetic. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,12 +15,16 @@
 enum { M = 128, N = 192, K = 64, MATRIX = M * N, BATCH = 3 };
 enum { IN_A, IN_B, IN_OUT, IN_BIAS, IN_AUX, ARRAYS };
 
-/* A form of matrix product that a step computes. */
+/* A form of matrix product that occurs in a training step: which operands are transposed, and what
+ * is added. */
 typedef struct form {
     int trans_a, trans_b, accumulate;
-    int added;    /* index of the array that is added if `accumulate` is set; IN_OUT: D itself */
+    /* index of the array that is added to the product if `accumulate` is set; IN_OUT: the result
+     * array D itself */
+    int added;
     size_t batch; /* number of matrix products per call; 0 means 1 */
-    /* D = f * product + h * `added`; f = 0: no factors, so sgt_cuda_gemm_run is called */
+    /* D = f * product + h * (array `added`); f = 0: the form has no factors and is computed by
+     * sgt_cuda_gemm_run */
     float f, h;
     int same; /* 1: B is A itself */
 } form;
@@ -34,16 +39,17 @@ static const form gram = {.trans_b = 1, .batch = BATCH, .same = 1},
 
 typedef struct products {
     sgt_cuda_gemms *gemms;
-    /* device memory for ARRAYS arrays; each holds BATCH matrices of MATRIX floats */
+    /* device memory for ARRAYS arrays, each of which holds BATCH matrices of up to MATRIX floats */
     sgt_check_space space;
-    float *x; /* the same arrays as floats on the host, as they were before the product */
+    float *x; /* host copies of these arrays as floats, with their values before the product */
     const form *form;
     sgt_cuda_gemm_shape s;
     int b;    /* the array that is B */
-    size_t z; /* index in the batch of the matrix product whose result is compared */
+    size_t z; /* index in the batch of the product whose result is being compared */
 } products;
 
-/* Return the host address of the matrix in `array` that belongs to product p->z of the batch. */
+/* Return the host copy of the matrix that product p->z of the batch uses, in array number
+ * `array`. */
 static float *host(const products *p, int array)
 {
     return p->x + ((size_t)array * BATCH + p->z) * MATRIX;
@@ -81,7 +87,7 @@ static double product(const products *p, size_t i, size_t j)
     return p->form->f ? (double)p->form->f * sum : sum;
 }
 
-/* Return the number that is added to element (i, j) of the product, 0 unless the product
+/* Return the number that is added to element (i, j) of the product. It is 0 unless the product
  * accumulates. */
 static double added(const products *p, size_t i, size_t j)
 {
@@ -89,7 +95,8 @@ static double added(const products *p, size_t i, size_t j)
     return p->form->f ? (double)p->form->h * x : x;
 }
 
-/* Return the expected element (i, j) of D, and set *off to the allowed error. */
+/* Return the expected value of element (i, j) of D, and set *off to the allowed error of that
+ * element. */
 static double wanted(const products *p, const sgt_cuda_gemm_shape *s, size_t i, size_t j,
                      double *off)
 {
@@ -117,7 +124,7 @@ static int is_near(const products *p, int array, size_t i, size_t j, double want
 static int compare(const products *p, sgt_error *err)
 {
     int rc = SGT_OK;
-    /* with GELU, aux must hold the product with bias, before GELU */
+    /* with the GELU epilogue, aux must hold what GELU is applied to: the product plus the bias */
     sgt_cuda_gemm_shape with_bias = p->s;
     with_bias.epilogue = SGT_EPILOGUE_BIAS;
     for (size_t k = 0; k < p->s.m * p->s.n && rc == SGT_OK; k++) {
@@ -182,8 +189,8 @@ static int in_type(products *p, sgt_cuda_epilogue epilogue, sgt_cuda_type type, 
     return run(p, err);
 }
 
-/* Check a matrix product in every precision of training. If the library supports the epilogue only
- * for some number formats, check only these. */
+/* Check a matrix product in every precision of training. If the library does not support the
+ * epilogue in some of the number formats, skip these formats. */
 static int in_all_types(products *p, sgt_cuda_epilogue epilogue, sgt_error *err)
 {
     static const struct {
@@ -208,7 +215,8 @@ static int check(const form *f, sgt_cuda_epilogue epilogue, sgt_error *err)
     return rc;
 }
 
-/* Which matrix products each path of the self-check computes. */
+/* The table of checks: for each path, which matrix products with which epilogues it must
+ * compute. */
 static const struct {
     const char *path;
     const form *form;

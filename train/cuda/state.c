@@ -4,15 +4,17 @@
 
 #include "train/cuda/cuda_backend.h"
 
-/* Return how many numbers in this rank's parts before a tensor have no second moment. */
+/* Return how many elements of this rank's parts have no second moment and come before the tensor's
+ * elements. */
 static size_t without_second(const sgt_cuda_backend *c, size_t tensor)
 {
     size_t end = c->flat.bucket_at[SGT_BUCKET_BLOCKS + c->shape.L];
     return c->flat.tensor_at[tensor] < end ? 0 : c->flat.muon_end - c->flat.muon_at;
 }
 
-/* Return the array of a state, and set *at to the index in that array of the tensor's float
- * `first`. Return NULL with an error if the state or the floats do not exist. */
+/* Return the array in device memory that holds a state, and set *at to the index in that array of
+ * element `first` of the tensor. Return NULL with an error if there is no such state or no such
+ * element. */
 static float *state_at(sgt_cuda_backend *c, size_t *at, sgt_state what, size_t tensor, size_t first,
                        size_t count, sgt_error *err)
 {
@@ -30,8 +32,9 @@ static float *state_at(sgt_cuda_backend *c, size_t *at, sgt_state what, size_t t
     return what == SGT_MOMENT2 ? flat[what] - without_second(c, tensor) : flat[what];
 }
 
-/* Return whether the optimizer does not have this state: SGD and Muon have no second moment. Reads
- * of such a state return zeros, and writes to it are ignored. */
+/* Return whether the optimizer has no such state for this tensor: SGD has no second moments, and
+ * Muon has none for the tensors that it updates. Reads of such a state return zeros, and writes to
+ * it are ignored. */
 static int is_nothing(const sgt_cuda_backend *c, sgt_state what, size_t tensor)
 {
     return what == SGT_MOMENT2 && (c->o.optim.kind == SGT_SGD || sgt_cuda_by_muon(c, tensor));
@@ -99,7 +102,8 @@ int sgt_cuda_start_control(sgt_cuda_backend *c, const sgt_scaler *s, sgt_error *
     sgt_cuda_copy(c->queue.compute, c->buf.control, c->queue.staging, sizeof start);
     sgt_cuda_copy(c->queue.compute, c->buf.outliers, c->queue.staging + sizeof start,
                   sizeof s->outliers);
-    return sgt_cuda_finish(c->queue.compute, err); /* wait until the staging buffer may be reused */
+    /* wait for the copy from the staging buffer, which may then be reused */
+    return sgt_cuda_finish(c->queue.compute, err);
 }
 
 void sgt_cuda_put_scaler(sgt_backend *b, uint64_t step, const sgt_scaler *s)
@@ -108,6 +112,6 @@ void sgt_cuda_put_scaler(sgt_backend *b, uint64_t step, const sgt_scaler *s)
     sgt_scaler kept = *s;
     (void)step; /* not needed, because the caller passes the step to each update */
     if (c->o.precision != SGT_PRECISION_FP16) kept.scale = 1, kept.good_steps = 0;
-    /* errors are ignored, because the next call would fail with the same error */
+    /* ignore an error here: it persists, so the next call of the backend will return it */
     sgt_cuda_start_control(c, &kept, NULL);
 }

@@ -9,11 +9,12 @@
 #include "train/log/trace.h"
 #include "train/cuda/self_check.h"
 
-/* Consecutive kernels of the same range on a stream. The trace shows them as one span, on a track
- * next to that of the stream. */
+/* Consecutive kernels on a stream that belong to the same named range, such as "h.3 forward". The
+ * trace shows them as one span, on a track below that of the stream. */
 typedef struct span {
     sgt_trace *trace;
-    sgt_trace_event range; /* current range; its name is NULL if there is none */
+    /* the range of the latest kernels; its name is NULL if they belong to no range */
+    sgt_trace_event range;
     uint32_t device, stream;
 } span;
 
@@ -22,8 +23,9 @@ static void end_range(const span *x)
     if (x->range.name) sgt_trace_span(x->trace, &x->range);
 }
 
-/* Add a kernel to the trace. The kernels of a stream come in order. Two kernels may overlap if the
- * later one is launched before the earlier one has ended. */
+/* Add a kernel to the trace. The kernels of a stream are passed in the order in which they started.
+ * A kernel may start before the previous one has ended; its range then ends the previous range
+ * early. */
 static void show(void *ctx, const sgt_cupti_kernel *k)
 {
     span *x = ctx;
@@ -56,7 +58,7 @@ static int finish(const sgt_cuda_backend *c, sgt_error *err)
     return rc == SGT_OK ? sgt_cuda_finish(c->queue.compute, err) : rc;
 }
 
-/* Return CUPTI's error with the name of the option added to its message. */
+/* Return CUPTI's error, with the name of the option that needs CUPTI added to the message. */
 static int name_option(int rc, const sgt_error *why, sgt_error *err)
 {
     return rc < 0 ? sgt_fail(err, rc, "--profile: %s", why->text) : rc;

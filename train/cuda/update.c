@@ -1,15 +1,17 @@
 /* update.c: ends a step: runs the optimizer, and reads the step's metrics. */
 #include "train/cuda/cuda_backend.h"
 
-/* Update n numbers of this rank's parts, from offset `at` on. Weight decay applies to the first
- * `decayed` of them. The learning rate and the step's other factors come from buf.control. */
+/* Update n parameters of this rank's parts, from offset `at` on. The first `decayed` of them are
+ * subject to weight decay. The learning rate and other factors of the step are read from
+ * buf.control. */
 static void update_range(sgt_cuda_backend *c, size_t at, size_t n, size_t decayed)
 {
     void *copy = c->flat.own_copy ? (unsigned char *)c->flat.own_copy + at * c->shape.width : NULL;
     float *p = c->flat.params + at, *m = c->flat.m + at, *g = c->flat.own_grads + at;
     const sgt_optim *o = &c->o.optim;
-    /* Floats moved per parameter: the parameter and its moments are read and written. The gradient
-     * is read, and also written if it must be set to 0. */
+    /* for the trace: number of floats that the kernel moves per parameter. It reads and writes the
+     * parameter and its moments (2 floats each). It reads the gradient, and also sets it to 0 if
+     * necessary. */
     size_t floats = (o->kind == SGT_SGD ? 5 : 7) + (c->plan.written ? 0 : 1);
     sgt_cupti_work(0, (double)(n * (floats * sizeof *p + (copy ? c->shape.width : 0))));
     if (o->kind == SGT_SGD) {
@@ -23,7 +25,8 @@ static void update_range(sgt_cuda_backend *c, size_t at, size_t n, size_t decaye
     }
 }
 
-/* Update the parameters with one launch per tensor, as an optimizer without flat arrays does. */
+/* Update the parameters with one launch per tensor, as an optimizer would that knows no flat
+ * arrays. --no-fuse uses this function. */
 static void update_tensors(sgt_cuda_backend *c)
 {
     for (size_t i = 0; i < sgt_model_tensors(&c->model); i++) {
@@ -55,7 +58,8 @@ static void compute_update(sgt_cuda_backend *c)
                            (float)o->grad_clip, o->beta1, o->beta2, c->buf.scratch);
     if (c->o.skip_spikes > 0)
         sgt_cuda_spikes(c->queue.compute, c->buf.control, c->buf.outliers, c->o.skip_spikes);
-    /* must precede sgt_cuda_scale, because Muon's gradients are not clipped */
+    /* call this before sgt_cuda_scale clips the gradients, because gradients for Muon are not
+     * clipped */
     sgt_cuda_muon_step(c);
     if (c->o.no_fuse)
         sgt_cuda_scale(c->queue.compute, c->buf.control, c->flat.own_grads, c->flat.own);
