@@ -16,16 +16,16 @@ static int refuse(const char *what, const char *why, sgt_error *err)
 
 static int open_cudnn(sgt_cuda_backend *c, sgt_error *err)
 {
-    sgt_cudnn_attention_options o = {
-        .type = c->shape.type,
-        .B = c->shape.B,
-        .T = c->shape.T,
-        .H = c->shape.H,
-        .D = c->shape.D,
-        .scale = c->shape.scale,
-        .deterministic = c->o.deterministic,
-        /* clear the workspace ourselves if no self-check has shown that the engines clear it */
-        .clear = c->o.unverified};
+    sgt_cudnn_attention_options o = {.type = c->shape.type,
+                                     .B = c->shape.B,
+                                     .T = c->shape.T,
+                                     .H = c->shape.H,
+                                     .D = c->shape.D,
+                                     .scale = c->shape.scale,
+                                     .deterministic = c->o.deterministic,
+                                     /* clear the workspace ourselves if no self-check has
+                                      * shown that the engines clear it */
+                                     .clear = c->o.unverified};
     return sgt_cudnn_attention_open(&c->plan.cudnn, &o, err);
 }
 

@@ -67,7 +67,8 @@ static int allocate(numbers *x, const setting *s, sgt_error *err)
     x->lse = x->scratch + scratch;
     x->starts = (int32_t *)(void *)(x->lse + T);
     for (size_t i = 0; i < B * T; i++) {
-        /* lengths of documents: 300 positions (more than two tiles of keys) in a LONG row; otherwise 50 in the first row and 31 in the second */
+        /* lengths of documents: 300 positions (more than two tiles of keys) in a LONG row;
+         * otherwise 50 in the first row and 31 in the second */
         size_t length = T == LONG ? 300 : i < T ? 50 : 31;
         x->starts[i] = (int32_t)(i % T / length * length);
     }
