@@ -16,8 +16,8 @@ say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 show() { printf '$ %s\n' "$*" && "$@"; }
 
 no_text() {
-    echo "make demo: no text to work on: $1" >&2
-    echo "  give it some of yours: make demo CORPUS=DIR   (a folder of text files, 1 MB or more)" >&2
+    echo "make demo: no text to tokenize: $1" >&2
+    echo "  name a folder with your own: make demo CORPUS=DIR   (a folder of text files, 1 MB or more)" >&2
     exit 1
 }
 

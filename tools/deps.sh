@@ -114,7 +114,7 @@ needed() {
     if apt install $packages || { apt update && apt install $packages; }; then
         left=$(missing | tr '\n' ' ')
         [ -z "$left" ] && echo '  installed' && return 0
-        echo "apt-get succeeded, yet these are still not to be found by ${CC:-cc}: $left" >&2
+        echo "apt-get succeeded, yet ${CC:-cc} still does not find these: $left" >&2
         exit 1
     fi
     tail -5 "$log" >&2
@@ -127,7 +127,7 @@ needed() {
 extra() {
     [ -n "$expected" ] || return 0
     [ -z "$sudo" ] || { have sudo && sudo='sudo -n'; } || return 0
-    echo "installing with apt-get, though sgt does without: $expected"
+    echo "installing with apt-get what sgt uses if it is there: $expected"
     apt update
     # shellcheck disable=SC2086
     apt install $expected && echo '  installed' && return
@@ -135,7 +135,7 @@ extra() {
     for package in $expected; do
         apt install "$package" || left_out="$left_out $package"
     done
-    echo "apt-get could not install, left out:$left_out"
+    echo "apt-get could not install, and sgt works without:$left_out"
 }
 
 needed

@@ -16,7 +16,7 @@ strip -o "$out/lib/libsgt-cuda.so" "$B/lib/libsgt-cuda.so"
 
 # Copy the libraries that the programs load, except those that every Linux with a compiler has.
 ldd "$out"/bin/* "$out/lib/libsgt-cuda.so" | awk '
-    $2 == "=>" && $3 == "not" { print $1 " is not to be found" > "/dev/stderr"; missing = 1 }
+    $2 == "=>" && $3 == "not" { print $1 " was not found" > "/dev/stderr"; missing = 1 }
     $3 ~ /^\// && $1 !~ /^(libc|libm|libpthread|libdl|librt|libstdc\+\+|libgcc_s)\.so/ && !seen[$3]++ { print $3 }
     END { exit missing }' > "$out/libraries"
 xargs -r cp -L -t "$out/lib" < "$out/libraries"
@@ -37,4 +37,4 @@ with the folders of cuBLAS and cuDNN on that path too, where the system does not
 END
 
 find "$out" -type f -printf '%s\n' |
-    awk -v out="$out" '{ s += $1 } END { printf "%s: %.1f MiB; there: tools/gpu-check.sh\n", out, s / 2^20 }'
+    awk -v out="$out" '{ s += $1 } END { printf "%s: %.1f MiB; run tools/gpu-check.sh in it\n", out, s / 2^20 }'

@@ -111,7 +111,7 @@ for part in $parts; do
     # Run the part in a subshell, so that the next part still runs if this one exits.
     ("part_$part")
     code=$?
-    [ $code -le 1 ] || result fail "$part" "the part itself ended early, exit $code"
+    [ $code -le 1 ] || result fail "$part" "this part ended early with exit code $code"
     tell_clocks
 done
 failed=$(($(count fail) + $(count cut)))

@@ -74,8 +74,8 @@ for tool in clang clang-tidy clang-format shellcheck chromium zsh fish mpirun mp
     printf '#!/bin/sh\n' > bin/$tool && chmod +x bin/$tool
 done
 run 0 env PATH="$PWD/bin" CC=cc "$deps" all
-stdout_is 'installing with apt-get, though sgt does without: cppcheck mandoc lowdown fio
-apt-get could not install, left out: cppcheck'
+stdout_is 'installing with apt-get what sgt uses if it is there: cppcheck mandoc lowdown fio
+apt-get could not install, and sgt works without: cppcheck'
 [ "$(cat all.log)" = 'update
 install cppcheck mandoc lowdown fio
 install cppcheck

@@ -77,7 +77,7 @@ case "$*" in *--self-check*)
     echo '{"device": "it", "libraries": {"driver": "13.0.0", "cudnn": "9.19.0"},'
     echo '"paths": [{"path": "a", "verdict": "ok"}, {"path": "b", "verdict": "ok"}]}' && exit 0 ;;
 esac
-case "$SAY $*" in nocudnn*cudnn*) echo 'sgt-train: --attention cudnn: cuDNN: libcudnn.so.9 is not there' >&2 && exit 1 ;; esac
+case "$SAY $*" in nocudnn*cudnn*) echo 'sgt-train: --attention cudnn: cuDNN: libcudnn.so.9 was not found' >&2 && exit 1 ;; esac
 while [ $# -gt 0 ]; do [ "$1" = --run ] && run=$2; [ "$1" = --steps ] && steps=$2; shift; done
 mkdir "$run"
 awk -F '\t' -v say="$SAY" -v steps="$steps" -v all="$all" 'NR > 1 && NR <= steps + 1 {
@@ -265,7 +265,7 @@ again 0 '' first ablation cases
 stdout_has 'kept step, B=64 T=1024 bf16: 700000 tokens/s, '
 ! grep -q 'kept ablation, from text to tied' .stdout || fail 'this line had no end'
 run 2 env SAY=other PATH="$PWD/stand:$PATH" b/tools/gpu-check.sh
-stderr_is 'gpu-check.sh: gpu-check.jsonl is of another card or commit: move it away, or name another file with -o'
+stderr_is 'gpu-check.sh: gpu-check.jsonl is from another GPU or commit (move it away, or name another file with -o)'
 echo abc > b/commit
 run 2 env PATH="$PWD/stand:$PATH" b/tools/gpu-check.sh
 echo 0123456789ab > b/commit
@@ -293,8 +293,8 @@ stdout_has 'fail tokens a second: 500000 tokens/s (floor >= 600000'
 gpu 1 wait first
 stdout_has 'fail data wait, of a step: 10.000 %'
 gpu 1 none profile products
-stdout_has 'fail kernels of a step, B=12 T=1024 bf16: no results came'
-stdout_has 'fail matrix products: no results came'
+stdout_has 'fail kernels of a step, B=12 T=1024 bf16: no results were printed'
+stdout_has 'fail matrix products: no results were printed'
 gpu 1 fault ab
 stdout_has 'fail --variant default,bulk, B=64: exit 1: sgt-bench step: a kernel failed'
 stdout_has 'info --variant default,pdl, B=12, to base: 1.000 times'
@@ -313,9 +313,9 @@ for fault in loss=0.00038 norm=1.0058 one-loss=0.00078 one-norm=1.0158; do
     stdout_matches '^pass curve in bf16, own attention: '
 done
 gpu 1 short more --skip kernel
-stdout_has 'fail curve in fp32, auto attention: fewer than 200 steps of numbers came'
+stdout_has 'fail curve in fp32, auto attention: fewer than 200 steps were logged'
 gpu 1 chance more --skip kernel --skip curve
-stdout_has 'fail deterministic: two runs part at step 75'
+stdout_has 'fail deterministic: two runs differ from step 75 on'
 stdout_has '     kernels: 0 of 0 cases passed' # cases excluded by --skip do not run
 
 # Without PyTorch or cuDNN, the checks that need them are skipped and counted. float32 is still
@@ -323,9 +323,9 @@ stdout_has '     kernels: 0 of 0 cases passed' # cases excluded by --skip do not
 gpu 0 torch curves compile more --skip kernel
 stdout_has "skip torch.compile, B=12 T=1024 bf16, after ours: ModuleNotFoundError: No module named 'torch'"
 stdout_matches '^pass curve in fp32, auto attention: '
-stdout_matches '^info curve in bf16, own attention: .*no PyTorch to hold it to$'
+stdout_matches '^info curve in bf16, own attention: .*no PyTorch to compare with$'
 gpu 0 nocudnn curves
-stdout_has 'skip curve in bf16, cudnn attention: sgt-train: --attention cudnn: cuDNN: libcudnn.so.9 is not there'
+stdout_has 'skip curve in bf16, cudnn attention: sgt-train: --attention cudnn: cuDNN: libcudnn.so.9 was not found'
 
 # ---- time that runs out ----
 

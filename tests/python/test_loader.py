@@ -355,7 +355,7 @@ def test_another_runs_state_is_refused(load, change, says):
 
 def test_what_is_no_state_is_refused(load):
     state = load().state_dict()
-    with pytest.raises(TypeError, match="not a dict, as state_dict returns, but of type str"):
+    with pytest.raises(TypeError, match="expected a dict as state_dict returns, not str"):
         load().load_state_dict(json.dumps(state))
     del state["seed"]
     with pytest.raises(sgtokens.UsageError, match="damaged: it has no 'seed'"):
@@ -498,7 +498,7 @@ def test_mix_and_paths(folder, load, tmp_path):
         ({"split": None}, TypeError, "split: expected a str, not NoneType"),
         ({"split": "v\0al"}, sgtokens.UsageError, "holds a NUL"),
         ({"rank": 0, "ranks": 3}, sgtokens.UsageError, "3"),
-        ({"rank": 1}, sgtokens.UsageError, "given together"),
+        ({"rank": 1}, sgtokens.UsageError, "give both or neither"),
         ({"seq": 10**9}, sgtokens.Error, "1000000001|1000000000"),
         ({"split": "none"}, sgtokens.Error, "none"),
         ({"arrays": "jax"}, sgtokens.UsageError, "arrays 'jax': expected one of auto, torch, numpy"),

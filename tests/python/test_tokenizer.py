@@ -41,7 +41,7 @@ def test_ids_of_large_vocabularies(tmp_path):
     assert [i.dtype for i in enc.encode_batch(["a", "b" * 100000])] == [np.uint32] * 2
     marked = enc.encode("a<|endoftext|>", allowed_special="all")
     assert marked.dtype == np.uint32 and marked.tolist()[-1] == 65792
-    with pytest.raises(ValueError, match="ids are from 0 to 65792"):
+    with pytest.raises(ValueError, match="ids must be from 0 to 65792"):
         enc.decode([-1])
     with pytest.raises(sgtokens.FormatError, match="id 65793 is not in the vocabulary"):
         enc.decode([65793])
@@ -122,7 +122,7 @@ def test_tiktokens_methods():
         with pytest.raises(ValueError):
             t.decode(wrong)
     for wrong in ([1.5], [float("nan")], [True], "text", None, {1}, [1, None], iter([1])):
-        with pytest.raises(TypeError, match="ids are integers"):
+        with pytest.raises(TypeError, match="ids must be integers"):
             t.decode(wrong)
     with pytest.raises(sgtokens.FormatError, match="50257"):
         t.decode([50257])
@@ -253,7 +253,7 @@ def test_tokenize(tmp_path):
         ({"field": "te\0xt"}, sgtokens.UsageError, "holds a NUL"),
         ({"field": 5}, TypeError, "field: expected a str, not int"),
         ({"keep_fields": "url\0"}, sgtokens.UsageError, "holds a NUL"),
-        ({"split": "x%"}, sgtokens.UsageError, "split 'x%': expected a part, such as '1%' or .01"),
+        ({"split": "x%"}, sgtokens.UsageError, "split 'x%': expected a share, such as '1%' or .01"),
         ({"split": [1]}, sgtokens.UsageError, "split .1.: expected a part"),
         ({"split": True}, sgtokens.UsageError, "split True: expected a part"),
     ):

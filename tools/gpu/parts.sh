@@ -105,7 +105,7 @@ curve_errors() { # NAME ROWS
             if (rows == steps)
                 printf "%.3g %.3g %.3g %.3g\n", sqrt(losses / early), worst_loss, sqrt(norms / early), worst_norm
         }' "$fixture/f64.tsv" "$2")
-    [ -n "$errors" ] || { result fail "$1" "fewer than $curve_steps steps of numbers came" && return 1; }
+    [ -n "$errors" ] || { result fail "$1" "fewer than $curve_steps steps were logged" && return 1; }
 }
 
 errors_text() { echo "loss off by $1 in the first 40 steps, $2 at most; norm by $3, $4 of itself"; }
@@ -142,7 +142,7 @@ curve_of() { # PRECISION ATTENTION
     train_curve "$curve_name" "$work/rows" --precision "$1" --attention "$2" $scale &&
         curve_errors "$curve_name" "$work/rows" || return 0
     if [ -z "$theirs" ] && [ "$1" != fp32 ]; then
-        result info "$curve_name" "$(errors_text $errors); no PyTorch to hold it to"
+        result info "$curve_name" "$(errors_text $errors); no PyTorch to compare with"
         return
     fi
     theirs=${theirs:-0 0 0 0} verdict=pass
@@ -162,7 +162,7 @@ deterministic() {
     done
     parted=$(diff "$work/once" "$work/again" | sed -n 's/^[<>] \([0-9]*\).*/\1/p' | head -1)
     if [ -n "$parted" ]; then
-        result fail "deterministic" "two runs part at step $parted"
+        result fail "deterministic" "two runs differ from step $parted on"
     elif curve_errors "deterministic" "$work/once"; then
         result pass "deterministic" "the same losses and norms twice, $curve_steps steps in bf16"
     fi
@@ -205,7 +205,7 @@ tell_clocks() {
 speed_of() { # NAME SECONDS COMMAND...
     attempt "$@" || return 1
     tokens=$(number tokens_per_s) mfu=$(number mfu) loss=$(number loss) level=$(text level) took=$(number first_steps_s)
-    [ -n "$tokens" ] || { result fail "$name" "no tokens_per_s came" && return 1; }
+    [ -n "$tokens" ] || { result fail "$name" "no tokens_per_s was printed" && return 1; }
     step_text="$tokens tokens/s, $(number ms_per_step) ms${mfu:+, mfu $mfu}${loss:+, loss $loss}${level:+, $level}"
     result info "$name" "$step_text${took:+, its first steps $took s}" \
         "\"value\": $tokens, \"variants\": \"$(text variants)\", $(document)"
@@ -237,7 +237,7 @@ table_of() { # NAME SUBCOMMAND OPTION...
         idle=$(number idle_ms) lines=$(grep -c . "$work/table")
         result info "$name" "$lines rows, as above${idle:+, idle $idle ms of $(number step_ms) ms}" "$(document)"
     else
-        result fail "$name" "no results came"
+        result fail "$name" "no results were printed"
     fi
 }
 

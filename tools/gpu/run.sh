@@ -60,7 +60,7 @@ attempt() { # NAME SECONDS COMMAND...
     name=$1 most=$2
     shift 2
     todo "$name" || return 1
-    command -v "$1" > /dev/null || { result skip "$name" "$1 is not there" && return 1; }
+    command -v "$1" > /dev/null || { result skip "$name" "$1 was not found" && return 1; }
     seconds=$(left)
     [ "$seconds" -gt 5 ] || { result cut "$name" "no time was left for it" && return 1; }
     if [ "$most" -gt 0 ] && [ "$most" -lt "$seconds" ]; then seconds=$most; else most=0; fi
@@ -73,7 +73,7 @@ attempt() { # NAME SECONDS COMMAND...
 }
 
 # Messages of programs on a machine that lacks something they need; such checks are skipped.
-lacks='No module named|libcudnn.so.9 is not|Device not supported'
+lacks='No module named|libcudnn.so.9 was not found|Device not supported'
 
 # Print the output of a failed command, without lines about passed and skipped cases.
 show_block() { cat "$work/out" "$work/err" | grep -vE '^(ok|SKIP) ' | tail -25 | sed 's/^/    | /'; }
@@ -84,7 +84,7 @@ tell_end() {
     0) return 0 ;;
     77) result skip "$name" "$(echo "$both" | sed -n 's/^SKIP[^:]*: //p' | head -1)" && return 1 ;;
     124 | 137)
-        if [ "$most" -gt 0 ]; then result fail "$name" "no end after $most s"
+        if [ "$most" -gt 0 ]; then result fail "$name" "no end within $most s"
         else result cut "$name" "the part's time was over after $seconds s of it" "$(document)"; fi
         ;;
     *)
@@ -119,7 +119,7 @@ open_results() {
     head="{\"card\": $(quote "$card"), \"commit\": $(quote "$commit")"
     if [ -s "$json" ]; then
         head -1 "$json" | grep -qF "$head," || {
-            echo "gpu-check.sh: $json is of another card or commit: move it away, or name another file with -o" >&2
+            echo "gpu-check.sh: $json is from another GPU or commit (move it away, or name another file with -o)" >&2
             exit 2
         }
         grep '}$' "$json" | grep -vE "^\{\"(complete\"|result\": \"(cut|skip${again:+|fail})\")" > "$json.part"
@@ -140,7 +140,7 @@ result() { # pass|fail|skip|cut|info NAME TEXT [MORE-JSON]
 # Record a figure. It passes if it is at least (SENSE ">=") or at most ("<=") FLOOR; in a rehearsal, it is not judged.
 figure() { # NAME VALUE UNIT [SENSE FLOOR GOAL]
     todo "$1" || return 0
-    [ -n "$2" ] || { result fail "$1" "no figure came" && return; }
+    [ -n "$2" ] || { result fail "$1" "no figure was printed" && return; }
     if [ $# -eq 3 ] || [ -n "${GPU_CHECK_SMALL:-}" ]; then
         result info "$1" "$2 $3" "\"value\": $2"
         return

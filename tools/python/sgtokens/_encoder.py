@@ -23,7 +23,7 @@ def as_bytes(text: Text) -> bytes:
     if isinstance(text, bytes):
         return bytes(text)
     if not isinstance(text, str):
-        raise TypeError(f"a text is a str or bytes, not {type(text).__name__}")
+        raise TypeError(f"expected a str or bytes, not {type(text).__name__}")
     try:
         return str.encode(text)
     except UnicodeEncodeError:  # lone surrogates become U+FFFD, as in tiktoken

@@ -38,7 +38,7 @@ def find_ranks(rank: Optional[int], ranks: Optional[int]) -> Tuple[int, int]:
             return _number_in("RANK", 0), _number_in("WORLD_SIZE", 1)
         return 0, 1
     if rank is None or ranks is None:
-        raise UsageError("rank and ranks are given together, or neither")
+        raise UsageError("rank and ranks: give both or neither")
     return rank, ranks
 
 
@@ -299,7 +299,7 @@ class Loader:
         if device is not None:
             torch = self._made_of().torch
             if not torch:
-                raise UsageError("to: batches are numpy's arrays, which have no device")
+                raise UsageError("to: needs torch's tensors, but these batches are numpy's arrays")
             device = torch.device(device)
             if device.type == "cuda" and not torch.cuda.is_available():
                 raise UnsupportedError(f"to: device {device}: torch finds no GPU")
@@ -353,9 +353,9 @@ class Loader:
         if not isinstance(index, slice):
             return self._read(operator.index(index))
         if self._settings["documents"]:
-            raise TypeError("a slice has no documents: take batches one by one")
+            raise TypeError("a slice of batches has no documents: take batches one by one")
         if index.step not in (None, 1) or index.stop is None:
-            raise TypeError("a slice of batches has an end, and step 1")
+            raise TypeError("a slice of batches needs an end, and step 1")
         first, end = operator.index(index.start or 0), operator.index(index.stop)
         if end < 0:
             raise IndexError(f"batches up to {end}: batches are numbered from 0")
@@ -398,7 +398,7 @@ class Loader:
         rows drawn so far. If anything else differs, UsageError names it."""
         if not isinstance(state, Mapping):
             name = type(state).__name__
-            raise TypeError(f"the state is not a dict, as state_dict returns, but of type {name}")
+            raise TypeError(f"state: expected a dict as state_dict returns, not {name}")
         if state.get("version") != VERSION:
             raise UsageError(f"the state is of version {state.get('version')}, not {VERSION}")
         native, next_ = self._ready(), c_uint64()

@@ -185,9 +185,9 @@ class Tokenizer:
         is_large = wide.dtype.kind == "O" and all(isinstance(i, int) for i in wide.flat)
         if wide.size and wide.dtype.kind not in "iu" and not is_large:
             name = wide.dtype if wide.dtype.kind != "O" else type(wide.flat[0]).__name__
-            raise TypeError(f"ids are integers, not {name}")
+            raise TypeError(f"ids must be integers, not {name}")
         if wide.size and (wide.min() < 0 or wide.max() > np.iinfo(self._ids).max):
-            raise ValueError(f"ids are from 0 to {self.n_vocab - 1}")
+            raise ValueError(f"ids must be from 0 to {self.n_vocab - 1}")
         array = np.ascontiguousarray(wide, self._ids).reshape(-1)
         return _made_by(library.sgt_decode, self._vocab.pointer, array.ctypes.data, len(array))
 
