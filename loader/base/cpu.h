@@ -28,12 +28,12 @@ extern const char *const sgt_cpu_names[];
  * SGT_CPU_AVX512: such a CPU has the vectors of AVX-512 and, in addition, tiles (sgt_cpu_amx). */
 const char *sgt_cpu_name(void);
 
-/* Return whether a feature beyond AVX-512 may be used. All three functions return 0 below that
- * level. sgt_cpu_bf16: products of bfloat16 matrices in vectors (AVX512-BF16). sgt_cpu_amx:
- * products of bfloat16 matrices in tiles (AMX-BF16 together with AVX512-BF16). Returns 0 if the
- * limit is "avx512", or if Linux does not let this process use the tile registers. The first call
- * asks Linux for them. sgt_cpu_vbmi2: look-up, compression and expansion of bytes (AVX512-VBMI and
- * VBMI2, which Ice Lake and Zen 4 have). */
+/* Return whether a feature of some AVX-512 CPUs may be used. All three functions return 0 if the
+ * level to use is below AVX-512. sgt_cpu_bf16 tests for AVX512-BF16, which multiplies bfloat16
+ * matrices in vectors. sgt_cpu_amx tests for AMX-BF16, which multiplies them in tiles, together
+ * with AVX512-BF16. It returns 0 if the limit is "avx512", or if Linux does not let this process
+ * use the tile registers; its first call asks Linux for them. sgt_cpu_vbmi2 tests for AVX512-VBMI
+ * and VBMI2, which look up, compress and expand bytes (Ice Lake and Zen 4 have them). */
 int sgt_cpu_bf16(void);
 int sgt_cpu_amx(void);
 int sgt_cpu_vbmi2(void);

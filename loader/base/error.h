@@ -31,7 +31,7 @@ extern "C" {
 enum {
     SGT_OK = 0,      /* no failure */
     SGT_ENOMEM = -1, /* out of memory */
-    SGT_EIO = -2,    /* a system call failed; the message has errno's text */
+    SGT_EIO = -2,    /* a system call failed; the message ends with errno's text */
     /* the content of a file is invalid: wrong format, an id beyond the vocabulary, or a change
      * while the file was in use */
     SGT_EFORMAT = -3,

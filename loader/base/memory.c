@@ -170,8 +170,8 @@ int sgt_arena_map(sgt_arena *a, size_t size, int prefault, sgt_error *err)
         return sgt_fail(err, SGT_ENOMEM, "%zu bytes: more than this machine can address", size);
     size_t rounded = (size + HUGE - 1) / HUGE * HUGE;
     if (!rounded) rounded = HUGE;
-    /* mmap aligns only to 4 KiB. So map 2 MiB more than needed, then unmap the parts before and
-     * after the aligned range. */
+    /* The kernel aligns a mapping only to 4 KiB, so map 2 MiB more than needed. Then unmap what
+     * lies before and after the aligned range. */
     char *p = mmap(NULL, rounded + HUGE, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) return sgt_fail_errno(err, "%zu MiB of memory", rounded >> 20);
@@ -179,9 +179,9 @@ int sgt_arena_map(sgt_arena *a, size_t size, int prefault, sgt_error *err)
     if (head) munmap(p, head);
     if (HUGE - head) munmap(p + head + rounded, HUGE - head);
     p += head;
-    /* If the kernel refuses, the memory has 4 KiB pages, which still work. Do not ask for huge
-     * pages if `size` is below 2 MiB: io_uring would count an entire huge page against the user's
-     * limit of locked memory, which is often 8 MiB. */
+    /* If the kernel refuses huge pages, the memory has pages of 4 KiB, which are slower but work.
+     * Do not ask for huge pages if `size` is below 2 MiB: io_uring would count an entire huge page
+     * against the user's limit of locked memory, which is often 8 MiB. */
     if (size >= HUGE) (void)madvise(p, rounded, MADV_HUGEPAGE);
     if (prefault)
         for (size_t i = 0; i < rounded; i += 4096) ((volatile char *)p)[i] = 0;

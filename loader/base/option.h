@@ -50,7 +50,8 @@ typedef struct sgt_option {
      * valid value: a number for an option that takes a number, or one of the words of a WORD or
      * CHOICE. Any other text only describes the default. */
     const char *def;
-    /* inclusive bounds of a number, checked only if max > min; max = HUGE_VAL: no upper bound */
+    /* inclusive bounds of a number. They are checked only if max > min; if max is HUGE_VAL, there
+     * is no upper bound */
     double min, max;
     int *given;        /* variable that is set to 1 if the option is given; may be NULL */
     const char *words; /* for a LIST: words that shell completion offers, such as "u16|i32" */

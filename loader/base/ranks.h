@@ -20,7 +20,7 @@
 
 typedef struct sgt_ranks sgt_ranks;
 struct sgt_ranks {
-    uint32_t rank, size; /* index of this rank, from 0; number of ranks */
+    uint32_t rank, size; /* rank: index of this rank, from 0; size: number of ranks */
     uint32_t local;      /* index of this rank among the ranks of its machine, from 0 */
     /* here: number of ranks on this machine; sharing: number of ranks that may use the same cores
      * as this rank. Both count this rank, too; 0 means the same as 1 */

@@ -31,9 +31,10 @@
 
 typedef struct sgt_blocks sgt_blocks;
 
-/* Open one store of blocks for each set. Sets *out to NULL and returns SGT_OK if blocks would not
- * help: the sampling is not `block`, rows are longer than a block, or there are more than
- * SGT_BLOCKS_SETS sets. The arguments must outlive the blocks. */
+/* Open one store of blocks for each set. Sets *out to NULL and returns SGT_OK if blocks are not
+ * used. This is so if the sampling is not `block`, if rows are longer than a block, or if there are
+ * more than SGT_BLOCKS_SETS sets, whose blocks would take too much memory. The arguments must
+ * outlive the blocks. */
 int sgt_blocks_open(sgt_blocks **out, sgt_rings *rings, const sgt_set *set,
                     const sgt_loader_options *o, const sgt_mix *mix, sgt_error *err);
 void sgt_blocks_close(sgt_blocks *b); /* NULL is fine */

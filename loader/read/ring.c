@@ -46,7 +46,7 @@ struct sgt_ring {
     pid_t pid;
     /* depth: maximum number of reads in flight; flying: number of reads in flight now */
     unsigned depth, flying;
-    /* first and last read of the list that waits to be issued */
+    /* waiting: first read of the list of reads to be issued; last: last read of that list */
     sgt_ring_read *waiting, *last;
 };
 

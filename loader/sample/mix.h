@@ -25,18 +25,18 @@
  * proportion r * p_i / N by at most D, the number of halvings that lead to the set: by less than 1
  * for two sets, and by less than 1 + log2 n for n sets. It is exact if r is a multiple of N.
  *
- * Rows come in turns of 64. Turn k is rows 64k ... 64k + 63 and has count(i, 64k + 64) - count(i,
- * 64k) rows of set i. Each turn has its own order, so that no rank always gets rows of the same
- * set. The list has the number of each set as often as the set has rows in the turn, in the order
- * of the sets. It is shuffled: for j = 63 ... 1, elements j and floor(word_j * (j + 1) / 2^32) are
- * exchanged, where word_j = word j mod 4 of philox(key: seed, counter: (k, floor(j / 4) * 256 +
- * 7)). Row 64k + j comes from the set i that is element j. It is that set's row number count(i,
- * 64k) + the number of elements before j that are i, so that each set's rows come in the order 0,
- * 1, 2, ...
+ * Rows are divided into turns of 64. Turn k has rows 64k ... 64k + 63, of which count(i, 64k + 64)
+ * - count(i, 64k) come from set i. The order of the sets within a turn is random: with a fixed
+ * order, a rank could always get rows of the same set. The order is made from a list of the turn's
+ * rows, in which each row is represented by the number of its set, sorted by set. The list is
+ * shuffled: for j = 63 ... 1, elements j and floor(word_j * (j + 1) / 2^32) are exchanged, where
+ * word_j = word j mod 4 of philox(key: seed, counter: (k, floor(j / 4) * 256 + 7)). Row 64k + j
+ * comes from the set i that is then element j. Its index among the rows of set i is count(i, 64k)
+ * plus the number of earlier elements that are i. So each set's rows come in the order 0, 1, 2, ...
  *
- * Set i's rows come from a sampler of its shards. Its seed is the first 64 bits of philox(key:
- * seed, counter: (i, 8)): with the same seed, sets of equal size would draw their rows in the same
- * order. */
+ * The rows of set i come from a sampler of the set's shards. The sampler's seed is the first 64
+ * bits of philox(key: seed, counter: (i, 8)). It is different for each set: with the same seed,
+ * sets of equal size would draw their rows in the same order. */
 #ifndef SGT_MIX_H
 #define SGT_MIX_H
 

@@ -16,28 +16,30 @@
  * one. The size of a document is its number of tokens, including its end-of-text id, but at most C.
  * The sizes of all documents add up to at least C.
  *
- * The pattern determines the sizes of the documents in each row; it is the same in every epoch.
- * Rows are made one after another, from all documents. A row takes the largest document left that
- * fits into its free tokens, again and again. If none fits, it takes the smallest document left and
- * crops it: as many of its tokens as fit are kept, and the rest is dropped. So a row is full and
- * begins with its largest document. (nanochat fits by this rule, among the next 1,000 documents.)
- * If the documents run out within a row, that row is unfinished. In this case the remainder is the
- * list of the documents of the last full row, followed by those of the unfinished row; otherwise
- * there is no remainder. F is the number of full rows without the one in the remainder.
+ * The pattern determines which sizes the documents in each row have; it is the same in every epoch.
+ * Rows are made one after another, from all documents. A row repeatedly takes the largest document
+ * left that fits into its free tokens. If none fits, it takes the smallest document left and crops
+ * it: as many of its tokens as fit are kept, and the rest is dropped. So a row is full and begins
+ * with its largest document. (nanochat fits by this rule, but only among the next 1,000 documents.)
+ * If the documents run out before a row is full, that row is unfinished. In this case, the
+ * documents of the last full row, followed by those of the unfinished row, form the remainder.
+ * Otherwise there is no remainder. F is the number of full rows, without the one in the remainder.
  *
- * The documents of one size are numbered in the order of the set. In epoch e, the j-th of m
- * documents of size s that the pattern takes is number permute(draw(SIZE, e, s), m, j).
+ * The m documents of a size s are numbered in the order of the set. Where the pattern takes its
+ * j-th document of that size, epoch e takes number permute(draw(SIZE, e, s), m, j). So a row gets
+ * different documents in each epoch.
  *
- * Epoch e begins with F rows: row i is row permute(draw(PATTERN, e, 0), F, i) of the pattern. Rows
- * of the remainders follow. The remainders of epochs 0, 1, 2, ... form one list of documents. Each
- * row takes documents from it in order until it is full, and crops the last one. A row belongs to
- * the epoch of its first document. So the last row of an epoch may take documents of the next
- * epoch, and these are then in no other row of the next epoch.
+ * Epoch e begins with the F rows of the pattern in random order: row i is row permute(draw(PATTERN,
+ * e, 0), F, i) of the pattern. After them come rows made from remainders. The remainders of epochs
+ * 0, 1, 2, ... are joined to one list of documents. Each of these rows takes documents from the
+ * list in order until it is full, and crops the last one. A row belongs to the epoch of its first
+ * document. So the last row of an epoch may end with documents of the next epoch, which are then in
+ * no other row of the next epoch.
  *
- * So the beginning of each document is in exactly one row for each epoch. The number of rows of an
- * epoch depends on how many tokens of its remainder the last row of the epoch before has taken.
- * These numbers repeat after at most C epochs, so that the epoch of a row is found without
- * computing the epochs before it.
+ * So the beginning of each document is in exactly one row for each epoch. The number of rows in an
+ * epoch depends on how many tokens of its remainder the last row of the previous epoch has taken.
+ * That is fewer than C, so the same number occurs again after at most C epochs, and everything
+ * repeats from there. Therefore the epoch of a row is found without computing the epochs before it.
  *
  * Memory: 8 bytes for each document, 8 bytes for each possible size, and for the pattern, some
  * dozens of bytes for each size that occurs. While the plan is made, 12 more bytes for each

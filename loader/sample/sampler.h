@@ -18,41 +18,44 @@
  *     below(u, n) = floor(u * n / 2^64), a number in 0 ... n-1
  *                   (probabilities within 1 + n/2^64 of equal)
  *
- * random: S = sum of (n_s - T), the number of possible starts. Row r is start below(draw(RANDOM, r,
- * 0), S), counted through the shards.
+ * random: a row may begin at each of the first n_s - T tokens of a shard. S is the sum of these
+ * numbers over all shards. Row r begins at possible start number below(draw(RANDOM, r, 0), S),
+ * counted from the first shard on.
  *
- * sequential: floor((n_s - 1) / T) windows per shard, which begin at tokens 0, T, 2T, ...; row r is
- * window r mod W, where W is the number of all windows.
+ * sequential: a shard has floor((n_s - 1) / T) windows, which begin at tokens 0, T, 2T, ... W is
+ * the number of all windows. Row r is window r mod W.
  *
- * shuffle: W_s = max(1, floor((n_s - T) / T)) windows per shard, W their sum; epoch e = floor(r /
- * W), i = r mod W. Row r is window permute(draw(ORDER, e, 0), W, i), counted through the shards;
- * the j-th of shard s starts at phase(e, s) + j*T, where phase(e, s) = below(draw(PHASE, e, s),
- * min(T-1, n_s - 1 - W_s*T) + 1): over the epochs every token appears at every position.
+ * shuffle: a shard has W_s = max(1, floor((n_s - T) / T)) windows; W is their sum over all shards.
+ * Epoch e = floor(r / W), and i = r mod W. Row r is window permute(draw(ORDER, e, 0), W, i),
+ * counted from the first shard on. The j-th window of shard s begins at token phase(e, s) + j*T,
+ * where phase(e, s) = below(draw(PHASE, e, s), min(T-1, n_s - 1 - W_s*T) + 1). The phase is
+ * different in each epoch, so that over the epochs every token appears at every position of a row.
  *
  * block: the windows and phases of shuffle, in an order for readers that need large reads. A block
- * is K = ceil(131072 / T) consecutive windows (through the shards, in order): at least 256 KiB. The
- * last block is short if K does not divide W. In the order of the blocks, the short block is at
- * place below(draw(SHORT, e, 0), blocks). The other blocks fill the places left, in the order
- * permute(draw(BLOCKS, e, 0), whole blocks, ·). Every 256 blocks in that order form a pool (the
- * last one may be smaller), and windows are permuted within pool j by permute(draw(POOL, e, j),
- * windows of the pool, ·).
+ * is K = ceil(131072 / T) consecutive windows, counted from the first shard on: at least 256 KiB.
+ * If K does not divide W, the last block of the set is short. Each epoch has its own order of
+ * blocks. In this order, the short block is at place below(draw(SHORT, e, 0), blocks). The other
+ * blocks fill the places that are left, in the order permute(draw(BLOCKS, e, 0), whole blocks, ·).
+ * Every 256 blocks of the order form a pool; the last pool may be smaller. Within pool j, the
+ * windows are in the order permute(draw(POOL, e, j), windows of the pool, ·).
  *
- * documents: D_s documents begin in shard s, D their sum; epoch e = floor(r / D), i = r mod D. Row
- * r is document permute(draw(ORDER, e, 0), D, i), counted through the shards. It does not depend on
- * T.
+ * documents: D_s documents begin in shard s; D is their sum over all shards. Epoch e = floor(r /
+ * D), and i = r mod D. Row r is document permute(draw(ORDER, e, 0), D, i), counted from the first
+ * shard on, for any T.
  *
  * packed: pack.h defines its rows; the sampler only returns their numbers.
  *
- * permute(key, n, i): a bijection of 0 ... n-1 for every key, computed, not stored: a Feistel
- * network over pairs (x, y), x below a = ceil(sqrt n), y below b = ceil(n / a), with addition
- * modulo a or b instead of XOR. a*b exceeds n by less than a, so the result is rarely outside; if
- * it is, it is permuted again (cycle walking: Black & Rogaway, "Ciphers with arbitrary finite
- * domains", 2002). x = floor(i / b), y = i mod b; then 12 rounds r = 0 ... 11 (8 leave sizes below
- * 30 visibly uneven), even ones x = (x + F(y, r, a)) mod a, odd ones y = (y + F(x, r, b)) mod b;
- * the result is x*b + y. F(v, r, m) = floor(hash(v xor key_r) * m / 2^32), hash(u) = fold(fold(u *
- * 0xD2511F53) * 0xCD9E8D57), fold of 64 bits: their high half xor their low half; key_r is word r
- * mod 4 of philox(key: key, counter: (floor(r / 4), 0)). All multiplications are of 32 bits, so
- * that vectors can do them. */
+ * permute(key, n, i) is a bijection of 0 ... n-1 for every key. It is computed, not stored, by a
+ * Feistel network over pairs (x, y), where x is below a = ceil(sqrt n) and y below b = ceil(n / a).
+ * Instead of XOR, the network adds modulo a or b. It begins with x = floor(i / b) and y = i mod b.
+ * Then follow 12 rounds r = 0 ... 11 (with 8, sizes below 30 are visibly uneven). Even rounds
+ * compute x = (x + F(y, r, a)) mod a, odd ones y = (y + F(x, r, b)) mod b. The result is x*b + y.
+ * a*b exceeds n by less than a, so the result is rarely n or more. If it is, it is permuted again
+ * (cycle walking: Black & Rogaway, "Ciphers with arbitrary finite domains", 2002). F(v, r, m) =
+ * floor(hash(v xor key_r) * m / 2^32), where hash(u) = fold(fold(u * 0xD2511F53) * 0xCD9E8D57).
+ * fold of 64 bits is their high half xor their low half. key_r is word r mod 4 of philox(key: key,
+ * counter: (floor(r / 4), 0)). All multiplications are of 32 bits, so that vector instructions can
+ * do them. */
 #ifndef SGT_SAMPLER_H
 #define SGT_SAMPLER_H
 

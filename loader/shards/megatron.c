@@ -35,7 +35,9 @@ typedef struct megatron_index {
     size_t size;
     size_t width;                /* bytes of an id */
     uint64_t sequences, entries; /* entries: number of documents + 1 */
-    uint64_t begins, bounds;     /* offsets in bytes of the second and third columns */
+    /* offsets in bytes in the .idx file: of the second column (where each sequence begins) and of
+     * the third (where each document begins) */
+    uint64_t begins, bounds;
 } megatron_index;
 
 static uint64_t get64(const char *p)
@@ -152,8 +154,9 @@ static int check_sequences(const megatron_index *x, uint64_t size, sgt_error *er
                     x->path, at / x->width, size / x->width);
 }
 
-/* Check the bounds of the documents. Store in `starts` the index of the first token of each
- * non-empty document, and in *count the number of such documents. */
+/* Check the third column, which has the index of each document's first sequence. Store in `starts`
+ * the index of each non-empty document's first token, and in *count the number of these
+ * documents. */
 static int list_documents(const megatron_index *x, uint64_t size, uint64_t *starts, size_t *count,
                           sgt_error *err)
 {

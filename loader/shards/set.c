@@ -23,8 +23,9 @@
 
 /* ---- the names of shards ---- */
 
-/* Kinds of file names, in the order in which they are tried: "SPLIT_*.bin" (OURS); names with SPLIT
- * as a word (NAMED); names of Megatron-LM's files; and nanoGPT's "SPLIT.bin". */
+/* Naming schemes of shards, in the order in which they are tried. OURS: "SPLIT_*.bin"; NAMED: a
+ * name that contains SPLIT as a word; MEGATRON: a .bin that has an .idx of Megatron-LM; NANOGPT:
+ * "SPLIT.bin". */
 typedef enum naming { OURS, NAMED, MEGATRON, NANOGPT, NAMINGS } naming;
 
 /* Return the position of "_WORD_" or "_WORD." in `name`, where WORD is `word`; NULL if there is
@@ -54,8 +55,8 @@ static int is_megatron(const char *folder, const char *name, const char *split, 
     return sgt_megatron_beside(sgt_path(path, folder, "%s", name), err);
 }
 
-/* Return 1 if the file name is a shard of the split `split` by naming `how`, 0 if it is not, or a
- * negative SGT_E*. */
+/* Return 1 if a file called `name` is a shard of the split `split` according to naming scheme
+ * `how`, 0 if it is not, or a negative SGT_E*. */
 static int is_shard(naming how, const char *folder, const char *name, const char *split,
                     sgt_error *err)
 {
@@ -74,8 +75,9 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Compare a shard's header with its entry in the manifest, for all values that both state. They
- * were written together, so a difference means that the shard has been replaced. */
+/* Compare a shard's header with its entry in the manifest: each value that both of them state must
+ * be the same. They were written together, so a difference means that the shard has been
+ * replaced. */
 static int compare_listed(sgt_set_shard *h, const sgt_manifest *m, const sgt_manifest_shard *listed,
                           sgt_error *err)
 {

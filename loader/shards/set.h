@@ -38,15 +38,17 @@ typedef struct sgt_set_shard {
 typedef struct sgt_set {
     sgt_set_shard *shards; /* the shards used, in order */
     uint32_t count, skipped;
-    uint32_t first;   /* index of the first shard of the last opened set */
-    int survey;       /* 1: store damage in the damaged shard instead of failing */
+    uint32_t first; /* index in `shards` of the first shard of the set opened last */
+    /* 1: if a shard is damaged, store the message in the shard and continue; 0: fail */
+    int survey;
     uint32_t damaged; /* number of damaged shards */
     size_t room;      /* number of elements allocated in `shards` */
     uint64_t tokens;
     uint32_t vocab; /* every id must be below this */
     size_t width;   /* bytes of an id */
-    /* hash of the manifest's bytes. If there is no manifest: hash of the shards' names, sizes and
-     * headers, and of the tokens at both ends of each shard whose header has no checksum */
+    /* hash that identifies the set opened last. It is the hash of the manifest's bytes. If there is
+     * no manifest, it is a hash of the shards' names, sizes and headers, and of the tokens at both
+     * ends of each shard whose header has no checksum */
     uint64_t hash;
 } sgt_set;
 
@@ -85,8 +87,9 @@ int sgt_set_add(sgt_set *s, const char *path, int raw, sgt_error *err);
  * and that all shards of s have ids of the same width. In a survey, a shard that differs from the
  * first one counts as damaged. */
 int sgt_set_check_alike(sgt_set *s, sgt_error *err);
-/* Return rc, the result of checking a shard. In a survey, however, if rc means damage (SGT_EFORMAT
- * or SGT_EIO), store the message in h->damage, unless that already has one, and return SGT_OK. */
+/* Decide what follows from rc, the result of checking shard h. Normally return rc unchanged. In a
+ * survey, if rc means damage (SGT_EFORMAT or SGT_EIO), return SGT_OK instead, so that the survey
+ * continues, and store the message in h->damage unless h has one already. */
 int sgt_set_keep_damage(sgt_set *s, sgt_set_shard *h, int rc, sgt_error *err);
 
 /* Open a shard for reading, and check that it is still the same file, with the same size, header
@@ -128,8 +131,8 @@ typedef struct sgt_documents {
     /* (count): index of each document's first token within its shard, in the order of the shards */
     uint32_t *starts;
     uint64_t *before; /* (shards + 1): number of documents that begin in all earlier shards */
-    /* (shards): 1 if document starts are unknown: the shard has no .idx file, and its tokens were
-     * not searched */
+    /* (shards): 1 if it is unknown where the shard's documents start, because it has no .idx file
+     * and its tokens were not searched */
     uint8_t *unlisted;
     uint32_t unlisted_count;
 } sgt_documents;
