@@ -117,8 +117,8 @@ int bench_words(uint32_t *chosen, const char *option, const char *list, const ch
                 sgt_error *err);
 static inline int bench_has(uint32_t chosen, int k) { return chosen >> k & 1; }
 
-/* A column of a table, which shows one field of the rows in the JSON document. An array of columns
- * ends with a column that has no key. */
+/* A column of a table. It shows one field of each row in the JSON document. The last column of an
+ * array has no key and is not shown. */
 typedef struct bench_column {
     const char *key, *head; /* name of the field; heading */
     enum { BENCH_NUMBER, BENCH_TEXT, BENCH_PERCENT, BENCH_BYTES } kind;
@@ -127,10 +127,10 @@ typedef struct bench_column {
 } bench_column;
 
 /* Print the rows as a table. A column is as wide as its widest cell, and is left out if no row has
- * its field. A cell is "-" if its row lacks the field. A star marks the row with the highest number
- * in the field `best`, or each row in which that field is `true`. If a row has the text field
- * "why_not" or "why", that text replaces the rest of the row, from the first missing number on.
- * Texts are cut to 32 characters. */
+ * its field. A cell is "-" if only its row lacks the field. Rows with the highest number in the
+ * field `best`, or with `true` in that field, are marked by a star. If a row has the text field
+ * "why_not" or "why", its cells from the first missing number on are replaced by that text. Texts
+ * are cut to 32 characters. */
 void bench_table(const json_t *rows, const bench_column *columns, const char *best);
 
 /* ---- bench.c: the model and the training step ---- */
@@ -232,7 +232,7 @@ int bench_memory_file(const char *name, const char *text, size_t n, sgt_error *e
 
 typedef struct step_run {
     sgt_config config; /* training options; if config.data is NULL, tokens are random */
-    /* number of steps before the measured steps; number of measured steps */
+    /* warmup: number of steps before the measured ones; steps: number of measured steps */
     unsigned warmup, steps;
     /* 1: before each step, also tokenize the text of the step's rows, as if training read text
      * instead of tokens; requires GPT-2's tokens */

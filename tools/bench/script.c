@@ -26,7 +26,8 @@ struct bench_child {
     /* socket connected to the child's standard output. If the child stays (s->stays), it is also
      * connected to the child's standard input */
     int line;
-    /* descriptors of files in memory: the script, and the child's standard error */
+    /* script, errors: descriptors of files in memory that hold the script and the child's standard
+     * error */
     int script, errors;
     FILE *output; /* reads from the socket */
     char *answer; /* buffer with the last answer; its size is `room` */

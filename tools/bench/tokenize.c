@@ -87,7 +87,7 @@ static struct {
     sgt_vocab *vocabs[BENCH_ROWS];
     /* name in bpe.py of another tokenizer; NULL: the row is our encoder */
     const char *peers[BENCH_ROWS];
-    /* for --disk: temporary folder; path of the output in that folder */
+    /* for --disk. work: path of a temporary folder; out: path of the output in it */
     char work[SGT_PATH], out[SGT_PATH];
     int threads;
     /* shared by the threads of a turn */

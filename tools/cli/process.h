@@ -16,9 +16,10 @@
  * the first counts as one. SIGXFSZ is ignored. Call this before anything slow. */
 sgt_stop *sgt_catch_signals(void);
 
-/* Switch how signals are handled during a wait that cannot check the flag. on = 1: the first signal
- * ends the program at once, even if that signal has already come. on = 0: the first signal sets the
- * flag again. Calls with 1 and 0 must alternate, and the flag must not be read between them. */
+/* Before and after a wait that cannot check the flag, change what a signal does. on = 1: from now
+ * on, the first signal ends the program at once; if a signal has already set the flag, end the
+ * program now. on = 0: a signal sets the flag again. Calls with 1 and 0 must alternate, and the
+ * flag must not be read between them, because it is used for another purpose there. */
 void sgt_end_at_signal(int on);
 
 /* Make jansson end the program if memory runs out. Most of its functions would otherwise silently

@@ -13,7 +13,7 @@
 
 /* More functions that format numbers. Like those in base/format.h, each writes to buf[n] and
  * returns buf. */
-/* Format a rate with a prefix of the unit, such as "25.0 Mtokens/s". */
+/* Format a rate; large numbers get a unit prefix, as in "25.0 Mtokens/s". */
 char *sgt_format_rate(char *buf, size_t n, double per_s, const char *unit);
 char *sgt_format_time(char *buf, size_t n, double seconds); /* "1:02:03", "00:42" */
 /* Format a count with its noun: "1 token", "1,234 tokens", "0 tokens". */
@@ -28,11 +28,11 @@ int sgt_can_redraw(void);
  * unknown. */
 int sgt_columns(int fd);
 
-/* Copy `text` to out[size] and return out. Text that does not fit into `out` is cut off. If
- * `columns` is above 0, lines longer than that are broken at blanks. A continuation line is
- * indented by two more columns. But if the line is a row of a table, whose columns are separated by
- * three or more blanks, the continuation is aligned with the last column. A word that is longer
- * than a line is not broken. */
+/* Copy `text` to out[size], broken into lines of at most `columns` columns, and return out. If
+ * `columns` is 0, lines are not broken. Text that does not fit into `out` is cut off. Lines are
+ * broken at blanks; a word that is longer than a line stays whole. A continuation line is indented
+ * by two more columns. But if the line is a row of a table, whose columns are separated by three or
+ * more blanks, the continuation is aligned with the last column. */
 char *sgt_wrap(char *out, size_t size, const char *text, int columns);
 
 /* Print a formatted text and a newline to the stream `to`. If `to` is a terminal, wrap the text to

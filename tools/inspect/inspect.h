@@ -49,10 +49,10 @@ typedef struct inspect_set {
     sgt_set set;
     /* for a folder: index of the first shard that comes after those of split i */
     uint32_t ends[INSPECT_SPLITS];
-    /* header of the set's first shard; if the header does not state the vocabulary, it is filled in
-     * from the manifest */
+    /* header of the set's first shard. If there is a manifest, the vocabulary size, the end-of-text
+     * id and the fingerprint are the manifest's */
     sgt_shard_header first;
-    /* number of tokens and of documents in all shards; documents is UINT64_MAX if unknown */
+    /* tokens, documents: their numbers in all shards; documents is UINT64_MAX if it is unknown */
     uint64_t tokens, documents;
     const sgt_set_shard *opened; /* shard that inspect_read has open as `fd`; NULL: none */
     int fd;
