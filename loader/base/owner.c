@@ -45,7 +45,7 @@ struct sgt_owner {
     int ended;       /* 1: the thread must end */
     int lost;        /* 1: the owner file is missing, or names a different owner */
     double looked;   /* time of the last look at the owner file (sgt_now) */
-    sgt_owner *next; /* next owner in the list of this process */
+    sgt_owner *next; /* next element in this process's list of owners */
 };
 static sgt_owner *owners;
 static pthread_mutex_t owners_lock = PTHREAD_MUTEX_INITIALIZER;

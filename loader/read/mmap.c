@@ -65,13 +65,15 @@ typedef struct map {
 typedef struct reader {
     const sgt_set *set;
     int begun;       /* atomic. 1: mapping ahead has begun or is done */
-    uint64_t mapped; /* atomic: bytes that were mapped ahead */
+    uint64_t mapped; /* atomic: number of bytes that map_ahead has mapped */
     int random;      /* windows come in random order */
     uintptr_t page;  /* bytes */
     /* alignment in bytes of the ranges passed to madvise: the page size, or CHUNK if the sampling
      * is `block` */
     uintptr_t unit;
-    map maps[]; /* (set->count): the map of each shard's file; size 0: not mapped yet */
+    /* (set->count): for each shard, the map of its file; its `size` is 0 as long as the file is not
+     * mapped */
+    map maps[];
 } reader;
 
 typedef struct cursor {

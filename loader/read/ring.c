@@ -144,8 +144,9 @@ static void issue(sgt_ring *r)
 
 /* ---- completions ---- */
 
-/* Handle the result of a read: complete the read, or queue its remaining bytes. If a direct read
- * ends at a byte that is not a multiple of the alignment, the file ends there. */
+/* Handle the result of a read: complete the read, or queue its remaining bytes. If a direct read is
+ * short and ends at a byte that is not a multiple of the alignment, it has reached the end of the
+ * file. */
 static void complete_read(sgt_ring *r, sgt_ring_read *d, int result)
 {
     r->flying--;

@@ -30,9 +30,9 @@ SGT_ROWS_INLINE uint32_t top_of(vec v, size_t width)
     return (uint32_t)_mm_cvtsi128_si32(_mm_max_epu32(a, _mm_srli_si128(a, 4)));
 }
 
-/* Copy one vector of ids from src to dst as numbers of `size` bytes, and return the ids. To widen
- * ids to 8 bytes, vpmovzx loads 4 ids at a time from memory, because extracting them from v would
- * need shuffles. */
+/* Copy one vector of ids from src to dst as integers of `size` bytes, and return the ids. Ids that
+ * become 8 bytes long are loaded again, 4 at a time, because vpmovzx can widen them directly from
+ * memory. To extract 4 ids from a register would take shuffles. */
 SGT_ROWS_INLINE vec put(char *dst, const char *src, size_t width, size_t size)
 {
     vec v = load(src);

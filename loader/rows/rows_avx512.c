@@ -28,9 +28,9 @@ SGT_ROWS_INLINE uint32_t top_of(vec v, size_t width)
     return (uint16_t)~_mm_extract_epi16(_mm_minpos_epu16(m), 0);
 }
 
-/* Copy one vector of ids from src to dst as numbers of `size` bytes, and return the ids. To widen
- * ids to 8 bytes, vpmovzx loads 8 ids at a time from memory, because extracting them from v would
- * need shuffles. */
+/* Copy one vector of ids from src to dst as integers of `size` bytes, and return the ids. Ids that
+ * become 8 bytes long are loaded again, 8 at a time, because vpmovzx can widen them directly from
+ * memory. To extract 8 ids from a register would take shuffles. */
 SGT_ROWS_INLINE vec put(char *dst, const char *src, size_t width, size_t size)
 {
     vec v = load(src);

@@ -291,7 +291,8 @@ static int make_rest(sgt_pack *p)
 {
     sgt_pack_run *last = &p->runs[p->run_count - 1], *end = last + 1;
     uint64_t documents = 0, times = end->row - last->row;
-    const int full = end->item == p->item_count; /* no unfinished row, and so no remainder */
+    /* 1: the last row is full, so there is no remainder */
+    const int full = end->item == p->item_count;
     for (uint64_t i = last->item; i < p->item_count && !full; i++) documents += p->items[i].count;
     p->rest = calloc(documents + 1, sizeof *p->rest);
     p->rest_before = calloc(documents + 1, sizeof *p->rest_before);

@@ -20,7 +20,8 @@ typedef struct sgt_manifest_shard {
 } sgt_manifest_shard;
 
 typedef struct sgt_manifest {
-    char *options;        /* options that affect the output, as the text of a JSON object */
+    /* options of sgt-tokenize that affect its output, as the text of a JSON object */
+    char *options;
     char vocabulary[64];  /* "gpt2" */
     uint64_t fingerprint; /* fingerprint of the vocabulary; defined in vocab.h */
     uint32_t vocab, eot;

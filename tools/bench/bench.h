@@ -193,7 +193,8 @@ typedef struct bench_script {
     const char *text;
     /* arguments that follow the script's name, ended by NULL; NULL: none */
     const char *const *args;
-    char words[512]; /* further arguments, separated by blanks */
+    /* further arguments in one string, separated by blanks; they follow those in `args` */
+    char words[512];
     /* name of a field without which an answer counts as an error; if the field is a number, it must
      * also be above 0. NULL: no such field */
     const char *needs;

@@ -699,8 +699,9 @@ static void offer_words(const sgt_program *p, int count, char **words)
         offer(cursor, 0, (*c)->name, strlen((*c)->name), (*c)->what);
 }
 
-/* Print a line of the table for each option and heading of p. `command` is the name of the
- * subcommand, or "-" if p is the program. */
+/* Print the output of `--completion table`: a line for each option and heading of p, then the same
+ * for its subcommands. `command` is the subcommand to which p belongs, or "-" if p is the
+ * program. */
 static void print_table(const sgt_program *p, const char *command)
 {
     static const char *const kinds[] = {"heading", "flag", "count",  "size",   "real",

@@ -339,8 +339,8 @@ static void complete_wait(report_figure *g, const report *r)
                 most);
 }
 
-/* Complete the figure of peak memory, which the log states. It is the device's memory if the device
- * has its own memory, and otherwise the memory of the process. */
+/* Complete the figure of peak memory. The peak in the log is that of the device's memory if the
+ * device has its own memory, otherwise that of the process. */
 static void complete_peak(report_figure *g, const report *r)
 {
     double estimated = 0;

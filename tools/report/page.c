@@ -172,7 +172,8 @@ typedef struct headline {
     report_number number;
     /* which run's value is marked as the best one. -1: the lowest; 1: the highest; 0: none */
     int best;
-    int left_out; /* 1: do not show the number if no run has it */
+    /* 1: leave the number out of the page if it is unknown for all runs; 0: then show a dash */
+    int left_out;
     /* small print below the number: a constant text (more), or a function that writes it
      * (put_more) */
     const char *more;
