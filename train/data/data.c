@@ -18,8 +18,8 @@
 #include "train/memory/memory.h"
 #include "train/trainer.h"
 
-/* Maximum number of rows in an evaluation. The number is a multiple of 64, so that each data set of
- * a mix gets its share of the rows. */
+/* Maximum number of rows in an evaluation. It is a multiple of 64, because a mix distributes rows
+ * over its data sets in groups of 64. */
 #define EVAL_ROWS 256
 
 int sgt_trainer_has_shards(const char *folder)
@@ -46,9 +46,9 @@ static int parse_sets(const sgt_trainer *t, sgt_loader_set **sets, uint32_t *cou
     return rc < 0 ? sgt_fail(err, rc, "--data: %s", why.text) : SGT_OK;
 }
 
-/* Describe the data sets of a mix in t->state.sets, which checkpoints store. From this description,
- * a resumed run can report which set has changed. If there is only one set, its hash suffices and
- * t->state.sets stays NULL. */
+/* If --data names several data sets, describe them in t->state.sets, which checkpoints store. If
+ * the data has changed when the run is resumed, this description shows which set has changed. If
+ * there is only one set, its hash suffices and t->state.sets stays NULL. */
 static int describe_sets(sgt_trainer *t, sgt_error *err)
 {
     json_t *list = json_array();
@@ -70,7 +70,7 @@ static int describe_sets(sgt_trainer *t, sgt_error *err)
     return lost ? sgt_fail_memory(err, t->s->data) : SGT_OK;
 }
 
-/* Return whether `then`, the list of sets on which the resumed run was trained, has a set with this
+/* Return whether one of the sets in `then`, a list from the checkpoint of the resumed run, has this
  * hash. */
 static int was_trained_on(const json_t *then, uint64_t hash)
 {
@@ -84,8 +84,9 @@ static int was_trained_on(const json_t *then, uint64_t hash)
     return 0;
 }
 
-/* Write the list of sets `then` of the resumed run to `names`, in the syntax of --data. If the list
- * is too long, it ends in "...". */
+/* Write the list of data sets `then`, which comes from the checkpoint of the resumed run, to
+ * `names`, in the syntax of --data. A list that does not fit in n bytes is cut and ends in
+ * "...". */
 static void format_sets(char *names, size_t n, const json_t *then)
 {
     size_t at = 0, i;
@@ -103,8 +104,8 @@ static void format_sets(char *names, size_t n, const json_t *then)
 }
 
 /* Return the error that the hash of the data differs from the hash in the checkpoint. The message
- * names the set whose tokens have changed. If no single set has changed, the message names the sets
- * of the resumed run. */
+ * names the set whose tokens have changed. If the list of sets itself has changed, the message
+ * names the sets on which the run was trained before. */
 static int fail_other_data(const sgt_trainer *t, sgt_error *err)
 {
     char names[512] = "one set";
@@ -138,14 +139,14 @@ static int longest_validation(uint64_t *out, const char *path, sgt_error *err)
     sgt_manifest m;
     struct stat st;
     *out = 0;
-    /* a set that is not a folder is a single shard or Megatron-LM's PREFIX, and has no validation
-     * shards */
+    /* a path that is not a folder is a single shard, or Megatron-LM's PREFIX; such a set has no
+     * validation shards */
     if (stat(path, &st) < 0 ? errno == ENOENT : !S_ISDIR(st.st_mode)) return SGT_OK;
     int rc = sgt_manifest_find(&m, path, err);
     if (rc == SGT_OK) rc = sgt_set_add_split(&set, path, "val", 0, &m, err);
     for (uint32_t i = 0; i < set.count; i++) {
-        /* count a damaged shard as the longest, so that the loader opens the set and reports the
-         * damage */
+        /* a damaged shard counts as infinitely long, so that the set is kept, and opening it
+         * reports the damage */
         uint64_t tokens = set.shards[i].damage ? UINT64_MAX : set.shards[i].head.tokens;
         if (tokens >= *out) *out = tokens ? tokens : 1;
     }
@@ -154,10 +155,10 @@ static int longest_validation(uint64_t *out, const char *path, sgt_error *err)
     return rc;
 }
 
-/* Move the sets that can be evaluated to the front of `sets`, and set *all to the number of such
- * sets. A set can be evaluated if a validation shard has enough tokens for a row. For each other
- * set, give a notice that says why it cannot be evaluated. If there is only one set, write that
- * reason to `why` instead, because it is printed with the line about the data. */
+/* Remove the data sets that cannot be used for evaluation from the array `sets`, and set *all to
+ * the number of the remaining ones. A set can be used if one of its validation shards has enough
+ * tokens for a row. For each set that cannot, give a notice that says why. If there is only one
+ * set, write that reason to `why` instead, because it is printed with the line about the data. */
 static int keep_evaluable(const sgt_config *s, sgt_loader_set *sets, uint32_t *all,
                           char why[SGT_UNEVALUATED], const sgt_notice *notice, sgt_error *err)
 {
@@ -186,9 +187,9 @@ static int keep_evaluable(const sgt_config *s, sgt_loader_set *sets, uint32_t *a
     return SGT_OK;
 }
 
-/* Open the data sets of --data. If `why` is NULL, open their training shards. Else open the
- * validation shards of the sets that can be evaluated (see keep_evaluable). If no set can be
- * evaluated, *out is NULL. */
+/* Open the data sets that --data names. If `why` is NULL, open their training shards. Otherwise
+ * open their validation shards, but only of the sets that keep_evaluable keeps. If it keeps none,
+ * *out stays NULL, and `why` is the reason. */
 static int open_sets(const sgt_trainer *t, sgt_loader **out, char why[SGT_UNEVALUATED],
                      const sgt_loader_options *o, sgt_error *err)
 {
@@ -201,8 +202,9 @@ static int open_sets(const sgt_trainer *t, sgt_loader **out, char why[SGT_UNEVAL
         all.split = "val";
         rc = keep_evaluable(t->s, sets, &all.set_count, why, &o->notice, err);
     }
-    /* All ranks must read the amount of free memory at the same time: after earlier data was
-     * preloaded, and before any rank preloads this data. The two barriers ensure this. */
+    /* Preloading uses up free memory. All ranks must read the same amount of free memory: after
+     * every rank has preloaded earlier data, and before any rank preloads this data. The two
+     * barriers ensure this. */
     sgt_ranks *together = o->reader == SGT_READER_PRELOAD ? t->o->ranks : NULL;
     if (rc == SGT_OK && together) rc = together->barrier(together, err);
     all.available = sgt_memory_for_data(t);
@@ -217,7 +219,8 @@ static int open_sets(const sgt_trainer *t, sgt_loader **out, char why[SGT_UNEVAL
 
 /* ---- ids and names ---- */
 
-/* Find the id that begins a document: the end-of-text id in the shard headers, or GPT-2's. */
+/* Find the id of the end-of-text token, which begins each document: the id in the headers of the
+ * shards, or else GPT-2's. */
 static int find_eot(sgt_trainer *t, sgt_error *err)
 {
     t->eot = t->info.eot;
@@ -231,7 +234,8 @@ static int find_eot(sgt_trainer *t, sgt_error *err)
 }
 
 /* Read the text of the tokenizer.json that belongs to the data or the model. It is read when the
- * run starts, because the checkpoint from which a run resumes is deleted after a few saves. */
+ * run starts: if it is in the checkpoint from which the run resumes, that checkpoint is deleted
+ * after a few saves. */
 static int read_tokenizer(sgt_trainer *t, sgt_error *err)
 {
     const char *const others[] = {t->from, t->init};
@@ -251,9 +255,9 @@ static int read_tokenizer(sgt_trainer *t, sgt_error *err)
 }
 
 /* Find the length in bytes of each id's text, which validation in bits per byte needs. If the
- * vocabulary is unknown or cannot be read, validation reports only nats. If tokenizer.json in the
- * shards' folder has another vocabulary than the shards, return an error, because that file would
- * be copied to checkpoints. */
+ * vocabulary is unknown or cannot be read, validation reports only nats. Return an error if the
+ * vocabulary of tokenizer.json in the shards' folder is not that of the shards: the file would be
+ * copied to checkpoints, where it would be wrong. */
 static int find_text_bytes(sgt_trainer *t, sgt_error *err)
 {
     sgt_error why;
@@ -332,7 +336,8 @@ static int compare_ids(const sgt_trainer *t, const char *path, const sgt_loader_
 }
 
 /* Check that all data sets have the model's vocabulary, before any token is read. Otherwise the
- * first error could be an id that is too large, which would not name the cause. */
+ * first error could be that a token's id is too large for the model, which does not say that the
+ * vocabularies differ. */
 static int check_ids(const sgt_trainer *t, const sgt_loader_options *o, sgt_error *err)
 {
     sgt_loader_set *sets;
@@ -356,8 +361,8 @@ static int open_examples(const sgt_trainer *t, sgt_examples *e, const char *path
     if (!t->o->examples)
         return sgt_fail(err, SGT_EUNSUPPORTED, "--data %s: expected a folder of shards or a shard",
                         path);
-    /* the model has no vocabulary yet if its config.json could not be read, which is reported
-     * later */
+    /* if the model's config.json could not be read, the vocabulary is 0 here, and that error is
+     * reported later */
     const char *model = !t->model.vocab ? NULL : t->from ? t->from : t->init;
     int rc = t->o->examples(path, model, t->model.vocab, e, err);
     if (rc < 0) return rc;
@@ -376,7 +381,8 @@ static int open_examples(const sgt_trainer *t, sgt_examples *e, const char *path
     return sgt_examples_arrange(e, path, &rows, &o->notice, err);
 }
 
-/* Describe the examples in *info as the loader would describe a data set with one shard. */
+/* Describe the examples in *info, in the form in which the loader describes a data set with one
+ * shard. */
 static void describe_examples(const sgt_examples *e, sgt_loader_info *info)
 {
     *info = (sgt_loader_info){.tokens = e->starts[e->count],
@@ -410,7 +416,7 @@ int sgt_trainer_measure_data(const sgt_trainer *t, sgt_loader_info *info, uint64
     const sgt_config *s = t->s;
     sgt_loader_options o = {.size = sizeof o, .batch = 1, .ranks = 1, .reader = SGT_READER_MMAP};
     o.seq = (uint32_t)s->seq;
-    /* these two sampling methods accept shards that are shorter than a row */
+    /* rows that consist of documents may come from shards that are shorter than a row */
     if (s->sampling == SGT_SAMPLING_DOCUMENTS || s->sampling == SGT_SAMPLING_PACKED)
         o.sampling = (sgt_sampling)s->sampling;
     sgt_loader *train = NULL, *of_val = NULL;
@@ -427,9 +433,9 @@ int sgt_trainer_measure_data(const sgt_trainer *t, sgt_loader_info *info, uint64
     return rc;
 }
 
-/* Return an error if `path` no longer exists and came from the checkpoint, not from the user.
- * PATH.bin may exist instead of `path`, because Megatron-LM uses that name. `pass` is the option
- * with which the user can give the new path. */
+/* Return an error if `path` does not exist, provided that it was read from the checkpoint and not
+ * given by the user. PATH.bin may exist instead of `path`, because Megatron-LM uses that name.
+ * `pass` is the option with which the user can give the new path. */
 static int check_there(const sgt_trainer *t, sgt_setting which, const char *path, const char *pass,
                        sgt_error *err)
 {

@@ -1,5 +1,5 @@
-/* feed.c: gets batches of rows. Threads of a stream make the batches ahead, or the caller's thread
- * makes each batch with a cursor. */
+/* feed.c: gets batches of rows. Either the threads of a loader's stream prepare batches ahead, or
+ * the caller's thread makes each batch when it is requested, with a loader's cursor. */
 #include "train/data/feed.h"
 
 #include <inttypes.h>
@@ -71,8 +71,8 @@ void sgt_examples_free(sgt_examples *e)
 
 /* ---- the feed ---- */
 
-/* One thread that prepares batches: track: its track in the trace; from: time at which its current
- * batch was started. */
+/* A thread that prepares batches, for the trace. track: track on which its times are shown; from:
+ * time at which it began the current batch. */
 typedef struct maker {
     int track;
     uint64_t from;
@@ -84,13 +84,14 @@ struct sgt_feed {
     sgt_feed_options o;
     uint64_t given; /* number of batches returned so far */
     sgt_stream *stream;
-    /* batches that sgt_feed_next has returned and that are not released yet, oldest first */
+    /* batches that sgt_feed_next has returned and whose memory must not be reused yet, oldest
+     * first */
     const sgt_loader_batch *held[SGT_FEED_HOLD + 1];
     unsigned holding;
     /* (threads) array: one element for each thread that prepares batches; NULL: no trace */
     maker *makers;
     sgt_cursor *cursor; /* used if there is no stream */
-    /* memory for batches; unused elements are NULL */
+    /* memory of the batches, used in rotation; an element is NULL until its memory is allocated */
     void *ring[SGT_FEED_AHEAD + SGT_FEED_HOLD];
 };
 
@@ -194,7 +195,7 @@ void sgt_feed_close(sgt_feed *f)
     free(f);
 }
 
-/* Release the oldest batch if more batches are held than o.hold requires. */
+/* Release the oldest of the batches in `held`, if there are more than the caller needs (o.hold). */
 static void release_oldest(sgt_feed *f)
 {
     if (f->holding <= f->o.hold) return;
@@ -202,8 +203,8 @@ static void release_oldest(sgt_feed *f)
     memmove(f->held, f->held + 1, --f->holding * sizeof *f->held);
 }
 
-/* Make the next batch in the caller's thread, and store it in `to`. Return 1 after the last
- * batch. */
+/* Make the next batch in the caller's thread, in the memory at `to`. Return 0, or 1 if there was no
+ * further batch. */
 static int make_batch(sgt_feed *f, int32_t *to, sgt_error *err)
 {
     const size_t ids = f->rows * f->T;

@@ -21,32 +21,34 @@
 
 /* ---- examples ---- */
 
-/* A training row is made from a prompt and its completion, and only the completion's tokens have a
- * loss. This library has no tokenizer. So the caller of sgt_train reads the examples
- * (sgt_train_options.examples), and the following functions make rows from them.
+/* An example is a prompt with its completion. Each example becomes one training row, in which only
+ * the completion's tokens have a loss. This library has no tokenizer. So the caller of sgt_train
+ * reads the examples (sgt_train_options.examples), and the following functions make rows from them.
  *
  *     sgt_examples e = {...};                     // tokens, starts, learnt, count, ...
  *     if (sgt_examples_arrange(&e, path, &rows, &notice, &err) < 0) ...;
  *     sgt_examples_batch(&e, k, inputs, targets);
  *     sgt_examples_free(&e);
  *
- * Row r of the run is example permute(draw(ORDER, epoch, 0), count, r mod count). sampler.h defines
- * permute and draw for --sampling documents. */
+ * Each epoch uses all examples, in a new random order: row r of the run is example
+ * permute(draw(ORDER, epoch, 0), count, r mod count). The functions permute and draw are those that
+ * sampler.h defines for --sampling documents. */
 
 typedef struct sgt_example_rows {
     uint64_t seed;
     uint32_t batch, seq; /* batch: rows per batch over all ranks, B; seq: tokens per row, T */
-    /* of each batch, this rank gets rows rank, rank + ranks, rank + 2 * ranks, ... */
+    /* rank: this rank's index; ranks: number of ranks. Of each batch, this rank gets the rows rank,
+     * rank + ranks, rank + 2 * ranks, ... */
     uint32_t rank, ranks;
-    uint32_t pad; /* id that pads a row after the end of its example */
+    uint32_t pad; /* token id with which a row is filled after the end of its example */
 } sgt_example_rows;
 
 typedef struct sgt_examples {
     uint64_t count;
     /* tokens of all examples, one after another: prompt, completion, end of text */
     int32_t *tokens;
-    /* (count + 1) array: index in `tokens` at which each example begins, then the number of all
-     * tokens. An example has at least two tokens. */
+    /* (count + 1) array: for each example, the index in `tokens` at which it begins; then the total
+     * number of tokens. An example has at least two tokens. */
     uint64_t *starts;
     /* (count) array: number of tokens in each example's prompt, at least 1; only the tokens after
      * the prompt have a loss */
@@ -72,24 +74,25 @@ void sgt_examples_free(sgt_examples *e);
 
 /* ---- the feed ---- */
 
-#define SGT_FEED_AHEAD 4 /* number of batches prepared ahead of the batch in use */
+#define SGT_FEED_AHEAD 4 /* number of batches that are prepared before they are requested */
 #define SGT_FEED_HOLD 6  /* upper bound of `hold` */
 
 typedef struct sgt_feed_options {
     uint64_t first, count; /* batches first .. first + count - 1 */
     uint32_t threads;      /* threads that prepare batches */
-    /* if not 0: return only batches 0 .. cycle - 1, repeatedly, and use no threads */
+    /* 0, or a number of batches: return only batches 0 .. cycle - 1, again and again, and use no
+     * threads */
     uint64_t cycle;
     int now; /* 1: use no threads, and make each batch in sgt_feed_next */
-    /* Number of later sgt_feed_next calls during which a batch stays valid. The next call after
-     * these reuses the batch's memory. */
+    /* Number of further sgt_feed_next calls after which a returned batch is still valid. Later
+     * calls reuse its memory. */
     unsigned hold;
     /* function that allocates memory for batches; NULL: malloc is used */
     void *(*alloc)(void *ctx, size_t bytes);
     void (*free)(void *ctx, void *p);
     void *ctx;
-    /* examples that sgt_examples_arrange has prepared, used instead of a loader; then pass NULL as
-     * the loader, and no threads are used */
+    /* examples that sgt_examples_arrange has prepared; NULL: the rows come from the loader. With
+     * examples, pass NULL as the loader; no threads are used. */
     const sgt_examples *examples;
     sgt_trace *trace; /* trace to which the time for making each batch is added; NULL: no trace */
 } sgt_feed_options;
@@ -98,12 +101,12 @@ typedef struct sgt_feed sgt_feed;
 int sgt_feed_open(sgt_feed **out, const sgt_loader *l, const sgt_feed_options *o, sgt_error *err);
 void sgt_feed_close(sgt_feed *f); /* NULL is fine */
 
-/* Set *rows to the next batch, and return 0, or 1 after the last batch. The feed owns the rows. If
- * `now` is set, the caller may change rows->targets. rows->starts is valid only until the next
- * call. */
+/* Set *rows to the next batch and return 0. Return 1 if there is no further batch, or a negative
+ * SGT_E*. The feed owns the rows. If `now` is set, the caller may change rows->targets.
+ * rows->starts is valid only until the next call. */
 int sgt_feed_next(sgt_feed *f, sgt_batch *rows, sgt_error *err);
 
-/* Return to batch `first`. Allowed only with the option `now`. */
+/* Start again at batch `first` (of the options). Allowed only if `now` is set. */
 void sgt_feed_again(sgt_feed *f);
 
 #endif

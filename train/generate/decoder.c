@@ -1,13 +1,13 @@
 /* decoder.c: GPT-2's forward pass over single tokens, with a cache of the keys and values of
  * earlier tokens.
  *
- * Every matrix product is x W', where W has the shape (out, in) and is stored row-major (`dots` of
- * kernels.h). Linear weights have the shape (in, out) in checkpoints, so they are transposed when
- * they are loaded.
+ * Every matrix product is x W', where W is stored with the shape (out, in), row-major (`dots` of
+ * kernels.h). Checkpoints store the weights of linear layers with the shape (in, out), so loading
+ * transposes them.
  *
- * Each call of sgt_decoder_run is one parallel region. Its loops are divided into tasks that depend
- * only on shapes, and each number is computed by a single kernel call. So results do not depend on
- * which thread runs a task. */
+ * Each call of sgt_decoder_run is one parallel region. Its loops are divided into tasks in a way
+ * that depends only on shapes, and each element of a result is computed by a single kernel call. So
+ * results do not depend on the number of threads. */
 #include "train/generate/generate.h"
 
 #include <math.h>
@@ -28,24 +28,24 @@ struct sgt_decoder {
     const sgt_kernels *k;
     sgt_team team;
     size_t C, H, D, V, tensors;
-    /* (tensors) array: address of each tensor's numbers. A tensor is bfloat16 if is_product is true
-     * for it and o.bf16 is set, else float32. */
+    /* (tensors) array: for each tensor, the address of its elements. They are bfloat16 if o.bf16 is
+     * set and is_product is true for the tensor, else float32. */
     void **at;
     sgt_arena arena;
     float *keys, *values; /* (layers, sequences, H, window, D) */
     /* work space for ROWS = SGT_DECODER_ROWS rows: x and ln (ROWS, C), mean and rstd (ROWS) */
     float *x, *ln, *mean, *rstd;
     float *qkv, *att, *y, *wide; /* qkv: (ROWS, 3C); att, y: (ROWS, C); wide: (ROWS, 4C) */
-    /* (ROWS, C): output of the last LayerNorm, only for the rows whose logits are requested */
+    /* (ROWS, C): output of the last LayerNorm, but only for those rows whose logits are
+     * requested */
     float *last;
     float *scores; /* (threads, window) */
 };
 
 /* ---- memory and parameters ---- */
 
-/* Return whether the tensor is a weight of a matrix product. wte (index 0) is one, because it is
- * also the weight of a tied head. If the head has its own weight, wte is stored in the same
- * format. */
+/* Return whether the tensor is stored in the format for weights of matrix products: these are the
+ * matrices except wpe (index 1). wte is one of them even if the head is not tied to it. */
 static int is_product(const sgt_tensor *t, size_t index) { return t->dims == 2 && index != 1; }
 static int is_linear(const sgt_decoder *d, size_t index)
 {
@@ -90,8 +90,8 @@ static void keep(const sgt_decoder *d, size_t index, const sgt_tensor *t, size_t
     else d->k->to_bf16((uint16_t *)d->at[index] + at, from, count);
 }
 
-/* Store `rows` complete rows of a linear layer's weight, transposed. Each task stores one
- * column. */
+/* Store `rows` complete rows of a linear layer's weight, which come from a checkpoint, as columns.
+ * Each task stores one column of them. */
 static void keep_turned(const sgt_decoder *d, size_t index, const sgt_tensor *t, size_t row,
                         const float *from, size_t rows)
 {
@@ -122,7 +122,8 @@ static int put(sgt_backend *b, sgt_state what, size_t index, size_t first, size_
         return SGT_OK;
     }
     size_t in = t.dim[0], out = t.dim[1];
-    /* at most three parts: the rest of a row, complete rows, the beginning of a row */
+    /* the elements are in at most three groups of rows: the rest of a row, complete rows, and the
+     * beginning of a row */
     while (count) {
         size_t row = first / out, column = first % out,
                take = out - column < count ? out - column : count;
@@ -191,7 +192,8 @@ const sgt_model *sgt_decoder_model(const sgt_decoder *d) { return &d->o.model; }
 int sgt_decoder_threads(const sgt_decoder *d) { return d->o.threads; }
 uint64_t sgt_decoder_bytes(const sgt_decoder *d) { return d->arena.used; }
 
-/* ---- a run; every thread of the parallel region calls each of the following functions ---- */
+/* ---- a run of the decoder; every thread of the parallel region calls each of these functions
+ * ---- */
 
 static size_t tensor_of(size_t layer, size_t which)
 {
@@ -201,7 +203,7 @@ static const float *vector(const sgt_decoder *d, size_t index) { return d->at[in
 static size_t tiles(size_t n) { return (n + TILE - 1) / TILE; }
 static void barrier(sgt_decoder *d) { sgt_team_barrier(&d->team, omp_get_num_threads()); }
 
-/* Compute columns j .. j + TILE - 1 of a matrix product whose result has n rows and m columns. */
+/* Compute columns j .. j + TILE - 1 of a matrix product with n rows and m columns in all. */
 static void tile(const sgt_decoder *d, float *out, const float *x, size_t weight, const float *bias,
                  size_t n, size_t m, size_t k, size_t j)
 {
@@ -227,16 +229,16 @@ static void linear(sgt_decoder *d, float *out, const float *x, size_t weight, si
     barrier(d);
 }
 
-/* Return the cached keys or values of one head in one layer and sequence. Their shape is (window,
- * D). */
+/* Return the address at which `cache` (keys or values) holds one head of one layer for one
+ * sequence. The shape is (window, D). */
 static float *cached(const sgt_decoder *d, float *cache, size_t layer, uint32_t sequence,
                      size_t head)
 {
     return cache + ((layer * d->o.sequences + sequence) * d->H + head) * d->o.window * d->D;
 }
 
-/* Add the keys and values of all rows to the cache. This must precede attention, because rows of
- * the same sequence attend to each other. */
+/* Store the keys and values of all rows in the cache. Do this before attention, because the rows of
+ * a sequence attend to each other through the cache. */
 static void remember(sgt_decoder *d, size_t layer, const sgt_decoder_row *rows, size_t n)
 {
     for (size_t i; (i = sgt_team_next(&d->team)) < n;)
@@ -313,7 +315,8 @@ static void embed(sgt_decoder *d, const sgt_decoder_row *rows, size_t n)
     barrier(d);
 }
 
-/* Compute the logits of the `wanted` rows in d->last, for which logits were requested. */
+/* Compute the logits from d->last, which holds only the `wanted` rows for which logits were
+ * requested. */
 static void head(sgt_decoder *d, size_t wanted, float *logits)
 {
     size_t weight = d->o.model.untied ? d->tensors - 1 : 0;

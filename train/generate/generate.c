@@ -51,10 +51,11 @@ static void sink(const float *logits, uint32_t *heap, size_t n, size_t at)
     heap[at] = id;
 }
 
-/* Select the most likely of the n ids in the heap, as many as top_k allows. If `wanted` > 0 (for
- * top_p), stop when the weights of the selected ids add up to `wanted`. Each selected id moves from
- * the top of the heap to the position behind the heap's new end, so at the end ids[n - 1] is the
- * most likely id. Return the number of selected ids. */
+/* Select the most likely ids, by heap sort that stops early: when top_k ids are selected (and
+ * further ids have smaller logits) or, if `wanted` > 0 (for top_p), when the weights of the
+ * selected ids add up to `wanted`. Each selected id moves from the top of the heap to the place
+ * behind the shortened heap. So ids[n - 1] is the most likely id in the end, ids[n - 2] the second,
+ * and so on. Return the number of selected ids. */
 static size_t keep_best(const sgt_choice *c, const float *logits, size_t n, uint32_t *ids,
                         double wanted)
 {
@@ -104,7 +105,7 @@ size_t sgt_choose_kept(const sgt_choice *c, const float *logits, size_t n, void 
             count = keep_best(&k, logits, n, all, 0);
             kept = all + n - count;
         }
-        if (by_p) { /* build a new heap, of only the ids that top_k has selected */
+        if (by_p) { /* for top_p, build a new heap of only those ids that top_k has selected */
             size_t among = count;
             k.top_k = 0;
             count =
@@ -134,13 +135,16 @@ int32_t sgt_choose(const sgt_choice *c, const float *logits, size_t n, double u,
 
 /* ---- prompts ---- */
 
-/* One of the decoder's sequences, and the prompt that it continues. */
+/* One of the decoder's sequences, with the prompt that it continues and the tokens generated so
+ * far. */
 typedef struct slot {
     size_t prompt; /* index of the prompt; NONE: the sequence is not in use */
-    /* tokens that the model sees: the last tokens of the prompt and the generated tokens */
+    /* the tokens that the model sees, in order: the prompt (or only its last tokens) and the
+     * generated tokens */
     int32_t *window;
     size_t count; /* tokens in the window */
-    size_t fed;   /* number of tokens in the window that the decoder has processed */
+    /* number of tokens at the beginning of the window that the decoder has already processed */
+    size_t fed;
     uint64_t made;
     int wanted; /* 1: the decoder's current run returns logits for this sequence */
     int32_t chosen;
@@ -150,7 +154,7 @@ typedef struct slot {
 typedef struct generating {
     sgt_decoder *d;
     const sgt_prompt *prompts;
-    /* count: number of prompts; next: index of the first prompt that has not started */
+    /* count: number of prompts; next: index of the next prompt to start */
     size_t count, next;
     const sgt_generate_options *o;
     sgt_generate_result r;
@@ -158,7 +162,8 @@ typedef struct generating {
     size_t slot_count, window, vocab;
     sgt_decoder_row rows[SGT_DECODER_ROWS];
     float *logits; /* (slots, the model's vocab) */
-    char *rooms;   /* one scratch buffer of `room` bytes for each slot, for choosing tokens */
+    /* scratch memory for choosing tokens: one buffer of `room` bytes for each slot */
+    char *rooms;
     size_t room;
     int said;
 } generating;
@@ -179,9 +184,9 @@ static void begin_prompt(generating *g, slot *s)
 }
 
 /* Collect up to SGT_DECODER_ROWS tokens that the decoder has not processed, in g->rows. Request
- * logits for the last token of each window. Set *prompts to 1 if any sequence has several
- * unprocessed tokens, which means that this run reads a prompt; else to 0. Return the number of
- * tokens. */
+ * logits for the last token of each window. Set *prompts to 1 if this decoder run processes a
+ * prompt, which shows in that a sequence has several unprocessed tokens; else to 0. Return the
+ * number of tokens. */
 static size_t gather(generating *g, int *prompts)
 {
     size_t n = 0;
@@ -219,7 +224,8 @@ static void choose(generating *g)
     }
 }
 
-/* If the window is full, keep only its later half. */
+/* If the window is full, keep only the later half of its tokens, which the decoder must process
+ * again because their positions change. */
 static void shorten_window(generating *g, slot *s)
 {
     if (s->count < g->window) return;

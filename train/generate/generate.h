@@ -6,9 +6,9 @@
  *         .choice = {.temperature = 0.8}, .tokens = 100, .eot = 50256, .token = print};
  *     if (sgt_generate(decoder, &p, 1, &o, NULL, &err) < 0) fprintf(stderr, "%s\n", err.text);
  *
- * A continuation depends only on the model, the prompt's ids, its sample number and the choice
- * options. It does not depend on other prompts, on how many prompts run at the same time, or on the
- * number of threads. */
+ * A continuation depends only on the model, the prompt's ids and sample number, and the options in
+ * `choice`. It does not depend on other prompts, on how many prompts run at the same time, or on
+ * the number of threads. */
 #ifndef SGT_GENERATE_H
 #define SGT_GENERATE_H
 
@@ -40,7 +40,8 @@ typedef struct sgt_decoder sgt_decoder;
 typedef struct sgt_decoder_options {
     sgt_model model;
     uint32_t sequences; /* number of sequences whose keys and values are cached, at least 1 */
-    /* number of positions of each sequence, at most the model's; 0: all positions of the model */
+    /* maximum number of positions of each sequence, for which keys and values are cached; at most
+     * the model's number of positions; 0: that number */
     uint32_t window;
     int threads; /* 0: all available cores */
     /* 1: round weight matrices to bfloat16, which halves their memory and makes the decoder nearly
@@ -93,15 +94,15 @@ uint64_t sgt_decoder_bytes(const sgt_decoder *d);
  * thread has its own scratch memory `room`. */
 
 typedef struct sgt_choice {
-    /* divisor of the logits; 0: always choose the largest logit, and of equal logits the lowest
-     * id */
+    /* divisor of the logits before softmax; 0: always choose the id with the largest logit, or the
+     * lowest such id */
     double temperature;
-    /* Number of most likely ids among which to choose; 0: all ids. More ids are kept if their
-     * logits equal the smallest logit among these. */
+    /* Number of most likely ids among which a token is chosen; 0: all ids. If further ids have the
+     * same logit as the last of these, they are included, too. */
     uint64_t top_k;
-    /* Probability that the kept ids must reach together: of the ids that top_k keeps, only the most
-     * likely ones are kept, until their probabilities add up to top_p. If probabilities are equal,
-     * lower ids are kept first. 0 or 1: no limit. */
+    /* Of the ids that top_k leaves, only the most likely ones may be chosen: as many as are needed
+     * for the sum of their probabilities to reach top_p. Of equally likely ids, lower ones come
+     * first. 0 or 1: no limit. */
     double top_p;
     uint64_t seed;
 } sgt_choice;
@@ -110,18 +111,20 @@ typedef struct sgt_choice {
  * malloc aligns it. */
 size_t sgt_choose_room(size_t n);
 
-/* Set *ids to the ids that may be chosen, and *weights to their weights, which are probabilities
- * times a common factor. Both arrays are in `room`. Return the number of these ids, which is at
- * least 1. Return 0 if a logit is NaN or positive infinity, or if no logit is finite. */
+/* Apply temperature, top_k and top_p. Set *ids to the ids that may be chosen, and *weights to their
+ * weights, which are their probabilities times a common factor. Both arrays are in `room`. Return
+ * the number of these ids, which is at least 1. Return 0 if a logit is NaN or positive infinity, or
+ * if no logit is finite. */
 size_t sgt_choose_kept(const sgt_choice *c, const float *logits, size_t n, void *room,
                        const uint32_t **ids, const double **weights);
 
-/* Return the id that the number u (0 <= u < 1) selects. If u is uniformly random, each kept id is
- * selected with its probability. Return -1 if no id may be chosen. */
+/* Return the id that the random number u (0 <= u < 1) selects. If u is uniformly distributed, each
+ * id that may be chosen is selected with its probability. Return -1 if sgt_choose_kept returns
+ * 0. */
 int32_t sgt_choose(const sgt_choice *c, const float *logits, size_t n, double u, void *room);
 
-/* Return the random number u for the token at index `position` of a sample. It is one of 2^53
- * values. */
+/* Return the random number u for choosing the token at index `position` of sample `sample`. It is a
+ * multiple of 2^-53 and depends on nothing else. */
 double sgt_choose_draw(uint64_t seed, uint64_t sample, uint64_t position);
 
 /* ---- prompts ---- */
@@ -155,11 +158,11 @@ typedef struct sgt_generate_options {
 } sgt_generate_options;
 
 typedef struct sgt_generate_result {
-    /* prompt_tokens: number of prompt tokens that the decoder has processed, including repetitions;
-     * tokens: number of generated tokens */
+    /* prompt_tokens: number of tokens that the decoder has processed as part of prompts, including
+     * tokens that it processed again after a window was full; tokens: number of generated tokens */
     uint64_t prompt_tokens, tokens;
-    /* prompt_seconds: time in decoder runs that processed prompts; token_seconds: time in all other
-     * runs */
+    /* prompt_seconds: time in decoder runs that processed tokens of prompts; token_seconds: time in
+     * all other decoder runs */
     double prompt_seconds, token_seconds;
 } sgt_generate_result;
 

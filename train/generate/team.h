@@ -9,10 +9,10 @@
  *     }
  *
  * OpenMP's own loops and barriers are not used. GPT-2 needs a hundred barriers per token, and a
- * thread that waits in an OpenMP barrier spins for milliseconds. If other programs use the cores, a
- * thread with work may have to wait for a core on which another thread only spins. With two threads
- * on two busy cores, OpenMP gave 5 tokens per second, but one thread gave 21. A thread that waits
- * in this barrier soon sleeps. */
+ * thread that waits in an OpenMP barrier spins for milliseconds. If other programs use some of the
+ * cores, a thread that has work may wait for a core that another thread occupies only by spinning.
+ * With two threads on two busy cores, OpenMP gave 5 tokens per second, but one thread gave 21. A
+ * thread that waits in this barrier soon sleeps. */
 #ifndef SGT_TEAM_H
 #define SGT_TEAM_H
 
@@ -23,8 +23,8 @@
 #include <immintrin.h>
 #endif
 
-/* Number of times that a waiting thread polls before it sleeps. This takes about 20 us, the usual
- * difference between threads with equal work. */
+/* Number of times that a waiting thread polls before it sleeps. Polling takes about 20 us, which is
+ * the usual time between the first and the last arrival of threads with equal work. */
 #define SGT_TEAM_SPINS 1000
 
 typedef struct sgt_team {
@@ -51,8 +51,8 @@ static inline size_t sgt_team_next(sgt_team *t)
 static inline void sgt_team_barrier(sgt_team *t, int size)
 {
     int round = __atomic_load_n(&t->round, __ATOMIC_RELAXED);
-    /* the acquire makes the other threads' writes visible here; the release below publishes them to
-     * all */
+    /* acquire: see what the threads that came before have written; the release store below passes
+     * that on to all threads */
     if (__atomic_add_fetch(&t->there, 1, __ATOMIC_ACQ_REL) == size) {
         t->there = 0;
         t->next = 0;

@@ -1,6 +1,6 @@
-/* metrics.c: writes lines of log.jsonl, and event files for TensorBoard. It encodes only the
- * Protocol Buffers fields that event files need. It also reads how much memory the process uses and
- * the machine has. */
+/* metrics.c: writes lines of log.jsonl, and event files for TensorBoard. Its encoder for Protocol
+ * Buffers knows only the fields that event files need. The file also has the functions that read
+ * memory sizes from the system. */
 #include "train/log/metrics.h"
 
 #include <dirent.h>
@@ -60,7 +60,8 @@ size_t sgt_metrics_list(const sgt_metrics *m, sgt_metric list[SGT_METRICS])
     return n;
 }
 
-/* Append the member "advice" to the line. `advice` is plain text without control characters. */
+/* Append the member "advice" to the JSON line. The text `advice` must not contain control
+ * characters. */
 static void put_advice(text *t, const char *advice)
 {
     put(t, ",\"advice\":\"");
@@ -184,8 +185,8 @@ enum { SUMMARY_VALUE = 1, VALUE_TAG = 1, VALUE_NUMBER = 2, LOG_STATUS = 1, STATU
 
 typedef struct message {
     unsigned char *at;
-    /* n: length of the message in bytes; room: size of the buffer. n may exceed room, because bytes
-     * that do not fit are counted but not stored. */
+    /* n: length of the message in bytes, including bytes that did not fit in the buffer and were
+     * not stored; room: size of the buffer */
     size_t n, room;
 } message;
 
@@ -304,7 +305,8 @@ static int list_events(const char *folder, int remove, unsigned long long *lates
 }
 
 /* Write the path of a new event file to `to`. TensorBoard reads event files in the order of their
- * names. So the new name must sort after all others, even if two runs start within a second. */
+ * names, which contain the time. So the new name must sort after all others, even if the previous
+ * file was made within the same second: `latest` is the latest time in their names. */
 static void make_path(char to[SGT_PATH], const char *folder, unsigned long long latest)
 {
     char host[65] = "localhost";

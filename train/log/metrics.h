@@ -12,19 +12,21 @@
 typedef struct sgt_metrics {
     uint64_t step; /* from 0 */
     double loss, grad_norm, lr;
-    double loss_scale; /* loss scale used in the step; 1 if losses are not scaled */
-    uint64_t skipped;  /* updates skipped since the run began */
-    uint64_t spikes;   /* updates skipped since the run began because of a spike */
-    int skipping;      /* 1: --skip-spikes is on */
+    /* factor by which losses were multiplied in the step (loss scale); 1 if they were not scaled */
+    double loss_scale;
+    uint64_t skipped; /* updates skipped since the run began */
+    uint64_t spikes;  /* updates skipped since the run began because of a spike */
+    int skipping;     /* 1: --skip-spikes is on */
     double val_loss;
-    double val_noise;         /* standard error of val_loss; 0: unknown */
+    /* standard error of val_loss, from the spread of the rows' losses; 0: unknown */
+    double val_noise;
     double val_bits_per_byte; /* val_loss converted to bits per byte of text; 0: unknown */
     int evaluated;            /* 1: val_loss was measured after this step */
     uint64_t tokens;          /* tokens trained on since the run began, including this step */
     double epoch;             /* passes over the data since the run began, including this step */
     double ms_per_step, tokens_per_s, data_wait_ms;
-    /* speed as a fraction of a peak speed (see sgt_mfu), 0: unknown; mfu: of the measured peak;
-     * mfu_datasheet: of the datasheet's peak */
+    /* mfu: training speed as a fraction of the device's measured peak speed; mfu_datasheet: as a
+     * fraction of the datasheet's peak speed (see sgt_mfu); 0: unknown */
     double mfu, mfu_datasheet;
     /* peak memory of the process in bytes; for a device with its own memory, the bytes allocated
      * there */
@@ -49,8 +51,9 @@ size_t sgt_metrics_list(const sgt_metrics *m, sgt_metric list[SGT_METRICS]);
 char *sgt_metrics_json(char *buf, size_t n, const sgt_metrics *m);
 
 /* The sum of the losses of some targets, in nats, and the bytes of text that these targets stand
- * for. Models with different vocabularies can be compared by bits per byte, but not by losses per
- * token. Targets without text, such as the end of text, do not count. */
+ * for. From these, sgt_bits_per_byte computes a loss that allows a comparison of models with
+ * different vocabularies; losses per token do not. Targets without text, such as the end of text,
+ * do not count. */
 typedef struct sgt_text_loss {
     double nats, bytes;
 } sgt_text_loss;
@@ -69,14 +72,16 @@ static inline void sgt_text_loss_add(sgt_text_loss *s, const uint32_t *text_byte
 double sgt_bits_per_byte(const sgt_text_loss *s);
 
 /* Return the floating-point operations that a training step needs per token, as defined in appendix
- * B of PaLM (Chowdhery et al., 2022). Matrix products need 6 operations per weight, including the
- * head's weights. Attention needs 12 * layers * channels * T operations, as if there were no causal
- * mask. Recomputation and padding are not counted. */
+ * B of PaLM (Chowdhery et al., 2022). Per token, matrix products need 6 operations for each of
+ * their weights, including the head's. Attention needs 12 * layers * channels * T operations, where
+ * T is `seq`, counted as if there were no causal mask. Operations for recomputation and padding are
+ * not counted. */
 double sgt_flops_per_token(const sgt_model *m, uint64_t seq);
 
-/* Return rate / *peak, at most 1; both are in operations per second. The result is rounded to the
- * digits of log.jsonl, so that all outputs show the same number. If `exact` is set and rate >
- * *peak, set *peak to rate. Return 0 if `rate` or *peak is unknown. */
+/* Return the fraction rate / *peak, at most 1, where both speeds are in operations per second. The
+ * result is rounded as in log.jsonl, so that all outputs show the same number. If `rate` was
+ * measured exactly (`exact` = 1) and exceeds *peak, the peak was underestimated: set *peak to
+ * `rate`. Return 0 if `rate` or *peak is unknown. */
 double sgt_mfu(double rate, double *peak, int exact);
 
 /* Return the compute of a training run in petaflop/s-days (8.64e19 operations each), as defined in

@@ -1,6 +1,6 @@
 /* trace.c: stores the events of the traced steps, and writes the trace file. One lock protects the
- * trace. Locking adds about 20 ns to each of the few hundred spans of a step, which is too little
- * to be visible in the trace. */
+ * trace. A step has a few hundred spans, to each of which the lock adds about 20 ns. In the trace
+ * this cannot be seen. */
 #include "train/log/trace.h"
 
 #include <inttypes.h>
@@ -16,7 +16,8 @@
 #define EVENTS 65536 /* number of events for which memory is allocated when tracing starts */
 #define TRACKS 256
 #define NAMES 4096 /* number of slots in the hash table; at most 3/4 of them are used */
-/* maximum length of a text in the file, in bytes; only mangled kernel names are longer */
+/* maximum length in bytes of a name or other text in the file; only mangled kernel names are
+ * longer, and they are cut */
 #define NAME_SIZE 512
 
 typedef struct row {
@@ -34,12 +35,14 @@ struct sgt_trace {
     int done; /* tracing has ended */
     pthread_mutex_t lock;
     sgt_trace_event *events;
-    /* before: the value that count had when the current step began */
+    /* count: number of events; capacity: number for which there is memory; before: value of `count`
+     * at the beginning of the current step */
     size_t count, capacity, before;
     uint64_t dropped;
     row tracks[TRACKS];
     int track_count;
-    char **names; /* hash table of names with NAMES slots and open addressing */
+    /* hash table with NAMES slots and open addressing, for sgt_trace_name; NULL: free slot */
+    char **names;
     size_t name_count;
 };
 
@@ -64,7 +67,8 @@ int sgt_trace_open(sgt_trace **out, const char *path, const sgt_trace_options *o
     int rc = sgt_file_begin(&f, path, err);
     if (rc < 0) return rc;
     sgt_file_abandon(&f);
-    /* check this now, because renaming the complete file would fail only at the end */
+    /* check this now: at the end of the trace, renaming the complete file to a folder's name would
+     * fail */
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         return sgt_fail(err, SGT_EIO, "%s: is a folder, not a file", path);
     sgt_trace *t = calloc(1, sizeof *t);
@@ -125,10 +129,11 @@ static void reserve(sgt_trace *t, size_t events)
 {
     if (t->capacity - t->count >= events) return;
     size_t wanted = t->count + events;
-    /* grow by at least half, so that many small requests cost little */
+    /* grow the memory by at least half of its size, so that many small requests do not copy it
+     * often */
     if (wanted < t->capacity / 2 * 3) wanted = t->capacity / 2 * 3;
     sgt_trace_event *p = reallocarray(t->events, wanted, sizeof *p);
-    if (!p) return; /* events that do not fit will be counted in t->dropped */
+    if (!p) return; /* without memory, events that do not fit are only counted, in t->dropped */
     t->events = p;
     memset(p + t->count, 0, (wanted - t->count) * sizeof *p);
     t->capacity = wanted;
@@ -228,7 +233,7 @@ static void put_time(FILE *f, const char *key, uint64_t ns)
 }
 
 /* Write the beginning of an event, up to the value of "name". The first event of the file is not
- * written this way. */
+ * written with this function, because no comma may precede it. */
 static void put_head(FILE *f, const char *phase)
 {
     fprintf(f, ",\n{\"ph\":\"%s\",\"name\":", phase);
@@ -281,8 +286,8 @@ static void put_span(FILE *f, const sgt_trace *t, const sgt_trace_event *e, uint
     fprintf(f, "}");
 }
 
-/* Order events by start time. Of events with equal starts, the longest comes first, because it
- * contains the other events. */
+/* Order events by start time. Of events that start at the same time, the longest comes first,
+ * because it contains the others. */
 static int by_time(const void *a, const void *b)
 {
     const sgt_trace_event *x = a, *y = b;
@@ -324,7 +329,7 @@ static void record(sgt_trace *t, int on)
     pthread_mutex_unlock(&t->lock);
 }
 
-/* Start tracing. Reserve so much memory that few steps need more. */
+/* Start tracing. Reserve memory for so many events that later steps rarely need more. */
 static int open_window(sgt_trace *t, sgt_error *err)
 {
     reserve(t, EVENTS);
@@ -354,8 +359,8 @@ static int close_window(sgt_trace *t, sgt_error *err)
     return rc;
 }
 
-/* Reserve memory for twice as many events as the last step had, because an evaluation may follow
- * the next step. */
+/* Reserve memory for twice as many events as the last step had. An evaluation may follow the next
+ * step, and its events need memory, too. */
 static void grow(sgt_trace *t)
 {
     pthread_mutex_lock(&t->lock);

@@ -44,8 +44,9 @@ extern "C" {
 typedef struct sgt_trace sgt_trace;
 
 typedef struct sgt_trace_options {
-    uint64_t first, steps; /* the steps that this call of sgt_train runs: first .. steps - 1 */
-    sgt_notice notice;     /* called with the path of the trace */
+    /* first: first step that this call of sgt_train runs; steps: the step after its last one */
+    uint64_t first, steps;
+    sgt_notice notice; /* called with the path of the trace */
 } sgt_trace_options;
 
 /* Open a trace. Return an error if no file can be created at `path`. The check does not leave a
@@ -63,8 +64,8 @@ int sgt_trace_step(sgt_trace *t, uint64_t step, sgt_error *err);
 int sgt_trace_finish(sgt_trace *t, sgt_error *err);
 
 /* Callbacks of a device's profiler. `begin` is called when tracing starts, and `end` when tracing
- * ends. `end` must add a span for all work that the device has done meanwhile. Both callbacks may
- * wait for the device. A trace has at most one watcher, which must stay valid until
+ * ends. `end` must add spans for all work that the device has done between the two calls. Both
+ * callbacks may wait for the device. A trace has at most one watcher, which must stay valid until
  * sgt_trace_finish. */
 typedef struct sgt_trace_watcher {
     int (*begin)(void *ctx, sgt_error *err);
@@ -75,8 +76,8 @@ void sgt_trace_watch(sgt_trace *t, const sgt_trace_watcher *w);
 
 /* ---- tracks ---- */
 
-/* Tracks are the rows in the displayed trace. Two spans on a track must not overlap, unless one
- * contains the other. */
+/* A track is a row of bars in the displayed trace, for example for one thread or one stream. Two
+ * spans on a track must not overlap, unless one contains the other. */
 
 enum { SGT_TRACE_LOOP = 0 }; /* track of the thread that runs the training loop */
 typedef enum sgt_trace_process {
@@ -92,15 +93,16 @@ int sgt_trace_track(sgt_trace *t, sgt_trace_process process, const char *name);
 
 /* ---- spans ---- */
 
-/* A span: a named period on a track. Its strings must stay valid until sgt_trace_close, so use
- * literals or strings from sgt_trace_name. */
+/* A span: a period with a name, which the trace shows as a bar on a track. Its strings must stay
+ * valid until sgt_trace_close, so use literals or strings from sgt_trace_name. */
 typedef struct sgt_trace_event {
     const char *name, *category;
     uint64_t start, end;
     int track;
-    /* index of the block plus 1, which gives the span the name "h.INDEX NAME"; 0: no block */
+    /* 0, or the index of a block plus 1; the trace then shows the span's name as "h.INDEX NAME" */
     uint32_t layer;
-    const char *key; /* name for `value` in the trace, for example "step"; NULL: no value */
+    /* name under which the trace shows the number `value`, for example "step"; NULL: no number */
+    const char *key;
     uint64_t value;
 } sgt_trace_event;
 

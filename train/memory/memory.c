@@ -22,21 +22,26 @@
 /* heap and stack of one thread of the CPU backend in bytes, as measured */
 #define PER_THREAD ((uint64_t)256 << 10)
 
-/* A run whose memory is computed. To compute the memory for a number of rows, and for what each
- * layer recomputes, set these in `o` first. */
+/* A run whose memory is computed. To compute its memory with other numbers of rows or with other
+ * recomputation, change o.batch, o.recompute and o.recompute_at. */
 typedef struct sizing {
     const sgt_trainer *t;
     sgt_backend_options o;
-    uint64_t windows; /* number of windows (rows) in an epoch; 0: no data */
-    uint64_t data;    /* bytes of the data in memory, each split rounded up to whole huge pages */
-    /* bytes that the process uses before data and backend are opened; 0 on a device with its own
-     * memory */
+    uint64_t windows; /* number of rows that training reads per epoch; 0: the data is not known */
+    /* memory for preloaded data in bytes; each split is rounded up to complete huge pages */
+    uint64_t data;
+    /* memory in bytes that the process uses before the data and the backend are opened; 0 if `room`
+     * is the memory of a device */
     uint64_t program;
-    uint64_t room; /* bytes of memory that the run may use; UINT64_MAX: unknown */
-    uint64_t copy; /* bytes of the copy from which checkpoints are written in the background */
+    /* upper limit for the run's memory, in bytes: the free memory or --memory-limit; UINT64_MAX:
+     * unknown */
+    uint64_t room;
+    /* memory in bytes for the copy of the state from which checkpoints are written in the
+     * background */
+    uint64_t copy;
     int evaluates;
-    /* (layers) array: the sgt_recompute being tried for each layer; NULL: all layers recompute the
-     * same */
+    /* (layers) array for --recompute auto: the sgt_recompute that is being tried for each layer;
+     * NULL: all layers use o.recompute */
     uint8_t *levels;
 } sizing;
 
@@ -71,8 +76,8 @@ static int measure_data(sizing *z, sgt_loader_info *info, sgt_error *err)
     z->windows = info->windows_per_epoch;
     z->evaluates = val > 0;
     if (sgt_config_examples(s)) z->data = sizeof(int32_t) * info->tokens;
-    /* A split that does not fit in memory is not read but mapped. It is then in the page cache,
-     * which the kernel can reclaim. */
+    /* if the data does not fit in memory, preloading falls back to mmap; mapped pages are in the
+     * page cache, which the kernel can reclaim, so they do not count */
     else if (s->loader == SGT_READER_PRELOAD) {
         const size_t width = sgt_id_width(info->vocab);
         const uint64_t room = sgt_memory_for_data(z->t);
@@ -95,8 +100,8 @@ static uint64_t loader_bytes(const sizing *z)
     return z->data + batches * z->o.batch * z->o.seq * 2 * sizeof(int32_t);
 }
 
-/* Return the bytes of the two buffers for writing a checkpoint: one for floats from the backend,
- * and one for pending writes. */
+/* Return the size of the two buffers for writing a checkpoint, in bytes: one holds floats read from
+ * the backend, the other holds bytes not yet written to the file. */
 static uint64_t writer_bytes(const sgt_model *m)
 {
     size_t most = 0;
@@ -110,9 +115,10 @@ static uint64_t writer_bytes(const sgt_model *m)
            (moments < SGT_SAFETENSORS_ROOM ? moments : SGT_SAFETENSORS_ROOM);
 }
 
-/* Return the bytes of the copy from which checkpoints are written in the background. Return 0 if
- * this rank writes no checkpoint before its last step. If the number of steps is undecided, it is
- * computed from the rows in z->o; one row per micro-step gives the most steps. */
+/* Return the size in bytes of the copy of the state from which checkpoints are written in the
+ * background. Return 0 if there is no such copy, because this rank writes no checkpoint or only one
+ * after the last step. If the number of steps is not known yet, it is computed from the batch size
+ * in z->o. The smallest batch size, one row, gives the largest number. */
 static uint64_t copy_bytes(const sizing *z)
 {
     const sgt_config *s = z->t->s;
@@ -145,9 +151,9 @@ static int measure(const sizing *z, sgt_train_estimate *e, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return how many bytes of memory a run needs with `rows` rows on this rank, if each layer
- * recomputes what `levels` says. With CUDA, this is GPU memory. Return UINT64_MAX if it cannot be
- * computed. */
+/* Return how many bytes of memory a run needs with `rows` rows on this rank, if layer l recomputes
+ * levels[l] (an sgt_recompute), or all layers recompute z->o.recompute if `levels` is NULL. With
+ * CUDA, this is GPU memory. Return UINT64_MAX if it cannot be computed. */
 static uint64_t bytes_with(sizing *z, uint64_t rows, const uint8_t *levels)
 {
     sgt_train_estimate e;
@@ -156,8 +162,7 @@ static uint64_t bytes_with(sizing *z, uint64_t rows, const uint8_t *levels)
     return measure(z, &e, NULL) < 0 ? UINT64_MAX : e.total;
 }
 
-/* Initialize *z from the settings that t has decided. If the batch size is undecided, use one
- * row. */
+/* Initialize *z from the settings in *t. If the batch size is undecided, use one row. */
 static int begin(sizing *z, const sgt_trainer *t, sgt_error *err)
 {
     const int rc = sgt_trainer_step(t, err);
@@ -175,7 +180,8 @@ uint64_t sgt_memory_for_data(const sgt_trainer *t)
     if (all == UINT64_MAX || t->cuda || begin(&z, t, NULL) < 0) return all;
     if (sgt_trainer_model(t, &data, &z.o.model, NULL) < 0 || measure(&z, &e, NULL) < 0) return all;
     const uint64_t need = e.total * sgt_ranks_here(t->o->ranks);
-    /* if the model does not fit in memory, opening the backend will report it */
+    /* `all`: the backend alone needs more than the machine has; opening it will report this
+     * error */
     return need < all ? all - need : all;
 }
 
@@ -196,8 +202,8 @@ static int find_largest(const sgt_trainer *t, double *x, sgt_error *err)
     return rc;
 }
 
-/* Set z->room to the bytes of memory that the run may use. On a CPU, a sixteenth of the free memory
- * is left for other programs, and the ranks on a machine share the rest. */
+/* Set z->room to the bytes of memory that the run may use. On a CPU, this is 15/16 of the free
+ * memory, divided by the number of ranks on the machine; the rest is left for other programs. */
 static void find_free(sizing *z)
 {
     const sgt_trainer *t = z->t;
@@ -248,8 +254,9 @@ static uint64_t most_rows(sizing *z, uint64_t most, const uint8_t *levels)
     return low;
 }
 
-/* Set *batch to the largest batch size that fits in memory. With --recompute auto, use the largest
- * batch that fits without recomputation. Recompute only if not even one row fits without it. */
+/* Set *batch to the largest batch size that fits in memory. With --recompute auto, this is the
+ * largest batch that fits without any recomputation, because recomputing makes steps slower. Only
+ * if not even one row fits without it, recomputation is considered. */
 static int decide_rows(sizing *z, uint64_t *batch, sgt_error *err)
 {
     char need[32], room[64];
@@ -281,13 +288,14 @@ static int decide_rows(sizing *z, uint64_t *batch, sgt_error *err)
     return SGT_OK;
 }
 
-/* Choose what each layer recomputes. For the memory that it frees, recomputing GELU and LayerNorm
- * takes little time, and recomputing a whole block takes much time. So first find the smallest
- * number of layers that must recompute their block if all other layers recompute GELU. Then find
- * the smallest number of layers that must recompute GELU.
+/* Choose what each layer recomputes. Recomputing GELU and LayerNorm takes little time for the
+ * memory that it saves; recomputing an entire block takes much. So first find the smallest number
+ * of layers that must recompute their block if all other layers recompute GELU. Then find the
+ * smallest number of layers that must recompute GELU.
  *
- * Layers that recompute their block follow the layers that recompute GELU, because the activations
- * of the last recomputing layer are still in memory and need not be recomputed. Return 0 if nothing
+ * Layers that recompute their block follow the layers that recompute GELU, because the last layer
+ * that recomputes need not do so: its activations are still in memory when the backward pass
+ * begins. This saves more time if that layer is one that recomputes its block. Return 0 if nothing
  * fits, else 1. */
 static int choose_levels(sizing *z, uint64_t rows, uint32_t *gelu, uint32_t *block)
 {
@@ -331,7 +339,7 @@ static int fail_too_much(sizing *z, uint64_t rows, sgt_error *err)
                     format_room(z, room, sizeof room), format_cure(z, rows, cure, sizeof cure));
 }
 
-/* With --recompute auto, decide what each layer recomputes if this rank has `rows` rows. Otherwise
+/* With --recompute auto, choose what each layer recomputes, for `rows` rows on this rank. Otherwise
  * only check that the run stays within --memory-limit. */
 static int decide_levels(sizing *z, uint64_t rows, sgt_error *err)
 {
@@ -358,8 +366,8 @@ int sgt_memory_asked(const sgt_config *s)
            s->memory_limit != SGT_DEFAULT_COUNT;
 }
 
-/* Compute the memory of the run that *t describes. If the user left t->s->batch or the
- * recomputation to free memory, decide t->s->batch or t->recompute_at. */
+/* Compute the memory of the run that *t describes. With --batch-size auto, set t->s->batch to the
+ * largest batch size that fits. With --recompute auto, set t->recompute_at. */
 static int size_run(sizing *z, sgt_trainer *t, sgt_error *err)
 {
     sgt_loader_info data;
@@ -401,7 +409,8 @@ int sgt_memory_explain(sgt_trainer *t, const sgt_error *why, sgt_error *err)
     sizing z;
     char cure[128];
     uint64_t rows = t->s->batch / sgt_ranks_size(t->o->ranks);
-    /* the free memory no longer includes the data and the program, which are loaded already */
+    /* The data and the program are loaded already, and the free memory is smaller by them. So do
+     * not count them again. */
     int checked = t->s->recompute == SGT_RECOMPUTE_AUTO || size_run(&z, t, NULL) < 0;
     if (!checked) z.data = z.program = 0, find_free(&z);
     if (checked || bytes_with(&z, rows, NULL) <= z.room)
@@ -419,7 +428,8 @@ static int estimate(sgt_trainer *t, sgt_train_estimate *e, sgt_error *err)
     int rc = sgt_trainer_settle(t, err);
     if (rc < 0 || (rc = sgt_trainer_read_shape(t, err)) < 0 || (rc = size_run(&z, t, err)) < 0)
         return rc;
-    z.copy = copy_bytes(&z); /* compute it again, for the batch size that size_run has decided */
+    /* compute the copy's size again, now that size_run has set the batch size */
+    z.copy = copy_bytes(&z);
     if ((rc = measure(&z, e, err)) < 0) return rc;
     e->model = z.o.model;
     e->device = t->cuda ? "cuda" : "cpu";
@@ -450,12 +460,12 @@ uint64_t sgt_train_estimate_activations(const sgt_train_estimate *e)
 
 /* ---- memory.jsonl ---- */
 
-/* memory.jsonl is written from the backend's memory layout, which states the buffers that are in
- * use in each part of a step. The layout is the same in every step, so nothing is measured during a
- * step. */
+/* The contents of memory.jsonl come from the backend's memory layout, which states which buffers
+ * are in use in each part of a step. The layout is the same in every step, so nothing is measured
+ * while steps run. */
 
-/* number of steps at the beginning of a call that are not logged, because they may differ from all
- * later steps */
+/* number of steps at the beginning of a call that memory.jsonl leaves out, because they may differ
+ * from the steps after them */
 #define LOG_SKIPS 1
 #define LOG_STEPS 2
 

@@ -10,7 +10,8 @@
 #include "loader/base/file.h"
 #include "loader/base/json.h"
 
-/* maximum size in bytes of a config.json; real files are smaller than a kilobyte */
+/* maximum size of a config.json in bytes, against damaged files; real ones are smaller than a
+ * kilobyte */
 #define MAX_CONFIG ((size_t)1 << 20)
 #define MOST_VALUES ((size_t)1 << 16)
 #define FLOAT_DIGITS 9 /* number of decimal digits that distinguishes any two floats */
@@ -42,7 +43,8 @@ static int read_tied(const config *c, sgt_model *m)
     return SGT_OK;
 }
 
-/* Check that the boolean `key` is absent or has the value `want`, which GPT-2 has. */
+/* Check that the file does not request a feature that GPT-2 lacks: the boolean `key` must be absent
+ * or have the value `want`. */
 static int must_be(const config *c, const char *key, int want)
 {
     const json_t *v = json_object_get(c->json, key);
@@ -109,7 +111,7 @@ static int read_model(const config *c, sgt_model *m)
         return sgt_fail(c->err, SGT_EFORMAT, "%s: layer_norm_epsilon is not a number", c->path);
     if (json_is_number(eps)) m->eps = (float)json_number_value(eps);
     rc = sgt_model_check(m, c->path, c->err);
-    /* change the code to SGT_EFORMAT, because the error is in a file, not in an option */
+    /* sgt_model_check returns SGT_EUSAGE for a bad option; here a bad file is the cause */
     if (rc < 0 && c->err) c->err->code = SGT_EFORMAT;
     return rc < 0 ? SGT_EFORMAT : SGT_OK;
 }

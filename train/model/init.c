@@ -11,7 +11,8 @@
 #define SIGMA 0.02
 #define BUFFER ((size_t)1 << 20) /* number of floats drawn at a time */
 #define TASK 4096                /* floats per task */
-/* "init" in ASCII: separates these random numbers from other random numbers with the same seed */
+/* "init" in ASCII, part of the Philox counter: it makes these random numbers differ from those that
+ * other parts of the program draw with the same seed */
 #define DOMAIN 0x696e697400000000ull
 
 static void draw(float *out, size_t count, const sgt_normals *from, int threads)
@@ -25,8 +26,9 @@ static void draw(float *out, size_t count, const sgt_normals *from, int threads)
     }
 }
 
-/* For a matrix, return the standard deviation of its initial numbers. For a vector, return the
- * value of all its initial numbers: 1 for LayerNorm weights, 0 for biases. */
+/* Return how a tensor is initialized. For a matrix, return the standard deviation of its random
+ * elements. For a vector, return the value of all its elements: 1 for LayerNorm weights, 0 for
+ * biases. */
 static float spread(const sgt_model *m, const sgt_tensor *t)
 {
     const char *end = strrchr(t->name, '.');

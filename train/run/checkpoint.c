@@ -25,8 +25,8 @@
 #define MAX_STATE ((size_t)1 << 20) /* maximum size of state.json in bytes */
 #define STATE_VALUES ((size_t)1 << 16)
 
-/* A file of tensors. what: the one or two states that it stores; prefix: for each of these states,
- * the prefix of its tensors' names. */
+/* A file of tensors in a checkpoint. what: the one or two states that the file stores; prefix: for
+ * each of these states, the text with which its tensors' names begin. */
 typedef struct tensors_file {
     const char *name, *prefix[2];
     sgt_state what[2];
@@ -42,8 +42,9 @@ static const tensors_file model_file = {"model.safetensors", {"transformer."}, {
  *     "files": {"model.safetensors": {"bytes": 1234, "xxh3": "0123456789abcdef"}, ...},
  *     "xxh3": "..."
  *
- * The last "xxh3" is the seal: the checksum of state.json's own object without this member, in
- * jansson's compact form. So a flipped bit in any file of the checkpoint is detected. */
+ * The last "xxh3" is the seal, a checksum of state.json itself: of its JSON object without this
+ * member, as jansson writes it in compact form. So a flipped bit in any file of the checkpoint is
+ * detected. */
 
 /* Add the size and the checksum of file `name` to the object `files`. */
 static int add_sum(json_t *files, const char *name, uint64_t bytes, uint64_t xxh3, sgt_error *err)
@@ -151,7 +152,8 @@ static int seal(json_t *state, sgt_error *err)
     return rc;
 }
 
-/* Verify the seal of state.json. Accept an object without a seal. */
+/* Verify the seal of state.json (see the comment on checksums above). Accept a file without a
+ * seal. */
 static int check_seal(json_t *state, const char *path, sgt_error *err)
 {
     uint64_t sum = 0;
@@ -237,7 +239,8 @@ static json_t *scaler_json(const sgt_checkpoint_state *s)
                      (json_int_t)s->scaler.good_steps, "skipped", (json_int_t)s->scaler.skipped);
 }
 
-/* Return the history of --skip-spikes as JSON. Its numbers read back without rounding errors. */
+/* Return the history of losses and norms for --skip-spikes as JSON. Its numbers have enough digits
+ * to be read back exactly. */
 static json_t *outliers_json(const sgt_outliers *o)
 {
     json_t *loss = json_array(), *norm = json_array();
@@ -256,7 +259,7 @@ static json_t *outliers_json(const sgt_outliers *o)
 }
 
 /* Return a JSON object that describes the machine. It has a member "choices" only if the backend
- * has chosen algorithms, which a CPU backend does not. */
+ * has selected matrix-product algorithms by timing, which a CPU backend does not do. */
 static json_t *machine_json(const sgt_checkpoint_state *s)
 {
     json_t *json = json_pack("{s:s, s:s, s:s}", "device", s->device, "cpu_level", s->level,
@@ -288,8 +291,8 @@ static int write_state(const char *dir, const sgt_checkpoint_state *s, json_t *f
 {
     json_t *json = state_json(s, files);
     char path[SGT_PATH], *text = NULL;
-    /* if memory runs out, return an error: state.json without one of the next members would look
-     * complete */
+    /* fail if any of the next members is missing because memory ran out: nobody would notice that
+     * state.json is incomplete */
     int rc = SGT_OK, bad = !json;
     if (!bad && s->skipping)
         bad |= json_object_set_new(json, "spikes", outliers_json(&s->scaler.outliers));
@@ -382,8 +385,8 @@ static int parse_state(sgt_checkpoint_state *s, json_t *json, const char *path, 
     json_error_t why;
     if (json_unpack_ex(json, &why, 0, "{s:I}", "version", &version) < 0)
         return sgt_fail(err, SGT_EFORMAT, "%s: %s", path, why.text);
-    /* SGT_EFORMAT would skip the checkpoint as incomplete, but a newer program may have completed
-     * it */
+    /* return SGT_EUNSUPPORTED: with SGT_EFORMAT, the checkpoint would be skipped as incomplete,
+     * although a newer version of sgt may have written all of it */
     if (version != 1)
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "%s: version %lld, expected 1 (use the newer sgt that wrote it)", path,
@@ -536,8 +539,8 @@ int sgt_checkpoint_copy(float *const *to, int states, sgt_backend *b, const sgt_
 
 /* ---- checking a folder ---- */
 
-/* Verify the checksums of all files. Call this before parse_state checks the version, because a
- * checkpoint with a newer version may be complete. */
+/* Verify the checksums of all files. Call this before parse_state, which rejects newer versions of
+ * state.json: a wrong checksum must be reported as such, even then. */
 static int check_sums(const char *dir, sgt_error *err)
 {
     json_t *json = NULL;

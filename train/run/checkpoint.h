@@ -17,20 +17,21 @@
 #include "train/model/model.h"
 
 typedef struct sgt_checkpoint_state {
-    uint64_t step;       /* steps completed */
-    uint64_t tokens;     /* tokens trained on */
-    uint64_t documents;  /* number of documents that begin in the tokens trained on */
-    uint64_t next_batch; /* index of the batch for the next micro-step */
+    uint64_t step;      /* steps completed */
+    uint64_t tokens;    /* tokens trained on */
+    uint64_t documents; /* number of documents that begin in the tokens trained on */
+    /* index of the batch that the next micro-step will use, counted from the start of the run */
+    uint64_t next_batch;
     double val_loss; /* validation loss after step `step`; 0: not evaluated then, or not finite */
     uint64_t seed;
     const char *sampling; /* option word of the sampling */
     sgt_schedule schedule;
     uint64_t data_hash;
-    /* JSON text with the path, the weight and the hash of each data set in a mix; NULL if there is
-     * only one set */
+    /* JSON text that describes the data sets of a mix (path, weight and hash of each); NULL if
+     * --data names only one set */
     char *sets;
-    /* names of the device, the kernels and the matrix library that the run used; results depend on
-     * them in their last bits */
+    /* names of the device, the kernels and the matrix-product library of the run. With other ones,
+     * results differ in their last bits. */
     char device[16], level[64], library[96];
     int scaling; /* 1: the backend had a loss scaler, and `scaler` holds its state */
     sgt_scaler scaler;
@@ -43,7 +44,7 @@ typedef struct sgt_checkpoint_state {
     char *options;
 } sgt_checkpoint_state;
 
-/* number of floats that are copied at a time, through a buffer of that size */
+/* number of floats that are copied from the backend at a time, through a buffer of this size */
 #define SGT_CHECKPOINT_PIECE ((size_t)1 << 20)
 
 /* Write all files of a checkpoint to the existing folder `dir`. tokenizer: text of tokenizer.json,
@@ -51,11 +52,11 @@ typedef struct sgt_checkpoint_state {
 int sgt_checkpoint_write(const char *dir, const sgt_checkpoint_state *state, sgt_backend *b,
                          const sgt_model *m, const char *tokenizer, int64_t eot, sgt_error *err);
 
-/* Copy the first `states` of three states: the parameters, the first moment and the second moment.
- * Each state is copied to an array to[i] with the model's layout. A thread can later pass
- * sgt_checkpoint_write a backend whose `get` reads these arrays. If `to` is NULL, call the backend
- * in the same way but copy nothing. Ranks other than 0 must do this while rank 0 writes or copies,
- * because all ranks must make the same calls. */
+/* Copy the run's state: the parameters to the array to[0], the first moments to to[1], the second
+ * moments to to[2], each in the model's layout. Copy only the first `states` of these three. A
+ * thread can later pass sgt_checkpoint_write a backend whose `get` reads these arrays. If `to` is
+ * NULL, call the backend in the same way but copy nothing. Ranks other than 0 must do this while
+ * rank 0 writes or copies, because all ranks must make the same calls. */
 int sgt_checkpoint_copy(float *const *to, int states, sgt_backend *b, const sgt_model *m,
                         sgt_error *err);
 

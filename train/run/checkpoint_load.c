@@ -23,8 +23,8 @@
 /* maximum number of JSON values in model.safetensors.index.json, where a tensor takes one value */
 #define MAX_VALUES ((size_t)1 << 18)
 
-/* The open files with a model's tensors: a single file, or all files that Hugging Face's index
- * names. */
+/* The open files that contain a model's tensors: a single file, or all files named by the
+ * model.safetensors.index.json of a Hugging Face model. */
 typedef struct parts {
     sgt_safetensors *file[MAX_PARTS];
     size_t count;
@@ -47,8 +47,8 @@ static int add_part(parts *p, const char *dir, const char *name, sgt_error *err)
 }
 
 /* Open every file that the index names. The index is {"weight_map": {"wte.weight":
- * "model-00001-of-00002.safetensors", ...}}. Only its file names are used, because the files' own
- * headers say which tensors they hold. */
+ * "model-00001-of-00002.safetensors", ...}}. Only the file names in it are used: which tensors a
+ * file contains is read from the file's own header. */
 static int add_indexed(parts *p, const char *dir, const char *path, const json_t *index,
                        sgt_error *err)
 {
@@ -135,8 +135,8 @@ static int find_tensor(const sgt_safetensor **out, const sgt_safetensors **in, c
     return SGT_OK;
 }
 
-/* Load every tensor of the model to the backend b. If b is NULL, only check that every tensor
- * exists and has the right shape. */
+/* Load every tensor of the model from the files to the backend b. If b is NULL, only check that the
+ * files contain every tensor with the right shape. */
 static int load_tensors(const parts *p, const char *const *prefixes, const char *where,
                         sgt_backend *b, sgt_state what, const sgt_model *m, sgt_error *err)
 {
@@ -200,8 +200,8 @@ static int check_tied(const parts *p, const char *const *prefixes, const char *w
 
 #define MAGIC 20240326
 #define HEADER 1024 /* bytes of the header */
-/* number of rows and of columns that are transposed at a time, so that both matrices stay in the
- * CPU cache */
+/* transpose blocks of BLOCK x BLOCK elements, so that the lines of both matrices stay in the CPU's
+ * cache */
 #define BLOCK 64
 
 enum {
@@ -300,9 +300,9 @@ static int read_llmc_shape(sgt_model *m, const char *path, sgt_error *err)
     return rc;
 }
 
-/* Read the next `count` numbers as float32. bfloat16 numbers are first read to the second half of
- * `to`, and then converted from the first to the last. Writing float i overwrites only bfloat16
- * numbers that are already converted. */
+/* Read the next `count` numbers as float32. If the file has bfloat16 numbers, they are first read
+ * to the second half of the memory at `to`, and then converted in place, from the first to the
+ * last. Writing float i overwrites only bfloat16 numbers that are already converted. */
 static int read_numbers(llmc_file *f, float *to, size_t count, sgt_error *err)
 {
     uint16_t *half = (uint16_t *)to + count;
@@ -327,7 +327,8 @@ static void transpose(float *to, const float *from, size_t in, size_t out)
                 for (size_t j = c; j < in && j < c + BLOCK; j++) to[j * out + i] = from[i * in + j];
 }
 
-/* Load the file's next tensor as tensor `index` of the model. `room` holds two buffers for it. */
+/* Read the next tensor of the file and load it as tensor `index` of the model. `room` holds two
+ * buffers, each large enough for any tensor. */
 static int load_llmc_tensor(llmc_file *f, sgt_backend *b, size_t index, float *room[2],
                             sgt_error *err)
 {

@@ -1,6 +1,6 @@
 /* run.c: the run directory. Files are written in an order that makes it safe to kill the process at
- * any time. The log lines before a checkpoint are on disk before the checkpoint gets its final
- * name. `latest` is written after that. */
+ * any time. When a checkpoint gets its final name, the log lines of its steps are already on disk.
+ * The file `latest` is written after that. */
 #include "train/run/run.h"
 
 #include <dirent.h>
@@ -20,7 +20,8 @@
 #include "loader/base/version.h"
 
 #define STEP_NAME "step-%08" PRIu64
-/* size in bytes of the buffer for a line of the log; a line is shorter, including its newline */
+/* size in bytes of the buffer for one line of the log; lines must be shorter, including the
+ * newline */
 #define LINE 1024
 /* maximum size of starts.jsonl in bytes; an entry takes a few hundred bytes */
 #define MOST_STARTS ((size_t)1 << 20)
@@ -31,14 +32,16 @@ struct sgt_run {
     char path[SGT_PATH];
     sgt_owner *owner;
     int log;
-    /* errno if the last write to the log failed; 0: all lines are written. The thread that saves a
-     * checkpoint reads this field, too. */
+    /* 0, or the errno with which the last write to the log failed; lines are then kept in
+     * `waiting`. The thread that saves a checkpoint also reads this field, so it is atomic. */
     int log_error;
-    /* step of the checkpoint with the lowest validation loss; 0: no checkpoint was evaluated */
+    /* step of the checkpoint with the lowest validation loss; 0: no checkpoint has a validation
+     * loss */
     uint64_t best;
     double best_loss;
     char last[LINE]; /* last line of the log */
-    char *waiting;   /* the last `waits` bytes of the log, which could not be written yet */
+    /* the log lines, `waits` bytes in all, that could not be written to the file yet */
+    char *waiting;
     size_t waits, room;
 };
 
@@ -72,8 +75,8 @@ int sgt_run_steps(uint64_t **steps, size_t *count, const char *run, sgt_error *e
         rc = sgt_reserve(steps, &room, *count + 1, sizeof **steps, run, err);
         if (rc == SGT_OK) (*steps)[(*count)++] = step;
     }
-    /* an error must not be ignored: training would start over, because the run would seem to have
-     * no checkpoints */
+    /* do not ignore this error: the run would seem to have no checkpoints, so that training would
+     * start at step 0 */
     if (rc == SGT_OK && errno) rc = sgt_fail_errno(err, "%s", run);
     closedir(d);
     if (rc < 0) {
@@ -116,8 +119,9 @@ int sgt_run_named(char to[SGT_PATH], const char *path, sgt_error *err)
     return rc < 0 ? rc : 1;
 }
 
-/* Return whether a check of the checkpoint `dir` returned the error rc because the checkpoint is
- * incomplete. Other causes are a disk error or a lack of memory. */
+/* Return whether the error rc, which a check of the checkpoint `dir` returned, means that the
+ * checkpoint is incomplete. Other errors, such as a disk error or a lack of memory, do not mean
+ * that. */
 static int is_incomplete(const char *dir, int rc)
 {
     static const char *const files[] = {"config.json", "model.safetensors", "optimizer.safetensors",
@@ -171,8 +175,8 @@ int sgt_run_find(char **dir, const char *path, const sgt_notice *notice, sgt_err
 
 /* ---- removing ---- */
 
-/* Remove a checkpoint. First rename its folder, and then delete its files. So a folder with the
- * name of a checkpoint is always complete. */
+/* Remove a checkpoint. First rename its folder, and then delete its files. So a folder whose name
+ * is that of a checkpoint is complete at any time, even if this process is killed. */
 static int remove_step(const sgt_run *r, uint64_t step, sgt_error *err)
 {
     char from[SGT_PATH], to[SGT_PATH];
@@ -231,7 +235,7 @@ static int remove_name(const sgt_run *r, const char *name, sgt_error *err)
 
 /* ---- the log ---- */
 
-/* Return the step of a log line of n bytes, or -1 if the line is damaged or incomplete. */
+/* Return the step number in a log line of n bytes, or -1 if the line is damaged or incomplete. */
 static json_int_t line_step(const char *line, size_t n)
 {
     if (n == LINE || line[n - 1] != '\n') return -1;
@@ -257,7 +261,8 @@ static int copy_lines(sgt_run *r, FILE *in, FILE *out, uint64_t step, uint64_t *
             *cut = 1;
             continue;
         }
-        fwrite(line, 1, n, out); /* sgt_file_commit reports an error of fwrite */
+        /* an error of fwrite sets the stream's error flag, which sgt_file_commit checks */
+        fwrite(line, 1, n, out);
         last = s;
         (*kept)++;
         snprintf(r->last, LINE, "%.*s", (int)n - 1, line);
@@ -290,7 +295,7 @@ static int open_log(sgt_run *r, uint64_t step, const sgt_notice *notice, sgt_err
 {
     char path[SGT_PATH];
     int rc = cut_log(r, sgt_path(path, r->path, "log.jsonl"), step, notice, err);
-    /* allocate the buffer now, because steps must not allocate memory */
+    /* allocate the buffer for waiting lines now, because steps must not allocate memory */
     if (rc == SGT_OK) rc = sgt_reserve(&r->waiting, &r->room, LINE, 1, path, err);
     if (rc < 0) return rc;
     r->log = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
@@ -346,8 +351,8 @@ static int point(const sgt_run *r, const char *name, uint64_t step, sgt_error *e
     return step ? sgt_run_put(r, name, text, err) : remove_name(r, name, err);
 }
 
-/* Set r->best to `step` if `loss` is lower than the best loss so far. If losses are equal, the
- * earlier step is the best. */
+/* Set r->best to `step` if its validation loss `loss` is lower than that of all checkpoints so far.
+ * Of equal losses, the earlier step stays the best. */
 static void compare_best(sgt_run *r, uint64_t step, double loss)
 {
     if (!(loss > 0) ||
@@ -367,8 +372,8 @@ int sgt_run_owned(const char *run, int rc, sgt_error *err)
 }
 
 /* Find the best checkpoint up to `step`. Unless `force` is set, return an error if there is a
- * complete checkpoint after `step`. Another process has saved such a checkpoint since the caller
- * looked, so it must not be removed. */
+ * complete checkpoint after `step`. The caller found none when it chose `step`, so another process
+ * has saved that checkpoint since then, and it must not be removed. */
 static int look_at_steps(sgt_run *r, uint64_t step, int force, sgt_error *err)
 {
     uint64_t *steps;
@@ -403,12 +408,14 @@ int sgt_run_open(sgt_run **out, uint64_t step, int force, sgt_claimant *who,
     if (rc == 1) rc = sgt_run_owned(r->path, rc, err);
     if (rc == SGT_OK) rc = look_at_steps(r, step, force, err);
     if (rc == SGT_OK) rc = remove_leftovers(r, err);
-    /* Update `latest` and `best` before checkpoints are removed, because they may name one of
-     * these. They may be out of date if an earlier save was killed halfway. */
+    /* Write `latest` and `best` before any checkpoints are removed, because one of these
+     * checkpoints may be named in the old files. If an earlier save was killed halfway, the old
+     * files are out of date. */
     if (rc == SGT_OK) rc = point(r, "latest", step, err);
     if (rc == SGT_OK) rc = point(r, "best", r->best, err);
     if (rc == SGT_OK && !step) rc = remove_name(r, "memory.jsonl", err);
-    /* Remove checkpoints after `step`. They are incomplete, or the run starts over. */
+    /* Remove the checkpoints of steps after `step`: they are incomplete, or the user has started
+     * the run over with --force. */
     if (rc == SGT_OK) rc = sgt_run_rotate(r, step, 0, err);
     if (rc == SGT_OK) rc = open_log(r, step, warning, err);
     if (rc < 0) sgt_run_close(r);
@@ -483,7 +490,8 @@ int sgt_run_save(sgt_run *r, const sgt_checkpoint_state *state, sgt_backend *b, 
     if (rc == SGT_OK) rc = sgt_checkpoint_write(work, state, b, m, tokenizer, eot, err);
     if (rc == SGT_OK) rc = sgt_sync_folder(work, err);
     if (rc == SGT_OK) rc = sgt_owner_check(r->owner, err);
-    /* if a checkpoint of this step exists, it was incomplete, and the run has repeated its steps */
+    /* a folder of this name can exist only if its checkpoint was incomplete, so that the run
+     * repeated its steps: replace it */
     if (rc == SGT_OK && access(path, F_OK) == 0) rc = remove_step(r, state->step, err);
     if (rc == SGT_OK && rename(work, path) < 0) rc = sgt_fail_errno(err, "%s", path);
     if (rc == SGT_OK) rc = sgt_sync_folder(r->path, err);
@@ -492,7 +500,7 @@ int sgt_run_save(sgt_run *r, const sgt_checkpoint_state *state, sgt_backend *b, 
     if (rc == SGT_OK && r->best == state->step) rc = point(r, "best", r->best, err);
     if (rc == SGT_OK) rc = sgt_run_rotate(r, UINT64_MAX, keep, err);
     /* If another process owns the run now, do not remove the folder `work`. The new owner removes
-     * it, and may be writing a folder with the same name. */
+     * leftovers itself, and may be writing a folder of the same name at this moment. */
     if (rc < 0 && sgt_owner_check(r->owner, err) < 0) rc = SGT_EUNSUPPORTED;
     else if (rc < 0) sgt_remove_tree(work, NULL);
     return rc;

@@ -19,9 +19,9 @@
 #include "train/run/checkpoint.h"
 
 /* Set *dir to the newest complete checkpoint of a run, malloc'd, or to NULL if there is none or
- * `run` does not exist. Give a notice for each incomplete checkpoint, which is skipped, and if
- * `latest` does not name a checkpoint. If `sums` is set, a checkpoint with a wrong checksum counts
- * as incomplete. */
+ * `run` does not exist. Skip incomplete checkpoints, with a notice for each. Also give a notice if
+ * the file `latest` does not name a checkpoint. If `sums` is set, a checkpoint with a wrong
+ * checksum counts as incomplete. */
 int sgt_run_newest(char **dir, const char *run, int sums, const sgt_notice *notice, sgt_error *err);
 
 /* Set *dir to the checkpoint or model that `path` means, malloc'd. If `path` is a run, *dir is its
@@ -39,7 +39,7 @@ int sgt_run_steps(uint64_t **steps, size_t *count, const char *run, sgt_error *e
 typedef struct sgt_run sgt_run;
 
 /* If another process is writing to the run, return SGT_EUNSUPPORTED with a message that says so.
- * Else return rc, which is the caller's error. */
+ * Otherwise return rc, an error that the caller has found in the run's files. */
 int sgt_run_owned(const char *run, int rc, sgt_error *err);
 
 /* Open the run in who->folder for writing. Create the folder if it is missing, and become its
@@ -63,8 +63,8 @@ int sgt_run_put(const sgt_run *r, const char *name, const char *text, sgt_error 
 int sgt_run_start(sgt_run *r, uint64_t step, const char *machine, const char *command,
                   sgt_error *err);
 /* Append a line and a newline to the log. If writing fails, for example because the disk is full,
- * the line is kept in memory and written with the next line. While a line is not written, saves
- * fail. */
+ * the line is kept in memory and written with the next line. While lines are waiting in memory,
+ * saving a checkpoint fails, because its log lines must be on disk first. */
 int sgt_run_log(sgt_run *r, const char *line, sgt_error *err);
 /* Return the last line of the log, malloc'd, or NULL if the log is empty. */
 char *sgt_run_last_line(const sgt_run *r);

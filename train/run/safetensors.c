@@ -1,5 +1,5 @@
-/* safetensors.c: reads and writes safetensors files. When it opens a file, it checks the header
- * completely. */
+/* safetensors.c: reads and writes safetensors files. Opening a file checks its entire header, so
+ * that later reads can rely on it. */
 #include "train/run/safetensors.h"
 
 #include <errno.h>
@@ -231,7 +231,8 @@ static float from_half(uint16_t h)
 {
     uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, fraction = h & 1023;
     if (exponent == 31) return from_bits(sign | 0x7f800000 | fraction << 13);
-    /* a subnormal half-precision number, which float32 represents exactly */
+    /* with exponent 0, the half-precision number is subnormal; float32 can represent it as a normal
+     * number */
     if (exponent == 0) return (sign ? -1.0f : 1.0f) * (float)fraction * 0x1p-24f;
     return from_bits(sign | (exponent + 112) << 23 | fraction << 13);
 }
@@ -279,7 +280,7 @@ int sgt_safetensors_read(const sgt_safetensors *s, const sgt_safetensor *t, uint
 
 /* Data is written in blocks of ROOM bytes, with O_DIRECT if the file system supports it. Writing
  * through the page cache would take seven times as much CPU time, which training needs. It would
- * also evict data that training reads from the cache. */
+ * also evict the training data from the page cache. */
 #define ROOM SGT_SAFETENSORS_ROOM
 /* O_DIRECT requires that address, offset and size are multiples of at most this many bytes */
 #define ALIGN 4096
@@ -290,8 +291,8 @@ struct sgt_safetensors_writer {
     size_t filled;
     int direct; /* 1: O_DIRECT is on */
     json_t *header;
-    /* declared: bytes of the declared tensors; written: bytes that sgt_safetensors_write got so
-     * far */
+    /* declared: total size in bytes of the tensors declared so far; written: number of their bytes
+     * that were passed to sgt_safetensors_write so far */
     uint64_t declared, written;
     uint64_t bytes;     /* size of the file so far, in bytes, including the header */
     XXH3_state_t *hash; /* running checksum of the file's bytes so far */
@@ -343,8 +344,8 @@ int sgt_safetensors_declare(sgt_safetensors_writer *w, const char *name, const u
     return SGT_OK;
 }
 
-/* Write the buffer to the file. Only the last buffer of a file is partly filled, and O_DIRECT may
- * refuse to write such a buffer. */
+/* Write the buffer to the file. The last buffer of a file may be only partly filled; since its size
+ * is not a multiple of ALIGN, O_DIRECT may reject the write. */
 static int flush(sgt_safetensors_writer *w, sgt_error *err)
 {
     const uint8_t *from = w->room;
@@ -353,7 +354,8 @@ static int flush(sgt_safetensors_writer *w, sgt_error *err)
     while (w->direct && w->filled) {
         ssize_t n = write(fileno(w->file.stream), from, w->filled);
         if (n < 0 && errno == EINTR) continue;
-        /* O_DIRECT refuses this write, for example because the previous write was partial */
+        /* O_DIRECT rejects this write, for example because a partial write has left the file at an
+         * unaligned offset: write through the page cache */
         if (n < 0 && errno == EINVAL) set_direct(w, 0);
         else if (n < 0) return sgt_fail_errno(err, "%s: cannot write", w->file.path);
         if (n > 0) from += n, w->filled -= (size_t)n;

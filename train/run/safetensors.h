@@ -18,11 +18,11 @@
 
 #include "loader/base/error.h"
 
-/* maximum size of a header in bytes, so that a damaged file cannot cost much memory; GPT-2 XL's
- * header has 60 kB */
+/* maximum size of a header in bytes, so that a damaged file cannot make us allocate much memory;
+ * the header of GPT-2 XL has 60 kB */
 #define SGT_SAFETENSORS_MAX_HEADER ((uint64_t)16 << 20)
-/* maximum number of JSON values in a header, so that a damaged file cannot cost much time; a tensor
- * takes eight values */
+/* maximum number of JSON values in a header, so that a damaged file cannot keep us busy for long;
+ * each tensor takes eight values */
 #define SGT_SAFETENSORS_MAX_VALUES ((size_t)1 << 18)
 #define SGT_SAFETENSORS_MAX_DIMS 8
 /* size in bytes of the buffer through which a writer writes a file */
@@ -43,7 +43,7 @@ typedef struct sgt_safetensors sgt_safetensors;
 int sgt_safetensors_open(sgt_safetensors **out, const char *path, sgt_error *err);
 void sgt_safetensors_close(sgt_safetensors *s); /* NULL is fine */
 size_t sgt_safetensors_count(const sgt_safetensors *s);
-/* Return tensor i, counted in the order in which the data is stored in the file. */
+/* Return the i-th tensor in the order in which the tensors' data is stored in the file. */
 const sgt_safetensor *sgt_safetensors_at(const sgt_safetensors *s, size_t i);
 /* Return the tensor with this name, or NULL if there is none. */
 const sgt_safetensor *sgt_safetensors_find(const sgt_safetensors *s, const char *name);
@@ -53,9 +53,9 @@ const sgt_safetensor *sgt_safetensors_find(const sgt_safetensors *s, const char 
 int sgt_safetensors_read(const sgt_safetensors *s, const sgt_safetensor *t, uint64_t first,
                          size_t count, float *out, sgt_error *err);
 
-/* Writer for a new file of float32 tensors. Call `begin`, then `declare` for each tensor. Then call
- * `write` for all numbers, in the order of the declarations and in portions of any size. Finally
- * call `commit`, which renames the file to its final name. */
+/* Writer for a new file of float32 tensors. Call `begin`, then `declare` for each tensor. Then pass
+ * the elements of all tensors to `write`, in the order of the declarations; each call may pass any
+ * number of them. Finally call `commit`, which renames the file to its final name. */
 typedef struct sgt_safetensors_writer sgt_safetensors_writer;
 int sgt_safetensors_begin(sgt_safetensors_writer **out, const char *path, sgt_error *err);
 int sgt_safetensors_declare(sgt_safetensors_writer *w, const char *name, const uint32_t *dim,

@@ -17,19 +17,23 @@ typedef struct copy {
     sgt_backend calls;
     const sgt_model *model;
     sgt_arena memory;
-    /* for each sgt_state, an array with the model's layout; NULL: the state is all zeros */
+    /* for each sgt_state, a flat array with the model's layout that holds its copy; NULL: the state
+     * is all zeros and needs no copy */
     float *flat[STATES];
 } copy;
 
 struct sgt_saver {
     const sgt_trainer *t;
     copy copy;
-    int states; /* number of states to copy; the remaining states are all zeros */
-    int said;   /* 1: the notice that there is no memory for the copy was given */
+    /* number of states to copy (see states_of); reads of the other states return zeros */
+    int states;
+    /* 1: a notice was given that there is no memory for the copy, so that it is not given again */
+    int said;
     int track;
     pthread_t thread;
     int writing; /* 1: the background thread was started and is not joined yet */
-    int written; /* set to 1 by the background thread when rc and why are final */
+    /* set to 1 by the background thread when it has set rc and why for the last time */
+    int written;
     int rc;
     sgt_error why;
     sgt_checkpoint_state state;
@@ -68,15 +72,16 @@ static int map_copy(sgt_saver *s, sgt_error *err)
                         (double)need / 0x1p30, (double)available / 0x1p30);
     int rc = sgt_arena_map(&s->copy.memory, (size_t)need, 0, err);
     if (rc < 0) return rc;
-    /* in a virtual machine the host may have to allocate every page first, which takes seconds */
+    /* touch the pages now: in a virtual machine, the host may have to allocate each page at its
+     * first use, which takes seconds in all */
     sgt_cpu_prefault(s->copy.memory.base, (size_t)need, sgt_trainer_threads(s->t));
     for (int i = 0; i < s->states; i++)
         s->copy.flat[i] = (float *)s->copy.memory.base + (size_t)i * sgt_model_floats(m);
     return SGT_OK;
 }
 
-/* Return whether there is memory for the copy. The first call allocates this memory, which is kept
- * for later saves. */
+/* Return whether there is memory for the copy of the state. The first call allocates it, and later
+ * saves reuse it. */
 static int have_memory(sgt_saver *s)
 {
     sgt_error why;
@@ -135,8 +140,8 @@ int sgt_saver_save(sgt_saver *s, const sgt_checkpoint_state *state, sgt_backend 
         s->written = 0;
         s->writing = pthread_create(&s->thread, NULL, write_copy, s) == 0;
         if (s->writing) return SGT_OK;
-        /* write from the copy, because the other ranks have already made the calls that reading the
-         * backend requires */
+        /* even without a background write, write the checkpoint from the copy: reading the backend
+         * again would need calls by all ranks, which the other ranks have already made */
         b = &s->copy.calls;
     }
     if ((rc = write_out(s, b, err)) == SGT_OK) s->saved = state->step;

@@ -30,18 +30,20 @@ int sgt_saver_open(sgt_saver **out, const sgt_trainer *t, sgt_error *err);
 /* Wait for the write in progress, then free s. NULL is allowed. */
 void sgt_saver_close(sgt_saver *s);
 
-/* Return the size in bytes of the copy that a saver makes of this model and its moments. */
+/* Return the size in bytes of the copy that a saver makes of a model's parameters and moments. */
 uint64_t sgt_saver_bytes(const sgt_model *m, sgt_optim_kind optimizer);
 
-/* Save a checkpoint. `more`: 1 if steps follow, so that the checkpoint is written in the
+/* Save a checkpoint. `more`: 1 if training continues; the checkpoint is then written in the
  * background. The strings in *state must stay valid until the write has ended. Return the error of
- * the previous write, if it failed. Without a background write, also return the error of this
- * write, which may have read only a part of the backend's state. */
+ * the previous write, if it failed. If the checkpoint is not written in the background, also return
+ * the error of this write. After such an error, this rank may have made only some of the calls of
+ * the backend that the other ranks make. */
 int sgt_saver_save(sgt_saver *s, const sgt_checkpoint_state *state, sgt_backend *b, int more,
                    sgt_error *err);
 
-/* Return the error of the last write if it failed; an error is returned only once. sgt_saver_wait
- * waits until the write has ended. sgt_saver_check does not wait. */
+/* Return the error with which the previous write failed, but only the first time that it is asked
+ * for; else 0. sgt_saver_wait first waits until the write has ended. sgt_saver_check does not
+ * wait. */
 int sgt_saver_check(sgt_saver *s, sgt_error *err);
 int sgt_saver_wait(sgt_saver *s, sgt_error *err);
 
