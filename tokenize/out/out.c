@@ -332,19 +332,15 @@ static int is_complete(const sgt_out_request *r, sgt_error *err)
     if (!sgt_out_file_exists(r->path, "manifest.json")) return 0;
     int rc = sgt_manifest_read(&m, r->path, err);
     if (rc < 0) return rc;
-    if ((rc = compare_vocabulary(r->path, m.fingerprint, r->vocab, err)) < 0 ||
-        (rc = compare_options(r->path, m.options, r->options, err)) < 0)
-        goto done;
-    if (r->corpus->stream) {
+    rc = compare_vocabulary(r->path, m.fingerprint, r->vocab, err);
+    if (!rc) rc = compare_options(r->path, m.options, r->options, err);
+    if (!rc && r->corpus->stream)
         rc = sgt_fail(err, SGT_EFORMAT,
                       "%s: complete, and standard input cannot be compared with what it was made "
                       "from (--force replaces it)",
                       r->path);
-        goto done;
-    }
-    rc = sgt_out_compare_inputs(r, r->path, NULL, err);
+    if (!rc) rc = sgt_out_compare_inputs(r, r->path, NULL, err);
     for (size_t i = 0; i < m.count && !rc; i++) rc = check_shard(r->path, &m, &m.shards[i], err);
-done:
     sgt_manifest_free(&m);
     return rc < 0 ? rc : 1;
 }

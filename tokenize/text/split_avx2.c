@@ -72,13 +72,8 @@ SPLIT_INLINE uint64_t has(bytes64 v, bytes64 bit)
                               _mm256_cmpeq_epi8(_mm256_and_si256(v.high, bit.high), bit.high)});
 }
 
+#define look_two(p, valid, v, found) look_up_groups(p, valid, v, 1, found)
 #include "tokenize/text/split_vectors.inc.h"
-
-SPLIT_INLINE void look_two(const uint8_t *p, uint64_t valid, const bytes64 v[4],
-                           first_classes *found)
-{
-    look_up_groups(p, valid, v, 1, found);
-}
 
 SPLIT_INLINE void flatten(uint32_t *ends, uint64_t starts, uint32_t base)
 {
@@ -98,6 +93,4 @@ size_t sgt_split_avx2(sgt_splitter *s, uint32_t *ends, size_t max)
 {
     return split_by(&level, s, ends, max);
 }
-#else
-typedef int nothing_here;
 #endif

@@ -51,13 +51,8 @@ SPLIT_INLINE uint64_t within(bytes64 v, int from, int count)
 
 SPLIT_INLINE uint64_t has(bytes64 v, bytes64 bit) { return top_bits(EACH(vtstq_u8, v, bit)); }
 
+#define look_two(p, valid, v, found) look_up_groups(p, valid, v, 1, found)
 #include "tokenize/text/split_vectors.inc.h"
-
-SPLIT_INLINE void look_two(const uint8_t *p, uint64_t valid, const bytes64 v[4],
-                           first_classes *found)
-{
-    look_up_groups(p, valid, v, 1, found);
-}
 
 static const split_level level = {classify_ranges, classify_wide, contractions, split_flatten,
                                   split_cut_bytes, equal_bytes,   upper};
@@ -66,6 +61,4 @@ size_t sgt_split_neon(sgt_splitter *s, uint32_t *ends, size_t max)
 {
     return split_by(&level, s, ends, max);
 }
-#else
-typedef int nothing_here;
 #endif

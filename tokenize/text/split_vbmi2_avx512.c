@@ -36,8 +36,6 @@ SPLIT_INLINE uint64_t within(bytes64 v, int from, int count)
 
 SPLIT_INLINE uint64_t has(bytes64 v, bytes64 bit) { return _mm512_test_epi8_mask(v, bit); }
 
-#include "tokenize/text/split_vectors.inc.h"
-
 /* For each byte i of `index`, return bytes[i] from a table of 256 bytes. */
 SPLIT_INLINE __m512i look_up_256(const uint8_t *bytes, __m512i index)
 {
@@ -75,6 +73,8 @@ SPLIT_INLINE void look_two(const uint8_t *p, uint64_t valid, const bytes64 v[4],
                       _mm512_mask_cmpeq_epi8_mask(c2, v[1], BYTES(0xA0));
     }
 }
+
+#include "tokenize/text/split_vectors.inc.h"
 
 /* Values in the table for ASCII: an sgt_class in the top two bits, and below it flags for U+0020
  * (BLANK) and ' (QUOTE). */
@@ -150,6 +150,4 @@ size_t sgt_split_avx512(sgt_splitter *s, uint32_t *ends, size_t max)
 {
     return split_by(&level, s, ends, max);
 }
-#else
-typedef int nothing_here;
 #endif

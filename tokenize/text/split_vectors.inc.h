@@ -5,16 +5,12 @@
  * index), with indices below 16; with(v, x), the bits of v that are set in x; halved(v, n), which
  * shifts each byte right by n and may move in bits of the next byte; and twice(v). Returning masks:
  * top_bits(v); equal(v, x); within(v, from, count) for unsigned bytes from ... from + count - 1;
- * and has(v, bit), where each byte of `bit` has one bit.
+ * and has(v, bit), where each byte of `bit` has one bit. It also defines look_two(p, valid, v,
+ * found), which classifies the two-byte characters and adds their classes to *found. p: the block;
+ * valid: mask of the characters' first bytes; v[i]: the 64 bytes that begin i bytes after the start
+ * of the block.
  *
- * After including this file, the level defines look_two. It also defines classify, unless it uses
- * classify_ranges. */
-
-/* Classify the two-byte characters, and add their classes to *found. p: the block; valid: mask of
- * the characters' first bytes; v[i]: the 64 bytes that begin i bytes after the start of the
- * block. */
-SPLIT_INLINE void look_two(const uint8_t *p, uint64_t valid, const bytes64 v[4],
-                           first_classes *found);
+ * After including this file, the level defines classify, unless it uses classify_ranges. */
 
 SPLIT_INLINE void classify_ranges(const uint8_t *p, split_block *b)
 {

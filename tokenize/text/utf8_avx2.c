@@ -108,6 +108,4 @@ size_t sgt_utf8_skip_avx2(const uint8_t *s, size_t at, size_t n)
     }
     return begun_at(s, at);
 }
-#else
-typedef int nothing_here;
 #endif
