@@ -15,61 +15,46 @@ docs) for_tests=0 for_docs=1 && shift ;;
 all) for_all=1 && shift ;;
 esac
 
-have_header() { echo "#include <$1>" | ${2:-${CC:-cc}} -E -x c - > /dev/null 2>&1; } # HEADER [COMPILER]
+# Return whether the compiler finds the header: have_header HEADER [COMPILER]
+have_header() { echo "#include <$1>" | ${2:-${CC:-cc}} -DPCRE2_CODE_UNIT_WIDTH=8 -E -x c - > /dev/null 2>&1; }
 
-# Print the missing packages: each line checks for something, and names the package that has it
+# Print the missing packages: each line checks for something, and prints the name of its package.
 missing() {
     have cc || have gcc || have clang || echo build-essential
     have_header utf8proc.h || echo libutf8proc-dev
-    echo '#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>' | ${CC:-cc} -E - > /dev/null 2>&1 || echo libpcre2-dev
+    have_header pcre2.h || echo libpcre2-dev
     have_header liburing.h || echo liburing-dev
     have_header xxhash.h || echo libxxhash-dev
     have_header zlib.h || echo zlib1g-dev
     have_header zstd.h || echo libzstd-dev
     have_header jansson.h || echo libjansson-dev
-    [ $for_docs -eq 0 ] || docs
+    [ $for_docs -eq 0 ] || need mandoc lowdown
     [ $for_tests -eq 1 ] || return
     have_header snappy-c.h || echo libsnappy-dev
     have_header lz4.h || echo liblz4-dev
     have c++ || have g++ || have clang++ || echo g++
     have_header criterion/criterion.h || echo libcriterion-dev
     have_numpy || echo python3-numpy
-    have valgrind || echo valgrind
-    have strace || echo strace
-    have zstd || echo zstd
-    have pkg-config || echo pkg-config
-    have jq || echo jq
+    need valgrind strace zstd pkg-config jq
     have pgrep || echo procps
     have_venv || echo python3-venv
     have mpirun || echo openmpi-bin
     have_header mpi.h mpicc || echo libopenmpi-dev # openmpi-bin has mpicc without it
 }
-docs() {
-    have mandoc || echo mandoc
-    have lowdown || echo lowdown
-}
 # Print the missing packages that only some tests need; without them, these tests report SKIP.
 heavy() {
-    have clang || echo clang
+    need clang
     links clang -fsanitize=address || echo libclang-rt-dev
     links clang -fopenmp || echo libomp-dev
-    have clang-tidy || echo clang-tidy
-    have clang-format || echo clang-format
-    have cppcheck || echo cppcheck
-    have shellcheck || echo shellcheck
-    have chromium || echo chromium
-    docs
-    have zsh || echo zsh
-    have fish || echo fish
-    have fio || echo fio
-    have debootstrap || echo debootstrap
+    need clang-tidy clang-format cppcheck shellcheck chromium mandoc lowdown zsh fish fio debootstrap
     have qemu-aarch64 || echo qemu-user
     have aarch64-linux-gnu-gcc || echo gcc-aarch64-linux-gnu
     links aarch64-linux-gnu-gcc || echo libc6-dev-arm64-cross
 }
 links() { have "$1" && echo 'int main(void) { return 0; }' | "$@" -x c -o /dev/null - > /dev/null 2>&1; }
 have() { command -v "$1" > /dev/null 2>&1; }
+# Print those of the named programs that are missing, for programs whose package has the same name.
+need() { for program; do have "$program" || echo "$program"; done; }
 # README's Python example is tested with any Python that has numpy. The first python3 on PATH may not be Debian's.
 have_numpy() { python3 -c 'import numpy' 2> /dev/null || /usr/bin/python3 -c 'import numpy' 2> /dev/null; }
 have_venv() { python3 -c 'import ensurepip, venv' 2> /dev/null || /usr/bin/python3 -c 'import ensurepip, venv' 2> /dev/null; }
