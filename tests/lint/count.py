@@ -18,7 +18,7 @@ BUDGET = {
     "tools": 13539,
     "tests": 49232,
     "manuals": 1730,
-    "pages": 1330,
+    "pages": 1329,
 }
 HEADERS = {"loader/sgt_loader.h": 300, "tokenize/sgt_tokenize.h": 220}  # lines of public headers
 DATA = set(
