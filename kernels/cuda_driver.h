@@ -1,6 +1,6 @@
 /* cuda_driver.h: asks the driver whether CUDA can be used on this machine. It needs neither CUDA's
- * headers nor its libraries, so an error message can name the missing component before anything
- * else is tried.
+ * headers nor its libraries. So it can be called first, and its error message can name the
+ * component that is missing.
  *
  *     int version, devices;
  *     if (sgt_cuda_driver_ask(&version, &devices, &err) < 0) ...; // "no CUDA driver: ..."

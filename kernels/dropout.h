@@ -1,7 +1,8 @@
-/* dropout.h: defines dropout for CPU and GPU: which numbers of a training step are dropped, and by
- * which factor the kept numbers are multiplied. The factor is a pure function of (seed, step,
- * layer, site, element). So the backward pass and recomputation get the same factors as the forward
- * pass, and micro-steps and ranks get the same factors as one large batch.
+/* dropout.h: defines dropout for CPU and GPU: which elements of which tensors are set to 0 in a
+ * training step, and by which factor the other elements are multiplied. The factor is a pure
+ * function of (seed, step, layer, site, element). So the backward pass and recomputation get the
+ * same factors as the forward pass, and micro-steps and ranks get the same factors as one large
+ * batch.
  *
  *     uint64_t draw = sgt_dropout_draw(step, layer, SGT_DROP_PROJ);
  *     x[c] *= sgt_dropout_factor(seed, draw, sgt_dropout_element(row, t, c, T, C), 0.1f);
@@ -27,33 +28,35 @@ typedef enum sgt_dropout_site {
     SGT_DROP_FCPROJ
 } sgt_dropout_site;
 
-/* Return the element number of column c at position t of row `row`. A row has T positions of C
- * columns. These element numbers are used for dropout of the embeddings and of both projections. */
+/* Number the elements of a step's activations (rows, T, C): return the number of column c at
+ * position t of row `row`. Dropout of the embeddings and of both projections uses these element
+ * numbers. */
 SGT_EVERYWHERE uint64_t sgt_dropout_element(uint64_t row, uint64_t t, uint64_t c, uint64_t T,
                                             uint64_t C)
 {
     return (row * T + t) * C + c;
 }
 
-/* Return the element number of an attention probability: that of query i and key j in head h of H
- * heads. The T keys of each query are padded to a multiple of 4. So the four keys from any multiple
- * of 4 on share one random draw. */
+/* Number the attention probabilities of a step: return the number of the probability of query i and
+ * key j, in head h of H heads of row `row`. The T keys of each query are padded to a multiple of 4.
+ * So keys 4n .. 4n + 3 of a query share one random draw. */
 SGT_EVERYWHERE uint64_t sgt_dropout_attention_element(uint64_t row, uint64_t h, uint64_t i,
                                                       uint64_t j, uint64_t H, uint64_t T)
 {
     return ((row * H + h) * T + i) * ((T + 3) / 4 * 4) + j;
 }
 
-/* Return the part of Philox's counter that all elements of a tensor share. `layer` must be at most
- * 4095, and `step` below 2^48. */
+/* Return the half of Philox's 128-bit counter that is the same for all elements of a tensor. The
+ * other half is derived from the element number. `layer` must be at most 4095, and `step` below
+ * 2^48. */
 SGT_EVERYWHERE uint64_t sgt_dropout_draw(uint64_t step, uint32_t layer, uint32_t site)
 {
     return step << 16 | (uint64_t)layer << 4 | site;
 }
 
 /* Return the threshold for dropping elements with probability `rate`, where 0 <= rate < 1. An
- * element is kept if the upper 24 bits of its random word are at least the threshold. The
- * probability of dropping an element differs from `rate` by at most 2^-24. */
+ * element is kept if the upper 24 bits of its random 32-bit word, as a number, are at least the
+ * threshold. The probability of dropping an element differs from `rate` by at most 2^-24. */
 SGT_EVERYWHERE uint32_t sgt_dropout_limit(float rate)
 {
     float exact = rate * 0x1p24f;

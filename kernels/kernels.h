@@ -5,11 +5,11 @@
  *     k->layernorm(out, mean, rstd, x, w, b, rows, C, 1e-5f);
  *
  * All arrays are row-major float32 unless stated otherwise, and "+=" means that the kernel adds to
- * the output. Kernels run on the calling thread, allocate nothing and cannot fail. The backend cuts
- * work into tiles whose borders do not depend on the number of threads. So the number of threads
- * does not change a single bit of the results. kernels/ref defines the results: it has the same
- * signatures, in plain C with sums in double. Rows need not be aligned. No kernel reads or writes
- * outside the stated shapes. */
+ * the output. Kernels run on the calling thread, allocate nothing and cannot fail. The backend
+ * divides the work of a kernel into tiles, whose borders do not depend on the number of threads. So
+ * the number of threads does not change a single bit of the results. kernels/ref defines the
+ * results: it has the same signatures, in plain C with sums in double. Rows need not be aligned. No
+ * kernel reads or writes outside the stated shapes. */
 #ifndef SGT_KERNELS_H
 #define SGT_KERNELS_H
 
@@ -39,7 +39,7 @@ typedef struct sgt_adamw {
 typedef struct sgt_random {
     /* draw: result of sgt_moments_draw(step) (kernels/moments.h) */
     uint64_t seed, draw;
-    uint64_t first; /* element number of the array's first number */
+    uint64_t first; /* element number of the first element of the array that the kernel gets */
 } sgt_random;
 
 /* Stochastic gradient descent with momentum (Polyak 1964) or Nesterov's momentum, and with
@@ -51,11 +51,11 @@ typedef struct sgt_sgd {
     int nesterov;
 } sgt_sgd;
 
-/* Parameters of dropout. sgt_dropout_factor (dropout.h) decides which numbers are set to 0, and by
- * which factor the other numbers are multiplied. */
+/* Parameters of dropout. sgt_dropout_factor (dropout.h) gives the factor of each element: 0 for
+ * elements that are dropped, 1/(1 - rate) for the others. */
 typedef struct sgt_dropout {
     uint64_t seed, draw; /* draw: result of sgt_dropout_draw(step, layer, site) */
-    uint64_t first;      /* element number of the array's first number */
+    uint64_t first;      /* element number of the first element of the array that the kernel gets */
     float rate;
 } sgt_dropout;
 
@@ -63,7 +63,7 @@ typedef struct sgt_dropout {
  * number is a pure function of (seed, draw, element). */
 typedef struct sgt_normals {
     uint64_t seed, draw;
-    uint64_t first; /* element number of the array's first number */
+    uint64_t first; /* element number of the first element of the array that the kernel gets */
     float sigma;
 } sgt_normals;
 
@@ -80,7 +80,7 @@ typedef struct sgt_kernels {
 
     /* Gradients of the embeddings, for columns c0 <= c < c1 and in ascending order of i:
      *   dwte[ids[i]][c] += dout[i][c]   dwpe[i % T][c] += dout[i][c]   dout (n, C)
-     * Returns the amount by which the sum of squares of dwte has grown. */
+     * Returns the increase of dwte's sum of squares in these columns. */
     double (*embed_backward)(float *dwte, float *dwpe, const int32_t *ids, const float *dout,
                              size_t n, size_t T, size_t C, size_t c0, size_t c1);
 
@@ -103,7 +103,8 @@ typedef struct sgt_kernels {
                                const float *mean, const float *rstd, const float *w, size_t n,
                                size_t C);
 
-    /* GELU of n numbers, in the form that `kind` selects. `out` may be the same array as x.
+    /* GELU of n elements, computed with tanh or with erf, as `kind` says. `out` may be the same
+     * array as x.
      *   tanh: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))   erf: 0.5 x (1 + erf(x/sqrt 2)) */
     void (*gelu)(float *out, const float *x, size_t n, sgt_gelu_kind kind);
 
@@ -116,8 +117,9 @@ typedef struct sgt_kernels {
     void (*dropout)(float *out, const float *x, size_t n, const sgt_dropout *d);
 
     /* Normally distributed random numbers: out[i] = sigma sqrt(-2 ln u) cos(2 pi v). If the element
-     * number d->first + i is odd, sin replaces cos. u and v come from the Philox draw of that
-     * element. Four elements share a draw. Every CPU level gives the same bits. */
+     * number d->first + i is odd, sin replaces cos. u and v are uniform random numbers from the
+     * element's Philox draw. Four successive elements share a draw. Every CPU level gives the same
+     * bits. */
     void (*normals)(float *out, size_t n, const sgt_normals *d);
 
     /* Causal attention of one head in one sequence, with the scores s_ij = scale q_i.k_j:
@@ -139,7 +141,8 @@ typedef struct sgt_kernels {
                                const float *k, const float *v, size_t ld, size_t T, size_t D,
                                float scale, const sgt_dropout *drop, const int32_t *start,
                                float *scratch);
-    /* number of floats of scratch memory that is enough for either pass */
+    /* Return a number of floats of scratch memory that suffices for the forward and for the
+     * backward pass. */
     size_t (*attention_scratch)(size_t T, size_t D);
 
     /* Loss of a softmax classifier. It is used only if sgt_head_possible returns 0. Otherwise,
@@ -184,7 +187,7 @@ typedef struct sgt_kernels {
     void (*add)(float *x, const float *y, size_t n); /* x += y */
     double (*sum_squares)(const float *x, size_t n); /* sum x^2, accumulated in double */
     /* Update n parameters p by the formula at sgt_adamw. If copy is not NULL, also store the new
-     * parameters there in bfloat16, with the bits that to_bf16 would give. */
+     * parameters there in bfloat16, rounded exactly as to_bf16 does. */
     void (*adamw)(float *p, float *m, float *v, const float *g, size_t n, const sgt_adamw *a,
                   uint16_t *copy);
     /* Do the same as adamw, but with m and v stored in bfloat16. The new moments are computed in
@@ -212,9 +215,9 @@ const sgt_kernels *sgt_kernels_level(int level);
  *
  * C (m, n) = op(A) op(B) [+ bias (n)] [+ C], where op(X) is X or its transpose. lda, ldb and ldc
  * are the row strides, in floats, of the matrices as they are stored. The product is cut into
- * tiles, each of which one thread computes. Each element of C is summed over k in the same order,
- * however C is cut. So the number of threads does not change a single bit. A run opens an OpenMP
- * parallel region, so sgt_gemm_run must be called from serial code.
+ * tiles, each of which one thread computes. The products that make up an element of C are added in
+ * the order of k, wherever the tiles begin. So the number of threads does not change a single bit.
+ * A run opens an OpenMP parallel region, so sgt_gemm_run must be called from serial code.
  *
  * If bf16 is set, A and B are bfloat16 (uint16_t). Each multiplication is exact, and sums, bias and
  * C are float32. */
@@ -226,10 +229,11 @@ typedef struct sgt_gemm_shape {
     int bias;       /* add bias[n] to each row */
     int accumulate; /* add to the content of C */
     int bf16;       /* 1: A and B are bfloat16; lda and ldb then count bfloat16 numbers */
-    /* Scratch memory of sgt_gemm_scratch(threads) bytes, SGT_ARENA_ALIGN-aligned. Plans that never
-     * run at the same time may share it. NULL: the plan allocates its own scratch memory. */
+    /* Scratch memory of sgt_gemm_scratch(threads) bytes, SGT_ARENA_ALIGN-aligned, which the caller
+     * owns. Plans whose products never run at the same time may share it. NULL: the plan allocates
+     * its own scratch memory. */
     void *scratch;
-    int squares; /* 1: also sum the squares of C's numbers, for sgt_gemm_squares */
+    int squares; /* 1: each run also sums the squares of the elements of C, for sgt_gemm_squares */
 } sgt_gemm_shape;
 
 typedef struct sgt_gemm sgt_gemm;
@@ -241,28 +245,31 @@ int sgt_gemm_plan(sgt_gemm **out, const sgt_gemm_shape *s, int threads, sgt_erro
 void sgt_gemm_run(const sgt_gemm *g, const void *a, const void *b, const float *bias, float *c);
 
 /* Memory-bound work that runs at the same time as a matrix product, because a matrix product leaves
- * memory bandwidth unused. A single core gets most of the memory bandwidth, so a separate pass over
- * memory by all cores would waste the other cores.
+ * memory bandwidth unused. A single core can use most of the memory bandwidth. So if this work were
+ * done separately, by all cores, most of them would only wait.
  *
  * The work is cut into shares of some tens of microseconds each. While the matrix product runs,
- * every second thread first takes shares and then tiles. A thread that finds no tile left takes
- * shares until the last tile is complete. Shares begin in ascending order. When sgt_gemm_run_beside
- * returns, all shares that have begun are complete. */
+ * every second thread first takes shares of this work and then tiles of the product. The other
+ * threads take tiles first. A thread that finds no tile left takes shares until the last tile is
+ * complete. Shares begin in ascending order. When sgt_gemm_run_beside returns, all shares that have
+ * begun are complete. */
 typedef struct sgt_beside {
     void (*share)(void *of, size_t i);
     void *of;
-    size_t next, count; /* next: number of shares that have begun; count: total number of shares */
+    /* next: number of shares that threads have begun, and index of the next one; count: total
+     * number of shares */
+    size_t next, count;
 } sgt_beside;
 
 void sgt_gemm_run_beside(const sgt_gemm *g, const void *a, const void *b, const float *bias,
                          float *c, sgt_beside *w);
-/* Run the shares from w->next to end - 1 with `threads` threads. No matrix product may run at the
- * same time. */
+/* Complete the shares below index `end` that have not begun, with `threads` threads. Call it only
+ * while no matrix product is running. */
 void sgt_beside_finish(sgt_beside *w, size_t end, int threads);
 /* Return the sum of the squares of the numbers that the last run wrote to C. The plan must have
- * `squares` set. The squares are summed while C is written, at first some dozens of them in
- * float32. So the result is infinite if C has a number above 1.8e19. The number of threads does not
- * change a single bit. */
+ * `squares` set. Each tile of C is squared and summed in float32 when it is written. So the result
+ * is infinite if C has an element above 1.8e19, whose square exceeds the range of float32. The
+ * number of threads does not change a single bit. */
 double sgt_gemm_squares(const sgt_gemm *g);
 void sgt_gemm_free(sgt_gemm *g);
 /* Return 1 if the CPU multiplies bfloat16 with AVX512-BF16, or in AMX tiles that Linux lets the
@@ -275,7 +282,7 @@ size_t sgt_gemm_scratch(int threads);
  * whose operands fit in its L2 cache. The measurement takes 10 to 100 ms. */
 double sgt_gemm_peak(int bf16, int threads);
 
-/* Name under which each run records this matrix-product library. */
+/* name of this matrix-product library, under which checkpoints and reports record it */
 #define SGT_GEMM_LIBRARY "own matrix products"
 
 /* Compute a matrix product directly from its definition, with sums in double. */
@@ -299,14 +306,14 @@ typedef struct sgt_head {
     /* scratch memory of sgt_gemm_scratch(threads) bytes, which plans of matrix products may
      * share */
     void *scratch;
-    /* NULL, or an array of n numbers: for each row whose target is not ignored, set to 1 if no
-     * logit is larger than the target's, else to 0 */
+    /* NULL, or an array of n elements. For each row whose target is not ignored, sgt_head_run sets
+     * its element to 1 if no logit is larger than the target's, else to 0. */
     uint8_t *greedy;
 } sgt_head;
 
-/* Return 1 if the head can run, else 0. With AMX tiles, it can always run. In float32, it can run
- * if C is at most 3072. With bfloat16 in vectors, it can run if C is even and at most 6144. With
- * bfloat16 on a CPU that cannot multiply bfloat16, it cannot run. */
+/* Return 1 if sgt_head_run supports this head on this CPU, else 0. With AMX tiles, it can always
+ * run. In float32, it can run if C is at most 3072. With bfloat16 in vectors, it can run if C is
+ * even and at most 6144. With bfloat16 on a CPU that cannot multiply bfloat16, it cannot run. */
 int sgt_head_possible(const sgt_head *h);
 size_t sgt_head_memory(const sgt_head *h);
 double sgt_head_run(const sgt_head *h, size_t n, const void *x, const float *x32, const void *w,

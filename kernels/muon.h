@@ -45,8 +45,8 @@ extern "C" {
 
 typedef struct sgt_muon_shape {
     size_t rows, columns; /* each at least 1 */
-    /* 1: emulate Newton-Schulz in 16 bits. Each time X, A or the matrix by which X is multiplied is
-     * computed, it is rounded to `format`, as in torch.optim.Muon with bfloat16. */
+    /* 1: emulate Newton-Schulz in 16 bits. Each newly computed X, A or (-4.7750 A + 2.0315 A A) is
+     * rounded to `format`, as in torch.optim.Muon with bfloat16. */
     int rounding;
     sgt_rounding format;
     int bf16; /* 1: `format` is bfloat16, and matrix products use bfloat16 */
@@ -56,7 +56,7 @@ typedef struct sgt_muon_shape {
     void *scratch; /* scratch memory for matrix products, as in sgt_gemm_shape */
 } sgt_muon_shape;
 
-/* Factors of an update: lr, decay and grad_scale in the formula at the top of this file. */
+/* The scalars lr, decay and grad_scale of an update, as in the formula at the top of this file. */
 typedef struct sgt_muon_update {
     float lr, decay, grad_scale;
 } sgt_muon_update;

@@ -1,13 +1,13 @@
 /* outliers.h: decides, for CPU and GPU, which updates --skip-spikes skips. An update is skipped if
- * its step's loss or gradient norm is far above those of recent steps, as with llm.c's -sl and -sg.
- * A skipped step is not added to the history, because several spikes in a row would otherwise seem
- * normal.
+ * the loss or the gradient norm of its step is far above the average over recent steps, as with
+ * llm.c's options -sl and -sg. A skipped step is not added to the history, because several spikes
+ * in a row would otherwise seem normal.
  *
  *     sgt_outliers o = {0};
  *     if (sgt_outliers_take(&o, z, loss, norm)) ...;  // skip this update
  *
- * A run that resumes from a checkpoint makes the same decisions, because each decision computes its
- * sums from the whole history, in the order of the array. */
+ * A resumed run makes the same decisions as an uninterrupted one: each decision computes mean and
+ * deviation anew from the history, in the order of the array, and checkpoints store the history. */
 #ifndef SGT_OUTLIERS_H
 #define SGT_OUTLIERS_H
 
@@ -18,7 +18,8 @@
 #define SGT_OUTLIER_STEPS 128
 
 typedef struct sgt_outliers {
-    /* number of steps in the history so far; step i is stored at index i % SGT_OUTLIER_STEPS */
+    /* number of steps added to the history so far; step number i is at index i %
+     * SGT_OUTLIER_STEPS */
     uint64_t taken;
     uint64_t spikes; /* steps skipped so far */
     double loss[SGT_OUTLIER_STEPS], norm[SGT_OUTLIER_STEPS];

@@ -6,13 +6,14 @@
  *     tile_dp(0, 4, 6), tile_store(0, c, 64);
  *     tile_release();
  *
- * There are eight tiles of 16 rows of 64 bytes; a tile's number is a constant. tile_dp(c, a, b)
- * multiplies a, 16 rows of 32 numbers, by b and adds the result to c (16, 16) in float32. Row r of
- * b holds, for each of 16 columns, numbers 2r and 2r + 1 along the sum, next to each other.
+ * There are eight tile registers of 16 rows of 64 bytes; a tile's index must be a compile-time
+ * constant. tile_dp(c, a, b) multiplies a (16, 32) by b (32, 16), both bfloat16, and adds the
+ * result to c (16, 16) in float32. b is interleaved: its row r in the tile holds, for each of the
+ * 16 columns, elements 2r and 2r + 1 of the column, next to each other.
  *
- * Rounding (Intel's manual, TDPBF16PS): within one tile product, the even and the odd numbers along
- * the sum form two chains of fused multiply-adds that start from 0. The two results are added, and
- * their sum is added to c. Denormal inputs and results count as 0. */
+ * Rounding (Intel's manual, TDPBF16PS): within one tile product, the terms with even and with odd
+ * index are summed separately, each in a chain of fused multiply-adds that starts from 0. The two
+ * results are added, and their sum is added to c. Denormal inputs and results count as 0. */
 #ifndef SGT_CPU_AMX_H
 #define SGT_CPU_AMX_H
 
@@ -31,8 +32,8 @@ static inline void tile_config(void)
         uint8_t rows[16];
     } c = {.palette = 1};
     for (int i = 0; i < 8; i++) c.bytes[i] = 64, c.rows[i] = 16;
-    /* gcc 12 assumes that only the first 8 of these 64 bytes are read, so make it store all of them
-     * before the load */
+    /* gcc 12 believes that the instruction reads only the first 8 of these 64 bytes; make it store
+     * all 64 before the load */
     __asm__ volatile("" : : "r"(&c) : "memory");
     _tile_loadconfig(&c);
 }
@@ -46,25 +47,26 @@ static inline void tile_config(void)
 
 /* Pairs of AMX tiles, and blocks of 32 x 32 sums.
  *
- * A pair is two tiles, one after the other in memory. k counts the numbers along the sum of a
- * matrix product. A left pair, for the left operand, holds 32 rows of 32 numbers of k: its first
- * tile holds rows 0 to 15, its second tile rows 16 to 31. A right pair, for the right operand,
- * holds 32 columns of 32 numbers of k: its first tile holds columns 0 to 15, its second tile
- * columns 16 to 31. A row of a right tile holds two neighbours in k of every column, next to each
- * other. So one step of a block multiplies two pairs, with 4 loads for 4 tile products.
+ * A pair is two tiles, one after the other in memory. k is the index over which a matrix product
+ * sums. A left pair, for the left operand, holds 32 rows with 32 values of k each: its first tile
+ * holds rows 0 to 15, its second tile rows 16 to 31. A right pair, for the right operand, holds 32
+ * columns with 32 values of k each: its first tile holds columns 0 to 15, its second tile columns
+ * 16 to 31. A row of a right tile holds, for each column, the elements with two successive values
+ * of k, next to each other. So one step of a block multiplies two pairs, with 4 loads for 4 tile
+ * products.
  *
  * The functions that pack write zeros for elements that do not exist, and read only elements that
  * exist. */
 
 enum { SIDE = 32, TILE = 1024, PAIR = 2 * TILE, BLOCK = SIDE * SIDE, BLOCK_BYTES = 4 * BLOCK };
 
-/* Return how many units of SIDE are needed for n elements. */
+/* Return how many units of SIDE elements are needed to hold n elements. */
 SGT_INLINE size_t units(size_t n) { return (n + SIDE - 1) / SIDE; }
 
 SGT_INLINE size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
-/* Set c (SIDE, SIDE) to the sum over `steps` products of a left pair and a right pair, or add the
- * sum to c if `add` is set. Successive left pairs are left_step bytes apart, and right pairs
+/* Set c (SIDE, SIDE) to the sum of `steps` products, each of a left pair and a right pair, or add
+ * the sum to c if `add` is set. Successive left pairs are left_step bytes apart, and right pairs
  * right_step bytes. */
 SGT_INLINE void amx_block(float *c, const char *left, size_t left_step, const char *right,
                           size_t right_step, size_t steps, int add)
@@ -102,7 +104,8 @@ SGT_INLINE void amx_block(float *c, const char *left, size_t left_step, const ch
 
 /* ---- vectors of bfloat16 ---- */
 
-/* Load n of 32 numbers from p, and set the rest to 0. If n is 0, p is not read. */
+/* Load the first n of 32 bfloat16 numbers from p, and set the others to 0. If n is 0, p is not
+ * read. */
 SGT_INLINE __m512i amx_numbers(const uint16_t *p, size_t n)
 {
     if (n >= SIDE) return _mm512_loadu_si512(p);
@@ -123,8 +126,8 @@ SGT_INLINE __m512i amx_odd(void)
     return _mm512_add_epi32(amx_even(), _mm512_set1_epi32(0x10001));
 }
 
-/* Round a and b to bfloat16. Each lane of the result holds one number of each, with a's number in
- * the lower half of the lane. Denormal numbers become 0, as in AMX tiles. */
+/* Round a and b to bfloat16. Lane i of the result holds a[i] in its lower half and b[i] in its
+ * upper half. Denormal numbers become 0, as in AMX tiles. */
 SGT_INLINE __m512i amx_pair(vf a, vf b)
 {
     __m512i halves = (__m512i)_mm512_cvtne2ps_pbh(b, a);
@@ -149,14 +152,15 @@ SGT_INLINE void amx_stream(char *p, __m512i x) { _mm512_stream_si512((__m512i *)
 
 /* ---- packing ---- */
 
-/* Pack a left pair from `rows` rows of k numbers, which are `ld` numbers apart in x. */
+/* Pack a left pair from `rows` rows of x, of k elements each, with row stride `ld`. */
 SGT_INLINE void amx_pack_rows(char *out, const uint16_t *x, size_t ld, size_t rows, size_t k)
 {
     for (size_t i = 0; i < SIDE; i++)
         amx_put(out + i * 64, amx_numbers(x + (i < rows ? i * ld : 0), i < rows ? k : 0));
 }
 
-/* Transpose a 16 x 16 matrix of 4-byte groups, and write it to `out` in rows of 64 bytes. */
+/* Transpose a 16 x 16 matrix of 4-byte elements, given as 16 vectors, and write it to `out` in rows
+ * of 64 bytes. */
 SGT_INLINE void amx_put_transposed(char *out, __m512i group[W])
 {
     vf v[W];
@@ -165,8 +169,8 @@ SGT_INLINE void amx_put_transposed(char *out, __m512i group[W])
     for (int i = 0; i < W; i++) amx_put(out + i * 64, (__m512i)v[i]);
 }
 
-/* Pack a right pair from the transpose of x. Each column of the pair is a row of x with k numbers.
- * Rows of x are `ld` numbers apart. */
+/* Pack a right pair from the transpose of x. Each column of the pair is a row of x, of k elements.
+ * The row stride of x is `ld`. */
 SGT_INLINE void amx_pack_transposed(char *out, const uint16_t *x, size_t ld, size_t rows, size_t k)
 {
     for (size_t i = 0; i < SIDE; i += W) {
@@ -178,7 +182,7 @@ SGT_INLINE void amx_pack_transposed(char *out, const uint16_t *x, size_t ld, siz
 }
 
 /* Pack a left pair from the transpose of x. Each row of the pair is a column of x. x has k rows,
- * which are `ld` numbers apart. */
+ * with row stride `ld`. */
 SGT_INLINE void amx_pack_columns(char *out, const uint16_t *x, size_t ld, size_t k, size_t columns)
 {
     const __m512i low = vturns_low(), high = vturns_high();
@@ -208,8 +212,8 @@ SGT_INLINE void amx_pack_factored(char *out, const float *x, size_t ld, const fl
         }
 }
 
-/* Convert a right pair to the left pair of the same matrix (k, columns), in which each row belongs
- * to one k. */
+/* Convert a right pair of a matrix (k, columns) to a left pair of the same matrix, in which the
+ * rows are the values of k. */
 SGT_INLINE void amx_right_to_left(char *out, const char *right)
 {
     const __m512i even = amx_even(), odd = amx_odd();

@@ -5,11 +5,11 @@
  * Operands are first packed into scratch memory. Their rows become contiguous and are padded with
  * zeros, and keys and values are also transposed. Then a matrix product consists only of complete
  * tiles of ROWS rows and whole vectors. Rows that are a large power of two apart would compete for
- * the same cache sets; packed rows do not. As in product.h, a group is what a lane multiplies in
- * one step: 1 float, or with SGT_FOR_bf16 2 bfloat16 numbers that are neighbours along the sum. A
- * group always has 4 bytes. An operand is packed along its rows or down its columns, depending on
- * the direction of the sum. For float, the results are the same array. For bfloat16, they are two
- * different arrays.
+ * the same cache sets; packed rows do not. As in product.h, a group is the 4 bytes that a vector
+ * lane multiplies in one step: 1 float or, with SGT_FOR_bf16, 2 bfloat16 numbers, which are
+ * successive terms of the sum. If a product sums along an operand's rows, its groups are formed
+ * along the rows, otherwise down the columns. For float, both give the same packed array. For
+ * bfloat16, they give two different arrays.
  *
  * Blocks above the diagonal are skipped. Within a block on the diagonal, vectors and terms above
  * the diagonal are skipped. Keys are also skipped if they precede the documents of all ROWS queries
@@ -32,13 +32,14 @@ SGT_INLINE vf group_fma(vf a, vf b, vf sum)
     return _mm512_dpbf16_ps(sum, (__m512bh)_mm512_castps_si512(a),
                             (__m512bh)_mm512_castps_si512(b));
 }
-/* Round 2 W floats of a row to bfloat16, which gives W groups. `low` contains the first W
- * floats. */
+/* Round 2 W successive floats of a row to bfloat16 and return them as W groups of neighbours. `low`
+ * contains the first W floats, `high` the others. */
 SGT_INLINE vf group_along(vf low, vf high)
 {
     return _mm512_castsi512_ps((__m512i)_mm512_cvtne2ps_pbh(high, low));
 }
-/* Round W columns of two rows to bfloat16. Group i of the result holds column i of both rows. */
+/* Round W floats of each of two rows to bfloat16. Group i of the result holds column i of both
+ * rows. */
 SGT_INLINE vf group_down(vf first, vf second) { return vpair_bf16(first, second); }
 /* Return x rounded to bfloat16, as floats: a bfloat16 is the upper half of a float. */
 SGT_INLINE vf group_rounded(vf x) { return vpair_bf16(vset(0), x); }
@@ -61,7 +62,8 @@ SGT_INLINE vf group_rounded(vf x) { return x; }
 /* Load the first min(n, W) floats at p, with zeros in the other lanes. If n is 0, p is not read. */
 SGT_INLINE vf vload_some(const float *p, size_t n) { return n ? vload_upto(p, n) : vset(0); }
 
-/* Load 2 W or W numbers from x as W groups of GROUP neighbours. Numbers from index n on are 0. */
+/* Load numbers of a row from x as W groups: W floats, or 2 W floats rounded to bfloat16. Numbers
+ * from index n on are not read, but count as 0. */
 SGT_INLINE vf load_along(const float *x, size_t n)
 {
     return group_along(vload_some(x, n), GROUP == 2 && n > W ? vload_upto(x + W, n - W) : vset(0));
@@ -70,7 +72,8 @@ SGT_INLINE vf load_along(const float *x, size_t n)
 /* ---- products ---- */
 
 /* Compute c = a b, or c += a b if `accumulate` is set. The shapes are c (ROWS, vectors*W), a (ROWS,
- * k) and b (k, vectors*W), where k counts groups. Group (i, p) of a is at a[i*a_row + p*a_col]. */
+ * k) and b (k, vectors*W), where k is the number of groups. Group (i, p) of a is at a[i*a_row +
+ * p*a_col]. */
 SGT_INLINE void product_tile(float *c, size_t ldc, const float *a, size_t a_row, size_t a_col,
                              const float *b, size_t ldb, size_t k, int vectors, int accumulate)
 {
@@ -158,8 +161,9 @@ static void unpack_rows(float *out, size_t ld, const float *x, size_t width, siz
 
 /* ---- forward ---- */
 
-/* Arrays in the scratch memory, with their shapes in floats or groups. "Packed along", "packed
- * down" and "packed transposed" refer to pack_along, pack_down and pack_transposed. */
+/* Arrays in the scratch memory, with their shapes; elements are floats, or groups in packed arrays.
+ * "Packed along", "packed down" and "packed transposed" refer to pack_along, pack_down and
+ * pack_transposed. */
 typedef struct attention_parts {
     size_t width;              /* D rounded up to whole vectors of groups */
     size_t rows;               /* T rounded up to whole blocks */
@@ -170,13 +174,14 @@ typedef struct attention_parts {
     float *s, *dp;             /* s: scores; dp: gradients of probabilities; (BLOCK, BLOCK) each */
     float *p, *ds; /* p: probabilities; ds: score gradients; packed along: (BLOCK, BLOCK/GROUP) */
     float *p_down, *ds_down; /* p and ds packed down, (BLOCK/GROUP, BLOCK) */
-    /* sums of gradients: dq (rows, width), dk and dv (BLOCK, width); the forward pass stores its
-     * output in dq */
+    /* Arrays for sums: dq (rows, width), dk (BLOCK, width) and dv (BLOCK, width) for the gradients.
+     * The forward pass stores its output in dq. */
     float *dq, *dk, *dv;
     /* (rows) each: lse: log-sum-exp of a query's scores; delta_i = dout_i . out_i */
     float *lse, *delta;
     const sgt_dropout *drop; /* NULL: no dropout */
-    /* (T) array: first key that each query sees; NULL: key 0 for all queries */
+    /* (T) array: for each query, the first key that it sees, where its document begins; NULL: all
+     * queries see keys from 0 on */
     const int32_t *start;
     float scale;
     size_t T, total;
@@ -225,8 +230,9 @@ static attention_parts attention_lay_out(float *base, size_t T, size_t D)
     return a;
 }
 
-/* Return the first key that query i sees, minus j0, limited to 0 .. BLOCK. A query past T sees the
- * same keys as the last query. */
+/* Of the block of keys that begins with key j0, return the index in the block of the first key that
+ * query i sees, or BLOCK if it sees none of them. A query past T sees the same keys as the last
+ * query. */
 SGT_INLINE size_t attention_first(const attention_parts *a, size_t i, size_t j0)
 {
     if (!a->start) return 0;
@@ -252,18 +258,18 @@ SGT_INLINE void attention_factors(float factor[BLOCK], const attention_parts *a,
 
 static size_t attention_scratch(size_t T, size_t D) { return attention_lay_out(NULL, T, D).total; }
 
-/* Multiply `padded` scores by `scale`. Then set the first `masked` of them to -inf, because
- * exp(-inf) is 0. */
+/* Multiply `padded` scores by `scale`. Then set the first `masked` of them to -inf, so that their
+ * probabilities exp(-inf) become 0. */
 SGT_INLINE void scale_and_mask(float *s, float scale, size_t masked, size_t padded)
 {
     for (size_t j = 0; j < padded; j += W) vstore(s + j, vload(s + j) * vset(scale));
     for (size_t j = 0; j < masked; j++) s[j] = -INFINITY;
 }
 
-/* Replace a row of scores s by exp(scale s - max). Of its `padded` numbers, only n are in use, and
- * the first `masked` of these are masked. Masked and unused numbers become 0. Update *max and *sum,
- * the running maximum and sum. Return the factor by which the caller must multiply its earlier
- * sums. */
+/* Replace the scores s of a query by exp(scale s - max). Of the `padded` scores, only the first n
+ * exist, and the query does not see the first `masked` of these. All other entries become 0. Update
+ * *max and *sum, the running maximum and sum. If the maximum has grown, earlier sums were computed
+ * with a lower maximum: return the factor by which the caller must multiply them. */
 SGT_INLINE float online_softmax(float *s, float scale, size_t masked, size_t n, size_t padded,
                                 float *max, double *sum)
 {
@@ -287,8 +293,8 @@ SGT_INLINE float online_softmax(float *s, float scale, size_t masked, size_t n, 
     return shrink;
 }
 
-/* Pack numbers from .. padded - 1 of a row of probabilities or score gradients into groups, as an
- * operand of a matrix product. */
+/* Pack elements from .. padded - 1 of a row of s, probabilities or score gradients, into groups, so
+ * that a matrix product can read them. */
 SGT_INLINE void group_row(float *out, const float *s, size_t from, size_t padded)
 {
     if (GROUP == 1) return; /* the matrix products read s itself */
@@ -305,7 +311,8 @@ SGT_INLINE void attention_drop(float *p, const attention_parts *a, size_t i, siz
 }
 
 /* Compute the output of queries i0 .. i0 + rows - 1 over all keys that they see. out (rows, width)
- * is in scratch memory. At the end it is divided by the softmax's sums. */
+ * is in scratch memory. The weighted sums of values are divided by the softmax's sums only at the
+ * end. */
 static void attention_block(const attention_parts *a, float *out, float *lse, size_t i0,
                             size_t rows)
 {
@@ -366,8 +373,9 @@ static void attention(float *out, size_t ld_out, float *lse, const float *q, con
 /* ---- backward ---- */
 
 /* Return whether query i sees no key but its own. Then its probability is 1, whatever its score, so
- * the score's gradient is exactly 0. The formula would give a rounding error instead. AdamW divides
- * a gradient by its own size, so it would turn this error into a step of size lr. */
+ * the score's gradient is exactly 0. The general formula would give a tiny rounding error instead,
+ * but AdamW divides gradients by their size, so that it would turn even a tiny error into a step of
+ * size lr. */
 SGT_INLINE int attention_sees_itself(const attention_parts *a, size_t i)
 {
     return i < a->T && i == (a->start ? (size_t)a->start[i] : 0);
@@ -396,9 +404,9 @@ SGT_INLINE void score_gradients(const attention_parts *a, size_t i0, size_t r0, 
     }
 }
 
-/* Pack rows r0 .. r0 + ROWS - 1 of s and dp into groups. dp is packed along its rows for the
- * product with the keys. s and dp are packed down their columns for the products with dout and the
- * queries. */
+/* Pack rows r0 .. r0 + ROWS - 1 of s and dp into groups for the matrix products of the backward
+ * pass. dp is packed along its rows, for the product with the keys, and s and dp are packed down
+ * their columns, for the products with dout and the queries. */
 SGT_INLINE void group_scores(const attention_parts *a, size_t r0, size_t from, size_t padded)
 {
     if (GROUP == 1) return; /* matrix products read s and dp directly */
@@ -416,8 +424,9 @@ SGT_INLINE void group_scores(const attention_parts *a, size_t r0, size_t from, s
 }
 
 /* Compute query block i0 against key block j0: add to the queries' dq, and to the keys' dk and dv.
- * In the first loop, `rows` becomes the number of leading queries that see any of the keys. In the
- * second loop, `last` is one past the last query that sees any of keys c0 .. c0 + ROWS - 1. */
+ * The first loop takes ROWS queries at a time. It ends at the first ROWS whose documents all begin
+ * after these keys, and sets `rows` to the number of queries before them. In the second loop,
+ * `last` is one past the last query that sees any of keys c0 .. c0 + ROWS - 1. */
 static void backward_block(const attention_parts *a, size_t i0, size_t rows, size_t j0, size_t keys)
 {
     int diagonal = i0 == j0;
@@ -444,7 +453,7 @@ static void backward_block(const attention_parts *a, size_t i0, size_t rows, siz
     for (size_t c0 = 0, last = 0; c0 < keys; c0 += ROWS) {
         size_t first = diagonal ? c0 : 0; /* queries before c0 do not see these keys */
         while (last < rows && attention_first(a, i0 + last, j0) < c0 + ROWS) last++;
-        /* if the second query of a group sees none of these keys, its p and ds are 0 */
+        /* the last group may also hold a query that sees none of these keys; its p and ds are 0 */
         size_t terms = (last - first + GROUP - 1) / GROUP, at = first / GROUP * BLOCK + c0;
         size_t below = (i0 + first) / GROUP * width;
         product_rows(a->dv + c0 * width, width, a->p_down + at, 1, BLOCK, a->dout_down + below,
@@ -454,12 +463,13 @@ static void backward_block(const attention_parts *a, size_t i0, size_t rows, siz
     }
 }
 
-/* Set a->lse and a->delta, where delta_i = dout_i . out_i. dout is rounded as in the product that
- * gives dP, because the rows of dS would otherwise not sum to 0. */
+/* Set a->lse and a->delta, where delta_i = dout_i . out_i. dout is rounded to the same values as in
+ * the product that gives dP. Otherwise the rows of dS, whose exact sum is 0, would sum to a
+ * rounding error. */
 static void attention_row_sums(const attention_parts *a, const float *lse, const float *dout,
                                const float *out, size_t ld_out, size_t T, size_t D)
 {
-    /* scores past T are 0, so zeros in lse and delta keep the results there finite */
+    /* past T, set lse and delta to 0: scores are 0 there, too, so that all results stay finite */
     memset(a->lse, 0, a->rows * sizeof *a->lse);
     memset(a->delta, 0, a->rows * sizeof *a->delta);
     for (size_t i = 0; i < T; i++, dout += ld_out, out += ld_out) {

@@ -30,15 +30,17 @@
 
 enum { CHUNK = 8, AROUND = 4, HALVES = SIDE / W };
 
-/* Indexes of W queries, and of the first key that each of them sees, in the lanes of vectors. */
+/* For W queries, in the lanes of vectors: each query's index, and the first key that the query
+ * sees. */
 typedef struct attention_lanes {
     __m512i query, start;
 } attention_lanes;
 
-/* Arrays in the scratch memory. Shapes count pairs of PAIR bytes, or blocks of SIDE x SIDE floats.
- * k counts the numbers along the sum of a matrix product. */
+/* Arrays in the scratch memory. The unit of the shapes is a pair (PAIR bytes) or a block (SIDE x
+ * SIDE floats). k is the index over which a matrix product sums. */
 typedef struct attention_parts {
-    /* blocks: T in units of SIDE, rounded up; deep: D in units of SIDE, rounded up */
+    /* blocks: number of blocks of SIDE positions in T; deep: number of blocks of SIDE channels in
+     * D; both rounded up */
     size_t T, D, blocks, deep;
     char *k_left, *v_left; /* (blocks, deep) left pairs: rows are keys, k is the channel */
     /* (blocks, deep) right pairs: columns are queries, k is the channel; o_right holds dout */
@@ -47,12 +49,19 @@ typedef struct attention_parts {
     char *q_down, *o_down; /* (deep, blocks) right pairs: columns are channels, k is the query */
     char *p, *ds;          /* (AROUND keys, AROUND queries) left pairs: k is the query */
     char *ds_right;        /* (AROUND queries, AROUND keys) right pairs: k is the key */
-    float *s, *dp;         /* s: scores, CHUNK blocks; dp: dP' (transposed), one block */
-    float *dq;          /* (blocks, deep) blocks of dQ'; in the forward pass, (deep) blocks of O' */
-    float *dk, *dv;     /* (AROUND, deep) blocks */
-    float *lse, *delta; /* (blocks * SIDE) each, 0 past T; delta_i = dout_i . out_i */
+    /* scores of CHUNK blocks (s), and gradients of probabilities of one block (dp), both
+     * transposed */
+    float *s, *dp;
+    /* (blocks, deep) blocks of the transposed gradient dQ'. The forward pass uses (deep) blocks for
+     * the transposed output O'. */
+    float *dq;
+    float *dk, *dv; /* (AROUND, deep) blocks */
+    /* (blocks * SIDE) each, 0 for queries past T. lse: log-sum-exp of a query's scores; delta_i =
+     * dout_i . out_i */
+    float *lse, *delta;
     const sgt_dropout *drop; /* NULL: no dropout */
-    /* (T) array: first key that each query sees; NULL: key 0 for all queries */
+    /* (T) array: for each query, the first key that it sees, where its document begins; NULL: all
+     * queries see keys from 0 on */
     const int32_t *start;
     float scale;
     size_t total;
@@ -104,9 +113,9 @@ static size_t attention_scratch(size_t T, size_t D) { return attention_lay_out(N
 
 /* ---- packing ---- */
 
-/* Kinds of pairs into which attention_pack_pair packs 32 x 32 floats of x: left or right operands
- * of a matrix product. k runs along the rows of x. For the kinds with ACROSS, it runs down the
- * columns of x. */
+/* Ways in which attention_pack_pair packs 32 x 32 floats of x into a pair. LEFT and RIGHT give a
+ * left or right operand of a matrix product that sums along the rows of x. With ACROSS, the product
+ * sums down the columns of x. */
 enum { LEFT, LEFT_ACROSS, RIGHT, RIGHT_ACROSS };
 
 SGT_INLINE vf attention_load(const float *x, size_t ld, size_t row, size_t rows, size_t column,
@@ -181,7 +190,7 @@ SGT_INLINE void attention_unpack(const attention_parts *a, float *out, size_t ld
 
 /* ---- which query sees which key ---- */
 
-/* Return the index of the first key block that any query of block b sees. */
+/* Return the index of the first block of keys of which a query in block b sees at least one key. */
 SGT_INLINE size_t attention_first(const attention_parts *a, size_t b)
 {
     return a->start ? (size_t)a->start[b * SIDE] / SIDE : 0;
@@ -194,8 +203,8 @@ SGT_INLINE int attention_sees_all(const attention_parts *a, size_t b, size_t v)
     return v < b && (!a->start || (size_t)a->start[last] <= v * SIDE);
 }
 
-/* Return the lanes for W queries from index `query` on. A query past T sees the keys that the last
- * query sees, and also the keys from there to its own. */
+/* Return the indexes and first keys of W queries from index `query` on. A query past T, which does
+ * not exist, counts as part of the last query's document. */
 SGT_INLINE attention_lanes attention_lanes_from(const attention_parts *a, size_t query)
 {
     int32_t start[W] = {0};
@@ -216,9 +225,9 @@ SGT_INLINE __mmask16 attention_visible(const attention_lanes *l, size_t key)
 }
 
 /* Return a mask of the queries that see other keys than their own. If a query sees only its own
- * key, its probability is 1, whatever its score, so the score's gradient is exactly 0. The formula
- * would give the rounding error of dP - delta instead. AdamW divides a gradient by its own size, so
- * it would turn this error into a step of size lr. */
+ * key, its probability is 1, whatever its score, so the score's gradient is exactly 0. The general
+ * formula would give the tiny rounding error of dP - delta instead, but AdamW divides gradients by
+ * their size, so that it would turn even a tiny error into a step of size lr. */
 SGT_INLINE __mmask16 attention_not_alone(const attention_lanes *l)
 {
     return _mm512_cmplt_epi32_mask(l->start, l->query);
@@ -242,15 +251,17 @@ static void attention_factors(float factor[4][W], const attention_parts *a, size
 
 /* ---- forward ---- */
 
-/* The running softmax of W queries: each query's largest score and sum of exponentials. */
+/* State of the softmax of W queries while blocks of keys are added: for each query, the largest
+ * score so far and the sum of exponentials so far. */
 typedef struct attention_row {
     attention_lanes lanes;
     vf max, sum;
 } attention_row;
 
 /* Convert the scores of W queries against key blocks v .. v + count - 1 to probabilities, apply
- * dropout, and write them to `out` as right pairs. The caller must divide by the sum. Return the
- * factors by which the caller must multiply its earlier sums. */
+ * dropout, and write them to `out` as right pairs. The probabilities are not yet divided by their
+ * sum; the caller must do that at the end. If a query's maximum has grown, its earlier sums were
+ * computed with a lower maximum: return the factors by which the caller must multiply them. */
 SGT_INLINE vf attention_softmax(const attention_parts *a, attention_row *r, size_t b, size_t half,
                                 size_t v, size_t count, char *out)
 {
@@ -368,9 +379,9 @@ SGT_INLINE void attention_score_lanes(const attention_parts *a, size_t b, size_t
     }
 }
 
-/* Compute P' and dS' of key block v and query block b, in which rows are keys. P' is multiplied by
- * the dropout factors. Both are stored as pairs of tiles, at block (vi, bi) of AROUND x AROUND
- * blocks. */
+/* Compute P' and dS' of key block v and query block b, with a row for each key (they are
+ * transposed). P' is multiplied by the dropout factors. Both are stored as pairs of tiles, at block
+ * (vi, bi) of AROUND x AROUND blocks. */
 static void attention_scores(const attention_parts *a, size_t v, size_t vi, size_t b, size_t bi)
 {
     size_t deep = a->deep, at = (vi * AROUND + bi) * PAIR;
@@ -386,8 +397,8 @@ static void attention_scores(const attention_parts *a, size_t v, size_t vi, size
     }
 }
 
-/* Compute query blocks b0 .. b0 + AROUND - 1 against key blocks v0 .. v0 + AROUND - 1, and add to
- * dq, dk and dv. */
+/* Compute query blocks b0 .. b0 + AROUND - 1 against key blocks v0 .. v0 + AROUND - 1, and add the
+ * results to the gradients in dq, dk and dv. */
 static void attention_around(const attention_parts *a, size_t v0, size_t b0)
 {
     size_t keys = a->blocks - v0 < AROUND ? a->blocks - v0 : AROUND,
@@ -422,8 +433,9 @@ static void attention_around(const attention_parts *a, size_t v0, size_t b0)
     }
 }
 
-/* Set a->lse and a->delta, where delta_i = dout_i . out_i. dout is rounded as in the product that
- * gives dP, because the rows of dS would otherwise not sum to 0. */
+/* Set a->lse and a->delta, where delta_i = dout_i . out_i. dout is rounded to the same values as in
+ * the product that gives dP. Otherwise the rows of dS, whose exact sum is 0, would sum to a
+ * rounding error. */
 static void attention_row_sums(const attention_parts *a, const float *lse, const float *dout,
                                const float *out, size_t ld_out)
 {

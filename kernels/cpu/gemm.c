@@ -1,6 +1,7 @@
 /* gemm.c: matrix products computed with product.h. C is cut into blocks, and each thread takes the
- * next block when it is free. The terms of an element are added in the same order wherever blocks
- * begin, so the cut may depend on the number of threads. */
+ * next block when it is free. The products that make up an element of C are added in the same order
+ * wherever blocks begin. So block sizes may depend on the number of threads without changing a bit
+ * of the result. */
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,8 +37,9 @@ size_t sgt_gemm_scratch(int threads)
     return (size_t)(threads < 1 ? 1 : threads) * scratch_of_thread();
 }
 
-/* Estimate the cost of cutting C into blocks of `rows` x `columns`, in cycles per step along k. It
- * is the cost of the busiest thread's blocks, plus a tenth of a block for waiting at the end. */
+/* Estimate the cost of cutting C into blocks of `rows` x `columns`, in cycles per step along k. The
+ * estimate is the cost of the blocks that the busiest thread computes, plus a tenth of a block's
+ * cost, because threads finish at different times. */
 static double cost_of(const sgt_gemm *g, size_t rows, size_t columns)
 {
     const sgt_gemm_shape *s = &g->s;
@@ -86,7 +88,8 @@ static void run_block(const sgt_gemm *g, size_t block, const void *a, const void
     const sgt_gemm_shape *s = &g->s;
     const sgt_product *own = g->own;
     size_t i = block / g->blocks_n * g->block_m, j = block % g->blocks_n * g->block_n;
-    /* number of units in a row of units; blocks begin at multiples of a unit */
+    /* number of units side by side in a row of C; a unit is the smallest block, and squares has one
+     * entry for each */
     size_t across = (s->n + own->columns - 1) / own->columns;
     double *squares = g->squares ? g->squares + i / own->rows * across + j / own->columns : NULL;
     own->run(s, a, b, bias, c, i, s->m - i < g->block_m ? s->m - i : g->block_m, j,
@@ -97,7 +100,8 @@ static void run_block(const sgt_gemm *g, size_t block, const void *a, const void
 static int take_squares(sgt_gemm *g, sgt_error *err)
 {
     size_t rows = g->own->rows, columns = g->own->columns;
-    g->units = 1; /* if there is nothing to multiply, all of C counts as one unit */
+    /* if k is 0, there is nothing to multiply, and run_empty treats all of C as one unit */
+    g->units = 1;
     if (g->blocks_m)
         g->units = round_up(g->s.m, rows) / rows * (round_up(g->s.n, columns) / columns);
     g->squares = calloc(g->units, sizeof *g->squares);
@@ -140,7 +144,8 @@ void sgt_gemm_free(sgt_gemm *g)
 
 int sgt_gemm_has_bf16(void) { return sgt_own_product(1) != NULL; }
 
-/* Compute C if k is 0, so that the product is 0: only the bias and the old C contribute. */
+/* Compute C if k is 0, so that the matrix product is 0: C is the bias, plus its old value if
+ * `accumulate` is set. */
 static void run_empty(const sgt_gemm *g, const float *bias, float *c)
 {
     const sgt_gemm_shape *s = &g->s;
@@ -154,14 +159,15 @@ static void run_empty(const sgt_gemm *g, const float *bias, float *c)
     if (g->squares) *g->squares = squares;
 }
 
-/* ---- a run: blocks, and shares of other work that overlap with them ---- */
+/* ---- a run: blocks of the product, and at the same time shares of other work (sgt_beside) ---- */
 
 typedef struct run {
     const sgt_gemm *g;
     const void *a, *b;
     const float *bias;
     float *c;
-    size_t next, done; /* next: number of blocks begun; done: number of blocks completed */
+    /* next: number of blocks that threads have begun; done: number of blocks that are complete */
+    size_t next, done;
 } run;
 
 /* Return *next and increase it by 1, or return `count` if *next has reached `count`. Several

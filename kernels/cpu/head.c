@@ -1,9 +1,10 @@
 /* head.c: the head (logits = x w'), its softmax and its loss, computed with our own matrix
  * products. Logits exist only in blocks of 6 x 512, in the L1 cache. The columns of the logits are
- * divided into parts. For each row and part, e = exp(logit - the part's maximum) is stored once, in
- * the format of the matrix products. The gradient of the logits is e times one factor per row and
- * part, which both gradient products apply. On CPUs with AMX, head_bf16_amx.c computes the head in
- * bfloat16 instead.
+ * divided into parts, ranges of up to 512 columns. Within each row of a part, e = exp(logit -
+ * maximum of these logits) is stored, in the format of the matrix products. The gradient of the
+ * logits is e times a factor that depends only on row and part. The matrix products for dx and dw
+ * apply this factor, so the gradient itself is never stored. On CPUs with AMX, head_bf16_amx.c
+ * computes the head in bfloat16 instead.
  *
  * After Milakov & Gimelshein, "Online normalizer calculation for softmax" (2018). */
 #include <math.h>
@@ -16,11 +17,11 @@
 #include "kernels/cpu/levels.h"
 #include "kernels/cpu/product.h"
 
-enum { PER_ROW = 3 }; /* number of (parts, n) arrays: max, sum and factor */
+enum { PER_ROW = 3 }; /* number of arrays of (parts, n) floats: max, sum and factor */
 
-/* Return the number of columns in a part. The scratch memory must hold the part's panels of w with
- * all C channels. The product for dx must also take a part in one section of at most
- * SGT_PRODUCT_GROUPS groups. */
+/* Return the number of columns in a part. It has two limits. The part's columns of w, with all C
+ * channels, must fit in the scratch memory as packed panels. And in the product for dx, a part must
+ * be summed in one section, of at most SGT_PRODUCT_GROUPS groups. */
 static size_t part_of(const sgt_head *h)
 {
     size_t per_group = h->bf16 ? 2 : 1, groups = (h->C + per_group - 1) / per_group;
@@ -38,8 +39,8 @@ int sgt_head_possible(const sgt_head *h)
     return tiled(h) || (sgt_own_product(h->bf16) && part_of(h) > 0 && !(h->bf16 && h->C % 2));
 }
 
-/* Return the number of elements from one row of e to the next. It is an odd number of cache lines,
- * so that successive rows do not compete for the same cache sets. */
+/* Return the row stride of e in elements. It is an odd number of cache lines, so that successive
+ * rows do not compete for the same cache sets. */
 static size_t line_of(const sgt_head *h)
 {
     size_t lde = (h->V + 63) / 64 * 64; /* an even number of cache lines */
@@ -48,8 +49,8 @@ static size_t line_of(const sgt_head *h)
 
 static size_t parts_of(const sgt_head *h) { return (h->V + part_of(h) - 1) / part_of(h); }
 
-/* Return into how many ranges of columns weight_gradient cuts C. Each range of each part is one
- * task. */
+/* Return the number of column ranges into which weight_gradient divides the C columns of dw. A task
+ * computes one such range for one part. */
 static size_t across_of(const sgt_head *h)
 {
     return (h->C + SGT_SOFTMAX_COLUMNS - 1) / SGT_SOFTMAX_COLUMNS;
@@ -82,8 +83,9 @@ static int is_greedy(const sgt_softmax *s, size_t i)
 }
 
 /* Combine the parts of row i: write the factor of each part, subtract 1 at the target, and return
- * the loss. If the maximum of the target's part is more than 60 below the row's maximum, the part
- * is negligible, and all its numbers except the target's become 0. */
+ * the loss. Exception: if the maximum of the target's part is more than 60 below the row's maximum,
+ * the part's probabilities are negligible (below e^-60). Its entries in e then become 0, except the
+ * target's, which becomes -1. */
 static float finish_row(const sgt_softmax *s, int bf16, size_t i, float *factor, double scale)
 {
     size_t parts = (s->V + s->part - 1) / s->part, n = s->n;
@@ -115,9 +117,9 @@ static char *scratch_of(const sgt_head *h)
     return (char *)h->scratch + (size_t)omp_get_thread_num() * sgt_gemm_scratch(1);
 }
 
-/* Compute dx (n, C): dx_i = sum_j factor e_ij w_j. A task is a range of columns. If threads would
- * be idle, tasks are also cut into ranges of rows, although each range of rows must pack w
- * again. */
+/* Compute dx (n, C): dx_i = sum_j factor e_ij w_j. Each task computes a range of columns of dx. If
+ * there were too few tasks for all threads, each is also divided into ranges of rows, although each
+ * of these must pack the same columns of w again. */
 static void input_gradient(const sgt_head *h, const sgt_softmax *s, const float *factor, float *dx)
 {
     const sgt_gemm_shape g = {

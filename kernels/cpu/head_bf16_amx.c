@@ -5,12 +5,14 @@
  * its own, which holds its maximum, sum or factor. dlogits' is directly the right operand of dx' =
  * w' dlogits'. When its rows are interleaved, dlogits' is the left operand of dw = dlogits' x.
  *
- * Row i is stored as e_ij = exp(logit_ij - r_i), rounded to bfloat16. r_i, the reference of the
- * row, is the largest logit of the first part. So all parts of a row have the same factor, scale /
- * sum_j e_ij. dx' can therefore be summed in the tiles, and x times its factor is packed only once
- * for all of w. If a logit exceeds r_i + 30, a sum could overflow. That part of the row then uses
- * its own maximum instead of r_i, and its own factor. Such a part is called mixed and takes a
- * slower code path. At the target, 1 is subtracted before rounding.
+ * The columns of the logits are divided into parts. Row i of the logits is stored as e_ij =
+ * exp(logit_ij - r_i), rounded to bfloat16. r_i, the reference of the row, is the largest logit in
+ * the first part. The gradient of the logits is e_ij times a factor, which is the same in all parts
+ * of a row: scale / sum_j e_ij. dx' can therefore be summed in the tiles, and x times its factor is
+ * packed only once for all of w. If a logit exceeds r_i + 30, a sum could overflow. In that row,
+ * the part then uses its own maximum instead of r_i, and its own factor. A part with such a row is
+ * called mixed and takes a slower code path for all rows. At the target, 1 is subtracted before
+ * rounding.
  *
  * e, x times its factor, and the inputs of the matrix products are rounded to bfloat16. The sums
  * and both gradients are float32, losses double. Logits are summed over C, dx over columns of w,
@@ -41,35 +43,45 @@
 #include "kernels/cpu/levels.h"
 
 enum {
-    COLUMNS = 512, /* maximum number of columns of x in a task */
-    STEPS = 16,    /* number of steps, of 32 rows each, for which the sums of dw stay in tiles */
+    COLUMNS = 512, /* maximum number of columns of x that a task for dx or dw computes */
+    /* number of steps along the rows (32 rows each) after which the sums of dw leave the tiles */
+    STEPS = 16,
     STEPS_BYTES = STEPS * PAIR
 };
 
-/* Sizes, and the arrays in sgt_head.memory. A pair of tiles (amx.h) has PAIR bytes. k counts the
- * numbers along the sum of a matrix product. */
+/* Sizes, and the arrays in sgt_head.memory. A pair of tiles (amx.h) has PAIR bytes. k is the index
+ * over which a matrix product sums. */
 typedef struct head {
     size_t n, V, C;
-    size_t rows, words, deep; /* rows, words, deep: n, V and C in units of SIDE, rounded up */
-    size_t lanes;             /* n rounded up to SIDE */
-    size_t part, parts;       /* part: number of columns per part; parts: number of parts */
-    size_t line;              /* row stride of e, in pairs; odd */
+    /* numbers of units of SIDE, rounded up: rows of x (n), words of the vocabulary (V), and
+     * channels (C, `deep`) */
+    size_t rows, words, deep;
+    size_t lanes;       /* n rounded up to SIDE */
+    size_t part, parts; /* part: number of columns per part; parts: number of parts */
+    size_t line;        /* row stride of e, in pairs; odd */
     const float *x32;
     const uint16_t *x, *w;
     const int32_t *targets;
-    /* (words, line) right pairs: k is the column of the logits, columns are SIDE rows of x */
+    /* (words, line) right pairs of e: k is the logit's column, and a column of the pair is a row of
+     * x */
     char *e;
-    char *xt; /* (rows, deep) right pairs: k is the channel, columns are SIDE rows of x */
-    /* (deep, rows) right pairs of x times its rows' factors: k is the row of x; shares the memory
-     * of xt */
+    /* (rows, deep) right pairs of x: k is the channel, and a column of the pair is a row of x */
+    char *xt;
+    /* (deep, rows) right pairs of x, whose rows are multiplied by their factors: k is the row of x.
+     * They share the memory of xt, which is no longer needed then. */
     char *fx;
-    float *dxt; /* (rows, deep) blocks of dx': SIDE columns of x by SIDE rows of x */
+    /* (rows, deep) blocks of SIDE x SIDE sums of dx', the transposed gradient: (channels, rows of
+     * x) each */
+    float *dxt;
     float *subtracted, *largest, *sum, *factor; /* (parts, lanes) */
-    /* (lanes) each; common: each row's factor for all parts that are not mixed */
+    /* (lanes) each, one float per row of x: its reference, its target's logit, and its factor in
+     * all parts that are not mixed */
     float *reference, *at_target, *common;
     double *squares; /* sum of squares of dw for each task */
-    int *mixed;      /* (parts): 1 if some row uses its own maximum in this part */
-    char *scratch;   /* (threads, scratch_bytes) */
+    /* (parts) array: 1 if the part is mixed, which means that a row uses its own maximum in this
+     * part */
+    int *mixed;
+    char *scratch; /* (threads, scratch_bytes) */
     size_t scratch_bytes, total;
 } head;
 
@@ -92,7 +104,8 @@ enum {
     PART_BYTES = 1 << 20 /* maximum size in bytes of a part's packed weights: half of an L2 cache */
 };
 
-/* A part becomes mixed if one of its logits exceeds its row's reference r_i by more than this. */
+/* A part becomes mixed if, in any row, one of its logits exceeds the row's reference r_i by more
+ * than this. */
 #define ABOVE 30.0f
 
 /* Return the number of columns in a part, which is a multiple of SIDE. */
@@ -102,7 +115,8 @@ static size_t part_of(size_t deep)
     return fit < SIDE ? SIDE : least(fit, PART);
 }
 
-/* Return the bytes of scratch memory that suffice for one thread to compute logits, dx or dw. */
+/* Return the size in bytes of one thread's scratch memory: the largest that it needs for logits, dx
+ * or dw. */
 static size_t scratch_of(const head *r)
 {
     size_t wide = least(r->deep, COLUMNS / SIDE);
@@ -156,8 +170,9 @@ size_t sgt_head_bf16_amx_memory(const sgt_head *h)
 
 /* ---- logits and softmax ---- */
 
-/* Pack row block b (SIDE rows of x) for the logits. Set the reference of ignored or missing rows to
- * +infinity, so that their e is 0. The first part will set the references of all other rows. */
+/* Pack row block b (SIDE rows of x) for the logits. Rows whose target is ignored, and rows past n,
+ * get the reference +infinity, so that their e is 0. The references of all other rows are set when
+ * the first part is computed. */
 static void prepare_rows(const head *r, size_t b)
 {
     size_t i0 = b * SIDE, rows = least(SIDE, r->n - i0);
@@ -170,9 +185,10 @@ static void prepare_rows(const head *r, size_t b)
     }
 }
 
-/* Return exp(x) for x <= ABOVE, with a relative error below 2^-21, in three fifths of vexp's steps.
- * The result is 0 below -87.33. The polynomial is that of exp_part in product.c. Unlike there, the
- * fraction of x log2 e is rounded only once, so that large x lose no digits. */
+/* Return exp(x) for x <= ABOVE, with a relative error below 2^-21, in three fifths as many
+ * instructions as vexp. The result is 0 below -87.33. The polynomial is that of exp_part in
+ * product.c. Unlike there, the fraction of x log2 e is rounded only once, so that large x lose no
+ * digits. */
 SGT_INLINE vf exp_of(vf x)
 {
     vf log2e = vset(1.44269504f);
@@ -185,9 +201,10 @@ SGT_INLINE vf exp_of(vf x)
     return vscale(vfma(q, f, vset(1)), n, x, vset(-87.33f));
 }
 
-/* Compute e of part p for W rows of x, from row `lane` on, and set their largest logits and their
- * sums. `logits` (columns, SIDE) contains the part's logits, transposed. Mark the part as mixed if
- * a logit exceeds its row's reference by more than ABOVE. */
+/* Compute e in part p for W rows of x, from row `lane` on. Also set, for each row, the part's
+ * largest logit, the number subtracted from its logits, and the sum of e. `logits` (columns, SIDE)
+ * contains the part's logits, transposed. Mark the part as mixed if a logit exceeds its row's
+ * reference by more than ABOVE. */
 static void exp_lanes(const head *r, const float *logits, size_t p, size_t columns, size_t lane)
 {
     size_t at = p * r->lanes + lane, word = p * r->part / SIDE, half = lane % SIDE;
@@ -222,8 +239,8 @@ static void pack_part(const head *r, char *w, size_t p)
                           r->C, least(SIDE, columns - v * SIDE), least(SIDE, r->C - k * SIDE));
 }
 
-/* Compute the logits of row block b (SIDE rows of x) for part p, and store their e, maxima and
- * sums. `w` contains the part's packed weights. */
+/* Compute the logits of row block b (SIDE rows of x) for part p, and store e and, for each row, the
+ * part's largest logit and sum. `w` contains the part's packed weights. */
 static void softmax_rows(const head *r, const char *w, size_t p, size_t b)
 {
     size_t columns = columns_of(r, p), j0 = p * r->part;
@@ -240,9 +257,9 @@ static void softmax_rows(const head *r, const char *w, size_t p, size_t b)
         exp_lanes(r, logits, p, columns, lane);
 }
 
-/* Compute e, maxima and sums of all parts. The first part is computed for all rows before the other
- * parts, because it sets the rows' references; its tasks are SIDE rows each. For the other parts, a
- * task is one part. */
+/* Compute e, maxima and sums of all parts. The first part sets the rows' references, so it must be
+ * complete in all rows before other parts begin. It is divided into tasks of SIDE rows. Each of the
+ * other parts is a single task. */
 static void softmax(const head *r)
 {
     char *w = own_scratch(r);
@@ -278,10 +295,10 @@ static int is_greedy(const head *r, size_t i)
     return r->at_target[i] >= max;
 }
 
-/* Subtract 1 at the target of row i. `below` is the number that the target's part has subtracted
- * from its logits, minus the largest number that any part of the row has subtracted. If `below` is
- * less than -60, the target's part is negligible, and all its numbers except the target's become
- * 0. */
+/* Subtract 1 at the target of row i. `max` is the largest number that any part has subtracted from
+ * this row's logits. `below` is the number that the target's part has subtracted, minus max. If it
+ * is less than -60, the part's probabilities in this row are negligible (below about e^-60): its
+ * entries in e become 0, except the target's, which becomes -1. */
 static void subtract_one(const head *r, size_t i, double max, double sum, double below,
                          double scale)
 {
@@ -292,7 +309,8 @@ static void subtract_one(const head *r, size_t i, double max, double sum, double
             *number_of_e(r, i, j) = 0;
         x = -1;
         r->factor[own * r->lanes + i] = (float)scale;
-        /* threads with other rows may store the same value at the same time */
+        /* atomic, because threads that finish other rows may store the same value at the same
+         * time */
         __atomic_store_n(&r->mixed[own], 1, __ATOMIC_RELAXED);
     }
     sgt_kernels_cpu()->to_bf16(number_of_e(r, i, target), &x, 1);
@@ -323,9 +341,10 @@ static float finish_row(const head *r, size_t i, double scale)
 
 /* ---- the gradient of the input ---- */
 
-/* Add part p's share to dx' for row block b and column blocks c0 .. c0 + wide - 1. The share of a
- * mixed part is multiplied by its factors here. For all other parts, input_gradient applies the
- * factors. `left` contains the part's packed w', with one row of pairs per SIDE columns of x. */
+/* Add the terms of part p to dx', for row block b and column blocks c0 .. c0 + wide - 1. In a mixed
+ * part, the terms are multiplied by the part's factors here. In the other parts, a row's factor is
+ * the same, so input_gradient applies it to the sum of all these parts' terms. `left` contains the
+ * part's packed w', with one row of pairs per SIDE columns of x. */
 static void add_part(const head *r, size_t p, const char *left, size_t b, size_t c0, size_t wide)
 {
     size_t steps = units(columns_of(r, p));
@@ -342,9 +361,9 @@ static void add_part(const head *r, size_t p, const char *left, size_t b, size_t
     }
 }
 
-/* Add to dx' the shares of all mixed parts if `mixed` is 1, else those of all other parts. Compute
- * row blocks b0 .. b0 + rows - 1 and column blocks c0 .. c0 + wide - 1, where a block has SIDE rows
- * or columns. */
+/* Add to dx' the terms of all mixed parts if `mixed` is 1, or the terms of all other parts if it is
+ * 0. Compute row blocks b0 .. b0 + rows - 1 and column blocks c0 .. c0 + wide - 1, where a block
+ * has SIDE rows or columns. */
 static void add_parts(const head *r, int mixed, size_t b0, size_t rows, size_t c0, size_t wide)
 {
     char *left = own_scratch(r);
@@ -422,9 +441,9 @@ static void pack_factored(const head *r, char *out, const float *factor, size_t 
                           least(SIDE, r->C - c * SIDE));
 }
 
-/* Write up to 256 columns of a row of dw, or add to them if `add` is set. The numbers come from
- * `sum`, in blocks of SIDE columns that are BLOCK_BYTES apart. Return the sum of squares of the new
- * numbers. */
+/* Write up to 256 columns of a row of dw, or add to them if `add` is set. `sum` points to the row
+ * in the first of several blocks of SIDE columns, which are BLOCK_BYTES apart. Return the sum of
+ * squares of the new numbers. */
 static double finish_weights(float *dw, const float *sum, size_t columns, int add, int streams)
 {
     vf squares = vset(0);
@@ -439,8 +458,8 @@ static double finish_weights(float *dw, const float *sum, size_t columns, int ad
     return vtotal(squares);
 }
 
-/* Compute row block `word` (SIDE rows) and column blocks c0 .. c0 + wide - 1 of dw. Return the sum
- * of squares of the new numbers. */
+/* Compute dw for row block `word` (SIDE words of the vocabulary) and column blocks c0 .. c0 + wide
+ * - 1. Return the sum of squares of these elements. */
 static double weight_rows(const head *r, float *dw, size_t word, size_t c0, size_t wide,
                           const char *right, char *left, int add)
 {

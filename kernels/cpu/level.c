@@ -46,8 +46,8 @@ static double sum_squares(const float *x, size_t n)
  * independent, so the compiler vectorizes them. */
 
 /* Round a float, given as its bits, to nearest, ties to even, and clear its lowest `drop` bits. A
- * carry out of the fraction increases the exponent, so a number above the largest finite one
- * becomes infinity. */
+ * carry out of the fraction increases the exponent, as it should; beyond the largest finite number,
+ * this gives the bits of infinity. */
 SGT_INLINE uint32_t round_bits(uint32_t u, int drop)
 {
     uint32_t half = (1u << (drop - 1)) - 1 + (u >> drop & 1);
@@ -77,8 +77,9 @@ SGT_INLINE float round_bf16(float x)
     return from_bits((u & 0x7fffffff) > 0x7f800000 ? u : r); /* a NaN stays a NaN */
 }
 
-/* Round x to fp16. Below 2^-14, fp16 numbers are 2^-24 apart. Adding and subtracting 0.5 rounds x
- * to a multiple of 2^-24. */
+/* Round x to fp16. Below 2^-14, fp16 numbers are multiples of 2^-24. Floats in [0.5, 1) are 2^-24
+ * apart, too, so adding 0.5 to a small x rounds it to a multiple of 2^-24, and subtracting 0.5
+ * again is exact. */
 SGT_INLINE float round_fp16(float x)
 {
     uint32_t u = to_bits(x), sign = u & 0x80000000, size = u & 0x7fffffff;
@@ -105,10 +106,10 @@ static void to_bf16(uint16_t *out, const float *x, size_t n)
     }
 }
 
-/* stream_bf16 converts as to_bf16 does. If the CPU has AVX-512 and `out` begins at a cache line, it
- * uses non-temporal stores, which need not fetch a line before overwriting it. They suit data that
- * would leave the caches before it is read again. Call stream_end after the last conversion, before
- * another thread reads the data. */
+/* stream_bf16 converts as to_bf16 does. With AVX-512, if `out` begins at a cache line, it uses
+ * non-temporal stores, which write to memory without fetching the line first. This is faster for
+ * results that would leave the caches before they are read again. Call stream_end after the last
+ * conversion, before another thread reads the data. */
 #if defined(__AVX512BW__)
 SGT_INLINE __m512i bf16_in_upper_half(const float *x)
 {
@@ -170,8 +171,8 @@ SGT_INLINE float normal_log(float u)
     return (f + y) + 0.693359375f * k;
 }
 
-/* Compute the cosine and sine of x/2^32 of a full turn. The nearest multiple of a quarter turn is
- * subtracted first, so that the remaining angle is at most an eighth of a turn. */
+/* Compute the cosine and sine of x/2^32 of a full turn. First subtract the nearest multiple of a
+ * quarter turn, so that the polynomials need only cover angles of at most an eighth of a turn. */
 SGT_INLINE void normal_turn(float *cosine, float *sine, uint32_t x)
 {
     uint32_t quarter = (x + 0x20000000u) >> 30;
@@ -214,7 +215,8 @@ static void normal_block(float *out, const sgt_normals *d, uint64_t element)
 static void normals(float *out, size_t n, const sgt_normals *d)
 {
     float block[4 * W];
-    size_t skip = d->first % 4; /* how many numbers of the first draw precede d->first */
+    /* number of elements in d->first's draw that come before d->first; a draw gives 4 elements */
+    size_t skip = d->first % 4;
     uint64_t element = d->first - skip;
     for (size_t i = 0, count; i < n; i += count, element += 4 * W, skip = 0) {
         count = 4 * W - skip < n - i ? 4 * W - skip : n - i;
@@ -269,7 +271,8 @@ static double embed_backward(float *dwte, float *dwpe, const int32_t *ids, const
  * digits by cancellation if the mean is large. */
 SGT_INLINE void row_statistics(float *mean, float *rstd, const float *x, size_t C, float eps)
 {
-    vf a = vset(0), b = vset(0); /* two independent sums, which hide the latency of the additions */
+    /* two independent sums, so that an addition need not wait for the result of the previous one */
+    vf a = vset(0), b = vset(0);
     size_t c = 0;
     for (; c + 2 * W <= C; c += 2 * W) {
         a += vload(x + c);
@@ -327,7 +330,7 @@ SGT_INLINE void row_means(float *mean_g, float *mean_gx, const float *dout, cons
 {
     vf g_sum = vset(0), gx_sum = vset(0);
     for (size_t c = 0; c < C; c += W) {
-        /* past the end of the row g is 0, so the terms of both sums are 0 */
+        /* past the end of the row, g is 0, so these lanes add 0 to both sums */
         vf g = vload_upto(dout + c, C - c) * vload_upto(w + c, C - c);
         vf xhat = (vload_upto(x + c, C - c) - vset(mean)) * vset(rstd);
         g_sum += g;
@@ -338,8 +341,8 @@ SGT_INLINE void row_means(float *mean_g, float *mean_gx, const float *dout, cons
 }
 
 /* Complete the backward pass of `rows` rows, at most LAYERNORM_ROWS, whose mean(g) and mean(g*xhat)
- * are known. Add their gradients to dx. dw and db are summed over these rows in registers before
- * they are added to memory. */
+ * are known. Add their gradients to dx. The sums of dw and db over these rows are kept in
+ * registers, so that dw and db in memory are read and written only once for all rows. */
 enum { LAYERNORM_ROWS = 8 };
 SGT_INLINE void rows_backward(float *dx, float *dw, float *db, const float *dout, const float *x,
                               const float *mean, const float *rstd, const float *w,
@@ -380,7 +383,9 @@ static void layernorm_backward(float *dx, float *dw, float *db, const float *dou
 
 /* Dropout factors as defined in kernels/dropout.h, and the product of an array with them. */
 
-enum { DROP = 4 * W }; /* elements drawn at a time: W Philox draws of four elements, one per lane */
+/* number of elements for which factors are computed at a time: each of the W lanes makes one Philox
+ * draw, which gives four elements */
+enum { DROP = 4 * W };
 
 /* Write the factors of DROP elements from `element` on, which must be a multiple of 4. Iterations
  * are independent, so the compiler vectorizes the loop. */
@@ -397,7 +402,8 @@ static void drop_factors(float *factor, const sgt_dropout *d, uint64_t element)
 static void dropout(float *out, const float *x, size_t n, const sgt_dropout *d)
 {
     float factor[DROP];
-    size_t skip = d->first % 4; /* how many elements of the first draw precede d->first */
+    /* number of elements in d->first's draw that come before d->first; a draw gives 4 elements */
+    size_t skip = d->first % 4;
     uint64_t element = d->first - skip;
     for (size_t i = 0; i < n; element += DROP, skip = 0) {
         drop_factors(factor, d, element);
@@ -428,7 +434,7 @@ SGT_INLINE vf gelu_tanh(vf x) { return x / (vset(1) + exp_minus_2u(x)); }
 SGT_INLINE vf gelu_tanh_slope(vf x)
 {
     const vf a = vset(2 * 0.797884561f), b = vset(6 * 0.797884561f * 0.044715f); /* d(2u)/dx */
-    /* beyond +-100 the slope is 0 or 1; limiting x prevents overflow in the multiplications
+    /* beyond +-100 the slope is 0 or 1 anyway; limiting x prevents overflow when it is multiplied
      * below */
     x = vmin(vset(100), vmax(vset(-100), x));
     vf e = vmin(vset(1e30f), exp_minus_2u(x));
@@ -497,12 +503,13 @@ static void gelu_backward(float *dx, const float *dout, const float *x, size_t n
 
 /* ---- the gradient of a bias ---- */
 
-/* The gradient of a bias is a sum over rows of float32 or bfloat16. The sums of a strip of columns
- * are kept in registers in double, because float would lose some of its last bits over thousands of
- * rows. */
+/* The gradient of a bias is a sum over rows of float32 or bfloat16. The sums of a few columns at a
+ * time (a strip) are kept in registers. They are double, because sums of thousands of rows in float
+ * would lose some of their last bits. */
 
-/* Add the sums over n rows of a strip of columns to db. The strip is `vectors` vectors wide, of
- * which only the last may be partial. Four vectors are whole cache lines. */
+/* Sum a strip of columns over n rows, and add the sums to db. The strip has `width` columns in
+ * `vectors` vectors, of which only the last may be partly filled. Strips of four vectors consist of
+ * entire cache lines. */
 SGT_INLINE void strip_sum(float *db, const void *dout, size_t first, size_t n, size_t ld,
                           int vectors, size_t width, int bf16)
 {
@@ -544,11 +551,11 @@ static void bias_backward_bf16(float *db, const uint16_t *dout, size_t n, size_t
 /* Kernels for generating text one token at a time: matrix products with few rows, which read the
  * weights from memory once, and attention of one query to earlier positions.
  *
- * A dot product adds its terms in order of k to one vector of W partial sums, which are added at
- * the end. So its bits do not depend on the tile or on the number of rows. A tile multiplies rows
- * of x by DOT_COLUMNS rows of weights. While the first rows of x use these weights, the next tile's
- * weights are prefetched. So only memory bandwidth limits the speed, even with a single row of
- * x. */
+ * Each dot product is accumulated, in the order of k, in one vector of W partial sums, which are
+ * added up at the end. So its bits do not depend on the tile in which it is computed or on the
+ * number of rows. A tile multiplies rows of x by DOT_COLUMNS rows of weights. While the first rows
+ * of x use these weights, the next tile's weights are prefetched. So only memory bandwidth limits
+ * the speed, even with a single row of x. */
 
 /* the DOT_ROWS * DOT_COLUMNS sums of a tile fit in registers */
 enum { DOT_ROWS = W == 16 ? 4 : 2, DOT_COLUMNS = 4 };
@@ -585,7 +592,8 @@ SGT_INLINE void dots_tile(float *out, size_t ld_out, const float *x, const void 
             out[i * ld_out + j] = (float)(vtotal(sum[i][j]) + (bias ? (double)bias[j] : 0));
 }
 
-/* Multiply all n rows of x by `columns` rows of weights. */
+/* Compute `columns` columns of the output: multiply all n rows of x by these rows of the
+ * weights. */
 SGT_INLINE void dots_columns(float *out, size_t ld_out, const float *x, const void *w,
                              const float *bias, size_t n, size_t k, const char *ahead, int columns,
                              int bf16)
@@ -624,7 +632,7 @@ static void dots_bf16(float *out, size_t ld_out, const float *x, const uint16_t 
 }
 
 /* Compute out = sum_j p_j v_j for `count` columns of v, whose row stride is ld. The sums are kept
- * in `vectors` vectors. */
+ * in `vectors` vector registers. */
 SGT_INLINE void weighted_sum(float *out, const float *p, const float *v, size_t ld, size_t T,
                              size_t count, int vectors)
 {
@@ -665,7 +673,8 @@ static void attend(float *out, const float *q, const float *k, const float *v, s
 /* Softmax, loss and gradient of one row of logits after another. A row of GPT-2's vocabulary fits
  * in the L2 cache. */
 
-/* number of columns that are summed in float before their sum is added to a double */
+/* number of exponentials that are summed in float before the sum is added to a double, which loses
+ * fewer digits */
 enum { CROSS_ENTROPY_BLOCK = 1024 };
 
 /* Return the sum of exp(x - max) over V columns. If `out` is not NULL, store the exponentials
@@ -719,7 +728,8 @@ static void cross_entropy(float *logits, float *loss, const int32_t *targets, si
  * bfloat16 copy of the parameters that matrix products read. Prefetch instructions did not make it
  * faster on a Zen 4 (check-kernels --bench --kernel adamw). */
 
-/* number of floats that are updated, and then copied while they are in the L1 cache */
+/* number of floats that are updated before they are copied to bfloat16, so that they are still in
+ * the L1 cache */
 enum { COPIED_FLOATS = 64 };
 
 typedef struct adamw_factors {
@@ -770,8 +780,8 @@ SGT_INLINE void widen_moments(float *to, const uint16_t *from, size_t n)
     for (size_t i = 0; i < n; i++) to[i] = from_bits((uint32_t)from[i] << 16);
 }
 
-/* Round the moments of n elements to bfloat16 at random (kernels/moments.h). `key` is the key of
- * all these elements. */
+/* Round the moments of n elements, m1 and v1, to bfloat16 with stochastic rounding
+ * (kernels/moments.h). `key` is the key of all these elements. */
 SGT_INLINE void round_moments(uint16_t *m, uint16_t *v, const float *m1, const float *v1,
                               uint32_t key, uint32_t element, size_t n)
 {
@@ -792,7 +802,8 @@ static void adamw_bf16(float *p, uint16_t *m, uint16_t *v, const float *g, size_
         uint64_t element = r->first + i, left = UINT64_C(0x100000000) - (uint32_t)element;
         if (!(uint32_t)element) key = sgt_moments_key(r->seed, r->draw, element);
         part = n - i < COPIED_FLOATS ? n - i : COPIED_FLOATS;
-        /* a key is valid for 2^32 elements, so stop where the next key begins */
+        /* a key belongs to 2^32 successive elements; let the next iteration begin where the next
+         * key begins */
         if (part > left) part = left;
         widen_moments(m1, m + i, part);
         widen_moments(v1, v + i, part);

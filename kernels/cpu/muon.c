@@ -1,7 +1,7 @@
 /* muon.c: Muon's update (kernels/muon.h), computed with our own matrix products. These take nearly
  * all of the time: 10 n rows columns + 5 n^3 multiply-adds, where n is the smaller of rows and
- * columns. All other work is done in plain loops over pieces of PIECE numbers. The pieces do not
- * depend on the number of threads. */
+ * columns. All other work is done in plain loops, in tasks of PIECE elements each, whatever the
+ * number of threads. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -103,8 +103,8 @@ void sgt_muon_free(sgt_muon *u)
     free(u);
 }
 
-/* Round n numbers that were just computed. If matrix products multiply bfloat16, also store the
- * numbers in `packed`. */
+/* Round n newly computed elements of x to `format`, if `rounding` is set. If matrix products
+ * multiply bfloat16, also store them in `packed` as bfloat16. */
 static void finish(const sgt_muon *u, float *x, uint16_t *packed, size_t n)
 {
     const sgt_kernels *k = sgt_kernels_cpu();
@@ -125,7 +125,8 @@ static void mix(const sgt_muon *u, float *out, float f, const float *x, float h,
     }
 }
 
-/* Update the momentum m, and set u->x to Nesterov's step divided by its norm. */
+/* Update the momentum m, and set u->x to the matrix that Newton-Schulz starts from: Nesterov's step
+ * divided by its norm. */
 static void begin(const sgt_muon *u, float *m, const float *g, const sgt_muon_update *o)
 {
     const float keep = (float)SGT_MUON_MOMENTUM, rest = (float)(1 - SGT_MUON_MOMENTUM);

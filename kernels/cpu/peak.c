@@ -11,9 +11,11 @@
 #include "kernels/kernels.h"
 #include "kernels/cpu/product.h"
 
-#define SPEND 10e-3 /* minimum measuring time in seconds, after one product that is not timed */
+/* minimum measuring time in seconds, not counting the first product, which is not timed */
+#define SPEND 10e-3
 #define SPEND_MOST 100e-3 /* maximum measuring time in seconds */
-/* a core counts as undisturbed if its two fastest times differ by at most this factor */
+/* a core counts as undisturbed by other programs if its two fastest times differ by at most this
+ * factor */
 #define CLOSE 1.05
 
 enum {
@@ -27,7 +29,8 @@ enum {
 typedef struct peak {
     const sgt_product *own;
     sgt_gemm_shape s;
-    /* sizes in bytes: scratch: scratch memory; operand: A or B; each: memory per thread */
+    /* sizes in bytes: scratch: a thread's scratch memory; operand: A or B, each; each: all memory
+     * of a thread */
     size_t scratch, operand, each;
     char *memory; /* (threads, each) */
     int done;     /* number of threads whose measurement is complete */
@@ -87,8 +90,8 @@ static void time_one(const peak *p, times *t)
     else if (took < t->next) t->next = took;
 }
 
-/* Return whether the measurement is complete: the two fastest times are close enough, or a limit is
- * reached. */
+/* Return whether a thread's measurement is complete: its two fastest times are close enough, or a
+ * limit of time or number is reached. */
 static int is_over(const times *t)
 {
     if (t->count >= MOST || t->spent >= SPEND_MOST) return 1;

@@ -12,9 +12,10 @@
 
 enum {
     ROWS_OF = SGT_PRODUCT_ROWS,
-    /* vectors per row of a tile; a tile's sums take 24 of 32 registers (AVX-512), or 12 of 16 */
+    /* width of a tile in vectors; the sums of a tile of six rows then take 24 of 32 vector
+     * registers (AVX-512), or 12 of 16 */
     VECTORS = W == 16 ? 4 : 2,
-    WIDE = VECTORS * W, /* columns of a tile, and of a strip of packed B */
+    WIDE = VECTORS * W, /* width of a tile in columns; B is packed in strips of this width */
     PER_GROUP = SGT_FOR_bf16 ? 2 : 1,
     ELEMENT = 4 / PER_GROUP /* bytes */
 };
@@ -62,12 +63,13 @@ SGT_INLINE group_vector load_elements(const char *p, size_t n)
 }
 #endif
 
-/* How a tile is stored: overwrite C, add to C, or overwrite C with non-temporal stores. */
+/* what to do with the results of a tile: overwrite C, add them to C, or overwrite C with
+ * non-temporal stores */
 enum { WRITE, ADD, STREAM };
 
-/* Where a tile is stored, and how its sums are finished: they are multiplied by the row's factor,
- * the bias is added, and C is added if `how` is ADD. factor and bias may be NULL. If squares is not
- * NULL, the sum of squares of the stored numbers is added to it. */
+/* What happens to the sums of a tile when they are complete: each row is multiplied by its factor,
+ * the bias is added, and the result is stored at `c` as `how` says. `factor` and `bias` may be
+ * NULL. If `squares` is not NULL, the sum of squares of the stored elements is added to it. */
 typedef struct tile_end {
     float *c;
     size_t ldc;
@@ -77,8 +79,8 @@ typedef struct tile_end {
 } tile_end;
 
 /* Compute a tile of C (rows, WIDE) from groups of a and b. Group p of row i of a is at a + i*row +
- * p*step. The WIDE groups of step p of b are at b + p*WIDE*4. `rows` is a constant in every
- * call. */
+ * p*step. The WIDE groups of step p of b are at b + p*WIDE*4. `rows` must be a compile-time
+ * constant, so that the loops are unrolled. */
 SGT_INLINE void tile_of(const tile_end *e, const char *a, size_t row, size_t step, const char *b,
                         size_t groups, int rows)
 {
@@ -89,7 +91,7 @@ SGT_INLINE void tile_of(const tile_end *e, const char *a, size_t row, size_t ste
     UNROLLED_FOR (int i = 0; i < rows; i++) {
         UNROLLED_FOR (int v = 0; v < VECTORS; v++) {
             sum[i][v] = vset(0);
-            /* prefetch these lines of C, which are needed when the sums are complete */
+            /* prefetch these lines of C now; they are needed only when the sums are complete */
             if (how != STREAM) __builtin_prefetch(c + i * ldc + v * W);
         }
     }
@@ -135,12 +137,13 @@ static void tile(const tile_end *e, const char *a, size_t row, size_t step, cons
 
 static inline size_t left_of(size_t end, size_t at) { return end > at ? end - at : 0; }
 
-/* prefetch distance, in groups or in rows of a transposed B; memory that is packed is often in no
- * cache */
+/* prefetch distance: in groups, or in rows of a B that is stored (k, n); memory to be packed is
+ * often in no cache */
 enum { AHEAD = 4 };
 
-/* Pack one group for each of WIDE columns, of which only `left` exist. The first elements of the
- * groups begin at `at`. If second_too is set, the second elements are `line` bytes further. */
+/* Pack one group for each of WIDE columns, of which only `left` exist. The groups' first elements
+ * are next to each other at `at`. Their second elements (bfloat16 only) are `line` bytes further
+ * on, in the next row, or 0 if second_too is 0 because there is no such row. */
 SGT_INLINE void pack_group(char *out, const char *at, size_t line, int second_too, size_t left)
 {
 #if SGT_FOR_bf16
@@ -179,7 +182,7 @@ static void pack_across(char *out, const sgt_gemm_shape *s, const char *b, size_
 }
 
 /* Pack a float32 B that is stored (k, n), with each row k multiplied by factor[k]. `at` points to
- * the first packed column in row 0. */
+ * the first column to be packed, in row 0. */
 static void pack_factored(char *out, const sgt_gemm_shape *s, const float *at, const float *factor,
                           size_t columns, size_t p0, size_t groups)
 {
@@ -199,9 +202,10 @@ static void pack_factored(char *out, const sgt_gemm_shape *s, const float *at, c
         }
 }
 
-/* Pack a B that is stored (n, k): transpose W rows of W groups, then the next groups of the same
- * rows. Reading 64 rows at the same time, with a stride near a power of two, would evict their
- * lines from the L1 cache. b points to column 0 of the first packed row. */
+/* Pack a B that is stored (n, k): transpose blocks of W rows by W groups, and go on to the next
+ * groups of the same W rows. If all 64 rows of a panel were read at the same time, their lines
+ * would evict each other from the L1 cache, because row strides are often near a power of two. b
+ * points to column 0 of the first row to be packed. */
 static void pack_along(char *out, const sgt_gemm_shape *s, const char *b, size_t columns, size_t p0,
                        size_t groups)
 {
@@ -220,14 +224,15 @@ static void pack_along(char *out, const sgt_gemm_shape *s, const char *b, size_t
         }
 }
 
-/* Return the size in bytes of six packed rows of A. It includes 8 bytes of padding, to which the
- * last store may write. */
+/* Return the size in bytes of six packed rows of A. It includes 8 bytes of padding, because
+ * store_six writes 8 groups where only 6 are needed. */
 static inline size_t left_bytes(size_t groups) { return (groups * ROWS_OF * 4 + 8 + 63) / 64 * 64; }
 
-/* Pack one group of k for `rows` rows of a transposed A, at most 30. The first elements of the
- * groups begin at `at`. If second_too is set, the second elements are `line` bytes further. Groups
- * 6 i .. 6 i + 5 go to out + i*bytes. Each store writes eight groups, and the next store overwrites
- * the last two. Each cache line of A, which holds 32 columns of bfloat16, is read only once. */
+/* Pack one group for each of `rows` rows, at most 30, of a transposed A. The groups' first elements
+ * are next to each other at `at`. Their second elements (bfloat16 only) are `line` bytes further
+ * on, or 0 if second_too is 0. The groups of rows 6 i .. 6 i + 5 go to out + i*bytes. Each store
+ * writes eight groups. The last two are surplus: the next step along k overwrites them. Each cache
+ * line of A, which holds 32 columns of bfloat16, is read only once. */
 #if defined(__AVX512F__)
 SGT_INLINE void store_six(char *at, group_vector x)
 {
@@ -264,13 +269,14 @@ SGT_INLINE void pack_sixes(char *out, size_t bytes, const char *at, size_t line,
 }
 #endif
 
-/* Pack `rows` columns, at most 30, of an A that is stored (k, m). They become up to five blocks of
- * six groups per step. A tile reads each block in the order of memory. */
+/* Pack `rows` columns, at most 30, of an A that is stored (k, m). They are rows of the product, and
+ * form up to five blocks of six. For each step along k, a block holds six successive groups, so a
+ * tile reads its block in the order of memory. */
 static void pack_left(char *out, const sgt_gemm_shape *s, const char *a, size_t rows, size_t p0,
                       size_t groups)
 {
     size_t line = s->lda * ELEMENT, bytes = left_bytes(groups);
-    /* prefetch memory beyond the columns that are packed next */
+    /* prefetch the columns of A that come after those that the next call packs */
     const size_t last = 2 * SGT_PRODUCT_LEFT * ELEMENT - 1;
     for (size_t p = p0; p < p0 + groups; p++, out += ROWS_OF * 4) {
         const char *at = a + p * PER_GROUP * line;
@@ -280,8 +286,9 @@ static void pack_left(char *out, const sgt_gemm_shape *s, const char *a, size_t 
     }
 }
 
-/* Copy rows of an A that is stored (m, k), if k ends within a group. Missing elements are 0. In the
- * copy, groups are 4 bytes apart, and rows are groups*4 bytes apart. */
+/* Copy rows of an A that is stored (m, k), if the last group is incomplete because k is odd. The
+ * missing element is 0 in the copy. In the copy, groups are 4 bytes apart, and rows are groups*4
+ * bytes apart. */
 static void pack_ragged(char *out, const sgt_gemm_shape *s, const char *a, size_t rows, size_t p0,
                         size_t groups)
 {
@@ -295,14 +302,14 @@ static void pack_ragged(char *out, const sgt_gemm_shape *s, const char *a, size_
 /* ---- a block ---- */
 
 typedef struct product_room {
-    /* right: packed B; left: packed rows of A, six of them, or SGT_PRODUCT_LEFT if A is
-     * transposed */
+    /* right: packed panels of B; left: packed rows of A, either 6 or, if A is transposed,
+     * SGT_PRODUCT_LEFT */
     char *right, *left;
-    float *edge; /* a tile at C's edge, or six rows of logits */
+    float *edge; /* room for a tile that reaches beyond C's edge, or for six rows of logits */
 } product_room;
 
-/* Compute a whole tile at the right edge of C into room->edge, and then store only its first
- * `columns` columns in C. */
+/* Compute a tile that reaches beyond the right edge of C: compute it entirely in room->edge, and
+ * then store only its first `columns` columns in C. */
 static void edge_tile(const product_room *room, const tile_end *e, const char *a, size_t row,
                       size_t step, const char *b, size_t groups, size_t rows, size_t columns)
 {
@@ -324,16 +331,16 @@ static void edge_tile(const product_room *room, const tile_end *e, const char *a
 }
 
 /* Return whether C is written with non-temporal stores. If A is transposed, C is the gradient of a
- * weight, which is not read before the end of the backward pass. So fetching its lines first would
- * be wasted. */
+ * weight, which is not read before the end of the backward pass. So ordinary stores, which first
+ * fetch each cache line, would waste bandwidth. */
 static int streams(const sgt_gemm_shape *s, const float *c)
 {
     return s->trans_a && s->k <= SGT_PRODUCT_GROUPS * PER_GROUP && s->ldc % W == 0 &&
            (uintptr_t)c % 64 == 0;
 }
 
-/* Compute up to six rows of C, which are stored at `end`, against all panels of the block. If A is
- * transposed, `a` must be packed already. */
+/* Compute up to six rows of a block of C, using all panels of B. end.c points to the first of these
+ * rows. If A is transposed, `a` must be packed already. */
 static void row_of_tiles(const product_room *room, const sgt_gemm_shape *s, const char *a,
                          tile_end end, size_t rows, size_t columns, size_t p0, size_t groups)
 {
@@ -415,9 +422,10 @@ static void product(const sgt_gemm_shape *s, const void *a, const void *b, const
 }
 
 /* The scratch memory holds panels of B, packed rows of A, and a row of tiles of C. The costs were
- * measured on Zen 4 with AVX-512; AVX2 takes twice as many cycles for each. most_rows: on Zen 3
- * with AVX2, products of 4096 x 768 x 2304 and 4096 x 3072 x 768 took a tenth longer with blocks of
- * 4096 rows than with blocks of 512 rows. This was not measured with AVX-512. */
+ * measured on Zen 4 with AVX-512; AVX2 takes twice as many cycles for each. most_rows is 512
+ * without AVX-512: on Zen 3 with AVX2, products of 4096 x 768 x 2304 and 4096 x 3072 x 768 took a
+ * tenth longer with blocks of 4096 rows than with blocks of 512 rows. This was not measured with
+ * AVX-512. */
 const sgt_product SGT_NAME(sgt_product) = {
     .run = product,
     .scratch = SGT_PRODUCT_GROUPS * 4 *
@@ -434,9 +442,9 @@ const sgt_product SGT_NAME(sgt_product) = {
 
 /* ---- softmax ---- */
 
-/* Write 2 W numbers with non-temporal stores. They would not stay in a cache, because megabytes of
- * other data are written before they are read again. Ordinary stores would first fetch each line,
- * which takes as long as the exponentials. */
+/* Write 2 W numbers of e with non-temporal stores. Before they are read again, megabytes of other
+ * data are written, so they would not stay in a cache anyway. Ordinary stores would first fetch
+ * each cache line, which takes as long as computing the exponentials. */
 SGT_INLINE void stream_product_format(char *at, vf low, vf high)
 {
 #if SGT_FOR_bf16
@@ -447,9 +455,10 @@ SGT_INLINE void stream_product_format(char *at, vf low, vf high)
 #endif
 }
 
-/* Return exp(x) for x <= 0 in two thirds of vexp's steps. It is computed as 2^y with y = x log2 e.
- * The relative error is below 2^-22 near 0 and grows to |y| 2^-24, which is small compared with 1,
- * the largest term of a row. The result is 0 below -87.33.
+/* Return exp(x) for x <= 0, in two thirds as many instructions as vexp. It is computed as 2^y with
+ * y = x log2 e. The relative error is below 2^-22 near 0 and grows to |y| 2^-24. There, exp(x) is
+ * small: the absolute error is negligible compared with the largest exponential of a row, which is
+ * 1. The result is 0 below -87.33.
  *
  * 2^r = 1 + r q(r) for |r| <= 1/2, where q has degree 4 and is fitted for the smallest error of
  * 2^r, 9e-8. */
@@ -500,7 +509,7 @@ void SGT_NAME(sgt_softmax)(const sgt_softmax *s, size_t j0, void *scratch)
     pack_right(&room, &g, s->w, j0, columns, 0, groups);
     for (size_t i = 0; i < s->n; i += ROWS_OF) {
         size_t rows = s->n - i < ROWS_OF ? s->n - i : ROWS_OF;
-        /* tiles are computed completely: logits past V are 0, and exp_row ignores them */
+        /* compute complete tiles, even beyond V: logits there are 0, and exp_row ignores them */
         const tile_end end = {.c = room.edge};
         row_of_tiles(&room, &g, (const char *)s->x + i * s->C * ELEMENT, end, rows, wide, 0,
                      groups);

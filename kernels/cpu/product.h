@@ -8,9 +8,9 @@
  * registers. There, panels consist of strips of 16 columns (AVX2) or 8 columns (plain C). A tile is
  * 6 x 16 or 6 x 8 and takes 12 multiply-adds for 8 loads.
  *
- * A group is what a lane multiplies in one step: 1 float, or 2 bfloat16 numbers that are neighbours
- * along k. `vdpbf16ps` multiplies both numbers and adds both results to the sum. A group always has
- * 4 bytes, so all other code is the same for both formats.
+ * A group is the 4 bytes that a vector lane multiplies in one step: 1 float, or 2 bfloat16 numbers
+ * with successive indexes k, the index of the sum. The instruction `vdpbf16ps` multiplies both and
+ * adds both products to the sum. So only code that handles groups differs between the two formats.
  *
  * The matrix product in AMX tiles (product_bf16_amx.c) has different blocks and packs
  * differently. */
@@ -23,53 +23,59 @@ enum {
     SGT_PRODUCT_ROWS = 6,
     SGT_PRODUCT_COLUMNS = 64,
     SGT_PRODUCT_PANELS = 8, /* maximum number of panels in a block */
-    /* maximum number of groups of k that are packed at a time; a longer sum is cut into such
-     * sections, which are added in order */
+    /* maximum number of groups along k for which A and B are packed at a time. A longer sum is
+     * divided into such sections, which are added in order. */
     SGT_PRODUCT_GROUPS = 384,
     /* number of rows of a transposed A that are packed at a time */
     SGT_PRODUCT_LEFT = 5 * SGT_PRODUCT_ROWS,
 };
 
-/* Factors for A: element (i, j) of A as stored is multiplied by of[j / part * ld + i], so `part`
- * neighbours in a row share a factor. With trans_a, the rows of a block must lie within one part.
- * Then the factors are applied to B instead: `right` is B in float32, which is rounded after the
- * multiplication. Without trans_a, part must be at most SGT_PRODUCT_GROUPS groups. */
+/* Factors for A: element (i, j) of A as stored is multiplied by of[j / part * ld + i], so each
+ * `part` successive elements of a row share a factor. If A is transposed, the factors are applied
+ * to B instead: row i of `right`, which is B in float32, is multiplied by its factor and then
+ * rounded. This requires that the rows of a block of C lie within one part. If A is not transposed,
+ * a part may have at most SGT_PRODUCT_GROUPS groups. */
 typedef struct sgt_factors {
     const float *of;
     size_t part, ld;
-    const float *right; /* with trans_a: B in float32, (k, n) with row stride ldb */
+    const float *right; /* B in float32, (k, n) with row stride ldb; used only if A is transposed */
 } sgt_factors;
 
 /* Compute rows i0 .. i0 + rows - 1 and columns j0 .. j0 + columns - 1 of C, for the matrix product
- * with shape *s. The terms of an element are added in the same order wherever blocks begin. If
- * squares is not NULL, it receives the sum of squares of each unit of C, with row stride
- * ld_squares. */
+ * with shape *s. The products that make up an element of C are added in the same order wherever
+ * blocks begin. If squares is not NULL, squares[y * ld_squares + x] is set to the sum of squares of
+ * the block's unit in row y and column x of units. */
 typedef void sgt_product_run(const sgt_gemm_shape *s, const void *a, const void *b,
                              const float *bias, float *c, size_t i0, size_t rows, size_t j0,
                              size_t columns, const sgt_factors *f, double *squares,
                              size_t ld_squares, void *scratch);
 
 /* One of our matrix-product implementations, and what gemm.c must know to cut C into blocks for it.
- * Costs are in cycles per step along k, and only their ratios matter. */
+ * Costs are in cycles per step along k. They are only compared with each other, so a common factor
+ * does not matter. */
 typedef struct sgt_product {
     /* computes a block of C; its argument f must be NULL if it uses AMX tiles */
     sgt_product_run *run;
     size_t scratch; /* bytes of scratch memory per thread, SGT_ARENA_ALIGN-aligned */
-    /* rows and columns of a unit of C; blocks begin at multiples of a unit */
+    /* rows and columns of a unit, the smallest block of C; all blocks begin at multiples of these
+     * numbers */
     size_t rows, columns;
-    /* numbers of k that are packed at a time; a longer sum is cut into such sections */
+    /* number of elements along k that are packed at a time; a longer sum is divided into such
+     * sections */
     size_t deep;
-    /* maximum number of rows in a block if a sum has several sections, because C must then stay in
-     * a cache; 0: no limit */
+    /* maximum number of rows in a block of C if a sum has several sections: the block must then
+     * stay in a cache, because each section adds to it; 0: no limit */
     size_t most_rows;
-    double unit_cost;     /* to compute a unit */
-    double left_cost[2];  /* cost of packing a unit's rows of A; [1]: of a transposed A */
-    double right_cost[2]; /* cost of packing a unit's columns of B; [1]: of a transposed B */
+    double unit_cost; /* to compute a unit */
+    /* cost of packing the rows of A that a unit needs; index 1: if A is transposed */
+    double left_cost[2];
+    /* cost of packing the columns of B that a unit needs; index 1: if B is transposed */
+    double right_cost[2];
 } sgt_product;
 
-/* The softmax of the head, computed for one part of the columns at a time: logits (n, V) = x w', x
- * (n, C), w (V, C). Columns j0 .. j0 + part - 1 are part number j0 / part. For every row i, a call
- * computes
+/* Arguments for the softmax of the head. Each call computes one part, a range of columns of the
+ * logits: logits (n, V) = x w', x (n, C), w (V, C). Columns j0 .. j0 + part - 1 are part number j0
+ * / part. For every row i, a call computes
  *   max = max_j logits_ij   sum = sum_j e_ij
  *   e_ij = exp(logits_ij - max), in the format of the matrix products
  * and also at_target_i = logits_i[target_i] if that column is in the part. `lde` is the row stride

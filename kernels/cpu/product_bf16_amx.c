@@ -3,9 +3,8 @@
  * A unit of C is 32 x 32 sums in four tiles. Each step of 32 numbers of k loads four tiles for four
  * tile products (amx.h). The part of B that a block needs is packed into panels of 32 columns and
  * at most DEEP steps. The panels take up to 1 MiB, which stays in the L2 cache. Of A, 32 rows and
- * NEAR steps are packed at a time. They stay in the L1 cache, together with as many steps of a
- * panel and the panel's sums: 16 + 16 + 4 KiB. So each step loads one pair of tiles from each
- * cache.
+ * NEAR steps are packed at a time. In the L1 cache stay these (16 KiB), NEAR steps of a panel (16
+ * KiB), and the sums of a unit (4 KiB). So each step loads one pair of tiles from each cache.
  *
  * A unit's sums are loaded into tiles again for the next NEAR steps, so NEAR does not affect the
  * bits of the result. Bias and C are added in vectors, after the last step. A sum of more than DEEP
@@ -19,23 +18,25 @@
 #include "kernels/cpu/amx.h"
 
 enum {
-    DEEP = 32, /* maximum number of steps of k that are packed at a time; a step has SIDE numbers */
-    NEAR = 8,  /* number of steps for which A is packed at a time */
+    /* maximum number of steps along k for which B is packed at a time; a step covers SIDE values of
+     * k */
+    DEEP = 32,
+    NEAR = 8, /* number of steps along k for which A is packed at a time */
     MOST_COLUMNS = SGT_PRODUCT_PANELS * SGT_PRODUCT_COLUMNS,
     PANELS = MOST_COLUMNS / SIDE,
     RIGHT_BYTES = PANELS * DEEP * PAIR,
     LEFT_BYTES = NEAR * PAIR,
-    AHEAD = 8 /* prefetch distance in rows of B; memory that is packed is often in no cache */
+    AHEAD = 8 /* prefetch distance in rows of B, because memory to be packed is often in no cache */
 };
 
-/* A block of C, and a section of k whose operands are packed. */
+/* A block of C, together with the section of k for which its operands are packed. */
 typedef struct block {
     const sgt_gemm_shape *s;
     const uint16_t *a, *b;
     const float *bias; /* NULL: no bias, or already added */
     float *c;
     size_t j0, columns;
-    /* k0: first number of the section of k; steps: length of the section in steps of SIDE */
+    /* k0: first k of the section; steps: length of the section in steps of SIDE */
     size_t k0, steps;
     int add, stream; /* add = 1: add to C; stream = 1: write C with non-temporal stores */
     char *right;     /* (columns / SIDE, steps) pairs */
@@ -81,7 +82,8 @@ static void pack_along(const block *q)
         }
 }
 
-/* Pack `steps` steps of up to SIDE rows of A, from row i and from number k of each row on. */
+/* Pack up to SIDE rows of A, from row i on, for `steps` steps along k, beginning with element k of
+ * each row. */
 static void pack_left(const block *q, size_t i, size_t rows, size_t k, size_t steps)
 {
     const sgt_gemm_shape *s = q->s;
@@ -95,8 +97,8 @@ static void pack_left(const block *q, size_t i, size_t rows, size_t k, size_t st
 
 /* ---- a unit of C ---- */
 
-/* Store those rows and columns of a unit that exist, from row i of C and column j of the block on.
- * Return the sum of squares of the stored numbers. */
+/* Store a unit's sums in C, from row i of C and column j of the block on. Rows and columns of the
+ * unit beyond the edge of C are left out. Return the sum of squares of the stored elements. */
 static double finish(const block *q, const float *sum, size_t i, size_t rows, size_t j)
 {
     const size_t ld = q->s->ldc, columns = least(SIDE, q->columns - j);
@@ -182,8 +184,8 @@ static void product(const sgt_gemm_shape *s, const void *a, const void *b, const
 }
 
 /* The costs are computed, not measured. A step of a unit is 4 tile products of 16 cycles each.
- * Packing a pair takes 32 loads and stores, and 128 shuffles more if it is transposed. most_rows: C
- * (512, 512) is as large as the panels. */
+ * Packing a pair takes 32 loads and stores, and 128 shuffles more if it is transposed. most_rows is
+ * 512, because a block of C (512, 512) then takes as much memory as the panels. */
 const sgt_product sgt_product_bf16_amx = {
     .run = product,
     .scratch = RIGHT_BYTES + LEFT_BYTES + (size_t)PANELS * BLOCK_BYTES,

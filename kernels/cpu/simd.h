@@ -152,8 +152,8 @@ SGT_INLINE vf vround(vf a)
 {
     return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
-/* Multiply e by 2^n in two steps, each with about half of the exponent, because 2^128 is not a
- * float. */
+/* Multiply e by 2^n. This takes two multiplications, by 2^(about n/2) each, because n may be 128
+ * and 2^128 is not a float. */
 SGT_INLINE vf vscale(vf e, vf n, vf x, vf lowest)
 {
     __m256i whole = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(whole, 1),
@@ -224,20 +224,21 @@ SGT_INLINE vf vkeep(vf v, size_t n)
     int32_t lanes = n < W ? (int32_t)n : W;
     return vpick((vi){0, 1, 2, 3} < (vi){lanes, lanes, lanes, lanes}, v, vset(0));
 }
-/* vfma of plain C rounds twice, because calling the library's fma for every lane would cost far
- * more than the last bit is worth. */
+/* In plain C, vfma rounds twice, after the multiplication and after the addition. The library's fma
+ * rounds once, but calling it for every lane would cost far more than the last bit is worth. */
 SGT_INLINE vf vfma(vf a, vf b, vf c) { return a * b + c; }
 SGT_INLINE vf vmax(vf a, vf b) { return vpick(a > b, a, b); }
 SGT_INLINE vf vmin(vf a, vf b) { return vpick(a < b, a, b); }
 SGT_INLINE vf vsqrt(vf a) { return (vf){sqrtf(a[0]), sqrtf(a[1]), sqrtf(a[2]), sqrtf(a[3])}; }
 SGT_INLINE vf vabs(vf a) { return (vf)((vi)a & (vi){INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX}); }
 SGT_INLINE vf vpick_less(vf a, vf b, vf yes, vf no) { return vpick(a < b, yes, no); }
-/* vround rounds correctly for |a| < 2^22, because adding 1.5 * 2^23 leaves no bits for a
- * fraction. */
+/* vround is correct for |a| < 2^22: adding 1.5 * 2^23 gives a float between 2^23 and 2^24, where
+ * floats are integers, so the addition rounds a to an integer. */
 SGT_INLINE vf vround(vf a) { return (a + vset(12582912.0f)) - vset(12582912.0f); }
 SGT_INLINE vf vscale(vf e, vf n, vf x, vf lowest)
 {
-    /* as in vround, the sum has no fraction bits, so its low bits are the integer n */
+    /* n + 1.5 * 2^23 is a float between 2^23 and 2^24, where successive floats are successive
+     * integers; so the difference of the bits is n */
     vi whole = (vi)(n + vset(12582912.0f)) - (vi)vset(12582912.0f);
     vi half = whole >> 1; /* as for AVX2: 2^128 is not a float */
     return vpick_less(x, lowest, vset(0),
@@ -322,7 +323,8 @@ SGT_INLINE double vtotal(vf v) { return vdtotal(vlow(v) + vhigh(v)); }
 SGT_INLINE vf vexp(vf x)
 {
     const vf lowest = vset(-87.33f), highest = vset(89); /* exp(89) = 2^128.4 */
-    vf y = vmin(highest, vmax(lowest, x));               /* this operand order keeps a NaN in x */
+    /* vmin and vmax return their second operand if one is a NaN, so a NaN in x stays */
+    vf y = vmin(highest, vmax(lowest, x));
     vf n = vround(y * vset(1.44269504f));
     vf r = vfma(n, vset(-1.42860677e-6f), vfma(n, vset(-0.693145752f), y));
     vf q = vset(1.39262133e-3f);
@@ -333,10 +335,11 @@ SGT_INLINE vf vexp(vf x)
     return vscale(vfma(r * r, q, r) + vset(1), n, x, lowest);
 }
 
-/* vtranspose transposes a W x W matrix of floats, given as W vectors. */
+/* vtranspose transposes a W x W matrix of floats in place; each of the W vectors is a row. */
 #if defined(__AVX512F__)
-/* Transpose 4 x 4 blocks of floats within quarters of vectors, and then exchange the quarters. With
- * the zips that other levels use below, packing from memory took 1.5 times as long (Zen 5). */
+/* Transpose 4 x 4 blocks of floats within quarters of vectors, and then exchange the quarters. The
+ * method of the other levels (below) was slower: packing from memory took 1.5 times as long with it
+ * (Zen 5). */
 SGT_INLINE void vtranspose(vf v[W])
 {
     vf t[W];
@@ -364,9 +367,10 @@ SGT_INLINE void vtranspose(vf v[W])
 #else
 enum { LANES_LOG2 = W == 8 ? 3 : 2 };
 
-/* The position of an element, its vector and its lane, can be seen as 2 log2 W bits. Zipping vector
- * i with vector i + W/2, for all i, rotates these bits by one. After log2 W such rounds, vector and
- * lane are exchanged. */
+/* An element's place is given by the index of its vector and the index of its lane, each log2 W
+ * bits. Interleaving ("zipping") vector i with vector i + W/2, for all i, rotates these 2 log2 W
+ * bits by one. So after log2 W rounds, the two indexes have changed places, which is a
+ * transposition. */
 SGT_INLINE void vtranspose(vf v[W])
 {
     vf t[W];

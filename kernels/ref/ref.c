@@ -10,7 +10,7 @@
 #include "kernels/muon.h"
 #include "loader/base/philox.h"
 
-/* Return the value of a bfloat16 number, whose bits are the upper half of a float. */
+/* Return the value of a bfloat16, whose 16 bits are the upper half of a float's bits. */
 static double widened(uint16_t half)
 {
     uint32_t bits = (uint32_t)half << 16;
@@ -23,9 +23,10 @@ static double widened(uint16_t half)
 
 /* Floats are rounded to 16-bit formats to the nearest number, ties to even (IEEE 754). */
 
-/* Return the number nearest to x that a format can represent. Its significand has `bits` bits, its
- * last bit is worth at least 2^lowest, and its largest number is `largest`. If the result would be
- * larger, return infinity with the sign of x. */
+/* Return the number nearest to x that a 16-bit format can represent. The format is described by the
+ * bits of its significand (`bits`), the smallest possible value of the last of these bits
+ * (2^lowest), and its largest finite number (`largest`). If the result would be larger, return
+ * infinity with the sign of x. */
 static double nearest(double x, int bits, int lowest, double largest)
 {
     int exponent, last;
@@ -50,7 +51,8 @@ static void to_bf16(uint16_t *out, const float *x, size_t n)
         uint32_t bits;
         float y = (float)nearest(x[i], 8, -133, 0x1.fep127);
         memcpy(&bits, &y, sizeof bits);
-        /* a NaN stays a NaN, even if only its lower half has fraction bits */
+        /* set a fraction bit of a NaN: if only its lower half had fraction bits, the upper half
+         * would be infinity */
         out[i] = (uint16_t)(bits >> 16 | (isnan(y) ? 0x40 : 0));
     }
 }
@@ -58,8 +60,8 @@ static void to_bf16(uint16_t *out, const float *x, size_t n)
 /* ---- normal random numbers ---- */
 
 /* Normally distributed random numbers, by the method of Box and Muller ("A note on the generation
- * of random normal deviates", 1958). A Philox draw has two pairs of words, and each pair gives two
- * numbers. */
+ * of random normal deviates", 1958). A Philox draw has four random words, and each pair of them
+ * gives two normal numbers. */
 
 static void normals(float *out, size_t n, const sgt_normals *d)
 {
@@ -100,7 +102,7 @@ static void embed(float *out, const int32_t *ids, const float *wte, const float 
             out[i * C + c] = wte[(size_t)ids[i] * C + c] + wpe[(row0 + i) % T * C + c];
 }
 
-/* Add to dwte and dwpe with one float addition per row, in ascending order of i. All CPU levels use
+/* Add the rows of dout to dwte and dwpe in float, in ascending order of i. All CPU levels add in
  * this order, so they give the same bits. Return by how much the sum of squares of dwte has
  * grown. */
 static double embed_backward(float *dwte, float *dwpe, const int32_t *ids, const float *dout,
@@ -297,8 +299,8 @@ static double factor(const sgt_dropout *d, size_t T, size_t i, size_t j)
 static size_t first_key(const int32_t *start, size_t i) { return start ? (size_t)start[i] : 0; }
 
 /* Return the size in floats of the scratch memory, which is used for doubles. The forward pass
- * needs T doubles for probabilities and D for sums. The backward pass needs D doubles for a row and
- * 2*T*D for two arrays. */
+ * needs T doubles for a query's probabilities and D for its output. The backward pass needs D
+ * doubles for a query's dq, and 2*T*D for the sums dk and dv. */
 static size_t attention_scratch(size_t T, size_t D)
 {
     return sizeof(double) / sizeof(float) * (T + D + 2 * T * D);
@@ -331,8 +333,8 @@ static void attention(float *out, size_t ld_out, float *lse, const float *q, con
  * dropout factors f_ij:
  *   dv_j = sum_i f_ij p_ij dout_i    ds_ij = scale p_ij (f_ij dout_i.v_j - delta_i)
  *   dq_i = sum_j ds_ij k_j           dk_j = sum_i ds_ij q_i
- * A query that attends only to itself has p = 1, whatever its score. So ds is set to exactly 0,
- * where the formula would give the rounding errors of lse and out. */
+ * A query that attends only to itself has p = 1, whatever its score, so its ds is exactly 0. The
+ * formula would give the rounding errors of lse and out instead, so ds is set to 0. */
 static void attention_backward(float *dq, float *dk, float *dv, size_t ld_d, const float *dout,
                                const float *out, size_t ld_out, const float *lse, const float *q,
                                const float *k, const float *v, size_t ld, size_t T, size_t D,
@@ -441,7 +443,8 @@ void sgt_head_ref(size_t n, size_t V, size_t C, const float *x, const float *w,
 
 /* ---- the loss of a softmax classifier ---- */
 
-/* If scale is not 0, the logits are replaced by the gradient of the loss. */
+/* Compute the loss of one row of logits. If scale is not 0, also replace the logits by their
+ * gradient. */
 
 static void classify_row(float *logits, float *loss, int32_t target, size_t V, size_t ld,
                          float scale)
@@ -522,8 +525,8 @@ static void sgd(float *p, float *m, const float *g, size_t n, const sgt_sgd *o)
 
 /* kernels/muon.h has the formula. */
 
-/* Strides of a matrix (n, k), whose smaller dimension is n: element (i, j) is at index i*down +
- * j*across. */
+/* Strides of a matrix that is viewed as (n, k) with n <= k, transposed if necessary: element (i, j)
+ * of the view is at index i*down + j*across. */
 typedef struct wide {
     size_t n, k, down, across;
 } wide;
