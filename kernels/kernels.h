@@ -266,7 +266,7 @@ void sgt_gemm_run_beside(const sgt_gemm *g, const void *a, const void *b, const 
 /* Complete the shares below index `end` that have not begun, with `threads` threads. Call it only
  * while no matrix product is running. */
 void sgt_beside_finish(sgt_beside *w, size_t end, int threads);
-/* Return the sum of the squares of the numbers that the last run wrote to C. The plan must have
+/* Return the sum of the squares of all elements of C that the last run wrote. The plan must have
  * `squares` set. Each tile of C is squared and summed in float32 when it is written. So the result
  * is infinite if C has an element above 1.8e19, whose square exceeds the range of float32. The
  * number of threads does not change a single bit. */

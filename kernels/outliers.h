@@ -25,8 +25,8 @@ typedef struct sgt_outliers {
     double loss[SGT_OUTLIER_STEPS], norm[SGT_OUTLIER_STEPS];
 } sgt_outliers;
 
-/* Return how many standard deviations x is above the mean of the SGT_OUTLIER_STEPS numbers in
- * `last`. Return 0 if these numbers are all equal. */
+/* Return how many standard deviations x is above the mean of the SGT_OUTLIER_STEPS values in
+ * `last`. Return 0 if these values are all equal. */
 SGT_EVERYWHERE double sgt_outlier_z(const double *last, double x)
 {
     double sum = 0, squares = 0;

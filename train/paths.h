@@ -1,6 +1,6 @@
 /* paths.h: the self-check. It finds out which paths (alternative implementations) of the CUDA
- * backend compute correct numbers on this machine; train/cuda/self_check.h has the table. A child
- * process tries one path after another. If the child dies, hangs or computes wrong numbers,
+ * backend compute correct results on this machine; train/cuda/self_check.h has the table. A child
+ * process tries one path after another. If the child dies, hangs or computes wrong results,
  * training does not use that path, and another child continues with the next one. Verdicts are
  * stored in the cache folder by card, driver, build and library versions, so that each machine is
  * checked only once. If there are several ranks, the first one that gets the folder's lock runs the

@@ -112,8 +112,8 @@ SGT_INLINE __m512i amx_numbers(const uint16_t *p, size_t n)
     return n ? _mm512_maskz_loadu_epi16((__mmask32)((1u << n) - 1), p) : _mm512_setzero_si512();
 }
 
-/* Permutation indexes that undo vturns_low and vturns_high: amx_even selects numbers 0, 2, 4, ...
- * of two vectors, and amx_odd numbers 1, 3, 5, ... */
+/* Permutation indexes that undo vturns_low and vturns_high: amx_even selects elements 0, 2, 4, ...
+ * of two vectors, and amx_odd elements 1, 3, 5, ... */
 SGT_INLINE __m512i amx_even(void)
 {
     return _mm512_setr_epi32(0x20000, 0x60004, 0xa0008, 0xe000c, 0x120010, 0x160014, 0x1a0018,
@@ -137,7 +137,8 @@ SGT_INLINE __m512i amx_pair(vf a, vf b)
     return _mm512_permutexvar_epi16(in_turn, halves);
 }
 
-/* Round a and b to bfloat16. The lower half of the vector holds a's numbers, the upper half b's. */
+/* Round a and b to bfloat16. The lower half of the result holds all elements of a, the upper half
+ * those of b. */
 SGT_INLINE __m512i amx_along(vf a, vf b) { return (__m512i)_mm512_cvtne2ps_pbh(b, a); }
 
 /* Round x to bfloat16 as amx_pair does, but return floats. A bfloat16 is the upper half of a

@@ -23,7 +23,8 @@ enum { BLOCK = 64, ROWS = 4, TILE_VECTORS = W == 16 ? 4 : 2 };
 
 SGT_INLINE size_t attention_round(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
-/* ---- groups: numbers that a lane multiplies in one step, stored in a float's 4 bytes ---- */
+/* ---- groups: 1 float or 2 bfloat16 numbers, the 4 bytes that a lane multiplies in one step
+ * ---- */
 
 #if SGT_FOR_bf16
 enum { GROUP = 2 };

@@ -443,7 +443,7 @@ static void pack_factored(const head *r, char *out, const float *factor, size_t 
 
 /* Write up to 256 columns of a row of dw, or add to them if `add` is set. `sum` points to the row
  * in the first of several blocks of SIDE columns, which are BLOCK_BYTES apart. Return the sum of
- * squares of the new numbers. */
+ * squares of the new elements. */
 static double finish_weights(float *dw, const float *sum, size_t columns, int add, int streams)
 {
     vf squares = vset(0);

@@ -183,7 +183,7 @@ static void layernorm_backward(float *dx, float *dw, float *db, const float *dou
 
 /* ---- dropout ---- */
 
-/* Dropout (Srivastava et al. 2014); kernels/dropout.h decides which numbers are dropped. */
+/* Dropout (Srivastava et al. 2014); kernels/dropout.h decides which elements are set to 0. */
 
 static void dropout(float *out, const float *x, size_t n, const sgt_dropout *d)
 {

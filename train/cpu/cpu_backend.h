@@ -184,7 +184,7 @@ typedef struct sgt_cpu_piece {
     size_t second; /* index in buf.v */
     int decay;
     /* 1: the matrix products of the backward pass sum the squares of these gradients, so
-     * sgt_cpu_squares may skip the piece */
+     * sgt_cpu_squares need not read them again */
     int squared;
     int muon;   /* 1: the piece belongs to a matrix that Muon updates */
     int first;  /* 1: first piece of its tensor */

@@ -90,8 +90,8 @@ static int plan_logits(sgt_cuda_backend *c, size_t rows, sgt_error *err)
 }
 
 /* With the variant head-chunks, the numbers of rows for which logits may be computed at a time.
- * (Without chunks, the number is N.) Even such few rows keep a GPU busy: their 50,304 logits are
- * 393 tiles of 128 columns, nearly three tiles for each of an H100's 132 multiprocessors. */
+ * (Without chunks, the number is N.) Even such few rows keep a GPU busy: the logits' 50,304 columns
+ * are 393 tiles of 128 columns, nearly three tiles for each of an H100's 132 multiprocessors. */
 static const size_t chunks[] = {128, 256, SGT_CUDA_CHUNK};
 enum { CHUNKS = sizeof chunks / sizeof *chunks };
 

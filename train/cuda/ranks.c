@@ -80,7 +80,7 @@ void sgt_cuda_ranks_leave(sgt_cuda_backend *c)
     c->group = NULL;
 }
 
-/* ---- work queued on the streams ---- */
+/* ---- work enqueued on the streams ---- */
 
 /* enter makes NCCL's stream wait for all work enqueued so far on the compute stream; call it before
  * NCCL calls. leave makes the compute stream wait for NCCL's stream; call it before work that needs

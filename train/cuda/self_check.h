@@ -82,7 +82,7 @@ typedef struct sgt_check_space {
 int sgt_check_space_open(sgt_check_space *x, size_t bytes, sgt_error *err);
 void sgt_check_space_close(sgt_check_space *x);
 
-/* ---- numbers of any type, on the host ---- */
+/* ---- arrays in any number format, on the host ---- */
 
 /* Fill x with multiples of 1/16 from -1 to 1. All number formats represent these exactly, and
  * float32 sums of thousands of products of such numbers are exact. */

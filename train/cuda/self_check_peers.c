@@ -1,5 +1,5 @@
 /* self_check_peers.c: checks NCCL and CUPTI. NCCL runs with a single rank, which shows whether NCCL
- * loads, initializes and copies correct numbers on this GPU. CUPTI must record a kernel. */
+ * loads, initializes and copies data correctly on this GPU. CUPTI must record a kernel. */
 #include <string.h>
 
 #include "kernels/cuda/cupti.h"

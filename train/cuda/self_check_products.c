@@ -120,7 +120,8 @@ static int is_near(const products *p, int array, size_t i, size_t j, double want
                     s->tf32 ? ", TF32" : "", sgt_check_type(s->out), names[array], i, j, got, want);
 }
 
-/* Compare D with the expected numbers, and also aux if the epilogue writes it. */
+/* Compare the elements of D with their expected values. If the epilogue writes aux, compare that,
+ * too. */
 static int compare(const products *p, sgt_error *err)
 {
     int rc = SGT_OK;

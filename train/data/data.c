@@ -479,7 +479,8 @@ static int validate_examples(sgt_trainer *t, const sgt_loader_options *o, sgt_er
 }
 
 /* Open the validation data. Every evaluation uses the same rows, whatever the seed, and these rows
- * are spread over all of the data. In a mix, each set has its share of the rows. */
+ * are spread over all of the data. If --data names several sets, the rows come from all sets that
+ * have validation data. */
 static int open_validation(sgt_trainer *t, sgt_error *err)
 {
     sgt_loader_options o = loader_options(t);

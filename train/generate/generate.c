@@ -10,7 +10,8 @@
 
 /* ---- choosing the next id ---- */
 
-/* "samp" in ASCII: separates these random numbers from other random numbers with the same seed */
+/* "samp" in ASCII, part of the Philox counter: with the same seed, other parts of the program then
+ * draw other random numbers */
 #define DOMAIN 0x73616d7000000000ull
 
 size_t sgt_choose_room(size_t n) { return n * (sizeof(double) + sizeof(uint32_t)); }

@@ -11,8 +11,8 @@
 #define SIGMA 0.02
 #define BUFFER ((size_t)1 << 20) /* number of floats drawn at a time */
 #define TASK 4096                /* floats per task */
-/* "init" in ASCII, part of the Philox counter: it makes these random numbers differ from those that
- * other parts of the program draw with the same seed */
+/* "init" in ASCII, part of the Philox counter: with the same seed, other parts of the program then
+ * draw other random numbers */
 #define DOMAIN 0x696e697400000000ull
 
 static void draw(float *out, size_t count, const sgt_normals *from, int threads)

@@ -159,8 +159,8 @@ static int load_tensors(const parts *p, const char *const *prefixes, const char 
     return rc;
 }
 
-/* If the model's head is tied, check that the files do not hold different numbers for wte and
- * lm_head. */
+/* If the model's head is tied, check that the files do not store different values for wte and
+ * lm_head, which are the same tensor then. */
 static int check_tied(const parts *p, const char *const *prefixes, const char *where,
                       const sgt_model *m, sgt_error *err)
 {
