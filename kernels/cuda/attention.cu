@@ -11,9 +11,9 @@ using namespace sgt;
 // Number of rows in a tile of keys.
 template <class T> constexpr int KEY_ROWS = sizeof(T) == 2 ? 64 : 32;
 
-// Number of groups of 16 queries that a warp processes. Reading a tile of keys from shared memory
-// takes longer than the matrix products of one group, so two groups share each read. For heads
-// wider than 64 or with dropout, the registers do not suffice for a second group.
+// Number of groups of 16 queries that a warp processes. For one group, reading a tile of keys from
+// shared memory takes longer than multiplying by it. So a warp processes two groups with each read
+// if its registers suffice: only for heads of at most 64 columns and without dropout.
 template <int DP, bool DROP> constexpr int GROUPS = DP <= 64 && !DROP ? 2 : 1;
 
 template <class T, int DP>
@@ -25,8 +25,9 @@ DEV void start_keys(const Heads<T> &a, const Head &h, T *keys, T *values, int ke
     start_tile<T, DP, KEY_ROWS<T>>(values, rows + 2 * width, h.packed_ld, a.length - key, a.D);
 }
 
-// Add a tile of keys to the running sums: `out`, the weighted sums of values, and r, the running
-// softmax. Call this only if at least one of the warp's queries sees a key of the tile.
+// Add a tile of keys and values to the running results for M groups of 16 queries: to `out`, the
+// sums of values weighted by exponentials, and to `r`, the softmax's maximum and sum. Call this
+// only if at least one of the warp's queries sees a key of the tile.
 template <class T, int DP, int M, bool DROP>
 DEV void add_keys(float (&out)[M][DP / 8][4], Running (&r)[M], const Heads<T> &a,
                   const Kept<DROP> &kept, const Sight<T> &sight, const T *own, const T *keys,

@@ -1,17 +1,18 @@
 // attention.cuh: tiles in shared memory, and their matrix products on tensor cores, for
-// attention.cu and attention_backward.cu. attention_hopper.cuh also uses the functions that process
-// rows of scores.
+// attention.cu and attention_backward.cu. attention_hopper.cuh also uses the masks, the softmax and
+// the dropout, which work on registers.
 //
-// A tile holds rows of one head. A row has DP numbers: the D numbers of the head, then zeros. 16
-// unused bytes follow each row, so that consecutive rows start in different banks and ldmatrix
-// reads 8 rows without a bank conflict. A block has four warps. Each warp multiplies one or two
-// groups of 16 rows of the block's own tile by all rows of another tile. Let g = lane/4 and t =
-// lane%4. Then an accumulator c[n] holds elements (g, 8n+2t), (g, 8n+2t+1), (g+8, 8n+2t), (g+8,
-// 8n+2t+1) of a group's 16 rows.
+// A tile holds consecutive rows of q, k, v or dout of one head. A row has DP elements: the head's D
+// elements, then zeros. 16 unused bytes follow each row, so that consecutive rows start in
+// different banks and ldmatrix reads 8 rows without a bank conflict. A block has four warps. Each
+// warp multiplies one or two groups of 16 rows of the block's own tile (the tile that the block
+// keeps) by all rows of each tile in the loop. The products are in accumulators, float c[N][4] in
+// each lane. Let g = lane/4 and t = lane%4. Then c[n] has these elements of a group's 16 rows: (g,
+// 8n+2t), (g, 8n+2t+1), (g+8, 8n+2t) and (g+8, 8n+2t+1).
 //
-// The type T determines how numbers are stored and multiplied: bf16, f16, or one of two methods for
-// float32 (Tf32, Tf32x3). For every type, one step of a matrix product covers 32 bytes of a tile's
-// row: 16 columns of a 16-bit type, or 8 columns of float32.
+// The type T determines how elements are stored and multiplied: bf16, f16, or one of two methods
+// for float32 (Tf32, Tf32x3). For every type, one step of a matrix product covers 32 bytes of a
+// tile's row: 16 columns of a 16-bit type, or 8 columns of float32.
 #pragma once
 
 #include "kernels/cuda/dropout.cuh"
@@ -61,16 +62,18 @@ template <class T> struct Heads {
     // as powers of 2
     float scale, scale_log2;
     sgt_cuda_dropout drop;
-    // limit: dropout threshold (sgt_dropout_limit); pitch: distance between the dropout elements of
-    // two consecutive queries
+    // limit: dropout keeps a probability if its random bits are at least this (see
+    // sgt_dropout_limit); pitch: dropout numbers all probabilities, and those of query i + 1 begin
+    // `pitch` after those of query i
     uint32_t limit, pitch;
     float keep;
 };
 
-// Offsets and row strides of one head of one sequence.
+// Where one head of one sequence is in the arrays of Heads.
 struct Head {
-    // Offsets of the head's first row, in numbers: `packed` in qkv, `plain` in out and dout, `row`
-    // in lse and delta. packed_ld and plain_ld are the row strides.
+    // Offsets of the head's first row, in elements: `packed` in qkv and dqkv, `plain` in out and
+    // dout, `row` in lse and delta. From one row to the next, the offset grows by packed_ld,
+    // plain_ld and 1.
     size_t packed, packed_ld, plain, plain_ld, row;
 
     template <class T> DEV Head(const Heads<T> &a, int which)
@@ -84,12 +87,13 @@ struct Head {
     }
 };
 
-// Tells which positions of a sequence see each other: those in the same document. Starts and ends
-// of documents never decrease along the sequence. A position past the end of the sequence is
-// treated like its last position. Starts and ends are read again at each use, to save registers.
+// Tells which positions of a sequence can see each other: only those in the same document.
+// Causality is not considered here. first_key returns the start of the query's document, and
+// after_queries the end of the key's document. A position past the end of the sequence is treated
+// like the last one. Each call reads the array again, because keeping results would take registers.
 template <class T> struct Sight {
     const Heads<T> &a;
-    int row; // index of the sequence's first position in the batch
+    int row; // index in `start` and `end` of the sequence's first position
 
     DEV Sight(const Heads<T> &heads, int which) : a(heads), row(which / heads.heads * heads.length)
     {
@@ -105,9 +109,9 @@ template <class T> struct Sight {
     }
 };
 
-// Mask scores by setting them to -infinity. In each row of the accumulators, this masks the columns
-// before limit(row) if BEFORE is true, else the columns from limit(row) on. Rows and columns are
-// numbered from the start of the tile.
+// In each row of the accumulators, set some scores to -infinity, so that their probabilities become
+// 0: those in columns before limit(row) if BEFORE is true, else those in columns from limit(row)
+// on. `row`, which limit() gets, and the columns are counted from the start of the tile.
 template <bool BEFORE, int N, class F> DEV void mask_columns(float (&s)[N][4], F limit)
 {
     int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
@@ -129,7 +133,8 @@ DEV void mask_earlier(float (&s)[N][4], const Sight<T> &sight, int query, int ke
 // Tells which attention probabilities of one head dropout keeps. If DROP is false, the kernel has
 // no dropout, and the struct costs nothing.
 template <bool DROP> struct Kept {
-    uint64_t seed, draw, first; // first: dropout element number of query 0 and key 0
+    // first: the number that dropout gives to the probability of query 0 and key 0
+    uint64_t seed, draw, first;
     uint32_t limit, pitch;
     float keep; // factor of the kept probabilities
 
@@ -154,18 +159,19 @@ template <bool DROP> struct Kept {
     }
 };
 
-// Tells which elements of a warp's accumulators dropout keeps. Queries are in rows (by_rows) or in
-// columns (by_columns). One random draw decides about four keys, but a lane holds only one or two
-// of these keys. So each lane makes one draw per block of 8 columns, for itself and its neighbours,
-// and packs the results into a 32-bit word. Then the lanes exchange their words.
+// Tells which elements of a warp's accumulators dropout keeps. The accumulators have queries in
+// rows (by_rows) or in columns (by_columns). One random draw decides about four consecutive keys of
+// a query, but a lane holds only one or two of these keys. So that no draw is repeated in several
+// lanes, each lane makes one draw per block of 8 columns and packs the results into a 32-bit word.
+// Then the lanes exchange their words.
 template <int N> struct KeptTile {
     static_assert(N <= 8, "a word of four bits a block");
     uint32_t word[4]; // for element e, at bit 4n + shift[e]
     int shift;
 
-    // Make the draws for queries in rows. In each block n of 8 columns, the lane 4g + t draws for
-    // the four keys from 8n + 4 (t/2) on: for query row g if t is even, for query row g + 8 if t is
-    // odd.
+    // Draw the dropout mask of a tile whose rows are queries and whose columns are keys. In block n
+    // of 8 columns, lane 4g + t draws for the four keys from 8n + 4 (t/2) on. It draws for the
+    // query in row g if t is even, and for the query in row g + 8 if t is odd.
     DEV void by_rows(const Kept<true> &k, int query, int key)
     {
         int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
@@ -180,9 +186,10 @@ template <int N> struct KeptTile {
         word[3] = word[2] >> 1;
     }
 
-    // Make the draws for keys in rows. Four lanes hold four consecutive keys of a column, and each
-    // of them holds four elements. Lane m of the four (m = g%4) draws for element m of all four
-    // lanes.
+    // Draw the dropout mask of a tile whose rows are keys and whose columns are queries. Four lanes
+    // with the same t hold four consecutive keys of the same queries, so they can share draws. Each
+    // of them has four elements per block of 8 columns. Lane number m = g%4 of the four draws for
+    // element m of all four lanes.
     DEV void by_columns(const Kept<true> &k, int key, int query)
     {
         int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, m = g % 4;
@@ -208,8 +215,8 @@ template <class T, int DP> constexpr int PITCH = DP + PER16<T>;
 // Number of elements in a tile of ROWS rows, including the unused gap after each row.
 template <class T, int DP, int ROWS> constexpr int TILE = ROWS *PITCH<T, DP>;
 
-// Start copying ROWS rows into a tile. Rows from `present` on and columns from D on are not copied
-// but set to 0.
+// Start copying ROWS rows, which are `ld` elements apart in global memory, into a tile. Only the
+// first `present` rows and the first D columns exist there. The rest of the tile is set to 0.
 template <class T, int DP, int ROWS>
 DEV void start_tile(T *tile, const T *rows, size_t ld, int present, int D)
 {
@@ -224,7 +231,8 @@ DEV void start_tile(T *tile, const T *rows, size_t ld, int present, int D)
 // An mma operand in registers: the left operand of one step of a matrix product, or the right
 // operand for two blocks of 8 columns.
 template <class T> struct Operand {
-    uint32_t big[4], small[4]; // each x as big + small; only Tf32x3 uses `small`
+    // If T is Tf32x3, element i is big[i] + small[i]. Otherwise `small` is not used.
+    uint32_t big[4], small[4];
 
     // Store x as number i of the operand. Tf32x3 needs no check for NaN, which would double the
     // cost: if x is NaN, `small` is NaN too.
@@ -248,8 +256,9 @@ template <class T> struct Operand {
     }
 };
 
-// For each of M groups of 16 rows, add the product a[m] b to column blocks n and n + 1 of c[m]. For
-// Tf32x3, the products with `small` are added first.
+// For each of M groups of 16 rows, add the product of a[m] and b to blocks n and n + 1 of c[m]. A
+// block has 8 columns. For Tf32x3, add the products with `small` before the product of `big` and
+// `big`.
 template <class T, int M, int N>
 DEV void multiply(float (&c)[M][N][4], const Operand<T> (&a)[M], const Operand<T> &b, int n)
 {
@@ -275,9 +284,9 @@ template <int DP, class T> DEV void left(Operand<T> &a, const T *tile, int row, 
     a.read(tile + (row + lane % 16) * PITCH<T, DP> + (2 * k + lane / 16) * PER16<T>);
 }
 
-// Do step k of multiplying the block's own rows by tile^T. For each of M groups of 16 rows, add to
-// c[m] (16, N*8) the product of a[m] and the columns of step k in N*8 rows of the tile. All groups
-// share each read of the tile.
+// Do step k of the product of the block's own rows and the transposed tile. a[m] has the columns of
+// step k for group m of 16 own rows. Add to c[m] (16, N*8) its product with the same columns of N*8
+// rows of the tile. All groups use each operand that is read from the tile.
 template <class T, int DP, int M, int N>
 DEV void times_rows(float (&c)[M][N][4], const Operand<T> (&a)[M], const T *tile, int k)
 {
@@ -308,10 +317,10 @@ DEV void scores(float (&c)[M][N][4], const T *own, int row, const T *tile)
     }
 }
 
-// Convert step k of the accumulators p into a left operand. For 16-bit types, p already has the
+// Convert the accumulators p to the left operand of step k. For 16-bit types, p already has the
 // layout that mma expects. For float32, a lane holds columns 2t and 2t + 1, but mma expects columns
-// t and t + 4, so the columns are permuted. This does not change the sum, because right_of reads
-// the tile's rows in the same order.
+// t and t + 4. So the lane passes its two columns in these places, which permutes the columns of p.
+// right_of permutes the tile's rows in the same way, so the product is still correct.
 template <class T, int N> DEV void left_of(Operand<T> &a, const float (&p)[N][4], int k)
 {
     DEV_UNROLL_FOR (int i = 0; i < 4; i++) {
@@ -363,8 +372,9 @@ template <class T> DEV void store_two(T *at, float x, float y)
     else *(Two *)at = {x, y};
 }
 
-// Store rows g and g + 8 of the warp's 16 rows, multiplied by by_g and by_g8. `first` is the index
-// of the warp's first row. Rows from `length` on are not stored.
+// Multiply row g by by_g and row g + 8 by by_g8, and store both. Together, the warp's lanes store
+// 16 rows. `first` is the index of the first of them in the sequence. Do not store rows from
+// `length` on, which are past the end of the sequence.
 template <class T, int DP>
 DEV void store_rows(T *rows, size_t ld, int first, int length, int D, const float (&c)[DP / 8][4],
                     float by_g, float by_g8)
@@ -380,8 +390,9 @@ DEV void store_rows(T *rows, size_t ld, int first, int length, int D, const floa
 
 // ---- the forward pass: a running softmax ----
 
-// A warp's running softmax over rows g and g + 8. max: the maxima so far, in log2 units. sum: this
-// lane's share of the sums of exponentials.
+// Maxima and sums of a warp's running softmax, for rows g and g + 8. max: largest score so far,
+// multiplied by scale_log2. sum: sum of exp2(score - max) over the columns that this lane holds.
+// `finish` adds the sums of the four lanes of a row.
 struct Running {
     float max[2], sum[2];
 };
@@ -404,8 +415,10 @@ template <int N> DEV void mask_later(float (&s)[N][4], int query, int key)
             if (key + n * 8 + 2 * t + (e & 1) > query + g + (e >> 1) * 8) s[n][e] = -INFINITY;
 }
 
-// Replace scores by exp2(s - max), where max is the row's new running maximum. Set `down` to the
-// factors that convert sums relative to the old maxima into sums relative to the new maxima.
+// Update the running softmax with a tile of scores, and replace each score by exp2(score *
+// scale_log2 - max), where max is the row's new maximum. Set `down` to exp2(old max - new max) for
+// rows g and g + 8. The caller multiplies its earlier sums by it, because their exponentials are
+// relative to the old maximum.
 template <int N> DEV void soften(float (&s)[N][4], Running &r, float (&down)[2], float scale_log2)
 {
     DEV_UNROLL_FOR (int half = 0; half < 2; half++) {

@@ -18,14 +18,15 @@
 
 using namespace sgt;
 
-// Number of rows of a walked tile (a tile of the rows that a kernel loops over). It is smaller for
-// wide heads, whose sums need the registers, and for float32, whose tiles need more shared memory.
+// Number of rows in a tile that a kernel loops over. 64-row tiles are too large in two cases: wide
+// heads, whose sums need the registers, and float32, whose tiles need more shared memory.
 template <class T, int DP> constexpr int WALKED = (DP <= 64 ? 64 : 32) / (int)(sizeof(T) / 2);
 
-// Place in shared memory of lse and delta of the queries that a kernel loops over. For 16-bit
-// types, they follow all tiles. Tiles of float32 can fill the shared memory, so their lse and delta
-// are in the gaps between the rows of q. Query i's lse is stats[i * STEP], and its delta is stats[i
-// * STEP + DELTA]. The numbers of the next tile are TURN floats further on.
+// Where in shared memory lse and delta of a tile of queries are. For 16-bit types, they follow all
+// tiles. Tiles of float32 can fill the shared memory, so there lse and delta use the unused bytes
+// after each row of q. In both cases, stats[i * STEP] is the lse of query i and stats[i * STEP +
+// DELTA] its delta. Two tiles take turns. The second one's statistics begin TURN floats after the
+// first one's.
 template <class T, int DP> struct Stats {
     static constexpr bool BETWEEN = sizeof(T) == 4;
     static constexpr int N = WALKED<T, DP>, STEP = BETWEEN ? PITCH<T, DP> : 1,
@@ -36,8 +37,8 @@ template <class T, int DP> struct Stats {
 
 // ---- dk and dv ----
 
-// Start copying a tile of queries: q, dout, and each query's lse (in log2 units) and delta. For
-// rows past the last query, lse is set to infinity, so that their p is 0.
+// Start copying a tile of queries: q and dout, and each query's lse (in log2 units) and delta. For
+// rows past the last query, set lse to infinity, which makes their probabilities exp2(s - lse) = 0.
 template <class T, int DP>
 DEV void start_queries(const Heads<T> &a, const Head &h, T *q, T *dout, float *stats, int query)
 {
@@ -54,8 +55,8 @@ DEV void start_queries(const Heads<T> &a, const Head &h, T *q, T *dout, float *s
     stats[Stats<T, DP>::DELTA] = there ? a.delta[h.row + query + i] : 0;
 }
 
-// Add a tile of queries to the sums dk and dv. The probabilities p and the products dp = dout.v
-// stay in registers.
+// Add the contributions of a tile of queries to dk and dv, which belong to the warp's 16 keys. The
+// probabilities p and the products dp = dout.v stay in registers.
 template <class T, int DP, bool DROP>
 DEV void add_queries(float (&dk)[1][DP / 8][4], float (&dv)[1][DP / 8][4], const Heads<T> &a,
                      const Kept<DROP> &kept, const Sight<T> &sight, const T *keys, const T *values,
@@ -85,8 +86,9 @@ DEV void add_queries(float (&dk)[1][DP / 8][4], float (&dv)[1][DP / 8][4], const
     weigh_rows<T, DP>(dk, dp, q);
 }
 
-// The second launch bound is the minimum number of blocks per multiprocessor. It is 2 for the
-// variant that needs slightly too many registers for 3 blocks. 0 leaves the choice to the compiler.
+// The second launch bound is the minimum number of blocks per multiprocessor. The variant with DP =
+// 64 and without dropout needs slightly too many registers for 3 blocks, so request 2. For the
+// other variants, 0 leaves the choice to the compiler.
 template <class T, int DP, bool DROP>
 __global__ void __launch_bounds__(ATTENTION_THREADS, DP == 64 && !DROP ? 2 : 0)
     keys_kernel(Heads<T> a)

@@ -21,16 +21,16 @@ enum {
 
 typedef sgt_cudnn_desc desc;
 
-/* A graph of operations, and the plan that runs it. If a call fails, later calls do nothing, and
- * plan_graph returns the failure. */
+/* A graph of operations, and the execution plan that runs it. A failed call sets `rc` and *err.
+ * Later calls then do nothing, so that only plan_graph, at the end, must check for errors. */
 typedef struct graph {
     const sgt_cudnn_attention_options *o;
     const sgt_cudnn *api;
     sgt_cudnn_handle handle;
     desc ops[OPS], descs[DESCS]; /* descs: all descriptors that the graph owns */
     int op_count, desc_count;
-    const char *making; /* name of what is being created, for error messages */
-    int64_t last_uid;   /* last uid given to a tensor that exists only in the graph */
+    const char *making; /* what is being created, for error messages, for example "tensor" */
+    int64_t last_uid;   /* id of the newest tensor that exists only inside the graph */
     int rc;
     sgt_error *err;
     desc plan;        /* owned by the graph */
@@ -42,9 +42,10 @@ struct sgt_cudnn_attention {
     const sgt_cudnn *api;
     sgt_cudnn_handle handle;
     graph forward, backward;
-    /* scalar inputs of the graphs: scale is 1/sqrt(D), masked is -inf, kept is 1 (no dropout) */
+    /* values of the graphs' scalar inputs. scale: 1/sqrt(D), the factor of the scores; masked:
+     * -inf, the score of a masked pair; kept: 1, the dropout factor, because nothing is dropped */
     float scale, masked, kept;
-    sgt_error failed; /* error of the first run that cuDNN refused */
+    sgt_error failed; /* error of the first call that cuDNN rejected */
 };
 
 /* ---- descriptors ---- */
@@ -91,8 +92,8 @@ static void finalize(graph *g, desc d)
     if (g->rc == SGT_OK) ok(g, g->api->BackendFinalize(d));
 }
 
-/* Destroy the graph's newest descriptors until only `count` are left. Descriptors that refer to
- * others are newer, so they are destroyed first. */
+/* Destroy the newest descriptors of the graph until only `count` are left. A descriptor may refer
+ * only to older ones, so newest first is a safe order. */
 static void destroy(graph *g, int count)
 {
     while (g->desc_count > count) g->api->BackendDestroyDescriptor(g->descs[--g->desc_count]);
@@ -100,21 +101,22 @@ static void destroy(graph *g, int count)
 
 /* ---- tensors: B sequences of H heads; strides are in numbers ---- */
 
-/* Unique ids of the tensors that are in device memory or have a value on the host. Tensors that
- * exist only inside the graph have uid 0 (INSIDE) here. tensor() gives them ids of their own. */
+/* Ids under which a run gives cuDNN the addresses of its tensors, in device memory or (for scalars)
+ * on the host. A tensor that exists only inside the graph has no address: it is INSIDE here, and
+ * tensor() gives it an id above VIRTUAL. */
 enum uid { INSIDE, Q, K, V, O, LSE, DO, DQ, DK, DV, DELTA, DQ_SUMS, SCALE, MASKED, KEPT, UIDS };
-enum { VIRTUAL = 1000 }; /* tensors inside the graph have uids above this */
+enum { VIRTUAL = 1000 }; /* ids above this belong to tensors that exist only inside the graph */
 
 enum form {
-    PACKED,            /* q, k or v, a third of qkv (B, T, 3, H, D) */
-    PACKED_TRANSPOSED, /* as PACKED, but each head is transposed to (D, T) */
+    PACKED,            /* q, k or v: one third of the array qkv (B, T, 3, H, D) */
+    PACKED_TRANSPOSED, /* the same memory as PACKED, but described as (B, H, D, T) */
     JOINED,            /* out or dout (B, T, H, D) */
     PRODUCT,           /* dout * out */
     ROWS,              /* one number per query (B, H, T) */
     PAIRS,             /* one number per query and key (B, H, T, T) */
     PAIRS_TRANSPOSED,  /* one number per key and query */
-    /* sums of dQ (B, H, T, D), in the order in which cuDNN's engines write them from tensor
-     * cores */
+    /* sums of dQ (B, H, T, D), reordered as cuDNN's engines write them from tensor cores
+     * (F16x16) */
     SUMS,
     SCALAR /* one number on the host */
 };
@@ -169,8 +171,8 @@ static desc scalar(graph *g, enum uid uid) { return tensor(g, uid, SCALAR, N(DAT
 /* ---- operations: one descriptor for the function, another for its operands. Arithmetic is
  * float32. ---- */
 
-/* An operand of an operation: the name of an attribute, and the tensor or function that it is set
- * to. add_operation leaves out an operand if x is NULL. */
+/* An operand of an operation: the name of an attribute, and the tensor or function that the
+ * attribute is set to. If x is NULL, add_operation does not set the attribute. */
 typedef struct operand {
     int name;
     desc x;
@@ -187,7 +189,8 @@ static void add_operation(graph *g, int type, const char *what, const operand *o
     g->ops[g->op_count++] = op;
 }
 
-/* Add the operation c = a b. This function and the following ones return the operation's result. */
+/* Add the matrix product c = a b to the graph. This function and the following ones return the
+ * tensor that holds the operation's result. */
 static desc matmul(graph *g, desc a, desc b, desc c)
 {
     desc how = make(g, N(BACKEND_MATMUL_DESCRIPTOR), "matrix product");
@@ -202,8 +205,9 @@ static desc matmul(graph *g, desc a, desc b, desc c)
     return c;
 }
 
-/* Add the operation y = f(x), f(x, b) or f(x, b, t). b and t are NULL if f does not take them. A
- * negative axis means that f has none. `math` is the type of the arithmetic. */
+/* Add the element-wise operation y = f(x), f(x, b) or f(x, b, t) to the graph. `mode` names f. b
+ * and t are NULL if f does not take them. `axis` is negative if f needs no axis. `math` is the type
+ * in which f is computed. */
 static desc pointwise(graph *g, int mode, int math, int64_t axis, desc x, desc b, desc t, desc y)
 {
     desc how = make(g, N(BACKEND_POINTWISE_DESCRIPTOR), "pointwise operation");
@@ -301,9 +305,10 @@ static desc describe_delta(graph *g, desc dout)
     return apply(g, N(POINTWISE_MUL), sum, scalar(g, KEPT), tensor(g, DELTA, ROWS, N(DATA_FLOAT)));
 }
 
-/* Describe dQ = dS K. If results must be deterministic, the engine writes dQ at once, in a fixed
- * order, from a dS in its own workspace. Otherwise, blocks of keys add to the sums of dQ in any
- * order. These sums are floats in the caller's workspace. */
+/* Describe dQ = dS K. If results must be deterministic, the graph writes dQ directly. The engine
+ * then stores all of dS in its own workspace, and computes each element of dQ by one sum in a fixed
+ * order. Otherwise, the graph adds up dQ in the caller's workspace (DQ_SUMS, floats), to which
+ * blocks of keys add their shares in any order. Then it converts the sums to dQ. */
 static void describe_dq(graph *g, desc ds, desc kt)
 {
     desc k = reshape(g, kt, inside(g, PACKED)), dq = half(g, DQ, PACKED);
@@ -354,9 +359,9 @@ static int offers(graph *g, desc operations, int mode, desc config[OFFERS])
     return (int)(count < OFFERS ? count : OFFERS);
 }
 
-/* Return whether an engine gives the same bits each time, that is, does not declare itself
- * nondeterministic. Engines for attention never declare themselves nondeterministic. For them,
- * describe_dq describes a graph in which dQ is summed in a fixed order. */
+/* Return 0 if the engine declares that its results may differ from run to run, else 1. This filters
+ * no engine for attention, because those never declare it. For them, describe_dq describes a graph
+ * in which dQ is summed in a fixed order. */
 static int reproducible(graph *g, desc config)
 {
     int notes[N(NUMERICAL_NOTE_TYPE_COUNT) + 16];
@@ -370,8 +375,9 @@ static int reproducible(graph *g, desc config)
     return 1;
 }
 
-/* Try to create a plan from a configuration. Return 1 if there is one. If the engine cannot run the
- * graph after all, return 0 with the reason in *err. */
+/* Try to create an execution plan from an engine configuration. Return 1 if that works. An engine
+ * that the heuristics suggest may still reject the graph. Then return 0, with the reason in
+ * *err. */
 static int try_config(graph *g, desc config, sgt_error *err)
 {
     int64_t count = 0, bytes = 0;
@@ -391,9 +397,9 @@ static int try_config(graph *g, desc config, sgt_error *err)
     return 0;
 }
 
-/* Choose the first configuration, in the order of the heuristics, that can become a plan. If
- * results must be deterministic, skip configurations that declare themselves nondeterministic.
- * `what` names the computation in error messages. */
+/* Choose the first engine configuration, in the order of the heuristics, from which an execution
+ * plan can be created. If results must be deterministic, skip engines that declare themselves
+ * nondeterministic. `what` names the computation in error messages. */
 static int plan_graph(graph *g, const char *what)
 {
     static const int modes[] = {N(HEUR_MODE_A), N(HEUR_MODE_FALLBACK)};
@@ -440,7 +446,8 @@ static int check_options(const sgt_cudnn_attention_options *o, sgt_error *err)
     if (o->T < 2)
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "cuDNN: fused attention needs at least 2 tokens in a row, not 1");
-    size_t most = (size_t)1 << 62; /* maximum count of numbers in (B, H, T, T), and in qkv */
+    /* maximum number of elements of an array (B, H, T, T), and of qkv */
+    size_t most = (size_t)1 << 62;
     if (o->T > UINT32_MAX || o->B > most / o->T / o->T / o->H ||
         o->B > most / o->T / o->H / o->D / 3)
         return sgt_fail(err, SGT_EUSAGE,
@@ -509,7 +516,7 @@ void sgt_cudnn_attention_close(sgt_cudnn_attention *a)
     free(a);
 }
 
-/* ---- workspace: first the sums of the backward pass, then the engine's own memory ---- */
+/* ---- workspace: the backward pass's delta and sums of dQ, then the engine's own memory ---- */
 
 static size_t round_up(size_t n) { return (n + 255) / 256 * 256; }
 
@@ -575,8 +582,9 @@ static int execute(sgt_cudnn_attention *a, desc d, sgt_cuda_stream s, const grap
     return status;
 }
 
-/* Run a plan. A variant pack (the addresses of a run's tensors) cannot be changed once it is
- * finalized, so each run creates a new one. This takes 0.3 us and only host memory. */
+/* Run a plan. A variant pack is the descriptor with the addresses of a run's tensors. It cannot be
+ * changed once it is finalized, so create a new one for each run. This takes 0.3 us and no device
+ * memory. */
 static void run(sgt_cudnn_attention *a, const char *what, sgt_cuda_stream s, const graph *g,
                 const pack *p, void *workspace)
 {

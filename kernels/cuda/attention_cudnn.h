@@ -30,9 +30,10 @@ typedef struct sgt_cudnn_attention_options {
     sgt_cuda_type type; /* SGT_BF16 or SGT_F16 */
     size_t B, T, H, D;  /* D: a multiple of 8, up to 128; T: at least 2 */
     float scale;        /* 1/sqrt(D) */
-    /* 1: give the same bits each time; the workspace then needs about 2*B*H*T*T more bytes */
+    /* 1: results have the same bits each time; the workspace is then larger by about 2*B*H*T*T
+     * bytes */
     int deterministic;
-    int clear; /* 1: set dQ's sums to 0 before each backward pass */
+    int clear; /* 1: zero the workspace's sums of dQ before each backward pass */
 } sgt_cudnn_attention_options;
 
 /* Load cuDNN and plan both passes for the current device. Return SGT_EUSAGE if an option is
@@ -43,16 +44,17 @@ int sgt_cudnn_attention_open(sgt_cudnn_attention **out, const sgt_cudnn_attentio
 /* Free the attention. This waits for the device, because cuDNN does. `a` may be NULL. */
 void sgt_cudnn_attention_close(sgt_cudnn_attention *a);
 
-/* Return the size in bytes of the workspace, which both passes may use. It has room for the
- * engines' own memory, and in the backward pass also for the sums of dout*out (B, H, T) and of dQ
- * (B, H, T, D). The caller allocates it in device memory, 256-byte aligned. Its content may be
- * anything, and nothing in it is kept between passes. Unless `clear` is set, the engines themselves
- * must set dQ's sums to 0. NVIDIA's frontend relies on this from cuDNN 9.6 on, and the self-check
- * runs the engines with NaN there. */
+/* Return the size in bytes of the workspace, which both passes may share. It holds the engines' own
+ * memory. In the backward pass, it also holds delta (B, H, T), the sums of dout*out, and the sums
+ * of dQ (B, H, T, D). The caller allocates it in device memory, 256-byte aligned. It need not be
+ * initialized, and nothing in it is kept between passes.
+ *
+ * If `clear` is 0, the engines must set the sums of dQ to 0 themselves. NVIDIA's frontend relies on
+ * this from cuDNN 9.6 on. The self-check verifies it: it fills the workspace with NaN first. */
 size_t sgt_cudnn_attention_workspace(const sgt_cudnn_attention *a);
 
-/* Put the kernels of a pass on the stream and return. The calls allocate no device memory and do
- * not wait, so a stream may capture them. Inputs are not changed. */
+/* Enqueue the kernels of the forward or backward pass on the stream and return. The calls allocate
+ * no device memory and do not wait, so a stream may capture them. Inputs are not changed. */
 void sgt_cudnn_attention_forward(sgt_cudnn_attention *a, sgt_cuda_stream s, void *out, float *lse,
                                  const void *qkv, void *workspace);
 void sgt_cudnn_attention_backward(sgt_cudnn_attention *a, sgt_cuda_stream s, void *dqkv,
