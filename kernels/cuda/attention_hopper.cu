@@ -1,17 +1,17 @@
 // attention_hopper.cu: the forward pass of causal attention for sm_90 (FlashAttention-3, Shah et
-// al. 2024). A block keeps 128 queries and loops over the keys that they may see, in tiles of 128
-// keys, from the diagonal back to the first key. Work overlaps in two ways. While a consumer (a
-// group of 128 threads) turns the scores of one tile into probabilities, the tensor cores compute
-// its scores of the next tile. The two consumers also alternate: one computes exponentials while
-// the other uses the tensor cores.
+// al. 2024). A block keeps 128 queries, 64 for each of its two consumers (groups of 128 threads).
+// It loops over the keys that the queries may see, in tiles of 128 keys, from the last tile back to
+// the first. Two kinds of work overlap. While a consumer computes the probabilities of one tile,
+// the tensor cores compute the consumer's scores of the next tile. The consumers also take turns:
+// one computes exponentials while the other uses the tensor cores.
 #include "kernels/cuda/attention_hopper.cuh"
 
 using namespace sgt;
 
 enum { KEYS = 128 };
 
-// Layout of a block's shared memory. Keys and values have separate rings of tiles, so that
-// computing scores need not wait until values are copied.
+// Layout of a block's shared memory. Keys and values have separate rings of tiles, so that the
+// scores of a tile can be computed before its values have arrived.
 template <class T, int D> struct Forward {
     uint64_t *queries;
     Ring *keys, *values;
@@ -50,9 +50,9 @@ DEV void produce(const Forward<T, D> &f, const dev::TensorMap *qkv, const Column
     }
 }
 
-// Turn the scores of a tile into exponentials, that is, probabilities that are not yet divided by
-// their sum. Set `down` to the factors by which the earlier sums must be multiplied, as soften
-// does.
+// Replace the scores of a tile by exponentials, which become probabilities when they are later
+// divided by their sum. Set `down` as `soften` does: to the factors by which the sums over the
+// earlier tiles must be multiplied, because the maximum may have grown.
 template <class T, int N, bool DROP>
 DEV void weigh(float (&s)[N][4], Running &r, float (&down)[2], const Heads<T> &a,
                const Draws<DROP, N> &draws, const Sight<T> &sight, int query, int key)

@@ -1,13 +1,14 @@
-// attention_hopper.cuh: code that attention_hopper.cu and attention_hopper_backward.cu share. They
-// contain the attention kernels for sm_90. A block has three groups of 128 threads. Two groups are
-// consumers: each keeps 64 of the block's own 128 rows and loops over tiles of other rows, by which
-// it multiplies its own rows with wgmma. The third group is the producer: one of its threads starts
-// TMA copies of these tiles into a ring of stages. Accumulators have the layout that attention.cuh
-// describes, so the softmax and the masks of that file are used here, too.
+// attention_hopper.cuh: what attention_hopper.cu and attention_hopper_backward.cu share. These are
+// the attention kernels for sm_90. A block has three groups of 128 threads. Two groups are
+// consumers. Each keeps 64 of the 128 rows of the block's own tile, and multiplies them with wgmma
+// by all rows of each tile in the loop. The third group is the producer: one of its threads starts
+// TMA copies of the tiles in the loop. The tiles go to a ring of STAGES buffers. Accumulators have
+// the layout that attention.cuh describes, so its softmax and masks are used here, too.
 //
-// A tile of ROWS rows is stored in shared memory as D/64 parts, one after another. Each part has
-// ROWS rows of 64 numbers, swizzled by TMA. Rows past the end of their sequence are zeros, because
-// each sequence is a plane of the tensor map.
+// In shared memory, a tile of ROWS rows of D elements is split by columns. First come the first 64
+// columns of all rows, then, if D is 128, the other 64 columns. TMA swizzles each row of 64
+// elements. Each sequence is a plane of the tensor map, so TMA fills rows past the end of a
+// sequence with zeros.
 #pragma once
 
 #include "kernels/cuda/attention.cuh"
@@ -26,7 +27,8 @@ enum {
     STAGES = 2,
     PRODUCER_REGISTERS = 24,
     CONSUMER_REGISTERS = 240, // registers; in total 24 * 128 + 240 * 256 = 64,512 of 65,536
-    BARRIERS = 1024           // bytes reserved before the tiles, which must be 1024-byte aligned
+    // bytes reserved for barriers before the first tile, because tiles are 1024-byte aligned
+    BARRIERS = 1024
 };
 
 template <int D, int ROWS> constexpr int WIDE_TILE = D *ROWS; // number of elements of a tile
@@ -48,13 +50,14 @@ struct Ring {
         if (i >= STAGES) dev::mbar_wait(empty + i % STAGES, (i / STAGES - 1) % 2);
     }
     DEV void wait_full(int i) { dev::mbar_wait(full + i % STAGES, i / STAGES % 2); }
-    // Mark tile i as read by this warp. The warp's matrix products must have read the tile.
+    // Tell the producer that this warp does not need tile i any more. Call this only when the
+    // warp's matrix products have finished reading the tile.
     DEV void release(int i)
     {
         dev::warp_sync(); // every lane has seen it full (the tile) and has finished its own reads
         if (threadIdx.x % 32 == 0) dev::mbar_arrive(empty + i % STAGES);
     }
-    // Mark tile i as read, for a group that does not need the tile.
+    // Tell the producer that this group does not need tile i at all.
     DEV void skip(int i)
     {
         wait_full(i);
@@ -62,8 +65,8 @@ struct Ring {
     }
 };
 
-// Initialize a block's barriers: `own`, the barrier of the block's own tile, at the beginning of
-// shared memory, and the barriers of the rings.
+// Initialize a block's barriers: those of the rings, and `own`, which completes when the block's
+// own tile has arrived. `own` is at the beginning of shared memory.
 template <class... R> DEV void make_barriers(uint64_t *own, R *...rings)
 {
     if (threadIdx.x == 0) {
@@ -75,7 +78,8 @@ template <class... R> DEV void make_barriers(uint64_t *own, R *...rings)
     dev::block_sync(); // the barriers are there for all
 }
 
-// Start copying ROWS rows of a head into a tile with TMA.
+// Start TMA copies of ROWS rows and D columns to a tile. They begin at (plane, row, column) of the
+// tensor map. The caller has announced their bytes to the barrier.
 template <int D, int ROWS, class T>
 DEV void load_rows(T *tile, const dev::TensorMap *map, uint64_t *bar, int column, int row,
                    int plane)
@@ -86,8 +90,9 @@ DEV void load_rows(T *tile, const dev::TensorMap *map, uint64_t *bar, int column
                           plane);
 }
 
-// Start s (64, N*8) = rows x tile (N*8, D)^T, where rows are 64 rows of a block's own tile (BOTH,
-// D), from `row` on. The matrix products are issued and committed, but not awaited.
+// Start s (64, N*8) = rows x tile^T, where `rows` (64, D) are rows row .. row + 63 of `own`, the
+// block's own tile, and tile is (N*8, D). The matrix products are issued and committed. The caller
+// must wait for them.
 template <class T, int D, int N>
 DEV void start_scores(float (&s)[N][4], const T *own, int row, const T *tile)
 {
@@ -99,8 +104,8 @@ DEV void start_scores(float (&s)[N][4], const T *own, int row, const T *tile)
     dev::wgmma_commit();
 }
 
-// Start sum (64, D) += p (64, 16 K) x tile (16 K, D). The matrix products are issued and committed,
-// but not awaited.
+// Start sum (64, D) += p (64, 16 K) x tile (16 K, D). The matrix products are issued and committed.
+// The caller must wait for them.
 template <class T, int D, int K>
 DEV void start_sums(float (&sum)[D / 8][4], const uint32_t (&p)[K][4], const T *tile)
 {
@@ -117,8 +122,8 @@ template <class T, int N> DEV void pack_rows(uint32_t (&p)[N / 2][4], const floa
             p[k][i] = dev::pack2<T>(s[2 * k + i / 2][i % 2 * 2], s[2 * k + i / 2][i % 2 * 2 + 1]);
 }
 
-// Tells which elements dropout keeps in N blocks of 8 columns. If DROP is false, the functions do
-// nothing.
+// The dropout mask of N blocks of 8 columns, as one KeptTile for every 8 blocks. If DROP is false,
+// the functions do nothing.
 template <bool DROP, int N> struct Draws {
     KeptTile<8> tile[DROP ? N / 8 : 1];
 
@@ -145,8 +150,8 @@ template <bool DROP, int N> struct Draws {
     }
 };
 
-// TMA coordinates of a block's head. plane: the head's sequence. plain: first column of the head,
-// in the q part of qkv and in out. width: number of columns from q to k, and from k to v.
+// Where TMA finds a block's head. plane: number of the sequence; plain: first column of the head in
+// out, in dout and in the q third of qkv; width: number of columns from q to k, and from k to v.
 struct Columns {
     int plane, plain, width;
 

@@ -1,17 +1,19 @@
 // attention_hopper_backward.cu: the gradients of attention for sm_90. attention_backward.cu has the
-// formulas. There are two kernels. One keeps keys and values and loops over queries. The other
-// keeps queries and loops over keys and values. Each sum is computed by one consumer without
-// atomics, so the results have the same bits each time. Because both kernels compute the scores,
-// they do seven matrix products instead of five. With five, the sums of dq would go through memory,
-// and the blocks of a head would have to wait for each other to add in a fixed order.
+// formulas. There are two kernels. The first keeps keys and values, loops over queries, and
+// computes dk and dv. The second keeps queries, loops over keys and values, and computes dq. One
+// consumer adds up each result without atomics, so the results have the same bits each time. In
+// return, both kernels must compute the scores, so together they do seven matrix products. One
+// kernel for all gradients would do five. But its sums of dq would go through memory, and the
+// blocks of a head would have to wait for each other to add in a fixed order.
 #include "kernels/cuda/attention_hopper.cuh"
 #include "kernels/cuda/attention_slopes.cuh"
 
 using namespace sgt;
 
-// Layout of a block's shared memory, for both kernels: two tiles of the block's own rows, a ring of
-// tiles of ROWS other rows, and STATS floats for each stage of the ring. own_s x ring_s gives
-// scores, from q and k. own_dp x ring_dp gives dp, from dout and v.
+// Layout of a block's shared memory, for both kernels: two own tiles (keys and values, or queries
+// and dout), a ring of STAGES pairs of tiles of ROWS other rows, and STATS floats for each pair.
+// own_s and ring_s have q and k, whose product is the scores. own_dp and ring_dp have dout and v,
+// whose product is dp.
 template <class T, int D, int ROWS, int STATS> struct Tiles {
     static constexpr int OWN_TILE = WIDE_TILE<D, BOTH>, TILE_N = WIDE_TILE<D, ROWS>;
     static constexpr size_t BYTES =
@@ -46,12 +48,13 @@ template <class T, int D, int ROWS, int STATS> struct Tiles {
 
 enum { QUERIES = 64 }; // number of rows of a tile in the ring
 
-// The statistics of a stage are the lse (in log2 units) of its queries, then their delta.
+// The statistics of a stage: first the lse (in log2 units) of its QUERIES queries, then their
+// delta.
 template <class T, int D> using KeysShared = Tiles<T, D, QUERIES, 2 * QUERIES>;
 
-// Copy tiles of queries into the ring. One warp runs this: all lanes load lse and delta, and lane 0
-// starts the TMA copies of q and dout. For rows past the last query, lse is set to infinity, so
-// that their p is 0.
+// Copy tiles of queries and dout into the ring, with their statistics. One warp runs this: all
+// lanes copy lse and delta, and lane 0 starts the TMA copies of q and dout. For rows past the last
+// query, set lse to infinity, which makes their probabilities exp2(s - lse) = 0.
 template <class T, int D>
 DEV void produce_queries(const KeysShared<T, D> &m, const Heads<T> &a, const dev::TensorMap *qkv,
                          const dev::TensorMap *dout, int first, int end)
@@ -90,9 +93,10 @@ template <class T, int D, bool DROP> struct KeySums {
     uint32_t p[N / 2][4], ds[N / 2][4]; // left operands for dv and dk
 };
 
-// Add a tile of queries, some of which see the group's keys. The matrix product for dv runs while
-// the left operand for dk is computed. All matrix products are complete on return, because ptxas
-// would serialize any that stay pending across iterations of a loop.
+// Add the contributions of a tile of queries to dk and dv, which belong to the group's keys. At
+// least one of the queries must see one of the keys. The tensor cores compute the product for dv
+// while the group computes ds, the left operand for dk. All matrix products are complete on return,
+// because ptxas would serialize any that stay pending across iterations of a loop.
 template <class T, int D, bool DROP>
 DEV void add_query_tile(KeySums<T, D, DROP> &sums, const KeysShared<T, D> &m, const Heads<T> &a,
                         const Kept<DROP> &kept, const Sight<T> &sight, int row, int key, int query,
@@ -200,7 +204,8 @@ DEV void produce_keys(const QueriesShared<T, D> &m, const Columns &c, const dev:
     }
 }
 
-// lse (in log2 units) and delta of the two rows that a lane holds, g and g + 8 (g = lane/4).
+// lse (in log2 units) and delta of the two queries whose scores a lane holds: rows g and g + 8 of
+// its warp's rows, where g = lane/4.
 struct RowStats {
     float lse[2], delta[2];
 

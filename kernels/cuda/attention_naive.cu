@@ -74,21 +74,23 @@ void sgt_cuda_merge_heads(sgt_cuda_stream s, const sgt_cuda_heads *a, void *out,
     move_heads(s, a, false, out, x, NULL, NULL);
 }
 
-// ---- rows of scores: row r of (B, H, T) is query r % T, which sees keys from its document's start
-// to itself ----
+// ---- scores (B, H, T, T): row r of the B*H*T rows belongs to query r % T, which sees the keys
+// from the start of its document to itself ----
 
 template <class T> struct Scores {
     using Number = T;
-    // Array that the kernel changes in place: scores become probabilities, or gradients of
-    // probabilities become gradients of scores. For drop_probs, x is the output.
+    // Array that the kernel changes in place. The forward pass replaces scores by probabilities.
+    // The backward pass replaces gradients of probabilities by gradients of scores. For drop_probs,
+    // x is the output, and `probs` the input.
     T *x;
     const T *probs;
     size_t rows;
     int length, heads;
     float scale;
     sgt_cuda_dropout drop;
-    // (B, T) start of each position's document, or NULL if each row is one document. A key that a
-    // query does not see has probability 0. The gradient of that probability may have any value.
+    // (B, T) array: start of each position's document; NULL if each row of the batch is one
+    // document. The probability of a key that a query does not see is 0, whatever its gradient is.
+    // So x may have any value there, even NaN.
     const int32_t *start;
 };
 
@@ -158,8 +160,9 @@ template <class T, int V> __global__ void __launch_bounds__(THREADS) drop_probs_
     }
 }
 
-// Load a lane's numbers of row r, from column c on. p: the probabilities. dp: the gradients of the
-// probabilities after dropout, multiplied by the dropout factors.
+// Load V elements of row r, from column c on. p: the probabilities, before dropout. dp: their
+// gradients, that is, those after dropout multiplied by the dropout factors, and 0 where the query
+// does not see the key.
 template <class T, int V>
 DEV void load_slopes(float (&p)[V], float (&dp)[V], const Scores<T> &a, size_t r, int c)
 {
@@ -194,8 +197,8 @@ __global__ void __launch_bounds__(THREADS) causal_softmax_backward_kernel(Scores
     }
 }
 
-// Call f(width, grid, block, scores) for a launch with one warp per row of scores. width is the
-// count of numbers that a lane handles at once, as in by_type_and_width.
+// Call f(width, grid, block, scores) to launch a kernel in which each warp processes one row of
+// scores. `width` is the number of elements that a lane handles at once, as in by_type_and_width.
 template <class F> static void by_rows(const sgt_cuda_heads *h, void *x, const void *probs, F f)
 {
     size_t rows = h->B * h->H * h->T;

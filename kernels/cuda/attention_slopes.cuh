@@ -6,8 +6,8 @@
 namespace sgt
 {
 
-// Set delta (B, H, T): for each row of a head, the sum of dout * out over the head's columns. A
-// warp computes one sum.
+// Set delta (B, H, T) to the sum of dout * out over the D columns of a head. A warp computes the
+// sum for one query of one head.
 template <class T>
 __global__ void __launch_bounds__(ATTENTION_THREADS) delta_kernel(Heads<T> a, size_t rows)
 {
@@ -30,7 +30,8 @@ template <class T> void launch_delta(sgt_cuda_stream s, const sgt_cuda_heads &a,
                dim3(ATTENTION_THREADS), 0, s, h, rows);
 }
 
-// Set the scores of queries in later documents to -infinity. Keys are in rows, queries in columns.
+// Set the scores of queries in later documents to -infinity, because a query sees no key of an
+// earlier document. Keys are in rows, queries in columns.
 template <int N, class T>
 DEV void mask_ended(float (&s)[N][4], const Sight<T> &sight, int key, int query)
 {
@@ -52,8 +53,9 @@ DEV void soften_columns(float (&s)[N][4], const float *lse, float scale_log2, in
         }
 }
 
-// Replace dp by ds = p (keep dp - delta), where `keep` is the factor of the probabilities that
-// dropout keeps. Keys are in rows, queries in columns. The delta of column i is delta[i * STEP].
+// Replace dp by ds = p (keep dp - delta). `keep` is the dropout factor, 1/(1 - rate). The caller
+// has already set dp to 0 where dropout drops. Keys are in rows, queries in columns. The delta of
+// column i is delta[i * STEP].
 template <int STEP = 1, int N>
 DEV void times_slope_columns(float (&dp)[N][4], const float (&p)[N][4], const float *delta,
                              float keep)
@@ -64,9 +66,9 @@ DEV void times_slope_columns(float (&dp)[N][4], const float (&p)[N][4], const fl
             dp[n][e] = p[n][e] * (dp[n][e] * keep - delta[(n * 8 + 2 * t + (e & 1)) * STEP]);
 }
 
-// soften_rows and times_slope_rows do the same as soften_columns and times_slope_columns, but for
-// queries in rows and keys in columns. lse (in log2 units) and delta belong to the lane's two rows,
-// g and g + 8.
+// These two functions do the same as soften_columns and times_slope_columns, but for queries in
+// rows and keys in columns. lse (in log2 units) and delta have two elements, for rows g and g + 8,
+// which the lane holds.
 template <int N>
 DEV void soften_rows(float (&s)[N][4], const float (&lse)[2], float scale_log2, int query, int key)
 {
@@ -87,11 +89,11 @@ DEV void times_slope_rows(float (&dp)[N][4], const float (&p)[N][4], const float
             dp[n][e] = p[n][e] * (dp[n][e] * keep - delta[e >> 1]);
 }
 
-// Return the factor by which a query's dq is multiplied: 0 if the query sees only its own key, else
-// the scale. A query that sees only its own key has probability 1 for any score, so its score's
-// gradient is exactly 0. The formula would leave a rounding error, which AdamW would turn into a
-// full update, because it divides by the gradient's size. dk_factor is 0 for a key that only such a
-// query sees.
+// Return the factor by which a query's dq is multiplied: the scale, or 0 if the query sees only its
+// own key. Then its probability is 1 for any score, so the exact gradient of the score is 0. But
+// the formula would leave a small rounding error. AdamW divides by the gradient's size, and would
+// turn this error into an update of full size. dk_factor does the same for a key: it returns 0 if
+// the only query that sees the key sees no other key.
 template <class T> DEV float dq_factor(const Heads<T> &a, const Sight<T> &sight, int query)
 {
     return sight.first_key(query) == query ? 0 : a.scale;

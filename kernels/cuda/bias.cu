@@ -1,17 +1,17 @@
-// bias.cu: computes the gradient of a bias, which is the sum of dout over all rows. The rows are
-// cut into slices. First each slice is summed, then the sums of the slices are added, both in a
-// fixed order.
+// bias.cu: computes the gradient of a bias: the sum of dout over all rows. The rows are cut into
+// slices of equal size. One kernel sums the rows of each slice, and a second one adds these sums,
+// both in a fixed order.
 #include "kernels/cuda/columns.cuh"
 
 using namespace sgt;
 
-/* ROWS: rows that a block reads at a time, one per warp. A slice has at most LEAST_ROWS rows,
- * unless there would be more than MOST_SLICES slices. */
+/* ROWS: number of warps of a block; each reads one row at a time. The number of slices is chosen so
+ * that each has at most LEAST_ROWS rows, but it is never above MOST_SLICES. */
 enum { ROWS = 8, MOST_SLICES = 128, LEAST_ROWS = 64 };
 
-// Set partial[slice][c] to the sum of the slice's rows. A block processes 32 * V columns, and each
-// warp takes every eighth row of the slice. If there is only one slice, `partial` is the gradient
-// itself, and the sum is added to it.
+// Set partial[slice][c] to the sum of column c over the slice's rows. A block processes 32 * V
+// columns of one slice, and each of its eight warps reads every eighth row. If there is only one
+// slice, `partial` is the gradient itself, so add the sum to it.
 template <class T, int V>
 __global__ void __launch_bounds__(ROWS * 32)
     bias_kernel(float *partial, const T *dout, size_t n, int C, size_t slice_rows)
