@@ -325,119 +325,94 @@ static void backward_at(check *t, const shape &s, const path &by, const extras &
     }
 }
 
+enum pass { FORWARD, BACKWARD };
+
 template <class T>
-static void forward(check *t, const path &by = tensor_cores, const extras &with = plain)
+static void one_pass(check *t, pass which, const shape &s, const path &by, const extras &with)
 {
-    for (const shape &s : with.drops ? dropped_shapes : shapes) forward_at<T>(t, s, by, with);
+    if (which == FORWARD) forward_at<T>(t, s, by, with);
+    else backward_at<T>(t, s, by, with);
 }
 
 template <class T>
-static void backward(check *t, const path &by = tensor_cores, const extras &with = plain)
+static void each(check *t, pass which, const path &by, shape_list list, const extras &with = plain)
 {
-    for (const shape &s : with.drops ? dropped_shapes : shapes) backward_at<T>(t, s, by, with);
+    for (const shape &s : list) one_pass<T>(t, which, s, by, with);
 }
 
-CUDA_CASES_BY_TYPE(cuda_attention, forward)
-CUDA_CASES_BY_TYPE(cuda_attention_backward, backward)
-CUDA_CASE(cuda_attention_tf32) { forward<float>(t, tf32); }
-CUDA_CASE(cuda_attention_backward_tf32) { backward<float>(t, tf32); }
+/* Short documents, and documents longer than a tile. One kind has dropout. */
+template <class T> static void documents(check *t, pass which, const path &by, shape_list list)
+{
+    for (const shape &s : list)
+        for (size_t longest : {9, 130})
+            one_pass<T>(t, which, s, by, {(longest == 9) == (which == FORWARD), longest});
+}
+
+/* Define a case for each type. `call` uses T. */
+#define CASES_16(name, call) \
+    CUDA_CASE(name##_bf16)   \
+    {                        \
+        using T = dev::bf16; \
+        call;                \
+    }                        \
+    CUDA_CASE(name##_f16)    \
+    {                        \
+        using T = dev::f16;  \
+        call;                \
+    }
+#define CASES(name, call) \
+    CUDA_CASE(name##_f32) \
+    {                     \
+        using T = float;  \
+        call;             \
+    }                     \
+    CASES_16(name, call)
+/* The same for the types that Hopper's attention supports. */
+#define HOPPER_CASES(name, call) CASES_16(name, if (cuda_hopper(t)) call)
+
+CASES(cuda_attention, each<T>(t, FORWARD, tensor_cores, shapes))
+CASES(cuda_attention_backward, each<T>(t, BACKWARD, tensor_cores, shapes))
+CUDA_CASE(cuda_attention_tf32) { each<float>(t, FORWARD, tf32, shapes); }
+CUDA_CASE(cuda_attention_backward_tf32) { each<float>(t, BACKWARD, tf32, shapes); }
 
 /* Rows as long as in training. On a CPU this takes minutes, so the case needs a GPU. */
 CUDA_CASE(card_attention_rows)
 {
     if (!cuda_card(t)) return;
-    for (size_t D : {64, 128}) {
-        forward_at<dev::bf16>(t, {1, MOST_T, 2, D}, tensor_cores, plain);
-        backward_at<dev::bf16>(t, {1, MOST_T, 2, D}, tensor_cores, plain);
-    }
+    for (pass which : {FORWARD, BACKWARD})
+        each<dev::bf16>(t, which, tensor_cores, {{1, MOST_T, 2, 64}, {1, MOST_T, 2, 128}});
 }
 
-template <class T> static void dropout(check *t) { forward<T>(t, tensor_cores, dropping); }
-template <class T> static void dropout_back(check *t) { backward<T>(t, tensor_cores, dropping); }
-
-CUDA_CASES_BY_TYPE(cuda_attention_dropout, dropout)
-CUDA_CASES_BY_TYPE(cuda_attention_dropout_backward, dropout_back)
-CUDA_CASE(cuda_attention_dropout_tf32) { forward<float>(t, tf32, dropping); }
-CUDA_CASE(cuda_attention_dropout_backward_tf32) { backward<float>(t, tf32, dropping); }
+CASES(cuda_attention_dropout, each<T>(t, FORWARD, tensor_cores, dropped_shapes, dropping))
+CASES(cuda_attention_dropout_backward, each<T>(t, BACKWARD, tensor_cores, dropped_shapes, dropping))
+CUDA_CASE(cuda_attention_dropout_tf32) { each<float>(t, FORWARD, tf32, dropped_shapes, dropping); }
+CUDA_CASE(cuda_attention_dropout_backward_tf32)
+{
+    each<float>(t, BACKWARD, tf32, dropped_shapes, dropping);
+}
 
 /* Documents that begin and end within tiles, and longer documents, with both tile widths. */
-static const shape document_shapes[] = {{2, 203, 2, 64}, {2, 150, 1, 128}, {1, 70, 1, 8}};
+static const shape_list document_shapes = {{2, 203, 2, 64}, {2, 150, 1, 128}, {1, 70, 1, 8}};
 
-template <class T> static void documents(check *t)
-{
-    for (const shape &s : document_shapes)
-        for (size_t longest : {9, 130}) forward_at<T>(t, s, tensor_cores, {longest == 9, longest});
-}
-
-template <class T> static void documents_backward(check *t)
-{
-    for (const shape &s : document_shapes)
-        for (size_t longest : {9, 130}) backward_at<T>(t, s, tensor_cores, {longest != 9, longest});
-}
-
-CUDA_CASES_BY_TYPE(cuda_attention_documents, documents)
-CUDA_CASES_BY_TYPE(cuda_attention_documents_backward, documents_backward)
-
-/* Define a case for each type that Hopper's attention supports. */
-#define HOPPER_CASE(name, call)   \
-    CUDA_CASE(name)               \
-    {                             \
-        if (cuda_hopper(t)) call; \
-    }
-#define HOPPER_CASES(name, function)                 \
-    HOPPER_CASE(name##_bf16, function<dev::bf16>(t)) \
-    HOPPER_CASE(name##_f16, function<dev::f16>(t))
+CASES(cuda_attention_documents, documents<T>(t, FORWARD, tensor_cores, document_shapes))
+CASES(cuda_attention_documents_backward, documents<T>(t, BACKWARD, tensor_cores, document_shapes))
 
 /* Rows that end within a tile and at its end. The next sequence's keys must not be read. */
-static const shape hopper_shapes[] = {{1, 1, 1, 64},   {2, 17, 2, 64},  {2, 128, 1, 64},
-                                      {1, 129, 2, 64}, {2, 450, 1, 64}, {1, 70, 2, 128},
-                                      {2, 261, 1, 128}};
-
-template <class T> static void hopper_forward(check *t)
-{
-    for (const shape &s : hopper_shapes) forward_at<T>(t, s, hopper, plain);
-}
-
-template <class T> static void hopper_backward(check *t)
-{
-    for (const shape &s : hopper_shapes) backward_at<T>(t, s, hopper, plain);
-}
-
-HOPPER_CASES(cuda_attention_hopper, hopper_forward)
-HOPPER_CASES(cuda_attention_hopper_backward, hopper_backward)
-
-template <class T> static void hopper_dropout(check *t)
-{
-    for (size_t D : {64, 128}) forward_at<T>(t, {2, 203, 2, D}, hopper, dropping);
-    forward_at<T>(t, {1, 390, 1, 64}, hopper, dropping);
-}
-
-template <class T> static void hopper_dropout_backward(check *t)
-{
-    for (size_t D : {64, 128}) backward_at<T>(t, {2, 203, 2, D}, hopper, dropping);
-    backward_at<T>(t, {1, 390, 1, 64}, hopper, dropping);
-}
-
-HOPPER_CASES(cuda_attention_hopper_dropout, hopper_dropout)
-HOPPER_CASES(cuda_attention_hopper_dropout_backward, hopper_dropout_backward)
-
+static const shape_list hopper_shapes = {{1, 1, 1, 64},   {2, 17, 2, 64},  {2, 128, 1, 64},
+                                         {1, 129, 2, 64}, {2, 450, 1, 64}, {1, 70, 2, 128},
+                                         {2, 261, 1, 128}};
+static const shape_list hopper_dropped = {{2, 203, 2, 64}, {2, 203, 2, 128}, {1, 390, 1, 64}};
 /* Documents for which whole tiles are skipped, by both warpgroups of a block or by one of them. */
-static const shape hopper_document_shapes[] = {{2, 450, 1, 64}, {2, 203, 2, 128}};
+static const shape_list hopper_documents = {{2, 450, 1, 64}, {2, 203, 2, 128}};
 
-template <class T> static void hopper_documents(check *t)
-{
-    for (const shape &s : hopper_document_shapes)
-        for (size_t longest : {9, 130}) forward_at<T>(t, s, hopper, {longest == 9, longest});
-}
-
-template <class T> static void hopper_documents_back(check *t)
-{
-    for (const shape &s : hopper_document_shapes)
-        for (size_t longest : {9, 130}) backward_at<T>(t, s, hopper, {longest != 9, longest});
-}
-
-HOPPER_CASES(cuda_attention_hopper_documents, hopper_documents)
-HOPPER_CASES(cuda_attention_hopper_documents_backward, hopper_documents_back)
+HOPPER_CASES(cuda_attention_hopper, each<T>(t, FORWARD, hopper, hopper_shapes))
+HOPPER_CASES(cuda_attention_hopper_backward, each<T>(t, BACKWARD, hopper, hopper_shapes))
+HOPPER_CASES(cuda_attention_hopper_dropout, each<T>(t, FORWARD, hopper, hopper_dropped, dropping))
+HOPPER_CASES(cuda_attention_hopper_dropout_backward,
+             each<T>(t, BACKWARD, hopper, hopper_dropped, dropping))
+HOPPER_CASES(cuda_attention_hopper_documents, documents<T>(t, FORWARD, hopper, hopper_documents))
+HOPPER_CASES(cuda_attention_hopper_documents_backward,
+             documents<T>(t, BACKWARD, hopper, hopper_documents))
 
 /* Memory after a sequence must not affect its results, even if it holds NaN. */
 CUDA_CASE(cuda_attention_hopper_apart)
