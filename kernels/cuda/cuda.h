@@ -113,32 +113,14 @@ void sgt_cuda_residual_layernorm(sgt_cuda_stream s, sgt_cuda_type type, void *su
 
 /* dx += dL/dx; dw += sum_i dout*xhat; db += sum_i dout, with xhat = (x - mean)*rstd
  *   dx, dout, x (n, C); w, dw, db (C) float
- *   scratch: sgt_cuda_layernorm_backward_scratch(n, C) bytes
- * If `first` is set, dx is overwritten instead of added to. */
+ *   scratch: sgt_cuda_layernorm_backward_scratch(type, n, C) bytes
+ * If `first` is set, dx is overwritten instead of added to. Unless dbias is NULL, also add to dbias
+ * (C) the sum of dx over all rows, after dx is rounded to `type`. */
 void sgt_cuda_layernorm_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx, int first,
-                                 float *dw, float *db, const void *dout, const void *x,
-                                 const float *mean, const float *rstd, const float *w, size_t n,
-                                 size_t C, void *scratch);
-size_t sgt_cuda_layernorm_backward_scratch(size_t n, size_t C);
-
-/* Compute the same as sgt_cuda_residual_layernorm, with the same bits, for rows that fit in a
- * warp's registers (see sgt_cuda_layernorm_rows_serves). If y is NULL, sum, bias and drop are not
- * used. */
-void sgt_cuda_layernorm_rows(sgt_cuda_stream s, sgt_cuda_type type, void *sum, void *out,
-                             float *mean, float *rstd, const void *x, const void *y,
-                             const void *bias, const float *w, const float *b, size_t n, size_t C,
-                             float eps, const sgt_cuda_dropout *drop);
-
-/* Compute the same as sgt_cuda_layernorm_backward, with the same dx, for rows that fit in a warp's
- * registers. Unless dbias is NULL, also add to dbias (C) the sum of dx over all rows, after dx is
- * rounded to `type`. A row must be a multiple of 16 bytes. C must be at most 1,280 for 16-bit types
- * and 768 for float. */
-void sgt_cuda_layernorm_rows_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx, int first,
-                                      float *dw, float *db, float *dbias, const void *dout,
-                                      const void *x, const float *mean, const float *rstd,
-                                      const float *w, size_t n, size_t C, void *scratch);
-size_t sgt_cuda_layernorm_rows_scratch(sgt_cuda_type type, size_t n, size_t C);
-int sgt_cuda_layernorm_rows_serves(sgt_cuda_type type, size_t C);
+                                 float *dw, float *db, float *dbias, const void *dout,
+                                 const void *x, const float *mean, const float *rstd,
+                                 const float *w, size_t n, size_t C, void *scratch);
+size_t sgt_cuda_layernorm_backward_scratch(sgt_cuda_type type, size_t n, size_t C);
 
 /* SGT_GELU_TANH: out = x / (1 + exp(-2 sqrt(2/pi) (x + 0.044715 x^3)))
  *   SGT_GELU_ERF: out = 0.5 x erfc(-x/sqrt 2)
@@ -242,18 +224,13 @@ void sgt_cuda_begin_micro_step(sgt_cuda_stream s, sgt_cuda_control *c, sgt_cuda_
  * becomes `step` minus the number of skipped updates. */
 void sgt_cuda_begin_update(sgt_cuda_stream s, sgt_cuda_control *c, float lr, uint64_t step);
 
-/* Compute what an update needs from all n gradients: norm, found_inf, c1, c2, mean_scale =
+/* Compute what an update needs from the gradients. Call sgt_cuda_grad_squares once for each array
+ * of gradients: it adds the sum of g^2 to c->squares. After the ranks have all-reduced loss,
+ * targets and squares, sgt_cuda_grad_finish computes norm, found_inf, c1, c2, mean_scale =
  * 1/(dlogits_scale * targets), and grad_scale = min(1, clip/(norm + 1e-6)) * mean_scale. If clip is
- * 0, gradients are not clipped.
+ * 0, gradients are not clipped. sgt_cuda_end_step resets the sums to 0.
  *   scratch: sgt_cuda_grad_norm_scratch() bytes */
-void sgt_cuda_grad_norm(sgt_cuda_stream s, sgt_cuda_control *c, const float *g, size_t n,
-                        float clip, float beta1, float beta2, void *scratch);
 size_t sgt_cuda_grad_norm_scratch(void);
-
-/* Compute the same as sgt_cuda_grad_norm in two steps, for gradients in several arrays. Call
- * sgt_cuda_grad_squares once per array: it adds the sum of g^2 to c->squares. After the ranks have
- * all-reduced loss, targets and squares, sgt_cuda_grad_finish computes the rest. sgt_cuda_end_step
- * resets these sums to 0. */
 void sgt_cuda_grad_squares(sgt_cuda_stream s, sgt_cuda_control *c, const float *g, size_t n,
                            void *scratch);
 void sgt_cuda_grad_finish(sgt_cuda_stream s, sgt_cuda_control *c, float clip, float beta1,

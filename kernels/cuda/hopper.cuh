@@ -162,87 +162,52 @@ DEV void wgmma(float (&d)[BLOCKS][4], const uint32_t (&a)[4], uint64_t b, bool a
 #define WGMMA_D128                                                                         \
     WGMMA_D64, WGMMA_D(8), WGMMA_D(9), WGMMA_D(10), WGMMA_D(11), WGMMA_D(12), WGMMA_D(13), \
         WGMMA_D(14), WGMMA_D(15)
+#define WGMMA_REGISTERS64                                                              \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, " \
+    "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define WGMMA_REGISTERS128                                                               \
+    WGMMA_REGISTERS64                                                                    \
+    ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 
-#define WGMMA_N64(type)                                                                           \
-    HOPPER_ASM("{ .reg .pred p; setp.ne.b32 p, %34, 0; "                                          \
-               "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type " {"                   \
-               "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, " \
-               "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "          \
-               "%32, %33, p, 1, 1, 0, 0; }"                                                       \
-               : WGMMA_D64                                                                        \
-               : "l"(a), "l"(b), "r"((int)add))
+/* n: columns of d, as text; operands: the numbers of a's and b's registers; last: the number of
+ * `add`; flags: negations and transposes; the rest: a and b */
+#define WGMMA(n, type, operands, last, flags, d, ...)                           \
+    HOPPER_ASM("{ .reg .pred p; setp.ne.b32 p, " last ", 0; "                   \
+               "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." type "." type  \
+               " {" WGMMA_REGISTERS##n "}, " operands ", p, 1, 1, " flags "; }" \
+               : d                                                              \
+               : __VA_ARGS__, "l"(b), "r"((int)add))
+#define WGMMA_ROWS(a) "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3])
 
-#define WGMMA_N128(type)                                                                          \
-    HOPPER_ASM("{ .reg .pred p; setp.ne.b32 p, %66, 0; "                                          \
-               "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {"                  \
-               "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, " \
-               "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, " \
-               "%34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, " \
-               "%50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "          \
-               "%64, %65, p, 1, 1, 0, 0; }"                                                       \
-               : WGMMA_D128                                                                       \
-               : "l"(a), "l"(b), "r"((int)add))
-
-#define WGMMA_ROWS_N64(type)                                                                      \
-    HOPPER_ASM("{ .reg .pred p; setp.ne.b32 p, %37, 0; "                                          \
-               "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type " {"                   \
-               "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, " \
-               "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "          \
-               "{%32, %33, %34, %35}, %36, p, 1, 1, 1; }"                                         \
-               : WGMMA_D64                                                                        \
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)add))
-
-#define WGMMA_ROWS_N128(type)                                                                     \
-    HOPPER_ASM("{ .reg .pred p; setp.ne.b32 p, %69, 0; "                                          \
-               "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {"                  \
-               "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, " \
-               "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, " \
-               "%34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, " \
-               "%50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "          \
-               "{%64, %65, %66, %67}, %68, p, 1, 1, 1; }"                                         \
-               : WGMMA_D128                                                                       \
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)add))
-
-template <> DEV void wgmma<bf16, 8>(float (&d)[8][4], uint64_t a, uint64_t b, bool add)
-{
-    WGMMA_N64("bf16");
-}
-template <> DEV void wgmma<bf16, 8>(float (&d)[8][4], const uint32_t (&a)[4], uint64_t b, bool add)
-{
-    WGMMA_ROWS_N64("bf16");
-}
-template <> DEV void wgmma<bf16, 16>(float (&d)[16][4], uint64_t a, uint64_t b, bool add)
-{
-    WGMMA_N128("bf16");
-}
-template <>
-DEV void wgmma<bf16, 16>(float (&d)[16][4], const uint32_t (&a)[4], uint64_t b, bool add)
-{
-    WGMMA_ROWS_N128("bf16");
-}
-template <> DEV void wgmma<f16, 8>(float (&d)[8][4], uint64_t a, uint64_t b, bool add)
-{
-    WGMMA_N64("f16");
-}
-template <> DEV void wgmma<f16, 8>(float (&d)[8][4], const uint32_t (&a)[4], uint64_t b, bool add)
-{
-    WGMMA_ROWS_N64("f16");
-}
-template <> DEV void wgmma<f16, 16>(float (&d)[16][4], uint64_t a, uint64_t b, bool add)
-{
-    WGMMA_N128("f16");
-}
-template <> DEV void wgmma<f16, 16>(float (&d)[16][4], const uint32_t (&a)[4], uint64_t b, bool add)
-{
-    WGMMA_ROWS_N128("f16");
-}
+#define WGMMA_OF(T, type)                                                                          \
+    template <> DEV void wgmma<T, 8>(float(&d)[8][4], uint64_t a, uint64_t b, bool add)            \
+    {                                                                                              \
+        WGMMA(64, type, "%32, %33", "%34", "0, 0", WGMMA_D64, "l"(a));                             \
+    }                                                                                              \
+    template <> DEV void wgmma<T, 8>(float(&d)[8][4], const uint32_t(&a)[4], uint64_t b, bool add) \
+    {                                                                                              \
+        WGMMA(64, type, "{%32, %33, %34, %35}, %36", "%37", "1", WGMMA_D64, WGMMA_ROWS(a));        \
+    }                                                                                              \
+    template <> DEV void wgmma<T, 16>(float(&d)[16][4], uint64_t a, uint64_t b, bool add)          \
+    {                                                                                              \
+        WGMMA(128, type, "%64, %65", "%66", "0, 0", WGMMA_D128, "l"(a));                           \
+    }                                                                                              \
+    template <>                                                                                    \
+    DEV void wgmma<T, 16>(float(&d)[16][4], const uint32_t(&a)[4], uint64_t b, bool add)           \
+    {                                                                                              \
+        WGMMA(128, type, "{%64, %65, %66, %67}, %68", "%69", "1", WGMMA_D128, WGMMA_ROWS(a));      \
+    }
+WGMMA_OF(bf16, "bf16")
+WGMMA_OF(f16, "f16")
 #undef WGMMA_D
 #undef WGMMA_D64
 #undef WGMMA_D128
-#undef WGMMA_N64
-#undef WGMMA_N128
-#undef WGMMA_ROWS_N64
-#undef WGMMA_ROWS_N128
+#undef WGMMA_REGISTERS64
+#undef WGMMA_REGISTERS128
+#undef WGMMA
+#undef WGMMA_ROWS
+#undef WGMMA_OF
 
 /* ---- on the host ---- */
 

@@ -1,10 +1,57 @@
-// layernorm.cu: LayerNorm, including the residual addition before it, and its backward pass. One
-// warp processes each row, so no row waits for another row. A lane reads from shared memory only
-// elements that it stored there itself, so no barrier is needed.
+// layernorm.cu: LayerNorm, with the residual addition before it, and its backward pass. Each row is
+// processed by one warp, so that no row waits for another. There are two kernels for each pass: one
+// for rows that fit in the registers of a warp, and one that keeps rows in shared memory.
 #include "kernels/cuda/columns.cuh"
-#include "kernels/cuda/layernorm.cuh"
+#include "kernels/cuda/dropout.cuh"
 
 using namespace sgt;
+
+template <class T> struct NormForward {
+    T *sum, *out;
+    float *mean, *rstd;
+    // If y is NULL, there is no residual addition, and sum is not written.
+    const T *x, *y;
+    const T *bias; // added to y; NULL: no bias
+    const float *w, *b;
+    size_t n;
+    int C;
+    float eps;
+    sgt_cuda_dropout drop;
+};
+
+template <class T> struct NormBackward {
+    T *dx;
+    // (blocks, parts, C): each block's sums over its rows, for dw, for db, and in
+    // norm_rows_backward_kernel also for dx
+    float *partial;
+    const T *dout, *x;
+    const float *mean, *rstd, *w;
+    size_t n;
+    int C, first; // first: 1: overwrite dx; 0: add to it
+};
+
+// For V numbers of a row, from column c on: replace y by dropout(y + bias), then x by x + y,
+// rounded to T. Store x in a.sum.
+template <class T, int V>
+DEV void add_branch(float (&x)[V], float (&y)[V], const NormForward<T> &a, size_t row, int c)
+{
+    size_t at = row * a.C + c;
+    if (a.bias) {
+        float bias[V];
+        load(bias, a.bias + c);
+        DEV_UNROLL_FOR (int j = 0; j < V; j++) y[j] += bias[j];
+    }
+    if (a.drop.rate > 0) {
+        float factor[V];
+        dropout_factors(factor, a.drop, at);
+        DEV_UNROLL_FOR (int j = 0; j < V; j++) y[j] *= factor[j];
+    }
+    DEV_UNROLL_FOR (int j = 0; j < V; j++) x[j] = rounded<T>(x[j] + y[j]);
+    store(a.sum + at, x);
+}
+
+// ---- rows of any length: a lane reads from shared memory only elements that it stored there
+// itself, so no barrier is needed ----
 
 enum { WARPS = 4, MOST_BLOCKS = 264 /* at most two blocks per multiprocessor of an H200 */ };
 
@@ -54,44 +101,6 @@ __global__ void __launch_bounds__(WARPS * 32) norm_kernel(NormForward<T> a)
         a.rstd[row] = rstd;
     }
 }
-
-// Return the number of warps per block: WARPS, or fewer if shared memory does not have room for one
-// row of `bytes` bytes per warp.
-static int warps_for(size_t bytes)
-{
-    int warps = WARPS;
-    while (warps > 1 && warps * bytes > MOST_SHARED) warps /= 2;
-    return warps;
-}
-
-void sgt_cuda_residual_layernorm(sgt_cuda_stream s, sgt_cuda_type type, void *sum, void *out,
-                                 float *mean, float *rstd, const void *x, const void *y,
-                                 const void *bias, const float *w, const float *b, size_t n,
-                                 size_t C, float eps, const sgt_cuda_dropout *drop)
-{
-    if (n == 0) return;
-    by_type_and_width(type, C, [&](auto zero, auto width) {
-        using T = decltype(zero);
-        int warps = warps_for(C * sizeof(T));
-        NormForward<T> a = {(T *)sum,
-                            (T *)out,
-                            mean,
-                            rstd,
-                            (const T *)x,
-                            (const T *)y,
-                            (const T *)bias,
-                            w,
-                            b,
-                            n,
-                            (int)C,
-                            eps,
-                            drop ? *drop : sgt_cuda_dropout()};
-        DEV_LAUNCH((norm_kernel<T, width>), dim3(blocks_for(n, warps)), dim3(warps * 32),
-                   warps * C * sizeof(T), s, a);
-    });
-}
-
-// ---- backward ----
 
 template <int V> struct Chunk {
     float g[V], xhat[V], dout[V]; // g = dout * w
@@ -165,34 +174,322 @@ __global__ void __launch_bounds__(WARPS * 32) norm_backward_kernel(NormBackward<
     }
 }
 
-static int backward_warps(size_t C) { return warps_for(2 * C * sizeof(float)); }
+// ---- rows that fit in registers ----
+//
+// A warp loads a whole row at once and reads nothing twice, so enough loads are in flight to use
+// the full memory bandwidth. The backward pass keeps sums of columns in registers until its block's
+// last row, so a block needs shared memory only at its end. It also sums the columns of dx, as dx
+// is stored. These sums are the bias gradients of the layers proj and fcproj.
 
-static unsigned backward_blocks(size_t n, size_t C)
+// MULTIPROCESSORS: number of multiprocessors of an H100. blocks_each: number of backward blocks on
+// each of them: three, or two for long rows, so that all blocks run at once.
+enum { ROW_WARPS = 4, MULTIPROCESSORS = 132 };
+constexpr int blocks_each(int chunks) { return chunks <= 3 ? 3 : 2; }
+
+constexpr int forward_blocks_each(int chunks) { return chunks <= 3 ? 4 : 3; }
+
+// The numbers of a row that a lane holds. Of each chunk of 32 * V numbers, it holds the V numbers
+// from lane * V on. Numbers past column C are 0.
+template <class T, int CHUNKS> struct Lane {
+    static constexpr int V = PER16<T>;
+    dev::Vec16 raw[CHUNKS];
+
+    DEV void load(const T *from, int C)
+    {
+        DEV_UNROLL_FOR (int i = 0; i < CHUNKS; i++) {
+            int c = (i * 32 + threadIdx.x % 32) * V;
+            raw[i] = c < C ? dev::ld16(from + c) : dev::Vec16{};
+        }
+    }
+};
+
+// Normalize a row. The sums are added in the same order as in norm_kernel, so the
+// results have the same bits.
+template <class T, int CHUNKS, bool RESIDUAL>
+DEV void normalize_row(const NormForward<T> &a, size_t row)
 {
-    unsigned blocks = blocks_for(n, (size_t)backward_warps(C));
-    return blocks < MOST_BLOCKS ? blocks : (unsigned)MOST_BLOCKS;
+    constexpr int V = PER16<T>;
+    int first = threadIdx.x % 32 * V;
+    Lane<T, CHUNKS> raw, branch;
+    float x[CHUNKS][V], total = 0, squares = 0;
+    raw.load(a.x + row * a.C, a.C);
+    if (RESIDUAL) branch.load(a.y + row * a.C, a.C);
+    DEV_UNROLL_FOR (int i = 0; i < CHUNKS; i++) {
+        int c = first + i * 32 * V;
+        dev::unpack16<T>(x[i], raw.raw[i]);
+        if (RESIDUAL && c < a.C) {
+            float y[V];
+            dev::unpack16<T>(y, branch.raw[i]);
+            add_branch(x[i], y, a, row, c);
+        }
+        DEV_UNROLL_FOR (int j = 0; j < V; j++) total += x[i][j];
+    }
+    float mean = dev::warp_sum(total) / (float)a.C;
+    DEV_UNROLL_FOR (int i = 0; i < CHUNKS; i++)
+        if (first + i * 32 * V < a.C)
+            DEV_UNROLL_FOR (int j = 0; j < V; j++) squares += (x[i][j] - mean) * (x[i][j] - mean);
+    float rstd = 1 / sqrtf(dev::warp_sum(squares) / (float)a.C + a.eps);
+    DEV_UNROLL_FOR (int i = 0; i < CHUNKS; i++) {
+        int c = first + i * 32 * V;
+        float w[V], b[V];
+        if (c >= a.C) break;
+        load_floats(w, a.w + c);
+        load_floats(b, a.b + c);
+        DEV_UNROLL_FOR (int j = 0; j < V; j++) x[i][j] = (x[i][j] - mean) * rstd * w[j] + b[j];
+        store(a.out + row * a.C + c, x[i]);
+    }
+    if (threadIdx.x % 32 == 0) {
+        a.mean[row] = mean;
+        a.rstd[row] = rstd;
+    }
 }
 
-size_t sgt_cuda_layernorm_backward_scratch(size_t n, size_t C)
+template <class T, int CHUNKS, bool RESIDUAL>
+__global__ void __launch_bounds__(ROW_WARPS * 32, forward_blocks_each(CHUNKS))
+    norm_rows_kernel(NormForward<T> a)
 {
-    return backward_blocks(n, C) * 2 * C * sizeof(float);
+    for (size_t row = (size_t)blockIdx.x * ROW_WARPS + threadIdx.x / 32; row < a.n;
+         row += (size_t)gridDim.x * ROW_WARPS)
+        normalize_row<T, CHUNKS, RESIDUAL>(a, row);
+}
+
+// The numbers of a row that a lane holds. Of each chunk of 32 * V numbers, it holds the V numbers
+// from lane * V on. Numbers past column C are 0.
+template <class T, int CHUNKS> struct Row {
+    static constexpr int V = PER16<T>;
+    dev::Vec16 dout[CHUNKS], x[CHUNKS], dx[CHUNKS];
+    float mean, rstd;
+
+    DEV void load(const NormBackward<T> &a, size_t row)
+    {
+        size_t at = row * a.C;
+        DEV_UNROLL_FOR (int i = 0; i < CHUNKS; i++) {
+            int c = (i * 32 + threadIdx.x % 32) * V;
+            dout[i] = c < a.C ? dev::ld16(a.dout + at + c) : dev::Vec16{};
+            x[i] = c < a.C ? dev::ld16(a.x + at + c) : dev::Vec16{};
+            dx[i] = c < a.C && !a.first ? dev::ld16(a.dx + at + c) : dev::Vec16{};
+        }
+        mean = a.mean[row];
+        rstd = a.rstd[row];
+    }
+
+    // Unpack chunk i: d = dout, g = dout * w, and xhat. The weights w are read from the caches each
+    // time. If they were kept in registers, only two thirds as many warps would fit.
+    DEV void unpack(float (&d)[V], float (&g)[V], float (&xhat)[V], const NormBackward<T> &a,
+                    int i) const
+    {
+        int c = (i * 32 + threadIdx.x % 32) * V;
+        dev::unpack16<T>(d, dout[i]);
+        dev::unpack16<T>(xhat, x[i]);
+        float w[V] = {};
+        if (c < a.C) load_floats(w, a.w + c);
+        DEV_UNROLL_FOR (int j = 0; j < V; j++) {
+            g[j] = w[j] * d[j];
+            xhat[j] = (xhat[j] - mean) * rstd;
+        }
+    }
+};
+
+// A lane's sums over rows, for its columns of dw, db and dx.
+template <class T, int CHUNKS> struct Columns {
+    static constexpr int V = PER16<T>;
+    float sum[3][CHUNKS][V];
+
+    DEV void clear()
+    {
+        DEV_UNROLL_FOR (int p = 0; p < 3; p++)
+            DEV_UNROLL_FOR (int i = 0; i < CHUNKS; i++)
+                DEV_UNROLL_FOR (int j = 0; j < V; j++) sum[p][i][j] = 0;
+    }
+
+    // Add up the sums of the block's warps in a fixed order: first for dw, then for db, then for
+    // dx. `shared` must have room for ROW_WARPS rows of C floats.
+    DEV void finish(const NormBackward<T> &a, float *shared) const
+    {
+        int warp = threadIdx.x / 32;
+        float *out = a.partial + (size_t)blockIdx.x * 3 * a.C;
+        DEV_UNROLL_FOR (int p = 0; p < 3; p++) {
+            DEV_UNROLL_FOR (int i = 0; i < CHUNKS; i++) {
+                int c = (i * 32 + threadIdx.x % 32) * V;
+                if (c < a.C) store_floats(shared + warp * a.C + c, sum[p][i]);
+            }
+            dev::block_sync(); // every warp's sums are written
+            for (int c = threadIdx.x; c < a.C; c += ROW_WARPS * 32) {
+                float total = 0;
+                for (int w = 0; w < ROW_WARPS; w++) total += shared[w * a.C + c];
+                out[p * a.C + c] = total;
+            }
+            dev::block_sync(); // and read, before the next part's sums overwrite them
+        }
+    }
+};
+
+// Compute this lane's share of the row's sums of g and of g * xhat. Add the row to the column sums
+// for dw and db.
+template <class T, int CHUNKS>
+DEV void add_row(float &sum_g, float &sum_gx, const NormBackward<T> &a, const Row<T, CHUNKS> &r,
+                 Columns<T, CHUNKS> &columns)
+{
+    constexpr int V = PER16<T>;
+    sum_g = sum_gx = 0;
+    DEV_UNROLL_FOR (int i = 0; i < CHUNKS; i++) {
+        float d[V], g[V], xhat[V];
+        r.unpack(d, g, xhat, a, i);
+        DEV_UNROLL_FOR (int j = 0; j < V; j++) {
+            sum_g += g[j];
+            sum_gx += g[j] * xhat[j];
+            columns.sum[0][i][j] += d[j] * xhat[j];
+            columns.sum[1][i][j] += d[j];
+        }
+    }
+}
+
+// Store dx (+)= rstd * (g - mean(g) - xhat * mean(g*xhat)), computed as in norm_backward_kernel.
+// Add dx, as stored, to its column sums.
+template <class T, int CHUNKS>
+DEV void store_row(const NormBackward<T> &a, size_t row, const Row<T, CHUNKS> &r, float mean_g,
+                   float mean_gx, Columns<T, CHUNKS> &columns)
+{
+    constexpr int V = PER16<T>;
+    DEV_UNROLL_FOR (int i = 0; i < CHUNKS; i++) {
+        float d[V], g[V], xhat[V], dx[V];
+        int c = (i * 32 + threadIdx.x % 32) * V;
+        r.unpack(d, g, xhat, a, i);
+        dev::unpack16<T>(dx, r.dx[i]);
+        DEV_UNROLL_FOR (int j = 0; j < V; j++)
+            dx[j] += r.rstd * (g[j] - mean_g - xhat[j] * mean_gx);
+        dev::Vec16 stored = dev::pack16<T>(dx);
+        if (c < a.C) {
+            dev::st16(a.dx + row * a.C + c, stored);
+            dev::unpack16<T>(dx, stored);
+            DEV_UNROLL_FOR (int j = 0; j < V; j++) columns.sum[2][i][j] += dx[j];
+        }
+    }
+}
+
+template <class T, int CHUNKS>
+__global__ void __launch_bounds__(ROW_WARPS * 32, blocks_each(CHUNKS))
+    norm_rows_backward_kernel(NormBackward<T> a)
+{
+    Columns<T, CHUNKS> columns;
+    columns.clear();
+    for (size_t row = (size_t)blockIdx.x * ROW_WARPS + threadIdx.x / 32; row < a.n;
+         row += (size_t)gridDim.x * ROW_WARPS) {
+        Row<T, CHUNKS> r;
+        float sum_g, sum_gx;
+        r.load(a, row);
+        add_row(sum_g, sum_gx, a, r, columns);
+        store_row(a, row, r, dev::warp_sum(sum_g) / (float)a.C, dev::warp_sum(sum_gx) / (float)a.C,
+                  columns);
+    }
+    columns.finish(a, (float *)dev::dyn_smem());
+}
+
+// ---- on the host ----
+
+// Maximum number of chunks in a row, enough for 768 floats or 1,280 16-bit numbers.
+template <class T> constexpr int most_chunks() { return sizeof(T) == 4 ? 6 : 5; }
+
+// Return the number of chunks in a row, or 0 if the row does not fit in registers.
+template <class T> static int chunks_in(size_t C)
+{
+    int chunks = (int)blocks_for(C, 32 * PER16<T>);
+    return C % PER16<T> == 0 && chunks <= most_chunks<T>() ? chunks : 0;
+}
+
+static int chunks_of(sgt_cuda_type type, size_t C)
+{
+    return type == SGT_F32 ? chunks_in<float>(C) : chunks_in<dev::bf16>(C);
+}
+
+// Return the number of warps per block: WARPS, or fewer if shared memory does not have room for one
+// row of `bytes` bytes per warp.
+static int warps_for(size_t bytes)
+{
+    int warps = WARPS;
+    while (warps > 1 && warps * bytes > MOST_SHARED) warps /= 2;
+    return warps;
+}
+
+template <class T, int CHUNKS> static void launch_rows(sgt_cuda_stream s, const NormForward<T> &a)
+{
+    if constexpr (CHUNKS <= most_chunks<T>()) {
+        if (a.C > CHUNKS * 32 * PER16<T>) return launch_rows<T, CHUNKS + 1>(s, a);
+        unsigned blocks = blocks_for(a.n, ROW_WARPS),
+                 most = MULTIPROCESSORS * forward_blocks_each(CHUNKS);
+        dim3 grid(blocks < most ? blocks : most), block(ROW_WARPS * 32);
+        if (a.y) DEV_LAUNCH((norm_rows_kernel<T, CHUNKS, true>), grid, block, 0, s, a);
+        else DEV_LAUNCH((norm_rows_kernel<T, CHUNKS, false>), grid, block, 0, s, a);
+    }
+}
+
+void sgt_cuda_residual_layernorm(sgt_cuda_stream s, sgt_cuda_type type, void *sum, void *out,
+                                 float *mean, float *rstd, const void *x, const void *y,
+                                 const void *bias, const float *w, const float *b, size_t n,
+                                 size_t C, float eps, const sgt_cuda_dropout *drop)
+{
+    if (n == 0) return;
+    by_type_and_width(type, C, [&](auto zero, auto width) {
+        using T = decltype(zero);
+        int warps = warps_for(C * sizeof(T));
+        NormForward<T> a = {
+            (T *)sum, (T *)out, mean, rstd, (const T *)x, (const T *)y, (const T *)bias, w, b,
+            n,        (int)C,   eps,  {}};
+        if (drop) a.drop = *drop;
+        if (chunks_of(type, C)) launch_rows<T, 1>(s, a);
+        else
+            DEV_LAUNCH((norm_kernel<T, width>), dim3(blocks_for(n, warps)), dim3(warps * 32),
+                       warps * C * sizeof(T), s, a);
+    });
+}
+
+static int backward_warps(size_t C) { return warps_for(2 * C * sizeof(float)); }
+
+static unsigned backward_blocks(sgt_cuda_type type, size_t n, size_t C)
+{
+    int chunks = chunks_of(type, C);
+    unsigned blocks = blocks_for(n, (size_t)(chunks ? ROW_WARPS : backward_warps(C))),
+             most = (unsigned)(chunks ? MULTIPROCESSORS * blocks_each(chunks) : MOST_BLOCKS);
+    return blocks < most ? blocks : most;
+}
+
+size_t sgt_cuda_layernorm_backward_scratch(sgt_cuda_type type, size_t n, size_t C)
+{
+    size_t sums = backward_blocks(type, n, C) * 3 * C * sizeof(float),
+           bias = sgt_cuda_bias_backward_scratch(n, C);
+    return sums > bias ? sums : bias;
+}
+
+template <class T, int CHUNKS>
+static void launch_rows_backward(sgt_cuda_stream s, unsigned blocks, const NormBackward<T> &a)
+{
+    if constexpr (CHUNKS <= most_chunks<T>()) {
+        if (a.C <= CHUNKS * 32 * PER16<T>)
+            DEV_LAUNCH((norm_rows_backward_kernel<T, CHUNKS>), dim3(blocks), dim3(ROW_WARPS * 32),
+                       ROW_WARPS * a.C * sizeof(float), s, a);
+        else launch_rows_backward<T, CHUNKS + 1>(s, blocks, a);
+    }
 }
 
 void sgt_cuda_layernorm_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx, int first,
-                                 float *dw, float *db, const void *dout, const void *x,
-                                 const float *mean, const float *rstd, const float *w, size_t n,
-                                 size_t C, void *scratch)
+                                 float *dw, float *db, float *dbias, const void *dout,
+                                 const void *x, const float *mean, const float *rstd,
+                                 const float *w, size_t n, size_t C, void *scratch)
 {
     if (n == 0) return;
-    int warps = backward_warps(C);
-    unsigned blocks = backward_blocks(n, C);
+    int warps = backward_warps(C), chunks = chunks_of(type, C);
+    unsigned blocks = backward_blocks(type, n, C);
     by_type_and_width(type, C, [&](auto zero, auto width) {
         using T = decltype(zero);
         NormBackward<T> a = {
             (T *)dx, (float *)scratch, (const T *)dout, (const T *)x, mean, rstd, w, n, (int)C,
             first};
-        DEV_LAUNCH((norm_backward_kernel<T, width>), dim3(blocks), dim3(warps * 32),
-                   warps * 2 * C * sizeof(float), s, a);
+        if (chunks) launch_rows_backward<T, 1>(s, blocks, a);
+        else
+            DEV_LAUNCH((norm_backward_kernel<T, width>), dim3(blocks), dim3(warps * 32),
+                       warps * 2 * C * sizeof(float), s, a);
     });
-    fold_columns(s, {{dw, db}}, 2, 2, (const float *)scratch, blocks, C);
+    fold_columns(s, {{dw, db, dbias}}, chunks && dbias ? 3 : 2, chunks ? 3 : 2,
+                 (const float *)scratch, blocks, C);
+    if (dbias && !chunks) sgt_cuda_bias_backward(s, type, dbias, dx, n, C, scratch);
 }

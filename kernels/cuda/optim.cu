@@ -69,28 +69,13 @@ __global__ void __launch_bounds__(32) norm_finish_kernel(sgt_cuda_control *c, No
     if (threadIdx.x == 0) finish_norm(c, n);
 }
 
-__global__ void __launch_bounds__(THREADS)
-    norm_at_once_kernel(sgt_cuda_control *c, const double *partial, Norm n)
-{
-    DEV_SHARED(double, shared, WARPS);
-    double total = all_squares(partial, shared);
-    if (threadIdx.x > 0) return;
-    c->squares += total;
-    finish_norm(c, n);
-}
-
 size_t sgt_cuda_grad_norm_scratch(void) { return NORM_BLOCKS * sizeof(double); }
-
-static void partial_squares(sgt_cuda_stream s, const float *g, size_t n, void *scratch)
-{
-    DEV_LAUNCH(norm_squares_kernel, dim3(NORM_BLOCKS), dim3(THREADS), 0, s, (double *)scratch, g,
-               n);
-}
 
 void sgt_cuda_grad_squares(sgt_cuda_stream s, sgt_cuda_control *c, const float *g, size_t n,
                            void *scratch)
 {
-    partial_squares(s, g, n, scratch);
+    DEV_LAUNCH(norm_squares_kernel, dim3(NORM_BLOCKS), dim3(THREADS), 0, s, (double *)scratch, g,
+               n);
     DEV_LAUNCH(norm_add_kernel, dim3(1), dim3(THREADS), 0, s, c, (const double *)scratch);
 }
 
@@ -98,14 +83,6 @@ void sgt_cuda_grad_finish(sgt_cuda_stream s, sgt_cuda_control *c, float clip, fl
                           float beta2)
 {
     DEV_LAUNCH(norm_finish_kernel, dim3(1), dim3(32), 0, s, c, Norm{clip, beta1, beta2});
-}
-
-void sgt_cuda_grad_norm(sgt_cuda_stream s, sgt_cuda_control *c, const float *g, size_t n,
-                        float clip, float beta1, float beta2, void *scratch)
-{
-    partial_squares(s, g, n, scratch);
-    DEV_LAUNCH(norm_at_once_kernel, dim3(1), dim3(THREADS), 0, s, c, (const double *)scratch,
-               Norm{clip, beta1, beta2});
 }
 
 __global__ void __launch_bounds__(32) spikes_kernel(sgt_cuda_control *c, sgt_outliers *o, double z)

@@ -60,65 +60,19 @@ template <class T> static void forward_at(check *t, size_t n, size_t C)
     check_equal(t, "sum in x's place", cuda_floats(t, x, n * C), plain, n * C);
 }
 
-/* The kernel that keeps rows in registers must give the other kernel's bits: with a residual,
- * without one, and with dropout. */
-template <class T> static void forward_rows_at(check *t, size_t n, size_t C)
-{
-    T *x = cuda_random<T>(t, n * C, 3), *y = cuda_random<T>(t, n * C, 2);
-    const float *w = cuda_random<float>(t, C, 2), *b = cuda_random<float>(t, C, 1);
-    T *none = nullptr;
-    sgt_cuda_place place = {9, 4, 2, 2};
-    sgt_cuda_dropout drop = {cuda_copy<sgt_cuda_place>(t, &place, 1), C, 1, SGT_DROP_PROJ, 0.25f};
-    const T *row = cuda_random<T>(t, C, 2);
-    /* 0: no residual, 1: with a residual, 2: also with dropout, 3: also with a bias */
-    for (int kind = 0; kind < 4; kind++) {
-        const T *branch = kind ? y : none, *bias = kind == 3 ? row : none;
-        const sgt_cuda_dropout *d = kind >= 2 ? &drop : nullptr;
-        T *sum[2], *out[2];
-        float *mean[2], *rstd[2];
-        for (int i = 0; i < 2; i++) {
-            sum[i] = kind ? cuda_output<T>(t, n * C) : none, out[i] = cuda_output<T>(t, n * C);
-            mean[i] = cuda_output<float>(t, n), rstd[i] = cuda_output<float>(t, n);
-            auto norm = i ? sgt_cuda_layernorm_rows : sgt_cuda_residual_layernorm;
-            norm(0, Type<T>::id, sum[i], out[i], mean[i], rstd[i], x, branch, bias, w, b, n, C, EPS,
-                 d);
-        }
-        cuda_sync(t);
-        check_at(t, "n %zu, C %zu, kind %d", n, C, kind);
-        check_equal(t, "mean", mean[1], mean[0], n);
-        check_equal(t, "rstd", rstd[1], rstd[0], n);
-        const float *want = cuda_floats(t, out[0], n * C);
-        check_equal(t, "out", cuda_floats(t, out[1], n * C), want, n * C);
-        if (!kind) continue;
-        want = cuda_floats(t, sum[0], n * C);
-        check_equal(t, "sum", cuda_floats(t, sum[1], n * C), want, n * C);
-        T *over = cuda_copy<T>(t, x, n * C);
-        sgt_cuda_layernorm_rows(0, Type<T>::id, over, out[1], mean[1], rstd[1], over, y, bias, w, b,
-                                n, C, EPS, d);
-        cuda_sync(t);
-        check_equal(t, "sum in x's place", cuda_floats(t, over, n * C), want, n * C);
-    }
-}
-
-template <class T> static void forward_rows(check *t)
-{
-    for (const shape &s : shapes)
-        if (sgt_cuda_layernorm_rows_serves(Type<T>::id, s.C)) forward_rows_at<T>(t, s.n, s.C);
-    /* more rows than warps in the grid, so some warps have a second row */
-    forward_rows_at<T>(t, 2113, 8);
-}
-
 template <class T> static void forward(check *t)
 {
     for (const shape &s : shapes) forward_at<T>(t, s.n, s.C);
+    /* more rows than warps in the grid, so some warps have a second row */
+    forward_at<T>(t, 2113, 8);
 }
 
-/* Test the gradients of n rows. `rows`: by the kernel that keeps rows in registers, which also sums
- * the columns of dx. `first`: dx is written and not added to. Bounds:
+/* Test the gradients of n rows, and if n is odd, the sums of the columns of dx. `first`: dx is written
+ * and not added to. Bounds:
  *   dx: two sums along the row, (chain + 4) u |terms| each, and a few roundings of each term
  *   dw, db: n rows in at most n + 13 additions (rows of a warp, warps, blocks, groups of blocks); a
  *     term of dw has four more roundings */
-template <class T> static void backward_at(check *t, size_t n, size_t C, bool rows, int first)
+template <class T> static void backward_at(check *t, size_t n, size_t C, int first)
 {
     T *x = cuda_random<T>(t, n * C, 3), *dout = cuda_random<T>(t, n * C, 1);
     T *dx = cuda_random<T>(t, n * C, 1);
@@ -134,18 +88,12 @@ template <class T> static void backward_at(check *t, size_t n, size_t C, bool ro
     for (size_t i = 0; i < n * C && first; i++) want[i] = 0, dx[i] = dev::from_float<T>(NAN);
     double *bound = check_doubles(t, n * C),
            *bounds[2] = {check_doubles(t, C), check_doubles(t, C)};
-    check_at(t, "n %zu, C %zu, rows %d, first %d", n, C, rows, first);
+    check_at(t, "n %zu, C %zu, first %d", n, C, first);
     t->ref->layernorm(unused, mean, rstd, fx, w, want_sums[0], n, C, EPS);
     t->ref->layernorm_backward(want, want_sums[0], want_sums[1], fd, fx, mean, rstd, w, n, C);
-    char *scratch = cuda_output<char>(t, rows ? sgt_cuda_layernorm_rows_scratch(Type<T>::id, n, C)
-                                              : sgt_cuda_layernorm_backward_scratch(n, C));
-    if (rows)
-        sgt_cuda_layernorm_rows_backward(0, Type<T>::id, dx, first, sums[0], sums[1],
-                                         n % 2 ? sums[2] : NULL, dout, x, mean, rstd, w, n, C,
-                                         scratch);
-    else
-        sgt_cuda_layernorm_backward(0, Type<T>::id, dx, first, sums[0], sums[1], dout, x, mean,
-                                    rstd, w, n, C, scratch);
+    char *scratch = cuda_output<char>(t, sgt_cuda_layernorm_backward_scratch(Type<T>::id, n, C));
+    sgt_cuda_layernorm_backward(0, Type<T>::id, dx, first, sums[0], sums[1], n % 2 ? sums[2] : NULL,
+                                dout, x, mean, rstd, w, n, C, scratch);
     const gradients g = {n, C, fx, w, fd, mean, rstd, want, want_sums[0], want_sums[1]};
     gradient_bounds(bound, bounds[0], bounds[1], &g, chain(C), 12);
     stored_as<T>(bound, want, n * C);
@@ -156,34 +104,21 @@ template <class T> static void backward_at(check *t, size_t n, size_t C, bool ro
     const float *stored = cuda_floats(t, dx, n * C);
     /* sums over the columns of dx as stored, so only the sums have errors */
     double *columns = check_doubles(t, C);
-    for (size_t c = 0; c < C && rows && n % 2; c++) columns[c] = fabs(want_sums[2][c]);
-    for (size_t i = 0; i < n * C && rows && n % 2; i++) columns[i % C] += fabs(stored[i]);
+    for (size_t c = 0; c < C && n % 2; c++) columns[c] = fabs(want_sums[2][c]);
+    for (size_t i = 0; i < n * C && n % 2; i++) columns[i % C] += fabs(stored[i]);
     for (size_t c = 0; c < C; c++) columns[c] *= (double)(n + 13) * UNIT;
-    if (rows && n % 2) t->ref->bias_backward(want_sums[2], stored, n, C, C);
+    if (n % 2) t->ref->bias_backward(want_sums[2], stored, n, C, C);
     check_close(t, "dx's columns", sums[2], want_sums[2], columns, C);
 }
 
 template <class T> static void backward(check *t)
 {
-    for (const shape &s : shapes) backward_at<T>(t, s.n, s.C, false, s.n % 2 == 0);
-    /* more rows than warps in the grid, so some warps have a second row */
-    backward_at<T>(t, 1100, 8, false, 0);
-}
-
-template <class T> static void rows(check *t)
-{
     for (const shape &s : shapes)
-        if (sgt_cuda_layernorm_rows_serves(Type<T>::id, s.C))
-            for (int first = 0; first <= 1; first++) backward_at<T>(t, s.n, s.C, true, first);
-    backward_at<T>(t, 1601, 8, true, 0);
-    for (size_t C : {768, 1024, 1280, 1600, 12, 4, 7, 8}) {
-        bool whole = C * sizeof(T) % 16 == 0, serves = whole && C <= (sizeof(T) == 4 ? 768 : 1280);
-        if (serves != !!sgt_cuda_layernorm_rows_serves(Type<T>::id, C))
-            check_fail(t, "serves C %zu: %d", C, !serves);
-    }
+        for (int first = 0; first <= 1; first++) backward_at<T>(t, s.n, s.C, first);
+    /* more rows than warps in the grid, so some warps have a second row */
+    backward_at<T>(t, 1601, 8, 0);
+    backward_at<T>(t, 1101, 7, 0);
 }
 
 CUDA_CASES_BY_TYPE(cuda_layernorm, forward)
 CUDA_CASES_BY_TYPE(cuda_layernorm_backward, backward)
-CUDA_CASES_BY_TYPE(cuda_layernorm_rows_forward, forward_rows)
-CUDA_CASES_BY_TYPE(cuda_layernorm_rows, rows)

@@ -20,6 +20,13 @@ static sgt_cuda_control *new_control(check *t)
     return c;
 }
 
+static void grad_norm(check *t, sgt_cuda_control *c, const float *g, size_t n, float clip)
+{
+    sgt_cuda_grad_squares(0, c, g, n, cuda_output<char>(t, sgt_cuda_grad_norm_scratch()));
+    sgt_cuda_grad_finish(0, c, clip, 0.9f, 0.95f);
+    cuda_sync(t);
+}
+
 /* Bound: squares of floats are exact in double, and adding n of them has a relative error of n
  * 2^-53, which the root halves. */
 CUDA_CASE(cuda_grad_norm)
@@ -31,9 +38,7 @@ CUDA_CASE(cuda_grad_norm)
             double average = 1 / (256.0 * 40), norm = sqrt(t->ref->sum_squares(g, n)) * average;
             double scale = clip > 0 ? average * fmin(1, clip / (norm + 1e-6)) : average;
             check_at(t, "n %zu, clip %g", n, (double)clip);
-            sgt_cuda_grad_norm(0, c, g, n, clip, 0.9f, 0.95f,
-                               cuda_output<char>(t, sgt_cuda_grad_norm_scratch()));
-            cuda_sync(t);
+            grad_norm(t, c, g, n, clip);
             check_near(t, "norm", c->norm, norm, norm * (double)(n + 4) * 0x1p-53);
             check_near(t, "mean_scale", c->mean_scale, average, UNIT * average);
             check_near(t, "grad_scale", c->grad_scale, scale, 2 * UNIT * scale);
@@ -100,9 +105,7 @@ CUDA_CASE(cuda_found_inf)
             sgt_cuda_control *c = new_control(t);
             g[at] = value;
             check_at(t, "gradient %zu is %g", at, (double)value);
-            sgt_cuda_grad_norm(0, c, g, n, 1, 0.9f, 0.95f,
-                               cuda_output<char>(t, sgt_cuda_grad_norm_scratch()));
-            cuda_sync(t);
+            grad_norm(t, c, g, n, 1);
             check_near(t, "found_inf", c->found_inf, value != FLT_MAX, 0);
         }
 }

@@ -26,18 +26,13 @@ static void layernorm(sgt_cuda_backend *c, const norm *n)
 {
     float *dw = c->flat.grads + n->w, *db = c->flat.grads + n->b;
     const float *w = sgt_cuda_vector(c, n->w);
-    float *dbias = c->o.dropout > 0 ? NULL : n->bias;
+    float *dbias = c->o.no_fuse || c->o.dropout > 0 ? NULL : n->bias;
     /* for the trace: bytes that the kernel moves; it reads dln and x, writes dx, and reads dx
      * unless n->first is set */
     sgt_cupti_work(0, (double)(c->shape.N * c->shape.C * c->shape.width) * (n->first ? 3 : 4));
-    if (c->plan.norm_rows)
-        sgt_cuda_layernorm_rows_backward(c->queue.compute, c->shape.type, c->buf.dx, n->first, dw,
-                                         db, dbias, c->buf.dln, n->x, n->mean, n->rstd, w,
-                                         c->shape.N, c->shape.C, c->buf.scratch);
-    else
-        sgt_cuda_layernorm_backward(c->queue.compute, c->shape.type, c->buf.dx, n->first, dw, db,
-                                    c->buf.dln, n->x, n->mean, n->rstd, w, c->shape.N, c->shape.C,
-                                    c->buf.scratch);
+    sgt_cuda_layernorm_backward(c->queue.compute, c->shape.type, c->buf.dx, n->first, dw, db, dbias,
+                                c->buf.dln, n->x, n->mean, n->rstd, w, c->shape.N, c->shape.C,
+                                c->buf.scratch);
 }
 
 /* For y = x W + b, compute the gradient of b: add the column sums of dy to it. The kernel runs on
@@ -99,8 +94,7 @@ static void wide_gradients(sgt_cuda_backend *c, int which, const sgt_cuda_block 
  * already added it. */
 static void branch_bias(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, const void *dy)
 {
-    if (!c->plan.norm_rows || c->o.dropout > 0)
-        bias(c, which, l, dy, c->queue.compute, c->buf.scratch);
+    if (c->o.no_fuse || c->o.dropout > 0) bias(c, which, l, dy, c->queue.compute, c->buf.scratch);
 }
 
 static void input(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, const void *dy, void *dx)

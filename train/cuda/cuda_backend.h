@@ -151,9 +151,6 @@ typedef struct sgt_cuda_muon {
 /* The kernels and library calls for a step, which are chosen when the backend is opened. */
 typedef struct sgt_cuda_plan {
     uint32_t variants; /* bit set of the variants in use (SGT_VARIANT_*); 0 with --no-fuse */
-    /* 1: LayerNorm uses the kernels that hold a row in registers, in the forward and the backward
-     * pass */
-    int norm_rows;
     /* 1: a step has only one micro-step, in which matrix products overwrite the gradients of
      * weights. So the update need not set these gradients to 0. */
     int written;

@@ -29,9 +29,9 @@ static void layernorm(sgt_cuda_backend *c, void *sum, void *out, float *mean, fl
                       const sgt_cuda_dropout *drop)
 {
     sgt_cupti_work(0, tensor_bytes(c) * (y ? 4 : 2));
-    (c->plan.norm_rows ? sgt_cuda_layernorm_rows : sgt_cuda_residual_layernorm)(
-        c->queue.compute, c->shape.type, sum, out, mean, rstd, x, y, bias, sgt_cuda_vector(c, w),
-        sgt_cuda_vector(c, b), c->shape.N, c->shape.C, c->model.eps, drop);
+    sgt_cuda_residual_layernorm(c->queue.compute, c->shape.type, sum, out, mean, rstd, x, y, bias,
+                                sgt_cuda_vector(c, w), sgt_cuda_vector(c, b), c->shape.N,
+                                c->shape.C, c->model.eps, drop);
 }
 
 /* Arguments for adding a branch's output to the residual stream, which happens twice in a block:

@@ -126,7 +126,6 @@ int sgt_cuda_decide(sgt_cuda_backend *c, const sgt_backend_options *o, sgt_error
     c->shape.L = o->model.layers;
     c->plan.variants = o->no_fuse ? 0 : o->variants;
     c->plan.written = !o->no_fuse && o->accum <= 1;
-    c->plan.norm_rows = !o->no_fuse && sgt_cuda_layernorm_rows_serves(c->shape.type, c->shape.C);
     c->shape.V = o->model.vocab;
     c->shape.rows_v = o->no_pad_vocab ? c->shape.V : round_up(c->shape.V, VOCAB_MULTIPLE);
     /* even without padding of V, rows of logits are aligned to 16 bytes */
@@ -290,9 +289,7 @@ static size_t scratch_bytes(const sgt_cuda_backend *c)
 {
     size_t n = sgt_cuda_embed_sort_scratch(c->shape.N);
     n = most(n, sgt_cuda_embed_backward_scratch(c->shape.N, c->shape.C));
-    n = most(n, sgt_cuda_layernorm_backward_scratch(c->shape.N, c->shape.C));
-    if (c->plan.norm_rows)
-        n = most(n, sgt_cuda_layernorm_rows_scratch(c->shape.type, c->shape.N, c->shape.C));
+    n = most(n, sgt_cuda_layernorm_backward_scratch(c->shape.type, c->shape.N, c->shape.C));
     n = most(n, sgt_cuda_bias_backward_scratch(c->shape.N, 4 * c->shape.C));
     n = most(n, c->o.optim.kind == SGT_MUON ? sgt_cuda_muon_scratch(c->shape.L) : 0);
     return most(n, sgt_cuda_grad_norm_scratch());

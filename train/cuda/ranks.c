@@ -142,16 +142,12 @@ void sgt_cuda_ranks_end(sgt_cuda_backend *c)
 void sgt_cuda_ranks_norm(sgt_cuda_backend *c)
 {
     struct sgt_cuda_group *g = c->group;
-    const sgt_optim *o = &c->o.optim;
-    sgt_cuda_grad_squares(c->queue.compute, c->buf.control, c->flat.own_grads, c->flat.own,
-                          c->buf.scratch);
     enter(c);
     check("ncclAllReduce",
           g->nccl->all_reduce(&c->buf.control->loss, &c->buf.control->loss, 3, SGT_NCCL_FLOAT64,
                               SGT_NCCL_SUM, g->comm, g->stream)); /* loss, targets, squares */
     sgt_cuda_launched(g->stream, "ncclAllReduce (loss, targets and squares)");
     leave(c);
-    sgt_cuda_grad_finish(c->queue.compute, c->buf.control, (float)o->grad_clip, o->beta1, o->beta2);
 }
 
 void sgt_cuda_ranks_share(sgt_cuda_backend *c, int forget)

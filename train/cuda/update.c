@@ -52,10 +52,10 @@ static void compute_update(sgt_cuda_backend *c)
     uint64_t before = sgt_cuda_count().launches;
     sgt_cupti_push("update");
     if (!c->group) sgt_cupti_work(0, (double)(c->flat.count * sizeof *c->flat.grads));
+    sgt_cuda_grad_squares(c->queue.compute, c->buf.control, c->flat.own_grads, c->flat.own,
+                          c->buf.scratch);
     if (c->group) sgt_cuda_ranks_norm(c);
-    else
-        sgt_cuda_grad_norm(c->queue.compute, c->buf.control, c->flat.grads, c->flat.count,
-                           (float)o->grad_clip, o->beta1, o->beta2, c->buf.scratch);
+    sgt_cuda_grad_finish(c->queue.compute, c->buf.control, (float)o->grad_clip, o->beta1, o->beta2);
     if (c->o.skip_spikes > 0)
         sgt_cuda_spikes(c->queue.compute, c->buf.control, c->buf.outliers, c->o.skip_spikes);
     /* call this before sgt_cuda_scale clips the gradients, because gradients for Muon are not

@@ -154,9 +154,10 @@ LARGE_CASE(layernorm_backward)
     const float *w = cuda_random<float>(t, C, 1);
     at_the_end(1, [&](int alone) {
         const size_t n = alone ? 2 : WIDE;
-        sgt_cuda_layernorm_backward(0, SGT_BF16, dx[alone], 0, dw[alone], db[alone], dout[alone],
-                                    x[alone], mean[alone], rstd[alone], w, n, C,
-                                    sparse.array<char>(sgt_cuda_layernorm_backward_scratch(n, C)));
+        sgt_cuda_layernorm_backward(
+            0, SGT_BF16, dx[alone], 0, dw[alone], db[alone], NULL, dout[alone], x[alone],
+            mean[alone], rstd[alone], w, n, C,
+            sparse.array<char>(sgt_cuda_layernorm_backward_scratch(SGT_BF16, n, C)));
     });
     sparse.same("dx", dx);
     sparse.same("db", db, 32); /* the last block adds these columns */

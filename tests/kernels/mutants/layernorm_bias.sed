@@ -1,2 +1,2 @@
-# kernels/cuda/layernorm.cuh cuda_layernorm_f32 0
+# kernels/cuda/layernorm.cu cuda_layernorm_f32 0
 s|load(bias, a.bias + c)|load(bias, a.bias)|

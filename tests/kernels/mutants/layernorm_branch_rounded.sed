@@ -1,2 +1,2 @@
-# kernels/cuda/layernorm.cuh cuda_layernorm_f16 0
+# kernels/cuda/layernorm.cu cuda_layernorm_f16 0
 s|x\[j\] = rounded<T>(x\[j\] + y\[j\]);|x[j] += y[j];|

@@ -1,2 +1,2 @@
-# kernels/cuda/layernorm_rows.cu cuda_layernorm_rows_bf16 race
+# kernels/cuda/layernorm.cu cuda_layernorm_backward_bf16 race
 s|dev::block_sync(); // and read, before .*||

@@ -1,2 +1,2 @@
-# kernels/cuda/layernorm_rows.cu cuda_layernorm_rows_forward_bf16 0
+# kernels/cuda/layernorm.cu cuda_layernorm_bf16 0
 s|if (first + i \* 32 \* V < a.C)|if (first + i * 32 * V < a.C + V)|

@@ -1,2 +1,2 @@
-# kernels/cuda/layernorm_rows.cu cuda_layernorm_rows_f16 0
+# kernels/cuda/layernorm.cu cuda_layernorm_backward_f16 0
 s|c < a.C \&\& !a.first ? dev::ld16(a.dx|c < a.C ? dev::ld16(a.dx|

@@ -1,2 +1,2 @@
-# kernels/cuda/layernorm_rows.cu cuda_layernorm_rows_bf16 0
+# kernels/cuda/layernorm.cu cuda_layernorm_backward_bf16 0
 s|if (c < a.C) load_floats(w, a.w + c);|&for (float \&x : w) x = rounded<T>(x);|
