@@ -1,11 +1,12 @@
-// columns.cu: adds up partial sums of columns. A block processes 32 columns with 32 warps. Each
-// warp adds up every 32nd partial sum of these columns. Then the 32 sums of the warps are added for
-// each column. So no thread waits for a long chain of loads.
+// columns.cu: adds up the partial sums that blocks wrote for each column. A block processes 32
+// columns with 32 warps. Each warp adds up every 32nd partial sum of the 32 columns, one column per
+// lane. Then each warp adds the 32 results for one column. With so many warps, no thread must wait
+// for a long chain of loads.
 #include "kernels/cuda/columns.cuh"
 
 using namespace sgt;
 
-enum { GROUPS = 32, PITCH = 33 /* odd, so that the numbers of a column are in different banks */ };
+enum { GROUPS = 32, PITCH = 33 /* odd, so that a column's elements are in different banks */ };
 
 __global__ void __launch_bounds__(GROUPS * 32)
     fold_columns_kernel(ColumnSums to, const float *partial, int blocks, int pitch, int width,

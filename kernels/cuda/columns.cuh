@@ -1,5 +1,6 @@
-// columns.cuh: the second step of every sum over rows. In the first step, blocks write partial sums
-// of columns. In the second step, fold_columns adds the partial sums to the gradients.
+// columns.cuh: the second step of every sum over rows. First, a kernel divides the rows among its
+// blocks, and each block writes the sum of its rows for each column. Then fold_columns adds these
+// partial sums to the gradients.
 #pragma once
 
 #include "kernels/cuda/elements.cuh"
@@ -7,13 +8,14 @@
 namespace sgt
 {
 
-// The gradients to which one call of fold_columns adds: up to three arrays of C floats.
+// The gradients to which one call of fold_columns adds: up to three arrays of C floats, for example
+// those of a weight and a bias.
 struct ColumnSums {
     float *out[3];
 };
 
-// For each p < wanted, add the sum of partial[block][p][c] over all blocks to to.out[p][c], in a
-// fixed order.
+// Add to to.out[p][c] the sum of partial[block][p][c] over all blocks, in a fixed order. Do this
+// for the first `wanted` of the `parts` arrays of each block.
 //   partial (blocks, parts, C)
 void fold_columns(sgt_cuda_stream s, const ColumnSums &to, int wanted, int parts,
                   const float *partial, unsigned blocks, size_t C);

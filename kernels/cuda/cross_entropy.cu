@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(THREADS)
         if (KEEP) store(kept + c, x);
         add_exps(s, x);
     }
-    // the last columns, which are too few for a vector of V numbers
+    // the columns after the last full vector of V elements
     if (whole + (int)threadIdx.x < V_) {
         float x[1];
         load(x, global + whole + threadIdx.x);
@@ -84,8 +84,8 @@ void sgt_cuda_cross_entropy(sgt_cuda_stream s, sgt_cuda_type type, void *dlogits
     });
 }
 
-// Number of threads that sum the losses, in one block, in double and in a fixed order. Each thread
-// adds at most about a thousand losses.
+// Number of threads of the only block that sums the losses. A thread then adds about a thousand
+// losses at most. The sum is in double and in a fixed order.
 enum { SUM_THREADS = 512 };
 
 __global__ void __launch_bounds__(SUM_THREADS)

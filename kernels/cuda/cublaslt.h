@@ -20,21 +20,24 @@
 extern "C" {
 #endif
 
-/* An algorithm. It may be saved to a file and used again with the same version of the library. */
+/* An algorithm, as opaque bytes of the library. They may be saved to a file and used again with the
+ * same version of the library. */
 struct sgt_lt_algo {
     uint64_t data[8];
 };
 struct sgt_lt_result {
     struct sgt_lt_algo algo;
     size_t workspace; /* bytes of workspace that the algorithm needs */
-    int state;        /* 0: the algorithm can be used, and algo and workspace are valid */
+    int state; /* status; 0: the algorithm can be used, and `algo` and `workspace` are valid */
     float waves;
     int reserved[4];
 };
 
-#ifndef SGT_LT_TYPES /* defined by a test that compares these types with those of cublasLt.h */
+/* A test defines SGT_LT_TYPES to compare these types with those of cublasLt.h. */
+#ifndef SGT_LT_TYPES
 typedef struct sgt_lt_context *sgt_lt_handle;
-typedef struct sgt_lt_desc_opaque *sgt_lt_desc;     /* types, transposes, epilogue of a product */
+/* describes a matrix product: types, transposes and epilogue */
+typedef struct sgt_lt_desc_opaque *sgt_lt_desc;
 typedef struct sgt_lt_layout_opaque *sgt_lt_layout; /* a matrix's layout */
 typedef struct sgt_lt_preference_opaque *sgt_lt_preference;
 typedef struct sgt_lt_algo sgt_lt_algo;
@@ -86,8 +89,8 @@ enum {                                       /* cublasLtMatmulPreferenceAttribut
        SGT_LT_PREFERENCE_ALIGNMENT_D = 8
 };
 
-/* cublasLtReductionScheme_t, a uint32_t: bit set of the ways in which partial sums over k may be
- * combined */
+/* cublasLtReductionScheme_t, a uint32_t: the set of allowed ways to combine the partial sums of D
+ * when the library splits the sum over k among blocks */
 enum {
     SGT_LT_REDUCTION_NONE = 0,
     /* partial sums are added to D itself, one after another, in D's type */

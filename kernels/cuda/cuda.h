@@ -5,11 +5,12 @@
  *                                 C, 1e-5f, NULL);
  *
  * All pointers are to device memory, 16-byte aligned, and all arrays are row-major. `void *` arrays
- * hold numbers of the given type (activations and the parameters' working copies). Statistics,
- * losses, parameter gradients and sums are float32, and so is all arithmetic in between. "+=" means
- * that the kernel adds to the output. A call puts work on a stream and returns. It allocates
- * nothing and waits for nothing. No kernel uses floating-point atomics, so the same call always
- * gives the same bits. If the driver refuses a launch, cudaGetLastError reports the error.
+ * have elements of the given `type`: activations, their gradients, and the working copies of
+ * parameters. Statistics, losses, parameter gradients and sums are float32, and so is all
+ * arithmetic in between. "+=" means that the kernel adds to what is in the output. A call enqueues
+ * work on a stream and returns. It allocates nothing and waits for nothing. No kernel uses
+ * floating-point atomics, so the same call always gives the same bits. If the driver rejects a
+ * launch, cudaGetLastError reports the error.
  *
  * Every kernel also runs on the host (tests/kernels/host), and tests compare its results with those
  * of kernels/ref. */
@@ -33,8 +34,8 @@ typedef struct CUstream_st *sgt_cuda_stream; /* cudaStream_t */
  * results. Initialize it to zeros, except growth_interval and the fields of the loss scale. */
 typedef struct sgt_cuda_control {
     float lr; /* learning rate, set by sgt_cuda_begin_update */
-    /* factor by which each target's loss is multiplied, about 1/(number of targets); set by
-     * sgt_cuda_begin_micro_step */
+    /* factor of each target's loss: about 1/(number of targets in a step), so that the gradients,
+     * which are sums over targets, are about means. Set by sgt_cuda_begin_micro_step. */
     float micro_scale;
     /* loss scale. It stays 1 if the precision needs none. Otherwise it is halved on overflow, and
      * doubled after growth_interval steps without overflow. */
@@ -44,14 +45,17 @@ typedef struct sgt_cuda_control {
     uint32_t growth_interval; /* overflow-free steps until loss_scale doubles; 0: it is constant */
     uint64_t step;            /* number of updates done */
     uint64_t skipped;         /* number of updates skipped because of an overflow or a spike */
-    /* loss: sum of this step's losses; targets: number of this step's targets that are not
+    /* sums over the current step. loss: of the losses; targets: number of targets that are not
      * ignored */
     double loss, targets;
-    /* sum of squared gradients; the ranks all-reduce loss, targets and squares together */
+    /* sum of the squares of all gradients of the step. With several ranks, one all-reduce adds up
+     * `loss`, `targets` and `squares`. */
     double squares;
-    double norm;       /* norm of the averaged gradient, before clipping */
-    float mean_scale;  /* factor that averages Muon's gradients and undoes loss_scale */
-    float grad_scale;  /* mean_scale combined with clipping, for all other gradients */
+    double norm; /* norm of the averaged gradient, before clipping */
+    /* factor that turns sums of gradients into means and undoes loss_scale; Muon uses it */
+    float mean_scale;
+    /* mean_scale, lowered if gradients are clipped; the other optimizers use it */
+    float grad_scale;
     int32_t found_inf; /* 1 if a gradient is infinite or NaN; this update is then skipped */
     double c1, c2;     /* AdamW's bias corrections for this update (see sgt_adamw) */
     /* results of the previous step, for the host to read */
@@ -62,9 +66,10 @@ typedef struct sgt_cuda_control {
     uint64_t spikes; /* number of updates skipped because of spikes */
 } sgt_cuda_control;
 
-/* Position of a micro-step within the run, which determines the random numbers of dropout
- * (kernels/dropout.h). It is in device memory, so that a CUDA graph draws new random numbers each
- * time it runs. Row b of this micro-step is row `row + b*ranks` of the step. */
+/* Which micro-step of the run the kernels compute. Together with the seed, it determines the
+ * dropout mask (kernels/dropout.h). It is in device memory, so that a captured CUDA graph gets new
+ * masks each time it runs. A step's rows are dealt to the ranks in turn: row b of this micro-step
+ * is row `row + b*ranks` of the step. */
 typedef struct sgt_cuda_place {
     uint64_t seed, step;
     uint64_t row, ranks; /* ranks 0 means 1 */
@@ -72,9 +77,10 @@ typedef struct sgt_cuda_place {
 
 typedef struct sgt_cuda_dropout {
     const sgt_cuda_place *place;
-    uint64_t row_elements; /* numbers per row of the batch, T*C; not used by attention */
-    uint32_t layer, site;  /* site: an sgt_dropout_site */
-    float rate;            /* fraction of the numbers that is dropped; 0: none */
+    /* elements per row of the batch, T*C; attention uses H and T instead */
+    uint64_t row_elements;
+    uint32_t layer, site; /* site: an sgt_dropout_site */
+    float rate;           /* probability with which an element is dropped; 0: no dropout */
 } sgt_cuda_dropout;
 
 /* out[i] = dropout(wte[ids[i]] + wpe[i % T])
@@ -160,9 +166,9 @@ size_t sgt_cuda_bias_backward_scratch(size_t n, size_t C);
 void sgt_cuda_dropout_apply(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x,
                             size_t n, const sgt_cuda_dropout *drop);
 
-/* Start and end of each position's document, counted from the start of the row. Both arrays (B, T)
- * are on the device. The end is the start of the next document, or the row's length. Attention
- * takes NULL instead of this struct if each row is one document. */
+/* Start and end of each position's document, as positions counted from the start of the row. Both
+ * arrays are (B, T), in device memory. The end is the start of the next document, or the row's
+ * length. If each row is one document, attention takes NULL instead of this struct. */
 typedef struct sgt_cuda_documents {
     int32_t *start, *end;
 } sgt_cuda_documents;
@@ -174,8 +180,8 @@ void sgt_cuda_place_documents(sgt_cuda_stream s, const sgt_cuda_documents *docum
 /* Parameters of attention: B sequences of T tokens, with H heads of D numbers each. */
 typedef struct sgt_cuda_heads {
     sgt_cuda_type type;
-    /* used only for float32; 1: round operands to TF32; 0: compute each product as three TF32
-     * products */
+    /* only for float32. 1: round operands to TF32, which is fast. 0: compute each product as three
+     * products of TF32 numbers, which is almost as exact as float32 */
     int tf32;
     size_t B, T, H, D;
     float scale;
@@ -220,8 +226,9 @@ void sgt_cuda_take_batch(sgt_cuda_stream s, int32_t *inputs, int32_t *targets, c
 void sgt_cuda_begin_micro_step(sgt_cuda_stream s, sgt_cuda_control *c, sgt_cuda_place *place,
                                float micro_scale, uint64_t seed, uint64_t step, uint64_t row);
 
-/* Begin an update: set lr and c->step. `step` is the run's step number, counted from 0. c->step
- * becomes `step` minus the number of skipped updates. */
+/* Begin an update: set lr and c->step. `step` is the number of the run's current step, counted from
+ * 0. c->step becomes the number of updates done, for AdamW's bias corrections: `step` minus the
+ * number of skipped updates. */
 void sgt_cuda_begin_update(sgt_cuda_stream s, sgt_cuda_control *c, float lr, uint64_t step);
 
 /* Compute what an update needs from the gradients. Call sgt_cuda_grad_squares once for each array
@@ -236,15 +243,16 @@ void sgt_cuda_grad_squares(sgt_cuda_stream s, sgt_cuda_control *c, const float *
 void sgt_cuda_grad_finish(sgt_cuda_stream s, sgt_cuda_control *c, float clip, float beta1,
                           float beta2);
 
-/* Decide from this step's loss and norm if the update is skipped as a spike (outliers.h), and set
- * spike and spikes. Call this after the norm is computed and before the update. *o is in device
- * memory. */
+/* Decide if this update is skipped because the step's loss or norm is a spike (outliers.h), and set
+ * `spike` and `spikes`. z is the limit, in standard deviations. *o, in device memory, has the
+ * statistics of earlier steps. Call this after the norm is computed and before the update. */
 void sgt_cuda_spikes(sgt_cuda_stream s, sgt_cuda_control *c, sgt_outliers *o, double z);
 
-/* Update a flat buffer by the formula at sgt_adamw, with lr, c1, c2 and grad_scale from *c. Unless
- * copy is NULL, also set copy = p converted to `type`. If found_inf or spike is set, do neither. In
- * any case, set g = 0 unless `keep` is set.
- *   p, m, v, g (n) float; copy (n); weight decay applies only to the first `decayed` numbers */
+/* Update the parameters p of a flat buffer by the formula at sgt_adamw, with lr, c1, c2 and
+ * grad_scale from *c. Unless `copy` is NULL, also store p, converted to `type`, in `copy`. If
+ * found_inf or spike is set, change neither. In any case, set g to 0, for the next step, unless
+ * `keep` is set.
+ *   p, m, v, g (n) float; copy (n); weight decay applies only to the first `decayed` elements */
 void sgt_cuda_adamw(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p, float *m, float *v,
                     float *g, size_t n, size_t decayed, int keep, const sgt_adamw *a,
                     const sgt_cuda_control *c);
@@ -256,34 +264,36 @@ void sgt_cuda_sgd_update(sgt_cuda_stream s, sgt_cuda_type type, void *copy, floa
 
 /* ---- Muon (kernels/muon.h): the kernels before and after its matrix products ---- */
 
-/* Update the momentum m, and replace the gradients g by Nesterov's steps: g' = g*mean_scale; m =
- * .95*m + .05*g'; g = .05*g' + .95*m. If found_inf or spike is set, do nothing.
+/* Update the momentum m, and replace the gradients g by the steps of Nesterov momentum, which Muon
+ * then orthogonalizes: g' = g*mean_scale; m = .95*m + .05*g'; g = .05*g' + .95*m. If found_inf or
+ * spike is set, do nothing.
  *   m, g (n) float */
 void sgt_cuda_muon_momentum(sgt_cuda_stream s, float *m, float *g, size_t n,
                             const sgt_cuda_control *c);
 
-/* `matrices` matrices of n numbers each. In a flat array, matrix i begins at index i*stride. In x,
- * it begins at index i*stride_x. Both strides and the first matrix are aligned to 16 bytes. */
+/* Where matrices of the same shape are: `matrices` matrices, each of n elements. Matrix i begins at
+ * index i*stride in the arrays of parameters and gradients, and at index i*stride_x in x, the
+ * working array of Muon. The first matrix and both strides are aligned to 16 bytes. */
 typedef struct sgt_cuda_matrices {
     size_t n, matrices, stride, stride_x;
 } sgt_cuda_matrices;
 
-/* For each matrix, set x = u / max(|u|, 1e-7), converted to `type`. |u| is the Frobenius norm.
- *   u: flat array of float, with `stride`; scratch: sgt_cuda_muon_scratch(matrices) bytes */
+/* For each matrix u, set x = u / max(|u|, 1e-7), converted to `type`. |u| is the Frobenius norm.
+ *   u: float array in which matrices are `stride` apart; scratch: sgt_cuda_muon_scratch() bytes */
 size_t sgt_cuda_muon_scratch(size_t matrices);
 void sgt_cuda_muon_normalize(sgt_cuda_stream s, sgt_cuda_type type, void *x, const float *u,
                              const sgt_cuda_matrices *l, void *scratch);
 
-/* Set p = p*(1 - lr*decay) - lr*reach*x, with lr from *c. Unless copy is NULL, also set copy = p
- * converted to `type`. If found_inf or spike is set, do neither. In any case, set g = 0 unless
- * `keep` is set.
- *   p, g (float) and copy: flat arrays, with `stride` */
+/* Set p = p*(1 - lr*decay) - lr*reach*x, with lr from *c. Unless `copy` is NULL, also store p,
+ * converted to `type`, in `copy`. If found_inf or spike is set, change neither. In any case, set g
+ * to 0, for the next step, unless `keep` is set.
+ *   p, g (float) and copy: arrays in which matrices are `stride` apart */
 void sgt_cuda_muon_update(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p, float *g,
                           const void *x, const sgt_cuda_matrices *l, float decay, float reach,
                           int keep, const sgt_cuda_control *c);
 
-/* End a step: set step, skipped and the loss scale, save the step's results in the last_* fields
- * for the host, and reset the step's sums to 0. */
+/* End a step: set `step`, `skipped` and the loss scale, save the step's results in the last_*
+ * fields for the host, and set the sums `loss`, `targets` and `squares` to 0 for the next step. */
 void sgt_cuda_end_step(sgt_cuda_stream s, sgt_cuda_control *c);
 
 /* ---- the operations of the fused kernels, as separate kernels (--no-fuse) ---- */

@@ -25,8 +25,8 @@ void sgt_cuda_take_batch(sgt_cuda_stream s, int32_t *inputs, int32_t *targets, c
 }
 
 // Return the maximum of `at` over all positions from the row's start to this lane's position. A
-// warp processes a row 32 positions at a time. `before` is the maximum over all earlier positions.
-// The call updates it.
+// warp calls this for 32 positions of a row at a time, in order. `before` is the maximum over all
+// earlier groups of 32. The call updates it for the next group.
 DEV int largest_so_far(int at, int &before)
 {
     int lane = threadIdx.x % 32;
@@ -43,7 +43,9 @@ __global__ void __launch_bounds__(32)
     documents_kernel(sgt_cuda_documents to, const int32_t *starts, int T)
 {
     size_t row = (size_t)blockIdx.x * T;
-    // Ends are negated, because the search for the nearest end goes backwards and takes maxima.
+    // The end of a position's document is the nearest document start after it. So go through the
+    // row from its end and take the minimum of the starts. largest_so_far computes maxima, so
+    // negate the starts.
     int ended = -T;
     for (int from = 0; from < T; from += 32) {
         int t = from + threadIdx.x, back = T - 1 - t;

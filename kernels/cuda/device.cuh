@@ -120,8 +120,9 @@ DEV Vec16 ld16(const void *p)
     return {v.x, v.y, v.z, v.w};
 }
 
-/* Load like ld16. In addition, the compiler keeps these loads in order with other memory accesses,
- * and does not delay a load until its result is needed. */
+/* Load like ld16, but at this place in the program: the compiler neither reorders the load with
+ * other memory accesses nor delays it until its result is needed. Use it to start several loads at
+ * once. */
 DEV Vec16 ld16_now(const void *p)
 {
     Vec16 v;

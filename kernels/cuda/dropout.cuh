@@ -1,6 +1,6 @@
-// dropout.cuh: computes the dropout factors of kernels/dropout.h inside a kernel. The kernel
-// numbers elements within its micro-step. These functions convert the numbers to those within the
-// step.
+// dropout.cuh: computes the dropout factors of kernels/dropout.h inside a kernel. A kernel counts
+// rows and elements from the start of its micro-step. kernels/dropout.h counts them from the start
+// of the step. These functions convert between them.
 #pragma once
 
 #include "kernels/dropout.h"

@@ -1,7 +1,7 @@
-// elements.cuh: loads and stores of numbers of three types as float32, 16 bytes at a time; sums
-// over a block; and the choice of a kernel by type and width. A kernel template takes the type T,
-// and V, the count of numbers that a lane handles at once. V numbers fill 16 bytes if rows are
-// multiples of 16 bytes. Otherwise V is 1.
+// elements.cuh: loads and stores of bf16, f16 and float32 elements as float32, 16 bytes at a time;
+// sums over a block; and the choice of a kernel by type and width. A kernel template takes the type
+// T, and the width V: the number of elements that a lane handles at once. If rows are multiples of
+// 16 bytes, V elements fill 16 bytes. Otherwise V is 1.
 #pragma once
 
 #include <type_traits>
@@ -18,7 +18,7 @@ using dev::PER16;
 // have the lowest limit.
 enum { MOST_SHARED = 99 * 1024 };
 
-// Load V numbers from p, which is 16-byte aligned unless V is 1.
+// Load V elements from p and convert them to float. Unless V is 1, p must be 16-byte aligned.
 template <int V, class T> DEV void load(float (&x)[V], const T *p)
 {
     if constexpr (V == 1) x[0] = dev::to_float(*p);
@@ -84,8 +84,8 @@ template <class F> void by_type(sgt_cuda_type type, F f)
     else f(float());
 }
 
-// Call f(T(), width). If rows of C numbers are multiples of 16 bytes, width is the count of numbers
-// in 16 bytes. Otherwise width is 1.
+// Call f(T(), width) with the widest vectors that rows of C elements allow: `width` is the number
+// of elements in 16 bytes if the rows are multiples of 16 bytes, else 1.
 template <class F> void by_type_and_width(sgt_cuda_type type, size_t C, F f)
 {
     by_type(type, [&](auto zero) {

@@ -1,7 +1,7 @@
 // embed.cu: computes the sum of token and position embeddings, and its gradients. The gradient of a
-// token's embedding is the sum over the positions where the token occurs. embed_sort.cu first sorts
-// the positions by token. Then one thread per column adds up the rows of each token, in a fixed
-// order and without atomics.
+// token's embedding is the sum of dout over all positions where the token occurs. So embed_sort.cu
+// first sorts the positions by token. Then each thread adds up one column of dout over the
+// positions of a token, in a fixed order and without atomics.
 #include "kernels/cuda/dropout.cuh"
 
 using namespace sgt;
@@ -43,17 +43,19 @@ void sgt_cuda_embed(sgt_cuda_stream s, sgt_cuda_type type, void *out, const int3
 // ---- backward ----
 
 template <class T> struct EmbedBackward {
-    // partial (chunks, 2, C) has two sums per chunk: that of the run of equal tokens that continues
-    // from the previous chunk, and that of the run that continues in the next chunk
+    // partial (chunks, 2, C): sums of runs of equal tokens that cross the borders of a chunk. The
+    // first sum of a chunk is for the run that comes from the previous chunk. The second is for a
+    // run that begins in this chunk and continues in the next.
     float *dwte, *partial;
     const int32_t *sorted, *order;
     const T *dout;
     int n, C;
 };
 
-// Return the address to which the sum of a run of equal tokens is written. The run is at sorted
-// positions from .. to-1, within one chunk. Set *adds to true if the address is in dwte, where the
-// sum must be added, and to false if it is that of a partial sum, which is overwritten.
+// Return where to store the sum of dout for a run of equal tokens, which is at sorted positions
+// from .. to-1 of one chunk. For a complete run, that is the token's row of dwte. Then set *adds to
+// true: the sum must be added. If the run crosses the chunk's borders, it is a sum in `partial`.
+// Then set *adds to false: the sum must overwrite it.
 template <class T> DEV float *run_sum(const EmbedBackward<T> &a, int from, int to, bool *adds)
 {
     float *partial = a.partial + (size_t)blockIdx.x * 2 * a.C;
@@ -91,19 +93,21 @@ __global__ void __launch_bounds__(THREADS) embed_chunk_kernel(EmbedBackward<T> a
 }
 
 // Complete the run of equal tokens that begins in this chunk and continues in the next one: add up
-// its partial sums, chunk by chunk. Several loads are in flight at a time, because the run of a
-// frequent token spans hundreds of chunks.
+// its partial sums and add the result to dwte. A frequent token has a run of hundreds of chunks, so
+// JOINED partial sums are loaded at once.
 template <class T> __global__ void __launch_bounds__(THREADS) embed_join_kernel(EmbedBackward<T> a)
 {
     int first = blockIdx.x * CHUNK, end = first + CHUNK;
     if (end >= a.n || a.sorted[end] != a.sorted[end - 1]) return; // no run continues
     int id = a.sorted[end - 1];
-    // If the run began before this chunk, another block completes the run.
+    // The run began in an earlier chunk, whose block completes it.
     if (first > 0 && a.sorted[first] == id && a.sorted[first - 1] == id) return;
     for (int c = threadIdx.x; c < a.C; c += THREADS) {
         float total = a.partial[(size_t)blockIdx.x * 2 * a.C + a.C + c], x[JOINED];
         for (int k = blockIdx.x + 1, n = JOINED; n == JOINED; k += JOINED) {
-            n = 0; // number of these JOINED chunks that contain the run, always the first ones
+            // how many of the JOINED chunks from k on contain the run; they are always the first
+            // ones
+            n = 0;
             DEV_UNROLL_FOR (int i = 0; i < JOINED; i++) {
                 bool has = (k + i) * CHUNK < a.n && a.sorted[(k + i) * CHUNK] == id;
                 x[i] = has ? a.partial[(size_t)(k + i) * 2 * a.C + c] : 0;

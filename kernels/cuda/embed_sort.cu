@@ -1,9 +1,9 @@
-// embed_sort.cu: sorts the positions of a batch by token. Equal tokens keep their order. It is a
-// radix sort of numbers below V, in two or more passes of 8 bits. A pass runs two kernels. In the
-// first, each block counts its digits (8-bit parts). In the second, each block computes the
-// destinations of its numbers from the counts of all blocks, and writes the numbers there. Each
-// warp processes consecutive numbers, 32 at a time, so the order of equal numbers does not depend
-// on which thread runs first.
+// embed_sort.cu: sorts the positions of a batch by token. Positions of equal tokens keep their
+// order. This is a radix sort of token ids, whose digits have 8 bits. Each digit takes one pass, of
+// two kernels. In the first kernel, each block counts how often each digit value occurs in its ids.
+// In the second kernel, each block computes from the counts of all blocks where its ids go, and
+// writes them there. Each warp processes consecutive ids, 32 at a time, so the order of equal
+// tokens does not depend on which thread runs first.
 #include "kernels/cuda/elements.cuh"
 
 using namespace sgt;
@@ -13,8 +13,11 @@ static_assert(THREADS == DIGITS, "a thread for each digit");
 
 struct Pass {
     int32_t *to_ids, *to_places;
-    const int32_t *ids, *places; // if `places` is NULL, the places are 0, 1, 2, ...
-    uint32_t *counts;            // (blocks, DIGITS)
+    // input of the pass: token ids, and the position of each in the batch; if `places` is NULL, the
+    // positions are 0, 1, 2, ...
+    const int32_t *ids, *places;
+    // (blocks, DIGITS): how often each digit value occurs in the ids of each block
+    uint32_t *counts;
     // n: count of all numbers; each: numbers per warp, a multiple of 32; shift: lowest bit of the
     // digit
     int n, each, shift;
@@ -24,8 +27,8 @@ DEV int digit_of(const Pass &a, int i) { return a.ids[i] >> a.shift & (DIGITS - 
 
 DEV int first_of_warp(const Pass &a) { return (blockIdx.x * WARPS + threadIdx.x / 32) * a.each; }
 
-// Count how often each digit occurs in the numbers of each warp of this block. The result is counts
-// (WARPS, DIGITS).
+// Count how often each digit value occurs in the ids of each warp of this block. Store the result
+// in counts (WARPS, DIGITS).
 DEV void count_by_warp(const Pass &a, uint32_t *counts)
 {
     for (int w = 0; w < WARPS; w++) counts[w * DIGITS + threadIdx.x] = 0;
@@ -46,8 +49,8 @@ __global__ void __launch_bounds__(THREADS) sort_count_kernel(Pass a)
     a.counts[blockIdx.x * DIGITS + threadIdx.x] = total;
 }
 
-// Return the sum of v over the earlier threads of the block. `shared` must have room for WARPS
-// numbers.
+// Return the sum of v over all threads of the block that come before this one. `shared` must have
+// room for WARPS elements.
 DEV uint32_t sum_before(uint32_t v, uint32_t *shared)
 {
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -63,9 +66,9 @@ DEV uint32_t sum_before(uint32_t v, uint32_t *shared)
     return start;
 }
 
-// Replace counts (WARPS, DIGITS) by destinations: for each warp and digit, where the warp's first
-// number with this digit goes. It goes after all numbers with smaller digits, then after those with
-// the same digit in earlier blocks, then after those in earlier warps of this block.
+// Replace counts (WARPS, DIGITS) by destinations: the index in the output where each warp's first
+// id with each digit goes. Three kinds of ids come before it: those with smaller digits, those with
+// the same digit in earlier blocks, and those with the same digit in earlier warps of this block.
 DEV void starts_by_warp(const Pass &a, uint32_t *counts, uint32_t *shared)
 {
     uint32_t total = 0, before = 0;
@@ -90,8 +93,8 @@ DEV int bits_set(uint32_t x)
     return (int)(((x + (x >> 4)) & 0x0f0f0f0fu) * 0x01010101u >> 24);
 }
 
-// Return a mask of the lanes whose number has the same digit as this lane's number. Lanes without a
-// number (`there` is false) are not in the mask.
+// Return a mask of the lanes whose id has the same digit as this lane's. The mask leaves out lanes
+// past the last id, for which `there` is false.
 DEV uint32_t same_digit(int digit, bool there)
 {
     uint32_t same = dev::warp_ballot(there);
@@ -120,7 +123,8 @@ __global__ void __launch_bounds__(THREADS) sort_place_kernel(Pass a)
             uint32_t at = start + bits_set(same & ((1u << lane) - 1));
             a.to_ids[at] = a.ids[i];
             a.to_places[at] = a.places ? a.places[i] : i;
-            // The last lane with this digit advances the next destination of the digit.
+            // Of the lanes with this digit, the last one moves the digit's destination past their
+            // ids.
             if (same >> lane == 1) next[digit] = start + bits_set(same);
         }
         dev::warp_sync(); // the updates are visible before the warp reads its next 32 numbers

@@ -10,7 +10,9 @@
 enum { NAME = 384 };
 
 static char failure[512]; /* message of the first failure not yet reported; "": none */
-static int waiting;       /* 1 with --sync-kernels: wait for each kernel after its launch */
+/* set by --sync-kernels; 1: wait for each kernel right after its launch, to find which one
+ * failed */
+static int waiting;
 
 void sgt_cuda_note(const char *fmt, ...)
 {
@@ -51,7 +53,8 @@ int sgt_cuda_error_is_late(int code)
 
 void sgt_cuda_sync_kernels(int on) { waiting = on; }
 
-/* Note the error of a launch. If earlier work may have caused the error, the message says so. */
+/* Note that work failed with error `code`. Many errors on the device are reported only by a later
+ * call, so then the message also names earlier kernels as a possible cause. */
 static void blame(const char *name, int code, const char *why)
 {
     if (waiting || !sgt_cuda_error_is_late(code))
@@ -84,9 +87,9 @@ static const char *extent(char text[40], const unsigned d[3])
     return text;
 }
 
-/* DEV_LAUNCH passes the kernel's name as it is written in the source, for example "(norm_kernel<T,
- * width>)". The template arguments are removed, because they name parameters and not the types and
- * numbers of this launch. */
+/* `kernel` is the text that DEV_LAUNCH finds in the source, for example "(norm_kernel<T, width>)".
+ * Leave out the template arguments, because they are names there and not the types and values of
+ * this launch. */
 void sgt_cuda_kernel_launched(sgt_cuda_stream s, const char *kernel, const unsigned grid[3],
                               const unsigned block[3], size_t shared)
 {

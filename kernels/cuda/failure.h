@@ -25,9 +25,9 @@ int sgt_cuda_noted(sgt_error *err);
  * illegal address), and 0 if only the call that returned the error can have caused it. */
 int sgt_cuda_error_is_late(int code);
 
-/* Return the error code that the device or the last launch left, or 0 if there is none, without
- * clearing the error. Set *why to CUDA's text for the code. If `wait` is set, wait for the stream's
- * work to learn its error. */
+/* Return the error code that earlier work or the last launch on the device left, or 0 if there is
+ * none. Do not clear the error. Set *why to CUDA's text for the code. If `wait` is set, first wait
+ * until the stream's work is done, so that its errors are known, too. */
 int sgt_cuda_device_error(sgt_cuda_stream s, int wait, const char **why);
 
 #ifdef __cplusplus

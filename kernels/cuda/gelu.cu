@@ -7,7 +7,8 @@ using namespace sgt;
 enum { THREADS = 256 };
 
 // Return log2(exp(-2u)), where u = sqrt(2/pi) (x + 0.044715 x^3) is the argument of tanh in GELU.
-// With e = exp(-2u), 0.5 (1 + tanh u) = 1/(1 + e) takes only one exponential, and no digits cancel.
+// The kernels compute 0.5 (1 + tanh u) as 1/(1 + e), with e = exp(-2u). That takes only one
+// exponential. It is also exact for large negative u, where 1 + tanh u would lose all digits.
 DEV float minus_2u(float x)
 {
     // -2 sqrt(2/pi) / ln 2
@@ -42,7 +43,8 @@ struct Erf {
     }
 };
 
-// For V numbers from index i on, set out = f(x) if dout is NULL, else out = dout * f'(x).
+// Process V elements from index i on. If dout is NULL, set out = f(x). Otherwise, set out = dout *
+// f'(x).
 template <class T, class F, int V> DEV void gelu_at(T *out, const T *dout, const T *x, size_t i)
 {
     float a[V], d[V];
