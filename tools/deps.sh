@@ -48,6 +48,7 @@ heavy() {
     links clang -fopenmp || echo libomp-dev
     need clang-tidy clang-format cppcheck shellcheck chromium mandoc lowdown zsh fish fio debootstrap
     have qemu-aarch64 || echo qemu-user
+    have proot || echo proot
     have aarch64-linux-gnu-gcc || echo gcc-aarch64-linux-gnu
     links aarch64-linux-gnu-gcc || echo libc6-dev-arm64-cross
 }

@@ -70,7 +70,7 @@ case "$*" in *cppcheck*) exit 100 ;; esac
 END
 chmod +x bin/apt-get
 for tool in clang clang-tidy clang-format shellcheck chromium zsh fish mpirun mpicc debootstrap qemu-aarch64 \
-        aarch64-linux-gnu-gcc; do
+        proot aarch64-linux-gnu-gcc; do
     printf '#!/bin/sh\n' > bin/$tool && chmod +x bin/$tool
 done
 run 0 env PATH="$PWD/bin" CC=cc "$deps" all

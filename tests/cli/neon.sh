@@ -89,6 +89,7 @@ instructions() {
 for what in split rows; do
     for text in README.md tokenize/text/split.c tests/data/tokenize/cases.txt tokenize/vocab/gpt2.bpe; do
         plain=$(instructions $what plain $text) neon=$(instructions $what auto $text)
-        [ $neon -gt 20000 ] && [ $((3 * neon)) -le $((2 * plain)) ] || fail "$what of $text: $neon instructions with NEON, $plain without"
+        [ "$neon" -gt 20000 ] && [ $((3 * neon)) -le $((2 * plain)) ] ||
+            fail "$what of $text: $neon instructions with NEON, $plain without"
     done
 done
