@@ -1,4 +1,4 @@
-"""The build hooks of the wheel sgtokens-cuda: its libraries, tag, and the wheel it belongs to."""
+"""The build hooks of the wheel sgtokens-cuda: its library, tag, and the wheel it belongs to."""
 
 import os
 import pathlib
@@ -20,12 +20,11 @@ class Metadata(MetadataHookInterface):
 class Hook(BuildHookInterface[Any]):
     def initialize(self, version: str, build_data: Dict[str, Any]) -> None:
         folder = pathlib.Path(os.environ.get("SGT_CUDA_FILES", ".")).resolve()
-        libraries = sorted(folder.glob("lib*.so*"))
-        if not any(file.name == "libsgt-cuda.so" for file in libraries):
+        library = folder / "libsgt-cuda.so"
+        if not library.is_file():
             raise RuntimeError(
                 f"{folder} has no libsgt-cuda.so: make wheel builds it where nvcc is"
             )
-        for file in libraries:
-            build_data["shared_data"][str(file)] = f"lib/sgt/{file.name}"
+        build_data["shared_data"][str(library)] = f"lib/sgt/{library.name}"
         build_data["pure_python"] = False
-        build_data["tag"] = tag(libraries)
+        build_data["tag"] = tag([library])
