@@ -16,7 +16,8 @@
 
 #define ALIGNMENT 16 /* alignment in bytes of every matrix */
 #define CACHE_NAME "gemm.txt"
-/* maximum size of the cache file in bytes; a larger file is replaced */
+/* maximum size of the cache file in bytes. A larger file is not read, and the next timing replaces
+ * it. */
 #define CACHE_MOST ((size_t)4 << 20)
 
 static const char *const type_names[] = {"f32", "bf16", "f16"};
@@ -27,8 +28,8 @@ static const uint32_t lt_epilogues[] = {SGT_LT_EPILOGUE_DEFAULT, SGT_LT_EPILOGUE
 
 /* ---- shapes ---- */
 
-/* Return a copy of the shape in which fields without effect have fixed values, so that equal matrix
- * products have equal shapes. */
+/* Return a copy of the shape in which each field without effect has a fixed value. Then matrix
+ * products that compute the same have the same shape, and share a plan. */
 static sgt_cuda_gemm_shape plain(const sgt_cuda_gemm_shape *s)
 {
     sgt_cuda_gemm_shape p = *s;
@@ -69,8 +70,9 @@ static int refused(const sgt_cuda_gemms *g, const char *what, sgt_lt_status stat
     return sgt_fail(err, code, "%s: %s: %s", g->library, what, g->lt->status_name(status));
 }
 
-/* Set the pointers to bias and aux in the descriptor, if the epilogue uses them. They may change
- * from run to run, because the heuristics consider only their alignment. */
+/* Store the addresses of bias and aux in the descriptor if the epilogue uses them. They may differ
+ * from call to call, although the algorithm was chosen only once: the heuristics consider only
+ * their alignment. */
 static sgt_lt_status set_pointers(const sgt_cuda_gemm *p, const void *bias, const void *aux)
 {
     const sgt_cublaslt *lt = p->owner->lt;
@@ -106,8 +108,8 @@ static sgt_lt_status describe_product(sgt_cuda_gemm *p)
     return set_pointers(p, aligned, aligned);
 }
 
-/* Describe one of our row-major matrices to the library: `rows` rows of `columns` numbers become a
- * column-major matrix of `columns` rows. */
+/* Describe to the library a row-major matrix of `rows` rows and `columns` columns. The library sees
+ * its transpose: a column-major matrix of `columns` rows and `rows` columns. */
 static sgt_lt_status describe_matrix(sgt_lt_layout *out, const sgt_cuda_gemm *p, sgt_cuda_type type,
                                      size_t rows, size_t columns, size_t ld, size_t stride)
 {
@@ -138,12 +140,14 @@ static int describe(sgt_cuda_gemm *p, sgt_error *err)
 /* ---- remembered algorithms ----
  *
  * The chosen algorithms are kept as text. The first line names the device and the library's
- * version. Then one line per shape follows, newest first. It has the shape's key, the library's 64
- * opaque bytes as eight numbers, the time in milliseconds, and a checksum. The checksum is needed
- * because the library would take changed bytes for a different algorithm. The text is valid only
- * for the same device and version. If algorithms are timed, the text is also kept in a file, which
- * is always replaced as a whole. So two programs that write at the same time can only lose each
- * other's lines. */
+ * version, for which alone the text is valid. Each further line has the algorithm for one shape,
+ * newest first: the shape's key, the library's 64 opaque bytes as eight numbers, the time in
+ * milliseconds, and a checksum. Without a checksum, the library could take damaged bytes for a
+ * different algorithm.
+ *
+ * If algorithms are timed, the text is also kept in a cache file. The file is never changed in
+ * place, only replaced. So if two programs write at the same time, the file is intact, and at most
+ * the lines of one of them are missing. */
 
 static uint64_t checksum(const char *s, const char *end) /* FNV-1a */
 {
@@ -152,8 +156,8 @@ static uint64_t checksum(const char *s, const char *end) /* FNV-1a */
     return sum;
 }
 
-/* Find the remembered algorithm and time of p's shape. Return 1 if there is one and the library
- * accepts it for this matrix product on this device, else 0. */
+/* Look up the algorithm for p's shape in the remembered ones, and set p->algo and p->ms. Return 1
+ * if there is one and the library accepts it on this device, else 0. */
 static int recall(sgt_cuda_gemm *p)
 {
     const sgt_cuda_gemms *g = p->owner;
@@ -180,8 +184,8 @@ static char *joined(const char *a, const char *b)
 
 char *sgt_cuda_gemms_choices(const sgt_cuda_gemms *g) { return joined(g->machine, g->known); }
 
-/* Write the remembered algorithms to the cache file. Errors are ignored, because the next start
- * then only has to time the algorithms again. */
+/* Write the remembered algorithms to the cache file. Ignore errors: without the file, the next
+ * start only has to time the algorithms again. */
 static void write_cache(const sgt_cuda_gemms *g)
 {
     char *text = sgt_cuda_gemms_choices(g), *path = sgt_join(g->o.cache, CACHE_NAME);
@@ -209,9 +213,9 @@ static void remember(const sgt_cuda_gemm *p)
     if (g->o.timing && g->o.cache && !g->o.unverified) write_cache(g);
 }
 
-/* Read the algorithms that an earlier run chose: from the options if results must be deterministic,
- * or from the cache if algorithms are timed. If the text is for a different machine or cannot be
- * read, no algorithms are known. */
+/* Read the algorithms that an earlier run chose. If results must be deterministic, they come from
+ * the options. If algorithms are timed, they come from the cache file. Ignore a text for a
+ * different device or library version, and a file that cannot be read. */
 static int read_choices(sgt_cuda_gemms *g, sgt_error *err)
 {
     char *path = NULL, *text = NULL;
@@ -228,10 +232,10 @@ static int read_choices(sgt_cuda_gemms *g, sgt_error *err)
 
 /* ---- choosing an algorithm ---- */
 
-/* Return the set of methods by which the library may combine partial sums over k. If D has 16 bits,
- * partial sums must not be added in D's type, because each of them would be rounded. If the results
- * must have the same bits each time, partial sums must not be added in place, because blocks would
- * add them in the order in which the blocks finish. */
+/* Return the methods by which the library may combine the partial sums if it splits the sum over k
+ * among blocks. If D has 16 bits, exclude methods that store partial sums in D's type, because each
+ * would be rounded. If results must have the same bits each time, also exclude adding to D in
+ * place, because the blocks would do that in the order in which they finish. */
 static uint32_t allowed_reductions(const sgt_cuda_gemm *p)
 {
     if (p->owner->o.deterministic || p->shape.out != SGT_F32) return SGT_LT_REDUCTION_COMPUTE_TYPE;
@@ -257,8 +261,8 @@ static sgt_lt_status ask(const sgt_cuda_gemm *p, sgt_lt_preference preference,
                           GEMM_CANDIDATES, results, count);
 }
 
-/* Get the algorithms that the heuristics suggest, best first. If there are none, return
- * SGT_EUNSUPPORTED. */
+/* Get the algorithms that the library's heuristics suggest for p's shape, best first. Return
+ * SGT_EUNSUPPORTED if they suggest none. */
 static int find_candidates(sgt_lt_result results[GEMM_CANDIDATES], int *count,
                            const sgt_cuda_gemm *p, sgt_error *err)
 {
@@ -389,8 +393,8 @@ sgt_lt_status gemm_put(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, sgt_cuda
     return rc;
 }
 
-/* Put a matrix product on a stream and count it as launched. If the library refuses the matrix
- * product, note why. */
+/* Enqueue a matrix product on a stream and count the launch. If the library rejects the matrix
+ * product, note the reason for the next sgt_cuda_check. */
 static void put(const sgt_cuda_gemm *p, sgt_cuda_stream s, const gemm_operands *x)
 {
     sgt_error why;

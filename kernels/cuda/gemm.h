@@ -24,9 +24,9 @@
 extern "C" {
 #endif
 
-/* The operation that is applied before D is stored. x is the matrix product, plus the old D if
- * `accumulate` is set. Before that operation, the library may round the matrix product and x to D's
- * type. On an H100, some algorithms of cuBLASLt 13.1 do so. */
+/* The operation that turns x into D. x is the matrix product, plus the old D if `accumulate` is
+ * set. The library may round the matrix product to D's type before it adds the old D, and round x
+ * before the operation. On an H100, some algorithms of cuBLASLt 13.1 do so. */
 typedef enum sgt_cuda_epilogue {
     SGT_EPILOGUE_NONE, /* D = x */
     /* D = x + bias; bias (n) has `out`'s type and is read */
@@ -43,22 +43,25 @@ typedef struct sgt_cuda_gemm_shape {
     /* trans_a is 1 if A is stored as (k, m), 0 if as (m, k). trans_b is 1 if B is stored as (n, k),
      * 0 if as (k, n). */
     int trans_a, trans_b;
-    /* row strides of the stored matrices, in numbers; aux has stride ldd */
+    /* distances between the starts of consecutive rows in the stored A, B and D, in elements; aux
+     * has the same distance as D */
     size_t lda, ldb, ldd;
     sgt_cuda_type type, out; /* type: of A and B; out: of D */
     int tf32;                /* 1: tensor cores may round float32 operands to TF32 */
     int accumulate;          /* 1: add to the old D, or to `onto` in sgt_cuda_gemm_run_mixed */
     sgt_cuda_epilogue epilogue;
-    /* number of multiprocessors that the library may use while other kernels run; 0: all */
+    /* number of multiprocessors for which the library chooses and launches algorithms, so that
+     * other kernels can run at the same time on the rest; 0: all */
     int32_t multiprocessors;
-    /* number of matrix products per run; 0 means 1. If it is above 1, there must be no epilogue,
-     * and stride_a, stride_b and stride_d are the distances between consecutive matrices, in
-     * numbers. */
+    /* number of matrix products that one call computes; 0 means 1. If it is above 1, there must be
+     * no epilogue. stride_a, stride_b and stride_d are the distances from one A, B or D to the
+     * next, in elements. */
     size_t batch;
     size_t stride_a, stride_b, stride_d;
 } sgt_cuda_gemm_shape;
 
-/* Size of an sgt_cuda_gemms's workspace in bytes. Algorithms for Hopper request this much. */
+/* Size in bytes of the workspace that all matrix products of an sgt_cuda_gemms share. Algorithms
+ * for Hopper request this much. */
 #define SGT_CUDA_GEMM_WORKSPACE ((size_t)32 << 20)
 
 typedef struct sgt_cuda_gemms sgt_cuda_gemms;
@@ -67,23 +70,25 @@ typedef struct sgt_cuda_gemm sgt_cuda_gemm;
 typedef struct sgt_cuda_gemms_options {
     /* The GPU's name. Algorithms are valid only for this GPU. The string is not used after open. */
     const char *device;
-    /* Folder of the cache file for timed algorithms, created if missing. NULL: time each shape
-     * again. The string must stay valid until close. */
+    /* Folder in which the cache file keeps the algorithms that timing chose, created if missing.
+     * NULL: time the algorithms in each run. The string must stay valid until close. */
     const char *cache;
-    /* 1: give the same bits each time. The library then splits k only in reproducible ways, and
-     * timings are ignored. The algorithm comes from `choices`. If `choices` has none for the shape,
-     * the algorithm is the first one of the heuristics whose results are correct. */
+    /* 1: give the same bits each time. The library then splits sums over k only in reproducible
+     * ways. No algorithm is chosen by its time, because times differ from run to run: `choices`
+     * names the algorithm for each shape. If it has none for a shape, use the first one of the
+     * heuristics whose results are correct. */
     int deterministic;
-    /* Text from sgt_cuda_gemms_choices, of this or an earlier run, or NULL. Text for a different
-     * device or library version is ignored. The string is not used after open. */
+    /* Algorithms to use if `deterministic` is set: text from sgt_cuda_gemms_choices, of this or an
+     * earlier run, or NULL. Text for a different device or library version is ignored. The string
+     * is not used after open. */
     const char *choices;
     /* 1: do not check the results of algorithms, and do not write algorithms to `cache` */
     int unverified;
     /* called for each algorithm that is rejected because its results are wrong */
     sgt_notice notice;
     int timing; /* 0: do not time algorithms; use the first that the heuristics suggest */
-    /* bytes overwritten before each timed run, so that operands are read from memory, not from
-     * caches; 0: 64 MiB */
+    /* bytes overwritten before each timed run, to evict the operands from caches, because in a
+     * training step they come from memory, too; 0: 64 MiB */
     size_t flush;
 } sgt_cuda_gemms_options;
 
@@ -95,13 +100,14 @@ const char *sgt_cuda_gemms_library(const sgt_cuda_gemms *g); /* "cuBLASLt 13.1.0
 /* Return the chosen algorithms as text, or NULL if memory runs out. The caller frees the text. */
 char *sgt_cuda_gemms_choices(const sgt_cuda_gemms *g);
 
-/* Choose the best algorithm for a shape and set *out to its plan. Equal shapes share one plan,
- * which lives until close. If the library refuses the shape or has no algorithm for it (for
- * instance, for this epilogue with these types), return SGT_EUNSUPPORTED. The caller can then fall
- * back. Timing and checking wait for the device. Until the call returns, they use device memory for
- * the operands, and timing also for `flush`. If this memory is not available, the heuristics' first
- * algorithm is used unchecked. If every algorithm fails or gives wrong results, an error is
- * returned. Failing to write the cache is not an error. */
+/* Choose an algorithm for a shape and set *out to the plan, which lives until close. Equal shapes
+ * share one plan. Return SGT_EUNSUPPORTED if the library rejects the shape or has no algorithm for
+ * it, for instance for this epilogue with these types. The caller can then fall back.
+ *
+ * Timing and checking wait for the device. Until the call returns, they allocate device memory for
+ * operands, and timing also for `flush`. If there is not enough memory, use the first algorithm of
+ * the heuristics, unchecked. Return an error if every algorithm fails or gives wrong results. It is
+ * not an error if the cache file cannot be written. */
 int sgt_cuda_gemm_plan(const sgt_cuda_gemm **out, sgt_cuda_gemms *g, const sgt_cuda_gemm_shape *s,
                        sgt_error *err);
 /* Return the median time in milliseconds of the chosen algorithm, measured in this run or an
@@ -109,36 +115,39 @@ int sgt_cuda_gemm_plan(const sgt_cuda_gemm **out, sgt_cuda_gemms *g, const sgt_c
 float sgt_cuda_gemm_ms(const sgt_cuda_gemm *p);
 double sgt_cuda_gemm_flops(const sgt_cuda_gemm *p); /* floating-point operations per run */
 
-/* Put the matrix product on a stream. The call allocates nothing and does not wait. bias and aux
- * are ignored unless the epilogue uses them. If the library refuses the matrix product, the next
- * sgt_cuda_check reports the error. */
+/* Enqueue the matrix product on a stream and return. The call allocates nothing and does not wait.
+ * bias and aux are ignored unless the epilogue uses them. If the library rejects the matrix
+ * product, the next sgt_cuda_check reports the error. */
 void sgt_cuda_gemm_run(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, const void *a,
                        const void *b, void *bias, void *aux);
 
-/* Run D (m, n) = f*op(A) op(B) + h*onto. The plan's shape must have `accumulate` set and no
+/* Enqueue D (m, n) = f*op(A) op(B) + h*onto. The plan's shape must have `accumulate` set and no
  * epilogue. onto has the layout of D. Neither A nor B may be D. */
 void sgt_cuda_gemm_run_mixed(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, float f,
                              const void *a, const void *b, float h, const void *onto);
 
-/* Return, in double, the expected value of one number of D. x is the matrix product at this number.
- * `onto`, `bias` and `aux` are the numbers that a matrix product of this shape adds or reads there.
- * Those that the shape does not use are ignored. On entry, *off is the maximum error of x. On
- * return, *off is the maximum error of D, including each rounding to D's type that the library may
- * do before the last one (see sgt_cuda_epilogue). The library may use the GPU's approximation of
- * tanh, which has a relative error of at most e = 2^-11. GELU's error is then at most e |x| / 2,
- * and that of its slope at most 1.5 e for |aux| <= 1. GELU's slope is at most 1.13, so an error of
- * x causes an error of D of less than 1.2 times as much. */
+/* Compute what one element of D should be, to check results. Return its value in double, given x,
+ * the element of the matrix product. `onto`, `bias` and `aux` are the elements that belong to it;
+ * those that the shape does not use are ignored. On entry, *off is the maximum error of x. On
+ * return, *off is the maximum error of the result.
+ *
+ * The result's error includes each rounding to D's type that the library may do before the last one
+ * (see sgt_cuda_epilogue). The library may use the GPU's approximation of tanh, which has a
+ * relative error of at most e = 2^-11. Then the error of GELU is at most e |x| / 2, and that of its
+ * slope is at most 1.5 e for |aux| <= 1. GELU's slope is at most 1.13, so an error of x grows by
+ * less than a factor of 1.2. */
 double sgt_cuda_gemm_expected(const sgt_cuda_gemm_shape *s, double x, double onto, double bias,
                               double aux, double *off);
 
-/* Return number i of an array of `type` in host memory. For an infinite fp16 number, return NAN. */
+/* Return element i of an array of `type` in host memory. Return NAN for an infinite fp16
+ * element. */
 double sgt_cuda_decode(const void *x, sgt_cuda_type type, size_t i);
 /* Return the maximum relative error of rounding to `type`: 2^-8 for bf16, 2^-11 for fp16, 2^-24 for
  * float32. */
 double sgt_cuda_unit(sgt_cuda_type type);
 
-/* Table of the functions that measure matrix products. libsgt-cuda.so gives the table to sgt-bench
- * (train/cuda/cuda_library.h). */
+/* The functions that sgt-bench needs to measure matrix products. libsgt-cuda.so passes this table
+ * to it (train/cuda/cuda_library.h). */
 typedef struct sgt_cuda_gemm_calls {
     int (*open)(sgt_cuda_gemms **out, const sgt_cuda_gemms_options *o, sgt_error *err);
     void (*close)(sgt_cuda_gemms *g);

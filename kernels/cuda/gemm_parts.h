@@ -14,7 +14,8 @@ struct sgt_cuda_gemm {
     sgt_cuda_gemm_shape shape;
     char key[GEMM_KEY]; /* the shape as text; equal shapes have equal keys */
     sgt_lt_desc desc;
-    sgt_lt_layout a, b, d; /* layouts of our A, B, D, which the library sees transposed */
+    /* layouts of A, B and D, which the library sees transposed (see gemm.c) */
+    sgt_lt_layout a, b, d;
     sgt_lt_algo algo;
     float ms;
     sgt_cuda_gemm *next;
@@ -24,8 +25,8 @@ struct sgt_cuda_gemms {
     const sgt_cublaslt *lt;
     sgt_lt_handle handle;
     sgt_cuda_gemms_options o;
-    /* library: its name and version; machine: the first line of the choices, with device and
-     * library */
+    /* library: name and version; machine: first line of the text of remembered algorithms, which
+     * names the device and the library */
     char library[48], machine[336];
     char *known; /* the other lines of the choices */
     void *workspace;
@@ -38,7 +39,8 @@ static inline int gemm_has_aux(const sgt_cuda_gemm_shape *s)
     return s->epilogue >= SGT_EPILOGUE_GELU;
 }
 
-/* Operands of a run: D = f * op(A) op(B) + h * onto, followed by the epilogue. onto may be D. */
+/* Operands of one call, which computes D = f * op(A) op(B) + h * onto and then the epilogue. onto
+ * may be D. */
 typedef struct gemm_operands {
     void *d;
     const void *a, *b, *onto;
@@ -46,14 +48,14 @@ typedef struct gemm_operands {
     float f, h;
 } gemm_operands;
 
-/* Put one matrix product on a stream, with the given algorithm. Return the library's status. */
+/* Enqueue one matrix product on a stream, with the given algorithm. Return the library's status. */
 sgt_lt_status gemm_put(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, sgt_cuda_stream s,
                        const gemm_operands *x);
 
-/* Try the candidates. If algorithms are timed, set p->algo to the fastest candidate with correct
- * results, and p->ms to its median time. Otherwise, set p->algo to the first candidate with correct
- * results. Return SGT_ENOMEM if there is no memory for the operands. If no candidate is correct,
- * return the error of the last failure, for example SGT_EFORMAT for wrong results. */
+/* Run the candidate algorithms and set p->algo to one with correct results. If algorithms are
+ * timed, this is the fastest, and p->ms is set to its median time. Otherwise, it is the first.
+ * Return SGT_ENOMEM if there is no memory for the operands. If no candidate gives correct results,
+ * return the error of the last one that failed, for example SGT_EFORMAT for wrong results. */
 int gemm_tune(sgt_cuda_gemm *p, const sgt_lt_result *candidates, int count, sgt_error *err);
 
 #endif

@@ -1,10 +1,10 @@
-/* gemm_tune.c: tries the library's algorithms for a matrix product at its real size. Each candidate
- * algorithm runs once. It is rejected if any of a few checked numbers of D is not what the host
- * computes in double. Then the remaining candidates are timed, unless timing is off. They run
- * alternately, so that a drifting clock favours none of them. Before each timed run, a buffer
- * larger than most second-level caches is overwritten, because in a training step, too, operands
- * come from memory. Operands are random, because a GPU multiplies zeros faster than the numbers of
- * a step. */
+/* gemm_tune.c: tries the library's algorithms for a matrix product on the GPU, at the real size.
+ * First, each candidate algorithm runs once, and some elements of D are compared with values that
+ * the host computes in double. A candidate with a wrong element is dropped. Then, if algorithms are
+ * timed, the others run in turns, so that a drifting clock favours none of them. Operands are
+ * random, because a GPU multiplies zeros faster than the values of a training step. Before each
+ * timed run, a buffer larger than most second-level caches is overwritten, because in a training
+ * step, too, the operands are not in a cache. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,15 +12,18 @@
 #include "kernels/cuda/gemm_parts.h"
 #include "kernels/cuda/runtime.h"
 
-#define PATTERN ((size_t)1 << 20) /* bytes of random numbers, repeated in the operands */
+#define PATTERN ((size_t)1 << 20) /* bytes of random elements; the operands repeat them */
 #define FLUSH ((size_t)64 << 20)  /* default number of bytes overwritten before a timed run */
 #define ROUNDS 9                  /* maximum number of timed runs per candidate */
-#define LEAST_ROUNDS 3            /* minimum number of timed runs, however long they take */
-#define ENOUGH_MS 60.0f           /* timing ends once all timed runs took this many ms in total */
-/* once the first runs took this many milliseconds in total, no further candidate is tried */
+#define LEAST_ROUNDS 3 /* minimum number of timed runs per candidate, even beyond ENOUGH_MS */
+/* stop timing when the timed runs of all candidates took this many ms in total */
+#define ENOUGH_MS 60.0f
+/* once the first runs of candidates took this many milliseconds in total, try no further
+ * candidate */
 #define LONG_MS 300.0f
-#define TOO_SLOW 1.25f /* drop candidates that take more than this many times the fastest time */
-/* number of rows and of columns in which D is checked: the first, the last, and some between */
+/* drop candidates whose best time is above this many times the best of all */
+#define TOO_SLOW 1.25f
+/* rows and columns of D whose common elements are checked: the first, the last, and some between */
 enum { ROWS = 8, COLUMNS = 16, CHECKED = ROWS * COLUMNS };
 
 typedef struct runner {
@@ -29,16 +32,17 @@ typedef struct runner {
     float best; /* shortest time so far in ms; 0: the candidate was dropped */
 } runner;
 
-/* State of the trials for one matrix product. The operands are in `memory`, where byte x is
- * pattern[x % PATTERN]. */
+/* State of the trials for one matrix product. `memory` has the operands. Before a run, its byte x
+ * is pattern[x % PATTERN], so the host knows every element. */
 typedef struct tuner {
     const sgt_cuda_gemm *p;
     sgt_cuda_stream stream;
     sgt_cuda_event from, to;
     char *memory, *a, *b, *d, *bias, *aux, *flush;
-    /* sizes in bytes: `bytes` of the operands, `all` of the whole memory, d_bytes of D */
+    /* sizes in bytes. bytes: all operands; all: the operands and the flush buffer; d_bytes: D */
     size_t bytes, all, d_bytes;
-    char *pattern; /* pinned: PATTERN bytes, then numbers copied back from D */
+    /* pinned memory: the pattern, of PATTERN bytes, then the checked elements, copied from D */
+    char *pattern;
     struct {
         size_t z, i, j;   /* index in the batch, row, column */
         double want, off; /* expected value, maximum error */
@@ -66,8 +70,8 @@ static char *place(tuner *t, size_t *at, size_t bytes)
     return p;
 }
 
-/* Compute the sizes of the arrays and set their addresses in t->memory. In the first call,
- * t->memory is NULL, and only the sizes are computed. */
+/* Compute the sizes of the arrays and their addresses in t->memory. This is called twice: first
+ * with t->memory NULL, for the sizes only, then after t->memory is allocated. */
 static void lay_out(tuner *t)
 {
     const sgt_cuda_gemm_shape *s = &t->p->shape;
@@ -83,8 +87,8 @@ static void lay_out(tuner *t)
     t->all = at;
 }
 
-/* Fill the pattern with random numbers of the operands' type. Their absolute values are from 0.5 to
- * 1: sign and mantissa are random, and the exponent is that of 0.5. */
+/* Fill the pattern with random elements of the operands' type. Sign and mantissa are random, and
+ * the exponent is that of 0.5, so absolute values are from 0.5 to 1. */
 static void fill_pattern(void *pattern, sgt_cuda_type type)
 {
     uint64_t x = 1;
@@ -117,8 +121,9 @@ double sgt_cuda_decode(const void *x, sgt_cuda_type type, size_t i)
     if (type == SGT_F32) return (double)((const float *)x)[i];
     uint16_t half = ((const uint16_t *)x)[i];
     uint32_t bits = (uint32_t)half << 16;
-    /* Move the bits to where a float has them. Multiplying by 2^112 then corrects the exponent,
-     * even for subnormal numbers. */
+    /* fp16 to float: move the bits to their places in a float. The value is then too small by a
+     * factor of 2^112, because the exponent bias of a float is 127, and that of fp16 is 15.
+     * Multiplying by 2^112 is right even for subnormal numbers. */
     if (type == SGT_F16) {
         bits = (bits & 0x80000000u) | (bits & 0x7fff0000u) >> 3;
         memcpy(&value, &bits, sizeof value);
@@ -151,7 +156,7 @@ double sgt_cuda_gemm_expected(const sgt_cuda_gemm_shape *s, double x, double ont
     if (s->accumulate && changes) *off += u * fabs(x);
     if (s->epilogue == SGT_EPILOGUE_BIAS || s->epilogue == SGT_EPILOGUE_GELU) x += bias;
     if (s->epilogue == SGT_EPILOGUE_GELU) {
-        /* the library may compute D from aux after rounding aux */
+        /* The library may round aux to D's type first, and apply GELU to the rounded value. */
         *off = 1.2 * *off + fabs(x) * (0x1p-11 + 1.2 * u);
         x = 0.5 * x * (1 + tanh(root * (x + cube * x * x * x)));
     } else if (s->epilogue == SGT_EPILOGUE_DGELU) {
@@ -162,16 +167,16 @@ double sgt_cuda_gemm_expected(const sgt_cuda_gemm_shape *s, double x, double ont
     return x;
 }
 
-/* Return number `at` of an array. It is computed from the pattern, without reading device
- * memory. */
+/* Return the value of element number `at` of an operand. It is computed from the pattern, so no
+ * device memory is read. */
 static double input(const tuner *t, const char *array, sgt_cuda_type type, size_t at)
 {
     size_t byte = (size_t)(array - t->memory) + at * type_bytes(type);
     return sgt_cuda_decode(t->pattern + byte % PATTERN, type, 0);
 }
 
-/* Return element (i, j) of op(A) op(B) for entry z of the batch. Set *sizes to the sum of the
- * absolute values of the terms. */
+/* Return element (i, j) of op(A) op(B) for matrix product z of the batch. Set *sizes to the sum of
+ * the absolute values of its k terms, from which `expect` estimates the error. */
 static double product(const tuner *t, size_t z, size_t i, size_t j, double *sizes)
 {
     const sgt_cuda_gemm_shape *s = &t->p->shape;
@@ -188,10 +193,11 @@ static double product(const tuner *t, size_t z, size_t i, size_t j, double *size
     return sum;
 }
 
-/* Choose which numbers of D are checked, spread over its rows and columns. Compute their expected
- * values and maximum errors. A float32 sum is rounded at each of its k terms, and TF32 rounds each
- * operand. These errors have random signs, so their sum grows with the square root of their number.
- * The maximum error is eight times that estimate, which correct results do not exceed by chance. */
+/* Choose the elements of D that are checked, spread over its rows and columns. Compute their
+ * expected values and their maximum errors. A float32 sum is rounded after each of its k terms, and
+ * TF32 rounds each operand. The signs of these errors are random, so their sum grows with the
+ * square root of their number. The maximum error is eight times this estimate, which a correct
+ * result does not exceed by chance. */
 static void expect(tuner *t)
 {
     const sgt_cuda_gemm_shape *s = &t->p->shape;
@@ -239,7 +245,7 @@ static void release(tuner *t)
 
 /* ---- one run ---- */
 
-/* Return the address in D of the checked number with index c. */
+/* Return the device address of checked element number c. */
 static char *place_of(const tuner *t, size_t c)
 {
     const sgt_cuda_gemm_shape *s = &t->p->shape;
@@ -247,9 +253,9 @@ static char *place_of(const tuner *t, size_t c)
                       type_bytes(s->out);
 }
 
-/* Copy every checked number between D and the host. If `back` is 0, copy from the pattern to D, so
- * that a matrix product that accumulates adds to these numbers. Otherwise, copy from D to the host
- * memory after the pattern. */
+/* Copy all checked elements between D and the host. If `back` is 0, set them in D from the pattern:
+ * this is what a matrix product that accumulates adds to. Otherwise, copy the results from D to the
+ * host memory after the pattern. */
 static void copy_checked(const tuner *t, int back)
 {
     size_t size = type_bytes(t->p->shape.out);
@@ -260,9 +266,9 @@ static void copy_checked(const tuner *t, int back)
     }
 }
 
-/* Run a matrix product, wait for it, and set *ms to its time in milliseconds. The matrix product is
- * queued while the caches are still being overwritten, so the time between the events is only that
- * of the matrix product. */
+/* Run a matrix product with an algorithm, wait for it, and set *ms to its time in milliseconds. The
+ * host enqueues the matrix product while the GPU is still overwriting the caches, so the time
+ * between the two events has no launch overhead. */
 static int run_once(tuner *t, const sgt_lt_algo *algo, float *ms, sgt_error *err)
 {
     const gemm_operands x = {.d = t->d,
@@ -300,9 +306,9 @@ static int compare(tuner *t, sgt_error *err)
     return rc;
 }
 
-/* Run a candidate for the first time, which loads its code, and check its results. D still has an
- * earlier result, so first zero D. If the matrix product accumulates, then set the checked numbers
- * of D from the pattern. */
+/* Run a candidate for the first time, which loads its code, and check its results. D still has the
+ * results of an earlier candidate. Zero it, so that they cannot pass for this one's. If the matrix
+ * product accumulates, also set the checked elements of D from the pattern. */
 static int try_once(tuner *t, const sgt_lt_algo *algo, float *ms, sgt_error *err)
 {
     const sgt_cuda_gemms_options *o = &t->p->owner->o;
@@ -315,9 +321,9 @@ static int try_once(tuner *t, const sgt_lt_algo *algo, float *ms, sgt_error *err
     return sgt_fail(err, rc, "%s (--no-self-check uses it anyway)", why.text);
 }
 
-/* Try the candidates in the order of the heuristics, until the runs took LONG_MS in total. If
- * algorithms are not timed, stop at the first correct candidate. Leave out candidates that fail or
- * give wrong results. */
+/* Run each candidate once, in the order of the heuristics, and keep those with correct results in
+ * t->runners. Stop when the runs took LONG_MS in total. If algorithms are not timed, stop at the
+ * first correct candidate. */
 static void try_all(tuner *t, const sgt_lt_result *candidates, int count, sgt_error *err)
 {
     float spent = 0, ms;
@@ -334,8 +340,8 @@ static void try_all(tuner *t, const sgt_lt_result *candidates, int count, sgt_er
 
 /* ---- the race ---- */
 
-/* Run each remaining candidate once. Then drop the candidates that are too slow. In the first
- * round, drop them only if the runs took more than ENOUGH_MS in total. */
+/* Time each remaining candidate once. Then drop those that are slower than TOO_SLOW allows. One
+ * time alone is not reliable, so the first round drops none, unless it took more than ENOUGH_MS. */
 static void run_round(tuner *t, int round, float *spent, sgt_error *err)
 {
     float fastest = 1e30f;
