@@ -24,15 +24,16 @@
 namespace dev
 {
 
-/* A tensor in global memory, as TMA describes it. tensor_map creates it. Kernels take it as a const
- * __grid_constant__ parameter. */
+/* What TMA must know of a tensor in global memory: address, type, sizes, strides, and the box to
+ * copy. tensor_map creates it. A kernel must take it as a const __grid_constant__ parameter. */
 using TensorMap = CUtensorMap;
 
-/* ---- mbarriers: barriers in 8 bytes of shared memory. A phase ends once all threads have arrived
- * and TMA has written all bytes that they announced with mbar_arrive_expect. ---- */
+/* ---- mbarriers: barriers in 8 bytes of shared memory, used many times. Each use is a phase. It
+ * ends when all expected threads have arrived and TMA has written all bytes that they announced
+ * with mbar_arrive_expect. ---- */
 
-/* Initialize a barrier for `arrivals` arrivals per phase. One thread calls this and then
- * mbar_init_fence. Other threads may use the barrier after a block_sync. */
+/* Initialize a barrier whose phases end after `arrivals` arrivals. One thread calls this, then
+ * mbar_init_fence. After a block_sync, all threads may use the barrier. */
 DEV void mbar_init(uint64_t *bar, int arrivals)
 {
     HOPPER_ASM("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(saddr(bar)), "r"(arrivals)
@@ -55,8 +56,8 @@ DEV void mbar_arrive_expect(uint64_t *bar, int bytes)
                : "memory");
 }
 
-/* Wait for the end of a phase, given its parity: 0 for the first, third, fifth ... phase, and 1 for
- * the second, fourth, sixth ... phase. */
+/* Wait until a phase of the barrier has ended. `parity` is 0 for the first, third, fifth ... phase,
+ * and 1 for the second, fourth, sixth ... phase. */
 DEV void mbar_wait(uint64_t *bar, int parity)
 {
     HOPPER_ASM("{ .reg .pred p; WAIT: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1; @p bra "
@@ -67,10 +68,11 @@ DEV void mbar_wait(uint64_t *bar, int parity)
 
 /* ---- TMA ---- */
 
-/* Start copying a box of box_rows rows of 64 elements, from (plane, row, column) on, to `to` in
- * shared memory, 1024-byte aligned. A row has 128 bytes. TMA swizzles its 16-byte chunks: chunk p
- * of row r is stored as chunk p ^ r%8. Elements outside the plane become 0. One thread calls this.
- * The barrier `bar` counts the 128*box_rows bytes. */
+/* Start copying a box of the tensor to `to`, which is in shared memory and 1024-byte aligned. The
+ * box has box_rows rows (see tensor_map) of 64 elements, and begins at (plane, row, column). A row
+ * has 128 bytes, in 8 chunks. To avoid bank conflicts, TMA swizzles them: chunk p of row r is
+ * stored as chunk p ^ r%8. Elements outside the plane become 0. One thread calls this. The copy
+ * counts as 128*box_rows of the bytes for which the barrier `bar` waits. */
 DEV void tma_load(void *to, const TensorMap *map, uint64_t *bar, int column, int row, int plane)
 {
     HOPPER_ASM("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
@@ -84,7 +86,9 @@ DEV void tma_load(void *to, const TensorMap *map, uint64_t *bar, int column, int
 DEV void trap_unless_aligned(const void *p)
 {
     uint32_t at = saddr(p);
-    HOPPER_ASM("" : "+r"(at)); /* keep nvcc from assuming that p has its declared alignment */
+    /* Hide from nvcc where p comes from. From p's declared alignment it would conclude that the
+     * check below can be left out. */
+    HOPPER_ASM("" : "+r"(at));
     if (at % 1024) __trap();
 }
 
@@ -93,13 +97,14 @@ DEV void fence_proxy_async() { HOPPER_ASM("fence.proxy.async.shared::cta;" ::: "
 
 /* ---- wgmma: the 128 threads of a group call these functions together; T is bf16 or f16 ----
  *
- * An accumulator d[BLOCKS][4] holds a (64, 8 BLOCKS) matrix of the group. With g = lane/4 and t =
- * lane%4, d[c][e] of thread i is element (i/32*16 + g + e/2*8, 8c + 2t + e%2). So each warp has 16
- * rows of its own, in the layout of mma's c. From the call of wgmma until wgmma_wait returns, the
- * tensor cores own the registers of the accumulator and of a left operand, and operands in shared
- * memory must not change. */
+ * In each thread, an accumulator d[BLOCKS][4] holds a part of the group's (64, 8 BLOCKS) matrix.
+ * With g = lane/4 and t = lane%4, d[c][e] of thread i is element (i/32*16 + g + e/2*8, 8c + 2t +
+ * e%2). So each warp has 16 rows of its own, in the layout of mma's c. A wgmma runs asynchronously,
+ * until wgmma_wait returns. Until then, the threads must not read or write the registers of its
+ * accumulator and left operand, nor change its operands in shared memory. */
 
-/* Keep the compiler from moving reads and writes of these registers across this point. */
+/* Tell the compiler that these registers may change here, so that it does not move reads and writes
+ * of them across this point. */
 template <int N> DEV void wgmma_pin(float (&d)[N][4])
 {
     DEV_UNROLL_FOR (int i = 0; i < N; i++)
@@ -111,18 +116,18 @@ template <int N> DEV void wgmma_pin(uint32_t (&a)[N][4])
         asm volatile("" : "+r"(a[i][0]), "+r"(a[i][1]), "+r"(a[i][2]), "+r"(a[i][3])::"memory");
 }
 
-/* Call this before the first wgmma. Call it again before a later wgmma if registers of its
- * accumulator or left operand were read or written since the last wgmma, and pass these registers
- * as arguments. */
+/* Make registers ready for a wgmma. Call this before the first wgmma, and before each later one
+ * whose accumulator or left operand was read or written by the threads since the wgmma before. Pass
+ * the registers that were touched. */
 template <class... R> DEV void wgmma_fence(R &...touched)
 {
     (wgmma_pin(touched), ...);
     HOPPER_ASM("wgmma.fence.sync.aligned;" ::: "memory");
 }
 
-/* wgmma_commit collects the uncommitted wgmma operations in a group. wgmma_wait waits until at most
- * N groups are pending. Pass it the accumulators and left operands that are used again after the
- * wait. */
+/* wgmma_commit puts all wgmma operations since the last commit in a group. wgmma_wait waits until
+ * at most the N newest groups are unfinished. Pass it the accumulators and left operands that the
+ * threads use again after the wait. */
 DEV void wgmma_commit() { HOPPER_ASM("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 template <int N, class... R> DEV void wgmma_wait(R &...ours)
 {
@@ -135,8 +140,9 @@ template <int N, class... R> DEV void wgmma_wait(R &...ours)
 template <int R> DEV void regs_dec() { HOPPER_ASM("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(R)); }
 template <int R> DEV void regs_inc() { HOPPER_ASM("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(R)); }
 
-/* Use hardware barrier `id` (1..15) with n threads, in whole warps. turn_wait arrives and waits
- * until all n threads have arrived. turn_pass arrives without waiting. */
+/* Let two groups of threads take turns, with hardware barrier `id` (1..15). n, a multiple of 32, is
+ * the number of threads of both together. turn_wait arrives and waits until all n threads have
+ * arrived. turn_pass arrives without waiting. */
 DEV void turn_wait(int id, int n) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(n) : "memory"); }
 DEV void turn_pass(int id, int n)
 {
@@ -224,10 +230,10 @@ inline bool device_is_hopper()
            major == 9 && minor == 0;
 }
 
-/* Create the TMA map of a tensor (planes, rows, columns) of bf16 or f16, for boxes of box_rows (at
- * most 256) x 64. Consecutive rows are `stride` elements apart, a multiple of 8. Consecutive planes
- * are rows*stride apart. base must be 16-byte aligned. Return false if the driver refuses the map
- * or is not available. */
+/* Create the TensorMap of a tensor (planes, rows, columns) of bf16 or f16, from which TMA copies
+ * boxes of box_rows (at most 256) x 64 elements. Consecutive rows are `stride` elements apart, a
+ * multiple of 8. Consecutive planes are rows*stride elements apart. base must be 16-byte aligned.
+ * Return false if the driver rejects the map or is not available. */
 template <class T>
 bool tensor_map(TensorMap *map, const T *base, size_t planes, size_t rows, size_t columns,
                 size_t stride, unsigned box_rows)
@@ -256,11 +262,11 @@ bool tensor_map(TensorMap *map, const T *base, size_t planes, size_t rows, size_
 namespace dev
 {
 
-/* Return wgmma's descriptor of an operand at p, 1024-byte aligned, whose rows of 64 elements are
- * stored as by tma_load. Use desc_rows if the matrix product sums along the rows, and add DESC_K16
- * to the descriptor to get the next 16 columns. Use desc_columns if it sums over the rows, and add
- * DESC_ROWS16 to get the next 16 rows. `next` is the distance in bytes to the tile of the following
- * 64 columns. */
+/* Return the descriptor by which wgmma finds an operand in shared memory. p, 1024-byte aligned, is
+ * a tile of rows of 64 elements, as tma_load stores them. One wgmma sums over 16 elements. If they
+ * are consecutive in a row, use desc_rows, and add DESC_K16 to the descriptor for the next 16
+ * columns. If they are in 16 rows, use desc_columns, and add DESC_ROWS16 for the next 16 rows.
+ * `next` is the distance in bytes to the tile with the next 64 columns. */
 constexpr uint64_t DESC_K16 = 16 * 2 >> 4, DESC_ROWS16 = 16 * 128 >> 4;
 
 DEV_WRAPPER uint64_t desc_columns(const void *p, int next)

@@ -1,16 +1,17 @@
 // muon.cu: Muon's update (kernels/muon.h) without its matrix products: the momentum, the division
-// by the norm before Newton-Schulz, and the parameter update after it. The matrices of one kind,
-// one per layer, are at equal distances in the flat arrays, so one launch processes all of them.
+// by the norm before Newton-Schulz, and the parameter update after it. Each layer has a matrix of
+// each shape, at the same distance from that of the layer before. So one launch processes the
+// matrices of all layers.
 #include "kernels/cuda/elements.cuh"
 #include "kernels/muon.h"
 
 using namespace sgt;
 
-// PARTS: number of blocks that share the sum of squares of one matrix
+// PARTS: number of blocks that compute the sum of squares of one matrix together
 enum { THREADS = 256, WARPS = THREADS / 32, PARTS = 64 };
 
-// For V numbers from index i on, update the momentum, and replace the gradients by Nesterov's
-// steps.
+// For V elements from index i on, update the momentum m and replace the gradients g as
+// sgt_cuda_muon_momentum describes. `scale` is mean_scale.
 template <int V> DEV void momentum_at(float *m, float *g, size_t i, float scale)
 {
     const float kept = (float)SGT_MUON_MOMENTUM, rest = (float)(1 - SGT_MUON_MOMENTUM);
@@ -44,8 +45,8 @@ void sgt_cuda_muon_momentum(sgt_cuda_stream s, float *m, float *g, size_t n,
                m, g, n, c);
 }
 
-// Set partial[matrix * PARTS + part] to the sum of u^2 over this part of the matrix. A block sums
-// one part of one matrix.
+// Set partial[matrix * PARTS + part] to the sum of u^2 over the elements that block `part` of the
+// matrix reads. The grid is (PARTS, matrices).
 __global__ void __launch_bounds__(THREADS)
     muon_squares_kernel(double *partial, const float *u, sgt_cuda_matrices l)
 {
@@ -88,8 +89,8 @@ __global__ void __launch_bounds__(THREADS)
     else if (rest < l.n) scale_at<1>(x + rest, u + rest, by);
 }
 
-// Return a grid with one thread for every V numbers of a matrix, and one for each of the n % V
-// remaining numbers. The matrices are along the grid's y dimension.
+// Return a grid in which y is the matrix, and x has enough threads for its n elements: each of the
+// first n / V threads processes V elements, and each of the next n % V threads one.
 static dim3 grid_of(const sgt_cuda_matrices *l, size_t V)
 {
     return dim3(blocks_for(l->n / V + l->n % V, THREADS), (unsigned)l->matrices);
@@ -120,7 +121,8 @@ template <class T> struct MuonStep {
     const sgt_cuda_control *control;
 };
 
-// Update V numbers: those from index i on in the flat arrays, with those from index `from` on in x.
+// Update V parameters. In p, g and copy, they begin at index i. In x, their steps begin at index
+// `from`.
 template <int V, class T> DEV void step_at(const MuonStep<T> &u, size_t i, size_t from)
 {
     float p[V], x[V], zero[V] = {};

@@ -24,7 +24,7 @@
 extern "C" {
 #endif
 
-/* defined by a test that compares these types with the toolkit's */
+/* A test defines SGT_NCCL_TYPES to compare these types with the toolkit's. */
 #ifndef SGT_NCCL_TYPES
 typedef struct sgt_nccl_id {
     char bytes[128];
@@ -44,24 +44,25 @@ typedef struct sgt_nccl {
     sgt_nccl_result (*unique_id)(sgt_nccl_id *id);
     sgt_nccl_result (*comm_init_rank)(sgt_nccl_comm *comm, int ranks, sgt_nccl_id id, int rank);
     sgt_nccl_result (*comm_destroy)(sgt_nccl_comm comm); /* all work on streams must be done */
-    /* stops unfinished work on streams and destroys the communicator */
+    /* abandon unfinished operations, and destroy the communicator */
     sgt_nccl_result (*comm_abort)(sgt_nccl_comm comm);
 
     /* to[i] = sum of from[i] over all ranks, for i < count. `to` may be `from`. */
     sgt_nccl_result (*all_reduce)(const void *from, void *to, size_t count, sgt_nccl_type type,
                                   sgt_nccl_op op, sgt_nccl_comm comm, sgt_nccl_stream s);
-    /* to[i] = sum of from[rank*count + i] over all ranks, for i < count. `from` has ranks*count
-     * numbers. `to` may be from + rank*count. */
+    /* to[i] = sum of from[rank*count + i] over the `from` of all ranks, for i < count. `rank` is
+     * the calling rank. `from` has ranks*count elements. `to` may be from + rank*count. */
     sgt_nccl_result (*reduce_scatter)(const void *from, void *to, size_t count, sgt_nccl_type type,
                                       sgt_nccl_op op, sgt_nccl_comm comm, sgt_nccl_stream s);
-    /* to[r*count + i] = from[i] of rank r, for i < count. `to` has ranks*count numbers. `from` may
-     * be to + rank*count. */
+    /* to[r*count + i] = from[i] of rank r, for i < count and each rank r. `to` has ranks*count
+     * elements. `from` may be to + rank*count, where `rank` is the calling rank. */
     sgt_nccl_result (*all_gather)(const void *from, void *to, size_t count, sgt_nccl_type type,
                                   sgt_nccl_comm comm, sgt_nccl_stream s);
     /* to[i] = from[i] of rank `root`, for i < count. `to` may be `from`. */
     sgt_nccl_result (*broadcast)(const void *from, void *to, size_t count, sgt_nccl_type type,
                                  int root, sgt_nccl_comm comm, sgt_nccl_stream s);
-    sgt_nccl_result (*group_start)(void); /* calls until group_end are launched together */
+    /* operations up to group_end are launched together, as one */
+    sgt_nccl_result (*group_start)(void);
     sgt_nccl_result (*group_end)(void);
 } sgt_nccl;
 

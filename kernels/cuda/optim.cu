@@ -1,5 +1,6 @@
-// optim.cu: the end of a training step, without waiting for the host: the gradient norm and the
-// overflow check in one pass, the optimizer's update of a flat buffer, and the loss scale.
+// optim.cu: the end of a training step, computed on the device so that the host need not wait: the
+// gradient norm and the overflow check in one pass, the optimizer's update of a flat buffer, and
+// the loss scale.
 #include "kernels/cuda/elements.cuh"
 
 using namespace sgt;
@@ -15,7 +16,7 @@ __global__ void __launch_bounds__(THREADS)
     size_t whole = n / 4, stride = (size_t)gridDim.x * THREADS,
            at = (size_t)blockIdx.x * THREADS + threadIdx.x;
     double total = 0;
-    // Keep several loads in flight, without changing the order of the sum.
+    // Keep NORM_LOADS loads in flight. The order of the additions is as if there were one.
     for (size_t i = at; i < whole; i += NORM_LOADS * stride) {
         float x[NORM_LOADS][4] = {};
         DEV_UNROLL_FOR (int k = 0; k < NORM_LOADS; k++)
@@ -28,8 +29,8 @@ __global__ void __launch_bounds__(THREADS)
     if (threadIdx.x == 0) partial[blockIdx.x] = total;
 }
 
-// Return, in every thread, the sum of the blocks' partial sums, added in a fixed order. Only a
-// single block may run this.
+// Return, in every thread, the sum of the partial sums that the blocks of norm_squares_kernel
+// wrote. It is added in a fixed order. Only a kernel of one block may call this.
 DEV double all_squares(const double *partial, double *shared)
 {
     double total = 0;
@@ -109,8 +110,8 @@ template <class T> struct Update {
     sgt_sgd sgd;
 };
 
-// The formula at sgt_adamw, in float. Instead of dividing by c1 and c2, it multiplies by by_c1 =
-// 1/c1 and by_c2 = 1/c2.
+// The formula at sgt_adamw, in float. It multiplies by by_c1 = 1/c1 and by_c2 = 1/c2, because a
+// division would be slower than a multiplication.
 struct Adamw {
     static constexpr bool SECOND = true;
     float lr, scale, by_c1, by_c2;
@@ -151,8 +152,8 @@ struct Sgd {
     }
 };
 
-// Four numbers of the working copy, which one instruction stores: 16 bytes of float, or 8 bytes of
-// a 16-bit type.
+// Four elements of the working copy. The alignment lets one instruction store all four: 16 bytes of
+// float, or 8 bytes of a 16-bit type.
 template <class T> struct alignas(4 * sizeof(T)) CopiedFour {
     T x[4];
 };
@@ -169,10 +170,10 @@ template <class T> DEV void store_copy(T *copy, const float (&p)[1])
     *copy = dev::from_float<T>(p[0]);
 }
 
-// Update V numbers, from index i on, unless `skip` is set because of an overflow or a spike. Unless
-// u.keep is set, zero their gradients, even if the update is skipped. All loads begin before the
-// first result is needed. If one load waited for another, that wait would take as long as
-// everything else together.
+// Update V parameters from index i on, unless `skip` is set because of an overflow or a spike. Also
+// zero their gradients, even if the update is skipped, unless u.keep is set. All loads start before
+// the first result is needed (load_floats<true>): their latencies, one after another, would take as
+// long as everything else together.
 template <class T, class Rule, int V>
 DEV void update_at(const Update<T> &u, const Rule &rule, size_t i, bool skip)
 {
@@ -190,7 +191,8 @@ DEV void update_at(const Update<T> &u, const Rule &rule, size_t i, bool skip)
     if (u.copy) store_copy(u.copy + i, p);
 }
 
-// Create the rule once per thread, and use it for up to TURNS groups of four numbers.
+// A thread processes up to TURNS groups of four parameters, so that it computes `rule` only once
+// for them.
 template <class T, class Rule> __global__ void __launch_bounds__(THREADS) update_kernel(Update<T> u)
 {
     const Rule rule(u);

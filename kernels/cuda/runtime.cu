@@ -28,7 +28,7 @@ static void keep_error(const char *what, cudaError_t e)
     cudaGetLastError();
 }
 
-/* Note an error that an earlier launch left and sgt_cuda_launched did not check. */
+/* Note an error that an earlier launch left, if no sgt_cuda_launched has noted it. */
 static void keep_launch_error() { keep_error("a launch", cudaGetLastError()); }
 
 /* Read the error without clearing it, so that a caller who queries the CUDA runtime sees it too. */
@@ -189,7 +189,8 @@ int sgt_cuda_event_finish(sgt_cuda_event e, sgt_error *err)
     keep_launch_error();
     cudaError_t state = cudaEventQuery(e);
     if (state == cudaErrorNotReady) {
-        cudaGetLastError(); /* clear "not ready", which would hide the error of a launch */
+        /* clear this error, because otherwise it would hide the error of a launch */
+        cudaGetLastError();
         so_far.event_waits++;
         state = cudaEventSynchronize(e);
     }
@@ -202,7 +203,7 @@ int sgt_cuda_elapsed_ms(float *ms, sgt_cuda_event from, sgt_cuda_event to, sgt_e
     return told("cudaEventElapsedTime", cudaEventElapsedTime(ms, from, to), err);
 }
 
-/* ---- graphs: calls of other threads do not disturb a capture ---- */
+/* ---- graphs: a capture is not disturbed by calls that other threads make meanwhile ---- */
 
 int sgt_cuda_capture(sgt_cuda_stream s, sgt_error *err)
 {

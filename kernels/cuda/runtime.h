@@ -30,7 +30,8 @@ typedef struct sgt_cuda_device {
     int major, minor; /* compute capability: 9, 0 */
     int multiprocessors;
     uint64_t memory, available; /* bytes: total; free at open */
-    int driver, runtime;        /* CUDA versions of the driver and the runtime: 13000 is 13.0 */
+    /* CUDA versions that the driver supports and that the runtime has: 13000 is 13.0 */
+    int driver, runtime;
 } sgt_cuda_device;
 
 /* Select device `index` (0, or the local rank's) and fill *d. On failure, return SGT_EUNSUPPORTED
@@ -45,14 +46,14 @@ void sgt_cuda_free(void *p); /* waits for the device; every free function accept
 int sgt_cuda_host_alloc(void **p, size_t bytes, sgt_error *err); /* pinned host memory */
 void sgt_cuda_host_free(void *p);
 
-/* Create a stream that does not wait for the default stream. */
+/* Create a stream that runs independently of the default stream. */
 int sgt_cuda_stream_new(sgt_cuda_stream *s, sgt_error *err);
 void sgt_cuda_stream_free(sgt_cuda_stream s);
 int sgt_cuda_event_new(sgt_cuda_event *e, int timed, sgt_error *err);
 void sgt_cuda_event_free(sgt_cuda_event e);
 void sgt_cuda_record(sgt_cuda_event e, sgt_cuda_stream s);
-/* Make the stream wait for the event. The host does not wait. An event that was never recorded
- * counts as complete. */
+/* Make later work of the stream wait for the event. The host does not wait. An event that was never
+ * recorded counts as complete. */
 void sgt_cuda_wait(sgt_cuda_stream s, sgt_cuda_event e);
 
 /* Copy `bytes` bytes between host and device, in either direction, or within the device. Host
@@ -60,10 +61,11 @@ void sgt_cuda_wait(sgt_cuda_stream s, sgt_cuda_event e);
 void sgt_cuda_copy(sgt_cuda_stream s, void *to, const void *from, size_t bytes);
 void sgt_cuda_zero(sgt_cuda_stream s, void *p, size_t bytes);
 
-/* ---- results and errors: the first two functions wait for the device, the next three do not; none
- * of them may be called while a stream captures ---- */
+/* ---- results and errors: the first two functions wait for the device, the next three do not. Call
+ * none of them while a stream captures ---- */
 
-/* Wait until all work that was put on s so far is done. Return an error of that work, if any. */
+/* Wait until all work that was enqueued on s so far is done. Return an error of that work, if
+ * any. */
 int sgt_cuda_finish(sgt_cuda_stream s, sgt_error *err);
 int sgt_cuda_event_finish(sgt_cuda_event e, sgt_error *err); /* wait until e is complete */
 /* Set *ms to the time in milliseconds between two events. Both events must be timed and
@@ -73,14 +75,15 @@ int sgt_cuda_elapsed_ms(float *ms, sgt_cuda_event from, sgt_cuda_event to, sgt_e
 /* Return the first error that a launch or an asynchronous call left since the last check. This does
  * not wait. */
 int sgt_cuda_check(sgt_error *err);
-/* Note that a call of another library failed with error `code`. The next check reports the first
- * failure that was noted. */
+/* Note that a call of another library (`what`) failed with error `code`. If it is the first failure
+ * since the last check, the next check reports it. */
 void sgt_cuda_note_failure(const char *what, int code);
 
-/* Call sgt_cuda_launched right after putting work on a stream. If the device or that call left an
- * error, the next check reports it with the name of this work, for example "norm_kernel (grid 768,
- * block 256, 3072 bytes of shared memory): invalid argument (CUDA error 1)". DEV_LAUNCH calls
- * sgt_cuda_kernel_launched, which also counts the launch. */
+/* Call sgt_cuda_launched right after enqueueing work that is not a kernel of ours, with the name of
+ * the work. If the device or the last call left an error, the next check reports it with this name.
+ * For kernels, DEV_LAUNCH calls sgt_cuda_kernel_launched, which also counts the launch. Its message
+ * is for example "norm_kernel (grid 768, block 256, 3072 bytes of shared memory): invalid argument
+ * (CUDA error 1)". */
 void sgt_cuda_launched(sgt_cuda_stream s, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void sgt_cuda_kernel_launched(sgt_cuda_stream s, const char *kernel, const unsigned grid[3],
@@ -91,24 +94,26 @@ void sgt_cuda_kernel_launched(sgt_cuda_stream s, const char *kernel, const unsig
  * applies to the whole process, and must be off while a stream captures. */
 void sgt_cuda_sync_kernels(int on);
 /* Return a timeout in seconds for work that takes at most `on_a_card` seconds on a GPU. If the
- * kernels run on the host, which is slower, the timeout is longer. */
+ * kernels run on the CPU, as in tests, return a longer one, because they are slower there. */
 int sgt_cuda_patience(int on_a_card);
 
 /* ---- graphs ----
  *
- * Between capture and capture_end, work that is put on s is not run but recorded with its
- * arguments. Another stream joins the capture when it waits for an event recorded on s. The other
- * stream leaves the capture when s waits for an event recorded on the other stream. These events
- * then belong to the graph. Nothing may be allocated or freed during a capture. */
+ * Between capture and capture_end, work that is enqueued on s does not run. It is recorded in a
+ * graph, together with its arguments. Another stream joins the capture when it waits for an event
+ * that was recorded on s. It must leave the capture before capture_end: s waits for an event that
+ * was recorded on the other stream. These events then belong to the graph. Nothing may be allocated
+ * or freed during a capture. */
 int sgt_cuda_capture(sgt_cuda_stream s, sgt_error *err);
 int sgt_cuda_capture_end(sgt_cuda_stream s, sgt_cuda_graph *g, sgt_error *err);
-/* Run a graph on a stream. A graph must not run twice at the same time. */
+/* Run a graph on a stream. The graph must not be running already. */
 void sgt_cuda_graph_run(sgt_cuda_graph g, sgt_cuda_stream s);
 void sgt_cuda_graph_free(sgt_cuda_graph g);
 
 /* ---- counts since the program began ---- */
 typedef struct sgt_cuda_counts {
-    /* launches of kernels and library products; those in a graph are counted once, when captured */
+    /* launches of kernels and of library functions. Those in a graph are counted when they are
+     * captured, and not each time the graph runs */
     uint64_t launches;
     uint64_t finishes; /* calls of sgt_cuda_finish, which waits for all work of a stream */
     /* calls of sgt_cuda_event_finish that had to wait for their event */

@@ -1,5 +1,6 @@
-// softmax.cuh: a running softmax, that is, the maximum so far and the sum of exp(x - maximum). It
-// is computed per thread, then combined over a warp or a block.
+// softmax.cuh: a running softmax, which reads the scores only once. It keeps the maximum so far and
+// the sum of exp(x - maximum), which it rescales when the maximum grows. Each thread keeps its own.
+// At the end, they are combined over a warp or a block.
 #pragma once
 
 #include "kernels/cuda/elements.cuh"
@@ -20,7 +21,7 @@ DEV float exp_fast(float x) { return dev::exp2_fast(x * LOG2_E); }
 template <int V> DEV void add_exps(Sum &s, const float (&x)[V])
 {
     float max = s.max;
-    // fmaxf ignores a NaN, but the sum of exponentials then becomes NaN
+    // fmaxf ignores a NaN in x, but exp(NaN - max) below makes the sum NaN
     DEV_UNROLL_FOR (int i = 0; i < V; i++) max = fmaxf(max, x[i]);
     s.total *= exp_fast(s.max - max);
     DEV_UNROLL_FOR (int i = 0; i < V; i++) s.total += exp_fast(x[i] - max);

@@ -1,12 +1,14 @@
-// unfused.cu: the operations of the fused kernels as separate kernels (--no-fuse), as a framework
-// without a compiler runs them; and the conversion of parameters to the type of the working copies.
+// unfused.cu: the kernels of --no-fuse. They do the operations of the fused kernels one by one, as
+// a framework without a compiler does. Also the conversion of parameters to the type of their
+// working copies, which fused updates do themselves.
 #include "kernels/cuda/elements.cuh"
 
 using namespace sgt;
 
 enum { THREADS = 256 };
 
-// ---- element-wise kernels: `at` processes V numbers at a time, the last few one at a time ----
+// ---- element-wise kernels: `at` processes V elements at a time, and the last n % V one by one
+// ----
 
 template <class Op> __global__ void __launch_bounds__(THREADS) each_kernel(Op op, size_t n)
 {
