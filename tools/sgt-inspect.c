@@ -187,7 +187,8 @@ static void check_usage(int count)
         sgt_usage(&program, "expected a path: a folder of shards, a shard, a run or a checkpoint");
     if (count > 1 && !two)
         sgt_usage(&program, "one path at a time, not %d (--compare and --export take two)", count);
-    /* modes[4] and modes[5], --decode and --verify, may be combined */
+    /* Only the first four modes exclude all others: --decode and --verify (4 and 5) may be
+     * combined. */
     for (size_t i = 0; i < 4; i++)
         for (size_t k = i + 1; k < sizeof modes / sizeof *modes; k++)
             if (modes[i].given && modes[k].given)
@@ -211,7 +212,8 @@ int main(int argc, char **argv)
     sgt_error err;
     int first = sgt_options_parse(&program, argc, argv), count = argc - first;
     const char *const *paths = (const char *const *)argv + first;
-    /* sgt_layout_names has one more layout, sgt, before the words of --export */
+    /* The words of --export are sgt_layout_names without its first name, sgt, so their indices are
+     * less by 1. */
     o.layout += export_given;
     o.raw *= 16; /* the words stand for 16 and 32 */
     check_usage(count);

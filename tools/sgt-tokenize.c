@@ -24,7 +24,7 @@
 static sgt_tokenize_options t = {.size = sizeof t};
 static struct {
     const char *cpu;
-    int normalize; /* index of the given word of --normalize */
+    int normalize; /* index of the word given with --normalize */
     sgt_option_list filters;
     uint64_t threads, rank, ranks, train_vocab;
     int rank_given, ranks_given, shard_tokens_given;
@@ -126,10 +126,12 @@ static sgt_program program = {
 
 typedef struct meter {
     sgt_progress *bar;
-    /* time of the first progress report; earlier, the process may have waited for the folder OUT */
+    /* time of the first progress report; not the start of the program, because it may have to wait
+     * for another process to release the folder OUT */
     double began;
-    uint64_t from, tokens_from; /* bytes and tokens that an interrupted run had already processed */
-    int begun;                  /* 1: the fields above are set */
+    /* from: bytes, tokens_from: tokens that an interrupted run had already processed */
+    uint64_t from, tokens_from;
+    int begun; /* 1: the fields above are set */
 } meter;
 
 static void show_progress(void *ctx, uint64_t done, uint64_t total, uint64_t tokens)
@@ -172,8 +174,9 @@ static void print_things(FILE *to, const char *before, uint64_t n, const char *s
     fprintf(to, "%s%s%s", before, sgt_format_things(text, sizeof text, n, singular, plural), after);
 }
 
-/* Print the work done, such as "24 B of text in 4 files, 3 ms, 8.00 kB/s". If this run continued an
- * interrupted one, also print how many bytes were read in each. */
+/* Print what was done, such as "24 B of text in 4 files, 3 ms, 8.00 kB/s". `bytes` are of all text,
+ * `read` are of the text read in this run. If `read` is smaller, an interrupted run had read the
+ * rest. Then also print both parts. */
 static void print_work(FILE *to, uint64_t bytes, uint64_t read, uint64_t files, double seconds)
 {
     char all[40], here[40], before[40], time[40], rate[40];

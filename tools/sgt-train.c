@@ -20,7 +20,8 @@
 #include "tools/sample/sample.h"
 
 #define MAX_CONFIG ((size_t)1 << 20) /* maximum size of the --config file in bytes */
-#define MOST_BYTES ((size_t)1 << 34) /* maximum size of a file of examples in bytes */
+/* maximum size in bytes of a file of prompts and completions */
+#define MOST_BYTES ((size_t)1 << 34)
 
 static sgt_config s;
 static struct {
@@ -29,8 +30,8 @@ static struct {
         no_self_check;
 } o = {.run = "run"};
 
-/* The table of options. Options that are saved with a run are defined in train/config.c; the macro
- * ROWS inserts one section of them here. */
+/* The table of options. train/config.c defines the options that are saved with a run, in sections.
+ * ROWS inserts one of these sections here. */
 #define ROWS(title, s)                                                  \
     {                                                                   \
         .name = title, .kind = SGT_OPT_ROWS, .section = SGT_SECTION_##s \
@@ -99,7 +100,8 @@ static void show_progress(void *ctx, const sgt_metrics *m, uint64_t steps, uint6
     sgt_progress_update(ctx, m->step + 1, steps, first, facts);
 }
 
-/* Start the bar's clock: before, the process may have waited for another owner of the run. */
+/* Start the clock of the progress bar now and not earlier, because the process may have waited for
+ * another process to release the run. */
 static void start_clock(void *ctx, const sgt_backend *b)
 {
     (void)b;
@@ -108,7 +110,7 @@ static void start_clock(void *ctx, const sgt_backend *b)
 
 static void show_line(void *ctx, const char *line) { sgt_progress_line(ctx, line); }
 
-/* Format a loss with as many digits as are needed to compare losses: 14927, 10.79, 0.0123. */
+/* Format a loss with enough digits to compare losses, for example 14927, 10.79 or 0.0123. */
 static const char *format_loss(char *buf, size_t n, double loss)
 {
     double x = loss < 0 ? -loss : loss;
@@ -314,7 +316,7 @@ static int check_paths(const char *cache, const sgt_stop *stop)
 typedef struct reading {
     sample_lines file;
     sgt_examples *e;
-    /* number of elements allocated in e->starts; number allocated in e->learnt */
+    /* room, learnt_room: number of elements for which e->starts and e->learnt have memory */
     size_t room, learnt_room;
 } reading;
 

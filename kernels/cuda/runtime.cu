@@ -189,7 +189,7 @@ int sgt_cuda_event_finish(sgt_cuda_event e, sgt_error *err)
     keep_launch_error();
     cudaError_t state = cudaEventQuery(e);
     if (state == cudaErrorNotReady) {
-        /* clear this error, because otherwise it would hide the error of a launch */
+        /* cudaEventQuery left "not ready" as the last error, which would hide a launch's */
         cudaGetLastError();
         so_far.event_waits++;
         state = cudaEventSynchronize(e);

@@ -7,8 +7,7 @@ using namespace sgt;
 
 enum { THREADS = 256 };
 
-// ---- element-wise kernels: `at` processes V elements at a time, and the last n % V one by one
-// ----
+// ---- element-wise kernels: `at` processes V elements at a time, the last n % V one by one ----
 
 template <class Op> __global__ void __launch_bounds__(THREADS) each_kernel(Op op, size_t n)
 {

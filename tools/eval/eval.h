@@ -15,14 +15,15 @@
 typedef struct eval {
     const char *device; /* "cpu" or "cuda" */
     sgt_precision precision;
-    uint64_t batch, seq; /* rows per batch; tokens per window of a set */
+    uint64_t batch, seq; /* batch: rows per batch; seq: tokens per window of a set */
     int threads, quiet;
     const char *split; /* split of a set, such as "val" */
     sample_model model;
     sgt_notice notice;
     const sgt_stop *stop;
     int shown; /* number of tables printed so far */
-    /* array to which each evaluation appends an object; NULL: evaluations print tables instead */
+    /* if the output is JSON: array to which each evaluation appends its results; NULL: print
+     * tables */
     json_t *results;
 } eval;
 

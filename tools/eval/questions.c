@@ -23,17 +23,18 @@ typedef enum question_kind {
     WORD    /* {"text"}: what is its last word? */
 } question_kind;
 
-/* Rules by which the losses of endings are compared: by their sum, by the sum divided by the number
- * of characters, or by the sum divided by the number of tokens. As in lm-evaluation-harness, the
- * blank before the ending is not counted as a character. */
+/* Rules for comparing the answers to a question: by the sum of the losses of an answer's tokens, by
+ * this sum per character, or by this sum per token. As in lm-evaluation-harness, the blank before
+ * the answer does not count as a character. */
 enum { BY_SUM, BY_CHARACTER, BY_TOKEN, RULES };
 static const char *const acc_names[] = {"acc", "acc_norm", "acc_token"};
 static const char *const stderr_names[] = {"acc_stderr", "acc_norm_stderr", "acc_token_stderr"};
 
-/* A row: a context followed by one of the answers, and the model's results for that answer. */
+/* One possible answer to a question. Its row, on which the model runs, is the question's context
+ * followed by the answer. `loss` and `greedy` are the model's results. */
 typedef struct answer_row {
     uint64_t start; /* index in questions.file.tokens of the first token of this row */
-    /* number of tokens in the row; number of tokens in the answer, which ends the row; number of
+    /* count: tokens in the row; asked: tokens in the answer, which ends the row; characters:
      * characters in the answer */
     uint32_t count, asked, characters;
     double loss; /* sum of the losses of all tokens in the answer */
@@ -41,7 +42,8 @@ typedef struct answer_row {
 } answer_row;
 
 typedef struct question {
-    /* number of the question's line in the file, from 1; index of the question's first row */
+    /* line: number of the line with this question, counted from 1; row: index in questions.rows of
+     * its first answer */
     size_t line, row;
     uint32_t choices; /* number of possible answers; each of them has a row */
     uint32_t label;   /* index of the right answer */
@@ -55,13 +57,15 @@ typedef struct questions {
     size_t row_count, count;
     size_t row_room, room;
     uint32_t positions; /* context length of the model */
-    /* number of rows that were too long, so that the beginning of their context was cut off */
+    /* number of rows that exceeded the model's context length, and lost the beginning of their
+     * context */
     size_t cut;
     uint32_t longest; /* tokens of the longest row */
-    /* number of correctly answered questions by each rule; for last words, all rules agree */
+    /* number of questions whose right answer wins, for each rule; equal for all rules if kind is
+     * WORD */
     size_t right[RULES];
-    /* sum over all questions of the first answer's loss; for kind WORD, this is the loss of the
-     * last words */
+    /* sum over all questions of the loss of the first answer. It is used only if kind is WORD. Then
+     * the only answer is the last word. */
     double loss;
 } questions;
 
@@ -209,8 +213,8 @@ static int read_questions(questions *s, const char *path, const sgt_vocab *v, sg
 
 /* ---- answers ---- */
 
-/* Fill in row r of the batch with the tokens of `row`, followed by zeros. Only the tokens of the
- * answer are targets. If `row` is NULL, row r has no targets. */
+/* Fill in row r of the batch: the tokens of `row`, then zeros. Only the tokens of the answer are
+ * targets, so only they have a loss. If `row` is NULL, row r is unused and has no targets. */
 static void put_row(eval_batch *x, size_t r, const questions *items, const answer_row *row)
 {
     int32_t *inputs = x->inputs + r * x->seq, *targets = x->targets + r * x->seq;
@@ -248,8 +252,8 @@ static int run_rows(questions *s, eval_batch *x, const eval *e, sgt_error *err)
 
 /* ---- questions ---- */
 
-/* Return the index of the likeliest answer by `rule`, such as BY_SUM. If several answers are equal,
- * return the first of them. */
+/* Return the index of the answer with the lowest loss by `rule` (such as BY_SUM), which is the
+ * likeliest one. If several are equal, return the first. */
 static uint32_t pick(const questions *s, const question *item, int rule)
 {
     const answer_row *rows = s->rows + item->row;
@@ -277,8 +281,9 @@ static void count_right(questions *s)
 
 /* ---- results ---- */
 
-/* Add to `top` the fraction p of the n questions that were answered correctly. Also add the
- * standard error of p, sqrt(p (1 - p) / (n - 1)), which assumes that answers are independent. */
+/* Add two members to `top`: the fraction p of the n questions that the model answered correctly by
+ * `rule`, and its standard error, sqrt(p (1 - p) / (n - 1)), which assumes that the questions are
+ * independent of each other. */
 static void put_share(json_t *top, const questions *s, int rule)
 {
     double n = (double)s->count, p = (double)s->right[rule] / n;
@@ -306,7 +311,7 @@ static json_t *to_json(const questions *s)
 {
     int choice = s->kind == CHOICE;
     const char *path = s->file.path;
-    double guessed = 0; /* expected number of correct answers if all answers are guessed */
+    double guessed = 0; /* number of right answers that guessing would give on average */
     json_t *items = json_array();
     for (size_t i = 0; i < s->count; i++) {
         json_array_append_new(items, item_json(s, &s->items[i]));

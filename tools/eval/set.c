@@ -80,13 +80,13 @@ void eval_show(eval *e, const char *name, const char *what, json_t *result)
 /* ---- sets ---- */
 
 typedef struct set {
-    const char *path, *split; /* path of the set; its split, or "" if the path is a shard */
+    const char *path, *split; /* split: name of the split, or "" if `path` is a shard */
     sgt_loader *loader;
     sgt_loader_info info;
     uint32_t *text_bytes; /* number of bytes of text of each id */
     uint64_t tokens;      /* number of targets */
     double loss;          /* sum of their losses in nats */
-    sgt_text_loss text;   /* bytes and total loss of the targets that stand for text */
+    sgt_text_loss text;   /* bytes and total loss of the targets that are text, for bits per byte */
 } set;
 
 /* Check that the set was tokenized with the model's vocabulary. With a different vocabulary, the

@@ -14,12 +14,12 @@
 #else
 #define FIRST "GLIBC_2.17"
 #endif
-/* hide the function in its program or library, each of which has its own copy */
+/* hidden, so that each program or library uses only its own copy of the function */
 #define LOCAL __attribute__((visibility("hidden")))
 
-/* replacement of `stdin` in libjansson: code from Debian's libjansson.a cannot refer to stdin from
- * within a shared library, so wheel.mk renames that reference to not_stdin. jansson only compares
- * stdin with the file that it reads. */
+/* What libjansson uses instead of `stdin`. jansson only compares it with the file that it reads, so
+ * it may have any other value. wheel.mk renames the reference, because Debian's libjansson.a is not
+ * compiled for a shared library, in which its reference to stdin cannot be linked. */
 extern LOCAL void *not_stdin;
 void *not_stdin;
 

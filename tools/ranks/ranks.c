@@ -30,53 +30,59 @@
 #include "tools/cli/talk.h"
 #include "tools/ranks/libsgt-mpi/mpi.h"
 
-/* first word of a hello, "sgtU". Each version of the protocol has a different number, so that ranks
- * of different builds refuse each other */
+/* First word of a hello, "sgtU". Builds with different protocols have different values, so that
+ * their ranks reject each other. */
 #define MAGIC 0x53746775u
 #define JOIN_SECONDS 120
-#define SAY_SECONDS 5 /* seconds of waiting for other ranks after which a notice is printed */
-/* seconds that rank 0 waits before it prints the failure of another rank. If rank 0 fails for the
- * same reason meanwhile, only its own message is printed */
+#define SAY_SECONDS 5 /* after this many seconds of waiting for another rank, print a notice */
+/* seconds that rank 0 waits before it prints another rank's failure. Often all ranks fail for the
+ * same reason. If rank 0 also fails within this time, it prints only its own message. */
 #define GRACE_SECONDS 1
-/* seconds that rank 0 waits before it reports that a rank has died, because a launcher may be
- * killing all ranks. This is shorter than GRACE_SECONDS, because mpirun kills all other ranks a
- * second after one has died */
+/* seconds that rank 0 waits before it reports that another rank has died. If a launcher is killing
+ * all ranks, rank 0 is killed within this time, and prints nothing. It must be less than a second:
+ * if one rank dies, mpirun kills all others a second later, and rank 0 must report the death
+ * before. */
 #define DEATH_SECONDS .25
-/* seconds that a failed rank above 0 waits for rank 0 to end it; also, seconds in which a failed
- * rank 0 may free its resources */
+/* Time limit for an orderly end, in seconds. A failed rank above 0 waits this long for rank 0 to
+ * tell it to end. A failed rank 0 may take this long to free its resources. */
 #define END_SECONDS 10
 
-/* The first message that a rank sends over a connection. Rank 0 answers with MAGIC. */
+/* The first message over a new connection, which a rank above 0 sends. Rank 0 accepts it by
+ * answering with MAGIC. */
 typedef struct hello {
     uint32_t magic, rank, size, life; /* life: kind of the connection, DATA (0) or LIFE (1) */
     char machine[256];                /* the host's name */
-    cpu_set_t cores;                  /* cores to which the launcher has bound the rank */
+    cpu_set_t cores;                  /* cores on which the launcher lets the rank run */
 } hello;
 
-/* Messages over a LIFE connection are of type sgt_error. A message to rank 0 is the sender's
- * failure. In a message from rank 0, the code is the exit code with which the receiver must end; 0
- * means that all ranks have finished. */
+/* All messages over a LIFE connection are an sgt_error. To rank 0, a rank sends its own failure.
+ * From rank 0, a message tells the receiver to end: `code` is the exit code, or 0 if all ranks have
+ * finished without a failure. */
 
 typedef struct net {
     sgt_ranks r; /* first member, so that a pointer to sgt_ranks can be cast to a pointer to net */
     const char *program;
-    /* name of the launcher's environment variable that states the number of ranks */
+    /* name of the environment variable in which the launcher states the number of ranks */
     const char *variable;
-    /* receives a notice about the first long wait; then NULL */
+    /* where to send a notice if another rank lets this one wait; NULL once a notice was sent */
     const sgt_notice *notice;
-    char host[256]; /* host of rank 0; "": any address of rank 0's machine */
-    int port;       /* port on which rank 0 listens; 0: the system has not chosen it yet */
-    int listener;   /* listening socket of rank 0; -1: none */
-    /* line[DATA] and line[LIFE], (size) each: connections to other ranks. Rank 0 has a connection
-     * to every other rank. All other ranks use only element 0, the connection to rank 0 */
+    /* host on which rank 0 listens; "": rank 0 listens on all addresses of its machine */
+    char host[256];
+    int port;     /* port on which rank 0 listens; 0: the system is still to choose one */
+    int listener; /* listening socket of rank 0; -1: none */
+    /* Connections to other ranks, by kind. Each array has `size` elements. In rank 0, line[DATA][i]
+     * and line[LIFE][i] are connected to rank i. In all other ranks, only element 0 is used, for
+     * rank 0. */
     struct pollfd *line[2];
     pthread_t watcher;
-    /* for rank 0: 1 once all ranks have finished; accessed atomically, as r.given_up is */
+    /* used by rank 0: 1 once all ranks have finished. Access it atomically, because the watcher
+     * reads it. */
     int ended;
-    /* for rank 0: held until the process ends by the thread that prints why all ranks end */
+    /* used by rank 0: locked by the first thread that prints why all ranks end, and never unlocked,
+     * so that no second thread prints a reason */
     pthread_mutex_t saying;
     int code;              /* exit code after give_up */
-    struct pollfd lines[]; /* (2 * size): memory of line[DATA] and line[LIFE] */
+    struct pollfd lines[]; /* (2 * size): storage for both arrays of `line` */
 } net;
 enum { DATA, LIFE };
 #define SUM UINT32_MAX /* `root` of a sum */
@@ -86,8 +92,8 @@ static int is_set(const int *flag) { return __atomic_load_n(flag, __ATOMIC_ACQUI
 
 /* ---- bytes ---- */
 
-/* Send n bytes if `sends` is 1, or receive n bytes if it is 0. Return 0, or -1 if the connection
- * ends before. */
+/* Send (if `sends` is 1) or receive (if it is 0) exactly n bytes. Return 0, or -1 if the connection
+ * ends or fails first. */
 static int transfer(int fd, void *bytes, size_t n, int sends)
 {
     char *p = bytes;
@@ -127,11 +133,11 @@ static int gone(const net *t, uint32_t rank, sgt_error *err)
                     t->r.size);
 }
 
-/* Do a collective operation through rank 0. If `root` is a rank, broadcast bytes[n] from that rank
- * to all ranks. If `root` is SUM, all-reduce the bytes as doubles: rank 0 adds up the numbers of
- * all ranks, with part[n / 8] as a buffer, and sends the sums to every rank. Rank 0 checks that all
- * ranks make the same call with the same n. Without this check, ranks that are out of step would
- * wait for each other forever. */
+/* Run a collective operation through rank 0. If `root` is a rank, broadcast bytes[n] from it to all
+ * ranks. If `root` is SUM, bytes[n] is an array of doubles: rank 0 adds up the arrays of all ranks
+ * element by element, with part[n / 8] as a buffer, and sends the sums to every rank. Each rank
+ * sends `root` and n first. Rank 0 compares them, because ranks that make different calls would
+ * otherwise wait for each other forever. */
 static int call(sgt_ranks *r, uint32_t root, void *bytes, size_t n, double *part, sgt_error *err)
 {
     const net *t = (const net *)r;
@@ -185,8 +191,8 @@ static void end_others(const net *t, int code)
         transfer(t->line[LIFE][i].fd, &n, sizeof n, SEND);
 }
 
-/* End all ranks END_SECONDS after rank 0 has failed, if rank 0 has not ended by then. Rank 0 may
- * hang in a device, or because nobody reads its standard output. */
+/* Rank 0 has failed. If it still runs after END_SECONDS, end all ranks. It may hang in a device, or
+ * while it writes to an output that nobody reads. */
 static _Noreturn void end_late(const net *t)
 {
     nap(END_SECONDS);
@@ -194,10 +200,10 @@ static _Noreturn void end_late(const net *t)
     quick_exit(t->code);
 }
 
-/* End all ranks because this rank has failed. Rank 0 prints one message for all ranks, except after
- * an interrupt, which the program itself reports. The function returns only in rank 0, or if it was
- * called before. In that case the program frees its resources, and sgt_ranks_close ends the other
- * ranks. */
+/* End all ranks because this rank has failed. If this is a rank above 0, tell rank 0 why and end
+ * this process. In rank 0, print the reason for all ranks (after an interrupt, the program itself
+ * prints it), and return. The program then frees its resources, and sgt_ranks_close ends the other
+ * ranks. If the function was called before, do nothing. */
 static void give_up(sgt_ranks *r, const sgt_error *why)
 {
     net *t = (net *)r;
@@ -208,7 +214,8 @@ static void give_up(sgt_ranks *r, const sgt_error *why)
     if (r->rank) {
         snprintf(n.text, sizeof n.text, "%s", why->text);
         transfer(t->line[LIFE][0].fd, &n, sizeof n, SEND);
-        /* this usually ends early, because rank 0 answers and the watcher then ends this process */
+        /* Rank 0's answer makes the watcher end this process, usually long before this wait is
+         * over. */
         nap(END_SECONDS);
         quick_exit(t->code);
     }
@@ -358,9 +365,10 @@ static uint32_t find_missing(const net *t)
     return 0;
 }
 
-/* Check how long this process has been waiting for `rank`, since time `began`. After SAY_SECONDS,
- * print one notice; after JOIN_SECONDS, fail. Both messages explain what to do if there is only one
- * process. `where` is a text about the rank's address. */
+/* Check how long this process has waited for `rank`, in a wait that began at time `began`. After
+ * SAY_SECONDS, print a notice, but only one. After JOIN_SECONDS, fail. A stray launcher variable
+ * may be why other ranks are expected, so both messages say which one to unset. `where` is a text
+ * about the address. */
 static int check_wait(net *t, double began, uint32_t rank, const char *where, sgt_error *err)
 {
     sgt_error why;
@@ -431,9 +439,9 @@ static void release(net *t)
     free(t);
 }
 
-/* Connect this rank. Set t->r.here to the number of ranks on this machine, and t->r.sharing to the
- * number of ranks that may run on the same cores. These numbers differ if the launcher binds each
- * rank to its own cores. */
+/* Connect this rank to the others. From all hellos, count the ranks on this machine (t->r.here) and
+ * those of them that may use exactly the same cores as this rank (t->r.sharing). The counts differ
+ * if the launcher binds each rank to its own cores. */
 static int join(net *t, sgt_error *err)
 {
     hello *all = calloc(t->r.size, sizeof *all);
@@ -481,8 +489,8 @@ static long number(const char *name, int *rc, sgt_error *err)
 }
 
 typedef struct launcher {
-    /* names of the launcher's environment variables: rank, number of ranks, and both numbers among
-     * the ranks on this machine */
+    /* names of the environment variables that the launcher sets. rank, size: this rank and the
+     * number of ranks; local, here: the same, counted among the ranks on this machine */
     const char *rank, *size, *local, *here;
     int mpi;
 } launcher;
@@ -497,10 +505,10 @@ static const launcher launchers[] = {
     {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE", 1},
     {0}};
 
-/* Find the first launcher whose variables state that it started several processes, and set the
- * numbers in *r from them. Set *found to NULL if there is no such launcher. If torchrun's variables
- * are set but no address, return SGT_EUSAGE, because each rank would otherwise train the same run
- * separately. */
+/* Find the launcher that started this process together with others, and set the rank and the counts
+ * in *r from its variables. Set *found to NULL if there is none. If torchrun's variables are set
+ * but the address is missing, return SGT_EUSAGE. Otherwise each rank would think that it is alone,
+ * and all would train the same run. */
 static int find(const launcher **found, sgt_ranks *r, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -518,8 +526,7 @@ static int find(const launcher **found, sgt_ranks *r, sgt_error *err)
             rc = sgt_fail(err, SGT_EUSAGE, "%s: rank %ld of %ld", l->rank, rank, size);
         r->rank = (uint32_t)rank;
         r->size = (uint32_t)size;
-        /* if the launcher sets no numbers for this machine, assume that all ranks are on one
-         * machine */
+        /* If the launcher does not say which ranks are on this machine, assume that all are. */
         r->local = (uint32_t)(local < 0 ? rank : local);
         r->here = (uint32_t)(here < 0 ? size : here);
         if (l->mpi) r->swap = swap;
@@ -580,7 +587,7 @@ static int ask_mpi(net *t, sgt_error *err)
 {
     struct {
         char host[sizeof t->host];
-        int rc, port; /* rc: 0, or the error if rank 0 cannot listen */
+        int rc, port; /* rc: 0, or the error for which rank 0 cannot listen */
     } a = {.rc = SGT_OK};
     sgt_error why = {0};
     int rc = load_mpi(err);
@@ -656,6 +663,7 @@ int sgt_ranks_close(sgt_ranks *r, const sgt_program *p, int rc, sgt_error *err)
         end_others(t, 0);
         release(t);
     }
-    if (!code && mpi) mpi->close(); /* after a failure, leave this to the launcher */
+    /* MPI's shutdown waits for all ranks, so leave it to the launcher after a failure */
+    if (!code && mpi) mpi->close();
     return code;
 }

@@ -9,7 +9,8 @@
 #include "tools/cli/process.h"
 #include "tools/sample/sample.h"
 
-#define GPT2_PADDED 50304 /* number to which the 50,257 rows of GPT-2's wte are often padded */
+/* rows of GPT-2's wte if its 50,257 rows were padded to a multiple of 128 */
+#define GPT2_PADDED 50304
 
 /* Return whether the folder `path` has a vocabulary that sgt_vocab_load can read. */
 static int has_vocabulary(const char *path)

@@ -51,16 +51,18 @@ int sample_vocab_agrees(const sgt_vocab *a, const sgt_vocab *b);
 /* ---- texts.c: files of questions (for sgt-eval) and of examples (for sgt-train), and prompts
  * ---- */
 
-/* A file with one JSON value per line, and the ids of the texts in it. The caller sets path, vocab
- * and err, and zeroes all other members. */
+/* A file with one JSON value per line, while it is read, and the ids of all texts in it so far. The
+ * caller sets path, vocab and err, and zeroes all other members. */
 typedef struct sample_lines {
     const char *path;
     const sgt_vocab *vocab;
     sgt_error *err;
-    size_t line;   /* number of the current line, from 1; 0: messages name no line */
+    /* number of the current line, counted from 1, for messages; 0: messages name no line */
+    size_t line;
     uint64_t hash; /* XXH3 of the file */
     int32_t *tokens;
-    size_t count, room; /* number of tokens; number of tokens allocated */
+    /* count: number of ids in `tokens`; room: number for which memory is allocated */
+    size_t count, room;
     sgt_encoder *encoder;
     sgt_normalizer normal;
 } sample_lines;
@@ -106,20 +108,21 @@ void sample_prompts_free(sample_prompts *p);
 /* A prompt, and a text that is generated from it. */
 typedef struct sample_text {
     const sample_prompt *prompt;
-    uint64_t number; /* index of this text among the texts of the same prompt */
+    uint64_t number; /* index of this text among the texts for the same prompt, counted from 0 */
     /* the text to show: the prompt, if sample_show.prompts is 1, followed by the generated text */
     char *bytes;
-    /* n: bytes of the text; room: bytes allocated; begin: offset of the generated text; shown:
-     * bytes printed so far */
+    /* n: bytes of the text so far; room: bytes allocated; begin: offset at which the generated text
+     * begins, after the prompt; shown: bytes already printed */
     size_t n, room, begin, shown;
-    json_t *ids; /* ids of the generated text if sample_show.json is 1, else NULL */
+    json_t *ids; /* ids of the generated tokens if sample_show.json is 1, else NULL */
     int ended;
     sgt_generate_end why;
 } sample_text;
 
 typedef struct sample_show {
     sample_text *texts;
-    /* number of texts; index of the first text that is not completely printed */
+    /* count: number of texts; current: index of the text that is being printed, the first that is
+     * not complete */
     size_t count, current;
     int json;     /* 1: print nothing, since the texts are printed as JSON later */
     int terminal; /* 1: print control characters as \xNN, because they could control the terminal */

@@ -19,7 +19,8 @@ static int append(sample_text *t, const void *bytes, size_t n, sgt_error *err)
     return SGT_OK;
 }
 
-/* Allocate `samples` texts per prompt, which have no generated tokens yet. */
+/* Allocate `samples` texts per prompt. Each has the prompt's text, if prompts are shown, and no
+ * generated tokens. */
 static int open_texts(sample_show *s, const sample_prompts *p, uint64_t samples, sgt_error *err)
 {
     s->texts = calloc(p->count * samples, sizeof *s->texts);
@@ -39,8 +40,8 @@ static int open_texts(sample_show *s, const sample_prompts *p, uint64_t samples,
 
 /* ---- printing ---- */
 
-/* Finish the output of a text: print a newline if the terminal or the next text needs one. If this
- * is not the last text, also print a line of three dashes. */
+/* End the printed text t. Print a newline if t lacks one, unless t is the last text and goes to a
+ * file. Before the next text, print a line of three dashes. */
 static void print_end(const sample_show *s, const sample_text *t)
 {
     int last = t + 1 == s->texts + s->count, open = t->n && t->bytes[t->n - 1] != '\n';
@@ -48,7 +49,7 @@ static void print_end(const sample_show *s, const sample_text *t)
     if (!last) fputs("---\n", stdout);
 }
 
-/* Print everything that can be printed now, and finish the output of texts that are complete. */
+/* Print what is new of the current text. If it is complete, end it and go on with the next text. */
 static int print(sample_show *s, sgt_error *err)
 {
     while (s->current < s->count && !s->json) {
@@ -92,8 +93,8 @@ static int end_text(void *ctx, size_t text, sgt_generate_end why, sgt_error *err
     return text == s->current ? print(s, err) : SGT_OK;
 }
 
-/* Return the size of the KV cache in positions: the number that the longest text may need, but at
- * most the model's context length. */
+/* Return how many positions the KV cache needs: as many as the longest prompt and its text may
+ * have, but at most the model's context length. */
 static uint32_t find_window(const sample_run *s, uint64_t tokens)
 {
     uint64_t longest = 0, most = s->model.shape.positions;

@@ -72,7 +72,7 @@ int sample_lines_encode(sample_lines *r, const char *string, size_t n)
     const uint8_t *text = (const uint8_t *)string;
     int rc = sgt_normalize_text(&r->normal, r->vocab->normalize, text, n, &text, &n, r->err);
     if (rc < 0) return rc;
-    /* reserve n + 2 ids, since a text never has more ids than bytes */
+    /* Reserve n + 2 ids: a text of n bytes has at most n, and the caller may append two more. */
     rc = sgt_reserve(&r->tokens, &r->room, r->count + n + 2, sizeof *r->tokens, r->path, r->err);
     if (rc < 0) return rc;
     int32_t *to = r->tokens + r->count;
@@ -81,8 +81,8 @@ int sample_lines_encode(sample_lines *r, const char *string, size_t n)
     sgt_error why;
     if (sgt_encode(r->encoder, text, n, to, bytes, &ids, &why) < 0)
         return sample_lines_fail(r, "%s", why.text);
-    /* Widen the ids in place. Begin with the last id, because ids of 2 bytes occupy the first half
-     * of the buffer. */
+    /* Widen the ids from `width` bytes to 4, in the same buffer. Go backwards, so that no id is
+     * overwritten before it is read. */
     for (size_t i = ids; i--;) to[i] = (int32_t)sgt_id_at(to, width, i);
     r->count += ids;
     return SGT_OK;

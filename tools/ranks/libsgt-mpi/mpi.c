@@ -32,8 +32,8 @@ static int open_world(uint32_t rank, uint32_t size, void *bytes, size_t n, sgt_e
     return rc ? failed(rc, "broadcast", err) : SGT_OK;
 }
 
-/* Send and receive at the same time, as mpi.h describes. The function polls every 20 microseconds
- * instead of using MPI's own wait, which would spin and occupy a core that another rank could
+/* Send to one rank and receive from another at the same time, as mpi.h describes. Poll every 20
+ * microseconds. MPI's own wait would spin instead, and occupy a core that another rank could
  * use. */
 static int swap(uint32_t to, const void *out, size_t out_bytes, uint32_t from, void *in,
                 size_t in_bytes, const int *lost, sgt_error *err)
