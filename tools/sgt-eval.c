@@ -45,17 +45,16 @@ static const sgt_option table[] = {
     {"threads", .as = &sgt_config_rows[SGT_SET_THREADS], .to = &o.threads},
     {.name = "Output"},
     {"json", 0, SGT_OPT_FLAG, &o.json, .help = "print one JSON document"},
-    {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, .help = "print only failures and what --json asks for"},
+    {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, .help = "print only failures, and --json results"},
     {0}};
 
 static const sgt_program program = {
     .name = "sgt-eval",
     .usage = "sgt-eval [OPTION]... RUN/ | GPT2/ | MODEL.bin [FILE.jsonl]...",
-    .about =
-        "Evaluates a GPT-2. With --data, it computes the loss, perplexity and bits per byte on "
-        "a set of tokens. With files of questions, it computes the accuracy: {\"ctx\", "
-        "\"endings\", \"label\"} as in HellaSwag, or {\"text\"}, whose last word is to be "
-        "predicted, as in LAMBADA.",
+    .about = "Evaluates a GPT-2. On sets of tokens (--data), it computes loss, perplexity and bits "
+             "per byte. On files of questions, it computes the accuracy. A question is {\"ctx\", "
+             "\"endings\", \"label\"}, as in HellaSwag, or {\"text\"}, whose last word the model "
+             "predicts, as in LAMBADA.",
     .options = table,
     .examples = "  sgt-eval run/ --data out/\n"
                 "  sgt-eval run/step-00001000 hellaswag_val.jsonl lambada_test.jsonl\n"

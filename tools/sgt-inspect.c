@@ -23,12 +23,12 @@ static int compare;
 static const sgt_option table[] = {
     {.name = "What to show"},
     {"verify", 0, SGT_OPT_FLAG, &o.verify, NULL,
-     .help = "read everything, and check checksums, sizes, ids and where documents start"},
+     .help = "read all files, and check checksums, sizes, ids and the starts of documents"},
     {"decode", 0, SGT_OPT_TEXT, &o.decode, "FROM:COUNT",
      .help =
-         "print the text of COUNT tokens from index FROM, counted from 0 over all shards in order"},
+         "print the text of COUNT tokens, beginning with token FROM (0: the first of all shards)"},
     {"batch", 0, SGT_OPT_TEXT, &o.batch, "K[:N]",
-     .help = "show N batches from batch K, as the trainer would see them"},
+     .help = "show N batches as sgt-train draws them, beginning with batch K"},
     {"split", 0, SGT_OPT_CHOICE, &o.split, "train|val", "use only these shards",
      .def = "all; train for --batch"},
     {"raw", 0, SGT_OPT_WORD, &o.raw, "none|16|32",
@@ -37,19 +37,19 @@ static const sgt_option table[] = {
      .help = "number of shards that --verify reads at the same time", .given = &threads_given},
     {.name = "Several sets"},
     {"compare", 0, SGT_OPT_FLAG, &compare, NULL,
-     .help = "compare the tokens of A and B and their order; show where they first differ"},
+     .help = "check if A and B have the same tokens in the same order; show the first difference"},
     {"export", 0, SGT_OPT_WORD, &o.layout, "megatron|nanogpt|npy",
-     .help = "write set A to OUT as files for Megatron-LM, nanoGPT or OLMo-core, as sgt-tokenize "
-             "--shards does",
+     .help = "convert set A to files for Megatron-LM, nanoGPT or OLMo-core in OUT, the same as "
+             "sgt-tokenize --shards would write",
      .given = &export_given},
     {"force", 0, SGT_OPT_FLAG, &o.force, NULL,
      .help = "with --export, replace a set that is already in OUT"},
     {.name = "Sampling of --batch (the trainer's options)"},
     {"loader", .as = &sgt_config_rows[SGT_SET_LOADER], .to = &o.loader, .given = &loader_given,
-     .help = "how shards are read; does not change the batches", .def = "mmap"},
+     .help = "how shards are read; the batches are the same with every loader", .def = "mmap"},
     {"sampling", .as = &sgt_config_rows[SGT_SET_SAMPLING], .to = &o.sampling,
      .given = &sampling_given,
-     .help = "how rows are drawn; packed without --batch shows how many tokens are cropped"},
+     .help = "how rows are drawn; if packed and no --batch, show how many tokens are cropped"},
     {"pad-id", .as = &sgt_config_rows[SGT_SET_PAD], .to = &o.pad, .given = &o.padded_by},
     {"seed", 0, SGT_OPT_COUNT, &o.seed, "N", "seed of the sampling", .def = "1",
      .given = &seed_given},
@@ -60,9 +60,9 @@ static const sgt_option table[] = {
      .help = "with --batch, also show where documents begin in each row"},
     {.name = "Output"},
     {"json", 0, SGT_OPT_FLAG, &o.json, NULL,
-     .help = "print one JSON document; with --batch, an object per line"},
+     .help = "print one JSON document; with --batch, one JSON object per batch and line"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL,
-     .help = "print only failures and what --json, --decode or --batch asks for"},
+     .help = "print only failures, and the output of --json, --decode or --batch"},
     {0}};
 
 static const sgt_program program = {

@@ -23,19 +23,19 @@ static const sgt_option table[] = {
      "file to write the page to; an existing page is replaced",
      .def = "RUN/report.html, of several runs report.html"},
     {"no-sample", 0, SGT_OPT_FLAG, &o.no_sample, NULL,
-     .help = "leave out the sample of text that the newest checkpoint generates"},
+     .help = "leave out the sample, a text generated with the newest checkpoint"},
     {"json", 0, SGT_OPT_FLAG, &o.json, NULL,
-     .help = "print the main figures as one JSON document on standard output; without -o, make no "
-             "page"},
+     .help = "print the main numbers as one JSON document on standard output; write the page "
+             "only if -o is also given"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL, .help = "print nothing unless something is wrong"},
     {0}};
 
 static const sgt_program program = {.name = "sgt-report",
                                     .usage = "sgt-report [OPTION]... RUN/...",
-                                    .about = "Makes one HTML page about a training run, or several "
-                                             "side by side: loss, learning rate, gradient norm, "
-                                             "speed, memory, options and advice. The page is one "
-                                             "file that loads nothing from elsewhere.",
+                                    .about = "Makes one HTML page about a training run, or about "
+                                             "several runs side by side: loss, learning rate, "
+                                             "gradient norm, speed, memory, options and advice. "
+                                             "The page is one file and loads no other files.",
                                     .options = table,
                                     .examples = "  sgt-report run/\n"
                                                 "  sgt-report runs/* -o compared.html"};

@@ -27,7 +27,7 @@ static const sgt_option table[] = {
      .help = "text to continue; may be given several times; - reads standard input",
      .def = "none: the model begins a text"},
     {"prompt-file", 0, SGT_OPT_LIST, &o.files, "FILE",
-     .help = "file that holds a prompt; its last newline is removed"},
+     .help = "file whose whole text is one prompt; a newline at its end is removed"},
     {"num-samples", 0, SGT_OPT_COUNT, &o.samples, "N", "number of texts to write for each prompt",
      .def = "1", .min = 1, .max = MAX_SAMPLES},
     {"vocab", 0, SGT_OPT_TEXT, &o.vocab, "gpt2|FILE", "vocabulary on which the model was trained",
@@ -48,7 +48,7 @@ static const sgt_option table[] = {
     {"seed", 's', SGT_OPT_COUNT, &o.seed, "N",
      "seed of the random draws; the same seed gives the same text", .def = "1"},
     {"ignore-eot", 0, SGT_OPT_FLAG, &o.ignore_eot,
-     .help = "continue after an end-of-text token instead of ending the text"},
+     .help = "do not end a text at an end-of-text token, but continue after it"},
 
     {.name = "Computation"},
     {"device", 0, SGT_OPT_CHOICE, &o.device, "auto|cpu", "where to run: on the CPU only",
@@ -62,17 +62,17 @@ static const sgt_option table[] = {
     {"cpu", .as = &sgt_config_rows[SGT_SET_CPU], .to = &o.cpu},
 
     {.name = "Output"},
-    {"no-prompt", 0, SGT_OPT_FLAG, &o.no_prompt, .help = "print only the generated text"},
+    {"no-prompt", 0, SGT_OPT_FLAG, &o.no_prompt, .help = "print generated texts without prompts"},
     {"json", 0, SGT_OPT_FLAG, &o.json,
-     .help = "print one JSON document once all texts are complete"},
-    {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, .help = "print nothing unless something is wrong"},
+     .help = "print one JSON document when all texts are complete"},
+    {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, .help = "print messages only if something is wrong"},
     {0}};
 
 static const sgt_program program = {
     .name = "sgt-sample",
     .usage = "sgt-sample [OPTION]... RUN/ | RUN/step-NNNNNNNN/ | GPT2/ | MODEL.bin",
-    .about = "Continues a text with a GPT-2: a run of sgt-train (even during training), a model "
-             "in Hugging Face's format, or a model file of llm.c.",
+    .about = "Continues a text with a GPT-2 model: that of a run of sgt-train (even during "
+             "training), one in Hugging Face's format, or a model file of llm.c.",
     .options = table,
     .examples = "  sgt-sample run/ --prompt 'Once upon a time'\n"
                 "  sgt-sample run/step-00001000 --num-samples 3 --temperature 1 --top-p 0.95\n"

@@ -92,11 +92,11 @@ static const sgt_option table[] = {
 static const sgt_program program = {
     .name = "sgt-bench ablation",
     .usage = "sgt-bench ablation [OPTION]... --data OUT/",
-    .about = "Trains a few steps with each technique of sgt. Each row adds one technique to "
-             "those of the rows above, and trains on the same batches. Techniques: text, cold, "
-             "mmap, preload, simd, overlap, async, tf32, bf16, fused, graphs, flash, padded, "
-             "tied, and two that save memory: accum and "
-             "recompute. Techniques that the device lacks are left out with the reason.",
+    .about = "Measures how much each technique of sgt contributes. For each row, a few steps are "
+             "trained on the same batches, with one technique more than in the row above. "
+             "Techniques: text, cold, mmap, preload, simd, overlap, async, tf32, bf16, fused, "
+             "graphs, flash, padded, tied, accum, recompute (the last two save memory). If the "
+             "device does not support a technique, its row is left out and the reason printed.",
     .options = table,
     .examples = "  sgt-bench ablation --data out/ --model 4x256x4 --seq-len 128\n"
                 "  sgt-bench ablation --data out/ --rows text,preload,tied --steps 30\n"

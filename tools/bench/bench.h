@@ -26,7 +26,7 @@
     {"json", 0, SGT_OPT_FLAG, &bench.json, .help = "print one JSON document"}, \
     {                                                                          \
         "quiet", 'q', SGT_OPT_FLAG, &bench.quiet,                              \
-            .help = "print only failures and what --json asks for"             \
+            .help = "print only failures, and --json results"                  \
     }
 
 /* maximum number of rows in a table; maximum number of turns per row */

@@ -39,10 +39,10 @@ static const sgt_option table[] = {
 static const sgt_program program = {
     .name = "sgt-bench kernels",
     .usage = "sgt-bench kernels [OPTION]...",
-    .about = "Measures each matrix product of a GPT-2 step on CUDA, with each epilogue that can "
-             "be fused into it, and the causal attention of one layer: sgt's (own), cuDNN's "
-             "(cudnn) and one that stores all T x T scores (naive). For each product, the "
-             "fastest algorithm of cuBLASLt is shown.",
+    .about = "Measures two things on CUDA. First, each matrix product of a GPT-2 step, with each "
+             "epilogue that can be fused into it, by cuBLASLt's fastest algorithm. Second, causal "
+             "attention of one layer, in three implementations: sgt's (own), cuDNN's (cudnn), and "
+             "one that stores all T x T scores (naive).",
     .options = table,
     .examples =
         "  sgt-bench kernels --batch-size 64 --seq-len 1024\n"

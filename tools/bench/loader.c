@@ -45,7 +45,7 @@ static const sgt_option table[] = {
     {"sampling", 0, SGT_OPT_WORD, &o.sampling, .help = "how rows are drawn", .def = "random",
      .choices = sgt_sampling_words},
     {"cold", 0, SGT_OPT_FLAG, &o.cold, NULL,
-     .help = "drop the shards from the page cache before each measurement, and verify that"},
+     .help = "before each measurement, drop the shards from the page cache; fail if they stay"},
     {"threads", 0, SGT_OPT_COUNT, &o.threads, "N", "threads that read at the same time", .def = "1",
      .min = 1, .max = 1024},
     {"seconds", 0, SGT_OPT_REAL, &o.seconds, "X", "time limit in seconds for all measurements",
@@ -58,8 +58,8 @@ static const sgt_option table[] = {
      "bits per id, if the shards have no header (nanoGPT's)", .def = "none"},
     {.name = "Comparison"},
     {"peer", 0, SGT_OPT_TEXT, &o.peer, "PYTHON",
-     .help = "compare with numpy and PyTorch, run by this interpreter in alternating turns "
-             "(needs random rows, without --cold)"},
+     .help = "Python interpreter that also measures numpy and PyTorch, in turn with sgt (only "
+             "with --sampling random, without --cold)"},
     {.name = "Output"},
     BENCH_OUTPUT,
     {0}};
@@ -67,9 +67,8 @@ static const sgt_option table[] = {
 static const sgt_program program = {
     .name = "sgt-bench loader",
     .usage = "sgt-bench loader [OPTION]... OUT/ | SHARD | A:0.7,B:0.3",
-    .about =
-        "Measures how fast each reader draws batches from a set or shard, compared with memcpy "
-        "of the same windows.",
+    .about = "Measures how fast each reader draws batches from a set or shard, and how fast memcpy "
+             "copies the same windows.",
     .options = table,
     .examples = "  sgt-bench loader out/\n"
                 "  sgt-bench loader out/ --batch-size 64 --seq-len 512 --threads 2\n"

@@ -40,7 +40,7 @@ static const sgt_option table[] = {
     {"no-self-check", 0, SGT_OPT_FLAG, &bench_config.step.unverified,
      .help = "use the fastest matrix products without checking their results (CUDA)"},
     {"variants", 0, SGT_OPT_FLAG, &o.variants,
-     .help = "list the names that --variant takes, and do not measure"},
+     .help = "print the names that --variant accepts, without measuring anything"},
     {"deterministic", .as = BENCH_ROW(DETERMINISTIC), .to = &bench_config.step.deterministic},
     {"threads", .as = BENCH_ROW(THREADS), .to = &bench_config.threads},
     {"data", 'd', SGT_OPT_TEXT, &bench_config.data, "OUT/|SHARD", "set or shard to take rows from",
@@ -55,7 +55,7 @@ static const sgt_option table[] = {
     {"parts", 0, SGT_OPT_FLAG, &o.parts,
      .help = "also print the time of each kernel in a step (CUDA)"},
     {"peer", 0, SGT_OPT_TEXT, &o.peer, "PYTHON",
-     .help = "compare with PyTorch's step, run by this interpreter in alternating turns"},
+     .help = "Python interpreter that also measures PyTorch's step, in turn with sgt's"},
     {"peer-mode", 0, SGT_OPT_CHOICE, &o.peer_mode, "default|max-autotune|eager",
      "mode of torch.compile", .def = "default"},
     {"turns", 0, SGT_OPT_COUNT, &o.turns, "N",
@@ -67,8 +67,8 @@ static const sgt_option table[] = {
 static const sgt_program program = {
     .name = "sgt-bench step",
     .usage = "sgt-bench step [OPTION]...",
-    .about = "Measures a whole training step (forward, backward, clipping, update) over random "
-             "tokens, or over shards.",
+    .about = "Measures complete training steps (forward, backward, clipping, update) on random "
+             "tokens or, with --data, on shards.",
     .options = table,
     .rows = sgt_config_rows,
     .settings = &bench_config,

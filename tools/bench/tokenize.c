@@ -34,8 +34,8 @@ static const sgt_option table[] = {
     {"threads", .as = BENCH_ROW(THREADS), .to = &o.threads, .help = "threads that encode"},
     {"cpu", .as = BENCH_ROW(CPU), .to = &o.cpu},
     {"peer", 0, SGT_OPT_TEXT, &o.peer, "PYTHON",
-     .help = "compare with gigatoken, quicktok, riptoken and tiktoken (Parquet: with datasets and "
-             "tiktoken), run by this interpreter in alternating turns"},
+     .help = "Python interpreter that also measures gigatoken, quicktok, riptoken and tiktoken "
+             "(for Parquet: datasets and tiktoken), in turn with sgt"},
     {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "measurements of each row, if there are several",
      .def = "3", .min = 1, .max = BENCH_TURNS},
     {"vocab", 0, SGT_OPT_TEXT, &o.vocab, "gpt2|FILE|DIR",
@@ -44,7 +44,7 @@ static const sgt_option table[] = {
      "pattern of sgt-tokenize; one with a name is also compared with PCRE2 and GPT-2's",
      .def = "the vocabulary's"},
     {"disk", 0, SGT_OPT_TEXT, &o.disk, "FOLDER",
-     .help = "measure complete commands, from files to shards on disk, written below FOLDER"},
+     .help = "measure complete runs of sgt-tokenize, which write their shards below FOLDER"},
     BENCH_OUTPUT,
     {0}};
 
@@ -52,8 +52,8 @@ static const sgt_program program = {
     .name = "sgt-bench tokenize",
     .usage = "sgt-bench tokenize [OPTION]... INPUT...",
     .about = "Measures how fast text is tokenized. The inputs (files, folders, or - for standard "
-             "input) are read into memory first, then encoded once, starting with empty caches. "
-             "With --disk, complete commands are measured.",
+             "input) are read into memory, and only then encoded once, starting with empty "
+             "caches. With --disk, complete runs of sgt-tokenize are measured instead.",
     .options = table,
     .examples =
         "  sgt-bench tokenize corpus/\n"
