@@ -1,5 +1,6 @@
-/* cupti.c: loads CUPTI, selects which activities it records, remembers in which range each node of
- * a CUDA graph was created, and turns CUPTI's records into sgt_cupti_kernel structs. */
+/* cupti.c: loads CUPTI, and selects which activities it records. It remembers for each node of a
+ * CUDA graph the range in which the node was created. At the end, it converts CUPTI's records to
+ * sgt_cupti_kernel structs. */
 #include "kernels/cuda/cupti.h"
 
 #include <pthread.h>
@@ -22,15 +23,16 @@ typedef struct buffer {
     size_t valid;
 } buffer;
 
-/* What the program declared about a kernel, copy or fill that it launches. */
+/* What the program has declared about its next kernel, copy or fill: the open range and label, and
+ * the cost. */
 typedef struct mark {
     char range[32];      /* "": none */
     const char *label;   /* NULL: none */
     double flops, bytes; /* 0: unknown */
 } mark;
 
-/* A node of a CUDA graph, with the innermost range or label that was open when the node was
- * created. */
+/* A node of a CUDA graph, with the mark that was valid when the node was created. When the graph
+ * runs, CUPTI's records name only the node. */
 typedef struct node {
     uint64_t id;
     mark mark;
@@ -38,8 +40,8 @@ typedef struct node {
 
 struct sgt_cupti {
     sgt_cupti_subscriber subscriber;
-    /* stack[i]: the mark at depth i. Only the innermost mark has flops and bytes, which describe
-     * the work that is launched next. */
+    /* The open ranges and labels, as a stack: stack[i] is the mark at depth i. Only the mark at the
+     * current depth has flops and bytes. They describe the work that is launched next. */
     mark stack[DEPTH + 1];
     size_t depth;
     node *nodes;
@@ -47,9 +49,9 @@ struct sgt_cupti {
     buffer *full;
 };
 
-/* CUPTI's buffer callbacks have no context argument, so this variable keeps the open sgt_cupti. The
- * lock protects the open sgt_cupti, its buffers and its nodes, because CUPTI calls the callbacks
- * from a thread of its own. */
+/* CUPTI's buffer callbacks have no context argument, so they find the open sgt_cupti here. CUPTI
+ * calls them from a thread of its own. Therefore the lock protects `open`, and the buffers and
+ * nodes of the sgt_cupti. */
 static struct {
     pthread_mutex_t lock;
     sgt_cupti *open;
@@ -126,7 +128,7 @@ static void request(uint8_t **data, size_t *size, size_t *most_records)
     buffer *b = malloc(sizeof *b);
     *data = b ? b->data : NULL;
     *size = b ? sizeof b->data : 0;
-    *most_records = 0; /* 0: as many records as fit in the buffer */
+    *most_records = 0; /* no limit: as many records as fit in the buffer */
 }
 
 static void complete(sgt_cupti_context context, uint32_t stream, uint8_t *data, size_t size,
@@ -147,8 +149,8 @@ static void complete(sgt_cupti_context context, uint32_t stream, uint8_t *data, 
     if (!p) free(b);
 }
 
-/* Return the buffers that CUPTI has returned, as a list that the caller frees, and remove them from
- * p. */
+/* Remove from p the list of buffers that CUPTI has filled and returned. Return the list, which the
+ * caller must free. */
 static buffer *detach_full(sgt_cupti *p)
 {
     pthread_mutex_lock(&process.lock);
@@ -219,8 +221,8 @@ static void keep_node(sgt_cupti *p, uint64_t id, const mark *m)
         p->nodes[p->node_count++] = n;
 }
 
-/* Remember the mark of a new graph node. CUPTI calls this when capturing creates a node, and when a
- * node is copied, which happens when a graph is made executable. */
+/* Remember the mark of a new graph node. CUPTI calls this when a node is created during a capture.
+ * It also calls this when a graph is made executable, because that copies the graph's nodes. */
 static void on_node(void *ctx, sgt_cupti_domain domain, sgt_cupti_callback_id which,
                     const void *data)
 {
@@ -309,8 +311,9 @@ int sgt_cupti_begin(sgt_cupti *p, sgt_error *err)
 {
     size_t dropped;
     int rc = SGT_OK;
-    free_buffers(detach_full(p));   /* buffers of an earlier recording that was not ended */
-    api.dropped(NULL, 0, &dropped); /* this call resets CUPTI's count of dropped records to 0 */
+    free_buffers(detach_full(p)); /* buffers of an earlier recording that was not ended */
+    /* set CUPTI's count of dropped records to 0: reading it does that */
+    api.dropped(NULL, 0, &dropped);
     for (size_t i = 0; i < KINDS && rc == SGT_OK; i++)
         rc = check(api.enable(kinds[i]), "switching on", err);
     if (rc < 0) stop(NULL);
@@ -394,7 +397,9 @@ static sgt_cupti_kernel read_record(const sgt_cupti *p, const sgt_cupti_record *
 
 typedef struct kernels {
     sgt_cupti_kernel *of;
-    size_t count, room, lost; /* lost: number of records without valid times */
+    /* lost: number of kernels, copies and fills that are left out because their times are not
+     * valid */
+    size_t count, room, lost;
 } kernels;
 
 static int read_all(const sgt_cupti *p, buffer *b, kernels *x, sgt_error *err)

@@ -42,16 +42,17 @@ typedef struct sgt_cupti sgt_cupti;
 int sgt_cupti_open(sgt_cupti **out, sgt_error *err);
 void sgt_cupti_close(sgt_cupti *p); /* p may be NULL */
 
-/* Begin a range, which covers the kernels launched before the matching sgt_cupti_pop. Ranges nest,
- * and a kernel belongs to the innermost range. If no sgt_cupti is open, do nothing. */
+/* Begin a range. The kernels that are launched before the matching sgt_cupti_pop belong to it,
+ * except those in a range that begins within it. If no sgt_cupti is open, do nothing. */
 void sgt_cupti_push(const char *name);
 void sgt_cupti_pop(void);
-/* Begin a label, which tells what a library's kernels compute. sgt_cupti_pop ends the label. The
- * kernels still belong to the enclosing range. `name` is not copied and must stay valid. */
+/* Begin a label: text that tells what the kernels of a library compute, because their own names do
+ * not. sgt_cupti_pop ends it. The kernels still belong to the enclosing range. `name` is not copied
+ * and must stay valid. */
 void sgt_cupti_push_label(const char *name);
-/* Declare the floating-point operations and the bytes of memory traffic of the work that is
- * launched next; 0 means unknown. If that work consists of several kernels, all of it is attributed
- * to the first kernel. */
+/* Declare the cost of the work that is launched next: floating-point operations, and bytes of
+ * memory traffic; 0: unknown. If the work consists of several kernels, all of its cost is
+ * attributed to the first. */
 void sgt_cupti_work(double flops, double bytes);
 
 typedef struct sgt_cupti_kernel {
@@ -60,7 +61,7 @@ typedef struct sgt_cupti_kernel {
     const char *range, *label; /* as pushed; NULL: none */
     uint32_t device, stream;
     uint64_t start, end;
-    /* as declared with sgt_cupti_work; for a copy or fill, `bytes` is its size; 0: unknown */
+    /* cost as declared with sgt_cupti_work, 0: unknown. For a copy or fill, `bytes` is its size. */
     double flops, bytes;
 } sgt_cupti_kernel;
 
@@ -110,7 +111,7 @@ enum { /* CUpti_ActivityKind */
        SGT_CUPTI_KERNEL = 10 /* KIND_CONCURRENT_KERNEL: recording does not serialize kernels */
 };
 enum { SGT_CUPTI_FLUSH_FORCED = 1 }; /* CUpti_ActivityFlag for a flush */
-enum { /* CUpti_CallbackDomain, and the callbacks of DOMAIN_RESOURCE that we use */
+enum { /* values of CUpti_CallbackDomain, and the callbacks of DOMAIN_RESOURCE that we use */
        SGT_CUPTI_DOMAIN_RESOURCE = 3,
        SGT_CUPTI_NODE_CREATED = 13,
        SGT_CUPTI_NODE_CLONED = 20
@@ -118,8 +119,9 @@ enum { /* CUpti_CallbackDomain, and the callbacks of DOMAIN_RESOURCE that we use
 /* directions of copies */
 enum { SGT_CUPTI_HOST_TO_DEVICE = 1, SGT_CUPTI_DEVICE_TO_HOST = 2, SGT_CUPTI_DEVICE_TO_DEVICE = 8 };
 
-/* CUPTI's records have more fields. These structs declare only fields that have the same offset in
- * every CUPTI from 12.8 on. CUPTI's next_record finds where a record ends. */
+/* Records of kernels, copies and fills. CUPTI's records have more fields. The fields here have the
+ * same offsets in every CUPTI from 12.8 on. The sizes differ, so only CUPTI's next_record can find
+ * the next record. */
 typedef struct sgt_cupti_launch { /* record of a kernel */
     int32_t kind, rest[3];
     uint64_t start, end, completed;
@@ -163,7 +165,7 @@ typedef struct sgt_cupti_api {
     sgt_cupti_result (*enable_callback)(uint32_t on, sgt_cupti_subscriber s,
                                         sgt_cupti_domain domain, sgt_cupti_callback_id which);
     sgt_cupti_result (*node_id)(sgt_cupti_node node, uint64_t *id);
-    /* set the function from which CUPTI takes all times in records */
+    /* make CUPTI call `now` for all times in its records */
     sgt_cupti_result (*set_clock)(uint64_t (*now)(void));
     sgt_cupti_result (*set_buffers)(sgt_cupti_request request, sgt_cupti_complete complete);
     sgt_cupti_result (*enable)(sgt_cupti_kind kind);

@@ -9,7 +9,8 @@ using namespace sgt;
 template <class T> struct NormForward {
     T *sum, *out;
     float *mean, *rstd;
-    // If y is NULL, there is no residual addition, and sum is not written.
+    // The layer normalizes x + dropout(y + bias), and stores this sum in `sum`. If y is NULL, it
+    // normalizes x, and does not write `sum`.
     const T *x, *y;
     const T *bias; // added to y; NULL: no bias
     const float *w, *b;
@@ -21,8 +22,8 @@ template <class T> struct NormForward {
 
 template <class T> struct NormBackward {
     T *dx;
-    // (blocks, parts, C): each block's sums over its rows, for dw, for db, and in
-    // norm_rows_backward_kernel also for dx
+    // (blocks, parts, C): partial sums, one row of C floats per block and part. Part 0 is for dw,
+    // part 1 for db. norm_rows_backward_kernel has part 2, for the sum of dx over all rows.
     float *partial;
     const T *dout, *x;
     const float *mean, *rstd, *w;
@@ -30,8 +31,8 @@ template <class T> struct NormBackward {
     int C, first; // first: 1: overwrite dx; 0: add to it
 };
 
-// For V numbers of a row, from column c on: replace y by dropout(y + bias), then x by x + y,
-// rounded to T. Store x in a.sum.
+// Process V elements of a row, from column c on: add the residual branch y to x. Replace y by
+// dropout(y + bias), then x by x + y, rounded to T. Store x in a.sum, too.
 template <class T, int V>
 DEV void add_branch(float (&x)[V], float (&y)[V], const NormForward<T> &a, size_t row, int c)
 {
@@ -55,9 +56,9 @@ DEV void add_branch(float (&x)[V], float (&y)[V], const NormForward<T> &a, size_
 
 enum { WARPS = 4, MOST_BLOCKS = 264 /* at most two blocks per multiprocessor of an H200 */ };
 
-// Add the residual branch to a row, and store the rounded sum in global memory and in `kept`, this
-// warp's row in shared memory. If a.y is NULL, there is no branch, and x is stored only in `kept`.
-// Return the sum of this lane's numbers.
+// Add the residual branch to a row. Store the sum, rounded to T, in a.sum and in `kept`, the copy
+// of the warp's row in shared memory. If a.y is NULL, there is no branch: store x in `kept` only.
+// Return the sum of the elements that this lane stored, for the mean.
 template <class T, int V> DEV float add_residual(const NormForward<T> &a, size_t row, T *kept)
 {
     float total = 0;
@@ -119,9 +120,10 @@ DEV void load_chunk(Chunk<V> &k, const NormBackward<T> &a, size_t row, int c)
     }
 }
 
-// Compute dx (+)= rstd * (g - mean(g) - xhat * mean(g*xhat)) for one row, where "(+)" means adding
-// unless a.first is set. Add the row's terms of dw and db to sums in shared memory, where every
-// lane has columns of its own.
+// For one row, set dx to rstd * (g - mean(g) - xhat * mean(g*xhat)), where g = dout * w and the
+// means are over the row. Add this to the old dx unless a.first is set. Also add the row's
+// dout*xhat to dw, and its dout to db. Both are in shared memory, where each lane has columns of
+// its own.
 template <class T, int V>
 DEV void backward_row(const NormBackward<T> &a, size_t row, float *dw, float *db)
 {
@@ -139,7 +141,8 @@ DEV void backward_row(const NormBackward<T> &a, size_t row, float *dw, float *db
           rstd = a.rstd[row];
     for (int c = first; c < a.C; c += 32 * V) {
         float dx[V] = {}, w[V], b[V];
-        load_chunk(k, a, row, c); // the second load of these numbers, from the caches
+        // Load these elements again, from the caches: the row may be too long for the registers.
+        load_chunk(k, a, row, c);
         if (!a.first) load(dx, a.dx + row * a.C + c);
         load_floats(w, dw + c);
         load_floats(b, db + c);
@@ -176,20 +179,22 @@ __global__ void __launch_bounds__(WARPS * 32) norm_backward_kernel(NormBackward<
 
 // ---- rows that fit in registers ----
 //
-// A warp loads a whole row at once and reads nothing twice, so enough loads are in flight to use
-// the full memory bandwidth. The backward pass keeps sums of columns in registers until its block's
-// last row, so a block needs shared memory only at its end. It also sums the columns of dx, as dx
-// is stored. These sums are the bias gradients of the layers proj and fcproj.
+// A warp loads all of a row at once, and nothing twice. So enough loads are in flight to use the
+// full memory bandwidth. In the backward pass, a warp processes several rows. It keeps the sums for
+// dw and db in registers until its last row, and only then adds them up with the other warps' in
+// shared memory. It also sums dx over the rows, because this is the gradient of the bias of the
+// layer before (proj or fcproj).
 
-// MULTIPROCESSORS: number of multiprocessors of an H100. blocks_each: number of backward blocks on
-// each of them: three, or two for long rows, so that all blocks run at once.
+// MULTIPROCESSORS: number of multiprocessors of an H100; blocks_each: number of blocks on each of
+// them in the backward pass. That is three, or two if rows are long, so that all blocks run at
+// once.
 enum { ROW_WARPS = 4, MULTIPROCESSORS = 132 };
 constexpr int blocks_each(int chunks) { return chunks <= 3 ? 3 : 2; }
 
 constexpr int forward_blocks_each(int chunks) { return chunks <= 3 ? 4 : 3; }
 
-// The numbers of a row that a lane holds. Of each chunk of 32 * V numbers, it holds the V numbers
-// from lane * V on. Numbers past column C are 0.
+// The elements of a row that a lane holds. A row is divided into chunks of 32 * V elements. Of each
+// chunk, lane l holds the V elements from l * V on. Elements past column C are 0.
 template <class T, int CHUNKS> struct Lane {
     static constexpr int V = PER16<T>;
     dev::Vec16 raw[CHUNKS];
@@ -203,8 +208,8 @@ template <class T, int CHUNKS> struct Lane {
     }
 };
 
-// Normalize a row. The sums are added in the same order as in norm_kernel, so the
-// results have the same bits.
+// Normalize a row. All sums are added in the same order as in norm_kernel, so both kernels give the
+// same bits.
 template <class T, int CHUNKS, bool RESIDUAL>
 DEV void normalize_row(const NormForward<T> &a, size_t row)
 {
@@ -253,8 +258,8 @@ __global__ void __launch_bounds__(ROW_WARPS * 32, forward_blocks_each(CHUNKS))
         normalize_row<T, CHUNKS, RESIDUAL>(a, row);
 }
 
-// The numbers of a row that a lane holds. Of each chunk of 32 * V numbers, it holds the V numbers
-// from lane * V on. Numbers past column C are 0.
+// The elements of a row of dout, x and dx that a lane holds: of each chunk of 32 * V elements, the
+// V elements from lane * V on. Elements past column C are 0.
 template <class T, int CHUNKS> struct Row {
     static constexpr int V = PER16<T>;
     dev::Vec16 dout[CHUNKS], x[CHUNKS], dx[CHUNKS];
@@ -273,8 +278,9 @@ template <class T, int CHUNKS> struct Row {
         rstd = a.rstd[row];
     }
 
-    // Unpack chunk i: d = dout, g = dout * w, and xhat. The weights w are read from the caches each
-    // time. If they were kept in registers, only two thirds as many warps would fit.
+    // Convert the lane's elements of chunk i to float: d = dout, g = dout * w, and xhat = (x -
+    // mean) * rstd. The weights w are loaded anew for each row, from the caches. In registers, they
+    // would take so much room that a third fewer warps would fit.
     DEV void unpack(float (&d)[V], float (&g)[V], float (&xhat)[V], const NormBackward<T> &a,
                     int i) const
     {
@@ -290,7 +296,8 @@ template <class T, int CHUNKS> struct Row {
     }
 };
 
-// A lane's sums over rows, for its columns of dw, db and dx.
+// A lane's sums over the rows that its warp has processed, for the lane's columns: sum[0] for dw,
+// sum[1] for db, sum[2] of dx.
 template <class T, int CHUNKS> struct Columns {
     static constexpr int V = PER16<T>;
     float sum[3][CHUNKS][V];
@@ -302,8 +309,9 @@ template <class T, int CHUNKS> struct Columns {
                 DEV_UNROLL_FOR (int j = 0; j < V; j++) sum[p][i][j] = 0;
     }
 
-    // Add up the sums of the block's warps in a fixed order: first for dw, then for db, then for
-    // dx. `shared` must have room for ROW_WARPS rows of C floats.
+    // Add up the sums of the block's warps and store them in a.partial, in a fixed order: first
+    // those for dw, then for db, then of dx. `shared` must have room for ROW_WARPS rows of C
+    // floats, because each of the three steps uses it again.
     DEV void finish(const NormBackward<T> &a, float *shared) const
     {
         int warp = threadIdx.x / 32;
@@ -324,8 +332,8 @@ template <class T, int CHUNKS> struct Columns {
     }
 };
 
-// Compute this lane's share of the row's sums of g and of g * xhat. Add the row to the column sums
-// for dw and db.
+// Set sum_g and sum_gx to the sums of g and of g * xhat over this lane's elements of the row. Add
+// the row to the sums for dw and db.
 template <class T, int CHUNKS>
 DEV void add_row(float &sum_g, float &sum_gx, const NormBackward<T> &a, const Row<T, CHUNKS> &r,
                  Columns<T, CHUNKS> &columns)
@@ -344,8 +352,8 @@ DEV void add_row(float &sum_g, float &sum_gx, const NormBackward<T> &a, const Ro
     }
 }
 
-// Store dx (+)= rstd * (g - mean(g) - xhat * mean(g*xhat)), computed as in norm_backward_kernel.
-// Add dx, as stored, to its column sums.
+// Set dx to rstd * (g - mean(g) - xhat * mean(g*xhat)), added to the old dx unless a.first is set,
+// as norm_backward_kernel does. Add the stored, rounded dx to its column sums.
 template <class T, int CHUNKS>
 DEV void store_row(const NormBackward<T> &a, size_t row, const Row<T, CHUNKS> &r, float mean_g,
                    float mean_gx, Columns<T, CHUNKS> &columns)
@@ -402,8 +410,8 @@ static int chunks_of(sgt_cuda_type type, size_t C)
     return type == SGT_F32 ? chunks_in<float>(C) : chunks_in<dev::bf16>(C);
 }
 
-// Return the number of warps per block: WARPS, or fewer if shared memory does not have room for one
-// row of `bytes` bytes per warp.
+// Return the number of warps per block: WARPS, or fewer if shared memory cannot hold a row of
+// `bytes` bytes for each of them.
 static int warps_for(size_t bytes)
 {
     int warps = WARPS;
