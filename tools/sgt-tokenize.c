@@ -56,7 +56,8 @@ static const sgt_option table[] = {
      .help = "read files with extension EXT through COMMAND, which prints text (EXT=jsonl:COMMAND: "
              "JSONL)"},
     {"special", 0, SGT_OPT_WORD, &t.special_eot, "none|eot",
-     "<|endoftext|> in a text: eot: it begins a document; none: ordinary text", .def = "none"},
+     "meaning of <|endoftext|> in a text: eot: a new document begins; none: ordinary text",
+     .def = "none"},
     {"normalize", 0, SGT_OPT_WORD, &o.normalize, "none|nfc|nfkc",
      "Unicode normalization of each document before it is encoded; GPT-2 uses none",
      .def = "the vocabulary's, or none"},
@@ -68,9 +69,8 @@ static const sgt_option table[] = {
      "train a vocabulary of N tokens on the INPUTs and write it, not shards, to OUT", .min = 257,
      .max = 1 << 20},
     {"pattern", 0, SGT_OPT_TEXT, &t.pattern, "REGEX|NAME",
-     "what splits text into pieces before merging: a PCRE2 regular expression, or gpt2, cl100k, "
-     "o200k, "
-     "llama3, qwen2 or nanochat",
+     "rule that splits text into pieces before merging: a PCRE2 regular expression, or gpt2, "
+     "cl100k, o200k, llama3, qwen2 or nanochat",
      .def = "the vocabulary's, or GPT-2's"},
     {"split", 0, SGT_OPT_PERCENT, &t.val_fraction, "N%|none",
      "part of the documents to set aside for validation, chosen by a hash of the path",

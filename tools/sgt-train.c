@@ -52,7 +52,8 @@ static const sgt_option table[] = {
     ROWS("Model", MODEL),
     ROWS("Optimizer", OPTIMIZER),
     {"stop-diverged", 0, SGT_OPT_FLAG, &o.stop_diverged,
-     .help = "save and exit with 1 if the loss stays above its initial value for 50 steps"},
+     .help = "save a checkpoint and exit with 1 if the loss stays above its initial value for 50 "
+             "steps"},
     ROWS("Machine", MACHINE),
     {"self-check", 0, SGT_OPT_FLAG, &o.self_check,
      .help = "test the kernels and libraries that the CUDA backend uses, and do not train"},
@@ -66,7 +67,7 @@ static const sgt_option table[] = {
      .help = "write a trace of steps 10 to 19 to FILE, for ui.perfetto.dev or chrome://tracing"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, .help = "print nothing unless something is wrong"},
     {"verbose", 0, SGT_OPT_FLAG, &o.verbose,
-     .help = "also print device, kernels, measured speed, cost and each set's share at the start"},
+     .help = "at the start, also print device, kernels, measured speed, cost and each set's share"},
     {"json", 0, SGT_OPT_FLAG, &o.json,
      .help = "print one JSON document on standard output at the end"},
     {0}};

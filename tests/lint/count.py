@@ -13,11 +13,11 @@ import sys
 BUDGET = {
     "tokenize": 13098,
     "loader": 6990,
-    "train": 13350,
+    "train": 13353,
     "kernels": 10446,
-    "tools": 13537,
+    "tools": 13538,
     "tests": 49152,
-    "manuals": 1727,
+    "manuals": 1744,
     "pages": 1329,
 }
 HEADERS = {"loader/sgt_loader.h": 300, "tokenize/sgt_tokenize.h": 220}  # lines of public headers
