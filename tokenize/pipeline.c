@@ -64,7 +64,8 @@ uint64_t sgt_pipeline_shard_tokens(const sgt_tokenize_options *o)
     return o->shard_tokens ? o->shard_tokens : SHARD_TOKENS;
 }
 
-void sgt_pipeline_result(sgt_tokenize_result *r, const sgt_manifest *m)
+/* Fill in the counts of *r from the manifest m. */
+static void fill_counts(sgt_tokenize_result *r, const sgt_manifest *m)
 {
     r->tokens = m->tokens;
     r->documents = m->documents;
@@ -91,7 +92,7 @@ int sgt_pipeline_check(const sgt_manifest *m, const sgt_corpus *c, const sgt_tok
                         "%s: nothing is left to tokenize: every line, row or file is bad, %" PRIu64
                         " in all (without --skip-bad, one is named)",
                         c->files[0].path, m->bad_lines);
-    sgt_pipeline_result(&r, m);
+    fill_counts(&r, m);
     if (r.train_tokens || !r.documents || o->val_fraction <= 0 || o->val_fraction >= 1)
         return SGT_OK;
     return sgt_fail(err, SGT_EFORMAT,
@@ -130,7 +131,7 @@ int sgt_pipeline_publish(sgt_out *out, sgt_manifest *m, const sgt_out_request *r
     int rc = r->layout ? lay_out(out, m, r, &laid_out, err) : SGT_OK;
     if (!rc) rc = sgt_out_publish(out, all, r->vocab, err);
     *result = (sgt_tokenize_result){.bytes_read = result->bytes_read, .seconds = result->seconds};
-    sgt_pipeline_result(result, all);
+    fill_counts(result, all);
     sgt_manifest_free(&laid_out);
     m->options = NULL;
     return rc;
@@ -164,7 +165,7 @@ int sgt_pipeline_reread(sgt_tokenize_result *r, const char *out, sgt_error *err)
     int rc = sgt_manifest_read(&m, out, err);
     if (rc < 0) return rc;
     *r = (sgt_tokenize_result){.bytes_read = r->bytes_read, .seconds = r->seconds};
-    sgt_pipeline_result(r, &m);
+    fill_counts(r, &m);
     sgt_manifest_free(&m);
     return SGT_OK;
 }

@@ -21,8 +21,6 @@ int sgt_pipeline_check(const sgt_manifest *m, const sgt_corpus *c, const sgt_tok
  * layout is requested, first convert the set of shards in out->shards to that layout. */
 int sgt_pipeline_publish(sgt_out *out, sgt_manifest *m, const sgt_out_request *r,
                          sgt_tokenize_result *result, sgt_error *err);
-/* Fill in the counts of *r from the manifest m. */
-void sgt_pipeline_result(sgt_tokenize_result *r, const sgt_manifest *m);
 /* Fill in *r from the manifest in the complete output folder `out`, but leave bytes_read and
  * seconds unchanged. */
 int sgt_pipeline_reread(sgt_tokenize_result *r, const char *out, sgt_error *err);

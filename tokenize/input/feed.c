@@ -119,7 +119,8 @@ int sgt_unit_reserve_scratch(sgt_unit *u, size_t bytes, sgt_error *err)
     return SGT_OK;
 }
 
-int sgt_unit_add_part(sgt_unit *u, const sgt_part *p, sgt_error *err)
+/* Append a copy of *p to the unit's parts. Their number may exceed SGT_UNIT_PARTS. */
+static int append_part(sgt_unit *u, const sgt_part *p, sgt_error *err)
 {
     int rc = sgt_reserve(&u->parts, &u->part_room, u->count + 1, sizeof *p,
                          "documents of a unit of work", err);
@@ -371,7 +372,7 @@ static int add_part(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, int clos
     /* every line must end in a newline, but the last line of a file may lack it */
     if (lines && n && u->text[u->used - 1] != '\n') u->text[u->used++] = '\n';
     if (closes) next_file(f);
-    return sgt_unit_add_part(u, &part, err);
+    return append_part(u, &part, err);
 }
 
 /* Find a cut in text whose ill-formed units will be replaced by U+FFFD. The cut is found in a copy
@@ -529,7 +530,7 @@ static int read_rows(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
     f->offset += rows;
     if (page) u->unpacked += page->text;
     if (ended) next_file(f);
-    rc = sgt_unit_add_part(u, &part, err);
+    rc = append_part(u, &part, err);
     return rc < 0 ? rc : !ended && u->unpacked >= f->o.piece;
 }
 
@@ -645,7 +646,7 @@ static int divide(sgt_unit *u, const sgt_part *p, sgt_error *err)
         next.last = found ? 1 : p->last;
         next.closes = found ? 0 : p->closes;
         next.bad = found ? 0 : p->bad;
-        rc = sgt_unit_add_part(u, &next, err);
+        rc = append_part(u, &next, err);
         if (!found) break;
         begin = found + bytes;
         next.first = 1;
@@ -668,7 +669,7 @@ static int add_document(sgt_unit *u, const sgt_part *p, sgt_error *err)
     if (l->text && l->divides) return divide(u, p, err);
     sgt_part part = *p;
     if (l->text) part.literals += sgt_literal_count(l, u->text + p->at, p->length);
-    return sgt_unit_add_part(u, &part, err);
+    return append_part(u, &part, err);
 }
 
 /* Prepare *next, which has just been appended to the unit, to collect the lines or rows after
@@ -725,7 +726,7 @@ static int unfold_part(sgt_unit *u, const sgt_part *p, sgt_error *err)
      * the last part of its file or if a bad record follows: then it records how far the unit
      * reaches. */
     if (rc < 0 || !(next.closes || rc || next.end > next.offset)) return rc;
-    const int left = sgt_unit_add_part(u, &next, err);
+    const int left = append_part(u, &next, err);
     return left < 0 ? left : rc;
 }
 

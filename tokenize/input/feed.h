@@ -184,8 +184,6 @@ int sgt_unit_reserve(sgt_unit *u, size_t bytes, sgt_error *err);
 /* Allocate room for `bytes` bytes plus SGT_UNIT_PAD in the scratch buffer; its contents are
  * lost. */
 int sgt_unit_reserve_scratch(sgt_unit *u, size_t bytes, sgt_error *err);
-/* Append a copy of *p to the unit's parts. Their number may exceed SGT_UNIT_PARTS. */
-int sgt_unit_add_part(sgt_unit *u, const sgt_part *p, sgt_error *err);
 /* Free the buffers that have become larger than most units need, so that the unit does not keep
  * their memory. */
 void sgt_unit_trim(sgt_unit *u);

@@ -15,7 +15,6 @@
 #ifndef SGT_FILTER_H
 #define SGT_FILTER_H
 
-#include <stddef.h>
 #include <sys/types.h>
 
 #include "loader/base/error.h"

@@ -4,7 +4,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -45,7 +44,7 @@ static const char *const guards[] = {".", "..", "lock", "owner"};
 
 /* ---- files ---- */
 
-int sgt_out_file_exists(const char *folder, const char *name)
+static int has_file(const char *folder, const char *name)
 {
     struct stat st;
     char path[SGT_PATH];
@@ -54,7 +53,7 @@ int sgt_out_file_exists(const char *folder, const char *name)
 
 int sgt_out_is_begun(const char *out)
 {
-    return sgt_out_file_exists(out, "manifest.json") || sgt_out_file_exists(out, ".work");
+    return has_file(out, "manifest.json") || has_file(out, ".work");
 }
 
 int sgt_out_holds_other_than(const char *folder, const char *const *names, size_t count)
@@ -296,7 +295,7 @@ int sgt_out_compare_inputs(const sgt_out_request *r, const char *folder, const s
     /* look for sources.jsonl in the output folder, too: the earlier run may have been killed after
      * it moved the file there, while it completed the set */
     if (!rc && now && now->sources)
-        rc = open_list(&k.sources, sgt_out_file_exists(folder, "sources.jsonl") ? folder : r->path,
+        rc = open_list(&k.sources, has_file(folder, "sources.jsonl") ? folder : r->path,
                        "sources.jsonl", err);
     for (size_t i = 0; i < count && !rc; i++) rc = compare_input(r, &k, i, err);
     if (!rc) next_line(k.line, k.list);
@@ -329,7 +328,7 @@ static int check_shard(const char *out, const sgt_manifest *m, const sgt_manifes
 static int is_complete(const sgt_out_request *r, sgt_error *err)
 {
     sgt_manifest m;
-    if (!sgt_out_file_exists(r->path, "manifest.json")) return 0;
+    if (!has_file(r->path, "manifest.json")) return 0;
     int rc = sgt_manifest_read(&m, r->path, err);
     if (rc < 0) return rc;
     rc = compare_vocabulary(r->path, m.fingerprint, r->vocab, err);
@@ -451,8 +450,8 @@ static int make_work(const char *out, const char *work, sgt_error *err)
      * file, or a rank's owner file or part. (A rank may have begun just as the last rank removed
      * lock and owner file.) Otherwise it must be empty, because everything in .work is removed in
      * the end. */
-    if (!sgt_out_file_exists(work, "lock") && !sgt_out_file_exists(work, "owner") &&
-        !has_rank(work, "owner-") && !has_rank(work, "part-") && holds_work(work))
+    if (!has_file(work, "lock") && !has_file(work, "owner") && !has_rank(work, "owner-") &&
+        !has_rank(work, "part-") && holds_work(work))
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: holds files that sgt did not make (move them, or name another OUT)",
                         work);
@@ -469,7 +468,7 @@ static int lock_work(sgt_out *o, sgt_error *err)
         sgt_owner_leave(&o->owner);
         if ((rc = make_work(o->path, o->work, err)) < 0) return rc;
         rc = sgt_owner_take(&o->owner, o->work, "owner", "lock", &o->who, err);
-    } while (rc < 0 ? sgt_file_gone(o->work) : !rc && !sgt_out_file_exists(o->work, "lock"));
+    } while (rc < 0 ? sgt_file_gone(o->work) : !rc && !has_file(o->work, "lock"));
     return rc;
 }
 
@@ -512,13 +511,13 @@ static int check_folder(const sgt_out_request *r, sgt_error *err)
                                            "val_000000.bin"};
     int taken = 0;
     for (size_t i = 0; i < (r->corpus ? 2 : COUNT(of_a_set)); i++)
-        taken |= sgt_out_file_exists(r->path, of_a_set[i]);
+        taken |= has_file(r->path, of_a_set[i]);
     if (stat(r->path, &st) < 0)
         return errno == ENOENT ? SGT_OK : sgt_fail_errno(err, "%s", r->path);
     if (!S_ISDIR(st.st_mode))
         return sgt_fail(err, SGT_EIO, "%s: OUT is a file, not a folder (name another OUT)",
                         r->path);
-    if (r->force || (r->corpus ? taken : !taken && sgt_out_file_exists(r->path, ".work")))
+    if (r->force || (r->corpus ? taken : !taken && has_file(r->path, ".work")))
         /* the folder holds only what earlier requests of this kind have left there */
         return SGT_OK;
     if (taken)
@@ -550,7 +549,7 @@ static int remove_listed(const char *out, const char *folder, sgt_error *err)
 {
     sgt_manifest m = {0};
     char idx[64];
-    int rc = sgt_out_file_exists(folder, "manifest.json") ? sgt_manifest_read(&m, folder, err) : 0;
+    int rc = has_file(folder, "manifest.json") ? sgt_manifest_read(&m, folder, err) : 0;
     /* a damaged manifest counts as one that lists no files, but a read error is reported, because a
      * later call may succeed */
     if (rc != SGT_ENOMEM && rc != SGT_EIO) rc = SGT_OK;
@@ -602,7 +601,7 @@ static int start_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
  * the file back to .work, so that this run can continue it. */
 static int move_back(const sgt_out *o, const char *name, sgt_error *err)
 {
-    if (sgt_out_file_exists(o->work, name) || !sgt_out_file_exists(o->path, name)) return SGT_OK;
+    if (has_file(o->work, name) || !has_file(o->path, name)) return SGT_OK;
     return sgt_move(o->path, o->work, name, name, NULL, err);
 }
 
@@ -655,7 +654,7 @@ static int go_on(sgt_out *o, sgt_error *err)
 static int resume_or_start(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     char path[SGT_PATH];
-    if (r->force == SGT_OUT_ANEW && sgt_out_file_exists(r->path, "manifest.json"))
+    if (r->force == SGT_OUT_ANEW && has_file(r->path, "manifest.json"))
         return start_over(o, r, err);
     int rc = is_complete(r, err);
     if (rc == 1) {
@@ -701,7 +700,7 @@ static int approach(sgt_out *o, const sgt_out_request *r, sgt_error *err)
                    .width = r->vocab ? sgt_vocab_width(r->vocab) : 0,
                    .who = {.folder = r->path, .notice = r->notice, .stop = r->stop},
                    .made = stat(r->path, &st) < 0};
-    o->had_work = sgt_out_file_exists(r->path, ".work");
+    o->had_work = has_file(r->path, ".work");
     sgt_path(o->work, r->path, ".work");
     snprintf(o->shards, sizeof o->shards, "%s", r->path);
     if (r->layout) sgt_path(o->shards, o->work, SET);
@@ -812,7 +811,7 @@ void sgt_out_leave(sgt_out *o)
     if (o->sharer && !has_rank(o->work, "part-") && lock_work(o, NULL) == 0) {
         sgt_owner_leave(&o->sharer);
         untouched = !find_sharer(o, NULL, NULL) && !has_rank(o->work, "part-") &&
-                    !sgt_out_file_exists(o->path, "manifest.json");
+                    !has_file(o->path, "manifest.json");
     }
     sgt_out_release(o, !untouched);
 }

@@ -87,7 +87,6 @@ typedef struct sgt_out {
 /* Return 1 if `folder` has an entry other than the `count` names. A folder that does not exist has
  * no entries. */
 int sgt_out_holds_other_than(const char *folder, const char *const *names, size_t count);
-int sgt_out_file_exists(const char *folder, const char *name);
 int sgt_out_is_begun(const char *out); /* returns 1 if OUT holds a set, complete or not */
 
 /* Return an error if the inputs recorded in `folder` differ from r->corpus. If `now` is NULL,

@@ -2,7 +2,6 @@
 #include "tokenize/out/writer.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -105,7 +104,8 @@ int sgt_sink_sync(sgt_sink *s, sgt_error *err)
     return rc;
 }
 
-void sgt_sink_close(sgt_sink *s)
+/* Close the file. Bytes still in the buffer are discarded. */
+static void close_sink(sgt_sink *s)
 {
     if (s->fd >= 0) close(s->fd);
     s->fd = -1;
@@ -114,7 +114,7 @@ void sgt_sink_close(sgt_sink *s)
 
 void sgt_sink_free(sgt_sink *s)
 {
-    sgt_sink_close(s);
+    close_sink(s);
     free(s->buffer);
 }
 
@@ -258,8 +258,8 @@ int sgt_writer_finish(sgt_writer *w, sgt_manifest_shard *s, sgt_error *err)
     *s = (sgt_manifest_shard){.tokens = w->tokens, .documents = w->documents, .xxh3 = h.xxh3};
     snprintf(s->split, sizeof s->split, "%s", w->o.split);
     sgt_writer_name(s->file, w->o.split, w->index, "bin");
-    sgt_sink_close(&w->bin);
-    sgt_sink_close(&w->idx);
+    close_sink(&w->bin);
+    close_sink(&w->idx);
     w->index++;
     w->tokens = w->documents = 0;
     return SGT_OK;

@@ -45,8 +45,6 @@ int sgt_sink_put(sgt_sink *s, const void *p, size_t n, sgt_error *err);
 int sgt_sink_flush(sgt_sink *s, sgt_error *err); /* write the bytes in the buffer */
 /* write out the buffer, and flush the file to disk */
 int sgt_sink_sync(sgt_sink *s, sgt_error *err);
-/* close the file; bytes still in the buffer are discarded */
-void sgt_sink_close(sgt_sink *s);
 /* close the file and free the buffer; bytes still in it are discarded */
 void sgt_sink_free(sgt_sink *s);
 

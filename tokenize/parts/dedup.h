@@ -17,7 +17,6 @@
 #ifndef SGT_DEDUP_H
 #define SGT_DEDUP_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "loader/base/error.h"

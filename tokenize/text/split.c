@@ -335,7 +335,8 @@ static int alike(const uint8_t *s)
     memcpy(&w, s, sizeof w);
     uint64_t letters = word_letters(w) & top;
     if (letters) return letters == top;
-    uint64_t digits = word_digits(w) & top, space = (word_controls(w) | word_equal(w, ' ')) & top;
+    uint64_t digits = word_ascii(w, '0', 10) & top,
+             space = (word_ascii(w, '\t', 5) | word_equal(w, ' ')) & top;
     return digits == top || space == top || !((digits | space | w) & top);
 }
 

@@ -86,11 +86,5 @@ SPLIT_INLINE void flatten(uint32_t *ends, uint64_t starts, uint32_t base)
         }
 }
 
-static const split_level level = {classify_ranges, classify_wide, contractions, flatten,
-                                  split_cut_bytes, equal_bytes,   upper};
-
-size_t sgt_split_avx2(sgt_splitter *s, uint32_t *ends, size_t max)
-{
-    return split_by(&level, s, ends, max);
-}
+SPLIT_LEVEL(sgt_split_avx2, classify_ranges, flatten, split_cut_bytes)
 #endif

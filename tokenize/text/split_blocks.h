@@ -79,14 +79,10 @@ static inline uint64_t word_letters(uint64_t w)
     return word_within((w & WORD_OF(0x7F)) | WORD_OF(0x20), 'a', 26) & ~w;
 }
 
-static inline uint64_t word_digits(uint64_t w)
+/* The same for the ASCII characters `from` to from + count - 1. */
+static inline uint64_t word_ascii(uint64_t w, unsigned from, unsigned count)
 {
-    return word_within(w & WORD_OF(0x7F), '0', 10) & ~w;
-}
-
-static inline uint64_t word_controls(uint64_t w) /* white space other than U+0020 */
-{
-    return word_within(w & WORD_OF(0x7F), '\t', 5) & ~w;
+    return word_within(w & WORD_OF(0x7F), from, count) & ~w;
 }
 
 static inline uint64_t word_equal(uint64_t w, char c)
@@ -577,5 +573,15 @@ SPLIT_INLINE size_t split_by(const split_level *level, sgt_splitter *s, uint32_t
     }
     return sgt_split_hard(s, ends, max);
 }
+
+/* Define sgt_split for a CPU level, as `function`. The other functions of a level have the same
+ * names in all levels. */
+#define SPLIT_LEVEL(function, classify, flatten, cut)                                 \
+    static const split_level level = {classify, classify_wide, contractions, flatten, \
+                                      cut,      equal_bytes,   upper};                \
+    size_t function(sgt_splitter *s, uint32_t *ends, size_t max)                      \
+    {                                                                                 \
+        return split_by(&level, s, ends, max);                                        \
+    }
 
 #endif

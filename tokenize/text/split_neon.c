@@ -54,11 +54,5 @@ SPLIT_INLINE uint64_t has(bytes64 v, bytes64 bit) { return top_bits(EACH(vtstq_u
 #define look_two(p, valid, v, found) look_up_groups(p, valid, v, 1, found)
 #include "tokenize/text/split_vectors.inc.h"
 
-static const split_level level = {classify_ranges, classify_wide, contractions, split_flatten,
-                                  split_cut_bytes, equal_bytes,   upper};
-
-size_t sgt_split_neon(sgt_splitter *s, uint32_t *ends, size_t max)
-{
-    return split_by(&level, s, ends, max);
-}
+SPLIT_LEVEL(sgt_split_neon, classify_ranges, split_flatten, split_cut_bytes)
 #endif

@@ -43,8 +43,8 @@ SPLIT_INLINE void classify(const uint8_t *p, split_block *b)
         uint64_t w;
         memcpy(&w, p + i, sizeof w);
         letter |= top_bits(word_letters(w)) << i;
-        number |= top_bits(word_digits(w)) << i;
-        space |= top_bits(word_controls(w)) << i;
+        number |= top_bits(word_ascii(w, '0', 10)) << i;
+        space |= top_bits(word_ascii(w, '\t', 5)) << i;
         b->blank |= top_bits(word_equal(w, ' ')) << i;
         b->quote |= top_bits(word_equal(w, '\'')) << i;
         b->wide |= top_bits(w) << i;
@@ -80,15 +80,9 @@ SPLIT_INLINE uint64_t upper(const uint8_t *p)
     uint64_t mask = 0, w;
     for (unsigned i = 0; i < 64; i += 8) {
         memcpy(&w, p + i, sizeof w);
-        mask |= top_bits(word_within(w & WORD_OF(0x7F), 'A', 26) & ~w) << i;
+        mask |= top_bits(word_ascii(w, 'A', 26)) << i;
     }
     return mask;
 }
 
-static const split_level level = {classify,        classify_wide, contractions, split_flatten,
-                                  split_cut_bytes, equal_bytes,   upper};
-
-size_t sgt_split_plain(sgt_splitter *s, uint32_t *ends, size_t max)
-{
-    return split_by(&level, s, ends, max);
-}
+SPLIT_LEVEL(sgt_split_plain, classify, split_flatten, split_cut_bytes)

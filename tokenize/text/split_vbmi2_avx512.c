@@ -143,11 +143,5 @@ SPLIT_INLINE uint64_t cut(const sgt_cuts *c, const uint8_t *p, unsigned from)
         firsts, _mm512_permutexvar_epi8(v, _mm512_loadu_si512(c->first)), before);
 }
 
-static const split_level level = {classify, classify_wide, contractions, flatten,
-                                  cut,      equal_bytes,   upper};
-
-size_t sgt_split_avx512(sgt_splitter *s, uint32_t *ends, size_t max)
-{
-    return split_by(&level, s, ends, max);
-}
+SPLIT_LEVEL(sgt_split_avx512, classify, flatten, cut)
 #endif

@@ -9,7 +9,6 @@
 #ifndef SGT_UNICODE_H
 #define SGT_UNICODE_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 typedef enum sgt_class {

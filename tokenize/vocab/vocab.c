@@ -523,10 +523,9 @@ const char *sgt_vocab_name(const sgt_vocab *v) { return v->name; }
 
 void sgt_vocab_text_bytes(const sgt_vocab *v, uint32_t *bytes, uint32_t n)
 {
-    uint32_t eot = sgt_vocab_eot(v);
     for (uint32_t id = 0; id < n; id++) {
         size_t length = 0;
-        if (id != eot) sgt_vocab_token(v, id, &length);
+        if (id != v->eot) sgt_vocab_token(v, id, &length);
         bytes[id] = (uint32_t)length;
     }
 }
