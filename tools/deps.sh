@@ -21,22 +21,15 @@ have_header() { echo "#include <$1>" | ${2:-${CC:-cc}} -DPCRE2_CODE_UNIT_WIDTH=8
 # Print the missing packages: each line checks for something, and prints the name of its package.
 missing() {
     have cc || have gcc || have clang || echo build-essential
-    have_header utf8proc.h || echo libutf8proc-dev
-    have_header pcre2.h || echo libpcre2-dev
-    have_header liburing.h || echo liburing-dev
-    have_header xxhash.h || echo libxxhash-dev
-    have_header zlib.h || echo zlib1g-dev
-    have_header zstd.h || echo libzstd-dev
-    have_header jansson.h || echo libjansson-dev
+    need_headers utf8proc.h:libutf8proc-dev pcre2.h:libpcre2-dev liburing.h:liburing-dev xxhash.h:libxxhash-dev \
+        zlib.h:zlib1g-dev zstd.h:libzstd-dev jansson.h:libjansson-dev
     [ $for_docs -eq 0 ] || need mandoc lowdown
     [ $for_tests -eq 1 ] || return
-    have_header snappy-c.h || echo libsnappy-dev
-    have_header lz4.h || echo liblz4-dev
+    need_headers snappy-c.h:libsnappy-dev lz4.h:liblz4-dev
     have c++ || have g++ || have clang++ || echo g++
     have_header criterion/criterion.h || echo libcriterion-dev
     have_numpy || echo python3-numpy
-    need valgrind strace zstd pkg-config jq
-    have pgrep || echo procps
+    need valgrind strace zstd pkg-config jq pgrep:procps
     have_venv || echo python3-venv
     have mpirun || echo openmpi-bin
     have_header mpi.h mpicc || echo libopenmpi-dev # openmpi-bin has mpicc without it
@@ -54,8 +47,9 @@ heavy() {
 }
 links() { have "$1" && echo 'int main(void) { return 0; }' | "$@" -x c -o /dev/null - > /dev/null 2>&1; }
 have() { command -v "$1" > /dev/null 2>&1; }
-# Print those of the named programs that are missing, for programs whose package has the same name.
-need() { for program; do have "$program" || echo "$program"; done; }
+# Print the packages of those programs or headers that are missing. A package without a name here has the program's.
+need() { for each; do have "${each%:*}" || echo "${each#*:}"; done; } # PROGRAM[:PACKAGE]...
+need_headers() { for each; do have_header "${each%:*}" || echo "${each#*:}"; done; } # HEADER:PACKAGE...
 # README's Python example is tested with any Python that has numpy. The first python3 on PATH may not be Debian's.
 have_numpy() { python3 -c 'import numpy' 2> /dev/null || /usr/bin/python3 -c 'import numpy' 2> /dev/null; }
 have_venv() { python3 -c 'import ensurepip, venv' 2> /dev/null || /usr/bin/python3 -c 'import ensurepip, venv' 2> /dev/null; }

@@ -2,9 +2,7 @@
  * decode shards, show the batches that training would draw, compare two sets, and convert a set to
  * the formats of other trainers. */
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "train/config.h"
 #include "loader/handle.h"

@@ -1,7 +1,6 @@
 /* sgt-sample: generates text with a model. This file contains the command line; train/generate
  * generates the text, and tools/sample/show.c prints it. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -273,19 +273,15 @@ static int can_be_out(const char *path)
            (sgt_out_is_begun(path) || !sgt_out_holds_other_than(path, NULL, 0));
 }
 
-static json_t *or_null(uint64_t v)
-{
-    return v == SGT_NOT_KNOWN ? json_null() : json_integer(number(v));
-}
-
 static int print_estimate_json(const sgt_dry_run_result *r, sgt_error *err)
 {
     return sgt_print_json(json_pack("{s:b, s:I, s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:o}", "dry_run",
                                     1, "files", number(r->files), "bytes", number(r->bytes),
-                                    "documents", or_null(r->documents), "tokens", number(r->tokens),
-                                    "skipped", number(r->skipped), "shards", number(r->shards),
-                                    "disk_bytes", number(r->disk), "disk_meanwhile",
-                                    number(r->disk_meanwhile), "disk_free", or_null(r->disk_free)),
+                                    "documents", sgt_json_count(r->documents), "tokens",
+                                    number(r->tokens), "skipped", number(r->skipped), "shards",
+                                    number(r->shards), "disk_bytes", number(r->disk),
+                                    "disk_meanwhile", number(r->disk_meanwhile), "disk_free",
+                                    sgt_json_count(r->disk_free)),
                           0, err);
 }
 

@@ -242,8 +242,7 @@ static json_t *estimate_json(const sgt_train_estimate *e)
                      (json_int_t)sgt_model_parameters(&e->model), "batch", (json_int_t)s.batch,
                      "seq", (json_int_t)s.seq, "kinds", kinds, "total_bytes", (json_int_t)e->total,
                      "checkpoint_bytes", (json_int_t)e->checkpoint, "available_bytes",
-                     e->available == UINT64_MAX ? json_null()
-                                                : json_integer((json_int_t)e->available));
+                     sgt_json_count(e->available));
 }
 
 static int estimate(const sgt_train_options *options)

@@ -4,8 +4,6 @@
  * it. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tools/bench/bench.h"
 #include "tools/cli/talk.h"

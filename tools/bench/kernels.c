@@ -3,7 +3,6 @@
  * causal attention of one layer. A product is the forward pass, the gradient of the input, or the
  * gradient of the weight. libsgt-cuda.so does the timing. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/cuda/gemm.h"

@@ -211,6 +211,11 @@ json_t *sgt_json_text(const char *text, size_t n)
 
 json_t *sgt_json_string(const char *text) { return sgt_json_text(text, strlen(text)); }
 
+json_t *sgt_json_count(uint64_t v)
+{
+    return v == UINT64_MAX ? json_null() : json_integer((json_int_t)v);
+}
+
 json_t *sgt_json_ids(const void *ids, size_t width, size_t n)
 {
     json_t *list = json_array();

@@ -82,6 +82,9 @@ int sgt_json_lines(const char *folder, const char *name, void (*add)(void *ctx, 
 json_t *sgt_json_text(const char *text, size_t n);
 json_t *sgt_json_string(const char *text); /* the same for a NUL-terminated text */
 
+/* Return v as a JSON integer, or null if v is UINT64_MAX, which stands for an unknown number. */
+json_t *sgt_json_count(uint64_t v);
+
 /* Return a JSON array of n ids of `width` bytes each. Ids of 4 bytes are signed. */
 json_t *sgt_json_ids(const void *ids, size_t width, size_t n);
 

@@ -2,7 +2,6 @@
  * model answers correctly. The model's answer is the one with the highest likelihood. The entire
  * file is read into memory. Each line is a JSON object. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

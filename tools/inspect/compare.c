@@ -81,8 +81,7 @@ static int compare_tokens(pair *p, sgt_error *err)
     p->bar = sgt_progress_new("B", p->o->quiet);
     if (!p->sides[0].set.folder || !p->sides[1].set.folder) rc = compare_split(p, -1, err);
     else
-        for (int i = 0; i < INSPECT_SPLITS && !rc && !p->differs; i++)
-            rc = compare_split(p, i, err);
+        for (int i = 0; i < SGT_SPLITS && !rc && !p->differs; i++) rc = compare_split(p, i, err);
     sgt_progress_end(p->bar);
     return rc;
 }
@@ -139,7 +138,7 @@ static json_t *side_json(const side *d)
 
 static const char *split_name(const pair *p)
 {
-    return p->split < 0 ? NULL : inspect_splits[p->split];
+    return p->split < 0 ? NULL : sgt_split_names[p->split];
 }
 
 static json_t *pair_json(const pair *p)

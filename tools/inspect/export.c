@@ -3,12 +3,10 @@
  * and verified. */
 #include "tokenize/out/export.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "loader/base/clock.h"
-#include "loader/base/format.h"
 #include "tokenize/out/out.h"
 #include "tokenize/vocab/vocab.h"
 #include "tools/cli/progress.h"

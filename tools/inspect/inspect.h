@@ -9,10 +9,10 @@
 #include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "loader/base/error.h"
 #include "loader/shards/set.h"
+#include "tokenize/out/writer.h"
 #include "tokenize/sgt_tokenize.h"
 
 /* The options of the command line. */
@@ -34,10 +34,6 @@ typedef struct inspect {
     const sgt_stop *stop;
 } inspect;
 
-enum { INSPECT_SPLITS = 2 };
-/* names of the splits, in the order in which a set has its shards */
-extern const char *const inspect_splits[INSPECT_SPLITS];
-
 /* An open set. Its shards are ordered by split: first train, then val. Each shard's header has been
  * compared with the size of its file and with the manifest. */
 typedef struct inspect_set {
@@ -48,7 +44,7 @@ typedef struct inspect_set {
     sgt_manifest manifest;
     sgt_set set;
     /* for a folder: index of the first shard that comes after those of split i */
-    uint32_t ends[INSPECT_SPLITS];
+    uint32_t ends[SGT_SPLITS];
     /* header of the set's first shard. If there is a manifest, the vocabulary size, the end-of-text
      * id and the fingerprint are the manifest's */
     sgt_shard_header first;
@@ -78,7 +74,7 @@ int inspect_known(const char *path, sgt_error *err);
 
 /* Read `want` tokens into `ids`, beginning with token `from`. Set *got to the number of tokens
  * read, which is smaller than `want` at the end of the set. `split` limits the tokens to one split
- * (an index into inspect_splits), or is -1 for all shards. Ids have s->first.width bytes. The last
+ * (an index into sgt_split_names), or is -1 for all shards. Ids have s->first.width bytes. The last
  * shard stays open until inspect_close_shard. */
 int inspect_read(inspect_set *s, int split, uint64_t from, void *ids, size_t want, size_t *got,
                  sgt_error *err);

@@ -13,8 +13,6 @@
 #include "tools/cli/process.h"
 #include "tools/inspect/inspect.h"
 
-const char *const inspect_splits[INSPECT_SPLITS] = {"train", "val"};
-
 /* ---- a folder ---- */
 
 /* Return whether `path` is among the set's shards from index `first` on. To be fast, search from
@@ -55,8 +53,8 @@ static int open_folder(inspect_set *s, const inspect *o, sgt_error *err)
     s->folder = 1;
     int rc = sgt_manifest_find(&s->manifest, s->path, err);
     s->unfinished = !s->manifest.options && sgt_folder_has(s->path, ".work");
-    for (int i = 0; i < INSPECT_SPLITS && rc == SGT_OK; i++) {
-        const char *split = inspect_splits[i];
+    for (int i = 0; i < SGT_SPLITS && rc == SGT_OK; i++) {
+        const char *split = sgt_split_names[i];
         const uint32_t first = s->set.count;
         if (!o->split || !strcmp(o->split, split)) {
             rc = sgt_set_add_split(&s->set, s->path, split, o->raw, &s->manifest, err);

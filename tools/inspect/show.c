@@ -1,28 +1,19 @@
 /* show.c: describes a set of shards as JSON, and prints the description. */
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "loader/base/json.h"
-#include "tools/cli/process.h"
 #include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
 
 static json_t *hex(uint64_t v) { return v ? sgt_json_hex(v) : json_null(); }
-
-static json_t *count_or_null(uint64_t v)
-{
-    return v == UINT64_MAX ? json_null() : json_integer((json_int_t)v);
-}
 
 static json_t *shard_json(const sgt_set_shard *s, const char *split)
 {
     const char *slash = strrchr(s->path, '/'), *name = slash ? slash + 1 : s->path;
     return json_pack("{s:o, s:s*, s:s, s:I, s:o, s:I, s:o, s:o*}", "file", sgt_json_string(name),
                      "split", split, "format", sgt_shard_format_name(s->head.format), "tokens",
-                     (json_int_t)s->head.tokens, "documents", count_or_null(s->documents), "bytes",
+                     (json_int_t)s->head.tokens, "documents", sgt_json_count(s->documents), "bytes",
                      (json_int_t)sgt_shard_bytes(&s->head), "xxh3", hex(s->head.xxh3), "damage",
                      s->damage ? sgt_json_string(s->damage) : NULL);
 }
@@ -33,8 +24,8 @@ static json_t *vocabulary_json(const inspect_set *s)
     const sgt_manifest *m = &s->manifest;
     int known = m->options || h->vocab;
     return json_pack("{s:s*, s:o, s:o, s:o}", "name", m->options ? m->vocabulary : NULL, "size",
-                     count_or_null(known ? h->vocab : UINT64_MAX), "eot",
-                     count_or_null(known ? h->eot : UINT64_MAX), "fingerprint",
+                     sgt_json_count(known ? h->vocab : UINT64_MAX), "eot",
+                     sgt_json_count(known ? h->eot : UINT64_MAX), "fingerprint",
                      hex(h->fingerprint));
 }
 
@@ -42,14 +33,14 @@ static json_t *vocabulary_json(const inspect_set *s)
 static json_t *splits_json(const inspect_set *s)
 {
     json_t *splits = json_object();
-    for (int i = 0; i < INSPECT_SPLITS; i++) {
+    for (int i = 0; i < SGT_SPLITS; i++) {
         uint64_t documents, tokens = inspect_count(s, i, &documents);
         uint32_t shards = s->ends[i] - (i ? s->ends[i - 1] : 0);
         if (shards)
-            json_object_set_new(splits, inspect_splits[i],
+            json_object_set_new(splits, sgt_split_names[i],
                                 json_pack("{s:I, s:I, s:o}", "shards", (json_int_t)shards, "tokens",
                                           (json_int_t)tokens, "documents",
-                                          count_or_null(documents)));
+                                          sgt_json_count(documents)));
     }
     return splits;
 }
@@ -76,13 +67,13 @@ static json_t *set_json(const inspect_set *s, const inspect *o)
     for (uint32_t i = 0; i < s->set.count; i++) {
         const sgt_set_shard *d = &s->set.shards[i];
         json_array_append_new(shards,
-                              shard_json(d, s->folder ? inspect_splits[i >= s->ends[0]] : NULL));
+                              shard_json(d, s->folder ? sgt_split_names[i >= s->ends[0]] : NULL));
         summed += d->head.xxh3 != 0;
         bytes += sgt_shard_bytes(&d->head);
     }
     json_t *top = json_pack("{s:s, s:o, s:I, s:o, s:o*}", "kind", s->folder ? "shards" : "shard",
                             "path", sgt_json_string(s->path), "tokens", (json_int_t)s->tokens,
-                            "documents", count_or_null(s->documents), "unfinished",
+                            "documents", sgt_json_count(s->documents), "unfinished",
                             s->folder ? json_boolean(s->unfinished) : NULL);
     if (s->manifest.options) json_object_update_new(top, text_json(&s->manifest));
     if (s->set.count)

@@ -3,7 +3,6 @@
  * left corner. The colours of shapes come from their CSS classes. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "loader/base/memory.h"
 #include "tools/cli/process.h"

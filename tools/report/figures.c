@@ -3,11 +3,9 @@
  * name a function that completes the figure. The memory of each run is written as a table. */
 #include <math.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "train/log/metrics.h"
-#include "tools/cli/process.h"
 #include "tools/report/report.h"
 
 static void add_caption(report_figure *g, const char *fmt, ...) SGT_PRINTF(2, 3);

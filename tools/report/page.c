@@ -91,7 +91,7 @@ void report_put_cell(FILE *page, const char *text)
     else report_put(page, "<td class=\"none\">\u2013</td>");
 }
 
-void report_end_table(FILE *page, const report_table *t)
+static void end_table(FILE *page, const report_table *t)
 {
     report_put(page, t->scroll ? "</tbody>\n</table>\n</div>\n" : "</tbody>\n</table>\n");
 }
@@ -201,13 +201,11 @@ static double number_at(const report_run *run, size_t at)
     return at ? *(const double *)(const void *)((const char *)run + at) : (double)NAN;
 }
 
-static double value_of(const report_run *run, const headline *h) { return number_at(run, h->at); }
-
 /* Format a headline number of a run into buf and return buf. Return NULL if the number is
  * unknown. */
 static char *format_headline(char *buf, size_t n, const headline *h, const report_run *run)
 {
-    double x = value_of(run, h);
+    double x = number_at(run, h->at);
     if (isnan(x)) return NULL;
     return h->noise ? format_loss(buf, n, x, number_at(run, h->noise))
                     : report_format(buf, n, h->number, x);
@@ -216,7 +214,7 @@ static char *format_headline(char *buf, size_t n, const headline *h, const repor
 static int is_shown(const report *r, const headline *h)
 {
     int any = !h->left_out;
-    for (size_t i = 0; i < r->count; i++) any |= !isnan(value_of(&r->runs[i], h));
+    for (size_t i = 0; i < r->count; i++) any |= !isnan(number_at(&r->runs[i], h->at));
     return any;
 }
 
@@ -245,7 +243,7 @@ static double best_of(const report *r, const headline *h)
 {
     double best = NAN;
     for (size_t i = 0; i < r->count; i++) {
-        double x = value_of(&r->runs[i], h);
+        double x = number_at(&r->runs[i], h->at);
         if (h->best && !isnan(x) && !(h->best * x <= h->best * best)) best = x;
     }
     return best;
@@ -277,7 +275,7 @@ static void put_run_row(FILE *page, const report *r, size_t i, const headline *c
     report_put(page, "<td title=\"Steps\">%s</td>", format_steps_done(text, sizeof text, run));
     for (size_t k = 0; k < count; k++) {
         const char *x = format_headline(text, sizeof text, columns[k], run);
-        int best = comparable && value_of(run, columns[k]) == best_of(r, columns[k]);
+        int best = comparable && number_at(run, columns[k]->at) == best_of(r, columns[k]);
         report_put(page, best ? "<td title=\"%s\"><strong>%s</strong>" : "<td title=\"%s\">%s",
                    columns[k]->name, x ? x : "\u2013");
         put_noise(page, " <small>", number_at(run, columns[k]->noise), "</small>");
@@ -302,7 +300,7 @@ static void put_runs(FILE *page, const report *r)
     const report_table t = {"scroll card", "numbers runs", "Runs", titles, 2 + count, 0};
     report_begin_table(page, &t);
     for (size_t i = 0; i < r->count; i++) put_run_row(page, r, i, columns, count, comparable);
-    report_end_table(page, &t);
+    end_table(page, &t);
     fprintf(page,
             "<p class=\"none\">Losses in nats per token, final ones means of the last 1 %% of the "
             "steps (at least 20): lower is better. Speed and MFU: higher is better. %s</p>\n",
@@ -491,16 +489,15 @@ static void put_item(FILE *page, const report *r, size_t run, int grave, const c
     fputs("</li>\n", page);
 }
 
-static void put_advice(FILE *page, const report *r)
+static void put_advice(FILE *page, const report *r, size_t steps)
 {
-    size_t items = 0, steps = 0;
+    size_t items = 0;
     report_begin_section(page, "advice", "advice", "Advice");
     fputs("<ul>\n", page);
     for (size_t i = 0; i < r->count; i++) {
         const report_run *run = &r->runs[i];
         for (size_t k = 0; k < run->advice_count; k++, items++)
             put_item(page, r, i, run->grave[k], "%s", run->advice[k]);
-        steps += run->log.count;
     }
     if (!items)
         fprintf(page, "<li class=\"fine\">%s</li>\n",
@@ -592,7 +589,7 @@ static void put_option_table(FILE *page, const report *r, const char *caption, i
         }
     if (!rows)
         fprintf(page, "<tr><td colspan=\"%zu\" class=\"none\">None.</td></tr>\n", r->count + 1);
-    report_end_table(page, &t);
+    end_table(page, &t);
 }
 
 static void put_options(FILE *page, const report *r)
@@ -650,7 +647,7 @@ void report_put_page(FILE *page, const report *r)
     if (r->count == 1) put_strip(page, r);
     else put_runs(page, r);
     put_notes(page, r);
-    put_advice(page, r);
+    put_advice(page, r, steps);
     if (steps) report_put_figures(page, r);
     put_options(page, r);
     if (r->count > 1) put_origins(page, r);

@@ -282,7 +282,6 @@ typedef struct report_table {
  * rows and ends the table. */
 void report_begin_table(FILE *page, const report_table *t);
 void report_put_cell(FILE *page, const char *text); /* NULL: a dash */
-void report_end_table(FILE *page, const report_table *t);
 
 /* write x to buf; return buf */
 char *report_format(char *buf, size_t n, report_number number, double x);

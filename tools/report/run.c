@@ -1,7 +1,6 @@
 /* run.c: reads the folder of a run in any state. The run may still be training, it may have been
  * killed or resumed, or its disk may have been full. log.jsonl is read once. From it come curves of
  * a few hundred points, the headline numbers and the advice. */
-#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
@@ -9,7 +8,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "loader/base/file.h"
 #include "loader/base/memory.h"
