@@ -15,7 +15,7 @@ BUDGET = {
     "loader": 6990,
     "train": 13353,
     "kernels": 10446,
-    "tools": 13502,
+    "tools": 13495,
     "tests": 49152,
     "manuals": 1744,
     "pages": 1329,

@@ -300,9 +300,8 @@ static void show(json_t *top)
     char total[32];
     json_t *row;
     size_t i;
-    printf("%s, %s, %s; memory is of %s\n", json_string_value(json_object_get(top, "device")),
-           json_string_value(json_object_get(state.last, "level")),
-           json_string_value(json_object_get(top, "library")),
+    printf("%s, %s, %s; memory is of %s\n", bench_get_text(top, "device"),
+           bench_get_text(state.last, "level"), bench_get_text(top, "library"),
            sgt_format_bytes(total, sizeof total, (uint64_t)bench_get(top, "total_bytes")));
     printf("%s, %u x %u tokens a step; median of %zu x %u; a row has all above it\n\n",
            bench_config.model, (unsigned)bench_config.batch, (unsigned)bench_config.seq,
@@ -316,9 +315,8 @@ static void show(json_t *top)
                "completed.\n");
     json_array_foreach(json_object_get(top, "left_out"), i, row)
     {
-        printf("%s%-9s left out: %s\n", i ? "" : "\n",
-               json_string_value(json_object_get(row, "technique")),
-               json_string_value(json_object_get(row, "why")));
+        printf("%s%-9s left out: %s\n", i ? "" : "\n", bench_get_text(row, "technique"),
+               bench_get_text(row, "why"));
     }
 }
 

@@ -150,6 +150,11 @@ double bench_get(const json_t *object, const char *key)
     return json_number_value(json_object_get(object, key));
 }
 
+const char *bench_get_text(const json_t *object, const char *key)
+{
+    return json_string_value(json_object_get(object, key));
+}
+
 void bench_put(json_t *object, const char *key, double x)
 {
     if (x != 0) json_object_set_new(object, key, json_real(x));
@@ -220,8 +225,8 @@ static int column_width(const json_t *rows, const bench_column *c)
 static void print_row(const json_t *rows, const json_t *row, const bench_column *columns, char mark)
 {
     char buf[CELL], why[64];
-    const char *reason = json_string_value(json_object_get(row, "why_not"));
-    if (!reason) reason = json_string_value(json_object_get(row, "why"));
+    const char *reason = bench_get_text(row, "why_not");
+    if (!reason) reason = bench_get_text(row, "why");
     putchar(mark);
     for (const bench_column *c = columns; c->key; c++) {
         int width = column_width(rows, c), text = c->kind == BENCH_TEXT;

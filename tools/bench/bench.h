@@ -105,6 +105,7 @@ json_t *bench_results(size_t first, int left_out);
 /* bench_get returns the number in field `key` of an object, or 0 if there is no such field.
  * bench_put sets the field to x. If x is 0, which stands for unknown, bench_put does nothing. */
 double bench_get(const json_t *object, const char *key);
+const char *bench_get_text(const json_t *object, const char *key); /* NULL: no such field */
 void bench_put(json_t *object, const char *key, double x);
 void bench_put_text(json_t *object, const char *key, const char *text);
 /* Add all members of `fields` to `object`, and release `fields`. */

@@ -252,7 +252,7 @@ static void show(json_t *top)
     char device[96];
     double peak = bench_get(top, "peak_tflops");
     printf("%s, %s\n%s, %s, %u x %u tokens\n\n", sgt_printable(device, sizeof device, state.d.name),
-           json_string_value(json_object_get(top, "library")), bench_config.model,
+           bench_get_text(top, "library"), bench_config.model,
            sgt_precision_words[state.options.precision], state.options.batch, state.options.seq);
     bench_table(json_object_get(top, "results"), columns, "tflops");
     printf("\n* the fastest. Attention is causal; its masked half is not counted.\n"

@@ -506,12 +506,6 @@ static int list_shards(sgt_error *err)
     return fd;
 }
 
-static void close_python(void)
-{
-    bench_script_close(state.python);
-    state.python = NULL;
-}
-
 /* Start loaders.py and read its first line, which states numpy's version. If the interpreter cannot
  * run the script, return an error that the user can correct. */
 static int open_python(sgt_error *err)
@@ -699,7 +693,10 @@ static int measure_rows(size_t first, size_t count, double seconds, sgt_error *e
     state.seconds = seconds / ((double)count * ((double)o.turns + 1));
     /* end the Python program, which keeps the shards mapped while it runs: mapped pages cannot be
      * evicted */
-    if (state.rows[first].pass == COLD) close_python();
+    if (state.rows[first].pass == COLD) {
+        bench_script_close(state.python);
+        state.python = NULL;
+    }
     if (first == 0) rc = open_memcpy(&state.drawers[MEMCPY], &state.rows[0], err);
     /* opening memcpy may have evicted pages, which must be cached when mmap is opened */
     if (rc == SGT_OK && state.rows[first].pass != COLD) rc = fill_cache(err);
@@ -842,7 +839,7 @@ static void make_shown(size_t i)
     const char *limit =
         o.cold && json_object_get(j, "fio_fraction") ? "fio_fraction" : "memcpy_fraction";
     snprintf(name, sizeof name, o.cold || r->pass == WARM ? "%s" : "%s (%s)",
-             json_string_value(json_object_get(j, "reader")), state_names[r->pass]);
+             bench_get_text(j, "reader"), state_names[r->pass]);
     bench_put_text(j, "name", r->plain ? "plain loop" : name);
     if (!o.cold || !from_memory) json_object_set(j, "limit", json_object_get(j, limit));
     if (!is_reader(r->maker)) json_object_del(j, "open_ms");
@@ -910,7 +907,7 @@ static int measure(sgt_error *err)
 
 static void release(void)
 {
-    close_python();
+    bench_script_close(state.python);
     sgt_loader_close(state.set);
     json_decref(state.versions);
 }

@@ -171,7 +171,7 @@ static int parse(json_t **answer, const bench_child *c, const char *text, sgt_er
     const char *brace = strchr(text, '{'), *needs = c->s->needs;
     json_t *j = brace ? json_loads(brace, JSON_DISABLE_EOF_CHECK, NULL) : NULL,
            *needed = needs ? json_object_get(j, needs) : j;
-    const char *why = json_string_value(json_object_get(j, "error"));
+    const char *why = bench_get_text(j, "error");
     if (!why && needed && (!json_is_number(needed) || json_number_value(needed) > 0)) {
         *answer = j;
         return SGT_OK;

@@ -145,7 +145,7 @@ static int take_peer(json_t **figures, sgt_error *err)
         setenv("THP_MEM_ALLOC_ENABLE", "1", 1);
     }
     if ((rc = bench_script_run(&script, &answer, err)) < 0) return rc;
-    const char *name = json_string_value(json_object_get(answer, "peer"));
+    const char *name = bench_get_text(answer, "peer");
     *figures = json_pack("{s:s, s:f, s:f, s:f, s:I}", "name", name ? name : "", "ms_per_step",
                          bench_get(answer, "ms_per_step"), "tokens_per_s",
                          bench_get(answer, "tokens_per_s"), "first_steps_s",
@@ -311,11 +311,6 @@ static void show_steps(json_t *top, int several)
     json_decref(rows);
 }
 
-static const char *get_text(const json_t *top, const char *key)
-{
-    return json_string_value(json_object_get(top, key));
-}
-
 static void show(json_t *top)
 {
     const sgt_config *s = &bench_config;
@@ -329,9 +324,9 @@ static void show(json_t *top)
                (unsigned)s->seq);
     else
         printf("%s, %s, %s\n%s, %s, %u x %u x %u tokens a step; median of %u\n\n",
-               get_text(top, "device"), get_text(top, "level"), get_text(top, "library"), s->model,
-               sgt_precision_words[s->step.precision], (unsigned)s->accum, (unsigned)s->batch,
-               (unsigned)s->seq, (unsigned)o.steps);
+               bench_get_text(top, "device"), bench_get_text(top, "level"),
+               bench_get_text(top, "library"), s->model, sgt_precision_words[s->step.precision],
+               (unsigned)s->accum, (unsigned)s->batch, (unsigned)s->seq, (unsigned)o.steps);
     show_steps(top, several);
     if (several) {
         printf("\n* the fastest. estimate: as sgt-train --estimate-memory, without the loader and "
@@ -357,16 +352,11 @@ static void show(json_t *top)
 
 /* ---- the subcommand ---- */
 
-static int list_variants(void)
-{
-    for (int i = 0; i < SGT_VARIANTS; i++)
-        printf("%s\t%s\n", sgt_variants[i].name, sgt_variants[i].what);
-    return 1;
-}
-
 static int measure(sgt_error *err)
 {
-    if (o.variants) return list_variants();
+    for (int i = 0; o.variants && i < SGT_VARIANTS; i++)
+        printf("%s\t%s\n", sgt_variants[i].name, sgt_variants[i].what);
+    if (o.variants) return 1; /* only list them */
     int rc = read_batches(err);
     if (rc == SGT_OK) rc = bench_choose_device(err);
     if (rc < 0) return rc;

@@ -226,7 +226,7 @@ static int run_command(bench_script *command, json_t **figures, sgt_error *err)
     *figures =
         json_pack("{s:I, s:f}", "tokens", json_integer_value(json_object_get(answer, "tokens")),
                   "seconds", o.disk ? whole : bench_get(answer, "seconds"));
-    const char *name = json_string_value(json_object_get(answer, "peer"));
+    const char *name = bench_get_text(answer, "peer");
     if (name) bench_put_text(*figures, "peer", name);
     bench_put(*figures, "warm_seconds", bench_get(answer, "warm_seconds"));
     json_decref(answer);
