@@ -63,8 +63,8 @@ template <class T> struct Heads {
     float scale, scale_log2;
     sgt_cuda_dropout drop;
     // limit: dropout keeps a probability if its random bits are at least this (see
-    // sgt_dropout_limit); pitch: dropout numbers all probabilities, and those of query i + 1 begin
-    // `pitch` after those of query i
+    // sgt_dropout_limit); pitch: distance in the dropout mask from a query's probabilities to the
+    // next query's
     uint32_t limit, pitch;
     float keep;
 };
@@ -246,7 +246,7 @@ template <class T> struct Operand {
         }
     }
 
-    // Load four matrices of 8x8 16-bit numbers, or of 8x4 floats. Each of the 32 lanes passes the
+    // Load four matrices of 8x8 16-bit elements, or of 8x4 floats. Each of the 32 lanes passes the
     // address of one matrix row.
     DEV void read(const T *row)
     {
@@ -331,7 +331,7 @@ template <class T, int N> DEV void left_of(Operand<T> &a, const float (&p)[N][4]
 }
 
 // Load the right operand of step k: the step's rows of a tile, in the order of left_of, and columns
-// 8n .. 8n + 15. ldmatrix transposes only 16-bit numbers, so floats are read one by one. These
+// 8n .. 8n + 15. ldmatrix transposes only 16-bit elements, so floats are read one by one. These
 // reads have no bank conflicts, because rows 0, 2, 4 and 6 start 8 banks apart.
 template <class T, int DP> DEV void right_of(Operand<T> &b, const T *tile, int k, int n)
 {
@@ -362,7 +362,7 @@ DEV void weigh_rows(float (&sum)[M][DP / 8][4], const float (&p)[M][N][4], const
     }
 }
 
-// Store two consecutive numbers. The index of the first must be even, for alignment.
+// Store two consecutive elements. The index of the first must be even, for alignment.
 template <class T> DEV void store_two(T *at, float x, float y)
 {
     struct alignas(8) Two {

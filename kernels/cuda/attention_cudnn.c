@@ -99,7 +99,7 @@ static void destroy(graph *g, int count)
     while (g->desc_count > count) g->api->BackendDestroyDescriptor(g->descs[--g->desc_count]);
 }
 
-/* ---- tensors: B sequences of H heads; strides are in numbers ---- */
+/* ---- tensors: B sequences of H heads; strides are in elements ---- */
 
 /* Ids under which a run gives cuDNN the addresses of its tensors, in device memory or (for scalars)
  * on the host. A tensor that exists only inside the graph has no address: it is INSIDE here, and

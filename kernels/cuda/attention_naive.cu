@@ -12,7 +12,7 @@ enum { THREADS = 256, WARPS = THREADS / 32 };
 
 template <class T> struct Parts {
     T *part[3], *packed;
-    size_t n; // total numbers in packed
+    size_t n; // number of elements in `packed`
     int parts, length, heads, D;
 };
 

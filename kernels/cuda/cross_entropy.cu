@@ -1,6 +1,6 @@
 // cross_entropy.cu: computes the classifier's loss and the gradient of its logits, one row per
 // block. A row that fits in shared memory is read from global memory only once. (A row of 50,304
-// 16-bit numbers takes 100 KB.) A thread reads from shared memory only elements that it stored
+// 16-bit elements takes 100 KB.) A thread reads from shared memory only elements that it stored
 // there itself, so no barrier is needed. The warps' partial sums are at the beginning of shared
 // memory, before the row.
 #include "kernels/cuda/softmax.cuh"

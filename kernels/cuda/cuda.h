@@ -130,11 +130,11 @@ size_t sgt_cuda_layernorm_backward_scratch(sgt_cuda_type type, size_t n, size_t 
 
 /* SGT_GELU_TANH: out = x / (1 + exp(-2 sqrt(2/pi) (x + 0.044715 x^3)))
  *   SGT_GELU_ERF: out = 0.5 x erfc(-x/sqrt 2)
- *   n numbers; out may be x */
+ *   n elements; out may be x */
 void sgt_cuda_gelu(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, size_t n,
                    sgt_gelu_kind kind);
 
-/* dx = dout * gelu'(x)                                              n numbers; dx may be dout */
+/* dx = dout * gelu'(x)                                             n elements; dx may be dout */
 void sgt_cuda_gelu_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx, const void *dout,
                             const void *x, size_t n, sgt_gelu_kind kind);
 
@@ -160,7 +160,7 @@ void sgt_cuda_bias_backward(sgt_cuda_stream s, sgt_cuda_type type, float *db, co
 size_t sgt_cuda_bias_backward_scratch(size_t n, size_t C);
 
 /* out = x * dropout factor, or out = x if drop is NULL
- *   n numbers; out may be x
+ *   n elements; out may be x
  * The gradient of dropout is the same computation. For embeddings, it is computed in place. For a
  * residual branch, it is computed out of place, because the gradient of the sum is still needed. */
 void sgt_cuda_dropout_apply(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x,
@@ -177,7 +177,7 @@ typedef struct sgt_cuda_documents {
 void sgt_cuda_place_documents(sgt_cuda_stream s, const sgt_cuda_documents *documents,
                               const int32_t *starts, size_t B, size_t T);
 
-/* Parameters of attention: B sequences of T tokens, with H heads of D numbers each. */
+/* Parameters of attention: B sequences of T tokens, with H heads of D columns each. */
 typedef struct sgt_cuda_heads {
     sgt_cuda_type type;
     /* only for float32. 1: round operands to TF32, which is fast. 0: compute each product as three
@@ -298,10 +298,10 @@ void sgt_cuda_end_step(sgt_cuda_stream s, sgt_cuda_control *c);
 
 /* ---- the operations of the fused kernels, as separate kernels (--no-fuse) ---- */
 
-/* out = x, converted from float to `type`, for the parameters' working copies; n numbers */
+/* out = x, converted from float to `type`, for the parameters' working copies; n elements */
 void sgt_cuda_convert(sgt_cuda_stream s, sgt_cuda_type type, void *out, const float *x, size_t n);
 
-/* out = x + y                                                       n numbers; out may be x or y */
+/* out = x + y                                                      n elements; out may be x or y */
 void sgt_cuda_add(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, const void *y,
                   size_t n);
 

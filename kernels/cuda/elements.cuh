@@ -63,7 +63,7 @@ template <int V> DEV void store_floats(float *p, const float (&x)[V])
 template <class T> DEV float rounded(float x) { return dev::to_float(dev::from_float<T>(x)); }
 
 // Return, in every thread, the sum of x over a block of WARPS warps. `shared` must have room for
-// WARPS numbers.
+// WARPS elements.
 template <int WARPS, class N> DEV N block_sum(N x, N *shared)
 {
     x = dev::warp_sum(x);

@@ -18,7 +18,7 @@ struct Pass {
     const int32_t *ids, *places;
     // (blocks, DIGITS): how often each digit value occurs in the ids of each block
     uint32_t *counts;
-    // n: count of all numbers; each: numbers per warp, a multiple of 32; shift: lowest bit of the
+    // n: count of all ids; each: ids per warp, a multiple of 32; shift: lowest bit of the
     // digit
     int n, each, shift;
 };
@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(THREADS) sort_place_kernel(Pass a)
             // ids.
             if (same >> lane == 1) next[digit] = start + bits_set(same);
         }
-        dev::warp_sync(); // the updates are visible before the warp reads its next 32 numbers
+        dev::warp_sync(); // the updates are visible before the warp reads its next 32 ids
     }
 }
 

@@ -176,8 +176,9 @@ DEV void wgmma(float (&d)[BLOCKS][4], const uint32_t (&a)[4], uint64_t b, bool a
     ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
     "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 
-/* n: columns of d, as text; operands: the numbers of a's and b's registers; last: the number of
- * `add`; flags: negations and transposes; the rest: a and b */
+/* One wgmma instruction, as inline assembly. n: columns of d, in digits. operands: the placeholders
+ * (%N) of a and b, as text; last: the placeholder of `add`. flags: which operands are
+ * transposed. After d comes a: its descriptor or its registers. */
 #define WGMMA(n, type, operands, last, flags, d, ...)                           \
     HOPPER_ASM("{ .reg .pred p; setp.ne.b32 p, " last ", 0; "                   \
                "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." type "." type  \

@@ -395,7 +395,7 @@ __global__ void __launch_bounds__(ROW_WARPS * 32, blocks_each(CHUNKS))
 
 // ---- on the host ----
 
-// Maximum number of chunks in a row, enough for 768 floats or 1,280 16-bit numbers.
+// Maximum number of chunks in a row, enough for 768 floats or 1,280 16-bit elements.
 template <class T> constexpr int most_chunks() { return sizeof(T) == 4 ? 6 : 5; }
 
 // Return the number of chunks in a row, or 0 if the row does not fit in registers.
