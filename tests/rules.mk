@@ -236,11 +236,11 @@ LINT_KINDS := $(if $(shell command -v gcc 2> /dev/null),gcc \
     $(if $(shell command -v clang-tidy 2> /dev/null),tidy))
 LINT_DONE := $(foreach k,$(filter-out cppcheck,$(LINT_KINDS)),$(LINT_ALL:%=$(LINT)/%.$(k))) \
     $(if $(filter cppcheck,$(LINT_KINDS)),$(LINT)/all.cppcheck)
-lint: layout $(LINT_DONE)              ## gcc -fanalyzer, cppcheck and clang-tidy on every source; budgets of lines
+lint: layout $(LINT_DONE)              ## gcc -fanalyzer, cppcheck and clang-tidy on every source; budgets of lines; the form of messages
 	@command -v gcc > /dev/null || echo 'no gcc: left out its analyzer, cppcheck and clang-tidy'
 	@command -v cppcheck > /dev/null || echo 'no cppcheck (tools/deps.sh all): left out'
 	@command -v clang-tidy > /dev/null || echo 'no clang-tidy (tools/deps.sh all): left out'
-	@! command -v python3 > /dev/null || tests/lint/count.py
+	@! command -v python3 > /dev/null || { tests/lint/count.py && tests/lint/messages.py; }
 	@tests/lint/rooms.sh && mkdir -p $(LINT) && tests/lint/lint.sh $(LINT) $(LINT_KINDS)
 tidy: $(LINT_ALL:%=$(LINT)/%.tidy)     ## clang-tidy alone
 	@tests/lint/lint.sh $(LINT) tidy
