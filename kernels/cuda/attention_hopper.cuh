@@ -27,8 +27,7 @@ enum {
     STAGES = 2,
     PRODUCER_REGISTERS = 24,
     CONSUMER_REGISTERS = 240, // registers; in total 24 * 128 + 240 * 256 = 64,512 of 65,536
-    // bytes reserved for barriers before the first tile, because tiles are 1024-byte aligned
-    BARRIERS = 1024
+    BARRIERS = 1024           // bytes for barriers; the tiles after them must be 1024-byte aligned
 };
 
 template <int D, int ROWS> constexpr int WIDE_TILE = D *ROWS; // number of elements of a tile
