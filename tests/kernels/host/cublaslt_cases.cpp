@@ -222,7 +222,7 @@ CUDA_CASE(cublaslt_wrong_results)
         if (!wrong && !noticed.empty()) check_fail(t, "%s", noticed.c_str());
         if (!wrong) continue;
         f.expect_text(noticed.c_str(), ": an algorithm computes ");
-        f.expect_text(noticed.c_str(), ": it is left out");
+        f.expect_text(noticed.c_str(), ": this algorithm is not used");
     }
     check_at(t, "all are wrong");
     lt.forgetful = 0;
@@ -251,7 +251,7 @@ CUDA_CASE(cublaslt_wrong_first)
     lt.wrong = 1 << host::LT_SPLIT;
     if (!f.open()) return;
     f.expect("the first correct one", f.algo_of(f.plan(s), s), host::LT_TENSOR);
-    f.expect_text(noticed.c_str(), ": it is left out");
+    f.expect_text(noticed.c_str(), ": this algorithm is not used");
     f.o.unverified = 1;
     if (!f.open()) return;
     f.expect("unchecked, the first", f.algo_of(f.plan(s), s), host::LT_SPLIT);
