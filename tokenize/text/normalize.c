@@ -129,9 +129,9 @@ static int ends_extent(uint32_t cp)
     return cp == SGT_UTF8_ILL_FORMED || sgt_normalize_boundary(cp);
 }
 
-/* Normalize one extent and append the result. The extent begins at s. It ends before the first
- * character after its first one at which a cut is possible (sgt_normalize_boundary). Return the
- * number of bytes of s that it takes. */
+/* Normalize the extent that begins at s, and append the result. The extent takes at least one
+ * character, and ends before the next character that allows a cut before it (ends_extent). Return
+ * the extent's length in bytes. */
 static size_t append_extent(sgt_normalizer *z, sgt_normalize form, const uint8_t *s, size_t n,
                             int *rc, sgt_error *err)
 {
@@ -164,8 +164,8 @@ int sgt_normalize_text(sgt_normalizer *z, sgt_normalize form, const uint8_t *s, 
     if (at == n || form == SGT_NORMALIZE_NONE || form == SGT_NORMALIZE_AS_VOCAB) return SGT_OK;
     z->used = z->count = 0;
     for (size_t from = 0; from < n && !rc; at = sgt_utf8_ascii(s + from, n - from) + from) {
-        /* Leave the last ASCII character before a non-ASCII one to the next extent, because the two
-         * may combine. */
+        /* Copy ASCII unchanged, but not the last ASCII character before a non-ASCII one: the two
+         * may combine, so that character begins the next extent. */
         size_t copy = at > from && at < n ? at - 1 : at;
         rc = append(z, s + from, copy - from, err);
         from = copy;

@@ -203,8 +203,8 @@ int sgt_pattern_new(sgt_pattern **out, const char *pattern, sgt_error *err)
 
 /* ---- matching ---- */
 
-/* Set p->from and p->to to the first match that ends after the last piece. If the match found by
- * the previous call still does, leave them unchanged. */
+/* Set p->from and p->to to the start and end of the first match that ends after p->at, the end of
+ * the last piece. Keep the match found by the previous call if it still ends after p->at. */
 static int find_match(sgt_pattern *p, const sgt_splitter *s)
 {
     PCRE2_UCHAR why[160];
@@ -262,11 +262,12 @@ sgt_splitter sgt_pattern_splitter(sgt_pattern *p, const void *text, size_t n, sg
 #define SUFFIX "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 #define UPPER "\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}"
 #define LOWER "\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}"
-/* the pattern as the Hugging Face tokenizer files of Llama 3, Qwen 2 and cl100k write it */
+/* pattern of Llama 3, Qwen 2 and cl100k, as their Hugging Face tokenizer files write it; `numbers`
+ * is its alternative that matches numbers */
 #define WRITTEN(numbers)                             \
     SUFFIX "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" numbers \
            "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-/* the same pattern as minbpe and nanochat write it */
+/* pattern that gives the same pieces as WRITTEN, as minbpe and nanochat write it */
 #define SHORTER(numbers)                                            \
     "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|" numbers \
     "| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+"

@@ -36,8 +36,9 @@ const uint8_t sgt_split_space[256] = {['\t'] = 1, ['\n'] = 1, ['\v'] = 1, ['\f']
 
 /* ---- characters ---- */
 
-/* Categories of characters, as bits so that sets of categories can be formed. Every character
- * belongs to exactly one of the first eight; the names after them are such sets. */
+/* Categories of characters. Each is one bit, so that categories can be combined into sets by OR.
+ * Every character belongs to exactly one of the first eight categories; the names after these are
+ * sets of categories. */
 enum {
     OTHER = 1,
     MARK = 2,
@@ -82,9 +83,10 @@ static size_t run_end(const uint8_t *s, size_t n, size_t i, unsigned of)
     return i;
 }
 
-/* Return the same as run_end, but read ASCII letters eight at a time. If fold is 0x20 in every
- * byte, letters of both cases are read in this way, and `of` must contain all ASCII letters. If
- * fold is 0, only lower-case letters are, and `of` must contain these. */
+/* Return the same as run_end(s, n, i, of), but read ASCII letters eight at a time. If `fold` is
+ * 0x20 in every byte, read letters of both cases in this way; the ASCII characters in `of` must
+ * then be exactly the letters. If `fold` is 0, read only lower-case letters in this way; the ASCII
+ * characters in `of` must then be exactly these. */
 static inline size_t letters_end(const uint8_t *s, size_t n, size_t i, unsigned of, uint64_t fold)
 {
     for (; n - i >= 8; i += 8) {
@@ -299,11 +301,11 @@ static int gpt2_may_cut(const uint8_t *s, size_t n, size_t p, unsigned a, size_t
            is_formed(s + p - len, len) && is_formed(s + p, n - p);
 }
 
-/* Return 1 if the two characters before p are surely in one piece that ends at p if a letter
- * follows: both must be neither letters, numbers nor white space. (If there is only one such
- * character, it may begin a word.) There are two exceptions: a mark, which can be part of a word by
- * case; and, in rules by case, a character after a slash, because the text after \n/ may begin a
- * piece. */
+/* Return 1 if the two characters before p are both neither letters, numbers nor white space. They
+ * are then surely in one piece, which ends at p if a letter follows. (A single such character may
+ * begin the letter's word instead.) In rules by case, return 0 in two uncertain cases: if one of
+ * the two is a mark, which can be part of a word, or if the first is a slash, because the text
+ * after \n/ may begin a piece. */
 static int two_others(const sgt_rule *r, const uint8_t *s, size_t p)
 {
     const unsigned of = r->cased ? OTHER : OTHERS;
@@ -313,10 +315,10 @@ static int two_others(const sgt_rule *r, const uint8_t *s, size_t p)
     return (read_set_before(s, p, &before) & of) && !(r->cased && s[p - 1] == '/');
 }
 
-/* Return 1 if a piece surely ends at p, whatever precedes and follows the text. The rule r is not
- * GPT-2's; a and b are the categories of the characters before and after p. The text before p must
- * also have the same pieces if nothing follows it. The text from p on always has, because these
- * rules do not depend on the text before a piece. */
+/* Return 1 if a piece surely ends at p, whatever precedes and follows the text, and the text before
+ * p has the same pieces if nothing follows it. The text from p on needs no such check, because
+ * these rules do not depend on the text before a piece. The rule r is not GPT-2's; a and b are the
+ * categories of the characters before and after p. */
 static int ends_at(const sgt_rule *r, const uint8_t *s, size_t p, unsigned a, unsigned b)
 {
     if (a == NEWLINE) return !(b & BLANKS) && !(r->cased && s[p] == '/');
@@ -413,8 +415,9 @@ int sgt_rule_within(const sgt_rule *r, const uint8_t *s, size_t n, size_t p, siz
     if ((a & BLANKS) && (b & BLANKS)) return within_blanks(s, p, a, before);
     if (r->cased && (a & LETTERS)) return a == b && within_cased(s, p, a, before);
     if (a & LETTERS) return (b & LETTERS) != 0;
-    /* The characters before and after p are surely in one piece only if a third such character
-     * follows them: otherwise the second might begin a word. */
+    /* A cut is possible in a run of characters that are neither letters, numbers nor white space.
+     * Require a third such character: if a letter followed the second, the second might begin that
+     * letter's word instead of continuing the run's piece. */
     const unsigned of = r->cased ? OTHER : OTHERS;
     return (a & of) && (b & of) && (next & of) && run_end(s, p, s[0] == ' ', of) == p;
 }
@@ -423,7 +426,8 @@ int sgt_rule_within(const sgt_rule *r, const uint8_t *s, size_t n, size_t p, siz
 
 /* Divide the first bytes of characters into eight groups, by a hash that was found by trial. Bytes
  * of one group share a bit, which forbids some cuts that `joins` allows. With GPT-2's vocabulary,
- * these are 1.1 % of the cuts in English text and 0.8 % in text of many scripts. */
+ * it forbids 1.1 % of the cuts that `joins` allows in English text, and 0.8 % in text of many
+ * scripts. */
 void sgt_cuts_make(sgt_cuts *c, const uint64_t *joins)
 {
     memset(c, 0, sizeof *c);

@@ -57,15 +57,17 @@ void sgt_cuts_make(sgt_cuts *c, const uint64_t *joins);
 
 /* State that split_blocks.h passes from one block of 64 bytes to the next. */
 typedef struct sgt_split_carry {
-    /* bit masks of the previous block's bytes: low and high bits of their classes (sgt_class);
-     * bytes U+0020 */
+    /* low, high: bit masks of the previous block's bytes whose class (sgt_class) has its low or its
+     * high bit set; blank: bit mask of its bytes that are U+0020 */
     uint64_t low, high, blank;
     /* corrections to the next block's mask of piece starts, made by a contraction at the end of
      * this block: starts to remove (clear) and to add (set) */
     uint64_t clear, set;
-    /* Only used by the rules other than GPT-2's. Each field, and `blank`, is 1 if the last byte of
-     * the previous block has a property that the next block must know (rule_starts). digits: the
-     * number of numeric characters in that block's last piece so far. */
+    /* Only used by the rules other than GPT-2's. For these rules, split_blocks.h computes masks of
+     * the bytes of a block that have certain properties, such as `letter`. Each field up to
+     * `number`, and also `blank`, is the bit of such a mask for the previous block's last byte,
+     * which decides if a piece starts at the next block's first byte. digits: number of numeric
+     * characters so far in the piece that ends that block. */
     uint64_t takes, blanks, line, other, letter, plain, lower, both, newline, number;
     unsigned digits;
     /* over: number of bytes at the start of the next block that belong to this block's last
@@ -99,8 +101,9 @@ typedef struct sgt_splitter {
     /* bit mask of the bytes of the previous block that start a piece not returned yet */
     uint64_t starts;
     sgt_split_carry carry;
-    /* Bit masks of the next block's bytes that continue the last character of this block. in[i] is
-     * 0 unless bit i of that character's class is set. */
+    /* Bit masks of the bytes at the start of the next block that continue this block's last
+     * character. in[i] is such a mask if bit i of that character's class is set, and 0
+     * otherwise. */
     uint64_t in[2];
     /* the pattern, if PCRE2 does the splitting (pattern.h); else NULL */
     struct sgt_pattern *pattern;

@@ -72,14 +72,15 @@ static inline uint64_t word_within(uint64_t x, unsigned from, unsigned count)
     return word_at_least(x, from) & ~word_at_least(x, from + count);
 }
 
-/* Set the top bit of each byte of w that is an ASCII letter. The lower seven bits of each byte of
- * the result are undefined. */
+/* Return a word in which the top bit of each byte is 1 if that byte of w is an ASCII letter, else
+ * 0. The lower seven bits of each byte are undefined. */
 static inline uint64_t word_letters(uint64_t w)
 {
     return word_within((w & WORD_OF(0x7F)) | WORD_OF(0x20), 'a', 26) & ~w;
 }
 
-/* The same for the ASCII characters `from` to from + count - 1. */
+/* Return a word in which the top bit of each byte is 1 if that byte of w is an ASCII character from
+ * `from` to from + count - 1, else 0. The lower seven bits of each byte are undefined. */
 static inline uint64_t word_ascii(uint64_t w, unsigned from, unsigned count)
 {
     return word_within(w & WORD_OF(0x7F), from, count) & ~w;
@@ -98,8 +99,8 @@ static inline uint64_t word_equal(uint64_t w, char c)
 enum { SPLIT_READ = 72 };
 
 typedef struct split_block {
-    /* masks of the low bits and of the high bits of the bytes' classes (sgt_class); a byte has the
-     * class of the character that it is part of */
+    /* Bit i of `low` is the low bit of byte i's class (sgt_class), and bit i of `high` the high
+     * bit. A byte has the class of the character that it is part of. */
     uint64_t low, high;
     uint64_t blank, quote; /* bytes that are U+0020; that are ' */
     uint64_t wide;         /* bytes that are not ASCII */
@@ -107,8 +108,9 @@ typedef struct split_block {
     uint64_t narrow_space, wide_space;
 } split_block;
 
-/* Classes (sgt_class) of the non-ASCII characters, as two masks: one of the classes' low bits, one
- * of their high bits. Only the mask bits at the characters' first bytes are used. */
+/* Classes (sgt_class) of the non-ASCII characters of a block. If a character's first byte is byte
+ * i, bit i of `low` is the low bit of its class, and bit i of `high` the high bit. All other bits
+ * are ignored. */
 typedef struct first_classes {
     uint64_t low, high;
 } first_classes;
@@ -138,8 +140,8 @@ typedef struct split_level {
     uint64_t (*upper)(const uint8_t *p);
 } split_level;
 
-/* (first byte of a character): 1 if the character is white space; 2 if it depends on the bytes
- * after; 0 if it is not */
+/* Indexed by the first byte of a character: 1 if the character is white space, 0 if it is not, 2 if
+ * only its further bytes tell (split_wide_space). */
 extern const uint8_t sgt_split_space[256];
 
 /* Return 1 if a white-space character that takes several bytes starts at p. */
@@ -200,7 +202,8 @@ SPLIT_INLINE uint64_t split_starts(const split_level *level, sgt_split_carry *c,
     uint64_t space = b.low & b.high, before = b.blank << 1 | c->blank >> 63;
     uint64_t changed =
         (b.low ^ (b.low << 1 | c->low >> 63)) | (b.high ^ (b.high << 1 | c->high >> 63)) | begin;
-    /* the byte after the block is only needed if the block ends in white space */
+    /* 1 if the character after the block is white space. If only its further bytes tell, read them
+     * only when the block ends in white space, because `next` is not used otherwise. */
     uint64_t next = sgt_split_space[p[64]];
     if (next > 1 && space >> 63) next = (uint64_t)split_wide_space(p + 64);
     uint64_t last = b.narrow_space & ~(space >> 1 | next << 63);
@@ -262,9 +265,10 @@ static inline int rule_line_goes_on(const sgt_splitter *s, size_t at)
     return s->rule->whole_end;
 }
 
-/* `lines` is a mask of bytes that follow a newline directly and are other white space. Return the
- * mask of those among them after which the run of white space contains no further newline. space:
- * mask of white space other than newlines. */
+/* `lines` is a mask of white-space bytes other than newlines that directly follow a newline. Return
+ * the mask of those bytes after which the same run of white space contains no further newline.
+ * space: mask of all white-space bytes other than newlines; next: offset in the text of the first
+ * character after the block. */
 static inline uint64_t rule_lines(const sgt_splitter *s, uint64_t lines, uint64_t space,
                                   uint64_t newline, size_t next)
 {
@@ -277,9 +281,9 @@ static inline uint64_t rule_lines(const sgt_splitter *s, uint64_t lines, uint64_
     return kept;
 }
 
-/* Return the mask of the bytes at which a piece of a run of numbers starts, if a piece holds at
- * most `digits` of them. number: mask of the bytes of numeric characters; before: the same mask,
- * moved to the bytes after. */
+/* Return the mask of the bytes in runs of numeric characters at which a piece starts, if a piece
+ * has at most `digits` such characters. number: mask of the bytes of numeric characters; before:
+ * mask of the bytes that directly follow one of these bytes. */
 static inline uint64_t rule_numbers(const uint8_t *p, unsigned digits, uint64_t number,
                                     uint64_t before, sgt_split_carry *c)
 {

@@ -23,9 +23,9 @@ SPLIT_INLINE void classify_ranges(const uint8_t *p, split_block *b)
     b->wide = top_bits(v);
 }
 
-/* Where to find a character's class in its group's 16 bytes of classes. A group is the 64
- * characters that differ only in their last byte, so the position follows from the last byte alone.
- * A class takes two bits. */
+/* For each byte of a block: where the class of a character that ends with this byte is in its
+ * group's 16 bytes of classes. A group is the 64 characters that differ only in their last byte, so
+ * this position follows from the last byte alone. A class takes two bits. */
 typedef struct last_bytes {
     /* index: which of the 16 bytes has the class; low: mask of the class's lower bit in that
      * byte */
@@ -89,10 +89,11 @@ SPLIT_INLINE uint64_t all_letters(bytes64 first, bytes64 second)
                look_up(table(bits), with(halved(second, 3), 7)));
 }
 
-/* All bytes of a character must have its class. Copy one bit of the classes from the characters'
- * first bytes to their other bytes. first: mask of the first bytes with this bit; three: mask of
- * the first bytes of characters of three or four bytes; four: of four bytes; in: bits of this
- * block's first bytes that the previous block has returned. Return such bits for the next block. */
+/* Copy one bit of the characters' classes from their first bytes to their other bytes, because
+ * every byte of a character must have its class. first: mask of the first bytes with this bit;
+ * three: mask of the first bytes of characters of three or four bytes; four: of four bytes. in:
+ * result of this function for the previous block. Return the mask of the bytes of the next block
+ * that must get the bit. */
 SPLIT_INLINE uint64_t spread(uint64_t *class, uint64_t first, uint64_t three, uint64_t four,
                              uint64_t in)
 {

@@ -37,7 +37,8 @@ typedef enum sgt_kind {
  * its classes, four code points per byte, low bits first. Equal blocks are stored once. */
 extern const uint8_t sgt_unicode_block[0x1100];
 extern const uint8_t sgt_unicode_classes[][64];
-/* Tables of the kinds, stored like those of the classes, but with two code points per byte. */
+/* Tables of the kinds: sgt_unicode_kind_block maps each block of 256 code points to its kinds, two
+ * code points per byte, low bits first. Equal blocks are stored once. */
 extern const uint8_t sgt_unicode_kind_block[0x1100];
 extern const uint8_t sgt_unicode_kinds[][128];
 

@@ -16,8 +16,9 @@
  * point, or to SGT_UTF8_ILL_FORMED if it is ill-formed. */
 size_t sgt_utf8_unit(const uint8_t *s, size_t n, uint32_t *cp);
 
-/* Return the same as sgt_utf8_unit, with *cp set in the same way. Four bytes must be readable at p.
- * This version tests for characters of two and three bytes first. */
+/* Return the length in bytes of the unit at p, and set *cp to its code point, or to
+ * SGT_UTF8_ILL_FORMED if it is ill-formed. Four bytes must be readable at p. Unlike sgt_utf8_unit,
+ * this function tests for characters of two and three bytes first. */
 static inline unsigned sgt_utf8_unit_in_four(const uint8_t *p, uint32_t *cp)
 {
     unsigned a = p[0], b = p[1] ^ 0x80u, c = p[2] ^ 0x80u;
