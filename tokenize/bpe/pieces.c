@@ -43,8 +43,9 @@ size_t WIDTH(sgt_bpe_scan)(const sgt_vocab *v, const uint8_t *s, size_t n, void 
     return n ? merge_all(v, ids, merged, n) : 0;
 }
 
-/* Encode s[n] as sgt_bpe_scan does, but start with one token per character instead of one per byte
- * (width.h). Only used for 4-byte ids. */
+/* Encode s[n] by the definition of BPE. Unlike sgt_bpe_scan, start with one token per character
+ * where that gives the same ids (begin_with_characters), and with one per byte elsewhere. Only used
+ * for 4-byte ids. */
 static size_t scan_characters(const sgt_vocab *v, const uint8_t *s, size_t n, void *room)
 {
     sgt_id *ids = room;
@@ -93,9 +94,9 @@ static size_t encode_by_steps(sgt_words *w, const uint8_t *s, size_t n, void *ro
         } else if (len > 1) {
             token = sgt_vocab_longest(v, s + at, len - 1, &len);
         } else {
-            /* No token fits at this offset: mark it as a dead end, so that it is not tried again.
-             * If a later mark overwrites this one, the offset is tried again, which costs time but
-             * gives the same ids. */
+            /* No token fits at this offset: mark it as a dead end, so that it is not tried again. A
+             * later mark with the same index in w->marks may overwrite this one. The offset is then
+             * tried again, which costs time but gives the same ids. */
             assert(count > 0);
             w->marks[(w->place + at) % SGT_MARKS] = w->place + at;
             token = ids[--count];
@@ -122,8 +123,8 @@ static size_t encode_parts(sgt_words *w, const uint8_t *s, size_t n, sgt_id *ids
     return count;
 }
 
-/* Encode a word as sgt_encode_long does, but without the cache: the word is not looked up there,
- * and its ids are not stored there. */
+/* Encode a word without the cache of long words: do not look the word up there, and do not store
+ * its ids there. */
 static size_t encode_anew(sgt_words *w, const uint8_t *s, size_t n, sgt_id *ids)
 {
     if (take_whole(w->v, s, n, ids)) return 1;
@@ -133,13 +134,14 @@ static size_t encode_anew(sgt_words *w, const uint8_t *s, size_t n, sgt_id *ids)
     return count;
 }
 
-/* A long word in the cache. When the cache's memory is full, new words are not stored, and the
- * cached words stay, until the words not stored would need a quarter of that memory. Only then is
- * the cache emptied. Therefore, if a text slightly larger than the cache is encoded again, most of
- * its words are still in the cache. */
+/* A long word in the cache. When the cache's memory is full, new words are not stored, but the
+ * cached words stay. The cache is emptied only when the words that were not stored would have
+ * needed a quarter of its memory. Therefore, if a text slightly larger than the cache is encoded
+ * again, most of its words are still in the cache. */
 typedef struct long_word {
-    uint16_t count, n; /* number of ids; length of the word in bytes */
-    /* number of ids in the upper 4 bits, as in word_found (words.c); 0 if it exceeds 15 */
+    uint16_t count, n; /* count: number of ids; n: length of the word in bytes */
+    /* The upper 4 bits are the number of ids, or 0 if there are more than 15. With this field, the
+     * first 8 bytes of a long_word can be read as those of a word_found (words.c). */
     uint32_t found;
     sgt_id ids[]; /* the word's bytes follow the ids */
 } long_word;
@@ -243,8 +245,8 @@ static size_t encode_text(sgt_encoder *e, const void *text, size_t n, void *room
 
 /* ---- cuts inside a long piece (bpe.h) ---- */
 
-/* number of bytes at the end of a piece in which no cut is made, because checking a cut needs text
- * after it; in a short piece, a quarter of the piece instead */
+/* No cut is made in this many bytes at the end of a piece, because checking a cut needs text after
+ * it. In a piece shorter than four times this, no cut is made in the last quarter. */
 #define AHEAD ((size_t)16 << 10)
 #define TRIES 24 /* maximum number of token borders that are tried as cuts of one piece */
 

@@ -43,10 +43,10 @@ static inline int take_whole(const sgt_vocab *v, const uint8_t *s, size_t n, sgt
 }
 
 /* Store the tokens of s[n] with which merging can start, as ids in merge order. If the merges
- * certainly build a character before they join it with its neighbours (sgt_vocab_character), that
- * character is one token. Any other character is one token per byte. Set merged[i] to the token
- * that ids[i] and ids[i + 1] merge to, for all ids but the last. Return the number of ids, or 0 if
- * there are more than `most`. */
+ * certainly build a character before they join it with its neighbours (sgt_vocab_character), store
+ * that character as one token. Store any other character as one token per byte. Set merged[i] to
+ * the token that ids[i] and ids[i + 1] merge to, for all ids but the last. Return the number of
+ * ids, or 0 if there would be more than `most`. */
 static inline size_t begin_with_characters(const sgt_vocab *v, const uint8_t *s, size_t n,
                                            sgt_id *ids, sgt_id *merged, size_t most)
 {

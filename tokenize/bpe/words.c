@@ -71,8 +71,9 @@
 #define KEY_MASK (((uint64_t)1 << COUNT_SHIFT) - 1)
 #define NEVER ((sgt_word_key){~(uint64_t)0, 1})
 
-/* The result for a word. A table entry ends with the same layout: 8 bytes whose upper four bits are
- * the number of ids (0 if there are too many to store), then the ids. */
+/* The result for a word. The upper four bits of `count` are the number of ids, or 0 if there are
+ * too many to store. Its other bits are undefined: a table entry ends with the same layout, and
+ * there they hold a part of the word's key. */
 typedef struct word_found {
     uint64_t count;
     sgt_id ids[16];
@@ -194,8 +195,9 @@ typedef struct merging {
 
 #if !defined(SGT_FOR_wide)
 
-/* Load the 16 ranks of a word. `beyond` holds NO_PAIR at the positions after the word's last pair:
- * the rank loaded there is NO_PAIR. */
+/* Load the 16 ranks of a word. `beyond` is 0 at every position that has a pair, and NO_PAIR (all
+ * bits set) at the positions after the word's last pair. Combining the two by OR sets the ranks
+ * there to NO_PAIR. */
 INLINE ranks16 load_ranks(const sgt_id *ranks, const sgt_id *beyond)
 {
     __m256i r = _mm256_loadu_si256((const __m256i *)(const void *)ranks);
@@ -414,9 +416,9 @@ INLINE size_t look_again(sgt_words *w, const uint8_t *s, const uint32_t *ends, s
                          uint16_t *left)
 {
     word_found *merged = (word_found *)w->merged;
-    /* Finds duplicates in `left`. Index: six bits of the offset of a word's table line. Value: 1
-     * plus the index in the batch of the last word with these bits that was added to `left`, or
-     * 0. */
+    /* Finds duplicates among the words in `left`. The index is six bits of the offset of a word's
+     * table line. The value is 1 plus the batch index of the last word with these bits that was
+     * added to `left`; 0 means that there is none. */
     uint16_t seen[64] = {0};
     size_t count = 0;
     for (size_t m = 0; m < missing; m++) {

@@ -26,8 +26,8 @@
 #include "tokenize/bpe/bpe.h"
 #include "tokenize/text/pattern.h"
 
-/* log2 of the size of the cache of long words, in units of 16 bytes, for vocabularies with 4-byte
- * ids. With 2-byte ids, the cache is smaller, because long words are rarer: small vocabularies
+/* log2 of the number of 16-byte units in an encoder's cache of long words, if ids have 4 bytes.
+ * With 2-byte ids, the cache has fewer units, because long words are rarer: small vocabularies
  * leave more cuts between bytes that no token spans. */
 #define SGT_UNIT_BITS 20
 #define SGT_LONG_UNITS(width) ((size_t)1 << ((width) == 4 ? SGT_UNIT_BITS : 16))
@@ -80,24 +80,25 @@ struct sgt_words {
      * above them; 0 means empty. */
     uint64_t (*long_words)[2];
     uint32_t (*long_sets)[4];
-    /* number of 16-byte units used since the cache was emptied, or more if words no longer fitted;
-     * starts at 1, because unit 0 is not used */
+    /* number of 16-byte units used since the cache was emptied, including the units that words
+     * which no longer fitted would have used; starts at 1, because unit 0 is not used */
     size_t long_used;
     uint8_t *table; /* SGT_WORD_TABLE bytes, plus 16 readable bytes after them */
     sgt_word_key keys[SGT_WORDS];
-    uint32_t places[SGT_WORDS]; /* (word): byte offset of the word's line in `table` */
-    /* (word): pointer to the word's result, in the table or in `merged`: 8 bytes whose upper four
-     * bits are the number of ids, then the ids */
+    uint32_t places[SGT_WORDS]; /* byte offset of each word's line in `table` */
+    /* pointer to each word's result, in `table` or in `merged`: 8 bytes whose upper four bits are
+     * the number of ids, then the ids */
     const uint8_t *found[SGT_WORDS];
     /* indices in the batch of the words that differ from the first entry of their table line */
     uint16_t missing[SGT_WORDS];
-    /* (missing word): the word's result, a word_found (words.c) */
+    /* results of the words in `missing`, in the same order; each is a word_found (words.c) */
     uint64_t merged[SGT_WORDS * SGT_WORD_FOUND / 8];
-    /* (offset % SGT_MARKS): dead ends found while encoding by steps. A dead end is an offset from
-     * which no sequence of fitting tokens reaches the end of the piece. Offsets continue from one
-     * piece to the next, so a mark left from an earlier piece never matches. */
+    /* Hash table, indexed by offset % SGT_MARKS, of the dead ends found while encoding by steps; a
+     * dead end's entry is its offset. A dead end is an offset from which no sequence of fitting
+     * tokens reaches the end of the piece. Offsets continue from one piece to the next, so an entry
+     * left from an earlier piece never matches. */
     uint64_t *marks;
-    uint64_t place; /* offset (see `marks`) of the next piece's first byte; starts at 1 */
+    uint64_t place; /* offset, as counted in `marks`, of the next piece's first byte; starts at 1 */
 };
 
 /* Encode a long word s[0..n), n > 0, into `ids`, which must have room for n ids. Return the number
@@ -113,7 +114,8 @@ sgt_find_long sgt_find_long_16, sgt_find_long_32;
 typedef void sgt_keep_long(sgt_words *w, const uint8_t *s, size_t n, const void *ids, size_t count);
 sgt_keep_long sgt_keep_long_16, sgt_keep_long_32;
 
-#define SGT_PATTERN_FAILED SIZE_MAX /* returned instead of a number of ids */
+/* returned instead of the number of ids if the split pattern fails */
+#define SGT_PATTERN_FAILED SIZE_MAX
 
 /* Functions for one id width. steps: encode a piece in linear time (pieces.c); text: encode a text,
  * and return SGT_PATTERN_FAILED if e->pattern fails; cut: implement sgt_extent_cut. */
